@@ -1,0 +1,35 @@
+# Everything but libtorch comes from Debian packages; tools/setup.sh installs
+# them. Debian has no Protobuf CONFIG package: module mode first, then gRPC.
+find_package(Threads REQUIRED)
+find_package(absl REQUIRED CONFIG)
+find_package(Protobuf REQUIRED MODULE)
+find_package(gRPC REQUIRED CONFIG)
+find_package(GTest REQUIRED CONFIG)
+find_package(benchmark REQUIRED CONFIG)
+find_package(ICU REQUIRED COMPONENTS uc)
+find_package(nlohmann_json REQUIRED CONFIG)
+
+if(OUTRIDER_TORCH)
+  include(Libtorch)
+endif()
+
+# CUDA: one line says what was found. .cu files are C++17 (CMake 3.25 does not
+# know nvcc's flag for C++20) and see no torch header.
+if(NOT OUTRIDER_CUDA MATCHES "^(ON|OFF|AUTO)$")
+  message(FATAL_ERROR "OUTRIDER_CUDA must be ON, OFF or AUTO, not '${OUTRIDER_CUDA}'")
+endif()
+set(OUTRIDER_HAVE_CUDA OFF)
+if(NOT OUTRIDER_CUDA STREQUAL "OFF")
+  include(CheckLanguage)
+  check_language(CUDA)
+  if(CMAKE_CUDA_COMPILER)
+    set(OUTRIDER_HAVE_CUDA ON)
+  elseif(OUTRIDER_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "OUTRIDER_CUDA=ON, but no nvcc was found: install the CUDA Toolkit or pass OUTRIDER_CUDA=OFF")
+  endif()
+endif()
+if(OUTRIDER_HAVE_CUDA)
+  message(STATUS "outrider: CUDA Toolkit found (${CMAKE_CUDA_COMPILER})")
+else()
+  message(STATUS "outrider: CUDA Toolkit not found or switched off; --device cuda still works through libtorch where a driver is present")
+endif()

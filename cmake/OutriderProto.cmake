@@ -1,0 +1,24 @@
+# outrider_proto_library(NAME proto PROTOS a.proto b.proto …)
+# CMake's protobuf_generate places outputs relative to the source directory,
+# not to the import root, so the command is spelled out.
+function(outrider_proto_library)
+  cmake_parse_arguments(A "" "NAME" "PROTOS" ${ARGN})
+  set(gen ${CMAKE_CURRENT_BINARY_DIR}/gen)
+  set(all_outputs "")
+  foreach(proto ${A_PROTOS})
+    string(REGEX REPLACE "\\.proto$" "" stem ${proto})
+    set(out ${gen}/${stem}.pb.h ${gen}/${stem}.pb.cc ${gen}/${stem}.grpc.pb.h ${gen}/${stem}.grpc.pb.cc)
+    add_custom_command(OUTPUT ${out}
+      COMMAND ${CMAKE_COMMAND} -E make_directory ${gen}
+      COMMAND protobuf::protoc -I . --cpp_out=${gen} --grpc_out=${gen}
+              --plugin=protoc-gen-grpc=$<TARGET_FILE:gRPC::grpc_cpp_plugin> ${proto}
+      WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}
+      DEPENDS ${A_PROTOS} VERBATIM)
+    list(APPEND all_outputs ${out})
+  endforeach()
+  set(target outrider_${A_NAME})
+  add_library(${target} STATIC ${all_outputs})
+  target_include_directories(${target} SYSTEM PUBLIC ${gen})
+  target_link_libraries(${target} PUBLIC protobuf::libprotobuf gRPC::grpc++)
+  add_library(outrider::${A_NAME} ALIAS ${target})
+endfunction()

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_TOKENIZER_TOKENIZER_H_
+#define OUTRIDER_CORE_TOKENIZER_TOKENIZER_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "core/base/token.h"
+
+namespace outrider {
+
+// Turns token ids into text as they arrive, never half a UTF-8 character:
+// bytes that may still become one are held back until they do. What cannot
+// become valid UTF-8 comes out as U+FFFD. Thread-compatible.
+class StreamingDecoder {
+ public:
+  virtual ~StreamingDecoder() = default;
+  // The text that became certain with this token; possibly empty.
+  virtual std::string Append(TokenId token) = 0;
+  // What is still held back at the end of the stream.
+  virtual std::string Finish() = 0;
+};
+
+// Text to token ids and back, as the model directory's tokenizer.json says.
+// Immutable after loading and thread-safe.
+class Tokenizer {
+ public:
+  virtual ~Tokenizer() = default;
+
+  // With the special tokens that tokenizer.json adds (such as BOS). Any bytes
+  // are accepted; invalid UTF-8 is replaced by U+FFFD as the reference does.
+  virtual std::vector<TokenId> Encode(absl::string_view text) const = 0;
+
+  // Special tokens are left out of the text.
+  virtual std::unique_ptr<StreamingDecoder> NewDecoder() const = 0;
+  // The whole text of the ids at once; ids must be in [0, vocab_size).
+  std::string Decode(absl::Span<const TokenId> ids) const {
+    const std::unique_ptr<StreamingDecoder> decoder = NewDecoder();
+    std::string text;
+    for (const TokenId id : ids) text += decoder->Append(id);
+    return text + decoder->Finish();
+  }
+
+  // One more than the highest id; a model's head may be padded beyond it.
+  virtual int vocab_size() const = 0;
+
+  // Hex sha256 over the content (id -> bytes, merges, special ids), not over
+  // the file: equal tokenizers in different files have equal fingerprints.
+  virtual const std::string& fingerprint() const = 0;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_TOKENIZER_TOKENIZER_H_

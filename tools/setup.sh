@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Installs what building Outrider needs and is missing: Debian packages, and
+# libtorch (the pinned PyPI wheel, without its CUDA dependencies) in .venv.
+# Says what is missing where it may not install. Does nothing, quickly, when
+# everything is there.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+packages=(build-essential cmake ninja-build ccache
+  libgrpc++-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev
+  libabsl-dev libgtest-dev libgmock-dev libbenchmark-dev libicu-dev
+  nlohmann-json3-dev python3 python3-venv)
+if [[ "${1:-}" == "--lint" ]]; then # what .ci/run needs besides
+  packages+=(clang clang-format clang-tidy shellcheck)
+fi
+
+installed() { dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q '^install ok installed$'; }
+missing=()
+for package in "${packages[@]}"; do
+  installed "$package" || missing+=("$package")
+done
+if ((${#missing[@]})); then
+  if ((EUID == 0)); then as_root=(); else as_root=(sudo -n); fi
+  if ((EUID != 0)) && ! sudo -n true 2>/dev/null; then
+    echo "setup: these Debian packages are missing, and this user may not install them:" >&2
+    echo "  sudo apt-get install --no-install-recommends ${missing[*]}" >&2
+    exit 1
+  fi
+  echo "setup: installing ${missing[*]}"
+  if ! "${as_root[@]}" apt-get update -qq ||
+    ! "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
+      --no-install-recommends "${missing[@]}" >/dev/null; then
+    echo "setup: apt-get failed; without network, install by other means: ${missing[*]}" >&2
+    exit 1
+  fi
+fi
+
+if [[ -n "${CMAKE_PREFIX_PATH:-}" ]]; then
+  exit 0 # an existing libtorch is used; cmake says so if it is not there
+fi
+requirements=tools/requirements-libtorch.txt
+stamp=.venv/.outrider-libtorch
+if ! cmp -s "$requirements" "$stamp"; then
+  echo "setup: installing libtorch from PyPI into .venv (1.3 GB)"
+  /usr/bin/python3 -m venv .venv
+  if ! .venv/bin/pip install --quiet --no-deps --requirement "$requirements"; then
+    echo "setup: pip could not install $requirements; without network, point" >&2
+    echo "  CMAKE_PREFIX_PATH at an existing libtorch 2.11 (or the torch/ folder of a Python environment)" >&2
+    exit 1
+  fi
+  cp "$requirements" "$stamp"
+fi
