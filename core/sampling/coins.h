@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_SAMPLING_COINS_H_
+#define OUTRIDER_CORE_SAMPLING_COINS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/types/span.h"
+#include "core/sampling/random_source.h"
+
+namespace outrider {
+
+// The production RandomSource: every coin is a pure function of (seed, key), so
+// a retry, another node or another thread flips the same one. The only place
+// that forms Philox counters. Immutable, hence thread-safe.
+class Coins final : public RandomSource {
+ public:
+  explicit Coins(uint64_t seed) : seed_(seed) {}
+
+  bool Accept(const CoinKey& key, double p, double q) override {
+    return p >= q || Uniform(key) * q < p;
+  }
+  size_t Categorical(const CoinKey& key,
+                     absl::Span<const double> weights) override;
+
+  // In [0, 1), with 53 random bits: 24 could not reach every token of a
+  // vocabulary of 128k.
+  double Uniform(const CoinKey& key) const;
+
+ private:
+  uint64_t seed_;
+};
+
+// The index that `uniform` in [0, 1) chooses: the first whose running sum
+// exceeds uniform times the total. Never one of weight 0.
+size_t ChooseByWeight(double uniform, absl::Span<const double> weights);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_SAMPLING_COINS_H_

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/sampling/distribution.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace outrider {
+
+Distribution::Distribution(std::vector<TokenId> ids,
+                           std::vector<double> weights)
+    : ids_(std::move(ids)), weights_(std::move(weights)) {
+  for (const double weight : weights_) total_ += weight;
+}
+
+absl::StatusOr<Distribution> Distribution::Create(std::vector<TokenId> ids,
+                                                  std::vector<double> weights,
+                                                  int vocab_size) {
+  if (ids.empty() || ids.size() != weights.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a row needs at least one id and a weight for each: ",
+                     ids.size(), " ids, ", weights.size(), " weights"));
+  }
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] < 0 || ids[i] >= vocab_size) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "token id ", ids[i], " is outside [0, ", vocab_size, ")"));
+    }
+    if (i > 0 && ids[i] <= ids[i - 1]) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("ids must ascend: ", ids[i - 1], " then ", ids[i]));
+    }
+    if (!(weights[i] > 0) || !std::isfinite(weights[i])) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the weight of token ", ids[i], " must be positive and finite, not ",
+          weights[i]));
+    }
+  }
+  Distribution row(std::move(ids), std::move(weights));
+  if (!std::isfinite(row.total_)) {
+    return absl::InvalidArgumentError("the weights of a row overflow");
+  }
+  return row;
+}
+
+double Distribution::operator()(TokenId token) const {
+  // A dense row has id i at place i: worth a look before the search.
+  const size_t guess = static_cast<size_t>(token);
+  if (guess < ids_.size() && ids_[guess] == token) {
+    return weights_[guess] / total_;
+  }
+  const auto it = std::lower_bound(ids_.begin(), ids_.end(), token);
+  if (it == ids_.end() || *it != token) return 0.0;
+  return weights_[it - ids_.begin()] / total_;
+}
+
+}  // namespace outrider

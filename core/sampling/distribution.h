@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_SAMPLING_DISTRIBUTION_H_
+#define OUTRIDER_CORE_SAMPLING_DISTRIBUTION_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "core/base/token.h"
+
+namespace outrider {
+
+// A probability distribution over tokens, as ids (ascending) with positive
+// weights; everything else has probability 0. P(v) = weight(v) / total, where
+// total is the sum in listed order, in double precision: whoever holds the
+// same ids and weights computes the same probabilities, bit for bit.
+// One-hot, top-N and dense rows are no special cases. Immutable.
+class Distribution {
+ public:
+  static Distribution OneHot(TokenId token) {
+    return Distribution({token}, {1.0});
+  }
+  // INVALID_ARGUMENT unless ids are ascending and in [0, vocab_size), as many
+  // as weights, at least one, and all weights positive with a finite sum.
+  static absl::StatusOr<Distribution> Create(std::vector<TokenId> ids,
+                                             std::vector<double> weights,
+                                             int vocab_size);
+  // For callers that have just computed them: the same conditions, unchecked.
+  static Distribution FromSorted(std::vector<TokenId> ids,
+                                 std::vector<double> weights) {
+    return Distribution(std::move(ids), std::move(weights));
+  }
+
+  absl::Span<const TokenId> support() const { return ids_; }
+  absl::Span<const double> weights() const { return weights_; }
+  double total() const { return total_; }
+
+  // The probability of `token`; 0 off the support.
+  double operator()(TokenId token) const;
+
+ private:
+  Distribution(std::vector<TokenId> ids, std::vector<double> weights);
+
+  std::vector<TokenId> ids_;
+  std::vector<double> weights_;
+  double total_ = 0;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_SAMPLING_DISTRIBUTION_H_

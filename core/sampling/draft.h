@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_SAMPLING_DRAFT_H_
+#define OUTRIDER_CORE_SAMPLING_DRAFT_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "core/base/token.h"
+#include "core/sampling/distribution.h"
+
+namespace outrider {
+
+// K guesses for the positions start, start + 1, ..., and for each the
+// distribution that it was really drawn from. K = 0 is plain decoding.
+struct Draft {
+  uint64_t start = 0;  // absolute position of tokens[0]
+  std::vector<TokenId> tokens = {};
+  std::vector<Distribution> distributions = {};  // as many as tokens
+
+  int length() const { return static_cast<int>(tokens.size()); }
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_SAMPLING_DRAFT_H_

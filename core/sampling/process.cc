@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/sampling/process.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace outrider {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+absl::Status CheckFinite(absl::Span<const float> logits) {
+  bool any_possible = false;
+  for (size_t i = 0; i < logits.size(); ++i) {
+    if (std::isnan(logits[i]) || logits[i] == kInfinity) {
+      return absl::InternalError(
+          absl::StrCat("the model gave logit ", logits[i], " for token ", i));
+    }
+    any_possible |= logits[i] != -kInfinity;
+  }
+  if (!any_possible) {
+    return absl::InternalError("the model masked every token of a row");
+  }
+  return absl::OkStatus();
+}
+
+// The `count` ids that come first in falling order of value, ties to the
+// lowest id; returned in ascending order of id.
+template <typename Value>
+std::vector<TokenId> TopIds(absl::Span<const Value> values,
+                            std::vector<TokenId> ids, size_t count) {
+  const auto before = [&](TokenId a, TokenId b) {
+    return values[a] > values[b] || (values[a] == values[b] && a < b);
+  };
+  std::nth_element(ids.begin(), ids.begin() + (count - 1), ids.end(), before);
+  ids.resize(count);
+  std::sort(ids.begin(), ids.end());
+  return ids;
+}
+
+std::vector<TokenId> Unmasked(absl::Span<const float> logits) {
+  std::vector<TokenId> ids;
+  ids.reserve(logits.size());
+  for (size_t i = 0; i < logits.size(); ++i) {
+    if (logits[i] != -kInfinity) ids.push_back(static_cast<TokenId>(i));
+  }
+  return ids;
+}
+
+// Softmax over `ids`; what underflows to 0 leaves the support.
+Distribution Softmax(absl::Span<const float> logits,
+                     const std::vector<TokenId>& ids, double temperature) {
+  float maximum = -kInfinity;
+  for (const TokenId id : ids) maximum = std::max(maximum, logits[id]);
+  std::vector<TokenId> support;
+  std::vector<double> weights;
+  support.reserve(ids.size());
+  weights.reserve(ids.size());
+  for (const TokenId id : ids) {
+    const double weight = std::exp(
+        (static_cast<double>(logits[id]) - maximum) / temperature);
+    if (weight <= 0) continue;
+    support.push_back(id);
+    weights.push_back(weight);
+  }
+  return Distribution::FromSorted(std::move(support), std::move(weights));
+}
+
+// The smallest set of most probable tokens whose mass reaches top_p: the token
+// that crosses the edge stays.
+Distribution CutToMass(const Distribution& row, double top_p) {
+  const absl::Span<const double> weights = row.weights();
+  std::vector<int> order(weights.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](int a, int b) {
+    return weights[a] > weights[b] || (weights[a] == weights[b] && a < b);
+  });
+  double mass = 0;
+  size_t kept = 0;
+  while (kept < order.size() && mass < top_p * row.total()) {
+    mass += weights[order[kept++]];
+  }
+  order.resize(kept);
+  std::sort(order.begin(), order.end());
+  std::vector<TokenId> ids;
+  std::vector<double> kept_weights;
+  for (const int i : order) {
+    ids.push_back(row.support()[i]);
+    kept_weights.push_back(weights[i]);
+  }
+  return Distribution::FromSorted(std::move(ids), std::move(kept_weights));
+}
+
+}  // namespace
+
+absl::StatusOr<Distribution> Process(absl::Span<const float> logits,
+                                     const SamplingParams& params) {
+  if (absl::Status status = CheckFinite(logits); !status.ok()) return status;
+  if (IsGreedy(params)) {
+    return Distribution::OneHot(FindArgmax(logits).argmax);
+  }
+  std::vector<TokenId> ids = Unmasked(logits);
+  const size_t top_k = static_cast<size_t>(params.top_k);
+  if (top_k > 0 && top_k < ids.size()) {
+    ids = TopIds(logits, std::move(ids), top_k);
+  }
+  Distribution row = Softmax(logits, ids, params.temperature);
+  return params.top_p < 1 ? CutToMass(row, params.top_p) : row;
+}
+
+Distribution CutToSupport(const Distribution& row, int support_size) {
+  const size_t size = static_cast<size_t>(support_size);
+  if (size >= row.support().size()) return row;
+  std::vector<TokenId> places(row.support().size());
+  std::iota(places.begin(), places.end(), 0);
+  std::vector<TokenId> ids;
+  std::vector<double> weights;
+  for (const TokenId place : TopIds(row.weights(), std::move(places), size)) {
+    ids.push_back(row.support()[place]);
+    weights.push_back(row.weights()[place]);
+  }
+  return Distribution::FromSorted(std::move(ids), std::move(weights));
+}
+
+ArgmaxAndGap FindArgmax(absl::Span<const float> logits) {
+  ArgmaxAndGap best;
+  float second = -kInfinity;
+  for (size_t i = 1; i < logits.size(); ++i) {
+    if (logits[i] > logits[best.argmax]) {
+      second = logits[best.argmax];
+      best.argmax = static_cast<int>(i);
+    } else {
+      second = std::max(second, logits[i]);
+    }
+  }
+  best.gap = logits[best.argmax] - second;
+  return best;
+}
+
+}  // namespace outrider

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_SAMPLING_REJECTION_H_
+#define OUTRIDER_CORE_SAMPLING_REJECTION_H_
+
+#include <cstdint>
+
+#include "absl/types/span.h"
+#include "core/sampling/acceptance_rule.h"
+
+namespace outrider {
+
+// Speculative sampling: the committed tokens have exactly the target's joint
+// law, whatever the drafter (Leviathan et al. 2023, Algorithm 1; Chen et al.
+// 2023, Algorithm 2). With one-hot target rows (temperature 0) it is greedy
+// verification: a draft stands iff it is the target's argmax.
+class RejectionRule final : public AcceptanceRule {
+ public:
+  Verdict Judge(const Draft& draft, absl::Span<const TargetRow> target,
+                RandomSource& random) const override;
+};
+
+// Algorithm 1 of Leviathan et al. (2023), from the acceptance test on.
+// `target` has one more row than `draft` has tokens.
+Verdict AcceptPrefix(const Draft& draft, absl::Span<const TargetRow> target,
+                     RandomSource& random);
+
+// Draws from norm(max(0, p - q)): the token that replaces a refused one.
+TokenId DrawResidual(const TargetRow& p, const Distribution& q,
+                     uint64_t position, RandomSource& random);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_SAMPLING_REJECTION_H_

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_SAMPLING_TARGET_ROW_H_
+#define OUTRIDER_CORE_SAMPLING_TARGET_ROW_H_
+
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "core/base/token.h"
+#include "core/sampling/distribution.h"
+#include "core/sampling/random_source.h"
+
+namespace outrider {
+
+// What the acceptance rule sees of the target at one position, whatever the
+// verifier's reply format: the probability of each token on the draft's
+// support, the mass off it (the tail), and one token drawn from there. The row
+// behind the last draft has an empty support: its tail is all of p.
+class TargetRow {
+ public:
+  // From the whole row. The tail token is drawn with the TAIL coin of
+  // `position` from p off the support, when it is asked for; `random` must
+  // outlive the row. `support` is ascending.
+  static TargetRow FromDense(Distribution p, absl::Span<const TokenId> support,
+                             uint64_t position, RandomSource& random);
+
+  // The target's probability of a token on the draft's support.
+  double operator()(TokenId token) const;
+  // The sum of p over everything off the support, not 1 minus the rest: that
+  // would lose all digits where the support holds nearly everything.
+  double tail_mass() const { return tail_mass_; }
+  // Only where tail_mass() > 0.
+  TokenId tail_token() const { return draw_tail_(); }
+
+ private:
+  TargetRow() = default;
+
+  std::vector<TokenId> support_;
+  std::vector<double> p_;  // over support_
+  double tail_mass_ = 0;
+  std::function<TokenId()> draw_tail_;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_SAMPLING_TARGET_ROW_H_

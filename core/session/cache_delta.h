@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_SESSION_CACHE_DELTA_H_
+#define OUTRIDER_CORE_SESSION_CACHE_DELTA_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "core/base/session_id.h"
+#include "core/base/token.h"
+
+namespace outrider {
+
+// Makes a cache hold the committed tokens: cut to keep_length, then append.
+// Absolute, hence safe to send twice.
+struct CacheDelta {
+  int keep_length = 0;  // 0 opens, restarts or moves the session
+  std::vector<TokenId> append_tokens = {};
+};
+
+// What every Draft and Verify begins with (proto/README.md has the rules).
+struct RequestHeader {
+  SessionId session = {};
+  Incarnation incarnation = {};  // none: this request opens the session
+  uint64_t step = 0;  // rises with every new content, over both nodes
+  CacheDelta delta = {};
+  std::optional<uint64_t> prefix_hash = {};  // of the kept tokens
+};
+
+// Why a node's cache is not what a header assumes.
+enum class MissReason { kUnknownIncarnation, kStale, kLength, kPrefix };
+
+// An ordinary answer, not an error: the coordinator sends what is missing.
+struct Miss {
+  MissReason reason = MissReason::kUnknownIncarnation;
+  int cached_length = 0;
+};
+
+// What every answer begins with: an echo, so that a late one is recognised.
+struct ReplyHeader {
+  SessionId session = {};
+  Incarnation incarnation = {};
+  uint64_t step = 0;
+  int cached_length = 0;
+  double compute_seconds = 0;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_SESSION_CACHE_DELTA_H_
