@@ -8,6 +8,7 @@ find_package(GTest REQUIRED CONFIG)
 find_package(benchmark REQUIRED CONFIG)
 find_package(ICU REQUIRED COMPONENTS uc)
 find_package(nlohmann_json REQUIRED CONFIG)
+find_package(CLI11 REQUIRED CONFIG)
 
 if(OUTRIDER_TORCH)
   include(Libtorch)
