@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "coordinator/stop_condition.h"
 
 namespace outrider::testing {
 namespace {
@@ -42,28 +42,10 @@ std::vector<int64_t> Fingerprint(ToyCluster& cluster) {
   return print;
 }
 
-// How many tokens of a block are kept behind `num_emitted` earlier ones, and
-// whether they are the last.
-struct Kept {
-  int num_tokens = 0;
-  bool is_end = false;
-};
-Kept Cut(absl::Span<const TokenId> block, int num_emitted, int length,
-         const std::vector<TokenId>& eos_ids) {
-  Kept kept;
-  for (const TokenId token : block) {
-    ++kept.num_tokens;
-    kept.is_end = num_emitted + kept.num_tokens == length ||
-                  std::count(eos_ids.begin(), eos_ids.end(), token) > 0;
-    if (kept.is_end) break;
-  }
-  return kept;
-}
-
 class Enumerator {
  public:
   Enumerator(const ClusterConfig& config, const ToyModel& model, int length)
-      : config_(config), model_(model), length_(length) {}
+      : config_(config), model_(model), stop_(config.eos_ids, 1 + length) {}
 
   Enumeration Run() {
     std::map<std::vector<int64_t>, State> states = {{{}, {1.0, 0, {}}}};
@@ -116,20 +98,19 @@ class Enumerator {
   }
 
   bool EmitIfEnded(ToyCluster& cluster, int length_before, double probability) {
-    const absl::Span<const TokenId> text =
-        cluster.session().committed().tokens().subspan(1);
-    const int num_emitted = length_before - 1;
-    const Kept kept =
-        Cut(text.subspan(num_emitted), num_emitted, length_, config_.eos_ids);
-    if (!kept.is_end) return false;
-    const auto end = text.begin() + num_emitted + kept.num_tokens;
-    result_.law[{text.begin(), end}] += probability;
+    const absl::Span<const TokenId> tokens =
+        cluster.session().committed().tokens();
+    const StopCondition::BlockEnd end =
+        stop_.Find(tokens.subspan(length_before), length_before);
+    if (!end.reason.has_value()) return false;
+    const auto last = tokens.begin() + length_before + end.num_kept;
+    result_.law[{tokens.begin() + 1, last}] += probability;
     return true;
   }
 
   const ClusterConfig& config_;
   const ToyModel& model_;
-  const int length_;
+  const StopCondition stop_;
   Enumeration result_;
 };
 
