@@ -12,6 +12,7 @@
 #include "coordinator/generation_request.h"
 #include "coordinator/node_pool.h"
 #include "coordinator/response_writer.h"
+#include "coordinator/session.h"
 #include "core/base/cancellation.h"
 #include "core/base/mutex.h"
 #include "core/base/task.h"
