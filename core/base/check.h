@@ -35,11 +35,11 @@ struct Voidify {
 
 // For invariants of our own code only: what a peer, a file or a flag can cause
 // is an absl::Status. Prefixed, as torch and newer gRPC bring a CHECK each.
-#define OUTRIDER_CHECK(condition)                                           \
-  (condition) ? (void)0                                                     \
-              : ::outrider::internal::Voidify() &                           \
-                    ::outrider::internal::CheckFailure(__FILE__, __LINE__,  \
-                                                       #condition)          \
-                        .stream()
+#define OUTRIDER_CHECK(condition)                                              \
+  (condition)                                                                  \
+      ? (void)0                                                                \
+      : ::outrider::internal::Voidify() &                                      \
+            ::outrider::internal::CheckFailure(__FILE__, __LINE__, #condition) \
+                .stream()
 
 #endif  // OUTRIDER_CORE_BASE_CHECK_H_

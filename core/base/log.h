@@ -10,7 +10,8 @@ enum class LogLevel { kInfo, kWarning, kError };
 
 namespace internal {
 
-// One line to standard error, written at once: "2026-11-21T02:49:40.123Z W ...".
+// One line to standard error, written at once: "2026-11-21T02:49:40.123Z W
+// ...".
 class LogLine {
  public:
   explicit LogLine(LogLevel level);

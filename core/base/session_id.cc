@@ -37,8 +37,7 @@ std::string Id128::ToBytes() const {
 }
 
 std::string Id128::ShortHex() const {
-  return absl::BytesToHexString(
-      std::string(bytes.begin(), bytes.begin() + 4));
+  return absl::BytesToHexString(std::string(bytes.begin(), bytes.begin() + 4));
 }
 
 uint64_t RandomSeed() {

@@ -14,21 +14,20 @@
 #define OUTRIDER_CO_RETURN_IF_ERROR(expression) \
   OUTRIDER_INTERNAL_IF_ERROR_(co_return, expression)
 
-#define OUTRIDER_ASSIGN_OR_RETURN(target, expression)                  \
-  OUTRIDER_INTERNAL_ASSIGN_(return, OUTRIDER_INTERNAL_CAT_(status_or_, \
-                                                           __LINE__),  \
-                            target, expression)
+#define OUTRIDER_ASSIGN_OR_RETURN(target, expression)               \
+  OUTRIDER_INTERNAL_ASSIGN_(                                        \
+      return, OUTRIDER_INTERNAL_CAT_(status_or_, __LINE__), target, \
+            expression)
 #define OUTRIDER_CO_ASSIGN_OR_RETURN(target, expression)                  \
-  OUTRIDER_INTERNAL_ASSIGN_(co_return, OUTRIDER_INTERNAL_CAT_(status_or_, \
-                                                              __LINE__),  \
+  OUTRIDER_INTERNAL_ASSIGN_(co_return,                                    \
+                            OUTRIDER_INTERNAL_CAT_(status_or_, __LINE__), \
                             target, expression)
 
-#define OUTRIDER_INTERNAL_IF_ERROR_(leave, expression)           \
-  do {                                                           \
-    if (absl::Status outrider_status = (expression);             \
-        !outrider_status.ok()) {                                 \
-      leave outrider_status;                                     \
-    }                                                            \
+#define OUTRIDER_INTERNAL_IF_ERROR_(leave, expression)                        \
+  do {                                                                        \
+    if (absl::Status outrider_status = (expression); !outrider_status.ok()) { \
+      leave outrider_status;                                                  \
+    }                                                                         \
   } while (false)
 #define OUTRIDER_INTERNAL_ASSIGN_(leave, temporary, target, expression) \
   auto temporary = (expression);                                        \

@@ -18,7 +18,10 @@ class LogitRows {
   LogitRows() = default;
   // `data` keeps its owner alive, whatever that is (a tensor, a vector).
   LogitRows(std::shared_ptr<const float> data, int num_rows, int vocab_size)
-      : data_(std::move(data)), num_rows_(num_rows), vocab_size_(vocab_size) {}
+      : data_(std::move(data)),
+        num_rows_(num_rows),
+        vocab_size_(vocab_size),
+        row_stride_(vocab_size) {}
 
   static LogitRows FromVector(std::vector<float> values, int vocab_size) {
     OUTRIDER_CHECK(vocab_size > 0 && values.size() % vocab_size == 0);
@@ -27,12 +30,20 @@ class LogitRows {
     return LogitRows({owner, owner->data()}, num_rows, vocab_size);
   }
 
+  // The same rows without the padding that the head has beyond the tokenizer.
+  LogitRows WithVocabSize(int vocab_size) const {
+    OUTRIDER_CHECK(vocab_size <= row_stride_);
+    LogitRows narrow = *this;
+    narrow.vocab_size_ = vocab_size;
+    return narrow;
+  }
+
   int num_rows() const { return num_rows_; }
   int vocab_size() const { return vocab_size_; }
   // [vocab_size]; valid while any copy of this object lives.
   absl::Span<const float> Row(int i) const {
     OUTRIDER_CHECK(i >= 0 && i < num_rows_) << "row " << i;
-    return {data_.get() + static_cast<size_t>(i) * vocab_size_,
+    return {data_.get() + static_cast<size_t>(i) * row_stride_,
             static_cast<size_t>(vocab_size_)};
   }
 
@@ -40,6 +51,7 @@ class LogitRows {
   std::shared_ptr<const float> data_;
   int num_rows_ = 0;
   int vocab_size_ = 0;
+  int row_stride_ = 0;
 };
 
 }  // namespace outrider

@@ -20,9 +20,9 @@ absl::StatusOr<Distribution> Distribution::Create(std::vector<TokenId> ids,
                                                   std::vector<double> weights,
                                                   int vocab_size) {
   if (ids.empty() || ids.size() != weights.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a row needs at least one id and a weight for each: ",
-                     ids.size(), " ids, ", weights.size(), " weights"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a row needs at least one id and a weight for each: ", ids.size(),
+        " ids, ", weights.size(), " weights"));
   }
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] < 0 || ids[i] >= vocab_size) {
@@ -34,9 +34,9 @@ absl::StatusOr<Distribution> Distribution::Create(std::vector<TokenId> ids,
           absl::StrCat("ids must ascend: ", ids[i - 1], " then ", ids[i]));
     }
     if (!(weights[i] > 0) || !std::isfinite(weights[i])) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "the weight of token ", ids[i], " must be positive and finite, not ",
-          weights[i]));
+      return absl::InvalidArgumentError(
+          absl::StrCat("the weight of token ", ids[i],
+                       " must be positive and finite, not ", weights[i]));
     }
   }
   Distribution row(std::move(ids), std::move(weights));

@@ -64,8 +64,8 @@ Distribution Softmax(absl::Span<const float> logits,
   support.reserve(ids.size());
   weights.reserve(ids.size());
   for (const TokenId id : ids) {
-    const double weight = std::exp(
-        (static_cast<double>(logits[id]) - maximum) / temperature);
+    const double weight =
+        std::exp((static_cast<double>(logits[id]) - maximum) / temperature);
     if (weight <= 0) continue;
     support.push_back(id);
     weights.push_back(weight);

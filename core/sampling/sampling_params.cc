@@ -13,8 +13,8 @@ absl::Status Validate(const SamplingParams& params) {
                      ", not ", params.temperature));
   }
   if (params.top_k < 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "top_k must be 0 (off) or positive, not ", params.top_k));
+    return absl::InvalidArgumentError(
+        absl::StrCat("top_k must be 0 (off) or positive, not ", params.top_k));
   }
   if (!(params.top_p > 0 && params.top_p <= 1)) {
     return absl::InvalidArgumentError(absl::StrCat(

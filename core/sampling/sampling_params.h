@@ -25,7 +25,8 @@ inline bool IsGreedy(const SamplingParams& params) {
   return params.temperature < kGreedyTemperature;
 }
 
-// INVALID_ARGUMENT names the first parameter that is out of range and its value.
+// INVALID_ARGUMENT names the first parameter that is out of range and its
+// value.
 absl::Status Validate(const SamplingParams& params);
 
 }  // namespace outrider

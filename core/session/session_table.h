@@ -26,8 +26,8 @@ class SessionTable {
   using Clock = std::chrono::steady_clock;
 
   struct Options {
-    int max_sessions = 256;      // beyond, the longest idle one is evicted
-    int max_cached_tokens = 0;   // over all sessions; 0: no limit of its own
+    int max_sessions = 256;     // beyond, the longest idle one is evicted
+    int max_cached_tokens = 0;  // over all sessions; 0: no limit of its own
     std::chrono::seconds lease = std::chrono::seconds(30);  // since last use
   };
 

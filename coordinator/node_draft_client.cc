@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/node_draft_client.h"
+
+#include <utility>
+#include <variant>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "coordinator/miss_recovery.h"
+#include "core/base/status_macros.h"
+
+namespace outrider {
+namespace {
+
+absl::Status CheckDraft(const Draft& draft, const Session& session,
+                        int num_tokens) {
+  const bool fits = draft.length() <= num_tokens &&
+                    draft.tokens.size() == draft.distributions.size() &&
+                    draft.start == static_cast<uint64_t>(session.length());
+  if (!fits) {
+    return absl::InternalError(absl::StrCat(
+        "the drafter was asked for ", num_tokens, " tokens at ",
+        session.length(), " and sent ", draft.length(), " at ", draft.start));
+  }
+  for (int i = 0; i < draft.length(); ++i) {
+    if (draft.distributions[i](draft.tokens[i]) <= 0) {
+      return absl::InternalError(
+          "the drafter sent a token that its own row excludes");
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Task<absl::StatusOr<Draft>> NodeDraftClient::Propose(Session& session,
+                                                     int num_tokens) {
+  RoundStats::Link& link = session.stats().drafter;
+  const ScopedTimer timer(link.call_seconds);
+  CacheMirror& cache = session.drafter_cache();
+  for (int attempt = 0; attempt < kMaxMissesPerCall; ++attempt) {
+    const DraftCall call = {.header = session.NextHeader(cache),
+                            .max_draft_tokens = num_tokens,
+                            .support_size = support_size_,
+                            .sampling = session.sampling(),
+                            .seed = session.seed(),
+                            .prompt_length = session.prompt_length()};
+    OUTRIDER_CO_ASSIGN_OR_RETURN(
+        DraftReply reply, co_await stub_.Draft(call, session.cancellation()));
+    OUTRIDER_CO_RETURN_IF_ERROR(CheckEcho(call.header, reply.header));
+    link.wire_bytes += reply.wire_bytes;
+    link.compute_seconds += reply.header.compute_seconds;
+    if (const Miss* miss = std::get_if<Miss>(&reply.outcome)) {
+      RecoverFrom(*miss, cache, link);
+      continue;
+    }
+    Draft draft = std::get<Draft>(std::move(reply.outcome));
+    OUTRIDER_CO_RETURN_IF_ERROR(CheckDraft(draft, session, num_tokens));
+    cache.GrewTo(reply.header.cached_length, reply.header.incarnation);
+    co_return draft;
+  }
+  co_return absl::UnavailableError("the drafter keeps losing the session");
+}
+
+}  // namespace outrider

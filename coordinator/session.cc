@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/session.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/sampling/coins.h"
+
+namespace outrider {
+
+Session::Session(Options options)
+    : options_(std::move(options)),
+      prompt_length_(static_cast<int>(options_.prompt.size())),
+      committed_(id_),
+      // A resume after m tokens begins far above any step that the broken
+      // stream can have used, so that no DRAFT coin comes twice.
+      next_step_((static_cast<uint64_t>(options_.delivered.size()) << 32) + 1) {
+  if (options_.random == nullptr) {
+    options_.random = std::make_unique<Coins>(options_.seed);
+  }
+  committed_.Append(options_.prompt);
+  committed_.Append(options_.delivered);
+}
+
+int Session::MaxDraftLength() const {
+  const int room = options_.max_length - length() - 1;
+  const int drafter_room = options_.drafter_context - length();
+  return std::max(0, std::min(room, drafter_room));
+}
+
+RequestHeader Session::NextHeader(const CacheMirror& cache) {
+  RequestHeader header = {.session = id_,
+                          .incarnation = cache.incarnation(),
+                          .step = next_step_.fetch_add(1),
+                          .delta = cache.CatchUp(committed_)};
+  header.prefix_hash = committed_.PrefixHash(header.delta.keep_length);
+  return header;
+}
+
+void Session::Commit(const Draft& draft, const Verdict& verdict) {
+  const int shared = length() + verdict.num_accepted;
+  committed_.Append(
+      absl::MakeConstSpan(draft.tokens).first(verdict.num_accepted));
+  committed_.Append({verdict.next_token});
+  drafter_.SharesOnly(shared);
+  verifier_.SharesOnly(shared);
+  stats_.num_drafted = draft.length();
+  stats_.num_accepted = verdict.num_accepted;
+}
+
+}  // namespace outrider

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_COORDINATOR_SESSION_H_
+#define OUTRIDER_COORDINATOR_SESSION_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "coordinator/cache_mirror.h"
+#include "coordinator/round_stats.h"
+#include "core/base/cancellation.h"
+#include "core/base/session_id.h"
+#include "core/base/token.h"
+#include "core/sampling/acceptance_rule.h"
+#include "core/sampling/draft.h"
+#include "core/sampling/random_source.h"
+#include "core/sampling/sampling_params.h"
+#include "core/session/cache_delta.h"
+#include "core/session/token_log.h"
+
+namespace outrider {
+
+// One generation: everything that must not be lost. The only authority on what
+// is committed. Used by one coroutine at a time, but for next_step_, which the
+// two calls of the first round share.
+class Session {
+ public:
+  struct Options {
+    std::vector<TokenId> prompt = {};
+    std::vector<TokenId> delivered = {};  // of a stream that is being resumed
+    SamplingParams sampling = {};
+    uint64_t seed = 0;
+    int max_length = 0;       // prompt and continuation together
+    int drafter_context = 0;  // positions the drafter can attend over
+    std::unique_ptr<RandomSource> random = {};  // empty: Coins of the seed
+  };
+
+  explicit Session(Options options);
+
+  const SessionId& id() const { return id_; }
+  // The number of committed tokens: prompt, delivered and generated ones.
+  int length() const { return committed_.length(); }
+  int prompt_length() const { return prompt_length_; }
+  int max_length() const { return options_.max_length; }
+  bool is_complete() const { return length() >= options_.max_length; }
+  const TokenLog& committed() const { return committed_; }
+  const SamplingParams& sampling() const { return options_.sampling; }
+  uint64_t seed() const { return options_.seed; }
+  RandomSource& coins() { return *options_.random; }
+
+  CacheMirror& drafter_cache() { return drafter_; }
+  CacheMirror& verifier_cache() { return verifier_; }
+  Cancellation& cancellation() { return cancellation_; }
+  // Of the round that runs; reset by BeginRound.
+  RoundStats& stats() { return stats_; }
+  void BeginRound() { stats_ = {}; }
+
+  // The most drafts that can still be used: a round commits one token more
+  // than it accepts, and neither model sees beyond its context.
+  int MaxDraftLength() const;
+
+  // A header with a step of its own, for the node behind this mirror.
+  RequestHeader NextHeader(const CacheMirror& cache);
+
+  // Ends a round: the accepted drafts and the next token become committed, and
+  // both mirrors know how far their caches agree.
+  void Commit(const Draft& draft, const Verdict& verdict);
+
+ private:
+  Options options_;
+  const SessionId id_ = SessionId::Random();
+  const int prompt_length_;
+  TokenLog committed_;
+  CacheMirror drafter_;
+  CacheMirror verifier_;
+  std::atomic<uint64_t> next_step_;
+  RoundStats stats_;
+  Cancellation cancellation_;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_COORDINATOR_SESSION_H_

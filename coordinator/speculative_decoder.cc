@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/speculative_decoder.h"
+
+#include <utility>
+#include <vector>
+
+#include "core/base/status_macros.h"
+
+namespace outrider {
+
+Task<absl::StatusOr<Verdict>> SpeculativeDecoder::Round(Session& session) {
+  session.BeginRound();
+  const ScopedTimer timer(session.stats().round_seconds);
+  const int k = peers_.policy.NextDraftLength(session);
+
+  // Draw K guesses from the draft model.
+  Draft draft = {.start = static_cast<uint64_t>(session.length())};
+  if (k > 0) {
+    OUTRIDER_CO_ASSIGN_OR_RETURN(draft,
+                                 co_await peers_.drafter.Propose(session, k));
+  }
+
+  // Score them with the target model: K + 1 rows in one pass.
+  OUTRIDER_CO_ASSIGN_OR_RETURN(const std::vector<TargetRow> target,
+                               co_await peers_.verifier.Score(session, draft));
+
+  // Keep the prefix the target agrees with, and one token of the target's own.
+  const Verdict verdict = peers_.rule.Judge(draft, target, session.coins());
+
+  session.Commit(draft, verdict);  // both mirrors now know how far to cut
+  co_return verdict;
+}
+
+Task<absl::StatusOr<Verdict>> SpeculativeDecoder::FirstRound(Session& session) {
+  if (peers_.policy.NextDraftLength(session) == 0) {
+    co_return co_await Round(session);
+  }
+  session.BeginRound();
+  const ScopedTimer timer(session.stats().round_seconds);
+  const Draft no_draft = {.start = static_cast<uint64_t>(session.length())};
+  auto [prefill, target] =
+      co_await WhenBoth(peers_.drafter.Propose(session, /*num_tokens=*/0),
+                        peers_.verifier.Score(session, no_draft));
+  OUTRIDER_CO_RETURN_IF_ERROR(prefill.status());
+  OUTRIDER_CO_RETURN_IF_ERROR(target.status());
+  const Verdict verdict = peers_.rule.Judge(no_draft, *target, session.coins());
+  session.Commit(no_draft, verdict);
+  co_return verdict;
+}
+
+}  // namespace outrider

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_COORDINATOR_SPECULATIVE_DECODER_H_
+#define OUTRIDER_COORDINATOR_SPECULATIVE_DECODER_H_
+
+#include "absl/status/statusor.h"
+#include "coordinator/draft_client.h"
+#include "coordinator/draft_length_policy.h"
+#include "coordinator/session.h"
+#include "coordinator/verify_client.h"
+#include "core/base/task.h"
+#include "core/sampling/acceptance_rule.h"
+
+namespace outrider {
+
+// Speculative decoding, one round at a time (Leviathan et al. 2023, Algorithm
+// 1; Chen et al. 2023, Algorithm 2). The peers must outlive it.
+class SpeculativeDecoder {
+ public:
+  struct Peers {
+    DraftClient& drafter;
+    VerifyClient& verifier;
+    const AcceptanceRule& rule;
+    DraftLengthPolicy& policy;
+  };
+
+  explicit SpeculativeDecoder(Peers peers) : peers_(peers) {}
+
+  // Drafts, verifies, judges and commits. On failure nothing is committed, and
+  // the session may go on with another round.
+  Task<absl::StatusOr<Verdict>> Round(Session& session);
+
+  // The first round: drafter and verifier take in the prompt at the same time,
+  // and the verifier's row gives the first token.
+  Task<absl::StatusOr<Verdict>> FirstRound(Session& session);
+
+ private:
+  Peers peers_;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_COORDINATOR_SPECULATIVE_DECODER_H_

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_BASE_TASK_H_
+#define OUTRIDER_CORE_BASE_TASK_H_
+
+#include <atomic>
+#include <coroutine>
+#include <exception>
+#include <optional>
+#include <utility>
+
+namespace outrider {
+
+template <typename T>
+class Task;
+
+namespace internal {
+
+// At its end a coroutine hands over to the one that awaits it.
+struct ResumeContinuation {
+  bool await_ready() const noexcept { return false; }
+  template <typename Promise>
+  std::coroutine_handle<> await_suspend(
+      std::coroutine_handle<Promise> done) const noexcept {
+    return done.promise().continuation;
+  }
+  void await_resume() const noexcept {}
+};
+
+struct TaskPromiseBase {
+  std::coroutine_handle<> continuation = std::noop_coroutine();
+  std::suspend_always initial_suspend() const noexcept { return {}; }
+  ResumeContinuation final_suspend() const noexcept { return {}; }
+  [[noreturn]] void unhandled_exception() const { std::terminate(); }
+};
+
+template <typename T>
+struct TaskPromise : TaskPromiseBase {
+  std::optional<T> value;
+  Task<T> get_return_object();
+  template <typename U>
+  void return_value(U&& result) {
+    value.emplace(std::forward<U>(result));
+  }
+  T Take() { return std::move(*value); }
+};
+
+template <>
+struct TaskPromise<void> : TaskPromiseBase {
+  Task<void> get_return_object();
+  void return_void() const {}
+  void Take() const {}
+};
+
+}  // namespace internal
+
+// A coroutine that begins when it is awaited and yields one T. It may take
+// references only to what outlives it, and holds no lock over co_await. After
+// a co_await it may run on another thread. Must be awaited at most once.
+template <typename T>
+class [[nodiscard]] Task {
+ public:
+  using promise_type = internal::TaskPromise<T>;
+
+  explicit Task(std::coroutine_handle<promise_type> handle) : handle_(handle) {}
+  Task(Task&& other) noexcept : handle_(std::exchange(other.handle_, {})) {}
+  Task& operator=(Task&&) = delete;
+  ~Task() {
+    if (handle_) handle_.destroy();
+  }
+
+  bool await_ready() const noexcept { return false; }
+  std::coroutine_handle<> await_suspend(
+      std::coroutine_handle<> awaiting) noexcept {
+    handle_.promise().continuation = awaiting;
+    return handle_;
+  }
+  T await_resume() { return handle_.promise().Take(); }
+
+ private:
+  std::coroutine_handle<promise_type> handle_;
+};
+
+namespace internal {
+
+template <typename T>
+Task<T> TaskPromise<T>::get_return_object() {
+  return Task<T>(std::coroutine_handle<TaskPromise>::from_promise(*this));
+}
+inline Task<void> TaskPromise<void>::get_return_object() {
+  return Task<void>(std::coroutine_handle<TaskPromise>::from_promise(*this));
+}
+
+// Starts at once and destroys itself at its end.
+struct Detached {
+  struct promise_type {
+    Detached get_return_object() const { return {}; }
+    std::suspend_never initial_suspend() const noexcept { return {}; }
+    std::suspend_never final_suspend() const noexcept { return {}; }
+    void return_void() const {}
+    [[noreturn]] void unhandled_exception() const { std::terminate(); }
+  };
+};
+
+inline Detached RunDetached(Task<void> task) { co_await task; }
+
+template <typename A, typename B>
+struct Both {
+  std::optional<A> first;
+  std::optional<B> second;
+  std::coroutine_handle<> waiter;
+  // The two tasks and the awaiter; whoever is last resumes.
+  std::atomic<int> unfinished = 3;
+
+  template <typename T>
+  static Detached Run(Task<T> task, std::optional<T>& result, Both& both) {
+    result.emplace(co_await task);
+    if (both.unfinished.fetch_sub(1) == 1) both.waiter.resume();
+  }
+};
+
+template <typename A, typename B>
+struct BothAwaiter {
+  Task<A> a;
+  Task<B> b;
+  Both<A, B> both = {};
+
+  bool await_ready() const noexcept { return false; }
+  bool await_suspend(std::coroutine_handle<> awaiting) {
+    both.waiter = awaiting;
+    Both<A, B>::Run(std::move(a), both.first, both);
+    Both<A, B>::Run(std::move(b), both.second, both);
+    return both.unfinished.fetch_sub(1) != 1;
+  }
+  std::pair<A, B> await_resume() {
+    return {std::move(*both.first), std::move(*both.second)};
+  }
+};
+
+}  // namespace internal
+
+// Runs a task on its own; what it refers to must outlive it.
+inline void StartDetached(Task<void> task) {
+  internal::RunDetached(std::move(task));
+}
+
+// Runs two tasks at the same time: co_await WhenBoth(a, b) yields their pair.
+template <typename A, typename B>
+internal::BothAwaiter<A, B> WhenBoth(Task<A> a, Task<B> b) {
+  return {std::move(a), std::move(b)};
+}
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_BASE_TASK_H_

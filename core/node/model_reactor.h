@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_NODE_MODEL_REACTOR_H_
+#define OUTRIDER_CORE_NODE_MODEL_REACTOR_H_
+
+#include <grpcpp/server_context.h>
+#include <grpcpp/support/server_callback.h>
+
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "core/node/model_thread.h"
+#include "core/wire/status_convert.h"
+
+namespace outrider {
+
+// Handles a unary call on the model's thread: `handle` runs there and returns
+// the status to finish with; it fills the response before. The reaction itself
+// never blocks. A caller that has gone by then costs nothing.
+template <typename Handle>
+grpc::ServerUnaryReactor* RunOnModelThread(grpc::CallbackServerContext* context,
+                                           ModelThread& model_thread,
+                                           Handle handle) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  const bool accepted = model_thread.Submit(
+      [context, reactor, handle = std::move(handle)]() mutable {
+        if (context->IsCancelled()) {
+          reactor->Finish(grpc::Status::CANCELLED);
+          return;
+        }
+        reactor->Finish(ToGrpcStatus(handle()));
+      });
+  if (!accepted) {
+    reactor->Finish(ToGrpcStatus(absl::ResourceExhaustedError(
+        "this node's queue is full: try again later, or another node")));
+  }
+  return reactor;
+}
+
+inline grpc::ServerUnaryReactor* FinishNow(grpc::CallbackServerContext* context,
+                                           const absl::Status& status) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(ToGrpcStatus(status));
+  return reactor;
+}
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_NODE_MODEL_REACTOR_H_

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_RPC_CHANNEL_H_
+#define OUTRIDER_CORE_RPC_CHANNEL_H_
+
+#include <grpcpp/channel.h>
+
+#include <memory>
+#include <string>
+
+namespace outrider {
+
+struct ChannelOptions {
+  // The largest message we accept; gRPC's own limit of 4 MiB is less than K = 8
+  // rows of a 128k vocabulary.
+  int max_receive_bytes = 64 << 20;
+};
+
+// A channel with our settings: keepalive 5 s / 2 s, quick reconnects, and no
+// retries by gRPC (a lost reply must not run a handler twice unasked). Plain
+// text: check the address with CheckEndpoint first.
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
+                                           const ChannelOptions& options = {});
+
+// gRPC's own log lines repeat what statuses say: switches them off.
+void SilenceGrpcLog();
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_RPC_CHANNEL_H_

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_RPC_ENDPOINT_H_
+#define OUTRIDER_CORE_RPC_ENDPOINT_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace outrider {
+
+// INVALID_ARGUMENT unless `address` reads HOST:PORT (IPv6 hosts in brackets),
+// or needs plain text off this machine without `insecure`: anyone on the way
+// could read prompts and change tokens. `flag` is named in the message.
+absl::Status CheckEndpoint(absl::string_view address, bool insecure,
+                           absl::string_view flag);
+
+// Whether the host part is this machine's loopback.
+bool IsLoopback(absl::string_view address);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_RPC_ENDPOINT_H_

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/rpc/server.h"
+
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server_builder.h>
+
+#include <csignal>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
+#include "core/rpc/endpoint.h"
+
+namespace outrider {
+namespace {
+
+sigset_t TerminationSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  return signals;
+}
+
+}  // namespace
+
+void RpcServer::BlockTerminationSignals() {
+  const sigset_t signals = TerminationSignals();
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+}
+
+absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
+    const Options& options, const std::vector<grpc::Service*>& services) {
+  OUTRIDER_RETURN_IF_ERROR(
+      CheckEndpoint(options.listen, options.insecure, "--listen"));
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials(),
+                           &port);
+  // Otherwise a second server on the same port starts, and takes half of the
+  // first one's connections.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.AddChannelArgument(
+      GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 5000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 2000);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 1024);
+  builder.SetMaxReceiveMessageSize(options.max_receive_bytes);
+  builder.SetMaxSendMessageSize(-1);
+  for (grpc::Service* service : services) builder.RegisterService(service);
+  std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  if (server == nullptr || port == 0) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot listen on ", options.listen,
+                     ": the port is in use, or the address is not of this "
+                     "machine; port 0 picks a free one"));
+  }
+  const std::string host = options.listen.substr(0, options.listen.rfind(':'));
+  std::unique_ptr<RpcServer> result(
+      new RpcServer(std::move(server), absl::StrCat(host, ":", port)));
+  result->server_->GetHealthCheckService()->SetServingStatus("liveness", true);
+  result->SetServing(false);
+  return result;
+}
+
+void RpcServer::SetServing(bool serving) {
+  grpc::HealthCheckServiceInterface* health = server_->GetHealthCheckService();
+  health->SetServingStatus("", serving);
+  health->SetServingStatus("readiness", serving);
+}
+
+void RpcServer::WaitForTermination() {
+  const sigset_t signals = TerminationSignals();
+  int signal = 0;
+  sigwait(&signals, &signal);
+}
+
+void RpcServer::Shutdown(std::chrono::seconds deadline) {
+  SetServing(false);
+  server_->Shutdown(std::chrono::system_clock::now() + deadline);
+}
+
+}  // namespace outrider

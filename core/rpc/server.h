@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_RPC_SERVER_H_
+#define OUTRIDER_CORE_RPC_SERVER_H_
+
+#include <grpcpp/impl/codegen/service_type.h>
+#include <grpcpp/server.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace outrider {
+
+// A gRPC server with health checking (grpc.health.v1) and reflection, that
+// drains on SIGTERM or SIGINT.
+//
+// Health names: "" and "readiness" say whether requests are welcome (they turn
+// NOT_SERVING at the drain), "liveness" whether the process works.
+class RpcServer {
+ public:
+  struct Options {
+    std::string listen = {};  // HOST:PORT, port 0 picks a free one
+    bool insecure = false;    // plain text off loopback
+    int max_receive_bytes = 1 << 20;
+  };
+
+  // Must be called in main before any thread exists: signals that arrive later
+  // are taken by WaitForTermination alone.
+  static void BlockTerminationSignals();
+
+  // The services must outlive the server. INVALID_ARGUMENT: the address;
+  // UNAVAILABLE: it cannot be listened on, such as a port in use.
+  static absl::StatusOr<std::unique_ptr<RpcServer>> Start(
+      const Options& options, const std::vector<grpc::Service*>& services);
+
+  // HOST:PORT with the port that was picked.
+  const std::string& address() const { return address_; }
+
+  void SetServing(bool serving);
+
+  // Blocks until a termination signal.
+  static void WaitForTermination();
+  // NOT_SERVING, then refuses new calls and waits for those in flight, at most
+  // this long; then cancels them.
+  void Shutdown(std::chrono::seconds deadline);
+
+ private:
+  RpcServer(std::unique_ptr<grpc::Server> server, std::string address)
+      : server_(std::move(server)), address_(std::move(address)) {}
+
+  const std::unique_ptr<grpc::Server> server_;
+  const std::string address_;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_RPC_SERVER_H_

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_RPC_UNARY_CALL_H_
+#define OUTRIDER_CORE_RPC_UNARY_CALL_H_
+
+#include <grpcpp/alarm.h>
+#include <grpcpp/client_context.h>
+#include <grpcpp/support/async_unary_call.h>
+
+#include <chrono>
+#include <coroutine>
+#include <memory>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "core/base/cancellation.h"
+#include "core/rpc/call_queue.h"
+#include "core/wire/status_convert.h"
+
+namespace outrider {
+
+struct CallOptions {
+  CallQueue& queue;
+  std::chrono::milliseconds deadline;
+  Cancellation& cancellation;
+};
+
+// One unary call as an awaitable: co_await UnaryCall<Response>(prepare,
+// options) yields a StatusOr<Response>. `prepare` makes the reader:
+//   [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
+//     return stub->PrepareAsyncDraft(context, request, queue);
+//   }
+// The awaiting coroutine goes on on a thread of the queue.
+template <typename Response, typename Prepare>
+class UnaryCall final : public Completion {
+ public:
+  UnaryCall(Prepare prepare, CallOptions options)
+      : prepare_(std::move(prepare)), options_(options) {}
+
+  bool await_ready() const noexcept { return false; }
+  void await_suspend(std::coroutine_handle<> awaiting) {
+    awaiting_ = awaiting;
+    context_.set_deadline(std::chrono::system_clock::now() + options_.deadline);
+    reader_ = prepare_(&context_, options_.queue.queue());
+    reader_->StartCall();
+    registration_ =
+        options_.cancellation.OnCancel([this] { context_.TryCancel(); });
+    reader_->Finish(&response_, &status_, this);
+    // The call may be over, and this object gone, from here on.
+  }
+  absl::StatusOr<Response> await_resume() {
+    options_.cancellation.Forget(registration_);
+    if (!status_.ok()) return FromGrpcStatus(status_);
+    return std::move(response_);
+  }
+
+  void OnComplete(bool /*ok*/) override { awaiting_.resume(); }
+
+ private:
+  Prepare prepare_;
+  const CallOptions options_;
+  std::coroutine_handle<> awaiting_;
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientAsyncResponseReader<Response>> reader_;
+  uint64_t registration_ = 0;
+  Response response_;
+  grpc::Status status_;
+};
+
+template <typename Response, typename Prepare>
+UnaryCall<Response, Prepare> CallUnary(Prepare prepare, CallOptions options) {
+  return {std::move(prepare), options};
+}
+
+// co_await Sleep(queue, duration): the coroutine goes on later, on a thread of
+// the queue.
+class Sleep final : public Completion {
+ public:
+  Sleep(CallQueue& queue, std::chrono::milliseconds duration)
+      : queue_(queue), duration_(duration) {}
+
+  bool await_ready() const noexcept { return false; }
+  void await_suspend(std::coroutine_handle<> awaiting) {
+    awaiting_ = awaiting;
+    alarm_.Set(queue_.queue(), std::chrono::system_clock::now() + duration_,
+               this);
+  }
+  void await_resume() const noexcept {}
+
+  void OnComplete(bool /*ok*/) override { awaiting_.resume(); }
+
+ private:
+  CallQueue& queue_;
+  const std::chrono::milliseconds duration_;
+  std::coroutine_handle<> awaiting_;
+  grpc::Alarm alarm_;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_RPC_UNARY_CALL_H_

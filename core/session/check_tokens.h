@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_SESSION_CHECK_TOKENS_H_
+#define OUTRIDER_CORE_SESSION_CHECK_TOKENS_H_
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "core/base/token.h"
+#include "core/session/cache_delta.h"
+
+namespace outrider {
+
+// INVALID_ARGUMENT names the first id outside [0, vocab_size).
+absl::Status CheckTokens(absl::Span<const TokenId> tokens, int vocab_size);
+
+// What a node asks of a delta before anything else: at least one token, all of
+// them known, and no more than the context holds.
+absl::Status CheckDelta(const CacheDelta& delta, int vocab_size,
+                        int context_length);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_SESSION_CHECK_TOKENS_H_

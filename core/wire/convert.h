@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_WIRE_CONVERT_H_
+#define OUTRIDER_CORE_WIRE_CONVERT_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "core/model/causal_lm.h"
+#include "core/wire/node_calls.h"
+#include "outrider/v1/cache.pb.h"
+#include "outrider/v1/drafter.pb.h"
+#include "outrider/v1/verifier.pb.h"
+
+namespace outrider {
+
+// Proto to domain and back. FromProto validates the form of every field
+// (INVALID_ARGUMENT names the first that is wrong); what depends on a model or
+// a cache is checked by the engines.
+
+v1::DraftRequest ToProto(const DraftCall& call);
+absl::StatusOr<DraftCall> FromProto(const v1::DraftRequest& request);
+v1::DraftResponse ToProto(const DraftReply& reply);
+// `start` is the absolute position that was asked for, `vocab_size` bounds ids.
+absl::StatusOr<DraftReply> FromProto(const v1::DraftResponse& response,
+                                     uint64_t start, int vocab_size);
+
+v1::VerifyRequest ToProto(const VerifyCall& call);
+absl::StatusOr<VerifyCall> FromProto(const v1::VerifyRequest& request);
+v1::VerifyResponse ToProto(const VerifyReply& reply);
+absl::StatusOr<VerifyReply> FromProto(v1::VerifyResponse response);
+
+// Session, incarnation and step of an advisory call.
+absl::StatusOr<RequestHeader> FromProto(const v1::TruncateRequest& request);
+absl::StatusOr<RequestHeader> FromProto(const v1::ReleaseRequest& request);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_WIRE_CONVERT_H_

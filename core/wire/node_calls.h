@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_WIRE_NODE_CALLS_H_
+#define OUTRIDER_CORE_WIRE_NODE_CALLS_H_
+
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+#include "core/base/token.h"
+#include "core/model/logit_rows.h"
+#include "core/sampling/draft.h"
+#include "core/sampling/sampling_params.h"
+#include "core/session/cache_delta.h"
+
+namespace outrider {
+
+// The messages between coordinator and nodes in domain terms; the protos say
+// what each field means (proto/outrider/v1). The cores of all three processes
+// speak these, whether gRPC or a test carries them.
+
+inline constexpr int kProtocolVersion = 1;
+inline constexpr int kDefaultSupportSize = 32;
+inline constexpr int kMaxSupportSize = 1024;  // or the whole vocabulary
+inline constexpr int kDefaultMaxDraftTokens = 16;
+
+struct DraftCall {
+  RequestHeader header = {};
+  int max_draft_tokens = 0;
+  int support_size = kDefaultSupportSize;
+  SamplingParams sampling = {};
+  uint64_t seed = 0;
+  int prompt_length = 0;
+};
+
+struct DraftReply {
+  ReplyHeader header = {};
+  std::variant<Draft, Miss> outcome = {};
+  int64_t wire_bytes = 0;  // both directions; set by the transport
+};
+
+enum class ReplyFormat { kFull, kSparse, kTokens };
+
+struct VerifyCall {
+  RequestHeader header = {};
+  std::vector<TokenId> draft_tokens = {};
+  ReplyFormat reply_format = ReplyFormat::kFull;
+  SamplingParams sampling = {};
+  uint64_t seed = 0;
+  int prompt_length = 0;
+};
+
+struct VerifyReply {
+  ReplyHeader header = {};
+  std::variant<LogitRows, Miss> outcome = {};
+  int64_t wire_bytes = 0;  // both directions; set by the transport
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_WIRE_NODE_CALLS_H_

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/wire/node_description.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "core/base/status_macros.h"
+
+namespace outrider {
+namespace {
+
+absl::Status CheckProtocol(const NodeDescription& node, absl::string_view who) {
+  if (std::abs(node.protocol_version - kProtocolVersion) > 1) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the ", who, " speaks protocol ", node.protocol_version,
+                     ", this coordinator ", kProtocolVersion,
+                     ": versions may be one apart; upgrade the older side"));
+  }
+  return absl::OkStatus();
+}
+
+v1::ReplyFormat ToProto(ReplyFormat format) {
+  switch (format) {
+    case ReplyFormat::kFull:
+      return v1::REPLY_FORMAT_FULL;
+    case ReplyFormat::kSparse:
+      return v1::REPLY_FORMAT_SPARSE;
+    case ReplyFormat::kTokens:
+      return v1::REPLY_FORMAT_TOKENS;
+  }
+  return v1::REPLY_FORMAT_UNSPECIFIED;
+}
+
+}  // namespace
+
+v1::NodeDescription ToProto(const NodeDescription& node) {
+  v1::NodeDescription proto;
+  proto.set_model_name(node.model_name);
+  proto.set_weights_hash(node.weights_hash);
+  proto.set_tokenizer_hash(node.tokenizer_hash);
+  proto.set_vocab_size(node.vocab_size);
+  proto.mutable_eos_ids()->Add(node.eos_ids.begin(), node.eos_ids.end());
+  proto.set_context_length(node.context_length);
+  proto.set_dtype(node.dtype);
+  proto.set_device(node.device);
+  proto.set_max_draft_tokens(node.max_draft_tokens);
+  proto.set_protocol_version(node.protocol_version);
+  proto.set_build(node.build);
+  for (const ReplyFormat format : node.reply_formats) {
+    proto.add_reply_formats(ToProto(format));
+  }
+  proto.set_draft_strategy(node.draft_strategy);
+  return proto;
+}
+
+NodeDescription FromProto(const v1::NodeDescription& proto) {
+  NodeDescription node = {
+      .model_name = proto.model_name(),
+      .weights_hash = proto.weights_hash(),
+      .tokenizer_hash = proto.tokenizer_hash(),
+      .vocab_size = static_cast<int>(proto.vocab_size()),
+      .eos_ids = {proto.eos_ids().begin(), proto.eos_ids().end()},
+      .context_length = static_cast<int>(proto.context_length()),
+      .dtype = proto.dtype(),
+      .device = proto.device(),
+      .max_draft_tokens = static_cast<int>(proto.max_draft_tokens()),
+      .protocol_version = static_cast<int>(proto.protocol_version()),
+      .build = proto.build(),
+      .draft_strategy = proto.draft_strategy()};
+  for (const int format : proto.reply_formats()) {
+    if (format == v1::REPLY_FORMAT_FULL) {
+      node.reply_formats.push_back(ReplyFormat::kFull);
+    } else if (format == v1::REPLY_FORMAT_SPARSE) {
+      node.reply_formats.push_back(ReplyFormat::kSparse);
+    } else if (format == v1::REPLY_FORMAT_TOKENS) {
+      node.reply_formats.push_back(ReplyFormat::kTokens);
+    }  // formats of newer nodes are not ours to use
+  }
+  return node;
+}
+
+absl::Status CheckVerifier(const NodeDescription& verifier) {
+  OUTRIDER_RETURN_IF_ERROR(CheckProtocol(verifier, "verifier"));
+  if (verifier.vocab_size < 1 || verifier.context_length < 2) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the verifier describes a vocabulary of ", verifier.vocab_size,
+        " and a context of ", verifier.context_length));
+  }
+  if (std::find(verifier.reply_formats.begin(), verifier.reply_formats.end(),
+                ReplyFormat::kFull) == verifier.reply_formats.end()) {
+    return absl::FailedPreconditionError(
+        "the verifier does not serve REPLY_FORMAT_FULL");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckPair(const NodeDescription& drafter,
+                       const NodeDescription& verifier) {
+  OUTRIDER_RETURN_IF_ERROR(CheckProtocol(drafter, "drafter"));
+  if (drafter.tokenizer_hash != verifier.tokenizer_hash) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the drafter's tokenizer (", drafter.model_name, ", ",
+        drafter.tokenizer_hash.substr(0, 12), ") is not the verifier's (",
+        verifier.model_name, ", ", verifier.tokenizer_hash.substr(0, 12),
+        "): its token ids mean other text; use a drafter of the same family"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace outrider

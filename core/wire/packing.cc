@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/wire/packing.h"
+
+#include <bit>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace outrider {
+
+static_assert(std::endian::native == std::endian::little);
+
+std::string PackFloat64(absl::Span<const double> values) {
+  return std::string(reinterpret_cast<const char*>(values.data()),
+                     values.size() * sizeof(double));
+}
+
+absl::StatusOr<std::vector<double>> UnpackFloat64(absl::string_view bytes) {
+  if (bytes.size() % sizeof(double) != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(bytes.size(), " bytes are no row of float64"));
+  }
+  std::vector<double> values(bytes.size() / sizeof(double));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+std::string PackRows(const LogitRows& rows) {
+  std::string bytes;
+  const size_t row_bytes = rows.vocab_size() * sizeof(float);
+  bytes.reserve(rows.num_rows() * row_bytes);
+  for (int i = 0; i < rows.num_rows(); ++i) {
+    bytes.append(reinterpret_cast<const char*>(rows.Row(i).data()), row_bytes);
+  }
+  return bytes;
+}
+
+absl::StatusOr<LogitRows> UnpackRows(std::string bytes, int num_rows,
+                                     int vocab_size) {
+  if (num_rows < 1 || vocab_size < 1 ||
+      bytes.size() / sizeof(float) / vocab_size !=
+          static_cast<size_t>(num_rows) ||
+      bytes.size() != sizeof(float) * num_rows * vocab_size) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(bytes.size(), " bytes are not ", num_rows, " rows of ",
+                     vocab_size, " float32"));
+  }
+  if (reinterpret_cast<uintptr_t>(bytes.data()) % alignof(float) != 0) {
+    std::vector<float> values(bytes.size() / sizeof(float));
+    std::memcpy(values.data(), bytes.data(), bytes.size());
+    return LogitRows::FromVector(std::move(values), vocab_size);
+  }
+  auto owner = std::make_shared<std::string>(std::move(bytes));
+  const float* data = reinterpret_cast<const float*>(owner->data());
+  return LogitRows(std::shared_ptr<const float>(owner, data), num_rows,
+                   vocab_size);
+}
+
+}  // namespace outrider

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verifier/verifier_service.h"
+
+#include <chrono>
+#include <utility>
+
+#include "core/base/status_macros.h"
+#include "core/node/model_reactor.h"
+#include "core/wire/convert.h"
+#include "core/wire/digest.h"
+
+namespace outrider {
+
+VerifierServiceImpl::VerifierServiceImpl(VerifyEngine& engine,
+                                         ModelThread& model_thread,
+                                         NodeDescription description)
+    : engine_(engine),
+      model_thread_(model_thread),
+      description_(ToProto(description)) {}
+
+grpc::ServerUnaryReactor* VerifierServiceImpl::Verify(
+    grpc::CallbackServerContext* context, const v1::VerifyRequest* request,
+    v1::VerifyResponse* response) {
+  absl::StatusOr<VerifyCall> call = FromProto(*request);
+  if (!call.ok()) return FinishNow(context, call.status());
+  const uint64_t digest = ContentDigest(call->header.session, *request);
+  return RunOnModelThread(
+      context, model_thread_,
+      [this, call = *std::move(call), digest, response]() -> absl::Status {
+        const auto start = std::chrono::steady_clock::now();
+        OUTRIDER_ASSIGN_OR_RETURN(VerifyReply reply,
+                                  engine_.Verify(call, digest, start));
+        reply.header.compute_seconds =
+            std::chrono::duration<double>(std::chrono::steady_clock::now() -
+                                          start)
+                .count();
+        *response = ToProto(reply);
+        return absl::OkStatus();
+      });
+}
+
+grpc::ServerUnaryReactor* VerifierServiceImpl::Describe(
+    grpc::CallbackServerContext* context,
+    const v1::VerifierServiceDescribeRequest* /*request*/,
+    v1::VerifierServiceDescribeResponse* response) {
+  *response->mutable_node() = description_;
+  return FinishNow(context, absl::OkStatus());
+}
+
+}  // namespace outrider

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_VERIFIER_VERIFY_ENGINE_H_
+#define OUTRIDER_VERIFIER_VERIFY_ENGINE_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "core/model/causal_lm.h"
+#include "core/session/session_table.h"
+#include "core/wire/node_calls.h"
+
+namespace outrider {
+
+// The verifier without gRPC: one call in, K + 1 rows out. Confined to the
+// model's thread.
+class VerifyEngine {
+ public:
+  struct Options {
+    int vocab_size = 0;  // the tokenizer's; the head's padding is cut off
+    int max_draft_tokens = kDefaultMaxDraftTokens;
+    SessionTable::Options sessions = {};
+  };
+
+  VerifyEngine(std::unique_ptr<CausalLm> model, Options options);
+
+  // `content_digest` identifies the request's bytes, `now` renews its lease.
+  // INVALID_ARGUMENT: malformed; UNIMPLEMENTED: a reply format not served;
+  // otherwise what the model says, in which case the session is forgotten.
+  absl::StatusOr<VerifyReply> Verify(const VerifyCall& call,
+                                     uint64_t content_digest,
+                                     SessionTable::Clock::time_point now);
+  // Advisory; see SessionTable.
+  bool Truncate(const RequestHeader& header, int length);
+  bool Release(const RequestHeader& header);
+  void Expire(SessionTable::Clock::time_point now);
+
+  const SessionTable& sessions() const { return sessions_; }
+  const CausalLm& model() const { return *model_; }
+
+ private:
+  absl::Status Check(const VerifyCall& call) const;
+  absl::StatusOr<LogitRows> Score(const VerifyCall& call);
+
+  const std::unique_ptr<CausalLm> model_;
+  const Options options_;
+  SessionTable sessions_;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_VERIFIER_VERIFY_ENGINE_H_
