@@ -7,6 +7,7 @@ find_package(gRPC REQUIRED CONFIG)
 find_package(GTest REQUIRED CONFIG)
 find_package(benchmark REQUIRED CONFIG)
 find_package(ICU REQUIRED COMPONENTS uc)
+find_package(OpenSSL REQUIRED)
 find_package(nlohmann_json REQUIRED CONFIG)
 find_package(CLI11 REQUIRED CONFIG)
 

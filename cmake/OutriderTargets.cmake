@@ -28,6 +28,7 @@ function(outrider_cc_binary)
   add_executable(${A_NAME} ${A_SRCS})
   target_include_directories(${A_NAME} PRIVATE ${CMAKE_SOURCE_DIR})
   target_link_libraries(${A_NAME} PRIVATE ${A_DEPS} outrider_warnings)
+  target_compile_definitions(${A_NAME} PRIVATE OUTRIDER_VERSION="${PROJECT_VERSION}")
 endfunction()
 
 function(outrider_cc_test)

@@ -18,6 +18,9 @@ Session::Session(Options options)
   if (options_.random == nullptr) {
     options_.random = std::make_unique<Coins>(options_.seed);
   }
+  if (options_.cancellation == nullptr) {
+    options_.cancellation = std::make_shared<Cancellation>();
+  }
   committed_.Append(options_.prompt);
   committed_.Append(options_.delivered);
 }
@@ -35,6 +38,12 @@ RequestHeader Session::NextHeader(const CacheMirror& cache) {
                           .delta = cache.CatchUp(committed_)};
   header.prefix_hash = committed_.PrefixHash(header.delta.keep_length);
   return header;
+}
+
+RequestHeader Session::AdvisoryHeader(const CacheMirror& cache) {
+  return {.session = id_,
+          .incarnation = cache.incarnation(),
+          .step = next_step_.fetch_add(1)};
 }
 
 void Session::Commit(const Draft& draft, const Verdict& verdict) {

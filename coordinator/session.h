@@ -35,6 +35,7 @@ class Session {
     int max_length = 0;       // prompt and continuation together
     int drafter_context = 0;  // positions the drafter can attend over
     std::unique_ptr<RandomSource> random = {};  // empty: Coins of the seed
+    std::shared_ptr<Cancellation> cancellation = {};  // empty: one of its own
   };
 
   explicit Session(Options options);
@@ -52,7 +53,7 @@ class Session {
 
   CacheMirror& drafter_cache() { return drafter_; }
   CacheMirror& verifier_cache() { return verifier_; }
-  Cancellation& cancellation() { return cancellation_; }
+  Cancellation& cancellation() { return *options_.cancellation; }
   // Of the round that runs; reset by BeginRound.
   RoundStats& stats() { return stats_; }
   void BeginRound() { stats_ = {}; }
@@ -63,6 +64,9 @@ class Session {
 
   // A header with a step of its own, for the node behind this mirror.
   RequestHeader NextHeader(const CacheMirror& cache);
+
+  // Names session, life and step of an advisory call, without a delta.
+  RequestHeader AdvisoryHeader(const CacheMirror& cache);
 
   // Ends a round: the accepted drafts and the next token become committed, and
   // both mirrors know how far their caches agree.
@@ -77,7 +81,6 @@ class Session {
   CacheMirror verifier_;
   std::atomic<uint64_t> next_step_;
   RoundStats stats_;
-  Cancellation cancellation_;
 };
 
 }  // namespace outrider

@@ -74,10 +74,13 @@ void RpcServer::SetServing(bool serving) {
   health->SetServingStatus("readiness", serving);
 }
 
-void RpcServer::WaitForTermination() {
+bool RpcServer::WaitForTermination(std::chrono::milliseconds longest) {
   const sigset_t signals = TerminationSignals();
-  int signal = 0;
-  sigwait(&signals, &signal);
+  const auto nanoseconds =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(longest).count();
+  const timespec timeout = {.tv_sec = nanoseconds / 1'000'000'000,
+                            .tv_nsec = nanoseconds % 1'000'000'000};
+  return sigtimedwait(&signals, nullptr, &timeout) > 0;
 }
 
 void RpcServer::Shutdown(std::chrono::seconds deadline) {

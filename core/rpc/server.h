@@ -42,8 +42,8 @@ class RpcServer {
 
   void SetServing(bool serving);
 
-  // Blocks until a termination signal.
-  static void WaitForTermination();
+  // Blocks until a termination signal, at most this long; true where one came.
+  static bool WaitForTermination(std::chrono::milliseconds longest);
   // NOT_SERVING, then refuses new calls and waits for those in flight, at most
   // this long; then cancels them.
   void Shutdown(std::chrono::seconds deadline);

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/generation_request.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "core/base/session_id.h"
+#include "core/base/status_macros.h"
+#include "core/session/check_tokens.h"
+#include "core/wire/node_calls.h"
+
+namespace outrider {
+namespace {
+
+constexpr int kMaxStopStrings = 16;
+constexpr size_t kMaxStopStringBytes = 256;
+
+absl::StatusOr<std::vector<TokenId>> ParsePrompt(
+    const v1::GenerateRequest& proto, const GenerationLimits& limits) {
+  std::vector<TokenId> prompt;
+  if (proto.has_text()) {
+    if (limits.tokenizer == nullptr) {
+      return absl::InvalidArgumentError(
+          "this coordinator has no tokenizer (--tokenizer): send token ids");
+    }
+    if (proto.text().empty()) {
+      return absl::InvalidArgumentError("the prompt is empty");
+    }
+    prompt = limits.tokenizer->Encode(proto.text());
+  } else {
+    prompt.assign(proto.tokens().ids().begin(), proto.tokens().ids().end());
+  }
+  if (prompt.empty()) {
+    return absl::InvalidArgumentError("the prompt is empty");
+  }
+  OUTRIDER_RETURN_IF_ERROR(CheckTokens(prompt, limits.vocab_size));
+  if (prompt.size() >= static_cast<size_t>(limits.context_length)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the prompt has ", prompt.size(), " tokens; the model's context of ",
+        limits.context_length, " leaves no room to continue it"));
+  }
+  return prompt;
+}
+
+absl::StatusOr<SamplingParams> ParseSampling(const v1::GenerateRequest& proto) {
+  SamplingParams params;
+  if (proto.has_temperature()) params.temperature = proto.temperature();
+  if (proto.has_top_k()) params.top_k = proto.top_k();
+  if (proto.has_top_p()) params.top_p = proto.top_p();
+  OUTRIDER_RETURN_IF_ERROR(Validate(params));
+  return params;
+}
+
+absl::StatusOr<std::vector<std::string>> ParseStopStrings(
+    const v1::GenerateRequest& proto, const GenerationLimits& limits) {
+  if (proto.stop_strings_size() == 0) return std::vector<std::string>();
+  if (limits.tokenizer == nullptr) {
+    return absl::InvalidArgumentError(
+        "stop strings need a coordinator with a tokenizer (--tokenizer)");
+  }
+  if (proto.stop_strings_size() > kMaxStopStrings) {
+    return absl::InvalidArgumentError(absl::StrCat("at most ", kMaxStopStrings,
+                                                   " stop strings, not ",
+                                                   proto.stop_strings_size()));
+  }
+  for (const std::string& stop : proto.stop_strings()) {
+    if (stop.empty() || stop.size() > kMaxStopStringBytes) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a stop string has 1 to ", kMaxStopStringBytes,
+                       " bytes, not ", stop.size()));
+    }
+  }
+  return std::vector<std::string>(proto.stop_strings().begin(),
+                                  proto.stop_strings().end());
+}
+
+absl::StatusOr<int> ParseMaxLength(const v1::GenerateRequest& proto,
+                                   int prompt_length,
+                                   const GenerationLimits& limits) {
+  if (!proto.has_max_tokens()) return limits.context_length;
+  if (proto.max_tokens() < 1) {
+    return absl::InvalidArgumentError("max_tokens must be at least 1, not 0");
+  }
+  const uint64_t wanted = uint64_t{proto.max_tokens()} + prompt_length;
+  return static_cast<int>(std::min<uint64_t>(wanted, limits.context_length));
+}
+
+absl::StatusOr<int> ParseDraftLength(const v1::GenerateRequest& proto,
+                                     const GenerationLimits& limits) {
+  if (!proto.has_num_speculative_tokens()) {
+    return std::min(limits.default_draft_tokens, limits.max_draft_tokens);
+  }
+  const uint32_t k = proto.num_speculative_tokens();
+  if (k > static_cast<uint32_t>(limits.max_draft_tokens)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("num_speculative_tokens must be between 0 and ",
+                     limits.max_draft_tokens, ", not ", k));
+  }
+  return static_cast<int>(k);
+}
+
+absl::StatusOr<int> ParseSupportSize(const v1::GenerateRequest& proto,
+                                     const GenerationLimits& limits) {
+  if (!proto.has_draft_support_size()) {
+    return std::min(kDefaultSupportSize, limits.vocab_size);
+  }
+  const uint32_t size = proto.draft_support_size();
+  const bool whole = size == static_cast<uint32_t>(limits.vocab_size);
+  if (!whole && (size < 1 || size > kMaxSupportSize)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "draft_support_size must be between 1 and ", kMaxSupportSize, ", or ",
+        limits.vocab_size, " for whole rows, not ", size));
+  }
+  return static_cast<int>(size);
+}
+
+}  // namespace
+
+absl::StatusOr<GenerationRequest> ParseRequest(const v1::GenerateRequest& proto,
+                                               const GenerationLimits& limits) {
+  GenerationRequest request;
+  OUTRIDER_ASSIGN_OR_RETURN(request.prompt, ParsePrompt(proto, limits));
+  OUTRIDER_ASSIGN_OR_RETURN(request.sampling, ParseSampling(proto));
+  OUTRIDER_ASSIGN_OR_RETURN(request.stop_strings,
+                            ParseStopStrings(proto, limits));
+  OUTRIDER_ASSIGN_OR_RETURN(
+      request.max_length,
+      ParseMaxLength(proto, static_cast<int>(request.prompt.size()), limits));
+  OUTRIDER_ASSIGN_OR_RETURN(request.num_speculative_tokens,
+                            ParseDraftLength(proto, limits));
+  OUTRIDER_ASSIGN_OR_RETURN(request.support_size,
+                            ParseSupportSize(proto, limits));
+  if (!proto.ignore_eos()) request.eos_ids = limits.eos_ids;
+
+  request.delivered.assign(proto.delivered().ids().begin(),
+                           proto.delivered().ids().end());
+  OUTRIDER_RETURN_IF_ERROR(CheckTokens(request.delivered, limits.vocab_size));
+  if (!request.delivered.empty() && !proto.has_seed()) {
+    return absl::InvalidArgumentError(
+        "a resume needs the seed that the broken stream reported");
+  }
+  if (request.prompt.size() + request.delivered.size() >
+      static_cast<size_t>(request.max_length)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        request.delivered.size(),
+        " delivered tokens are more than this request can have produced"));
+  }
+  request.seed = proto.has_seed() ? proto.seed() : RandomSeed();
+  return request;
+}
+
+}  // namespace outrider

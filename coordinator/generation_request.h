@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_COORDINATOR_GENERATION_REQUEST_H_
+#define OUTRIDER_COORDINATOR_GENERATION_REQUEST_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/base/token.h"
+#include "core/sampling/sampling_params.h"
+#include "core/tokenizer/tokenizer.h"
+#include "core/wire/node_description.h"
+#include "outrider/v1/generation.pb.h"
+
+namespace outrider {
+
+// A Generate request that was found good, in domain terms.
+struct GenerationRequest {
+  std::vector<TokenId> prompt = {};
+  std::vector<TokenId> delivered = {};
+  SamplingParams sampling = {};
+  uint64_t seed = 0;
+  int max_length = 0;  // prompt and continuation together
+  std::vector<std::string> stop_strings = {};
+  std::vector<TokenId> eos_ids = {};  // empty with ignore_eos
+  int num_speculative_tokens = 0;
+  int support_size = 0;
+};
+
+// What bounds a request here.
+struct GenerationLimits {
+  const Tokenizer* tokenizer = nullptr;  // null: token prompts only
+  int vocab_size = 0;
+  int context_length = 0;
+  int max_draft_tokens = 0;
+  int default_draft_tokens = 0;
+  std::vector<TokenId> eos_ids = {};
+};
+
+// Tokenises and validates. INVALID_ARGUMENT names the field, the offending
+// value, and what would be right.
+absl::StatusOr<GenerationRequest> ParseRequest(const v1::GenerateRequest& proto,
+                                               const GenerationLimits& limits);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_COORDINATOR_GENERATION_REQUEST_H_

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/generation_service.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "coordinator/generation.h"
+#include "coordinator/generation_convert.h"
+#include "coordinator/node_draft_client.h"
+#include "coordinator/node_verify_client.h"
+#include "coordinator/optional_draft_client.h"
+#include "core/base/log.h"
+#include "core/base/status_macros.h"
+#include "core/sampling/rejection.h"
+#include "core/wire/status_convert.h"
+
+namespace outrider {
+namespace {
+
+// Passes events on as messages.
+class WriterSink final : public GenerationSink {
+ public:
+  explicit WriterSink(ResponseWriter& writer) : writer_(writer) {}
+  Task<bool> Write(GenerationEvent event) override {
+    return writer_.Write(ToProto(event));
+  }
+
+ private:
+  ResponseWriter& writer_;
+};
+
+v1::GenerateResponse StartMessage(const GenerationRequest& request) {
+  v1::GenerateResponse response;
+  response.set_first_index(static_cast<uint32_t>(request.delivered.size()));
+  v1::GenerationStart& start = *response.mutable_start();
+  start.set_seed(request.seed);
+  start.set_prompt_length(static_cast<uint32_t>(request.prompt.size()));
+  start.set_num_speculative_tokens(request.num_speculative_tokens);
+  return response;
+}
+
+// Towards clients: code and reason, never an address or a peer's own words.
+absl::Status ForClients(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kOk:
+    case absl::StatusCode::kCancelled:
+      return status;
+    case absl::StatusCode::kResourceExhausted:
+      return absl::ResourceExhaustedError(
+          "the verifier has no room for this session now; resume later with "
+          "the tokens delivered so far");
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kDeadlineExceeded:
+      return absl::UnavailableError(
+          "the verifier does not answer; nothing delivered is lost: resume "
+          "with the same request, the reported seed and the delivered tokens");
+    default:
+      return absl::InternalError(
+          "the model failed on this session; the coordinator's log says why");
+  }
+}
+
+}  // namespace
+
+GenerationServiceImpl::GenerationServiceImpl(Parts parts, Options options)
+    : parts_(parts), options_(options) {}
+
+grpc::ServerWriteReactor<v1::GenerateResponse>* GenerationServiceImpl::Generate(
+    grpc::CallbackServerContext* /*context*/,
+    const v1::GenerateRequest* request) {
+  auto cancellation = std::make_shared<Cancellation>();
+  auto* writer = new ResponseWriter(cancellation);  // deletes itself
+  StartDetached(Run(*request, writer, std::move(cancellation)));
+  return writer;
+}
+
+Task<void> GenerationServiceImpl::Run(
+    v1::GenerateRequest proto, ResponseWriter* writer,
+    std::shared_ptr<Cancellation> cancellation) {
+  if (absl::Status status = Enter(cancellation); !status.ok()) {
+    writer->FinishAfterWrites(ToGrpcStatus(status));
+    co_return;
+  }
+  const absl::StatusOr<NodePool::Pair> pair = parts_.pool.Assign();
+  absl::StatusOr<GenerationRequest> request =
+      pair.ok() ? Parse(proto, *pair) : pair.status();
+  if (!request.ok()) {
+    writer->FinishAfterWrites(ToGrpcStatus(request.status()));
+    Leave(cancellation);
+    co_return;
+  }
+
+  const int drafter_context =
+      pair->drafter == nullptr ? 0 : pair->drafter_description.context_length;
+  Session session({.prompt = request->prompt,
+                   .delivered = request->delivered,
+                   .sampling = request->sampling,
+                   .seed = request->seed,
+                   .max_length = request->max_length,
+                   .drafter_context = drafter_context,
+                   .cancellation = cancellation});
+  const absl::Status status = co_await Serve(*request, *pair, *writer, session);
+  if (!status.ok() && !absl::IsCancelled(status)) {
+    OUTRIDER_LOG(kError) << "session " << session.id().ShortHex()
+                         << " failed: " << status;
+  }
+  writer->FinishAfterWrites(ToGrpcStatus(ForClients(status)));
+
+  // The client has its answer; the caches go back early.
+  if (pair->drafter != nullptr) {
+    co_await pair->drafter->cache.Release(
+        session.AdvisoryHeader(session.drafter_cache()));
+  }
+  co_await pair->verifier->cache.Release(
+      session.AdvisoryHeader(session.verifier_cache()));
+  Leave(cancellation);
+}
+
+Task<absl::Status> GenerationServiceImpl::Serve(
+    const GenerationRequest& request, const NodePool::Pair& pair,
+    ResponseWriter& writer, Session& session) {
+  if (!co_await writer.Write(StartMessage(request))) {
+    co_return absl::CancelledError("the client is gone");
+  }
+  CircuitBreaker no_breaker;
+  std::optional<NodeDraftClient> node_drafter;
+  if (pair.drafter != nullptr) {
+    node_drafter.emplace(pair.drafter->stub, request.support_size);
+  }
+  OptionalDraftClient drafter(
+      node_drafter.has_value() ? &*node_drafter : nullptr,
+      pair.drafter != nullptr ? pair.drafter->breaker : no_breaker);
+  NodeVerifyClient verifier(pair.verifier->stub);
+  const RejectionRule rule;
+  FixedDraftLength policy(request.num_speculative_tokens);
+  SpeculativeDecoder decoder({.drafter = drafter,
+                              .verifier = verifier,
+                              .rule = rule,
+                              .policy = policy});
+  const StopCondition stop(request.eos_ids, request.max_length);
+  TextStream text(parts_.tokenizer, request.stop_strings);
+  WriterSink sink(writer);
+  Generation generation({.session = session,
+                         .decoder = decoder,
+                         .stop = stop,
+                         .text = text,
+                         .sink = sink});
+  OUTRIDER_CO_ASSIGN_OR_RETURN(const GenerationEnd end,
+                               co_await generation.Run());
+  v1::GenerateResponse last;
+  last.set_first_index(
+      static_cast<uint32_t>(session.length() - session.prompt_length()));
+  *last.mutable_finish() = ToProto(end);
+  co_await writer.Write(std::move(last));
+  co_return absl::OkStatus();
+}
+
+absl::StatusOr<GenerationRequest> GenerationServiceImpl::Parse(
+    const v1::GenerateRequest& proto, const NodePool::Pair& pair) const {
+  const NodeDescription& verifier = pair.verifier_description;
+  int max_draft_tokens = verifier.max_draft_tokens;
+  if (pair.drafter != nullptr) {
+    max_draft_tokens =
+        std::min(max_draft_tokens, pair.drafter_description.max_draft_tokens);
+  }
+  return ParseRequest(proto,
+                      {.tokenizer = parts_.tokenizer,
+                       .vocab_size = verifier.vocab_size,
+                       .context_length = verifier.context_length,
+                       .max_draft_tokens = max_draft_tokens,
+                       .default_draft_tokens = options_.default_draft_tokens,
+                       .eos_ids = verifier.eos_ids});
+}
+
+grpc::ServerUnaryReactor* GenerationServiceImpl::Describe(
+    grpc::CallbackServerContext* context,
+    const v1::GenerationServiceDescribeRequest* /*request*/,
+    v1::GenerationServiceDescribeResponse* response) {
+  *response = ToProto(parts_.pool.Describe());
+  response->set_has_tokenizer(parts_.tokenizer != nullptr);
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(grpc::Status::OK);
+  return reactor;
+}
+
+absl::Status GenerationServiceImpl::Enter(
+    const std::shared_ptr<Cancellation>& cancellation) {
+  MutexLock lock(mu_);
+  if (draining_) {
+    return absl::UnavailableError(
+        "this coordinator is shutting down: use another one");
+  }
+  if (running_.size() >= static_cast<size_t>(options_.max_sessions)) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("this coordinator runs ", options_.max_sessions,
+                     " sessions, which is its limit; try again later"));
+  }
+  running_.insert(cancellation);
+  return absl::OkStatus();
+}
+
+void GenerationServiceImpl::Leave(
+    const std::shared_ptr<Cancellation>& cancellation) {
+  MutexLock lock(mu_);
+  running_.erase(cancellation);
+  changed_.NotifyAll();
+}
+
+void GenerationServiceImpl::Drain(std::chrono::seconds deadline) {
+  const auto end = std::chrono::steady_clock::now() + deadline;
+  MutexLock lock(mu_);
+  draining_ = true;
+  while (!running_.empty() && changed_.WaitUntil(mu_, end)) {
+  }
+  for (const auto& cancellation : running_) cancellation->Cancel();
+  while (!running_.empty()) changed_.Wait(mu_);
+}
+
+}  // namespace outrider

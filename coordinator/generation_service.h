@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_COORDINATOR_GENERATION_SERVICE_H_
+#define OUTRIDER_COORDINATOR_GENERATION_SERVICE_H_
+
+#include <grpcpp/support/server_callback.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "absl/container/flat_hash_set.h"
+#include "coordinator/generation_request.h"
+#include "coordinator/node_pool.h"
+#include "coordinator/response_writer.h"
+#include "core/base/cancellation.h"
+#include "core/base/mutex.h"
+#include "core/base/task.h"
+#include "core/rpc/call_queue.h"
+#include "core/tokenizer/tokenizer.h"
+#include "outrider/v1/generation.grpc.pb.h"
+
+namespace outrider {
+
+// GenerationService: validates a request, gives it a pair of nodes, and runs
+// its rounds as a coroutine. Thread-safe.
+class GenerationServiceImpl final
+    : public v1::GenerationService::CallbackService {
+ public:
+  struct Options {
+    int max_sessions = 256;
+    int default_draft_tokens = 4;
+  };
+  struct Parts {
+    NodePool& pool;
+    CallQueue& queue;
+    const Tokenizer* tokenizer = nullptr;  // null: token prompts only
+  };
+
+  GenerationServiceImpl(Parts parts, Options options);
+  // All generations must have ended: see Drain.
+  ~GenerationServiceImpl() override = default;
+
+  grpc::ServerWriteReactor<v1::GenerateResponse>* Generate(
+      grpc::CallbackServerContext* context,
+      const v1::GenerateRequest* request) override;
+  grpc::ServerUnaryReactor* Describe(
+      grpc::CallbackServerContext* context,
+      const v1::GenerationServiceDescribeRequest* request,
+      v1::GenerationServiceDescribeResponse* response) override;
+
+  // Takes no more generations and waits for those that run; cancels what is
+  // left at the deadline, and waits for that.
+  void Drain(std::chrono::seconds deadline);
+
+ private:
+  absl::StatusOr<GenerationRequest> Parse(const v1::GenerateRequest& proto,
+                                          const NodePool::Pair& pair) const;
+  Task<void> Run(v1::GenerateRequest proto, ResponseWriter* writer,
+                 std::shared_ptr<Cancellation> cancellation);
+  // The generation itself; what remains is the stream's status.
+  Task<absl::Status> Serve(const GenerationRequest& request,
+                           const NodePool::Pair& pair, ResponseWriter& writer,
+                           Session& session);
+
+  // Counts a generation in, unless there are too many or this is draining.
+  absl::Status Enter(const std::shared_ptr<Cancellation>& cancellation);
+  void Leave(const std::shared_ptr<Cancellation>& cancellation);
+
+  const Parts parts_;
+  const Options options_;
+
+  Mutex mu_;
+  CondVar changed_;
+  bool draining_ ABSL_GUARDED_BY(mu_) = false;
+  absl::flat_hash_set<std::shared_ptr<Cancellation>> running_
+      ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_COORDINATOR_GENERATION_SERVICE_H_

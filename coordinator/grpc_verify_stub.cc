@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/grpc_verify_stub.h"
+
+#include <utility>
+
+#include "core/base/status_macros.h"
+#include "core/rpc/unary_call.h"
+#include "core/wire/convert.h"
+
+namespace outrider {
+
+GrpcVerifyStub::GrpcVerifyStub(std::shared_ptr<grpc::Channel> channel,
+                               Options options)
+    : options_(options),
+      stub_(v1::VerifierService::NewStub(std::move(channel))) {}
+
+Task<absl::StatusOr<VerifyReply>> GrpcVerifyStub::Verify(
+    const VerifyCall& call, Cancellation& cancellation) {
+  const v1::VerifyRequest request = ToProto(call);
+  OUTRIDER_CO_ASSIGN_OR_RETURN(
+      v1::VerifyResponse response,
+      co_await SendUntilAnswered(request, cancellation));
+  const int64_t wire_bytes = static_cast<int64_t>(request.ByteSizeLong()) +
+                             static_cast<int64_t>(response.ByteSizeLong());
+  OUTRIDER_CO_ASSIGN_OR_RETURN(VerifyReply reply,
+                               FromProto(std::move(response)));
+  reply.wire_bytes = wire_bytes;
+  co_return reply;
+}
+
+Task<absl::StatusOr<v1::VerifyResponse>> GrpcVerifyStub::SendUntilAnswered(
+    const v1::VerifyRequest& request, Cancellation& cancellation) {
+  // About a second: a restarting process on the same address, or a broken
+  // connection. Whoever is gone longer is reported.
+  constexpr int kMaxAttempts = 5;
+  std::chrono::milliseconds pause(20);
+  for (int attempt = 1;; ++attempt) {
+    absl::StatusOr<v1::VerifyResponse> response =
+        co_await CallUnary<v1::VerifyResponse>(
+            [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
+              return stub_->PrepareAsyncVerify(context, request, queue);
+            },
+            {.queue = options_.queue,
+             .deadline = options_.timeout +
+                         request.header().cache_delta().append_tokens_size() *
+                             options_.timeout_per_token,
+             .cancellation = cancellation});
+    const bool broken = absl::IsUnavailable(response.status());
+    if (!broken || attempt == kMaxAttempts || cancellation.cancelled()) {
+      co_return response;
+    }
+    co_await Sleep(options_.queue, pause);
+    pause *= 3;
+  }
+}
+
+}  // namespace outrider

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_COORDINATOR_GRPC_VERIFY_STUB_H_
+#define OUTRIDER_COORDINATOR_GRPC_VERIFY_STUB_H_
+
+#include <grpcpp/channel.h>
+
+#include <chrono>
+#include <memory>
+
+#include "coordinator/node_stub.h"
+#include "core/rpc/call_queue.h"
+#include "outrider/v1/verifier.grpc.pb.h"
+
+namespace outrider {
+
+// VerifyStub over gRPC. Where the connection breaks it sends the same step with
+// the same bytes again, which the node answers without harm. Thread-safe; one
+// serves all sessions of a verifier.
+class GrpcVerifyStub final : public VerifyStub {
+ public:
+  struct Options {
+    CallQueue& queue;
+    std::chrono::milliseconds timeout;            // of a call, plus
+    std::chrono::milliseconds timeout_per_token;  // for each token to append
+  };
+
+  GrpcVerifyStub(std::shared_ptr<grpc::Channel> channel, Options options);
+
+  Task<absl::StatusOr<VerifyReply>> Verify(const VerifyCall& call,
+                                           Cancellation& cancellation) override;
+
+ private:
+  Task<absl::StatusOr<v1::VerifyResponse>> SendUntilAnswered(
+      const v1::VerifyRequest& request, Cancellation& cancellation);
+
+  const Options options_;
+  const std::unique_ptr<v1::VerifierService::Stub> stub_;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_COORDINATOR_GRPC_VERIFY_STUB_H_

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/readiness.h"
+
+#include <chrono>
+
+#include "absl/strings/str_cat.h"
+
+namespace outrider {
+
+absl::Status ServeUntilTermination(const NodePool& pool, RpcServer& server,
+                                   bool require_drafter) {
+  bool was_serving = false;
+  do {
+    const absl::Status refused = pool.RefusedDrafter();
+    if (require_drafter && !refused.ok()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("--require-drafter: ", refused.message()));
+    }
+    const bool serving = pool.HasVerifier();
+    if (serving != was_serving) server.SetServing(serving);
+    was_serving = serving;
+  } while (!RpcServer::WaitForTermination(std::chrono::milliseconds(200)));
+  return absl::OkStatus();
+}
+
+}  // namespace outrider

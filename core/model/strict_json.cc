@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/model/strict_json.h"
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
+#include "core/model/read_only_file.h"
+
+namespace outrider {
+namespace {
+
+using nlohmann::json;
+
+// Builds the document and stops at the first thing that is not allowed.
+class StrictBuilder final : public nlohmann::json_sax<json> {
+ public:
+  explicit StrictBuilder(int max_depth) : max_depth_(max_depth) {}
+
+  json TakeRoot() { return std::move(root_); }
+  const std::string& problem() const { return problem_; }
+
+  bool null() override { return Add(nullptr); }
+  bool boolean(bool value) override { return Add(value); }
+  bool number_integer(int64_t value) override { return Add(value); }
+  bool number_unsigned(uint64_t value) override { return Add(value); }
+  bool number_float(double value, const std::string&) override {
+    return Add(value);
+  }
+  bool string(std::string& value) override { return Add(std::move(value)); }
+  bool binary(json::binary_t&) override { return Refuse("binary value"); }
+
+  bool key(std::string& name) override {
+    if (open_.back()->contains(name)) {
+      return Refuse(absl::StrCat("key \"", name, "\" appears twice"));
+    }
+    key_ = std::move(name);
+    return true;
+  }
+  bool start_object(size_t) override { return Open(json::object()); }
+  bool start_array(size_t) override { return Open(json::array()); }
+  bool end_object() override { return Close(); }
+  bool end_array() override { return Close(); }
+
+  bool parse_error(size_t position, const std::string&,
+                   const nlohmann::detail::exception&) override {
+    return Refuse(absl::StrCat("not valid JSON at byte ", position));
+  }
+
+ private:
+  bool Refuse(std::string problem) {
+    problem_ = std::move(problem);
+    return false;
+  }
+  bool Add(json value) { return Place(std::move(value)) != nullptr; }
+  bool Open(json container) {
+    if (static_cast<int>(open_.size()) >= max_depth_) {
+      return Refuse(absl::StrCat("nested deeper than ", max_depth_));
+    }
+    open_.push_back(Place(std::move(container)));
+    return true;
+  }
+  bool Close() {
+    open_.pop_back();
+    return true;
+  }
+  // Pointers to open containers stay valid: only the innermost one grows.
+  json* Place(json value) {
+    if (open_.empty()) {
+      root_ = std::move(value);
+      return &root_;
+    }
+    json& parent = *open_.back();
+    if (parent.is_array()) {
+      parent.push_back(std::move(value));
+      return &parent.back();
+    }
+    json& slot = parent[key_];
+    slot = std::move(value);
+    return &slot;
+  }
+
+  const int max_depth_;
+  json root_;
+  std::vector<json*> open_;
+  std::string key_;
+  std::string problem_;
+};
+
+}  // namespace
+
+absl::StatusOr<json> ParseStrictJson(absl::string_view text,
+                                     const std::string& what,
+                                     const StrictJsonLimits& limits) {
+  if (text.size() > limits.max_bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, ": ", text.size(), " bytes of JSON, more than the ",
+                     limits.max_bytes, " allowed"));
+  }
+  StrictBuilder builder(limits.max_depth);
+  if (!json::sax_parse(text.begin(), text.end(), &builder)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, ": ", builder.problem()));
+  }
+  json root = builder.TakeRoot();
+  if (!root.is_object()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, ": not a JSON object"));
+  }
+  return root;
+}
+
+absl::StatusOr<json> ReadStrictJson(const std::string& path,
+                                    const StrictJsonLimits& limits) {
+  OUTRIDER_ASSIGN_OR_RETURN(const ReadOnlyFile file, ReadOnlyFile::Open(path));
+  if (file.size() > limits.max_bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": ", file.size(), " bytes, more than the ",
+                     limits.max_bytes, " allowed"));
+  }
+  std::string text(file.size(), '\0');
+  OUTRIDER_RETURN_IF_ERROR(file.ReadAt(0, absl::MakeSpan(text)));
+  return ParseStrictJson(text, path, limits);
+}
+
+}  // namespace outrider

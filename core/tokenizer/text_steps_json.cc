@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/tokenizer/text_steps_json.h"
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
+#include "core/tokenizer/json_fields.h"
+#include "core/tokenizer/utf8.h"
+
+namespace outrider {
+namespace {
+
+using nlohmann::json;
+
+constexpr size_t kMaxReplacementBytes = 64;  // bounds how much a text can grow
+constexpr int kMaxStripped = 1024;
+
+absl::Status NotKnown(const JsonFields& fields, absl::string_view what) {
+  return absl::UnimplementedError(absl::StrCat(fields.where(), ": ", what));
+}
+
+absl::StatusOr<std::string> ShortString(const JsonFields& fields,
+                                        absl::string_view name) {
+  OUTRIDER_ASSIGN_OR_RETURN(std::string text, fields.String(name));
+  if (text.size() > kMaxReplacementBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        fields.where(), ".", name, " has ", text.size(), " bytes"));
+  }
+  return text;
+}
+
+absl::StatusOr<std::string> Character(const JsonFields& fields,
+                                      absl::string_view name) {
+  OUTRIDER_ASSIGN_OR_RETURN(std::string text, fields.String(name));
+  size_t end = 0;
+  if (!text.empty()) NextCodePoint(text, &end);
+  if (text.empty() || end != text.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(fields.where(), ".", name, " is not one character"));
+  }
+  return text;
+}
+
+// The {"String": ...} of a Replace.
+absl::StatusOr<std::string> ReplacePattern(const JsonFields& fields) {
+  OUTRIDER_ASSIGN_OR_RETURN(const JsonFields pattern, fields.Object("pattern"));
+  OUTRIDER_RETURN_IF_ERROR(pattern.AllAmong({"String"}));
+  OUTRIDER_ASSIGN_OR_RETURN(std::string text, ShortString(pattern, "String"));
+  if (text.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(fields.where(), ".pattern is empty"));
+  }
+  return text;
+}
+
+absl::StatusOr<NormalizerStep> ParseNormalizerStep(absl::string_view type,
+                                                   const JsonFields& fields) {
+  NormalizerStep step;
+  if (type == "NFC") {
+    OUTRIDER_RETURN_IF_ERROR(fields.AllAmong({"type"}));
+    step.kind = NormalizerStep::Kind::kNfc;
+  } else if (type == "Prepend") {
+    OUTRIDER_RETURN_IF_ERROR(fields.AllAmong({"type", "prepend"}));
+    step.kind = NormalizerStep::Kind::kPrepend;
+    OUTRIDER_ASSIGN_OR_RETURN(step.content, ShortString(fields, "prepend"));
+  } else if (type == "Replace") {
+    OUTRIDER_RETURN_IF_ERROR(fields.AllAmong({"type", "pattern", "content"}));
+    step.kind = NormalizerStep::Kind::kReplace;
+    OUTRIDER_ASSIGN_OR_RETURN(step.pattern, ReplacePattern(fields));
+    OUTRIDER_ASSIGN_OR_RETURN(step.content, ShortString(fields, "content"));
+  } else {
+    return NotKnown(fields, absl::StrCat("type ", type));
+  }
+  return step;
+}
+
+absl::StatusOr<Prepend> MetaspacePrepend(const JsonFields& fields) {
+  OUTRIDER_ASSIGN_OR_RETURN(const std::string scheme,
+                            fields.String("prepend_scheme", "always"));
+  // The older form of the scheme; where both are there they must agree.
+  OUTRIDER_ASSIGN_OR_RETURN(const bool add_prefix_space,
+                            fields.Bool("add_prefix_space", scheme != "never"));
+  if (!add_prefix_space && scheme != "never") {
+    return absl::InvalidArgumentError(absl::StrCat(
+        fields.where(), ".add_prefix_space contradicts prepend_scheme"));
+  }
+  if (scheme == "always") return Prepend::kAlways;
+  if (scheme == "first") return Prepend::kFirst;
+  if (scheme == "never") return Prepend::kNever;
+  return NotKnown(fields, absl::StrCat("prepend_scheme '", scheme, "'"));
+}
+
+absl::Status CheckMetaspaceFields(const JsonFields& fields) {
+  return fields.AllAmong({"type", "replacement", "str_rep", "add_prefix_space",
+                          "prepend_scheme", "split"});
+}
+
+absl::StatusOr<PretokenizerSpec> ParseMetaspace(const JsonFields& fields) {
+  OUTRIDER_RETURN_IF_ERROR(CheckMetaspaceFields(fields));
+  PretokenizerSpec spec;
+  spec.kind = PretokenizerSpec::Kind::kMetaspace;
+  OUTRIDER_ASSIGN_OR_RETURN(spec.replacement, Character(fields, "replacement"));
+  OUTRIDER_ASSIGN_OR_RETURN(spec.prepend, MetaspacePrepend(fields));
+  OUTRIDER_ASSIGN_OR_RETURN(spec.cut_at_replacement,
+                            fields.Bool("split", true));
+  return spec;
+}
+
+absl::StatusOr<PretokenizerSpec> ParseByteLevel(const JsonFields& fields) {
+  OUTRIDER_RETURN_IF_ERROR(fields.AllAmong(
+      {"type", "add_prefix_space", "trim_offsets", "use_regex"}));
+  PretokenizerSpec spec;
+  spec.kind = PretokenizerSpec::Kind::kByteLevel;
+  OUTRIDER_ASSIGN_OR_RETURN(const bool add_prefix_space,
+                            fields.Bool("add_prefix_space", true));
+  OUTRIDER_ASSIGN_OR_RETURN(const bool use_regex,
+                            fields.Bool("use_regex", true));
+  spec.prepend = add_prefix_space ? Prepend::kAlways : Prepend::kNever;
+  spec.pattern = use_regex ? SplitPattern::kGpt2 : SplitPattern::kWhole;
+  return spec;
+}
+
+absl::StatusOr<SplitPattern> ParseSplit(const JsonFields& fields) {
+  OUTRIDER_RETURN_IF_ERROR(
+      fields.AllAmong({"type", "pattern", "behavior", "invert"}));
+  OUTRIDER_ASSIGN_OR_RETURN(const std::string behavior,
+                            fields.String("behavior"));
+  OUTRIDER_ASSIGN_OR_RETURN(const bool invert, fields.Bool("invert", false));
+  if (behavior != "Isolated" || invert) {
+    return NotKnown(fields, absl::StrCat("Split with behavior '", behavior,
+                                         "' and invert ", invert));
+  }
+  OUTRIDER_ASSIGN_OR_RETURN(const JsonFields pattern, fields.Object("pattern"));
+  OUTRIDER_RETURN_IF_ERROR(pattern.AllAmong({"Regex"}));
+  OUTRIDER_ASSIGN_OR_RETURN(const std::string regex, pattern.String("Regex"));
+  const std::optional<SplitPattern> known = KnownSplitPattern(regex);
+  if (!known) {
+    return NotKnown(fields, absl::StrCat("Split by the pattern ", regex));
+  }
+  return *known;
+}
+
+// Byte-level models of today: their own Split, then ByteLevel for the bytes.
+absl::StatusOr<PretokenizerSpec> ParsePretokenizerSequence(
+    const JsonFields& fields) {
+  OUTRIDER_RETURN_IF_ERROR(fields.AllAmong({"type", "pretokenizers"}));
+  OUTRIDER_ASSIGN_OR_RETURN(const json* parts, fields.Array("pretokenizers"));
+  if (parts->size() == 1) return ParsePretokenizer((*parts)[0]);
+  if (parts->size() != 2) {
+    return NotKnown(fields, absl::StrCat("a Sequence of ", parts->size()));
+  }
+  OUTRIDER_ASSIGN_OR_RETURN(
+      const JsonFields first,
+      JsonFields::Of((*parts)[0], "pre_tokenizer.pretokenizers[0]"));
+  OUTRIDER_ASSIGN_OR_RETURN(const std::string type, first.String("type"));
+  if (type != "Split") {
+    return NotKnown(first, absl::StrCat(type, " before another part"));
+  }
+  OUTRIDER_ASSIGN_OR_RETURN(const SplitPattern pattern, ParseSplit(first));
+  OUTRIDER_ASSIGN_OR_RETURN(PretokenizerSpec spec,
+                            ParsePretokenizer((*parts)[1]));
+  if (spec.kind != PretokenizerSpec::Kind::kByteLevel ||
+      spec.pattern != SplitPattern::kWhole || spec.prepend != Prepend::kNever) {
+    return NotKnown(fields,
+                    "Split before anything but ByteLevel without use_regex and "
+                    "add_prefix_space");
+  }
+  spec.pattern = pattern;
+  return spec;
+}
+
+// The parts of a decoder's Sequence, which come in this order.
+enum class DecoderPart { kReplace, kByteFallback, kFuse, kStrip };
+
+absl::StatusOr<DecoderPart> ParseDecoderPart(const JsonFields& fields,
+                                             DecoderSpec* spec) {
+  OUTRIDER_ASSIGN_OR_RETURN(const std::string type, fields.String("type"));
+  if (type == "Replace") {
+    OUTRIDER_RETURN_IF_ERROR(fields.AllAmong({"type", "pattern", "content"}));
+    OUTRIDER_ASSIGN_OR_RETURN(spec->pattern, ReplacePattern(fields));
+    OUTRIDER_ASSIGN_OR_RETURN(spec->content, ShortString(fields, "content"));
+    return DecoderPart::kReplace;
+  }
+  if (type == "ByteFallback") {
+    OUTRIDER_RETURN_IF_ERROR(fields.AllAmong({"type"}));
+    spec->byte_fallback = true;
+    return DecoderPart::kByteFallback;
+  }
+  if (type == "Fuse") {
+    OUTRIDER_RETURN_IF_ERROR(fields.AllAmong({"type"}));
+    return DecoderPart::kFuse;
+  }
+  if (type != "Strip") return NotKnown(fields, absl::StrCat("type ", type));
+  OUTRIDER_RETURN_IF_ERROR(
+      fields.AllAmong({"type", "content", "start", "stop"}));
+  OUTRIDER_ASSIGN_OR_RETURN(spec->strip, Character(fields, "content"));
+  OUTRIDER_ASSIGN_OR_RETURN(const json* start, fields.Any("start"));
+  OUTRIDER_ASSIGN_OR_RETURN(const json* stop, fields.Any("stop"));
+  OUTRIDER_ASSIGN_OR_RETURN(
+      spec->max_stripped,
+      JsonIndex(*start, kMaxStripped, "decoder Strip.start"));
+  OUTRIDER_ASSIGN_OR_RETURN(
+      const int stop_length,
+      JsonIndex(*stop, kMaxStripped, "decoder Strip.stop"));
+  if (stop_length > 0) return NotKnown(fields, "Strip at the end");
+  return DecoderPart::kStrip;
+}
+
+absl::StatusOr<DecoderSpec> ParseDecoderSequence(const JsonFields& fields) {
+  OUTRIDER_RETURN_IF_ERROR(fields.AllAmong({"type", "decoders"}));
+  OUTRIDER_ASSIGN_OR_RETURN(const json* parts, fields.Array("decoders"));
+  DecoderSpec spec;
+  spec.kind = DecoderSpec::Kind::kPieces;
+  std::optional<DecoderPart> last;
+  for (const json& item : *parts) {
+    OUTRIDER_ASSIGN_OR_RETURN(const JsonFields part_fields,
+                              JsonFields::Of(item, "a part of the decoder"));
+    OUTRIDER_ASSIGN_OR_RETURN(const DecoderPart part,
+                              ParseDecoderPart(part_fields, &spec));
+    // Strip without Fuse before it would be at the start of every token.
+    if ((last && *last >= part) ||
+        (part == DecoderPart::kStrip && last != DecoderPart::kFuse)) {
+      return NotKnown(fields,
+                      "a Sequence in another order than Replace, "
+                      "ByteFallback, Fuse, Strip");
+    }
+    last = part;
+  }
+  return spec;
+}
+
+}  // namespace
+
+absl::Status AppendNormalizer(const json& value,
+                              std::vector<NormalizerStep>* steps) {
+  OUTRIDER_ASSIGN_OR_RETURN(const JsonFields fields,
+                            JsonFields::Of(value, "normalizer"));
+  OUTRIDER_ASSIGN_OR_RETURN(const std::string type, fields.String("type"));
+  if (type != "Sequence") {
+    OUTRIDER_ASSIGN_OR_RETURN(NormalizerStep step,
+                              ParseNormalizerStep(type, fields));
+    steps->push_back(std::move(step));
+    return absl::OkStatus();
+  }
+  OUTRIDER_RETURN_IF_ERROR(fields.AllAmong({"type", "normalizers"}));
+  OUTRIDER_ASSIGN_OR_RETURN(const json* parts, fields.Array("normalizers"));
+  for (const json& part : *parts) {
+    OUTRIDER_RETURN_IF_ERROR(AppendNormalizer(part, steps));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<PretokenizerSpec> ParsePretokenizer(const json& value) {
+  OUTRIDER_ASSIGN_OR_RETURN(const JsonFields fields,
+                            JsonFields::Of(value, "pre_tokenizer"));
+  OUTRIDER_ASSIGN_OR_RETURN(const std::string type, fields.String("type"));
+  if (type == "ByteLevel") return ParseByteLevel(fields);
+  if (type == "Metaspace") return ParseMetaspace(fields);
+  if (type == "Sequence") return ParsePretokenizerSequence(fields);
+  return NotKnown(fields, absl::StrCat("type ", type));
+}
+
+absl::StatusOr<DecoderSpec> ParseDecoder(const json& value) {
+  OUTRIDER_ASSIGN_OR_RETURN(const JsonFields fields,
+                            JsonFields::Of(value, "decoder"));
+  OUTRIDER_ASSIGN_OR_RETURN(const std::string type, fields.String("type"));
+  if (type == "ByteLevel") {
+    OUTRIDER_RETURN_IF_ERROR(fields.AllAmong(
+        {"type", "add_prefix_space", "trim_offsets", "use_regex"}));
+    return DecoderSpec{.kind = DecoderSpec::Kind::kByteLevel};
+  }
+  if (type == "Metaspace") {
+    OUTRIDER_RETURN_IF_ERROR(CheckMetaspaceFields(fields));
+    OUTRIDER_ASSIGN_OR_RETURN(const Prepend prepend, MetaspacePrepend(fields));
+    OUTRIDER_ASSIGN_OR_RETURN(std::string pattern,
+                              Character(fields, "replacement"));
+    return DecoderSpec{.kind = prepend == Prepend::kNever
+                                   ? DecoderSpec::Kind::kPieces
+                                   : DecoderSpec::Kind::kMetaspace,
+                       .pattern = std::move(pattern),
+                       .content = " "};
+  }
+  if (type == "Sequence") return ParseDecoderSequence(fields);
+  return NotKnown(fields, absl::StrCat("type ", type));
+}
+
+}  // namespace outrider

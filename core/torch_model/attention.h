@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_TORCH_MODEL_ATTENTION_H_
+#define OUTRIDER_CORE_TORCH_MODEL_ATTENTION_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+#include "core/model/model_config.h"
+#include "core/torch_model/kv_cache.h"
+#include "core/torch_model/ops.h"
+#include "core/torch_model/rope.h"
+
+namespace outrider {
+
+struct AttentionWeights {
+  LinearWeights qkv = {};       // [query_size + 2 * kv_size, hidden_size]
+  NormWeights query_norm = {};  // [head_dim]; undefined without qk norm
+  NormWeights key_norm = {};    // [head_dim]; undefined without qk norm
+  LinearWeights output = {};    // [hidden_size, query_size]
+};
+
+// The rows of one session in a ragged pass. The cache has room for them.
+struct Segment {
+  SessionCache* cache = nullptr;
+  int first_position = 0;
+  int num_rows = 0;
+};
+
+// What the rows of a pass share in every layer.
+struct PassLayout {
+  std::vector<Segment> segments = {};  // in the order of the rows
+  RotaryAngles angles = {};            // undefined where positions are learned
+};
+
+// One layer's share of the model.
+struct AttentionLayer {
+  const ModelConfig& config;
+  const AttentionWeights& weights;
+  int index = 0;  // of the layer
+};
+
+// Stores the rows' keys and values in their sessions' caches, and lets each row
+// look at its own session. x: [num_rows, hidden_size] -> the same shape.
+at::Tensor SelfAttention(const AttentionLayer& layer, const PassLayout& layout,
+                         const at::Tensor& x);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_TORCH_MODEL_ATTENTION_H_

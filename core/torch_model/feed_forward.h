@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_TORCH_MODEL_FEED_FORWARD_H_
+#define OUTRIDER_CORE_TORCH_MODEL_FEED_FORWARD_H_
+
+#include <ATen/core/Tensor.h>
+
+#include "core/model/model_config.h"
+#include "core/torch_model/ops.h"
+
+namespace outrider {
+
+struct FeedForwardWeights {
+  LinearWeights up = {};    // gate before up where the family has a gate
+  LinearWeights down = {};  // [hidden_size, intermediate_size]
+};
+
+// x: [num_rows, hidden_size] -> the same shape.
+at::Tensor FeedForward(const ModelConfig& config,
+                       const FeedForwardWeights& weights, const at::Tensor& x);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_TORCH_MODEL_FEED_FORWARD_H_

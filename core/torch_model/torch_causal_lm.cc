@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/torch_model/torch_causal_lm.h"
+
+#include <ATen/Parallel.h>
+#include <c10/core/InferenceMode.h>
+#include <c10/util/Exception.h>
+
+#include <filesystem>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
+#include "core/model/model_config.h"
+#include "core/model/safetensors.h"
+#include "core/torch_model/device.h"
+#include "core/torch_model/kv_cache.h"
+#include "core/torch_model/transformer.h"
+#include "core/torch_model/weights.h"
+
+namespace outrider {
+namespace {
+
+// The only place where torch's exceptions end. `function` returns a Status or
+// a StatusOr.
+template <typename Function>
+auto CatchTorch(const char* what, Function function) -> decltype(function()) {
+  const auto exhausted = [what](absl::string_view detail) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(what, ": out of memory: ", detail));
+  };
+  try {
+    const c10::InferenceMode guard;
+    return function();
+  } catch (const c10::OutOfMemoryError& error) {
+    return exhausted(error.what_without_backtrace());
+  } catch (const c10::Error& error) {
+    const std::string detail = error.what_without_backtrace();
+    // The CPU's allocator has no exception of its own.
+    if (absl::StrContains(detail, "DefaultCPUAllocator")) {
+      return exhausted(detail);
+    }
+    return absl::InternalError(absl::StrCat(what, ": ", detail));
+  } catch (const std::bad_alloc&) {
+    return exhausted("bad_alloc");
+  } catch (const std::exception& error) {
+    return absl::InternalError(absl::StrCat(what, ": ", error.what()));
+  }
+}
+
+// The last component: of "models/a/" and "models/a" it is "a".
+std::string DirectoryName(const std::string& directory) {
+  std::error_code error;
+  std::filesystem::path path = std::filesystem::absolute(directory, error);
+  path = path.lexically_normal();
+  return (path.has_filename() ? path : path.parent_path()).filename().string();
+}
+
+class TorchCausalLm final : public CausalLm {
+ public:
+  TorchCausalLm(ModelInfo info, Transformer transformer, KvCache cache)
+      : info_(std::move(info)),
+        transformer_(std::move(transformer)),
+        cache_(std::move(cache)) {}
+
+  const ModelInfo& info() const override { return info_; }
+  std::vector<absl::StatusOr<LogitRows>> Extend(
+      absl::Span<const Extension> batch) override;
+  void Release(const SessionId& session) override { cache_.Release(session); }
+
+ private:
+  absl::Status Check(const Extension& extension) const;
+  // Checked, cut, with room for its tokens.
+  absl::StatusOr<Continuation> Prepare(const Extension& extension);
+
+  const ModelInfo info_;
+  const Transformer transformer_;
+  KvCache cache_;
+};
+
+absl::Status TorchCausalLm::Check(const Extension& extension) const {
+  const int cached = cache_.Length(extension.session);
+  const int64_t num_tokens = extension.tokens.size();
+  if (extension.keep_length < 0 || extension.keep_length > cached) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("keep_length ", extension.keep_length,
+                     " is outside the cache of ", cached, " tokens"));
+  }
+  if (num_tokens == 0) return absl::InvalidArgumentError("no tokens");
+  if (extension.keep_length + num_tokens > info_.context_length) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(extension.keep_length + num_tokens,
+                     " tokens are more than the context "
+                     "length ",
+                     info_.context_length));
+  }
+  if (extension.num_rows < 0 || extension.num_rows > num_tokens) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("num_rows ", extension.num_rows, " is outside the ",
+                     num_tokens, " tokens"));
+  }
+  for (const TokenId token : extension.tokens) {
+    if (token < 0 || token >= info_.vocab_size) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "token ", token, " is outside the vocabulary of ", info_.vocab_size));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Continuation> TorchCausalLm::Prepare(
+    const Extension& extension) {
+  OUTRIDER_RETURN_IF_ERROR(Check(extension));
+  const int length =
+      extension.keep_length + static_cast<int>(extension.tokens.size());
+  OUTRIDER_ASSIGN_OR_RETURN(
+      SessionCache* const cache,
+      CatchTorch("kv cache", [&]() -> absl::StatusOr<SessionCache*> {
+        return cache_.Reserve(extension.session, extension.keep_length, length);
+      }));
+  return Continuation{.cache = cache,
+                      .tokens = extension.tokens,
+                      .num_logit_rows = extension.num_rows};
+}
+
+std::vector<absl::StatusOr<LogitRows>> TorchCausalLm::Extend(
+    absl::Span<const Extension> batch) {
+  std::vector<absl::StatusOr<LogitRows>> results;
+  std::vector<Continuation> pass;
+  std::vector<size_t> members;  // of the batch, in the order of `pass`
+  absl::flat_hash_set<SessionId> sessions;
+  for (const Extension& extension : batch) {
+    absl::StatusOr<Continuation> prepared =
+        sessions.insert(extension.session).second
+            ? Prepare(extension)
+            : absl::InvalidArgumentError("session twice in one batch");
+    if (prepared.ok()) {
+      members.push_back(results.size());
+      pass.push_back(*prepared);
+    }
+    results.push_back(prepared.status().ok()
+                          ? absl::StatusOr<LogitRows>(LogitRows())
+                          : prepared.status());
+  }
+  if (pass.empty()) return results;
+
+  const absl::StatusOr<at::Tensor> logits =
+      CatchTorch("forward pass", [&]() -> absl::StatusOr<at::Tensor> {
+        return transformer_.Forward(pass);
+      });
+  int first_row = 0;
+  for (size_t i = 0; i < pass.size(); ++i) {
+    absl::StatusOr<LogitRows>& result = results[members[i]];
+    if (!logits.ok()) {
+      // Which keys were written is unknown: the session is forgotten.
+      cache_.Release(batch[members[i]].session);
+      result = logits.status();
+      continue;
+    }
+    pass[i].cache->length += static_cast<int>(pass[i].tokens.size());
+    const int num_rows = pass[i].num_logit_rows;
+    if (num_rows == 0) continue;
+    const auto owner = std::make_shared<at::Tensor>(*logits);
+    const float* rows =
+        owner->const_data_ptr<float>() + int64_t{first_row} * info_.vocab_size;
+    result = LogitRows(std::shared_ptr<const float>(owner, rows), num_rows,
+                       info_.vocab_size);
+    first_row += num_rows;
+  }
+  return results;
+}
+
+absl::StatusOr<std::unique_ptr<CausalLm>> Load(
+    const TorchCausalLmOptions& options) {
+  if (options.num_threads < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("num_threads ", options.num_threads, " is not positive"));
+  }
+  OUTRIDER_ASSIGN_OR_RETURN(const at::Device device,
+                            OpenDevice(options.device));
+  at::set_num_threads(options.num_threads);
+
+  OUTRIDER_ASSIGN_OR_RETURN(const ModelConfig config,
+                            ReadModelConfig(options.model_directory));
+  OUTRIDER_ASSIGN_OR_RETURN(const Checkpoint checkpoint,
+                            Checkpoint::Open(options.model_directory));
+  OUTRIDER_ASSIGN_OR_RETURN(const at::ScalarType dtype,
+                            ChooseDtype(options.dtype, checkpoint, device));
+  OUTRIDER_ASSIGN_OR_RETURN(
+      ModelWeights weights,
+      LoadWeights(config, checkpoint, {.dtype = dtype, .device = device}));
+
+  ModelInfo info;
+  info.name = DirectoryName(options.model_directory);
+  info.weights_hash = weights.hash;
+  info.dtype = dtype == at::kFloat ? "float32" : "bfloat16";
+  info.device = device.str();
+  info.vocab_size = config.vocab_size;
+  info.context_length = config.context_length;
+  info.eos_ids = config.eos_ids;
+  return std::make_unique<TorchCausalLm>(
+      std::move(info), Transformer(config, std::move(weights), device),
+      KvCache(config, {.dtype = dtype,
+                       .device = device,
+                       .max_cached_tokens = options.max_cached_tokens}));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<CausalLm>> LoadTorchCausalLm(
+    const TorchCausalLmOptions& options) {
+  return CatchTorch("loading ", [&options] { return Load(options); });
+}
+
+}  // namespace outrider

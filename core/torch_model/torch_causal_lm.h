@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_TORCH_MODEL_TORCH_CAUSAL_LM_H_
+#define OUTRIDER_CORE_TORCH_MODEL_TORCH_CAUSAL_LM_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "core/model/causal_lm.h"
+
+namespace outrider {
+
+struct TorchCausalLmOptions {
+  std::string model_directory = {};
+  // "cpu", "cuda" or "cuda:N".
+  std::string device = "cpu";
+  // "float32", "bfloat16" or "auto": bfloat16 where the checkpoint has 16 bits
+  // and the device computes with them (a GPU, or a CPU with AVX-512 BF16 or
+  // AMX), else float32. Activations are float32 on the CPU in any case.
+  std::string dtype = "auto";
+  // Of torch's own pool. Its idle threads spin for a while unless
+  // OMP_WAIT_POLICY=passive was set before the process started.
+  int num_threads = 1;
+  // Rows allocated for keys and values over all sessions; 0 means no bound.
+  int64_t max_cached_tokens = 0;
+};
+
+// A model on libtorch; this header and its users are free of torch.
+//   NOT_FOUND            no model directory, config.json or checkpoint
+//   INVALID_ARGUMENT     damaged files, or options that name no device or dtype
+//   UNIMPLEMENTED        the model needs what we do not have: named
+//   FAILED_PRECONDITION  no such GPU, no driver, or no CUDA part of libtorch
+//   RESOURCE_EXHAUSTED   no memory for the weights
+absl::StatusOr<std::unique_ptr<CausalLm>> LoadTorchCausalLm(
+    const TorchCausalLmOptions& options);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_TORCH_MODEL_TORCH_CAUSAL_LM_H_
