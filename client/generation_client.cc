@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "core/rpc/channel.h"
-#include "core/wire/status_convert.h"
+#include "core/rpc/status_convert.h"
 #include "outrider/v1/generation.grpc.pb.h"
 
 namespace outrider::client {

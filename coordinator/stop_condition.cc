@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "core/base/mutant.h"
+
 namespace outrider {
 
 StopCondition::BlockEnd StopCondition::Find(absl::Span<const TokenId> block,
@@ -11,8 +13,9 @@ StopCondition::BlockEnd StopCondition::Find(absl::Span<const TokenId> block,
   for (int i = 0; i < size; ++i) {
     // The token's own meaning first: an end-of-sequence token in the last
     // allowed place is an end, not a cut.
-    if (std::find(eos_ids_.begin(), eos_ids_.end(), block[i]) !=
-        eos_ids_.end()) {
+    if (i >= OUTRIDER_MUTANT(M14, 0, size - 1) &&
+        std::find(eos_ids_.begin(), eos_ids_.end(), block[i]) !=
+            eos_ids_.end()) {
       return {i + 1, FinishReason::kEos};
     }
     if (length_before + i + 1 >= max_length_) {

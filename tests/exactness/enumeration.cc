@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/exactness/enumeration.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "coordinator/stop_condition.h"
+
+namespace outrider::testing {
+namespace {
+
+// Where a generation stands between two rounds: how to get there again, and
+// how probable it is.
+struct State {
+  double probability = 0;
+  int num_rounds = 0;
+  std::vector<size_t> path;
+};
+
+// All that the rounds to come depend on.
+std::vector<int64_t> Fingerprint(ToyCluster& cluster) {
+  std::vector<int64_t> print;
+  const auto add = [&](absl::Span<const TokenId> tokens) {
+    print.insert(print.end(), tokens.begin(), tokens.end());
+    print.push_back(-1);
+  };
+  Session& session = cluster.session();
+  const SessionId& id = session.id();
+  add(session.committed().tokens());
+  add(cluster.drafter_model().Cache(id));
+  add(cluster.verifier_model().Cache(id));
+  const TokenLog* const drafter = cluster.draft_engine().sessions().Tokens(id);
+  const TokenLog* const verifier =
+      cluster.verify_engine().sessions().Tokens(id);
+  if (drafter != nullptr) add(drafter->tokens());
+  if (verifier != nullptr) add(verifier->tokens());
+  print.push_back(session.drafter_cache().length());
+  print.push_back(session.verifier_cache().length());
+  return print;
+}
+
+class Enumerator {
+ public:
+  Enumerator(const ClusterConfig& config, const ToyModel& model, int length)
+      : config_(config), model_(model), stop_(config.eos_ids, 1 + length) {}
+
+  Enumeration Run() {
+    std::map<std::vector<int64_t>, State> states = {{{}, {1.0, 0, {}}}};
+    while (!states.empty() && result_.problem.empty()) {
+      std::map<std::vector<int64_t>, State> next;
+      for (const auto& [print, state] : states) Expand(state, next);
+      states = std::move(next);
+    }
+    return std::move(result_);
+  }
+
+ private:
+  // Runs the state's next round in every way it can go.
+  void Expand(const State& state, std::map<std::vector<int64_t>, State>& next) {
+    EnumeratingSource source(state.path, config_.reuse);
+    while (result_.problem.empty() && source.NextTrace()) {
+      ToyCluster cluster(config_, model_, source);
+      for (int i = 0; i < state.num_rounds; ++i) {
+        if (!RunRound(cluster)) return;
+      }
+      const int length_before = cluster.session().length();
+      if (!RunRound(cluster)) return;
+      ++result_.num_leaves;
+      result_.problem = source.violation();
+      const double probability = state.probability * source.probability();
+      Count(cluster.session().stats(), probability);
+      if (EmitIfEnded(cluster, length_before, probability)) continue;
+      std::vector<int64_t> print = Fingerprint(cluster);
+      if (config_.reuse == EnumeratingSource::Reuse::kShareUniform) {
+        // What is known of a coin's number is part of the state.
+        print.assign(source.path().begin(), source.path().end());
+      }
+      State& merged = next[std::move(print)];
+      merged.probability += probability;
+      merged.num_rounds = state.num_rounds + 1;
+      merged.path = source.path();
+    }
+  }
+
+  bool RunRound(ToyCluster& cluster) {
+    const absl::StatusOr<Verdict> verdict = cluster.Round();
+    if (!verdict.ok()) result_.problem = verdict.status().ToString();
+    return verdict.ok();
+  }
+
+  void Count(const RoundStats& stats, double probability) {
+    result_.num_misses += stats.drafter.num_misses + stats.verifier.num_misses;
+    result_.expected_accepted += probability * stats.num_accepted;
+    result_.expected_drafted += probability * stats.num_drafted;
+  }
+
+  bool EmitIfEnded(ToyCluster& cluster, int length_before, double probability) {
+    const absl::Span<const TokenId> tokens =
+        cluster.session().committed().tokens();
+    const StopCondition::BlockEnd end =
+        stop_.Find(tokens.subspan(length_before), length_before);
+    if (!end.reason.has_value()) return false;
+    const auto last = tokens.begin() + length_before + end.num_kept;
+    result_.law[{tokens.begin() + 1, last}] += probability;
+    return true;
+  }
+
+  const ClusterConfig& config_;
+  const ToyModel& model_;
+  const StopCondition stop_;
+  Enumeration result_;
+};
+
+double MassOf(const Law& law, const TokenSeq& text) {
+  const auto it = law.find(text);
+  return it == law.end() ? 0.0 : it->second;
+}
+
+}  // namespace
+
+Enumeration Enumerate(const ClusterConfig& config, const ToyModel& model,
+                      int length) {
+  return Enumerator(config, model, length).Run();
+}
+
+Difference Compare(const Law& law, const Law& right) {
+  std::set<TokenSeq> texts;
+  for (const auto& [text, mass] : law) texts.insert(text);
+  for (const auto& [text, mass] : right) texts.insert(text);
+  Difference result;
+  double total = 0;
+  for (const TokenSeq& text : texts) {
+    const double mass = MassOf(law, text);
+    const double difference = std::abs(mass - MassOf(right, text));
+    result.max_difference = std::max(result.max_difference, difference);
+    result.total_variation += difference / 2;
+    total += mass;
+    if (MassOf(right, text) == 0) result.impossible_mass += mass;
+  }
+  result.mass_error = std::abs(total - 1);
+  return result;
+}
+
+Law FirstToken(const Law& law) {
+  Law first;
+  for (const auto& [text, mass] : law) first[{text[0]}] += mass;
+  return first;
+}
+
+}  // namespace outrider::testing

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// The joint law of the emitted tokens, enumerated over the production round,
+// against an independent plain decoder. No sampling, hence no false alarm.
+#include <algorithm>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/sampling/process.h"
+#include "gtest/gtest.h"
+#include "tests/exactness/enumeration.h"
+
+namespace outrider::testing {
+namespace {
+
+constexpr double kTolerance = 1e-12;
+constexpr int64_t kMaxLeaves = 300000;
+
+constexpr DrafterKind kAllDrafters[] = {
+    DrafterKind::kCorrelated, DrafterKind::kReversed, DrafterKind::kUniform,
+    DrafterKind::kOneHot, DrafterKind::kSame};
+
+struct Case {
+  int vocab_size = 4;
+  DrafterKind drafter = DrafterKind::kCorrelated;
+  ClusterConfig config = {};
+  int length = 4;
+};
+
+std::string Describe(const Case& c) {
+  return absl::StrCat(
+      "V ", c.vocab_size, ", drafter ", static_cast<int>(c.drafter), ", T ",
+      c.config.sampling.temperature, ", top-k ", c.config.sampling.top_k,
+      ", top-p ", c.config.sampling.top_p, ", N ", c.config.support_size,
+      ", K ", absl::StrJoin(c.config.draft_lengths, "/"), ", L ", c.length,
+      ", eos ", absl::StrJoin(c.config.eos_ids, "/"), ", deliveries ",
+      c.config.num_deliveries);
+}
+
+// Runs cases and tells at its end how much was covered.
+class OutputLawTest : public ::testing::Test {
+ protected:
+  void TearDown() override {
+    std::cout << num_cases_ << " cases, " << num_leaves_
+              << " leaves, largest difference " << max_difference_ << "\n";
+  }
+
+  // Every gate: the law, its mass, impossible texts, no coin misused, no
+  // round failed, no miss.
+  Enumeration Check(const Case& c) {
+    SCOPED_TRACE(Describe(c));
+    const ToyModel model(c.vocab_size, c.drafter);
+    Enumeration result = Enumerate(c.config, model, c.length);
+    const Difference difference =
+        Compare(result.law, PlainLaw(model, c.config.sampling, {kToyPrompt},
+                                     c.length, c.config.eos_ids));
+    EXPECT_EQ(result.problem, "");
+    EXPECT_LE(difference.max_difference, kTolerance);
+    EXPECT_LE(difference.mass_error, kTolerance);
+    EXPECT_EQ(difference.impossible_mass, 0);
+    EXPECT_EQ(result.num_misses, 0);
+    EXPECT_LE(result.num_leaves, kMaxLeaves);
+    ++num_cases_;
+    num_leaves_ += result.num_leaves;
+    max_difference_ = std::max(max_difference_, difference.max_difference);
+    return result;
+  }
+
+ private:
+  int num_cases_ = 0;
+  int64_t num_leaves_ = 0;
+  double max_difference_ = 0;
+};
+
+std::vector<SamplingParams> AllSamplings(int vocab_size) {
+  std::vector<SamplingParams> all = {{.temperature = 0}};
+  for (const double temperature : {0.8, 1.0, 1.3}) {
+    for (const int top_k : {0, vocab_size - 1}) {
+      for (const double top_p : {0.7, 1.0}) {
+        all.push_back(
+            {.temperature = temperature, .top_k = top_k, .top_p = top_p});
+      }
+    }
+  }
+  return all;
+}
+
+TEST_F(OutputLawTest, IsTheTargetsForEveryDrafterAndSamplingSetting) {
+  for (const DrafterKind drafter : kAllDrafters) {
+    for (const SamplingParams& sampling : AllSamplings(4)) {
+      Check({.drafter = drafter,
+             .config = {.sampling = sampling,
+                        .draft_lengths = {2},
+                        .has_first_round = true}});
+    }
+  }
+}
+
+TEST_F(OutputLawTest, IsTheTargetsForEveryDraftLengthAndSupportSize) {
+  for (const int vocab_size : {3, 4, 5}) {
+    for (const int support_size : {1, 2, vocab_size}) {
+      for (const int k : {0, 1, 2, 3, 4}) {
+        // Whole rows of five words, four deep, would be a million leaves.
+        if (support_size > 2 && k + vocab_size > 6) continue;
+        if (support_size == 2 && k + vocab_size > 7) continue;
+        for (const int num_deliveries : {1, 2}) {
+          Check({.vocab_size = vocab_size,
+                 .config = {.sampling = {.top_k = vocab_size - 1},
+                            .support_size = support_size,
+                            .draft_lengths = {k},
+                            .has_first_round = num_deliveries == 2,
+                            .num_deliveries = num_deliveries},
+                 .length = k + 2});
+        }
+      }
+    }
+  }
+}
+
+TEST_F(OutputLawTest, IsTheTargetsOverTwoBlocksAndMore) {
+  for (const DrafterKind drafter :
+       {DrafterKind::kCorrelated, DrafterKind::kReversed}) {
+    for (const int k : {1, 2}) {
+      Check({.vocab_size = 3,
+             .drafter = drafter,
+             .config = {.sampling = {.temperature = 1.3}, .draft_lengths = {k}},
+             .length = 2 * k + 2});
+    }
+    Check({.vocab_size = 3,
+           .drafter = drafter,
+           .config = {.sampling = {.temperature = 0.8, .top_k = 2},
+                      .support_size = 2,
+                      .draft_lengths = {3},
+                      .has_first_round = true},
+           .length = 8});
+  }
+}
+
+// A cache that is cut one too late, or never, survives every constant K.
+TEST_F(OutputLawTest, IsTheTargetsWhereDraftLengthsChangeByRound) {
+  const std::vector<std::vector<int>> scripts = {
+      {0, 2}, {2, 0}, {3, 0, 1}, {1, 3, 0, 2}, {0, 0, 3}, {2, 1, 0, 0, 1}};
+  for (const std::vector<int>& script : scripts) {
+    for (const int support_size : {1, 2, 3}) {
+      for (const int num_deliveries : {1, 2}) {
+        Check({.vocab_size = 3,
+               .config = {.sampling = {.temperature = 0.8},
+                          .support_size = support_size,
+                          .draft_lengths = script,
+                          .has_first_round = num_deliveries == 2,
+                          .num_deliveries = num_deliveries},
+               .length = 5});
+      }
+    }
+  }
+}
+
+TEST_F(OutputLawTest, IsTheTargetsWhereEveryCallArrivesTwice) {
+  for (const DrafterKind drafter : kAllDrafters) {
+    for (const std::vector<int>& script :
+         std::vector<std::vector<int>>{{2}, {3, 0, 1}}) {
+      Check({.drafter = drafter,
+             .config = {.draft_lengths = script,
+                        .has_first_round = true,
+                        .num_deliveries = 2},
+             .length = 4});
+    }
+  }
+}
+
+TEST_F(OutputLawTest, EndsAtTheFirstEndTokenOfABlock) {
+  for (const std::vector<TokenId>& eos_ids :
+       std::vector<std::vector<TokenId>>{{0}, {3}, {1, 3}}) {
+    for (const int k : {1, 2, 3}) {
+      Check({.config = {.support_size = 2,
+                        .draft_lengths = {k},
+                        .has_first_round = true,
+                        .eos_ids = eos_ids},
+             .length = 5});
+    }
+  }
+}
+
+// Near the end of the session K is cut, down to a plain last round.
+TEST_F(OutputLawTest, IsTheTargetsUpToTheSessionsLastToken) {
+  for (const int k : {1, 2, 3}) {
+    for (const int length : {1, 2, 4, 5}) {
+      Check({.config = {.support_size = 2,
+                        .draft_lengths = {k},
+                        .has_first_round = true,
+                        .max_length = 1 + length},
+             .length = length});
+    }
+  }
+}
+
+TEST_F(OutputLawTest, IsOneTextWhereTheTemperatureIsZero) {
+  for (const DrafterKind drafter : kAllDrafters) {
+    const Enumeration result = Check({.vocab_size = 5,
+                                      .drafter = drafter,
+                                      .config = {.sampling = {.temperature = 0},
+                                                 .draft_lengths = {4, 0, 2},
+                                                 .has_first_round = true},
+                                      .length = 16});
+    ASSERT_EQ(result.law.size(), 1u);
+    EXPECT_EQ(result.law.begin()->second, 1.0);
+  }
+}
+
+// The other half of the promise: drafts are accepted as often as any coupling
+// of p and q allows, which is the sum of min(p, q).
+TEST_F(OutputLawTest, AcceptsAsOftenAsTheTwoRowsOverlap) {
+  for (const DrafterKind drafter : kAllDrafters) {
+    const SamplingParams sampling = {.temperature = 1.3};
+    const Enumeration result =
+        Check({.drafter = drafter,
+               .config = {.sampling = sampling, .draft_lengths = {1}},
+               .length = 1});
+    const ToyModel model(4, drafter);
+    const auto p = Process(model.Target({kToyPrompt}), sampling);
+    const auto q = Process(model.Drafter({kToyPrompt}), sampling);
+    double overlap = 0;
+    for (TokenId id = 0; id < 4; ++id) overlap += std::min((*p)(id), (*q)(id));
+    EXPECT_NEAR(result.expected_accepted, overlap, kTolerance);
+  }
+}
+
+}  // namespace
+}  // namespace outrider::testing

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/exactness/toy_cluster.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "coordinator/optional_draft_client.h"
+#include "core/testing/run_task.h"
+#include "drafter/model_strategy.h"
+
+namespace outrider::testing {
+
+// Shows each draft to the test, which may alter it.
+class ToyCluster::TappedDrafts final : public DraftClient {
+ public:
+  TappedDrafts(DraftClient& client, ToyCluster& cluster)
+      : client_(client), cluster_(cluster) {}
+
+  Task<absl::StatusOr<Draft>> Propose(Session& session,
+                                      int num_tokens) override {
+    absl::StatusOr<Draft> draft = co_await client_.Propose(session, num_tokens);
+    const auto& alter = cluster_.config_.sabotage.alter_draft;
+    if (draft.ok() && alter) alter(*draft);
+    co_return draft;
+  }
+
+ private:
+  DraftClient& client_;
+  ToyCluster& cluster_;
+};
+
+// The production rule, or the test's.
+class ToyCluster::TappedRule final : public AcceptanceRule {
+ public:
+  explicit TappedRule(ToyCluster& cluster) : cluster_(cluster) {}
+
+  Verdict Judge(const Draft& draft, absl::Span<const TargetRow> target,
+                RandomSource& random) const override {
+    cluster_.draft_ = draft;
+    const auto& judge = cluster_.config_.sabotage.judge;
+    return judge ? judge(draft, target, cluster_.rows_, random)
+                 : RejectionRule().Judge(draft, target, random);
+  }
+
+ private:
+  ToyCluster& cluster_;
+};
+
+class ToyCluster::ScriptedLength final : public DraftLengthPolicy {
+ public:
+  explicit ScriptedLength(const ToyCluster& cluster) : cluster_(cluster) {}
+
+  int NextDraftLength(const Session& session) override {
+    const ClusterConfig& config = cluster_.config_;
+    const std::vector<int>& script = config.draft_lengths;
+    int k = script[cluster_.num_rounds() % script.size()];
+    if (config.sabotage.draft_length) {
+      k = config.sabotage.draft_length(cluster_.view_, k);
+    }
+    return std::min(k, session.MaxDraftLength());
+  }
+
+ private:
+  const ToyCluster& cluster_;
+};
+
+ToyCluster::ToyCluster(const ClusterConfig& config, const ToyModel& model,
+                       RandomSource& chance)
+    : config_(config),
+      model_(model),
+      coins_(config.sabotage.coins ? config.sabotage.coins(chance)
+                                   : std::make_unique<BorrowedSource>(chance)),
+      draft_engine_(NewDraftEngine()) {
+  auto verifier = std::make_unique<TableLm>(
+      TableLm::Options{.table =
+                           [&model](absl::Span<const TokenId> context) {
+                             return model.Target(context);
+                           },
+                       .vocab_size = model.vocab_size(),
+                       .cut = config.sabotage.verifier_cut});
+  verifier_model_ = verifier.get();
+  verify_engine_ = std::make_unique<VerifyEngine>(
+      std::move(verifier),
+      VerifyEngine::Options{.vocab_size = model.vocab_size()});
+
+  draft_stub_ = std::make_unique<InProcessDraftStub>(*draft_engine_);
+  draft_stub_->hooks() = {.num_deliveries = config.num_deliveries,
+                          .after = config.sabotage.after_draft};
+  verify_stub_ = std::make_unique<InProcessVerifyStub>(*verify_engine_);
+  verify_stub_->hooks() = {
+      .num_deliveries = config.num_deliveries,
+      .after = [this](const VerifyCall& call, VerifyReply& reply) {
+        const auto& alter = config_.sabotage.after_verify;
+        const absl::Status fate = alter ? alter(call, reply) : absl::OkStatus();
+        const auto* rows = std::get_if<LogitRows>(&reply.outcome);
+        if (rows != nullptr) rows_ = *rows;
+        return fate;
+      }};
+  session_ = std::make_unique<Session>(
+      Session::Options{.prompt = {kToyPrompt},
+                       .sampling = config.sampling,
+                       .max_length = config.max_length,
+                       .drafter_context = 1 << 20,
+                       .random = std::make_unique<BorrowedSource>(*coins_)});
+}
+
+ToyCluster::~ToyCluster() = default;
+
+std::unique_ptr<DraftEngine> ToyCluster::NewDraftEngine() {
+  auto model = std::make_unique<TableLm>(
+      TableLm::Options{.table =
+                           [this](absl::Span<const TokenId> context) {
+                             return model_.Drafter(context);
+                           },
+                       .vocab_size = model_.vocab_size()});
+  drafter_model_ = model.get();
+  return std::make_unique<DraftEngine>(
+      std::make_unique<ModelStrategy>(std::move(model), model_.vocab_size()),
+      DraftEngine::Options{.vocab_size = model_.vocab_size(),
+                           .context_length = 1 << 20,
+                           .random_source = [this](uint64_t) {
+                             return std::make_unique<BorrowedSource>(*coins_);
+                           }});
+}
+
+void ToyCluster::RestartDrafter() {
+  std::unique_ptr<DraftEngine> next = NewDraftEngine();
+  draft_stub_->Restart(*next);
+  draft_engine_ = std::move(next);
+}
+
+absl::StatusOr<Verdict> ToyCluster::Round() {
+  absl::StatusOr<Verdict> verdict = RunRound();
+  if (!verdict.ok()) return verdict;
+  verdict_ = *verdict;
+  view_ = {.round_index = view_.round_index + 1,
+           .draft = &draft_,
+           .verdict = &*verdict_,
+           .rows = &rows_};
+  return verdict;
+}
+
+absl::StatusOr<Verdict> ToyCluster::RunRound() {
+  const int support_size =
+      config_.support_size > 0 ? config_.support_size : model_.vocab_size();
+  NodeDraftClient node(*draft_stub_, support_size);
+  CircuitBreaker breaker;  // of one round: the clock must not matter
+  OptionalDraftClient optional(&node, breaker);
+  DraftClient* const drafts =
+      config_.draft_is_optional ? static_cast<DraftClient*>(&optional) : &node;
+  TappedDrafts tapped(*drafts, *this);
+  NodeVerifyClient verifier(*verify_stub_);
+  const TappedRule rule(*this);
+  ScriptedLength policy(*this);
+  SpeculativeDecoder decoder({.drafter = tapped,
+                              .verifier = verifier,
+                              .rule = rule,
+                              .policy = policy});
+  const bool first = config_.has_first_round && num_rounds() == 0;
+  return RunTask(first ? decoder.FirstRound(*session_)
+                       : decoder.Round(*session_));
+}
+
+}  // namespace outrider::testing
