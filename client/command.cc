@@ -27,7 +27,7 @@ void AddCoordinatorFlags(CLI::App& command, CoordinatorFlags& flags) {
       .add_option("--coordinator", flags.coordinator,
                   "where outrider-coordinator listens")
       ->type_name("HOST:PORT")
-      ->required();
+      ->capture_default_str();
   command.add_flag("--insecure", flags.insecure,
                    "allow plain text off this machine");
   CLI::Option* const timeout =

@@ -38,9 +38,9 @@ CommandIo StandardIo();
 
 // Flags that every command has.
 struct CoordinatorFlags {
-  std::string coordinator = {};  // HOST:PORT
+  std::string coordinator = "127.0.0.1:7000";  // the coordinator's default
   bool insecure = false;
-  double timeout_seconds = 0;
+  double timeout_seconds = 600;
 };
 void AddCoordinatorFlags(CLI::App& command, CoordinatorFlags& flags);
 

@@ -50,8 +50,9 @@ std::string Align(const std::vector<Row>& rows) {
 }  // namespace
 
 void AddDescribeFlags(CLI::App& command, DescribeFlags& flags) {
+  flags.target.timeout_seconds = 10;
   AddCoordinatorFlags(command, flags.target);
-  command.footer("Example:\n  outrider describe --coordinator 127.0.0.1:7000");
+  command.footer("Example:\n  outrider describe --coordinator 127.0.0.1:7010");
 }
 
 std::string ToTable(const Deployment& deployment) {

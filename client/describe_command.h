@@ -11,7 +11,7 @@ namespace outrider::client {
 
 // `outrider describe`, as the command line has it.
 struct DescribeFlags {
-  CoordinatorFlags target = {.timeout_seconds = 10};
+  CoordinatorFlags target = {};
 };
 
 void AddDescribeFlags(CLI::App& command, DescribeFlags& flags);

@@ -35,10 +35,10 @@ behind fully accepted drafts cyan.
 Exit status: 0 done, 1 the call failed, 2 bad flags, 130 interrupted.
 
 Examples:
-  outrider generate --coordinator 127.0.0.1:7000 "def fibonacci(n):"
-  outrider generate --coordinator 127.0.0.1:7000 -k 0 --temperature 0 "import "
-  outrider generate --coordinator 127.0.0.1:7000 --prompt-file main.py --json
-  echo 'class Queue:' | outrider generate --coordinator 127.0.0.1:7000 --prompt-file -)";
+  outrider generate "def fibonacci(n):"
+  outrider generate -k 0 --temperature 0 --max-tokens 64 "import "
+  outrider generate --coordinator 127.0.0.1:7010 --prompt-file main.py --json
+  echo 'class Queue:' | outrider generate --prompt-file - --stop $'\n\n')";
 
 void AddPromptFlags(CLI::App& command, GenerateFlags& flags) {
   command.add_option("prompt", flags.prompt, "the text to continue");

@@ -14,7 +14,7 @@ namespace outrider::client {
 
 // `outrider generate`, as the command line has it.
 struct GenerateFlags {
-  CoordinatorFlags target = {.timeout_seconds = 600};
+  CoordinatorFlags target = {};
   std::optional<std::string> prompt = {};
   std::optional<std::string> prompt_file = {};    // "-": standard input
   std::optional<std::string> prompt_tokens = {};  // "1 2 3"
