@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "coordinator/miss_recovery.h"
+#include "core/base/mutant.h"
 #include "core/base/status_macros.h"
 #include "core/sampling/process.h"
 
@@ -51,8 +52,10 @@ absl::StatusOr<std::vector<TargetRow>> ProcessRows(const LogitRows& rows,
   std::vector<TargetRow> target;
   target.reserve(rows.num_rows());
   for (int i = 0; i < rows.num_rows(); ++i) {
-    OUTRIDER_ASSIGN_OR_RETURN(Distribution p,
-                              Process(rows.Row(i), session.sampling()));
+    OUTRIDER_ASSIGN_OR_RETURN(
+        Distribution p,
+        Process(rows.Row(i),
+                OUTRIDER_MUTANT(M2, session.sampling(), SamplingParams())));
     const absl::Span<const TokenId> support =
         i < draft.length() ? draft.distributions[i].support()
                            : absl::Span<const TokenId>();

@@ -34,7 +34,8 @@ absl::StatusOr<Proposal> ModelStrategy::Propose(const DraftContext& context) {
       OUTRIDER_ASSIGN_OR_RETURN(
           q, NextRow(context, keep_length, {&draft.tokens.back(), 1}));
     }
-    const CoinKey coin = {Purpose::kDraft, draft.start + i, context.step};
+    const CoinKey coin = {Purpose::kDraft, draft.start + i,
+                          OUTRIDER_MUTANT(C1, context.step, 0)};
     const size_t place = context.random->Categorical(coin, q.weights());
     draft.tokens.push_back(q.support()[place]);
     draft.distributions.push_back(std::move(q));

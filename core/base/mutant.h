@@ -4,46 +4,15 @@
 
 // Exactness is guarded by mutants: small, named mistakes in the production
 // path, each of which the tests must catch (tests/exactness/mutants_test.cc).
+// Those that fit into one expression are switches; the test builds the others
+// into the seams around the path (coins, clients, rule, cache).
 // OUTRIDER_MUTANT(id, right, wrong) is `right` in every build but the mutants
 // test's own, where the mistake can be switched on by name.
 #ifdef OUTRIDER_MUTANTS
 
 namespace outrider {
 
-enum class Mutant {
-  kNone,
-  kM1,
-  kM2,
-  kM3,
-  kM4,
-  kM5,
-  kM6,
-  kM7,
-  kM8,
-  kM9,
-  kM10,
-  kM11,
-  kM12,
-  kM13,
-  kM14,
-  kM15,
-  kM16,
-  kM17,
-  kM18,
-  kM19,
-  kS1,
-  kS2,
-  kS3,
-  kS4,
-  kS5,
-  kS6,
-  kS7,
-  kT1,
-  kT2,
-  kT4,
-  kC1,
-  kC2,
-};
+enum class Mutant { kNone, kM2, kM3, kM14, kS1, kS7, kC1 };
 inline Mutant active_mutant = Mutant::kNone;
 
 }  // namespace outrider

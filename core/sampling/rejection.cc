@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/base/check.h"
+#include "core/base/mutant.h"
 
 namespace outrider {
 namespace {
@@ -62,7 +63,7 @@ TokenId DrawResidual(const TargetRow& p, const Distribution& q,
   std::vector<double> weights;
   weights.reserve(q.support().size() + 1);
   for (const TokenId v : q.support()) {
-    weights.push_back(std::max(0.0, p(v) - q(v)));
+    weights.push_back(OUTRIDER_MUTANT(M3, std::max(0.0, p(v) - q(v)), p(v)));
   }
   weights.push_back(p.tail_mass());
   if (Sum(weights) <= 0.0) return LastPossible(p, q);

@@ -42,7 +42,9 @@ TargetRow TargetRow::FromDense(Distribution p,
     const std::vector<double> weights =
         WeightsOff(p, OUTRIDER_MUTANT(S1, absl::MakeConstSpan(kept),
                                       absl::Span<const TokenId>()));
-    return p.support()[random.Categorical({Purpose::kTail, position}, weights)];
+    const CoinKey coin = {
+        OUTRIDER_MUTANT(S7, Purpose::kTail, Purpose::kResidual), position};
+    return p.support()[random.Categorical(coin, weights)];
   };
   return row;
 }

@@ -31,7 +31,8 @@ std::vector<absl::StatusOr<LogitRows>> TableLm::Extend(
 
 absl::StatusOr<LogitRows> TableLm::ExtendOne(const Extension& extension) {
   const int num_tokens = static_cast<int>(extension.tokens.size());
-  const int cached = static_cast<int>(Cache(extension.session).size());
+  const auto it = caches_.find(extension.session);
+  const int cached = it == caches_.end() ? 0 : it->second.cached_length;
   if (num_tokens < 1 || extension.num_rows > num_tokens ||
       extension.keep_length < 0 || extension.keep_length > cached) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -47,10 +48,18 @@ absl::StatusOr<LogitRows> TableLm::ExtendOne(const Extension& extension) {
     }
   }
 
-  TokenSeq& cache = caches_[extension.session];
-  cache.resize(options_.cut ? options_.cut(cached, extension.keep_length)
-                            : extension.keep_length);
+  Entries& entries = caches_[extension.session];
+  TokenSeq& cache = entries.tokens;
+  cache.resize(
+      options_.cut
+          ? options_.cut({.num_entries = static_cast<int>(cache.size()),
+                          .cached_length = cached,
+                          .num_appended = entries.num_appended,
+                          .keep_length = extension.keep_length})
+          : extension.keep_length);
   cache.insert(cache.end(), extension.tokens.begin(), extension.tokens.end());
+  entries.cached_length = extension.keep_length + num_tokens;
+  entries.num_appended = num_tokens;
   num_tokens_run_ += num_tokens;
   std::vector<float> values;
   for (int i = extension.num_rows; i > 0; --i) {
@@ -64,7 +73,7 @@ absl::StatusOr<LogitRows> TableLm::ExtendOne(const Extension& extension) {
 
 TokenSeq TableLm::Cache(const SessionId& session) const {
   const auto it = caches_.find(session);
-  return it == caches_.end() ? TokenSeq() : it->second;
+  return it == caches_.end() ? TokenSeq() : it->second.tokens;
 }
 
 }  // namespace outrider::testing

@@ -22,8 +22,14 @@ class TableLm final : public CausalLm {
   // [vocab_size] logits of the token after `context`.
   using Table =
       std::function<std::vector<float>(absl::Span<const TokenId> context)>;
-  // How many of `cached_length` entries a cut to `keep_length` really leaves.
-  using Cut = std::function<int(int cached_length, int keep_length)>;
+  // For a cache that cuts wrongly, unnoticed: how many entries it leaves.
+  struct CutView {
+    int num_entries = 0;    // those that are really there
+    int cached_length = 0;  // what should be there; equal in a correct cache
+    int num_appended = 0;   // by the call before this one
+    int keep_length = 0;
+  };
+  using Cut = std::function<int(const CutView&)>;
 
   struct Options {
     Table table = {};
@@ -49,9 +55,15 @@ class TableLm final : public CausalLm {
  private:
   absl::StatusOr<LogitRows> ExtendOne(const Extension& extension);
 
+  struct Entries {
+    TokenSeq tokens = {};
+    int cached_length = 0;  // as the caller knows it
+    int num_appended = 0;   // last
+  };
+
   const Options options_;
   ModelInfo info_;
-  absl::flat_hash_map<SessionId, TokenSeq> caches_;
+  absl::flat_hash_map<SessionId, Entries> caches_;
   int num_tokens_run_ = 0;
 };
 

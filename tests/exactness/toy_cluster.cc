@@ -5,7 +5,6 @@
 #include <utility>
 #include <variant>
 
-#include "coordinator/optional_draft_client.h"
 #include "core/testing/run_task.h"
 #include "drafter/model_strategy.h"
 
@@ -39,7 +38,10 @@ class ToyCluster::TappedRule final : public AcceptanceRule {
                 RandomSource& random) const override {
     cluster_.draft_ = draft;
     const auto& judge = cluster_.config_.sabotage.judge;
-    return judge ? judge(draft, target, cluster_.rows_, random)
+    return judge ? judge({.committed = cluster_.session_->committed().tokens(),
+                          .draft = draft,
+                          .rows = cluster_.rows_,
+                          .random = random})
                  : RejectionRule().Judge(draft, target, random);
   }
 
@@ -85,8 +87,7 @@ ToyCluster::ToyCluster(const ClusterConfig& config, const ToyModel& model,
       VerifyEngine::Options{.vocab_size = model.vocab_size()});
 
   draft_stub_ = std::make_unique<InProcessDraftStub>(*draft_engine_);
-  draft_stub_->hooks() = {.num_deliveries = config.num_deliveries,
-                          .after = config.sabotage.after_draft};
+  draft_stub_->hooks() = {.num_deliveries = config.num_deliveries};
   verify_stub_ = std::make_unique<InProcessVerifyStub>(*verify_engine_);
   verify_stub_->hooks() = {
       .num_deliveries = config.num_deliveries,
@@ -113,7 +114,8 @@ std::unique_ptr<DraftEngine> ToyCluster::NewDraftEngine() {
                            [this](absl::Span<const TokenId> context) {
                              return model_.Drafter(context);
                            },
-                       .vocab_size = model_.vocab_size()});
+                       .vocab_size = model_.vocab_size(),
+                       .cut = config_.sabotage.drafter_cut});
   drafter_model_ = model.get();
   return std::make_unique<DraftEngine>(
       std::make_unique<ModelStrategy>(std::move(model), model_.vocab_size()),
@@ -131,7 +133,8 @@ void ToyCluster::RestartDrafter() {
 }
 
 absl::StatusOr<Verdict> ToyCluster::Round() {
-  absl::StatusOr<Verdict> verdict = RunRound();
+  const auto& other = config_.sabotage.round;
+  absl::StatusOr<Verdict> verdict = other ? other(*this) : DecoderRound();
   if (!verdict.ok()) return verdict;
   verdict_ = *verdict;
   view_ = {.round_index = view_.round_index + 1,
@@ -141,15 +144,11 @@ absl::StatusOr<Verdict> ToyCluster::Round() {
   return verdict;
 }
 
-absl::StatusOr<Verdict> ToyCluster::RunRound() {
+absl::StatusOr<Verdict> ToyCluster::DecoderRound() {
   const int support_size =
       config_.support_size > 0 ? config_.support_size : model_.vocab_size();
   NodeDraftClient node(*draft_stub_, support_size);
-  CircuitBreaker breaker;  // of one round: the clock must not matter
-  OptionalDraftClient optional(&node, breaker);
-  DraftClient* const drafts =
-      config_.draft_is_optional ? static_cast<DraftClient*>(&optional) : &node;
-  TappedDrafts tapped(*drafts, *this);
+  TappedDrafts tapped(node, *this);
   NodeVerifyClient verifier(*verify_stub_);
   const TappedRule rule(*this);
   ScriptedLength policy(*this);

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "coordinator/circuit_breaker.h"
 #include "coordinator/draft_length_policy.h"
 #include "coordinator/node_draft_client.h"
 #include "coordinator/node_verify_client.h"
@@ -32,20 +31,30 @@ struct RoundView {
   const LogitRows* rows = nullptr;  // of the last Verify
 };
 
-// Mistakes that a test builds into the cluster from outside; all empty in the
-// correct engine.
+// What a test's own rule judges by.
+struct JudgeView {
+  absl::Span<const TokenId> committed = {};
+  const Draft& draft;
+  const LogitRows& rows;
+  RandomSource& random;
+};
+
+class ToyCluster;
+
+// What a test builds into the cluster from outside: mistakes, mostly. All empty
+// in the correct engine.
 struct Sabotage {
+  TableLm::Cut drafter_cut = {};
   TableLm::Cut verifier_cut = {};
-  std::function<absl::Status(const DraftCall&, DraftReply&)> after_draft = {};
   std::function<absl::Status(const VerifyCall&, VerifyReply&)> after_verify =
       {};
   // A draft that the client has accepted, before it is scored and judged.
   std::function<void(Draft&)> alter_draft = {};
   std::function<std::unique_ptr<RandomSource>(RandomSource&)> coins = {};
-  std::function<Verdict(const Draft&, absl::Span<const TargetRow>,
-                        const LogitRows&, RandomSource&)>
-      judge = {};
+  std::function<Verdict(const JudgeView&)> judge = {};
   std::function<int(const RoundView&, int k)> draft_length = {};
+  // Instead of ToyCluster::DecoderRound.
+  std::function<absl::StatusOr<Verdict>(ToyCluster&)> round = {};
 };
 
 struct ClusterConfig {
@@ -56,8 +65,6 @@ struct ClusterConfig {
   bool has_first_round = false;
   int max_length = 64;     // of the session; near it K is cut
   int num_deliveries = 1;  // of every call, same step, same bytes
-  // A failed draft makes a plain round (OptionalDraftClient).
-  bool draft_is_optional = false;
   std::vector<TokenId> eos_ids = {};
   EnumeratingSource::Reuse reuse = EnumeratingSource::Reuse::kRefuse;
   Sabotage sabotage = {};
@@ -74,6 +81,8 @@ class ToyCluster {
   ~ToyCluster();
 
   absl::StatusOr<Verdict> Round();
+  // The round of SpeculativeDecoder.
+  absl::StatusOr<Verdict> DecoderRound();
 
   Session& session() { return *session_; }
   int num_rounds() const { return view_.round_index; }
@@ -93,8 +102,6 @@ class ToyCluster {
   class ScriptedLength;
 
   std::unique_ptr<DraftEngine> NewDraftEngine();
-  absl::StatusOr<Verdict> RunRound();
-
   const ClusterConfig& config_;
   const ToyModel& model_;
   const std::unique_ptr<RandomSource> coins_;
