@@ -3,7 +3,10 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cmath>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -55,10 +58,16 @@ double Expected(const AttentionInput& in, int row, int head, int element) {
   return mixed / sum;
 }
 
-TEST(OpsTest, AttentionIsItsDefinitionWithAndWithoutAWindow) {
+class OpsTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  const std::unique_ptr<const Ops> ops_ =
+      GetParam() == std::string("aten") ? MakeAtenOps() : MakeCpuOps();
+};
+
+TEST_P(OpsTest, AttentionIsItsDefinitionWithAndWithoutAWindow) {
   for (const int window : {0, 1, 3, 100}) {
     const AttentionInput input = SomeAttention(3, 5, window);
-    const at::Tensor out = Attend(input);
+    const at::Tensor out = ops_->Attend(input);
     for (int row = 0; row < 3; ++row) {
       for (int head = 0; head < kHeads; ++head) {
         for (int d = 0; d < kHeadDim; ++d) {
@@ -72,48 +81,53 @@ TEST(OpsTest, AttentionIsItsDefinitionWithAndWithoutAWindow) {
 }
 
 // Rows that follow must not show: with a mask over extra keys they would.
-TEST(OpsTest, AttentionOfARowIsBitEqualHoweverManyRowsFollow) {
+TEST_P(OpsTest, AttentionOfARowIsBitEqualHoweverManyRowsFollow) {
   for (const int window : {0, 40}) {
     for (const auto dtype : {at::kFloat, at::kBFloat16}) {
       AttentionInput input = SomeAttention(9, 108, window);
       input.keys = input.keys.to(dtype);
       input.values = input.values.to(dtype);
-      const at::Tensor together = Attend(input);
+      const at::Tensor together = ops_->Attend(input);
       for (int row = 0; row < 9; ++row) {
         AttentionInput alone = input;
         alone.queries = input.queries.narrow(0, row, 1);
         alone.first_position = input.first_position + row;
-        EXPECT_TRUE(at::equal(Attend(alone)[0], together[row])) << row;
+        EXPECT_TRUE(at::equal(ops_->Attend(alone)[0], together[row])) << row;
       }
     }
   }
 }
 
-TEST(OpsTest, LinearRunsBfloat16WeightsOnFloat32Activations) {
-  const at::Tensor x = Noise({3, 16}, 1);
+TEST_P(OpsTest, LinearRunsBfloat16WeightsOnFloat32Activations) {
+  // Of eight bits, as the kernels round it to those of the weights.
+  const at::Tensor x = Noise({3, 16}, 1).to(at::kBFloat16).to(at::kFloat);
   const at::Tensor weight = Noise({5, 16}, 2).to(at::kBFloat16);
   const at::Tensor bias = Noise({5}, 3);
-  const at::Tensor y = Linear({.weight = weight, .bias = bias}, x);
+  const at::Tensor y =
+      ops_->Linear({.matrix = ops_->Prepare({weight}), .bias = bias}, x);
   EXPECT_EQ(y.scalar_type(), at::kFloat);
   const at::Tensor expected =
       (at::matmul(x.to(at::kDouble), weight.to(at::kDouble).t()) + bias);
   EXPECT_LT((y - expected).abs().max().item<double>(), 1e-5);
 }
 
-TEST(OpsTest, RotationTurnsTheTwoHalvesOfAHead) {
+TEST_P(OpsTest, RotationTurnsTheTwoHalvesOfAHead) {
   const at::Tensor x = at::tensor({1.0f, 2.0f, 3.0f, 4.0f}).view({1, 1, 4});
   const at::Tensor cosine = at::tensor({0.0f, 1.0f}).view({1, 2});
   const at::Tensor sine = at::tensor({1.0f, 0.0f}).view({1, 2});
   const at::Tensor expected = at::tensor({-3.0f, 2.0f, 1.0f, 4.0f});
-  EXPECT_TRUE(at::equal(Rotate(x, cosine, sine).view({4}), expected));
+  EXPECT_TRUE(at::equal(ops_->Rotate({cosine, sine}, x).view({4}), expected));
 }
 
-TEST(OpsTest, SiluMulTakesTheGateFromTheFirstHalf) {
+TEST_P(OpsTest, SiluMulTakesTheGateFromTheFirstHalf) {
   const at::Tensor x = at::tensor({0.0f, 1.0f, 5.0f, 2.0f}).view({1, 4});
-  const at::Tensor y = SiluMul(x);
+  const at::Tensor y = ops_->SiluMul(x);
   EXPECT_EQ(y[0][0].item<float>(), 0.0f);
   EXPECT_NEAR(y[0][1].item<float>(), 2.0f / (1.0f + std::exp(-1.0f)), 1e-6);
 }
+
+INSTANTIATE_TEST_SUITE_P(Ops, OpsTest, ::testing::Values("aten", "cpu"),
+                         [](const auto& test) { return test.param; });
 
 }  // namespace
 }  // namespace outrider

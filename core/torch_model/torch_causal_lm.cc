@@ -63,7 +63,7 @@ std::string DirectoryName(const std::string& directory) {
 
 class TorchCausalLm final : public CausalLm {
  public:
-  TorchCausalLm(ModelInfo info, Transformer transformer, KvCache cache)
+  TorchCausalLm(ModelInfo info, Transformer&& transformer, KvCache&& cache)
       : info_(std::move(info)),
         transformer_(std::move(transformer)),
         cache_(std::move(cache)) {}
@@ -185,6 +185,14 @@ std::vector<absl::StatusOr<LogitRows>> TorchCausalLm::Extend(
   return results;
 }
 
+absl::StatusOr<std::unique_ptr<const Ops>> MakeOps(const std::string& kernels,
+                                                   at::Device device) {
+  if (kernels == "aten") return MakeAtenOps();
+  if (kernels == "auto") return device.is_cpu() ? MakeCpuOps() : MakeAtenOps();
+  return absl::InvalidArgumentError(
+      absl::StrCat("kernels \"", kernels, "\" is neither auto nor aten"));
+}
+
 absl::StatusOr<std::unique_ptr<CausalLm>> Load(
     const TorchCausalLmOptions& options) {
   if (options.num_threads < 1) {
@@ -193,6 +201,8 @@ absl::StatusOr<std::unique_ptr<CausalLm>> Load(
   }
   OUTRIDER_ASSIGN_OR_RETURN(const at::Device device,
                             OpenDevice(options.device));
+  OUTRIDER_ASSIGN_OR_RETURN(std::unique_ptr<const Ops> ops,
+                            MakeOps(options.kernels, device));
   at::set_num_threads(options.num_threads);
 
   OUTRIDER_ASSIGN_OR_RETURN(const ModelConfig config,
@@ -201,9 +211,9 @@ absl::StatusOr<std::unique_ptr<CausalLm>> Load(
                             Checkpoint::Open(options.model_directory));
   OUTRIDER_ASSIGN_OR_RETURN(const at::ScalarType dtype,
                             ChooseDtype(options.dtype, checkpoint, device));
-  OUTRIDER_ASSIGN_OR_RETURN(
-      ModelWeights weights,
-      LoadWeights(config, checkpoint, {.dtype = dtype, .device = device}));
+  OUTRIDER_ASSIGN_OR_RETURN(ModelWeights weights,
+                            LoadWeights(config, checkpoint, *ops,
+                                        {.dtype = dtype, .device = device}));
 
   ModelInfo info;
   info.name = DirectoryName(options.model_directory);
@@ -214,7 +224,8 @@ absl::StatusOr<std::unique_ptr<CausalLm>> Load(
   info.context_length = config.context_length;
   info.eos_ids = config.eos_ids;
   return std::make_unique<TorchCausalLm>(
-      std::move(info), Transformer(config, std::move(weights), device),
+      std::move(info),
+      Transformer(config, std::move(weights), std::move(ops), device),
       KvCache(config, {.dtype = dtype,
                        .device = device,
                        .max_cached_tokens = options.max_cached_tokens}));

@@ -78,7 +78,7 @@ class WeightsTest : public ::testing::Test {
     EXPECT_TRUE(config.ok()) << config.status();
     const auto checkpoint = Checkpoint::Open(directory);
     EXPECT_TRUE(checkpoint.ok()) << checkpoint.status();
-    return LoadWeights(*config, *checkpoint, {});
+    return LoadWeights(*config, *checkpoint, *MakeAtenOps(), {});
   }
   absl::StatusOr<ModelWeights> LoadWritten(const std::string& config_of,
                                            const RawTensors& tensors) const {
@@ -176,10 +176,10 @@ TEST_F(WeightsTest, TheHashChangesWithOneBit) {
 TEST_F(WeightsTest, QueriesKeysAndValuesLieBelowEachOtherInOneMatrix) {
   const auto weights = Load("llama", GoldenModel("llama"));
   ASSERT_TRUE(weights.ok()) << weights.status();
-  const at::Tensor& qkv = weights->layers[0].attention.qkv.weight;
+  const at::Tensor& qkv = weights->layers[0].attention.qkv.matrix.tensor;
   EXPECT_EQ(qkv.sizes(), at::IntArrayRef({32 + 2 * 16, 32}));
   EXPECT_TRUE(qkv.is_contiguous());
-  EXPECT_EQ(weights->layers[0].feed_forward.up.weight.size(0), 2 * 48);
+  EXPECT_EQ(weights->layers[0].feed_forward.up.matrix.tensor.size(0), 2 * 48);
 }
 
 }  // namespace
