@@ -12,8 +12,6 @@
 namespace outrider::kernels {
 namespace {
 
-constexpr int kGroup = cpu::kGroupSize;
-
 // Rows that go over the weights together; bounds the scratch memory.
 constexpr int kMaxRows = 256;
 
@@ -27,20 +25,25 @@ size_t NumSteps(ElementType type, int in) {
   return static_cast<size_t>((in + values - 1) / values);
 }
 
-// Where element (row, k) stands in the packed order of cpu::kGroupSize.
-size_t PackedIndex(ElementType type, int in, int row, int k) {
-  const int values = ValuesPerStep(type);
-  const size_t group = static_cast<size_t>(row / kGroup);
-  const size_t step =
-      group * NumSteps(type, in) + static_cast<size_t>(k / values);
-  return (step * kGroup + static_cast<size_t>(row % kGroup)) * values +
-         static_cast<size_t>(k % values);
+// Where element (row, k) of a matrix of `out` rows stands in the packed order.
+size_t PackedIndex(const PackedWeight& weight, int row, int k) {
+  constexpr int kBlock = cpu::PackedLayout::kBlock;
+  const auto layout = cpu::PackedLayout::Of(weight.out());
+  const int first_block = layout.GroupOf(row / kBlock);
+  const int values = ValuesPerStep(weight.type());
+  const size_t group =
+      NumSteps(weight.type(), weight.in()) * first_block * kBlock;
+  const size_t step = static_cast<size_t>(layout.GroupSize(first_block)) *
+                      kBlock * (k / values);
+  return (group + step + (row - first_block * kBlock)) * values + k % values;
 }
 
 template <class T>
-void PackRow(const T* from, ElementType type, int in, int row, void* packed) {
+void PackRow(const T* from, const PackedWeight& weight, int row, void* packed) {
   T* to = static_cast<T*>(packed);
-  for (int k = 0; k < in; ++k) to[PackedIndex(type, in, row, k)] = from[k];
+  for (int k = 0; k < weight.in(); ++k) {
+    to[PackedIndex(weight, row, k)] = from[k];
+  }
 }
 
 }  // namespace
@@ -55,10 +58,10 @@ PackedWeight::PackedWeight(const std::vector<WeightRows>& parts, int in)
     OUTRIDER_CHECK(part.elements.type == type_) << "parts of two types";
     out_ += part.num_rows;
   }
-  const size_t num_groups = static_cast<size_t>((out_ + kGroup - 1) / kGroup);
-  num_bytes_ = num_groups * NumSteps(type_, in) * kGroup * 4;
-  // A group's step is two cache lines: aligned, no vector crosses one.
-  data_.reset(std::aligned_alloc(128, num_bytes_));
+  num_bytes_ = NumSteps(type_, in) * cpu::PackedLayout::Of(out_).num_blocks *
+               cpu::PackedLayout::kBlock * 4;
+  // A block's step is one cache line: aligned, no vector crosses one.
+  data_.reset(std::aligned_alloc(64, num_bytes_));
   if (data_ == nullptr) throw std::bad_alloc();
   std::memset(data_.get(), 0, num_bytes_);
 
@@ -68,10 +71,10 @@ PackedWeight::PackedWeight(const std::vector<WeightRows>& parts, int in)
       const size_t offset = static_cast<size_t>(i) * in;
       if (type_ == ElementType::kBFloat16) {
         PackRow(static_cast<const BFloat16*>(part.elements.data) + offset,
-                type_, in, row, data_.get());
+                *this, row, data_.get());
       } else {
-        PackRow(static_cast<const float*>(part.elements.data) + offset, type_,
-                in, row, data_.get());
+        PackRow(static_cast<const float*>(part.elements.data) + offset, *this,
+                row, data_.get());
       }
     }
   }
@@ -80,7 +83,7 @@ PackedWeight::PackedWeight(const std::vector<WeightRows>& parts, int in)
 void PackedWeight::CopyRow(int row, float* to) const {
   OUTRIDER_CHECK(row >= 0 && row < out_) << "row " << row << " of " << out_;
   for (int k = 0; k < in_; ++k) {
-    const size_t i = PackedIndex(type_, in_, row, k);
+    const size_t i = PackedIndex(*this, row, k);
     to[k] = type_ == ElementType::kBFloat16
                 ? ToFloat(static_cast<const BFloat16*>(data_.get())[i])
                 : static_cast<const float*>(data_.get())[i];

@@ -19,9 +19,35 @@
 
 namespace outrider::kernels::cpu {
 
-// Packed weights come in groups of so many outputs. Within a group, float32 is
-// [in][kGroupSize] and bfloat16 [ceil(in / 2)][kGroupSize][2], padded by zeros.
-inline constexpr int kGroupSize = 32;
+// The order of packed weights. Outputs stand in blocks of 16, padded by zeros;
+// blocks in groups of three or two (one only if there is but one block). Within
+// a group, float32 is [in][outputs] and bfloat16 [ceil(in / 2)][outputs][2], in
+// either case steps of 4 bytes an output. Three blocks are the most of which
+// nine rows have their sums in 32 registers; a single stream of all outputs of
+// a group is what the memory delivers fastest.
+struct PackedLayout {
+  int num_blocks = 0;  // of 16 outputs
+  int num_wide = 0;    // groups of three; groups of two follow
+
+  static constexpr int kBlock = 16;
+
+  static constexpr PackedLayout Of(int out) {
+    const int num_blocks = (out + kBlock - 1) / kBlock;
+    const int num_groups = (num_blocks + 2) / 3;
+    const int rest = num_blocks - 2 * num_groups;
+    return {num_blocks, rest > 0 ? rest : 0};
+  }
+  // The first block of the group in which `block` stands.
+  constexpr int GroupOf(int block) const {
+    return block < 3 * num_wide ? block - block % 3
+                                : block - (block - 3 * num_wide) % 2;
+  }
+  // How many blocks the group has that begins with `block`.
+  constexpr int GroupSize(int block) const {
+    if (block < 3 * num_wide) return 3;
+    return num_blocks - block < 2 ? 1 : 2;
+  }
+};
 
 // The widest vector of any level, in floats: what scratch rows are padded to.
 inline constexpr int kMaxWidth = 16;

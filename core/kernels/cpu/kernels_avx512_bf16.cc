@@ -14,6 +14,7 @@ struct VectorAvx512Bf16 : VectorAvx512 {};
 // vdpbf16ps: a step is two k. The instruction takes denormals as zeros.
 struct MultiplyPairs {
   using Vector = VectorAvx512Bf16;
+  static constexpr int kMaxRows = Vector::kLinearRows;
   struct X {
     BFloat16 pair[2];
   };

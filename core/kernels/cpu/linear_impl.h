@@ -14,15 +14,16 @@ namespace outrider::kernels::cpu {
 // the stream is asked for well ahead. Measured on a Zen 5, five rows: 0.9 ms
 // without, 0.8 at 4 KiB, 0.65 at 8, 0.6 at 16 (one row: 0.55 to 0.6
 // throughout).
-inline constexpr size_t kPrefetchBytes = 16384;
+inline constexpr size_t kPrefetchFloats = 4096;
 
 // How a step along k multiplies: x is prepared once for each call, as
-// [num_rows][num_steps] of X; a step of weights is kGroupSize of 4 bytes.
+// [num_rows][num_steps] of X; a step of weights is 4 bytes for each output.
 
 // float32: a step is one k.
 template <class V>
 struct MultiplyFloat32 {
   using Vector = V;
+  static constexpr int kMaxRows = V::kLinearRows;
   using X = float;
   using Weights = typename V::Float;
   using Factor = typename V::Float;
@@ -48,6 +49,8 @@ struct MultiplyFloat32 {
 template <class V>
 struct MultiplyBFloat16 {
   using Vector = V;
+  // Weights in two halves leave fewer registers for sums.
+  static constexpr int kMaxRows = V::kLinearRows > 7 ? 7 : V::kLinearRows;
   struct X {
     float even;
     float odd;
@@ -85,14 +88,14 @@ struct MultiplyBFloat16 {
   }
 };
 
-// kRows rows of x by kLinearVectors vectors of outputs: the sums stay in
-// registers, each one a chain over k, so that none knows of its neighbours.
-// `y` and `bias` point at the first of `num_outputs` outputs.
-template <class M, int kRows, bool kPrefetch>
-void LinearTile(const LinearTask& task, const float* weight,
+// kRows rows of x by kVectors vectors of outputs: the sums stay in registers,
+// each one a chain over k, so that none knows of its neighbours. `weight`
+// points at the first of these vectors, whose outputs begin at `first_output`,
+// and moves by `step_stride` from one step to the next.
+template <class M, int kRows, int kVectors, bool kPrefetch>
+void LinearTile(const LinearTask& task, const float* weight, int step_stride,
                 const typename M::X* x, int first_output, float* y) {
   using V = typename M::Vector;
-  constexpr int kVectors = V::kLinearVectors;
   const int num_steps = M::NumSteps(task.in);
 
   typename V::Float sums[kRows][kVectors];
@@ -103,13 +106,11 @@ void LinearTile(const LinearTask& task, const float* weight,
     typename M::Weights w[kVectors];
     for (int v = 0; v < kVectors; ++v) w[v] = M::Load(weight + v * V::kWidth);
     if constexpr (kPrefetch) {
-      constexpr int kBytes = kVectors * V::kWidth * 4;
-      const char* ahead = reinterpret_cast<const char*>(weight);
-      for (int byte = 0; byte < kBytes; byte += 64) {
-        __builtin_prefetch(ahead + kPrefetchBytes + byte);
+      for (int i = 0; i < kVectors * V::kWidth; i += PackedLayout::kBlock) {
+        __builtin_prefetch(weight + kPrefetchFloats + i);
       }
     }
-    weight += kGroupSize;
+    weight += step_stride;
     for (int m = 0; m < kRows; ++m) {
       const typename M::Factor factor = M::Broadcast(x + m * num_steps + step);
       for (int v = 0; v < kVectors; ++v) {
@@ -123,39 +124,64 @@ void LinearTile(const LinearTask& task, const float* weight,
     if (output >= task.out) return;
     const int left = task.out - output;
     const int n = left < V::kWidth ? left : V::kWidth;
-    const typename V::Float bias =
-        task.bias != nullptr ? V::LoadFirst(task.bias + output, n) : V::Zero();
     for (int m = 0; m < kRows; ++m) {
       float* place = y + static_cast<size_t>(m) * task.out + output;
       typename V::Float sum = sums[m][v];
-      if (task.bias != nullptr) sum = sum + bias;
+      if (task.bias != nullptr) sum = sum + V::LoadFirst(task.bias + output, n);
       if (task.add) sum = sum + V::LoadFirst(place, n);
       V::StoreFirst(place, sum, n);
     }
   }
 }
 
-// LinearTile with as many rows as `num_rows` says, in [1, kRows].
-template <class M, bool kPrefetch, int kRows = M::Vector::kLinearRows>
-OUTRIDER_KERNEL_INLINE void LinearTileOf(int num_rows, const LinearTask& task,
-                                         const float* weight,
-                                         const typename M::X* x,
-                                         int first_output, float* y) {
+// A group of kBlocks blocks of outputs for as many rows as `num_rows` says, in
+// [1, kRows]; with few registers, a part of the group at a time.
+template <class M, int kBlocks, bool kPrefetch, int kRows = M::kMaxRows>
+void LinearGroup(int num_rows, const LinearTask& task, const float* weight,
+                 const typename M::X* x, int first_output, float* y) {
   if constexpr (kRows > 1) {
     if (num_rows < kRows) {
-      LinearTileOf<M, kPrefetch, kRows - 1>(num_rows, task, weight, x,
-                                            first_output, y);
-      return;
+      return LinearGroup<M, kBlocks, kPrefetch, kRows - 1>(
+          num_rows, task, weight, x, first_output, y);
     }
   }
-  LinearTile<M, kRows, kPrefetch>(task, weight, x, first_output, y);
+  using V = typename M::Vector;
+  constexpr int kOutputs = kBlocks * PackedLayout::kBlock;
+  constexpr int kAllVectors = kOutputs / V::kWidth;
+  constexpr int kVectors = V::LinearVectors(kRows) < kAllVectors
+                               ? V::LinearVectors(kRows)
+                               : kAllVectors;
+  static_assert(kAllVectors % kVectors == 0);
+  for (int i = 0; i < kOutputs; i += kVectors * V::kWidth) {
+    LinearTile<M, kRows, kVectors, kPrefetch>(task, weight + i, kOutputs, x,
+                                              first_output + i, y);
+  }
 }
 
-// Outputs outside, rows inside: a group of weights is read from memory once and
-// stays in the cache for all rows.
+// All rows over a group: it is read from memory once and stays in the cache.
+template <class M, int kBlocks>
+void LinearRows(const LinearTask& task, const float* weight, int first_output) {
+  const auto* x = reinterpret_cast<const typename M::X*>(task.scratch);
+  const int num_tiles = (task.num_rows + M::kMaxRows - 1) / M::kMaxRows;
+  int row = 0;
+  for (int tile = 0; tile < num_tiles; ++tile) {
+    // Tiles of equal size, give or take one.
+    const int end = task.num_rows * (tile + 1) / num_tiles;
+    const auto* rows = x + row * M::NumSteps(task.in);
+    float* y = task.y + static_cast<size_t>(row) * task.out;
+    if (tile == 0) {
+      LinearGroup<M, kBlocks, true>(end - row, task, weight, rows, first_output,
+                                    y);
+    } else {
+      LinearGroup<M, kBlocks, false>(end - row, task, weight, rows,
+                                     first_output, y);
+    }
+    row = end;
+  }
+}
+
 template <class M>
 void Linear(const LinearTask& task) {
-  using V = typename M::Vector;
   const int num_steps = M::NumSteps(task.in);
   auto* x = reinterpret_cast<typename M::X*>(task.scratch);
   for (int m = 0; m < task.num_rows; ++m) {
@@ -163,29 +189,16 @@ void Linear(const LinearTask& task) {
                x + m * num_steps);
   }
 
-  const int num_blocks = (task.num_rows + V::kLinearRows - 1) / V::kLinearRows;
-  constexpr int kTileOutputs = V::kLinearVectors * V::kWidth;
-  const float* group = static_cast<const float*>(task.weight);
-  for (int output = 0; output < task.out; output += kGroupSize) {
-    for (int part = 0; part < kGroupSize; part += kTileOutputs) {
-      int row = 0;
-      for (int block = 0; block < num_blocks; ++block) {
-        // Blocks of equal size, give or take one.
-        const int end = static_cast<int>(static_cast<int64_t>(task.num_rows) *
-                                         (block + 1) / num_blocks);
-        const auto* rows = x + row * num_steps;
-        float* y = task.y + static_cast<size_t>(row) * task.out;
-        if (block == 0) {
-          LinearTileOf<M, true>(end - row, task, group + part, rows,
-                                output + part, y);
-        } else {
-          LinearTileOf<M, false>(end - row, task, group + part, rows,
-                                 output + part, y);
-        }
-        row = end;
-      }
-    }
-    group += static_cast<size_t>(num_steps) * kGroupSize;
+  const PackedLayout layout = PackedLayout::Of(task.out);
+  const float* weight = static_cast<const float*>(task.weight);
+  for (int block = 0; block < layout.num_blocks;) {
+    const int size = layout.GroupSize(block);
+    const int first_output = block * PackedLayout::kBlock;
+    if (size == 3) LinearRows<M, 3>(task, weight, first_output);
+    if (size == 2) LinearRows<M, 2>(task, weight, first_output);
+    if (size == 1) LinearRows<M, 1>(task, weight, first_output);
+    weight += static_cast<size_t>(num_steps) * size * PackedLayout::kBlock;
+    block += size;
   }
 }
 

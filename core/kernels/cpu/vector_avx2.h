@@ -13,8 +13,8 @@ namespace outrider::kernels::cpu {
 struct VectorAvx2 {
   using Float = __m256;
   static constexpr int kWidth = 8;
-  static constexpr int kLinearRows = 5;     // 5 x 2 sums of 16 registers
-  static constexpr int kLinearVectors = 2;  // of kGroupSize / kWidth
+  static constexpr int kLinearRows = 5;
+  static constexpr int LinearVectors(int rows) { return rows <= 1 ? 6 : 2; }
   static constexpr int kValueVectors = 2;
 
   static OUTRIDER_KERNEL_INLINE __m256i First(int n) {

@@ -13,8 +13,8 @@ namespace outrider::kernels::cpu {
 struct VectorAvx512 {
   using Float = __m512;
   static constexpr int kWidth = 16;
-  static constexpr int kLinearRows = 9;     // 9 x 2 sums of 32 registers
-  static constexpr int kLinearVectors = 2;  // of kGroupSize / kWidth
+  static constexpr int kLinearRows = 9;
+  static constexpr int LinearVectors(int /*rows*/) { return 3; }
   static constexpr int kValueVectors = 4;
 
   static OUTRIDER_KERNEL_INLINE __mmask16 First(int n) {

@@ -22,13 +22,16 @@ namespace outrider::kernels::cpu {
 //   EvenBFloat16, OddB…     the lower and upper half of each 32 bits, widened
 //   SumEach                 lane i is the sum over the lanes of x[i], added in
 //                           the same order for every i
-//   kLinearRows, kLinearVectors, kValueVectors   how many registers to fill
+//   kLinearRows             rows that Linear takes at once, each with as many
+//   LinearVectors(rows)     vectors of outputs: the sums fit the registers, and
+//                           are enough to hide that each is a slow chain
+//   kValueVectors           vectors of head_dim that attention sums at once
 struct VectorPortable {
   static constexpr int kWidth = 4;
   using Float = float __attribute__((vector_size(16)));
   using Bits = uint32_t __attribute__((vector_size(16)));
   static constexpr int kLinearRows = 3;
-  static constexpr int kLinearVectors = 2;
+  static constexpr int LinearVectors(int rows) { return rows <= 1 ? 4 : 2; }
   static constexpr int kValueVectors = 2;
 
   static OUTRIDER_KERNEL_INLINE Float Zero() { return Float{}; }
