@@ -2,6 +2,7 @@
 #include "core/torch_model/ops.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 
 #include <algorithm>
 #include <cmath>
@@ -62,6 +63,9 @@ double Expected(const AttentionInput& in, int row, int head, int element) {
 
 class OpsTest : public ::testing::TestWithParam<const char*> {
  protected:
+  // Torch's pool spins, which costs seconds on a busy machine.
+  void SetUp() override { at::set_num_threads(1); }
+
   const std::unique_ptr<const Ops> ops_ =
       GetParam() == std::string("aten") ? MakeAtenOps() : MakeCpuOps();
 };
