@@ -363,6 +363,8 @@ TEST_F(SafetensorsTest, OtherFormatsAreRefusedByName) {
     const absl::Status status = Open().status();
     EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr(name));
+    EXPECT_EQ(Checkpoint::Open((directory_ / name).string()).status().code(),
+              absl::StatusCode::kUnimplemented);
     std::filesystem::remove(directory_ / name);
   }
 }

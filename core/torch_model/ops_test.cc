@@ -2,6 +2,7 @@
 #include "core/torch_model/ops.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 
 #include <algorithm>
 #include <cmath>
@@ -43,23 +44,28 @@ double Expected(const AttentionInput& in, int row, int head, int element) {
   const int position = in.first_position + row;
   const int begin = in.window > 0 ? std::max(0, position + 1 - in.window) : 0;
   const int kv_head = head / (kHeads / kKvHeads);
+  const auto q = in.queries.accessor<float, 3>();
+  const auto k = in.keys.accessor<float, 3>();
+  const auto v = in.values.accessor<float, 3>();
   double sum = 0.0;
   double mixed = 0.0;
   for (int j = begin; j <= position; ++j) {
     double dot = 0.0;
     for (int d = 0; d < kHeadDim; ++d) {
-      dot += in.queries[row][head][d].item<double>() *
-             in.keys[j][kv_head][d].item<double>();
+      dot += double{q[row][head][d]} * k[j][kv_head][d];
     }
     const double weight = std::exp(dot / std::sqrt(double{kHeadDim}));
     sum += weight;
-    mixed += weight * in.values[j][kv_head][element].item<double>();
+    mixed += weight * v[j][kv_head][element];
   }
   return mixed / sum;
 }
 
 class OpsTest : public ::testing::TestWithParam<const char*> {
  protected:
+  // Torch's pool spins, which costs seconds on a busy machine.
+  void SetUp() override { at::set_num_threads(1); }
+
   const std::unique_ptr<const Ops> ops_ =
       GetParam() == std::string("aten") ? MakeAtenOps() : MakeCpuOps();
 };

@@ -199,16 +199,22 @@ absl::StatusOr<std::unique_ptr<CausalLm>> Load(
     return absl::InvalidArgumentError(
         absl::StrCat("num_threads ", options.num_threads, " is not positive"));
   }
+  if (options.max_cached_tokens < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "max_cached_tokens ", options.max_cached_tokens, " is negative"));
+  }
   OUTRIDER_ASSIGN_OR_RETURN(const at::Device device,
                             OpenDevice(options.device));
   OUTRIDER_ASSIGN_OR_RETURN(std::unique_ptr<const Ops> ops,
                             MakeOps(options.kernels, device));
   at::set_num_threads(options.num_threads);
 
-  OUTRIDER_ASSIGN_OR_RETURN(const ModelConfig config,
-                            ReadModelConfig(options.model_directory));
+  // The checkpoint first: a directory with another format often has no
+  // config.json either, and the format is the better answer.
   OUTRIDER_ASSIGN_OR_RETURN(const Checkpoint checkpoint,
                             Checkpoint::Open(options.model_directory));
+  OUTRIDER_ASSIGN_OR_RETURN(const ModelConfig config,
+                            ReadModelConfig(options.model_directory));
   OUTRIDER_ASSIGN_OR_RETURN(const at::ScalarType dtype,
                             ChooseDtype(options.dtype, checkpoint, device));
   OUTRIDER_ASSIGN_OR_RETURN(ModelWeights weights,

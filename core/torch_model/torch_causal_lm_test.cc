@@ -225,6 +225,11 @@ TEST(TorchCausalLmTest, OptionsThatNameNothingAreRefused) {
             kInvalid);
   EXPECT_EQ(LoadError({.model_directory = demo, .num_threads = 0}).code(),
             kInvalid);
+  EXPECT_EQ(LoadError({.model_directory = demo, .kernels = "fast"}).code(),
+            kInvalid);
+  EXPECT_EQ(
+      LoadError({.model_directory = demo, .max_cached_tokens = -1}).code(),
+      kInvalid);
   EXPECT_EQ(LoadError({.model_directory = demo + "-none"}).code(),
             absl::StatusCode::kNotFound);
 }

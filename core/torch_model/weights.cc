@@ -210,26 +210,55 @@ void Prepare(const ModelConfig& config, const Ops& ops, ModelWeights& weights) {
   }
 }
 
+// A model's tensors, and the plan that fills them.
+struct PlannedModel {
+  ModelWeights weights = {};
+  WeightPlan plan = {};
+};
+
+PlannedModel PlanModel(const ModelConfig& config, const Checkpoint& checkpoint,
+                       const WeightOptions& options) {
+  WeightBuilder builder(config, options);
+  PlannedModel planned;
+  switch (config.layout) {
+    case ModelLayout::kLlama:
+      planned.weights = PlanLlama(config, builder);
+      break;
+    case ModelLayout::kGpt2: {
+      const bool has_prefix =
+          checkpoint.tensors().contains("transformer.wte.weight");
+      planned.weights =
+          PlanGpt2(config, has_prefix ? "transformer." : "", builder);
+      break;
+    }
+  }
+  planned.plan = std::move(builder.plan());
+  return planned;
+}
+
+absl::StatusOr<ModelWeights> ReadWeights(const ModelConfig& config,
+                                         const Checkpoint& checkpoint,
+                                         const WeightOptions& options) {
+  PlannedModel planned = PlanModel(config, checkpoint, options);
+  OUTRIDER_ASSIGN_OR_RETURN(planned.weights.hash, planned.plan.Run(checkpoint));
+  return std::move(planned.weights);
+}
+
 }  // namespace
 
 absl::StatusOr<ModelWeights> LoadWeights(const ModelConfig& config,
                                          const Checkpoint& checkpoint,
                                          const Ops& ops,
                                          const WeightOptions& options) {
-  WeightBuilder builder(config, options);
-  ModelWeights weights;
-  switch (config.layout) {
-    case ModelLayout::kLlama:
-      weights = PlanLlama(config, builder);
-      break;
-    case ModelLayout::kGpt2: {
-      const bool has_prefix =
-          checkpoint.tensors().contains("transformer.wte.weight");
-      weights = PlanGpt2(config, has_prefix ? "transformer." : "", builder);
-      break;
-    }
-  }
-  OUTRIDER_ASSIGN_OR_RETURN(weights.hash, builder.plan().Run(checkpoint));
+  // First on the device that has shapes but no memory: a wrong config.json
+  // must not ask for terabytes.
+  const WeightOptions shapes_only = {.dtype = options.dtype,
+                                     .device = at::kMeta};
+  OUTRIDER_RETURN_IF_ERROR(
+      PlanModel(config, checkpoint, shapes_only).plan.Check(checkpoint));
+  // The plan, which holds every tensor too, is gone before they are prepared.
+  OUTRIDER_ASSIGN_OR_RETURN(ModelWeights weights,
+                            ReadWeights(config, checkpoint, options));
   Prepare(config, ops, weights);
   return weights;
 }

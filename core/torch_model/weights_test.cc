@@ -124,6 +124,16 @@ TEST_F(WeightsTest, WrongShapesAreNamedWithBothShapes) {
                 "[32, 48]");
 }
 
+TEST_F(WeightsTest, AConfigOfAHugeModelIsRefusedBeforeMemoryIsAskedFor) {
+  ModelConfig config = *ReadModelConfig(GoldenModel("llama"));
+  config.vocab_size = config.hidden_size = config.intermediate_size = 1 << 22;
+  const auto checkpoint = Checkpoint::Open(GoldenModel("llama"));
+  const absl::Status status =
+      LoadWeights(config, *checkpoint, *MakeAtenOps(), {}).status();
+  EXPECT_EQ(status.code(), kInvalid) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("[4194304, 4194304]"));
+}
+
 TEST_F(WeightsTest, DtypesWithoutSupportAreNamed) {
   RawTensors tensors = ReadAll(GoldenModel("llama"));
   tensors[kDown].dtype = "I32";
