@@ -179,12 +179,13 @@ std::string ToSummary(const GenerationReport& report) {
                         Share("verify", decode.verify_ms, decode),
                         Share("rest", decode.rest_ms(), decode));
   if (report.finish && report.finish->num_draft_failures > 0) {
-    absl::StrAppend(&summary, report.finish->num_draft_failures,
-                    " drafts failed and became plain decoding\n");
+    absl::StrAppend(&summary, "drafts that failed and became plain decoding: ",
+                    report.finish->num_draft_failures, "\n");
   }
   if (report.finish && report.finish->num_misses > 0) {
-    absl::StrAppend(&summary, report.finish->num_misses,
-                    " times a node had lost its cache and was sent it again\n");
+    absl::StrAppend(&summary,
+                    "caches that a node had lost and was sent again: ",
+                    report.finish->num_misses, "\n");
   }
   return summary;
 }

@@ -93,8 +93,8 @@ TEST(GenerationReportTest, TheSummaryCountsRoundsBehindThePrompt) {
             "a token\n"
             "a round takes 10.0 ms: draft 2.0 ms (20 %), verify 5.0 ms (50 %), "
             "rest 3.0 ms (30 %)\n"
-            "3 drafts failed and became plain decoding\n"
-            "1 times a node had lost its cache and was sent it again\n");
+            "drafts that failed and became plain decoding: 3\n"
+            "caches that a node had lost and was sent again: 1\n");
 }
 
 TEST(GenerationReportTest, TheSummaryOfNothingDividesByNothing) {

@@ -36,6 +36,11 @@ NUM_PROMPTS = 6
 NUM_TOKENS = 96
 DRAFT_LENGTHS = range(9)  # K
 TASTE_K = 4
+TASTE_PROMPT = '''class Queue:
+    """A first-in, first-out queue."""
+
+    def __init__(self):
+'''
 START_SECONDS = 60
 STOP_SECONDS = 15
 
@@ -186,14 +191,15 @@ def generate(address: str, prompt: str, k: int, *flags: str) -> Run:
         "--max-tokens", str(NUM_TOKENS), "--ignore-eos", *flags, "--", prompt)))
 
 
-def show_taste(address: str, prompt: str) -> None:
+def show_taste(address: str) -> None:
     """One generation, live; on a terminal in colour, by `outrider` itself."""
-    demo_report.heading(f"One prompt, live, K = {TASTE_K}")
+    demo_report.heading(f"A taste: one prompt, live, K = {TASTE_K}, temperature 0.7")
     if not demo_report.uses_color():
-        print(prompt, end="")
+        print(TASTE_PROMPT, end="")
     sys.stdout.flush()
     command = [BIN / "outrider", "generate", "--coordinator", address, "-k", str(TASTE_K),
-               "--temperature", "0", "--max-tokens", str(NUM_TOKENS), "--ignore-eos", "--", prompt]
+               "--temperature", "0.7", "--seed", "1", "--max-tokens", str(NUM_TOKENS),
+               "--", TASTE_PROMPT]
     shown = subprocess.run(command, stdin=subprocess.DEVNULL, check=False,
                            stderr=subprocess.STDOUT)
     if shown.returncode != 0:
@@ -220,7 +226,7 @@ def run_demo() -> bool:
     prompts = read_prompts()
     print("Starting verifier, drafter and coordinator ...\n")
     with cluster(dtype) as address:
-        show_taste(address, prompts[0])
+        show_taste(address)
         greedy = decode_all(address, prompts, list(DRAFT_LENGTHS), "--temperature", "0")
         is_same = demo_report.print_comparison(greedy)
         best = demo_report.best_draft_length(greedy)
@@ -234,7 +240,7 @@ def run_demo() -> bool:
         description=f"{dtype} on {before['device']}")
     demo_report.print_speed(greedy, inside)
     demo_report.print_formula(greedy, inside)
-    demo_report.print_split(greedy[best], best)
+    demo_report.print_split(greedy[best], best, inside)
     demo_report.print_sampled(sampled, best, inside)
     return is_same
 

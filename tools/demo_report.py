@@ -133,6 +133,9 @@ def print_speed(runs: dict[int, list[Run]], inside: Inside) -> None:
     low, high = sorted(inside.plain_tokens_per_second)
     print(f"Plain decoding inside the verifier, no RPC: {inside.plain_speed:.1f} tokens/s "
           f"({inside.description};\nmeasured before and after: {low:.1f} and {high:.1f})\n")
+    if high > 1.1 * low:
+        print(styled(BOLD, "These two should be equal: something else kept this machine busy, and "
+                           "what follows is rough.\n"))
     print("                                            speed-up over    speed-up over\n"
           " K   accepted   tokens/round   tokens/s   plain, inside   K = 0, by RPC")
     best = best_draft_length(runs)
@@ -183,22 +186,24 @@ def print_formula(runs: dict[int, list[Run]], inside: Inside) -> None:
               f"{speed_up_over_plain(runs[k], inside):7.2f}x")
 
 
-def print_split(runs: list[Run], k: int) -> None:
+def print_split(runs: list[Run], k: int, inside: Inside) -> None:
     heading(f"Where a round's time goes at K = {k}")
-    rounds = [one for run in runs for one in run.decode_rounds]
+    rounds = [one for run in runs for one in run.decode_rounds if one["drafted"] == k]
 
     def mean(field: str) -> float:
         return statistics.mean(one[field] for one in rounds)
 
     draft, verify, whole = mean("draft_ms"), mean("verify_ms"), mean("round_ms")
-    for name, ms, compute in (("draft", draft, mean("draft_compute_ms")),
-                              ("verify", verify, mean("verify_compute_ms")),
-                              ("rest", whole - draft - verify, None)):
-        detail = "" if compute is None else f"   ({compute:.2f} ms of it computing)"
-        print(f"  {name:6}  {ms:6.2f} ms  {100 * ms / whole:3.0f} %{detail}")
+    parts = [("draft", draft, mean("draft_compute_ms"), k * inside.draft_step_ms),
+             ("verify", verify, mean("verify_compute_ms"), inside.rows_ms[k])]
+    for name, ms, compute, alone in parts:
+        print(f"  {name:6}  {ms:6.2f} ms  {100 * ms / whole:3.0f} %   {compute:.2f} ms of it "
+              f"computing ({alone:.2f} ms where nothing else runs)")
+    rest = whole - draft - verify
+    print(f"  {'rest':6}  {rest:6.2f} ms  {100 * rest / whole:3.0f} %   the coordinator's own work")
     kilobytes = (total(runs, "drafter_bytes") + total(runs, "verifier_bytes")) / 1e3
-    print(f"  {'round':6}  {whole:6.2f} ms; {kilobytes / total(runs, 'tokens'):.1f} kB of messages "
-          "a token")
+    print(f"  {'round':6}  {whole:6.2f} ms          {kilobytes / total(runs, 'tokens'):.1f} kB of "
+          "messages a token, mostly the verifier's logits")
 
 
 def print_sampled(runs: dict[int, list[Run]], best: int, inside: Inside) -> None:
