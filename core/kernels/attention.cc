@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "core/base/check.h"
@@ -31,9 +32,14 @@ cpu::AttentionScratch MakeScratch(const AttentionArgs& args, int num_rows,
   const size_t tile_size =
       static_cast<size_t>(cpu::kTileKeys) * scratch.padded_dim;
   const size_t size = 2 * vectors_size + scores_size + num_queries + tile_size;
-  if (memory.size() < size) memory.resize(size);
-
-  scratch.queries = memory.data();
+  // Whole cache lines, lest every vector lies across two of them.
+  constexpr size_t kLine = 64;
+  if (memory.size() < size + kLine / sizeof(float)) {
+    memory.resize(size + kLine / sizeof(float));
+  }
+  const size_t past_line =
+      reinterpret_cast<uintptr_t>(memory.data()) % kLine / sizeof(float);
+  scratch.queries = memory.data() + (kLine / sizeof(float) - past_line);
   scratch.sums = scratch.queries + vectors_size;
   scratch.scores = scratch.sums + vectors_size;
   scratch.tile = scratch.scores + scores_size;

@@ -25,20 +25,20 @@ OUTRIDER_KERNEL_INLINE KeyRange Intersect(KeyRange a, KeyRange b) {
   return {a.begin > b.begin ? a.begin : b.begin, a.end < b.end ? a.end : b.end};
 }
 
-// Keys or values of some positions and one head, as float32 rows. The rows of
-// a tile are padded by zeros, so that no inner loop has a tail.
+// Keys or values of some positions and one head, as float32 rows padded by
+// zeros, so that no inner loop has a tail.
 struct Tile {
   KeyRange range;
-  const float* data;  // [range, padded_dim], rows `stride` apart
-  size_t stride;
+  const float* data;  // [range, padded_dim]
+  int padded_dim;
 
   OUTRIDER_KERNEL_INLINE const float* row(int position) const {
-    return data + stride * static_cast<size_t>(position - range.begin);
+    return data + padded_dim * (position - range.begin);
   }
 };
 
 template <class V, class T>
-void WidenTile(const T* from, size_t from_stride, int num_rows, int size,
+void WidenRows(const T* from, size_t from_stride, int num_rows, int size,
                const AttentionScratch& scratch) {
   for (int j = 0; j < num_rows; ++j) {
     const T* row = from + from_stride * static_cast<size_t>(j);
@@ -46,54 +46,60 @@ void WidenTile(const T* from, size_t from_stride, int num_rows, int size,
     ForEachVector<V>(static_cast<size_t>(size), [&](size_t i, int n) {
       V::Store(to + i, LoadN<V>(row + i, n));
     });
+    // Also what only wider vectors would have covered.
+    for (int i = size; i < scratch.padded_dim; ++i) to[i] = 0.0f;
   }
 }
 
-// The tile of `cache` that holds `range`, of head `kv_head`.
+// Fills scratch.tile with `range` of `cache`, of head `kv_head`.
 template <class V>
-Tile TileOf(const AttentionArgs& args, const ConstElements& cache, int kv_head,
-            KeyRange range, const AttentionScratch& scratch) {
+Tile FillTile(const AttentionArgs& args, const ConstElements& cache,
+              int kv_head, KeyRange range, const AttentionScratch& scratch) {
   const size_t stride = static_cast<size_t>(args.num_kv_heads) * args.head_dim;
   const size_t offset =
       stride * range.begin + static_cast<size_t>(kv_head) * args.head_dim;
   const int num_rows = range.end - range.begin;
   if (cache.type == ElementType::kBFloat16) {
-    WidenTile<V>(static_cast<const BFloat16*>(cache.data) + offset, stride,
+    WidenRows<V>(static_cast<const BFloat16*>(cache.data) + offset, stride,
                  num_rows, args.head_dim, scratch);
   } else {
-    const float* data = static_cast<const float*>(cache.data) + offset;
-    if (args.head_dim == scratch.padded_dim) return {range, data, stride};
-    WidenTile<V>(data, stride, num_rows, args.head_dim, scratch);
+    WidenRows<V>(static_cast<const float*>(cache.data) + offset, stride,
+                 num_rows, args.head_dim, scratch);
   }
-  return {range, scratch.tile, static_cast<size_t>(scratch.padded_dim)};
+  return {range, scratch.tile, scratch.padded_dim};
 }
 
-// scores[j] = query . key of position range.begin + j.
-template <class V>
+// scores[j] = query . key of position range.begin + j. kDim is padded_dim where
+// that is known to the compiler, which then needs no pointer for each key; else
+// 0.
+template <class V, int kDim>
 void ScoreKeys(const float* query, const Tile& keys, KeyRange range,
                int padded_dim, float* scores) {
-  for (int j = range.begin; j < range.end; j += V::kWidth) {
+  const int dim = kDim > 0 ? kDim : padded_dim;
+  int j = range.begin;
+  for (; j + V::kWidth <= range.end; j += V::kWidth) {
+    const float* key = keys.row(j);
+    typename V::Float sums[V::kWidth];
+    for (int i = 0; i < V::kWidth; ++i) sums[i] = V::Zero();
+    for (int d = 0; d < dim; d += V::kWidth) {
+      const typename V::Float q = V::Load(query + d);
+      for (int i = 0; i < V::kWidth; ++i) {
+        sums[i] = V::MulAdd(q, V::Load(key + i * dim + d), sums[i]);
+      }
+    }
+    V::Store(scores + (j - range.begin), V::SumEach(sums));
+  }
+  if (j < range.end) {
     const int left = range.end - j;
     typename V::Float sums[V::kWidth];
     for (int i = 0; i < V::kWidth; ++i) sums[i] = V::Zero();
-    if (left >= V::kWidth) {
-      const float* key = keys.row(j);
-      for (int d = 0; d < padded_dim; d += V::kWidth) {
-        const typename V::Float q = V::Load(query + d);
-        for (int i = 0; i < V::kWidth; ++i) {
-          sums[i] = V::MulAdd(q, V::Load(key + keys.stride * i + d), sums[i]);
-        }
+    for (int i = 0; i < left; ++i) {
+      const float* key = keys.row(j + i);
+      for (int d = 0; d < dim; d += V::kWidth) {
+        sums[i] = V::MulAdd(V::Load(query + d), V::Load(key + d), sums[i]);
       }
-      V::Store(scores + (j - range.begin), V::SumEach(sums));
-    } else {
-      for (int i = 0; i < left; ++i) {
-        const float* key = keys.row(j + i);
-        for (int d = 0; d < padded_dim; d += V::kWidth) {
-          sums[i] = V::MulAdd(V::Load(query + d), V::Load(key + d), sums[i]);
-        }
-      }
-      V::StoreFirst(scores + (j - range.begin), V::SumEach(sums), left);
     }
+    V::StoreFirst(scores + (j - range.begin), V::SumEach(sums), left);
   }
 }
 
@@ -193,7 +199,7 @@ class HeadGroup {
                           KeysOf(args_, args_.num_rows - 1).end};
     for (int begin = all.begin; begin < all.end; begin += kTileKeys) {
       const KeyRange block = Intersect({begin, begin + kTileKeys}, all);
-      body(TileOf<V>(args_, cache, kv_head_, block, scratch_));
+      body(FillTile<V>(args_, cache, kv_head_, block, scratch_));
     }
   }
 
@@ -225,11 +231,22 @@ class HeadGroup {
   }
 
   void Score(const Tile& keys) const {
+    if (dim_ == 64) {
+      ScoreRows<64>(keys);
+    } else if (dim_ == 128) {
+      ScoreRows<128>(keys);
+    } else {
+      ScoreRows<0>(keys);
+    }
+  }
+
+  template <int kDim>
+  void ScoreRows(const Tile& keys) const {
     for (int m = 0; m < args_.num_rows; ++m) {
       const KeyRange own = KeysOf(args_, m);
       const KeyRange range = Intersect(keys.range, own);
       for (int h = 0; h < heads_; ++h) {
-        ScoreKeys<V>(
+        ScoreKeys<V, kDim>(
             scratch_.queries + (m * heads_ + h) * dim_, keys, range, dim_,
             Scores(m) + scratch_.score_stride * h + (range.begin - own.begin));
       }
