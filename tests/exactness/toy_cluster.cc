@@ -69,10 +69,21 @@ class ToyCluster::ScriptedLength final : public DraftLengthPolicy {
 
 ToyCluster::ToyCluster(const ClusterConfig& config, const ToyModel& model,
                        RandomSource& chance)
+    : ToyCluster(config, model,
+                 config.sabotage.coins
+                     ? config.sabotage.coins(chance)
+                     : std::make_unique<BorrowedSource>(chance),
+                 /*seed=*/0) {}
+
+ToyCluster::ToyCluster(const ClusterConfig& config, const ToyModel& model,
+                       uint64_t seed)
+    : ToyCluster(config, model, nullptr, seed) {}
+
+ToyCluster::ToyCluster(const ClusterConfig& config, const ToyModel& model,
+                       std::unique_ptr<RandomSource> coins, uint64_t seed)
     : config_(config),
       model_(model),
-      coins_(config.sabotage.coins ? config.sabotage.coins(chance)
-                                   : std::make_unique<BorrowedSource>(chance)),
+      coins_(std::move(coins)),
       draft_engine_(NewDraftEngine()) {
   auto verifier = std::make_unique<TableLm>(
       TableLm::Options{.table =
@@ -98,12 +109,15 @@ ToyCluster::ToyCluster(const ClusterConfig& config, const ToyModel& model,
         if (rows != nullptr) rows_ = *rows;
         return fate;
       }};
-  session_ = std::make_unique<Session>(
-      Session::Options{.prompt = {kToyPrompt},
-                       .sampling = config.sampling,
-                       .max_length = config.max_length,
-                       .drafter_context = 1 << 20,
-                       .random = std::make_unique<BorrowedSource>(*coins_)});
+  Session::Options options = {.prompt = {kToyPrompt},
+                              .sampling = config.sampling,
+                              .seed = seed,
+                              .max_length = config.max_length,
+                              .drafter_context = 1 << 20};
+  if (coins_ != nullptr) {
+    options.random = std::make_unique<BorrowedSource>(*coins_);
+  }
+  session_ = std::make_unique<Session>(std::move(options));
 }
 
 ToyCluster::~ToyCluster() = default;
@@ -117,13 +131,16 @@ std::unique_ptr<DraftEngine> ToyCluster::NewDraftEngine() {
                        .vocab_size = model_.vocab_size(),
                        .cut = config_.sabotage.drafter_cut});
   drafter_model_ = model.get();
+  DraftEngine::Options options = {.vocab_size = model_.vocab_size(),
+                                  .context_length = 1 << 20};
+  if (coins_ != nullptr) {
+    options.random_source = [this](uint64_t) {
+      return std::make_unique<BorrowedSource>(*coins_);
+    };
+  }
   return std::make_unique<DraftEngine>(
       std::make_unique<ModelStrategy>(std::move(model), model_.vocab_size()),
-      DraftEngine::Options{.vocab_size = model_.vocab_size(),
-                           .context_length = 1 << 20,
-                           .random_source = [this](uint64_t) {
-                             return std::make_unique<BorrowedSource>(*coins_);
-                           }});
+      std::move(options));
 }
 
 void ToyCluster::RestartDrafter() {

@@ -78,6 +78,8 @@ class ToyCluster {
  public:
   ToyCluster(const ClusterConfig& config, const ToyModel& model,
              RandomSource& chance);
+  // With the coins that every process makes for itself in production.
+  ToyCluster(const ClusterConfig& config, const ToyModel& model, uint64_t seed);
   ~ToyCluster();
 
   absl::StatusOr<Verdict> Round();
@@ -101,12 +103,14 @@ class ToyCluster {
   class TappedRule;
   class ScriptedLength;
 
+  ToyCluster(const ClusterConfig& config, const ToyModel& model,
+             std::unique_ptr<RandomSource> coins, uint64_t seed);
   std::unique_ptr<DraftEngine> NewDraftEngine();
   const ClusterConfig& config_;
   const ToyModel& model_;
-  const std::unique_ptr<RandomSource> coins_;
-  const TableLm* drafter_model_ = nullptr;   // of draft_engine_
-  const TableLm* verifier_model_ = nullptr;  // of verify_engine_
+  const std::unique_ptr<RandomSource> coins_;  // null: production's
+  const TableLm* drafter_model_ = nullptr;     // of draft_engine_
+  const TableLm* verifier_model_ = nullptr;    // of verify_engine_
   std::unique_ptr<DraftEngine> draft_engine_;
   std::unique_ptr<VerifyEngine> verify_engine_;
   std::unique_ptr<InProcessDraftStub> draft_stub_;
