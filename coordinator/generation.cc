@@ -16,9 +16,12 @@ Task<absl::StatusOr<GenerationEnd>> Generation::Run() {
       co_return absl::CancelledError("the client is gone");
     }
     const int length_before = session.length();
-    const absl::StatusOr<Verdict> verdict =
-        is_first ? co_await parts_.decoder.FirstRound(session)
-                 : co_await parts_.decoder.Round(session);
+    // Chosen before it is awaited: gcc 12 destroys the result of a co_await in
+    // a conditional expression twice.
+    Task<absl::StatusOr<Verdict>> round =
+        is_first ? parts_.decoder.FirstRound(session)
+                 : parts_.decoder.Round(session);
+    const absl::StatusOr<Verdict> verdict = co_await round;
     OUTRIDER_CO_RETURN_IF_ERROR(verdict.status());
     GenerationEvent event = TakeBlock(length_before, reason);
     if (!co_await parts_.sink.Write(std::move(event))) {

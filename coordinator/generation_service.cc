@@ -12,8 +12,8 @@
 #include "coordinator/optional_draft_client.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
+#include "core/rpc/status_convert.h"
 #include "core/sampling/rejection.h"
-#include "core/wire/status_convert.h"
 
 namespace outrider {
 namespace {

@@ -10,8 +10,9 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "coordinator/generation_request.h"
+#include "coordinator/grpc_response_writer.h"
 #include "coordinator/node_pool.h"
-#include "coordinator/response_writer.h"
+#include "coordinator/session.h"
 #include "core/base/cancellation.h"
 #include "core/base/mutex.h"
 #include "core/base/task.h"

@@ -36,4 +36,15 @@ Task<absl::StatusOr<DraftReply>> GrpcDraftStub::Draft(
   co_return reply;
 }
 
+absl::StatusOr<NodeDescription> GrpcDraftStub::Describe(
+    std::chrono::milliseconds timeout) {
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + timeout);
+  v1::DrafterServiceDescribeResponse response;
+  const grpc::Status status =
+      stub_->Describe(&context, v1::DrafterServiceDescribeRequest(), &response);
+  if (!status.ok()) return FromGrpcStatus(status);
+  return FromProto(response.node());
+}
+
 }  // namespace outrider

@@ -10,6 +10,7 @@
 
 #include "coordinator/node_stub.h"
 #include "core/rpc/call_queue.h"
+#include "core/wire/node_description.h"
 #include "outrider/v1/drafter.grpc.pb.h"
 
 namespace outrider {
@@ -30,6 +31,9 @@ class GrpcDraftStub final : public DraftStub {
 
   Task<absl::StatusOr<DraftReply>> Draft(const DraftCall& call,
                                          Cancellation& cancellation) override;
+
+  // Asks the node what it is. Blocks, at most this long.
+  absl::StatusOr<NodeDescription> Describe(std::chrono::milliseconds timeout);
 
  private:
   const Options options_;

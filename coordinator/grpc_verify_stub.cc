@@ -54,4 +54,15 @@ Task<absl::StatusOr<v1::VerifyResponse>> GrpcVerifyStub::SendUntilAnswered(
   }
 }
 
+absl::StatusOr<NodeDescription> GrpcVerifyStub::Describe(
+    std::chrono::milliseconds timeout) {
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + timeout);
+  v1::VerifierServiceDescribeResponse response;
+  const grpc::Status status = stub_->Describe(
+      &context, v1::VerifierServiceDescribeRequest(), &response);
+  if (!status.ok()) return FromGrpcStatus(status);
+  return FromProto(response.node());
+}
+
 }  // namespace outrider

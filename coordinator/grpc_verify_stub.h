@@ -9,6 +9,7 @@
 
 #include "coordinator/node_stub.h"
 #include "core/rpc/call_queue.h"
+#include "core/wire/node_description.h"
 #include "outrider/v1/verifier.grpc.pb.h"
 
 namespace outrider {
@@ -28,6 +29,9 @@ class GrpcVerifyStub final : public VerifyStub {
 
   Task<absl::StatusOr<VerifyReply>> Verify(const VerifyCall& call,
                                            Cancellation& cancellation) override;
+
+  // Asks the node what it is. Blocks, at most this long.
+  absl::StatusOr<NodeDescription> Describe(std::chrono::milliseconds timeout);
 
  private:
   Task<absl::StatusOr<v1::VerifyResponse>> SendUntilAnswered(

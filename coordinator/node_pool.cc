@@ -1,33 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/node_pool.h"
 
-#include <grpcpp/client_context.h>
-
 #include <condition_variable>
 #include <mutex>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/log.h"
-#include "core/base/status_macros.h"
 #include "core/rpc/channel.h"
-#include "core/wire/status_convert.h"
 
 namespace outrider {
 namespace {
 
 constexpr std::chrono::seconds kAskInterval(1);
-
-// Blocking: only the watcher's thread asks.
-template <typename Stub, typename Request, typename Response>
-absl::StatusOr<NodeDescription> AskToDescribe(Stub& stub) {
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + kAskInterval);
-  Response response;
-  const grpc::Status status = stub.Describe(&context, Request(), &response);
-  if (!status.ok()) return FromGrpcStatus(status);
-  return FromProto(response.node());
-}
 
 }  // namespace
 
@@ -36,27 +21,25 @@ NodePool::NodePool(Options options, CallQueue& queue)
   for (const std::string& address : options_.drafters) {
     const auto channel = MakeChannel(address);
     drafters_.push_back(std::unique_ptr<Drafter>(new Drafter{
-        .node = {.address = address,
-                 .stub = GrpcDraftStub(
-                     channel,
-                     {.queue = queue,
-                      .timeout = options_.draft_timeout,
-                      .timeout_per_token = options_.timeout_per_token}),
-                 .cache = GrpcCacheStub(channel, queue)},
-        .describe = v1::DrafterService::NewStub(channel)}));
+        .node = {
+            .address = address,
+            .stub = GrpcDraftStub(
+                channel, {.queue = queue,
+                          .timeout = options_.draft_timeout,
+                          .timeout_per_token = options_.timeout_per_token}),
+            .cache = GrpcCacheStub(channel, queue)}}));
   }
   for (const std::string& address : options_.verifiers) {
     // FULL rows of large vocabularies: gRPC's default of 4 MiB is too little.
     const auto channel = MakeChannel(address);
     verifiers_.push_back(std::unique_ptr<Verifier>(new Verifier{
-        .node = {.address = address,
-                 .stub = GrpcVerifyStub(
-                     channel,
-                     {.queue = queue,
-                      .timeout = options_.verify_timeout,
-                      .timeout_per_token = options_.timeout_per_token}),
-                 .cache = GrpcCacheStub(channel, queue)},
-        .describe = v1::VerifierService::NewStub(channel)}));
+        .node = {
+            .address = address,
+            .stub = GrpcVerifyStub(
+                channel, {.queue = queue,
+                          .timeout = options_.verify_timeout,
+                          .timeout_per_token = options_.timeout_per_token}),
+            .cache = GrpcCacheStub(channel, queue)}}));
   }
 }
 
@@ -76,19 +59,13 @@ void NodePool::Start() {
 void NodePool::AskAll() {
   // Verifiers first: the drafters are held against them.
   for (const auto& verifier : verifiers_) {
-    auto answer =
-        AskToDescribe<v1::VerifierService::Stub,
-                      v1::VerifierServiceDescribeRequest,
-                      v1::VerifierServiceDescribeResponse>(*verifier->describe);
+    auto answer = verifier->node.stub.Describe(kAskInterval);
     MutexLock lock(mu_);
     Learn(verifier->node.address, Judge(std::move(answer), true),
           verifier->knowledge);
   }
   for (const auto& drafter : drafters_) {
-    auto answer =
-        AskToDescribe<v1::DrafterService::Stub,
-                      v1::DrafterServiceDescribeRequest,
-                      v1::DrafterServiceDescribeResponse>(*drafter->describe);
+    auto answer = drafter->node.stub.Describe(kAskInterval);
     if (answer.ok()) drafter->node.stub.set_vocab_size(answer->vocab_size);
     MutexLock lock(mu_);
     Learn(drafter->node.address, Judge(std::move(answer), false),

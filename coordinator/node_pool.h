@@ -44,11 +44,10 @@ class NodePool {
   struct Options {
     std::vector<std::string> drafters = {};
     std::vector<std::string> verifiers = {};
-    // Of the coordinator's own tokenizer; empty where it has none.
-    std::string tokenizer_hash = {};
+    std::string tokenizer_hash = {};  // the coordinator's; empty: none
     std::chrono::milliseconds draft_timeout = std::chrono::seconds(2);
     std::chrono::milliseconds verify_timeout = std::chrono::seconds(30);
-    // What a token of a prompt may add to both.
+    // Added to both for each token that a cache lacks.
     std::chrono::milliseconds timeout_per_token = std::chrono::milliseconds(20);
   };
 
@@ -74,7 +73,7 @@ class NodePool {
   void Start();
 
   // A pair for a new session, in turn over the nodes that are ready.
-  // UNAVAILABLE where no verifier is; the message says what was found.
+  // UNAVAILABLE where no verifier is.
   absl::StatusOr<Pair> Assign();
 
   bool HasVerifier() const;
@@ -83,7 +82,7 @@ class NodePool {
   Overview Describe() const;
 
  private:
-  // What is known of one node: its description, or why it cannot be used.
+  // A node's description, or why it cannot be used.
   struct Knowledge {
     std::optional<NodeDescription> description = {};
     absl::Status problem = absl::UnavailableError("not asked yet");
@@ -91,12 +90,10 @@ class NodePool {
   };
   struct Drafter {
     DrafterNode node;
-    std::unique_ptr<v1::DrafterService::Stub> describe;
     Knowledge knowledge = {};
   };
   struct Verifier {
     VerifierNode node;
-    std::unique_ptr<v1::VerifierService::Stub> describe;
     Knowledge knowledge = {};
   };
 
@@ -109,7 +106,6 @@ class NodePool {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Options options_;
-  // The nodes never change; their knowledge is guarded by mu_.
   std::vector<std::unique_ptr<Drafter>> drafters_;
   std::vector<std::unique_ptr<Verifier>> verifiers_;
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/base/status_macros.h"
+#include "core/base/when_both.h"
 
 namespace outrider {
 

@@ -55,9 +55,8 @@ std::string ReadModelType(JsonFields& fields) {
 // Whatever would change the numbers and is not in ModelConfig.
 void RefuseUnsupportedParts(JsonFields& fields) {
   if (const json* quantization = fields.Find("quantization_config")) {
-    fields.Unsupported(
-        absl::StrCat("quantization_config ",
-                     quantization->value("quant_method", "without a method")));
+    fields.Unsupported(absl::StrCat("quantization_config ",
+                                    quantization->dump().substr(0, 200)));
   }
   for (const char* name :
        {"num_experts", "num_local_experts", "dual_chunk_attention_config",

@@ -159,23 +159,32 @@ absl::StatusOr<TensorMap> ReadHeader(const ReadOnlyFile& file) {
   return ParseSafetensorsHeader(header, file.size(), file.path());
 }
 
+bool IsOtherFormat(const std::string& name) {
+  for (const char* suffix : {".bin", ".pt", ".pth", ".ckpt", ".gguf", ".h5",
+                             ".msgpack", ".pickle", ".pkl"}) {
+    if (absl::EndsWith(name, suffix)) return true;
+  }
+  return false;
+}
+
 // Why a directory without safetensors cannot be used.
 absl::Status NoCheckpoint(const std::string& directory) {
+  const auto other_format = [](const std::string& path) {
+    return absl::UnimplementedError(
+        absl::StrCat(path,
+                     ": this checkpoint format is not supported; use a "
+                     "directory with safetensors"));
+  };
   std::error_code error;
   std::filesystem::directory_iterator files(directory, error);
+  if (error && IsOtherFormat(directory)) return other_format(directory);
   if (error) {
     return absl::NotFoundError(
         absl::StrCat(directory, ": not a model directory"));
   }
   for (const auto& file : files) {
-    const std::string name = file.path().filename().string();
-    for (const char* suffix : {".bin", ".pt", ".pth", ".ckpt", ".gguf", ".h5",
-                               ".msgpack", ".pickle", ".pkl"}) {
-      if (absl::EndsWith(name, suffix)) {
-        return absl::UnimplementedError(
-            absl::StrCat(directory, ": checkpoint ", name,
-                         " is not supported; convert it to safetensors"));
-      }
+    if (IsOtherFormat(file.path().filename().string())) {
+      return other_format(file.path().string());
     }
   }
   return absl::NotFoundError(

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "core/model/read_only_file.h"
@@ -98,6 +99,11 @@ absl::StatusOr<json> ParseStrictJson(absl::string_view text,
     return absl::InvalidArgumentError(
         absl::StrCat(what, ": ", text.size(), " bytes of JSON, more than the ",
                      limits.max_bytes, " allowed"));
+  }
+  // The parser takes a zero byte for the end and ignores what follows.
+  if (absl::StrContains(text, '\0')) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, ": not valid JSON: a zero byte"));
   }
   StrictBuilder builder(limits.max_depth);
   if (!json::sax_parse(text.begin(), text.end(), &builder)) {

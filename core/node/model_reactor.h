@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "core/node/model_thread.h"
-#include "core/wire/status_convert.h"
+#include "core/rpc/status_convert.h"
 
 namespace outrider {
 

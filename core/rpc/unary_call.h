@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "core/base/cancellation.h"
 #include "core/rpc/call_queue.h"
-#include "core/wire/status_convert.h"
+#include "core/rpc/status_convert.h"
 
 namespace outrider {
 

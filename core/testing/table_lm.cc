@@ -15,7 +15,8 @@ TableLm::TableLm(Options options) : options_(std::move(options)) {
            .dtype = "float32",
            .device = "cpu",
            .vocab_size = options_.vocab_size,
-           .context_length = options_.context_length};
+           .context_length = options_.context_length,
+           .eos_ids = options_.eos_ids};
 }
 
 std::vector<absl::StatusOr<LogitRows>> TableLm::Extend(

@@ -35,6 +35,7 @@ class TableLm final : public CausalLm {
     Table table = {};
     int vocab_size = 0;
     int context_length = 1 << 20;
+    std::vector<TokenId> eos_ids = {};
     Cut cut = {};  // empty: keep_length, as it should be
   };
 

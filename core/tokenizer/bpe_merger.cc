@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/tokenizer/bpe_merger.h"
 
+#include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <queue>
 #include <tuple>
 #include <utility>
@@ -25,10 +27,42 @@ struct Candidate {
   TokenId merged = 0;
   size_t place = 0;
 
-  // The queue gives the largest first: the lowest rank, then the leftmost.
-  bool operator<(const Candidate& other) const {
-    return std::tie(other.rank, other.place) < std::tie(rank, place);
+  // The lowest rank goes first, then the leftmost.
+  bool GoesBefore(const Candidate& other) const {
+    return std::tie(rank, place) < std::tie(other.rank, other.place);
   }
+};
+
+bool GoesAfter(const Candidate& a, const Candidate& b) {
+  return b.GoesBefore(a);
+}
+
+// Candidates in their order. Those of the start are sorted once, in long texts
+// much faster than a heap of all of them; only what merges add is in a heap.
+class CandidateQueue {
+ public:
+  explicit CandidateQueue(std::vector<Candidate> initial)
+      : initial_(std::move(initial)) {
+    std::sort(initial_.begin(), initial_.end(), GoesAfter);
+  }
+  void Push(const Candidate& candidate) { added_.push(candidate); }
+  std::optional<Candidate> Pop() {
+    if (!initial_.empty() &&
+        (added_.empty() || initial_.back().GoesBefore(added_.top()))) {
+      const Candidate first = initial_.back();
+      initial_.pop_back();
+      return first;
+    }
+    if (added_.empty()) return std::nullopt;
+    const Candidate first = added_.top();
+    added_.pop();
+    return first;
+  }
+
+ private:
+  std::vector<Candidate> initial_;  // the last goes first
+  std::priority_queue<Candidate, std::vector<Candidate>, decltype(&GoesAfter)>
+      added_{&GoesAfter};
 };
 
 uint64_t KeyOf(TokenId left, TokenId right) {
@@ -77,27 +111,25 @@ void BpeMerger::Merge(TokenSeq* ids) const {
   }
   if (initial.empty()) return;
 
-  std::priority_queue<Candidate> queue({}, std::move(initial));
-  while (!queue.empty()) {
-    const Candidate top = queue.top();
-    queue.pop();
-    Symbol& left = symbols[top.place];
+  CandidateQueue queue(std::move(initial));
+  while (const std::optional<Candidate> top = queue.Pop()) {
+    Symbol& left = symbols[top->place];
     if (left.id == kRemoved) continue;
     // Merges nearby may have outdated the candidate. Like the reference, it
     // still counts if what stands here now becomes the same token.
-    const Rule* rule = rule_at(top.place);
-    if (rule == nullptr || rule->merged != top.merged) continue;
+    const Rule* rule = rule_at(top->place);
+    if (rule == nullptr || rule->merged != top->merged) continue;
 
     Symbol& right = symbols[left.next];
-    left.id = top.merged;
+    left.id = top->merged;
     left.next = right.next;
     right.id = kRemoved;
-    if (left.next != kNone) symbols[left.next].previous = top.place;
+    if (left.next != kNone) symbols[left.next].previous = top->place;
 
-    for (const size_t place : {left.previous, top.place}) {
+    for (const size_t place : {left.previous, top->place}) {
       if (place == kNone) continue;
       if (const Rule* next_rule = rule_at(place)) {
-        queue.push({next_rule->rank, next_rule->merged, place});
+        queue.Push({next_rule->rank, next_rule->merged, place});
       }
     }
   }

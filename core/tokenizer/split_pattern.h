@@ -19,7 +19,8 @@ std::optional<SplitPattern> KnownSplitPattern(absl::string_view regex);
 
 // The end of the piece of valid UTF-8 that starts at `begin` < text.size().
 // The pieces cover the text; finding all of them takes linear time.
-// \p{L}, \p{N} and \s are general categories and White_Space, as in Oniguruma.
+// \p{L}, \p{N} and \s are general categories and White_Space, as in Oniguruma;
+// ICU 72 and the reference (tokenizers 0.22) agree on every code point.
 size_t PieceEnd(SplitPattern pattern, absl::string_view text, size_t begin);
 
 }  // namespace outrider

@@ -33,9 +33,11 @@ class Tokenizer {
 
   // With the special tokens that tokenizer.json adds (such as BOS). Any bytes
   // are accepted; invalid UTF-8 is replaced by U+FFFD as the reference does.
+  // Like there, a special token spelled out in the text becomes that token.
   virtual std::vector<TokenId> Encode(absl::string_view text) const = 0;
 
-  // Special tokens are left out of the text.
+  // Special tokens and unused ids are left out of the text. The decoder must
+  // not outlive the tokenizer.
   virtual std::unique_ptr<StreamingDecoder> NewDecoder() const = 0;
   // The whole text of the ids at once; ids must be in [0, vocab_size).
   std::string Decode(absl::Span<const TokenId> ids) const {

@@ -144,11 +144,13 @@ absl::StatusOr<AddedToken> ParseAddedToken(const json& value) {
   return token;
 }
 
-// The ids that the reference gives to added tokens, in order.
+// The ids that the reference gives to added tokens, in order: that of the
+// vocabulary, or else the next one after the vocabulary's size and the added
+// tokens so far.
 class AddedIds {
  public:
   explicit AddedIds(const BpeSpec& bpe)
-      : ids_(IdsOf(bpe)), next_(static_cast<TokenId>(ids_.size())) {}
+      : bpe_(bpe), ids_(IdsOf(bpe)), next_(static_cast<TokenId>(ids_.size())) {}
 
   absl::Status Check(const AddedToken& token) {
     if (!seen_.insert(token.content).second) {
@@ -162,11 +164,21 @@ class AddedIds {
           absl::StrCat("the added token '", token.content, "' has the id ",
                        token.id, " instead of ", expected));
     }
-    if (it == ids_.end()) ++next_;
+    if (it == ids_.end() && IsInVocabulary(token.id)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the added token '", token.content, "' has the id ",
+                       token.id, " of '", *bpe_.tokens[token.id], "'"));
+    }
+    next_ = std::max(next_, token.id + 1);
     return absl::OkStatus();
   }
 
  private:
+  bool IsInVocabulary(TokenId id) const {
+    return static_cast<size_t>(id) < bpe_.tokens.size() && bpe_.tokens[id];
+  }
+
+  const BpeSpec& bpe_;
   const Ids ids_;
   TokenId next_;
   absl::flat_hash_set<std::string> seen_;

@@ -6,10 +6,9 @@
 
 #include <vector>
 
-#include "core/model/model_config.h"
 #include "core/torch_model/kv_cache.h"
+#include "core/torch_model/norm.h"
 #include "core/torch_model/ops.h"
-#include "core/torch_model/rope.h"
 
 namespace outrider {
 
@@ -33,9 +32,8 @@ struct PassLayout {
   RotaryAngles angles = {};            // undefined where positions are learned
 };
 
-// One layer's share of the model.
 struct AttentionLayer {
-  const ModelConfig& config;
+  const ModelContext& model;
   const AttentionWeights& weights;
   int index = 0;  // of the layer
 };

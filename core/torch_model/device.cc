@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "core/base/status_macros.h"
+#include "core/kernels/dispatch.h"
 
 namespace outrider {
 namespace {
@@ -53,11 +54,7 @@ bool HasSixteenBits(const Checkpoint& checkpoint) {
 }
 
 bool CpuComputesBfloat16() {
-#if defined(__x86_64__)
-  return __builtin_cpu_supports("avx512bf16");
-#else
-  return false;
-#endif
+  return kernels::BestLevel() == kernels::Level::kAvx512Bf16;
 }
 
 }  // namespace

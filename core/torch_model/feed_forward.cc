@@ -3,14 +3,15 @@
 
 namespace outrider {
 
-at::Tensor FeedForward(const ModelConfig& config,
+at::Tensor FeedForward(const ModelContext& model,
                        const FeedForwardWeights& weights, const at::Tensor& x) {
-  const at::Tensor inner = Linear(weights.up, x);
-  switch (config.feed_forward) {
+  const Ops& ops = model.ops;
+  const at::Tensor inner = ops.Linear(weights.up, x);
+  switch (model.config.feed_forward) {
     case FeedForwardKind::kSiluGated:
-      return Linear(weights.down, SiluMul(inner));
+      return ops.Linear(weights.down, ops.SiluMul(inner));
     case FeedForwardKind::kGelu:
-      return Linear(weights.down, GeluTanh(inner));
+      return ops.Linear(weights.down, ops.GeluTanh(inner));
   }
   return x;
 }

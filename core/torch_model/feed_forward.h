@@ -4,7 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "core/model/model_config.h"
+#include "core/torch_model/norm.h"
 #include "core/torch_model/ops.h"
 
 namespace outrider {
@@ -15,7 +15,7 @@ struct FeedForwardWeights {
 };
 
 // x: [num_rows, hidden_size] -> the same shape.
-at::Tensor FeedForward(const ModelConfig& config,
+at::Tensor FeedForward(const ModelContext& model,
                        const FeedForwardWeights& weights, const at::Tensor& x);
 
 }  // namespace outrider

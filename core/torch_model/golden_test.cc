@@ -59,10 +59,12 @@ class GoldenTest : public ::testing::TestWithParam<std::string> {
     model_ = Load("float32");
   }
 
-  static std::unique_ptr<CausalLm> Load(const std::string& dtype) {
+  static std::unique_ptr<CausalLm> Load(const std::string& dtype,
+                                        const std::string& kernels = "auto") {
     auto model = LoadTorchCausalLm(
         {.model_directory = (ModelsDirectory() / GetParam()).string(),
-         .dtype = dtype});
+         .dtype = dtype,
+         .kernels = kernels});
     EXPECT_TRUE(model.ok()) << model.status();
     return model.ok() ? *std::move(model) : nullptr;
   }
@@ -110,6 +112,34 @@ TEST_P(GoldenTest, OnePieceGivesTheLogitsOfTheReference) {
       Extend(*model_, {Session(1), 0, Tokens(0, length()), length()});
   ASSERT_EQ(rows.num_rows(), length());
   ExpectGolden(rows, length());
+}
+
+// What runs on a GPU, here on the CPU.
+TEST_P(GoldenTest, TorchsOwnOperationsGiveTheLogitsOfTheReference) {
+  const auto model = Load("float32", "aten");
+  const int half = length() / 2;
+  Extend(*model, {Session(1), 0, Tokens(0, half + 3), 1});
+  ExpectGolden(
+      Extend(*model, {Session(1), half, Tokens(half, length()), length() / 3}),
+      length());
+}
+
+// Our own kernels: a row does not depend on how many are computed with it.
+TEST_P(GoldenTest, RowsAreBitEqualHoweverTheyAreCutIntoPasses) {
+  for (const char* dtype : {"float32", "bfloat16"}) {
+    const auto model = Load(dtype);
+    const LogitRows whole =
+        Extend(*model, {Session(1), 0, Tokens(0, length()), length()});
+    for (int begin = 0, n = 1; begin < length(); begin += n, n = n % 9 + 1) {
+      const int end = std::min(length(), begin + n);
+      const LogitRows part =
+          Extend(*model, {Session(2), begin, Tokens(begin, end), end - begin});
+      for (int i = 0; i < part.num_rows(); ++i) {
+        EXPECT_EQ(part.Row(i), whole.Row(begin + i))
+            << dtype << ", position " << begin + i;
+      }
+    }
+  }
 }
 
 TEST_P(GoldenTest, TokenByTokenGivesTheLogitsOfTheReference) {

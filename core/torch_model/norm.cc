@@ -3,13 +3,13 @@
 
 namespace outrider {
 
-at::Tensor Normalize(const ModelConfig& config, const NormWeights& weights,
+at::Tensor Normalize(const ModelContext& model, const NormWeights& weights,
                      const at::Tensor& x) {
-  switch (config.norm) {
+  switch (model.config.norm) {
     case NormKind::kRms:
-      return RmsNorm(weights, x, config.norm_epsilon);
+      return model.ops.RmsNorm(weights, x, model.config.norm_epsilon);
     case NormKind::kLayer:
-      return LayerNorm(weights, x, config.norm_epsilon);
+      return model.ops.LayerNorm(weights, x, model.config.norm_epsilon);
   }
   return x;
 }

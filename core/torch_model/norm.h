@@ -9,8 +9,14 @@
 
 namespace outrider {
 
+// What every building block of a model needs to know; both outlive it.
+struct ModelContext {
+  const ModelConfig& config;
+  const Ops& ops;
+};
+
 // The family's norm over the last dimension. x: [..., size] activations.
-at::Tensor Normalize(const ModelConfig& config, const NormWeights& weights,
+at::Tensor Normalize(const ModelContext& model, const NormWeights& weights,
                      const at::Tensor& x);
 
 }  // namespace outrider

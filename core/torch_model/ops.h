@@ -5,77 +5,95 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <vector>
+#include <memory>
 
 #include "absl/types/span.h"
+#include "core/kernels/linear.h"
 
 namespace outrider {
 
-// The dense primitives of the forward pass, one small function each: the only
-// place that chooses how they are computed. All tensors are contiguous.
-//
-// "Activations" are float32 on the CPU, whatever the weights are, and of the
-// weights' dtype on a GPU. Norm weights are float32, biases as activations.
-
-// y = x W^T + b. `weight` is [out, in]; `bias` is [out] or undefined.
-struct LinearWeights {
-  at::Tensor weight = {};
-  at::Tensor bias = {};
+// A [out, in] matrix, row-major, or in the order in which the kernels of
+// core/kernels read it. Only the Ops that packed it can use it then.
+struct Matrix {
+  at::Tensor tensor = {};
+  std::shared_ptr<const kernels::PackedWeight> packed = {};
 };
 
-// `bias` is undefined where the norm has none.
+// y = x W^T + b.
+struct LinearWeights {
+  Matrix matrix = {};
+  at::Tensor bias = {};  // [out] activations, or undefined
+};
+
 struct NormWeights {
   at::Tensor weight = {};  // [size] float32
-  at::Tensor bias = {};    // [size] float32
+  at::Tensor bias = {};    // [size] float32, or undefined
 };
+
+// The angles of some rows.
+struct RotaryAngles {
+  at::Tensor cosine = {};  // [num_rows, head_dim / 2] float32
+  at::Tensor sine = {};    // [num_rows, head_dim / 2] float32
+};
+
+// Row r of `queries` stands at position first_position + r.
+struct AttentionInput {
+  at::Tensor queries = {};  // [num_rows, num_heads, head_dim]
+  at::Tensor keys = {};     // [capacity, num_kv_heads, head_dim]
+  at::Tensor values = {};   // [capacity, num_kv_heads, head_dim]
+  int first_position = 0;
+  int window = 0;  // keys a row sees, its own included; 0 means all
+};
+
+// The dense primitives of the forward pass: what a device does its own way.
+// "Activations" are float32 on the CPU, whatever the weights are, and of the
+// weights' dtype on a GPU. Arguments are contiguous unless said otherwise,
+// results always. Immutable; used by the model's thread only.
+class Ops {
+ public:
+  virtual ~Ops() = default;
+
+  // The matrix as these ops want it; called once, after loading.
+  virtual Matrix Prepare(Matrix matrix) const = 0;
+
+  // [num_rows, in] -> [num_rows, out]. With a bfloat16 matrix x may be rounded
+  // to bfloat16 too.
+  virtual at::Tensor Linear(const LinearWeights& weights,
+                            const at::Tensor& x) const = 0;
+  // Rows of a [num_entries, size] table -> [indices.size(), size]
+  virtual at::Tensor Embed(const Matrix& table,
+                           absl::Span<const int32_t> indices) const = 0;
+  // Over the last dimension.
+  virtual at::Tensor RmsNorm(const NormWeights& weights, const at::Tensor& x,
+                             double epsilon) const = 0;
+  virtual at::Tensor LayerNorm(const NormWeights& weights, const at::Tensor& x,
+                               double epsilon) const = 0;
+  // Turns element i of each head with element i + head_dim / 2 by the row's
+  // i-th angle. x: [num_rows, num_heads, head_dim], not always contiguous.
+  virtual at::Tensor Rotate(const RotaryAngles& angles,
+                            const at::Tensor& x) const = 0;
+  // [num_rows, 2 * size], gate before up -> [num_rows, size]: silu(gate) * up
+  virtual at::Tensor SiluMul(const at::Tensor& gate_up) const = 0;
+  // The tanh approximation ("gelu_new").
+  virtual at::Tensor GeluTanh(const at::Tensor& x) const = 0;
+
+  // Each row attends to exactly the keys up to its own position: its result
+  // does not depend on the other rows of the call. Query head h uses kv head
+  // h / (num_heads / num_kv_heads). -> [num_rows, num_heads * head_dim]
+  virtual at::Tensor Attend(const AttentionInput& input) const = 0;
+};
+
+// Torch's own operations: the reference, and what runs on a GPU.
+std::unique_ptr<const Ops> MakeAtenOps();
+// The kernels of core/kernels: a row's result is the same, bit for bit,
+// however many rows a call has.
+std::unique_ptr<const Ops> MakeCpuOps();
 
 // The dtype of activations for these weights on this device.
-at::ScalarType ActivationDtype(at::ScalarType weights, at::Device device);
-
-// [num_rows, in] activations -> [num_rows, out] activations.
-at::Tensor Linear(const LinearWeights& weights, const at::Tensor& x);
-
-// Rows of `table` [num_entries, size] -> [indices.size(), size] activations.
-at::Tensor Embed(const at::Tensor& table, absl::Span<const int32_t> indices);
-
-// [num_rows, size] -> [indices.size(), size].
-at::Tensor SelectRows(const at::Tensor& x, absl::Span<const int32_t> indices);
-
-// Over the last dimension; the same shape and dtype come back.
-at::Tensor RmsNorm(const NormWeights& weights, const at::Tensor& x,
-                   double epsilon);
-at::Tensor LayerNorm(const NormWeights& weights, const at::Tensor& x,
-                     double epsilon);
-
-// Turns element i of each head with element i + head_dim / 2 by the row's
-// angle. x: [num_rows, num_heads, head_dim]; cosine, sine: [num_rows,
-// head_dim / 2] float32. x need not be contiguous; the result is.
-at::Tensor Rotate(const at::Tensor& x, const at::Tensor& cosine,
-                  const at::Tensor& sine);
-
-// [num_rows, 2 * size], gate before up -> [num_rows, size]: silu(gate) * up.
-at::Tensor SiluMul(const at::Tensor& gate_up);
-
-// The tanh approximation ("gelu_new").
-at::Tensor GeluTanh(const at::Tensor& x);
-
-// Keys or values of one session in one layer: the first rows of a
-// [capacity, num_kv_heads, head_dim] buffer of the weights' dtype.
-void StoreRows(at::Tensor& cache, int first_row, const at::Tensor& rows);
-
-// Row r of `queries` [num_rows, num_heads, head_dim] stands at position
-// first_position + r and attends to the cached positions up to its own, the
-// last `window` of them where `window` > 0. It gets exactly these keys, so its
-// result does not depend on the other rows of the call. Query head h uses kv
-// head h / (num_heads / num_kv_heads). -> [num_rows, num_heads * head_dim]
-struct AttentionInput {
-  at::Tensor queries = {};
-  at::Tensor keys = {};    // [capacity, num_kv_heads, head_dim]
-  at::Tensor values = {};  // [capacity, num_kv_heads, head_dim]
-  int first_position = 0;
-  int window = 0;
-};
-at::Tensor Attend(const AttentionInput& input);
+inline at::ScalarType ActivationDtype(at::ScalarType weights,
+                                      at::Device device) {
+  return device.is_cpu() ? at::kFloat : weights;
+}
 
 }  // namespace outrider
 

@@ -8,14 +8,9 @@
 
 #include "absl/types/span.h"
 #include "core/model/model_config.h"
+#include "core/torch_model/ops.h"
 
 namespace outrider {
-
-// The angles of some rows, shared by all layers of a pass.
-struct RotaryAngles {
-  at::Tensor cosine = {};  // [num_rows, head_dim / 2] float32
-  at::Tensor sine = {};    // [num_rows, head_dim / 2] float32
-};
 
 // How fast each pair of a head's elements turns, in radians a position:
 // [head_dim / 2]. Computed in float32, as the reference does: the difference

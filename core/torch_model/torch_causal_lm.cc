@@ -28,8 +28,9 @@ namespace {
 // The only place where torch's exceptions end. `function` returns a Status or
 // a StatusOr.
 template <typename Function>
-auto CatchTorch(const char* what, Function function) -> decltype(function()) {
-  const auto exhausted = [what](absl::string_view detail) {
+auto CatchTorch(const std::string& what, Function function)
+    -> decltype(function()) {
+  const auto exhausted = [&what](absl::string_view detail) {
     return absl::ResourceExhaustedError(
         absl::StrCat(what, ": out of memory: ", detail));
   };
@@ -62,7 +63,7 @@ std::string DirectoryName(const std::string& directory) {
 
 class TorchCausalLm final : public CausalLm {
  public:
-  TorchCausalLm(ModelInfo info, Transformer transformer, KvCache cache)
+  TorchCausalLm(ModelInfo info, Transformer&& transformer, KvCache&& cache)
       : info_(std::move(info)),
         transformer_(std::move(transformer)),
         cache_(std::move(cache)) {}
@@ -76,6 +77,9 @@ class TorchCausalLm final : public CausalLm {
   absl::Status Check(const Extension& extension) const;
   // Checked, cut, with room for its tokens.
   absl::StatusOr<Continuation> Prepare(const Extension& extension);
+  // Runs the pass and advances the caches: one result for each continuation.
+  std::vector<absl::StatusOr<LogitRows>> Run(
+      absl::Span<const Continuation> pass);
 
   const ModelInfo info_;
   const Transformer transformer_;
@@ -92,11 +96,9 @@ absl::Status TorchCausalLm::Check(const Extension& extension) const {
   }
   if (num_tokens == 0) return absl::InvalidArgumentError("no tokens");
   if (extension.keep_length + num_tokens > info_.context_length) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(extension.keep_length + num_tokens,
-                     " tokens are more than the context "
-                     "length ",
-                     info_.context_length));
+    return absl::InvalidArgumentError(absl::StrCat(
+        extension.keep_length + num_tokens,
+        " tokens are more than the context length ", info_.context_length));
   }
   if (extension.num_rows < 0 || extension.num_rows > num_tokens) {
     return absl::InvalidArgumentError(
@@ -127,51 +129,68 @@ absl::StatusOr<Continuation> TorchCausalLm::Prepare(
                       .num_logit_rows = extension.num_rows};
 }
 
+std::vector<absl::StatusOr<LogitRows>> TorchCausalLm::Run(
+    absl::Span<const Continuation> pass) {
+  const absl::StatusOr<at::Tensor> logits =
+      CatchTorch("forward pass", [&]() -> absl::StatusOr<at::Tensor> {
+        return transformer_.Forward(pass);
+      });
+  if (!logits.ok()) return {pass.size(), logits.status()};
+
+  std::vector<absl::StatusOr<LogitRows>> results;
+  int64_t first_row = 0;
+  for (const Continuation& item : pass) {
+    item.cache->length += static_cast<int>(item.tokens.size());
+    LogitRows rows;
+    if (item.num_logit_rows > 0) {
+      const auto owner = std::make_shared<at::Tensor>(*logits);
+      const float* begin =
+          owner->const_data_ptr<float>() + first_row * info_.vocab_size;
+      rows = LogitRows(std::shared_ptr<const float>(owner, begin),
+                       item.num_logit_rows, info_.vocab_size);
+    }
+    first_row += item.num_logit_rows;
+    results.push_back(std::move(rows));
+  }
+  return results;
+}
+
 std::vector<absl::StatusOr<LogitRows>> TorchCausalLm::Extend(
     absl::Span<const Extension> batch) {
   std::vector<absl::StatusOr<LogitRows>> results;
   std::vector<Continuation> pass;
   std::vector<size_t> members;  // of the batch, in the order of `pass`
   absl::flat_hash_set<SessionId> sessions;
-  for (const Extension& extension : batch) {
+  for (size_t i = 0; i < batch.size(); ++i) {
     absl::StatusOr<Continuation> prepared =
-        sessions.insert(extension.session).second
-            ? Prepare(extension)
+        sessions.insert(batch[i].session).second
+            ? Prepare(batch[i])
             : absl::InvalidArgumentError("session twice in one batch");
-    if (prepared.ok()) {
-      members.push_back(results.size());
-      pass.push_back(*prepared);
+    if (!prepared.ok()) {
+      results.push_back(prepared.status());
+      continue;
     }
-    results.push_back(prepared.status().ok()
-                          ? absl::StatusOr<LogitRows>(LogitRows())
-                          : prepared.status());
+    results.push_back(LogitRows());  // replaced below
+    members.push_back(i);
+    pass.push_back(*prepared);
   }
   if (pass.empty()) return results;
 
-  const absl::StatusOr<at::Tensor> logits =
-      CatchTorch("forward pass", [&]() -> absl::StatusOr<at::Tensor> {
-        return transformer_.Forward(pass);
-      });
-  int first_row = 0;
-  for (size_t i = 0; i < pass.size(); ++i) {
-    absl::StatusOr<LogitRows>& result = results[members[i]];
-    if (!logits.ok()) {
-      // Which keys were written is unknown: the session is forgotten.
-      cache_.Release(batch[members[i]].session);
-      result = logits.status();
-      continue;
-    }
-    pass[i].cache->length += static_cast<int>(pass[i].tokens.size());
-    const int num_rows = pass[i].num_logit_rows;
-    if (num_rows == 0) continue;
-    const auto owner = std::make_shared<at::Tensor>(*logits);
-    const float* rows =
-        owner->const_data_ptr<float>() + int64_t{first_row} * info_.vocab_size;
-    result = LogitRows(std::shared_ptr<const float>(owner, rows), num_rows,
-                       info_.vocab_size);
-    first_row += num_rows;
+  std::vector<absl::StatusOr<LogitRows>> answers = Run(pass);
+  for (size_t i = 0; i < members.size(); ++i) {
+    // Which keys a failed pass has written is unknown: forget the session.
+    if (!answers[i].ok()) cache_.Release(batch[members[i]].session);
+    results[members[i]] = std::move(answers[i]);
   }
   return results;
+}
+
+absl::StatusOr<std::unique_ptr<const Ops>> MakeOps(const std::string& kernels,
+                                                   at::Device device) {
+  if (kernels == "aten") return MakeAtenOps();
+  if (kernels == "auto") return device.is_cpu() ? MakeCpuOps() : MakeAtenOps();
+  return absl::InvalidArgumentError(
+      absl::StrCat("kernels \"", kernels, "\" is neither auto nor aten"));
 }
 
 absl::StatusOr<std::unique_ptr<CausalLm>> Load(
@@ -180,19 +199,27 @@ absl::StatusOr<std::unique_ptr<CausalLm>> Load(
     return absl::InvalidArgumentError(
         absl::StrCat("num_threads ", options.num_threads, " is not positive"));
   }
+  if (options.max_cached_tokens < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "max_cached_tokens ", options.max_cached_tokens, " is negative"));
+  }
   OUTRIDER_ASSIGN_OR_RETURN(const at::Device device,
                             OpenDevice(options.device));
+  OUTRIDER_ASSIGN_OR_RETURN(std::unique_ptr<const Ops> ops,
+                            MakeOps(options.kernels, device));
   at::set_num_threads(options.num_threads);
 
-  OUTRIDER_ASSIGN_OR_RETURN(const ModelConfig config,
-                            ReadModelConfig(options.model_directory));
+  // The checkpoint first: a directory with another format often has no
+  // config.json either, and the format is the better answer.
   OUTRIDER_ASSIGN_OR_RETURN(const Checkpoint checkpoint,
                             Checkpoint::Open(options.model_directory));
+  OUTRIDER_ASSIGN_OR_RETURN(const ModelConfig config,
+                            ReadModelConfig(options.model_directory));
   OUTRIDER_ASSIGN_OR_RETURN(const at::ScalarType dtype,
                             ChooseDtype(options.dtype, checkpoint, device));
-  OUTRIDER_ASSIGN_OR_RETURN(
-      ModelWeights weights,
-      LoadWeights(config, checkpoint, {.dtype = dtype, .device = device}));
+  OUTRIDER_ASSIGN_OR_RETURN(ModelWeights weights,
+                            LoadWeights(config, checkpoint, *ops,
+                                        {.dtype = dtype, .device = device}));
 
   ModelInfo info;
   info.name = DirectoryName(options.model_directory);
@@ -203,7 +230,8 @@ absl::StatusOr<std::unique_ptr<CausalLm>> Load(
   info.context_length = config.context_length;
   info.eos_ids = config.eos_ids;
   return std::make_unique<TorchCausalLm>(
-      std::move(info), Transformer(config, std::move(weights), device),
+      std::move(info),
+      Transformer(config, std::move(weights), std::move(ops), device),
       KvCache(config, {.dtype = dtype,
                        .device = device,
                        .max_cached_tokens = options.max_cached_tokens}));
@@ -213,7 +241,8 @@ absl::StatusOr<std::unique_ptr<CausalLm>> Load(
 
 absl::StatusOr<std::unique_ptr<CausalLm>> LoadTorchCausalLm(
     const TorchCausalLmOptions& options) {
-  return CatchTorch("loading ", [&options] { return Load(options); });
+  return CatchTorch(options.model_directory,
+                    [&options] { return Load(options); });
 }
 
 }  // namespace outrider

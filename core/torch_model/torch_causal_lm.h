@@ -19,6 +19,9 @@ struct TorchCausalLmOptions {
   // and the device computes with them (a GPU, or a CPU with AVX-512 BF16 or
   // AMX), else float32. Activations are float32 on the CPU in any case.
   std::string dtype = "auto";
+  // "auto": the kernels of core/kernels on the CPU, on one thread, torch's own
+  // elsewhere; "aten": torch's own everywhere, as a reference.
+  std::string kernels = "auto";
   // Of torch's own pool. Its idle threads spin for a while unless
   // OMP_WAIT_POLICY=passive was set before the process started.
   int num_threads = 1;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/torch_model/norm.h"
+#include "core/torch_model/rope.h"
 
 namespace outrider {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 struct PassRows {
   std::vector<TokenId> tokens = {};
   std::vector<int> positions = {};
-  std::vector<int> logit_rows = {};  // indices of the rows to answer
+  std::vector<int64_t> logit_rows = {};  // indices of the rows to answer
   PassLayout layout = {};
 };
 
@@ -26,7 +27,7 @@ PassRows LineUp(absl::Span<const Continuation> batch) {
     rows.layout.segments.push_back({item.cache, first, num_rows});
     for (int i = 0; i < num_rows; ++i) {
       if (i >= num_rows - item.num_logit_rows) {
-        rows.logit_rows.push_back(static_cast<int>(rows.tokens.size()));
+        rows.logit_rows.push_back(rows.tokens.size());
       }
       rows.tokens.push_back(item.tokens[i]);
       rows.positions.push_back(first + i);
@@ -35,39 +36,51 @@ PassRows LineUp(absl::Span<const Continuation> batch) {
   return rows;
 }
 
+// [num_rows, size] -> [indices.size(), size]
+at::Tensor SelectRows(const at::Tensor& x,
+                      const std::vector<int64_t>& indices) {
+  if (x.size(0) == static_cast<int64_t>(indices.size())) return x;
+  return x.index_select(0, at::tensor(indices).to(x.device()));
+}
+
 }  // namespace
 
 Transformer::Transformer(const ModelConfig& config, ModelWeights weights,
-                         at::Device device)
+                         std::unique_ptr<const Ops> ops, at::Device device)
     : config_(config),
       weights_(std::move(weights)),
+      ops_(std::move(ops)),
       device_(device),
       frequencies_(config.positions == PositionKind::kRotary
                        ? RotaryFrequencies(config)
                        : std::vector<float>()) {}
 
 at::Tensor Transformer::Forward(absl::Span<const Continuation> batch) const {
+  const ModelContext model = {config_, *ops_};
   PassRows rows = LineUp(batch);
 
   // [num_rows, hidden_size] from here to the head.
-  at::Tensor x = Embed(weights_.token_embedding, rows.tokens);
+  at::Tensor x = ops_->Embed(weights_.token_embedding, rows.tokens);
   if (config_.positions == PositionKind::kLearned) {
-    x = x + Embed(weights_.position_embedding, rows.positions);
+    x = x + ops_->Embed(weights_.position_embedding, rows.positions);
   } else {
     rows.layout.angles = AnglesAt(frequencies_, rows.positions, device_);
   }
 
   for (int i = 0; i < config_.num_layers; ++i) {
     const LayerWeights& layer = weights_.layers[i];
-    x = x + SelfAttention({config_, layer.attention, i}, rows.layout,
-                          Normalize(config_, layer.attention_norm, x));
-    x = x + FeedForward(config_, layer.feed_forward,
-                        Normalize(config_, layer.feed_forward_norm, x));
+    x = x + SelfAttention({model, layer.attention, i}, rows.layout,
+                          Normalize(model, layer.attention_norm, x));
+    x = x + FeedForward(model, layer.feed_forward,
+                        Normalize(model, layer.feed_forward_norm, x));
   }
 
   if (rows.logit_rows.empty()) return {};
-  x = Normalize(config_, weights_.final_norm, SelectRows(x, rows.logit_rows));
-  return Linear(weights_.head, x).to(at::kFloat).to(at::kCPU).contiguous();
+  x = Normalize(model, weights_.final_norm, SelectRows(x, rows.logit_rows));
+  return ops_->Linear(weights_.head, x)
+      .to(at::kFloat)
+      .to(at::kCPU)
+      .contiguous();
 }
 
 }  // namespace outrider

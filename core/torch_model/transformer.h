@@ -4,6 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <memory>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -27,7 +28,7 @@ struct Continuation {
 class Transformer {
  public:
   Transformer(const ModelConfig& config, ModelWeights weights,
-              at::Device device);
+              std::unique_ptr<const Ops> ops, at::Device device);
 
   // One ragged pass over all sessions: fills their caches, whose lengths are
   // the caller's to advance. [sum of num_logit_rows, vocab_size] float32 on the
@@ -35,10 +36,12 @@ class Transformer {
   at::Tensor Forward(absl::Span<const Continuation> batch) const;
 
  private:
-  const ModelConfig config_;
-  const ModelWeights weights_;
-  const at::Device device_;
-  const std::vector<float> frequencies_;
+  // Constant after construction.
+  ModelConfig config_;
+  ModelWeights weights_;
+  std::unique_ptr<const Ops> ops_;
+  at::Device device_;
+  std::vector<float> frequencies_;
 };
 
 }  // namespace outrider

@@ -15,7 +15,8 @@ namespace outrider {
 
 // Which tensor of a checkpoint goes where. First everything that a model needs
 // is planned, then names and shapes are compared with the checkpoint, and only
-// then bytes are read, so that a wrong checkpoint costs no time.
+// then bytes are read, so that a wrong checkpoint costs no time. Shares the
+// tensors that it fills. Thread-compatible.
 class WeightPlan {
  public:
   // The checkpoint's `name`, [destination's sizes], converted to its dtype.
@@ -27,9 +28,11 @@ class WeightPlan {
   // May be there, and must then hold the very bytes of `original`.
   void AllowCopy(const std::string& name, const std::string& original);
 
-  // Reads all. Returns the hex sha256 over the checkpoint: for each tensor, by
-  // name, a line "name dtype shape sha256(bytes)". The same for one file and
-  // for shards. Codes: LoadWeights.
+  // Compares names, shapes and dtypes; codes: LoadWeights.
+  absl::Status Check(const Checkpoint& checkpoint) const;
+  // Checks, then reads all. Returns the hex sha256 over the checkpoint: for
+  // each tensor, by name, a line "name dtype shape sha256(bytes)". The same for
+  // one file and for shards.
   absl::StatusOr<std::string> Run(const Checkpoint& checkpoint) const;
 
  private:
@@ -38,8 +41,6 @@ class WeightPlan {
     bool is_transposed = false;
     std::string copy_of = {};
   };
-
-  absl::Status Check(const Checkpoint& checkpoint) const;
 
   std::map<std::string, Part> parts_;
   std::map<std::string, Part> optional_parts_;

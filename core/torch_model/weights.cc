@@ -3,6 +3,8 @@
 
 #include <ATen/ATen.h>
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "core/torch_model/weight_plan.h"
@@ -25,10 +27,10 @@ class WeightBuilder {
   WeightPlan& plan() { return plan_; }
 
   // [rows, hidden_size]
-  at::Tensor Table(const std::string& name, int64_t rows) {
+  Matrix Table(const std::string& name, int64_t rows) {
     const at::Tensor table = Empty({rows, config_.hidden_size}, options_.dtype);
     plan_.Fill(absl::StrCat(name, ".weight"), table);
-    return table;
+    return {.tensor = table};
   }
 
   NormWeights Norm(const std::string& name, int64_t size) {
@@ -51,7 +53,7 @@ class WeightBuilder {
     int64_t row = 0;
     for (const Block& block : blocks) {
       plan_.Fill(absl::StrCat(block.name, ".weight"),
-                 linear.weight.narrow(0, row, block.num_rows));
+                 linear.matrix.tensor.narrow(0, row, block.num_rows));
       if (has_bias) {
         plan_.Fill(absl::StrCat(block.name, ".bias"),
                    linear.bias.narrow(0, row, block.num_rows));
@@ -64,20 +66,20 @@ class WeightBuilder {
   // GPT-2's "Conv1D": stored as [in, out], always with a bias.
   LinearWeights Conv1d(const std::string& name, int64_t out, int64_t in) {
     LinearWeights linear = EmptyLinear(out, in, /*has_bias=*/true);
-    plan_.FillTransposed(absl::StrCat(name, ".weight"), linear.weight);
+    plan_.FillTransposed(absl::StrCat(name, ".weight"), linear.matrix.tensor);
     plan_.Fill(absl::StrCat(name, ".bias"), linear.bias);
     return linear;
   }
 
   // The output head: a matrix of its own, or the embedding again.
   LinearWeights Head(const std::string& embedding_name,
-                     const at::Tensor& embedding) {
+                     const Matrix& embedding) {
     if (!config_.has_tied_head) {
       return Linear({{"lm_head", config_.vocab_size}}, config_.hidden_size,
                     /*has_bias=*/false);
     }
     plan_.AllowCopy("lm_head.weight", absl::StrCat(embedding_name, ".weight"));
-    return {.weight = embedding};
+    return {.matrix = embedding};
   }
 
  private:
@@ -86,7 +88,7 @@ class WeightBuilder {
   }
   LinearWeights EmptyLinear(int64_t out, int64_t in, bool has_bias) const {
     LinearWeights linear;
-    linear.weight = Empty({out, in}, options_.dtype);
+    linear.matrix.tensor = Empty({out, in}, options_.dtype);
     if (has_bias) {
       linear.bias =
           Empty({out}, ActivationDtype(options_.dtype, options_.device));
@@ -186,25 +188,78 @@ ModelWeights PlanGpt2(const ModelConfig& config, const std::string& prefix,
   return weights;
 }
 
-}  // namespace
+// One matrix after the other, so that at most one is there twice.
+void Prepare(const ModelConfig& config, const Ops& ops, ModelWeights& weights) {
+  const auto prepare = [&ops](Matrix& matrix) {
+    matrix = ops.Prepare(std::move(matrix));
+  };
+  // Of a tied head, only one copy.
+  weights.head.matrix = config.has_tied_head ? Matrix() : weights.head.matrix;
+  prepare(weights.token_embedding);
+  prepare(weights.position_embedding);
+  for (LayerWeights& layer : weights.layers) {
+    prepare(layer.attention.qkv.matrix);
+    prepare(layer.attention.output.matrix);
+    prepare(layer.feed_forward.up.matrix);
+    prepare(layer.feed_forward.down.matrix);
+  }
+  if (config.has_tied_head) {
+    weights.head.matrix = weights.token_embedding;
+  } else {
+    prepare(weights.head.matrix);
+  }
+}
 
-absl::StatusOr<ModelWeights> LoadWeights(const ModelConfig& config,
-                                         const Checkpoint& checkpoint,
-                                         const WeightOptions& options) {
+// A model's tensors, and the plan that fills them.
+struct PlannedModel {
+  ModelWeights weights = {};
+  WeightPlan plan = {};
+};
+
+PlannedModel PlanModel(const ModelConfig& config, const Checkpoint& checkpoint,
+                       const WeightOptions& options) {
   WeightBuilder builder(config, options);
-  ModelWeights weights;
+  PlannedModel planned;
   switch (config.layout) {
     case ModelLayout::kLlama:
-      weights = PlanLlama(config, builder);
+      planned.weights = PlanLlama(config, builder);
       break;
     case ModelLayout::kGpt2: {
       const bool has_prefix =
           checkpoint.tensors().contains("transformer.wte.weight");
-      weights = PlanGpt2(config, has_prefix ? "transformer." : "", builder);
+      planned.weights =
+          PlanGpt2(config, has_prefix ? "transformer." : "", builder);
       break;
     }
   }
-  OUTRIDER_ASSIGN_OR_RETURN(weights.hash, builder.plan().Run(checkpoint));
+  planned.plan = std::move(builder.plan());
+  return planned;
+}
+
+absl::StatusOr<ModelWeights> ReadWeights(const ModelConfig& config,
+                                         const Checkpoint& checkpoint,
+                                         const WeightOptions& options) {
+  PlannedModel planned = PlanModel(config, checkpoint, options);
+  OUTRIDER_ASSIGN_OR_RETURN(planned.weights.hash, planned.plan.Run(checkpoint));
+  return std::move(planned.weights);
+}
+
+}  // namespace
+
+absl::StatusOr<ModelWeights> LoadWeights(const ModelConfig& config,
+                                         const Checkpoint& checkpoint,
+                                         const Ops& ops,
+                                         const WeightOptions& options) {
+  // First on the device that has shapes but no memory: a wrong config.json
+  // must not ask for terabytes.
+  const WeightOptions shapes_only = {.dtype = options.dtype,
+                                     .device = at::kMeta};
+  OUTRIDER_RETURN_IF_ERROR(
+      PlanModel(config, checkpoint, shapes_only).plan.Check(checkpoint));
+  // The plan, which holds every tensor too, is gone before they are prepared.
+  OUTRIDER_ASSIGN_OR_RETURN(ModelWeights weights,
+                            ReadWeights(config, checkpoint, options));
+  Prepare(config, ops, weights);
   return weights;
 }
 

@@ -24,8 +24,8 @@ struct LayerWeights {
 };
 
 struct ModelWeights {
-  at::Tensor token_embedding = {};     // [vocab_size, hidden_size]
-  at::Tensor position_embedding = {};  // [context_length, hidden_size] or none
+  Matrix token_embedding = {};     // [vocab_size, hidden_size]
+  Matrix position_embedding = {};  // [context_length, hidden_size] or none
   std::vector<LayerWeights> layers = {};
   NormWeights final_norm = {};
   LinearWeights head = {};  // [vocab_size, hidden_size]; may be the embedding
@@ -37,12 +37,13 @@ struct WeightOptions {
   at::Device device = at::kCPU;
 };
 
-// The checkpoint on a device. Every name is accounted for: INVALID_ARGUMENT
-// names what is missing, unexpected, or of another shape than `config` says,
-// and UNIMPLEMENTED a dtype that is not F32, BF16 or F16. Throws what torch
-// throws (out of memory).
+// The checkpoint on a device, as `ops` want it. Every name is accounted for:
+// INVALID_ARGUMENT names what is missing, unexpected, or of another shape than
+// `config` says, and UNIMPLEMENTED a dtype that is not F32, BF16 or F16. Throws
+// what torch throws (out of memory).
 absl::StatusOr<ModelWeights> LoadWeights(const ModelConfig& config,
                                          const Checkpoint& checkpoint,
+                                         const Ops& ops,
                                          const WeightOptions& options);
 
 }  // namespace outrider

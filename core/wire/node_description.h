@@ -8,7 +8,6 @@
 #include "absl/status/status.h"
 #include "core/base/token.h"
 #include "core/model/causal_lm.h"
-#include "core/tokenizer/tokenizer.h"
 #include "core/wire/node_calls.h"
 #include "outrider/v1/types.pb.h"
 

@@ -22,7 +22,8 @@ LAYERS = {
     "core/torch_model": ["core/kernels", "core/model"],
     "core/wire": ["core/session", "core/sampling", "core/model"],
     "core/rpc": [],
-    "core/node": ["core/session", "core/sampling", "core/model", "core/wire", "core/rpc"],
+    "core/node": ["core/session", "core/sampling", "core/tokenizer", "core/model", "core/wire",
+                  "core/rpc"],
     "drafter": ["core/session", "core/sampling", "core/drafting", "core/model", "core/wire",
                 "core/rpc", "core/node"],
     "verifier": ["core/session", "core/sampling", "core/model", "core/wire", "core/rpc",
@@ -44,7 +45,7 @@ TESTING, TESTS = "core/testing", "tests"
 TORCH = re.compile(r"(torch|ATen|c10|caffe2)/")
 GRPC = re.compile(r"(grpc|grpcpp|grpc\+\+|google/protobuf)/|.*\.pb\.h$")
 GRPC_FOLDERS = ("core/wire/", "core/rpc/", "core/node/", "core/testing/", "tests/")
-GRPC_FILES = re.compile(r"(.*_service|grpc_.*_client|generation_client|.*_main)$")
+GRPC_FILES = re.compile(r"(.*_service|grpc_.*|generation_(client|convert|request)|.*_main)$")
 
 INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')
 SPDX = "// SPDX-License-Identifier: Apache-2.0"
@@ -67,7 +68,8 @@ class File:
         self.stem, _, suffix = self.name.rpartition(".")
         self.is_header = suffix == "h"
         self.is_test = self.stem.endswith("_test")
-        self.is_main = self.name.endswith("_main.cc")
+        # What a main is put together from: it links torch, which the library may not know.
+        self.is_main = self.name.endswith("_main.cc") or self.stem == "strategy_factory"
         self.is_benchmark = self.stem.endswith("_benchmark")
         self.layer = layer_of(path)
         self.lines = (root / path).read_text("utf-8").splitlines()

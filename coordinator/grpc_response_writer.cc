@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "coordinator/response_writer.h"
+#include "coordinator/grpc_response_writer.h"
 
 #include <utility>
 

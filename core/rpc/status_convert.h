@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef OUTRIDER_CORE_WIRE_STATUS_CONVERT_H_
-#define OUTRIDER_CORE_WIRE_STATUS_CONVERT_H_
+#ifndef OUTRIDER_CORE_RPC_STATUS_CONVERT_H_
+#define OUTRIDER_CORE_RPC_STATUS_CONVERT_H_
 
 #include <grpcpp/support/status.h>
 
@@ -20,4 +20,4 @@ inline absl::Status FromGrpcStatus(const grpc::Status& status) {
 
 }  // namespace outrider
 
-#endif  // OUTRIDER_CORE_WIRE_STATUS_CONVERT_H_
+#endif  // OUTRIDER_CORE_RPC_STATUS_CONVERT_H_

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef OUTRIDER_COORDINATOR_RESPONSE_WRITER_H_
-#define OUTRIDER_COORDINATOR_RESPONSE_WRITER_H_
+#ifndef OUTRIDER_COORDINATOR_GRPC_RESPONSE_WRITER_H_
+#define OUTRIDER_COORDINATOR_GRPC_RESPONSE_WRITER_H_
 
 #include <grpcpp/support/server_callback.h>
 
@@ -60,4 +60,4 @@ class ResponseWriter final
 
 }  // namespace outrider
 
-#endif  // OUTRIDER_COORDINATOR_RESPONSE_WRITER_H_
+#endif  // OUTRIDER_COORDINATOR_GRPC_RESPONSE_WRITER_H_

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/command.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <iostream>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+
+namespace outrider::client {
+
+CommandIo StandardIo() {
+  const char* no_color = std::getenv("NO_COLOR");
+  return {.in = std::cin,
+          .out = std::cout,
+          .err = std::cerr,
+          .out_is_terminal = isatty(STDOUT_FILENO) == 1,
+          .err_is_terminal = isatty(STDERR_FILENO) == 1,
+          .no_color = no_color != nullptr && *no_color != '\0'};
+}
+
+void AddCoordinatorFlags(CLI::App& command, CoordinatorFlags& flags) {
+  command
+      .add_option("--coordinator", flags.coordinator,
+                  "where outrider-coordinator listens")
+      ->type_name("HOST:PORT")
+      ->capture_default_str();
+  command.add_flag("--insecure", flags.insecure,
+                   "allow plain text off this machine");
+  CLI::Option* const timeout =
+      command
+          .add_option("--timeout", flags.timeout_seconds,
+                      "give up after this long altogether")
+          ->type_name("SECONDS")
+          ->capture_default_str();
+  RequireNumber(timeout, 0.001, 1e6);
+}
+
+void RequireNumber(CLI::Option* option, double low, double high) {
+  const auto check = [low, high](const std::string& text) -> std::string {
+    double value = 0;
+    if (absl::SimpleAtod(text, &value) && value >= low && value <= high) {
+      return "";
+    }
+    return absl::StrCat("needs a number from ", low, " to ", high, ", not \"",
+                        text, "\"");
+  };
+  option->check(CLI::Validator(check, /*validator_desc=*/""));
+}
+
+void RequireWholeNumber(CLI::Option* option, uint64_t low, uint64_t high) {
+  const auto check = [low, high](const std::string& text) -> std::string {
+    uint64_t value = 0;
+    if (absl::SimpleAtoi(text, &value) && value >= low && value <= high) {
+      return "";
+    }
+    return absl::StrCat("needs a whole number from ", low, " to ", high,
+                        ", not \"", text, "\"");
+  };
+  option->check(CLI::Validator(check, /*validator_desc=*/""));
+}
+
+int FailUsage(std::ostream& err, const absl::Status& status) {
+  err << "outrider: " << status.message() << "\n";
+  return kExitBadUsage;
+}
+
+int FailCall(std::ostream& err, const absl::Status& status) {
+  err << "outrider: " << absl::StatusCodeToString(status.code()) << ": "
+      << status.message() << "\n";
+  return kExitFailed;
+}
+
+}  // namespace outrider::client

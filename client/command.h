@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CLIENT_COMMAND_H_
+#define OUTRIDER_CLIENT_COMMAND_H_
+
+#include <cstdint>
+#include <istream>
+#include <ostream>
+#include <string>
+
+#include "absl/status/status.h"
+#include "core/base/cancellation.h"
+
+// CLI11's, by name only: its header is a large one.
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace outrider::client {
+
+// Exit statuses of every subcommand.
+inline constexpr int kExitOk = 0;
+inline constexpr int kExitFailed = 1;    // an RPC, or the output
+inline constexpr int kExitBadUsage = 2;  // flags and values
+inline constexpr int kExitInterrupted = 130;
+
+// What a command sees of its surroundings; tests bring their own.
+struct CommandIo {
+  std::istream& in;
+  std::ostream& out;
+  std::ostream& err;
+  bool out_is_terminal = false;
+  bool err_is_terminal = false;
+  bool no_color = false;  // https://no-color.org
+};
+// The process's own streams.
+CommandIo StandardIo();
+
+// Flags that every command has.
+struct CoordinatorFlags {
+  std::string coordinator = "127.0.0.1:7000";  // the coordinator's default
+  bool insecure = false;
+  double timeout_seconds = 600;
+};
+void AddCoordinatorFlags(CLI::App& command, CoordinatorFlags& flags);
+
+// Refuses other values in words: low <= value <= high.
+void RequireNumber(CLI::Option* option, double low, double high);
+void RequireWholeNumber(CLI::Option* option, uint64_t low, uint64_t high);
+
+// One line on `err`, and the exit status for it: the flags' fault or the
+// call's.
+int FailUsage(std::ostream& err, const absl::Status& status);
+int FailCall(std::ostream& err, const absl::Status& status);
+
+}  // namespace outrider::client
+
+#endif  // OUTRIDER_CLIENT_COMMAND_H_

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/describe_command.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <chrono>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "core/rpc/endpoint.h"
+
+namespace outrider::client {
+namespace {
+
+using Row = std::array<std::string, 9>;
+
+Row ToRow(absl::string_view role, const NodeDescription& node) {
+  return {std::string(role),
+          node.model_name.empty() ? "-" : node.model_name,
+          node.draft_strategy.empty() ? "-" : node.draft_strategy,
+          node.dtype,
+          node.device,
+          absl::StrCat(node.vocab_size),
+          absl::StrCat(node.context_length),
+          absl::StrCat(node.max_draft_tokens),
+          node.build};
+}
+
+std::string Align(const std::vector<Row>& rows) {
+  std::array<size_t, std::tuple_size_v<Row>> widths = {};
+  for (const Row& row : rows) {
+    for (size_t i = 0; i < row.size(); ++i) {
+      widths[i] = std::max(widths[i], row[i].size());
+    }
+  }
+  std::string table;
+  for (const Row& row : rows) {
+    std::string line;
+    for (size_t i = 0; i < row.size(); ++i) {
+      absl::StrAppendFormat(&line, "%-*s", static_cast<int>(widths[i] + 2),
+                            row[i]);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    absl::StrAppend(&table, line, "\n");
+  }
+  return table;
+}
+
+}  // namespace
+
+void AddDescribeFlags(CLI::App& command, DescribeFlags& flags) {
+  flags.target.timeout_seconds = 10;
+  AddCoordinatorFlags(command, flags.target);
+  command.footer("Example:\n  outrider describe --coordinator 127.0.0.1:7010");
+}
+
+std::string ToTable(const Deployment& deployment) {
+  std::vector<Row> rows = {{"role", "model", "strategy", "dtype", "device",
+                            "vocabulary", "context", "max K", "build"}};
+  for (const NodeDescription& node : deployment.verifiers) {
+    rows.push_back(ToRow("verifier", node));
+  }
+  for (const NodeDescription& node : deployment.drafters) {
+    rows.push_back(ToRow("drafter", node));
+  }
+  std::string table = Align(rows);
+  if (deployment.verifiers.empty()) {
+    absl::StrAppend(&table, "no verifier answers: nothing can be generated\n");
+  }
+  if (deployment.drafters.empty()) {
+    absl::StrAppend(&table, "no drafter answers: decoding is plain\n");
+  }
+  for (const std::string& refused : deployment.refused_drafters) {
+    absl::StrAppend(&table, "refused drafter: ", refused, "\n");
+  }
+  if (!deployment.has_tokenizer) {
+    absl::StrAppend(&table,
+                    "no tokenizer: prompts are token ids (--prompt-tokens)\n");
+  }
+  return table;
+}
+
+int DescribeCommand(const DescribeFlags& flags, const CommandIo& io) {
+  const CoordinatorFlags& target = flags.target;
+  if (const absl::Status status =
+          CheckEndpoint(target.coordinator, target.insecure, "--coordinator");
+      !status.ok()) {
+    return FailUsage(io.err, status);
+  }
+  const auto timeout = std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::duration<double>(target.timeout_seconds));
+  const absl::StatusOr<Deployment> deployment =
+      GenerationClient(target.coordinator).Describe(timeout);
+  if (!deployment.ok()) return FailCall(io.err, deployment.status());
+  io.out << ToTable(*deployment) << std::flush;
+  return kExitOk;
+}
+
+}  // namespace outrider::client

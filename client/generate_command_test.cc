@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/generate_command.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <CLI/CLI.hpp>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <thread>
+
+#include "client/describe_command.h"
+#include "client/scripted_generation_service.h"
+
+namespace outrider::client {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Terminals and streams of one command.
+struct Screen {
+  CommandIo Io(bool is_terminal = false, bool no_color = false) {
+    return {.in = in,
+            .out = out,
+            .err = err,
+            .out_is_terminal = is_terminal,
+            .err_is_terminal = is_terminal,
+            .no_color = no_color};
+  }
+
+  std::istringstream in;
+  std::ostringstream out;
+  std::ostringstream err;
+};
+
+// The flags, or CLI11's words.
+absl::StatusOr<GenerateFlags> Parse(std::vector<std::string> arguments) {
+  CLI::App app;
+  GenerateFlags flags;
+  AddGenerateFlags(app, flags);
+  std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
+  try {
+    app.parse(arguments);
+  } catch (const CLI::ParseError& error) {
+    return absl::InvalidArgumentError(error.what());
+  }
+  return flags;
+}
+
+std::string UsageError(const std::vector<std::string>& arguments,
+                       const std::string& standard_input = "") {
+  const absl::StatusOr<GenerateFlags> flags = Parse(arguments);
+  if (!flags.ok()) return std::string(flags.status().message());
+  std::istringstream in(standard_input);
+  return std::string(ToRequest(*flags, in).status().message());
+}
+
+GenerationRequest RequestOf(const std::vector<std::string>& arguments,
+                            const std::string& standard_input = "") {
+  const absl::StatusOr<GenerateFlags> flags = Parse(arguments);
+  EXPECT_TRUE(flags.ok()) << flags.status();
+  std::istringstream in(standard_input);
+  const auto request = ToRequest(*flags, in);
+  EXPECT_TRUE(request.ok()) << request.status();
+  return request.value_or(GenerationRequest{});
+}
+
+GenerateFlags WithColor(const std::string& color) {
+  GenerateFlags flags;
+  flags.color = color;
+  return flags;
+}
+
+GenerateFlags WithJson() {
+  GenerateFlags flags;
+  flags.json = true;
+  return flags;
+}
+
+int Execute(const ScriptedGenerationService& service, GenerateFlags flags,
+            const CommandIo& io) {
+  flags.target.coordinator = service.address();
+  Cancellation cancellation;
+  return Generate(flags, {.prompt = "prompt"}, io, cancellation);
+}
+
+TEST(GenerateFlagsTest, BecomeARequest) {
+  const GenerationRequest request = RequestOf({"-k",
+                                               "4",
+                                               "--temperature",
+                                               "0.5",
+                                               "--top-p",
+                                               "0.9",
+                                               "--top-k",
+                                               "40",
+                                               "--seed",
+                                               "18446744073709551615",
+                                               "--max-tokens",
+                                               "7",
+                                               "--stop",
+                                               "a",
+                                               "--stop",
+                                               "b c",
+                                               "--ignore-eos",
+                                               "--draft-support-size",
+                                               "64",
+                                               "text"});
+  EXPECT_EQ(std::get<std::string>(request.prompt), "text");
+  EXPECT_EQ(request.num_speculative_tokens, 4);
+  EXPECT_EQ(request.temperature, 0.5);
+  EXPECT_EQ(request.top_p, 0.9);
+  EXPECT_EQ(request.top_k, 40);
+  EXPECT_EQ(request.seed, ~uint64_t{0});
+  EXPECT_EQ(request.max_tokens, 7);
+  EXPECT_THAT(request.stop_strings, ElementsAre("a", "b c"));
+  EXPECT_TRUE(request.ignore_eos);
+  EXPECT_EQ(request.draft_support_size, 64);
+}
+
+TEST(GenerateFlagsTest, LeaveTheRestToTheCoordinator) {
+  const GenerationRequest request = RequestOf({"text"});
+  EXPECT_FALSE(request.num_speculative_tokens.has_value());
+  EXPECT_FALSE(request.temperature.has_value());
+  EXPECT_FALSE(request.seed.has_value());
+  EXPECT_FALSE(request.delivered.has_value());
+}
+
+TEST(GenerateFlagsTest, APromptComesFromAFileOrFromStandardInput) {
+  const std::string path = ::testing::TempDir() + "/prompt.txt";
+  std::ofstream(path) << "line\nand more";
+  EXPECT_EQ(std::get<std::string>(RequestOf({"--prompt-file", path}).prompt),
+            "line\nand more");
+  EXPECT_EQ(
+      std::get<std::string>(RequestOf({"--prompt-file", "-"}, "in\n").prompt),
+      "in\n");
+}
+
+TEST(GenerateFlagsTest, APromptMayBeTokenIds) {
+  const auto request = RequestOf({"--prompt-tokens", "0 17, 4"});
+  EXPECT_THAT(std::get<TokenSeq>(request.prompt), ElementsAre(0, 17, 4));
+}
+
+TEST(GenerateFlagsTest, AResumeNamesTheTokensAndTheSeed) {
+  const auto request =
+      RequestOf({"text", "--resume-tokens", "5 6", "--seed", "1"});
+  EXPECT_THAT(*request.delivered, ElementsAre(5, 6));
+  EXPECT_THAT(UsageError({"text", "--resume-tokens", "5 6"}),
+              HasSubstr("needs --seed"));
+}
+
+TEST(GenerateFlagsTest, ErrorsSayWhatToGiveInstead) {
+  EXPECT_THAT(UsageError({}), HasSubstr("give one prompt"));
+  EXPECT_THAT(UsageError({"a", "--prompt-tokens", "1"}),
+              HasSubstr("give one prompt"));
+  EXPECT_THAT(UsageError({""}), HasSubstr("prompt is empty"));
+  EXPECT_THAT(UsageError({"--prompt-file", "-"}), HasSubstr("prompt is empty"));
+  EXPECT_THAT(UsageError({"--prompt-file", "/no/such"}),
+              HasSubstr("cannot read \"/no/such\""));
+  EXPECT_THAT(UsageError({"--prompt-file", "/"}), HasSubstr("cannot read"));
+  EXPECT_THAT(UsageError({"--prompt-tokens", "1 x"}), HasSubstr("not \"x\""));
+  EXPECT_THAT(UsageError({"--prompt-tokens", "-1"}), HasSubstr("not \"-1\""));
+  EXPECT_THAT(UsageError({"--prompt-tokens", " "}), HasSubstr("is empty"));
+  EXPECT_THAT(UsageError({"a", "--coordinator", "nowhere"}),
+              HasSubstr("needs HOST:PORT"));
+  EXPECT_THAT(UsageError({"a", "--coordinator", "10.0.0.1:7000"}),
+              HasSubstr("pass --insecure"));
+}
+
+TEST(GenerateFlagsTest, ValuesOutOfRangeAreRefused) {
+  EXPECT_THAT(UsageError({"a", "--temperature", "11"}),
+              HasSubstr("--temperature: needs a number from 0 to 10"));
+  EXPECT_THAT(UsageError({"a", "--temperature", "nan"}), HasSubstr("nan"));
+  EXPECT_THAT(UsageError({"a", "--top-p", "0"}), HasSubstr("--top-p"));
+  EXPECT_THAT(UsageError({"a", "--max-tokens", "0"}), HasSubstr("from 1"));
+  EXPECT_THAT(UsageError({"a", "-k", "-1"}), HasSubstr("whole number"));
+  EXPECT_THAT(UsageError({"a", "--seed", "1.5"}), HasSubstr("\"1.5\""));
+  EXPECT_THAT(UsageError({"a", "--timeout", "0"}), HasSubstr("--timeout"));
+  EXPECT_THAT(UsageError({"a", "--color", "red"}), HasSubstr("auto"));
+}
+
+TEST(GenerateCommandTest, APipeGetsTheTextAndNothingElse) {
+  const ScriptedGenerationService service(TwoRounds());
+  Screen screen;
+  EXPECT_EQ(Execute(service, GenerateFlags(), screen.Io()), kExitOk);
+  EXPECT_EQ(screen.out.str(), "abcd!");
+  EXPECT_THAT(screen.err.str(), HasSubstr("2 of 4 drafts accepted (50 %)"));
+  EXPECT_THAT(screen.err.str(), Not(HasSubstr("\x1b")));
+}
+
+TEST(GenerateCommandTest, ATerminalGetsMarksAndALineEndBeforeTheSummary) {
+  const ScriptedGenerationService service(TwoRounds());
+  Screen screen;
+  EXPECT_EQ(Execute(service, GenerateFlags(), screen.Io(/*is_terminal=*/true)),
+            kExitOk);
+  EXPECT_EQ(screen.out.str(),
+            "\x1b[2mprompt\x1b[0m\x1b[32ma\x1b[0m\x1b[32mb\x1b[0m\x1b[36mc\x1b["
+            "0m\x1b[1m\x1b[33md\x1b[0m!\n");
+  EXPECT_THAT(screen.err.str(), HasSubstr("accepted draft"));
+}
+
+TEST(GenerateCommandTest, ColorIsForTerminalsWithoutNoColorUnlessItIsForced) {
+  const ScriptedGenerationService service(TwoRounds());
+  Screen no_color;
+  Execute(service, GenerateFlags(),
+          no_color.Io(/*is_terminal=*/true, /*no_color=*/true));
+  EXPECT_EQ(no_color.out.str(), "abcd!\n");
+  Screen never;
+  Execute(service, WithColor("never"), never.Io(/*is_terminal=*/true));
+  EXPECT_EQ(never.out.str(), "abcd!\n");
+  Screen always;
+  Execute(service, WithColor("always"), always.Io(false, /*no_color=*/true));
+  EXPECT_THAT(always.out.str(), HasSubstr("\x1b[32m"));
+}
+
+TEST(GenerateCommandTest, JsonIsOneObjectOnOneLineAndNoSummary) {
+  const ScriptedGenerationService service(TwoRounds());
+  Screen screen;
+  EXPECT_EQ(Execute(service, WithJson(), screen.Io(/*is_terminal=*/true)),
+            kExitOk);
+  const std::string out = screen.out.str();
+  EXPECT_EQ(out.find('\n'), out.size() - 1);
+  const auto json = nlohmann::json::parse(out);
+  EXPECT_EQ(json["text"], "abcd!");
+  EXPECT_EQ(json["rounds"].size(), 2);
+  EXPECT_EQ(screen.err.str(), "");
+}
+
+TEST(GenerateCommandTest, AFailedCallIsOneLineWithItsCode) {
+  const ScriptedGenerationService service(
+      {.status = {grpc::StatusCode::RESOURCE_EXHAUSTED, "full"}});
+  Screen screen;
+  EXPECT_EQ(Execute(service, WithJson(), screen.Io()), kExitFailed);
+  EXPECT_EQ(screen.err.str(), "outrider: RESOURCE_EXHAUSTED: full\n");
+  EXPECT_EQ(screen.out.str(), "");
+}
+
+TEST(GenerateCommandTest, WhatCameBeforeAFailureIsShownAndSummedUp) {
+  auto script = TwoRounds();
+  script.updates.pop_back();
+  script.status = {grpc::StatusCode::UNAVAILABLE, "gone"};
+  const ScriptedGenerationService service(script);
+  Screen screen;
+  EXPECT_EQ(Execute(service, GenerateFlags(), screen.Io()), kExitFailed);
+  EXPECT_EQ(screen.out.str(), "abcd");
+  EXPECT_THAT(screen.err.str(), HasSubstr("4 tokens"));
+  EXPECT_THAT(screen.err.str(), HasSubstr("outrider: UNAVAILABLE: gone\n"));
+}
+
+TEST(GenerateCommandTest, ATimeoutIsACallThatFailed) {
+  const ScriptedGenerationService service(
+      {.updates = {StartUpdate()}, .waits_for_cancel = true});
+  Screen screen;
+  GenerateFlags flags;
+  flags.target.timeout_seconds = 0.05;
+  EXPECT_EQ(Execute(service, flags, screen.Io()), kExitFailed);
+  EXPECT_THAT(screen.err.str(), HasSubstr("DEADLINE_EXCEEDED"));
+}
+
+TEST(GenerateCommandTest, AnInterruptCancelsPrintsTheSummaryAndExits130) {
+  auto script = TwoRounds();
+  script.updates.pop_back();
+  script.waits_for_cancel = true;
+  const ScriptedGenerationService service(script);
+  Screen screen;
+  GenerateFlags flags;
+  flags.target.coordinator = service.address();
+  Cancellation cancellation;
+  std::jthread interrupt([&cancellation] { cancellation.Cancel(); });
+  EXPECT_EQ(Generate(flags, {}, screen.Io(), cancellation), kExitInterrupted);
+  EXPECT_THAT(screen.err.str(), Not(HasSubstr("outrider: ")));
+}
+
+TEST(GenerateCommandTest, OutputThatCannotBeWrittenIsAFailure) {
+  const ScriptedGenerationService service(TwoRounds());
+  Screen screen;
+  screen.out.setstate(std::ios::badbit);
+  EXPECT_EQ(Execute(service, GenerateFlags(), screen.Io()), kExitFailed);
+  EXPECT_THAT(screen.err.str(), HasSubstr("cannot write"));
+}
+
+TEST(DescribeCommandTest, PrintsATableAndWhatIsMissing) {
+  const ScriptedGenerationService service({});
+  Screen screen;
+  DescribeFlags flags;
+  flags.target.coordinator = service.address();
+  EXPECT_EQ(DescribeCommand(flags, screen.Io()), kExitOk);
+  EXPECT_THAT(screen.out.str(), HasSubstr("verifier  demo-target  -"));
+  EXPECT_THAT(screen.out.str(), HasSubstr("no drafter answers"));
+  EXPECT_THAT(screen.out.str(),
+              HasSubstr("refused drafter: another tokenizer"));
+  EXPECT_THAT(screen.out.str(), HasSubstr("no tokenizer"));
+}
+
+TEST(DescribeCommandTest, AFailedCallIsOneLineWithItsCode) {
+  const ScriptedGenerationService service(
+      {.status = {grpc::StatusCode::UNAVAILABLE, "draining"}});
+  Screen screen;
+  DescribeFlags flags;
+  flags.target.coordinator = service.address();
+  EXPECT_EQ(DescribeCommand(flags, screen.Io()), kExitFailed);
+  EXPECT_EQ(screen.err.str(), "outrider: UNAVAILABLE: draining\n");
+}
+
+}  // namespace
+}  // namespace outrider::client

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CLIENT_GENERATION_H_
+#define OUTRIDER_CLIENT_GENERATION_H_
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/base/token.h"
+
+// A generation as the caller of a coordinator sees it: outrider.v1's
+// GenerationService without its messages. A namespace of its own, as the
+// coordinator has words of the same names for its side.
+namespace outrider::client {
+
+// What to continue, and how. Absent fields leave the choice to the coordinator;
+// proto/outrider/v1/generation.proto has their ranges and defaults.
+struct GenerationRequest {
+  std::variant<std::string, TokenSeq> prompt = {};
+  std::optional<double> temperature = {};
+  std::optional<int> top_k = {};
+  std::optional<double> top_p = {};
+  std::optional<uint64_t> seed = {};
+  std::optional<uint32_t> max_tokens = {};
+  std::vector<std::string> stop_strings = {};
+  std::optional<uint32_t> num_speculative_tokens = {};
+  bool ignore_eos = false;
+  std::optional<uint32_t> draft_support_size = {};
+  // Tokens that an earlier, broken stream delivered: the reply goes on after
+  // them. Needs that stream's seed.
+  std::optional<TokenSeq> delivered = {};
+};
+
+enum class TokenOrigin { kUnknown, kDraft, kReplacement, kBonus };
+
+// One token of the continuation, with the text that became certain with it.
+struct GeneratedToken {
+  TokenId id = 0;
+  std::string text = {};
+  TokenOrigin origin = TokenOrigin::kUnknown;
+};
+
+// What one round did and where its time went.
+struct GenerationRound {
+  int num_drafted = 0;
+  int num_accepted = 0;
+  std::chrono::nanoseconds draft_time = {};   // network included
+  std::chrono::nanoseconds verify_time = {};  // network included
+  std::chrono::nanoseconds draft_compute_time = {};
+  std::chrono::nanoseconds verify_compute_time = {};
+  std::chrono::nanoseconds round_time = {};
+  uint64_t drafter_bytes = 0;  // protobuf, both directions
+  uint64_t verifier_bytes = 0;
+};
+
+struct GenerationStart {
+  uint64_t seed = 0;
+  int prompt_length = 0;
+  int num_speculative_tokens = 0;  // K
+};
+
+enum class FinishReason { kUnknown, kEos, kStop, kLength };
+
+struct GenerationFinish {
+  FinishReason reason = FinishReason::kUnknown;
+  std::string trailing_text = {};
+  int num_draft_failures = 0;
+  int num_misses = 0;
+};
+
+// One message of the stream, in the order of its fields.
+struct GenerationUpdate {
+  std::optional<GenerationStart> start = {};  // in the first one only
+  // Index of tokens[0] in the continuation, where there are tokens.
+  int first_index = 0;
+  std::vector<GeneratedToken> tokens = {};
+  std::optional<GenerationRound> round = {};
+  std::optional<GenerationFinish> finish = {};  // in the last one only
+};
+
+}  // namespace outrider::client
+
+#endif  // OUTRIDER_CLIENT_GENERATION_H_

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/generation_client.h"
+
+#include <grpcpp/client_context.h>
+#include <grpcpp/support/sync_stream.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
+#include "core/rpc/channel.h"
+#include "core/rpc/status_convert.h"
+#include "outrider/v1/generation.grpc.pb.h"
+
+namespace outrider::client {
+namespace {
+
+v1::GenerateRequest ToProto(const GenerationRequest& request) {
+  v1::GenerateRequest proto;
+  if (const auto* text = std::get_if<std::string>(&request.prompt)) {
+    proto.set_text(*text);
+  } else {
+    const auto& tokens = std::get<TokenSeq>(request.prompt);
+    proto.mutable_tokens()->mutable_ids()->Add(tokens.begin(), tokens.end());
+  }
+  if (request.temperature) proto.set_temperature(*request.temperature);
+  if (request.top_k) proto.set_top_k(*request.top_k);
+  if (request.top_p) proto.set_top_p(*request.top_p);
+  if (request.seed) proto.set_seed(*request.seed);
+  if (request.max_tokens) proto.set_max_tokens(*request.max_tokens);
+  for (const std::string& stop : request.stop_strings) {
+    proto.add_stop_strings(stop);
+  }
+  if (request.num_speculative_tokens) {
+    proto.set_num_speculative_tokens(*request.num_speculative_tokens);
+  }
+  proto.set_ignore_eos(request.ignore_eos);
+  if (request.draft_support_size) {
+    proto.set_draft_support_size(*request.draft_support_size);
+  }
+  if (request.delivered) {
+    proto.mutable_delivered()->mutable_ids()->Add(request.delivered->begin(),
+                                                  request.delivered->end());
+  }
+  return proto;
+}
+
+std::chrono::nanoseconds FromProto(const google::protobuf::Duration& proto) {
+  return std::chrono::seconds(proto.seconds()) +
+         std::chrono::nanoseconds(proto.nanos());
+}
+
+TokenOrigin FromProto(v1::TokenOrigin proto) {
+  switch (proto) {
+    case v1::TOKEN_ORIGIN_DRAFT:
+      return TokenOrigin::kDraft;
+    case v1::TOKEN_ORIGIN_REPLACEMENT:
+      return TokenOrigin::kReplacement;
+    case v1::TOKEN_ORIGIN_BONUS:
+      return TokenOrigin::kBonus;
+    default:  // one that a newer coordinator knows
+      return TokenOrigin::kUnknown;
+  }
+}
+
+FinishReason FromProto(v1::FinishReason proto) {
+  switch (proto) {
+    case v1::FINISH_REASON_EOS:
+      return FinishReason::kEos;
+    case v1::FINISH_REASON_STOP:
+      return FinishReason::kStop;
+    case v1::FINISH_REASON_LENGTH:
+      return FinishReason::kLength;
+    default:
+      return FinishReason::kUnknown;
+  }
+}
+
+GenerationRound FromProto(const v1::RoundStats& proto) {
+  return {.num_drafted = static_cast<int>(proto.num_drafted()),
+          .num_accepted = static_cast<int>(proto.num_accepted()),
+          .draft_time = FromProto(proto.draft_time()),
+          .verify_time = FromProto(proto.verify_time()),
+          .draft_compute_time = FromProto(proto.draft_compute_time()),
+          .verify_compute_time = FromProto(proto.verify_compute_time()),
+          .round_time = FromProto(proto.round_time()),
+          .drafter_bytes = proto.drafter_bytes(),
+          .verifier_bytes = proto.verifier_bytes()};
+}
+
+GenerationUpdate FromProto(const v1::GenerateResponse& proto) {
+  GenerationUpdate update;
+  if (proto.has_start()) {
+    update.start = {
+        .seed = proto.start().seed(),
+        .prompt_length = static_cast<int>(proto.start().prompt_length()),
+        .num_speculative_tokens =
+            static_cast<int>(proto.start().num_speculative_tokens())};
+  }
+  update.first_index = static_cast<int>(
+      std::min<uint32_t>(proto.first_index(), std::numeric_limits<int>::max()));
+  for (const v1::GeneratedToken& token : proto.tokens()) {
+    update.tokens.push_back({.id = static_cast<TokenId>(token.id()),
+                             .text = token.text(),
+                             .origin = FromProto(token.origin())});
+  }
+  if (proto.has_round()) update.round = FromProto(proto.round());
+  if (proto.has_finish()) {
+    update.finish = {
+        .reason = FromProto(proto.finish().reason()),
+        .trailing_text = proto.finish().trailing_text(),
+        .num_draft_failures =
+            static_cast<int>(proto.finish().num_draft_failures()),
+        .num_misses = static_cast<int>(proto.finish().num_misses())};
+  }
+  return update;
+}
+
+// gRPC's words for an unreachable address name neither it nor a remedy.
+absl::Status Explain(const absl::Status& status,
+                     const std::string& coordinator) {
+  if (absl::IsUnavailable(status) &&
+      absl::StartsWith(status.message(), "failed to connect")) {
+    return absl::UnavailableError(
+        absl::StrCat("no coordinator answers at ", coordinator,
+                     ": is outrider-coordinator running there?"));
+  }
+  if (absl::IsDeadlineExceeded(status)) {
+    return absl::DeadlineExceededError(
+        absl::StrCat("the coordinator at ", coordinator,
+                     " did not finish within the timeout"));
+  }
+  return status;
+}
+
+}  // namespace
+
+struct GenerationStream::Call {
+  // The status; a reader has to be read to its end before.
+  absl::Status End() {
+    v1::GenerateResponse ignored;
+    while (reader->Read(&ignored)) {
+    }
+    return Explain(FromGrpcStatus(reader->Finish()), coordinator);
+  }
+
+  std::string coordinator;
+  grpc::ClientContext context;
+  std::unique_ptr<grpc::ClientReader<v1::GenerateResponse>> reader;
+};
+
+GenerationStream::GenerationStream(GenerationRequest request,
+                                   std::unique_ptr<Call> call)
+    : request_(std::move(request)),
+      delivered_(request_.delivered.value_or(TokenSeq{})),
+      call_(std::move(call)) {}
+
+GenerationStream::~GenerationStream() {
+  if (!finished_) Abandon();
+}
+
+absl::StatusOr<std::optional<GenerationUpdate>> GenerationStream::Next() {
+  if (finished_) return std::nullopt;
+  v1::GenerateResponse proto;
+  if (!call_->reader->Read(&proto)) {
+    finished_ = true;
+    OUTRIDER_RETURN_IF_ERROR(call_->End());
+    return absl::InternalError("the stream ended without its last message");
+  }
+  GenerationUpdate update = FromProto(proto);
+  if (absl::Status status = Take(update); !status.ok()) {
+    Abandon();
+    return status;
+  }
+  if (update.finish.has_value()) {
+    // All was said: a connection lost from here on takes nothing away.
+    finished_ = true;
+    call_->End().IgnoreError();
+  }
+  return update;
+}
+
+absl::Status GenerationStream::Take(GenerationUpdate& update) {
+  if (!started_) {
+    if (!update.start.has_value()) {
+      return absl::InternalError("the stream began without its first message");
+    }
+    started_ = true;
+    request_.seed = update.start->seed;
+    request_.num_speculative_tokens = update.start->num_speculative_tokens;
+  }
+  if (update.tokens.empty()) return absl::OkStatus();
+  const int next_index = static_cast<int>(delivered_.size());
+  if (update.first_index > next_index) {
+    return absl::InternalError(absl::StrCat("tokens are missing: expected ",
+                                            next_index, " next, got ",
+                                            update.first_index));
+  }
+  const int num_known = next_index - update.first_index;
+  const int num_dropped =
+      std::min(num_known, static_cast<int>(update.tokens.size()));
+  update.tokens.erase(update.tokens.begin(),
+                      update.tokens.begin() + num_dropped);
+  update.first_index += num_dropped;
+  for (const GeneratedToken& token : update.tokens) {
+    delivered_.push_back(token.id);
+  }
+  return absl::OkStatus();
+}
+
+void GenerationStream::Abandon() {
+  finished_ = true;
+  call_->context.TryCancel();
+  call_->End().IgnoreError();
+}
+
+void GenerationStream::Cancel() { call_->context.TryCancel(); }
+
+GenerationRequest GenerationStream::ResumeRequest() const {
+  GenerationRequest request = request_;
+  request.delivered = delivered_;
+  return request;
+}
+
+struct GenerationClient::Stub {
+  std::unique_ptr<v1::GenerationService::Stub> grpc;
+};
+
+GenerationClient::GenerationClient(const std::string& coordinator)
+    : coordinator_(coordinator),
+      stub_(std::make_unique<Stub>(
+          v1::GenerationService::NewStub(MakeChannel(coordinator)))) {}
+
+GenerationClient::~GenerationClient() = default;
+
+std::unique_ptr<GenerationStream> GenerationClient::Generate(
+    GenerationRequest request, std::chrono::milliseconds timeout) {
+  auto call = std::make_unique<GenerationStream::Call>();
+  call->coordinator = coordinator_;
+  call->context.set_deadline(std::chrono::system_clock::now() + timeout);
+  call->reader = stub_->grpc->Generate(&call->context, ToProto(request));
+  return std::make_unique<GenerationStream>(std::move(request),
+                                            std::move(call));
+}
+
+absl::StatusOr<Deployment> GenerationClient::Describe(
+    std::chrono::milliseconds timeout) {
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + timeout);
+  v1::GenerationServiceDescribeResponse proto;
+  const grpc::Status status = stub_->grpc->Describe(&context, {}, &proto);
+  OUTRIDER_RETURN_IF_ERROR(Explain(FromGrpcStatus(status), coordinator_));
+  Deployment deployment = {
+      .refused_drafters = {proto.refused_drafters().begin(),
+                           proto.refused_drafters().end()},
+      .has_tokenizer = proto.has_tokenizer()};
+  for (const v1::NodeDescription& node : proto.verifiers()) {
+    deployment.verifiers.push_back(outrider::FromProto(node));
+  }
+  for (const v1::NodeDescription& node : proto.drafters()) {
+    deployment.drafters.push_back(outrider::FromProto(node));
+  }
+  return deployment;
+}
+
+}  // namespace outrider::client

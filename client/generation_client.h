@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CLIENT_GENERATION_CLIENT_H_
+#define OUTRIDER_CLIENT_GENERATION_CLIENT_H_
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/generation.h"
+#include "core/wire/node_description.h"
+
+namespace outrider::client {
+
+// One running generation: call Next until it yields nothing, or fails. Confined
+// to one thread, but for Cancel. Destroying it cancels the call.
+class GenerationStream {
+ public:
+  struct Call;  // the gRPC side
+
+  GenerationStream(GenerationRequest request, std::unique_ptr<Call> call);
+  GenerationStream(const GenerationStream&) = delete;
+  GenerationStream& operator=(const GenerationStream&) = delete;
+  ~GenerationStream();
+
+  // Blocks for the next message, less the tokens that were delivered before;
+  // nothing after the last one. Beyond the statuses of the RPC: INTERNAL where
+  // the stream breaks its own rules (a gap in the indices, an end without
+  // `finish`); it is over then.
+  absl::StatusOr<std::optional<GenerationUpdate>> Next();
+
+  // Ends the generation: Next fails with CANCELLED. Thread-safe.
+  void Cancel();
+
+  // The request that continues behind what Next has delivered, on this or
+  // another coordinator.
+  GenerationRequest ResumeRequest() const;
+
+ private:
+  // Checks and drops indices, and remembers what a resume needs.
+  absl::Status Take(GenerationUpdate& update);
+  void Abandon();
+
+  GenerationRequest request_;
+  TokenSeq delivered_;
+  bool started_ = false;
+  bool finished_ = false;
+  std::unique_ptr<Call> call_;
+};
+
+// The pair behind a coordinator.
+struct Deployment {
+  std::vector<NodeDescription> verifiers = {};
+  std::vector<NodeDescription> drafters = {};
+  std::vector<std::string> refused_drafters = {};  // and why
+  bool has_tokenizer = false;
+};
+
+// Calls one coordinator. Thread-safe; may be destroyed before its streams.
+class GenerationClient {
+ public:
+  // HOST:PORT, in plain text: check it with CheckEndpoint first. Connects on
+  // the first call.
+  explicit GenerationClient(const std::string& coordinator);
+  GenerationClient(const GenerationClient&) = delete;
+  GenerationClient& operator=(const GenerationClient&) = delete;
+  ~GenerationClient();
+
+  // Starts a generation that may take `timeout` altogether. Never fails: what
+  // is wrong, the stream's first Next says.
+  std::unique_ptr<GenerationStream> Generate(GenerationRequest request,
+                                             std::chrono::milliseconds timeout);
+
+  absl::StatusOr<Deployment> Describe(std::chrono::milliseconds timeout);
+
+ private:
+  struct Stub;
+
+  const std::string coordinator_;
+  const std::unique_ptr<Stub> stub_;
+};
+
+}  // namespace outrider::client
+
+#endif  // OUTRIDER_CLIENT_GENERATION_CLIENT_H_

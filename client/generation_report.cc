@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/generation_report.h"
+
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace outrider::client {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double Ms(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double, std::milli>(time).count();
+}
+
+double Ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
+
+const char* Name(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::kEos:
+      return "eos";
+    case FinishReason::kStop:
+      return "stop";
+    case FinishReason::kLength:
+      return "length";
+    case FinishReason::kUnknown:
+      break;
+  }
+  return "unknown";
+}
+
+const char* FinishName(const GenerationReport& report) {
+  return report.finish ? Name(report.finish->reason) : "cancelled";
+}
+
+// In words, for people.
+const char* Describe(const GenerationReport& report) {
+  if (!report.finish) return "cut short";
+  switch (report.finish->reason) {
+    case FinishReason::kEos:
+      return "up to the end of the text";
+    case FinishReason::kStop:
+      return "up to a stop string";
+    case FinishReason::kLength:
+      return "up to the length limit";
+    case FinishReason::kUnknown:
+      break;
+  }
+  return "finished";
+}
+
+// The first round fills the caches with the prompt: where there are others,
+// they say how long a round takes.
+RoundTotals SumDecodeRounds(const GenerationReport& report) {
+  std::vector<GenerationRound> rounds = report.rounds;
+  if (rounds.size() > 1) rounds.erase(rounds.begin());
+  return SumRounds(rounds);
+}
+
+std::string Share(const char* name, double ms, const RoundTotals& totals) {
+  return absl::StrFormat("%s %.1f ms (%.0f %%)", name, ms / totals.num_rounds,
+                         100 * Ratio(ms, totals.round_ms));
+}
+
+double BytesPerToken(const GenerationReport& report,
+                     const RoundTotals& totals) {
+  return Ratio(
+      static_cast<double>(totals.drafter_bytes + totals.verifier_bytes),
+      static_cast<double>(report.tokens.size()));
+}
+
+Json RoundToJson(const GenerationRound& round) {
+  return {{"drafted", round.num_drafted},
+          {"accepted", round.num_accepted},
+          {"draft_ms", Ms(round.draft_time)},
+          {"verify_ms", Ms(round.verify_time)},
+          {"draft_compute_ms", Ms(round.draft_compute_time)},
+          {"verify_compute_ms", Ms(round.verify_compute_time)},
+          {"round_ms", Ms(round.round_time)},
+          {"drafter_bytes", round.drafter_bytes},
+          {"verifier_bytes", round.verifier_bytes}};
+}
+
+Json TotalsToJson(const GenerationReport& report) {
+  const RoundTotals totals = SumRounds(report.rounds);
+  return {{"tokens", report.tokens.size()},
+          {"rounds", totals.num_rounds},
+          {"drafted", totals.num_drafted},
+          {"accepted", totals.num_accepted},
+          {"acceptance", totals.acceptance()},
+          {"tokens_per_round", Ratio(report.tokens.size(), totals.num_rounds)},
+          {"draft_ms", totals.draft_ms},
+          {"verify_ms", totals.verify_ms},
+          {"draft_compute_ms", totals.draft_compute_ms},
+          {"verify_compute_ms", totals.verify_compute_ms},
+          {"round_ms", totals.round_ms},
+          {"drafter_bytes", totals.drafter_bytes},
+          {"verifier_bytes", totals.verifier_bytes},
+          {"bytes_per_token", BytesPerToken(report, totals)}};
+}
+
+}  // namespace
+
+void GenerationReport::Add(const GenerationUpdate& update,
+                           std::chrono::nanoseconds elapsed) {
+  if (update.start) start = update.start;
+  if (!update.tokens.empty()) {
+    if (tokens.empty()) {
+      first_token_time = elapsed;
+      num_first_tokens = static_cast<int>(update.tokens.size());
+    }
+    last_token_time = elapsed;
+  }
+  for (const GeneratedToken& token : update.tokens) {
+    tokens.push_back(token.id);
+    text += token.text;
+  }
+  if (update.round) rounds.push_back(*update.round);
+  if (update.finish) {
+    finish = update.finish;
+    text += update.finish->trailing_text;
+  }
+}
+
+double RoundTotals::acceptance() const {
+  return Ratio(num_accepted, num_drafted);
+}
+
+double RoundTotals::rest_ms() const { return round_ms - draft_ms - verify_ms; }
+
+RoundTotals SumRounds(const std::vector<GenerationRound>& rounds) {
+  RoundTotals totals;
+  for (const GenerationRound& round : rounds) {
+    ++totals.num_rounds;
+    totals.num_drafted += round.num_drafted;
+    totals.num_accepted += round.num_accepted;
+    totals.draft_ms += Ms(round.draft_time);
+    totals.verify_ms += Ms(round.verify_time);
+    totals.draft_compute_ms += Ms(round.draft_compute_time);
+    totals.verify_compute_ms += Ms(round.verify_compute_time);
+    totals.round_ms += Ms(round.round_time);
+    totals.drafter_bytes += round.drafter_bytes;
+    totals.verifier_bytes += round.verifier_bytes;
+  }
+  return totals;
+}
+
+double DecodeTokensPerSecond(const GenerationReport& report) {
+  const auto num_tokens =
+      static_cast<double>(report.tokens.size()) - report.num_first_tokens;
+  return 1e3 * Ratio(num_tokens,
+                     Ms(report.last_token_time - report.first_token_time));
+}
+
+std::string ToSummary(const GenerationReport& report) {
+  std::string summary = absl::StrFormat(
+      "%d tokens in %.2f s, %s; the first after %.0f ms, then %.1f tokens/s\n",
+      report.tokens.size(), Ms(report.last_token_time) / 1e3, Describe(report),
+      Ms(report.first_token_time), DecodeTokensPerSecond(report));
+  const RoundTotals all = SumRounds(report.rounds);
+  if (all.num_rounds == 0) return summary;
+  const int k = report.start ? report.start->num_speculative_tokens : 0;
+  if (all.num_drafted > 0) {
+    absl::StrAppendFormat(
+        &summary, "K = %d: %d of %d drafts accepted (%.0f %%), ", k,
+        all.num_accepted, all.num_drafted, 100 * all.acceptance());
+  } else {
+    absl::StrAppendFormat(&summary, "K = %d: nothing drafted, ", k);
+  }
+  absl::StrAppendFormat(&summary, "%.2f tokens a round, %.1f kB a token\n",
+                        Ratio(report.tokens.size(), all.num_rounds),
+                        BytesPerToken(report, all) / 1e3);
+  const RoundTotals decode = SumDecodeRounds(report);
+  absl::StrAppendFormat(&summary, "a round takes %.1f ms: %s, %s, %s\n",
+                        decode.round_ms / decode.num_rounds,
+                        Share("draft", decode.draft_ms, decode),
+                        Share("verify", decode.verify_ms, decode),
+                        Share("rest", decode.rest_ms(), decode));
+  if (report.finish && report.finish->num_draft_failures > 0) {
+    absl::StrAppend(&summary, "drafts that failed and became plain decoding: ",
+                    report.finish->num_draft_failures, "\n");
+  }
+  if (report.finish && report.finish->num_misses > 0) {
+    absl::StrAppend(&summary,
+                    "caches that a node had lost and was sent again: ",
+                    report.finish->num_misses, "\n");
+  }
+  return summary;
+}
+
+std::string ToJson(const GenerationReport& report) {
+  const GenerationStart start = report.start.value_or(GenerationStart{});
+  const GenerationFinish finish = report.finish.value_or(GenerationFinish{});
+  Json rounds = Json::array();
+  for (const GenerationRound& round : report.rounds) {
+    rounds.push_back(RoundToJson(round));
+  }
+  const Json json = {
+      {"token_ids", report.tokens},
+      {"text", report.text},
+      {"finish_reason", FinishName(report)},
+      // In quotes, as in Protobuf's JSON: readers that keep numbers as doubles
+      // would change its last digits.
+      {"seed", absl::StrCat(start.seed)},
+      {"prompt_length", start.prompt_length},
+      {"num_speculative_tokens", start.num_speculative_tokens},
+      {"rounds", rounds},
+      {"totals", TotalsToJson(report)},
+      {"timings",
+       {{"time_to_first_token_ms", Ms(report.first_token_time)},
+        {"total_ms", Ms(report.last_token_time)},
+        {"decode_tokens_per_second", DecodeTokensPerSecond(report)}}},
+      {"num_draft_failures", finish.num_draft_failures},
+      {"num_misses", finish.num_misses}};
+  // The text is a peer's: what is not UTF-8 must not end the program.
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace outrider::client

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CLIENT_GENERATION_REPORT_H_
+#define OUTRIDER_CLIENT_GENERATION_REPORT_H_
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "client/generation.h"
+
+namespace outrider::client {
+
+// All that one generation has brought so far, and when. Thread-compatible.
+struct GenerationReport {
+  // `elapsed` since the call began.
+  void Add(const GenerationUpdate& update, std::chrono::nanoseconds elapsed);
+
+  std::optional<GenerationStart> start = {};
+  TokenSeq tokens = {};
+  std::string text = {};
+  std::vector<GenerationRound> rounds = {};
+  std::optional<GenerationFinish> finish = {};
+  std::chrono::nanoseconds first_token_time = {};
+  std::chrono::nanoseconds last_token_time = {};
+  int num_first_tokens = 0;  // that came with the first one
+};
+
+// Sums over rounds, and what follows from them.
+struct RoundTotals {
+  int num_rounds = 0;
+  int num_drafted = 0;
+  int num_accepted = 0;
+  double draft_ms = 0;
+  double verify_ms = 0;
+  double draft_compute_ms = 0;
+  double verify_compute_ms = 0;
+  double round_ms = 0;
+  uint64_t drafter_bytes = 0;
+  uint64_t verifier_bytes = 0;
+
+  // Accepted / offered; 0 where none was offered.
+  double acceptance() const;
+  // What is neither drafting nor verifying.
+  double rest_ms() const;
+};
+RoundTotals SumRounds(const std::vector<GenerationRound>& rounds);
+
+// Tokens after the first message over the time they took: without the prompt,
+// and without the head start of a first message of several tokens. 0 where
+// there is no second message.
+double DecodeTokensPerSecond(const GenerationReport& report);
+
+// A few lines for people, each ended by a newline.
+std::string ToSummary(const GenerationReport& report);
+
+// One JSON object, on one line; README.md's section on the client lists the
+// fields. `finish_reason` is "cancelled" where the generation has no finish.
+std::string ToJson(const GenerationReport& report);
+
+}  // namespace outrider::client
+
+#endif  // OUTRIDER_CLIENT_GENERATION_REPORT_H_

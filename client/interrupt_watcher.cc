@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/interrupt_watcher.h"
+
+namespace outrider::client {
+namespace {
+
+// Ends the watching thread. Ours to use: nothing else here raises it.
+constexpr int kStop = SIGUSR1;
+
+sigset_t WatchedSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, kStop);
+  return signals;
+}
+
+}  // namespace
+
+InterruptWatcher::InterruptWatcher(Cancellation& cancellation)
+    : cancellation_(cancellation), signals_(WatchedSignals()) {
+  pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
+  thread_ = std::jthread([this] { Run(); });
+}
+
+InterruptWatcher::~InterruptWatcher() {
+  pthread_kill(thread_.native_handle(), kStop);
+}
+
+void InterruptWatcher::Run() {
+  int signal = 0;
+  sigwait(&signals_, &signal);
+  if (signal == kStop) return;
+  cancellation_.Cancel();
+  // From here on signals have their ordinary effect, on this thread.
+  sigset_t interrupts = signals_;
+  sigdelset(&interrupts, kStop);
+  pthread_sigmask(SIG_UNBLOCK, &interrupts, nullptr);
+  sigset_t stop;
+  sigemptyset(&stop);
+  sigaddset(&stop, kStop);
+  sigwait(&stop, &signal);
+}
+
+}  // namespace outrider::client

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CLIENT_SCRIPTED_GENERATION_SERVICE_H_
+#define OUTRIDER_CLIENT_SCRIPTED_GENERATION_SERVICE_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "client/generation.h"
+#include "core/base/mutex.h"
+#include "core/rpc/server.h"
+#include "outrider/v1/generation.grpc.pb.h"
+
+namespace outrider::client {
+
+// For tests: a coordinator that says what it was told to say, on a port of its
+// own. Thread-safe once it serves.
+class ScriptedGenerationService final : public v1::GenerationService::Service {
+ public:
+  struct Script {
+    std::vector<GenerationUpdate> updates = {};
+    // Says nothing more after the updates until the caller has gone.
+    bool waits_for_cancel = false;
+    grpc::Status status = grpc::Status::OK;
+  };
+
+  explicit ScriptedGenerationService(Script script);
+
+  const std::string& address() const { return server_->address(); }
+  // What the last Generate asked for.
+  v1::GenerateRequest last_request() const;
+
+  grpc::Status Generate(
+      grpc::ServerContext* context, const v1::GenerateRequest* request,
+      grpc::ServerWriter<v1::GenerateResponse>* writer) override;
+  grpc::Status Describe(
+      grpc::ServerContext* context,
+      const v1::GenerationServiceDescribeRequest* request,
+      v1::GenerationServiceDescribeResponse* response) override;
+
+ private:
+  const Script script_;
+  mutable Mutex mu_;
+  v1::GenerateRequest last_request_ ABSL_GUARDED_BY(mu_);
+  std::unique_ptr<RpcServer> server_;  // last: ends before what it serves
+};
+
+// A script's parts. Tokens have ids counted from first_index, and one letter
+// of text each.
+GenerationUpdate StartUpdate();  // seed 2^64 - 3, a prompt of 5, K = 2
+GenerationUpdate TokensUpdate(int first_index,
+                              const std::vector<TokenOrigin>& origins);
+GenerationUpdate FinishUpdate(const std::string& trailing_text = "");
+// Two rounds of K = 2: two accepted and a bonus; a refusal and a replacement.
+ScriptedGenerationService::Script TwoRounds();
+
+}  // namespace outrider::client
+
+#endif  // OUTRIDER_CLIENT_SCRIPTED_GENERATION_SERVICE_H_

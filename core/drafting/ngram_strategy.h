@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_DRAFTING_NGRAM_STRATEGY_H_
+#define OUTRIDER_CORE_DRAFTING_NGRAM_STRATEGY_H_
+
+#include "core/drafting/draft_strategy.h"
+
+namespace outrider {
+
+// Prompt lookup: finds the longest end of the session's text that occurred in
+// it before, and proposes what followed there. Needs no model, draws nothing:
+// each row is one-hot, so the rejection rule stays exact (q(x) = 1). Stateless.
+class NgramStrategy final : public DraftStrategy {
+ public:
+  struct Options {
+    int max_match = 4;  // longest end that is looked for
+    int min_match = 2;  // shorter ones are no evidence
+  };
+
+  explicit NgramStrategy(Options options) : options_(options) {}
+
+  absl::StatusOr<Proposal> Propose(const DraftContext& context) override;
+  void Release(const SessionId& /*session*/) override {}
+
+ private:
+  const Options options_;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_DRAFTING_NGRAM_STRATEGY_H_

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/kernels/attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "core/kernels/random_values.h"
+#include "core/kernels/test_variants.h"
+#include "gtest/gtest.h"
+
+namespace outrider::kernels {
+namespace {
+
+struct Shape {
+  int num_heads = 6;
+  int num_kv_heads = 2;
+  int head_dim = 64;
+  int window = 0;
+};
+
+// A cache of random keys and values, and queries for each of its positions.
+struct Cache {
+  Cache(const Shape& cache_shape, int cached_length, ElementType cache_type)
+      : shape(cache_shape), length(cached_length), type(cache_type) {
+    const size_t size =
+        static_cast<size_t>(length) * shape.num_kv_heads * shape.head_dim;
+    keys = RandomValues(size, 3);
+    values = RandomValues(size, 5);
+    for (float& key : keys) key *= 3.0f;  // softmax weights that differ
+    Round();
+    queries = RandomValues(static_cast<size_t>(length) * query_stride(), 7);
+  }
+
+  void Round() {
+    rounded_keys = ToBFloat16(keys);
+    rounded_values = ToBFloat16(values);
+    if (type == ElementType::kBFloat16) {
+      keys = ToFloat(rounded_keys);
+      values = ToFloat(rounded_values);
+    }
+  }
+
+  int row_size() const { return shape.num_heads * shape.head_dim; }
+  int query_stride() const { return row_size() + 5; }
+
+  std::vector<float> Run(int first_position, int num_rows, Level level) const {
+    std::vector<float> out(static_cast<size_t>(num_rows) * row_size(), 77.0f);
+    const bool bfloat16 = type == ElementType::kBFloat16;
+    Attention(
+        {.queries =
+             &queries[static_cast<size_t>(first_position) * query_stride()],
+         .query_stride = query_stride(),
+         .keys = bfloat16 ? ConstElements(rounded_keys.data())
+                          : ConstElements(keys.data()),
+         .values = bfloat16 ? ConstElements(rounded_values.data())
+                            : ConstElements(values.data()),
+         .num_rows = num_rows,
+         .first_position = first_position,
+         .num_heads = shape.num_heads,
+         .num_kv_heads = shape.num_kv_heads,
+         .head_dim = shape.head_dim,
+         .window = shape.window,
+         .scale = 0.125f,
+         .out = out.data()},
+        level);
+    return out;
+  }
+
+  // The row at `position`, in double.
+  std::vector<double> Reference(int position) const {
+    const int dim = shape.head_dim;
+    const int begin =
+        shape.window > 0 ? std::max(0, position - shape.window + 1) : 0;
+    std::vector<double> out(row_size(), 0.0);
+    for (int head = 0; head < shape.num_heads; ++head) {
+      const int kv_head = head / (shape.num_heads / shape.num_kv_heads);
+      const float* query =
+          &queries[static_cast<size_t>(position) * query_stride() + head * dim];
+      auto at = [&](int j) {
+        return (static_cast<size_t>(j) * shape.num_kv_heads + kv_head) * dim;
+      };
+      std::vector<double> scores;
+      for (int j = begin; j <= position; ++j) {
+        double dot = 0.0;
+        for (int d = 0; d < dim; ++d) dot += double{query[d]} * keys[at(j) + d];
+        scores.push_back(0.125 * dot);
+      }
+      const double top = *std::max_element(scores.begin(), scores.end());
+      double total = 0.0;
+      for (const double score : scores) total += std::exp(score - top);
+      for (int j = begin; j <= position; ++j) {
+        const double weight = std::exp(scores[j - begin] - top) / total;
+        for (int d = 0; d < dim; ++d) {
+          out[head * dim + d] += weight * values[at(j) + d];
+        }
+      }
+    }
+    return out;
+  }
+
+  Shape shape;
+  int length;
+  ElementType type;
+  std::vector<float> keys, values, queries;
+  std::vector<BFloat16> rounded_keys, rounded_values;
+};
+
+class AttentionTest : public ::testing::TestWithParam<Variant> {
+ protected:
+  void ExpectReference(const Cache& cache, int first_position, int num_rows) {
+    const auto out = cache.Run(first_position, num_rows, GetParam().level);
+    for (int m = 0; m < num_rows; ++m) {
+      const auto expected = cache.Reference(first_position + m);
+      for (int i = 0; i < cache.row_size(); ++i) {
+        ASSERT_NEAR(out[m * cache.row_size() + i], expected[i], 4e-6)
+            << "element " << i << " of position " << first_position + m;
+      }
+    }
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(AllLevels, AttentionTest,
+                         ::testing::ValuesIn(AllVariants()), VariantName);
+
+TEST_P(AttentionTest, AgreesWithDoublePrecisionFromAnEmptyCache) {
+  ExpectReference(Cache({}, 40, GetParam().type), 0, 40);
+}
+
+TEST_P(AttentionTest, AgreesWithDoublePrecisionDeepInALongContext) {
+  ExpectReference(Cache({}, 1000, GetParam().type), 995, 5);
+}
+
+TEST_P(AttentionTest, AgreesWithDoublePrecisionForAnyHeadGrouping) {
+  for (const int num_heads : {1, 2, 4, 5, 7}) {
+    for (const int num_kv_heads : {1, num_heads}) {
+      const Shape shape = {
+          .num_heads = num_heads, .num_kv_heads = num_kv_heads, .head_dim = 16};
+      ExpectReference(Cache(shape, 70, GetParam().type), 60, 10);
+    }
+  }
+}
+
+TEST_P(AttentionTest, AgreesWithDoublePrecisionForHeadsOfAnySize) {
+  for (const int head_dim : {1, 3, 8, 20, 31, 80, 100}) {
+    const Shape shape = {
+        .num_heads = 4, .num_kv_heads = 2, .head_dim = head_dim};
+    ExpectReference(Cache(shape, 50, GetParam().type), 47, 3);
+  }
+}
+
+TEST_P(AttentionTest, AWindowHidesAllButTheLastKeys) {
+  for (const int window : {1, 2, 16, 37, 300}) {
+    const Shape shape = {
+        .num_heads = 4, .num_kv_heads = 2, .head_dim = 24, .window = window};
+    ExpectReference(Cache(shape, 150, GetParam().type), 0, 20);
+    ExpectReference(Cache(shape, 150, GetParam().type), 130, 20);
+  }
+}
+
+TEST_P(AttentionTest, ARowHasTheSameBitsWhateverStandsBesideIt) {
+  for (const int window : {0, 21}) {
+    const Shape shape = {
+        .num_heads = 6, .num_kv_heads = 2, .head_dim = 20, .window = window};
+    const Cache cache(shape, 180, GetParam().type);
+    std::vector<float> alone;
+    for (int position = 0; position < 180; ++position) {
+      const auto row = cache.Run(position, 1, GetParam().level);
+      alone.insert(alone.end(), row.begin(), row.end());
+    }
+    std::vector<int> counts = {64, 100};
+    for (int count = 2; count <= 17; ++count) counts.push_back(count);
+    for (const int count : counts) {
+      for (const int first : {0, 60, 80}) {
+        const auto out = cache.Run(first, count, GetParam().level);
+        EXPECT_EQ(std::memcmp(out.data(), &alone[first * cache.row_size()],
+                              out.size() * sizeof(float)),
+                  0)
+            << count << " rows from " << first << ", window " << window;
+      }
+    }
+  }
+}
+
+TEST_P(AttentionTest, ANanBehindARowsOwnKeysDoesNotReachIt) {
+  Cache cache({}, 70, GetParam().type);
+  const auto clean = cache.Run(60, 10, GetParam().level);
+  const size_t stride = 2 * 64;
+  std::fill_n(&cache.keys[65 * stride], stride,
+              std::numeric_limits<float>::quiet_NaN());
+  std::fill_n(&cache.values[65 * stride], stride,
+              std::numeric_limits<float>::quiet_NaN());
+  cache.Round();
+  const auto out = cache.Run(60, 10, GetParam().level);
+  const size_t row_size = cache.row_size();
+  EXPECT_EQ(std::memcmp(out.data(), clean.data(), 5 * row_size * 4), 0);
+  for (size_t i = 5 * row_size; i < out.size(); ++i) {
+    ASSERT_TRUE(std::isnan(out[i])) << i;
+  }
+}
+
+TEST_P(AttentionTest, HugeScoresDoNotOverflow) {
+  Cache cache({.num_heads = 2, .num_kv_heads = 1, .head_dim = 16}, 30,
+              GetParam().type);
+  for (float& query : cache.queries) query *= 1000.0f;
+  for (const float x : cache.Run(20, 10, GetParam().level)) {
+    ASSERT_LE(std::abs(x), 1.0f);
+  }
+}
+
+TEST(StoreKvTest, RowsOfAFusedBufferLandWhereTheCacheEnds) {
+  const auto from = RandomValues(3 * 50, 9);
+  for (const Level level : SupportedLevels()) {
+    std::vector<float> to(5 * 19, 77.0f);
+    StoreKv({.from = from.data() + 11,
+             .from_stride = 50,
+             .num_rows = 3,
+             .row_size = 19,
+             .to = to.data() + 19},
+            level);
+    for (int i = 0; i < 5 * 19; ++i) {
+      const int row = i / 19 - 1;
+      const bool written = row >= 0 && row < 3;
+      EXPECT_EQ(to[i], written ? from[row * 50 + 11 + i % 19] : 77.0f) << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace outrider::kernels

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_KERNELS_CPU_KERNEL_TABLE_H_
+#define OUTRIDER_CORE_KERNELS_CPU_KERNEL_TABLE_H_
+
+#include <cstddef>
+
+#include "core/kernels/activation.h"
+#include "core/kernels/attention.h"
+#include "core/kernels/dispatch.h"
+#include "core/kernels/norm.h"
+#include "core/kernels/rope.h"
+
+// The seam between the public functions, compiled for any CPU, and the kernels,
+// compiled once for each level. Files compiled for a level must not emit code
+// that the linker could give to the rest of the program: their functions are
+// templates over a vector type of that level alone, or always inlined, and they
+// call no inline function of the standard library.
+#define OUTRIDER_KERNEL_INLINE inline __attribute__((always_inline))
+
+namespace outrider::kernels::cpu {
+
+// The order of packed weights. Outputs stand in blocks of 16, padded by zeros;
+// blocks in groups of three or two (one only if there is but one block). Within
+// a group, float32 is [in][outputs] and bfloat16 [ceil(in / 2)][outputs][2], in
+// either case steps of 4 bytes an output. Three blocks are the most of which
+// nine rows have their sums in 32 registers; a single stream of all outputs of
+// a group is what the memory delivers fastest.
+struct PackedLayout {
+  int num_blocks = 0;  // of 16 outputs
+  int num_wide = 0;    // groups of three; groups of two follow
+
+  static constexpr int kBlock = 16;
+
+  static constexpr PackedLayout Of(int out) {
+    const int num_blocks = (out + kBlock - 1) / kBlock;
+    const int num_groups = (num_blocks + 2) / 3;
+    const int rest = num_blocks - 2 * num_groups;
+    return {num_blocks, rest > 0 ? rest : 0};
+  }
+  // The first block of the group in which `block` stands.
+  constexpr int GroupOf(int block) const {
+    return block < 3 * num_wide ? block - block % 3
+                                : block - (block - 3 * num_wide) % 2;
+  }
+  // How many blocks the group has that begins with `block`.
+  constexpr int GroupSize(int block) const {
+    if (block < 3 * num_wide) return 3;
+    return num_blocks - block < 2 ? 1 : 2;
+  }
+};
+
+// The widest vector of any level, in floats: what scratch rows are padded to.
+inline constexpr int kMaxWidth = 16;
+
+struct LinearTask {
+  const float* x = nullptr;  // [num_rows, in]
+  int num_rows = 0;
+  int in = 0;
+  int out = 0;
+  const void* weight = nullptr;  // packed
+  const float* bias = nullptr;   // [out], or null
+  float* y = nullptr;            // [num_rows, out]
+  bool add = false;
+  float* scratch = nullptr;  // num_rows * (in + 1)
+};
+
+// Memory for one call of the attention kernel, of at most kAttentionRows rows;
+// heads are the num_heads / num_kv_heads ones that share keys.
+struct AttentionScratch {
+  int padded_dim = 0;        // head_dim, up to a multiple of kMaxWidth
+  int score_stride = 0;      // floats, a multiple of kMaxWidth
+  float* queries = nullptr;  // [rows, heads, padded_dim]
+  float* sums = nullptr;     // [rows, heads, padded_dim]
+  float* scores = nullptr;   // [rows, heads, score_stride]
+  float* totals = nullptr;   // [rows, heads]
+  float* tile = nullptr;     // [kTileKeys, padded_dim]
+};
+inline constexpr int kAttentionRows = 16;
+inline constexpr int kTileKeys = 64;
+
+struct KernelTable {
+  void (*linear_float32)(const LinearTask& task);
+  void (*linear_bfloat16)(const LinearTask& task);
+  void (*attention)(const AttentionArgs& args, const AttentionScratch& scratch);
+  void (*store_kv)(const StoreKvArgs& args);
+  void (*rms_norm)(const NormArgs& args);
+  void (*layer_norm)(const NormArgs& args);
+  void (*apply_rope)(const RopeArgs& args);
+  void (*silu_mul)(const SiluMulArgs& args);
+  void (*gelu_new)(float* x, size_t count);
+  void (*exp)(const float* x, float* y, size_t count);
+};
+
+extern const KernelTable kPortableTable;
+#ifdef OUTRIDER_KERNELS_X86
+extern const KernelTable kAvx2Table;
+extern const KernelTable kAvx512Table;
+extern const KernelTable kAvx512Bf16Table;
+#endif
+
+// Ends the process if this CPU cannot run `level`.
+const KernelTable& TableFor(Level level);
+
+}  // namespace outrider::kernels::cpu
+
+#endif  // OUTRIDER_CORE_KERNELS_CPU_KERNEL_TABLE_H_

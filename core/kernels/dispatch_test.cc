@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/kernels/dispatch.h"
+
+#include "core/kernels/activation.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace outrider::kernels {
+namespace {
+
+TEST(DispatchTest, ThePortableLevelIsAlwaysThereAndTheBestOneLast) {
+  EXPECT_EQ(SupportedLevels().front(), Level::kPortable);
+  EXPECT_EQ(SupportedLevels().back(), BestLevel());
+}
+
+TEST(DispatchTest, LevelsHaveTheNamesThatDescribeShows) {
+  EXPECT_STREQ(LevelName(Level::kPortable), "portable");
+  EXPECT_STREQ(LevelName(Level::kAvx2), "avx2");
+  EXPECT_STREQ(LevelName(Level::kAvx512), "avx512");
+  EXPECT_STREQ(LevelName(Level::kAvx512Bf16), "avx512_bf16");
+}
+
+TEST(DispatchDeathTest, ALevelThatTheCpuLacksEndsTheProcessWithItsName) {
+  if (BestLevel() == Level::kAvx512Bf16) {
+    GTEST_SKIP() << "this CPU has every level";
+  }
+  float x = 0.0f;
+  EXPECT_DEATH(Exp(&x, &x, 1, Level::kAvx512Bf16), "level avx512_bf16");
+}
+
+}  // namespace
+}  // namespace outrider::kernels

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/model/model_config.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/model/strict_json.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace outrider {
+namespace {
+
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+json Llama() {
+  return json::parse(R"({"model_type": "llama", "vocab_size": 100,
+      "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 4,
+      "num_attention_heads": 8, "num_key_value_heads": 2,
+      "max_position_embeddings": 512, "eos_token_id": 2})");
+}
+
+json Typed(const std::string& model_type) {
+  json config = Llama();
+  config["model_type"] = model_type;
+  return config;
+}
+
+json Gpt2() {
+  return json::parse(R"({"model_type": "gpt2", "vocab_size": 100,
+      "n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 32})");
+}
+
+ModelConfig Parse(const json& config) {
+  auto parsed = ParseModelConfig(config, "config.json");
+  EXPECT_TRUE(parsed.ok()) << parsed.status();
+  return parsed.ok() ? *parsed : ModelConfig();
+}
+
+absl::Status Error(const json& config) {
+  return ParseModelConfig(config, "config.json").status();
+}
+
+json With(json config, const json& changes) {
+  config.update(changes);
+  return config;
+}
+
+TEST(ModelConfigTest, LlamaDefaultsAreThoseOfTheFamily) {
+  const ModelConfig config = Parse(Llama());
+  EXPECT_EQ(config.head_dim, 8);
+  EXPECT_EQ(config.norm_epsilon, 1e-6);
+  EXPECT_EQ(config.rope_theta, 10000.0);
+  EXPECT_EQ(config.rope_scaling.kind, RopeScaling::Kind::kNone);
+  EXPECT_FALSE(config.has_tied_head);
+  EXPECT_FALSE(config.has_qkv_bias);
+  EXPECT_THAT(config.sliding_windows, ElementsAre(0, 0, 0, 0));
+  EXPECT_THAT(config.eos_ids, ElementsAre(2));
+}
+
+TEST(ModelConfigTest, MissingKvHeadsMeanAllHeadsInLlamaOnly) {
+  json config = Llama();
+  config.erase("num_key_value_heads");
+  EXPECT_EQ(Parse(config).num_kv_heads, 8);
+  config["model_type"] = "qwen2";
+  EXPECT_THAT(std::string(Error(config).message()),
+              HasSubstr("num_key_value_heads"));
+}
+
+TEST(ModelConfigTest, RopeIsReadFromBothGenerationsOfTheLibrary) {
+  const json scaling = json::parse(R"({"rope_type": "llama3", "factor": 8,
+      "low_freq_factor": 1, "high_freq_factor": 4,
+      "original_max_position_embeddings": 128})");
+  const ModelConfig old =
+      Parse(With(Llama(), {{"rope_theta", 5e5}, {"rope_scaling", scaling}}));
+  const ModelConfig recent = Parse(With(
+      Llama(), {{"rope_parameters", With(scaling, {{"rope_theta", 5e5}})}}));
+  for (const ModelConfig& config : {old, recent}) {
+    EXPECT_EQ(config.rope_theta, 5e5);
+    EXPECT_EQ(config.rope_scaling.kind, RopeScaling::Kind::kLlama3);
+    EXPECT_EQ(config.rope_scaling.factor, 8.0);
+    EXPECT_EQ(config.rope_scaling.high_freq_factor, 4.0);
+    EXPECT_EQ(config.rope_scaling.original_context_length, 128.0);
+  }
+  const ModelConfig legacy = Parse(
+      With(Llama(), {{"rope_scaling", {{"type", "linear"}, {"factor", 2.0}}}}));
+  EXPECT_EQ(legacy.rope_scaling.kind, RopeScaling::Kind::kLinear);
+}
+
+TEST(ModelConfigTest, WindowsFollowTheRulesOfEachFamily) {
+  const json window = {{"sliding_window", 16}};
+  EXPECT_THAT(Parse(With(Llama(), window)).sliding_windows, Each(0));
+  EXPECT_THAT(Parse(With(Typed("mistral"), window)).sliding_windows, Each(16));
+  EXPECT_THAT(Parse(Typed("mistral")).sliding_windows, Each(4096));
+  EXPECT_THAT(Parse(With(Typed("mistral"), {{"sliding_window", nullptr}}))
+                  .sliding_windows,
+              Each(0));
+  EXPECT_THAT(Parse(With(Typed("qwen2"), window)).sliding_windows, Each(0));
+
+  json qwen = With(With(Typed("qwen2"), window),
+                   {{"use_sliding_window", true}, {"max_window_layers", 3}});
+  EXPECT_THAT(Parse(qwen).sliding_windows, ElementsAre(0, 0, 0, 16));
+  qwen["layer_types"] = {"sliding_attention", "full_attention",
+                         "full_attention", "sliding_attention"};
+  EXPECT_THAT(Parse(qwen).sliding_windows, ElementsAre(16, 0, 0, 16));
+}
+
+TEST(ModelConfigTest, FamiliesDifferInBiasesNormsAndPositions) {
+  EXPECT_TRUE(Parse(Typed("qwen2")).has_qkv_bias);
+  EXPECT_FALSE(Parse(Typed("qwen2")).has_attention_output_bias);
+  EXPECT_TRUE(Parse(Typed("qwen3")).has_qk_norm);
+  EXPECT_FALSE(Parse(Typed("qwen3")).has_qkv_bias);
+  EXPECT_TRUE(Parse(With(Llama(), {{"attention_bias", true}}))
+                  .has_attention_output_bias);
+  EXPECT_TRUE(Parse(With(Llama(), {{"mlp_bias", true}})).has_feed_forward_bias);
+
+  const ModelConfig gpt2 = Parse(Gpt2());
+  EXPECT_EQ(gpt2.positions, PositionKind::kLearned);
+  EXPECT_EQ(gpt2.norm, NormKind::kLayer);
+  EXPECT_EQ(gpt2.intermediate_size, 256);
+  EXPECT_EQ(gpt2.context_length, 32);
+  EXPECT_TRUE(gpt2.has_tied_head);
+}
+
+TEST(ModelConfigTest, EosIdsMayBeNullAbsentOrAListAndOutsideTheVocabulary) {
+  const auto eos = [](const json& value) {
+    return Parse(With(Llama(), {{"eos_token_id", value}})).eos_ids;
+  };
+  EXPECT_THAT(eos(nullptr), IsEmpty());
+  EXPECT_THAT(eos({5, 6, 5}), ElementsAre(5, 6));
+  EXPECT_THAT(eos({5, 100, -1}), ElementsAre(5));
+  EXPECT_EQ(Error(With(Llama(), {{"eos_token_id", "</s>"}})).code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST(ModelConfigTest, WhatIsNotSupportedIsRefusedByName) {
+  struct Case {
+    json config;
+    const char* part;
+  };
+  const auto rope = [](const char* type) {
+    return With(Llama(), {{"rope_scaling", {{"rope_type", type}}}});
+  };
+  const std::vector<Case> cases = {
+      {Typed("mixtral"), "mixtral"},
+      {Typed("qwen3_moe"), "qwen3_moe"},
+      {With(Llama(), {{"architectures", {"LlamaForSequenceClassification"}}}),
+       "LlamaForSequenceClassification"},
+      {rope("yarn"), "yarn"},
+      {rope("dynamic"), "dynamic"},
+      {rope("longrope"), "longrope"},
+      {With(Llama(), {{"hidden_act", "gelu"}}), "gelu"},
+      {With(Llama(), {{"quantization_config", {{"quant_method", "gptq"}}}}),
+       "gptq"},
+      {With(Llama(), {{"quantization_config", 4}}), "quantization_config"},
+      {With(Llama(), {{"num_local_experts", 8}}), "num_local_experts"},
+      {With(Llama(), {{"partial_rotary_factor", 0.5}}),
+       "partial_rotary_factor"},
+      {With(Typed("mistral"), {{"attention_bias", true}}), "attention_bias"},
+      {With(Typed("qwen3"), {{"mlp_bias", true}}), "mlp_bias"},
+      {With(Typed("qwen2"), {{"layer_types",
+                              {"linear_attention", "full_attention",
+                               "full_attention", "full_attention"}}}),
+       "linear_attention"},
+      {With(Gpt2(), {{"activation_function", "relu"}}), "relu"},
+      {With(Gpt2(), {{"scale_attn_weights", false}}), "scale_attn_weights"},
+      {With(Gpt2(), {{"scale_attn_by_inverse_layer_idx", true}}),
+       "scale_attn_by_inverse_layer_idx"},
+      {With(Gpt2(), {{"add_cross_attention", true}}), "add_cross_attention"},
+  };
+  for (const Case& c : cases) {
+    const absl::Status status = Error(c.config);
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << status;
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(HasSubstr(c.part), HasSubstr("config.json")));
+  }
+}
+
+TEST(ModelConfigTest, ValuesThatMakeNoSenseAreRefusedByField) {
+  struct Case {
+    json changes;
+    const char* field;
+  };
+  const std::vector<Case> cases = {
+      {{{"vocab_size", 0}}, "vocab_size"},
+      {{{"vocab_size", "100"}}, "vocab_size"},
+      {{{"vocab_size", nullptr}}, "vocab_size"},
+      {{{"hidden_size", -64}}, "hidden_size"},
+      {{{"hidden_size", 64.5}}, "hidden_size"},
+      {{{"hidden_size", 18446744073709551615u}}, "hidden_size"},
+      {{{"num_hidden_layers", 1000000}}, "num_hidden_layers"},
+      {{{"num_attention_heads", 7}}, "num_attention_heads"},
+      {{{"num_key_value_heads", 3}}, "num_key_value_heads"},
+      {{{"head_dim", 7}}, "head_dim"},
+      {{{"head_dim", 4194304}}, "head_dim"},
+      {{{"rms_norm_eps", 0}}, "rms_norm_eps"},
+      {{{"rope_theta", -1}}, "rope_theta"},
+      {{{"rope_scaling", 3}}, "rope_scaling"},
+      {{{"rope_scaling", {{"factor", 2}}}}, "type"},
+      {{{"rope_scaling", {{"rope_type", "linear"}}}}, "factor"},
+      {{{"tie_word_embeddings", "yes"}}, "tie_word_embeddings"},
+      {{{"hidden_act", 3}}, "hidden_act"},
+      {{{"model_type", 3}}, "model_type"},
+  };
+  for (const Case& c : cases) {
+    const absl::Status status = Error(With(Llama(), c.changes));
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument)
+        << c.changes << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(c.field));
+  }
+}
+
+TEST(ModelConfigTest, LayerTypesMustFitLayersAndWindow) {
+  json qwen = With(Typed("qwen2"), {{"layer_types", {"full_attention"}}});
+  EXPECT_THAT(std::string(Error(qwen).message()), HasSubstr("layer_types"));
+  qwen["layer_types"] = {"sliding_attention", "full_attention",
+                         "full_attention", "full_attention"};
+  EXPECT_THAT(std::string(Error(qwen).message()),
+              HasSubstr("without a window"));
+}
+
+TEST(ModelConfigTest, NoConfigIsNotFound) {
+  EXPECT_EQ(ReadModelConfig("/nonexistent").status().code(),
+            absl::StatusCode::kNotFound);
+}
+
+// --- The JSON below all of it. ---
+
+TEST(StrictJsonTest, RefusesWhatCouldBeReadInTwoWays) {
+  const auto code = [](absl::string_view text) {
+    return ParseStrictJson(text, "x", {.max_depth = 3, .max_bytes = 40})
+        .status()
+        .code();
+  };
+  EXPECT_EQ(code(R"({"a": [1, {"b": -2}], "c": null})"), absl::StatusCode::kOk);
+  for (const char* bad :
+       {"", "3", "[]", "{", R"({"a":1,"a":1})", R"({"a":[{"b":[]}]})",
+        R"({"a":NaN})", R"({"a":1e999})", "{\"a\":\"\xff\"}", R"({"a":1}})",
+        R"({"a":1,})", R"({"long": "                                    "})"}) {
+    EXPECT_EQ(code(bad), absl::StatusCode::kInvalidArgument) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace outrider

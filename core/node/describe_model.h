@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_NODE_DESCRIBE_MODEL_H_
+#define OUTRIDER_CORE_NODE_DESCRIBE_MODEL_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "core/model/causal_lm.h"
+#include "core/tokenizer/tokenizer.h"
+#include "core/wire/node_description.h"
+
+namespace outrider {
+
+// What a node with this model says of itself; the node adds its own limits.
+NodeDescription DescribeModel(const Tokenizer& tokenizer,
+                              const ModelInfo& info);
+
+// FAILED_PRECONDITION where the tokenizer has ids that the model's head lacks:
+// the directory mixes two models.
+absl::Status CheckHeadCovers(const Tokenizer& tokenizer, const ModelInfo& info);
+
+// "demo-target, bfloat16 on cpu".
+std::string Summary(const NodeDescription& description);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_NODE_DESCRIBE_MODEL_H_

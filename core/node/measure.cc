@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/node/measure.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "core/base/status_macros.h"
+#include "core/sampling/process.h"
+
+namespace outrider {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double SecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// One session in front of the model, and the tokens it feeds.
+class Bench {
+ public:
+  Bench(CausalLm& model, const MeasureOptions& options)
+      : model_(model), options_(options) {
+    // Content does not matter for time; variety avoids a degenerate softmax.
+    const int length = options.context_length + options.max_rows;
+    for (int i = 0; i < length; ++i) {
+      tokens_.push_back((i * 7919 + 13) % options.vocab_size);
+    }
+  }
+  ~Bench() { model_.Release(session_); }
+  Bench(const Bench&) = delete;
+  Bench& operator=(const Bench&) = delete;
+
+  absl::StatusOr<LogitRows> Prefill() {
+    return Extend(
+        0, absl::MakeConstSpan(tokens_).first(options_.context_length), 1);
+  }
+  absl::StatusOr<LogitRows> Rows(int first, int num_rows) {
+    return Extend(options_.context_length + first,
+                  absl::MakeConstSpan(tokens_).subspan(
+                      options_.context_length + first, num_rows),
+                  num_rows);
+  }
+  absl::StatusOr<LogitRows> Extend(int keep_length,
+                                   absl::Span<const TokenId> tokens,
+                                   int num_rows) {
+    return model_.Extend({{.session = session_,
+                           .keep_length = keep_length,
+                           .tokens = tokens,
+                           .num_rows = num_rows}})[0];
+  }
+
+ private:
+  CausalLm& model_;
+  const MeasureOptions& options_;
+  const SessionId session_ = SessionId::Random();
+  std::vector<TokenId> tokens_;
+};
+
+absl::Status MeasureRows(Bench& bench, const MeasureOptions& options,
+                         ModelMeasurement& result) {
+  std::vector<std::vector<double>> seconds(options.max_rows);
+  for (int repeat = -3; repeat < options.num_repeats; ++repeat) {  // 3 warm up
+    for (int rows = 1; rows <= options.max_rows; ++rows) {
+      const Clock::time_point start = Clock::now();
+      OUTRIDER_RETURN_IF_ERROR(bench.Rows(0, rows).status());
+      if (repeat >= 0) seconds[rows - 1].push_back(SecondsSince(start));
+    }
+  }
+  for (std::vector<double>& sample : seconds) {
+    result.rows_seconds.push_back(Median(std::move(sample)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CompareRows(Bench& bench, const MeasureOptions& options,
+                         ModelMeasurement& result) {
+  std::vector<LogitRows> one_by_one;
+  for (int i = 0; i < options.max_rows; ++i) {
+    OUTRIDER_ASSIGN_OR_RETURN(LogitRows row, bench.Rows(i, 1));
+    one_by_one.push_back(std::move(row));
+  }
+  for (int rows = 2; rows <= options.max_rows; ++rows) {
+    OUTRIDER_ASSIGN_OR_RETURN(const LogitRows together, bench.Rows(0, rows));
+    for (int i = 0; i < rows; ++i) {
+      for (int v = 0; v < options.vocab_size; ++v) {
+        const double difference =
+            std::abs(together.Row(i)[v] - one_by_one[i].Row(0)[v]);
+        result.max_logit_difference =
+            std::max(result.max_logit_difference, difference);
+      }
+    }
+  }
+  result.rows_depend_on_count = result.max_logit_difference > 0;
+  return absl::OkStatus();
+}
+
+absl::Status MeasurePlainDecoding(Bench& bench, const MeasureOptions& options,
+                                  ModelMeasurement& result) {
+  std::vector<double> tokens_per_second;
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    OUTRIDER_ASSIGN_OR_RETURN(LogitRows row, bench.Prefill());
+    const Clock::time_point start = Clock::now();
+    for (int i = 0; i < options.num_decoded; ++i) {
+      const TokenId token =
+          FindArgmax(row.Row(0).first(options.vocab_size)).argmax;
+      OUTRIDER_ASSIGN_OR_RETURN(
+          row, bench.Extend(options.context_length + i, {&token, 1}, 1));
+    }
+    tokens_per_second.push_back(options.num_decoded / SecondsSince(start));
+  }
+  result.plain_tokens_per_second = Median(std::move(tokens_per_second));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<ModelMeasurement> MeasureModel(CausalLm& model,
+                                              const MeasureOptions& options) {
+  MeasureOptions fitted = options;
+  const int room = model.info().context_length;
+  fitted.num_decoded = std::min(options.num_decoded, room / 2);
+  fitted.context_length =
+      std::min(options.context_length,
+               room - std::max(fitted.num_decoded, options.max_rows));
+  ModelMeasurement result;
+  Bench bench(model, fitted);
+  OUTRIDER_RETURN_IF_ERROR(bench.Prefill().status());
+  OUTRIDER_RETURN_IF_ERROR(MeasureRows(bench, fitted, result));
+  OUTRIDER_RETURN_IF_ERROR(CompareRows(bench, fitted, result));
+  OUTRIDER_RETURN_IF_ERROR(MeasurePlainDecoding(bench, fitted, result));
+  return result;
+}
+
+std::string ToText(const ModelMeasurement& measurement, const ModelInfo& info) {
+  std::string text =
+      absl::StrFormat("%s, %s on %s\n\nrows  T(rows)    T(rows)/T(1)\n",
+                      info.name, info.dtype, info.device);
+  for (size_t i = 0; i < measurement.rows_seconds.size(); ++i) {
+    text += absl::StrFormat(
+        "%4d  %7.3f ms  %5.2f\n", i + 1, 1e3 * measurement.rows_seconds[i],
+        measurement.rows_seconds[i] / measurement.rows_seconds[0]);
+  }
+  text += absl::StrFormat("\nplain decoding in this process: %.1f tokens/s\n",
+                          measurement.plain_tokens_per_second);
+  text += measurement.rows_depend_on_count
+              ? absl::StrFormat(
+                    "rows depend on the row count: logits differ by up to "
+                    "%.2g\n",
+                    measurement.max_logit_difference)
+              : "rows do not depend on the row count (bit for bit)\n";
+  return text;
+}
+
+std::string ToJson(const ModelMeasurement& measurement, const ModelInfo& info) {
+  std::vector<double> rows_ms;
+  for (const double seconds : measurement.rows_seconds) {
+    rows_ms.push_back(1e3 * seconds);
+  }
+  return nlohmann::json(
+             {{"model", info.name},
+              {"dtype", info.dtype},
+              {"device", info.device},
+              {"rows_ms", rows_ms},
+              {"plain_tokens_per_second", measurement.plain_tokens_per_second},
+              {"rows_depend_on_count", measurement.rows_depend_on_count},
+              {"max_logit_difference", measurement.max_logit_difference}})
+             .dump() +
+         "\n";
+}
+
+double Median(std::vector<double> values) {
+  const auto middle = values.begin() + (values.size() - 1) / 2;
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+}  // namespace outrider

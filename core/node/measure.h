@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_NODE_MEASURE_H_
+#define OUTRIDER_CORE_NODE_MEASURE_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/model/causal_lm.h"
+
+namespace outrider {
+
+struct MeasureOptions {
+  int vocab_size = 0;        // the tokenizer's
+  int context_length = 128;  // tokens cached before what is timed
+  int max_rows = 9;
+  int num_repeats = 30;   // of each pass; the median counts
+  int num_decoded = 128;  // tokens of one plain decoding
+};
+
+// What a model does inside this process, without any RPC: the honest baseline
+// of every speed-up that is printed.
+struct ModelMeasurement {
+  std::vector<double> rows_seconds = {};  // T(1), T(2), ...: medians
+  double plain_tokens_per_second = 0;     // greedy, token by token
+  // Whether a row's logits change, in any bit, with the number of rows beside
+  // it: then greedy output may differ from plain decoding's where the two best
+  // logits are this close.
+  bool rows_depend_on_count = false;
+  double max_logit_difference = 0;
+};
+
+absl::StatusOr<ModelMeasurement> MeasureModel(CausalLm& model,
+                                              const MeasureOptions& options);
+
+// For people, or as one JSON object.
+std::string ToText(const ModelMeasurement& measurement, const ModelInfo& info);
+std::string ToJson(const ModelMeasurement& measurement, const ModelInfo& info);
+
+// The middle value; of an even number the lower one. Not empty.
+double Median(std::vector<double> values);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_NODE_MEASURE_H_

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/node/node_flags.h"
+
+namespace outrider {
+
+void AddNodeFlags(CLI::App& app, NodeFlags& flags) {
+  app.add_option("--model", flags.model,
+                 "Hugging Face model directory: config.json, *.safetensors, "
+                 "tokenizer.json")
+      ->required();
+  app.add_option("--listen", flags.server.listen,
+                 "HOST:PORT to serve; port 0 picks a free one")
+      ->capture_default_str();
+  app.add_option("--device", flags.device, "cpu, cuda or cuda:N")
+      ->capture_default_str();
+  app.add_option("--dtype", flags.dtype,
+                 "float32, bfloat16, or auto: bfloat16 where the checkpoint "
+                 "has 16 bits and the device computes with them")
+      ->capture_default_str();
+  app.add_option("--threads", flags.num_threads, "threads of a forward pass")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
+  app.add_option("--max-draft-tokens", flags.max_draft_tokens,
+                 "most draft tokens of a request")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  app.add_option("--max-sessions", flags.sessions.max_sessions,
+                 "caches kept; beyond, the longest idle one is evicted")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  app.add_option("--max-cached-tokens", flags.sessions.max_cached_tokens,
+                 "tokens cached over all sessions; 0: as many as fit")
+      ->check(CLI::Range(0, 1 << 30))
+      ->capture_default_str();
+  app.add_option("--lease-seconds", flags.lease_seconds,
+                 "a cache that nobody used for this long is freed")
+      ->check(CLI::Range(1, 86400))
+      ->capture_default_str();
+  app.add_option("--drain-seconds", flags.drain_seconds,
+                 "longest that calls in flight may take after SIGTERM")
+      ->check(CLI::Range(0, 3600))
+      ->capture_default_str();
+  app.add_flag("--insecure", flags.server.insecure,
+               "allow plain text off loopback");
+  app.add_flag("--measure", flags.measure,
+               "serve nothing: time the model inside this process and print");
+  app.add_flag("--json", flags.json, "with --measure: print JSON");
+}
+
+}  // namespace outrider

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/torch_model/ops.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace outrider {
+namespace {
+
+at::Tensor Noise(at::IntArrayRef sizes, uint64_t seed) {
+  at::Tensor out = at::empty(sizes, at::kFloat);
+  float* p = out.mutable_data_ptr<float>();
+  for (int64_t i = 0; i < out.numel(); ++i) {
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    p[i] = static_cast<float>(seed >> 40) / (1 << 23) - 1.0f;
+  }
+  return out;
+}
+
+constexpr int kHeads = 4;
+constexpr int kKvHeads = 2;
+constexpr int kHeadDim = 8;
+
+AttentionInput SomeAttention(int num_rows, int first_position, int window) {
+  const int capacity = first_position + num_rows + 3;
+  return {.queries = Noise({num_rows, kHeads, kHeadDim}, 1),
+          .keys = Noise({capacity, kKvHeads, kHeadDim}, 2),
+          .values = Noise({capacity, kKvHeads, kHeadDim}, 3),
+          .first_position = first_position,
+          .window = window};
+}
+
+// The definition, in double.
+double Expected(const AttentionInput& in, int row, int head, int element) {
+  const int position = in.first_position + row;
+  const int begin = in.window > 0 ? std::max(0, position + 1 - in.window) : 0;
+  const int kv_head = head / (kHeads / kKvHeads);
+  const auto q = in.queries.accessor<float, 3>();
+  const auto k = in.keys.accessor<float, 3>();
+  const auto v = in.values.accessor<float, 3>();
+  double sum = 0.0;
+  double mixed = 0.0;
+  for (int j = begin; j <= position; ++j) {
+    double dot = 0.0;
+    for (int d = 0; d < kHeadDim; ++d) {
+      dot += double{q[row][head][d]} * k[j][kv_head][d];
+    }
+    const double weight = std::exp(dot / std::sqrt(double{kHeadDim}));
+    sum += weight;
+    mixed += weight * v[j][kv_head][element];
+  }
+  return mixed / sum;
+}
+
+class OpsTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  // Torch's pool spins, which costs seconds on a busy machine.
+  void SetUp() override { at::set_num_threads(1); }
+
+  const std::unique_ptr<const Ops> ops_ =
+      GetParam() == std::string("aten") ? MakeAtenOps() : MakeCpuOps();
+};
+
+TEST_P(OpsTest, AttentionIsItsDefinitionWithAndWithoutAWindow) {
+  for (const int window : {0, 1, 3, 100}) {
+    const AttentionInput input = SomeAttention(3, 5, window);
+    const at::Tensor out = ops_->Attend(input);
+    for (int row = 0; row < 3; ++row) {
+      for (int head = 0; head < kHeads; ++head) {
+        for (int d = 0; d < kHeadDim; ++d) {
+          EXPECT_NEAR(out[row][head * kHeadDim + d].item<double>(),
+                      Expected(input, row, head, d), 1e-6)
+              << window;
+        }
+      }
+    }
+  }
+}
+
+// Rows that follow must not show: with a mask over extra keys they would.
+TEST_P(OpsTest, AttentionOfARowIsBitEqualHoweverManyRowsFollow) {
+  for (const int window : {0, 40}) {
+    for (const auto dtype : {at::kFloat, at::kBFloat16}) {
+      AttentionInput input = SomeAttention(9, 108, window);
+      input.keys = input.keys.to(dtype);
+      input.values = input.values.to(dtype);
+      const at::Tensor together = ops_->Attend(input);
+      for (int row = 0; row < 9; ++row) {
+        AttentionInput alone = input;
+        alone.queries = input.queries.narrow(0, row, 1);
+        alone.first_position = input.first_position + row;
+        EXPECT_TRUE(at::equal(ops_->Attend(alone)[0], together[row])) << row;
+      }
+    }
+  }
+}
+
+TEST_P(OpsTest, LinearRunsBfloat16WeightsOnFloat32Activations) {
+  // Of eight bits, as the kernels round it to those of the weights.
+  const at::Tensor x = Noise({3, 16}, 1).to(at::kBFloat16).to(at::kFloat);
+  const at::Tensor weight = Noise({5, 16}, 2).to(at::kBFloat16);
+  const at::Tensor bias = Noise({5}, 3);
+  const at::Tensor y =
+      ops_->Linear({.matrix = ops_->Prepare({weight}), .bias = bias}, x);
+  EXPECT_EQ(y.scalar_type(), at::kFloat);
+  const at::Tensor expected =
+      (at::matmul(x.to(at::kDouble), weight.to(at::kDouble).t()) + bias);
+  EXPECT_LT((y - expected).abs().max().item<double>(), 1e-5);
+}
+
+TEST_P(OpsTest, RotationTurnsTheTwoHalvesOfAHead) {
+  const at::Tensor x = at::tensor({1.0f, 2.0f, 3.0f, 4.0f}).view({1, 1, 4});
+  const at::Tensor cosine = at::tensor({0.0f, 1.0f}).view({1, 2});
+  const at::Tensor sine = at::tensor({1.0f, 0.0f}).view({1, 2});
+  const at::Tensor expected = at::tensor({-3.0f, 2.0f, 1.0f, 4.0f});
+  EXPECT_TRUE(at::equal(ops_->Rotate({cosine, sine}, x).view({4}), expected));
+}
+
+TEST_P(OpsTest, SiluMulTakesTheGateFromTheFirstHalf) {
+  const at::Tensor x = at::tensor({0.0f, 1.0f, 5.0f, 2.0f}).view({1, 4});
+  const at::Tensor y = ops_->SiluMul(x);
+  EXPECT_EQ(y[0][0].item<float>(), 0.0f);
+  EXPECT_NEAR(y[0][1].item<float>(), 2.0f / (1.0f + std::exp(-1.0f)), 1e-6);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, OpsTest, ::testing::Values("aten", "cpu"),
+                         [](const auto& test) { return test.param; });
+
+}  // namespace
+}  // namespace outrider

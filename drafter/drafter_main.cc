@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// outrider-drafter: guesses the next tokens with a small model, or by n-grams.
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <iostream>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "core/base/status_macros.h"
+#include "core/node/cache_service.h"
+#include "core/node/describe_model.h"
+#include "core/node/serve_node.h"
+#include "core/rpc/channel.h"
+#include "core/tokenizer/tokenizer_loader.h"
+#include "drafter/drafter_service.h"
+#include "drafter/measure_draft.h"
+#include "drafter/strategy_factory.h"
+
+namespace outrider {
+namespace {
+
+absl::Status PrintMeasurement(DraftStrategy& strategy,
+                              const NodeDescription& description, bool json) {
+  OUTRIDER_ASSIGN_OR_RETURN(const double seconds,
+                            MeasureDraftStep(strategy, description.vocab_size,
+                                             description.context_length));
+  std::cout << (json ? absl::StrFormat(
+                           "{\"draft_step_ms\": %.6f, \"strategy\": \"%s\"}\n",
+                           1e3 * seconds, description.draft_strategy)
+                     : absl::StrFormat("%s: %.3f ms a draft token\n",
+                                       Summary(description), 1e3 * seconds));
+  return absl::OkStatus();
+}
+
+absl::Status Run(const NodeFlags& flags, const std::string& strategy_name) {
+  OUTRIDER_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer,
+                            LoadTokenizer(flags.model));
+  OUTRIDER_ASSIGN_OR_RETURN(StrategyAndDescription made,
+                            MakeStrategy(strategy_name, flags, *tokenizer));
+  NodeDescription& description = made.description;
+  description.max_draft_tokens = flags.max_draft_tokens;
+  description.build = OUTRIDER_VERSION;
+  if (flags.measure) {
+    return PrintMeasurement(*made.strategy, description, flags.json);
+  }
+  DraftEngine engine(std::move(made.strategy),
+                     {.vocab_size = description.vocab_size,
+                      .context_length = description.context_length,
+                      .max_draft_tokens = flags.max_draft_tokens,
+                      .sessions = flags.sessions});
+  ModelThread model_thread(flags.max_queue_length, [&engine] {
+    engine.Expire(std::chrono::steady_clock::now());
+  });
+  DrafterServiceImpl service(engine, model_thread, description);
+  CacheServiceImpl cache_service(
+      {.truncate = [&engine](
+                       const RequestHeader& header,
+                       int length) { return engine.Truncate(header, length); },
+       .release =
+           [&engine](const RequestHeader& header) {
+             return engine.Release(header);
+           }},
+      model_thread);
+  return ServeNode("outrider-drafter", Summary(description), flags,
+                   {&service, &cache_service});
+}
+
+}  // namespace
+}  // namespace outrider
+
+int main(int argc, char** argv) {
+  CLI::App app(
+      "outrider-drafter serves DrafterService: it guesses the next tokens.");
+  app.set_version_flag("--version", OUTRIDER_VERSION);
+  outrider::NodeFlags flags;
+  flags.server.listen = "127.0.0.1:7001";
+  std::string strategy = "model";
+  outrider::AddNodeFlags(app, flags);
+  app.add_option("--strategy", strategy,
+                 "model: a small model; ngram: prompt lookup, which needs only "
+                 "the tokenizer of --model")
+      ->check(CLI::IsMember({"model", "ngram"}))
+      ->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  flags.sessions.lease = std::chrono::seconds(flags.lease_seconds);
+  outrider::RpcServer::BlockTerminationSignals();
+  outrider::SilenceGrpcLog();
+  const absl::Status status = outrider::Run(flags, strategy);
+  if (!status.ok()) {
+    std::cerr << "outrider-drafter: " << status.message() << std::endl;
+    return 1;
+  }
+  return 0;
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fifty held-out prompts through the three real processes, on the demo pair:
+// greedy output equals plain decoding token for token, whatever K.
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "client/generation_client.h"
+#include "core/node/measure.h"
+#include "core/rpc/channel.h"
+#include "core/sampling/process.h"
+#include "core/testing/status_matchers.h"
+#include "core/tokenizer/tokenizer_loader.h"
+#include "core/torch_model/torch_causal_lm.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/golden/child_process.h"
+
+namespace outrider::testing {
+namespace {
+
+constexpr int kNumPrompts = 50;
+constexpr int kNumTokens = 48;
+
+std::string SourcePath(const std::string& path) {
+  return std::string(std::getenv("OUTRIDER_SOURCE_DIR")) + "/" + path;
+}
+
+// One prompt, what plain decoding makes of it, and how far the best logit was
+// ahead of the second at each token.
+struct Expected {
+  TokenSeq prompt = {};
+  TokenSeq tokens = {};
+  std::vector<float> gaps = {};
+};
+
+std::vector<std::string> HeldOutPrompts() {
+  std::ifstream file(SourcePath("models/prompts.jsonl"));
+  std::vector<std::string> prompts;
+  std::string line;
+  while (prompts.size() < kNumPrompts && std::getline(file, line)) {
+    prompts.push_back(nlohmann::json::parse(line)["prompt"]);
+  }
+  return prompts;
+}
+
+Expected DecodePlainly(CausalLm& model, TokenSeq prompt, int vocab_size) {
+  const SessionId session = SessionId::Random();
+  Expected expected = {.prompt = prompt};
+  TokenSeq input = std::move(prompt);
+  int keep_length = 0;
+  for (int i = 0; i < kNumTokens; ++i) {
+    const auto rows = model.Extend({{.session = session,
+                                     .keep_length = keep_length,
+                                     .tokens = input,
+                                     .num_rows = 1}})[0];
+    EXPECT_THAT(rows, IsOk());
+    const ArgmaxAndGap best = FindArgmax(rows->Row(0).first(vocab_size));
+    expected.tokens.push_back(best.argmax);
+    expected.gaps.push_back(best.gap);
+    keep_length += static_cast<int>(input.size());
+    input = {best.argmax};
+  }
+  model.Release(session);
+  return expected;
+}
+
+// Runs one prompt at one K. True where the tokens are those of plain decoding;
+// otherwise the first difference must be a tie that the kernels may break:
+// `tie_gap` is four times the largest difference that the number of rows makes
+// to a logit, 0 where it makes none.
+bool MatchesPlain(client::GenerationClient& client, const Expected& expected,
+                  int k, double tie_gap) {
+  client::GenerationRequest request;
+  request.prompt = expected.prompt;
+  request.temperature = 0.0;
+  request.max_tokens = kNumTokens;
+  request.num_speculative_tokens = k;
+  request.ignore_eos = true;
+  const auto stream = client.Generate(request, std::chrono::minutes(2));
+  TokenSeq tokens;
+  while (true) {
+    const auto update = stream->Next();
+    EXPECT_THAT(update, IsOk());
+    if (!update.ok() || !update->has_value()) break;
+    for (const auto& token : (*update)->tokens) tokens.push_back(token.id);
+    if ((*update)->finish) {
+      EXPECT_EQ((*update)->finish->num_misses, 0);
+    }
+  }
+  if (tokens == expected.tokens) return true;
+  EXPECT_EQ(tokens.size(), expected.tokens.size());
+  const auto place =
+      std::mismatch(tokens.begin(), tokens.end(), expected.tokens.begin())
+          .first -
+      tokens.begin();
+  EXPECT_LE(expected.gaps[place], tie_gap)
+      << "K = " << k << " differs at token " << place << ", and it is no tie";
+  return false;
+}
+
+TEST(GreedyEqualsPlainTest, FiftyHeldOutPromptsThroughThreeProcesses) {
+  const std::string target = SourcePath("models/demo-target");
+  const auto tokenizer = LoadTokenizer(target);
+  ASSERT_THAT(tokenizer, IsOk());
+  const auto model = LoadTorchCausalLm({.model_directory = target});
+  ASSERT_THAT(model, IsOk());
+  const int vocab_size = (*tokenizer)->vocab_size();
+  const auto measured =
+      MeasureModel(**model, {.vocab_size = vocab_size, .num_repeats = 1});
+  ASSERT_THAT(measured, IsOk());
+  const double tie_gap = 4 * measured->max_logit_difference;
+
+  std::vector<Expected> all_expected;
+  for (const std::string& prompt : HeldOutPrompts()) {
+    all_expected.push_back(
+        DecodePlainly(**model, (*tokenizer)->Encode(prompt), vocab_size));
+  }
+  ASSERT_EQ(all_expected.size(), static_cast<size_t>(kNumPrompts));
+
+  SilenceGrpcLog();
+  const std::string bin = std::string(std::getenv("OUTRIDER_BIN_DIR")) + "/";
+  ChildProcess verifier({bin + "outrider-verifier", "--model", target,
+                         "--listen", "127.0.0.1:0"});
+  ChildProcess drafter({bin + "outrider-drafter", "--model",
+                        SourcePath("models/demo-draft"), "--listen",
+                        "127.0.0.1:0"});
+  const auto verifier_address = verifier.ListenAddress();
+  const auto drafter_address = drafter.ListenAddress();
+  ASSERT_THAT(verifier_address, IsOk());
+  ASSERT_THAT(drafter_address, IsOk());
+  ChildProcess coordinator({bin + "outrider-coordinator", "--verifier",
+                            *verifier_address, "--drafter", *drafter_address,
+                            "--tokenizer", target, "--listen", "127.0.0.1:0"});
+  const auto address = coordinator.ListenAddress();
+  ASSERT_THAT(address, IsOk());
+  client::GenerationClient client(*address);
+  for (int i = 0; i < 100; ++i) {
+    const auto deployment = client.Describe(std::chrono::seconds(5));
+    if (deployment.ok() && deployment->drafters.size() == 1) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+
+  int num_ties = 0;
+  for (const int k : {0, 1, 2, 4, 8}) {
+    for (const Expected& expected : all_expected) {
+      num_ties += !MatchesPlain(client, expected, k, tie_gap);
+    }
+  }
+  RecordProperty("ties", num_ties);
+  std::cout << "ties broken by the number of rows: " << num_ties << " of "
+            << 5 * kNumPrompts << " outputs (logits move by up to "
+            << measured->max_logit_difference << ")\n";
+
+  coordinator.Signal(SIGTERM);
+  EXPECT_EQ(coordinator.Wait(), 0);
+  drafter.Signal(SIGTERM);
+  EXPECT_EQ(drafter.Wait(), 0);
+  verifier.Signal(SIGTERM);
+  EXPECT_EQ(verifier.Wait(), 0);
+}
+
+}  // namespace
+}  // namespace outrider::testing

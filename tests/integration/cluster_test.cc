@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+// The three services over real gRPC, in one process, on table models.
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/testing/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/integration/hash_model.h"
+#include "tests/integration/in_process_cluster.h"
+
+namespace outrider::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr int kVocab = 50;
+constexpr TokenId kPoison = 49;  // prompts that begin with it give NaN rows
+
+InProcessCluster::Options SmallCluster() {
+  return {.target = {.table =
+                         [](absl::Span<const TokenId> context) {
+                           if (context[0] == kPoison) {
+                             return std::vector<float>(kVocab, std::nanf(""));
+                           }
+                           return HashTarget(context, kVocab);
+                         },
+                     .vocab_size = kVocab,
+                     .context_length = 512},
+          .draft = {.table =
+                        [](absl::Span<const TokenId> context) {
+                          return HashDraft(context, kVocab);
+                        },
+                    .vocab_size = kVocab,
+                    .context_length = 512}};
+}
+
+// What came out of one stream.
+struct Result {
+  absl::Status status = absl::OkStatus();
+  TokenSeq tokens = {};
+  int num_accepted = 0;
+  std::optional<client::GenerationFinish> finish = {};
+};
+
+Result Drain(client::GenerationStream& stream) {
+  Result result;
+  while (true) {
+    const auto update = stream.Next();
+    if (!update.ok()) {
+      result.status = update.status();
+      return result;
+    }
+    if (!update->has_value()) return result;
+    for (const client::GeneratedToken& token : (*update)->tokens) {
+      result.tokens.push_back(token.id);
+    }
+    if ((*update)->round) result.num_accepted += (*update)->round->num_accepted;
+    if ((*update)->finish) result.finish = (*update)->finish;
+  }
+}
+
+Result Generate(InProcessCluster& cluster, client::GenerationRequest request) {
+  const auto stream =
+      cluster.client().Generate(std::move(request), std::chrono::minutes(1));
+  return Drain(*stream);
+}
+
+client::GenerationRequest Greedy(TokenSeq prompt, int num_tokens, int k) {
+  client::GenerationRequest request;
+  request.prompt = std::move(prompt);
+  request.temperature = 0.0;
+  request.max_tokens = num_tokens;
+  request.num_speculative_tokens = k;
+  return request;
+}
+
+TEST(ClusterTest, SixteenStreamsAtOnceEachEqualPlainDecoding) {
+  InProcessCluster cluster(SmallCluster());
+  ASSERT_TRUE(cluster.WaitUntilReady());
+  std::atomic<int> num_accepted = 0;
+  std::vector<std::jthread> callers;
+  for (int i = 0; i < 16; ++i) {
+    callers.emplace_back([&, i] {
+      const TokenSeq prompt(1 + 3 * i, i);
+      const int num_tokens = 20 + 10 * i;
+      const Result result =
+          Generate(cluster, Greedy(prompt, num_tokens, /*k=*/i % 9));
+      EXPECT_THAT(result.status, IsOk());
+      EXPECT_EQ(result.tokens, PlainGreedy(prompt, num_tokens, kVocab));
+      ASSERT_TRUE(result.finish.has_value());
+      EXPECT_EQ(result.finish->reason, client::FinishReason::kLength);
+      EXPECT_EQ(result.finish->num_misses, 0);
+      EXPECT_EQ(result.finish->num_draft_failures, 0);
+      num_accepted += result.num_accepted;
+    });
+  }
+  callers.clear();
+  EXPECT_GT(num_accepted, 100);
+}
+
+TEST(ClusterTest, OneSeedGivesOneStreamAndAnotherSeedAnother) {
+  InProcessCluster cluster(SmallCluster());
+  ASSERT_TRUE(cluster.WaitUntilReady());
+  client::GenerationRequest request = Greedy({1, 2, 3}, 60, /*k=*/4);
+  request.temperature = 1.0;
+  request.seed = 7;
+  const Result first = Generate(cluster, request);
+  const Result again = Generate(cluster, request);
+  request.seed = 8;
+  const Result other = Generate(cluster, request);
+  EXPECT_EQ(first.tokens.size(), 60u);
+  EXPECT_EQ(first.tokens, again.tokens);
+  EXPECT_NE(first.tokens, other.tokens);
+}
+
+// Calls `act` once, from the table of the other node, in round `round`.
+TableLm::Table ActInRound(TableLm::Table table, int round,
+                          std::function<void()>& act) {
+  auto num_calls = std::make_shared<std::atomic<int>>(0);
+  return [table = std::move(table), round, &act,
+          num_calls](absl::Span<const TokenId> context) {
+    if (++*num_calls == round && act) act();
+    return table(context);
+  };
+}
+
+TEST(ClusterTest, ADrafterThatDiesInAStreamCostsSpeedOnly) {
+  std::function<void()> act;
+  InProcessCluster::Options options = SmallCluster();
+  options.target.table = ActInRound(options.target.table, 50, act);
+  InProcessCluster cluster(options);
+  ASSERT_TRUE(cluster.WaitUntilReady());
+  act = [&] { cluster.StopDrafter(); };
+  const Result result = Generate(cluster, Greedy({5}, 200, /*k=*/4));
+  EXPECT_THAT(result.status, IsOk());
+  EXPECT_EQ(result.tokens, PlainGreedy({5}, 200, kVocab));
+  EXPECT_GT(result.num_accepted, 0);
+  EXPECT_GT(result.finish->num_draft_failures, 0);
+}
+
+TEST(ClusterTest, ADrafterThatRestartsIsFilledAgain) {
+  std::function<void()> act;
+  InProcessCluster::Options options = SmallCluster();
+  options.target.table = ActInRound(options.target.table, 50, act);
+  InProcessCluster cluster(options);
+  ASSERT_TRUE(cluster.WaitUntilReady());
+  act = [&] {
+    cluster.StopDrafter();
+    cluster.StartDrafter();
+  };
+  const Result result = Generate(cluster, Greedy({5}, 400, /*k=*/4));
+  EXPECT_THAT(result.status, IsOk());
+  EXPECT_EQ(result.tokens, PlainGreedy({5}, 400, kVocab));
+}
+
+TEST(ClusterTest, AVerifierThatRestartsInAStreamIsNoError) {
+  std::function<void()> act;
+  InProcessCluster::Options options = SmallCluster();
+  options.draft.table = ActInRound(options.draft.table, 50, act);
+  InProcessCluster cluster(options);
+  ASSERT_TRUE(cluster.WaitUntilReady());
+  act = [&] {
+    cluster.StopVerifier();
+    cluster.StartVerifier();
+  };
+  const Result result = Generate(cluster, Greedy({5}, 200, /*k=*/4));
+  EXPECT_THAT(result.status, IsOk());
+  EXPECT_EQ(result.tokens, PlainGreedy({5}, 200, kVocab));
+  EXPECT_EQ(result.finish->num_misses, 1);
+}
+
+TEST(ClusterTest, AVerifierThatStaysDeadEndsTheStreamWhichCanBeResumed) {
+  std::function<void()> act;
+  InProcessCluster::Options options = SmallCluster();
+  options.draft.table = ActInRound(options.draft.table, 50, act);
+  InProcessCluster cluster(options);
+  ASSERT_TRUE(cluster.WaitUntilReady());
+  act = [&] { cluster.StopVerifier(); };
+  client::GenerationRequest request = Greedy({5}, 200, /*k=*/4);
+  request.seed = 3;
+  const auto stream =
+      cluster.client().Generate(request, std::chrono::minutes(1));
+  const Result broken = Drain(*stream);
+  EXPECT_THAT(broken.status,
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("resume")));
+  EXPECT_THAT(broken.tokens, ::testing::Not(IsEmpty()));
+
+  act = nullptr;
+  cluster.StartVerifier();
+  ASSERT_TRUE(cluster.WaitUntilReady());
+  const Result rest = Generate(cluster, stream->ResumeRequest());
+  EXPECT_THAT(rest.status, IsOk());
+  TokenSeq all = broken.tokens;
+  all.insert(all.end(), rest.tokens.begin(), rest.tokens.end());
+  EXPECT_EQ(all, PlainGreedy({5}, 200, kVocab));
+}
+
+TEST(ClusterTest, AClientThatHangsUpFreesBothCaches) {
+  InProcessCluster cluster(SmallCluster());
+  ASSERT_TRUE(cluster.WaitUntilReady());
+  {
+    const auto stream = cluster.client().Generate(Greedy({5}, 500, /*k=*/4),
+                                                  std::chrono::minutes(1));
+    ASSERT_THAT(stream->Next(), IsOk());
+  }
+  const auto deadline =
+      std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (cluster.verifier().num_sessions() + cluster.drafter().num_sessions() >
+             0 &&
+         std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(cluster.verifier().num_sessions(), 0);
+  EXPECT_EQ(cluster.drafter().num_sessions(), 0);
+}
+
+TEST(ClusterTest, ANonFiniteRowFailsItsSessionAlone) {
+  InProcessCluster cluster(SmallCluster());
+  ASSERT_TRUE(cluster.WaitUntilReady());
+  std::jthread neighbour([&] {
+    const Result result = Generate(cluster, Greedy({5}, 300, /*k=*/4));
+    EXPECT_THAT(result.status, IsOk());
+    EXPECT_EQ(result.tokens, PlainGreedy({5}, 300, kVocab));
+  });
+  EXPECT_THAT(Generate(cluster, Greedy({kPoison}, 10, /*k=*/4)).status,
+              StatusIs(absl::StatusCode::kInternal));
+}
+
+TEST(ClusterTest, ADrafterWithAnotherTokenizerIsRefusedAndDecodingIsPlain) {
+  InProcessCluster::Options options = SmallCluster();
+  options.drafter_tokenizer_hash = "another";
+  InProcessCluster cluster(options);
+  ASSERT_TRUE(cluster.WaitUntilReady());
+  const Result result = Generate(cluster, Greedy({5}, 30, /*k=*/4));
+  EXPECT_EQ(result.tokens, PlainGreedy({5}, 30, kVocab));
+  EXPECT_EQ(result.num_accepted, 0);
+  const auto deployment = cluster.client().Describe(std::chrono::seconds(5));
+  ASSERT_THAT(deployment, IsOk());
+  EXPECT_THAT(deployment->drafters, IsEmpty());
+  ASSERT_EQ(deployment->refused_drafters.size(), 1u);
+  EXPECT_THAT(deployment->refused_drafters[0], HasSubstr("tokenizer"));
+}
+
+TEST(ClusterTest, WithoutAVerifierRequestsAreUnavailableUntilOneComes) {
+  InProcessCluster::Options options = SmallCluster();
+  options.start_verifier = false;
+  InProcessCluster cluster(options);
+  EXPECT_THAT(Generate(cluster, Greedy({5}, 30, /*k=*/4)).status,
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("verifier")));
+  cluster.StartVerifier();
+  ASSERT_TRUE(cluster.WaitUntilReady());
+  EXPECT_THAT(Generate(cluster, Greedy({5}, 30, /*k=*/4)).status, IsOk());
+}
+
+TEST(ClusterTest, OneSessionTooManyIsToldToComeLater) {
+  InProcessCluster::Options options = SmallCluster();
+  options.max_sessions = 1;
+  InProcessCluster cluster(options);
+  ASSERT_TRUE(cluster.WaitUntilReady());
+  // The first one waits in the middle of its stream while the second asks.
+  std::optional<Result> second;
+  std::function<void()> act;
+  const auto first = cluster.client().Generate(Greedy({5}, 500, /*k=*/1),
+                                               std::chrono::minutes(1));
+  ASSERT_THAT(first->Next(), IsOk());
+  second = Generate(cluster, Greedy({6}, 5, /*k=*/1));
+  if (second->status.ok()) {
+    // The first had run to its end by then; it has nothing to refuse.
+    EXPECT_EQ(Drain(*first).status, absl::OkStatus());
+  } else {
+    EXPECT_THAT(second->status, StatusIs(absl::StatusCode::kResourceExhausted));
+  }
+}
+
+TEST(ClusterTest, BadRequestsAreRefusedByNameAndHurtNothing) {
+  InProcessCluster cluster(SmallCluster());
+  ASSERT_TRUE(cluster.WaitUntilReady());
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const auto bad = [](std::function<void(client::GenerationRequest&)> spoil) {
+    client::GenerationRequest request = Greedy({5}, 5, /*k=*/2);
+    spoil(request);
+    return request;
+  };
+  const struct {
+    client::GenerationRequest request;
+    std::string named;
+  } cases[] = {
+      {bad([](auto& r) { r.prompt = TokenSeq(); }), "prompt is empty"},
+      {bad([](auto& r) { r.prompt = "text"; }), "tokenizer"},
+      {bad([](auto& r) { r.prompt = TokenSeq{kVocab}; }), "token id 50"},
+      {bad([](auto& r) { r.prompt = TokenSeq{-1}; }), "token id -1"},
+      {bad([](auto& r) { r.prompt = TokenSeq(512, 1); }), "context of 512"},
+      {bad([](auto& r) { r.num_speculative_tokens = 9; }), "not 9"},
+      {bad([&](auto& r) { r.temperature = nan; }), "temperature"},
+      {bad([](auto& r) { r.temperature = -1; }), "temperature"},
+      {bad([](auto& r) { r.temperature = 10.5; }), "temperature"},
+      {bad([](auto& r) { r.top_p = 0; }), "top_p"},
+      {bad([&](auto& r) { r.top_p = nan; }), "top_p"},
+      {bad([](auto& r) { r.top_k = -1; }), "top_k"},
+      {bad([](auto& r) { r.max_tokens = 0; }), "max_tokens"},
+      {bad([](auto& r) { r.stop_strings = {"x"}; }), "tokenizer"},
+      {bad([](auto& r) { r.draft_support_size = 0; }), "draft_support_size"},
+      {bad([](auto& r) { r.draft_support_size = 1025; }), "1025"},
+      {bad([](auto& r) { r.delivered = TokenSeq{1}; }), "seed"},
+  };
+  for (const auto& c : cases) {
+    EXPECT_THAT(
+        Generate(cluster, c.request).status,
+        StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(c.named)));
+  }
+  EXPECT_THAT(Generate(cluster, Greedy({5}, 30, /*k=*/4)).status, IsOk());
+}
+
+TEST(ClusterTest, GenerationRunsToTheLastPositionOfTheContextAndNotBeyond) {
+  InProcessCluster::Options options = SmallCluster();
+  options.target.context_length = 40;
+  options.draft.context_length = 30;  // the drafter's ends before
+  InProcessCluster cluster(options);
+  ASSERT_TRUE(cluster.WaitUntilReady());
+  client::GenerationRequest request = Greedy({5, 6, 7}, 1, /*k=*/8);
+  request.max_tokens.reset();
+  const Result result = Generate(cluster, request);
+  EXPECT_THAT(result.status, IsOk());
+  EXPECT_EQ(result.tokens, PlainGreedy({5, 6, 7}, 37, kVocab));
+  EXPECT_EQ(result.finish->reason, client::FinishReason::kLength);
+}
+
+}  // namespace
+}  // namespace outrider::testing

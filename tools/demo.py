@@ -1,0 +1,265 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`make demo`: speculative decoding on this machine, checked and measured.
+
+Starts a verifier, a drafter and a coordinator on loopback ports, and decodes
+held-out prompts with K = 0..8 draft tokens a round. Exits with 1 where greedy
+output is not, token for token, that of K = 0. Needs the release build and
+nothing but Python's standard library.
+"""
+import contextlib
+import dataclasses
+import json
+import os
+import pathlib
+import queue
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import demo_report
+from demo_report import Run
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BIN = ROOT / "build/release/bin"
+TARGET, DRAFT = ROOT / "models/demo-target", ROOT / "models/demo-draft"
+PROMPTS = ROOT / "models/prompts.jsonl"
+
+NUM_PROMPTS = 6
+NUM_TOKENS = 96
+DRAFT_LENGTHS = range(9)  # K
+TASTE_K = 4
+TASTE_PROMPT = '''class Queue:
+    """A first-in, first-out queue."""
+
+    def __init__(self):
+'''
+START_SECONDS = 60
+STOP_SECONDS = 15
+
+
+class DemoError(Exception):
+    """Something that the reader of the demo should know; ends it."""
+
+
+class Service:
+    """One of the three processes, in a session of its own: Ctrl-C reaches only us."""
+
+    def __init__(self, name: str, *flags: str | os.PathLike) -> None:
+        self.name = name
+        self._stderr = tempfile.TemporaryFile("w+")
+        self._process = subprocess.Popen(
+            [BIN / name, *flags], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=self._stderr, text=True, start_new_session=True)
+        self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        for line in self._process.stdout or ():
+            self._lines.put(line)
+        self._lines.put("")
+
+    def address(self) -> str:
+        """Blocks for the line that says where it serves."""
+        try:
+            line = self._lines.get(timeout=START_SECONDS)
+        except queue.Empty:
+            raise DemoError(f"{self.name} did not serve within {START_SECONDS} s") from None
+        found = re.findall(r"listening on (\S+:\d+)", line)
+        if not found:
+            raise DemoError(f"{self.name} did not start")
+        return found[-1]
+
+    def log(self) -> str:
+        self._stderr.seek(0)
+        return self._stderr.read().strip()
+
+    def stop(self) -> None:
+        """SIGTERM, and nothing harsher unless it takes too long."""
+        self._process.terminate()
+        try:
+            status = self._process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+            raise DemoError(f"{self.name} ignored SIGTERM for {STOP_SECONDS} s") from None
+        if status != 0:
+            raise DemoError(f"{self.name} ended with exit status {status}")
+
+
+@dataclasses.dataclass
+class Cluster:
+    """The services that run, the last one started last."""
+    services: list[Service] = dataclasses.field(default_factory=list)
+
+    def start(self, name: str, *flags: str | os.PathLike) -> str:
+        self.services.append(Service(name, "--listen", "127.0.0.1:0", *flags))
+        return self.services[-1].address()
+
+    def stop(self) -> list[str]:
+        """What went wrong; every process is gone afterwards."""
+        problems = []
+        for service in reversed(self.services):
+            try:
+                service.stop()
+            except DemoError as error:
+                problems.append(f"{error}\n{service.log()}".strip())
+        self.services.clear()
+        return problems
+
+    def logs(self) -> str:
+        return "\n".join(f"--- {s.name}\n{s.log()}" for s in self.services if s.log())
+
+
+@contextlib.contextmanager
+def cluster(dtype: str) -> Iterator[str]:
+    """Yields the coordinator's address."""
+    nodes = Cluster()
+    try:
+        verifier = nodes.start("outrider-verifier", "--model", TARGET, "--dtype", dtype)
+        drafter = nodes.start("outrider-drafter", "--model", DRAFT, "--dtype", dtype)
+        address = nodes.start("outrider-coordinator", "--verifier", verifier,
+                              "--drafter", drafter, "--tokenizer", TARGET)
+        print(wait_for_pair(address))
+        yield address
+    except BaseException as error:
+        if not isinstance(error, (KeyboardInterrupt, SystemExit)) and nodes.logs():
+            print(nodes.logs(), file=sys.stderr)
+        nodes.stop()
+        raise
+    problems = nodes.stop()
+    if problems:
+        raise DemoError("\n".join(problems))
+
+
+def output_of(name: str, *arguments: str | os.PathLike) -> str:
+    done = subprocess.run([BIN / name, *arguments], stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise DemoError(f"{name} failed: {done.stderr.strip()}")
+    return done.stdout
+
+
+def wait_for_pair(address: str) -> str:
+    """The table of nodes, once both are in it."""
+    give_up = time.monotonic() + START_SECONDS
+    table = ""
+    while time.monotonic() < give_up:
+        with contextlib.suppress(DemoError):
+            table = output_of("outrider", "describe", "--coordinator", address)
+            roles = {line.split()[0] for line in table.splitlines()}
+            if {"verifier", "drafter"} <= roles:
+                return table
+        time.sleep(0.1)
+    raise DemoError(f"the coordinator did not find its pair within {START_SECONDS} s:\n{table}")
+
+
+def measure(name: str, model: pathlib.Path, dtype: str) -> dict[str, Any]:
+    return json.loads(output_of(name, "--model", model, "--dtype", dtype, "--measure", "--json"))
+
+
+def choose_dtype() -> tuple[str, dict[str, Any]]:
+    """What to run with, and the verifier's measurement with it.
+
+    Where bfloat16 rows change with the number of rows beside them, rounding
+    alone could make greedy output differ from plain decoding's: float32 then.
+    """
+    measured = measure("outrider-verifier", TARGET, "auto")
+    if measured["dtype"] == "bfloat16" and measured["rows_depend_on_count"]:
+        print("In bfloat16 a row's rounding depends on the rows beside it on this device:\n"
+              "float32 for everything, so that outputs can be compared token for token.")
+        return "float32", measure("outrider-verifier", TARGET, "float32")
+    return measured["dtype"], measured
+
+
+def read_prompts() -> list[str]:
+    """A few of the held-out prompts, evenly spread."""
+    lines = PROMPTS.read_text("utf-8").splitlines()
+    return [json.loads(line)["prompt"] for line in lines[::len(lines) // NUM_PROMPTS]][:NUM_PROMPTS]
+
+
+def generate(address: str, prompt: str, k: int, *flags: str) -> Run:
+    return Run(json.loads(output_of(
+        "outrider", "generate", "--coordinator", address, "--json", "-k", str(k),
+        "--max-tokens", str(NUM_TOKENS), "--ignore-eos", *flags, "--", prompt)))
+
+
+def show_taste(address: str) -> None:
+    """One generation, live; on a terminal in colour, by `outrider` itself."""
+    demo_report.heading(f"A taste: one prompt, live, K = {TASTE_K}, temperature 0.7")
+    if not demo_report.uses_color():
+        print(TASTE_PROMPT, end="")
+    sys.stdout.flush()
+    command = [BIN / "outrider", "generate", "--coordinator", address, "-k", str(TASTE_K),
+               "--temperature", "0.7", "--seed", "1", "--max-tokens", str(NUM_TOKENS),
+               "--", TASTE_PROMPT]
+    shown = subprocess.run(command, stdin=subprocess.DEVNULL, check=False,
+                           stderr=subprocess.STDOUT)
+    if shown.returncode != 0:
+        raise DemoError("outrider generate failed")
+
+
+def decode_all(address: str, prompts: list[str], draft_lengths: list[int],
+               *flags: str) -> dict[int, list[Run]]:
+    """Runs by K. All K of a prompt in turn, so that a busy minute hits them alike."""
+    runs: dict[int, list[Run]] = {k: [] for k in draft_lengths}
+    for number, prompt in enumerate(prompts, 1):
+        for k in draft_lengths:
+            demo_report.progress(f"prompt {number} of {len(prompts)}, K = {k}")
+            runs[k].append(generate(address, prompt, k, *flags))
+    demo_report.progress("")
+    return runs
+
+
+def run_demo() -> bool:
+    """Whether greedy output was plain decoding's throughout."""
+    print("Measuring the two models inside their own processes, without any RPC ...")
+    dtype, before = choose_dtype()
+    draft_step_ms = measure("outrider-drafter", DRAFT, dtype)["draft_step_ms"]
+    prompts = read_prompts()
+    print("Starting verifier, drafter and coordinator ...\n")
+    with cluster(dtype) as address:
+        show_taste(address)
+        greedy = decode_all(address, prompts, list(DRAFT_LENGTHS), "--temperature", "0")
+        is_same = demo_report.print_comparison(greedy)
+        best = demo_report.best_draft_length(greedy)
+        sampled = decode_all(address, prompts, [0, best], "--temperature", "1", "--seed", "1")
+    after = measure("outrider-verifier", TARGET, dtype)
+    inside = demo_report.Inside(
+        rows_ms=[statistics.mean(pair) for pair in zip(before["rows_ms"], after["rows_ms"])],
+        draft_step_ms=draft_step_ms,
+        plain_tokens_per_second=[before["plain_tokens_per_second"],
+                                 after["plain_tokens_per_second"]],
+        description=f"{dtype} on {before['device']}")
+    demo_report.print_speed(greedy, inside)
+    demo_report.print_formula(greedy, inside)
+    demo_report.print_split(greedy[best], best, inside)
+    demo_report.print_sampled(sampled, best, inside)
+    return is_same
+
+
+def main() -> int:
+    # `kill` ends the demo as Ctrl-C does: with everything stopped behind it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    if not (BIN / "outrider-coordinator").exists():
+        print("demo: build first: make build", file=sys.stderr)
+        return 1
+    try:
+        return 0 if run_demo() else 1
+    except DemoError as error:
+        print(f"demo: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\ndemo: interrupted; the services are stopped", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// outrider-verifier: scores drafts with the target model.
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <iostream>
+#include <memory>
+#include <utility>
+
+#include "core/base/status_macros.h"
+#include "core/node/cache_service.h"
+#include "core/node/describe_model.h"
+#include "core/node/measure.h"
+#include "core/node/serve_node.h"
+#include "core/rpc/channel.h"
+#include "core/tokenizer/tokenizer_loader.h"
+#include "core/torch_model/torch_causal_lm.h"
+#include "verifier/verifier_service.h"
+
+namespace outrider {
+namespace {
+
+absl::Status Run(const NodeFlags& flags) {
+  OUTRIDER_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer,
+                            LoadTokenizer(flags.model));
+  OUTRIDER_ASSIGN_OR_RETURN(
+      std::unique_ptr<CausalLm> model,
+      LoadTorchCausalLm({.model_directory = flags.model,
+                         .device = flags.device,
+                         .dtype = flags.dtype,
+                         .num_threads = flags.num_threads}));
+  OUTRIDER_RETURN_IF_ERROR(CheckHeadCovers(*tokenizer, model->info()));
+  if (flags.measure) {
+    OUTRIDER_ASSIGN_OR_RETURN(
+        const ModelMeasurement measurement,
+        MeasureModel(*model, {.vocab_size = tokenizer->vocab_size()}));
+    std::cout << (flags.json ? ToJson(measurement, model->info())
+                             : ToText(measurement, model->info()));
+    return absl::OkStatus();
+  }
+  NodeDescription description = DescribeModel(*tokenizer, model->info());
+  description.max_draft_tokens = flags.max_draft_tokens;
+  description.build = OUTRIDER_VERSION;
+  description.reply_formats = {ReplyFormat::kFull};
+
+  VerifyEngine engine(std::move(model),
+                      {.vocab_size = tokenizer->vocab_size(),
+                       .max_draft_tokens = flags.max_draft_tokens,
+                       .sessions = flags.sessions});
+  ModelThread model_thread(flags.max_queue_length, [&engine] {
+    engine.Expire(std::chrono::steady_clock::now());
+  });
+  VerifierServiceImpl service(engine, model_thread, description);
+  CacheServiceImpl cache_service(
+      {.truncate = [&engine](
+                       const RequestHeader& header,
+                       int length) { return engine.Truncate(header, length); },
+       .release =
+           [&engine](const RequestHeader& header) {
+             return engine.Release(header);
+           }},
+      model_thread);
+  return ServeNode("outrider-verifier", Summary(description), flags,
+                   {&service, &cache_service});
+}
+
+}  // namespace
+}  // namespace outrider
+
+int main(int argc, char** argv) {
+  CLI::App app(
+      "outrider-verifier serves VerifierService: it scores drafts with the "
+      "target model.");
+  app.set_version_flag("--version", OUTRIDER_VERSION);
+  outrider::NodeFlags flags;
+  flags.server.listen = "127.0.0.1:7002";
+  outrider::AddNodeFlags(app, flags);
+  CLI11_PARSE(app, argc, argv);
+  flags.sessions.lease = std::chrono::seconds(flags.lease_seconds);
+  outrider::RpcServer::BlockTerminationSignals();
+  outrider::SilenceGrpcLog();
+  const absl::Status status = outrider::Run(flags);
+  if (!status.ok()) {
+    std::cerr << "outrider-verifier: " << status.message() << std::endl;
+    return 1;
+  }
+  return 0;
+}
