@@ -405,5 +405,30 @@ TEST(NoMutantTest, IsExactInEverySetting) {
   }
 }
 
+// Two coins under one key are found without a look at the law.
+TEST(LedgerTest, SeesTheKeyThatS7AsksTwice) {
+  EXPECT_NE(EnumerateMutant(
+                {.id = "S7", .mutant = Mutant::kS7, .support_size = 2}, /*k=*/2)
+                .problem,
+            "");
+}
+TEST(LedgerTest, SeesTheKeyThatC1AsksTwice) {
+  EXPECT_NE(
+      EnumerateMutant({.id = "C1", .mutant = Mutant::kC1}, /*k=*/2).problem,
+      "");
+}
+
+// Where the published figures of M14 come from.
+TEST(PlainDecoderTest, AnEngineThatNeverStopsIsFarFromTheLaw) {
+  const Law endless = PlainLaw(Toy(), kSampling, {kToyPrompt}, kLength, {});
+  const auto figure = [&](TokenId eos) {
+    return Compare(endless,
+                   PlainLaw(Toy(), kSampling, {kToyPrompt}, kLength, {eos}))
+        .total_variation;
+  };
+  EXPECT_NEAR(figure(3), 1.86e-1, 0.02 * 1.86e-1);
+  EXPECT_NEAR(figure(0), 4.97e-1, 0.02 * 4.97e-1);
+}
+
 }  // namespace
 }  // namespace outrider::testing

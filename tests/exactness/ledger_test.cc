@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every coin that is flipped, with what it decided: a key has one value on all
+// nodes, reaches one decision at most and never serves two purposes.
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/sampling/coins.h"
+#include "gtest/gtest.h"
+#include "tests/exactness/toy_cluster.h"
+
+namespace outrider::testing {
+namespace {
+
+constexpr uint64_t kSeed = 20261121;
+
+// The production coins, written down.
+class Ledger final : public RandomSource {
+ public:
+  struct Entry {
+    std::vector<double> question;  // weights, or {p, q}
+    size_t answer = 0;
+    int num_flips = 0;
+  };
+  using Entries = std::map<CoinKey, Entry>;
+
+  bool Accept(const CoinKey& key, double p, double q) override {
+    const bool accepted = coins_.Accept(key, p, q);
+    Write(key, {p, q}, accepted ? 1 : 0);
+    return accepted;
+  }
+  size_t Categorical(const CoinKey& key,
+                     absl::Span<const double> weights) override {
+    const size_t index = coins_.Categorical(key, weights);
+    Write(key, {weights.begin(), weights.end()}, index);
+    return index;
+  }
+
+  const Entries& entries() const { return entries_; }
+  int CountOf(Purpose purpose) const {
+    int count = 0;
+    for (const auto& [key, entry] : entries_) count += key.purpose == purpose;
+    return count;
+  }
+
+ private:
+  void Write(const CoinKey& key, std::vector<double> question, size_t answer) {
+    Entry& entry = entries_[key];
+    if (++entry.num_flips > 1) {
+      EXPECT_EQ(entry.question, question) << "one coin, two decisions";
+      EXPECT_EQ(entry.answer, answer) << "one coin, two values";
+    }
+    entry.question = std::move(question);
+    entry.answer = answer;
+  }
+
+  Coins coins_{kSeed};
+  Entries entries_;
+};
+
+const ToyModel& Toy() {
+  static const ToyModel model(5, DrafterKind::kReversed);
+  return model;
+}
+
+ClusterConfig Config() {
+  return {.sampling = {.temperature = 1.1},
+          .support_size = 3,
+          .draft_lengths = {3, 1, 0, 4, 2},
+          .has_first_round = true,
+          .max_length = 1 << 16};
+}
+
+TokenSeq Text(ToyCluster& cluster) {
+  const auto tokens = cluster.session().committed().tokens();
+  return {tokens.begin(), tokens.end()};
+}
+
+std::set<CoinKey> KeysOf(const Ledger& ledger) {
+  std::set<CoinKey> keys;
+  for (const auto& [key, entry] : ledger.entries()) keys.insert(key);
+  return keys;
+}
+
+TEST(LedgerTest, EveryCoinIsFlippedOnceInAFaultFreeSession) {
+  Ledger ledger;
+  const ClusterConfig config = Config();
+  ToyCluster cluster(config, Toy(), ledger);
+  for (int i = 0; i < 300; ++i) ASSERT_TRUE(cluster.Round().ok());
+  for (const auto& [key, entry] : ledger.entries()) {
+    EXPECT_EQ(entry.num_flips, 1);
+    EXPECT_EQ(key.generation > 0, key.purpose == Purpose::kDraft);
+    // Positions count the prompt, and what is flipped becomes text.
+    EXPECT_GE(key.position, 1u);
+  }
+  EXPECT_GT(ledger.CountOf(Purpose::kDraft), 300);
+  EXPECT_GT(ledger.CountOf(Purpose::kAccept), 100);
+  EXPECT_GT(ledger.CountOf(Purpose::kResidual), 50);
+  EXPECT_GT(ledger.CountOf(Purpose::kTail), 50);
+  EXPECT_EQ(ledger.CountOf(Purpose::kGumbel), 0);
+}
+
+TEST(LedgerTest, NoTwoKeysShareANumber) {
+  Ledger ledger;
+  const ClusterConfig config = Config();
+  ToyCluster cluster(config, Toy(), ledger);
+  for (int i = 0; i < 300; ++i) ASSERT_TRUE(cluster.Round().ok());
+  const Coins coins(kSeed);
+  std::map<double, CoinKey> seen;
+  for (const auto& [key, entry] : ledger.entries()) {
+    EXPECT_TRUE(seen.emplace(coins.Uniform(key), key).second);
+  }
+}
+
+TEST(LedgerTest, EveryProcessMakesTheSameCoinsOfTheSeed) {
+  Ledger ledger;
+  const ClusterConfig config = Config();
+  ToyCluster shared(config, Toy(), ledger);
+  ToyCluster production(config, Toy(), kSeed);
+  for (int i = 0; i < 50; ++i) {
+    ASSERT_TRUE(shared.Round().ok());
+    ASSERT_TRUE(production.Round().ok());
+  }
+  EXPECT_EQ(Text(shared), Text(production));
+}
+
+TEST(LedgerTest, PlainRoundsFlipTailCoinsOnly) {
+  Ledger ledger;
+  ClusterConfig config = Config();
+  config.draft_lengths = {0};
+  ToyCluster cluster(config, Toy(), ledger);
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(cluster.Round().ok());
+  EXPECT_EQ(ledger.CountOf(Purpose::kTail), 20);
+  EXPECT_EQ(ledger.entries().size(), 20u);
+}
+
+TEST(LedgerTest, ARepeatedCallAddsNoKeyAndChangesNoToken) {
+  Ledger once;
+  const ClusterConfig config = Config();
+  ToyCluster cluster(config, Toy(), once);
+  Ledger twice;
+  ClusterConfig repeated = Config();
+  repeated.num_deliveries = 2;
+  ToyCluster repeating(repeated, Toy(), twice);
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(cluster.Round().ok());
+    ASSERT_TRUE(repeating.Round().ok());
+  }
+  EXPECT_EQ(Text(cluster), Text(repeating));
+  EXPECT_EQ(KeysOf(once), KeysOf(twice));
+  for (const auto& [key, entry] : twice.entries()) {
+    EXPECT_EQ(entry.num_flips, key.purpose == Purpose::kDraft ? 2 : 1);
+  }
+}
+
+// A round that fails behind the draft is run again with a draft of its own
+// step; what judges it has not been flipped before.
+TEST(LedgerTest, AFailedRoundAddsDraftKeysOnly) {
+  Ledger ledger;
+  const ClusterConfig config = Config();
+  ToyCluster cluster(config, Toy(), ledger);
+  int num_calls = 0;
+  cluster.verify_stub().hooks().after = [&](const VerifyCall&, VerifyReply&) {
+    return ++num_calls % 2 == 0 ? absl::UnavailableError("lost")
+                                : absl::OkStatus();
+  };
+  int num_failed = 0;
+  for (int i = 0; i < 100; ++i) {
+    const std::set<CoinKey> before = KeysOf(ledger);
+    if (cluster.Round().ok()) continue;
+    ++num_failed;
+    for (const CoinKey& key : KeysOf(ledger)) {
+      EXPECT_TRUE(before.contains(key) || key.purpose == Purpose::kDraft);
+    }
+  }
+  EXPECT_EQ(num_failed, 50);
+  for (const auto& [key, entry] : ledger.entries()) {
+    EXPECT_EQ(entry.num_flips, 1);
+  }
+}
+
+TEST(LedgerTest, AVerifierThatLostTheSessionCostsNoCoin) {
+  Ledger kept;
+  Ledger lost;
+  const ClusterConfig config = Config();
+  ToyCluster cluster(config, Toy(), kept);
+  ToyCluster evicting(config, Toy(), lost);
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_TRUE(cluster.Round().ok());
+    ASSERT_TRUE(evicting.Round().ok());
+  }
+  Session& session = evicting.session();
+  ASSERT_TRUE(evicting.verify_engine().Release(
+      {.session = session.id(),
+       .incarnation = session.verifier_cache().incarnation(),
+       .step = 1u << 20}));
+  // The same drafts are sent once more: same coins, same tokens.
+  ASSERT_TRUE(cluster.Round().ok());
+  ASSERT_TRUE(evicting.Round().ok());
+  EXPECT_EQ(session.stats().verifier.num_misses, 1);
+  EXPECT_EQ(Text(cluster), Text(evicting));
+  EXPECT_EQ(KeysOf(kept), KeysOf(lost));
+}
+
+}  // namespace
+}  // namespace outrider::testing

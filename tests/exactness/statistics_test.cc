@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// The production coins, from seed to text: joint outcomes of many seeds against
+// the plain decoder. Enumeration can not see coins that are shared between
+// purposes; this can, as its negative controls show. Fixed seeds.
+#include <functional>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/sampling/coins.h"
+#include "core/testing/chi_square.h"
+#include "gtest/gtest.h"
+#include "tests/exactness/plain_decoder.h"
+#include "tests/exactness/toy_cluster.h"
+
+namespace outrider::testing {
+namespace {
+
+constexpr int kNumSeeds = 20000;
+constexpr int kLength = 3;
+
+// Coins whose keys pass through a function: negative controls.
+class RenamedCoins final : public RandomSource {
+ public:
+  using Rename = std::function<CoinKey(const CoinKey&)>;
+  RenamedCoins(uint64_t seed, Rename rename)
+      : coins_(seed), rename_(std::move(rename)) {}
+  bool Accept(const CoinKey& key, double p, double q) override {
+    return coins_.Accept(rename_(key), p, q);
+  }
+  size_t Categorical(const CoinKey& key,
+                     absl::Span<const double> weights) override {
+    return coins_.Categorical(rename_(key), weights);
+  }
+
+ private:
+  Coins coins_;
+  const Rename rename_;
+};
+
+ClusterConfig Config() {
+  return {.sampling = {.temperature = 1.0},
+          .support_size = 2,
+          .draft_lengths = {2},
+          .max_length = 64};
+}
+
+ChiSquare RunSeeds(const ClusterConfig& config,
+                   const RenamedCoins::Rename& rename) {
+  // Ranks reversed, and two possible tail tokens.
+  const ToyModel model(4, DrafterKind::kReversed);
+  std::map<TokenSeq, int64_t> counts;
+  for (uint64_t seed = 0; seed < kNumSeeds; ++seed) {
+    std::unique_ptr<RenamedCoins> coins;
+    std::unique_ptr<ToyCluster> cluster;
+    if (rename) {
+      coins = std::make_unique<RenamedCoins>(seed, rename);
+      cluster = std::make_unique<ToyCluster>(config, model, *coins);
+    } else {
+      cluster = std::make_unique<ToyCluster>(config, model, seed);
+    }
+    while (cluster->session().length() < 1 + kLength) {
+      if (!cluster->Round().ok()) ADD_FAILURE() << "a round failed";
+    }
+    const auto text =
+        cluster->session().committed().tokens().subspan(1, kLength);
+    ++counts[{text.begin(), text.end()}];
+  }
+  std::vector<int64_t> observed;
+  std::vector<double> expected;
+  const Law law = PlainLaw(model, config.sampling, {kToyPrompt}, kLength, {});
+  for (const auto& [text, probability] : law) {
+    observed.push_back(counts[text]);
+    expected.push_back(probability);
+  }
+  const ChiSquare result = TestCounts(observed, expected);
+  std::cout << "chi-square " << result.statistic << ", critical "
+            << result.critical << "\n";
+  return result;
+}
+
+TEST(StatisticsTest, SeedsGiveTheTargetsJointLaw) {
+  for (const int support_size : {0, 1, 2}) {
+    ClusterConfig config = Config();
+    config.support_size = support_size;
+    const ChiSquare result = RunSeeds(config, {});
+    EXPECT_LT(result.statistic, result.critical);
+  }
+}
+
+TEST(StatisticsTest, SeedsGiveTheTargetsJointLawWhileDraftLengthsChange) {
+  ClusterConfig config = Config();
+  config.draft_lengths = {1, 0, 3};
+  config.has_first_round = true;
+  config.num_deliveries = 2;
+  const ChiSquare result = RunSeeds(config, {});
+  EXPECT_LT(result.statistic, result.critical);
+}
+
+// One coin for the draft and its acceptance.
+TEST(StatisticsTest, RejectsCoinsSharedByDraftAndAcceptance) {
+  const ChiSquare result = RunSeeds(Config(), [](const CoinKey& key) {
+    if (key.purpose != Purpose::kAccept && key.purpose != Purpose::kDraft) {
+      return key;
+    }
+    return CoinKey{Purpose::kDraft, key.position};
+  });
+  EXPECT_GT(result.statistic, 10 * result.critical);
+}
+
+// Whole rows: a residual with one possible token would hide the bias.
+TEST(StatisticsTest, RejectsCoinsSharedByAcceptanceAndResidual) {
+  ClusterConfig config = Config();
+  config.support_size = 0;
+  const ChiSquare result = RunSeeds(config, [](const CoinKey& key) {
+    if (key.purpose != Purpose::kResidual) return key;
+    return CoinKey{Purpose::kAccept, key.position};
+  });
+  EXPECT_GT(result.statistic, result.critical);
+}
+
+TEST(StatisticsTest, RejectsOneCoinForEveryPurpose) {
+  const ChiSquare result = RunSeeds(Config(), [](const CoinKey& key) {
+    return CoinKey{Purpose::kDraft, key.position};
+  });
+  EXPECT_GT(result.statistic, 10 * result.critical);
+}
+
+}  // namespace
+}  // namespace outrider::testing
