@@ -201,6 +201,19 @@ TEST_P(AttentionTest, ANanBehindARowsOwnKeysDoesNotReachIt) {
   }
 }
 
+TEST_P(AttentionTest, ANanOfAnEarlierCallIsNotFoundInTheScratchMemory) {
+  const Shape wide = {.num_heads = 2, .num_kv_heads = 1, .head_dim = 32};
+  Cache poisoned(wide, 70, GetParam().type);
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  std::fill(poisoned.keys.begin(), poisoned.keys.end(), nan);
+  std::fill(poisoned.values.begin(), poisoned.values.end(), nan);
+  poisoned.Round();
+  poisoned.Run(60, 10, GetParam().level);
+  // 17 of 32 padded elements, and fewer keys than a tile or a vector has.
+  const Shape narrow = {.num_heads = 2, .num_kv_heads = 1, .head_dim = 17};
+  ExpectReference(Cache(narrow, 70, GetParam().type), 0, 5);
+}
+
 TEST_P(AttentionTest, HugeScoresDoNotOverflow) {
   Cache cache({.num_heads = 2, .num_kv_heads = 1, .head_dim = 16}, 30,
               GetParam().type);

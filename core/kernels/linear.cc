@@ -2,7 +2,6 @@
 #include "core/kernels/linear.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <new>
 
@@ -11,6 +10,9 @@
 
 namespace outrider::kernels {
 namespace {
+
+// A block's step is one cache line: aligned, no vector crosses one.
+constexpr std::align_val_t kAlignment{64};
 
 // Rows that go over the weights together; bounds the scratch memory.
 constexpr int kMaxRows = 256;
@@ -25,30 +27,44 @@ size_t NumSteps(ElementType type, int in) {
   return static_cast<size_t>((in + values - 1) / values);
 }
 
-// Where element (row, k) of a matrix of `out` rows stands in the packed order.
-size_t PackedIndex(const PackedWeight& weight, int row, int k) {
-  constexpr int kBlock = cpu::PackedLayout::kBlock;
-  const auto layout = cpu::PackedLayout::Of(weight.out());
-  const int first_block = layout.GroupOf(row / kBlock);
-  const int values = ValuesPerStep(weight.type());
-  const size_t group =
-      NumSteps(weight.type(), weight.in()) * first_block * kBlock;
-  const size_t step = static_cast<size_t>(layout.GroupSize(first_block)) *
-                      kBlock * (k / values);
-  return (group + step + (row - first_block * kBlock)) * values + k % values;
-}
+// Where the elements of one row of a matrix stand in the packed order.
+class PackedRow {
+ public:
+  PackedRow(const PackedWeight& weight, int row)
+      : values_(ValuesPerStep(weight.type())) {
+    constexpr int kBlock = cpu::PackedLayout::kBlock;
+    const auto layout = cpu::PackedLayout::Of(weight.out());
+    const int block = layout.GroupOf(row / kBlock);
+    step_stride_ = layout.GroupSize(block) * kBlock * values_;
+    first_ = (NumSteps(weight.type(), weight.in()) * block * kBlock +
+              (row - block * kBlock)) *
+             values_;
+  }
+
+  size_t operator[](int k) const {
+    return first_ + static_cast<size_t>(k / values_) * step_stride_ +
+           k % values_;
+  }
+
+ private:
+  int values_;
+  int step_stride_;
+  size_t first_;
+};
 
 template <class T>
 void PackRow(const T* from, const PackedWeight& weight, int row, void* packed) {
-  T* to = static_cast<T*>(packed);
+  const PackedRow place(weight, row);
   for (int k = 0; k < weight.in(); ++k) {
-    to[PackedIndex(weight, row, k)] = from[k];
+    static_cast<T*>(packed)[place[k]] = from[k];
   }
 }
 
 }  // namespace
 
-void PackedWeight::Free::operator()(void* data) const { std::free(data); }
+void PackedWeight::Free::operator()(void* data) const {
+  ::operator delete(data, kAlignment);
+}
 
 PackedWeight::PackedWeight(const std::vector<WeightRows>& parts, int in)
     : in_(in) {
@@ -60,9 +76,7 @@ PackedWeight::PackedWeight(const std::vector<WeightRows>& parts, int in)
   }
   num_bytes_ = NumSteps(type_, in) * cpu::PackedLayout::Of(out_).num_blocks *
                cpu::PackedLayout::kBlock * 4;
-  // A block's step is one cache line: aligned, no vector crosses one.
-  data_.reset(std::aligned_alloc(64, num_bytes_));
-  if (data_ == nullptr) throw std::bad_alloc();
+  data_.reset(::operator new(num_bytes_, kAlignment));
   std::memset(data_.get(), 0, num_bytes_);
 
   int row = 0;
@@ -82,11 +96,11 @@ PackedWeight::PackedWeight(const std::vector<WeightRows>& parts, int in)
 
 void PackedWeight::CopyRow(int row, float* to) const {
   OUTRIDER_CHECK(row >= 0 && row < out_) << "row " << row << " of " << out_;
+  const PackedRow place(*this, row);
   for (int k = 0; k < in_; ++k) {
-    const size_t i = PackedIndex(*this, row, k);
     to[k] = type_ == ElementType::kBFloat16
-                ? ToFloat(static_cast<const BFloat16*>(data_.get())[i])
-                : static_cast<const float*>(data_.get())[i];
+                ? ToFloat(static_cast<const BFloat16*>(data_.get())[place[k]])
+                : static_cast<const float*>(data_.get())[place[k]];
   }
 }
 

@@ -31,19 +31,19 @@ struct PackedLayout {
 
   static constexpr int kBlock = 16;
 
-  static constexpr PackedLayout Of(int out) {
+  static OUTRIDER_KERNEL_INLINE constexpr PackedLayout Of(int out) {
     const int num_blocks = (out + kBlock - 1) / kBlock;
     const int num_groups = (num_blocks + 2) / 3;
     const int rest = num_blocks - 2 * num_groups;
     return {num_blocks, rest > 0 ? rest : 0};
   }
   // The first block of the group in which `block` stands.
-  constexpr int GroupOf(int block) const {
+  OUTRIDER_KERNEL_INLINE constexpr int GroupOf(int block) const {
     return block < 3 * num_wide ? block - block % 3
                                 : block - (block - 3 * num_wide) % 2;
   }
   // How many blocks the group has that begins with `block`.
-  constexpr int GroupSize(int block) const {
+  OUTRIDER_KERNEL_INLINE constexpr int GroupSize(int block) const {
     if (block < 3 * num_wide) return 3;
     return num_blocks - block < 2 ? 1 : 2;
   }
