@@ -126,7 +126,7 @@ int main(int argc, char** argv) {
   outrider::AddFlags(app, flags);
   CLI11_PARSE(app, argc, argv);
   outrider::RpcServer::BlockTerminationSignals();
-  outrider::SilenceGrpcLog();
+  outrider::SetUpGrpc();
   const absl::Status status = outrider::Serve(std::move(flags));
   if (!status.ok()) {
     std::cerr << "outrider-coordinator: " << status.message() << std::endl;
