@@ -120,14 +120,42 @@ GenerationUpdate FromProto(const v1::GenerateResponse& proto) {
   return update;
 }
 
-// gRPC's words for an unreachable address name neither it nor a remedy.
+// gRPC's words for a connection that broke, as opposed to the coordinator's.
+bool SaysBroken(absl::string_view message) {
+  for (const absl::string_view words :
+       {"Socket closed", "Connection reset", "Broken pipe", "recvmsg",
+        "sendmsg", "keepalive", "GOAWAY", "Cancelling all calls"}) {
+    if (absl::StrContains(message, words)) return true;
+  }
+  return false;
+}
+
+// gRPC's words for an address of no use name neither it nor a remedy.
 absl::Status Explain(const absl::Status& status,
                      const std::string& coordinator) {
-  if (absl::IsUnavailable(status) &&
-      absl::StartsWith(status.message(), "failed to connect")) {
-    return absl::UnavailableError(
-        absl::StrCat("no coordinator answers at ", coordinator,
-                     ": is outrider-coordinator running there?"));
+  const absl::string_view message = status.message();
+  if (absl::IsUnavailable(status)) {
+    if (absl::StartsWith(message, "DNS resolution failed")) {
+      return absl::UnavailableError(
+          absl::StrCat("the host of ", coordinator,
+                       " has no address: is it spelled right?"));
+    }
+    if (absl::StartsWith(message, "failed to connect")) {
+      return absl::UnavailableError(
+          absl::StrCat("no coordinator answers at ", coordinator,
+                       ": is outrider-coordinator running there?"));
+    }
+    if (SaysBroken(message)) {
+      return absl::UnavailableError(
+          absl::StrCat("the connection to the coordinator at ", coordinator,
+                       " broke (", message, ")"));
+    }
+  }
+  if (absl::IsUnimplemented(status)) {
+    return absl::UnimplementedError(
+        absl::StrCat("what listens at ", coordinator,
+                     " is no coordinator: pass the HOST:PORT that "
+                     "outrider-coordinator printed"));
   }
   if (absl::IsDeadlineExceeded(status)) {
     return absl::DeadlineExceededError(
