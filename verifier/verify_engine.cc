@@ -60,8 +60,10 @@ absl::Status VerifyEngine::Check(const VerifyCall& call) const {
         absl::StrCat("at most ", options_.max_draft_tokens,
                      " draft tokens a round, not ", num_drafts));
   }
-  OUTRIDER_RETURN_IF_ERROR(CheckDelta(call.header.delta, options_.vocab_size,
-                                      model_->info().context_length));
+  // Drafts take up context too.
+  OUTRIDER_RETURN_IF_ERROR(
+      CheckDelta(call.header.delta, options_.vocab_size,
+                 model_->info().context_length - num_drafts));
   return CheckTokens(call.draft_tokens, options_.vocab_size);
 }
 

@@ -31,8 +31,12 @@ class Cancellation {
   // on, and not call back.
   uint64_t OnCancel(std::function<void()> stop) {
     MutexLock lock(mu_);
-    if (cancelled_) stop();
-    stops_.emplace(++last_id_, std::move(stop));
+    ++last_id_;
+    if (cancelled_) {
+      stop();
+    } else {
+      stops_.emplace(last_id_, std::move(stop));
+    }
     return last_id_;
   }
   void Forget(uint64_t id) {

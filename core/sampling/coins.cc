@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/sampling/coins.h"
 
+#include <cmath>
+
 #include "core/base/check.h"
 #include "core/sampling/philox.h"
 
@@ -18,14 +20,24 @@ double Coins::Uniform(const CoinKey& key) const {
   return static_cast<double>(bits >> 11) * 0x1p-53;
 }
 
+bool Coins::Accept(const CoinKey& key, double p, double q) {
+  return AcceptsAt(Uniform(key), p, q);
+}
+
 size_t Coins::Categorical(const CoinKey& key,
                           absl::Span<const double> weights) {
   return ChooseByWeight(Uniform(key), weights);
 }
 
+bool AcceptsAt(double uniform, double p, double q) {
+  OUTRIDER_CHECK(p >= 0 && q > 0) << "p " << p << ", q " << q;  // NaN fails too
+  return p >= q || uniform * q < p;
+}
+
 size_t ChooseByWeight(double uniform, absl::Span<const double> weights) {
   double total = 0;
   for (const double weight : weights) total += weight;
+  OUTRIDER_CHECK(std::isfinite(total)) << "the weights sum to " << total;
   const double threshold = uniform * total;
   double running = 0;
   size_t last_possible = weights.size();

@@ -17,9 +17,7 @@ class Coins final : public RandomSource {
  public:
   explicit Coins(uint64_t seed) : seed_(seed) {}
 
-  bool Accept(const CoinKey& key, double p, double q) override {
-    return p >= q || Uniform(key) * q < p;
-  }
+  bool Accept(const CoinKey& key, double p, double q) override;
   size_t Categorical(const CoinKey& key,
                      absl::Span<const double> weights) override;
 
@@ -30,6 +28,10 @@ class Coins final : public RandomSource {
  private:
   uint64_t seed_;
 };
+
+// What `uniform` in [0, 1) says to p and q: p >= q, or uniform * q < p. The
+// inequality is strict, so that p = 0 is never accepted.
+bool AcceptsAt(double uniform, double p, double q);
 
 // The index that `uniform` in [0, 1) chooses: the first whose running sum
 // exceeds uniform times the total. Never one of weight 0.

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/node_verify_client.h"
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "core/testing/in_process_stubs.h"
+#include "core/testing/run_task.h"
+#include "core/testing/status_matchers.h"
+#include "core/testing/table_lm.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace outrider {
+namespace {
+
+using ::outrider::testing::InProcessVerifyStub;
+using ::outrider::testing::IsOk;
+using ::outrider::testing::RunTask;
+using ::outrider::testing::StatusIs;
+using ::outrider::testing::TableLm;
+using ::testing::ElementsAre;
+
+constexpr int kVocabSize = 4;
+
+// Probabilities .1 .2 .3 .4, turned by the last token of the context.
+std::vector<float> Turned(absl::Span<const TokenId> context) {
+  std::vector<float> row(kVocabSize);
+  for (int v = 0; v < kVocabSize; ++v) {
+    row[(v + context.back()) % kVocabSize] =
+        static_cast<float>(std::log(0.1 * (v + 1)));
+  }
+  return row;
+}
+
+class NodeVerifyClientTest : public ::testing::Test {
+ protected:
+  NodeVerifyClientTest() : engine_(NewEngine()), stub_(*engine_) {
+    stub_.hooks().before = [this](const VerifyCall& call) {
+      calls_.push_back(call);
+      return absl::OkStatus();
+    };
+    for (const TokenId token : {3, 1}) {
+      draft_.tokens.push_back(token);
+      draft_.distributions.push_back(
+          Distribution::FromSorted({1, 3}, {0.5, 0.5}));
+    }
+  }
+
+  static std::unique_ptr<VerifyEngine> NewEngine() {
+    return std::make_unique<VerifyEngine>(
+        std::make_unique<TableLm>(
+            TableLm::Options{.table = Turned, .vocab_size = kVocabSize}),
+        VerifyEngine::Options{.vocab_size = kVocabSize});
+  }
+  auto Score() { return RunTask(client_.Score(session_, draft_)); }
+  void Forge(std::function<void(VerifyReply&)> forge) {
+    stub_.hooks().after = [forge](const VerifyCall&, VerifyReply& reply) {
+      forge(reply);
+      return absl::OkStatus();
+    };
+  }
+
+  std::vector<VerifyCall> calls_;
+  std::unique_ptr<VerifyEngine> engine_;
+  InProcessVerifyStub stub_;
+  NodeVerifyClient client_{stub_};
+  Session session_{
+      {.prompt = {2, 0}, .max_length = 100, .drafter_context = 100}};
+  Draft draft_ = {.start = 2};
+};
+
+TEST_F(NodeVerifyClientTest, EveryRowBelongsToTheContextBeforeItsDraft) {
+  const auto rows = Score();
+  ASSERT_THAT(rows, IsOk());
+  ASSERT_EQ(rows->size(), 3u);
+  // Behind token 0, then behind draft 3: turned by three.
+  EXPECT_NEAR((*rows)[0](1), 0.2, 1e-7);
+  EXPECT_NEAR((*rows)[0](3), 0.4, 1e-7);
+  EXPECT_NEAR((*rows)[0].tail_mass(), 0.4, 1e-7);
+  EXPECT_NEAR((*rows)[1](1), 0.3, 1e-7);
+  EXPECT_NEAR((*rows)[1](3), 0.1, 1e-7);
+  // The last row has no draft: its tail is all of p.
+  EXPECT_EQ((*rows)[2].tail_mass(), 1.0);
+  EXPECT_EQ(session_.verifier_cache().length(), 4);
+}
+
+TEST_F(NodeVerifyClientTest, NoDraftGivesTheOneRowOfPlainDecoding) {
+  draft_ = {.start = 2};
+  const auto rows = Score();
+  ASSERT_THAT(rows, IsOk());
+  ASSERT_EQ(rows->size(), 1u);
+  EXPECT_EQ((*rows)[0].tail_mass(), 1.0);
+}
+
+TEST_F(NodeVerifyClientTest, ALostSessionGetsTheSameDraftsAgain) {
+  ASSERT_THAT(Score(), IsOk());
+  const auto restarted = NewEngine();
+  stub_.Restart(*restarted);
+  ASSERT_THAT(Score(), IsOk());
+  ASSERT_EQ(calls_.size(), 3u);
+  EXPECT_EQ(calls_[1].draft_tokens, calls_[2].draft_tokens);
+  EXPECT_GT(calls_[2].header.step, calls_[1].header.step);
+  EXPECT_THAT(calls_[2].header.delta.append_tokens, ElementsAre(2, 0));
+  EXPECT_EQ(session_.stats().verifier.num_misses, 1);
+}
+
+TEST_F(NodeVerifyClientTest, AVerifierThatOnlyMissesHasFailed) {
+  Forge([](VerifyReply& reply) { reply.outcome = Miss(); });
+  EXPECT_THAT(Score(), StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_EQ(calls_.size(), 3u);
+}
+
+TEST_F(NodeVerifyClientTest, AReplyToAnotherRequestIsNotTakenForThisOne) {
+  Forge([](VerifyReply& reply) { ++reply.header.step; });
+  EXPECT_THAT(Score(), StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_EQ(session_.verifier_cache().length(), 0);
+}
+
+TEST_F(NodeVerifyClientTest, TooFewRowsFailTheSession) {
+  Forge([](VerifyReply& reply) {
+    reply.outcome =
+        LogitRows::FromVector(std::vector<float>(2 * kVocabSize), kVocabSize);
+  });
+  EXPECT_THAT(Score(), StatusIs(absl::StatusCode::kInternal));
+}
+
+TEST_F(NodeVerifyClientTest, ARowThatIsNotANumberFailsTheSessionInAnyPlace) {
+  for (int place = 0; place < 3 * kVocabSize; ++place) {
+    Forge([place](VerifyReply& reply) {
+      std::vector<float> values(3 * kVocabSize, 1.0f);
+      values[place] = std::numeric_limits<float>::quiet_NaN();
+      reply.outcome = LogitRows::FromVector(std::move(values), kVocabSize);
+    });
+    EXPECT_THAT(Score(), StatusIs(absl::StatusCode::kInternal));
+  }
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/base/task.h"
+
+#include <coroutine>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "core/base/when_both.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace outrider {
+namespace {
+
+using ::testing::ElementsAre;
+
+// Lets through who waits when it is opened.
+class Gate {
+ public:
+  bool await_ready() const { return false; }
+  void await_suspend(std::coroutine_handle<> waiter) { waiter_ = waiter; }
+  void await_resume() const {}
+  void Open() { std::exchange(waiter_, {}).resume(); }
+  bool has_waiter() const { return static_cast<bool>(waiter_); }
+
+ private:
+  std::coroutine_handle<> waiter_;
+};
+
+using Journal = std::vector<std::string>;
+
+Task<int> Answer(Journal& journal, int answer) {
+  journal.push_back("answer");
+  co_return answer;
+}
+Task<void> Ask(Journal& journal, int& result) {
+  journal.push_back("ask");
+  Task<int> task = Answer(journal, 42);
+  journal.push_back("made");
+  result = co_await task;
+  journal.push_back("done");
+}
+
+TEST(TaskTest, BeginsWhenItIsAwaitedAndNotBefore) {
+  Journal journal;
+  int result = 0;
+  Task<void> task = Ask(journal, result);
+  EXPECT_TRUE(journal.empty());
+  StartDetached(std::move(task));
+  EXPECT_EQ(result, 42);
+  EXPECT_THAT(journal, ElementsAre("ask", "made", "answer", "done"));
+}
+
+Task<std::unique_ptr<int>> MoveOnly() { co_return std::make_unique<int>(7); }
+Task<void> TakeMoveOnly(int& result) { result = *co_await MoveOnly(); }
+
+TEST(TaskTest, YieldsWhatCanOnlyBeMoved) {
+  int result = 0;
+  StartDetached(TakeMoveOnly(result));
+  EXPECT_EQ(result, 7);
+}
+
+TEST(TaskTest, OneThatIsNeverAwaitedLeaksNothing) {
+  auto owner = std::make_shared<int>(1);
+  const auto hold = [](std::shared_ptr<int> held) -> Task<int> {
+    co_return *held;
+  };
+  {
+    Task<int> task = hold(owner);
+    Task<int> moved = std::move(task);
+    EXPECT_EQ(owner.use_count(), 2);
+  }
+  EXPECT_EQ(owner.use_count(), 1);
+}
+
+Task<int> Wait(Gate& gate, int result) {
+  co_await gate;
+  co_return result;
+}
+Task<void> WaitTwice(Gate& first, Gate& second, int& sum) {
+  sum += co_await Wait(first, 1);
+  sum += co_await Wait(second, 2);
+}
+
+TEST(TaskTest, GoesOnWhereItWaited) {
+  Gate first;
+  Gate second;
+  int sum = 0;
+  StartDetached(WaitTwice(first, second, sum));
+  EXPECT_EQ(sum, 0);
+  first.Open();
+  EXPECT_EQ(sum, 1);
+  // After a co_await it may run on another thread.
+  std::thread([&] { second.Open(); }).join();
+  EXPECT_EQ(sum, 3);
+}
+
+Task<int> Count(int depth) {
+  if (depth == 0) co_return 0;
+  co_return 1 + co_await Count(depth - 1);
+}
+Task<void> Store(Task<int> task, int& result) { result = co_await task; }
+
+TEST(TaskTest, NestsDeeply) {
+  int result = 0;
+  StartDetached(Store(Count(1000), result));
+  EXPECT_EQ(result, 1000);
+}
+
+using Pair = std::pair<int, std::string>;
+Task<std::string> WaitForText(Gate& gate, std::string text) {
+  co_await gate;
+  co_return text;
+}
+Task<void> AwaitBoth(Task<int> a, Task<std::string> b, Pair& result,
+                     bool& done) {
+  auto [first, second] = co_await WhenBoth(std::move(a), std::move(b));
+  result = {first, second};
+  done = true;
+}
+
+class WhenBothTest : public ::testing::Test {
+ protected:
+  void Start() {
+    StartDetached(AwaitBoth(Wait(a_, 3), WaitForText(b_, "x"), result_, done_));
+  }
+  Gate a_;
+  Gate b_;
+  Pair result_;
+  bool done_ = false;
+};
+
+TEST_F(WhenBothTest, RunsBothAtTheSameTimeAndWaitsForTheLast) {
+  Start();
+  EXPECT_TRUE(a_.has_waiter());
+  EXPECT_TRUE(b_.has_waiter());
+  a_.Open();
+  EXPECT_FALSE(done_);
+  b_.Open();
+  EXPECT_TRUE(done_);
+  EXPECT_EQ(result_, Pair(3, "x"));
+}
+
+TEST_F(WhenBothTest, EitherMayBeTheLast) {
+  Start();
+  b_.Open();
+  EXPECT_FALSE(done_);
+  a_.Open();
+  EXPECT_TRUE(done_);
+  EXPECT_EQ(result_, Pair(3, "x"));
+}
+
+Task<std::string> Ready() { co_return "ready"; }
+
+TEST_F(WhenBothTest, GoesOnAtOnceWhereNobodyWaits) {
+  Journal journal;
+  StartDetached(AwaitBoth(Answer(journal, 5), Ready(), result_, done_));
+  EXPECT_TRUE(done_);
+  EXPECT_EQ(result_, Pair(5, "ready"));
+}
+
+TEST_F(WhenBothTest, TheTwoMayEndOnTwoThreads) {
+  for (int i = 0; i < 200; ++i) {
+    done_ = false;
+    Start();
+    std::thread first([&] { a_.Open(); });
+    std::thread second([&] { b_.Open(); });
+    first.join();
+    second.join();
+    EXPECT_TRUE(done_);
+  }
+}
+
+}  // namespace
+}  // namespace outrider
