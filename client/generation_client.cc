@@ -260,8 +260,8 @@ struct GenerationClient::Stub {
 
 GenerationClient::GenerationClient(const std::string& coordinator)
     : coordinator_(coordinator),
-      stub_(std::make_unique<Stub>(
-          v1::GenerationService::NewStub(MakeChannel(coordinator)))) {}
+      stub_(
+          new Stub{v1::GenerationService::NewStub(MakeChannel(coordinator))}) {}
 
 GenerationClient::~GenerationClient() = default;
 
