@@ -283,6 +283,8 @@ absl::StatusOr<Deployment> GenerationClient::Describe(
   const grpc::Status status = stub_->grpc->Describe(&context, {}, &proto);
   OUTRIDER_RETURN_IF_ERROR(Explain(FromGrpcStatus(status), coordinator_));
   Deployment deployment = {
+      .refused_verifiers = {proto.refused_verifiers().begin(),
+                            proto.refused_verifiers().end()},
       .refused_drafters = {proto.refused_drafters().begin(),
                            proto.refused_drafters().end()},
       .has_tokenizer = proto.has_tokenizer()};
