@@ -66,10 +66,13 @@ std::string ToTable(const Deployment& deployment) {
   }
   std::string table = Align(rows);
   if (deployment.verifiers.empty()) {
-    absl::StrAppend(&table, "no verifier answers: nothing can be generated\n");
+    absl::StrAppend(&table, "no verifier is ready: nothing can be generated\n");
   }
   if (deployment.drafters.empty()) {
-    absl::StrAppend(&table, "no drafter answers: decoding is plain\n");
+    absl::StrAppend(&table, "no drafter is ready: decoding is plain\n");
+  }
+  for (const std::string& refused : deployment.refused_verifiers) {
+    absl::StrAppend(&table, "refused verifier: ", refused, "\n");
   }
   for (const std::string& refused : deployment.refused_drafters) {
     absl::StrAppend(&table, "refused drafter: ", refused, "\n");

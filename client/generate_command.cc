@@ -16,6 +16,7 @@
 #include "client/generation_report.h"
 #include "client/interrupt_watcher.h"
 #include "client/token_printer.h"
+#include "client/utf8.h"
 #include "core/base/status_macros.h"
 #include "core/rpc/endpoint.h"
 
@@ -162,6 +163,15 @@ absl::StatusOr<std::string> ReadPrompt(const std::string& path,
   return text;
 }
 
+// Protocol buffers carry no other text.
+absl::Status CheckText(absl::string_view what, absl::string_view text) {
+  const std::optional<size_t> place = FindInvalidUtf8(text);
+  if (!place.has_value()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(what, " is not UTF-8 text: byte ", *place,
+                   " begins no character; convert it first"));
+}
+
 absl::StatusOr<std::variant<std::string, TokenSeq>> ToPrompt(
     const GenerateFlags& flags, std::istream& in) {
   const int num_given = flags.prompt.has_value() +
@@ -184,6 +194,7 @@ absl::StatusOr<std::variant<std::string, TokenSeq>> ToPrompt(
     return absl::InvalidArgumentError(
         "the prompt is empty: give at least one character to continue");
   }
+  OUTRIDER_RETURN_IF_ERROR(CheckText("the prompt", text));
   return text;
 }
 
@@ -286,6 +297,9 @@ absl::StatusOr<GenerationRequest> ToRequest(const GenerateFlags& flags,
       flags.target.coordinator, flags.target.insecure, "--coordinator"));
   GenerationRequest request = flags.request;
   OUTRIDER_ASSIGN_OR_RETURN(request.prompt, ToPrompt(flags, in));
+  for (const std::string& stop : request.stop_strings) {
+    OUTRIDER_RETURN_IF_ERROR(CheckText("--stop", stop));
+  }
   if (flags.resume_tokens) {
     if (!request.seed) {
       return absl::InvalidArgumentError(

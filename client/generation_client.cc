@@ -120,14 +120,42 @@ GenerationUpdate FromProto(const v1::GenerateResponse& proto) {
   return update;
 }
 
-// gRPC's words for an unreachable address name neither it nor a remedy.
+// gRPC's words for a connection that broke, as opposed to the coordinator's.
+bool SaysBroken(absl::string_view message) {
+  for (const absl::string_view words :
+       {"Socket closed", "Connection reset", "Broken pipe", "recvmsg",
+        "sendmsg", "keepalive", "GOAWAY", "Cancelling all calls"}) {
+    if (absl::StrContains(message, words)) return true;
+  }
+  return false;
+}
+
+// gRPC's words for an address of no use name neither it nor a remedy.
 absl::Status Explain(const absl::Status& status,
                      const std::string& coordinator) {
-  if (absl::IsUnavailable(status) &&
-      absl::StartsWith(status.message(), "failed to connect")) {
-    return absl::UnavailableError(
-        absl::StrCat("no coordinator answers at ", coordinator,
-                     ": is outrider-coordinator running there?"));
+  const absl::string_view message = status.message();
+  if (absl::IsUnavailable(status)) {
+    if (absl::StartsWith(message, "DNS resolution failed")) {
+      return absl::UnavailableError(
+          absl::StrCat("the host of ", coordinator,
+                       " has no address: is it spelled right?"));
+    }
+    if (absl::StartsWith(message, "failed to connect")) {
+      return absl::UnavailableError(
+          absl::StrCat("no coordinator answers at ", coordinator,
+                       ": is outrider-coordinator running there?"));
+    }
+    if (SaysBroken(message)) {
+      return absl::UnavailableError(
+          absl::StrCat("the connection to the coordinator at ", coordinator,
+                       " broke (", message, ")"));
+    }
+  }
+  if (absl::IsUnimplemented(status)) {
+    return absl::UnimplementedError(
+        absl::StrCat("what listens at ", coordinator,
+                     " is no coordinator: pass the HOST:PORT that "
+                     "outrider-coordinator printed"));
   }
   if (absl::IsDeadlineExceeded(status)) {
     return absl::DeadlineExceededError(
@@ -234,7 +262,13 @@ struct GenerationClient::Stub {
 };
 
 GenerationClient::GenerationClient(const std::string& coordinator)
+<<<<<<< HEAD
     : coordinator_(coordinator), stub_(std::make_unique<Stub>(coordinator)) {}
+=======
+    : coordinator_(coordinator),
+      stub_(
+          new Stub{v1::GenerationService::NewStub(MakeChannel(coordinator))}) {}
+>>>>>>> robust
 
 GenerationClient::~GenerationClient() = default;
 
@@ -256,6 +290,8 @@ absl::StatusOr<Deployment> GenerationClient::Describe(
   const grpc::Status status = stub_->grpc->Describe(&context, {}, &proto);
   OUTRIDER_RETURN_IF_ERROR(Explain(FromGrpcStatus(status), coordinator_));
   Deployment deployment = {
+      .refused_verifiers = {proto.refused_verifiers().begin(),
+                            proto.refused_verifiers().end()},
       .refused_drafters = {proto.refused_drafters().begin(),
                            proto.refused_drafters().end()},
       .has_tokenizer = proto.has_tokenizer()};

@@ -54,7 +54,8 @@ class GenerationStream {
 struct Deployment {
   std::vector<NodeDescription> verifiers = {};
   std::vector<NodeDescription> drafters = {};
-  std::vector<std::string> refused_drafters = {};  // and why
+  std::vector<std::string> refused_verifiers = {};  // and why
+  std::vector<std::string> refused_drafters = {};
   bool has_tokenizer = false;
 };
 

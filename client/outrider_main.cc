@@ -1,25 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <CLI/CLI.hpp>
 #include <functional>
-#include <iostream>
-#include <string>
 
 #include "client/command.h"
 #include "client/describe_command.h"
 #include "client/generate_command.h"
+#include "core/base/parse_flags.h"
 #include "core/rpc/channel.h"
-
-namespace {
-
-std::string ToOneLine(const CLI::App* app, const CLI::Error& error) {
-  const auto subcommands = app->get_subcommands();
-  const std::string name =
-      subcommands.empty() ? "" : " " + subcommands.front()->get_name();
-  return "outrider: " + std::string(error.what()) + " (see outrider" + name +
-         " --help)\n";
-}
-
-}  // namespace
 
 int main(int argc, char** argv) {
   using namespace outrider::client;  // NOLINT(google-build-using-namespace)
@@ -28,7 +15,6 @@ int main(int argc, char** argv) {
   CLI::App app("Speculative decoding over gRPC: the client.", "outrider");
   app.set_version_flag("--version", "outrider " OUTRIDER_VERSION);
   app.require_subcommand(1);
-  app.failure_message(ToOneLine);
   app.get_formatter()->column_width(36);
 
   std::function<int()> run;
@@ -47,10 +33,8 @@ int main(int argc, char** argv) {
     run = [&] { return DescribeCommand(describe_flags, StandardIo()); };
   });
 
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kExitOk : kExitBadUsage;
+  if (const auto exit_status = outrider::ParseFlags(app, argc, argv)) {
+    return *exit_status;
   }
   return run();
 }

@@ -11,6 +11,7 @@
 #include "coordinator/generation_service.h"
 #include "coordinator/node_pool.h"
 #include "coordinator/readiness.h"
+#include "core/base/parse_flags.h"
 #include "core/base/status_macros.h"
 #include "core/rpc/call_queue.h"
 #include "core/rpc/channel.h"
@@ -120,11 +121,14 @@ absl::Status Serve(Flags flags) {
 int main(int argc, char** argv) {
   CLI::App app(
       "outrider-coordinator serves GenerationService: speculative decoding "
-      "with a drafter and a verifier.");
+      "with a drafter and a verifier.",
+      "outrider-coordinator");
   app.set_version_flag("--version", OUTRIDER_VERSION);
   outrider::Flags flags;
   outrider::AddFlags(app, flags);
-  CLI11_PARSE(app, argc, argv);
+  if (const auto exit_status = outrider::ParseFlags(app, argc, argv)) {
+    return *exit_status;
+  }
   outrider::RpcServer::BlockTerminationSignals();
   outrider::SetUpGrpc();
   const absl::Status status = outrider::Serve(std::move(flags));

@@ -79,6 +79,9 @@ v1::GenerationServiceDescribeResponse ToProto(const NodePool::Overview& nodes) {
   for (const NodeDescription& node : nodes.drafters) {
     *response.add_drafters() = ToProto(node);
   }
+  for (const std::string& problem : nodes.refused_verifiers) {
+    response.add_refused_verifiers(problem);
+  }
   for (const std::string& problem : nodes.refused_drafters) {
     response.add_refused_drafters(problem);
   }

@@ -44,8 +44,13 @@ v1::GenerateResponse StartMessage(const GenerationRequest& request) {
 absl::Status ForClients(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kOk:
-    case absl::StatusCode::kCancelled:
       return status;
+    case absl::StatusCode::kCancelled:
+      // By the client, which hears nothing any more, or by Drain.
+      return absl::UnavailableError(
+          "this coordinator is shutting down; nothing delivered is lost: "
+          "resume elsewhere with the same request, the reported seed and the "
+          "delivered tokens");
     case absl::StatusCode::kResourceExhausted:
       return absl::ResourceExhaustedError(
           "the verifier has no room for this session now; resume later with "

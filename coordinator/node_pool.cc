@@ -159,11 +159,7 @@ bool NodePool::HasVerifier() const {
 absl::Status NodePool::RefusedDrafter() const {
   MutexLock lock(mu_);
   for (const auto& drafter : drafters_) {
-    const Knowledge& knowledge = drafter->knowledge;
-    if (knowledge.description.has_value() &&
-        absl::IsFailedPrecondition(knowledge.problem)) {
-      return knowledge.problem;
-    }
+    if (drafter->knowledge.refused()) return drafter->knowledge.problem;
   }
   return absl::OkStatus();
 }
@@ -172,14 +168,18 @@ NodePool::Overview NodePool::Describe() const {
   MutexLock lock(mu_);
   Overview overview;
   for (const auto& verifier : verifiers_) {
-    if (!verifier->knowledge.ready()) continue;
-    overview.verifiers.push_back(*verifier->knowledge.description);
+    const Knowledge& knowledge = verifier->knowledge;
+    if (knowledge.ready()) {
+      overview.verifiers.push_back(*knowledge.description);
+    } else if (knowledge.refused()) {
+      overview.refused_verifiers.emplace_back(knowledge.problem.message());
+    }
   }
   for (const auto& drafter : drafters_) {
     const Knowledge& knowledge = drafter->knowledge;
     if (knowledge.ready()) {
       overview.drafters.push_back(*knowledge.description);
-    } else if (knowledge.description.has_value()) {
+    } else if (knowledge.refused()) {
       overview.refused_drafters.emplace_back(knowledge.problem.message());
     }
   }

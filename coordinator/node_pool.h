@@ -62,22 +62,21 @@ class NodePool {
   struct Overview {
     std::vector<NodeDescription> verifiers = {};
     std::vector<NodeDescription> drafters = {};
+    std::vector<std::string> refused_verifiers = {};  // and why
     std::vector<std::string> refused_drafters = {};
   };
 
   NodePool(Options options, CallQueue& queue);
   NodePool(const NodePool&) = delete;
-  NodePool& operator=(const NodePool&) = delete;
 
   // Asks every node now, and from then on in the background.
   void Start();
 
-  // A pair for a new session, in turn over the nodes that are ready.
-  // UNAVAILABLE where no verifier is.
+  // For a new session, in turn over what is ready. UNAVAILABLE: no verifier.
   absl::StatusOr<Pair> Assign();
 
   bool HasVerifier() const;
-  // The first drafter that answered and does not fit, as a status.
+  // The first drafter that does not fit, as a status.
   absl::Status RefusedDrafter() const;
   Overview Describe() const;
 
@@ -87,6 +86,7 @@ class NodePool {
     std::optional<NodeDescription> description = {};
     absl::Status problem = absl::UnavailableError("not asked yet");
     bool ready() const { return problem.ok(); }
+    bool refused() const { return absl::IsFailedPrecondition(problem); }
   };
   struct Drafter {
     DrafterNode node;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "core/base/parse_flags.h"
 #include "core/base/status_macros.h"
 #include "core/node/cache_service.h"
 #include "core/node/describe_model.h"
@@ -71,7 +72,8 @@ absl::Status Run(const NodeFlags& flags, const std::string& strategy_name) {
 
 int main(int argc, char** argv) {
   CLI::App app(
-      "outrider-drafter serves DrafterService: it guesses the next tokens.");
+      "outrider-drafter serves DrafterService: it guesses the next tokens.",
+      "outrider-drafter");
   app.set_version_flag("--version", OUTRIDER_VERSION);
   outrider::NodeFlags flags;
   flags.server.listen = "127.0.0.1:7001";
@@ -82,7 +84,9 @@ int main(int argc, char** argv) {
                  "the tokenizer of --model")
       ->check(CLI::IsMember({"model", "ngram"}))
       ->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
+  if (const auto exit_status = outrider::ParseFlags(app, argc, argv)) {
+    return *exit_status;
+  }
   flags.sessions.lease = std::chrono::seconds(flags.lease_seconds);
   outrider::RpcServer::BlockTerminationSignals();
   outrider::SetUpGrpc();

@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "core/base/parse_flags.h"
 #include "core/base/status_macros.h"
 #include "core/node/cache_service.h"
 #include "core/node/describe_model.h"
@@ -69,12 +70,15 @@ absl::Status Run(const NodeFlags& flags) {
 int main(int argc, char** argv) {
   CLI::App app(
       "outrider-verifier serves VerifierService: it scores drafts with the "
-      "target model.");
+      "target model.",
+      "outrider-verifier");
   app.set_version_flag("--version", OUTRIDER_VERSION);
   outrider::NodeFlags flags;
   flags.server.listen = "127.0.0.1:7002";
   outrider::AddNodeFlags(app, flags);
-  CLI11_PARSE(app, argc, argv);
+  if (const auto exit_status = outrider::ParseFlags(app, argc, argv)) {
+    return *exit_status;
+  }
   flags.sessions.lease = std::chrono::seconds(flags.lease_seconds);
   outrider::RpcServer::BlockTerminationSignals();
   outrider::SetUpGrpc();

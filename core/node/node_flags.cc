@@ -16,6 +16,7 @@ void AddNodeFlags(CLI::App& app, NodeFlags& flags) {
   app.add_option("--dtype", flags.dtype,
                  "float32, bfloat16, or auto: bfloat16 where the checkpoint "
                  "has 16 bits and the device computes with them")
+      ->check(CLI::IsMember({"auto", "float32", "bfloat16"}))
       ->capture_default_str();
   app.add_option("--threads", flags.num_threads, "threads of a forward pass")
       ->check(CLI::Range(1, 256))

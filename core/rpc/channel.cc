@@ -16,6 +16,8 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
   arguments.SetMaxReceiveMessageSize(options.max_receive_bytes);
   arguments.SetMaxSendMessageSize(-1);
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  // The proxies of http_proxy are for the web: they are no way to a node.
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 5000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 2000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);

@@ -49,6 +49,11 @@ class UnaryCall final : public Completion {
   }
   absl::StatusOr<Response> await_resume() {
     options_.cancellation.Forget(registration_);
+    // A server that shuts down cancels the calls that reach it too late.
+    if (status_.error_code() == grpc::StatusCode::CANCELLED &&
+        !options_.cancellation.cancelled()) {
+      return absl::UnavailableError("the server is shutting down");
+    }
     if (!status_.ok()) return FromGrpcStatus(status_);
     return std::move(response_);
   }

@@ -50,6 +50,13 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> LoadFile(const std::string& path) {
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(
     const std::string& directory) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(directory, error)) {
+    return absl::NotFoundError(absl::StrCat(
+        directory,
+        ": no such directory; a model directory holds config.json, "
+        "*.safetensors and tokenizer.json"));
+  }
   const std::string path = absl::StrCat(directory, "/tokenizer.json");
   absl::StatusOr<std::unique_ptr<Tokenizer>> tokenizer = LoadFile(path);
   if (tokenizer.ok()) return tokenizer;

@@ -19,7 +19,6 @@ std::unique_ptr<RpcServer> Serve(const std::string& listen,
                                  const std::vector<grpc::Service*>& services) {
   auto server = RpcServer::Start({.listen = listen}, services);
   OUTRIDER_CHECK(server.ok()) << server.status();
-  (*server)->SetServing(true);
   return *std::move(server);
 }
 
@@ -42,7 +41,9 @@ InProcessNode<Engine, Service>::InProcessNode(
                             return engine_->Release(header);
                           }},
                      model_thread_),
-      server_(Serve(listen, {&service_, &cache_service_})) {}
+      server_(Serve(listen, {&service_, &cache_service_})) {
+  server_->SetServing(true);
+}
 
 template <typename Engine, typename Service>
 InProcessNode<Engine, Service>::~InProcessNode() {

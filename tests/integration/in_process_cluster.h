@@ -66,6 +66,9 @@ class InProcessCluster {
 
   client::GenerationClient& client() { return *client_; }
   GenerationServiceImpl& service() { return *service_; }
+  const NodePool& pool() const { return *pool_; }
+  // The coordinator's, NOT_SERVING as after RpcServer::Start.
+  RpcServer& server() { return *server_; }
 
   void StopDrafter() { drafter_.reset(); }
   void StopVerifier() { verifier_.reset(); }

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// A race in a handler of our own. The thread sanitizer must report it in spite
+// of tests/tsan.supp: this test passes when it does.
+#include <grpcpp/client_context.h>
+
+#include <thread>
+#include <vector>
+
+#include "core/rpc/channel.h"
+#include "core/rpc/server.h"
+#include "core/testing/status_matchers.h"
+#include "gtest/gtest.h"
+#include "outrider/v1/generation.grpc.pb.h"
+
+namespace outrider::testing {
+namespace {
+
+class RacyService final : public v1::GenerationService::CallbackService {
+ public:
+  grpc::ServerUnaryReactor* Describe(
+      grpc::CallbackServerContext* context,
+      const v1::GenerationServiceDescribeRequest* /*request*/,
+      v1::GenerationServiceDescribeResponse* response) override {
+    response->set_has_tokenizer(++num_calls_ % 2 == 0);
+    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    reactor->Finish(grpc::Status::OK);
+    return reactor;
+  }
+
+ private:
+  int num_calls_ = 0;  // nothing guards it: that is the race
+};
+
+TEST(PlantedRaceTest, CallsFromManyClientsCountWithoutALock) {
+  RacyService service;
+  const auto server = RpcServer::Start({.listen = "127.0.0.1:0"}, {&service});
+  ASSERT_THAT(server, IsOk());
+  std::vector<std::jthread> callers;
+  for (int i = 0; i < 8; ++i) {
+    callers.emplace_back([&server] {
+      const auto stub =
+          v1::GenerationService::NewStub(MakeChannel((*server)->address()));
+      for (int call = 0; call < 50; ++call) {
+        grpc::ClientContext context;
+        v1::GenerationServiceDescribeResponse response;
+        EXPECT_TRUE(stub->Describe(&context, {}, &response).ok());
+      }
+    });
+  }
+  callers.clear();
+  (*server)->Shutdown(std::chrono::seconds(0));
+}
+
+}  // namespace
+}  // namespace outrider::testing

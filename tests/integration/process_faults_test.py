@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The real programs when one of them is killed, stopped, late, or told to end."""
+import signal
+import socket
+import time
+import unittest
+
+from programs import ProgramTest, wait_until
+
+FAILED = 1
+GREEDY = ("--temperature", "0", "--ignore-eos", "--max-tokens", "500", "def merge(left, right):")
+
+
+def free_address():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{probe.getsockname()[1]}"
+
+
+class FaultTest(ProgramTest):
+    def start_all(self, *coordinator_flags):
+        self.verifier, self.drafter = self.start_verifier(), self.start_drafter()
+        self.coordinator = self.start_coordinator(
+            self.verifier.address(), self.drafter.address(), *coordinator_flags)
+        self.address = self.coordinator.address()
+        self.wait_for_nodes(self.address, "verifier", "drafter")
+
+    def plain_text(self):
+        """What K = 0 gives: what every stream here has to give, whatever happens to it."""
+        program = self.generate(self.address, "-k", "0", *GREEDY)
+        self.assertEqual(program.wait(), 0, program.err())
+        return program.out()
+
+    def start_stream_and_pause_it(self):
+        """A stream that stands still in its middle, as its verifier is stopped."""
+        stream = self.start_generate(self.address, "-k", "4", *GREEDY)
+        wait_until("the stream has begun", stream.out)
+        self.verifier.send(signal.SIGSTOP)
+        self.assertIsNone(stream.process.poll(), "the stream was over too soon")
+        return stream
+
+    def go_on(self):
+        self.verifier.send(signal.SIGCONT)
+
+    def assert_serves(self):
+        program = self.generate(self.address, "--max-tokens", "8", "x")
+        self.assertEqual(program.wait(), 0, program.err())
+
+
+class DrafterFaultTest(FaultTest):
+    """Costs speed only: the stream ends well, with the output of plain decoding."""
+
+    def assert_output_is_plain(self, stream):
+        self.assertEqual(stream.wait(), 0, stream.err())
+        self.assertIn("up to the length limit", stream.err())
+        self.assertEqual(stream.out(), self.plain_text())
+
+    def test_killed_in_a_stream(self):
+        self.start_all()
+        stream = self.start_stream_and_pause_it()
+        self.drafter.end(signal.SIGKILL)
+        self.go_on()
+        self.assert_output_is_plain(stream)
+
+    def test_stopped_in_a_stream(self):
+        self.start_all("--draft-timeout-ms", "200")
+        stream = self.start_stream_and_pause_it()
+        self.drafter.send(signal.SIGSTOP)
+        self.go_on()
+        self.assert_output_is_plain(stream)
+
+    def test_told_to_end_in_a_stream(self):
+        self.start_all()
+        stream = self.start_stream_and_pause_it()
+        self.assertEqual(self.drafter.end(signal.SIGTERM), 0)
+        self.go_on()
+        self.assert_output_is_plain(stream)
+
+    def test_late_at_the_start_it_is_used_from_when_it_comes(self):
+        verifier, drafter = self.start_verifier(), free_address()
+        self.address = self.start_coordinator(verifier.address(), drafter).address()
+        self.assertIn("no drafter is ready", self.wait_for_nodes(self.address, "verifier"))
+        self.assert_serves()
+        self.start_drafter(listen=drafter)
+        self.wait_for_nodes(self.address, "verifier", "drafter")
+        program = self.generate(self.address, "-k", "4", *GREEDY)
+        self.assertRegex(program.err(), r"[1-9]\d* of \d+ drafts accepted")
+
+
+class VerifierFaultTest(FaultTest):
+    def test_killed_in_a_stream_it_ends_the_stream_with_a_clear_status(self):
+        self.start_all()
+        stream = self.start_stream_and_pause_it()
+        self.verifier.end(signal.SIGKILL)
+        self.assertEqual(stream.wait(), FAILED, stream.err())
+        self.assertIn("UNAVAILABLE: the verifier does not answer", stream.err())
+        self.assertIn("resume", stream.err())
+        again = self.start_verifier(listen=self.verifier.address())
+        again.address()
+        wait_until("the coordinator serves again",
+                   lambda: self.generate(self.address, "--max-tokens", "8", "x").wait() == 0)
+
+    def test_stopped_and_continued_it_is_only_slow(self):
+        self.start_all()
+        stream = self.start_stream_and_pause_it()
+        time.sleep(1)
+        self.go_on()
+        self.assertEqual(stream.wait(), 0, stream.err())
+        self.assertEqual(stream.out(), self.plain_text())
+
+    def test_stopped_for_good_it_fails_the_stream_at_the_deadline(self):
+        self.start_all("--verify-timeout-ms", "300")
+        stream = self.start_stream_and_pause_it()
+        self.assertEqual(stream.wait(), FAILED, stream.err())
+        self.assertIn("UNAVAILABLE: the verifier does not answer", stream.err())
+
+    def test_late_at_the_start_the_coordinator_waits_for_it(self):
+        verifier = free_address()
+        coordinator = self.start_coordinator(verifier, self.start_drafter().address())
+        self.address = coordinator.address()
+        begin = time.monotonic()
+        self.assert_refuses(self.generate(self.address, "x"), FAILED, "UNAVAILABLE", "no verifier is ready")
+        self.assertLess(time.monotonic() - begin, 5)
+        self.start_verifier(listen=verifier)
+        self.wait_for_nodes(self.address, "verifier", "drafter")
+        self.assert_serves()
+
+
+class ClientFaultTest(FaultTest):
+    def test_clients_killed_in_their_streams_leave_their_places_to_others(self):
+        self.start_all("--max-sessions", "16")
+        streams = [self.start_generate(self.address, "-k", "4", *GREEDY) for _ in range(16)]
+        for stream in streams:
+            wait_until("the stream has begun", stream.out)
+        self.verifier.send(signal.SIGSTOP)
+        self.assert_refuses(self.generate(self.address, "x"), FAILED, "RESOURCE_EXHAUSTED", "16 sessions")
+        for stream in streams:
+            stream.end(signal.SIGKILL)
+        self.go_on()
+
+        def all_served():
+            others = [self.start_generate(self.address, "--max-tokens", "8", "x") for _ in range(16)]
+            return [other.wait() for other in others] == [0] * 16
+        wait_until("sixteen others are served at once", all_served)
+
+    def test_a_client_interrupted_in_its_stream_says_what_it_has(self):
+        self.start_all()
+        stream = self.start_stream_and_pause_it()
+        self.assertEqual(stream.end(signal.SIGINT), 130)
+        self.assertIn("cut short", stream.err())
+        self.go_on()
+        self.assert_serves()
+
+
+class TerminationTest(FaultTest):
+    def test_every_server_ends_with_status_0(self):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            self.start_all()
+            self.assert_serves()
+            for program in (self.coordinator, self.drafter, self.verifier):
+                self.assertEqual(program.end(number), 0, program.name)
+                self.assertEqual(program.err().count(" E "), 0, program.err())
+
+    def test_a_coordinator_lets_its_streams_finish_and_takes_no_others(self):
+        self.start_all()
+        plain = self.plain_text()
+        stream = self.start_stream_and_pause_it()
+        self.coordinator.send(signal.SIGTERM)
+        late = wait_until("new requests are refused", self.refused_as_shutting_down)
+        self.assertIn("UNAVAILABLE", late)
+        self.go_on()
+        self.assertEqual(stream.wait(), 0, stream.err())
+        self.assertEqual(stream.out(), plain)
+        self.assertEqual(self.coordinator.wait(), 0)
+
+    def refused_as_shutting_down(self):
+        error = self.generate(self.address, "--max-tokens", "1", "--timeout", "2", "x").err()
+        return error if "shutting down" in error else None
+
+    def test_a_coordinator_waits_no_longer_than_its_drain_time(self):
+        self.start_all("--drain-seconds", "1")
+        stream = self.start_stream_and_pause_it()
+        begin = time.monotonic()
+        self.assertEqual(self.coordinator.end(), 0)
+        self.assertLess(time.monotonic() - begin, 10)
+        self.assertEqual(stream.wait(), FAILED)
+        self.assertIn("UNAVAILABLE: this coordinator is shutting down", stream.err())
+        self.assertIn("resume", stream.err())
+
+    def test_a_verifier_that_ends_in_a_stream_ends_well_and_the_client_is_told(self):
+        self.start_all()
+        stream = self.start_generate(self.address, "-k", "4", *GREEDY)
+        wait_until("the stream has begun", stream.out)
+        self.assertEqual(self.verifier.end(), 0)
+        self.assertEqual(stream.wait(), FAILED)
+        self.assertIn("UNAVAILABLE: the verifier does not answer", stream.err())
+
+
+if __name__ == "__main__":
+    unittest.main()
