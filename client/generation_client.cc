@@ -262,13 +262,7 @@ struct GenerationClient::Stub {
 };
 
 GenerationClient::GenerationClient(const std::string& coordinator)
-<<<<<<< HEAD
     : coordinator_(coordinator), stub_(std::make_unique<Stub>(coordinator)) {}
-=======
-    : coordinator_(coordinator),
-      stub_(
-          new Stub{v1::GenerationService::NewStub(MakeChannel(coordinator))}) {}
->>>>>>> robust
 
 GenerationClient::~GenerationClient() = default;
 
