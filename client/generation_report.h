@@ -54,8 +54,8 @@ double DecodeTokensPerSecond(const GenerationReport& report);
 // A few lines for people, each ended by a newline.
 std::string ToSummary(const GenerationReport& report);
 
-// One JSON object, on one line; README.md's section on the client lists the
-// fields. `finish_reason` is "cancelled" where the generation has no finish.
+// One JSON object, on one line: ids and text, seed, rounds, totals, timings.
+// `finish_reason` is "cancelled" where the generation has no finish.
 std::string ToJson(const GenerationReport& report);
 
 }  // namespace outrider::client
