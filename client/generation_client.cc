@@ -255,13 +255,14 @@ GenerationRequest GenerationStream::ResumeRequest() const {
 }
 
 struct GenerationClient::Stub {
-  std::unique_ptr<v1::GenerationService::Stub> grpc;
+  explicit Stub(const std::string& coordinator)
+      : grpc(v1::GenerationService::NewStub(MakeChannel(coordinator))) {}
+
+  const std::unique_ptr<v1::GenerationService::Stub> grpc;
 };
 
 GenerationClient::GenerationClient(const std::string& coordinator)
-    : coordinator_(coordinator),
-      stub_(
-          new Stub{v1::GenerationService::NewStub(MakeChannel(coordinator))}) {}
+    : coordinator_(coordinator), stub_(std::make_unique<Stub>(coordinator)) {}
 
 GenerationClient::~GenerationClient() = default;
 

@@ -10,7 +10,7 @@
 
 int main(int argc, char** argv) {
   using namespace outrider::client;  // NOLINT(google-build-using-namespace)
-  outrider::SilenceGrpcLog();
+  outrider::SetUpGrpc();
 
   CLI::App app("Speculative decoding over gRPC: the client.", "outrider");
   app.set_version_flag("--version", "outrider " OUTRIDER_VERSION);

@@ -130,7 +130,7 @@ int main(int argc, char** argv) {
     return *exit_status;
   }
   outrider::RpcServer::BlockTerminationSignals();
-  outrider::SilenceGrpcLog();
+  outrider::SetUpGrpc();
   const absl::Status status = outrider::Serve(std::move(flags));
   if (!status.ok()) {
     std::cerr << "outrider-coordinator: " << status.message() << std::endl;

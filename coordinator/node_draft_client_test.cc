@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/node_draft_client.h"
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <variant>
 #include <vector>
 
+#include "core/drafting/draft_strategy.h"
 #include "core/testing/in_process_stubs.h"
 #include "core/testing/run_task.h"
 #include "core/testing/status_matchers.h"
-#include "core/testing/table_lm.h"
-#include "drafter/model_strategy.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -21,10 +21,23 @@ using ::outrider::testing::InProcessDraftStub;
 using ::outrider::testing::IsOk;
 using ::outrider::testing::RunTask;
 using ::outrider::testing::StatusIs;
-using ::outrider::testing::TableLm;
 using ::testing::ElementsAre;
 
 constexpr int kVocabSize = 20;
+
+// Proposes as many tokens as asked for, like a small model.
+class FakeStrategy final : public DraftStrategy {
+ public:
+  absl::StatusOr<Proposal> Propose(const DraftContext& context) override {
+    const int k = context.max_draft_tokens;
+    Proposal proposal = {.draft = {.start = context.committed.size()},
+                         .num_cached_drafts = std::max(0, k - 1)};
+    proposal.draft.tokens.assign(k, 7);
+    proposal.draft.distributions.assign(k, Distribution::OneHot(7));
+    return proposal;
+  }
+  void Release(const SessionId&) override {}
+};
 
 class NodeDraftClientTest : public ::testing::Test {
  protected:
@@ -36,11 +49,8 @@ class NodeDraftClientTest : public ::testing::Test {
   }
 
   static std::unique_ptr<DraftEngine> NewEngine() {
-    auto model = std::make_unique<TableLm>(TableLm::Options{
-        .table = [](auto) { return std::vector<float>(kVocabSize, 0.0f); },
-        .vocab_size = kVocabSize});
     return std::make_unique<DraftEngine>(
-        std::make_unique<ModelStrategy>(std::move(model), kVocabSize),
+        std::make_unique<FakeStrategy>(),
         DraftEngine::Options{.vocab_size = kVocabSize, .context_length = 100});
   }
 

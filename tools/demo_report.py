@@ -120,12 +120,17 @@ def print_troubles(runs: dict[int, list[Run]]) -> None:
             print(f"  note: {count} {words} on the way")
 
 
-def best_draft_length(runs: dict[int, list[Run]]) -> int:
-    return max(runs.keys() - {0}, key=lambda k: median_of(runs[k], lambda run: run.speed))
-
-
 def speed_up_over_plain(runs: list[Run], inside: Inside) -> float:
     return median_of(runs, lambda run: run.speed / inside.plain_speed)
+
+
+def speed_up_over_zero(runs: dict[int, list[Run]], k: int) -> float:
+    """Prompt by prompt: the two runs of a pair were decoded within a second or so."""
+    return statistics.median(run.speed / zero.speed for run, zero in zip(runs[k], runs[0]))
+
+
+def best_draft_length(runs: dict[int, list[Run]]) -> int:
+    return max(runs.keys() - {0}, key=lambda k: speed_up_over_zero(runs, k))
 
 
 def print_speed(runs: dict[int, list[Run]], inside: Inside) -> None:
@@ -136,6 +141,10 @@ def print_speed(runs: dict[int, list[Run]], inside: Inside) -> None:
     if high > 1.1 * low:
         print(styled(BOLD, "These two should be equal: something else kept this machine busy, and "
                            "what follows is rough.\n"))
+    print_speed_table(runs, inside)
+
+
+def print_speed_table(runs: dict[int, list[Run]], inside: Inside) -> None:
     print("                                            speed-up over    speed-up over\n"
           " K   accepted   tokens/round   tokens/s   plain, inside   K = 0, by RPC")
     best = best_draft_length(runs)
@@ -143,11 +152,10 @@ def print_speed(runs: dict[int, list[Run]], inside: Inside) -> None:
         drafted = total(runs[k], "drafted")
         accepted = f"{100 * total(runs[k], 'accepted') / drafted:.0f} %" if drafted else "-"
         per_round = total(runs[k], "tokens") / total(runs[k], "rounds")
-        over_zero = statistics.median(
-            run.speed / zero.speed for run, zero in zip(runs[k], runs[0]))
         line = (f"{k:2}   {accepted:>8}   {per_round:12.2f}   "
                 f"{median_of(runs[k], lambda run: run.speed):8.1f}   "
-                f"{speed_up_over_plain(runs[k], inside):12.2f}x   {over_zero:12.2f}x")
+                f"{speed_up_over_plain(runs[k], inside):12.2f}x   "
+                f"{speed_up_over_zero(runs, k):12.2f}x")
         print(styled(BOLD, f"{line}   <- best K") if k == best else line)
 
 
@@ -206,12 +214,6 @@ def print_split(runs: list[Run], k: int, inside: Inside) -> None:
           "messages a token, mostly the verifier's logits")
 
 
-def print_sampled(runs: dict[int, list[Run]], best: int, inside: Inside) -> None:
+def print_sampled(runs: dict[int, list[Run]], inside: Inside) -> None:
     heading("Temperature 1, seed 1: other tokens, drawn from the target's distribution all the same")
-    for k in (0, best):
-        print(f"  K = {k}: {median_of(runs[k], lambda run: run.speed):6.1f} tokens/s, "
-              f"{speed_up_over_plain(runs[k], inside):.2f}x plain decoding inside the verifier")
-    drafted = total(runs[best], "drafted")
-    print(f"  {100 * total(runs[best], 'accepted') / drafted:.0f} % of drafts accepted; "
-          f"{median_of(runs[best], lambda r: r.speed) / median_of(runs[0], lambda r: r.speed):.2f}x "
-          "over K = 0 by RPC")
+    print_speed_table(runs, inside)

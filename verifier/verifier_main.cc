@@ -81,7 +81,7 @@ int main(int argc, char** argv) {
   }
   flags.sessions.lease = std::chrono::seconds(flags.lease_seconds);
   outrider::RpcServer::BlockTerminationSignals();
-  outrider::SilenceGrpcLog();
+  outrider::SetUpGrpc();
   const absl::Status status = outrider::Run(flags);
   if (!status.ok()) {
     std::cerr << "outrider-verifier: " << status.message() << std::endl;

@@ -34,7 +34,7 @@ grpc::ServerUnaryReactor* VerifierServiceImpl::Verify(
             std::chrono::duration<double>(std::chrono::steady_clock::now() -
                                           start)
                 .count();
-        *response = ToProto(reply);
+        ToProto(reply, *response);
         return absl::OkStatus();
       });
 }

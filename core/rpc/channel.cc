@@ -6,6 +6,8 @@
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/support/channel_arguments.h>
 
+#include "absl/synchronization/mutex.h"
+
 namespace outrider {
 
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
@@ -27,7 +29,10 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
                                    arguments);
 }
 
-void SilenceGrpcLog() {
+void SetUpGrpc() {
+  // Debian's Abseil is built with its debugging aids: each lock of a mutex
+  // would be entered into a graph to look for deadlocks.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   gpr_set_log_verbosity(
       static_cast<gpr_log_severity>(GPR_LOG_SEVERITY_ERROR + 1));
 }

@@ -21,8 +21,9 @@ struct ChannelOptions {
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
                                            const ChannelOptions& options = {});
 
-// gRPC's own log lines repeat what statuses say: switches them off.
-void SilenceGrpcLog();
+// Called first in main: switches off gRPC's own log lines, which repeat what
+// statuses say, and the search for deadlocks in its mutexes.
+void SetUpGrpc();
 
 }  // namespace outrider
 

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "core/sampling/vector_math.h"
 
 namespace outrider {
 namespace {
@@ -17,15 +18,15 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 absl::Status CheckFinite(absl::Span<const float> logits) {
-  bool any_possible = false;
-  for (size_t i = 0; i < logits.size(); ++i) {
-    if (std::isnan(logits[i]) || logits[i] == kInfinity) {
-      return absl::InternalError(
-          absl::StrCat("the model gave logit ", logits[i], " for token ", i));
-    }
-    any_possible |= logits[i] != -kInfinity;
+  const RowCheck row = CheckRow(logits);
+  if (!row.all_valid) {
+    const auto bad = std::find_if(logits.begin(), logits.end(), [](float x) {
+      return std::isnan(x) || x == kInfinity;
+    });
+    return absl::InternalError(absl::StrCat(
+        "the model gave logit ", *bad, " for token ", bad - logits.begin()));
   }
-  if (!any_possible) {
+  if (!row.any_possible) {
     return absl::InternalError("the model masked every token of a row");
   }
   return absl::OkStatus();
@@ -55,22 +56,24 @@ std::vector<TokenId> Unmasked(absl::Span<const float> logits) {
 }
 
 // Softmax over `ids`; what underflows to 0 leaves the support.
-Distribution Softmax(absl::Span<const float> logits,
-                     const std::vector<TokenId>& ids, double temperature) {
+Distribution Softmax(absl::Span<const float> logits, std::vector<TokenId> ids,
+                     double temperature) {
   float maximum = -kInfinity;
   for (const TokenId id : ids) maximum = std::max(maximum, logits[id]);
-  std::vector<TokenId> support;
-  std::vector<double> weights;
-  support.reserve(ids.size());
-  weights.reserve(ids.size());
-  for (const TokenId id : ids) {
-    const double weight =
-        std::exp((static_cast<double>(logits[id]) - maximum) / temperature);
-    if (weight <= 0) continue;
-    support.push_back(id);
-    weights.push_back(weight);
+  std::vector<double> weights(ids.size());
+  for (size_t i = 0; i < ids.size(); ++i) {
+    weights[i] = (static_cast<double>(logits[ids[i]]) - maximum) / temperature;
   }
-  return Distribution::FromSorted(std::move(support), std::move(weights));
+  ExpInPlace(absl::MakeSpan(weights));
+  size_t kept = 0;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (weights[i] <= 0) continue;
+    ids[kept] = ids[i];
+    weights[kept++] = weights[i];
+  }
+  ids.resize(kept);
+  weights.resize(kept);
+  return Distribution::FromSorted(std::move(ids), std::move(weights));
 }
 
 // The smallest set of most probable tokens whose mass reaches top_p: the token
@@ -104,14 +107,14 @@ absl::StatusOr<Distribution> Process(absl::Span<const float> logits,
                                      const SamplingParams& params) {
   if (absl::Status status = CheckFinite(logits); !status.ok()) return status;
   if (IsGreedy(params)) {
-    return Distribution::OneHot(FindArgmax(logits).argmax);
+    return Distribution::OneHot(Argmax(logits));
   }
   std::vector<TokenId> ids = Unmasked(logits);
   const size_t top_k = static_cast<size_t>(params.top_k);
   if (top_k > 0 && top_k < ids.size()) {
     ids = TopIds(logits, std::move(ids), top_k);
   }
-  Distribution row = Softmax(logits, ids, params.temperature);
+  Distribution row = Softmax(logits, std::move(ids), params.temperature);
   return params.top_p < 1 ? CutToMass(row, params.top_p) : row;
 }
 

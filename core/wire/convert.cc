@@ -198,12 +198,11 @@ absl::StatusOr<DraftCall> FromProto(const v1::DraftRequest& request) {
   return call;
 }
 
-v1::DraftResponse ToProto(const DraftReply& reply) {
-  v1::DraftResponse response;
+void ToProto(const DraftReply& reply, v1::DraftResponse& response) {
   *response.mutable_header() = ToProto(reply.header);
   if (const Miss* miss = std::get_if<Miss>(&reply.outcome)) {
     *response.mutable_miss() = ToProto(*miss);
-    return response;
+    return;
   }
   const Draft& draft = std::get<Draft>(reply.outcome);
   v1::DraftResult& result = *response.mutable_result();
@@ -214,7 +213,6 @@ v1::DraftResponse ToProto(const DraftReply& reply) {
     row.set_weights(PackFloat64(q.weights()));
     row.set_weight_dtype(v1::DTYPE_FLOAT64);
   }
-  return response;
 }
 
 absl::StatusOr<DraftReply> FromProto(const v1::DraftResponse& response,
@@ -283,12 +281,11 @@ absl::StatusOr<VerifyCall> FromProto(const v1::VerifyRequest& request) {
   return call;
 }
 
-v1::VerifyResponse ToProto(const VerifyReply& reply) {
-  v1::VerifyResponse response;
+void ToProto(const VerifyReply& reply, v1::VerifyResponse& response) {
   *response.mutable_header() = ToProto(reply.header);
   if (const Miss* miss = std::get_if<Miss>(&reply.outcome)) {
     *response.mutable_miss() = ToProto(*miss);
-    return response;
+    return;
   }
   const LogitRows& rows = std::get<LogitRows>(reply.outcome);
   v1::FullRows& full = *response.mutable_full();
@@ -296,7 +293,6 @@ v1::VerifyResponse ToProto(const VerifyReply& reply) {
   full.set_vocab_size(rows.vocab_size());
   full.set_dtype(v1::DTYPE_FLOAT32);
   full.set_logits(PackRows(rows));
-  return response;
 }
 
 absl::StatusOr<VerifyReply> FromProto(v1::VerifyResponse response) {

@@ -19,14 +19,14 @@ namespace outrider {
 
 v1::DraftRequest ToProto(const DraftCall& call);
 absl::StatusOr<DraftCall> FromProto(const v1::DraftRequest& request);
-v1::DraftResponse ToProto(const DraftReply& reply);
+void ToProto(const DraftReply& reply, v1::DraftResponse& response);
 // `start` is the absolute position that was asked for, `vocab_size` bounds ids.
 absl::StatusOr<DraftReply> FromProto(const v1::DraftResponse& response,
                                      uint64_t start, int vocab_size);
 
 v1::VerifyRequest ToProto(const VerifyCall& call);
 absl::StatusOr<VerifyCall> FromProto(const v1::VerifyRequest& request);
-v1::VerifyResponse ToProto(const VerifyReply& reply);
+void ToProto(const VerifyReply& reply, v1::VerifyResponse& response);
 absl::StatusOr<VerifyReply> FromProto(v1::VerifyResponse response);
 
 // Session, incarnation and step of an advisory call.

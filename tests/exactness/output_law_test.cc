@@ -170,6 +170,23 @@ TEST_F(OutputLawTest, IsTheTargetsWhereEveryCallArrivesTwice) {
   }
 }
 
+// What is drafted depends on the committed text alone, and q(x) = 1.
+TEST_F(OutputLawTest, IsTheTargetsWhereTheTextItselfDrafts) {
+  for (const int k : {1, 2, 4}) {
+    const Enumeration result =
+        Check({.vocab_size = 3,
+               .config = {.sampling = {.temperature = 1},
+                          .draft_lengths = {k},
+                          .has_first_round = true,
+                          .num_deliveries = 2,
+                          .ngrams = NgramStrategy::Options{.max_match = 3,
+                                                           .min_match = 1}},
+               .length = 6});
+    EXPECT_GT(result.expected_drafted, 0.5);
+    EXPECT_GT(result.expected_accepted, 0.1);
+  }
+}
+
 TEST_F(OutputLawTest, EndsAtTheFirstEndTokenOfABlock) {
   for (const std::vector<TokenId>& eos_ids :
        std::vector<std::vector<TokenId>>{{0}, {3}, {1, 3}}) {

@@ -122,7 +122,10 @@ ToyCluster::ToyCluster(const ClusterConfig& config, const ToyModel& model,
 
 ToyCluster::~ToyCluster() = default;
 
-std::unique_ptr<DraftEngine> ToyCluster::NewDraftEngine() {
+std::unique_ptr<DraftStrategy> ToyCluster::NewStrategy() {
+  if (config_.ngrams.has_value()) {
+    return std::make_unique<NgramStrategy>(*config_.ngrams);
+  }
   auto model = std::make_unique<TableLm>(
       TableLm::Options{.table =
                            [this](absl::Span<const TokenId> context) {
@@ -131,6 +134,10 @@ std::unique_ptr<DraftEngine> ToyCluster::NewDraftEngine() {
                        .vocab_size = model_.vocab_size(),
                        .cut = config_.sabotage.drafter_cut});
   drafter_model_ = model.get();
+  return std::make_unique<ModelStrategy>(std::move(model), model_.vocab_size());
+}
+
+std::unique_ptr<DraftEngine> ToyCluster::NewDraftEngine() {
   DraftEngine::Options options = {.vocab_size = model_.vocab_size(),
                                   .context_length = 1 << 20};
   if (coins_ != nullptr) {
@@ -138,9 +145,7 @@ std::unique_ptr<DraftEngine> ToyCluster::NewDraftEngine() {
       return std::make_unique<BorrowedSource>(*coins_);
     };
   }
-  return std::make_unique<DraftEngine>(
-      std::make_unique<ModelStrategy>(std::move(model), model_.vocab_size()),
-      std::move(options));
+  return std::make_unique<DraftEngine>(NewStrategy(), std::move(options));
 }
 
 void ToyCluster::RestartDrafter() {

@@ -124,7 +124,7 @@ TEST(GreedyEqualsPlainTest, FiftyHeldOutPromptsThroughThreeProcesses) {
   }
   ASSERT_EQ(all_expected.size(), static_cast<size_t>(kNumPrompts));
 
-  SilenceGrpcLog();
+  SetUpGrpc();
   const std::string bin = std::string(std::getenv("OUTRIDER_BIN_DIR")) + "/";
   ChildProcess verifier({bin + "outrider-verifier", "--model", target,
                          "--listen", "127.0.0.1:0"});

@@ -63,7 +63,7 @@ template class InProcessNode<VerifyEngine, VerifierServiceImpl>;
 
 InProcessCluster::InProcessCluster(Options options)
     : options_(std::move(options)) {
-  SilenceGrpcLog();
+  SetUpGrpc();
   if (!options_.tokenizer_directory.empty()) {
     auto tokenizer = LoadTokenizer(options_.tokenizer_directory);
     OUTRIDER_CHECK(tokenizer.ok()) << tokenizer.status();

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_TESTS_EXACTNESS_CLUSTER_CONFIG_H_
+#define OUTRIDER_TESTS_EXACTNESS_CLUSTER_CONFIG_H_
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "core/base/token.h"
+#include "core/drafting/ngram_strategy.h"
+#include "core/model/logit_rows.h"
+#include "core/sampling/acceptance_rule.h"
+#include "core/sampling/random_source.h"
+#include "core/sampling/sampling_params.h"
+#include "core/testing/enumerating_source.h"
+#include "core/testing/table_lm.h"
+#include "core/wire/node_calls.h"
+
+namespace outrider::testing {
+
+// What a round looked at and decided, for a test's own rule or policy.
+struct RoundView {
+  int round_index = 0;           // of the round that comes
+  const Draft* draft = nullptr;  // of the last round; null before it
+  const Verdict* verdict = nullptr;
+  const LogitRows* rows = nullptr;  // of the last Verify
+};
+
+// What a test's own rule judges by.
+struct JudgeView {
+  absl::Span<const TokenId> committed = {};
+  const Draft& draft;
+  const LogitRows& rows;
+  RandomSource& random;
+};
+
+class ToyCluster;
+
+// What a test builds into the cluster from outside: mistakes, mostly. All empty
+// in the correct engine.
+struct Sabotage {
+  TableLm::Cut drafter_cut = {};
+  TableLm::Cut verifier_cut = {};
+  std::function<absl::Status(const VerifyCall&, VerifyReply&)> after_verify =
+      {};
+  // A draft that the client has accepted, before it is scored and judged.
+  std::function<void(Draft&)> alter_draft = {};
+  std::function<std::unique_ptr<RandomSource>(RandomSource&)> coins = {};
+  std::function<Verdict(const JudgeView&)> judge = {};
+  std::function<int(const RoundView&, int k)> draft_length = {};
+  // Instead of ToyCluster::DecoderRound.
+  std::function<absl::StatusOr<Verdict>(ToyCluster&)> round = {};
+};
+
+struct ClusterConfig {
+  SamplingParams sampling = {.temperature = 0.8, .top_k = 3};
+  int support_size = 0;                  // N; 0: whole rows
+  std::vector<int> draft_lengths = {3};  // K by round, over and over
+  // Prompt and first token by SpeculativeDecoder::FirstRound.
+  bool has_first_round = false;
+  int max_length = 64;     // of the session; near it K is cut
+  int num_deliveries = 1;  // of every call, same step, same bytes
+  std::vector<TokenId> eos_ids = {};
+  // Drafts from the session's own text instead of the toy drafter.
+  std::optional<NgramStrategy::Options> ngrams = {};
+  EnumeratingSource::Reuse reuse = EnumeratingSource::Reuse::kRefuse;
+  Sabotage sabotage = {};
+};
+
+inline constexpr TokenId kToyPrompt = 0;
+
+}  // namespace outrider::testing
+
+#endif  // OUTRIDER_TESTS_EXACTNESS_CLUSTER_CONFIG_H_

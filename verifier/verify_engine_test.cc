@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verifier/verify_engine.h"
+
+#include <chrono>
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "core/testing/in_process_stubs.h"
+#include "core/testing/status_matchers.h"
+#include "core/testing/table_lm.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace outrider {
+namespace {
+
+using ::outrider::testing::ContentDigest;
+using ::outrider::testing::IsOk;
+using ::outrider::testing::StatusIs;
+using ::outrider::testing::TableLm;
+using ::testing::ElementsAre;
+
+constexpr int kVocabSize = 3;
+constexpr int kHeadSize = 4;
+constexpr int kContext = 8;
+
+SessionId Id(uint8_t name) { return {.bytes = {name}}; }
+
+class VerifyEngineTest : public ::testing::Test {
+ protected:
+  VerifyEngineTest() {
+    auto model = std::make_unique<TableLm>(TableLm::Options{
+        .table =
+            [](absl::Span<const TokenId> context) {
+              return std::vector<float>{static_cast<float>(context.size()),
+                                        static_cast<float>(context.back()), 0,
+                                        99};
+            },
+        .vocab_size = kHeadSize,
+        .context_length = kContext});
+    model_ = model.get();
+    engine_ = std::make_unique<VerifyEngine>(
+        std::move(model),
+        VerifyEngine::Options{.vocab_size = kVocabSize,
+                              .max_draft_tokens = 4,
+                              .sessions = {.max_sessions = 2}});
+  }
+
+  static VerifyCall Open(uint64_t step, TokenSeq tokens, TokenSeq drafts,
+                         SessionId session = Id(1)) {
+    return {.header = {.session = session,
+                       .step = step,
+                       .delta = {.append_tokens = std::move(tokens)}},
+            .draft_tokens = std::move(drafts)};
+  }
+  absl::StatusOr<VerifyReply> Run(const VerifyCall& call) {
+    return engine_->Verify(call, ContentDigest(call), now_);
+  }
+
+  SessionTable::Clock::time_point now_ = {};
+  const TableLm* model_;
+  std::unique_ptr<VerifyEngine> engine_;
+};
+
+TEST_F(VerifyEngineTest, GivesOneRowMoreThanDraftsWithoutTheHeadsPadding) {
+  const auto reply = Run(Open(5, {0, 1}, {2, 1}));
+  ASSERT_THAT(reply, IsOk());
+  const LogitRows& rows = std::get<LogitRows>(reply->outcome);
+  ASSERT_EQ(rows.num_rows(), 3);
+  EXPECT_THAT(rows.Row(0), ElementsAre(2, 1, 0));
+  EXPECT_THAT(rows.Row(1), ElementsAre(3, 2, 0));
+  EXPECT_THAT(rows.Row(2), ElementsAre(4, 1, 0));
+  EXPECT_EQ(reply->header.step, 5u);
+  EXPECT_EQ(reply->header.cached_length, 4);
+  EXPECT_EQ(model_->Cache(Id(1)), (TokenSeq{0, 1, 2, 1}));
+}
+
+TEST_F(VerifyEngineTest, TheNextRoundCutsTheRefusedDrafts) {
+  const auto open = Run(Open(5, {0, 1}, {2, 1}));
+  VerifyCall call = Open(6, {0}, {1});
+  call.header.incarnation = open->header.incarnation;
+  call.header.delta.keep_length = 3;
+  for (int delivery = 0; delivery < 2; ++delivery) {
+    const auto reply = Run(call);
+    ASSERT_THAT(reply, IsOk());
+    EXPECT_EQ(std::get<LogitRows>(reply->outcome).num_rows(), 2);
+    EXPECT_EQ(reply->header.cached_length, 5);
+    EXPECT_EQ(model_->Cache(Id(1)), (TokenSeq{0, 1, 2, 0, 1}));
+  }
+}
+
+TEST_F(VerifyEngineTest, AMissRunsNothing) {
+  VerifyCall call = Open(5, {1}, {2});
+  call.header.incarnation = Id(9);
+  const auto reply = Run(call);
+  ASSERT_THAT(reply, IsOk());
+  EXPECT_TRUE(std::holds_alternative<Miss>(reply->outcome));
+  EXPECT_EQ(model_->num_tokens_run(), 0);
+}
+
+TEST_F(VerifyEngineTest, MalformedRequestsChangeNothing) {
+  constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+  const auto open = Run(Open(5, {0, 1}, {2}));
+  ASSERT_THAT(open, IsOk());
+  const auto next = [&](TokenSeq drafts) {
+    VerifyCall call = Open(6, {1}, std::move(drafts));
+    call.header.incarnation = open->header.incarnation;
+    call.header.delta.keep_length = 3;
+    return call;
+  };
+  EXPECT_THAT(Run(next({0, 0, 0, 0, 0})), StatusIs(kInvalid));
+  EXPECT_THAT(Run(next({kVocabSize})), StatusIs(kInvalid));  // padding
+  EXPECT_THAT(Run(next({-1})), StatusIs(kInvalid));
+  // The delta fits into the context, the drafts behind it do not.
+  EXPECT_THAT(Run(Open(6, TokenSeq(kContext - 1, 0), {0, 0})),
+              StatusIs(kInvalid));
+  EXPECT_THAT(Run(Open(6, TokenSeq(kContext + 1, 0), {})), StatusIs(kInvalid));
+  EXPECT_THAT(Run(Open(6, {}, {})), StatusIs(kInvalid));
+  VerifyCall sparse = next({0});
+  sparse.reply_format = ReplyFormat::kSparse;
+  EXPECT_THAT(Run(sparse), StatusIs(absl::StatusCode::kUnimplemented));
+
+  EXPECT_EQ(engine_->sessions().CachedLength(Id(1)), 3);
+  ASSERT_THAT(Run(next({0})), IsOk());
+}
+
+TEST_F(VerifyEngineTest, RunsToTheContextsEnd) {
+  const auto reply = Run(Open(5, TokenSeq(kContext - 2, 0), {1, 2}));
+  ASSERT_THAT(reply, IsOk());
+  EXPECT_EQ(reply->header.cached_length, kContext);
+}
+
+TEST_F(VerifyEngineTest, EvictionExpiryAndReleaseGiveTheModelsCacheBack) {
+  ASSERT_THAT(Run(Open(5, {0}, {}, Id(1))), IsOk());
+  const auto second = Run(Open(5, {0}, {}, Id(2)));
+  ASSERT_THAT(Run(Open(5, {0}, {}, Id(3))), IsOk());
+  EXPECT_TRUE(model_->Cache(Id(1)).empty());
+  EXPECT_EQ(model_->num_sessions(), 2);
+  EXPECT_TRUE(engine_->Release({.session = Id(2),
+                                .incarnation = second->header.incarnation,
+                                .step = 6}));
+  EXPECT_TRUE(model_->Cache(Id(2)).empty());
+  engine_->Expire(now_ + std::chrono::minutes(5));
+  EXPECT_EQ(model_->num_sessions(), 0);
+  EXPECT_EQ(engine_->sessions().num_sessions(), 0);
+}
+
+// A model that runs out of memory once.
+class FailingLm final : public CausalLm {
+ public:
+  explicit FailingLm(bool& fails) : fails_(fails) {}
+  const ModelInfo& info() const override { return model_.info(); }
+  std::vector<absl::StatusOr<LogitRows>> Extend(
+      absl::Span<const Extension> batch) override {
+    if (fails_) return {absl::ResourceExhaustedError("no memory")};
+    return model_.Extend(batch);
+  }
+  void Release(const SessionId& session) override { model_.Release(session); }
+
+ private:
+  bool& fails_;
+  TableLm model_{{.table = [](auto) { return std::vector<float>(kVocabSize); },
+                  .vocab_size = kVocabSize,
+                  .context_length = kContext}};
+};
+
+TEST_F(VerifyEngineTest, AFailedPassForgetsTheSessionAndTheNextOpenServesIt) {
+  bool fails = true;
+  VerifyEngine engine(std::make_unique<FailingLm>(fails),
+                      {.vocab_size = kVocabSize});
+  VerifyCall call = Open(5, {0, 1}, {2});
+  EXPECT_THAT(engine.Verify(call, ContentDigest(call), now_),
+              StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_EQ(engine.sessions().num_sessions(), 0);
+  fails = false;
+  EXPECT_THAT(engine.Verify(call, ContentDigest(call), now_), IsOk());
+}
+
+}  // namespace
+}  // namespace outrider
