@@ -44,6 +44,7 @@ class UnaryCall final : public Completion {
     reader_->StartCall();
     registration_ =
         options_.cancellation.OnCancel([this] { context_.TryCancel(); });
+    options_.queue.Publish();
     reader_->Finish(&response_, &status_, this);
     // The call may be over, and this object gone, from here on.
   }
@@ -86,6 +87,7 @@ class Sleep final : public Completion {
   bool await_ready() const noexcept { return false; }
   void await_suspend(std::coroutine_handle<> awaiting) {
     awaiting_ = awaiting;
+    queue_.Publish();
     alarm_.Set(queue_.queue(), std::chrono::system_clock::now() + duration_,
                this);
   }
