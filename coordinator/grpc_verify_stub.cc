@@ -2,7 +2,10 @@
 #include "coordinator/grpc_verify_stub.h"
 
 #include <utility>
+#include <variant>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "core/rpc/unary_call.h"
 #include "core/wire/convert.h"
@@ -24,6 +27,12 @@ Task<absl::StatusOr<VerifyReply>> GrpcVerifyStub::Verify(
                              static_cast<int64_t>(response.ByteSizeLong());
   OUTRIDER_CO_ASSIGN_OR_RETURN(VerifyReply reply,
                                FromProto(std::move(response)));
+  const LogitRows* rows = std::get_if<LogitRows>(&reply.outcome);
+  if (rows != nullptr && rows->vocab_size() != vocab_size_) {
+    co_return absl::InternalError(
+        absl::StrCat("the verifier sent rows of ", rows->vocab_size(),
+                     " tokens and described ", vocab_size_.load()));
+  }
   reply.wire_bytes = wire_bytes;
   co_return reply;
 }

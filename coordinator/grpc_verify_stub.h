@@ -4,6 +4,7 @@
 
 #include <grpcpp/channel.h>
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 
@@ -27,6 +28,9 @@ class GrpcVerifyStub final : public VerifyStub {
 
   GrpcVerifyStub(std::shared_ptr<grpc::Channel> channel, Options options);
 
+  // Rows of another size are refused; from the handshake.
+  void set_vocab_size(int vocab_size) { vocab_size_ = vocab_size; }
+
   Task<absl::StatusOr<VerifyReply>> Verify(const VerifyCall& call,
                                            Cancellation& cancellation) override;
 
@@ -39,6 +43,7 @@ class GrpcVerifyStub final : public VerifyStub {
 
   const Options options_;
   const std::unique_ptr<v1::VerifierService::Stub> stub_;
+  std::atomic<int> vocab_size_ = 0;
 };
 
 }  // namespace outrider

@@ -60,6 +60,7 @@ void NodePool::AskAll() {
   // Verifiers first: the drafters are held against them.
   for (const auto& verifier : verifiers_) {
     auto answer = verifier->node.stub.Describe(kAskInterval);
+    if (answer.ok()) verifier->node.stub.set_vocab_size(answer->vocab_size);
     MutexLock lock(mu_);
     Learn(verifier->node.address, Judge(std::move(answer), true),
           verifier->knowledge);
