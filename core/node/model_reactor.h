@@ -17,10 +17,12 @@ namespace outrider {
 // Handles a unary call on the model's thread: `handle` runs there and returns
 // the status to finish with; it fills the response before. The reaction itself
 // never blocks. A caller that has gone by then costs nothing.
+//
+// `auto`, as a template's name begins with its result's, and those that begin
+// with `grpc::` are none of ours to tests/tsan.supp.
 template <typename Handle>
-grpc::ServerUnaryReactor* RunOnModelThread(grpc::CallbackServerContext* context,
-                                           ModelThread& model_thread,
-                                           Handle handle) {
+auto RunOnModelThread(grpc::CallbackServerContext* context,
+                      ModelThread& model_thread, Handle handle) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   const bool accepted = model_thread.Submit(
       [context, reactor, handle = std::move(handle)]() mutable {

@@ -17,10 +17,7 @@ CallQueue::~CallQueue() {
 void CallQueue::Run() {
   void* tag = nullptr;
   bool ok = false;
-  while (queue_.Next(&tag, &ok)) {
-    published_.load(std::memory_order_acquire);
-    static_cast<Completion*>(tag)->OnComplete(ok);
-  }
+  while (queue_.Next(&tag, &ok)) static_cast<Completion*>(tag)->Complete(ok);
 }
 
 }  // namespace outrider

@@ -5,8 +5,6 @@
 #include <grpcpp/completion_queue.h>
 
 #include <atomic>
-#include <cstdint>
-#include <string>
 #include <thread>
 #include <vector>
 
@@ -16,7 +14,19 @@ namespace outrider {
 class Completion {
  public:
   virtual ~Completion() = default;
+  // Must precede the start of the operation. gRPC's queue orders what came
+  // before with the completion, but the thread sanitizer cannot see into it:
+  // this pair of atomic accesses it sees.
+  void Arm() { armed_.store(true, std::memory_order_release); }
+  void Complete(bool ok) {
+    armed_.load(std::memory_order_acquire);
+    OnComplete(ok);
+  }
+
+ private:
   virtual void OnComplete(bool ok) = 0;
+
+  std::atomic<bool> armed_ = false;
 };
 
 // The completion queue of all outgoing calls, and the threads that resume the
@@ -31,17 +41,11 @@ class CallQueue {
   ~CallQueue();
 
   grpc::CompletionQueue* queue() { return &queue_; }
-  // To be called before the operation starts whose Completion will be told:
-  // what was written until then is visible to it.
-  void Publish() { published_.fetch_add(1, std::memory_order_release); }
 
  private:
   void Run();
 
   grpc::CompletionQueue queue_;
-  // gRPC's queue does order an operation's start before its completion, but in
-  // code that the thread sanitizer cannot see.
-  std::atomic<uint64_t> published_ = 0;
   std::vector<std::jthread> threads_;
 };
 

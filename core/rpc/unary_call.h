@@ -44,9 +44,10 @@ class UnaryCall final : public Completion {
     reader_->StartCall();
     registration_ =
         options_.cancellation.OnCancel([this] { context_.TryCancel(); });
-    options_.queue.Publish();
-    reader_->Finish(&response_, &status_, this);
-    // The call may be over, and this object gone, from here on.
+    auto* const reader = reader_.get();
+    Arm();
+    // The call may be over, and this object gone, before this returns.
+    reader->Finish(&response_, &status_, this);
   }
   absl::StatusOr<Response> await_resume() {
     options_.cancellation.Forget(registration_);
@@ -59,9 +60,9 @@ class UnaryCall final : public Completion {
     return std::move(response_);
   }
 
+ private:
   void OnComplete(bool /*ok*/) override { awaiting_.resume(); }
 
- private:
   Prepare prepare_;
   const CallOptions options_;
   std::coroutine_handle<> awaiting_;
@@ -87,15 +88,16 @@ class Sleep final : public Completion {
   bool await_ready() const noexcept { return false; }
   void await_suspend(std::coroutine_handle<> awaiting) {
     awaiting_ = awaiting;
-    queue_.Publish();
-    alarm_.Set(queue_.queue(), std::chrono::system_clock::now() + duration_,
-               this);
+    grpc::CompletionQueue* const queue = queue_.queue();
+    const auto deadline = std::chrono::system_clock::now() + duration_;
+    Arm();
+    alarm_.Set(queue, deadline, this);
   }
   void await_resume() const noexcept {}
 
+ private:
   void OnComplete(bool /*ok*/) override { awaiting_.resume(); }
 
- private:
   CallQueue& queue_;
   const std::chrono::milliseconds duration_;
   std::coroutine_handle<> awaiting_;

@@ -47,12 +47,16 @@ int CheckHealth(const std::string& address, const std::string& service) {
                        std::chrono::seconds(10));
   AnyMessage request;
   FieldsOf(request).AddLengthDelimited(1, service);
+  grpc::CompletionQueue queue;
+  const auto call = stub.PrepareUnaryCall(
+      &context, "/grpc.health.v1.Health/Check", request, &queue);
+  call->StartCall();
   AnyMessage response;
-  std::promise<grpc::Status> done;
-  stub.UnaryCall(&context, "/grpc.health.v1.Health/Check", {}, &request,
-                 &response,
-                 [&done](grpc::Status status) { done.set_value(status); });
-  const grpc::Status status = done.get_future().get();
+  grpc::Status status;
+  call->Finish(&response, &status, nullptr);
+  void* tag = nullptr;
+  bool ok = false;
+  EXPECT_TRUE(queue.Next(&tag, &ok));
   if (status.error_code() == grpc::NOT_FOUND) return kUnknownService;
   EXPECT_TRUE(status.ok()) << status.error_message();
   const auto& fields = FieldsOf(response);

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// A race in a handler of our own. The thread sanitizer must report it in spite
-// of tests/tsan.supp: this test passes when it does.
+// Races in a handler and in a coroutine of our own. The thread sanitizer must
+// report both in spite of tests/tsan.supp: this test passes when it does.
 #include <grpcpp/client_context.h>
 
+#include <atomic>
+#include <chrono>
 #include <thread>
 #include <vector>
 
+#include "core/base/cancellation.h"
+#include "core/base/task.h"
+#include "core/rpc/call_queue.h"
 #include "core/rpc/channel.h"
 #include "core/rpc/server.h"
+#include "core/rpc/unary_call.h"
 #include "core/testing/status_matchers.h"
 #include "gtest/gtest.h"
 #include "outrider/v1/generation.grpc.pb.h"
@@ -48,6 +54,44 @@ TEST(PlantedRaceTest, CallsFromManyClientsCountWithoutALock) {
     });
   }
   callers.clear();
+  (*server)->Shutdown(std::chrono::seconds(0));
+}
+
+struct Counters {
+  int num_goes_on = 0;  // nothing guards it: that is the race
+  std::atomic<int> num_ended = 0;
+};
+
+Task<void> RacyCoroutine(v1::GenerationService::Stub& stub, CallQueue& queue,
+                         Counters& counters) {
+  const v1::GenerationServiceDescribeRequest request;
+  Cancellation none;
+  for (int call = 0; call < 50; ++call) {
+    const auto response =
+        co_await CallUnary<v1::GenerationServiceDescribeResponse>(
+            [&](grpc::ClientContext* context, grpc::CompletionQueue* cq) {
+              return stub.PrepareAsyncDescribe(context, request, cq);
+            },
+            {.queue = queue,
+             .deadline = std::chrono::seconds(60),
+             .cancellation = none});
+    ++counters.num_goes_on;
+  }
+  ++counters.num_ended;
+}
+
+TEST(PlantedRaceTest, CoroutinesOnManyThreadsCountWithoutALock) {
+  RacyService service;
+  const auto server = RpcServer::Start({.listen = "127.0.0.1:0"}, {&service});
+  ASSERT_THAT(server, IsOk());
+  const auto stub =
+      v1::GenerationService::NewStub(MakeChannel((*server)->address()));
+  Counters counters;
+  CallQueue queue(/*num_threads=*/4);
+  for (int i = 0; i < 8; ++i) {
+    StartDetached(RacyCoroutine(*stub, queue, counters));
+  }
+  while (counters.num_ended < 8) std::this_thread::yield();
   (*server)->Shutdown(std::chrono::seconds(0));
 }
 
