@@ -14,9 +14,10 @@
 
 namespace outrider {
 
-// Handles a unary call on the model's thread: `handle` runs there and returns
-// the status to finish with; it fills the response before. The reaction itself
-// never blocks. A caller that has gone by then costs nothing.
+// Handles a unary call when the model is free: `handle` returns the status to
+// finish with; it fills the response before. The reaction runs it itself where
+// the model is idle, and never waits. A caller that has gone by then costs
+// nothing.
 //
 // `auto`, as a template's name begins with its result's, and those that begin
 // with `grpc::` are none of ours to tests/tsan.supp.

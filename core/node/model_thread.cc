@@ -17,37 +17,50 @@ ModelThread::~ModelThread() {
 }
 
 bool ModelThread::Submit(Job job) {
+  {
+    MutexLock lock(mu_);
+    // Behind those that wait, even where the model is free this instant.
+    if (busy_ || !queue_.empty()) {
+      if (queue_.size() >= max_queue_length_) return false;
+      queue_.push_back(std::move(job));
+      return true;  // whoever has the model wakes the thread
+    }
+    busy_ = true;
+  }
+  job();
   MutexLock lock(mu_);
-  if (queue_.size() >= max_queue_length_) return false;
-  queue_.push_back(std::move(job));
-  wake_.NotifyOne();
+  busy_ = false;
+  if (!queue_.empty() || ending_) wake_.NotifyOne();
   return true;
 }
 
 void ModelThread::Run() {
   constexpr std::chrono::seconds kInterval(1);
   Clock::time_point next_housekeeping = Clock::now() + kInterval;
+  MutexLock lock(mu_);
   while (true) {
-    const Job job = WaitForJob(next_housekeeping);
-    if (job) job();
     if (Clock::now() >= next_housekeeping) {
-      housekeeping_();
+      queue_.push_back(housekeeping_);
       next_housekeeping = Clock::now() + kInterval;
-    } else if (!job) {
+    }
+    if (!busy_ && !queue_.empty()) {
+      RunFirst();
+    } else if (!busy_ && ending_) {
       return;
+    } else {
+      wake_.WaitUntil(mu_, next_housekeeping);
     }
   }
 }
 
-ModelThread::Job ModelThread::WaitForJob(Clock::time_point deadline) {
-  MutexLock lock(mu_);
-  while (queue_.empty() && !ending_) {
-    if (!wake_.WaitUntil(mu_, deadline)) break;
-  }
-  if (queue_.empty()) return {};
-  Job job = std::move(queue_.front());
+void ModelThread::RunFirst() {
+  const Job job = std::move(queue_.front());
   queue_.pop_front();
-  return job;
+  busy_ = true;
+  mu_.Unlock();
+  job();
+  mu_.Lock();
+  busy_ = false;
 }
 
 }  // namespace outrider
