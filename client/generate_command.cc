@@ -109,6 +109,14 @@ void AddSpeculationFlags(CLI::App& command, GenerationRequest& request) {
                       "tokens of each draft row; default 32")
           ->type_name("N"),
       1, kMaxUint32);
+  RequireNumber(
+      command
+          .add_option("--min-draft-probability", request.min_draft_probability,
+                      "draft fewer than K where the drafter is unsure: stop\n"
+                      "below this product of its highest probabilities;\n"
+                      "0: never; default: the coordinator's")
+          ->type_name("P"),
+      0, 1);
 }
 
 void AddOutputFlags(CLI::App& command, GenerateFlags& flags) {

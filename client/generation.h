@@ -29,6 +29,7 @@ struct GenerationRequest {
   std::optional<uint32_t> num_speculative_tokens = {};
   bool ignore_eos = false;
   std::optional<uint32_t> draft_support_size = {};
+  std::optional<double> min_draft_probability = {};
   // Tokens that an earlier, broken stream delivered: the reply goes on after
   // them. Needs that stream's seed.
   std::optional<TokenSeq> delivered = {};

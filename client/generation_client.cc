@@ -42,6 +42,9 @@ v1::GenerateRequest ToProto(const GenerationRequest& request) {
   if (request.draft_support_size) {
     proto.set_draft_support_size(*request.draft_support_size);
   }
+  if (request.min_draft_probability) {
+    proto.set_min_draft_probability(*request.min_draft_probability);
+  }
   if (request.delivered) {
     proto.mutable_delivered()->mutable_ids()->Add(request.delivered->begin(),
                                                   request.delivered->end());

@@ -52,6 +52,13 @@ void AddFlags(CLI::App& app, Flags& flags) {
                  "draft tokens a round where a request does not say")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
+  app.add_option("--min-draft-probability",
+                 flags.service.default_min_draft_probability,
+                 "draft fewer than K tokens where the drafter is unsure: stop "
+                 "once the probability of its first choices, multiplied, is "
+                 "below this; 0: never; where a request does not say")
+      ->check(CLI::Range(0.0, 0.999999))
+      ->capture_default_str();
   app.add_option("--max-sessions", flags.service.max_sessions,
                  "generations at the same time")
       ->check(CLI::Range(1, 1 << 20))

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/session_id.h"
 #include "core/base/status_macros.h"
+#include "core/sampling/draft_confidence.h"
 #include "core/session/check_tokens.h"
 #include "core/wire/node_calls.h"
 
@@ -132,6 +133,11 @@ absl::StatusOr<GenerationRequest> ParseRequest(const v1::GenerateRequest& proto,
                             ParseDraftLength(proto, limits));
   OUTRIDER_ASSIGN_OR_RETURN(request.support_size,
                             ParseSupportSize(proto, limits));
+  request.min_draft_probability = proto.has_min_draft_probability()
+                                      ? proto.min_draft_probability()
+                                      : limits.default_min_draft_probability;
+  OUTRIDER_RETURN_IF_ERROR(
+      CheckMinDraftProbability(request.min_draft_probability));
   if (!proto.ignore_eos()) request.eos_ids = limits.eos_ids;
 
   request.delivered.assign(proto.delivered().ids().begin(),

@@ -26,6 +26,7 @@ struct GenerationRequest {
   std::vector<TokenId> eos_ids = {};  // empty with ignore_eos
   int num_speculative_tokens = 0;
   int support_size = 0;
+  double min_draft_probability = 0;
 };
 
 // What bounds a request here.
@@ -35,6 +36,7 @@ struct GenerationLimits {
   int context_length = 0;
   int max_draft_tokens = 0;
   int default_draft_tokens = 0;
+  double default_min_draft_probability = 0;
   std::vector<TokenId> eos_ids = {};
 };
 

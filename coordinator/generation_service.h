@@ -30,6 +30,7 @@ class GenerationServiceImpl final
   struct Options {
     int max_sessions = 256;
     int default_draft_tokens = 4;
+    double default_min_draft_probability = 0;
   };
   struct Parts {
     NodePool& pool;

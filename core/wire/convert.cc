@@ -180,11 +180,13 @@ v1::DraftRequest ToProto(const DraftCall& call) {
   *request.mutable_sampling() = ToProto(call.sampling);
   request.set_seed(call.seed);
   request.set_prompt_length(call.prompt_length);
+  request.set_min_draft_probability(call.min_draft_probability);
   return request;
 }
 
 absl::StatusOr<DraftCall> FromProto(const v1::DraftRequest& request) {
-  DraftCall call = {.seed = request.seed()};
+  DraftCall call = {.seed = request.seed(),
+                    .min_draft_probability = request.min_draft_probability()};
   OUTRIDER_ASSIGN_OR_RETURN(call.header, FromProto(request.header()));
   OUTRIDER_ASSIGN_OR_RETURN(
       call.max_draft_tokens,

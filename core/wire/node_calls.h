@@ -30,6 +30,7 @@ struct DraftCall {
   SamplingParams sampling = {};
   uint64_t seed = 0;
   int prompt_length = 0;
+  double min_draft_probability = 0;
 };
 
 struct DraftReply {

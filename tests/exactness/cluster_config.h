@@ -57,7 +57,8 @@ struct Sabotage {
 
 struct ClusterConfig {
   SamplingParams sampling = {.temperature = 0.8, .top_k = 3};
-  int support_size = 0;                  // N; 0: whole rows
+  int support_size = 0;  // N; 0: whole rows
+  double min_draft_probability = 0;
   std::vector<int> draft_lengths = {3};  // K by round, over and over
   // Prompt and first token by SpeculativeDecoder::FirstRound.
   bool has_first_round = false;

@@ -170,6 +170,23 @@ TEST_F(OutputLawTest, IsTheTargetsWhereEveryCallArrivesTwice) {
   }
 }
 
+// How many are drafted depends on the rows that were drafted from.
+TEST_F(OutputLawTest, IsTheTargetsWhereAnUnsureDrafterStopsEarly) {
+  for (const DrafterKind drafter : kAllDrafters) {
+    for (const double min_probability : {0.3, 0.6}) {
+      for (const int support_size : {2, 4}) {
+        Check({.drafter = drafter,
+               .config = {.support_size = support_size,
+                          .min_draft_probability = min_probability,
+                          .draft_lengths = {3},
+                          .has_first_round = true,
+                          .num_deliveries = 2},
+               .length = 4});
+      }
+    }
+  }
+}
+
 // What is drafted depends on the committed text alone, and q(x) = 1.
 TEST_F(OutputLawTest, IsTheTargetsWhereTheTextItselfDrafts) {
   for (const int k : {1, 2, 4}) {

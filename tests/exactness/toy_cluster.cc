@@ -169,7 +169,9 @@ absl::StatusOr<Verdict> ToyCluster::Round() {
 absl::StatusOr<Verdict> ToyCluster::DecoderRound() {
   const int support_size =
       config_.support_size > 0 ? config_.support_size : model_.vocab_size();
-  NodeDraftClient node(*draft_stub_, support_size);
+  NodeDraftClient node(
+      *draft_stub_, {.support_size = support_size,
+                     .min_draft_probability = config_.min_draft_probability});
   TappedDrafts tapped(node, *this);
   NodeVerifyClient verifier(*verify_stub_);
   const TappedRule rule(*this);
