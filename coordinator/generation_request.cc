@@ -11,6 +11,7 @@
 #include "core/sampling/draft_confidence.h"
 #include "core/session/check_tokens.h"
 #include "core/wire/node_calls.h"
+#include "core/wire/sampling_convert.h"
 
 namespace outrider {
 namespace {
@@ -45,13 +46,55 @@ absl::StatusOr<std::vector<TokenId>> ParsePrompt(
   return prompt;
 }
 
-absl::StatusOr<SamplingParams> ParseSampling(const v1::GenerateRequest& proto) {
-  SamplingParams params;
+absl::StatusOr<SamplingParams> ParseSampling(const v1::GenerateRequest& proto,
+                                             const GenerationLimits& limits) {
+  SamplingParams params = {.min_p = proto.min_p(),
+                           .presence_penalty = proto.presence_penalty(),
+                           .frequency_penalty = proto.frequency_penalty(),
+                           .logit_bias = FromProto(proto.logit_bias())};
   if (proto.has_temperature()) params.temperature = proto.temperature();
   if (proto.has_top_k()) params.top_k = proto.top_k();
   if (proto.has_top_p()) params.top_p = proto.top_p();
-  OUTRIDER_RETURN_IF_ERROR(Validate(params));
+  if (proto.has_repetition_penalty()) {
+    params.repetition_penalty = proto.repetition_penalty();
+  }
+  // Callers may name the tokens in any order.
+  std::stable_sort(
+      params.logit_bias.begin(), params.logit_bias.end(),
+      [](const LogitBias& a, const LogitBias& b) { return a.id < b.id; });
+  OUTRIDER_RETURN_IF_ERROR(Validate(params, limits.vocab_size));
   return params;
+}
+
+absl::StatusOr<std::optional<LogprobsOptions>> ParseLogprobs(
+    const v1::GenerateRequest& proto) {
+  LogprobsOptions options;
+  switch (proto.logprobs_mode()) {
+    case v1::LOGPROBS_MODE_UNSPECIFIED:
+    case v1::LOGPROBS_MODE_RAW:
+      break;
+    case v1::LOGPROBS_MODE_PROCESSED:
+      options.mode = LogprobsMode::kProcessed;
+      break;
+    default:
+      return absl::InvalidArgumentError(
+          absl::StrCat("unknown logprobs_mode ", proto.logprobs_mode()));
+  }
+  if (!proto.has_logprobs()) {
+    if (proto.logprobs_mode() == v1::LOGPROBS_MODE_UNSPECIFIED) {
+      return std::nullopt;
+    }
+    return absl::InvalidArgumentError(
+        "logprobs_mode needs logprobs, the number of alternatives: 0 shows "
+        "the chosen tokens alone");
+  }
+  if (proto.logprobs() > kMaxTopLogprobs) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("logprobs must be between 0 and ", kMaxTopLogprobs,
+                     ", not ", proto.logprobs()));
+  }
+  options.num_top = static_cast<int>(proto.logprobs());
+  return options;
 }
 
 absl::StatusOr<std::vector<std::string>> ParseStopStrings(
@@ -123,7 +166,8 @@ absl::StatusOr<GenerationRequest> ParseRequest(const v1::GenerateRequest& proto,
                                                const GenerationLimits& limits) {
   GenerationRequest request;
   OUTRIDER_ASSIGN_OR_RETURN(request.prompt, ParsePrompt(proto, limits));
-  OUTRIDER_ASSIGN_OR_RETURN(request.sampling, ParseSampling(proto));
+  OUTRIDER_ASSIGN_OR_RETURN(request.sampling, ParseSampling(proto, limits));
+  OUTRIDER_ASSIGN_OR_RETURN(request.logprobs, ParseLogprobs(proto));
   OUTRIDER_ASSIGN_OR_RETURN(request.stop_strings,
                             ParseStopStrings(proto, limits));
   OUTRIDER_ASSIGN_OR_RETURN(

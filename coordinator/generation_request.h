@@ -3,12 +3,14 @@
 #define OUTRIDER_COORDINATOR_GENERATION_REQUEST_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "core/base/token.h"
 #include "core/sampling/sampling_params.h"
+#include "core/sampling/token_logprobs.h"
 #include "core/tokenizer/tokenizer.h"
 #include "core/wire/node_description.h"
 #include "outrider/v1/generation.pb.h"
@@ -20,6 +22,7 @@ struct GenerationRequest {
   std::vector<TokenId> prompt = {};
   std::vector<TokenId> delivered = {};
   SamplingParams sampling = {};
+  std::optional<LogprobsOptions> logprobs = {};  // empty: not asked for
   uint64_t seed = 0;
   int max_length = 0;  // prompt and continuation together
   std::vector<std::string> stop_strings = {};

@@ -12,6 +12,21 @@
 #include "core/sampling/process.h"
 
 namespace outrider {
+namespace {
+
+// By the time it is asked, the drafts before a token have been committed.
+Session::LogprobSource LogprobsOf(const LogitRows& rows, uint64_t start,
+                                  const Session& session) {
+  return [rows, start, &session](int row, TokenId token) {
+    return ComputeLogprobs(
+        rows.Row(row), session.sampling(),
+        {.committed = session.committed().tokens().first(start + row),
+         .prompt_length = session.prompt_length()},
+        *session.logprobs(), {token});
+  };
+}
+
+}  // namespace
 
 Task<absl::StatusOr<std::vector<TargetRow>>> NodeVerifyClient::Score(
     Session& session, const Draft& draft) {
@@ -36,7 +51,11 @@ Task<absl::StatusOr<std::vector<TargetRow>>> NodeVerifyClient::Score(
       continue;
     }
     cache.GrewTo(reply.header.cached_length, reply.header.incarnation);
-    co_return ProcessRows(std::get<LogitRows>(reply.outcome), draft, session);
+    const LogitRows& rows = std::get<LogitRows>(reply.outcome);
+    if (session.logprobs().has_value()) {
+      session.set_logprob_source(LogprobsOf(rows, draft.start, session));
+    }
+    co_return ProcessRows(rows, draft, session);
   }
   co_return absl::UnavailableError("the verifier keeps losing the session");
 }
@@ -55,7 +74,9 @@ absl::StatusOr<std::vector<TargetRow>> ProcessRows(const LogitRows& rows,
     OUTRIDER_ASSIGN_OR_RETURN(
         Distribution p,
         Process(rows.Row(i),
-                OUTRIDER_MUTANT(M2, session.sampling(), SamplingParams())));
+                OUTRIDER_MUTANT(M2, session.sampling(), SamplingParams()),
+                session.HistoryBehind(
+                    absl::MakeConstSpan(draft.tokens).first(i))));
     const absl::Span<const TokenId> support =
         i < draft.length() ? draft.distributions[i].support()
                            : absl::Span<const TokenId>();

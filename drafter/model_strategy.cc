@@ -11,12 +11,17 @@
 namespace outrider {
 namespace {
 
-// What a position is drawn from: processed as the request says, cut to the top
-// N.
+// What the position behind `drafts` is drawn from: processed as the request
+// says, cut to the top N.
 absl::StatusOr<Distribution> DraftRow(absl::Span<const float> logits,
+                                      absl::Span<const TokenId> drafts,
                                       const DraftContext& context) {
-  OUTRIDER_ASSIGN_OR_RETURN(const Distribution row,
-                            Process(logits, context.sampling));
+  OUTRIDER_ASSIGN_OR_RETURN(
+      const Distribution row,
+      Process(logits, context.sampling,
+              {.committed = context.committed,
+               .drafts = drafts,
+               .prompt_length = context.prompt_length}));
   return CutToSupport(row, context.support_size);
 }
 
@@ -48,7 +53,7 @@ absl::StatusOr<Proposal> ModelStrategy::Propose(const DraftContext& context) {
                                                .tokens = input,
                                                .num_rows = 1}})[0]);
     const absl::Span<const float> logits = rows.Row(0).first(vocab_size_);
-    OUTRIDER_ASSIGN_OR_RETURN(Distribution q, DraftRow(logits, context));
+    OUTRIDER_ASSIGN_OR_RETURN(Distribution q, DraftRow(logits, draft.tokens, context));
 
     const CoinKey coin = {Purpose::kDraft, draft.start + i,
                           OUTRIDER_MUTANT(C1, context.step, 0)};

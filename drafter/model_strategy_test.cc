@@ -72,7 +72,7 @@ TEST_F(ModelStrategyTest, DrawsEachTokenFromTheRowItReturns) {
   for (int i = 0; i < 4; ++i) {
     const std::vector<float> logits = Row(context);
     const auto row = Process(absl::MakeConstSpan(logits).first(kVocabSize),
-                             {.temperature = 0.9, .top_k = 5});
+                             {.temperature = 0.9, .top_k = 5}, {});
     const Distribution expected = CutToSupport(*row, 3);
     const Distribution& q = draft.distributions[i];
     EXPECT_THAT(q.support(), ElementsAreArray(expected.support()));

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "core/wire/packing.h"
+#include "core/wire/sampling_convert.h"
 
 namespace outrider {
 namespace {
@@ -141,22 +142,6 @@ absl::StatusOr<Miss> FromProto(const v1::Miss& proto) {
       miss.reason = MissReason::kUnknownIncarnation;
   }
   return miss;
-}
-
-v1::SamplingParams ToProto(const SamplingParams& params) {
-  v1::SamplingParams proto;
-  proto.set_temperature(params.temperature);
-  proto.set_top_k(params.top_k);
-  proto.set_top_p(params.top_p);
-  return proto;
-}
-
-absl::StatusOr<SamplingParams> FromProto(const v1::SamplingParams& proto) {
-  SamplingParams params = {.temperature = proto.temperature(),
-                           .top_p = proto.top_p()};
-  OUTRIDER_ASSIGN_OR_RETURN(params.top_k, ToLength(proto.top_k(), "top_k"));
-  OUTRIDER_RETURN_IF_ERROR(Validate(params));
-  return params;
 }
 
 absl::StatusOr<Distribution> FromProto(const v1::SparseRow& row,

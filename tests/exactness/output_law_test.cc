@@ -138,6 +138,72 @@ TEST_F(OutputLawTest, IsTheTargetsOverTwoBlocksAndMore) {
   }
 }
 
+// Each option that changes the law, alone and with its neighbours in the order.
+std::vector<SamplingParams> AllProcessings() {
+  std::vector<SamplingParams> all = {
+      {.min_p = 0.3},
+      {.temperature = 1.3, .top_p = 0.8, .min_p = 0.2},
+      {.repetition_penalty = 1.6},
+      {.repetition_penalty = 0.6},
+      {.presence_penalty = 0.9},
+      {.frequency_penalty = 0.7},
+      {.frequency_penalty = -0.7},
+      {.logit_bias = {{0, 1.2}, {2, -0.8}}},
+      {.logit_bias = {{1, -100}}},
+      {.temperature = 0.8,
+       .top_k = 3,
+       .top_p = 0.9,
+       .min_p = 0.05,
+       .repetition_penalty = 1.4,
+       .presence_penalty = 0.5,
+       .frequency_penalty = 0.3,
+       .logit_bias = {{0, -0.5}, {3, 1.0}}}};
+  // The same at temperature 0, where only the argmax is left of each.
+  const size_t num_drawn = all.size();
+  for (size_t i = 0; i < num_drawn; ++i) {
+    all.push_back(all[i]);
+    all.back().temperature = 0;
+  }
+  return all;
+}
+
+std::string DescribeProcessing(const SamplingParams& sampling) {
+  std::string text = absl::StrCat(
+      "min-p ", sampling.min_p, ", repetition ", sampling.repetition_penalty,
+      ", presence ", sampling.presence_penalty, ", frequency ",
+      sampling.frequency_penalty, ", bias");
+  for (const LogitBias& entry : sampling.logit_bias) {
+    absl::StrAppend(&text, " ", entry.id, ":", entry.bias);
+  }
+  return text;
+}
+
+// Each row of a block has a history of its own: the drafts before it count.
+TEST_F(OutputLawTest, IsTheTargetsUnderPenaltiesBiasAndMinP) {
+  for (const SamplingParams& sampling : AllProcessings()) {
+    SCOPED_TRACE(DescribeProcessing(sampling));
+    for (const DrafterKind drafter :
+         {DrafterKind::kCorrelated, DrafterKind::kReversed}) {
+      for (const std::vector<int>& script :
+           std::vector<std::vector<int>>{{3}, {2, 0, 1}}) {
+        Check({.drafter = drafter,
+               .config = {.sampling = sampling,
+                          .support_size = 3,
+                          .draft_lengths = script,
+                          .has_first_round = script.size() > 1,
+                          .num_deliveries = script.size() > 1 ? 2 : 1},
+               .length = 4});
+      }
+    }
+    Check({.vocab_size = 3,
+           .config = {.sampling = sampling.logit_bias.empty()
+                                      ? sampling
+                                      : SamplingParams{.logit_bias = {{1, 1}}},
+                      .draft_lengths = {2}},
+           .length = 6});
+  }
+}
+
 // A cache that is cut one too late, or never, survives every constant K.
 TEST_F(OutputLawTest, IsTheTargetsWhereDraftLengthsChangeByRound) {
   const std::vector<std::vector<int>> scripts = {
@@ -253,8 +319,8 @@ TEST_F(OutputLawTest, AcceptsAsOftenAsTheTwoRowsOverlap) {
                .config = {.sampling = sampling, .draft_lengths = {1}},
                .length = 1});
     const ToyModel model(4, drafter);
-    const auto p = Process(model.Target({kToyPrompt}), sampling);
-    const auto q = Process(model.Drafter({kToyPrompt}), sampling);
+    const auto p = Process(model.Target({kToyPrompt}), sampling, {});
+    const auto q = Process(model.Drafter({kToyPrompt}), sampling, {});
     double overlap = 0;
     for (TokenId id = 0; id < 4; ++id) overlap += std::min((*p)(id), (*q)(id));
     EXPECT_NEAR(result.expected_accepted, overlap, kTolerance);
