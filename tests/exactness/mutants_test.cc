@@ -363,13 +363,13 @@ Distribution PenaltiesAfterTopK(absl::Span<const float> logits,
 // The first token has no drafts before it in its own block.
 std::vector<MutantCase> MutantsOfProcessing() {
   std::vector<MutantCase> cases = {
-      Hidden({"P1 drafts ignored", 1, 1, Mutant::kP1}),
-      {"P2 prompt counted", 1, 1, Mutant::kP2},
-      {"P3 bias after top-k", 1, 1, Mutant::kNone,
+      Hidden({"P1 drafts ignored", 3.81e-1, 2.94e-1, Mutant::kP1}),
+      {"P2 prompt counted", 0, 3.18e-1, Mutant::kP2},
+      {"P3 bias after top-k", 0, 1.80e-1, Mutant::kNone,
        WithRule({.process = BiasAfterTopK}, kPenalised)},
-      {"P4 repetition of generated only", 1, 1, Mutant::kP4},
-      Hidden({"P5 frequency counted once", 1, 1, Mutant::kP5}),
-      {"P6 penalties after top-k", 1, 1, Mutant::kNone,
+      {"P4 repetition of generated only", 0, 5.56e-2, Mutant::kP4},
+      Hidden({"P5 frequency counted once", 0, 1.35e-2, Mutant::kP5}),
+      {"P6 penalties after top-k", 0, 8.23e-2, Mutant::kNone,
        WithRule({.process = PenaltiesAfterTopK}, kPenalised)},
   };
   for (MutantCase& mutant : cases) mutant.sampling = kPenalised;

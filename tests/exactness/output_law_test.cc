@@ -188,7 +188,7 @@ TEST_F(OutputLawTest, IsTheTargetsUnderPenaltiesBiasAndMinP) {
            std::vector<std::vector<int>>{{3}, {2, 0, 1}}) {
         Check({.drafter = drafter,
                .config = {.sampling = sampling,
-                          .support_size = 3,
+                          .support_size = 2,
                           .draft_lengths = script,
                           .has_first_round = script.size() > 1,
                           .num_deliveries = script.size() > 1 ? 2 : 1},
@@ -200,7 +200,7 @@ TEST_F(OutputLawTest, IsTheTargetsUnderPenaltiesBiasAndMinP) {
                                       ? sampling
                                       : SamplingParams{.logit_bias = {{1, 1}}},
                       .draft_lengths = {2}},
-           .length = 6});
+           .length = 5});
   }
 }
 
