@@ -34,7 +34,7 @@ int Size(const at::Tensor& tensor, int dimension) {
   return static_cast<int>(tensor.size(dimension));
 }
 
-// Without the dispatcher, which takes longer than the allocation.
+// Not through the dispatcher: a step makes several of these in every layer.
 at::Tensor NewFloats(at::IntArrayRef sizes) {
   return at::detail::empty_cpu(sizes, at::kFloat);
 }
