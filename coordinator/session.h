@@ -84,11 +84,9 @@ class Session {
   // than it accepts, and neither model sees beyond its context.
   int MaxDraftLength() const;
 
-  // What penalties see at the place behind these drafts of the round.
-  TokenHistory HistoryBehind(absl::Span<const TokenId> drafts) const {
-    return {.committed = committed_.tokens(),
-            .drafts = drafts,
-            .prompt_length = prompt_length_};
+  // What penalties see behind the committed tokens.
+  TokenHistory History() const {
+    return {.committed = committed_.tokens(), .prompt_length = prompt_length_};
   }
 
   // A header with a step of its own, for the node behind this mirror.

@@ -71,11 +71,7 @@ absl::Status DraftEngine::Check(const DraftCall& call) const {
   }
   const CacheDelta& delta = call.header.delta;
   const size_t length = delta.keep_length + delta.append_tokens.size();
-  if (static_cast<size_t>(call.prompt_length) > length) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("prompt_length must be at most the ", length,
-                     " tokens of the session, not ", call.prompt_length));
-  }
+  OUTRIDER_RETURN_IF_ERROR(CheckPromptLength(call.prompt_length, length));
   return CheckMinDraftProbability(call.min_draft_probability);
 }
 
@@ -91,19 +87,19 @@ absl::StatusOr<Proposal> DraftEngine::Propose(const DraftCall& call) {
                              : std::make_unique<Coins>(call.seed);
   // At the context's end fewer are drafted: that depends on lengths alone.
   const int room = options_.context_length - static_cast<int>(committed.size());
-  OUTRIDER_ASSIGN_OR_RETURN(
-      Proposal proposal,
-      strategy_->Propose(
-          {.session = session,
-           .committed = committed,
-           .prompt_length = call.prompt_length,
-           .keep_length = delta.keep_length,
-           .max_draft_tokens = std::min(call.max_draft_tokens, room),
-           .support_size = call.support_size,
-           .min_draft_probability = call.min_draft_probability,
-           .sampling = call.sampling,
-           .step = call.header.step,
-           .random = random.get()}));
+  const DraftContext context = {
+      .session = session,
+      .committed = committed,
+      .prompt_length = call.prompt_length,
+      .keep_length = delta.keep_length,
+      .max_draft_tokens = std::min(call.max_draft_tokens, room),
+      .support_size = call.support_size,
+      .min_draft_probability = call.min_draft_probability,
+      .round_weights = call.round_weights,
+      .sampling = call.sampling,
+      .step = call.header.step,
+      .random = random.get()};
+  OUTRIDER_ASSIGN_OR_RETURN(Proposal proposal, strategy_->Propose(context));
   const int num_committed = static_cast<int>(committed.size());
   sessions_.Record(session, num_committed,
                    absl::MakeConstSpan(proposal.draft.tokens)
