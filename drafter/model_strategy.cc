@@ -16,9 +16,16 @@ namespace {
 absl::StatusOr<Distribution> DraftRow(absl::Span<const float> logits,
                                       absl::Span<const TokenId> drafts,
                                       const DraftContext& context) {
+  SamplingParams params = context.sampling;
+  if (params.top_p == 1 &&
+      (params.top_k == 0 || params.top_k > context.support_size)) {
+    // The cut comes last, so it may as well be a top-k: no need of exponentials
+    // for what it leaves out.
+    params.top_k = context.support_size;
+  }
   OUTRIDER_ASSIGN_OR_RETURN(
       const Distribution row,
-      Process(logits, context.sampling,
+      Process(logits, params,
               {.committed = context.committed,
                .drafts = drafts,
                .prompt_length = context.prompt_length}));
