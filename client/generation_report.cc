@@ -216,23 +216,22 @@ std::string ToJson(const GenerationReport& report) {
   for (const GenerationRound& round : report.rounds) {
     rounds.push_back(RoundToJson(round));
   }
-  Json json = {
-      {"token_ids", report.tokens},
-      {"text", report.text},
-      {"finish_reason", FinishName(report)},
-      // In quotes, as in Protobuf's JSON: readers that keep numbers as doubles
-      // would change its last digits.
-      {"seed", absl::StrCat(start.seed)},
-      {"prompt_length", start.prompt_length},
-      {"num_speculative_tokens", start.num_speculative_tokens},
-      {"rounds", rounds},
-      {"totals", TotalsToJson(report)},
-      {"timings",
-       {{"time_to_first_token_ms", Ms(report.first_token_time)},
-        {"total_ms", Ms(report.last_token_time)},
-        {"decode_tokens_per_second", DecodeTokensPerSecond(report)}}},
-      {"num_draft_failures", finish.num_draft_failures},
-      {"num_misses", finish.num_misses}};
+  Json json = {{"token_ids", report.tokens},
+               {"text", report.text},
+               {"finish_reason", FinishName(report)},
+               // In quotes, as in Protobuf's JSON: readers that keep numbers as
+               // doubles would change its last digits.
+               {"seed", absl::StrCat(start.seed)},
+               {"prompt_length", start.prompt_length},
+               {"num_speculative_tokens", start.num_speculative_tokens},
+               {"rounds", rounds},
+               {"totals", TotalsToJson(report)},
+               {"timings",
+                {{"time_to_first_token_ms", Ms(report.first_token_time)},
+                 {"total_ms", Ms(report.last_token_time)},
+                 {"decode_tokens_per_second", DecodeTokensPerSecond(report)}}},
+               {"num_draft_failures", finish.num_draft_failures},
+               {"num_misses", finish.num_misses}};
   if (!report.scored.empty()) json["logprobs"] = LogprobsToJson(report);
   // The text is a peer's: what is not UTF-8 must not end the program.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);

@@ -37,13 +37,13 @@ void AddPenaltyFlags(CLI::App& command, GenerationRequest& request) {
                       "-2 to 2, off the logits of generated tokens; 0 is off")
           ->type_name("X"),
       -2, 2);
-  RequireNumber(command
-                    .add_option("--frequency-penalty",
-                                request.frequency_penalty,
-                                "the same, for each time that they were "
-                                "generated")
-                    ->type_name("X"),
-                -2, 2);
+  RequireNumber(
+      command
+          .add_option("--frequency-penalty", request.frequency_penalty,
+                      "the same, for each time that they were "
+                      "generated")
+          ->type_name("X"),
+      -2, 2);
 }
 
 }  // namespace
@@ -85,10 +85,9 @@ absl::StatusOr<std::vector<LogitBias>> ParseLogitBias(
                           absl::SimpleAtod(parts.second, &bias.bias) &&
                           bias.bias >= -kMaxBias && bias.bias <= kMaxBias;
     if (!is_valid) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--logit-bias needs a token id and a number between ",
-                       -kMaxBias, " and ", kMaxBias,
-                       ", such as \"17=-2.5\", not \"", entry, "\""));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--logit-bias needs a token id and a number between ", -kMaxBias,
+          " and ", kMaxBias, ", such as \"17=-2.5\", not \"", entry, "\""));
     }
     biases.push_back(bias);
   }

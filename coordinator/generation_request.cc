@@ -181,8 +181,8 @@ absl::StatusOr<ReplyFormat> ParseReplyFormat(const v1::GenerateRequest& proto,
   }
   if (!asked.has_value()) {
     // All give the same tokens; these with the fewest bytes.
-    const ReplyFormat best =
-        IsGreedy(request.sampling) ? ReplyFormat::kTokens : ReplyFormat::kSparse;
+    const ReplyFormat best = IsGreedy(request.sampling) ? ReplyFormat::kTokens
+                                                        : ReplyFormat::kSparse;
     return serves(best) ? best : ReplyFormat::kFull;
   }
   if (!serves(*asked)) {

@@ -85,6 +85,27 @@ TEST_F(ModelStrategyTest, DrawsEachTokenFromTheRowItReturns) {
   }
 }
 
+TEST_F(ModelStrategyTest, EachRowIsPenalisedForThePromptAndTheDraftsBeforeIt) {
+  DraftContext request = Context(4);
+  request.prompt_length = 2;
+  request.sampling.repetition_penalty = 1.5;
+  request.sampling.frequency_penalty = 0.7;
+  const auto proposal = strategy_->Propose(request);
+  ASSERT_THAT(proposal, IsOk());
+  const Draft& draft = proposal->draft;
+  ASSERT_EQ(draft.length(), 4);
+  TokenSeq context = committed_;
+  for (int i = 0; i < 4; ++i) {
+    const std::vector<float> logits = Row(context);
+    const auto row = Process(absl::MakeConstSpan(logits).first(kVocabSize),
+                             request.sampling,
+                             {.committed = context, .prompt_length = 2});
+    EXPECT_THAT(draft.distributions[i].support(),
+                ElementsAreArray(CutToSupport(*row, 3).support()));
+    context.push_back(draft.tokens[i]);
+  }
+}
+
 TEST_F(ModelStrategyTest, TheLastDraftHasNoEntryInTheCache) {
   const auto proposal = strategy_->Propose(Context(3));
   ASSERT_THAT(proposal, IsOk());

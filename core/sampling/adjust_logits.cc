@@ -48,17 +48,17 @@ SplitHistory Split(const TokenHistory& history) {
                history.committed.size());
   return {.prompt = history.committed.first(prompt_length),
           .generated = history.committed.subspan(prompt_length),
-          .drafts = OUTRIDER_MUTANT(P1, history.drafts,
-                                    absl::Span<const TokenId>())};
+          .drafts =
+              OUTRIDER_MUTANT(P1, history.drafts, absl::Span<const TokenId>())};
 }
 
 absl::Status AddBias(const std::vector<LogitBias>& entries,
                      std::vector<double>& values) {
   for (const LogitBias& entry : entries) {
     if (entry.id < 0 || static_cast<size_t>(entry.id) >= values.size()) {
-      return absl::InternalError(
-          absl::StrCat("logit_bias names token ", entry.id, ", but a row has ",
-                       values.size(), " logits"));
+      return absl::InternalError(absl::StrCat("logit_bias names token ",
+                                              entry.id, ", but a row has ",
+                                              values.size(), " logits"));
     }
     values[entry.id] += entry.bias;
   }
@@ -72,9 +72,9 @@ bool AdjustsLogits(const SamplingParams& params) {
          params.frequency_penalty != 0 || !params.logit_bias.empty();
 }
 
-absl::StatusOr<std::vector<double>> AdjustLogits(
-    absl::Span<const float> logits, const SamplingParams& params,
-    const TokenHistory& history) {
+absl::StatusOr<std::vector<double>> AdjustLogits(absl::Span<const float> logits,
+                                                 const SamplingParams& params,
+                                                 const TokenHistory& history) {
   std::vector<double> values(logits.begin(), logits.end());
   OUTRIDER_RETURN_IF_ERROR(AddBias(params.logit_bias, values));
 
@@ -97,8 +97,8 @@ absl::StatusOr<std::vector<double>> AdjustLogits(
     OUTRIDER_RETURN_IF_ERROR(generated.Add(tokens.drafts));
     for (size_t id = 0; id < values.size(); ++id) {
       if (generated[id] == 0) continue;
-      values[id] -= params.frequency_penalty *
-                    OUTRIDER_MUTANT(P5, generated[id], 1);
+      values[id] -=
+          params.frequency_penalty * OUTRIDER_MUTANT(P5, generated[id], 1);
       values[id] -= params.presence_penalty;
     }
   }

@@ -26,9 +26,9 @@ bool AdjustsLogits(const SamplingParams& params);
 // Costs one pass over history and row. `logits` holds no NaN and no +inf;
 // `params` are valid. INTERNAL where the history or the bias names a token that
 // the row does not have.
-absl::StatusOr<std::vector<double>> AdjustLogits(
-    absl::Span<const float> logits, const SamplingParams& params,
-    const TokenHistory& history);
+absl::StatusOr<std::vector<double>> AdjustLogits(absl::Span<const float> logits,
+                                                 const SamplingParams& params,
+                                                 const TokenHistory& history);
 
 }  // namespace outrider
 

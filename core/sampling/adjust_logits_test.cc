@@ -50,8 +50,7 @@ TEST(AdjustLogitsTest, RepetitionCountsPromptGeneratedTokensAndDraftsOnce) {
 TEST(AdjustLogitsTest, FrequencyCountsGeneratedTokensAndDraftsOnly) {
   EXPECT_THAT(Adjusted({.frequency_penalty = 0.5}),
               ElementsAre(4, -4, 1, 0.5, 8));
-  EXPECT_THAT(Adjusted({.frequency_penalty = -2}),
-              ElementsAre(4, -4, 6, 3, 8));
+  EXPECT_THAT(Adjusted({.frequency_penalty = -2}), ElementsAre(4, -4, 6, 3, 8));
 }
 
 TEST(AdjustLogitsTest, PresenceLooksAtGeneratedTokensAndDraftsOnly) {

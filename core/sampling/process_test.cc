@@ -152,8 +152,7 @@ TEST(ProcessTest, MinPKeepsWhatIsNotFarBelowTheMostProbable) {
               ElementsAre(0, 1, 2, 3));
   EXPECT_THAT(MustProcess(logits, {.min_p = 0.3}).support(),
               ElementsAre(1, 2, 3));
-  EXPECT_THAT(MustProcess(logits, {.min_p = 0.6}).support(),
-              ElementsAre(1, 3));
+  EXPECT_THAT(MustProcess(logits, {.min_p = 0.6}).support(), ElementsAre(1, 3));
   // A probability that meets the bound stays: ties with the first do at 1.
   EXPECT_THAT(MustProcess({1, 2, 2}, {.min_p = 1}).support(),
               ElementsAre(1, 2));
@@ -183,9 +182,9 @@ TEST(ProcessTest, MinPAndTopKKeepTheSameTokensInEitherOrder) {
 
 TEST(ProcessTest, BiasAndPenaltiesComeBeforeEveryCut) {
   const TokenSeq history = {1};
-  const auto row = Process(std::vector<float>{3, 5, 4},
-                           {.top_k = 1, .repetition_penalty = 2},
-                           {.committed = history});
+  const auto row =
+      Process(std::vector<float>{3, 5, 4},
+              {.top_k = 1, .repetition_penalty = 2}, {.committed = history});
   ASSERT_TRUE(row.ok());
   EXPECT_THAT(row->support(), ElementsAre(2));
   EXPECT_THAT(
@@ -197,8 +196,8 @@ TEST(ProcessTest, AtTemperatureZeroTheArgmaxIsOfTheAdjustedRow) {
   const TokenSeq history = {1, 1};
   const SamplingParams params = {.temperature = 0, .frequency_penalty = 1};
   // 5 - 2 * 1 ties with 3: the lowest id wins.
-  const auto row = Process(std::vector<float>{3, 5, 3}, params,
-                           {.committed = history});
+  const auto row =
+      Process(std::vector<float>{3, 5, 3}, params, {.committed = history});
   ASSERT_TRUE(row.ok());
   EXPECT_THAT(row->support(), ElementsAre(0));
   EXPECT_THAT(
@@ -208,8 +207,9 @@ TEST(ProcessTest, AtTemperatureZeroTheArgmaxIsOfTheAdjustedRow) {
 }
 
 TEST(ProcessTest, ABadRowFailsAlsoWhereItIsAdjusted) {
-  EXPECT_THAT(Process(std::vector<float>{1, kNan}, {.logit_bias = {{0, 1}}}, {}),
-              StatusIs(absl::StatusCode::kInternal, HasSubstr("token 1")));
+  EXPECT_THAT(
+      Process(std::vector<float>{1, kNan}, {.logit_bias = {{0, 1}}}, {}),
+      StatusIs(absl::StatusCode::kInternal, HasSubstr("token 1")));
 }
 
 TEST(ProcessTest, NoSettingInRangeLeavesTheRowWithoutAToken) {
@@ -223,9 +223,9 @@ TEST(ProcessTest, NoSettingInRangeLeavesTheRowWithoutAToken) {
                                        .presence_penalty = additive,
                                        .frequency_penalty = additive,
                                        .logit_bias = {{0, bias}}};
-        const auto row = Process(
-            std::vector<float>{kLargest, -kLargest, 0, -kInfinity}, params,
-            {.committed = history});
+        const auto row =
+            Process(std::vector<float>{kLargest, -kLargest, 0, -kInfinity},
+                    params, {.committed = history});
         ASSERT_TRUE(row.ok()) << row.status();
         EXPECT_GE(row->support().size(), 1u);
         EXPECT_TRUE(std::isfinite(row->total()));

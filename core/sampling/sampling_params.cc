@@ -11,9 +11,9 @@ absl::Status CheckAdditivePenalty(const char* name, double penalty) {
   if (penalty >= -kMaxAdditivePenalty && penalty <= kMaxAdditivePenalty) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      name, " must be between ", -kMaxAdditivePenalty, " and ",
-      kMaxAdditivePenalty, ", where 0 is off, not ", penalty));
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, " must be between ", -kMaxAdditivePenalty, " and ",
+                   kMaxAdditivePenalty, ", where 0 is off, not ", penalty));
 }
 
 absl::Status CheckLogitBias(const std::vector<LogitBias>& entries) {
@@ -60,16 +60,15 @@ absl::Status Validate(const SamplingParams& params) {
         "top_p must be above 0 and at most 1, not ", params.top_p));
   }
   if (!(params.min_p >= 0 && params.min_p <= 1)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("min_p must be between 0, which is off, and 1, not ",
-                     params.min_p));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "min_p must be between 0, which is off, and 1, not ", params.min_p));
   }
   if (!(params.repetition_penalty >= kMinRepetitionPenalty &&
         params.repetition_penalty <= kMaxRepetitionPenalty)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "repetition_penalty must be between ", kMinRepetitionPenalty, " and ",
-        kMaxRepetitionPenalty, ", where 1 is off, not ",
-        params.repetition_penalty));
+    return absl::InvalidArgumentError(
+        absl::StrCat("repetition_penalty must be between ",
+                     kMinRepetitionPenalty, " and ", kMaxRepetitionPenalty,
+                     ", where 1 is off, not ", params.repetition_penalty));
   }
   OUTRIDER_RETURN_IF_ERROR(
       CheckAdditivePenalty("presence_penalty", params.presence_penalty));

@@ -21,13 +21,13 @@ struct LogitBias {
 // same, so that draft and target are processed alike; process.h says what each
 // does and in which order.
 struct SamplingParams {
-  double temperature = 1.0;         // below kGreedyTemperature: argmax
-  int top_k = 0;                    // 0: off
-  double top_p = 1.0;               // 1: off
-  double min_p = 0.0;               // 0: off
-  double repetition_penalty = 1.0;  // 1: off
-  double presence_penalty = 0.0;    // 0: off
-  double frequency_penalty = 0.0;   // 0: off
+  double temperature = 1.0;                // below kGreedyTemperature: argmax
+  int top_k = 0;                           // 0: off
+  double top_p = 1.0;                      // 1: off
+  double min_p = 0.0;                      // 0: off
+  double repetition_penalty = 1.0;         // 1: off
+  double presence_penalty = 0.0;           // 0: off
+  double frequency_penalty = 0.0;          // 0: off
   std::vector<LogitBias> logit_bias = {};  // in ascending order of id
 
   friend bool operator==(const SamplingParams&,

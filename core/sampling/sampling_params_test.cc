@@ -59,9 +59,9 @@ TEST(SamplingParamsTest, EveryRangeEndsWhereItSays) {
 }
 
 TEST(SamplingParamsTest, ARepetitionPenaltyOf0IsRefusedAndToldWhatOffIs) {
-  EXPECT_THAT(Validate({.repetition_penalty = 0}),
-              StatusIs(kInvalid, AllOf(HasSubstr("1 is off"),
-                                       HasSubstr("not 0"))));
+  EXPECT_THAT(
+      Validate({.repetition_penalty = 0}),
+      StatusIs(kInvalid, AllOf(HasSubstr("1 is off"), HasSubstr("not 0"))));
 }
 
 TEST(SamplingParamsTest, TopKIsAnyCountFrom0On) {

@@ -20,11 +20,11 @@ std::vector<size_t> TopPlaces(absl::Span<const Value> values, int count) {
   std::vector<size_t> places(values.size());
   std::iota(places.begin(), places.end(), 0);
   const size_t kept = std::min(static_cast<size_t>(count), places.size());
-  std::partial_sort(
-      places.begin(), places.begin() + kept, places.end(),
-      [&](size_t a, size_t b) {
-        return values[a] > values[b] || (values[a] == values[b] && a < b);
-      });
+  std::partial_sort(places.begin(), places.begin() + kept, places.end(),
+                    [&](size_t a, size_t b) {
+                      return values[a] > values[b] ||
+                             (values[a] == values[b] && a < b);
+                    });
   places.resize(kept);
   return places;
 }
@@ -74,10 +74,10 @@ absl::StatusOr<RowLogprobs> ComputeLogprobs(absl::Span<const float> logits,
         "token ", token, " is not in a row of ", logits.size(), " logits"));
   }
   const bool is_raw = options.mode == LogprobsMode::kRaw;
-  OUTRIDER_ASSIGN_OR_RETURN(
-      const Distribution row,
-      is_raw ? Process(logits, /*params=*/{}, /*history=*/{})
-             : Process(logits, params, history));
+  OUTRIDER_ASSIGN_OR_RETURN(const Distribution row,
+                            is_raw
+                                ? Process(logits, /*params=*/{}, /*history=*/{})
+                                : Process(logits, params, history));
   return is_raw ? OfRawRow(logits, row, options.num_top, tokens)
                 : OfProcessedRow(row, options.num_top, tokens);
 }

@@ -29,8 +29,7 @@ RowLogprobs Of(const LogprobsOptions& options,
                const SamplingParams& params = {},
                const TokenHistory& history = {},
                const std::vector<float>& logits = kLogits) {
-  const auto result =
-      ComputeLogprobs(logits, params, history, options, tokens);
+  const auto result = ComputeLogprobs(logits, params, history, options, tokens);
   EXPECT_THAT(result, IsOk());
   return result.value_or(RowLogprobs{});
 }
