@@ -3,17 +3,20 @@
 
 namespace outrider {
 
-at::Tensor FeedForward(const ModelContext& model,
-                       const FeedForwardWeights& weights, const at::Tensor& x) {
+void AddFeedForward(const ModelContext& model,
+                    const FeedForwardWeights& weights, const at::Tensor& input,
+                    at::Tensor& x) {
   const Ops& ops = model.ops;
-  const at::Tensor inner = ops.Linear(weights.up, x);
+  at::Tensor inner = ops.Linear(weights.up, input);
   switch (model.config.feed_forward) {
     case FeedForwardKind::kSiluGated:
-      return ops.Linear(weights.down, ops.SiluMul(inner));
+      inner = ops.SiluMul(inner);
+      break;
     case FeedForwardKind::kGelu:
-      return ops.Linear(weights.down, ops.GeluTanh(inner));
+      ops.GeluTanh(inner);
+      break;
   }
-  return x;
+  ops.AddLinear(weights.down, inner, x);
 }
 
 }  // namespace outrider

@@ -14,9 +14,11 @@ struct FeedForwardWeights {
   LinearWeights down = {};  // [hidden_size, intermediate_size]
 };
 
-// x: [num_rows, hidden_size] -> the same shape.
-at::Tensor FeedForward(const ModelContext& model,
-                       const FeedForwardWeights& weights, const at::Tensor& x);
+// Adds what the rows of `input` give to those of the residual x; both are
+// [num_rows, hidden_size].
+void AddFeedForward(const ModelContext& model,
+                    const FeedForwardWeights& weights, const at::Tensor& input,
+                    at::Tensor& x);
 
 }  // namespace outrider
 

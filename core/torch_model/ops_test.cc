@@ -30,21 +30,28 @@ constexpr int kHeads = 4;
 constexpr int kKvHeads = 2;
 constexpr int kHeadDim = 8;
 
-AttentionInput SomeAttention(int num_rows, int first_position, int window) {
+AttentionRows SomeAttention(int num_rows, int first_position, int window) {
   const int capacity = first_position + num_rows + 3;
-  return {.queries = Noise({num_rows, kHeads, kHeadDim}, 1),
+  return {.qkv = Noise({num_rows, (kHeads + 2 * kKvHeads) * kHeadDim}, 1),
+          .num_rows = num_rows,
           .keys = Noise({capacity, kKvHeads, kHeadDim}, 2),
           .values = Noise({capacity, kKvHeads, kHeadDim}, 3),
           .first_position = first_position,
           .window = window};
 }
 
+at::Tensor Attend(const Ops& ops, const AttentionRows& rows) {
+  at::Tensor out = at::zeros({rows.qkv.size(0), kHeads * kHeadDim});
+  ops.Attend(rows, out);
+  return out;
+}
+
 // The definition, in double.
-double Expected(const AttentionInput& in, int row, int head, int element) {
+double Expected(const AttentionRows& in, int row, int head, int element) {
   const int position = in.first_position + row;
   const int begin = in.window > 0 ? std::max(0, position + 1 - in.window) : 0;
   const int kv_head = head / (kHeads / kKvHeads);
-  const auto q = in.queries.accessor<float, 3>();
+  const auto q = in.qkv.accessor<float, 2>();
   const auto k = in.keys.accessor<float, 3>();
   const auto v = in.values.accessor<float, 3>();
   double sum = 0.0;
@@ -52,7 +59,7 @@ double Expected(const AttentionInput& in, int row, int head, int element) {
   for (int j = begin; j <= position; ++j) {
     double dot = 0.0;
     for (int d = 0; d < kHeadDim; ++d) {
-      dot += double{q[row][head][d]} * k[j][kv_head][d];
+      dot += double{q[row][head * kHeadDim + d]} * k[j][kv_head][d];
     }
     const double weight = std::exp(dot / std::sqrt(double{kHeadDim}));
     sum += weight;
@@ -72,8 +79,8 @@ class OpsTest : public ::testing::TestWithParam<const char*> {
 
 TEST_P(OpsTest, AttentionIsItsDefinitionWithAndWithoutAWindow) {
   for (const int window : {0, 1, 3, 100}) {
-    const AttentionInput input = SomeAttention(3, 5, window);
-    const at::Tensor out = ops_->Attend(input);
+    const AttentionRows input = SomeAttention(3, 5, window);
+    const at::Tensor out = Attend(*ops_, input);
     for (int row = 0; row < 3; ++row) {
       for (int head = 0; head < kHeads; ++head) {
         for (int d = 0; d < kHeadDim; ++d) {
@@ -90,17 +97,41 @@ TEST_P(OpsTest, AttentionIsItsDefinitionWithAndWithoutAWindow) {
 TEST_P(OpsTest, AttentionOfARowIsBitEqualHoweverManyRowsFollow) {
   for (const int window : {0, 40}) {
     for (const auto dtype : {at::kFloat, at::kBFloat16}) {
-      AttentionInput input = SomeAttention(9, 108, window);
+      AttentionRows input = SomeAttention(9, 108, window);
       input.keys = input.keys.to(dtype);
       input.values = input.values.to(dtype);
-      const at::Tensor together = ops_->Attend(input);
+      const at::Tensor together = Attend(*ops_, input);
       for (int row = 0; row < 9; ++row) {
-        AttentionInput alone = input;
-        alone.queries = input.queries.narrow(0, row, 1);
+        AttentionRows alone = input;
+        alone.first_row = row;
+        alone.num_rows = 1;
         alone.first_position = input.first_position + row;
-        EXPECT_TRUE(at::equal(ops_->Attend(alone)[0], together[row])) << row;
+        at::Tensor expected = at::zeros_like(together);
+        expected[row].copy_(together[row]);
+        EXPECT_TRUE(at::equal(Attend(*ops_, alone), expected)) << row;
       }
     }
+  }
+}
+
+TEST_P(OpsTest, KeysAndValuesOfTheRowsGoToTheirPositionsAndNowhereElse) {
+  for (const auto dtype : {at::kFloat, at::kBFloat16}) {
+    AttentionRows rows = SomeAttention(5, 7, 0);
+    rows.first_row = 2;
+    rows.num_rows = 3;
+    rows.keys = at::zeros_like(rows.keys, dtype);
+    rows.values = at::zeros_like(rows.values, dtype);
+    ops_->StoreKv(rows);
+    const auto expected = [&](int first_head) {
+      at::Tensor cache = at::zeros_like(rows.keys);
+      cache.narrow(0, 7, 3).copy_(
+          rows.qkv.narrow(0, 2, 3)
+              .narrow(1, first_head * kHeadDim, kKvHeads * kHeadDim)
+              .view({3, kKvHeads, kHeadDim}));
+      return cache;
+    };
+    EXPECT_TRUE(at::equal(rows.keys, expected(kHeads)));
+    EXPECT_TRUE(at::equal(rows.values, expected(kHeads + kKvHeads)));
   }
 }
 
@@ -117,12 +148,24 @@ TEST_P(OpsTest, LinearRunsBfloat16WeightsOnFloat32Activations) {
   EXPECT_LT((y - expected).abs().max().item<double>(), 1e-5);
 }
 
+TEST_P(OpsTest, AddLinearIsTheSumOfItsResidualAndLinear) {
+  const at::Tensor x = Noise({3, 16}, 1);
+  const LinearWeights weights = {.matrix = ops_->Prepare({Noise({5, 16}, 2)}),
+                                 .bias = Noise({5}, 3)};
+  const at::Tensor residual = Noise({3, 5}, 4);
+  at::Tensor y = residual.clone();
+  ops_->AddLinear(weights, x, y);
+  EXPECT_TRUE(at::equal(y, residual + ops_->Linear(weights, x)));
+}
+
 TEST_P(OpsTest, RotationTurnsTheTwoHalvesOfAHead) {
-  const at::Tensor x = at::tensor({1.0f, 2.0f, 3.0f, 4.0f}).view({1, 1, 4});
+  // One head to turn, and half of another one that stays.
+  at::Tensor x = at::tensor({1.0f, 2.0f, 3.0f, 4.0f, 5.0f, 6.0f}).view({1, 6});
   const at::Tensor cosine = at::tensor({0.0f, 1.0f}).view({1, 2});
   const at::Tensor sine = at::tensor({1.0f, 0.0f}).view({1, 2});
-  const at::Tensor expected = at::tensor({-3.0f, 2.0f, 1.0f, 4.0f});
-  EXPECT_TRUE(at::equal(ops_->Rotate({cosine, sine}, x).view({4}), expected));
+  ops_->Rotate({cosine, sine}, /*num_heads=*/1, x);
+  EXPECT_TRUE(
+      at::equal(x[0], at::tensor({-3.0f, 2.0f, 1.0f, 4.0f, 5.0f, 6.0f})));
 }
 
 TEST_P(OpsTest, SiluMulTakesTheGateFromTheFirstHalf) {

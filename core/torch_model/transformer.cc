@@ -69,10 +69,10 @@ at::Tensor Transformer::Forward(absl::Span<const Continuation> batch) const {
 
   for (int i = 0; i < config_.num_layers; ++i) {
     const LayerWeights& layer = weights_.layers[i];
-    x = x + SelfAttention({model, layer.attention, i}, rows.layout,
-                          Normalize(model, layer.attention_norm, x));
-    x = x + FeedForward(model, layer.feed_forward,
-                        Normalize(model, layer.feed_forward_norm, x));
+    AddSelfAttention({model, layer.attention, i}, rows.layout,
+                     Normalize(model, layer.attention_norm, x), x);
+    AddFeedForward(model, layer.feed_forward,
+                   Normalize(model, layer.feed_forward_norm, x), x);
   }
 
   if (rows.logit_rows.empty()) return {};
