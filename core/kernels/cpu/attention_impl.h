@@ -69,6 +69,22 @@ Tile FillTile(const AttentionArgs& args, const ConstElements& cache,
   return {range, scratch.tile, scratch.padded_dim};
 }
 
+// Asks for what FillTile will read: rows of one head lie apart, which the
+// hardware's prefetcher does not follow, and the weights read since the last
+// pass have driven them out of the caches.
+OUTRIDER_KERNEL_INLINE void PrefetchTile(const AttentionArgs& args,
+                                         const ConstElements& cache,
+                                         int kv_head, KeyRange range) {
+  const size_t element = cache.type == ElementType::kBFloat16 ? 2 : 4;
+  const size_t size = args.head_dim * element;
+  const char* row = static_cast<const char*>(cache.data) +
+                    size * args.num_kv_heads * range.begin + size * kv_head;
+  for (int j = range.begin; j < range.end; ++j) {
+    for (size_t i = 0; i < size; i += 64) __builtin_prefetch(row + i);
+    row += size * args.num_kv_heads;
+  }
+}
+
 // scores[j] = query . key of position range.begin + j. kDim is padded_dim where
 // that is known to the compiler, which then needs no pointer for each key; else
 // 0.
@@ -186,20 +202,32 @@ class HeadGroup {
 
   void Run() const {
     ScaleQueries();
-    ForEachBlock(args_.keys, [this](const Tile& keys) { Score(keys); });
+    ForEachBlock(args_.keys, args_.values,
+                 [this](const Tile& keys) { Score(keys); });
     Softmax();
-    ForEachBlock(args_.values, [this](const Tile& values) { Add(values); });
+    ForEachBlock(args_.values, {}, [this](const Tile& values) { Add(values); });
     WriteOut();
   }
 
  private:
+  // Calls body(tile) for all keys, block by block, while the memory fetches the
+  // next one: after the last, the first of `next`, where there is one.
   template <class Body>
-  void ForEachBlock(const ConstElements& cache, const Body& body) const {
+  void ForEachBlock(const ConstElements& cache, const ConstElements& next,
+                    const Body& body) const {
     const KeyRange all = {KeysOf(args_, 0).begin,
                           KeysOf(args_, args_.num_rows - 1).end};
     for (int begin = all.begin; begin < all.end; begin += kTileKeys) {
       const KeyRange block = Intersect({begin, begin + kTileKeys}, all);
-      body(FillTile<V>(args_, cache, kv_head_, block, scratch_));
+      const Tile tile = FillTile<V>(args_, cache, kv_head_, block, scratch_);
+      if (block.end < all.end) {
+        PrefetchTile(args_, cache, kv_head_,
+                     Intersect({block.end, block.end + kTileKeys}, all));
+      } else if (next.data != nullptr) {
+        PrefetchTile(args_, next, kv_head_,
+                     Intersect({all.begin, all.begin + kTileKeys}, all));
+      }
+      body(tile);
     }
   }
 
