@@ -19,6 +19,7 @@
 #include "client/utf8.h"
 #include "core/base/status_macros.h"
 #include "core/rpc/endpoint.h"
+#include "core/wire/reply_format_names.h"
 
 namespace outrider::client {
 namespace {
@@ -117,6 +118,13 @@ void AddSpeculationFlags(CLI::App& command, GenerationRequest& request) {
                       "0: never; default: the coordinator's")
           ->type_name("P"),
       0, 1);
+  command
+      .add_option("--reply-format", request.reply_format,
+                  "what the verifier sends back: full, sparse or tokens; the\n"
+                  "text is the same; default: the coordinator's")
+      ->type_name("FORMAT")
+      ->transform(
+          CLI::CheckedTransformer(ReplyFormatNames()).name("").description(""));
 }
 
 void AddOutputFlags(CLI::App& command, GenerateFlags& flags) {

@@ -14,6 +14,7 @@
 #include "core/base/status_macros.h"
 #include "core/rpc/channel.h"
 #include "core/rpc/status_convert.h"
+#include "core/wire/field_convert.h"
 #include "outrider/v1/generation.grpc.pb.h"
 
 namespace outrider::client {
@@ -44,6 +45,9 @@ v1::GenerateRequest ToProto(const GenerationRequest& request) {
   }
   if (request.min_draft_probability) {
     proto.set_min_draft_probability(*request.min_draft_probability);
+  }
+  if (request.reply_format) {
+    proto.set_reply_format(ToProto(*request.reply_format));
   }
   if (request.delivered) {
     proto.mutable_delivered()->mutable_ids()->Add(request.delivered->begin(),

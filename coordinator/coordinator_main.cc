@@ -18,6 +18,7 @@
 #include "core/rpc/endpoint.h"
 #include "core/rpc/server.h"
 #include "core/tokenizer/tokenizer_loader.h"
+#include "core/wire/reply_format_names.h"
 
 namespace outrider {
 namespace {
@@ -59,6 +60,17 @@ void AddFlags(CLI::App& app, Flags& flags) {
                  "below this; 0: never; where a request does not say")
       ->check(CLI::Range(0.0, 0.999999))
       ->capture_default_str();
+  app.add_option_function<std::string>(
+         "--reply-format",
+         [&flags](const std::string& name) {
+           if (name != "auto") {
+             flags.service.default_reply_format = ReplyFormatNames().at(name);
+           }
+         },
+         "what verifiers send back where a request does not say: full, sparse, "
+         "tokens; auto: tokens at temperature 0, else sparse")
+      ->check(CLI::IsMember({"auto", "full", "sparse", "tokens"}))
+      ->default_str("auto");
   app.add_option("--max-sessions", flags.service.max_sessions,
                  "generations at the same time")
       ->check(CLI::Range(1, 1 << 20))

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/container/flat_hash_set.h"
@@ -31,6 +32,7 @@ class GenerationServiceImpl final
     int max_sessions = 256;
     int default_draft_tokens = 4;
     double default_min_draft_probability = 0;
+    std::optional<ReplyFormat> default_reply_format = {};  // empty: by the rule
   };
   struct Parts {
     NodePool& pool;

@@ -9,12 +9,10 @@
 namespace outrider {
 namespace {
 
-// Some of the heads that stand side by side in each row of x, as
-// [num_rows, num_heads, head_dim]: a view.
-at::Tensor HeadsOf(const at::Tensor& x, int64_t first_head, int64_t num_heads,
-                   int64_t head_dim) {
-  return x.narrow(1, first_head * head_dim, num_heads * head_dim)
-      .view({x.size(0), num_heads, head_dim});
+// [num_rows, num_heads + 2 * num_kv_heads, head_dim]
+at::Tensor HeadsOf(const AttentionRows& rows) {
+  return rows.qkv.narrow(0, rows.first_row, rows.num_rows)
+      .view({rows.num_rows, -1, rows.keys.size(2)});
 }
 
 class AtenOps final : public Ops {
@@ -23,7 +21,7 @@ class AtenOps final : public Ops {
   at::Tensor Linear(const LinearWeights& weights,
                     const at::Tensor& x) const override;
   void AddLinear(const LinearWeights& weights, const at::Tensor& x,
-                 at::Tensor& y) const override;
+                 at::Tensor& sum) const override;
   at::Tensor Embed(const Matrix& table,
                    absl::Span<const int32_t> indices) const override;
   at::Tensor RmsNorm(const NormWeights& weights, const at::Tensor& x,
@@ -33,7 +31,7 @@ class AtenOps final : public Ops {
   void Rotate(const RotaryAngles& angles, int num_heads,
               at::Tensor& x) const override;
   at::Tensor SiluMul(const at::Tensor& gate_up) const override;
-  void GeluTanh(at::Tensor& x) const override;
+  at::Tensor GeluTanh(const at::Tensor& x) const override;
   void StoreKv(const AttentionRows& rows) const override;
   void Attend(const AttentionRows& rows, at::Tensor& attended) const override;
 };
@@ -44,8 +42,8 @@ at::Tensor AtenOps::Linear(const LinearWeights& weights,
 }
 
 void AtenOps::AddLinear(const LinearWeights& weights, const at::Tensor& x,
-                        at::Tensor& y) const {
-  y.add_(Linear(weights, x));
+                        at::Tensor& sum) const {
+  sum.add_(Linear(weights, x));
 }
 
 at::Tensor AtenOps::Embed(const Matrix& table,
@@ -75,7 +73,8 @@ at::Tensor AtenOps::LayerNorm(const NormWeights& weights, const at::Tensor& x,
 void AtenOps::Rotate(const RotaryAngles& angles, int num_heads,
                      at::Tensor& x) const {
   const int64_t half = angles.cosine.size(1);
-  const at::Tensor heads = HeadsOf(x, 0, num_heads, 2 * half);
+  at::Tensor heads = x.narrow(1, 0, num_heads * 2 * half)
+                         .view({x.size(0), num_heads, 2 * half});
   const at::Tensor wide = heads.to(at::kFloat);
   const at::Tensor first = wide.narrow(-1, 0, half);
   const at::Tensor second = wide.narrow(-1, half, half);
@@ -89,26 +88,30 @@ at::Tensor AtenOps::SiluMul(const at::Tensor& gate_up) const {
   return at::silu(gate_up.narrow(-1, 0, size)) * gate_up.narrow(-1, size, size);
 }
 
-void AtenOps::GeluTanh(at::Tensor& x) const { at::gelu_(x, "tanh"); }
+at::Tensor AtenOps::GeluTanh(const at::Tensor& x) const {
+  return at::gelu(x, "tanh");
+}
 
 void AtenOps::StoreKv(const AttentionRows& rows) const {
-  const at::Tensor own = rows.qkv.narrow(0, rows.first_row, rows.num_rows);
-  const auto store = [&](int first_head, const at::Tensor& cache) {
+  const int64_t num_kv_heads = rows.keys.size(1);
+  const at::Tensor heads = HeadsOf(rows);
+  const int64_t num_heads = heads.size(1) - 2 * num_kv_heads;
+  const auto store = [&](int64_t first_head, const at::Tensor& cache) {
     cache.narrow(0, rows.first_position, rows.num_rows)
-        .copy_(HeadsOf(own, first_head, rows.num_kv_heads(), rows.head_dim()));
+        .copy_(heads.narrow(1, first_head, num_kv_heads));
   };
-  store(rows.num_heads(), rows.keys);
-  store(rows.num_heads() + rows.num_kv_heads(), rows.values);
+  store(num_heads, rows.keys);
+  store(num_heads + num_kv_heads, rows.values);
 }
 
 void AtenOps::Attend(const AttentionRows& rows, at::Tensor& attended) const {
-  const int64_t num_heads = rows.num_heads();
-  const int64_t head_dim = rows.head_dim();
-  const int64_t num_kv_heads = rows.num_kv_heads();
+  const int64_t num_rows = rows.num_rows;
+  const int64_t num_kv_heads = rows.keys.size(1);
+  const at::Tensor heads = HeadsOf(rows);
+  const int64_t num_heads = heads.size(1) - 2 * num_kv_heads;
+  const int64_t head_dim = heads.size(2);
+  const at::Tensor q = heads.narrow(1, 0, num_heads);
   const double scale = 1.0 / std::sqrt(static_cast<double>(head_dim));
-  const at::Tensor q =
-      HeadsOf(rows.qkv.narrow(0, rows.first_row, rows.num_rows), 0, num_heads,
-              head_dim);
 
   // [num_kv_heads, number of keys, head_dim], converted once for all rows.
   const auto begin_of = [&rows](int64_t position) {
@@ -116,7 +119,7 @@ void AtenOps::Attend(const AttentionRows& rows, at::Tensor& attended) const {
                            : int64_t{0};
   };
   const int64_t first = begin_of(rows.first_position);
-  const int64_t last = rows.first_position + rows.num_rows;
+  const int64_t last = rows.first_position + num_rows;
   const auto head_major = [&](const at::Tensor& cache) {
     return cache.narrow(0, first, last - first)
         .to(q.scalar_type())
@@ -128,7 +131,7 @@ void AtenOps::Attend(const AttentionRows& rows, at::Tensor& attended) const {
 
   // Row by row: with a mask over common keys a row would depend on those
   // behind it, through the order of sums.
-  for (int64_t r = 0; r < rows.num_rows; ++r) {
+  for (int64_t r = 0; r < num_rows; ++r) {
     const int64_t position = rows.first_position + r;
     const int64_t begin = begin_of(position);
     const at::Tensor row =

@@ -6,50 +6,37 @@
 namespace outrider {
 namespace {
 
-// Some of the heads that stand side by side in the rows of qkv.
-struct HeadRange {
-  int64_t first = 0;
-  int64_t count = 0;
-};
-
-void NormalizeHeads(const ModelContext& model, const NormWeights& norm,
-                    HeadRange range, at::Tensor& qkv) {
-  const int64_t head_dim = model.config.head_dim;
-  const at::Tensor heads =
-      qkv.narrow(1, range.first * head_dim, range.count * head_dim)
-          .view({qkv.size(0), range.count, head_dim});
-  heads.copy_(
-      model.ops.RmsNorm(norm, heads.contiguous(), model.config.norm_epsilon));
-}
-
-// Normalises and rotates queries and keys as the family does.
-void PlaceHeads(const AttentionLayer& layer, const RotaryAngles& angles,
-                at::Tensor& qkv) {
+// Normalises queries and keys head by head, where the family does so.
+// qkv: [num_rows, query_size + 2 * kv_size]
+void NormalizeHeads(const AttentionLayer& layer, at::Tensor& qkv) {
   const ModelConfig& config = layer.model.config;
-  if (config.has_qk_norm) {
-    NormalizeHeads(layer.model, layer.weights.query_norm,
-                   {.first = 0, .count = config.num_heads}, qkv);
-    NormalizeHeads(layer.model, layer.weights.key_norm,
-                   {.first = config.num_heads, .count = config.num_kv_heads},
-                   qkv);
-  }
-  if (config.positions == PositionKind::kRotary) {
-    layer.model.ops.Rotate(angles, config.num_heads + config.num_kv_heads, qkv);
-  }
+  if (!config.has_qk_norm) return;
+  const auto normalize = [&](const NormWeights& weights, int64_t first_column,
+                             int64_t num_heads) {
+    at::Tensor heads = qkv.narrow(1, first_column, num_heads * config.head_dim)
+                           .view({qkv.size(0), num_heads, config.head_dim});
+    heads.copy_(layer.model.ops.RmsNorm(weights, heads.contiguous(),
+                                        config.norm_epsilon));
+  };
+  normalize(layer.weights.query_norm, 0, config.num_heads);
+  normalize(layer.weights.key_norm, config.query_size(), config.num_kv_heads);
 }
 
 }  // namespace
 
 void AddSelfAttention(const AttentionLayer& layer, const PassLayout& layout,
-                      const at::Tensor& input, at::Tensor& x) {
+                      const at::Tensor& x, at::Tensor& sum) {
   const ModelConfig& config = layer.model.config;
   const Ops& ops = layer.model.ops;
 
-  at::Tensor qkv = ops.Linear(layer.weights.qkv, input);
-  PlaceHeads(layer, layout.angles, qkv);
+  at::Tensor qkv = ops.Linear(layer.weights.qkv, x);
+  NormalizeHeads(layer, qkv);
+  if (config.positions == PositionKind::kRotary) {
+    ops.Rotate(layout.angles, config.num_heads + config.num_kv_heads, qkv);
+  }
 
   at::Tensor attended =
-      at::empty({input.size(0), config.query_size()}, input.options());
+      at::empty({x.size(0), config.query_size()}, x.options());
   int row = 0;
   for (const Segment& segment : layout.segments) {
     const AttentionRows rows = {.qkv = qkv,
@@ -63,7 +50,7 @@ void AddSelfAttention(const AttentionLayer& layer, const PassLayout& layout,
     ops.Attend(rows, attended);
     row += segment.num_rows;
   }
-  ops.AddLinear(layer.weights.output, attended, x);
+  ops.AddLinear(layer.weights.output, attended, sum);
 }
 
 }  // namespace outrider

@@ -39,10 +39,10 @@ struct AttentionLayer {
 };
 
 // Stores the rows' keys and values in their sessions' caches, lets each row
-// look at its own session, and adds what it sees to its row of the residual x.
-// input, x: [num_rows, hidden_size]
+// look at its own session, and adds what it saw to `sum`. x and sum: [num_rows,
+// hidden_size].
 void AddSelfAttention(const AttentionLayer& layer, const PassLayout& layout,
-                      const at::Tensor& input, at::Tensor& x);
+                      const at::Tensor& x, at::Tensor& sum);
 
 }  // namespace outrider
 

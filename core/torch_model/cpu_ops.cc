@@ -24,39 +24,62 @@ kernels::ConstElements ElementsOf(const at::Tensor& tensor) {
   return static_cast<const kernels::BFloat16*>(tensor.const_data_ptr());
 }
 
-// Where the row of a cache at `position` begins.
-kernels::Elements PlaceIn(const at::Tensor& cache, int position) {
-  OUTRIDER_CHECK(cache.is_contiguous());
-  const int64_t offset = cache.size(1) * cache.size(2) * position;
-  if (cache.scalar_type() == at::kFloat) {
-    return cache.mutable_data_ptr<float>() + offset;
-  }
-  OUTRIDER_CHECK(cache.scalar_type() == at::kBFloat16);
-  return static_cast<kernels::BFloat16*>(cache.mutable_data_ptr()) + offset;
-}
-
 // Of contiguous activations.
 const float* Floats(const at::Tensor& tensor) {
   OUTRIDER_CHECK(tensor.is_contiguous());
   return tensor.const_data_ptr<float>();
-}
-float* MutableFloats(at::Tensor& tensor) {
-  OUTRIDER_CHECK(tensor.is_contiguous());
-  return tensor.mutable_data_ptr<float>();
-}
-
-// Uninitialised activations, without the way through torch's dispatcher.
-at::Tensor Empty(at::IntArrayRef sizes) {
-  return at::detail::empty_cpu(sizes, at::kFloat);
 }
 
 int Size(const at::Tensor& tensor, int dimension) {
   return static_cast<int>(tensor.size(dimension));
 }
 
-// The queries of the first row; its keys and values follow.
-const float* FirstRow(const AttentionRows& rows) {
+// Not through the dispatcher: a step makes several of these in every layer.
+at::Tensor NewFloats(at::IntArrayRef sizes) {
+  return at::detail::empty_cpu(sizes, at::kFloat);
+}
+
+void RunLinear(const LinearWeights& weights, const at::Tensor& x,
+               kernels::Output output, at::Tensor& y) {
+  const kernels::PackedWeight& packed = *weights.matrix.packed;
+  OUTRIDER_CHECK(x.size(1) == packed.in()) << x.size(1);
+  OUTRIDER_CHECK(y.is_contiguous() && y.size(0) == x.size(0) &&
+                 y.size(1) == packed.out());
+  kernels::Linear(
+      {.x = Floats(x),
+       .num_rows = Size(x, 0),
+       .weight = &packed,
+       .bias = weights.bias.defined() ? Floats(weights.bias) : nullptr,
+       .y = y.mutable_data_ptr<float>(),
+       .output = output});
+}
+
+struct HeadCounts {
+  int num_heads;
+  int num_kv_heads;
+  int head_dim;
+};
+
+HeadCounts CountHeads(const AttentionRows& rows) {
+  const int num_kv_heads = Size(rows.keys, 1);
+  const int head_dim = Size(rows.keys, 2);
+  return {Size(rows.qkv, 1) / head_dim - 2 * num_kv_heads, num_kv_heads,
+          head_dim};
+}
+
+// The queries of the first row.
+const float* QkvRow(const AttentionRows& rows) {
   return Floats(rows.qkv) + rows.qkv.size(1) * rows.first_row;
+}
+
+kernels::Elements CacheRow(const at::Tensor& cache, int position) {
+  OUTRIDER_CHECK(cache.is_contiguous());
+  const int64_t offset = cache.stride(0) * position;
+  if (cache.scalar_type() == at::kFloat) {
+    return cache.mutable_data_ptr<float>() + offset;
+  }
+  OUTRIDER_CHECK(cache.scalar_type() == at::kBFloat16);
+  return static_cast<kernels::BFloat16*>(cache.mutable_data_ptr()) + offset;
 }
 
 class CpuOps final : public Ops {
@@ -65,7 +88,7 @@ class CpuOps final : public Ops {
   at::Tensor Linear(const LinearWeights& weights,
                     const at::Tensor& x) const override;
   void AddLinear(const LinearWeights& weights, const at::Tensor& x,
-                 at::Tensor& y) const override;
+                 at::Tensor& sum) const override;
   at::Tensor Embed(const Matrix& table,
                    absl::Span<const int32_t> indices) const override;
   at::Tensor RmsNorm(const NormWeights& weights, const at::Tensor& x,
@@ -75,7 +98,7 @@ class CpuOps final : public Ops {
   void Rotate(const RotaryAngles& angles, int num_heads,
               at::Tensor& x) const override;
   at::Tensor SiluMul(const at::Tensor& gate_up) const override;
-  void GeluTanh(at::Tensor& x) const override;
+  at::Tensor GeluTanh(const at::Tensor& x) const override;
   void StoreKv(const AttentionRows& rows) const override;
   void Attend(const AttentionRows& rows, at::Tensor& attended) const override;
 };
@@ -89,37 +112,24 @@ Matrix CpuOps::Prepare(Matrix matrix) const {
               parts, Size(tensor, 1))};
 }
 
-void RunLinear(const LinearWeights& weights, const at::Tensor& x,
-               kernels::Output output, at::Tensor& y) {
-  const kernels::PackedWeight& packed = *weights.matrix.packed;
-  OUTRIDER_CHECK(x.size(1) == packed.in() && y.size(1) == packed.out())
-      << x.size(1) << " to " << y.size(1);
-  kernels::Linear(
-      {.x = Floats(x),
-       .num_rows = Size(x, 0),
-       .weight = &packed,
-       .bias = weights.bias.defined() ? Floats(weights.bias) : nullptr,
-       .y = MutableFloats(y),
-       .output = output});
-}
-
 at::Tensor CpuOps::Linear(const LinearWeights& weights,
                           const at::Tensor& x) const {
-  at::Tensor y = Empty({x.size(0), weights.matrix.packed->out()});
+  at::Tensor y = NewFloats({x.size(0), weights.matrix.packed->out()});
   RunLinear(weights, x, kernels::Output::kReplace, y);
   return y;
 }
 
 void CpuOps::AddLinear(const LinearWeights& weights, const at::Tensor& x,
-                       at::Tensor& y) const {
-  RunLinear(weights, x, kernels::Output::kAdd, y);
+                       at::Tensor& sum) const {
+  RunLinear(weights, x, kernels::Output::kAdd, sum);
 }
 
 at::Tensor CpuOps::Embed(const Matrix& table,
                          absl::Span<const int32_t> indices) const {
   const kernels::PackedWeight& packed = *table.packed;
-  at::Tensor rows = Empty({static_cast<int64_t>(indices.size()), packed.in()});
-  float* to = MutableFloats(rows);
+  at::Tensor rows =
+      NewFloats({static_cast<int64_t>(indices.size()), packed.in()});
+  float* to = rows.mutable_data_ptr<float>();
   for (const int32_t index : indices) {
     packed.CopyRow(index, to);
     to += packed.in();
@@ -129,37 +139,39 @@ at::Tensor CpuOps::Embed(const Matrix& table,
 
 at::Tensor CpuOps::RmsNorm(const NormWeights& weights, const at::Tensor& x,
                            double epsilon) const {
-  at::Tensor y = Empty(x.sizes());
+  at::Tensor y = NewFloats(x.sizes());
   kernels::RmsNorm({.x = Floats(x),
                     .weight = Floats(weights.weight),
                     .num_rows = static_cast<int>(x.numel() / x.size(-1)),
                     .size = Size(x, -1),
                     .epsilon = static_cast<float>(epsilon),
-                    .y = MutableFloats(y)});
+                    .y = y.mutable_data_ptr<float>()});
   return y;
 }
 
 at::Tensor CpuOps::LayerNorm(const NormWeights& weights, const at::Tensor& x,
                              double epsilon) const {
-  at::Tensor y = Empty(x.sizes());
+  at::Tensor y = NewFloats(x.sizes());
   kernels::LayerNorm({.x = Floats(x),
                       .weight = Floats(weights.weight),
                       .bias = Floats(weights.bias),
                       .num_rows = static_cast<int>(x.numel() / x.size(-1)),
                       .size = Size(x, -1),
                       .epsilon = static_cast<float>(epsilon),
-                      .y = MutableFloats(y)});
+                      .y = y.mutable_data_ptr<float>()});
   return y;
 }
 
 void CpuOps::Rotate(const RotaryAngles& angles, int num_heads,
                     at::Tensor& x) const {
+  const int head_dim = 2 * Size(angles.cosine, 1);
+  OUTRIDER_CHECK(x.is_contiguous() && num_heads * head_dim <= x.size(1));
   // The angles are already those of these rows: row i takes entry i.
-  kernels::ApplyRope({.x = MutableFloats(x),
+  kernels::ApplyRope({.x = x.mutable_data_ptr<float>(),
                       .row_stride = Size(x, 1),
                       .num_rows = Size(x, 0),
                       .num_heads = num_heads,
-                      .head_dim = 2 * Size(angles.cosine, 1),
+                      .head_dim = head_dim,
                       .first_position = 0,
                       .cos = Floats(angles.cosine),
                       .sin = Floats(angles.sine)});
@@ -167,47 +179,53 @@ void CpuOps::Rotate(const RotaryAngles& angles, int num_heads,
 
 at::Tensor CpuOps::SiluMul(const at::Tensor& gate_up) const {
   const int size = Size(gate_up, 1) / 2;
-  at::Tensor y = Empty({gate_up.size(0), size});
+  at::Tensor y = NewFloats({gate_up.size(0), size});
   kernels::SiluMul({.gate_up = Floats(gate_up),
                     .num_rows = Size(gate_up, 0),
                     .size = size,
-                    .y = MutableFloats(y)});
+                    .y = y.mutable_data_ptr<float>()});
   return y;
 }
 
-void CpuOps::GeluTanh(at::Tensor& x) const {
-  kernels::GeluNew(MutableFloats(x), static_cast<size_t>(x.numel()));
+at::Tensor CpuOps::GeluTanh(const at::Tensor& x) const {
+  at::Tensor y = x.clone();
+  kernels::GeluNew(y.mutable_data_ptr<float>(), static_cast<size_t>(y.numel()));
+  return y;
 }
 
 void CpuOps::StoreKv(const AttentionRows& rows) const {
-  const int kv_size = rows.num_kv_heads() * rows.head_dim();
-  const float* keys = FirstRow(rows) + rows.num_heads() * rows.head_dim();
+  const HeadCounts heads = CountHeads(rows);
+  const int row_size = heads.num_kv_heads * heads.head_dim;
+  const float* keys =
+      QkvRow(rows) + static_cast<int64_t>(heads.num_heads) * heads.head_dim;
   const auto store = [&](const float* from, const at::Tensor& cache) {
     kernels::StoreKv({.from = from,
                       .from_stride = Size(rows.qkv, 1),
                       .num_rows = rows.num_rows,
-                      .row_size = kv_size,
-                      .to = PlaceIn(cache, rows.first_position)});
+                      .row_size = row_size,
+                      .to = CacheRow(cache, rows.first_position)});
   };
   store(keys, rows.keys);
-  store(keys + kv_size, rows.values);
+  store(keys + row_size, rows.values);
 }
 
 void CpuOps::Attend(const AttentionRows& rows, at::Tensor& attended) const {
-  const int head_dim = rows.head_dim();
+  const HeadCounts heads = CountHeads(rows);
+  OUTRIDER_CHECK(attended.size(1) == int64_t{heads.num_heads} * heads.head_dim);
   kernels::Attention(
-      {.queries = FirstRow(rows),
+      {.queries = QkvRow(rows),
        .query_stride = Size(rows.qkv, 1),
        .keys = ElementsOf(rows.keys),
        .values = ElementsOf(rows.values),
        .num_rows = rows.num_rows,
        .first_position = rows.first_position,
-       .num_heads = rows.num_heads(),
-       .num_kv_heads = rows.num_kv_heads(),
-       .head_dim = head_dim,
+       .num_heads = heads.num_heads,
+       .num_kv_heads = heads.num_kv_heads,
+       .head_dim = heads.head_dim,
        .window = rows.window,
-       .scale = 1.0f / std::sqrt(static_cast<float>(head_dim)),
-       .out = MutableFloats(attended) + attended.size(1) * rows.first_row});
+       .scale = 1.0f / std::sqrt(static_cast<float>(heads.head_dim)),
+       .out = attended.mutable_data_ptr<float>() +
+              attended.size(1) * rows.first_row});
 }
 
 }  // namespace

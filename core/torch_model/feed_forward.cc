@@ -4,19 +4,16 @@
 namespace outrider {
 
 void AddFeedForward(const ModelContext& model,
-                    const FeedForwardWeights& weights, const at::Tensor& input,
-                    at::Tensor& x) {
+                    const FeedForwardWeights& weights, const at::Tensor& x,
+                    at::Tensor& sum) {
   const Ops& ops = model.ops;
-  at::Tensor inner = ops.Linear(weights.up, input);
+  const at::Tensor inner = ops.Linear(weights.up, x);
   switch (model.config.feed_forward) {
     case FeedForwardKind::kSiluGated:
-      inner = ops.SiluMul(inner);
-      break;
+      return ops.AddLinear(weights.down, ops.SiluMul(inner), sum);
     case FeedForwardKind::kGelu:
-      ops.GeluTanh(inner);
-      break;
+      return ops.AddLinear(weights.down, ops.GeluTanh(inner), sum);
   }
-  ops.AddLinear(weights.down, inner, x);
 }
 
 }  // namespace outrider

@@ -14,11 +14,10 @@ struct FeedForwardWeights {
   LinearWeights down = {};  // [hidden_size, intermediate_size]
 };
 
-// Adds what the rows of `input` give to those of the residual x; both are
-// [num_rows, hidden_size].
+// Adds the result to `sum`. x and sum: [num_rows, hidden_size].
 void AddFeedForward(const ModelContext& model,
-                    const FeedForwardWeights& weights, const at::Tensor& input,
-                    at::Tensor& x);
+                    const FeedForwardWeights& weights, const at::Tensor& x,
+                    at::Tensor& sum);
 
 }  // namespace outrider
 

@@ -36,28 +36,24 @@ struct RotaryAngles {
   at::Tensor sine = {};    // [num_rows, head_dim / 2] float32
 };
 
-// The rows of one session in one layer, and the session's cache there. In each
-// row of `qkv`, of all rows of the pass, stand heads of queries, of keys and of
-// values: [.., (num_heads + 2 * num_kv_heads) * head_dim].
+// Rows of a pass that belong to one session, and its cache in one layer. Row
+// first_row + r stands at position first_position + r.
 struct AttentionRows {
+  // [rows of the pass, (num_heads + 2 * num_kv_heads) * head_dim]: a row's
+  // queries, then its keys, then its values, head by head.
   at::Tensor qkv = {};
-  int first_row = 0;  // of the session, in qkv
+  int first_row = 0;
   int num_rows = 0;
   at::Tensor keys = {};    // [capacity, num_kv_heads, head_dim]
   at::Tensor values = {};  // [capacity, num_kv_heads, head_dim]
-  int first_position = 0;  // of first_row
-  int window = 0;          // keys a row sees, its own included; 0 means all
-
-  int num_kv_heads() const { return static_cast<int>(keys.size(1)); }
-  int head_dim() const { return static_cast<int>(keys.size(2)); }
-  int num_heads() const {
-    return static_cast<int>(qkv.size(1)) / head_dim() - 2 * num_kv_heads();
-  }
+  int first_position = 0;
+  int window = 0;  // keys a row sees, its own included; 0 means all
 };
 
 // The dense primitives of the forward pass: what a device does its own way.
 // "Activations" are float32 on the CPU, whatever the weights are, and of the
-// weights' dtype on a GPU. All tensors are contiguous. Immutable; used by the
+// weights' dtype on a GPU. Arguments and results are contiguous. What an
+// operation changes in place is its last argument. Immutable; used by the
 // model's thread only.
 class Ops {
  public:
@@ -70,9 +66,9 @@ class Ops {
   // to bfloat16 too.
   virtual at::Tensor Linear(const LinearWeights& weights,
                             const at::Tensor& x) const = 0;
-  // Adds what Linear gives to y: a residual. y is not x.
+  // Adds the same to `sum`, [num_rows, out]: the residual stream.
   virtual void AddLinear(const LinearWeights& weights, const at::Tensor& x,
-                         at::Tensor& y) const = 0;
+                         at::Tensor& sum) const = 0;
   // Rows of a [num_entries, size] table -> [indices.size(), size]
   virtual at::Tensor Embed(const Matrix& table,
                            absl::Span<const int32_t> indices) const = 0;
@@ -81,22 +77,22 @@ class Ops {
                              double epsilon) const = 0;
   virtual at::Tensor LayerNorm(const NormWeights& weights, const at::Tensor& x,
                                double epsilon) const = 0;
-  // Turns, in the first `num_heads` heads of each row, element i of the head
-  // with element i + head_dim / 2 by the row's i-th angle.
-  // x: [num_rows, at least num_heads * head_dim]
+  // Turns element i of a head with element i + head_dim / 2 by the row's i-th
+  // angle, in the first num_heads heads of each row of x, [num_rows, >=
+  // num_heads * head_dim].
   virtual void Rotate(const RotaryAngles& angles, int num_heads,
                       at::Tensor& x) const = 0;
   // [num_rows, 2 * size], gate before up -> [num_rows, size]: silu(gate) * up
   virtual at::Tensor SiluMul(const at::Tensor& gate_up) const = 0;
   // The tanh approximation ("gelu_new").
-  virtual void GeluTanh(at::Tensor& x) const = 0;
+  virtual at::Tensor GeluTanh(const at::Tensor& x) const = 0;
 
-  // Puts the rows' keys and values into the cache, at their positions.
+  // Copies the rows' keys and values to their positions in the cache.
   virtual void StoreKv(const AttentionRows& rows) const = 0;
   // Each row attends to exactly the cached keys up to its own position: its
-  // result does not depend on the other rows. Query head h uses kv head
-  // h / (num_heads / num_kv_heads). The results are rows first_row and after
-  // of `attended`, [rows of the pass, num_heads * head_dim].
+  // result does not depend on the other rows of the call. Query head h uses kv
+  // head h / (num_heads / num_kv_heads). Fills the same rows of `attended`,
+  // [rows of the pass, num_heads * head_dim].
   virtual void Attend(const AttentionRows& rows,
                       at::Tensor& attended) const = 0;
 };

@@ -59,7 +59,8 @@ at::Tensor Transformer::Forward(absl::Span<const Continuation> batch) const {
   const ModelContext model = {config_, *ops_};
   PassRows rows = LineUp(batch);
 
-  // [num_rows, hidden_size] from here to the head.
+  // [num_rows, hidden_size] from here to the head: the residual stream, to
+  // which every block adds.
   at::Tensor x = ops_->Embed(weights_.token_embedding, rows.tokens);
   if (config_.positions == PositionKind::kLearned) {
     x = x + ops_->Embed(weights_.position_embedding, rows.positions);
