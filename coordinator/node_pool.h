@@ -17,6 +17,7 @@
 #include "coordinator/grpc_verify_stub.h"
 #include "core/base/mutex.h"
 #include "core/rpc/call_queue.h"
+#include "core/rpc/channel.h"
 #include "core/wire/node_description.h"
 
 namespace outrider {
@@ -45,6 +46,7 @@ class NodePool {
     std::vector<std::string> drafters = {};
     std::vector<std::string> verifiers = {};
     std::string tokenizer_hash = {};  // the coordinator's; empty: none
+    ChannelOptions channel = {};      // of every node
     std::chrono::milliseconds draft_timeout = std::chrono::seconds(2);
     std::chrono::milliseconds verify_timeout = std::chrono::seconds(30);
     // Added to both for each token that a cache lacks.

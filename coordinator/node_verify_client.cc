@@ -24,12 +24,14 @@ Task<absl::StatusOr<std::vector<TargetRow>>> NodeVerifyClient::Score(
                              .reply_format = ReplyFormat::kFull,
                              .sampling = session.sampling(),
                              .seed = session.seed(),
-                             .prompt_length = session.prompt_length()};
+                             .prompt_length = session.prompt_length(),
+                             .traceparent = session.traceparent()};
     OUTRIDER_CO_ASSIGN_OR_RETURN(
         const VerifyReply reply,
         co_await stub_.Verify(call, session.cancellation()));
     OUTRIDER_CO_RETURN_IF_ERROR(CheckEcho(call.header, reply.header));
     link.wire_bytes += reply.wire_bytes;
+    link.sent_bytes += reply.sent_bytes;
     link.compute_seconds += reply.header.compute_seconds;
     if (const Miss* miss = std::get_if<Miss>(&reply.outcome)) {
       RecoverFrom(*miss, cache, link);

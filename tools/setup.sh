@@ -9,7 +9,8 @@ cd "$(dirname "$0")/.."
 packages=(build-essential cmake ninja-build ccache
   libgrpc++-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev
   libabsl-dev libgtest-dev libgmock-dev libbenchmark-dev libicu-dev libssl-dev
-  libcli11-dev nlohmann-json3-dev python3 python3-venv)
+  libcli11-dev nlohmann-json3-dev prometheus-cpp-dev libcpp-httplib-dev pkg-config
+  openssl python3 python3-venv)
 if [[ "${1:-}" == "--lint" ]]; then # what .ci/run needs besides
   packages+=(clang clang-format clang-tidy shellcheck)
 fi

@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "core/base/token.h"
 #include "core/model/logit_rows.h"
 #include "core/sampling/draft.h"
@@ -30,12 +31,14 @@ struct DraftCall {
   SamplingParams sampling = {};
   uint64_t seed = 0;
   int prompt_length = 0;
+  absl::string_view traceparent = {};  // metadata; the session's, or empty
 };
 
 struct DraftReply {
   ReplyHeader header = {};
   std::variant<Draft, Miss> outcome = {};
   int64_t wire_bytes = 0;  // both directions; set by the transport
+  int64_t sent_bytes = 0;  // the request's share of them
 };
 
 enum class ReplyFormat { kFull, kSparse, kTokens };
@@ -47,12 +50,14 @@ struct VerifyCall {
   SamplingParams sampling = {};
   uint64_t seed = 0;
   int prompt_length = 0;
+  absl::string_view traceparent = {};  // metadata; the session's, or empty
 };
 
 struct VerifyReply {
   ReplyHeader header = {};
   std::variant<LogitRows, Miss> outcome = {};
   int64_t wire_bytes = 0;  // both directions; set by the transport
+  int64_t sent_bytes = 0;  // the request's share of them
 };
 
 }  // namespace outrider
