@@ -14,7 +14,8 @@ packages=(build-essential cmake ninja-build ccache
 if [[ "${1:-}" == "--lint" ]]; then # what .ci/run needs besides
   packages+=(clang clang-format clang-tidy shellcheck)
 elif [[ "${1:-}" == "--deploy" ]]; then # what `make check-deploy` needs besides
-  packages+=(prometheus yamllint shellcheck buildah podman runc netavark aardvark-dns debootstrap)
+  packages+=(prometheus yamllint shellcheck buildah podman runc netavark aardvark-dns
+    catatonit iptables debootstrap)
 fi
 
 installed() { dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q '^install ok installed$'; }

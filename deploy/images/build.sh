@@ -24,7 +24,7 @@ done
 version=$(sed -n 's/^project(outrider VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 
 if command -v buildah >/dev/null; then
-  build=(buildah bud --layers)
+  build=(buildah bud)
 elif command -v docker >/dev/null; then
   build=(docker build)
 elif command -v podman >/dev/null; then
