@@ -164,11 +164,13 @@ def check_security(cluster):
 
 
 def check_drafter_replaced(cluster, plain):
+    drafter = cluster.pid("drafter")
     stream, verifier = cluster.stream_that_stands_still()
-    cluster.engine.remove_pod(pod_name("drafter"), seconds=10)
+    cluster.engine.kill(drafter)
     cluster.engine.thaw(verifier)
     expect(stream.wait() == 0, f"the client saw an error ({stream.wait()}): {stream.err()}")
     expect(stream.out() == plain, "the output differs from plain decoding")
+    cluster.engine.remove_pod(pod_name("drafter"), seconds=0)
     cluster.start("drafter")
     wait_until("drafting goes on", lambda: "outrider_spec_engaged{" in (page := cluster.page("coordinator", "/metrics"))
                and page.split("outrider_spec_engaged{")[1].split("\n")[0].endswith(" 1"))
@@ -176,10 +178,8 @@ def check_drafter_replaced(cluster, plain):
 
 
 def check_verifier_replaced(cluster, plain):
-    stream, _ = cluster.stream_that_stands_still()
-    # No drain: the process is gone in the middle.
-    cluster.engine.run("podman", "kill", "--signal", "KILL", cluster.name("verifier"))
-    cluster.engine.remove_pod(pod_name("verifier"), seconds=0)
+    stream, verifier = cluster.stream_that_stands_still()
+    cluster.engine.kill(verifier)  # no drain: gone in the middle
     code, out, err = stream.wait(), stream.out(), stream.err()
     if code == 0:
         expect(out == plain, "the output differs from plain decoding")
@@ -189,6 +189,7 @@ def check_verifier_replaced(cluster, plain):
                f"the client was not told clearly: {err}")
         expect(plain.startswith(out), "what was delivered is no prefix of plain decoding")
         how = "the client was told, in words, to resume"
+    cluster.engine.remove_pod(pod_name("verifier"), seconds=0)
     cluster.start("verifier")
     wait_until("the coordinator serves again", lambda: cluster.engine.run(
         *cluster.generate_words("-k", "4", *STREAM), check=False).stdout == plain)
@@ -198,13 +199,13 @@ def check_verifier_replaced(cluster, plain):
 def check_drain(cluster, plain):
     """SIGTERM, as a rollout sends it: the stream ends well before the pod does."""
     stream, verifier = cluster.stream_that_stands_still()
-    stop = cluster.engine.start("podman", "pod", "stop", "--time", "60", pod_name("verifier"))
-    time.sleep(1)
+    # Not by podman, which takes the pod's network away at the same time; a kubelet does not.
+    cluster.engine.terminate(verifier)
     cluster.engine.thaw(verifier)
     expect(stream.wait() == 0 and stream.out() == plain, f"a draining verifier lost a stream: {stream.err()}")
-    stop.wait()
-    exit_code = cluster.engine.container(cluster.name("verifier"))["State"]["ExitCode"]
-    expect(exit_code == 0, f"the verifier ended with {exit_code}")
+    state = wait_until("the verifier has ended", lambda: (
+        now := cluster.engine.container(cluster.name("verifier"))["State"]) and not now["Running"] and now)
+    expect(state["ExitCode"] == 0, f"the verifier ended with {state['ExitCode']}")
     say("the verifier drained on SIGTERM: the stream was served to its end, exit status 0")
 
 

@@ -122,6 +122,13 @@ class Engine:
         run = self.run("podman", "logs", name, check=False)
         return run.stdout + run.stderr
 
+    # By pid, and so at once: podman itself takes seconds.
+    def kill(self, pid):
+        os.kill(pid, signal.SIGKILL)
+
+    def terminate(self, pid):
+        os.kill(pid, signal.SIGTERM)
+
     def freeze(self, pid):
         os.kill(pid, signal.SIGSTOP)
 
