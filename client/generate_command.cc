@@ -18,6 +18,7 @@
 #include "client/token_printer.h"
 #include "client/utf8.h"
 #include "core/base/status_macros.h"
+#include "core/wire/reply_format_names.h"
 
 namespace outrider::client {
 namespace {
@@ -108,6 +109,21 @@ void AddSpeculationFlags(CLI::App& command, GenerationRequest& request) {
                       "tokens of each draft row; default 32")
           ->type_name("N"),
       1, kMaxUint32);
+  RequireNumber(
+      command
+          .add_option("--min-draft-probability", request.min_draft_probability,
+                      "draft fewer than K where the drafter is unsure: stop\n"
+                      "below this product of its highest probabilities;\n"
+                      "0: never; default: the coordinator's")
+          ->type_name("P"),
+      0, 1);
+  command
+      .add_option("--reply-format", request.reply_format,
+                  "what the verifier sends back: full, sparse or tokens; the\n"
+                  "text is the same; default: the coordinator's")
+      ->type_name("FORMAT")
+      ->transform(
+          CLI::CheckedTransformer(ReplyFormatNames()).name("").description(""));
 }
 
 void AddOutputFlags(CLI::App& command, GenerateFlags& flags) {

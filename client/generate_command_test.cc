@@ -107,6 +107,10 @@ TEST(GenerateFlagsTest, BecomeARequest) {
                                                "--ignore-eos",
                                                "--draft-support-size",
                                                "64",
+                                               "--min-draft-probability",
+                                               "0.25",
+                                               "--reply-format",
+                                               "sparse",
                                                "text"});
   EXPECT_EQ(std::get<std::string>(request.prompt), "text");
   EXPECT_EQ(request.num_speculative_tokens, 4);
@@ -118,6 +122,8 @@ TEST(GenerateFlagsTest, BecomeARequest) {
   EXPECT_THAT(request.stop_strings, ElementsAre("a", "b c"));
   EXPECT_TRUE(request.ignore_eos);
   EXPECT_EQ(request.draft_support_size, 64);
+  EXPECT_EQ(request.min_draft_probability, 0.25);
+  EXPECT_EQ(request.reply_format, ReplyFormat::kSparse);
 }
 
 TEST(GenerateFlagsTest, LeaveTheRestToTheCoordinator) {

@@ -15,6 +15,7 @@
 #include "core/rpc/channel.h"
 #include "core/rpc/status_convert.h"
 #include "core/rpc/tls.h"
+#include "core/wire/field_convert.h"
 #include "outrider/v1/generation.grpc.pb.h"
 
 namespace outrider::client {
@@ -42,6 +43,12 @@ v1::GenerateRequest ToProto(const GenerationRequest& request) {
   proto.set_ignore_eos(request.ignore_eos);
   if (request.draft_support_size) {
     proto.set_draft_support_size(*request.draft_support_size);
+  }
+  if (request.min_draft_probability) {
+    proto.set_min_draft_probability(*request.min_draft_probability);
+  }
+  if (request.reply_format) {
+    proto.set_reply_format(ToProto(*request.reply_format));
   }
   if (request.delivered) {
     proto.mutable_delivered()->mutable_ids()->Add(request.delivered->begin(),

@@ -22,6 +22,7 @@
 #include "core/rpc/server_flags.h"
 #include "core/rpc/tls.h"
 #include "core/tokenizer/tokenizer_loader.h"
+#include "core/wire/reply_format_names.h"
 
 namespace outrider {
 namespace {
@@ -54,6 +55,24 @@ void AddFlags(CLI::App& app, Flags& flags) {
                  "draft tokens a round where a request does not say")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
+  app.add_option("--min-draft-probability",
+                 flags.service.default_min_draft_probability,
+                 "draft fewer than K tokens where the drafter is unsure: stop "
+                 "once the probability of its first choices, multiplied, is "
+                 "below this; 0: never; where a request does not say")
+      ->check(CLI::Range(0.0, 0.999999))
+      ->capture_default_str();
+  app.add_option_function<std::string>(
+         "--reply-format",
+         [&flags](const std::string& name) {
+           if (name != "auto") {
+             flags.service.default_reply_format = ReplyFormatNames().at(name);
+           }
+         },
+         "what verifiers send back where a request does not say: full, sparse, "
+         "tokens; auto: tokens at temperature 0, else sparse")
+      ->check(CLI::IsMember({"auto", "full", "sparse", "tokens"}))
+      ->default_str("auto");
   app.add_option("--max-sessions", flags.service.max_sessions,
                  "generations at the same time")
       ->check(CLI::Range(1, 1 << 20))

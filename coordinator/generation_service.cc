@@ -188,12 +188,19 @@ Task<absl::StatusOr<FinishReason>> GenerationServiceImpl::Serve(
   CircuitBreaker no_breaker;
   std::optional<NodeDraftClient> node_drafter;
   if (pair.drafter != nullptr) {
-    node_drafter.emplace(pair.drafter->stub, request.support_size);
+    node_drafter.emplace(
+        pair.drafter->stub,
+        NodeDraftClient::Options{
+            .support_size = request.support_size,
+            .min_draft_probability = request.min_draft_probability,
+            // Whole rows are for reference.
+            .round_weights =
+                request.support_size < pair.verifier_description.vocab_size});
   }
   OptionalDraftClient drafter(
       node_drafter.has_value() ? &*node_drafter : nullptr,
       pair.drafter != nullptr ? pair.drafter->breaker : no_breaker);
-  NodeVerifyClient verifier(pair.verifier->stub);
+  NodeVerifyClient verifier(pair.verifier->stub, request.reply_format);
   const RejectionRule rule;
   FixedDraftLength policy(request.num_speculative_tokens);
   SpeculativeDecoder decoder({.drafter = drafter,
@@ -229,13 +236,17 @@ absl::StatusOr<GenerationRequest> GenerationServiceImpl::Parse(
     max_draft_tokens =
         std::min(max_draft_tokens, pair.drafter_description.max_draft_tokens);
   }
-  return ParseRequest(proto,
-                      {.tokenizer = parts_.tokenizer,
-                       .vocab_size = verifier.vocab_size,
-                       .context_length = verifier.context_length,
-                       .max_draft_tokens = max_draft_tokens,
-                       .default_draft_tokens = options_.default_draft_tokens,
-                       .eos_ids = verifier.eos_ids});
+  return ParseRequest(
+      proto,
+      {.tokenizer = parts_.tokenizer,
+       .vocab_size = verifier.vocab_size,
+       .context_length = verifier.context_length,
+       .max_draft_tokens = max_draft_tokens,
+       .default_draft_tokens = options_.default_draft_tokens,
+       .default_min_draft_probability = options_.default_min_draft_probability,
+       .eos_ids = verifier.eos_ids,
+       .reply_formats = verifier.reply_formats,
+       .default_reply_format = options_.default_reply_format});
 }
 
 grpc::ServerUnaryReactor* GenerationServiceImpl::Describe(

@@ -34,6 +34,8 @@ class GenerationServiceImpl final
   struct Options {
     int max_sessions = 256;
     int default_draft_tokens = 4;
+    double default_min_draft_probability = 0;
+    std::optional<ReplyFormat> default_reply_format = {};  // empty: by the rule
   };
   struct Parts {
     NodePool& pool;

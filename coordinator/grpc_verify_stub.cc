@@ -12,6 +12,36 @@
 #include "core/wire/convert.h"
 
 namespace outrider {
+namespace {
+
+// That the reply speaks of the tokens that the verifier described.
+absl::Status CheckVocabulary(const VerifyReply& reply, int vocab_size) {
+  if (const auto* rows = std::get_if<LogitRows>(&reply.outcome);
+      rows != nullptr && rows->vocab_size() != vocab_size) {
+    return absl::InternalError(
+        absl::StrCat("the verifier sent rows of ", rows->vocab_size(),
+                     " tokens and described ", vocab_size));
+  }
+  std::vector<TokenId> own;  // tokens of the target's own choice
+  if (const auto* verdict = std::get_if<Verdict>(&reply.outcome)) {
+    own.push_back(verdict->next_token);
+  }
+  if (const auto* rows = std::get_if<std::vector<TargetRow>>(&reply.outcome)) {
+    for (const TargetRow& row : *rows) {
+      if (row.tail_mass() > 0) own.push_back(row.tail_token());
+    }
+  }
+  for (const TokenId token : own) {
+    if (token < 0 || token >= vocab_size) {
+      return absl::InternalError(absl::StrCat("the verifier sent token ", token,
+                                              " and described ", vocab_size,
+                                              " tokens"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 GrpcVerifyStub::GrpcVerifyStub(std::shared_ptr<grpc::Channel> channel,
                                Options options)
@@ -28,13 +58,8 @@ Task<absl::StatusOr<VerifyReply>> GrpcVerifyStub::Verify(
   const int64_t wire_bytes =
       sent_bytes + static_cast<int64_t>(response.ByteSizeLong());
   OUTRIDER_CO_ASSIGN_OR_RETURN(VerifyReply reply,
-                               FromProto(std::move(response)));
-  const LogitRows* rows = std::get_if<LogitRows>(&reply.outcome);
-  if (rows != nullptr && rows->vocab_size() != vocab_size_) {
-    co_return absl::InternalError(
-        absl::StrCat("the verifier sent rows of ", rows->vocab_size(),
-                     " tokens and described ", vocab_size_.load()));
-  }
+                               FromProto(std::move(response), call));
+  OUTRIDER_CO_RETURN_IF_ERROR(CheckVocabulary(reply, vocab_size_));
   reply.wire_bytes = wire_bytes;
   reply.sent_bytes = sent_bytes;
   co_return reply;

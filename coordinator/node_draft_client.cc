@@ -39,13 +39,16 @@ Task<absl::StatusOr<Draft>> NodeDraftClient::Propose(Session& session,
   const ScopedTimer timer(link.call_seconds);
   CacheMirror& cache = session.drafter_cache();
   for (int attempt = 0; attempt < kMaxMissesPerCall; ++attempt) {
-    const DraftCall call = {.header = session.NextHeader(cache),
-                            .max_draft_tokens = num_tokens,
-                            .support_size = support_size_,
-                            .sampling = session.sampling(),
-                            .seed = session.seed(),
-                            .prompt_length = session.prompt_length(),
-                            .traceparent = session.traceparent()};
+    const DraftCall call = {
+        .header = session.NextHeader(cache),
+        .max_draft_tokens = num_tokens,
+        .support_size = options_.support_size,
+        .sampling = session.sampling(),
+        .seed = session.seed(),
+        .prompt_length = session.prompt_length(),
+        .min_draft_probability = options_.min_draft_probability,
+        .round_weights = options_.round_weights,
+        .traceparent = session.traceparent()};
     OUTRIDER_CO_ASSIGN_OR_RETURN(
         DraftReply reply, co_await stub_.Draft(call, session.cancellation()));
     OUTRIDER_CO_RETURN_IF_ERROR(CheckEcho(call.header, reply.header));

@@ -4,6 +4,7 @@
 
 #include "coordinator/draft_client.h"
 #include "coordinator/node_stub.h"
+#include "core/wire/node_calls.h"
 
 namespace outrider {
 
@@ -12,16 +13,21 @@ namespace outrider {
 // options; one serves all sessions of a node.
 class NodeDraftClient final : public DraftClient {
  public:
-  // `support_size` is N: the most tokens of a draft row.
-  NodeDraftClient(DraftStub& stub, int support_size)
-      : stub_(stub), support_size_(support_size) {}
+  struct Options {
+    int support_size = kDefaultSupportSize;
+    double min_draft_probability = 0;
+    bool round_weights = true;  // to bfloat16, before sampling
+  };
+
+  NodeDraftClient(DraftStub& stub, const Options& options)
+      : stub_(stub), options_(options) {}
 
   Task<absl::StatusOr<Draft>> Propose(Session& session,
                                       int num_tokens) override;
 
  private:
   DraftStub& stub_;
-  const int support_size_;
+  const Options options_;
 };
 
 }  // namespace outrider

@@ -75,7 +75,8 @@ class NodeDraftClientTest : public ::testing::Test {
   std::vector<DraftCall> calls_;
   std::unique_ptr<DraftEngine> engine_;
   InProcessDraftStub stub_;
-  NodeDraftClient client_{stub_, /*support_size=*/4};
+  NodeDraftClient client_{stub_,
+                          {.support_size = 4, .min_draft_probability = 0.25}};
   Session session_{{.prompt = {1, 2, 3},
                     .sampling = {.temperature = 0.7, .top_k = 9},
                     .seed = 11,
@@ -93,6 +94,7 @@ TEST_F(NodeDraftClientTest, OpensWithTheWholePromptAndTheRequestsParameters) {
   EXPECT_THAT(calls_[0].header.delta.append_tokens, ElementsAre(1, 2, 3));
   EXPECT_EQ(calls_[0].max_draft_tokens, 2);
   EXPECT_EQ(calls_[0].support_size, 4);
+  EXPECT_EQ(calls_[0].min_draft_probability, 0.25);
   EXPECT_EQ(calls_[0].sampling, session_.sampling());
   EXPECT_EQ(calls_[0].seed, 11u);
   EXPECT_EQ(calls_[0].prompt_length, 3);

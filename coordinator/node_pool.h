@@ -36,9 +36,9 @@ struct VerifierNode {
   GrpcCacheStub cache;
 };
 
-// The drafters and verifiers of this coordinator. A thread asks each what it is,
-// once a second: only a drafter that fits the verifier is used. Thread-safe.
-// Nodes live as long as the pool.
+// The drafters and verifiers of this coordinator. A thread asks each what it
+// is, once a second: only a drafter that fits the verifier is used.
+// Thread-safe. Nodes live as long as the pool.
 class NodePool {
  public:
   struct Options {

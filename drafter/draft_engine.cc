@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "core/sampling/coins.h"
+#include "core/sampling/draft_confidence.h"
 #include "core/session/check_tokens.h"
 
 namespace outrider {
@@ -68,7 +69,7 @@ absl::Status DraftEngine::Check(const DraftCall& call) const {
         "support_size must be between 1 and ", kMaxSupportSize, ", or ",
         options_.vocab_size, " for whole rows, not ", call.support_size));
   }
-  return absl::OkStatus();
+  return CheckMinDraftProbability(call.min_draft_probability);
 }
 
 absl::StatusOr<Proposal> DraftEngine::Propose(const DraftCall& call) {
@@ -83,16 +84,18 @@ absl::StatusOr<Proposal> DraftEngine::Propose(const DraftCall& call) {
                              : std::make_unique<Coins>(call.seed);
   // At the context's end fewer are drafted: that depends on lengths alone.
   const int room = options_.context_length - static_cast<int>(committed.size());
-  OUTRIDER_ASSIGN_OR_RETURN(
-      Proposal proposal, strategy_->Propose({.session = session,
-                                             .committed = committed,
-                                             .keep_length = delta.keep_length,
-                                             .max_draft_tokens = std::min(
-                                                 call.max_draft_tokens, room),
-                                             .support_size = call.support_size,
-                                             .sampling = call.sampling,
-                                             .step = call.header.step,
-                                             .random = random.get()}));
+  const DraftContext context = {
+      .session = session,
+      .committed = committed,
+      .keep_length = delta.keep_length,
+      .max_draft_tokens = std::min(call.max_draft_tokens, room),
+      .support_size = call.support_size,
+      .min_draft_probability = call.min_draft_probability,
+      .round_weights = call.round_weights,
+      .sampling = call.sampling,
+      .step = call.header.step,
+      .random = random.get()};
+  OUTRIDER_ASSIGN_OR_RETURN(Proposal proposal, strategy_->Propose(context));
   const int num_committed = static_cast<int>(committed.size());
   sessions_.Record(session, num_committed,
                    absl::MakeConstSpan(proposal.draft.tokens)

@@ -5,9 +5,22 @@
 
 #include "core/base/mutant.h"
 #include "core/base/status_macros.h"
+#include "core/sampling/draft_confidence.h"
 #include "core/sampling/process.h"
 
 namespace outrider {
+namespace {
+
+// What a position is drawn from: processed as the request says, cut to the top
+// N.
+absl::StatusOr<Distribution> DraftRow(absl::Span<const float> logits,
+                                      const DraftContext& context) {
+  OUTRIDER_ASSIGN_OR_RETURN(const Distribution row,
+                            Process(logits, context.sampling));
+  return CutToSupport(row, context.support_size);
+}
+
+}  // namespace
 
 ModelStrategy::ModelStrategy(std::unique_ptr<CausalLm> model, int vocab_size)
     : model_(std::move(model)), vocab_size_(vocab_size) {}
@@ -25,39 +38,38 @@ absl::StatusOr<Proposal> ModelStrategy::Propose(const DraftContext& context) {
     return proposal;
   }
 
-  OUTRIDER_ASSIGN_OR_RETURN(
-      Distribution q, NextRow(context, context.keep_length,
-                              context.committed.subspan(context.keep_length)));
+  int keep_length = context.keep_length;
+  absl::Span<const TokenId> input = context.committed.subspan(keep_length);
+  double probability = 1;  // of the drafter's first choices, all together
   for (int i = 0; i < context.max_draft_tokens; ++i) {
-    if (i > 0) {
-      const int keep_length = num_committed + i - 1;
-      OUTRIDER_ASSIGN_OR_RETURN(
-          q, NextRow(context, keep_length, {&draft.tokens.back(), 1}));
-    }
+    OUTRIDER_ASSIGN_OR_RETURN(const LogitRows rows,
+                              model_->Extend({{.session = context.session,
+                                               .keep_length = keep_length,
+                                               .tokens = input,
+                                               .num_rows = 1}})[0]);
+    const absl::Span<const float> logits = rows.Row(0).first(vocab_size_);
+    OUTRIDER_ASSIGN_OR_RETURN(const Distribution row,
+                              DraftRow(logits, context));
+    // Before sampling: what is drawn from is what is sent.
+    Distribution q = context.round_weights ? row.RoundedToBFloat16() : row;
+
     const CoinKey coin = {Purpose::kDraft, draft.start + i,
                           OUTRIDER_MUTANT(C1, context.step, 0)};
-    const size_t place = context.random->Categorical(coin, q.weights());
+    const size_t place = context.random->Categorical(
+        coin, OUTRIDER_MUTANT(T3, q.weights(), row.weights()));
     draft.tokens.push_back(q.support()[place]);
     draft.distributions.push_back(std::move(q));
+
+    if (context.min_draft_probability > 0) {
+      probability *= TopProbability(logits);
+      if (probability < context.min_draft_probability) break;
+    }
+    keep_length = num_committed + i;
+    input = absl::MakeConstSpan(draft.tokens).last(1);
   }
   // The last token drawn was not run through the model.
-  proposal.num_cached_drafts = context.max_draft_tokens - 1;
+  proposal.num_cached_drafts = draft.length() - 1;
   return proposal;
-}
-
-absl::StatusOr<Distribution> ModelStrategy::NextRow(
-    const DraftContext& context, int keep_length,
-    absl::Span<const TokenId> tokens) {
-  const Extension extension = {.session = context.session,
-                               .keep_length = keep_length,
-                               .tokens = tokens,
-                               .num_rows = 1};
-  OUTRIDER_ASSIGN_OR_RETURN(const LogitRows rows,
-                            model_->Extend({extension})[0]);
-  OUTRIDER_ASSIGN_OR_RETURN(
-      const Distribution row,
-      Process(rows.Row(0).subspan(0, vocab_size_), context.sampling));
-  return CutToSupport(row, context.support_size);
 }
 
 void ModelStrategy::Release(const SessionId& session) {

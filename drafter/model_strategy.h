@@ -10,7 +10,8 @@
 namespace outrider {
 
 // Drafts with a small model: K passes of one row, each token drawn from its
-// processed row cut to the top N. Confined to the model's thread.
+// processed row cut to the top N; fewer than K where the model is unsure.
+// Confined to the model's thread.
 class ModelStrategy final : public DraftStrategy {
  public:
   // `vocab_size` is the tokenizer's: what the head is padded with is cut off.
@@ -20,11 +21,6 @@ class ModelStrategy final : public DraftStrategy {
   void Release(const SessionId& session) override;
 
  private:
-  // Appends to the cache; the last row as a draft distribution.
-  absl::StatusOr<Distribution> NextRow(const DraftContext& context,
-                                       int keep_length,
-                                       absl::Span<const TokenId> tokens);
-
   const std::unique_ptr<CausalLm> model_;
   const int vocab_size_;
 };

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/sampling/coins.h"
+#include "core/sampling/draft_confidence.h"
 #include "core/sampling/process.h"
 #include "core/testing/status_matchers.h"
 #include "core/testing/table_lm.h"
@@ -93,6 +94,28 @@ TEST_F(ModelStrategyTest, TheLastDraftHasNoEntryInTheCache) {
                   proposal->draft.tokens.begin() + 2);
   EXPECT_EQ(model_->Cache(kSession), expected);
   EXPECT_EQ(model_->num_tokens_run(), 5);
+}
+
+TEST_F(ModelStrategyTest, StopsBehindTheDraftThatMakesTheBlockUnlikely) {
+  const auto all = strategy_->Propose(Context(4));
+  ASSERT_THAT(all, IsOk());
+  // What the model gives its first choices, one after the other.
+  TokenSeq text = committed_;
+  double first_two = 1;
+  for (int i = 0; i < 2; ++i) {
+    const std::vector<float> logits = Row(text);
+    first_two *= TopProbability(absl::MakeConstSpan(logits).first(kVocabSize));
+    text.push_back(all->draft.tokens[i]);
+  }
+  DraftContext context = Context(4);
+  context.min_draft_probability = first_two * 1.0001;
+  const auto some = strategy_->Propose(context);
+  ASSERT_THAT(some, IsOk());
+  // The same tokens, and the one that was unlikely already is kept.
+  EXPECT_THAT(
+      some->draft.tokens,
+      ElementsAreArray(absl::MakeConstSpan(all->draft.tokens).first(2)));
+  EXPECT_EQ(some->num_cached_drafts, 1);
 }
 
 TEST_F(ModelStrategyTest, NoDraftsOnlyFillTheCache) {

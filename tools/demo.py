@@ -15,17 +15,16 @@ import pathlib
 import queue
 import re
 import signal
-import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import demo_report
-from demo_report import Run
+from demo_report import Run, Setting
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BIN = ROOT / "build/release/bin"
@@ -33,8 +32,8 @@ TARGET, DRAFT = ROOT / "models/demo-target", ROOT / "models/demo-draft"
 PROMPTS = ROOT / "models/prompts.jsonl"
 
 NUM_TOKENS = 96
-DRAFT_LENGTHS = range(9)  # K
-SAMPLED_DRAFT_LENGTHS = {0, 1, 2, 3}  # and the best one at temperature 0
+SETTINGS = [*map(Setting, range(9)), Setting(8, min_probability=0.3)]
+SAMPLED_SETTINGS = {*map(Setting, range(4))}  # and the best one at temperature 0
 # As many prompts as fit into this, the fewest and the most.
 DECODE_SECONDS = 25
 MIN_PROMPTS, MAX_PROMPTS = 4, 12
@@ -190,15 +189,16 @@ def choose_dtype() -> tuple[str, dict[str, Any]]:
 def read_prompts(token_ms: float) -> list[str]:
     """Some of the held-out prompts, evenly spread."""
     # No K costs much more than plain decoding, and some half of it.
-    prompt_seconds = len(DRAFT_LENGTHS) * NUM_TOKENS * token_ms / 1e3
+    prompt_seconds = len(SETTINGS) * NUM_TOKENS * token_ms / 1e3
     count = min(max(int(DECODE_SECONDS / prompt_seconds), MIN_PROMPTS), MAX_PROMPTS)
     lines = PROMPTS.read_text("utf-8").splitlines()
     return [json.loads(line)["prompt"] for line in lines[::len(lines) // count]][:count]
 
 
-def generate(address: str, prompt: str, k: int, *flags: str) -> Run:
+def generate(address: str, prompt: str, setting: Setting, *flags: str) -> Run:
     return Run(json.loads(output_of(
-        "outrider", "generate", "--coordinator", address, "--json", "-k", str(k),
+        "outrider", "generate", "--coordinator", address, "--json", "-k", str(setting.k),
+        "--min-draft-probability", str(setting.min_probability),
         "--max-tokens", str(NUM_TOKENS), "--ignore-eos", *flags, "--", prompt)))
 
 
@@ -217,43 +217,54 @@ def show_taste(address: str) -> None:
         raise DemoError("outrider generate failed")
 
 
-def decode_all(address: str, prompts: list[str], draft_lengths: list[int],
-               *flags: str) -> dict[int, list[Run]]:
-    """Runs by K. All K of a prompt in turn, so that a busy minute hits them alike."""
-    runs: dict[int, list[Run]] = {k: [] for k in draft_lengths}
-    for number, prompt in enumerate(prompts, 1):
-        for k in draft_lengths:
-            demo_report.progress(f"prompt {number} of {len(prompts)}, K = {k}")
-            runs[k].append(generate(address, prompt, k, *flags))
-    demo_report.progress("")
-    return runs
+@dataclasses.dataclass(frozen=True)
+class Decoded:
+    """Some prompts, decoded."""
+    runs: dict[Setting, list[Run]]  # in the order of the prompts
+    inside: demo_report.Inside
+
+
+@dataclasses.dataclass(frozen=True)
+class Decoder:
+    """What all runs of the demo have in common."""
+    address: str
+    prompts: list[str]
+    dtype: str
+    draft_step_ms: float
+
+    def decode(self, settings: Iterable[Setting], *flags: str) -> Decoded:
+        """All K of a prompt in turn, and plain decoding around them: a busy minute hits all."""
+        runs: dict[Setting, list[Run]] = {setting: [] for setting in sorted(settings)}
+        verifier = []
+        for number, prompt in enumerate(self.prompts, 1):
+            demo_report.progress(f"prompt {number} of {len(self.prompts)}")
+            verifier.append(measure("outrider-verifier", TARGET, self.dtype))
+            for setting, some in runs.items():
+                demo_report.progress(f"prompt {number} of {len(self.prompts)}, K = {setting}")
+                some.append(generate(self.address, prompt, setting, *flags))
+        verifier.append(measure("outrider-verifier", TARGET, self.dtype))
+        demo_report.progress("")
+        return Decoded(runs, demo_report.Inside(verifier, self.draft_step_ms))
 
 
 def run_demo() -> bool:
     """Whether greedy output was plain decoding's throughout."""
     print("Measuring the two models inside their own processes, without any RPC ...")
-    dtype, before = choose_dtype()
+    dtype, measured = choose_dtype()
     draft_step_ms = measure("outrider-drafter", DRAFT, dtype)["draft_step_ms"]
-    prompts = read_prompts(before["rows_ms"][0])
+    prompts = read_prompts(measured["rows_ms"][0])
     print("Starting verifier, drafter and coordinator ...\n")
     with cluster(dtype) as address:
         show_taste(address)
-        greedy = decode_all(address, prompts, list(DRAFT_LENGTHS), "--temperature", "0")
-        is_same = demo_report.print_comparison(greedy)
-        best = demo_report.best_draft_length(greedy)
-        sampled = decode_all(address, prompts, sorted(SAMPLED_DRAFT_LENGTHS | {best}),
-                             "--temperature", "1", "--seed", "1")
-    after = measure("outrider-verifier", TARGET, dtype)
-    inside = demo_report.Inside(
-        rows_ms=[statistics.mean(pair) for pair in zip(before["rows_ms"], after["rows_ms"])],
-        draft_step_ms=draft_step_ms,
-        plain_tokens_per_second=[before["plain_tokens_per_second"],
-                                 after["plain_tokens_per_second"]],
-        description=f"{dtype} on {before['device']}")
-    demo_report.print_speed(greedy, inside)
-    demo_report.print_formula(greedy, inside)
-    demo_report.print_split(greedy[best], best, inside)
-    demo_report.print_sampled(sampled, inside)
+        decoder = Decoder(address, prompts, dtype, draft_step_ms)
+        greedy = decoder.decode(SETTINGS, "--temperature", "0")
+        is_same = demo_report.print_comparison(greedy.runs)
+        best = demo_report.best_setting(greedy.runs)
+        sampled = decoder.decode(SAMPLED_SETTINGS | {best}, "--temperature", "1", "--seed", "1")
+    demo_report.print_speed(greedy.runs, greedy.inside)
+    demo_report.print_formula(greedy.runs, greedy.inside)
+    demo_report.print_split(greedy.runs[best], best, greedy.inside)
+    demo_report.print_sampled(sampled.runs, sampled.inside)
     return is_same
 
 

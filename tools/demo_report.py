@@ -5,9 +5,21 @@ import os
 import statistics
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 BOLD, GREEN, RED, DIM, RESET = "\033[1m", "\033[32m", "\033[31m", "\033[2m", "\033[0m"
+
+
+class Setting(NamedTuple):
+    """How a round drafts."""
+    k: int
+    min_probability: float = 0.0  # drafting stops early below it; 0: never
+
+    def __str__(self) -> str:
+        return f"{self.k}?" if self.min_probability else f"{self.k} "
+
+
+PLAIN = Setting(0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,14 +45,26 @@ class Run:
 @dataclasses.dataclass(frozen=True)
 class Inside:
     """What the models do inside their own processes."""
-    rows_ms: list[float]  # T(1), T(2), ...
+    verifier: list[dict[str, Any]]  # measured before each prompt, and after the last
     draft_step_ms: float
-    plain_tokens_per_second: list[float]  # before and after the runs
-    description: str
 
     @property
-    def plain_speed(self) -> float:
-        return statistics.mean(self.plain_tokens_per_second)
+    def description(self) -> str:
+        return f"{self.verifier[0]['dtype']} on {self.verifier[0]['device']}"
+
+    @property
+    def rows_ms(self) -> list[float]:
+        """T(1), T(2), ..."""
+        return [statistics.median(ms) for ms in zip(*(one["rows_ms"] for one in self.verifier))]
+
+    @property
+    def plain_speeds(self) -> list[float]:
+        """Tokens per second."""
+        return [one["plain_tokens_per_second"] for one in self.verifier]
+
+    def plain_speed_beside(self, prompt: int) -> float:
+        """Before and after a prompt: machines have slow minutes."""
+        return statistics.mean(self.plain_speeds[prompt:prompt + 2])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,28 +115,28 @@ def first_difference(a: list[int], b: list[int]) -> int | None:
     return None
 
 
-def print_comparison(runs: dict[int, list[Run]]) -> bool:
+def print_comparison(runs: dict[Setting, list[Run]]) -> bool:
     """A line for each K: is greedy output that of K = 0, token for token?"""
-    plain = runs[0]
+    plain = runs[PLAIN]
     num_tokens = sum(len(run.tokens) for run in plain)
     heading(f"Temperature 0: the same tokens as plain decoding (K = 0)? {len(plain)} prompts, "
             f"{num_tokens} tokens")
     is_same = True
-    for k in sorted(runs.keys() - {0}):
+    for setting in sorted(runs.keys() - {PLAIN}):
         differences = [(number, position)
-                       for number, (a, b) in enumerate(zip(plain, runs[k]), 1)
+                       for number, (a, b) in enumerate(zip(plain, runs[setting]), 1)
                        if (position := first_difference(a.tokens, b.tokens)) is not None]
         if differences:
             is_same = False
             where = ", ".join(f"prompt {n} from token {p} on" for n, p in differences)
-            print(f"  {styled(RED, 'DIFFERENT')}  K = {k}: {where}")
+            print(f"  {styled(RED, 'DIFFERENT')}  K = {setting}: {where}")
         else:
-            print(f"  {styled(GREEN, 'identical')}  K = {k}")
+            print(f"  {styled(GREEN, 'identical')}  K = {setting}")
     print_troubles(runs)
     return is_same
 
 
-def print_troubles(runs: dict[int, list[Run]]) -> None:
+def print_troubles(runs: dict[Setting, list[Run]]) -> None:
     for field, words in (("num_draft_failures", "drafts that failed"),
                          ("num_misses", "caches that were lost")):
         count = sum(run.json[field] for all_runs in runs.values() for run in all_runs)
@@ -121,42 +145,51 @@ def print_troubles(runs: dict[int, list[Run]]) -> None:
 
 
 def speed_up_over_plain(runs: list[Run], inside: Inside) -> float:
-    return median_of(runs, lambda run: run.speed / inside.plain_speed)
+    return statistics.median(run.speed / inside.plain_speed_beside(prompt)
+                             for prompt, run in enumerate(runs))
 
 
-def speed_up_over_zero(runs: dict[int, list[Run]], k: int) -> float:
+def speed_up_over_zero(runs: dict[Setting, list[Run]], setting: Setting) -> float:
     """Prompt by prompt: the two runs of a pair were decoded within a second or so."""
-    return statistics.median(run.speed / zero.speed for run, zero in zip(runs[k], runs[0]))
+    return statistics.median(run.speed / zero.speed
+                             for run, zero in zip(runs[setting], runs[PLAIN]))
 
 
-def best_draft_length(runs: dict[int, list[Run]]) -> int:
-    return max(runs.keys() - {0}, key=lambda k: speed_up_over_zero(runs, k))
+def best_setting(runs: dict[Setting, list[Run]]) -> Setting:
+    return max(runs.keys() - {PLAIN}, key=lambda setting: speed_up_over_zero(runs, setting))
 
 
-def print_speed(runs: dict[int, list[Run]], inside: Inside) -> None:
+def print_speed(runs: dict[Setting, list[Run]], inside: Inside) -> None:
     heading("Speed: medians over the prompts, prompt processing not counted")
-    low, high = sorted(inside.plain_tokens_per_second)
-    print(f"Plain decoding inside the verifier, no RPC: {inside.plain_speed:.1f} tokens/s "
-          f"({inside.description};\nmeasured before and after: {low:.1f} and {high:.1f})\n")
-    if high > 1.1 * low:
-        print(styled(BOLD, "These two should be equal: something else kept this machine busy, and "
-                           "what follows is rough.\n"))
+    speeds = inside.plain_speeds
+    print(f"Plain decoding inside the verifier, no RPC, {inside.description}: "
+          f"{statistics.median(speeds):.1f} tokens/s,\nmeasured before each prompt and after the "
+          f"last, {min(speeds):.1f} to {max(speeds):.1f}\n")
+    if max(speeds) > 1.25 * min(speeds):
+        print(styled(BOLD, "These should be equal: something else kept this machine busy, and what "
+                           "follows is rough.\n"))
     print_speed_table(runs, inside)
 
 
-def print_speed_table(runs: dict[int, list[Run]], inside: Inside) -> None:
+def print_speed_table(runs: dict[Setting, list[Run]], inside: Inside) -> None:
     print("                                            speed-up over    speed-up over\n"
           " K   accepted   tokens/round   tokens/s   plain, inside   K = 0, by RPC")
-    best = best_draft_length(runs)
-    for k in sorted(runs):
-        drafted = total(runs[k], "drafted")
-        accepted = f"{100 * total(runs[k], 'accepted') / drafted:.0f} %" if drafted else "-"
-        per_round = total(runs[k], "tokens") / total(runs[k], "rounds")
-        line = (f"{k:2}   {accepted:>8}   {per_round:12.2f}   "
-                f"{median_of(runs[k], lambda run: run.speed):8.1f}   "
-                f"{speed_up_over_plain(runs[k], inside):12.2f}x   "
-                f"{speed_up_over_zero(runs, k):12.2f}x")
-        print(styled(BOLD, f"{line}   <- best K") if k == best else line)
+    best = best_setting(runs)
+    for setting in sorted(runs):
+        some = runs[setting]
+        drafted = total(some, "drafted")
+        accepted = f"{100 * total(some, 'accepted') / drafted:.0f} %" if drafted else "-"
+        per_round = total(some, "tokens") / total(some, "rounds")
+        line = (f" {setting}   {accepted:>7}   {per_round:12.2f}   "
+                f"{median_of(some, lambda run: run.speed):8.1f}   "
+                f"{speed_up_over_plain(some, inside):12.2f}x   "
+                f"{speed_up_over_zero(runs, setting):12.2f}x")
+        print(styled(BOLD, f"{line}   <- best K") if setting == best else line)
+    for setting in sorted(runs):
+        if setting.min_probability:
+            print(f"\n {setting} is K = {setting.k} at most: a draft ends where the drafter's first "
+                  f"choices are less\n    probable than {setting.min_probability:g} together "
+                  "(--min-draft-probability)")
 
 
 def predict(runs: list[Run], k: int, inside: Inside) -> Prediction:
@@ -175,7 +208,7 @@ def predict(runs: list[Run], k: int, inside: Inside) -> Prediction:
         overhead=overhead_ms / plain_ms)
 
 
-def print_formula(runs: dict[int, list[Run]], inside: Inside) -> None:
+def print_formula(runs: dict[Setting, list[Run]], inside: Inside) -> None:
     heading("The formula beside the measurement: speed-up = E(K) / (K c + v + o)")
     plain_ms = inside.rows_ms[0]
     print(f"Times in units of T(1) = {plain_ms:.2f} ms, the verifier's pass over one token:\n"
@@ -186,17 +219,20 @@ def print_formula(runs: dict[int, list[Run]], inside: Inside) -> None:
           "  v      T(K + 1), the pass over K drafts and one token\n"
           "  o      the rest of a round: RPC, packing, acceptance (round less compute, median)\n")
     print(" K      a    E(K)    K c      v      o    formula   measured")
-    for k in sorted(runs):
-        p = predict(runs[k], k, inside)
-        alpha = f"{p.alpha:.2f}" if k else "-"
-        print(f"{k:2}   {alpha:>4}   {p.tokens:5.2f}   {p.drafting:4.2f}   {p.verifying:4.2f}   "
-              f"{p.overhead:4.2f}   {p.speed_up:7.2f}x   "
-              f"{speed_up_over_plain(runs[k], inside):7.2f}x")
+    for setting in sorted(runs):
+        if setting.min_probability:
+            continue
+        p = predict(runs[setting], setting.k, inside)
+        alpha = f"{p.alpha:.2f}" if setting.k else "-"
+        print(f"{setting.k:2}   {alpha:>4}   {p.tokens:5.2f}   {p.drafting:4.2f}   "
+              f"{p.verifying:4.2f}   {p.overhead:4.2f}   {p.speed_up:7.2f}x   "
+              f"{speed_up_over_plain(runs[setting], inside):7.2f}x")
 
 
-def print_split(runs: list[Run], k: int, inside: Inside) -> None:
-    heading(f"Where a round's time goes at K = {k}")
-    rounds = [one for run in runs for one in run.decode_rounds if one["drafted"] == k]
+def print_split(runs: list[Run], setting: Setting, inside: Inside) -> None:
+    heading(f"Where a round's time goes at K = {setting}".rstrip())
+    rounds = [one for run in runs for one in run.decode_rounds]
+    k = round(statistics.mean(one["drafted"] for one in rounds))
 
     def mean(field: str) -> float:
         return statistics.mean(one[field] for one in rounds)
@@ -214,6 +250,6 @@ def print_split(runs: list[Run], k: int, inside: Inside) -> None:
           "messages a token, mostly the verifier's logits")
 
 
-def print_sampled(runs: dict[int, list[Run]], inside: Inside) -> None:
+def print_sampled(runs: dict[Setting, list[Run]], inside: Inside) -> None:
     heading("Temperature 1, seed 1: other tokens, drawn from the target's distribution all the same")
     print_speed_table(runs, inside)

@@ -46,7 +46,8 @@ absl::Status Run(const NodeFlags& flags) {
   NodeDescription description = DescribeModel(*tokenizer, model->info());
   description.max_draft_tokens = flags.max_draft_tokens;
   description.build = OUTRIDER_VERSION;
-  description.reply_formats = {ReplyFormat::kFull};
+  description.reply_formats = {ReplyFormat::kFull, ReplyFormat::kSparse,
+                               ReplyFormat::kTokens};
 
   VerifyEngine engine(std::move(model),
                       {.vocab_size = tokenizer->vocab_size(),

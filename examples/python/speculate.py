@@ -39,7 +39,11 @@ def softmax(logits, temperature):
 
 def row_to_dict(row):
     """q as the drafter really drew from it: id -> probability; all others are 0."""
-    weights = struct.unpack(f"<{len(row.ids)}d", row.weights)
+    if row.weight_dtype == types_pb2.DTYPE_BFLOAT16:  # the upper half of a float32
+        halves = struct.unpack(f"<{len(row.ids)}H", row.weights)
+        weights = struct.unpack(f"<{len(halves)}f", struct.pack(f"<{len(halves)}I", *(h << 16 for h in halves)))
+    else:
+        weights = struct.unpack(f"<{len(row.ids)}d", row.weights)
     total = math.fsum(weights)
     return {token: weight / total for token, weight in zip(row.ids, weights)}
 

@@ -58,7 +58,7 @@ class KvArithmetic {
   void Round(int k, int num_accepted, bool is_first) {
     InProcessDraftStub draft_stub(*draft_engine_);
     InProcessVerifyStub verify_stub(*verify_engine_);
-    NodeDraftClient drafter(draft_stub, /*support_size=*/8);
+    NodeDraftClient drafter(draft_stub, {.support_size = 8});
     NodeVerifyClient verifier(verify_stub);
     Session& session = *session_;
     session.BeginRound();

@@ -166,6 +166,7 @@ class BadRequestTest(ProgramTest):
                 (("--prompt-tokens", "5", "--seed", "1", "--resume-tokens", "9999"), ["token id 9999"]),
                 (("--prompt-file", long_prompt), ["context of 1024", "prompt"]),
                 (("x", "--draft-support-size", "4000"), ["draft_support_size", "1024"]),
+                (("x", "--min-draft-probability", "1"), ["min_draft_probability"]),
                 (("x", *["--stop=."] * 17), ["stop strings", "17"])):
             with self.subTest(flags=flags):
                 self.assert_refuses(self.generate(address, *flags), FAILED, "INVALID_ARGUMENT", *words)
