@@ -19,7 +19,6 @@
 #include "client/token_printer.h"
 #include "client/utf8.h"
 #include "core/base/status_macros.h"
-#include "core/rpc/endpoint.h"
 #include "core/wire/reply_format_names.h"
 
 namespace outrider::client {
@@ -253,7 +252,7 @@ absl::Status Run::Follow(const GenerationRequest& request,
       text != nullptr && !flags_.json) {
     printer_.PrintPrompt(*text);
   }
-  GenerationClient client(flags_.target.coordinator);
+  GenerationClient client(flags_.target.coordinator, flags_.target.tls);
   const auto timeout = std::chrono::duration_cast<std::chrono::milliseconds>(
       std::chrono::duration<double>(flags_.target.timeout_seconds));
   const std::unique_ptr<GenerationStream> stream =
@@ -311,8 +310,7 @@ void AddGenerateFlags(CLI::App& command, GenerateFlags& flags) {
 
 absl::StatusOr<GenerationRequest> ToRequest(const GenerateFlags& flags,
                                             std::istream& in) {
-  OUTRIDER_RETURN_IF_ERROR(CheckEndpoint(
-      flags.target.coordinator, flags.target.insecure, "--coordinator"));
+  OUTRIDER_RETURN_IF_ERROR(CheckCoordinatorFlags(flags.target));
   GenerationRequest request = flags.request;
   OUTRIDER_ASSIGN_OR_RETURN(request.prompt, ToPrompt(flags, in));
   for (const std::string& stop : request.stop_strings) {

@@ -212,7 +212,7 @@ TEST(GenerateFlagsTest, ErrorsSayWhatToGiveInstead) {
   EXPECT_THAT(UsageError({"a", "--coordinator", "nowhere"}),
               HasSubstr("needs HOST:PORT"));
   EXPECT_THAT(UsageError({"a", "--coordinator", "10.0.0.1:7000"}),
-              HasSubstr("pass --insecure"));
+              HasSubstr("--insecure"));
 }
 
 TEST(GenerateFlagsTest, ValuesOutOfRangeAreRefused) {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "core/rpc/unary_call.h"
+#include "core/telemetry/trace_context.h"
 #include "core/wire/convert.h"
 
 namespace outrider {
@@ -52,18 +53,21 @@ Task<absl::StatusOr<VerifyReply>> GrpcVerifyStub::Verify(
   const v1::VerifyRequest request = ToProto(call);
   OUTRIDER_CO_ASSIGN_OR_RETURN(
       v1::VerifyResponse response,
-      co_await SendUntilAnswered(request, cancellation));
-  const int64_t wire_bytes = static_cast<int64_t>(request.ByteSizeLong()) +
-                             static_cast<int64_t>(response.ByteSizeLong());
+      co_await SendUntilAnswered(request, call.traceparent, cancellation));
+  const auto sent_bytes = static_cast<int64_t>(request.ByteSizeLong());
+  const int64_t wire_bytes =
+      sent_bytes + static_cast<int64_t>(response.ByteSizeLong());
   OUTRIDER_CO_ASSIGN_OR_RETURN(VerifyReply reply,
                                FromProto(std::move(response), call));
   OUTRIDER_CO_RETURN_IF_ERROR(CheckVocabulary(reply, vocab_size_));
   reply.wire_bytes = wire_bytes;
+  reply.sent_bytes = sent_bytes;
   co_return reply;
 }
 
 Task<absl::StatusOr<v1::VerifyResponse>> GrpcVerifyStub::SendUntilAnswered(
-    const v1::VerifyRequest& request, Cancellation& cancellation) {
+    const v1::VerifyRequest& request, absl::string_view traceparent,
+    Cancellation& cancellation) {
   // About a second: a restarting process on the same address, or a broken
   // connection. Whoever is gone longer is reported.
   constexpr int kMaxAttempts = 5;
@@ -72,6 +76,9 @@ Task<absl::StatusOr<v1::VerifyResponse>> GrpcVerifyStub::SendUntilAnswered(
     absl::StatusOr<v1::VerifyResponse> response =
         co_await CallUnary<v1::VerifyResponse>(
             [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
+              if (!traceparent.empty()) {
+                context->AddMetadata(kTraceparentKey, std::string(traceparent));
+              }
               return stub_->PrepareAsyncVerify(context, request, queue);
             },
             {.queue = options_.queue,

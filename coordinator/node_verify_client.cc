@@ -38,6 +38,7 @@ Task<absl::StatusOr<DraftScore>> NodeVerifyClient::Score(Session& session,
         VerifyReply reply, co_await stub_.Verify(call, session.cancellation()));
     OUTRIDER_CO_RETURN_IF_ERROR(CheckEcho(call.header, reply.header));
     link.wire_bytes += reply.wire_bytes;
+    link.sent_bytes += reply.sent_bytes;
     link.compute_seconds += reply.header.compute_seconds;
     if (const Miss* miss = std::get_if<Miss>(&reply.outcome)) {
       RecoverFrom(*miss, cache, link);
@@ -56,7 +57,8 @@ VerifyCall NodeVerifyClient::MakeCall(Session& session,
                      .reply_format = format_,
                      .sampling = session.sampling(),
                      .seed = session.seed(),
-                     .prompt_length = session.prompt_length()};
+                     .prompt_length = session.prompt_length(),
+                     .traceparent = session.traceparent()};
   if (format_ == ReplyFormat::kSparse) {
     for (const Distribution& q : draft.distributions) {
       call.supports.emplace_back(q.support().begin(), q.support().end());

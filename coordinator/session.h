@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -43,6 +44,7 @@ class Session {
     int drafter_context = 0;  // positions the drafter can attend over
     std::unique_ptr<RandomSource> random = {};  // empty: Coins of the seed
     std::shared_ptr<Cancellation> cancellation = {};  // empty: one of its own
+    std::string traceparent = {};  // goes with every call; empty: none
   };
 
   explicit Session(Options options);
@@ -59,6 +61,7 @@ class Session {
     return options_.logprobs;
   }
   uint64_t seed() const { return options_.seed; }
+  const std::string& traceparent() const { return options_.traceparent; }
   RandomSource& coins() { return *options_.random; }
 
   CacheMirror& drafter_cache() { return drafter_; }

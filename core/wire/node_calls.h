@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "core/base/token.h"
 #include "core/model/logit_rows.h"
 #include "core/sampling/acceptance_rule.h"
@@ -34,12 +35,14 @@ struct DraftCall {
   int prompt_length = 0;
   double min_draft_probability = 0;
   bool round_weights = true;  // to bfloat16, before sampling
+  absl::string_view traceparent = {};  // metadata; the session's, or empty
 };
 
 struct DraftReply {
   ReplyHeader header = {};
   std::variant<Draft, Miss> outcome = {};
   int64_t wire_bytes = 0;  // both directions; set by the transport
+  int64_t sent_bytes = 0;  // the request's share of them
 };
 
 enum class ReplyFormat { kFull, kSparse, kTokens };
@@ -56,6 +59,7 @@ struct VerifyCall {
   SamplingParams sampling = {};
   uint64_t seed = 0;
   int prompt_length = 0;
+  absl::string_view traceparent = {};  // metadata; the session's, or empty
 };
 
 struct VerifyReply {
@@ -63,6 +67,7 @@ struct VerifyReply {
   // kFull, kSparse, kTokens; or a cache that does not fit.
   std::variant<LogitRows, std::vector<TargetRow>, Verdict, Miss> outcome = {};
   int64_t wire_bytes = 0;  // both directions; set by the transport
+  int64_t sent_bytes = 0;  // the request's share of them
 };
 
 }  // namespace outrider
