@@ -211,7 +211,9 @@ TEST_P(ProcessingMutantsTest, IsCaughtWithItsFigure) {
 }
 INSTANTIATE_TEST_SUITE_P(All, ProcessingMutantsTest,
                          ::testing::ValuesIn(AllMutants()),
-                         [](const auto& info) { return info.param.id; });
+                         [](const auto& parameter) {
+                           return parameter.param.id;
+                         });
 
 // The other side of every figure above: without a mutant there is none.
 TEST(NoProcessingMutantTest, WithoutAMutantThereIsNothingToCatch) {
