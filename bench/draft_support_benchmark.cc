@@ -21,7 +21,7 @@
 namespace outrider {
 namespace {
 
-constexpr int kSupportSizes[] = {8, 16, 32, 64, 128};
+constexpr int kSupportSizes[] = {8, 16, 32, 64, 128, 256, 512, 1024};
 
 absl::StatusOr<LogitRows> AllRows(CausalLm& model, const TokenSeq& tokens) {
   return model.Extend({{.session = {},
