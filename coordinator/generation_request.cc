@@ -174,7 +174,7 @@ absl::StatusOr<ReplyFormat> ParseReplyFormat(const v1::GenerateRequest& proto,
   // The other formats do not bring them.
   if (request.logprobs.has_value()) {
     if (proto.has_reply_format() && asked != ReplyFormat::kFull) {
-      return absl::UnimplementedError(
+      return absl::InvalidArgumentError(
           "logprobs come with the reply_format FULL only: leave it out");
     }
     asked = ReplyFormat::kFull;
