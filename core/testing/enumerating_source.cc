@@ -95,7 +95,9 @@ size_t EnumeratingSource::DrawAgain(Coin& coin, std::vector<double> weights) {
                     .answer = i,
                     .low = std::max(low, coin.low),
                     .high = std::min(high, coin.high)};
-    const bool holds_all = low <= coin.low && coin.low < high;
+    // The last one also where the sums end below 1.
+    const bool is_last = i + 1 == weights.size();
+    const bool holds_all = low <= coin.low && (coin.low < high || is_last);
     low = high;
     // Below this it is the rounding of the sums; where the coin itself is known
     // that closely, its place decides.
