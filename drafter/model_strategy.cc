@@ -15,8 +15,14 @@ namespace {
 // N.
 absl::StatusOr<Distribution> DraftRow(absl::Span<const float> logits,
                                       const DraftContext& context) {
-  OUTRIDER_ASSIGN_OR_RETURN(const Distribution row,
-                            Process(logits, context.sampling));
+  SamplingParams params = context.sampling;
+  if (params.top_p == 1 &&
+      (params.top_k == 0 || params.top_k > context.support_size)) {
+    // The cut comes last, so it may as well be a top-k: no need of exponentials
+    // for what it leaves out.
+    params.top_k = context.support_size;
+  }
+  OUTRIDER_ASSIGN_OR_RETURN(const Distribution row, Process(logits, params));
   return CutToSupport(row, context.support_size);
 }
 

@@ -52,11 +52,9 @@ Distribution Distribution::RoundedToBFloat16() const {
   std::vector<double> weights;
   ids.reserve(ids_.size());
   weights.reserve(ids_.size());
-  // The largest weight as 1: the rest may vanish, but not all of them.
-  const double largest = *std::max_element(weights_.begin(), weights_.end());
   for (size_t i = 0; i < ids_.size(); ++i) {
-    const float scaled = static_cast<float>(weights_[i] / largest);
-    const double rounded = ToFloat(ToBFloat16(scaled));
+    const float probability = static_cast<float>(weights_[i] / total_);
+    const double rounded = ToFloat(ToBFloat16(probability));
     if (rounded <= 0) continue;
     ids.push_back(ids_[i]);
     weights.push_back(rounded);

@@ -31,8 +31,8 @@ class Distribution {
     return Distribution(std::move(ids), std::move(weights));
   }
 
-  // With every weight rounded to bfloat16, those that become 0 left out: what
-  // two bytes a token can carry. To be drawn from only after the rounding.
+  // With every probability rounded to bfloat16, those that become 0 left out:
+  // weights that two bytes can carry. To be drawn from after the rounding only.
   Distribution RoundedToBFloat16() const;
 
   absl::Span<const TokenId> support() const { return ids_; }

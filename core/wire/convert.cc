@@ -4,9 +4,11 @@
 #include <utility>
 #include <variant>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
+#include "core/session/check_tokens.h"
 #include "core/wire/field_convert.h"
 
 namespace outrider {
@@ -68,6 +70,10 @@ void ToProto(const DraftReply& reply, v1::DraftResponse& response) {
   const Draft& draft = std::get<Draft>(reply.outcome);
   v1::DraftResult& result = *response.mutable_result();
   SetTokens(draft.tokens, result.mutable_tokens());
+  const bool one_hot = absl::c_all_of(
+      draft.distributions,
+      [](const Distribution& q) { return q.support().size() == 1; });
+  if (one_hot) return;  // the tokens say it all
   for (const Distribution& q : draft.distributions) {
     *result.add_rows() = ToProto(q);
   }
@@ -86,6 +92,12 @@ absl::StatusOr<DraftReply> FromProto(const v1::DraftResponse& response,
   for (const v1::SparseRow& row : response.result().rows()) {
     OUTRIDER_ASSIGN_OR_RETURN(Distribution q, FromProto(row, vocab_size));
     draft.distributions.push_back(std::move(q));
+  }
+  if (draft.distributions.empty()) {
+    for (const TokenId token : draft.tokens) {
+      OUTRIDER_RETURN_IF_ERROR(CheckTokens({token}, vocab_size));
+      draft.distributions.push_back(Distribution::OneHot(token));
+    }
   }
   reply.outcome = std::move(draft);
   return reply;
