@@ -21,7 +21,7 @@
 namespace outrider {
 namespace {
 
-constexpr int kSupportSizes[] = {8, 16, 32, 64, 128};
+constexpr int kSupportSizes[] = {8, 16, 32, 64, 128, 256, 512, 1024};
 
 absl::StatusOr<LogitRows> AllRows(CausalLm& model, const TokenSeq& tokens) {
   return model.Extend({{.session = {},
@@ -70,10 +70,10 @@ absl::Status Run(const std::string& target_directory,
       for (int i = 0; i < p_rows.num_rows(); ++i) {
         OUTRIDER_ASSIGN_OR_RETURN(
             const Distribution p,
-            Process(p_rows.Row(i).first(vocab_size), params));
+            Process(p_rows.Row(i).first(vocab_size), params, {}));
         OUTRIDER_ASSIGN_OR_RETURN(
             const Distribution q,
-            Process(q_rows.Row(i).first(vocab_size), params));
+            Process(q_rows.Row(i).first(vocab_size), params, {}));
         whole += Overlap(p, q);
         for (size_t n = 0; n < cut.size(); ++n) {
           cut[n] +=

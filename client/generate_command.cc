@@ -15,6 +15,7 @@
 #include "client/generation_client.h"
 #include "client/generation_report.h"
 #include "client/interrupt_watcher.h"
+#include "client/processing_flags.h"
 #include "client/token_printer.h"
 #include "client/utf8.h"
 #include "core/base/status_macros.h"
@@ -302,6 +303,7 @@ void AddGenerateFlags(CLI::App& command, GenerateFlags& flags) {
   AddPromptFlags(command, flags);
   AddSpeculationFlags(command, flags.request);
   AddSamplingFlags(command, flags.request);
+  AddProcessingFlags(command, flags);
   AddOutputFlags(command, flags);
   command.footer(kFooter);
 }
@@ -314,6 +316,9 @@ absl::StatusOr<GenerationRequest> ToRequest(const GenerateFlags& flags,
   for (const std::string& stop : request.stop_strings) {
     OUTRIDER_RETURN_IF_ERROR(CheckText("--stop", stop));
   }
+  OUTRIDER_ASSIGN_OR_RETURN(request.logit_bias,
+                            ParseLogitBias(flags.logit_bias));
+  OUTRIDER_RETURN_IF_ERROR(CheckLogprobsFlags(flags));
   if (flags.resume_tokens) {
     if (!request.seed) {
       return absl::InvalidArgumentError(

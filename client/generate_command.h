@@ -5,6 +5,7 @@
 #include <istream>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "client/command.h"
@@ -19,7 +20,8 @@ struct GenerateFlags {
   std::optional<std::string> prompt_file = {};    // "-": standard input
   std::optional<std::string> prompt_tokens = {};  // "1 2 3"
   std::optional<std::string> resume_tokens = {};  // "1 2 3"
-  GenerationRequest request = {};                 // all but the four above
+  std::vector<std::string> logit_bias = {};       // "17=-2.5"
+  GenerationRequest request = {};                 // all but the five above
   std::string color = "auto";
   bool json = false;
 };

@@ -126,6 +126,46 @@ TEST(GenerateFlagsTest, BecomeARequest) {
   EXPECT_EQ(request.reply_format, ReplyFormat::kSparse);
 }
 
+TEST(GenerateFlagsTest, ProcessingBecomesPartOfTheRequest) {
+  const GenerationRequest request =
+      RequestOf({"--min-p", "0.1", "--repetition-penalty", "1.2",
+                 "--presence-penalty", "-0.3", "--frequency-penalty", "0.4",
+                 "--logit-bias", "9=-5", "--logit-bias", "3=2.5", "--json",
+                 "--logprobs", "5", "--logprobs-mode", "processed", "text"});
+  EXPECT_EQ(request.min_p, 0.1);
+  EXPECT_EQ(request.repetition_penalty, 1.2);
+  EXPECT_EQ(request.presence_penalty, -0.3);
+  EXPECT_EQ(request.frequency_penalty, 0.4);
+  EXPECT_THAT(request.logit_bias,
+              ElementsAre(LogitBias{9, -5}, LogitBias{3, 2.5}));
+  EXPECT_EQ(request.logprobs, 5u);
+  EXPECT_EQ(request.logprobs_mode, LogprobsMode::kProcessed);
+}
+
+TEST(GenerateFlagsTest, ProcessingThatCannotBeIsRefusedByName) {
+  for (const std::string value : {"0", "nan", "101", "-1"}) {
+    EXPECT_THAT(UsageError({"a", "--repetition-penalty", value}),
+                HasSubstr("--repetition-penalty: needs a number"));
+  }
+  for (const std::string value : {"2.1", "-2.1", "nan", "inf"}) {
+    EXPECT_THAT(UsageError({"a", "--presence-penalty", value}),
+                HasSubstr("--presence-penalty"));
+    EXPECT_THAT(UsageError({"a", "--frequency-penalty", value}),
+                HasSubstr("--frequency-penalty"));
+  }
+  EXPECT_THAT(UsageError({"a", "--min-p", "1.5"}), HasSubstr("--min-p"));
+  for (const std::string value :
+       {"7", "=", "x=1", "-1=1", "7=x", "7=nan", "7=inf", "7=100.5"}) {
+    EXPECT_THAT(UsageError({"a", "--logit-bias", value}),
+                HasSubstr("not \"" + value + "\""));
+  }
+  EXPECT_THAT(UsageError({"a", "--json", "--logprobs", "21"}),
+              HasSubstr("--logprobs"));
+  EXPECT_THAT(UsageError({"a", "--json", "--logprobs-mode", "raw"}),
+              HasSubstr("needs --logprobs"));
+  EXPECT_THAT(UsageError({"a", "--logprobs", "3"}), HasSubstr("needs --json"));
+}
+
 TEST(GenerateFlagsTest, LeaveTheRestToTheCoordinator) {
   const GenerationRequest request = RequestOf({"text"});
   EXPECT_FALSE(request.num_speculative_tokens.has_value());

@@ -17,6 +17,17 @@
 // coordinator has words of the same names for its side.
 namespace outrider::client {
 
+// Added to the logit of one token.
+struct LogitBias {
+  TokenId id = 0;
+  double bias = 0;
+
+  friend bool operator==(const LogitBias&, const LogitBias&) = default;
+};
+
+// Of which of the target's rows log-probabilities are.
+enum class LogprobsMode { kRaw, kProcessed };
+
 // What to continue, and how. Absent fields leave the choice to the coordinator;
 // proto/outrider/v1/generation.proto has their ranges and defaults.
 struct GenerationRequest {
@@ -24,6 +35,13 @@ struct GenerationRequest {
   std::optional<double> temperature = {};
   std::optional<int> top_k = {};
   std::optional<double> top_p = {};
+  std::optional<double> min_p = {};
+  std::optional<double> repetition_penalty = {};
+  std::optional<double> presence_penalty = {};
+  std::optional<double> frequency_penalty = {};
+  std::vector<LogitBias> logit_bias = {};
+  std::optional<uint32_t> logprobs = {};  // alternatives; empty: none at all
+  std::optional<LogprobsMode> logprobs_mode = {};
   std::optional<uint64_t> seed = {};
   std::optional<uint32_t> max_tokens = {};
   std::vector<std::string> stop_strings = {};
@@ -39,11 +57,22 @@ struct GenerationRequest {
 
 enum class TokenOrigin { kUnknown, kDraft, kReplacement, kBonus };
 
+// Natural logarithm of a probability.
+struct TokenLogprob {
+  TokenId id = 0;
+  double logprob = 0;
+
+  friend bool operator==(const TokenLogprob&, const TokenLogprob&) = default;
+};
+
 // One token of the continuation, with the text that became certain with it.
 struct GeneratedToken {
   TokenId id = 0;
   std::string text = {};
   TokenOrigin origin = TokenOrigin::kUnknown;
+  // Where the request asked for them; the most probable tokens at its place.
+  std::optional<double> logprob = {};
+  std::vector<TokenLogprob> top_logprobs = {};
 };
 
 // What one round did and where its time went.

@@ -21,6 +21,31 @@
 namespace outrider::client {
 namespace {
 
+void SetProcessing(const GenerationRequest& request,
+                   v1::GenerateRequest& proto) {
+  if (request.min_p) proto.set_min_p(*request.min_p);
+  if (request.repetition_penalty) {
+    proto.set_repetition_penalty(*request.repetition_penalty);
+  }
+  if (request.presence_penalty) {
+    proto.set_presence_penalty(*request.presence_penalty);
+  }
+  if (request.frequency_penalty) {
+    proto.set_frequency_penalty(*request.frequency_penalty);
+  }
+  for (const LogitBias& entry : request.logit_bias) {
+    v1::LogitBias& added = *proto.add_logit_bias();
+    added.set_id(entry.id);
+    added.set_bias(entry.bias);
+  }
+  if (request.logprobs) proto.set_logprobs(*request.logprobs);
+  if (request.logprobs_mode) {
+    proto.set_logprobs_mode(*request.logprobs_mode == LogprobsMode::kRaw
+                                ? v1::LOGPROBS_MODE_RAW
+                                : v1::LOGPROBS_MODE_PROCESSED);
+  }
+}
+
 v1::GenerateRequest ToProto(const GenerationRequest& request) {
   v1::GenerateRequest proto;
   if (const auto* text = std::get_if<std::string>(&request.prompt)) {
@@ -32,6 +57,7 @@ v1::GenerateRequest ToProto(const GenerationRequest& request) {
   if (request.temperature) proto.set_temperature(*request.temperature);
   if (request.top_k) proto.set_top_k(*request.top_k);
   if (request.top_p) proto.set_top_p(*request.top_p);
+  SetProcessing(request, proto);
   if (request.seed) proto.set_seed(*request.seed);
   if (request.max_tokens) proto.set_max_tokens(*request.max_tokens);
   for (const std::string& stop : request.stop_strings) {
@@ -100,6 +126,18 @@ GenerationRound FromProto(const v1::RoundStats& proto) {
           .verifier_bytes = proto.verifier_bytes()};
 }
 
+GeneratedToken FromProto(const v1::GeneratedToken& proto) {
+  GeneratedToken token = {.id = static_cast<TokenId>(proto.id()),
+                          .text = proto.text(),
+                          .origin = FromProto(proto.origin())};
+  if (proto.has_logprob()) token.logprob = proto.logprob();
+  for (const v1::TokenLogprob& top : proto.top_logprobs()) {
+    token.top_logprobs.push_back(
+        {.id = static_cast<TokenId>(top.id()), .logprob = top.logprob()});
+  }
+  return token;
+}
+
 GenerationUpdate FromProto(const v1::GenerateResponse& proto) {
   GenerationUpdate update;
   if (proto.has_start()) {
@@ -112,9 +150,7 @@ GenerationUpdate FromProto(const v1::GenerateResponse& proto) {
   update.first_index = static_cast<int>(
       std::min<uint32_t>(proto.first_index(), std::numeric_limits<int>::max()));
   for (const v1::GeneratedToken& token : proto.tokens()) {
-    update.tokens.push_back({.id = static_cast<TokenId>(token.id()),
-                             .text = token.text(),
-                             .origin = FromProto(token.origin())});
+    update.tokens.push_back(FromProto(token));
   }
   if (proto.has_round()) update.round = FromProto(proto.round());
   if (proto.has_finish()) {

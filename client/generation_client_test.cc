@@ -147,6 +147,46 @@ TEST(GenerationClientTest, EveryFieldOfTheRequestIsSent) {
   EXPECT_FALSE(sent.has_delivered());
 }
 
+TEST(GenerationClientTest, ProcessingIsSent) {
+  const ScriptedGenerationService service(TwoRounds());
+  GenerationRequest request = {.prompt = TokenSeq{7, 8}};
+  request.min_p = 0.1;
+  request.repetition_penalty = 1.2;
+  request.presence_penalty = -0.3;
+  request.frequency_penalty = 0.4;
+  request.logit_bias = {{9, -5}, {3, 2.5}};
+  request.logprobs = 0;
+  request.logprobs_mode = LogprobsMode::kProcessed;
+  ASSERT_TRUE(GenerateIds(service, request).ok());
+  const v1::GenerateRequest sent = service.last_request();
+  EXPECT_EQ(sent.min_p(), 0.1);
+  EXPECT_EQ(sent.repetition_penalty(), 1.2);
+  EXPECT_EQ(sent.presence_penalty(), -0.3);
+  EXPECT_EQ(sent.frequency_penalty(), 0.4);
+  ASSERT_EQ(sent.logit_bias_size(), 2);
+  EXPECT_EQ(sent.logit_bias(1).id(), 3);
+  EXPECT_EQ(sent.logit_bias(1).bias(), 2.5);
+  EXPECT_TRUE(sent.has_logprobs());
+  EXPECT_EQ(sent.logprobs(), 0);
+  EXPECT_EQ(sent.logprobs_mode(), v1::LOGPROBS_MODE_PROCESSED);
+}
+
+TEST(GenerationClientTest, LogprobsComeWithTheirTokens) {
+  GenerationUpdate update = TokensUpdate(0, {kBonus, kBonus});
+  update.tokens[0].logprob = -0.5;
+  update.tokens[0].top_logprobs = {{4, -0.25}, {0, -0.5}};
+  const ScriptedGenerationService service(
+      {.updates = {StartUpdate(), update, FinishUpdate()}});
+  GenerationClient client(service.address());
+  const auto stream = client.Generate({}, seconds(20));
+  ASSERT_TRUE(stream->Next().ok());
+  const auto got = stream->Next();
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_EQ((*got)->tokens[0].logprob, -0.5);
+  EXPECT_EQ((*got)->tokens[0].top_logprobs, update.tokens[0].top_logprobs);
+  EXPECT_FALSE((*got)->tokens[1].logprob.has_value());
+}
+
 TEST(GenerationClientTest, WhatIsAbsentStaysAbsent) {
   const ScriptedGenerationService service(TwoRounds());
   ASSERT_TRUE(GenerateIds(service, {.prompt = "text"}).ok());
@@ -156,6 +196,9 @@ TEST(GenerationClientTest, WhatIsAbsentStaysAbsent) {
   EXPECT_FALSE(sent.has_seed());
   EXPECT_FALSE(sent.has_max_tokens());
   EXPECT_FALSE(sent.has_num_speculative_tokens());
+  EXPECT_FALSE(sent.has_min_p());
+  EXPECT_FALSE(sent.has_repetition_penalty());
+  EXPECT_FALSE(sent.has_logprobs());
 }
 
 TEST(GenerationClientTest, AResumeAsksWithSeedAndTokensAndGoesOnBehindThem) {

@@ -2,6 +2,7 @@
 #include "client/generation_report.h"
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -83,6 +84,23 @@ Json RoundToJson(const GenerationRound& round) {
           {"verifier_bytes", round.verifier_bytes}};
 }
 
+Json LogprobToJson(TokenId id, double logprob) {
+  return {{"id", id}, {"logprob", logprob}};
+}
+
+Json LogprobsToJson(const GenerationReport& report) {
+  Json all = Json::array();
+  for (const GeneratedToken& token : report.scored) {
+    Json json = LogprobToJson(token.id, *token.logprob);
+    json["top"] = Json::array();
+    for (const TokenLogprob& top : token.top_logprobs) {
+      json["top"].push_back(LogprobToJson(top.id, top.logprob));
+    }
+    all.push_back(std::move(json));
+  }
+  return all;
+}
+
 Json TotalsToJson(const GenerationReport& report) {
   const RoundTotals totals = SumRounds(report.rounds);
   return {{"tokens", report.tokens.size()},
@@ -116,6 +134,7 @@ void GenerationReport::Add(const GenerationUpdate& update,
   for (const GeneratedToken& token : update.tokens) {
     tokens.push_back(token.id);
     text += token.text;
+    if (token.logprob.has_value()) scored.push_back(token);
   }
   if (update.round) rounds.push_back(*update.round);
   if (update.finish) {
@@ -197,23 +216,23 @@ std::string ToJson(const GenerationReport& report) {
   for (const GenerationRound& round : report.rounds) {
     rounds.push_back(RoundToJson(round));
   }
-  const Json json = {
-      {"token_ids", report.tokens},
-      {"text", report.text},
-      {"finish_reason", FinishName(report)},
-      // In quotes, as in Protobuf's JSON: readers that keep numbers as doubles
-      // would change its last digits.
-      {"seed", absl::StrCat(start.seed)},
-      {"prompt_length", start.prompt_length},
-      {"num_speculative_tokens", start.num_speculative_tokens},
-      {"rounds", rounds},
-      {"totals", TotalsToJson(report)},
-      {"timings",
-       {{"time_to_first_token_ms", Ms(report.first_token_time)},
-        {"total_ms", Ms(report.last_token_time)},
-        {"decode_tokens_per_second", DecodeTokensPerSecond(report)}}},
-      {"num_draft_failures", finish.num_draft_failures},
-      {"num_misses", finish.num_misses}};
+  Json json = {{"token_ids", report.tokens},
+               {"text", report.text},
+               {"finish_reason", FinishName(report)},
+               // In quotes, as in Protobuf's JSON: readers that keep numbers as
+               // doubles would change its last digits.
+               {"seed", absl::StrCat(start.seed)},
+               {"prompt_length", start.prompt_length},
+               {"num_speculative_tokens", start.num_speculative_tokens},
+               {"rounds", rounds},
+               {"totals", TotalsToJson(report)},
+               {"timings",
+                {{"time_to_first_token_ms", Ms(report.first_token_time)},
+                 {"total_ms", Ms(report.last_token_time)},
+                 {"decode_tokens_per_second", DecodeTokensPerSecond(report)}}},
+               {"num_draft_failures", finish.num_draft_failures},
+               {"num_misses", finish.num_misses}};
+  if (!report.scored.empty()) json["logprobs"] = LogprobsToJson(report);
   // The text is a peer's: what is not UTF-8 must not end the program.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

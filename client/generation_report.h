@@ -18,6 +18,7 @@ struct GenerationReport {
 
   std::optional<GenerationStart> start = {};
   TokenSeq tokens = {};
+  std::vector<GeneratedToken> scored = {};  // those that had log-probabilities
   std::string text = {};
   std::vector<GenerationRound> rounds = {};
   std::optional<GenerationFinish> finish = {};
@@ -54,7 +55,8 @@ double DecodeTokensPerSecond(const GenerationReport& report);
 // A few lines for people, each ended by a newline.
 std::string ToSummary(const GenerationReport& report);
 
-// One JSON object, on one line: ids and text, seed, rounds, totals, timings.
+// One JSON object, on one line: ids and text, seed, rounds, totals, timings,
+// and log-probabilities where the tokens have them.
 // `finish_reason` is "cancelled" where the generation has no finish.
 std::string ToJson(const GenerationReport& report);
 

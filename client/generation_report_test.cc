@@ -75,6 +75,21 @@ TEST(GenerationReportTest, TheJsonObjectHasEveryField) {
                             {"decode_tokens_per_second", 20.0}}));
 }
 
+TEST(GenerationReportTest, JsonHasLogprobsWhereTheTokensHaveThem) {
+  GenerationReport report;
+  report.Add({.tokens = {{.id = 1,
+                          .logprob = -0.5,
+                          .top_logprobs = {{4, -0.25}, {1, -0.5}}}}},
+             milliseconds(1));
+  EXPECT_EQ(
+      nlohmann::json::parse(ToJson(report))["logprobs"],
+      nlohmann::json::parse(
+          R"([{"id": 1, "logprob": -0.5, "top": [)"
+          R"({"id": 4, "logprob": -0.25}, {"id": 1, "logprob": -0.5}]}])"));
+  EXPECT_FALSE(
+      nlohmann::json::parse(ToJson(TwoRoundsReport())).contains("logprobs"));
+}
+
 TEST(GenerationReportTest, TextThatIsNotUtf8StillMakesJson) {
   GenerationReport report;
   report.Add({.tokens = {{.id = 1, .text = "a\xff"}}}, milliseconds(1));

@@ -41,6 +41,12 @@ v1::GenerateResponse ToProto(const GenerationUpdate& update) {
     added.set_id(token.id);
     added.set_text(token.text);
     added.set_origin(static_cast<v1::TokenOrigin>(token.origin));
+    if (token.logprob) added.set_logprob(*token.logprob);
+    for (const TokenLogprob& top : token.top_logprobs) {
+      v1::TokenLogprob& entry = *added.add_top_logprobs();
+      entry.set_id(top.id);
+      entry.set_logprob(top.logprob);
+    }
   }
   if (update.round) Set(*update.round, proto.mutable_round());
   if (update.finish) {

@@ -23,7 +23,8 @@ Task<absl::StatusOr<GenerationEnd>> Generation::Run() {
                  : parts_.decoder.Round(session);
     const absl::StatusOr<Verdict> verdict = co_await round;
     OUTRIDER_CO_RETURN_IF_ERROR(verdict.status());
-    GenerationEvent event = TakeBlock(length_before, reason);
+    OUTRIDER_CO_ASSIGN_OR_RETURN(GenerationEvent event,
+                                 TakeBlock(length_before, reason));
     if (!co_await parts_.sink.Write(std::move(event))) {
       co_return absl::CancelledError("the client is gone");
     }
@@ -46,8 +47,21 @@ std::optional<FinishReason> Generation::ReplayDelivered() {
   return parts_.stop.Find(delivered, prompt_length).reason;
 }
 
-GenerationEvent Generation::TakeBlock(int length_before,
-                                      std::optional<FinishReason>& reason) {
+absl::StatusOr<std::optional<CommittedLogprobs>> Generation::FindLogprobs(
+    int row, TokenId token) {
+  const Session& session = parts_.session;
+  if (!session.logprobs().has_value()) return std::nullopt;
+  if (!session.logprob_source()) {
+    return absl::InternalError("the verifier sent no log-probabilities");
+  }
+  OUTRIDER_ASSIGN_OR_RETURN(RowLogprobs found,
+                            session.logprob_source()(row, token));
+  return CommittedLogprobs{.logprob = found.tokens.at(0),
+                           .top = std::move(found.top)};
+}
+
+absl::StatusOr<GenerationEvent> Generation::TakeBlock(
+    int length_before, std::optional<FinishReason>& reason) {
   Session& session = parts_.session;
   const RoundStats& stats = session.stats();
   GenerationEvent event = {
@@ -63,11 +77,13 @@ GenerationEvent Generation::TakeBlock(int length_before,
                                       ? TokenOrigin::kReplacement
                                       : TokenOrigin::kBonus;
   for (int i = 0; i < end.num_kept; ++i) {
+    OUTRIDER_ASSIGN_OR_RETURN(auto logprobs, FindLogprobs(i, block[i]));
     TextStream::Piece piece = parts_.text.Append(block[i]);
     event.tokens.push_back(
         {.id = block[i],
          .text = std::move(piece.text),
-         .origin = i < stats.num_accepted ? TokenOrigin::kDraft : next_origin});
+         .origin = i < stats.num_accepted ? TokenOrigin::kDraft : next_origin,
+         .logprobs = std::move(logprobs)});
     if (piece.stopped) {
       reason = FinishReason::kStop;
       break;

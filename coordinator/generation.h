@@ -21,10 +21,16 @@ namespace outrider {
 // Where a committed token comes from.
 enum class TokenOrigin { kDraft, kReplacement, kBonus };
 
+struct CommittedLogprobs {
+  double logprob = 0;
+  std::vector<TokenLogprob> top = {};
+};
+
 struct CommittedToken {
   TokenId id = 0;
   std::string text = {};
   TokenOrigin origin = TokenOrigin::kBonus;
+  std::optional<CommittedLogprobs> logprobs = {};  // where asked for
 };
 
 // What one round adds to the stream.
@@ -70,8 +76,11 @@ class Generation {
   // again, silently: the reason, where they end the generation already.
   std::optional<FinishReason> ReplayDelivered();
   // The block's tokens up to the first stop, as an event.
-  GenerationEvent TakeBlock(int length_before,
-                            std::optional<FinishReason>& reason);
+  absl::StatusOr<GenerationEvent> TakeBlock(
+      int length_before, std::optional<FinishReason>& reason);
+  // Of the token that the round's row `row` gave; nothing where not asked for.
+  absl::StatusOr<std::optional<CommittedLogprobs>> FindLogprobs(int row,
+                                                                TokenId token);
 
   Parts parts_;
   GenerationEnd end_;

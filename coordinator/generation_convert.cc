@@ -46,6 +46,13 @@ v1::GenerateResponse ToProto(const GenerationEvent& event) {
     proto.set_id(token.id);
     proto.set_text(token.text);
     proto.set_origin(ToProto(token.origin));
+    if (!token.logprobs.has_value()) continue;
+    proto.set_logprob(token.logprobs->logprob);
+    for (const TokenLogprob& top : token.logprobs->top) {
+      v1::TokenLogprob& added = *proto.add_top_logprobs();
+      added.set_id(top.id);
+      added.set_logprob(top.logprob);
+    }
   }
   v1::RoundStats& round = *response.mutable_round();
   round.set_num_drafted(event.round.num_drafted);

@@ -47,13 +47,55 @@ absl::StatusOr<std::vector<TokenId>> ParsePrompt(
   return prompt;
 }
 
-absl::StatusOr<SamplingParams> ParseSampling(const v1::GenerateRequest& proto) {
-  SamplingParams params;
+absl::StatusOr<SamplingParams> ParseSampling(const v1::GenerateRequest& proto,
+                                             const GenerationLimits& limits) {
+  SamplingParams params = {.min_p = proto.min_p(),
+                           .presence_penalty = proto.presence_penalty(),
+                           .frequency_penalty = proto.frequency_penalty(),
+                           .logit_bias = FromProto(proto.logit_bias())};
   if (proto.has_temperature()) params.temperature = proto.temperature();
   if (proto.has_top_k()) params.top_k = proto.top_k();
   if (proto.has_top_p()) params.top_p = proto.top_p();
-  OUTRIDER_RETURN_IF_ERROR(Validate(params));
+  if (proto.has_repetition_penalty()) {
+    params.repetition_penalty = proto.repetition_penalty();
+  }
+  // Callers may name the tokens in any order.
+  std::stable_sort(
+      params.logit_bias.begin(), params.logit_bias.end(),
+      [](const LogitBias& a, const LogitBias& b) { return a.id < b.id; });
+  OUTRIDER_RETURN_IF_ERROR(Validate(params, limits.vocab_size));
   return params;
+}
+
+absl::StatusOr<std::optional<LogprobsOptions>> ParseLogprobs(
+    const v1::GenerateRequest& proto) {
+  LogprobsOptions options;
+  switch (proto.logprobs_mode()) {
+    case v1::LOGPROBS_MODE_UNSPECIFIED:
+    case v1::LOGPROBS_MODE_RAW:
+      break;
+    case v1::LOGPROBS_MODE_PROCESSED:
+      options.mode = LogprobsMode::kProcessed;
+      break;
+    default:
+      return absl::InvalidArgumentError(
+          absl::StrCat("unknown logprobs_mode ", proto.logprobs_mode()));
+  }
+  if (!proto.has_logprobs()) {
+    if (proto.logprobs_mode() == v1::LOGPROBS_MODE_UNSPECIFIED) {
+      return std::nullopt;
+    }
+    return absl::InvalidArgumentError(
+        "logprobs_mode needs logprobs, the number of alternatives: 0 shows "
+        "the chosen tokens alone");
+  }
+  if (proto.logprobs() > kMaxTopLogprobs) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("logprobs must be between 0 and ", kMaxTopLogprobs,
+                     ", not ", proto.logprobs()));
+  }
+  options.num_top = static_cast<int>(proto.logprobs());
+  return options;
 }
 
 absl::StatusOr<std::vector<std::string>> ParseStopStrings(
@@ -120,7 +162,7 @@ absl::StatusOr<int> ParseSupportSize(const v1::GenerateRequest& proto,
 }
 
 absl::StatusOr<ReplyFormat> ParseReplyFormat(const v1::GenerateRequest& proto,
-                                             const SamplingParams& sampling,
+                                             const GenerationRequest& request,
                                              const GenerationLimits& limits) {
   const auto serves = [&limits](ReplyFormat format) {
     return absl::c_linear_search(limits.reply_formats, format);
@@ -129,10 +171,18 @@ absl::StatusOr<ReplyFormat> ParseReplyFormat(const v1::GenerateRequest& proto,
   if (proto.has_reply_format()) {
     OUTRIDER_ASSIGN_OR_RETURN(asked, FromProto(proto.reply_format()));
   }
+  // The other formats do not bring them.
+  if (request.logprobs.has_value()) {
+    if (proto.has_reply_format() && asked != ReplyFormat::kFull) {
+      return absl::InvalidArgumentError(
+          "logprobs come with the reply_format FULL only: leave it out");
+    }
+    asked = ReplyFormat::kFull;
+  }
   if (!asked.has_value()) {
     // All give the same tokens; these with the fewest bytes.
-    const ReplyFormat best =
-        IsGreedy(sampling) ? ReplyFormat::kTokens : ReplyFormat::kSparse;
+    const ReplyFormat best = IsGreedy(request.sampling) ? ReplyFormat::kTokens
+                                                        : ReplyFormat::kSparse;
     return serves(best) ? best : ReplyFormat::kFull;
   }
   if (!serves(*asked)) {
@@ -149,7 +199,8 @@ absl::StatusOr<GenerationRequest> ParseRequest(const v1::GenerateRequest& proto,
                                                const GenerationLimits& limits) {
   GenerationRequest request;
   OUTRIDER_ASSIGN_OR_RETURN(request.prompt, ParsePrompt(proto, limits));
-  OUTRIDER_ASSIGN_OR_RETURN(request.sampling, ParseSampling(proto));
+  OUTRIDER_ASSIGN_OR_RETURN(request.sampling, ParseSampling(proto, limits));
+  OUTRIDER_ASSIGN_OR_RETURN(request.logprobs, ParseLogprobs(proto));
   OUTRIDER_ASSIGN_OR_RETURN(request.stop_strings,
                             ParseStopStrings(proto, limits));
   OUTRIDER_ASSIGN_OR_RETURN(
@@ -165,7 +216,7 @@ absl::StatusOr<GenerationRequest> ParseRequest(const v1::GenerateRequest& proto,
   OUTRIDER_RETURN_IF_ERROR(
       CheckMinDraftProbability(request.min_draft_probability));
   OUTRIDER_ASSIGN_OR_RETURN(request.reply_format,
-                            ParseReplyFormat(proto, request.sampling, limits));
+                            ParseReplyFormat(proto, request, limits));
   if (!proto.ignore_eos()) request.eos_ids = limits.eos_ids;
 
   request.delivered.assign(proto.delivered().ids().begin(),

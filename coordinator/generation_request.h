@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "core/base/token.h"
 #include "core/sampling/sampling_params.h"
+#include "core/sampling/token_logprobs.h"
 #include "core/tokenizer/tokenizer.h"
 #include "core/wire/node_description.h"
 #include "outrider/v1/generation.pb.h"
@@ -21,6 +22,7 @@ struct GenerationRequest {
   std::vector<TokenId> prompt = {};
   std::vector<TokenId> delivered = {};
   SamplingParams sampling = {};
+  std::optional<LogprobsOptions> logprobs = {};  // empty: not asked for
   uint64_t seed = 0;
   int max_length = 0;  // prompt and continuation together
   std::vector<std::string> stop_strings = {};

@@ -159,6 +159,7 @@ Task<void> GenerationServiceImpl::Run(
       {.prompt = request->prompt,
        .delivered = request->delivered,
        .sampling = request->sampling,
+       .logprobs = request->logprobs,
        .seed = request->seed,
        .max_length = request->max_length,
        .drafter_context = drafter_context,

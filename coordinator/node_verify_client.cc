@@ -12,6 +12,20 @@
 #include "core/sampling/score_draft.h"
 
 namespace outrider {
+namespace {
+
+// By the time it is asked, the drafts before a token have been committed.
+Session::LogprobSource LogprobsOf(const LogitRows& rows, uint64_t start,
+                                  const Session& session) {
+  return [rows, start, &session](int row, TokenId token) {
+    TokenHistory history = session.History();
+    history.committed = history.committed.first(start + row);
+    return ComputeLogprobs(rows.Row(row), session.sampling(), history,
+                           *session.logprobs(), {token});
+  };
+}
+
+}  // namespace
 
 Task<absl::StatusOr<DraftScore>> NodeVerifyClient::Score(Session& session,
                                                          const Draft& draft) {
@@ -68,9 +82,13 @@ absl::StatusOr<DraftScore> NodeVerifyClient::Read(VerifyReply reply,
   if (const auto* full = std::get_if<LogitRows>(&reply.outcome);
       full != nullptr && format_ == ReplyFormat::kFull) {
     if (full->num_rows() != num_rows) return wrong_rows(full->num_rows());
-    OUTRIDER_ASSIGN_OR_RETURN(std::vector<TargetRow> rows,
-                              ScoreDraft(full->Rows(), DraftBlock::Of(draft),
-                                         session.sampling(), session.coins()));
+    OUTRIDER_ASSIGN_OR_RETURN(
+        std::vector<TargetRow> rows,
+        ScoreDraft(full->Rows(), DraftBlock::Of(draft, session.History()),
+                   session.sampling(), session.coins()));
+    if (session.logprobs().has_value()) {
+      session.set_logprob_source(LogprobsOf(*full, draft.start, session));
+    }
     return DraftScore{.rows = std::move(rows)};
   }
   if (auto* rows = std::get_if<std::vector<TargetRow>>(&reply.outcome);

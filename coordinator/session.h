@@ -4,10 +4,14 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "coordinator/cache_mirror.h"
 #include "coordinator/round_stats.h"
@@ -18,6 +22,8 @@
 #include "core/sampling/draft.h"
 #include "core/sampling/random_source.h"
 #include "core/sampling/sampling_params.h"
+#include "core/sampling/token_history.h"
+#include "core/sampling/token_logprobs.h"
 #include "core/session/cache_delta.h"
 #include "core/session/token_log.h"
 
@@ -32,6 +38,7 @@ class Session {
     std::vector<TokenId> prompt = {};
     std::vector<TokenId> delivered = {};  // of a stream that is being resumed
     SamplingParams sampling = {};
+    std::optional<LogprobsOptions> logprobs = {};  // empty: not asked for
     uint64_t seed = 0;
     int max_length = 0;       // prompt and continuation together
     int drafter_context = 0;  // positions the drafter can attend over
@@ -50,6 +57,9 @@ class Session {
   bool is_complete() const { return length() >= options_.max_length; }
   const TokenLog& committed() const { return committed_; }
   const SamplingParams& sampling() const { return options_.sampling; }
+  const std::optional<LogprobsOptions>& logprobs() const {
+    return options_.logprobs;
+  }
   uint64_t seed() const { return options_.seed; }
   const std::string& traceparent() const { return options_.traceparent; }
   RandomSource& coins() { return *options_.random; }
@@ -59,11 +69,28 @@ class Session {
   Cancellation& cancellation() { return *options_.cancellation; }
   // Of the round that runs; reset by BeginRound.
   RoundStats& stats() { return stats_; }
-  void BeginRound() { stats_ = {}; }
+  void BeginRound() {
+    stats_ = {};
+    logprob_source_ = {};
+  }
+
+  // Where logprobs() has a value, the verify client leaves here how to find the
+  // log-probabilities of the token that row `row` of the round gave.
+  using LogprobSource =
+      std::function<absl::StatusOr<RowLogprobs>(int row, TokenId token)>;
+  const LogprobSource& logprob_source() const { return logprob_source_; }
+  void set_logprob_source(LogprobSource source) {
+    logprob_source_ = std::move(source);
+  }
 
   // The most drafts that can still be used: a round commits one token more
   // than it accepts, and neither model sees beyond its context.
   int MaxDraftLength() const;
+
+  // What penalties see behind the committed tokens.
+  TokenHistory History() const {
+    return {.committed = committed_.tokens(), .prompt_length = prompt_length_};
+  }
 
   // A header with a step of its own, for the node behind this mirror.
   RequestHeader NextHeader(const CacheMirror& cache);
@@ -84,6 +111,7 @@ class Session {
   CacheMirror verifier_;
   std::atomic<uint64_t> next_step_;
   RoundStats stats_;
+  LogprobSource logprob_source_;
 };
 
 }  // namespace outrider

@@ -53,7 +53,7 @@ absl::StatusOr<DraftReply> DraftEngine::Draft(
 }
 
 absl::Status DraftEngine::Check(const DraftCall& call) const {
-  OUTRIDER_RETURN_IF_ERROR(Validate(call.sampling));
+  OUTRIDER_RETURN_IF_ERROR(Validate(call.sampling, options_.vocab_size));
   OUTRIDER_RETURN_IF_ERROR(CheckDelta(call.header.delta, options_.vocab_size,
                                       options_.context_length));
   if (call.max_draft_tokens < 0 ||
@@ -69,6 +69,9 @@ absl::Status DraftEngine::Check(const DraftCall& call) const {
         "support_size must be between 1 and ", kMaxSupportSize, ", or ",
         options_.vocab_size, " for whole rows, not ", call.support_size));
   }
+  const CacheDelta& delta = call.header.delta;
+  const size_t length = delta.keep_length + delta.append_tokens.size();
+  OUTRIDER_RETURN_IF_ERROR(CheckPromptLength(call.prompt_length, length));
   return CheckMinDraftProbability(call.min_draft_probability);
 }
 
@@ -87,6 +90,7 @@ absl::StatusOr<Proposal> DraftEngine::Propose(const DraftCall& call) {
   const DraftContext context = {
       .session = session,
       .committed = committed,
+      .prompt_length = call.prompt_length,
       .keep_length = delta.keep_length,
       .max_draft_tokens = std::min(call.max_draft_tokens, room),
       .support_size = call.support_size,

@@ -147,6 +147,13 @@ TEST_F(DraftEngineTest, MalformedRequestsNeverReachTheModel) {
   EXPECT_THAT(Run(call), StatusIs(kInvalid));
   call.support_size = kMaxSupportSize + 1;
   EXPECT_THAT(Run(call), StatusIs(kInvalid));
+  call = Open(5, {1}, 2);
+  call.prompt_length = 2;  // of one token
+  EXPECT_THAT(Run(call), StatusIs(kInvalid));
+  call.prompt_length = 1;
+  call.sampling.logit_bias = {{kVocabSize, 1}};
+  EXPECT_THAT(Run(call), StatusIs(kInvalid));
+  call.sampling.logit_bias = {};
   call.support_size = kVocabSize;  // whole rows
   EXPECT_THAT(Run(call), IsOk());
   EXPECT_EQ(engine_->sessions().num_sessions(), 1);

@@ -11,9 +11,10 @@
 namespace outrider {
 namespace {
 
-// What a position is drawn from: processed as the request says, cut to the top
-// N.
+// What the position behind `drafts` is drawn from: processed as the request
+// says, cut to the top N.
 absl::StatusOr<Distribution> DraftRow(absl::Span<const float> logits,
+                                      absl::Span<const TokenId> drafts,
                                       const DraftContext& context) {
   SamplingParams params = context.sampling;
   if (params.top_p == 1 &&
@@ -22,7 +23,12 @@ absl::StatusOr<Distribution> DraftRow(absl::Span<const float> logits,
     // for what it leaves out.
     params.top_k = context.support_size;
   }
-  OUTRIDER_ASSIGN_OR_RETURN(const Distribution row, Process(logits, params));
+  OUTRIDER_ASSIGN_OR_RETURN(
+      const Distribution row,
+      Process(logits, params,
+              {.committed = context.committed,
+               .drafts = drafts,
+               .prompt_length = context.prompt_length}));
   return CutToSupport(row, context.support_size);
 }
 
@@ -55,7 +61,7 @@ absl::StatusOr<Proposal> ModelStrategy::Propose(const DraftContext& context) {
                                                .num_rows = 1}})[0]);
     const absl::Span<const float> logits = rows.Row(0).first(vocab_size_);
     OUTRIDER_ASSIGN_OR_RETURN(const Distribution row,
-                              DraftRow(logits, context));
+                              DraftRow(logits, draft.tokens, context));
     // Before sampling: what is drawn from is what is sent.
     Distribution q = context.round_weights ? row.RoundedToBFloat16() : row;
 

@@ -72,7 +72,7 @@ TEST_F(ModelStrategyTest, DrawsEachTokenFromTheRowItReturns) {
   for (int i = 0; i < 4; ++i) {
     const std::vector<float> logits = Row(context);
     const auto row = Process(absl::MakeConstSpan(logits).first(kVocabSize),
-                             {.temperature = 0.9, .top_k = 5});
+                             {.temperature = 0.9, .top_k = 5}, {});
     const Distribution expected = CutToSupport(*row, 3).RoundedToBFloat16();
     const Distribution& q = draft.distributions[i];
     EXPECT_THAT(q.support(), ElementsAreArray(expected.support()));
@@ -81,6 +81,27 @@ TEST_F(ModelStrategyTest, DrawsEachTokenFromTheRowItReturns) {
     const CoinKey coin = {Purpose::kDraft, draft.start + i, 17};
     EXPECT_EQ(draft.tokens[i],
               q.support()[coins_.Categorical(coin, q.weights())]);
+    context.push_back(draft.tokens[i]);
+  }
+}
+
+TEST_F(ModelStrategyTest, EachRowIsPenalisedForThePromptAndTheDraftsBeforeIt) {
+  DraftContext request = Context(4);
+  request.prompt_length = 2;
+  request.sampling.repetition_penalty = 1.5;
+  request.sampling.frequency_penalty = 0.7;
+  const auto proposal = strategy_->Propose(request);
+  ASSERT_THAT(proposal, IsOk());
+  const Draft& draft = proposal->draft;
+  ASSERT_EQ(draft.length(), 4);
+  TokenSeq context = committed_;
+  for (int i = 0; i < 4; ++i) {
+    const std::vector<float> logits = Row(context);
+    const auto row = Process(absl::MakeConstSpan(logits).first(kVocabSize),
+                             request.sampling,
+                             {.committed = context, .prompt_length = 2});
+    EXPECT_THAT(draft.distributions[i].support(),
+                ElementsAreArray(CutToSupport(*row, 3).support()));
     context.push_back(draft.tokens[i]);
   }
 }

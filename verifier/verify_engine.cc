@@ -122,7 +122,11 @@ absl::Status VerifyEngine::Check(const VerifyCall& call) const {
                  model_->info().context_length - num_drafts));
   OUTRIDER_RETURN_IF_ERROR(CheckTokens(call.draft_tokens, options_.vocab_size));
   if (call.reply_format == ReplyFormat::kFull) return absl::OkStatus();
-  OUTRIDER_RETURN_IF_ERROR(Validate(call.sampling));
+  OUTRIDER_RETURN_IF_ERROR(Validate(call.sampling, options_.vocab_size));
+  const CacheDelta& delta = call.header.delta;
+  OUTRIDER_RETURN_IF_ERROR(
+      CheckPromptLength(call.prompt_length,
+                        delta.keep_length + delta.append_tokens.size()));
   return CheckDraftRows(call, options_.vocab_size);
 }
 
@@ -153,10 +157,15 @@ absl::Status VerifyEngine::Answer(const VerifyCall& call, LogitRows rows,
   const std::unique_ptr<RandomSource> random =
       options_.random_source ? options_.random_source(call.seed)
                              : std::make_unique<Coins>(call.seed);
+  TokenHistory history = {
+      .committed = sessions_.Tokens(call.header.session)->tokens().first(start),
+      .prompt_length = call.prompt_length};
   if (call.reply_format == ReplyFormat::kSparse) {
+    history.drafts = call.draft_tokens;
     const DraftBlock block = {
         .start = start,
-        .supports = {call.supports.begin(), call.supports.end()}};
+        .supports = {call.supports.begin(), call.supports.end()},
+        .history = history};
     OUTRIDER_ASSIGN_OR_RETURN(
         std::vector<TargetRow> target,
         ScoreDraft(rows.Rows(), block, call.sampling, *random));
@@ -167,7 +176,8 @@ absl::Status VerifyEngine::Answer(const VerifyCall& call, LogitRows rows,
   const Draft draft = DraftOf(call, start);
   OUTRIDER_ASSIGN_OR_RETURN(
       const std::vector<TargetRow> target,
-      ScoreDraft(rows.Rows(), DraftBlock::Of(draft), call.sampling, *random));
+      ScoreDraft(rows.Rows(), DraftBlock::Of(draft, history), call.sampling,
+                 *random));
   reply.outcome = RejectionRule().Judge(draft, target, *random);
   return absl::OkStatus();
 }

@@ -12,7 +12,20 @@
 
 namespace outrider {
 
-enum class Mutant { kNone, kM2, kM3, kM14, kS1, kS7, kT3, kC1 };
+enum class Mutant {
+  kNone,
+  kM2,
+  kM3,
+  kM14,
+  kS1,
+  kS7,
+  kT3,
+  kC1,
+  kP1,
+  kP2,
+  kP4,
+  kP5
+};
 inline Mutant active_mutant = Mutant::kNone;
 
 }  // namespace outrider

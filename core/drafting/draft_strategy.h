@@ -18,6 +18,7 @@ namespace outrider {
 struct DraftContext {
   SessionId session = {};
   absl::Span<const TokenId> committed = {};  // all of them, in order
+  int prompt_length = 0;     // of `committed`; what follows was generated
   int keep_length = 0;       // what stays of the session's cache; the rest of
                              // `committed`, at least one token, goes behind it
   int max_draft_tokens = 0;  // K; 0 only fills the cache

@@ -10,6 +10,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
+#include "core/sampling/adjust_logits.h"
 #include "core/sampling/vector_math.h"
 
 namespace outrider {
@@ -46,7 +48,8 @@ std::vector<TokenId> TopIds(absl::Span<const Value> values,
   return ids;
 }
 
-std::vector<TokenId> Unmasked(absl::Span<const float> logits) {
+template <typename Value>
+std::vector<TokenId> Unmasked(absl::Span<const Value> logits) {
   std::vector<TokenId> ids;
   ids.reserve(logits.size());
   for (size_t i = 0; i < logits.size(); ++i) {
@@ -55,19 +58,25 @@ std::vector<TokenId> Unmasked(absl::Span<const float> logits) {
   return ids;
 }
 
-// Softmax over `ids`; what underflows to 0 leaves the support.
-Distribution Softmax(absl::Span<const float> logits, std::vector<TokenId> ids,
-                     double temperature) {
-  float maximum = -kInfinity;
+// Softmax over `ids`, the most probable token among them; what is below min_p
+// times that one, or underflows to 0, leaves the support.
+template <typename Value>
+Distribution Softmax(absl::Span<const Value> logits, std::vector<TokenId> ids,
+                     const SamplingParams& params) {
+  Value maximum = -std::numeric_limits<Value>::infinity();
   for (const TokenId id : ids) maximum = std::max(maximum, logits[id]);
   std::vector<double> weights(ids.size());
   for (size_t i = 0; i < ids.size(); ++i) {
-    weights[i] = (static_cast<double>(logits[ids[i]]) - maximum) / temperature;
+    weights[i] =
+        (static_cast<double>(logits[ids[i]]) - maximum) / params.temperature;
   }
   ExpInPlace(absl::MakeSpan(weights));
+  // The most probable token's weight is 1; none is positive and subnormal.
+  const double least =
+      std::max(params.min_p, std::numeric_limits<double>::min());
   size_t kept = 0;
   for (size_t i = 0; i < ids.size(); ++i) {
-    if (weights[i] <= 0) continue;
+    if (weights[i] < least) continue;
     ids[kept] = ids[i];
     weights[kept++] = weights[i];
   }
@@ -101,21 +110,37 @@ Distribution CutToMass(const Distribution& row, double top_p) {
   return Distribution::FromSorted(std::move(ids), std::move(kept_weights));
 }
 
-}  // namespace
-
-absl::StatusOr<Distribution> Process(absl::Span<const float> logits,
-                                     const SamplingParams& params) {
-  if (absl::Status status = CheckFinite(logits); !status.ok()) return status;
-  if (IsGreedy(params)) {
-    return Distribution::OneHot(Argmax(logits));
-  }
+// From the temperature on. Min-p is applied behind top-k: each keeps the most
+// probable tokens, so that together they keep the same ones in either order.
+template <typename Value>
+Distribution CutAndNormalise(absl::Span<const Value> logits,
+                             const SamplingParams& params) {
   std::vector<TokenId> ids = Unmasked(logits);
   const size_t top_k = static_cast<size_t>(params.top_k);
   if (top_k > 0 && top_k < ids.size()) {
     ids = TopIds(logits, std::move(ids), top_k);
   }
-  Distribution row = Softmax(logits, std::move(ids), params.temperature);
+  Distribution row = Softmax(logits, std::move(ids), params);
   return params.top_p < 1 ? CutToMass(row, params.top_p) : row;
+}
+
+}  // namespace
+
+absl::StatusOr<Distribution> Process(absl::Span<const float> logits,
+                                     const SamplingParams& params,
+                                     const TokenHistory& history) {
+  OUTRIDER_RETURN_IF_ERROR(CheckFinite(logits));
+  if (!AdjustsLogits(params)) {
+    return IsGreedy(params) ? Distribution::OneHot(Argmax(logits))
+                            : CutAndNormalise(logits, params);
+  }
+  OUTRIDER_ASSIGN_OR_RETURN(const std::vector<double> adjusted,
+                            AdjustLogits(logits, params, history));
+  if (IsGreedy(params)) {
+    const auto best = std::max_element(adjusted.begin(), adjusted.end());
+    return Distribution::OneHot(static_cast<TokenId>(best - adjusted.begin()));
+  }
+  return CutAndNormalise(absl::MakeConstSpan(adjusted), params);
 }
 
 Distribution CutToSupport(const Distribution& row, int support_size) {

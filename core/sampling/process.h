@@ -6,17 +6,27 @@
 #include "absl/types/span.h"
 #include "core/sampling/distribution.h"
 #include "core/sampling/sampling_params.h"
+#include "core/sampling/token_history.h"
 
 namespace outrider {
 
 // Logits to the distribution that tokens are drawn from: one function for
-// draft, verification and plain decoding, on every process. In this order:
-// temperature (argmax below kGreedyTemperature), top-k, softmax with the
-// maximum subtracted, top-p; all in double precision, ties to the lowest id.
+// draft, verification and plain decoding, on every process. The order is that
+// of vLLM's sampler, ties go to the lowest id, all in double precision:
+//   1. logit bias, repetition, frequency and presence penalty, by the history
+//      of this very place (adjust_logits.h);
+//   2. below kGreedyTemperature: the argmax, alone;
+//   3. temperature;
+//   4. min-p: tokens less probable than min_p times the most probable one go;
+//   5. top-k: exactly k stay;
+//   6. softmax with the maximum subtracted;
+//   7. top-p: the smallest set whose mass reaches top_p stays.
 // `logits` is [vocab_size] float32 without the padding of the model's head;
-// -inf is a mask. INTERNAL where a logit is NaN or +inf, or all are -inf.
+// -inf is a mask. `params` are valid. INTERNAL where a logit is NaN or +inf,
+// all are -inf, or history or bias name a token that the row does not have.
 absl::StatusOr<Distribution> Process(absl::Span<const float> logits,
-                                     const SamplingParams& params);
+                                     const SamplingParams& params,
+                                     const TokenHistory& history);
 
 // The top `support_size` tokens of a draft row, ties to the lowest id. The cut
 // comes before sampling, so that the row drawn from is the row sent.

@@ -22,7 +22,7 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 Distribution MustProcess(const std::vector<float>& logits,
                          const SamplingParams& params) {
-  const auto row = Process(logits, params);
+  const auto row = Process(logits, params, {});
   EXPECT_TRUE(row.ok()) << row.status();
   return row.ok() ? *row : Distribution::OneHot(0);
 }
@@ -118,11 +118,11 @@ TEST(ProcessTest, ARowThatIsNoRowFailsTheSession) {
   constexpr auto kInternal = absl::StatusCode::kInternal;
   for (const double temperature : {0.0, 1.0}) {
     const SamplingParams params = {.temperature = temperature};
-    EXPECT_THAT(Process(std::vector<float>{1, kNan, 2}, params),
+    EXPECT_THAT(Process(std::vector<float>{1, kNan, 2}, params, {}),
                 StatusIs(kInternal, HasSubstr("token 1")));
-    EXPECT_THAT(Process(std::vector<float>{1, 2, kInfinity}, params),
+    EXPECT_THAT(Process(std::vector<float>{1, 2, kInfinity}, params, {}),
                 StatusIs(kInternal, HasSubstr("token 2")));
-    EXPECT_THAT(Process(std::vector<float>{-kInfinity, -kInfinity}, params),
+    EXPECT_THAT(Process(std::vector<float>{-kInfinity, -kInfinity}, params, {}),
                 StatusIs(kInternal, HasSubstr("masked every token")));
   }
 }
@@ -146,6 +146,95 @@ TEST(ProcessTest, EverySettingGivesAProbabilityRow) {
   }
 }
 
+TEST(ProcessTest, MinPKeepsWhatIsNotFarBelowTheMostProbable) {
+  const std::vector<float> logits = LogitsOf({0.1, 0.4, 0.2, 0.3});
+  EXPECT_THAT(MustProcess(logits, {.min_p = 0.2}).support(),
+              ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(MustProcess(logits, {.min_p = 0.3}).support(),
+              ElementsAre(1, 2, 3));
+  EXPECT_THAT(MustProcess(logits, {.min_p = 0.6}).support(), ElementsAre(1, 3));
+  // A probability that meets the bound stays: ties with the first do at 1.
+  EXPECT_THAT(MustProcess({1, 2, 2}, {.min_p = 1}).support(),
+              ElementsAre(1, 2));
+}
+
+TEST(ProcessTest, MinPLooksAtProbabilitiesBehindTheTemperature) {
+  // At T = 1 the second has e^-1 = 0.37 of the first, at T = 2 e^-0.5 = 0.61.
+  EXPECT_THAT(MustProcess({1, 2}, {.min_p = 0.5}).support(), ElementsAre(1));
+  EXPECT_THAT(MustProcess({1, 2}, {.temperature = 2, .min_p = 0.5}).support(),
+              ElementsAre(0, 1));
+}
+
+TEST(ProcessTest, TopPCountsTheMassBehindMinP) {
+  const std::vector<float> logits = LogitsOf({0.4, 0.3, 0.2, 0.1});
+  // Of the two that min-p leaves the first has 4/7, more than half.
+  EXPECT_THAT(MustProcess(logits, {.top_p = 0.5, .min_p = 0.6}).support(),
+              ElementsAre(0));
+}
+
+TEST(ProcessTest, MinPAndTopKKeepTheSameTokensInEitherOrder) {
+  const std::vector<float> logits = LogitsOf({0.4, 0.3, 0.2, 0.1});
+  EXPECT_THAT(MustProcess(logits, {.top_k = 2, .min_p = 0.4}).support(),
+              ElementsAre(0, 1));
+  EXPECT_THAT(MustProcess(logits, {.top_k = 3, .min_p = 0.6}).support(),
+              ElementsAre(0, 1));
+}
+
+TEST(ProcessTest, BiasAndPenaltiesComeBeforeEveryCut) {
+  const TokenSeq history = {1};
+  const auto row =
+      Process(std::vector<float>{3, 5, 4},
+              {.top_k = 1, .repetition_penalty = 2}, {.committed = history});
+  ASSERT_TRUE(row.ok());
+  EXPECT_THAT(row->support(), ElementsAre(2));
+  EXPECT_THAT(
+      MustProcess({3, 5, 4}, {.top_k = 1, .logit_bias = {{0, 2.5}}}).support(),
+      ElementsAre(0));
+}
+
+TEST(ProcessTest, AtTemperatureZeroTheArgmaxIsOfTheAdjustedRow) {
+  const TokenSeq history = {1, 1};
+  const SamplingParams params = {.temperature = 0, .frequency_penalty = 1};
+  // 5 - 2 * 1 ties with 3: the lowest id wins.
+  const auto row =
+      Process(std::vector<float>{3, 5, 3}, params, {.committed = history});
+  ASSERT_TRUE(row.ok());
+  EXPECT_THAT(row->support(), ElementsAre(0));
+  EXPECT_THAT(
+      MustProcess({3, 5, 4}, {.temperature = 0, .logit_bias = {{1, -100}}})
+          .support(),
+      ElementsAre(2));
+}
+
+TEST(ProcessTest, ABadRowFailsAlsoWhereItIsAdjusted) {
+  EXPECT_THAT(
+      Process(std::vector<float>{1, kNan}, {.logit_bias = {{0, 1}}}, {}),
+      StatusIs(absl::StatusCode::kInternal, HasSubstr("token 1")));
+}
+
+TEST(ProcessTest, NoSettingInRangeLeavesTheRowWithoutAToken) {
+  constexpr float kLargest = std::numeric_limits<float>::max();
+  const TokenSeq history(1000, 0);
+  for (const double repetition : {0.01, 1.0, 100.0}) {
+    for (const double additive : {-2.0, 0.0, 2.0}) {
+      for (const double bias : {-100.0, 100.0}) {
+        const SamplingParams params = {.min_p = 1,
+                                       .repetition_penalty = repetition,
+                                       .presence_penalty = additive,
+                                       .frequency_penalty = additive,
+                                       .logit_bias = {{0, bias}}};
+        const auto row =
+            Process(std::vector<float>{kLargest, -kLargest, 0, -kInfinity},
+                    params, {.committed = history});
+        ASSERT_TRUE(row.ok()) << row.status();
+        EXPECT_GE(row->support().size(), 1u);
+        EXPECT_TRUE(std::isfinite(row->total()));
+        EXPECT_EQ((*row)(3), 0) << "a mask stays a mask";
+      }
+    }
+  }
+}
+
 TEST(CutToSupportTest, KeepsTheHeaviestAndTiesGoToTheLowestIds) {
   const Distribution row =
       Distribution::FromSorted({2, 5, 6, 9}, {0.2, 0.2, 0.4, 0.2});
@@ -163,22 +252,6 @@ TEST(FindArgmaxTest, TellsTiesByAGapOfZero) {
   EXPECT_EQ(FindArgmax(std::vector<float>{4, 1, 4}).gap, 0);
   EXPECT_EQ(FindArgmax(std::vector<float>{-kInfinity, -3}).argmax, 1);
   EXPECT_EQ(FindArgmax(std::vector<float>{5}).argmax, 0);
-}
-
-TEST(SamplingParamsTest, RefusesWhatIsOutOfRangeByName) {
-  constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
-  const double nan = std::numeric_limits<double>::quiet_NaN();
-  for (const double temperature : {-0.1, 10.1, nan, double{kInfinity}}) {
-    EXPECT_THAT(Validate({.temperature = temperature}),
-                StatusIs(kInvalid, HasSubstr("temperature")));
-  }
-  EXPECT_THAT(Validate({.top_k = -1}), StatusIs(kInvalid, HasSubstr("top_k")));
-  for (const double top_p : {0.0, -1.0, 1.1, nan}) {
-    EXPECT_THAT(Validate({.top_p = top_p}),
-                StatusIs(kInvalid, HasSubstr("top_p")));
-  }
-  EXPECT_TRUE(Validate({.temperature = 0, .top_k = 0, .top_p = 1}).ok());
-  EXPECT_TRUE(Validate({.temperature = 10, .top_k = 9, .top_p = 0.1}).ok());
 }
 
 }  // namespace

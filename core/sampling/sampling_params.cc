@@ -2,8 +2,47 @@
 #include "core/sampling/sampling_params.h"
 
 #include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
 
 namespace outrider {
+namespace {
+
+absl::Status CheckAdditivePenalty(const char* name, double penalty) {
+  if (penalty >= -kMaxAdditivePenalty && penalty <= kMaxAdditivePenalty) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, " must be between ", -kMaxAdditivePenalty, " and ",
+                   kMaxAdditivePenalty, ", where 0 is off, not ", penalty));
+}
+
+absl::Status CheckLogitBias(const std::vector<LogitBias>& entries) {
+  if (entries.size() > kMaxLogitBiases) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("logit_bias may have at most ", kMaxLogitBiases,
+                     " entries, not ", entries.size()));
+  }
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const LogitBias& entry = entries[i];
+    if (!(entry.bias >= -kMaxLogitBias && entry.bias <= kMaxLogitBias)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "logit_bias must be between ", -kMaxLogitBias, " and ", kMaxLogitBias,
+          ", but that of token ", entry.id, " is ", entry.bias));
+    }
+    if (i > 0 && entry.id == entries[i - 1].id) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("logit_bias names token ", entry.id, " twice"));
+    }
+    if (i > 0 && entry.id < entries[i - 1].id) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the ids of logit_bias must ascend, but ", entry.id,
+                       " follows ", entries[i - 1].id));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 absl::Status Validate(const SamplingParams& params) {
   // Written so that NaN fails each test.
@@ -19,6 +58,33 @@ absl::Status Validate(const SamplingParams& params) {
   if (!(params.top_p > 0 && params.top_p <= 1)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "top_p must be above 0 and at most 1, not ", params.top_p));
+  }
+  if (!(params.min_p >= 0 && params.min_p <= 1)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "min_p must be between 0, which is off, and 1, not ", params.min_p));
+  }
+  if (!(params.repetition_penalty >= kMinRepetitionPenalty &&
+        params.repetition_penalty <= kMaxRepetitionPenalty)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("repetition_penalty must be between ",
+                     kMinRepetitionPenalty, " and ", kMaxRepetitionPenalty,
+                     ", where 1 is off, not ", params.repetition_penalty));
+  }
+  OUTRIDER_RETURN_IF_ERROR(
+      CheckAdditivePenalty("presence_penalty", params.presence_penalty));
+  OUTRIDER_RETURN_IF_ERROR(
+      CheckAdditivePenalty("frequency_penalty", params.frequency_penalty));
+  return CheckLogitBias(params.logit_bias);
+}
+
+absl::Status Validate(const SamplingParams& params, int vocab_size) {
+  OUTRIDER_RETURN_IF_ERROR(Validate(params));
+  for (const LogitBias& entry : params.logit_bias) {
+    if (entry.id < 0 || entry.id >= vocab_size) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("logit_bias: token id ", entry.id, " is outside [0, ",
+                       vocab_size, ")"));
+    }
   }
   return absl::OkStatus();
 }

@@ -2,16 +2,33 @@
 #ifndef OUTRIDER_CORE_SAMPLING_SAMPLING_PARAMS_H_
 #define OUTRIDER_CORE_SAMPLING_SAMPLING_PARAMS_H_
 
+#include <vector>
+
 #include "absl/status/status.h"
+#include "core/base/token.h"
 
 namespace outrider {
 
+// Added to the logit of one token.
+struct LogitBias {
+  TokenId id = 0;
+  double bias = 0;
+
+  friend bool operator==(const LogitBias&, const LogitBias&) = default;
+};
+
 // How logits become a distribution. Both nodes and the coordinator use the
-// same, so that draft and target are processed alike.
+// same, so that draft and target are processed alike; process.h says what each
+// does and in which order.
 struct SamplingParams {
-  double temperature = 1.0;  // below kGreedyTemperature: argmax
-  int top_k = 0;             // 0: off
-  double top_p = 1.0;        // 1: off
+  double temperature = 1.0;                // below kGreedyTemperature: argmax
+  int top_k = 0;                           // 0: off
+  double top_p = 1.0;                      // 1: off
+  double min_p = 0.0;                      // 0: off
+  double repetition_penalty = 1.0;         // 1: off
+  double presence_penalty = 0.0;           // 0: off
+  double frequency_penalty = 0.0;          // 0: off
+  std::vector<LogitBias> logit_bias = {};  // in ascending order of id
 
   friend bool operator==(const SamplingParams&,
                          const SamplingParams&) = default;
@@ -20,14 +37,22 @@ struct SamplingParams {
 // Temperatures below this count as 0.
 inline constexpr double kGreedyTemperature = 1e-4;
 inline constexpr double kMaxTemperature = 10.0;
+// Wide enough for all uses, and too narrow for any logit to overflow.
+inline constexpr double kMinRepetitionPenalty = 0.01;
+inline constexpr double kMaxRepetitionPenalty = 100.0;
+inline constexpr double kMaxAdditivePenalty = 2.0;  // and down to its negative
+inline constexpr double kMaxLogitBias = 100.0;      // and down to its negative
+inline constexpr int kMaxLogitBiases = 1024;
 
 inline bool IsGreedy(const SamplingParams& params) {
   return params.temperature < kGreedyTemperature;
 }
 
 // INVALID_ARGUMENT names the first parameter that is out of range and its
-// value.
+// value. Token ids are looked at by the other function only.
 absl::Status Validate(const SamplingParams& params);
+// The same, and that every id is in [0, vocab_size).
+absl::Status Validate(const SamplingParams& params, int vocab_size);
 
 }  // namespace outrider
 

@@ -11,8 +11,9 @@
 
 namespace outrider {
 
-DraftBlock DraftBlock::Of(const Draft& draft) {
-  DraftBlock block = {.start = draft.start};
+DraftBlock DraftBlock::Of(const Draft& draft, const TokenHistory& before) {
+  DraftBlock block = {.start = draft.start, .history = before};
+  block.history.drafts = draft.tokens;
   for (const Distribution& q : draft.distributions) {
     block.supports.push_back(q.support());
   }
@@ -27,12 +28,20 @@ absl::StatusOr<std::vector<TargetRow>> ScoreDraft(
     return absl::InvalidArgumentError(absl::StrCat(
         logits.size(), " target rows do not fit ", num_drafts, " drafts"));
   }
+  if (block.history.drafts.size() != num_drafts) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(num_drafts, " draft rows do not fit ",
+                     block.history.drafts.size(), " drafts"));
+  }
   std::vector<TargetRow> target;
   target.reserve(logits.size());
   for (size_t i = 0; i < logits.size(); ++i) {
+    TokenHistory history = block.history;
+    history.drafts = history.drafts.first(i);
     OUTRIDER_ASSIGN_OR_RETURN(
         Distribution p,
-        Process(logits[i], OUTRIDER_MUTANT(M2, params, SamplingParams())));
+        Process(logits[i], OUTRIDER_MUTANT(M2, params, SamplingParams()),
+                history));
     target.push_back(TargetRow::FromDense(
         std::move(p),
         i < num_drafts ? block.supports[i] : absl::Span<const TokenId>(),

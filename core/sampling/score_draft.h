@@ -12,25 +12,29 @@
 #include "core/sampling/random_source.h"
 #include "core/sampling/sampling_params.h"
 #include "core/sampling/target_row.h"
+#include "core/sampling/token_history.h"
 
 namespace outrider {
 
 // A block of drafts as far as its target rows depend on it.
 struct DraftBlock {
   uint64_t start = 0;  // absolute position of the first draft
-  // Of each draft's row, ascending. The draft itself is not looked at.
+  // Of each draft's row, ascending.
   std::vector<absl::Span<const TokenId>> supports = {};
+  // What stands before the block, and all of its drafts: each row sees those
+  // before it.
+  TokenHistory history = {};
 
-  // `draft` must outlive the result.
-  static DraftBlock Of(const Draft& draft);
+  // `draft` and what `before` looks at must outlive the result.
+  static DraftBlock Of(const Draft& draft, const TokenHistory& before);
 };
 
 // The target's rows for a block, from its raw logits: processed like every row
 // of the session, each seen from the support of the draft it judges; the last
 // one, behind all drafts, has none. One function for every reply format, on
 // whichever side the logits are. `random` must outlive the rows.
-// INVALID_ARGUMENT where there are not one row more than drafts; INTERNAL where
-// a row is no row of logits (see Process).
+// INVALID_ARGUMENT where rows, supports and drafts do not fit; INTERNAL where a
+// row is no row of logits (see Process).
 absl::StatusOr<std::vector<TargetRow>> ScoreDraft(
     absl::Span<const absl::Span<const float>> logits, const DraftBlock& block,
     const SamplingParams& params, RandomSource& random);

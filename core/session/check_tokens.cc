@@ -33,4 +33,13 @@ absl::Status CheckDelta(const CacheDelta& delta, int vocab_size,
   return CheckTokens(delta.append_tokens, vocab_size);
 }
 
+absl::Status CheckPromptLength(int prompt_length, size_t length) {
+  if (prompt_length >= 0 && static_cast<size_t>(prompt_length) <= length) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("prompt_length must be between 0 and the ", length,
+                   " tokens of the session, not ", prompt_length));
+}
+
 }  // namespace outrider

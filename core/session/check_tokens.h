@@ -2,6 +2,8 @@
 #ifndef OUTRIDER_CORE_SESSION_CHECK_TOKENS_H_
 #define OUTRIDER_CORE_SESSION_CHECK_TOKENS_H_
 
+#include <cstddef>
+
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "core/base/token.h"
@@ -16,6 +18,10 @@ absl::Status CheckTokens(absl::Span<const TokenId> tokens, int vocab_size);
 // them known, and no more than the context holds.
 absl::Status CheckDelta(const CacheDelta& delta, int vocab_size,
                         int context_length);
+
+// INVALID_ARGUMENT unless the prompt is a part of the session's first `length`
+// tokens.
+absl::Status CheckPromptLength(int prompt_length, size_t length);
 
 }  // namespace outrider
 

@@ -43,5 +43,13 @@ TEST(CheckDeltaTest, LengthsNearTheLimitOfIntDoNotOverflow) {
               StatusIs(kInvalid));
 }
 
+TEST(CheckPromptLengthTest, APromptIsAPartOfTheText) {
+  constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+  EXPECT_TRUE(CheckPromptLength(0, 3).ok());
+  EXPECT_TRUE(CheckPromptLength(3, 3).ok());
+  EXPECT_EQ(CheckPromptLength(4, 3).code(), kInvalid);
+  EXPECT_EQ(CheckPromptLength(-1, 3).code(), kInvalid);
+}
+
 }  // namespace
 }  // namespace outrider

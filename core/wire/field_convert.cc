@@ -177,15 +177,42 @@ v1::SamplingParams ToProto(const SamplingParams& params) {
   proto.set_temperature(params.temperature);
   proto.set_top_k(params.top_k);
   proto.set_top_p(params.top_p);
+  proto.set_min_p(params.min_p);
+  proto.set_repetition_penalty(params.repetition_penalty);
+  proto.set_presence_penalty(params.presence_penalty);
+  proto.set_frequency_penalty(params.frequency_penalty);
+  for (const LogitBias& entry : params.logit_bias) {
+    v1::LogitBias& added = *proto.add_logit_bias();
+    added.set_id(entry.id);
+    added.set_bias(entry.bias);
+  }
   return proto;
 }
 
 absl::StatusOr<SamplingParams> FromProto(const v1::SamplingParams& proto) {
   SamplingParams params = {.temperature = proto.temperature(),
-                           .top_p = proto.top_p()};
+                           .top_p = proto.top_p(),
+                           .min_p = proto.min_p(),
+                           .presence_penalty = proto.presence_penalty(),
+                           .frequency_penalty = proto.frequency_penalty(),
+                           .logit_bias = FromProto(proto.logit_bias())};
+  if (proto.has_repetition_penalty()) {
+    params.repetition_penalty = proto.repetition_penalty();
+  }
   OUTRIDER_ASSIGN_OR_RETURN(params.top_k, ToLength(proto.top_k(), "top_k"));
   OUTRIDER_RETURN_IF_ERROR(Validate(params));
   return params;
+}
+
+std::vector<LogitBias> FromProto(
+    const google::protobuf::RepeatedPtrField<v1::LogitBias>& proto) {
+  std::vector<LogitBias> entries;
+  entries.reserve(proto.size());
+  for (const v1::LogitBias& entry : proto) {
+    entries.push_back(
+        {.id = static_cast<TokenId>(entry.id()), .bias = entry.bias()});
+  }
+  return entries;
 }
 
 v1::SparseRow ToProto(const Distribution& q) {

@@ -43,7 +43,12 @@ v1::Miss ToProto(const Miss& miss);
 absl::StatusOr<Miss> FromProto(const v1::Miss& proto);
 
 v1::SamplingParams ToProto(const SamplingParams& params);
+// Token ids are not held against a vocabulary here.
 absl::StatusOr<SamplingParams> FromProto(const v1::SamplingParams& proto);
+
+// In the order given, nothing checked.
+std::vector<LogitBias> FromProto(
+    const google::protobuf::RepeatedPtrField<v1::LogitBias>& proto);
 
 // Without loss, whatever the drafter rounded the weights to.
 v1::SparseRow ToProto(const Distribution& q);

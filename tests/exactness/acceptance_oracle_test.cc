@@ -199,7 +199,7 @@ TEST(AcceptanceOracleTest, SeesADrafterCacheThatIsCutWrongly) {
     // Refuses all drafts now and then, or nothing would ever be cut.
     sabotage.judge = [judge = sabotage.judge](const JudgeView& view) {
       if (view.draft.start % 7 != 0) return judge(view);
-      return Verdict{0, Process(view.rows.Row(0), {})->support()[0]};
+      return Verdict{0, Process(view.rows.Row(0), {}, {})->support()[0]};
     };
     ClusterConfig config = Config(sabotage);
     int num_wrong = 0;

@@ -77,7 +77,7 @@ Distribution DrafterRow(const DenseView& view, int i,
   TokenSeq context = {view.committed.begin(), view.committed.end()};
   context.insert(context.end(), view.draft.tokens.begin(),
                  view.draft.tokens.begin() + i);
-  return *Process(Toy().Drafter(context), sampling);
+  return *Process(Toy().Drafter(context), sampling, {});
 }
 // What M1 reports: drawn with top-k, sent without.
 Distribution WithoutTopK(const DenseView& view, int i) {

@@ -330,8 +330,8 @@ TEST_F(OutputLawTest, AcceptsAsOftenAsTheTwoRowsOverlap) {
                .config = {.sampling = sampling, .draft_lengths = {1}},
                .length = 1});
     const ToyModel model(4, drafter);
-    const auto p = Process(model.Target({kToyPrompt}), sampling);
-    const auto q = Process(model.Drafter({kToyPrompt}), sampling);
+    const auto p = Process(model.Target({kToyPrompt}), sampling, {});
+    const auto q = Process(model.Drafter({kToyPrompt}), sampling, {});
     double overlap = 0;
     for (TokenId id = 0; id < 4; ++id) overlap += std::min((*p)(id), (*q)(id));
     EXPECT_NEAR(result.expected_accepted, overlap, kTolerance);

@@ -8,7 +8,30 @@
 namespace outrider::testing {
 namespace {
 
-std::vector<double> Probabilities(const std::vector<float>& logits,
+// Bias and penalties, token by token: each walks through the whole text.
+std::vector<double> Adjusted(const std::vector<float>& logits,
+                             const SamplingParams& params,
+                             const TokenSeq& context, size_t prompt_length) {
+  std::vector<double> adjusted;
+  for (int id = 0; id < static_cast<int>(logits.size()); ++id) {
+    double logit = logits[id];
+    for (const auto& [biased, bias] : params.logit_bias) {
+      if (biased == id) logit = logit + bias;
+    }
+    if (std::count(context.begin(), context.end(), id) > 0) {
+      logit = logit > 0 ? logit / params.repetition_penalty
+                        : logit * params.repetition_penalty;
+    }
+    const auto times =
+        std::count(context.begin() + prompt_length, context.end(), id);
+    logit = logit - params.frequency_penalty * static_cast<double>(times);
+    logit = logit - (times > 0 ? params.presence_penalty : 0.0);
+    adjusted.push_back(logit);
+  }
+  return adjusted;
+}
+
+std::vector<double> Probabilities(const std::vector<double>& logits,
                                   const SamplingParams& params) {
   // Ids, most probable first; equal ones in order of id.
   std::vector<int> order(logits.size());
@@ -25,8 +48,8 @@ std::vector<double> Probabilities(const std::vector<float>& logits,
   }
   double sum = 0;
   for (const int id : order) {
-    p[id] = std::exp((static_cast<double>(logits[id]) - logits[order[0]]) /
-                     params.temperature);
+    p[id] = std::exp((logits[id] - logits[order[0]]) / params.temperature);
+    if (p[id] < params.min_p) p[id] = 0;
     sum += p[id];
   }
   double mass = 0;
@@ -53,7 +76,9 @@ Law PlainLaw(const ToyModel& model, const SamplingParams& params,
     for (const auto& [text, probability] : open) {
       TokenSeq context = prompt;
       context.insert(context.end(), text.begin(), text.end());
-      const auto p = Probabilities(model.Target(context), params);
+      const auto p = Probabilities(
+          Adjusted(model.Target(context), params, context, prompt.size()),
+          params);
       for (TokenId id = 0; id < model.vocab_size(); ++id) {
         if (p[id] == 0) continue;
         TokenSeq next = text;

@@ -15,7 +15,8 @@ using Law = std::map<TokenSeq, double>;
 
 // The law of the first `length` tokens that plain sampling from the target
 // gives after a prompt; a sequence ends at the first of `eos_ids`. Shares no
-// code with production on purpose: its own softmax, top-k and top-p.
+// code with production on purpose: its own penalties, softmax, min-p,
+// top-k and top-p.
 Law PlainLaw(const ToyModel& model, const SamplingParams& params,
              const TokenSeq& prompt, int length,
              const std::vector<TokenId>& eos_ids);

@@ -39,11 +39,16 @@ Sabotage WithWeights(WrongCoins::WeightsFunction weights) {
 
 Sabotage WithRule(DenseRule rule, const SamplingParams& sampling) {
   return {.judge = [rule, sampling](const JudgeView& round) -> Verdict {
+    const Draft& draft = round.draft;
     std::vector<Distribution> p;
     for (int i = 0; i < round.rows.num_rows(); ++i) {
-      p.push_back(*Process(round.rows.Row(i), sampling));
+      const TokenHistory history = {
+          .committed = round.committed,
+          .drafts = absl::MakeConstSpan(draft.tokens).first(i),
+          .prompt_length = 1};
+      p.push_back(rule.process ? rule.process(round.rows.Row(i), history)
+                               : *Process(round.rows.Row(i), sampling, history));
     }
-    const Draft& draft = round.draft;
     RandomSource& random = round.random;
     const DenseView view = {round.rows.vocab_size(), round.committed, draft, p};
     const int k = draft.length();

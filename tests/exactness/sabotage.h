@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/sampling/distribution.h"
+#include "core/sampling/token_history.h"
 #include "tests/exactness/toy_cluster.h"
 
 namespace outrider::testing {
@@ -52,6 +53,9 @@ struct DenseView {
   const std::vector<Distribution>& p;
 };
 struct DenseRule {
+  // p of a row of logits; empty: by Process.
+  std::function<Distribution(absl::Span<const float>, const TokenHistory&)>
+      process = {};
   // q of the acceptance test; empty: as reported. 0 accepts, as p >= q.
   std::function<double(const DenseView&, int i)> draft_probability = {};
   // After the refusal of draft i; empty: (p_i - q_i)+.

@@ -74,7 +74,7 @@ TEST(StaysExactTest, AcceptIfEqualThatEmitsTheTargetsOwnSample) {
   ExpectExact(With({.judge = [](const JudgeView& view) -> Verdict {
     const int k = view.draft.length();
     for (int i = 0;; ++i) {
-      const Distribution p = *Process(view.rows.Row(i), kSampling);
+      const Distribution p = *Process(view.rows.Row(i), kSampling, {});
       const CoinKey coin = {Purpose::kTail, view.draft.start + i};
       const TokenId sample =
           p.support()[view.random.Categorical(coin, p.weights())];

@@ -55,7 +55,7 @@ class PlainLaw {
                                       .tokens = context,
                                       .num_rows = 1}})[0];
     ASSERT_THAT(rows, IsOk());
-    const auto p = Process(rows->Row(0).first(vocab_size_), sampling_);
+    const auto p = Process(rows->Row(0).first(vocab_size_), sampling_, {});
     ASSERT_THAT(p, IsOk());
     for (const TokenId token : p->support()) {
       TokenSeq longer = text;

@@ -120,6 +120,9 @@ class BadFlagsTest(ProgramTest):
                 ("outrider", (*generate, "--temperature", "nan"), ["--temperature", "nan"]),
                 ("outrider", (*generate, "--temperature", "-1"), ["--temperature", "0 to 10"]),
                 ("outrider", (*generate, "--top-p", "0"), ["--top-p"]),
+                ("outrider", (*generate, "--repetition-penalty", "0"), ["--repetition-penalty", "0.01"]),
+                ("outrider", (*generate, "--logit-bias", "7"), ["--logit-bias", "17=-2.5"]),
+                ("outrider", (*generate, "--logprobs", "3"), ["--logprobs", "--json"]),
                 ("outrider", ("generate", ""), ["prompt is empty"]),
                 ("outrider", ("generate",), ["give one prompt"]),
                 ("outrider", ("generate", "--prompt-file", "/no/such/file"), ["--prompt-file", "/no/such/file"]),
@@ -166,6 +169,8 @@ class BadRequestTest(ProgramTest):
                 (("--prompt-tokens", "5", "--seed", "1", "--resume-tokens", "9999"), ["token id 9999"]),
                 (("--prompt-file", long_prompt), ["context of 1024", "prompt"]),
                 (("x", "--draft-support-size", "4000"), ["draft_support_size", "1024"]),
+                (("x", "--logit-bias", "4096=1"), ["logit_bias", "4096)"]),
+                (("x", "--logit-bias", "5=1", "--logit-bias", "5=2"), ["token 5 twice"]),
                 (("x", "--min-draft-probability", "1"), ["min_draft_probability"]),
                 (("x", *["--stop=."] * 17), ["stop strings", "17"])):
             with self.subTest(flags=flags):

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The three services over real gRPC, in one process, on table models.
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cmath>
@@ -47,6 +48,7 @@ InProcessCluster::Options SmallCluster() {
 struct Result {
   absl::Status status = absl::OkStatus();
   TokenSeq tokens = {};
+  std::vector<client::GeneratedToken> scored = {};  // the same
   int num_accepted = 0;
   std::optional<client::GenerationFinish> finish = {};
 };
@@ -62,6 +64,7 @@ Result Drain(client::GenerationStream& stream) {
     if (!update->has_value()) return result;
     for (const client::GeneratedToken& token : (*update)->tokens) {
       result.tokens.push_back(token.id);
+      result.scored.push_back(token);
     }
     if ((*update)->round) result.num_accepted += (*update)->round->num_accepted;
     if ((*update)->finish) result.finish = (*update)->finish;
@@ -120,6 +123,74 @@ TEST(ClusterTest, OneSeedGivesOneStreamAndAnotherSeedAnother) {
   EXPECT_EQ(first.tokens.size(), 60u);
   EXPECT_EQ(first.tokens, again.tokens);
   EXPECT_NE(first.tokens, other.tokens);
+}
+
+// Greedy plain decoding with a repetition penalty, in a few lines of its own.
+TokenSeq PenalisedGreedy(TokenSeq text, int num_tokens, double penalty) {
+  const size_t prompt_length = text.size();
+  while (text.size() < prompt_length + num_tokens) {
+    const std::vector<float> logits = HashTarget(text, kVocab);
+    std::vector<double> row(logits.begin(), logits.end());
+    for (TokenId id = 0; id < kVocab; ++id) {
+      if (std::find(text.begin(), text.end(), id) == text.end()) continue;
+      row[id] = row[id] > 0 ? row[id] / penalty : row[id] * penalty;
+    }
+    text.push_back(static_cast<TokenId>(
+        std::max_element(row.begin(), row.end()) - row.begin()));
+  }
+  return {text.begin() + prompt_length, text.end()};
+}
+
+TEST(ClusterTest, PenaltiesGiveTheTextOfPlainDecodingForEveryKAndFormat) {
+  InProcessCluster cluster(SmallCluster());
+  ASSERT_TRUE(cluster.WaitUntilReady());
+  const TokenSeq expected = PenalisedGreedy({1, 2, 3}, 60, 1.3);
+  EXPECT_NE(expected, PlainGreedy({1, 2, 3}, 60, kVocab));
+  for (const ReplyFormat format :
+       {ReplyFormat::kFull, ReplyFormat::kSparse, ReplyFormat::kTokens}) {
+    for (const int k : {0, 1, 4, 8}) {
+      client::GenerationRequest request = Greedy({1, 2, 3}, 60, k);
+      request.repetition_penalty = 1.3;
+      request.reply_format = format;
+      const Result result = Generate(cluster, request);
+      EXPECT_THAT(result.status, IsOk());
+      EXPECT_EQ(result.tokens, expected) << "K = " << k;
+    }
+  }
+}
+
+TEST(ClusterTest, LogprobsAreTheSameForEveryKAndBelongToTheirTokens) {
+  InProcessCluster cluster(SmallCluster());
+  ASSERT_TRUE(cluster.WaitUntilReady());
+  for (const int k : {0, 4}) {
+    client::GenerationRequest request = Greedy({1, 2, 3}, 30, k);
+    request.logprobs = 3;
+    const Result result = Generate(cluster, request);
+    ASSERT_THAT(result.status, IsOk());
+    TokenSeq text = {1, 2, 3};
+    ASSERT_EQ(result.scored.size(), 30u);
+    for (const client::GeneratedToken& token : result.scored) {
+      const std::vector<float> logits = HashTarget(text, kVocab);
+      double sum = 0;
+      for (const float logit : logits) sum += std::exp(double{logit});
+      ASSERT_TRUE(token.logprob.has_value());
+      EXPECT_NEAR(*token.logprob, logits[token.id] - std::log(sum), 1e-9);
+      // Greedy: the token is its row's most probable one.
+      ASSERT_EQ(token.top_logprobs.size(), 3u);
+      EXPECT_EQ(token.top_logprobs[0].id, token.id);
+      EXPECT_EQ(token.top_logprobs[0].logprob, *token.logprob);
+      text.push_back(token.id);
+    }
+    request.logprobs_mode = client::LogprobsMode::kProcessed;
+    for (const auto& token : Generate(cluster, request).scored) {
+      EXPECT_EQ(token.logprob, 0.0);
+    }
+  }
+  client::GenerationRequest sparse = Greedy({1}, 3, /*k=*/2);
+  sparse.logprobs = 1;
+  sparse.reply_format = ReplyFormat::kSparse;
+  EXPECT_THAT(Generate(cluster, sparse).status,
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("FULL")));
 }
 
 // Calls `act` once, from the table of the other node, in round `round`.
@@ -317,6 +388,29 @@ TEST(ClusterTest, BadRequestsAreRefusedByNameAndHurtNothing) {
       {bad([](auto& r) { r.draft_support_size = 0; }), "draft_support_size"},
       {bad([](auto& r) { r.draft_support_size = 1025; }), "1025"},
       {bad([](auto& r) { r.delivered = TokenSeq{1}; }), "seed"},
+      {bad([&](auto& r) { r.min_p = nan; }), "min_p"},
+      {bad([](auto& r) { r.repetition_penalty = 0; }), "repetition_penalty"},
+      {bad([](auto& r) { r.presence_penalty = 2.5; }), "presence_penalty"},
+      {bad([&](auto& r) { r.frequency_penalty = nan; }), "frequency_penalty"},
+      {bad([](auto& r) {
+         r.logit_bias = {{kVocab, 1}};
+       }),
+       "token id 50"},
+      {bad([](auto& r) {
+         r.logit_bias = {{-1, 1}};
+       }),
+       "token id -1"},
+      {bad([](auto& r) {
+         r.logit_bias = {{1, 1}, {1, 2}};
+       }),
+       "twice"},
+      {bad([](auto& r) {
+         r.logit_bias = {{1, 101}};
+       }),
+       "token 1 is 101"},
+      {bad([](auto& r) { r.logprobs = 21; }), "not 21"},
+      {bad([](auto& r) { r.logprobs_mode = client::LogprobsMode::kRaw; }),
+       "needs logprobs"},
   };
   for (const auto& c : cases) {
     EXPECT_THAT(

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/processing_flags.h"
+
+#include <CLI/CLI.hpp>
+#include <map>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+namespace outrider::client {
+namespace {
+
+constexpr double kMaxBias = 100;
+constexpr uint64_t kMaxTopLogprobs = 20;
+
+void AddPenaltyFlags(CLI::App& command, GenerationRequest& request) {
+  RequireNumber(
+      command
+          .add_option("--min-p", request.min_p,
+                      "drop tokens less probable than this times the\n"
+                      "most probable one; 0 is off")
+          ->type_name("P"),
+      0, 1);
+  RequireNumber(
+      command
+          .add_option("--repetition-penalty", request.repetition_penalty,
+                      "0.01 to 100; above 1: tokens of prompt and text\n"
+                      "become less likely; 1 is off")
+          ->type_name("X"),
+      0.01, 100);
+  RequireNumber(
+      command
+          .add_option("--presence-penalty", request.presence_penalty,
+                      "-2 to 2, off the logits of generated tokens; 0 is off")
+          ->type_name("X"),
+      -2, 2);
+  RequireNumber(
+      command
+          .add_option("--frequency-penalty", request.frequency_penalty,
+                      "the same, for each time that they were "
+                      "generated")
+          ->type_name("X"),
+      -2, 2);
+}
+
+}  // namespace
+
+void AddProcessingFlags(CLI::App& command, GenerateFlags& flags) {
+  AddPenaltyFlags(command, flags.request);
+  command
+      .add_option("--logit-bias", flags.logit_bias,
+                  "add BIAS, -100 to 100, to a token's logit; may be\n"
+                  "repeated")
+      ->type_name("ID=BIAS")
+      ->allow_extra_args(false);
+  RequireWholeNumber(
+      command
+          .add_option("--logprobs", flags.request.logprobs,
+                      "with --json: each token's log-probability, and\n"
+                      "those of the N most probable at its place; 0 to 20")
+          ->type_name("N"),
+      0, kMaxTopLogprobs);
+  const std::map<std::string, LogprobsMode> modes = {
+      {"raw", LogprobsMode::kRaw}, {"processed", LogprobsMode::kProcessed}};
+  command
+      .add_option("--logprobs-mode", flags.request.logprobs_mode,
+                  "raw: of the model's own logits, the default; processed:\n"
+                  "of what tokens are drawn from")
+      ->type_name("MODE")
+      ->transform(CLI::CheckedTransformer(modes).name("").description(""));
+}
+
+absl::StatusOr<std::vector<LogitBias>> ParseLogitBias(
+    const std::vector<std::string>& entries) {
+  std::vector<LogitBias> biases;
+  for (const std::string& entry : entries) {
+    const std::pair<std::string, std::string> parts =
+        absl::StrSplit(entry, absl::MaxSplits('=', 1));
+    LogitBias bias;
+    const bool is_valid = absl::SimpleAtoi(parts.first, &bias.id) &&
+                          bias.id >= 0 &&
+                          absl::SimpleAtod(parts.second, &bias.bias) &&
+                          bias.bias >= -kMaxBias && bias.bias <= kMaxBias;
+    if (!is_valid) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--logit-bias needs a token id and a number between ", -kMaxBias,
+          " and ", kMaxBias, ", such as \"17=-2.5\", not \"", entry, "\""));
+    }
+    biases.push_back(bias);
+  }
+  return biases;
+}
+
+absl::Status CheckLogprobsFlags(const GenerateFlags& flags) {
+  if (flags.request.logprobs_mode && !flags.request.logprobs) {
+    return absl::InvalidArgumentError(
+        "--logprobs-mode needs --logprobs, the number of alternatives");
+  }
+  if (flags.request.logprobs && !flags.json) {
+    return absl::InvalidArgumentError(
+        "--logprobs needs --json: only there they are shown");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace outrider::client

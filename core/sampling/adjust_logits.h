@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_SAMPLING_ADJUST_LOGITS_H_
+#define OUTRIDER_CORE_SAMPLING_ADJUST_LOGITS_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "core/sampling/sampling_params.h"
+#include "core/sampling/token_history.h"
+
+namespace outrider {
+
+// The part of Process that changes logits before anything is cut: bias and
+// penalties. Whether these parameters ask for any of it.
+bool AdjustsLogits(const SamplingParams& params);
+
+// For the logit x of a token, in this order:
+//   logit bias:          x + bias
+//   repetition penalty:  x / r where x > 0, x * r else, if the token is in the
+//                        history, prompt included (Keskar et al. 2019,
+//                        "CTRL", section 4.1; in its two-sided form)
+//   frequency penalty:   x - f * (times the token was generated)
+//   presence penalty:    x - p if it was generated at all
+// In double precision, where no logit can overflow; -inf, a mask, stays -inf.
+// Costs one pass over history and row. `logits` holds no NaN and no +inf;
+// `params` are valid. INTERNAL where the history or the bias names a token that
+// the row does not have.
+absl::StatusOr<std::vector<double>> AdjustLogits(absl::Span<const float> logits,
+                                                 const SamplingParams& params,
+                                                 const TokenHistory& history);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_SAMPLING_ADJUST_LOGITS_H_

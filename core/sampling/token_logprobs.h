@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_SAMPLING_TOKEN_LOGPROBS_H_
+#define OUTRIDER_CORE_SAMPLING_TOKEN_LOGPROBS_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "core/base/token.h"
+#include "core/sampling/sampling_params.h"
+#include "core/sampling/token_history.h"
+
+namespace outrider {
+
+// Of which of the target's rows log-probabilities are.
+enum class LogprobsMode {
+  kRaw,        // the model's own: softmax of its logits, before all processing
+  kProcessed,  // what tokens are drawn from, behind all processing
+};
+
+inline constexpr int kMaxTopLogprobs = 20;
+
+// What is asked for of each token.
+struct LogprobsOptions {
+  int num_top = 0;  // 0 to kMaxTopLogprobs
+  LogprobsMode mode = LogprobsMode::kRaw;
+
+  friend bool operator==(const LogprobsOptions&,
+                         const LogprobsOptions&) = default;
+};
+
+// Natural logarithm; -infinity where the token is impossible.
+struct TokenLogprob {
+  TokenId id = 0;
+  double logprob = 0;
+
+  friend bool operator==(const TokenLogprob&, const TokenLogprob&) = default;
+};
+
+struct RowLogprobs {
+  std::vector<double> tokens = {};  // of those asked for, in their order
+  // The most probable ones, falling, ties to the lowest id: num_top, or all
+  // that are possible.
+  std::vector<TokenLogprob> top = {};
+};
+
+// The log-probabilities of `tokens` in one row, and its most probable tokens.
+// `logits` and `history` as for Process, whose errors come back; INVALID_
+// ARGUMENT where the row does not have one of `tokens`.
+absl::StatusOr<RowLogprobs> ComputeLogprobs(absl::Span<const float> logits,
+                                            const SamplingParams& params,
+                                            const TokenHistory& history,
+                                            const LogprobsOptions& options,
+                                            absl::Span<const TokenId> tokens);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_SAMPLING_TOKEN_LOGPROBS_H_

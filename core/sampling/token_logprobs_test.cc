@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/sampling/token_logprobs.h"
+
+#include <cmath>
+#include <limits>
+
+#include "core/testing/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace outrider {
+namespace {
+
+using ::outrider::testing::IsOk;
+using ::outrider::testing::StatusIs;
+using ::testing::DoubleNear;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+// Probabilities .1 .4 .2 .3.
+const std::vector<float> kLogits = {
+    static_cast<float>(std::log(0.1)), static_cast<float>(std::log(0.4)),
+    static_cast<float>(std::log(0.2)), static_cast<float>(std::log(0.3))};
+
+RowLogprobs Of(const LogprobsOptions& options,
+               const std::vector<TokenId>& tokens,
+               const SamplingParams& params = {},
+               const TokenHistory& history = {},
+               const std::vector<float>& logits = kLogits) {
+  const auto result = ComputeLogprobs(logits, params, history, options, tokens);
+  EXPECT_THAT(result, IsOk());
+  return result.value_or(RowLogprobs{});
+}
+
+std::vector<TokenId> Ids(const RowLogprobs& row) {
+  std::vector<TokenId> ids;
+  for (const TokenLogprob& token : row.top) ids.push_back(token.id);
+  return ids;
+}
+
+TEST(TokenLogprobsTest, TheRawRowIsTheModelsWhateverTheProcessing) {
+  const TokenSeq history = {1};
+  const RowLogprobs row = Of({.num_top = 2}, {0, 1},
+                             {.temperature = 0,
+                              .top_k = 1,
+                              .repetition_penalty = 3,
+                              .logit_bias = {{2, 100}}},
+                             {.committed = history});
+  EXPECT_THAT(row.tokens, ElementsAre(DoubleNear(std::log(0.1), 1e-7),
+                                      DoubleNear(std::log(0.4), 1e-7)));
+  EXPECT_THAT(Ids(row), ElementsAre(1, 3));
+  EXPECT_EQ(row.top[0].logprob, row.tokens[1]);
+}
+
+TEST(TokenLogprobsTest, TheProcessedRowIsWhatTokensAreDrawnFrom) {
+  const LogprobsOptions options = {.num_top = 20,
+                                   .mode = LogprobsMode::kProcessed};
+  const RowLogprobs row = Of(options, {3, 0}, {.top_k = 2});
+  EXPECT_NEAR(row.tokens[0], std::log(3.0 / 7), 1e-7);
+  EXPECT_EQ(row.tokens[1], -kInfinity);
+  EXPECT_THAT(Ids(row), ElementsAre(1, 3)) << "others are impossible";
+  EXPECT_EQ(row.top[1].logprob, row.tokens[0]);
+  // At temperature 0 the choice is certain.
+  const RowLogprobs greedy = Of(options, {1}, {.temperature = 0});
+  EXPECT_THAT(greedy.tokens, ElementsAre(0));
+  EXPECT_THAT(greedy.top, ElementsAre(TokenLogprob{1, 0}));
+}
+
+TEST(TokenLogprobsTest, TheProcessedRowSeesTheHistory) {
+  const TokenSeq history = {1};
+  const RowLogprobs row =
+      Of({.num_top = 1, .mode = LogprobsMode::kProcessed}, {1},
+         {.presence_penalty = 2}, {.committed = history});
+  const double weight = 0.4 * std::exp(-2);
+  EXPECT_NEAR(row.tokens[0], std::log(weight / (0.6 + weight)), 1e-6);
+  EXPECT_THAT(Ids(row), ElementsAre(3));
+}
+
+TEST(TokenLogprobsTest, TiesGoToTheLowestId) {
+  const std::vector<float> logits(5, 1.5f);
+  for (const auto mode : {LogprobsMode::kRaw, LogprobsMode::kProcessed}) {
+    const RowLogprobs row =
+        Of({.num_top = 3, .mode = mode}, {4}, {}, {}, logits);
+    EXPECT_THAT(Ids(row), ElementsAre(0, 1, 2));
+    EXPECT_NEAR(row.tokens[0], std::log(0.2), 1e-15);
+  }
+}
+
+TEST(TokenLogprobsTest, ATokenFarBelowTheRestHasAFiniteLogprob) {
+  const RowLogprobs row = Of({}, {1}, {}, {}, {1000, -1000});
+  EXPECT_THAT(row.tokens, ElementsAre(-2000));
+  EXPECT_THAT(row.top, IsEmpty());
+}
+
+TEST(TokenLogprobsTest, MaskedTokensAreNoAlternatives) {
+  const RowLogprobs row =
+      Of({.num_top = 20}, {0}, {}, {}, {-kInfinity, 1, -kInfinity, 2});
+  EXPECT_THAT(Ids(row), ElementsAre(3, 1));
+  EXPECT_THAT(row.tokens, ElementsAre(-kInfinity));
+}
+
+TEST(TokenLogprobsTest, BadRowsAndUnknownTokensAreErrors) {
+  const std::vector<float> bad = {1, std::nanf("")};
+  EXPECT_THAT(ComputeLogprobs(bad, {}, {}, {}, {}),
+              StatusIs(absl::StatusCode::kInternal));
+  for (const TokenId token : {-1, 4}) {
+    EXPECT_THAT(ComputeLogprobs(kLogits, {}, {}, {}, {token}),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr("row of 4 logits")));
+  }
+}
+
+}  // namespace
+}  // namespace outrider
