@@ -44,7 +44,6 @@ TEST(CheckDeltaTest, LengthsNearTheLimitOfIntDoNotOverflow) {
 }
 
 TEST(CheckPromptLengthTest, APromptIsAPartOfTheText) {
-  constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
   EXPECT_TRUE(CheckPromptLength(0, 3).ok());
   EXPECT_TRUE(CheckPromptLength(3, 3).ok());
   EXPECT_EQ(CheckPromptLength(4, 3).code(), kInvalid);

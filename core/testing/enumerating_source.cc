@@ -82,6 +82,8 @@ size_t EnumeratingSource::Draw(const CoinKey& key,
 }
 
 size_t EnumeratingSource::DrawAgain(Coin& coin, std::vector<double> weights) {
+  constexpr double kRounding = 1e-13;
+  const bool is_known = coin.high - coin.low < kRounding;
   double total = 0;
   for (const double weight : weights) total += weight;
   std::vector<double> probabilities;
@@ -93,11 +95,16 @@ size_t EnumeratingSource::DrawAgain(Coin& coin, std::vector<double> weights) {
                     .answer = i,
                     .low = std::max(low, coin.low),
                     .high = std::min(high, coin.high)};
+    const bool holds_all = low <= coin.low && coin.low < high;
     low = high;
-    // Below this it is the rounding of the sums.
-    if (outcome.high - outcome.low < 1e-13) continue;
-    probabilities.push_back((outcome.high - outcome.low) /
-                            (coin.high - coin.low));
+    // Below this it is the rounding of the sums; where the coin itself is known
+    // that closely, its place decides.
+    if (is_known ? !holds_all : outcome.high - outcome.low < kRounding) {
+      continue;
+    }
+    probabilities.push_back(is_known ? 1.0
+                                     : (outcome.high - outcome.low) /
+                                           (coin.high - coin.low));
     outcomes.push_back(std::move(outcome));
   }
   coin = outcomes[Fork(probabilities)];

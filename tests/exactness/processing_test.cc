@@ -42,7 +42,7 @@ std::vector<SamplingParams> AllProcessings() {
       {.frequency_penalty = -0.7},
       {.logit_bias = {{0, 1.2}, {2, -0.8}}},
       // No more: what has next to no mass is lost where uniforms are shared.
-      {.logit_bias = {{1, -6}}},
+      {.logit_bias = {{1, -100}}},
       {.temperature = 0.8,
        .top_k = 3,
        .top_p = 0.9,
