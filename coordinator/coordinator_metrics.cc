@@ -171,6 +171,7 @@ void CoordinatorMetrics::Tally::End(std::optional<FinishReason> reason,
     const std::chrono::duration<double> time = last_token_ - first_token_;
     metrics_.per_token_.Observe(time.count() / num_later);
   }
+  metrics_.running_.Decrement();
 }
 
 CoordinatorMetrics::Totals CoordinatorMetrics::Read() const {

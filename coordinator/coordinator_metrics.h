@@ -26,8 +26,8 @@ class CoordinatorMetrics {
   explicit CoordinatorMetrics(MetricRegistry& registry);
   CoordinatorMetrics(const CoordinatorMetrics&) = delete;
 
-  // One generation, from its arrival; ends uncounted unless End is called.
-  // Confined to the generation's coroutine.
+  // One generation, from its arrival to End, which is called once and is the
+  // last to touch the metrics. Confined to the generation's coroutine.
   class Tally {
    public:
     explicit Tally(CoordinatorMetrics& metrics) : metrics_(metrics) {
@@ -35,7 +35,6 @@ class CoordinatorMetrics {
     }
     Tally(const Tally&) = delete;
     Tally& operator=(const Tally&) = delete;
-    ~Tally() { metrics_.running_.Decrement(); }
 
     // `lacks_drafter`: the round would have drafted, had there been a drafter.
     void Round(const GenerationEvent& event, bool lacks_drafter);

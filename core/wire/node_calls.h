@@ -34,7 +34,7 @@ struct DraftCall {
   uint64_t seed = 0;
   int prompt_length = 0;
   double min_draft_probability = 0;
-  bool round_weights = true;  // to bfloat16, before sampling
+  bool round_weights = true;           // to bfloat16, before sampling
   absl::string_view traceparent = {};  // metadata; the session's, or empty
 };
 

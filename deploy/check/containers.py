@@ -73,14 +73,11 @@ def to_play(things, role):
         container["args"] = words
         del container["envFrom"]
         del container["ports"]  # podman would take them on the host
-        container["image"] = f"localhost/{container['image']}:latest"
     # An end has to be seen here; a kubelet would start the container again.
     meaning.pod_of(thing)["restartPolicy"] = "Never"
     # Podman 4.3 trips over removing an init container that has just ended.
     thing["metadata"]["annotations"] = {
         "io.podman.annotations.init.container.type": "always"}
-    for container in meaning.pod_of(thing).get("initContainers", []):
-        container["image"] = f"localhost/{container['image']}:latest"
     return thing
 
 

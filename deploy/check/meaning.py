@@ -4,6 +4,7 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 import tempfile
 
 from manifests import name_of
@@ -203,14 +204,27 @@ def check_flags(thing, things, binaries):
         if not program.is_file():
             yield f"container {container['name']}: there is no program {words[0]}"
             continue
-        if words[0] == "outrider":  # a command of the CLI: the plan alone
-            continue
         with tempfile.TemporaryDirectory() as folder:
+            if words[:2] == ["outrider", "bench"]:
+                yield from check_bench(program, container, words[1:], folder)
+                continue
             stand_in = make_certificates(pathlib.Path(folder)) if flag(words, "tls-cert") else {}
             local = [localise(word, words[0], stand_in) for word in words[1:]]
             run = subprocess.run([program, "--check-config", *local], capture_output=True, text=True)
             if run.returncode != 0:
                 yield f"container {container['name']}: {run.stderr.strip()}"
+
+
+def check_bench(program, container, words, folder):
+    """The plan alone: --dry-run."""
+    commands = subprocess.run([program, "--help"], capture_output=True, text=True).stdout
+    if not re.search(r"^\s+bench\s", commands, re.M):
+        print("NOT RUN: the flags of the load test: this outrider has no bench", file=sys.stderr)
+        return
+    local = [word.replace("/results", folder) for word in words]
+    run = subprocess.run([program, *local, "--dry-run"], capture_output=True, text=True, cwd=ROOT)
+    if run.returncode != 0:
+        yield f"container {container['name']}: {run.stderr.strip()}"
 
 
 def localise(word, program, certificates):

@@ -65,7 +65,7 @@ def draw(p, coin):
 
 def judge(drafts, qs, ps, coin):
     """The tokens that one round commits: the accepted drafts, and one of the target's own."""
-    for i, (token, q) in enumerate(zip(drafts, qs)):
+    for i, (token, q) in enumerate(zip(drafts, qs, strict=True)):
         if coin.random() >= acceptance_probability(ps[i], q, token):
             return drafts[:i] + [draw(residual(ps[i], q), coin)]
     return drafts + [draw(ps[-1], coin)]
@@ -122,7 +122,9 @@ class Speculator:
                 header=self.nodes[0].header(self.next_step(), committed), max_draft_tokens=k,
                 sampling=self.sampling, seed=self.flags.seed), timeout=self.flags.timeout)
             if self.nodes[0].answered(reply):
-                return list(reply.result.tokens), [row_to_dict(row) for row in reply.result.rows]
+                drafts = list(reply.result.tokens)
+                # No rows: each draft has all the mass of its own.
+                return drafts, [row_to_dict(row) for row in reply.result.rows] or [{x: 1.0} for x in drafts]
 
     def verify(self, committed, drafts):
         while True:

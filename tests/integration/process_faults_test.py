@@ -27,6 +27,8 @@ class FaultTest(ProgramTest):
 
     def plain_text(self):
         """What K = 0 gives: what every stream here has to give, whatever happens to it."""
+        # A verifier that was stopped for a while is asked again within a second.
+        self.wait_for_nodes(self.address, "verifier")
         program = self.generate(self.address, "-k", "0", *GREEDY)
         self.assertEqual(program.wait(), 0, program.err())
         return program.out()
