@@ -23,12 +23,11 @@ absl::StatusOr<Distribution> DraftRow(absl::Span<const float> logits,
     // for what it leaves out.
     params.top_k = context.support_size;
   }
-  OUTRIDER_ASSIGN_OR_RETURN(
-      const Distribution row,
-      Process(logits, params,
-              {.committed = context.committed,
-               .drafts = drafts,
-               .prompt_length = context.prompt_length}));
+  OUTRIDER_ASSIGN_OR_RETURN(const Distribution row,
+                            Process(logits, params,
+                                    {.committed = context.committed,
+                                     .drafts = drafts,
+                                     .prompt_length = context.prompt_length}));
   return CutToSupport(row, context.support_size);
 }
 

@@ -104,9 +104,8 @@ size_t EnumeratingSource::DrawAgain(Coin& coin, std::vector<double> weights) {
     if (is_known ? !holds_all : outcome.high - outcome.low < kRounding) {
       continue;
     }
-    probabilities.push_back(is_known ? 1.0
-                                     : (outcome.high - outcome.low) /
-                                           (coin.high - coin.low));
+    probabilities.push_back(
+        is_known ? 1.0 : (outcome.high - outcome.low) / (coin.high - coin.low));
     outcomes.push_back(std::move(outcome));
   }
   coin = outcomes[Fork(probabilities)];
