@@ -4,10 +4,11 @@
 namespace outrider {
 
 void AddNodeFlags(CLI::App& app, NodeFlags& flags) {
-  app.add_option("--model", flags.model,
-                 "Hugging Face model directory: config.json, *.safetensors, "
-                 "tokenizer.json")
-      ->required();
+  CLI::Option* const model = app.add_option(
+      "--model", flags.model,
+      "Hugging Face model directory: config.json, *.safetensors, "
+      "tokenizer.json; needed without --simulate");
+  AddSimulationFlags(app, model, flags.simulation);
   app.add_option("--listen", flags.server.listen,
                  "HOST:PORT to serve; port 0 picks a free one")
       ->capture_default_str();

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
+#include "core/node/simulation.h"
 #include "core/rpc/server.h"
 #include "core/session/session_table.h"
 
@@ -22,6 +23,7 @@ struct NodeFlags {
   int drain_seconds = 5;
   bool measure = false;
   bool json = false;
+  SimulationFlags simulation = {};
   SessionTable::Options sessions = {};
   RpcServer::Options server = {};
 };

@@ -52,6 +52,7 @@ v1::NodeDescription ToProto(const NodeDescription& node) {
     proto.add_reply_formats(ToProto(format));
   }
   proto.set_draft_strategy(node.draft_strategy);
+  proto.set_simulated(node.is_simulated);
   return proto;
 }
 
@@ -68,7 +69,8 @@ NodeDescription FromProto(const v1::NodeDescription& proto) {
       .max_draft_tokens = static_cast<int>(proto.max_draft_tokens()),
       .protocol_version = static_cast<int>(proto.protocol_version()),
       .build = proto.build(),
-      .draft_strategy = proto.draft_strategy()};
+      .draft_strategy = proto.draft_strategy(),
+      .is_simulated = proto.simulated()};
   for (const int format : proto.reply_formats()) {
     if (format == v1::REPLY_FORMAT_FULL) {
       node.reply_formats.push_back(ReplyFormat::kFull);
