@@ -19,9 +19,9 @@ using client::GenerationClient;
 // needed; the last word where they do not come.
 absl::StatusOr<Deployment> WaitForNodes(const std::string& coordinator,
                                         bool needs_drafter,
+                                        std::chrono::seconds longest,
                                         const Cancellation& cancellation) {
-  const auto latest =
-      std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const auto latest = std::chrono::steady_clock::now() + longest;
   GenerationClient client(coordinator);
   while (true) {
     const auto deployment = client.Describe(std::chrono::seconds(2));
@@ -79,7 +79,10 @@ absl::Status BenchRun::CheckNodes(const std::string& coordinator,
       *std::max_element(options_.grid.ks.begin(), options_.grid.ks.end());
   OUTRIDER_ASSIGN_OR_RETURN(
       const Deployment deployment,
-      WaitForNodes(coordinator, /*needs_drafter=*/max_k > 0, cancellation_));
+      WaitForNodes(coordinator, /*needs_drafter=*/max_k > 0,
+                   // Ours has only just been started.
+                   std::chrono::seconds(trio_ == nullptr ? 2 : 20),
+                   cancellation_));
   for (const auto* nodes : {&deployment.verifiers, &deployment.drafters}) {
     for (const NodeDescription& node : *nodes) {
       *is_simulated |= node.is_simulated;

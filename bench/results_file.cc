@@ -189,11 +189,18 @@ absl::StatusOr<std::unique_ptr<ResultsFile>> ResultsFile::Open(
 }
 
 absl::Status ResultsFile::ReadOld() {
-  std::ifstream file(absl::StrCat(folder_, "/", kName));
+  const std::string path = absl::StrCat(folder_, "/", kName);
+  std::ifstream file(path);
   std::string line;
+  uintmax_t num_good_bytes = 0;
   for (int number = 1; std::getline(file, line); ++number) {
     // A last line without its newline was being written when the run ended.
-    if (file.eof()) break;
+    if (file.eof()) {
+      std::error_code error;
+      std::filesystem::resize_file(path, num_good_bytes, error);
+      break;
+    }
+    num_good_bytes += line.size() + 1;
     absl::StatusOr<Measurement> measurement = FromJsonLine(line, fingerprint_);
     if (!measurement.ok()) {
       return absl::InvalidArgumentError(absl::StrCat(
