@@ -105,14 +105,18 @@ std::string Prediction(const Report& report) {
   if (chart.empty()) return "";
   std::string html =
       "<h2>The formula beside the measurement</h2>\n"
-      "<p class=\"note\">Speed-up over K, one user. A round takes K draft "
-      "steps + a pass over K + 1 rows + a round trip to each node + overhead; "
-      "the speed-up is tokens per round \xC3\x97 the time of plain decoding "
-      "per token / the time of the round. Tokens per round are as measured in "
-      "the cell; the models' times are those of the models alone, in their own "
-      "process; round trips are the achieved ones; the overhead is what the "
-      "rounds at the lowest round-trip time took beyond these, so there the "
-      "formula is only checked for the models' times.";
+      "<p class=\"note\">Speed-up over K, one user; each panel has its own "
+      "scale. A round takes K draft steps + a pass over K + 1 rows + a round "
+      "trip to each node + overhead; the speed-up is tokens per round "
+      "\xC3\x97 the time of plain decoding per token / the time of the round. "
+      "Tokens per round are as measured in the cell, round trips are the "
+      "achieved ones. The overhead is what the rounds at the lowest round-trip "
+      "time took beyond computing and round trips; ";
+  html += report.configuration.is_simulated
+              ? "the nodes' times are those that they were set to."
+              : "the nodes' times are those that they reported there. So the "
+                "lowest round-trip time fits by construction, and the others "
+                "check the formula.";
   if (report.median_prediction_error) {
     absl::StrAppendFormat(
         &html,

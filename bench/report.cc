@@ -97,18 +97,20 @@ CellReport MakeCell(const Repeats& repeats) {
           })};
 }
 
-// The round of a cell as the formula has it, without overhead.
-RoundCosts Costs(const Measurement& m, const Measurement& lowest) {
+// The round of a cell as the formula has it, without overhead. A timing model's
+// times are known; real nodes say what they took in the cells of the lowest
+// round trip, as a model alone has the processor's caches to itself.
+RoundCosts Costs(const Measurement& m, const Measurement& lowest,
+                 bool is_simulated) {
   const int k = m.point.cell.k;
-  const bool knows_models = m.model_verify_ms > 0;
-  return {
-      .k = k,
-      .draft_step_ms = knows_models ? m.model_draft_step_ms
-                       : k > 0      ? lowest.split.draft_ms / k
+  const bool is_known = is_simulated && m.model_verify_ms > 0;
+  return {.k = k,
+          .draft_step_ms = is_known ? m.model_draft_step_ms
+                           : k > 0  ? lowest.split.draft_ms / k
                                     : 0,
-      .verify_ms = knows_models ? m.model_verify_ms : lowest.split.verify_ms,
-      .drafter_rtt_ms = m.drafter_rtt_ms.value_or(0),
-      .verifier_rtt_ms = m.verifier_rtt_ms.value_or(0)};
+          .verify_ms = is_known ? m.model_verify_ms : lowest.split.verify_ms,
+          .drafter_rtt_ms = m.drafter_rtt_ms.value_or(0),
+          .verifier_rtt_ms = m.verifier_rtt_ms.value_or(0)};
 }
 
 // What the software takes beside computing and round trips.
@@ -131,7 +133,8 @@ void Predict(Report& report) {
     lowest.rtt_ms = lowest_rtt_ms;
     const CellReport* const base = report.Find(lowest);
     if (base == nullptr || base->measured.num_rounds == 0) continue;
-    RoundCosts costs = Costs(m, base->measured);
+    RoundCosts costs =
+        Costs(m, base->measured, report.configuration.is_simulated);
     costs.overhead_ms = OverheadMs(base->measured);
     cell.predicted_speedup =
         m.plain_token_ms * m.tokens_per_round / PredictRoundMs(costs);

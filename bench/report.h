@@ -21,8 +21,8 @@ struct CellReport {
   double highest_speedup = 0;
   double network_speedup = 0;  // over K = 0 through the same network
   // By the formula, where one user at a time was served. Its tokens per round
-  // are the measured ones, its computing times those of the models alone, its
-  // overhead that of the cells with the lowest round trip (below).
+  // are the measured ones; its overhead, and real models' computing times, are
+  // those of the same K at the lowest round trip.
   std::optional<double> predicted_speedup = {};
 
   const Cell& cell() const { return measured.point.cell; }

@@ -126,7 +126,7 @@ class Panel {
   Panel(const Report& report, double rtt_ms, double left, double top)
       : report_(report), rtt_ms_(rtt_ms), left_(left), bottom_(top + kHeight) {
     for (const CellReport& cell : report.cells) {
-      if (cell.cell().load != Load{}) continue;
+      if (cell.cell().load != Load{} || cell.cell().rtt_ms != rtt_ms) continue;
       highest_ = std::max(
           {highest_, cell.highest_speedup, cell.predicted_speedup.value_or(0)});
     }
@@ -149,8 +149,10 @@ class Panel {
                    .css_class = "small"},
                   absl::StrFormat("%g", tick));
     }
-    svg += Line(left_, Y(1), left_ + kWidth, Y(1), kInk,
-                "stroke-dasharray=\"2 3\"");
+    if (highest_ >= 1) {
+      svg += Line(left_, Y(1), left_ + kWidth, Y(1), kInk,
+                  "stroke-dasharray=\"2 3\"");
+    }
     std::string points;
     std::string marks;
     const std::vector<int> ks = report_.ks();
@@ -202,7 +204,7 @@ class Panel {
   const double rtt_ms_;
   const double left_;
   const double bottom_;
-  double highest_ = 1.1;
+  double highest_ = 0.1;
 };
 
 struct Segment {
@@ -256,7 +258,7 @@ std::string EscapeHtml(absl::string_view text) {
 std::string HeatMapSvg(const Report& report, const Load& load, Ratio ratio) {
   constexpr double kLeft = 150;
   constexpr double kTop = 44;
-  constexpr double kWidth = 92;
+  constexpr double kWidth = 104;
   constexpr double kHeight = 48;
   const std::vector<int> ks = report.ks();
   const std::vector<double> rtts = report.rtts_ms();
