@@ -64,6 +64,13 @@ std::string ToTable(const Deployment& deployment) {
     rows.push_back(ToRow("drafter", node));
   }
   std::string table = Align(rows);
+  for (const auto* nodes : {&deployment.verifiers, &deployment.drafters}) {
+    for (const NodeDescription& node : *nodes) {
+      if (!node.is_simulated) continue;
+      absl::StrAppend(&table, node.model_name,
+                      " is simulated: a timing model, no weights\n");
+    }
+  }
   if (deployment.verifiers.empty()) {
     absl::StrAppend(&table, "no verifier is ready: nothing can be generated\n");
   }

@@ -14,7 +14,6 @@
 #include "core/node/node_metrics.h"
 #include "core/node/serve_node.h"
 #include "core/rpc/channel.h"
-#include "core/tokenizer/tokenizer_loader.h"
 #include "drafter/drafter_service.h"
 #include "drafter/measure_draft.h"
 #include "drafter/strategy_factory.h"
@@ -40,10 +39,8 @@ absl::Status Run(const NodeFlags& flags, const std::string& strategy_name) {
     return CheckNodeConfig(flags, /*needs_weights=*/strategy_name == "model");
   }
   OUTRIDER_RETURN_IF_ERROR(ApplyServerFlags(flags.server));
-  OUTRIDER_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer,
-                            LoadTokenizer(flags.model));
   OUTRIDER_ASSIGN_OR_RETURN(StrategyAndDescription made,
-                            MakeStrategy(strategy_name, flags, *tokenizer));
+                            MakeStrategy(strategy_name, flags));
   NodeDescription& description = made.description;
   description.max_draft_tokens = flags.max_draft_tokens;
   description.build = OUTRIDER_VERSION;
@@ -94,6 +91,7 @@ int main(int argc, char** argv) {
   flags.server.rpc.listen = "127.0.0.1:7001";
   std::string strategy = "model";
   outrider::AddNodeFlags(app, flags);
+  outrider::AddSimulatedAcceptance(app, flags.simulation);
   app.add_option("--strategy", strategy,
                  "model: a small model; ngram: prompt lookup, which needs only "
                  "the tokenizer of --model")

@@ -8,7 +8,6 @@
 #include "absl/status/statusor.h"
 #include "core/drafting/draft_strategy.h"
 #include "core/node/node_flags.h"
-#include "core/tokenizer/tokenizer.h"
 #include "core/wire/node_description.h"
 
 namespace outrider {
@@ -18,11 +17,10 @@ struct StrategyAndDescription {
   NodeDescription description;
 };
 
-// "model" or "ngram", as the flags say. INVALID_ARGUMENT for other names;
-// otherwise what loading the model says.
+// "model" or "ngram", as the flags say; a simulated model drafts like a real
+// one. INVALID_ARGUMENT for other names; otherwise what loading the model says.
 absl::StatusOr<StrategyAndDescription> MakeStrategy(const std::string& name,
-                                                    const NodeFlags& flags,
-                                                    const Tokenizer& tokenizer);
+                                                    const NodeFlags& flags);
 
 }  // namespace outrider
 

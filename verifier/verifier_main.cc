@@ -21,11 +21,18 @@
 namespace outrider {
 namespace {
 
-absl::Status Run(const NodeFlags& flags) {
-  if (flags.server.check_config) {
-    return CheckNodeConfig(flags, /*needs_weights=*/true);
+struct ModelAndDescription {
+  std::unique_ptr<CausalLm> model;
+  NodeDescription description;
+};
+
+absl::StatusOr<ModelAndDescription> MakeModel(const NodeFlags& flags) {
+  if (flags.simulation.enabled) {
+    std::unique_ptr<CausalLm> model =
+        MakeSimulatedModel(flags.simulation, "simulated-target");
+    NodeDescription description = DescribeSimulated(model->info());
+    return ModelAndDescription{std::move(model), std::move(description)};
   }
-  OUTRIDER_RETURN_IF_ERROR(ApplyServerFlags(flags.server));
   OUTRIDER_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer,
                             LoadTokenizer(flags.model));
   OUTRIDER_ASSIGN_OR_RETURN(
@@ -35,22 +42,42 @@ absl::Status Run(const NodeFlags& flags) {
                          .dtype = flags.dtype,
                          .num_threads = flags.num_threads}));
   OUTRIDER_RETURN_IF_ERROR(CheckHeadCovers(*tokenizer, model->info()));
-  if (flags.measure) {
-    OUTRIDER_ASSIGN_OR_RETURN(
-        const ModelMeasurement measurement,
-        MeasureModel(*model, {.vocab_size = tokenizer->vocab_size()}));
-    std::cout << (flags.json ? ToJson(measurement, model->info())
-                             : ToText(measurement, model->info()));
-    return absl::OkStatus();
-  }
   NodeDescription description = DescribeModel(*tokenizer, model->info());
+  return ModelAndDescription{std::move(model), std::move(description)};
+}
+
+absl::Status PrintMeasurement(const NodeFlags& flags, int vocab_size,
+                              CausalLm& model) {
+  MeasureOptions options = {.vocab_size = vocab_size};
+  // A timing model takes its time, and the same each time.
+  if (flags.simulation.enabled) {
+    options.num_repeats = 3;
+    options.num_decoded = 16;
+  }
+  OUTRIDER_ASSIGN_OR_RETURN(const ModelMeasurement measurement,
+                            MeasureModel(model, options));
+  std::cout << (flags.json ? ToJson(measurement, model.info())
+                           : ToText(measurement, model.info()));
+  return absl::OkStatus();
+}
+
+absl::Status Run(const NodeFlags& flags) {
+  if (flags.server.check_config) {
+    return CheckNodeConfig(flags, /*needs_weights=*/true);
+  }
+  OUTRIDER_RETURN_IF_ERROR(ApplyServerFlags(flags.server));
+  OUTRIDER_ASSIGN_OR_RETURN(ModelAndDescription made, MakeModel(flags));
+  NodeDescription& description = made.description;
+  if (flags.measure) {
+    return PrintMeasurement(flags, description.vocab_size, *made.model);
+  }
   description.max_draft_tokens = flags.max_draft_tokens;
   description.build = OUTRIDER_VERSION;
   description.reply_formats = {ReplyFormat::kFull, ReplyFormat::kSparse,
                                ReplyFormat::kTokens};
 
-  VerifyEngine engine(std::move(model),
-                      {.vocab_size = tokenizer->vocab_size(),
+  VerifyEngine engine(std::move(made.model),
+                      {.vocab_size = description.vocab_size,
                        .max_draft_tokens = flags.max_draft_tokens,
                        .sessions = flags.sessions});
   ModelThread model_thread(flags.max_queue_length, [&] {

@@ -4,10 +4,11 @@
 namespace outrider {
 
 void AddNodeFlags(CLI::App& app, NodeFlags& flags) {
-  app.add_option("--model", flags.model,
-                 "Hugging Face model directory: config.json, *.safetensors, "
-                 "tokenizer.json")
-      ->required();
+  CLI::Option* const model = app.add_option(
+      "--model", flags.model,
+      "Hugging Face model directory: config.json, *.safetensors, "
+      "tokenizer.json; needed without --simulate");
+  AddSimulationFlags(app, model, flags.simulation);
   AddServerFlags(app, flags.server);
   app.add_option("--device", flags.device, "cpu, cuda or cuda:N")
       ->capture_default_str();

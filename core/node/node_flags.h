@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
+#include "core/node/simulation.h"
 #include "core/rpc/server_flags.h"
 #include "core/session/session_table.h"
 
@@ -21,6 +22,7 @@ struct NodeFlags {
   int lease_seconds = 30;
   bool measure = false;
   bool json = false;
+  SimulationFlags simulation = {};
   SessionTable::Options sessions = {};
   ServerFlags server = {};
 };

@@ -70,6 +70,7 @@ absl::Status ServeNode(const ServedNode& node) {
 
 absl::Status CheckNodeConfig(const NodeFlags& flags, bool needs_weights) {
   OUTRIDER_RETURN_IF_ERROR(ApplyServerFlags(flags.server));
+  if (flags.simulation.enabled) return absl::OkStatus();  // no files to check
   OUTRIDER_RETURN_IF_ERROR(LoadTokenizer(flags.model).status());
   if (!needs_weights) return absl::OkStatus();
   OUTRIDER_RETURN_IF_ERROR(ReadModelConfig(flags.model).status());

@@ -41,6 +41,7 @@ v1::NodeDescription ToProto(const NodeDescription& node) {
     proto.add_reply_formats(ToProto(format));
   }
   proto.set_draft_strategy(node.draft_strategy);
+  proto.set_simulated(node.is_simulated);
   return proto;
 }
 
@@ -57,7 +58,8 @@ NodeDescription FromProto(const v1::NodeDescription& proto) {
       .max_draft_tokens = static_cast<int>(proto.max_draft_tokens()),
       .protocol_version = static_cast<int>(proto.protocol_version()),
       .build = proto.build(),
-      .draft_strategy = proto.draft_strategy()};
+      .draft_strategy = proto.draft_strategy(),
+      .is_simulated = proto.simulated()};
   for (const int number : proto.reply_formats()) {
     const auto format = FromProto(static_cast<v1::ReplyFormat>(number));
     // Formats of newer nodes are not ours to use.

@@ -28,6 +28,7 @@ struct NodeDescription {
   std::string build = {};
   std::vector<ReplyFormat> reply_formats = {};
   std::string draft_strategy = {};
+  bool is_simulated = false;  // a timing model in place of weights
 };
 
 v1::NodeDescription ToProto(const NodeDescription& node);

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/model/simulated_lm.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace outrider {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+constexpr SessionId kSession = {};
+
+// A model that does not sleep, and how long it would have.
+struct Fixture {
+  explicit Fixture(double acceptance = 1)
+      : model({.pass_time = milliseconds(25),
+               .row_time = std::chrono::microseconds(250),
+               .acceptance = acceptance,
+               .sleep_until = [this](SimulatedLm::Clock::time_point until) {
+                 wakes.push_back(until);
+               }}) {}
+
+  LogitRows Run(const TokenSeq& tokens, int num_rows, int keep_length = 0) {
+    return model
+        .Extend({{.session = kSession,
+                  .keep_length = keep_length,
+                  .tokens = tokens,
+                  .num_rows = num_rows}})[0]
+        .value();
+  }
+
+  std::vector<SimulatedLm::Clock::time_point> wakes;
+  SimulatedLm model;
+};
+
+std::vector<float> ToVector(absl::Span<const float> row) {
+  return {row.begin(), row.end()};
+}
+
+// The chance that a draft from q's row is accepted under p's, at temperature 1.
+double Overlap(absl::Span<const float> p, absl::Span<const float> q) {
+  double p_sum = 0;
+  double q_sum = 0;
+  for (size_t i = 0; i < p.size(); ++i) {
+    p_sum += std::exp(p[i]);
+    q_sum += std::exp(q[i]);
+  }
+  double overlap = 0;
+  for (size_t i = 0; i < p.size(); ++i) {
+    overlap += std::min(std::exp(p[i]) / p_sum, std::exp(q[i]) / q_sum);
+  }
+  return overlap;
+}
+
+TEST(SimulatedLmTest, APassTakesItsTimeAndARowsTimeForEachToken) {
+  Fixture fixture;
+  const auto before = SimulatedLm::Clock::now();
+  fixture.Run({1, 2, 3, 4}, 1);
+  const auto after = SimulatedLm::Clock::now();
+  ASSERT_EQ(fixture.wakes.size(), 1U);
+  EXPECT_GE(fixture.wakes[0], before + milliseconds(26));
+  EXPECT_LE(fixture.wakes[0], after + milliseconds(26));
+}
+
+TEST(SimulatedLmTest, ManyRowsAtOnceAreTheRowsOneByOne) {
+  Fixture together;
+  Fixture apart;
+  const LogitRows rows = together.Run({7, 8, 9}, 3);
+  for (int i = 0; i < 3; ++i) {
+    const LogitRows row = apart.Run({7 + i}, 1, /*keep_length=*/i);
+    EXPECT_EQ(ToVector(row.Row(0)), ToVector(rows.Row(i))) << i;
+  }
+}
+
+TEST(SimulatedLmTest, ACutCacheIsThatOfTheKeptTokens) {
+  Fixture fixture;
+  const LogitRows straight = fixture.Run({7, 8, 9}, 1);
+  fixture.Run({5, 6}, 1, /*keep_length=*/1);
+  const LogitRows again = fixture.Run({8, 9}, 1, /*keep_length=*/1);
+  EXPECT_EQ(ToVector(straight.Row(0)), ToVector(again.Row(0)));
+}
+
+TEST(SimulatedLmTest, ADraftIsAcceptedInTheShareOfContextsThatWasAskedFor) {
+  constexpr int kLength = 20000;
+  Fixture target;
+  Fixture draft(/*acceptance=*/0.8);
+  TokenSeq tokens;
+  for (int i = 0; i < kLength; ++i) tokens.push_back((i * 31) % 256);
+  const LogitRows p = target.Run(tokens, kLength);
+  const LogitRows q = draft.Run(tokens, kLength);
+  int num_equal = 0;
+  for (int i = 0; i < kLength; ++i) {
+    const double overlap = Overlap(p.Row(i), q.Row(i));
+    // Nothing in between: so the share holds at every temperature.
+    ASSERT_TRUE(overlap < 1e-9 || overlap > 1 - 1e-6) << overlap;
+    num_equal += overlap > 0.5 ? 1 : 0;
+  }
+  EXPECT_NEAR(num_equal, 0.8 * kLength, 4 * std::sqrt(0.16 * kLength));
+}
+
+TEST(SimulatedLmTest, RefusesWhatNoModelTakes) {
+  Fixture fixture;
+  const TokenSeq bad = {256};
+  const TokenSeq good = {1};
+  EXPECT_EQ(fixture.model.Extend({{.tokens = bad}})[0].status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(fixture.model.Extend({{.keep_length = 1, .tokens = good}})[0]
+                .status()
+                .code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace outrider
