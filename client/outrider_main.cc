@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 
+#include "bench/bench_command.h"
 #include "client/command.h"
 #include "client/describe_command.h"
 #include "client/generate_command.h"
@@ -32,6 +33,23 @@ int main(int argc, char** argv) {
   describe->final_callback([&] {
     run = [&] { return DescribeCommand(describe_flags, StandardIo()); };
   });
+
+  CLI::App* const bench = app.add_subcommand(
+      "bench", "Measure speed-up over round-trip time, K and load.");
+  bench->require_subcommand(1);
+  outrider::bench::BenchFlags bench_flags[2];
+  for (const bool is_sweep : {false, true}) {
+    outrider::bench::BenchFlags& flags = bench_flags[is_sweep ? 1 : 0];
+    CLI::App* const command =
+        is_sweep ? bench->add_subcommand("sweep", "All cells of a grid.")
+                 : bench->add_subcommand("run", "One point, beside K = 0.");
+    AddBenchFlags(*command, is_sweep, flags);
+    command->final_callback([&run, &flags, is_sweep] {
+      run = [&flags, is_sweep] {
+        return outrider::bench::BenchCommand(flags, is_sweep);
+      };
+    });
+  }
 
   if (const auto exit_status = outrider::ParseFlags(app, argc, argv)) {
     return *exit_status;

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/bench_command.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "client/scripted_generation_service.h"
+
+namespace outrider::bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+using client::ScriptedGenerationService;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class BenchCommandTest : public ::testing::Test {
+ protected:
+  BenchCommandTest() {
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+    WritePrompts(40);
+  }
+  ~BenchCommandTest() override { fs::remove_all(folder_); }
+
+  void WritePrompts(int count) const {
+    std::ofstream file(folder_ / "prompts.jsonl");
+    for (int i = 1; i <= count; ++i) {
+      file << "{\"prompt\": [" << i << ", 2]}\n";
+    }
+  }
+
+  // The options, or what is wrong with the flags.
+  absl::StatusOr<BenchOptions> Options(std::vector<std::string> arguments,
+                                       bool is_sweep = true) const {
+    CLI::App app;
+    BenchFlags flags;
+    AddBenchFlags(app, is_sweep, flags);
+    std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
+    try {
+      app.parse(arguments);
+    } catch (const CLI::ParseError& error) {
+      return absl::InvalidArgumentError(error.what());
+    }
+    if (!flags.prompts) flags.prompts = (folder_ / "prompts.jsonl").string();
+    flags.out = (folder_ / "out").string();
+    return ToBenchOptions(flags, is_sweep, std::getenv("OUTRIDER_SOURCE_DIR"));
+  }
+  std::string UsageError(const std::vector<std::string>& arguments,
+                         bool is_sweep = true) const {
+    return std::string(Options(arguments, is_sweep).status().message());
+  }
+
+  // The exit status; what it printed is in out_ and err_.
+  int Run(const std::vector<std::string>& arguments, bool is_sweep = false) {
+    absl::StatusOr<BenchOptions> options = Options(arguments, is_sweep);
+    EXPECT_TRUE(options.ok()) << options.status();
+    out_.str("");
+    err_.str("");
+    return Bench(*options, {.in = in_, .out = out_, .err = err_},
+                 cancellation_);
+  }
+  std::string File(const std::string& name) const {
+    std::ifstream file(folder_ / "out" / name);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+  const fs::path folder_ = fs::path(::testing::TempDir()) /
+                           ("bench_command_" + std::to_string(getpid()));
+  std::istringstream in_;
+  std::ostringstream out_;
+  std::ostringstream err_;
+  Cancellation cancellation_;
+};
+
+TEST_F(BenchCommandTest, BadListsAreRefusedByName) {
+  EXPECT_THAT(UsageError({"--k", "two"}), HasSubstr("--k"));
+  EXPECT_THAT(UsageError({"--k", "5000"}), HasSubstr("--k"));
+  EXPECT_THAT(UsageError({"--rtt=-1"}), HasSubstr("--rtt"));
+  EXPECT_THAT(UsageError({"--concurrency", "0"}), HasSubstr("--concurrency"));
+  EXPECT_THAT(UsageError({"--rate", "0"}), HasSubstr("--rate"));
+  EXPECT_THAT(UsageError({"--k", "1,2"}, /*is_sweep=*/false),
+              HasSubstr("bench sweep"));
+}
+
+TEST_F(BenchCommandTest, WhatDoesNotGoTogetherIsRefused) {
+  EXPECT_THAT(UsageError({"--rate", "1", "--concurrency", "2"}),
+              HasSubstr("excludes"));
+  EXPECT_THAT(UsageError({"--coordinator", "127.0.0.1:1", "--jitter", "1",
+                          "--rtt", "0"}),
+              HasSubstr("own network"));
+  EXPECT_THAT(UsageError({"--coordinator", "127.0.0.1:1", "--rtt", "5"}),
+              HasSubstr("own network"));
+  EXPECT_THAT(UsageError({"--coordinator", "nowhere", "--rtt", "0"}),
+              HasSubstr("HOST:PORT"));
+  EXPECT_THAT(UsageError({"--jitter", "1", "--rtt", "0,10"}),
+              HasSubstr("--jitter"));
+  EXPECT_THAT(UsageError({"--simulate"}), HasSubstr("--simulate-verify-ms"));
+  EXPECT_THAT(UsageError({"--simulate-verify-ms", "3"}),
+              HasSubstr("--simulate"));
+  EXPECT_THAT(UsageError({"--target-model", "x"}), HasSubstr("--draft-model"));
+  EXPECT_THAT(UsageError({"--acceptance-rule", "lenient"}),
+              HasSubstr("greedy"));
+}
+
+TEST_F(BenchCommandTest, TokensPerRoundFitTheAcceptanceAtTheLargestK) {
+  const auto options =
+      Options({"--simulate", "--simulate-verify-ms", "14.1", "--k", "1,2",
+               "--simulate-tokens-per-round", "1.75"});
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_NEAR(options->trio.simulation->acceptance, 0.5, 1e-9);
+  EXPECT_TRUE(options->configuration.is_simulated);
+}
+
+TEST_F(BenchCommandTest, ADryRunSaysWhatItWouldDoAndLeavesNothing) {
+  EXPECT_EQ(Run({"--dry-run", "--repeat", "3"}, /*is_sweep=*/true),
+            client::kExitOk);
+  EXPECT_THAT(out_.str(),
+              AllOf(HasSubstr("150 points"), HasSubstr("estimated time: "),
+                    HasSubstr("RTT 50 ms, 8 users, K = 8")));
+  EXPECT_FALSE(fs::exists(folder_ / "out"));
+}
+
+TEST_F(BenchCommandTest, AnAddressThatDoesNotAnswerIsSaid) {
+  EXPECT_EQ(Run({"--coordinator", "127.0.0.1:1", "-k", "0"}),
+            client::kExitFailed);
+  EXPECT_THAT(err_.str(), HasSubstr("no coordinator answers at 127.0.0.1:1"));
+}
+
+TEST_F(BenchCommandTest, KBeyondWhatTheNodesTakeIsRefused) {
+  const ScriptedGenerationService service(client::TwoRounds());
+  EXPECT_EQ(Run({"--coordinator", service.address(), "-k", "0"}),
+            client::kExitOk);
+  fs::remove_all(folder_ / "out");
+  EXPECT_EQ(Run({"--coordinator", service.address(), "-k", "4"}),
+            client::kExitFailed);
+  EXPECT_THAT(err_.str(), HasSubstr("no drafter"));
+}
+
+TEST_F(BenchCommandTest, ARunOnADeploymentWritesAllFourFiles) {
+  const ScriptedGenerationService service(client::TwoRounds());
+  ASSERT_EQ(Run({"--coordinator", service.address(), "-k", "0", "--seconds",
+                 "0.05", "--warm-up", "0"}),
+            client::kExitOk)
+      << err_.str();
+  EXPECT_THAT(File("results.jsonl"), HasSubstr("\"k\":0"));
+  EXPECT_THAT(File("results.csv"), HasSubstr("speedup_over_plain"));
+  EXPECT_THAT(File("report.md"), HasSubstr("Speed-up"));
+  EXPECT_THAT(File("report.html"), HasSubstr("<svg"));
+  // Not a terminal: no colour, no bar.
+  EXPECT_THAT(err_.str(), Not(HasSubstr("\x1b")));
+  EXPECT_THAT(err_.str(), HasSubstr("1/1  RTT 0 ms, 1 user, K = 0"));
+}
+
+TEST_F(BenchCommandTest, ResultsAreKeptUnlessResumedOrOfAnotherConfiguration) {
+  const ScriptedGenerationService service(client::TwoRounds());
+  const std::vector<std::string> run = {
+      "--coordinator", service.address(), "-k", "0", "--seconds", "0.05"};
+  ASSERT_EQ(Run(run), client::kExitOk);
+  EXPECT_EQ(Run(run), client::kExitBadUsage);
+  EXPECT_THAT(err_.str(), HasSubstr("--resume"));
+  std::vector<std::string> resumed = run;
+  resumed.push_back("--resume");
+  EXPECT_EQ(Run(resumed), client::kExitOk);
+  EXPECT_THAT(err_.str(), Not(HasSubstr("1/1")));
+  resumed.insert(resumed.end(), {"--seed", "7"});
+  EXPECT_EQ(Run(resumed), client::kExitBadUsage);
+  EXPECT_THAT(err_.str(), HasSubstr("another configuration"));
+}
+
+TEST_F(BenchCommandTest, NoPromptIsUsedTwiceAtAPoint) {
+  WritePrompts(3);
+  const ScriptedGenerationService service(client::TwoRounds());
+  ASSERT_EQ(Run({"--coordinator", service.address(), "-k", "0", "--seconds",
+                 "60", "--warm-up", "1"}),
+            client::kExitOk);
+  EXPECT_THAT(err_.str(),
+              AllOf(HasSubstr("2 requests"), HasSubstr("out of prompts")));
+}
+
+TEST_F(BenchCommandTest, AMissedRatioIsAFailure) {
+  const ScriptedGenerationService service(client::TwoRounds());
+  EXPECT_EQ(Run({"--coordinator", service.address(), "-k", "0", "--seconds",
+                 "0.05", "--fail-under", "100000"}),
+            client::kExitFailed);
+  EXPECT_THAT(err_.str(), HasSubstr("--fail-under"));
+}
+
+TEST_F(BenchCommandTest, AnOpenLoopSendsByItself) {
+  const ScriptedGenerationService service(client::TwoRounds());
+  ASSERT_EQ(Run({"--coordinator", service.address(), "-k", "0", "--seconds",
+                 "0.3", "--rate", "50"}),
+            client::kExitOk)
+      << err_.str();
+  EXPECT_THAT(err_.str(), HasSubstr("50 requests/s"));
+}
+
+TEST_F(BenchCommandTest, RequestsThatFailAreCountedAndFailTheRun) {
+  ScriptedGenerationService::Script script = client::TwoRounds();
+  script.updates.pop_back();  // a stream without its end
+  const ScriptedGenerationService service(script);
+  EXPECT_EQ(Run({"--coordinator", service.address(), "-k", "0", "--seconds",
+                 "0.01", "--warm-up", "0"}),
+            client::kExitFailed);
+  EXPECT_THAT(err_.str(), HasSubstr("requests failed"));
+  EXPECT_THAT(File("results.jsonl"), HasSubstr("without its last message"));
+}
+
+TEST_F(BenchCommandTest, AnInterruptedRunSaysSoAndWritesItsReports) {
+  const ScriptedGenerationService service(
+      {.updates = {client::StartUpdate()}, .waits_for_cancel = true});
+  std::jthread interrupt([this] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    cancellation_.Cancel();
+  });
+  EXPECT_EQ(Run({"--coordinator", service.address(), "-k", "0"}),
+            client::kExitInterrupted);
+  EXPECT_THAT(err_.str(), HasSubstr("--resume"));
+  EXPECT_THAT(File("report.html"), HasSubstr("</html>"));
+}
+
+}  // namespace
+}  // namespace outrider::bench

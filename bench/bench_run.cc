@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/bench_run.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
+
+namespace outrider::bench {
+namespace {
+
+using client::Deployment;
+using client::GenerationClient;
+
+// Until a verifier is behind the coordinator, and a drafter where one is
+// needed; the last word where they do not come.
+absl::StatusOr<Deployment> WaitForNodes(const std::string& coordinator,
+                                        bool needs_drafter,
+                                        std::chrono::seconds longest,
+                                        const Cancellation& cancellation) {
+  const auto latest = std::chrono::steady_clock::now() + longest;
+  GenerationClient client(coordinator);
+  while (true) {
+    const auto deployment = client.Describe(std::chrono::seconds(2));
+    const bool is_ready = deployment.ok() && !deployment->verifiers.empty() &&
+                          (!needs_drafter || !deployment->drafters.empty());
+    if (is_ready) return deployment;
+    if (cancellation.cancelled()) return absl::CancelledError("interrupted");
+    if (std::chrono::steady_clock::now() > latest) {
+      OUTRIDER_RETURN_IF_ERROR(deployment.status());
+      const bool lacks_verifier = deployment->verifiers.empty();
+      return absl::UnavailableError(absl::StrCat(
+          "the coordinator at ", coordinator, " has no ",
+          lacks_verifier ? "verifier" : "drafter, and K above 0 needs one",
+          ": outrider describe says more"));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+}
+
+// T(rows): beyond what was measured, on the line of the last two.
+double RowsMs(const std::vector<double>& rows_ms, int rows) {
+  const int known = static_cast<int>(rows_ms.size());
+  if (known == 0) return 0;
+  if (rows <= known) return rows_ms[rows - 1];
+  const double slope =
+      known > 1 ? std::max(0.0, rows_ms[known - 1] - rows_ms[known - 2]) : 0;
+  return rows_ms[known - 1] + slope * (rows - known);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<BenchRun>> BenchRun::Start(
+    BenchOptions& options, Cancellation& cancellation) {
+  std::unique_ptr<BenchRun> run(new BenchRun(options, cancellation));
+  bool is_simulated = false;
+  if (options.flags.coordinator) {
+    OUTRIDER_RETURN_IF_ERROR(
+        run->CheckNodes(*options.flags.coordinator, &is_simulated));
+    options.configuration.is_simulated = is_simulated;
+    return run;
+  }
+  OUTRIDER_ASSIGN_OR_RETURN(run->draft_step_ms_,
+                            MeasureDraftStepMs(options.trio));
+  OUTRIDER_ASSIGN_OR_RETURN(run->trio_,
+                            Trio::Start(options.trio, options.network));
+  for (const std::string& coordinator : run->trio_->coordinators()) {
+    OUTRIDER_RETURN_IF_ERROR(run->CheckNodes(coordinator, &is_simulated));
+  }
+  return run;
+}
+
+absl::Status BenchRun::CheckNodes(const std::string& coordinator,
+                                  bool* is_simulated) {
+  const int max_k =
+      *std::max_element(options_.grid.ks.begin(), options_.grid.ks.end());
+  OUTRIDER_ASSIGN_OR_RETURN(
+      const Deployment deployment,
+      WaitForNodes(coordinator, /*needs_drafter=*/max_k > 0,
+                   // Ours has only just been started.
+                   std::chrono::seconds(trio_ == nullptr ? 2 : 20),
+                   cancellation_));
+  for (const auto* nodes : {&deployment.verifiers, &deployment.drafters}) {
+    for (const NodeDescription& node : *nodes) {
+      *is_simulated |= node.is_simulated;
+      if (max_k > node.max_draft_tokens) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "--k ", max_k, " is more than ", node.model_name,
+            " takes: ", node.max_draft_tokens, " (its --max-draft-tokens)"));
+      }
+    }
+  }
+  const bool has_text =
+      std::any_of(options_.prompts.begin(), options_.prompts.end(),
+                  [](const Prompt& prompt) { return prompt.index() == 0; });
+  if (has_text && !deployment.has_tokenizer) {
+    return absl::InvalidArgumentError(
+        "--prompts has texts, and the coordinator has no tokenizer: give token "
+        "ids, {\"prompt\": [1, 2]}");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BenchRun::Connect(const Point& point) {
+  std::string coordinator = options_.flags.coordinator.value_or("");
+  if (trio_ != nullptr) {
+    const double rtt_ms = point.cell.rtt_ms;
+    OUTRIDER_ASSIGN_OR_RETURN(
+        coordinator,
+        trio_->Connect(
+            {.drafter_ms = options_.flags.drafter_rtt_ms.value_or(rtt_ms),
+             .verifier_ms = rtt_ms}));
+  }
+  if (coordinator != coordinator_) {
+    client_ = std::make_unique<GenerationClient>(coordinator);
+    coordinator_ = coordinator;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BenchRun::MeasureInside(const Point& point) {
+  if (trio_ == nullptr) return absl::OkStatus();
+  // Timing models have one time; that of real ones drifts with the machine.
+  const bool is_current =
+      inside_of_ && (options_.trio.simulation ||
+                     (inside_of_->repeat == point.repeat &&
+                      inside_of_->cell.rtt_ms == point.cell.rtt_ms));
+  if (is_current) return absl::OkStatus();
+  OUTRIDER_ASSIGN_OR_RETURN(inside_, MeasureVerifier(options_.trio));
+  inside_of_ = point;
+  return absl::OkStatus();
+}
+
+LoadOptions BenchRun::ToLoad(const Point& point) const {
+  const BenchFlags& flags = options_.flags;
+  const auto seconds = [](double value) {
+    return std::chrono::duration<double>(value);
+  };
+  LoadOptions load = {
+      .load = point.cell.load,
+      .request = options_.request,
+      .duration = std::chrono::duration_cast<std::chrono::nanoseconds>(
+          seconds(flags.seconds)),
+      .request_timeout = std::chrono::duration_cast<std::chrono::milliseconds>(
+          seconds(flags.timeout_seconds)),
+      .num_warm_up = flags.num_warm_up,
+      .seed = flags.seed,
+      // All K of a row use the same prompts, another repeat others.
+      .first_prompt =
+          options_.prompts.size() * point.repeat / options_.grid.num_repeats};
+  load.request.num_speculative_tokens = point.cell.k;
+  return load;
+}
+
+absl::StatusOr<Measurement> BenchRun::MeasurePoint(const Point& point,
+                                                   const Measurement* plain) {
+  OUTRIDER_RETURN_IF_ERROR(MeasureInside(point));
+  OUTRIDER_RETURN_IF_ERROR(Connect(point));
+  const LoadResult result =
+      GenerateLoad(*client_, options_.prompts, ToLoad(point), cancellation_);
+  if (cancellation_.cancelled()) return absl::CancelledError("interrupted");
+  Measurement measured = Measure(point, result);
+  AddBaselines(plain, measured);
+  return measured;
+}
+
+void BenchRun::AddBaselines(const Measurement* plain,
+                            Measurement& measured) const {
+  if (plain == nullptr) plain = &measured;  // K = 0 itself
+  if (trio_ != nullptr) {
+    measured.verifier_rtt_ms = trio_->achieved().verifier_ms;
+    measured.drafter_rtt_ms = trio_->achieved().drafter_ms;
+    measured.plain_token_ms = inside_.plain_token_ms;
+    measured.model_draft_step_ms = draft_step_ms_;
+    measured.model_verify_ms =
+        RowsMs(inside_.rows_ms, measured.point.cell.k + 1);
+  } else {
+    // What the verifier itself says that a pass over one row took.
+    measured.plain_token_ms = plain->split.verify_ms;
+  }
+  measured.plain_network_token_ms = plain->token_ms.mean;
+}
+
+}  // namespace outrider::bench

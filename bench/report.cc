@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "bench/formula.h"
+
+namespace outrider::bench {
+namespace {
+
+using Repeats = std::vector<Measurement>;
+
+template <typename Get>
+double MedianBy(const Repeats& repeats, Get get) {
+  std::vector<double> values;
+  for (const Measurement& m : repeats) values.push_back(get(m));
+  return MedianOf(std::move(values));
+}
+
+Spread MedianSpread(const Repeats& repeats, Spread Measurement::*spread) {
+  Spread median;
+  for (double Spread::*part :
+       {&Spread::p50, &Spread::p90, &Spread::p99, &Spread::mean}) {
+    median.*part = MedianBy(
+        repeats, [=](const Measurement& m) { return m.*spread.*part; });
+  }
+  return median;
+}
+
+void AddCounts(const std::vector<int>& counts, std::vector<int>& sums) {
+  sums.resize(std::max(sums.size(), counts.size()));
+  for (size_t i = 0; i < counts.size(); ++i) sums[i] += counts[i];
+}
+
+Measurement Combine(const Repeats& repeats) {
+  Measurement all = repeats[0];
+  for (auto it = repeats.begin() + 1; it != repeats.end(); ++it) {
+    all.num_requests += it->num_requests;
+    all.num_failures += it->num_failures;
+    if (all.first_failure.empty()) all.first_failure = it->first_failure;
+    all.num_tokens += it->num_tokens;
+    all.num_rounds += it->num_rounds;
+    all.num_draft_failures += it->num_draft_failures;
+    all.num_misses += it->num_misses;
+    all.wall_seconds += it->wall_seconds;
+    all.ran_out_of_prompts |= it->ran_out_of_prompts;
+    AddCounts(it->offered, all.offered);
+    AddCounts(it->accepted, all.accepted);
+  }
+  for (double Measurement::*value :
+       {&Measurement::mean_in_flight, &Measurement::tokens_per_second,
+        &Measurement::tokens_per_second_per_user,
+        &Measurement::tokens_per_round, &Measurement::bytes_per_token,
+        &Measurement::messages_per_token, &Measurement::model_draft_step_ms,
+        &Measurement::model_verify_ms, &Measurement::plain_token_ms,
+        &Measurement::plain_network_token_ms}) {
+    all.*value =
+        MedianBy(repeats, [=](const Measurement& m) { return m.*value; });
+  }
+  for (double RoundSplit::*part :
+       {&RoundSplit::draft_ms, &RoundSplit::drafter_network_ms,
+        &RoundSplit::verify_ms, &RoundSplit::verifier_network_ms,
+        &RoundSplit::rest_ms}) {
+    all.split.*part =
+        MedianBy(repeats, [=](const Measurement& m) { return m.split.*part; });
+  }
+  for (std::optional<double> Measurement::*rtt :
+       {&Measurement::verifier_rtt_ms, &Measurement::drafter_rtt_ms}) {
+    if (!(all.*rtt).has_value()) continue;
+    all.*rtt = MedianBy(
+        repeats, [=](const Measurement& m) { return (m.*rtt).value_or(0); });
+  }
+  for (Spread Measurement::*spread :
+       {&Measurement::first_token_ms, &Measurement::token_ms,
+        &Measurement::request_ms}) {
+    all.*spread = MedianSpread(repeats, spread);
+  }
+  return all;
+}
+
+CellReport MakeCell(const Repeats& repeats) {
+  std::vector<double> speedups;
+  for (const Measurement& m : repeats) speedups.push_back(m.speedup());
+  const auto [low, high] =
+      std::minmax_element(speedups.begin(), speedups.end());
+  return {.measured = Combine(repeats),
+          .num_repeats = static_cast<int>(repeats.size()),
+          .speedup = MedianOf(speedups),
+          .lowest_speedup = *low,
+          .highest_speedup = *high,
+          .network_speedup = MedianBy(repeats, [](const Measurement& m) {
+            return m.network_speedup();
+          })};
+}
+
+// The round of a cell as the formula has it, without overhead. A timing model's
+// times are known; real nodes say what they took in the cells of the lowest
+// round trip, as a model alone has the processor's caches to itself.
+RoundCosts Costs(const Measurement& m, const Measurement& lowest,
+                 bool is_simulated) {
+  const int k = m.point.cell.k;
+  const bool is_known = is_simulated && m.model_verify_ms > 0;
+  return {.k = k,
+          .draft_step_ms = is_known ? m.model_draft_step_ms
+                           : k > 0  ? lowest.split.draft_ms / k
+                                    : 0,
+          .verify_ms = is_known ? m.model_verify_ms : lowest.split.verify_ms,
+          .drafter_rtt_ms = m.drafter_rtt_ms.value_or(0),
+          .verifier_rtt_ms = m.verifier_rtt_ms.value_or(0)};
+}
+
+// What the software takes beside computing and round trips.
+double OverheadMs(const Measurement& m) {
+  const double network_ms =
+      m.split.drafter_network_ms + m.split.verifier_network_ms;
+  const double rtts_ms =
+      m.verifier_rtt_ms.value_or(0) +
+      (m.point.cell.k > 0 ? m.drafter_rtt_ms.value_or(0) : 0);
+  return std::max(0.0, network_ms - rtts_ms) + m.split.rest_ms;
+}
+
+void Predict(Report& report) {
+  const double lowest_rtt_ms = report.cells.front().cell().rtt_ms;
+  std::vector<double> errors;
+  for (CellReport& cell : report.cells) {
+    const Measurement& m = cell.measured;
+    if (m.point.cell.load != Load{} || m.num_rounds == 0) continue;
+    Cell lowest = m.point.cell;
+    lowest.rtt_ms = lowest_rtt_ms;
+    const CellReport* const base = report.Find(lowest);
+    if (base == nullptr || base->measured.num_rounds == 0) continue;
+    RoundCosts costs =
+        Costs(m, base->measured, report.configuration.is_simulated);
+    costs.overhead_ms = OverheadMs(base->measured);
+    cell.predicted_speedup =
+        m.plain_token_ms * m.tokens_per_round / PredictRoundMs(costs);
+    if (m.point.cell.rtt_ms > lowest_rtt_ms && cell.speedup > 0) {
+      errors.push_back(std::abs(*cell.predicted_speedup / cell.speedup - 1));
+    }
+  }
+  if (!errors.empty()) {
+    report.median_prediction_error = MedianOf(std::move(errors));
+  }
+}
+
+template <typename Get>
+auto Distinct(const std::vector<CellReport>& cells, Get get) {
+  using Value = std::decay_t<decltype(get(cells[0].cell()))>;
+  std::set<Value> values;
+  for (const CellReport& cell : cells) values.insert(get(cell.cell()));
+  return std::vector<Value>(values.begin(), values.end());
+}
+
+}  // namespace
+
+std::vector<double> Report::rtts_ms() const {
+  return Distinct(cells, [](const Cell& cell) { return cell.rtt_ms; });
+}
+std::vector<Load> Report::loads() const {
+  return Distinct(cells, [](const Cell& cell) { return cell.load; });
+}
+std::vector<int> Report::ks() const {
+  return Distinct(cells, [](const Cell& cell) { return cell.k; });
+}
+
+const CellReport* Report::Find(const Cell& cell) const {
+  const auto it = std::find_if(
+      cells.begin(), cells.end(),
+      [&cell](const CellReport& one) { return one.cell() == cell; });
+  return it == cells.end() ? nullptr : &*it;
+}
+
+const CellReport* Report::Best(double rtt_ms, const Load& load) const {
+  const CellReport* best = nullptr;
+  for (const CellReport& cell : cells) {
+    if (cell.cell().rtt_ms != rtt_ms || cell.cell().load != load) continue;
+    if (cell.speedup > 0 && (best == nullptr || cell.speedup > best->speedup)) {
+      best = &cell;
+    }
+  }
+  return best;
+}
+
+int Report::num_failures() const {
+  int sum = 0;
+  for (const CellReport& cell : cells) sum += cell.measured.num_failures;
+  return sum;
+}
+
+Report MakeReport(const Configuration& configuration,
+                  absl::Span<const Measurement> measurements) {
+  std::map<Cell, Repeats> by_cell;
+  for (const Measurement& m : measurements) {
+    by_cell[m.point.cell].push_back(m);
+  }
+  Report report = {.configuration = configuration};
+  for (const auto& [cell, repeats] : by_cell) {
+    report.cells.push_back(MakeCell(repeats));
+  }
+  if (!report.cells.empty()) Predict(report);
+  return report;
+}
+
+}  // namespace outrider::bench

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_BENCH_REPORT_H_
+#define OUTRIDER_BENCH_REPORT_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "bench/measurement.h"
+#include "bench/results_file.h"
+
+namespace outrider::bench {
+
+// A cell over its repeats: counts are sums, all else medians.
+struct CellReport {
+  Measurement measured = {};
+  int num_repeats = 0;
+  double speedup = 0;  // over plain decoding inside the verifier
+  double lowest_speedup = 0;
+  double highest_speedup = 0;
+  double network_speedup = 0;  // over K = 0 through the same network
+  // By the formula, where one user at a time was served. Its tokens per round
+  // are the measured ones; its overhead, and real models' computing times, are
+  // those of the same K at the lowest round trip.
+  std::optional<double> predicted_speedup = {};
+
+  const Cell& cell() const { return measured.point.cell; }
+};
+
+struct Report {
+  Configuration configuration = {};
+  std::vector<CellReport> cells = {};  // sorted by round trip, load, K
+  // |predicted / measured - 1|, the median over the cells that have both and a
+  // higher round trip than the lowest, as that one gave the overhead.
+  std::optional<double> median_prediction_error = {};
+
+  std::vector<double> rtts_ms() const;
+  std::vector<Load> loads() const;
+  std::vector<int> ks() const;
+  const CellReport* Find(const Cell& cell) const;  // null: not measured
+  // Of a row of the heat map; null where nothing was measured.
+  const CellReport* Best(double rtt_ms, const Load& load) const;
+  int num_failures() const;
+};
+Report MakeReport(const Configuration& configuration,
+                  absl::Span<const Measurement> measurements);
+
+// Comma-separated values, a line a cell.
+std::string ToCsv(const Report& report);
+// For people: the best K per round trip, the heat map, all columns.
+std::string ToMarkdown(const Report& report);
+
+}  // namespace outrider::bench
+
+#endif  // OUTRIDER_BENCH_REPORT_H_

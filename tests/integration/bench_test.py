@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`outrider bench` with the real programs: a trio of its own, simulated nodes, Ctrl-C."""
+import json
+import os
+import pathlib
+import signal
+import unittest
+
+from programs import ProgramTest, wait_until
+
+OK, FAILED, INTERRUPTED = 0, 1, 130
+SIMULATED = ("--simulate", "--simulate-verify-ms", "4", "--simulate-draft-ms", "0.5")
+
+
+def children_of(pid):
+    """Process ids whose parent this one is."""
+    found = []
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue  # gone meanwhile
+        if int(fields[1]) == pid:
+            found.append(int(stat.parent.name))
+    return found
+
+
+class BenchTest(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.out = self.folder / "results"
+
+    def start_bench(self, *arguments):
+        return self.start("outrider", "bench", *arguments, "--out", self.out)
+
+    def bench(self, *arguments, status=OK):
+        program = self.start_bench(*arguments)
+        self.assertEqual(program.wait(), status, program.err())
+        return program
+
+    def results(self):
+        text = (self.out / "results.jsonl").read_text("utf-8")
+        return [json.loads(line) for line in text.splitlines()]
+
+    def test_a_trio_of_real_models_is_measured_through_a_network(self):
+        self.bench("run", "--rtt", "2", "-k", "3", "--seconds", "0.2", "--max-tokens", "16")
+        plain, drafted = self.results()
+        self.assertEqual((plain["k"], drafted["k"]), (0, 3))
+        for row in (plain, drafted):
+            self.assertEqual(row["failures"], 0)
+            self.assertEqual(row["misses"], 0)
+            self.assertEqual(row["tokens"], 16 * row["requests"])
+            # No upper bound: this machine may be busy.
+            self.assertGreaterEqual(row["achieved_verifier_rtt_ms"], 2)
+            self.assertGreater(row["plain_in_verifier_token_ms"], 0)
+            self.assertGreater(row["speedup_over_k0_same_network"], 0)
+        # Two messages a verification, and as many a draft.
+        self.assertAlmostEqual(plain["messages_per_token"], 2)
+        self.assertEqual(len(drafted["offered_by_position"]), 3)
+        self.assertIn("</html>", (self.out / "report.html").read_text("utf-8"))
+
+    def test_simulated_nodes_are_marked_and_accept_as_they_were_told(self):
+        self.bench("run", *SIMULATED, "--simulate-acceptance", "1", "-k", "4",
+                   "--seconds", "0.3", "--acceptance-rule", "rejection")
+        drafted = self.results()[1]
+        self.assertEqual(drafted["accepted_by_position"], drafted["offered_by_position"])
+        for name in ("report.md", "report.html"):
+            self.assertIn("Simulated nodes", (self.out / name).read_text("utf-8"))
+
+    def test_simulated_nodes_say_so_to_whoever_asks(self):
+        flags = ("--simulate", "--listen", "127.0.0.1:0")
+        verifier = self.start("outrider-verifier", *flags)
+        drafter = self.start("outrider-drafter", *flags)
+        coordinator = self.start(
+            "outrider-coordinator", "--listen", "127.0.0.1:0",
+            "--verifier", verifier.address(), "--drafter", drafter.address())
+        address = coordinator.address()
+        table = self.wait_for_nodes(address, "verifier", "drafter")
+        self.assertIn("simulated-target is simulated", table)
+        self.assertIn("simulated-draft is simulated", table)
+        # A running deployment is measured the same way, and marked.
+        prompts = self.folder / "prompts.jsonl"
+        prompts.write_text("".join(f'{{"prompt": [{i}, 1]}}\n' for i in range(20)))
+        self.bench("run", "--coordinator", address, "--prompts", prompts, "--seconds", "0.1",
+                   "-k", "2")
+        self.assertIn("Simulated nodes", (self.out / "report.md").read_text("utf-8"))
+
+    def test_every_request_is_accounted_for_where_connections_are_reset(self):
+        program = self.start_bench("run", *SIMULATED, "--simulate-acceptance", "0.8", "-k", "2",
+                                   "--rtt", "1", "--seconds", "0.5",
+                                   "--mean-bytes-to-reset", "20000")
+        self.assertIn(program.wait(), (OK, FAILED), program.err())
+        # Whatever became of the requests, each is accounted for.
+        for row in self.results():
+            self.assertGreater(row["requests"] + row["failures"], 0)
+
+    def test_an_interrupt_keeps_what_was_measured_and_leaves_no_process(self):
+        program = self.start_bench("sweep", *SIMULATED, "--simulate-acceptance", "0.5",
+                                   "--rtt", "0,1", "--seconds", "0.3")
+        wait_until("a point is measured", lambda: "1/" in program.err())
+        children = children_of(program.process.pid)
+        self.assertEqual(len(children), 4)
+        self.assertEqual(program.end(signal.SIGINT), INTERRUPTED)
+        self.assertIn("--resume", program.err())
+        for pid in children:
+            with self.assertRaises(ProcessLookupError):
+                os.kill(pid, 0)
+        num_kept = len(self.results())
+        self.assertGreater(num_kept, 0)
+        self.assertIn("</html>", (self.out / "report.html").read_text("utf-8"))
+        self.bench("sweep", *SIMULATED, "--simulate-acceptance", "0.5", "--rtt", "0,1",
+                   "--seconds", "0.3", "--resume")
+        self.assertEqual(len(self.results()), 20)
+
+    def test_a_model_that_does_not_load_is_said_in_its_own_words(self):
+        program = self.start_bench("run", "--target-model", self.folder / "none",
+                                   "--draft-model", self.folder / "none")
+        self.assertEqual(program.wait(), FAILED)
+        self.assertIn("no such directory", program.err())
+
+
+if __name__ == "__main__":
+    unittest.main()
