@@ -1,11 +1,20 @@
-# Two commands: `make demo` and `make test`. Both install what is missing first.
-.PHONY: demo test build setup clean
+# `make demo` and `make test` install what is missing first; so does
+# `make check-deploy`, which renders and checks the manifests, then builds the
+# images and runs the pods where it may (root, and packages that it installs).
+.PHONY: demo test check-deploy build setup clean
 
 demo: build
 	python3 tools/demo.py
 
 test: build
 	ctest --preset release
+
+check-deploy: build
+	@tools/setup.sh --deploy
+	yamllint --strict --config-file deploy/check/yamllint.yaml deploy
+	shellcheck deploy/images/*.sh tools/*.sh
+	ctest --preset release -R 'deploy_manifests|integration_metrics|integration_tls|examples_python'
+	.venv-test/bin/python -B deploy/check/containers.py
 
 build: setup
 	@test -f build/release/build.ninja || cmake --preset release

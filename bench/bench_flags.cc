@@ -3,6 +3,7 @@
 
 #include "bench/bench_options.h"
 #include "client/command.h"
+#include "core/wire/reply_format_names.h"
 
 namespace outrider::bench {
 namespace {
@@ -71,6 +72,15 @@ void AddDeploymentFlags(CLI::App& command, BenchFlags& flags) {
           ->type_name("HOST:PORT");
   command.add_flag("--insecure", flags.insecure,
                    "allow plain text off this machine");
+  const auto add_file = [&](const char* name, std::string& file,
+                            const char* help) {
+    command.add_option(name, file, help)->type_name("FILE")->needs(coordinator);
+  };
+  add_file("--tls-ca", flags.tls.authority,
+           "connect by TLS, and trust what this PEM file signed");
+  add_file("--tls-cert", flags.tls.certificate,
+           "our certificate, where the coordinator wants one");
+  add_file("--tls-key", flags.tls.key, "the key of --tls-cert");
   auto* const target = command
                            .add_option("--target-model", flags.target_model,
                                        "default: the demo pair's")
@@ -189,6 +199,13 @@ void AddRequestFlags(CLI::App& command, BenchFlags& flags) {
           ->type_name("P")
           ->capture_default_str(),
       0, 0.999999);
+  command
+      .add_option("--reply-format", flags.reply_format,
+                  "what the verifier sends back: full, sparse or tokens;\n"
+                  "default: the coordinator's")
+      ->type_name("FORMAT")
+      ->transform(
+          CLI::CheckedTransformer(ReplyFormatNames()).name("").description(""));
   RequireWholeNumber(command
                          .add_option("--max-tokens", flags.max_tokens,
                                      "of each request; all are this long")

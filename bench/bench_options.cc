@@ -12,9 +12,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "bench/formula.h"
+#include "client/command.h"
 #include "core/base/sha256.h"
 #include "core/base/status_macros.h"
-#include "core/rpc/endpoint.h"
+#include "core/wire/reply_format_names.h"
 
 namespace outrider::bench {
 namespace {
@@ -30,9 +31,11 @@ constexpr int kSimulatedPromptLength = 16;
 absl::Status CheckTogether(const BenchFlags& flags) {
   if (flags.coordinator) {
     OUTRIDER_RETURN_IF_ERROR(
-        CheckEndpoint(*flags.coordinator, flags.insecure, "--coordinator"));
-    const bool has_network = flags.network != "proxy" || flags.drafter_rtt_ms ||
-                             flags.jitter_ms > 0 || flags.bandwidth_mbit > 0 ||
+        client::CheckCoordinatorFlags({.coordinator = *flags.coordinator,
+                                       .insecure = flags.insecure,
+                                       .tls = flags.tls}));
+    const bool has_network = flags.drafter_rtt_ms || flags.jitter_ms > 0 ||
+                             flags.bandwidth_mbit > 0 ||
                              flags.mean_bytes_to_drop > 0 ||
                              flags.mean_bytes_to_reset > 0;
     if (has_network) {
@@ -228,6 +231,11 @@ Configuration ToConfiguration(const BenchOptions& options,
           : absl::StrCat("rejection, temperature ", flags.temperature));
   binding.emplace_back("minimal draft probability",
                        absl::StrCat(flags.min_draft_probability));
+  std::string reply_format = "the coordinator's default";
+  for (const auto& [name, format] : ReplyFormatNames()) {
+    if (flags.reply_format == format) reply_format = name;
+  }
+  binding.emplace_back("reply format", reply_format);
   binding.emplace_back("prompts", prompts_note);
   binding.emplace_back(
       "requests",
@@ -281,7 +289,8 @@ absl::StatusOr<BenchOptions> ToBenchOptions(const BenchFlags& flags,
       .temperature = flags.rule == "greedy" ? 0 : flags.temperature,
       .max_tokens = static_cast<uint32_t>(flags.max_tokens),
       .ignore_eos = true,
-      .min_draft_probability = flags.min_draft_probability};
+      .min_draft_probability = flags.min_draft_probability,
+      .reply_format = flags.reply_format};
   options.configuration = ToConfiguration(options, note);
   return options;
 }

@@ -13,6 +13,7 @@
 #include "bench/results_file.h"
 #include "bench/trio.h"
 #include "client/generation.h"
+#include "core/rpc/tls_files.h"
 
 // CLI11's, by name only: its header is a large one.
 namespace CLI {
@@ -31,6 +32,7 @@ struct BenchFlags {
 
   std::optional<std::string> coordinator = {};
   bool insecure = false;
+  TlsFiles tls = {};  // to the coordinator
   std::optional<std::string> target_model = {};
   std::optional<std::string> draft_model = {};
   std::string dtype = "auto";
@@ -50,6 +52,7 @@ struct BenchFlags {
   std::string rule = "greedy";
   double temperature = 1;
   double min_draft_probability = 0;
+  std::optional<ReplyFormat> reply_format = {};
   int max_tokens = 48;
   double seconds = 4;
   int num_warm_up = 1;

@@ -18,11 +18,11 @@ using client::GenerationClient;
 // Until a verifier is behind the coordinator, and a drafter where one is
 // needed; the last word where they do not come.
 absl::StatusOr<Deployment> WaitForNodes(const std::string& coordinator,
-                                        bool needs_drafter,
+                                        const TlsFiles& tls, bool needs_drafter,
                                         std::chrono::seconds longest,
                                         const Cancellation& cancellation) {
   const auto latest = std::chrono::steady_clock::now() + longest;
-  GenerationClient client(coordinator);
+  GenerationClient client(coordinator, tls);
   while (true) {
     const auto deployment = client.Describe(std::chrono::seconds(2));
     const bool is_ready = deployment.ok() && !deployment->verifiers.empty() &&
@@ -79,7 +79,7 @@ absl::Status BenchRun::CheckNodes(const std::string& coordinator,
       *std::max_element(options_.grid.ks.begin(), options_.grid.ks.end());
   OUTRIDER_ASSIGN_OR_RETURN(
       const Deployment deployment,
-      WaitForNodes(coordinator, /*needs_drafter=*/max_k > 0,
+      WaitForNodes(coordinator, options_.flags.tls, /*needs_drafter=*/max_k > 0,
                    // Ours has only just been started.
                    std::chrono::seconds(trio_ == nullptr ? 2 : 20),
                    cancellation_));
@@ -115,7 +115,8 @@ absl::Status BenchRun::Connect(const Point& point) {
              .verifier_ms = rtt_ms}));
   }
   if (coordinator != coordinator_) {
-    client_ = std::make_unique<GenerationClient>(coordinator);
+    client_ =
+        std::make_unique<GenerationClient>(coordinator, options_.flags.tls);
     coordinator_ = coordinator;
   }
   return absl::OkStatus();

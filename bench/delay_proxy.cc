@@ -8,8 +8,9 @@
 
 #include <algorithm>
 #include <array>
-#include <list>
+#include <map>
 #include <optional>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -165,10 +166,10 @@ class DelayProxy::Relay {
     return {kFirstConnection + 2 * number, kFirstConnection + 2 * number + 1};
   }
 
-  struct Numbered {
-    uint64_t number = 0;
+  struct Entry {
     Connection connection;
     bool is_broken = false;
+    std::optional<Clock::time_point> timer = {};  // as in timers_
   };
 
   void Wake() { eventfd_write(wake_.fd(), 1); }
@@ -178,7 +179,11 @@ class DelayProxy::Relay {
   void Handle(const epoll_event& event);
   void Accept();
   void Deliver();
-  void Count(const Numbered& ended, bool is_planned);
+  // Gives on what is due, and ends the connection where its time has come.
+  void Serve(uint64_t number, Clock::time_point now);
+  void SetTimer(uint64_t number, Entry& entry,
+                std::optional<Clock::time_point> arrival);
+  void Count(const Connection& ended, bool is_planned);
 
   const SocketAddress target_;
   const Socket listener_;
@@ -187,7 +192,9 @@ class DelayProxy::Relay {
   const Socket wake_;
 
   // The thread's own.
-  std::list<Numbered> connections_;
+  std::map<uint64_t, Entry> connections_;
+  std::set<std::pair<Clock::time_point, uint64_t>> timers_;
+  std::set<uint64_t> touched_;  // by an event, since the last Deliver
   uint64_t num_accepted_ = 0;
   LinkOptions current_link_;
 
@@ -222,8 +229,8 @@ bool DelayProxy::Relay::TakeChanges() {
   MutexLock lock(mu_);
   if (std::exchange(link_changed_, false)) {
     current_link_ = link_;
-    for (Numbered& numbered : connections_) {
-      numbered.connection.SetLink(link_);
+    for (auto& [number, entry] : connections_) {
+      entry.connection.SetLink(link_);
     }
   }
   return !ending_;
@@ -231,20 +238,16 @@ bool DelayProxy::Relay::TakeChanges() {
 
 // Until a socket can be used or a block is due; the number of events.
 int DelayProxy::Relay::Wait(absl::Span<epoll_event> events) {
-  std::optional<Clock::time_point> next;
-  for (const Numbered& numbered : connections_) {
-    const auto arrival = numbered.connection.NextArrival();
-    if (arrival) next = next ? std::min(*next, *arrival) : *arrival;
-  }
   timespec timeout = {};
-  if (next) {
+  if (!timers_.empty()) {
     const auto left =
-        std::max(*next - Clock::now(), Clock::duration::zero()).count();
+        std::max(timers_.begin()->first - Clock::now(), Clock::duration::zero())
+            .count();
     timeout = {.tv_sec = left / 1000000000, .tv_nsec = left % 1000000000};
   }
   return epoll_pwait2(epoll_.fd(), events.data(),
                       static_cast<int>(events.size()),
-                      next ? &timeout : nullptr, nullptr);
+                      timers_.empty() ? nullptr : &timeout, nullptr);
 }
 
 void DelayProxy::Relay::Handle(const epoll_event& event) {
@@ -257,14 +260,12 @@ void DelayProxy::Relay::Handle(const epoll_event& event) {
   }
   const uint64_t number = (key - kFirstConnection) / 2;
   const int side = static_cast<int>((key - kFirstConnection) % 2);
-  for (Numbered& numbered : connections_) {
-    if (numbered.number != number) continue;
-    // An error without EPOLLIN shows itself to a read as well.
-    const bool has_failed = (event.events & (EPOLLERR | EPOLLHUP)) != 0;
-    if ((event.events & EPOLLIN) != 0 || has_failed) {
-      numbered.is_broken |= !numbered.connection.Read(side);
-    }
-    return;
+  const auto it = connections_.find(number);
+  if (it == connections_.end()) return;
+  touched_.insert(number);
+  // An error without EPOLLIN shows itself to a read as well.
+  if ((event.events & (EPOLLIN | EPOLLERR | EPOLLHUP)) != 0) {
+    it->second.is_broken |= !it->second.connection.Read(side);
   }
 }
 
@@ -279,40 +280,58 @@ void DelayProxy::Relay::Accept() {
     }
     absl::StatusOr<Socket> target = Connect(target_, /*blocks=*/false);
     if (!target.ok()) continue;  // the client sees the connection close
-    connections_.push_back(
-        {.number = number,
-         .connection = Connection(std::move(client), *std::move(target),
-                                  current_link_, number)});
+    connections_.emplace(number,
+                         Entry{Connection(std::move(client), *std::move(target),
+                                          current_link_, number)});
+    touched_.insert(number);
   }
 }
 
 void DelayProxy::Relay::Deliver() {
   const Clock::time_point now = Clock::now();
-  for (auto it = connections_.begin(); it != connections_.end();) {
-    Connection& connection = it->connection;
-    const bool goes_on = !it->is_broken && connection.WriteDue(now);
-    const bool is_planned = goes_on && connection.MustEnd();
-    if (goes_on && !is_planned) {
-      connection.Watch(epoll_.fd(), Keys(it->number));
-      ++it;
-      continue;
-    }
-    if (it->is_broken || (is_planned && connection.EndsByReset())) {
-      connection.ResetOnClose();
-    } else {
-      connection.DiscardUnread();
-    }
-    Count(*it, is_planned);
-    it = connections_.erase(it);
+  for (const auto& [arrival, number] : timers_) {
+    if (arrival > now) break;
+    touched_.insert(number);
   }
+  for (const uint64_t number : touched_) Serve(number, now);
+  touched_.clear();
 }
 
-void DelayProxy::Relay::Count(const Numbered& ended, bool is_planned) {
+void DelayProxy::Relay::Serve(uint64_t number, Clock::time_point now) {
+  const auto it = connections_.find(number);
+  if (it == connections_.end()) return;
+  Entry& entry = it->second;
+  Connection& connection = entry.connection;
+  const bool goes_on = !entry.is_broken && connection.WriteDue(now);
+  const bool is_planned = goes_on && connection.MustEnd();
+  if (goes_on && !is_planned) {
+    connection.Watch(epoll_.fd(), Keys(number));
+    SetTimer(number, entry, connection.NextArrival());
+    return;
+  }
+  if (entry.is_broken || (is_planned && connection.EndsByReset())) {
+    connection.ResetOnClose();
+  } else {
+    connection.DiscardUnread();
+  }
+  Count(connection, is_planned);
+  SetTimer(number, entry, std::nullopt);
+  connections_.erase(it);
+}
+
+void DelayProxy::Relay::SetTimer(uint64_t number, Entry& entry,
+                                 std::optional<Clock::time_point> arrival) {
+  if (entry.timer == arrival) return;
+  if (entry.timer) timers_.erase({*entry.timer, number});
+  if (arrival) timers_.insert({*arrival, number});
+  entry.timer = arrival;
+}
+
+void DelayProxy::Relay::Count(const Connection& ended, bool is_planned) {
   MutexLock lock(mu_);
-  counters_.num_bytes += ended.connection.num_bytes();
+  counters_.num_bytes += ended.num_bytes();
   if (!is_planned) return;
-  ++(ended.connection.EndsByReset() ? counters_.num_reset
-                                    : counters_.num_dropped);
+  ++(ended.EndsByReset() ? counters_.num_reset : counters_.num_dropped);
 }
 
 absl::StatusOr<std::unique_ptr<DelayProxy>> DelayProxy::Start(

@@ -9,6 +9,8 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
+#include "core/rpc/endpoint.h"
 
 namespace outrider::client {
 
@@ -30,6 +32,16 @@ void AddCoordinatorFlags(CLI::App& command, CoordinatorFlags& flags) {
       ->capture_default_str();
   command.add_flag("--insecure", flags.insecure,
                    "allow plain text off this machine");
+  command
+      .add_option("--tls-ca", flags.tls.authority,
+                  "connect by TLS, and trust what this PEM file signed")
+      ->type_name("FILE");
+  command
+      .add_option("--tls-cert", flags.tls.certificate,
+                  "our certificate, where the coordinator wants one")
+      ->type_name("FILE");
+  command.add_option("--tls-key", flags.tls.key, "the key of --tls-cert")
+      ->type_name("FILE");
   CLI::Option* const timeout =
       command
           .add_option("--timeout", flags.timeout_seconds,
@@ -37,6 +49,18 @@ void AddCoordinatorFlags(CLI::App& command, CoordinatorFlags& flags) {
           ->type_name("SECONDS")
           ->capture_default_str();
   RequireNumber(timeout, 0.001, 1e6);
+}
+
+absl::Status CheckCoordinatorFlags(const CoordinatorFlags& flags) {
+  OUTRIDER_RETURN_IF_ERROR(CheckEndpoint(
+      flags.coordinator, flags.insecure || flags.tls.has_authority(),
+      "--coordinator"));
+  if (flags.tls.has_identity() && !flags.tls.has_authority()) {
+    return absl::InvalidArgumentError(
+        "--tls-cert needs --tls-ca, which says whom to trust: without it the "
+        "connection is plain text");
+  }
+  return CheckTlsFiles(flags.tls);
 }
 
 void RequireNumber(CLI::Option* option, double low, double high) {

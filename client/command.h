@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "core/base/cancellation.h"
+#include "core/rpc/tls_files.h"
 
 // CLI11's, by name only: its header is a large one.
 namespace CLI {
@@ -40,9 +41,12 @@ CommandIo StandardIo();
 struct CoordinatorFlags {
   std::string coordinator = "127.0.0.1:7000";  // the coordinator's default
   bool insecure = false;
+  TlsFiles tls = {};
   double timeout_seconds = 600;
 };
 void AddCoordinatorFlags(CLI::App& command, CoordinatorFlags& flags);
+// INVALID_ARGUMENT: an address or file that cannot be.
+absl::Status CheckCoordinatorFlags(const CoordinatorFlags& flags);
 
 // Refuses other values in words: low <= value <= high.
 void RequireNumber(CLI::Option* option, double low, double high);

@@ -8,7 +8,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "core/rpc/endpoint.h"
 
 namespace outrider::client {
 namespace {
@@ -93,15 +92,13 @@ std::string ToTable(const Deployment& deployment) {
 
 int DescribeCommand(const DescribeFlags& flags, const CommandIo& io) {
   const CoordinatorFlags& target = flags.target;
-  if (const absl::Status status =
-          CheckEndpoint(target.coordinator, target.insecure, "--coordinator");
-      !status.ok()) {
+  if (const absl::Status status = CheckCoordinatorFlags(target); !status.ok()) {
     return FailUsage(io.err, status);
   }
   const auto timeout = std::chrono::duration_cast<std::chrono::milliseconds>(
       std::chrono::duration<double>(target.timeout_seconds));
   const absl::StatusOr<Deployment> deployment =
-      GenerationClient(target.coordinator).Describe(timeout);
+      GenerationClient(target.coordinator, target.tls).Describe(timeout);
   if (!deployment.ok()) return FailCall(io.err, deployment.status());
   io.out << ToTable(*deployment) << std::flush;
   return kExitOk;

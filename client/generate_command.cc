@@ -18,7 +18,7 @@
 #include "client/token_printer.h"
 #include "client/utf8.h"
 #include "core/base/status_macros.h"
-#include "core/rpc/endpoint.h"
+#include "core/wire/reply_format_names.h"
 
 namespace outrider::client {
 namespace {
@@ -117,6 +117,13 @@ void AddSpeculationFlags(CLI::App& command, GenerationRequest& request) {
                       "0: never; default: the coordinator's")
           ->type_name("P"),
       0, 1);
+  command
+      .add_option("--reply-format", request.reply_format,
+                  "what the verifier sends back: full, sparse or tokens; the\n"
+                  "text is the same; default: the coordinator's")
+      ->type_name("FORMAT")
+      ->transform(
+          CLI::CheckedTransformer(ReplyFormatNames()).name("").description(""));
 }
 
 void AddOutputFlags(CLI::App& command, GenerateFlags& flags) {
@@ -244,7 +251,7 @@ absl::Status Run::Follow(const GenerationRequest& request,
       text != nullptr && !flags_.json) {
     printer_.PrintPrompt(*text);
   }
-  GenerationClient client(flags_.target.coordinator);
+  GenerationClient client(flags_.target.coordinator, flags_.target.tls);
   const auto timeout = std::chrono::duration_cast<std::chrono::milliseconds>(
       std::chrono::duration<double>(flags_.target.timeout_seconds));
   const std::unique_ptr<GenerationStream> stream =
@@ -301,8 +308,7 @@ void AddGenerateFlags(CLI::App& command, GenerateFlags& flags) {
 
 absl::StatusOr<GenerationRequest> ToRequest(const GenerateFlags& flags,
                                             std::istream& in) {
-  OUTRIDER_RETURN_IF_ERROR(CheckEndpoint(
-      flags.target.coordinator, flags.target.insecure, "--coordinator"));
+  OUTRIDER_RETURN_IF_ERROR(CheckCoordinatorFlags(flags.target));
   GenerationRequest request = flags.request;
   OUTRIDER_ASSIGN_OR_RETURN(request.prompt, ToPrompt(flags, in));
   for (const std::string& stop : request.stop_strings) {

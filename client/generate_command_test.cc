@@ -109,6 +109,8 @@ TEST(GenerateFlagsTest, BecomeARequest) {
                                                "64",
                                                "--min-draft-probability",
                                                "0.25",
+                                               "--reply-format",
+                                               "sparse",
                                                "text"});
   EXPECT_EQ(std::get<std::string>(request.prompt), "text");
   EXPECT_EQ(request.num_speculative_tokens, 4);
@@ -121,6 +123,7 @@ TEST(GenerateFlagsTest, BecomeARequest) {
   EXPECT_TRUE(request.ignore_eos);
   EXPECT_EQ(request.draft_support_size, 64);
   EXPECT_EQ(request.min_draft_probability, 0.25);
+  EXPECT_EQ(request.reply_format, ReplyFormat::kSparse);
 }
 
 TEST(GenerateFlagsTest, LeaveTheRestToTheCoordinator) {
@@ -169,7 +172,7 @@ TEST(GenerateFlagsTest, ErrorsSayWhatToGiveInstead) {
   EXPECT_THAT(UsageError({"a", "--coordinator", "nowhere"}),
               HasSubstr("needs HOST:PORT"));
   EXPECT_THAT(UsageError({"a", "--coordinator", "10.0.0.1:7000"}),
-              HasSubstr("pass --insecure"));
+              HasSubstr("--insecure"));
 }
 
 TEST(GenerateFlagsTest, ValuesOutOfRangeAreRefused) {

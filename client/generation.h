@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/base/token.h"
+#include "core/wire/node_calls.h"
 
 // A generation as the caller of a coordinator sees it: outrider.v1's
 // GenerationService without its messages. A namespace of its own, as the
@@ -30,6 +31,7 @@ struct GenerationRequest {
   bool ignore_eos = false;
   std::optional<uint32_t> draft_support_size = {};
   std::optional<double> min_draft_probability = {};
+  std::optional<ReplyFormat> reply_format = {};
   // Tokens that an earlier, broken stream delivered: the reply goes on after
   // them. Needs that stream's seed.
   std::optional<TokenSeq> delivered = {};

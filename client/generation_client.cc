@@ -14,6 +14,8 @@
 #include "core/base/status_macros.h"
 #include "core/rpc/channel.h"
 #include "core/rpc/status_convert.h"
+#include "core/rpc/tls.h"
+#include "core/wire/field_convert.h"
 #include "outrider/v1/generation.grpc.pb.h"
 
 namespace outrider::client {
@@ -44,6 +46,9 @@ v1::GenerateRequest ToProto(const GenerationRequest& request) {
   }
   if (request.min_draft_probability) {
     proto.set_min_draft_probability(*request.min_draft_probability);
+  }
+  if (request.reply_format) {
+    proto.set_reply_format(ToProto(*request.reply_format));
   }
   if (request.delivered) {
     proto.mutable_delivered()->mutable_ids()->Add(request.delivered->begin(),
@@ -258,14 +263,17 @@ GenerationRequest GenerationStream::ResumeRequest() const {
 }
 
 struct GenerationClient::Stub {
-  explicit Stub(const std::string& coordinator)
-      : grpc(v1::GenerationService::NewStub(MakeChannel(coordinator))) {}
+  Stub(const std::string& coordinator, const TlsFiles& tls)
+      : grpc(v1::GenerationService::NewStub(MakeChannel(
+            coordinator, {.credentials = MakeChannelCredentials(tls)}))) {}
 
   const std::unique_ptr<v1::GenerationService::Stub> grpc;
 };
 
-GenerationClient::GenerationClient(const std::string& coordinator)
-    : coordinator_(coordinator), stub_(std::make_unique<Stub>(coordinator)) {}
+GenerationClient::GenerationClient(const std::string& coordinator,
+                                   const TlsFiles& tls)
+    : coordinator_(coordinator),
+      stub_(std::make_unique<Stub>(coordinator, tls)) {}
 
 GenerationClient::~GenerationClient() = default;
 

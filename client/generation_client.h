@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "client/generation.h"
+#include "core/rpc/tls_files.h"
 #include "core/wire/node_description.h"
 
 namespace outrider::client {
@@ -62,9 +63,10 @@ struct Deployment {
 // Calls one coordinator. Thread-safe; may be destroyed before its streams.
 class GenerationClient {
  public:
-  // HOST:PORT, in plain text: check it with CheckEndpoint first. Connects on
-  // the first call.
-  explicit GenerationClient(const std::string& coordinator);
+  // HOST:PORT, in plain text without an authority: check it with CheckEndpoint
+  // first. Connects on the first call.
+  explicit GenerationClient(const std::string& coordinator,
+                            const TlsFiles& tls = {});
   GenerationClient(const GenerationClient&) = delete;
   GenerationClient& operator=(const GenerationClient&) = delete;
   ~GenerationClient();

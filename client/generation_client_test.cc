@@ -126,7 +126,8 @@ TEST(GenerationClientTest, EveryFieldOfTheRequestIsSent) {
                                      .num_speculative_tokens = 0,
                                      .ignore_eos = true,
                                      .draft_support_size = 13,
-                                     .min_draft_probability = 0.5};
+                                     .min_draft_probability = 0.5,
+                                     .reply_format = ReplyFormat::kSparse};
   ASSERT_TRUE(GenerateIds(service, request).ok());
   const v1::GenerateRequest sent = service.last_request();
   EXPECT_THAT(sent.tokens().ids(), ElementsAre(7, 8));
@@ -142,6 +143,7 @@ TEST(GenerationClientTest, EveryFieldOfTheRequestIsSent) {
   EXPECT_TRUE(sent.ignore_eos());
   EXPECT_EQ(sent.draft_support_size(), 13);
   EXPECT_EQ(sent.min_draft_probability(), 0.5);
+  EXPECT_EQ(sent.reply_format(), v1::REPLY_FORMAT_SPARSE);
   EXPECT_FALSE(sent.has_delivered());
 }
 

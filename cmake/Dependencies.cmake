@@ -10,6 +10,10 @@ find_package(ICU REQUIRED COMPONENTS uc)
 find_package(OpenSSL REQUIRED)
 find_package(nlohmann_json REQUIRED CONFIG)
 find_package(CLI11 REQUIRED CONFIG)
+find_package(prometheus-cpp REQUIRED CONFIG)
+# Its package says which of its options it was built with: they change its ABI.
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(httplib REQUIRED IMPORTED_TARGET cpp-httplib)
 
 if(OUTRIDER_TORCH)
   include(Libtorch)

@@ -3,7 +3,19 @@
 # outrider_cc_binary(NAME outrider-verifier SRCS … DEPS …)
 # outrider_cc_test(NAME sampling_coins_test SRCS … DEPS … [LABELS …] [STRICT])
 #   one executable per _test.cc, run by ctest with a time limit.
+# outrider_python_test(NAME … SCRIPT … [LABELS …] [TIMEOUT …])
+#   a test that needs .venv-test (tools/setup.sh) and the real programs; skipped,
+#   and said so, where what it needs is not there.
 include(GoogleTest)
+
+function(outrider_python_test)
+  cmake_parse_arguments(A "" "NAME;SCRIPT;TIMEOUT" "LABELS" ${ARGN})
+  add_test(NAME ${A_NAME}
+    COMMAND ${CMAKE_SOURCE_DIR}/tools/run-python-test.sh ${CMAKE_CURRENT_SOURCE_DIR}/${A_SCRIPT})
+  set_tests_properties(${A_NAME} PROPERTIES LABELS "${A_LABELS}" TIMEOUT ${A_TIMEOUT}
+    SKIP_RETURN_CODE 77 ENVIRONMENT
+    "OUTRIDER_SOURCE_DIR=${CMAKE_SOURCE_DIR};OUTRIDER_BIN_DIR=${CMAKE_BINARY_DIR}/bin;OUTRIDER_STUBS_DIR=${CMAKE_BINARY_DIR}/python")
+endfunction()
 
 function(outrider_cc_library)
   cmake_parse_arguments(A "STRICT" "NAME" "HDRS;SRCS;DEPS;PRIVATE_DEPS" ${ARGN})

@@ -8,16 +8,21 @@
 #include <string>
 #include <vector>
 
+#include "coordinator/coordinator_metrics.h"
 #include "coordinator/generation_service.h"
 #include "coordinator/node_pool.h"
 #include "coordinator/readiness.h"
+#include "core/base/log.h"
 #include "core/base/parse_flags.h"
 #include "core/base/status_macros.h"
 #include "core/rpc/call_queue.h"
 #include "core/rpc/channel.h"
 #include "core/rpc/endpoint.h"
 #include "core/rpc/server.h"
+#include "core/rpc/server_flags.h"
+#include "core/rpc/tls.h"
 #include "core/tokenizer/tokenizer_loader.h"
+#include "core/wire/reply_format_names.h"
 
 namespace outrider {
 namespace {
@@ -28,9 +33,9 @@ struct Flags {
   int draft_timeout_ms = 2000;
   int verify_timeout_ms = 30000;
   int num_threads = 2;
-  int drain_seconds = 30;
   NodePool::Options nodes = {};
-  RpcServer::Options server = {.listen = "127.0.0.1:7000"};
+  ServerFlags server = {.rpc = {.listen = "127.0.0.1:7000"},
+                        .drain_seconds = 30};
   GenerationServiceImpl::Options service = {};
 };
 
@@ -44,9 +49,7 @@ void AddFlags(CLI::App& app, Flags& flags) {
   app.add_option("--tokenizer", flags.tokenizer,
                  "model directory with the tokenizer.json of the verifier's "
                  "model; without it only token ids are served");
-  app.add_option("--listen", flags.server.listen,
-                 "HOST:PORT to serve; port 0 picks a free one")
-      ->capture_default_str();
+  AddServerFlags(app, flags.server);
   app.add_option("-k,--num-speculative-tokens",
                  flags.service.default_draft_tokens,
                  "draft tokens a round where a request does not say")
@@ -59,6 +62,17 @@ void AddFlags(CLI::App& app, Flags& flags) {
                  "below this; 0: never; where a request does not say")
       ->check(CLI::Range(0.0, 0.999999))
       ->capture_default_str();
+  app.add_option_function<std::string>(
+         "--reply-format",
+         [&flags](const std::string& name) {
+           if (name != "auto") {
+             flags.service.default_reply_format = ReplyFormatNames().at(name);
+           }
+         },
+         "what verifiers send back where a request does not say: full, sparse, "
+         "tokens; auto: tokens at temperature 0, else sparse")
+      ->check(CLI::IsMember({"auto", "full", "sparse", "tokens"}))
+      ->default_str("auto");
   app.add_option("--max-sessions", flags.service.max_sessions,
                  "generations at the same time")
       ->check(CLI::Range(1, 1 << 20))
@@ -66,8 +80,6 @@ void AddFlags(CLI::App& app, Flags& flags) {
   app.add_flag("--require-drafter", flags.require_drafter,
                "exit where a drafter does not fit the verifier, in place of "
                "decoding without it");
-  app.add_flag("--insecure", flags.server.insecure,
-               "allow plain text off loopback");
   app.add_option("--draft-timeout-ms", flags.draft_timeout_ms,
                  "longest a draft may take before its round goes on without")
       ->check(CLI::Range(1, 1 << 30))
@@ -80,44 +92,102 @@ void AddFlags(CLI::App& app, Flags& flags) {
                  "threads that run the rounds of all sessions")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
-  app.add_option("--drain-seconds", flags.drain_seconds,
-                 "longest that running generations may take after SIGTERM")
-      ->check(CLI::Range(0, 3600))
-      ->capture_default_str();
+}
+
+absl::Status CheckFlags(const Flags& flags) {
+  OUTRIDER_RETURN_IF_ERROR(ApplyServerFlags(flags.server));
+  const RpcServer::Options& rpc = flags.server.rpc;
+  const bool is_safe = rpc.insecure || rpc.tls.has_authority();
+  for (const std::string& address : flags.nodes.verifiers) {
+    OUTRIDER_RETURN_IF_ERROR(CheckEndpoint(address, is_safe, "--verifier"));
+  }
+  for (const std::string& address : flags.nodes.drafters) {
+    OUTRIDER_RETURN_IF_ERROR(CheckEndpoint(address, is_safe, "--drafter"));
+  }
+  return absl::OkStatus();
+}
+
+// "demo-target" of "models/demo-target/".
+std::string ModelName(std::string directory) {
+  while (!directory.empty() && directory.back() == '/') directory.pop_back();
+  const std::string name = directory.substr(directory.rfind('/') + 1);
+  return name.empty() ? "unknown" : name;
+}
+
+// An acceptance line every 10 s in which there were rounds.
+class Reporter {
+ public:
+  explicit Reporter(CoordinatorMetrics& metrics) : metrics_(metrics) {}
+  void Tick() {
+    const std::chrono::duration<double> elapsed = Clock::now() - last_;
+    if (elapsed < std::chrono::seconds(10)) return;
+    last_ = Clock::now();
+    if (const auto summary = metrics_.TakeSummary(elapsed.count())) {
+      OUTRIDER_LOG(kInfo) << *summary;
+    }
+  }
+
+ private:
+  using Clock = CoordinatorMetrics::Clock;
+  CoordinatorMetrics& metrics_;
+  Clock::time_point last_ = Clock::now();
+};
+
+// Whether speculation goes on: 0 while a drafter is configured is an alarm.
+void AddPoolMetrics(MetricRegistry& registry, const NodePool& pool,
+                    size_t num_drafters) {
+  registry.AddSource({.name = "spec_engaged",
+                      .help = "1 while some drafter is ready, else 0.",
+                      .read = [&pool] {
+                        return pool.Describe().drafters.empty() ? 0.0 : 1.0;
+                      }});
+  registry.AddSource({.name = "verifiers_ready",
+                      .help = "Verifiers that answer and fit.",
+                      .read = [&pool]() -> double {
+                        return pool.Describe().verifiers.size();
+                      }});
+  registry.AddGauge("drafters_configured", "Drafters named by flags.")
+      .Set(static_cast<double>(num_drafters));
 }
 
 absl::Status Serve(Flags flags) {
-  for (const std::string& address : flags.nodes.verifiers) {
-    OUTRIDER_RETURN_IF_ERROR(
-        CheckEndpoint(address, flags.server.insecure, "--verifier"));
-  }
-  for (const std::string& address : flags.nodes.drafters) {
-    OUTRIDER_RETURN_IF_ERROR(
-        CheckEndpoint(address, flags.server.insecure, "--drafter"));
-  }
+  OUTRIDER_RETURN_IF_ERROR(CheckFlags(flags));
   std::unique_ptr<Tokenizer> tokenizer;
   if (!flags.tokenizer.empty()) {
     OUTRIDER_ASSIGN_OR_RETURN(tokenizer, LoadTokenizer(flags.tokenizer));
     flags.nodes.tokenizer_hash = tokenizer->fingerprint();
   }
+  if (flags.server.check_config) return absl::OkStatus();
+  flags.nodes.channel.credentials =
+      MakeChannelCredentials(flags.server.rpc.tls);
   flags.nodes.draft_timeout = std::chrono::milliseconds(flags.draft_timeout_ms);
   flags.nodes.verify_timeout =
       std::chrono::milliseconds(flags.verify_timeout_ms);
 
   CallQueue queue(flags.num_threads);
   NodePool pool(flags.nodes, queue);
-  GenerationServiceImpl service(
-      {.pool = pool, .queue = queue, .tokenizer = tokenizer.get()},
-      flags.service);
+  MetricRegistry registry(
+      {{"role", "coordinator"}, {"model_name", ModelName(flags.tokenizer)}});
+  CoordinatorMetrics metrics(registry);
+  AddPoolMetrics(registry, pool, flags.nodes.drafters.size());
+  GenerationServiceImpl service({.pool = pool,
+                                 .queue = queue,
+                                 .tokenizer = tokenizer.get(),
+                                 .metrics = metrics},
+                                flags.service);
   OUTRIDER_ASSIGN_OR_RETURN(const std::unique_ptr<RpcServer> server,
-                            RpcServer::Start(flags.server, {&service}));
+                            RpcServer::Start(flags.server.rpc, {&service}));
+  OUTRIDER_ASSIGN_OR_RETURN(const std::unique_ptr<HttpEndpoint> http,
+                            StartHttpEndpoint("outrider-coordinator",
+                                              flags.server, registry, *server));
   std::cout << "outrider-coordinator listening on " << server->address()
             << std::endl;
   pool.Start();
-  const absl::Status status =
-      ServeUntilTermination(pool, *server, flags.require_drafter);
+  Reporter reporter(metrics);
+  const absl::Status status = ServeUntilTermination(
+      pool, *server, flags.require_drafter, [&reporter] { reporter.Tick(); });
   server->SetServing(false);
-  service.Drain(std::chrono::seconds(flags.drain_seconds));
+  service.Drain(std::chrono::seconds(flags.server.drain_seconds));
   server->Shutdown(std::chrono::seconds(1));
   return status;
 }
@@ -138,10 +208,11 @@ int main(int argc, char** argv) {
   }
   outrider::RpcServer::BlockTerminationSignals();
   outrider::SetUpGrpc();
+  const bool check_config = flags.server.check_config;
   const absl::Status status = outrider::Serve(std::move(flags));
   if (!status.ok()) {
     std::cerr << "outrider-coordinator: " << status.message() << std::endl;
-    return 1;
+    return check_config ? outrider::kExitBadFlags : 1;
   }
   return 0;
 }

@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <limits>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/session_id.h"
 #include "core/base/status_macros.h"
 #include "core/sampling/draft_confidence.h"
 #include "core/session/check_tokens.h"
+#include "core/wire/field_convert.h"
 #include "core/wire/node_calls.h"
 
 namespace outrider {
@@ -117,6 +119,30 @@ absl::StatusOr<int> ParseSupportSize(const v1::GenerateRequest& proto,
   return static_cast<int>(size);
 }
 
+absl::StatusOr<ReplyFormat> ParseReplyFormat(const v1::GenerateRequest& proto,
+                                             const SamplingParams& sampling,
+                                             const GenerationLimits& limits) {
+  const auto serves = [&limits](ReplyFormat format) {
+    return absl::c_linear_search(limits.reply_formats, format);
+  };
+  std::optional<ReplyFormat> asked = limits.default_reply_format;
+  if (proto.has_reply_format()) {
+    OUTRIDER_ASSIGN_OR_RETURN(asked, FromProto(proto.reply_format()));
+  }
+  if (!asked.has_value()) {
+    // All give the same tokens; these with the fewest bytes.
+    const ReplyFormat best =
+        IsGreedy(sampling) ? ReplyFormat::kTokens : ReplyFormat::kSparse;
+    return serves(best) ? best : ReplyFormat::kFull;
+  }
+  if (!serves(*asked)) {
+    return absl::UnimplementedError(
+        "the verifier does not serve this reply_format; leave it out for one "
+        "that it does");
+  }
+  return *asked;
+}
+
 }  // namespace
 
 absl::StatusOr<GenerationRequest> ParseRequest(const v1::GenerateRequest& proto,
@@ -138,6 +164,8 @@ absl::StatusOr<GenerationRequest> ParseRequest(const v1::GenerateRequest& proto,
                                       : limits.default_min_draft_probability;
   OUTRIDER_RETURN_IF_ERROR(
       CheckMinDraftProbability(request.min_draft_probability));
+  OUTRIDER_ASSIGN_OR_RETURN(request.reply_format,
+                            ParseReplyFormat(proto, request.sampling, limits));
   if (!proto.ignore_eos()) request.eos_ids = limits.eos_ids;
 
   request.delivered.assign(proto.delivered().ids().begin(),

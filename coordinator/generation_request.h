@@ -3,6 +3,7 @@
 #define OUTRIDER_COORDINATOR_GENERATION_REQUEST_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,7 @@ struct GenerationRequest {
   int num_speculative_tokens = 0;
   int support_size = 0;
   double min_draft_probability = 0;
+  ReplyFormat reply_format = ReplyFormat::kFull;
 };
 
 // What bounds a request here.
@@ -38,10 +40,13 @@ struct GenerationLimits {
   int default_draft_tokens = 0;
   double default_min_draft_probability = 0;
   std::vector<TokenId> eos_ids = {};
+  std::vector<ReplyFormat> reply_formats = {};  // that the verifier serves
+  std::optional<ReplyFormat> default_reply_format = {};  // empty: by the rule
 };
 
 // Tokenises and validates. INVALID_ARGUMENT names the field, the offending
-// value, and what would be right.
+// value, and what would be right; UNIMPLEMENTED a reply format that the
+// verifier does not serve.
 absl::StatusOr<GenerationRequest> ParseRequest(const v1::GenerateRequest& proto,
                                                const GenerationLimits& limits);
 

@@ -18,16 +18,22 @@
 namespace outrider {
 namespace {
 
-// Passes events on as messages.
+// Counts events and passes them on as messages.
 class WriterSink final : public GenerationSink {
  public:
-  explicit WriterSink(ResponseWriter& writer) : writer_(writer) {}
+  struct Options {
+    ResponseWriter& writer;
+    CoordinatorMetrics::Tally& tally;
+    bool lacks_drafter = false;
+  };
+  explicit WriterSink(Options options) : options_(options) {}
   Task<bool> Write(GenerationEvent event) override {
-    return writer_.Write(ToProto(event));
+    options_.tally.Round(event, options_.lacks_drafter);
+    return options_.writer.Write(ToProto(event));
   }
 
  private:
-  ResponseWriter& writer_;
+  const Options options_;
 };
 
 v1::GenerateResponse StartMessage(const GenerationRequest& request) {
@@ -72,45 +78,96 @@ GenerationServiceImpl::GenerationServiceImpl(Parts parts, Options options)
     : parts_(parts), options_(options) {}
 
 grpc::ServerWriteReactor<v1::GenerateResponse>* GenerationServiceImpl::Generate(
-    grpc::CallbackServerContext* /*context*/,
-    const v1::GenerateRequest* request) {
+    grpc::CallbackServerContext* context, const v1::GenerateRequest* request) {
   auto cancellation = std::make_shared<Cancellation>();
   auto* writer = new ResponseWriter(cancellation);  // deletes itself
-  StartDetached(Run(*request, writer, std::move(cancellation)));
+  CallName name = NameOf(*context);
+  context->AddInitialMetadata(kRequestIdKey, name.request_id);
+  StartDetached(
+      Run(*request, std::move(name), writer, std::move(cancellation)));
   return writer;
 }
 
+GenerationServiceImpl::CallName GenerationServiceImpl::NameOf(
+    const grpc::CallbackServerContext& context) {
+  const auto header = [&](const char* key) -> absl::string_view {
+    const auto found = context.client_metadata().find(key);
+    if (found == context.client_metadata().end()) return "";
+    return {found->second.data(), found->second.size()};
+  };
+  CallName name = {.request_id = RequestIdFrom(header(kRequestIdKey))};
+  const auto parent = TraceContext::Parse(header(kTraceparentKey));
+  if (parent.has_value()) name.trace = parent->Child();
+  return name;
+}
+
+LogFields GenerationServiceImpl::FieldsOf(const CallName& name) {
+  LogFields fields = {{"request_id", name.request_id}};
+  if (name.trace.has_value()) {
+    fields.emplace_back("trace_id", name.trace->trace_id);
+    fields.emplace_back("span_id", name.trace->span_id);
+  }
+  return fields;
+}
+
+void GenerationServiceImpl::Refuse(const Call& call,
+                                   const absl::Status& status) {
+  // Not the message: it has the client's own values in it.
+  OUTRIDER_LOG(kInfo, FieldsOf(call.name))
+      << "refused: " << absl::StatusCodeToString(status.code());
+  call.tally.End(std::nullopt, status.code());
+  call.writer.FinishAfterWrites(ToGrpcStatus(status));
+}
+
+void GenerationServiceImpl::Ended(const Call& call, const Session& session,
+                                  const absl::StatusOr<FinishReason>& result) {
+  call.tally.End(result.ok() ? std::optional(*result) : std::nullopt,
+                 result.status().code());
+  LogFields fields = FieldsOf(call.name);
+  fields.emplace_back("session", session.id().ShortHex());
+  if (result.ok() || absl::IsCancelled(result.status())) {
+    OUTRIDER_LOG(kInfo, fields)
+        << (result.ok() ? "done: " : "cancelled: ") << call.tally.num_tokens()
+        << " tokens, " << call.tally.num_rounds() << " rounds, "
+        << call.tally.seconds() << " s";
+  } else {
+    OUTRIDER_LOG(kError, fields) << "failed: " << result.status();
+  }
+}
+
 Task<void> GenerationServiceImpl::Run(
-    v1::GenerateRequest proto, ResponseWriter* writer,
+    v1::GenerateRequest proto, CallName name, ResponseWriter* writer,
     std::shared_ptr<Cancellation> cancellation) {
+  CoordinatorMetrics::Tally tally(parts_.metrics);
+  const Call call = {.name = name, .writer = *writer, .tally = tally};
   if (absl::Status status = Enter(cancellation); !status.ok()) {
-    writer->FinishAfterWrites(ToGrpcStatus(status));
+    Refuse(call, status);
     co_return;
   }
   const absl::StatusOr<NodePool::Pair> pair = parts_.pool.Assign();
   absl::StatusOr<GenerationRequest> request =
       pair.ok() ? Parse(proto, *pair) : pair.status();
   if (!request.ok()) {
-    writer->FinishAfterWrites(ToGrpcStatus(request.status()));
+    Refuse(call, request.status());
     Leave(cancellation);
     co_return;
   }
 
   const int drafter_context =
       pair->drafter == nullptr ? 0 : pair->drafter_description.context_length;
-  Session session({.prompt = request->prompt,
-                   .delivered = request->delivered,
-                   .sampling = request->sampling,
-                   .seed = request->seed,
-                   .max_length = request->max_length,
-                   .drafter_context = drafter_context,
-                   .cancellation = cancellation});
-  const absl::Status status = co_await Serve(*request, *pair, *writer, session);
-  if (!status.ok() && !absl::IsCancelled(status)) {
-    OUTRIDER_LOG(kError) << "session " << session.id().ShortHex()
-                         << " failed: " << status;
-  }
-  writer->FinishAfterWrites(ToGrpcStatus(ForClients(status)));
+  Session session(
+      {.prompt = request->prompt,
+       .delivered = request->delivered,
+       .sampling = request->sampling,
+       .seed = request->seed,
+       .max_length = request->max_length,
+       .drafter_context = drafter_context,
+       .cancellation = cancellation,
+       .traceparent = name.trace.has_value() ? name.trace->ToHeader() : ""});
+  const absl::StatusOr<FinishReason> result =
+      co_await Serve(*request, *pair, call, session);
+  Ended(call, session, result);
+  writer->FinishAfterWrites(ToGrpcStatus(ForClients(result.status())));
 
   // The client has its answer; the caches go back early.
   if (pair->drafter != nullptr) {
@@ -122,10 +179,10 @@ Task<void> GenerationServiceImpl::Run(
   Leave(cancellation);
 }
 
-Task<absl::Status> GenerationServiceImpl::Serve(
+Task<absl::StatusOr<FinishReason>> GenerationServiceImpl::Serve(
     const GenerationRequest& request, const NodePool::Pair& pair,
-    ResponseWriter& writer, Session& session) {
-  if (!co_await writer.Write(StartMessage(request))) {
+    const Call& call, Session& session) {
+  if (!co_await call.writer.Write(StartMessage(request))) {
     co_return absl::CancelledError("the client is gone");
   }
   CircuitBreaker no_breaker;
@@ -135,12 +192,15 @@ Task<absl::Status> GenerationServiceImpl::Serve(
         pair.drafter->stub,
         NodeDraftClient::Options{
             .support_size = request.support_size,
-            .min_draft_probability = request.min_draft_probability});
+            .min_draft_probability = request.min_draft_probability,
+            // Whole rows are for reference.
+            .round_weights =
+                request.support_size < pair.verifier_description.vocab_size});
   }
   OptionalDraftClient drafter(
       node_drafter.has_value() ? &*node_drafter : nullptr,
       pair.drafter != nullptr ? pair.drafter->breaker : no_breaker);
-  NodeVerifyClient verifier(pair.verifier->stub);
+  NodeVerifyClient verifier(pair.verifier->stub, request.reply_format);
   const RejectionRule rule;
   FixedDraftLength policy(request.num_speculative_tokens);
   SpeculativeDecoder decoder({.drafter = drafter,
@@ -149,7 +209,10 @@ Task<absl::Status> GenerationServiceImpl::Serve(
                               .policy = policy});
   const StopCondition stop(request.eos_ids, request.max_length);
   TextStream text(parts_.tokenizer, request.stop_strings);
-  WriterSink sink(writer);
+  WriterSink sink({.writer = call.writer,
+                   .tally = call.tally,
+                   .lacks_drafter = pair.drafter == nullptr &&
+                                    request.num_speculative_tokens > 0});
   Generation generation({.session = session,
                          .decoder = decoder,
                          .stop = stop,
@@ -161,8 +224,8 @@ Task<absl::Status> GenerationServiceImpl::Serve(
   last.set_first_index(
       static_cast<uint32_t>(session.length() - session.prompt_length()));
   *last.mutable_finish() = ToProto(end);
-  co_await writer.Write(std::move(last));
-  co_return absl::OkStatus();
+  co_await call.writer.Write(std::move(last));
+  co_return end.reason;
 }
 
 absl::StatusOr<GenerationRequest> GenerationServiceImpl::Parse(
@@ -181,7 +244,9 @@ absl::StatusOr<GenerationRequest> GenerationServiceImpl::Parse(
        .max_draft_tokens = max_draft_tokens,
        .default_draft_tokens = options_.default_draft_tokens,
        .default_min_draft_probability = options_.default_min_draft_probability,
-       .eos_ids = verifier.eos_ids});
+       .eos_ids = verifier.eos_ids,
+       .reply_formats = verifier.reply_formats,
+       .default_reply_format = options_.default_reply_format});
 }
 
 grpc::ServerUnaryReactor* GenerationServiceImpl::Describe(

@@ -6,17 +6,21 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/container/flat_hash_set.h"
+#include "coordinator/coordinator_metrics.h"
 #include "coordinator/generation_request.h"
 #include "coordinator/grpc_response_writer.h"
 #include "coordinator/node_pool.h"
 #include "coordinator/session.h"
 #include "core/base/cancellation.h"
+#include "core/base/log.h"
 #include "core/base/mutex.h"
 #include "core/base/task.h"
 #include "core/rpc/call_queue.h"
+#include "core/telemetry/trace_context.h"
 #include "core/tokenizer/tokenizer.h"
 #include "outrider/v1/generation.grpc.pb.h"
 
@@ -31,11 +35,13 @@ class GenerationServiceImpl final
     int max_sessions = 256;
     int default_draft_tokens = 4;
     double default_min_draft_probability = 0;
+    std::optional<ReplyFormat> default_reply_format = {};  // empty: by the rule
   };
   struct Parts {
     NodePool& pool;
     CallQueue& queue;
     const Tokenizer* tokenizer = nullptr;  // null: token prompts only
+    CoordinatorMetrics& metrics;
   };
 
   GenerationServiceImpl(Parts parts, Options options);
@@ -55,14 +61,34 @@ class GenerationServiceImpl final
   void Drain(std::chrono::seconds deadline);
 
  private:
+  // How a call is named in logs, here and elsewhere.
+  struct CallName {
+    std::string request_id = {};
+    std::optional<TraceContext> trace = {};  // our span, below the caller's
+  };
+  // What Run and Serve share of one call.
+  struct Call {
+    const CallName& name;
+    ResponseWriter& writer;
+    CoordinatorMetrics::Tally& tally;
+  };
+
+  static CallName NameOf(const grpc::CallbackServerContext& context);
+  static LogFields FieldsOf(const CallName& name);
   absl::StatusOr<GenerationRequest> Parse(const v1::GenerateRequest& proto,
                                           const NodePool::Pair& pair) const;
-  Task<void> Run(v1::GenerateRequest proto, ResponseWriter* writer,
+  Task<void> Run(v1::GenerateRequest proto, CallName name,
+                 ResponseWriter* writer,
                  std::shared_ptr<Cancellation> cancellation);
-  // The generation itself; what remains is the stream's status.
-  Task<absl::Status> Serve(const GenerationRequest& request,
-                           const NodePool::Pair& pair, ResponseWriter& writer,
-                           Session& session);
+  // From its first round; OK where it was told its end.
+  Task<absl::StatusOr<FinishReason>> Serve(const GenerationRequest& request,
+                                           const NodePool::Pair& pair,
+                                           const Call& call, Session& session);
+  // Before its first round.
+  void Refuse(const Call& call, const absl::Status& status);
+  // Counts and logs.
+  static void Ended(const Call& call, const Session& session,
+                    const absl::StatusOr<FinishReason>& result);
 
   // Counts a generation in, unless there are too many or this is draining.
   absl::Status Enter(const std::shared_ptr<Cancellation>& cancellation);

@@ -5,6 +5,7 @@
 
 #include "core/base/status_macros.h"
 #include "core/rpc/unary_call.h"
+#include "core/telemetry/trace_context.h"
 #include "core/wire/convert.h"
 
 namespace outrider {
@@ -22,6 +23,10 @@ Task<absl::StatusOr<DraftReply>> GrpcDraftStub::Draft(
       const v1::DraftResponse response,
       co_await CallUnary<v1::DraftResponse>(
           [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
+            if (!call.traceparent.empty()) {
+              context->AddMetadata(kTraceparentKey,
+                                   std::string(call.traceparent));
+            }
             return stub_->PrepareAsyncDraft(context, request, queue);
           },
           {.queue = options_.queue,
@@ -31,8 +36,9 @@ Task<absl::StatusOr<DraftReply>> GrpcDraftStub::Draft(
   const uint64_t start = call.header.delta.keep_length + num_appended;
   OUTRIDER_CO_ASSIGN_OR_RETURN(DraftReply reply,
                                FromProto(response, start, vocab_size_));
-  reply.wire_bytes = static_cast<int64_t>(request.ByteSizeLong()) +
-                     static_cast<int64_t>(response.ByteSizeLong());
+  reply.sent_bytes = static_cast<int64_t>(request.ByteSizeLong());
+  reply.wire_bytes =
+      reply.sent_bytes + static_cast<int64_t>(response.ByteSizeLong());
   co_return reply;
 }
 

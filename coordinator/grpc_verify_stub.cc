@@ -8,9 +8,40 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "core/rpc/unary_call.h"
+#include "core/telemetry/trace_context.h"
 #include "core/wire/convert.h"
 
 namespace outrider {
+namespace {
+
+// That the reply speaks of the tokens that the verifier described.
+absl::Status CheckVocabulary(const VerifyReply& reply, int vocab_size) {
+  if (const auto* rows = std::get_if<LogitRows>(&reply.outcome);
+      rows != nullptr && rows->vocab_size() != vocab_size) {
+    return absl::InternalError(
+        absl::StrCat("the verifier sent rows of ", rows->vocab_size(),
+                     " tokens and described ", vocab_size));
+  }
+  std::vector<TokenId> own;  // tokens of the target's own choice
+  if (const auto* verdict = std::get_if<Verdict>(&reply.outcome)) {
+    own.push_back(verdict->next_token);
+  }
+  if (const auto* rows = std::get_if<std::vector<TargetRow>>(&reply.outcome)) {
+    for (const TargetRow& row : *rows) {
+      if (row.tail_mass() > 0) own.push_back(row.tail_token());
+    }
+  }
+  for (const TokenId token : own) {
+    if (token < 0 || token >= vocab_size) {
+      return absl::InternalError(absl::StrCat("the verifier sent token ", token,
+                                              " and described ", vocab_size,
+                                              " tokens"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 GrpcVerifyStub::GrpcVerifyStub(std::shared_ptr<grpc::Channel> channel,
                                Options options)
@@ -22,23 +53,21 @@ Task<absl::StatusOr<VerifyReply>> GrpcVerifyStub::Verify(
   const v1::VerifyRequest request = ToProto(call);
   OUTRIDER_CO_ASSIGN_OR_RETURN(
       v1::VerifyResponse response,
-      co_await SendUntilAnswered(request, cancellation));
-  const int64_t wire_bytes = static_cast<int64_t>(request.ByteSizeLong()) +
-                             static_cast<int64_t>(response.ByteSizeLong());
+      co_await SendUntilAnswered(request, call.traceparent, cancellation));
+  const auto sent_bytes = static_cast<int64_t>(request.ByteSizeLong());
+  const int64_t wire_bytes =
+      sent_bytes + static_cast<int64_t>(response.ByteSizeLong());
   OUTRIDER_CO_ASSIGN_OR_RETURN(VerifyReply reply,
-                               FromProto(std::move(response)));
-  const LogitRows* rows = std::get_if<LogitRows>(&reply.outcome);
-  if (rows != nullptr && rows->vocab_size() != vocab_size_) {
-    co_return absl::InternalError(
-        absl::StrCat("the verifier sent rows of ", rows->vocab_size(),
-                     " tokens and described ", vocab_size_.load()));
-  }
+                               FromProto(std::move(response), call));
+  OUTRIDER_CO_RETURN_IF_ERROR(CheckVocabulary(reply, vocab_size_));
   reply.wire_bytes = wire_bytes;
+  reply.sent_bytes = sent_bytes;
   co_return reply;
 }
 
 Task<absl::StatusOr<v1::VerifyResponse>> GrpcVerifyStub::SendUntilAnswered(
-    const v1::VerifyRequest& request, Cancellation& cancellation) {
+    const v1::VerifyRequest& request, absl::string_view traceparent,
+    Cancellation& cancellation) {
   // About a second: a restarting process on the same address, or a broken
   // connection. Whoever is gone longer is reported.
   constexpr int kMaxAttempts = 5;
@@ -47,6 +76,9 @@ Task<absl::StatusOr<v1::VerifyResponse>> GrpcVerifyStub::SendUntilAnswered(
     absl::StatusOr<v1::VerifyResponse> response =
         co_await CallUnary<v1::VerifyResponse>(
             [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
+              if (!traceparent.empty()) {
+                context->AddMetadata(kTraceparentKey, std::string(traceparent));
+              }
               return stub_->PrepareAsyncVerify(context, request, queue);
             },
             {.queue = options_.queue,

@@ -39,7 +39,8 @@ class GrpcVerifyStub final : public VerifyStub {
 
  private:
   Task<absl::StatusOr<v1::VerifyResponse>> SendUntilAnswered(
-      const v1::VerifyRequest& request, Cancellation& cancellation);
+      const v1::VerifyRequest& request, absl::string_view traceparent,
+      Cancellation& cancellation);
 
   const Options options_;
   const std::unique_ptr<v1::VerifierService::Stub> stub_;

@@ -46,11 +46,14 @@ Task<absl::StatusOr<Draft>> NodeDraftClient::Propose(Session& session,
         .sampling = session.sampling(),
         .seed = session.seed(),
         .prompt_length = session.prompt_length(),
-        .min_draft_probability = options_.min_draft_probability};
+        .min_draft_probability = options_.min_draft_probability,
+        .round_weights = options_.round_weights,
+        .traceparent = session.traceparent()};
     OUTRIDER_CO_ASSIGN_OR_RETURN(
         DraftReply reply, co_await stub_.Draft(call, session.cancellation()));
     OUTRIDER_CO_RETURN_IF_ERROR(CheckEcho(call.header, reply.header));
     link.wire_bytes += reply.wire_bytes;
+    link.sent_bytes += reply.sent_bytes;
     link.compute_seconds += reply.header.compute_seconds;
     if (const Miss* miss = std::get_if<Miss>(&reply.outcome)) {
       RecoverFrom(*miss, cache, link);

@@ -16,6 +16,7 @@ class NodeDraftClient final : public DraftClient {
   struct Options {
     int support_size = kDefaultSupportSize;
     double min_draft_probability = 0;
+    bool round_weights = true;  // to bfloat16, before sampling
   };
 
   NodeDraftClient(DraftStub& stub, const Options& options)

@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/log.h"
-#include "core/rpc/channel.h"
 
 namespace outrider {
 namespace {
@@ -19,7 +18,7 @@ constexpr std::chrono::seconds kAskInterval(1);
 NodePool::NodePool(Options options, CallQueue& queue)
     : options_(std::move(options)) {
   for (const std::string& address : options_.drafters) {
-    const auto channel = MakeChannel(address);
+    const auto channel = MakeChannel(address, options_.channel);
     drafters_.push_back(std::unique_ptr<Drafter>(new Drafter{
         .node = {
             .address = address,
@@ -31,7 +30,7 @@ NodePool::NodePool(Options options, CallQueue& queue)
   }
   for (const std::string& address : options_.verifiers) {
     // FULL rows of large vocabularies: gRPC's default of 4 MiB is too little.
-    const auto channel = MakeChannel(address);
+    const auto channel = MakeChannel(address, options_.channel);
     verifiers_.push_back(std::unique_ptr<Verifier>(new Verifier{
         .node = {
             .address = address,

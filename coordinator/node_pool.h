@@ -17,6 +17,7 @@
 #include "coordinator/grpc_verify_stub.h"
 #include "core/base/mutex.h"
 #include "core/rpc/call_queue.h"
+#include "core/rpc/channel.h"
 #include "core/wire/node_description.h"
 
 namespace outrider {
@@ -35,23 +36,23 @@ struct VerifierNode {
   GrpcCacheStub cache;
 };
 
-// The drafters and verifiers of this coordinator. A thread of its own asks each
-// to describe itself, once a second, and holds the answers against each other:
-// only a drafter that fits the verifier is used. Thread-safe. Nodes live as
-// long as the pool.
+// The drafters and verifiers of this coordinator. A thread asks each what it
+// is, once a second: only a drafter that fits the verifier is used.
+// Thread-safe. Nodes live as long as the pool.
 class NodePool {
  public:
   struct Options {
     std::vector<std::string> drafters = {};
     std::vector<std::string> verifiers = {};
     std::string tokenizer_hash = {};  // the coordinator's; empty: none
+    ChannelOptions channel = {};      // of every node
     std::chrono::milliseconds draft_timeout = std::chrono::seconds(2);
     std::chrono::milliseconds verify_timeout = std::chrono::seconds(30);
     // Added to both for each token that a cache lacks.
     std::chrono::milliseconds timeout_per_token = std::chrono::milliseconds(20);
   };
 
-  // What a session runs on. The drafter is null where none answers or fits.
+  // A session's; the drafter is null where none answers or fits.
   struct Pair {
     VerifierNode* verifier = nullptr;
     NodeDescription verifier_description = {};
@@ -69,15 +70,14 @@ class NodePool {
   NodePool(Options options, CallQueue& queue);
   NodePool(const NodePool&) = delete;
 
-  // Asks every node now, and from then on in the background.
+  // Asks every node now, then in the background.
   void Start();
 
   // For a new session, in turn over what is ready. UNAVAILABLE: no verifier.
   absl::StatusOr<Pair> Assign();
 
   bool HasVerifier() const;
-  // The first drafter that does not fit, as a status.
-  absl::Status RefusedDrafter() const;
+  absl::Status RefusedDrafter() const;  // the first that does not fit
   Overview Describe() const;
 
  private:

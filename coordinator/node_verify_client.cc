@@ -7,62 +7,89 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "coordinator/miss_recovery.h"
-#include "core/base/mutant.h"
 #include "core/base/status_macros.h"
-#include "core/sampling/process.h"
+#include "core/sampling/sampling_params.h"
+#include "core/sampling/score_draft.h"
 
 namespace outrider {
 
-Task<absl::StatusOr<std::vector<TargetRow>>> NodeVerifyClient::Score(
-    Session& session, const Draft& draft) {
+Task<absl::StatusOr<DraftScore>> NodeVerifyClient::Score(Session& session,
+                                                         const Draft& draft) {
   RoundStats::Link& link = session.stats().verifier;
   const ScopedTimer timer(link.call_seconds);
   CacheMirror& cache = session.verifier_cache();
   for (int attempt = 0; attempt < kMaxMissesPerCall; ++attempt) {
-    const VerifyCall call = {.header = session.NextHeader(cache),
-                             .draft_tokens = draft.tokens,
-                             .reply_format = ReplyFormat::kFull,
-                             .sampling = session.sampling(),
-                             .seed = session.seed(),
-                             .prompt_length = session.prompt_length()};
+    const VerifyCall call = MakeCall(session, draft);
     OUTRIDER_CO_ASSIGN_OR_RETURN(
-        const VerifyReply reply,
-        co_await stub_.Verify(call, session.cancellation()));
+        VerifyReply reply, co_await stub_.Verify(call, session.cancellation()));
     OUTRIDER_CO_RETURN_IF_ERROR(CheckEcho(call.header, reply.header));
     link.wire_bytes += reply.wire_bytes;
+    link.sent_bytes += reply.sent_bytes;
     link.compute_seconds += reply.header.compute_seconds;
     if (const Miss* miss = std::get_if<Miss>(&reply.outcome)) {
       RecoverFrom(*miss, cache, link);
       continue;
     }
     cache.GrewTo(reply.header.cached_length, reply.header.incarnation);
-    co_return ProcessRows(std::get<LogitRows>(reply.outcome), draft, session);
+    co_return Read(std::move(reply), draft, session);
   }
   co_return absl::UnavailableError("the verifier keeps losing the session");
 }
 
-absl::StatusOr<std::vector<TargetRow>> ProcessRows(const LogitRows& rows,
-                                                   const Draft& draft,
-                                                   Session& session) {
-  if (rows.num_rows() != draft.length() + 1) {
-    return absl::InternalError(absl::StrCat("the verifier sent ",
-                                            rows.num_rows(), " rows for ",
-                                            draft.length(), " drafts"));
+VerifyCall NodeVerifyClient::MakeCall(Session& session,
+                                      const Draft& draft) const {
+  VerifyCall call = {.header = session.NextHeader(session.verifier_cache()),
+                     .draft_tokens = draft.tokens,
+                     .reply_format = format_,
+                     .sampling = session.sampling(),
+                     .seed = session.seed(),
+                     .prompt_length = session.prompt_length(),
+                     .traceparent = session.traceparent()};
+  if (format_ == ReplyFormat::kSparse) {
+    for (const Distribution& q : draft.distributions) {
+      call.supports.emplace_back(q.support().begin(), q.support().end());
+    }
   }
-  std::vector<TargetRow> target;
-  target.reserve(rows.num_rows());
-  for (int i = 0; i < rows.num_rows(); ++i) {
-    OUTRIDER_ASSIGN_OR_RETURN(
-        Distribution p,
-        Process(rows.Row(i),
-                OUTRIDER_MUTANT(M2, session.sampling(), SamplingParams())));
-    const absl::Span<const TokenId> support =
-        i < draft.length() ? draft.distributions[i].support()
-                           : absl::Span<const TokenId>();
-    target.push_back(TargetRow::FromDense(std::move(p), support,
-                                          draft.start + i, session.coins()));
+  // At temperature 0 a draft stands or falls with the target's argmax alone.
+  if (format_ == ReplyFormat::kTokens && !IsGreedy(session.sampling())) {
+    call.draft_rows = draft.distributions;
   }
-  return target;
+  return call;
+}
+
+absl::StatusOr<DraftScore> NodeVerifyClient::Read(VerifyReply reply,
+                                                  const Draft& draft,
+                                                  Session& session) const {
+  const int num_rows = draft.length() + 1;
+  const auto wrong_rows = [&](int count) {
+    return absl::InternalError(absl::StrCat(
+        "the verifier sent ", count, " rows for ", draft.length(), " drafts"));
+  };
+  if (const auto* full = std::get_if<LogitRows>(&reply.outcome);
+      full != nullptr && format_ == ReplyFormat::kFull) {
+    if (full->num_rows() != num_rows) return wrong_rows(full->num_rows());
+    OUTRIDER_ASSIGN_OR_RETURN(std::vector<TargetRow> rows,
+                              ScoreDraft(full->Rows(), DraftBlock::Of(draft),
+                                         session.sampling(), session.coins()));
+    return DraftScore{.rows = std::move(rows)};
+  }
+  if (auto* rows = std::get_if<std::vector<TargetRow>>(&reply.outcome);
+      rows != nullptr && format_ == ReplyFormat::kSparse) {
+    const int count = static_cast<int>(rows->size());
+    if (count != num_rows) return wrong_rows(count);
+    return DraftScore{.rows = std::move(*rows)};
+  }
+  if (const auto* verdict = std::get_if<Verdict>(&reply.outcome);
+      verdict != nullptr && format_ == ReplyFormat::kTokens) {
+    if (verdict->num_accepted < 0 || verdict->num_accepted > draft.length()) {
+      return absl::InternalError(absl::StrCat("the verifier accepted ",
+                                              verdict->num_accepted, " of ",
+                                              draft.length(), " drafts"));
+    }
+    return DraftScore{.verdict = *verdict};
+  }
+  return absl::InternalError(
+      "the verifier replied in another format than the one asked for");
 }
 
 }  // namespace outrider

@@ -9,23 +9,25 @@ namespace outrider {
 
 // Scores drafts on one verifier node: makes the header from the session's
 // mirror, sends what is missing after a miss (with the same drafts, hence the
-// same coins), and processes the raw rows of a FULL reply.
+// same coins), and checks the reply. Stateless but for the format.
 class NodeVerifyClient final : public VerifyClient {
  public:
-  explicit NodeVerifyClient(VerifyStub& stub) : stub_(stub) {}
+  explicit NodeVerifyClient(VerifyStub& stub,
+                            ReplyFormat format = ReplyFormat::kFull)
+      : stub_(stub), format_(format) {}
 
-  Task<absl::StatusOr<std::vector<TargetRow>>> Score(
-      Session& session, const Draft& draft) override;
+  Task<absl::StatusOr<DraftScore>> Score(Session& session,
+                                         const Draft& draft) override;
 
  private:
-  VerifyStub& stub_;
-};
+  VerifyCall MakeCall(Session& session, const Draft& draft) const;
+  // What the reply says to the draft; it has no Miss.
+  absl::StatusOr<DraftScore> Read(VerifyReply reply, const Draft& draft,
+                                  Session& session) const;
 
-// Raw rows to target rows: processed like every row of this session, each with
-// the support of the draft it judges; the last one has none.
-absl::StatusOr<std::vector<TargetRow>> ProcessRows(const LogitRows& rows,
-                                                   const Draft& draft,
-                                                   Session& session);
+  VerifyStub& stub_;
+  const ReplyFormat format_;
+};
 
 }  // namespace outrider
 

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/sampling/rejection.h"
 #include "core/testing/in_process_stubs.h"
 #include "core/testing/run_task.h"
 #include "core/testing/status_matchers.h"
@@ -57,7 +58,12 @@ class NodeVerifyClientTest : public ::testing::Test {
             TableLm::Options{.table = Turned, .vocab_size = kVocabSize}),
         VerifyEngine::Options{.vocab_size = kVocabSize});
   }
-  auto Score() { return RunTask(client_.Score(session_, draft_)); }
+  absl::StatusOr<DraftScore> Score(ReplyFormat format = ReplyFormat::kFull) {
+    return Score(session_, format);
+  }
+  absl::StatusOr<DraftScore> Score(Session& session, ReplyFormat format) {
+    return RunTask(NodeVerifyClient(stub_, format).Score(session, draft_));
+  }
   void Forge(std::function<void(VerifyReply&)> forge) {
     stub_.hooks().after = [forge](const VerifyCall&, VerifyReply& reply) {
       forge(reply);
@@ -68,33 +74,86 @@ class NodeVerifyClientTest : public ::testing::Test {
   std::vector<VerifyCall> calls_;
   std::unique_ptr<VerifyEngine> engine_;
   InProcessVerifyStub stub_;
-  NodeVerifyClient client_{stub_};
   Session session_{
       {.prompt = {2, 0}, .max_length = 100, .drafter_context = 100}};
   Draft draft_ = {.start = 2};
 };
 
 TEST_F(NodeVerifyClientTest, EveryRowBelongsToTheContextBeforeItsDraft) {
-  const auto rows = Score();
-  ASSERT_THAT(rows, IsOk());
-  ASSERT_EQ(rows->size(), 3u);
-  // Behind token 0, then behind draft 3: turned by three.
-  EXPECT_NEAR((*rows)[0](1), 0.2, 1e-7);
-  EXPECT_NEAR((*rows)[0](3), 0.4, 1e-7);
-  EXPECT_NEAR((*rows)[0].tail_mass(), 0.4, 1e-7);
-  EXPECT_NEAR((*rows)[1](1), 0.3, 1e-7);
-  EXPECT_NEAR((*rows)[1](3), 0.1, 1e-7);
-  // The last row has no draft: its tail is all of p.
-  EXPECT_EQ((*rows)[2].tail_mass(), 1.0);
-  EXPECT_EQ(session_.verifier_cache().length(), 4);
+  for (const ReplyFormat format : {ReplyFormat::kFull, ReplyFormat::kSparse}) {
+    const auto score = Score(format);
+    ASSERT_THAT(score, IsOk());
+    const std::vector<TargetRow>& rows = score->rows;
+    ASSERT_EQ(rows.size(), 3u);
+    // Behind token 0, then behind draft 3: turned by three.
+    EXPECT_NEAR(rows[0](1), 0.2, 1e-7);
+    EXPECT_NEAR(rows[0](3), 0.4, 1e-7);
+    EXPECT_NEAR(rows[0].tail_mass(), 0.4, 1e-7);
+    EXPECT_NEAR(rows[1](1), 0.3, 1e-7);
+    EXPECT_NEAR(rows[1](3), 0.1, 1e-7);
+    // The last row has no draft: its tail is all of p.
+    EXPECT_EQ(rows[2].tail_mass(), 1.0);
+    EXPECT_EQ(session_.verifier_cache().length(), 4);
+  }
+}
+
+TEST_F(NodeVerifyClientTest, EveryFormatEndsInTheSameVerdict) {
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    Session session({.prompt = {2, 0},
+                     .seed = seed,
+                     .max_length = 100,
+                     .drafter_context = 100});
+    std::vector<Verdict> verdicts;
+    for (const ReplyFormat format :
+         {ReplyFormat::kFull, ReplyFormat::kSparse, ReplyFormat::kTokens}) {
+      const auto score = Score(session, format);
+      ASSERT_THAT(score, IsOk());
+      EXPECT_EQ(score->verdict.has_value(), format == ReplyFormat::kTokens);
+      verdicts.push_back(
+          score->verdict.has_value()
+              ? *score->verdict
+              : RejectionRule().Judge(draft_, score->rows, session.coins()));
+    }
+    EXPECT_EQ(verdicts[0], verdicts[1]);
+    EXPECT_EQ(verdicts[0], verdicts[2]);
+  }
+}
+
+TEST_F(NodeVerifyClientTest, AtTemperatureZeroTheDraftsRowsStayAtHome) {
+  Session session({.prompt = {2, 0},
+                   .sampling = {.temperature = 0},
+                   .max_length = 100,
+                   .drafter_context = 100});
+  const auto score = Score(session, ReplyFormat::kTokens);
+  ASSERT_THAT(score, IsOk());
+  EXPECT_TRUE(calls_[0].draft_rows.empty());
+  // The most probable token behind 0 is 3, behind 3 it is 2.
+  EXPECT_EQ(*score->verdict, (Verdict{1, 2}));
+}
+
+TEST_F(NodeVerifyClientTest, AReplyInAnotherFormatFailsTheSession) {
+  Forge([](VerifyReply& reply) { reply.outcome = Verdict{2, 0}; });
+  EXPECT_THAT(Score(ReplyFormat::kFull), StatusIs(absl::StatusCode::kInternal));
+  EXPECT_THAT(Score(ReplyFormat::kSparse),
+              StatusIs(absl::StatusCode::kInternal));
+}
+
+TEST_F(NodeVerifyClientTest, NoVerdictAcceptsMoreThanWasDrafted) {
+  for (const int num_accepted : {-1, 3}) {
+    Forge([num_accepted](VerifyReply& reply) {
+      reply.outcome = Verdict{num_accepted, 0};
+    });
+    EXPECT_THAT(Score(ReplyFormat::kTokens),
+                StatusIs(absl::StatusCode::kInternal));
+  }
 }
 
 TEST_F(NodeVerifyClientTest, NoDraftGivesTheOneRowOfPlainDecoding) {
   draft_ = {.start = 2};
-  const auto rows = Score();
-  ASSERT_THAT(rows, IsOk());
-  ASSERT_EQ(rows->size(), 1u);
-  EXPECT_EQ((*rows)[0].tail_mass(), 1.0);
+  const auto score = Score();
+  ASSERT_THAT(score, IsOk());
+  ASSERT_EQ(score->rows.size(), 1u);
+  EXPECT_EQ(score->rows[0].tail_mass(), 1.0);
 }
 
 TEST_F(NodeVerifyClientTest, ALostSessionGetsTheSameDraftsAgain) {

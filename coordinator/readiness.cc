@@ -8,7 +8,8 @@
 namespace outrider {
 
 absl::Status ServeUntilTermination(const NodePool& pool, RpcServer& server,
-                                   bool require_drafter) {
+                                   bool require_drafter,
+                                   const std::function<void()>& tick) {
   bool was_serving = false;
   do {
     const absl::Status refused = pool.RefusedDrafter();
@@ -16,10 +17,11 @@ absl::Status ServeUntilTermination(const NodePool& pool, RpcServer& server,
       return absl::FailedPreconditionError(
           absl::StrCat("--require-drafter: ", refused.message()));
     }
+    if (tick) tick();
     const bool serving = pool.HasVerifier();
     if (serving != was_serving) server.SetServing(serving);
     was_serving = serving;
-  } while (!RpcServer::WaitForTermination(std::chrono::milliseconds(200)));
+  } while (RpcServer::WaitForTermination(std::chrono::milliseconds(200)) == 0);
   return absl::OkStatus();
 }
 

@@ -2,6 +2,8 @@
 #ifndef OUTRIDER_COORDINATOR_READINESS_H_
 #define OUTRIDER_COORDINATOR_READINESS_H_
 
+#include <functional>
+
 #include "absl/status/status.h"
 #include "coordinator/node_pool.h"
 #include "core/rpc/server.h"
@@ -10,9 +12,11 @@ namespace outrider {
 
 // Keeps the server's health in step with the pool (SERVING while a verifier is
 // ready) until a termination signal, then returns OK. With `require_drafter`,
-// returns FAILED_PRECONDITION as soon as a drafter is found not to fit.
+// returns FAILED_PRECONDITION as soon as a drafter is found not to fit. Calls
+// `tick` several times a second.
 absl::Status ServeUntilTermination(const NodePool& pool, RpcServer& server,
-                                   bool require_drafter);
+                                   bool require_drafter,
+                                   const std::function<void()>& tick = {});
 
 }  // namespace outrider
 

@@ -18,6 +18,7 @@ struct RoundStats {
     double call_seconds = 0;     // network included
     double compute_seconds = 0;  // the node's own share
     int64_t wire_bytes = 0;      // protobuf, both directions
+    int64_t sent_bytes = 0;      // of them, to the node
     int num_misses = 0;
     int num_failures = 0;
   };

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -36,6 +37,7 @@ class Session {
     int drafter_context = 0;  // positions the drafter can attend over
     std::unique_ptr<RandomSource> random = {};  // empty: Coins of the seed
     std::shared_ptr<Cancellation> cancellation = {};  // empty: one of its own
+    std::string traceparent = {};  // goes with every call; empty: none
   };
 
   explicit Session(Options options);
@@ -49,6 +51,7 @@ class Session {
   const TokenLog& committed() const { return committed_; }
   const SamplingParams& sampling() const { return options_.sampling; }
   uint64_t seed() const { return options_.seed; }
+  const std::string& traceparent() const { return options_.traceparent; }
   RandomSource& coins() { return *options_.random; }
 
   CacheMirror& drafter_cache() { return drafter_; }

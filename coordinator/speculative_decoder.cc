@@ -22,11 +22,11 @@ Task<absl::StatusOr<Verdict>> SpeculativeDecoder::Round(Session& session) {
   }
 
   // Score them with the target model: K + 1 rows in one pass.
-  OUTRIDER_CO_ASSIGN_OR_RETURN(const std::vector<TargetRow> target,
+  OUTRIDER_CO_ASSIGN_OR_RETURN(const DraftScore score,
                                co_await peers_.verifier.Score(session, draft));
 
   // Keep the prefix the target agrees with, and one token of the target's own.
-  const Verdict verdict = peers_.rule.Judge(draft, target, session.coins());
+  const Verdict verdict = Judge(draft, score, session);
 
   session.Commit(draft, verdict);  // both mirrors now know how far to cut
   co_return verdict;
@@ -39,14 +39,20 @@ Task<absl::StatusOr<Verdict>> SpeculativeDecoder::FirstRound(Session& session) {
   session.BeginRound();
   const ScopedTimer timer(session.stats().round_seconds);
   const Draft no_draft = {.start = static_cast<uint64_t>(session.length())};
-  auto [prefill, target] =
+  auto [prefill, score] =
       co_await WhenBoth(peers_.drafter.Propose(session, /*num_tokens=*/0),
                         peers_.verifier.Score(session, no_draft));
   OUTRIDER_CO_RETURN_IF_ERROR(prefill.status());
-  OUTRIDER_CO_RETURN_IF_ERROR(target.status());
-  const Verdict verdict = peers_.rule.Judge(no_draft, *target, session.coins());
+  OUTRIDER_CO_RETURN_IF_ERROR(score.status());
+  const Verdict verdict = Judge(no_draft, *score, session);
   session.Commit(no_draft, verdict);
   co_return verdict;
+}
+
+Verdict SpeculativeDecoder::Judge(const Draft& draft, const DraftScore& score,
+                                  Session& session) const {
+  if (score.verdict.has_value()) return *score.verdict;
+  return peers_.rule.Judge(draft, score.rows, session.coins());
 }
 
 }  // namespace outrider

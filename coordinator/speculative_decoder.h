@@ -34,6 +34,10 @@ class SpeculativeDecoder {
   Task<absl::StatusOr<Verdict>> FirstRound(Session& session);
 
  private:
+  // Where the verifier has not done so.
+  Verdict Judge(const Draft& draft, const DraftScore& score,
+                Session& session) const;
+
   Peers peers_;
 };
 

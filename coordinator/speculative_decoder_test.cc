@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/speculative_decoder.h"
 
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "core/sampling/rejection.h"
@@ -37,9 +39,10 @@ class FakeDrafter final : public DraftClient {
 // A target that is sure of token 1, `num_sure` times, and then of token 2.
 class FakeVerifier final : public VerifyClient {
  public:
-  Task<absl::StatusOr<std::vector<TargetRow>>> Score(
-      Session& session, const Draft& draft) override {
+  Task<absl::StatusOr<DraftScore>> Score(Session& session,
+                                         const Draft& draft) override {
     if (!status.ok()) co_return status;
+    if (verdict.has_value()) co_return DraftScore{.verdict = verdict};
     std::vector<TargetRow> rows;
     for (int i = 0; i <= draft.length(); ++i) {
       rows.push_back(TargetRow::FromDense(
@@ -48,10 +51,11 @@ class FakeVerifier final : public VerifyClient {
                              : absl::Span<const TokenId>(),
           draft.start + i, session.coins()));
     }
-    co_return rows;
+    co_return DraftScore{.rows = std::move(rows)};
   }
 
   absl::Status status;
+  std::optional<Verdict> verdict;
   int num_sure = 100;
 };
 
@@ -67,6 +71,14 @@ class SpeculativeDecoderTest : public ::testing::Test {
                                .policy = policy_}};
   Session session_{{.prompt = {0}, .max_length = 10, .drafter_context = 100}};
 };
+
+TEST_F(SpeculativeDecoderTest, TakesTheVerdictOfAVerifierThatJudges) {
+  verifier_.verdict = Verdict{1, 7};
+  const auto verdict = RunTask(decoder_.Round(session_));
+  ASSERT_THAT(verdict, IsOk());
+  EXPECT_EQ(*verdict, (Verdict{1, 7}));
+  EXPECT_THAT(session_.committed().tokens(), ElementsAre(0, 1, 7));
+}
 
 TEST_F(SpeculativeDecoderTest, CommitsOneTokenMoreThanItAccepts) {
   verifier_.num_sure = 2;

@@ -84,18 +84,18 @@ absl::StatusOr<Proposal> DraftEngine::Propose(const DraftCall& call) {
                              : std::make_unique<Coins>(call.seed);
   // At the context's end fewer are drafted: that depends on lengths alone.
   const int room = options_.context_length - static_cast<int>(committed.size());
-  OUTRIDER_ASSIGN_OR_RETURN(
-      Proposal proposal,
-      strategy_->Propose(
-          {.session = session,
-           .committed = committed,
-           .keep_length = delta.keep_length,
-           .max_draft_tokens = std::min(call.max_draft_tokens, room),
-           .support_size = call.support_size,
-           .min_draft_probability = call.min_draft_probability,
-           .sampling = call.sampling,
-           .step = call.header.step,
-           .random = random.get()}));
+  const DraftContext context = {
+      .session = session,
+      .committed = committed,
+      .keep_length = delta.keep_length,
+      .max_draft_tokens = std::min(call.max_draft_tokens, room),
+      .support_size = call.support_size,
+      .min_draft_probability = call.min_draft_probability,
+      .round_weights = call.round_weights,
+      .sampling = call.sampling,
+      .step = call.header.step,
+      .random = random.get()};
+  OUTRIDER_ASSIGN_OR_RETURN(Proposal proposal, strategy_->Propose(context));
   const int num_committed = static_cast<int>(committed.size());
   sessions_.Record(session, num_committed,
                    absl::MakeConstSpan(proposal.draft.tokens)

@@ -11,6 +11,7 @@
 #include "core/base/status_macros.h"
 #include "core/node/cache_service.h"
 #include "core/node/describe_model.h"
+#include "core/node/node_metrics.h"
 #include "core/node/serve_node.h"
 #include "core/rpc/channel.h"
 #include "drafter/drafter_service.h"
@@ -34,6 +35,10 @@ absl::Status PrintMeasurement(DraftStrategy& strategy,
 }
 
 absl::Status Run(const NodeFlags& flags, const std::string& strategy_name) {
+  if (flags.server.check_config) {
+    return CheckNodeConfig(flags, /*needs_weights=*/strategy_name == "model");
+  }
+  OUTRIDER_RETURN_IF_ERROR(ApplyServerFlags(flags.server));
   OUTRIDER_ASSIGN_OR_RETURN(StrategyAndDescription made,
                             MakeStrategy(strategy_name, flags));
   NodeDescription& description = made.description;
@@ -47,9 +52,15 @@ absl::Status Run(const NodeFlags& flags, const std::string& strategy_name) {
                       .context_length = description.context_length,
                       .max_draft_tokens = flags.max_draft_tokens,
                       .sessions = flags.sessions});
-  ModelThread model_thread(flags.max_queue_length, [&engine] {
+  ModelThread model_thread(flags.max_queue_length, [&] {
     engine.Expire(std::chrono::steady_clock::now());
+    NodeCounters& counters = model_thread.counters();
+    counters.num_sessions = engine.sessions().num_sessions();
+    counters.num_cached_tokens = engine.sessions().num_cached_tokens();
   });
+  MetricRegistry metrics(
+      {{"role", "drafter"}, {"model_name", description.model_name}});
+  AddNodeMetrics(metrics, model_thread.counters(), "Draft", flags.sessions);
   DrafterServiceImpl service(engine, model_thread, description);
   CacheServiceImpl cache_service(
       {.truncate = [&engine](
@@ -60,8 +71,12 @@ absl::Status Run(const NodeFlags& flags, const std::string& strategy_name) {
              return engine.Release(header);
            }},
       model_thread);
-  return ServeNode("outrider-drafter", Summary(description), flags,
-                   {&service, &cache_service});
+  return ServeNode({.name = "outrider-drafter",
+                    .what = Summary(description),
+                    .flags = flags,
+                    .services = {&service, &cache_service},
+                    .metrics = metrics,
+                    .counters = model_thread.counters()});
 }
 
 }  // namespace
@@ -73,7 +88,7 @@ int main(int argc, char** argv) {
       "outrider-drafter");
   app.set_version_flag("--version", OUTRIDER_VERSION);
   outrider::NodeFlags flags;
-  flags.server.listen = "127.0.0.1:7001";
+  flags.server.rpc.listen = "127.0.0.1:7001";
   std::string strategy = "model";
   outrider::AddNodeFlags(app, flags);
   outrider::AddSimulatedAcceptance(app, flags.simulation);
@@ -91,7 +106,7 @@ int main(int argc, char** argv) {
   const absl::Status status = outrider::Run(flags, strategy);
   if (!status.ok()) {
     std::cerr << "outrider-drafter: " << status.message() << std::endl;
-    return 1;
+    return flags.server.check_config ? outrider::kExitBadFlags : 1;
   }
   return 0;
 }

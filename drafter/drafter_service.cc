@@ -6,6 +6,7 @@
 
 #include "core/base/status_macros.h"
 #include "core/node/model_reactor.h"
+#include "core/node/trace_log.h"
 #include "core/wire/convert.h"
 #include "core/wire/digest.h"
 
@@ -23,9 +24,10 @@ grpc::ServerUnaryReactor* DrafterServiceImpl::Draft(
     v1::DraftResponse* response) {
   absl::StatusOr<DraftCall> call = FromProto(*request);
   if (!call.ok()) return FinishNow(context, call.status());
+  LogTracedOpen(*context, call->header);
   const uint64_t digest = ContentDigest(call->header.session, *request);
   return RunOnModelThread(
-      context, model_thread_,
+      context, model_thread_, NodeCall::kModel,
       [this, call = *std::move(call), digest, response]() -> absl::Status {
         const auto start = std::chrono::steady_clock::now();
         OUTRIDER_ASSIGN_OR_RETURN(DraftReply reply,
@@ -43,6 +45,10 @@ grpc::ServerUnaryReactor* DrafterServiceImpl::Describe(
     grpc::CallbackServerContext* context,
     const v1::DrafterServiceDescribeRequest* /*request*/,
     v1::DrafterServiceDescribeResponse* response) {
+  if (model_thread_.counters().draining) {
+    return FinishNow(context,
+                     absl::UnavailableError("this node is shutting down"));
+  }
   *response->mutable_node() = description_;
   return FinishNow(context, absl::OkStatus());
 }

@@ -15,8 +15,14 @@ namespace {
 // N.
 absl::StatusOr<Distribution> DraftRow(absl::Span<const float> logits,
                                       const DraftContext& context) {
-  OUTRIDER_ASSIGN_OR_RETURN(const Distribution row,
-                            Process(logits, context.sampling));
+  SamplingParams params = context.sampling;
+  if (params.top_p == 1 &&
+      (params.top_k == 0 || params.top_k > context.support_size)) {
+    // The cut comes last, so it may as well be a top-k: no need of exponentials
+    // for what it leaves out.
+    params.top_k = context.support_size;
+  }
+  OUTRIDER_ASSIGN_OR_RETURN(const Distribution row, Process(logits, params));
   return CutToSupport(row, context.support_size);
 }
 
@@ -48,11 +54,15 @@ absl::StatusOr<Proposal> ModelStrategy::Propose(const DraftContext& context) {
                                                .tokens = input,
                                                .num_rows = 1}})[0]);
     const absl::Span<const float> logits = rows.Row(0).first(vocab_size_);
-    OUTRIDER_ASSIGN_OR_RETURN(Distribution q, DraftRow(logits, context));
+    OUTRIDER_ASSIGN_OR_RETURN(const Distribution row,
+                              DraftRow(logits, context));
+    // Before sampling: what is drawn from is what is sent.
+    Distribution q = context.round_weights ? row.RoundedToBFloat16() : row;
 
     const CoinKey coin = {Purpose::kDraft, draft.start + i,
                           OUTRIDER_MUTANT(C1, context.step, 0)};
-    const size_t place = context.random->Categorical(coin, q.weights());
+    const size_t place = context.random->Categorical(
+        coin, OUTRIDER_MUTANT(T3, q.weights(), row.weights()));
     draft.tokens.push_back(q.support()[place]);
     draft.distributions.push_back(std::move(q));
 

@@ -73,7 +73,7 @@ TEST_F(ModelStrategyTest, DrawsEachTokenFromTheRowItReturns) {
     const std::vector<float> logits = Row(context);
     const auto row = Process(absl::MakeConstSpan(logits).first(kVocabSize),
                              {.temperature = 0.9, .top_k = 5});
-    const Distribution expected = CutToSupport(*row, 3);
+    const Distribution expected = CutToSupport(*row, 3).RoundedToBFloat16();
     const Distribution& q = draft.distributions[i];
     EXPECT_THAT(q.support(), ElementsAreArray(expected.support()));
     EXPECT_THAT(q.weights(), ElementsAreArray(expected.weights()));

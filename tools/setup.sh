@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs what building Outrider needs and is missing: Debian packages, and
-# libtorch (the pinned PyPI wheel, without its CUDA dependencies) in .venv.
-# Says what is missing where it may not install. Does nothing, quickly, when
+# Installs what building Outrider needs and is missing: Debian packages, libtorch
+# (the pinned PyPI wheel, without its CUDA dependencies) in .venv, and what Python
+# tests need in .venv-test. Says what is missing where it may not install. Does nothing, quickly, when
 # everything is there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -9,9 +9,13 @@ cd "$(dirname "$0")/.."
 packages=(build-essential cmake ninja-build ccache
   libgrpc++-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev
   libabsl-dev libgtest-dev libgmock-dev libbenchmark-dev libicu-dev libssl-dev
-  libcli11-dev nlohmann-json3-dev python3 python3-venv)
+  libcli11-dev nlohmann-json3-dev prometheus-cpp-dev libcpp-httplib-dev pkg-config
+  openssl python3 python3-venv)
 if [[ "${1:-}" == "--lint" ]]; then # what .ci/run needs besides
   packages+=(clang clang-format clang-tidy shellcheck)
+elif [[ "${1:-}" == "--deploy" ]]; then # what `make check-deploy` needs besides
+  packages+=(prometheus yamllint shellcheck buildah podman runc netavark aardvark-dns
+    catatonit iptables debootstrap)
 fi
 
 installed() { dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q '^install ok installed$'; }
@@ -32,6 +36,19 @@ if ((${#missing[@]})); then
       --no-install-recommends "${missing[@]}" >/dev/null; then
     echo "setup: apt-get failed; without network, install by other means: ${missing[*]}" >&2
     exit 1
+  fi
+fi
+
+# The Python side of the tests; without it those tests say that they did not run.
+requirements=tools/requirements-test.txt
+stamp=.venv-test/.outrider-test
+if ! cmp -s "$requirements" "$stamp"; then
+  echo "setup: installing what Python tests need from PyPI into .venv-test"
+  if /usr/bin/python3 -m venv .venv-test &&
+    .venv-test/bin/pip install --quiet --requirement "$requirements"; then
+    cp "$requirements" "$stamp"
+  else
+    echo "setup: pip could not install $requirements: the tests of examples/ and deploy/ will be skipped" >&2
   fi
 fi
 

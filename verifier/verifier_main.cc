@@ -11,6 +11,7 @@
 #include "core/node/cache_service.h"
 #include "core/node/describe_model.h"
 #include "core/node/measure.h"
+#include "core/node/node_metrics.h"
 #include "core/node/serve_node.h"
 #include "core/rpc/channel.h"
 #include "core/tokenizer/tokenizer_loader.h"
@@ -61,6 +62,10 @@ absl::Status PrintMeasurement(const NodeFlags& flags, int vocab_size,
 }
 
 absl::Status Run(const NodeFlags& flags) {
+  if (flags.server.check_config) {
+    return CheckNodeConfig(flags, /*needs_weights=*/true);
+  }
+  OUTRIDER_RETURN_IF_ERROR(ApplyServerFlags(flags.server));
   OUTRIDER_ASSIGN_OR_RETURN(ModelAndDescription made, MakeModel(flags));
   NodeDescription& description = made.description;
   if (flags.measure) {
@@ -68,15 +73,22 @@ absl::Status Run(const NodeFlags& flags) {
   }
   description.max_draft_tokens = flags.max_draft_tokens;
   description.build = OUTRIDER_VERSION;
-  description.reply_formats = {ReplyFormat::kFull};
+  description.reply_formats = {ReplyFormat::kFull, ReplyFormat::kSparse,
+                               ReplyFormat::kTokens};
 
   VerifyEngine engine(std::move(made.model),
                       {.vocab_size = description.vocab_size,
                        .max_draft_tokens = flags.max_draft_tokens,
                        .sessions = flags.sessions});
-  ModelThread model_thread(flags.max_queue_length, [&engine] {
+  ModelThread model_thread(flags.max_queue_length, [&] {
     engine.Expire(std::chrono::steady_clock::now());
+    NodeCounters& counters = model_thread.counters();
+    counters.num_sessions = engine.sessions().num_sessions();
+    counters.num_cached_tokens = engine.sessions().num_cached_tokens();
   });
+  MetricRegistry metrics(
+      {{"role", "verifier"}, {"model_name", description.model_name}});
+  AddNodeMetrics(metrics, model_thread.counters(), "Verify", flags.sessions);
   VerifierServiceImpl service(engine, model_thread, description);
   CacheServiceImpl cache_service(
       {.truncate = [&engine](
@@ -87,8 +99,12 @@ absl::Status Run(const NodeFlags& flags) {
              return engine.Release(header);
            }},
       model_thread);
-  return ServeNode("outrider-verifier", Summary(description), flags,
-                   {&service, &cache_service});
+  return ServeNode({.name = "outrider-verifier",
+                    .what = Summary(description),
+                    .flags = flags,
+                    .services = {&service, &cache_service},
+                    .metrics = metrics,
+                    .counters = model_thread.counters()});
 }
 
 }  // namespace
@@ -101,7 +117,7 @@ int main(int argc, char** argv) {
       "outrider-verifier");
   app.set_version_flag("--version", OUTRIDER_VERSION);
   outrider::NodeFlags flags;
-  flags.server.listen = "127.0.0.1:7002";
+  flags.server.rpc.listen = "127.0.0.1:7002";
   outrider::AddNodeFlags(app, flags);
   if (const auto exit_status = outrider::ParseFlags(app, argc, argv)) {
     return *exit_status;
@@ -112,7 +128,7 @@ int main(int argc, char** argv) {
   const absl::Status status = outrider::Run(flags);
   if (!status.ok()) {
     std::cerr << "outrider-verifier: " << status.message() << std::endl;
-    return 1;
+    return flags.server.check_config ? outrider::kExitBadFlags : 1;
   }
   return 0;
 }

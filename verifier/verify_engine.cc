@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verifier/verify_engine.h"
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -8,9 +9,67 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
+#include "core/sampling/coins.h"
+#include "core/sampling/rejection.h"
+#include "core/sampling/score_draft.h"
 #include "core/session/check_tokens.h"
 
 namespace outrider {
+
+namespace {
+
+absl::Status CheckSupport(absl::Span<const TokenId> support, TokenId draft,
+                          int vocab_size) {
+  OUTRIDER_RETURN_IF_ERROR(CheckTokens(support, vocab_size));
+  for (size_t i = 1; i < support.size(); ++i) {
+    if (support[i - 1] >= support[i]) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the ids of a draft row must ascend, but ", support[i],
+                       " follows ", support[i - 1]));
+    }
+  }
+  if (!std::binary_search(support.begin(), support.end(), draft)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("draft token ", draft, " is not in its own draft row"));
+  }
+  return absl::OkStatus();
+}
+
+// That there is one row for each draft, and the draft in it.
+absl::Status CheckDraftRows(const VerifyCall& call, int vocab_size) {
+  const bool sparse = call.reply_format == ReplyFormat::kSparse;
+  const size_t num_rows =
+      sparse ? call.supports.size() : call.draft_rows.size();
+  const bool needs_rows = sparse || !IsGreedy(call.sampling);
+  if (num_rows != (needs_rows ? call.draft_tokens.size() : 0)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        num_rows, " draft rows for ", call.draft_tokens.size(),
+        " drafts: one for each, and none at temperature 0 with TOKENS"));
+  }
+  for (size_t i = 0; i < num_rows; ++i) {
+    OUTRIDER_RETURN_IF_ERROR(
+        CheckSupport(sparse ? absl::MakeConstSpan(call.supports[i])
+                            : call.draft_rows[i].support(),
+                     call.draft_tokens[i], vocab_size));
+  }
+  return absl::OkStatus();
+}
+
+// The draft as it was drawn. At temperature 0 the target's row is one-hot, and
+// every q that allows the draft gives the same verdict.
+Draft DraftOf(const VerifyCall& call, uint64_t start) {
+  Draft draft = {.start = start,
+                 .tokens = call.draft_tokens,
+                 .distributions = call.draft_rows};
+  if (draft.distributions.empty()) {
+    for (const TokenId token : draft.tokens) {
+      draft.distributions.push_back(Distribution::OneHot(token));
+    }
+  }
+  return draft;
+}
+
+}  // namespace
 
 VerifyEngine::VerifyEngine(std::unique_ptr<CausalLm> model, Options options)
     : model_(std::move(model)),
@@ -38,22 +97,19 @@ absl::StatusOr<VerifyReply> VerifyEngine::Verify(
   for (const SessionId& evicted : admission.evicted) model_->Release(evicted);
 
   absl::StatusOr<LogitRows> rows = Score(call);
-  if (!rows.ok()) {
+  absl::Status status = rows.status();
+  if (status.ok()) status = Answer(call, *std::move(rows), reply);
+  if (!status.ok()) {
     sessions_.Drop(call.header.session);
     model_->Release(call.header.session);
-    return rows.status();
+    return status;
   }
   reply.header.incarnation = admission.incarnation;
   reply.header.cached_length = sessions_.CachedLength(call.header.session);
-  reply.outcome = *std::move(rows);
   return reply;
 }
 
 absl::Status VerifyEngine::Check(const VerifyCall& call) const {
-  if (call.reply_format != ReplyFormat::kFull) {
-    return absl::UnimplementedError(
-        "this verifier serves REPLY_FORMAT_FULL only");
-  }
   const int num_drafts = static_cast<int>(call.draft_tokens.size());
   if (num_drafts > options_.max_draft_tokens) {
     return absl::InvalidArgumentError(
@@ -64,7 +120,10 @@ absl::Status VerifyEngine::Check(const VerifyCall& call) const {
   OUTRIDER_RETURN_IF_ERROR(
       CheckDelta(call.header.delta, options_.vocab_size,
                  model_->info().context_length - num_drafts));
-  return CheckTokens(call.draft_tokens, options_.vocab_size);
+  OUTRIDER_RETURN_IF_ERROR(CheckTokens(call.draft_tokens, options_.vocab_size));
+  if (call.reply_format == ReplyFormat::kFull) return absl::OkStatus();
+  OUTRIDER_RETURN_IF_ERROR(Validate(call.sampling));
+  return CheckDraftRows(call, options_.vocab_size);
 }
 
 absl::StatusOr<LogitRows> VerifyEngine::Score(const VerifyCall& call) {
@@ -81,6 +140,36 @@ absl::StatusOr<LogitRows> VerifyEngine::Score(const VerifyCall& call) {
                             model_->Extend({extension})[0]);
   sessions_.Record(call.header.session, delta.keep_length, tokens);
   return rows.WithVocabSize(options_.vocab_size);
+}
+
+absl::Status VerifyEngine::Answer(const VerifyCall& call, LogitRows rows,
+                                  VerifyReply& reply) const {
+  if (call.reply_format == ReplyFormat::kFull) {
+    reply.outcome = std::move(rows);
+    return absl::OkStatus();
+  }
+  const CacheDelta& delta = call.header.delta;
+  const uint64_t start = delta.keep_length + delta.append_tokens.size();
+  const std::unique_ptr<RandomSource> random =
+      options_.random_source ? options_.random_source(call.seed)
+                             : std::make_unique<Coins>(call.seed);
+  if (call.reply_format == ReplyFormat::kSparse) {
+    const DraftBlock block = {
+        .start = start,
+        .supports = {call.supports.begin(), call.supports.end()}};
+    OUTRIDER_ASSIGN_OR_RETURN(
+        std::vector<TargetRow> target,
+        ScoreDraft(rows.Rows(), block, call.sampling, *random));
+    for (TargetRow& row : target) row.DrawTail();
+    reply.outcome = std::move(target);
+    return absl::OkStatus();
+  }
+  const Draft draft = DraftOf(call, start);
+  OUTRIDER_ASSIGN_OR_RETURN(
+      const std::vector<TargetRow> target,
+      ScoreDraft(rows.Rows(), DraftBlock::Of(draft), call.sampling, *random));
+  reply.outcome = RejectionRule().Judge(draft, target, *random);
+  return absl::OkStatus();
 }
 
 bool VerifyEngine::Truncate(const RequestHeader& header, int length) {

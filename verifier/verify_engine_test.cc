@@ -117,9 +117,6 @@ TEST_F(VerifyEngineTest, MalformedRequestsChangeNothing) {
               StatusIs(kInvalid));
   EXPECT_THAT(Run(Open(6, TokenSeq(kContext + 1, 0), {})), StatusIs(kInvalid));
   EXPECT_THAT(Run(Open(6, {}, {})), StatusIs(kInvalid));
-  VerifyCall sparse = next({0});
-  sparse.reply_format = ReplyFormat::kSparse;
-  EXPECT_THAT(Run(sparse), StatusIs(absl::StatusCode::kUnimplemented));
 
   EXPECT_EQ(engine_->sessions().CachedLength(Id(1)), 3);
   ASSERT_THAT(Run(next({0})), IsOk());

@@ -12,7 +12,7 @@
 
 namespace outrider {
 
-enum class Mutant { kNone, kM2, kM3, kM14, kS1, kS7, kC1 };
+enum class Mutant { kNone, kM2, kM3, kM14, kS1, kS7, kT3, kC1 };
 inline Mutant active_mutant = Mutant::kNone;
 
 }  // namespace outrider

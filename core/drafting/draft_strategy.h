@@ -24,6 +24,7 @@ struct DraftContext {
   int support_size = 0;      // N: most tokens of a row
   // Ends a draft whose first choices are less probable together; 0 never does.
   double min_draft_probability = 0;
+  bool round_weights = true;  // of the rows, to bfloat16
   SamplingParams sampling = {};
   uint64_t step = 0;               // names the DRAFT coins
   RandomSource* random = nullptr;  // never null

@@ -46,6 +46,11 @@ class LogitRows {
     return {data_.get() + static_cast<size_t>(i) * row_stride_,
             static_cast<size_t>(vocab_size_)};
   }
+  std::vector<absl::Span<const float>> Rows() const {
+    std::vector<absl::Span<const float>> rows;
+    for (int i = 0; i < num_rows_; ++i) rows.push_back(Row(i));
+    return rows;
+  }
 
  private:
   std::shared_ptr<const float> data_;

@@ -16,12 +16,12 @@ grpc::ServerUnaryReactor* CacheServiceImpl::Truncate(
     v1::TruncateResponse* response) {
   const absl::StatusOr<RequestHeader> header = FromProto(*request);
   if (!header.ok()) return FinishNow(context, header.status());
-  return RunOnModelThread(
-      context, model_thread_, [this, header = *header, response] {
-        response->set_applied(
-            engine_.truncate(header, header.delta.keep_length));
-        return absl::OkStatus();
-      });
+  return RunOnModelThread(context, model_thread_, NodeCall::kCache,
+                          [this, header = *header, response] {
+                            response->set_applied(engine_.truncate(
+                                header, header.delta.keep_length));
+                            return absl::OkStatus();
+                          });
 }
 
 grpc::ServerUnaryReactor* CacheServiceImpl::Release(
@@ -29,7 +29,7 @@ grpc::ServerUnaryReactor* CacheServiceImpl::Release(
     v1::ReleaseResponse* response) {
   const absl::StatusOr<RequestHeader> header = FromProto(*request);
   if (!header.ok()) return FinishNow(context, header.status());
-  return RunOnModelThread(context, model_thread_,
+  return RunOnModelThread(context, model_thread_, NodeCall::kCache,
                           [this, header = *header, response] {
                             response->set_applied(engine_.release(header));
                             return absl::OkStatus();

@@ -5,10 +5,12 @@
 #include <grpcpp/server_context.h>
 #include <grpcpp/support/server_callback.h>
 
+#include <chrono>
 #include <memory>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "core/base/log.h"
 #include "core/node/model_thread.h"
 #include "core/rpc/status_convert.h"
 
@@ -17,23 +19,34 @@ namespace outrider {
 // Handles a unary call when the model is free: `handle` returns the status to
 // finish with; it fills the response before. The reaction runs it itself where
 // the model is idle, and never waits. A caller that has gone by then costs
-// nothing.
+// nothing. Each call is counted, as one of this `kind`.
 //
 // `auto`, as a template's name begins with its result's, and those that begin
 // with `grpc::` are none of ours to tests/tsan.supp.
 template <typename Handle>
 auto RunOnModelThread(grpc::CallbackServerContext* context,
-                      ModelThread& model_thread, Handle handle) {
+                      ModelThread& model_thread, NodeCall kind, Handle handle) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  const bool accepted = model_thread.Submit(
-      [context, reactor, handle = std::move(handle)]() mutable {
-        if (context->IsCancelled()) {
-          reactor->Finish(grpc::Status::CANCELLED);
-          return;
+  NodeCounters& counters = model_thread.counters();
+  counters.Submitted();
+  const bool accepted =
+      model_thread.Submit([context, reactor, kind, &counters,
+                           handle = std::move(handle)]() mutable {
+        using Clock = std::chrono::steady_clock;
+        counters.Started();
+        const Clock::time_point start = Clock::now();
+        const absl::Status status =
+            context->IsCancelled() ? absl::CancelledError() : handle();
+        if (absl::IsInternal(status)) {
+          OUTRIDER_LOG(kError) << "a session failed: " << status;
         }
-        reactor->Finish(ToGrpcStatus(handle()));
+        // Before the reply: a caller that reads the counters after it finds
+        // itself in them.
+        counters.Finished(kind, status.code(), Clock::now() - start);
+        reactor->Finish(ToGrpcStatus(status));
       });
   if (!accepted) {
+    counters.Refused(kind);
     reactor->Finish(ToGrpcStatus(absl::ResourceExhaustedError(
         "this node's queue is full: try again later, or another node")));
   }

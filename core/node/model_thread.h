@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "core/base/mutex.h"
+#include "core/node/node_counters.h"
 
 namespace outrider {
 
@@ -33,6 +34,9 @@ class ModelThread {
   // queue is full.
   [[nodiscard]] bool Submit(Job job);
 
+  // Kept by those who submit calls.
+  NodeCounters& counters() { return counters_; }
+
  private:
   using Clock = std::chrono::steady_clock;
 
@@ -42,6 +46,7 @@ class ModelThread {
 
   const size_t max_queue_length_;
   const Job housekeeping_;
+  NodeCounters counters_;
 
   Mutex mu_;
   CondVar wake_;

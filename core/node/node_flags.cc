@@ -9,9 +9,7 @@ void AddNodeFlags(CLI::App& app, NodeFlags& flags) {
       "Hugging Face model directory: config.json, *.safetensors, "
       "tokenizer.json; needed without --simulate");
   AddSimulationFlags(app, model, flags.simulation);
-  app.add_option("--listen", flags.server.listen,
-                 "HOST:PORT to serve; port 0 picks a free one")
-      ->capture_default_str();
+  AddServerFlags(app, flags.server);
   app.add_option("--device", flags.device, "cpu, cuda or cuda:N")
       ->capture_default_str();
   app.add_option("--dtype", flags.dtype,
@@ -38,12 +36,6 @@ void AddNodeFlags(CLI::App& app, NodeFlags& flags) {
                  "a cache that nobody used for this long is freed")
       ->check(CLI::Range(1, 86400))
       ->capture_default_str();
-  app.add_option("--drain-seconds", flags.drain_seconds,
-                 "longest that calls in flight may take after SIGTERM")
-      ->check(CLI::Range(0, 3600))
-      ->capture_default_str();
-  app.add_flag("--insecure", flags.server.insecure,
-               "allow plain text off loopback");
   app.add_flag("--measure", flags.measure,
                "serve nothing: time the model inside this process and print");
   app.add_flag("--json", flags.json, "with --measure: print JSON");

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "core/node/simulation.h"
-#include "core/rpc/server.h"
+#include "core/rpc/server_flags.h"
 #include "core/session/session_table.h"
 
 namespace outrider {
@@ -20,12 +20,11 @@ struct NodeFlags {
   int max_draft_tokens = 16;
   int max_queue_length = 1024;
   int lease_seconds = 30;
-  int drain_seconds = 5;
   bool measure = false;
   bool json = false;
   SimulationFlags simulation = {};
   SessionTable::Options sessions = {};
-  RpcServer::Options server = {};
+  ServerFlags server = {};
 };
 
 void AddNodeFlags(CLI::App& app, NodeFlags& flags);

@@ -1,27 +1,80 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/node/serve_node.h"
 
+#include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <iostream>
 #include <memory>
 
+#include "core/base/log.h"
 #include "core/base/status_macros.h"
+#include "core/model/model_config.h"
+#include "core/model/safetensors.h"
 #include "core/rpc/server.h"
+#include "core/tokenizer/tokenizer_loader.h"
 
 namespace outrider {
+namespace {
 
-absl::Status ServeNode(absl::string_view name, absl::string_view what,
-                       const NodeFlags& flags,
-                       const std::vector<grpc::Service*>& services) {
-  OUTRIDER_ASSIGN_OR_RETURN(const std::unique_ptr<RpcServer> server,
-                            RpcServer::Start(flags.server, services));
-  server->SetServing(true);
-  std::cout << name << " listening on " << server->address() << " (" << what
-            << ")" << std::endl;
-  while (!RpcServer::WaitForTermination(std::chrono::hours(1))) {
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+// Longer than a coordinator takes to ask, and hear, that this node drains.
+constexpr milliseconds kIdleEnough(1500);
+
+// Until the sessions have ended or moved, which shows in calls no longer
+// coming, or a second signal.
+void ServeUntilIdle(const NodeCounters& counters, Clock::time_point deadline) {
+  int64_t num_seen = counters.num_finished();
+  Clock::time_point last_use = Clock::now();
+  while (Clock::now() < deadline && Clock::now() < last_use + kIdleEnough) {
+    if (RpcServer::WaitForTermination(milliseconds(50)) != 0) return;
+    const int64_t num_finished = counters.num_finished();
+    if (num_finished != num_seen || counters.num_running() > 0) {
+      num_seen = num_finished;
+      last_use = Clock::now();
+    }
   }
-  server->Shutdown(std::chrono::seconds(flags.drain_seconds));
+}
+
+}  // namespace
+
+absl::Status ServeNode(const ServedNode& node) {
+  const ServerFlags& flags = node.flags.server;
+  OUTRIDER_ASSIGN_OR_RETURN(const std::unique_ptr<RpcServer> server,
+                            RpcServer::Start(flags.rpc, node.services));
+  OUTRIDER_ASSIGN_OR_RETURN(
+      const std::unique_ptr<HttpEndpoint> http,
+      StartHttpEndpoint(node.name, flags, node.metrics, *server));
+  server->SetServing(true);
+  std::cout << node.name << " listening on " << server->address() << " ("
+            << node.what << ")" << std::endl;
+  int signal = 0;
+  while (signal == 0) {
+    signal = RpcServer::WaitForTermination(std::chrono::hours(1));
+  }
+  const Clock::time_point deadline =
+      Clock::now() + std::chrono::seconds(flags.drain_seconds);
+  server->SetServing(false);
+  node.counters.draining = true;
+  if (signal == SIGTERM) {
+    OUTRIDER_LOG(kInfo) << "draining, at most " << flags.drain_seconds << " s";
+    ServeUntilIdle(node.counters, deadline);
+  }
+  const auto left = std::chrono::ceil<std::chrono::seconds>(
+      std::max(deadline - Clock::now(), Clock::duration::zero()));
+  server->Shutdown(left);
   return absl::OkStatus();
+}
+
+absl::Status CheckNodeConfig(const NodeFlags& flags, bool needs_weights) {
+  OUTRIDER_RETURN_IF_ERROR(ApplyServerFlags(flags.server));
+  if (flags.simulation.enabled) return absl::OkStatus();  // no files to check
+  OUTRIDER_RETURN_IF_ERROR(LoadTokenizer(flags.model).status());
+  if (!needs_weights) return absl::OkStatus();
+  OUTRIDER_RETURN_IF_ERROR(ReadModelConfig(flags.model).status());
+  return Checkpoint::Open(flags.model).status();
 }
 
 }  // namespace outrider

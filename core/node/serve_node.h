@@ -4,19 +4,37 @@
 
 #include <grpcpp/impl/codegen/service_type.h>
 
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/string_view.h"
+#include "core/node/node_counters.h"
 #include "core/node/node_flags.h"
+#include "core/telemetry/metric_registry.h"
 
 namespace outrider {
 
+struct ServedNode {
+  std::string name;  // "outrider-drafter"
+  std::string what;  // for people
+  const NodeFlags& flags;
+  const std::vector<grpc::Service*> services;
+  const MetricRegistry& metrics;
+  NodeCounters& counters;
+};
+
 // Serves until a termination signal, then drains. Prints one line with the
 // address when it serves: "NAME listening on HOST:PORT ...".
-absl::Status ServeNode(absl::string_view name, absl::string_view what,
-                       const NodeFlags& flags,
-                       const std::vector<grpc::Service*>& services);
+//
+// SIGTERM: health turns NOT_SERVING and Describe UNAVAILABLE, so coordinators
+// bring no new sessions; those that run are served until no call has come for a
+// while, at most --drain-seconds. SIGINT, or a second signal, ends it at once,
+// but for calls in flight.
+absl::Status ServeNode(const ServedNode& node);
+
+// What --check-config checks: flags, addresses, TLS files, and the files of the
+// model, which is not loaded. `needs_weights`: not for drafting by n-grams.
+absl::Status CheckNodeConfig(const NodeFlags& flags, bool needs_weights);
 
 }  // namespace outrider
 

@@ -25,7 +25,13 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 500);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(),
+  if (!options.server_name.empty()) {
+    arguments.SetSslTargetNameOverride(options.server_name);
+  }
+  return grpc::CreateCustomChannel(address,
+                                   options.credentials != nullptr
+                                       ? options.credentials
+                                       : grpc::InsecureChannelCredentials(),
                                    arguments);
 }
 

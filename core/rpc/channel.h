@@ -3,6 +3,7 @@
 #define OUTRIDER_CORE_RPC_CHANNEL_H_
 
 #include <grpcpp/channel.h>
+#include <grpcpp/security/credentials.h>
 
 #include <memory>
 #include <string>
@@ -13,11 +14,16 @@ struct ChannelOptions {
   // The largest message we accept; gRPC's own limit of 4 MiB is less than K = 8
   // rows of a 128k vocabulary.
   int max_receive_bytes = 64 << 20;
+  // See MakeChannelCredentials; null is plain text.
+  std::shared_ptr<grpc::ChannelCredentials> credentials = {};
+  // The name that the server's certificate must have, where `address` is an
+  // address that a name was resolved to; empty: the address's own host.
+  std::string server_name = {};
 };
 
 // A channel with our settings: keepalive 5 s / 2 s, quick reconnects, and no
-// retries by gRPC (a lost reply must not run a handler twice unasked). Plain
-// text: check the address with CheckEndpoint first.
+// retries by gRPC (a lost reply must not run a handler twice unasked). Check
+// the address with CheckEndpoint first.
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
                                            const ChannelOptions& options = {});
 

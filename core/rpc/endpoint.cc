@@ -19,7 +19,7 @@ absl::string_view Host(absl::string_view address) {
 
 }  // namespace
 
-absl::Status CheckEndpoint(absl::string_view address, bool insecure,
+absl::Status CheckEndpoint(absl::string_view address, bool off_loopback,
                            absl::string_view flag) {
   const size_t colon = address.rfind(':');
   int port = -1;
@@ -30,11 +30,11 @@ absl::Status CheckEndpoint(absl::string_view address, bool insecure,
         absl::StrCat(flag, " needs HOST:PORT, such as 127.0.0.1:7001, not \"",
                      address, "\""));
   }
-  if (!insecure && !IsLoopback(address)) {
+  if (!off_loopback && !IsLoopback(address)) {
     return absl::InvalidArgumentError(absl::StrCat(
         flag, " ", address,
         " is not on loopback, and the connection would be plain text; pass "
-        "--insecure if the network is trusted"));
+        "the --tls- flags, or --insecure if the network is trusted"));
   }
   return absl::OkStatus();
 }

@@ -10,9 +10,10 @@
 namespace outrider {
 
 // INVALID_ARGUMENT unless `address` reads HOST:PORT (IPv6 hosts in brackets),
-// or needs plain text off this machine without `insecure`: anyone on the way
-// could read prompts and change tokens. `flag` is named in the message.
-absl::Status CheckEndpoint(absl::string_view address, bool insecure,
+// or is off this machine without `off_loopback`, which TLS or --insecure give:
+// on plain text, anyone on the way could read prompts and change tokens. `flag`
+// is named in the message.
+absl::Status CheckEndpoint(absl::string_view address, bool off_loopback,
                            absl::string_view flag);
 
 // Whether the host part is this machine's loopback.

@@ -3,9 +3,9 @@
 
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
-#include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server_builder.h>
 
+#include <algorithm>
 #include <csignal>
 #include <utility>
 
@@ -33,14 +33,13 @@ void RpcServer::BlockTerminationSignals() {
 
 absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
     const Options& options, const std::vector<grpc::Service*>& services) {
-  OUTRIDER_RETURN_IF_ERROR(
-      CheckEndpoint(options.listen, options.insecure, "--listen"));
+  OUTRIDER_RETURN_IF_ERROR(CheckServerOptions(options));
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
 
   grpc::ServerBuilder builder;
   int port = 0;
-  builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials(),
+  builder.AddListeningPort(options.listen, MakeServerCredentials(options.tls),
                            &port);
   // Otherwise a second server on the same port starts, and takes half of the
   // first one's connections.
@@ -69,23 +68,30 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
 }
 
 void RpcServer::SetServing(bool serving) {
+  serving_ = serving;
   grpc::HealthCheckServiceInterface* health = server_->GetHealthCheckService();
   health->SetServingStatus("", serving);
   health->SetServingStatus("readiness", serving);
 }
 
-bool RpcServer::WaitForTermination(std::chrono::milliseconds longest) {
+int RpcServer::WaitForTermination(std::chrono::milliseconds longest) {
   const sigset_t signals = TerminationSignals();
   const auto nanoseconds =
       std::chrono::duration_cast<std::chrono::nanoseconds>(longest).count();
   const timespec timeout = {.tv_sec = nanoseconds / 1'000'000'000,
                             .tv_nsec = nanoseconds % 1'000'000'000};
-  return sigtimedwait(&signals, nullptr, &timeout) > 0;
+  return std::max(0, sigtimedwait(&signals, nullptr, &timeout));
 }
 
 void RpcServer::Shutdown(std::chrono::seconds deadline) {
   SetServing(false);
   server_->Shutdown(std::chrono::system_clock::now() + deadline);
+}
+
+absl::Status CheckServerOptions(const RpcServer::Options& options) {
+  const bool is_safe = options.insecure || options.tls.has_identity();
+  OUTRIDER_RETURN_IF_ERROR(CheckEndpoint(options.listen, is_safe, "--listen"));
+  return CheckTlsFiles(options.tls);
 }
 
 }  // namespace outrider

@@ -5,6 +5,7 @@
 #include <grpcpp/impl/codegen/service_type.h>
 #include <grpcpp/server.h>
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "core/rpc/tls.h"
 
 namespace outrider {
 
@@ -25,6 +27,7 @@ class RpcServer {
   struct Options {
     std::string listen = {};  // HOST:PORT, port 0 picks a free one
     bool insecure = false;    // plain text off loopback
+    TlsFiles tls = {};        // plain text without a certificate
     int max_receive_bytes = 1 << 20;
   };
 
@@ -41,9 +44,10 @@ class RpcServer {
   const std::string& address() const { return address_; }
 
   void SetServing(bool serving);
+  bool serving() const { return serving_; }
 
-  // Blocks until a termination signal, at most this long; true where one came.
-  static bool WaitForTermination(std::chrono::milliseconds longest);
+  // Blocks until a termination signal, at most this long: its number, or 0.
+  static int WaitForTermination(std::chrono::milliseconds longest);
   // NOT_SERVING, then refuses new calls and waits for those in flight, at most
   // this long; then cancels them.
   void Shutdown(std::chrono::seconds deadline);
@@ -54,7 +58,12 @@ class RpcServer {
 
   const std::unique_ptr<grpc::Server> server_;
   const std::string address_;
+  std::atomic<bool> serving_ = false;
 };
+
+// INVALID_ARGUMENT names the flag that cannot be: an address, a TLS file, or
+// plain text off loopback.
+absl::Status CheckServerOptions(const RpcServer::Options& options);
 
 }  // namespace outrider
 

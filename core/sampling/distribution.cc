@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "core/base/bfloat16.h"
 
 namespace outrider {
 
@@ -44,6 +45,21 @@ absl::StatusOr<Distribution> Distribution::Create(std::vector<TokenId> ids,
     return absl::InvalidArgumentError("the weights of a row overflow");
   }
   return row;
+}
+
+Distribution Distribution::RoundedToBFloat16() const {
+  std::vector<TokenId> ids;
+  std::vector<double> weights;
+  ids.reserve(ids_.size());
+  weights.reserve(ids_.size());
+  for (size_t i = 0; i < ids_.size(); ++i) {
+    const float probability = static_cast<float>(weights_[i] / total_);
+    const double rounded = ToFloat(ToBFloat16(probability));
+    if (rounded <= 0) continue;
+    ids.push_back(ids_[i]);
+    weights.push_back(rounded);
+  }
+  return FromSorted(std::move(ids), std::move(weights));
 }
 
 double Distribution::operator()(TokenId token) const {

@@ -31,6 +31,10 @@ class Distribution {
     return Distribution(std::move(ids), std::move(weights));
   }
 
+  // With every probability rounded to bfloat16, those that become 0 left out:
+  // weights that two bytes can carry. To be drawn from after the rounding only.
+  Distribution RoundedToBFloat16() const;
+
   absl::Span<const TokenId> support() const { return ids_; }
   absl::Span<const double> weights() const { return weights_; }
   double total() const { return total_; }

@@ -2,13 +2,19 @@
 #include "core/sampling/target_row.h"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "core/base/check.h"
 #include "core/base/mutant.h"
 
 namespace outrider {
 namespace {
+
+// A sum of a vocabulary's doubles is closer to 1 by far.
+constexpr double kSumTolerance = 1e-6;
 
 // The weights of p with those of the support set to 0.
 std::vector<double> WeightsOff(const Distribution& p,
@@ -47,6 +53,53 @@ TargetRow TargetRow::FromDense(Distribution p,
     return p.support()[random.Categorical(coin, weights)];
   };
   return row;
+}
+
+absl::StatusOr<TargetRow> TargetRow::FromParts(
+    std::vector<TokenId> support, std::vector<double> p, double tail_mass,
+    std::optional<TokenId> tail_token) {
+  if (p.size() != support.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a target row has ", p.size(), " probabilities for ",
+                     support.size(), " tokens"));
+  }
+  double sum = tail_mass;
+  bool in_range = tail_mass >= 0;  // written so that NaN fails
+  for (const double probability : p) {
+    in_range = in_range && probability >= 0;
+    sum += probability;
+  }
+  if (!in_range || !(std::abs(sum - 1) <= kSumTolerance)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a target row's probabilities and tail must be positive and sum to 1, "
+        "not ",
+        sum));
+  }
+  if (tail_token.has_value() != (tail_mass > 0)) {
+    return absl::InvalidArgumentError(
+        "a target row has a tail token if and only if its tail has mass");
+  }
+  if (tail_token.has_value() &&
+      std::binary_search(support.begin(), support.end(), *tail_token)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("tail token ", *tail_token, " is on the draft's support"));
+  }
+  TargetRow row;
+  row.support_ = std::move(support);
+  row.p_ = std::move(p);
+  row.tail_mass_ = tail_mass;
+  if (tail_token.has_value()) {
+    row.draw_tail_ = [token = *tail_token] { return token; };
+  }
+  return row;
+}
+
+void TargetRow::DrawTail() {
+  if (tail_mass_ <= 0) {
+    draw_tail_ = nullptr;
+    return;
+  }
+  draw_tail_ = [token = draw_tail_()] { return token; };
 }
 
 double TargetRow::operator()(TokenId token) const {

@@ -3,9 +3,11 @@
 #define OUTRIDER_CORE_SAMPLING_TARGET_ROW_H_
 
 #include <functional>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "core/base/token.h"
 #include "core/sampling/distribution.h"
@@ -25,6 +27,21 @@ class TargetRow {
   static TargetRow FromDense(Distribution p, absl::Span<const TokenId> support,
                              uint64_t position, RandomSource& random);
 
+  // As a verifier sends it. `support` is ascending, p as long; the tail token
+  // was drawn from p off the support, where it has mass. INVALID_ARGUMENT where
+  // these cannot be parts of one distribution.
+  static absl::StatusOr<TargetRow> FromParts(std::vector<TokenId> support,
+                                             std::vector<double> p,
+                                             double tail_mass,
+                                             std::optional<TokenId> tail_token);
+
+  // Draws the tail token now, where there is one, so that the row needs neither
+  // the whole of p nor the coins any more.
+  void DrawTail();
+
+  absl::Span<const TokenId> support() const { return support_; }
+  // Over the support.
+  absl::Span<const double> probabilities() const { return p_; }
   // The target's probability of a token on the draft's support.
   double operator()(TokenId token) const;
   // The sum of p over everything off the support, not 1 minus the rest: that

@@ -9,27 +9,41 @@
 namespace outrider {
 namespace {
 
+// [num_rows, num_heads + 2 * num_kv_heads, head_dim]
+at::Tensor HeadsOf(const AttentionRows& rows) {
+  return rows.qkv.narrow(0, rows.first_row, rows.num_rows)
+      .view({rows.num_rows, -1, rows.keys.size(2)});
+}
+
 class AtenOps final : public Ops {
  public:
   Matrix Prepare(Matrix matrix) const override { return matrix; }
   at::Tensor Linear(const LinearWeights& weights,
                     const at::Tensor& x) const override;
+  void AddLinear(const LinearWeights& weights, const at::Tensor& x,
+                 at::Tensor& sum) const override;
   at::Tensor Embed(const Matrix& table,
                    absl::Span<const int32_t> indices) const override;
   at::Tensor RmsNorm(const NormWeights& weights, const at::Tensor& x,
                      double epsilon) const override;
   at::Tensor LayerNorm(const NormWeights& weights, const at::Tensor& x,
                        double epsilon) const override;
-  at::Tensor Rotate(const RotaryAngles& angles,
-                    const at::Tensor& x) const override;
+  void Rotate(const RotaryAngles& angles, int num_heads,
+              at::Tensor& x) const override;
   at::Tensor SiluMul(const at::Tensor& gate_up) const override;
   at::Tensor GeluTanh(const at::Tensor& x) const override;
-  at::Tensor Attend(const AttentionInput& input) const override;
+  void StoreKv(const AttentionRows& rows) const override;
+  void Attend(const AttentionRows& rows, at::Tensor& attended) const override;
 };
 
 at::Tensor AtenOps::Linear(const LinearWeights& weights,
                            const at::Tensor& x) const {
   return at::linear(x, weights.matrix.tensor.to(x.scalar_type()), weights.bias);
+}
+
+void AtenOps::AddLinear(const LinearWeights& weights, const at::Tensor& x,
+                        at::Tensor& sum) const {
+  sum.add_(Linear(weights, x));
 }
 
 at::Tensor AtenOps::Embed(const Matrix& table,
@@ -56,16 +70,17 @@ at::Tensor AtenOps::LayerNorm(const NormWeights& weights, const at::Tensor& x,
       .to(x.scalar_type());
 }
 
-at::Tensor AtenOps::Rotate(const RotaryAngles& angles,
-                           const at::Tensor& x) const {
-  const int64_t half = x.size(-1) / 2;
-  const at::Tensor wide = x.to(at::kFloat);
+void AtenOps::Rotate(const RotaryAngles& angles, int num_heads,
+                     at::Tensor& x) const {
+  const int64_t half = angles.cosine.size(1);
+  at::Tensor heads = x.narrow(1, 0, num_heads * 2 * half)
+                         .view({x.size(0), num_heads, 2 * half});
+  const at::Tensor wide = heads.to(at::kFloat);
   const at::Tensor first = wide.narrow(-1, 0, half);
   const at::Tensor second = wide.narrow(-1, half, half);
   const at::Tensor c = angles.cosine.unsqueeze(1);
   const at::Tensor s = angles.sine.unsqueeze(1);
-  return at::cat({first * c - second * s, second * c + first * s}, -1)
-      .to(x.scalar_type());
+  heads.copy_(at::cat({first * c - second * s, second * c + first * s}, -1));
 }
 
 at::Tensor AtenOps::SiluMul(const at::Tensor& gate_up) const {
@@ -77,35 +92,47 @@ at::Tensor AtenOps::GeluTanh(const at::Tensor& x) const {
   return at::gelu(x, "tanh");
 }
 
-at::Tensor AtenOps::Attend(const AttentionInput& input) const {
-  const at::Tensor& q = input.queries;
-  const int64_t num_rows = q.size(0);
-  const int64_t num_heads = q.size(1);
-  const int64_t head_dim = q.size(2);
-  const int64_t num_kv_heads = input.keys.size(1);
+void AtenOps::StoreKv(const AttentionRows& rows) const {
+  const int64_t num_kv_heads = rows.keys.size(1);
+  const at::Tensor heads = HeadsOf(rows);
+  const int64_t num_heads = heads.size(1) - 2 * num_kv_heads;
+  const auto store = [&](int64_t first_head, const at::Tensor& cache) {
+    cache.narrow(0, rows.first_position, rows.num_rows)
+        .copy_(heads.narrow(1, first_head, num_kv_heads));
+  };
+  store(num_heads, rows.keys);
+  store(num_heads + num_kv_heads, rows.values);
+}
+
+void AtenOps::Attend(const AttentionRows& rows, at::Tensor& attended) const {
+  const int64_t num_rows = rows.num_rows;
+  const int64_t num_kv_heads = rows.keys.size(1);
+  const at::Tensor heads = HeadsOf(rows);
+  const int64_t num_heads = heads.size(1) - 2 * num_kv_heads;
+  const int64_t head_dim = heads.size(2);
+  const at::Tensor q = heads.narrow(1, 0, num_heads);
   const double scale = 1.0 / std::sqrt(static_cast<double>(head_dim));
-  at::Tensor out = at::empty({num_rows, num_heads * head_dim}, q.options());
 
   // [num_kv_heads, number of keys, head_dim], converted once for all rows.
-  const auto begin_of = [&input](int64_t position) {
-    return input.window > 0 ? std::max<int64_t>(0, position + 1 - input.window)
-                            : int64_t{0};
+  const auto begin_of = [&rows](int64_t position) {
+    return rows.window > 0 ? std::max<int64_t>(0, position + 1 - rows.window)
+                           : int64_t{0};
   };
-  const int64_t first = begin_of(input.first_position);
-  const int64_t last = input.first_position + num_rows;
+  const int64_t first = begin_of(rows.first_position);
+  const int64_t last = rows.first_position + num_rows;
   const auto head_major = [&](const at::Tensor& cache) {
     return cache.narrow(0, first, last - first)
         .to(q.scalar_type())
         .transpose(0, 1)
         .contiguous();
   };
-  const at::Tensor keys = head_major(input.keys);
-  const at::Tensor values = head_major(input.values);
+  const at::Tensor keys = head_major(rows.keys);
+  const at::Tensor values = head_major(rows.values);
 
   // Row by row: with a mask over common keys a row would depend on those
   // behind it, through the order of sums.
   for (int64_t r = 0; r < num_rows; ++r) {
-    const int64_t position = input.first_position + r;
+    const int64_t position = rows.first_position + r;
     const int64_t begin = begin_of(position);
     const at::Tensor row =
         q[r].view({num_kv_heads, num_heads / num_kv_heads, head_dim});
@@ -114,9 +141,9 @@ at::Tensor AtenOps::Attend(const AttentionInput& input) const {
     const at::Tensor scores = at::bmm(row * scale, k.transpose(1, 2));
     const at::Tensor weights =
         at::softmax(scores, -1, at::kFloat).to(q.scalar_type());
-    out[r].copy_(at::bmm(weights, v).view({num_heads * head_dim}));
+    attended[rows.first_row + r].copy_(
+        at::bmm(weights, v).view({num_heads * head_dim}));
   }
-  return out;
 }
 
 }  // namespace

@@ -6,63 +6,51 @@
 namespace outrider {
 namespace {
 
-// Normalises and rotates heads as the family does.
-// heads: [num_rows, num_heads, head_dim], not necessarily contiguous.
-at::Tensor PlaceHeads(const ModelContext& model, const NormWeights& norm,
-                      const RotaryAngles& angles, const at::Tensor& heads) {
-  const ModelConfig& config = model.config;
-  const Ops& ops = model.ops;
-  const at::Tensor placed =
-      config.has_qk_norm
-          ? ops.RmsNorm(norm, heads.contiguous(), config.norm_epsilon)
-          : heads;
-  return config.positions == PositionKind::kRotary ? ops.Rotate(angles, placed)
-                                                   : placed.contiguous();
+// Normalises queries and keys head by head, where the family does so.
+// qkv: [num_rows, query_size + 2 * kv_size]
+void NormalizeHeads(const AttentionLayer& layer, at::Tensor& qkv) {
+  const ModelConfig& config = layer.model.config;
+  if (!config.has_qk_norm) return;
+  const auto normalize = [&](const NormWeights& weights, int64_t first_column,
+                             int64_t num_heads) {
+    at::Tensor heads = qkv.narrow(1, first_column, num_heads * config.head_dim)
+                           .view({qkv.size(0), num_heads, config.head_dim});
+    heads.copy_(layer.model.ops.RmsNorm(weights, heads.contiguous(),
+                                        config.norm_epsilon));
+  };
+  normalize(layer.weights.query_norm, 0, config.num_heads);
+  normalize(layer.weights.key_norm, config.query_size(), config.num_kv_heads);
 }
 
 }  // namespace
 
-at::Tensor SelfAttention(const AttentionLayer& layer, const PassLayout& layout,
-                         const at::Tensor& x) {
+void AddSelfAttention(const AttentionLayer& layer, const PassLayout& layout,
+                      const at::Tensor& x, at::Tensor& sum) {
   const ModelConfig& config = layer.model.config;
   const Ops& ops = layer.model.ops;
-  const AttentionWeights& weights = layer.weights;
-  const int64_t num_rows = x.size(0);
-  const int64_t q_size = config.query_size();
-  const int64_t kv_size = config.kv_size();
 
-  const at::Tensor qkv = ops.Linear(weights.qkv, x);
-  const auto heads = [&](int64_t offset, int64_t num_heads) {
-    return qkv.narrow(1, offset, num_heads * config.head_dim)
-        .view({num_rows, num_heads, config.head_dim});
-  };
-  const at::Tensor queries =
-      PlaceHeads(layer.model, weights.query_norm, layout.angles,
-                 heads(0, config.num_heads));
-  const at::Tensor keys =
-      PlaceHeads(layer.model, weights.key_norm, layout.angles,
-                 heads(q_size, config.num_kv_heads));
-  const at::Tensor values = heads(q_size + kv_size, config.num_kv_heads);
-
-  at::Tensor attended = at::empty({num_rows, q_size}, x.options());
-  int64_t row = 0;
-  for (const Segment& segment : layout.segments) {
-    const int64_t n = segment.num_rows;
-    at::Tensor& cached_keys = segment.cache->keys[layer.index];
-    at::Tensor& cached_values = segment.cache->values[layer.index];
-    cached_keys.narrow(0, segment.first_position, n)
-        .copy_(keys.narrow(0, row, n));
-    cached_values.narrow(0, segment.first_position, n)
-        .copy_(values.narrow(0, row, n));
-    attended.narrow(0, row, n).copy_(
-        ops.Attend({.queries = queries.narrow(0, row, n),
-                    .keys = cached_keys,
-                    .values = cached_values,
-                    .first_position = segment.first_position,
-                    .window = config.sliding_windows[layer.index]}));
-    row += n;
+  at::Tensor qkv = ops.Linear(layer.weights.qkv, x);
+  NormalizeHeads(layer, qkv);
+  if (config.positions == PositionKind::kRotary) {
+    ops.Rotate(layout.angles, config.num_heads + config.num_kv_heads, qkv);
   }
-  return ops.Linear(weights.output, attended);
+
+  at::Tensor attended =
+      at::empty({x.size(0), config.query_size()}, x.options());
+  int row = 0;
+  for (const Segment& segment : layout.segments) {
+    const AttentionRows rows = {.qkv = qkv,
+                                .first_row = row,
+                                .num_rows = segment.num_rows,
+                                .keys = segment.cache->keys[layer.index],
+                                .values = segment.cache->values[layer.index],
+                                .first_position = segment.first_position,
+                                .window = config.sliding_windows[layer.index]};
+    ops.StoreKv(rows);
+    ops.Attend(rows, attended);
+    row += segment.num_rows;
+  }
+  ops.AddLinear(layer.weights.output, attended, sum);
 }
 
 }  // namespace outrider

@@ -38,10 +38,11 @@ struct AttentionLayer {
   int index = 0;  // of the layer
 };
 
-// Stores the rows' keys and values in their sessions' caches, and lets each row
-// look at its own session. x: [num_rows, hidden_size] -> the same shape.
-at::Tensor SelfAttention(const AttentionLayer& layer, const PassLayout& layout,
-                         const at::Tensor& x);
+// Stores the rows' keys and values in their sessions' caches, lets each row
+// look at its own session, and adds what it saw to `sum`. x and sum: [num_rows,
+// hidden_size].
+void AddSelfAttention(const AttentionLayer& layer, const PassLayout& layout,
+                      const at::Tensor& x, at::Tensor& sum);
 
 }  // namespace outrider
 

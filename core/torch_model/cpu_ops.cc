@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ATen/ATen.h>
+#include <ATen/EmptyTensor.h>
 
 #include <cmath>
 
@@ -33,22 +34,73 @@ int Size(const at::Tensor& tensor, int dimension) {
   return static_cast<int>(tensor.size(dimension));
 }
 
+// Not through the dispatcher: a step makes several of these in every layer.
+at::Tensor NewFloats(at::IntArrayRef sizes) {
+  return at::detail::empty_cpu(sizes, at::kFloat);
+}
+
+void RunLinear(const LinearWeights& weights, const at::Tensor& x,
+               kernels::Output output, at::Tensor& y) {
+  const kernels::PackedWeight& packed = *weights.matrix.packed;
+  OUTRIDER_CHECK(x.size(1) == packed.in()) << x.size(1);
+  OUTRIDER_CHECK(y.is_contiguous() && y.size(0) == x.size(0) &&
+                 y.size(1) == packed.out());
+  kernels::Linear(
+      {.x = Floats(x),
+       .num_rows = Size(x, 0),
+       .weight = &packed,
+       .bias = weights.bias.defined() ? Floats(weights.bias) : nullptr,
+       .y = y.mutable_data_ptr<float>(),
+       .output = output});
+}
+
+struct HeadCounts {
+  int num_heads;
+  int num_kv_heads;
+  int head_dim;
+};
+
+HeadCounts CountHeads(const AttentionRows& rows) {
+  const int num_kv_heads = Size(rows.keys, 1);
+  const int head_dim = Size(rows.keys, 2);
+  return {Size(rows.qkv, 1) / head_dim - 2 * num_kv_heads, num_kv_heads,
+          head_dim};
+}
+
+// The queries of the first row.
+const float* QkvRow(const AttentionRows& rows) {
+  return Floats(rows.qkv) + rows.qkv.size(1) * rows.first_row;
+}
+
+kernels::Elements CacheRow(const at::Tensor& cache, int position) {
+  OUTRIDER_CHECK(cache.is_contiguous());
+  const int64_t offset = cache.stride(0) * position;
+  if (cache.scalar_type() == at::kFloat) {
+    return cache.mutable_data_ptr<float>() + offset;
+  }
+  OUTRIDER_CHECK(cache.scalar_type() == at::kBFloat16);
+  return static_cast<kernels::BFloat16*>(cache.mutable_data_ptr()) + offset;
+}
+
 class CpuOps final : public Ops {
  public:
   Matrix Prepare(Matrix matrix) const override;
   at::Tensor Linear(const LinearWeights& weights,
                     const at::Tensor& x) const override;
+  void AddLinear(const LinearWeights& weights, const at::Tensor& x,
+                 at::Tensor& sum) const override;
   at::Tensor Embed(const Matrix& table,
                    absl::Span<const int32_t> indices) const override;
   at::Tensor RmsNorm(const NormWeights& weights, const at::Tensor& x,
                      double epsilon) const override;
   at::Tensor LayerNorm(const NormWeights& weights, const at::Tensor& x,
                        double epsilon) const override;
-  at::Tensor Rotate(const RotaryAngles& angles,
-                    const at::Tensor& x) const override;
+  void Rotate(const RotaryAngles& angles, int num_heads,
+              at::Tensor& x) const override;
   at::Tensor SiluMul(const at::Tensor& gate_up) const override;
   at::Tensor GeluTanh(const at::Tensor& x) const override;
-  at::Tensor Attend(const AttentionInput& input) const override;
+  void StoreKv(const AttentionRows& rows) const override;
+  void Attend(const AttentionRows& rows, at::Tensor& attended) const override;
 };
 
 Matrix CpuOps::Prepare(Matrix matrix) const {
@@ -62,23 +114,21 @@ Matrix CpuOps::Prepare(Matrix matrix) const {
 
 at::Tensor CpuOps::Linear(const LinearWeights& weights,
                           const at::Tensor& x) const {
-  const kernels::PackedWeight& packed = *weights.matrix.packed;
-  OUTRIDER_CHECK(x.size(1) == packed.in()) << x.size(1);
-  at::Tensor y = at::empty({x.size(0), packed.out()}, at::kFloat);
-  kernels::Linear(
-      {.x = Floats(x),
-       .num_rows = Size(x, 0),
-       .weight = &packed,
-       .bias = weights.bias.defined() ? Floats(weights.bias) : nullptr,
-       .y = y.mutable_data_ptr<float>()});
+  at::Tensor y = NewFloats({x.size(0), weights.matrix.packed->out()});
+  RunLinear(weights, x, kernels::Output::kReplace, y);
   return y;
+}
+
+void CpuOps::AddLinear(const LinearWeights& weights, const at::Tensor& x,
+                       at::Tensor& sum) const {
+  RunLinear(weights, x, kernels::Output::kAdd, sum);
 }
 
 at::Tensor CpuOps::Embed(const Matrix& table,
                          absl::Span<const int32_t> indices) const {
   const kernels::PackedWeight& packed = *table.packed;
-  at::Tensor rows = at::empty(
-      {static_cast<int64_t>(indices.size()), packed.in()}, at::kFloat);
+  at::Tensor rows =
+      NewFloats({static_cast<int64_t>(indices.size()), packed.in()});
   float* to = rows.mutable_data_ptr<float>();
   for (const int32_t index : indices) {
     packed.CopyRow(index, to);
@@ -89,7 +139,7 @@ at::Tensor CpuOps::Embed(const Matrix& table,
 
 at::Tensor CpuOps::RmsNorm(const NormWeights& weights, const at::Tensor& x,
                            double epsilon) const {
-  at::Tensor y = at::empty(x.sizes(), at::kFloat);
+  at::Tensor y = NewFloats(x.sizes());
   kernels::RmsNorm({.x = Floats(x),
                     .weight = Floats(weights.weight),
                     .num_rows = static_cast<int>(x.numel() / x.size(-1)),
@@ -101,7 +151,7 @@ at::Tensor CpuOps::RmsNorm(const NormWeights& weights, const at::Tensor& x,
 
 at::Tensor CpuOps::LayerNorm(const NormWeights& weights, const at::Tensor& x,
                              double epsilon) const {
-  at::Tensor y = at::empty(x.sizes(), at::kFloat);
+  at::Tensor y = NewFloats(x.sizes());
   kernels::LayerNorm({.x = Floats(x),
                       .weight = Floats(weights.weight),
                       .bias = Floats(weights.bias),
@@ -112,25 +162,24 @@ at::Tensor CpuOps::LayerNorm(const NormWeights& weights, const at::Tensor& x,
   return y;
 }
 
-at::Tensor CpuOps::Rotate(const RotaryAngles& angles,
-                          const at::Tensor& x) const {
-  at::Tensor y = at::empty(x.sizes(), at::kFloat);
-  y.copy_(x);
+void CpuOps::Rotate(const RotaryAngles& angles, int num_heads,
+                    at::Tensor& x) const {
+  const int head_dim = 2 * Size(angles.cosine, 1);
+  OUTRIDER_CHECK(x.is_contiguous() && num_heads * head_dim <= x.size(1));
   // The angles are already those of these rows: row i takes entry i.
-  kernels::ApplyRope({.x = y.mutable_data_ptr<float>(),
-                      .row_stride = Size(x, 1) * Size(x, 2),
+  kernels::ApplyRope({.x = x.mutable_data_ptr<float>(),
+                      .row_stride = Size(x, 1),
                       .num_rows = Size(x, 0),
-                      .num_heads = Size(x, 1),
-                      .head_dim = Size(x, 2),
+                      .num_heads = num_heads,
+                      .head_dim = head_dim,
                       .first_position = 0,
                       .cos = Floats(angles.cosine),
                       .sin = Floats(angles.sine)});
-  return y;
 }
 
 at::Tensor CpuOps::SiluMul(const at::Tensor& gate_up) const {
   const int size = Size(gate_up, 1) / 2;
-  at::Tensor y = at::empty({gate_up.size(0), size}, at::kFloat);
+  at::Tensor y = NewFloats({gate_up.size(0), size});
   kernels::SiluMul({.gate_up = Floats(gate_up),
                     .num_rows = Size(gate_up, 0),
                     .size = size,
@@ -144,24 +193,39 @@ at::Tensor CpuOps::GeluTanh(const at::Tensor& x) const {
   return y;
 }
 
-at::Tensor CpuOps::Attend(const AttentionInput& input) const {
-  const at::Tensor& q = input.queries;
-  const int num_heads = Size(q, 1);
-  const int head_dim = Size(q, 2);
-  at::Tensor out = at::empty({q.size(0), q.size(1) * q.size(2)}, at::kFloat);
-  kernels::Attention({.queries = Floats(q),
-                      .query_stride = num_heads * head_dim,
-                      .keys = ElementsOf(input.keys),
-                      .values = ElementsOf(input.values),
-                      .num_rows = Size(q, 0),
-                      .first_position = input.first_position,
-                      .num_heads = num_heads,
-                      .num_kv_heads = Size(input.keys, 1),
-                      .head_dim = head_dim,
-                      .window = input.window,
-                      .scale = 1.0f / std::sqrt(static_cast<float>(head_dim)),
-                      .out = out.mutable_data_ptr<float>()});
-  return out;
+void CpuOps::StoreKv(const AttentionRows& rows) const {
+  const HeadCounts heads = CountHeads(rows);
+  const int row_size = heads.num_kv_heads * heads.head_dim;
+  const float* keys =
+      QkvRow(rows) + static_cast<int64_t>(heads.num_heads) * heads.head_dim;
+  const auto store = [&](const float* from, const at::Tensor& cache) {
+    kernels::StoreKv({.from = from,
+                      .from_stride = Size(rows.qkv, 1),
+                      .num_rows = rows.num_rows,
+                      .row_size = row_size,
+                      .to = CacheRow(cache, rows.first_position)});
+  };
+  store(keys, rows.keys);
+  store(keys + row_size, rows.values);
+}
+
+void CpuOps::Attend(const AttentionRows& rows, at::Tensor& attended) const {
+  const HeadCounts heads = CountHeads(rows);
+  OUTRIDER_CHECK(attended.size(1) == int64_t{heads.num_heads} * heads.head_dim);
+  kernels::Attention(
+      {.queries = QkvRow(rows),
+       .query_stride = Size(rows.qkv, 1),
+       .keys = ElementsOf(rows.keys),
+       .values = ElementsOf(rows.values),
+       .num_rows = rows.num_rows,
+       .first_position = rows.first_position,
+       .num_heads = heads.num_heads,
+       .num_kv_heads = heads.num_kv_heads,
+       .head_dim = heads.head_dim,
+       .window = rows.window,
+       .scale = 1.0f / std::sqrt(static_cast<float>(heads.head_dim)),
+       .out = attended.mutable_data_ptr<float>() +
+              attended.size(1) * rows.first_row});
 }
 
 }  // namespace

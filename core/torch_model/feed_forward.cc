@@ -3,17 +3,17 @@
 
 namespace outrider {
 
-at::Tensor FeedForward(const ModelContext& model,
-                       const FeedForwardWeights& weights, const at::Tensor& x) {
+void AddFeedForward(const ModelContext& model,
+                    const FeedForwardWeights& weights, const at::Tensor& x,
+                    at::Tensor& sum) {
   const Ops& ops = model.ops;
   const at::Tensor inner = ops.Linear(weights.up, x);
   switch (model.config.feed_forward) {
     case FeedForwardKind::kSiluGated:
-      return ops.Linear(weights.down, ops.SiluMul(inner));
+      return ops.AddLinear(weights.down, ops.SiluMul(inner), sum);
     case FeedForwardKind::kGelu:
-      return ops.Linear(weights.down, ops.GeluTanh(inner));
+      return ops.AddLinear(weights.down, ops.GeluTanh(inner), sum);
   }
-  return x;
 }
 
 }  // namespace outrider

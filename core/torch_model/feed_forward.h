@@ -14,9 +14,10 @@ struct FeedForwardWeights {
   LinearWeights down = {};  // [hidden_size, intermediate_size]
 };
 
-// x: [num_rows, hidden_size] -> the same shape.
-at::Tensor FeedForward(const ModelContext& model,
-                       const FeedForwardWeights& weights, const at::Tensor& x);
+// Adds the result to `sum`. x and sum: [num_rows, hidden_size].
+void AddFeedForward(const ModelContext& model,
+                    const FeedForwardWeights& weights, const at::Tensor& x,
+                    at::Tensor& sum);
 
 }  // namespace outrider
 

@@ -36,19 +36,25 @@ struct RotaryAngles {
   at::Tensor sine = {};    // [num_rows, head_dim / 2] float32
 };
 
-// Row r of `queries` stands at position first_position + r.
-struct AttentionInput {
-  at::Tensor queries = {};  // [num_rows, num_heads, head_dim]
-  at::Tensor keys = {};     // [capacity, num_kv_heads, head_dim]
-  at::Tensor values = {};   // [capacity, num_kv_heads, head_dim]
+// Rows of a pass that belong to one session, and its cache in one layer. Row
+// first_row + r stands at position first_position + r.
+struct AttentionRows {
+  // [rows of the pass, (num_heads + 2 * num_kv_heads) * head_dim]: a row's
+  // queries, then its keys, then its values, head by head.
+  at::Tensor qkv = {};
+  int first_row = 0;
+  int num_rows = 0;
+  at::Tensor keys = {};    // [capacity, num_kv_heads, head_dim]
+  at::Tensor values = {};  // [capacity, num_kv_heads, head_dim]
   int first_position = 0;
   int window = 0;  // keys a row sees, its own included; 0 means all
 };
 
 // The dense primitives of the forward pass: what a device does its own way.
 // "Activations" are float32 on the CPU, whatever the weights are, and of the
-// weights' dtype on a GPU. Arguments are contiguous unless said otherwise,
-// results always. Immutable; used by the model's thread only.
+// weights' dtype on a GPU. Arguments and results are contiguous. What an
+// operation changes in place is its last argument. Immutable; used by the
+// model's thread only.
 class Ops {
  public:
   virtual ~Ops() = default;
@@ -60,6 +66,9 @@ class Ops {
   // to bfloat16 too.
   virtual at::Tensor Linear(const LinearWeights& weights,
                             const at::Tensor& x) const = 0;
+  // Adds the same to `sum`, [num_rows, out]: the residual stream.
+  virtual void AddLinear(const LinearWeights& weights, const at::Tensor& x,
+                         at::Tensor& sum) const = 0;
   // Rows of a [num_entries, size] table -> [indices.size(), size]
   virtual at::Tensor Embed(const Matrix& table,
                            absl::Span<const int32_t> indices) const = 0;
@@ -68,19 +77,24 @@ class Ops {
                              double epsilon) const = 0;
   virtual at::Tensor LayerNorm(const NormWeights& weights, const at::Tensor& x,
                                double epsilon) const = 0;
-  // Turns element i of each head with element i + head_dim / 2 by the row's
-  // i-th angle. x: [num_rows, num_heads, head_dim], not always contiguous.
-  virtual at::Tensor Rotate(const RotaryAngles& angles,
-                            const at::Tensor& x) const = 0;
+  // Turns element i of a head with element i + head_dim / 2 by the row's i-th
+  // angle, in the first num_heads heads of each row of x, [num_rows, >=
+  // num_heads * head_dim].
+  virtual void Rotate(const RotaryAngles& angles, int num_heads,
+                      at::Tensor& x) const = 0;
   // [num_rows, 2 * size], gate before up -> [num_rows, size]: silu(gate) * up
   virtual at::Tensor SiluMul(const at::Tensor& gate_up) const = 0;
   // The tanh approximation ("gelu_new").
   virtual at::Tensor GeluTanh(const at::Tensor& x) const = 0;
 
-  // Each row attends to exactly the keys up to its own position: its result
-  // does not depend on the other rows of the call. Query head h uses kv head
-  // h / (num_heads / num_kv_heads). -> [num_rows, num_heads * head_dim]
-  virtual at::Tensor Attend(const AttentionInput& input) const = 0;
+  // Copies the rows' keys and values to their positions in the cache.
+  virtual void StoreKv(const AttentionRows& rows) const = 0;
+  // Each row attends to exactly the cached keys up to its own position: its
+  // result does not depend on the other rows of the call. Query head h uses kv
+  // head h / (num_heads / num_kv_heads). Fills the same rows of `attended`,
+  // [rows of the pass, num_heads * head_dim].
+  virtual void Attend(const AttentionRows& rows,
+                      at::Tensor& attended) const = 0;
 };
 
 // Torch's own operations: the reference, and what runs on a GPU.

@@ -59,7 +59,8 @@ at::Tensor Transformer::Forward(absl::Span<const Continuation> batch) const {
   const ModelContext model = {config_, *ops_};
   PassRows rows = LineUp(batch);
 
-  // [num_rows, hidden_size] from here to the head.
+  // [num_rows, hidden_size] from here to the head: the residual stream, to
+  // which every block adds.
   at::Tensor x = ops_->Embed(weights_.token_embedding, rows.tokens);
   if (config_.positions == PositionKind::kLearned) {
     x = x + ops_->Embed(weights_.position_embedding, rows.positions);
@@ -69,10 +70,10 @@ at::Tensor Transformer::Forward(absl::Span<const Continuation> batch) const {
 
   for (int i = 0; i < config_.num_layers; ++i) {
     const LayerWeights& layer = weights_.layers[i];
-    x = x + SelfAttention({model, layer.attention, i}, rows.layout,
-                          Normalize(model, layer.attention_norm, x));
-    x = x + FeedForward(model, layer.feed_forward,
-                        Normalize(model, layer.feed_forward_norm, x));
+    AddSelfAttention({model, layer.attention, i}, rows.layout,
+                     Normalize(model, layer.attention_norm, x), x);
+    AddFeedForward(model, layer.feed_forward,
+                   Normalize(model, layer.feed_forward_norm, x), x);
   }
 
   if (rows.logit_rows.empty()) return {};

@@ -27,7 +27,9 @@ absl::StatusOr<DraftReply> FromProto(const v1::DraftResponse& response,
 v1::VerifyRequest ToProto(const VerifyCall& call);
 absl::StatusOr<VerifyCall> FromProto(const v1::VerifyRequest& request);
 void ToProto(const VerifyReply& reply, v1::VerifyResponse& response);
-absl::StatusOr<VerifyReply> FromProto(v1::VerifyResponse response);
+// `call` is what is being answered.
+absl::StatusOr<VerifyReply> FromProto(v1::VerifyResponse response,
+                                      const VerifyCall& call);
 
 // Session, incarnation and step of an advisory call.
 absl::StatusOr<RequestHeader> FromProto(const v1::TruncateRequest& request);

@@ -6,10 +6,13 @@
 #include <variant>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "core/base/token.h"
 #include "core/model/logit_rows.h"
+#include "core/sampling/acceptance_rule.h"
 #include "core/sampling/draft.h"
 #include "core/sampling/sampling_params.h"
+#include "core/sampling/target_row.h"
 #include "core/session/cache_delta.h"
 
 namespace outrider {
@@ -31,12 +34,15 @@ struct DraftCall {
   uint64_t seed = 0;
   int prompt_length = 0;
   double min_draft_probability = 0;
+  bool round_weights = true;  // to bfloat16, before sampling
+  absl::string_view traceparent = {};  // metadata; the session's, or empty
 };
 
 struct DraftReply {
   ReplyHeader header = {};
   std::variant<Draft, Miss> outcome = {};
   int64_t wire_bytes = 0;  // both directions; set by the transport
+  int64_t sent_bytes = 0;  // the request's share of them
 };
 
 enum class ReplyFormat { kFull, kSparse, kTokens };
@@ -45,15 +51,23 @@ struct VerifyCall {
   RequestHeader header = {};
   std::vector<TokenId> draft_tokens = {};
   ReplyFormat reply_format = ReplyFormat::kFull;
+  // kSparse: the support of each draft's row, ascending.
+  std::vector<std::vector<TokenId>> supports = {};
+  // kTokens: the rows that the drafts were drawn from; empty at temperature 0,
+  // where they do not matter.
+  std::vector<Distribution> draft_rows = {};
   SamplingParams sampling = {};
   uint64_t seed = 0;
   int prompt_length = 0;
+  absl::string_view traceparent = {};  // metadata; the session's, or empty
 };
 
 struct VerifyReply {
   ReplyHeader header = {};
-  std::variant<LogitRows, Miss> outcome = {};
+  // kFull, kSparse, kTokens; or a cache that does not fit.
+  std::variant<LogitRows, std::vector<TargetRow>, Verdict, Miss> outcome = {};
   int64_t wire_bytes = 0;  // both directions; set by the transport
+  int64_t sent_bytes = 0;  // the request's share of them
 };
 
 }  // namespace outrider

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "core/base/status_macros.h"
+#include "core/wire/field_convert.h"
 
 namespace outrider {
 namespace {
@@ -19,18 +20,6 @@ absl::Status CheckProtocol(const NodeDescription& node, absl::string_view who) {
                      ": versions may be one apart; upgrade the older side"));
   }
   return absl::OkStatus();
-}
-
-v1::ReplyFormat ToProto(ReplyFormat format) {
-  switch (format) {
-    case ReplyFormat::kFull:
-      return v1::REPLY_FORMAT_FULL;
-    case ReplyFormat::kSparse:
-      return v1::REPLY_FORMAT_SPARSE;
-    case ReplyFormat::kTokens:
-      return v1::REPLY_FORMAT_TOKENS;
-  }
-  return v1::REPLY_FORMAT_UNSPECIFIED;
 }
 
 }  // namespace
@@ -71,14 +60,10 @@ NodeDescription FromProto(const v1::NodeDescription& proto) {
       .build = proto.build(),
       .draft_strategy = proto.draft_strategy(),
       .is_simulated = proto.simulated()};
-  for (const int format : proto.reply_formats()) {
-    if (format == v1::REPLY_FORMAT_FULL) {
-      node.reply_formats.push_back(ReplyFormat::kFull);
-    } else if (format == v1::REPLY_FORMAT_SPARSE) {
-      node.reply_formats.push_back(ReplyFormat::kSparse);
-    } else if (format == v1::REPLY_FORMAT_TOKENS) {
-      node.reply_formats.push_back(ReplyFormat::kTokens);
-    }  // formats of newer nodes are not ours to use
+  for (const int number : proto.reply_formats()) {
+    const auto format = FromProto(static_cast<v1::ReplyFormat>(number));
+    // Formats of newer nodes are not ours to use.
+    if (format.ok()) node.reply_formats.push_back(*format);
   }
   return node;
 }

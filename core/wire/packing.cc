@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/wire/packing.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <memory>
@@ -8,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "core/base/bfloat16.h"
 
 namespace outrider {
 
@@ -25,6 +27,39 @@ absl::StatusOr<std::vector<double>> UnpackFloat64(absl::string_view bytes) {
   }
   std::vector<double> values(bytes.size() / sizeof(double));
   std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+bool FitBFloat16(absl::Span<const double> values) {
+  return std::all_of(values.begin(), values.end(), [](double value) {
+    return ToFloat(ToBFloat16(static_cast<float>(value))) == value;
+  });
+}
+
+std::string PackBFloat16(absl::Span<const double> values) {
+  std::string bytes(values.size() * sizeof(BFloat16), '\0');
+  char* to = bytes.data();
+  for (const double value : values) {
+    const BFloat16 packed = ToBFloat16(static_cast<float>(value));
+    std::memcpy(to, &packed, sizeof(packed));
+    to += sizeof(packed);
+  }
+  return bytes;
+}
+
+absl::StatusOr<std::vector<double>> UnpackBFloat16(absl::string_view bytes) {
+  if (bytes.size() % sizeof(BFloat16) != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(bytes.size(), " bytes are no row of bfloat16"));
+  }
+  std::vector<double> values(bytes.size() / sizeof(BFloat16));
+  const char* from = bytes.data();
+  for (double& value : values) {
+    BFloat16 packed;
+    std::memcpy(&packed, from, sizeof(packed));
+    from += sizeof(packed);
+    value = ToFloat(packed);
+  }
   return values;
 }
 

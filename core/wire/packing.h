@@ -18,6 +18,14 @@ std::string PackFloat64(absl::Span<const double> values);
 // INVALID_ARGUMENT unless the size is a multiple of 8.
 absl::StatusOr<std::vector<double>> UnpackFloat64(absl::string_view bytes);
 
+// Whether each value is one of bfloat16's, so that packing as such loses
+// nothing.
+bool FitBFloat16(absl::Span<const double> values);
+// The values must fit.
+std::string PackBFloat16(absl::Span<const double> values);
+// INVALID_ARGUMENT unless the size is a multiple of 2.
+absl::StatusOr<std::vector<double>> UnpackBFloat16(absl::string_view bytes);
+
 // [num_rows, vocab_size] float32, row-major.
 std::string PackRows(const LogitRows& rows);
 // Takes the bytes over without a copy. INVALID_ARGUMENT unless they are

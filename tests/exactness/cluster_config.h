@@ -59,6 +59,8 @@ struct ClusterConfig {
   SamplingParams sampling = {.temperature = 0.8, .top_k = 3};
   int support_size = 0;  // N; 0: whole rows
   double min_draft_probability = 0;
+  bool round_weights = false;  // of draft rows, to bfloat16
+  ReplyFormat reply_format = ReplyFormat::kFull;
   std::vector<int> draft_lengths = {3};  // K by round, over and over
   // Prompt and first token by SpeculativeDecoder::FirstRound.
   bool has_first_round = false;

@@ -38,6 +38,7 @@ struct MutantCase {
   Sabotage sabotage = {};
   bool first_token_is_right = false;  // so a test of one token would miss it
   int support_size = 0;
+  bool round_weights = false;
   std::vector<TokenId> eos_ids = {};
   Reuse reuse = Reuse::kRefuse;
 };
@@ -195,6 +196,11 @@ std::vector<MutantCase> MutantsOfDraft() {
       {"T2", 2.79e-1, 2.28e-1, Mutant::kNone,
        Ruling(JudgingBy(CutRow, 1e-300))},
       {"T4", 1.13e-1, 1.19e-1, Mutant::kNone, Altering(DropIfFirstIsZero)},
+      {.id = "T3",
+       .figure_k3 = 6.93e-4,
+       .figure_k2 = 6.85e-4,
+       .mutant = Mutant::kT3,
+       .round_weights = true},
   };
 }
 
@@ -332,6 +338,7 @@ Enumeration EnumerateMutant(const MutantCase& c, int k) {
   const ScopedMutant mutant(c.mutant);
   return Enumerate({.sampling = kSampling,
                     .support_size = c.support_size,
+                    .round_weights = c.round_weights,
                     .draft_lengths = {k},
                     .eos_ids = c.eos_ids,
                     .reuse = c.reuse,

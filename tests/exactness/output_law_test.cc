@@ -34,8 +34,9 @@ std::string Describe(const Case& c) {
       "V ", c.vocab_size, ", drafter ", static_cast<int>(c.drafter), ", T ",
       c.config.sampling.temperature, ", top-k ", c.config.sampling.top_k,
       ", top-p ", c.config.sampling.top_p, ", N ", c.config.support_size,
-      ", K ", absl::StrJoin(c.config.draft_lengths, "/"), ", L ", c.length,
-      ", eos ", absl::StrJoin(c.config.eos_ids, "/"), ", deliveries ",
+      ", format ", static_cast<int>(c.config.reply_format), ", K ",
+      absl::StrJoin(c.config.draft_lengths, "/"), ", L ", c.length, ", eos ",
+      absl::StrJoin(c.config.eos_ids, "/"), ", deliveries ",
       c.config.num_deliveries);
 }
 
@@ -169,6 +170,82 @@ TEST_F(OutputLawTest, IsTheTargetsWhereEveryCallArrivesTwice) {
     }
   }
 }
+
+// Whoever judges, and whatever it sees: the same law. A SPARSE row's tail token
+// is drawn whether or not it will be read, with the uniform number that the
+// position's next row sees again.
+class ReplyFormatTest : public OutputLawTest,
+                        public ::testing::WithParamInterface<ReplyFormat> {
+ protected:
+  void CheckFormat(Case c) {
+    c.config.reply_format = GetParam();
+    if (GetParam() == ReplyFormat::kSparse) {
+      c.config.reuse = EnumeratingSource::Reuse::kShareUniform;
+    }
+    Check(c);
+  }
+};
+
+TEST_P(ReplyFormatTest, HoldsForEveryDrafterAndSamplingSetting) {
+  for (const DrafterKind drafter : kAllDrafters) {
+    for (const SamplingParams& sampling : AllSamplings(4)) {
+      CheckFormat({.drafter = drafter,
+                   .config = {.sampling = sampling,
+                              .support_size = 2,
+                              .round_weights = true,
+                              .draft_lengths = {2},
+                              .has_first_round = true},
+                   .length = 3});
+    }
+  }
+}
+
+TEST_P(ReplyFormatTest, HoldsForEveryDraftLengthAndSupportSize) {
+  for (const int support_size : {1, 2, 3}) {
+    for (const std::vector<int>& script :
+         std::vector<std::vector<int>>{{0}, {1}, {3}, {2, 0, 1}, {0, 2}}) {
+      // Whole rows: the pre-drawn tails alone would be a million leaves.
+      if (support_size == 3 && script.front() == 3) continue;
+      CheckFormat({.vocab_size = 3,
+                   .config = {.sampling = {.temperature = 0.8},
+                              .support_size = support_size,
+                              .draft_lengths = script,
+                              .has_first_round = true,
+                              .num_deliveries = 2},
+                   .length = 4});
+    }
+  }
+}
+
+TEST_P(ReplyFormatTest, HoldsUpToTheEnd) {
+  CheckFormat(
+      {.config = {.support_size = 2, .draft_lengths = {4}, .max_length = 1 + 5},
+       .length = 5});
+  for (const TokenId eos : {0, 3}) {
+    CheckFormat(
+        {.config = {.support_size = 2, .draft_lengths = {2}, .eos_ids = {eos}},
+         .length = 4});
+  }
+}
+
+TEST_P(ReplyFormatTest, HoldsForOneHotDrafts) {
+  CheckFormat({.vocab_size = 3,
+               .config = {.sampling = {.temperature = 1},
+                          .draft_lengths = {2},
+                          .has_first_round = true,
+                          .ngrams = NgramStrategy::Options{.max_match = 3,
+                                                           .min_match = 1}},
+               .length = 5});
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, ReplyFormatTest,
+                         ::testing::Values(ReplyFormat::kSparse,
+                                           ReplyFormat::kTokens),
+                         [](const auto& parameter) {
+                           return parameter.param == ReplyFormat::kSparse
+                                      ? "Sparse"
+                                      : "Tokens";
+                         });
 
 // How many are drafted depends on the rows that were drafted from.
 TEST_F(OutputLawTest, IsTheTargetsWhereAnUnsureDrafterStopsEarly) {

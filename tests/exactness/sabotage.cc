@@ -135,9 +135,10 @@ Sabotage WithLostReplies(std::function<bool(const Verdict&)> may_be_lost,
     for (const bool is_last : {false, true}) {
       const auto draft = RunTask(drafter.Propose(session, k));
       if (!draft.ok()) return draft.status();
-      const auto target = RunTask(verifier.Score(session, *draft));
-      if (!target.ok()) return target.status();
-      const Verdict verdict = AcceptPrefix(*draft, *target, session.coins());
+      const auto score = RunTask(verifier.Score(session, *draft));
+      if (!score.ok()) return score.status();
+      const Verdict verdict =
+          AcceptPrefix(*draft, score->rows, session.coins());
       const CoinKey loss = {Purpose::kUnspecified, draft->start};
       if (is_last || !may_be_lost(verdict) ||
           !session.coins().Accept(loss, 0.5, 1.0)) {

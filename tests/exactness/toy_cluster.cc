@@ -21,6 +21,7 @@ class ToyCluster::TappedDrafts final : public DraftClient {
     absl::StatusOr<Draft> draft = co_await client_.Propose(session, num_tokens);
     const auto& alter = cluster_.config_.sabotage.alter_draft;
     if (draft.ok() && alter) alter(*draft);
+    if (draft.ok()) cluster_.draft_ = *draft;
     co_return draft;
   }
 
@@ -36,7 +37,6 @@ class ToyCluster::TappedRule final : public AcceptanceRule {
 
   Verdict Judge(const Draft& draft, absl::Span<const TargetRow> target,
                 RandomSource& random) const override {
-    cluster_.draft_ = draft;
     const auto& judge = cluster_.config_.sabotage.judge;
     return judge ? judge({.committed = cluster_.session_->committed().tokens(),
                           .draft = draft,
@@ -95,7 +95,8 @@ ToyCluster::ToyCluster(const ClusterConfig& config, const ToyModel& model,
   verifier_model_ = verifier.get();
   verify_engine_ = std::make_unique<VerifyEngine>(
       std::move(verifier),
-      VerifyEngine::Options{.vocab_size = model.vocab_size()});
+      VerifyEngine::Options{.vocab_size = model.vocab_size(),
+                            .random_source = CoinFactory()});
 
   draft_stub_ = std::make_unique<InProcessDraftStub>(*draft_engine_);
   draft_stub_->hooks() = {.num_deliveries = config.num_deliveries};
@@ -140,12 +141,14 @@ std::unique_ptr<DraftStrategy> ToyCluster::NewStrategy() {
 std::unique_ptr<DraftEngine> ToyCluster::NewDraftEngine() {
   DraftEngine::Options options = {.vocab_size = model_.vocab_size(),
                                   .context_length = 1 << 20};
-  if (coins_ != nullptr) {
-    options.random_source = [this](uint64_t) {
-      return std::make_unique<BorrowedSource>(*coins_);
-    };
-  }
+  options.random_source = CoinFactory();
   return std::make_unique<DraftEngine>(NewStrategy(), std::move(options));
+}
+
+std::function<std::unique_ptr<RandomSource>(uint64_t)>
+ToyCluster::CoinFactory() {
+  if (coins_ == nullptr) return {};
+  return [this](uint64_t) { return std::make_unique<BorrowedSource>(*coins_); };
 }
 
 void ToyCluster::RestartDrafter() {
@@ -169,11 +172,12 @@ absl::StatusOr<Verdict> ToyCluster::Round() {
 absl::StatusOr<Verdict> ToyCluster::DecoderRound() {
   const int support_size =
       config_.support_size > 0 ? config_.support_size : model_.vocab_size();
-  NodeDraftClient node(
-      *draft_stub_, {.support_size = support_size,
-                     .min_draft_probability = config_.min_draft_probability});
+  NodeDraftClient node(*draft_stub_,
+                       {.support_size = support_size,
+                        .min_draft_probability = config_.min_draft_probability,
+                        .round_weights = config_.round_weights});
   TappedDrafts tapped(node, *this);
-  NodeVerifyClient verifier(*verify_stub_);
+  NodeVerifyClient verifier(*verify_stub_, config_.reply_format);
   const TappedRule rule(*this);
   ScriptedLength policy(*this);
   SpeculativeDecoder decoder({.drafter = tapped,

@@ -61,6 +61,8 @@ class ToyCluster {
              std::unique_ptr<RandomSource> coins, uint64_t seed);
   std::unique_ptr<DraftStrategy> NewStrategy();
   std::unique_ptr<DraftEngine> NewDraftEngine();
+  // The test's coins for a node; empty where it flips real ones.
+  std::function<std::unique_ptr<RandomSource>(uint64_t)> CoinFactory();
   const ClusterConfig& config_;
   const ToyModel& model_;
   const std::unique_ptr<RandomSource> coins_;  // null: production's

@@ -3,34 +3,26 @@
 // greedy output equals plain decoding token for token, whatever K.
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "client/generation_client.h"
 #include "core/node/measure.h"
-#include "core/rpc/channel.h"
 #include "core/sampling/process.h"
 #include "core/testing/status_matchers.h"
 #include "core/tokenizer/tokenizer_loader.h"
 #include "core/torch_model/torch_causal_lm.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/golden/child_process.h"
+#include "tests/golden/demo_trio.h"
 
 namespace outrider::testing {
 namespace {
 
 constexpr int kNumPrompts = 50;
 constexpr int kNumTokens = 48;
-
-std::string SourcePath(const std::string& path) {
-  return std::string(std::getenv("OUTRIDER_SOURCE_DIR")) + "/" + path;
-}
 
 // One prompt, what plain decoding makes of it, and how far the best logit was
 // ahead of the second at each token.
@@ -124,33 +116,11 @@ TEST(GreedyEqualsPlainTest, FiftyHeldOutPromptsThroughThreeProcesses) {
   }
   ASSERT_EQ(all_expected.size(), static_cast<size_t>(kNumPrompts));
 
-  SetUpGrpc();
-  const std::string bin = std::string(std::getenv("OUTRIDER_BIN_DIR")) + "/";
-  ChildProcess verifier({bin + "outrider-verifier", "--model", target,
-                         "--listen", "127.0.0.1:0"});
-  ChildProcess drafter({bin + "outrider-drafter", "--model",
-                        SourcePath("models/demo-draft"), "--listen",
-                        "127.0.0.1:0"});
-  const auto verifier_address = verifier.ListenAddress();
-  const auto drafter_address = drafter.ListenAddress();
-  ASSERT_THAT(verifier_address, IsOk());
-  ASSERT_THAT(drafter_address, IsOk());
-  ChildProcess coordinator({bin + "outrider-coordinator", "--verifier",
-                            *verifier_address, "--drafter", *drafter_address,
-                            "--tokenizer", target, "--listen", "127.0.0.1:0"});
-  const auto address = coordinator.ListenAddress();
-  ASSERT_THAT(address, IsOk());
-  client::GenerationClient client(*address);
-  for (int i = 0; i < 100; ++i) {
-    const auto deployment = client.Describe(std::chrono::seconds(5));
-    if (deployment.ok() && deployment->drafters.size() == 1) break;
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  }
-
+  DemoTrio trio;
   int num_ties = 0;
   for (const int k : {0, 1, 2, 4, 8}) {
     for (const Expected& expected : all_expected) {
-      num_ties += !MatchesPlain(client, expected, k, tie_gap);
+      num_ties += !MatchesPlain(trio.client(), expected, k, tie_gap);
     }
   }
   RecordProperty("ties", num_ties);
@@ -158,12 +128,7 @@ TEST(GreedyEqualsPlainTest, FiftyHeldOutPromptsThroughThreeProcesses) {
             << 5 * kNumPrompts << " outputs (logits move by up to "
             << measured->max_logit_difference << ")\n";
 
-  coordinator.Signal(SIGTERM);
-  EXPECT_EQ(coordinator.Wait(), 0);
-  drafter.Signal(SIGTERM);
-  EXPECT_EQ(drafter.Wait(), 0);
-  verifier.Signal(SIGTERM);
-  EXPECT_EQ(verifier.Wait(), 0);
+  trio.Stop();
 }
 
 }  // namespace

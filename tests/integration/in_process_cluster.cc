@@ -79,8 +79,10 @@ InProcessCluster::InProcessCluster(Options options)
   if (tokenizer_ != nullptr) nodes.tokenizer_hash = tokenizer_->fingerprint();
   pool_ = std::make_unique<NodePool>(nodes, *queue_);
   service_ = std::make_unique<GenerationServiceImpl>(
-      GenerationServiceImpl::Parts{
-          .pool = *pool_, .queue = *queue_, .tokenizer = tokenizer_.get()},
+      GenerationServiceImpl::Parts{.pool = *pool_,
+                                   .queue = *queue_,
+                                   .tokenizer = tokenizer_.get(),
+                                   .metrics = metrics_},
       GenerationServiceImpl::Options{.max_sessions = options_.max_sessions});
   server_ = Serve("127.0.0.1:0", {service_.get()});
   pool_->Start();
@@ -128,7 +130,8 @@ NodeDescription InProcessCluster::Describe(
       .eos_ids = model.eos_ids,
       .context_length = model.context_length,
       .max_draft_tokens = options_.max_draft_tokens,
-      .reply_formats = {ReplyFormat::kFull}};
+      .reply_formats = {ReplyFormat::kFull, ReplyFormat::kSparse,
+                        ReplyFormat::kTokens}};
 }
 
 bool InProcessCluster::WaitUntilReady() {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "client/generation_client.h"
+#include "coordinator/coordinator_metrics.h"
 #include "coordinator/generation_service.h"
 #include "coordinator/node_pool.h"
 #include "core/node/cache_service.h"
@@ -93,6 +94,8 @@ class InProcessCluster {
   std::unique_ptr<Tokenizer> tokenizer_;
   std::unique_ptr<CallQueue> queue_;
   std::unique_ptr<NodePool> pool_;
+  MetricRegistry registry_{{}};
+  CoordinatorMetrics metrics_{registry_};
   std::unique_ptr<GenerationServiceImpl> service_;
   std::unique_ptr<RpcServer> server_;
   std::unique_ptr<client::GenerationClient> client_;

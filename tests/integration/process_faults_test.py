@@ -187,11 +187,26 @@ class TerminationTest(FaultTest):
         self.assertIn("UNAVAILABLE: this coordinator is shutting down", stream.err())
         self.assertIn("resume", stream.err())
 
-    def test_a_verifier_that_ends_in_a_stream_ends_well_and_the_client_is_told(self):
+    def test_a_node_that_drains_serves_its_streams_to_their_end(self):
         self.start_all()
-        stream = self.start_generate(self.address, "-k", "4", *GREEDY)
+        plain = self.plain_text()
+        for node in (self.drafter, self.verifier):
+            stream = self.start_stream_and_pause_it()
+            node.send(signal.SIGTERM)
+            self.go_on()
+            self.assertEqual(stream.wait(), 0, stream.err())
+            self.assertEqual(stream.out(), plain)
+            self.assertEqual(node.wait(), 0)
+            self.assertEqual(node.err().count(" E "), 0, node.err())
+
+    def test_a_verifier_with_no_time_to_drain_ends_well_and_the_client_is_told(self):
+        self.start_all()
+        again = self.start_verifier("--drain-seconds", "0")
+        coordinator = self.start_coordinator(again.address(), self.drafter.address())
+        self.wait_for_nodes(coordinator.address(), "verifier", "drafter")
+        stream = self.start_generate(coordinator.address(), "-k", "4", *GREEDY)
         wait_until("the stream has begun", stream.out)
-        self.assertEqual(self.verifier.end(), 0)
+        self.assertEqual(again.end(), 0)
         self.assertEqual(stream.wait(), FAILED)
         self.assertIn("UNAVAILABLE: the verifier does not answer", stream.err())
 

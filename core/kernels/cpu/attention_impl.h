@@ -69,6 +69,31 @@ Tile FillTile(const AttentionArgs& args, const ConstElements& cache,
   return {range, scratch.tile, scratch.padded_dim};
 }
 
+// One position's keys, or its values, of all heads.
+OUTRIDER_KERNEL_INLINE size_t RowBytes(const AttentionArgs& args) {
+  const size_t element = args.keys.type == ElementType::kBFloat16 ? 2 : 4;
+  return element * args.num_kv_heads * args.head_dim;
+}
+
+// The most of a layer's keys and values that is prefetched: it must still be
+// in the second cache when the last head reads it.
+inline constexpr size_t kMaxPrefetchBytes = size_t{512} << 10;
+
+// Asks for a tile's keys or values, of all heads: one stream, while the rows of
+// one head lie apart, which the hardware's prefetcher does not follow. Since
+// the last pass the weights have driven them out of the nearer caches. Measured
+// on a Zen 5, five rows, 512 keys of bfloat16: 46 us without, 41 with the own
+// head's rows only, 39 with all (one row: 27, 24, 17); if all is in the second
+// cache anyway it costs 1.5 us.
+OUTRIDER_KERNEL_INLINE void PrefetchTile(const AttentionArgs& args,
+                                         const ConstElements& cache,
+                                         KeyRange range) {
+  const char* data =
+      static_cast<const char*>(cache.data) + RowBytes(args) * range.begin;
+  const size_t num_bytes = RowBytes(args) * (range.end - range.begin);
+  for (size_t i = 0; i < num_bytes; i += 64) __builtin_prefetch(data + i);
+}
+
 // scores[j] = query . key of position range.begin + j. kDim is padded_dim where
 // that is known to the compiler, which then needs no pointer for each key; else
 // 0.
@@ -186,20 +211,44 @@ class HeadGroup {
 
   void Run() const {
     ScaleQueries();
-    ForEachBlock(args_.keys, [this](const Tile& keys) { Score(keys); });
+    ForEachBlock(args_.keys, &args_.values,
+                 [this](const Tile& keys) { Score(keys); });
     Softmax();
-    ForEachBlock(args_.values, [this](const Tile& values) { Add(values); });
+    ForEachBlock(args_.values, nullptr,
+                 [this](const Tile& values) { Add(values); });
     WriteOut();
   }
 
  private:
+  KeyRange AllKeys() const {
+    return {KeysOf(args_, 0).begin, KeysOf(args_, args_.num_rows - 1).end};
+  }
+
+  // The first group fetches for all.
+  bool Prefetches() const {
+    const KeyRange all = AllKeys();
+    return kv_head_ == 0 &&
+           2 * RowBytes(args_) * (all.end - all.begin) <= kMaxPrefetchBytes;
+  }
+
+  // Calls body(tile) for all keys, block by block, while the memory fetches the
+  // block after it: behind the last one, the first one of `next`, if not null.
   template <class Body>
-  void ForEachBlock(const ConstElements& cache, const Body& body) const {
-    const KeyRange all = {KeysOf(args_, 0).begin,
-                          KeysOf(args_, args_.num_rows - 1).end};
+  void ForEachBlock(const ConstElements& cache, const ConstElements* next,
+                    const Body& body) const {
+    const KeyRange all = AllKeys();
+    const bool prefetches = Prefetches();
     for (int begin = all.begin; begin < all.end; begin += kTileKeys) {
       const KeyRange block = Intersect({begin, begin + kTileKeys}, all);
-      body(FillTile<V>(args_, cache, kv_head_, block, scratch_));
+      const Tile tile = FillTile<V>(args_, cache, kv_head_, block, scratch_);
+      if (prefetches && block.end < all.end) {
+        PrefetchTile(args_, cache,
+                     Intersect({block.end, block.end + kTileKeys}, all));
+      } else if (prefetches && next != nullptr) {
+        PrefetchTile(args_, *next,
+                     Intersect({all.begin, all.begin + kTileKeys}, all));
+      }
+      body(tile);
     }
   }
 

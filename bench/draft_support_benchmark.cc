@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// What cutting draft rows to their top N costs in acceptance: the mean of
+// sum over v of min(p(v), q_N(v)), the chance that a draft is accepted, over
+// every position of the held-out prompts, against whole rows (N = V), with the
+// weights in bfloat16. Nothing is sampled, so the figures repeat exactly.
+// Run by hand: draft_support_benchmark TARGET DRAFT PROMPTS.jsonl
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/base/status_macros.h"
+#include "core/sampling/process.h"
+#include "core/tokenizer/tokenizer_loader.h"
+#include "core/torch_model/torch_causal_lm.h"
+
+namespace outrider {
+namespace {
+
+constexpr int kSupportSizes[] = {8, 16, 32, 64, 128, 256, 512, 1024};
+
+absl::StatusOr<LogitRows> AllRows(CausalLm& model, const TokenSeq& tokens) {
+  return model.Extend({{.session = {},
+                        .keep_length = 0,
+                        .tokens = tokens,
+                        .num_rows = static_cast<int>(tokens.size())}})[0];
+}
+
+double Overlap(const Distribution& p, const Distribution& q) {
+  double sum = 0;
+  for (const TokenId v : q.support()) sum += std::min(p(v), q(v));
+  return sum;
+}
+
+absl::Status Run(const std::string& target_directory,
+                 const std::string& draft_directory,
+                 const std::string& prompts) {
+  OUTRIDER_ASSIGN_OR_RETURN(const auto tokenizer,
+                            LoadTokenizer(target_directory));
+  OUTRIDER_ASSIGN_OR_RETURN(
+      const auto target,
+      LoadTorchCausalLm({.model_directory = target_directory}));
+  OUTRIDER_ASSIGN_OR_RETURN(
+      const auto drafter,
+      LoadTorchCausalLm({.model_directory = draft_directory}));
+  const int vocab_size = tokenizer->vocab_size();
+
+  std::printf("T      N = V");
+  for (const int n : kSupportSizes) std::printf("   N = %3d", n);
+  std::printf("   (acceptance; for N < V: points lost)\n");
+  for (const double temperature : {0.7, 1.0, 1.3}) {
+    const SamplingParams params = {.temperature = temperature};
+    double whole = 0;
+    std::vector<double> cut(std::size(kSupportSizes));
+    int num_positions = 0;
+    std::ifstream lines(prompts);
+    if (!lines) return absl::NotFoundError("cannot read " + prompts);
+    for (std::string line; std::getline(lines, line);) {
+      TokenSeq tokens = tokenizer->Encode(
+          nlohmann::json::parse(line).at("prompt").get<std::string>());
+      tokens.resize(std::min<size_t>(tokens.size(), 256));
+      OUTRIDER_ASSIGN_OR_RETURN(const LogitRows p_rows,
+                                AllRows(*target, tokens));
+      OUTRIDER_ASSIGN_OR_RETURN(const LogitRows q_rows,
+                                AllRows(*drafter, tokens));
+      for (int i = 0; i < p_rows.num_rows(); ++i) {
+        OUTRIDER_ASSIGN_OR_RETURN(
+            const Distribution p,
+            Process(p_rows.Row(i).first(vocab_size), params));
+        OUTRIDER_ASSIGN_OR_RETURN(
+            const Distribution q,
+            Process(q_rows.Row(i).first(vocab_size), params));
+        whole += Overlap(p, q);
+        for (size_t n = 0; n < cut.size(); ++n) {
+          cut[n] +=
+              Overlap(p, CutToSupport(q, kSupportSizes[n]).RoundedToBFloat16());
+        }
+        ++num_positions;
+      }
+    }
+    std::printf("%.1f   %.4f", temperature, whole / num_positions);
+    for (const double sum : cut) {
+      std::printf("   %7.2f", 100 * (whole - sum) / num_positions);
+    }
+    std::printf("   (%d positions)\n", num_positions);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace outrider
+
+int main(int argc, char** argv) {
+  if (argc != 4) {
+    std::fprintf(stderr,
+                 "usage: draft_support_benchmark TARGET DRAFT PROMPTS.jsonl\n");
+    return 2;
+  }
+  const absl::Status status = outrider::Run(argv[1], argv[2], argv[3]);
+  if (!status.ok()) {
+    std::fprintf(stderr, "%s\n", status.ToString().c_str());
+    return 1;
+  }
+  return 0;
+}

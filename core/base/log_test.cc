@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/base/log.h"
+
+#include "gtest/gtest.h"
+
+namespace outrider {
+namespace {
+
+constexpr char kTime[] = "2026-11-21T02:49:40.123Z";
+
+TEST(LogTest, TextHasTimeLevelMessageAndFieldsOnOneLine) {
+  EXPECT_EQ(FormatLogLine(LogFormat::kText, LogLevel::kWarning, kTime,
+                          "a node\nis slow", {{"request_id", "4f1c"}}),
+            "2026-11-21T02:49:40.123Z W a node is slow request_id=4f1c\n");
+}
+
+TEST(LogTest, JsonIsOneObjectALine) {
+  EXPECT_EQ(FormatLogLine(LogFormat::kJson, LogLevel::kError, kTime, "gone",
+                          {{"request_id", "4f1c"}, {"code", "INTERNAL"}}),
+            "{\"time\":\"2026-11-21T02:49:40.123Z\",\"level\":\"error\","
+            "\"message\":\"gone\",\"request_id\":\"4f1c\","
+            "\"code\":\"INTERNAL\"}\n");
+}
+
+TEST(LogTest, JsonEscapesWhatWouldEndAStringOrIsNoUtf8) {
+  EXPECT_EQ(FormatLogLine(LogFormat::kJson, LogLevel::kInfo, "t",
+                          "\"\\\n\x01\xff", {}),
+            "{\"time\":\"t\",\"level\":\"info\","
+            "\"message\":\"\\\"\\\\\\u000a\\u0001\\u00ff\"}\n");
+}
+
+}  // namespace
+}  // namespace outrider

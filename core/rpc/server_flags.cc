@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/rpc/server_flags.h"
+
+#include <iostream>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/log.h"
+#include "core/base/status_macros.h"
+#include "core/rpc/endpoint.h"
+
+namespace outrider {
+
+void AddServerFlags(CLI::App& app, ServerFlags& flags) {
+  app.add_option("--listen", flags.rpc.listen,
+                 "HOST:PORT to serve; port 0 picks a free one")
+      ->capture_default_str();
+  app.add_flag("--insecure", flags.rpc.insecure,
+               "allow plain text off loopback");
+  AddTlsFlags(app, flags.rpc.tls);
+  app.add_option("--metrics-listen", flags.metrics_listen,
+                 "HOST:PORT for /metrics and /health over plain HTTP; they "
+                 "hold no prompts; default: not served");
+  app.add_flag("--log-json", flags.log_json,
+               "log one JSON object a line, in place of text");
+  app.add_option("--drain-seconds", flags.drain_seconds,
+                 "longest that running sessions may take after SIGTERM")
+      ->check(CLI::Range(0, 3600))
+      ->capture_default_str();
+  app.add_flag("--check-config", flags.check_config,
+               "serve nothing: check flags and files; exit status 0 or 2");
+}
+
+void AddTlsFlags(CLI::App& app, TlsFiles& files) {
+  app.add_option("--tls-cert", files.certificate,
+                 "PEM file with this program's certificate chain; it is read "
+                 "again when it changes");
+  app.add_option("--tls-key", files.key, "PEM file with its private key");
+  app.add_option("--tls-ca", files.authority,
+                 "PEM file with the authority of peers: connections to servers "
+                 "are TLS, and a server requires client certificates");
+}
+
+absl::Status ApplyServerFlags(const ServerFlags& flags) {
+  SetLogFormat(flags.log_json ? LogFormat::kJson : LogFormat::kText);
+  OUTRIDER_RETURN_IF_ERROR(CheckServerOptions(flags.rpc));
+  if (flags.metrics_listen.empty()) return absl::OkStatus();
+  return CheckEndpoint(flags.metrics_listen, /*off_loopback=*/true,
+                       "--metrics-listen");
+}
+
+absl::StatusOr<std::unique_ptr<HttpEndpoint>> StartHttpEndpoint(
+    absl::string_view name, const ServerFlags& flags,
+    const MetricRegistry& registry, const RpcServer& server) {
+  if (flags.metrics_listen.empty()) return nullptr;
+  OUTRIDER_ASSIGN_OR_RETURN(
+      std::unique_ptr<HttpEndpoint> endpoint,
+      HttpEndpoint::Start(
+          {.listen = flags.metrics_listen,
+           .metrics = [&registry] { return registry.Serialize(); },
+           .serving = [&server] { return server.serving(); }}));
+  std::cout << absl::StrCat(name, " metrics on ", endpoint->address())
+            << std::endl;
+  return endpoint;
+}
+
+}  // namespace outrider

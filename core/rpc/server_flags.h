@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_RPC_SERVER_FLAGS_H_
+#define OUTRIDER_CORE_RPC_SERVER_FLAGS_H_
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "core/rpc/server.h"
+#include "core/telemetry/http_endpoint.h"
+#include "core/telemetry/metric_registry.h"
+
+namespace outrider {
+
+// The flags that all three servers share.
+struct ServerFlags {
+  RpcServer::Options rpc = {};
+  int drain_seconds = 5;
+  std::string metrics_listen = {};  // empty: no HTTP
+  bool log_json = false;
+  bool check_config = false;
+};
+
+void AddServerFlags(CLI::App& app, ServerFlags& flags);
+void AddTlsFlags(CLI::App& app, TlsFiles& files);
+
+// What can be known without listening: addresses and files. Sets the format of
+// log lines. INVALID_ARGUMENT names the flag.
+absl::Status ApplyServerFlags(const ServerFlags& flags);
+
+// Serves /metrics and /health where the flags say so; null otherwise. Prints
+// "NAME metrics on HOST:PORT". Registry and server must outlive it.
+absl::StatusOr<std::unique_ptr<HttpEndpoint>> StartHttpEndpoint(
+    absl::string_view name, const ServerFlags& flags,
+    const MetricRegistry& registry, const RpcServer& server);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_RPC_SERVER_FLAGS_H_

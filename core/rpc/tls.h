@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_RPC_TLS_H_
+#define OUTRIDER_CORE_RPC_TLS_H_
+
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/security/server_credentials.h>
+
+#include <memory>
+
+#include "core/rpc/tls_files.h"
+
+namespace outrider {
+
+// Plain text without a certificate. CheckTlsFiles comes first.
+std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(
+    const TlsFiles& files);
+// Plain text without an authority: there would be nothing to check a server by.
+std::shared_ptr<grpc::ChannelCredentials> MakeChannelCredentials(
+    const TlsFiles& files);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_RPC_TLS_H_

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_RPC_TLS_FILES_H_
+#define OUTRIDER_CORE_RPC_TLS_FILES_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace outrider {
+
+// PEM files. They are read again within seconds of a change, so a certificate
+// is rotated without a restart.
+struct TlsFiles {
+  std::string certificate = {};  // ours, then its issuers, leaf first
+  std::string key = {};          // of the certificate
+  // Signs the certificates of those we talk to. A server that has one requires
+  // client certificates.
+  std::string authority = {};
+
+  bool has_identity() const { return !certificate.empty(); }
+  bool has_authority() const { return !authority.empty(); }
+};
+
+// Whether the files can be used, now: each is there, certificates are valid
+// today, and the key is the certificate's. INVALID_ARGUMENT names the flag
+// (--tls-cert, --tls-key, --tls-ca) and the file.
+absl::Status CheckTlsFiles(const TlsFiles& files);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_RPC_TLS_FILES_H_

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/sampling/score_draft.h"
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "core/base/mutant.h"
+#include "core/base/status_macros.h"
+#include "core/sampling/process.h"
+
+namespace outrider {
+
+DraftBlock DraftBlock::Of(const Draft& draft) {
+  DraftBlock block = {.start = draft.start};
+  for (const Distribution& q : draft.distributions) {
+    block.supports.push_back(q.support());
+  }
+  return block;
+}
+
+absl::StatusOr<std::vector<TargetRow>> ScoreDraft(
+    absl::Span<const absl::Span<const float>> logits, const DraftBlock& block,
+    const SamplingParams& params, RandomSource& random) {
+  const size_t num_drafts = block.supports.size();
+  if (logits.size() != num_drafts + 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        logits.size(), " target rows do not fit ", num_drafts, " drafts"));
+  }
+  std::vector<TargetRow> target;
+  target.reserve(logits.size());
+  for (size_t i = 0; i < logits.size(); ++i) {
+    OUTRIDER_ASSIGN_OR_RETURN(
+        Distribution p,
+        Process(logits[i], OUTRIDER_MUTANT(M2, params, SamplingParams())));
+    target.push_back(TargetRow::FromDense(
+        std::move(p),
+        i < num_drafts ? block.supports[i] : absl::Span<const TokenId>(),
+        block.start + i, random));
+  }
+  return target;
+}
+
+}  // namespace outrider

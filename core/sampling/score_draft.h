@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_SAMPLING_SCORE_DRAFT_H_
+#define OUTRIDER_CORE_SAMPLING_SCORE_DRAFT_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "core/base/token.h"
+#include "core/sampling/draft.h"
+#include "core/sampling/random_source.h"
+#include "core/sampling/sampling_params.h"
+#include "core/sampling/target_row.h"
+
+namespace outrider {
+
+// A block of drafts as far as its target rows depend on it.
+struct DraftBlock {
+  uint64_t start = 0;  // absolute position of the first draft
+  // Of each draft's row, ascending. The draft itself is not looked at.
+  std::vector<absl::Span<const TokenId>> supports = {};
+
+  // `draft` must outlive the result.
+  static DraftBlock Of(const Draft& draft);
+};
+
+// The target's rows for a block, from its raw logits: processed like every row
+// of the session, each seen from the support of the draft it judges; the last
+// one, behind all drafts, has none. One function for every reply format, on
+// whichever side the logits are. `random` must outlive the rows.
+// INVALID_ARGUMENT where there are not one row more than drafts; INTERNAL where
+// a row is no row of logits (see Process).
+absl::StatusOr<std::vector<TargetRow>> ScoreDraft(
+    absl::Span<const absl::Span<const float>> logits, const DraftBlock& block,
+    const SamplingParams& params, RandomSource& random);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_SAMPLING_SCORE_DRAFT_H_

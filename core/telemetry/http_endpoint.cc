@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/telemetry/http_endpoint.h"
+
+#include <httplib.h>
+
+#include <thread>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+
+namespace outrider {
+
+struct HttpEndpoint::Server {
+  httplib::Server http;
+  std::thread thread;
+};
+
+absl::StatusOr<std::unique_ptr<HttpEndpoint>> HttpEndpoint::Start(
+    Options options) {
+  const size_t colon = options.listen.rfind(':');
+  int port = 0;
+  if (colon == std::string::npos ||
+      !absl::SimpleAtoi(options.listen.substr(colon + 1), &port)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("HTTP needs HOST:PORT, not \"", options.listen, "\""));
+  }
+  std::string host = options.listen.substr(0, colon);
+  std::string bare = host;
+  if (bare.size() > 2 && bare.front() == '[') {
+    bare = bare.substr(1, bare.size() - 2);
+  }
+
+  auto server = std::make_unique<Server>();
+  httplib::Server& http = server->http;
+  // The library's own default lets two processes share a port.
+  http.set_socket_options([](int socket) {
+    const int yes = 1;
+    setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+  });
+  http.new_task_queue = [] { return new httplib::ThreadPool(2); };
+  http.set_payload_max_length(0);
+  http.set_read_timeout(/*sec=*/5);
+  http.set_write_timeout(/*sec=*/5);
+  http.set_keep_alive_timeout(/*sec=*/2);
+  http.Get("/metrics", [metrics = std::move(options.metrics)](
+                           const httplib::Request&, httplib::Response& reply) {
+    reply.set_content(metrics(), "text/plain; version=0.0.4; charset=utf-8");
+  });
+  http.Get("/health", [serving = std::move(options.serving)](
+                          const httplib::Request&, httplib::Response& reply) {
+    const bool yes = serving();
+    reply.status = yes ? 200 : 503;
+    reply.set_content(
+        yes ? "{\"status\":\"serving\"}\n" : "{\"status\":\"not serving\"}\n",
+        "application/json");
+  });
+
+  if (port == 0) {
+    port = http.bind_to_any_port(bare);
+  } else if (!http.bind_to_port(bare, port)) {
+    port = -1;
+  }
+  if (port <= 0) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot listen for HTTP on ", options.listen,
+                     ": the port is in use, or the address is not of this "
+                     "machine; port 0 picks a free one"));
+  }
+  server->thread = std::thread([&http] { http.listen_after_bind(); });
+  // stop() does nothing before the thread listens.
+  while (!http.is_running()) std::this_thread::yield();
+  return std::unique_ptr<HttpEndpoint>(
+      new HttpEndpoint(std::move(server), absl::StrCat(host, ":", port)));
+}
+
+HttpEndpoint::HttpEndpoint(std::unique_ptr<Server> server, std::string address)
+    : server_(std::move(server)), address_(std::move(address)) {}
+
+HttpEndpoint::~HttpEndpoint() {
+  server_->http.stop();
+  server_->thread.join();
+}
+
+}  // namespace outrider

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/wire/field_convert.h"
+
+#include <limits>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
+#include "core/wire/packing.h"
+
+namespace outrider {
+namespace {
+
+constexpr uint32_t kMaxLength = std::numeric_limits<int32_t>::max();
+
+void SetDuration(double seconds, google::protobuf::Duration* duration) {
+  const int64_t nanos = static_cast<int64_t>(seconds * 1e9);
+  duration->set_seconds(nanos / 1'000'000'000);
+  duration->set_nanos(static_cast<int32_t>(nanos % 1'000'000'000));
+}
+
+double ToSeconds(const google::protobuf::Duration& duration) {
+  return static_cast<double>(duration.seconds()) + 1e-9 * duration.nanos();
+}
+
+absl::StatusOr<std::vector<double>> UnpackWeights(const v1::SparseRow& row) {
+  switch (row.weight_dtype()) {
+    case v1::DTYPE_FLOAT64:
+      return UnpackFloat64(row.weights());
+    case v1::DTYPE_BFLOAT16:
+      return UnpackBFloat16(row.weights());
+    default:
+      return absl::InvalidArgumentError(
+          "weight_dtype must be FLOAT64 or BFLOAT16");
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<Id128> ToId(const std::string& bytes, absl::string_view field) {
+  if (bytes.size() != 16) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(field, " must have 16 bytes, not ", bytes.size()));
+  }
+  return Id128::FromBytes(bytes);
+}
+
+absl::StatusOr<int> ToLength(uint32_t value, absl::string_view field) {
+  if (value > kMaxLength) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(field, " is far too large: ", value));
+  }
+  return static_cast<int>(value);
+}
+
+v1::ReplyFormat ToProto(ReplyFormat format) {
+  switch (format) {
+    case ReplyFormat::kFull:
+      return v1::REPLY_FORMAT_FULL;
+    case ReplyFormat::kSparse:
+      return v1::REPLY_FORMAT_SPARSE;
+    case ReplyFormat::kTokens:
+      return v1::REPLY_FORMAT_TOKENS;
+  }
+  return v1::REPLY_FORMAT_UNSPECIFIED;
+}
+
+absl::StatusOr<ReplyFormat> FromProto(v1::ReplyFormat format) {
+  switch (format) {
+    case v1::REPLY_FORMAT_UNSPECIFIED:
+    case v1::REPLY_FORMAT_FULL:
+      return ReplyFormat::kFull;
+    case v1::REPLY_FORMAT_SPARSE:
+      return ReplyFormat::kSparse;
+    case v1::REPLY_FORMAT_TOKENS:
+      return ReplyFormat::kTokens;
+    default:
+      return absl::InvalidArgumentError(
+          absl::StrCat("unknown reply_format ", format));
+  }
+}
+
+v1::RequestHeader ToProto(const RequestHeader& header) {
+  v1::RequestHeader proto;
+  proto.set_session_id(header.session.ToBytes());
+  proto.set_incarnation(header.incarnation.ToBytes());
+  proto.set_step(header.step);
+  proto.mutable_cache_delta()->set_keep_length(header.delta.keep_length);
+  SetTokens(header.delta.append_tokens,
+            proto.mutable_cache_delta()->mutable_append_tokens());
+  if (header.prefix_hash.has_value()) {
+    proto.set_prefix_hash(*header.prefix_hash);
+  }
+  return proto;
+}
+
+absl::StatusOr<RequestHeader> FromProto(const v1::RequestHeader& proto) {
+  RequestHeader header = {.step = proto.step()};
+  OUTRIDER_ASSIGN_OR_RETURN(header.session,
+                            ToId(proto.session_id(), "session_id"));
+  if (!proto.incarnation().empty()) {
+    OUTRIDER_ASSIGN_OR_RETURN(header.incarnation,
+                              ToId(proto.incarnation(), "incarnation"));
+  }
+  OUTRIDER_ASSIGN_OR_RETURN(
+      header.delta.keep_length,
+      ToLength(proto.cache_delta().keep_length(), "keep_length"));
+  header.delta.append_tokens = ToTokens(proto.cache_delta().append_tokens());
+  if (proto.has_prefix_hash()) header.prefix_hash = proto.prefix_hash();
+  return header;
+}
+
+v1::ReplyHeader ToProto(const ReplyHeader& header) {
+  v1::ReplyHeader proto;
+  proto.set_session_id(header.session.ToBytes());
+  proto.set_incarnation(header.incarnation.ToBytes());
+  proto.set_step(header.step);
+  proto.set_cached_length(header.cached_length);
+  SetDuration(header.compute_seconds, proto.mutable_compute_time());
+  return proto;
+}
+
+absl::StatusOr<ReplyHeader> FromProto(const v1::ReplyHeader& proto) {
+  ReplyHeader header = {
+      .session = SessionId::FromBytes(proto.session_id()),
+      .incarnation = Incarnation::FromBytes(proto.incarnation()),
+      .step = proto.step(),
+      .compute_seconds = ToSeconds(proto.compute_time())};
+  OUTRIDER_ASSIGN_OR_RETURN(header.cached_length,
+                            ToLength(proto.cached_length(), "cached_length"));
+  return header;
+}
+
+v1::Miss ToProto(const Miss& miss) {
+  v1::Miss proto;
+  proto.set_cached_length(miss.cached_length);
+  switch (miss.reason) {
+    case MissReason::kUnknownIncarnation:
+      proto.set_reason(v1::Miss::REASON_UNKNOWN_INCARNATION);
+      break;
+    case MissReason::kStale:
+      proto.set_reason(v1::Miss::REASON_STALE);
+      break;
+    case MissReason::kLength:
+      proto.set_reason(v1::Miss::REASON_LENGTH);
+      break;
+    case MissReason::kPrefix:
+      proto.set_reason(v1::Miss::REASON_PREFIX);
+      break;
+  }
+  return proto;
+}
+
+absl::StatusOr<Miss> FromProto(const v1::Miss& proto) {
+  Miss miss;
+  OUTRIDER_ASSIGN_OR_RETURN(miss.cached_length,
+                            ToLength(proto.cached_length(), "cached_length"));
+  switch (proto.reason()) {
+    case v1::Miss::REASON_STALE:
+      miss.reason = MissReason::kStale;
+      break;
+    case v1::Miss::REASON_LENGTH:
+      miss.reason = MissReason::kLength;
+      break;
+    case v1::Miss::REASON_PREFIX:
+      miss.reason = MissReason::kPrefix;
+      break;
+    default:  // an unknown reason is answered like the safest: open again
+      miss.reason = MissReason::kUnknownIncarnation;
+  }
+  return miss;
+}
+
+v1::SamplingParams ToProto(const SamplingParams& params) {
+  v1::SamplingParams proto;
+  proto.set_temperature(params.temperature);
+  proto.set_top_k(params.top_k);
+  proto.set_top_p(params.top_p);
+  return proto;
+}
+
+absl::StatusOr<SamplingParams> FromProto(const v1::SamplingParams& proto) {
+  SamplingParams params = {.temperature = proto.temperature(),
+                           .top_p = proto.top_p()};
+  OUTRIDER_ASSIGN_OR_RETURN(params.top_k, ToLength(proto.top_k(), "top_k"));
+  OUTRIDER_RETURN_IF_ERROR(Validate(params));
+  return params;
+}
+
+v1::SparseRow ToProto(const Distribution& q) {
+  v1::SparseRow row;
+  SetTokens(q.support(), row.mutable_ids());
+  const bool narrow = FitBFloat16(q.weights());
+  row.set_weights(narrow ? PackBFloat16(q.weights())
+                         : PackFloat64(q.weights()));
+  row.set_weight_dtype(narrow ? v1::DTYPE_BFLOAT16 : v1::DTYPE_FLOAT64);
+  return row;
+}
+
+absl::StatusOr<Distribution> FromProto(const v1::SparseRow& row,
+                                       int vocab_size) {
+  OUTRIDER_ASSIGN_OR_RETURN(std::vector<double> weights, UnpackWeights(row));
+  return Distribution::Create(ToTokens(row.ids()), std::move(weights),
+                              vocab_size);
+}
+
+}  // namespace outrider

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_WIRE_FIELD_CONVERT_H_
+#define OUTRIDER_CORE_WIRE_FIELD_CONVERT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "core/wire/node_calls.h"
+#include "outrider/v1/types.pb.h"
+
+namespace outrider {
+
+// The parts that several messages share; see convert.h.
+
+absl::StatusOr<Id128> ToId(const std::string& bytes, absl::string_view field);
+absl::StatusOr<int> ToLength(uint32_t value, absl::string_view field);
+
+template <typename Field>
+std::vector<TokenId> ToTokens(const Field& field) {
+  return {field.begin(), field.end()};
+}
+
+template <typename Field>
+void SetTokens(absl::Span<const TokenId> tokens, Field* field) {
+  field->Add(tokens.begin(), tokens.end());
+}
+
+v1::ReplyFormat ToProto(ReplyFormat format);
+// UNSPECIFIED is FULL.
+absl::StatusOr<ReplyFormat> FromProto(v1::ReplyFormat format);
+
+v1::RequestHeader ToProto(const RequestHeader& header);
+absl::StatusOr<RequestHeader> FromProto(const v1::RequestHeader& proto);
+
+v1::ReplyHeader ToProto(const ReplyHeader& header);
+absl::StatusOr<ReplyHeader> FromProto(const v1::ReplyHeader& proto);
+
+v1::Miss ToProto(const Miss& miss);
+absl::StatusOr<Miss> FromProto(const v1::Miss& proto);
+
+v1::SamplingParams ToProto(const SamplingParams& params);
+absl::StatusOr<SamplingParams> FromProto(const v1::SamplingParams& proto);
+
+// Without loss, whatever the drafter rounded the weights to.
+v1::SparseRow ToProto(const Distribution& q);
+absl::StatusOr<Distribution> FromProto(const v1::SparseRow& row,
+                                       int vocab_size);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_WIRE_FIELD_CONVERT_H_

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <limits>
+#include <optional>
+#include <utility>
+#include <variant>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
+#include "core/wire/convert.h"
+#include "core/wire/field_convert.h"
+#include "core/wire/packing.h"
+
+namespace outrider {
+namespace {
+
+void SetDraftRows(const VerifyCall& call, v1::VerifyRequest& request) {
+  for (const std::vector<TokenId>& support : call.supports) {
+    SetTokens(support, request.add_draft_rows()->mutable_ids());
+  }
+  for (const Distribution& q : call.draft_rows) {
+    *request.add_draft_rows() = ToProto(q);
+  }
+}
+
+absl::Status ReadDraftRows(const v1::VerifyRequest& request, VerifyCall& call) {
+  for (const v1::SparseRow& row : request.draft_rows()) {
+    if (call.reply_format == ReplyFormat::kSparse) {
+      call.supports.push_back(ToTokens(row.ids()));
+    } else if (call.reply_format == ReplyFormat::kTokens) {
+      // The engine knows the vocabulary's size.
+      OUTRIDER_ASSIGN_OR_RETURN(
+          Distribution q, FromProto(row, std::numeric_limits<TokenId>::max()));
+      call.draft_rows.push_back(std::move(q));
+    }
+  }
+  return absl::OkStatus();
+}
+
+v1::TargetRow ToProto(const TargetRow& row) {
+  v1::TargetRow proto;
+  proto.set_probabilities(PackFloat64(row.probabilities()));
+  proto.set_tail_mass(row.tail_mass());
+  if (row.tail_mass() > 0) proto.set_tail_token(row.tail_token());
+  return proto;
+}
+
+absl::StatusOr<std::vector<TargetRow>> FromProto(const v1::TargetRows& proto,
+                                                 const VerifyCall& call) {
+  if (proto.rows_size() != static_cast<int>(call.supports.size()) + 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the verifier sent ", proto.rows_size(), " rows for ",
+                     call.supports.size(), " drafts"));
+  }
+  std::vector<TargetRow> rows;
+  for (int i = 0; i < proto.rows_size(); ++i) {
+    const v1::TargetRow& row = proto.rows(i);
+    OUTRIDER_ASSIGN_OR_RETURN(std::vector<double> p,
+                              UnpackFloat64(row.probabilities()));
+    std::optional<TokenId> tail_token;
+    if (row.has_tail_token())
+      tail_token = static_cast<TokenId>(row.tail_token());
+    const bool is_last = i + 1 == proto.rows_size();
+    OUTRIDER_ASSIGN_OR_RETURN(
+        TargetRow target,
+        TargetRow::FromParts(
+            is_last ? std::vector<TokenId>() : call.supports[i], std::move(p),
+            row.tail_mass(), tail_token));
+    rows.push_back(std::move(target));
+  }
+  return rows;
+}
+
+}  // namespace
+
+v1::VerifyRequest ToProto(const VerifyCall& call) {
+  v1::VerifyRequest request;
+  *request.mutable_header() = ToProto(call.header);
+  SetTokens(call.draft_tokens, request.mutable_draft_tokens());
+  request.set_reply_format(ToProto(call.reply_format));
+  *request.mutable_sampling() = ToProto(call.sampling);
+  request.set_seed(call.seed);
+  request.set_prompt_length(call.prompt_length);
+  SetDraftRows(call, request);
+  return request;
+}
+
+absl::StatusOr<VerifyCall> FromProto(const v1::VerifyRequest& request) {
+  VerifyCall call;
+  call.draft_tokens = ToTokens(request.draft_tokens());
+  call.seed = request.seed();
+  OUTRIDER_ASSIGN_OR_RETURN(call.header, FromProto(request.header()));
+  OUTRIDER_ASSIGN_OR_RETURN(call.reply_format,
+                            FromProto(request.reply_format()));
+  if (request.has_sampling()) {
+    OUTRIDER_ASSIGN_OR_RETURN(call.sampling, FromProto(request.sampling()));
+  }
+  OUTRIDER_ASSIGN_OR_RETURN(call.prompt_length,
+                            ToLength(request.prompt_length(), "prompt_length"));
+  OUTRIDER_RETURN_IF_ERROR(ReadDraftRows(request, call));
+  return call;
+}
+
+void ToProto(const VerifyReply& reply, v1::VerifyResponse& response) {
+  *response.mutable_header() = ToProto(reply.header);
+  if (const Miss* miss = std::get_if<Miss>(&reply.outcome)) {
+    *response.mutable_miss() = ToProto(*miss);
+    return;
+  }
+  if (const Verdict* verdict = std::get_if<Verdict>(&reply.outcome)) {
+    response.mutable_verdict()->set_num_accepted(verdict->num_accepted);
+    response.mutable_verdict()->set_next_token(verdict->next_token);
+    return;
+  }
+  if (const auto* target =
+          std::get_if<std::vector<TargetRow>>(&reply.outcome)) {
+    v1::TargetRows& sparse = *response.mutable_sparse();
+    for (const TargetRow& row : *target) *sparse.add_rows() = ToProto(row);
+    return;
+  }
+  const LogitRows& rows = std::get<LogitRows>(reply.outcome);
+  v1::FullRows& full = *response.mutable_full();
+  full.set_num_rows(rows.num_rows());
+  full.set_vocab_size(rows.vocab_size());
+  full.set_dtype(v1::DTYPE_FLOAT32);
+  full.set_logits(PackRows(rows));
+}
+
+absl::StatusOr<VerifyReply> FromProto(v1::VerifyResponse response,
+                                      const VerifyCall& call) {
+  VerifyReply reply;
+  OUTRIDER_ASSIGN_OR_RETURN(reply.header, FromProto(response.header()));
+  if (response.has_miss()) {
+    OUTRIDER_ASSIGN_OR_RETURN(reply.outcome, FromProto(response.miss()));
+    return reply;
+  }
+  if (response.has_verdict()) {
+    OUTRIDER_ASSIGN_OR_RETURN(
+        const int num_accepted,
+        ToLength(response.verdict().num_accepted(), "num_accepted"));
+    reply.outcome = Verdict{
+        .num_accepted = num_accepted,
+        .next_token = static_cast<TokenId>(response.verdict().next_token())};
+    return reply;
+  }
+  if (response.has_sparse()) {
+    OUTRIDER_ASSIGN_OR_RETURN(reply.outcome,
+                              FromProto(response.sparse(), call));
+    return reply;
+  }
+  v1::FullRows& full = *response.mutable_full();
+  if (full.dtype() != v1::DTYPE_FLOAT32) {
+    return absl::InvalidArgumentError("dtype of the rows must be FLOAT32");
+  }
+  OUTRIDER_ASSIGN_OR_RETURN(const int num_rows,
+                            ToLength(full.num_rows(), "num_rows"));
+  OUTRIDER_ASSIGN_OR_RETURN(const int vocab_size,
+                            ToLength(full.vocab_size(), "vocab_size"));
+  OUTRIDER_ASSIGN_OR_RETURN(
+      reply.outcome,
+      UnpackRows(std::move(*full.mutable_logits()), num_rows, vocab_size));
+  return reply;
+}
+
+}  // namespace outrider

@@ -1,0 +1,210 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Every overlay renders, fits Kubernetes' schemas and means what it should; each mistake is caught."""
+import copy
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import manifests
+import meaning
+
+BINARIES = meaning.binaries_folder()
+
+
+def problems_of(things):
+    found, _ = manifests.validate(things)
+    return found + meaning.check(things, BINARIES)
+
+
+class OverlayTest(unittest.TestCase):
+    def test_every_overlay_is_clean(self):
+        for overlay in manifests.OVERLAYS:
+            with self.subTest(overlay=overlay):
+                things = manifests.render(manifests.DEPLOY / "overlays" / overlay)
+                self.assertEqual(problems_of(things), [])
+                _, unchecked = manifests.validate(things)
+                if unchecked:
+                    print(f"{overlay}: no schema for {', '.join(unchecked)}", file=sys.stderr)
+
+    def test_every_component_is_used_or_renders_by_itself(self):
+        used = "".join((manifests.DEPLOY / "overlays" / overlay / "kustomization.yaml").read_text()
+                       for overlay in manifests.OVERLAYS)
+        for component in sorted(path.name for path in (manifests.DEPLOY / "components").iterdir()):
+            if f"components/{component}\n" in used:
+                continue
+            with self.subTest(component=component):
+                self.render_with(component)
+
+    def render_with(self, component):
+        with tempfile.TemporaryDirectory() as folder:
+            deploy = os.path.relpath(manifests.DEPLOY, os.path.realpath(folder))
+            components = ("model-volume", "tls", component)
+            (pathlib.Path(folder) / "kustomization.yaml").write_text(
+                "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nnamespace: outrider\n"
+                f"resources: [{deploy}/base]\n"
+                f"components: [{', '.join(f'{deploy}/components/{name}' for name in components)}]\n")
+            self.assertEqual(problems_of(manifests.render(folder)), [])
+
+    def test_only_local_overlays_speak_plain_text(self):
+        for overlay in manifests.OVERLAYS:
+            text = json.dumps(manifests.render(manifests.DEPLOY / "overlays" / overlay))
+            self.assertEqual("--insecure" in text, overlay in ("local-cpu", "load-test"), overlay)
+            self.assertEqual("--tls-ca" in text, overlay not in ("local-cpu", "load-test"), overlay)
+
+
+class BrokenManifestTest(unittest.TestCase):
+    """A good overlay, one mistake, and the words that name it."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.good = {name: manifests.render(manifests.DEPLOY / "overlays" / name)
+                    for name in ("local-cpu", "split-pools")}
+
+    def setUp(self):
+        self.things = copy.deepcopy(self.good["local-cpu"])
+
+    def thing(self, kind, name):
+        found, = [one for one in self.things if manifests.name_of(one) == f"{kind}/{name}"]
+        return found
+
+    def container(self, role="verifier"):
+        return meaning.pod_of(self.thing("Deployment", f"outrider-{role}"))["containers"][0]
+
+    def assert_caught(self, *words):
+        found = problems_of(self.things)
+        self.assertTrue(any(all(word in problem for word in words) for problem in found),
+                        f"{words} in none of {found}")
+
+    def test_a_misspelt_probe(self):
+        container = self.container()
+        container["readinesProbe"] = container.pop("readinessProbe")
+        self.assert_caught("Deployment/outrider-verifier", "readinesProbe")
+        self.assert_caught("has no readinessProbe")
+
+    def test_a_probe_of_a_service_that_no_program_has(self):
+        self.container()["readinessProbe"]["grpc"]["service"] = "readyness"
+        self.assert_caught("readinessProbe", "'readyness'")
+
+    def test_a_probe_of_another_port(self):
+        self.container()["livenessProbe"]["grpc"]["port"] = 7001
+        self.assert_caught("livenessProbe asks port 7001, but the program serves 7002")
+
+    def test_a_liveness_probe_that_fails_during_the_drain(self):
+        self.container()["livenessProbe"]["grpc"]["service"] = "readiness"
+        self.assert_caught("livenessProbe fails while a pod drains")
+
+    def test_grpc_probes_beside_tls(self):
+        self.things = copy.deepcopy(self.good["split-pools"])
+        self.container()["readinessProbe"] = {"grpc": {"port": 7002}}
+        self.assert_caught("readinessProbe is gRPC", "without TLS")
+
+    def test_a_service_whose_selector_matches_nothing(self):
+        self.thing("Service", "outrider-drafter")["spec"]["selector"]["app.kubernetes.io/component"] = "draftr"
+        self.assert_caught("Service/outrider-drafter: its selector matches no pod")
+
+    def test_a_service_port_that_no_pod_has(self):
+        self.thing("Service", "outrider-drafter")["spec"]["ports"][0]["targetPort"] = "gprc"
+        self.assert_caught("Service/outrider-drafter", "no port gprc")
+
+    def test_a_budget_whose_selector_matches_nothing(self):
+        self.thing("PodDisruptionBudget", "outrider-verifier")["spec"]["selector"] = {"matchLabels": {"a": "b"}}
+        self.assert_caught("PodDisruptionBudget/outrider-verifier: its selector matches no pod")
+
+    def test_a_flag_that_the_program_does_not_know(self):
+        self.container("drafter")["args"].append("--draft-tokens=4")
+        self.assert_caught("Deployment/outrider-drafter", "--draft-tokens")
+
+    def test_a_value_that_the_program_refuses(self):
+        self.thing("ConfigMap", "outrider-coordinator")["data"]["NUM_SPECULATIVE_TOKENS"] = "many"
+        self.assert_caught("Deployment/outrider-coordinator", "--num-speculative-tokens")
+
+    def test_plain_text_off_loopback_without_saying_so(self):
+        self.container()["args"].remove("--insecure")
+        self.assert_caught("Deployment/outrider-verifier", "--insecure")
+
+    def test_a_grace_period_shorter_than_the_drain(self):
+        meaning.pod_of(self.thing("Deployment", "outrider-verifier"))["terminationGracePeriodSeconds"] = 30
+        self.assert_caught("terminationGracePeriodSeconds 30 is shorter than preStop 5 + drain 40 + 15")
+
+    def test_an_address_that_is_no_service(self):
+        self.thing("ConfigMap", "outrider-coordinator")["data"]["VERIFIER"] = "outrider-verifier:7003"
+        self.assert_caught("--verifier outrider-verifier:7003 is no Service's")
+
+    def test_a_variable_that_nothing_sets(self):
+        del self.thing("ConfigMap", "outrider-drafter")["data"]["DRAFT_MODEL"]
+        self.assert_caught("nothing sets $(DRAFT_MODEL)")
+
+    def test_a_container_without_limits(self):
+        del self.container()["resources"]["limits"]["memory"]
+        self.assert_caught("has no limit of memory")
+
+    def test_a_container_that_is_not_restricted(self):
+        self.container()["securityContext"]["readOnlyRootFilesystem"] = False
+        self.assert_caught("is not restricted")
+        meaning.pod_of(self.thing("Deployment", "outrider-drafter"))["securityContext"]["runAsUser"] = 0
+        self.assert_caught("securityContext.runAsUser is 0")
+
+    def test_a_rollout_that_takes_pods_away_first(self):
+        self.thing("Deployment", "outrider-verifier")["spec"]["strategy"]["rollingUpdate"]["maxUnavailable"] = 1
+        self.assert_caught("maxUnavailable is not 0")
+
+    def test_a_missing_policy(self):
+        self.things = [one for one in self.things if one["metadata"]["name"] != "outrider-default-deny"]
+        self.assert_caught("no NetworkPolicy denies")
+
+    def test_a_scaler_on_a_metric_that_is_not_there(self):
+        self.things = copy.deepcopy(self.good["split-pools"])
+        scaler = self.thing("HorizontalPodAutoscaler", "outrider-verifier")
+        scaler["spec"]["metrics"][0]["pods"]["metric"]["name"] = "outrider_queue_length"
+        self.assert_caught("no program has the metric 'outrider_queue_length'")
+
+    def test_a_kind_that_nobody_expects(self):
+        self.things.append({"apiVersion": "example.org/v1", "kind": "Sidecar", "metadata": {"name": "x"}})
+        self.assert_caught("unexpected kind Sidecar")
+
+
+class ObservabilityTest(unittest.TestCase):
+    FOLDER = manifests.DEPLOY / "observability"
+
+    def test_rules_are_good_and_fire_when_they_should(self):
+        promtool = shutil.which("promtool")
+        if promtool is None:
+            print("NOT RUN: promtool check rules, test rules (Debian package prometheus)", file=sys.stderr)
+            self.skipTest("no promtool")
+        for words in (["check", "rules", "alerts.yaml", "recording-rules.yaml"],
+                      ["test", "rules", "rules-test.yaml"]):
+            run = subprocess.run([promtool, *words], cwd=self.FOLDER, capture_output=True, text=True)
+            self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+
+    def test_dashboard_and_rules_ask_for_metrics_that_exist(self):
+        sources = "".join(path.read_text() for folder in ("coordinator", "core/node")
+                          for path in sorted((meaning.ROOT / folder).glob("*.cc")))
+        sources += "".join(path.read_text() for path in sorted((meaning.ROOT / "coordinator").glob("*_main.cc")))
+        dashboard = json.loads((self.FOLDER / "dashboard.json").read_text())
+        asked = [target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", [])]
+        asked += [(self.FOLDER / name).read_text() for name in ("alerts.yaml", "recording-rules.yaml")]
+        names = set(re.findall(r"outrider_(\w+)", "\n".join(asked)))
+        self.assertGreater(len(names), 15)
+        for name in names:
+            base = re.sub(r"_(bucket|sum|count)$", "", name)
+            self.assertIn(f'"{base}"', sources, name)
+
+    def test_the_dashboard_has_the_rows_that_the_readme_promises(self):
+        dashboard = json.loads((self.FOLDER / "dashboard.json").read_text())
+        rows = [panel["title"] for panel in dashboard["panels"] if panel["type"] == "row"]
+        self.assertEqual(rows, ["Objectives", "Acceptance", "Network", "Queues and KV"])
+
+
+if __name__ == "__main__":
+    if not manifests.have_kubectl():
+        print("NOT RUN: the checks of deploy/ need kubectl 1.21 or later, which renders the overlays",
+              file=sys.stderr)
+        sys.exit(77)  # what ctest knows as skipped
+    unittest.main()

@@ -1,0 +1,327 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What schemas cannot know of rendered objects: whether they fit each other, and our programs."""
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+
+from manifests import name_of
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+MODELS = ROOT / "models"
+USER = 65532
+SPARE_SECONDS = 15  # between the end of the drain and the kill
+GRPC_SERVICES = {"", "readiness", "liveness"}
+DISRUPTABLE = {"Deployment"}
+
+
+def check(things, binaries):
+    """All problems, as lines. `binaries`: the folder with our programs."""
+    problems = []
+    pods = [thing for thing in things if "template" in thing.get("spec", {})]
+    for thing in pods:
+        for rule in (check_containers, check_security, check_drain, check_probes, check_volumes):
+            problems += [f"{name_of(thing)}: {problem}" for problem in rule(thing, things)]
+        problems += [f"{name_of(thing)}: {problem}" for problem in check_flags(thing, things, binaries)]
+    for rule in (check_selectors, check_service_ports, check_addresses, check_policies, check_scalers,
+                 check_labels):
+        problems += rule(things)
+    return problems
+
+
+def pod_of(thing):
+    return thing["spec"]["template"]["spec"]
+
+
+def labels_of(thing):
+    return thing["spec"]["template"]["metadata"].get("labels", {})
+
+
+def of_kind(things, *kinds):
+    return [thing for thing in things if thing["kind"] in kinds]
+
+
+def matches(selector, labels):
+    """A label selector, in either form, over a pod's labels."""
+    if "matchLabels" not in selector and "matchExpressions" not in selector:
+        selector = {"matchLabels": selector}
+    for key, value in (selector.get("matchLabels") or {}).items():
+        if labels.get(key) != value:
+            return False
+    for one in selector.get("matchExpressions") or []:
+        value, values = labels.get(one["key"]), one.get("values", [])
+        if not {"In": value in values, "NotIn": value not in values, "Exists": value is not None,
+                "DoesNotExist": value is None}[one["operator"]]:
+            return False
+    return True
+
+
+def environment(container, things):
+    """What $(NAME) in its args becomes."""
+    variables = {}
+    for source in container.get("envFrom", []):
+        name = source["configMapRef"]["name"]
+        for config in of_kind(things, "ConfigMap"):
+            if config["metadata"]["name"] == name:
+                variables.update(config["data"])
+    variables.update({one["name"]: one.get("value", "") for one in container.get("env", [])})
+    return variables
+
+
+def arguments(container, things):
+    variables = environment(container, things)
+    words = [*container.get("command", []), *container.get("args", [])]
+    return [re.sub(r"\$\((\w+)\)", lambda m: variables.get(m[1], m[0]), word) for word in words]
+
+
+def flag(words, name, default=None):
+    for i, word in enumerate(words):
+        if word.startswith(f"--{name}="):
+            return word.split("=", 1)[1]
+        if word == f"--{name}" and i + 1 < len(words):
+            return words[i + 1]
+    return default
+
+
+def check_containers(thing, things):
+    for container in pod_of(thing).get("initContainers", []) + pod_of(thing)["containers"]:
+        name = f"container {container['name']}"
+        limits = container.get("resources", {}).get("limits", {})
+        requests = container.get("resources", {}).get("requests", {})
+        for resource in ("cpu", "memory"):
+            if resource not in limits:
+                yield f"{name} has no limit of {resource}"
+            if resource not in requests:
+                yield f"{name} has no request of {resource}"
+        for source in container.get("envFrom", []):
+            wanted = source["configMapRef"]["name"]
+            if not any(config["metadata"]["name"] == wanted for config in of_kind(things, "ConfigMap")):
+                yield f"{name} takes its environment from ConfigMap {wanted}, which is not there"
+        for word in arguments(container, things):
+            if unknown := re.search(r"\$\(\w+\)", word):
+                yield f"{name}: nothing sets {unknown[0]} of {word}"
+
+
+def check_security(thing, things):
+    del things
+    pod = pod_of(thing)
+    context = pod.get("securityContext", {})
+    wanted = {"runAsNonRoot": True, "runAsUser": USER, "seccompProfile": {"type": "RuntimeDefault"}}
+    for key, value in wanted.items():
+        if context.get(key) != value:
+            yield f"securityContext.{key} is {context.get(key)}, not {value}"
+    if pod.get("automountServiceAccountToken") is not False:
+        yield "its pods get a service account's token"
+    for container in pod.get("initContainers", []) + pod["containers"]:
+        context = container.get("securityContext", {})
+        if context.get("readOnlyRootFilesystem") is not True or \
+                context.get("allowPrivilegeEscalation") is not False or \
+                context.get("capabilities", {}).get("drop") != ["ALL"]:
+            yield f"container {container['name']} is not restricted: read-only root, no escalation, drop ALL"
+
+
+def seconds_of_pre_stop(container):
+    command = container.get("lifecycle", {}).get("preStop", {}).get("exec", {}).get("command", [])
+    if len(command) == 2 and command[0] == "sleep" and command[1].isdigit():
+        return int(command[1])
+    return 0
+
+
+def check_drain(thing, things):
+    if thing["kind"] not in DISRUPTABLE:
+        return
+    pod = pod_of(thing)
+    grace = pod.get("terminationGracePeriodSeconds", 30)
+    for container in pod["containers"]:
+        pre_stop = seconds_of_pre_stop(container)
+        drain = int(flag(arguments(container, things), "drain-seconds", -1))
+        if pre_stop == 0:
+            yield f"container {container['name']} has no preStop of whole seconds"
+        if drain < 0:
+            yield f"container {container['name']} does not say --drain-seconds"
+        elif grace < pre_stop + drain + SPARE_SECONDS:
+            yield (f"terminationGracePeriodSeconds {grace} is shorter than preStop {pre_stop} + drain {drain}"
+                   f" + {SPARE_SECONDS}: it is killed while it drains")
+    rolling = thing["spec"].get("strategy", {}).get("rollingUpdate", {})
+    if rolling.get("maxUnavailable") != 0:
+        yield "a rollout may take away pods before others are ready: maxUnavailable is not 0"
+    if not any(matches(budget["spec"]["selector"], labels_of(thing))
+               for budget in of_kind(things, "PodDisruptionBudget")):
+        yield "no PodDisruptionBudget selects its pods"
+
+
+def check_probes(thing, things):
+    if thing["kind"] not in DISRUPTABLE:
+        return
+    for container in pod_of(thing)["containers"]:
+        words = arguments(container, things)
+        is_tls = flag(words, "tls-cert") is not None
+        serving = {"grpc": port_of(flag(words, "listen")), "httpGet": port_of(flag(words, "metrics-listen"))}
+        for kind in ("startupProbe", "livenessProbe", "readinessProbe"):
+            probe = container.get(kind)
+            if probe is None:
+                yield f"container {container['name']} has no {kind}"
+                continue
+            for how in ("grpc", "httpGet"):
+                if how in probe and probe[how]["port"] != serving[how]:
+                    yield f"{kind} asks port {probe[how]['port']}, but the program serves {serving[how]}"
+            if "grpc" in probe and is_tls:
+                yield f"{kind} is gRPC, which the kubelet speaks without TLS only"
+            if "grpc" in probe and probe["grpc"].get("service", "") not in GRPC_SERVICES:
+                yield f"{kind} asks for the service {probe['grpc']['service']!r}, which no program has"
+            if "httpGet" in probe and probe["httpGet"].get("path") not in ("/health", "/metrics"):
+                yield f"{kind} asks for {probe['httpGet'].get('path')}, which no program has"
+        liveness = container.get("livenessProbe", {})
+        if liveness.get("grpc", {}).get("service", "liveness") != "liveness" or \
+                liveness.get("httpGet", {}).get("path") == "/health":
+            yield "livenessProbe fails while a pod drains, or waits for others: it would be killed"
+
+
+def port_of(address):
+    return int(address.rsplit(":", 1)[1]) if address else None
+
+
+def check_volumes(thing, things):
+    pod = pod_of(thing)
+    names = {volume["name"] for volume in pod.get("volumes", [])}
+    for container in pod.get("initContainers", []) + pod["containers"]:
+        for mount in container.get("volumeMounts", []):
+            if mount["name"] not in names:
+                yield f"container {container['name']} mounts {mount['name']}, which is no volume"
+    for volume in pod.get("volumes", []):
+        claim = volume.get("persistentVolumeClaim", {}).get("claimName")
+        if claim and not any(one["metadata"]["name"] == claim for one in of_kind(things, "PersistentVolumeClaim")):
+            yield f"the claim {claim} of its volume is not there"
+
+
+def check_flags(thing, things, binaries):
+    """The real programs take the flags: --check-config with our models and certificates for theirs."""
+    for container in pod_of(thing)["containers"]:
+        words = arguments(container, things)
+        program = pathlib.Path(binaries) / words[0]
+        if not program.is_file():
+            yield f"container {container['name']}: there is no program {words[0]}"
+            continue
+        if words[0] == "outrider":  # a command of the CLI: the plan alone
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            stand_in = make_certificates(pathlib.Path(folder)) if flag(words, "tls-cert") else {}
+            local = [localise(word, words[0], stand_in) for word in words[1:]]
+            run = subprocess.run([program, "--check-config", *local], capture_output=True, text=True)
+            if run.returncode != 0:
+                yield f"container {container['name']}: {run.stderr.strip()}"
+
+
+def localise(word, program, certificates):
+    name, _, value = word.partition("=")
+    if value in certificates:
+        return f"{name}={certificates[value]}"
+    if value.startswith("/models/"):
+        model = "demo-draft" if program == "outrider-drafter" else "demo-target"
+        return f"{name}={MODELS / model}"
+    return word
+
+
+def make_certificates(folder):
+    """A certificate that signs itself, under the names that the tls component mounts."""
+    key, certificate = folder / "tls.key", folder / "tls.crt"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+                    "-nodes", "-keyout", key, "-out", certificate, "-days", "1", "-subj", "/CN=check"],
+                   check=True, capture_output=True)
+    return {"/tls/tls.crt": certificate, "/tls/tls.key": key, "/tls/ca.crt": certificate}
+
+
+def check_selectors(things):
+    pods = [labels_of(thing) for thing in things if "template" in thing.get("spec", {})]
+    for thing in of_kind(things, "Deployment"):
+        if not matches(thing["spec"]["selector"], labels_of(thing)):
+            yield f"{name_of(thing)}: its selector does not match its own pods"
+    for thing in of_kind(things, "Service", "PodDisruptionBudget"):
+        if not any(matches(thing["spec"]["selector"], labels) for labels in pods):
+            yield f"{name_of(thing)}: its selector matches no pod"
+    for thing in of_kind(things, "PodMonitor"):
+        if not any(matches(thing["spec"]["selector"], labels) for labels in pods):
+            yield f"{name_of(thing)}: its selector matches no pod"
+
+
+def check_service_ports(things):
+    for service in of_kind(things, "Service"):
+        for thing in of_kind(things, "Deployment"):
+            if not matches(service["spec"]["selector"], labels_of(thing)):
+                continue
+            containers = pod_of(thing)["containers"]
+            ports = {port["name"]: port["containerPort"] for one in containers for port in one.get("ports", [])}
+            for port in service["spec"]["ports"]:
+                target = port.get("targetPort", port["port"])
+                number = ports.get(target) if isinstance(target, str) else target
+                if number not in ports.values():
+                    yield f"{name_of(service)}: {name_of(thing)} has no port {target}"
+                elif service["spec"].get("clusterIP") == "None" and number != port["port"]:
+                    yield f"{name_of(service)}: headless, so its port {port['port']} must be the pods' {number}"
+        if not service["spec"]["ports"][0].get("appProtocol"):
+            yield f"{name_of(service)}: the port grpc has no appProtocol"
+    for thing in of_kind(things, "Deployment"):
+        for container in pod_of(thing)["containers"]:
+            words = arguments(container, things)
+            ports = {port["name"]: port["containerPort"] for port in container.get("ports", [])}
+            for name, what in (("grpc", "listen"), ("metrics", "metrics-listen")):
+                if ports.get(name) != port_of(flag(words, what)):
+                    yield f"{name_of(thing)}: port {name} is {ports.get(name)}, but --{what} {flag(words, what)}"
+
+
+def check_addresses(things):
+    """Each HOST:PORT that a program is told is a Service's, with that port."""
+    services = {service["metadata"]["name"]: [port["port"] for port in service["spec"]["ports"]]
+                for service in of_kind(things, "Service")}
+    for thing in [thing for thing in things if "template" in thing.get("spec", {})]:
+        for container in pod_of(thing)["containers"]:
+            for name in ("verifier", "drafter", "coordinator"):
+                address = flag(arguments(container, things), name)
+                if address is None or "$(" in address:
+                    continue
+                host, _, port = address.removeprefix("dns:///").rpartition(":")
+                if int(port) not in services.get(host, []):
+                    yield f"{name_of(thing)}: --{name} {address} is no Service's name and port"
+
+
+def check_policies(things):
+    policies = of_kind(things, "NetworkPolicy")
+    pods = [thing for thing in things if "template" in thing.get("spec", {})]
+    for policy in policies:
+        if not any(matches(policy["spec"]["podSelector"], labels_of(pod)) for pod in pods):
+            yield f"{name_of(policy)}: its podSelector matches no pod"
+        for direction, peer in (("ingress", "from"), ("egress", "to")):
+            for rule in policy["spec"].get(direction, []):
+                for one in rule.get(peer, []):
+                    selector = one.get("podSelector")
+                    if selector is not None and not any(matches(selector, labels_of(pod)) for pod in pods):
+                        yield f"{name_of(policy)}: a peer's podSelector matches no pod"
+    for pod in pods:
+        denied = [policy for policy in policies if matches(policy["spec"]["podSelector"], labels_of(pod))
+                  and "ingress" not in policy["spec"] and "egress" not in policy["spec"]]
+        if not denied:
+            yield f"{name_of(pod)}: no NetworkPolicy denies what is not allowed"
+
+
+def check_scalers(things):
+    deployments = {thing["metadata"]["name"] for thing in of_kind(things, "Deployment")}
+    for scaler in of_kind(things, "HorizontalPodAutoscaler"):
+        if scaler["spec"]["scaleTargetRef"]["name"] not in deployments:
+            yield f"{name_of(scaler)}: it scales a Deployment that is not there"
+        for metric in scaler["spec"]["metrics"]:
+            name = metric.get("pods", {}).get("metric", {}).get("name", "")
+            if name not in ("outrider_requests_waiting", "outrider_requests_running"):
+                yield f"{name_of(scaler)}: no program has the metric {name!r}"
+
+
+def check_labels(things):
+    for thing in of_kind(things, "Deployment", "Service"):
+        labels = thing["metadata"].get("labels", {})
+        for label in ("name", "instance", "version", "component", "part-of"):
+            if f"app.kubernetes.io/{label}" not in labels:
+                yield f"{name_of(thing)}: no label app.kubernetes.io/{label}"
+
+
+def binaries_folder():
+    return pathlib.Path(os.environ.get("OUTRIDER_BIN_DIR", ROOT / "build/release/bin"))

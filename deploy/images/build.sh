@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# build.sh [--base IMAGE] [--prebuilt BIN] [TARGET...]: builds the images with
+# buildah, docker or podman, as outrider-TARGET:latest, and :VERSION.
+#   --base IMAGE     in place of debian:12-slim, such as a local one
+#   --prebuilt BIN   takes the programs of that folder; nothing is compiled. They
+#                    must have been built on Debian 12.
+# TARGETs: coordinator node-cpu demo-models (all three by default), node-cuda.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+base=debian:12-slim
+artifacts=from-source
+prebuilt=
+targets=()
+while (($#)); do
+  case "$1" in
+    --base) base=${2:?--base needs an image} && shift 2 ;;
+    --prebuilt) prebuilt=${2:?--prebuilt needs a folder} && shift 2 ;;
+    coordinator | node-cpu | node-cuda | demo-models) targets+=("$1") && shift ;;
+    *) echo "build.sh: unknown word \"$1\"; see its first lines" >&2 && exit 2 ;;
+  esac
+done
+((${#targets[@]})) || targets=(coordinator node-cpu demo-models)
+version=$(sed -n 's/^project(outrider VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
+
+if command -v buildah >/dev/null; then
+  build=(buildah bud)
+elif command -v docker >/dev/null; then
+  build=(docker build)
+elif command -v podman >/dev/null; then
+  build=(podman build)
+else
+  echo "build.sh: install buildah, docker or podman" >&2
+  exit 1
+fi
+
+context=.
+if [[ -n "$prebuilt" ]]; then
+  # An image that holds /out and nothing else, made by the same tool.
+  scratch=$(mktemp -d)
+  trap 'rm -rf "$scratch"' EXIT
+  deploy/images/collect.sh "$prebuilt" "$scratch/out"
+  printf 'FROM scratch\nCOPY out /out\n' >"$scratch/Dockerfile"
+  "${build[@]}" -t localhost/outrider-artifacts -f "$scratch/Dockerfile" "$scratch"
+  artifacts=localhost/outrider-artifacts
+fi
+
+for target in "${targets[@]}"; do
+  echo "build.sh: outrider-$target"
+  "${build[@]}" --build-arg "BASE_IMAGE=$base" --build-arg "ARTIFACTS=$artifacts" \
+    --target "$target" -t "localhost/outrider-$target:latest" -t "localhost/outrider-$target:$version" \
+    -f deploy/images/Dockerfile "$context"
+done

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""/metrics, /health and the logs of the real programs, held against what a client saw."""
+import json
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import unittest
+import urllib.error
+import urllib.request
+
+from programs import ProgramTest, wait_until
+
+
+def get(address, page):
+    """(status, text) of a page over HTTP."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(f"http://{address}{page}", timeout=10) as reply:
+            return reply.status, reply.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+class MetricsTest(ProgramTest):
+    HTTP = ["--metrics-listen", "127.0.0.1:0"]
+
+    def start_all(self, *flags):
+        self.verifier = self.start_verifier(*self.HTTP, *flags)
+        self.drafter = self.start_drafter(*self.HTTP, *flags)
+        self.coordinator = self.start_coordinator(
+            self.verifier.address(), self.drafter.address(), *self.HTTP, *flags)
+        self.address = self.coordinator.address()
+        self.wait_for_nodes(self.address, "verifier", "drafter")
+        self.all = [self.coordinator, self.drafter, self.verifier]
+
+    def http(self, program):
+        return re.search(r"metrics on (\S+)", program.out())[1]
+
+    def scrape(self, program):
+        status, text = get(self.http(program), "/metrics")
+        self.assertEqual(status, 200)
+        return text
+
+    def value(self, program, name, **labels):
+        """The sum of the samples that have these labels."""
+        values = []
+        for line in self.scrape(program).splitlines():
+            match = re.fullmatch(rf"outrider_{name}(?:\{{(.*)\}})? (\S+)", line)
+            if match and all(f'{key}="{label}"' in (match[1] or "") for key, label in labels.items()):
+                values.append(float(match[2]))
+        self.assertTrue(values, f"no sample of {name} {labels}")
+        return sum(values)
+
+    def run_client(self, *flags):
+        program = self.generate(self.address, "--json", "--ignore-eos", *flags, "def merge(left, right):")
+        self.assertEqual(program.wait(), 0, program.err())
+        return json.loads(program.out())
+
+    def test_counters_are_exactly_what_clients_add_up(self):
+        self.start_all()
+        runs = [self.run_client("-k", k, "--max-tokens", "60", "--seed", "3") for k in (0, 1, 4, 4)]
+        rounds = [one for run in runs for one in run["rounds"]]
+        offered = [0] * 4
+        accepted = [0] * 4
+        for one in rounds:
+            for i in range(one["drafted"]):
+                offered[i] += 1
+                accepted[i] += i < one["accepted"]
+        coordinator = self.coordinator
+        self.assertEqual(self.value(coordinator, "rounds_total"), len(rounds))
+        self.assertEqual(self.value(coordinator, "generated_tokens_total"), 4 * 60)
+        self.assertEqual(self.value(coordinator, "draft_tokens_total"), sum(offered))
+        self.assertEqual(self.value(coordinator, "accepted_tokens_total"), sum(accepted))
+        self.assertEqual(self.value(coordinator, "draft_tokens_wasted_total"), sum(offered) - sum(accepted))
+        for i in range(4):
+            self.assertEqual(self.value(coordinator, "draft_tokens_per_position_total", position=i), offered[i])
+            self.assertEqual(self.value(coordinator, "accepted_tokens_per_position_total", position=i), accepted[i])
+        for peer in ("drafter", "verifier"):
+            self.assertEqual(self.value(coordinator, "rpc_bytes_total", peer=peer),
+                             sum(one[f"{peer}_bytes"] for one in rounds))
+            self.assertEqual(self.value(coordinator, "cache_misses_total", peer=peer), 0)
+        self.assertEqual(self.value(coordinator, "requests_total", finish_reason="length", code="OK"), 4)
+        self.assertEqual(self.value(coordinator, "requests_total"), 4)
+        self.assertEqual(self.value(coordinator, "time_to_first_token_seconds_count"), 4)
+        self.assertEqual(self.value(coordinator, "spec_engaged"), 1)
+        self.assertEqual(self.value(coordinator, "fallback_total"), 0)
+        # One Verify a round, and one Draft a round that had K > 0.
+        self.assertEqual(self.value(self.verifier, "requests_total", method="Verify", code="OK"), len(rounds))
+        self.assertGreater(self.value(self.drafter, "requests_total", method="Draft", code="OK"), 0)
+        wait_until("the streams' ends are counted out",
+                   lambda: self.value(coordinator, "requests_running") == 0)
+
+    def test_a_round_without_a_drafter_is_a_fallback_and_a_bad_request_is_counted(self):
+        self.start_all()
+        self.drafter.end(signal.SIGKILL)
+        wait_until("the drafter is missed", lambda: self.value(self.coordinator, "spec_engaged") == 0)
+        rounds = self.run_client("-k", "4", "--max-tokens", "5")["rounds"]
+        self.assertEqual(self.value(self.coordinator, "fallback_total", cause="no_drafter"), len(rounds))
+        self.assertEqual(self.generate(self.address, "-k", "999", "x").wait(), 1)
+        self.assertEqual(self.value(self.coordinator, "requests_total", code="INVALID_ARGUMENT"), 1)
+
+    def test_promtool_finds_nothing_to_say(self):
+        promtool = shutil.which("promtool")
+        self.start_all()
+        self.run_client("-k", "4", "--max-tokens", "20")
+        for program in self.all:
+            page = self.scrape(program)
+            self.assertIn("# HELP outrider_requests_waiting", page)
+            if promtool is None:
+                print("NOT RUN: promtool check metrics (Debian package prometheus)", file=sys.stderr)
+                continue
+            check = subprocess.run([promtool, "check", "metrics"], input=page, text=True, capture_output=True)
+            self.assertEqual((check.returncode, check.stdout + check.stderr), (0, ""), program.name)
+
+    def test_health_is_readiness(self):
+        coordinator = self.start_coordinator("127.0.0.1:1", None, *self.HTTP)
+        coordinator.address()
+        self.assertEqual(get(self.http(coordinator), "/health")[0], 503)
+        self.start_all()
+        for program in self.all:
+            wait_until("it is healthy", lambda: get(self.http(program), "/health")[0] == 200)
+        stream = self.start_generate(self.address, "--ignore-eos", "x")
+        wait_until("the stream has begun", stream.out)
+        self.verifier.send(signal.SIGSTOP)
+        self.coordinator.send(signal.SIGTERM)
+        wait_until("a draining coordinator is not healthy",
+                   lambda: get(self.http(self.coordinator), "/health")[0] == 503)
+        self.verifier.send(signal.SIGCONT)
+
+    def test_no_prompt_and_no_whole_id_is_on_the_page_or_in_the_log(self):
+        self.start_all("--log-json")
+        program = self.generate(self.address, "--max-tokens", "5", "canary_7261")
+        self.assertEqual(program.wait(), 0, program.err())
+        self.generate(self.address, "-k", "999", "canary_7261")
+        for server in self.all:
+            self.assertNotIn("canary", self.scrape(server) + server.err())
+
+    def test_json_lines_have_time_level_message_and_request_id(self):
+        self.start_all("--log-json")
+        self.run_client("--max-tokens", "5")
+        lines = [json.loads(line) for line in self.coordinator.err().splitlines()]
+        done, = [line for line in lines if line["message"].startswith("done: 5 tokens")]
+        self.assertEqual(done["level"], "info")
+        self.assertRegex(done["time"], r"^\d{4}-\d\d-\d\dT[\d:.]+Z$")
+        self.assertRegex(done["request_id"], r"^[0-9a-f]{16}$")
+        self.assertRegex(done["session"], r"^[0-9a-f]{8}$")
+
+    def test_an_acceptance_line_comes_every_ten_seconds(self):
+        self.start_all()
+        self.run_client("-k", "4", "--max-tokens", "30")
+        line = wait_until("the line has come", lambda: re.search(
+            r"last \d+ s: \d+ rounds, 30 tokens .* drafts accepted .*by position", self.coordinator.err()))
+        self.assertTrue(line)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TLS between the real programs, with certificates made here, and --check-config."""
+import shutil
+import time
+import unittest
+
+from certificates import Authority
+from programs import DRAFT, TARGET, ProgramTest, wait_until
+
+FAILED, BAD_FLAGS = 1, 2
+
+
+class TlsTest(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.authority = Authority(self.folder)
+
+    def start_all(self):
+        self.verifier = self.start_verifier(*self.authority.flags("verifier"))
+        self.drafter = self.start_drafter("--strategy", "ngram", *self.authority.flags("drafter"))
+        self.coordinator = self.start_coordinator(
+            self.verifier.address(), self.drafter.address(), *self.authority.flags("coordinator"))
+        self.address = self.coordinator.address()
+        self.client = self.authority.flags("client")
+
+    def wait_until_served(self):
+        def served():
+            table = self.start("outrider", "describe", "--coordinator", self.address, *self.client)
+            table.wait()
+            return "verifier " in table.out() and "drafter " in table.out()
+        wait_until("the coordinator has found its nodes", served)
+
+    def test_all_links_can_be_mutual_tls(self):
+        self.start_all()
+        self.wait_until_served()
+        program = self.generate(self.address, *self.client, "-k", "4", "--max-tokens", "40", "def f")
+        self.assertEqual(program.wait(), 0, program.err())
+        self.assertRegex(program.err(), r"of [1-9]\d* drafts accepted")
+
+    def test_who_shows_no_certificate_or_a_strangers_is_refused(self):
+        self.start_all()
+        self.wait_until_served()
+        stranger = Authority(self.folder, "stranger")
+        ours = ["--tls-ca", self.authority.path]
+        certificate, key = stranger.sign("intruder")
+        expired, expired_key = self.authority.sign("expired", days=-1)
+        for flags in ([], ours, [*ours, "--tls-cert", certificate, "--tls-key", key],
+                      stranger.flags("intruder2")):
+            program = self.generate(self.address, *flags, "--max-tokens", "4", "--timeout", "5", "x")
+            self.assertEqual(program.wait(), FAILED, flags)
+            self.assertRegex(program.err(), "UNAVAILABLE|DEADLINE_EXCEEDED")
+            self.assertEqual(program.out(), "")
+        self.assert_refuses(self.generate(self.address, *ours, "--tls-cert", expired,
+                                          "--tls-key", expired_key, "x"), BAD_FLAGS, "has expired")
+
+    def test_a_coordinator_without_a_certificate_gets_no_rows_from_a_verifier(self):
+        verifier = self.start_verifier(*self.authority.flags("verifier"))
+        for flags in ([], ["--tls-ca", self.authority.path]):
+            coordinator = self.start_coordinator(verifier.address(), None, *flags)
+            address = coordinator.address()
+            time.sleep(1.5)  # it has asked at least once
+            self.assert_refuses(self.generate(address, "x"), FAILED, "no verifier is ready")
+
+    def test_a_certificate_is_rotated_without_a_restart(self):
+        self.start_all()
+        self.wait_until_served()
+        old = self.authority.path.read_bytes()
+        new = Authority(self.folder, "new")
+        # Both authorities while the change is on its way; then the old one goes.
+        for program in ("verifier", "drafter", "coordinator", "client"):
+            certificate, key = new.sign(f"{program}-new")
+            shutil.move(certificate, self.folder / f"{program}.pem")
+            shutil.move(key, self.folder / f"{program}.key")
+        self.authority.path.write_bytes(new.path.read_bytes() + old)
+        time.sleep(7)  # files are read again every 5 s
+        self.authority.path.write_bytes(new.path.read_bytes())
+        time.sleep(7)
+
+        def new_connections_work():
+            program = self.generate(self.address, *self.client, "--max-tokens", "4", "--timeout", "5", "x")
+            return program.wait() == 0
+        wait_until("a client with a new certificate is served", new_connections_work)
+
+
+class CheckConfigTest(ProgramTest):
+    """--check-config serves nothing: 0 where the flags could be served, 2 and a reason elsewhere."""
+
+    def check(self, name, *flags):
+        return self.start(name, "--check-config", *flags)
+
+    def assert_good(self, *words):
+        program = self.check(*words)
+        self.assertEqual(program.wait(), 0, program.err())
+        self.assertNotIn("listening", program.out())
+
+    def test_good_flags_of_all_three(self):
+        tls = Authority(self.folder).flags("x")
+        for name, flags in (("outrider-verifier", ["--model", TARGET]),
+                            ("outrider-drafter", ["--model", DRAFT]),
+                            ("outrider-coordinator", ["--verifier", "verifier:7002", "--tokenizer", TARGET])):
+            self.assert_good(name, *flags, "--listen", "0.0.0.0:7000",
+                             "--metrics-listen", "0.0.0.0:9090", "--log-json", *tls)
+
+    def test_what_cannot_be_is_named(self):
+        authority, other = Authority(self.folder), Authority(self.folder, "other")
+        certificate, key = authority.sign("a")
+        _, other_key = other.sign("b")
+        for flags, word in ((["--listn", "x"], "--listn"),
+                            (["--listen", "0.0.0.0:7000"], "--insecure"),
+                            (["--metrics-listen", "9090"], "--metrics-listen"),
+                            (["--tls-cert", certificate], "--tls-key"),
+                            (["--tls-cert", certificate, "--tls-key", other_key], "is not the key of"),
+                            (["--tls-cert", key, "--tls-key", key], "no certificate"),
+                            (["--tls-cert", certificate, "--tls-key", certificate], "no private key"),
+                            (["--tls-ca", self.folder / "none.pem"], "none.pem: cannot be read"),
+                            (["--drain-seconds", "-1"], "--drain-seconds")):
+            for name, needed in (("outrider-verifier", ["--model", TARGET]),
+                                 ("outrider-drafter", ["--model", DRAFT]),
+                                 ("outrider-coordinator", ["--verifier", "127.0.0.1:1"])):
+                with self.subTest(name=name, flags=flags):
+                    self.assert_refuses(self.check(name, *needed, *flags), BAD_FLAGS, word)
+
+    def test_files_that_are_not_there(self):
+        (self.folder / "half").mkdir()
+        shutil.copy(TARGET / "tokenizer.json", self.folder / "half")
+        self.assert_refuses(self.check("outrider-verifier", "--model", self.folder / "none"), BAD_FLAGS, "none")
+        self.assert_refuses(self.check("outrider-drafter", "--model", self.folder / "half"), BAD_FLAGS, "config.json")
+        self.assert_good("outrider-drafter", "--model", self.folder / "half", "--strategy", "ngram")
+        self.assert_refuses(self.check("outrider-coordinator", "--verifier", "127.0.0.1:1",
+                                       "--tokenizer", self.folder / "none"), BAD_FLAGS, "none")
+
+
+if __name__ == "__main__":
+    unittest.main()
