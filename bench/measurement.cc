@@ -96,7 +96,6 @@ Measurement Measure(const Point& point, const LoadResult& result) {
   Sums sums;
   double in_flight_ms = 0;
   for (const RequestResult& request : result.requests) {
-    in_flight_ms += Ms(request.duration);
     if (!request.status.ok()) {
       if (measured.num_failures++ == 0) {
         measured.first_failure = std::string(request.status.message());
@@ -108,6 +107,7 @@ Measurement Measure(const Point& point, const LoadResult& result) {
     measured.num_tokens += static_cast<int>(report.tokens.size());
     measured.num_draft_failures += report.finish->num_draft_failures;
     measured.num_misses += report.finish->num_misses;
+    in_flight_ms += Ms(request.duration);
     request_ms.push_back(Ms(request.duration));
     first_token_ms.push_back(Ms(report.first_token_time));
     if (report.tokens.size() > 1) {

@@ -46,7 +46,7 @@ struct Measurement {
   int num_tokens = 0;
   int num_rounds = 0;  // that RoundSplit is of
   double wall_seconds = 0;
-  double mean_in_flight = 0;   // requests at the same time
+  double mean_in_flight = 0;   // of these requests, at the same time
   Spread first_token_ms = {};  // from when the request was due
   Spread token_ms = {};        // (end - first token) / (tokens - 1)
   Spread request_ms = {};

@@ -105,6 +105,7 @@ TEST(MeasureTest, AFailedRequestIsAFailureAndNothingElse) {
   EXPECT_EQ(measured.num_failures, 1);
   EXPECT_EQ(measured.first_failure, "gone");
   EXPECT_EQ(measured.num_tokens, 5);
+  EXPECT_THAT(measured.mean_in_flight, DoubleNear(0.5, 1e-9));
 }
 
 TEST(MeasurementTest, RatiosCountAllUsersButThoseOfOneNetworkCompareUsers) {
