@@ -34,8 +34,8 @@ absl::Status CheckTogether(const BenchFlags& flags) {
         client::CheckCoordinatorFlags({.coordinator = *flags.coordinator,
                                        .insecure = flags.insecure,
                                        .tls = flags.tls}));
-    const bool has_network = flags.drafter_rtt_ms || flags.jitter_ms > 0 ||
-                             flags.bandwidth_mbit > 0 ||
+    const bool has_network = flags.network != "proxy" || flags.drafter_rtt_ms ||
+                             flags.jitter_ms > 0 || flags.bandwidth_mbit > 0 ||
                              flags.mean_bytes_to_drop > 0 ||
                              flags.mean_bytes_to_reset > 0;
     if (has_network) {
