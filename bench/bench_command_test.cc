@@ -102,6 +102,12 @@ TEST_F(BenchCommandTest, WhatDoesNotGoTogetherIsRefused) {
               HasSubstr("own network"));
   EXPECT_THAT(UsageError({"--coordinator", "127.0.0.1:1", "--rtt", "5"}),
               HasSubstr("own network"));
+  EXPECT_THAT(UsageError({"--coordinator", "127.0.0.1:1", "--rtt", "0",
+                          "--network", "tunnel"}),
+              HasSubstr("own network"));
+  EXPECT_THAT(
+      UsageError({"--network", "tunnel", "--mean-bytes-to-reset", "1000"}),
+      HasSubstr("use --network proxy"));
   EXPECT_THAT(UsageError({"--coordinator", "nowhere", "--rtt", "0"}),
               HasSubstr("HOST:PORT"));
   EXPECT_THAT(UsageError({"--jitter", "1", "--rtt", "0,10"}),

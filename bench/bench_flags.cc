@@ -14,7 +14,7 @@ using client::RequireWholeNumber;
 constexpr char kFooter[] =
     R"(Without --coordinator it starts a verifier, a drafter and a coordinator itself,
 from the folder of this program, on loopback, and plays the network between them
-with TCP proxies. With --coordinator it measures a deployment that runs; the
+with TCP proxies (--network tunnel, as root: with IP packets). With --coordinator it measures a deployment that runs; the
 network is that deployment's own.
 
 Each point is compared with plain decoding inside the verifier (its own process,
@@ -132,6 +132,13 @@ void AddDeploymentFlags(CLI::App& command, BenchFlags& flags) {
 }
 
 void AddNetworkFlags(CLI::App& command, BenchFlags& flags) {
+  command
+      .add_option("--network", flags.network,
+                  "proxy: TCP relays, which delay what is sent; tunnel: IP\n"
+                  "packets between network namespaces, which also stretches\n"
+                  "handshakes and windows, and needs root")
+      ->check(CLI::IsMember({"proxy", "tunnel"}))
+      ->capture_default_str();
   RequireNumber(command
                     .add_option("--drafter-rtt", flags.drafter_rtt_ms,
                                 "round trip to the drafter; default: --rtt")

@@ -34,16 +34,22 @@ absl::Status CheckTogether(const BenchFlags& flags) {
         client::CheckCoordinatorFlags({.coordinator = *flags.coordinator,
                                        .insecure = flags.insecure,
                                        .tls = flags.tls}));
-    const bool has_network = flags.drafter_rtt_ms || flags.jitter_ms > 0 ||
-                             flags.bandwidth_mbit > 0 ||
+    const bool has_network = flags.network != "proxy" || flags.drafter_rtt_ms ||
+                             flags.jitter_ms > 0 || flags.bandwidth_mbit > 0 ||
                              flags.mean_bytes_to_drop > 0 ||
                              flags.mean_bytes_to_reset > 0;
     if (has_network) {
       return absl::InvalidArgumentError(
           "--coordinator measures a deployment over its own network: leave out "
-          "--drafter-rtt, --jitter, --bandwidth and the bytes to a drop or "
-          "reset");
+          "--network, --drafter-rtt, --jitter, --bandwidth and the bytes to a "
+          "drop or reset");
     }
+  }
+  if (flags.network == "tunnel" &&
+      (flags.mean_bytes_to_drop > 0 || flags.mean_bytes_to_reset > 0)) {
+    return absl::InvalidArgumentError(
+        "--network tunnel knows packets, not connections: leave out the bytes "
+        "to a drop or reset, or use --network proxy");
   }
   if (flags.simulate && flags.simulation.verify_ms <= 0) {
     return absl::InvalidArgumentError(
@@ -118,7 +124,8 @@ absl::StatusOr<TrioOptions> ToTrio(const BenchFlags& flags, const Grid& grid,
   const int max_k = *std::max_element(grid.ks.begin(), grid.ks.end());
   TrioOptions trio = {.programs = programs,
                       .dtype = flags.dtype,
-                      .max_draft_tokens = std::max(16, max_k)};
+                      .max_draft_tokens = std::max(16, max_k),
+                      .uses_tunnels = flags.network == "tunnel"};
   if (flags.simulate) {
     trio.simulation = flags.simulation;
     if (flags.simulated_tokens_per_round) {
@@ -203,8 +210,10 @@ Configuration ToConfiguration(const BenchOptions& options,
     binding.emplace_back(
         "network",
         absl::StrFormat(
-            "user-space TCP proxy%s, jitter %g ms, bandwidth %s, mean bytes to "
+            "%s%s, jitter %g ms, bandwidth %s, mean bytes to "
             "a drop %g and a reset %g (0: never), seed %d",
+            flags.network == "tunnel" ? "IP packets between network namespaces"
+                                      : "user-space TCP proxy",
             flags.drafter_rtt_ms ? absl::StrFormat(", %g ms to the drafter",
                                                    *flags.drafter_rtt_ms)
                                  : "",

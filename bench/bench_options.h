@@ -40,6 +40,7 @@ struct BenchFlags {
   Simulation simulation = {};
   std::optional<double> simulated_tokens_per_round = {};
 
+  std::string network = "proxy";
   std::optional<double> drafter_rtt_ms = {};
   double jitter_ms = 0;
   double bandwidth_mbit = 0;

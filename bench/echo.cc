@@ -39,9 +39,10 @@ bool RoundTrip(int fd) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<EchoServer>> EchoServer::Start() {
+absl::StatusOr<std::unique_ptr<EchoServer>> EchoServer::Start(
+    const std::string& host) {
   std::string address;
-  OUTRIDER_ASSIGN_OR_RETURN(Socket listener, ListenOnLoopback(address));
+  OUTRIDER_ASSIGN_OR_RETURN(Socket listener, ListenOn(host, address));
   return std::unique_ptr<EchoServer>(
       new EchoServer(std::move(listener), std::move(address)));
 }

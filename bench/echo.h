@@ -12,11 +12,13 @@
 
 namespace outrider::bench {
 
-// Sends back what it gets, on loopback, in a thread of its own: what a round
-// trip through a DelayProxy is measured against.
+// Sends back what it gets, in a thread of its own: what a round trip through a
+// DelayProxy or a Tunnel is measured against.
 class EchoServer {
  public:
-  static absl::StatusOr<std::unique_ptr<EchoServer>> Start();
+  // Listens on this IPv4 address of the calling thread's network namespace.
+  static absl::StatusOr<std::unique_ptr<EchoServer>> Start(
+      const std::string& host = "127.0.0.1");
   EchoServer(const EchoServer&) = delete;
   EchoServer& operator=(const EchoServer&) = delete;
   ~EchoServer();

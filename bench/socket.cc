@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/socket.h"
 
+#include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -74,22 +75,28 @@ absl::StatusOr<SocketAddress> Resolve(absl::string_view address) {
   return result;
 }
 
-absl::StatusOr<Socket> ListenOnLoopback(std::string& address) {
+absl::StatusOr<Socket> ListenOn(const std::string& host, std::string& address) {
   Socket socket(
       ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket.is_open()) return SystemError("make a socket");
   sockaddr_in local = {};
   local.sin_family = AF_INET;
-  local.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (inet_pton(AF_INET, host.c_str(), &local.sin_addr) != 1) {
+    return absl::UnavailableError(absl::StrCat(host, " is no IPv4 address"));
+  }
   socklen_t length = sizeof(local);
   auto* const generic = reinterpret_cast<sockaddr*>(&local);
   if (bind(socket.fd(), generic, length) != 0 ||
       listen(socket.fd(), SOMAXCONN) != 0 ||
       getsockname(socket.fd(), generic, &length) != 0) {
-    return SystemError("listen on loopback");
+    return SystemError(absl::StrCat("listen on ", host));
   }
-  address = absl::StrCat("127.0.0.1:", ntohs(local.sin_port));
+  address = absl::StrCat(host, ":", ntohs(local.sin_port));
   return socket;
+}
+
+absl::StatusOr<Socket> ListenOnLoopback(std::string& address) {
+  return ListenOn("127.0.0.1", address);
 }
 
 absl::StatusOr<Socket> Connect(const SocketAddress& address, bool blocks) {

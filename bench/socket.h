@@ -38,8 +38,10 @@ struct SocketAddress {
 // UNAVAILABLE: the host has no address.
 absl::StatusOr<SocketAddress> Resolve(absl::string_view address);
 
-// Listens on a free port of loopback; `address` becomes its HOST:PORT.
+// Listens on a free port of this IPv4 address; `address` becomes HOST:PORT.
 // UNAVAILABLE: the system refuses.
+absl::StatusOr<Socket> ListenOn(const std::string& host, std::string& address);
+// The same on loopback.
 absl::StatusOr<Socket> ListenOnLoopback(std::string& address);
 
 // A TCP socket without Nagle's delay, connected; where it does not block, the

@@ -68,8 +68,21 @@ absl::StatusOr<Json> RunMeasure(const TrioOptions& options,
 absl::StatusOr<std::unique_ptr<Trio>> Trio::Start(const TrioOptions& options,
                                                   const LinkOptions& network) {
   std::unique_ptr<Trio> trio(new Trio(network));
+  if (options.uses_tunnels) {
+    // Delay and jitter come with Connect.
+    const LinkOptions link = {.seed = network.seed};
+    OUTRIDER_ASSIGN_OR_RETURN(trio->verifier_end_, MakeFarEnd(link));
+    OUTRIDER_ASSIGN_OR_RETURN(trio->drafter_end_, MakeFarEnd(link));
+  }
   OUTRIDER_RETURN_IF_ERROR(trio->StartNodes(options));
-  OUTRIDER_RETURN_IF_ERROR(trio->StartNetwork());
+  if (options.uses_tunnels) {
+    OUTRIDER_ASSIGN_OR_RETURN(
+        trio->coordinator_,
+        trio->StartCoordinator(options, trio->verifier_, trio->drafter_));
+    trio->direct_coordinator_ = trio->coordinator_;
+    return trio;
+  }
+  OUTRIDER_RETURN_IF_ERROR(trio->StartProxies());
   OUTRIDER_ASSIGN_OR_RETURN(
       trio->direct_coordinator_,
       trio->StartCoordinator(options, trio->verifier_, trio->drafter_));
@@ -85,16 +98,17 @@ absl::Status Trio::StartNodes(const TrioOptions& options) {
       absl::StrCat("--max-draft-tokens=", options.max_draft_tokens);
   std::vector<std::string> flags = VerifierFlags(options);
   flags.push_back(limit);
-  OUTRIDER_ASSIGN_OR_RETURN(verifier_,
-                            StartProgram(options, "outrider-verifier", flags));
+  OUTRIDER_ASSIGN_OR_RETURN(
+      verifier_,
+      StartProgram(options, "outrider-verifier", flags, verifier_end_));
   flags = DrafterFlags(options);
   flags.push_back(limit);
-  OUTRIDER_ASSIGN_OR_RETURN(drafter_,
-                            StartProgram(options, "outrider-drafter", flags));
+  OUTRIDER_ASSIGN_OR_RETURN(
+      drafter_, StartProgram(options, "outrider-drafter", flags, drafter_end_));
   return absl::OkStatus();
 }
 
-absl::Status Trio::StartNetwork() {
+absl::Status Trio::StartProxies() {
   OUTRIDER_ASSIGN_OR_RETURN(echo_, EchoServer::Start());
   const auto start = [this](const std::string& target) {
     return DelayProxy::Start({.target = target, .link = network_});
@@ -112,12 +126,23 @@ absl::Status Trio::StartNetwork() {
 
 absl::StatusOr<std::string> Trio::StartProgram(
     const TrioOptions& options, const std::string& name,
-    const std::vector<std::string>& flags) {
+    const std::vector<std::string>& flags, const std::optional<FarEnd>& end) {
+  const std::string host = end ? end->tunnel->far_host() : "127.0.0.1";
   std::vector<std::string> arguments = {
-      absl::StrCat(options.programs, "/", name), "--listen", "127.0.0.1:0"};
+      absl::StrCat(options.programs, "/", name), "--listen",
+      absl::StrCat(host, ":0")};
   arguments.insert(arguments.end(), flags.begin(), flags.end());
+  // A tunnel is no loopback, but it does not leave this machine either.
+  if (options.uses_tunnels) arguments.push_back("--insecure");
+  std::optional<ScopedNamespace> entered;
+  if (end) {
+    OUTRIDER_ASSIGN_OR_RETURN(ScopedNamespace scope,
+                              ScopedNamespace::Enter(end->space));
+    entered.emplace(std::move(scope));
+  }
   OUTRIDER_ASSIGN_OR_RETURN(std::unique_ptr<ChildProcess> program,
                             ChildProcess::Start(arguments));
+  entered.reset();
   OUTRIDER_ASSIGN_OR_RETURN(const std::string line,
                             program->ReadLine(kStartTimeout));
   programs_.push_back(std::move(program));
@@ -144,6 +169,7 @@ absl::StatusOr<std::string> Trio::StartCoordinator(const TrioOptions& options,
 }
 
 absl::StatusOr<std::string> Trio::Connect(const RoundTrips& nominal) {
+  if (verifier_end_ && drafter_end_) return ConnectTunnels(nominal);
   if (nominal.drafter_ms == 0 && nominal.verifier_ms == 0) {
     achieved_ = {};
     return direct_coordinator_;
@@ -158,6 +184,23 @@ absl::StatusOr<std::string> Trio::Connect(const RoundTrips& nominal) {
                               Calibrate(nominal.drafter_ms));
   }
   return coordinator_;
+}
+
+absl::StatusOr<std::string> Trio::ConnectTunnels(const RoundTrips& nominal) {
+  OUTRIDER_ASSIGN_OR_RETURN(achieved_.verifier_ms,
+                            Calibrate(*verifier_end_, nominal.verifier_ms));
+  OUTRIDER_ASSIGN_OR_RETURN(achieved_.drafter_ms,
+                            Calibrate(*drafter_end_, nominal.drafter_ms));
+  return coordinator_;
+}
+
+absl::StatusOr<double> Trio::Calibrate(const FarEnd& end, double nominal_ms) {
+  const LinkOptions link = Link(nominal_ms);
+  OUTRIDER_RETURN_IF_ERROR(end.tunnel->SetLink(link));
+  OUTRIDER_ASSIGN_OR_RETURN(
+      const std::chrono::nanoseconds achieved,
+      outrider::bench::Calibrate(*end.tunnel, end.space, link));
+  return Ms(achieved);
 }
 
 LinkOptions Trio::Link(double rtt_ms) const {

@@ -11,6 +11,7 @@
 #include "bench/child_process.h"
 #include "bench/delay_proxy.h"
 #include "bench/echo.h"
+#include "bench/far_end.h"
 #include "core/base/cancellation.h"
 
 namespace outrider::bench {
@@ -31,6 +32,7 @@ struct TrioOptions {
   std::string dtype = "auto";
   std::optional<Simulation> simulation = {};
   int max_draft_tokens = 16;
+  bool uses_tunnels = false;  // in place of proxies; needs root
 };
 
 // The round trips between the coordinator and its nodes.
@@ -40,11 +42,13 @@ struct RoundTrips {
 };
 
 // Verifier, drafter and coordinator on this machine, each a process of its own,
-// and between coordinator and nodes a network by DelayProxy. A second
-// coordinator without proxies serves round trips of 0. Thread-compatible.
+// and between coordinator and nodes a network: by DelayProxy, with a second
+// coordinator without proxies for round trips of 0, or by Tunnel.
+// Thread-compatible.
 class Trio {
  public:
-  // UNAVAILABLE says what a program said where it did not start.
+  // UNAVAILABLE says what a program said where it did not start;
+  // PERMISSION_DENIED: tunnels need root.
   static absl::StatusOr<std::unique_ptr<Trio>> Start(
       const TrioOptions& options, const LinkOptions& network);
 
@@ -62,13 +66,16 @@ class Trio {
   explicit Trio(const LinkOptions& network) : network_(network) {}
 
   absl::Status StartNodes(const TrioOptions& options);
-  absl::Status StartNetwork();
+  absl::Status StartProxies();
   absl::StatusOr<std::string> StartCoordinator(const TrioOptions& options,
                                                const std::string& verifier,
                                                const std::string& drafter);
   absl::StatusOr<std::string> StartProgram(
       const TrioOptions& options, const std::string& name,
-      const std::vector<std::string>& flags);
+      const std::vector<std::string>& flags,
+      const std::optional<FarEnd>& end = {});
+  absl::StatusOr<std::string> ConnectTunnels(const RoundTrips& nominal);
+  absl::StatusOr<double> Calibrate(const FarEnd& end, double nominal_ms);
   LinkOptions Link(double rtt_ms) const;
   absl::StatusOr<double> Calibrate(double nominal_ms);
 
@@ -78,7 +85,11 @@ class Trio {
   std::string drafter_;
   std::string direct_coordinator_;
   std::string coordinator_;
+  // With tunnels. They outlive the programs in them.
+  std::optional<FarEnd> verifier_end_;
+  std::optional<FarEnd> drafter_end_;
   std::vector<std::unique_ptr<ChildProcess>> programs_;
+  // With proxies.
   std::unique_ptr<EchoServer> echo_;
   std::unique_ptr<DelayProxy> verifier_proxy_;
   std::unique_ptr<DelayProxy> drafter_proxy_;

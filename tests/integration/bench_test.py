@@ -6,10 +6,19 @@ import pathlib
 import signal
 import unittest
 
-from programs import ProgramTest, wait_until
+from programs import BIN, ProgramTest, wait_until
 
 OK, FAILED, INTERRUPTED = 0, 1, 130
 SIMULATED = ("--simulate", "--simulate-verify-ms", "4", "--simulate-draft-ms", "0.5")
+
+
+def can_tunnel():
+    return os.geteuid() == 0 and os.access("/dev/net/tun", os.R_OK | os.W_OK)
+
+
+def addresses():
+    """What the kernel routes to this machine's own devices."""
+    return pathlib.Path("/proc/net/fib_trie").read_text()
 
 
 def children_of(pid):
@@ -58,6 +67,28 @@ class BenchTest(ProgramTest):
         self.assertAlmostEqual(plain["messages_per_token"], 2)
         self.assertEqual(len(drafted["offered_by_position"]), 3)
         self.assertIn("</html>", (self.out / "report.html").read_text("utf-8"))
+
+    @unittest.skipUnless(can_tunnel(), "NOT RUN: tunnels need root and /dev/net/tun here")
+    def test_nodes_behind_tunnels_are_a_true_round_trip_away(self):
+        self.bench("run", *SIMULATED, "--simulate-acceptance", "0.8", "--network", "tunnel",
+                   "--rtt", "10", "--drafter-rtt", "4", "--jitter", "1", "-k", "2",
+                   "--seconds", "0.3")
+        for row in self.results():
+            self.assertEqual(row["failures"], 0)
+            # No upper bound: this machine may be busy.
+            self.assertGreaterEqual(row["achieved_verifier_rtt_ms"], 8)
+            self.assertGreaterEqual(row["achieved_drafter_rtt_ms"], 2)
+        self.assertIn("network namespaces", (self.out / "report.md").read_text("utf-8"))
+
+    @unittest.skipUnless(can_tunnel(), "NOT RUN: tunnels need root and /dev/net/tun here")
+    def test_a_program_behind_a_tunnel_ends_with_it_and_leaves_nothing(self):
+        program = self.start("outrider-tunnel", "--rtt", "10", "--jitter", "4", "--network", "1",
+                             "--", BIN / "outrider-verifier", "--simulate", "--insecure",
+                             "--listen", "{host}:0")
+        self.assertRegex(program.address(), r"^198\.18\.1\.2:\d+$")
+        self.assertIn("198.18.1.1", addresses())
+        self.assertEqual(program.end(signal.SIGTERM), OK)
+        self.assertNotIn("198.18.1.1", addresses())
 
     def test_simulated_nodes_are_marked_and_accept_as_they_were_told(self):
         self.bench("run", *SIMULATED, "--simulate-acceptance", "1", "-k", "4",
