@@ -2,10 +2,12 @@
 // outrider-coordinator: tokenises, runs the rounds, applies the acceptance
 // rule.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <iostream>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "coordinator/coordinator_metrics.h"
@@ -32,7 +34,10 @@ struct Flags {
   bool require_drafter = false;
   int draft_timeout_ms = 2000;
   int verify_timeout_ms = 30000;
-  int num_threads = 2;
+  // Half the cores, at most 8: rounds are short, and each further thread that
+  // polls costs the others wake-ups.
+  int num_threads = std::clamp(
+      static_cast<int>(std::thread::hardware_concurrency()) / 2, 1, 8);
   NodePool::Options nodes = {};
   ServerFlags server = {.rpc = {.listen = "127.0.0.1:7000"},
                         .drain_seconds = 30};

@@ -186,7 +186,7 @@ absl::StatusOr<ReplyFormat> ParseReplyFormat(const v1::GenerateRequest& proto,
     return serves(best) ? best : ReplyFormat::kFull;
   }
   if (!serves(*asked)) {
-    return absl::UnimplementedError(
+    return absl::FailedPreconditionError(
         "the verifier does not serve this reply_format; leave it out for one "
         "that it does");
   }

@@ -47,7 +47,7 @@ struct GenerationLimits {
 };
 
 // Tokenises and validates. INVALID_ARGUMENT names the field, the offending
-// value, and what would be right; UNIMPLEMENTED a reply format that the
+// value, and what would be right; FAILED_PRECONDITION a reply format that the
 // verifier does not serve.
 absl::StatusOr<GenerationRequest> ParseRequest(const v1::GenerateRequest& proto,
                                                const GenerationLimits& limits);

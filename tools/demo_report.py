@@ -247,7 +247,7 @@ def print_split(runs: list[Run], setting: Setting, inside: Inside) -> None:
     print(f"  {'rest':6}  {rest:6.2f} ms  {100 * rest / whole:3.0f} %   the coordinator's own work")
     kilobytes = (total(runs, "drafter_bytes") + total(runs, "verifier_bytes")) / 1e3
     print(f"  {'round':6}  {whole:6.2f} ms          {kilobytes / total(runs, 'tokens'):.1f} kB of "
-          "messages a token, mostly the verifier's logits")
+          "messages a token")
 
 
 def print_sampled(runs: dict[Setting, list[Run]], inside: Inside) -> None:
