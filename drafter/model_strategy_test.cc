@@ -97,9 +97,9 @@ TEST_F(ModelStrategyTest, EachRowIsPenalisedForThePromptAndTheDraftsBeforeIt) {
   TokenSeq context = committed_;
   for (int i = 0; i < 4; ++i) {
     const std::vector<float> logits = Row(context);
-    const auto row = Process(absl::MakeConstSpan(logits).first(kVocabSize),
-                             request.sampling,
-                             {.committed = context, .prompt_length = 2});
+    const auto row =
+        Process(absl::MakeConstSpan(logits).first(kVocabSize), request.sampling,
+                {.committed = context, .prompt_length = 2});
     EXPECT_THAT(draft.distributions[i].support(),
                 ElementsAreArray(CutToSupport(*row, 3).support()));
     context.push_back(draft.tokens[i]);

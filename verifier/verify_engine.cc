@@ -124,9 +124,8 @@ absl::Status VerifyEngine::Check(const VerifyCall& call) const {
   if (call.reply_format == ReplyFormat::kFull) return absl::OkStatus();
   OUTRIDER_RETURN_IF_ERROR(Validate(call.sampling, options_.vocab_size));
   const CacheDelta& delta = call.header.delta;
-  OUTRIDER_RETURN_IF_ERROR(
-      CheckPromptLength(call.prompt_length,
-                        delta.keep_length + delta.append_tokens.size()));
+  OUTRIDER_RETURN_IF_ERROR(CheckPromptLength(
+      call.prompt_length, delta.keep_length + delta.append_tokens.size()));
   return CheckDraftRows(call, options_.vocab_size);
 }
 

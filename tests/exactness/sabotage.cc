@@ -46,8 +46,9 @@ Sabotage WithRule(DenseRule rule, const SamplingParams& sampling) {
           .committed = round.committed,
           .drafts = absl::MakeConstSpan(draft.tokens).first(i),
           .prompt_length = 1};
-      p.push_back(rule.process ? rule.process(round.rows.Row(i), history)
-                               : *Process(round.rows.Row(i), sampling, history));
+      p.push_back(rule.process
+                      ? rule.process(round.rows.Row(i), history)
+                      : *Process(round.rows.Row(i), sampling, history));
     }
     RandomSource& random = round.random;
     const DenseView view = {round.rows.vocab_size(), round.committed, draft, p};
