@@ -119,20 +119,40 @@ absl::StatusOr<int> ParseSupportSize(const v1::GenerateRequest& proto,
   return static_cast<int>(size);
 }
 
+absl::StatusOr<RuleKind> ParseRule(const v1::GenerateRequest& proto,
+                                   const SamplingParams& sampling) {
+  if (proto.acceptance_rule() == v1::ACCEPTANCE_RULE_GREEDY &&
+      !IsGreedy(sampling)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("acceptance_rule GREEDY needs temperature 0, not ",
+                     sampling.temperature));
+  }
+  return FromProto(proto.acceptance_rule());
+}
+
 absl::StatusOr<ReplyFormat> ParseReplyFormat(const v1::GenerateRequest& proto,
-                                             const SamplingParams& sampling,
+                                             const GenerationRequest& request,
                                              const GenerationLimits& limits) {
+  const bool coupled = request.rule == RuleKind::kCoupled;
   const auto serves = [&limits](ReplyFormat format) {
     return absl::c_linear_search(limits.reply_formats, format);
   };
   std::optional<ReplyFormat> asked = limits.default_reply_format;
   if (proto.has_reply_format()) {
     OUTRIDER_ASSIGN_OR_RETURN(asked, FromProto(proto.reply_format()));
+    if (coupled && asked == ReplyFormat::kSparse) {
+      return absl::InvalidArgumentError(
+          "acceptance_rule COUPLED needs reply_format TOKENS or FULL, not "
+          "SPARSE");
+    }
+  } else if (coupled && asked == ReplyFormat::kSparse) {
+    asked.reset();  // the coordinator's default is for the other rules
   }
   if (!asked.has_value()) {
     // All give the same tokens; these with the fewest bytes.
-    const ReplyFormat best =
-        IsGreedy(sampling) ? ReplyFormat::kTokens : ReplyFormat::kSparse;
+    const ReplyFormat best = IsGreedy(request.sampling) || coupled
+                                 ? ReplyFormat::kTokens
+                                 : ReplyFormat::kSparse;
     return serves(best) ? best : ReplyFormat::kFull;
   }
   if (!serves(*asked)) {
@@ -164,8 +184,9 @@ absl::StatusOr<GenerationRequest> ParseRequest(const v1::GenerateRequest& proto,
                                       : limits.default_min_draft_probability;
   OUTRIDER_RETURN_IF_ERROR(
       CheckMinDraftProbability(request.min_draft_probability));
+  OUTRIDER_ASSIGN_OR_RETURN(request.rule, ParseRule(proto, request.sampling));
   OUTRIDER_ASSIGN_OR_RETURN(request.reply_format,
-                            ParseReplyFormat(proto, request.sampling, limits));
+                            ParseReplyFormat(proto, request, limits));
   if (!proto.ignore_eos()) request.eos_ids = limits.eos_ids;
 
   request.delivered.assign(proto.delivered().ids().begin(),

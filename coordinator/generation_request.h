@@ -21,6 +21,7 @@ struct GenerationRequest {
   std::vector<TokenId> prompt = {};
   std::vector<TokenId> delivered = {};
   SamplingParams sampling = {};
+  RuleKind rule = RuleKind::kRejection;
   uint64_t seed = 0;
   int max_length = 0;  // prompt and continuation together
   std::vector<std::string> stop_strings = {};

@@ -47,7 +47,8 @@ Task<absl::StatusOr<Draft>> NodeDraftClient::Propose(Session& session,
         .seed = session.seed(),
         .prompt_length = session.prompt_length(),
         .min_draft_probability = options_.min_draft_probability,
-        .round_weights = options_.round_weights};
+        .round_weights = options_.round_weights,
+        .rule = session.rule()};
     OUTRIDER_CO_ASSIGN_OR_RETURN(
         DraftReply reply, co_await stub_.Draft(call, session.cancellation()));
     OUTRIDER_CO_RETURN_IF_ERROR(CheckEcho(call.header, reply.header));

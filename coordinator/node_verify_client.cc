@@ -42,14 +42,17 @@ VerifyCall NodeVerifyClient::MakeCall(Session& session,
                      .reply_format = format_,
                      .sampling = session.sampling(),
                      .seed = session.seed(),
-                     .prompt_length = session.prompt_length()};
+                     .prompt_length = session.prompt_length(),
+                     .rule = session.rule()};
   if (format_ == ReplyFormat::kSparse) {
     for (const Distribution& q : draft.distributions) {
       call.supports.emplace_back(q.support().begin(), q.support().end());
     }
   }
-  // At temperature 0 a draft stands or falls with the target's argmax alone.
-  if (format_ == ReplyFormat::kTokens && !IsGreedy(session.sampling())) {
+  // At temperature 0, and under the coupled rule, a draft stands or falls with
+  // the target's own token alone.
+  if (format_ == ReplyFormat::kTokens && !IsGreedy(session.sampling()) &&
+      session.rule() == RuleKind::kRejection) {
     call.draft_rows = draft.distributions;
   }
   return call;
@@ -66,9 +69,10 @@ absl::StatusOr<DraftScore> NodeVerifyClient::Read(VerifyReply reply,
   if (const auto* full = std::get_if<LogitRows>(&reply.outcome);
       full != nullptr && format_ == ReplyFormat::kFull) {
     if (full->num_rows() != num_rows) return wrong_rows(full->num_rows());
-    OUTRIDER_ASSIGN_OR_RETURN(std::vector<TargetRow> rows,
-                              ScoreDraft(full->Rows(), DraftBlock::Of(draft),
-                                         session.sampling(), session.coins()));
+    OUTRIDER_ASSIGN_OR_RETURN(
+        std::vector<TargetRow> rows,
+        ScoreDraft(full->Rows(), DraftBlock::Of(draft, session.rule()),
+                   session.sampling(), session.coins()));
     return DraftScore{.rows = std::move(rows)};
   }
   if (auto* rows = std::get_if<std::vector<TargetRow>>(&reply.outcome);

@@ -16,6 +16,7 @@
 #include "core/sampling/acceptance_rule.h"
 #include "core/sampling/draft.h"
 #include "core/sampling/random_source.h"
+#include "core/sampling/rule_kind.h"
 #include "core/sampling/sampling_params.h"
 #include "core/session/cache_delta.h"
 #include "core/session/token_log.h"
@@ -31,6 +32,7 @@ class Session {
     std::vector<TokenId> prompt = {};
     std::vector<TokenId> delivered = {};  // of a stream that is being resumed
     SamplingParams sampling = {};
+    RuleKind rule = RuleKind::kRejection;
     uint64_t seed = 0;
     int max_length = 0;       // prompt and continuation together
     int drafter_context = 0;  // positions the drafter can attend over
@@ -48,6 +50,7 @@ class Session {
   bool is_complete() const { return length() >= options_.max_length; }
   const TokenLog& committed() const { return committed_; }
   const SamplingParams& sampling() const { return options_.sampling; }
+  RuleKind rule() const { return options_.rule; }
   uint64_t seed() const { return options_.seed; }
   RandomSource& coins() { return *options_.random; }
 

@@ -11,8 +11,8 @@
 
 namespace outrider {
 
-DraftBlock DraftBlock::Of(const Draft& draft) {
-  DraftBlock block = {.start = draft.start};
+DraftBlock DraftBlock::Of(const Draft& draft, RuleKind rule) {
+  DraftBlock block = {.start = draft.start, .rule = rule};
   for (const Distribution& q : draft.distributions) {
     block.supports.push_back(q.support());
   }
@@ -33,6 +33,11 @@ absl::StatusOr<std::vector<TargetRow>> ScoreDraft(
     OUTRIDER_ASSIGN_OR_RETURN(
         Distribution p,
         Process(logits[i], OUTRIDER_MUTANT(M2, params, SamplingParams())));
+    if (block.rule == RuleKind::kCoupled) {
+      target.push_back(
+          TargetRow::Coupled(std::move(p), block.start + i, random));
+      continue;
+    }
     target.push_back(TargetRow::FromDense(
         std::move(p),
         i < num_drafts ? block.supports[i] : absl::Span<const TokenId>(),
