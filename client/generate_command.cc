@@ -6,7 +6,9 @@
 #include <chrono>
 #include <fstream>
 #include <limits>
+#include <map>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -118,6 +120,19 @@ void AddSpeculationFlags(CLI::App& command, GenerationRequest& request) {
                       "0: never; default: the coordinator's")
           ->type_name("P"),
       0, 1);
+  command
+      .add_option("--acceptance-rule", request.acceptance_rule,
+                  "rejection; greedy (needs --temperature 0); or coupled: one\n"
+                  "seed gives one text, whatever K and drafter; default: "
+                  "rejection")
+      ->type_name("RULE")
+      ->transform(
+          CLI::CheckedTransformer(std::map<std::string, AcceptanceRule>{
+                                      {"rejection", AcceptanceRule::kRejection},
+                                      {"greedy", AcceptanceRule::kGreedy},
+                                      {"coupled", AcceptanceRule::kCoupled}})
+              .name("")
+              .description(""));
   command
       .add_option("--reply-format", request.reply_format,
                   "what the verifier sends back: full, sparse or tokens; the\n"

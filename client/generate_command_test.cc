@@ -111,6 +111,8 @@ TEST(GenerateFlagsTest, BecomeARequest) {
                                                "0.25",
                                                "--reply-format",
                                                "sparse",
+                                               "--acceptance-rule",
+                                               "coupled",
                                                "text"});
   EXPECT_EQ(std::get<std::string>(request.prompt), "text");
   EXPECT_EQ(request.num_speculative_tokens, 4);
@@ -124,6 +126,7 @@ TEST(GenerateFlagsTest, BecomeARequest) {
   EXPECT_EQ(request.draft_support_size, 64);
   EXPECT_EQ(request.min_draft_probability, 0.25);
   EXPECT_EQ(request.reply_format, ReplyFormat::kSparse);
+  EXPECT_EQ(request.acceptance_rule, AcceptanceRule::kCoupled);
 }
 
 TEST(GenerateFlagsTest, ProcessingBecomesPartOfTheRequest) {

@@ -28,6 +28,9 @@ struct LogitBias {
 // Of which of the target's rows log-probabilities are.
 enum class LogprobsMode { kRaw, kProcessed };
 
+// How drafts are judged.
+enum class AcceptanceRule { kRejection, kGreedy, kCoupled };
+
 // What to continue, and how. Absent fields leave the choice to the coordinator;
 // proto/outrider/v1/generation.proto has their ranges and defaults.
 struct GenerationRequest {
@@ -50,6 +53,7 @@ struct GenerationRequest {
   std::optional<uint32_t> draft_support_size = {};
   std::optional<double> min_draft_probability = {};
   std::optional<ReplyFormat> reply_format = {};
+  std::optional<AcceptanceRule> acceptance_rule = {};
   // Tokens that an earlier, broken stream delivered: the reply goes on after
   // them. Needs that stream's seed.
   std::optional<TokenSeq> delivered = {};

@@ -46,6 +46,18 @@ void SetProcessing(const GenerationRequest& request,
   }
 }
 
+v1::AcceptanceRule ToProto(AcceptanceRule rule) {
+  switch (rule) {
+    case AcceptanceRule::kRejection:
+      return v1::ACCEPTANCE_RULE_REJECTION;
+    case AcceptanceRule::kGreedy:
+      return v1::ACCEPTANCE_RULE_GREEDY;
+    case AcceptanceRule::kCoupled:
+      return v1::ACCEPTANCE_RULE_COUPLED;
+  }
+  return v1::ACCEPTANCE_RULE_UNSPECIFIED;
+}
+
 v1::GenerateRequest ToProto(const GenerationRequest& request) {
   v1::GenerateRequest proto;
   if (const auto* text = std::get_if<std::string>(&request.prompt)) {
@@ -75,6 +87,9 @@ v1::GenerateRequest ToProto(const GenerationRequest& request) {
   }
   if (request.reply_format) {
     proto.set_reply_format(ToProto(*request.reply_format));
+  }
+  if (request.acceptance_rule) {
+    proto.set_acceptance_rule(ToProto(*request.acceptance_rule));
   }
   if (request.delivered) {
     proto.mutable_delivered()->mutable_ids()->Add(request.delivered->begin(),

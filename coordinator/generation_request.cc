@@ -161,36 +161,59 @@ absl::StatusOr<int> ParseSupportSize(const v1::GenerateRequest& proto,
   return static_cast<int>(size);
 }
 
+absl::StatusOr<RuleKind> ParseRule(const v1::GenerateRequest& proto,
+                                   const SamplingParams& sampling) {
+  if (proto.acceptance_rule() == v1::ACCEPTANCE_RULE_GREEDY &&
+      !IsGreedy(sampling)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("acceptance_rule GREEDY needs temperature 0, not ",
+                     sampling.temperature));
+  }
+  return FromProto(proto.acceptance_rule());
+}
+
 absl::StatusOr<ReplyFormat> ParseReplyFormat(const v1::GenerateRequest& proto,
                                              const GenerationRequest& request,
                                              const GenerationLimits& limits) {
+  const bool coupled = request.rule == RuleKind::kCoupled;
   const auto serves = [&limits](ReplyFormat format) {
     return absl::c_linear_search(limits.reply_formats, format);
   };
-  std::optional<ReplyFormat> asked = limits.default_reply_format;
+  // Not an optional: gcc 12 takes those for uninitialised.
+  bool is_chosen = limits.default_reply_format.has_value();
+  ReplyFormat format = limits.default_reply_format.value_or(ReplyFormat::kFull);
+  // The coordinator's default may be for the other rules.
+  if (coupled && format == ReplyFormat::kSparse) is_chosen = false;
   if (proto.has_reply_format()) {
-    OUTRIDER_ASSIGN_OR_RETURN(asked, FromProto(proto.reply_format()));
+    OUTRIDER_ASSIGN_OR_RETURN(format, FromProto(proto.reply_format()));
+    is_chosen = true;
+    if (coupled && format == ReplyFormat::kSparse) {
+      return absl::InvalidArgumentError(
+          "acceptance_rule COUPLED needs reply_format TOKENS or FULL, not "
+          "SPARSE");
+    }
   }
   // The other formats do not bring them.
   if (request.logprobs.has_value()) {
-    if (proto.has_reply_format() && asked != ReplyFormat::kFull) {
+    if (proto.has_reply_format() && format != ReplyFormat::kFull) {
       return absl::InvalidArgumentError(
           "logprobs come with the reply_format FULL only: leave it out");
     }
-    asked = ReplyFormat::kFull;
+    return ReplyFormat::kFull;
   }
-  if (!asked.has_value()) {
+  if (!is_chosen) {
     // All give the same tokens; these with the fewest bytes.
-    const ReplyFormat best = IsGreedy(request.sampling) ? ReplyFormat::kTokens
-                                                        : ReplyFormat::kSparse;
+    const ReplyFormat best = IsGreedy(request.sampling) || coupled
+                                 ? ReplyFormat::kTokens
+                                 : ReplyFormat::kSparse;
     return serves(best) ? best : ReplyFormat::kFull;
   }
-  if (!serves(*asked)) {
+  if (!serves(format)) {
     return absl::FailedPreconditionError(
         "the verifier does not serve this reply_format; leave it out for one "
         "that it does");
   }
-  return *asked;
+  return format;
 }
 
 }  // namespace
@@ -215,6 +238,7 @@ absl::StatusOr<GenerationRequest> ParseRequest(const v1::GenerateRequest& proto,
                                       : limits.default_min_draft_probability;
   OUTRIDER_RETURN_IF_ERROR(
       CheckMinDraftProbability(request.min_draft_probability));
+  OUTRIDER_ASSIGN_OR_RETURN(request.rule, ParseRule(proto, request.sampling));
   OUTRIDER_ASSIGN_OR_RETURN(request.reply_format,
                             ParseReplyFormat(proto, request, limits));
   if (!proto.ignore_eos()) request.eos_ids = limits.eos_ids;

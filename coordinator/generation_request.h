@@ -23,6 +23,7 @@ struct GenerationRequest {
   std::vector<TokenId> delivered = {};
   SamplingParams sampling = {};
   std::optional<LogprobsOptions> logprobs = {};  // empty: not asked for
+  RuleKind rule = RuleKind::kRejection;
   uint64_t seed = 0;
   int max_length = 0;  // prompt and continuation together
   std::vector<std::string> stop_strings = {};

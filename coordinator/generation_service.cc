@@ -13,7 +13,7 @@
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "core/rpc/status_convert.h"
-#include "core/sampling/rejection.h"
+#include "core/sampling/coupled.h"
 
 namespace outrider {
 namespace {
@@ -159,6 +159,7 @@ Task<void> GenerationServiceImpl::Run(
       {.prompt = request->prompt,
        .delivered = request->delivered,
        .sampling = request->sampling,
+       .rule = request->rule,
        .logprobs = request->logprobs,
        .seed = request->seed,
        .max_length = request->max_length,
@@ -202,11 +203,10 @@ Task<absl::StatusOr<FinishReason>> GenerationServiceImpl::Serve(
       node_drafter.has_value() ? &*node_drafter : nullptr,
       pair.drafter != nullptr ? pair.drafter->breaker : no_breaker);
   NodeVerifyClient verifier(pair.verifier->stub, request.reply_format);
-  const RejectionRule rule;
   FixedDraftLength policy(request.num_speculative_tokens);
   SpeculativeDecoder decoder({.drafter = drafter,
                               .verifier = verifier,
-                              .rule = rule,
+                              .rule = RuleOf(request.rule),
                               .policy = policy});
   const StopCondition stop(request.eos_ids, request.max_length);
   TextStream text(parts_.tokenizer, request.stop_strings);

@@ -48,6 +48,7 @@ Task<absl::StatusOr<Draft>> NodeDraftClient::Propose(Session& session,
         .prompt_length = session.prompt_length(),
         .min_draft_probability = options_.min_draft_probability,
         .round_weights = options_.round_weights,
+        .rule = session.rule(),
         .traceparent = session.traceparent()};
     OUTRIDER_CO_ASSIGN_OR_RETURN(
         DraftReply reply, co_await stub_.Draft(call, session.cancellation()));

@@ -58,14 +58,17 @@ VerifyCall NodeVerifyClient::MakeCall(Session& session,
                      .sampling = session.sampling(),
                      .seed = session.seed(),
                      .prompt_length = session.prompt_length(),
+                     .rule = session.rule(),
                      .traceparent = session.traceparent()};
   if (format_ == ReplyFormat::kSparse) {
     for (const Distribution& q : draft.distributions) {
       call.supports.emplace_back(q.support().begin(), q.support().end());
     }
   }
-  // At temperature 0 a draft stands or falls with the target's argmax alone.
-  if (format_ == ReplyFormat::kTokens && !IsGreedy(session.sampling())) {
+  // At temperature 0, and under the coupled rule, a draft stands or falls with
+  // the target's own token alone.
+  if (format_ == ReplyFormat::kTokens && !IsGreedy(session.sampling()) &&
+      session.rule() == RuleKind::kRejection) {
     call.draft_rows = draft.distributions;
   }
   return call;
@@ -84,7 +87,8 @@ absl::StatusOr<DraftScore> NodeVerifyClient::Read(VerifyReply reply,
     if (full->num_rows() != num_rows) return wrong_rows(full->num_rows());
     OUTRIDER_ASSIGN_OR_RETURN(
         std::vector<TargetRow> rows,
-        ScoreDraft(full->Rows(), DraftBlock::Of(draft, session.History()),
+        ScoreDraft(full->Rows(),
+                   DraftBlock::Of(draft, session.History(), session.rule()),
                    session.sampling(), session.coins()));
     if (session.logprobs().has_value()) {
       session.set_logprob_source(LogprobsOf(*full, draft.start, session));

@@ -21,6 +21,7 @@
 #include "core/sampling/acceptance_rule.h"
 #include "core/sampling/draft.h"
 #include "core/sampling/random_source.h"
+#include "core/sampling/rule_kind.h"
 #include "core/sampling/sampling_params.h"
 #include "core/sampling/token_history.h"
 #include "core/sampling/token_logprobs.h"
@@ -38,6 +39,7 @@ class Session {
     std::vector<TokenId> prompt = {};
     std::vector<TokenId> delivered = {};  // of a stream that is being resumed
     SamplingParams sampling = {};
+    RuleKind rule = RuleKind::kRejection;
     std::optional<LogprobsOptions> logprobs = {};  // empty: not asked for
     uint64_t seed = 0;
     int max_length = 0;       // prompt and continuation together
@@ -60,6 +62,7 @@ class Session {
   const std::optional<LogprobsOptions>& logprobs() const {
     return options_.logprobs;
   }
+  RuleKind rule() const { return options_.rule; }
   uint64_t seed() const { return options_.seed; }
   const std::string& traceparent() const { return options_.traceparent; }
   RandomSource& coins() { return *options_.random; }

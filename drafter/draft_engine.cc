@@ -97,6 +97,7 @@ absl::StatusOr<Proposal> DraftEngine::Propose(const DraftCall& call) {
       .min_draft_probability = call.min_draft_probability,
       .round_weights = call.round_weights,
       .sampling = call.sampling,
+      .rule = call.rule,
       .step = call.header.step,
       .random = random.get()};
   OUTRIDER_ASSIGN_OR_RETURN(Proposal proposal, strategy_->Propose(context));

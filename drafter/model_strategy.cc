@@ -5,6 +5,7 @@
 
 #include "core/base/mutant.h"
 #include "core/base/status_macros.h"
+#include "core/sampling/coupled.h"
 #include "core/sampling/draft_confidence.h"
 #include "core/sampling/process.h"
 
@@ -29,6 +30,27 @@ absl::StatusOr<Distribution> DraftRow(absl::Span<const float> logits,
                                      .drafts = drafts,
                                      .prompt_length = context.prompt_length}));
   return CutToSupport(row, context.support_size);
+}
+
+// Draws the next token from `row` and puts it behind the draft, with the
+// distribution that it was really drawn from.
+void DrawInto(Draft& draft, const Distribution& row,
+              const DraftContext& context) {
+  const uint64_t position = draft.start + draft.length();
+  if (context.rule == RuleKind::kCoupled) {
+    const TokenId token = DrawCoupled(row, position, *context.random);
+    draft.tokens.push_back(token);
+    draft.distributions.push_back(Distribution::OneHot(token));
+    return;
+  }
+  // Before sampling: what is drawn from is what is sent.
+  Distribution q = context.round_weights ? row.RoundedToBFloat16() : row;
+  const CoinKey coin = {Purpose::kDraft, position,
+                        OUTRIDER_MUTANT(C1, context.step, 0)};
+  const size_t place = context.random->Categorical(
+      coin, OUTRIDER_MUTANT(T3, q.weights(), row.weights()));
+  draft.tokens.push_back(q.support()[place]);
+  draft.distributions.push_back(std::move(q));
 }
 
 }  // namespace
@@ -61,15 +83,7 @@ absl::StatusOr<Proposal> ModelStrategy::Propose(const DraftContext& context) {
     const absl::Span<const float> logits = rows.Row(0).first(vocab_size_);
     OUTRIDER_ASSIGN_OR_RETURN(const Distribution row,
                               DraftRow(logits, draft.tokens, context));
-    // Before sampling: what is drawn from is what is sent.
-    Distribution q = context.round_weights ? row.RoundedToBFloat16() : row;
-
-    const CoinKey coin = {Purpose::kDraft, draft.start + i,
-                          OUTRIDER_MUTANT(C1, context.step, 0)};
-    const size_t place = context.random->Categorical(
-        coin, OUTRIDER_MUTANT(T3, q.weights(), row.weights()));
-    draft.tokens.push_back(q.support()[place]);
-    draft.distributions.push_back(std::move(q));
+    DrawInto(draft, row, context);
 
     if (context.min_draft_probability > 0) {
       probability *= TopProbability(logits);

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "core/sampling/coins.h"
-#include "core/sampling/rejection.h"
+#include "core/sampling/coupled.h"
 #include "core/sampling/score_draft.h"
 #include "core/session/check_tokens.h"
 
@@ -40,11 +40,13 @@ absl::Status CheckDraftRows(const VerifyCall& call, int vocab_size) {
   const bool sparse = call.reply_format == ReplyFormat::kSparse;
   const size_t num_rows =
       sparse ? call.supports.size() : call.draft_rows.size();
-  const bool needs_rows = sparse || !IsGreedy(call.sampling);
+  const bool needs_rows =
+      sparse || (!IsGreedy(call.sampling) && call.rule == RuleKind::kRejection);
   if (num_rows != (needs_rows ? call.draft_tokens.size() : 0)) {
     return absl::InvalidArgumentError(absl::StrCat(
         num_rows, " draft rows for ", call.draft_tokens.size(),
-        " drafts: one for each, and none at temperature 0 with TOKENS"));
+        " drafts: one for each, but none with TOKENS at temperature 0 or under "
+        "the coupled rule"));
   }
   for (size_t i = 0; i < num_rows; ++i) {
     OUTRIDER_RETURN_IF_ERROR(
@@ -56,7 +58,8 @@ absl::Status CheckDraftRows(const VerifyCall& call, int vocab_size) {
 }
 
 // The draft as it was drawn. At temperature 0 the target's row is one-hot, and
-// every q that allows the draft gives the same verdict.
+// every q that allows the draft gives the same verdict; the coupled rule does
+// not look at q.
 Draft DraftOf(const VerifyCall& call, uint64_t start) {
   Draft draft = {.start = start,
                  .tokens = call.draft_tokens,
@@ -126,6 +129,11 @@ absl::Status VerifyEngine::Check(const VerifyCall& call) const {
   const CacheDelta& delta = call.header.delta;
   OUTRIDER_RETURN_IF_ERROR(CheckPromptLength(
       call.prompt_length, delta.keep_length + delta.append_tokens.size()));
+  if (call.rule == RuleKind::kCoupled &&
+      call.reply_format == ReplyFormat::kSparse) {
+    return absl::InvalidArgumentError(
+        "the coupled rule needs reply_format TOKENS or FULL, not SPARSE");
+  }
   return CheckDraftRows(call, options_.vocab_size);
 }
 
@@ -175,9 +183,9 @@ absl::Status VerifyEngine::Answer(const VerifyCall& call, LogitRows rows,
   const Draft draft = DraftOf(call, start);
   OUTRIDER_ASSIGN_OR_RETURN(
       const std::vector<TargetRow> target,
-      ScoreDraft(rows.Rows(), DraftBlock::Of(draft, history), call.sampling,
-                 *random));
-  reply.outcome = RejectionRule().Judge(draft, target, *random);
+      ScoreDraft(rows.Rows(), DraftBlock::Of(draft, history, call.rule),
+                 call.sampling, *random));
+  reply.outcome = RuleOf(call.rule).Judge(draft, target, *random);
   return absl::OkStatus();
 }
 

@@ -10,6 +10,7 @@
 #include "core/base/token.h"
 #include "core/sampling/draft.h"
 #include "core/sampling/random_source.h"
+#include "core/sampling/rule_kind.h"
 #include "core/sampling/sampling_params.h"
 
 namespace outrider {
@@ -27,6 +28,9 @@ struct DraftContext {
   double min_draft_probability = 0;
   bool round_weights = true;  // of the rows, to bfloat16
   SamplingParams sampling = {};
+  // kCoupled: draw with DrawCoupled and return the token itself as its row,
+  // for with the noise given it is certain.
+  RuleKind rule = RuleKind::kRejection;
   uint64_t step = 0;               // names the DRAFT coins
   RandomSource* random = nullptr;  // never null
 };

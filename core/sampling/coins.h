@@ -20,10 +20,15 @@ class Coins final : public RandomSource {
   bool Accept(const CoinKey& key, double p, double q) override;
   size_t Categorical(const CoinKey& key,
                      absl::Span<const double> weights) override;
+  size_t Race(uint64_t position, absl::Span<const TokenId> ids,
+              absl::Span<const double> weights) override;
 
   // In [0, 1), with 53 random bits: 24 could not reach every token of a
   // vocabulary of 128k.
   double Uniform(const CoinKey& key) const;
+  // In (0, 1), of which the logarithm is finite: 52 bits and a half, as 53 and
+  // a half would round to 1.
+  double OpenUniform(uint64_t position, TokenId token) const;
 
  private:
   uint64_t seed_;

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
+#include "core/base/token.h"
 
 namespace outrider {
 
@@ -43,6 +44,14 @@ class RandomSource {
   // and finite sum); never one of weight 0.
   virtual size_t Categorical(const CoinKey& key,
                              absl::Span<const double> weights) = 0;
+
+  // The same law with the noise that `position` has for each token: the index
+  // with the least E(id) / weight, the first on ties, where E is exponential
+  // and a function of (position, id) alone (GUMBEL coins). Two parties that
+  // ask with similar weights mostly get the same token. `ids`, not negative,
+  // are as many as `weights`, which are as for Categorical.
+  virtual size_t Race(uint64_t position, absl::Span<const TokenId> ids,
+                      absl::Span<const double> weights) = 0;
 };
 
 }  // namespace outrider

@@ -135,6 +135,10 @@ class Script final : public RandomSource {
     }
     return 0;
   }
+  size_t Race(uint64_t position, absl::Span<const TokenId>,
+              absl::Span<const double> weights) override {
+    return Categorical({Purpose::kGumbel, position}, weights);
+  }
   std::vector<CoinKey> asked;
 
  private:

@@ -11,8 +11,9 @@
 
 namespace outrider {
 
-DraftBlock DraftBlock::Of(const Draft& draft, const TokenHistory& before) {
-  DraftBlock block = {.start = draft.start, .history = before};
+DraftBlock DraftBlock::Of(const Draft& draft, const TokenHistory& before,
+                          RuleKind rule) {
+  DraftBlock block = {.start = draft.start, .rule = rule, .history = before};
   block.history.drafts = draft.tokens;
   for (const Distribution& q : draft.distributions) {
     block.supports.push_back(q.support());
@@ -42,6 +43,11 @@ absl::StatusOr<std::vector<TargetRow>> ScoreDraft(
         Distribution p,
         Process(logits[i], OUTRIDER_MUTANT(M2, params, SamplingParams()),
                 history));
+    if (block.rule == RuleKind::kCoupled) {
+      target.push_back(
+          TargetRow::Coupled(std::move(p), block.start + i, random));
+      continue;
+    }
     target.push_back(TargetRow::FromDense(
         std::move(p),
         i < num_drafts ? block.supports[i] : absl::Span<const TokenId>(),

@@ -10,6 +10,7 @@
 #include "core/base/token.h"
 #include "core/sampling/draft.h"
 #include "core/sampling/random_source.h"
+#include "core/sampling/rule_kind.h"
 #include "core/sampling/sampling_params.h"
 #include "core/sampling/target_row.h"
 #include "core/sampling/token_history.h"
@@ -19,6 +20,7 @@ namespace outrider {
 // A block of drafts as far as its target rows depend on it.
 struct DraftBlock {
   uint64_t start = 0;  // absolute position of the first draft
+  RuleKind rule = RuleKind::kRejection;
   // Of each draft's row, ascending.
   std::vector<absl::Span<const TokenId>> supports = {};
   // What stands before the block, and all of its drafts: each row sees those
@@ -26,12 +28,14 @@ struct DraftBlock {
   TokenHistory history = {};
 
   // `draft` and what `before` looks at must outlive the result.
-  static DraftBlock Of(const Draft& draft, const TokenHistory& before);
+  static DraftBlock Of(const Draft& draft, const TokenHistory& before,
+                       RuleKind rule = RuleKind::kRejection);
 };
 
 // The target's rows for a block, from its raw logits: processed like every row
 // of the session, each seen from the support of the draft it judges; the last
-// one, behind all drafts, has none. One function for every reply format, on
+// one, behind all drafts, has none, and neither has any under kCoupled, where
+// only the target's own draw counts. One function for every reply format, on
 // whichever side the logits are. `random` must outlive the rows.
 // INVALID_ARGUMENT where rows, supports and drafts do not fit; INTERNAL where a
 // row is no row of logits (see Process).

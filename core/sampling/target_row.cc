@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
 #include "core/base/mutant.h"
+#include "core/sampling/coupled.h"
 
 namespace outrider {
 namespace {
@@ -51,6 +52,16 @@ TargetRow TargetRow::FromDense(Distribution p,
     const CoinKey coin = {
         OUTRIDER_MUTANT(S7, Purpose::kTail, Purpose::kResidual), position};
     return p.support()[random.Categorical(coin, weights)];
+  };
+  return row;
+}
+
+TargetRow TargetRow::Coupled(Distribution p, uint64_t position,
+                             RandomSource& random) {
+  TargetRow row;
+  row.tail_mass_ = 1;
+  row.draw_tail_ = [p = std::move(p), position, &random] {
+    return DrawCoupled(p, position, random);
   };
   return row;
 }

@@ -27,6 +27,11 @@ class TargetRow {
   static TargetRow FromDense(Distribution p, absl::Span<const TokenId> support,
                              uint64_t position, RandomSource& random);
 
+  // For the coupled rule: no support, and the target's own draw with the noise
+  // of `position` as the tail token; drawn when it is asked for.
+  static TargetRow Coupled(Distribution p, uint64_t position,
+                           RandomSource& random);
+
   // As a verifier sends it. `support` is ascending, p as long; the tail token
   // was drawn from p off the support, where it has mass. INVALID_ARGUMENT where
   // these cannot be parts of one distribution.

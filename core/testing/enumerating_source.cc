@@ -45,6 +45,12 @@ size_t EnumeratingSource::Categorical(const CoinKey& key,
   return Draw(key, {weights.begin(), weights.end()});
 }
 
+size_t EnumeratingSource::Race(uint64_t position,
+                               absl::Span<const TokenId> /*ids*/,
+                               absl::Span<const double> weights) {
+  return Categorical({Purpose::kGumbel, position}, weights);
+}
+
 size_t EnumeratingSource::Draw(const CoinKey& key,
                                std::vector<double> weights) {
   if (const auto it = coins_.find(key); it != coins_.end()) {

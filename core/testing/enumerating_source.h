@@ -41,6 +41,11 @@ class EnumeratingSource final : public RandomSource {
   bool Accept(const CoinKey& key, double p, double q) override;
   size_t Categorical(const CoinKey& key,
                      absl::Span<const double> weights) override;
+  // As one coin of the position: two parties that race with other weights are
+  // a violation. The coupled rule is not enumerated but compared with plain
+  // decoding.
+  size_t Race(uint64_t position, absl::Span<const TokenId> ids,
+              absl::Span<const double> weights) override;
 
  private:
   struct Coin {
@@ -76,6 +81,10 @@ class BorrowedSource final : public RandomSource {
   size_t Categorical(const CoinKey& key,
                      absl::Span<const double> weights) override {
     return source_.Categorical(key, weights);
+  }
+  size_t Race(uint64_t position, absl::Span<const TokenId> ids,
+              absl::Span<const double> weights) override {
+    return source_.Race(position, ids, weights);
   }
 
  private:

@@ -40,6 +40,7 @@ v1::DraftRequest ToProto(const DraftCall& call) {
   request.set_min_draft_probability(call.min_draft_probability);
   request.set_weight_dtype(call.round_weights ? v1::DTYPE_BFLOAT16
                                               : v1::DTYPE_FLOAT64);
+  request.set_acceptance_rule(ToProto(call.rule));
   return request;
 }
 
@@ -55,6 +56,7 @@ absl::StatusOr<DraftCall> FromProto(const v1::DraftRequest& request) {
   if (call.support_size == 0) call.support_size = kDefaultSupportSize;
   OUTRIDER_ASSIGN_OR_RETURN(call.round_weights,
                             RoundsWeights(request.weight_dtype()));
+  OUTRIDER_ASSIGN_OR_RETURN(call.rule, FromProto(request.acceptance_rule()));
   OUTRIDER_ASSIGN_OR_RETURN(call.sampling, FromProto(request.sampling()));
   OUTRIDER_ASSIGN_OR_RETURN(call.prompt_length,
                             ToLength(request.prompt_length(), "prompt_length"));

@@ -81,6 +81,30 @@ absl::StatusOr<ReplyFormat> FromProto(v1::ReplyFormat format) {
   }
 }
 
+v1::AcceptanceRule ToProto(RuleKind rule) {
+  switch (rule) {
+    case RuleKind::kRejection:
+      return v1::ACCEPTANCE_RULE_REJECTION;
+    case RuleKind::kCoupled:
+      return v1::ACCEPTANCE_RULE_COUPLED;
+  }
+  return v1::ACCEPTANCE_RULE_UNSPECIFIED;
+}
+
+absl::StatusOr<RuleKind> FromProto(v1::AcceptanceRule rule) {
+  switch (rule) {
+    case v1::ACCEPTANCE_RULE_UNSPECIFIED:
+    case v1::ACCEPTANCE_RULE_REJECTION:
+    case v1::ACCEPTANCE_RULE_GREEDY:
+      return RuleKind::kRejection;
+    case v1::ACCEPTANCE_RULE_COUPLED:
+      return RuleKind::kCoupled;
+    default:
+      return absl::InvalidArgumentError(
+          absl::StrCat("unknown acceptance_rule ", rule));
+  }
+}
+
 v1::RequestHeader ToProto(const RequestHeader& header) {
   v1::RequestHeader proto;
   proto.set_session_id(header.session.ToBytes());

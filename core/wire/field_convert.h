@@ -33,6 +33,10 @@ v1::ReplyFormat ToProto(ReplyFormat format);
 // UNSPECIFIED is FULL.
 absl::StatusOr<ReplyFormat> FromProto(v1::ReplyFormat format);
 
+// GREEDY is the rejection rule; that it needs temperature 0 is not checked.
+v1::AcceptanceRule ToProto(RuleKind rule);
+absl::StatusOr<RuleKind> FromProto(v1::AcceptanceRule rule);
+
 v1::RequestHeader ToProto(const RequestHeader& header);
 absl::StatusOr<RequestHeader> FromProto(const v1::RequestHeader& proto);
 

@@ -11,6 +11,7 @@
 #include "core/model/logit_rows.h"
 #include "core/sampling/acceptance_rule.h"
 #include "core/sampling/draft.h"
+#include "core/sampling/rule_kind.h"
 #include "core/sampling/sampling_params.h"
 #include "core/sampling/target_row.h"
 #include "core/session/cache_delta.h"
@@ -34,7 +35,8 @@ struct DraftCall {
   uint64_t seed = 0;
   int prompt_length = 0;
   double min_draft_probability = 0;
-  bool round_weights = true;           // to bfloat16, before sampling
+  bool round_weights = true;  // to bfloat16, before sampling
+  RuleKind rule = RuleKind::kRejection;
   absl::string_view traceparent = {};  // metadata; the session's, or empty
 };
 
@@ -53,13 +55,14 @@ struct VerifyCall {
   ReplyFormat reply_format = ReplyFormat::kFull;
   // kSparse: the support of each draft's row, ascending.
   std::vector<std::vector<TokenId>> supports = {};
-  // kTokens: the rows that the drafts were drawn from; empty at temperature 0,
-  // where they do not matter.
+  // kTokens: the rows that the drafts were drawn from; empty at temperature 0
+  // and under kCoupled, where they do not matter.
   std::vector<Distribution> draft_rows = {};
   SamplingParams sampling = {};
   uint64_t seed = 0;
   int prompt_length = 0;
-  absl::string_view traceparent = {};  // metadata; the session's, or empty
+  RuleKind rule = RuleKind::kRejection;  // kCoupled excludes kSparse
+  absl::string_view traceparent = {};    // metadata; the session's, or empty
 };
 
 struct VerifyReply {

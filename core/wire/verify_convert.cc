@@ -81,6 +81,7 @@ v1::VerifyRequest ToProto(const VerifyCall& call) {
   *request.mutable_sampling() = ToProto(call.sampling);
   request.set_seed(call.seed);
   request.set_prompt_length(call.prompt_length);
+  request.set_acceptance_rule(ToProto(call.rule));
   SetDraftRows(call, request);
   return request;
 }
@@ -92,6 +93,7 @@ absl::StatusOr<VerifyCall> FromProto(const v1::VerifyRequest& request) {
   OUTRIDER_ASSIGN_OR_RETURN(call.header, FromProto(request.header()));
   OUTRIDER_ASSIGN_OR_RETURN(call.reply_format,
                             FromProto(request.reply_format()));
+  OUTRIDER_ASSIGN_OR_RETURN(call.rule, FromProto(request.acceptance_rule()));
   if (request.has_sampling()) {
     OUTRIDER_ASSIGN_OR_RETURN(call.sampling, FromProto(request.sampling()));
   }

@@ -57,6 +57,7 @@ struct Sabotage {
 
 struct ClusterConfig {
   SamplingParams sampling = {.temperature = 0.8, .top_k = 3};
+  RuleKind rule = RuleKind::kRejection;
   int support_size = 0;  // N; 0: whole rows
   double min_draft_probability = 0;
   bool round_weights = false;  // of draft rows, to bfloat16

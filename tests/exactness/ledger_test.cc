@@ -37,6 +37,10 @@ class Ledger final : public RandomSource {
     Write(key, {weights.begin(), weights.end()}, index);
     return index;
   }
+  size_t Race(uint64_t position, absl::Span<const TokenId> ids,
+              absl::Span<const double> weights) override {
+    return coins_.Race(position, ids, weights);
+  }
 
   const Entries& entries() const { return entries_; }
   int CountOf(Purpose purpose) const {

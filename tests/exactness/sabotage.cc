@@ -7,6 +7,7 @@
 
 #include "core/base/check.h"
 #include "core/sampling/process.h"
+#include "core/sampling/rejection.h"
 #include "core/testing/run_task.h"
 
 namespace outrider::testing {
@@ -112,6 +113,10 @@ class FreshCoins final : public RandomSource {
   size_t Categorical(const CoinKey& key,
                      absl::Span<const double> weights) override {
     return source_.Categorical(Rename(key), weights);
+  }
+  size_t Race(uint64_t position, absl::Span<const TokenId> ids,
+              absl::Span<const double> weights) override {
+    return source_.Race(position, ids, weights);
   }
 
  private:

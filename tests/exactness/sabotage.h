@@ -35,6 +35,10 @@ class WrongCoins final : public RandomSource {
   bool Accept(const CoinKey& key, double p, double q) override;
   size_t Categorical(const CoinKey& key,
                      absl::Span<const double> weights) override;
+  size_t Race(uint64_t position, absl::Span<const TokenId> ids,
+              absl::Span<const double> weights) override {
+    return source_.Race(position, ids, weights);
+  }
 
  private:
   RandomSource& source_;

@@ -34,6 +34,11 @@ class RenamedCoins final : public RandomSource {
                      absl::Span<const double> weights) override {
     return coins_.Categorical(rename_(key), weights);
   }
+  size_t Race(uint64_t position, absl::Span<const TokenId> ids,
+              absl::Span<const double> weights) override {
+    return coins_.Race(rename_({Purpose::kGumbel, position}).position, ids,
+                       weights);
+  }
 
  private:
   Coins coins_;
@@ -97,6 +102,26 @@ TEST(StatisticsTest, SeedsGiveTheTargetsJointLawWhileDraftLengthsChange) {
   config.num_deliveries = 2;
   const ChiSquare result = RunSeeds(config, {});
   EXPECT_LT(result.statistic, result.critical);
+}
+
+TEST(StatisticsTest, SeedsGiveTheTargetsJointLawUnderTheCoupledRule) {
+  for (const ReplyFormat format : {ReplyFormat::kFull, ReplyFormat::kTokens}) {
+    ClusterConfig config = Config();
+    config.rule = RuleKind::kCoupled;
+    config.reply_format = format;
+    const ChiSquare result = RunSeeds(config, {});
+    EXPECT_LT(result.statistic, result.critical);
+  }
+}
+
+// The same noise at every position.
+TEST(StatisticsTest, RejectsCoupledNoiseThatForgetsThePosition) {
+  ClusterConfig config = Config();
+  config.rule = RuleKind::kCoupled;
+  const ChiSquare result = RunSeeds(config, [](const CoinKey& key) {
+    return CoinKey{key.purpose, 0, key.generation};
+  });
+  EXPECT_GT(result.statistic, 10 * result.critical);
 }
 
 // One coin for the draft and its acceptance.

@@ -42,7 +42,7 @@ class ToyCluster::TappedRule final : public AcceptanceRule {
                           .draft = draft,
                           .rows = cluster_.rows_,
                           .random = random})
-                 : RejectionRule().Judge(draft, target, random);
+                 : RuleOf(cluster_.config_.rule).Judge(draft, target, random);
   }
 
  private:
@@ -112,6 +112,7 @@ ToyCluster::ToyCluster(const ClusterConfig& config, const ToyModel& model,
       }};
   Session::Options options = {.prompt = {kToyPrompt},
                               .sampling = config.sampling,
+                              .rule = config.rule,
                               .seed = seed,
                               .max_length = config.max_length,
                               .drafter_context = 1 << 20};

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/sampling/coupled.h"
+
+#include "core/base/check.h"
+#include "core/sampling/rejection.h"
+
+namespace outrider {
+
+Verdict CoupledRule::Judge(const Draft& draft,
+                           absl::Span<const TargetRow> target,
+                           RandomSource& /*random*/) const {
+  const int k = draft.length();
+  OUTRIDER_CHECK(static_cast<int>(target.size()) == k + 1);
+  for (int i = 0; i < k; ++i) {
+    const TokenId own = target[i].tail_token();
+    if (own != draft.tokens[i]) return {i, own};
+  }
+  return {k, target[k].tail_token()};
+}
+
+const AcceptanceRule& RuleOf(RuleKind kind) {
+  static const RejectionRule rejection;
+  static const CoupledRule coupled;
+  if (kind == RuleKind::kCoupled) return coupled;
+  return rejection;
+}
+
+TokenId DrawCoupled(const Distribution& row, uint64_t position,
+                    RandomSource& random) {
+  return row.support()[random.Race(position, row.support(), row.weights())];
+}
+
+}  // namespace outrider
