@@ -17,7 +17,7 @@ class TlsTest(ProgramTest):
 
     def start_all(self):
         self.verifier = self.start_verifier(*self.authority.flags("verifier"))
-        self.drafter = self.start_drafter("--strategy", "ngram", *self.authority.flags("drafter"))
+        self.drafter = self.start_drafter(*self.authority.flags("drafter"))
         self.coordinator = self.start_coordinator(
             self.verifier.address(), self.drafter.address(), *self.authority.flags("coordinator"))
         self.address = self.coordinator.address()
