@@ -12,16 +12,14 @@
 #include "core/base/token.h"
 #include "core/wire/node_calls.h"
 
-// A generation as the caller of a coordinator sees it: outrider.v1's
-// GenerationService without its messages. A namespace of its own, as the
-// coordinator has words of the same names for its side.
+// A generation as the caller of a coordinator sees it. A namespace of its own,
+// as the coordinator has words of the same names for its side.
 namespace outrider::client {
 
 // Added to the logit of one token.
 struct LogitBias {
   TokenId id = 0;
   double bias = 0;
-
   friend bool operator==(const LogitBias&, const LogitBias&) = default;
 };
 

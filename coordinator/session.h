@@ -30,9 +30,8 @@
 
 namespace outrider {
 
-// One generation: everything that must not be lost. The only authority on what
-// is committed. Used by one coroutine at a time, but for next_step_, which the
-// two calls of the first round share.
+// One generation: the only authority on what is committed. Used by one
+// coroutine at a time, but for next_step_, shared by the first round's calls.
 class Session {
  public:
   struct Options {
@@ -70,8 +69,7 @@ class Session {
   CacheMirror& drafter_cache() { return drafter_; }
   CacheMirror& verifier_cache() { return verifier_; }
   Cancellation& cancellation() { return *options_.cancellation; }
-  // Of the round that runs; reset by BeginRound.
-  RoundStats& stats() { return stats_; }
+  RoundStats& stats() { return stats_; }  // of the round that runs
   void BeginRound() {
     stats_ = {};
     logprob_source_ = {};
