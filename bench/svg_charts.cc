@@ -214,7 +214,7 @@ struct Segment {
 };
 
 std::vector<Segment> Segments(const RoundSplit& split) {
-  constexpr char kNetwork[] = "#b8c1cc";
+  static constexpr char kNetwork[] = "#b8c1cc";  // outlives the segments
   const double to_drafter = split.drafter_network_ms / 2;
   const double to_verifier = split.verifier_network_ms / 2;
   return {{"network to the drafter", kNetwork, to_drafter},

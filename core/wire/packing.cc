@@ -26,7 +26,11 @@ absl::StatusOr<std::vector<double>> UnpackFloat64(absl::string_view bytes) {
         absl::StrCat(bytes.size(), " bytes are no row of float64"));
   }
   std::vector<double> values(bytes.size() / sizeof(double));
-  std::memcpy(values.data(), bytes.data(), bytes.size());
+  const char* from = bytes.data();
+  for (double& value : values) {
+    std::memcpy(&value, from, sizeof(value));
+    from += sizeof(value);
+  }
   return values;
 }
 
