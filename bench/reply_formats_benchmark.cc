@@ -36,7 +36,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kMaxDraftTokens = 16;
 constexpr int kSupportSize = 32;
 
 double SecondsSince(Clock::time_point start) {
