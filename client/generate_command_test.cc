@@ -113,6 +113,8 @@ TEST(GenerateFlagsTest, BecomeARequest) {
                                                "sparse",
                                                "--acceptance-rule",
                                                "coupled",
+                                               "--lossy-lenience",
+                                               "0.5",
                                                "text"});
   EXPECT_EQ(std::get<std::string>(request.prompt), "text");
   EXPECT_EQ(request.num_speculative_tokens, 4);
@@ -127,6 +129,7 @@ TEST(GenerateFlagsTest, BecomeARequest) {
   EXPECT_EQ(request.min_draft_probability, 0.25);
   EXPECT_EQ(request.reply_format, ReplyFormat::kSparse);
   EXPECT_EQ(request.acceptance_rule, AcceptanceRule::kCoupled);
+  EXPECT_EQ(request.lossy_lenience, 0.5);
 }
 
 TEST(GenerateFlagsTest, ProcessingBecomesPartOfTheRequest) {
@@ -146,6 +149,10 @@ TEST(GenerateFlagsTest, ProcessingBecomesPartOfTheRequest) {
 }
 
 TEST(GenerateFlagsTest, ProcessingThatCannotBeIsRefusedByName) {
+  for (const std::string value : {"0", "nan", "1.01", "-1"}) {
+    EXPECT_THAT(UsageError({"a", "--lossy-lenience", value}),
+                HasSubstr("--lossy-lenience"));
+  }
   for (const std::string value : {"0", "nan", "101", "-1"}) {
     EXPECT_THAT(UsageError({"a", "--repetition-penalty", value}),
                 HasSubstr("--repetition-penalty: needs a number"));

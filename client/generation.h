@@ -52,8 +52,8 @@ struct GenerationRequest {
   std::optional<double> min_draft_probability = {};
   std::optional<ReplyFormat> reply_format = {};
   std::optional<AcceptanceRule> acceptance_rule = {};
-  // Tokens that an earlier, broken stream delivered: the reply goes on after
-  // them. Needs that stream's seed.
+  std::optional<double> lossy_lenience = {};
+  // The reply goes on behind what a broken stream delivered, with its seed.
   std::optional<TokenSeq> delivered = {};
 };
 
@@ -63,7 +63,6 @@ enum class TokenOrigin { kUnknown, kDraft, kReplacement, kBonus };
 struct TokenLogprob {
   TokenId id = 0;
   double logprob = 0;
-
   friend bool operator==(const TokenLogprob&, const TokenLogprob&) = default;
 };
 
@@ -94,6 +93,7 @@ struct GenerationStart {
   uint64_t seed = 0;
   int prompt_length = 0;
   int num_speculative_tokens = 0;  // K
+  bool is_lossy = false;
 };
 
 enum class FinishReason { kUnknown, kEos, kStop, kLength };

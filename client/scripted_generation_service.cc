@@ -34,6 +34,7 @@ v1::GenerateResponse ToProto(const GenerationUpdate& update) {
     proto.mutable_start()->set_prompt_length(update.start->prompt_length);
     proto.mutable_start()->set_num_speculative_tokens(
         update.start->num_speculative_tokens);
+    proto.mutable_start()->set_lossy(update.start->is_lossy);
   }
   proto.set_first_index(update.first_index);
   for (const GeneratedToken& token : update.tokens) {

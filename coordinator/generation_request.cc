@@ -59,6 +59,9 @@ absl::StatusOr<SamplingParams> ParseSampling(const v1::GenerateRequest& proto,
   if (proto.has_repetition_penalty()) {
     params.repetition_penalty = proto.repetition_penalty();
   }
+  if (proto.has_lossy_lenience()) {
+    params.lossy_lenience = proto.lossy_lenience();
+  }
   // Callers may name the tokens in any order.
   std::stable_sort(
       params.logit_bias.begin(), params.logit_bias.end(),
@@ -168,6 +171,12 @@ absl::StatusOr<RuleKind> ParseRule(const v1::GenerateRequest& proto,
     return absl::InvalidArgumentError(
         absl::StrCat("acceptance_rule GREEDY needs temperature 0, not ",
                      sampling.temperature));
+  }
+  if (proto.acceptance_rule() == v1::ACCEPTANCE_RULE_COUPLED &&
+      IsLossy(sampling)) {
+    return absl::InvalidArgumentError(
+        "acceptance_rule COUPLED always commits the target's own draws and "
+        "knows no lossy_lenience: leave one of the two out");
   }
   return FromProto(proto.acceptance_rule());
 }

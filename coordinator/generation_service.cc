@@ -2,6 +2,7 @@
 #include "coordinator/generation_service.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -43,6 +44,7 @@ v1::GenerateResponse StartMessage(const GenerationRequest& request) {
   start.set_seed(request.seed);
   start.set_prompt_length(static_cast<uint32_t>(request.prompt.size()));
   start.set_num_speculative_tokens(request.num_speculative_tokens);
+  start.set_lossy(IsLossy(request.sampling));
   return response;
 }
 
@@ -184,6 +186,7 @@ Task<void> GenerationServiceImpl::Run(
 Task<absl::StatusOr<FinishReason>> GenerationServiceImpl::Serve(
     const GenerationRequest& request, const NodePool::Pair& pair,
     const Call& call, Session& session) {
+  if (IsLossy(request.sampling)) call.tally.CountLossy();
   if (!co_await call.writer.Write(StartMessage(request))) {
     co_return absl::CancelledError("the client is gone");
   }
@@ -203,10 +206,12 @@ Task<absl::StatusOr<FinishReason>> GenerationServiceImpl::Serve(
       node_drafter.has_value() ? &*node_drafter : nullptr,
       pair.drafter != nullptr ? pair.drafter->breaker : no_breaker);
   NodeVerifyClient verifier(pair.verifier->stub, request.reply_format);
+  const std::unique_ptr<const AcceptanceRule> rule =
+      MakeRule(request.rule, request.sampling.lossy_lenience);
   FixedDraftLength policy(request.num_speculative_tokens);
   SpeculativeDecoder decoder({.drafter = drafter,
                               .verifier = verifier,
-                              .rule = RuleOf(request.rule),
+                              .rule = *rule,
                               .policy = policy});
   const StopCondition stop(request.eos_ids, request.max_length);
   TextStream text(parts_.tokenizer, request.stop_strings);

@@ -134,6 +134,10 @@ absl::Status VerifyEngine::Check(const VerifyCall& call) const {
     return absl::InvalidArgumentError(
         "the coupled rule needs reply_format TOKENS or FULL, not SPARSE");
   }
+  if (call.rule == RuleKind::kCoupled && IsLossy(call.sampling)) {
+    return absl::InvalidArgumentError(
+        "the coupled rule knows no lossy_lenience: leave it out");
+  }
   return CheckDraftRows(call, options_.vocab_size);
 }
 
@@ -185,7 +189,8 @@ absl::Status VerifyEngine::Answer(const VerifyCall& call, LogitRows rows,
       const std::vector<TargetRow> target,
       ScoreDraft(rows.Rows(), DraftBlock::Of(draft, history, call.rule),
                  call.sampling, *random));
-  reply.outcome = RuleOf(call.rule).Judge(draft, target, *random);
+  reply.outcome = MakeRule(call.rule, call.sampling.lossy_lenience)
+                      ->Judge(draft, target, *random);
   return absl::OkStatus();
 }
 

@@ -50,6 +50,7 @@ struct Result {
   TokenSeq tokens = {};
   std::vector<client::GeneratedToken> scored = {};  // the same
   int num_accepted = 0;
+  std::optional<client::GenerationStart> start = {};
   std::optional<client::GenerationFinish> finish = {};
 };
 
@@ -62,6 +63,7 @@ Result Drain(client::GenerationStream& stream) {
       return result;
     }
     if (!update->has_value()) return result;
+    if ((*update)->start) result.start = (*update)->start;
     for (const client::GeneratedToken& token : (*update)->tokens) {
       result.tokens.push_back(token.id);
       result.scored.push_back(token);
@@ -156,6 +158,36 @@ TEST(ClusterTest, PenaltiesGiveTheTextOfPlainDecodingForEveryKAndFormat) {
       EXPECT_THAT(result.status, IsOk());
       EXPECT_EQ(result.tokens, expected) << "K = " << k;
     }
+  }
+}
+
+TEST(ClusterTest, ALossyGenerationSaysSoAndIsTheSameInEveryFormat) {
+  InProcessCluster cluster(SmallCluster());
+  ASSERT_TRUE(cluster.WaitUntilReady());
+  for (const double temperature : {0.0, 1.0}) {
+    client::GenerationRequest request = Greedy({1, 2, 3}, 60, /*k=*/4);
+    request.temperature = temperature;
+    request.seed = 7;
+    const Result exact = Generate(cluster, request);
+    EXPECT_FALSE(exact.start->is_lossy);
+    request.lossy_lenience = 1.0;
+    const Result one = Generate(cluster, request);
+    EXPECT_FALSE(one.start->is_lossy);
+    EXPECT_EQ(one.tokens, exact.tokens);
+    request.lossy_lenience = 0.05;
+    std::vector<TokenSeq> texts;
+    for (const ReplyFormat format :
+         {ReplyFormat::kFull, ReplyFormat::kSparse, ReplyFormat::kTokens}) {
+      request.reply_format = format;
+      const Result result = Generate(cluster, request);
+      EXPECT_THAT(result.status, IsOk());
+      EXPECT_TRUE(result.start->is_lossy);
+      EXPECT_GT(result.num_accepted, exact.num_accepted);
+      texts.push_back(result.tokens);
+    }
+    EXPECT_NE(texts[0], exact.tokens);
+    EXPECT_EQ(texts[0], texts[1]);
+    EXPECT_EQ(texts[0], texts[2]);
   }
 }
 
@@ -409,6 +441,13 @@ TEST(ClusterTest, BadRequestsAreRefusedByNameAndHurtNothing) {
        }),
        "token 1 is 101"},
       {bad([](auto& r) { r.logprobs = 21; }), "not 21"},
+      {bad([](auto& r) { r.lossy_lenience = 0; }), "lossy_lenience"},
+      {bad([](auto& r) { r.lossy_lenience = 1.5; }), "not 1.5"},
+      {bad([](auto& r) {
+         r.lossy_lenience = 0.5;
+         r.acceptance_rule = client::AcceptanceRule::kCoupled;
+       }),
+       "leave one of the two out"},
       {bad([](auto& r) { r.logprobs_mode = client::LogprobsMode::kRaw; }),
        "needs logprobs"},
   };
