@@ -202,14 +202,6 @@ absl::StatusOr<ReplyFormat> ParseReplyFormat(const v1::GenerateRequest& proto,
           "SPARSE");
     }
   }
-  // The other formats do not bring them.
-  if (request.logprobs.has_value()) {
-    if (proto.has_reply_format() && format != ReplyFormat::kFull) {
-      return absl::InvalidArgumentError(
-          "logprobs come with the reply_format FULL only: leave it out");
-    }
-    return ReplyFormat::kFull;
-  }
   if (!is_chosen) {
     // All give the same tokens; these with the fewest bytes.
     const ReplyFormat best = IsGreedy(request.sampling) || coupled

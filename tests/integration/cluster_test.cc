@@ -218,11 +218,44 @@ TEST(ClusterTest, LogprobsAreTheSameForEveryKAndBelongToTheirTokens) {
       EXPECT_EQ(token.logprob, 0.0);
     }
   }
-  client::GenerationRequest sparse = Greedy({1}, 3, /*k=*/2);
-  sparse.logprobs = 1;
-  sparse.reply_format = ReplyFormat::kSparse;
-  EXPECT_THAT(Generate(cluster, sparse).status,
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("FULL")));
+}
+
+TEST(ClusterTest, LogprobsAreTheSameInEveryReplyFormat) {
+  InProcessCluster cluster(SmallCluster());
+  ASSERT_TRUE(cluster.WaitUntilReady());
+  for (const auto mode :
+       {client::LogprobsMode::kRaw, client::LogprobsMode::kProcessed}) {
+    for (const double temperature : {0.0, 0.8}) {
+      client::GenerationRequest request = Greedy({1, 2, 3}, 60, /*k=*/4);
+      request.temperature = temperature;
+      request.top_p = 0.95;
+      request.presence_penalty = 0.4;
+      request.seed = 11;
+      request.draft_support_size = 8;  // replacements from off it as well
+      request.logprobs = 3;
+      request.logprobs_mode = mode;
+      request.reply_format = ReplyFormat::kFull;
+      const Result full = Generate(cluster, request);
+      ASSERT_THAT(full.status, IsOk());
+      ASSERT_EQ(full.scored.size(), 60u);
+      for (const ReplyFormat format :
+           {ReplyFormat::kSparse, ReplyFormat::kTokens}) {
+        request.reply_format = format;
+        const Result result = Generate(cluster, request);
+        ASSERT_THAT(result.status, IsOk());
+        ASSERT_EQ(result.tokens, full.tokens);
+        for (size_t i = 0; i < full.scored.size(); ++i) {
+          EXPECT_EQ(result.scored[i].logprob, full.scored[i].logprob);
+          EXPECT_EQ(result.scored[i].top_logprobs, full.scored[i].top_logprobs);
+          EXPECT_TRUE(std::isfinite(*full.scored[i].logprob));
+        }
+      }
+      // Nobody has to ask for a format.
+      request.reply_format.reset();
+      EXPECT_EQ(Generate(cluster, request).scored[59].logprob,
+                full.scored[59].logprob);
+    }
+  }
 }
 
 // Calls `act` once, from the table of the other node, in round `round`.
