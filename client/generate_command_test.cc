@@ -346,6 +346,7 @@ TEST(DescribeCommandTest, PrintsATableAndWhatIsMissing) {
   flags.target.coordinator = service.address();
   EXPECT_EQ(DescribeCommand(flags, screen.Io()), kExitOk);
   EXPECT_THAT(screen.out.str(), HasSubstr("verifier  demo-target  -"));
+  EXPECT_THAT(screen.out.str(), HasSubstr("  rejection,coupled"));
   EXPECT_THAT(screen.out.str(), HasSubstr("no drafter is ready"));
   EXPECT_THAT(screen.out.str(),
               HasSubstr("refused drafter: another tokenizer"));

@@ -100,6 +100,8 @@ grpc::Status ScriptedGenerationService::Describe(
   verifier.set_dtype("float32");
   verifier.set_device("cpu");
   verifier.set_vocab_size(4096);
+  verifier.add_acceptance_rules(v1::ACCEPTANCE_RULE_REJECTION);
+  verifier.add_acceptance_rules(v1::ACCEPTANCE_RULE_COUPLED);
   response->add_refused_drafters("another tokenizer");
   return script_.status;
 }

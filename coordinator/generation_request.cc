@@ -165,7 +165,8 @@ absl::StatusOr<int> ParseSupportSize(const v1::GenerateRequest& proto,
 }
 
 absl::StatusOr<RuleKind> ParseRule(const v1::GenerateRequest& proto,
-                                   const SamplingParams& sampling) {
+                                   const SamplingParams& sampling,
+                                   const GenerationLimits& limits) {
   if (proto.acceptance_rule() == v1::ACCEPTANCE_RULE_GREEDY &&
       !IsGreedy(sampling)) {
     return absl::InvalidArgumentError(
@@ -178,7 +179,14 @@ absl::StatusOr<RuleKind> ParseRule(const v1::GenerateRequest& proto,
         "acceptance_rule COUPLED always commits the target's own draws and "
         "knows no lossy_lenience: leave one of the two out");
   }
-  return FromProto(proto.acceptance_rule());
+  OUTRIDER_ASSIGN_OR_RETURN(const RuleKind rule,
+                            FromProto(proto.acceptance_rule()));
+  if (!absl::c_linear_search(limits.rules, rule)) {
+    return absl::FailedPreconditionError(
+        "the verifier does not serve this acceptance_rule; outrider describe "
+        "lists those that it does");
+  }
+  return rule;
 }
 
 absl::StatusOr<ReplyFormat> ParseReplyFormat(const v1::GenerateRequest& proto,
@@ -242,7 +250,8 @@ absl::StatusOr<GenerationRequest> ParseRequest(const v1::GenerateRequest& proto,
   request.prompt_lookup = proto.has_prompt_lookup()
                               ? proto.prompt_lookup()
                               : limits.default_prompt_lookup;
-  OUTRIDER_ASSIGN_OR_RETURN(request.rule, ParseRule(proto, request.sampling));
+  OUTRIDER_ASSIGN_OR_RETURN(request.rule,
+                            ParseRule(proto, request.sampling, limits));
   OUTRIDER_ASSIGN_OR_RETURN(request.reply_format,
                             ParseReplyFormat(proto, request, limits));
   if (!proto.ignore_eos()) request.eos_ids = limits.eos_ids;

@@ -256,6 +256,7 @@ absl::StatusOr<GenerationRequest> GenerationServiceImpl::Parse(
        .default_prompt_lookup = options_.default_prompt_lookup,
        .eos_ids = verifier.eos_ids,
        .reply_formats = verifier.reply_formats,
+       .rules = verifier.rules,
        .default_reply_format = options_.default_reply_format});
 }
 
