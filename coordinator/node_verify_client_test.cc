@@ -131,8 +131,7 @@ TEST_F(NodeVerifyClientTest, EachTokenThatMayComeHasItsLogprobInEveryFormat) {
     Session session({.prompt = {2, 0},
                      .sampling = {.temperature = 0.5},
                      .logprobs = LogprobsOptions{.num_top = 2, .mode = mode},
-                     .max_length = 100,
-                     .drafter_context = 100});
+                     .max_length = 100});
     ASSERT_THAT(Score(session, ReplyFormat::kFull), IsOk());
     const Session::LogprobSource full = session.logprob_source();
     const auto sparse = Score(session, ReplyFormat::kSparse);
@@ -164,8 +163,7 @@ TEST_F(NodeVerifyClientTest, LogprobsThatDoNotFitTheRowsFailTheSession) {
     for (const auto& forgery : forgeries) {
       Session session({.prompt = {2, 0},
                        .logprobs = LogprobsOptions{.num_top = 1},
-                       .max_length = 100,
-                       .drafter_context = 100});
+                       .max_length = 100});
       stub_.hooks().after = {};
       ASSERT_THAT(Score(session, format), IsOk());
       Forge(forgery);
