@@ -75,6 +75,13 @@ TEST_F(CoordinatorMetricsTest, RoundsBeyondTheLastPlaceAreCountedInIt) {
                 "accepted_tokens_per_position_total{position=\"16+\"} 2\n")));
 }
 
+TEST_F(CoordinatorMetricsTest, LossyGenerationsAreCounted) {
+  CoordinatorMetrics::Tally tally(metrics_);
+  EXPECT_THAT(Page(), HasSubstr("outrider_lossy_requests_total 0\n"));
+  tally.CountLossy();
+  EXPECT_THAT(Page(), HasSubstr("outrider_lossy_requests_total 1\n"));
+}
+
 TEST_F(CoordinatorMetricsTest, AFallbackSaysWhy) {
   CoordinatorMetrics::Tally tally(metrics_);
   GenerationEvent event = Round(0, 0, 1);

@@ -2,6 +2,7 @@
 #include "coordinator/generation_service.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -44,6 +45,7 @@ v1::GenerateResponse StartMessage(const GenerationRequest& request) {
   start.set_seed(request.seed);
   start.set_prompt_length(static_cast<uint32_t>(request.prompt.size()));
   start.set_num_speculative_tokens(request.num_speculative_tokens);
+  start.set_lossy(IsLossy(request.sampling));
   return response;
 }
 
@@ -182,6 +184,7 @@ Task<void> GenerationServiceImpl::Run(
 Task<absl::StatusOr<FinishReason>> GenerationServiceImpl::Serve(
     const GenerationRequest& request, const NodePool::Pair& pair,
     const Call& call, Session& session) {
+  if (IsLossy(request.sampling)) call.tally.CountLossy();
   if (!co_await call.writer.Write(StartMessage(request))) {
     co_return absl::CancelledError("the client is gone");
   }
@@ -208,10 +211,12 @@ Task<absl::StatusOr<FinishReason>> GenerationServiceImpl::Serve(
                              ? static_cast<DraftClient&>(lookup)
                              : optional_drafter;
   NodeVerifyClient verifier(pair.verifier->stub, request.reply_format);
+  const std::unique_ptr<const AcceptanceRule> rule =
+      MakeRule(request.rule, request.sampling.lossy_lenience);
   FixedDraftLength policy(request.num_speculative_tokens);
   SpeculativeDecoder decoder({.drafter = drafter,
                               .verifier = verifier,
-                              .rule = RuleOf(request.rule),
+                              .rule = *rule,
                               .policy = policy});
   const StopCondition stop(request.eos_ids, request.max_length);
   TextStream text(parts_.tokenizer, request.stop_strings);
@@ -255,6 +260,7 @@ absl::StatusOr<GenerationRequest> GenerationServiceImpl::Parse(
        .default_support_mass = options_.default_support_mass,
        .eos_ids = verifier.eos_ids,
        .reply_formats = verifier.reply_formats,
+       .rules = verifier.rules,
        .default_reply_format = options_.default_reply_format});
 }
 

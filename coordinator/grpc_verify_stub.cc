@@ -22,7 +22,7 @@ absl::Status CheckVocabulary(const VerifyReply& reply, int vocab_size) {
         absl::StrCat("the verifier sent rows of ", rows->vocab_size(),
                      " tokens and described ", vocab_size));
   }
-  std::vector<TokenId> own;  // tokens of the target's own choice
+  std::vector<TokenId> own;  // that the verifier names
   if (const auto* verdict = std::get_if<Verdict>(&reply.outcome)) {
     own.push_back(verdict->next_token);
   }
@@ -30,6 +30,9 @@ absl::Status CheckVocabulary(const VerifyReply& reply, int vocab_size) {
     for (const TargetRow& row : *rows) {
       if (row.tail_mass() > 0) own.push_back(row.tail_token());
     }
+  }
+  for (const RowScores& scores : reply.logprobs) {
+    own.insert(own.end(), scores.top_ids.begin(), scores.top_ids.end());
   }
   for (const TokenId token : own) {
     if (token < 0 || token >= vocab_size) {

@@ -44,6 +44,7 @@ absl::Status Run(const NodeFlags& flags, const std::string& strategy_name) {
   NodeDescription& description = made.description;
   description.max_draft_tokens = flags.max_draft_tokens;
   description.build = OUTRIDER_VERSION;
+  description.rules = {RuleKind::kRejection, RuleKind::kCoupled};
   if (flags.measure) {
     return PrintMeasurement(*made.strategy, description, flags.json);
   }

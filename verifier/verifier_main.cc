@@ -75,6 +75,7 @@ absl::Status Run(const NodeFlags& flags) {
   description.build = OUTRIDER_VERSION;
   description.reply_formats = {ReplyFormat::kFull, ReplyFormat::kSparse,
                                ReplyFormat::kTokens};
+  description.rules = {RuleKind::kRejection, RuleKind::kCoupled};
 
   VerifyEngine engine(std::move(made.model),
                       {.vocab_size = description.vocab_size,

@@ -131,7 +131,8 @@ NodeDescription InProcessCluster::Describe(
       .context_length = model.context_length,
       .max_draft_tokens = options_.max_draft_tokens,
       .reply_formats = {ReplyFormat::kFull, ReplyFormat::kSparse,
-                        ReplyFormat::kTokens}};
+                        ReplyFormat::kTokens},
+      .rules = options_.rules};
 }
 
 bool InProcessCluster::WaitUntilReady() {
