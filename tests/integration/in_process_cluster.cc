@@ -77,7 +77,7 @@ InProcessCluster::InProcessCluster(Options options)
   NodePool::Options nodes = {.drafters = {drafter_listen_},
                              .verifiers = {verifier_listen_}};
   if (tokenizer_ != nullptr) nodes.tokenizer_hash = tokenizer_->fingerprint();
-  pool_ = std::make_unique<NodePool>(nodes, *queue_);
+  pool_ = std::make_unique<NodePool>(nodes, *queue_, resolver_);
   service_ = std::make_unique<GenerationServiceImpl>(
       GenerationServiceImpl::Parts{.pool = *pool_,
                                    .queue = *queue_,

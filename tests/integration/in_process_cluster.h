@@ -14,6 +14,7 @@
 #include "core/node/cache_service.h"
 #include "core/node/model_thread.h"
 #include "core/rpc/call_queue.h"
+#include "core/rpc/resolver.h"
 #include "core/rpc/server.h"
 #include "core/testing/table_lm.h"
 #include "core/tokenizer/tokenizer.h"
@@ -93,6 +94,7 @@ class InProcessCluster {
   std::unique_ptr<VerifierNodeUnderTest> verifier_;
   std::unique_ptr<Tokenizer> tokenizer_;
   std::unique_ptr<CallQueue> queue_;
+  SystemResolver resolver_;
   std::unique_ptr<NodePool> pool_;
   MetricRegistry registry_{{}};
   CoordinatorMetrics metrics_{registry_};
