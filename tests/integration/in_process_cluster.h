@@ -75,7 +75,8 @@ class InProcessCluster {
   void StopDrafter() { drafter_.reset(); }
   void StopVerifier() { verifier_.reset(); }
   void StartDrafter();
-  void StartVerifier();
+  // As a node of these weights: the same table under another hash.
+  void StartVerifier(const std::string& weights_hash = "0");
   DrafterNodeUnderTest& drafter() { return *drafter_; }
   VerifierNodeUnderTest& verifier() { return *verifier_; }
 
@@ -85,7 +86,8 @@ class InProcessCluster {
 
  private:
   NodeDescription Describe(const TableLm::Options& model,
-                           const std::string& tokenizer_hash) const;
+                           const std::string& tokenizer_hash,
+                           const std::string& weights_hash) const;
 
   const Options options_;
   std::string drafter_listen_ = "127.0.0.1:0";
