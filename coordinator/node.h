@@ -2,8 +2,6 @@
 #ifndef OUTRIDER_COORDINATOR_NODE_H_
 #define OUTRIDER_COORDINATOR_NODE_H_
 
-#include <grpcpp/channel.h>
-
 #include <atomic>
 #include <memory>
 #include <string>
@@ -12,6 +10,7 @@
 #include "coordinator/grpc_cache_stub.h"
 #include "coordinator/grpc_draft_stub.h"
 #include "coordinator/grpc_verify_stub.h"
+#include "core/rpc/channel.h"
 
 namespace outrider {
 
@@ -22,10 +21,7 @@ struct NodeLink {
   std::shared_ptr<grpc::Channel> channel;
   std::atomic<int> num_sessions = 0;
 
-  // False from when the connection breaks until the next call has restored it.
-  bool is_connected() const {
-    return channel->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_READY;
-  }
+  bool is_connected() const { return IsConnected(*channel); }
 };
 
 // One drafter: what all sessions on it share. Thread-safe.

@@ -54,7 +54,11 @@ void NodeGroup<NodeType>::Learn(const NodeType& node,
   for (Member& member : members_) {
     if (member.node.get() != &node) continue;
     member.is_asked = false;
-    member.knowledge.answer = std::move(answer);
+    const bool was_late = std::exchange(
+        member.is_late, absl::IsDeadlineExceeded(answer.status()));
+    const bool is_forgiven =
+        member.is_late && !was_late && member.knowledge.answer.ok();
+    if (!is_forgiven) member.knowledge.answer = std::move(answer);
     return;
   }
 }
@@ -90,9 +94,10 @@ std::pair<Seat<NodeType>, NodeDescription> NodeGroup<NodeType>::Choose(
   for (const Member& member : members_) {
     if (!member.knowledge.ready()) continue;
     ready.push_back(&member);
-    candidates.push_back({.address = member.node->link.address,
-                          .is_doubtful = member.node->is_doubtful(),
-                          .num_sessions = member.node->link.num_sessions});
+    candidates.push_back(
+        {.address = member.node->link.address,
+         .is_doubtful = member.is_late || member.node->is_doubtful(),
+         .num_sessions = member.node->link.num_sessions});
   }
   const std::optional<size_t> index = ChooseNode(session, candidates);
   if (!index.has_value()) return {};

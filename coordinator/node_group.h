@@ -36,7 +36,8 @@ class NodeGroup {
   void DropUnused();
 
   // Those to be asked what they are: each not again before Learn has its
-  // answer.
+  // answer. One that is late for once is busy: what it said before still holds,
+  // but sessions go elsewhere first.
   std::vector<NodeType*> TakeToAsk();
   void Learn(const NodeType& node, absl::StatusOr<NodeDescription> answer);
 
@@ -53,6 +54,7 @@ class NodeGroup {
     std::unique_ptr<NodeType> node;
     NodeKnowledge knowledge = {};
     bool is_asked = false;  // and its answer is awaited
+    bool is_late = false;   // its last answer did not come in time
   };
 
   bool Has(const std::string& name) const;
