@@ -174,7 +174,7 @@ class NamedNodesTest(SimulatedNodesTest):
         self.hosts = pathlib.Path(self.folder / "hosts")
         authority = Authority(self.folder)
         # A pod's certificate has the Service's name; its own address it has not.
-        server = authority.flags("node", hosts="DNS:nodes.test")
+        server = authority.flags("node", hosts=["nodes.test"], here=False)
         first = self.start_node(*server)
         port = first.address().rpartition(":")[2]
         second = self.start_node(*server, listen=f"127.0.0.2:{port}")
@@ -204,7 +204,7 @@ class NamedNodesTest(SimulatedNodesTest):
 
     def test_a_certificate_is_checked_for_the_name_and_not_for_its_address(self):
         authority = Authority(self.folder)
-        node = self.start_node(*authority.flags("node", hosts="DNS:localhost"))
+        node = self.start_node(*authority.flags("node", hosts=["localhost"], here=False))
         port = node.address().rpartition(":")[2]
         client = authority.flags("client")
         by_name = self.start_plain_coordinator(f"localhost:{port}", flags=client)
