@@ -12,6 +12,7 @@
 #include "coordinator/node_draft_client.h"
 #include "coordinator/node_verify_client.h"
 #include "coordinator/optional_draft_client.h"
+#include "coordinator/same_weights_stub.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "core/rpc/status_convert.h"
@@ -19,6 +20,8 @@
 
 namespace outrider {
 namespace {
+
+constexpr std::chrono::seconds kDescribeTimeout(5);
 
 // Counts events and passes them on as messages.
 class WriterSink final : public GenerationSink {
@@ -69,6 +72,10 @@ absl::Status ForClients(const absl::Status& status) {
       return absl::UnavailableError(
           "the verifier does not answer; nothing delivered is lost: resume "
           "with the same request, the reported seed and the delivered tokens");
+    case absl::StatusCode::kAborted:
+      return absl::AbortedError(
+          "the model behind this stream was replaced by another one: what is "
+          "delivered cannot be continued; send the request again");
     default:
       return absl::InternalError(
           "the model failed on this session; the coordinator's log says why");
@@ -147,29 +154,37 @@ Task<void> GenerationServiceImpl::Run(
     Refuse(call, status);
     co_return;
   }
-  const absl::StatusOr<NodePool::Pair> pair = parts_.pool.Assign();
+  co_await RunOnPair(proto, call, cancellation);
+  Leave(cancellation);
+}
+
+Task<void> GenerationServiceImpl::RunOnPair(
+    const v1::GenerateRequest& proto, const Call& call,
+    const std::shared_ptr<Cancellation>& cancellation) {
+  const SessionId session_id = SessionId::Random();
+  const absl::StatusOr<NodePool::Pair> pair = parts_.pool.Assign(session_id);
   absl::StatusOr<GenerationRequest> request =
       pair.ok() ? Parse(proto, *pair) : pair.status();
   if (!request.ok()) {
     Refuse(call, request.status());
-    Leave(cancellation);
     co_return;
   }
 
-  Session session(
-      {.prompt = request->prompt,
-       .delivered = request->delivered,
-       .sampling = request->sampling,
-       .rule = request->rule,
-       .logprobs = request->logprobs,
-       .seed = request->seed,
-       .max_length = request->max_length,
-       .cancellation = cancellation,
-       .traceparent = name.trace.has_value() ? name.trace->ToHeader() : ""});
+  const auto& trace = call.name.trace;
+  Session session({.id = session_id,
+                   .prompt = request->prompt,
+                   .delivered = request->delivered,
+                   .sampling = request->sampling,
+                   .rule = request->rule,
+                   .logprobs = request->logprobs,
+                   .seed = request->seed,
+                   .max_length = request->max_length,
+                   .cancellation = cancellation,
+                   .traceparent = trace.has_value() ? trace->ToHeader() : ""});
   const absl::StatusOr<FinishReason> result =
       co_await Serve(*request, *pair, call, session);
   Ended(call, session, result);
-  writer->FinishAfterWrites(ToGrpcStatus(ForClients(result.status())));
+  call.writer.FinishAfterWrites(ToGrpcStatus(ForClients(result.status())));
 
   // The client has its answer; the caches go back early.
   if (pair->drafter != nullptr) {
@@ -178,7 +193,6 @@ Task<void> GenerationServiceImpl::Run(
   }
   co_await pair->verifier->cache.Release(
       session.AdvisoryHeader(session.verifier_cache()));
-  Leave(cancellation);
 }
 
 Task<absl::StatusOr<FinishReason>> GenerationServiceImpl::Serve(
@@ -210,7 +224,15 @@ Task<absl::StatusOr<FinishReason>> GenerationServiceImpl::Serve(
   DraftClient& drafter = request.prompt_lookup
                              ? static_cast<DraftClient&>(lookup)
                              : optional_drafter;
-  NodeVerifyClient verifier(pair.verifier->stub, request.reply_format);
+  SameWeightsStub verifier_stub(
+      {.node = pair.verifier->stub,
+       .describe =
+           [&pair](Cancellation& cancellation) {
+             return pair.verifier->stub.Describe(kDescribeTimeout,
+                                                 cancellation);
+           },
+       .weights_hash = pair.verifier_description.weights_hash});
+  NodeVerifyClient verifier(verifier_stub, request.reply_format);
   const std::unique_ptr<const AcceptanceRule> rule =
       MakeRule(request.rule, request.sampling.lossy_lenience);
   FixedDraftLength policy(request.num_speculative_tokens);

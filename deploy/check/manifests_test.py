@@ -137,6 +137,10 @@ class BrokenManifestTest(unittest.TestCase):
         self.thing("ConfigMap", "outrider-coordinator")["data"]["VERIFIER"] = "outrider-verifier:7003"
         self.assert_caught("--verifier outrider-verifier:7003 is no Service's")
 
+    def test_a_service_that_hides_its_pods(self):
+        del self.thing("Service", "outrider-verifier")["spec"]["clusterIP"]
+        self.assert_caught("the Service of --verifier outrider-verifier:7002 is not headless")
+
     def test_a_variable_that_nothing_sets(self):
         del self.thing("ConfigMap", "outrider-drafter")["data"]["DRAFT_MODEL"]
         self.assert_caught("nothing sets $(DRAFT_MODEL)")

@@ -288,15 +288,20 @@ def check_addresses(things):
     """Each HOST:PORT that a program is told is a Service's, with that port."""
     services = {service["metadata"]["name"]: [port["port"] for port in service["spec"]["ports"]]
                 for service in of_kind(things, "Service")}
+    headless = {service["metadata"]["name"] for service in of_kind(things, "Service")
+                if service["spec"].get("clusterIP") == "None"}
     for thing in [thing for thing in things if "template" in thing.get("spec", {})]:
         for container in pod_of(thing)["containers"]:
             for name in ("verifier", "drafter", "coordinator"):
                 address = flag(arguments(container, things), name)
                 if address is None or "$(" in address:
                     continue
-                host, _, port = address.removeprefix("dns:///").rpartition(":")
+                host, _, port = address.rpartition(":")
                 if int(port) not in services.get(host, []):
                     yield f"{name_of(thing)}: --{name} {address} is no Service's name and port"
+                elif name != "coordinator" and host not in headless:
+                    yield (f"{name_of(thing)}: the Service of --{name} {address} is not headless:"
+                           " all its pods would look like one node")
 
 
 def check_policies(things):

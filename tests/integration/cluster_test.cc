@@ -153,6 +153,25 @@ TEST(ClusterTest, AVerifierThatRestartsInAStreamIsNoError) {
   EXPECT_EQ(result.finish->num_misses, 1);
 }
 
+TEST(ClusterTest, AVerifierThatComesBackWithOtherWeightsEndsTheStream) {
+  std::function<void()> act;
+  InProcessCluster::Options options = SmallCluster();
+  options.draft.table = ActInRound(options.draft.table, 50, act);
+  InProcessCluster cluster(options);
+  ASSERT_TRUE(cluster.WaitUntilReady());
+  act = [&] {
+    cluster.StopVerifier();
+    cluster.StartVerifier(/*weights_hash=*/"others");
+  };
+  const Result result = Generate(cluster, Greedy({5}, 200, /*k=*/4));
+  EXPECT_THAT(result.status, StatusIs(absl::StatusCode::kAborted,
+                                      HasSubstr("send the request again")));
+  // Nothing of the other model's has come.
+  TokenSeq expected = PlainGreedy({5}, 200, kVocab);
+  expected.resize(result.tokens.size());
+  EXPECT_EQ(result.tokens, expected);
+}
+
 TEST(ClusterTest, AVerifierThatStaysDeadEndsTheStreamWhichCanBeResumed) {
   std::function<void()> act;
   InProcessCluster::Options options = SmallCluster();

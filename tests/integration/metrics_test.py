@@ -7,25 +7,12 @@ import signal
 import subprocess
 import sys
 import unittest
-import urllib.error
-import urllib.request
 
-from programs import ProgramTest, wait_until
-
-
-def get(address, page):
-    """(status, text) of a page over HTTP."""
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    try:
-        with opener.open(f"http://{address}{page}", timeout=10) as reply:
-            return reply.status, reply.read().decode()
-    except urllib.error.HTTPError as error:
-        return error.code, error.read().decode()
+from programs import wait_until
+from scraping import ScrapingTest, get
 
 
-class MetricsTest(ProgramTest):
-    HTTP = ["--metrics-listen", "127.0.0.1:0"]
-
+class MetricsTest(ScrapingTest):
     def start_all(self, *flags):
         self.verifier = self.start_verifier(*self.HTTP, *flags)
         self.drafter = self.start_drafter(*self.HTTP, *flags)
@@ -34,24 +21,6 @@ class MetricsTest(ProgramTest):
         self.address = self.coordinator.address()
         self.wait_for_nodes(self.address, "verifier", "drafter")
         self.all = [self.coordinator, self.drafter, self.verifier]
-
-    def http(self, program):
-        return re.search(r"metrics on (\S+)", program.out())[1]
-
-    def scrape(self, program):
-        status, text = get(self.http(program), "/metrics")
-        self.assertEqual(status, 200)
-        return text
-
-    def value(self, program, name, **labels):
-        """The sum of the samples that have these labels."""
-        values = []
-        for line in self.scrape(program).splitlines():
-            match = re.fullmatch(rf"outrider_{name}(?:\{{(.*)\}})? (\S+)", line)
-            if match and all(f'{key}="{label}"' in (match[1] or "") for key, label in labels.items()):
-                values.append(float(match[2]))
-        self.assertTrue(values, f"no sample of {name} {labels}")
-        return sum(values)
 
     def run_client(self, *flags):
         program = self.generate(self.address, "--json", "--ignore-eos", *flags, "def merge(left, right):")
