@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What cutting draft rows to their top N costs in acceptance: the mean of
+// What cutting draft rows, to their top N or to a mass (and 1024 tokens), costs
+// in acceptance and how many tokens it leaves: the mean of
 // sum over v of min(p(v), q_N(v)), the chance that a draft is accepted, over
 // every position of the held-out prompts, against whole rows (N = V), with the
 // weights in bfloat16. Nothing is sampled, so the figures repeat exactly.
@@ -14,6 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "core/base/status_macros.h"
+#include "core/sampling/cut.h"
 #include "core/sampling/process.h"
 #include "core/tokenizer/tokenizer_loader.h"
 #include "core/torch_model/torch_causal_lm.h"
@@ -21,7 +23,19 @@
 namespace outrider {
 namespace {
 
-constexpr int kSupportSizes[] = {8, 16, 32, 64, 128, 256, 512, 1024};
+struct Cut {
+  int size = 1024;
+  double mass = 1;
+};
+constexpr Cut kCuts[] = {{8},         {16},         {32},         {64},
+                         {128},       {256},        {512},        {1024},
+                         {1024, 0.9}, {1024, 0.95}, {1024, 0.98}, {1024, 0.99}};
+
+// Sums over positions.
+struct Sums {
+  double overlap = 0;
+  double num_tokens = 0;
+};
 
 absl::StatusOr<LogitRows> AllRows(CausalLm& model, const TokenSeq& tokens) {
   return model.Extend({{.session = {},
@@ -49,13 +63,10 @@ absl::Status Run(const std::string& target_directory,
       LoadTorchCausalLm({.model_directory = draft_directory}));
   const int vocab_size = tokenizer->vocab_size();
 
-  std::printf("T      N = V");
-  for (const int n : kSupportSizes) std::printf("   N = %3d", n);
-  std::printf("   (acceptance; for N < V: points lost)\n");
   for (const double temperature : {0.7, 1.0, 1.3}) {
     const SamplingParams params = {.temperature = temperature};
     double whole = 0;
-    std::vector<double> cut(std::size(kSupportSizes));
+    Sums sums[std::size(kCuts)];
     int num_positions = 0;
     std::ifstream lines(prompts);
     if (!lines) return absl::NotFoundError("cannot read " + prompts);
@@ -67,26 +78,31 @@ absl::Status Run(const std::string& target_directory,
                                 AllRows(*target, tokens));
       OUTRIDER_ASSIGN_OR_RETURN(const LogitRows q_rows,
                                 AllRows(*drafter, tokens));
-      for (int i = 0; i < p_rows.num_rows(); ++i) {
+      for (int row = 0; row < p_rows.num_rows(); ++row) {
         OUTRIDER_ASSIGN_OR_RETURN(
             const Distribution p,
-            Process(p_rows.Row(i).first(vocab_size), params, {}));
+            Process(p_rows.Row(row).first(vocab_size), params, {}));
         OUTRIDER_ASSIGN_OR_RETURN(
             const Distribution q,
-            Process(q_rows.Row(i).first(vocab_size), params, {}));
+            Process(q_rows.Row(row).first(vocab_size), params, {}));
         whole += Overlap(p, q);
-        for (size_t n = 0; n < cut.size(); ++n) {
-          cut[n] +=
-              Overlap(p, CutToSupport(q, kSupportSizes[n]).RoundedToBFloat16());
+        for (size_t i = 0; i < std::size(kCuts); ++i) {
+          const Distribution cut =
+              KeepTop(q, kCuts[i].size, kCuts[i].mass).RoundedToBFloat16();
+          sums[i].overlap += Overlap(p, cut);
+          sums[i].num_tokens += static_cast<double>(cut.support().size());
         }
         ++num_positions;
       }
     }
-    std::printf("%.1f   %.4f", temperature, whole / num_positions);
-    for (const double sum : cut) {
-      std::printf("   %7.2f", 100 * (whole - sum) / num_positions);
+    std::printf("T = %.1f, %d positions: acceptance %.4f with whole rows\n",
+                temperature, num_positions, whole / num_positions);
+    for (size_t i = 0; i < std::size(kCuts); ++i) {
+      std::printf("  N = %4d, mass %.2f: %5.2f points less, %6.1f tokens\n",
+                  kCuts[i].size, kCuts[i].mass,
+                  100 * (whole - sums[i].overlap) / num_positions,
+                  sums[i].num_tokens / num_positions);
     }
-    std::printf("   (%d positions)\n", num_positions);
   }
   return absl::OkStatus();
 }

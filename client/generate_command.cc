@@ -109,9 +109,16 @@ void AddSpeculationFlags(CLI::App& command, GenerationRequest& request) {
   RequireWholeNumber(
       command
           .add_option("--draft-support-size", request.draft_support_size,
-                      "tokens of each draft row; default 32")
+                      "most tokens of a draft row; default: the coordinator's")
           ->type_name("N"),
       1, kMaxUint32);
+  RequireNumber(
+      command
+          .add_option("--draft-support-mass", request.draft_support_mass,
+                      "a draft row's tokens have this mass; more costs bytes,\n"
+                      "less acceptance; default: the coordinator's")
+          ->type_name("M"),
+      1e-6, 1);
   RequireNumber(
       command
           .add_option("--min-draft-probability", request.min_draft_probability,

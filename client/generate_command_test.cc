@@ -107,6 +107,8 @@ TEST(GenerateFlagsTest, BecomeARequest) {
                                                "--ignore-eos",
                                                "--draft-support-size",
                                                "64",
+                                               "--draft-support-mass",
+                                               "0.5",
                                                "--min-draft-probability",
                                                "0.25",
                                                "--no-prompt-lookup",
@@ -127,6 +129,7 @@ TEST(GenerateFlagsTest, BecomeARequest) {
   EXPECT_THAT(request.stop_strings, ElementsAre("a", "b c"));
   EXPECT_TRUE(request.ignore_eos);
   EXPECT_EQ(request.draft_support_size, 64);
+  EXPECT_EQ(request.draft_support_mass, 0.5);
   EXPECT_EQ(request.min_draft_probability, 0.25);
   EXPECT_EQ(request.prompt_lookup, false);
   EXPECT_EQ(request.reply_format, ReplyFormat::kSparse);

@@ -79,6 +79,9 @@ v1::GenerateRequest ToProto(const GenerationRequest& request) {
     proto.set_num_speculative_tokens(*request.num_speculative_tokens);
   }
   proto.set_ignore_eos(request.ignore_eos);
+  if (request.draft_support_mass) {
+    proto.set_draft_support_mass(*request.draft_support_mass);
+  }
   if (request.draft_support_size) {
     proto.set_draft_support_size(*request.draft_support_size);
   }

@@ -126,6 +126,7 @@ TEST(GenerationClientTest, EveryFieldOfTheRequestIsSent) {
                                      .num_speculative_tokens = 0,
                                      .ignore_eos = true,
                                      .draft_support_size = 13,
+                                     .draft_support_mass = 0.9,
                                      .min_draft_probability = 0.5,
                                      .prompt_lookup = true,
                                      .reply_format = ReplyFormat::kSparse};
@@ -145,6 +146,7 @@ TEST(GenerationClientTest, EveryFieldOfTheRequestIsSent) {
   EXPECT_EQ(sent.draft_support_size(), 13);
   EXPECT_EQ(sent.min_draft_probability(), 0.5);
   EXPECT_TRUE(sent.prompt_lookup());
+  EXPECT_EQ(sent.draft_support_mass(), 0.9);
   EXPECT_EQ(sent.reply_format(), v1::REPLY_FORMAT_SPARSE);
   EXPECT_FALSE(sent.has_delivered());
 }

@@ -67,6 +67,16 @@ void AddFlags(CLI::App& app, Flags& flags) {
                  "below this; 0: never; where a request does not say")
       ->check(CLI::Range(0.0, 0.999999))
       ->capture_default_str();
+  app.add_option("--draft-support-mass", flags.service.default_support_mass,
+                 "draft rows are cut to the most probable tokens that have "
+                 "this mass; 1: to --draft-support-size alone; where a request "
+                 "names neither")
+      ->check(CLI::Range(1e-6, 1.0))
+      ->capture_default_str();
+  app.add_option("--draft-support-size", flags.service.default_support_size,
+                 "and to no more tokens than this")
+      ->check(CLI::Range(1, kMaxSupportSize))
+      ->capture_default_str();
   app.add_flag("--prompt-lookup", flags.service.default_prompt_lookup,
                "where the text so far says how it may go on, draft from it and "
                "do not call the drafter; where a request does not say");

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/session_id.h"
 #include "core/base/status_macros.h"
+#include "core/sampling/cut.h"
 #include "core/sampling/draft_confidence.h"
 #include "core/session/check_tokens.h"
 #include "core/wire/field_convert.h"
@@ -149,10 +150,23 @@ absl::StatusOr<int> ParseDraftLength(const v1::GenerateRequest& proto,
   return static_cast<int>(k);
 }
 
+// A request that names one of size and mass means that one alone.
+absl::StatusOr<double> ParseSupportMass(const v1::GenerateRequest& proto,
+                                        const GenerationLimits& limits) {
+  if (!proto.has_draft_support_mass()) {
+    return proto.has_draft_support_size() ? 1 : limits.default_support_mass;
+  }
+  OUTRIDER_RETURN_IF_ERROR(CheckSupportMass(proto.draft_support_mass()));
+  return proto.draft_support_mass();
+}
+
 absl::StatusOr<int> ParseSupportSize(const v1::GenerateRequest& proto,
                                      const GenerationLimits& limits) {
   if (!proto.has_draft_support_size()) {
-    return std::min(kDefaultSupportSize, limits.vocab_size);
+    return std::min(proto.has_draft_support_mass()
+                        ? kMaxSupportSize
+                        : limits.default_support_size,
+                    limits.vocab_size);
   }
   const uint32_t size = proto.draft_support_size();
   const bool whole = size == static_cast<uint32_t>(limits.vocab_size);
@@ -242,6 +256,8 @@ absl::StatusOr<GenerationRequest> ParseRequest(const v1::GenerateRequest& proto,
                             ParseDraftLength(proto, limits));
   OUTRIDER_ASSIGN_OR_RETURN(request.support_size,
                             ParseSupportSize(proto, limits));
+  OUTRIDER_ASSIGN_OR_RETURN(request.support_mass,
+                            ParseSupportMass(proto, limits));
   request.min_draft_probability = proto.has_min_draft_probability()
                                       ? proto.min_draft_probability()
                                       : limits.default_min_draft_probability;

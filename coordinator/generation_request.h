@@ -30,6 +30,7 @@ struct GenerationRequest {
   std::vector<TokenId> eos_ids = {};  // empty with ignore_eos
   int num_speculative_tokens = 0;
   int support_size = 0;
+  double support_mass = 1;
   double min_draft_probability = 0;
   bool prompt_lookup = false;
   ReplyFormat reply_format = ReplyFormat::kFull;
@@ -44,6 +45,9 @@ struct GenerationLimits {
   int default_draft_tokens = 0;
   double default_min_draft_probability = 0;
   bool default_prompt_lookup = false;
+  // Where a request says neither.
+  int default_support_size = kMaxSupportSize;
+  double default_support_mass = kDefaultSupportMass;
   std::vector<TokenId> eos_ids = {};
   std::vector<ReplyFormat> reply_formats = {};  // that the verifier serves
   std::vector<RuleKind> rules = {};             // likewise

@@ -196,9 +196,11 @@ Task<absl::StatusOr<FinishReason>> GenerationServiceImpl::Serve(
         NodeDraftClient::Options{
             .context_length = pair.drafter_description.context_length,
             .support_size = request.support_size,
+            .support_mass = request.support_mass,
             .min_draft_probability = request.min_draft_probability,
             // Whole rows are for reference.
             .round_weights =
+                request.support_mass < 1 ||
                 request.support_size < pair.verifier_description.vocab_size});
   }
   OptionalDraftClient optional_drafter(
@@ -254,6 +256,8 @@ absl::StatusOr<GenerationRequest> GenerationServiceImpl::Parse(
        .default_draft_tokens = options_.default_draft_tokens,
        .default_min_draft_probability = options_.default_min_draft_probability,
        .default_prompt_lookup = options_.default_prompt_lookup,
+       .default_support_size = options_.default_support_size,
+       .default_support_mass = options_.default_support_mass,
        .eos_ids = verifier.eos_ids,
        .reply_formats = verifier.reply_formats,
        .rules = verifier.rules,

@@ -18,6 +18,7 @@ class NodeDraftClient final : public DraftClient {
     // drafts.
     int context_length = 0;
     int support_size = kDefaultSupportSize;
+    double support_mass = 1;
     double min_draft_probability = 0;
     bool round_weights = true;  // to bfloat16, before sampling
   };

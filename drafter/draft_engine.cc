@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "core/sampling/coins.h"
+#include "core/sampling/cut.h"
 #include "core/sampling/draft_confidence.h"
 #include "core/session/check_tokens.h"
 
@@ -69,6 +70,7 @@ absl::Status DraftEngine::Check(const DraftCall& call) const {
         "support_size must be between 1 and ", kMaxSupportSize, ", or ",
         options_.vocab_size, " for whole rows, not ", call.support_size));
   }
+  OUTRIDER_RETURN_IF_ERROR(CheckSupportMass(call.support_mass));
   const CacheDelta& delta = call.header.delta;
   const size_t length = delta.keep_length + delta.append_tokens.size();
   OUTRIDER_RETURN_IF_ERROR(CheckPromptLength(call.prompt_length, length));
@@ -94,6 +96,7 @@ absl::StatusOr<Proposal> DraftEngine::Propose(const DraftCall& call) {
       .keep_length = delta.keep_length,
       .max_draft_tokens = std::min(call.max_draft_tokens, room),
       .support_size = call.support_size,
+      .support_mass = call.support_mass,
       .min_draft_probability = call.min_draft_probability,
       .round_weights = call.round_weights,
       .sampling = call.sampling,

@@ -6,6 +6,7 @@
 #include "core/base/mutant.h"
 #include "core/base/status_macros.h"
 #include "core/sampling/coupled.h"
+#include "core/sampling/cut.h"
 #include "core/sampling/draft_confidence.h"
 #include "core/sampling/process.h"
 
@@ -13,12 +14,12 @@ namespace outrider {
 namespace {
 
 // What the position behind `drafts` is drawn from: processed as the request
-// says, cut to the top N.
+// says, cut to the support.
 absl::StatusOr<Distribution> DraftRow(absl::Span<const float> logits,
                                       absl::Span<const TokenId> drafts,
                                       const DraftContext& context) {
   SamplingParams params = context.sampling;
-  if (params.top_p == 1 &&
+  if (params.top_p == 1 && context.support_mass == 1 &&
       (params.top_k == 0 || params.top_k > context.support_size)) {
     // The cut comes last, so it may as well be a top-k: no need of exponentials
     // for what it leaves out.
@@ -29,7 +30,7 @@ absl::StatusOr<Distribution> DraftRow(absl::Span<const float> logits,
                                     {.committed = context.committed,
                                      .drafts = drafts,
                                      .prompt_length = context.prompt_length}));
-  return CutToSupport(row, context.support_size);
+  return KeepTop(row, context.support_size, context.support_mass);
 }
 
 // Draws the next token from `row` and puts it behind the draft, with the

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/sampling/coins.h"
+#include "core/sampling/cut.h"
 #include "core/sampling/draft_confidence.h"
 #include "core/sampling/process.h"
 #include "core/testing/status_matchers.h"
@@ -73,7 +74,7 @@ TEST_F(ModelStrategyTest, DrawsEachTokenFromTheRowItReturns) {
     const std::vector<float> logits = Row(context);
     const auto row = Process(absl::MakeConstSpan(logits).first(kVocabSize),
                              {.temperature = 0.9, .top_k = 5}, {});
-    const Distribution expected = CutToSupport(*row, 3).RoundedToBFloat16();
+    const Distribution expected = KeepTop(*row, 3).RoundedToBFloat16();
     const Distribution& q = draft.distributions[i];
     EXPECT_THAT(q.support(), ElementsAreArray(expected.support()));
     EXPECT_THAT(q.weights(), ElementsAreArray(expected.weights()));
@@ -101,7 +102,7 @@ TEST_F(ModelStrategyTest, EachRowIsPenalisedForThePromptAndTheDraftsBeforeIt) {
         Process(absl::MakeConstSpan(logits).first(kVocabSize), request.sampling,
                 {.committed = context, .prompt_length = 2});
     EXPECT_THAT(draft.distributions[i].support(),
-                ElementsAreArray(CutToSupport(*row, 3).support()));
+                ElementsAreArray(KeepTop(*row, 3).support()));
     context.push_back(draft.tokens[i]);
   }
 }

@@ -24,6 +24,8 @@ struct DraftContext {
                              // `committed`, at least one token, goes behind it
   int max_draft_tokens = 0;  // K; 0 only fills the cache
   int support_size = 0;      // N: most tokens of a row
+  // A row has no more of the most probable tokens than have this mass.
+  double support_mass = 1;
   // Ends a draft whose first choices are less probable together; 0 never does.
   double min_draft_probability = 0;
   bool round_weights = true;  // of the rows, to bfloat16

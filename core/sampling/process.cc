@@ -5,13 +5,13 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <numeric>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "core/sampling/adjust_logits.h"
+#include "core/sampling/cut.h"
 #include "core/sampling/vector_math.h"
 
 namespace outrider {
@@ -85,31 +85,6 @@ Distribution Softmax(absl::Span<const Value> logits, std::vector<TokenId> ids,
   return Distribution::FromSorted(std::move(ids), std::move(weights));
 }
 
-// The smallest set of most probable tokens whose mass reaches top_p: the token
-// that crosses the edge stays.
-Distribution CutToMass(const Distribution& row, double top_p) {
-  const absl::Span<const double> weights = row.weights();
-  std::vector<int> order(weights.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), [&](int a, int b) {
-    return weights[a] > weights[b] || (weights[a] == weights[b] && a < b);
-  });
-  double mass = 0;
-  size_t kept = 0;
-  while (kept < order.size() && mass < top_p * row.total()) {
-    mass += weights[order[kept++]];
-  }
-  order.resize(kept);
-  std::sort(order.begin(), order.end());
-  std::vector<TokenId> ids;
-  std::vector<double> kept_weights;
-  for (const int i : order) {
-    ids.push_back(row.support()[i]);
-    kept_weights.push_back(weights[i]);
-  }
-  return Distribution::FromSorted(std::move(ids), std::move(kept_weights));
-}
-
 // From the temperature on. Min-p is applied behind top-k: each keeps the most
 // probable tokens, so that together they keep the same ones in either order.
 template <typename Value>
@@ -121,7 +96,9 @@ Distribution CutAndNormalise(absl::Span<const Value> logits,
     ids = TopIds(logits, std::move(ids), top_k);
   }
   Distribution row = Softmax(logits, std::move(ids), params);
-  return params.top_p < 1 ? CutToMass(row, params.top_p) : row;
+  if (params.top_p == 1) return row;
+  const size_t size = row.support().size();
+  return KeepTop(row, size, params.top_p);
 }
 
 }  // namespace
@@ -141,20 +118,6 @@ absl::StatusOr<Distribution> Process(absl::Span<const float> logits,
     return Distribution::OneHot(static_cast<TokenId>(best - adjusted.begin()));
   }
   return CutAndNormalise(absl::MakeConstSpan(adjusted), params);
-}
-
-Distribution CutToSupport(const Distribution& row, int support_size) {
-  const size_t size = static_cast<size_t>(support_size);
-  if (size >= row.support().size()) return row;
-  std::vector<TokenId> places(row.support().size());
-  std::iota(places.begin(), places.end(), 0);
-  std::vector<TokenId> ids;
-  std::vector<double> weights;
-  for (const TokenId place : TopIds(row.weights(), std::move(places), size)) {
-    ids.push_back(row.support()[place]);
-    weights.push_back(row.weights()[place]);
-  }
-  return Distribution::FromSorted(std::move(ids), std::move(weights));
 }
 
 ArgmaxAndGap FindArgmax(absl::Span<const float> logits) {

@@ -28,10 +28,6 @@ absl::StatusOr<Distribution> Process(absl::Span<const float> logits,
                                      const SamplingParams& params,
                                      const TokenHistory& history);
 
-// The top `support_size` tokens of a draft row, ties to the lowest id. The cut
-// comes before sampling, so that the row drawn from is the row sent.
-Distribution CutToSupport(const Distribution& row, int support_size);
-
 // The token of the highest logit, lowest id on ties, and how far ahead of the
 // second it is (a gap of 0 is a tie). `logits` must hold no NaN.
 struct ArgmaxAndGap {

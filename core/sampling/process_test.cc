@@ -235,16 +235,6 @@ TEST(ProcessTest, NoSettingInRangeLeavesTheRowWithoutAToken) {
   }
 }
 
-TEST(CutToSupportTest, KeepsTheHeaviestAndTiesGoToTheLowestIds) {
-  const Distribution row =
-      Distribution::FromSorted({2, 5, 6, 9}, {0.2, 0.2, 0.4, 0.2});
-  EXPECT_THAT(CutToSupport(row, 1).support(), ElementsAre(6));
-  EXPECT_THAT(CutToSupport(row, 3).support(), ElementsAre(2, 5, 6));
-  EXPECT_THAT(CutToSupport(row, 3).weights(), ElementsAre(0.2, 0.2, 0.4));
-  EXPECT_THAT(CutToSupport(row, 4).support(), ElementsAre(2, 5, 6, 9));
-  EXPECT_THAT(CutToSupport(row, 99).support(), ElementsAre(2, 5, 6, 9));
-}
-
 TEST(FindArgmaxTest, TellsTiesByAGapOfZero) {
   EXPECT_EQ(FindArgmax(std::vector<float>{1, 4, 2}).argmax, 1);
   EXPECT_EQ(FindArgmax(std::vector<float>{1, 4, 2}).gap, 2);

@@ -34,6 +34,7 @@ v1::DraftRequest ToProto(const DraftCall& call) {
   *request.mutable_header() = ToProto(call.header);
   request.set_max_draft_tokens(call.max_draft_tokens);
   request.set_support_size(call.support_size);
+  request.set_support_mass(call.support_mass);
   *request.mutable_sampling() = ToProto(call.sampling);
   request.set_seed(call.seed);
   request.set_prompt_length(call.prompt_length);
@@ -54,6 +55,7 @@ absl::StatusOr<DraftCall> FromProto(const v1::DraftRequest& request) {
   OUTRIDER_ASSIGN_OR_RETURN(call.support_size,
                             ToLength(request.support_size(), "support_size"));
   if (call.support_size == 0) call.support_size = kDefaultSupportSize;
+  if (request.has_support_mass()) call.support_mass = request.support_mass();
   OUTRIDER_ASSIGN_OR_RETURN(call.round_weights,
                             RoundsWeights(request.weight_dtype()));
   OUTRIDER_ASSIGN_OR_RETURN(call.rule, FromProto(request.acceptance_rule()));

@@ -25,14 +25,16 @@ namespace outrider {
 // speak these, whether gRPC or a test carries them.
 
 inline constexpr int kProtocolVersion = 1;
-inline constexpr int kDefaultSupportSize = 32;
-inline constexpr int kMaxSupportSize = 1024;  // or the whole vocabulary
+inline constexpr int kDefaultSupportSize = 32;       // of a DraftRequest
+inline constexpr double kDefaultSupportMass = 0.98;  // of a GenerateRequest
+inline constexpr int kMaxSupportSize = 1024;         // or the whole vocabulary
 inline constexpr int kDefaultMaxDraftTokens = 16;
 
 struct DraftCall {
   RequestHeader header = {};
   int max_draft_tokens = 0;
   int support_size = kDefaultSupportSize;
+  double support_mass = 1;
   SamplingParams sampling = {};
   uint64_t seed = 0;
   int prompt_length = 0;

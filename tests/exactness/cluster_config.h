@@ -59,6 +59,7 @@ struct ClusterConfig {
   SamplingParams sampling = {.temperature = 0.8, .top_k = 3};
   RuleKind rule = RuleKind::kRejection;
   int support_size = 0;  // N; 0: whole rows
+  double support_mass = 1;
   double min_draft_probability = 0;
   bool round_weights = false;  // of draft rows, to bfloat16
   ReplyFormat reply_format = ReplyFormat::kFull;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "core/base/mutant.h"
+#include "core/sampling/cut.h"
 #include "core/sampling/process.h"
 #include "gtest/gtest.h"
 #include "tests/exactness/enumeration.h"
@@ -151,14 +152,14 @@ void TakeTailMassAsTotal(std::vector<double>& weights) {
 std::vector<double> ResidualOfCutRow(const DenseView& view, int i) {
   const Distribution& q = view.draft.distributions[i];
   std::vector<double> weights = Dense(view.p[i], view.vocab_size);
-  const Distribution cut = CutToSupport(q, 2);
+  const Distribution cut = KeepTop(q, 2);
   for (const TokenId v : cut.support()) {
     weights[v] = std::max(0.0, weights[v] - q(v));
   }
   return weights;
 }
 Distribution CutRow(const DenseView& view, int i) {
-  return CutToSupport(view.draft.distributions[i], 2);
+  return KeepTop(view.draft.distributions[i], 2);
 }
 
 // A rule that judges by another q than the one drawn from. A token that it

@@ -238,6 +238,17 @@ TEST_P(ReplyFormatTest, HoldsForOneHotDrafts) {
                .length = 5});
 }
 
+TEST_P(ReplyFormatTest, HoldsWhereRowsAreCutByTheirMass) {
+  for (const double mass : {0.3, 0.6, 0.9}) {
+    CheckFormat({.config = {.support_size = 3,
+                            .support_mass = mass,
+                            .round_weights = true,
+                            .draft_lengths = {2},
+                            .has_first_round = true},
+                 .length = 4});
+  }
+}
+
 TEST_P(ReplyFormatTest, HoldsForLookupsInFrontOfADrafter) {
   CheckFormat({.vocab_size = 3,
                .config = {.sampling = {.temperature = 1},

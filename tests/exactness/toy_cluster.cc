@@ -123,6 +123,7 @@ ToyCluster::ToyCluster(const ClusterConfig& config, const ToyModel& model,
       *draft_stub_, NodeDraftClient::Options{
                         .context_length = kContextLength,
                         .support_size = support_size,
+                        .support_mass = config.support_mass,
                         .min_draft_probability = config.min_draft_probability,
                         .round_weights = config.round_weights});
   lookup_ = std::make_unique<LookupDraftClient>(*node_drafter_);
