@@ -82,6 +82,14 @@ TEST_F(CoordinatorMetricsTest, LossyGenerationsAreCounted) {
   EXPECT_THAT(Page(), HasSubstr("outrider_lossy_requests_total 1\n"));
 }
 
+// Among UNKNOWN it would count as an error of the deployment's own.
+TEST_F(CoordinatorMetricsTest, WhatTheVerifierDoesNotServeHasItsOwnCode) {
+  CoordinatorMetrics::Tally tally(metrics_);
+  tally.End(std::nullopt, absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(Page(), HasSubstr("requests_total{code=\"FAILED_PRECONDITION\","
+                                "finish_reason=\"none\"} 1\n"));
+}
+
 TEST_F(CoordinatorMetricsTest, AFallbackSaysWhy) {
   CoordinatorMetrics::Tally tally(metrics_);
   GenerationEvent event = Round(0, 0, 1);

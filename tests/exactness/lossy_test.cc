@@ -167,7 +167,7 @@ TEST(LossyTest, TheLawBelowOneIsTheFormulas) {
     const ToyModel model(3, drafter);
     for (const ReplyFormat format : kFormats) {
       for (const double lenience : {0.9, 0.5, 0.1}) {
-        for (const int k : {0, 1, 2}) {
+        for (const int k : {1, 2}) {
           SCOPED_TRACE(absl::StrCat("drafter ", static_cast<int>(drafter),
                                     ", format ", static_cast<int>(format),
                                     ", l ", lenience, ", K ", k));
