@@ -138,6 +138,14 @@ class Reporter {
   Clock::time_point last_ = Clock::now();
 };
 
+bool HasSimulated(const NodePool::Overview& overview) {
+  const auto is_simulated = [](const NodeDescription& node) {
+    return node.is_simulated;
+  };
+  return std::ranges::any_of(overview.verifiers, is_simulated) ||
+         std::ranges::any_of(overview.drafters, is_simulated);
+}
+
 // Whether speculation goes on: 0 while a drafter is configured is an alarm.
 void AddPoolMetrics(MetricRegistry& registry, const NodePool& pool,
                     size_t num_drafters) {
@@ -151,6 +159,10 @@ void AddPoolMetrics(MetricRegistry& registry, const NodePool& pool,
                       .read = [&pool]() -> double {
                         return pool.Describe().verifiers.size();
                       }});
+  registry.AddSource(
+      {.name = "simulated",
+       .help = "1 while some node has a timing model for weights, else 0.",
+       .read = [&pool] { return HasSimulated(pool.Describe()) ? 1.0 : 0.0; }});
   registry.AddGauge("drafters_configured", "Drafters named by flags.")
       .Set(static_cast<double>(num_drafters));
 }
