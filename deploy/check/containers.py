@@ -6,14 +6,17 @@
 
 The pods come from the rendered manifests, with their security context, init
 container, volumes, flags and limits. Text is generated through them; the
-drafter's pod, then the verifier's, is replaced in the middle of a stream. Podman
-knows no Services and no gRPC probes: names of Services become names of pods, and
-$(NAME) in args is filled in here; readiness is asked over HTTP.
+drafter's pod, then the verifier's, is replaced in the middle of a stream; the
+load test measures, with a smaller grid. Podman knows neither Services nor gRPC
+probes nor NetworkPolicies: names of Services become names of pods, $(NAME) in
+args is filled in here, and the probes are asked by this program.
 --from-source compiles inside the image, in place of taking build/release/bin.
 """
 import argparse
 import contextlib
+import copy
 import pathlib
+import re
 import subprocess
 import sys
 import time
@@ -24,8 +27,10 @@ import yaml
 
 import manifests
 import meaning
+import probes
 from podman import BASE_IMAGE, NETWORK, CommandError, Engine, why_not
 
+LOAD_TESTS = {"load-test": "overlays/load-test", "load-test-of-services": "check/load-test-of-services"}
 IMAGES = ("coordinator", "node-cpu", "demo-models")
 ROLES = ("verifier", "drafter", "coordinator")
 PROMPT = "def merge(left, right):"
@@ -37,6 +42,7 @@ def say(what):
 
 
 START = time.monotonic()
+NOT_RUN = 77  # as ctest has it
 
 
 class CheckFailed(Exception):
@@ -61,16 +67,23 @@ def pod_name(role):
     return f"outrider-{role}-pod-0"
 
 
+def named(things, name):
+    return next(thing for thing in things if manifests.name_of(thing) == name)
+
+
+def to_pods(word):
+    """A word with names of pods for those of Services."""
+    for role in ROLES:
+        word = re.sub(rf"\boutrider-{role}:(?=\d)", f"{pod_name(role)}:", word)
+    return word
+
+
 def to_play(things, role):
     """One role's Deployment, in the form that podman understands."""
-    for thing in things:
-        if manifests.name_of(thing) == f"Deployment/outrider-{role}":
-            break
+    thing = copy.deepcopy(named(things, f"Deployment/outrider-{role}"))
     for container in meaning.pod_of(thing)["containers"]:
         words = meaning.arguments(container, things)[len(container["command"]):]
-        for other in ROLES:
-            words = [word.replace(f"=outrider-{other}:", f"={pod_name(other)}:") for word in words]
-        container["args"] = words
+        container["args"] = [to_pods(word) for word in words]
         del container["envFrom"]
         del container["ports"]  # podman would take them on the host
     # An end has to be seen here; a kubelet would start the container again.
@@ -81,12 +94,31 @@ def to_play(things, role):
     return thing
 
 
+def to_play_once(job, name):
+    """A Job's pod, as podman knows no Jobs; its bench has a smaller grid."""
+    spec = copy.deepcopy(meaning.pod_of(job))
+    small = {"--rtt": "0,5", "--k": "0,4", "--concurrency": "2", "--repeat": "1"}
+    for container in spec["initContainers"] + spec["containers"]:
+        container["command"] = [to_pods(word) for word in container["command"]]
+    bench, = spec["containers"]
+    for i, word in enumerate(bench["args"]):
+        flag, _, value = to_pods(word).partition("=")
+        if flag != "--rtt" or value != "0":
+            value = small.get(flag, value)
+        bench["args"][i] = f"{flag}={value}" if value else flag
+    bench["args"].append("--seconds=1")
+    return {"apiVersion": "v1", "kind": "Pod", "spec": spec, "metadata": {
+        "name": name, "annotations": {"io.podman.annotations.init.container.type": "always"}}}
+
+
 class Cluster:
     """The three pods."""
 
     def __init__(self, engine, things):
         self.engine = engine
         self.files = {}
+        self.containers = {role: meaning.pod_of(named(things, f"Deployment/outrider-{role}"))["containers"][0]
+                           for role in ROLES}
         for role in ROLES:
             self.files[role] = engine.folder / f"{role}.yaml"
             self.files[role].write_text(yaml.safe_dump(to_play(things, role)))
@@ -101,17 +133,23 @@ class Cluster:
             expect(state["Running"], f"{role} has ended: {self.engine.logs(self.name(role))}")
             return self.page(role, "/health")
         wait_until(f"{role} is healthy", healthy)
+        expect(all(self.probes(role).values()), f"{role} is healthy, but its probes say {self.probes(role)}")
 
     def name(self, role):
         return f"{pod_name(role)}-{role}"
 
+    def address(self, role):
+        pod = self.engine.run("podman", "pod", "inspect", pod_name(role), "--format", "{{.InfraContainerID}}")
+        return self.engine.container(pod.stdout.strip())["NetworkSettings"]["Networks"][NETWORK]["IPAddress"]
+
+    def probes(self, role):
+        return probes.answers(self.address(role), self.containers[role])
+
     def page(self, role, path):
         """A page over HTTP, from this machine; nothing where it does not answer well."""
-        pod = self.engine.run("podman", "pod", "inspect", pod_name(role), "--format", "{{.InfraContainerID}}")
-        address = self.engine.container(pod.stdout.strip())["NetworkSettings"]["Networks"][NETWORK]["IPAddress"]
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
-            with opener.open(f"http://{address}:9090{path}", timeout=5) as reply:
+            with opener.open(f"http://{self.address(role)}:9090{path}", timeout=5) as reply:
                 return reply.read().decode()
         except (urllib.error.URLError, OSError):
             return None
@@ -135,8 +173,8 @@ class Cluster:
         return stream, pid
 
     def take_down(self):
-        for role in reversed(ROLES):
-            self.engine.remove_pod(pod_name(role), seconds=10)
+        for name in (*LOAD_TESTS, *map(pod_name, reversed(ROLES))):
+            self.engine.remove_pod(name, seconds=10)
         self.engine.run("podman", "network", "rm", "--force", NETWORK, check=False)
 
 
@@ -198,14 +236,32 @@ def check_verifier_replaced(cluster, plain):
 def check_drain(cluster, plain):
     """SIGTERM, as a rollout sends it: the stream ends well before the pod does."""
     stream, verifier = cluster.stream_that_stands_still()
+    address = cluster.address("verifier")
     # Not by podman, which takes the pod's network away at the same time; a kubelet does not.
     cluster.engine.terminate(verifier)
     cluster.engine.thaw(verifier)
+    answers = probes.answers(address, cluster.containers["verifier"])
+    expect(answers["livenessProbe"] and not answers["readinessProbe"], f"while it drains the probes say {answers}")
     expect(stream.wait() == 0 and stream.out() == plain, f"a draining verifier lost a stream: {stream.err()}")
     state = wait_until("the verifier has ended", lambda: (
         now := cluster.engine.container(cluster.name("verifier"))["State"]) and not now["Running"] and now)
     expect(state["ExitCode"] == 0, f"the verifier ended with {state['ExitCode']}")
-    say("the verifier drained on SIGTERM: the stream was served to its end, exit status 0")
+    say("the verifier drained on SIGTERM: alive and not ready, the stream was served to its end, exit status 0")
+
+
+def check_load_test(cluster, name, overlay):
+    """The Job's pod: its bench ends well, and every request was answered."""
+    job = named(manifests.render(overlay), "Job/outrider-load-test")
+    path = cluster.engine.folder / f"{name}.yaml"
+    path.write_text(yaml.safe_dump(to_play_once(job, name)))
+    cluster.engine.play(path)
+    state = wait_until("the load test has ended", lambda: (
+        now := cluster.engine.container(f"{name}-bench")["State"]) and not now["Running"] and now, patience=180)
+    words = cluster.engine.logs(f"{name}-bench")
+    expect(state["ExitCode"] == 0, f"the load test ended with {state['ExitCode']}: {words}")
+    best = [line for line in words.splitlines() if line.strip()]
+    say(f"{name} has measured: {best[-1].strip()}")
+    cluster.engine.remove_pod(name, seconds=0)
 
 
 def main():
@@ -217,7 +273,7 @@ def main():
     flags = parser.parse_args()
     if reason := why_not():
         print(f"NOT RUN: images were not built and pods not started: {reason}", file=sys.stderr)
-        return 1 if flags.require else 0
+        return 1 if flags.require else NOT_RUN
 
     engine = Engine(flags.folder)
     things = manifests.render(manifests.DEPLOY / "overlays/local-cpu")
@@ -242,8 +298,10 @@ def main():
             plain = check_generation(cluster)
             check_drafter_replaced(cluster, plain)
             check_verifier_replaced(cluster, plain)
+            for name, overlay in LOAD_TESTS.items():
+                check_load_test(cluster, name, manifests.DEPLOY / overlay)
             check_drain(cluster, plain)
-        say("taken down. Not checked here, as podman has neither: Services and gRPC probes")
+        say("taken down. Not checked here, as podman has none: Services, NetworkPolicies, a kubelet's probing")
     except (CheckFailed, CommandError, subprocess.TimeoutExpired) as error:
         print(f"FAILED: {error}", file=sys.stderr)
         return 1

@@ -12,6 +12,8 @@ import sys
 import tempfile
 import unittest
 
+import yaml
+
 import manifests
 import meaning
 import policies
@@ -219,6 +221,12 @@ class ObservabilityTest(unittest.TestCase):
                       ["test", "rules", "rules-test.yaml"]):
             run = subprocess.run([promtool, *words], cwd=self.FOLDER, capture_output=True, text=True)
             self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+
+    def test_every_alert_is_seen_to_fire(self):
+        alerts = re.findall(r"- alert: (\w+)", (self.FOLDER / "alerts.yaml").read_text())
+        tests = yaml.safe_load((self.FOLDER / "rules-test.yaml").read_text())["tests"]
+        fired = {one["alertname"] for test in tests for one in test["alert_rule_test"] if one["exp_alerts"]}
+        self.assertEqual(fired, set(alerts))
 
     def test_dashboard_and_rules_ask_for_metrics_that_exist(self):
         sources = "".join(path.read_text() for folder in ("coordinator", "core/node")

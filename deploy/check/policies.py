@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether NetworkPolicies deny by default, and let through what the flags need."""
-from meaning import (address_flags, arguments, labels_of, matches, name_of, of_kind, pod_of, pods_of_service)
+from manifests import name_of
+from meaning import address_flags, arguments, labels_of, matches, of_kind, pod_of, pods_of_service
 
 
 def check_policies(things):
