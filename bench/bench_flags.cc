@@ -199,6 +199,8 @@ void AddRequestFlags(CLI::App& command, BenchFlags& flags) {
           ->type_name("P")
           ->capture_default_str(),
       0, 0.999999);
+  command.add_flag("--prompt-lookup", flags.prompt_lookup,
+                   "draft from the text so far where it repeats itself");
   command
       .add_option("--reply-format", flags.reply_format,
                   "what the verifier sends back: full, sparse or tokens;\n"

@@ -231,6 +231,7 @@ Configuration ToConfiguration(const BenchOptions& options,
           : absl::StrCat("rejection, temperature ", flags.temperature));
   binding.emplace_back("minimal draft probability",
                        absl::StrCat(flags.min_draft_probability));
+  binding.emplace_back("prompt lookup", flags.prompt_lookup ? "yes" : "no");
   std::string reply_format = "the coordinator's default";
   for (const auto& [name, format] : ReplyFormatNames()) {
     if (flags.reply_format == format) reply_format = name;
@@ -290,6 +291,7 @@ absl::StatusOr<BenchOptions> ToBenchOptions(const BenchFlags& flags,
       .max_tokens = static_cast<uint32_t>(flags.max_tokens),
       .ignore_eos = true,
       .min_draft_probability = flags.min_draft_probability,
+      .prompt_lookup = flags.prompt_lookup,
       .reply_format = flags.reply_format};
   options.configuration = ToConfiguration(options, note);
   return options;

@@ -12,7 +12,7 @@
 #include "bench/prompts.h"
 #include "bench/results_file.h"
 #include "bench/trio.h"
-#include "client/generation.h"
+#include "client/generation_request.h"
 #include "core/rpc/tls_files.h"
 
 // CLI11's, by name only: its header is a large one.
@@ -52,6 +52,7 @@ struct BenchFlags {
   std::string rule = "greedy";
   double temperature = 1;
   double min_draft_probability = 0;
+  bool prompt_lookup = false;
   std::optional<ReplyFormat> reply_format = {};
   int max_tokens = 48;
   double seconds = 4;

@@ -201,9 +201,9 @@ void PrintRow(Pair& pair, const Setting& setting, int k, int num_rounds) {
   Session session({.prompt = {1},
                    .sampling = {.temperature = setting.temperature},
                    .seed = 7,
-                   .max_length = 1 << 20,
-                   .drafter_context = 1 << 20});
-  NodeDraftClient drafter(pair.draft_stub(), {.support_size = kSupportSize});
+                   .max_length = 1 << 20});
+  NodeDraftClient drafter(pair.draft_stub(), {.context_length = 1 << 20,
+                                              .support_size = kSupportSize});
   TimedStub timed(pair.verify_stub());
   NodeVerifyClient verifier(timed, setting.format);
   const RejectionRule rule;

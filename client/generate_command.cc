@@ -120,6 +120,9 @@ void AddSpeculationFlags(CLI::App& command, GenerationRequest& request) {
                       "0: never; default: the coordinator's")
           ->type_name("P"),
       0, 1);
+  command.add_flag("--prompt-lookup,!--no-prompt-lookup", request.prompt_lookup,
+                   "draft from the text so far where it repeats itself, and\n"
+                   "ask the drafter elsewhere; default: the coordinator's");
   command
       .add_option("--acceptance-rule", request.acceptance_rule,
                   "rejection; greedy (needs --temperature 0); or coupled: one\n"

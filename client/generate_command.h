@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "client/command.h"
-#include "client/generation.h"
+#include "client/generation_request.h"
 
 namespace outrider::client {
 

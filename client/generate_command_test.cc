@@ -109,6 +109,7 @@ TEST(GenerateFlagsTest, BecomeARequest) {
                                                "64",
                                                "--min-draft-probability",
                                                "0.25",
+                                               "--no-prompt-lookup",
                                                "--reply-format",
                                                "sparse",
                                                "--acceptance-rule",
@@ -125,6 +126,7 @@ TEST(GenerateFlagsTest, BecomeARequest) {
   EXPECT_TRUE(request.ignore_eos);
   EXPECT_EQ(request.draft_support_size, 64);
   EXPECT_EQ(request.min_draft_probability, 0.25);
+  EXPECT_EQ(request.prompt_lookup, false);
   EXPECT_EQ(request.reply_format, ReplyFormat::kSparse);
   EXPECT_EQ(request.acceptance_rule, AcceptanceRule::kCoupled);
 }

@@ -82,6 +82,7 @@ v1::GenerateRequest ToProto(const GenerationRequest& request) {
   if (request.draft_support_size) {
     proto.set_draft_support_size(*request.draft_support_size);
   }
+  if (request.prompt_lookup) proto.set_prompt_lookup(*request.prompt_lookup);
   if (request.min_draft_probability) {
     proto.set_min_draft_probability(*request.min_draft_probability);
   }
@@ -138,7 +139,8 @@ GenerationRound FromProto(const v1::RoundStats& proto) {
           .verify_compute_time = FromProto(proto.verify_compute_time()),
           .round_time = FromProto(proto.round_time()),
           .drafter_bytes = proto.drafter_bytes(),
-          .verifier_bytes = proto.verifier_bytes()};
+          .verifier_bytes = proto.verifier_bytes(),
+          .num_looked_up = static_cast<int>(proto.num_looked_up())};
 }
 
 GeneratedToken FromProto(const v1::GeneratedToken& proto) {

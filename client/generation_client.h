@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "client/generation.h"
+#include "client/generation_request.h"
 #include "core/rpc/tls_files.h"
 #include "core/wire/node_description.h"
 

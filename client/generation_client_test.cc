@@ -127,6 +127,7 @@ TEST(GenerationClientTest, EveryFieldOfTheRequestIsSent) {
                                      .ignore_eos = true,
                                      .draft_support_size = 13,
                                      .min_draft_probability = 0.5,
+                                     .prompt_lookup = true,
                                      .reply_format = ReplyFormat::kSparse};
   ASSERT_TRUE(GenerateIds(service, request).ok());
   const v1::GenerateRequest sent = service.last_request();
@@ -143,6 +144,7 @@ TEST(GenerationClientTest, EveryFieldOfTheRequestIsSent) {
   EXPECT_TRUE(sent.ignore_eos());
   EXPECT_EQ(sent.draft_support_size(), 13);
   EXPECT_EQ(sent.min_draft_probability(), 0.5);
+  EXPECT_TRUE(sent.prompt_lookup());
   EXPECT_EQ(sent.reply_format(), v1::REPLY_FORMAT_SPARSE);
   EXPECT_FALSE(sent.has_delivered());
 }

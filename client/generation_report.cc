@@ -75,6 +75,7 @@ double BytesPerToken(const GenerationReport& report,
 Json RoundToJson(const GenerationRound& round) {
   return {{"drafted", round.num_drafted},
           {"accepted", round.num_accepted},
+          {"looked_up", round.num_looked_up},
           {"draft_ms", Ms(round.draft_time)},
           {"verify_ms", Ms(round.verify_time)},
           {"draft_compute_ms", Ms(round.draft_compute_time)},
@@ -107,6 +108,7 @@ Json TotalsToJson(const GenerationReport& report) {
           {"rounds", totals.num_rounds},
           {"drafted", totals.num_drafted},
           {"accepted", totals.num_accepted},
+          {"looked_up", totals.num_looked_up},
           {"acceptance", totals.acceptance()},
           {"tokens_per_round", Ratio(report.tokens.size(), totals.num_rounds)},
           {"draft_ms", totals.draft_ms},
@@ -162,6 +164,7 @@ RoundTotals SumRounds(const std::vector<GenerationRound>& rounds) {
     totals.round_ms += Ms(round.round_time);
     totals.drafter_bytes += round.drafter_bytes;
     totals.verifier_bytes += round.verifier_bytes;
+    totals.num_looked_up += round.num_looked_up;
   }
   return totals;
 }
@@ -185,6 +188,10 @@ std::string ToSummary(const GenerationReport& report) {
     absl::StrAppendFormat(
         &summary, "K = %d: %d of %d drafts accepted (%.0f %%), ", k,
         all.num_accepted, all.num_drafted, 100 * all.acceptance());
+    if (all.num_looked_up > 0) {
+      absl::StrAppendFormat(&summary, "%d of them looked up in the text, ",
+                            all.num_looked_up);
+    }
   } else {
     absl::StrAppendFormat(&summary, "K = %d: nothing drafted, ", k);
   }

@@ -48,6 +48,7 @@ TEST(GenerationReportTest, TheJsonObjectHasEveryField) {
   EXPECT_EQ(json["num_misses"], 1);
   EXPECT_EQ(json["rounds"][0], nlohmann::json({{"drafted", 2},
                                                {"accepted", 2},
+                                               {"looked_up", 0},
                                                {"draft_ms", 10.0},
                                                {"verify_ms", 20.0},
                                                {"draft_compute_ms", 9.0},
@@ -59,6 +60,7 @@ TEST(GenerationReportTest, TheJsonObjectHasEveryField) {
                                             {"rounds", 2},
                                             {"drafted", 4},
                                             {"accepted", 2},
+                                            {"looked_up", 0},
                                             {"acceptance", 0.5},
                                             {"tokens_per_round", 2.0},
                                             {"draft_ms", 12.0},

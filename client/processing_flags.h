@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "client/generate_command.h"
-#include "client/generation.h"
+#include "client/generation_request.h"
 
 namespace outrider::client {
 

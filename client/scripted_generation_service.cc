@@ -24,6 +24,7 @@ void Set(const GenerationRound& round, v1::RoundStats* proto) {
   Set(round.round_time, proto->mutable_round_time());
   proto->set_drafter_bytes(round.drafter_bytes);
   proto->set_verifier_bytes(round.verifier_bytes);
+  proto->set_num_looked_up(round.num_looked_up);
 }
 
 // The enumerators have the proto's order.

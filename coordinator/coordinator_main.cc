@@ -67,6 +67,9 @@ void AddFlags(CLI::App& app, Flags& flags) {
                  "below this; 0: never; where a request does not say")
       ->check(CLI::Range(0.0, 0.999999))
       ->capture_default_str();
+  app.add_flag("--prompt-lookup", flags.service.default_prompt_lookup,
+               "where the text so far says how it may go on, draft from it and "
+               "do not call the drafter; where a request does not say");
   app.add_option_function<std::string>(
          "--reply-format",
          [&flags](const std::string& name) {

@@ -37,6 +37,9 @@ CoordinatorMetrics::CoordinatorMetrics(MetricRegistry& registry)
                                    "Draft tokens offered to the verifier.")),
       accepted_(registry.AddCounter("accepted_tokens_total",
                                     "Draft tokens accepted.")),
+      looked_up_(registry.AddCounter(
+          "draft_tokens_looked_up_total",
+          "Draft tokens taken from the text so far, without the drafter.")),
       wasted_(registry.AddCounter("draft_tokens_wasted_total",
                                   "Draft tokens offered and not accepted.")),
       tokens_(registry.AddCounter("generated_tokens_total",
@@ -146,6 +149,7 @@ void CoordinatorMetrics::Tally::Round(const GenerationEvent& event,
   metrics_.tokens_.Increment(num_new);
   metrics_.drafted_.Increment(round.num_drafted);
   metrics_.accepted_.Increment(round.num_accepted);
+  metrics_.looked_up_.Increment(round.num_looked_up);
   metrics_.wasted_.Increment(round.num_drafted - round.num_accepted);
   for (int i = 0; i < round.num_drafted; ++i) {
     const int place = std::min(i, kNumPositions - 1);

@@ -90,6 +90,7 @@ class CoordinatorMetrics {
   prometheus::Counter& rounds_;
   prometheus::Counter& drafted_;
   prometheus::Counter& accepted_;
+  prometheus::Counter& looked_up_;
   prometheus::Counter& wasted_;
   prometheus::Counter& tokens_;
   const Counters offered_at_;

@@ -238,6 +238,9 @@ absl::StatusOr<GenerationRequest> ParseRequest(const v1::GenerateRequest& proto,
                                       : limits.default_min_draft_probability;
   OUTRIDER_RETURN_IF_ERROR(
       CheckMinDraftProbability(request.min_draft_probability));
+  request.prompt_lookup = proto.has_prompt_lookup()
+                              ? proto.prompt_lookup()
+                              : limits.default_prompt_lookup;
   OUTRIDER_ASSIGN_OR_RETURN(request.rule, ParseRule(proto, request.sampling));
   OUTRIDER_ASSIGN_OR_RETURN(request.reply_format,
                             ParseReplyFormat(proto, request, limits));

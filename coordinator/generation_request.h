@@ -31,6 +31,7 @@ struct GenerationRequest {
   int num_speculative_tokens = 0;
   int support_size = 0;
   double min_draft_probability = 0;
+  bool prompt_lookup = false;
   ReplyFormat reply_format = ReplyFormat::kFull;
 };
 
@@ -42,6 +43,7 @@ struct GenerationLimits {
   int max_draft_tokens = 0;
   int default_draft_tokens = 0;
   double default_min_draft_probability = 0;
+  bool default_prompt_lookup = false;
   std::vector<TokenId> eos_ids = {};
   std::vector<ReplyFormat> reply_formats = {};  // that the verifier serves
   std::optional<ReplyFormat> default_reply_format = {};  // empty: by the rule

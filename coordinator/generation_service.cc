@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "coordinator/generation.h"
 #include "coordinator/generation_convert.h"
+#include "coordinator/lookup_draft_client.h"
 #include "coordinator/node_draft_client.h"
 #include "coordinator/node_verify_client.h"
 #include "coordinator/optional_draft_client.h"
@@ -153,8 +154,6 @@ Task<void> GenerationServiceImpl::Run(
     co_return;
   }
 
-  const int drafter_context =
-      pair->drafter == nullptr ? 0 : pair->drafter_description.context_length;
   Session session(
       {.prompt = request->prompt,
        .delivered = request->delivered,
@@ -163,7 +162,6 @@ Task<void> GenerationServiceImpl::Run(
        .logprobs = request->logprobs,
        .seed = request->seed,
        .max_length = request->max_length,
-       .drafter_context = drafter_context,
        .cancellation = cancellation,
        .traceparent = name.trace.has_value() ? name.trace->ToHeader() : ""});
   const absl::StatusOr<FinishReason> result =
@@ -193,15 +191,20 @@ Task<absl::StatusOr<FinishReason>> GenerationServiceImpl::Serve(
     node_drafter.emplace(
         pair.drafter->stub,
         NodeDraftClient::Options{
+            .context_length = pair.drafter_description.context_length,
             .support_size = request.support_size,
             .min_draft_probability = request.min_draft_probability,
             // Whole rows are for reference.
             .round_weights =
                 request.support_size < pair.verifier_description.vocab_size});
   }
-  OptionalDraftClient drafter(
+  OptionalDraftClient optional_drafter(
       node_drafter.has_value() ? &*node_drafter : nullptr,
       pair.drafter != nullptr ? pair.drafter->breaker : no_breaker);
+  LookupDraftClient lookup(optional_drafter);
+  DraftClient& drafter = request.prompt_lookup
+                             ? static_cast<DraftClient&>(lookup)
+                             : optional_drafter;
   NodeVerifyClient verifier(pair.verifier->stub, request.reply_format);
   FixedDraftLength policy(request.num_speculative_tokens);
   SpeculativeDecoder decoder({.drafter = drafter,
@@ -245,6 +248,7 @@ absl::StatusOr<GenerationRequest> GenerationServiceImpl::Parse(
        .max_draft_tokens = max_draft_tokens,
        .default_draft_tokens = options_.default_draft_tokens,
        .default_min_draft_probability = options_.default_min_draft_probability,
+       .default_prompt_lookup = options_.default_prompt_lookup,
        .eos_ids = verifier.eos_ids,
        .reply_formats = verifier.reply_formats,
        .default_reply_format = options_.default_reply_format});

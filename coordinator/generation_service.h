@@ -35,6 +35,7 @@ class GenerationServiceImpl final
     int max_sessions = 256;
     int default_draft_tokens = 4;
     double default_min_draft_probability = 0;
+    bool default_prompt_lookup = false;
     std::optional<ReplyFormat> default_reply_format = {};  // empty: by the rule
   };
   struct Parts {

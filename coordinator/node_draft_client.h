@@ -14,6 +14,9 @@ namespace outrider {
 class NodeDraftClient final : public DraftClient {
  public:
   struct Options {
+    // Positions that the drafter can attend over; a longer session gets no
+    // drafts.
+    int context_length = 0;
     int support_size = kDefaultSupportSize;
     double min_draft_probability = 0;
     bool round_weights = true;  // to bfloat16, before sampling

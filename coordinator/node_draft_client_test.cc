@@ -76,12 +76,13 @@ class NodeDraftClientTest : public ::testing::Test {
   std::unique_ptr<DraftEngine> engine_;
   InProcessDraftStub stub_;
   NodeDraftClient client_{stub_,
-                          {.support_size = 4, .min_draft_probability = 0.25}};
+                          {.context_length = 100,
+                           .support_size = 4,
+                           .min_draft_probability = 0.25}};
   Session session_{{.prompt = {1, 2, 3},
                     .sampling = {.temperature = 0.7, .top_k = 9},
                     .seed = 11,
-                    .max_length = 100,
-                    .drafter_context = 100}};
+                    .max_length = 100}};
 };
 
 TEST_F(NodeDraftClientTest, OpensWithTheWholePromptAndTheRequestsParameters) {

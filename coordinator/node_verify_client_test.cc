@@ -74,8 +74,7 @@ class NodeVerifyClientTest : public ::testing::Test {
   std::vector<VerifyCall> calls_;
   std::unique_ptr<VerifyEngine> engine_;
   InProcessVerifyStub stub_;
-  Session session_{
-      {.prompt = {2, 0}, .max_length = 100, .drafter_context = 100}};
+  Session session_{{.prompt = {2, 0}, .max_length = 100}};
   Draft draft_ = {.start = 2};
 };
 
@@ -99,10 +98,7 @@ TEST_F(NodeVerifyClientTest, EveryRowBelongsToTheContextBeforeItsDraft) {
 
 TEST_F(NodeVerifyClientTest, EveryFormatEndsInTheSameVerdict) {
   for (uint64_t seed = 0; seed < 100; ++seed) {
-    Session session({.prompt = {2, 0},
-                     .seed = seed,
-                     .max_length = 100,
-                     .drafter_context = 100});
+    Session session({.prompt = {2, 0}, .seed = seed, .max_length = 100});
     std::vector<Verdict> verdicts;
     for (const ReplyFormat format :
          {ReplyFormat::kFull, ReplyFormat::kSparse, ReplyFormat::kTokens}) {
@@ -120,10 +116,8 @@ TEST_F(NodeVerifyClientTest, EveryFormatEndsInTheSameVerdict) {
 }
 
 TEST_F(NodeVerifyClientTest, AtTemperatureZeroTheDraftsRowsStayAtHome) {
-  Session session({.prompt = {2, 0},
-                   .sampling = {.temperature = 0},
-                   .max_length = 100,
-                   .drafter_context = 100});
+  Session session(
+      {.prompt = {2, 0}, .sampling = {.temperature = 0}, .max_length = 100});
   const auto score = Score(session, ReplyFormat::kTokens);
   ASSERT_THAT(score, IsOk());
   EXPECT_TRUE(calls_[0].draft_rows.empty());

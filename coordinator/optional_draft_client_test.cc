@@ -37,8 +37,7 @@ class OptionalDraftClientTest : public ::testing::Test {
   FakeDrafter drafter_;
   CircuitBreaker breaker_;
   OptionalDraftClient client_{&drafter_, breaker_};
-  Session session_{
-      {.prompt = {1, 2}, .max_length = 100, .drafter_context = 100}};
+  Session session_{{.prompt = {1, 2}, .max_length = 100}};
 };
 
 TEST_F(OptionalDraftClientTest, PassesADraftOn) {

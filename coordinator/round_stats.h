@@ -12,6 +12,7 @@ namespace outrider {
 struct RoundStats {
   int num_drafted = 0;
   int num_accepted = 0;
+  int num_looked_up = 0;  // of the drafted: from the text, not the drafter
   double round_seconds = 0;
 
   struct Link {

@@ -26,9 +26,7 @@ Session::Session(Options options)
 }
 
 int Session::MaxDraftLength() const {
-  const int room = options_.max_length - length() - 1;
-  const int drafter_room = options_.drafter_context - length();
-  return std::max(0, std::min(room, drafter_room));
+  return std::max(0, options_.max_length - length() - 1);
 }
 
 RequestHeader Session::NextHeader(const CacheMirror& cache) {

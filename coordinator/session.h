@@ -41,8 +41,7 @@ class Session {
     RuleKind rule = RuleKind::kRejection;
     std::optional<LogprobsOptions> logprobs = {};  // empty: not asked for
     uint64_t seed = 0;
-    int max_length = 0;       // prompt and continuation together
-    int drafter_context = 0;  // positions the drafter can attend over
+    int max_length = 0;  // prompt and continuation together
     std::unique_ptr<RandomSource> random = {};  // empty: Coins of the seed
     std::shared_ptr<Cancellation> cancellation = {};  // empty: one of its own
     std::string traceparent = {};  // goes with every call; empty: none
@@ -85,7 +84,7 @@ class Session {
   }
 
   // The most drafts that can still be used: a round commits one token more
-  // than it accepts, and neither model sees beyond its context.
+  // than it accepts.
   int MaxDraftLength() const;
 
   // What penalties see behind the committed tokens.

@@ -13,10 +13,7 @@ namespace {
 using ::testing::ElementsAre;
 
 Session::Options WithPrompt(TokenSeq prompt) {
-  return {.prompt = std::move(prompt),
-          .seed = 5,
-          .max_length = 100,
-          .drafter_context = 100};
+  return {.prompt = std::move(prompt), .seed = 5, .max_length = 100};
 }
 
 Draft DraftOf(uint64_t start, const TokenSeq& tokens) {
@@ -84,10 +81,9 @@ TEST(SessionTest, CommitsTheAcceptedDraftsAndTheNextToken) {
 TEST(SessionTest, DraftsNoMoreThanCanBeUsed) {
   Session::Options options = WithPrompt({1, 2, 3});
   options.max_length = 8;
-  options.drafter_context = 6;
   Session session(std::move(options));
-  // Five tokens to go: four drafts and the next; the drafter sees three.
-  EXPECT_EQ(session.MaxDraftLength(), 3);
+  // Five tokens to go: four drafts and the next.
+  EXPECT_EQ(session.MaxDraftLength(), 4);
   session.Commit(DraftOf(3, {4, 5, 6}), {3, 7});
   EXPECT_EQ(session.MaxDraftLength(), 0);
   EXPECT_FALSE(session.is_complete());

@@ -69,7 +69,7 @@ class SpeculativeDecoderTest : public ::testing::Test {
                                .verifier = verifier_,
                                .rule = rule_,
                                .policy = policy_}};
-  Session session_{{.prompt = {0}, .max_length = 10, .drafter_context = 100}};
+  Session session_{{.prompt = {0}, .max_length = 10}};
 };
 
 TEST_F(SpeculativeDecoderTest, TakesTheVerdictOfAVerifierThatJudges) {

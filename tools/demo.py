@@ -32,8 +32,9 @@ TARGET, DRAFT = ROOT / "models/demo-target", ROOT / "models/demo-draft"
 PROMPTS = ROOT / "models/prompts.jsonl"
 
 NUM_TOKENS = 96
-SETTINGS = [*map(Setting, range(9)), Setting(8, min_probability=0.3)]
-SAMPLED_SETTINGS = {*map(Setting, range(4))}  # and the best one at temperature 0
+SETTINGS = [*map(Setting, range(9)), Setting(8, min_probability=0.3),
+            Setting(8, min_probability=0.3, prompt_lookup=True)]
+SAMPLED_SETTINGS = {*map(Setting, range(4)), *SETTINGS[-2:]}
 # As many prompts as fit into this, the fewest and the most.
 DECODE_SECONDS = 25
 MIN_PROMPTS, MAX_PROMPTS = 4, 12
@@ -199,6 +200,7 @@ def generate(address: str, prompt: str, setting: Setting, *flags: str) -> Run:
     return Run(json.loads(output_of(
         "outrider", "generate", "--coordinator", address, "--json", "-k", str(setting.k),
         "--min-draft-probability", str(setting.min_probability),
+        *(["--prompt-lookup"] if setting.prompt_lookup else []),
         "--max-tokens", str(NUM_TOKENS), "--ignore-eos", *flags, "--", prompt)))
 
 
@@ -260,7 +262,7 @@ def run_demo() -> bool:
         greedy = decoder.decode(SETTINGS, "--temperature", "0")
         is_same = demo_report.print_comparison(greedy.runs)
         best = demo_report.best_setting(greedy.runs)
-        sampled = decoder.decode(SAMPLED_SETTINGS | {best}, "--temperature", "1", "--seed", "1")
+        sampled = decoder.decode(SAMPLED_SETTINGS, "--temperature", "1", "--seed", "1")
     demo_report.print_speed(greedy.runs, greedy.inside)
     demo_report.print_formula(greedy.runs, greedy.inside)
     demo_report.print_split(greedy.runs[best], best, greedy.inside)

@@ -14,9 +14,14 @@ class Setting(NamedTuple):
     """How a round drafts."""
     k: int
     min_probability: float = 0.0  # drafting stops early below it; 0: never
+    prompt_lookup: bool = False  # drafts come from the text where it repeats itself
 
     def __str__(self) -> str:
-        return f"{self.k}?" if self.min_probability else f"{self.k} "
+        return f"{self.k}{'?' * bool(self.min_probability)}{'+' * self.prompt_lookup}"
+
+    @property
+    def is_plain_k(self) -> bool:
+        return not self.min_probability and not self.prompt_lookup
 
 
 PLAIN = Setting(0)
@@ -172,24 +177,27 @@ def print_speed(runs: dict[Setting, list[Run]], inside: Inside) -> None:
 
 
 def print_speed_table(runs: dict[Setting, list[Run]], inside: Inside) -> None:
-    print("                                            speed-up over    speed-up over\n"
-          " K   accepted   tokens/round   tokens/s   plain, inside   K = 0, by RPC")
+    print("                                             speed-up over    speed-up over\n"
+          " K    accepted   tokens/round   tokens/s   plain, inside   K = 0, by RPC")
     best = best_setting(runs)
     for setting in sorted(runs):
         some = runs[setting]
         drafted = total(some, "drafted")
         accepted = f"{100 * total(some, 'accepted') / drafted:.0f} %" if drafted else "-"
         per_round = total(some, "tokens") / total(some, "rounds")
-        line = (f" {setting}   {accepted:>7}   {per_round:12.2f}   "
+        line = (f" {setting!s:3}   {accepted:>7}   {per_round:12.2f}   "
                 f"{median_of(some, lambda run: run.speed):8.1f}   "
                 f"{speed_up_over_plain(some, inside):12.2f}x   "
                 f"{speed_up_over_zero(runs, setting):12.2f}x")
         print(styled(BOLD, f"{line}   <- best K") if setting == best else line)
-    for setting in sorted(runs):
-        if setting.min_probability:
-            print(f"\n {setting} is K = {setting.k} at most: a draft ends where the drafter's first "
-                  f"choices are less\n    probable than {setting.min_probability:g} together "
-                  "(--min-draft-probability)")
+    early = max((setting.min_probability for setting in runs), default=0.0)
+    if early:
+        print(f"\n ?  a draft ends where the drafter's first choices are less probable than {early:g}\n"
+              "    together (--min-draft-probability)")
+    if any(setting.prompt_lookup for setting in runs):
+        print(" +  where the text repeats itself, drafts are taken from it without asking the\n"
+              "    drafter (--prompt-lookup); greedy text of a model this small repeats itself\n"
+              "    much, which flatters this: temperature 1 is below")
 
 
 def predict(runs: list[Run], k: int, inside: Inside) -> Prediction:
@@ -220,7 +228,7 @@ def print_formula(runs: dict[Setting, list[Run]], inside: Inside) -> None:
           "  o      the rest of a round: RPC, packing, acceptance (round less compute, median)\n")
     print(" K      a    E(K)    K c      v      o    formula   measured")
     for setting in sorted(runs):
-        if setting.min_probability:
+        if not setting.is_plain_k:
             continue
         p = predict(runs[setting], setting.k, inside)
         alpha = f"{p.alpha:.2f}" if setting.k else "-"
@@ -232,13 +240,14 @@ def print_formula(runs: dict[Setting, list[Run]], inside: Inside) -> None:
 def print_split(runs: list[Run], setting: Setting, inside: Inside) -> None:
     heading(f"Where a round's time goes at K = {setting}".rstrip())
     rounds = [one for run in runs for one in run.decode_rounds]
-    k = round(statistics.mean(one["drafted"] for one in rounds))
 
     def mean(field: str) -> float:
         return statistics.mean(one[field] for one in rounds)
 
+    k = round(mean("drafted"))
+    by_drafter = mean("drafted") - mean("looked_up")
     draft, verify, whole = mean("draft_ms"), mean("verify_ms"), mean("round_ms")
-    parts = [("draft", draft, mean("draft_compute_ms"), k * inside.draft_step_ms),
+    parts = [("draft", draft, mean("draft_compute_ms"), by_drafter * inside.draft_step_ms),
              ("verify", verify, mean("verify_compute_ms"), inside.rows_ms[k])]
     for name, ms, compute, alone in parts:
         print(f"  {name:6}  {ms:6.2f} ms  {100 * ms / whole:3.0f} %   {compute:.2f} ms of it "

@@ -3,18 +3,15 @@
 #define OUTRIDER_CORE_DRAFTING_NGRAM_STRATEGY_H_
 
 #include "core/drafting/draft_strategy.h"
+#include "core/drafting/prompt_lookup.h"
 
 namespace outrider {
 
-// Prompt lookup: finds the longest end of the session's text that occurred in
-// it before, and proposes what followed there. Needs no model, draws nothing:
-// each row is one-hot, so the rejection rule stays exact (q(x) = 1). Stateless.
+// Drafts by PromptLookup. Needs no model, draws nothing: each row is one-hot,
+// so the rejection rule stays exact (q(x) = 1). Stateless.
 class NgramStrategy final : public DraftStrategy {
  public:
-  struct Options {
-    int max_match = 4;  // longest end that is looked for
-    int min_match = 2;  // shorter ones are no evidence
-  };
+  using Options = PromptLookup::Options;
 
   explicit NgramStrategy(Options options) : options_(options) {}
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "core/base/token.h"
 #include "core/sampling/distribution.h"
 
@@ -16,6 +17,16 @@ struct Draft {
   uint64_t start = 0;  // absolute position of tokens[0]
   std::vector<TokenId> tokens = {};
   std::vector<Distribution> distributions = {};  // as many as tokens
+
+  // Guesses that were not drawn: each is certain in its own row.
+  static Draft OneHot(uint64_t start, absl::Span<const TokenId> tokens) {
+    Draft draft = {.start = start};
+    for (const TokenId token : tokens) {
+      draft.tokens.push_back(token);
+      draft.distributions.push_back(Distribution::OneHot(token));
+    }
+    return draft;
+  }
 
   int length() const { return static_cast<int>(tokens.size()); }
 };

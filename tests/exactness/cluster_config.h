@@ -70,6 +70,7 @@ struct ClusterConfig {
   std::vector<TokenId> eos_ids = {};
   // Drafts from the session's own text instead of the toy drafter.
   std::optional<NgramStrategy::Options> ngrams = {};
+  bool prompt_lookup = false;  // in front of the drafter
   EnumeratingSource::Reuse reuse = EnumeratingSource::Reuse::kRefuse;
   Sabotage sabotage = {};
 };

@@ -50,15 +50,16 @@ class KvArithmetic {
         std::move(verifier), VerifyEngine::Options{.vocab_size = kVocabSize});
     TokenSeq prompt;
     for (int i = 0; i < num_prompt_tokens; ++i) prompt.push_back(90 + i);
-    session_ = std::make_unique<Session>(Session::Options{
-        .prompt = prompt, .max_length = 1 << 16, .drafter_context = 1 << 16});
+    session_ = std::make_unique<Session>(
+        Session::Options{.prompt = prompt, .max_length = 1 << 16});
   }
 
   // One round of K drafts of which `num_accepted` stand.
   void Round(int k, int num_accepted, bool is_first) {
     InProcessDraftStub draft_stub(*draft_engine_);
     InProcessVerifyStub verify_stub(*verify_engine_);
-    NodeDraftClient drafter(draft_stub, {.support_size = 8});
+    NodeDraftClient drafter(draft_stub,
+                            {.context_length = 1 << 20, .support_size = 8});
     NodeVerifyClient verifier(verify_stub);
     Session& session = *session_;
     session.BeginRound();

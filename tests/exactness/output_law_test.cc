@@ -238,6 +238,16 @@ TEST_P(ReplyFormatTest, HoldsForOneHotDrafts) {
                .length = 5});
 }
 
+TEST_P(ReplyFormatTest, HoldsForLookupsInFrontOfADrafter) {
+  CheckFormat({.vocab_size = 3,
+               .config = {.sampling = {.temperature = 1},
+                          .support_size = 2,
+                          .draft_lengths = {2},
+                          .has_first_round = true,
+                          .prompt_lookup = true},
+               .length = 5});
+}
+
 INSTANTIATE_TEST_SUITE_P(Formats, ReplyFormatTest,
                          ::testing::Values(ReplyFormat::kSparse,
                                            ReplyFormat::kTokens),
@@ -278,6 +288,26 @@ TEST_F(OutputLawTest, IsTheTargetsWhereTheTextItselfDrafts) {
                .length = 6});
     EXPECT_GT(result.expected_drafted, 0.5);
     EXPECT_GT(result.expected_accepted, 0.1);
+  }
+}
+
+// Lookups and the drafter take turns, by what was accepted so far.
+TEST_F(OutputLawTest, IsTheTargetsWhereTheTextDraftsBesideADrafter) {
+  for (const DrafterKind drafter : kAllDrafters) {
+    for (const std::vector<int>& script :
+         std::vector<std::vector<int>>{{1}, {2}, {3, 0, 1}}) {
+      const Enumeration result =
+          Check({.vocab_size = 3,
+                 .drafter = drafter,
+                 .config = {.sampling = {.temperature = 1.3},
+                            .support_size = 2,
+                            .draft_lengths = script,
+                            .has_first_round = true,
+                            .num_deliveries = 2,
+                            .prompt_lookup = true},
+                 .length = 6});
+      EXPECT_GT(result.expected_accepted, 0.1);
+    }
   }
 }
 

@@ -141,7 +141,8 @@ Sabotage WithLostReplies(std::function<bool(const Verdict&)> may_be_lost,
   const auto round = [epoch, may_be_lost,
                       k](ToyCluster& cluster) -> absl::StatusOr<Verdict> {
     Session& session = cluster.session();
-    NodeDraftClient drafter(cluster.draft_stub(), {.support_size = 4});
+    NodeDraftClient drafter(cluster.draft_stub(),
+                            {.context_length = 1 << 20, .support_size = 4});
     NodeVerifyClient verifier(cluster.verify_stub());
     for (const bool is_last : {false, true}) {
       const auto draft = RunTask(drafter.Propose(session, k));

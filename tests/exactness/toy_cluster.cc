@@ -9,6 +9,11 @@
 #include "drafter/model_strategy.h"
 
 namespace outrider::testing {
+namespace {
+
+constexpr int kContextLength = 1 << 20;
+
+}  // namespace
 
 // Shows each draft to the test, which may alter it.
 class ToyCluster::TappedDrafts final : public DraftClient {
@@ -110,12 +115,23 @@ ToyCluster::ToyCluster(const ClusterConfig& config, const ToyModel& model,
         if (rows != nullptr) rows_ = *rows;
         return fate;
       }};
+  const int support_size =
+      config.support_size > 0 ? config.support_size : model.vocab_size();
+  node_drafter_ = std::make_unique<NodeDraftClient>(
+      *draft_stub_, NodeDraftClient::Options{
+                        .context_length = kContextLength,
+                        .support_size = support_size,
+                        .min_draft_probability = config.min_draft_probability,
+                        .round_weights = config.round_weights});
+  lookup_ = std::make_unique<LookupDraftClient>(*node_drafter_);
+  drafter_ = node_drafter_.get();
+  if (config.prompt_lookup) drafter_ = lookup_.get();
+
   Session::Options options = {.prompt = {kToyPrompt},
                               .sampling = config.sampling,
                               .rule = config.rule,
                               .seed = seed,
-                              .max_length = config.max_length,
-                              .drafter_context = 1 << 20};
+                              .max_length = config.max_length};
   if (coins_ != nullptr) {
     options.random = std::make_unique<BorrowedSource>(*coins_);
   }
@@ -141,7 +157,7 @@ std::unique_ptr<DraftStrategy> ToyCluster::NewStrategy() {
 
 std::unique_ptr<DraftEngine> ToyCluster::NewDraftEngine() {
   DraftEngine::Options options = {.vocab_size = model_.vocab_size(),
-                                  .context_length = 1 << 20};
+                                  .context_length = kContextLength};
   options.random_source = CoinFactory();
   return std::make_unique<DraftEngine>(NewStrategy(), std::move(options));
 }
@@ -171,13 +187,7 @@ absl::StatusOr<Verdict> ToyCluster::Round() {
 }
 
 absl::StatusOr<Verdict> ToyCluster::DecoderRound() {
-  const int support_size =
-      config_.support_size > 0 ? config_.support_size : model_.vocab_size();
-  NodeDraftClient node(*draft_stub_,
-                       {.support_size = support_size,
-                        .min_draft_probability = config_.min_draft_probability,
-                        .round_weights = config_.round_weights});
-  TappedDrafts tapped(node, *this);
+  TappedDrafts tapped(*drafter_, *this);
   NodeVerifyClient verifier(*verify_stub_, config_.reply_format);
   const TappedRule rule(*this);
   ScriptedLength policy(*this);

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "coordinator/draft_length_policy.h"
+#include "coordinator/lookup_draft_client.h"
 #include "coordinator/node_draft_client.h"
 #include "coordinator/node_verify_client.h"
 #include "coordinator/session.h"
@@ -72,6 +73,9 @@ class ToyCluster {
   std::unique_ptr<VerifyEngine> verify_engine_;
   std::unique_ptr<InProcessDraftStub> draft_stub_;
   std::unique_ptr<InProcessVerifyStub> verify_stub_;
+  std::unique_ptr<NodeDraftClient> node_drafter_;
+  std::unique_ptr<LookupDraftClient> lookup_;  // in front of it
+  DraftClient* drafter_ = nullptr;             // whichever the config wants
   std::unique_ptr<Session> session_;
   // Of the last round.
   RoundView view_;

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CLIENT_GENERATION_REQUEST_H_
+#define OUTRIDER_CLIENT_GENERATION_REQUEST_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/base/token.h"
+#include "core/wire/node_calls.h"
+
+namespace outrider::client {
+
+// Added to the logit of one token.
+struct LogitBias {
+  TokenId id = 0;
+  double bias = 0;
+  friend bool operator==(const LogitBias&, const LogitBias&) = default;
+};
+
+// Of which of the target's rows log-probabilities are.
+enum class LogprobsMode { kRaw, kProcessed };
+
+// How drafts are judged.
+enum class AcceptanceRule { kRejection, kGreedy, kCoupled };
+
+// What to continue, and how. Absent fields leave the choice to the coordinator;
+// proto/outrider/v1/generation.proto has their ranges and defaults.
+struct GenerationRequest {
+  std::variant<std::string, TokenSeq> prompt = {};
+  std::optional<double> temperature = {};
+  std::optional<int> top_k = {};
+  std::optional<double> top_p = {};
+  std::optional<double> min_p = {};
+  std::optional<double> repetition_penalty = {};
+  std::optional<double> presence_penalty = {};
+  std::optional<double> frequency_penalty = {};
+  std::vector<LogitBias> logit_bias = {};
+  std::optional<uint32_t> logprobs = {};  // alternatives; empty: none at all
+  std::optional<LogprobsMode> logprobs_mode = {};
+  std::optional<uint64_t> seed = {};
+  std::optional<uint32_t> max_tokens = {};
+  std::vector<std::string> stop_strings = {};
+  std::optional<uint32_t> num_speculative_tokens = {};
+  bool ignore_eos = false;
+  std::optional<uint32_t> draft_support_size = {};
+  std::optional<double> min_draft_probability = {};
+  std::optional<bool> prompt_lookup = {};
+  std::optional<ReplyFormat> reply_format = {};
+  std::optional<AcceptanceRule> acceptance_rule = {};
+  // Tokens that an earlier, broken stream delivered: the reply goes on after
+  // them. Needs that stream's seed.
+  std::optional<TokenSeq> delivered = {};
+};
+
+}  // namespace outrider::client
+
+#endif  // OUTRIDER_CLIENT_GENERATION_REQUEST_H_
