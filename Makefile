@@ -12,7 +12,7 @@ test: build
 check-deploy: setup
 	@test -f build/release/build.ninja || cmake --preset release
 	cmake --build --preset release --target \
-	  outrider outrider-coordinator outrider-drafter outrider-verifier outrider-tunnel
+	  outrider outrider-coordinator outrider-drafter outrider-verifier
 	deploy/check/run.sh
 
 build: setup

@@ -11,11 +11,12 @@ class Authority:
         openssl("req", "-x509", *NEW_KEY, "-keyout", self._key, "-out", self.path, "-days", "2",
                 "-subj", f"/CN=test {name}")
 
-    def sign(self, name, days=2):
-        """A certificate for this machine: (certificate, key). Negative days: one that is over."""
+    def sign(self, name, days=2, hosts=()):
+        """A certificate for this machine, and these: (certificate, key). Negative days: one that is over."""
         certificate, key = self.folder / f"{name}.pem", self.folder / f"{name}.key"
         request, extensions = self.folder / f"{name}.csr", self.folder / f"{name}.ext"
-        extensions.write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
+        extensions.write_text(",".join(["subjectAltName=IP:127.0.0.1", "DNS:localhost",
+                                        *(f"DNS:{host}" for host in hosts)]) + "\n")
         openssl("req", "-new", *NEW_KEY, "-keyout", key, "-out", request, "-subj", f"/CN={name}")
         openssl("x509", "-req", "-in", request, "-CA", self.path, "-CAkey", self._key,
                 "-CAcreateserial", "-days", days, "-extfile", extensions, "-out", certificate)
