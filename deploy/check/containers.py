@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds the images and really runs the Deployments of local-cpu, in plain text and by TLS, by podman.
 
-  containers.py [--from-source | --no-build] [--folder DIR] [--require] [-- FLAG...]
+  containers.py [--from-source | --no-build] [--folder DIR] [--require]
 
 The pods come from the rendered manifests, with their security context, init
 container, volumes, flags and limits. Text is generated through them; the
@@ -10,7 +10,7 @@ drafter's pod, then the verifier's, is replaced in the middle of a stream; the
 load test measures, with a smaller grid. Podman knows neither Services nor gRPC
 probes nor NetworkPolicies: names of Services become names of pods, $(NAME) in
 args is filled in here, secrets are folders, and the probes are asked by this program.
---from-source compiles inside the image, in place of taking build/release/bin. FLAGs go to images/build.sh.
+--from-source compiles inside the image, in place of taking build/release/bin.
 """
 import argparse
 import contextlib
@@ -167,13 +167,12 @@ def running(engine, overlay):
     say(f"{overlay}: taken down")
 
 
-def build(engine, from_source, build_flags):
+def build(engine, from_source):
     say("base image (debootstrap, unless it is there)")
     engine.make_base()
     say(f"images {', '.join(IMAGES)}, {'compiled inside' if from_source else 'from build/release/bin'}")
     how = [] if from_source else ["--prebuilt", meaning.binaries_folder()]
-    engine.run(meaning.ROOT / "deploy/images/build.sh", "--base", BASE_IMAGE, *how, *IMAGES,
-               "--", *build_flags, timeout=7200)
+    engine.run(meaning.ROOT / "deploy/images/build.sh", "--base", BASE_IMAGE, *how, *IMAGES, timeout=7200)
 
 
 def check_all(engine):
@@ -197,7 +196,6 @@ def main():
     parser.add_argument("--no-build", action="store_true", help="take the images of the last run")
     parser.add_argument("--folder", default="/var/tmp/outrider-check", help="keeps the images")
     parser.add_argument("--require", action="store_true", help="fail where it cannot run")
-    parser.add_argument("build_flags", nargs="*", metavar="FLAG", help="for buildah")
     flags = parser.parse_args()
     if reason := why_not():
         print(f"NOT RUN: images were not built and pods not started: {reason}", file=sys.stderr)
@@ -205,7 +203,7 @@ def main():
     engine = Engine(flags.folder)
     try:
         if not flags.no_build:
-            build(engine, flags.from_source, flags.build_flags)
+            build(engine, flags.from_source)
         check_all(engine)
     except (CheckFailed, CommandError, subprocess.TimeoutExpired) as error:
         print(f"FAILED: {error}", file=sys.stderr)

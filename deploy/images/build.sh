@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
-# build.sh [--base IMAGE] [--prebuilt BIN] [TARGET...] [-- FLAG...]: builds with
+# build.sh [--base IMAGE] [--prebuilt BIN] [TARGET...]: builds the images with
 # buildah, docker or podman, as outrider-TARGET:latest, and :VERSION.
-#   --base IMAGE     in place of debian:12-slim, such as a local one
+#   --base IMAGE     in place of debian:12-slim, such as a local one, or one that
+#                    trusts your proxy's authority
 #   --prebuilt BIN   takes the programs of that folder; nothing is compiled. They
 #                    must have been built on Debian 12.
-#   -- FLAG...       for buildah, docker or podman; behind a proxy with an authority
-#                    of its own: -- --volume /etc/ssl/certs:/etc/ssl/certs:ro
 # TARGETs: coordinator node-cpu demo-models (all three by default), node-cuda.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -17,7 +16,6 @@ while (($#)); do
   case "$1" in
     --base) base=${2:?--base needs an image} && shift 2 ;;
     --prebuilt) prebuilt=${2:?--prebuilt needs a folder} && shift 2 ;;
-    --) shift && break ;;
     coordinator | node-cpu | node-cuda | demo-models) targets+=("$1") && shift ;;
     *) echo "build.sh: unknown word \"$1\"; see its first lines" >&2 && exit 2 ;;
   esac
@@ -26,11 +24,11 @@ done
 version=$(sed -n 's/^project(outrider VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 
 if command -v buildah >/dev/null; then
-  build=(buildah bud "$@")
+  build=(buildah bud)
 elif command -v docker >/dev/null; then
-  build=(docker build "$@")
+  build=(docker build)
 elif command -v podman >/dev/null; then
-  build=(podman build "$@")
+  build=(podman build)
 else
   echo "build.sh: install buildah, docker or podman" >&2
   exit 1
