@@ -99,8 +99,9 @@ def check_drain(cluster, plain):
     # Not by podman, which takes the pod's network away at the same time; a kubelet does not.
     cluster.engine.terminate(verifier)
     cluster.engine.thaw(verifier)
-    answers = probes.answers(address, cluster.containers["verifier"])
-    expect(answers["livenessProbe"] and not answers["readinessProbe"], f"while it drains the probes say {answers}")
+    answers = wait_until("it is no longer ready", lambda: (
+        now := probes.answers(address, cluster.containers["verifier"])) and not now["readinessProbe"] and now)
+    expect(answers["livenessProbe"], f"while it drains the probes say {answers}: it would be killed")
     expect(stream.wait() == 0 and stream.out() == plain, f"a draining verifier lost a stream: {stream.err()}")
     state = wait_until("the verifier has ended", lambda: (
         now := cluster.engine.container(cluster.name("verifier"))["State"]) and not now["Running"] and now)

@@ -52,15 +52,15 @@ class BenchTest(ProgramTest):
         return [json.loads(line) for line in text.splitlines()]
 
     def test_a_trio_of_real_models_is_measured_through_a_network(self):
-        self.bench("run", "--rtt", "2", "-k", "3", "--seconds", "0.2", "--max-tokens", "16")
+        # So long that a busy machine meets it within 5 %.
+        self.bench("run", "--rtt", "50", "-k", "3", "--seconds", "0.2", "--max-tokens", "16")
         plain, drafted = self.results()
         self.assertEqual((plain["k"], drafted["k"]), (0, 3))
         for row in (plain, drafted):
             self.assertEqual(row["failures"], 0)
             self.assertEqual(row["misses"], 0)
             self.assertEqual(row["tokens"], 16 * row["requests"])
-            # No upper bound: this machine may be busy.
-            self.assertGreaterEqual(row["achieved_verifier_rtt_ms"], 2)
+            self.assertGreaterEqual(row["achieved_verifier_rtt_ms"], 50)
             self.assertGreater(row["plain_in_verifier_token_ms"], 0)
             self.assertGreater(row["speedup_over_k0_same_network"], 0)
         # Two messages a verification, and as many a draft.
@@ -71,13 +71,12 @@ class BenchTest(ProgramTest):
     @unittest.skipUnless(can_tunnel(), "NOT RUN: tunnels need root and /dev/net/tun here")
     def test_nodes_behind_tunnels_are_a_true_round_trip_away(self):
         self.bench("run", *SIMULATED, "--simulate-acceptance", "0.8", "--network", "tunnel",
-                   "--rtt", "10", "--drafter-rtt", "4", "--jitter", "1", "-k", "2",
+                   "--rtt", "50", "--drafter-rtt", "40", "--jitter", "1", "-k", "2",
                    "--seconds", "0.3")
         for row in self.results():
             self.assertEqual(row["failures"], 0)
-            # No upper bound: this machine may be busy.
-            self.assertGreaterEqual(row["achieved_verifier_rtt_ms"], 8)
-            self.assertGreaterEqual(row["achieved_drafter_rtt_ms"], 2)
+            self.assertGreaterEqual(row["achieved_verifier_rtt_ms"], 48)
+            self.assertGreaterEqual(row["achieved_drafter_rtt_ms"], 38)
         self.assertIn("network namespaces", (self.out / "report.md").read_text("utf-8"))
 
     @unittest.skipUnless(can_tunnel(), "NOT RUN: tunnels need root and /dev/net/tun here")
@@ -118,7 +117,7 @@ class BenchTest(ProgramTest):
 
     def test_every_request_is_accounted_for_where_connections_are_reset(self):
         program = self.start_bench("run", *SIMULATED, "--simulate-acceptance", "0.8", "-k", "2",
-                                   "--rtt", "1", "--seconds", "0.5",
+                                   "--rtt", "50", "--seconds", "0.5",
                                    "--mean-bytes-to-reset", "20000")
         self.assertIn(program.wait(), (OK, FAILED), program.err())
         # Whatever became of the requests, each is accounted for.
@@ -126,8 +125,9 @@ class BenchTest(ProgramTest):
             self.assertGreater(row["requests"] + row["failures"], 0)
 
     def test_an_interrupt_keeps_what_was_measured_and_leaves_no_process(self):
-        program = self.start_bench("sweep", *SIMULATED, "--simulate-acceptance", "0.5",
-                                   "--rtt", "0,1", "--seconds", "0.3")
+        # Without a network: on a busy machine a short round trip may not be met.
+        cells = ["--rtt", "0", "--concurrency", "1,2,4,8", "--seconds", "0.3"]
+        program = self.start_bench("sweep", *SIMULATED, "--simulate-acceptance", "0.5", *cells)
         wait_until("a point is measured", lambda: "1/" in program.err())
         children = children_of(program.process.pid)
         self.assertEqual(len(children), 4)
@@ -139,8 +139,7 @@ class BenchTest(ProgramTest):
         num_kept = len(self.results())
         self.assertGreater(num_kept, 0)
         self.assertIn("</html>", (self.out / "report.html").read_text("utf-8"))
-        self.bench("sweep", *SIMULATED, "--simulate-acceptance", "0.5", "--rtt", "0,1",
-                   "--seconds", "0.3", "--resume")
+        self.bench("sweep", *SIMULATED, "--simulate-acceptance", "0.5", *cells, "--resume")
         self.assertEqual(len(self.results()), 20)
 
     def test_a_model_that_does_not_load_is_said_in_its_own_words(self):

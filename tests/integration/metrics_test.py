@@ -148,6 +148,25 @@ class MetricsTest(ProgramTest):
         for program in (verifier, drafter, coordinator):
             self.assertEqual(self.value(program, "simulated"), 1, program.name)
 
+    def test_drafts_that_are_looked_up_call_no_drafter(self):
+        self.start_all()
+        flags = ("-k", "4", "--temperature", "0", "--max-tokens", "60")
+        plain = self.run_client(*flags)["token_ids"]
+        run = self.run_client(*flags, "--prompt-lookup")
+        self.assertEqual(run["token_ids"], plain)
+        looked_up = [one for one in run["rounds"] if one["looked_up"]]
+        self.assertTrue(looked_up)
+        for one in looked_up:
+            self.assertEqual((one["looked_up"], one["drafter_bytes"]), (one["drafted"], 0))
+        self.assertEqual(self.value(self.coordinator, "draft_tokens_looked_up_total"),
+                         sum(one["looked_up"] for one in looked_up))
+        # Nor do they need one.
+        self.drafter.end(signal.SIGKILL)
+        wait_until("the drafter is missed", lambda: self.value(self.coordinator, "spec_engaged") == 0)
+        alone = self.run_client(*flags, "--prompt-lookup")
+        self.assertEqual(alone["token_ids"], plain)
+        self.assertGreater(alone["totals"]["accepted"], 0)
+
     def test_a_round_without_a_drafter_is_a_fallback_and_a_bad_request_is_counted(self):
         self.start_all()
         self.drafter.end(signal.SIGKILL)
