@@ -118,6 +118,22 @@ TEST_F(BenchCommandTest, WhatDoesNotGoTogetherIsRefused) {
   EXPECT_THAT(UsageError({"--target-model", "x"}), HasSubstr("--draft-model"));
   EXPECT_THAT(UsageError({"--acceptance-rule", "lenient"}),
               HasSubstr("greedy"));
+  EXPECT_THAT(
+      UsageError({"--acceptance-rule", "coupled", "--reply-format", "sparse"}),
+      HasSubstr("tokens or full"));
+}
+
+TEST_F(BenchCommandTest, TheRuleGoesWithEachRequest) {
+  const auto coupled =
+      Options({"--simulate", "--simulate-verify-ms", "14.1",
+               "--acceptance-rule", "coupled", "--temperature", "0.7"});
+  ASSERT_TRUE(coupled.ok()) << coupled.status();
+  EXPECT_EQ(coupled->request.acceptance_rule, client::AcceptanceRule::kCoupled);
+  EXPECT_EQ(coupled->request.temperature, 0.7);
+  const auto greedy = Options({"--simulate", "--simulate-verify-ms", "14.1"});
+  ASSERT_TRUE(greedy.ok()) << greedy.status();
+  EXPECT_FALSE(greedy->request.acceptance_rule.has_value());
+  EXPECT_EQ(greedy->request.temperature, 0);
 }
 
 TEST_F(BenchCommandTest, TokensPerRoundFitTheAcceptanceAtTheLargestK) {

@@ -182,12 +182,12 @@ void AddRequestFlags(CLI::App& command, BenchFlags& flags) {
       ->type_name("FILE");
   command
       .add_option("--acceptance-rule", flags.rule,
-                  "greedy (temperature 0) or rejection (sampling)")
-      ->check(CLI::IsMember({"greedy", "rejection"}))
+                  "greedy (temperature 0); rejection or coupled (sampling)")
+      ->check(CLI::IsMember({"greedy", "rejection", "coupled"}))
       ->capture_default_str();
   RequireNumber(command
                     .add_option("--temperature", flags.temperature,
-                                "with --acceptance-rule rejection")
+                                "with --acceptance-rule rejection or coupled")
                     ->type_name("T")
                     ->capture_default_str(),
                 1e-4, 10);

@@ -51,6 +51,11 @@ absl::Status CheckTogether(const BenchFlags& flags) {
         "--network tunnel knows packets, not connections: leave out the bytes "
         "to a drop or reset, or use --network proxy");
   }
+  if (flags.rule == "coupled" && flags.reply_format == ReplyFormat::kSparse) {
+    return absl::InvalidArgumentError(
+        "--acceptance-rule coupled needs --reply-format tokens or full, not "
+        "sparse");
+  }
   if (flags.simulate && flags.simulation.verify_ms <= 0) {
     return absl::InvalidArgumentError(
         "--simulate needs --simulate-verify-ms, the time of the verifier's "
@@ -228,7 +233,7 @@ Configuration ToConfiguration(const BenchOptions& options,
       "acceptance rule",
       flags.rule == "greedy"
           ? "greedy"
-          : absl::StrCat("rejection, temperature ", flags.temperature));
+          : absl::StrCat(flags.rule, ", temperature ", flags.temperature));
   binding.emplace_back("minimal draft probability",
                        absl::StrCat(flags.min_draft_probability));
   binding.emplace_back("prompt lookup", flags.prompt_lookup ? "yes" : "no");
@@ -293,6 +298,9 @@ absl::StatusOr<BenchOptions> ToBenchOptions(const BenchFlags& flags,
       .min_draft_probability = flags.min_draft_probability,
       .prompt_lookup = flags.prompt_lookup,
       .reply_format = flags.reply_format};
+  if (flags.rule == "coupled") {
+    options.request.acceptance_rule = client::AcceptanceRule::kCoupled;
+  }
   options.configuration = ToConfiguration(options, note);
   return options;
 }

@@ -12,7 +12,17 @@
 namespace outrider::client {
 namespace {
 
-using Row = std::array<std::string, 9>;
+using Row = std::array<std::string, 10>;
+
+// By their names on the command line; at temperature 0 rejection is greedy.
+std::string RulesOf(const NodeDescription& node) {
+  std::string names;
+  for (const RuleKind rule : node.rules) {
+    absl::StrAppend(&names, names.empty() ? "" : ",",
+                    rule == RuleKind::kCoupled ? "coupled" : "rejection");
+  }
+  return names.empty() ? "-" : names;
+}
 
 Row ToRow(absl::string_view role, const NodeDescription& node) {
   return {std::string(role),
@@ -23,6 +33,7 @@ Row ToRow(absl::string_view role, const NodeDescription& node) {
           absl::StrCat(node.vocab_size),
           absl::StrCat(node.context_length),
           absl::StrCat(node.max_draft_tokens),
+          RulesOf(node),
           node.build};
 }
 
@@ -56,7 +67,8 @@ void AddDescribeFlags(CLI::App& command, DescribeFlags& flags) {
 
 std::string ToTable(const Deployment& deployment) {
   std::vector<Row> rows = {{"role", "model", "strategy", "dtype", "device",
-                            "vocabulary", "context", "max K", "build"}};
+                            "vocabulary", "context", "max K", "rules",
+                            "build"}};
   for (const NodeDescription& node : deployment.verifiers) {
     rows.push_back(ToRow("verifier", node));
   }

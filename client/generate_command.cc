@@ -143,6 +143,13 @@ void AddSpeculationFlags(CLI::App& command, GenerationRequest& request) {
                                       {"coupled", AcceptanceRule::kCoupled}})
               .name("")
               .description(""));
+  RequireNumber(
+      command
+          .add_option("--lossy-lenience", request.lossy_lenience,
+                      "above 0, to 1, which is exact; below 1 more drafts are\n"
+                      "accepted, and the text is not the target's any more")
+          ->type_name("L"),
+      1e-9, 1);
   command
       .add_option("--reply-format", request.reply_format,
                   "what the verifier sends back: full, sparse or tokens; the\n"

@@ -116,6 +116,8 @@ TEST(GenerateFlagsTest, BecomeARequest) {
                                                "sparse",
                                                "--acceptance-rule",
                                                "coupled",
+                                               "--lossy-lenience",
+                                               "0.5",
                                                "text"});
   EXPECT_EQ(std::get<std::string>(request.prompt), "text");
   EXPECT_EQ(request.num_speculative_tokens, 4);
@@ -132,6 +134,7 @@ TEST(GenerateFlagsTest, BecomeARequest) {
   EXPECT_EQ(request.prompt_lookup, false);
   EXPECT_EQ(request.reply_format, ReplyFormat::kSparse);
   EXPECT_EQ(request.acceptance_rule, AcceptanceRule::kCoupled);
+  EXPECT_EQ(request.lossy_lenience, 0.5);
 }
 
 TEST(GenerateFlagsTest, ProcessingBecomesPartOfTheRequest) {
@@ -151,6 +154,10 @@ TEST(GenerateFlagsTest, ProcessingBecomesPartOfTheRequest) {
 }
 
 TEST(GenerateFlagsTest, ProcessingThatCannotBeIsRefusedByName) {
+  for (const std::string value : {"0", "nan", "1.01", "-1"}) {
+    EXPECT_THAT(UsageError({"a", "--lossy-lenience", value}),
+                HasSubstr("--lossy-lenience"));
+  }
   for (const std::string value : {"0", "nan", "101", "-1"}) {
     EXPECT_THAT(UsageError({"a", "--repetition-penalty", value}),
                 HasSubstr("--repetition-penalty: needs a number"));
@@ -342,6 +349,7 @@ TEST(DescribeCommandTest, PrintsATableAndWhatIsMissing) {
   flags.target.coordinator = service.address();
   EXPECT_EQ(DescribeCommand(flags, screen.Io()), kExitOk);
   EXPECT_THAT(screen.out.str(), HasSubstr("verifier  demo-target  -"));
+  EXPECT_THAT(screen.out.str(), HasSubstr("  rejection,coupled"));
   EXPECT_THAT(screen.out.str(), HasSubstr("no drafter is ready"));
   EXPECT_THAT(screen.out.str(),
               HasSubstr("refused drafter: another tokenizer"));

@@ -20,7 +20,6 @@ enum class TokenOrigin { kUnknown, kDraft, kReplacement, kBonus };
 struct TokenLogprob {
   TokenId id = 0;
   double logprob = 0;
-
   friend bool operator==(const TokenLogprob&, const TokenLogprob&) = default;
 };
 
@@ -52,6 +51,7 @@ struct GenerationStart {
   uint64_t seed = 0;
   int prompt_length = 0;
   int num_speculative_tokens = 0;  // K
+  bool is_lossy = false;
 };
 
 enum class FinishReason { kUnknown, kEos, kStop, kLength };

@@ -95,6 +95,9 @@ v1::GenerateRequest ToProto(const GenerationRequest& request) {
   if (request.acceptance_rule) {
     proto.set_acceptance_rule(ToProto(*request.acceptance_rule));
   }
+  if (request.lossy_lenience) {
+    proto.set_lossy_lenience(*request.lossy_lenience);
+  }
   if (request.delivered) {
     proto.mutable_delivered()->mutable_ids()->Add(request.delivered->begin(),
                                                   request.delivered->end());
@@ -165,7 +168,8 @@ GenerationUpdate FromProto(const v1::GenerateResponse& proto) {
         .seed = proto.start().seed(),
         .prompt_length = static_cast<int>(proto.start().prompt_length()),
         .num_speculative_tokens =
-            static_cast<int>(proto.start().num_speculative_tokens())};
+            static_cast<int>(proto.start().num_speculative_tokens()),
+        .is_lossy = proto.start().lossy()};
   }
   update.first_index = static_cast<int>(
       std::min<uint32_t>(proto.first_index(), std::numeric_limits<int>::max()));

@@ -161,6 +161,7 @@ TEST(GenerationClientTest, ProcessingIsSent) {
   request.logit_bias = {{9, -5}, {3, 2.5}};
   request.logprobs = 0;
   request.logprobs_mode = LogprobsMode::kProcessed;
+  request.lossy_lenience = 0.5;
   ASSERT_TRUE(GenerateIds(service, request).ok());
   const v1::GenerateRequest sent = service.last_request();
   EXPECT_EQ(sent.min_p(), 0.1);
@@ -173,6 +174,7 @@ TEST(GenerationClientTest, ProcessingIsSent) {
   EXPECT_TRUE(sent.has_logprobs());
   EXPECT_EQ(sent.logprobs(), 0);
   EXPECT_EQ(sent.logprobs_mode(), v1::LOGPROBS_MODE_PROCESSED);
+  EXPECT_EQ(sent.lossy_lenience(), 0.5);
 }
 
 TEST(GenerationClientTest, LogprobsComeWithTheirTokens) {
@@ -203,6 +205,7 @@ TEST(GenerationClientTest, WhatIsAbsentStaysAbsent) {
   EXPECT_FALSE(sent.has_min_p());
   EXPECT_FALSE(sent.has_repetition_penalty());
   EXPECT_FALSE(sent.has_logprobs());
+  EXPECT_FALSE(sent.has_lossy_lenience());
 }
 
 TEST(GenerationClientTest, AResumeAsksWithSeedAndTokensAndGoesOnBehindThem) {

@@ -181,6 +181,11 @@ std::string ToSummary(const GenerationReport& report) {
       "%d tokens in %.2f s, %s; the first after %.0f ms, then %.1f tokens/s\n",
       report.tokens.size(), Ms(report.last_token_time) / 1e3, Describe(report),
       Ms(report.first_token_time), DecodeTokensPerSecond(report));
+  if (report.start && report.start->is_lossy) {
+    absl::StrAppend(&summary,
+                    "lossy (--lossy-lenience): the text does not have the "
+                    "target's law\n");
+  }
   const RoundTotals all = SumRounds(report.rounds);
   if (all.num_rounds == 0) return summary;
   const int k = report.start ? report.start->num_speculative_tokens : 0;
@@ -231,6 +236,7 @@ std::string ToJson(const GenerationReport& report) {
                {"seed", absl::StrCat(start.seed)},
                {"prompt_length", start.prompt_length},
                {"num_speculative_tokens", start.num_speculative_tokens},
+               {"lossy", start.is_lossy},
                {"rounds", rounds},
                {"totals", TotalsToJson(report)},
                {"timings",

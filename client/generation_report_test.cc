@@ -13,6 +13,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // The two rounds, arriving 100 and 150 ms after the call.
 GenerationReport TwoRoundsReport() {
@@ -44,6 +45,7 @@ TEST(GenerationReportTest, TheJsonObjectHasEveryField) {
   EXPECT_EQ(json["seed"], "18446744073709551613");  // all digits survive
   EXPECT_EQ(json["prompt_length"], 5);
   EXPECT_EQ(json["num_speculative_tokens"], 2);
+  EXPECT_EQ(json["lossy"], false);
   EXPECT_EQ(json["num_draft_failures"], 3);
   EXPECT_EQ(json["num_misses"], 1);
   EXPECT_EQ(json["rounds"][0], nlohmann::json({{"drafted", 2},
@@ -112,6 +114,14 @@ TEST(GenerationReportTest, TheSummaryCountsRoundsBehindThePrompt) {
             "rest 3.0 ms (30 %)\n"
             "drafts that failed and became plain decoding: 3\n"
             "caches that a node had lost and was sent again: 1\n");
+}
+
+TEST(GenerationReportTest, ALossyGenerationIsCalledSo) {
+  GenerationReport report = TwoRoundsReport();
+  EXPECT_THAT(ToSummary(report), Not(HasSubstr("lossy")));
+  report.start->is_lossy = true;
+  EXPECT_THAT(ToSummary(report), HasSubstr("lossy (--lossy-lenience)"));
+  EXPECT_EQ(nlohmann::json::parse(ToJson(report))["lossy"], true);
 }
 
 TEST(GenerationReportTest, TheSummaryOfNothingDividesByNothing) {

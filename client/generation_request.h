@@ -51,6 +51,7 @@ struct GenerationRequest {
   std::optional<bool> prompt_lookup = {};
   std::optional<ReplyFormat> reply_format = {};
   std::optional<AcceptanceRule> acceptance_rule = {};
+  std::optional<double> lossy_lenience = {};
   // Tokens that an earlier, broken stream delivered: the reply goes on after
   // them. Needs that stream's seed.
   std::optional<TokenSeq> delivered = {};

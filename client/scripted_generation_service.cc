@@ -35,6 +35,7 @@ v1::GenerateResponse ToProto(const GenerationUpdate& update) {
     proto.mutable_start()->set_prompt_length(update.start->prompt_length);
     proto.mutable_start()->set_num_speculative_tokens(
         update.start->num_speculative_tokens);
+    proto.mutable_start()->set_lossy(update.start->is_lossy);
   }
   proto.set_first_index(update.first_index);
   for (const GeneratedToken& token : update.tokens) {
@@ -99,6 +100,8 @@ grpc::Status ScriptedGenerationService::Describe(
   verifier.set_dtype("float32");
   verifier.set_device("cpu");
   verifier.set_vocab_size(4096);
+  verifier.add_acceptance_rules(v1::ACCEPTANCE_RULE_REJECTION);
+  verifier.add_acceptance_rules(v1::ACCEPTANCE_RULE_COUPLED);
   response->add_refused_drafters("another tokenizer");
   return script_.status;
 }

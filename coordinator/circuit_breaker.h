@@ -25,6 +25,11 @@ class CircuitBreaker {
     probing_ = true;
     return true;
   }
+  // Whether a call made now would not be allowed, probes aside.
+  bool IsOpen(Clock::time_point now) const {
+    MutexLock lock(mu_);
+    return failures_ >= kFailuresToOpen && now < closed_until_;
+  }
   void Success() {
     MutexLock lock(mu_);
     failures_ = 0;
@@ -52,7 +57,7 @@ class CircuitBreaker {
   static constexpr Clock::duration kFirstPause = std::chrono::seconds(1);
   static constexpr Clock::duration kLongestPause = std::chrono::seconds(30);
 
-  Mutex mu_;
+  mutable Mutex mu_;
   int failures_ ABSL_GUARDED_BY(mu_) = 0;
   bool probing_ ABSL_GUARDED_BY(mu_) = false;
   Clock::duration pause_ ABSL_GUARDED_BY(mu_) = kFirstPause;

@@ -86,5 +86,17 @@ TEST_F(CircuitBreakerTest, TheFirstFailureAndEveryPauseAreNews) {
   EXPECT_TRUE(Fail(seconds(1)));
 }
 
+TEST_F(CircuitBreakerTest, IsOpenForThePauseAndNoLonger) {
+  Fail(seconds(0));
+  Fail(seconds(0));
+  EXPECT_FALSE(breaker_.IsOpen(At(seconds(0))));
+  Fail(seconds(0));
+  EXPECT_TRUE(breaker_.IsOpen(At(milliseconds(999))));
+  EXPECT_FALSE(breaker_.IsOpen(At(seconds(1))));
+  EXPECT_TRUE(breaker_.Allow(At(seconds(1))));
+  breaker_.Success();
+  EXPECT_FALSE(breaker_.IsOpen(At(milliseconds(999))));
+}
+
 }  // namespace
 }  // namespace outrider

@@ -13,6 +13,7 @@
 #include "coordinator/coordinator_metrics.h"
 #include "coordinator/generation_service.h"
 #include "coordinator/node_pool.h"
+#include "coordinator/pool_metrics.h"
 #include "coordinator/readiness.h"
 #include "core/base/log.h"
 #include "core/base/parse_flags.h"
@@ -20,6 +21,7 @@
 #include "core/rpc/call_queue.h"
 #include "core/rpc/channel.h"
 #include "core/rpc/endpoint.h"
+#include "core/rpc/resolver.h"
 #include "core/rpc/server.h"
 #include "core/rpc/server_flags.h"
 #include "core/rpc/tls.h"
@@ -32,6 +34,7 @@ namespace {
 struct Flags {
   std::string tokenizer = {};
   bool require_drafter = false;
+  int resolve_seconds = 30;
   int draft_timeout_ms = 2000;
   int verify_timeout_ms = 30000;
   // Half the cores, at most 8: rounds are short, and each further thread that
@@ -46,11 +49,18 @@ struct Flags {
 
 void AddFlags(CLI::App& app, Flags& flags) {
   app.add_option("--verifier", flags.nodes.verifiers,
-                 "HOST:PORT of a verifier; may be repeated")
+                 "HOST:PORT of a verifier; may be repeated. A name stands for "
+                 "all its addresses, each a verifier of its own (a headless "
+                 "Service); with TLS their certificates carry the name")
       ->required();
   app.add_option("--drafter", flags.nodes.drafters,
-                 "HOST:PORT of a drafter; may be repeated; without one, "
-                 "decoding is plain");
+                 "HOST:PORT of a drafter, as --verifier; without one, decoding "
+                 "is plain");
+  app.add_option("--resolve-seconds", flags.resolve_seconds,
+                 "how often names are resolved again; one without a node that "
+                 "is ready, every second")
+      ->check(CLI::Range(1, 86400))
+      ->capture_default_str();
   app.add_option("--tokenizer", flags.tokenizer,
                  "model directory with the tokenizer.json of the verifier's "
                  "model; without it only token ids are served");
@@ -151,23 +161,6 @@ class Reporter {
   Clock::time_point last_ = Clock::now();
 };
 
-// Whether speculation goes on: 0 while a drafter is configured is an alarm.
-void AddPoolMetrics(MetricRegistry& registry, const NodePool& pool,
-                    size_t num_drafters) {
-  registry.AddSource({.name = "spec_engaged",
-                      .help = "1 while some drafter is ready, else 0.",
-                      .read = [&pool] {
-                        return pool.Describe().drafters.empty() ? 0.0 : 1.0;
-                      }});
-  registry.AddSource({.name = "verifiers_ready",
-                      .help = "Verifiers that answer and fit.",
-                      .read = [&pool]() -> double {
-                        return pool.Describe().verifiers.size();
-                      }});
-  registry.AddGauge("drafters_configured", "Drafters named by flags.")
-      .Set(static_cast<double>(num_drafters));
-}
-
 absl::Status Serve(Flags flags) {
   OUTRIDER_RETURN_IF_ERROR(CheckFlags(flags));
   std::unique_ptr<Tokenizer> tokenizer;
@@ -178,16 +171,18 @@ absl::Status Serve(Flags flags) {
   if (flags.server.check_config) return absl::OkStatus();
   flags.nodes.channel.credentials =
       MakeChannelCredentials(flags.server.rpc.tls);
+  flags.nodes.resolve_period = std::chrono::seconds(flags.resolve_seconds);
   flags.nodes.draft_timeout = std::chrono::milliseconds(flags.draft_timeout_ms);
   flags.nodes.verify_timeout =
       std::chrono::milliseconds(flags.verify_timeout_ms);
 
   CallQueue queue(flags.num_threads);
-  NodePool pool(flags.nodes, queue);
+  SystemResolver resolver;
+  NodePool pool(flags.nodes, queue, resolver);
   MetricRegistry registry(
       {{"role", "coordinator"}, {"model_name", ModelName(flags.tokenizer)}});
   CoordinatorMetrics metrics(registry);
-  AddPoolMetrics(registry, pool, flags.nodes.drafters.size());
+  AddPoolMetrics(pool, flags.nodes.drafters.size(), registry);
   GenerationServiceImpl service({.pool = pool,
                                  .queue = queue,
                                  .tokenizer = tokenizer.get(),

@@ -44,6 +44,9 @@ CoordinatorMetrics::CoordinatorMetrics(MetricRegistry& registry)
                                   "Draft tokens offered and not accepted.")),
       tokens_(registry.AddCounter("generated_tokens_total",
                                   "Tokens streamed to clients.")),
+      lossy_(registry.AddCounter(
+          "lossy_requests_total",
+          "Generations begun with a lossy lenience: not exact.")),
       offered_at_(AddPositions(registry, "draft_tokens_per_position_total",
                                "Draft tokens offered, by place in the round.")),
       accepted_at_(
@@ -80,8 +83,9 @@ CoordinatorMetrics::CoordinatorMetrics(MetricRegistry& registry)
   }
   for (const StatusCode code :
        {StatusCode::kCancelled, StatusCode::kInvalidArgument,
-        StatusCode::kResourceExhausted, StatusCode::kUnavailable,
-        StatusCode::kInternal, StatusCode::kUnknown}) {
+         StatusCode::kFailedPrecondition, StatusCode::kResourceExhausted,
+         StatusCode::kUnavailable, StatusCode::kAborted, StatusCode::kInternal,
+         StatusCode::kUnknown}) {
     add(std::nullopt, code);
   }
   // The gauge is 0 unless requests queue here, which they never do: too many

@@ -38,6 +38,8 @@ class CoordinatorMetrics {
 
     // `lacks_drafter`: the round would have drafted, had there been a drafter.
     void Round(const GenerationEvent& event, bool lacks_drafter);
+    // Once, where the generation may not have the target's law.
+    void CountLossy() { metrics_.lossy_.Increment(); }
     // No reason where it ended otherwise than well.
     void End(std::optional<FinishReason> reason, absl::StatusCode code);
 
@@ -93,6 +95,7 @@ class CoordinatorMetrics {
   prometheus::Counter& looked_up_;
   prometheus::Counter& wasted_;
   prometheus::Counter& tokens_;
+  prometheus::Counter& lossy_;
   const Counters offered_at_;
   const Counters accepted_at_;
   prometheus::Counter& fallback_failure_;

@@ -75,6 +75,21 @@ TEST_F(CoordinatorMetricsTest, RoundsBeyondTheLastPlaceAreCountedInIt) {
                 "accepted_tokens_per_position_total{position=\"16+\"} 2\n")));
 }
 
+TEST_F(CoordinatorMetricsTest, LossyGenerationsAreCounted) {
+  CoordinatorMetrics::Tally tally(metrics_);
+  EXPECT_THAT(Page(), HasSubstr("outrider_lossy_requests_total 0\n"));
+  tally.CountLossy();
+  EXPECT_THAT(Page(), HasSubstr("outrider_lossy_requests_total 1\n"));
+}
+
+// Among UNKNOWN it would count as an error of the deployment's own.
+TEST_F(CoordinatorMetricsTest, WhatTheVerifierDoesNotServeHasItsOwnCode) {
+  CoordinatorMetrics::Tally tally(metrics_);
+  tally.End(std::nullopt, absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(Page(), HasSubstr("requests_total{code=\"FAILED_PRECONDITION\","
+                                "finish_reason=\"none\"} 1\n"));
+}
+
 TEST_F(CoordinatorMetricsTest, AFallbackSaysWhy) {
   CoordinatorMetrics::Tally tally(metrics_);
   GenerationEvent event = Round(0, 0, 1);

@@ -60,6 +60,9 @@ absl::StatusOr<SamplingParams> ParseSampling(const v1::GenerateRequest& proto,
   if (proto.has_repetition_penalty()) {
     params.repetition_penalty = proto.repetition_penalty();
   }
+  if (proto.has_lossy_lenience()) {
+    params.lossy_lenience = proto.lossy_lenience();
+  }
   // Callers may name the tokens in any order.
   std::stable_sort(
       params.logit_bias.begin(), params.logit_bias.end(),
@@ -176,14 +179,28 @@ absl::StatusOr<int> ParseSupportSize(const v1::GenerateRequest& proto,
 }
 
 absl::StatusOr<RuleKind> ParseRule(const v1::GenerateRequest& proto,
-                                   const SamplingParams& sampling) {
+                                   const SamplingParams& sampling,
+                                   const GenerationLimits& limits) {
   if (proto.acceptance_rule() == v1::ACCEPTANCE_RULE_GREEDY &&
       !IsGreedy(sampling)) {
     return absl::InvalidArgumentError(
         absl::StrCat("acceptance_rule GREEDY needs temperature 0, not ",
                      sampling.temperature));
   }
-  return FromProto(proto.acceptance_rule());
+  if (proto.acceptance_rule() == v1::ACCEPTANCE_RULE_COUPLED &&
+      IsLossy(sampling)) {
+    return absl::InvalidArgumentError(
+        "acceptance_rule COUPLED always commits the target's own draws and "
+        "knows no lossy_lenience: leave one of the two out");
+  }
+  OUTRIDER_ASSIGN_OR_RETURN(const RuleKind rule,
+                            FromProto(proto.acceptance_rule()));
+  if (!absl::c_linear_search(limits.rules, rule)) {
+    return absl::FailedPreconditionError(
+        "the verifier does not serve this acceptance_rule; outrider describe "
+        "lists those that it does");
+  }
+  return rule;
 }
 
 absl::StatusOr<ReplyFormat> ParseReplyFormat(const v1::GenerateRequest& proto,
@@ -206,14 +223,6 @@ absl::StatusOr<ReplyFormat> ParseReplyFormat(const v1::GenerateRequest& proto,
           "acceptance_rule COUPLED needs reply_format TOKENS or FULL, not "
           "SPARSE");
     }
-  }
-  // The other formats do not bring them.
-  if (request.logprobs.has_value()) {
-    if (proto.has_reply_format() && format != ReplyFormat::kFull) {
-      return absl::InvalidArgumentError(
-          "logprobs come with the reply_format FULL only: leave it out");
-    }
-    return ReplyFormat::kFull;
   }
   if (!is_chosen) {
     // All give the same tokens; these with the fewest bytes.
@@ -257,7 +266,8 @@ absl::StatusOr<GenerationRequest> ParseRequest(const v1::GenerateRequest& proto,
   request.prompt_lookup = proto.has_prompt_lookup()
                               ? proto.prompt_lookup()
                               : limits.default_prompt_lookup;
-  OUTRIDER_ASSIGN_OR_RETURN(request.rule, ParseRule(proto, request.sampling));
+  OUTRIDER_ASSIGN_OR_RETURN(request.rule,
+                            ParseRule(proto, request.sampling, limits));
   OUTRIDER_ASSIGN_OR_RETURN(request.reply_format,
                             ParseReplyFormat(proto, request, limits));
   if (!proto.ignore_eos()) request.eos_ids = limits.eos_ids;

@@ -50,12 +50,13 @@ struct GenerationLimits {
   double default_support_mass = kDefaultSupportMass;
   std::vector<TokenId> eos_ids = {};
   std::vector<ReplyFormat> reply_formats = {};  // that the verifier serves
+  std::vector<RuleKind> rules = {};             // likewise
   std::optional<ReplyFormat> default_reply_format = {};  // empty: by the rule
 };
 
 // Tokenises and validates. INVALID_ARGUMENT names the field, the offending
-// value, and what would be right; FAILED_PRECONDITION a reply format that the
-// verifier does not serve.
+// value, and what would be right; FAILED_PRECONDITION a reply format or a rule
+// that the verifier does not serve.
 absl::StatusOr<GenerationRequest> ParseRequest(const v1::GenerateRequest& proto,
                                                const GenerationLimits& limits);
 

@@ -2,6 +2,7 @@
 #include "coordinator/generation_service.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,6 +12,7 @@
 #include "coordinator/node_draft_client.h"
 #include "coordinator/node_verify_client.h"
 #include "coordinator/optional_draft_client.h"
+#include "coordinator/same_weights_stub.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "core/rpc/status_convert.h"
@@ -18,6 +20,8 @@
 
 namespace outrider {
 namespace {
+
+constexpr std::chrono::seconds kDescribeTimeout(5);
 
 // Counts events and passes them on as messages.
 class WriterSink final : public GenerationSink {
@@ -44,6 +48,7 @@ v1::GenerateResponse StartMessage(const GenerationRequest& request) {
   start.set_seed(request.seed);
   start.set_prompt_length(static_cast<uint32_t>(request.prompt.size()));
   start.set_num_speculative_tokens(request.num_speculative_tokens);
+  start.set_lossy(IsLossy(request.sampling));
   return response;
 }
 
@@ -67,6 +72,10 @@ absl::Status ForClients(const absl::Status& status) {
       return absl::UnavailableError(
           "the verifier does not answer; nothing delivered is lost: resume "
           "with the same request, the reported seed and the delivered tokens");
+    case absl::StatusCode::kAborted:
+      return absl::AbortedError(
+          "the model behind this stream was replaced by another one: what is "
+          "delivered cannot be continued; send the request again");
     default:
       return absl::InternalError(
           "the model failed on this session; the coordinator's log says why");
@@ -145,29 +154,37 @@ Task<void> GenerationServiceImpl::Run(
     Refuse(call, status);
     co_return;
   }
-  const absl::StatusOr<NodePool::Pair> pair = parts_.pool.Assign();
+  co_await RunOnPair(proto, call, cancellation);
+  Leave(cancellation);
+}
+
+Task<void> GenerationServiceImpl::RunOnPair(
+    const v1::GenerateRequest& proto, const Call& call,
+    const std::shared_ptr<Cancellation>& cancellation) {
+  const SessionId session_id = SessionId::Random();
+  const absl::StatusOr<NodePool::Pair> pair = parts_.pool.Assign(session_id);
   absl::StatusOr<GenerationRequest> request =
       pair.ok() ? Parse(proto, *pair) : pair.status();
   if (!request.ok()) {
     Refuse(call, request.status());
-    Leave(cancellation);
     co_return;
   }
 
-  Session session(
-      {.prompt = request->prompt,
-       .delivered = request->delivered,
-       .sampling = request->sampling,
-       .rule = request->rule,
-       .logprobs = request->logprobs,
-       .seed = request->seed,
-       .max_length = request->max_length,
-       .cancellation = cancellation,
-       .traceparent = name.trace.has_value() ? name.trace->ToHeader() : ""});
+  const auto& trace = call.name.trace;
+  Session session({.id = session_id,
+                   .prompt = request->prompt,
+                   .delivered = request->delivered,
+                   .sampling = request->sampling,
+                   .rule = request->rule,
+                   .logprobs = request->logprobs,
+                   .seed = request->seed,
+                   .max_length = request->max_length,
+                   .cancellation = cancellation,
+                   .traceparent = trace.has_value() ? trace->ToHeader() : ""});
   const absl::StatusOr<FinishReason> result =
       co_await Serve(*request, *pair, call, session);
   Ended(call, session, result);
-  writer->FinishAfterWrites(ToGrpcStatus(ForClients(result.status())));
+  call.writer.FinishAfterWrites(ToGrpcStatus(ForClients(result.status())));
 
   // The client has its answer; the caches go back early.
   if (pair->drafter != nullptr) {
@@ -176,12 +193,12 @@ Task<void> GenerationServiceImpl::Run(
   }
   co_await pair->verifier->cache.Release(
       session.AdvisoryHeader(session.verifier_cache()));
-  Leave(cancellation);
 }
 
 Task<absl::StatusOr<FinishReason>> GenerationServiceImpl::Serve(
     const GenerationRequest& request, const NodePool::Pair& pair,
     const Call& call, Session& session) {
+  if (IsLossy(request.sampling)) call.tally.CountLossy();
   if (!co_await call.writer.Write(StartMessage(request))) {
     co_return absl::CancelledError("the client is gone");
   }
@@ -207,11 +224,21 @@ Task<absl::StatusOr<FinishReason>> GenerationServiceImpl::Serve(
   DraftClient& drafter = request.prompt_lookup
                              ? static_cast<DraftClient&>(lookup)
                              : optional_drafter;
-  NodeVerifyClient verifier(pair.verifier->stub, request.reply_format);
+  SameWeightsStub verifier_stub(
+      {.node = pair.verifier->stub,
+       .describe =
+           [&pair](Cancellation& cancellation) {
+             return pair.verifier->stub.Describe(kDescribeTimeout,
+                                                 cancellation);
+           },
+       .weights_hash = pair.verifier_description.weights_hash});
+  NodeVerifyClient verifier(verifier_stub, request.reply_format);
+  const std::unique_ptr<const AcceptanceRule> rule =
+      MakeRule(request.rule, request.sampling.lossy_lenience);
   FixedDraftLength policy(request.num_speculative_tokens);
   SpeculativeDecoder decoder({.drafter = drafter,
                               .verifier = verifier,
-                              .rule = RuleOf(request.rule),
+                              .rule = *rule,
                               .policy = policy});
   const StopCondition stop(request.eos_ids, request.max_length);
   TextStream text(parts_.tokenizer, request.stop_strings);
@@ -255,6 +282,7 @@ absl::StatusOr<GenerationRequest> GenerationServiceImpl::Parse(
        .default_support_mass = options_.default_support_mass,
        .eos_ids = verifier.eos_ids,
        .reply_formats = verifier.reply_formats,
+       .rules = verifier.rules,
        .default_reply_format = options_.default_reply_format});
 }
 

@@ -83,6 +83,9 @@ class GenerationServiceImpl final
   Task<void> Run(v1::GenerateRequest proto, CallName name,
                  ResponseWriter* writer,
                  std::shared_ptr<Cancellation> cancellation);
+  // Has left its nodes when it returns.
+  Task<void> RunOnPair(const v1::GenerateRequest& proto, const Call& call,
+                       const std::shared_ptr<Cancellation>& cancellation);
   // From its first round; OK where it was told its end.
   Task<absl::StatusOr<FinishReason>> Serve(const GenerationRequest& request,
                                            const NodePool::Pair& pair,

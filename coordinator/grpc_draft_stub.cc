@@ -42,15 +42,21 @@ Task<absl::StatusOr<DraftReply>> GrpcDraftStub::Draft(
   co_return reply;
 }
 
-absl::StatusOr<NodeDescription> GrpcDraftStub::Describe(
-    std::chrono::milliseconds timeout) {
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + timeout);
-  v1::DrafterServiceDescribeResponse response;
-  const grpc::Status status =
-      stub_->Describe(&context, v1::DrafterServiceDescribeRequest(), &response);
-  if (!status.ok()) return FromGrpcStatus(status);
-  return FromProto(response.node());
+Task<absl::StatusOr<NodeDescription>> GrpcDraftStub::Describe(
+    std::chrono::milliseconds timeout, Cancellation& cancellation) {
+  const v1::DrafterServiceDescribeRequest request;
+  OUTRIDER_CO_ASSIGN_OR_RETURN(
+      const v1::DrafterServiceDescribeResponse response,
+      co_await CallUnary<v1::DrafterServiceDescribeResponse>(
+          [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
+            return stub_->PrepareAsyncDescribe(context, request, queue);
+          },
+          {.queue = options_.queue,
+           .deadline = timeout,
+           .cancellation = cancellation}));
+  NodeDescription description = FromProto(response.node());
+  set_vocab_size(description.vocab_size);
+  co_return description;
 }
 
 }  // namespace outrider

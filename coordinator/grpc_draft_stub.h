@@ -26,14 +26,15 @@ class GrpcDraftStub final : public DraftStub {
 
   GrpcDraftStub(std::shared_ptr<grpc::Channel> channel, Options options);
 
-  // Rows with ids beyond this are refused; from the handshake.
+  // Rows with ids beyond this are refused; Describe sets it, too.
   void set_vocab_size(int vocab_size) { vocab_size_ = vocab_size; }
 
   Task<absl::StatusOr<DraftReply>> Draft(const DraftCall& call,
                                          Cancellation& cancellation) override;
 
-  // Asks the node what it is. Blocks, at most this long.
-  absl::StatusOr<NodeDescription> Describe(std::chrono::milliseconds timeout);
+  // Asks the node what it is.
+  Task<absl::StatusOr<NodeDescription>> Describe(
+      std::chrono::milliseconds timeout, Cancellation& cancellation);
 
  private:
   const Options options_;

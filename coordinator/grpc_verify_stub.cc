@@ -22,7 +22,7 @@ absl::Status CheckVocabulary(const VerifyReply& reply, int vocab_size) {
         absl::StrCat("the verifier sent rows of ", rows->vocab_size(),
                      " tokens and described ", vocab_size));
   }
-  std::vector<TokenId> own;  // tokens of the target's own choice
+  std::vector<TokenId> own;  // that the verifier names
   if (const auto* verdict = std::get_if<Verdict>(&reply.outcome)) {
     own.push_back(verdict->next_token);
   }
@@ -30,6 +30,9 @@ absl::Status CheckVocabulary(const VerifyReply& reply, int vocab_size) {
     for (const TargetRow& row : *rows) {
       if (row.tail_mass() > 0) own.push_back(row.tail_token());
     }
+  }
+  for (const RowScores& scores : reply.logprobs) {
+    own.insert(own.end(), scores.top_ids.begin(), scores.top_ids.end());
   }
   for (const TokenId token : own) {
     if (token < 0 || token >= vocab_size) {
@@ -95,15 +98,21 @@ Task<absl::StatusOr<v1::VerifyResponse>> GrpcVerifyStub::SendUntilAnswered(
   }
 }
 
-absl::StatusOr<NodeDescription> GrpcVerifyStub::Describe(
-    std::chrono::milliseconds timeout) {
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + timeout);
-  v1::VerifierServiceDescribeResponse response;
-  const grpc::Status status = stub_->Describe(
-      &context, v1::VerifierServiceDescribeRequest(), &response);
-  if (!status.ok()) return FromGrpcStatus(status);
-  return FromProto(response.node());
+Task<absl::StatusOr<NodeDescription>> GrpcVerifyStub::Describe(
+    std::chrono::milliseconds timeout, Cancellation& cancellation) {
+  const v1::VerifierServiceDescribeRequest request;
+  OUTRIDER_CO_ASSIGN_OR_RETURN(
+      const v1::VerifierServiceDescribeResponse response,
+      co_await CallUnary<v1::VerifierServiceDescribeResponse>(
+          [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
+            return stub_->PrepareAsyncDescribe(context, request, queue);
+          },
+          {.queue = options_.queue,
+           .deadline = timeout,
+           .cancellation = cancellation}));
+  NodeDescription description = FromProto(response.node());
+  set_vocab_size(description.vocab_size);
+  co_return description;
 }
 
 }  // namespace outrider

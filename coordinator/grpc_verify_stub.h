@@ -28,14 +28,15 @@ class GrpcVerifyStub final : public VerifyStub {
 
   GrpcVerifyStub(std::shared_ptr<grpc::Channel> channel, Options options);
 
-  // Rows of another size are refused; from the handshake.
+  // Rows of another size are refused; Describe sets it, too.
   void set_vocab_size(int vocab_size) { vocab_size_ = vocab_size; }
 
   Task<absl::StatusOr<VerifyReply>> Verify(const VerifyCall& call,
                                            Cancellation& cancellation) override;
 
-  // Asks the node what it is. Blocks, at most this long.
-  absl::StatusOr<NodeDescription> Describe(std::chrono::milliseconds timeout);
+  // Asks the node what it is.
+  Task<absl::StatusOr<NodeDescription>> Describe(
+      std::chrono::milliseconds timeout, Cancellation& cancellation);
 
  private:
   Task<absl::StatusOr<v1::VerifyResponse>> SendUntilAnswered(

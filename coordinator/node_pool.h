@@ -11,52 +11,44 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "coordinator/circuit_breaker.h"
-#include "coordinator/grpc_cache_stub.h"
-#include "coordinator/grpc_draft_stub.h"
-#include "coordinator/grpc_verify_stub.h"
+#include "coordinator/discovery.h"
+#include "coordinator/node.h"
+#include "coordinator/node_group.h"
+#include "coordinator/node_knowledge.h"
+#include "core/base/cancellation.h"
 #include "core/base/mutex.h"
+#include "core/base/session_id.h"
+#include "core/base/task.h"
 #include "core/rpc/call_queue.h"
 #include "core/rpc/channel.h"
-#include "core/wire/node_description.h"
+#include "core/rpc/resolver.h"
 
 namespace outrider {
 
-// One drafter: its connection, and what all sessions on it share.
-struct DrafterNode {
-  std::string address;
-  GrpcDraftStub stub;
-  GrpcCacheStub cache;
-  CircuitBreaker breaker = {};
-};
-
-struct VerifierNode {
-  std::string address;
-  GrpcVerifyStub stub;
-  GrpcCacheStub cache;
-};
-
-// The drafters and verifiers of this coordinator. A thread asks each what it
-// is, once a second: only a drafter that fits the verifier is used.
-// Thread-safe. Nodes live as long as the pool.
+// The drafters and verifiers of this coordinator: every address behind every
+// name is a node. Each is asked once a second what it is; sessions come to
+// those that answer and fit. Thread-safe.
 class NodePool {
  public:
   struct Options {
-    std::vector<std::string> drafters = {};
+    std::vector<std::string> drafters = {};  // HOST:PORT, names or addresses
     std::vector<std::string> verifiers = {};
+    std::chrono::milliseconds resolve_period = std::chrono::seconds(30);
     std::string tokenizer_hash = {};  // the coordinator's; empty: none
-    ChannelOptions channel = {};      // of every node
+    // Of every node. Certificates are checked for the name that was resolved.
+    ChannelOptions channel = {};
     std::chrono::milliseconds draft_timeout = std::chrono::seconds(2);
     std::chrono::milliseconds verify_timeout = std::chrono::seconds(30);
     // Added to both for each token that a cache lacks.
     std::chrono::milliseconds timeout_per_token = std::chrono::milliseconds(20);
   };
 
-  // A session's; the drafter is null where none answers or fits.
+  // A session's, for as long as it holds this; the drafter is null where none
+  // answers or fits.
   struct Pair {
-    VerifierNode* verifier = nullptr;
+    Seat<VerifierNode> verifier = nullptr;
     NodeDescription verifier_description = {};
-    DrafterNode* drafter = nullptr;
+    Seat<DrafterNode> drafter = nullptr;
     NodeDescription drafter_description = {};
   };
 
@@ -67,52 +59,51 @@ class NodePool {
     std::vector<std::string> refused_drafters = {};
   };
 
-  NodePool(Options options, CallQueue& queue);
+  // Queue and resolver must outlive it.
+  NodePool(Options options, CallQueue& queue, Resolver& resolver);
   NodePool(const NodePool&) = delete;
+  // No Pair may be left.
+  ~NodePool();
 
-  // Asks every node now, then in the background.
+  // Begins to resolve names and to ask nodes.
   void Start();
 
-  // For a new session, in turn over what is ready. UNAVAILABLE: no verifier.
-  absl::StatusOr<Pair> Assign();
+  // For a new session; see ChooseNode. UNAVAILABLE: no verifier is ready.
+  absl::StatusOr<Pair> Assign(const SessionId& session);
 
   bool HasVerifier() const;
   absl::Status RefusedDrafter() const;  // the first that does not fit
   Overview Describe() const;
+  int CountVerifiers(NodeState state) const;
+  int CountDrafters(NodeState state) const;
 
  private:
-  // A node's description, or why it cannot be used.
-  struct Knowledge {
-    std::optional<NodeDescription> description = {};
-    absl::Status problem = absl::UnavailableError("not asked yet");
-    bool ready() const { return problem.ok(); }
-    bool refused() const { return absl::IsFailedPrecondition(problem); }
-  };
-  struct Drafter {
-    DrafterNode node;
-    Knowledge knowledge = {};
-  };
-  struct Verifier {
-    VerifierNode node;
-    Knowledge knowledge = {};
-  };
-
+  void SetAddresses(const std::string& name,
+                    const std::vector<std::string>& addresses);
+  bool IsServed(const std::string& name) const;
   void AskAll();
-  Knowledge Judge(absl::StatusOr<NodeDescription> answer,
-                  bool is_verifier) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  const NodeDescription* ReferenceVerifier() const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void Learn(const std::string& address, Knowledge news, Knowledge& knowledge)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  template <typename NodeType>
+  Task<void> Ask(NodeType& node);
+  void Learn(const DrafterNode& node, absl::StatusOr<NodeDescription> answer);
+  void Learn(const VerifierNode& node, absl::StatusOr<NodeDescription> answer);
+  void Answered() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Of all nodes, after news of any.
+  void Judge() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Options options_;
-  std::vector<std::unique_ptr<Drafter>> drafters_;
-  std::vector<std::unique_ptr<Verifier>> verifiers_;
+  Resolver& resolver_;
+  Cancellation closing_;  // of what nodes are asked
 
   mutable Mutex mu_;
-  uint64_t next_turn_ ABSL_GUARDED_BY(mu_) = 0;
+  CondVar answered_;
+  int num_asked_ ABSL_GUARDED_BY(mu_) = 0;  // and awaited
+  NodeGroup<VerifierNode> verifiers_ ABSL_GUARDED_BY(mu_);
+  NodeGroup<DrafterNode> drafters_ ABSL_GUARDED_BY(mu_);
+  std::string weights_hash_ ABSL_GUARDED_BY(mu_);  // of all that are ready
 
-  std::jthread watcher_;  // last: it uses the members above
+  // Last: they use the members above.
+  std::optional<Discovery> discovery_;
+  std::jthread asking_;
 };
 
 }  // namespace outrider

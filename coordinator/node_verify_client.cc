@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/node_verify_client.h"
 
+#include <algorithm>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -23,6 +25,66 @@ Session::LogprobSource LogprobsOf(const LogitRows& rows, uint64_t start,
     return ComputeLogprobs(rows.Row(row), session.sampling(), history,
                            *session.logprobs(), {token});
   };
+}
+
+// The same, of scores that the verifier sent: each row has those of its support
+// and of one token more, where it may give one.
+Session::LogprobSource LogprobsOf(std::vector<RowScores> scores,
+                                  std::vector<TokenSeq> supports) {
+  return [scores = std::move(scores), supports = std::move(supports)](
+             int row, TokenId token) -> absl::StatusOr<RowLogprobs> {
+    const TokenSeq& support = supports.at(row);
+    const auto found = std::lower_bound(support.begin(), support.end(), token);
+    const bool is_there = found != support.end() && *found == token;
+    RowScores chosen = scores.at(row);
+    chosen.tokens = {
+        chosen.tokens.at(is_there ? found - support.begin() : support.size())};
+    return ToLogprobs(chosen);
+  };
+}
+
+// Of each row that may give a token: its support, and whether it has a token
+// beside it.
+struct ScoredRows {
+  std::vector<TokenSeq> supports = {};
+  std::vector<bool> has_other = {};
+};
+
+ScoredRows RowsOf(const VerifyReply& reply) {
+  ScoredRows rows;
+  if (const auto* verdict = std::get_if<Verdict>(&reply.outcome)) {
+    rows.supports.resize(verdict->num_accepted + 1);
+    rows.has_other.resize(verdict->num_accepted + 1, true);
+  } else if (const auto* target =
+                 std::get_if<std::vector<TargetRow>>(&reply.outcome)) {
+    for (const TargetRow& row : *target) {
+      rows.supports.emplace_back(row.support().begin(), row.support().end());
+      rows.has_other.push_back(row.tail_mass() > 0);
+    }
+  }
+  return rows;
+}
+
+// Leaves the session the scores of the reply, if they fit its rows.
+absl::Status KeepScores(const VerifyReply& reply, Session& session) {
+  ScoredRows rows = RowsOf(reply);
+  const size_t num_top = session.logprobs()->num_top;
+  bool fits = reply.logprobs.size() == rows.supports.size();
+  for (size_t i = 0; fits && i < rows.supports.size(); ++i) {
+    const RowScores& scores = reply.logprobs[i];
+    fits =
+        scores.tokens.size() == rows.supports[i].size() + rows.has_other[i] &&
+        scores.top_ids.size() <= num_top &&
+        scores.top_scores.size() == scores.top_ids.size();
+  }
+  if (!fits) {
+    return absl::InternalError(
+        "the verifier's log-probabilities do not fit its rows; one of another "
+        "version gives them with reply_format FULL");
+  }
+  session.set_logprob_source(
+      LogprobsOf(reply.logprobs, std::move(rows.supports)));
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -71,6 +133,7 @@ VerifyCall NodeVerifyClient::MakeCall(Session& session,
       session.rule() == RuleKind::kRejection) {
     call.draft_rows = draft.distributions;
   }
+  if (format_ != ReplyFormat::kFull) call.logprobs = session.logprobs();
   return call;
 }
 
@@ -99,6 +162,9 @@ absl::StatusOr<DraftScore> NodeVerifyClient::Read(VerifyReply reply,
       rows != nullptr && format_ == ReplyFormat::kSparse) {
     const int count = static_cast<int>(rows->size());
     if (count != num_rows) return wrong_rows(count);
+    if (session.logprobs().has_value()) {
+      OUTRIDER_RETURN_IF_ERROR(KeepScores(reply, session));
+    }
     return DraftScore{.rows = std::move(*rows)};
   }
   if (const auto* verdict = std::get_if<Verdict>(&reply.outcome);
@@ -107,6 +173,9 @@ absl::StatusOr<DraftScore> NodeVerifyClient::Read(VerifyReply reply,
       return absl::InternalError(absl::StrCat("the verifier accepted ",
                                               verdict->num_accepted, " of ",
                                               draft.length(), " drafts"));
+    }
+    if (session.logprobs().has_value()) {
+      OUTRIDER_RETURN_IF_ERROR(KeepScores(reply, session));
     }
     return DraftScore{.verdict = *verdict};
   }

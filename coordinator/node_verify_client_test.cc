@@ -125,6 +125,54 @@ TEST_F(NodeVerifyClientTest, AtTemperatureZeroTheDraftsRowsStayAtHome) {
   EXPECT_EQ(*score->verdict, (Verdict{1, 2}));
 }
 
+TEST_F(NodeVerifyClientTest, EachTokenThatMayComeHasItsLogprobInEveryFormat) {
+  for (const LogprobsMode mode :
+       {LogprobsMode::kRaw, LogprobsMode::kProcessed}) {
+    Session session({.prompt = {2, 0},
+                     .sampling = {.temperature = 0.5},
+                     .logprobs = LogprobsOptions{.num_top = 2, .mode = mode},
+                     .max_length = 100});
+    ASSERT_THAT(Score(session, ReplyFormat::kFull), IsOk());
+    const Session::LogprobSource full = session.logprob_source();
+    const auto sparse = Score(session, ReplyFormat::kSparse);
+    ASSERT_THAT(sparse, IsOk());
+    const Session::LogprobSource cut = session.logprob_source();
+    // Of the first row: the support, then the tail token.
+    for (const TokenId token : {1, 3, sparse->rows[0].tail_token()}) {
+      const auto right = full(0, token);
+      const auto got = cut(0, token);
+      ASSERT_THAT(got, IsOk());
+      EXPECT_EQ(got->tokens, right->tokens);
+      EXPECT_EQ(got->top, right->top);
+      EXPECT_EQ(got->top.size(), 2u);
+    }
+  }
+  EXPECT_FALSE(calls_[0].logprobs.has_value()) << "FULL has the rows";
+}
+
+TEST_F(NodeVerifyClientTest, LogprobsThatDoNotFitTheRowsFailTheSession) {
+  const std::vector<std::function<void(VerifyReply&)>> forgeries = {
+      [](VerifyReply& reply) { reply.logprobs.clear(); },
+      [](VerifyReply& reply) { reply.logprobs.pop_back(); },
+      [](VerifyReply& reply) { reply.logprobs[0].tokens.push_back(0); },
+      [](VerifyReply& reply) {
+        reply.logprobs[0].top_ids = {1, 2};
+      }};
+  for (const ReplyFormat format :
+       {ReplyFormat::kSparse, ReplyFormat::kTokens}) {
+    for (const auto& forgery : forgeries) {
+      Session session({.prompt = {2, 0},
+                       .logprobs = LogprobsOptions{.num_top = 1},
+                       .max_length = 100});
+      stub_.hooks().after = {};
+      ASSERT_THAT(Score(session, format), IsOk());
+      Forge(forgery);
+      EXPECT_THAT(Score(session, format),
+                  StatusIs(absl::StatusCode::kInternal));
+    }
+  }
+}
+
 TEST_F(NodeVerifyClientTest, AReplyInAnotherFormatFailsTheSession) {
   Forge([](VerifyReply& reply) { reply.outcome = Verdict{2, 0}; });
   EXPECT_THAT(Score(ReplyFormat::kFull), StatusIs(absl::StatusCode::kInternal));

@@ -11,7 +11,7 @@ namespace outrider {
 Session::Session(Options options)
     : options_(std::move(options)),
       prompt_length_(static_cast<int>(options_.prompt.size())),
-      committed_(id_),
+      committed_(options_.id),
       // A resume after m tokens begins far above any step that the broken
       // stream can have used, so that no DRAFT coin comes twice.
       next_step_((static_cast<uint64_t>(options_.delivered.size()) << 32) + 1) {
@@ -30,7 +30,7 @@ int Session::MaxDraftLength() const {
 }
 
 RequestHeader Session::NextHeader(const CacheMirror& cache) {
-  RequestHeader header = {.session = id_,
+  RequestHeader header = {.session = id(),
                           .incarnation = cache.incarnation(),
                           .step = next_step_.fetch_add(1),
                           .delta = cache.CatchUp(committed_)};
@@ -39,7 +39,7 @@ RequestHeader Session::NextHeader(const CacheMirror& cache) {
 }
 
 RequestHeader Session::AdvisoryHeader(const CacheMirror& cache) {
-  return {.session = id_,
+  return {.session = id(),
           .incarnation = cache.incarnation(),
           .step = next_step_.fetch_add(1)};
 }

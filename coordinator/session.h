@@ -35,6 +35,7 @@ namespace outrider {
 class Session {
  public:
   struct Options {
+    SessionId id = SessionId::Random();
     std::vector<TokenId> prompt = {};
     std::vector<TokenId> delivered = {};  // of a stream that is being resumed
     SamplingParams sampling = {};
@@ -49,7 +50,7 @@ class Session {
 
   explicit Session(Options options);
 
-  const SessionId& id() const { return id_; }
+  const SessionId& id() const { return options_.id; }
   // The number of committed tokens: prompt, delivered and generated ones.
   int length() const { return committed_.length(); }
   int prompt_length() const { return prompt_length_; }
@@ -104,7 +105,6 @@ class Session {
 
  private:
   Options options_;
-  const SessionId id_ = SessionId::Random();
   const int prompt_length_;
   TokenLog committed_;
   CacheMirror drafter_;

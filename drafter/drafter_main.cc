@@ -44,6 +44,7 @@ absl::Status Run(const NodeFlags& flags, const std::string& strategy_name) {
   NodeDescription& description = made.description;
   description.max_draft_tokens = flags.max_draft_tokens;
   description.build = OUTRIDER_VERSION;
+  description.rules = {RuleKind::kRejection, RuleKind::kCoupled};
   if (flags.measure) {
     return PrintMeasurement(*made.strategy, description, flags.json);
   }
@@ -60,7 +61,7 @@ absl::Status Run(const NodeFlags& flags, const std::string& strategy_name) {
   });
   MetricRegistry metrics(
       {{"role", "drafter"}, {"model_name", description.model_name}});
-  AddNodeMetrics(metrics, model_thread.counters(), "Draft", flags.sessions);
+  AddNodeMetrics(metrics, model_thread.counters(), "Draft", flags);
   DrafterServiceImpl service(engine, model_thread, description);
   CacheServiceImpl cache_service(
       {.truncate = [&engine](

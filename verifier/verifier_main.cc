@@ -75,6 +75,7 @@ absl::Status Run(const NodeFlags& flags) {
   description.build = OUTRIDER_VERSION;
   description.reply_formats = {ReplyFormat::kFull, ReplyFormat::kSparse,
                                ReplyFormat::kTokens};
+  description.rules = {RuleKind::kRejection, RuleKind::kCoupled};
 
   VerifyEngine engine(std::move(made.model),
                       {.vocab_size = description.vocab_size,
@@ -88,7 +89,7 @@ absl::Status Run(const NodeFlags& flags) {
   });
   MetricRegistry metrics(
       {{"role", "verifier"}, {"model_name", description.model_name}});
-  AddNodeMetrics(metrics, model_thread.counters(), "Verify", flags.sessions);
+  AddNodeMetrics(metrics, model_thread.counters(), "Verify", flags);
   VerifierServiceImpl service(engine, model_thread, description);
   CacheServiceImpl cache_service(
       {.truncate = [&engine](

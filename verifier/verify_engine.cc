@@ -72,6 +72,25 @@ Draft DraftOf(const VerifyCall& call, uint64_t start) {
   return draft;
 }
 
+// The tokens that each row may give to the text, by the outcome.
+std::vector<TokenSeq> CandidatesOf(const VerifyCall& call,
+                                   const VerifyReply& reply) {
+  std::vector<TokenSeq> candidates;
+  if (const auto* verdict = std::get_if<Verdict>(&reply.outcome)) {
+    for (int i = 0; i < verdict->num_accepted; ++i) {
+      candidates.push_back({call.draft_tokens[i]});
+    }
+    candidates.push_back({verdict->next_token});
+    return candidates;
+  }
+  for (const TargetRow& row : std::get<std::vector<TargetRow>>(reply.outcome)) {
+    TokenSeq& tokens =
+        candidates.emplace_back(row.support().begin(), row.support().end());
+    if (row.tail_mass() > 0) tokens.push_back(row.tail_token());
+  }
+  return candidates;
+}
+
 }  // namespace
 
 VerifyEngine::VerifyEngine(std::unique_ptr<CausalLm> model, Options options)
@@ -134,6 +153,10 @@ absl::Status VerifyEngine::Check(const VerifyCall& call) const {
     return absl::InvalidArgumentError(
         "the coupled rule needs reply_format TOKENS or FULL, not SPARSE");
   }
+  if (call.rule == RuleKind::kCoupled && IsLossy(call.sampling)) {
+    return absl::InvalidArgumentError(
+        "the coupled rule knows no lossy_lenience: leave it out");
+  }
   return CheckDraftRows(call, options_.vocab_size);
 }
 
@@ -178,14 +201,33 @@ absl::Status VerifyEngine::Answer(const VerifyCall& call, LogitRows rows,
         ScoreDraft(rows.Rows(), block, call.sampling, *random));
     for (TargetRow& row : target) row.DrawTail();
     reply.outcome = std::move(target);
-    return absl::OkStatus();
+    return AddLogprobs(call, rows, history, reply);
   }
   const Draft draft = DraftOf(call, start);
   OUTRIDER_ASSIGN_OR_RETURN(
       const std::vector<TargetRow> target,
       ScoreDraft(rows.Rows(), DraftBlock::Of(draft, history, call.rule),
                  call.sampling, *random));
-  reply.outcome = RuleOf(call.rule).Judge(draft, target, *random);
+  reply.outcome = MakeRule(call.rule, call.sampling.lossy_lenience)
+                      ->Judge(draft, target, *random);
+  return AddLogprobs(call, rows, history, reply);
+}
+
+absl::Status VerifyEngine::AddLogprobs(const VerifyCall& call,
+                                       const LogitRows& rows,
+                                       const TokenHistory& history,
+                                       VerifyReply& reply) const {
+  if (!call.logprobs.has_value()) return absl::OkStatus();
+  const std::vector<TokenSeq> candidates = CandidatesOf(call, reply);
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    TokenHistory before = history;
+    before.drafts = absl::MakeConstSpan(call.draft_tokens).first(i);
+    OUTRIDER_ASSIGN_OR_RETURN(
+        RowScores scores,
+        ScoreTokens(rows.Row(static_cast<int>(i)), call.sampling, before,
+                    *call.logprobs, candidates[i]));
+    reply.logprobs.push_back(std::move(scores));
+  }
   return absl::OkStatus();
 }
 

@@ -53,6 +53,10 @@ class VerifyEngine {
   // The outcome for them in the format asked for.
   absl::Status Answer(const VerifyCall& call, LogitRows rows,
                       VerifyReply& reply) const;
+  // Scores of whatever each row may give, once the outcome is there.
+  absl::Status AddLogprobs(const VerifyCall& call, const LogitRows& rows,
+                           const TokenHistory& history,
+                           VerifyReply& reply) const;
 
   const std::unique_ptr<CausalLm> model_;
   const Options options_;

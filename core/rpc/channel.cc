@@ -35,6 +35,10 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
                                    arguments);
 }
 
+bool IsConnected(grpc::Channel& channel) {
+  return channel.GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_READY;
+}
+
 void SetUpGrpc() {
   // Debian's Abseil is built with its debugging aids: each lock of a mutex
   // would be entered into a graph to look for deadlocks.

@@ -27,6 +27,9 @@ struct ChannelOptions {
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
                                            const ChannelOptions& options = {});
 
+// False from when the connection breaks until the next call has restored it.
+bool IsConnected(grpc::Channel& channel);
+
 // Called first in main: switches off gRPC's own log lines, which repeat what
 // statuses say, and the search for deadlocks in its mutexes.
 void SetUpGrpc();

@@ -39,8 +39,9 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
 
   grpc::ServerBuilder builder;
   int port = 0;
-  builder.AddListeningPort(options.listen, MakeServerCredentials(options.tls),
-                           &port);
+  builder.AddListeningPort(
+      options.listen, MakeServerCredentials(options.tls, options.tls_clients),
+      &port);
   // Otherwise a second server on the same port starts, and takes half of the
   // first one's connections.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
@@ -91,7 +92,15 @@ void RpcServer::Shutdown(std::chrono::seconds deadline) {
 absl::Status CheckServerOptions(const RpcServer::Options& options) {
   const bool is_safe = options.insecure || options.tls.has_identity();
   OUTRIDER_RETURN_IF_ERROR(CheckEndpoint(options.listen, is_safe, "--listen"));
-  return CheckTlsFiles(options.tls);
+  OUTRIDER_RETURN_IF_ERROR(CheckTlsFiles(options.tls));
+  const bool checks_clients =
+      options.tls.has_identity() && options.tls.has_authority();
+  if (!options.tls_clients.empty() && !checks_clients) {
+    return absl::InvalidArgumentError(
+        "--tls-clients names certificates, which clients are asked for only "
+        "with --tls-cert, --tls-key and --tls-ca");
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace outrider

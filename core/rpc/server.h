@@ -28,6 +28,8 @@ class RpcServer {
     std::string listen = {};  // HOST:PORT, port 0 picks a free one
     bool insecure = false;    // plain text off loopback
     TlsFiles tls = {};        // plain text without a certificate
+    // Whose certificates are welcome; empty: all that the authority signed.
+    std::vector<std::string> tls_clients = {};
     int max_receive_bytes = 1 << 20;
   };
 

@@ -17,6 +17,10 @@ void AddServerFlags(CLI::App& app, ServerFlags& flags) {
   app.add_flag("--insecure", flags.rpc.insecure,
                "allow plain text off loopback");
   AddTlsFlags(app, flags.rpc.tls);
+  app.add_option("--tls-clients", flags.rpc.tls_clients,
+                 "serve only clients whose certificate has one of these DNS or "
+                 "URI names; may be repeated; default: all that --tls-ca "
+                 "signed");
   app.add_option("--metrics-listen", flags.metrics_listen,
                  "HOST:PORT for /metrics and /health over plain HTTP; they "
                  "hold no prompts; default: not served");

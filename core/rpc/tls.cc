@@ -4,6 +4,8 @@
 #include <grpcpp/security/tls_certificate_provider.h>
 #include <grpcpp/security/tls_credentials_options.h>
 
+#include "core/rpc/client_names.h"
+
 namespace outrider {
 namespace {
 
@@ -19,7 +21,7 @@ std::shared_ptr<FileWatcherCertificateProvider> Watch(const TlsFiles& files) {
 }  // namespace
 
 std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(
-    const TlsFiles& files) {
+    const TlsFiles& files, const std::vector<std::string>& client_names) {
   if (!files.has_identity()) return grpc::InsecureServerCredentials();
   grpc::experimental::TlsServerCredentialsOptions options(Watch(files));
   options.watch_identity_key_cert_pairs();
@@ -27,6 +29,9 @@ std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(
     options.watch_root_certs();
     options.set_cert_request_type(
         GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+    if (!client_names.empty()) {
+      options.set_certificate_verifier(RequireClientNames(client_names));
+    }
   }
   return grpc::experimental::TlsServerCredentials(options);
 }

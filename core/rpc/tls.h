@@ -6,14 +6,17 @@
 #include <grpcpp/security/server_credentials.h>
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "core/rpc/tls_files.h"
 
 namespace outrider {
 
-// Plain text without a certificate. CheckTlsFiles comes first.
+// Plain text without a certificate. CheckTlsFiles comes first. With an
+// authority, and where there are `client_names`, see RequireClientNames.
 std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(
-    const TlsFiles& files);
+    const TlsFiles& files, const std::vector<std::string>& client_names = {});
 // Plain text without an authority: there would be nothing to check a server by.
 std::shared_ptr<grpc::ChannelCredentials> MakeChannelCredentials(
     const TlsFiles& files);

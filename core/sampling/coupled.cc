@@ -18,11 +18,10 @@ Verdict CoupledRule::Judge(const Draft& draft,
   return {k, target[k].tail_token()};
 }
 
-const AcceptanceRule& RuleOf(RuleKind kind) {
-  static const RejectionRule rejection;
-  static const CoupledRule coupled;
-  if (kind == RuleKind::kCoupled) return coupled;
-  return rejection;
+std::unique_ptr<const AcceptanceRule> MakeRule(RuleKind kind,
+                                               double lossy_lenience) {
+  if (kind == RuleKind::kCoupled) return std::make_unique<CoupledRule>();
+  return std::make_unique<RejectionRule>(lossy_lenience);
 }
 
 TokenId DrawCoupled(const Distribution& row, uint64_t position,

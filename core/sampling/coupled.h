@@ -3,6 +3,7 @@
 #define OUTRIDER_CORE_SAMPLING_COUPLED_H_
 
 #include <cstdint>
+#include <memory>
 
 #include "absl/types/span.h"
 #include "core/base/token.h"
@@ -28,8 +29,9 @@ class CoupledRule final : public AcceptanceRule {
                 RandomSource& random) const override;
 };
 
-// The production rule of a kind; lives as long as the program.
-const AcceptanceRule& RuleOf(RuleKind kind);
+// The production rule of a kind; the coupled one knows no lenience.
+std::unique_ptr<const AcceptanceRule> MakeRule(RuleKind kind,
+                                               double lossy_lenience);
 
 // One token of `row`, with the noise that `position` has for each token.
 TokenId DrawCoupled(const Distribution& row, uint64_t position,

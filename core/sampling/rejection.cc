@@ -37,11 +37,11 @@ TokenId LastPossible(const TargetRow& p, const Distribution& q) {
 Verdict RejectionRule::Judge(const Draft& draft,
                              absl::Span<const TargetRow> target,
                              RandomSource& random) const {
-  return AcceptPrefix(draft, target, random);
+  return AcceptPrefix(draft, target, random, lossy_lenience_);
 }
 
 Verdict AcceptPrefix(const Draft& draft, absl::Span<const TargetRow> target,
-                     RandomSource& random) {
+                     RandomSource& random, double lossy_lenience) {
   const int k = draft.length();
   OUTRIDER_CHECK(static_cast<int>(target.size()) == k + 1);
   for (int i = 0; i < k; ++i) {
@@ -49,7 +49,9 @@ Verdict AcceptPrefix(const Draft& draft, absl::Span<const TargetRow> target,
     const TokenId x = draft.tokens[i];
     const TargetRow& p = target[i];
     const Distribution& q = draft.distributions[i];
-    if (!random.Accept({Purpose::kAccept, position}, p(x), q(x))) {
+    // p / l against q, not p against l q, which might underflow to 0.
+    if (!random.Accept({Purpose::kAccept, position}, p(x) / lossy_lenience,
+                       q(x))) {
       return {i, DrawResidual(p, q, position, random)};
     }
   }

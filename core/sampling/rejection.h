@@ -15,14 +15,23 @@ namespace outrider {
 // verification: a draft stands iff it is the target's argmax.
 class RejectionRule final : public AcceptanceRule {
  public:
+  // `lossy_lenience`: see AcceptPrefix.
+  explicit RejectionRule(double lossy_lenience = 1)
+      : lossy_lenience_(lossy_lenience) {}
+
   Verdict Judge(const Draft& draft, absl::Span<const TargetRow> target,
                 RandomSource& random) const override;
+
+ private:
+  const double lossy_lenience_;
 };
 
 // Algorithm 1 of Leviathan et al. (2023), from the acceptance test on.
-// `target` has one more row than `draft` has tokens.
+// `target` has one more row than `draft` has tokens. Below 1 `lossy_lenience`,
+// l in (0, 1], accepts with probability min(1, p / (l q)) in place of
+// min(1, p / q) (lenience.h); 1 changes no bit.
 Verdict AcceptPrefix(const Draft& draft, absl::Span<const TargetRow> target,
-                     RandomSource& random);
+                     RandomSource& random, double lossy_lenience = 1);
 
 // Draws from norm(max(0, p - q)): the token that replaces a refused one.
 TokenId DrawResidual(const TargetRow& p, const Distribution& q,

@@ -74,6 +74,11 @@ absl::Status Validate(const SamplingParams& params) {
       CheckAdditivePenalty("presence_penalty", params.presence_penalty));
   OUTRIDER_RETURN_IF_ERROR(
       CheckAdditivePenalty("frequency_penalty", params.frequency_penalty));
+  if (!(params.lossy_lenience > 0 && params.lossy_lenience <= 1)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "lossy_lenience must be above 0 and at most 1, which is exact, not ",
+        params.lossy_lenience));
+  }
   return CheckLogitBias(params.logit_bias);
 }
 

@@ -29,6 +29,7 @@ struct SamplingParams {
   double presence_penalty = 0.0;           // 0: off
   double frequency_penalty = 0.0;          // 0: off
   std::vector<LogitBias> logit_bias = {};  // in ascending order of id
+  double lossy_lenience = 1.0;             // 1: exact; see lenience.h
 
   friend bool operator==(const SamplingParams&,
                          const SamplingParams&) = default;
@@ -46,6 +47,10 @@ inline constexpr int kMaxLogitBiases = 1024;
 
 inline bool IsGreedy(const SamplingParams& params) {
   return params.temperature < kGreedyTemperature;
+}
+
+inline bool IsLossy(const SamplingParams& params) {
+  return params.lossy_lenience < 1;
 }
 
 // INVALID_ARGUMENT names the first parameter that is out of range and its

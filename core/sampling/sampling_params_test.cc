@@ -36,6 +36,7 @@ const Boundary kBoundaries[] = {
     {"repetition_penalty", &SamplingParams::repetition_penalty, 0.01, 100},
     {"presence_penalty", &SamplingParams::presence_penalty, -2, 2},
     {"frequency_penalty", &SamplingParams::frequency_penalty, -2, 2},
+    {"lossy_lenience", &SamplingParams::lossy_lenience, 5e-324, 1},
 };
 
 TEST(SamplingParamsTest, EveryRangeEndsWhereItSays) {

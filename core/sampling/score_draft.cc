@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/mutant.h"
 #include "core/base/status_macros.h"
+#include "core/sampling/lenience.h"
 #include "core/sampling/process.h"
 
 namespace outrider {
@@ -43,6 +44,11 @@ absl::StatusOr<std::vector<TargetRow>> ScoreDraft(
         Distribution p,
         Process(logits[i], OUTRIDER_MUTANT(M2, params, SamplingParams()),
                 history));
+    if (i < num_drafts) {
+      OUTRIDER_ASSIGN_OR_RETURN(
+          p, JudgingRow(std::move(p), block.history.drafts[i], logits[i],
+                        params, history));
+    }
     if (block.rule == RuleKind::kCoupled) {
       target.push_back(
           TargetRow::Coupled(std::move(p), block.start + i, random));

@@ -31,43 +31,40 @@ std::vector<size_t> TopPlaces(absl::Span<const Value> values, int count) {
 
 // From the logits themselves: however improbable a token is, it has a finite
 // log-probability unless it is masked.
-RowLogprobs OfRawRow(absl::Span<const float> logits, const Distribution& row,
-                     int num_top, absl::Span<const TokenId> tokens) {
+RowScores OfRawRow(absl::Span<const float> logits, const Distribution& row,
+                   int num_top, absl::Span<const TokenId> tokens) {
   // Process subtracts the maximum before it takes exponentials.
   const double maximum = *std::max_element(logits.begin(), logits.end());
-  const double log_total = std::log(row.total());
-  const auto logprob = [&](size_t id) {
-    return static_cast<double>(logits[id]) - maximum - log_total;
-  };
-  RowLogprobs result;
-  for (const TokenId token : tokens) result.tokens.push_back(logprob(token));
+  RowScores scores = {.log_normaliser = maximum + std::log(row.total())};
+  for (const TokenId token : tokens) scores.tokens.push_back(logits[token]);
   for (const size_t id : TopPlaces(logits, num_top)) {
     if (std::isinf(logits[id])) break;  // from here on all are masked
-    result.top.push_back({static_cast<TokenId>(id), logprob(id)});
+    scores.top_ids.push_back(static_cast<TokenId>(id));
+    scores.top_scores.push_back(logits[id]);
   }
-  return result;
+  return scores;
 }
 
-RowLogprobs OfProcessedRow(const Distribution& row, int num_top,
-                           absl::Span<const TokenId> tokens) {
-  RowLogprobs result;
+RowScores OfProcessedRow(const Distribution& row, int num_top,
+                         absl::Span<const TokenId> tokens) {
+  RowScores scores;
   for (const TokenId token : tokens) {
-    result.tokens.push_back(std::log(row(token)));
+    scores.tokens.push_back(std::log(row(token)));
   }
   for (const size_t place : TopPlaces(row.weights(), num_top)) {
-    result.top.push_back(
-        {row.support()[place], std::log(row.weights()[place] / row.total())});
+    scores.top_ids.push_back(row.support()[place]);
+    scores.top_scores.push_back(std::log(row.weights()[place] / row.total()));
   }
-  return result;
+  return scores;
 }
 
 }  // namespace
 
-absl::StatusOr<RowLogprobs> ComputeLogprobs(absl::Span<const float> logits,
-                                            const SamplingParams& params,
-                                            const TokenHistory& history,
-                                            const LogprobsOptions& options,
-                                            absl::Span<const TokenId> tokens) {
+absl::StatusOr<RowScores> ScoreTokens(absl::Span<const float> logits,
+                                      const SamplingParams& params,
+                                      const TokenHistory& history,
+                                      const LogprobsOptions& options,
+                                      absl::Span<const TokenId> tokens) {
   for (const TokenId token : tokens) {
     if (token >= 0 && static_cast<size_t>(token) < logits.size()) continue;
     return absl::InvalidArgumentError(absl::StrCat(
@@ -80,6 +77,29 @@ absl::StatusOr<RowLogprobs> ComputeLogprobs(absl::Span<const float> logits,
                                 : Process(logits, params, history));
   return is_raw ? OfRawRow(logits, row, options.num_top, tokens)
                 : OfProcessedRow(row, options.num_top, tokens);
+}
+
+RowLogprobs ToLogprobs(const RowScores& scores) {
+  RowLogprobs result;
+  for (const double score : scores.tokens) {
+    result.tokens.push_back(score - scores.log_normaliser);
+  }
+  for (size_t i = 0; i < scores.top_ids.size(); ++i) {
+    result.top.push_back(
+        {scores.top_ids[i], scores.top_scores[i] - scores.log_normaliser});
+  }
+  return result;
+}
+
+absl::StatusOr<RowLogprobs> ComputeLogprobs(absl::Span<const float> logits,
+                                            const SamplingParams& params,
+                                            const TokenHistory& history,
+                                            const LogprobsOptions& options,
+                                            absl::Span<const TokenId> tokens) {
+  OUTRIDER_ASSIGN_OR_RETURN(
+      const RowScores scores,
+      ScoreTokens(logits, params, history, options, tokens));
+  return ToLogprobs(scores);
 }
 
 }  // namespace outrider

@@ -44,9 +44,29 @@ struct RowLogprobs {
   std::vector<TokenLogprob> top = {};
 };
 
-// The log-probabilities of `tokens` in one row, and its most probable tokens.
-// `logits` and `history` as for Process, whose errors come back; INVALID_
-// ARGUMENT where the row does not have one of `tokens`.
+// What the log-probabilities of a row are made of, so that they can travel: a
+// token's is its score less the normaliser. The scores of a raw row are its
+// logits, which float32 holds; those of a processed row are logarithms.
+struct RowScores {
+  double log_normaliser = 0;
+  std::vector<double> tokens = {};    // as in RowLogprobs
+  std::vector<TokenId> top_ids = {};  // as in RowLogprobs
+  std::vector<double> top_scores = {};
+
+  friend bool operator==(const RowScores&, const RowScores&) = default;
+};
+
+// For `tokens` in one row, and its most probable tokens. `logits` and `history`
+// as for Process, whose errors come back; INVALID_ARGUMENT where the row does
+// not have one of `tokens`.
+absl::StatusOr<RowScores> ScoreTokens(absl::Span<const float> logits,
+                                      const SamplingParams& params,
+                                      const TokenHistory& history,
+                                      const LogprobsOptions& options,
+                                      absl::Span<const TokenId> tokens);
+RowLogprobs ToLogprobs(const RowScores& scores);
+
+// Both in one.
 absl::StatusOr<RowLogprobs> ComputeLogprobs(absl::Span<const float> logits,
                                             const SamplingParams& params,
                                             const TokenHistory& history,

@@ -101,6 +101,15 @@ TEST(TokenLogprobsTest, MaskedTokensAreNoAlternatives) {
   EXPECT_THAT(row.tokens, ElementsAre(-kInfinity));
 }
 
+TEST(TokenLogprobsTest, TheScoresOfARawRowAreItsLogits) {
+  const auto scores = ScoreTokens(kLogits, {}, {}, {.num_top = 1}, {0, 2});
+  ASSERT_THAT(scores, IsOk());
+  EXPECT_THAT(scores->tokens, ElementsAre(kLogits[0], kLogits[2]));
+  EXPECT_THAT(scores->top_ids, ElementsAre(1));
+  EXPECT_THAT(scores->top_scores, ElementsAre(kLogits[1]));
+  EXPECT_NEAR(scores->log_normaliser, 0, 1e-7);
+}
+
 TEST(TokenLogprobsTest, BadRowsAndUnknownTokensAreErrors) {
   const std::vector<float> bad = {1, std::nanf("")};
   EXPECT_THAT(ComputeLogprobs(bad, {}, {}, {}, {}),

@@ -210,6 +210,7 @@ v1::SamplingParams ToProto(const SamplingParams& params) {
     added.set_id(entry.id);
     added.set_bias(entry.bias);
   }
+  if (IsLossy(params)) proto.set_lossy_lenience(params.lossy_lenience);
   return proto;
 }
 
@@ -222,6 +223,9 @@ absl::StatusOr<SamplingParams> FromProto(const v1::SamplingParams& proto) {
                            .logit_bias = FromProto(proto.logit_bias())};
   if (proto.has_repetition_penalty()) {
     params.repetition_penalty = proto.repetition_penalty();
+  }
+  if (proto.has_lossy_lenience()) {
+    params.lossy_lenience = proto.lossy_lenience();
   }
   OUTRIDER_ASSIGN_OR_RETURN(params.top_k, ToLength(proto.top_k(), "top_k"));
   OUTRIDER_RETURN_IF_ERROR(Validate(params));

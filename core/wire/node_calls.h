@@ -3,6 +3,7 @@
 #define OUTRIDER_CORE_WIRE_NODE_CALLS_H_
 
 #include <cstdint>
+#include <optional>
 #include <variant>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "core/sampling/rule_kind.h"
 #include "core/sampling/sampling_params.h"
 #include "core/sampling/target_row.h"
+#include "core/sampling/token_logprobs.h"
 #include "core/session/cache_delta.h"
 
 namespace outrider {
@@ -63,14 +65,19 @@ struct VerifyCall {
   SamplingParams sampling = {};
   uint64_t seed = 0;
   int prompt_length = 0;
-  RuleKind rule = RuleKind::kRejection;  // kCoupled excludes kSparse
-  absl::string_view traceparent = {};    // metadata; the session's, or empty
+  RuleKind rule = RuleKind::kRejection;          // kCoupled excludes kSparse
+  std::optional<LogprobsOptions> logprobs = {};  // not for kFull
+  absl::string_view traceparent = {};  // metadata; the session's, or empty
 };
 
 struct VerifyReply {
   ReplyHeader header = {};
   // kFull, kSparse, kTokens; or a cache that does not fit.
   std::variant<LogitRows, std::vector<TargetRow>, Verdict, Miss> outcome = {};
+  // Where asked for, of each row that may give a token. kSparse: for the
+  // support of the draft's row and the tail token, where there is one; kTokens:
+  // for the token that the row gave.
+  std::vector<RowScores> logprobs = {};
   int64_t wire_bytes = 0;  // both directions; set by the transport
   int64_t sent_bytes = 0;  // the request's share of them
 };

@@ -42,6 +42,9 @@ v1::NodeDescription ToProto(const NodeDescription& node) {
   }
   proto.set_draft_strategy(node.draft_strategy);
   proto.set_simulated(node.is_simulated);
+  for (const RuleKind rule : node.rules) {
+    proto.add_acceptance_rules(ToProto(rule));
+  }
   return proto;
 }
 
@@ -64,6 +67,14 @@ NodeDescription FromProto(const v1::NodeDescription& proto) {
     const auto format = FromProto(static_cast<v1::ReplyFormat>(number));
     // Formats of newer nodes are not ours to use.
     if (format.ok()) node.reply_formats.push_back(*format);
+  }
+  if (!proto.acceptance_rules().empty()) node.rules.clear();
+  for (const int number : proto.acceptance_rules()) {
+    const auto rule = FromProto(static_cast<v1::AcceptanceRule>(number));
+    const bool is_new =
+        rule.ok() && std::find(node.rules.begin(), node.rules.end(), *rule) ==
+                         node.rules.end();
+    if (is_new) node.rules.push_back(*rule);
   }
   return node;
 }

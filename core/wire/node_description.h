@@ -29,6 +29,7 @@ struct NodeDescription {
   std::vector<ReplyFormat> reply_formats = {};
   std::string draft_strategy = {};
   bool is_simulated = false;  // a timing model in place of weights
+  std::vector<RuleKind> rules = {RuleKind::kRejection};
 };
 
 v1::NodeDescription ToProto(const NodeDescription& node);

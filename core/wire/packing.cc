@@ -34,6 +34,28 @@ absl::StatusOr<std::vector<double>> UnpackFloat64(absl::string_view bytes) {
   return values;
 }
 
+bool FitFloat32(absl::Span<const double> values) {
+  return std::all_of(values.begin(), values.end(), [](double value) {
+    return static_cast<double>(static_cast<float>(value)) == value;
+  });
+}
+
+std::string PackFloat32(absl::Span<const double> values) {
+  const std::vector<float> packed(values.begin(), values.end());
+  return std::string(reinterpret_cast<const char*>(packed.data()),
+                     packed.size() * sizeof(float));
+}
+
+absl::StatusOr<std::vector<double>> UnpackFloat32(absl::string_view bytes) {
+  if (bytes.size() % sizeof(float) != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(bytes.size(), " bytes are no row of float32"));
+  }
+  std::vector<float> packed(bytes.size() / sizeof(float));
+  std::memcpy(packed.data(), bytes.data(), bytes.size());
+  return std::vector<double>(packed.begin(), packed.end());
+}
+
 bool FitBFloat16(absl::Span<const double> values) {
   return std::all_of(values.begin(), values.end(), [](double value) {
     return ToFloat(ToBFloat16(static_cast<float>(value))) == value;

@@ -18,6 +18,14 @@ std::string PackFloat64(absl::Span<const double> values);
 // INVALID_ARGUMENT unless the size is a multiple of 8.
 absl::StatusOr<std::vector<double>> UnpackFloat64(absl::string_view bytes);
 
+// Whether each value is one of float32's, infinities included, so that packing
+// as such loses nothing.
+bool FitFloat32(absl::Span<const double> values);
+// The values must fit.
+std::string PackFloat32(absl::Span<const double> values);
+// INVALID_ARGUMENT unless the size is a multiple of 4.
+absl::StatusOr<std::vector<double>> UnpackFloat32(absl::string_view bytes);
+
 // Whether each value is one of bfloat16's, so that packing as such loses
 // nothing.
 bool FitBFloat16(absl::Span<const double> values);

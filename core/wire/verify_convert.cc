@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
 #include <limits>
 #include <optional>
+#include <string>
 #include <utility>
 #include <variant>
 
@@ -71,6 +73,65 @@ absl::StatusOr<std::vector<TargetRow>> FromProto(const v1::TargetRows& proto,
   return rows;
 }
 
+absl::StatusOr<LogprobsOptions> FromProto(const v1::LogprobsOptions& proto) {
+  LogprobsOptions options = {.mode = proto.processed()
+                                         ? LogprobsMode::kProcessed
+                                         : LogprobsMode::kRaw};
+  OUTRIDER_ASSIGN_OR_RETURN(options.num_top,
+                            ToLength(proto.num_top(), "num_top"));
+  if (options.num_top > kMaxTopLogprobs) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("num_top must be between 0 and ", kMaxTopLogprobs,
+                     ", not ", options.num_top));
+  }
+  return options;
+}
+
+v1::RowScores ToProto(const RowScores& scores) {
+  v1::RowScores proto;
+  proto.set_log_normaliser(scores.log_normaliser);
+  const bool narrow =
+      FitFloat32(scores.tokens) && FitFloat32(scores.top_scores);
+  const auto pack = narrow ? PackFloat32 : PackFloat64;
+  proto.set_dtype(narrow ? v1::DTYPE_FLOAT32 : v1::DTYPE_FLOAT64);
+  proto.set_scores(pack(scores.tokens));
+  SetTokens(scores.top_ids, proto.mutable_top_ids());
+  proto.set_top_scores(pack(scores.top_scores));
+  return proto;
+}
+
+absl::StatusOr<std::vector<double>> UnpackScores(const std::string& bytes,
+                                                 v1::Dtype dtype) {
+  if (dtype != v1::DTYPE_FLOAT32 && dtype != v1::DTYPE_FLOAT64) {
+    return absl::InvalidArgumentError("dtype must be FLOAT32 or FLOAT64");
+  }
+  OUTRIDER_ASSIGN_OR_RETURN(
+      std::vector<double> scores,
+      dtype == v1::DTYPE_FLOAT32 ? UnpackFloat32(bytes) : UnpackFloat64(bytes));
+  for (const double score : scores) {
+    if (score < std::numeric_limits<double>::infinity()) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("a score of the verifier's is ", score));
+  }
+  return scores;
+}
+
+absl::StatusOr<RowScores> FromProto(const v1::RowScores& proto) {
+  RowScores scores = {.log_normaliser = proto.log_normaliser(),
+                      .top_ids = ToTokens(proto.top_ids())};
+  OUTRIDER_ASSIGN_OR_RETURN(scores.tokens,
+                            UnpackScores(proto.scores(), proto.dtype()));
+  OUTRIDER_ASSIGN_OR_RETURN(scores.top_scores,
+                            UnpackScores(proto.top_scores(), proto.dtype()));
+  if (!std::isfinite(scores.log_normaliser) ||
+      scores.top_ids.size() != scores.top_scores.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the verifier sent ", scores.top_scores.size(), " scores for ",
+        scores.top_ids.size(), " tokens, normaliser ", scores.log_normaliser));
+  }
+  return scores;
+}
+
 }  // namespace
 
 v1::VerifyRequest ToProto(const VerifyCall& call) {
@@ -83,6 +144,11 @@ v1::VerifyRequest ToProto(const VerifyCall& call) {
   request.set_prompt_length(call.prompt_length);
   request.set_acceptance_rule(ToProto(call.rule));
   SetDraftRows(call, request);
+  if (call.logprobs.has_value()) {
+    v1::LogprobsOptions& logprobs = *request.mutable_logprobs();
+    logprobs.set_num_top(call.logprobs->num_top);
+    logprobs.set_processed(call.logprobs->mode == LogprobsMode::kProcessed);
+  }
   return request;
 }
 
@@ -100,6 +166,9 @@ absl::StatusOr<VerifyCall> FromProto(const v1::VerifyRequest& request) {
   OUTRIDER_ASSIGN_OR_RETURN(call.prompt_length,
                             ToLength(request.prompt_length(), "prompt_length"));
   OUTRIDER_RETURN_IF_ERROR(ReadDraftRows(request, call));
+  if (request.has_logprobs() && call.reply_format != ReplyFormat::kFull) {
+    OUTRIDER_ASSIGN_OR_RETURN(call.logprobs, FromProto(request.logprobs()));
+  }
   return call;
 }
 
@@ -108,6 +177,9 @@ void ToProto(const VerifyReply& reply, v1::VerifyResponse& response) {
   if (const Miss* miss = std::get_if<Miss>(&reply.outcome)) {
     *response.mutable_miss() = ToProto(*miss);
     return;
+  }
+  for (const RowScores& scores : reply.logprobs) {
+    *response.add_logprobs() = ToProto(scores);
   }
   if (const Verdict* verdict = std::get_if<Verdict>(&reply.outcome)) {
     response.mutable_verdict()->set_num_accepted(verdict->num_accepted);
@@ -135,6 +207,10 @@ absl::StatusOr<VerifyReply> FromProto(v1::VerifyResponse response,
   if (response.has_miss()) {
     OUTRIDER_ASSIGN_OR_RETURN(reply.outcome, FromProto(response.miss()));
     return reply;
+  }
+  for (const v1::RowScores& scores : response.logprobs()) {
+    OUTRIDER_ASSIGN_OR_RETURN(RowScores row, FromProto(scores));
+    reply.logprobs.push_back(std::move(row));
   }
   if (response.has_verdict()) {
     OUTRIDER_ASSIGN_OR_RETURN(

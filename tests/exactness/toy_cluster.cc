@@ -47,7 +47,9 @@ class ToyCluster::TappedRule final : public AcceptanceRule {
                           .draft = draft,
                           .rows = cluster_.rows_,
                           .random = random})
-                 : RuleOf(cluster_.config_.rule).Judge(draft, target, random);
+                 : MakeRule(cluster_.config_.rule,
+                            cluster_.config_.sampling.lossy_lenience)
+                       ->Judge(draft, target, random);
   }
 
  private:

@@ -11,19 +11,20 @@ class Authority:
         openssl("req", "-x509", *NEW_KEY, "-keyout", self._key, "-out", self.path, "-days", "2",
                 "-subj", f"/CN=test {name}")
 
-    def sign(self, name, days=2):
-        """A certificate for this machine: (certificate, key). Negative days: one that is over."""
+    def sign(self, name, days=2, hosts=(), here=True):
+        """A certificate for these hosts, and this machine: (certificate, key). Negative days: one that is over."""
         certificate, key = self.folder / f"{name}.pem", self.folder / f"{name}.key"
         request, extensions = self.folder / f"{name}.csr", self.folder / f"{name}.ext"
-        extensions.write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
+        names = [*(["IP:127.0.0.1", "DNS:localhost"] if here else []), *(f"DNS:{host}" for host in hosts)]
+        extensions.write_text(f"subjectAltName={','.join(names)}\n")
         openssl("req", "-new", *NEW_KEY, "-keyout", key, "-out", request, "-subj", f"/CN={name}")
         openssl("x509", "-req", "-in", request, "-CA", self.path, "-CAkey", self._key,
                 "-CAcreateserial", "-days", days, "-extfile", extensions, "-out", certificate)
         return certificate, key
 
-    def flags(self, name):
+    def flags(self, name, **kind):
         """What a program needs to be `name`, and to trust this authority."""
-        certificate, key = self.sign(name)
+        certificate, key = self.sign(name, **kind)
         return ["--tls-cert", certificate, "--tls-key", key, "--tls-ca", self.path]
 
 

@@ -16,75 +16,13 @@
 #include "gtest/gtest.h"
 #include "tests/integration/hash_model.h"
 #include "tests/integration/in_process_cluster.h"
+#include "tests/integration/small_cluster.h"
 
 namespace outrider::testing {
 namespace {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-constexpr int kVocab = 50;
-constexpr TokenId kPoison = 49;  // prompts that begin with it give NaN rows
-
-InProcessCluster::Options SmallCluster() {
-  return {.target = {.table =
-                         [](absl::Span<const TokenId> context) {
-                           if (context[0] == kPoison) {
-                             return std::vector<float>(kVocab, std::nanf(""));
-                           }
-                           return HashTarget(context, kVocab);
-                         },
-                     .vocab_size = kVocab,
-                     .context_length = 512},
-          .draft = {.table =
-                        [](absl::Span<const TokenId> context) {
-                          return HashDraft(context, kVocab);
-                        },
-                    .vocab_size = kVocab,
-                    .context_length = 512}};
-}
-
-// What came out of one stream.
-struct Result {
-  absl::Status status = absl::OkStatus();
-  TokenSeq tokens = {};
-  std::vector<client::GeneratedToken> scored = {};  // the same
-  int num_accepted = 0;
-  std::optional<client::GenerationFinish> finish = {};
-};
-
-Result Drain(client::GenerationStream& stream) {
-  Result result;
-  while (true) {
-    const auto update = stream.Next();
-    if (!update.ok()) {
-      result.status = update.status();
-      return result;
-    }
-    if (!update->has_value()) return result;
-    for (const client::GeneratedToken& token : (*update)->tokens) {
-      result.tokens.push_back(token.id);
-      result.scored.push_back(token);
-    }
-    if ((*update)->round) result.num_accepted += (*update)->round->num_accepted;
-    if ((*update)->finish) result.finish = (*update)->finish;
-  }
-}
-
-Result Generate(InProcessCluster& cluster, client::GenerationRequest request) {
-  const auto stream =
-      cluster.client().Generate(std::move(request), std::chrono::minutes(1));
-  return Drain(*stream);
-}
-
-client::GenerationRequest Greedy(TokenSeq prompt, int num_tokens, int k) {
-  client::GenerationRequest request;
-  request.prompt = std::move(prompt);
-  request.temperature = 0.0;
-  request.max_tokens = num_tokens;
-  request.num_speculative_tokens = k;
-  return request;
-}
 
 TEST(ClusterTest, SixteenStreamsAtOnceEachEqualPlainDecoding) {
   InProcessCluster cluster(SmallCluster());
@@ -159,40 +97,6 @@ TEST(ClusterTest, PenaltiesGiveTheTextOfPlainDecodingForEveryKAndFormat) {
   }
 }
 
-TEST(ClusterTest, LogprobsAreTheSameForEveryKAndBelongToTheirTokens) {
-  InProcessCluster cluster(SmallCluster());
-  ASSERT_TRUE(cluster.WaitUntilReady());
-  for (const int k : {0, 4}) {
-    client::GenerationRequest request = Greedy({1, 2, 3}, 30, k);
-    request.logprobs = 3;
-    const Result result = Generate(cluster, request);
-    ASSERT_THAT(result.status, IsOk());
-    TokenSeq text = {1, 2, 3};
-    ASSERT_EQ(result.scored.size(), 30u);
-    for (const client::GeneratedToken& token : result.scored) {
-      const std::vector<float> logits = HashTarget(text, kVocab);
-      double sum = 0;
-      for (const float logit : logits) sum += std::exp(double{logit});
-      ASSERT_TRUE(token.logprob.has_value());
-      EXPECT_NEAR(*token.logprob, logits[token.id] - std::log(sum), 1e-9);
-      // Greedy: the token is its row's most probable one.
-      ASSERT_EQ(token.top_logprobs.size(), 3u);
-      EXPECT_EQ(token.top_logprobs[0].id, token.id);
-      EXPECT_EQ(token.top_logprobs[0].logprob, *token.logprob);
-      text.push_back(token.id);
-    }
-    request.logprobs_mode = client::LogprobsMode::kProcessed;
-    for (const auto& token : Generate(cluster, request).scored) {
-      EXPECT_EQ(token.logprob, 0.0);
-    }
-  }
-  client::GenerationRequest sparse = Greedy({1}, 3, /*k=*/2);
-  sparse.logprobs = 1;
-  sparse.reply_format = ReplyFormat::kSparse;
-  EXPECT_THAT(Generate(cluster, sparse).status,
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("FULL")));
-}
-
 // Calls `act` once, from the table of the other node, in round `round`.
 TableLm::Table ActInRound(TableLm::Table table, int round,
                           std::function<void()>& act) {
@@ -247,6 +151,25 @@ TEST(ClusterTest, AVerifierThatRestartsInAStreamIsNoError) {
   EXPECT_THAT(result.status, IsOk());
   EXPECT_EQ(result.tokens, PlainGreedy({5}, 200, kVocab));
   EXPECT_EQ(result.finish->num_misses, 1);
+}
+
+TEST(ClusterTest, AVerifierThatComesBackWithOtherWeightsEndsTheStream) {
+  std::function<void()> act;
+  InProcessCluster::Options options = SmallCluster();
+  options.draft.table = ActInRound(options.draft.table, 50, act);
+  InProcessCluster cluster(options);
+  ASSERT_TRUE(cluster.WaitUntilReady());
+  act = [&] {
+    cluster.StopVerifier();
+    cluster.StartVerifier(/*weights_hash=*/"others");
+  };
+  const Result result = Generate(cluster, Greedy({5}, 200, /*k=*/4));
+  EXPECT_THAT(result.status, StatusIs(absl::StatusCode::kAborted,
+                                      HasSubstr("send the request again")));
+  // Nothing of the other model's has come.
+  TokenSeq expected = PlainGreedy({5}, 200, kVocab);
+  expected.resize(result.tokens.size());
+  EXPECT_EQ(result.tokens, expected);
 }
 
 TEST(ClusterTest, AVerifierThatStaysDeadEndsTheStreamWhichCanBeResumed) {
@@ -411,6 +334,13 @@ TEST(ClusterTest, BadRequestsAreRefusedByNameAndHurtNothing) {
        }),
        "token 1 is 101"},
       {bad([](auto& r) { r.logprobs = 21; }), "not 21"},
+      {bad([](auto& r) { r.lossy_lenience = 0; }), "lossy_lenience"},
+      {bad([](auto& r) { r.lossy_lenience = 1.5; }), "not 1.5"},
+      {bad([](auto& r) {
+         r.lossy_lenience = 0.5;
+         r.acceptance_rule = client::AcceptanceRule::kCoupled;
+       }),
+       "leave one of the two out"},
       {bad([](auto& r) { r.logprobs_mode = client::LogprobsMode::kRaw; }),
        "needs logprobs"},
   };

@@ -77,7 +77,7 @@ InProcessCluster::InProcessCluster(Options options)
   NodePool::Options nodes = {.drafters = {drafter_listen_},
                              .verifiers = {verifier_listen_}};
   if (tokenizer_ != nullptr) nodes.tokenizer_hash = tokenizer_->fingerprint();
-  pool_ = std::make_unique<NodePool>(nodes, *queue_);
+  pool_ = std::make_unique<NodePool>(nodes, *queue_, resolver_);
   service_ = std::make_unique<GenerationServiceImpl>(
       GenerationServiceImpl::Parts{.pool = *pool_,
                                    .queue = *queue_,
@@ -104,34 +104,37 @@ void InProcessCluster::StartDrafter() {
                            .max_draft_tokens = options_.max_draft_tokens});
   drafter_ = std::make_unique<DrafterNodeUnderTest>(
       std::move(engine),
-      Describe(options_.draft, options_.drafter_tokenizer_hash),
+      Describe(options_.draft, options_.drafter_tokenizer_hash, "0"),
       drafter_listen_);
   drafter_listen_ = drafter_->address();
 }
 
-void InProcessCluster::StartVerifier() {
+void InProcessCluster::StartVerifier(const std::string& weights_hash) {
   auto engine = std::make_unique<VerifyEngine>(
       std::make_unique<TableLm>(options_.target),
       VerifyEngine::Options{.vocab_size = options_.target.vocab_size,
                             .max_draft_tokens = options_.max_draft_tokens});
   verifier_ = std::make_unique<VerifierNodeUnderTest>(
-      std::move(engine), Describe(options_.target, "same"), verifier_listen_);
+      std::move(engine), Describe(options_.target, "same", weights_hash),
+      verifier_listen_);
   verifier_listen_ = verifier_->address();
 }
 
 NodeDescription InProcessCluster::Describe(
-    const TableLm::Options& model, const std::string& tokenizer_hash) const {
+    const TableLm::Options& model, const std::string& tokenizer_hash,
+    const std::string& weights_hash) const {
   const bool is_same = tokenizer_hash == "same" && tokenizer_ != nullptr;
   return {
       .model_name = "table",
-      .weights_hash = "0",
+      .weights_hash = weights_hash,
       .tokenizer_hash = is_same ? tokenizer_->fingerprint() : tokenizer_hash,
       .vocab_size = model.vocab_size,
       .eos_ids = model.eos_ids,
       .context_length = model.context_length,
       .max_draft_tokens = options_.max_draft_tokens,
       .reply_formats = {ReplyFormat::kFull, ReplyFormat::kSparse,
-                        ReplyFormat::kTokens}};
+                        ReplyFormat::kTokens},
+      .rules = options_.rules};
 }
 
 bool InProcessCluster::WaitUntilReady() {

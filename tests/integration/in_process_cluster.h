@@ -14,6 +14,7 @@
 #include "core/node/cache_service.h"
 #include "core/node/model_thread.h"
 #include "core/rpc/call_queue.h"
+#include "core/rpc/resolver.h"
 #include "core/rpc/server.h"
 #include "core/testing/table_lm.h"
 #include "core/tokenizer/tokenizer.h"
@@ -59,6 +60,7 @@ class InProcessCluster {
     std::string drafter_tokenizer_hash = "same";
     int max_sessions = 64;
     int max_draft_tokens = 8;
+    std::vector<RuleKind> rules = {RuleKind::kRejection, RuleKind::kCoupled};
     bool start_verifier = true;
   };
 
@@ -74,7 +76,8 @@ class InProcessCluster {
   void StopDrafter() { drafter_.reset(); }
   void StopVerifier() { verifier_.reset(); }
   void StartDrafter();
-  void StartVerifier();
+  // As a node of these weights: the same table under another hash.
+  void StartVerifier(const std::string& weights_hash = "0");
   DrafterNodeUnderTest& drafter() { return *drafter_; }
   VerifierNodeUnderTest& verifier() { return *verifier_; }
 
@@ -84,7 +87,8 @@ class InProcessCluster {
 
  private:
   NodeDescription Describe(const TableLm::Options& model,
-                           const std::string& tokenizer_hash) const;
+                           const std::string& tokenizer_hash,
+                           const std::string& weights_hash) const;
 
   const Options options_;
   std::string drafter_listen_ = "127.0.0.1:0";
@@ -93,6 +97,7 @@ class InProcessCluster {
   std::unique_ptr<VerifierNodeUnderTest> verifier_;
   std::unique_ptr<Tokenizer> tokenizer_;
   std::unique_ptr<CallQueue> queue_;
+  SystemResolver resolver_;
   std::unique_ptr<NodePool> pool_;
   MetricRegistry registry_{{}};
   CoordinatorMetrics metrics_{registry_};

@@ -30,12 +30,13 @@ def wait_until(what, condition, patience=PATIENCE):
 class Program:
     """A program that runs; what it prints goes to files, which are read back."""
 
-    def __init__(self, folder, name, *arguments):
+    def __init__(self, folder, name, *arguments, inside=()):
+        """`inside`: the words of a command that becomes the program."""
         self.name = name
         self._out = open(folder / f"{name}-{time.monotonic_ns()}.out", "w+b")
         self._err = open(self._out.name + ".err", "w+b")
         words = [word if isinstance(word, bytes) else str(word) for word in arguments]
-        self.process = subprocess.Popen([BIN / name, *words], stdin=subprocess.DEVNULL,
+        self.process = subprocess.Popen([*inside, BIN / name, *words], stdin=subprocess.DEVNULL,
                                         stdout=self._out, stderr=self._err)
 
     def out(self):
@@ -80,8 +81,8 @@ class ProgramTest(unittest.TestCase):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="outrider-test-"))
         self.addCleanup(shutil.rmtree, self.folder)
 
-    def start(self, name, *arguments):
-        program = Program(self.folder, name, *arguments)
+    def start(self, name, *arguments, inside=()):
+        program = Program(self.folder, name, *arguments, inside=inside)
         self.addCleanup(program.close)
         return program
 

@@ -61,6 +61,27 @@ class TlsTest(ProgramTest):
             time.sleep(1.5)  # it has asked at least once
             self.assert_refuses(self.generate(address, "x"), FAILED, "no verifier is ready")
 
+    def test_a_role_is_what_its_certificate_says(self):
+        def flags(role):
+            return self.authority.flags(role, hosts=[f"outrider-{role}"])
+        verifier = self.start_verifier(*flags("verifier"), "--tls-clients", "outrider-coordinator")
+        drafter = self.start_drafter(*flags("drafter"), "--tls-clients", "outrider-coordinator")
+        # Calls a verifier with a drafter's certificate: signed, and of the wrong role.
+        intruder = self.start_coordinator(verifier.address(), drafter.address(), *flags("drafter"))
+        intruder.address()
+        wait_until("it is refused", lambda: 'refused a client: its certificate is for '
+                   '"localhost, outrider-drafter"' in verifier.err())
+        self.assertNotIn("is ready", intruder.err())
+        self.coordinator = self.start_coordinator(
+            verifier.address(), drafter.address(), *flags("coordinator"),
+            "--tls-clients", "outrider-client", "--tls-clients", "spiffe://nobody")
+        self.address, self.client = self.coordinator.address(), flags("client")
+        self.wait_until_served()
+        self.assertEqual(self.generate(self.address, *self.client, "--max-tokens", "4", "x").wait(), 0)
+        refused = self.generate(self.address, *flags("verifier"), "--max-tokens", "4", "--timeout", "5", "x")
+        self.assertEqual(refused.wait(), FAILED)
+        self.assertIn("UNAVAILABLE", refused.err())
+
     def test_a_certificate_is_rotated_without_a_restart(self):
         self.start_all()
         self.wait_until_served()
@@ -113,6 +134,7 @@ class CheckConfigTest(ProgramTest):
                             (["--tls-cert", key, "--tls-key", key], "no certificate"),
                             (["--tls-cert", certificate, "--tls-key", certificate], "no private key"),
                             (["--tls-ca", self.folder / "none.pem"], "none.pem: cannot be read"),
+                            (["--tls-cert", certificate, "--tls-key", key, "--tls-clients", "a"], "--tls-clients"),
                             (["--drain-seconds", "-1"], "--drain-seconds")):
             for name, needed in (("outrider-verifier", ["--model", TARGET]),
                                  ("outrider-drafter", ["--model", DRAFT]),

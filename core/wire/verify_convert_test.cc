@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/testing/status_matchers.h"
+#include "core/wire/convert.h"
+#include "core/wire/packing.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace outrider {
+namespace {
+
+using ::outrider::testing::IsOk;
+using ::outrider::testing::StatusIs;
+using ::testing::HasSubstr;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+
+VerifyCall TokensCall() {
+  return {.header = {.session = {.bytes = {1}},
+                     .step = 3,
+                     .delta = {.append_tokens = {4}}},
+          .draft_tokens = {7},
+          .reply_format = ReplyFormat::kTokens,
+          .sampling = {.temperature = 0},
+          .logprobs =
+              LogprobsOptions{.num_top = 2, .mode = LogprobsMode::kProcessed}};
+}
+
+VerifyReply TokensReply(std::vector<RowScores> scores) {
+  return {.header = {.session = {.bytes = {1}},
+                     .incarnation = {.bytes = {2}},
+                     .step = 3},
+          .outcome = Verdict{1, 5},
+          .logprobs = std::move(scores)};
+}
+
+absl::StatusOr<VerifyReply> ThroughTheWire(const VerifyReply& reply) {
+  v1::VerifyResponse response;
+  ToProto(reply, response);
+  return FromProto(std::move(response), TokensCall());
+}
+
+TEST(VerifyConvertTest, LogprobsAreAskedForAsTheyWere) {
+  const auto call = FromProto(ToProto(TokensCall()));
+  ASSERT_THAT(call, IsOk());
+  EXPECT_EQ(call->logprobs, TokensCall().logprobs);
+  VerifyCall silent = TokensCall();
+  silent.logprobs.reset();
+  EXPECT_FALSE(ToProto(silent).has_logprobs());
+  EXPECT_FALSE(FromProto(ToProto(silent))->logprobs.has_value());
+}
+
+TEST(VerifyConvertTest, TooManyAlternativesAreRefused) {
+  v1::VerifyRequest request = ToProto(TokensCall());
+  for (const uint32_t num_top : {21u, ~0u}) {
+    request.mutable_logprobs()->set_num_top(num_top);
+    EXPECT_THAT(FromProto(request), StatusIs(kInvalid));
+  }
+}
+
+TEST(VerifyConvertTest, ScoresLoseNothingOnTheWire) {
+  const std::vector<RowScores> logits = {
+      {.log_normaliser = 3.25 + 1e-15,
+       .tokens = {double{0.1f}, -kInfinity},
+       .top_ids = {9, 2},
+       .top_scores = {double{1e30f}, double{0.3f}}},
+      {.log_normaliser = 1, .tokens = {2.5}}};
+  const std::vector<RowScores> logarithms = {
+      {.tokens = {std::log(0.1)}, .top_ids = {1}, .top_scores = {0}}, {}};
+  for (const auto& scores : {logits, logarithms, std::vector<RowScores>()}) {
+    const auto reply = ThroughTheWire(TokensReply(scores));
+    ASSERT_THAT(reply, IsOk());
+    EXPECT_EQ(reply->logprobs, scores);
+  }
+}
+
+// 4 bytes for each id of the support that may replace a draft.
+TEST(VerifyConvertTest, TheScoresOfARoundAreLessThanAKilobyte) {
+  constexpr int kRows = 6;
+  constexpr int kSupport = 32;
+  VerifyReply reply = TokensReply({});
+  v1::VerifyResponse bare;
+  ToProto(reply, bare);
+  for (int i = 0; i < kRows; ++i) {
+    const int num_tokens = i + 1 < kRows ? kSupport + 1 : 1;
+    reply.logprobs.push_back(
+        {.log_normaliser = 12.3456789,
+         .tokens = std::vector<double>(num_tokens, double{0.1f})});
+  }
+  v1::VerifyResponse scored;
+  ToProto(reply, scored);
+  EXPECT_LE(scored.ByteSizeLong() - bare.ByteSizeLong(), 800u);
+}
+
+TEST(VerifyConvertTest, MalformedScoresAreRefused) {
+  const double nan = std::nan("");
+  const std::vector<std::pair<RowScores, std::string>> cases = {
+      {{.tokens = {nan}}, "nan"},
+      {{.tokens = {kInfinity}}, "inf"},
+      {{.top_ids = {1}, .top_scores = {nan}}, "nan"},
+      {{.log_normaliser = kInfinity, .tokens = {1}}, "normaliser inf"},
+      {{.log_normaliser = nan}, "normaliser nan"},
+      {{.top_ids = {1, 2}, .top_scores = {1}}, "1 scores for 2 tokens"}};
+  for (const auto& [scores, words] : cases) {
+    EXPECT_THAT(ThroughTheWire(TokensReply({scores})),
+                StatusIs(kInvalid, HasSubstr(words)));
+  }
+  v1::VerifyResponse response;
+  ToProto(TokensReply({{.tokens = {1}}}), response);
+  response.mutable_logprobs(0)->set_scores("odd");
+  EXPECT_THAT(FromProto(response, TokensCall()),
+              StatusIs(kInvalid, HasSubstr("3 bytes")));
+  response.mutable_logprobs(0)->set_dtype(v1::DTYPE_BFLOAT16);
+  EXPECT_THAT(FromProto(response, TokensCall()),
+              StatusIs(kInvalid, HasSubstr("dtype")));
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// The coordinator's pool over names with several nodes behind them, as they
+// come, go and change. The nodes are real services; only the names are a
+// script.
+#include "coordinator/node_pool.h"
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/testing/scripted_resolver.h"
+#include "core/testing/status_matchers.h"
+#include "drafter/model_strategy.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/integration/hash_model.h"
+#include "tests/integration/in_process_cluster.h"
+
+namespace outrider::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Pair;
+using enum NodeState;
+
+constexpr int kVocab = 20;
+const char kVerifiers[] = "verifiers:7002";
+const char kDrafters[] = "drafters:7001";
+
+TableLm::Options Model() {
+  return {.table =
+              [](absl::Span<const TokenId> context) {
+                return HashTarget(context, kVocab);
+              },
+          .vocab_size = kVocab,
+          .context_length = 100};
+}
+
+NodeDescription Description(const std::string& weights_hash) {
+  return {.model_name = "table",
+          .weights_hash = weights_hash,
+          .vocab_size = kVocab,
+          .context_length = 100,
+          .max_draft_tokens = 8,
+          .reply_formats = {ReplyFormat::kFull}};
+}
+
+std::unique_ptr<VerifierNodeUnderTest> Verifier(
+    const std::string& weights_hash = "A",
+    const std::string& listen = "127.0.0.1:0") {
+  return std::make_unique<VerifierNodeUnderTest>(
+      std::make_unique<VerifyEngine>(
+          std::make_unique<TableLm>(Model()),
+          VerifyEngine::Options{.vocab_size = kVocab, .max_draft_tokens = 8}),
+      Description(weights_hash), listen);
+}
+
+std::unique_ptr<DrafterNodeUnderTest> Drafter() {
+  return std::make_unique<DrafterNodeUnderTest>(
+      std::make_unique<DraftEngine>(
+          std::make_unique<ModelStrategy>(std::make_unique<TableLm>(Model()),
+                                          kVocab),
+          DraftEngine::Options{.vocab_size = kVocab,
+                               .context_length = 100,
+                               .max_draft_tokens = 8}),
+      Description("draft"), "127.0.0.1:0");
+}
+
+class NodePoolTest : public ::testing::Test {
+ protected:
+  NodePoolTest() { SetUpGrpc(); }
+
+  void Start() {
+    pool_.emplace(
+        NodePool::Options{.drafters = {kDrafters},
+                          .verifiers = {kVerifiers},
+                          .resolve_period = std::chrono::milliseconds(20)},
+        queue_, resolver_);
+    pool_->Start();
+  }
+
+  // Nodes are asked once a second.
+  static ::testing::AssertionResult Becomes(
+      const std::function<bool()>& condition) {
+    const auto deadline =
+        std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (!condition()) {
+      if (std::chrono::steady_clock::now() > deadline) {
+        return ::testing::AssertionFailure() << "not within 10 s";
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return ::testing::AssertionSuccess();
+  }
+  ::testing::AssertionResult BecomeReady(int num_verifiers, int num_drafters) {
+    return Becomes([&] {
+      return pool_->CountVerifiers(kReady) == num_verifiers &&
+             pool_->CountDrafters(kReady) == num_drafters;
+    });
+  }
+
+  NodePool::Pair Assign() {
+    auto pair = pool_->Assign(SessionId::Random());
+    EXPECT_THAT(pair, IsOk());
+    return *std::move(pair);
+  }
+  // How many of eight sessions at once each verifier gets.
+  std::map<std::string, int> Spread() {
+    std::vector<NodePool::Pair> pairs;
+    std::map<std::string, int> counts;
+    for (int i = 0; i < 8; ++i) {
+      pairs.push_back(Assign());
+      ++counts[pairs.back().verifier->link.address];
+    }
+    return counts;
+  }
+
+  ScriptedResolver resolver_;
+  CallQueue queue_{/*num_threads=*/2};
+  std::optional<NodePool> pool_;
+};
+
+TEST_F(NodePoolTest, EveryAddressOfANameIsANodeAndSessionsSpreadOverThem) {
+  const auto v1 = Verifier(), v2 = Verifier();
+  const auto d1 = Drafter(), d2 = Drafter();
+  resolver_.Set(kVerifiers, {{v1->address(), v2->address()}});
+  resolver_.Set(kDrafters, {{d1->address(), d2->address()}});
+  Start();
+  ASSERT_TRUE(BecomeReady(2, 2));
+  std::map<std::string, int> drafters;
+  std::vector<NodePool::Pair> pairs;
+  for (int i = 0; i < 8; ++i) {
+    pairs.push_back(Assign());
+    ++drafters[pairs.back().drafter->link.address];
+  }
+  EXPECT_EQ(drafters[d1->address()], 4);
+  EXPECT_EQ(drafters[d2->address()], 4);
+  pairs.clear();
+  const auto verifiers = Spread();
+  EXPECT_EQ(verifiers.at(v1->address()), 4);
+  EXPECT_EQ(verifiers.at(v2->address()), 4);
+}
+
+TEST_F(NodePoolTest, WithoutANodeBehindTheNameThereIsNoVerifier) {
+  Start();
+  resolver_.WaitForCalls(kVerifiers, 2);
+  EXPECT_THAT(pool_->Assign(SessionId::Random()).status(),
+              StatusIs(absl::StatusCode::kUnavailable,
+                       HasSubstr("no verifier is ready")));
+  EXPECT_FALSE(pool_->HasVerifier());
+  const auto late = Verifier();
+  resolver_.Set(kVerifiers, {{late->address()}});
+  EXPECT_TRUE(BecomeReady(1, 0));
+  EXPECT_EQ(Assign().drafter, nullptr);
+}
+
+TEST_F(NodePoolTest,
+       AnAddressThatLeavesItsNameKeepsItsSessionsAndGetsNoOthers) {
+  const auto v1 = Verifier(), v2 = Verifier();
+  resolver_.Set(kVerifiers, {{v1->address()}});
+  Start();
+  ASSERT_TRUE(BecomeReady(1, 0));
+  std::optional<NodePool::Pair> running = Assign();
+  resolver_.Set(kVerifiers, {{v2->address()}});
+  ASSERT_TRUE(Becomes([&] { return pool_->CountVerifiers(kLeaving) == 1; }));
+  ASSERT_TRUE(BecomeReady(1, 0));
+  EXPECT_THAT(Spread(), ElementsAre(Pair(v2->address(), 8)));
+  EXPECT_EQ(running->verifier->link.address, v1->address());
+  EXPECT_TRUE(running->verifier->link.is_connected());
+  running.reset();
+  EXPECT_TRUE(Becomes([&] { return pool_->CountVerifiers(kLeaving) == 0; }));
+
+  resolver_.Set(kVerifiers, {{v1->address(), v2->address()}});
+  ASSERT_TRUE(BecomeReady(2, 0));
+  EXPECT_EQ(Spread().at(v1->address()), 4);
+}
+
+TEST_F(NodePoolTest, ADeadNodeGetsNoSessionsUntilItIsBack) {
+  auto v1 = Verifier();
+  const auto v2 = Verifier();
+  const std::string address = v1->address();
+  resolver_.Set(kVerifiers, {{address, v2->address()}});
+  Start();
+  ASSERT_TRUE(BecomeReady(2, 0));
+  NodePool::Pair on_v1 = Assign();
+  while (on_v1.verifier->link.address != address) on_v1 = Assign();
+  v1.reset();
+  // The broken connection is enough, before the next question goes unanswered.
+  ASSERT_TRUE(Becomes([&] { return !on_v1.verifier->link.is_connected(); }));
+  EXPECT_THAT(Spread(), ElementsAre(Pair(v2->address(), 8)));
+  ASSERT_TRUE(Becomes([&] { return pool_->CountVerifiers(kNotReady) == 1; }));
+  EXPECT_THAT(Spread(), ElementsAre(Pair(v2->address(), 8)));
+  v1 = Verifier("A", address);
+  ASSERT_TRUE(BecomeReady(2, 0));
+  EXPECT_GT(Spread()[address], 0);
+}
+
+TEST_F(NodePoolTest, VerifiersOfOtherWeightsWaitForTheOldOnesToGo) {
+  auto old = Verifier("A");
+  const auto young = Verifier("B");
+  resolver_.Set(kVerifiers, {{old->address()}});
+  Start();
+  ASSERT_TRUE(BecomeReady(1, 0));
+  resolver_.Set(kVerifiers, {{old->address(), young->address()}});
+  ASSERT_TRUE(Becomes([&] { return pool_->CountVerifiers(kRefused) == 1; }));
+  EXPECT_THAT(Spread(), ElementsAre(Pair(old->address(), 8)));
+  EXPECT_THAT(pool_->Describe().refused_verifiers,
+              ElementsAre(HasSubstr("weights")));
+  const std::string old_address = old->address();
+  old.reset();
+  ASSERT_TRUE(Becomes([&] { return pool_->CountVerifiers(kRefused) == 0; }));
+  EXPECT_THAT(Spread(), ElementsAre(Pair(young->address(), 8)));
+}
+
+TEST_F(NodePoolTest, WhileNamesCannotBeResolvedTheNodesStay) {
+  const auto v1 = Verifier();
+  resolver_.Set(kVerifiers, {{v1->address()}});
+  Start();
+  ASSERT_TRUE(BecomeReady(1, 0));
+  resolver_.Set(kVerifiers, absl::UnavailableError("DNS is gone"));
+  resolver_.WaitForCalls(kVerifiers, 3);
+  EXPECT_THAT(Spread(), ElementsAre(Pair(v1->address(), 8)));
+}
+
+}  // namespace
+}  // namespace outrider::testing

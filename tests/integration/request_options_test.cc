@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a request may ask for, over real gRPC: lossy acceptance, log-
+// probabilities, rules.
+#include <chrono>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "core/testing/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/integration/hash_model.h"
+#include "tests/integration/small_cluster.h"
+
+namespace outrider::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(RequestOptionsTest, ALossyGenerationSaysSoAndIsTheSameInEveryFormat) {
+  InProcessCluster cluster(SmallCluster());
+  ASSERT_TRUE(cluster.WaitUntilReady());
+  for (const double temperature : {0.0, 1.0}) {
+    client::GenerationRequest request = Greedy({1, 2, 3}, 60, /*k=*/4);
+    request.temperature = temperature;
+    request.seed = 7;
+    const Result exact = Generate(cluster, request);
+    EXPECT_FALSE(exact.start->is_lossy);
+    request.lossy_lenience = 1.0;
+    const Result one = Generate(cluster, request);
+    EXPECT_FALSE(one.start->is_lossy);
+    EXPECT_EQ(one.tokens, exact.tokens);
+    request.lossy_lenience = 0.05;
+    std::vector<TokenSeq> texts;
+    for (const ReplyFormat format :
+         {ReplyFormat::kFull, ReplyFormat::kSparse, ReplyFormat::kTokens}) {
+      request.reply_format = format;
+      const Result result = Generate(cluster, request);
+      EXPECT_THAT(result.status, IsOk());
+      EXPECT_TRUE(result.start->is_lossy);
+      EXPECT_GT(result.num_accepted, exact.num_accepted);
+      texts.push_back(result.tokens);
+    }
+    EXPECT_NE(texts[0], exact.tokens);
+    EXPECT_EQ(texts[0], texts[1]);
+    EXPECT_EQ(texts[0], texts[2]);
+  }
+}
+
+TEST(RequestOptionsTest, LogprobsAreTheSameForEveryKAndBelongToTheirTokens) {
+  InProcessCluster cluster(SmallCluster());
+  ASSERT_TRUE(cluster.WaitUntilReady());
+  for (const int k : {0, 4}) {
+    client::GenerationRequest request = Greedy({1, 2, 3}, 30, k);
+    request.logprobs = 3;
+    const Result result = Generate(cluster, request);
+    ASSERT_THAT(result.status, IsOk());
+    TokenSeq text = {1, 2, 3};
+    ASSERT_EQ(result.scored.size(), 30u);
+    for (const client::GeneratedToken& token : result.scored) {
+      const std::vector<float> logits = HashTarget(text, kVocab);
+      double sum = 0;
+      for (const float logit : logits) sum += std::exp(double{logit});
+      ASSERT_TRUE(token.logprob.has_value());
+      EXPECT_NEAR(*token.logprob, logits[token.id] - std::log(sum), 1e-9);
+      // Greedy: the token is its row's most probable one.
+      ASSERT_EQ(token.top_logprobs.size(), 3u);
+      EXPECT_EQ(token.top_logprobs[0].id, token.id);
+      EXPECT_EQ(token.top_logprobs[0].logprob, *token.logprob);
+      text.push_back(token.id);
+    }
+    request.logprobs_mode = client::LogprobsMode::kProcessed;
+    for (const auto& token : Generate(cluster, request).scored) {
+      EXPECT_EQ(token.logprob, 0.0);
+    }
+  }
+}
+
+TEST(RequestOptionsTest, LogprobsAreTheSameInEveryReplyFormat) {
+  InProcessCluster cluster(SmallCluster());
+  ASSERT_TRUE(cluster.WaitUntilReady());
+  for (const auto mode :
+       {client::LogprobsMode::kRaw, client::LogprobsMode::kProcessed}) {
+    for (const double temperature : {0.0, 0.8}) {
+      client::GenerationRequest request = Greedy({1, 2, 3}, 60, /*k=*/4);
+      request.temperature = temperature;
+      request.top_p = 0.95;
+      request.presence_penalty = 0.4;
+      request.seed = 11;
+      request.draft_support_size = 8;  // replacements from off it as well
+      request.logprobs = 3;
+      request.logprobs_mode = mode;
+      request.reply_format = ReplyFormat::kFull;
+      const Result full = Generate(cluster, request);
+      ASSERT_THAT(full.status, IsOk());
+      ASSERT_EQ(full.scored.size(), 60u);
+      for (const ReplyFormat format :
+           {ReplyFormat::kSparse, ReplyFormat::kTokens}) {
+        request.reply_format = format;
+        const Result result = Generate(cluster, request);
+        ASSERT_THAT(result.status, IsOk());
+        ASSERT_EQ(result.tokens, full.tokens);
+        for (size_t i = 0; i < full.scored.size(); ++i) {
+          EXPECT_EQ(result.scored[i].logprob, full.scored[i].logprob);
+          EXPECT_EQ(result.scored[i].top_logprobs, full.scored[i].top_logprobs);
+          EXPECT_TRUE(std::isfinite(*full.scored[i].logprob));
+        }
+      }
+      // Nobody has to ask for a format.
+      request.reply_format.reset();
+      EXPECT_EQ(Generate(cluster, request).scored[59].logprob,
+                full.scored[59].logprob);
+    }
+  }
+}
+
+// An older verifier lists no rules, which says the same.
+TEST(RequestOptionsTest, ARuleThatTheVerifierDoesNotServeIsRefused) {
+  for (const std::vector<RuleKind>& rules :
+       {std::vector<RuleKind>{RuleKind::kRejection}, std::vector<RuleKind>()}) {
+    InProcessCluster::Options options = SmallCluster();
+    options.rules = rules;
+    InProcessCluster cluster(options);
+    ASSERT_TRUE(cluster.WaitUntilReady());
+    client::GenerationRequest request = Greedy({5}, 30, /*k=*/4);
+    request.acceptance_rule = client::AcceptanceRule::kGreedy;
+    EXPECT_EQ(Generate(cluster, request).tokens, PlainGreedy({5}, 30, kVocab));
+    request.acceptance_rule = client::AcceptanceRule::kCoupled;
+    EXPECT_THAT(Generate(cluster, request).status,
+                StatusIs(absl::StatusCode::kFailedPrecondition,
+                         HasSubstr("outrider describe")));
+    const auto deployment = cluster.client().Describe(std::chrono::seconds(5));
+    ASSERT_THAT(deployment, IsOk());
+    ASSERT_EQ(deployment->verifiers.size(), 1u);
+    EXPECT_EQ(deployment->verifiers[0].rules,
+              std::vector<RuleKind>{RuleKind::kRejection});
+  }
+}
+
+}  // namespace
+}  // namespace outrider::testing
