@@ -18,11 +18,9 @@ double Ms(std::chrono::nanoseconds time) {
 
 double Ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
-// Sums over the rounds of all generations.
+// Sums over the rounds behind the first one of each generation.
 struct Sums {
-  int num_calls = 0;     // to either node, first rounds included
-  double num_bytes = 0;  // the same
-  int num_rounds = 0;    // first rounds left out, as in all that follows
+  int num_rounds = 0;
   int num_committed = 0;
   RoundSplit split = {};
 };
@@ -34,6 +32,16 @@ void AddSplit(const GenerationRound& round, RoundSplit& split) {
   split.verifier_network_ms +=
       Ms(round.verify_time - round.verify_compute_time);
   split.rest_ms += Ms(round.round_time - round.draft_time - round.verify_time);
+}
+
+void AddCounts(const GenerationRound& round, Counts& counts) {
+  ++counts.num_rounds;
+  counts.num_drafted += round.num_drafted;
+  counts.num_accepted += round.num_accepted;
+  counts.num_bytes +=
+      static_cast<int64_t>(round.drafter_bytes + round.verifier_bytes);
+  counts.num_calls +=
+      (round.drafter_bytes > 0 ? 1 : 0) + (round.verifier_bytes > 0 ? 1 : 0);
 }
 
 void AddAcceptance(const GenerationRound& round, Measurement& result) {
@@ -52,10 +60,7 @@ void AddRounds(const GenerationReport& report, Sums& sums,
                Measurement& result) {
   for (size_t i = 0; i < report.rounds.size(); ++i) {
     const GenerationRound& round = report.rounds[i];
-    sums.num_calls +=
-        (round.drafter_bytes > 0 ? 1 : 0) + (round.verifier_bytes > 0 ? 1 : 0);
-    sums.num_bytes +=
-        static_cast<double>(round.drafter_bytes + round.verifier_bytes);
+    AddCounts(round, result.counts);
     if (i == 0) continue;
     ++sums.num_rounds;
     sums.num_committed += round.num_accepted + 1;
@@ -127,9 +132,10 @@ Measurement Measure(const Point& point, const LoadResult& result) {
   measured.tokens_per_second_per_user = Ratio(1e3, measured.token_ms.mean);
   measured.num_rounds = sums.num_rounds;
   measured.tokens_per_round = Ratio(sums.num_committed, sums.num_rounds);
-  measured.bytes_per_token = Ratio(sums.num_bytes, measured.num_tokens);
+  measured.bytes_per_token = Ratio(
+      static_cast<double>(measured.counts.num_bytes), measured.num_tokens);
   measured.messages_per_token =
-      Ratio(2.0 * sums.num_calls, measured.num_tokens);
+      Ratio(2.0 * measured.counts.num_calls, measured.num_tokens);
   for (double RoundSplit::*part :
        {&RoundSplit::draft_ms, &RoundSplit::drafter_network_ms,
         &RoundSplit::verify_ms, &RoundSplit::verifier_network_ms,

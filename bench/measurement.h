@@ -2,6 +2,7 @@
 #ifndef OUTRIDER_BENCH_MEASUREMENT_H_
 #define OUTRIDER_BENCH_MEASUREMENT_H_
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,6 +38,17 @@ struct RoundSplit {
   }
 };
 
+// Of all rounds that were streamed, first ones included: what the coordinator's
+// counters grow by.
+struct Counts {
+  int num_rounds = 0;
+  int num_drafted = 0;
+  int num_accepted = 0;
+  int64_t num_bytes = 0;  // of protobuf, both nodes and directions
+  int num_calls = 0;      // to either node
+  friend bool operator==(const Counts&, const Counts&) = default;
+};
+
 // What one point came to. Failed requests count as failures, nowhere else.
 struct Measurement {
   Point point = {};
@@ -45,6 +57,7 @@ struct Measurement {
   std::string first_failure = {};
   int num_tokens = 0;
   int num_rounds = 0;  // that RoundSplit is of
+  Counts counts = {};
   double wall_seconds = 0;
   double mean_in_flight = 0;   // of these requests, at the same time
   Spread first_token_ms = {};  // from when the request was due

@@ -93,6 +93,11 @@ TEST(MeasureTest, BytesAndMessagesCountEveryCallOfEveryRound) {
   const Measurement measured = Measure({}, result);
   EXPECT_EQ(measured.bytes_per_token, 700.0 / 4);
   EXPECT_EQ(measured.messages_per_token, 6.0 / 4);
+  EXPECT_EQ(measured.counts, (Counts{.num_rounds = 2,
+                                     .num_drafted = 2,
+                                     .num_accepted = 2,
+                                     .num_bytes = 700,
+                                     .num_calls = 3}));
 }
 
 TEST(MeasureTest, AFailedRequestIsAFailureAndNothingElse) {

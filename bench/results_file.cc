@@ -59,6 +59,22 @@ RoundSplit ToSplit(const Json& json) {
           .rest_ms = json.at("rest_ms")};
 }
 
+Json ToJson(const Counts& counts) {
+  return {{"rounds", counts.num_rounds},
+          {"draft_tokens", counts.num_drafted},
+          {"accepted_tokens", counts.num_accepted},
+          {"bytes", counts.num_bytes},
+          {"calls", counts.num_calls}};
+}
+
+Counts ToCounts(const Json& json) {
+  return {.num_rounds = json.at("rounds"),
+          .num_drafted = json.at("draft_tokens"),
+          .num_accepted = json.at("accepted_tokens"),
+          .num_bytes = json.at("bytes"),
+          .num_calls = json.at("calls")};
+}
+
 // nlohmann's exceptions stay here.
 Measurement ToMeasurement(const Json& json) {
   const Json& load = json.at("load");
@@ -72,6 +88,7 @@ Measurement ToMeasurement(const Json& json) {
           .first_failure = json.at("first_failure"),
           .num_tokens = json.at("tokens"),
           .num_rounds = json.at("rounds"),
+          .counts = ToCounts(json.at("counts")),
           .wall_seconds = json.at("wall_seconds"),
           .mean_in_flight = json.at("mean_in_flight"),
           .first_token_ms = ToSpread(json.at("time_to_first_token_ms")),
@@ -122,6 +139,7 @@ std::string ToJsonLine(const Measurement& m, const std::string& fingerprint) {
                {"first_failure", m.first_failure},
                {"tokens", m.num_tokens},
                {"rounds", m.num_rounds},
+               {"counts", ToJson(m.counts)},
                {"wall_seconds", m.wall_seconds},
                {"mean_in_flight", m.mean_in_flight},
                {"time_to_first_token_ms", ToJson(m.first_token_ms)},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/pool_metrics.h"
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <utility>
@@ -27,6 +28,14 @@ void AddNodes(const std::string& peer,
   }
 }
 
+bool HasSimulated(const NodePool::Overview& overview) {
+  const auto is_simulated = [](const NodeDescription& node) {
+    return node.is_simulated;
+  };
+  return std::ranges::any_of(overview.verifiers, is_simulated) ||
+         std::ranges::any_of(overview.drafters, is_simulated);
+}
+
 }  // namespace
 
 void AddPoolMetrics(const NodePool& pool, size_t num_drafters_configured,
@@ -49,6 +58,10 @@ void AddPoolMetrics(const NodePool& pool, size_t num_drafters_configured,
                       .read = [verifiers]() -> double {
                         return verifiers(NodeState::kReady);
                       }});
+  registry.AddSource(
+      {.name = "simulated",
+       .help = "1 while some node has a timing model for weights, else 0.",
+       .read = [&pool] { return HasSimulated(pool.Describe()) ? 1.0 : 0.0; }});
   registry.AddGauge("drafters_configured", "Drafters named by flags.")
       .Set(static_cast<double>(num_drafters_configured));
 }

@@ -61,7 +61,7 @@ absl::Status Run(const NodeFlags& flags, const std::string& strategy_name) {
   });
   MetricRegistry metrics(
       {{"role", "drafter"}, {"model_name", description.model_name}});
-  AddNodeMetrics(metrics, model_thread.counters(), "Draft", flags.sessions);
+  AddNodeMetrics(metrics, model_thread.counters(), "Draft", flags);
   DrafterServiceImpl service(engine, model_thread, description);
   CacheServiceImpl cache_service(
       {.truncate = [&engine](

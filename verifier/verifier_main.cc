@@ -89,7 +89,7 @@ absl::Status Run(const NodeFlags& flags) {
   });
   MetricRegistry metrics(
       {{"role", "verifier"}, {"model_name", description.model_name}});
-  AddNodeMetrics(metrics, model_thread.counters(), "Verify", flags.sessions);
+  AddNodeMetrics(metrics, model_thread.counters(), "Verify", flags);
   VerifierServiceImpl service(engine, model_thread, description);
   CacheServiceImpl cache_service(
       {.truncate = [&engine](

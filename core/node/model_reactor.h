@@ -28,13 +28,14 @@ auto RunOnModelThread(grpc::CallbackServerContext* context,
                       ModelThread& model_thread, NodeCall kind, Handle handle) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   NodeCounters& counters = model_thread.counters();
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point submitted = Clock::now();
   counters.Submitted();
   const bool accepted =
-      model_thread.Submit([context, reactor, kind, &counters,
+      model_thread.Submit([context, reactor, kind, &counters, submitted,
                            handle = std::move(handle)]() mutable {
-        using Clock = std::chrono::steady_clock;
-        counters.Started();
         const Clock::time_point start = Clock::now();
+        counters.Started(kind, start - submitted);
         const absl::Status status =
             context->IsCancelled() ? absl::CancelledError() : handle();
         if (absl::IsInternal(status)) {

@@ -2,12 +2,15 @@
 #ifndef OUTRIDER_CORE_NODE_NODE_COUNTERS_H_
 #define OUTRIDER_CORE_NODE_NODE_COUNTERS_H_
 
+#include <prometheus/histogram.h>
+
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "core/telemetry/metric_registry.h"
 
 namespace outrider {
 
@@ -22,14 +25,15 @@ class NodeCounters {
   static constexpr int kNumCodes = 17;  // of gRPC
 
   void Submitted() { Add(num_waiting_, 1); }
-  void Started() {
+  void Started(NodeCall call, std::chrono::nanoseconds queued) {
+    calls_[static_cast<int>(call)].queued.Observe(Seconds(queued));
     Add(num_waiting_, -1);
     Add(num_running_, 1);
   }
   void Finished(NodeCall call, absl::StatusCode code,
-                std::chrono::nanoseconds busy) {
+                std::chrono::nanoseconds computed) {
     PerCall& mine = calls_[static_cast<int>(call)];
-    Add(mine.busy_ns, busy.count());
+    mine.computed.Observe(Seconds(computed));
     Add(mine.finished[static_cast<int>(code) % kNumCodes], 1);
     Add(num_finished_, 1);
     Add(num_running_, -1);
@@ -48,8 +52,12 @@ class NodeCounters {
   int64_t num_finished(NodeCall call, absl::StatusCode code) const {
     return calls_[static_cast<int>(call)].finished[static_cast<int>(code)];
   }
-  double busy_seconds(NodeCall call) const {
-    return 1e-9 * static_cast<double>(calls_[static_cast<int>(call)].busy_ns);
+  // Seconds, in MetricRegistry::DurationBuckets().
+  const prometheus::Histogram& queued(NodeCall call) const {
+    return calls_[static_cast<int>(call)].queued;
+  }
+  const prometheus::Histogram& computed(NodeCall call) const {
+    return calls_[static_cast<int>(call)].computed;
   }
 
   // Set about once a second, by whoever may look at the sessions.
@@ -62,8 +70,12 @@ class NodeCounters {
   using Count = std::atomic<int64_t>;
   struct PerCall {
     std::array<Count, kNumCodes> finished = {};
-    Count busy_ns = 0;
+    prometheus::Histogram queued{MetricRegistry::DurationBuckets()};
+    prometheus::Histogram computed{MetricRegistry::DurationBuckets()};
   };
+  static double Seconds(std::chrono::nanoseconds time) {
+    return std::chrono::duration<double>(time).count();
+  }
   static void Add(Count& count, int64_t value) {
     count.fetch_add(value, std::memory_order_relaxed);
   }

@@ -31,12 +31,11 @@ void AddCallMetrics(MetricRegistry& registry, const NodeCounters& counters,
            return static_cast<double>(counters.num_finished(call, code));
          }});
   }
-  registry.AddSource(
-      {.name = "compute_seconds_total",
-       .help = "Time that calls had the model, queue not counted.",
-       .kind = MetricRegistry::Kind::kCounter,
-       .labels = {{"method", method}},
-       .read = [&counters, call] { return counters.busy_seconds(call); }});
+  registry.AddDurationSource("queue_seconds", "Calls that wait for the model.",
+                             {{"method", method}}, counters.queued(call));
+  registry.AddDurationSource("compute_seconds",
+                             "Calls that have the model, queue not counted.",
+                             {{"method", method}}, counters.computed(call));
 }
 
 double UsageRatio(const NodeCounters& counters,
@@ -51,8 +50,7 @@ double UsageRatio(const NodeCounters& counters,
 }  // namespace
 
 void AddNodeMetrics(MetricRegistry& registry, const NodeCounters& counters,
-                    const std::string& method,
-                    const SessionTable::Options& limits) {
+                    const std::string& method, const NodeFlags& flags) {
   AddCallMetrics(registry, counters, NodeCall::kModel, method);
   AddCallMetrics(registry, counters, NodeCall::kCache, "Cache");
   registry.AddSource({.name = "requests_waiting",
@@ -75,12 +73,17 @@ void AddNodeMetrics(MetricRegistry& registry, const NodeCounters& counters,
                       .read = [&counters] {
                         return static_cast<double>(counters.num_cached_tokens);
                       }});
-  registry.AddSource(
-      {.name = "kv_cache_usage_ratio",
-       .help = "The fuller of sessions and cached tokens, "
-               "against --max-sessions and "
-               "--max-cached-tokens.",
-       .read = [&counters, limits] { return UsageRatio(counters, limits); }});
+  registry.AddSource({.name = "kv_cache_usage_ratio",
+                      .help = "The fuller of sessions and cached tokens, "
+                              "against --max-sessions and "
+                              "--max-cached-tokens.",
+                      .read = [&counters, limits = flags.sessions] {
+                        return UsageRatio(counters, limits);
+                      }});
+  registry
+      .AddGauge("simulated",
+                "1 where a timing model stands for weights, else 0.")
+      .Set(flags.simulation.enabled ? 1 : 0);
 }
 
 }  // namespace outrider

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/node/node_counters.h"
-#include "core/session/session_table.h"
+#include "core/node/node_flags.h"
 #include "core/telemetry/metric_registry.h"
 
 namespace outrider {
@@ -13,8 +13,7 @@ namespace outrider {
 // Puts a node's counters on /metrics. They must outlive the registry's use.
 // `method` is the call that runs the model: "Draft" or "Verify".
 void AddNodeMetrics(MetricRegistry& registry, const NodeCounters& counters,
-                    const std::string& method,
-                    const SessionTable::Options& limits);
+                    const std::string& method, const NodeFlags& flags);
 
 }  // namespace outrider
 

@@ -31,7 +31,7 @@ class MetricRegistry {
                                   const std::string& help, Labels labels = {});
   prometheus::Gauge& AddGauge(const std::string& name, const std::string& help,
                               Labels labels = {});
-  // Buckets for durations, from 100 us to 60 s.
+  // In DurationBuckets().
   prometheus::Histogram& AddDuration(const std::string& name,
                                      const std::string& help,
                                      Labels labels = {});
@@ -47,6 +47,13 @@ class MetricRegistry {
     std::function<double()> read = {};
   };
   void AddSource(Source source);
+
+  // A histogram that someone else keeps; it must outlive the registry's use.
+  void AddDurationSource(const std::string& name, const std::string& help,
+                         Labels labels, const prometheus::Histogram& histogram);
+
+  // From 100 us to 60 s.
+  static const prometheus::Histogram::BucketBoundaries& DurationBuckets();
 
   // All of them in the Prometheus text format, version 0.0.4.
   std::string Serialize() const;

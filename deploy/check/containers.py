@@ -1,143 +1,40 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the images and really runs the Deployments of the overlay local-cpu, by podman.
+"""Builds the images and really runs the Deployments of local-cpu, in plain text and by TLS, by podman.
 
   containers.py [--from-source | --no-build] [--folder DIR] [--require]
 
 The pods come from the rendered manifests, with their security context, init
 container, volumes, flags and limits. Text is generated through them; the
-drafter's pod, then the verifier's, is replaced in the middle of a stream. Podman
-knows no Services and no gRPC probes: names of Services become names of pods, and
-$(NAME) in args is filled in here; readiness is asked over HTTP.
+drafter's pod, then the verifier's, is replaced in the middle of a stream; the
+load test measures, with a smaller grid. Podman knows neither Services nor gRPC
+probes nor NetworkPolicies: names of Services become names of pods, $(NAME) in
+args is filled in here, secrets are folders, and the probes are asked by this program.
 --from-source compiles inside the image, in place of taking build/release/bin.
 """
 import argparse
 import contextlib
+import os
 import pathlib
 import subprocess
 import sys
-import time
-import urllib.error
-import urllib.request
 
 import yaml
 
 import manifests
 import meaning
+import probes
+from cluster import STREAM, CheckFailed, Cluster, expect, say, wait_until
+from playing import ROLES, named, pod_name, to_play_once
 from podman import BASE_IMAGE, NETWORK, CommandError, Engine, why_not
 
+sys.path.insert(0, str(meaning.ROOT / "tests/integration"))
+
+from certificates import Authority  # noqa: E402
+
 IMAGES = ("coordinator", "node-cpu", "demo-models")
-ROLES = ("verifier", "drafter", "coordinator")
-PROMPT = "def merge(left, right):"
-STREAM = ["--temperature", "0", "--ignore-eos", "--max-tokens", "400", PROMPT]
-
-
-def say(what):
-    print(f"[{time.monotonic() - START:5.0f} s] {what}", flush=True)
-
-
-START = time.monotonic()
-
-
-class CheckFailed(Exception):
-    """What was seen in place of what had to be."""
-
-
-def expect(condition, what):
-    if not condition:
-        raise CheckFailed(what)
-
-
-def wait_until(what, condition, patience=90):
-    end = time.monotonic() + patience
-    while time.monotonic() < end:
-        if value := condition():
-            return value
-        time.sleep(0.5)
-    raise CheckFailed(f"waited {patience} s in vain: {what}")
-
-
-def pod_name(role):
-    return f"outrider-{role}-pod-0"
-
-
-def to_play(things, role):
-    """One role's Deployment, in the form that podman understands."""
-    for thing in things:
-        if manifests.name_of(thing) == f"Deployment/outrider-{role}":
-            break
-    for container in meaning.pod_of(thing)["containers"]:
-        words = meaning.arguments(container, things)[len(container["command"]):]
-        for other in ROLES:
-            words = [word.replace(f"=outrider-{other}:", f"={pod_name(other)}:") for word in words]
-        container["args"] = words
-        del container["envFrom"]
-        del container["ports"]  # podman would take them on the host
-    # An end has to be seen here; a kubelet would start the container again.
-    meaning.pod_of(thing)["restartPolicy"] = "Never"
-    # Podman 4.3 trips over removing an init container that has just ended.
-    thing["metadata"]["annotations"] = {
-        "io.podman.annotations.init.container.type": "always"}
-    return thing
-
-
-class Cluster:
-    """The three pods."""
-
-    def __init__(self, engine, things):
-        self.engine = engine
-        self.files = {}
-        for role in ROLES:
-            self.files[role] = engine.folder / f"{role}.yaml"
-            self.files[role].write_text(yaml.safe_dump(to_play(things, role)))
-
-    def start(self, role):
-        self.engine.play(self.files[role])
-        self.wait_until_healthy(role)
-
-    def wait_until_healthy(self, role):
-        def healthy():
-            state = self.engine.container(self.name(role))["State"]
-            expect(state["Running"], f"{role} has ended: {self.engine.logs(self.name(role))}")
-            return self.page(role, "/health")
-        wait_until(f"{role} is healthy", healthy)
-
-    def name(self, role):
-        return f"{pod_name(role)}-{role}"
-
-    def page(self, role, path):
-        """A page over HTTP, from this machine; nothing where it does not answer well."""
-        pod = self.engine.run("podman", "pod", "inspect", pod_name(role), "--format", "{{.InfraContainerID}}")
-        address = self.engine.container(pod.stdout.strip())["NetworkSettings"]["Networks"][NETWORK]["IPAddress"]
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        try:
-            with opener.open(f"http://{address}:9090{path}", timeout=5) as reply:
-                return reply.read().decode()
-        except (urllib.error.URLError, OSError):
-            return None
-
-    def generate_words(self, *flags):
-        """`outrider generate` inside the coordinator's own container."""
-        return ["podman", "exec", self.name("coordinator"), "outrider", "generate",
-                "--coordinator", "127.0.0.1:7000", *flags]
-
-    def pid(self, role):
-        return self.engine.container(self.name(role))["State"]["Pid"]
-
-    def stream_that_stands_still(self):
-        """A stream in its middle, as its verifier is stopped: the stream, and the verifier's pid."""
-        pid = self.pid("verifier")
-        stream = self.engine.start(*self.generate_words("-k", "4", *STREAM))
-        while stream.runs() and not stream.out():
-            time.sleep(0.005)
-        self.engine.freeze(pid)
-        expect(stream.runs(), f"the stream was over too soon to be interrupted: {stream.err()}")
-        return stream, pid
-
-    def take_down(self):
-        for role in reversed(ROLES):
-            self.engine.remove_pod(pod_name(role), seconds=10)
-        self.engine.run("podman", "network", "rm", "--force", NETWORK, check=False)
+LOAD_TESTS = {"load-test": "overlays/load-test", "load-test-of-services": "check/load-test-of-services"}
+NOT_RUN = 77  # as ctest has it
 
 
 def check_generation(cluster):
@@ -198,14 +95,100 @@ def check_verifier_replaced(cluster, plain):
 def check_drain(cluster, plain):
     """SIGTERM, as a rollout sends it: the stream ends well before the pod does."""
     stream, verifier = cluster.stream_that_stands_still()
+    address = cluster.address("verifier")
     # Not by podman, which takes the pod's network away at the same time; a kubelet does not.
     cluster.engine.terminate(verifier)
     cluster.engine.thaw(verifier)
+    answers = wait_until("it is no longer ready", lambda: (
+        now := probes.answers(address, cluster.containers["verifier"])) and not now["readinessProbe"] and now)
+    expect(answers["livenessProbe"], f"while it drains the probes say {answers}: it would be killed")
     expect(stream.wait() == 0 and stream.out() == plain, f"a draining verifier lost a stream: {stream.err()}")
     state = wait_until("the verifier has ended", lambda: (
         now := cluster.engine.container(cluster.name("verifier"))["State"]) and not now["Running"] and now)
     expect(state["ExitCode"] == 0, f"the verifier ended with {state['ExitCode']}")
-    say("the verifier drained on SIGTERM: the stream was served to its end, exit status 0")
+    say("the verifier drained on SIGTERM: alive and not ready, the stream was served to its end, exit status 0")
+
+
+def check_load_test(engine, name, overlay):
+    """The Job's pod: its bench ends well, so every request was answered."""
+    job = named(manifests.render(manifests.DEPLOY / overlay), "Job/outrider-load-test")
+    path = engine.folder / f"{name}.yaml"
+    path.write_text(yaml.safe_dump(to_play_once(job, name)))
+    engine.remove_pod(name, seconds=0)  # what an interrupted run left
+    with contextlib.ExitStack() as stack:
+        stack.callback(engine.remove_pod, name, seconds=0)
+        engine.play(path)
+        state = wait_until("the load test has ended", lambda: (
+            now := engine.container(f"{name}-bench")["State"]) and not now["Running"] and now, patience=180)
+        words = engine.logs(f"{name}-bench")
+    expect(state["ExitCode"] == 0, f"the load test ended with {state['ExitCode']}: {words}")
+    say(f"{name} has measured: {words.strip().splitlines()[-1]}")
+
+
+def make_secrets(engine):
+    """What cert-manager would put into the roles' secrets, as folders that only their user may read."""
+    folder = engine.folder / "authority"
+    folder.mkdir(exist_ok=True)
+    authority = Authority(folder)
+    for role in ROLES:
+        certificate, key = authority.sign(role, hosts=[f"outrider-{role}", pod_name(role)])
+        secret = engine.folder / f"outrider-{role}-tls"
+        secret.mkdir(exist_ok=True)
+        for name, source in (("ca.crt", authority.path), ("tls.crt", certificate), ("tls.key", key)):
+            (secret / name).write_bytes(source.read_bytes())
+            os.chown(secret / name, 0, meaning.USER)
+            os.chmod(secret / name, 0o440)
+
+
+def check_tls(cluster, plain):
+    words = cluster.generate_words("-k", "4", *STREAM)
+    certificate = ["--tls-ca=/tls/ca.crt", "--tls-cert=/tls/tls.crt", "--tls-key=/tls/tls.key"]
+    run = wait_until("text comes by TLS", lambda: (
+        now := cluster.engine.run(*words, *certificate, check=False)).returncode == 0 and now)
+    expect(run.stdout == plain, "the output by TLS differs from that in plain text")
+    for flags in ([], certificate[:1]):
+        expect(cluster.engine.run(*words, *flags, check=False).returncode != 0,
+               f"a client with {flags or 'nothing'} was served")
+    say("mutual TLS: the same text for a client with a certificate, nothing for one without")
+
+
+@contextlib.contextmanager
+def running(engine, overlay):
+    """The pods of an overlay; what an interrupted run left is taken down before."""
+    cluster = Cluster(engine, manifests.render(manifests.DEPLOY / overlay))
+    cluster.take_down()
+    try:
+        engine.run("podman", "network", "create", NETWORK)
+        for role in ROLES:
+            cluster.start(role)
+        say(f"{overlay}: {', '.join(ROLES)} run, and their probes say so")
+        yield cluster
+    finally:
+        cluster.take_down()
+    say(f"{overlay}: taken down")
+
+
+def build(engine, from_source):
+    say("base image (debootstrap, unless it is there)")
+    engine.make_base()
+    say(f"images {', '.join(IMAGES)}, {'compiled inside' if from_source else 'from build/release/bin'}")
+    how = [] if from_source else ["--prebuilt", meaning.binaries_folder()]
+    engine.run(meaning.ROOT / "deploy/images/build.sh", "--base", BASE_IMAGE, *how, *IMAGES, timeout=7200)
+
+
+def check_all(engine):
+    with running(engine, "overlays/local-cpu") as cluster:
+        check_security(cluster)
+        plain = check_generation(cluster)
+        check_drafter_replaced(cluster, plain)
+        check_verifier_replaced(cluster, plain)
+        for name, overlay in LOAD_TESTS.items():
+            check_load_test(engine, name, overlay)
+        check_drain(cluster, plain)
+    make_secrets(engine)
+    with running(engine, "check/local-tls") as cluster:
+        check_tls(cluster, plain)
+    say("done. Not checked here, as podman has none: Services, NetworkPolicies, a kubelet's probing")
 
 
 def main():
@@ -217,33 +200,12 @@ def main():
     flags = parser.parse_args()
     if reason := why_not():
         print(f"NOT RUN: images were not built and pods not started: {reason}", file=sys.stderr)
-        return 1 if flags.require else 0
-
+        return 1 if flags.require else NOT_RUN
     engine = Engine(flags.folder)
-    things = manifests.render(manifests.DEPLOY / "overlays/local-cpu")
     try:
-        say("base image (debootstrap, unless it is there)")
-        engine.make_base()
-        how = [] if flags.from_source else ["--prebuilt", meaning.binaries_folder()]
-        say("images that are there" if flags.no_build else
-            f"images {', '.join(IMAGES)}, {'compiled inside' if flags.from_source else 'from build/release/bin'}")
         if not flags.no_build:
-            engine.run(meaning.ROOT / "deploy/images/build.sh", "--base", BASE_IMAGE, *how, *IMAGES,
-                       timeout=7200)
-        cluster = Cluster(engine, things)
-        with contextlib.ExitStack() as stack:
-            cluster.take_down()  # what an interrupted run left
-            stack.callback(cluster.take_down)
-            engine.run("podman", "network", "create", NETWORK)
-            for role in ROLES:
-                cluster.start(role)
-                say(f"{role} runs")
-            check_security(cluster)
-            plain = check_generation(cluster)
-            check_drafter_replaced(cluster, plain)
-            check_verifier_replaced(cluster, plain)
-            check_drain(cluster, plain)
-        say("taken down. Not checked here, as podman has neither: Services and gRPC probes")
+            build(engine, flags.from_source)
+        check_all(engine)
     except (CheckFailed, CommandError, subprocess.TimeoutExpired) as error:
         print(f"FAILED: {error}", file=sys.stderr)
         return 1

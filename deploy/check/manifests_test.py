@@ -12,15 +12,18 @@ import sys
 import tempfile
 import unittest
 
+import yaml
+
 import manifests
 import meaning
+import policies
 
 BINARIES = meaning.binaries_folder()
 
 
 def problems_of(things):
     found, _ = manifests.validate(things)
-    return found + meaning.check(things, BINARIES)
+    return found + meaning.check(things, BINARIES) + list(policies.check_policies(things))
 
 
 class OverlayTest(unittest.TestCase):
@@ -52,6 +55,17 @@ class OverlayTest(unittest.TestCase):
                 f"components: [{', '.join(f'{deploy}/components/{name}' for name in components)}]\n")
             self.assertEqual(problems_of(manifests.render(folder)), [])
 
+    def test_the_load_test_goes_through_the_services_where_pods_are_delayed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            deploy = os.path.relpath(manifests.DEPLOY, os.path.realpath(folder))
+            (pathlib.Path(folder) / "kustomization.yaml").write_text(
+                "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nnamespace: outrider\n"
+                f"resources: [{deploy}/overlays/load-test]\ncomponents: [{deploy}/components/chaos-latency]\n")
+            things = manifests.render(folder)
+        self.assertEqual(problems_of(things), [])
+        job, = meaning.of_kind(things, "Job")
+        self.assertIn("--coordinator=outrider-coordinator:7000", meaning.pod_of(job)["containers"][0]["args"])
+
     def test_only_local_overlays_speak_plain_text(self):
         for overlay in manifests.OVERLAYS:
             text = json.dumps(manifests.render(manifests.DEPLOY / "overlays" / overlay))
@@ -65,7 +79,7 @@ class BrokenManifestTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.good = {name: manifests.render(manifests.DEPLOY / "overlays" / name)
-                    for name in ("local-cpu", "split-pools")}
+                    for name in ("local-cpu", "split-pools", "load-test")}
 
     def setUp(self):
         self.things = copy.deepcopy(self.good["local-cpu"])
@@ -121,6 +135,14 @@ class BrokenManifestTest(unittest.TestCase):
         self.container("drafter")["args"].append("--draft-tokens=4")
         self.assert_caught("Deployment/outrider-drafter", "--draft-tokens")
 
+    def test_a_flag_that_the_bench_does_not_know(self):
+        self.things = copy.deepcopy(self.good["load-test"])
+        bench = meaning.pod_of(self.thing("Job", "outrider-load-test"))["containers"][0]
+        bench["args"].append("--round-trips=3")
+        self.assert_caught("Job/outrider-load-test: container bench", "--round-trips")
+        bench["args"][-1:] = ["--jitter=-1"]
+        self.assert_caught("Job/outrider-load-test: container bench", "--jitter")
+
     def test_a_value_that_the_program_refuses(self):
         self.thing("ConfigMap", "outrider-coordinator")["data"]["NUM_SPECULATIVE_TOKENS"] = "many"
         self.assert_caught("Deployment/outrider-coordinator", "--num-speculative-tokens")
@@ -163,6 +185,23 @@ class BrokenManifestTest(unittest.TestCase):
         self.things = [one for one in self.things if one["metadata"]["name"] != "outrider-default-deny"]
         self.assert_caught("no NetworkPolicy denies")
 
+    def test_a_policy_that_cuts_the_coordinator_off(self):
+        policy = self.thing("NetworkPolicy", "outrider-coordinator")
+        del policy["spec"]["egress"][1]
+        self.assert_caught("no NetworkPolicy lets --verifier outrider-verifier:7002 leave")
+
+    def test_a_policy_that_shuts_a_node(self):
+        policy = self.thing("NetworkPolicy", "outrider-nodes")
+        policy["spec"]["ingress"][0]["ports"][0]["port"] = "metrics"
+        self.assert_caught("Deployment/outrider-drafter: no NetworkPolicy lets Deployment/outrider-coordinator in")
+
+    def test_a_policy_without_names_or_scrapes(self):
+        for name, words in (("outrider-dns", "no NetworkPolicy lets it ask for names"),
+                            ("outrider-metrics", "no NetworkPolicy lets anyone scrape")):
+            self.setUp()
+            self.things.remove(self.thing("NetworkPolicy", name))
+            self.assert_caught(words)
+
     def test_a_scaler_on_a_metric_that_is_not_there(self):
         self.things = copy.deepcopy(self.good["split-pools"])
         scaler = self.thing("HorizontalPodAutoscaler", "outrider-verifier")
@@ -186,6 +225,12 @@ class ObservabilityTest(unittest.TestCase):
                       ["test", "rules", "rules-test.yaml"]):
             run = subprocess.run([promtool, *words], cwd=self.FOLDER, capture_output=True, text=True)
             self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+
+    def test_every_alert_is_seen_to_fire(self):
+        alerts = re.findall(r"- alert: (\w+)", (self.FOLDER / "alerts.yaml").read_text())
+        tests = yaml.safe_load((self.FOLDER / "rules-test.yaml").read_text())["tests"]
+        fired = {one["alertname"] for test in tests for one in test["alert_rule_test"] if one["exp_alerts"]}
+        self.assertEqual(fired, set(alerts))
 
     def test_dashboard_and_rules_ask_for_metrics_that_exist(self):
         sources = "".join(path.read_text() for folder in ("coordinator", "core/node")

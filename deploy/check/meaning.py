@@ -4,7 +4,6 @@ import os
 import pathlib
 import re
 import subprocess
-import sys
 import tempfile
 
 from manifests import name_of
@@ -25,8 +24,7 @@ def check(things, binaries):
         for rule in (check_containers, check_security, check_drain, check_probes, check_volumes):
             problems += [f"{name_of(thing)}: {problem}" for problem in rule(thing, things)]
         problems += [f"{name_of(thing)}: {problem}" for problem in check_flags(thing, things, binaries)]
-    for rule in (check_selectors, check_service_ports, check_addresses, check_policies, check_scalers,
-                 check_labels):
+    for rule in (check_selectors, check_service_ports, check_addresses, check_scalers, check_labels):
         problems += rule(things)
     return problems
 
@@ -76,13 +74,17 @@ def arguments(container, things):
     return [re.sub(r"\$\((\w+)\)", lambda m: variables.get(m[1], m[0]), word) for word in words]
 
 
-def flag(words, name, default=None):
+def flags(words, name):
+    """All values of a flag, in either form."""
     for i, word in enumerate(words):
         if word.startswith(f"--{name}="):
-            return word.split("=", 1)[1]
-        if word == f"--{name}" and i + 1 < len(words):
-            return words[i + 1]
-    return default
+            yield word.split("=", 1)[1]
+        elif word == f"--{name}" and i + 1 < len(words):
+            yield words[i + 1]
+
+
+def flag(words, name, default=None):
+    return next(flags(words, name), default)
 
 
 def check_containers(thing, things):
@@ -217,23 +219,22 @@ def check_flags(thing, things, binaries):
 
 def check_bench(program, container, words, folder):
     """The plan alone: --dry-run."""
-    commands = subprocess.run([program, "--help"], capture_output=True, text=True).stdout
-    if not re.search(r"^\s+bench\s", commands, re.M):
-        print("NOT RUN: the flags of the load test: this outrider has no bench", file=sys.stderr)
-        return
-    local = [word.replace("/results", folder) for word in words]
-    run = subprocess.run([program, *local, "--dry-run"], capture_output=True, text=True, cwd=ROOT)
+    local = [localise(word, "outrider", {"/results": folder}) for word in words]
+    run = subprocess.run([program, *local, "--dry-run"], capture_output=True, text=True)
     if run.returncode != 0:
         yield f"container {container['name']}: {run.stderr.strip()}"
 
 
-def localise(word, program, certificates):
+def localise(word, program, stand_in):
+    """A flag with our own files in place of those in the container."""
     name, _, value = word.partition("=")
-    if value in certificates:
-        return f"{name}={certificates[value]}"
+    if value in stand_in:
+        return f"{name}={stand_in[value]}"
     if value.startswith("/models/"):
-        model = "demo-draft" if program == "outrider-drafter" else "demo-target"
-        return f"{name}={MODELS / model}"
+        ours = MODELS / value.removeprefix("/models/")
+        if not ours.exists():
+            ours = MODELS / ("demo-draft" if program == "outrider-drafter" else "demo-target")
+        return f"{name}={ours}"
     return word
 
 
@@ -284,6 +285,21 @@ def check_service_ports(things):
                     yield f"{name_of(thing)}: port {name} is {ports.get(name)}, but --{what} {flag(words, what)}"
 
 
+def address_flags(words):
+    """(flag, host, port) of each address that a program is told to connect to."""
+    for name in ("verifier", "drafter", "coordinator"):
+        for address in flags(words, name):
+            host, _, port = address.removeprefix("dns:///").rpartition(":")
+            if "$(" not in address:
+                yield name, host, int(port)
+
+
+def pods_of_service(things, name):
+    pods = [thing for thing in things if "template" in thing.get("spec", {})]
+    return [pod for service in of_kind(things, "Service") if service["metadata"]["name"] == name
+            for pod in pods if matches(service["spec"]["selector"], labels_of(pod))]
+
+
 def check_addresses(things):
     """Each HOST:PORT that a program is told is a Service's, with that port."""
     services = {service["metadata"]["name"]: [port["port"] for port in service["spec"]["ports"]]
@@ -292,35 +308,12 @@ def check_addresses(things):
                 if service["spec"].get("clusterIP") == "None"}
     for thing in [thing for thing in things if "template" in thing.get("spec", {})]:
         for container in pod_of(thing)["containers"]:
-            for name in ("verifier", "drafter", "coordinator"):
-                address = flag(arguments(container, things), name)
-                if address is None or "$(" in address:
-                    continue
-                host, _, port = address.rpartition(":")
-                if int(port) not in services.get(host, []):
-                    yield f"{name_of(thing)}: --{name} {address} is no Service's name and port"
+            for name, host, port in address_flags(arguments(container, things)):
+                if port not in services.get(host, []):
+                    yield f"{name_of(thing)}: --{name} {host}:{port} is no Service's name and port"
                 elif name != "coordinator" and host not in headless:
-                    yield (f"{name_of(thing)}: the Service of --{name} {address} is not headless:"
+                    yield (f"{name_of(thing)}: the Service of --{name} {host}:{port} is not headless:"
                            " all its pods would look like one node")
-
-
-def check_policies(things):
-    policies = of_kind(things, "NetworkPolicy")
-    pods = [thing for thing in things if "template" in thing.get("spec", {})]
-    for policy in policies:
-        if not any(matches(policy["spec"]["podSelector"], labels_of(pod)) for pod in pods):
-            yield f"{name_of(policy)}: its podSelector matches no pod"
-        for direction, peer in (("ingress", "from"), ("egress", "to")):
-            for rule in policy["spec"].get(direction, []):
-                for one in rule.get(peer, []):
-                    selector = one.get("podSelector")
-                    if selector is not None and not any(matches(selector, labels_of(pod)) for pod in pods):
-                        yield f"{name_of(policy)}: a peer's podSelector matches no pod"
-    for pod in pods:
-        denied = [policy for policy in policies if matches(policy["spec"]["podSelector"], labels_of(pod))
-                  and "ingress" not in policy["spec"] and "egress" not in policy["spec"]]
-        if not denied:
-            yield f"{name_of(pod)}: no NetworkPolicy denies what is not allowed"
 
 
 def check_scalers(things):
@@ -335,7 +328,7 @@ def check_scalers(things):
 
 
 def check_labels(things):
-    for thing in of_kind(things, "Deployment", "Service"):
+    for thing in of_kind(things, "Deployment", "Service", "Job"):
         labels = thing["metadata"].get("labels", {})
         for label in ("name", "instance", "version", "component", "part-of"):
             if f"app.kubernetes.io/{label}" not in labels:

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # build.sh [--base IMAGE] [--prebuilt BIN] [TARGET...]: builds the images with
 # buildah, docker or podman, as outrider-TARGET:latest, and :VERSION.
-#   --base IMAGE     in place of debian:12-slim, such as a local one
+#   --base IMAGE     in place of debian:12-slim, such as a local one, or one that
+#                    trusts your proxy's authority
 #   --prebuilt BIN   takes the programs of that folder; nothing is compiled. They
 #                    must have been built on Debian 12.
 # TARGETs: coordinator node-cpu demo-models (all three by default), node-cuda.
@@ -9,7 +10,6 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 base=debian:12-slim
-artifacts=from-source
 prebuilt=
 targets=()
 while (($#)); do
@@ -34,20 +34,21 @@ else
   exit 1
 fi
 
-context=.
+dockerfile=deploy/images/Dockerfile
+artifacts=localhost/outrider-artifacts # what has /out, made once for all targets
 if [[ -n "$prebuilt" ]]; then
-  # An image that holds /out and nothing else, made by the same tool.
   scratch=$(mktemp -d)
   trap 'rm -rf "$scratch"' EXIT
   deploy/images/collect.sh "$prebuilt" "$scratch/out"
   printf 'FROM scratch\nCOPY out /out\n' >"$scratch/Dockerfile"
-  "${build[@]}" -t localhost/outrider-artifacts -f "$scratch/Dockerfile" "$scratch"
-  artifacts=localhost/outrider-artifacts
+  "${build[@]}" -t "$artifacts" -f "$scratch/Dockerfile" "$scratch"
+elif [[ "${targets[*]}" != demo-models ]]; then
+  "${build[@]}" --build-arg "BASE_IMAGE=$base" --target from-source -t "$artifacts" -f "$dockerfile" .
 fi
 
 for target in "${targets[@]}"; do
   echo "build.sh: outrider-$target"
   "${build[@]}" --build-arg "BASE_IMAGE=$base" --build-arg "ARTIFACTS=$artifacts" \
     --target "$target" -t "localhost/outrider-$target:latest" -t "localhost/outrider-$target:$version" \
-    -f deploy/images/Dockerfile "$context"
+    -f "$dockerfile" .
 done

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import unittest
 
-from programs import wait_until
+from programs import MODELS, wait_until
 from scraping import ScrapingTest, get
 
 
@@ -60,6 +60,62 @@ class MetricsTest(ScrapingTest):
         self.assertGreater(self.value(self.drafter, "requests_total", method="Draft", code="OK"), 0)
         wait_until("the streams' ends are counted out",
                    lambda: self.value(coordinator, "requests_running") == 0)
+
+    def test_counters_are_exactly_what_the_bench_counts(self):
+        self.start_all()
+        coordinator, out = self.coordinator, self.folder / "results"
+        bench = self.start("outrider", "bench", "sweep", "--coordinator", self.address, "--rtt", "0",
+                           "--k", "0,3", "--concurrency", "1,2", "--seconds", "0.3", "--warm-up", "0",
+                           "--max-tokens", "24", "--acceptance-rule", "rejection",
+                           "--prompts", MODELS / "prompts.jsonl", "--out", out)
+        self.assertEqual(bench.wait(), 0, bench.err())
+        rows = [json.loads(line) for line in (out / "results.jsonl").read_text("utf-8").splitlines()]
+        self.assertEqual(len(rows), 4)
+
+        def counted(name):
+            return sum(row["counts"][name] for row in rows)
+
+        requests, drafted = sum(row["requests"] for row in rows), counted("draft_tokens")
+        self.assertGreater(drafted, 0)
+        self.assertEqual(self.value(coordinator, "requests_total"), requests)
+        self.assertEqual(self.value(coordinator, "requests_total", code="OK"), requests)
+        self.assertEqual(self.value(coordinator, "time_to_first_token_seconds_count"), requests)
+        self.assertEqual(self.value(coordinator, "generated_tokens_total"), 24 * requests)
+        self.assertEqual(sum(row["tokens"] for row in rows), 24 * requests)
+        self.assertEqual(self.value(coordinator, "rounds_total"), counted("rounds"))
+        self.assertEqual(self.value(coordinator, "round_duration_seconds_count"), counted("rounds"))
+        self.assertEqual(self.value(coordinator, "draft_tokens_total"), drafted)
+        self.assertEqual(self.value(coordinator, "accepted_tokens_total"), counted("accepted_tokens"))
+        self.assertEqual(self.value(coordinator, "draft_tokens_wasted_total"),
+                         drafted - counted("accepted_tokens"))
+        self.assertEqual(self.value(coordinator, "rpc_bytes_total"), counted("bytes"))
+        self.assertEqual(self.value(coordinator, "rpc_network_seconds_count"), counted("calls"))
+        calls = [self.value(node, "requests_total", method=method, code="OK")
+                 for node, method in ((self.verifier, "Verify"), (self.drafter, "Draft"))]
+        self.assertEqual(sum(calls), counted("calls"))
+
+    def test_nodes_tell_how_long_calls_waited_and_computed(self):
+        self.start_all()
+        self.run_client("-k", "4", "--max-tokens", "20")
+        for node, method in ((self.verifier, "Verify"), (self.drafter, "Draft")):
+            num_calls = self.value(node, "requests_total", method=method, code="OK")
+            for name in ("queue_seconds", "compute_seconds"):
+                self.assertEqual(self.value(node, f"{name}_count", method=method), num_calls)
+                self.assertEqual(self.value(node, f"{name}_bucket", method=method, le="+Inf"), num_calls)
+            # The model takes its time, and nobody else asks it.
+            self.assertGreater(self.value(node, "compute_seconds_sum", method=method),
+                               self.value(node, "queue_seconds_sum", method=method))
+
+    def test_simulated_nodes_are_marked(self):
+        self.start_all()
+        self.assertEqual([self.value(program, "simulated") for program in self.all], [0, 0, 0])
+        flags = ("--simulate", "--listen", "127.0.0.1:0", *self.HTTP)
+        verifier, drafter = self.start("outrider-verifier", *flags), self.start("outrider-drafter", *flags)
+        coordinator = self.start("outrider-coordinator", "--listen", "127.0.0.1:0", *self.HTTP,
+                                 "--verifier", verifier.address(), "--drafter", drafter.address())
+        self.wait_for_nodes(coordinator.address(), "verifier", "drafter")
+        for program in (verifier, drafter, coordinator):
+            self.assertEqual(self.value(program, "simulated"), 1, program.name)
 
     def test_drafts_that_are_looked_up_call_no_drafter(self):
         self.start_all()

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pods of an overlay, played by podman."""
+import time
+import urllib.error
+import urllib.request
+
+import yaml
+
+import meaning
+import probes
+from playing import ROLES, named, pod_name, to_play
+from podman import NETWORK
+
+STREAM = ["--temperature", "0", "--ignore-eos", "--max-tokens", "400", "def merge(left, right):"]
+START = time.monotonic()
+
+
+def say(what):
+    print(f"[{time.monotonic() - START:5.0f} s] {what}", flush=True)
+
+
+class CheckFailed(Exception):
+    """What was seen in place of what had to be."""
+
+
+def expect(condition, what):
+    if not condition:
+        raise CheckFailed(what)
+
+
+def wait_until(what, condition, patience=90):
+    end = time.monotonic() + patience
+    while time.monotonic() < end:
+        if value := condition():
+            return value
+        time.sleep(0.5)
+    raise CheckFailed(f"waited {patience} s in vain: {what}")
+
+
+class Cluster:
+    """The three pods of a rendered overlay; its secrets are folders of `engine.folder`."""
+
+    def __init__(self, engine, things):
+        self.engine = engine
+        self.files = {}
+        self.containers = {role: meaning.pod_of(named(things, f"Deployment/outrider-{role}"))["containers"][0]
+                           for role in ROLES}
+        for role in ROLES:
+            self.files[role] = engine.folder / f"{role}.yaml"
+            self.files[role].write_text(yaml.safe_dump(to_play(things, role, engine.folder)))
+
+    def start(self, role):
+        self.engine.play(self.files[role])
+        self.wait_until_healthy(role)
+
+    def wait_until_healthy(self, role):
+        def healthy():
+            state = self.engine.container(self.name(role))["State"]
+            expect(state["Running"], f"{role} has ended: {self.engine.logs(self.name(role))}")
+            return self.page(role, "/health")
+        wait_until(f"{role} is healthy", healthy)
+        expect(all(self.probes(role).values()), f"{role} is healthy, but its probes say {self.probes(role)}")
+
+    def name(self, role):
+        return f"{pod_name(role)}-{role}"
+
+    def address(self, role):
+        pod = self.engine.run("podman", "pod", "inspect", pod_name(role), "--format", "{{.InfraContainerID}}")
+        return self.engine.container(pod.stdout.strip())["NetworkSettings"]["Networks"][NETWORK]["IPAddress"]
+
+    def probes(self, role):
+        return probes.answers(self.address(role), self.containers[role])
+
+    def page(self, role, path):
+        """A page over HTTP, from this machine; nothing where it does not answer well."""
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        try:
+            with opener.open(f"http://{self.address(role)}:9090{path}", timeout=5) as reply:
+                return reply.read().decode()
+        except (urllib.error.URLError, OSError):
+            return None
+
+    def generate_words(self, *flags):
+        """`outrider generate` inside the coordinator's own container."""
+        return ["podman", "exec", self.name("coordinator"), "outrider", "generate",
+                "--coordinator", "127.0.0.1:7000", *flags]
+
+    def pid(self, role):
+        return self.engine.container(self.name(role))["State"]["Pid"]
+
+    def stream_that_stands_still(self):
+        """A stream in its middle, as its verifier is stopped: the stream, and the verifier's pid."""
+        pid = self.pid("verifier")
+        stream = self.engine.start(*self.generate_words("-k", "4", *STREAM))
+        while stream.runs() and not stream.out():
+            time.sleep(0.005)
+        self.engine.freeze(pid)
+        expect(stream.runs(), f"the stream was over too soon to be interrupted: {stream.err()}")
+        return stream, pid
+
+    def take_down(self):
+        for role in reversed(ROLES):
+            self.engine.remove_pod(pod_name(role), seconds=10)
+        self.engine.run("podman", "network", "rm", "--force", NETWORK, check=False)
