@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What cutting draft rows, to their top N or to a mass (and 1024 tokens), costs
-// in acceptance and how many tokens it leaves: the mean of
+// in acceptance, how many tokens it leaves, and what a row then takes of a
+// SPARSE round's protobuf: the draft's row, its ids to the verifier, p on them
+// back, without their common frame. Acceptance is the mean of
 // sum over v of min(p(v), q_N(v)), the chance that a draft is accepted, over
 // every position of the held-out prompts, against whole rows (N = V), with the
 // weights in bfloat16. Nothing is sampled, so the figures repeat exactly.
@@ -19,6 +21,8 @@
 #include "core/sampling/process.h"
 #include "core/tokenizer/tokenizer_loader.h"
 #include "core/torch_model/torch_causal_lm.h"
+#include "core/wire/field_convert.h"
+#include "outrider/v1/verifier.pb.h"
 
 namespace outrider {
 namespace {
@@ -35,6 +39,7 @@ constexpr Cut kCuts[] = {{8},         {16},         {32},         {64},
 struct Sums {
   double overlap = 0;
   double num_tokens = 0;
+  double num_bytes = 0;
 };
 
 absl::StatusOr<LogitRows> AllRows(CausalLm& model, const TokenSeq& tokens) {
@@ -48,6 +53,17 @@ double Overlap(const Distribution& p, const Distribution& q) {
   double sum = 0;
   for (const TokenId v : q.support()) sum += std::min(p(v), q(v));
   return sum;
+}
+
+double RowBytes(const Distribution& q) {
+  v1::SparseRow ids;
+  SetTokens(q.support(), ids.mutable_ids());
+  v1::TargetRow p;
+  p.set_probabilities(std::string(sizeof(double) * q.support().size(), 0));
+  p.set_tail_mass(0.5);
+  p.set_tail_token(1);
+  return static_cast<double>(ToProto(q).ByteSizeLong() + ids.ByteSizeLong() +
+                             p.ByteSizeLong());
 }
 
 absl::Status Run(const std::string& target_directory,
@@ -91,6 +107,7 @@ absl::Status Run(const std::string& target_directory,
               KeepTop(q, kCuts[i].size, kCuts[i].mass).RoundedToBFloat16();
           sums[i].overlap += Overlap(p, cut);
           sums[i].num_tokens += static_cast<double>(cut.support().size());
+          sums[i].num_bytes += RowBytes(cut);
         }
         ++num_positions;
       }
@@ -98,10 +115,13 @@ absl::Status Run(const std::string& target_directory,
     std::printf("T = %.1f, %d positions: acceptance %.4f with whole rows\n",
                 temperature, num_positions, whole / num_positions);
     for (size_t i = 0; i < std::size(kCuts); ++i) {
-      std::printf("  N = %4d, mass %.2f: %5.2f points less, %6.1f tokens\n",
-                  kCuts[i].size, kCuts[i].mass,
-                  100 * (whole - sums[i].overlap) / num_positions,
-                  sums[i].num_tokens / num_positions);
+      std::printf(
+          "  N = %4d, mass %.2f: %5.2f points less, %6.1f tokens, %6.0f "
+          "bytes\n",
+          kCuts[i].size, kCuts[i].mass,
+          100 * (whole - sums[i].overlap) / num_positions,
+          sums[i].num_tokens / num_positions,
+          sums[i].num_bytes / num_positions);
     }
   }
   return absl::OkStatus();

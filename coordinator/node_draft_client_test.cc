@@ -78,6 +78,7 @@ class NodeDraftClientTest : public ::testing::Test {
   NodeDraftClient client_{stub_,
                           {.context_length = 100,
                            .support_size = 4,
+                           .support_mass = 0.75,
                            .min_draft_probability = 0.25}};
   Session session_{{.prompt = {1, 2, 3},
                     .sampling = {.temperature = 0.7, .top_k = 9},
@@ -95,6 +96,7 @@ TEST_F(NodeDraftClientTest, OpensWithTheWholePromptAndTheRequestsParameters) {
   EXPECT_THAT(calls_[0].header.delta.append_tokens, ElementsAre(1, 2, 3));
   EXPECT_EQ(calls_[0].max_draft_tokens, 2);
   EXPECT_EQ(calls_[0].support_size, 4);
+  EXPECT_EQ(calls_[0].support_mass, 0.75);
   EXPECT_EQ(calls_[0].min_draft_probability, 0.25);
   EXPECT_EQ(calls_[0].sampling, session_.sampling());
   EXPECT_EQ(calls_[0].seed, 11u);

@@ -147,6 +147,11 @@ TEST_F(DraftEngineTest, MalformedRequestsNeverReachTheModel) {
   EXPECT_THAT(Run(call), StatusIs(kInvalid));
   call.support_size = kMaxSupportSize + 1;
   EXPECT_THAT(Run(call), StatusIs(kInvalid));
+  for (const double mass : {0.0, -0.5, 1.5, std::nan("")}) {
+    call = Open(5, {1}, 2);
+    call.support_mass = mass;
+    EXPECT_THAT(Run(call), StatusIs(kInvalid)) << mass;
+  }
   call = Open(5, {1}, 2);
   call.prompt_length = 2;  // of one token
   EXPECT_THAT(Run(call), StatusIs(kInvalid));

@@ -238,6 +238,22 @@ TEST_P(ReplyFormatTest, HoldsForOneHotDrafts) {
                .length = 5});
 }
 
+// Reversed drafts, and K that changes: rows whose lengths differ from round to
+// round and with the drafts before them.
+TEST_P(ReplyFormatTest, HoldsWhereMassesAndDraftLengthsChange) {
+  for (const double mass : {0.3, 0.75}) {
+    for (const bool round_weights : {false, true}) {
+      CheckFormat({.drafter = DrafterKind::kReversed,
+                   .config = {.sampling = {.temperature = 1.3},
+                              .support_size = 4,
+                              .support_mass = mass,
+                              .round_weights = round_weights,
+                              .draft_lengths = {2, 0, 1}},
+                   .length = 4});
+    }
+  }
+}
+
 TEST_P(ReplyFormatTest, HoldsWhereRowsAreCutByTheirMass) {
   for (const double mass : {0.3, 0.6, 0.9}) {
     CheckFormat({.config = {.support_size = 3,

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <thread>
+#include <utility>
 
 #include "core/rpc/channel.h"
 #include "core/testing/status_matchers.h"
@@ -16,22 +17,26 @@ std::string SourcePath(const std::string& path) {
   return std::string(std::getenv("OUTRIDER_SOURCE_DIR")) + "/" + path;
 }
 
-DemoTrio::DemoTrio() {
+namespace {
+
+std::string Program(const std::string& name) {
+  return std::string(std::getenv("OUTRIDER_BIN_DIR")) + "/" + name;
+}
+
+}  // namespace
+
+DemoTrio::DemoTrio(DemoDrafter drafter) : drafter_options_(std::move(drafter)) {
   SetUpGrpc();
-  const std::string bin = std::string(std::getenv("OUTRIDER_BIN_DIR")) + "/";
   const std::string target = SourcePath("models/demo-target");
-  verifier_ = std::make_unique<ChildProcess>(std::vector<std::string>{
-      bin + "outrider-verifier", "--model", target, "--listen", "127.0.0.1:0"});
-  drafter_ = std::make_unique<ChildProcess>(std::vector<std::string>{
-      bin + "outrider-drafter", "--model", SourcePath("models/demo-draft"),
-      "--listen", "127.0.0.1:0"});
+  verifier_ = std::make_unique<ChildProcess>(
+      std::vector<std::string>{Program("outrider-verifier"), "--model", target,
+                               "--listen", "127.0.0.1:0"});
+  drafter_address_ = StartDrafter("127.0.0.1:0");
   const auto verifier_address = verifier_->ListenAddress();
-  const auto drafter_address = drafter_->ListenAddress();
   EXPECT_THAT(verifier_address, IsOk());
-  EXPECT_THAT(drafter_address, IsOk());
   coordinator_ = std::make_unique<ChildProcess>(std::vector<std::string>{
-      bin + "outrider-coordinator", "--verifier", *verifier_address,
-      "--drafter", *drafter_address, "--tokenizer", target, "--listen",
+      Program("outrider-coordinator"), "--verifier", *verifier_address,
+      "--drafter", drafter_address_, "--tokenizer", target, "--listen",
       "127.0.0.1:0"});
   const auto address = coordinator_->ListenAddress();
   EXPECT_THAT(address, IsOk());
@@ -42,6 +47,23 @@ DemoTrio::DemoTrio() {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
   ADD_FAILURE() << "the coordinator did not find its pair";
+}
+
+std::string DemoTrio::StartDrafter(const std::string& listen) {
+  drafter_ = std::make_unique<ChildProcess>(std::vector<std::string>{
+      Program("outrider-drafter"), "--model", drafter_options_.model,
+      "--strategy", drafter_options_.strategy, "--listen", listen});
+  const auto address = drafter_->ListenAddress();
+  EXPECT_THAT(address, IsOk());
+  return address.value_or("");
+}
+
+void DemoTrio::RestartDrafter() {
+  verifier_->Signal(SIGSTOP);
+  drafter_->Signal(SIGKILL);
+  EXPECT_EQ(drafter_->Wait(), 128 + SIGKILL);
+  EXPECT_EQ(StartDrafter(drafter_address_), drafter_address_);
+  verifier_->Signal(SIGCONT);
 }
 
 void DemoTrio::Stop() {

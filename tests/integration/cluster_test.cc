@@ -310,6 +310,8 @@ TEST(ClusterTest, BadRequestsAreRefusedByNameAndHurtNothing) {
       {bad([](auto& r) { r.stop_strings = {"x"}; }), "tokenizer"},
       {bad([](auto& r) { r.draft_support_size = 0; }), "draft_support_size"},
       {bad([](auto& r) { r.draft_support_size = 1025; }), "1025"},
+      {bad([](auto& r) { r.draft_support_mass = 0; }), "mass of a draft row"},
+      {bad([&](auto& r) { r.draft_support_mass = nan; }), "mass of a draft"},
       {bad([](auto& r) { r.delivered = TokenSeq{1}; }), "seed"},
       {bad([&](auto& r) { r.min_p = nan; }), "min_p"},
       {bad([](auto& r) { r.repetition_penalty = 0; }), "repetition_penalty"},
