@@ -83,9 +83,9 @@ CoordinatorMetrics::CoordinatorMetrics(MetricRegistry& registry)
   }
   for (const StatusCode code :
        {StatusCode::kCancelled, StatusCode::kInvalidArgument,
-         StatusCode::kFailedPrecondition, StatusCode::kResourceExhausted,
-         StatusCode::kUnavailable, StatusCode::kAborted, StatusCode::kInternal,
-         StatusCode::kUnknown}) {
+        StatusCode::kFailedPrecondition, StatusCode::kResourceExhausted,
+        StatusCode::kUnavailable, StatusCode::kAborted, StatusCode::kInternal,
+        StatusCode::kUnknown}) {
     add(std::nullopt, code);
   }
   // The gauge is 0 unless requests queue here, which they never do: too many
