@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "core/base/freed_memory.h"
 #include "core/base/parse_flags.h"
 #include "core/base/status_macros.h"
 #include "core/node/cache_service.h"
@@ -102,6 +103,7 @@ int main(int argc, char** argv) {
     return *exit_status;
   }
   flags.sessions.lease = std::chrono::seconds(flags.lease_seconds);
+  outrider::KeepFreedMemory();
   outrider::RpcServer::BlockTerminationSignals();
   outrider::SetUpGrpc();
   const absl::Status status = outrider::Run(flags, strategy);

@@ -1,13 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/sampling/coins.h"
 
+#include <array>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "core/base/check.h"
 #include "core/sampling/philox.h"
+#include "core/sampling/vector_math.h"
 
 namespace outrider {
+namespace {
+
+// 52 bits and a half, as 53 and a half would round to 1.
+double OpenUniformOf(uint64_t bits) {
+  return (static_cast<double>(bits >> 12) + 0.5) * 0x1p-52;
+}
+
+}  // namespace
 
 double Coins::Uniform(const CoinKey& key) const {
   const uint32_t purpose_and_generation =
@@ -30,29 +41,43 @@ size_t Coins::Categorical(const CoinKey& key,
   return ChooseByWeight(Uniform(key), weights);
 }
 
+void Coins::NoiseBits(uint64_t position, TokenId first,
+                      absl::Span<uint64_t> bits) const {
+  PhiloxRun({static_cast<uint32_t>(first) / 2, static_cast<uint32_t>(position),
+             0, static_cast<uint32_t>(Purpose::kGumbel) << 24},
+            {static_cast<uint32_t>(seed_), static_cast<uint32_t>(seed_ >> 32)},
+            bits);
+}
+
 double Coins::OpenUniform(uint64_t position, TokenId token) const {
-  // A block holds the noise of two neighbours.
-  const uint32_t id = static_cast<uint32_t>(token);
-  const auto words = Philox4x32(
-      {id / 2, static_cast<uint32_t>(position), 0,
-       static_cast<uint32_t>(Purpose::kGumbel) << 24},
-      {static_cast<uint32_t>(seed_), static_cast<uint32_t>(seed_ >> 32)});
-  const size_t half = id % 2 * 2;
-  const uint64_t bits =
-      static_cast<uint64_t>(words[half + 1]) << 32 | words[half];
-  return (static_cast<double>(bits >> 12) + 0.5) * 0x1p-52;
+  std::array<uint64_t, 2> bits;  // a block holds the noise of two neighbours
+  NoiseBits(position, token - token % 2, absl::MakeSpan(bits));
+  return OpenUniformOf(bits[token % 2]);
 }
 
 size_t Coins::Race(uint64_t position, absl::Span<const TokenId> ids,
                    absl::Span<const double> weights) {
   OUTRIDER_CHECK(ids.size() == weights.size());
+  std::array<uint64_t, 512> bits;  // the noise of tokens from `first` on
+  size_t size = 0;
+  TokenId first = 0;
   double best = std::numeric_limits<double>::infinity();
   size_t winner = weights.size();
   for (size_t i = 0; i < weights.size(); ++i) {
     OUTRIDER_CHECK(weights[i] >= 0 && std::isfinite(weights[i]))
         << "weight " << weights[i];
     if (weights[i] <= 0) continue;
-    const double uniform = OpenUniform(position, ids[i]);
+    if (ids[i] < first || ids[i] - first >= static_cast<TokenId>(size)) {
+      // As much as the array holds where at least half of it will be used.
+      const size_t half = i + bits.size() / 2;
+      const bool is_dense =
+          half < ids.size() &&
+          ids[half] - ids[i] < static_cast<TokenId>(bits.size());
+      first = ids[i] - ids[i] % 2;
+      size = is_dense ? bits.size() : 2;
+      NoiseBits(position, first, absl::MakeSpan(bits).first(size));
+    }
+    const double uniform = OpenUniformOf(bits[ids[i] - first]);
     // -log(u) > 1 - u, which is exact: nearly all lose without a logarithm.
     if (winner < weights.size() && 1 - uniform >= best * weights[i]) continue;
     const double time = -std::log(uniform) / weights[i];
@@ -71,19 +96,40 @@ bool AcceptsAt(double uniform, double p, double q) {
 }
 
 size_t ChooseByWeight(double uniform, absl::Span<const double> weights) {
+  // First in which block, then which of it: the sums of blocks are vector code,
+  // where a running sum over the row waits for each addition.
+  constexpr size_t kBlock = 256;
+  std::vector<double> sums;
+  sums.reserve(weights.size() / kBlock + 1);
   double total = 0;
-  for (const double weight : weights) total += weight;
-  OUTRIDER_CHECK(std::isfinite(total)) << "the weights sum to " << total;
-  const double threshold = uniform * total;
-  double running = 0;
-  size_t last_possible = weights.size();
-  for (size_t i = 0; i < weights.size(); ++i) {
-    if (weights[i] <= 0) continue;
-    running += weights[i];
-    if (running > threshold) return i;
-    last_possible = i;  // rounding may leave the whole sum at the threshold
+  for (size_t begin = 0; begin < weights.size(); begin += kBlock) {
+    sums.push_back(Sum(weights.subspan(begin, kBlock)));
+    total += sums.back();
   }
-  OUTRIDER_CHECK(last_possible < weights.size()) << "no weight is positive";
+  OUTRIDER_CHECK(std::isfinite(total)) << "the weights sum to " << total;
+  OUTRIDER_CHECK(total > 0) << "no weight is positive";
+  const double threshold = uniform * total;
+
+  // Rounding may leave the whole sum at the threshold: then the last that is
+  // possible takes it, among blocks as among weights.
+  double before = 0;
+  double running = 0;
+  size_t chosen = 0;
+  for (size_t block = 0; block < sums.size(); ++block) {
+    if (sums[block] <= 0) continue;
+    chosen = block;
+    before = running;
+    running += sums[block];
+    if (running > threshold) break;
+  }
+  size_t last_possible = 0;
+  for (size_t i = 0; i < weights.subspan(chosen * kBlock, kBlock).size(); ++i) {
+    const double weight = weights[chosen * kBlock + i];
+    if (weight <= 0) continue;
+    before += weight;
+    last_possible = chosen * kBlock + i;
+    if (before > threshold) break;
+  }
   return last_possible;
 }
 

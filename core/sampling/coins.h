@@ -26,11 +26,14 @@ class Coins final : public RandomSource {
   // In [0, 1), with 53 random bits: 24 could not reach every token of a
   // vocabulary of 128k.
   double Uniform(const CoinKey& key) const;
-  // In (0, 1), of which the logarithm is finite: 52 bits and a half, as 53 and
-  // a half would round to 1.
+  // In (0, 1), of which the logarithm is finite.
   double OpenUniform(uint64_t position, TokenId token) const;
 
  private:
+  // The random bits of `bits.size()` tokens from `first` on; both are even.
+  void NoiseBits(uint64_t position, TokenId first,
+                 absl::Span<uint64_t> bits) const;
+
   uint64_t seed_;
 };
 
@@ -38,8 +41,8 @@ class Coins final : public RandomSource {
 // inequality is strict, so that p = 0 is never accepted.
 bool AcceptsAt(double uniform, double p, double q);
 
-// The index that `uniform` in [0, 1) chooses: the first whose running sum
-// exceeds uniform times the total. Never one of weight 0.
+// The index that `uniform` in [0, 1) chooses: the first at which the sum of the
+// weights so far exceeds uniform times the total. Never one of weight 0.
 size_t ChooseByWeight(double uniform, absl::Span<const double> weights);
 
 }  // namespace outrider

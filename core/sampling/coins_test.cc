@@ -133,6 +133,24 @@ TEST(ChooseByWeightTest, GivesEveryIndexItsShareOfAllUniforms) {
   }
 }
 
+// Rows longer than what is summed at a time, with whole stretches of zeros.
+TEST(ChooseByWeightTest, LongRowsGiveWhatARunningSumGives) {
+  std::vector<double> weights(3000, 0.0);
+  for (size_t i = 300; i < 1900; i += 1 + i % 3) weights[i] = 1 + i % 7;
+  for (size_t i = 2600; i < 2700; ++i) weights[i] = 2;
+  double total = 0;  // whole numbers: exact in any order
+  for (const double weight : weights) total += weight;
+  for (double below = 0; below < total; below += 1) {
+    const double threshold = below + 0.5;
+    size_t expected = 0;
+    double running = weights[0];
+    while (running <= threshold) running += weights[++expected];
+    EXPECT_EQ(ChooseByWeight(threshold / total, weights), expected);
+  }
+  EXPECT_EQ(ChooseByWeight(kLargestUniform, weights), 2699u);
+  EXPECT_EQ(ChooseByWeight(0.0, weights), 300u);
+}
+
 TEST(ChooseByWeightTest, TheEdgesNeverFallOnAWeightOfZero) {
   EXPECT_EQ(ChooseByWeight(0.0, {0.0, 0.4, 0.6, 0.0}), 1u);
   EXPECT_EQ(ChooseByWeight(kLargestUniform, {0.0, 0.4, 0.6, 0.0}), 2u);

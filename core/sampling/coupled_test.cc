@@ -60,22 +60,29 @@ TEST(DrawCoupledTest, TwoRowsAgreeAsOftenAsTheFormulaSays) {
               6 * deviation);
 }
 
+// Dense rows, rows with gaps, and those that are one first and then the other.
 TEST(DrawCoupledTest, FindsTheWinnerThatAllLogarithmsFind) {
   Coins coins(kSeed);
-  std::vector<double> weights;
-  for (int v = 0; v < 501; ++v) weights.push_back(std::exp(-0.02 * v));
-  const Distribution row = Row(weights);
-  for (int t = 0; t < 2000; ++t) {
-    TokenId winner = 0;
-    double best = HUGE_VAL;
-    for (int v = 0; v < 501; ++v) {
-      const double time = -std::log(coins.OpenUniform(t, v)) / weights[v];
-      if (time < best) {
-        best = time;
-        winner = v;
-      }
+  for (const int dense : {0, 3, 500, 1301}) {
+    std::vector<TokenId> ids;
+    std::vector<double> weights;
+    for (int v = 0; v < 1301; ++v) {
+      ids.push_back(v <= dense ? v : ids.back() + 1 + 3 * (v % 7));
+      weights.push_back(std::exp(-0.02 * (v % 501)));
     }
-    EXPECT_EQ(DrawCoupled(row, t, coins), winner);
+    for (int t = 0; t < 300; ++t) {
+      size_t winner = 0;
+      double best = HUGE_VAL;
+      for (size_t i = 0; i < ids.size(); ++i) {
+        const double time =
+            -std::log(coins.OpenUniform(t, ids[i])) / weights[i];
+        if (time < best) {
+          best = time;
+          winner = i;
+        }
+      }
+      EXPECT_EQ(coins.Race(t, ids, weights), winner);
+    }
   }
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/sampling/vector_math.h"
 
 namespace outrider {
 namespace {
@@ -13,10 +14,11 @@ namespace {
 // Positions in the row's support that can be among those kept. What is below
 // (1 - mass) / 2 over all tokens weighs less than 1 - mass together, so the
 // set that is looked for ends above it; half, so that rounding is no matter.
-std::vector<int> Candidates(const Distribution& row, double mass) {
+std::vector<int> Candidates(const Distribution& row, size_t most, double mass) {
   const absl::Span<const double> weights = row.weights();
-  const double least =
+  double least =
       0.5 * (1 - mass) * row.total() / static_cast<double>(weights.size());
+  if (most < weights.size()) least = std::max(least, BoundOfTop(weights, most));
   std::vector<int> places;
   for (size_t i = 0; i < weights.size(); ++i) {
     if (weights[i] >= least) places.push_back(static_cast<int>(i));
@@ -33,7 +35,7 @@ Distribution KeepTop(const Distribution& row, size_t most, double mass) {
   const auto before = [&](int a, int b) {
     return weights[a] > weights[b] || (weights[a] == weights[b] && a < b);
   };
-  std::vector<int> places = Candidates(row, has_edge ? mass : 1);
+  std::vector<int> places = Candidates(row, most, has_edge ? mass : 1);
   const size_t limit = std::min(most, places.size());
 
   // Sorted as far as needed: 64 of them, then four times as many, ...

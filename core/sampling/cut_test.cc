@@ -70,8 +70,8 @@ TEST(KeepTopTest, IsWhatSortingTheWholeRowGives) {
       std::vector<double> weights(size);
       std::normal_distribution<double> normal(0, steepness);
       for (double& weight : weights) {
-        // Rounded, so that there are ties.
-        weight = std::round(64 * std::exp(normal(random))) / 64 + 1e-9;
+        // Rounded, so that there are ties, and sums are exact in any order.
+        weight = (1 + std::round(64 * std::exp(normal(random)))) / 64;
       }
       std::vector<TokenId> ids(size);
       std::iota(ids.begin(), ids.end(), 0);

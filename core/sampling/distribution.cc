@@ -8,14 +8,15 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/bfloat16.h"
+#include "core/sampling/vector_math.h"
 
 namespace outrider {
 
 Distribution::Distribution(std::vector<TokenId> ids,
                            std::vector<double> weights)
-    : ids_(std::move(ids)), weights_(std::move(weights)) {
-  for (const double weight : weights_) total_ += weight;
-}
+    : ids_(std::move(ids)),
+      weights_(std::move(weights)),
+      total_(Sum(weights_)) {}
 
 absl::StatusOr<Distribution> Distribution::Create(std::vector<TokenId> ids,
                                                   std::vector<double> weights,
@@ -63,14 +64,17 @@ Distribution Distribution::RoundedToBFloat16() const {
 }
 
 double Distribution::operator()(TokenId token) const {
+  const std::optional<size_t> place = Find(token);
+  return place.has_value() ? weights_[*place] / total_ : 0.0;
+}
+
+std::optional<size_t> Distribution::Find(TokenId token) const {
   // A dense row has id i at place i: worth a look before the search.
   const size_t guess = static_cast<size_t>(token);
-  if (guess < ids_.size() && ids_[guess] == token) {
-    return weights_[guess] / total_;
-  }
+  if (guess < ids_.size() && ids_[guess] == token) return guess;
   const auto it = std::lower_bound(ids_.begin(), ids_.end(), token);
-  if (it == ids_.end() || *it != token) return 0.0;
-  return weights_[it - ids_.begin()] / total_;
+  if (it == ids_.end() || *it != token) return std::nullopt;
+  return it - ids_.begin();
 }
 
 }  // namespace outrider

@@ -2,6 +2,9 @@
 #ifndef OUTRIDER_CORE_SAMPLING_DISTRIBUTION_H_
 #define OUTRIDER_CORE_SAMPLING_DISTRIBUTION_H_
 
+#include <cstddef>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -12,8 +15,8 @@ namespace outrider {
 
 // A probability distribution over tokens, as ids (ascending) with positive
 // weights; everything else has probability 0. P(v) = weight(v) / total, where
-// total is the sum in listed order, in double precision: whoever holds the
-// same ids and weights computes the same probabilities, bit for bit.
+// total is the Sum of vector_math.h: whoever holds the same ids and weights
+// computes the same probabilities, bit for bit.
 // One-hot, top-N and dense rows are no special cases. Immutable.
 class Distribution {
  public:
@@ -41,6 +44,8 @@ class Distribution {
 
   // The probability of `token`; 0 off the support.
   double operator()(TokenId token) const;
+  // Where in the support `token` stands, if it does.
+  std::optional<size_t> Find(TokenId token) const;
 
  private:
   Distribution(std::vector<TokenId> ids, std::vector<double> weights);

@@ -3,8 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <limits>
+#include <numeric>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -35,53 +36,41 @@ absl::Status CheckFinite(absl::Span<const float> logits) {
 }
 
 // The `count` ids that come first in falling order of value, ties to the
-// lowest id; returned in ascending order of id.
+// lowest id, masked ones (-inf) never; in ascending order of id.
 template <typename Value>
-std::vector<TokenId> TopIds(absl::Span<const Value> values,
-                            std::vector<TokenId> ids, size_t count) {
+std::vector<TokenId> TopIds(absl::Span<const Value> values, size_t count) {
+  const Value bound = BoundOfTop(values, count);
+  std::vector<TokenId> ids;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i] >= bound && values[i] != -kInfinity) {
+      ids.push_back(static_cast<TokenId>(i));
+    }
+  }
+  if (ids.size() <= count) return ids;
   const auto before = [&](TokenId a, TokenId b) {
     return values[a] > values[b] || (values[a] == values[b] && a < b);
   };
-  std::nth_element(ids.begin(), ids.begin() + (count - 1), ids.end(), before);
-  ids.resize(count);
+  const auto edge = ids.begin() + static_cast<ptrdiff_t>(count);
+  std::nth_element(ids.begin(), edge, ids.end(), before);
+  ids.erase(edge, ids.end());
   std::sort(ids.begin(), ids.end());
   return ids;
 }
 
-template <typename Value>
-std::vector<TokenId> Unmasked(absl::Span<const Value> logits) {
-  std::vector<TokenId> ids;
-  ids.reserve(logits.size());
-  for (size_t i = 0; i < logits.size(); ++i) {
-    if (logits[i] != -kInfinity) ids.push_back(static_cast<TokenId>(i));
+// Without the tokens below `least`.
+Distribution KeepAtLeast(std::vector<TokenId> ids, std::vector<double> weights,
+                         double least) {
+  if (CountAtLeast(weights, least) < weights.size()) {
+    size_t kept = 0;
+    for (size_t i = 0; i < weights.size(); ++i) {
+      const double weight = weights[i];
+      ids[kept] = ids[i];
+      weights[kept] = weight;
+      kept += weight >= least ? 1 : 0;
+    }
+    ids.resize(kept);
+    weights.resize(kept);
   }
-  return ids;
-}
-
-// Softmax over `ids`, the most probable token among them; what is below min_p
-// times that one, or underflows to 0, leaves the support.
-template <typename Value>
-Distribution Softmax(absl::Span<const Value> logits, std::vector<TokenId> ids,
-                     const SamplingParams& params) {
-  Value maximum = -std::numeric_limits<Value>::infinity();
-  for (const TokenId id : ids) maximum = std::max(maximum, logits[id]);
-  std::vector<double> weights(ids.size());
-  for (size_t i = 0; i < ids.size(); ++i) {
-    weights[i] =
-        (static_cast<double>(logits[ids[i]]) - maximum) / params.temperature;
-  }
-  ExpInPlace(absl::MakeSpan(weights));
-  // The most probable token's weight is 1; none is positive and subnormal.
-  const double least =
-      std::max(params.min_p, std::numeric_limits<double>::min());
-  size_t kept = 0;
-  for (size_t i = 0; i < ids.size(); ++i) {
-    if (weights[i] < least) continue;
-    ids[kept] = ids[i];
-    weights[kept++] = weights[i];
-  }
-  ids.resize(kept);
-  weights.resize(kept);
   return Distribution::FromSorted(std::move(ids), std::move(weights));
 }
 
@@ -90,15 +79,29 @@ Distribution Softmax(absl::Span<const Value> logits, std::vector<TokenId> ids,
 template <typename Value>
 Distribution CutAndNormalise(absl::Span<const Value> logits,
                              const SamplingParams& params) {
-  std::vector<TokenId> ids = Unmasked(logits);
+  const double maximum = Maximum(logits);
   const size_t top_k = static_cast<size_t>(params.top_k);
-  if (top_k > 0 && top_k < ids.size()) {
-    ids = TopIds(logits, std::move(ids), top_k);
+  std::vector<TokenId> ids;
+  std::vector<double> weights;
+  if (top_k > 0 && top_k < logits.size()) {
+    ids = TopIds(logits, top_k);
+    for (const TokenId id : ids) weights.push_back(logits[id]);
+    SoftmaxWeights(absl::MakeConstSpan(weights), maximum, params.temperature,
+                   absl::MakeSpan(weights));
+  } else {
+    ids.resize(logits.size());
+    std::iota(ids.begin(), ids.end(), 0);
+    weights.resize(logits.size());
+    SoftmaxWeights(logits, maximum, params.temperature,
+                   absl::MakeSpan(weights));
   }
-  Distribution row = Softmax(logits, std::move(ids), params);
+  // The most probable token's weight is 1. None is subnormal, and a masked
+  // token's is 0: neither is listed.
+  const double least =
+      std::max(params.min_p, std::numeric_limits<double>::min());
+  Distribution row = KeepAtLeast(std::move(ids), std::move(weights), least);
   if (params.top_p == 1) return row;
-  const size_t size = row.support().size();
-  return KeepTop(row, size, params.top_p);
+  return KeepTop(row, row.support().size(), params.top_p);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "core/base/check.h"
 #include "core/base/mutant.h"
 #include "core/sampling/coupled.h"
+#include "core/sampling/vector_math.h"
 
 namespace outrider {
 namespace {
@@ -21,19 +22,10 @@ constexpr double kSumTolerance = 1e-6;
 std::vector<double> WeightsOff(const Distribution& p,
                                absl::Span<const TokenId> support) {
   std::vector<double> weights(p.weights().begin(), p.weights().end());
-  auto next = support.begin();
-  for (size_t i = 0; i < weights.size(); ++i) {
-    while (next != support.end() && *next < p.support()[i]) ++next;
-    if (next == support.end()) break;
-    if (*next == p.support()[i]) weights[i] = 0;
+  for (const TokenId token : support) {
+    if (const auto place = p.Find(token)) weights[*place] = 0;
   }
   return weights;
-}
-
-double Sum(absl::Span<const double> values) {
-  double sum = 0;
-  for (const double value : values) sum += value;
-  return sum;
 }
 
 }  // namespace
@@ -44,14 +36,14 @@ TargetRow TargetRow::FromDense(Distribution p,
   TargetRow row;
   row.support_.assign(support.begin(), support.end());
   for (const TokenId token : support) row.p_.push_back(p(token));
-  row.tail_mass_ = Sum(WeightsOff(p, support)) / p.total();
-  row.draw_tail_ = [p = std::move(p), kept = row.support_, position, &random] {
-    const std::vector<double> weights =
-        WeightsOff(p, OUTRIDER_MUTANT(S1, absl::MakeConstSpan(kept),
-                                      absl::Span<const TokenId>()));
+  std::vector<double> off = WeightsOff(p, support);
+  row.tail_mass_ = Sum(off) / p.total();
+  row.draw_tail_ = [p = std::move(p), off = std::move(off), position, &random] {
     const CoinKey coin = {
         OUTRIDER_MUTANT(S7, Purpose::kTail, Purpose::kResidual), position};
-    return p.support()[random.Categorical(coin, weights)];
+    const size_t place = random.Categorical(
+        coin, OUTRIDER_MUTANT(S1, absl::MakeConstSpan(off), p.weights()));
+    return p.support()[place];
   };
   return row;
 }

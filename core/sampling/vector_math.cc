@@ -3,8 +3,12 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
+#include <cstdint>
+#include <functional>
 #include <limits>
+#include <vector>
+
+#include "core/sampling/instruction_set.h"
 
 namespace outrider {
 namespace {
@@ -15,7 +19,7 @@ constexpr size_t kLanes = 16;  // independent chains: one cache line of floats
 // Cody and Waite: x = n ln 2 + r with |r| <= ln 2 / 2, ln 2 in two parts so
 // that n ln 2 is exact; e^r by its Taylor series, whose first left-out term is
 // below 2^-53; times 2^n by its bits.
-inline double ExpOf(double x) {
+OUTRIDER_INLINE double ExpOf(double x) {
   constexpr double kLog2E = 1.4426950408889634074;
   constexpr double kLn2High = 6.93147180369123816490e-01;
   constexpr double kLn2Low = 1.90821492927058770002e-10;
@@ -43,13 +47,54 @@ inline double ExpOf(double x) {
   return x < -708.0 ? 0.0 : value;
 }
 
-}  // namespace
-
-void ExpInPlace(absl::Span<double> values) {
+OUTRIDER_INLINE void ExpLoop(absl::Span<double> values) {
   for (double& value : values) value = ExpOf(value);
 }
+OUTRIDER_AVX2 void ExpAvx2(absl::Span<double> values) { ExpLoop(values); }
 
-RowCheck CheckRow(absl::Span<const float> values) {
+template <typename Value>
+OUTRIDER_INLINE void SoftmaxLoop(const Value* logits, double maximum,
+                                 double temperature, double* weights,
+                                 size_t size) {
+  for (size_t i = 0; i < size; ++i) {
+    weights[i] =
+        ExpOf((static_cast<double>(logits[i]) - maximum) / temperature);
+  }
+}
+template <typename Value>
+OUTRIDER_AVX2 void SoftmaxAvx2(const Value* logits, double maximum,
+                               double temperature, double* weights,
+                               size_t size) {
+  SoftmaxLoop(logits, maximum, temperature, weights, size);
+}
+
+OUTRIDER_INLINE double SumLoop(const double* values, size_t size) {
+  constexpr size_t kSums = 8;
+  double sums[kSums] = {};
+  size_t i = 0;
+  for (; i + kSums <= size; i += kSums) {
+    for (size_t lane = 0; lane < kSums; ++lane) sums[lane] += values[i + lane];
+  }
+  for (size_t lane = 0; i + lane < size; ++lane) sums[lane] += values[i + lane];
+  double sum = 0;
+  for (const double part : sums) sum += part;
+  return sum;
+}
+OUTRIDER_AVX2 double SumAvx2(const double* values, size_t size) {
+  return SumLoop(values, size);
+}
+
+OUTRIDER_INLINE size_t CountLoop(absl::Span<const double> values,
+                                 double least) {
+  size_t count = 0;
+  for (const double value : values) count += value >= least ? 1 : 0;
+  return count;
+}
+OUTRIDER_AVX2 size_t CountAvx2(absl::Span<const double> values, double least) {
+  return CountLoop(values, least);
+}
+
+OUTRIDER_INLINE RowCheck CheckLoop(absl::Span<const float> values) {
   constexpr float kGreatest = std::numeric_limits<float>::max();
   int num_valid = 0;
   int num_possible = 0;
@@ -60,21 +105,106 @@ RowCheck CheckRow(absl::Span<const float> values) {
   return {.all_valid = num_valid == static_cast<int>(values.size()),
           .any_possible = num_possible > 0};
 }
+OUTRIDER_AVX2 RowCheck CheckAvx2(absl::Span<const float> values) {
+  return CheckLoop(values);
+}
 
-int Argmax(absl::Span<const float> values) {
-  float greatest[kLanes];
-  std::fill_n(greatest, kLanes, -kInfinity);
+template <typename Value>
+OUTRIDER_INLINE Value MaximumLoop(const Value* values, size_t size) {
+  Value greatest[kLanes];
+  std::fill_n(greatest, kLanes, -std::numeric_limits<Value>::infinity());
   size_t i = 0;
-  for (; i + kLanes <= values.size(); i += kLanes) {
+  for (; i + kLanes <= size; i += kLanes) {
     for (size_t lane = 0; lane < kLanes; ++lane) {
-      const float value = values[i + lane];
+      const Value value = values[i + lane];
       greatest[lane] = value > greatest[lane] ? value : greatest[lane];
     }
   }
-  float maximum = *std::max_element(greatest, greatest + kLanes);
-  for (; i < values.size(); ++i) maximum = std::max(maximum, values[i]);
-  return static_cast<int>(std::find(values.begin(), values.end(), maximum) -
-                          values.begin());
+  Value maximum = greatest[0];
+  for (const Value value : greatest) maximum = std::max(maximum, value);
+  for (; i < size; ++i) maximum = std::max(maximum, values[i]);
+  return maximum;
+}
+template <typename Value>
+OUTRIDER_AVX2 Value MaximumAvx2(const Value* values, size_t size) {
+  return MaximumLoop(values, size);
+}
+
+template <typename Value>
+void SoftmaxWeightsOf(absl::Span<const Value> logits, double maximum,
+                      double temperature, absl::Span<double> weights) {
+  const auto loop = HasAvx2() ? SoftmaxAvx2<Value> : SoftmaxLoop<Value>;
+  loop(logits.data(), maximum, temperature, weights.data(), logits.size());
+}
+
+template <typename Value>
+Value MaximumOf(absl::Span<const Value> values) {
+  return HasAvx2() ? MaximumAvx2(values.data(), values.size())
+                   : MaximumLoop(values.data(), values.size());
+}
+
+template <typename Value>
+Value BoundOfTopOf(absl::Span<const Value> values, size_t count) {
+  if (count > values.size() / 16) {
+    return -std::numeric_limits<Value>::infinity();
+  }
+  const size_t num_parts = 4 * count;
+  std::vector<Value> maxima;
+  maxima.reserve(num_parts);
+  size_t begin = 0;
+  for (size_t part = 1; part <= num_parts; ++part) {
+    const size_t end = part * values.size() / num_parts;
+    maxima.push_back(MaximumOf(values.subspan(begin, end - begin)));
+    begin = end;
+  }
+  const auto bound = maxima.begin() + static_cast<ptrdiff_t>(count - 1);
+  std::nth_element(maxima.begin(), bound, maxima.end(), std::greater<>());
+  return *bound;
+}
+
+}  // namespace
+
+void ExpInPlace(absl::Span<double> values) {
+  HasAvx2() ? ExpAvx2(values) : ExpLoop(values);
+}
+
+void SoftmaxWeights(absl::Span<const float> logits, double maximum,
+                    double temperature, absl::Span<double> weights) {
+  SoftmaxWeightsOf(logits, maximum, temperature, weights);
+}
+
+void SoftmaxWeights(absl::Span<const double> logits, double maximum,
+                    double temperature, absl::Span<double> weights) {
+  SoftmaxWeightsOf(logits, maximum, temperature, weights);
+}
+
+double Sum(absl::Span<const double> values) {
+  return HasAvx2() ? SumAvx2(values.data(), values.size())
+                   : SumLoop(values.data(), values.size());
+}
+
+size_t CountAtLeast(absl::Span<const double> values, double least) {
+  return HasAvx2() ? CountAvx2(values, least) : CountLoop(values, least);
+}
+
+RowCheck CheckRow(absl::Span<const float> values) {
+  return HasAvx2() ? CheckAvx2(values) : CheckLoop(values);
+}
+
+float Maximum(absl::Span<const float> values) { return MaximumOf(values); }
+double Maximum(absl::Span<const double> values) { return MaximumOf(values); }
+
+float BoundOfTop(absl::Span<const float> values, size_t count) {
+  return BoundOfTopOf(values, count);
+}
+double BoundOfTop(absl::Span<const double> values, size_t count) {
+  return BoundOfTopOf(values, count);
+}
+
+int Argmax(absl::Span<const float> values) {
+  return static_cast<int>(
+      std::find(values.begin(), values.end(), Maximum(values)) -
+      values.begin());
 }
 
 }  // namespace outrider

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <random>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -61,6 +62,54 @@ TEST(VectorMathTest, ArgmaxIsTheFirstOfTheGreatest) {
     }
   }
   EXPECT_EQ(Argmax(std::vector<float>(20, -kInfinity)), 0);
+}
+
+TEST(VectorMathTest, SumIsOfEightRunningSums) {
+  std::vector<double> values;
+  for (size_t size = 0; size < 40; ++size) {
+    double sums[8] = {};
+    for (size_t i = 0; i < size; ++i) sums[i % 8] += values[i];
+    double sum = 0;
+    for (const double part : sums) sum += part;
+    EXPECT_EQ(Sum(values), sum) << size;
+    values.push_back(1.0 / (3.0 + static_cast<double>(size)));
+  }
+}
+
+TEST(VectorMathTest, SoftmaxWeightsAreTheSameOfFloatsAndDoubles) {
+  std::vector<float> logits;
+  for (int i = 0; i < 37; ++i) logits.push_back(0.37f * static_cast<float>(i));
+  logits[5] = -kInfinity;
+  const std::vector<double> wide(logits.begin(), logits.end());
+  std::vector<double> weights(logits.size());
+  SoftmaxWeights(logits, logits.back(), 0.7, absl::MakeSpan(weights));
+  for (size_t i = 0; i < logits.size(); ++i) {
+    const double expected = std::exp((wide[i] - wide.back()) / 0.7);
+    EXPECT_NEAR(weights[i], expected, 4e-16 * expected);
+  }
+  std::vector<double> of_wide(logits.size());
+  SoftmaxWeights(wide, wide.back(), 0.7, absl::MakeSpan(of_wide));
+  EXPECT_EQ(weights, of_wide);
+}
+
+TEST(VectorMathTest, BoundOfTopIsReachedByCountValuesAndFewMore) {
+  std::mt19937 bits(1);
+  std::vector<float> row;
+  for (size_t i = 0; i < 4096; ++i) {
+    row.push_back(static_cast<float>(bits() % 50000));
+  }
+  const std::vector<double> wide(row.begin(), row.end());
+  for (const size_t count : {1, 2, 30, 256}) {
+    const float bound = BoundOfTop(row, count);
+    EXPECT_EQ(BoundOfTop(wide, count), bound);
+    const size_t above = CountAtLeast(wide, bound);
+    EXPECT_GE(above, count);
+    EXPECT_LE(above, 2 * count);
+  }
+  EXPECT_EQ(BoundOfTop(row, 257), -kInfinity);
+  std::vector<float> masked(64, -kInfinity);
+  masked[9] = 2;
+  EXPECT_EQ(BoundOfTop(masked, 2), -kInfinity);
 }
 
 }  // namespace

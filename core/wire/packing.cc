@@ -51,6 +51,7 @@ absl::StatusOr<std::vector<double>> UnpackFloat32(absl::string_view bytes) {
     return absl::InvalidArgumentError(
         absl::StrCat(bytes.size(), " bytes are no row of float32"));
   }
+  if (bytes.empty()) return std::vector<double>();  // memcpy takes no null
   std::vector<float> packed(bytes.size() / sizeof(float));
   std::memcpy(packed.data(), bytes.data(), bytes.size());
   return std::vector<double>(packed.begin(), packed.end());
