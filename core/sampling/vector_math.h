@@ -44,9 +44,9 @@ double Maximum(absl::Span<const double> values);
 
 // A value that at least `count` values reach, to choose candidates by for the
 // first `count`: of the maxima of 4 `count` parts of the row the count-th, so
-// that not many more reach it. -infinity, which all reach, where `count` is more
-// than a 16th of them and looking would cost more than it saves. `count` is
-// positive; no NaN.
+// that not many more reach it. -infinity, which all reach, where `count` is
+// more than a 16th of them and looking would cost more than it saves. `count`
+// is positive; no NaN.
 float BoundOfTop(absl::Span<const float> values, size_t count);
 double BoundOfTop(absl::Span<const double> values, size_t count);
 
