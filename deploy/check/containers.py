@@ -110,7 +110,7 @@ def check_drain(cluster, plain):
 
 
 def check_load_test(engine, name, overlay):
-    """The Job's pod: its bench ends well, so every request was answered."""
+    """The Job's pod: its bench ends well, so every request was answered; its results can be fetched then."""
     job = named(manifests.render(manifests.DEPLOY / overlay), "Job/outrider-load-test")
     path = engine.folder / f"{name}.yaml"
     path.write_text(yaml.safe_dump(to_play_once(job, name)))
@@ -121,7 +121,11 @@ def check_load_test(engine, name, overlay):
         state = wait_until("the load test has ended", lambda: (
             now := engine.container(f"{name}-bench")["State"]) and not now["Running"] and now, patience=180)
         words = engine.logs(f"{name}-bench")
+        # As `kubectl cp` does: tar, in the container that still runs.
+        fetched = engine.run("podman", "exec", f"{name}-results", "tar", "-cvf", "/dev/null", "/results").stdout
     expect(state["ExitCode"] == 0, f"the load test ended with {state['ExitCode']}: {words}")
+    for file in ("results.jsonl", "report.html"):
+        expect(f"results/{file}" in fetched.split(), f"{file} is not among the results: {fetched}")
     say(f"{name} has measured: {words.strip().splitlines()[-1]}")
 
 

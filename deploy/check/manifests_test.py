@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 import yaml
@@ -65,6 +66,23 @@ class OverlayTest(unittest.TestCase):
         self.assertEqual(problems_of(things), [])
         job, = meaning.of_kind(things, "Job")
         self.assertIn("--coordinator=outrider-coordinator:7000", meaning.pod_of(job)["containers"][0]["args"])
+
+    def test_the_load_tests_results_can_be_fetched_once_it_has_ended(self):
+        job, = meaning.of_kind(manifests.render(manifests.DEPLOY / "overlays/load-test"), "Job")
+        bench, keeper = meaning.pod_of(job)["containers"]
+        self.assertEqual(bench["command"][:2], ["outrider", "bench"])  # by itself: its exit status is the Job's
+        mounts = [{mount["name"]: mount["mountPath"] for mount in one["volumeMounts"]} for one in (bench, keeper)]
+        self.assertIn(f"--out={mounts[0]['results']}", bench["args"])
+        script = keeper["command"][2].replace("/results", "FOLDER").replace("sleep 60", "sleep 0.2")
+        self.assertIn("FOLDER -mmin -60", script)
+        self.assertEqual(mounts[1]["results"], mounts[0]["results"])
+        with tempfile.TemporaryDirectory() as folder:
+            keep = subprocess.Popen(["sh", "-c", script.replace("FOLDER", folder)])
+            with self.assertRaises(subprocess.TimeoutExpired):
+                keep.wait(1)
+            long_ago = time.time() - 3700
+            os.utime(folder, (long_ago, long_ago))
+            self.assertEqual(keep.wait(10), 0)
 
     def test_only_local_overlays_speak_plain_text(self):
         for overlay in manifests.OVERLAYS:
@@ -142,6 +160,17 @@ class BrokenManifestTest(unittest.TestCase):
         self.assert_caught("Job/outrider-load-test: container bench", "--round-trips")
         bench["args"][-1:] = ["--jitter=-1"]
         self.assert_caught("Job/outrider-load-test: container bench", "--jitter")
+
+    def test_flags_of_init_containers_and_of_scripts(self):
+        self.things = manifests.render(manifests.DEPLOY / "check/load-test-of-services")
+        self.assertEqual(problems_of(self.things), [])
+        wait = meaning.pod_of(self.thing("Job", "outrider-load-test"))["initContainers"][1]
+        good = wait["command"][2]
+        for bad, words in ((good.replace("--insecure", "--insecured"), ["--insecured"]),
+                           (good.replace("outrider describe", "outrider discribe"), ["subcommand"]),
+                           (good.replace("outrider describe", "outridr describe"), ["no program outridr"])):
+            wait["command"][2] = bad
+            self.assert_caught("Job/outrider-load-test: container wait", *words)
 
     def test_a_value_that_the_program_refuses(self):
         self.thing("ConfigMap", "outrider-coordinator")["data"]["NUM_SPECULATIVE_TOKENS"] = "many"
