@@ -18,6 +18,7 @@ import yaml
 import manifests
 import meaning
 import policies
+import prometheus_rule
 
 BINARIES = meaning.binaries_folder()
 
@@ -254,6 +255,14 @@ class ObservabilityTest(unittest.TestCase):
                       ["test", "rules", "rules-test.yaml"]):
             run = subprocess.run([promtool, *words], cwd=self.FOLDER, capture_output=True, text=True)
             self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+
+    def test_the_operator_gets_the_rules_that_promtool_tests(self):
+        things = manifests.render(manifests.DEPLOY / "overlays/single-gpu")
+        rule, = meaning.of_kind(things, "PrometheusRule")
+        tested = [yaml.safe_load((self.FOLDER / name).read_text())["groups"] for name in prometheus_rule.SOURCES]
+        self.assertEqual(rule["spec"], {"groups": sum(tested, [])})
+        self.assertEqual(prometheus_rule.TARGET.read_text(), prometheus_rule.text(),
+                         "run deploy/check/prometheus_rule.py")
 
     def test_every_alert_is_seen_to_fire(self):
         alerts = re.findall(r"- alert: (\w+)", (self.FOLDER / "alerts.yaml").read_text())
