@@ -243,6 +243,32 @@ class BrokenManifestTest(unittest.TestCase):
         self.assert_caught("unexpected kind Sidecar")
 
 
+class BuildTest(unittest.TestCase):
+    """build.sh up to its builder; deploy/check/containers.py really builds."""
+
+    def build(self, *words, installed):
+        with tempfile.TemporaryDirectory() as folder:
+            for name in installed:
+                path = pathlib.Path(folder) / name
+                path.write_text(f"#!/bin/sh\necho called {name} $*\n")
+                path.chmod(0o755)
+            environment = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
+            return subprocess.run([manifests.DEPLOY / "images/build.sh", *words, "demo-models"],
+                                  env=environment, capture_output=True, text=True)
+
+    def test_images_go_to_the_store_of_the_builder_that_was_asked_for(self):
+        for name, called in (("docker", "docker build"), ("podman", "podman build"), ("buildah", "buildah bud")):
+            run = self.build("--builder", name, installed=["docker", "podman", "buildah"])
+            self.assertIn(f"called {called} ", run.stdout)
+            self.assertIn("localhost/outrider-demo-models:latest", run.stdout)
+            self.assertEqual(run.returncode, 0, run.stderr)
+
+    def test_a_builder_that_is_not_known(self):
+        run = self.build("--builder", "kaniko", installed=[])
+        self.assertEqual(run.returncode, 2)
+        self.assertIn('--builder is buildah, docker or podman, not "kaniko"', run.stderr)
+
+
 class ObservabilityTest(unittest.TestCase):
     FOLDER = manifests.DEPLOY / "observability"
 
