@@ -127,7 +127,7 @@ def check_load_test(engine, name, overlay):
         fetched = engine.run("podman", "exec", f"{name}-results", "tar", "-cvf", "/dev/null", "/results").stdout
     expect(state["ExitCode"] == 0, f"the load test ended with {state['ExitCode']}: {words}")
     for file in ("results.jsonl", "report.html"):
-        expect(f"results/{file}" in fetched.split(), f"{file} is not among the results: {fetched}")
+        expect(f"/results/{file}" in fetched.split(), f"{file} is not among the results: {fetched}")
     say(f"{name} has measured: {words.strip().splitlines()[-1]}")
 
 
