@@ -2,9 +2,6 @@
 // The demo target as its own drafter, through the three real processes: where
 // the draft's law is the target's, every draft is accepted.
 #include <chrono>
-#include <iostream>
-#include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "core/testing/status_matchers.h"
