@@ -10,6 +10,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <thread>
 
@@ -209,6 +210,30 @@ TEST_F(BenchCommandTest, NoPromptIsUsedTwiceAtAPoint) {
             client::kExitOk);
   EXPECT_THAT(err_.str(),
               AllOf(HasSubstr("2 requests"), HasSubstr("out of prompts")));
+}
+
+TEST_F(BenchCommandTest, NoPromptOrSeedIsUsedTwiceInACellOverItsRepeats) {
+  // So long that each repeat spends its part of the prompts.
+  const ScriptedGenerationService service(client::TwoRounds());
+  ASSERT_EQ(Run({"--coordinator", service.address(), "-k", "0", "--seconds",
+                 "60", "--concurrency", "2", "--repeat", "3"}),
+            client::kExitOk);
+  std::set<int> prompts;
+  std::set<uint64_t> seeds;
+  for (const v1::GenerateRequest& request : service.requests()) {
+    prompts.insert(static_cast<int>(request.tokens().ids(0)));
+    seeds.insert(request.seed());
+  }
+  EXPECT_EQ(service.requests().size(), 40U);
+  EXPECT_EQ(prompts.size(), 40U);
+  EXPECT_EQ(seeds.size(), 40U);
+}
+
+TEST_F(BenchCommandTest, TooFewPromptsForTheRepeatsAreRefused) {
+  WritePrompts(8);
+  EXPECT_THAT(UsageError({"--concurrency", "2", "--repeat", "3"}),
+              HasSubstr("need 9 prompts"));
+  EXPECT_EQ(UsageError({"--concurrency", "2", "--repeat", "2"}), "");
 }
 
 TEST_F(BenchCommandTest, AMissedRatioIsAFailure) {

@@ -51,6 +51,11 @@ double RowsMs(const std::vector<double>& rows_ms, int rows) {
   return rows_ms[known - 1] + slope * (rows - known);
 }
 
+// Of a repeat's window of the prompts.
+size_t FirstPrompt(const BenchOptions& options, int repeat) {
+  return options.prompts.size() * repeat / options.grid.num_repeats;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<BenchRun>> BenchRun::Start(
@@ -148,10 +153,7 @@ LoadOptions BenchRun::ToLoad(const Point& point) const {
       .request_timeout = std::chrono::duration_cast<std::chrono::milliseconds>(
           seconds(flags.timeout_seconds)),
       .num_warm_up = flags.num_warm_up,
-      .seed = flags.seed,
-      // All K of a row use the same prompts, another repeat others.
-      .first_prompt =
-          options_.prompts.size() * point.repeat / options_.grid.num_repeats};
+      .seed = flags.seed + FirstPrompt(options_, point.repeat)};
   load.request.num_speculative_tokens = point.cell.k;
   return load;
 }
@@ -160,8 +162,12 @@ absl::StatusOr<Measurement> BenchRun::MeasurePoint(const Point& point,
                                                    const Measurement* plain) {
   OUTRIDER_RETURN_IF_ERROR(MeasureInside(point));
   OUTRIDER_RETURN_IF_ERROR(Connect(point));
-  const LoadResult result =
-      GenerateLoad(*client_, options_.prompts, ToLoad(point), cancellation_);
+  // All K of a row use the same prompts, another repeat others.
+  const size_t first = FirstPrompt(options_, point.repeat);
+  const size_t end = FirstPrompt(options_, point.repeat + 1);
+  const LoadResult result = GenerateLoad(
+      *client_, absl::MakeSpan(options_.prompts).subspan(first, end - first),
+      ToLoad(point), cancellation_);
   if (cancellation_.cancelled()) return absl::CancelledError("interrupted");
   Measurement measured = Measure(point, result);
   AddBaselines(plain, measured);

@@ -72,7 +72,12 @@ ScriptedGenerationService::ScriptedGenerationService(Script script)
 
 v1::GenerateRequest ScriptedGenerationService::last_request() const {
   MutexLock lock(mu_);
-  return last_request_;
+  return requests_.empty() ? v1::GenerateRequest() : requests_.back();
+}
+
+std::vector<v1::GenerateRequest> ScriptedGenerationService::requests() const {
+  MutexLock lock(mu_);
+  return requests_;
 }
 
 grpc::Status ScriptedGenerationService::Generate(
@@ -80,7 +85,7 @@ grpc::Status ScriptedGenerationService::Generate(
     grpc::ServerWriter<v1::GenerateResponse>* writer) {
   {
     MutexLock lock(mu_);
-    last_request_ = *request;
+    requests_.push_back(*request);
   }
   for (const GenerationUpdate& update : script_.updates) {
     writer->Write(ToProto(update));

@@ -29,6 +29,7 @@ class ScriptedGenerationService final : public v1::GenerationService::Service {
   const std::string& address() const { return server_->address(); }
   // What the last Generate asked for.
   v1::GenerateRequest last_request() const;
+  std::vector<v1::GenerateRequest> requests() const;  // all of them, in order
 
   grpc::Status Generate(
       grpc::ServerContext* context, const v1::GenerateRequest* request,
@@ -41,7 +42,7 @@ class ScriptedGenerationService final : public v1::GenerationService::Service {
  private:
   const Script script_;
   mutable Mutex mu_;
-  v1::GenerateRequest last_request_ ABSL_GUARDED_BY(mu_);
+  std::vector<v1::GenerateRequest> requests_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<RpcServer> server_;  // last: ends before what it serves
 };
 
