@@ -10,6 +10,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <set>
 #include <sstream>
 #include <thread>
@@ -25,6 +26,18 @@ using client::ScriptedGenerationService;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
+
+// A coordinator with two nodes of this description, but for their names.
+ScriptedGenerationService::Script Nodes(NodeDescription node) {
+  if (node.max_draft_tokens == 0) node.max_draft_tokens = 16;
+  ScriptedGenerationService::Script script = client::TwoRounds();
+  script.deployment.emplace();
+  if (node.model_name.empty()) node.model_name = "target";
+  *script.deployment->add_verifiers() = ToProto(node);
+  node.model_name = "draft";
+  *script.deployment->add_drafters() = ToProto(node);
+  return script;
+}
 
 class BenchCommandTest : public ::testing::Test {
  protected:
@@ -162,9 +175,21 @@ TEST_F(BenchCommandTest, AnAddressThatDoesNotAnswerIsSaid) {
 }
 
 TEST_F(BenchCommandTest, KBeyondWhatTheNodesTakeIsRefused) {
+  const ScriptedGenerationService service(Nodes({.max_draft_tokens = 4}));
+  EXPECT_EQ(Run({"--coordinator", service.address(), "-k", "5"}),
+            client::kExitBadUsage);
+  EXPECT_THAT(err_.str(), HasSubstr("--k 5 is more than target takes: 4"));
+  EXPECT_EQ(
+      Run({"--coordinator", service.address(), "-k", "4", "--seconds", "0.01"}),
+      client::kExitOk)
+      << err_.str();
+}
+
+TEST_F(BenchCommandTest, KAboveZeroNeedsADrafter) {
   const ScriptedGenerationService service(client::TwoRounds());
-  EXPECT_EQ(Run({"--coordinator", service.address(), "-k", "0"}),
-            client::kExitOk);
+  EXPECT_EQ(
+      Run({"--coordinator", service.address(), "-k", "0", "--seconds", "0.01"}),
+      client::kExitOk);
   fs::remove_all(folder_ / "out");
   EXPECT_EQ(Run({"--coordinator", service.address(), "-k", "4"}),
             client::kExitFailed);
@@ -200,6 +225,50 @@ TEST_F(BenchCommandTest, ResultsAreKeptUnlessResumedOrOfAnotherConfiguration) {
   resumed.insert(resumed.end(), {"--seed", "7"});
   EXPECT_EQ(Run(resumed), client::kExitBadUsage);
   EXPECT_THAT(err_.str(), HasSubstr("another configuration"));
+}
+
+TEST_F(BenchCommandTest, AResumeRefusesAnotherDeployment) {
+  std::vector<std::string> run = {"", "", "-k", "1", "--seconds", "0.01"};
+  const auto on = [&run](const ScriptedGenerationService& service) {
+    run[0] = "--coordinator";
+    run[1] = service.address();
+    return run;
+  };
+  const ScriptedGenerationService first(Nodes({.weights_hash = "one"}));
+  ASSERT_EQ(Run(on(first)), client::kExitOk) << err_.str();
+  run.push_back("--resume");
+  EXPECT_EQ(Run(on(first)), client::kExitOk) << err_.str();
+  for (const NodeDescription& node :
+       {NodeDescription{.weights_hash = "two"},
+        NodeDescription{.model_name = "other", .weights_hash = "one"},
+        NodeDescription{.weights_hash = "one", .is_simulated = true}}) {
+    const ScriptedGenerationService other(Nodes(node));
+    EXPECT_EQ(Run(on(other)), client::kExitBadUsage);
+    EXPECT_THAT(err_.str(), HasSubstr("another configuration"));
+  }
+}
+
+TEST_F(BenchCommandTest, AResumeOfACompleteSimulatedRunKeepsItsMarkAndOrigin) {
+  const ScriptedGenerationService service(Nodes({.is_simulated = true}));
+  std::vector<std::string> run = {
+      "--coordinator", service.address(), "-k", "1", "--seconds", "0.01"};
+  ASSERT_EQ(Run(run), client::kExitOk) << err_.str();
+  ASSERT_THAT(File("report.md"), HasSubstr("Simulated nodes"));
+  // As if another build had measured it, elsewhere and long ago.
+  std::string rows = File("results.jsonl");
+  rows = std::regex_replace(rows, std::regex("\"date\":\"[^\"]*\""),
+                            "\"date\":\"2020-01-01 00:00 UTC\"");
+  rows = std::regex_replace(rows, std::regex("\"commit\":\"[^\"]*\""),
+                            "\"commit\":\"0ld\"");
+  std::ofstream(folder_ / "out" / "results.jsonl") << rows;
+  run.push_back("--resume");
+  ASSERT_EQ(Run(run), client::kExitOk) << err_.str();
+  EXPECT_THAT(File("report.md"),
+              AllOf(HasSubstr("Simulated nodes"),
+                    HasSubstr("- date: 2020-01-01 00:00 UTC\n"),
+                    HasSubstr("- commit: 0ld\n")));
+  EXPECT_THAT(File("report.html"), HasSubstr("Simulated nodes"));
+  EXPECT_THAT(File("results.csv"), HasSubstr("\nyes,"));
 }
 
 TEST_F(BenchCommandTest, NoPromptIsUsedTwiceAtAPoint) {

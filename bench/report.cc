@@ -7,6 +7,9 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "bench/formula.h"
 
 namespace outrider::bench {
@@ -191,6 +194,37 @@ int Report::num_failures() const {
   return sum;
 }
 
+namespace {
+
+// Machine, load, dates and commits of what was measured, a resumed run's
+// parts included.
+void AddOrigins(absl::Span<const Measurement> measurements,
+                Configuration& configuration) {
+  if (measurements.empty()) return;
+  std::set<std::string> machines;
+  std::set<std::string> dates;
+  std::set<std::string> commits;
+  std::set<double> loads;
+  for (const Measurement& m : measurements) {
+    configuration.is_simulated |= m.origin.is_simulated;
+    machines.insert(m.origin.machine);
+    dates.insert(m.origin.date);
+    commits.insert(m.origin.commit);
+    loads.insert(m.origin.machine_load);
+  }
+  const std::string range =
+      dates.size() == 1 ? *dates.begin()
+                        : absl::StrCat(*dates.begin(), " to ", *dates.rbegin());
+  configuration.notes = {
+      {"machine", absl::StrJoin(machines, "; ")},
+      {"load of the machine (average of a minute)",
+       absl::StrFormat("%.2f to %.2f", *loads.begin(), *loads.rbegin())},
+      {"date", range},
+      {"commit", absl::StrJoin(commits, ", ")}};
+}
+
+}  // namespace
+
 Report MakeReport(const Configuration& configuration,
                   absl::Span<const Measurement> measurements) {
   std::map<Cell, Repeats> by_cell;
@@ -198,6 +232,7 @@ Report MakeReport(const Configuration& configuration,
     by_cell[m.point.cell].push_back(m);
   }
   Report report = {.configuration = configuration};
+  AddOrigins(measurements, report.configuration);
   for (const auto& [cell, repeats] : by_cell) {
     report.cells.push_back(MakeCell(repeats));
   }

@@ -43,6 +43,7 @@ struct Report {
   const CellReport* Best(double rtt_ms, const Load& load) const;
   int num_failures() const;
 };
+// Marked as simulated, and with notes, as the measurements say.
 Report MakeReport(const Configuration& configuration,
                   absl::Span<const Measurement> measurements);
 

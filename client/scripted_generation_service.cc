@@ -100,6 +100,10 @@ grpc::Status ScriptedGenerationService::Describe(
     grpc::ServerContext* /*context*/,
     const v1::GenerationServiceDescribeRequest* /*request*/,
     v1::GenerationServiceDescribeResponse* response) {
+  if (script_.deployment) {
+    *response = *script_.deployment;
+    return script_.status;
+  }
   v1::NodeDescription& verifier = *response->add_verifiers();
   verifier.set_model_name("demo-target");
   verifier.set_dtype("float32");

@@ -3,6 +3,7 @@
 #define OUTRIDER_CLIENT_SCRIPTED_GENERATION_SERVICE_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,8 @@ class ScriptedGenerationService final : public v1::GenerationService::Service {
     // Says nothing more after the updates until the caller has gone.
     bool waits_for_cancel = false;
     grpc::Status status = grpc::Status::OK;
+    // What Describe says; absent: a verifier alone, demo-target.
+    std::optional<v1::GenerationServiceDescribeResponse> deployment = {};
   };
 
   explicit ScriptedGenerationService(Script script);
