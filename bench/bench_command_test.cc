@@ -15,6 +15,7 @@
 #include <sstream>
 #include <thread>
 
+#include "absl/strings/match.h"
 #include "client/scripted_generation_service.h"
 
 namespace outrider::bench {
@@ -24,6 +25,7 @@ namespace fs = std::filesystem;
 
 using client::ScriptedGenerationService;
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -82,7 +84,12 @@ class BenchCommandTest : public ::testing::Test {
     EXPECT_TRUE(options.ok()) << options.status();
     out_.str("");
     err_.str("");
-    return Bench(*options, {.in = in_, .out = out_, .err = err_},
+    return Bench(*options,
+                 {.in = in_,
+                  .out = out_,
+                  .err = err_,
+                  .err_is_terminal = is_terminal_,
+                  .no_color = no_color_},
                  cancellation_);
   }
   std::string File(const std::string& name) const {
@@ -95,6 +102,8 @@ class BenchCommandTest : public ::testing::Test {
   std::istringstream in_;
   std::ostringstream out_;
   std::ostringstream err_;
+  bool is_terminal_ = false;
+  bool no_color_ = false;
   Cancellation cancellation_;
 };
 
@@ -303,6 +312,39 @@ TEST_F(BenchCommandTest, TooFewPromptsForTheRepeatsAreRefused) {
   EXPECT_THAT(UsageError({"--concurrency", "2", "--repeat", "3"}),
               HasSubstr("need 9 prompts"));
   EXPECT_EQ(UsageError({"--concurrency", "2", "--repeat", "2"}), "");
+}
+
+TEST_F(BenchCommandTest, ATerminalGetsABarAndColorAndNoColorTakesTheColorAway) {
+  const ScriptedGenerationService service(Nodes({}));
+  const std::vector<std::string> run = {
+      "--coordinator", service.address(), "-k", "1", "--seconds", "0.01"};
+  const std::string empty_bar = "\r\x1b[K[" + std::string(24, '-') + "] 0/2";
+  const std::string half_bar =
+      "\r\x1b[K[" + std::string(12, '#') + std::string(12, '-') + "] 1/2";
+  is_terminal_ = true;
+  ASSERT_EQ(Run(run), client::kExitOk) << err_.str();
+  EXPECT_THAT(err_.str(),
+              AllOf(HasSubstr(empty_bar), HasSubstr(half_bar),
+                    HasSubstr(" left: RTT 0 ms, 1 user, K = 1"),
+                    HasSubstr("\x1b[0m, "), ContainsRegex("\x1b\\[3[23]m")));
+  // The bar is gone at the end, and what is printed has no color ever.
+  EXPECT_TRUE(absl::EndsWith(err_.str(), "\r\x1b[K"));
+  EXPECT_THAT(out_.str(), Not(HasSubstr("\x1b")));
+
+  fs::remove_all(folder_ / "out");
+  no_color_ = true;
+  ASSERT_EQ(Run(run), client::kExitOk) << err_.str();
+  EXPECT_THAT(err_.str(), AllOf(HasSubstr(empty_bar), HasSubstr(half_bar),
+                                Not(HasSubstr("\x1b[0m")),
+                                Not(ContainsRegex("\x1b\\[3[0-9]m"))));
+
+  fs::remove_all(folder_ / "out");
+  is_terminal_ = false;
+  no_color_ = false;
+  ASSERT_EQ(Run(run), client::kExitOk) << err_.str();
+  EXPECT_THAT(err_.str(), AllOf(Not(HasSubstr("\x1b")), Not(HasSubstr("\r")),
+                                HasSubstr("1/2  RTT 0 ms, 1 user, K = 0"),
+                                HasSubstr("2/2  RTT 0 ms, 1 user, K = 1")));
 }
 
 TEST_F(BenchCommandTest, AMissedRatioIsAFailure) {
