@@ -172,14 +172,19 @@ std::vector<std::string> Report::LargeDifferences() const {
   std::vector<std::string> texts;
   for (const CellReport& cell : cells) {
     if (std::abs(cell.prediction_error()) <= kLargeDifference) continue;
+    const std::string range =
+        cell.num_repeats > 1
+            ? absl::StrFormat(" (%.2f to %.2f in %d repeats)",
+                              cell.lowest_speedup, cell.highest_speedup,
+                              cell.num_repeats)
+            : "";
     texts.push_back(absl::StrFormat(
-        "RTT %g ms, K = %d: measured %.2f (%.2f to %.2f in %d repeats), "
-        "predicted %.2f (%+.0f %%). A round took %.2f ms, predicted %.2f; most "
-        "of the difference: %s.",
-        cell.cell().rtt_ms, cell.cell().k, cell.speedup, cell.lowest_speedup,
-        cell.highest_speedup, cell.num_repeats, cell.prediction->speedup,
-        100 * cell.prediction_error(), cell.prediction->measured_ms,
-        cell.prediction->round_ms, cell.prediction->largest_difference));
+        "RTT %g ms, K = %d: measured %.2f%s, predicted %.2f (%+.0f %%). A "
+        "round took %.2f ms, predicted %.2f; most of the difference: %s.",
+        cell.cell().rtt_ms, cell.cell().k, cell.speedup, range,
+        cell.prediction->speedup, 100 * cell.prediction_error(),
+        cell.prediction->measured_ms, cell.prediction->round_ms,
+        cell.prediction->largest_difference));
   }
   return texts;
 }
