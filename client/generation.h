@@ -44,6 +44,8 @@ struct GenerationRound {
   std::chrono::nanoseconds round_time = {};
   uint64_t drafter_bytes = 0;  // protobuf, both directions
   uint64_t verifier_bytes = 0;
+  int drafter_messages = 0;  // requests and replies
+  int verifier_messages = 0;
   int num_looked_up = 0;  // of num_drafted: from the text, not the drafter
 };
 

@@ -146,6 +146,8 @@ GenerationRound FromProto(const v1::RoundStats& proto) {
           .round_time = FromProto(proto.round_time()),
           .drafter_bytes = proto.drafter_bytes(),
           .verifier_bytes = proto.verifier_bytes(),
+          .drafter_messages = static_cast<int>(proto.drafter_messages()),
+          .verifier_messages = static_cast<int>(proto.verifier_messages()),
           .num_looked_up = static_cast<int>(proto.num_looked_up())};
 }
 

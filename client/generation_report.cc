@@ -65,11 +65,22 @@ std::string Share(const char* name, double ms, const RoundTotals& totals) {
                          100 * Ratio(ms, totals.round_ms));
 }
 
+double PerToken(const GenerationReport& report, double count) {
+  return Ratio(count, static_cast<double>(report.tokens.size()));
+}
+
 double BytesPerToken(const GenerationReport& report,
                      const RoundTotals& totals) {
-  return Ratio(
-      static_cast<double>(totals.drafter_bytes + totals.verifier_bytes),
-      static_cast<double>(report.tokens.size()));
+  return PerToken(report, static_cast<double>(totals.drafter_bytes +
+                                              totals.verifier_bytes));
+}
+
+// "drafter 0.02 kB, 0.54 messages".
+std::string Traffic(const GenerationReport& report, const char* node,
+                    uint64_t bytes, int messages) {
+  return absl::StrFormat("%s %.2f kB, %.2f messages", node,
+                         PerToken(report, static_cast<double>(bytes)) / 1e3,
+                         PerToken(report, messages));
 }
 
 Json RoundToJson(const GenerationRound& round) {
@@ -82,7 +93,9 @@ Json RoundToJson(const GenerationRound& round) {
           {"verify_compute_ms", Ms(round.verify_compute_time)},
           {"round_ms", Ms(round.round_time)},
           {"drafter_bytes", round.drafter_bytes},
-          {"verifier_bytes", round.verifier_bytes}};
+          {"verifier_bytes", round.verifier_bytes},
+          {"drafter_messages", round.drafter_messages},
+          {"verifier_messages", round.verifier_messages}};
 }
 
 Json LogprobToJson(TokenId id, double logprob) {
@@ -118,6 +131,8 @@ Json TotalsToJson(const GenerationReport& report) {
           {"round_ms", totals.round_ms},
           {"drafter_bytes", totals.drafter_bytes},
           {"verifier_bytes", totals.verifier_bytes},
+          {"drafter_messages", totals.drafter_messages},
+          {"verifier_messages", totals.verifier_messages},
           {"bytes_per_token", BytesPerToken(report, totals)}};
 }
 
@@ -164,6 +179,8 @@ RoundTotals SumRounds(const std::vector<GenerationRound>& rounds) {
     totals.round_ms += Ms(round.round_time);
     totals.drafter_bytes += round.drafter_bytes;
     totals.verifier_bytes += round.verifier_bytes;
+    totals.drafter_messages += round.drafter_messages;
+    totals.verifier_messages += round.verifier_messages;
     totals.num_looked_up += round.num_looked_up;
   }
   return totals;
@@ -200,9 +217,11 @@ std::string ToSummary(const GenerationReport& report) {
   } else {
     absl::StrAppendFormat(&summary, "K = %d: nothing drafted, ", k);
   }
-  absl::StrAppendFormat(&summary, "%.2f tokens a round, %.1f kB a token\n",
-                        Ratio(report.tokens.size(), all.num_rounds),
-                        BytesPerToken(report, all) / 1e3);
+  absl::StrAppendFormat(
+      &summary, "%.2f tokens a round\nper token: %s; %s\n",
+      Ratio(report.tokens.size(), all.num_rounds),
+      Traffic(report, "drafter", all.drafter_bytes, all.drafter_messages),
+      Traffic(report, "verifier", all.verifier_bytes, all.verifier_messages));
   const RoundTotals decode = SumDecodeRounds(report);
   absl::StrAppendFormat(&summary, "a round takes %.1f ms: %s, %s, %s\n",
                         decode.round_ms / decode.num_rounds,

@@ -39,6 +39,8 @@ struct RoundTotals {
   double round_ms = 0;
   uint64_t drafter_bytes = 0;
   uint64_t verifier_bytes = 0;
+  int drafter_messages = 0;
+  int verifier_messages = 0;
   int num_looked_up = 0;
 
   // Accepted / offered; 0 where none was offered.

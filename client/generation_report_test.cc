@@ -57,7 +57,9 @@ TEST(GenerationReportTest, TheJsonObjectHasEveryField) {
                                                {"verify_compute_ms", 18.0},
                                                {"round_ms", 40.0},
                                                {"drafter_bytes", 100},
-                                               {"verifier_bytes", 1900}}));
+                                               {"verifier_bytes", 1900},
+                                               {"drafter_messages", 2},
+                                               {"verifier_messages", 2}}));
   EXPECT_EQ(json["totals"], nlohmann::json({{"tokens", 4},
                                             {"rounds", 2},
                                             {"drafted", 4},
@@ -72,6 +74,8 @@ TEST(GenerationReportTest, TheJsonObjectHasEveryField) {
                                             {"round_ms", 50.0},
                                             {"drafter_bytes", 200},
                                             {"verifier_bytes", 3800},
+                                            {"drafter_messages", 4},
+                                            {"verifier_messages", 4},
                                             {"bytes_per_token", 1000.0}}));
   EXPECT_EQ(json["timings"],
             nlohmann::json({{"time_to_first_token_ms", 100.0},
@@ -108,8 +112,9 @@ TEST(GenerationReportTest, TheSummaryCountsRoundsBehindThePrompt) {
   EXPECT_EQ(ToSummary(TwoRoundsReport()),
             "4 tokens in 0.15 s, up to the length limit; the first after 100 "
             "ms, then 20.0 tokens/s\n"
-            "K = 2: 2 of 4 drafts accepted (50 %), 2.00 tokens a round, 1.0 kB "
-            "a token\n"
+            "K = 2: 2 of 4 drafts accepted (50 %), 2.00 tokens a round\n"
+            "per token: drafter 0.05 kB, 1.00 messages; verifier 0.95 kB, 1.00 "
+            "messages\n"
             "a round takes 10.0 ms: draft 2.0 ms (20 %), verify 5.0 ms (50 %), "
             "rest 3.0 ms (30 %)\n"
             "drafts that failed and became plain decoding: 3\n"

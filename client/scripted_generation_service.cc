@@ -24,6 +24,8 @@ void Set(const GenerationRound& round, v1::RoundStats* proto) {
   Set(round.round_time, proto->mutable_round_time());
   proto->set_drafter_bytes(round.drafter_bytes);
   proto->set_verifier_bytes(round.verifier_bytes);
+  proto->set_drafter_messages(round.drafter_messages);
+  proto->set_verifier_messages(round.verifier_messages);
   proto->set_num_looked_up(round.num_looked_up);
 }
 
@@ -153,7 +155,9 @@ ScriptedGenerationService::Script TwoRounds() {
                  .verify_compute_time = milliseconds(18),
                  .round_time = milliseconds(40),
                  .drafter_bytes = 100,
-                 .verifier_bytes = 1900};
+                 .verifier_bytes = 1900,
+                 .drafter_messages = 2,
+                 .verifier_messages = 2};
   GenerationUpdate second = TokensUpdate(3, {TokenOrigin::kReplacement});
   second.round = {.num_drafted = 2,
                   .num_accepted = 0,
@@ -163,7 +167,9 @@ ScriptedGenerationService::Script TwoRounds() {
                   .verify_compute_time = milliseconds(4),
                   .round_time = milliseconds(10),
                   .drafter_bytes = 100,
-                  .verifier_bytes = 1900};
+                  .verifier_bytes = 1900,
+                  .drafter_messages = 2,
+                  .verifier_messages = 2};
   return {.updates = {StartUpdate(), first, second, FinishUpdate("!")}};
 }
 

@@ -66,6 +66,8 @@ v1::GenerateResponse ToProto(const GenerationEvent& event) {
   SetDuration(event.round.round_seconds, round.mutable_round_time());
   round.set_drafter_bytes(event.round.drafter.wire_bytes);
   round.set_verifier_bytes(event.round.verifier.wire_bytes);
+  round.set_drafter_messages(event.round.drafter.num_messages);
+  round.set_verifier_messages(event.round.verifier.num_messages);
   round.set_num_looked_up(event.round.num_looked_up);
   return response;
 }

@@ -57,9 +57,11 @@ Task<absl::StatusOr<Draft>> NodeDraftClient::Propose(Session& session,
         .round_weights = options_.round_weights,
         .rule = session.rule(),
         .traceparent = session.traceparent()};
+    ++link.num_messages;
     OUTRIDER_CO_ASSIGN_OR_RETURN(
         DraftReply reply, co_await stub_.Draft(call, session.cancellation()));
     OUTRIDER_CO_RETURN_IF_ERROR(CheckEcho(call.header, reply.header));
+    ++link.num_messages;
     link.wire_bytes += reply.wire_bytes;
     link.sent_bytes += reply.sent_bytes;
     link.compute_seconds += reply.header.compute_seconds;

@@ -96,9 +96,11 @@ Task<absl::StatusOr<DraftScore>> NodeVerifyClient::Score(Session& session,
   CacheMirror& cache = session.verifier_cache();
   for (int attempt = 0; attempt < kMaxMissesPerCall; ++attempt) {
     const VerifyCall call = MakeCall(session, draft);
+    ++link.num_messages;
     OUTRIDER_CO_ASSIGN_OR_RETURN(
         VerifyReply reply, co_await stub_.Verify(call, session.cancellation()));
     OUTRIDER_CO_RETURN_IF_ERROR(CheckEcho(call.header, reply.header));
+    ++link.num_messages;
     link.wire_bytes += reply.wire_bytes;
     link.sent_bytes += reply.sent_bytes;
     link.compute_seconds += reply.header.compute_seconds;

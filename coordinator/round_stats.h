@@ -20,6 +20,7 @@ struct RoundStats {
     double compute_seconds = 0;  // the node's own share
     int64_t wire_bytes = 0;      // protobuf, both directions
     int64_t sent_bytes = 0;      // of them, to the node
+    int num_messages = 0;        // requests and replies, of misses too
     int num_misses = 0;
     int num_failures = 0;
   };

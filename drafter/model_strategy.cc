@@ -45,7 +45,8 @@ void DrawInto(Draft& draft, const Distribution& row,
     return;
   }
   // Before sampling: what is drawn from is what is sent.
-  Distribution q = context.round_weights ? row.RoundedToBFloat16() : row;
+  Distribution q =
+      context.round_weights ? row.RoundedToBFloat16() : row.Normalized();
   const CoinKey coin = {Purpose::kDraft, position,
                         OUTRIDER_MUTANT(C1, context.step, 0)};
   const size_t place = context.random->Categorical(

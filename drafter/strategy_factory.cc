@@ -56,12 +56,10 @@ absl::StatusOr<StrategyAndDescription> MakeStrategy(const std::string& name,
     return absl::InvalidArgumentError(
         absl::StrCat("--strategy must be model or ngram, not ", name));
   }
-  OUTRIDER_ASSIGN_OR_RETURN(
-      std::unique_ptr<CausalLm> model,
-      LoadTorchCausalLm({.model_directory = flags.model,
-                         .device = flags.device,
-                         .dtype = flags.dtype,
-                         .num_threads = flags.num_threads}));
+  OUTRIDER_ASSIGN_OR_RETURN(std::unique_ptr<CausalLm> model,
+                            LoadTorchCausalLm({.model_directory = flags.model,
+                                               .device = flags.device,
+                                               .dtype = flags.dtype}));
   OUTRIDER_RETURN_IF_ERROR(CheckHeadCovers(tokenizer, model->info()));
   NodeDescription description = DescribeModel(tokenizer, model->info());
   description.draft_strategy = name;

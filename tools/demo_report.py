@@ -164,6 +164,11 @@ def best_setting(runs: dict[Setting, list[Run]]) -> Setting:
     return max(runs.keys() - {PLAIN}, key=lambda setting: speed_up_over_zero(runs, setting))
 
 
+def best_plain_k(runs: dict[Setting, list[Run]]) -> Setting:
+    """Of those with the drafter alone and drafts of one length."""
+    return best_setting({setting: some for setting, some in runs.items() if setting.is_plain_k})
+
+
 def print_speed(runs: dict[Setting, list[Run]], inside: Inside) -> None:
     heading("Speed: medians over the prompts, prompt processing not counted")
     speeds = inside.plain_speeds
@@ -179,7 +184,9 @@ def print_speed(runs: dict[Setting, list[Run]], inside: Inside) -> None:
 def print_speed_table(runs: dict[Setting, list[Run]], inside: Inside) -> None:
     print("                                             speed-up over    speed-up over\n"
           " K    accepted   tokens/round   tokens/s   plain, inside   K = 0, by RPC")
+    marks = {best_plain_k(runs): "best K"}
     best = best_setting(runs)
+    marks[best] = "best K" if best.is_plain_k else "best"
     for setting in sorted(runs):
         some = runs[setting]
         drafted = total(some, "drafted")
@@ -189,7 +196,8 @@ def print_speed_table(runs: dict[Setting, list[Run]], inside: Inside) -> None:
                 f"{median_of(some, lambda run: run.speed):8.1f}   "
                 f"{speed_up_over_plain(some, inside):12.2f}x   "
                 f"{speed_up_over_zero(runs, setting):12.2f}x")
-        print(styled(BOLD, f"{line}   <- best K") if setting == best else line)
+        mark = marks.get(setting)
+        print(styled(BOLD, f"{line}   <- {mark}") if mark else line)
     early = max((setting.min_probability for setting in runs), default=0.0)
     if early:
         print(f"\n ?  a draft ends where the drafter's first choices are less probable than {early:g}\n"

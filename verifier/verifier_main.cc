@@ -36,12 +36,10 @@ absl::StatusOr<ModelAndDescription> MakeModel(const NodeFlags& flags) {
   }
   OUTRIDER_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer,
                             LoadTokenizer(flags.model));
-  OUTRIDER_ASSIGN_OR_RETURN(
-      std::unique_ptr<CausalLm> model,
-      LoadTorchCausalLm({.model_directory = flags.model,
-                         .device = flags.device,
-                         .dtype = flags.dtype,
-                         .num_threads = flags.num_threads}));
+  OUTRIDER_ASSIGN_OR_RETURN(std::unique_ptr<CausalLm> model,
+                            LoadTorchCausalLm({.model_directory = flags.model,
+                                               .device = flags.device,
+                                               .dtype = flags.dtype}));
   OUTRIDER_RETURN_IF_ERROR(CheckHeadCovers(*tokenizer, model->info()));
   NodeDescription description = DescribeModel(*tokenizer, model->info());
   return ModelAndDescription{std::move(model), std::move(description)};

@@ -11,6 +11,7 @@
 #include "core/base/status_macros.h"
 #include "core/sampling/coins.h"
 #include "core/sampling/coupled.h"
+#include "core/sampling/process.h"
 #include "core/sampling/score_draft.h"
 #include "core/session/check_tokens.h"
 
@@ -179,6 +180,10 @@ absl::StatusOr<LogitRows> VerifyEngine::Score(const VerifyCall& call) {
 absl::Status VerifyEngine::Answer(const VerifyCall& call, LogitRows rows,
                                   VerifyReply& reply) const {
   if (call.reply_format == ReplyFormat::kFull) {
+    // As processing them would: a cache that gave such a row is not kept.
+    for (const absl::Span<const float> row : rows.Rows()) {
+      OUTRIDER_RETURN_IF_ERROR(CheckLogits(row));
+    }
     reply.outcome = std::move(rows);
     return absl::OkStatus();
   }

@@ -2,11 +2,7 @@
 #ifndef OUTRIDER_CORE_BASE_FREED_MEMORY_H_
 #define OUTRIDER_CORE_BASE_FREED_MEMORY_H_
 
-#include <cstdlib>
-
-#ifdef __GLIBC__
 #include <malloc.h>
-#endif
 
 namespace outrider {
 
@@ -15,10 +11,8 @@ namespace outrider {
 // system in between, its fresh pages cost more than the arithmetic on it
 // (bench/sampling_benchmark.cc). For main, before it starts threads.
 inline void KeepFreedMemory() {
-#ifdef __GLIBC__
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
   mallopt(M_TRIM_THRESHOLD, 256 << 20);
-#endif
 }
 
 }  // namespace outrider

@@ -17,9 +17,6 @@ void AddNodeFlags(CLI::App& app, NodeFlags& flags) {
                  "has 16 bits and the device computes with them")
       ->check(CLI::IsMember({"auto", "float32", "bfloat16"}))
       ->capture_default_str();
-  app.add_option("--threads", flags.num_threads, "threads of a forward pass")
-      ->check(CLI::Range(1, 256))
-      ->capture_default_str();
   app.add_option("--max-draft-tokens", flags.max_draft_tokens,
                  "most draft tokens of a request")
       ->check(CLI::Range(0, 1024))

@@ -16,7 +16,6 @@ struct NodeFlags {
   std::string model = {};
   std::string device = "cpu";
   std::string dtype = "auto";
-  int num_threads = 1;
   int max_draft_tokens = 16;
   int max_queue_length = 1024;
   int lease_seconds = 30;

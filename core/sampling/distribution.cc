@@ -48,6 +48,13 @@ absl::StatusOr<Distribution> Distribution::Create(std::vector<TokenId> ids,
   return row;
 }
 
+Distribution Distribution::Normalized() const {
+  std::vector<double> weights;
+  weights.reserve(weights_.size());
+  for (const double weight : weights_) weights.push_back(weight / total_);
+  return FromSorted(ids_, std::move(weights));
+}
+
 Distribution Distribution::RoundedToBFloat16() const {
   std::vector<TokenId> ids;
   std::vector<double> weights;

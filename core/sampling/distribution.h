@@ -34,6 +34,10 @@ class Distribution {
     return Distribution(std::move(ids), std::move(weights));
   }
 
+  // The same probabilities, but for rounding, as weights that sum to 1 as
+  // nearly as they can: what a reader of the wire may insist on.
+  Distribution Normalized() const;
+
   // With every probability rounded to bfloat16, those that become 0 left out:
   // weights that two bytes can carry. To be drawn from after the rounding only.
   Distribution RoundedToBFloat16() const;

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "core/sampling/instruction_set.h"
+#include "core/kernels/instruction_set.h"
 
 namespace outrider {
 namespace {

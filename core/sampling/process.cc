@@ -20,21 +20,6 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-absl::Status CheckFinite(absl::Span<const float> logits) {
-  const RowCheck row = CheckRow(logits);
-  if (!row.all_valid) {
-    const auto bad = std::find_if(logits.begin(), logits.end(), [](float x) {
-      return std::isnan(x) || x == kInfinity;
-    });
-    return absl::InternalError(absl::StrCat(
-        "the model gave logit ", *bad, " for token ", bad - logits.begin()));
-  }
-  if (!row.any_possible) {
-    return absl::InternalError("the model masked every token of a row");
-  }
-  return absl::OkStatus();
-}
-
 // The `count` ids that come first in falling order of value, ties to the
 // lowest id, masked ones (-inf) never; in ascending order of id.
 template <typename Value>
@@ -109,7 +94,7 @@ Distribution CutAndNormalise(absl::Span<const Value> logits,
 absl::StatusOr<Distribution> Process(absl::Span<const float> logits,
                                      const SamplingParams& params,
                                      const TokenHistory& history) {
-  OUTRIDER_RETURN_IF_ERROR(CheckFinite(logits));
+  OUTRIDER_RETURN_IF_ERROR(CheckLogits(logits));
   if (!AdjustsLogits(params)) {
     return IsGreedy(params) ? Distribution::OneHot(Argmax(logits))
                             : CutAndNormalise(logits, params);
@@ -121,6 +106,21 @@ absl::StatusOr<Distribution> Process(absl::Span<const float> logits,
     return Distribution::OneHot(static_cast<TokenId>(best - adjusted.begin()));
   }
   return CutAndNormalise(absl::MakeConstSpan(adjusted), params);
+}
+
+absl::Status CheckLogits(absl::Span<const float> logits) {
+  const RowCheck row = CheckRow(logits);
+  if (!row.all_valid) {
+    const auto bad = std::find_if(logits.begin(), logits.end(), [](float x) {
+      return std::isnan(x) || x == kInfinity;
+    });
+    return absl::InternalError(absl::StrCat(
+        "the model gave logit ", *bad, " for token ", bad - logits.begin()));
+  }
+  if (!row.any_possible) {
+    return absl::InternalError("the model masked every token of a row");
+  }
+  return absl::OkStatus();
 }
 
 ArgmaxAndGap FindArgmax(absl::Span<const float> logits) {

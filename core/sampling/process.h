@@ -2,6 +2,7 @@
 #ifndef OUTRIDER_CORE_SAMPLING_PROCESS_H_
 #define OUTRIDER_CORE_SAMPLING_PROCESS_H_
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "core/sampling/distribution.h"
@@ -27,6 +28,9 @@ namespace outrider {
 absl::StatusOr<Distribution> Process(absl::Span<const float> logits,
                                      const SamplingParams& params,
                                      const TokenHistory& history);
+
+// INTERNAL where a logit is NaN or +inf, or all are -inf.
+absl::Status CheckLogits(absl::Span<const float> logits);
 
 // The token of the highest logit, lowest id on ties, and how far ahead of the
 // second it is (a gap of 0 is a tie). `logits` must hold no NaN.

@@ -6,15 +6,10 @@
 
 #include "core/base/check.h"
 #include "core/base/mutant.h"
+#include "core/sampling/vector_math.h"
 
 namespace outrider {
 namespace {
-
-double Sum(absl::Span<const double> values) {
-  double sum = 0;
-  for (const double value : values) sum += value;
-  return sum;
-}
 
 // Where rounding left no residual although a draft was refused (p = q): the
 // last token with p > q, or if there is none the last with p > 0.

@@ -8,7 +8,8 @@
 #include <limits>
 #include <vector>
 
-#include "core/sampling/instruction_set.h"
+#include "core/base/check.h"
+#include "core/kernels/instruction_set.h"
 
 namespace outrider {
 namespace {
@@ -145,6 +146,7 @@ Value MaximumOf(absl::Span<const Value> values) {
 
 template <typename Value>
 Value BoundOfTopOf(absl::Span<const Value> values, size_t count) {
+  OUTRIDER_CHECK(count > 0);
   if (count > values.size() / 16) {
     return -std::numeric_limits<Value>::infinity();
   }

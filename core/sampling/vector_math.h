@@ -10,15 +10,15 @@ namespace outrider {
 
 // The loops over whole rows that every token pays for. Each is compiled for the
 // baseline of the platform and for AVX2, from the same lines and without fused
-// multiply-adds, and the one for the CPU at hand is taken: the same bits on
-// every machine.
+// multiply-adds, and the one for the CPU at hand is taken: the same bits of
+// either.
 
 // e^x for x <= 0, into `values` itself; below -708 it is 0. Relative error at
 // most 4e-16. Not for NaN.
 void ExpInPlace(absl::Span<double> values);
 
 // weights[i] = e^((logits[i] - maximum) / temperature), as ExpInPlace has it;
-// no logit is above `maximum`. The spans are equally long.
+// no logit is above `maximum`. The spans are equally long, and may be the same.
 void SoftmaxWeights(absl::Span<const float> logits, double maximum,
                     double temperature, absl::Span<double> weights);
 void SoftmaxWeights(absl::Span<const double> logits, double maximum,

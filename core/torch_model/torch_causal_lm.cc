@@ -195,10 +195,6 @@ absl::StatusOr<std::unique_ptr<const Ops>> MakeOps(const std::string& kernels,
 
 absl::StatusOr<std::unique_ptr<CausalLm>> Load(
     const TorchCausalLmOptions& options) {
-  if (options.num_threads < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("num_threads ", options.num_threads, " is not positive"));
-  }
   if (options.max_cached_tokens < 0) {
     return absl::InvalidArgumentError(absl::StrCat(
         "max_cached_tokens ", options.max_cached_tokens, " is negative"));
@@ -207,7 +203,7 @@ absl::StatusOr<std::unique_ptr<CausalLm>> Load(
                             OpenDevice(options.device));
   OUTRIDER_ASSIGN_OR_RETURN(std::unique_ptr<const Ops> ops,
                             MakeOps(options.kernels, device));
-  at::set_num_threads(options.num_threads);
+  at::set_num_threads(1);  // our kernels use one; torch's idle ones would spin
 
   // The checkpoint first: a directory with another format often has no
   // config.json either, and the format is the better answer.

@@ -22,9 +22,6 @@ struct TorchCausalLmOptions {
   // "auto": the kernels of core/kernels on the CPU, on one thread, torch's own
   // elsewhere; "aten": torch's own everywhere, as a reference.
   std::string kernels = "auto";
-  // Of torch's own pool. Its idle threads spin for a while unless
-  // OMP_WAIT_POLICY=passive was set before the process started.
-  int num_threads = 1;
   // Rows allocated for keys and values over all sessions; 0 means no bound.
   int64_t max_cached_tokens = 0;
 };

@@ -223,8 +223,6 @@ TEST(TorchCausalLmTest, OptionsThatNameNothingAreRefused) {
             kInvalid);
   EXPECT_EQ(LoadError({.model_directory = demo, .dtype = "int3"}).code(),
             kInvalid);
-  EXPECT_EQ(LoadError({.model_directory = demo, .num_threads = 0}).code(),
-            kInvalid);
   EXPECT_EQ(LoadError({.model_directory = demo, .kernels = "fast"}).code(),
             kInvalid);
   EXPECT_EQ(

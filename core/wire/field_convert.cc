@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/wire/field_convert.h"
 
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -11,6 +12,11 @@
 
 namespace outrider {
 namespace {
+
+// How far a draft row's weights may be from a sum of 1: what rounding does, and
+// more. Each bfloat16 is off by at most 2^-9 of itself.
+constexpr double kFloat64Sum = 1e-6;
+constexpr double kBFloat16Sum = 0x1p-8;
 
 constexpr uint32_t kMaxLength = std::numeric_limits<int32_t>::max();
 
@@ -256,8 +262,17 @@ v1::SparseRow ToProto(const Distribution& q) {
 absl::StatusOr<Distribution> FromProto(const v1::SparseRow& row,
                                        int vocab_size) {
   OUTRIDER_ASSIGN_OR_RETURN(std::vector<double> weights, UnpackWeights(row));
-  return Distribution::Create(ToTokens(row.ids()), std::move(weights),
-                              vocab_size);
+  OUTRIDER_ASSIGN_OR_RETURN(
+      Distribution q, Distribution::Create(ToTokens(row.ids()),
+                                           std::move(weights), vocab_size));
+  const double tolerance =
+      row.weight_dtype() == v1::DTYPE_BFLOAT16 ? kBFloat16Sum : kFloat64Sum;
+  if (std::abs(q.total() - 1) > tolerance) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the weights of a draft row are probabilities and sum to 1, not to ",
+        q.total()));
+  }
+  return q;
 }
 
 }  // namespace outrider

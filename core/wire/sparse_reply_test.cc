@@ -52,6 +52,8 @@ TEST(SparseReplyTest, ADraftRowThatIsNoDistributionIsRefused) {
               StatusIs(kInvalid, HasSubstr("positive and finite")));
   EXPECT_THAT(ReadDraft({3, 4}, {0.5, 0}),
               StatusIs(kInvalid, HasSubstr("positive and finite")));
+  EXPECT_THAT(ReadDraft({3, 4}, {0.5, 0.4}),
+              StatusIs(kInvalid, HasSubstr("sum to 1, not to 0.9")));
   EXPECT_THAT(ReadDraft({3, 4}, {0.5}),
               StatusIs(kInvalid, HasSubstr("2 ids, 1 weights")));
 }

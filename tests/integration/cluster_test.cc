@@ -231,8 +231,13 @@ TEST(ClusterTest, ANonFiniteRowFailsItsSessionAlone) {
     EXPECT_THAT(result.status, IsOk());
     EXPECT_EQ(result.tokens, PlainGreedy({5}, 300, kVocab));
   });
-  EXPECT_THAT(Generate(cluster, Greedy({kPoison}, 10, /*k=*/4)).status,
-              StatusIs(absl::StatusCode::kInternal));
+  for (const ReplyFormat format :
+       {ReplyFormat::kFull, ReplyFormat::kSparse, ReplyFormat::kTokens}) {
+    client::GenerationRequest request = Greedy({kPoison}, 10, /*k=*/4);
+    request.reply_format = format;
+    EXPECT_THAT(Generate(cluster, request).status,
+                StatusIs(absl::StatusCode::kInternal));
+  }
 }
 
 TEST(ClusterTest, ADrafterWithAnotherTokenizerIsRefusedAndDecodingIsPlain) {

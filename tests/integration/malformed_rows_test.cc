@@ -164,8 +164,11 @@ TEST_F(MalformedRowsTest, OfIdsAndWeightsAreRefused) {
            {"infinite", weights({0.25, infinity, 0.25}), "positive and finite"},
            {"negative", weights({0.25, 0.5, -0.25}), "positive and finite"},
            {"zero", weights({0.25, 0.5, 0}), "positive and finite"},
-           // Weights are shares of their sum: off is a sum that is no number.
-           {"a sum of zero", weights({0, 0, 0}), "positive and finite"},
+           {"all zero", weights({0, 0, 0}), "positive and finite"},
+           {"a sum below 1", weights({0.25, 0.25, 0.25}), "sum to 1"},
+           {"a sum above 1", weights({0.5, 0.5, 0.25}), "sum to 1"},
+           {"a draft that underflows beside its neighbour",
+            weights({1e308, 5e-324, 1}), "sum to 1"},
            {"a sum beyond doubles", weights({largest, largest, 1}), "overflow"},
            {"a weight too few", weights({0.5, 0.5}), "3 ids, 2 weights"},
            {"a weight too many", weights({0.25, 0.25, 0.25, 0.25}),

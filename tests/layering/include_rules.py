@@ -14,7 +14,7 @@ LAYERS = {
     "core/base": [],
     "core/telemetry": [],
     "core/session": [],
-    "core/sampling": ["core/session"],
+    "core/sampling": ["core/session", "core/kernels"],
     "core/drafting": ["core/session", "core/sampling"],
     "core/tokenizer": [],
     "core/model": [],

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef OUTRIDER_CORE_SAMPLING_INSTRUCTION_SET_H_
-#define OUTRIDER_CORE_SAMPLING_INSTRUCTION_SET_H_
+#ifndef OUTRIDER_CORE_KERNELS_INSTRUCTION_SET_H_
+#define OUTRIDER_CORE_KERNELS_INSTRUCTION_SET_H_
 
-// For loops over whole rows, in plain C++ and compiled twice: a loop is written
-// once as OUTRIDER_INLINE `XLoop`, a function OUTRIDER_AVX2 `XAvx2` does
-// nothing but call it, and where HasAvx2() that one is taken. AVX2 brings no
-// fused multiply-add, so that both give the same bits.
+// For loops over whole rows (core/sampling), in plain C++ and compiled twice: a
+// loop is written once as OUTRIDER_INLINE `XLoop`, a function OUTRIDER_AVX2
+// `XAvx2` does nothing but call it, and where HasAvx2() that one is taken. AVX2
+// brings no fused multiply-add, so that both give the same bits.
 #define OUTRIDER_INLINE inline __attribute__((always_inline))
 #if defined(__x86_64__)
 #define OUTRIDER_AVX2 __attribute__((target("avx2")))
@@ -27,4 +27,4 @@ inline bool HasAvx2() {
 
 }  // namespace outrider
 
-#endif  // OUTRIDER_CORE_SAMPLING_INSTRUCTION_SET_H_
+#endif  // OUTRIDER_CORE_KERNELS_INSTRUCTION_SET_H_
