@@ -120,6 +120,33 @@ void AddPredictions(Report& report) {
   }
 }
 
+// Machine, load, dates and commits of what was measured, a resumed run's
+// parts included.
+void AddOrigins(absl::Span<const Measurement> measurements,
+                Configuration& configuration) {
+  if (measurements.empty()) return;
+  std::set<std::string> machines;
+  std::set<std::string> dates;
+  std::set<std::string> commits;
+  std::set<double> loads;
+  for (const Measurement& m : measurements) {
+    configuration.is_simulated |= m.origin.is_simulated;
+    machines.insert(m.origin.machine);
+    dates.insert(m.origin.date);
+    commits.insert(m.origin.commit);
+    loads.insert(m.origin.machine_load);
+  }
+  const std::string range =
+      dates.size() == 1 ? *dates.begin()
+                        : absl::StrCat(*dates.begin(), " to ", *dates.rbegin());
+  configuration.notes = {
+      {"machine", absl::StrJoin(machines, "; ")},
+      {"load of the machine (average of a minute)",
+       absl::StrFormat("%.2f to %.2f", *loads.begin(), *loads.rbegin())},
+      {"date", range},
+      {"commit", absl::StrJoin(commits, ", ")}};
+}
+
 template <typename Get>
 auto Distinct(const std::vector<CellReport>& cells, Get get) {
   using Value = std::decay_t<decltype(get(cells[0].cell()))>;
@@ -205,37 +232,6 @@ int Report::num_failures() const {
   for (const CellReport& cell : cells) sum += cell.measured.num_failures;
   return sum;
 }
-
-namespace {
-
-// Machine, load, dates and commits of what was measured, a resumed run's
-// parts included.
-void AddOrigins(absl::Span<const Measurement> measurements,
-                Configuration& configuration) {
-  if (measurements.empty()) return;
-  std::set<std::string> machines;
-  std::set<std::string> dates;
-  std::set<std::string> commits;
-  std::set<double> loads;
-  for (const Measurement& m : measurements) {
-    configuration.is_simulated |= m.origin.is_simulated;
-    machines.insert(m.origin.machine);
-    dates.insert(m.origin.date);
-    commits.insert(m.origin.commit);
-    loads.insert(m.origin.machine_load);
-  }
-  const std::string range =
-      dates.size() == 1 ? *dates.begin()
-                        : absl::StrCat(*dates.begin(), " to ", *dates.rbegin());
-  configuration.notes = {
-      {"machine", absl::StrJoin(machines, "; ")},
-      {"load of the machine (average of a minute)",
-       absl::StrFormat("%.2f to %.2f", *loads.begin(), *loads.rbegin())},
-      {"date", range},
-      {"commit", absl::StrJoin(commits, ", ")}};
-}
-
-}  // namespace
 
 std::string AchievedRtt(const Measurement& measured) {
   if (!measured.verifier_rtt_ms) return "";
