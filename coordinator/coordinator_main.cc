@@ -150,9 +150,8 @@ class Reporter {
     const std::chrono::duration<double> elapsed = Clock::now() - last_;
     if (elapsed < std::chrono::seconds(10)) return;
     last_ = Clock::now();
-    if (const auto summary = metrics_.TakeSummary(elapsed.count())) {
-      OUTRIDER_LOG(kInfo) << *summary;
-    }
+    const LogFields summary = metrics_.TakeSummary(elapsed.count());
+    if (!summary.empty()) OUTRIDER_LOG(kInfo, summary) << "acceptance";
   }
 
  private:

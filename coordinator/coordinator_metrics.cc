@@ -2,7 +2,9 @@
 #include "coordinator/coordinator_metrics.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_format.h"
 
@@ -27,6 +29,9 @@ std::string NameOf(absl::StatusCode code) {
 }
 
 double Ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
+
+// To three places, for the log.
+double Short(double number) { return std::round(number * 1000) / 1000; }
 
 }  // namespace
 
@@ -194,7 +199,7 @@ CoordinatorMetrics::Totals CoordinatorMetrics::Read() const {
   return totals;
 }
 
-std::optional<std::string> CoordinatorMetrics::TakeSummary(double seconds) {
+LogFields CoordinatorMetrics::TakeSummary(double seconds) {
   const Totals now = Read();
   const Totals before = std::exchange(reported_, now);
   const double rounds = now.rounds - before.rounds;
@@ -202,20 +207,23 @@ std::optional<std::string> CoordinatorMetrics::TakeSummary(double seconds) {
   const double drafted = now.drafted - before.drafted;
   const double accepted = now.accepted - before.accepted;
   effective_k_.Set(Ratio(drafted, rounds));
-  if (rounds == 0) return std::nullopt;
-  std::string line = absl::StrFormat(
-      "last %.0f s: %.0f rounds, %.0f tokens (%.1f/s, %.2f a round), %.0f of "
-      "%.0f drafts accepted (%.1f %%)",
-      seconds, rounds, tokens, Ratio(tokens, seconds), Ratio(tokens, rounds),
-      accepted, drafted, 100 * Ratio(accepted, drafted));
+  if (rounds == 0) return {};
+  std::vector<double> by_position;
   for (int i = 0; i < kNumPositions; ++i) {
     const double offered = now.offered_at[i] - before.offered_at[i];
     if (offered == 0) break;
-    absl::StrAppendFormat(
-        &line, "%s%.0f", i == 0 ? ", by position " : " ",
-        100 * Ratio(now.accepted_at[i] - before.accepted_at[i], offered));
+    by_position.push_back(
+        Short(Ratio(now.accepted_at[i] - before.accepted_at[i], offered)));
   }
-  return line + (drafted > 0 ? " %" : "");
+  return {{"seconds", Short(seconds)},
+          {"rounds", rounds},
+          {"tokens", tokens},
+          {"tokens_per_second", Short(Ratio(tokens, seconds))},
+          {"tokens_per_round", Short(Ratio(tokens, rounds))},
+          {"drafted", drafted},
+          {"accepted", accepted},
+          {"acceptance", Short(Ratio(accepted, drafted))},
+          {"acceptance_by_position", by_position}};
 }
 
 }  // namespace outrider

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "coordinator/generation.h"
 #include "coordinator/round_stats.h"
+#include "core/base/log.h"
 #include "core/telemetry/metric_registry.h"
 
 namespace outrider {
@@ -61,9 +62,10 @@ class CoordinatorMetrics {
     int num_tokens_ = 0;
   };
 
-  // What happened since the last call, for the log; nothing without rounds.
-  // Sets the gauge effective_k. Not thread-safe with itself.
-  std::optional<std::string> TakeSummary(double seconds);
+  // What happened since the last call, `seconds` ago, for the log; no fields
+  // without rounds. acceptance and acceptance_by_position are shares of what
+  // was drafted. Sets the gauge effective_k. Not thread-safe with itself.
+  LogFields TakeSummary(double seconds);
 
  private:
   // By position; the last counts all from there on.

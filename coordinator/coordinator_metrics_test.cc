@@ -9,6 +9,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 class CoordinatorMetricsTest : public ::testing::Test {
  protected:
@@ -102,15 +103,18 @@ TEST_F(CoordinatorMetricsTest, AFallbackSaysWhy) {
 }
 
 TEST_F(CoordinatorMetricsTest, TheSummaryIsOfTheTimeSinceTheLastOne) {
-  EXPECT_FALSE(metrics_.TakeSummary(10).has_value());
+  EXPECT_THAT(metrics_.TakeSummary(10), IsEmpty());
   CoordinatorMetrics::Tally tally(metrics_);
   tally.Round(Round(2, 2, 3), /*lacks_drafter=*/false);
   tally.Round(Round(2, 1, 2), /*lacks_drafter=*/false);
-  EXPECT_EQ(metrics_.TakeSummary(10),
-            "last 10 s: 2 rounds, 5 tokens (0.5/s, 2.50 a round), 3 of 4 "
-            "drafts accepted (75.0 %), by position 100 50 %");
+  EXPECT_THAT(
+      FormatLogLine(LogFormat::kText, LogLevel::kInfo, "t", "acceptance",
+                    metrics_.TakeSummary(10)),
+      "t I acceptance seconds=10 rounds=2 tokens=5 tokens_per_second=0.5 "
+      "tokens_per_round=2.5 drafted=4 accepted=3 acceptance=0.75 "
+      "acceptance_by_position=1,0.5\n");
   EXPECT_THAT(Page(), HasSubstr("outrider_effective_k 2\n"));
-  EXPECT_FALSE(metrics_.TakeSummary(10).has_value());
+  EXPECT_THAT(metrics_.TakeSummary(10), IsEmpty());
   EXPECT_THAT(Page(), HasSubstr("outrider_effective_k 0\n"));
 }
 

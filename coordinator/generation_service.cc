@@ -180,6 +180,7 @@ Task<void> GenerationServiceImpl::RunOnPair(
                    .seed = request->seed,
                    .max_length = request->max_length,
                    .cancellation = cancellation,
+                   .request_id = call.name.request_id,
                    .traceparent = trace.has_value() ? trace->ToHeader() : ""});
   const absl::StatusOr<FinishReason> result =
       co_await Serve(*request, *pair, call, session);

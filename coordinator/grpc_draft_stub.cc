@@ -3,9 +3,9 @@
 
 #include <utility>
 
+#include "coordinator/grpc_log_metadata.h"
 #include "core/base/status_macros.h"
 #include "core/rpc/unary_call.h"
-#include "core/telemetry/trace_context.h"
 #include "core/wire/convert.h"
 
 namespace outrider {
@@ -23,10 +23,7 @@ Task<absl::StatusOr<DraftReply>> GrpcDraftStub::Draft(
       const v1::DraftResponse response,
       co_await CallUnary<v1::DraftResponse>(
           [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
-            if (!call.traceparent.empty()) {
-              context->AddMetadata(kTraceparentKey,
-                                   std::string(call.traceparent));
-            }
+            AddLogMetadata(call.log_ids, *context);
             return stub_->PrepareAsyncDraft(context, request, queue);
           },
           {.queue = options_.queue,

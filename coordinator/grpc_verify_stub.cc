@@ -6,9 +6,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "coordinator/grpc_log_metadata.h"
 #include "core/base/status_macros.h"
 #include "core/rpc/unary_call.h"
-#include "core/telemetry/trace_context.h"
 #include "core/wire/convert.h"
 
 namespace outrider {
@@ -56,7 +56,7 @@ Task<absl::StatusOr<VerifyReply>> GrpcVerifyStub::Verify(
   const v1::VerifyRequest request = ToProto(call);
   OUTRIDER_CO_ASSIGN_OR_RETURN(
       v1::VerifyResponse response,
-      co_await SendUntilAnswered(request, call.traceparent, cancellation));
+      co_await SendUntilAnswered(request, call.log_ids, cancellation));
   const auto sent_bytes = static_cast<int64_t>(request.ByteSizeLong());
   const int64_t wire_bytes =
       sent_bytes + static_cast<int64_t>(response.ByteSizeLong());
@@ -69,7 +69,7 @@ Task<absl::StatusOr<VerifyReply>> GrpcVerifyStub::Verify(
 }
 
 Task<absl::StatusOr<v1::VerifyResponse>> GrpcVerifyStub::SendUntilAnswered(
-    const v1::VerifyRequest& request, absl::string_view traceparent,
+    const v1::VerifyRequest& request, const LogIds& log_ids,
     Cancellation& cancellation) {
   // About a second: a restarting process on the same address, or a broken
   // connection. Whoever is gone longer is reported.
@@ -79,9 +79,7 @@ Task<absl::StatusOr<v1::VerifyResponse>> GrpcVerifyStub::SendUntilAnswered(
     absl::StatusOr<v1::VerifyResponse> response =
         co_await CallUnary<v1::VerifyResponse>(
             [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
-              if (!traceparent.empty()) {
-                context->AddMetadata(kTraceparentKey, std::string(traceparent));
-              }
+              AddLogMetadata(log_ids, *context);
               return stub_->PrepareAsyncVerify(context, request, queue);
             },
             {.queue = options_.queue,

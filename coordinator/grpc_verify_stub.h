@@ -40,7 +40,7 @@ class GrpcVerifyStub final : public VerifyStub {
 
  private:
   Task<absl::StatusOr<v1::VerifyResponse>> SendUntilAnswered(
-      const v1::VerifyRequest& request, absl::string_view traceparent,
+      const v1::VerifyRequest& request, const LogIds& log_ids,
       Cancellation& cancellation);
 
   const Options options_;

@@ -54,7 +54,7 @@ Task<absl::StatusOr<Draft>> NodeDraftClient::Propose(Session& session,
         .min_draft_probability = options_.min_draft_probability,
         .round_weights = options_.round_weights,
         .rule = session.rule(),
-        .traceparent = session.traceparent()};
+        .log_ids = session.log_ids()};
     ++link.num_messages;
     OUTRIDER_CO_ASSIGN_OR_RETURN(
         DraftReply reply, co_await stub_.Draft(call, session.cancellation()));

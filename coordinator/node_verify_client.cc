@@ -123,7 +123,7 @@ VerifyCall NodeVerifyClient::MakeCall(Session& session,
                      .seed = session.seed(),
                      .prompt_length = session.prompt_length(),
                      .rule = session.rule(),
-                     .traceparent = session.traceparent()};
+                     .log_ids = session.log_ids()};
   if (format_ == ReplyFormat::kSparse) {
     for (const Distribution& q : draft.distributions) {
       call.supports.emplace_back(q.support().begin(), q.support().end());

@@ -25,6 +25,16 @@ Session::Session(Options options)
   committed_.Append(options_.delivered);
 }
 
+LogIds Session::log_ids() const {
+  return {.request_id = options_.request_id,
+          .traceparent = options_.traceparent};
+}
+
+void Session::BeginRound() {
+  stats_ = {};
+  logprob_source_ = {};
+}
+
 int Session::MaxDraftLength() const {
   return std::max(0, options_.max_length - length() - 1);
 }

@@ -27,6 +27,7 @@
 #include "core/sampling/token_logprobs.h"
 #include "core/session/cache_delta.h"
 #include "core/session/token_log.h"
+#include "core/wire/node_calls.h"
 
 namespace outrider {
 
@@ -45,7 +46,8 @@ class Session {
     int max_length = 0;  // prompt and continuation together
     std::unique_ptr<RandomSource> random = {};  // empty: Coins of the seed
     std::shared_ptr<Cancellation> cancellation = {};  // empty: one of its own
-    std::string traceparent = {};  // goes with every call; empty: none
+    std::string request_id = {};   // both go with every call, for the
+    std::string traceparent = {};  // nodes' logs; empty: none
   };
 
   explicit Session(Options options);
@@ -63,17 +65,14 @@ class Session {
   }
   RuleKind rule() const { return options_.rule; }
   uint64_t seed() const { return options_.seed; }
-  const std::string& traceparent() const { return options_.traceparent; }
+  LogIds log_ids() const;
   RandomSource& coins() { return *options_.random; }
 
   CacheMirror& drafter_cache() { return drafter_; }
   CacheMirror& verifier_cache() { return verifier_; }
   Cancellation& cancellation() { return *options_.cancellation; }
   RoundStats& stats() { return stats_; }  // of the round that runs
-  void BeginRound() {
-    stats_ = {};
-    logprob_source_ = {};
-  }
+  void BeginRound();
 
   // Where logprobs() has a value, the verify client leaves here how to find the
   // log-probabilities of the token that row `row` of the round gave.

@@ -24,7 +24,7 @@ grpc::ServerUnaryReactor* DrafterServiceImpl::Draft(
     v1::DraftResponse* response) {
   absl::StatusOr<DraftCall> call = FromProto(*request);
   if (!call.ok()) return FinishNow(context, call.status());
-  LogTracedOpen(*context, call->header);
+  LogSessionOpened(*context, call->header);
   const uint64_t digest = ContentDigest(call->header.session, *request);
   return RunOnModelThread(
       context, model_thread_, NodeCall::kModel,

@@ -12,11 +12,21 @@ packages=(build-essential cmake ninja-build ccache
   libcli11-dev nlohmann-json3-dev prometheus-cpp-dev libcpp-httplib-dev pkg-config
   openssl python3 python3-venv)
 if [[ "${1:-}" == "--lint" ]]; then # what .ci/run needs besides
-  packages+=(clang clang-format clang-tidy shellcheck)
+  packages+=(clang clang-format clang-tidy shellcheck prometheus) # for promtool
 elif [[ "${1:-}" == "--deploy" ]]; then # what `make check-deploy` needs besides
   packages+=(prometheus yamllint shellcheck buildah podman runc netavark aardvark-dns
     catatonit iptables debootstrap)
 fi
+
+# As root. Services, such as prometheus' own, are not started.
+# shellcheck disable=SC2016 # expanded by the inner shell
+install='
+  policy=/usr/sbin/policy-rc.d
+  if [ ! -e "$policy" ]; then
+    trap "rm -f $policy" EXIT && trap "exit 130" INT TERM
+    printf "#!/bin/sh\nexit 101\n" >"$policy" && chmod 755 "$policy"
+  fi
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null'
 
 installed() { dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q '^install ok installed$'; }
 missing=()
@@ -32,8 +42,7 @@ if ((${#missing[@]})); then
   fi
   echo "setup: installing ${missing[*]}"
   if ! "${as_root[@]}" apt-get update -qq ||
-    ! "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
-      --no-install-recommends "${missing[@]}" >/dev/null; then
+    ! "${as_root[@]}" sh -c "$install" install "${missing[@]}"; then
     echo "setup: apt-get failed; without network, install by other means: ${missing[*]}" >&2
     exit 1
   fi

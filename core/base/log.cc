@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 
@@ -58,7 +59,24 @@ std::string OnOneLine(absl::string_view text) {
   return line;
 }
 
+std::string Joined(absl::Span<const double> numbers) {
+  return absl::StrJoin(numbers, ",", [](std::string* out, double number) {
+    absl::StrAppendFormat(out, "%.10g", number);
+  });
+}
+
 }  // namespace
+
+LogField::LogField(std::string key, absl::string_view value)
+    : name(std::move(key)), text(value), json(Quoted(value)) {}
+
+LogField::LogField(std::string key, double value)
+    : name(std::move(key)), text(Joined({&value, 1})), json(text) {}
+
+LogField::LogField(std::string key, absl::Span<const double> values)
+    : name(std::move(key)),
+      text(Joined(values)),
+      json(absl::StrCat("[", text, "]")) {}
 
 void SetLogFormat(LogFormat format) { log_format = format; }
 
@@ -71,15 +89,15 @@ std::string FormatLogLine(LogFormat format, LogLevel level,
     line = absl::StrCat("{\"time\":", Quoted(time),
                         ",\"level\":", Quoted(name.word),
                         ",\"message\":", Quoted(message));
-    for (const auto& [key, value] : fields) {
-      absl::StrAppend(&line, ",", Quoted(key), ":", Quoted(value));
+    for (const LogField& field : fields) {
+      absl::StrAppend(&line, ",", Quoted(field.name), ":", field.json);
     }
     line += '}';
   } else {
     line = absl::StrCat(time, " ", absl::string_view(&name.letter, 1), " ",
                         OnOneLine(message));
-    for (const auto& [key, value] : fields) {
-      absl::StrAppend(&line, " ", key, "=", OnOneLine(value));
+    for (const LogField& field : fields) {
+      absl::StrAppend(&line, " ", field.name, "=", OnOneLine(field.text));
     }
   }
   line += '\n';

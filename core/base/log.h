@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 
 namespace outrider {
 
@@ -19,8 +20,18 @@ enum class LogLevel { kInfo, kWarning, kError };
 enum class LogFormat { kText, kJson };
 void SetLogFormat(LogFormat format);
 
-// What a line is about, besides its message: names and values.
-using LogFields = std::vector<std::pair<std::string, std::string>>;
+// What a line is about, besides its message: a name, and a text, a finite
+// number or a list of such; JSON has numbers without quotes, and [1,0.5].
+struct LogField {
+  LogField(std::string key, absl::string_view value);
+  LogField(std::string key, double value);
+  LogField(std::string key, absl::Span<const double> values);
+
+  std::string name;
+  std::string text;  // 1,0.5
+  std::string json;  // [1,0.5]
+};
+using LogFields = std::vector<LogField>;
 
 // The line itself, newline included; `time` is RFC 3339. JSON is valid whatever
 // bytes the message has.

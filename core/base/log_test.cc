@@ -22,6 +22,19 @@ TEST(LogTest, JsonIsOneObjectALine) {
             "\"code\":\"INTERNAL\"}\n");
 }
 
+TEST(LogTest, NumbersAreNumbersInJson) {
+  const LogFields fields = {{"rounds", 1234567},
+                            {"rate", 0.25},
+                            {"by_position", std::vector<double>{1, 0.5}},
+                            {"id", "17"}};
+  EXPECT_EQ(FormatLogLine(LogFormat::kJson, LogLevel::kInfo, "t", "m", fields),
+            "{\"time\":\"t\",\"level\":\"info\",\"message\":\"m\","
+            "\"rounds\":1234567,\"rate\":0.25,\"by_position\":[1,0.5],"
+            "\"id\":\"17\"}\n");
+  EXPECT_EQ(FormatLogLine(LogFormat::kText, LogLevel::kInfo, "t", "m", fields),
+            "t I m rounds=1234567 rate=0.25 by_position=1,0.5 id=17\n");
+}
+
 TEST(LogTest, JsonEscapesWhatWouldEndAStringOrIsNoUtf8) {
   EXPECT_EQ(FormatLogLine(LogFormat::kJson, LogLevel::kInfo, "t",
                           "\"\\\n\x01\xff", {}),

@@ -7,19 +7,33 @@
 #include "core/telemetry/trace_context.h"
 
 namespace outrider {
+namespace {
 
-void LogTracedOpen(const grpc::CallbackServerContext& context,
-                   const RequestHeader& header) {
+absl::string_view MetadataOf(const grpc::CallbackServerContext& context,
+                             const char* key) {
+  const auto found = context.client_metadata().find(key);
+  if (found == context.client_metadata().end()) return "";
+  return {found->second.data(), found->second.size()};
+}
+
+}  // namespace
+
+void LogSessionOpened(const grpc::CallbackServerContext& context,
+                      const RequestHeader& header) {
   if (!header.incarnation.is_none()) return;
-  const auto found = context.client_metadata().find(kTraceparentKey);
-  if (found == context.client_metadata().end()) return;
-  const std::optional<TraceContext> trace = TraceContext::Parse(
-      absl::string_view(found->second.data(), found->second.size()));
-  if (!trace.has_value()) return;
-  OUTRIDER_LOG(kInfo, {{"session", header.session.ShortHex()},
-                       {"trace_id", trace->trace_id},
-                       {"parent_span_id", trace->span_id}})
-      << "session opened";
+  LogFields fields;
+  const absl::string_view request_id = MetadataOf(context, kRequestIdKey);
+  if (IsRequestId(request_id)) {
+    fields.emplace_back("request_id", std::string(request_id));
+  }
+  const auto trace = TraceContext::Parse(MetadataOf(context, kTraceparentKey));
+  if (trace.has_value()) {
+    fields.emplace_back("trace_id", trace->trace_id);
+    fields.emplace_back("parent_span_id", trace->span_id);
+  }
+  if (fields.empty()) return;
+  fields.emplace_back("session", header.session.ShortHex());
+  OUTRIDER_LOG(kInfo, fields) << "session opened";
 }
 
 }  // namespace outrider

@@ -8,11 +8,12 @@
 
 namespace outrider {
 
-// Logs a call that opens a session under a caller's trace (`traceparent` in the
-// metadata), so that the trace can be followed to this node; other calls are
-// not logged.
-void LogTracedOpen(const grpc::CallbackServerContext& context,
-                   const RequestHeader& header);
+// Logs a call that opens a session, by the names that its caller's logs have
+// for it (`x-request-id` and `traceparent` in the metadata), so that a request
+// can be followed to this node. Calls without either, and later ones, are not
+// logged.
+void LogSessionOpened(const grpc::CallbackServerContext& context,
+                      const RequestHeader& header);
 
 }  // namespace outrider
 

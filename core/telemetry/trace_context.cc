@@ -58,14 +58,16 @@ std::string TraceContext::ToHeader() const {
   return absl::StrCat("00-", trace_id, "-", span_id, "-", flags);
 }
 
-std::string RequestIdFrom(absl::string_view proposed) {
+bool IsRequestId(absl::string_view text) {
   constexpr size_t kMaxLength = 64;
-  const bool is_good =
-      !proposed.empty() && proposed.size() <= kMaxLength &&
-      std::all_of(proposed.begin(), proposed.end(), [](char c) {
-        return absl::ascii_isalnum(c) || c == '.' || c == '_' || c == '-';
-      });
-  return is_good ? std::string(proposed) : RandomHex16();
+  return !text.empty() && text.size() <= kMaxLength &&
+         std::all_of(text.begin(), text.end(), [](char c) {
+           return absl::ascii_isalnum(c) || c == '.' || c == '_' || c == '-';
+         });
+}
+
+std::string RequestIdFrom(absl::string_view proposed) {
+  return IsRequestId(proposed) ? std::string(proposed) : RandomHex16();
 }
 
 }  // namespace outrider

@@ -28,8 +28,10 @@ struct TraceContext {
   std::string ToHeader() const;
 };
 
-// A caller's own id where it is 1 to 64 of [A-Za-z0-9._-], so that it cannot
-// forge log lines; otherwise 16 random hex digits.
+// Request ids are 1 to 64 of [A-Za-z0-9._-], so that they cannot forge log
+// lines. RequestIdFrom: a caller's own id if it is one, else 16 random hex
+// digits.
+bool IsRequestId(absl::string_view text);
 std::string RequestIdFrom(absl::string_view proposed);
 
 }  // namespace outrider

@@ -47,6 +47,8 @@ TEST(RequestIdTest, KeepsAPlainIdAndReplacesWhatCouldForgeALogLine) {
        {std::string(), std::string("a b"), std::string("a\nb"),
         std::string("a\"b"), std::string(65, 'a')}) {
     const std::string id = RequestIdFrom(bad);
+    EXPECT_FALSE(IsRequestId(bad));
+    EXPECT_TRUE(IsRequestId(id));
     EXPECT_EQ(id.size(), 16u);
     EXPECT_EQ(id.find_first_not_of("0123456789abcdef"), std::string::npos);
     EXPECT_NE(id, RequestIdFrom(bad));

@@ -30,6 +30,12 @@ inline constexpr double kDefaultSupportMass = 0.98;  // of a GenerateRequest
 inline constexpr int kMaxSupportSize = 1024;         // or the whole vocabulary
 inline constexpr int kDefaultMaxDraftTokens = 16;
 
+// What logs call a request; goes as metadata. Empty: none.
+struct LogIds {
+  absl::string_view request_id = {};
+  absl::string_view traceparent = {};
+};
+
 struct DraftCall {
   RequestHeader header = {};
   int max_draft_tokens = 0;
@@ -41,7 +47,7 @@ struct DraftCall {
   double min_draft_probability = 0;
   bool round_weights = true;  // to bfloat16, before sampling
   RuleKind rule = RuleKind::kRejection;
-  absl::string_view traceparent = {};  // metadata; the session's, or empty
+  LogIds log_ids = {};  // the session's own strings
 };
 
 struct DraftReply {
@@ -67,7 +73,7 @@ struct VerifyCall {
   int prompt_length = 0;
   RuleKind rule = RuleKind::kRejection;          // kCoupled excludes kSparse
   std::optional<LogprobsOptions> logprobs = {};  // not for kFull
-  absl::string_view traceparent = {};  // metadata; the session's, or empty
+  LogIds log_ids = {};                           // the session's own strings
 };
 
 struct VerifyReply {

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds the images and really runs the Deployments of local-cpu, in plain text and by TLS, by podman.
 
-  containers.py [--from-source | --no-build] [--folder DIR] [--require]
+  containers.py [--from-source | --no-build] [--cuda] [--folder DIR] [--require]
 
 The pods come from the rendered manifests, with their security context, init
 container, volumes, flags and limits. Text is generated through them; the
@@ -11,6 +11,8 @@ load test measures, with a smaller grid. Podman knows neither Services nor gRPC
 probes nor NetworkPolicies: names of Services become names of pods, $(NAME) in
 args is filled in here, secrets are folders, and the probes are asked by this program.
 --from-source compiles inside the image, in place of taking build/release/bin.
+--cuda builds node-cuda too (torch's CUDA libraries from PyPI, tens of GB of disk)
+and sees that its programs load them; it needs no GPU and uses none.
 """
 import argparse
 import contextlib
@@ -110,7 +112,7 @@ def check_drain(cluster, plain):
 
 
 def check_load_test(engine, name, overlay):
-    """The Job's pod: its bench ends well, so every request was answered."""
+    """The Job's pod: its bench ends well, so every request was answered; its results can be fetched then."""
     job = named(manifests.render(manifests.DEPLOY / overlay), "Job/outrider-load-test")
     path = engine.folder / f"{name}.yaml"
     path.write_text(yaml.safe_dump(to_play_once(job, name)))
@@ -121,7 +123,11 @@ def check_load_test(engine, name, overlay):
         state = wait_until("the load test has ended", lambda: (
             now := engine.container(f"{name}-bench")["State"]) and not now["Running"] and now, patience=180)
         words = engine.logs(f"{name}-bench")
+        # As `kubectl cp` does: tar, in the container that still runs.
+        fetched = engine.run("podman", "exec", f"{name}-results", "tar", "-cvf", "/dev/null", "/results").stdout
     expect(state["ExitCode"] == 0, f"the load test ended with {state['ExitCode']}: {words}")
+    for file in ("results.jsonl", "report.html"):
+        expect(f"results/{file}" in fetched.split(), f"{file} is not among the results: {fetched}")
     say(f"{name} has measured: {words.strip().splitlines()[-1]}")
 
 
@@ -168,12 +174,19 @@ def running(engine, overlay):
     say(f"{overlay}: taken down")
 
 
-def build(engine, from_source):
+def check_cuda_image(engine):
+    """The nodes start with torch's CUDA libraries: a missing one would end them before any flag is read."""
+    for program in ("outrider-drafter", "outrider-verifier"):
+        engine.run("podman", "run", "--rm", "--network", "none", "localhost/outrider-node-cuda:latest", program, "--help")
+    say("node-cuda: both nodes load torch's CUDA libraries")
+
+
+def build(engine, from_source, images):
     say("base image (debootstrap, unless it is there)")
     engine.make_base()
-    say(f"images {', '.join(IMAGES)}, {'compiled inside' if from_source else 'from build/release/bin'}")
+    say(f"images {', '.join(images)}, {'compiled inside' if from_source else 'from build/release/bin'}")
     how = [] if from_source else ["--prebuilt", meaning.binaries_folder()]
-    engine.run(meaning.ROOT / "deploy/images/build.sh", "--base", BASE_IMAGE, *how, *IMAGES, timeout=7200)
+    engine.run(meaning.ROOT / "deploy/images/build.sh", "--base", BASE_IMAGE, *how, *images, timeout=7200)
 
 
 def check_all(engine):
@@ -195,6 +208,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--from-source", action="store_true", help="compile inside the image")
     parser.add_argument("--no-build", action="store_true", help="take the images of the last run")
+    parser.add_argument("--cuda", action="store_true", help="build node-cuda too, and start its programs")
     parser.add_argument("--folder", default="/var/tmp/outrider-check", help="keeps the images")
     parser.add_argument("--require", action="store_true", help="fail where it cannot run")
     flags = parser.parse_args()
@@ -204,7 +218,9 @@ def main():
     engine = Engine(flags.folder)
     try:
         if not flags.no_build:
-            build(engine, flags.from_source)
+            build(engine, flags.from_source, IMAGES + ("node-cuda",) * flags.cuda)
+        if flags.cuda:
+            check_cuda_image(engine)
         check_all(engine)
     except (CheckFailed, CommandError, subprocess.TimeoutExpired) as error:
         print(f"FAILED: {error}", file=sys.stderr)

@@ -14,7 +14,7 @@ OVERLAYS = sorted(path.name for path in (DEPLOY / "overlays").iterdir())
 # Oldest and newest that we promise to work with.
 KUBERNETES_VERSIONS = ("1.27", "1.34")
 # Not Kubernetes' own: there is no schema to hold them against.
-CUSTOM_RESOURCES = {"PodMonitor", "NetworkChaos", "ScaledObject"}
+CUSTOM_RESOURCES = {"PodMonitor", "PrometheusRule", "NetworkChaos", "ScaledObject"}
 
 
 class RenderError(Exception):

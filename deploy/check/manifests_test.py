@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 import yaml
@@ -17,6 +18,7 @@ import yaml
 import manifests
 import meaning
 import policies
+import prometheus_rule
 
 BINARIES = meaning.binaries_folder()
 
@@ -65,6 +67,23 @@ class OverlayTest(unittest.TestCase):
         self.assertEqual(problems_of(things), [])
         job, = meaning.of_kind(things, "Job")
         self.assertIn("--coordinator=outrider-coordinator:7000", meaning.pod_of(job)["containers"][0]["args"])
+
+    def test_the_load_tests_results_can_be_fetched_once_it_has_ended(self):
+        job, = meaning.of_kind(manifests.render(manifests.DEPLOY / "overlays/load-test"), "Job")
+        bench, keeper = meaning.pod_of(job)["containers"]
+        self.assertEqual(bench["command"][:2], ["outrider", "bench"])  # by itself: its exit status is the Job's
+        mounts = [{mount["name"]: mount["mountPath"] for mount in one["volumeMounts"]} for one in (bench, keeper)]
+        self.assertIn(f"--out={mounts[0]['results']}", bench["args"])
+        script = keeper["command"][2].replace("/results", "FOLDER").replace("sleep 60", "sleep 0.2")
+        self.assertIn("FOLDER -mmin -60", script)
+        self.assertEqual(mounts[1]["results"], mounts[0]["results"])
+        with tempfile.TemporaryDirectory() as folder:
+            keep = subprocess.Popen(["sh", "-c", script.replace("FOLDER", folder)])
+            with self.assertRaises(subprocess.TimeoutExpired):
+                keep.wait(1)
+            long_ago = time.time() - 3700
+            os.utime(folder, (long_ago, long_ago))
+            self.assertEqual(keep.wait(10), 0)
 
     def test_only_local_overlays_speak_plain_text(self):
         for overlay in manifests.OVERLAYS:
@@ -143,6 +162,17 @@ class BrokenManifestTest(unittest.TestCase):
         bench["args"][-1:] = ["--jitter=-1"]
         self.assert_caught("Job/outrider-load-test: container bench", "--jitter")
 
+    def test_flags_of_init_containers_and_of_scripts(self):
+        self.things = manifests.render(manifests.DEPLOY / "check/load-test-of-services")
+        self.assertEqual(problems_of(self.things), [])
+        wait = meaning.pod_of(self.thing("Job", "outrider-load-test"))["initContainers"][1]
+        good = wait["command"][2]
+        for bad, words in ((good.replace("--insecure", "--insecured"), ["--insecured"]),
+                           (good.replace("outrider describe", "outrider discribe"), ["subcommand"]),
+                           (good.replace("outrider describe", "outridr describe"), ["no program outridr"])):
+            wait["command"][2] = bad
+            self.assert_caught("Job/outrider-load-test: container wait", *words)
+
     def test_a_value_that_the_program_refuses(self):
         self.thing("ConfigMap", "outrider-coordinator")["data"]["NUM_SPECULATIVE_TOKENS"] = "many"
         self.assert_caught("Deployment/outrider-coordinator", "--num-speculative-tokens")
@@ -213,6 +243,32 @@ class BrokenManifestTest(unittest.TestCase):
         self.assert_caught("unexpected kind Sidecar")
 
 
+class BuildTest(unittest.TestCase):
+    """build.sh up to its builder; deploy/check/containers.py really builds."""
+
+    def build(self, *words, installed):
+        with tempfile.TemporaryDirectory() as folder:
+            for name in installed:
+                path = pathlib.Path(folder) / name
+                path.write_text(f"#!/bin/sh\necho called {name} $*\n")
+                path.chmod(0o755)
+            environment = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
+            return subprocess.run([manifests.DEPLOY / "images/build.sh", *words, "demo-models"],
+                                  env=environment, capture_output=True, text=True)
+
+    def test_images_go_to_the_store_of_the_builder_that_was_asked_for(self):
+        for name, called in (("docker", "docker build"), ("podman", "podman build"), ("buildah", "buildah bud")):
+            run = self.build("--builder", name, installed=["docker", "podman", "buildah"])
+            self.assertIn(f"called {called} ", run.stdout)
+            self.assertIn("localhost/outrider-demo-models:latest", run.stdout)
+            self.assertEqual(run.returncode, 0, run.stderr)
+
+    def test_a_builder_that_is_not_known(self):
+        run = self.build("--builder", "kaniko", installed=[])
+        self.assertEqual(run.returncode, 2)
+        self.assertIn('--builder is buildah, docker or podman, not "kaniko"', run.stderr)
+
+
 class ObservabilityTest(unittest.TestCase):
     FOLDER = manifests.DEPLOY / "observability"
 
@@ -225,6 +281,14 @@ class ObservabilityTest(unittest.TestCase):
                       ["test", "rules", "rules-test.yaml"]):
             run = subprocess.run([promtool, *words], cwd=self.FOLDER, capture_output=True, text=True)
             self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+
+    def test_the_operator_gets_the_rules_that_promtool_tests(self):
+        things = manifests.render(manifests.DEPLOY / "overlays/single-gpu")
+        rule, = meaning.of_kind(things, "PrometheusRule")
+        tested = [yaml.safe_load((self.FOLDER / name).read_text())["groups"] for name in prometheus_rule.SOURCES]
+        self.assertEqual(rule["spec"], {"groups": sum(tested, [])})
+        self.assertEqual(prometheus_rule.TARGET.read_text(), prometheus_rule.text(),
+                         "run deploy/check/prometheus_rule.py")
 
     def test_every_alert_is_seen_to_fire(self):
         alerts = re.findall(r"- alert: (\w+)", (self.FOLDER / "alerts.yaml").read_text())

@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 import tempfile
 
@@ -14,6 +15,9 @@ USER = 65532
 SPARE_SECONDS = 15  # between the end of the drain and the kill
 GRPC_SERVICES = {"", "readiness", "liveness"}
 DISRUPTABLE = {"Deployment"}
+TOOLS = {"cp", "find", "grep", "sh", "sleep"}  # what containers run besides our programs; Debian's images have them
+SHELL_WORDS = {"while", "until", "do", "done", "if", "then", "else", "fi", "!", ":"}
+FLAGS_REFUSED = 2  # an exit status
 
 
 def check(things, binaries):
@@ -199,30 +203,46 @@ def check_volumes(thing, things):
 
 
 def check_flags(thing, things, binaries):
-    """The real programs take the flags: --check-config with our models and certificates for theirs."""
-    for container in pod_of(thing)["containers"]:
-        words = arguments(container, things)
-        program = pathlib.Path(binaries) / words[0]
-        if not program.is_file():
-            yield f"container {container['name']}: there is no program {words[0]}"
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            if words[:2] == ["outrider", "bench"]:
-                yield from check_bench(program, container, words[1:], folder)
+    """The real programs take the flags, also those in the scripts of a shell."""
+    for container in pod_of(thing).get("initContainers", []) + pod_of(thing)["containers"]:
+        for words in commands(arguments(container, things)):
+            if words[0] in TOOLS:
                 continue
-            stand_in = make_certificates(pathlib.Path(folder)) if flag(words, "tls-cert") else {}
-            local = [localise(word, words[0], stand_in) for word in words[1:]]
-            run = subprocess.run([program, "--check-config", *local], capture_output=True, text=True)
-            if run.returncode != 0:
-                yield f"container {container['name']}: {run.stderr.strip()}"
+            program = pathlib.Path(binaries) / words[0]
+            problem = words_refused(program, words) if program.is_file() else f"there is no program {words[0]}"
+            if problem:
+                yield f"container {container['name']}: {problem}"
 
 
-def check_bench(program, container, words, folder):
-    """The plan alone: --dry-run."""
-    local = [localise(word, "outrider", {"/results": folder}) for word in words]
-    run = subprocess.run([program, *local, "--dry-run"], capture_output=True, text=True)
-    if run.returncode != 0:
-        yield f"container {container['name']}: {run.stderr.strip()}"
+def commands(words):
+    """The words of each command that a container runs."""
+    if words[:2] != ["sh", "-c"]:
+        return [words]
+    script = shlex.shlex(words[2], posix=True, punctuation_chars=True)
+    script.whitespace_split = True
+    parts = [[]]
+    for word in script:
+        if set(word) <= set("();<>|&"):
+            parts.append([])
+        elif parts[-1] or word not in SHELL_WORDS:
+            parts[-1].append(word)
+    return [part for part in parts if part]
+
+
+def words_refused(program, words):
+    """What a real program says against its words, with our models and certificates for theirs; or nothing."""
+    with tempfile.TemporaryDirectory() as folder:
+        stand_in, more, is_refused = {}, ["--check-config"], bool
+        if words[:2] == ["outrider", "bench"]:
+            stand_in, more = {"/results": folder}, ["--dry-run"]  # the plan alone
+        elif words[0] == "outrider":  # it reads its flags, then calls: nobody, here
+            words = [re.sub(r"^(--\w+=)?[\w.-]+:\d+$", r"\g<1>127.0.0.1:1", word) for word in words]
+            more, is_refused = [], FLAGS_REFUSED.__eq__
+        elif flag(words, "tls-cert"):
+            stand_in = make_certificates(pathlib.Path(folder))
+        local = [localise(word, words[0], stand_in) for word in words[1:]]
+        run = subprocess.run([program, *local, *more], capture_output=True, text=True)
+        return run.stderr.strip() if is_refused(run.returncode) else None
 
 
 def localise(word, program, stand_in):

@@ -50,7 +50,7 @@ def to_play_once(job, name):
     small = {"--rtt": "0,5", "--k": "0,4", "--concurrency": "2", "--repeat": "1"}
     for container in spec["initContainers"] + spec["containers"]:
         container["command"] = [to_pods(word) for word in container["command"]]
-    bench, = spec["containers"]
+    bench, = [one for one in spec["containers"] if one["name"] == "bench"]
     for i, word in enumerate(bench["args"]):
         flag, _, value = to_pods(word).partition("=")
         if flag != "--rtt" or value != "0":

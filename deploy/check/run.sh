@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What `make check-deploy` does once the programs are built. Every part says that
 # it has passed, failed, or not run and why. Exit status: 0 unless one failed.
+# Its words go to containers.py: --cuda, --from-source, ...
 # shellcheck disable=SC2317 # functions are called through part
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
@@ -41,7 +42,7 @@ part "manifests: rendered, valid, right; broken ones caught; rules tested" tests
 part "the real programs: metrics, TLS, Python clients" \
   tests 'integration_metrics|integration_tls|examples_python'
 part "containers: images built, pods run, load tests, restarts, drain" \
-  tools/run-python-test.sh deploy/check/containers.py
+  tools/run-python-test.sh deploy/check/containers.py "$@"
 
 printf '\n'
 printf '%s\n' "${summary[@]}"

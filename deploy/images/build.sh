@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# build.sh [--base IMAGE] [--prebuilt BIN] [TARGET...]: builds the images with
-# buildah, docker or podman, as outrider-TARGET:latest, and :VERSION.
+# build.sh [--builder NAME] [--base IMAGE] [--prebuilt BIN] [TARGET...]: builds the
+# images as localhost/outrider-TARGET:latest, and :VERSION.
+#   --builder NAME   buildah, docker or podman, in whose store the images are then;
+#                    otherwise the first of these that is installed
 #   --base IMAGE     in place of debian:12-slim, such as a local one, or one that
 #                    trusts your proxy's authority
 #   --prebuilt BIN   takes the programs of that folder; nothing is compiled. They
@@ -9,11 +11,13 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
+builder=
 base=debian:12-slim
 prebuilt=
 targets=()
 while (($#)); do
   case "$1" in
+    --builder) builder=${2:?--builder needs buildah, docker or podman} && shift 2 ;;
     --base) base=${2:?--base needs an image} && shift 2 ;;
     --prebuilt) prebuilt=${2:?--prebuilt needs a folder} && shift 2 ;;
     coordinator | node-cpu | node-cuda | demo-models) targets+=("$1") && shift ;;
@@ -23,16 +27,16 @@ done
 ((${#targets[@]})) || targets=(coordinator node-cpu demo-models)
 version=$(sed -n 's/^project(outrider VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 
-if command -v buildah >/dev/null; then
-  build=(buildah bud)
-elif command -v docker >/dev/null; then
-  build=(docker build)
-elif command -v podman >/dev/null; then
-  build=(podman build)
-else
-  echo "build.sh: install buildah, docker or podman" >&2
-  exit 1
-fi
+for name in buildah docker podman; do
+  if [[ -z "$builder" ]] && command -v "$name" >/dev/null; then builder=$name; fi
+done
+case "$builder" in
+  buildah) build=(buildah bud) ;;
+  docker | podman) build=("$builder" build) ;;
+  "") echo "build.sh: install buildah, docker or podman" >&2 && exit 1 ;;
+  *) echo "build.sh: --builder is buildah, docker or podman, not \"$builder\"" >&2 && exit 2 ;;
+esac
+command -v "$builder" >/dev/null || { echo "build.sh: $builder is not installed" >&2 && exit 1; }
 
 dockerfile=deploy/images/Dockerfile
 artifacts=localhost/outrider-artifacts # what has /out, made once for all targets
@@ -43,7 +47,8 @@ if [[ -n "$prebuilt" ]]; then
   printf 'FROM scratch\nCOPY out /out\n' >"$scratch/Dockerfile"
   "${build[@]}" -t "$artifacts" -f "$scratch/Dockerfile" "$scratch"
 elif [[ "${targets[*]}" != demo-models ]]; then
-  "${build[@]}" --build-arg "BASE_IMAGE=$base" --target from-source -t "$artifacts" -f "$dockerfile" .
+  commit=$(git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null || echo unknown)
+  "${build[@]}" --build-arg "BASE_IMAGE=$base" --build-arg "OUTRIDER_COMMIT=$commit" --target from-source -t "$artifacts" -f "$dockerfile" .
 fi
 
 for target in "${targets[@]}"; do

@@ -60,7 +60,8 @@ class ExamplesTest(ProgramTest):
         self.assertRegex(log, rf"done: 8 tokens.*request_id={request} trace_id={trace}")
         span = re.search(rf"trace_id={trace} span_id=(\w+)", log)[1]
         for node in (self.drafter, self.verifier):
-            self.assertRegex(node.err(), rf"session opened .*trace_id={trace} parent_span_id={span}")
+            self.assertRegex(node.err(),
+                             rf"session opened request_id={request} trace_id={trace} parent_span_id={span} session=")
 
     def test_speculating_by_hand_is_greedy_decoding_at_temperature_0(self):
         expected = self.by_the_cli("--max-tokens", "30", "--prompt-tokens", "5 6 7 8")

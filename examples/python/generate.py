@@ -52,7 +52,7 @@ def generate(stub, flags):
 
 def stream(stub, request, flags, stop_after=None):
     """Prints the text as it comes: the ids, and the last message or None where it was cancelled."""
-    # Any id of ours; the coordinator's log has it, and the trace reaches the nodes.
+    # Any id of ours; the logs of the coordinator and of the nodes have it, and the trace.
     metadata = (("x-request-id", f"example-{secrets.token_hex(4)}"),
                 ("traceparent", f"00-{secrets.token_hex(16)}-{secrets.token_hex(8)}-01"))
     call = stub.Generate(request, timeout=flags.timeout, metadata=metadata)
