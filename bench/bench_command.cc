@@ -2,6 +2,7 @@
 #include "bench/bench_command.h"
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <utility>
@@ -10,8 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "bench/bench_run.h"
+#include "bench/deployment.h"
 #include "bench/html_report.h"
-#include "bench/machine.h"
 #include "bench/progress.h"
 #include "bench/report.h"
 #include "client/interrupt_watcher.h"
@@ -83,7 +84,7 @@ absl::Status WriteReports(const Report& report, const ResultsFile& results) {
 }
 
 // Whether all points could be measured.
-absl::StatusOr<bool> MeasureAll(BenchOptions& options,
+absl::StatusOr<bool> MeasureAll(const BenchOptions& options,
                                 const std::vector<Point>& points,
                                 const CommandIo& io, ResultsFile& results,
                                 Cancellation& cancellation) {
@@ -111,6 +112,22 @@ absl::StatusOr<bool> MeasureAll(BenchOptions& options,
   }
   progress.Finish();
   return is_complete;
+}
+
+// What runs at --coordinator, checked and bound before any old result is.
+absl::Status BindDeployment(BenchOptions& options, Cancellation& cancellation) {
+  OUTRIDER_ASSIGN_OR_RETURN(const client::Deployment deployment,
+                            FindNodes(options, *options.flags.coordinator,
+                                      std::chrono::seconds(2), cancellation));
+  const std::vector<int>& ks = options.grid.ks;
+  const bool has_drafts = *std::max_element(ks.begin(), ks.end()) > 0;
+  Bind(deployment, has_drafts, options.configuration);
+  return absl::OkStatus();
+}
+
+int Fail(const CommandIo& io, const absl::Status& status) {
+  return absl::IsInvalidArgument(status) ? client::FailUsage(io.err, status)
+                                         : client::FailCall(io.err, status);
 }
 
 // The exit status that the results themselves call for.
@@ -142,13 +159,17 @@ int Bench(BenchOptions& options, const CommandIo& io,
   std::vector<Point> points = PlanPoints(options.grid);
   if (options.flags.dry_run) return PrintPlan(options, points, io);
 
+  if (options.flags.coordinator) {
+    const absl::Status bound = BindDeployment(options, cancellation);
+    if (cancellation.cancelled()) return client::kExitInterrupted;
+    if (!bound.ok()) return Fail(io, bound);
+  }
   absl::StatusOr<std::unique_ptr<ResultsFile>> opened = ResultsFile::Open(
       options.flags.out, options.configuration, options.flags.resume);
   if (!opened.ok()) return client::FailUsage(io.err, opened.status());
   ResultsFile& results = **opened;
   std::erase_if(points,
                 [&results](const Point& point) { return results.Has(point); });
-  options.configuration.notes = DescribeMachine(options.trio.programs);
 
   absl::StatusOr<bool> is_complete = true;
   if (!points.empty()) {
@@ -164,10 +185,7 @@ int Bench(BenchOptions& options, const CommandIo& io,
            << " points are in " << options.flags.out << "; --resume goes on\n";
     return client::kExitInterrupted;
   }
-  if (absl::IsInvalidArgument(is_complete.status())) {
-    return client::FailUsage(io.err, is_complete.status());
-  }
-  if (!is_complete.ok()) return client::FailCall(io.err, is_complete.status());
+  if (!is_complete.ok()) return Fail(io, is_complete.status());
   if (!written.ok()) return client::FailCall(io.err, written);
   io.out << ToMarkdown(report) << "\nreport: " << options.flags.out
          << "/report.html\n"

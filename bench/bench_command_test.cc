@@ -10,9 +10,12 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <regex>
+#include <set>
 #include <sstream>
 #include <thread>
 
+#include "absl/strings/match.h"
 #include "client/scripted_generation_service.h"
 
 namespace outrider::bench {
@@ -22,8 +25,21 @@ namespace fs = std::filesystem;
 
 using client::ScriptedGenerationService;
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
+
+// A coordinator with two nodes of this description, but for their names.
+ScriptedGenerationService::Script Nodes(NodeDescription node) {
+  if (node.max_draft_tokens == 0) node.max_draft_tokens = 16;
+  ScriptedGenerationService::Script script = client::TwoRounds();
+  script.deployment.emplace();
+  if (node.model_name.empty()) node.model_name = "target";
+  *script.deployment->add_verifiers() = ToProto(node);
+  node.model_name = "draft";
+  *script.deployment->add_drafters() = ToProto(node);
+  return script;
+}
 
 class BenchCommandTest : public ::testing::Test {
  protected:
@@ -68,7 +84,12 @@ class BenchCommandTest : public ::testing::Test {
     EXPECT_TRUE(options.ok()) << options.status();
     out_.str("");
     err_.str("");
-    return Bench(*options, {.in = in_, .out = out_, .err = err_},
+    return Bench(*options,
+                 {.in = in_,
+                  .out = out_,
+                  .err = err_,
+                  .err_is_terminal = is_terminal_,
+                  .no_color = no_color_},
                  cancellation_);
   }
   std::string File(const std::string& name) const {
@@ -81,6 +102,8 @@ class BenchCommandTest : public ::testing::Test {
   std::istringstream in_;
   std::ostringstream out_;
   std::ostringstream err_;
+  bool is_terminal_ = false;
+  bool no_color_ = false;
   Cancellation cancellation_;
 };
 
@@ -161,9 +184,21 @@ TEST_F(BenchCommandTest, AnAddressThatDoesNotAnswerIsSaid) {
 }
 
 TEST_F(BenchCommandTest, KBeyondWhatTheNodesTakeIsRefused) {
+  const ScriptedGenerationService service(Nodes({.max_draft_tokens = 4}));
+  EXPECT_EQ(Run({"--coordinator", service.address(), "-k", "5"}),
+            client::kExitBadUsage);
+  EXPECT_THAT(err_.str(), HasSubstr("--k 5 is more than target takes: 4"));
+  EXPECT_EQ(
+      Run({"--coordinator", service.address(), "-k", "4", "--seconds", "0.01"}),
+      client::kExitOk)
+      << err_.str();
+}
+
+TEST_F(BenchCommandTest, KAboveZeroNeedsADrafter) {
   const ScriptedGenerationService service(client::TwoRounds());
-  EXPECT_EQ(Run({"--coordinator", service.address(), "-k", "0"}),
-            client::kExitOk);
+  EXPECT_EQ(
+      Run({"--coordinator", service.address(), "-k", "0", "--seconds", "0.01"}),
+      client::kExitOk);
   fs::remove_all(folder_ / "out");
   EXPECT_EQ(Run({"--coordinator", service.address(), "-k", "4"}),
             client::kExitFailed);
@@ -201,6 +236,50 @@ TEST_F(BenchCommandTest, ResultsAreKeptUnlessResumedOrOfAnotherConfiguration) {
   EXPECT_THAT(err_.str(), HasSubstr("another configuration"));
 }
 
+TEST_F(BenchCommandTest, AResumeRefusesAnotherDeployment) {
+  std::vector<std::string> run = {"", "", "-k", "1", "--seconds", "0.01"};
+  const auto on = [&run](const ScriptedGenerationService& service) {
+    run[0] = "--coordinator";
+    run[1] = service.address();
+    return run;
+  };
+  const ScriptedGenerationService first(Nodes({.weights_hash = "one"}));
+  ASSERT_EQ(Run(on(first)), client::kExitOk) << err_.str();
+  run.push_back("--resume");
+  EXPECT_EQ(Run(on(first)), client::kExitOk) << err_.str();
+  for (const NodeDescription& node :
+       {NodeDescription{.weights_hash = "two"},
+        NodeDescription{.model_name = "other", .weights_hash = "one"},
+        NodeDescription{.weights_hash = "one", .is_simulated = true}}) {
+    const ScriptedGenerationService other(Nodes(node));
+    EXPECT_EQ(Run(on(other)), client::kExitBadUsage);
+    EXPECT_THAT(err_.str(), HasSubstr("another configuration"));
+  }
+}
+
+TEST_F(BenchCommandTest, AResumeOfACompleteSimulatedRunKeepsItsMarkAndOrigin) {
+  const ScriptedGenerationService service(Nodes({.is_simulated = true}));
+  std::vector<std::string> run = {
+      "--coordinator", service.address(), "-k", "1", "--seconds", "0.01"};
+  ASSERT_EQ(Run(run), client::kExitOk) << err_.str();
+  ASSERT_THAT(File("report.md"), HasSubstr("Simulated nodes"));
+  // As if another build had measured it, elsewhere and long ago.
+  std::string rows = File("results.jsonl");
+  rows = std::regex_replace(rows, std::regex("\"date\":\"[^\"]*\""),
+                            "\"date\":\"2020-01-01 00:00 UTC\"");
+  rows = std::regex_replace(rows, std::regex("\"commit\":\"[^\"]*\""),
+                            "\"commit\":\"0ld\"");
+  std::ofstream(folder_ / "out" / "results.jsonl") << rows;
+  run.push_back("--resume");
+  ASSERT_EQ(Run(run), client::kExitOk) << err_.str();
+  EXPECT_THAT(File("report.md"),
+              AllOf(HasSubstr("Simulated nodes"),
+                    HasSubstr("- date: 2020-01-01 00:00 UTC\n"),
+                    HasSubstr("- commit: 0ld\n")));
+  EXPECT_THAT(File("report.html"), HasSubstr("Simulated nodes"));
+  EXPECT_THAT(File("results.csv"), HasSubstr("\nyes,"));
+}
+
 TEST_F(BenchCommandTest, NoPromptIsUsedTwiceAtAPoint) {
   WritePrompts(3);
   const ScriptedGenerationService service(client::TwoRounds());
@@ -209,6 +288,63 @@ TEST_F(BenchCommandTest, NoPromptIsUsedTwiceAtAPoint) {
             client::kExitOk);
   EXPECT_THAT(err_.str(),
               AllOf(HasSubstr("2 requests"), HasSubstr("out of prompts")));
+}
+
+TEST_F(BenchCommandTest, NoPromptOrSeedIsUsedTwiceInACellOverItsRepeats) {
+  // So long that each repeat spends its part of the prompts.
+  const ScriptedGenerationService service(client::TwoRounds());
+  ASSERT_EQ(Run({"--coordinator", service.address(), "-k", "0", "--seconds",
+                 "60", "--concurrency", "2", "--repeat", "3"}),
+            client::kExitOk);
+  std::set<int> prompts;
+  std::set<uint64_t> seeds;
+  for (const v1::GenerateRequest& request : service.requests()) {
+    prompts.insert(static_cast<int>(request.tokens().ids(0)));
+    seeds.insert(request.seed());
+  }
+  EXPECT_EQ(service.requests().size(), 40U);
+  EXPECT_EQ(prompts.size(), 40U);
+  EXPECT_EQ(seeds.size(), 40U);
+}
+
+TEST_F(BenchCommandTest, TooFewPromptsForTheRepeatsAreRefused) {
+  WritePrompts(8);
+  EXPECT_THAT(UsageError({"--concurrency", "2", "--repeat", "3"}),
+              HasSubstr("need 9 prompts"));
+  EXPECT_EQ(UsageError({"--concurrency", "2", "--repeat", "2"}), "");
+}
+
+TEST_F(BenchCommandTest, ATerminalGetsABarAndColorAndNoColorTakesTheColorAway) {
+  const ScriptedGenerationService service(Nodes({}));
+  const std::vector<std::string> run = {
+      "--coordinator", service.address(), "-k", "1", "--seconds", "0.01"};
+  const std::string empty_bar = "\r\x1b[K[" + std::string(24, '-') + "] 0/2";
+  const std::string half_bar =
+      "\r\x1b[K[" + std::string(12, '#') + std::string(12, '-') + "] 1/2";
+  is_terminal_ = true;
+  ASSERT_EQ(Run(run), client::kExitOk) << err_.str();
+  EXPECT_THAT(err_.str(),
+              AllOf(HasSubstr(empty_bar), HasSubstr(half_bar),
+                    HasSubstr(" left: RTT 0 ms, 1 user, K = 1"),
+                    HasSubstr("\x1b[0m, "), ContainsRegex("\x1b\\[3[23]m")));
+  // The bar is gone at the end, and what is printed has no color ever.
+  EXPECT_TRUE(absl::EndsWith(err_.str(), "\r\x1b[K"));
+  EXPECT_THAT(out_.str(), Not(HasSubstr("\x1b")));
+
+  fs::remove_all(folder_ / "out");
+  no_color_ = true;
+  ASSERT_EQ(Run(run), client::kExitOk) << err_.str();
+  EXPECT_THAT(err_.str(), AllOf(HasSubstr(empty_bar), HasSubstr(half_bar),
+                                Not(HasSubstr("\x1b[0m")),
+                                Not(ContainsRegex("\x1b\\[3[0-9]m"))));
+
+  fs::remove_all(folder_ / "out");
+  is_terminal_ = false;
+  no_color_ = false;
+  ASSERT_EQ(Run(run), client::kExitOk) << err_.str();
+  EXPECT_THAT(err_.str(), AllOf(Not(HasSubstr("\x1b")), Not(HasSubstr("\r")),
+                                HasSubstr("1/2  RTT 0 ms, 1 user, K = 0"),
+                                HasSubstr("2/2  RTT 0 ms, 1 user, K = 1")));
 }
 
 TEST_F(BenchCommandTest, AMissedRatioIsAFailure) {

@@ -121,7 +121,7 @@ std::string BaseName(const std::string& path) {
 absl::StatusOr<std::string> PromptsPath(const BenchFlags& flags,
                                         const std::string& programs) {
   if (flags.prompts) return *flags.prompts;
-  return FindModels(programs, "prompts.jsonl");
+  return FindModels(programs, "bench_prompts.jsonl");
 }
 
 absl::StatusOr<TrioOptions> ToTrio(const BenchFlags& flags, const Grid& grid,
@@ -243,6 +243,9 @@ Configuration ToConfiguration(const BenchOptions& options,
   }
   binding.emplace_back("reply format", reply_format);
   binding.emplace_back("prompts", prompts_note);
+  binding.emplace_back("repeats",
+                       absl::StrCat(options.grid.num_repeats,
+                                    ", each with its own part of the prompts"));
   binding.emplace_back(
       "requests",
       absl::StrFormat("%d tokens each, begun for %g s at each point, %d "
@@ -250,6 +253,24 @@ Configuration ToConfiguration(const BenchOptions& options,
                       flags.max_tokens, flags.seconds, flags.num_warm_up,
                       flags.timeout_seconds, flags.seed));
   return configuration;
+}
+
+// No prompt is used twice in a cell, and each user has one.
+absl::Status CheckEnoughPrompts(const BenchOptions& options) {
+  int num_users = 1;
+  for (const Load& load : options.grid.loads) {
+    num_users = std::max(num_users, load.concurrency);
+  }
+  const int needed =
+      options.grid.num_repeats * (options.flags.num_warm_up + num_users);
+  if (options.prompts.size() >= static_cast<size_t>(needed)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "no prompt is used twice in a cell: ", options.grid.num_repeats,
+      " repeats of ", options.flags.num_warm_up, " warm-up requests and ",
+      num_users, " users need ", needed, " prompts at least, and there are ",
+      options.prompts.size(), ": pass more by --prompts"));
 }
 
 std::string HashOf(const std::string& path) {
@@ -291,6 +312,7 @@ absl::StatusOr<BenchOptions> ToBenchOptions(const BenchFlags& flags,
     note = absl::StrCat(options.prompts.size(), " of ", BaseName(path),
                         " (sha256 ", HashOf(path), ")");
   }
+  OUTRIDER_RETURN_IF_ERROR(CheckEnoughPrompts(options));
   options.request = {
       .temperature = flags.rule == "greedy" ? 0 : flags.temperature,
       .max_tokens = static_cast<uint32_t>(flags.max_tokens),

@@ -3,43 +3,17 @@
 
 #include <algorithm>
 #include <chrono>
-#include <thread>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "bench/deployment.h"
+#include "bench/machine.h"
 #include "core/base/status_macros.h"
 
 namespace outrider::bench {
 namespace {
 
-using client::Deployment;
 using client::GenerationClient;
-
-// Until a verifier is behind the coordinator, and a drafter where one is
-// needed; the last word where they do not come.
-absl::StatusOr<Deployment> WaitForNodes(const std::string& coordinator,
-                                        const TlsFiles& tls, bool needs_drafter,
-                                        std::chrono::seconds longest,
-                                        const Cancellation& cancellation) {
-  const auto latest = std::chrono::steady_clock::now() + longest;
-  GenerationClient client(coordinator, tls);
-  while (true) {
-    const auto deployment = client.Describe(std::chrono::seconds(2));
-    const bool is_ready = deployment.ok() && !deployment->verifiers.empty() &&
-                          (!needs_drafter || !deployment->drafters.empty());
-    if (is_ready) return deployment;
-    if (cancellation.cancelled()) return absl::CancelledError("interrupted");
-    if (std::chrono::steady_clock::now() > latest) {
-      OUTRIDER_RETURN_IF_ERROR(deployment.status());
-      const bool lacks_verifier = deployment->verifiers.empty();
-      return absl::UnavailableError(absl::StrCat(
-          "the coordinator at ", coordinator, " has no ",
-          lacks_verifier ? "verifier" : "drafter, and K above 0 needs one",
-          ": outrider describe says more"));
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  }
-}
 
 // T(rows): beyond what was measured, on the line of the last two.
 double RowsMs(const std::vector<double>& rows_ms, int rows) {
@@ -51,57 +25,28 @@ double RowsMs(const std::vector<double>& rows_ms, int rows) {
   return rows_ms[known - 1] + slope * (rows - known);
 }
 
+// Of a repeat's window of the prompts.
+size_t FirstPrompt(const BenchOptions& options, int repeat) {
+  return options.prompts.size() * repeat / options.grid.num_repeats;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<BenchRun>> BenchRun::Start(
-    BenchOptions& options, Cancellation& cancellation) {
+    const BenchOptions& options, Cancellation& cancellation) {
   std::unique_ptr<BenchRun> run(new BenchRun(options, cancellation));
-  bool is_simulated = false;
-  if (options.flags.coordinator) {
-    OUTRIDER_RETURN_IF_ERROR(
-        run->CheckNodes(*options.flags.coordinator, &is_simulated));
-    options.configuration.is_simulated = is_simulated;
-    return run;
-  }
+  if (options.flags.coordinator) return run;
   OUTRIDER_ASSIGN_OR_RETURN(run->draft_step_ms_,
                             MeasureDraftStepMs(options.trio));
   OUTRIDER_ASSIGN_OR_RETURN(run->trio_,
                             Trio::Start(options.trio, options.network));
   for (const std::string& coordinator : run->trio_->coordinators()) {
-    OUTRIDER_RETURN_IF_ERROR(run->CheckNodes(coordinator, &is_simulated));
+    // They have only just been started.
+    OUTRIDER_RETURN_IF_ERROR(
+        FindNodes(options, coordinator, std::chrono::seconds(20), cancellation)
+            .status());
   }
   return run;
-}
-
-absl::Status BenchRun::CheckNodes(const std::string& coordinator,
-                                  bool* is_simulated) {
-  const int max_k =
-      *std::max_element(options_.grid.ks.begin(), options_.grid.ks.end());
-  OUTRIDER_ASSIGN_OR_RETURN(
-      const Deployment deployment,
-      WaitForNodes(coordinator, options_.flags.tls, /*needs_drafter=*/max_k > 0,
-                   // Ours has only just been started.
-                   std::chrono::seconds(trio_ == nullptr ? 2 : 20),
-                   cancellation_));
-  for (const auto* nodes : {&deployment.verifiers, &deployment.drafters}) {
-    for (const NodeDescription& node : *nodes) {
-      *is_simulated |= node.is_simulated;
-      if (max_k > node.max_draft_tokens) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "--k ", max_k, " is more than ", node.model_name,
-            " takes: ", node.max_draft_tokens, " (its --max-draft-tokens)"));
-      }
-    }
-  }
-  const bool has_text =
-      std::any_of(options_.prompts.begin(), options_.prompts.end(),
-                  [](const Prompt& prompt) { return prompt.index() == 0; });
-  if (has_text && !deployment.has_tokenizer) {
-    return absl::InvalidArgumentError(
-        "--prompts has texts, and the coordinator has no tokenizer: give token "
-        "ids, {\"prompt\": [1, 2]}");
-  }
-  return absl::OkStatus();
 }
 
 absl::Status BenchRun::Connect(const Point& point) {
@@ -148,10 +93,7 @@ LoadOptions BenchRun::ToLoad(const Point& point) const {
       .request_timeout = std::chrono::duration_cast<std::chrono::milliseconds>(
           seconds(flags.timeout_seconds)),
       .num_warm_up = flags.num_warm_up,
-      .seed = flags.seed,
-      // All K of a row use the same prompts, another repeat others.
-      .first_prompt =
-          options_.prompts.size() * point.repeat / options_.grid.num_repeats};
+      .seed = flags.seed + FirstPrompt(options_, point.repeat)};
   load.request.num_speculative_tokens = point.cell.k;
   return load;
 }
@@ -160,10 +102,15 @@ absl::StatusOr<Measurement> BenchRun::MeasurePoint(const Point& point,
                                                    const Measurement* plain) {
   OUTRIDER_RETURN_IF_ERROR(MeasureInside(point));
   OUTRIDER_RETURN_IF_ERROR(Connect(point));
-  const LoadResult result =
-      GenerateLoad(*client_, options_.prompts, ToLoad(point), cancellation_);
+  // All K of a row use the same prompts, another repeat others.
+  const size_t first = FirstPrompt(options_, point.repeat);
+  const size_t end = FirstPrompt(options_, point.repeat + 1);
+  const LoadResult result = GenerateLoad(
+      *client_, absl::MakeSpan(options_.prompts).subspan(first, end - first),
+      ToLoad(point), cancellation_);
   if (cancellation_.cancelled()) return absl::CancelledError("interrupted");
   Measurement measured = Measure(point, result);
+  measured.origin = DescribeOrigin(options_.configuration.is_simulated);
   AddBaselines(plain, measured);
   return measured;
 }

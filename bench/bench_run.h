@@ -18,11 +18,11 @@ namespace outrider::bench {
 // deployment. Thread-compatible.
 class BenchRun {
  public:
-  // Starts what has to be started and waits for the nodes. UNAVAILABLE: they do
-  // not come; INVALID_ARGUMENT: they cannot do what is asked for. Sets
-  // options.configuration's is_simulated where the nodes say so.
+  // Starts what has to be started and waits for its nodes; those of a running
+  // deployment have been found before. UNAVAILABLE: they do not come;
+  // INVALID_ARGUMENT: they cannot do what is asked for. Keeps `options`.
   static absl::StatusOr<std::unique_ptr<BenchRun>> Start(
-      BenchOptions& options, Cancellation& cancellation);
+      const BenchOptions& options, Cancellation& cancellation);
 
   // `plain` is K = 0 of the same row and repeat, where that was measured.
   // FAILED_PRECONDITION: the network could not be emulated this time.
@@ -33,7 +33,6 @@ class BenchRun {
   BenchRun(const BenchOptions& options, Cancellation& cancellation)
       : options_(options), cancellation_(cancellation) {}
 
-  absl::Status CheckNodes(const std::string& coordinator, bool* is_simulated);
   // Points the client at the coordinator with this network.
   absl::Status Connect(const Point& point);
   absl::Status MeasureInside(const Point& point);

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "bench/svg_charts.h"
 
 namespace outrider::bench {
@@ -68,6 +69,14 @@ std::string Banners(const Report& report) {
                     " requests failed.</b> They count nowhere else; the table "
                     "of all cells has them.</p>\n");
   }
+  const std::vector<std::string> cut_short = report.CutShort();
+  if (!cut_short.empty()) {
+    absl::StrAppend(&html,
+                    "<p class=\"banner\"><b>Ended early for lack of "
+                    "prompts</b>, as none is used twice in a cell: ",
+                    EscapeHtml(absl::StrJoin(cut_short, "; ")),
+                    ". Their figures are of the time that they took.</p>\n");
+  }
   return html;
 }
 
@@ -100,7 +109,7 @@ std::string HeatMaps(const Report& report, Ratio ratio) {
   return html;
 }
 
-std::string Prediction(const Report& report) {
+std::string PredictionSection(const Report& report) {
   const std::string chart = PredictionSvg(report);
   if (chart.empty()) return "";
   std::string html =
@@ -124,7 +133,22 @@ std::string Prediction(const Report& report) {
         "median cell.",
         100 * *report.median_prediction_error);
   }
-  return html + "</p>\n" +
+  html +=
+      " Cells of more users have no prediction: their calls wait for each "
+      "other.";
+  html += "</p>\n";
+  const std::vector<std::string> large = report.LargeDifferences();
+  if (!large.empty()) {
+    absl::StrAppendFormat(&html,
+                          "<p class=\"note\">By more than %.0f %% differ:</p>\n"
+                          "<ul class=\"note\">\n",
+                          100 * kLargeDifference);
+    for (const std::string& text : large) {
+      absl::StrAppend(&html, "<li>", EscapeHtml(text), "</li>\n");
+    }
+    html += "</ul>\n";
+  }
+  return html +
          Key({{"#2166ac", "measured: median, and range of the repeats"},
               {"#d9730d", "predicted (dashed)"}}) +
          chart;
@@ -159,11 +183,11 @@ std::string TableRow(const Report& report, const CellReport& cell) {
   }
   const bool is_best =
       report.Best(cell.cell().rtt_ms, cell.cell().load) == &cell;
-  const std::string achieved =
-      m.verifier_rtt_ms ? absl::StrFormat("%.2f", *m.verifier_rtt_ms) : "";
+  const std::string achieved = AchievedRtt(m);
   const std::string predicted =
-      cell.predicted_speedup ? absl::StrFormat("%.2f", *cell.predicted_speedup)
-                             : "";
+      cell.predicted_speedup()
+          ? absl::StrFormat("%.2f", *cell.predicted_speedup())
+          : "";
   return absl::StrFormat(
              "<tr%s><td>%g</td><td>%s</td><td class=\"left\">%s</td><td>%d</td>"
              "<td>%.2f</td><td>%.2f\xE2\x80\x93%.2f</td><td>%.2f</td>"
@@ -251,7 +275,7 @@ std::string ToHtml(const Report& report) {
       "plainly through the same coordinator, network and load. The outline is "
       "the same as above.</p>\n";
   html += HeatMaps(report, Ratio::kOverK0SameNetwork);
-  html += Prediction(report);
+  html += PredictionSection(report);
   html += TimeLine(report);
   html += Table(report);
   html += ConfigurationTable(report.configuration);

@@ -12,7 +12,10 @@
 namespace outrider::bench {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
 
 // A verifier of 10 ms, a drafter of 1 ms, 0.5 ms of overhead, 3 tokens a round:
@@ -51,10 +54,31 @@ Report IdealReport() {
 TEST(ReportTest, TheFormulaIsExactWhereNothingIsNoisy) {
   const Report report = IdealReport();
   for (const CellReport& cell : report.cells) {
-    ASSERT_TRUE(cell.predicted_speedup.has_value());
-    EXPECT_NEAR(*cell.predicted_speedup, cell.speedup, 1e-9);
+    ASSERT_TRUE(cell.predicted_speedup().has_value());
+    EXPECT_NEAR(*cell.predicted_speedup(), cell.speedup, 1e-9);
   }
   EXPECT_NEAR(*report.median_prediction_error, 0, 1e-9);
+}
+
+TEST(ReportTest, CellsFarFromTheFormulaAreListedWithTheirReason) {
+  EXPECT_THAT(IdealReport().LargeDifferences(), IsEmpty());
+  Measurement slow = Ideal(20, 4);
+  slow.split.verify_ms += 12;  // another program took the processor
+  slow.token_ms.mean = slow.split.round_ms() / slow.tokens_per_round;
+  Measurement waits = Ideal(20, 2);
+  waits.token_ms.mean *= 1.5;  // and its rounds know nothing of it
+  const Report report = MakeReport({}, {Ideal(0, 2), Ideal(0, 4), waits, slow});
+  EXPECT_THAT(
+      report.LargeDifferences(),
+      ElementsAre(
+          AllOf(HasSubstr("RTT 20 ms, K = 2: measured 0.38"),
+                HasSubstr("predicted 0.57 (+50 %)"),
+                HasSubstr("add up to 52.50 ms, so that 26.25 lie outside")),
+          AllOf(HasSubstr("RTT 20 ms, K = 4"),
+                HasSubstr("A round took 66.50 ms, predicted 54.50"),
+                HasSubstr("verifying took 22.00 ms in place of 10.00"))));
+  EXPECT_THAT(ToHtml(report), HasSubstr("<li>RTT 20 ms, K = 4: measured"));
+  EXPECT_THAT(ToMarkdown(report), HasSubstr("- RTT 20 ms, K = 4: measured"));
 }
 
 TEST(ReportTest, TheBestKIsThatOfItsRow) {
@@ -115,6 +139,62 @@ TEST(HtmlReportTest, SaysWhenNodesAreSimulatedAndRequestsFailed) {
 
 TEST(HtmlReportTest, WithoutResultsThereIsAPageStill) {
   EXPECT_THAT(ToHtml(MakeReport({}, {})), HasSubstr("No results"));
+}
+
+TEST(HtmlReportTest, TheDraftersRoundTripIsShownWhereItIsAnother) {
+  Measurement apart = Ideal(20, 2);
+  EXPECT_EQ(AchievedRtt(apart), "20.00");
+  apart.drafter_rtt_ms = 5.02;
+  EXPECT_EQ(AchievedRtt(apart), "20.00, drafter 5.02");
+  const Report report = MakeReport({}, {apart});
+  EXPECT_THAT(ToHtml(report), HasSubstr("20.00, drafter 5.02"));
+  EXPECT_THAT(ToMarkdown(report), HasSubstr("| 20 | 20.00, drafter 5.02 |"));
+}
+
+TEST(HtmlReportTest, APointCutShortForLackOfPromptsIsSaid) {
+  EXPECT_THAT(ToHtml(IdealReport()), Not(HasSubstr("lack of prompts")));
+  Measurement short_one = Ideal(20, 2);
+  short_one.ran_out_of_prompts = true;
+  const Report report = MakeReport({}, {Ideal(20, 0), short_one});
+  EXPECT_THAT(ToHtml(report), HasSubstr("cell: RTT 20 ms, 1 user, K = 2."));
+  EXPECT_THAT(ToMarkdown(report), HasSubstr("took: RTT 20 ms, 1 user, K = 2."));
+}
+
+TEST(TableReportTest, EveryRowOfTheMarkdownHasAllColumns) {
+  const std::string text = ToMarkdown(IdealReport());
+  std::istringstream lines(text.substr(text.find("## All cells")));
+  std::string line;
+  int num_rows = 0;
+  while (std::getline(lines, line)) {
+    if (line.empty() || line[0] != '|') continue;
+    ++num_rows;
+    EXPECT_EQ(std::count(line.begin(), line.end(), '|'), 20) << line;
+  }
+  EXPECT_EQ(num_rows, 8);
+  EXPECT_THAT(
+      text,
+      AllOf(HasSubstr("| achieved |"), HasSubstr("| over K = 0 |"),
+            HasSubstr("| tokens/s per user |"), HasSubstr("| requests |")));
+}
+
+TEST(TableReportTest, TheCsvsColumnsHaveTheNamesThatScriptsReadThemBy) {
+  const std::string csv = ToCsv(IdealReport());
+  EXPECT_EQ(csv.substr(0, csv.find('\n')),
+            "simulated,rtt_ms,achieved_verifier_rtt_ms,achieved_drafter_rtt_ms,"
+            "concurrency,requests_per_second,k,repeats,"
+            "speedup_over_plain_in_verifier,speedup_lowest,speedup_highest,"
+            "speedup_over_k0_same_network,predicted_speedup,requests,failures,"
+            "draft_failures,misses,ran_out_of_prompts,tokens,"
+            "time_to_first_token_ms_p50,time_to_first_token_ms_p90,"
+            "time_to_first_token_ms_p99,time_to_first_token_ms_mean,"
+            "time_per_output_token_ms_p50,time_per_output_token_ms_p90,"
+            "time_per_output_token_ms_p99,time_per_output_token_ms_mean,"
+            "end_to_end_ms_p50,end_to_end_ms_p90,end_to_end_ms_p99,"
+            "end_to_end_ms_mean,tokens_per_second,tokens_per_second_per_user,"
+            "acceptance_by_position,tokens_per_round,bytes_per_token,"
+            "messages_per_token,round_draft_ms,round_drafter_network_ms,"
+            "round_verify_ms,round_verifier_network_ms,round_rest_ms,"
+            "plain_in_verifier_token_ms");
 }
 
 TEST(TableReportTest, EveryLineOfTheCsvHasAllColumns) {

@@ -101,8 +101,7 @@ class Run {
       result_.ran_out_of_prompts = true;
       return std::nullopt;
     }
-    const size_t index =
-        (options_.first_prompt + num_taken_++) % prompts_.size();
+    const size_t index = num_taken_++;
     GenerationRequest request = options_.request;
     request.prompt = prompts_[index];
     request.seed = options_.seed + index;

@@ -36,8 +36,7 @@ struct LoadOptions {
   std::chrono::nanoseconds duration = {};  // new requests are begun this long
   std::chrono::milliseconds request_timeout = std::chrono::seconds(120);
   int num_warm_up = 0;  // short requests before, one after the other
-  uint64_t seed = 0;    // of the arrivals, and of the requests
-  size_t first_prompt = 0;
+  uint64_t seed = 0;    // of the arrivals; the first request's, then the next
 };
 
 // Puts the load on a coordinator for some time, and waits for what was begun;

@@ -2,17 +2,13 @@
 #ifndef OUTRIDER_BENCH_MACHINE_H_
 #define OUTRIDER_BENCH_MACHINE_H_
 
-#include <string>
-#include <utility>
-#include <vector>
+#include "bench/measurement.h"
 
 namespace outrider::bench {
 
-// Machine, system, date (UTC) and this program's version and commit, as far as
-// they can be found; names and values for a report. `programs` is a folder
-// inside the repository.
-std::vector<std::pair<std::string, std::string>> DescribeMachine(
-    const std::string& programs);
+// This machine, its load, the time and this program's commit, as far as they
+// can be found.
+Origin DescribeOrigin(bool is_simulated);
 
 }  // namespace outrider::bench
 

@@ -49,9 +49,20 @@ struct Counts {
   friend bool operator==(const Counts&, const Counts&) = default;
 };
 
+// Where and when a point was measured: it stays with it when others are added
+// by a resumed run.
+struct Origin {
+  bool is_simulated = false;  // timing models in place of weights
+  std::string machine = {};
+  double machine_load = 0;  // average of a minute, at the end of the point
+  std::string date = {};    // UTC
+  std::string commit = {};  // of this program
+};
+
 // What one point came to. Failed requests count as failures, nowhere else.
 struct Measurement {
   Point point = {};
+  Origin origin = {};
   int num_requests = 0;  // that succeeded
   int num_failures = 0;
   std::string first_failure = {};

@@ -231,8 +231,8 @@ struct Cost {
 Cost Measure(Pair& pair, const Setting& setting, int k, int num_rounds) {
   Session session({.prompt = {1},
                    .sampling = {.temperature = setting.temperature},
-                   .seed = 7,
                    .rule = setting.rule,
+                   .seed = 7,
                    .max_length = 1 << 20});
   NodeDraftClient drafter(pair.draft_stub(), {.context_length = 1 << 20,
                                               .support_size = kSupportSize});

@@ -7,7 +7,9 @@
 #include <set>
 #include <utility>
 
-#include "bench/formula.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 
 namespace outrider::bench {
 namespace {
@@ -97,33 +99,7 @@ CellReport MakeCell(const Repeats& repeats) {
           })};
 }
 
-// The round of a cell as the formula has it, without overhead. A timing model's
-// times are known; real nodes say what they took in the cells of the lowest
-// round trip, as a model alone has the processor's caches to itself.
-RoundCosts Costs(const Measurement& m, const Measurement& lowest,
-                 bool is_simulated) {
-  const int k = m.point.cell.k;
-  const bool is_known = is_simulated && m.model_verify_ms > 0;
-  return {.k = k,
-          .draft_step_ms = is_known ? m.model_draft_step_ms
-                           : k > 0  ? lowest.split.draft_ms / k
-                                    : 0,
-          .verify_ms = is_known ? m.model_verify_ms : lowest.split.verify_ms,
-          .drafter_rtt_ms = m.drafter_rtt_ms.value_or(0),
-          .verifier_rtt_ms = m.verifier_rtt_ms.value_or(0)};
-}
-
-// What the software takes beside computing and round trips.
-double OverheadMs(const Measurement& m) {
-  const double network_ms =
-      m.split.drafter_network_ms + m.split.verifier_network_ms;
-  const double rtts_ms =
-      m.verifier_rtt_ms.value_or(0) +
-      (m.point.cell.k > 0 ? m.drafter_rtt_ms.value_or(0) : 0);
-  return std::max(0.0, network_ms - rtts_ms) + m.split.rest_ms;
-}
-
-void Predict(Report& report) {
+void AddPredictions(Report& report) {
   const double lowest_rtt_ms = report.cells.front().cell().rtt_ms;
   std::vector<double> errors;
   for (CellReport& cell : report.cells) {
@@ -133,18 +109,42 @@ void Predict(Report& report) {
     lowest.rtt_ms = lowest_rtt_ms;
     const CellReport* const base = report.Find(lowest);
     if (base == nullptr || base->measured.num_rounds == 0) continue;
-    RoundCosts costs =
-        Costs(m, base->measured, report.configuration.is_simulated);
-    costs.overhead_ms = OverheadMs(base->measured);
-    cell.predicted_speedup =
-        m.plain_token_ms * m.tokens_per_round / PredictRoundMs(costs);
+    cell.prediction = Predict(m, cell.speedup, base->measured,
+                              report.configuration.is_simulated);
     if (m.point.cell.rtt_ms > lowest_rtt_ms && cell.speedup > 0) {
-      errors.push_back(std::abs(*cell.predicted_speedup / cell.speedup - 1));
+      errors.push_back(std::abs(cell.prediction_error()));
     }
   }
   if (!errors.empty()) {
     report.median_prediction_error = MedianOf(std::move(errors));
   }
+}
+
+// Machine, load, dates and commits of what was measured, a resumed run's
+// parts included.
+void AddOrigins(absl::Span<const Measurement> measurements,
+                Configuration& configuration) {
+  if (measurements.empty()) return;
+  std::set<std::string> machines;
+  std::set<std::string> dates;
+  std::set<std::string> commits;
+  std::set<double> loads;
+  for (const Measurement& m : measurements) {
+    configuration.is_simulated |= m.origin.is_simulated;
+    machines.insert(m.origin.machine);
+    dates.insert(m.origin.date);
+    commits.insert(m.origin.commit);
+    loads.insert(m.origin.machine_load);
+  }
+  const std::string range =
+      dates.size() == 1 ? *dates.begin()
+                        : absl::StrCat(*dates.begin(), " to ", *dates.rbegin());
+  configuration.notes = {
+      {"machine", absl::StrJoin(machines, "; ")},
+      {"load of the machine (average of a minute)",
+       absl::StrFormat("%.2f to %.2f", *loads.begin(), *loads.rbegin())},
+      {"date", range},
+      {"commit", absl::StrJoin(commits, ", ")}};
 }
 
 template <typename Get>
@@ -156,6 +156,16 @@ auto Distinct(const std::vector<CellReport>& cells, Get get) {
 }
 
 }  // namespace
+
+std::optional<double> CellReport::predicted_speedup() const {
+  if (!prediction) return std::nullopt;
+  return prediction->speedup;
+}
+
+double CellReport::prediction_error() const {
+  if (!prediction || speedup <= 0) return 0;
+  return prediction->speedup / speedup - 1;
+}
 
 std::vector<double> Report::rtts_ms() const {
   return Distinct(cells, [](const Cell& cell) { return cell.rtt_ms; });
@@ -185,10 +195,54 @@ const CellReport* Report::Best(double rtt_ms, const Load& load) const {
   return best;
 }
 
+std::vector<std::string> Report::LargeDifferences() const {
+  std::vector<std::string> texts;
+  for (const CellReport& cell : cells) {
+    if (std::abs(cell.prediction_error()) <= kLargeDifference) continue;
+    const std::string range =
+        cell.num_repeats > 1
+            ? absl::StrFormat(" (%.2f to %.2f in %d repeats)",
+                              cell.lowest_speedup, cell.highest_speedup,
+                              cell.num_repeats)
+            : "";
+    texts.push_back(absl::StrFormat(
+        "RTT %g ms, K = %d: measured %.2f%s, predicted %.2f (%+.0f %%). A "
+        "round took %.2f ms, predicted %.2f; most of the difference: %s.",
+        cell.cell().rtt_ms, cell.cell().k, cell.speedup, range,
+        cell.prediction->speedup, 100 * cell.prediction_error(),
+        cell.prediction->measured_ms, cell.prediction->round_ms,
+        cell.prediction->largest_difference));
+  }
+  return texts;
+}
+
+std::vector<std::string> Report::CutShort() const {
+  std::vector<std::string> names;
+  for (const CellReport& cell : cells) {
+    if (!cell.measured.ran_out_of_prompts) continue;
+    names.push_back(absl::StrFormat("RTT %g ms, %s, K = %d", cell.cell().rtt_ms,
+                                    cell.cell().load.ToString(),
+                                    cell.cell().k));
+  }
+  return names;
+}
+
 int Report::num_failures() const {
   int sum = 0;
   for (const CellReport& cell : cells) sum += cell.measured.num_failures;
   return sum;
+}
+
+std::string AchievedRtt(const Measurement& measured) {
+  if (!measured.verifier_rtt_ms) return "";
+  std::string text = absl::StrFormat("%.2f", *measured.verifier_rtt_ms);
+  // Both are met within this, where they are the same.
+  const double nominal_ms = measured.point.cell.rtt_ms;
+  const double drafter_ms = measured.drafter_rtt_ms.value_or(nominal_ms);
+  if (std::abs(drafter_ms - nominal_ms) > 0.05 * nominal_ms + 0.3) {
+    absl::StrAppendFormat(&text, ", drafter %.2f", drafter_ms);
+  }
+  return text;
 }
 
 Report MakeReport(const Configuration& configuration,
@@ -198,10 +252,11 @@ Report MakeReport(const Configuration& configuration,
     by_cell[m.point.cell].push_back(m);
   }
   Report report = {.configuration = configuration};
+  AddOrigins(measurements, report.configuration);
   for (const auto& [cell, repeats] : by_cell) {
     report.cells.push_back(MakeCell(repeats));
   }
-  if (!report.cells.empty()) Predict(report);
+  if (!report.cells.empty()) AddPredictions(report);
   return report;
 }
 

@@ -8,6 +8,7 @@
 
 #include "absl/types/span.h"
 #include "bench/measurement.h"
+#include "bench/prediction.h"
 #include "bench/results_file.h"
 
 namespace outrider::bench {
@@ -20,13 +21,16 @@ struct CellReport {
   double lowest_speedup = 0;
   double highest_speedup = 0;
   double network_speedup = 0;  // over K = 0 through the same network
-  // By the formula, where one user at a time was served. Its tokens per round
-  // are the measured ones; its overhead, and real models' computing times, are
-  // those of the same K at the lowest round trip.
-  std::optional<double> predicted_speedup = {};
+  // By the formula, where one user at a time was served.
+  std::optional<Prediction> prediction = {};
 
+  std::optional<double> predicted_speedup() const;
+  // Predicted / measured - 1; 0 where one of them is not there.
+  double prediction_error() const;
   const Cell& cell() const { return measured.point.cell; }
 };
+
+inline constexpr double kLargeDifference = 0.15;
 
 struct Report {
   Configuration configuration = {};
@@ -41,11 +45,21 @@ struct Report {
   const CellReport* Find(const Cell& cell) const;  // null: not measured
   // Of a row of the heat map; null where nothing was measured.
   const CellReport* Best(double rtt_ms, const Load& load) const;
+  // A sentence for each cell whose prediction is off by more than
+  // kLargeDifference: where, by how much, and which part of a round most.
+  std::vector<std::string> LargeDifferences() const;
+  // "RTT 0 ms, 8 users, K = 4": those with a point that ended before its time,
+  // as its prompts were used up.
+  std::vector<std::string> CutShort() const;
   int num_failures() const;
 };
+// Marked as simulated, and with notes, as the measurements say.
 Report MakeReport(const Configuration& configuration,
                   absl::Span<const Measurement> measurements);
 
+// "5.03", or "5.03, drafter 20.11" where that was set apart; "" where nothing
+// was emulated.
+std::string AchievedRtt(const Measurement& measured);
 // Comma-separated values, a line a cell.
 std::string ToCsv(const Report& report);
 // For people: the best K per round trip, the heat map, all columns.

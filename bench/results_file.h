@@ -16,7 +16,7 @@ namespace outrider::bench {
 // `num_binding` of them decide a result; a resumed run has to repeat them.
 struct Configuration {
   std::vector<std::pair<std::string, std::string>> binding = {};
-  std::vector<std::pair<std::string, std::string>> notes = {};  // machine, date
+  std::vector<std::pair<std::string, std::string>> notes = {};  // of results
   bool is_simulated = false;
 
   // Hex; of what is binding.

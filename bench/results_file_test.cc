@@ -32,6 +32,11 @@ class ResultsFileTest : public ::testing::Test {
   static Measurement At(int k, int repeat = 0) {
     return {.point = {.cell = {.rtt_ms = 2.5, .load = {8}, .k = k},
                       .repeat = repeat},
+            .origin = {.is_simulated = true,
+                       .machine = "a machine",
+                       .machine_load = 0.5,
+                       .date = "2026-11-21 12:00 UTC",
+                       .commit = "1a2b"},
             .num_requests = 3,
             .mean_in_flight = 7.5,
             .token_ms = {.p50 = 1, .p90 = 2, .p99 = 3, .mean = 1.5},
@@ -55,6 +60,8 @@ TEST_F(ResultsFileTest, ALineComesBackAsItWas) {
   const Measurement was = At(4);
   const Measurement is = *FromJsonLine(ToJsonLine(was, "print"), "print");
   EXPECT_EQ(is.point, was.point);
+  EXPECT_TRUE(is.origin.is_simulated);
+  EXPECT_EQ(is.origin.commit, "1a2b");
   EXPECT_EQ(is.speedup(), was.speedup());
   EXPECT_EQ(is.network_speedup(), was.network_speedup());
   EXPECT_EQ(is.offered, was.offered);

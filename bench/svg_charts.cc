@@ -127,8 +127,8 @@ class Panel {
       : report_(report), rtt_ms_(rtt_ms), left_(left), bottom_(top + kHeight) {
     for (const CellReport& cell : report.cells) {
       if (cell.cell().load != Load{} || cell.cell().rtt_ms != rtt_ms) continue;
-      highest_ = std::max(
-          {highest_, cell.highest_speedup, cell.predicted_speedup.value_or(0)});
+      highest_ = std::max({highest_, cell.highest_speedup,
+                           cell.predicted_speedup().value_or(0)});
     }
   }
 
@@ -165,9 +165,9 @@ class Panel {
       svg += Text({.x = x, .y = bottom_ + 16, .css_class = "small"},
                   absl::StrCat(ks[i]));
       marks += Mark(*cell, x);
-      if (cell->predicted_speedup) {
+      if (cell->predicted_speedup()) {
         absl::StrAppendFormat(&points, "%.1f,%.1f ", x,
-                              Y(*cell->predicted_speedup));
+                              Y(*cell->predicted_speedup()));
       }
     }
     svg += absl::StrFormat(
@@ -184,12 +184,13 @@ class Panel {
 
   std::string Mark(const CellReport& cell, double x) const {
     std::string svg;
-    if (cell.predicted_speedup) {
+    if (cell.predicted_speedup()) {
       svg += absl::StrFormat(
           "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\" fill=\"#fff\" "
           "stroke=\"%s\" stroke-width=\"2\"><title>predicted %.2f"
           "</title></circle>\n",
-          x, Y(*cell.predicted_speedup), kPredicted, *cell.predicted_speedup);
+          x, Y(*cell.predicted_speedup()), kPredicted,
+          *cell.predicted_speedup());
     }
     svg += Line(x, Y(cell.lowest_speedup), x, Y(cell.highest_speedup),
                 kMeasured, "stroke-width=\"2\"");

@@ -78,11 +78,12 @@ std::vector<Column> Columns() {
       NumberColumn("speedup_over_k0_same_network",
                    [](const auto& c) { return c.network_speedup; }),
       NumberColumn("predicted_speedup",
-                   [](const auto& c) { return c.predicted_speedup; }),
+                   [](const auto& c) { return c.predicted_speedup(); }),
       MeasuredColumn("requests", &M::num_requests),
       MeasuredColumn("failures", &M::num_failures),
       MeasuredColumn("draft_failures", &M::num_draft_failures),
       MeasuredColumn("misses", &M::num_misses),
+      MeasuredColumn("ran_out_of_prompts", &M::ran_out_of_prompts),
       MeasuredColumn("tokens", &M::num_tokens)};
   AddSpread("time_to_first_token_ms", &M::first_token_ms, columns);
   AddSpread("time_per_output_token_ms", &M::token_ms, columns);
@@ -150,29 +151,33 @@ std::string Milliseconds(const Spread& spread) {
 
 std::string CellTable(const Report& report) {
   std::string text =
-      "| RTT | load | K | speed-up | predicted | tokens per round | acceptance "
+      "| RTT | achieved | load | K | speed-up | over K = 0 | predicted | "
+      "tokens per round | acceptance "
       "by position | ms to first token | ms per token | ms end to end | "
-      "tokens/s | bytes per token | messages per token | round: draft + "
+      "tokens/s | tokens/s per user | bytes per token | messages per token | "
+      "round: draft + "
       "network "
-      "+ verify + rest, ms | failures |\n"
-      "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n";
+      "+ verify + rest, ms | requests | failures |\n"
+      "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---"
+      "|"
+      "---|\n";
   for (const CellReport& cell : report.cells) {
     const Measurement& m = cell.measured;
     absl::StrAppendFormat(
         &text,
-        "| %g | %s | %d | %.2f | %s | %.2f | %s | %s | %s | %s | %.0f | %.0f | "
-        "%.2f | %.2f + %.2f + %.2f + %.2f | %d |\n",
-        cell.cell().rtt_ms, cell.cell().load.ToString(), cell.cell().k,
-        cell.speedup,
-        cell.predicted_speedup
-            ? absl::StrFormat("%.2f", *cell.predicted_speedup)
+        "| %g | %s | %s | %d | %.2f | %.2f | %s | %.2f | %s | %s | %s | %s | "
+        "%.0f | %.0f | %.0f | %.2f | %.2f + %.2f + %.2f + %.2f | %d | %d |\n",
+        cell.cell().rtt_ms, AchievedRtt(m), cell.cell().load.ToString(),
+        cell.cell().k, cell.speedup, cell.network_speedup,
+        cell.predicted_speedup()
+            ? absl::StrFormat("%.2f", *cell.predicted_speedup())
             : "",
         m.tokens_per_round, Acceptance(m), Milliseconds(m.first_token_ms),
         Milliseconds(m.token_ms), Milliseconds(m.request_ms),
-        m.tokens_per_second, m.bytes_per_token, m.messages_per_token,
-        m.split.draft_ms,
+        m.tokens_per_second, m.tokens_per_second_per_user, m.bytes_per_token,
+        m.messages_per_token, m.split.draft_ms,
         m.split.drafter_network_ms + m.split.verifier_network_ms,
-        m.split.verify_ms, m.split.rest_ms, m.num_failures);
+        m.split.verify_ms, m.split.rest_ms, m.num_requests, m.num_failures);
   }
   return text;
 }
@@ -211,12 +216,27 @@ std::string ToMarkdown(const Report& report) {
     absl::StrAppend(&text, "\n## ", load.ToString(), "\n\n",
                     HeatMap(report, load));
   }
+  const std::vector<std::string> cut_short = report.CutShort();
+  if (!cut_short.empty()) {
+    absl::StrAppend(&text,
+                    "\nEnded early for lack of prompts, as none is used twice "
+                    "in a cell; figures are of the time that they took: ",
+                    absl::StrJoin(cut_short, "; "), ".\n");
+  }
   if (report.median_prediction_error) {
     absl::StrAppendFormat(
         &text,
         "\nFormula and measurement (1 user, beyond the lowest round trip) "
         "differ by %.1f %% in the median cell.\n",
         100 * *report.median_prediction_error);
+  }
+  const std::vector<std::string> large = report.LargeDifferences();
+  if (!large.empty()) {
+    absl::StrAppendFormat(&text, "\nBy more than %.0f %% differ:\n\n",
+                          100 * kLargeDifference);
+    for (const std::string& cell : large) {
+      absl::StrAppend(&text, "- ", cell, "\n");
+    }
   }
   absl::StrAppend(&text,
                   "\n## All cells\n\nTimes are p50 / p90 / p99 / mean.\n\n",

@@ -74,7 +74,12 @@ ScriptedGenerationService::ScriptedGenerationService(Script script)
 
 v1::GenerateRequest ScriptedGenerationService::last_request() const {
   MutexLock lock(mu_);
-  return last_request_;
+  return requests_.empty() ? v1::GenerateRequest() : requests_.back();
+}
+
+std::vector<v1::GenerateRequest> ScriptedGenerationService::requests() const {
+  MutexLock lock(mu_);
+  return requests_;
 }
 
 grpc::Status ScriptedGenerationService::Generate(
@@ -82,7 +87,7 @@ grpc::Status ScriptedGenerationService::Generate(
     grpc::ServerWriter<v1::GenerateResponse>* writer) {
   {
     MutexLock lock(mu_);
-    last_request_ = *request;
+    requests_.push_back(*request);
   }
   for (const GenerationUpdate& update : script_.updates) {
     writer->Write(ToProto(update));
@@ -97,6 +102,10 @@ grpc::Status ScriptedGenerationService::Describe(
     grpc::ServerContext* /*context*/,
     const v1::GenerationServiceDescribeRequest* /*request*/,
     v1::GenerationServiceDescribeResponse* response) {
+  if (script_.deployment) {
+    *response = *script_.deployment;
+    return script_.status;
+  }
   v1::NodeDescription& verifier = *response->add_verifiers();
   verifier.set_model_name("demo-target");
   verifier.set_dtype("float32");

@@ -3,6 +3,7 @@
 #define OUTRIDER_CLIENT_SCRIPTED_GENERATION_SERVICE_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,8 @@ class ScriptedGenerationService final : public v1::GenerationService::Service {
     // Says nothing more after the updates until the caller has gone.
     bool waits_for_cancel = false;
     grpc::Status status = grpc::Status::OK;
+    // What Describe says; absent: a verifier alone, demo-target.
+    std::optional<v1::GenerationServiceDescribeResponse> deployment = {};
   };
 
   explicit ScriptedGenerationService(Script script);
@@ -29,6 +32,7 @@ class ScriptedGenerationService final : public v1::GenerationService::Service {
   const std::string& address() const { return server_->address(); }
   // What the last Generate asked for.
   v1::GenerateRequest last_request() const;
+  std::vector<v1::GenerateRequest> requests() const;  // all of them, in order
 
   grpc::Status Generate(
       grpc::ServerContext* context, const v1::GenerateRequest* request,
@@ -41,7 +45,7 @@ class ScriptedGenerationService final : public v1::GenerationService::Service {
  private:
   const Script script_;
   mutable Mutex mu_;
-  v1::GenerateRequest last_request_ ABSL_GUARDED_BY(mu_);
+  std::vector<v1::GenerateRequest> requests_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<RpcServer> server_;  // last: ends before what it serves
 };
 

@@ -31,7 +31,9 @@ Task<absl::StatusOr<GenerationEnd>> Generation::Run() {
   }
   end_.reason = *reason;
   if (end_.reason != FinishReason::kStop) {
-    end_.trailing_text = parts_.text.Finish();
+    TextStream::Piece last = parts_.text.Finish();
+    end_.trailing_text = std::move(last.text);
+    if (last.stopped) end_.reason = FinishReason::kStop;
   }
   co_return end_;
 }

@@ -37,9 +37,7 @@ absl::Status CheckDraft(const Draft& draft, const Session& session,
 Task<absl::StatusOr<Draft>> NodeDraftClient::Propose(Session& session,
                                                      int num_tokens) {
   const int room = options_.context_length - session.length();
-  if (room <= 0) {
-    co_return Draft{.start = static_cast<uint64_t>(session.length())};
-  }
+  if (room <= 0) co_return Draft::None(session.length());
   num_tokens = std::min(num_tokens, room);
   RoundStats::Link& link = session.stats().drafter;
   const ScopedTimer timer(link.call_seconds);

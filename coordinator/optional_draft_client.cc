@@ -7,7 +7,7 @@ namespace outrider {
 
 Task<absl::StatusOr<Draft>> OptionalDraftClient::Propose(Session& session,
                                                          int num_tokens) {
-  const Draft no_draft = {.start = static_cast<uint64_t>(session.length())};
+  const Draft no_draft = Draft::None(session.length());
   if (drafter_ == nullptr) co_return no_draft;
   if (!breaker_.Allow(CircuitBreaker::Clock::now())) {
     ++session.stats().drafter.num_failures;

@@ -10,12 +10,17 @@
 namespace outrider {
 
 Task<absl::StatusOr<Verdict>> SpeculativeDecoder::Round(Session& session) {
+  const int k = peers_.policy.NextDraftLength(session);
+  co_return co_await RoundOf(session, k);
+}
+
+Task<absl::StatusOr<Verdict>> SpeculativeDecoder::RoundOf(Session& session,
+                                                          int k) {
   session.BeginRound();
   const ScopedTimer timer(session.stats().round_seconds);
-  const int k = peers_.policy.NextDraftLength(session);
 
   // Draw K guesses from the draft model.
-  Draft draft = {.start = static_cast<uint64_t>(session.length())};
+  Draft draft = Draft::None(session.length());
   if (k > 0) {
     OUTRIDER_CO_ASSIGN_OR_RETURN(draft,
                                  co_await peers_.drafter.Propose(session, k));
@@ -33,12 +38,11 @@ Task<absl::StatusOr<Verdict>> SpeculativeDecoder::Round(Session& session) {
 }
 
 Task<absl::StatusOr<Verdict>> SpeculativeDecoder::FirstRound(Session& session) {
-  if (peers_.policy.NextDraftLength(session) == 0) {
-    co_return co_await Round(session);
-  }
+  const int k = peers_.policy.NextDraftLength(session);
+  if (k == 0) co_return co_await RoundOf(session, k);
   session.BeginRound();
   const ScopedTimer timer(session.stats().round_seconds);
-  const Draft no_draft = {.start = static_cast<uint64_t>(session.length())};
+  const Draft no_draft = Draft::None(session.length());
   auto [prefill, score] =
       co_await WhenBoth(peers_.drafter.Propose(session, /*num_tokens=*/0),
                         peers_.verifier.Score(session, no_draft));

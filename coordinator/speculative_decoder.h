@@ -34,7 +34,10 @@ class SpeculativeDecoder {
   Task<absl::StatusOr<Verdict>> FirstRound(Session& session);
 
  private:
-  // Where the verifier has not done so.
+  // Round, with the K that the policy has chosen.
+  Task<absl::StatusOr<Verdict>> RoundOf(Session& session, int k);
+  // The verifier's own verdict, where its score has one; else this process's
+  // rule judges the rows.
   Verdict Judge(const Draft& draft, const DraftScore& score,
                 Session& session) const;
 

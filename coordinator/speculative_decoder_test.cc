@@ -59,6 +59,17 @@ class FakeVerifier final : public VerifyClient {
   int num_sure = 100;
 };
 
+// Answers 0, 2, 0, 2, ...: a policy that is asked twice for a round answers the
+// second time for another.
+class AlternatingDraftLength final : public DraftLengthPolicy {
+ public:
+  int NextDraftLength(const Session&) override {
+    return num_asked++ % 2 == 0 ? 0 : 2;
+  }
+
+  int num_asked = 0;
+};
+
 class SpeculativeDecoderTest : public ::testing::Test {
  protected:
   FakeDrafter drafter_;
@@ -105,6 +116,20 @@ TEST_F(SpeculativeDecoderTest, PlainDecodingNeverAsksTheDrafter) {
   ASSERT_THAT(RunTask(decoder.Round(session_)), IsOk());
   EXPECT_TRUE(drafter_.asked.empty());
   EXPECT_EQ(session_.length(), 3);
+}
+
+TEST_F(SpeculativeDecoderTest, AsksThePolicyOnceForEachRound) {
+  AlternatingDraftLength policy;
+  SpeculativeDecoder decoder({.drafter = drafter_,
+                              .verifier = verifier_,
+                              .rule = rule_,
+                              .policy = policy});
+  ASSERT_THAT(RunTask(decoder.FirstRound(session_)), IsOk());
+  EXPECT_EQ(policy.num_asked, 1);
+  EXPECT_TRUE(drafter_.asked.empty());
+  ASSERT_THAT(RunTask(decoder.Round(session_)), IsOk());
+  EXPECT_EQ(policy.num_asked, 2);
+  EXPECT_THAT(drafter_.asked, ElementsAre(2));
 }
 
 TEST_F(SpeculativeDecoderTest, DraftsLessNearTheEndAndFillsItExactly) {

@@ -17,22 +17,26 @@ TextStream::Piece TextStream::Append(TokenId token) {
   return Release();
 }
 
-std::string TextStream::Finish() {
-  if (decoder_ == nullptr) return "";
+TextStream::Piece TextStream::Finish() {
+  if (decoder_ == nullptr) return {};
   held_back_ += decoder_->Finish();
-  return std::exchange(held_back_, "");
+  if (std::optional<Piece> last = TakeStopped()) return *std::move(last);
+  return {.text = std::exchange(held_back_, "")};
 }
 
-TextStream::Piece TextStream::Release() {
+std::optional<TextStream::Piece> TextStream::TakeStopped() {
   size_t stop_at = std::string::npos;
   for (const std::string& stop : stop_strings_) {
     stop_at = std::min(stop_at, held_back_.find(stop));
   }
-  if (stop_at != std::string::npos) {
-    Piece last = {.text = held_back_.substr(0, stop_at), .stopped = true};
-    held_back_.clear();
-    return last;
-  }
+  if (stop_at == std::string::npos) return std::nullopt;
+  Piece last = {.text = held_back_.substr(0, stop_at), .stopped = true};
+  held_back_.clear();
+  return last;
+}
+
+TextStream::Piece TextStream::Release() {
+  if (std::optional<Piece> last = TakeStopped()) return *std::move(last);
   // The longest end of the text that is the beginning of a stop string.
   size_t keep = 0;
   for (const std::string& stop : stop_strings_) {

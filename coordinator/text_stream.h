@@ -3,6 +3,7 @@
 #define OUTRIDER_COORDINATOR_TEXT_STREAM_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,10 +25,13 @@ class TextStream {
     bool stopped = false;  // a stop string is complete; text ends before it
   };
   Piece Append(TokenId token);
-  // What was held back and belongs to the output after all.
-  std::string Finish();
+  // What was held back and belongs to the output after all. A decoder's last
+  // bytes may still complete a stop string.
+  Piece Finish();
 
  private:
+  // The text up to the first stop string, where held_back_ has one.
+  std::optional<Piece> TakeStopped();
   // Moves out of held_back_ what no stop string can begin in any more.
   Piece Release();
 

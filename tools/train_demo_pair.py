@@ -9,6 +9,7 @@ The demo pair (models/README.md has what came of it):
   tools/train_demo_pair.py drafter OUT --minutes 25     OUT/demo-draft
   tools/train_demo_pair.py report OUT            losses, acceptance: OUT/report.json
   tools/train_demo_pair.py prompts OUT           held-out prompts: OUT/prompts.jsonl
+  tools/train_demo_pair.py prompts OUT --prompts 2000 --file bench_prompts.jsonl
 
 A drafter for any Hugging Face causal language model, on text of your own (of
 the kind it will be asked for; best, text that the target itself has written):
@@ -116,7 +117,7 @@ def write_prompts(args):
     folder = args.target or args.out / "tokenizer"
     texts = (data.text_files(args.corpus, args.max_files) if args.corpus
              else data.standard_library(args.max_files))
-    data.write_prompts(args.out, data.load_tokenizer(folder), texts, args.prompts)
+    data.write_prompts(args.out / args.file, data.load_tokenizer(folder), texts, args.prompts)
 
 
 def shape_flags(args, default):
@@ -191,6 +192,7 @@ def make_parser():
     sub.add_argument("--target", type=pathlib.Path, metavar="DIR",
                      help="whose tokenizer counts (default: the demo pair's)")
     sub.add_argument("--prompts", type=int, default=120, help="how many (default: %(default)s)")
+    sub.add_argument("--file", default="prompts.jsonl", help="name in OUT (default: %(default)s)")
     add_corpus_flags(sub)
     return parser
 

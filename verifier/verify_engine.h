@@ -15,8 +15,7 @@
 namespace outrider {
 
 // The verifier without gRPC: one call in; K + 1 rows out, or what the caller
-// needs of them. Confined to the
-// model's thread.
+// needs of them. Confined to the model's thread.
 class VerifyEngine {
  public:
   // Makes the coins of one request from its seed.

@@ -18,6 +18,11 @@ struct Draft {
   std::vector<TokenId> tokens = {};
   std::vector<Distribution> distributions = {};  // as many as tokens
 
+  // No guess of what follows `length` tokens.
+  static Draft None(int length) {
+    return {.start = static_cast<uint64_t>(length)};
+  }
+
   // Guesses that were not drawn: each is certain in its own row.
   static Draft OneHot(uint64_t start, absl::Span<const TokenId> tokens) {
     Draft draft = {.start = start};

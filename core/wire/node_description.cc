@@ -2,7 +2,6 @@
 #include "core/wire/node_description.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -13,7 +12,8 @@ namespace outrider {
 namespace {
 
 absl::Status CheckProtocol(const NodeDescription& node, absl::string_view who) {
-  if (std::abs(node.protocol_version - kProtocolVersion) > 1) {
+  if (node.protocol_version < kProtocolVersion - 1 ||
+      node.protocol_version > kProtocolVersion + 1) {
     return absl::FailedPreconditionError(
         absl::StrCat("the ", who, " speaks protocol ", node.protocol_version,
                      ", this coordinator ", kProtocolVersion,
@@ -103,6 +103,16 @@ absl::Status CheckPair(const NodeDescription& drafter,
         drafter.tokenizer_hash.substr(0, 12), ") is not the verifier's (",
         verifier.model_name, ", ", verifier.tokenizer_hash.substr(0, 12),
         "): its token ids mean other text; use a drafter of the same family"));
+  }
+  // A padded head counts for nothing in a description, so that one tokenizer
+  // has one size: a node that says otherwise is not what it says.
+  if (drafter.vocab_size != verifier.vocab_size) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the drafter (", drafter.model_name, ") describes ", drafter.vocab_size,
+        " tokens, the verifier (", verifier.model_name, ") ",
+        verifier.vocab_size,
+        " for the same tokenizer: give both the same tokenizer.json and the "
+        "same build"));
   }
   return absl::OkStatus();
 }

@@ -47,7 +47,8 @@ if [[ -n "$prebuilt" ]]; then
   printf 'FROM scratch\nCOPY out /out\n' >"$scratch/Dockerfile"
   "${build[@]}" -t "$artifacts" -f "$scratch/Dockerfile" "$scratch"
 elif [[ "${targets[*]}" != demo-models ]]; then
-  "${build[@]}" --build-arg "BASE_IMAGE=$base" --target from-source -t "$artifacts" -f "$dockerfile" .
+  commit=$(git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null || echo unknown)
+  "${build[@]}" --build-arg "BASE_IMAGE=$base" --build-arg "OUTRIDER_COMMIT=$commit" --target from-source -t "$artifacts" -f "$dockerfile" .
 fi
 
 for target in "${targets[@]}"; do

@@ -28,9 +28,9 @@ std::string Program(const std::string& name) {
 DemoTrio::DemoTrio(DemoDrafter drafter) : drafter_options_(std::move(drafter)) {
   SetUpGrpc();
   const std::string target = SourcePath("models/demo-target");
-  verifier_ = std::make_unique<ChildProcess>(
-      std::vector<std::string>{Program("outrider-verifier"), "--model", target,
-                               "--listen", "127.0.0.1:0"});
+  verifier_ = std::make_unique<ChildProcess>(std::vector<std::string>{
+      Program("outrider-verifier"), "--model", target, "--dtype",
+      drafter_options_.dtype, "--listen", "127.0.0.1:0"});
   drafter_address_ = StartDrafter("127.0.0.1:0");
   const auto verifier_address = verifier_->ListenAddress();
   EXPECT_THAT(verifier_address, IsOk());
@@ -52,7 +52,8 @@ DemoTrio::DemoTrio(DemoDrafter drafter) : drafter_options_(std::move(drafter)) {
 std::string DemoTrio::StartDrafter(const std::string& listen) {
   drafter_ = std::make_unique<ChildProcess>(std::vector<std::string>{
       Program("outrider-drafter"), "--model", drafter_options_.model,
-      "--strategy", drafter_options_.strategy, "--listen", listen});
+      "--strategy", drafter_options_.strategy, "--dtype",
+      drafter_options_.dtype, "--listen", listen});
   const auto address = drafter_->ListenAddress();
   EXPECT_THAT(address, IsOk());
   return address.value_or("");

@@ -17,6 +17,7 @@ std::string SourcePath(const std::string& path);
 struct DemoDrafter {
   std::string model = SourcePath("models/demo-draft");
   std::string strategy = "model";
+  std::string dtype = "auto";  // the verifier's too
 };
 
 // The three real programs on loopback, serving the demo pair, or another

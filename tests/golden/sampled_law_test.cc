@@ -71,10 +71,15 @@ class PlainLaw {
   Law law_;
 };
 
+struct Samples {
+  std::map<TokenSeq, int64_t> counts = {};
+  int num_drafted = 0;
+  int num_accepted = 0;
+};
+
 // Seeds 1, 2, ...: the counts are the same in every run.
-std::map<TokenSeq, int64_t> Sample(client::GenerationClient& client,
-                                   ReplyFormat format) {
-  std::map<TokenSeq, int64_t> counts;
+Samples Sample(client::GenerationClient& client, ReplyFormat format) {
+  Samples samples;
   for (int seed = 1; seed <= kNumSamples; ++seed) {
     client::GenerationRequest request;
     request.prompt = kPrompt;
@@ -92,10 +97,18 @@ std::map<TokenSeq, int64_t> Sample(client::GenerationClient& client,
       EXPECT_THAT(update, IsOk());
       if (!update.ok() || !update->has_value()) break;
       for (const auto& token : (*update)->tokens) tokens.push_back(token.id);
+      if (const auto& round = (*update)->round) {
+        samples.num_drafted += round->num_drafted;
+        samples.num_accepted += round->num_accepted;
+      }
+      if ((*update)->finish) {
+        EXPECT_EQ((*update)->finish->num_misses, 0);
+        EXPECT_EQ((*update)->finish->num_draft_failures, 0);
+      }
     }
-    ++counts[tokens];
+    ++samples.counts[tokens];
   }
-  return counts;
+  return samples;
 }
 
 // Pearson's test at a false-alarm rate of 1e-9.
@@ -130,10 +143,18 @@ TEST(SampledLawTest, IsTheTargetsInEveryReplyFormat) {
   std::map<TokenSeq, int64_t> first;
   for (const ReplyFormat format :
        {ReplyFormat::kFull, ReplyFormat::kSparse, ReplyFormat::kTokens}) {
-    const auto counts = Sample(trio.client(), format);
+    const Samples samples = Sample(trio.client(), format);
+    const auto& counts = samples.counts;
     const ChiSquare result = Compare(counts, law);
     std::cout << "format " << static_cast<int>(format) << ": chi-square "
-              << result.statistic << ", critical " << result.critical << "\n";
+              << result.statistic << ", critical " << result.critical << "; "
+              << samples.num_accepted << " of " << samples.num_drafted
+              << " drafts accepted\n";
+    // One draft a sample, some accepted and some replaced: without either the
+    // law would be plain decoding's for nothing.
+    EXPECT_EQ(samples.num_drafted, kNumSamples);
+    EXPECT_GT(samples.num_accepted, kNumSamples / 5);
+    EXPECT_LT(samples.num_accepted, kNumSamples);
     EXPECT_LT(result.statistic, result.critical);
     // More than the law: the same tokens for the same seeds.
     if (first.empty()) first = counts;

@@ -198,6 +198,84 @@ class BadRequestTest(ProgramTest):
         self.assert_refuses(self.generate(address, "x"), FAILED, address, "no coordinator")
 
 
+class BadBenchTest(ProgramTest):
+    """`outrider bench`, which refuses before anything is measured."""
+
+    def setUp(self):
+        super().setUp()
+        self.out = self.folder / "results"
+
+    def bench(self, *arguments, command="run"):
+        return self.start("outrider", "bench", command, "--out", self.out, *arguments)
+
+    def start_simulated(self, *flags):
+        """A coordinator's address, with two simulated nodes."""
+        node = ("--simulate", "--listen", "127.0.0.1:0", *flags)
+        verifier = self.start("outrider-verifier", *node)
+        drafter = self.start("outrider-drafter", *node)
+        address = self.start("outrider-coordinator", "--listen", "127.0.0.1:0", "--verifier",
+                             verifier.address(), "--drafter", drafter.address()).address()
+        self.wait_for_nodes(address, "verifier", "drafter")
+        return address
+
+    def write_prompts(self, text=None):
+        path = self.folder / "prompts.jsonl"
+        path.write_text(text or "".join(f'{{"prompt": [{i}, 1]}}\n' for i in range(20)))
+        return path
+
+    def test_values_that_cannot_be_are_named(self):
+        for command, flags, words in (
+                ("run", ("-k", "four"), ["--k", '"four"']),
+                ("run", ("-k", "-1"), ["--k", '"-1"', "0 to 1024"]),
+                ("sweep", ("--k", "0,2.5"), ["--k", "whole numbers", "2.5"]),
+                ("sweep", ("--k", "1,1"), ["--k", "twice"]),
+                ("run", ("--rtt=-5",), ["--rtt", '"-5"', "0 to 10000"]),
+                ("sweep", ("--rtt", "0,-5"), ["--rtt", '"-5"']),
+                ("run", ("--coordinator", "nowhere"), ["HOST:PORT", "nowhere"])):
+            with self.subTest(flags=flags):
+                self.assert_refuses(self.bench(*flags, command=command), BAD_FLAGS, *words)
+                self.assertFalse(self.out.exists())
+
+    def test_an_address_that_does_not_answer_is_named(self):
+        with socket.socket() as reserved:
+            reserved.bind(("127.0.0.1", 0))  # taken, and nobody listens
+            address = f"127.0.0.1:{reserved.getsockname()[1]}"
+            self.assert_refuses(self.bench("--coordinator", address), FAILED, address, "no coordinator")
+        self.assertFalse(self.out.exists())
+
+    def test_more_draft_tokens_than_the_nodes_take_are_refused(self):
+        address = self.start_simulated("--max-draft-tokens", "4")
+        self.assert_refuses(self.bench("--coordinator", address, "-k", "5", "--prompts", self.write_prompts()),
+                            BAD_FLAGS, "--k 5", "takes: 4", "--max-draft-tokens")
+        self.assertFalse(self.out.exists())
+
+    def test_prompts_that_are_no_jsonl_are_refused_by_line(self):
+        for text, words in (("def f():\n", ["line 1", "JSONL"]), ('{"prompt": "a"}\n["b"]\n', ["line 2", "JSONL"]),
+                            ('{"text": "a"}\n', ["line 1", '"prompt"']), ("\n", ["has no prompt"])):
+            with self.subTest(text=text):
+                path = self.write_prompts(text)
+                self.assert_refuses(self.bench("--prompts", path), BAD_FLAGS, "--prompts", str(path), *words)
+        missing = self.folder / "missing"
+        self.assert_refuses(self.bench("--prompts", missing), BAD_FLAGS, "--prompts", str(missing))
+
+    def test_a_folder_that_cannot_be_written_is_named(self):
+        # Modes do not stop root; a file in the place of a folder does.
+        self.out = self.write_prompts() / "results"
+        self.assert_refuses(self.bench("--simulate", "--simulate-verify-ms", "1"), BAD_FLAGS,
+                            "--out", str(self.out), "Not a directory")
+
+    def test_results_of_another_configuration_are_not_resumed(self):
+        flags = ("--coordinator", self.start_simulated(), "--prompts", self.write_prompts(),
+                 "-k", "2", "--seconds", "0.05")
+        self.assertEqual(self.bench(*flags).wait(), 0)
+        before = (self.out / "results.jsonl").read_bytes()
+        self.assert_refuses(self.bench(*flags), BAD_FLAGS, "--out", str(self.out), "--resume")
+        for other in (("--seed", "7"), ("--repeat", "2")):
+            self.assert_refuses(self.bench(*flags, "--resume", *other), BAD_FLAGS,
+                                "--resume", "line 1", "another configuration")
+        self.assertEqual((self.out / "results.jsonl").read_bytes(), before)
+
+
 class MismatchTest(ProgramTest):
     """Models that do not fit together."""
 

@@ -92,8 +92,12 @@ class BenchTest(ProgramTest):
     def test_simulated_nodes_are_marked_and_accept_as_they_were_told(self):
         self.bench("run", *SIMULATED, "--simulate-acceptance", "1", "-k", "4",
                    "--seconds", "0.3", "--acceptance-rule", "rejection")
-        drafted = self.results()[1]
+        plain, drafted = self.results()
         self.assertEqual(drafted["accepted_by_position"], drafted["offered_by_position"])
+        for row in (plain, drafted):
+            self.assertIs(row["simulated"], True)
+            self.assertRegex(row["date"], r"^\d{4}-\d\d-\d\d \d\d:\d\d UTC$")
+            self.assertRegex(row["commit"], r"^[-_.A-Za-z0-9]+$")
         for name in ("report.md", "report.html"):
             self.assertIn("Simulated nodes", (self.out / name).read_text("utf-8"))
 

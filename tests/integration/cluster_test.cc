@@ -5,8 +5,8 @@
 #include <chrono>
 #include <cmath>
 #include <functional>
+#include <latch>
 #include <limits>
-#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -122,19 +122,45 @@ TEST(ClusterTest, ADrafterThatDiesInAStreamCostsSpeedOnly) {
   EXPECT_GT(result.finish->num_draft_failures, 0);
 }
 
-TEST(ClusterTest, ADrafterThatRestartsIsFilledAgain) {
+TEST(ClusterTest, ADrafterThatRestartsIsFilledAgainAndDraftsOn) {
   std::function<void()> act;
   InProcessCluster::Options options = SmallCluster();
+  options.target.context_length = options.draft.context_length = 1 << 16;
   options.target.table = ActInRound(options.target.table, 50, act);
+  // Rounds that begin here or beyond have the new drafter's drafts.
+  std::atomic<int> restarted_at = std::numeric_limits<int>::max();
+  std::atomic<int> last_length = 0;
+  options.target.table = [table = options.target.table,
+                          &last_length](absl::Span<const TokenId> context) {
+    last_length = static_cast<int>(context.size());
+    return table(context);
+  };
   InProcessCluster cluster(options);
   ASSERT_TRUE(cluster.WaitUntilReady());
   act = [&] {
+    restarted_at = last_length.load();
     cluster.StopDrafter();
     cluster.StartDrafter();
   };
-  const Result result = Generate(cluster, Greedy({5}, 400, /*k=*/4));
-  EXPECT_THAT(result.status, IsOk());
-  EXPECT_EQ(result.tokens, PlainGreedy({5}, 400, kVocab));
+  // As long as it takes until the coordinator has found the new one.
+  const auto stream = cluster.client().Generate(Greedy({5}, 60000, /*k=*/4),
+                                                std::chrono::minutes(2));
+  TokenSeq tokens;
+  int num_accepted_before = 0;
+  int num_accepted_after = 0;
+  while (num_accepted_after < 100) {
+    const auto update = stream->Next();
+    ASSERT_THAT(update, IsOk());
+    ASSERT_TRUE(update->has_value()) << "the text ended without a new draft";
+    for (const auto& token : (*update)->tokens) tokens.push_back(token.id);
+    if (const auto& round = (*update)->round) {
+      ((*update)->first_index < restarted_at ? num_accepted_before
+                                             : num_accepted_after) +=
+          round->num_accepted;
+    }
+  }
+  EXPECT_GT(num_accepted_before, 0);
+  EXPECT_EQ(tokens, PlainGreedy({5}, static_cast<int>(tokens.size()), kVocab));
 }
 
 TEST(ClusterTest, AVerifierThatRestartsInAStreamIsNoError) {
@@ -266,29 +292,72 @@ TEST(ClusterTest, WithoutAVerifierRequestsAreUnavailableUntilOneComes) {
   EXPECT_THAT(Generate(cluster, Greedy({5}, 30, /*k=*/4)).status, IsOk());
 }
 
+// Holds a stream in its round `round`, for as long as a test wants: give Wait
+// to ActInRound.
+class Hold {
+ public:
+  void Wait() {
+    reached_.count_down();
+    released_.wait();
+  }
+  void AwaitStream() { reached_.wait(); }
+  void Release() { released_.count_down(); }
+
+ private:
+  std::latch reached_{1};
+  std::latch released_{1};
+};
+
 TEST(ClusterTest, OneSessionTooManyIsToldToComeLater) {
+  Hold hold;
+  std::function<void()> act;
   InProcessCluster::Options options = SmallCluster();
   options.max_sessions = 1;
+  options.target.table = ActInRound(options.target.table, 20, act);
   InProcessCluster cluster(options);
   ASSERT_TRUE(cluster.WaitUntilReady());
-  // The first one waits in the middle of its stream while the second asks.
-  std::optional<Result> second;
-  std::function<void()> act;
-  const auto first = cluster.client().Generate(Greedy({5}, 500, /*k=*/1),
-                                               std::chrono::minutes(1));
-  ASSERT_THAT(first->Next(), IsOk());
-  second = Generate(cluster, Greedy({6}, 5, /*k=*/1));
-  if (second->status.ok()) {
-    // The first had run to its end by then; it has nothing to refuse.
-    EXPECT_EQ(Drain(*first).status, absl::OkStatus());
-  } else {
-    EXPECT_THAT(second->status, StatusIs(absl::StatusCode::kResourceExhausted));
+  act = [&] { hold.Wait(); };
+  std::jthread first([&] {
+    const Result result = Generate(cluster, Greedy({5}, 100, /*k=*/1));
+    EXPECT_THAT(result.status, IsOk());
+    EXPECT_EQ(result.tokens, PlainGreedy({5}, 100, kVocab));
+  });
+  hold.AwaitStream();
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_THAT(Generate(cluster, Greedy({6}, 5, /*k=*/1)).status,
+                StatusIs(absl::StatusCode::kResourceExhausted,
+                         HasSubstr("try again later")));
   }
+  hold.Release();
+  first.join();
+  // The place is free once the caches are given back, just behind the end.
+  const auto deadline =
+      std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  Result later;
+  do {
+    later = Generate(cluster, Greedy({6}, 5, /*k=*/1));
+  } while (!later.status.ok() && std::chrono::steady_clock::now() < deadline);
+  EXPECT_THAT(later.status, IsOk());
 }
 
 TEST(ClusterTest, BadRequestsAreRefusedByNameAndHurtNothing) {
-  InProcessCluster cluster(SmallCluster());
+  Hold hold;
+  std::function<void()> act;
+  InProcessCluster::Options options = SmallCluster();
+  options.target.table = ActInRound(options.target.table, 50, act);
+  InProcessCluster cluster(options);
   ASSERT_TRUE(cluster.WaitUntilReady());
+  act = [&] { hold.Wait(); };
+  // A good stream that is in its middle while the bad ones come.
+  std::jthread neighbour([&] {
+    const Result result = Generate(cluster, Greedy({5}, 300, /*k=*/4));
+    EXPECT_THAT(result.status, IsOk());
+    EXPECT_EQ(result.tokens, PlainGreedy({5}, 300, kVocab));
+    EXPECT_GT(result.num_accepted, 0);
+    EXPECT_EQ(result.finish->num_misses, 0);
+    EXPECT_EQ(result.finish->num_draft_failures, 0);
+  });
+  hold.AwaitStream();
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const auto bad = [](std::function<void(client::GenerationRequest&)> spoil) {
     client::GenerationRequest request = Greedy({5}, 5, /*k=*/2);
@@ -354,6 +423,8 @@ TEST(ClusterTest, BadRequestsAreRefusedByNameAndHurtNothing) {
         Generate(cluster, c.request).status,
         StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(c.named)));
   }
+  hold.Release();
+  neighbour.join();
   EXPECT_THAT(Generate(cluster, Greedy({5}, 30, /*k=*/4)).status, IsOk());
 }
 

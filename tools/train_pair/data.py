@@ -135,8 +135,8 @@ def windows(tokens, batch, length, seed):
         yield rows[:, :-1], rows[:, 1:]
 
 
-def write_prompts(out, tokenizer, texts, count, seed=0):
-    """Writes OUT/prompts.jsonl: runs of whole lines of held-out files, 24 to 220 tokens each."""
+def write_prompts(path, tokenizer, texts, count, seed=0):
+    """Writes a JSONL file: runs of whole lines of held-out files, 24 to 220 tokens each, no two alike."""
     _, held = split(texts)
     chance = random.Random(seed)
     prompts = {}
@@ -149,8 +149,8 @@ def write_prompts(out, tokenizer, texts, count, seed=0):
         text = "".join(lines[first:first + wanted])
         length = len(tokenizer.encode(text).ids)
         if 24 <= length <= 220 and text.strip():
-            prompts[source, first] = dict(source=source, line=first + 1, prompt=text, tokens=length)
+            prompts.setdefault(text, dict(source=source, line=first + 1, prompt=text, tokens=length))
     if len(prompts) < count:
         print(f"the held-out files gave only {len(prompts)} prompts", file=sys.stderr)
     rows = list(prompts.values())
-    (out / "prompts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
