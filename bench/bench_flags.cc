@@ -182,12 +182,13 @@ void AddRequestFlags(CLI::App& command, BenchFlags& flags) {
       ->type_name("FILE");
   command
       .add_option("--acceptance-rule", flags.rule,
-                  "greedy (temperature 0); rejection or coupled (sampling)")
-      ->check(CLI::IsMember({"greedy", "rejection", "coupled"}))
+                  "greedy (temperature 0); rejection, block or coupled\n"
+                  "(sampling)")
+      ->check(CLI::IsMember({"greedy", "rejection", "block", "coupled"}))
       ->capture_default_str();
   RequireNumber(command
                     .add_option("--temperature", flags.temperature,
-                                "with --acceptance-rule rejection or coupled")
+                                "with another --acceptance-rule than greedy")
                     ->type_name("T")
                     ->capture_default_str(),
                 1e-4, 10);

@@ -320,6 +320,9 @@ absl::StatusOr<BenchOptions> ToBenchOptions(const BenchFlags& flags,
       .min_draft_probability = flags.min_draft_probability,
       .prompt_lookup = flags.prompt_lookup,
       .reply_format = flags.reply_format};
+  if (flags.rule == "block") {
+    options.request.acceptance_rule = client::AcceptanceRule::kBlock;
+  }
   if (flags.rule == "coupled") {
     options.request.acceptance_rule = client::AcceptanceRule::kCoupled;
   }

@@ -73,7 +73,8 @@ absl::Status BenchRun::MeasureInside(const Point& point) {
   const bool is_current =
       inside_of_ && (options_.trio.simulation ||
                      (inside_of_->repeat == point.repeat &&
-                      inside_of_->cell.rtt_ms == point.cell.rtt_ms));
+                      inside_of_->cell.rtt_ms == point.cell.rtt_ms &&
+                      inside_of_->cell.load == point.cell.load));
   if (is_current) return absl::OkStatus();
   OUTRIDER_ASSIGN_OR_RETURN(inside_, MeasureVerifier(options_.trio));
   inside_of_ = point;

@@ -199,11 +199,14 @@ std::string TableRow(const Report& report, const CellReport& cell) {
          SpreadCells(m.first_token_ms) + SpreadCells(m.token_ms) +
          SpreadCells(m.request_ms) +
          absl::StrFormat(
-             "<td>%.0f</td><td>%.0f</td><td>%.0f</td><td>%.2f</td>"
+             "<td>%.0f</td><td>%.0f</td><td>%.0f + %.0f</td>"
+             "<td>%.2f + %.2f</td>"
              "<td>%.2f</td><td>%.2f</td><td>%.2f</td><td>%.2f</td>"
              "<td>%d</td><td>%d</td></tr>\n",
              m.tokens_per_second, m.tokens_per_second_per_user,
-             m.bytes_per_token, m.messages_per_token, m.split.draft_ms,
+             m.drafter_bytes_per_token, m.verifier_bytes_per_token,
+             m.drafter_messages_per_token, m.verifier_messages_per_token,
+             m.split.draft_ms,
              m.split.drafter_network_ms + m.split.verifier_network_ms,
              m.split.verify_ms, m.split.rest_ms, m.num_requests,
              m.num_failures);
@@ -214,7 +217,8 @@ std::string Table(const Report& report) {
       "<h2>All cells</h2>\n<p class=\"note\">Times in ms. The best K of each "
       "row of the heat map is marked. Time per token is (end - first token) / "
       "(tokens - 1) of each request. Acceptance: accepted / offered drafts at "
-      "positions 1, 2, ...</p>\n<div class=\"wide\"><table>\n<tr>"
+      "positions 1, 2, ... Per token: drafter + verifier.</p>\n<div "
+      "class=\"wide\"><table>\n<tr>"
       "<th colspan=\"4\">cell</th><th colspan=\"4\">speed-up</th>"
       "<th colspan=\"2\">rounds</th><th colspan=\"4\">time to first token</th>"
       "<th colspan=\"4\">time per token</th><th colspan=\"4\">end to end</th>"

@@ -38,10 +38,10 @@ void AddCounts(const GenerationRound& round, Counts& counts) {
   ++counts.num_rounds;
   counts.num_drafted += round.num_drafted;
   counts.num_accepted += round.num_accepted;
-  counts.num_bytes +=
-      static_cast<int64_t>(round.drafter_bytes + round.verifier_bytes);
-  counts.num_calls +=
-      (round.drafter_bytes > 0 ? 1 : 0) + (round.verifier_bytes > 0 ? 1 : 0);
+  counts.drafter.num_bytes += static_cast<int64_t>(round.drafter_bytes);
+  counts.drafter.num_messages += round.drafter_messages;
+  counts.verifier.num_bytes += static_cast<int64_t>(round.verifier_bytes);
+  counts.verifier.num_messages += round.verifier_messages;
 }
 
 void AddAcceptance(const GenerationRound& round, Measurement& result) {
@@ -132,10 +132,15 @@ Measurement Measure(const Point& point, const LoadResult& result) {
   measured.tokens_per_second_per_user = Ratio(1e3, measured.token_ms.mean);
   measured.num_rounds = sums.num_rounds;
   measured.tokens_per_round = Ratio(sums.num_committed, sums.num_rounds);
-  measured.bytes_per_token = Ratio(
-      static_cast<double>(measured.counts.num_bytes), measured.num_tokens);
-  measured.messages_per_token =
-      Ratio(2.0 * measured.counts.num_calls, measured.num_tokens);
+  const auto per_token = [&measured](int64_t count) {
+    return Ratio(static_cast<double>(count), measured.num_tokens);
+  };
+  const Counts& counts = measured.counts;
+  measured.drafter_bytes_per_token = per_token(counts.drafter.num_bytes);
+  measured.verifier_bytes_per_token = per_token(counts.verifier.num_bytes);
+  measured.drafter_messages_per_token = per_token(counts.drafter.num_messages);
+  measured.verifier_messages_per_token =
+      per_token(counts.verifier.num_messages);
   for (double RoundSplit::*part :
        {&RoundSplit::draft_ms, &RoundSplit::drafter_network_ms,
         &RoundSplit::verify_ms, &RoundSplit::verifier_network_ms,

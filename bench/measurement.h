@@ -38,14 +38,21 @@ struct RoundSplit {
   }
 };
 
+// Calls to one node.
+struct LinkCounts {
+  int64_t num_bytes = 0;  // of protobuf, both directions
+  int num_messages = 0;   // requests and replies
+  friend bool operator==(const LinkCounts&, const LinkCounts&) = default;
+};
+
 // Of all rounds that were streamed, first ones included: what the coordinator's
 // counters grow by.
 struct Counts {
   int num_rounds = 0;
   int num_drafted = 0;
   int num_accepted = 0;
-  int64_t num_bytes = 0;  // of protobuf, both nodes and directions
-  int num_calls = 0;      // to either node
+  LinkCounts drafter = {};
+  LinkCounts verifier = {};
   friend bool operator==(const Counts&, const Counts&) = default;
 };
 
@@ -79,8 +86,10 @@ struct Measurement {
   std::vector<int> offered = {};   // [position]: drafts that got this far
   std::vector<int> accepted = {};  // [position]
   double tokens_per_round = 0;
-  double bytes_per_token = 0;     // of protobuf, both nodes and directions
-  double messages_per_token = 0;  // requests and replies, both nodes
+  double drafter_bytes_per_token = 0;
+  double verifier_bytes_per_token = 0;
+  double drafter_messages_per_token = 0;
+  double verifier_messages_per_token = 0;
   RoundSplit split = {};
   int num_draft_failures = 0;
   int num_misses = 0;

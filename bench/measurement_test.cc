@@ -20,7 +20,9 @@ client::GenerationRound Round(int num_drafted, int num_accepted) {
           .verify_compute_time = milliseconds(12),
           .round_time = milliseconds(num_drafted > 0 ? 29 : 22),
           .drafter_bytes = num_drafted > 0 ? 100U : 0U,
-          .verifier_bytes = 300};
+          .verifier_bytes = 300,
+          .drafter_messages = num_drafted > 0 ? 2 : 0,
+          .verifier_messages = 2};
 }
 
 // A prefill round of one token, then one round of K = 2 for each number.
@@ -91,13 +93,15 @@ TEST(MeasureTest, BytesAndMessagesCountEveryCallOfEveryRound) {
   LoadResult result = {.wall_time = milliseconds(100)};
   result.requests = {Request({2})};  // 4 tokens, 3 calls
   const Measurement measured = Measure({}, result);
-  EXPECT_EQ(measured.bytes_per_token, 700.0 / 4);
-  EXPECT_EQ(measured.messages_per_token, 6.0 / 4);
+  EXPECT_EQ(measured.drafter_bytes_per_token, 100.0 / 4);
+  EXPECT_EQ(measured.verifier_bytes_per_token, 600.0 / 4);
+  EXPECT_EQ(measured.drafter_messages_per_token, 2.0 / 4);
+  EXPECT_EQ(measured.verifier_messages_per_token, 4.0 / 4);
   EXPECT_EQ(measured.counts, (Counts{.num_rounds = 2,
                                      .num_drafted = 2,
                                      .num_accepted = 2,
-                                     .num_bytes = 700,
-                                     .num_calls = 3}));
+                                     .drafter = {100, 2},
+                                     .verifier = {600, 4}}));
 }
 
 TEST(MeasureTest, AFailedRequestIsAFailureAndNothingElse) {

@@ -31,7 +31,7 @@
 #include "core/model/causal_lm.h"
 #include "core/rpc/call_queue.h"
 #include "core/rpc/channel.h"
-#include "core/sampling/coupled.h"
+#include "core/sampling/make_rule.h"
 #include "drafter/model_strategy.h"
 #include "tests/integration/in_process_cluster.h"
 
@@ -206,12 +206,17 @@ struct Setting {
 constexpr double kUnbounded = HUGE_VAL;
 constexpr double kMaxAcceptanceUs = 50;
 constexpr Setting kSettings[] = {
-    {"rejection FULL  ", RuleKind::kRejection, ReplyFormat::kFull, 1,
+    {"rejection FULL     ", RuleKind::kRejection, ReplyFormat::kFull, 1,
      kUnbounded},
-    {"rejection SPARSE", RuleKind::kRejection, ReplyFormat::kSparse, 1, 1024},
-    {"rejection TOKENS", RuleKind::kRejection, ReplyFormat::kTokens, 1, 1024},
-    {"greedy    TOKENS", RuleKind::kRejection, ReplyFormat::kTokens, 0, 100},
-    {"coupled   TOKENS", RuleKind::kCoupled, ReplyFormat::kTokens, 1, 100},
+    {"rejection FULL_BF16", RuleKind::kRejection, ReplyFormat::kFullBFloat16, 1,
+     kUnbounded},
+    {"rejection SPARSE   ", RuleKind::kRejection, ReplyFormat::kSparse, 1,
+     1024},
+    {"rejection TOKENS   ", RuleKind::kRejection, ReplyFormat::kTokens, 1,
+     1024},
+    {"block     SPARSE   ", RuleKind::kBlock, ReplyFormat::kSparse, 1, 1024},
+    {"greedy    TOKENS   ", RuleKind::kRejection, ReplyFormat::kTokens, 0, 100},
+    {"coupled   TOKENS   ", RuleKind::kCoupled, ReplyFormat::kTokens, 1, 100},
 };
 
 // Medians, and means over the rounds.
@@ -276,8 +281,8 @@ Cost Measure(Pair& pair, const Setting& setting, int k, int num_rounds) {
 // Whether the setting keeps its bounds.
 bool Judge(const Setting& setting, const Cost& cost) {
   const bool few_bytes = cost.bytes_per_token() <= setting.max_bytes_per_token;
-  const bool is_quick = setting.format == ReplyFormat::kFull ||
-                        cost.acceptance_us <= kMaxAcceptanceUs;
+  const bool is_quick =
+      IsFull(setting.format) || cost.acceptance_us <= kMaxAcceptanceUs;
   if (!few_bytes) {
     std::printf("     MISSED: at most %.0f bytes a token\n",
                 setting.max_bytes_per_token);
@@ -299,14 +304,14 @@ bool Run(bool quick) {
         "\nV = %d, N = %d. Bytes are protobuf's, both directions, of a round; "
         "wire ms is a\nround less the nodes' compute, acceptance us what "
         "follows the unpacked reply (medians).\n\n"
-        "  K  rule      format  accepted  tokens  drafter B  verifier B  "
+        "  K  rule      format     accepted  tokens  drafter B  verifier B  "
         "bytes/token   wire ms  acceptance us\n",
         vocab_size, kSupportSize);
     Pair pair(vocab_size);
     for (int k = 1; k <= 16; ++k) {
       if (quick && k != 1 && k != 5 && k != 16) continue;
       for (const Setting& setting : kSettings) {
-        const bool is_full = setting.format == ReplyFormat::kFull;
+        const bool is_full = IsFull(setting.format);
         const Cost cost =
             Measure(pair, setting, k, is_full ? num_rounds / 5 : num_rounds);
         std::printf(

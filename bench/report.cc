@@ -56,10 +56,12 @@ Measurement Combine(const Repeats& repeats) {
   for (double Measurement::*value :
        {&Measurement::mean_in_flight, &Measurement::tokens_per_second,
         &Measurement::tokens_per_second_per_user,
-        &Measurement::tokens_per_round, &Measurement::bytes_per_token,
-        &Measurement::messages_per_token, &Measurement::model_draft_step_ms,
-        &Measurement::model_verify_ms, &Measurement::plain_token_ms,
-        &Measurement::plain_network_token_ms}) {
+        &Measurement::tokens_per_round, &Measurement::drafter_bytes_per_token,
+        &Measurement::verifier_bytes_per_token,
+        &Measurement::drafter_messages_per_token,
+        &Measurement::verifier_messages_per_token,
+        &Measurement::model_draft_step_ms, &Measurement::model_verify_ms,
+        &Measurement::plain_token_ms, &Measurement::plain_network_token_ms}) {
     all.*value =
         MedianBy(repeats, [=](const Measurement& m) { return m.*value; });
   }

@@ -63,16 +63,20 @@ Json ToJson(const Counts& counts) {
   return {{"rounds", counts.num_rounds},
           {"draft_tokens", counts.num_drafted},
           {"accepted_tokens", counts.num_accepted},
-          {"bytes", counts.num_bytes},
-          {"calls", counts.num_calls}};
+          {"drafter_bytes", counts.drafter.num_bytes},
+          {"drafter_messages", counts.drafter.num_messages},
+          {"verifier_bytes", counts.verifier.num_bytes},
+          {"verifier_messages", counts.verifier.num_messages}};
 }
 
 Counts ToCounts(const Json& json) {
   return {.num_rounds = json.at("rounds"),
           .num_drafted = json.at("draft_tokens"),
           .num_accepted = json.at("accepted_tokens"),
-          .num_bytes = json.at("bytes"),
-          .num_calls = json.at("calls")};
+          .drafter = {.num_bytes = json.at("drafter_bytes"),
+                      .num_messages = json.at("drafter_messages")},
+          .verifier = {.num_bytes = json.at("verifier_bytes"),
+                       .num_messages = json.at("verifier_messages")}};
 }
 
 // nlohmann's exceptions stay here.
@@ -104,8 +108,10 @@ Measurement ToMeasurement(const Json& json) {
           .offered = json.at("offered_by_position").get<std::vector<int>>(),
           .accepted = json.at("accepted_by_position").get<std::vector<int>>(),
           .tokens_per_round = json.at("tokens_per_round"),
-          .bytes_per_token = json.at("bytes_per_token"),
-          .messages_per_token = json.at("messages_per_token"),
+          .drafter_bytes_per_token = json.at("drafter_bytes_per_token"),
+          .verifier_bytes_per_token = json.at("verifier_bytes_per_token"),
+          .drafter_messages_per_token = json.at("drafter_messages_per_token"),
+          .verifier_messages_per_token = json.at("verifier_messages_per_token"),
           .split = ToSplit(json.at("round_split")),
           .num_draft_failures = json.at("draft_failures"),
           .num_misses = json.at("misses"),
@@ -160,8 +166,10 @@ std::string ToJsonLine(const Measurement& m, const std::string& fingerprint) {
                {"offered_by_position", m.offered},
                {"accepted_by_position", m.accepted},
                {"tokens_per_round", m.tokens_per_round},
-               {"bytes_per_token", m.bytes_per_token},
-               {"messages_per_token", m.messages_per_token},
+               {"drafter_bytes_per_token", m.drafter_bytes_per_token},
+               {"verifier_bytes_per_token", m.verifier_bytes_per_token},
+               {"drafter_messages_per_token", m.drafter_messages_per_token},
+               {"verifier_messages_per_token", m.verifier_messages_per_token},
                {"round_split", ToJson(m.split)},
                {"draft_failures", m.num_draft_failures},
                {"misses", m.num_misses},

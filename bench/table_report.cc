@@ -96,8 +96,12 @@ std::vector<Column> Columns() {
        {"acceptance_by_position",
         [](const CellReport& cell) { return Acceptance(cell.measured); }},
        MeasuredColumn("tokens_per_round", &M::tokens_per_round),
-       MeasuredColumn("bytes_per_token", &M::bytes_per_token),
-       MeasuredColumn("messages_per_token", &M::messages_per_token)});
+       MeasuredColumn("drafter_bytes_per_token", &M::drafter_bytes_per_token),
+       MeasuredColumn("verifier_bytes_per_token", &M::verifier_bytes_per_token),
+       MeasuredColumn("drafter_messages_per_token",
+                      &M::drafter_messages_per_token),
+       MeasuredColumn("verifier_messages_per_token",
+                      &M::verifier_messages_per_token)});
   const std::vector<std::pair<const char*, double RoundSplit::*>> parts = {
       {"round_draft_ms", &RoundSplit::draft_ms},
       {"round_drafter_network_ms", &RoundSplit::drafter_network_ms},
@@ -154,7 +158,8 @@ std::string CellTable(const Report& report) {
       "| RTT | achieved | load | K | speed-up | over K = 0 | predicted | "
       "tokens per round | acceptance "
       "by position | ms to first token | ms per token | ms end to end | "
-      "tokens/s | tokens/s per user | bytes per token | messages per token | "
+      "tokens/s | tokens/s per user | bytes per token: drafter + verifier | "
+      "messages per token | "
       "round: draft + "
       "network "
       "+ verify + rest, ms | requests | failures |\n"
@@ -166,7 +171,8 @@ std::string CellTable(const Report& report) {
     absl::StrAppendFormat(
         &text,
         "| %g | %s | %s | %d | %.2f | %.2f | %s | %.2f | %s | %s | %s | %s | "
-        "%.0f | %.0f | %.0f | %.2f | %.2f + %.2f + %.2f + %.2f | %d | %d |\n",
+        "%.0f | %.0f | %.0f + %.0f | %.2f + %.2f | %.2f + %.2f + %.2f + %.2f | "
+        "%d | %d |\n",
         cell.cell().rtt_ms, AchievedRtt(m), cell.cell().load.ToString(),
         cell.cell().k, cell.speedup, cell.network_speedup,
         cell.predicted_speedup()
@@ -174,8 +180,10 @@ std::string CellTable(const Report& report) {
             : "",
         m.tokens_per_round, Acceptance(m), Milliseconds(m.first_token_ms),
         Milliseconds(m.token_ms), Milliseconds(m.request_ms),
-        m.tokens_per_second, m.tokens_per_second_per_user, m.bytes_per_token,
-        m.messages_per_token, m.split.draft_ms,
+        m.tokens_per_second, m.tokens_per_second_per_user,
+        m.drafter_bytes_per_token, m.verifier_bytes_per_token,
+        m.drafter_messages_per_token, m.verifier_messages_per_token,
+        m.split.draft_ms,
         m.split.drafter_network_ms + m.split.verifier_network_ms,
         m.split.verify_ms, m.split.rest_ms, m.num_requests, m.num_failures);
   }

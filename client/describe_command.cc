@@ -8,18 +8,42 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "core/wire/reply_format_names.h"
 
 namespace outrider::client {
 namespace {
 
-using Row = std::array<std::string, 10>;
+using Row = std::array<std::string, 11>;
+
+absl::string_view NameOf(RuleKind rule) {
+  switch (rule) {
+    case RuleKind::kRejection:
+      return "rejection";
+    case RuleKind::kCoupled:
+      return "coupled";
+    case RuleKind::kBlock:
+      return "block";
+  }
+  return "unknown";
+}
 
 // By their names on the command line; at temperature 0 rejection is greedy.
 std::string RulesOf(const NodeDescription& node) {
   std::string names;
   for (const RuleKind rule : node.rules) {
-    absl::StrAppend(&names, names.empty() ? "" : ",",
-                    rule == RuleKind::kCoupled ? "coupled" : "rejection");
+    absl::StrAppend(&names, names.empty() ? "" : ",", NameOf(rule));
+  }
+  return names.empty() ? "-" : names;
+}
+
+// Of a verifier.
+std::string ReplyFormatsOf(const NodeDescription& node) {
+  std::string names;
+  for (const ReplyFormat format : node.reply_formats) {
+    for (const auto& [name, named] : ReplyFormatNames()) {
+      if (named != format) continue;
+      absl::StrAppend(&names, names.empty() ? "" : ",", name);
+    }
   }
   return names.empty() ? "-" : names;
 }
@@ -34,6 +58,7 @@ Row ToRow(absl::string_view role, const NodeDescription& node) {
           absl::StrCat(node.context_length),
           absl::StrCat(node.max_draft_tokens),
           RulesOf(node),
+          ReplyFormatsOf(node),
           node.build};
 }
 
@@ -68,7 +93,7 @@ void AddDescribeFlags(CLI::App& command, DescribeFlags& flags) {
 std::string ToTable(const Deployment& deployment) {
   std::vector<Row> rows = {{"role", "model", "strategy", "dtype", "device",
                             "vocabulary", "context", "max K", "rules",
-                            "build"}};
+                            "replies", "build"}};
   for (const NodeDescription& node : deployment.verifiers) {
     rows.push_back(ToRow("verifier", node));
   }

@@ -132,13 +132,15 @@ void AddSpeculationFlags(CLI::App& command, GenerationRequest& request) {
                    "ask the drafter elsewhere; default: the coordinator's");
   command
       .add_option("--acceptance-rule", request.acceptance_rule,
-                  "rejection; greedy (needs --temperature 0); or coupled: one\n"
-                  "seed gives one text, whatever K and drafter; default: "
-                  "rejection")
+                  "rejection; block: judges a round's drafts together, and\n"
+                  "accepts a few more; greedy (needs --temperature 0);\n"
+                  "coupled: one seed gives one text, whatever K and\n"
+                  "drafter; default: rejection")
       ->type_name("RULE")
       ->transform(
           CLI::CheckedTransformer(std::map<std::string, AcceptanceRule>{
                                       {"rejection", AcceptanceRule::kRejection},
+                                      {"block", AcceptanceRule::kBlock},
                                       {"greedy", AcceptanceRule::kGreedy},
                                       {"coupled", AcceptanceRule::kCoupled}})
               .name("")
@@ -152,8 +154,9 @@ void AddSpeculationFlags(CLI::App& command, GenerationRequest& request) {
       1e-9, 1);
   command
       .add_option("--reply-format", request.reply_format,
-                  "what the verifier sends back: full, sparse or tokens; the\n"
-                  "text is the same; default: the coordinator's")
+                  "what the verifier sends back: sparse, tokens or full give\n"
+                  "the same text; full-bfloat16 rounds the model's logits;\n"
+                  "default: the coordinator's")
       ->type_name("FORMAT")
       ->transform(
           CLI::CheckedTransformer(ReplyFormatNames()).name("").description(""));

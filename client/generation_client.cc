@@ -50,6 +50,8 @@ v1::AcceptanceRule ToProto(AcceptanceRule rule) {
   switch (rule) {
     case AcceptanceRule::kRejection:
       return v1::ACCEPTANCE_RULE_REJECTION;
+    case AcceptanceRule::kBlock:
+      return v1::ACCEPTANCE_RULE_BLOCK;
     case AcceptanceRule::kGreedy:
       return v1::ACCEPTANCE_RULE_GREEDY;
     case AcceptanceRule::kCoupled:

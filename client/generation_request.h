@@ -24,7 +24,7 @@ struct LogitBias {
 enum class LogprobsMode { kRaw, kProcessed };
 
 // How drafts are judged.
-enum class AcceptanceRule { kRejection, kGreedy, kCoupled };
+enum class AcceptanceRule { kRejection, kBlock, kGreedy, kCoupled };
 
 // What to continue, and how. Absent fields leave the choice to the coordinator;
 // proto/outrider/v1/generation.proto has their ranges and defaults.

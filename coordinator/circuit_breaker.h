@@ -46,6 +46,13 @@ class CircuitBreaker {
     pause_ = std::min(2 * pause_, kLongestPause);
     return true;
   }
+  // The node was away and answers other calls now: the next call probes it,
+  // whatever is left of the pause.
+  void Returned() {
+    MutexLock lock(mu_);
+    closed_until_ = {};
+    pause_ = kFirstPause;
+  }
   // The call ended without saying anything about the node.
   void Abandon() {
     MutexLock lock(mu_);

@@ -57,6 +57,18 @@ TEST_F(CircuitBreakerTest, EveryProbeThatFailsDoublesThePauseUpToHalfAMinute) {
   }
 }
 
+TEST_F(CircuitBreakerTest, ANodeThatReturnedIsProbedAtOnce) {
+  for (int i = 0; i < 3; ++i) Fail(seconds(0));
+  Fail(seconds(1));
+  EXPECT_FALSE(breaker_.Allow(At(seconds(2))));
+  breaker_.Returned();
+  EXPECT_FALSE(breaker_.IsOpen(At(seconds(2))));
+  Fail(seconds(2));
+  // It was a mistake: from the first pause again.
+  EXPECT_FALSE(breaker_.Allow(At(milliseconds(2999))));
+  EXPECT_TRUE(breaker_.Allow(At(seconds(3))));
+}
+
 TEST_F(CircuitBreakerTest, ASuccessfulProbeForgetsThePauses) {
   for (int i = 0; i < 3; ++i) Fail(seconds(0));
   Fail(seconds(1));

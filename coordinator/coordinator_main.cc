@@ -48,14 +48,17 @@ struct Flags {
 };
 
 void AddFlags(CLI::App& app, Flags& flags) {
+  app.option_defaults()->group("Nodes");
   app.add_option("--verifier", flags.nodes.verifiers,
                  "HOST:PORT of a verifier; may be repeated. A name stands for "
                  "all its addresses, each a verifier of its own (a headless "
                  "Service); with TLS their certificates carry the name")
+      ->type_name("ADDRESS")
       ->required();
   app.add_option("--drafter", flags.nodes.drafters,
                  "HOST:PORT of a drafter, as --verifier; without one, decoding "
-                 "is plain");
+                 "is plain")
+      ->type_name("ADDRESS");
   app.add_option("--resolve-seconds", flags.resolve_seconds,
                  "how often names are resolved again; one without a node that "
                  "is ready, every second")
@@ -63,48 +66,8 @@ void AddFlags(CLI::App& app, Flags& flags) {
       ->capture_default_str();
   app.add_option("--tokenizer", flags.tokenizer,
                  "model directory with the tokenizer.json of the verifier's "
-                 "model; without it only token ids are served");
-  AddServerFlags(app, flags.server);
-  app.add_option("-k,--num-speculative-tokens",
-                 flags.service.default_draft_tokens,
-                 "draft tokens a round where a request does not say")
-      ->check(CLI::Range(0, 1024))
-      ->capture_default_str();
-  app.add_option("--min-draft-probability",
-                 flags.service.default_min_draft_probability,
-                 "draft fewer than K tokens where the drafter is unsure: stop "
-                 "once the probability of its first choices, multiplied, is "
-                 "below this; 0: never; where a request does not say")
-      ->check(CLI::Range(0.0, 0.999999))
-      ->capture_default_str();
-  app.add_option("--draft-support-mass", flags.service.default_support_mass,
-                 "draft rows are cut to the most probable tokens that have "
-                 "this mass; 1: to --draft-support-size alone; where a request "
-                 "names neither")
-      ->check(CLI::Range(1e-6, 1.0))
-      ->capture_default_str();
-  app.add_option("--draft-support-size", flags.service.default_support_size,
-                 "and to no more tokens than this")
-      ->check(CLI::Range(1, kMaxSupportSize))
-      ->capture_default_str();
-  app.add_flag("--prompt-lookup", flags.service.default_prompt_lookup,
-               "where the text so far says how it may go on, draft from it and "
-               "do not call the drafter; where a request does not say");
-  app.add_option_function<std::string>(
-         "--reply-format",
-         [&flags](const std::string& name) {
-           if (name != "auto") {
-             flags.service.default_reply_format = ReplyFormatNames().at(name);
-           }
-         },
-         "what verifiers send back where a request does not say: full, sparse, "
-         "tokens; auto: tokens at temperature 0, else sparse")
-      ->check(CLI::IsMember({"auto", "full", "sparse", "tokens"}))
-      ->default_str("auto");
-  app.add_option("--max-sessions", flags.service.max_sessions,
-                 "generations at the same time")
-      ->check(CLI::Range(1, 1 << 20))
-      ->capture_default_str();
+                 "model; without it only token ids are served")
+      ->type_name("DIR");
   app.add_flag("--require-drafter", flags.require_drafter,
                "exit where a drafter does not fit the verifier, in place of "
                "decoding without it");
@@ -116,10 +79,52 @@ void AddFlags(CLI::App& app, Flags& flags) {
                  "longest a verification may take before the stream fails")
       ->check(CLI::Range(1, 1 << 30))
       ->capture_default_str();
+  AddServerFlags(app, flags.server);
+  app.option_defaults()->group("Serving");
+  app.add_option("--max-sessions", flags.service.max_sessions,
+                 "generations at the same time")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
   app.add_option("--threads", flags.num_threads,
                  "threads that run the rounds of all sessions")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
+  app.option_defaults()->group("Where a request does not say");
+  app.add_option("-k,--num-speculative-tokens",
+                 flags.service.default_draft_tokens, "draft tokens a round")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  app.add_option("--min-draft-probability",
+                 flags.service.default_min_draft_probability,
+                 "draft fewer than K tokens where the drafter is unsure: stop "
+                 "once the probability of its first choices, multiplied, is "
+                 "below this; 0: never")
+      ->check(CLI::Range(0.0, 0.999999))
+      ->capture_default_str();
+  app.add_option("--draft-support-mass", flags.service.default_support_mass,
+                 "draft rows are cut to the most probable tokens that have "
+                 "this mass; 1: to --draft-support-size alone")
+      ->check(CLI::Range(1e-6, 1.0))
+      ->capture_default_str();
+  app.add_option("--draft-support-size", flags.service.default_support_size,
+                 "and to no more tokens than this")
+      ->check(CLI::Range(1, kMaxSupportSize))
+      ->capture_default_str();
+  app.add_flag("--prompt-lookup", flags.service.default_prompt_lookup,
+               "where the text so far says how it may go on, draft from it and "
+               "do not call the drafter");
+  app.add_option_function<std::string>(
+         "--reply-format",
+         [&flags](const std::string& name) {
+           if (name != "auto") {
+             flags.service.default_reply_format = ReplyFormatNames().at(name);
+           }
+         },
+         "what verifiers send back: full, full-bfloat16 (rounded logits), "
+         "sparse, tokens; auto: tokens at temperature 0, else sparse")
+      ->check(
+          CLI::IsMember({"auto", "full", "full-bfloat16", "sparse", "tokens"}))
+      ->default_str("auto");
 }
 
 absl::Status CheckFlags(const Flags& flags) {
@@ -215,6 +220,10 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", OUTRIDER_VERSION);
   outrider::Flags flags;
   outrider::AddFlags(app, flags);
+  app.footer(
+      "Example:\n  outrider-coordinator --drafter 127.0.0.1:7001 --verifier "
+      "127.0.0.1:7002 \\\n      --tokenizer models/demo-target --listen "
+      "127.0.0.1:7000");
   if (const auto exit_status = outrider::ParseFlags(app, argc, argv)) {
     return *exit_status;
   }

@@ -187,14 +187,13 @@ absl::StatusOr<RuleKind> ParseRule(const v1::GenerateRequest& proto,
         absl::StrCat("acceptance_rule GREEDY needs temperature 0, not ",
                      sampling.temperature));
   }
-  if (proto.acceptance_rule() == v1::ACCEPTANCE_RULE_COUPLED &&
-      IsLossy(sampling)) {
-    return absl::InvalidArgumentError(
-        "acceptance_rule COUPLED always commits the target's own draws and "
-        "knows no lossy_lenience: leave one of the two out");
-  }
   OUTRIDER_ASSIGN_OR_RETURN(const RuleKind rule,
                             FromProto(proto.acceptance_rule()));
+  if (rule != RuleKind::kRejection && IsLossy(sampling)) {
+    return absl::InvalidArgumentError(
+        "only acceptance_rule REJECTION knows a lossy_lenience: leave one of "
+        "the two out");
+  }
   if (!absl::c_linear_search(limits.rules, rule)) {
     return absl::FailedPreconditionError(
         "the verifier does not serve this acceptance_rule; outrider describe "

@@ -16,7 +16,7 @@
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "core/rpc/status_convert.h"
-#include "core/sampling/coupled.h"
+#include "core/sampling/make_rule.h"
 
 namespace outrider {
 namespace {

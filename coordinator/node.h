@@ -31,6 +31,7 @@ struct DrafterNode {
   GrpcCacheStub cache;
   CircuitBreaker breaker = {};
 
+  void Returned() { breaker.Returned(); }
   bool is_doubtful() const {
     return !link.is_connected() || breaker.IsOpen(CircuitBreaker::Clock::now());
   }
@@ -41,6 +42,7 @@ struct VerifierNode {
   GrpcVerifyStub stub;
   GrpcCacheStub cache;
 
+  void Returned() {}
   bool is_doubtful() const { return !link.is_connected(); }
 };
 

@@ -53,7 +53,9 @@ Task<absl::StatusOr<Draft>> NodeDraftClient::Propose(Session& session,
         .prompt_length = session.prompt_length(),
         .min_draft_probability = options_.min_draft_probability,
         .round_weights = options_.round_weights,
-        .rule = session.rule(),
+        // Drafts are drawn with the same coins, however they will be judged.
+        .rule = session.rule() == RuleKind::kCoupled ? RuleKind::kCoupled
+                                                     : RuleKind::kRejection,
         .log_ids = session.log_ids()};
     ++link.num_messages;
     OUTRIDER_CO_ASSIGN_OR_RETURN(

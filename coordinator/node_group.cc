@@ -58,7 +58,9 @@ void NodeGroup<NodeType>::Learn(const NodeType& node,
         member.is_late, absl::IsDeadlineExceeded(answer.status()));
     const bool is_forgiven =
         member.is_late && !was_late && member.knowledge.answer.ok();
-    if (!is_forgiven) member.knowledge.answer = std::move(answer);
+    if (is_forgiven) return;
+    if (answer.ok() && !member.knowledge.answer.ok()) member.node->Returned();
+    member.knowledge.answer = std::move(answer);
     return;
   }
 }

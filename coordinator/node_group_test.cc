@@ -113,6 +113,38 @@ TEST_F(NodeGroupTest, ANodeThatComesBackIsAskedBeforeItIsBelieved) {
   EXPECT_THAT(Answer(fit_), ElementsAre(kReady));
 }
 
+// Its breaker may have grown a pause of half a minute meanwhile.
+TEST_F(NodeGroupTest, ADrafterThatReturnsIsTriedAgainAtOnce) {
+  NodeGroup<DrafterNode> drafters(
+      {kName}, [this](const std::string& name, const std::string& address) {
+        const auto channel = MakeChannel(address);
+        return std::unique_ptr<DrafterNode>(new DrafterNode{
+            .link = {.name = name, .address = address, .channel = channel},
+            .stub = GrpcDraftStub(
+                channel, {.queue = queue_,
+                          .timeout = std::chrono::seconds(1),
+                          .timeout_per_token = std::chrono::milliseconds(1)}),
+            .cache = GrpcCacheStub(channel, queue_)});
+      });
+  drafters.SetAddresses(kName, {"10.0.0.1:7001"});
+  const auto now = CircuitBreaker::Clock::now();
+  const auto answer = [&](const absl::StatusOr<NodeDescription>& description) {
+    DrafterNode* drafter = drafters.TakeToAsk().front();
+    drafters.Learn(*drafter, description);
+    return drafter->breaker.IsOpen(now);
+  };
+  EXPECT_FALSE(answer(fit_));
+  DrafterNode* drafter = drafters.TakeToAsk().front();
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(drafter->breaker.Allow(now));
+    drafter->breaker.Failure(now);
+  }
+  drafters.Learn(*drafter, fit_);  // it has not been away, for all we know
+  EXPECT_TRUE(drafter->breaker.IsOpen(now));
+  EXPECT_TRUE(answer(kGone));
+  EXPECT_FALSE(answer(fit_));
+}
+
 TEST_F(NodeGroupTest, ANameOfAnotherGroupChangesNothing) {
   group_.SetAddresses("drafter:7001", {"10.0.0.1:7001"});
   EXPECT_THAT(States(), IsEmpty());

@@ -132,10 +132,10 @@ VerifyCall NodeVerifyClient::MakeCall(Session& session,
   // At temperature 0, and under the coupled rule, a draft stands or falls with
   // the target's own token alone.
   if (format_ == ReplyFormat::kTokens && !IsGreedy(session.sampling()) &&
-      session.rule() == RuleKind::kRejection) {
+      session.rule() != RuleKind::kCoupled) {
     call.draft_rows = draft.distributions;
   }
-  if (format_ != ReplyFormat::kFull) call.logprobs = session.logprobs();
+  if (!IsFull(format_)) call.logprobs = session.logprobs();
   return call;
 }
 
@@ -148,7 +148,7 @@ absl::StatusOr<DraftScore> NodeVerifyClient::Read(VerifyReply reply,
         "the verifier sent ", count, " rows for ", draft.length(), " drafts"));
   };
   if (const auto* full = std::get_if<LogitRows>(&reply.outcome);
-      full != nullptr && format_ == ReplyFormat::kFull) {
+      full != nullptr && IsFull(format_)) {
     if (full->num_rows() != num_rows) return wrong_rows(full->num_rows());
     OUTRIDER_ASSIGN_OR_RETURN(
         std::vector<TargetRow> rows,

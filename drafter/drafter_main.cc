@@ -97,8 +97,12 @@ int main(int argc, char** argv) {
   app.add_option("--strategy", strategy,
                  "model: a small model; ngram: prompt lookup, which needs only "
                  "the tokenizer of --model")
+      ->group("Model")
       ->check(CLI::IsMember({"model", "ngram"}))
       ->capture_default_str();
+  app.footer(
+      "Example:\n  outrider-drafter --model models/demo-draft --listen "
+      "127.0.0.1:7001");
   if (const auto exit_status = outrider::ParseFlags(app, argc, argv)) {
     return *exit_status;
   }

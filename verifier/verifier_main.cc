@@ -72,9 +72,10 @@ absl::Status Run(const NodeFlags& flags) {
   }
   description.max_draft_tokens = flags.max_draft_tokens;
   description.build = OUTRIDER_VERSION;
-  description.reply_formats = {ReplyFormat::kFull, ReplyFormat::kSparse,
-                               ReplyFormat::kTokens};
-  description.rules = {RuleKind::kRejection, RuleKind::kCoupled};
+  description.reply_formats = {ReplyFormat::kFull, ReplyFormat::kFullBFloat16,
+                               ReplyFormat::kSparse, ReplyFormat::kTokens};
+  description.rules = {RuleKind::kRejection, RuleKind::kBlock,
+                       RuleKind::kCoupled};
 
   VerifyEngine engine(std::move(made.model),
                       {.vocab_size = description.vocab_size,
@@ -119,6 +120,9 @@ int main(int argc, char** argv) {
   outrider::NodeFlags flags;
   flags.server.rpc.listen = "127.0.0.1:7002";
   outrider::AddNodeFlags(app, flags);
+  app.footer(
+      "Example:\n  outrider-verifier --model models/demo-target --listen "
+      "127.0.0.1:7002");
   if (const auto exit_status = outrider::ParseFlags(app, argc, argv)) {
     return *exit_status;
   }

@@ -8,9 +8,10 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "core/base/bfloat16.h"
 #include "core/base/status_macros.h"
 #include "core/sampling/coins.h"
-#include "core/sampling/coupled.h"
+#include "core/sampling/make_rule.h"
 #include "core/sampling/process.h"
 #include "core/sampling/score_draft.h"
 #include "core/session/check_tokens.h"
@@ -42,7 +43,7 @@ absl::Status CheckDraftRows(const VerifyCall& call, int vocab_size) {
   const size_t num_rows =
       sparse ? call.supports.size() : call.draft_rows.size();
   const bool needs_rows =
-      sparse || (!IsGreedy(call.sampling) && call.rule == RuleKind::kRejection);
+      sparse || (!IsGreedy(call.sampling) && call.rule != RuleKind::kCoupled);
   if (num_rows != (needs_rows ? call.draft_tokens.size() : 0)) {
     return absl::InvalidArgumentError(absl::StrCat(
         num_rows, " draft rows for ", call.draft_tokens.size(),
@@ -71,6 +72,15 @@ Draft DraftOf(const VerifyCall& call, uint64_t start) {
     }
   }
   return draft;
+}
+
+LogitRows RoundedToBFloat16(const LogitRows& rows) {
+  std::vector<float> values;
+  values.reserve(static_cast<size_t>(rows.num_rows()) * rows.vocab_size());
+  for (const absl::Span<const float> row : rows.Rows()) {
+    for (const float logit : row) values.push_back(ToFloat(ToBFloat16(logit)));
+  }
+  return LogitRows::FromVector(std::move(values), rows.vocab_size());
 }
 
 // The tokens that each row may give to the text, by the outcome.
@@ -144,7 +154,7 @@ absl::Status VerifyEngine::Check(const VerifyCall& call) const {
       CheckDelta(call.header.delta, options_.vocab_size,
                  model_->info().context_length - num_drafts));
   OUTRIDER_RETURN_IF_ERROR(CheckTokens(call.draft_tokens, options_.vocab_size));
-  if (call.reply_format == ReplyFormat::kFull) return absl::OkStatus();
+  if (IsFull(call.reply_format)) return absl::OkStatus();
   OUTRIDER_RETURN_IF_ERROR(Validate(call.sampling, options_.vocab_size));
   const CacheDelta& delta = call.header.delta;
   OUTRIDER_RETURN_IF_ERROR(CheckPromptLength(
@@ -154,9 +164,9 @@ absl::Status VerifyEngine::Check(const VerifyCall& call) const {
     return absl::InvalidArgumentError(
         "the coupled rule needs reply_format TOKENS or FULL, not SPARSE");
   }
-  if (call.rule == RuleKind::kCoupled && IsLossy(call.sampling)) {
+  if (call.rule != RuleKind::kRejection && IsLossy(call.sampling)) {
     return absl::InvalidArgumentError(
-        "the coupled rule knows no lossy_lenience: leave it out");
+        "only the rejection rule knows a lossy_lenience: leave it out");
   }
   return CheckDraftRows(call, options_.vocab_size);
 }
@@ -179,7 +189,9 @@ absl::StatusOr<LogitRows> VerifyEngine::Score(const VerifyCall& call) {
 
 absl::Status VerifyEngine::Answer(const VerifyCall& call, LogitRows rows,
                                   VerifyReply& reply) const {
-  if (call.reply_format == ReplyFormat::kFull) {
+  if (IsFull(call.reply_format)) {
+    reply.is_bfloat16 = call.reply_format == ReplyFormat::kFullBFloat16;
+    if (reply.is_bfloat16) rows = RoundedToBFloat16(rows);
     // As processing them would: a cache that gave such a row is not kept.
     for (const absl::Span<const float> row : rows.Rows()) {
       OUTRIDER_RETURN_IF_ERROR(CheckLogits(row));

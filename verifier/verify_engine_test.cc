@@ -76,6 +76,25 @@ TEST_F(VerifyEngineTest, GivesOneRowMoreThanDraftsWithoutTheHeadsPadding) {
   EXPECT_EQ(model_->Cache(Id(1)), (TokenSeq{0, 1, 2, 1}));
 }
 
+TEST(VerifyEngineRowsTest, AreRoundedBeforeAnybodyReadsThem) {
+  VerifyEngine engine(
+      std::make_unique<TableLm>(TableLm::Options{
+          .table =
+              [](absl::Span<const TokenId>) {
+                return std::vector<float>{1.001f, -3.14159f, 0.5f};
+              },
+          .vocab_size = kVocabSize}),
+      {.vocab_size = kVocabSize});
+  VerifyCall call = {
+      .header = {.session = Id(1), .step = 1, .delta = {.append_tokens = {0}}},
+      .reply_format = ReplyFormat::kFullBFloat16};
+  const auto reply = engine.Verify(call, ContentDigest(call), {});
+  ASSERT_THAT(reply, IsOk());
+  EXPECT_TRUE(reply->is_bfloat16);
+  EXPECT_THAT(std::get<LogitRows>(reply->outcome).Row(0),
+              ElementsAre(1, -3.140625, 0.5));
+}
+
 TEST_F(VerifyEngineTest, TheNextRoundCutsTheRefusedDrafts) {
   const auto open = Run(Open(5, {0, 1}, {2, 1}));
   VerifyCall call = Open(6, {0}, {1});

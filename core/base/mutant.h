@@ -24,7 +24,10 @@ enum class Mutant {
   kP1,
   kP2,
   kP4,
-  kP5
+  kP5,
+  kB1,
+  kB2,
+  kB3
 };
 inline Mutant active_mutant = Mutant::kNone;
 

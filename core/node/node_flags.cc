@@ -4,12 +4,12 @@
 namespace outrider {
 
 void AddNodeFlags(CLI::App& app, NodeFlags& flags) {
+  app.option_defaults()->group("Model");
   CLI::Option* const model = app.add_option(
       "--model", flags.model,
       "Hugging Face model directory: config.json, *.safetensors, "
       "tokenizer.json; needed without --simulate");
-  AddSimulationFlags(app, model, flags.simulation);
-  AddServerFlags(app, flags.server);
+  model->type_name("DIR");
   app.add_option("--device", flags.device, "cpu, cuda or cuda:N")
       ->capture_default_str();
   app.add_option("--dtype", flags.dtype,
@@ -17,6 +17,8 @@ void AddNodeFlags(CLI::App& app, NodeFlags& flags) {
                  "has 16 bits and the device computes with them")
       ->check(CLI::IsMember({"auto", "float32", "bfloat16"}))
       ->capture_default_str();
+  AddServerFlags(app, flags.server);
+  app.option_defaults()->group("Sessions");
   app.add_option("--max-draft-tokens", flags.max_draft_tokens,
                  "most draft tokens of a request")
       ->check(CLI::Range(0, 1024))
@@ -33,9 +35,11 @@ void AddNodeFlags(CLI::App& app, NodeFlags& flags) {
                  "a cache that nobody used for this long is freed")
       ->check(CLI::Range(1, 86400))
       ->capture_default_str();
+  app.option_defaults()->group("Instead of serving");
   app.add_flag("--measure", flags.measure,
                "serve nothing: time the model inside this process and print");
   app.add_flag("--json", flags.json, "with --measure: print JSON");
+  AddSimulationFlags(app, model, flags.simulation);
 }
 
 }  // namespace outrider

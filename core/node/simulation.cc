@@ -19,6 +19,7 @@ std::chrono::nanoseconds Milliseconds(double value) {
 
 void AddSimulationFlags(CLI::App& app, CLI::Option* model,
                         SimulationFlags& flags) {
+  app.option_defaults()->group("Simulation");
   CLI::Option* const simulate =
       app.add_flag("--simulate", flags.enabled,
                    "run a timing model in place of weights: real messages, the "

@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/help_formatter.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "core/rpc/endpoint.h"
@@ -11,19 +12,18 @@
 namespace outrider {
 
 void AddServerFlags(CLI::App& app, ServerFlags& flags) {
+  app.formatter(std::make_shared<HelpFormatter>());
+  app.option_defaults()->group("Serving");
   app.add_option("--listen", flags.rpc.listen,
                  "HOST:PORT to serve; port 0 picks a free one")
+      ->type_name("ADDRESS")
       ->capture_default_str();
   app.add_flag("--insecure", flags.rpc.insecure,
                "allow plain text off loopback");
-  AddTlsFlags(app, flags.rpc.tls);
-  app.add_option("--tls-clients", flags.rpc.tls_clients,
-                 "serve only clients whose certificate has one of these DNS or "
-                 "URI names; may be repeated; default: all that --tls-ca "
-                 "signed");
   app.add_option("--metrics-listen", flags.metrics_listen,
                  "HOST:PORT for /metrics and /health over plain HTTP; they "
-                 "hold no prompts; default: not served");
+                 "hold no prompts; default: not served")
+      ->type_name("ADDRESS");
   app.add_flag("--log-json", flags.log_json,
                "log one JSON object a line, in place of text");
   app.add_option("--drain-seconds", flags.drain_seconds,
@@ -32,16 +32,26 @@ void AddServerFlags(CLI::App& app, ServerFlags& flags) {
       ->capture_default_str();
   app.add_flag("--check-config", flags.check_config,
                "serve nothing: check flags and files; exit status 0 or 2");
+  app.option_defaults()->group("TLS");
+  AddTlsFlags(app, flags.rpc.tls);
+  app.add_option("--tls-clients", flags.rpc.tls_clients,
+                 "serve only clients whose certificate has one of these DNS or "
+                 "URI names; may be repeated; default: all that --tls-ca "
+                 "signed")
+      ->type_name("NAME");
 }
 
 void AddTlsFlags(CLI::App& app, TlsFiles& files) {
   app.add_option("--tls-cert", files.certificate,
                  "PEM file with this program's certificate chain; it is read "
-                 "again when it changes");
-  app.add_option("--tls-key", files.key, "PEM file with its private key");
+                 "again when it changes")
+      ->type_name("FILE");
+  app.add_option("--tls-key", files.key, "PEM file with its private key")
+      ->type_name("FILE");
   app.add_option("--tls-ca", files.authority,
                  "PEM file with the authority of peers: connections to servers "
-                 "are TLS, and a server requires client certificates");
+                 "are TLS, and a server requires client certificates")
+      ->type_name("FILE");
 }
 
 absl::Status ApplyServerFlags(const ServerFlags& flags) {

@@ -2,7 +2,6 @@
 #include "core/sampling/coupled.h"
 
 #include "core/base/check.h"
-#include "core/sampling/rejection.h"
 
 namespace outrider {
 
@@ -16,12 +15,6 @@ Verdict CoupledRule::Judge(const Draft& draft,
     if (own != draft.tokens[i]) return {i, own};
   }
   return {k, target[k].tail_token()};
-}
-
-std::unique_ptr<const AcceptanceRule> MakeRule(RuleKind kind,
-                                               double lossy_lenience) {
-  if (kind == RuleKind::kCoupled) return std::make_unique<CoupledRule>();
-  return std::make_unique<RejectionRule>(lossy_lenience);
 }
 
 TokenId DrawCoupled(const Distribution& row, uint64_t position,

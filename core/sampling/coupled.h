@@ -3,14 +3,12 @@
 #define OUTRIDER_CORE_SAMPLING_COUPLED_H_
 
 #include <cstdint>
-#include <memory>
 
 #include "absl/types/span.h"
 #include "core/base/token.h"
 #include "core/sampling/acceptance_rule.h"
 #include "core/sampling/distribution.h"
 #include "core/sampling/random_source.h"
-#include "core/sampling/rule_kind.h"
 
 namespace outrider {
 
@@ -28,10 +26,6 @@ class CoupledRule final : public AcceptanceRule {
   Verdict Judge(const Draft& draft, absl::Span<const TargetRow> target,
                 RandomSource& random) const override;
 };
-
-// The production rule of a kind; the coupled one knows no lenience.
-std::unique_ptr<const AcceptanceRule> MakeRule(RuleKind kind,
-                                               double lossy_lenience);
 
 // One token of `row`, with the noise that `position` has for each token.
 TokenId DrawCoupled(const Distribution& row, uint64_t position,

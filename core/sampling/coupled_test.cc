@@ -136,7 +136,7 @@ TEST(CoupledRuleTest, CommitsTheTargetsOwnDrawAfterTheDraftsThatEqualIt) {
     const auto target = ScoreDraft(
         rows, DraftBlock::Of(draft, {}, RuleKind::kCoupled), {}, coins);
     ASSERT_TRUE(target.ok());
-    EXPECT_EQ(MakeRule(RuleKind::kCoupled, 1)->Judge(draft, *target, coins),
+    EXPECT_EQ(CoupledRule().Judge(draft, *target, coins),
               (Verdict{num_equal, own[num_equal]}));
   }
 }

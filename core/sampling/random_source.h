@@ -23,8 +23,10 @@ enum class Purpose : uint8_t {
 // Names one coin: equal keys see equal randomness, on every node and replay.
 struct CoinKey {
   Purpose purpose = Purpose::kUnspecified;
-  uint64_t position = 0;    // absolute: the prompt's tokens count
-  uint64_t generation = 0;  // only DRAFT coins have one: the request's step
+  uint64_t position = 0;  // absolute: the prompt's tokens count
+  // DRAFT: the request's step. ACCEPT of block verification, which reads coins
+  // behind the commit point: the block's first position. Else 0.
+  uint64_t generation = 0;
 
   friend bool operator==(const CoinKey&, const CoinKey&) = default;
   friend auto operator<=>(const CoinKey&, const CoinKey&) = default;

@@ -2,8 +2,6 @@
 #ifndef OUTRIDER_CORE_SAMPLING_REJECTION_H_
 #define OUTRIDER_CORE_SAMPLING_REJECTION_H_
 
-#include <cstdint>
-
 #include "absl/types/span.h"
 #include "core/sampling/acceptance_rule.h"
 
@@ -32,10 +30,6 @@ class RejectionRule final : public AcceptanceRule {
 // min(1, p / q) (lenience.h); 1 changes no bit.
 Verdict AcceptPrefix(const Draft& draft, absl::Span<const TargetRow> target,
                      RandomSource& random, double lossy_lenience = 1);
-
-// Draws from norm(max(0, p - q)): the token that replaces a refused one.
-TokenId DrawResidual(const TargetRow& p, const Distribution& q,
-                     uint64_t position, RandomSource& random);
 
 }  // namespace outrider
 

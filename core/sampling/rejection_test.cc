@@ -104,21 +104,6 @@ TEST(RejectionTest, RowsThatDifferByRoundingStillGiveAPossibleToken) {
   }
 }
 
-TEST(RejectionTest, DrawResidualFallsBackToThePossibleWhereNothingIsLeft) {
-  EnumeratingSource source;
-  ASSERT_TRUE(source.NextTrace());
-  const Distribution p = Distribution::FromSorted({1, 2}, {0.5, 0.5});
-  const Distribution q =
-      Distribution::FromSorted({0, 1, 2, 3}, {1.0, 0.5, 0.5, 1.0});
-  // As if p <= q everywhere: the residual of q against itself.
-  const TargetRow row = TargetRow::FromDense(q, q.support(), kStart, source);
-  EXPECT_EQ(DrawResidual(row, q, kStart, source), 3);
-  const TargetRow possible =
-      TargetRow::FromDense(p, q.support(), kStart, source);
-  const TokenId token = DrawResidual(possible, q, kStart, source);
-  EXPECT_GT(p(token), 0);
-}
-
 // A source that refuses at one place and notes what it is asked.
 class Script final : public RandomSource {
  public:

@@ -64,6 +64,8 @@ v1::ReplyFormat ToProto(ReplyFormat format) {
   switch (format) {
     case ReplyFormat::kFull:
       return v1::REPLY_FORMAT_FULL;
+    case ReplyFormat::kFullBFloat16:
+      return v1::REPLY_FORMAT_FULL_BFLOAT16;
     case ReplyFormat::kSparse:
       return v1::REPLY_FORMAT_SPARSE;
     case ReplyFormat::kTokens:
@@ -77,6 +79,8 @@ absl::StatusOr<ReplyFormat> FromProto(v1::ReplyFormat format) {
     case v1::REPLY_FORMAT_UNSPECIFIED:
     case v1::REPLY_FORMAT_FULL:
       return ReplyFormat::kFull;
+    case v1::REPLY_FORMAT_FULL_BFLOAT16:
+      return ReplyFormat::kFullBFloat16;
     case v1::REPLY_FORMAT_SPARSE:
       return ReplyFormat::kSparse;
     case v1::REPLY_FORMAT_TOKENS:
@@ -93,6 +97,8 @@ v1::AcceptanceRule ToProto(RuleKind rule) {
       return v1::ACCEPTANCE_RULE_REJECTION;
     case RuleKind::kCoupled:
       return v1::ACCEPTANCE_RULE_COUPLED;
+    case RuleKind::kBlock:
+      return v1::ACCEPTANCE_RULE_BLOCK;
   }
   return v1::ACCEPTANCE_RULE_UNSPECIFIED;
 }
@@ -105,6 +111,8 @@ absl::StatusOr<RuleKind> FromProto(v1::AcceptanceRule rule) {
       return RuleKind::kRejection;
     case v1::ACCEPTANCE_RULE_COUPLED:
       return RuleKind::kCoupled;
+    case v1::ACCEPTANCE_RULE_BLOCK:
+      return RuleKind::kBlock;
     default:
       return absl::InvalidArgumentError(
           absl::StrCat("unknown acceptance_rule ", rule));

@@ -57,7 +57,13 @@ struct DraftReply {
   int64_t sent_bytes = 0;  // the request's share of them
 };
 
-enum class ReplyFormat { kFull, kSparse, kTokens };
+// kFullBFloat16: kFull with every logit rounded to bfloat16.
+enum class ReplyFormat { kFull, kFullBFloat16, kSparse, kTokens };
+
+// The caller gets the rows themselves, and processes and judges them.
+inline bool IsFull(ReplyFormat format) {
+  return format == ReplyFormat::kFull || format == ReplyFormat::kFullBFloat16;
+}
 
 struct VerifyCall {
   RequestHeader header = {};
@@ -72,14 +78,15 @@ struct VerifyCall {
   uint64_t seed = 0;
   int prompt_length = 0;
   RuleKind rule = RuleKind::kRejection;          // kCoupled excludes kSparse
-  std::optional<LogprobsOptions> logprobs = {};  // not for kFull
+  std::optional<LogprobsOptions> logprobs = {};  // not where IsFull
   LogIds log_ids = {};                           // the session's own strings
 };
 
 struct VerifyReply {
   ReplyHeader header = {};
-  // kFull, kSparse, kTokens; or a cache that does not fit.
+  // IsFull, kSparse, kTokens; or a cache that does not fit.
   std::variant<LogitRows, std::vector<TargetRow>, Verdict, Miss> outcome = {};
+  bool is_bfloat16 = false;  // each number of the rows is one of bfloat16's
   // Where asked for, of each row that may give a token. kSparse: for the
   // support of the draft's row and the tail token, where there is one; kTokens:
   // for the token that the row gave.

@@ -10,8 +10,24 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/bfloat16.h"
+#include "core/base/status_macros.h"
 
 namespace outrider {
+namespace {
+
+absl::Status CheckRowBytes(size_t num_bytes, int num_rows, int vocab_size,
+                           size_t number_bytes, absl::string_view dtype) {
+  if (num_rows < 1 || vocab_size < 1 ||
+      num_bytes / number_bytes / vocab_size != static_cast<size_t>(num_rows) ||
+      num_bytes != number_bytes * num_rows * vocab_size) {
+    return absl::InvalidArgumentError(absl::StrCat(num_bytes, " bytes are not ",
+                                                   num_rows, " rows of ",
+                                                   vocab_size, " ", dtype));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 static_assert(std::endian::native == std::endian::little);
 
@@ -100,16 +116,39 @@ std::string PackRows(const LogitRows& rows) {
   return bytes;
 }
 
+std::string PackRowsBFloat16(const LogitRows& rows) {
+  std::string bytes(sizeof(BFloat16) * rows.num_rows() * rows.vocab_size(),
+                    '\0');
+  char* to = bytes.data();
+  for (const absl::Span<const float> row : rows.Rows()) {
+    for (const float value : row) {
+      const BFloat16 packed = ToBFloat16(value);
+      std::memcpy(to, &packed, sizeof(packed));
+      to += sizeof(packed);
+    }
+  }
+  return bytes;
+}
+
+absl::StatusOr<LogitRows> UnpackRowsBFloat16(absl::string_view bytes,
+                                             int num_rows, int vocab_size) {
+  OUTRIDER_RETURN_IF_ERROR(CheckRowBytes(bytes.size(), num_rows, vocab_size,
+                                         sizeof(BFloat16), "bfloat16"));
+  std::vector<float> values(bytes.size() / sizeof(BFloat16));
+  const char* from = bytes.data();
+  for (float& value : values) {
+    BFloat16 packed;
+    std::memcpy(&packed, from, sizeof(packed));
+    from += sizeof(packed);
+    value = ToFloat(packed);
+  }
+  return LogitRows::FromVector(std::move(values), vocab_size);
+}
+
 absl::StatusOr<LogitRows> UnpackRows(std::string bytes, int num_rows,
                                      int vocab_size) {
-  if (num_rows < 1 || vocab_size < 1 ||
-      bytes.size() / sizeof(float) / vocab_size !=
-          static_cast<size_t>(num_rows) ||
-      bytes.size() != sizeof(float) * num_rows * vocab_size) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(bytes.size(), " bytes are not ", num_rows, " rows of ",
-                     vocab_size, " float32"));
-  }
+  OUTRIDER_RETURN_IF_ERROR(CheckRowBytes(bytes.size(), num_rows, vocab_size,
+                                         sizeof(float), "float32"));
   if (reinterpret_cast<uintptr_t>(bytes.data()) % alignof(float) != 0) {
     std::vector<float> values(bytes.size() / sizeof(float));
     std::memcpy(values.data(), bytes.data(), bytes.size());

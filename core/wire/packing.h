@@ -36,10 +36,15 @@ absl::StatusOr<std::vector<double>> UnpackBFloat16(absl::string_view bytes);
 
 // [num_rows, vocab_size] float32, row-major.
 std::string PackRows(const LogitRows& rows);
+// The same in bfloat16, rounded to nearest even.
+std::string PackRowsBFloat16(const LogitRows& rows);
 // Takes the bytes over without a copy. INVALID_ARGUMENT unless they are
 // num_rows * vocab_size * 4, both at least 1.
 absl::StatusOr<LogitRows> UnpackRows(std::string bytes, int num_rows,
                                      int vocab_size);
+// INVALID_ARGUMENT unless they are num_rows * vocab_size * 2, both at least 1.
+absl::StatusOr<LogitRows> UnpackRowsBFloat16(absl::string_view bytes,
+                                             int num_rows, int vocab_size);
 
 }  // namespace outrider
 

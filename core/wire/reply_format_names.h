@@ -13,6 +13,7 @@ namespace outrider {
 inline const std::map<std::string, ReplyFormat>& ReplyFormatNames() {
   static const std::map<std::string, ReplyFormat> names = {
       {"full", ReplyFormat::kFull},
+      {"full-bfloat16", ReplyFormat::kFullBFloat16},
       {"sparse", ReplyFormat::kSparse},
       {"tokens", ReplyFormat::kTokens}};
   return names;

@@ -166,7 +166,7 @@ absl::StatusOr<VerifyCall> FromProto(const v1::VerifyRequest& request) {
   OUTRIDER_ASSIGN_OR_RETURN(call.prompt_length,
                             ToLength(request.prompt_length(), "prompt_length"));
   OUTRIDER_RETURN_IF_ERROR(ReadDraftRows(request, call));
-  if (request.has_logprobs() && call.reply_format != ReplyFormat::kFull) {
+  if (request.has_logprobs() && !IsFull(call.reply_format)) {
     OUTRIDER_ASSIGN_OR_RETURN(call.logprobs, FromProto(request.logprobs()));
   }
   return call;
@@ -196,8 +196,8 @@ void ToProto(const VerifyReply& reply, v1::VerifyResponse& response) {
   v1::FullRows& full = *response.mutable_full();
   full.set_num_rows(rows.num_rows());
   full.set_vocab_size(rows.vocab_size());
-  full.set_dtype(v1::DTYPE_FLOAT32);
-  full.set_logits(PackRows(rows));
+  full.set_dtype(reply.is_bfloat16 ? v1::DTYPE_BFLOAT16 : v1::DTYPE_FLOAT32);
+  full.set_logits(reply.is_bfloat16 ? PackRowsBFloat16(rows) : PackRows(rows));
 }
 
 absl::StatusOr<VerifyReply> FromProto(v1::VerifyResponse response,
@@ -227,13 +227,22 @@ absl::StatusOr<VerifyReply> FromProto(v1::VerifyResponse response,
     return reply;
   }
   v1::FullRows& full = *response.mutable_full();
-  if (full.dtype() != v1::DTYPE_FLOAT32) {
-    return absl::InvalidArgumentError("dtype of the rows must be FLOAT32");
+  const bool is_bfloat16 = call.reply_format == ReplyFormat::kFullBFloat16;
+  const v1::Dtype dtype = is_bfloat16 ? v1::DTYPE_BFLOAT16 : v1::DTYPE_FLOAT32;
+  if (full.dtype() != dtype) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("dtype of the rows must be ", v1::Dtype_Name(dtype)));
   }
   OUTRIDER_ASSIGN_OR_RETURN(const int num_rows,
                             ToLength(full.num_rows(), "num_rows"));
   OUTRIDER_ASSIGN_OR_RETURN(const int vocab_size,
                             ToLength(full.vocab_size(), "vocab_size"));
+  if (is_bfloat16) {
+    OUTRIDER_ASSIGN_OR_RETURN(
+        reply.outcome, UnpackRowsBFloat16(full.logits(), num_rows, vocab_size));
+    reply.is_bfloat16 = true;
+    return reply;
+  }
   OUTRIDER_ASSIGN_OR_RETURN(
       reply.outcome,
       UnpackRows(std::move(*full.mutable_logits()), num_rows, vocab_size));

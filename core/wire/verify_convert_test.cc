@@ -4,6 +4,7 @@
 #include <limits>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "core/testing/status_matchers.h"
@@ -17,6 +18,7 @@ namespace {
 
 using ::outrider::testing::IsOk;
 using ::outrider::testing::StatusIs;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -97,6 +99,30 @@ TEST(VerifyConvertTest, TheScoresOfARoundAreLessThanAKilobyte) {
   v1::VerifyResponse scored;
   ToProto(reply, scored);
   EXPECT_LE(scored.ByteSizeLong() - bare.ByteSizeLong(), 800u);
+}
+
+TEST(VerifyConvertTest, RowsOfBFloat16TakeTwoBytesALogitAndLoseNothing) {
+  VerifyCall call = TokensCall();
+  call.reply_format = ReplyFormat::kFullBFloat16;
+  const VerifyReply reply = {
+      .outcome = LogitRows::FromVector({1, -3.140625, 0.5, 0, 2, 2}, 3),
+      .is_bfloat16 = true};
+  v1::VerifyResponse response;
+  ToProto(reply, response);
+  EXPECT_EQ(response.full().logits().size(), 12u);
+  const auto back = FromProto(response, call);
+  ASSERT_THAT(back, IsOk());
+  const LogitRows& rows = std::get<LogitRows>(back->outcome);
+  EXPECT_THAT(rows.Row(0), ElementsAre(1, -3.140625, 0.5));
+  EXPECT_THAT(rows.Row(1), ElementsAre(0, 2, 2));
+  // Whole rows were not asked for, nor too few numbers.
+  VerifyCall whole = call;
+  whole.reply_format = ReplyFormat::kFull;
+  EXPECT_THAT(FromProto(response, whole),
+              StatusIs(kInvalid, HasSubstr("FLOAT32")));
+  response.mutable_full()->set_num_rows(3);
+  EXPECT_THAT(FromProto(response, call),
+              StatusIs(kInvalid, HasSubstr("bfloat16")));
 }
 
 TEST(VerifyConvertTest, MalformedScoresAreRefused) {

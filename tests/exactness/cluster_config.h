@@ -14,6 +14,7 @@
 #include "core/model/logit_rows.h"
 #include "core/sampling/acceptance_rule.h"
 #include "core/sampling/random_source.h"
+#include "core/sampling/rule_kind.h"
 #include "core/sampling/sampling_params.h"
 #include "core/testing/enumerating_source.h"
 #include "core/testing/table_lm.h"

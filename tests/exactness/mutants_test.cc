@@ -42,6 +42,9 @@ struct MutantCase {
   bool round_weights = false;
   std::vector<TokenId> eos_ids = {};
   Reuse reuse = Reuse::kRefuse;
+  RuleKind rule = RuleKind::kRejection;
+  ReplyFormat format = ReplyFormat::kFull;
+  int length = kLength;
 };
 
 void PrintTo(const MutantCase& mutant_case, std::ostream* os) {
@@ -315,6 +318,18 @@ std::vector<MutantCase> MutantsOfTail() {
   return cases;
 }
 
+// Block verification's own: the residual of the last row alone, each prefix
+// judged as if it were the whole block, and as if all before it were certain.
+std::vector<MutantCase> MutantsOfBlock() {
+  std::vector<MutantCase> cases = {
+      Hidden({"B1", 0, 2.73e-3, Mutant::kB1}),
+      Hidden({"B2", 0, 9.17e-2, Mutant::kB2}),
+      {"B3", 0, 4.86e-2, Mutant::kB3},
+  };
+  for (MutantCase& mutant : cases) mutant.rule = RuleKind::kBlock;
+  return cases;
+}
+
 // The published figures for M14 (1.86e-1 and 4.97e-1) are those of an engine
 // that never stops; ours looks at the last token of a block, and so runs past
 // the others only.
@@ -328,6 +343,34 @@ std::vector<MutantCase> MutantsOfEnd() {
   return cases;
 }
 
+// The production path's switches once more, where the verifier draws tails
+// (SPARSE) or judges (TOKENS): the same mistakes, the same figures.
+std::vector<MutantCase> MutantsOfReplyFormats() {
+  std::vector<MutantCase> cases;
+  for (const auto& family : {MutantsOfDraft(), MutantsOfRule(), MutantsOfTail(),
+                             MutantsOfEnd(), MutantsOfBlock()}) {
+    for (const MutantCase& mutant : family) {
+      if (mutant.mutant == Mutant::kNone) continue;
+      for (const ReplyFormat format :
+           {ReplyFormat::kSparse, ReplyFormat::kTokens}) {
+        MutantCase& added = cases.emplace_back(mutant);
+        const bool sparse = format == ReplyFormat::kSparse;
+        added.id += sparse ? " SPARSE" : " TOKENS";
+        added.figure_k3 = 0;
+        added.format = format;
+        if (!sparse) continue;
+        // A tail is drawn whether or not it will be read: too many leaves for
+        // the length that the figures are of, but where that shows first.
+        added.reuse = Reuse::kShareUniform;
+        if (mutant.id == "M14 EOS 3") continue;
+        added.length = 3;
+        added.figure_k2 = 0;
+      }
+    }
+  }
+  return cases;
+}
+
 // Switches a mutant on for as long as it lives.
 class ScopedMutant {
  public:
@@ -338,19 +381,21 @@ class ScopedMutant {
 Enumeration EnumerateMutant(const MutantCase& c, int k) {
   const ScopedMutant mutant(c.mutant);
   return Enumerate({.sampling = kSampling,
+                    .rule = c.rule,
                     .support_size = c.support_size,
                     .round_weights = c.round_weights,
+                    .reply_format = c.format,
                     .draft_lengths = {k},
                     .eos_ids = c.eos_ids,
                     .reuse = c.reuse,
                     .sabotage = c.sabotage},
-                   Toy(), kLength);
+                   Toy(), c.length);
 }
 
 void ExpectCaught(const MutantCase& c, int k, double figure) {
   const Enumeration result = EnumerateMutant(c, k);
   const Law plain =
-      PlainLaw(Toy(), kSampling, {kToyPrompt}, kLength, c.eos_ids);
+      PlainLaw(Toy(), kSampling, {kToyPrompt}, c.length, c.eos_ids);
   const Difference joint = Compare(result.law, plain);
   const Difference first = Compare(FirstToken(result.law), FirstToken(plain));
   std::cout << c.id << " K " << k << ": joint TV " << joint.total_variation
@@ -394,6 +439,10 @@ INSTANTIATE_TEST_SUITE_P(Tail, MutantsTest,
                          ::testing::ValuesIn(MutantsOfTail()), NameOf);
 INSTANTIATE_TEST_SUITE_P(End, MutantsTest, ::testing::ValuesIn(MutantsOfEnd()),
                          NameOf);
+INSTANTIATE_TEST_SUITE_P(Block, MutantsTest,
+                         ::testing::ValuesIn(MutantsOfBlock()), NameOf);
+INSTANTIATE_TEST_SUITE_P(ReplyFormats, MutantsTest,
+                         ::testing::ValuesIn(MutantsOfReplyFormats()), NameOf);
 
 // The other side of every figure above: without a mutant there is none.
 TEST(NoMutantTest, IsExactInEverySetting) {

@@ -284,6 +284,26 @@ INSTANTIATE_TEST_SUITE_P(Formats, ReplyFormatTest,
                                       : "Tokens";
                          });
 
+// Rows that are rounded for the wire are the target's rows: the law is plain
+// decoding's from rounded logits, and another one than from whole ones.
+TEST_F(OutputLawTest, IsThatOfRoundedLogitsWhereTheyTravelInBFloat16) {
+  const ToyModel model(4, DrafterKind::kCorrelated);
+  const ToyModel rounded(4, DrafterKind::kCorrelated,
+                         /*target_is_rounded=*/true);
+  for (const std::vector<int>& script :
+       std::vector<std::vector<int>>{{0}, {3}, {2, 0, 1}}) {
+    const ClusterConfig config = {.support_size = 2,
+                                  .reply_format = ReplyFormat::kFullBFloat16,
+                                  .draft_lengths = script};
+    const Law law = Enumerate(config, model, 5).law;
+    const auto plain = [&](const ToyModel& target) {
+      return PlainLaw(target, config.sampling, {kToyPrompt}, 5, {});
+    };
+    EXPECT_LE(Compare(law, plain(rounded)).max_difference, kTolerance);
+    EXPECT_GT(Compare(law, plain(model)).total_variation, 1e-4);
+  }
+}
+
 // How many are drafted depends on the rows that were drafted from.
 TEST_F(OutputLawTest, IsTheTargetsWhereAnUnsureDrafterStopsEarly) {
   for (const DrafterKind drafter : kAllDrafters) {

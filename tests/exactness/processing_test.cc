@@ -114,10 +114,10 @@ TEST(ProcessingTest, TheLawIsTheTargetsInEveryReplyFormat) {
       ClusterConfig config;
       config.sampling = sampling;
       config.support_size = 2;
-      config.draft_lengths = {2};
-      config.has_first_round = true;
+      // The second round judges what the first one's drafts have counted.
+      config.draft_lengths = {2, 1};
       config.reply_format = format;
-      ExpectExact(std::move(config), Toy(), /*length=*/3);
+      ExpectExact(std::move(config), Toy(), kLength);
     }
   }
 }

@@ -52,12 +52,14 @@ ClusterConfig Config() {
           .max_length = 64};
 }
 
+// By default ranks are reversed, and there are two possible tail tokens.
 ChiSquare RunSeeds(const ClusterConfig& config,
-                   const RenamedCoins::Rename& rename) {
-  // Ranks reversed, and two possible tail tokens.
-  const ToyModel model(4, DrafterKind::kReversed);
+                   const RenamedCoins::Rename& rename,
+                   DrafterKind drafter = DrafterKind::kReversed,
+                   uint64_t num_seeds = kNumSeeds) {
+  const ToyModel model(4, drafter);
   std::map<TokenSeq, int64_t> counts;
-  for (uint64_t seed = 0; seed < kNumSeeds; ++seed) {
+  for (uint64_t seed = 0; seed < num_seeds; ++seed) {
     std::unique_ptr<RenamedCoins> coins;
     std::unique_ptr<ToyCluster> cluster;
     if (rename) {
@@ -112,6 +114,37 @@ TEST(StatisticsTest, SeedsGiveTheTargetsJointLawUnderTheCoupledRule) {
     const ChiSquare result = RunSeeds(config, {});
     EXPECT_LT(result.statistic, result.critical);
   }
+}
+
+TEST(StatisticsTest, SeedsGiveTheTargetsJointLawUnderBlockVerification) {
+  for (const DrafterKind drafter :
+       {DrafterKind::kReversed, DrafterKind::kCorrelated}) {
+    ClusterConfig config = Config();
+    config.rule = RuleKind::kBlock;
+    config.support_size = 0;
+    config.draft_lengths = {3};
+    const ChiSquare result = RunSeeds(config, {}, drafter);
+    EXPECT_LT(result.statistic, result.critical);
+  }
+}
+
+// Coins that the round before has read behind its commit point. The bias is
+// small: where refused drafts are common and most tokens possible.
+TEST(StatisticsTest, RejectsBlockCoinsOfAnEarlierRound) {
+  ClusterConfig config = Config();
+  config.rule = RuleKind::kBlock;
+  config.support_size = 0;
+  config.sampling.temperature = 2;
+  const auto run = [&config](const RenamedCoins::Rename& rename) {
+    return RunSeeds(config, rename, DrafterKind::kReversed, 3 * kNumSeeds);
+  };
+  const ChiSquare right = run([](const CoinKey& key) { return key; });
+  EXPECT_LT(right.statistic, right.critical);
+  const ChiSquare wrong = run([](const CoinKey& key) {
+    if (key.purpose != Purpose::kAccept) return key;
+    return CoinKey{key.purpose, key.position};
+  });
+  EXPECT_GT(wrong.statistic, wrong.critical);
 }
 
 // The same noise at every position.

@@ -5,6 +5,7 @@
 #include <utility>
 #include <variant>
 
+#include "core/sampling/make_rule.h"
 #include "core/testing/run_task.h"
 #include "drafter/model_strategy.h"
 

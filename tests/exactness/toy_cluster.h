@@ -15,7 +15,6 @@
 #include "coordinator/session.h"
 #include "coordinator/speculative_decoder.h"
 #include "core/drafting/ngram_strategy.h"
-#include "core/sampling/coupled.h"
 #include "core/testing/enumerating_source.h"
 #include "core/testing/in_process_stubs.h"
 #include "core/testing/table_lm.h"

@@ -5,6 +5,8 @@
 #include <limits>
 #include <random>
 
+#include "core/base/bfloat16.h"
+
 namespace outrider::testing {
 namespace {
 
@@ -33,7 +35,11 @@ std::vector<double> ToyModel::Logits(const TokenSeq& context,
 std::vector<float> ToyModel::Target(absl::Span<const TokenId> context) const {
   const std::vector<double> row =
       Logits({context.begin() + 1, context.end()}, 0);
-  return {row.begin(), row.end()};
+  std::vector<float> logits(row.begin(), row.end());
+  if (target_is_rounded_) {
+    for (float& logit : logits) logit = ToFloat(ToBFloat16(logit));
+  }
+  return logits;
 }
 
 std::vector<float> ToyModel::Drafter(absl::Span<const TokenId> context) const {

@@ -24,8 +24,11 @@ enum class DrafterKind {
 // depends on these numbers (libstdc++'s normal_distribution).
 class ToyModel {
  public:
-  ToyModel(int vocab_size, DrafterKind drafter)
-      : vocab_size_(vocab_size), drafter_(drafter) {}
+  // `target_is_rounded`: its logits are to bfloat16.
+  ToyModel(int vocab_size, DrafterKind drafter, bool target_is_rounded = false)
+      : vocab_size_(vocab_size),
+        drafter_(drafter),
+        target_is_rounded_(target_is_rounded) {}
 
   int vocab_size() const { return vocab_size_; }
   // [vocab_size] logits after `context`, which begins with the prompt.
@@ -37,6 +40,7 @@ class ToyModel {
 
   const int vocab_size_;
   const DrafterKind drafter_;
+  const bool target_is_rounded_;
   // Memory of Logits, by (context, who) and V = 3-5: some thousand rows.
   mutable std::map<TokenSeq, std::vector<double>> rows_[2];
 };

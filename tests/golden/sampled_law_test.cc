@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sampled output through the three real processes, on the demo pair: the joint
-// law of the first tokens is the target's in every reply format.
+// law of the first tokens is the target's, for each rule and reply format.
+// Pearson's test with fixed seeds, whose false-alarm rate for random ones is
+// 1e-9 each; a lossy run of the same processes must fail it.
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <iostream>
@@ -10,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/types/span.h"
+#include "core/base/bfloat16.h"
 #include "core/sampling/process.h"
 #include "core/testing/chi_square.h"
 #include "core/testing/status_matchers.h"
@@ -22,10 +27,15 @@
 namespace outrider::testing {
 namespace {
 
-// Three tokens: the first is the prefill's, the others one round's.
-constexpr int kLength = 3;
+using client::AcceptanceRule;
+
+// The first token is the prefill's; the others are a round of two drafts, or
+// that and another one.
+constexpr int kLength = 4;
 constexpr int kDraftLength = 2;
-constexpr int kNumSamples = 1500;
+constexpr int kNumSamples = 2000;
+// Where the same seeds must give the very same texts as another format.
+constexpr int kNumRepeated = 500;
 constexpr SamplingParams kSampling = {.temperature = 1.3, .top_k = 3};
 const std::string kPrompt = "def read(self, ";
 
@@ -34,10 +44,15 @@ using Law = std::map<TokenSeq, double>;
 // The law of the next tokens, by the model itself, branch by branch.
 class PlainLaw {
  public:
-  PlainLaw(CausalLm& model, int vocab_size, const SamplingParams& sampling)
-      : model_(model), vocab_size_(vocab_size), sampling_(sampling) {}
+  explicit PlainLaw(CausalLm& model) : model_(model) {}
 
-  Law Of(const TokenSeq& prompt) {
+  // Over the first `vocab_size` tokens; `is_bfloat16`: with rounded logits.
+  Law Of(const TokenSeq& prompt, const SamplingParams& sampling, int vocab_size,
+         bool is_bfloat16 = false) {
+    sampling_ = sampling;
+    vocab_size_ = vocab_size;
+    is_bfloat16_ = is_bfloat16;
+    law_.clear();
     Branch(prompt, {}, 1);
     return std::move(law_);
   }
@@ -55,7 +70,12 @@ class PlainLaw {
                                       .tokens = context,
                                       .num_rows = 1}})[0];
     ASSERT_THAT(rows, IsOk());
-    const auto p = Process(rows->Row(0).first(vocab_size_), sampling_, {});
+    const auto row = rows->Row(0).first(vocab_size_);
+    std::vector<float> logits(row.begin(), row.end());
+    if (is_bfloat16_) {
+      for (float& logit : logits) logit = ToFloat(ToBFloat16(logit));
+    }
+    const auto p = Process(logits, sampling_, {});
     ASSERT_THAT(p, IsOk());
     for (const TokenId token : p->support()) {
       TokenSeq longer = text;
@@ -65,31 +85,45 @@ class PlainLaw {
   }
 
   CausalLm& model_;
-  const int vocab_size_;
-  const SamplingParams sampling_;
+  SamplingParams sampling_;
+  int vocab_size_ = 0;
+  bool is_bfloat16_ = false;
   const SessionId session_ = SessionId::Random();
   Law law_;
 };
 
+struct Setting {
+  std::string name;
+  AcceptanceRule rule;
+  ReplyFormat format;
+  double lossy_lenience = 1;
+};
+
 struct Samples {
-  std::map<TokenSeq, int64_t> counts = {};
+  std::vector<TokenSeq> texts = {};  // by seed
   int num_drafted = 0;
   int num_accepted = 0;
 };
 
 // Seeds 1, 2, ...: the counts are the same in every run.
-Samples Sample(client::GenerationClient& client, ReplyFormat format) {
+Samples Sample(client::GenerationClient& client, const Setting& setting,
+               int num_samples) {
   Samples samples;
-  for (int seed = 1; seed <= kNumSamples; ++seed) {
+  const bool is_greedy = setting.rule == AcceptanceRule::kGreedy;
+  for (int seed = 1; seed <= num_samples; ++seed) {
     client::GenerationRequest request;
     request.prompt = kPrompt;
-    request.temperature = kSampling.temperature;
+    request.temperature = is_greedy ? 0 : kSampling.temperature;
     request.top_k = kSampling.top_k;
     request.seed = seed;
     request.max_tokens = kLength;
     request.num_speculative_tokens = kDraftLength;
     request.ignore_eos = true;
-    request.reply_format = format;
+    request.acceptance_rule = setting.rule;
+    request.reply_format = setting.format;
+    if (setting.lossy_lenience < 1) {
+      request.lossy_lenience = setting.lossy_lenience;
+    }
     const auto stream = client.Generate(request, std::chrono::minutes(1));
     TokenSeq tokens;
     while (true) {
@@ -106,13 +140,20 @@ Samples Sample(client::GenerationClient& client, ReplyFormat format) {
         EXPECT_EQ((*update)->finish->num_draft_failures, 0);
       }
     }
-    ++samples.counts[tokens];
+    samples.texts.push_back(std::move(tokens));
   }
   return samples;
 }
 
-// Pearson's test at a false-alarm rate of 1e-9.
-ChiSquare Compare(const std::map<TokenSeq, int64_t>& counts, const Law& law) {
+bool AllArePossible(const std::vector<TokenSeq>& texts, const Law& law) {
+  return std::all_of(texts.begin(), texts.end(), [&law](const TokenSeq& text) {
+    return law.contains(text);
+  });
+}
+
+ChiSquare Compare(const std::vector<TokenSeq>& texts, const Law& law) {
+  std::map<TokenSeq, int64_t> counts;
+  for (const TokenSeq& text : texts) ++counts[text];
   std::vector<int64_t> observed;
   std::vector<double> expected;
   for (const auto& [text, probability] : law) {
@@ -120,49 +161,106 @@ ChiSquare Compare(const std::map<TokenSeq, int64_t>& counts, const Law& law) {
     observed.push_back(found == counts.end() ? 0 : found->second);
     expected.push_back(probability);
   }
-  for (const auto& [text, count] : counts) {
-    EXPECT_TRUE(law.contains(text)) << count << " samples are impossible";
-  }
   return TestCounts(observed, expected);
 }
 
-TEST(SampledLawTest, IsTheTargetsInEveryReplyFormat) {
-  const std::string target = SourcePath("models/demo-target");
-  const auto tokenizer = LoadTokenizer(target);
-  ASSERT_THAT(tokenizer, IsOk());
-  const auto model = LoadTorchCausalLm({.model_directory = target});
-  ASSERT_THAT(model, IsOk());
-  const int vocab_size = (*tokenizer)->vocab_size();
-  const TokenSeq prompt = (*tokenizer)->Encode(kPrompt);
-  const Law law = PlainLaw(**model, vocab_size, kSampling).Of(prompt);
-  const Law colder =
-      PlainLaw(**model, vocab_size, {.temperature = 1.0, .top_k = 3})
-          .Of(prompt);
+class SampledLawTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const std::string target = SourcePath("models/demo-target");
+    const auto tokenizer = LoadTokenizer(target);
+    ASSERT_THAT(tokenizer, IsOk());
+    auto model = LoadTorchCausalLm({.model_directory = target});
+    ASSERT_THAT(model, IsOk());
+    const TokenSeq prompt = (*tokenizer)->Encode(kPrompt);
+    const int vocab_size = (*tokenizer)->vocab_size();
+    PlainLaw plain(**model);
+    law_ = plain.Of(prompt, kSampling, vocab_size);
+    rounded_law_ = plain.Of(prompt, kSampling, vocab_size, true);
+    colder_law_ = plain.Of(
+        prompt, {.temperature = 1.0, .top_k = kSampling.top_k}, vocab_size);
+    greedy_law_ = plain.Of(prompt, {.temperature = 0}, vocab_size);
+  }
 
-  DemoTrio trio;
-  std::map<TokenSeq, int64_t> first;
-  for (const ReplyFormat format :
-       {ReplyFormat::kFull, ReplyFormat::kSparse, ReplyFormat::kTokens}) {
-    const Samples samples = Sample(trio.client(), format);
-    const auto& counts = samples.counts;
-    const ChiSquare result = Compare(counts, law);
-    std::cout << "format " << static_cast<int>(format) << ": chi-square "
-              << result.statistic << ", critical " << result.critical << "; "
+  // The texts, which have passed the test.
+  std::vector<TokenSeq> ExpectLaw(const Setting& setting, const Law& law) {
+    const Samples samples = Sample(trio_.client(), setting, kNumSamples);
+    const ChiSquare result = Compare(samples.texts, law);
+    std::cout << setting.name << ": chi-square " << result.statistic
+              << ", critical " << result.critical << "; "
               << samples.num_accepted << " of " << samples.num_drafted
               << " drafts accepted\n";
-    // One draft a sample, some accepted and some replaced: without either the
-    // law would be plain decoding's for nothing.
-    EXPECT_EQ(samples.num_drafted, kNumSamples);
-    EXPECT_GT(samples.num_accepted, kNumSamples / 5);
-    EXPECT_LT(samples.num_accepted, kNumSamples);
     EXPECT_LT(result.statistic, result.critical);
-    // More than the law: the same tokens for the same seeds.
-    if (first.empty()) first = counts;
-    EXPECT_EQ(counts, first);
+    EXPECT_TRUE(AllArePossible(samples.texts, law));
+    // Two drafts a sample and more, some accepted and some replaced: without
+    // either the law would be plain decoding's for nothing.
+    EXPECT_GE(samples.num_drafted, kDraftLength * kNumSamples);
+    EXPECT_GT(samples.num_accepted, samples.num_drafted / 5);
+    EXPECT_LT(samples.num_accepted, samples.num_drafted);
     // Negative control: a target at another temperature must be told apart.
-    EXPECT_GT(Compare(counts, colder).statistic, result.critical);
+    EXPECT_GT(Compare(samples.texts, colder_law_).statistic, result.critical);
+    return samples.texts;
   }
-  trio.Stop();
+
+  DemoTrio trio_;
+  Law law_;
+  Law rounded_law_;
+  Law colder_law_;
+  Law greedy_law_;
+};
+
+TEST_F(SampledLawTest, IsTheTargetsForEachRuleAndReplyFormat) {
+  const std::vector<std::vector<Setting>> rules = {
+      {{"rejection, FULL", AcceptanceRule::kRejection, ReplyFormat::kFull},
+       {"rejection, SPARSE", AcceptanceRule::kRejection, ReplyFormat::kSparse},
+       {"rejection, TOKENS", AcceptanceRule::kRejection, ReplyFormat::kTokens}},
+      {{"block, FULL", AcceptanceRule::kBlock, ReplyFormat::kFull},
+       {"block, SPARSE", AcceptanceRule::kBlock, ReplyFormat::kSparse},
+       {"block, TOKENS", AcceptanceRule::kBlock, ReplyFormat::kTokens}},
+      {{"coupled, FULL", AcceptanceRule::kCoupled, ReplyFormat::kFull},
+       {"coupled, TOKENS", AcceptanceRule::kCoupled, ReplyFormat::kTokens}}};
+  for (const std::vector<Setting>& formats : rules) {
+    std::vector<TokenSeq> texts = ExpectLaw(formats[0], law_);
+    texts.resize(kNumRepeated);
+    for (const Setting& setting : absl::MakeConstSpan(formats).subspan(1)) {
+      // More than the law: the same tokens for the same seeds.
+      EXPECT_EQ(Sample(trio_.client(), setting, kNumRepeated).texts, texts)
+          << setting.name;
+    }
+  }
+  trio_.Stop();
+}
+
+TEST_F(SampledLawTest, IsThatOfRoundedLogitsWhereTheyTravelInBFloat16) {
+  ExpectLaw({"rejection, FULL_BFLOAT16", AcceptanceRule::kRejection,
+             ReplyFormat::kFullBFloat16},
+            rounded_law_);
+  trio_.Stop();
+}
+
+TEST_F(SampledLawTest, IsOneTextUnderTheGreedyRule) {
+  for (const ReplyFormat format :
+       {ReplyFormat::kFull, ReplyFormat::kSparse, ReplyFormat::kTokens}) {
+    const Samples samples =
+        Sample(trio_.client(), {"greedy", AcceptanceRule::kGreedy, format}, 20);
+    EXPECT_TRUE(AllArePossible(samples.texts, greedy_law_));
+    EXPECT_GT(samples.num_accepted, 0);
+  }
+  trio_.Stop();
+}
+
+// Drafts that are accepted too often, through the same three processes.
+TEST_F(SampledLawTest, ALossyRunFailsTheTest) {
+  const Samples samples =
+      Sample(trio_.client(),
+             {"lossy", AcceptanceRule::kRejection, ReplyFormat::kSparse,
+              /*lossy_lenience=*/0.3},
+             kNumSamples);
+  const ChiSquare result = Compare(samples.texts, law_);
+  std::cout << "lossy: chi-square " << result.statistic << ", critical "
+            << result.critical << "\n";
+  EXPECT_GT(result.statistic, result.critical);
+  trio_.Stop();
 }
 
 }  // namespace

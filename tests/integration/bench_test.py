@@ -63,8 +63,10 @@ class BenchTest(ProgramTest):
             self.assertGreaterEqual(row["achieved_verifier_rtt_ms"], 50)
             self.assertGreater(row["plain_in_verifier_token_ms"], 0)
             self.assertGreater(row["speedup_over_k0_same_network"], 0)
-        # Two messages a verification, and as many a draft.
-        self.assertAlmostEqual(plain["messages_per_token"], 2)
+        # A verification is a request and a reply.
+        self.assertAlmostEqual(plain["verifier_messages_per_token"], 2)
+        self.assertEqual(plain["drafter_bytes_per_token"], 0)
+        self.assertGreater(drafted["drafter_bytes_per_token"], 0)
         self.assertEqual(len(drafted["offered_by_position"]), 3)
         self.assertIn("</html>", (self.out / "report.html").read_text("utf-8"))
 

@@ -415,6 +415,11 @@ TEST(ClusterTest, BadRequestsAreRefusedByNameAndHurtNothing) {
          r.acceptance_rule = client::AcceptanceRule::kCoupled;
        }),
        "leave one of the two out"},
+      {bad([](auto& r) {
+         r.lossy_lenience = 0.5;
+         r.acceptance_rule = client::AcceptanceRule::kBlock;
+       }),
+       "leave one of the two out"},
       {bad([](auto& r) { r.logprobs_mode = client::LogprobsMode::kRaw; }),
        "needs logprobs"},
   };

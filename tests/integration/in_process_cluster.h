@@ -60,7 +60,8 @@ class InProcessCluster {
     std::string drafter_tokenizer_hash = "same";
     int max_sessions = 64;
     int max_draft_tokens = 8;
-    std::vector<RuleKind> rules = {RuleKind::kRejection, RuleKind::kCoupled};
+    std::vector<RuleKind> rules = {RuleKind::kRejection, RuleKind::kBlock,
+                                   RuleKind::kCoupled};
     bool start_verifier = true;
   };
 

@@ -88,11 +88,11 @@ class MetricsTest(ScrapingTest):
         self.assertEqual(self.value(coordinator, "accepted_tokens_total"), counted("accepted_tokens"))
         self.assertEqual(self.value(coordinator, "draft_tokens_wasted_total"),
                          drafted - counted("accepted_tokens"))
-        self.assertEqual(self.value(coordinator, "rpc_bytes_total"), counted("bytes"))
-        self.assertEqual(self.value(coordinator, "rpc_network_seconds_count"), counted("calls"))
-        calls = [self.value(node, "requests_total", method=method, code="OK")
-                 for node, method in ((self.verifier, "Verify"), (self.drafter, "Draft"))]
-        self.assertEqual(sum(calls), counted("calls"))
+        for peer, node, method in (("verifier", self.verifier, "Verify"), ("drafter", self.drafter, "Draft")):
+            calls = self.value(node, "requests_total", method=method, code="OK")
+            self.assertEqual(2 * calls, counted(f"{peer}_messages"))
+            self.assertEqual(self.value(coordinator, "rpc_bytes_total", peer=peer), counted(f"{peer}_bytes"))
+            self.assertEqual(self.value(coordinator, "rpc_network_seconds_count", peer=peer), calls)
 
     def test_nodes_tell_how_long_calls_waited_and_computed(self):
         self.start_all()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The real programs when one of them is killed, stopped, late, or told to end."""
+import json
 import signal
 import socket
 import time
@@ -87,6 +88,26 @@ class DrafterFaultTest(FaultTest):
         self.wait_for_nodes(self.address, "verifier", "drafter")
         program = self.generate(self.address, "-k", "4", *GREEDY)
         self.assertRegex(program.err(), r"[1-9]\d* of \d+ drafts accepted")
+
+    def test_started_again_in_a_stream_it_drafts_for_that_stream(self):
+        """Within seconds, although calls to it have failed for so long that the next try was far off."""
+        def start_drafter(listen):
+            return self.start("outrider-drafter", "--simulate", "--simulate-acceptance", "1", "--listen", listen)
+        verifier = self.start("outrider-verifier", "--simulate", "--simulate-pass-ms", "40", "--listen", "127.0.0.1:0")
+        drafter = start_drafter("127.0.0.1:0")
+        coordinator = self.start("outrider-coordinator", "--listen", "127.0.0.1:0",
+                                 "--verifier", verifier.address(), "--drafter", drafter.address())
+        self.wait_for_nodes(coordinator.address(), "verifier", "drafter")
+        stream = self.start_generate(coordinator.address(), "-k", "4", "--max-tokens", "480",
+                                     "--prompt-tokens", "1 2 3", "--json")
+        time.sleep(1)  # 25 rounds, 125 tokens
+        drafter.end(signal.SIGKILL)
+        time.sleep(8)  # tried again after 1, 2 and 4 s; the next pause would be 8 s
+        start_drafter(drafter.address()).address()
+        self.assertEqual(stream.wait(), 0, stream.err())
+        rounds = [one["drafted"] > 0 for one in json.loads(stream.out())["rounds"][1:]]
+        gap = "".join("d" if drafted else "-" for drafted in rounds)
+        self.assertRegex(gap, "^d+-{50,}d{5,}-*$")
 
 
 class VerifierFaultTest(FaultTest):

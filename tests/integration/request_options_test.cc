@@ -114,6 +114,45 @@ TEST(RequestOptionsTest, LogprobsAreTheSameInEveryReplyFormat) {
   }
 }
 
+TEST(RequestOptionsTest, BlockVerificationIsTheSameInEveryFormat) {
+  InProcessCluster cluster(SmallCluster());
+  ASSERT_TRUE(cluster.WaitUntilReady());
+  client::GenerationRequest request = Greedy({1, 2, 3}, 60, /*k=*/4);
+  request.acceptance_rule = client::AcceptanceRule::kBlock;
+  EXPECT_EQ(Generate(cluster, request).tokens,
+            PlainGreedy({1, 2, 3}, 60, kVocab));
+  request.temperature = 1;
+  request.seed = 7;
+  std::vector<TokenSeq> texts;
+  for (const ReplyFormat format :
+       {ReplyFormat::kFull, ReplyFormat::kSparse, ReplyFormat::kTokens}) {
+    request.reply_format = format;
+    const Result result = Generate(cluster, request);
+    EXPECT_THAT(result.status, IsOk());
+    EXPECT_GT(result.num_accepted, 0);
+    texts.push_back(result.tokens);
+  }
+  EXPECT_EQ(texts[0], texts[1]);
+  EXPECT_EQ(texts[0], texts[2]);
+}
+
+// Drafts change nothing there either: with rounded logits as with others.
+TEST(RequestOptionsTest, RowsInBFloat16GiveThePlainTextOfRoundedLogits) {
+  InProcessCluster cluster(SmallCluster());
+  ASSERT_TRUE(cluster.WaitUntilReady());
+  client::GenerationRequest request = Greedy({1, 2, 3}, 60, /*k=*/0);
+  request.temperature = 1;
+  request.seed = 7;
+  request.acceptance_rule = client::AcceptanceRule::kCoupled;
+  request.reply_format = ReplyFormat::kFullBFloat16;
+  const Result plain = Generate(cluster, request);
+  ASSERT_THAT(plain.status, IsOk());
+  request.num_speculative_tokens = 4;
+  const Result drafted = Generate(cluster, request);
+  EXPECT_GT(drafted.num_accepted, 0);
+  EXPECT_EQ(drafted.tokens, plain.tokens);
+}
+
 // An older verifier lists no rules, which says the same.
 TEST(RequestOptionsTest, ARuleThatTheVerifierDoesNotServeIsRefused) {
   for (const std::vector<RuleKind>& rules :

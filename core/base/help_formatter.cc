@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/base/help_formatter.h"
+
+#include <sstream>
+
+namespace outrider {
+namespace {
+
+constexpr size_t kWidth = 80;
+const char kIndent[] = "      ";
+
+// "INT:INT in [0 - 16]" is a number, "TEXT:{a,b}" a word.
+std::string ArgumentOf(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  const std::string name = type.substr(0, type.find(':'));
+  if (name == "INT" || name == "UINT" || name == "FLOAT") return "N";
+  return name;
+}
+
+std::string Wrapped(const std::string& text) {
+  std::istringstream words(text);
+  std::string wrapped;
+  std::string line = kIndent;
+  for (std::string word; words >> word;) {
+    if (line.size() + 1 + word.size() > kWidth) {
+      wrapped += line + "\n";
+      line = kIndent;
+    }
+    line += (line == kIndent ? "" : " ") + word;
+  }
+  return wrapped + line + "\n";
+}
+
+}  // namespace
+
+std::string HelpFormatter::make_option(const CLI::Option* option,
+                                       bool is_positional) const {
+  std::string flag = "  " + make_option_name(option, is_positional);
+  if (option->get_type_size() != 0) flag += " " + ArgumentOf(*option);
+  if (option->get_expected_max() > 1) flag += " ...";
+  if (option->get_required()) flag += " (needed)";
+  if (!option->get_default_str().empty()) {
+    flag += " (default: " + option->get_default_str() + ")";
+  }
+  return flag + "\n" + Wrapped(option->get_description());
+}
+
+}  // namespace outrider

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// Block verification over the production round: the joint law of several
+// rounds is the target's in every reply format, and no fewer drafts stand than
+// under rejection.
+#include <algorithm>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "gtest/gtest.h"
+#include "tests/exactness/enumeration.h"
+
+namespace outrider::testing {
+namespace {
+
+constexpr double kTolerance = 1e-12;
+
+constexpr DrafterKind kAllDrafters[] = {
+    DrafterKind::kCorrelated, DrafterKind::kReversed, DrafterKind::kUniform,
+    DrafterKind::kOneHot, DrafterKind::kSame};
+
+struct Case {
+  int vocab_size = 4;
+  DrafterKind drafter = DrafterKind::kCorrelated;
+  ClusterConfig config = {};
+  int length = 4;
+};
+
+std::string Describe(const Case& c) {
+  return absl::StrCat(
+      "V ", c.vocab_size, ", drafter ", static_cast<int>(c.drafter), ", T ",
+      c.config.sampling.temperature, ", top-k ", c.config.sampling.top_k,
+      ", N ", c.config.support_size, ", format ",
+      static_cast<int>(c.config.reply_format), ", K ",
+      absl::StrJoin(c.config.draft_lengths, "/"), ", L ", c.length);
+}
+
+class BlockLawTest : public ::testing::TestWithParam<ReplyFormat> {
+ protected:
+  void TearDown() override {
+    std::cout << num_leaves_ << " leaves, largest difference "
+              << max_difference_ << ", at most " << max_gain_
+              << " more tokens accepted\n";
+  }
+
+  // Every gate; the result of the same case under rejection is the baseline.
+  void Check(Case c) {
+    SCOPED_TRACE(Describe(c));
+    c.config.reply_format = GetParam();
+    if (GetParam() == ReplyFormat::kSparse) {
+      // A row's tail is drawn whether or not it will be read: many leaves.
+      for (int& k : c.config.draft_lengths) k = std::min(k, 2);
+      c.length = std::min(c.length, c.vocab_size > 3 ? 3 : 4);
+      c.config.reuse = EnumeratingSource::Reuse::kShareUniform;
+    }
+    const ToyModel model(c.vocab_size, c.drafter);
+    c.config.rule = RuleKind::kRejection;
+    const Enumeration one_by_one = Enumerate(c.config, model, c.length);
+    c.config.rule = RuleKind::kBlock;
+    const Enumeration block = Enumerate(c.config, model, c.length);
+    const Difference difference =
+        Compare(block.law, PlainLaw(model, c.config.sampling, {kToyPrompt},
+                                    c.length, c.config.eos_ids));
+    EXPECT_EQ(block.problem, "");
+    EXPECT_LE(difference.max_difference, kTolerance);
+    EXPECT_LE(difference.mass_error, kTolerance);
+    EXPECT_EQ(difference.impossible_mass, 0);
+    EXPECT_EQ(block.num_misses, 0);
+    num_leaves_ += block.num_leaves;
+    max_difference_ = std::max(max_difference_, difference.max_difference);
+    max_gain_ = std::max(
+        max_gain_, block.expected_accepted - one_by_one.expected_accepted);
+  }
+
+ private:
+  int64_t num_leaves_ = 0;
+  double max_difference_ = 0;
+  double max_gain_ = 0;
+};
+
+TEST_P(BlockLawTest, IsTheTargetsForEveryDrafterAndTemperature) {
+  for (const DrafterKind drafter : kAllDrafters) {
+    for (const SamplingParams& sampling :
+         {SamplingParams{.temperature = 0}, SamplingParams{.temperature = 1.3},
+          SamplingParams{.temperature = 0.8, .top_k = 3},
+          SamplingParams{.top_p = 0.7}}) {
+      Check({.drafter = drafter,
+             .config = {.sampling = sampling,
+                        .support_size = 2,
+                        .round_weights = true,
+                        .draft_lengths = {2},
+                        .has_first_round = true}});
+    }
+  }
+}
+
+TEST_P(BlockLawTest, IsTheTargetsForEveryDraftLengthAndSupportSize) {
+  for (const int support_size : {1, 2, 3}) {
+    for (const std::vector<int>& script : std::vector<std::vector<int>>{
+             {0}, {1}, {3}, {4}, {2, 0, 1}, {0, 2}, {1, 3}}) {
+      if (support_size == 3 && script.back() >= 3) continue;
+      if (support_size == 2 && script.front() == 4) continue;
+      Check({.vocab_size = 3,
+             .config = {.sampling = {.temperature = 0.8},
+                        .support_size = support_size,
+                        .draft_lengths = script},
+             .length = script.front() == 4 ? 6 : 5});
+    }
+  }
+}
+
+// The second round judges positions that the first has looked at.
+TEST_P(BlockLawTest, IsTheTargetsOverTwoBlocksAndMore) {
+  for (const DrafterKind drafter :
+       {DrafterKind::kCorrelated, DrafterKind::kReversed}) {
+    Check({.vocab_size = 3,
+           .drafter = drafter,
+           .config = {.sampling = {.temperature = 1.3},
+                      .support_size = 2,
+                      .draft_lengths = {2}},
+           .length = 6});
+  }
+}
+
+// Whether there is one more draft depends on those before it.
+TEST_P(BlockLawTest, IsTheTargetsWhereAnUnsureDrafterStopsEarly) {
+  for (const DrafterKind drafter : kAllDrafters) {
+    for (const double min_probability : {0.3, 0.6}) {
+      Check({.drafter = drafter,
+             .config = {.support_size = 2,
+                        .min_draft_probability = min_probability,
+                        .draft_lengths = {3},
+                        .has_first_round = true,
+                        .num_deliveries = 2}});
+    }
+  }
+}
+
+TEST_P(BlockLawTest, IsTheTargetsUpToTheEnd) {
+  Check({.config = {.support_size = 2, .draft_lengths = {4}, .max_length = 6},
+         .length = 5});
+  for (const TokenId eos : {0, 3}) {
+    Check(
+        {.config = {.support_size = 2, .draft_lengths = {3}, .eos_ids = {eos}},
+         .length = 4});
+  }
+}
+
+TEST_P(BlockLawTest, IsTheTargetsWhereTheTextDraftsBesideADrafter) {
+  Check({.vocab_size = 3,
+         .config = {.sampling = {.temperature = 1.3},
+                    .support_size = 2,
+                    .draft_lengths = {3, 0, 1},
+                    .has_first_round = true,
+                    .prompt_lookup = true},
+         .length = 6});
+}
+
+TEST_P(BlockLawTest, IsTheTargetsWithPenaltiesAndBias) {
+  Check({.config = {.sampling = {.temperature = 0.8,
+                                 .top_k = 3,
+                                 .repetition_penalty = 1.4,
+                                 .frequency_penalty = 0.3,
+                                 .logit_bias = {{0, -0.5}}},
+                    .support_size = 2,
+                    .draft_lengths = {3, 1}},
+         .length = 5});
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, BlockLawTest,
+                         ::testing::Values(ReplyFormat::kFull,
+                                           ReplyFormat::kSparse,
+                                           ReplyFormat::kTokens),
+                         [](const auto& parameter) -> std::string {
+                           switch (parameter.param) {
+                             case ReplyFormat::kSparse:
+                               return "Sparse";
+                             case ReplyFormat::kTokens:
+                               return "Tokens";
+                             default:
+                               return "Full";
+                           }
+                         });
+
+// One round, so that the two rules are compared from the same place.
+TEST(BlockAcceptanceTest, NoFewerDraftsStandThanUnderRejection) {
+  for (const DrafterKind drafter : kAllDrafters) {
+    const ToyModel model(4, drafter);
+    for (const int k : {1, 2, 3, 4}) {
+      ClusterConfig config = {.sampling = {.temperature = 1.3},
+                              .support_size = 2,
+                              .draft_lengths = {k}};
+      const double one_by_one = Enumerate(config, model, 1).expected_accepted;
+      config.rule = RuleKind::kBlock;
+      const double block = Enumerate(config, model, 1).expected_accepted;
+      std::cout << "drafter " << static_cast<int>(drafter) << ", K " << k
+                << ": " << one_by_one << " drafts stand, " << block
+                << " under block verification\n";
+      EXPECT_GE(block, one_by_one - kTolerance);
+      if (k == 1) {
+        EXPECT_NEAR(block, one_by_one, kTolerance);
+      } else if (drafter == DrafterKind::kUniform) {
+        EXPECT_GT(block, one_by_one);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace outrider::testing
