@@ -36,7 +36,8 @@ std::string Wrapped(const std::string& text) {
 std::string HelpFormatter::make_option(const CLI::Option* option,
                                        bool is_positional) const {
   std::string flag = "  " + make_option_name(option, is_positional);
-  if (option->get_type_size() != 0) flag += " " + ArgumentOf(*option);
+  const std::string argument = ArgumentOf(*option);
+  if (!argument.empty()) flag += " " + argument;
   if (option->get_expected_max() > 1) flag += " ...";
   if (option->get_required()) flag += " (needed)";
   if (!option->get_default_str().empty()) {
