@@ -164,9 +164,24 @@ TEST_F(BenchCommandTest, TheRuleGoesWithEachRequest) {
   ASSERT_TRUE(coupled.ok()) << coupled.status();
   EXPECT_EQ(coupled->request.acceptance_rule, client::AcceptanceRule::kCoupled);
   EXPECT_EQ(coupled->request.temperature, 0.7);
+  const auto block = Options({"--simulate", "--simulate-verify-ms", "14.1",
+                              "--acceptance-rule", "block", "--reply-format",
+                              "full-bfloat16"});
+  ASSERT_TRUE(block.ok()) << block.status();
+  EXPECT_EQ(block->request.acceptance_rule, client::AcceptanceRule::kBlock);
+  EXPECT_EQ(block->request.reply_format, ReplyFormat::kFullBFloat16);
   const auto greedy = Options({"--simulate", "--simulate-verify-ms", "14.1"});
   ASSERT_TRUE(greedy.ok()) << greedy.status();
   EXPECT_FALSE(greedy->request.acceptance_rule.has_value());
+  EXPECT_FALSE(greedy->request.lossy_lenience.has_value());
+  const auto lossy =
+      Options({"--simulate", "--simulate-verify-ms", "14.1",
+               "--acceptance-rule", "rejection", "--lossy-lenience", "0.5"});
+  ASSERT_TRUE(lossy.ok()) << lossy.status();
+  EXPECT_EQ(lossy->request.lossy_lenience, 0.5);
+  EXPECT_THAT(
+      UsageError({"--acceptance-rule", "block", "--lossy-lenience", "0.5"}),
+      HasSubstr("greedy or rejection"));
   EXPECT_EQ(greedy->request.temperature, 0);
 }
 

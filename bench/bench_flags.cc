@@ -200,12 +200,20 @@ void AddRequestFlags(CLI::App& command, BenchFlags& flags) {
           ->type_name("P")
           ->capture_default_str(),
       0, 0.999999);
+  RequireNumber(
+      command
+          .add_option("--lossy-lenience", flags.lossy_lenience,
+                      "below 1 more drafts are accepted, and the text is not\n"
+                      "the target's any more")
+          ->type_name("L")
+          ->capture_default_str(),
+      1e-9, 1);
   command.add_flag("--prompt-lookup", flags.prompt_lookup,
                    "draft from the text so far where it repeats itself");
   command
       .add_option("--reply-format", flags.reply_format,
-                  "what the verifier sends back: full, sparse or tokens;\n"
-                  "default: the coordinator's")
+                  "what the verifier sends back: full, full-bfloat16, sparse\n"
+                  "or tokens; default: the coordinator's")
       ->type_name("FORMAT")
       ->transform(
           CLI::CheckedTransformer(ReplyFormatNames()).name("").description(""));

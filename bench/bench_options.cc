@@ -56,6 +56,11 @@ absl::Status CheckTogether(const BenchFlags& flags) {
         "--acceptance-rule coupled needs --reply-format tokens or full, not "
         "sparse");
   }
+  if (flags.lossy_lenience < 1 &&
+      (flags.rule == "coupled" || flags.rule == "block")) {
+    return absl::InvalidArgumentError(
+        "--lossy-lenience needs --acceptance-rule greedy or rejection");
+  }
   if (flags.simulate && flags.simulation.verify_ms <= 0) {
     return absl::InvalidArgumentError(
         "--simulate needs --simulate-verify-ms, the time of the verifier's "
@@ -236,6 +241,12 @@ Configuration ToConfiguration(const BenchOptions& options,
           : absl::StrCat(flags.rule, ", temperature ", flags.temperature));
   binding.emplace_back("minimal draft probability",
                        absl::StrCat(flags.min_draft_probability));
+  configuration.is_lossy = flags.lossy_lenience < 1;
+  if (configuration.is_lossy) {
+    binding.emplace_back(
+        "lossy lenience",
+        absl::StrCat(flags.lossy_lenience, ": not the target's law"));
+  }
   binding.emplace_back("prompt lookup", flags.prompt_lookup ? "yes" : "no");
   std::string reply_format = "the coordinator's default";
   for (const auto& [name, format] : ReplyFormatNames()) {
@@ -320,6 +331,9 @@ absl::StatusOr<BenchOptions> ToBenchOptions(const BenchFlags& flags,
       .min_draft_probability = flags.min_draft_probability,
       .prompt_lookup = flags.prompt_lookup,
       .reply_format = flags.reply_format};
+  if (flags.lossy_lenience < 1) {
+    options.request.lossy_lenience = flags.lossy_lenience;
+  }
   if (flags.rule == "block") {
     options.request.acceptance_rule = client::AcceptanceRule::kBlock;
   }

@@ -52,6 +52,7 @@ struct BenchFlags {
   std::string rule = "greedy";
   double temperature = 1;
   double min_draft_probability = 0;
+  double lossy_lenience = 1;
   bool prompt_lookup = false;
   std::optional<ReplyFormat> reply_format = {};
   int max_tokens = 48;

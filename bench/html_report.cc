@@ -64,6 +64,12 @@ std::string Banners(const Report& report) {
         "were set by hand (see the configuration); messages, coordinator and "
         "processes are real.</p>\n";
   }
+  if (report.configuration.is_lossy) {
+    html +=
+        "<p class=\"banner\"><b>Lossy.</b> Drafts were accepted with a "
+        "lenience below 1 (see the configuration): the text does not have the "
+        "target's law.</p>\n";
+  }
   if (report.num_failures() > 0) {
     absl::StrAppend(&html, "<p class=\"banner bad\"><b>", report.num_failures(),
                     " requests failed.</b> They count nowhere else; the table "

@@ -125,6 +125,15 @@ TEST(HtmlReportTest, EachRowOutlinesOneCell) {
   EXPECT_EQ(num_outlines, 2U);
 }
 
+TEST(HtmlReportTest, SaysWhenAcceptanceWasLossy) {
+  Report report = IdealReport();
+  EXPECT_THAT(ToHtml(report), Not(HasSubstr("Lossy")));
+  report.configuration.is_lossy = true;
+  EXPECT_THAT(ToHtml(report), HasSubstr("Lossy"));
+  EXPECT_THAT(ToMarkdown(report), HasSubstr("Lossy"));
+  EXPECT_THAT(ToCsv(report), HasSubstr("\nno,yes,"));
+}
+
 TEST(HtmlReportTest, SaysWhenNodesAreSimulatedAndRequestsFailed) {
   Report report = IdealReport();
   EXPECT_THAT(ToHtml(report), Not(HasSubstr("Simulated nodes")));
@@ -181,7 +190,7 @@ TEST(TableReportTest, TheCsvsColumnsHaveTheNamesThatScriptsReadThemBy) {
   const std::string csv = ToCsv(IdealReport());
   EXPECT_EQ(
       csv.substr(0, csv.find('\n')),
-      "simulated,rtt_ms,achieved_verifier_rtt_ms,achieved_drafter_rtt_ms,"
+      "simulated,lossy,rtt_ms,achieved_verifier_rtt_ms,achieved_drafter_rtt_ms,"
       "concurrency,requests_per_second,k,repeats,"
       "speedup_over_plain_in_verifier,speedup_lowest,speedup_highest,"
       "speedup_over_k0_same_network,predicted_speedup,requests,failures,"

@@ -194,13 +194,14 @@ std::string CellTable(const Report& report) {
 
 std::string ToCsv(const Report& report) {
   const std::vector<Column> columns = Columns();
-  std::string text = "simulated";
+  std::string text = "simulated,lossy";
   for (const Column& column : columns) {
     absl::StrAppend(&text, ",", column.name);
   }
   text += "\n";
   for (const CellReport& cell : report.cells) {
     text += report.configuration.is_simulated ? "yes" : "no";
+    text += report.configuration.is_lossy ? ",yes" : ",no";
     for (const Column& column : columns) {
       absl::StrAppend(&text, ",", column.value(cell));
     }
@@ -215,6 +216,11 @@ std::string ToMarkdown(const Report& report) {
     text +=
         "**Simulated nodes**: timing models in place of weights; messages, "
         "coordinator and network emulation are real.\n\n";
+  }
+  if (report.configuration.is_lossy) {
+    text +=
+        "**Lossy**: drafts were accepted with a lenience below 1; the text "
+        "does not have the target's law.\n\n";
   }
   text +=
       "Each cell: speed-up over plain decoding inside the verifier without any "

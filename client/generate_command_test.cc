@@ -349,7 +349,8 @@ TEST(DescribeCommandTest, PrintsATableAndWhatIsMissing) {
   flags.target.coordinator = service.address();
   EXPECT_EQ(DescribeCommand(flags, screen.Io()), kExitOk);
   EXPECT_THAT(screen.out.str(), HasSubstr("verifier  demo-target  -"));
-  EXPECT_THAT(screen.out.str(), HasSubstr("  rejection,coupled"));
+  EXPECT_THAT(screen.out.str(),
+              HasSubstr("  rejection,block,coupled  full-bfloat16,tokens"));
   EXPECT_THAT(screen.out.str(), HasSubstr("no drafter is ready"));
   EXPECT_THAT(screen.out.str(),
               HasSubstr("refused drafter: another tokenizer"));

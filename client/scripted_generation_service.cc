@@ -112,7 +112,10 @@ grpc::Status ScriptedGenerationService::Describe(
   verifier.set_device("cpu");
   verifier.set_vocab_size(4096);
   verifier.add_acceptance_rules(v1::ACCEPTANCE_RULE_REJECTION);
+  verifier.add_acceptance_rules(v1::ACCEPTANCE_RULE_BLOCK);
   verifier.add_acceptance_rules(v1::ACCEPTANCE_RULE_COUPLED);
+  verifier.add_reply_formats(v1::REPLY_FORMAT_FULL_BFLOAT16);
+  verifier.add_reply_formats(v1::REPLY_FORMAT_TOKENS);
   response->add_refused_drafters("another tokenizer");
   return script_.status;
 }

@@ -91,7 +91,8 @@ void AddFlags(CLI::App& app, Flags& flags) {
       ->capture_default_str();
   app.option_defaults()->group("Where a request does not say");
   app.add_option("-k,--num-speculative-tokens",
-                 flags.service.default_draft_tokens, "draft tokens a round")
+                 flags.service.default_draft_tokens,
+                 "draft tokens a round; no more than the nodes take")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
   app.add_option("--min-draft-probability",
@@ -107,8 +108,8 @@ void AddFlags(CLI::App& app, Flags& flags) {
       ->check(CLI::Range(1e-6, 1.0))
       ->capture_default_str();
   app.add_option("--draft-support-size", flags.service.default_support_size,
-                 "and to no more tokens than this")
-      ->check(CLI::Range(1, kMaxSupportSize))
+                 "and to no more tokens than this; 0: whole rows")
+      ->check(CLI::Range(0, kMaxSupportSize))
       ->capture_default_str();
   app.add_flag("--prompt-lookup", flags.service.default_prompt_lookup,
                "where the text so far says how it may go on, draft from it and "
@@ -120,10 +121,10 @@ void AddFlags(CLI::App& app, Flags& flags) {
              flags.service.default_reply_format = ReplyFormatNames().at(name);
            }
          },
-         "what verifiers send back: full, full-bfloat16 (rounded logits), "
-         "sparse, tokens; auto: tokens at temperature 0, else sparse")
-      ->check(
-          CLI::IsMember({"auto", "full", "full-bfloat16", "sparse", "tokens"}))
+         "what verifiers send back: full, sparse, tokens; auto: tokens at "
+         "temperature 0, else sparse")
+      // Not rounded rows: they are another target, which a request has to name.
+      ->check(CLI::IsMember({"auto", "full", "sparse", "tokens"}))
       ->default_str("auto");
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "core/sampling/residual.h"
 
 namespace outrider {
 namespace {
@@ -96,6 +97,11 @@ CoordinatorMetrics::CoordinatorMetrics(MetricRegistry& registry)
   // The gauge is 0 unless requests queue here, which they never do: too many
   // are refused.
   registry_.AddGauge("requests_waiting", "Generations that wait for a place.");
+  registry_.AddSource(
+      {.name = "residuals_lost_total",
+       .help = "Refused drafts whose residual rounding left empty.",
+       .kind = MetricRegistry::Kind::kCounter,
+       .read = [] { return static_cast<double>(NumResidualsLost()); }});
 }
 
 CoordinatorMetrics::Peer CoordinatorMetrics::AddPeer(MetricRegistry& registry,

@@ -150,11 +150,14 @@ absl::StatusOr<int> ParseDraftLength(const v1::GenerateRequest& proto,
   return static_cast<int>(k);
 }
 
-// A request that names one of size and mass means that one alone.
+// A request that names one of size and mass means that one alone; whole rows
+// have all the mass.
 absl::StatusOr<double> ParseSupportMass(const v1::GenerateRequest& proto,
                                         const GenerationLimits& limits) {
   if (!proto.has_draft_support_mass()) {
-    return proto.has_draft_support_size() ? 1 : limits.default_support_mass;
+    const bool is_size_alone =
+        proto.has_draft_support_size() || limits.default_support_size == 0;
+    return is_size_alone ? 1 : limits.default_support_mass;
   }
   OUTRIDER_RETURN_IF_ERROR(CheckSupportMass(proto.draft_support_mass()));
   return proto.draft_support_mass();
@@ -163,10 +166,10 @@ absl::StatusOr<double> ParseSupportMass(const v1::GenerateRequest& proto,
 absl::StatusOr<int> ParseSupportSize(const v1::GenerateRequest& proto,
                                      const GenerationLimits& limits) {
   if (!proto.has_draft_support_size()) {
-    return std::min(proto.has_draft_support_mass()
-                        ? kMaxSupportSize
-                        : limits.default_support_size,
-                    limits.vocab_size);
+    const int size = proto.has_draft_support_mass()
+                         ? kMaxSupportSize
+                         : limits.default_support_size;
+    return size == 0 ? limits.vocab_size : std::min(size, limits.vocab_size);
   }
   const uint32_t size = proto.draft_support_size();
   const bool whole = size == static_cast<uint32_t>(limits.vocab_size);
@@ -232,8 +235,11 @@ absl::StatusOr<ReplyFormat> ParseReplyFormat(const v1::GenerateRequest& proto,
   }
   if (!serves(format)) {
     return absl::FailedPreconditionError(
-        "the verifier does not serve this reply_format; leave it out for one "
-        "that it does");
+        proto.has_reply_format()
+            ? "the verifier does not serve this reply_format; leave it out for "
+              "one that it does"
+            : "the verifier does not serve this coordinator's --reply-format; "
+              "outrider describe lists those that it does: name one");
   }
   return format;
 }

@@ -45,7 +45,7 @@ struct GenerationLimits {
   int default_draft_tokens = 0;
   double default_min_draft_probability = 0;
   bool default_prompt_lookup = false;
-  // Where a request says neither.
+  // Where a request says neither. Size 0: whole rows.
   int default_support_size = kMaxSupportSize;
   double default_support_mass = kDefaultSupportMass;
   std::vector<TokenId> eos_ids = {};

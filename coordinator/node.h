@@ -42,7 +42,7 @@ struct VerifierNode {
   GrpcVerifyStub stub;
   GrpcCacheStub cache;
 
-  void Returned() {}
+  void Returned() {}  // nothing keeps calls from it
   bool is_doubtful() const { return !link.is_connected(); }
 };
 

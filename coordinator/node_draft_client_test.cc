@@ -97,6 +97,7 @@ TEST_F(NodeDraftClientTest, OpensWithTheWholePromptAndTheRequestsParameters) {
   EXPECT_EQ(calls_[0].max_draft_tokens, 2);
   EXPECT_EQ(calls_[0].support_size, 4);
   EXPECT_EQ(calls_[0].support_mass, 0.75);
+  EXPECT_EQ(calls_[0].rule, RuleKind::kRejection);
   EXPECT_EQ(calls_[0].min_draft_probability, 0.25);
   EXPECT_EQ(calls_[0].sampling, session_.sampling());
   EXPECT_EQ(calls_[0].seed, 11u);

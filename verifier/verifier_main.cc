@@ -15,6 +15,7 @@
 #include "core/node/node_metrics.h"
 #include "core/node/serve_node.h"
 #include "core/rpc/channel.h"
+#include "core/sampling/residual.h"
 #include "core/tokenizer/tokenizer_loader.h"
 #include "core/torch_model/torch_causal_lm.h"
 #include "verifier/verifier_service.h"
@@ -90,6 +91,11 @@ absl::Status Run(const NodeFlags& flags) {
   MetricRegistry metrics(
       {{"role", "verifier"}, {"model_name", description.model_name}});
   AddNodeMetrics(metrics, model_thread.counters(), "Verify", flags);
+  metrics.AddSource(
+      {.name = "residuals_lost_total",
+       .help = "Refused drafts whose residual rounding left empty.",
+       .kind = MetricRegistry::Kind::kCounter,
+       .read = [] { return static_cast<double>(NumResidualsLost()); }});
   VerifierServiceImpl service(engine, model_thread, description);
   CacheServiceImpl cache_service(
       {.truncate = [&engine](

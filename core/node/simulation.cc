@@ -38,6 +38,7 @@ void AddSimulationFlags(CLI::App& app, CLI::Option* model,
       ->check(CLI::Range(SimulatedLm::kMinVocabSize, 1 << 20))
       ->needs(simulate)
       ->capture_default_str();
+  app.option_defaults()->group("Options");
   app.parse_complete_callback([model, simulate] {
     if (model->count() == 0 && simulate->count() == 0) {
       throw CLI::RequiredError("--model");
@@ -49,6 +50,7 @@ void AddSimulatedAcceptance(CLI::App& app, SimulationFlags& flags) {
   app.add_option("--simulate-acceptance", flags.acceptance,
                  "with --simulate: probability that a simulated verifier "
                  "accepts a draft token")
+      ->group("Simulation")
       ->check(CLI::Range(0.0, 1.0))
       ->needs(app.get_option("--simulate"))
       ->capture_default_str();

@@ -39,6 +39,7 @@ void AddServerFlags(CLI::App& app, ServerFlags& flags) {
                  "URI names; may be repeated; default: all that --tls-ca "
                  "signed")
       ->type_name("NAME");
+  app.option_defaults()->group("Options");
 }
 
 void AddTlsFlags(CLI::App& app, TlsFiles& files) {

@@ -204,6 +204,22 @@ TEST(BlockVerificationTest, ItsCoinsBelongToTheBlock) {
                                   {Purpose::kAccept, kStart, kStart}}));
 }
 
+// Only rounding can refuse the last draft there: the one before it stands.
+TEST(BlockVerificationTest, WhereTheRowsAreEqualNothingIsLeftToOffer) {
+  Refusing coins;
+  const Distribution q = Distribution::FromSorted({0, 1}, {0.5, 0.5});
+  const Draft draft = {
+      .start = kStart, .tokens = {0, 1}, .distributions = {q, q}};
+  std::vector<TargetRow> target;
+  for (const int i : {0, 1}) {
+    target.push_back(TargetRow::FromDense(q, q.support(), kStart + i, coins));
+  }
+  target.push_back(TargetRow::FromDense(q, {}, kStart + 2, coins));
+  const Verdict verdict = BlockRule().Judge(draft, target, coins);
+  EXPECT_EQ(verdict.num_accepted, 1);
+  EXPECT_GT(q(verdict.next_token), 0);
+}
+
 TEST(BlockVerificationDeathTest, NeedsOneRowMoreThanDrafts) {
   Refusing coins;
   EXPECT_DEATH(BlockRule().Judge({.start = kStart}, {}, coins), "check failed");

@@ -13,13 +13,14 @@ std::unique_ptr<const AcceptanceRule> MakeRule(RuleKind kind,
   OUTRIDER_CHECK(kind == RuleKind::kRejection || lossy_lenience == 1);
   switch (kind) {
     case RuleKind::kRejection:
-      break;
+      return std::make_unique<RejectionRule>(lossy_lenience);
     case RuleKind::kCoupled:
       return std::make_unique<CoupledRule>();
     case RuleKind::kBlock:
       return std::make_unique<BlockRule>();
   }
-  return std::make_unique<RejectionRule>(lossy_lenience);
+  OUTRIDER_CHECK(false) << "no rule of this kind";
+  return nullptr;
 }
 
 }  // namespace outrider

@@ -2,12 +2,15 @@
 #include "core/sampling/residual.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "core/base/mutant.h"
 #include "core/sampling/vector_math.h"
 
 namespace outrider {
 namespace {
+
+std::atomic<uint64_t> num_residuals_lost = 0;
 
 // Where rounding left no residual although a draft was refused (p = q): the
 // last token with p > q, or if there is none the last with p > 0.
@@ -42,11 +45,18 @@ std::vector<double> ResidualWeights(const TargetRow& p, const Distribution& q,
 TokenId DrawResidual(const TargetRow& p, const Distribution& q,
                      uint64_t position, RandomSource& random, double share) {
   const std::vector<double> weights = ResidualWeights(p, q, share);
-  if (Sum(weights) <= 0.0) return LastPossible(p, q);
+  if (Sum(weights) <= 0.0) {
+    num_residuals_lost.fetch_add(1, std::memory_order_relaxed);
+    return LastPossible(p, q);
+  }
   const size_t i = random.Categorical({Purpose::kResidual, position}, weights);
   // Off the support of q the residual is p itself, from which the row brings
   // one token.
   return i < q.support().size() ? q.support()[i] : p.tail_token();
+}
+
+uint64_t NumResidualsLost() {
+  return num_residuals_lost.load(std::memory_order_relaxed);
 }
 
 }  // namespace outrider

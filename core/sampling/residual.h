@@ -18,6 +18,11 @@ namespace outrider {
 std::vector<double> ResidualWeights(const TargetRow& p, const Distribution& q,
                                     double share = 1);
 
+// How often in this process rounding has left nothing to draw from although a
+// draft was refused (p = q but for the last bits), so that a token of p was
+// taken instead. For metrics; thread-safe.
+uint64_t NumResidualsLost();
+
 // Draws from norm(max(0, share p - q)): the token that replaces a refused one.
 // One coin: RESIDUAL of `position`.
 TokenId DrawResidual(const TargetRow& p, const Distribution& q,

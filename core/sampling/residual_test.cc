@@ -40,8 +40,10 @@ TEST(ResidualTest, FallsBackToThePossibleWhereNothingIsLeft) {
   EXPECT_EQ(DrawResidual(row, q, kStart, source), 3);
   const TargetRow possible =
       TargetRow::FromDense(p, q.support(), kStart, source);
+  const uint64_t lost_before = NumResidualsLost();
   const TokenId token = DrawResidual(possible, q, kStart, source);
   EXPECT_GT(p(token), 0);
+  EXPECT_EQ(NumResidualsLost(), lost_before + 1);
 }
 
 }  // namespace

@@ -86,7 +86,8 @@ struct VerifyReply {
   ReplyHeader header = {};
   // IsFull, kSparse, kTokens; or a cache that does not fit.
   std::variant<LogitRows, std::vector<TargetRow>, Verdict, Miss> outcome = {};
-  bool is_bfloat16 = false;  // each number of the rows is one of bfloat16's
+  // On a verifier: each number of the rows is one of bfloat16's.
+  bool is_bfloat16 = false;
   // Where asked for, of each row that may give a token. kSparse: for the
   // support of the draft's row and the tail token, where there is one; kTokens:
   // for the token that the row gave.

@@ -13,23 +13,26 @@
 #include "core/base/status_macros.h"
 
 namespace outrider {
+
+static_assert(std::endian::native == std::endian::little);
+
 namespace {
 
-absl::Status CheckRowBytes(size_t num_bytes, int num_rows, int vocab_size,
-                           size_t number_bytes, absl::string_view dtype) {
+template <typename Number>
+absl::Status CheckRowBytes(absl::string_view bytes, int num_rows,
+                           int vocab_size) {
+  const size_t count = bytes.size() / sizeof(Number);
   if (num_rows < 1 || vocab_size < 1 ||
-      num_bytes / number_bytes / vocab_size != static_cast<size_t>(num_rows) ||
-      num_bytes != number_bytes * num_rows * vocab_size) {
-    return absl::InvalidArgumentError(absl::StrCat(num_bytes, " bytes are not ",
-                                                   num_rows, " rows of ",
-                                                   vocab_size, " ", dtype));
+      count / vocab_size != static_cast<size_t>(num_rows) ||
+      bytes.size() != sizeof(Number) * num_rows * vocab_size) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(bytes.size(), " bytes are not ", num_rows, " rows of ",
+                     vocab_size, " numbers of ", sizeof(Number), " bytes"));
   }
   return absl::OkStatus();
 }
 
 }  // namespace
-
-static_assert(std::endian::native == std::endian::little);
 
 std::string PackFloat64(absl::Span<const double> values) {
   return std::string(reinterpret_cast<const char*>(values.data()),
@@ -132,8 +135,8 @@ std::string PackRowsBFloat16(const LogitRows& rows) {
 
 absl::StatusOr<LogitRows> UnpackRowsBFloat16(absl::string_view bytes,
                                              int num_rows, int vocab_size) {
-  OUTRIDER_RETURN_IF_ERROR(CheckRowBytes(bytes.size(), num_rows, vocab_size,
-                                         sizeof(BFloat16), "bfloat16"));
+  OUTRIDER_RETURN_IF_ERROR(
+      CheckRowBytes<BFloat16>(bytes, num_rows, vocab_size));
   std::vector<float> values(bytes.size() / sizeof(BFloat16));
   const char* from = bytes.data();
   for (float& value : values) {
@@ -147,8 +150,7 @@ absl::StatusOr<LogitRows> UnpackRowsBFloat16(absl::string_view bytes,
 
 absl::StatusOr<LogitRows> UnpackRows(std::string bytes, int num_rows,
                                      int vocab_size) {
-  OUTRIDER_RETURN_IF_ERROR(CheckRowBytes(bytes.size(), num_rows, vocab_size,
-                                         sizeof(float), "float32"));
+  OUTRIDER_RETURN_IF_ERROR(CheckRowBytes<float>(bytes, num_rows, vocab_size));
   if (reinterpret_cast<uintptr_t>(bytes.data()) % alignof(float) != 0) {
     std::vector<float> values(bytes.size() / sizeof(float));
     std::memcpy(values.data(), bytes.data(), bytes.size());

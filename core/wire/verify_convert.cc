@@ -240,7 +240,6 @@ absl::StatusOr<VerifyReply> FromProto(v1::VerifyResponse response,
   if (is_bfloat16) {
     OUTRIDER_ASSIGN_OR_RETURN(
         reply.outcome, UnpackRowsBFloat16(full.logits(), num_rows, vocab_size));
-    reply.is_bfloat16 = true;
     return reply;
   }
   OUTRIDER_ASSIGN_OR_RETURN(

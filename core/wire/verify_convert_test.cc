@@ -122,7 +122,7 @@ TEST(VerifyConvertTest, RowsOfBFloat16TakeTwoBytesALogitAndLoseNothing) {
               StatusIs(kInvalid, HasSubstr("FLOAT32")));
   response.mutable_full()->set_num_rows(3);
   EXPECT_THAT(FromProto(response, call),
-              StatusIs(kInvalid, HasSubstr("bfloat16")));
+              StatusIs(kInvalid, HasSubstr("3 rows of 3 numbers of 2")));
 }
 
 TEST(VerifyConvertTest, MalformedScoresAreRefused) {

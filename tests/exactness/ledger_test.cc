@@ -202,47 +202,59 @@ TEST(LedgerTest, PlainRoundsFlipTailCoinsOnly) {
 }
 
 TEST(LedgerTest, ARepeatedCallAddsNoKeyAndChangesNoToken) {
-  Ledger once;
-  const ClusterConfig config = Config();
-  ToyCluster cluster(config, Toy(), once);
-  Ledger twice;
-  ClusterConfig repeated = Config();
-  repeated.num_deliveries = 2;
-  ToyCluster repeating(repeated, Toy(), twice);
-  for (int i = 0; i < 100; ++i) {
-    ASSERT_TRUE(cluster.Round().ok());
-    ASSERT_TRUE(repeating.Round().ok());
-  }
-  EXPECT_EQ(Text(cluster), Text(repeating));
-  EXPECT_EQ(KeysOf(once), KeysOf(twice));
-  for (const auto& [key, entry] : twice.entries()) {
-    EXPECT_EQ(entry.num_flips, key.purpose == Purpose::kDraft ? 2 : 1);
+  for (const RuleKind rule : {RuleKind::kRejection, RuleKind::kBlock}) {
+    for (const ReplyFormat format :
+         {ReplyFormat::kFull, ReplyFormat::kTokens}) {
+      ClusterConfig config = Config();
+      config.rule = rule;
+      config.reply_format = format;
+      Ledger once;
+      ToyCluster cluster(config, Toy(), once);
+      ClusterConfig repeated = config;
+      repeated.num_deliveries = 2;
+      Ledger twice;
+      ToyCluster repeating(repeated, Toy(), twice);
+      for (int i = 0; i < 100; ++i) {
+        ASSERT_TRUE(cluster.Round().ok());
+        ASSERT_TRUE(repeating.Round().ok());
+      }
+      EXPECT_EQ(Text(cluster), Text(repeating));
+      EXPECT_EQ(KeysOf(once), KeysOf(twice));
+      const bool verifier_judges = format == ReplyFormat::kTokens;
+      for (const auto& [key, entry] : twice.entries()) {
+        const bool is_nodes = verifier_judges || key.purpose == Purpose::kDraft;
+        EXPECT_EQ(entry.num_flips, is_nodes ? 2 : 1);
+      }
+    }
   }
 }
 
 // A round that fails behind the draft is run again with a draft of its own
 // step; what judges it has not been flipped before.
 TEST(LedgerTest, AFailedRoundAddsDraftKeysOnly) {
-  Ledger ledger;
-  const ClusterConfig config = Config();
-  ToyCluster cluster(config, Toy(), ledger);
-  int num_calls = 0;
-  cluster.verify_stub().hooks().after = [&](const VerifyCall&, VerifyReply&) {
-    return ++num_calls % 2 == 0 ? absl::UnavailableError("lost")
-                                : absl::OkStatus();
-  };
-  int num_failed = 0;
-  for (int i = 0; i < 100; ++i) {
-    const std::set<CoinKey> before = KeysOf(ledger);
-    if (cluster.Round().ok()) continue;
-    ++num_failed;
-    for (const CoinKey& key : KeysOf(ledger)) {
-      EXPECT_TRUE(before.contains(key) || key.purpose == Purpose::kDraft);
+  for (const RuleKind rule : {RuleKind::kRejection, RuleKind::kBlock}) {
+    Ledger ledger;
+    ClusterConfig config = Config();
+    config.rule = rule;
+    ToyCluster cluster(config, Toy(), ledger);
+    int num_calls = 0;
+    cluster.verify_stub().hooks().after = [&](const VerifyCall&, VerifyReply&) {
+      return ++num_calls % 2 == 0 ? absl::UnavailableError("lost")
+                                  : absl::OkStatus();
+    };
+    int num_failed = 0;
+    for (int i = 0; i < 100; ++i) {
+      const std::set<CoinKey> before = KeysOf(ledger);
+      if (cluster.Round().ok()) continue;
+      ++num_failed;
+      for (const CoinKey& key : KeysOf(ledger)) {
+        EXPECT_TRUE(before.contains(key) || key.purpose == Purpose::kDraft);
+      }
     }
-  }
-  EXPECT_EQ(num_failed, 50);
-  for (const auto& [key, entry] : ledger.entries()) {
-    EXPECT_EQ(entry.num_flips, 1);
+    EXPECT_EQ(num_failed, 50);
+    for (const auto& [key, entry] : ledger.entries()) {
+      EXPECT_EQ(entry.num_flips, 1);
+    }
   }
 }
 

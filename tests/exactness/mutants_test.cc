@@ -14,12 +14,12 @@
 #include <variant>
 #include <vector>
 
-#include "core/base/mutant.h"
 #include "core/sampling/cut.h"
 #include "core/sampling/process.h"
 #include "gtest/gtest.h"
 #include "tests/exactness/enumeration.h"
 #include "tests/exactness/sabotage.h"
+#include "tests/exactness/scoped_mutant.h"
 
 namespace outrider::testing {
 namespace {
@@ -371,13 +371,6 @@ std::vector<MutantCase> MutantsOfReplyFormats() {
   return cases;
 }
 
-// Switches a mutant on for as long as it lives.
-class ScopedMutant {
- public:
-  explicit ScopedMutant(Mutant mutant) { active_mutant = mutant; }
-  ~ScopedMutant() { active_mutant = Mutant::kNone; }
-};
-
 Enumeration EnumerateMutant(const MutantCase& c, int k) {
   const ScopedMutant mutant(c.mutant);
   return Enumerate({.sampling = kSampling,
@@ -445,19 +438,32 @@ INSTANTIATE_TEST_SUITE_P(ReplyFormats, MutantsTest,
                          ::testing::ValuesIn(MutantsOfReplyFormats()), NameOf);
 
 // The other side of every figure above: without a mutant there is none.
+void ExpectExact(const MutantCase& c) {
+  const Enumeration result = EnumerateMutant(c, /*k=*/2);
+  const Difference joint =
+      Compare(result.law,
+              PlainLaw(Toy(), kSampling, {kToyPrompt}, c.length, c.eos_ids));
+  EXPECT_LE(joint.max_difference, kTolerance);
+  EXPECT_EQ(joint.impossible_mass, 0);
+  EXPECT_EQ(result.problem, "");
+}
 TEST(NoMutantTest, IsExactInEverySetting) {
-  for (const int support_size : {0, 2}) {
-    for (const std::vector<TokenId>& eos_ids :
-         std::vector<std::vector<TokenId>>{{}, {0}, {3}}) {
-      const Enumeration result = EnumerateMutant(
-          {.id = "none", .support_size = support_size, .eos_ids = eos_ids},
-          /*k=*/2);
-      const Difference joint =
-          Compare(result.law,
-                  PlainLaw(Toy(), kSampling, {kToyPrompt}, kLength, eos_ids));
-      EXPECT_LE(joint.max_difference, kTolerance);
-      EXPECT_EQ(joint.impossible_mass, 0);
-      EXPECT_EQ(result.problem, "");
+  for (const RuleKind rule : {RuleKind::kRejection, RuleKind::kBlock}) {
+    for (const int support_size : {0, 2}) {
+      for (const std::vector<TokenId>& eos_ids :
+           std::vector<std::vector<TokenId>>{{}, {0}, {3}}) {
+        MutantCase c = {.id = "none",
+                        .support_size = support_size,
+                        .eos_ids = eos_ids,
+                        .rule = rule};
+        ExpectExact(c);
+        c.format = ReplyFormat::kTokens;
+        ExpectExact(c);
+        c.format = ReplyFormat::kSparse;
+        c.reuse = Reuse::kShareUniform;
+        c.length = 3;
+        ExpectExact(c);
+      }
     }
   }
 }

@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "core/base/mutant.h"
 #include "core/sampling/process.h"
 #include "gtest/gtest.h"
 #include "tests/exactness/enumeration.h"
 #include "tests/exactness/sabotage.h"
+#include "tests/exactness/scoped_mutant.h"
 
 namespace outrider::testing {
 namespace {
@@ -182,13 +182,6 @@ std::vector<ProcessingMutant> AllMutants() {
        WithRule({.process = PenaltiesAfterTopK}, kPenalised)},
   };
 }
-
-// Switches a mutant on for as long as it lives.
-class ScopedMutant {
- public:
-  explicit ScopedMutant(Mutant mutant) { active_mutant = mutant; }
-  ~ScopedMutant() { active_mutant = Mutant::kNone; }
-};
 
 class ProcessingMutantsTest
     : public ::testing::TestWithParam<ProcessingMutant> {};

@@ -134,6 +134,9 @@ TEST(RequestOptionsTest, BlockVerificationIsTheSameInEveryFormat) {
   }
   EXPECT_EQ(texts[0], texts[1]);
   EXPECT_EQ(texts[0], texts[2]);
+  // The same law, but not the same text: drafts are judged otherwise.
+  request.acceptance_rule = client::AcceptanceRule::kRejection;
+  EXPECT_NE(Generate(cluster, request).tokens, texts[0]);
 }
 
 // Drafts change nothing there either: with rounded logits as with others.
@@ -164,10 +167,13 @@ TEST(RequestOptionsTest, ARuleThatTheVerifierDoesNotServeIsRefused) {
     client::GenerationRequest request = Greedy({5}, 30, /*k=*/4);
     request.acceptance_rule = client::AcceptanceRule::kGreedy;
     EXPECT_EQ(Generate(cluster, request).tokens, PlainGreedy({5}, 30, kVocab));
-    request.acceptance_rule = client::AcceptanceRule::kCoupled;
-    EXPECT_THAT(Generate(cluster, request).status,
-                StatusIs(absl::StatusCode::kFailedPrecondition,
-                         HasSubstr("outrider describe")));
+    for (const auto rule :
+         {client::AcceptanceRule::kCoupled, client::AcceptanceRule::kBlock}) {
+      request.acceptance_rule = rule;
+      EXPECT_THAT(Generate(cluster, request).status,
+                  StatusIs(absl::StatusCode::kFailedPrecondition,
+                           HasSubstr("outrider describe")));
+    }
     const auto deployment = cluster.client().Describe(std::chrono::seconds(5));
     ASSERT_THAT(deployment, IsOk());
     ASSERT_EQ(deployment->verifiers.size(), 1u);
