@@ -37,13 +37,13 @@ TEST(ResidualTest, FallsBackToThePossibleWhereNothingIsLeft) {
       Distribution::FromSorted({0, 1, 2, 3}, {1.0, 0.5, 0.5, 1.0});
   // As if p <= q everywhere: the residual of q against itself.
   const TargetRow row = TargetRow::FromDense(q, q.support(), kStart, source);
+  const uint64_t lost_before = NumResidualsLost();
   EXPECT_EQ(DrawResidual(row, q, kStart, source), 3);
+  EXPECT_EQ(NumResidualsLost(), lost_before + 1);
   const TargetRow possible =
       TargetRow::FromDense(p, q.support(), kStart, source);
-  const uint64_t lost_before = NumResidualsLost();
   const TokenId token = DrawResidual(possible, q, kStart, source);
   EXPECT_GT(p(token), 0);
-  EXPECT_EQ(NumResidualsLost(), lost_before + 1);
 }
 
 }  // namespace
