@@ -42,20 +42,22 @@ Task<absl::StatusOr<Draft>> NodeDraftClient::Propose(Session& session,
   RoundStats::Link& link = session.stats().drafter;
   const ScopedTimer timer(link.call_seconds);
   CacheMirror& cache = session.drafter_cache();
+  const bool is_coupled = session.rule() == RuleKind::kCoupled;
+  // Where rows do not travel, a cut would save nothing.
+  const bool rows_travel = !is_coupled && !IsGreedy(session.sampling());
   for (int attempt = 0; attempt < kMaxMissesPerCall; ++attempt) {
     const DraftCall call = {
         .header = session.NextHeader(cache),
         .max_draft_tokens = num_tokens,
         .support_size = options_.support_size,
-        .support_mass = options_.support_mass,
+        .support_mass = rows_travel ? options_.support_mass : 1,
         .sampling = session.sampling(),
         .seed = session.seed(),
         .prompt_length = session.prompt_length(),
         .min_draft_probability = options_.min_draft_probability,
         .round_weights = options_.round_weights,
         // Drafts are drawn with the same coins, however they will be judged.
-        .rule = session.rule() == RuleKind::kCoupled ? RuleKind::kCoupled
-                                                     : RuleKind::kRejection,
+        .rule = is_coupled ? RuleKind::kCoupled : RuleKind::kRejection,
         .log_ids = session.log_ids()};
     ++link.num_messages;
     OUTRIDER_CO_ASSIGN_OR_RETURN(

@@ -34,13 +34,13 @@ v1::DraftRequest ToProto(const DraftCall& call) {
   *request.mutable_header() = ToProto(call.header);
   request.set_max_draft_tokens(call.max_draft_tokens);
   request.set_support_size(call.support_size);
-  request.set_support_mass(call.support_mass);
+  // What is absent means just that, and costs nothing.
+  if (call.support_mass != 1) request.set_support_mass(call.support_mass);
   *request.mutable_sampling() = ToProto(call.sampling);
   request.set_seed(call.seed);
   request.set_prompt_length(call.prompt_length);
   request.set_min_draft_probability(call.min_draft_probability);
-  request.set_weight_dtype(call.round_weights ? v1::DTYPE_BFLOAT16
-                                              : v1::DTYPE_FLOAT64);
+  if (!call.round_weights) request.set_weight_dtype(v1::DTYPE_FLOAT64);
   request.set_acceptance_rule(ToProto(call.rule));
   return request;
 }
