@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pods of an overlay, played by podman."""
-import contextlib
-import threading
 import time
 import urllib.error
 import urllib.request
@@ -99,30 +97,6 @@ class Cluster:
         self.engine.freeze(pid)
         expect(stream.runs(), f"the stream was over too soon to be interrupted: {stream.err()}")
         return stream, pid
-
-    @contextlib.contextmanager
-    def slow_verifier(self):
-        """It stands still most of the time, so that a stream lasts for as long as podman needs for a step."""
-        pid, over = self.pid("verifier"), threading.Event()
-
-        def beat():
-            while not over.is_set():
-                self.engine.freeze(pid)
-                over.wait(0.6)
-                self.engine.thaw(pid)
-                over.wait(0.02)
-        thread = threading.Thread(target=beat)
-        thread.start()
-        try:
-            yield
-        finally:
-            over.set()
-            thread.join()
-
-    def count(self, name):
-        """The sum of a metric of the coordinator's over its labels."""
-        return sum(float(line.rsplit(" ", 1)[1]) for line in self.page("coordinator", "/metrics").splitlines()
-                   if line.startswith(f"outrider_{name}{{"))
 
     def take_down(self):
         for role in reversed(ROLES):

@@ -61,28 +61,6 @@ def check_security(cluster):
     say("all three: user 65532, no capabilities, no new privileges, seccomp, read-only root")
 
 
-def check_drafter_restarted(cluster, plain):
-    """In its pod, as a kubelet does: the same address, so the stream that it left has drafts again."""
-    def drafted():  # by the drafter
-        return cluster.count("draft_tokens_total") - cluster.count("draft_tokens_looked_up_total")
-    name, failures = cluster.name("drafter"), cluster.count("fallback_total")
-    with cluster.slow_verifier():
-        stream = cluster.engine.start(*cluster.generate_words("-k", "4", *STREAM))
-        wait_until("the stream has begun", stream.out)
-        cluster.engine.kill(cluster.pid("drafter"))
-        wait_until("the stream goes on without drafts", lambda: cluster.count("fallback_total") > failures)
-        wait_until("the drafter has ended", lambda: not cluster.engine.container(name)["State"]["Running"])
-        before = drafted()
-        cluster.engine.run("podman", "start", name)
-        cluster.wait_until_healthy("drafter")
-        wait_until("the stream has drafts again", lambda: drafted() > before or not stream.runs())
-        again = drafted() - before
-        expect(again > 0, f"the stream ended without another draft: {stream.err()}")
-    expect(stream.wait() == 0, f"the client saw an error ({stream.wait()}): {stream.err()}")
-    expect(stream.out() == plain, "the output differs from plain decoding")
-    say("the drafter was killed and started again in a stream: no client error, same output, drafts again in that stream")
-
-
 def check_drafter_replaced(cluster, plain):
     drafter = cluster.pid("drafter")
     stream, verifier = cluster.stream_that_stands_still()
@@ -215,7 +193,6 @@ def check_all(engine):
     with running(engine, "overlays/local-cpu") as cluster:
         check_security(cluster)
         plain = check_generation(cluster)
-        check_drafter_restarted(cluster, plain)
         check_drafter_replaced(cluster, plain)
         check_verifier_replaced(cluster, plain)
         for name, overlay in LOAD_TESTS.items():
