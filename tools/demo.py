@@ -276,6 +276,9 @@ def main() -> int:
     if not (BIN / "outrider-coordinator").exists():
         print("demo: build first: make build", file=sys.stderr)
         return 1
+    if len(sys.argv) > 1:
+        print(f"demo: takes no arguments, not {' '.join(sys.argv[1:])}", file=sys.stderr)
+        return 2
     try:
         return 0 if run_demo() else 1
     except DemoError as error:
