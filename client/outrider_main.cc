@@ -2,7 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 
-#include "bench/bench_command.h"
+#include "bench/command/bench_command.h"
 #include "client/command.h"
 #include "client/describe_command.h"
 #include "client/generate_command.h"

@@ -1,13 +1,12 @@
 # outrider_cc_library(NAME sampling HDRS … SRCS … DEPS … [STRICT])
 #   one library per folder, alias outrider::sampling; explicit lists, no globs.
 # outrider_cc_binary(NAME outrider-verifier SRCS … DEPS …)
-# outrider_cc_test(NAME sampling_coins_test SRCS … DEPS … [LABELS …] [STRICT])
-#   one executable per _test.cc, run by ctest with a time limit.
+# outrider_cc_tests(NAME sampling_tests SRCS coins_test.cc … DEPS … [LABELS …] [TIMEOUT …])
+#   one executable for a folder's _test.cc files, which ctest runs suite by suite,
+#   as sampling_tests.CoinsTest, each with this time limit.
 # outrider_python_test(NAME … SCRIPT … [LABELS …] [TIMEOUT …])
 #   a test that needs .venv-test (tools/setup.sh) and the real programs; skipped,
 #   and said so, where what it needs is not there.
-include(GoogleTest)
-
 function(outrider_python_test)
   cmake_parse_arguments(A "" "NAME;SCRIPT;TIMEOUT" "LABELS" ${ARGN})
   add_test(NAME ${A_NAME}
@@ -43,8 +42,8 @@ function(outrider_cc_binary)
   target_compile_definitions(${A_NAME} PRIVATE OUTRIDER_VERSION="${PROJECT_VERSION}")
 endfunction()
 
-function(outrider_cc_test)
-  cmake_parse_arguments(A "STRICT" "NAME;TIMEOUT" "SRCS;DEPS;LABELS;ENVIRONMENT" ${ARGN})
+function(outrider_cc_tests)
+  cmake_parse_arguments(A "" "NAME;TIMEOUT" "SRCS;DEPS;LABELS;ENVIRONMENT" ${ARGN})
   add_executable(${A_NAME} ${A_SRCS})
   target_include_directories(${A_NAME} PRIVATE ${CMAKE_SOURCE_DIR})
   target_link_libraries(${A_NAME} PRIVATE ${A_DEPS} GTest::gmock GTest::gtest_main outrider_warnings)
@@ -60,7 +59,19 @@ function(outrider_cc_test)
   if(NOT A_TIMEOUT)
     set(A_TIMEOUT 120)
   endif()
-  add_test(NAME ${A_NAME} COMMAND ${A_NAME})
-  set_tests_properties(${A_NAME} PROPERTIES LABELS "${A_LABELS}" TIMEOUT ${A_TIMEOUT}
-    ENVIRONMENT "OUTRIDER_SOURCE_DIR=${CMAKE_SOURCE_DIR};${A_ENVIRONMENT}")
+  set(suites ${CMAKE_CURRENT_BINARY_DIR}/${A_NAME}_suites.cmake)
+  # Lists become strings here, and lists again in DiscoverSuites.cmake.
+  list(JOIN A_LABELS "|" labels)
+  list(JOIN A_ENVIRONMENT "|" environment)
+  add_custom_command(TARGET ${A_NAME} POST_BUILD BYPRODUCTS ${suites} VERBATIM
+    COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:${A_NAME}> -DNAME=${A_NAME} -DOUTPUT=${suites}
+      "-DLABELS=${labels}" -DTIMEOUT=${A_TIMEOUT}
+      "-DENVIRONMENT=OUTRIDER_SOURCE_DIR=${CMAKE_SOURCE_DIR}|${environment}"
+      -P ${CMAKE_SOURCE_DIR}/cmake/DiscoverSuites.cmake)
+  # Until the program is built, ctest says that it is missing.
+  file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/${A_NAME}_include.cmake
+    "if(EXISTS \"${suites}\")\n  include(\"${suites}\")\nelse()\n"
+    "  add_test(${A_NAME}_NOT_BUILT ${A_NAME}_NOT_BUILT)\nendif()\n")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES
+    ${CMAKE_CURRENT_BINARY_DIR}/${A_NAME}_include.cmake)
 endfunction()

@@ -10,11 +10,11 @@
 #include <thread>
 #include <vector>
 
-#include "coordinator/coordinator_metrics.h"
-#include "coordinator/generation_service.h"
-#include "coordinator/node_pool.h"
-#include "coordinator/pool_metrics.h"
-#include "coordinator/readiness.h"
+#include "coordinator/pool/node_pool.h"
+#include "coordinator/pool/pool_metrics.h"
+#include "coordinator/service/coordinator_metrics.h"
+#include "coordinator/service/generation_service.h"
+#include "coordinator/service/readiness.h"
 #include "core/base/log.h"
 #include "core/base/parse_flags.h"
 #include "core/base/status_macros.h"

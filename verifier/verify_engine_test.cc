@@ -6,11 +6,11 @@
 #include <variant>
 #include <vector>
 
-#include "core/testing/in_process_stubs.h"
 #include "core/testing/status_matchers.h"
 #include "core/testing/table_lm.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/in_process_stubs.h"
 
 namespace outrider {
 namespace {

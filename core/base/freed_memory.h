@@ -9,7 +9,7 @@ namespace outrider {
 // Makes the process keep up to 256 MiB of what it frees. A row of a large
 // vocabulary is a megabyte of doubles, several times a token: given back to the
 // system in between, its fresh pages cost more than the arithmetic on it
-// (bench/sampling_benchmark.cc). For main, before it starts threads.
+// (bench/micro/sampling_benchmark.cc). For main, before it starts threads.
 inline void KeepFreedMemory() {
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
   mallopt(M_TRIM_THRESHOLD, 256 << 20);

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "coordinator/stop_condition.h"
+#include "coordinator/round/stop_condition.h"
 
 namespace outrider::testing {
 namespace {

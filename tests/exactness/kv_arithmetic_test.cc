@@ -6,16 +6,16 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "coordinator/node_draft_client.h"
-#include "coordinator/node_verify_client.h"
-#include "coordinator/session.h"
-#include "core/testing/in_process_stubs.h"
+#include "coordinator/peers/node_draft_client.h"
+#include "coordinator/peers/node_verify_client.h"
+#include "coordinator/round/session.h"
 #include "core/testing/run_task.h"
 #include "core/testing/status_matchers.h"
 #include "core/testing/table_lm.h"
 #include "drafter/model_strategy.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/in_process_stubs.h"
 
 namespace outrider::testing {
 namespace {

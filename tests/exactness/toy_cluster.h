@@ -8,19 +8,19 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "coordinator/draft_length_policy.h"
-#include "coordinator/lookup_draft_client.h"
-#include "coordinator/node_draft_client.h"
-#include "coordinator/node_verify_client.h"
-#include "coordinator/session.h"
-#include "coordinator/speculative_decoder.h"
+#include "coordinator/peers/lookup_draft_client.h"
+#include "coordinator/peers/node_draft_client.h"
+#include "coordinator/peers/node_verify_client.h"
+#include "coordinator/round/draft_length_policy.h"
+#include "coordinator/round/session.h"
+#include "coordinator/round/speculative_decoder.h"
 #include "core/drafting/ngram_strategy.h"
 #include "core/testing/enumerating_source.h"
-#include "core/testing/in_process_stubs.h"
 #include "core/testing/table_lm.h"
 #include "drafter/draft_engine.h"
 #include "tests/exactness/cluster_config.h"
 #include "tests/exactness/toy_model.h"
+#include "tests/support/in_process_stubs.h"
 #include "verifier/verify_engine.h"
 
 namespace outrider::testing {

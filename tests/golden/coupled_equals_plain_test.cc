@@ -29,7 +29,7 @@
 #include "core/torch_model/torch_causal_lm.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/golden/demo_trio.h"
+#include "tests/support/demo_trio.h"
 
 namespace outrider::testing {
 namespace {

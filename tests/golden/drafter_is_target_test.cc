@@ -8,7 +8,7 @@
 #include "core/tokenizer/tokenizer_loader.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/golden/demo_trio.h"
+#include "tests/support/demo_trio.h"
 
 namespace outrider::testing {
 namespace {

@@ -13,13 +13,13 @@
 #include <string>
 #include <thread>
 
-#include "coordinator/readiness.h"
+#include "coordinator/service/readiness.h"
 #include "core/rpc/channel.h"
 #include "core/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/integration/hash_model.h"
-#include "tests/integration/in_process_cluster.h"
+#include "tests/support/hash_model.h"
+#include "tests/support/in_process_cluster.h"
 
 namespace outrider::testing {
 namespace {

@@ -16,8 +16,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "outrider/v1/verifier.grpc.pb.h"
-#include "tests/integration/hash_model.h"
-#include "tests/integration/in_process_cluster.h"
+#include "tests/support/hash_model.h"
+#include "tests/support/in_process_cluster.h"
 
 namespace outrider::testing {
 namespace {

@@ -2,7 +2,7 @@
 // The coordinator's pool over names with several nodes behind them, as they
 // come, go and change. The nodes are real services; only the names are a
 // script.
-#include "coordinator/node_pool.h"
+#include "coordinator/pool/node_pool.h"
 
 #include <chrono>
 #include <functional>
@@ -18,8 +18,8 @@
 #include "drafter/model_strategy.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/integration/hash_model.h"
-#include "tests/integration/in_process_cluster.h"
+#include "tests/support/hash_model.h"
+#include "tests/support/in_process_cluster.h"
 
 namespace outrider::testing {
 namespace {

@@ -9,8 +9,8 @@
 #include "core/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/integration/hash_model.h"
-#include "tests/integration/small_cluster.h"
+#include "tests/support/hash_model.h"
+#include "tests/support/small_cluster.h"
 
 namespace outrider::testing {
 namespace {

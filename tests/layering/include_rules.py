@@ -8,8 +8,15 @@ from typing import NamedTuple
 
 from violation import Violation
 
-# Who may include whom. Every folder may include itself, core/base and
-# core/telemetry (which may include core/base only).
+# Who may include whom: every room of the tree with its layer. A room may include
+# itself, core/base and core/telemetry (which may include core/base only).
+CORE = ["core/session", "core/sampling", "core/wire", "core/rpc"]
+NODE = [*CORE, "core/model", "core/node"]
+ROUND = ["core/session", "core/sampling", "core/wire"]
+PEERS = [*ROUND, "core/drafting", "coordinator/round"]
+POOL = [*PEERS, "core/rpc", "coordinator/peers"]
+LOAD = ["core/wire", "core/rpc", "client", "bench/network"]
+REPORT = [*LOAD, "bench/load"]
 LAYERS = {
     "core/base": [],
     "core/telemetry": [],
@@ -22,25 +29,30 @@ LAYERS = {
     "core/torch_model": ["core/kernels", "core/model"],
     "core/wire": ["core/session", "core/sampling", "core/model"],
     "core/rpc": [],
-    "core/node": ["core/session", "core/sampling", "core/tokenizer", "core/model", "core/wire",
-                  "core/rpc"],
-    "drafter": ["core/session", "core/sampling", "core/drafting", "core/model", "core/wire",
-                "core/rpc", "core/node"],
-    "verifier": ["core/session", "core/sampling", "core/model", "core/wire", "core/rpc",
-                 "core/node"],
-    "coordinator": ["core/session", "core/sampling", "core/drafting", "core/tokenizer",
-                    "core/wire", "core/rpc"],
+    "core/node": [*CORE, "core/model", "core/tokenizer"],
+    "core/testing": ["core/session", "core/sampling", "core/model", "core/rpc"],
+    "drafter": [*NODE, "core/drafting"],
+    "verifier": NODE,
+    "coordinator/round": ROUND,
+    "coordinator/peers": PEERS,
+    "coordinator/pool": POOL,
+    "coordinator/service": [*POOL, "core/tokenizer", "coordinator/pool"],
     "client": ["core/wire", "core/rpc"],
-    "bench": ["core/wire", "core/rpc", "client"],
+    "bench/network": ["core/rpc"],
+    "bench/load": LOAD,
+    "bench/report": REPORT,
+    "bench/command": [*REPORT, "bench/report"],
 }
-# A main puts together what its libraries may not know of.
+# A main puts together what its libraries may not know of. Those of rooms lie above
+# them: coordinator/coordinator_main.cc.
 MAINS = {
     "drafter": ["core/torch_model", "core/tokenizer"],
     "verifier": ["core/torch_model", "core/tokenizer"],
-    "client": ["bench"],
+    "coordinator": [*LAYERS["coordinator/service"], "coordinator/service"],
+    "client": ["bench/command"],
 }
 EVERYWHERE = ("core/base", "core/telemetry")
-TESTING, TESTS = "core/testing", "tests"
+TESTING, SUPPORT, TESTS, MICRO = "core/testing", "tests/support", "tests", "bench/micro"
 
 TORCH = re.compile(r"(torch|ATen|c10|caffe2)/")
 GRPC = re.compile(r"(grpc|grpcpp|grpc\+\+|google/protobuf)/|.*\.pb\.h$")
@@ -70,7 +82,6 @@ class File:
         self.is_test = self.stem.endswith("_test")
         # What a main is put together from: it links torch, which the library may not know.
         self.is_main = self.name.endswith("_main.cc") or self.stem == "strategy_factory"
-        self.is_benchmark = self.stem.endswith("_benchmark")
         self.layer = layer_of(path)
         self.lines = (root / path).read_text("utf-8").splitlines()
         self.includes = [Include(i, m[1] == '"', m[2])
@@ -78,10 +89,11 @@ class File:
 
 
 def layer_of(path):
-    """The folder of the graph that a path is in: `core/x`, or its first folder."""
-    parts = path.split("/")
-    depth = 2 if parts[0] == "core" else 1
-    return "/".join(parts[:depth]) if len(parts) > depth else ""
+    """The room of the graph that a path is in: its folder, or the nearest above that is one."""
+    folder = path.rpartition("/")[0]
+    while folder and folder not in (*LAYERS, *MAINS, SUPPORT, TESTS, MICRO):
+        folder = folder.rpartition("/")[0]
+    return folder
 
 
 def source_paths(root):
@@ -160,10 +172,10 @@ def check_paths(file, files):
 
 
 def allowed_layers(file):
-    """The folders a file may include, or None for all of them."""
-    if file.layer in (TESTS, TESTING) or file.is_benchmark:
+    """The rooms a file may include, or None for all of them."""
+    if file.layer in (TESTS, SUPPORT, MICRO):
         return None
-    allowed = {file.layer, *EVERYWHERE, *LAYERS[file.layer]}
+    allowed = {file.layer, *EVERYWHERE, *LAYERS.get(file.layer, [])}
     if file.layer in EVERYWHERE:
         allowed = {file.layer, "core/base"}
     if file.is_main:
@@ -172,15 +184,19 @@ def allowed_layers(file):
 
 
 def check_graph(file, files):
-    if file.layer not in (*LAYERS, TESTING, TESTS):
+    room_of_mains = file.layer in MAINS and file.is_main
+    if file.layer not in (*LAYERS, SUPPORT, TESTS, MICRO) and not room_of_mains:
         yield Violation(file.path, 1, "graph", f"the folder `{file.folder}` is not in the graph")
         return
     allowed = allowed_layers(file)
     for include in file.includes:
         layer = layer_of(include.path)
-        if layer == TESTING:
-            if file.layer not in (TESTING, TESTS) and not file.is_test:
-                yield Violation(file.path, include.line, "testing", f"only tests include {TESTING}")
+        if layer in (TESTING, SUPPORT):
+            if file.layer not in (TESTING, SUPPORT, TESTS, MICRO) and not file.is_test:
+                yield Violation(file.path, include.line, "testing", f"only tests include {layer}")
+            elif file.layer == TESTING and layer == SUPPORT:
+                yield Violation(file.path, include.line, "graph",
+                                f"{file.layer} may not include {layer}: `{include.path}`")
         elif include.path not in files or allowed is None or layer in allowed:
             continue
         else:

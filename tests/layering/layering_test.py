@@ -59,7 +59,7 @@ class PlantedTreeTest(unittest.TestCase):
         self.plant("core/torch_model/torch_causal_lm.h", "core/base/token.h")
         self.plant("drafter/drafter_main.cc", "<grpcpp/grpcpp.h>", "core/torch_model/torch_causal_lm.h")
         self.plant("tests/integration/generate_test.cc", "<grpcpp/grpcpp.h>", "drafter/x.h", "core/testing/table_lm.h")
-        self.plant("bench/transformer_benchmark.cc", "core/torch_model/torch_causal_lm.h")
+        self.plant("bench/micro/transformer_benchmark.cc", "core/torch_model/torch_causal_lm.h")
         self.expect()
 
     def test_a_lower_layer_may_not_include_a_higher_one(self):
@@ -70,8 +70,8 @@ class PlantedTreeTest(unittest.TestCase):
     def test_services_do_not_include_each_other(self):
         self.plant("drafter/drafter_service.h")
         self.plant("verifier/verifier_service.cc", "drafter/drafter_service.h")
-        self.plant("coordinator/session.cc", "drafter/drafter_service.h")
-        self.expect(("verifier/verifier_service.cc", 2, "graph"), ("coordinator/session.cc", 2, "graph"))
+        self.plant("coordinator/round/session.cc", "drafter/drafter_service.h")
+        self.expect(("verifier/verifier_service.cc", 2, "graph"), ("coordinator/round/session.cc", 2, "graph"))
 
     def test_only_a_main_joins_a_service_and_the_model_runtime(self):
         self.plant("core/torch_model/torch_causal_lm.h")
@@ -83,6 +83,22 @@ class PlantedTreeTest(unittest.TestCase):
         self.plant("core/telemetry/metrics.h")
         self.plant("core/base/log.h", "core/telemetry/metrics.h")
         self.expect(("core/base/log.h", 4, "graph"))
+
+    def test_a_room_of_the_coordinator_includes_only_those_below(self):
+        self.plant("coordinator/round/session.h")
+        self.plant("coordinator/pool/node_pool.h", "coordinator/round/session.h")
+        self.plant("coordinator/round/speculative_decoder.cc", "coordinator/pool/node_pool.h")
+        self.plant("coordinator/coordinator_main.cc", "coordinator/pool/node_pool.h")
+        self.plant("coordinator/loose.h")
+        self.expect(("coordinator/round/speculative_decoder.cc", 2, "graph"), ("coordinator/loose.h", 1, "graph"))
+
+    def test_testing_knows_no_service_and_lower_code_no_test_support(self):
+        self.plant("drafter/draft_engine.h")
+        self.plant("core/testing/stubs.h", "drafter/draft_engine.h")
+        self.plant("tests/support/stubs.h", "drafter/draft_engine.h")
+        self.plant("drafter/model_strategy_test.cc", "tests/support/stubs.h")
+        self.plant("bench/load/plan.cc", "tests/support/stubs.h")
+        self.expect(("core/testing/stubs.h", 4, "graph"), ("bench/load/plan.cc", 2, "testing"))
 
     def test_a_folder_outside_the_graph_is_refused(self):
         self.plant("core/utils/strings.h")
@@ -103,12 +119,12 @@ class PlantedTreeTest(unittest.TestCase):
 
     def test_messages_and_grpc_stay_in_the_shells(self):
         for allowed in ("core/rpc/server.h", "core/node/cache_service.cc", "drafter/drafter_service_test.cc",
-                        "coordinator/grpc_draft_client.h", "client/generation_client.cc", "client/outrider_main.cc"):
+                        "coordinator/pool/grpc_draft_client.h", "client/generation_client.cc", "client/outrider_main.cc"):
             self.plant(allowed, "<grpcpp/grpcpp.h>")
-        self.plant("coordinator/session.h", "outrider/v1/types.pb.h")
-        self.plant("coordinator/session_test.cc", "<google/protobuf/message.h>")
+        self.plant("coordinator/round/session.h", "outrider/v1/types.pb.h")
+        self.plant("coordinator/round/session_test.cc", "<google/protobuf/message.h>")
         self.plant("core/session/token_log.cc", "<grpc/grpc.h>")
-        self.expect(("coordinator/session.h", 4, "grpc"), ("coordinator/session_test.cc", 2, "grpc"),
+        self.expect(("coordinator/round/session.h", 4, "grpc"), ("coordinator/round/session_test.cc", 2, "grpc"),
                     ("core/session/token_log.cc", 2, "grpc"))
 
     def test_no_translation_unit_sees_torch_and_grpc_even_through_headers(self):
@@ -120,9 +136,9 @@ class PlantedTreeTest(unittest.TestCase):
     def test_only_tests_include_testing(self):
         self.plant("core/testing/table_lm.h")
         self.plant("drafter/model_strategy.cc", "core/testing/table_lm.h")
-        self.plant("bench/rejection_benchmark.cc", "core/testing/table_lm.h")
+        self.plant("bench/load/rejection.cc", "core/testing/table_lm.h")
         self.plant("drafter/model_strategy_test.cc", "core/testing/table_lm.h")
-        self.expect(("drafter/model_strategy.cc", 2, "testing"), ("bench/rejection_benchmark.cc", 2, "testing"))
+        self.expect(("drafter/model_strategy.cc", 2, "testing"), ("bench/load/rejection.cc", 2, "testing"))
 
     def test_nothing_includes_a_main(self):
         self.plant("drafter/drafter_main.cc")

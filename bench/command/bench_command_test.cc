@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/command/bench_command.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <thread>
+
+#include "absl/strings/match.h"
+#include "client/scripted_generation_service.h"
+
+namespace outrider::bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+using client::ScriptedGenerationService;
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// The text with another string behind each `"key":`.
+std::string WithValue(std::string text, const std::string& key,
+                      const std::string& value) {
+  const std::string start = "\"" + key + "\":\"";
+  for (size_t at = text.find(start); at != std::string::npos;
+       at = text.find(start, at)) {
+    at += start.size();
+    text.replace(at, text.find('"', at) - at, value);
+  }
+  return text;
+}
+
+// A coordinator with two nodes of this description, but for their names.
+ScriptedGenerationService::Script Nodes(NodeDescription node) {
+  if (node.max_draft_tokens == 0) node.max_draft_tokens = 16;
+  ScriptedGenerationService::Script script = client::TwoRounds();
+  script.deployment.emplace();
+  if (node.model_name.empty()) node.model_name = "target";
+  *script.deployment->add_verifiers() = ToProto(node);
+  node.model_name = "draft";
+  *script.deployment->add_drafters() = ToProto(node);
+  return script;
+}
+
+class BenchCommandTest : public ::testing::Test {
+ protected:
+  BenchCommandTest() {
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+    WritePrompts(40);
+  }
+  ~BenchCommandTest() override { fs::remove_all(folder_); }
+
+  void WritePrompts(int count) const {
+    std::ofstream file(folder_ / "prompts.jsonl");
+    for (int i = 1; i <= count; ++i) {
+      file << "{\"prompt\": [" << i << ", 2]}\n";
+    }
+  }
+
+  // The options, or what is wrong with the flags.
+  absl::StatusOr<BenchOptions> Options(std::vector<std::string> arguments,
+                                       bool is_sweep = true) const {
+    CLI::App app;
+    BenchFlags flags;
+    AddBenchFlags(app, is_sweep, flags);
+    std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
+    try {
+      app.parse(arguments);
+    } catch (const CLI::ParseError& error) {
+      return absl::InvalidArgumentError(error.what());
+    }
+    if (!flags.prompts) flags.prompts = (folder_ / "prompts.jsonl").string();
+    flags.out = (folder_ / "out").string();
+    return ToBenchOptions(flags, is_sweep, std::getenv("OUTRIDER_SOURCE_DIR"));
+  }
+  std::string UsageError(const std::vector<std::string>& arguments,
+                         bool is_sweep = true) const {
+    return std::string(Options(arguments, is_sweep).status().message());
+  }
+
+  // The exit status; what it printed is in out_ and err_.
+  int Run(const std::vector<std::string>& arguments, bool is_sweep = false) {
+    absl::StatusOr<BenchOptions> options = Options(arguments, is_sweep);
+    EXPECT_TRUE(options.ok()) << options.status();
+    out_.str("");
+    err_.str("");
+    return Bench(*options,
+                 {.in = in_,
+                  .out = out_,
+                  .err = err_,
+                  .err_is_terminal = is_terminal_,
+                  .no_color = no_color_},
+                 cancellation_);
+  }
+  std::string File(const std::string& name) const {
+    std::ifstream file(folder_ / "out" / name);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+  const fs::path folder_ = fs::path(::testing::TempDir()) /
+                           ("bench_command_" + std::to_string(getpid()));
+  std::istringstream in_;
+  std::ostringstream out_;
+  std::ostringstream err_;
+  bool is_terminal_ = false;
+  bool no_color_ = false;
+  Cancellation cancellation_;
+};
+
+TEST_F(BenchCommandTest, BadListsAreRefusedByName) {
+  EXPECT_THAT(UsageError({"--k", "two"}), HasSubstr("--k"));
+  EXPECT_THAT(UsageError({"--k", "5000"}), HasSubstr("--k"));
+  EXPECT_THAT(UsageError({"--rtt=-1"}), HasSubstr("--rtt"));
+  EXPECT_THAT(UsageError({"--concurrency", "0"}), HasSubstr("--concurrency"));
+  EXPECT_THAT(UsageError({"--rate", "0"}), HasSubstr("--rate"));
+  EXPECT_THAT(UsageError({"--k", "1,2"}, /*is_sweep=*/false),
+              HasSubstr("bench sweep"));
+}
+
+TEST_F(BenchCommandTest, WhatDoesNotGoTogetherIsRefused) {
+  EXPECT_THAT(UsageError({"--rate", "1", "--concurrency", "2"}),
+              HasSubstr("excludes"));
+  EXPECT_THAT(UsageError({"--coordinator", "127.0.0.1:1", "--jitter", "1",
+                          "--rtt", "0"}),
+              HasSubstr("own network"));
+  EXPECT_THAT(UsageError({"--coordinator", "127.0.0.1:1", "--rtt", "5"}),
+              HasSubstr("own network"));
+  EXPECT_THAT(UsageError({"--coordinator", "127.0.0.1:1", "--rtt", "0",
+                          "--network", "tunnel"}),
+              HasSubstr("own network"));
+  EXPECT_THAT(
+      UsageError({"--network", "tunnel", "--mean-bytes-to-reset", "1000"}),
+      HasSubstr("use --network proxy"));
+  EXPECT_THAT(UsageError({"--coordinator", "nowhere", "--rtt", "0"}),
+              HasSubstr("HOST:PORT"));
+  EXPECT_THAT(UsageError({"--jitter", "1", "--rtt", "0,10"}),
+              HasSubstr("--jitter"));
+  EXPECT_THAT(UsageError({"--simulate"}), HasSubstr("--simulate-verify-ms"));
+  EXPECT_THAT(UsageError({"--simulate-verify-ms", "3"}),
+              HasSubstr("--simulate"));
+  EXPECT_THAT(UsageError({"--target-model", "x"}), HasSubstr("--draft-model"));
+  EXPECT_THAT(UsageError({"--acceptance-rule", "lenient"}),
+              HasSubstr("greedy"));
+  EXPECT_THAT(
+      UsageError({"--acceptance-rule", "coupled", "--reply-format", "sparse"}),
+      HasSubstr("tokens or full"));
+}
+
+TEST_F(BenchCommandTest, TheRuleGoesWithEachRequest) {
+  const auto coupled =
+      Options({"--simulate", "--simulate-verify-ms", "14.1",
+               "--acceptance-rule", "coupled", "--temperature", "0.7"});
+  ASSERT_TRUE(coupled.ok()) << coupled.status();
+  EXPECT_EQ(coupled->request.acceptance_rule, client::AcceptanceRule::kCoupled);
+  EXPECT_EQ(coupled->request.temperature, 0.7);
+  const auto block = Options({"--simulate", "--simulate-verify-ms", "14.1",
+                              "--acceptance-rule", "block", "--reply-format",
+                              "full-bfloat16"});
+  ASSERT_TRUE(block.ok()) << block.status();
+  EXPECT_EQ(block->request.acceptance_rule, client::AcceptanceRule::kBlock);
+  EXPECT_EQ(block->request.reply_format, ReplyFormat::kFullBFloat16);
+  const auto greedy = Options({"--simulate", "--simulate-verify-ms", "14.1"});
+  ASSERT_TRUE(greedy.ok()) << greedy.status();
+  EXPECT_FALSE(greedy->request.acceptance_rule.has_value());
+  EXPECT_FALSE(greedy->request.lossy_lenience.has_value());
+  const auto lossy =
+      Options({"--simulate", "--simulate-verify-ms", "14.1",
+               "--acceptance-rule", "rejection", "--lossy-lenience", "0.5"});
+  ASSERT_TRUE(lossy.ok()) << lossy.status();
+  EXPECT_EQ(lossy->request.lossy_lenience, 0.5);
+  EXPECT_THAT(
+      UsageError({"--acceptance-rule", "block", "--lossy-lenience", "0.5"}),
+      HasSubstr("greedy or rejection"));
+  EXPECT_EQ(greedy->request.temperature, 0);
+}
+
+TEST_F(BenchCommandTest, TokensPerRoundFitTheAcceptanceAtTheLargestK) {
+  const auto options =
+      Options({"--simulate", "--simulate-verify-ms", "14.1", "--k", "1,2",
+               "--simulate-tokens-per-round", "1.75"});
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_NEAR(options->trio.simulation->acceptance, 0.5, 1e-9);
+  EXPECT_TRUE(options->configuration.is_simulated);
+}
+
+TEST_F(BenchCommandTest, ADryRunSaysWhatItWouldDoAndLeavesNothing) {
+  EXPECT_EQ(Run({"--dry-run", "--repeat", "3"}, /*is_sweep=*/true),
+            client::kExitOk);
+  EXPECT_THAT(out_.str(),
+              AllOf(HasSubstr("150 points"), HasSubstr("estimated time: "),
+                    HasSubstr("RTT 50 ms, 8 users, K = 8")));
+  EXPECT_FALSE(fs::exists(folder_ / "out"));
+}
+
+TEST_F(BenchCommandTest, AnAddressThatDoesNotAnswerIsSaid) {
+  EXPECT_EQ(Run({"--coordinator", "127.0.0.1:1", "-k", "0"}),
+            client::kExitFailed);
+  EXPECT_THAT(err_.str(), HasSubstr("no coordinator answers at 127.0.0.1:1"));
+}
+
+TEST_F(BenchCommandTest, KBeyondWhatTheNodesTakeIsRefused) {
+  const ScriptedGenerationService service(Nodes({.max_draft_tokens = 4}));
+  EXPECT_EQ(Run({"--coordinator", service.address(), "-k", "5"}),
+            client::kExitBadUsage);
+  EXPECT_THAT(err_.str(), HasSubstr("--k 5 is more than target takes: 4"));
+  EXPECT_EQ(
+      Run({"--coordinator", service.address(), "-k", "4", "--seconds", "0.01"}),
+      client::kExitOk)
+      << err_.str();
+}
+
+TEST_F(BenchCommandTest, KAboveZeroNeedsADrafter) {
+  const ScriptedGenerationService service(client::TwoRounds());
+  EXPECT_EQ(
+      Run({"--coordinator", service.address(), "-k", "0", "--seconds", "0.01"}),
+      client::kExitOk);
+  fs::remove_all(folder_ / "out");
+  EXPECT_EQ(Run({"--coordinator", service.address(), "-k", "4"}),
+            client::kExitFailed);
+  EXPECT_THAT(err_.str(), HasSubstr("no drafter"));
+}
+
+TEST_F(BenchCommandTest, ARunOnADeploymentWritesAllFourFiles) {
+  const ScriptedGenerationService service(client::TwoRounds());
+  ASSERT_EQ(Run({"--coordinator", service.address(), "-k", "0", "--seconds",
+                 "0.05", "--warm-up", "0"}),
+            client::kExitOk)
+      << err_.str();
+  EXPECT_THAT(File("results.jsonl"), HasSubstr("\"k\":0"));
+  EXPECT_THAT(File("results.csv"), HasSubstr("speedup_over_plain"));
+  EXPECT_THAT(File("report.md"), HasSubstr("Speed-up"));
+  EXPECT_THAT(File("report.html"), HasSubstr("<svg"));
+  // Not a terminal: no colour, no bar.
+  EXPECT_THAT(err_.str(), Not(HasSubstr("\x1b")));
+  EXPECT_THAT(err_.str(), HasSubstr("1/1  RTT 0 ms, 1 user, K = 0"));
+}
+
+TEST_F(BenchCommandTest, ResultsAreKeptUnlessResumedOrOfAnotherConfiguration) {
+  const ScriptedGenerationService service(client::TwoRounds());
+  const std::vector<std::string> run = {
+      "--coordinator", service.address(), "-k", "0", "--seconds", "0.05"};
+  ASSERT_EQ(Run(run), client::kExitOk);
+  EXPECT_EQ(Run(run), client::kExitBadUsage);
+  EXPECT_THAT(err_.str(), HasSubstr("--resume"));
+  std::vector<std::string> resumed = run;
+  resumed.push_back("--resume");
+  EXPECT_EQ(Run(resumed), client::kExitOk);
+  EXPECT_THAT(err_.str(), Not(HasSubstr("1/1")));
+  resumed.insert(resumed.end(), {"--seed", "7"});
+  EXPECT_EQ(Run(resumed), client::kExitBadUsage);
+  EXPECT_THAT(err_.str(), HasSubstr("another configuration"));
+}
+
+TEST_F(BenchCommandTest, AResumeRefusesAnotherDeployment) {
+  std::vector<std::string> run = {"", "", "-k", "1", "--seconds", "0.01"};
+  const auto on = [&run](const ScriptedGenerationService& service) {
+    run[0] = "--coordinator";
+    run[1] = service.address();
+    return run;
+  };
+  const ScriptedGenerationService first(Nodes({.weights_hash = "one"}));
+  ASSERT_EQ(Run(on(first)), client::kExitOk) << err_.str();
+  run.push_back("--resume");
+  EXPECT_EQ(Run(on(first)), client::kExitOk) << err_.str();
+  for (const NodeDescription& node :
+       {NodeDescription{.weights_hash = "two"},
+        NodeDescription{.model_name = "other", .weights_hash = "one"},
+        NodeDescription{.weights_hash = "one", .is_simulated = true}}) {
+    const ScriptedGenerationService other(Nodes(node));
+    EXPECT_EQ(Run(on(other)), client::kExitBadUsage);
+    EXPECT_THAT(err_.str(), HasSubstr("another configuration"));
+  }
+}
+
+TEST_F(BenchCommandTest, AResumeOfACompleteSimulatedRunKeepsItsMarkAndOrigin) {
+  const ScriptedGenerationService service(Nodes({.is_simulated = true}));
+  std::vector<std::string> run = {
+      "--coordinator", service.address(), "-k", "1", "--seconds", "0.01"};
+  ASSERT_EQ(Run(run), client::kExitOk) << err_.str();
+  ASSERT_THAT(File("report.md"), HasSubstr("Simulated nodes"));
+  // As if another build had measured it, elsewhere and long ago.
+  std::string rows = File("results.jsonl");
+  rows = WithValue(rows, "date", "2020-01-01 00:00 UTC");
+  rows = WithValue(rows, "commit", "0ld");
+  std::ofstream(folder_ / "out" / "results.jsonl") << rows;
+  run.push_back("--resume");
+  ASSERT_EQ(Run(run), client::kExitOk) << err_.str();
+  EXPECT_THAT(File("report.md"),
+              AllOf(HasSubstr("Simulated nodes"),
+                    HasSubstr("- date: 2020-01-01 00:00 UTC\n"),
+                    HasSubstr("- commit: 0ld\n")));
+  EXPECT_THAT(File("report.html"), HasSubstr("Simulated nodes"));
+  EXPECT_THAT(File("results.csv"), HasSubstr("\nyes,"));
+}
+
+TEST_F(BenchCommandTest, NoPromptIsUsedTwiceAtAPoint) {
+  WritePrompts(3);
+  const ScriptedGenerationService service(client::TwoRounds());
+  ASSERT_EQ(Run({"--coordinator", service.address(), "-k", "0", "--seconds",
+                 "60", "--warm-up", "1"}),
+            client::kExitOk);
+  EXPECT_THAT(err_.str(),
+              AllOf(HasSubstr("2 requests"), HasSubstr("out of prompts")));
+}
+
+TEST_F(BenchCommandTest, NoPromptOrSeedIsUsedTwiceInACellOverItsRepeats) {
+  // So long that each repeat spends its part of the prompts.
+  const ScriptedGenerationService service(client::TwoRounds());
+  ASSERT_EQ(Run({"--coordinator", service.address(), "-k", "0", "--seconds",
+                 "60", "--concurrency", "2", "--repeat", "3"}),
+            client::kExitOk);
+  std::set<int> prompts;
+  std::set<uint64_t> seeds;
+  for (const v1::GenerateRequest& request : service.requests()) {
+    prompts.insert(static_cast<int>(request.tokens().ids(0)));
+    seeds.insert(request.seed());
+  }
+  EXPECT_EQ(service.requests().size(), 40U);
+  EXPECT_EQ(prompts.size(), 40U);
+  EXPECT_EQ(seeds.size(), 40U);
+}
+
+TEST_F(BenchCommandTest, TooFewPromptsForTheRepeatsAreRefused) {
+  WritePrompts(8);
+  EXPECT_THAT(UsageError({"--concurrency", "2", "--repeat", "3"}),
+              HasSubstr("need 9 prompts"));
+  EXPECT_EQ(UsageError({"--concurrency", "2", "--repeat", "2"}), "");
+}
+
+TEST_F(BenchCommandTest, ATerminalGetsABarAndColorAndNoColorTakesTheColorAway) {
+  const ScriptedGenerationService service(Nodes({}));
+  const std::vector<std::string> run = {
+      "--coordinator", service.address(), "-k", "1", "--seconds", "0.01"};
+  const std::string empty_bar = "\r\x1b[K[" + std::string(24, '-') + "] 0/2";
+  const std::string half_bar =
+      "\r\x1b[K[" + std::string(12, '#') + std::string(12, '-') + "] 1/2";
+  is_terminal_ = true;
+  ASSERT_EQ(Run(run), client::kExitOk) << err_.str();
+  EXPECT_THAT(err_.str(),
+              AllOf(HasSubstr(empty_bar), HasSubstr(half_bar),
+                    HasSubstr(" left: RTT 0 ms, 1 user, K = 1"),
+                    HasSubstr("\x1b[0m, "), ContainsRegex("\x1b\\[3[23]m")));
+  // The bar is gone at the end, and what is printed has no color ever.
+  EXPECT_TRUE(absl::EndsWith(err_.str(), "\r\x1b[K"));
+  EXPECT_THAT(out_.str(), Not(HasSubstr("\x1b")));
+
+  fs::remove_all(folder_ / "out");
+  no_color_ = true;
+  ASSERT_EQ(Run(run), client::kExitOk) << err_.str();
+  EXPECT_THAT(err_.str(), AllOf(HasSubstr(empty_bar), HasSubstr(half_bar),
+                                Not(HasSubstr("\x1b[0m")),
+                                Not(ContainsRegex("\x1b\\[3[0-9]m"))));
+
+  fs::remove_all(folder_ / "out");
+  is_terminal_ = false;
+  no_color_ = false;
+  ASSERT_EQ(Run(run), client::kExitOk) << err_.str();
+  EXPECT_THAT(err_.str(), AllOf(Not(HasSubstr("\x1b")), Not(HasSubstr("\r")),
+                                HasSubstr("1/2  RTT 0 ms, 1 user, K = 0"),
+                                HasSubstr("2/2  RTT 0 ms, 1 user, K = 1")));
+}
+
+TEST_F(BenchCommandTest, AMissedRatioIsAFailure) {
+  const ScriptedGenerationService service(client::TwoRounds());
+  EXPECT_EQ(Run({"--coordinator", service.address(), "-k", "0", "--seconds",
+                 "0.05", "--fail-under", "100000"}),
+            client::kExitFailed);
+  EXPECT_THAT(err_.str(), HasSubstr("--fail-under"));
+}
+
+TEST_F(BenchCommandTest, AnOpenLoopSendsByItself) {
+  const ScriptedGenerationService service(client::TwoRounds());
+  ASSERT_EQ(Run({"--coordinator", service.address(), "-k", "0", "--seconds",
+                 "0.3", "--rate", "50"}),
+            client::kExitOk)
+      << err_.str();
+  EXPECT_THAT(err_.str(), HasSubstr("50 requests/s"));
+}
+
+TEST_F(BenchCommandTest, RequestsThatFailAreCountedAndFailTheRun) {
+  ScriptedGenerationService::Script script = client::TwoRounds();
+  script.updates.pop_back();  // a stream without its end
+  const ScriptedGenerationService service(script);
+  EXPECT_EQ(Run({"--coordinator", service.address(), "-k", "0", "--seconds",
+                 "0.01", "--warm-up", "0"}),
+            client::kExitFailed);
+  EXPECT_THAT(err_.str(), HasSubstr("requests failed"));
+  EXPECT_THAT(File("results.jsonl"), HasSubstr("without its last message"));
+}
+
+TEST_F(BenchCommandTest, AnInterruptedRunSaysSoAndWritesItsReports) {
+  const ScriptedGenerationService service(
+      {.updates = {client::StartUpdate()}, .waits_for_cancel = true});
+  std::jthread interrupt([this] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    cancellation_.Cancel();
+  });
+  EXPECT_EQ(Run({"--coordinator", service.address(), "-k", "0"}),
+            client::kExitInterrupted);
+  EXPECT_THAT(err_.str(), HasSubstr("--resume"));
+  EXPECT_THAT(File("report.html"), HasSubstr("</html>"));
+}
+
+}  // namespace
+}  // namespace outrider::bench

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <CLI/CLI.hpp>
+
+#include "bench/command/bench_options.h"
+#include "client/command.h"
+#include "core/wire/reply_format_names.h"
+
+namespace outrider::bench {
+namespace {
+
+using client::RequireNumber;
+using client::RequireWholeNumber;
+
+constexpr char kFooter[] =
+    R"(Without --coordinator it starts a verifier, a drafter and a coordinator itself,
+from the folder of this program, on loopback, and plays the network between them
+with TCP proxies (--network tunnel, as root: with IP packets). With --coordinator it measures a deployment that runs; the
+network is that deployment's own.
+
+Each point is compared with plain decoding inside the verifier (its own process,
+no network, measured in the same run) and with K = 0 through the same network.
+DIR gets results.jsonl (a line a point), results.csv, report.md, report.html.
+
+Exit status: 0 done, 1 requests failed or --fail-under was missed, 2 bad flags,
+130 interrupted: what was measured is kept.
+
+Examples:
+  outrider bench run --rtt 5 -k 4
+  outrider bench run --coordinator 127.0.0.1:7000 -k 4 --prompts mine.jsonl
+  outrider bench sweep --repeat 3 --out results --dry-run
+  outrider bench sweep --simulate --simulate-verify-ms 25 \
+    --simulate-row-ms 0.25 --simulate-draft-ms 3 --simulate-acceptance 0.8)";
+
+void AddGridFlags(CLI::App& command, bool is_sweep, BenchFlags& flags) {
+  flags.rtts = is_sweep ? "0,1,5,20,50" : "0";
+  flags.ks = is_sweep ? "0,1,2,4,8" : "4";
+  flags.concurrencies = is_sweep ? "1,8" : "1";
+  const char* const list = is_sweep ? "LIST" : "N";
+  command
+      .add_option("--rtt", flags.rtts,
+                  "round-trip time from coordinator to each node, ms")
+      ->type_name(list)
+      ->capture_default_str();
+  command
+      .add_option("-k,--k", flags.ks,
+                  "draft tokens a round; 0 is measured in any case")
+      ->type_name(list)
+      ->capture_default_str();
+  command
+      .add_option("--concurrency", flags.concurrencies,
+                  "users, who each wait for their answer (closed loop)")
+      ->type_name(list)
+      ->capture_default_str();
+  command
+      .add_option("--rate", flags.rates,
+                  "in place of users: requests a second at random times\n"
+                  "(open loop, Poisson)")
+      ->type_name(list)
+      ->excludes("--concurrency");
+  RequireWholeNumber(
+      command.add_option("--repeat", flags.num_repeats, "times each cell")
+          ->type_name("N")
+          ->capture_default_str(),
+      1, 1000);
+}
+
+void AddDeploymentFlags(CLI::App& command, BenchFlags& flags) {
+  auto* const coordinator =
+      command
+          .add_option("--coordinator", flags.coordinator,
+                      "measure what runs here, in place of starting it")
+          ->type_name("HOST:PORT");
+  command.add_flag("--insecure", flags.insecure,
+                   "allow plain text off this machine");
+  const auto add_file = [&](const char* name, std::string& file,
+                            const char* help) {
+    command.add_option(name, file, help)->type_name("FILE")->needs(coordinator);
+  };
+  add_file("--tls-ca", flags.tls.authority,
+           "connect by TLS, and trust what this PEM file signed");
+  add_file("--tls-cert", flags.tls.certificate,
+           "our certificate, where the coordinator wants one");
+  add_file("--tls-key", flags.tls.key, "the key of --tls-cert");
+  auto* const target = command
+                           .add_option("--target-model", flags.target_model,
+                                       "default: the demo pair's")
+                           ->type_name("DIR")
+                           ->excludes(coordinator);
+  auto* const draft = command
+                          .add_option("--draft-model", flags.draft_model,
+                                      "default: the demo pair's")
+                          ->type_name("DIR")
+                          ->excludes(coordinator);
+  command.add_option("--dtype", flags.dtype, "float32, bfloat16 or auto")
+      ->excludes(coordinator)
+      ->check(CLI::IsMember({"auto", "float32", "bfloat16"}))
+      ->capture_default_str();
+  auto* const simulate =
+      command
+          .add_flag("--simulate", flags.simulate,
+                    "nodes with timing models in place of weights")
+          ->excludes(coordinator)
+          ->excludes(target)
+          ->excludes(draft);
+  Simulation& simulation = flags.simulation;
+  const auto add = [&](const char* name, double& value, const char* help) {
+    auto* const option =
+        command.add_option(name, value, help)->type_name("MS")->needs(simulate);
+    RequireNumber(option, 0, 1e5);
+  };
+  add("--simulate-draft-ms", simulation.draft_ms, "time of a draft token");
+  add("--simulate-verify-ms", simulation.verify_ms,
+      "time of a verifier's pass");
+  add("--simulate-row-ms", simulation.verify_row_ms,
+      "time that each token of the pass adds");
+  auto* const acceptance =
+      command
+          .add_option("--simulate-acceptance", simulation.acceptance,
+                      "probability that a draft token is accepted")
+          ->type_name("P")
+          ->needs(simulate);
+  RequireNumber(acceptance, 0, 1);
+  RequireNumber(command
+                    .add_option("--simulate-tokens-per-round",
+                                flags.simulated_tokens_per_round,
+                                "fit the acceptance to this many at the "
+                                "largest K")
+                    ->type_name("N")
+                    ->needs(simulate)
+                    ->excludes(acceptance),
+                1, 1025);
+}
+
+void AddNetworkFlags(CLI::App& command, BenchFlags& flags) {
+  command
+      .add_option("--network", flags.network,
+                  "proxy: TCP relays, which delay what is sent; tunnel: IP\n"
+                  "packets between network namespaces, which also stretches\n"
+                  "handshakes and windows, and needs root")
+      ->check(CLI::IsMember({"proxy", "tunnel"}))
+      ->capture_default_str();
+  RequireNumber(command
+                    .add_option("--drafter-rtt", flags.drafter_rtt_ms,
+                                "round trip to the drafter; default: --rtt")
+                    ->type_name("MS"),
+                0, 1e4);
+  RequireNumber(command
+                    .add_option("--jitter", flags.jitter_ms,
+                                "each way's delay varies by up to this")
+                    ->type_name("MS"),
+                0, 1e4);
+  RequireNumber(command
+                    .add_option("--bandwidth", flags.bandwidth_mbit,
+                                "of each link, each way; default: no limit")
+                    ->type_name("MBIT/S"),
+                0.001, 1e6);
+  RequireNumber(
+      command
+          .add_option("--mean-bytes-to-drop", flags.mean_bytes_to_drop,
+                      "close connections after about this much")
+          ->type_name("BYTES"),
+      1, 1e15);
+  RequireNumber(
+      command
+          .add_option("--mean-bytes-to-reset", flags.mean_bytes_to_reset,
+                      "reset connections after about this much")
+          ->type_name("BYTES"),
+      1, 1e15);
+  RequireWholeNumber(command
+                         .add_option("--network-seed", flags.network_seed,
+                                     "of jitter, drops and resets")
+                         ->type_name("N")
+                         ->capture_default_str(),
+                     0, UINT64_MAX);
+}
+
+void AddRequestFlags(CLI::App& command, BenchFlags& flags) {
+  command
+      .add_option("--prompts", flags.prompts,
+                  "JSONL, {\"prompt\": ...} a line; default: the demo's\n"
+                  "held-out ones, made-up ones with --simulate")
+      ->type_name("FILE");
+  command
+      .add_option("--acceptance-rule", flags.rule,
+                  "greedy (temperature 0); rejection, block or coupled\n"
+                  "(sampling)")
+      ->check(CLI::IsMember({"greedy", "rejection", "block", "coupled"}))
+      ->capture_default_str();
+  RequireNumber(command
+                    .add_option("--temperature", flags.temperature,
+                                "with another --acceptance-rule than greedy")
+                    ->type_name("T")
+                    ->capture_default_str(),
+                1e-4, 10);
+  RequireNumber(
+      command
+          .add_option("--min-draft-probability", flags.min_draft_probability,
+                      "draft fewer than K where the drafter is "
+                      "unsure; 0: never")
+          ->type_name("P")
+          ->capture_default_str(),
+      0, 0.999999);
+  RequireNumber(
+      command
+          .add_option("--lossy-lenience", flags.lossy_lenience,
+                      "below 1 more drafts are accepted, and the text is not\n"
+                      "the target's any more")
+          ->type_name("L")
+          ->capture_default_str(),
+      1e-9, 1);
+  command.add_flag("--prompt-lookup", flags.prompt_lookup,
+                   "draft from the text so far where it repeats itself");
+  command
+      .add_option("--reply-format", flags.reply_format,
+                  "what the verifier sends back: full, full-bfloat16, sparse\n"
+                  "or tokens; default: the coordinator's")
+      ->type_name("FORMAT")
+      ->transform(
+          CLI::CheckedTransformer(ReplyFormatNames()).name("").description(""));
+  RequireWholeNumber(command
+                         .add_option("--max-tokens", flags.max_tokens,
+                                     "of each request; all are this long")
+                         ->type_name("N")
+                         ->capture_default_str(),
+                     2, 1 << 20);
+  RequireNumber(command
+                    .add_option("--seconds", flags.seconds,
+                                "begin requests this long at each point")
+                    ->type_name("S")
+                    ->capture_default_str(),
+                0.01, 1e6);
+  RequireWholeNumber(command
+                         .add_option("--warm-up", flags.num_warm_up,
+                                     "short requests before each point")
+                         ->type_name("N")
+                         ->capture_default_str(),
+                     0, 1000);
+  RequireWholeNumber(
+      command.add_option("--seed", flags.seed, "of requests and arrivals")
+          ->type_name("N")
+          ->capture_default_str(),
+      0, UINT64_MAX);
+  RequireNumber(command
+                    .add_option("--timeout", flags.timeout_seconds,
+                                "a request that takes longer has failed")
+                    ->type_name("S")
+                    ->capture_default_str(),
+                0.001, 1e6);
+}
+
+}  // namespace
+
+void AddBenchFlags(CLI::App& command, bool is_sweep, BenchFlags& flags) {
+  AddGridFlags(command, is_sweep, flags);
+  AddDeploymentFlags(command, flags);
+  AddNetworkFlags(command, flags);
+  AddRequestFlags(command, flags);
+  command.add_option("--out", flags.out, "folder of the results")
+      ->type_name("DIR")
+      ->capture_default_str();
+  command.add_flag("--resume", flags.resume,
+                   "go on with the results that DIR has");
+  command.add_flag("--dry-run", flags.dry_run,
+                   "say what would be measured, and how long it takes");
+  RequireNumber(command
+                    .add_option("--fail-under", flags.fail_under,
+                                "exit with 1 where the best cell's speed-up "
+                                "over\nplain decoding in the verifier is less")
+                    ->type_name("RATIO"),
+                0, 1e6);
+  command.footer(kFooter);
+}
+
+}  // namespace outrider::bench

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/command/bench_run.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "bench/command/deployment.h"
+#include "bench/load/machine.h"
+#include "core/base/status_macros.h"
+
+namespace outrider::bench {
+namespace {
+
+using client::GenerationClient;
+
+// T(rows): beyond what was measured, on the line of the last two.
+double RowsMs(const std::vector<double>& rows_ms, int rows) {
+  const int known = static_cast<int>(rows_ms.size());
+  if (known == 0) return 0;
+  if (rows <= known) return rows_ms[rows - 1];
+  const double slope =
+      known > 1 ? std::max(0.0, rows_ms[known - 1] - rows_ms[known - 2]) : 0;
+  return rows_ms[known - 1] + slope * (rows - known);
+}
+
+// Of a repeat's window of the prompts.
+size_t FirstPrompt(const BenchOptions& options, int repeat) {
+  return options.prompts.size() * repeat / options.grid.num_repeats;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<BenchRun>> BenchRun::Start(
+    const BenchOptions& options, Cancellation& cancellation) {
+  std::unique_ptr<BenchRun> run(new BenchRun(options, cancellation));
+  if (options.flags.coordinator) return run;
+  OUTRIDER_ASSIGN_OR_RETURN(run->draft_step_ms_,
+                            MeasureDraftStepMs(options.trio));
+  OUTRIDER_ASSIGN_OR_RETURN(run->trio_,
+                            Trio::Start(options.trio, options.network));
+  for (const std::string& coordinator : run->trio_->coordinators()) {
+    // They have only just been started.
+    OUTRIDER_RETURN_IF_ERROR(
+        FindNodes(options, coordinator, std::chrono::seconds(20), cancellation)
+            .status());
+  }
+  return run;
+}
+
+absl::Status BenchRun::Connect(const Point& point) {
+  std::string coordinator = options_.flags.coordinator.value_or("");
+  if (trio_ != nullptr) {
+    const double rtt_ms = point.cell.rtt_ms;
+    OUTRIDER_ASSIGN_OR_RETURN(
+        coordinator,
+        trio_->Connect(
+            {.drafter_ms = options_.flags.drafter_rtt_ms.value_or(rtt_ms),
+             .verifier_ms = rtt_ms}));
+  }
+  if (coordinator != coordinator_) {
+    client_ =
+        std::make_unique<GenerationClient>(coordinator, options_.flags.tls);
+    coordinator_ = coordinator;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BenchRun::MeasureInside(const Point& point) {
+  if (trio_ == nullptr) return absl::OkStatus();
+  // Timing models have one time; that of real ones drifts with the machine.
+  const bool is_current =
+      inside_of_ && (options_.trio.simulation ||
+                     (inside_of_->repeat == point.repeat &&
+                      inside_of_->cell.rtt_ms == point.cell.rtt_ms &&
+                      inside_of_->cell.load == point.cell.load));
+  if (is_current) return absl::OkStatus();
+  OUTRIDER_ASSIGN_OR_RETURN(inside_, MeasureVerifier(options_.trio));
+  inside_of_ = point;
+  return absl::OkStatus();
+}
+
+LoadOptions BenchRun::ToLoad(const Point& point) const {
+  const BenchFlags& flags = options_.flags;
+  const auto seconds = [](double value) {
+    return std::chrono::duration<double>(value);
+  };
+  LoadOptions load = {
+      .load = point.cell.load,
+      .request = options_.request,
+      .duration = std::chrono::duration_cast<std::chrono::nanoseconds>(
+          seconds(flags.seconds)),
+      .request_timeout = std::chrono::duration_cast<std::chrono::milliseconds>(
+          seconds(flags.timeout_seconds)),
+      .num_warm_up = flags.num_warm_up,
+      .seed = flags.seed + FirstPrompt(options_, point.repeat)};
+  load.request.num_speculative_tokens = point.cell.k;
+  return load;
+}
+
+absl::StatusOr<Measurement> BenchRun::MeasurePoint(const Point& point,
+                                                   const Measurement* plain) {
+  OUTRIDER_RETURN_IF_ERROR(MeasureInside(point));
+  OUTRIDER_RETURN_IF_ERROR(Connect(point));
+  // All K of a row use the same prompts, another repeat others.
+  const size_t first = FirstPrompt(options_, point.repeat);
+  const size_t end = FirstPrompt(options_, point.repeat + 1);
+  const LoadResult result = GenerateLoad(
+      *client_, absl::MakeSpan(options_.prompts).subspan(first, end - first),
+      ToLoad(point), cancellation_);
+  if (cancellation_.cancelled()) return absl::CancelledError("interrupted");
+  Measurement measured = Measure(point, result);
+  measured.origin = DescribeOrigin(options_.configuration.is_simulated);
+  AddBaselines(plain, measured);
+  return measured;
+}
+
+void BenchRun::AddBaselines(const Measurement* plain,
+                            Measurement& measured) const {
+  if (plain == nullptr) plain = &measured;  // K = 0 itself
+  if (trio_ != nullptr) {
+    measured.verifier_rtt_ms = trio_->achieved().verifier_ms;
+    measured.drafter_rtt_ms = trio_->achieved().drafter_ms;
+    measured.plain_token_ms = inside_.plain_token_ms;
+    measured.model_draft_step_ms = draft_step_ms_;
+    measured.model_verify_ms =
+        RowsMs(inside_.rows_ms, measured.point.cell.k + 1);
+  } else {
+    // What the verifier itself says that a pass over one row took.
+    measured.plain_token_ms = plain->split.verify_ms;
+  }
+  measured.plain_network_token_ms = plain->token_ms.mean;
+}
+
+}  // namespace outrider::bench

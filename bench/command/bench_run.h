@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_BENCH_COMMAND_BENCH_RUN_H_
+#define OUTRIDER_BENCH_COMMAND_BENCH_RUN_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "bench/command/bench_options.h"
+#include "bench/command/progress.h"
+#include "client/generation_client.h"
+
+namespace outrider::bench {
+
+// Measures points, one after the other, on a trio of its own or on a running
+// deployment. Thread-compatible.
+class BenchRun {
+ public:
+  // Starts what has to be started and waits for its nodes; those of a running
+  // deployment have been found before. UNAVAILABLE: they do not come;
+  // INVALID_ARGUMENT: they cannot do what is asked for. Keeps `options`.
+  static absl::StatusOr<std::unique_ptr<BenchRun>> Start(
+      const BenchOptions& options, Cancellation& cancellation);
+
+  // `plain` is K = 0 of the same row and repeat, where that was measured.
+  // FAILED_PRECONDITION: the network could not be emulated this time.
+  absl::StatusOr<Measurement> MeasurePoint(const Point& point,
+                                           const Measurement* plain);
+
+ private:
+  BenchRun(const BenchOptions& options, Cancellation& cancellation)
+      : options_(options), cancellation_(cancellation) {}
+
+  // Points the client at the coordinator with this network.
+  absl::Status Connect(const Point& point);
+  absl::Status MeasureInside(const Point& point);
+  LoadOptions ToLoad(const Point& point) const;
+  void AddBaselines(const Measurement* plain, Measurement& measured) const;
+
+  const BenchOptions& options_;
+  Cancellation& cancellation_;
+  std::unique_ptr<Trio> trio_;  // null: a running deployment
+  std::string coordinator_;
+  std::unique_ptr<client::GenerationClient> client_;
+  // Inside the models' own processes; measured anew for each row's repeat.
+  std::optional<Point> inside_of_ = {};
+  InsideTimes inside_;
+  double draft_step_ms_ = 0;
+};
+
+}  // namespace outrider::bench
+
+#endif  // OUTRIDER_BENCH_COMMAND_BENCH_RUN_H_

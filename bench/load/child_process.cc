@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/load/child_process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+
+namespace outrider::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// In the child, between fork and exec: system calls only.
+[[noreturn]] void Become(char* const* arguments, int output, int errors) {
+  setsid();
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  const int input = open("/dev/null", O_RDONLY);
+  dup2(input, STDIN_FILENO);
+  dup2(output, STDOUT_FILENO);
+  dup2(errors, STDERR_FILENO);
+  execv(arguments[0], arguments);
+  const char* const message = std::strerror(errno);
+  (void)!write(STDERR_FILENO, message, std::strlen(message));
+  _exit(127);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(
+    const std::vector<std::string>& arguments) {
+  const std::string name = arguments[0].substr(arguments[0].rfind('/') + 1);
+  if (access(arguments[0].c_str(), X_OK) != 0) {
+    return absl::UnavailableError(
+        absl::StrCat(name, " is not beside this program: build it first"));
+  }
+  std::array<int, 2> pipe_ends = {};
+  Socket errors(memfd_create("stderr", MFD_CLOEXEC));
+  if (!errors.is_open() || pipe2(pipe_ends.data(), O_CLOEXEC) != 0) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot start ", name, ": ", std::strerror(errno)));
+  }
+  Socket read_end(pipe_ends[0]);
+  const Socket write_end(pipe_ends[1]);
+  std::vector<char*> argv;
+  for (const std::string& argument : arguments) {
+    argv.push_back(const_cast<char*>(argument.c_str()));
+  }
+  argv.push_back(nullptr);
+  const pid_t pid = fork();
+  if (pid < 0) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot start ", name, ": ", std::strerror(errno)));
+  }
+  if (pid == 0) Become(argv.data(), write_end.fd(), errors.fd());
+  return std::unique_ptr<ChildProcess>(
+      new ChildProcess(name, pid, std::move(read_end), std::move(errors)));
+}
+
+ChildProcess::ChildProcess(std::string name, pid_t pid, Socket out,
+                           Socket errors)
+    : name_(std::move(name)),
+      pid_(pid),
+      output_(std::move(out)),
+      errors_(std::move(errors)) {}
+
+ChildProcess::~ChildProcess() {
+  if (is_reaped_) return;
+  kill(pid_, SIGTERM);
+  for (int i = 0; i < 1000; ++i) {
+    if (waitpid(pid_, nullptr, WNOHANG) != 0) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  kill(pid_, SIGKILL);
+  waitpid(pid_, nullptr, 0);
+}
+
+bool ChildProcess::ReadSome(Clock::time_point latest) {
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+      latest - Clock::now());
+  pollfd polled = {output_.fd(), POLLIN, 0};
+  const int timeout = static_cast<int>(std::max<int64_t>(left.count(), 0));
+  if (poll(&polled, 1, timeout) <= 0) return false;
+  std::array<char, 4096> buffer;
+  const ssize_t count = read(output_.fd(), buffer.data(), buffer.size());
+  if (count > 0) out_.append(buffer.data(), count);
+  return count > 0;
+}
+
+absl::Status ChildProcess::Failure() const {
+  std::array<char, 2000> buffer;
+  const ssize_t count = pread(errors_.fd(), buffer.data(), buffer.size(), 0);
+  const absl::string_view words = absl::StripAsciiWhitespace(
+      absl::string_view(buffer.data(), std::max<ssize_t>(count, 0)));
+  return absl::UnavailableError(absl::StrCat(
+      name_, " did not run: ", words.empty() ? "it said nothing" : words));
+}
+
+absl::StatusOr<std::string> ChildProcess::ReadLine(
+    std::chrono::milliseconds longest) {
+  const Clock::time_point latest = Clock::now() + longest;
+  while (out_.find('\n') == std::string::npos) {
+    if (!ReadSome(latest)) return Failure();
+  }
+  const size_t end = out_.find('\n');
+  std::string line = out_.substr(0, end);
+  out_.erase(0, end + 1);
+  return line;
+}
+
+absl::StatusOr<std::string> ChildProcess::ReadAll(
+    std::chrono::milliseconds longest) {
+  const Clock::time_point latest = Clock::now() + longest;
+  while (ReadSome(latest)) {
+  }
+  if (Clock::now() >= latest) return Failure();
+  int status = 0;
+  waitpid(pid_, &status, 0);
+  is_reaped_ = true;
+  if (status != 0) return Failure();
+  return out_;
+}
+
+}  // namespace outrider::bench

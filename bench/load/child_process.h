@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_BENCH_LOAD_CHILD_PROCESS_H_
+#define OUTRIDER_BENCH_LOAD_CHILD_PROCESS_H_
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "bench/network/socket.h"
+
+namespace outrider::bench {
+
+// A program that runs beside this one. It is in a session of its own, so that
+// Ctrl-C reaches only us; it is killed should the thread that started it die.
+// Thread-compatible.
+class ChildProcess {
+ public:
+  // `arguments` begins with the program's path. What it writes to standard
+  // error goes to a file without a name. UNAVAILABLE: it cannot be run.
+  static absl::StatusOr<std::unique_ptr<ChildProcess>> Start(
+      const std::vector<std::string>& arguments);
+  ChildProcess(const ChildProcess&) = delete;
+  ChildProcess& operator=(const ChildProcess&) = delete;
+  // SIGTERM, and SIGKILL to what is still there after 10 s.
+  ~ChildProcess();
+
+  // Blocks until standard output has a line, or the program's end; without the
+  // newline. UNAVAILABLE with its last words, where none came.
+  absl::StatusOr<std::string> ReadLine(std::chrono::milliseconds longest);
+  // Blocks until it ends by itself: all of its output. UNAVAILABLE with its
+  // last words, where it failed or was interrupted with us.
+  absl::StatusOr<std::string> ReadAll(std::chrono::milliseconds longest);
+
+ private:
+  ChildProcess(std::string name, pid_t pid, Socket out, Socket errors);
+
+  // What is there, added to out_; false at the end or after `longest`.
+  bool ReadSome(std::chrono::steady_clock::time_point latest);
+  absl::Status Failure() const;
+
+  const std::string name_;
+  const pid_t pid_;
+  const Socket output_;
+  const Socket errors_;
+  std::string out_;
+  bool is_reaped_ = false;
+};
+
+}  // namespace outrider::bench
+
+#endif  // OUTRIDER_BENCH_LOAD_CHILD_PROCESS_H_

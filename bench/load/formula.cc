@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/load/formula.h"
+
+namespace outrider::bench {
+
+double PredictRoundMs(const RoundCosts& costs) {
+  const double draft_ms =
+      costs.k > 0 ? costs.k * costs.draft_step_ms + costs.drafter_rtt_ms : 0;
+  return draft_ms + costs.verifier_rtt_ms + costs.verify_ms + costs.overhead_ms;
+}
+
+double ExpectedTokensPerRound(double acceptance, int k) {
+  double sum = 1;
+  double power = 1;
+  for (int i = 0; i < k; ++i) sum += power *= acceptance;
+  return sum;
+}
+
+double FitAcceptance(double tokens_per_round, int k) {
+  double low = 0;
+  double high = 1;
+  for (int i = 0; i < 60; ++i) {
+    const double middle = (low + high) / 2;
+    const bool is_low = ExpectedTokensPerRound(middle, k) < tokens_per_round;
+    (is_low ? low : high) = middle;
+  }
+  return (low + high) / 2;
+}
+
+}  // namespace outrider::bench

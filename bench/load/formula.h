@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_BENCH_LOAD_FORMULA_H_
+#define OUTRIDER_BENCH_LOAD_FORMULA_H_
+
+namespace outrider::bench {
+
+// What a round is made of, one after the other (docs/algorithm.md): K draft
+// steps, a pass over K + 1 rows, a round trip to each node that is asked, and
+// what the software takes.
+struct RoundCosts {
+  int k = 0;
+  double draft_step_ms = 0;
+  double verify_ms = 0;  // of K + 1 rows
+  double drafter_rtt_ms = 0;
+  double verifier_rtt_ms = 0;
+  double overhead_ms = 0;
+};
+double PredictRoundMs(const RoundCosts& costs);
+
+// E(K) = (1 - a^(K+1)) / (1 - a) for an acceptance probability a in [0, 1]
+// (equation 1, Leviathan et al. 2023).
+double ExpectedTokensPerRound(double acceptance, int k);
+
+// The acceptance in [0, 1] with that E(K): fitted, by bisection. `tokens`
+// outside of [1, K + 1] gives the nearest end.
+double FitAcceptance(double tokens_per_round, int k);
+
+}  // namespace outrider::bench
+
+#endif  // OUTRIDER_BENCH_LOAD_FORMULA_H_

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/load/load_generator.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <random>
+#include <thread>
+#include <utility>
+
+#include "core/base/mutex.h"
+
+namespace outrider::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using client::GenerationRequest;
+using client::GenerationStream;
+
+constexpr uint32_t kWarmUpTokens = 8;
+// Open-loop requests at the same time; beyond it the load waits, and its
+// lateness counts.
+constexpr int kMaxInFlight = 512;
+
+// One load as its threads share it.
+class Run {
+ public:
+  Run(client::GenerationClient& client, absl::Span<const Prompt> prompts,
+      const LoadOptions& options, Cancellation& cancellation)
+      : client_(client),
+        prompts_(prompts),
+        options_(options),
+        cancellation_(cancellation) {}
+
+  void WarmUp() {
+    for (int i = 0; i < options_.num_warm_up; ++i) {
+      if (auto request = NextRequest()) {
+        request->max_tokens = std::min(
+            kWarmUpTokens, request->max_tokens.value_or(kWarmUpTokens));
+        Send(*request, Clock::now());
+      }
+    }
+  }
+
+  LoadResult Go() {
+    const Clock::time_point start = Clock::now();
+    if (options_.load.is_open()) {
+      Arrive(start);
+    } else {
+      std::vector<std::jthread> users;
+      for (int i = 0; i < options_.load.concurrency; ++i) {
+        users.emplace_back([this, start] { BeUser(start); });
+      }
+    }
+    MutexLock lock(mu_);
+    result_.wall_time = Clock::now() - start;
+    return std::move(result_);
+  }
+
+ private:
+  void BeUser(Clock::time_point start) {
+    do {
+      const auto request = NextRequest();
+      if (!request || cancellation_.cancelled()) return;
+      Record(Send(*request, Clock::now()));
+    } while (Clock::now() < start + options_.duration);
+  }
+
+  void Arrive(Clock::time_point start) {
+    std::mt19937_64 random(options_.seed);
+    std::exponential_distribution<double> gap(options_.load.rate);
+    std::vector<std::jthread> requests;
+    double seconds = gap(random);
+    for (; seconds < std::chrono::duration<double>(options_.duration).count();
+         seconds += gap(random)) {
+      const Clock::time_point due =
+          start + std::chrono::duration_cast<Clock::duration>(
+                      std::chrono::duration<double>(seconds));
+      std::this_thread::sleep_until(due);
+      auto request = NextRequest();
+      if (!request || cancellation_.cancelled()) return;
+      WaitForRoom();
+      requests.emplace_back([this, request = *std::move(request), due] {
+        Record(Send(request, due));
+        MutexLock lock(mu_);
+        --num_in_flight_;
+        has_room_.NotifyOne();
+      });
+    }
+  }
+
+  void WaitForRoom() {
+    MutexLock lock(mu_);
+    while (num_in_flight_ >= kMaxInFlight) has_room_.Wait(mu_);
+    ++num_in_flight_;
+  }
+
+  std::optional<GenerationRequest> NextRequest() {
+    MutexLock lock(mu_);
+    if (num_taken_ == prompts_.size()) {
+      result_.ran_out_of_prompts = true;
+      return std::nullopt;
+    }
+    const size_t index = num_taken_++;
+    GenerationRequest request = options_.request;
+    request.prompt = prompts_[index];
+    request.seed = options_.seed + index;
+    return request;
+  }
+
+  RequestResult Send(const GenerationRequest& request, Clock::time_point due) {
+    RequestResult result;
+    const std::unique_ptr<GenerationStream> stream =
+        client_.Generate(request, options_.request_timeout);
+    const uint64_t registration =
+        cancellation_.OnCancel([&stream] { stream->Cancel(); });
+    while (true) {
+      const auto update = stream->Next();
+      result.duration = Clock::now() - due;
+      result.status = update.status();
+      if (!update.ok() || !update->has_value()) break;
+      result.report.Add(**update, result.duration);
+    }
+    cancellation_.Forget(registration);
+    return result;
+  }
+
+  void Record(RequestResult result) {
+    MutexLock lock(mu_);
+    result_.requests.push_back(std::move(result));
+  }
+
+  client::GenerationClient& client_;
+  const absl::Span<const Prompt> prompts_;
+  const LoadOptions& options_;
+  Cancellation& cancellation_;
+
+  Mutex mu_;
+  CondVar has_room_;
+  size_t num_taken_ ABSL_GUARDED_BY(mu_) = 0;
+  int num_in_flight_ ABSL_GUARDED_BY(mu_) = 0;
+  LoadResult result_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace
+
+LoadResult GenerateLoad(client::GenerationClient& client,
+                        absl::Span<const Prompt> prompts,
+                        const LoadOptions& options,
+                        Cancellation& cancellation) {
+  Run run(client, prompts, options, cancellation);
+  run.WarmUp();
+  return run.Go();
+}
+
+}  // namespace outrider::bench

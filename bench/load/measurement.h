@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_BENCH_LOAD_MEASUREMENT_H_
+#define OUTRIDER_BENCH_LOAD_MEASUREMENT_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "bench/load/load_generator.h"
+#include "bench/load/plan.h"
+
+namespace outrider::bench {
+
+// Of a sample. All 0 where it is empty.
+struct Spread {
+  double p50 = 0;
+  double p90 = 0;
+  double p99 = 0;
+  double mean = 0;
+};
+// Percentiles are values of the sample: the smallest one that this share of it
+// does not exceed.
+Spread Summarize(std::vector<double> sample);
+
+// Where a round's time goes, in ms: means over the rounds behind the first one
+// of each generation, which fills the caches.
+struct RoundSplit {
+  double draft_ms = 0;            // computing
+  double drafter_network_ms = 0;  // the call less the computing
+  double verify_ms = 0;
+  double verifier_network_ms = 0;
+  double rest_ms = 0;  // neither drafting nor verifying
+  double round_ms() const {
+    return draft_ms + drafter_network_ms + verify_ms + verifier_network_ms +
+           rest_ms;
+  }
+};
+
+// Calls to one node.
+struct LinkCounts {
+  int64_t num_bytes = 0;  // of protobuf, both directions
+  int num_messages = 0;   // requests and replies
+  friend bool operator==(const LinkCounts&, const LinkCounts&) = default;
+};
+
+// Of all rounds that were streamed, first ones included: what the coordinator's
+// counters grow by.
+struct Counts {
+  int num_rounds = 0;
+  int num_drafted = 0;
+  int num_accepted = 0;
+  LinkCounts drafter = {};
+  LinkCounts verifier = {};
+  friend bool operator==(const Counts&, const Counts&) = default;
+};
+
+// Where and when a point was measured: it stays with it when others are added
+// by a resumed run.
+struct Origin {
+  bool is_simulated = false;  // timing models in place of weights
+  std::string machine = {};
+  double machine_load = 0;  // average of a minute, at the end of the point
+  std::string date = {};    // UTC
+  std::string commit = {};  // of this program
+};
+
+// What one point came to. Failed requests count as failures, nowhere else.
+struct Measurement {
+  Point point = {};
+  Origin origin = {};
+  int num_requests = 0;  // that succeeded
+  int num_failures = 0;
+  std::string first_failure = {};
+  int num_tokens = 0;
+  int num_rounds = 0;  // that RoundSplit is of
+  Counts counts = {};
+  double wall_seconds = 0;
+  double mean_in_flight = 0;   // of these requests, at the same time
+  Spread first_token_ms = {};  // from when the request was due
+  Spread token_ms = {};        // (end - first token) / (tokens - 1)
+  Spread request_ms = {};
+  double tokens_per_second = 0;  // in all
+  double tokens_per_second_per_user = 0;
+  std::vector<int> offered = {};   // [position]: drafts that got this far
+  std::vector<int> accepted = {};  // [position]
+  double tokens_per_round = 0;
+  double drafter_bytes_per_token = 0;
+  double verifier_bytes_per_token = 0;
+  double drafter_messages_per_token = 0;
+  double verifier_messages_per_token = 0;
+  RoundSplit split = {};
+  int num_draft_failures = 0;
+  int num_misses = 0;
+  bool ran_out_of_prompts = false;
+
+  // Beside it.
+  std::optional<double> verifier_rtt_ms = {};  // achieved; none: not emulated
+  std::optional<double> drafter_rtt_ms = {};
+  // Inside their own processes, where they could be asked; else 0.
+  double model_draft_step_ms = 0;
+  double model_verify_ms = 0;         // of K + 1 rows
+  double plain_token_ms = 0;          // inside the verifier, no network
+  double plain_network_token_ms = 0;  // K = 0 through the same network; 0: none
+
+  // Against plain decoding inside the verifier: tokens of all users while they
+  // decode, over what the verifier alone gives one. 0 where nothing came.
+  double speedup() const;
+  // Against K = 0 through the same network with the same load; 0 without it.
+  double network_speedup() const;
+};
+Measurement Measure(const Point& point, const LoadResult& result);
+
+// The median; of an even number the mean of the two middle ones. Not empty.
+double MedianOf(std::vector<double> values);
+
+}  // namespace outrider::bench
+
+#endif  // OUTRIDER_BENCH_LOAD_MEASUREMENT_H_

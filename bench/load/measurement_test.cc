@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/load/measurement.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace outrider::bench {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::DoubleNear;
+using ::testing::ElementsAre;
+
+client::GenerationRound Round(int num_drafted, int num_accepted) {
+  return {.num_drafted = num_drafted,
+          .num_accepted = num_accepted,
+          .draft_time = milliseconds(num_drafted > 0 ? 7 : 0),
+          .verify_time = milliseconds(20),
+          .draft_compute_time = milliseconds(num_drafted > 0 ? 3 : 0),
+          .verify_compute_time = milliseconds(12),
+          .round_time = milliseconds(num_drafted > 0 ? 29 : 22),
+          .drafter_bytes = num_drafted > 0 ? 100U : 0U,
+          .verifier_bytes = 300,
+          .drafter_messages = num_drafted > 0 ? 2 : 0,
+          .verifier_messages = 2};
+}
+
+// A prefill round of one token, then one round of K = 2 for each number.
+RequestResult Request(const std::vector<int>& accepted) {
+  RequestResult request;
+  client::GenerationReport& report = request.report;
+  report.rounds.push_back(Round(0, 0));
+  report.tokens = {1};
+  for (const int num_accepted : accepted) {
+    report.rounds.push_back(Round(2, num_accepted));
+    report.tokens.resize(report.tokens.size() + num_accepted + 1);
+  }
+  report.finish.emplace();
+  report.first_token_time = milliseconds(50);
+  const int num_rounds = static_cast<int>(accepted.size());
+  report.last_token_time = milliseconds(50 + 30 * num_rounds);
+  request.duration = report.last_token_time + milliseconds(10);
+  return request;
+}
+
+TEST(SummarizeTest, PercentilesAreValuesOfTheSample) {
+  std::vector<double> sample;
+  for (int i = 100; i >= 1; --i) sample.push_back(i);
+  const Spread spread = Summarize(sample);
+  EXPECT_EQ(spread.p50, 50);
+  EXPECT_EQ(spread.p90, 90);
+  EXPECT_EQ(spread.p99, 99);
+  EXPECT_EQ(spread.mean, 50.5);
+  EXPECT_EQ(Summarize({7}).p99, 7);
+  EXPECT_EQ(Summarize({}).mean, 0);
+}
+
+TEST(MeasureTest, TimePerTokenLeavesTheFirstTokenOut) {
+  LoadResult result = {.wall_time = milliseconds(240)};
+  result.requests = {Request({2, 0}), Request({1, 1})};
+  const Measurement measured = Measure({}, result);
+  // 5 tokens: 60 ms for the four behind the first.
+  EXPECT_EQ(measured.token_ms.p50, 15);
+  EXPECT_EQ(measured.first_token_ms.mean, 50);
+  EXPECT_EQ(measured.request_ms.p99, 120);
+  EXPECT_EQ(measured.num_tokens, 10);
+  EXPECT_THAT(measured.tokens_per_second, DoubleNear(10 / 0.24, 1e-9));
+  EXPECT_THAT(measured.mean_in_flight, DoubleNear(1, 1e-9));
+}
+
+TEST(MeasureTest, AcceptanceCountsOfferedDraftsByPosition) {
+  LoadResult result = {.wall_time = milliseconds(100)};
+  result.requests = {Request({2, 0, 1, 2})};
+  const Measurement measured = Measure({}, result);
+  EXPECT_THAT(measured.offered, ElementsAre(4, 4));
+  EXPECT_THAT(measured.accepted, ElementsAre(3, 2));
+  EXPECT_THAT(measured.tokens_per_round, DoubleNear(9.0 / 4, 1e-9));
+}
+
+TEST(MeasureTest, ARoundIsSplitWithoutTheFirstOne) {
+  LoadResult result = {.wall_time = milliseconds(100)};
+  result.requests = {Request({0, 0})};
+  const RoundSplit split = Measure({}, result).split;
+  EXPECT_EQ(split.draft_ms, 3);
+  EXPECT_EQ(split.drafter_network_ms, 4);
+  EXPECT_EQ(split.verify_ms, 12);
+  EXPECT_EQ(split.verifier_network_ms, 8);
+  EXPECT_EQ(split.rest_ms, 2);
+  EXPECT_EQ(split.round_ms(), 29);
+}
+
+TEST(MeasureTest, BytesAndMessagesCountEveryCallOfEveryRound) {
+  LoadResult result = {.wall_time = milliseconds(100)};
+  result.requests = {Request({2})};  // 4 tokens, 3 calls
+  const Measurement measured = Measure({}, result);
+  EXPECT_EQ(measured.drafter_bytes_per_token, 100.0 / 4);
+  EXPECT_EQ(measured.verifier_bytes_per_token, 600.0 / 4);
+  EXPECT_EQ(measured.drafter_messages_per_token, 2.0 / 4);
+  EXPECT_EQ(measured.verifier_messages_per_token, 4.0 / 4);
+  EXPECT_EQ(measured.counts, (Counts{.num_rounds = 2,
+                                     .num_drafted = 2,
+                                     .num_accepted = 2,
+                                     .drafter = {100, 2},
+                                     .verifier = {600, 4}}));
+}
+
+TEST(MeasureTest, AFailedRequestIsAFailureAndNothingElse) {
+  LoadResult result = {.wall_time = milliseconds(240)};
+  result.requests = {Request({2, 0}), Request({2, 2})};
+  result.requests[1].status = absl::UnavailableError("gone");
+  result.requests[1].report.finish.reset();
+  const Measurement measured = Measure({}, result);
+  EXPECT_EQ(measured.num_requests, 1);
+  EXPECT_EQ(measured.num_failures, 1);
+  EXPECT_EQ(measured.first_failure, "gone");
+  EXPECT_EQ(measured.num_tokens, 5);
+  EXPECT_THAT(measured.mean_in_flight, DoubleNear(0.5, 1e-9));
+}
+
+TEST(MeasurementTest, RatiosCountAllUsersButThoseOfOneNetworkCompareUsers) {
+  Measurement measured;
+  EXPECT_EQ(measured.speedup(), 0);
+  measured.token_ms.mean = 10;
+  measured.mean_in_flight = 4;
+  measured.plain_token_ms = 5;
+  measured.plain_network_token_ms = 30;
+  EXPECT_EQ(measured.speedup(), 2);
+  EXPECT_EQ(measured.network_speedup(), 3);
+}
+
+}  // namespace
+}  // namespace outrider::bench

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/load/plan.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "bench/load/formula.h"
+#include "core/base/status_macros.h"
+
+namespace outrider::bench {
+
+std::string Load::ToString() const {
+  if (is_open()) return absl::StrCat(rate, " requests/s");
+  return absl::StrCat(concurrency, concurrency == 1 ? " user" : " users");
+}
+
+absl::StatusOr<std::vector<double>> ParseNumbers(const std::string& flag,
+                                                 const std::string& list,
+                                                 double low, double high) {
+  std::vector<double> numbers;
+  for (const absl::string_view item : absl::StrSplit(list, ',')) {
+    double number = 0;
+    if (!absl::SimpleAtod(item, &number) || !(number >= low) ||
+        !(number <= high)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(flag, " needs numbers from ", low, " to ", high,
+                       ", such as \"0,1,5\", not \"", item, "\""));
+    }
+    if (std::find(numbers.begin(), numbers.end(), number) != numbers.end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(flag, " names ", item, " twice"));
+    }
+    numbers.push_back(number);
+  }
+  return numbers;
+}
+
+absl::StatusOr<std::vector<int>> ParseWholeNumbers(const std::string& flag,
+                                                   const std::string& list,
+                                                   int low, int high) {
+  OUTRIDER_ASSIGN_OR_RETURN(const std::vector<double> numbers,
+                            ParseNumbers(flag, list, low, high));
+  std::vector<int> whole;
+  for (const double number : numbers) {
+    if (number != std::floor(number)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(flag, " needs whole numbers, not ", number));
+    }
+    whole.push_back(static_cast<int>(number));
+  }
+  return whole;
+}
+
+std::vector<Point> PlanPoints(const Grid& grid) {
+  std::vector<int> ks = grid.ks;
+  std::erase(ks, 0);
+  ks.insert(ks.begin(), 0);
+  std::vector<Point> points;
+  for (int repeat = 0; repeat < grid.num_repeats; ++repeat) {
+    for (const double rtt_ms : grid.rtts_ms) {
+      for (const Load& load : grid.loads) {
+        for (const int k : ks) {
+          points.push_back({.cell = {.rtt_ms = rtt_ms, .load = load, .k = k},
+                            .repeat = repeat});
+        }
+      }
+    }
+  }
+  return points;
+}
+
+double EstimateSeconds(const Point& point, const PointCosts& costs) {
+  constexpr double kLikelyAcceptance = 0.7;
+  constexpr double kOverheadMs = 1;
+  const Cell& cell = point.cell;
+  const double round_ms = PredictRoundMs({.k = cell.k,
+                                          .draft_step_ms = costs.draft_ms,
+                                          .verify_ms = costs.verify_ms,
+                                          .drafter_rtt_ms = cell.rtt_ms,
+                                          .verifier_rtt_ms = cell.rtt_ms,
+                                          .overhead_ms = kOverheadMs});
+  const double token_ms =
+      round_ms / ExpectedTokensPerRound(kLikelyAcceptance, cell.k);
+  // Users share the nodes, but not the network.
+  const double compute_ms = costs.verify_ms + cell.k * costs.draft_ms;
+  const double share = std::max(1, cell.load.concurrency) - 1;
+  const double request_seconds =
+      1e-3 * costs.max_tokens * token_ms * (1 + share * compute_ms / round_ms);
+  // The last requests are on their way when the time is over; a short one warms
+  // up; the round trip is measured.
+  constexpr double kAlwaysSeconds = 0.3;
+  return std::max(costs.seconds + request_seconds / 2, request_seconds) +
+         8e-3 * token_ms + 20e-3 * cell.rtt_ms / 5 + kAlwaysSeconds;
+}
+
+}  // namespace outrider::bench

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_BENCH_LOAD_PLAN_H_
+#define OUTRIDER_BENCH_LOAD_PLAN_H_
+
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace outrider::bench {
+
+// How requests come: from a number of users who each wait for their answer
+// (closed loop), or at random times, whatever the answers do (open loop).
+struct Load {
+  int concurrency = 1;  // users; 0: open loop
+  double rate = 0;      // open loop: requests a second, Poisson
+
+  bool is_open() const { return concurrency == 0; }
+  // "1 user", "8 users", "2.5 requests/s".
+  std::string ToString() const;
+  auto operator<=>(const Load&) const = default;
+};
+
+// Where a cell lies in the sweep.
+struct Cell {
+  double rtt_ms = 0;  // nominal, coordinator to verifier and to drafter
+  Load load = {};
+  int k = 0;
+  auto operator<=>(const Cell&) const = default;
+};
+
+// One measurement: a cell, some time.
+struct Point {
+  Cell cell = {};
+  int repeat = 0;  // from 0
+  auto operator<=>(const Point&) const = default;
+};
+
+// What is swept over.
+struct Grid {
+  std::vector<double> rtts_ms = {0};
+  std::vector<int> ks = {0};
+  std::vector<Load> loads = {{}};
+  int num_repeats = 1;
+};
+
+// Parses "0,1,5". INVALID_ARGUMENT names the flag and what is wrong with the
+// list: no numbers, out of [low, high], one twice.
+absl::StatusOr<std::vector<double>> ParseNumbers(const std::string& flag,
+                                                 const std::string& list,
+                                                 double low, double high);
+absl::StatusOr<std::vector<int>> ParseWholeNumbers(const std::string& flag,
+                                                   const std::string& list,
+                                                   int low, int high);
+
+// All points in the order of measuring. K = 0 is always among them, first of
+// its row: the others are compared with it. Repeats are the outermost loop, so
+// that a busy minute of the machine hits one repeat of a cell and not all.
+std::vector<Point> PlanPoints(const Grid& grid);
+
+// What a point is likely to take: seconds.
+struct PointCosts {
+  double seconds = 0;  // as long as requests are begun
+  int max_tokens = 0;
+  double verify_ms = 2;  // guesses, where nothing is known
+  double draft_ms = 0.3;
+};
+double EstimateSeconds(const Point& point, const PointCosts& costs);
+
+}  // namespace outrider::bench
+
+#endif  // OUTRIDER_BENCH_LOAD_PLAN_H_

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_BENCH_LOAD_TRIO_H_
+#define OUTRIDER_BENCH_LOAD_TRIO_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "bench/load/child_process.h"
+#include "bench/network/delay_proxy.h"
+#include "bench/network/echo.h"
+#include "bench/network/far_end.h"
+#include "core/base/cancellation.h"
+
+namespace outrider::bench {
+
+// A timing model in place of weights, on both nodes.
+struct Simulation {
+  double draft_ms = 0;       // a draft token
+  double verify_ms = 0;      // a pass
+  double verify_row_ms = 0;  // and each token of it
+  double acceptance = 0;
+  int vocab_size = 256;
+};
+
+struct TrioOptions {
+  std::string programs = {};  // folder of the three programs
+  std::string target_model = {};
+  std::string draft_model = {};
+  std::string dtype = "auto";
+  std::optional<Simulation> simulation = {};
+  int max_draft_tokens = 16;
+  bool uses_tunnels = false;  // in place of proxies; needs root
+};
+
+// The round trips between the coordinator and its nodes.
+struct RoundTrips {
+  double drafter_ms = 0;
+  double verifier_ms = 0;
+};
+
+// Verifier, drafter and coordinator on this machine, each a process of its own,
+// and between coordinator and nodes a network: by DelayProxy, with a second
+// coordinator without proxies for round trips of 0, or by Tunnel.
+// Thread-compatible.
+class Trio {
+ public:
+  // UNAVAILABLE says what a program said where it did not start;
+  // PERMISSION_DENIED: tunnels need root.
+  static absl::StatusOr<std::unique_ptr<Trio>> Start(
+      const TrioOptions& options, const LinkOptions& network);
+
+  // Sets the network and says where to send requests to. FAILED_PRECONDITION:
+  // an echo through it was off by more than 5 % + 0.3 ms, three times.
+  absl::StatusOr<std::string> Connect(const RoundTrips& nominal);
+  // Without and with a network.
+  std::vector<std::string> coordinators() const {
+    return {direct_coordinator_, coordinator_};
+  }
+  // As the echo found them at the last Connect.
+  const RoundTrips& achieved() const { return achieved_; }
+
+ private:
+  explicit Trio(const LinkOptions& network) : network_(network) {}
+
+  absl::Status StartNodes(const TrioOptions& options);
+  absl::Status StartProxies();
+  absl::StatusOr<std::string> StartCoordinator(const TrioOptions& options,
+                                               const std::string& verifier,
+                                               const std::string& drafter);
+  absl::StatusOr<std::string> StartProgram(
+      const TrioOptions& options, const std::string& name,
+      const std::vector<std::string>& flags,
+      const std::optional<FarEnd>& end = {});
+  absl::StatusOr<std::string> ConnectTunnels(const RoundTrips& nominal);
+  absl::StatusOr<double> Calibrate(const FarEnd& end, double nominal_ms);
+  LinkOptions Link(double rtt_ms) const;
+  absl::StatusOr<double> Calibrate(double nominal_ms);
+
+  const LinkOptions network_;
+  RoundTrips achieved_;
+  std::string verifier_;
+  std::string drafter_;
+  std::string direct_coordinator_;
+  std::string coordinator_;
+  // With tunnels. They outlive the programs in them.
+  std::optional<FarEnd> verifier_end_;
+  std::optional<FarEnd> drafter_end_;
+  std::vector<std::unique_ptr<ChildProcess>> programs_;
+  // With proxies.
+  std::unique_ptr<EchoServer> echo_;
+  std::unique_ptr<DelayProxy> verifier_proxy_;
+  std::unique_ptr<DelayProxy> drafter_proxy_;
+  std::unique_ptr<DelayProxy> echo_proxy_;
+};
+
+// What the models do inside their own processes: `--measure`, while the others
+// idle.
+struct InsideTimes {
+  double plain_token_ms = 0;         // plain decoding in the verifier
+  std::vector<double> rows_ms = {};  // T(1), T(2), ...
+};
+absl::StatusOr<InsideTimes> MeasureVerifier(const TrioOptions& options);
+absl::StatusOr<double> MeasureDraftStepMs(const TrioOptions& options);
+
+}  // namespace outrider::bench
+
+#endif  // OUTRIDER_BENCH_LOAD_TRIO_H_

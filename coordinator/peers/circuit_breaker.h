@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_COORDINATOR_PEERS_CIRCUIT_BREAKER_H_
+#define OUTRIDER_COORDINATOR_PEERS_CIRCUIT_BREAKER_H_
+
+#include <algorithm>
+#include <chrono>
+
+#include "core/base/mutex.h"
+
+namespace outrider {
+
+// Keeps a failing node from slowing every round: after three failures in a row
+// it is off for a second, doubling to 30 s; then one call probes it. Thread-
+// safe; shared by all sessions of a node.
+class CircuitBreaker {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // Whether a call may be made now. If so, exactly one of Success, Failure and
+  // Abandon must follow.
+  bool Allow(Clock::time_point now) {
+    MutexLock lock(mu_);
+    if (failures_ < kFailuresToOpen) return true;
+    if (now < closed_until_ || probing_) return false;
+    probing_ = true;
+    return true;
+  }
+  // Whether a call made now would not be allowed, probes aside.
+  bool IsOpen(Clock::time_point now) const {
+    MutexLock lock(mu_);
+    return failures_ >= kFailuresToOpen && now < closed_until_;
+  }
+  void Success() {
+    MutexLock lock(mu_);
+    failures_ = 0;
+    pause_ = kFirstPause;
+    probing_ = false;
+  }
+  // True where it is news: the first failure after a success, or a new pause.
+  bool Failure(Clock::time_point now) {
+    MutexLock lock(mu_);
+    probing_ = false;
+    if (++failures_ < kFailuresToOpen) return failures_ == 1;
+    if (now < closed_until_) return false;  // calls that began before the pause
+    closed_until_ = now + pause_;
+    pause_ = std::min(2 * pause_, kLongestPause);
+    return true;
+  }
+  // The node was away and answers other calls now: the next call probes it,
+  // whatever is left of the pause.
+  void Returned() {
+    MutexLock lock(mu_);
+    closed_until_ = {};
+    pause_ = kFirstPause;
+  }
+  // The call ended without saying anything about the node.
+  void Abandon() {
+    MutexLock lock(mu_);
+    probing_ = false;
+  }
+
+ private:
+  static constexpr int kFailuresToOpen = 3;
+  static constexpr Clock::duration kFirstPause = std::chrono::seconds(1);
+  static constexpr Clock::duration kLongestPause = std::chrono::seconds(30);
+
+  mutable Mutex mu_;
+  int failures_ ABSL_GUARDED_BY(mu_) = 0;
+  bool probing_ ABSL_GUARDED_BY(mu_) = false;
+  Clock::duration pause_ ABSL_GUARDED_BY(mu_) = kFirstPause;
+  Clock::time_point closed_until_ ABSL_GUARDED_BY(mu_) = {};
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_COORDINATOR_PEERS_CIRCUIT_BREAKER_H_

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_COORDINATOR_PEERS_MISS_RECOVERY_H_
+#define OUTRIDER_COORDINATOR_PEERS_MISS_RECOVERY_H_
+
+#include "absl/status/status.h"
+#include "coordinator/round/cache_mirror.h"
+#include "coordinator/round/round_stats.h"
+#include "core/session/cache_delta.h"
+
+namespace outrider {
+
+// Calls in a row that may end in a miss before the node counts as failed.
+inline constexpr int kMaxMissesPerCall = 3;
+
+// After a miss: corrects the mirror, so that the next header sends what the
+// node lacks; counts it.
+void RecoverFrom(const Miss& miss, CacheMirror& cache, RoundStats::Link& link);
+
+// UNAVAILABLE unless the reply belongs to this request: a late or crossed one
+// must never be taken for it.
+absl::Status CheckEcho(const RequestHeader& request, const ReplyHeader& reply);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_COORDINATOR_PEERS_MISS_RECOVERY_H_

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/peers/node_draft_client.h"
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "core/drafting/draft_strategy.h"
+#include "core/testing/run_task.h"
+#include "core/testing/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/support/in_process_stubs.h"
+
+namespace outrider {
+namespace {
+
+using ::outrider::testing::InProcessDraftStub;
+using ::outrider::testing::IsOk;
+using ::outrider::testing::RunTask;
+using ::outrider::testing::StatusIs;
+using ::testing::ElementsAre;
+
+constexpr int kVocabSize = 20;
+
+// Proposes as many tokens as asked for, like a small model.
+class FakeStrategy final : public DraftStrategy {
+ public:
+  absl::StatusOr<Proposal> Propose(const DraftContext& context) override {
+    const int k = context.max_draft_tokens;
+    Proposal proposal = {.draft = {.start = context.committed.size()},
+                         .num_cached_drafts = std::max(0, k - 1)};
+    proposal.draft.tokens.assign(k, 7);
+    proposal.draft.distributions.assign(k, Distribution::OneHot(7));
+    return proposal;
+  }
+  void Release(const SessionId&) override {}
+};
+
+class NodeDraftClientTest : public ::testing::Test {
+ protected:
+  NodeDraftClientTest() : engine_(NewEngine()), stub_(*engine_) {
+    stub_.hooks().before = [this](const DraftCall& call) {
+      calls_.push_back(call);
+      return absl::OkStatus();
+    };
+  }
+
+  static std::unique_ptr<DraftEngine> NewEngine() {
+    return std::make_unique<DraftEngine>(
+        std::make_unique<FakeStrategy>(),
+        DraftEngine::Options{.vocab_size = kVocabSize, .context_length = 100});
+  }
+
+  absl::StatusOr<Draft> Propose(int num_tokens) {
+    return RunTask(client_.Propose(session_, num_tokens));
+  }
+  // Changes the replies on their way back.
+  void Forge(std::function<void(DraftReply&)> forge) {
+    stub_.hooks().after = [forge](const DraftCall&, DraftReply& reply) {
+      forge(reply);
+      return absl::OkStatus();
+    };
+  }
+  // The drafter answers with one miss, then truly.
+  void MissOnce(Miss miss) {
+    Forge([miss, done = false](DraftReply& reply) mutable {
+      if (!done) reply.outcome = miss;
+      done = true;
+    });
+  }
+
+  std::vector<DraftCall> calls_;
+  std::unique_ptr<DraftEngine> engine_;
+  InProcessDraftStub stub_;
+  NodeDraftClient client_{stub_,
+                          {.context_length = 100,
+                           .support_size = 4,
+                           .support_mass = 0.75,
+                           .min_draft_probability = 0.25}};
+  Session session_{{.prompt = {1, 2, 3},
+                    .sampling = {.temperature = 0.7, .top_k = 9},
+                    .seed = 11,
+                    .max_length = 100}};
+};
+
+TEST_F(NodeDraftClientTest, OpensWithTheWholePromptAndTheRequestsParameters) {
+  const auto draft = Propose(2);
+  ASSERT_THAT(draft, IsOk());
+  EXPECT_EQ(draft->length(), 2);
+  EXPECT_EQ(draft->start, 3u);
+  ASSERT_EQ(calls_.size(), 1u);
+  EXPECT_TRUE(calls_[0].header.incarnation.is_none());
+  EXPECT_THAT(calls_[0].header.delta.append_tokens, ElementsAre(1, 2, 3));
+  EXPECT_EQ(calls_[0].max_draft_tokens, 2);
+  EXPECT_EQ(calls_[0].support_size, 4);
+  EXPECT_EQ(calls_[0].support_mass, 0.75);
+  EXPECT_EQ(calls_[0].rule, RuleKind::kRejection);
+  EXPECT_EQ(calls_[0].min_draft_probability, 0.25);
+  EXPECT_EQ(calls_[0].sampling, session_.sampling());
+  EXPECT_EQ(calls_[0].seed, 11u);
+  EXPECT_EQ(calls_[0].prompt_length, 3);
+  EXPECT_EQ(session_.drafter_cache().length(), 4);
+  EXPECT_FALSE(session_.drafter_cache().incarnation().is_none());
+}
+
+TEST_F(NodeDraftClientTest, ADrafterThatRestartedIsOpenedAgain) {
+  ASSERT_THAT(Propose(2), IsOk());
+  const auto restarted = NewEngine();
+  stub_.Restart(*restarted);
+  ASSERT_THAT(Propose(2), IsOk());
+  ASSERT_EQ(calls_.size(), 3u);
+  EXPECT_EQ(calls_[1].header.delta.keep_length, 2);
+  EXPECT_TRUE(calls_[2].header.incarnation.is_none());
+  EXPECT_EQ(calls_[2].header.delta.keep_length, 0);
+  EXPECT_GT(calls_[2].header.step, calls_[1].header.step);
+  EXPECT_EQ(session_.stats().drafter.num_misses, 1);
+}
+
+TEST_F(NodeDraftClientTest, AMissForLengthSendsWhatIsMissingInTheSameLife) {
+  ASSERT_THAT(Propose(2), IsOk());
+  MissOnce({MissReason::kLength, /*cached_length=*/1});
+  ASSERT_THAT(Propose(2), IsOk());
+  ASSERT_EQ(calls_.size(), 3u);
+  EXPECT_EQ(calls_[2].header.incarnation, calls_[1].header.incarnation);
+  EXPECT_EQ(calls_[2].header.delta.keep_length, 1);
+  EXPECT_THAT(calls_[2].header.delta.append_tokens, ElementsAre(2, 3));
+}
+
+TEST_F(NodeDraftClientTest, AStaleStepIsSentAgainWithAnother) {
+  ASSERT_THAT(Propose(2), IsOk());
+  MissOnce({MissReason::kStale, 4});
+  ASSERT_THAT(Propose(2), IsOk());
+  EXPECT_EQ(calls_[2].header.delta.keep_length, 2);
+  EXPECT_GT(calls_[2].header.step, calls_[1].header.step);
+}
+
+TEST_F(NodeDraftClientTest, AnotherPrefixOpensAgain) {
+  ASSERT_THAT(Propose(2), IsOk());
+  MissOnce({MissReason::kPrefix, 4});
+  ASSERT_THAT(Propose(2), IsOk());
+  EXPECT_TRUE(calls_[2].header.incarnation.is_none());
+}
+
+TEST_F(NodeDraftClientTest, ADrafterThatOnlyMissesHasFailed) {
+  Forge([](DraftReply& reply) { reply.outcome = Miss(); });
+  EXPECT_THAT(Propose(2), StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_EQ(calls_.size(), 3u);
+  EXPECT_EQ(session_.stats().drafter.num_misses, 3);
+}
+
+TEST_F(NodeDraftClientTest, AReplyToAnotherRequestIsNotTakenForThisOne) {
+  ASSERT_THAT(Propose(2), IsOk());
+  const int known = session_.drafter_cache().length();
+  const std::vector<std::function<void(DraftReply&)>> forgeries = {
+      [](DraftReply& reply) { ++reply.header.step; },
+      [](DraftReply& reply) { reply.header.session = SessionId::Random(); },
+      [](DraftReply& reply) {
+        reply.header.incarnation = Incarnation::Random();
+      }};
+  for (const auto& forge : forgeries) {
+    Forge(forge);
+    EXPECT_THAT(Propose(2), StatusIs(absl::StatusCode::kUnavailable));
+    EXPECT_EQ(session_.drafter_cache().length(), known);
+  }
+}
+
+TEST_F(NodeDraftClientTest, ADraftThatBreaksItsPromisesIsRefused) {
+  const auto forge = [this](std::function<void(Draft&)> change) {
+    Forge([change](DraftReply& reply) {
+      change(std::get<Draft>(reply.outcome));
+    });
+    EXPECT_THAT(Propose(2), StatusIs(absl::StatusCode::kInternal));
+    EXPECT_EQ(session_.drafter_cache().length(), 0);
+  };
+  forge([](Draft& draft) {
+    draft.tokens.push_back(0);
+    draft.distributions.push_back(Distribution::OneHot(0));
+  });
+  forge([](Draft& draft) { draft.distributions.pop_back(); });
+  forge([](Draft& draft) { ++draft.start; });
+  // Rows rotated by one, rows cut after sampling: a token off its own row.
+  forge([](Draft& draft) {
+    draft.distributions[0] = Distribution::OneHot(draft.tokens[0] ^ 1);
+  });
+  forge([](Draft& draft) { draft.tokens[1] = -1; });
+}
+
+TEST_F(NodeDraftClientTest, FewerDraftsThanAskedForAreFine) {
+  Forge([](DraftReply& reply) {
+    Draft& draft = std::get<Draft>(reply.outcome);
+    draft.tokens.clear();
+    draft.distributions.clear();
+  });
+  const auto draft = Propose(2);
+  ASSERT_THAT(draft, IsOk());
+  EXPECT_EQ(draft->length(), 0);
+}
+
+TEST_F(NodeDraftClientTest, ALostReplyLeavesTheMirrorAndTheNextCallHeals) {
+  ASSERT_THAT(Propose(2), IsOk());
+  stub_.hooks().after = [](const DraftCall&, DraftReply&) {
+    return absl::DeadlineExceededError("late");
+  };
+  EXPECT_THAT(Propose(2), StatusIs(absl::StatusCode::kDeadlineExceeded));
+  stub_.hooks().after = {};
+  session_.BeginRound();
+  ASSERT_THAT(Propose(2), IsOk());
+  EXPECT_EQ(session_.stats().drafter.num_misses, 0);
+}
+
+TEST_F(NodeDraftClientTest, ALostOpeningReplyOpensOnceMore) {
+  stub_.hooks().after = [](const DraftCall&, DraftReply&) {
+    return absl::UnavailableError("lost");
+  };
+  EXPECT_THAT(Propose(0), StatusIs(absl::StatusCode::kUnavailable));
+  stub_.hooks().after = {};
+  ASSERT_THAT(Propose(0), IsOk());
+  EXPECT_TRUE(calls_[1].header.incarnation.is_none());
+  EXPECT_EQ(session_.stats().drafter.num_misses, 0);
+  EXPECT_EQ(session_.drafter_cache().length(), 3);
+}
+
+}  // namespace
+}  // namespace outrider

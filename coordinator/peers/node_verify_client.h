@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_COORDINATOR_PEERS_NODE_VERIFY_CLIENT_H_
+#define OUTRIDER_COORDINATOR_PEERS_NODE_VERIFY_CLIENT_H_
+
+#include "coordinator/peers/node_stub.h"
+#include "coordinator/round/verify_client.h"
+
+namespace outrider {
+
+// Scores drafts on one verifier node: makes the header from the session's
+// mirror, sends what is missing after a miss (with the same drafts, hence the
+// same coins), and checks the reply. Stateless but for the format.
+class NodeVerifyClient final : public VerifyClient {
+ public:
+  explicit NodeVerifyClient(VerifyStub& stub,
+                            ReplyFormat format = ReplyFormat::kFull)
+      : stub_(stub), format_(format) {}
+
+  Task<absl::StatusOr<DraftScore>> Score(Session& session,
+                                         const Draft& draft) override;
+
+ private:
+  VerifyCall MakeCall(Session& session, const Draft& draft) const;
+  // What the reply says to the draft; it has no Miss.
+  absl::StatusOr<DraftScore> Read(VerifyReply reply, const Draft& draft,
+                                  Session& session) const;
+
+  VerifyStub& stub_;
+  const ReplyFormat format_;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_COORDINATOR_PEERS_NODE_VERIFY_CLIENT_H_

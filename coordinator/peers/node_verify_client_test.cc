@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/peers/node_verify_client.h"
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "core/sampling/rejection.h"
+#include "core/testing/run_task.h"
+#include "core/testing/status_matchers.h"
+#include "core/testing/table_lm.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/support/in_process_stubs.h"
+
+namespace outrider {
+namespace {
+
+using ::outrider::testing::InProcessVerifyStub;
+using ::outrider::testing::IsOk;
+using ::outrider::testing::RunTask;
+using ::outrider::testing::StatusIs;
+using ::outrider::testing::TableLm;
+using ::testing::ElementsAre;
+
+constexpr int kVocabSize = 4;
+
+// Probabilities .1 .2 .3 .4, turned by the last token of the context.
+std::vector<float> Turned(absl::Span<const TokenId> context) {
+  std::vector<float> row(kVocabSize);
+  for (int v = 0; v < kVocabSize; ++v) {
+    row[(v + context.back()) % kVocabSize] =
+        static_cast<float>(std::log(0.1 * (v + 1)));
+  }
+  return row;
+}
+
+class NodeVerifyClientTest : public ::testing::Test {
+ protected:
+  NodeVerifyClientTest() : engine_(NewEngine()), stub_(*engine_) {
+    stub_.hooks().before = [this](const VerifyCall& call) {
+      calls_.push_back(call);
+      return absl::OkStatus();
+    };
+    for (const TokenId token : {3, 1}) {
+      draft_.tokens.push_back(token);
+      draft_.distributions.push_back(
+          Distribution::FromSorted({1, 3}, {0.5, 0.5}));
+    }
+  }
+
+  static std::unique_ptr<VerifyEngine> NewEngine() {
+    return std::make_unique<VerifyEngine>(
+        std::make_unique<TableLm>(
+            TableLm::Options{.table = Turned, .vocab_size = kVocabSize}),
+        VerifyEngine::Options{.vocab_size = kVocabSize});
+  }
+  absl::StatusOr<DraftScore> Score(ReplyFormat format = ReplyFormat::kFull) {
+    return Score(session_, format);
+  }
+  absl::StatusOr<DraftScore> Score(Session& session, ReplyFormat format) {
+    return RunTask(NodeVerifyClient(stub_, format).Score(session, draft_));
+  }
+  void Forge(std::function<void(VerifyReply&)> forge) {
+    stub_.hooks().after = [forge](const VerifyCall&, VerifyReply& reply) {
+      forge(reply);
+      return absl::OkStatus();
+    };
+  }
+
+  std::vector<VerifyCall> calls_;
+  std::unique_ptr<VerifyEngine> engine_;
+  InProcessVerifyStub stub_;
+  Session session_{{.prompt = {2, 0}, .max_length = 100}};
+  Draft draft_ = {.start = 2};
+};
+
+TEST_F(NodeVerifyClientTest, EveryRowBelongsToTheContextBeforeItsDraft) {
+  for (const ReplyFormat format : {ReplyFormat::kFull, ReplyFormat::kSparse}) {
+    const auto score = Score(format);
+    ASSERT_THAT(score, IsOk());
+    const std::vector<TargetRow>& rows = score->rows;
+    ASSERT_EQ(rows.size(), 3u);
+    // Behind token 0, then behind draft 3: turned by three.
+    EXPECT_NEAR(rows[0](1), 0.2, 1e-7);
+    EXPECT_NEAR(rows[0](3), 0.4, 1e-7);
+    EXPECT_NEAR(rows[0].tail_mass(), 0.4, 1e-7);
+    EXPECT_NEAR(rows[1](1), 0.3, 1e-7);
+    EXPECT_NEAR(rows[1](3), 0.1, 1e-7);
+    // The last row has no draft: its tail is all of p.
+    EXPECT_EQ(rows[2].tail_mass(), 1.0);
+    EXPECT_EQ(session_.verifier_cache().length(), 4);
+  }
+}
+
+TEST_F(NodeVerifyClientTest, EveryFormatEndsInTheSameVerdict) {
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    Session session({.prompt = {2, 0}, .seed = seed, .max_length = 100});
+    std::vector<Verdict> verdicts;
+    for (const ReplyFormat format :
+         {ReplyFormat::kFull, ReplyFormat::kSparse, ReplyFormat::kTokens}) {
+      const auto score = Score(session, format);
+      ASSERT_THAT(score, IsOk());
+      EXPECT_EQ(score->verdict.has_value(), format == ReplyFormat::kTokens);
+      verdicts.push_back(
+          score->verdict.has_value()
+              ? *score->verdict
+              : RejectionRule().Judge(draft_, score->rows, session.coins()));
+    }
+    EXPECT_EQ(verdicts[0], verdicts[1]);
+    EXPECT_EQ(verdicts[0], verdicts[2]);
+  }
+}
+
+TEST_F(NodeVerifyClientTest, AtTemperatureZeroTheDraftsRowsStayAtHome) {
+  Session session(
+      {.prompt = {2, 0}, .sampling = {.temperature = 0}, .max_length = 100});
+  const auto score = Score(session, ReplyFormat::kTokens);
+  ASSERT_THAT(score, IsOk());
+  EXPECT_TRUE(calls_[0].draft_rows.empty());
+  // The most probable token behind 0 is 3, behind 3 it is 2.
+  EXPECT_EQ(*score->verdict, (Verdict{1, 2}));
+}
+
+TEST_F(NodeVerifyClientTest, EachTokenThatMayComeHasItsLogprobInEveryFormat) {
+  for (const LogprobsMode mode :
+       {LogprobsMode::kRaw, LogprobsMode::kProcessed}) {
+    Session session({.prompt = {2, 0},
+                     .sampling = {.temperature = 0.5},
+                     .logprobs = LogprobsOptions{.num_top = 2, .mode = mode},
+                     .max_length = 100});
+    ASSERT_THAT(Score(session, ReplyFormat::kFull), IsOk());
+    const Session::LogprobSource full = session.logprob_source();
+    const auto sparse = Score(session, ReplyFormat::kSparse);
+    ASSERT_THAT(sparse, IsOk());
+    const Session::LogprobSource cut = session.logprob_source();
+    // Of the first row: the support, then the tail token.
+    for (const TokenId token : {1, 3, sparse->rows[0].tail_token()}) {
+      const auto right = full(0, token);
+      const auto got = cut(0, token);
+      ASSERT_THAT(got, IsOk());
+      EXPECT_EQ(got->tokens, right->tokens);
+      EXPECT_EQ(got->top, right->top);
+      EXPECT_EQ(got->top.size(), 2u);
+    }
+  }
+  EXPECT_FALSE(calls_[0].logprobs.has_value()) << "FULL has the rows";
+}
+
+TEST_F(NodeVerifyClientTest, LogprobsThatDoNotFitTheRowsFailTheSession) {
+  const std::vector<std::function<void(VerifyReply&)>> forgeries = {
+      [](VerifyReply& reply) { reply.logprobs.clear(); },
+      [](VerifyReply& reply) { reply.logprobs.pop_back(); },
+      [](VerifyReply& reply) { reply.logprobs[0].tokens.push_back(0); },
+      [](VerifyReply& reply) {
+        reply.logprobs[0].top_ids = {1, 2};
+      }};
+  for (const ReplyFormat format :
+       {ReplyFormat::kSparse, ReplyFormat::kTokens}) {
+    for (const auto& forgery : forgeries) {
+      Session session({.prompt = {2, 0},
+                       .logprobs = LogprobsOptions{.num_top = 1},
+                       .max_length = 100});
+      stub_.hooks().after = {};
+      ASSERT_THAT(Score(session, format), IsOk());
+      Forge(forgery);
+      EXPECT_THAT(Score(session, format),
+                  StatusIs(absl::StatusCode::kInternal));
+    }
+  }
+}
+
+TEST_F(NodeVerifyClientTest, AReplyInAnotherFormatFailsTheSession) {
+  Forge([](VerifyReply& reply) { reply.outcome = Verdict{2, 0}; });
+  EXPECT_THAT(Score(ReplyFormat::kFull), StatusIs(absl::StatusCode::kInternal));
+  EXPECT_THAT(Score(ReplyFormat::kSparse),
+              StatusIs(absl::StatusCode::kInternal));
+}
+
+TEST_F(NodeVerifyClientTest, NoVerdictAcceptsMoreThanWasDrafted) {
+  for (const int num_accepted : {-1, 3}) {
+    Forge([num_accepted](VerifyReply& reply) {
+      reply.outcome = Verdict{num_accepted, 0};
+    });
+    EXPECT_THAT(Score(ReplyFormat::kTokens),
+                StatusIs(absl::StatusCode::kInternal));
+  }
+}
+
+TEST_F(NodeVerifyClientTest, NoDraftGivesTheOneRowOfPlainDecoding) {
+  draft_ = {.start = 2};
+  const auto score = Score();
+  ASSERT_THAT(score, IsOk());
+  ASSERT_EQ(score->rows.size(), 1u);
+  EXPECT_EQ(score->rows[0].tail_mass(), 1.0);
+}
+
+TEST_F(NodeVerifyClientTest, ALostSessionGetsTheSameDraftsAgain) {
+  ASSERT_THAT(Score(), IsOk());
+  const auto restarted = NewEngine();
+  stub_.Restart(*restarted);
+  ASSERT_THAT(Score(), IsOk());
+  ASSERT_EQ(calls_.size(), 3u);
+  EXPECT_EQ(calls_[1].draft_tokens, calls_[2].draft_tokens);
+  EXPECT_GT(calls_[2].header.step, calls_[1].header.step);
+  EXPECT_THAT(calls_[2].header.delta.append_tokens, ElementsAre(2, 0));
+  EXPECT_EQ(session_.stats().verifier.num_misses, 1);
+}
+
+TEST_F(NodeVerifyClientTest, AVerifierThatOnlyMissesHasFailed) {
+  Forge([](VerifyReply& reply) { reply.outcome = Miss(); });
+  EXPECT_THAT(Score(), StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_EQ(calls_.size(), 3u);
+}
+
+TEST_F(NodeVerifyClientTest, AReplyToAnotherRequestIsNotTakenForThisOne) {
+  Forge([](VerifyReply& reply) { ++reply.header.step; });
+  EXPECT_THAT(Score(), StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_EQ(session_.verifier_cache().length(), 0);
+}
+
+TEST_F(NodeVerifyClientTest, TooFewRowsFailTheSession) {
+  Forge([](VerifyReply& reply) {
+    reply.outcome =
+        LogitRows::FromVector(std::vector<float>(2 * kVocabSize), kVocabSize);
+  });
+  EXPECT_THAT(Score(), StatusIs(absl::StatusCode::kInternal));
+}
+
+TEST_F(NodeVerifyClientTest, ARowThatIsNotANumberFailsTheSessionInAnyPlace) {
+  for (int place = 0; place < 3 * kVocabSize; ++place) {
+    Forge([place](VerifyReply& reply) {
+      std::vector<float> values(3 * kVocabSize, 1.0f);
+      values[place] = std::numeric_limits<float>::quiet_NaN();
+      reply.outcome = LogitRows::FromVector(std::move(values), kVocabSize);
+    });
+    EXPECT_THAT(Score(), StatusIs(absl::StatusCode::kInternal));
+  }
+}
+
+}  // namespace
+}  // namespace outrider

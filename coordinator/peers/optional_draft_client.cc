@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/peers/optional_draft_client.h"
+
+#include "core/base/log.h"
+
+namespace outrider {
+
+Task<absl::StatusOr<Draft>> OptionalDraftClient::Propose(Session& session,
+                                                         int num_tokens) {
+  const Draft no_draft = Draft::None(session.length());
+  if (drafter_ == nullptr) co_return no_draft;
+  if (!breaker_.Allow(CircuitBreaker::Clock::now())) {
+    ++session.stats().drafter.num_failures;
+    co_return no_draft;
+  }
+  absl::StatusOr<Draft> draft = co_await drafter_->Propose(session, num_tokens);
+  if (session.cancellation().cancelled()) {
+    // Says nothing about the drafter's health.
+    breaker_.Abandon();
+    co_return draft;
+  }
+  if (draft.ok()) {
+    breaker_.Success();
+    co_return draft;
+  }
+  ++session.stats().drafter.num_failures;
+  if (breaker_.Failure(CircuitBreaker::Clock::now())) {
+    OUTRIDER_LOG(kWarning) << "drafting failed, going on without: "
+                           << draft.status();
+  }
+  co_return no_draft;
+}
+
+}  // namespace outrider

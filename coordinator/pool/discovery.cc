@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/pool/discovery.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <utility>
+
+#include "absl/strings/str_join.h"
+#include "core/base/log.h"
+
+namespace outrider {
+
+Discovery::Discovery(Options options) : options_(std::move(options)) {
+  for (const std::string& name : options_.names) names_[name] = {};
+  if (names_.empty()) return;
+  thread_ = std::jthread([this](const std::stop_token& stop) { Run(stop); });
+}
+
+void Discovery::Run(const std::stop_token& stop) {
+  const auto tick = std::min(options_.period, options_.unserved_period);
+  std::mutex mu;
+  std::condition_variable_any wake;
+  std::unique_lock<std::mutex> lock(mu);
+  do {
+    for (auto& [name, state] : names_) {
+      if (!stop.stop_requested() && IsDue(name, state)) Resolve(name, state);
+    }
+  } while (
+      !wake.wait_for(lock, stop, tick, [&] { return stop.stop_requested(); }));
+}
+
+bool Discovery::IsDue(const std::string& name, const Name& state) const {
+  if (!state.addresses.has_value()) return true;
+  const auto age = Clock::now() - state.last_asked;
+  return age >= options_.period ||
+         (age >= options_.unserved_period && !options_.is_served(name));
+}
+
+void Discovery::Resolve(const std::string& name, Name& state) {
+  state.last_asked = Clock::now();
+  auto addresses = options_.resolver.Resolve(name);
+  if (!addresses.ok()) {
+    if (!state.is_failing) {
+      OUTRIDER_LOG(kWarning)
+          << name << ": " << addresses.status().message() << "; "
+          << (state.addresses.has_value() ? "its addresses stay as they were"
+                                          : "it has no addresses yet");
+    }
+    state.is_failing = true;
+    return;
+  }
+  state.is_failing = false;
+  if (state.addresses == *addresses) return;
+  OUTRIDER_LOG(kInfo) << name << " resolves to "
+                      << (addresses->empty() ? "no address"
+                                             : absl::StrJoin(*addresses, ", "));
+  state.addresses = *std::move(addresses);
+  options_.on_change(name, *state.addresses);
+}
+
+}  // namespace outrider

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_COORDINATOR_POOL_DISCOVERY_H_
+#define OUTRIDER_COORDINATOR_POOL_DISCOVERY_H_
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/rpc/resolver.h"
+
+namespace outrider {
+
+// Keeps names resolved, on a thread of its own, as the resolver may block.
+// Where nobody can be asked, the addresses known so far stay. What is referred
+// to must outlive it; its end waits for the resolver.
+class Discovery {
+ public:
+  struct Options {
+    Resolver& resolver;
+    std::vector<std::string> names = {};  // HOST:PORT
+    std::chrono::milliseconds period = std::chrono::seconds(30);
+    // For a name whose addresses are of no use: its nodes start, or have moved.
+    std::chrono::milliseconds unserved_period = std::chrono::seconds(1);
+    std::function<bool(const std::string& name)> is_served = {};
+    // Told when a name's addresses have changed.
+    std::function<void(const std::string& name,
+                       const std::vector<std::string>& addresses)>
+        on_change = {};
+  };
+
+  // Without names there is nothing to do, and no thread.
+  explicit Discovery(Options options);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Name {
+    std::optional<std::vector<std::string>> addresses = {};
+    Clock::time_point last_asked = {};
+    bool is_failing = false;
+  };
+
+  void Run(const std::stop_token& stop);
+  bool IsDue(const std::string& name, const Name& state) const;
+  void Resolve(const std::string& name, Name& state);
+
+  const Options options_;
+  std::map<std::string, Name> names_;  // of the thread alone
+  std::jthread thread_;                // last: it uses the members above
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_COORDINATOR_POOL_DISCOVERY_H_

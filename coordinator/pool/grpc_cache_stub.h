@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_COORDINATOR_POOL_GRPC_CACHE_STUB_H_
+#define OUTRIDER_COORDINATOR_POOL_GRPC_CACHE_STUB_H_
+
+#include <grpcpp/channel.h>
+
+#include <memory>
+
+#include "core/base/task.h"
+#include "core/rpc/call_queue.h"
+#include "core/session/cache_delta.h"
+#include "outrider/v1/cache.grpc.pb.h"
+
+namespace outrider {
+
+// Gives a node's cache memory back early. Advisory: a failure is nobody's
+// problem, as the node's lease on the session runs out by itself. Thread-safe.
+class GrpcCacheStub {
+ public:
+  GrpcCacheStub(const std::shared_ptr<grpc::Channel>& channel,
+                CallQueue& queue);
+
+  // Session, incarnation and step of `header` count; without an incarnation
+  // there is nothing to give back.
+  Task<void> Release(RequestHeader header);
+
+ private:
+  CallQueue& queue_;
+  const std::unique_ptr<v1::CacheService::Stub> stub_;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_COORDINATOR_POOL_GRPC_CACHE_STUB_H_

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/pool/grpc_draft_stub.h"
+
+#include <utility>
+
+#include "coordinator/pool/grpc_log_metadata.h"
+#include "core/base/status_macros.h"
+#include "core/rpc/unary_call.h"
+#include "core/wire/convert.h"
+
+namespace outrider {
+
+GrpcDraftStub::GrpcDraftStub(std::shared_ptr<grpc::Channel> channel,
+                             Options options)
+    : options_(options),
+      stub_(v1::DrafterService::NewStub(std::move(channel))) {}
+
+Task<absl::StatusOr<DraftReply>> GrpcDraftStub::Draft(
+    const DraftCall& call, Cancellation& cancellation) {
+  const v1::DraftRequest request = ToProto(call);
+  const auto num_appended = call.header.delta.append_tokens.size();
+  OUTRIDER_CO_ASSIGN_OR_RETURN(
+      const v1::DraftResponse response,
+      co_await CallUnary<v1::DraftResponse>(
+          [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
+            AddLogMetadata(call.log_ids, *context);
+            return stub_->PrepareAsyncDraft(context, request, queue);
+          },
+          {.queue = options_.queue,
+           .deadline =
+               options_.timeout + num_appended * options_.timeout_per_token,
+           .cancellation = cancellation}));
+  const uint64_t start = call.header.delta.keep_length + num_appended;
+  OUTRIDER_CO_ASSIGN_OR_RETURN(DraftReply reply,
+                               FromProto(response, start, vocab_size_));
+  reply.sent_bytes = static_cast<int64_t>(request.ByteSizeLong());
+  reply.wire_bytes =
+      reply.sent_bytes + static_cast<int64_t>(response.ByteSizeLong());
+  co_return reply;
+}
+
+Task<absl::StatusOr<NodeDescription>> GrpcDraftStub::Describe(
+    std::chrono::milliseconds timeout, Cancellation& cancellation) {
+  const v1::DrafterServiceDescribeRequest request;
+  OUTRIDER_CO_ASSIGN_OR_RETURN(
+      const v1::DrafterServiceDescribeResponse response,
+      co_await CallUnary<v1::DrafterServiceDescribeResponse>(
+          [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
+            return stub_->PrepareAsyncDescribe(context, request, queue);
+          },
+          {.queue = options_.queue,
+           .deadline = timeout,
+           .cancellation = cancellation}));
+  NodeDescription description = FromProto(response.node());
+  set_vocab_size(description.vocab_size);
+  co_return description;
+}
+
+}  // namespace outrider

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_COORDINATOR_POOL_GRPC_VERIFY_STUB_H_
+#define OUTRIDER_COORDINATOR_POOL_GRPC_VERIFY_STUB_H_
+
+#include <grpcpp/channel.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+
+#include "coordinator/peers/node_stub.h"
+#include "core/rpc/call_queue.h"
+#include "core/wire/node_description.h"
+#include "outrider/v1/verifier.grpc.pb.h"
+
+namespace outrider {
+
+// VerifyStub over gRPC. Where the connection breaks it sends the same step with
+// the same bytes again, which the node answers without harm. Thread-safe; one
+// serves all sessions of a verifier.
+class GrpcVerifyStub final : public VerifyStub {
+ public:
+  struct Options {
+    CallQueue& queue;
+    std::chrono::milliseconds timeout;            // of a call, plus
+    std::chrono::milliseconds timeout_per_token;  // for each token to append
+  };
+
+  GrpcVerifyStub(std::shared_ptr<grpc::Channel> channel, Options options);
+
+  // Rows of another size are refused; Describe sets it, too.
+  void set_vocab_size(int vocab_size) { vocab_size_ = vocab_size; }
+
+  Task<absl::StatusOr<VerifyReply>> Verify(const VerifyCall& call,
+                                           Cancellation& cancellation) override;
+
+  // Asks the node what it is.
+  Task<absl::StatusOr<NodeDescription>> Describe(
+      std::chrono::milliseconds timeout, Cancellation& cancellation);
+
+ private:
+  Task<absl::StatusOr<v1::VerifyResponse>> SendUntilAnswered(
+      const v1::VerifyRequest& request, const LogIds& log_ids,
+      Cancellation& cancellation);
+
+  const Options options_;
+  const std::unique_ptr<v1::VerifierService::Stub> stub_;
+  std::atomic<int> vocab_size_ = 0;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_COORDINATOR_POOL_GRPC_VERIFY_STUB_H_

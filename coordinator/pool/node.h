@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_COORDINATOR_POOL_NODE_H_
+#define OUTRIDER_COORDINATOR_POOL_NODE_H_
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "coordinator/peers/circuit_breaker.h"
+#include "coordinator/pool/grpc_cache_stub.h"
+#include "coordinator/pool/grpc_draft_stub.h"
+#include "coordinator/pool/grpc_verify_stub.h"
+#include "core/rpc/channel.h"
+
+namespace outrider {
+
+// The way to a node, and how many sessions go it.
+struct NodeLink {
+  std::string name;     // HOST:PORT as the flag has it
+  std::string address;  // HOST:PORT that the name resolved to
+  std::shared_ptr<grpc::Channel> channel;
+  std::atomic<int> num_sessions = 0;
+
+  bool is_connected() const { return IsConnected(*channel); }
+};
+
+// One drafter: what all sessions on it share. Thread-safe.
+struct DrafterNode {
+  NodeLink link;
+  GrpcDraftStub stub;
+  GrpcCacheStub cache;
+  CircuitBreaker breaker = {};
+
+  void Returned() { breaker.Returned(); }
+  bool is_doubtful() const {
+    return !link.is_connected() || breaker.IsOpen(CircuitBreaker::Clock::now());
+  }
+};
+
+struct VerifierNode {
+  NodeLink link;
+  GrpcVerifyStub stub;
+  GrpcCacheStub cache;
+
+  void Returned() {}  // nothing keeps calls from it
+  bool is_doubtful() const { return !link.is_connected(); }
+};
+
+// A session's place on a node, which stays as long as somebody has one.
+struct LeaveNode {
+  template <typename NodeType>
+  void operator()(NodeType* node) const {
+    // The last touch: the pool may drop the node now.
+    node->link.num_sessions.fetch_sub(1, std::memory_order_release);
+  }
+};
+template <typename NodeType>
+using Seat = std::unique_ptr<NodeType, LeaveNode>;
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_COORDINATOR_POOL_NODE_H_

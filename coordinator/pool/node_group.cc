@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/pool/node_group.h"
+
+#include <algorithm>
+#include <atomic>
+#include <optional>
+
+#include "coordinator/pool/node_choice.h"
+
+namespace outrider {
+
+template <typename NodeType>
+void NodeGroup<NodeType>::SetAddresses(
+    const std::string& name, const std::vector<std::string>& addresses) {
+  if (!Has(name)) return;
+  std::vector<std::string> added = addresses;
+  for (Member& member : members_) {
+    const NodeLink& link = member.node->link;
+    if (link.name != name) continue;
+    const bool is_listed = std::erase(added, link.address) > 0;
+    // What it said before it left says nothing of what comes back.
+    if (is_listed != member.knowledge.is_listed) {
+      member.knowledge = {.address = link.address, .is_listed = is_listed};
+    }
+  }
+  for (const std::string& address : added) {
+    members_.push_back(
+        {.node = make_(name, address), .knowledge = {.address = address}});
+  }
+}
+
+template <typename NodeType>
+void NodeGroup<NodeType>::DropUnused() {
+  std::erase_if(members_, [](const Member& member) {
+    return !member.knowledge.is_listed && !member.is_asked &&
+           member.node->link.num_sessions.load(std::memory_order_acquire) == 0;
+  });
+}
+
+template <typename NodeType>
+std::vector<NodeType*> NodeGroup<NodeType>::TakeToAsk() {
+  std::vector<NodeType*> nodes;
+  for (Member& member : members_) {
+    if (member.is_asked || !member.knowledge.is_listed) continue;
+    member.is_asked = true;
+    nodes.push_back(member.node.get());
+  }
+  return nodes;
+}
+
+template <typename NodeType>
+void NodeGroup<NodeType>::Learn(const NodeType& node,
+                                absl::StatusOr<NodeDescription> answer) {
+  for (Member& member : members_) {
+    if (member.node.get() != &node) continue;
+    member.is_asked = false;
+    const bool was_late = std::exchange(
+        member.is_late, absl::IsDeadlineExceeded(answer.status()));
+    const bool is_forgiven =
+        member.is_late && !was_late && member.knowledge.answer.ok();
+    if (is_forgiven) return;
+    if (answer.ok() && !member.knowledge.answer.ok()) member.node->Returned();
+    member.knowledge.answer = std::move(answer);
+    return;
+  }
+}
+
+template <typename NodeType>
+std::vector<NodeKnowledge*> NodeGroup<NodeType>::knowledge() {
+  std::vector<NodeKnowledge*> all;
+  for (Member& member : members_) all.push_back(&member.knowledge);
+  return all;
+}
+
+template <typename NodeType>
+std::vector<const NodeKnowledge*> NodeGroup<NodeType>::knowledge() const {
+  std::vector<const NodeKnowledge*> all;
+  for (const Member& member : members_) all.push_back(&member.knowledge);
+  return all;
+}
+
+template <typename NodeType>
+bool NodeGroup<NodeType>::IsServed(const std::string& name) const {
+  return !Has(name) || std::any_of(members_.begin(), members_.end(),
+                                   [&](const Member& member) {
+                                     return member.node->link.name == name &&
+                                            member.knowledge.ready();
+                                   });
+}
+
+template <typename NodeType>
+std::pair<Seat<NodeType>, NodeDescription> NodeGroup<NodeType>::Choose(
+    const SessionId& session) {
+  std::vector<const Member*> ready;
+  std::vector<NodeCandidate> candidates;
+  for (const Member& member : members_) {
+    if (!member.knowledge.ready()) continue;
+    ready.push_back(&member);
+    candidates.push_back(
+        {.address = member.node->link.address,
+         .is_doubtful = member.is_late || member.node->is_doubtful(),
+         .num_sessions = member.node->link.num_sessions});
+  }
+  const std::optional<size_t> index = ChooseNode(session, candidates);
+  if (!index.has_value()) return {};
+  const Member& chosen = *ready[*index];
+  ++chosen.node->link.num_sessions;
+  return {Seat<NodeType>(chosen.node.get()), *chosen.knowledge.answer};
+}
+
+template <typename NodeType>
+bool NodeGroup<NodeType>::Has(const std::string& name) const {
+  return std::find(names_.begin(), names_.end(), name) != names_.end();
+}
+
+template class NodeGroup<DrafterNode>;
+template class NodeGroup<VerifierNode>;
+
+}  // namespace outrider

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_COORDINATOR_POOL_NODE_GROUP_H_
+#define OUTRIDER_COORDINATOR_POOL_NODE_GROUP_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "coordinator/pool/node.h"
+#include "coordinator/pool/node_knowledge.h"
+#include "core/base/session_id.h"
+
+namespace outrider {
+
+// The nodes of one role: those that its names have, and those that they had and
+// that somebody still uses. NodeType is DrafterNode or VerifierNode. Thread-
+// compatible: the pool's lock guards it, while the nodes are used without.
+template <typename NodeType>
+class NodeGroup {
+ public:
+  // Makes the node at `address`, which `name` resolved to.
+  using Make = std::function<std::unique_ptr<NodeType>(
+      const std::string& name, const std::string& address)>;
+
+  NodeGroup(std::vector<std::string> names, Make make)
+      : names_(std::move(names)), make_(std::move(make)) {}
+
+  // What `name` has now, if it is one of this group. A node that it no longer
+  // has gets no new sessions.
+  void SetAddresses(const std::string& name,
+                    const std::vector<std::string>& addresses);
+  // Ends the nodes that no name has and nobody uses.
+  void DropUnused();
+
+  // Those to be asked what they are: each not again before Learn has its
+  // answer. One that is late for once is busy: what it said before still holds,
+  // but sessions go elsewhere first.
+  std::vector<NodeType*> TakeToAsk();
+  void Learn(const NodeType& node, absl::StatusOr<NodeDescription> answer);
+
+  std::vector<NodeKnowledge*> knowledge();
+  std::vector<const NodeKnowledge*> knowledge() const;
+  // Whether a node of this name takes new sessions, or the name is not ours.
+  bool IsServed(const std::string& name) const;
+
+  // A place for a new session, and what that node is; null where none is ready.
+  std::pair<Seat<NodeType>, NodeDescription> Choose(const SessionId& session);
+
+ private:
+  struct Member {
+    std::unique_ptr<NodeType> node;
+    NodeKnowledge knowledge = {};
+    bool is_asked = false;  // and its answer is awaited
+    bool is_late = false;   // its last answer did not come in time
+  };
+
+  bool Has(const std::string& name) const;
+
+  const std::vector<std::string> names_;
+  const Make make_;
+  std::vector<Member> members_;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_COORDINATOR_POOL_NODE_GROUP_H_

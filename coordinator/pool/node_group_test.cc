@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/pool/node_group.h"
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/rpc/call_queue.h"
+#include "core/rpc/channel.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace outrider {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using enum NodeState;
+
+const char kName[] = "verifier:7002";
+
+const absl::Status kLate = absl::DeadlineExceededError("late");
+const absl::Status kGone = absl::UnavailableError("gone");
+
+// Nodes that nobody ever connects to.
+class NodeGroupTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<VerifierNode> Make(const std::string& name,
+                                     const std::string& address) {
+    const auto channel = MakeChannel(address);
+    return std::unique_ptr<VerifierNode>(new VerifierNode{
+        .link = {.name = name, .address = address, .channel = channel},
+        .stub = GrpcVerifyStub(
+            channel, {.queue = queue_,
+                      .timeout = std::chrono::seconds(1),
+                      .timeout_per_token = std::chrono::milliseconds(1)}),
+        .cache = GrpcCacheStub(channel, queue_)});
+  }
+
+  // All are asked, and answer so; then how they are judged.
+  std::vector<NodeState> Answer(const absl::StatusOr<NodeDescription>& answer) {
+    for (const VerifierNode* node : group_.TakeToAsk()) {
+      group_.Learn(*node, answer);
+    }
+    return States();
+  }
+  std::vector<NodeState> States() {
+    JudgeVerifiers(group_.knowledge(), /*tokenizer_hash=*/"", weights_hash_);
+    std::vector<NodeState> states;
+    for (const NodeKnowledge* node : group_.knowledge()) {
+      states.push_back(node->state());
+    }
+    return states;
+  }
+
+  CallQueue queue_{/*num_threads=*/1};
+  std::string weights_hash_;
+  NodeGroup<VerifierNode> group_{
+      {kName}, [this](const std::string& name, const std::string& address) {
+        return Make(name, address);
+      }};
+  const NodeDescription fit_ = {.weights_hash = "weights",
+                                .vocab_size = 10,
+                                .context_length = 10,
+                                .reply_formats = {ReplyFormat::kFull}};
+};
+
+TEST_F(NodeGroupTest, ANodeIsNotAskedAgainBeforeItHasAnswered) {
+  group_.SetAddresses(kName, {"10.0.0.1:7002"});
+  const auto asked = group_.TakeToAsk();
+  ASSERT_THAT(asked, SizeIs(1));
+  EXPECT_THAT(group_.TakeToAsk(), IsEmpty());
+  group_.Learn(*asked[0], fit_);
+  EXPECT_THAT(group_.TakeToAsk(), SizeIs(1));
+}
+
+TEST_F(NodeGroupTest, OneLateAnswerIsForgivenAndTheSecondIsNot) {
+  group_.SetAddresses(kName, {"10.0.0.1:7002"});
+  EXPECT_THAT(Answer(fit_), ElementsAre(kReady));
+  EXPECT_THAT(Answer(kLate), ElementsAre(kReady));
+  EXPECT_THAT(Answer(fit_), ElementsAre(kReady));
+  EXPECT_THAT(Answer(kLate), ElementsAre(kReady));
+  EXPECT_THAT(Answer(kLate), ElementsAre(kNotReady));
+  EXPECT_THAT(Answer(kLate), ElementsAre(kNotReady));
+  EXPECT_THAT(Answer(fit_), ElementsAre(kReady));
+  EXPECT_THAT(Answer(kGone), ElementsAre(kNotReady));
+}
+
+TEST_F(NodeGroupTest, ANodeThatHasLeftStaysUntilItsLastSessionHas) {
+  group_.SetAddresses(kName, {"10.0.0.1:7002"});
+  Answer(fit_);
+  auto [seat, description] = group_.Choose(SessionId::Random());
+  ASSERT_NE(seat, nullptr);
+  EXPECT_EQ(description.weights_hash, "weights");
+  group_.SetAddresses(kName, {});
+  EXPECT_THAT(States(), ElementsAre(kLeaving));
+  EXPECT_EQ(group_.Choose(SessionId::Random()).first, nullptr);
+  group_.DropUnused();
+  EXPECT_EQ(seat->link.address, "10.0.0.1:7002");
+  seat.reset();
+  group_.DropUnused();
+  EXPECT_THAT(States(), IsEmpty());
+}
+
+TEST_F(NodeGroupTest, ANodeThatComesBackIsAskedBeforeItIsBelieved) {
+  group_.SetAddresses(kName, {"10.0.0.1:7002"});
+  EXPECT_THAT(Answer(fit_), ElementsAre(kReady));
+  group_.SetAddresses(kName, {});
+  group_.SetAddresses(kName, {"10.0.0.1:7002"});
+  EXPECT_THAT(States(), ElementsAre(kNotReady));
+  EXPECT_THAT(Answer(fit_), ElementsAre(kReady));
+}
+
+// Its breaker may have grown a pause of half a minute meanwhile.
+TEST_F(NodeGroupTest, ADrafterThatReturnsIsTriedAgainAtOnce) {
+  NodeGroup<DrafterNode> drafters(
+      {kName}, [this](const std::string& name, const std::string& address) {
+        const auto channel = MakeChannel(address);
+        return std::unique_ptr<DrafterNode>(new DrafterNode{
+            .link = {.name = name, .address = address, .channel = channel},
+            .stub = GrpcDraftStub(
+                channel, {.queue = queue_,
+                          .timeout = std::chrono::seconds(1),
+                          .timeout_per_token = std::chrono::milliseconds(1)}),
+            .cache = GrpcCacheStub(channel, queue_)});
+      });
+  drafters.SetAddresses(kName, {"10.0.0.1:7001"});
+  const auto now = CircuitBreaker::Clock::now();
+  const auto answer = [&](const absl::StatusOr<NodeDescription>& description) {
+    DrafterNode* drafter = drafters.TakeToAsk().front();
+    drafters.Learn(*drafter, description);
+    return drafter->breaker.IsOpen(now);
+  };
+  EXPECT_FALSE(answer(fit_));
+  DrafterNode* drafter = drafters.TakeToAsk().front();
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(drafter->breaker.Allow(now));
+    drafter->breaker.Failure(now);
+  }
+  drafters.Learn(*drafter, fit_);  // it has not been away, for all we know
+  EXPECT_TRUE(drafter->breaker.IsOpen(now));
+  EXPECT_TRUE(answer(kGone));
+  EXPECT_FALSE(answer(fit_));
+}
+
+TEST_F(NodeGroupTest, ANameOfAnotherGroupChangesNothing) {
+  group_.SetAddresses("drafter:7001", {"10.0.0.1:7001"});
+  EXPECT_THAT(States(), IsEmpty());
+  EXPECT_TRUE(group_.IsServed("drafter:7001"));
+  EXPECT_FALSE(group_.IsServed(kName));
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/pool/node_knowledge.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/log.h"
+#include "core/base/status_macros.h"
+
+namespace outrider {
+namespace {
+
+absl::Status CheckAnswers(const NodeKnowledge& node) {
+  if (!node.is_listed) {
+    return absl::UnavailableError("its name no longer has this address");
+  }
+  if (node.answer.status() == NotAskedYet()) return NotAskedYet();
+  if (!node.answer.ok()) {
+    return absl::UnavailableError(
+        absl::StrCat("does not answer: ", node.answer.status().message()));
+  }
+  return absl::OkStatus();
+}
+
+// But for its weights.
+absl::Status CheckFit(const NodeKnowledge& verifier,
+                      const std::string& tokenizer_hash) {
+  OUTRIDER_RETURN_IF_ERROR(CheckAnswers(verifier));
+  OUTRIDER_RETURN_IF_ERROR(CheckVerifier(*verifier.answer));
+  if (!tokenizer_hash.empty() &&
+      verifier.answer->tokenizer_hash != tokenizer_hash) {
+    return absl::FailedPreconditionError(
+        "its tokenizer is not the one of --tokenizer: pass the directory of "
+        "the verifier's model");
+  }
+  return absl::OkStatus();
+}
+
+void SetVerdict(absl::Status verdict, NodeKnowledge& node) {
+  if (verdict == node.verdict) return;
+  node.verdict = std::move(verdict);
+  if (node.ready()) {
+    const NodeDescription& description = *node.answer;
+    OUTRIDER_LOG(kInfo) << node.address
+                        << " is ready: " << description.model_name << ", "
+                        << description.dtype << " on " << description.device;
+  } else {
+    OUTRIDER_LOG(kWarning) << node.address
+                           << " is not used: " << node.verdict.message();
+  }
+}
+
+}  // namespace
+
+NodeState NodeKnowledge::state() const {
+  if (!is_listed) return NodeState::kLeaving;
+  if (ready()) return NodeState::kReady;
+  return absl::IsFailedPrecondition(verdict) ? NodeState::kRefused
+                                             : NodeState::kNotReady;
+}
+
+void JudgeVerifiers(absl::Span<NodeKnowledge* const> verifiers,
+                    const std::string& tokenizer_hash,
+                    std::string& weights_hash) {
+  std::vector<absl::Status> verdicts;
+  std::vector<std::string> weights;  // of those that fit
+  for (const NodeKnowledge* verifier : verifiers) {
+    verdicts.push_back(CheckFit(*verifier, tokenizer_hash));
+    if (!verdicts.back().ok()) continue;
+    weights.push_back(verifier->answer->weights_hash);
+  }
+  if (!weights.empty() && std::find(weights.begin(), weights.end(),
+                                    weights_hash) == weights.end()) {
+    weights_hash = weights.front();
+  }
+  for (size_t i = 0; i < verifiers.size(); ++i) {
+    NodeKnowledge& verifier = *verifiers[i];
+    if (verdicts[i].ok() && verifier.answer->weights_hash != weights_hash) {
+      verdicts[i] = absl::FailedPreconditionError(
+          "its weights are not those of the other verifiers");
+    }
+    SetVerdict(std::move(verdicts[i]), verifier);
+  }
+}
+
+void JudgeDrafters(absl::Span<NodeKnowledge* const> drafters,
+                   const NodeDescription* verifier) {
+  for (NodeKnowledge* drafter : drafters) {
+    absl::Status verdict = CheckAnswers(*drafter);
+    if (verdict.ok()) {
+      verdict =
+          verifier == nullptr
+              ? absl::UnavailableError("no verifier to hold it against yet")
+              : CheckPair(*drafter->answer, *verifier);
+    }
+    SetVerdict(std::move(verdict), *drafter);
+  }
+}
+
+}  // namespace outrider

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/pool/node_pool.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <tuple>
+#include <utility>
+
+#include "core/rpc/endpoint.h"
+
+namespace outrider {
+namespace {
+
+constexpr std::chrono::seconds kAskInterval(1);
+
+// All sessions and both kinds of calls share a node's one connection.
+std::shared_ptr<grpc::Channel> Connect(const std::string& name,
+                                       const std::string& address,
+                                       ChannelOptions options) {
+  // A pod's certificate has its Service's name, not the pod's address.
+  if (name != address) options.server_name = std::string(HostOf(name));
+  return MakeChannel(address, options);
+}
+
+NodeGroup<DrafterNode>::Make MakeDrafter(const NodePool::Options& options,
+                                         CallQueue& queue) {
+  return [&](const std::string& name, const std::string& address) {
+    const auto channel = Connect(name, address, options.channel);
+    return std::unique_ptr<DrafterNode>(new DrafterNode{
+        .link = {.name = name, .address = address, .channel = channel},
+        .stub = GrpcDraftStub(channel,
+                              {.queue = queue,
+                               .timeout = options.draft_timeout,
+                               .timeout_per_token = options.timeout_per_token}),
+        .cache = GrpcCacheStub(channel, queue)});
+  };
+}
+
+NodeGroup<VerifierNode>::Make MakeVerifier(const NodePool::Options& options,
+                                           CallQueue& queue) {
+  return [&](const std::string& name, const std::string& address) {
+    const auto channel = Connect(name, address, options.channel);
+    return std::unique_ptr<VerifierNode>(new VerifierNode{
+        .link = {.name = name, .address = address, .channel = channel},
+        .stub = GrpcVerifyStub(
+            channel, {.queue = queue,
+                      .timeout = options.verify_timeout,
+                      .timeout_per_token = options.timeout_per_token}),
+        .cache = GrpcCacheStub(channel, queue)});
+  };
+}
+
+int Count(const std::vector<const NodeKnowledge*>& nodes, NodeState state) {
+  return static_cast<int>(std::count_if(
+      nodes.begin(), nodes.end(),
+      [&](const NodeKnowledge* node) { return node->state() == state; }));
+}
+
+const NodeKnowledge* FirstReady(
+    const std::vector<const NodeKnowledge*>& nodes) {
+  const auto found =
+      std::find_if(nodes.begin(), nodes.end(),
+                   [](const NodeKnowledge* node) { return node->ready(); });
+  return found == nodes.end() ? nullptr : *found;
+}
+
+}  // namespace
+
+NodePool::NodePool(Options options, CallQueue& queue, Resolver& resolver)
+    : options_(std::move(options)),
+      resolver_(resolver),
+      verifiers_(options_.verifiers, MakeVerifier(options_, queue)),
+      drafters_(options_.drafters, MakeDrafter(options_, queue)) {}
+
+NodePool::~NodePool() {
+  discovery_.reset();
+  asking_ = {};  // joins
+  closing_.Cancel();
+  MutexLock lock(mu_);
+  while (num_asked_ > 0) answered_.Wait(mu_);
+}
+
+void NodePool::Start() {
+  std::vector<std::string> names;
+  for (const auto& endpoints : {options_.verifiers, options_.drafters}) {
+    for (const std::string& endpoint : endpoints) {
+      if (HasNumericHost(endpoint)) {
+        SetAddresses(endpoint, {endpoint});
+      } else {
+        names.push_back(endpoint);
+      }
+    }
+  }
+  discovery_.emplace(Discovery::Options{
+      .resolver = resolver_,
+      .names = std::move(names),
+      .period = options_.resolve_period,
+      .is_served = [this](const std::string& name) { return IsServed(name); },
+      .on_change =
+          [this](const std::string& name,
+                 const std::vector<std::string>& addresses) {
+            SetAddresses(name, addresses);
+            AskAll();
+          }});
+  asking_ = std::jthread([this](const std::stop_token& stop) {
+    std::mutex mu;
+    std::condition_variable_any wake;
+    std::unique_lock<std::mutex> lock(mu);
+    do {
+      AskAll();
+    } while (!wake.wait_for(lock, stop, kAskInterval,
+                            [&] { return stop.stop_requested(); }));
+  });
+}
+
+void NodePool::SetAddresses(const std::string& name,
+                            const std::vector<std::string>& addresses) {
+  MutexLock lock(mu_);
+  verifiers_.SetAddresses(name, addresses);
+  drafters_.SetAddresses(name, addresses);
+  Judge();
+}
+
+bool NodePool::IsServed(const std::string& name) const {
+  MutexLock lock(mu_);
+  return verifiers_.IsServed(name) && drafters_.IsServed(name);
+}
+
+void NodePool::AskAll() {
+  std::vector<VerifierNode*> verifiers;
+  std::vector<DrafterNode*> drafters;
+  {
+    MutexLock lock(mu_);
+    verifiers_.DropUnused();
+    drafters_.DropUnused();
+    verifiers = verifiers_.TakeToAsk();
+    drafters = drafters_.TakeToAsk();
+    num_asked_ += static_cast<int>(verifiers.size() + drafters.size());
+  }
+  // All at once: one that does not answer keeps none of the others waiting.
+  for (VerifierNode* verifier : verifiers) StartDetached(Ask(*verifier));
+  for (DrafterNode* drafter : drafters) StartDetached(Ask(*drafter));
+}
+
+template <typename NodeType>
+Task<void> NodePool::Ask(NodeType& node) {
+  absl::StatusOr<NodeDescription> answer =
+      co_await node.stub.Describe(kAskInterval, closing_);
+  Learn(node, std::move(answer));  // the last use of the node, and of this pool
+}
+
+void NodePool::Learn(const VerifierNode& node,
+                     absl::StatusOr<NodeDescription> answer) {
+  MutexLock lock(mu_);
+  verifiers_.Learn(node, std::move(answer));
+  Answered();
+}
+
+void NodePool::Learn(const DrafterNode& node,
+                     absl::StatusOr<NodeDescription> answer) {
+  MutexLock lock(mu_);
+  drafters_.Learn(node, std::move(answer));
+  Answered();
+}
+
+void NodePool::Answered() {
+  if (!closing_.cancelled()) Judge();
+  --num_asked_;
+  answered_.NotifyAll();
+}
+
+void NodePool::Judge() {
+  JudgeVerifiers(verifiers_.knowledge(), options_.tokenizer_hash,
+                 weights_hash_);
+  const NodeKnowledge* verifier =
+      FirstReady(std::as_const(verifiers_).knowledge());
+  JudgeDrafters(drafters_.knowledge(),
+                verifier == nullptr ? nullptr : &*verifier->answer);
+}
+
+absl::StatusOr<NodePool::Pair> NodePool::Assign(const SessionId& session) {
+  MutexLock lock(mu_);
+  Pair pair;
+  std::tie(pair.verifier, pair.verifier_description) =
+      verifiers_.Choose(session);
+  if (pair.verifier == nullptr) {
+    return absl::UnavailableError(
+        "no verifier is ready to serve this coordinator; try again later");
+  }
+  std::tie(pair.drafter, pair.drafter_description) = drafters_.Choose(session);
+  return pair;
+}
+
+bool NodePool::HasVerifier() const {
+  MutexLock lock(mu_);
+  return FirstReady(verifiers_.knowledge()) != nullptr;
+}
+
+absl::Status NodePool::RefusedDrafter() const {
+  MutexLock lock(mu_);
+  for (const NodeKnowledge* drafter : drafters_.knowledge()) {
+    if (drafter->state() == NodeState::kRefused) return drafter->verdict;
+  }
+  return absl::OkStatus();
+}
+
+NodePool::Overview NodePool::Describe() const {
+  MutexLock lock(mu_);
+  Overview overview;
+  for (const NodeKnowledge* verifier : verifiers_.knowledge()) {
+    if (verifier->state() == NodeState::kReady) {
+      overview.verifiers.push_back(*verifier->answer);
+    } else if (verifier->state() == NodeState::kRefused) {
+      overview.refused_verifiers.emplace_back(verifier->verdict.message());
+    }
+  }
+  for (const NodeKnowledge* drafter : drafters_.knowledge()) {
+    if (drafter->state() == NodeState::kReady) {
+      overview.drafters.push_back(*drafter->answer);
+    } else if (drafter->state() == NodeState::kRefused) {
+      overview.refused_drafters.emplace_back(drafter->verdict.message());
+    }
+  }
+  return overview;
+}
+
+int NodePool::CountVerifiers(NodeState state) const {
+  MutexLock lock(mu_);
+  return Count(verifiers_.knowledge(), state);
+}
+
+int NodePool::CountDrafters(NodeState state) const {
+  MutexLock lock(mu_);
+  return Count(drafters_.knowledge(), state);
+}
+
+}  // namespace outrider

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_COORDINATOR_POOL_NODE_POOL_H_
+#define OUTRIDER_COORDINATOR_POOL_NODE_POOL_H_
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "coordinator/pool/discovery.h"
+#include "coordinator/pool/node.h"
+#include "coordinator/pool/node_group.h"
+#include "coordinator/pool/node_knowledge.h"
+#include "core/base/cancellation.h"
+#include "core/base/mutex.h"
+#include "core/base/session_id.h"
+#include "core/base/task.h"
+#include "core/rpc/call_queue.h"
+#include "core/rpc/channel.h"
+#include "core/rpc/resolver.h"
+
+namespace outrider {
+
+// The drafters and verifiers of this coordinator: every address behind every
+// name is a node. Each is asked once a second what it is; sessions come to
+// those that answer and fit. Thread-safe.
+class NodePool {
+ public:
+  struct Options {
+    std::vector<std::string> drafters = {};  // HOST:PORT, names or addresses
+    std::vector<std::string> verifiers = {};
+    std::chrono::milliseconds resolve_period = std::chrono::seconds(30);
+    std::string tokenizer_hash = {};  // the coordinator's; empty: none
+    // Of every node. Certificates are checked for the name that was resolved.
+    ChannelOptions channel = {};
+    std::chrono::milliseconds draft_timeout = std::chrono::seconds(2);
+    std::chrono::milliseconds verify_timeout = std::chrono::seconds(30);
+    // Added to both for each token that a cache lacks.
+    std::chrono::milliseconds timeout_per_token = std::chrono::milliseconds(20);
+  };
+
+  // A session's, for as long as it holds this; the drafter is null where none
+  // answers or fits.
+  struct Pair {
+    Seat<VerifierNode> verifier = nullptr;
+    NodeDescription verifier_description = {};
+    Seat<DrafterNode> drafter = nullptr;
+    NodeDescription drafter_description = {};
+  };
+
+  struct Overview {
+    std::vector<NodeDescription> verifiers = {};
+    std::vector<NodeDescription> drafters = {};
+    std::vector<std::string> refused_verifiers = {};  // and why
+    std::vector<std::string> refused_drafters = {};
+  };
+
+  // Queue and resolver must outlive it.
+  NodePool(Options options, CallQueue& queue, Resolver& resolver);
+  NodePool(const NodePool&) = delete;
+  // No Pair may be left.
+  ~NodePool();
+
+  // Begins to resolve names and to ask nodes.
+  void Start();
+
+  // For a new session; see ChooseNode. UNAVAILABLE: no verifier is ready.
+  absl::StatusOr<Pair> Assign(const SessionId& session);
+
+  bool HasVerifier() const;
+  absl::Status RefusedDrafter() const;  // the first that does not fit
+  Overview Describe() const;
+  int CountVerifiers(NodeState state) const;
+  int CountDrafters(NodeState state) const;
+
+ private:
+  void SetAddresses(const std::string& name,
+                    const std::vector<std::string>& addresses);
+  bool IsServed(const std::string& name) const;
+  void AskAll();
+  template <typename NodeType>
+  Task<void> Ask(NodeType& node);
+  void Learn(const DrafterNode& node, absl::StatusOr<NodeDescription> answer);
+  void Learn(const VerifierNode& node, absl::StatusOr<NodeDescription> answer);
+  void Answered() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Of all nodes, after news of any.
+  void Judge() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const Options options_;
+  Resolver& resolver_;
+  Cancellation closing_;  // of what nodes are asked
+
+  mutable Mutex mu_;
+  CondVar answered_;
+  int num_asked_ ABSL_GUARDED_BY(mu_) = 0;  // and awaited
+  NodeGroup<VerifierNode> verifiers_ ABSL_GUARDED_BY(mu_);
+  NodeGroup<DrafterNode> drafters_ ABSL_GUARDED_BY(mu_);
+  std::string weights_hash_ ABSL_GUARDED_BY(mu_);  // of all that are ready
+
+  // Last: they use the members above.
+  std::optional<Discovery> discovery_;
+  std::jthread asking_;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_COORDINATOR_POOL_NODE_POOL_H_

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/pool/pool_metrics.h"
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <utility>
+
+namespace outrider {
+namespace {
+
+void AddNodes(const std::string& peer,
+              const std::function<int(NodeState)>& count,
+              MetricRegistry& registry) {
+  const std::pair<NodeState, std::string> states[] = {
+      {NodeState::kReady, "ready"},
+      {NodeState::kNotReady, "not_ready"},
+      {NodeState::kRefused, "refused"},
+      {NodeState::kLeaving, "leaving"}};
+  for (const auto& [state, name] : states) {
+    registry.AddSource(
+        {.name = "nodes",
+         .help = "Nodes by state: ready; not_ready: silent or draining; "
+                 "refused: they do not fit; leaving: gone from their name, "
+                 "with sessions still on them.",
+         .labels = {{"peer", peer}, {"state", name}},
+         .read = [count, state = state]() -> double { return count(state); }});
+  }
+}
+
+bool HasSimulated(const NodePool::Overview& overview) {
+  const auto is_simulated = [](const NodeDescription& node) {
+    return node.is_simulated;
+  };
+  return std::ranges::any_of(overview.verifiers, is_simulated) ||
+         std::ranges::any_of(overview.drafters, is_simulated);
+}
+
+}  // namespace
+
+void AddPoolMetrics(const NodePool& pool, size_t num_drafters_configured,
+                    MetricRegistry& registry) {
+  const auto drafters = [&pool](NodeState state) {
+    return pool.CountDrafters(state);
+  };
+  const auto verifiers = [&pool](NodeState state) {
+    return pool.CountVerifiers(state);
+  };
+  AddNodes("drafter", drafters, registry);
+  AddNodes("verifier", verifiers, registry);
+  registry.AddSource({.name = "spec_engaged",
+                      .help = "1 while some drafter is ready, else 0.",
+                      .read = [drafters] {
+                        return drafters(NodeState::kReady) > 0 ? 1.0 : 0.0;
+                      }});
+  registry.AddSource({.name = "verifiers_ready",
+                      .help = "Verifiers that answer and fit.",
+                      .read = [verifiers]() -> double {
+                        return verifiers(NodeState::kReady);
+                      }});
+  registry.AddSource(
+      {.name = "simulated",
+       .help = "1 while some node has a timing model for weights, else 0.",
+       .read = [&pool] { return HasSimulated(pool.Describe()) ? 1.0 : 0.0; }});
+  registry.AddGauge("drafters_configured", "Drafters named by flags.")
+      .Set(static_cast<double>(num_drafters_configured));
+}
+
+}  // namespace outrider

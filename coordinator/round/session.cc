@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/round/session.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/sampling/coins.h"
+
+namespace outrider {
+
+Session::Session(Options options)
+    : options_(std::move(options)),
+      prompt_length_(static_cast<int>(options_.prompt.size())),
+      committed_(options_.id),
+      // A resume after m tokens begins far above any step that the broken
+      // stream can have used, so that no DRAFT coin comes twice.
+      next_step_((static_cast<uint64_t>(options_.delivered.size()) << 32) + 1) {
+  if (options_.random == nullptr) {
+    options_.random = std::make_unique<Coins>(options_.seed);
+  }
+  if (options_.cancellation == nullptr) {
+    options_.cancellation = std::make_shared<Cancellation>();
+  }
+  committed_.Append(options_.prompt);
+  committed_.Append(options_.delivered);
+}
+
+LogIds Session::log_ids() const {
+  return {.request_id = options_.request_id,
+          .traceparent = options_.traceparent};
+}
+
+void Session::BeginRound() {
+  stats_ = {};
+  logprob_source_ = {};
+}
+
+int Session::MaxDraftLength() const {
+  return std::max(0, options_.max_length - length() - 1);
+}
+
+RequestHeader Session::NextHeader(const CacheMirror& cache) {
+  RequestHeader header = {.session = id(),
+                          .incarnation = cache.incarnation(),
+                          .step = next_step_.fetch_add(1),
+                          .delta = cache.CatchUp(committed_)};
+  header.prefix_hash = committed_.PrefixHash(header.delta.keep_length);
+  return header;
+}
+
+RequestHeader Session::AdvisoryHeader(const CacheMirror& cache) {
+  return {.session = id(),
+          .incarnation = cache.incarnation(),
+          .step = next_step_.fetch_add(1)};
+}
+
+void Session::Commit(const Draft& draft, const Verdict& verdict) {
+  const int shared = length() + verdict.num_accepted;
+  committed_.Append(
+      absl::MakeConstSpan(draft.tokens).first(verdict.num_accepted));
+  committed_.Append({verdict.next_token});
+  drafter_.SharesOnly(shared);
+  verifier_.SharesOnly(shared);
+  stats_.num_drafted = draft.length();
+  stats_.num_accepted = verdict.num_accepted;
+}
+
+}  // namespace outrider

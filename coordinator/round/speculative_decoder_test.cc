@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/round/speculative_decoder.h"
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "core/sampling/rejection.h"
+#include "core/testing/run_task.h"
+#include "core/testing/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace outrider {
+namespace {
+
+using ::outrider::testing::IsOk;
+using ::outrider::testing::RunTask;
+using ::outrider::testing::StatusIs;
+using ::testing::ElementsAre;
+
+// Proposes token 1 as often as asked.
+class FakeDrafter final : public DraftClient {
+ public:
+  Task<absl::StatusOr<Draft>> Propose(Session& session,
+                                      int num_tokens) override {
+    asked.push_back(num_tokens);
+    if (!status.ok()) co_return status;
+    Draft draft = {.start = static_cast<uint64_t>(session.length())};
+    draft.tokens.assign(num_tokens, 1);
+    draft.distributions.assign(num_tokens, Distribution::OneHot(1));
+    co_return draft;
+  }
+
+  absl::Status status;
+  std::vector<int> asked;
+};
+
+// A target that is sure of token 1, `num_sure` times, and then of token 2.
+class FakeVerifier final : public VerifyClient {
+ public:
+  Task<absl::StatusOr<DraftScore>> Score(Session& session,
+                                         const Draft& draft) override {
+    if (!status.ok()) co_return status;
+    if (verdict.has_value()) co_return DraftScore{.verdict = verdict};
+    std::vector<TargetRow> rows;
+    for (int i = 0; i <= draft.length(); ++i) {
+      rows.push_back(TargetRow::FromDense(
+          Distribution::OneHot(i < num_sure ? 1 : 2),
+          i < draft.length() ? draft.distributions[i].support()
+                             : absl::Span<const TokenId>(),
+          draft.start + i, session.coins()));
+    }
+    co_return DraftScore{.rows = std::move(rows)};
+  }
+
+  absl::Status status;
+  std::optional<Verdict> verdict;
+  int num_sure = 100;
+};
+
+// Answers 0, 2, 0, 2, ...: a policy that is asked twice for a round answers the
+// second time for another.
+class AlternatingDraftLength final : public DraftLengthPolicy {
+ public:
+  int NextDraftLength(const Session&) override {
+    return num_asked++ % 2 == 0 ? 0 : 2;
+  }
+
+  int num_asked = 0;
+};
+
+class SpeculativeDecoderTest : public ::testing::Test {
+ protected:
+  FakeDrafter drafter_;
+  FakeVerifier verifier_;
+  RejectionRule rule_;
+  FixedDraftLength policy_{3};
+  SpeculativeDecoder decoder_{{.drafter = drafter_,
+                               .verifier = verifier_,
+                               .rule = rule_,
+                               .policy = policy_}};
+  Session session_{{.prompt = {0}, .max_length = 10}};
+};
+
+TEST_F(SpeculativeDecoderTest, TakesTheVerdictOfAVerifierThatJudges) {
+  verifier_.verdict = Verdict{1, 7};
+  const auto verdict = RunTask(decoder_.Round(session_));
+  ASSERT_THAT(verdict, IsOk());
+  EXPECT_EQ(*verdict, (Verdict{1, 7}));
+  EXPECT_THAT(session_.committed().tokens(), ElementsAre(0, 1, 7));
+}
+
+TEST_F(SpeculativeDecoderTest, CommitsOneTokenMoreThanItAccepts) {
+  verifier_.num_sure = 2;
+  const auto verdict = RunTask(decoder_.Round(session_));
+  ASSERT_THAT(verdict, IsOk());
+  EXPECT_EQ(*verdict, (Verdict{2, 2}));
+  EXPECT_THAT(session_.committed().tokens(), ElementsAre(0, 1, 1, 2));
+}
+
+TEST_F(SpeculativeDecoderTest, TheFirstRoundFillsTheDrafterAndDraftsNothing) {
+  const auto verdict = RunTask(decoder_.FirstRound(session_));
+  ASSERT_THAT(verdict, IsOk());
+  EXPECT_EQ(*verdict, (Verdict{0, 1}));
+  EXPECT_THAT(drafter_.asked, ElementsAre(0));
+}
+
+TEST_F(SpeculativeDecoderTest, PlainDecodingNeverAsksTheDrafter) {
+  FixedDraftLength none(0);
+  SpeculativeDecoder decoder({.drafter = drafter_,
+                              .verifier = verifier_,
+                              .rule = rule_,
+                              .policy = none});
+  ASSERT_THAT(RunTask(decoder.FirstRound(session_)), IsOk());
+  ASSERT_THAT(RunTask(decoder.Round(session_)), IsOk());
+  EXPECT_TRUE(drafter_.asked.empty());
+  EXPECT_EQ(session_.length(), 3);
+}
+
+TEST_F(SpeculativeDecoderTest, AsksThePolicyOnceForEachRound) {
+  AlternatingDraftLength policy;
+  SpeculativeDecoder decoder({.drafter = drafter_,
+                              .verifier = verifier_,
+                              .rule = rule_,
+                              .policy = policy});
+  ASSERT_THAT(RunTask(decoder.FirstRound(session_)), IsOk());
+  EXPECT_EQ(policy.num_asked, 1);
+  EXPECT_TRUE(drafter_.asked.empty());
+  ASSERT_THAT(RunTask(decoder.Round(session_)), IsOk());
+  EXPECT_EQ(policy.num_asked, 2);
+  EXPECT_THAT(drafter_.asked, ElementsAre(2));
+}
+
+TEST_F(SpeculativeDecoderTest, DraftsLessNearTheEndAndFillsItExactly) {
+  while (!session_.is_complete()) {
+    ASSERT_THAT(RunTask(decoder_.Round(session_)), IsOk());
+  }
+  EXPECT_EQ(session_.length(), 10);
+  // 1 + 4 + 4 = 9, and one plain token.
+  EXPECT_THAT(drafter_.asked, ElementsAre(3, 3));
+}
+
+TEST_F(SpeculativeDecoderTest, AFailureCommitsNothingAndTheSessionMayGoOn) {
+  for (const bool is_drafter : {true, false}) {
+    absl::Status& status = is_drafter ? drafter_.status : verifier_.status;
+    status = absl::UnavailableError("gone");
+    const int length = session_.length();
+    EXPECT_THAT(RunTask(decoder_.FirstRound(session_)),
+                StatusIs(absl::StatusCode::kUnavailable));
+    EXPECT_THAT(RunTask(decoder_.Round(session_)),
+                StatusIs(absl::StatusCode::kUnavailable));
+    EXPECT_EQ(session_.length(), length);
+    status = absl::OkStatus();
+    ASSERT_THAT(RunTask(decoder_.Round(session_)), IsOk());
+    EXPECT_GT(session_.length(), length);
+  }
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/service/coordinator_metrics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "core/sampling/residual.h"
+
+namespace outrider {
+namespace {
+
+std::string NameOf(std::optional<FinishReason> reason) {
+  if (!reason.has_value()) return "none";
+  switch (*reason) {
+    case FinishReason::kEos:
+      return "eos";
+    case FinishReason::kStop:
+      return "stop";
+    case FinishReason::kLength:
+      return "length";
+  }
+  return "none";
+}
+
+std::string NameOf(absl::StatusCode code) {
+  return absl::StatusCodeToString(code);
+}
+
+double Ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
+
+// To three places, for the log.
+double Short(double number) { return std::round(number * 1000) / 1000; }
+
+}  // namespace
+
+CoordinatorMetrics::CoordinatorMetrics(MetricRegistry& registry)
+    : registry_(registry),
+      rounds_(registry.AddCounter("rounds_total", "Rounds streamed.")),
+      drafted_(registry.AddCounter("draft_tokens_total",
+                                   "Draft tokens offered to the verifier.")),
+      accepted_(registry.AddCounter("accepted_tokens_total",
+                                    "Draft tokens accepted.")),
+      looked_up_(registry.AddCounter(
+          "draft_tokens_looked_up_total",
+          "Draft tokens taken from the text so far, without the drafter.")),
+      wasted_(registry.AddCounter("draft_tokens_wasted_total",
+                                  "Draft tokens offered and not accepted.")),
+      tokens_(registry.AddCounter("generated_tokens_total",
+                                  "Tokens streamed to clients.")),
+      lossy_(registry.AddCounter(
+          "lossy_requests_total",
+          "Generations begun with a lossy lenience: not exact.")),
+      offered_at_(AddPositions(registry, "draft_tokens_per_position_total",
+                               "Draft tokens offered, by place in the round.")),
+      accepted_at_(
+          AddPositions(registry, "accepted_tokens_per_position_total",
+                       "Draft tokens accepted, by place in the round.")),
+      fallback_failure_(registry.AddCounter(
+          "fallback_total", "Rounds that decoded plainly, by cause.",
+          {{"cause", "draft_failed"}})),
+      fallback_no_drafter_(registry.AddCounter(
+          "fallback_total", "Rounds that decoded plainly, by cause.",
+          {{"cause", "no_drafter"}})),
+      first_token_(registry.AddDuration(
+          "time_to_first_token_seconds",
+          "From a request's arrival to its first tokens.")),
+      per_token_(registry.AddDuration(
+          "time_per_output_token_seconds",
+          "(last token - first token) / tokens after the first, a request.")),
+      round_(registry.AddDuration("round_duration_seconds", "One round.")),
+      running_(registry.AddGauge("requests_running", "Generations under way.")),
+      effective_k_(registry.AddGauge(
+          "effective_k", "Draft tokens a round, mean of the last 10 s.")),
+      drafter_(AddPeer(registry, "drafter")),
+      verifier_(AddPeer(registry, "verifier")) {
+  using absl::StatusCode;
+  const auto add = [&](std::optional<FinishReason> reason, StatusCode code) {
+    const auto key = std::pair(NameOf(reason), NameOf(code));
+    requests_[key] = &registry_.AddCounter(
+        "requests_total", "Generations ended, by finish reason and code.",
+        {{"finish_reason", key.first}, {"code", key.second}});
+  };
+  for (const FinishReason reason :
+       {FinishReason::kEos, FinishReason::kStop, FinishReason::kLength}) {
+    add(reason, StatusCode::kOk);
+  }
+  for (const StatusCode code :
+       {StatusCode::kCancelled, StatusCode::kInvalidArgument,
+        StatusCode::kFailedPrecondition, StatusCode::kResourceExhausted,
+        StatusCode::kUnavailable, StatusCode::kAborted, StatusCode::kInternal,
+        StatusCode::kUnknown}) {
+    add(std::nullopt, code);
+  }
+  // The gauge is 0 unless requests queue here, which they never do: too many
+  // are refused.
+  registry_.AddGauge("requests_waiting", "Generations that wait for a place.");
+  registry_.AddSource(
+      {.name = "residuals_lost_total",
+       .help = "Refused drafts whose residual rounding left empty.",
+       .kind = MetricRegistry::Kind::kCounter,
+       .read = [] { return static_cast<double>(NumResidualsLost()); }});
+}
+
+CoordinatorMetrics::Peer CoordinatorMetrics::AddPeer(MetricRegistry& registry,
+                                                     const std::string& peer) {
+  const auto bytes = [&](const std::string& direction) -> prometheus::Counter& {
+    return registry.AddCounter("rpc_bytes_total",
+                               "Protobuf bytes of Draft and Verify.",
+                               {{"peer", peer}, {"direction", direction}});
+  };
+  return {
+      .network = registry.AddDuration(
+          "rpc_network_seconds",
+          "Calls of a round, less the time that the peer reports.",
+          {{"peer", peer}}),
+      .sent = bytes("sent"),
+      .received = bytes("received"),
+      .misses = registry.AddCounter(
+          "cache_misses_total",
+          "Times a peer's cache was not what was assumed.", {{"peer", peer}})};
+}
+
+CoordinatorMetrics::Counters CoordinatorMetrics::AddPositions(
+    MetricRegistry& registry, const std::string& name,
+    const std::string& help) {
+  Counters counters;
+  for (int i = 0; i < kNumPositions; ++i) {
+    const std::string position =
+        absl::StrFormat("%d%s", i, i == kNumPositions - 1 ? "+" : "");
+    counters[i] = &registry.AddCounter(name, help, {{"position", position}});
+  }
+  return counters;
+}
+
+void CoordinatorMetrics::Count(const Peer& peer, const RoundStats::Link& link) {
+  if (link.call_seconds == 0) return;
+  peer.network.Observe(std::max(0.0, link.call_seconds - link.compute_seconds));
+  peer.sent.Increment(static_cast<double>(link.sent_bytes));
+  peer.received.Increment(
+      static_cast<double>(link.wire_bytes - link.sent_bytes));
+  if (link.num_misses > 0) peer.misses.Increment(link.num_misses);
+}
+
+void CoordinatorMetrics::Tally::Round(const GenerationEvent& event,
+                                      bool lacks_drafter) {
+  const RoundStats& round = event.round;
+  const int num_new = static_cast<int>(event.tokens.size());
+  ++num_rounds_;
+  if (num_new > 0) {
+    last_token_ = Clock::now();
+    if (num_tokens_ == 0) {
+      first_token_ = last_token_;
+      first_block_ = num_new;
+      metrics_.first_token_.Observe(Since(arrival_));
+    }
+  }
+  num_tokens_ += num_new;
+
+  metrics_.rounds_.Increment();
+  metrics_.round_.Observe(round.round_seconds);
+  metrics_.tokens_.Increment(num_new);
+  metrics_.drafted_.Increment(round.num_drafted);
+  metrics_.accepted_.Increment(round.num_accepted);
+  metrics_.looked_up_.Increment(round.num_looked_up);
+  metrics_.wasted_.Increment(round.num_drafted - round.num_accepted);
+  for (int i = 0; i < round.num_drafted; ++i) {
+    const int place = std::min(i, kNumPositions - 1);
+    metrics_.offered_at_[place]->Increment();
+    if (i < round.num_accepted) metrics_.accepted_at_[place]->Increment();
+  }
+  if (round.drafter.num_failures > 0) metrics_.fallback_failure_.Increment();
+  if (lacks_drafter) metrics_.fallback_no_drafter_.Increment();
+  CoordinatorMetrics::Count(metrics_.drafter_, round.drafter);
+  CoordinatorMetrics::Count(metrics_.verifier_, round.verifier);
+}
+
+void CoordinatorMetrics::Tally::End(std::optional<FinishReason> reason,
+                                    absl::StatusCode code) {
+  auto found = metrics_.requests_.find({NameOf(reason), NameOf(code)});
+  if (found == metrics_.requests_.end()) {
+    found =
+        metrics_.requests_.find({"none", NameOf(absl::StatusCode::kUnknown)});
+  }
+  found->second->Increment();
+  const int num_later = num_tokens_ - first_block_;
+  if (num_later > 0) {
+    const std::chrono::duration<double> time = last_token_ - first_token_;
+    metrics_.per_token_.Observe(time.count() / num_later);
+  }
+  metrics_.running_.Decrement();
+}
+
+CoordinatorMetrics::Totals CoordinatorMetrics::Read() const {
+  Totals totals = {.rounds = rounds_.Value(),
+                   .tokens = tokens_.Value(),
+                   .drafted = drafted_.Value(),
+                   .accepted = accepted_.Value()};
+  for (int i = 0; i < kNumPositions; ++i) {
+    totals.offered_at[i] = offered_at_[i]->Value();
+    totals.accepted_at[i] = accepted_at_[i]->Value();
+  }
+  return totals;
+}
+
+LogFields CoordinatorMetrics::TakeSummary(double seconds) {
+  const Totals now = Read();
+  const Totals before = std::exchange(reported_, now);
+  const double rounds = now.rounds - before.rounds;
+  const double tokens = now.tokens - before.tokens;
+  const double drafted = now.drafted - before.drafted;
+  const double accepted = now.accepted - before.accepted;
+  effective_k_.Set(Ratio(drafted, rounds));
+  if (rounds == 0) return {};
+  std::vector<double> by_position;
+  for (int i = 0; i < kNumPositions; ++i) {
+    const double offered = now.offered_at[i] - before.offered_at[i];
+    if (offered == 0) break;
+    by_position.push_back(
+        Short(Ratio(now.accepted_at[i] - before.accepted_at[i], offered)));
+  }
+  return {{"seconds", Short(seconds)},
+          {"rounds", rounds},
+          {"tokens", tokens},
+          {"tokens_per_second", Short(Ratio(tokens, seconds))},
+          {"tokens_per_round", Short(Ratio(tokens, rounds))},
+          {"drafted", drafted},
+          {"accepted", accepted},
+          {"acceptance", Short(Ratio(accepted, drafted))},
+          {"acceptance_by_position", by_position}};
+}
+
+}  // namespace outrider

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_COORDINATOR_SERVICE_COORDINATOR_METRICS_H_
+#define OUTRIDER_COORDINATOR_SERVICE_COORDINATOR_METRICS_H_
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "coordinator/round/round_stats.h"
+#include "coordinator/service/generation.h"
+#include "core/base/log.h"
+#include "core/telemetry/metric_registry.h"
+
+namespace outrider {
+
+// What the coordinator counts: rounds as they are streamed, so that a client
+// that adds up its own stream gets the same numbers. Thread-safe; counting is
+// atomic additions, but for the histograms' own locks.
+class CoordinatorMetrics {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  explicit CoordinatorMetrics(MetricRegistry& registry);
+  CoordinatorMetrics(const CoordinatorMetrics&) = delete;
+
+  // One generation, from its arrival to End, which is called once and is the
+  // last to touch the metrics. Confined to the generation's coroutine.
+  class Tally {
+   public:
+    explicit Tally(CoordinatorMetrics& metrics) : metrics_(metrics) {
+      metrics_.running_.Increment();
+    }
+    Tally(const Tally&) = delete;
+    Tally& operator=(const Tally&) = delete;
+
+    // `lacks_drafter`: the round would have drafted, had there been a drafter.
+    void Round(const GenerationEvent& event, bool lacks_drafter);
+    // Once, where the generation may not have the target's law.
+    void CountLossy() { metrics_.lossy_.Increment(); }
+    // No reason where it ended otherwise than well.
+    void End(std::optional<FinishReason> reason, absl::StatusCode code);
+
+    int num_rounds() const { return num_rounds_; }
+    int num_tokens() const { return num_tokens_; }
+    double seconds() const { return Since(arrival_); }
+
+   private:
+    static double Since(Clock::time_point start) {
+      return std::chrono::duration<double>(Clock::now() - start).count();
+    }
+
+    CoordinatorMetrics& metrics_;
+    const Clock::time_point arrival_ = Clock::now();
+    Clock::time_point first_token_ = {};
+    Clock::time_point last_token_ = {};
+    int first_block_ = 0;  // tokens that came with the first
+    int num_rounds_ = 0;
+    int num_tokens_ = 0;
+  };
+
+  // What happened since the last call, `seconds` ago, for the log; no fields
+  // without rounds. acceptance and acceptance_by_position are shares of what
+  // was drafted. Sets the gauge effective_k. Not thread-safe with itself.
+  LogFields TakeSummary(double seconds);
+
+ private:
+  // By position; the last counts all from there on.
+  static constexpr int kNumPositions = 17;
+  using Counters = std::array<prometheus::Counter*, kNumPositions>;
+  struct Peer {
+    prometheus::Histogram& network;
+    prometheus::Counter& sent;
+    prometheus::Counter& received;
+    prometheus::Counter& misses;
+  };
+  struct Totals {
+    double rounds = 0, tokens = 0, drafted = 0, accepted = 0;
+    std::array<double, kNumPositions> offered_at = {};
+    std::array<double, kNumPositions> accepted_at = {};
+  };
+
+  static Peer AddPeer(MetricRegistry& registry, const std::string& peer);
+  static Counters AddPositions(MetricRegistry& registry,
+                               const std::string& name,
+                               const std::string& help);
+  static void Count(const Peer& peer, const RoundStats::Link& link);
+  Totals Read() const;
+
+  MetricRegistry& registry_;
+  prometheus::Counter& rounds_;
+  prometheus::Counter& drafted_;
+  prometheus::Counter& accepted_;
+  prometheus::Counter& looked_up_;
+  prometheus::Counter& wasted_;
+  prometheus::Counter& tokens_;
+  prometheus::Counter& lossy_;
+  const Counters offered_at_;
+  const Counters accepted_at_;
+  prometheus::Counter& fallback_failure_;
+  prometheus::Counter& fallback_no_drafter_;
+  prometheus::Histogram& first_token_;
+  prometheus::Histogram& per_token_;
+  prometheus::Histogram& round_;
+  prometheus::Gauge& running_;
+  prometheus::Gauge& effective_k_;
+  const Peer drafter_;
+  const Peer verifier_;
+  // Constant: every combination that can happen is added at the start.
+  std::map<std::pair<std::string, std::string>, prometheus::Counter*> requests_;
+
+  Totals reported_;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_COORDINATOR_SERVICE_COORDINATOR_METRICS_H_

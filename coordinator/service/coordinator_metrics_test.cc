@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/service/coordinator_metrics.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace outrider {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class CoordinatorMetricsTest : public ::testing::Test {
+ protected:
+  static GenerationEvent Round(int num_drafted, int num_accepted,
+                               int num_tokens) {
+    return {.tokens = std::vector<CommittedToken>(num_tokens),
+            .round = {.num_drafted = num_drafted,
+                      .num_accepted = num_accepted,
+                      .round_seconds = 0.004,
+                      .drafter = {.call_seconds = 0.003,
+                                  .compute_seconds = 0.001,
+                                  .wire_bytes = 90,
+                                  .sent_bytes = 30},
+                      .verifier = {.call_seconds = 0.002,
+                                   .compute_seconds = 0.001,
+                                   .wire_bytes = 500,
+                                   .sent_bytes = 100,
+                                   .num_misses = 1}}};
+  }
+  std::string Page() { return registry_.Serialize(); }
+
+  MetricRegistry registry_{{}};
+  CoordinatorMetrics metrics_{registry_};
+};
+
+TEST_F(CoordinatorMetricsTest, AddsUpWhatTheRoundsOfAStreamSay) {
+  CoordinatorMetrics::Tally tally(metrics_);
+  tally.Round(Round(4, 4, 5), /*lacks_drafter=*/false);
+  tally.Round(Round(4, 1, 2), /*lacks_drafter=*/false);
+  EXPECT_THAT(Page(), HasSubstr("outrider_requests_running 1\n"));
+  tally.End(FinishReason::kLength, absl::StatusCode::kOk);
+
+  EXPECT_EQ(tally.num_tokens(), 7);
+  EXPECT_THAT(
+      Page(),
+      AllOf(HasSubstr("outrider_rounds_total 2\n"),
+            HasSubstr("outrider_draft_tokens_total 8\n"),
+            HasSubstr("outrider_accepted_tokens_total 5\n"),
+            HasSubstr("outrider_draft_tokens_wasted_total 3\n"),
+            HasSubstr("outrider_generated_tokens_total 7\n"),
+            HasSubstr("accepted_tokens_per_position_total{position=\"0\"} 2\n"),
+            HasSubstr("accepted_tokens_per_position_total{position=\"3\"} 1\n"),
+            HasSubstr("draft_tokens_per_position_total{position=\"3\"} 2\n")));
+  EXPECT_THAT(
+      Page(),
+      AllOf(HasSubstr(
+                "rpc_bytes_total{direction=\"sent\",peer=\"drafter\"} 60\n"),
+            HasSubstr("rpc_bytes_total{direction=\"received\",peer="
+                      "\"verifier\"} 800\n"),
+            HasSubstr("cache_misses_total{peer=\"verifier\"} 2\n"),
+            HasSubstr("time_to_first_token_seconds_count 1\n"),
+            HasSubstr("time_per_output_token_seconds_count 1\n"),
+            HasSubstr("requests_total{code=\"OK\",finish_reason=\"length\"} "
+                      "1\n")));
+}
+
+TEST_F(CoordinatorMetricsTest, RoundsBeyondTheLastPlaceAreCountedInIt) {
+  CoordinatorMetrics::Tally tally(metrics_);
+  tally.Round(Round(20, 18, 19), /*lacks_drafter=*/false);
+  EXPECT_THAT(
+      Page(),
+      AllOf(HasSubstr("draft_tokens_per_position_total{position=\"16+\"} 4\n"),
+            HasSubstr(
+                "accepted_tokens_per_position_total{position=\"16+\"} 2\n")));
+}
+
+TEST_F(CoordinatorMetricsTest, LossyGenerationsAreCounted) {
+  CoordinatorMetrics::Tally tally(metrics_);
+  EXPECT_THAT(Page(), HasSubstr("outrider_lossy_requests_total 0\n"));
+  tally.CountLossy();
+  EXPECT_THAT(Page(), HasSubstr("outrider_lossy_requests_total 1\n"));
+}
+
+// Among UNKNOWN it would count as an error of the deployment's own.
+TEST_F(CoordinatorMetricsTest, WhatTheVerifierDoesNotServeHasItsOwnCode) {
+  CoordinatorMetrics::Tally tally(metrics_);
+  tally.End(std::nullopt, absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(Page(), HasSubstr("requests_total{code=\"FAILED_PRECONDITION\","
+                                "finish_reason=\"none\"} 1\n"));
+}
+
+TEST_F(CoordinatorMetricsTest, AFallbackSaysWhy) {
+  CoordinatorMetrics::Tally tally(metrics_);
+  GenerationEvent event = Round(0, 0, 1);
+  event.round.drafter.num_failures = 1;
+  tally.Round(event, /*lacks_drafter=*/false);
+  tally.Round(Round(0, 0, 1), /*lacks_drafter=*/true);
+  EXPECT_THAT(Page(),
+              AllOf(HasSubstr("fallback_total{cause=\"draft_failed\"} 1\n"),
+                    HasSubstr("fallback_total{cause=\"no_drafter\"} 1\n")));
+}
+
+TEST_F(CoordinatorMetricsTest, TheSummaryIsOfTheTimeSinceTheLastOne) {
+  EXPECT_THAT(metrics_.TakeSummary(10), IsEmpty());
+  CoordinatorMetrics::Tally tally(metrics_);
+  tally.Round(Round(2, 2, 3), /*lacks_drafter=*/false);
+  tally.Round(Round(2, 1, 2), /*lacks_drafter=*/false);
+  EXPECT_THAT(
+      FormatLogLine(LogFormat::kText, LogLevel::kInfo, "t", "acceptance",
+                    metrics_.TakeSummary(10)),
+      "t I acceptance seconds=10 rounds=2 tokens=5 tokens_per_second=0.5 "
+      "tokens_per_round=2.5 drafted=4 accepted=3 acceptance=0.75 "
+      "acceptance_by_position=1,0.5\n");
+  EXPECT_THAT(Page(), HasSubstr("outrider_effective_k 2\n"));
+  EXPECT_THAT(metrics_.TakeSummary(10), IsEmpty());
+  EXPECT_THAT(Page(), HasSubstr("outrider_effective_k 0\n"));
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/service/generation.h"
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "core/base/status_macros.h"
+
+namespace outrider {
+
+Task<absl::StatusOr<GenerationEnd>> Generation::Run() {
+  Session& session = parts_.session;
+  std::optional<FinishReason> reason = ReplayDelivered();
+  for (bool is_first = true; !reason.has_value(); is_first = false) {
+    if (session.cancellation().cancelled()) {
+      co_return absl::CancelledError("the client is gone");
+    }
+    const int length_before = session.length();
+    // Chosen before it is awaited: gcc 12 destroys the result of a co_await in
+    // a conditional expression twice.
+    Task<absl::StatusOr<Verdict>> round =
+        is_first ? parts_.decoder.FirstRound(session)
+                 : parts_.decoder.Round(session);
+    const absl::StatusOr<Verdict> verdict = co_await round;
+    OUTRIDER_CO_RETURN_IF_ERROR(verdict.status());
+    OUTRIDER_CO_ASSIGN_OR_RETURN(GenerationEvent event,
+                                 TakeBlock(length_before, reason));
+    if (!co_await parts_.sink.Write(std::move(event))) {
+      co_return absl::CancelledError("the client is gone");
+    }
+  }
+  end_.reason = *reason;
+  if (end_.reason != FinishReason::kStop) {
+    TextStream::Piece last = parts_.text.Finish();
+    end_.trailing_text = std::move(last.text);
+    if (last.stopped) end_.reason = FinishReason::kStop;
+  }
+  co_return end_;
+}
+
+std::optional<FinishReason> Generation::ReplayDelivered() {
+  const Session& session = parts_.session;
+  const int prompt_length = session.prompt_length();
+  const absl::Span<const TokenId> delivered =
+      session.committed().From(prompt_length);
+  for (const TokenId token : delivered) {
+    if (parts_.text.Append(token).stopped) return FinishReason::kStop;
+  }
+  return parts_.stop.Find(delivered, prompt_length).reason;
+}
+
+absl::StatusOr<std::optional<CommittedLogprobs>> Generation::FindLogprobs(
+    int row, TokenId token) {
+  const Session& session = parts_.session;
+  if (!session.logprobs().has_value()) return std::nullopt;
+  if (!session.logprob_source()) {
+    return absl::InternalError("the verifier sent no log-probabilities");
+  }
+  OUTRIDER_ASSIGN_OR_RETURN(RowLogprobs found,
+                            session.logprob_source()(row, token));
+  return CommittedLogprobs{.logprob = found.tokens.at(0),
+                           .top = std::move(found.top)};
+}
+
+absl::StatusOr<GenerationEvent> Generation::TakeBlock(
+    int length_before, std::optional<FinishReason>& reason) {
+  Session& session = parts_.session;
+  const RoundStats& stats = session.stats();
+  GenerationEvent event = {
+      .first_index = length_before - session.prompt_length(), .round = stats};
+  end_.num_draft_failures += stats.drafter.num_failures;
+  end_.num_misses += stats.drafter.num_misses + stats.verifier.num_misses;
+
+  const absl::Span<const TokenId> block =
+      session.committed().From(length_before);
+  const StopCondition::BlockEnd end = parts_.stop.Find(block, length_before);
+  reason = end.reason;
+  const TokenOrigin next_origin = stats.num_accepted < stats.num_drafted
+                                      ? TokenOrigin::kReplacement
+                                      : TokenOrigin::kBonus;
+  for (int i = 0; i < end.num_kept; ++i) {
+    OUTRIDER_ASSIGN_OR_RETURN(auto logprobs, FindLogprobs(i, block[i]));
+    TextStream::Piece piece = parts_.text.Append(block[i]);
+    event.tokens.push_back(
+        {.id = block[i],
+         .text = std::move(piece.text),
+         .origin = i < stats.num_accepted ? TokenOrigin::kDraft : next_origin,
+         .logprobs = std::move(logprobs)});
+    if (piece.stopped) {
+      reason = FinishReason::kStop;
+      break;
+    }
+  }
+  return event;
+}
+
+}  // namespace outrider

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/service/generation_request.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "absl/algorithm/container.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "core/base/session_id.h"
+#include "core/base/status_macros.h"
+#include "core/sampling/cut.h"
+#include "core/sampling/draft_confidence.h"
+#include "core/session/check_tokens.h"
+#include "core/wire/field_convert.h"
+#include "core/wire/node_calls.h"
+
+namespace outrider {
+namespace {
+
+constexpr int kMaxStopStrings = 16;
+constexpr size_t kMaxStopStringBytes = 256;
+
+absl::StatusOr<std::vector<TokenId>> ParsePrompt(
+    const v1::GenerateRequest& proto, const GenerationLimits& limits) {
+  std::vector<TokenId> prompt;
+  if (proto.has_text()) {
+    if (limits.tokenizer == nullptr) {
+      return absl::InvalidArgumentError(
+          "this coordinator has no tokenizer (--tokenizer): send token ids");
+    }
+    if (proto.text().empty()) {
+      return absl::InvalidArgumentError("the prompt is empty");
+    }
+    prompt = limits.tokenizer->Encode(proto.text());
+  } else {
+    prompt.assign(proto.tokens().ids().begin(), proto.tokens().ids().end());
+  }
+  if (prompt.empty()) {
+    return absl::InvalidArgumentError("the prompt is empty");
+  }
+  OUTRIDER_RETURN_IF_ERROR(CheckTokens(prompt, limits.vocab_size));
+  if (prompt.size() >= static_cast<size_t>(limits.context_length)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the prompt has ", prompt.size(), " tokens; the model's context of ",
+        limits.context_length, " leaves no room to continue it"));
+  }
+  return prompt;
+}
+
+absl::StatusOr<SamplingParams> ParseSampling(const v1::GenerateRequest& proto,
+                                             const GenerationLimits& limits) {
+  SamplingParams params = {.min_p = proto.min_p(),
+                           .presence_penalty = proto.presence_penalty(),
+                           .frequency_penalty = proto.frequency_penalty(),
+                           .logit_bias = FromProto(proto.logit_bias())};
+  if (proto.has_temperature()) params.temperature = proto.temperature();
+  if (proto.has_top_k()) params.top_k = proto.top_k();
+  if (proto.has_top_p()) params.top_p = proto.top_p();
+  if (proto.has_repetition_penalty()) {
+    params.repetition_penalty = proto.repetition_penalty();
+  }
+  if (proto.has_lossy_lenience()) {
+    params.lossy_lenience = proto.lossy_lenience();
+  }
+  // Callers may name the tokens in any order.
+  std::stable_sort(
+      params.logit_bias.begin(), params.logit_bias.end(),
+      [](const LogitBias& a, const LogitBias& b) { return a.id < b.id; });
+  OUTRIDER_RETURN_IF_ERROR(Validate(params, limits.vocab_size));
+  return params;
+}
+
+absl::StatusOr<std::optional<LogprobsOptions>> ParseLogprobs(
+    const v1::GenerateRequest& proto) {
+  LogprobsOptions options;
+  switch (proto.logprobs_mode()) {
+    case v1::LOGPROBS_MODE_UNSPECIFIED:
+    case v1::LOGPROBS_MODE_RAW:
+      break;
+    case v1::LOGPROBS_MODE_PROCESSED:
+      options.mode = LogprobsMode::kProcessed;
+      break;
+    default:
+      return absl::InvalidArgumentError(
+          absl::StrCat("unknown logprobs_mode ", proto.logprobs_mode()));
+  }
+  if (!proto.has_logprobs()) {
+    if (proto.logprobs_mode() == v1::LOGPROBS_MODE_UNSPECIFIED) {
+      return std::nullopt;
+    }
+    return absl::InvalidArgumentError(
+        "logprobs_mode needs logprobs, the number of alternatives: 0 shows "
+        "the chosen tokens alone");
+  }
+  if (proto.logprobs() > kMaxTopLogprobs) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("logprobs must be between 0 and ", kMaxTopLogprobs,
+                     ", not ", proto.logprobs()));
+  }
+  options.num_top = static_cast<int>(proto.logprobs());
+  return options;
+}
+
+absl::StatusOr<std::vector<std::string>> ParseStopStrings(
+    const v1::GenerateRequest& proto, const GenerationLimits& limits) {
+  if (proto.stop_strings_size() == 0) return std::vector<std::string>();
+  if (limits.tokenizer == nullptr) {
+    return absl::InvalidArgumentError(
+        "stop strings need a coordinator with a tokenizer (--tokenizer)");
+  }
+  if (proto.stop_strings_size() > kMaxStopStrings) {
+    return absl::InvalidArgumentError(absl::StrCat("at most ", kMaxStopStrings,
+                                                   " stop strings, not ",
+                                                   proto.stop_strings_size()));
+  }
+  for (const std::string& stop : proto.stop_strings()) {
+    if (stop.empty() || stop.size() > kMaxStopStringBytes) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a stop string has 1 to ", kMaxStopStringBytes,
+                       " bytes, not ", stop.size()));
+    }
+  }
+  return std::vector<std::string>(proto.stop_strings().begin(),
+                                  proto.stop_strings().end());
+}
+
+absl::StatusOr<int> ParseMaxLength(const v1::GenerateRequest& proto,
+                                   int prompt_length,
+                                   const GenerationLimits& limits) {
+  if (!proto.has_max_tokens()) return limits.context_length;
+  if (proto.max_tokens() < 1) {
+    return absl::InvalidArgumentError("max_tokens must be at least 1, not 0");
+  }
+  const uint64_t wanted = uint64_t{proto.max_tokens()} + prompt_length;
+  return static_cast<int>(std::min<uint64_t>(wanted, limits.context_length));
+}
+
+absl::StatusOr<int> ParseDraftLength(const v1::GenerateRequest& proto,
+                                     const GenerationLimits& limits) {
+  if (!proto.has_num_speculative_tokens()) {
+    return std::min(limits.default_draft_tokens, limits.max_draft_tokens);
+  }
+  const uint32_t k = proto.num_speculative_tokens();
+  if (k > static_cast<uint32_t>(limits.max_draft_tokens)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("num_speculative_tokens must be between 0 and ",
+                     limits.max_draft_tokens, ", not ", k));
+  }
+  return static_cast<int>(k);
+}
+
+// A request that names one of size and mass means that one alone; whole rows
+// have all the mass.
+absl::StatusOr<double> ParseSupportMass(const v1::GenerateRequest& proto,
+                                        const GenerationLimits& limits) {
+  if (!proto.has_draft_support_mass()) {
+    const bool is_size_alone =
+        proto.has_draft_support_size() || limits.default_support_size == 0;
+    return is_size_alone ? 1 : limits.default_support_mass;
+  }
+  OUTRIDER_RETURN_IF_ERROR(CheckSupportMass(proto.draft_support_mass()));
+  return proto.draft_support_mass();
+}
+
+absl::StatusOr<int> ParseSupportSize(const v1::GenerateRequest& proto,
+                                     const GenerationLimits& limits) {
+  if (!proto.has_draft_support_size()) {
+    const int size = proto.has_draft_support_mass()
+                         ? kMaxSupportSize
+                         : limits.default_support_size;
+    return size == 0 ? limits.vocab_size : std::min(size, limits.vocab_size);
+  }
+  const uint32_t size = proto.draft_support_size();
+  const bool whole = size == static_cast<uint32_t>(limits.vocab_size);
+  if (!whole && (size < 1 || size > kMaxSupportSize)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "draft_support_size must be between 1 and ", kMaxSupportSize, ", or ",
+        limits.vocab_size, " for whole rows, not ", size));
+  }
+  return static_cast<int>(size);
+}
+
+absl::StatusOr<RuleKind> ParseRule(const v1::GenerateRequest& proto,
+                                   const SamplingParams& sampling,
+                                   const GenerationLimits& limits) {
+  if (proto.acceptance_rule() == v1::ACCEPTANCE_RULE_GREEDY &&
+      !IsGreedy(sampling)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("acceptance_rule GREEDY needs temperature 0, not ",
+                     sampling.temperature));
+  }
+  OUTRIDER_ASSIGN_OR_RETURN(const RuleKind rule,
+                            FromProto(proto.acceptance_rule()));
+  if (rule != RuleKind::kRejection && IsLossy(sampling)) {
+    return absl::InvalidArgumentError(
+        "only acceptance_rule REJECTION knows a lossy_lenience: leave one of "
+        "the two out");
+  }
+  if (!absl::c_linear_search(limits.rules, rule)) {
+    return absl::FailedPreconditionError(
+        "the verifier does not serve this acceptance_rule; outrider describe "
+        "lists those that it does");
+  }
+  return rule;
+}
+
+absl::StatusOr<ReplyFormat> ParseReplyFormat(const v1::GenerateRequest& proto,
+                                             const GenerationRequest& request,
+                                             const GenerationLimits& limits) {
+  const bool coupled = request.rule == RuleKind::kCoupled;
+  const auto serves = [&limits](ReplyFormat format) {
+    return absl::c_linear_search(limits.reply_formats, format);
+  };
+  // Not an optional: gcc 12 takes those for uninitialised.
+  bool is_chosen = limits.default_reply_format.has_value();
+  ReplyFormat format = limits.default_reply_format.value_or(ReplyFormat::kFull);
+  // The coordinator's default may be for the other rules.
+  if (coupled && format == ReplyFormat::kSparse) is_chosen = false;
+  if (proto.has_reply_format()) {
+    OUTRIDER_ASSIGN_OR_RETURN(format, FromProto(proto.reply_format()));
+    is_chosen = true;
+    if (coupled && format == ReplyFormat::kSparse) {
+      return absl::InvalidArgumentError(
+          "acceptance_rule COUPLED needs reply_format TOKENS or FULL, not "
+          "SPARSE");
+    }
+  }
+  if (!is_chosen) {
+    // All give the same tokens; these with the fewest bytes.
+    const ReplyFormat best = IsGreedy(request.sampling) || coupled
+                                 ? ReplyFormat::kTokens
+                                 : ReplyFormat::kSparse;
+    return serves(best) ? best : ReplyFormat::kFull;
+  }
+  if (!serves(format)) {
+    return absl::FailedPreconditionError(
+        proto.has_reply_format()
+            ? "the verifier does not serve this reply_format; leave it out for "
+              "one that it does"
+            : "the verifier does not serve this coordinator's --reply-format; "
+              "outrider describe lists those that it does: name one");
+  }
+  return format;
+}
+
+}  // namespace
+
+absl::StatusOr<GenerationRequest> ParseRequest(const v1::GenerateRequest& proto,
+                                               const GenerationLimits& limits) {
+  GenerationRequest request;
+  OUTRIDER_ASSIGN_OR_RETURN(request.prompt, ParsePrompt(proto, limits));
+  OUTRIDER_ASSIGN_OR_RETURN(request.sampling, ParseSampling(proto, limits));
+  OUTRIDER_ASSIGN_OR_RETURN(request.logprobs, ParseLogprobs(proto));
+  OUTRIDER_ASSIGN_OR_RETURN(request.stop_strings,
+                            ParseStopStrings(proto, limits));
+  OUTRIDER_ASSIGN_OR_RETURN(
+      request.max_length,
+      ParseMaxLength(proto, static_cast<int>(request.prompt.size()), limits));
+  OUTRIDER_ASSIGN_OR_RETURN(request.num_speculative_tokens,
+                            ParseDraftLength(proto, limits));
+  OUTRIDER_ASSIGN_OR_RETURN(request.support_size,
+                            ParseSupportSize(proto, limits));
+  OUTRIDER_ASSIGN_OR_RETURN(request.support_mass,
+                            ParseSupportMass(proto, limits));
+  request.min_draft_probability = proto.has_min_draft_probability()
+                                      ? proto.min_draft_probability()
+                                      : limits.default_min_draft_probability;
+  OUTRIDER_RETURN_IF_ERROR(
+      CheckMinDraftProbability(request.min_draft_probability));
+  request.prompt_lookup = proto.has_prompt_lookup()
+                              ? proto.prompt_lookup()
+                              : limits.default_prompt_lookup;
+  OUTRIDER_ASSIGN_OR_RETURN(request.rule,
+                            ParseRule(proto, request.sampling, limits));
+  OUTRIDER_ASSIGN_OR_RETURN(request.reply_format,
+                            ParseReplyFormat(proto, request, limits));
+  if (!proto.ignore_eos()) request.eos_ids = limits.eos_ids;
+
+  request.delivered.assign(proto.delivered().ids().begin(),
+                           proto.delivered().ids().end());
+  OUTRIDER_RETURN_IF_ERROR(CheckTokens(request.delivered, limits.vocab_size));
+  if (!request.delivered.empty() && !proto.has_seed()) {
+    return absl::InvalidArgumentError(
+        "a resume needs the seed that the broken stream reported");
+  }
+  if (request.prompt.size() + request.delivered.size() >
+      static_cast<size_t>(request.max_length)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        request.delivered.size(),
+        " delivered tokens are more than this request can have produced"));
+  }
+  request.seed = proto.has_seed() ? proto.seed() : RandomSeed();
+  return request;
+}
+
+}  // namespace outrider

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_COORDINATOR_SERVICE_GENERATION_REQUEST_H_
+#define OUTRIDER_COORDINATOR_SERVICE_GENERATION_REQUEST_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/base/token.h"
+#include "core/sampling/sampling_params.h"
+#include "core/sampling/token_logprobs.h"
+#include "core/tokenizer/tokenizer.h"
+#include "core/wire/node_description.h"
+#include "outrider/v1/generation.pb.h"
+
+namespace outrider {
+
+// A Generate request that was found good, in domain terms.
+struct GenerationRequest {
+  std::vector<TokenId> prompt = {};
+  std::vector<TokenId> delivered = {};
+  SamplingParams sampling = {};
+  std::optional<LogprobsOptions> logprobs = {};  // empty: not asked for
+  RuleKind rule = RuleKind::kRejection;
+  uint64_t seed = 0;
+  int max_length = 0;  // prompt and continuation together
+  std::vector<std::string> stop_strings = {};
+  std::vector<TokenId> eos_ids = {};  // empty with ignore_eos
+  int num_speculative_tokens = 0;
+  int support_size = 0;
+  double support_mass = 1;
+  double min_draft_probability = 0;
+  bool prompt_lookup = false;
+  ReplyFormat reply_format = ReplyFormat::kFull;
+};
+
+// What bounds a request here.
+struct GenerationLimits {
+  const Tokenizer* tokenizer = nullptr;  // null: token prompts only
+  int vocab_size = 0;
+  int context_length = 0;
+  int max_draft_tokens = 0;
+  int default_draft_tokens = 0;
+  double default_min_draft_probability = 0;
+  bool default_prompt_lookup = false;
+  // Where a request says neither. Size 0: whole rows.
+  int default_support_size = kMaxSupportSize;
+  double default_support_mass = kDefaultSupportMass;
+  std::vector<TokenId> eos_ids = {};
+  std::vector<ReplyFormat> reply_formats = {};  // that the verifier serves
+  std::vector<RuleKind> rules = {};             // likewise
+  std::optional<ReplyFormat> default_reply_format = {};  // empty: by the rule
+};
+
+// Tokenises and validates. INVALID_ARGUMENT names the field, the offending
+// value, and what would be right; FAILED_PRECONDITION a reply format or a rule
+// that the verifier does not serve.
+absl::StatusOr<GenerationRequest> ParseRequest(const v1::GenerateRequest& proto,
+                                               const GenerationLimits& limits);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_COORDINATOR_SERVICE_GENERATION_REQUEST_H_

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a request that says little comes to, and what is refused here; the rest
+// of its fields are tested through the service (tests/integration).
+#include "coordinator/service/generation_request.h"
+
+#include "core/testing/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace outrider {
+namespace {
+
+using ::outrider::testing::IsOk;
+using ::outrider::testing::StatusIs;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr int kVocabSize = 5000;
+
+class GenerationRequestTest : public ::testing::Test {
+ protected:
+  GenerationRequestTest() {
+    proto_.mutable_tokens()->add_ids(7);
+    proto_.mutable_tokens()->add_ids(8);
+  }
+  GenerationRequest Parsed() {
+    const auto request = ParseRequest(proto_, limits_);
+    EXPECT_THAT(request, IsOk());
+    return request.ok() ? *request : GenerationRequest();
+  }
+  ReplyFormat FormatOf(v1::AcceptanceRule rule, double temperature) {
+    proto_.set_acceptance_rule(rule);
+    proto_.set_temperature(temperature);
+    return Parsed().reply_format;
+  }
+
+  GenerationLimits limits_ = {
+      .vocab_size = kVocabSize,
+      .context_length = 100,
+      .max_draft_tokens = 16,
+      .default_draft_tokens = 4,
+      .eos_ids = {0},
+      .reply_formats = {ReplyFormat::kFull, ReplyFormat::kSparse,
+                        ReplyFormat::kTokens},
+      .rules = {RuleKind::kRejection, RuleKind::kCoupled, RuleKind::kBlock}};
+  v1::GenerateRequest proto_;
+};
+
+TEST_F(GenerationRequestTest, WhatIsNotSaidIsTheCoordinatorsChoice) {
+  const GenerationRequest request = Parsed();
+  EXPECT_THAT(request.prompt, ElementsAre(7, 8));
+  EXPECT_EQ(request.sampling.temperature, 1);
+  EXPECT_EQ(request.rule, RuleKind::kRejection);
+  EXPECT_EQ(request.max_length, 100);
+  EXPECT_THAT(request.eos_ids, ElementsAre(0));
+  EXPECT_EQ(request.num_speculative_tokens, 4);
+  EXPECT_EQ(request.support_size, kMaxSupportSize);
+  EXPECT_EQ(request.support_mass, kDefaultSupportMass);
+  EXPECT_FALSE(request.logprobs.has_value());
+  // A seed of its own, each time another one.
+  EXPECT_NE(request.seed, Parsed().seed);
+}
+
+TEST_F(GenerationRequestTest, TheDefaultKIsNoMoreThanTheNodesTake) {
+  limits_.default_draft_tokens = 40;
+  EXPECT_EQ(Parsed().num_speculative_tokens, 16);
+  proto_.set_num_speculative_tokens(17);
+  EXPECT_THAT(
+      ParseRequest(proto_, limits_),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not 17")));
+}
+
+TEST_F(GenerationRequestTest, ASupportSizeAloneMeansNoMass) {
+  proto_.set_draft_support_size(32);
+  EXPECT_EQ(Parsed().support_size, 32);
+  EXPECT_EQ(Parsed().support_mass, 1);
+  proto_.set_draft_support_mass(0.5);
+  EXPECT_EQ(Parsed().support_size, 32);
+  EXPECT_EQ(Parsed().support_mass, 0.5);
+  proto_.clear_draft_support_size();
+  EXPECT_EQ(Parsed().support_size, kMaxSupportSize);
+}
+
+TEST_F(GenerationRequestTest, WholeRowsAreOfTheVocabularysSize) {
+  proto_.set_draft_support_size(kVocabSize);
+  EXPECT_EQ(Parsed().support_size, kVocabSize);
+  proto_.clear_draft_support_size();
+  limits_.default_support_size = 0;
+  EXPECT_EQ(Parsed().support_size, kVocabSize);
+  EXPECT_EQ(Parsed().support_mass, 1);
+  for (const int size : {0, kMaxSupportSize + 1, kVocabSize + 1}) {
+    proto_.set_draft_support_size(size);
+    EXPECT_THAT(ParseRequest(proto_, limits_),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr("draft_support_size")));
+  }
+}
+
+TEST_F(GenerationRequestTest, TheReplyFormatFollowsRuleAndTemperature) {
+  EXPECT_EQ(FormatOf(v1::ACCEPTANCE_RULE_REJECTION, 1), ReplyFormat::kSparse);
+  EXPECT_EQ(FormatOf(v1::ACCEPTANCE_RULE_BLOCK, 1), ReplyFormat::kSparse);
+  EXPECT_EQ(FormatOf(v1::ACCEPTANCE_RULE_COUPLED, 1), ReplyFormat::kTokens);
+  EXPECT_EQ(FormatOf(v1::ACCEPTANCE_RULE_REJECTION, 0), ReplyFormat::kTokens);
+  // A coordinator's default does not go with every rule.
+  limits_.default_reply_format = ReplyFormat::kSparse;
+  EXPECT_EQ(FormatOf(v1::ACCEPTANCE_RULE_REJECTION, 0), ReplyFormat::kSparse);
+  EXPECT_EQ(FormatOf(v1::ACCEPTANCE_RULE_COUPLED, 1), ReplyFormat::kTokens);
+  // An old verifier has whole rows only.
+  limits_.default_reply_format.reset();
+  limits_.reply_formats = {ReplyFormat::kFull};
+  EXPECT_EQ(FormatOf(v1::ACCEPTANCE_RULE_COUPLED, 1), ReplyFormat::kFull);
+}
+
+TEST_F(GenerationRequestTest, WhatTheVerifierDoesNotServeIsRefused) {
+  constexpr auto kRefused = absl::StatusCode::kFailedPrecondition;
+  proto_.set_reply_format(v1::REPLY_FORMAT_FULL_BFLOAT16);
+  EXPECT_THAT(ParseRequest(proto_, limits_),
+              StatusIs(kRefused, HasSubstr("reply_format")));
+  proto_.clear_reply_format();
+  limits_.default_reply_format = ReplyFormat::kFullBFloat16;
+  EXPECT_THAT(ParseRequest(proto_, limits_),
+              StatusIs(kRefused, HasSubstr("--reply-format")));
+  limits_.default_reply_format.reset();
+  limits_.rules = {RuleKind::kRejection};
+  proto_.set_acceptance_rule(v1::ACCEPTANCE_RULE_BLOCK);
+  EXPECT_THAT(ParseRequest(proto_, limits_),
+              StatusIs(kRefused, HasSubstr("acceptance_rule")));
+}
+
+TEST_F(GenerationRequestTest, OnlyRejectionKnowsALenience) {
+  proto_.set_lossy_lenience(0.5);
+  EXPECT_EQ(Parsed().sampling.lossy_lenience, 0.5);
+  for (const v1::AcceptanceRule rule :
+       {v1::ACCEPTANCE_RULE_BLOCK, v1::ACCEPTANCE_RULE_COUPLED}) {
+    proto_.set_acceptance_rule(rule);
+    EXPECT_THAT(ParseRequest(proto_, limits_),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr("lossy_lenience")));
+  }
+}
+
+TEST_F(GenerationRequestTest, AResumeNeedsItsSeedAndItsTokensRoom) {
+  proto_.set_max_tokens(3);
+  for (const int id : {1, 2, 3}) proto_.mutable_delivered()->add_ids(id);
+  EXPECT_THAT(ParseRequest(proto_, limits_),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("seed")));
+  proto_.set_seed(9);
+  EXPECT_THAT(Parsed().delivered, ElementsAre(1, 2, 3));
+  EXPECT_EQ(Parsed().max_length, 5);
+  proto_.mutable_delivered()->add_ids(4);
+  EXPECT_THAT(ParseRequest(proto_, limits_),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("4 delivered tokens")));
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/service/generation_service.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "coordinator/peers/lookup_draft_client.h"
+#include "coordinator/peers/node_draft_client.h"
+#include "coordinator/peers/node_verify_client.h"
+#include "coordinator/peers/optional_draft_client.h"
+#include "coordinator/pool/same_weights_stub.h"
+#include "coordinator/service/generation.h"
+#include "coordinator/service/generation_convert.h"
+#include "core/base/log.h"
+#include "core/base/status_macros.h"
+#include "core/rpc/status_convert.h"
+#include "core/sampling/make_rule.h"
+
+namespace outrider {
+namespace {
+
+constexpr std::chrono::seconds kDescribeTimeout(5);
+
+// Counts events and passes them on as messages.
+class WriterSink final : public GenerationSink {
+ public:
+  struct Options {
+    ResponseWriter& writer;
+    CoordinatorMetrics::Tally& tally;
+    bool lacks_drafter = false;
+  };
+  explicit WriterSink(Options options) : options_(options) {}
+  Task<bool> Write(GenerationEvent event) override {
+    options_.tally.Round(event, options_.lacks_drafter);
+    return options_.writer.Write(ToProto(event));
+  }
+
+ private:
+  const Options options_;
+};
+
+v1::GenerateResponse StartMessage(const GenerationRequest& request) {
+  v1::GenerateResponse response;
+  response.set_first_index(static_cast<uint32_t>(request.delivered.size()));
+  v1::GenerationStart& start = *response.mutable_start();
+  start.set_seed(request.seed);
+  start.set_prompt_length(static_cast<uint32_t>(request.prompt.size()));
+  start.set_num_speculative_tokens(request.num_speculative_tokens);
+  start.set_lossy(IsLossy(request.sampling));
+  return response;
+}
+
+// Towards clients: code and reason, never an address or a peer's own words.
+absl::Status ForClients(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kOk:
+      return status;
+    case absl::StatusCode::kCancelled:
+      // By the client, which hears nothing any more, or by Drain.
+      return absl::UnavailableError(
+          "this coordinator is shutting down; nothing delivered is lost: "
+          "resume elsewhere with the same request, the reported seed and the "
+          "delivered tokens");
+    case absl::StatusCode::kResourceExhausted:
+      return absl::ResourceExhaustedError(
+          "the verifier has no room for this session now; resume later with "
+          "the tokens delivered so far");
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kDeadlineExceeded:
+      return absl::UnavailableError(
+          "the verifier does not answer; nothing delivered is lost: resume "
+          "with the same request, the reported seed and the delivered tokens");
+    case absl::StatusCode::kAborted:
+      return absl::AbortedError(
+          "the model behind this stream was replaced by another one: what is "
+          "delivered cannot be continued; send the request again");
+    default:
+      return absl::InternalError(
+          "the model failed on this session; the coordinator's log says why");
+  }
+}
+
+}  // namespace
+
+GenerationServiceImpl::GenerationServiceImpl(Parts parts, Options options)
+    : parts_(parts), options_(options) {}
+
+grpc::ServerWriteReactor<v1::GenerateResponse>* GenerationServiceImpl::Generate(
+    grpc::CallbackServerContext* context, const v1::GenerateRequest* request) {
+  auto cancellation = std::make_shared<Cancellation>();
+  auto* writer = new ResponseWriter(cancellation);  // deletes itself
+  CallName name = NameOf(*context);
+  context->AddInitialMetadata(kRequestIdKey, name.request_id);
+  StartDetached(
+      Run(*request, std::move(name), writer, std::move(cancellation)));
+  return writer;
+}
+
+GenerationServiceImpl::CallName GenerationServiceImpl::NameOf(
+    const grpc::CallbackServerContext& context) {
+  const auto header = [&](const char* key) -> absl::string_view {
+    const auto found = context.client_metadata().find(key);
+    if (found == context.client_metadata().end()) return "";
+    return {found->second.data(), found->second.size()};
+  };
+  CallName name = {.request_id = RequestIdFrom(header(kRequestIdKey))};
+  const auto parent = TraceContext::Parse(header(kTraceparentKey));
+  if (parent.has_value()) name.trace = parent->Child();
+  return name;
+}
+
+LogFields GenerationServiceImpl::FieldsOf(const CallName& name) {
+  LogFields fields = {{"request_id", name.request_id}};
+  if (name.trace.has_value()) {
+    fields.emplace_back("trace_id", name.trace->trace_id);
+    fields.emplace_back("span_id", name.trace->span_id);
+  }
+  return fields;
+}
+
+void GenerationServiceImpl::Refuse(const Call& call,
+                                   const absl::Status& status) {
+  // Not the message: it has the client's own values in it.
+  OUTRIDER_LOG(kInfo, FieldsOf(call.name))
+      << "refused: " << absl::StatusCodeToString(status.code());
+  call.tally.End(std::nullopt, status.code());
+  call.writer.FinishAfterWrites(ToGrpcStatus(status));
+}
+
+void GenerationServiceImpl::Ended(const Call& call, const Session& session,
+                                  const absl::StatusOr<FinishReason>& result) {
+  call.tally.End(result.ok() ? std::optional(*result) : std::nullopt,
+                 result.status().code());
+  LogFields fields = FieldsOf(call.name);
+  fields.emplace_back("session", session.id().ShortHex());
+  if (result.ok() || absl::IsCancelled(result.status())) {
+    OUTRIDER_LOG(kInfo, fields)
+        << (result.ok() ? "done: " : "cancelled: ") << call.tally.num_tokens()
+        << " tokens, " << call.tally.num_rounds() << " rounds, "
+        << call.tally.seconds() << " s";
+  } else {
+    OUTRIDER_LOG(kError, fields) << "failed: " << result.status();
+  }
+}
+
+Task<void> GenerationServiceImpl::Run(
+    v1::GenerateRequest proto, CallName name, ResponseWriter* writer,
+    std::shared_ptr<Cancellation> cancellation) {
+  CoordinatorMetrics::Tally tally(parts_.metrics);
+  const Call call = {.name = name, .writer = *writer, .tally = tally};
+  if (absl::Status status = Enter(cancellation); !status.ok()) {
+    Refuse(call, status);
+    co_return;
+  }
+  co_await RunOnPair(proto, call, cancellation);
+  Leave(cancellation);
+}
+
+Task<void> GenerationServiceImpl::RunOnPair(
+    const v1::GenerateRequest& proto, const Call& call,
+    const std::shared_ptr<Cancellation>& cancellation) {
+  const SessionId session_id = SessionId::Random();
+  const absl::StatusOr<NodePool::Pair> pair = parts_.pool.Assign(session_id);
+  absl::StatusOr<GenerationRequest> request =
+      pair.ok() ? Parse(proto, *pair) : pair.status();
+  if (!request.ok()) {
+    Refuse(call, request.status());
+    co_return;
+  }
+
+  const auto& trace = call.name.trace;
+  Session session({.id = session_id,
+                   .prompt = request->prompt,
+                   .delivered = request->delivered,
+                   .sampling = request->sampling,
+                   .rule = request->rule,
+                   .logprobs = request->logprobs,
+                   .seed = request->seed,
+                   .max_length = request->max_length,
+                   .cancellation = cancellation,
+                   .request_id = call.name.request_id,
+                   .traceparent = trace.has_value() ? trace->ToHeader() : ""});
+  const absl::StatusOr<FinishReason> result =
+      co_await Serve(*request, *pair, call, session);
+  Ended(call, session, result);
+  call.writer.FinishAfterWrites(ToGrpcStatus(ForClients(result.status())));
+
+  // The client has its answer; the caches go back early.
+  if (pair->drafter != nullptr) {
+    co_await pair->drafter->cache.Release(
+        session.AdvisoryHeader(session.drafter_cache()));
+  }
+  co_await pair->verifier->cache.Release(
+      session.AdvisoryHeader(session.verifier_cache()));
+}
+
+Task<absl::StatusOr<FinishReason>> GenerationServiceImpl::Serve(
+    const GenerationRequest& request, const NodePool::Pair& pair,
+    const Call& call, Session& session) {
+  if (IsLossy(request.sampling)) call.tally.CountLossy();
+  if (!co_await call.writer.Write(StartMessage(request))) {
+    co_return absl::CancelledError("the client is gone");
+  }
+  CircuitBreaker no_breaker;
+  std::optional<NodeDraftClient> node_drafter;
+  if (pair.drafter != nullptr) {
+    node_drafter.emplace(
+        pair.drafter->stub,
+        NodeDraftClient::Options{
+            .context_length = pair.drafter_description.context_length,
+            .support_size = request.support_size,
+            .support_mass = request.support_mass,
+            .min_draft_probability = request.min_draft_probability,
+            // Whole rows are for reference.
+            .round_weights =
+                request.support_mass < 1 ||
+                request.support_size < pair.verifier_description.vocab_size});
+  }
+  OptionalDraftClient optional_drafter(
+      node_drafter.has_value() ? &*node_drafter : nullptr,
+      pair.drafter != nullptr ? pair.drafter->breaker : no_breaker);
+  LookupDraftClient lookup(optional_drafter);
+  DraftClient& drafter = request.prompt_lookup
+                             ? static_cast<DraftClient&>(lookup)
+                             : optional_drafter;
+  SameWeightsStub verifier_stub(
+      {.node = pair.verifier->stub,
+       .describe =
+           [&pair](Cancellation& cancellation) {
+             return pair.verifier->stub.Describe(kDescribeTimeout,
+                                                 cancellation);
+           },
+       .weights_hash = pair.verifier_description.weights_hash});
+  NodeVerifyClient verifier(verifier_stub, request.reply_format);
+  const std::unique_ptr<const AcceptanceRule> rule =
+      MakeRule(request.rule, request.sampling.lossy_lenience);
+  FixedDraftLength policy(request.num_speculative_tokens);
+  SpeculativeDecoder decoder({.drafter = drafter,
+                              .verifier = verifier,
+                              .rule = *rule,
+                              .policy = policy});
+  const StopCondition stop(request.eos_ids, request.max_length);
+  TextStream text(parts_.tokenizer, request.stop_strings);
+  WriterSink sink({.writer = call.writer,
+                   .tally = call.tally,
+                   .lacks_drafter = pair.drafter == nullptr &&
+                                    request.num_speculative_tokens > 0});
+  Generation generation({.session = session,
+                         .decoder = decoder,
+                         .stop = stop,
+                         .text = text,
+                         .sink = sink});
+  OUTRIDER_CO_ASSIGN_OR_RETURN(const GenerationEnd end,
+                               co_await generation.Run());
+  v1::GenerateResponse last;
+  last.set_first_index(
+      static_cast<uint32_t>(session.length() - session.prompt_length()));
+  *last.mutable_finish() = ToProto(end);
+  co_await call.writer.Write(std::move(last));
+  co_return end.reason;
+}
+
+absl::StatusOr<GenerationRequest> GenerationServiceImpl::Parse(
+    const v1::GenerateRequest& proto, const NodePool::Pair& pair) const {
+  const NodeDescription& verifier = pair.verifier_description;
+  int max_draft_tokens = verifier.max_draft_tokens;
+  if (pair.drafter != nullptr) {
+    max_draft_tokens =
+        std::min(max_draft_tokens, pair.drafter_description.max_draft_tokens);
+  }
+  return ParseRequest(
+      proto,
+      {.tokenizer = parts_.tokenizer,
+       .vocab_size = verifier.vocab_size,
+       .context_length = verifier.context_length,
+       .max_draft_tokens = max_draft_tokens,
+       .default_draft_tokens = options_.default_draft_tokens,
+       .default_min_draft_probability = options_.default_min_draft_probability,
+       .default_prompt_lookup = options_.default_prompt_lookup,
+       .default_support_size = options_.default_support_size,
+       .default_support_mass = options_.default_support_mass,
+       .eos_ids = verifier.eos_ids,
+       .reply_formats = verifier.reply_formats,
+       .rules = verifier.rules,
+       .default_reply_format = options_.default_reply_format});
+}
+
+grpc::ServerUnaryReactor* GenerationServiceImpl::Describe(
+    grpc::CallbackServerContext* context,
+    const v1::GenerationServiceDescribeRequest* /*request*/,
+    v1::GenerationServiceDescribeResponse* response) {
+  *response = ToProto(parts_.pool.Describe());
+  response->set_has_tokenizer(parts_.tokenizer != nullptr);
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(grpc::Status::OK);
+  return reactor;
+}
+
+absl::Status GenerationServiceImpl::Enter(
+    const std::shared_ptr<Cancellation>& cancellation) {
+  MutexLock lock(mu_);
+  if (draining_) {
+    return absl::UnavailableError(
+        "this coordinator is shutting down: use another one");
+  }
+  if (running_.size() >= static_cast<size_t>(options_.max_sessions)) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("this coordinator runs ", options_.max_sessions,
+                     " sessions, which is its limit; try again later"));
+  }
+  running_.insert(cancellation);
+  return absl::OkStatus();
+}
+
+void GenerationServiceImpl::Leave(
+    const std::shared_ptr<Cancellation>& cancellation) {
+  MutexLock lock(mu_);
+  running_.erase(cancellation);
+  changed_.NotifyAll();
+}
+
+void GenerationServiceImpl::Drain(std::chrono::seconds deadline) {
+  const auto end = std::chrono::steady_clock::now() + deadline;
+  MutexLock lock(mu_);
+  draining_ = true;
+  while (!running_.empty() && changed_.WaitUntil(mu_, end)) {
+  }
+  for (const auto& cancellation : running_) cancellation->Cancel();
+  while (!running_.empty()) changed_.Wait(mu_);
+}
+
+}  // namespace outrider

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_COORDINATOR_SERVICE_GENERATION_SERVICE_H_
+#define OUTRIDER_COORDINATOR_SERVICE_GENERATION_SERVICE_H_
+
+#include <grpcpp/support/server_callback.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/container/flat_hash_set.h"
+#include "coordinator/pool/node_pool.h"
+#include "coordinator/round/session.h"
+#include "coordinator/service/coordinator_metrics.h"
+#include "coordinator/service/generation_request.h"
+#include "coordinator/service/grpc_response_writer.h"
+#include "core/base/cancellation.h"
+#include "core/base/log.h"
+#include "core/base/mutex.h"
+#include "core/base/task.h"
+#include "core/rpc/call_queue.h"
+#include "core/telemetry/trace_context.h"
+#include "core/tokenizer/tokenizer.h"
+#include "outrider/v1/generation.grpc.pb.h"
+
+namespace outrider {
+
+// GenerationService: validates a request, gives it a pair of nodes, and runs
+// its rounds as a coroutine. Thread-safe.
+class GenerationServiceImpl final
+    : public v1::GenerationService::CallbackService {
+ public:
+  struct Options {
+    int max_sessions = 256;
+    int default_draft_tokens = 4;
+    double default_min_draft_probability = 0;
+    bool default_prompt_lookup = false;
+    int default_support_size = kMaxSupportSize;
+    double default_support_mass = kDefaultSupportMass;
+    std::optional<ReplyFormat> default_reply_format = {};  // empty: by the rule
+  };
+  struct Parts {
+    NodePool& pool;
+    CallQueue& queue;
+    const Tokenizer* tokenizer = nullptr;  // null: token prompts only
+    CoordinatorMetrics& metrics;
+  };
+
+  GenerationServiceImpl(Parts parts, Options options);
+  // All generations must have ended: see Drain.
+  ~GenerationServiceImpl() override = default;
+
+  grpc::ServerWriteReactor<v1::GenerateResponse>* Generate(
+      grpc::CallbackServerContext* context,
+      const v1::GenerateRequest* request) override;
+  grpc::ServerUnaryReactor* Describe(
+      grpc::CallbackServerContext* context,
+      const v1::GenerationServiceDescribeRequest* request,
+      v1::GenerationServiceDescribeResponse* response) override;
+
+  // Takes no more generations and waits for those that run; cancels what is
+  // left at the deadline, and waits for that.
+  void Drain(std::chrono::seconds deadline);
+
+ private:
+  // How a call is named in logs, here and elsewhere.
+  struct CallName {
+    std::string request_id = {};
+    std::optional<TraceContext> trace = {};  // our span, below the caller's
+  };
+  // What Run and Serve share of one call.
+  struct Call {
+    const CallName& name;
+    ResponseWriter& writer;
+    CoordinatorMetrics::Tally& tally;
+  };
+
+  static CallName NameOf(const grpc::CallbackServerContext& context);
+  static LogFields FieldsOf(const CallName& name);
+  absl::StatusOr<GenerationRequest> Parse(const v1::GenerateRequest& proto,
+                                          const NodePool::Pair& pair) const;
+  Task<void> Run(v1::GenerateRequest proto, CallName name,
+                 ResponseWriter* writer,
+                 std::shared_ptr<Cancellation> cancellation);
+  // Has left its nodes when it returns.
+  Task<void> RunOnPair(const v1::GenerateRequest& proto, const Call& call,
+                       const std::shared_ptr<Cancellation>& cancellation);
+  // From its first round; OK where it was told its end.
+  Task<absl::StatusOr<FinishReason>> Serve(const GenerationRequest& request,
+                                           const NodePool::Pair& pair,
+                                           const Call& call, Session& session);
+  // Before its first round.
+  void Refuse(const Call& call, const absl::Status& status);
+  // Counts and logs.
+  static void Ended(const Call& call, const Session& session,
+                    const absl::StatusOr<FinishReason>& result);
+
+  // Counts a generation in, unless there are too many or this is draining.
+  absl::Status Enter(const std::shared_ptr<Cancellation>& cancellation);
+  void Leave(const std::shared_ptr<Cancellation>& cancellation);
+
+  const Parts parts_;
+  const Options options_;
+
+  Mutex mu_;
+  CondVar changed_;
+  bool draining_ ABSL_GUARDED_BY(mu_) = false;
+  absl::flat_hash_set<std::shared_ptr<Cancellation>> running_
+      ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_COORDINATOR_SERVICE_GENERATION_SERVICE_H_

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// The writer under a real gRPC stream, with a client that reads as it likes.
+#include "coordinator/service/grpc_response_writer.h"
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "core/rpc/channel.h"
+#include "core/rpc/server.h"
+#include "core/testing/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "outrider/v1/generation.grpc.pb.h"
+
+namespace outrider {
+namespace {
+
+// Writes messages with the indices 0, 1, ... to each call, and says how far it
+// came.
+class CountingService final : public v1::GenerationService::CallbackService {
+ public:
+  struct Options {
+    int num_messages = 0;
+    int message_bytes = 0;
+  };
+  explicit CountingService(const Options& options) : options_(options) {}
+
+  grpc::ServerWriteReactor<v1::GenerateResponse>* Generate(
+      grpc::CallbackServerContext* /*context*/,
+      const v1::GenerateRequest* /*request*/) override {
+    auto cancellation = std::make_shared<Cancellation>();
+    auto* writer = new ResponseWriter(cancellation);  // deletes itself
+    StartDetached(Run(writer, std::move(cancellation)));
+    return writer;
+  }
+
+  int num_written() const { return num_written_; }
+  // Blocks until the call is over; true where the client was there to its end.
+  bool AwaitEnd() { return end_.get_future().get(); }
+
+ private:
+  Task<void> Run(ResponseWriter* writer,
+                 std::shared_ptr<Cancellation> cancellation) {
+    bool is_open = true;
+    for (int i = 0; is_open && i < options_.num_messages; ++i) {
+      v1::GenerateResponse response;
+      response.set_first_index(static_cast<uint32_t>(i));
+      response.mutable_finish()->set_trailing_text(
+          std::string(static_cast<size_t>(options_.message_bytes), 'x'));
+      is_open = co_await writer->Write(std::move(response));
+      ++num_written_;
+    }
+    EXPECT_EQ(cancellation->cancelled(), !is_open);
+    writer->FinishAfterWrites(
+        grpc::Status(grpc::StatusCode::ABORTED, "the end"));
+    end_.set_value(is_open);
+  }
+
+  const Options options_;
+  std::atomic<int> num_written_ = 0;
+  std::promise<bool> end_;
+};
+
+class ResponseWriterTest : public ::testing::Test {
+ protected:
+  void Serve(const CountingService::Options& options) {
+    SetUpGrpc();
+    service_ = std::make_unique<CountingService>(options);
+    auto server = RpcServer::Start({.listen = "127.0.0.1:0"}, {service_.get()});
+    ASSERT_THAT(server, testing::IsOk());
+    server_ = *std::move(server);
+    stub_ = v1::GenerationService::NewStub(MakeChannel(server_->address()));
+    context_.set_deadline(std::chrono::system_clock::now() +
+                          std::chrono::minutes(1));
+    reader_ = stub_->Generate(&context_, v1::GenerateRequest());
+  }
+
+  // Until the writer has written so many, which it need not be read for.
+  void AwaitWritten(int num_messages) {
+    const auto deadline =
+        std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (service_->num_written() < num_messages &&
+           std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::yield();
+    }
+    ASSERT_GE(service_->num_written(), num_messages);
+  }
+
+  std::unique_ptr<CountingService> service_;
+  std::unique_ptr<RpcServer> server_;
+  std::unique_ptr<v1::GenerationService::Stub> stub_;
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientReader<v1::GenerateResponse>> reader_;
+};
+
+TEST_F(ResponseWriterTest, MessagesComeInOrderAndTheStatusBehindTheLast) {
+  constexpr int kNumMessages = 3000;
+  Serve({.num_messages = kNumMessages, .message_bytes = 10});
+  v1::GenerateResponse response;
+  uint32_t num_read = 0;
+  while (reader_->Read(&response)) {
+    ASSERT_EQ(response.first_index(), num_read++);
+  }
+  EXPECT_EQ(num_read, uint32_t{kNumMessages});
+  const grpc::Status status = reader_->Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::ABORTED);
+  EXPECT_EQ(status.error_message(), "the end");
+  EXPECT_TRUE(service_->AwaitEnd());
+}
+
+TEST_F(ResponseWriterTest, AStreamWithoutMessagesIsItsStatus) {
+  Serve({.num_messages = 0});
+  v1::GenerateResponse response;
+  EXPECT_FALSE(reader_->Read(&response));
+  EXPECT_EQ(reader_->Finish().error_code(), grpc::StatusCode::ABORTED);
+  EXPECT_TRUE(service_->AwaitEnd());
+}
+
+TEST_F(ResponseWriterTest, ASlowClientMakesTheWriterWait) {
+  constexpr int kNumMessages = 1500;
+  // The queue of 256, and 16 MiB of gRPC's own on both sides.
+  constexpr int kMostAhead = 256 + 256;
+  Serve({.num_messages = kNumMessages, .message_bytes = 1 << 16});
+  v1::GenerateResponse response;
+  AwaitWritten(255);
+  for (int num_read = 0; reader_->Read(&response); ++num_read) {
+    ASSERT_LE(service_->num_written() - num_read, kMostAhead);
+    ASSERT_EQ(response.first_index(), static_cast<uint32_t>(num_read));
+  }
+  EXPECT_EQ(service_->num_written(), kNumMessages);
+  EXPECT_TRUE(service_->AwaitEnd());
+  EXPECT_EQ(reader_->Finish().error_code(), grpc::StatusCode::ABORTED);
+}
+
+TEST_F(ResponseWriterTest, AClientThatLeavesEndsAWriterThatWaitsForIt) {
+  Serve({.num_messages = 1 << 20, .message_bytes = 1 << 16});
+  AwaitWritten(255);
+  context_.TryCancel();
+  EXPECT_FALSE(service_->AwaitEnd());
+  EXPECT_LT(service_->num_written(), 1 << 20);
+  EXPECT_EQ(reader_->Finish().error_code(), grpc::StatusCode::CANCELLED);
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_COORDINATOR_SERVICE_READINESS_H_
+#define OUTRIDER_COORDINATOR_SERVICE_READINESS_H_
+
+#include <functional>
+
+#include "absl/status/status.h"
+#include "coordinator/pool/node_pool.h"
+#include "core/rpc/server.h"
+
+namespace outrider {
+
+// Keeps the server's health in step with the pool (SERVING while a verifier is
+// ready) until a termination signal, then returns OK. With `require_drafter`,
+// returns FAILED_PRECONDITION as soon as a drafter is found not to fit. Calls
+// `tick` several times a second.
+absl::Status ServeUntilTermination(const NodePool& pool, RpcServer& server,
+                                   bool require_drafter,
+                                   const std::function<void()>& tick = {});
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_COORDINATOR_SERVICE_READINESS_H_

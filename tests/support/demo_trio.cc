@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/demo_trio.h"
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <thread>
+#include <utility>
+
+#include "core/rpc/channel.h"
+#include "core/testing/status_matchers.h"
+#include "gtest/gtest.h"
+
+namespace outrider::testing {
+
+std::string SourcePath(const std::string& path) {
+  return std::string(std::getenv("OUTRIDER_SOURCE_DIR")) + "/" + path;
+}
+
+namespace {
+
+std::string Program(const std::string& name) {
+  return std::string(std::getenv("OUTRIDER_BIN_DIR")) + "/" + name;
+}
+
+}  // namespace
+
+DemoTrio::DemoTrio(DemoDrafter drafter) : drafter_options_(std::move(drafter)) {
+  SetUpGrpc();
+  const std::string target = SourcePath("models/demo-target");
+  verifier_ = std::make_unique<ChildProcess>(std::vector<std::string>{
+      Program("outrider-verifier"), "--model", target, "--dtype",
+      drafter_options_.dtype, "--listen", "127.0.0.1:0"});
+  drafter_address_ = StartDrafter("127.0.0.1:0");
+  const auto verifier_address = verifier_->ListenAddress();
+  EXPECT_THAT(verifier_address, IsOk());
+  coordinator_ = std::make_unique<ChildProcess>(std::vector<std::string>{
+      Program("outrider-coordinator"), "--verifier", *verifier_address,
+      "--drafter", drafter_address_, "--tokenizer", target, "--listen",
+      "127.0.0.1:0"});
+  const auto address = coordinator_->ListenAddress();
+  EXPECT_THAT(address, IsOk());
+  client_ = std::make_unique<client::GenerationClient>(*address);
+  for (int i = 0; i < 100; ++i) {
+    const auto deployment = client_->Describe(std::chrono::seconds(5));
+    if (deployment.ok() && deployment->drafters.size() == 1) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  ADD_FAILURE() << "the coordinator did not find its pair";
+}
+
+std::string DemoTrio::StartDrafter(const std::string& listen) {
+  drafter_ = std::make_unique<ChildProcess>(std::vector<std::string>{
+      Program("outrider-drafter"), "--model", drafter_options_.model,
+      "--strategy", drafter_options_.strategy, "--dtype",
+      drafter_options_.dtype, "--listen", listen});
+  const auto address = drafter_->ListenAddress();
+  EXPECT_THAT(address, IsOk());
+  return address.value_or("");
+}
+
+void DemoTrio::RestartDrafter() {
+  verifier_->Signal(SIGSTOP);
+  drafter_->Signal(SIGKILL);
+  EXPECT_EQ(drafter_->Wait(), 128 + SIGKILL);
+  EXPECT_EQ(StartDrafter(drafter_address_), drafter_address_);
+  verifier_->Signal(SIGCONT);
+}
+
+void DemoTrio::Stop() {
+  for (ChildProcess* process :
+       {coordinator_.get(), drafter_.get(), verifier_.get()}) {
+    process->Signal(SIGTERM);
+    EXPECT_EQ(process->Wait(), 0);
+  }
+}
+
+}  // namespace outrider::testing

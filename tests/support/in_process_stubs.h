@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_TESTS_SUPPORT_IN_PROCESS_STUBS_H_
+#define OUTRIDER_TESTS_SUPPORT_IN_PROCESS_STUBS_H_
+
+#include <cstdint>
+#include <functional>
+
+#include "absl/hash/hash.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "coordinator/peers/node_stub.h"
+#include "core/wire/node_calls.h"
+#include "drafter/draft_engine.h"
+#include "verifier/verify_engine.h"
+
+namespace outrider::testing {
+
+// Stands for a hash over the bytes of a request: equal for equal content.
+inline uint64_t ContentDigest(const RequestHeader& header,
+                              const std::vector<TokenId>& drafts,
+                              int max_draft_tokens) {
+  return absl::HashOf(header.session, header.incarnation, header.step,
+                      header.delta.keep_length, header.delta.append_tokens,
+                      header.prefix_hash.value_or(0), drafts, max_draft_tokens);
+}
+inline uint64_t ContentDigest(const DraftCall& call) {
+  return ContentDigest(call.header, {}, call.max_draft_tokens);
+}
+inline uint64_t ContentDigest(const VerifyCall& call) {
+  return ContentDigest(call.header, call.draft_tokens, 0);
+}
+
+// What a test does to the calls that pass through a stub.
+template <typename Call, typename Reply>
+struct StubHooks {
+  // How often the engine sees each call: the same step, the same bytes. The
+  // last reply counts.
+  int num_deliveries = 1;
+  // Before the node sees the call; where it fails the call never arrives.
+  std::function<absl::Status(const Call&)> before = {};
+  // After the node's state has changed: may alter the reply, or lose it.
+  std::function<absl::Status(const Call&, Reply&)> after = {};
+};
+using DraftHooks = StubHooks<DraftCall, DraftReply>;
+using VerifyHooks = StubHooks<VerifyCall, VerifyReply>;
+
+// Carries calls to an engine by a function call; its tasks never wait.
+class InProcessDraftStub final : public DraftStub {
+ public:
+  explicit InProcessDraftStub(DraftEngine& engine) : engine_(&engine) {}
+
+  Task<absl::StatusOr<DraftReply>> Draft(const DraftCall& call,
+                                         Cancellation&) override {
+    co_return Deliver(call);
+  }
+
+  DraftHooks& hooks() { return hooks_; }
+  // Another process behind the same address.
+  void Restart(DraftEngine& engine) { engine_ = &engine; }
+  int num_calls() const { return num_calls_; }
+
+ private:
+  absl::StatusOr<DraftReply> Deliver(const DraftCall& call) {
+    ++num_calls_;
+    absl::Status fate = hooks_.before ? hooks_.before(call) : absl::OkStatus();
+    if (!fate.ok()) return fate;
+    absl::StatusOr<DraftReply> reply;
+    for (int i = 0; i < hooks_.num_deliveries; ++i) {
+      reply = engine_->Draft(call, ContentDigest(call), {});
+    }
+    if (reply.ok() && hooks_.after) fate = hooks_.after(call, *reply);
+    if (!fate.ok()) return fate;
+    return reply;
+  }
+
+  DraftEngine* engine_;
+  DraftHooks hooks_;
+  int num_calls_ = 0;
+};
+
+class InProcessVerifyStub final : public VerifyStub {
+ public:
+  explicit InProcessVerifyStub(VerifyEngine& engine) : engine_(&engine) {}
+
+  Task<absl::StatusOr<VerifyReply>> Verify(const VerifyCall& call,
+                                           Cancellation&) override {
+    co_return Deliver(call);
+  }
+
+  VerifyHooks& hooks() { return hooks_; }
+  void Restart(VerifyEngine& engine) { engine_ = &engine; }
+  int num_calls() const { return num_calls_; }
+
+ private:
+  absl::StatusOr<VerifyReply> Deliver(const VerifyCall& call) {
+    ++num_calls_;
+    absl::Status fate = hooks_.before ? hooks_.before(call) : absl::OkStatus();
+    if (!fate.ok()) return fate;
+    absl::StatusOr<VerifyReply> reply;
+    for (int i = 0; i < hooks_.num_deliveries; ++i) {
+      reply = engine_->Verify(call, ContentDigest(call), {});
+    }
+    if (reply.ok() && hooks_.after) fate = hooks_.after(call, *reply);
+    if (!fate.ok()) return fate;
+    return reply;
+  }
+
+  VerifyEngine* engine_;
+  VerifyHooks hooks_;
+  int num_calls_ = 0;
+};
+
+}  // namespace outrider::testing
+
+#endif  // OUTRIDER_TESTS_SUPPORT_IN_PROCESS_STUBS_H_

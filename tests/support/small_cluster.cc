@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/small_cluster.h"
+
+#include <chrono>
+#include <cmath>
+#include <utility>
+
+#include "tests/support/hash_model.h"
+
+namespace outrider::testing {
+
+InProcessCluster::Options SmallCluster() {
+  return {.target = {.table =
+                         [](absl::Span<const TokenId> context) {
+                           if (context[0] == kPoison) {
+                             return std::vector<float>(kVocab, std::nanf(""));
+                           }
+                           return HashTarget(context, kVocab);
+                         },
+                     .vocab_size = kVocab,
+                     .context_length = 512},
+          .draft = {.table =
+                        [](absl::Span<const TokenId> context) {
+                          return HashDraft(context, kVocab);
+                        },
+                    .vocab_size = kVocab,
+                    .context_length = 512}};
+}
+
+Result Drain(client::GenerationStream& stream) {
+  Result result;
+  while (true) {
+    const auto update = stream.Next();
+    if (!update.ok()) {
+      result.status = update.status();
+      return result;
+    }
+    if (!update->has_value()) return result;
+    if ((*update)->start) result.start = (*update)->start;
+    for (const client::GeneratedToken& token : (*update)->tokens) {
+      result.tokens.push_back(token.id);
+      result.scored.push_back(token);
+    }
+    if ((*update)->round) result.num_accepted += (*update)->round->num_accepted;
+    if ((*update)->finish) result.finish = (*update)->finish;
+  }
+}
+
+Result Generate(InProcessCluster& cluster, client::GenerationRequest request) {
+  const auto stream =
+      cluster.client().Generate(std::move(request), std::chrono::minutes(1));
+  return Drain(*stream);
+}
+
+client::GenerationRequest Greedy(TokenSeq prompt, int num_tokens, int k) {
+  client::GenerationRequest request;
+  request.prompt = std::move(prompt);
+  request.temperature = 0.0;
+  request.max_tokens = num_tokens;
+  request.num_speculative_tokens = k;
+  return request;
+}
+
+}  // namespace outrider::testing

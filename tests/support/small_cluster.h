@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_TESTS_SUPPORT_SMALL_CLUSTER_H_
+#define OUTRIDER_TESTS_SUPPORT_SMALL_CLUSTER_H_
+
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "client/generation.h"
+#include "client/generation_client.h"
+#include "client/generation_request.h"
+#include "core/base/token.h"
+#include "tests/support/in_process_cluster.h"
+
+namespace outrider::testing {
+
+inline constexpr int kVocab = 50;
+// Prompts that begin with it give NaN rows.
+inline constexpr TokenId kPoison = 49;
+
+// Hashed models of kVocab words (hash_model.h), and a context of 512.
+InProcessCluster::Options SmallCluster();
+
+// What came out of one stream.
+struct Result {
+  absl::Status status = absl::OkStatus();
+  TokenSeq tokens = {};
+  std::vector<client::GeneratedToken> scored = {};  // the same
+  int num_accepted = 0;
+  std::optional<client::GenerationStart> start = {};
+  std::optional<client::GenerationFinish> finish = {};
+};
+
+Result Drain(client::GenerationStream& stream);
+// Runs the request to its end.
+Result Generate(InProcessCluster& cluster, client::GenerationRequest request);
+
+client::GenerationRequest Greedy(TokenSeq prompt, int num_tokens, int k);
+
+}  // namespace outrider::testing
+
+#endif  // OUTRIDER_TESTS_SUPPORT_SMALL_CLUSTER_H_
