@@ -2,12 +2,14 @@
 #ifndef OUTRIDER_CORE_MODEL_CAUSAL_LM_H_
 #define OUTRIDER_CORE_MODEL_CAUSAL_LM_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "core/base/session_id.h"
+#include "core/base/kv_block.h"
 #include "core/base/token.h"
 #include "core/model/logit_rows.h"
 
@@ -17,42 +19,62 @@ namespace outrider {
 struct ModelInfo {
   std::string name = {};          // last component of the model directory
   std::string weights_hash = {};  // hex sha256 over names, shapes and bytes
-  std::string dtype = {};         // "float32", "bfloat16"
+  std::string dtype = {};         // of the weights: "float32", "bfloat16"
   std::string device = {};        // "cpu", "cuda:0"
-  int vocab_size = 0;             // rows of the output head, padding included
-  int context_length = 0;         // positions the model can attend over
+  // The kernels' order of accumulation: equal logits, bit for bit, only where
+  // dtype and this are equal ("avx512_bf16").
+  std::string numerics = {};
+  int vocab_size = 0;      // rows of the output head, padding included
+  int context_length = 0;  // positions the model can attend over
   std::vector<TokenId> eos_ids = {};
+  int64_t kv_block_bytes = 0;  // memory that one KV block takes, all layers
 };
 
-// One session's share of a forward pass.
+// One session's share of a forward pass. The model knows no sessions: whoever
+// calls owns the block table and the length.
 struct Extension {
-  SessionId session = {};
-  int keep_length = 0;                    // first cut the cache to this,
-  absl::Span<const TokenId> tokens = {};  // then append these (at least one),
-  int num_rows = 0;                       // and return the last rows
+  // blocks[i] holds the keys and values of positions [i * kKvBlockLength,
+  // (i + 1) * kKvBlockLength); there is room for all tokens.
+  absl::Span<const KvBlockId> blocks = {};
+  int cached_length = 0;  // positions that the blocks already hold
+  absl::Span<const TokenId> tokens = {};  // behind those; at least one
+  int num_rows = 0;                       // logits wanted, of the last tokens
 };
 
-// A causal language model with one KV cache per session. Caches are soft: any
-// session may be forgotten between calls, and an unknown session is one of
-// length 0. Confined to one thread.
+// A causal language model over KV memory in blocks. Confined to one thread,
+// though it may use threads of its own.
 class CausalLm {
  public:
   virtual ~CausalLm() = default;
 
   virtual const ModelInfo& info() const = 0;
 
-  // Runs all extensions: [num_rows, vocab_size] logits each; row i belongs to
-  // the position of the i-th of the last num_rows tokens and predicts the token
-  // after it. One that fails leaves its cache as it was (or forgets it) and the
-  // others untouched:
-  //   INVALID_ARGUMENT    a token outside [0, vocab_size), keep_length beyond
-  //                       the cache, more tokens than context_length
-  //   RESOURCE_EXHAUSTED  no memory for the cache
+  // Bytes that its device could still give to KV blocks.
+  virtual int64_t AvailableKvBytes() const = 0;
+  // Sets up blocks 0 to num_blocks - 1; called once, before the first Extend.
+  // RESOURCE_EXHAUSTED: no memory for them.
+  virtual absl::Status AllocateKvBlocks(int num_blocks) = 0;
+  // Copies a block's keys and values: the first write to a shared block.
+  virtual void CopyKvBlock(KvBlockId from, KvBlockId to) = 0;
+
+  // Runs all extensions in one ragged pass: [num_rows, vocab_size] logits each;
+  // row i belongs to the position of the i-th of the last num_rows tokens and
+  // predicts the token after it. Writes the tokens' keys and values; what a
+  // block holds behind the positions written is garbage that nobody reads.
+  // Extensions may share blocks that none of them writes.
+  //
+  // A row's bits depend on its own context alone: not on the other extensions,
+  // on how its prompt was cut into passes, on which blocks it lies in, nor on
+  // the number of threads.
+  //
+  // One that fails leaves the others untouched:
+  //   INVALID_ARGUMENT    a token outside [0, vocab_size), no token, more rows
+  //                       than tokens, more than context_length positions, a
+  //                       table too short for them
+  //   RESOURCE_EXHAUSTED  no memory for the pass
+  //   UNAVAILABLE         the device is lost: so is the model
   virtual std::vector<absl::StatusOr<LogitRows>> Extend(
       absl::Span<const Extension> batch) = 0;
-
-  // Gives the session's cache back; an unknown session is fine.
-  virtual void Release(const SessionId& session) = 0;
 };
 
 }  // namespace outrider
