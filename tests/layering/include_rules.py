@@ -11,7 +11,8 @@ from violation import Violation
 # Who may include whom: every room of the tree with its layer. A room may include
 # itself, core/base and core/telemetry (which may include core/base only).
 CORE = ["core/session", "core/sampling", "core/wire", "core/rpc"]
-NODE = [*CORE, "core/model", "core/node"]
+ENGINE = ["core/session", "core/model"]
+NODE = [*CORE, "core/model", "core/engine", "core/node"]
 ROUND = ["core/session", "core/sampling", "core/wire"]
 PEERS = [*ROUND, "core/drafting", "coordinator/round"]
 POOL = [*PEERS, "core/rpc", "coordinator/peers"]
@@ -29,8 +30,9 @@ LAYERS = {
     "core/torch_model": ["core/kernels", "core/model"],
     "core/wire": ["core/session", "core/sampling", "core/model"],
     "core/rpc": [],
-    "core/node": [*CORE, "core/model", "core/tokenizer"],
-    "core/testing": ["core/session", "core/sampling", "core/model", "core/rpc"],
+    "core/engine": ENGINE,
+    "core/node": [*CORE, "core/model", "core/engine", "core/tokenizer"],
+    "core/testing": [*ENGINE, "core/sampling", "core/rpc"],
     "drafter": [*NODE, "core/drafting"],
     "verifier": NODE,
     "coordinator/round": ROUND,
