@@ -16,7 +16,7 @@ consteval KernelTable MakeKernelTable() {
   return {.linear_float32 = Linear<MultiplyFloat32<V>>,
           .linear_bfloat16 = Linear<MultiplyBFloat16>,
           .attention = Attention<V>,
-          .store_kv = StoreKv<V>,
+          .store_rows = StoreRows<V>,
           .rms_norm = RmsNorm<V>,
           .layer_norm = LayerNorm<V>,
           .apply_rope = ApplyRope<V>,
