@@ -29,8 +29,7 @@ BatchScheduler::BatchScheduler(Options options)
   metrics_.num_blocks = options.sessions.num_blocks;
 }
 
-void BatchScheduler::Submit(std::unique_ptr<Work> work,
-                            Clock::time_point now) {
+void BatchScheduler::Submit(std::unique_ptr<Work> work, Clock::time_point now) {
   const bool is_welcome = IsWelcome(*work);
   ++num_jobs_;
   std::erase_if(awaited_, [&](const Awaited& awaited) {
@@ -53,8 +52,8 @@ bool BatchScheduler::IsWelcome(const Work& work) const {
   // Load never ends a live session: there are no more of those than may be
   // opened, and each has one call.
   const bool opens = work.request().header.incarnation.is_none();
-  const int most = options_.max_queue_length +
-                   (opens ? 0 : options_.sessions.max_sessions);
+  const int most =
+      options_.max_queue_length + (opens ? 0 : options_.sessions.max_sessions);
   return num_jobs_ < most;
 }
 
@@ -67,9 +66,8 @@ void BatchScheduler::AdmitWaiting(Clock::time_point now) {
       still_waiting.push_back(std::move(job));
       continue;
     }
-    absl::StatusOr<NodeSessions::Outcome> outcome =
-        sessions_.Admit(request.header, request.content_digest,
-                        request.num_draft_tokens, now);
+    absl::StatusOr<NodeSessions::Outcome> outcome = sessions_.Admit(
+        request.header, request.content_digest, request.num_draft_tokens, now);
     if (!outcome.ok()) {
       End(std::move(job), outcome.status(), now);
     } else if (const Miss* miss = std::get_if<Miss>(&*outcome)) {
@@ -179,17 +177,16 @@ bool BatchScheduler::Holds(Clock::time_point now) {
 
 bool BatchScheduler::IsHolding() const {
   if (!hold_end_.has_value()) return false;
-  return num_taking_ > 0 ||
-         std::any_of(awaited_.begin(), awaited_.end(),
-                     [&](const Awaited& awaited) {
-                       return awaited.expected <= *hold_end_;
-                     });
+  return num_taking_ > 0 || std::any_of(awaited_.begin(), awaited_.end(),
+                                        [&](const Awaited& awaited) {
+                                          return awaited.expected <= *hold_end_;
+                                        });
 }
 
 void BatchScheduler::AddRunning(Pass& pass) {
   while (!running_.empty() &&
-         (pass.num_rows == 0 || pass.num_rows + running_.front()->num_left() <=
-                                    options_.max_rows)) {
+         (pass.num_rows == 0 ||
+          pass.num_rows + running_.front()->num_left() <= options_.max_rows)) {
     std::unique_ptr<Job> job = PopFront(running_);
     metrics_.decode_queued.Observe(
         EngineMetrics::Seconds(pass.start - job->ready_since));
@@ -228,8 +225,8 @@ void BatchScheduler::Add(Pass& pass, std::unique_ptr<Job> job, int num_tokens) {
       {.blocks = job->session->blocks,
        .cached_length = job->session->log.length(),
        .tokens = job->want.tokens.subspan(
-           job->num_run, OUTRIDER_MUTANT(E3, num_tokens,
-                                         num_tokens - (is_last ? 0 : 1))),
+           job->num_run,
+           OUTRIDER_MUTANT(E3, num_tokens, num_tokens - (is_last ? 0 : 1))),
        .num_rows = is_last ? job->want.num_rows : 0});
   pass.num_rows += num_tokens;
   pass.parts.push_back({std::move(job), num_tokens});
@@ -323,8 +320,8 @@ void BatchScheduler::UpdateMetrics() {
   metrics_.num_sessions = sessions_.num_sessions();
   metrics_.num_cached_tokens = sessions_.num_cached_tokens();
   metrics_.num_preempted = sessions_.num_preempted();
-  metrics_.num_waiting = static_cast<int>(waiting_.size() + running_.size() +
-                                          prompts_.size());
+  metrics_.num_waiting =
+      static_cast<int>(waiting_.size() + running_.size() + prompts_.size());
 }
 
 }  // namespace outrider

@@ -27,7 +27,9 @@ class Job {
   void Finish();
 
   // Of what it wants.
-  int num_left() const { return static_cast<int>(want.tokens.size()) - num_run; }
+  int num_left() const {
+    return static_cast<int>(want.tokens.size()) - num_run;
+  }
   // One that has more to run than a round's tokens is run in chunks.
   bool is_prefill() const { return num_left() > want.num_rows + kMaxCatchUp; }
 

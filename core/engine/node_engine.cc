@@ -35,7 +35,8 @@ void NodeEngine::Submit(std::unique_ptr<Work> work) {
   // A reply, or a refusal; of others too, but never more than one.
   FinishOne();
   const bool is_ready = !is_passing_ && !scheduler_.IsHolding();
-  if (scheduler_.HasRowsOrReplies() || (is_ready && scheduler_.num_jobs() > 0)) {
+  if (scheduler_.HasRowsOrReplies() ||
+      (is_ready && scheduler_.num_jobs() > 0)) {
     wake_.NotifyOne();
   }
 }

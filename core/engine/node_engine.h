@@ -63,7 +63,7 @@ class NodeEngine {
   Mutex mu_;
   CondVar wake_;
   BatchScheduler scheduler_ ABSL_GUARDED_BY(mu_);
-  const EngineMetrics& scheduler_metrics_;  // thread-safe
+  const EngineMetrics& scheduler_metrics_;        // thread-safe
   bool is_passing_ ABSL_GUARDED_BY(mu_) = false;  // some thread has the model
   bool is_ending_ ABSL_GUARDED_BY(mu_) = false;
   bool told_lost_ ABSL_GUARDED_BY(mu_) = false;

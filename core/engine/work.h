@@ -28,8 +28,9 @@ struct Want {
 // How a piece of work ended.
 struct Ending {
   absl::Status status = absl::OkStatus();
-  std::optional<Miss> miss = {};  // where the status is OK: the cache did not fit
-  double compute_seconds = 0;     // in passes and in Take, waiting left out
+  std::optional<Miss> miss =
+      {};                      // where the status is OK: the cache did not fit
+  double compute_seconds = 0;  // in passes and in Take, waiting left out
 };
 
 // One call at a node, a Draft or a Verify, as the scheduler sees it: it says

@@ -36,11 +36,10 @@ absl::StatusOr<NodeSessions::Outcome> NodeSessions::Admit(
       num_draft_tokens;
   const int num_wanted = NumKvBlocks(wanted_length);
   if (num_wanted > pool_.num_total()) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("the session needs a cache of ", wanted_length,
-                     " tokens, this node has ",
-                     int64_t{pool_.num_total()} * kKvBlockLength,
-                     " for all sessions together"));
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "the session needs a cache of ", wanted_length,
+        " tokens, this node has ", int64_t{pool_.num_total()} * kKvBlockLength,
+        " for all sessions together"));
   }
   NodeSession* session = FindMutable(header.session);
   OUTRIDER_CHECK(session == nullptr || !session->is_at_work);
@@ -74,8 +73,7 @@ absl::StatusOr<NodeSessions::Outcome> NodeSessions::Admit(
     NoteReturn(*session, now - session->last_use);
   }
   Cut(*session, keep_length);
-  OUTRIDER_CHECK(
-      pool_.Take(num_wanted - NumBlocks(session), session->blocks));
+  OUTRIDER_CHECK(pool_.Take(num_wanted - NumBlocks(session), session->blocks));
   session->last_step = header.step;
   session->last_digest = content_digest;
   session->is_at_work = true;
@@ -270,10 +268,9 @@ bool NodeSessions::IsAtWork(const SessionId& session) const {
 absl::Status NodeSessions::TryLater(absl::string_view what) {
   // Spread, so that those who were refused together do not come back together.
   std::uniform_int_distribution<int> delay(50, 1000);
-  return WithRetryDelay(
-      absl::ResourceExhaustedError(
-          absl::StrCat(what, ": try again later, or another node")),
-      std::chrono::milliseconds(delay(jitter_)));
+  return WithRetryDelay(absl::ResourceExhaustedError(absl::StrCat(
+                            what, ": try again later, or another node")),
+                        std::chrono::milliseconds(delay(jitter_)));
 }
 
 bool NodeSessions::IsConsistent() const {

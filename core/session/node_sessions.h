@@ -36,7 +36,8 @@ class NodeSessions {
   struct Options {
     int num_blocks = 0;
     int max_sessions = 4096;  // openings beyond are refused
-    std::chrono::seconds lease = std::chrono::seconds(30);  // since the last use
+    std::chrono::seconds lease =
+        std::chrono::seconds(30);  // since the last use
   };
 
   // Its blocks are held by sessions at work: ask again when one has ended.
