@@ -13,10 +13,6 @@
 
 namespace outrider::testing {
 
-std::string SourcePath(const std::string& path) {
-  return std::string(std::getenv("OUTRIDER_SOURCE_DIR")) + "/" + path;
-}
-
 namespace {
 
 std::string Program(const std::string& name) {

@@ -6,12 +6,10 @@
 #include <string>
 
 #include "client/generation_client.h"
+#include "core/testing/golden_files.h"
 #include "tests/support/child_process.h"
 
 namespace outrider::testing {
-
-// A path of the repository.
-std::string SourcePath(const std::string& path);
 
 // What outrider-drafter runs.
 struct DemoDrafter {
