@@ -18,19 +18,20 @@ namespace {
 absl::StatusOr<Distribution> DraftRow(absl::Span<const float> logits,
                                       absl::Span<const TokenId> drafts,
                                       const DraftContext& context) {
+  const DraftOptions& cut = context.options;
   SamplingParams params = context.sampling;
-  if (params.top_p == 1 && context.support_mass == 1 &&
-      (params.top_k == 0 || params.top_k > context.support_size)) {
+  if (params.top_p == 1 && cut.support_mass == 1 &&
+      (params.top_k == 0 || params.top_k > cut.support_size)) {
     // The cut comes last, so it may as well be a top-k: no need of exponentials
     // for what it leaves out.
-    params.top_k = context.support_size;
+    params.top_k = cut.support_size;
   }
   OUTRIDER_ASSIGN_OR_RETURN(const Distribution row,
                             Process(logits, params,
                                     {.committed = context.committed,
                                      .drafts = drafts,
                                      .prompt_length = context.prompt_length}));
-  return KeepTop(row, context.support_size, context.support_mass);
+  return KeepTop(row, cut.support_size, cut.support_mass);
 }
 
 // Draws the next token from `row` and puts it behind the draft, with the
@@ -45,8 +46,8 @@ void DrawInto(Draft& draft, const Distribution& row,
     return;
   }
   // Before sampling: what is drawn from is what is sent.
-  Distribution q =
-      context.round_weights ? row.RoundedToBFloat16() : row.Normalized();
+  Distribution q = context.options.round_weights ? row.RoundedToBFloat16()
+                                                 : row.Normalized();
   const CoinKey coin = {Purpose::kDraft, position,
                         OUTRIDER_MUTANT(C1, context.step, 0)};
   const size_t place = context.random->Categorical(
@@ -57,10 +58,8 @@ void DrawInto(Draft& draft, const Distribution& row,
 
 class ModelDraft final : public DraftInProgress {
  public:
-  ModelDraft(const DraftContext& context, int vocab_size)
-      : context_(context), vocab_size_(vocab_size) {
-    draft_.start = context.committed.size();
-  }
+  ModelDraft(const DraftContext& context, uint64_t start, int vocab_size)
+      : context_(context), vocab_size_(vocab_size), draft_({.start = start}) {}
 
   int num_rows() const override {
     return context_.max_draft_tokens > 0 ? 1 : 0;
@@ -72,9 +71,9 @@ class ModelDraft final : public DraftInProgress {
     OUTRIDER_ASSIGN_OR_RETURN(const Distribution row,
                               DraftRow(logits, draft_.tokens, context_));
     DrawInto(draft_, row, context_);
-    if (context_.min_draft_probability > 0) {
+    if (context_.options.min_draft_probability > 0) {
       probability_ *= TopProbability(logits);
-      if (probability_ < context_.min_draft_probability) return false;
+      if (probability_ < context_.options.min_draft_probability) return false;
     }
     return draft_.length() < context_.max_draft_tokens;
   }
@@ -91,8 +90,8 @@ class ModelDraft final : public DraftInProgress {
 }  // namespace
 
 std::unique_ptr<DraftInProgress> ModelStrategy::Begin(
-    const DraftContext& context) const {
-  return std::make_unique<ModelDraft>(context, vocab_size_);
+    const DraftContext& context, uint64_t start) const {
+  return std::make_unique<ModelDraft>(context, start, vocab_size_);
 }
 
 }  // namespace outrider

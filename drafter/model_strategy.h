@@ -16,8 +16,8 @@ class ModelStrategy final : public DraftStrategy {
   // `vocab_size` is the tokenizer's: what the head is padded with is cut off.
   explicit ModelStrategy(int vocab_size) : vocab_size_(vocab_size) {}
 
-  std::unique_ptr<DraftInProgress> Begin(
-      const DraftContext& context) const override;
+  std::unique_ptr<DraftInProgress> Begin(const DraftContext& context,
+                                         uint64_t start) const override;
 
  private:
   const int vocab_size_;

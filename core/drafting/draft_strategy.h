@@ -10,6 +10,7 @@
 #include "core/base/token.h"
 #include "core/model/logit_rows.h"
 #include "core/sampling/draft.h"
+#include "core/sampling/draft_options.h"
 #include "core/sampling/random_source.h"
 #include "core/sampling/rule_kind.h"
 #include "core/sampling/sampling_params.h"
@@ -18,17 +19,12 @@ namespace outrider {
 
 // What a strategy may look at. New needs extend this struct.
 struct DraftContext {
-  // All of them, in order. They may move while a draft is under way: whoever
-  // runs it sets this anew before each Take.
+  // All of them, in order. They move while a draft is under way: whoever runs
+  // it sets this before each Take.
   absl::Span<const TokenId> committed = {};
   int prompt_length = 0;     // of `committed`; what follows was generated
   int max_draft_tokens = 0;  // K; 0 only fills the cache
-  int support_size = 0;      // N: most tokens of a row
-  // A row has no more of the most probable tokens than have this mass.
-  double support_mass = 1;
-  // Ends a draft whose first choices are less probable together; 0 never does.
-  double min_draft_probability = 0;
-  bool round_weights = true;  // of the rows, to bfloat16
+  DraftOptions options = {};
   SamplingParams sampling = {};
   // kCoupled: draw with DrawCoupled and return the token itself as its row,
   // for with the noise given it is certain.
@@ -61,9 +57,10 @@ class DraftStrategy {
  public:
   virtual ~DraftStrategy() = default;
 
-  // The context must outlive the draft.
-  virtual std::unique_ptr<DraftInProgress> Begin(
-      const DraftContext& context) const = 0;
+  // Of what follows the first `start` tokens; they are in `context` from the
+  // first Take on. The context must outlive the draft.
+  virtual std::unique_ptr<DraftInProgress> Begin(const DraftContext& context,
+                                                 uint64_t start) const = 0;
 };
 
 }  // namespace outrider

@@ -33,7 +33,7 @@ class NgramDraft final : public DraftInProgress {
 }  // namespace
 
 std::unique_ptr<DraftInProgress> NgramStrategy::Begin(
-    const DraftContext& context) const {
+    const DraftContext& context, uint64_t /*start*/) const {
   return std::make_unique<NgramDraft>(context, options_);
 }
 

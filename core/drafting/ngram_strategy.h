@@ -17,8 +17,8 @@ class NgramStrategy final : public DraftStrategy {
 
   explicit NgramStrategy(Options options) : options_(options) {}
 
-  std::unique_ptr<DraftInProgress> Begin(
-      const DraftContext& context) const override;
+  std::unique_ptr<DraftInProgress> Begin(const DraftContext& context,
+                                         uint64_t start) const override;
 
  private:
   const Options options_;

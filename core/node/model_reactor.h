@@ -11,10 +11,14 @@
 
 #include "absl/status/status.h"
 #include "core/base/log.h"
+#include "core/base/retry_delay.h"
 #include "core/node/model_thread.h"
 #include "core/rpc/status_convert.h"
 
 namespace outrider {
+
+// A few rounds of the sessions that fill the queue; callers add jitter.
+inline constexpr std::chrono::milliseconds kFullQueueRetryDelay(100);
 
 // Handles a unary call when the model is free: `handle` returns the status to
 // finish with; it fills the response before. The reaction runs it itself where
@@ -48,8 +52,10 @@ auto RunOnModelThread(grpc::CallbackServerContext* context,
       });
   if (!accepted) {
     counters.Refused(kind);
-    reactor->Finish(ToGrpcStatus(absl::ResourceExhaustedError(
-        "this node's queue is full: try again later, or another node")));
+    reactor->Finish(ToGrpcStatus(WithRetryDelay(
+        absl::ResourceExhaustedError(
+            "this node's queue is full: try again later, or another node"),
+        kFullQueueRetryDelay)));
   }
   return reactor;
 }

@@ -132,8 +132,7 @@ NodeDescription InProcessCluster::Describe(
       .eos_ids = model.eos_ids,
       .context_length = model.context_length,
       .max_draft_tokens = options_.max_draft_tokens,
-      .reply_formats = {ReplyFormat::kFull, ReplyFormat::kFullBFloat16,
-                        ReplyFormat::kSparse, ReplyFormat::kTokens},
+      .reply_formats = {std::begin(kReplyFormats), std::end(kReplyFormats)},
       .rules = options_.rules};
 }
 

@@ -1,35 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef OUTRIDER_CORE_TOKENIZER_JSON_FIELDS_H_
-#define OUTRIDER_CORE_TOKENIZER_JSON_FIELDS_H_
+#ifndef OUTRIDER_CORE_JSON_JSON_FIELDS_H_
+#define OUTRIDER_CORE_JSON_JSON_FIELDS_H_
 
-#include <cstddef>
 #include <initializer_list>
-#include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "nlohmann/json.hpp"
 
 namespace outrider {
 
-struct JsonLimits {
-  int max_depth = 64;
-  size_t max_values = 4'000'000;  // each costs some 50 bytes of memory
-};
-
-// INVALID_ARGUMENT where `text` is not JSON, an object has a key twice, or a
-// limit is exceeded. Never throws.
-absl::StatusOr<nlohmann::json> ParseJson(absl::string_view text,
-                                         const JsonLimits& limits = {});
-
-// A JSON object whose fields are read by name and type. A null field counts as
-// missing. INVALID_ARGUMENT where a type is wrong. Points into the JSON value,
-// which must outlive it.
+// A JSON object whose fields are read by name and type: the one reader of all
+// files in JSON. A null field counts as missing. INVALID_ARGUMENT where a field
+// is missing or of another type. Points into the JSON value, which must outlive
+// it. Immutable.
 class JsonFields {
  public:
-  // `where` names the object in messages.
+  // `where` starts every message.
   static absl::StatusOr<JsonFields> Of(const nlohmann::json& value,
                                        absl::string_view where);
 
@@ -38,18 +27,30 @@ class JsonFields {
 
   // Null if missing.
   const nlohmann::json* Find(absl::string_view name) const;
-  // These are INVALID_ARGUMENT if the field is missing.
+  // Present, and null.
+  bool IsNull(absl::string_view name) const;
+
   absl::StatusOr<const nlohmann::json*> Any(absl::string_view name) const;
   absl::StatusOr<const nlohmann::json*> Array(absl::string_view name) const;
   absl::StatusOr<JsonFields> Object(absl::string_view name) const;
   absl::StatusOr<std::string> String(absl::string_view name) const;
+  absl::StatusOr<bool> Bool(absl::string_view name) const;
+  // In [low, high].
+  absl::StatusOr<int> Int(absl::string_view name, int low, int high) const;
+  // Finite.
+  absl::StatusOr<double> Number(absl::string_view name) const;
   // These are the default if the field is missing.
-  absl::StatusOr<bool> Bool(absl::string_view name, bool otherwise) const;
   absl::StatusOr<std::string> String(absl::string_view name,
                                      absl::string_view otherwise) const;
+  absl::StatusOr<bool> Bool(absl::string_view name, bool otherwise) const;
 
   const std::string& where() const { return where_; }
   const nlohmann::json& value() const { return *value_; }
+
+  // INVALID_ARGUMENT "WHERE: problem".
+  absl::Status Invalid(absl::string_view problem) const;
+  // UNIMPLEMENTED "WHERE: part is not supported".
+  absl::Status Unsupported(absl::string_view part) const;
 
  private:
   JsonFields(const nlohmann::json& value, absl::string_view where)
@@ -66,4 +67,4 @@ absl::StatusOr<int> JsonIndex(const nlohmann::json& value, int limit,
 
 }  // namespace outrider
 
-#endif  // OUTRIDER_CORE_TOKENIZER_JSON_FIELDS_H_
+#endif  // OUTRIDER_CORE_JSON_JSON_FIELDS_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/model/read_only_file.h"
+#include "core/base/read_only_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
 
 namespace outrider {
 namespace {
@@ -46,7 +47,7 @@ absl::StatusOr<ReadOnlyFile> ReadOnlyFile::Open(const std::string& path) {
   if (!S_ISREG(info.st_mode)) {
     close(descriptor);
     return absl::InvalidArgumentError(
-        absl::StrCat(path, ": not a regular file"));
+        absl::StrCat(path, ": this is not a regular file"));
   }
   return ReadOnlyFile(path, descriptor, static_cast<uint64_t>(info.st_size));
 }
@@ -70,6 +71,19 @@ absl::Status ReadOnlyFile::ReadAt(uint64_t offset, absl::Span<char> out) const {
     out.remove_prefix(n);
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> ReadWholeFile(const std::string& path,
+                                          size_t max_bytes) {
+  OUTRIDER_ASSIGN_OR_RETURN(const ReadOnlyFile file, ReadOnlyFile::Open(path));
+  if (file.size() > max_bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": the file has ", file.size(),
+                     " bytes, more than the ", max_bytes, " allowed"));
+  }
+  std::string text(file.size(), '\0');
+  OUTRIDER_RETURN_IF_ERROR(file.ReadAt(0, absl::MakeSpan(text)));
+  return text;
 }
 
 }  // namespace outrider

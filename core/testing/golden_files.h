@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef OUTRIDER_CORE_TOKENIZER_GOLDEN_FILES_H_
-#define OUTRIDER_CORE_TOKENIZER_GOLDEN_FILES_H_
+#ifndef OUTRIDER_CORE_TESTING_GOLDEN_FILES_H_
+#define OUTRIDER_CORE_TESTING_GOLDEN_FILES_H_
 
 #include <cstdlib>
 #include <fstream>
@@ -13,13 +13,14 @@
 
 namespace outrider::testing {
 
-// For tests only: the files that tools/make_tokenizer_golden.py writes.
+// A path of the repository.
 inline std::string SourcePath(const std::string& path) {
   const char* root = std::getenv("OUTRIDER_SOURCE_DIR");
   OUTRIDER_CHECK(root != nullptr) << "ctest sets OUTRIDER_SOURCE_DIR";
   return absl::StrCat(root, "/", path);
 }
 
+// Where tools/make_tokenizer_golden.py has written a kind's files.
 inline std::string GoldenDirectory(const std::string& kind) {
   return SourcePath(absl::StrCat("tests/golden/testdata/tokenizer/", kind));
 }
@@ -38,4 +39,4 @@ inline std::vector<std::string> GoldenKinds() {
 
 }  // namespace outrider::testing
 
-#endif  // OUTRIDER_CORE_TOKENIZER_GOLDEN_FILES_H_
+#endif  // OUTRIDER_CORE_TESTING_GOLDEN_FILES_H_

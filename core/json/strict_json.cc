@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/model/strict_json.h"
+#include "core/json/strict_json.h"
 
 #include <cstdint>
 #include <utility>
@@ -7,8 +7,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "core/base/read_only_file.h"
 #include "core/base/status_macros.h"
-#include "core/model/read_only_file.h"
 
 namespace outrider {
 namespace {
@@ -18,7 +18,7 @@ using nlohmann::json;
 // Builds the document and stops at the first thing that is not allowed.
 class StrictBuilder final : public nlohmann::json_sax<json> {
  public:
-  explicit StrictBuilder(int max_depth) : max_depth_(max_depth) {}
+  explicit StrictBuilder(const StrictJsonLimits& limits) : limits_(limits) {}
 
   json TakeRoot() { return std::move(root_); }
   const std::string& problem() const { return problem_; }
@@ -47,7 +47,7 @@ class StrictBuilder final : public nlohmann::json_sax<json> {
 
   bool parse_error(size_t position, const std::string&,
                    const nlohmann::detail::exception&) override {
-    return Refuse(absl::StrCat("not valid JSON at byte ", position));
+    return Refuse(absl::StrCat("this is not valid JSON at byte ", position));
   }
 
  private:
@@ -55,11 +55,23 @@ class StrictBuilder final : public nlohmann::json_sax<json> {
     problem_ = std::move(problem);
     return false;
   }
-  bool Add(json value) { return Place(std::move(value)) != nullptr; }
+  // One more value, which must not be one too many.
+  bool Count() {
+    if (++num_values_ <= limits_.max_values) return true;
+    return Refuse(
+        absl::StrCat("there are more than ", limits_.max_values, " values"));
+  }
+  bool Add(json value) {
+    if (!Count()) return false;
+    Place(std::move(value));
+    return true;
+  }
   bool Open(json container) {
-    if (static_cast<int>(open_.size()) >= max_depth_) {
-      return Refuse(absl::StrCat("nested deeper than ", max_depth_));
+    if (static_cast<int>(open_.size()) >= limits_.max_depth) {
+      return Refuse(absl::StrCat("objects and arrays are nested deeper than ",
+                                 limits_.max_depth));
     }
+    if (!Count()) return false;
     open_.push_back(Place(std::move(container)));
     return true;
   }
@@ -83,7 +95,8 @@ class StrictBuilder final : public nlohmann::json_sax<json> {
     return &slot;
   }
 
-  const int max_depth_;
+  const StrictJsonLimits limits_;
+  size_t num_values_ = 0;
   json root_;
   std::vector<json*> open_;
   std::string key_;
@@ -97,15 +110,15 @@ absl::StatusOr<json> ParseStrictJson(absl::string_view text,
                                      const StrictJsonLimits& limits) {
   if (text.size() > limits.max_bytes) {
     return absl::InvalidArgumentError(
-        absl::StrCat(what, ": ", text.size(), " bytes of JSON, more than the ",
+        absl::StrCat(what, ": this has ", text.size(), " bytes, more than the ",
                      limits.max_bytes, " allowed"));
   }
   // The parser takes a zero byte for the end and ignores what follows.
   if (absl::StrContains(text, '\0')) {
     return absl::InvalidArgumentError(
-        absl::StrCat(what, ": not valid JSON: a zero byte"));
+        absl::StrCat(what, ": this is not valid JSON: it holds a zero byte"));
   }
-  StrictBuilder builder(limits.max_depth);
+  StrictBuilder builder(limits);
   if (!json::sax_parse(text.begin(), text.end(), &builder)) {
     return absl::InvalidArgumentError(
         absl::StrCat(what, ": ", builder.problem()));
@@ -113,21 +126,15 @@ absl::StatusOr<json> ParseStrictJson(absl::string_view text,
   json root = builder.TakeRoot();
   if (!root.is_object()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(what, ": not a JSON object"));
+        absl::StrCat(what, ": this is not a JSON object"));
   }
   return root;
 }
 
 absl::StatusOr<json> ReadStrictJson(const std::string& path,
                                     const StrictJsonLimits& limits) {
-  OUTRIDER_ASSIGN_OR_RETURN(const ReadOnlyFile file, ReadOnlyFile::Open(path));
-  if (file.size() > limits.max_bytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": ", file.size(), " bytes, more than the ",
-                     limits.max_bytes, " allowed"));
-  }
-  std::string text(file.size(), '\0');
-  OUTRIDER_RETURN_IF_ERROR(file.ReadAt(0, absl::MakeSpan(text)));
+  OUTRIDER_ASSIGN_OR_RETURN(const std::string text,
+                            ReadWholeFile(path, limits.max_bytes));
   return ParseStrictJson(text, path, limits);
 }
 

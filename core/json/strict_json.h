@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef OUTRIDER_CORE_MODEL_STRICT_JSON_H_
-#define OUTRIDER_CORE_MODEL_STRICT_JSON_H_
+#ifndef OUTRIDER_CORE_JSON_STRICT_JSON_H_
+#define OUTRIDER_CORE_JSON_STRICT_JSON_H_
 
 #include <cstddef>
 #include <string>
@@ -15,10 +15,11 @@ namespace outrider {
 struct StrictJsonLimits {
   int max_depth = 16;  // nested objects and arrays, the outermost is 1
   size_t max_bytes = size_t{1} << 20;
+  size_t max_values = 4'000'000;  // each costs some 50 bytes of memory
 };
 
 // The JSON object in `text`. INVALID_ARGUMENT, starting with `what`, where it
-// is no object, no UTF-8, too deep, or names a key twice. Never throws.
+// is no object, no UTF-8, beyond a limit, or names a key twice. Never throws.
 absl::StatusOr<nlohmann::json> ParseStrictJson(absl::string_view text,
                                                const std::string& what,
                                                const StrictJsonLimits& limits);
@@ -29,4 +30,4 @@ absl::StatusOr<nlohmann::json> ReadStrictJson(const std::string& path,
 
 }  // namespace outrider
 
-#endif  // OUTRIDER_CORE_MODEL_STRICT_JSON_H_
+#endif  // OUTRIDER_CORE_JSON_STRICT_JSON_H_

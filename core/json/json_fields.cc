@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/tokenizer/json_fields.h"
+#include "core/json/json_fields.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <utility>
-#include <vector>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 
@@ -15,61 +15,10 @@ namespace {
 
 using nlohmann::json;
 
-// Watches the parser: what breaks a limit is dropped instead of stored, so
-// memory stays bounded, and the whole parse then fails.
-class ParseWatch {
- public:
-  explicit ParseWatch(const JsonLimits& limits) : limits_(limits) {}
-
-  bool Keep(json::parse_event_t event, const json& parsed) {
-    using Event = json::parse_event_t;
-    if (event == Event::object_start || event == Event::array_start) {
-      if (++depth_ > limits_.max_depth) Fail("nesting is too deep");
-      if (event == Event::object_start && status_.ok()) keys_.emplace_back();
-    } else if (event == Event::object_end || event == Event::array_end) {
-      --depth_;
-      if (event == Event::object_end && status_.ok()) keys_.pop_back();
-    } else if (event == Event::key && status_.ok()) {
-      const std::string& key = parsed.get_ref<const std::string&>();
-      if (!keys_.back().insert(key).second) {
-        Fail(absl::StrCat("the key '", key, "' occurs twice"));
-      }
-    }
-    if (++num_values_ > limits_.max_values) Fail("there are too many values");
-    return status_.ok();
-  }
-
-  const absl::Status& status() const { return status_; }
-
- private:
-  void Fail(absl::string_view message) {
-    status_.Update(absl::InvalidArgumentError(message));
-  }
-
-  const JsonLimits limits_;
-  int depth_ = 0;
-  size_t num_values_ = 0;
-  std::vector<absl::flat_hash_set<std::string>> keys_;  // of the open objects
-  absl::Status status_;
-};
+// Of a value in a message: a file may hold a long one.
+constexpr size_t kMaxShownBytes = 100;
 
 }  // namespace
-
-absl::StatusOr<json> ParseJson(absl::string_view text,
-                               const JsonLimits& limits) {
-  ParseWatch watch(limits);
-  json value = json::parse(
-      text.data(), text.data() + text.size(),
-      [&](int /*depth*/, json::parse_event_t event, json& parsed) {
-        return watch.Keep(event, parsed);
-      },
-      /*allow_exceptions=*/false);
-  OUTRIDER_RETURN_IF_ERROR(watch.status());
-  if (value.is_discarded()) {
-    return absl::InvalidArgumentError("this is not valid JSON");
-  }
-  return value;
-}
 
 absl::StatusOr<JsonFields> JsonFields::Of(const json& value,
                                           absl::string_view where) {
@@ -83,8 +32,7 @@ absl::Status JsonFields::AllAmong(
     std::initializer_list<absl::string_view> names) const {
   for (const auto& [name, value] : value_->items()) {
     if (std::find(names.begin(), names.end(), name) == names.end()) {
-      return absl::UnimplementedError(
-          absl::StrCat(where_, " has the unknown field '", name, "'"));
+      return Unsupported(absl::StrCat("the field '", name, "'"));
     }
   }
   return absl::OkStatus();
@@ -95,12 +43,14 @@ const json* JsonFields::Find(absl::string_view name) const {
   return it == value_->end() || it->is_null() ? nullptr : &*it;
 }
 
+bool JsonFields::IsNull(absl::string_view name) const {
+  const auto it = value_->find(std::string(name));
+  return it != value_->end() && it->is_null();
+}
+
 absl::StatusOr<const json*> JsonFields::Any(absl::string_view name) const {
   const json* value = Find(name);
-  if (value == nullptr) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(where_, " has no field '", name, "'"));
-  }
+  if (value == nullptr) return Invalid(absl::StrCat(name, " is missing"));
   return value;
 }
 
@@ -112,7 +62,7 @@ absl::StatusOr<const json*> JsonFields::Array(absl::string_view name) const {
 
 absl::StatusOr<JsonFields> JsonFields::Object(absl::string_view name) const {
   OUTRIDER_ASSIGN_OR_RETURN(const json* value, Any(name));
-  return Of(*value, absl::StrCat(where_, ".", name));
+  return Of(*value, absl::StrCat(where_, ": ", name));
 }
 
 absl::StatusOr<std::string> JsonFields::String(absl::string_view name) const {
@@ -121,12 +71,34 @@ absl::StatusOr<std::string> JsonFields::String(absl::string_view name) const {
   return value->get_ref<const std::string&>();
 }
 
-absl::StatusOr<bool> JsonFields::Bool(absl::string_view name,
-                                      bool otherwise) const {
-  const json* value = Find(name);
-  if (value == nullptr) return otherwise;
+absl::StatusOr<bool> JsonFields::Bool(absl::string_view name) const {
+  OUTRIDER_ASSIGN_OR_RETURN(const json* value, Any(name));
   if (!value->is_boolean()) return Wrong(name, "true or false");
   return value->get<bool>();
+}
+
+absl::StatusOr<int> JsonFields::Int(absl::string_view name, int low,
+                                    int high) const {
+  OUTRIDER_ASSIGN_OR_RETURN(const json* value, Any(name));
+  // The parser stores what is not negative as unsigned.
+  const bool fits = value->is_number_unsigned()
+                        ? std::cmp_greater_equal(value->get<uint64_t>(), low) &&
+                              std::cmp_less_equal(value->get<uint64_t>(), high)
+                        : value->is_number_integer() &&
+                              value->get<int64_t>() >= low &&
+                              value->get<int64_t>() <= high;
+  if (!fits) {
+    return Wrong(name, absl::StrCat("an integer in [", low, ", ", high, "]"));
+  }
+  return value->get<int>();
+}
+
+absl::StatusOr<double> JsonFields::Number(absl::string_view name) const {
+  OUTRIDER_ASSIGN_OR_RETURN(const json* value, Any(name));
+  if (!value->is_number() || !std::isfinite(value->get<double>())) {
+    return Wrong(name, "a number");
+  }
+  return value->get<double>();
 }
 
 absl::StatusOr<std::string> JsonFields::String(
@@ -135,10 +107,27 @@ absl::StatusOr<std::string> JsonFields::String(
   return String(name);
 }
 
+absl::StatusOr<bool> JsonFields::Bool(absl::string_view name,
+                                      bool otherwise) const {
+  if (Find(name) == nullptr) return otherwise;
+  return Bool(name);
+}
+
+absl::Status JsonFields::Invalid(absl::string_view problem) const {
+  return absl::InvalidArgumentError(absl::StrCat(where_, ": ", problem));
+}
+
+absl::Status JsonFields::Unsupported(absl::string_view part) const {
+  return absl::UnimplementedError(
+      absl::StrCat(where_, ": ", part, " is not supported"));
+}
+
 absl::Status JsonFields::Wrong(absl::string_view name,
                                absl::string_view want) const {
-  return absl::InvalidArgumentError(
-      absl::StrCat(where_, ".", name, " is not ", want));
+  const std::string text = Find(name)->dump();
+  return Invalid(absl::StrCat(name, " is ", text.substr(0, kMaxShownBytes),
+                              text.size() > kMaxShownBytes ? "…" : "", ", not ",
+                              want));
 }
 
 absl::StatusOr<int> JsonIndex(const json& value, int limit,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef OUTRIDER_CORE_MODEL_READ_ONLY_FILE_H_
-#define OUTRIDER_CORE_MODEL_READ_ONLY_FILE_H_
+#ifndef OUTRIDER_CORE_BASE_READ_ONLY_FILE_H_
+#define OUTRIDER_CORE_BASE_READ_ONLY_FILE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -42,6 +43,11 @@ class ReadOnlyFile {
   uint64_t size_;
 };
 
+// All of a file that has at most `max_bytes`; INVALID_ARGUMENT where it has
+// more. Other codes: ReadOnlyFile.
+absl::StatusOr<std::string> ReadWholeFile(const std::string& path,
+                                          size_t max_bytes);
+
 }  // namespace outrider
 
-#endif  // OUTRIDER_CORE_MODEL_READ_ONLY_FILE_H_
+#endif  // OUTRIDER_CORE_BASE_READ_ONLY_FILE_H_
