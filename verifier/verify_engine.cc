@@ -30,9 +30,10 @@ class VerifyEngine::VerifyWork final : public CallWork {
   }
 
   absl::StatusOr<std::optional<Want>> Take(const LogitRows& rows) override {
-    OUTRIDER_ASSIGN_OR_RETURN(VerifyReply reply,
-                              engine_.Answer(call(), rows, committed()));
-    SetReply(std::move(reply));
+    absl::StatusOr<VerifyReply> reply =
+        engine_.Answer(call(), rows, committed());
+    if (!reply.ok()) return reply.status();
+    SetReply(*std::move(reply));
     return std::nullopt;
   }
 

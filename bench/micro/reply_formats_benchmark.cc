@@ -29,13 +29,14 @@
 #include "core/base/check.h"
 #include "core/base/task.h"
 #include "core/model/causal_lm.h"
+#include "core/node/local_node.h"
 #include "core/rpc/call_queue.h"
 #include "core/rpc/channel.h"
 #include "core/sampling/make_rule.h"
-#include "drafter/model_strategy.h"
-#include "tests/support/in_process_cluster.h"
+#include "drafter/drafter_service.h"
+#include "verifier/verifier_service.h"
 
-namespace outrider::testing {
+namespace outrider {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -97,7 +98,9 @@ class TableModel final : public CausalLm {
     }
     return all;
   }
-  void Release(const SessionId&) override {}
+  int64_t AvailableKvBytes() const override { return 0; }
+  absl::Status AllocateKvBlocks(int) override { return absl::OkStatus(); }
+  void CopyKvBlock(KvBlockId, KvBlockId) override {}
 
  private:
   const Rows& rows_;
@@ -156,17 +159,17 @@ class Pair {
  public:
   explicit Pair(int vocab_size)
       : tables_(vocab_size),
+        description_({.vocab_size = vocab_size,
+                      .context_length = 1 << 20,
+                      .max_draft_tokens = kDefaultMaxDraftTokens}),
         drafter_(
-            std::make_unique<DraftEngine>(
-                std::make_unique<ModelStrategy>(
-                    std::make_unique<TableModel>(tables_.draft()), vocab_size),
-                DraftEngine::Options{.vocab_size = vocab_size,
-                                     .context_length = 1 << 20}),
-            {}, "127.0.0.1:0"),
-        verifier_(std::make_unique<VerifyEngine>(
-                      std::make_unique<TableModel>(tables_.target()),
-                      VerifyEngine::Options{.vocab_size = vocab_size}),
-                  {}, "127.0.0.1:0"),
+            std::make_unique<TableModel>(tables_.draft()), description_,
+            [&](Node& node) { return MakeDrafterService(node, description_); },
+            {}),
+        verifier_(
+            std::make_unique<TableModel>(tables_.target()), description_,
+            [&](Node& node) { return MakeVerifierService(node, description_); },
+            {}),
         draft_stub_(MakeChannel(drafter_.address()),
                     StubOptions<GrpcDraftStub>()),
         verify_stub_(
@@ -188,8 +191,9 @@ class Pair {
   }
 
   const TablePair tables_;
-  DrafterNodeUnderTest drafter_;
-  VerifierNodeUnderTest verifier_;
+  const NodeDescription description_;
+  LocalNode drafter_;
+  LocalNode verifier_;
   CallQueue queue_{/*num_threads=*/1};
   GrpcDraftStub draft_stub_;
   GrpcVerifyStub verify_stub_;
@@ -341,7 +345,7 @@ bool Run(bool quick) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider
 
 int main(int argc, char** argv) {
   const bool quick = argc == 2 && std::strcmp(argv[1], "--quick") == 0;
@@ -349,5 +353,5 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: reply_formats_benchmark [--quick]\n");
     return 2;
   }
-  return outrider::testing::Run(quick) ? 0 : 1;
+  return outrider::Run(quick) ? 0 : 1;
 }

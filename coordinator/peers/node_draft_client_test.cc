@@ -18,41 +18,56 @@
 namespace outrider {
 namespace {
 
+using ::outrider::testing::DraftNode;
 using ::outrider::testing::InProcessDraftStub;
 using ::outrider::testing::IsOk;
+using ::outrider::testing::MakeTextDraftNode;
 using ::outrider::testing::RunTask;
 using ::outrider::testing::StatusIs;
 using ::testing::ElementsAre;
 
 constexpr int kVocabSize = 20;
 
-// Proposes as many tokens as asked for, like a small model.
+// Proposes as many tokens as asked for, one by one like a small model.
+class FakeDraft final : public DraftInProgress {
+ public:
+  FakeDraft(int length, uint64_t start) : length_(length) {
+    draft_.start = start;
+  }
+  int num_rows() const override { return 0; }
+  absl::StatusOr<bool> Take(const LogitRows&) override {
+    if (length_ == 0) return false;
+    draft_.tokens.push_back(7);
+    draft_.distributions.push_back(Distribution::OneHot(7));
+    return draft_.length() < length_;
+  }
+  const Draft& draft() const override { return draft_; }
+
+ private:
+  const int length_;
+  Draft draft_;
+};
+
 class FakeStrategy final : public DraftStrategy {
  public:
-  absl::StatusOr<Proposal> Propose(const DraftContext& context) override {
-    const int k = context.max_draft_tokens;
-    Proposal proposal = {.draft = {.start = context.committed.size()},
-                         .num_cached_drafts = std::max(0, k - 1)};
-    proposal.draft.tokens.assign(k, 7);
-    proposal.draft.distributions.assign(k, Distribution::OneHot(7));
-    return proposal;
+  std::unique_ptr<DraftInProgress> Begin(const DraftContext& context,
+                                         uint64_t start) const override {
+    return std::make_unique<FakeDraft>(context.max_draft_tokens, start);
   }
-  void Release(const SessionId&) override {}
 };
 
 class NodeDraftClientTest : public ::testing::Test {
  protected:
-  NodeDraftClientTest() : engine_(NewEngine()), stub_(*engine_) {
+  NodeDraftClientTest() : node_(NewNode()), stub_(*node_) {
     stub_.hooks().before = [this](const DraftCall& call) {
       calls_.push_back(call);
       return absl::OkStatus();
     };
   }
 
-  static std::unique_ptr<DraftEngine> NewEngine() {
-    return std::make_unique<DraftEngine>(
-        std::make_unique<FakeStrategy>(),
-        DraftEngine::Options{.vocab_size = kVocabSize, .context_length = 100});
+  static std::unique_ptr<DraftNode> NewNode() {
+    return MakeTextDraftNode(std::make_unique<FakeStrategy>(),
+                             {.vocab_size = kVocabSize, .context_length = 100});
   }
 
   absl::StatusOr<Draft> Propose(int num_tokens) {
@@ -79,7 +94,7 @@ class NodeDraftClientTest : public ::testing::Test {
 
   std::vector<DraftCall> calls_;
   RoundStats::Link link_;  // of the last draft
-  std::unique_ptr<DraftEngine> engine_;
+  std::unique_ptr<DraftNode> node_;
   InProcessDraftStub stub_;
   NodeDraftClient client_{stub_,
                           {.context_length = 100,
@@ -114,7 +129,7 @@ TEST_F(NodeDraftClientTest, OpensWithTheWholePromptAndTheRequestsParameters) {
 
 TEST_F(NodeDraftClientTest, ADrafterThatRestartedIsOpenedAgain) {
   ASSERT_THAT(Propose(2), IsOk());
-  const auto restarted = NewEngine();
+  const auto restarted = NewNode();
   stub_.Restart(*restarted);
   ASSERT_THAT(Propose(2), IsOk());
   ASSERT_EQ(calls_.size(), 3u);

@@ -23,9 +23,10 @@ namespace {
 
 using ::outrider::testing::InProcessVerifyStub;
 using ::outrider::testing::IsOk;
+using ::outrider::testing::MakeVerifyNode;
 using ::outrider::testing::RunTask;
 using ::outrider::testing::StatusIs;
-using ::outrider::testing::TableLm;
+using ::outrider::testing::VerifyNode;
 using ::testing::ElementsAre;
 
 constexpr int kVocabSize = 4;
@@ -42,7 +43,7 @@ std::vector<float> Turned(absl::Span<const TokenId> context) {
 
 class NodeVerifyClientTest : public ::testing::Test {
  protected:
-  NodeVerifyClientTest() : engine_(NewEngine()), stub_(*engine_) {
+  NodeVerifyClientTest() : node_(NewNode()), stub_(*node_) {
     stub_.hooks().before = [this](const VerifyCall& call) {
       calls_.push_back(call);
       return absl::OkStatus();
@@ -54,11 +55,8 @@ class NodeVerifyClientTest : public ::testing::Test {
     }
   }
 
-  static std::unique_ptr<VerifyEngine> NewEngine() {
-    return std::make_unique<VerifyEngine>(
-        std::make_unique<TableLm>(
-            TableLm::Options{.table = Turned, .vocab_size = kVocabSize}),
-        VerifyEngine::Options{.vocab_size = kVocabSize});
+  static std::unique_ptr<VerifyNode> NewNode() {
+    return MakeVerifyNode({.table = Turned, .vocab_size = kVocabSize});
   }
   absl::StatusOr<DraftScore> Score(ReplyFormat format = ReplyFormat::kFull) {
     return Score(session_, format);
@@ -79,7 +77,7 @@ class NodeVerifyClientTest : public ::testing::Test {
 
   std::vector<VerifyCall> calls_;
   RoundStats::Link link_;  // of the last score
-  std::unique_ptr<VerifyEngine> engine_;
+  std::unique_ptr<VerifyNode> node_;
   InProcessVerifyStub stub_;
   Session session_{{.prompt = {2, 0}, .max_length = 100}};
   Draft draft_ = {.start = 2};
@@ -208,7 +206,7 @@ TEST_F(NodeVerifyClientTest, NoDraftGivesTheOneRowOfPlainDecoding) {
 
 TEST_F(NodeVerifyClientTest, ALostSessionGetsTheSameDraftsAgain) {
   ASSERT_THAT(Score(), IsOk());
-  const auto restarted = NewEngine();
+  const auto restarted = NewNode();
   stub_.Restart(*restarted);
   ASSERT_THAT(Score(), IsOk());
   ASSERT_EQ(calls_.size(), 3u);

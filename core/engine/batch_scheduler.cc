@@ -25,18 +25,15 @@ auto PopFront(Queue& queue) {
 }  // namespace
 
 BatchScheduler::BatchScheduler(Options options)
-    : options_(options), sessions_(options.sessions) {
+    : options_(options), sessions_(options.sessions), hold_(options.max_hold) {
   metrics_.num_blocks = options.sessions.num_blocks;
 }
 
 void BatchScheduler::Submit(std::unique_ptr<Work> work, Clock::time_point now) {
   const bool is_welcome = IsWelcome(*work);
   ++num_jobs_;
-  std::erase_if(awaited_, [&](const Awaited& awaited) {
-    return awaited.session == work->request().header.session;
-  });
-  auto job = std::make_unique<Job>(std::move(work));
-  job->ready_since = now;
+  hold_.Forget(work->request().header.session);
+  auto job = std::make_unique<Job>(std::move(work), now);
   if (is_lost_) {
     End(std::move(job), DeviceLost(), now);
   } else if (!is_welcome) {
@@ -76,21 +73,19 @@ void BatchScheduler::AdmitWaiting(Clock::time_point now) {
     } else if (std::holds_alternative<NodeSessions::Wait>(*outcome)) {
       still_waiting.push_back(std::move(job));
     } else {
-      Begin(std::move(job), std::get<NodeSession*>(*outcome), now);
+      Begin(std::move(job), std::get<NodeSession*>(*outcome));
     }
   }
   waiting_ = std::move(still_waiting);
 }
 
-void BatchScheduler::Begin(std::unique_ptr<Job> job, NodeSession* session,
-                           Clock::time_point now) {
+void BatchScheduler::Begin(std::unique_ptr<Job> job, NodeSession* session) {
   job->session = session;
   job->want = job->work->Begin(*session);
-  Ready(std::move(job), now);
+  Ready(std::move(job));
 }
 
-void BatchScheduler::Ready(std::unique_ptr<Job> job, Clock::time_point now) {
-  job->ready_since = now;
+void BatchScheduler::Ready(std::unique_ptr<Job> job) {
   Queue& queue = job->is_prefill() ? prompts_ : running_;
   queue.push_back(std::move(job));
 }
@@ -103,12 +98,18 @@ void BatchScheduler::End(std::unique_ptr<Job> job, absl::Status status,
     // An opening that is broken off leaves what nobody has a name for.
     if (status.ok() || (absl::IsCancelled(status) && !opened)) {
       if (!session->is_released) {
-        awaited_.push_back({session->id, now + session->usual_return});
+        hold_.Expect(session->id, now + session->usual_return);
       }
       sessions_.EndRound(*session, now);
     } else {
       sessions_.Drop(*session);
     }
+  }
+  if (status.ok()) {
+    const double waited = EngineMetrics::Seconds(now - job->submitted) -
+                          job->ending.compute_seconds;
+    (job->had_chunks ? metrics_.prefill_queued : metrics_.decode_queued)
+        .Observe(std::max(0.0, waited));
   }
   job->ending.status = std::move(status);
   ended_.push_back(std::move(job));
@@ -132,23 +133,18 @@ void BatchScheduler::EndAbandoned(Queue& queue, Clock::time_point now) {
   queue = std::move(kept);
 }
 
-std::optional<BatchScheduler::Pass> BatchScheduler::NextPass(
-    Clock::time_point now) {
+std::optional<Pass> BatchScheduler::NextPass(Clock::time_point now) {
   for (Queue* queue : {&waiting_, &running_, &prompts_}) {
     EndAbandoned(*queue, now);
   }
   AdmitWaiting(now);
-  hold_end_.reset();
   if (running_.empty() && prompts_.empty()) {
-    hold_start_.reset();
+    hold_.NothingToRun();
     UpdateMetrics();
     return std::nullopt;
   }
-  if (Holds(now)) return std::nullopt;
-  hold_start_.reset();
-  std::erase_if(awaited_, [&](const Awaited& awaited) {
-    return awaited.expected <= now;  // it did not come in time
-  });
+  if (hold_.Holds(now, PredictedTime())) return std::nullopt;
+  hold_.PassBegins(now);
 
   Pass pass = {.start = now};
   AddRunning(pass);
@@ -160,27 +156,11 @@ std::optional<BatchScheduler::Pass> BatchScheduler::NextPass(
   return pass;
 }
 
-bool BatchScheduler::Holds(Clock::time_point now) {
-  if (!hold_start_.has_value()) hold_start_ = now;
+PassTime::Duration BatchScheduler::PredictedTime() const {
   int num_rows = 0;
   for (const auto& job : running_) num_rows += job->num_left();
   if (!prompts_.empty()) num_rows = std::max(num_rows, options_.prefill_chunk);
-  const auto longest = std::chrono::duration_cast<Clock::duration>(
-      options_.max_hold * pass_time_.Predict(num_rows));
-  const Clock::time_point end = *hold_start_ + longest;
-  if (now >= end) return false;
-  hold_end_ = end;
-  if (IsHolding()) return true;
-  hold_end_.reset();
-  return false;
-}
-
-bool BatchScheduler::IsHolding() const {
-  if (!hold_end_.has_value()) return false;
-  return num_taking_ > 0 || std::any_of(awaited_.begin(), awaited_.end(),
-                                        [&](const Awaited& awaited) {
-                                          return awaited.expected <= *hold_end_;
-                                        });
+  return pass_time_.Predict(num_rows);
 }
 
 void BatchScheduler::AddRunning(Pass& pass) {
@@ -188,8 +168,6 @@ void BatchScheduler::AddRunning(Pass& pass) {
          (pass.num_rows == 0 ||
           pass.num_rows + running_.front()->num_left() <= options_.max_rows)) {
     std::unique_ptr<Job> job = PopFront(running_);
-    metrics_.decode_queued.Observe(
-        EngineMetrics::Seconds(pass.start - job->ready_since));
     const int num_tokens = job->num_left();
     Add(pass, std::move(job), num_tokens);
   }
@@ -210,8 +188,7 @@ void BatchScheduler::AddChunks(Pass& pass) {
     if (first.num_left() <= budget) num_tokens = first.num_left();
     if (num_tokens < least && num_tokens < first.num_left()) return;
     std::unique_ptr<Job> job = PopFront(prompts_);
-    metrics_.prefill_queued.Observe(
-        EngineMetrics::Seconds(pass.start - job->ready_since));
+    job->had_chunks = true;
     ++metrics_.num_chunks;
     Add(pass, std::move(job), num_tokens);
     pass.has_chunk = true;
@@ -232,7 +209,7 @@ void BatchScheduler::Add(Pass& pass, std::unique_ptr<Job> job, int num_tokens) {
   pass.parts.push_back({std::move(job), num_tokens});
 }
 
-void BatchScheduler::EndPass(Pass pass, Results results,
+void BatchScheduler::EndPass(Pass pass, PassResults results,
                              Clock::time_point now) {
   OUTRIDER_CHECK(results.size() == pass.parts.size());
   const Clock::duration time = now - pass.start;
@@ -253,11 +230,11 @@ void BatchScheduler::EndPass(Pass pass, Results results,
                        job->want.tokens.subspan(job->num_run, num_tokens));
     job->num_run += num_tokens;
     if (job->num_left() > 0) {
-      Ready(std::move(job), now);
+      Ready(std::move(job));
     } else {
       job->rows = *std::move(result);
       to_take_.push_back(std::move(job));
-      ++num_taking_;
+      hold_.set_num_taking(++num_taking_);
     }
   }
   UpdateMetrics();
@@ -268,14 +245,14 @@ std::unique_ptr<Job> BatchScheduler::NextToTake() {
 }
 
 void BatchScheduler::Taken(std::unique_ptr<Job> job, Clock::time_point now) {
-  --num_taking_;
+  hold_.set_num_taking(--num_taking_);
   const absl::StatusOr<std::optional<Want>> next = std::move(job->taken);
   if (is_lost_) {
     End(std::move(job), DeviceLost(), now);
   } else if (next.ok() && next->has_value()) {
     job->want = **next;
     job->num_run = 0;
-    Ready(std::move(job), now);
+    Ready(std::move(job));
   } else {
     End(std::move(job), next.status(), now);
   }
@@ -301,11 +278,7 @@ bool BatchScheduler::Truncate(const RequestHeader& header, int length) {
 
 bool BatchScheduler::Release(const RequestHeader& header) {
   const bool applied = sessions_.Release(header);
-  if (applied) {
-    std::erase_if(awaited_, [&](const Awaited& awaited) {
-      return awaited.session == header.session;
-    });
-  }
+  if (applied) hold_.Forget(header.session);
   UpdateMetrics();
   return applied;
 }

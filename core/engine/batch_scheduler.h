@@ -12,6 +12,8 @@
 #include "absl/types/span.h"
 #include "core/engine/engine_metrics.h"
 #include "core/engine/job.h"
+#include "core/engine/pass.h"
+#include "core/engine/pass_hold.h"
 #include "core/engine/pass_time.h"
 #include "core/engine/work.h"
 #include "core/model/causal_lm.h"
@@ -38,19 +40,6 @@ class BatchScheduler {
     NodeSessions::Options sessions = {};
   };
 
-  struct Pass {
-    struct Part {
-      std::unique_ptr<Job> job = {};
-      int num_tokens = 0;  // that it runs, of what it wants
-    };
-    std::vector<Extension> extensions = {};  // one for each part
-    std::vector<Part> parts = {};
-    int num_rows = 0;  // tokens run, over all of them
-    bool has_chunk = false;
-    Clock::time_point start = {};
-  };
-  using Results = std::vector<absl::StatusOr<LogitRows>>;
-
   explicit BatchScheduler(Options options);
 
   void Submit(std::unique_ptr<Work> work, Clock::time_point now);
@@ -59,7 +48,7 @@ class BatchScheduler {
   std::optional<Pass> NextPass(Clock::time_point now);
   // `results` are what the model answered to the pass's extensions.
   // UNAVAILABLE: the device is lost, and with it all work from here on.
-  void EndPass(Pass pass, Results results, Clock::time_point now);
+  void EndPass(Pass pass, PassResults results, Clock::time_point now);
 
   // A job whose rows are there. Whoever gets it calls its Take and gives it
   // back; nullptr: none.
@@ -76,8 +65,8 @@ class BatchScheduler {
 
   // When to ask for the next pass again though nothing has happened; and
   // whether somebody is still waited for.
-  std::optional<Clock::time_point> hold_end() const { return hold_end_; }
-  bool IsHolding() const;
+  std::optional<Clock::time_point> hold_end() const { return hold_.end(); }
+  bool IsHolding() const { return hold_.IsHolding(); }
   // Work that was submitted and has not been handed out to Finish.
   int num_jobs() const { return num_jobs_; }
   // Whether NextToTake or NextEnded has something.
@@ -90,22 +79,16 @@ class BatchScheduler {
 
  private:
   using Queue = std::deque<std::unique_ptr<Job>>;
-  // A session that was answered, and when it should be back.
-  struct Awaited {
-    SessionId session = {};
-    Clock::time_point expected = {};
-  };
 
   bool IsWelcome(const Work& work) const;
   void EndAbandoned(Queue& queue, Clock::time_point now);
   void AdmitWaiting(Clock::time_point now);
-  void Begin(std::unique_ptr<Job> job, NodeSession* session,
-             Clock::time_point now);
+  void Begin(std::unique_ptr<Job> job, NodeSession* session);
   // Puts it where it waits for a pass, by what it wants.
-  void Ready(std::unique_ptr<Job> job, Clock::time_point now);
+  void Ready(std::unique_ptr<Job> job);
   void End(std::unique_ptr<Job> job, absl::Status status,
            Clock::time_point now);
-  bool Holds(Clock::time_point now);
+  PassTime::Duration PredictedTime() const;
   void AddRunning(Pass& pass);
   void AddChunks(Pass& pass);
   void Add(Pass& pass, std::unique_ptr<Job> job, int num_tokens);
@@ -120,9 +103,7 @@ class BatchScheduler {
   Queue prompts_;  // ready, to be run in chunks
   Queue to_take_;
   Queue ended_;
-  std::vector<Awaited> awaited_;
-  std::optional<Clock::time_point> hold_start_;
-  std::optional<Clock::time_point> hold_end_;
+  PassHold hold_;
   int num_jobs_ = 0;
   int num_taking_ = 0;  // to be taken, or handed out for it
   bool last_had_chunk_ = false;

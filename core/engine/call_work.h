@@ -39,7 +39,9 @@ class CallWork : public Work {
 
  protected:
   CallWork(Call call, Request request, Done done)
-      : Work(std::move(request)), call_(std::move(call)), done_(std::move(done)) {
+      : Work(std::move(request)),
+        call_(std::move(call)),
+        done_(std::move(done)) {
     reply_.header = {.session = call_.header.session,
                      .incarnation = call_.header.incarnation,
                      .step = call_.header.step};
@@ -48,10 +50,11 @@ class CallWork : public Work {
   // What it wants first.
   virtual Want Start() = 0;
   // The end of the last Take: all but the header.
-  void SetReply(Reply reply) {
-    reply.header = reply_.header;
-    reply.header.cached_length = log().length();
+  void SetReply(Reply&& reply) {
+    ReplyHeader header = reply_.header;
+    header.cached_length = log().length();
     reply_ = std::move(reply);
+    reply_.header = header;
   }
 
   const Call& call() const { return call_; }

@@ -26,7 +26,8 @@ class EngineMetrics {
 
   prometheus::Histogram rows_per_pass{PowersOfTwo()};
   prometheus::Histogram sessions_per_pass{PowersOfTwo()};
-  // From ready to in a pass, by kind of work.
+  // What calls waited for passes, by kind of work: those with a prompt to run
+  // in chunks, and the others.
   prometheus::Histogram decode_queued{MetricRegistry::DurationBuckets()};
   prometheus::Histogram prefill_queued{MetricRegistry::DurationBuckets()};
   prometheus::Histogram pass_time{MetricRegistry::DurationBuckets()};

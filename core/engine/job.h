@@ -18,7 +18,8 @@ class Job {
  public:
   using Clock = NodeSession::Clock;
 
-  explicit Job(std::unique_ptr<Work> piece) : work(std::move(piece)) {}
+  Job(std::unique_ptr<Work> piece, Clock::time_point now)
+      : work(std::move(piece)), submitted(now) {}
 
   // Outside of the scheduler and of its locks, beside passes: the work takes
   // its rows, or answers whoever waits. An exception is an INTERNAL error of
@@ -38,13 +39,14 @@ class Job {
   static constexpr int kMaxCatchUp = 16;
 
   const std::unique_ptr<Work> work;
+  const Clock::time_point submitted;
   NodeSession* session = nullptr;  // once admitted, until it has ended
   Want want = {};
   int num_run = 0;  // of want.tokens
   LogitRows rows = {};
   absl::StatusOr<std::optional<Want>> taken = std::nullopt;
   Ending ending = {};
-  Clock::time_point ready_since = {};
+  bool had_chunks = false;
 };
 
 }  // namespace outrider

@@ -66,13 +66,13 @@ void NodeEngine::Run() {
 }
 
 bool NodeEngine::RunPass() {
-  std::optional<BatchScheduler::Pass> pass = scheduler_.NextPass(Clock::now());
+  std::optional<Pass> pass = scheduler_.NextPass(Clock::now());
   if (!pass.has_value()) return false;
   is_passing_ = true;
   // Replies do not wait for this thread's pass.
   if (scheduler_.HasRowsOrReplies()) wake_.NotifyOne();
   mu_.Unlock();
-  BatchScheduler::Results results = Extend(*pass);
+  PassResults results = Extend(*pass);
   mu_.Lock();
   is_passing_ = false;
   scheduler_.EndPass(*std::move(pass), std::move(results), Clock::now());
@@ -88,17 +88,17 @@ bool NodeEngine::RunPass() {
   return true;
 }
 
-BatchScheduler::Results NodeEngine::Extend(const BatchScheduler::Pass& pass) {
+PassResults NodeEngine::Extend(const Pass& pass) {
   absl::Status failure;
   try {
-    BatchScheduler::Results results = model_->Extend(pass.extensions);
+    PassResults results = model_->Extend(pass.extensions);
     if (results.size() == pass.extensions.size()) return results;
     failure = absl::InternalError("a pass lost some of its rows");
   } catch (const std::exception& e) {
     failure = absl::InternalError(absl::StrCat("a pass failed: ", e.what()));
   }
   OUTRIDER_LOG(kError) << failure;
-  BatchScheduler::Results results;
+  PassResults results;
   for (size_t i = 0; i < pass.extensions.size(); ++i) {
     results.emplace_back(failure);
   }

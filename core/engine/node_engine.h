@@ -55,7 +55,7 @@ class NodeEngine {
   bool TakeOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool FinishOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Wait() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  BatchScheduler::Results Extend(const BatchScheduler::Pass& pass);
+  PassResults Extend(const Pass& pass);
 
   const std::unique_ptr<CausalLm> model_;
   const std::function<void()> on_lost_;

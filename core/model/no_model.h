@@ -11,8 +11,8 @@
 namespace outrider {
 
 // Stands in a model's place where a drafter works from the text alone: takes
-// any tokens, computes nothing, and has no rows to give. What its blocks hold is
-// the session's text itself, which its log has.
+// any tokens, computes nothing, and has no rows to give. What its blocks hold
+// is the session's text itself, which its log has.
 class NoModel final : public CausalLm {
  public:
   explicit NoModel(ModelInfo info) : info_(std::move(info)) {

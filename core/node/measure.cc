@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <iostream>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -26,15 +28,17 @@ class Bench {
   Bench(CausalLm& model, const MeasureOptions& options)
       : model_(model), options_(options) {
     // Content does not matter for time; variety avoids a degenerate softmax.
-    const int length = options.context_length + options.max_rows;
+    const int length = options.context_length +
+                       std::max(options.max_rows, options.num_decoded);
+    blocks_.resize(NumKvBlocks(length));
+    std::iota(blocks_.begin(), blocks_.end(), 0);
     for (int i = 0; i < length; ++i) {
       tokens_.push_back((i * 7919 + 13) % options.vocab_size);
     }
   }
-  ~Bench() { model_.Release(session_); }
-  Bench(const Bench&) = delete;
-  Bench& operator=(const Bench&) = delete;
-
+  absl::Status SetUp() {
+    return model_.AllocateKvBlocks(static_cast<int>(blocks_.size()));
+  }
   absl::StatusOr<LogitRows> Prefill() {
     return Extend(
         0, absl::MakeConstSpan(tokens_).first(options_.context_length), 1);
@@ -45,11 +49,11 @@ class Bench {
                       options_.context_length + first, num_rows),
                   num_rows);
   }
-  absl::StatusOr<LogitRows> Extend(int keep_length,
+  absl::StatusOr<LogitRows> Extend(int cached_length,
                                    absl::Span<const TokenId> tokens,
                                    int num_rows) {
-    return model_.Extend({{.session = session_,
-                           .keep_length = keep_length,
+    return model_.Extend({{.blocks = blocks_,
+                           .cached_length = cached_length,
                            .tokens = tokens,
                            .num_rows = num_rows}})[0];
   }
@@ -57,7 +61,7 @@ class Bench {
  private:
   CausalLm& model_;
   const MeasureOptions& options_;
-  const SessionId session_ = SessionId::Random();
+  std::vector<KvBlockId> blocks_;
   std::vector<TokenId> tokens_;
 };
 
@@ -129,6 +133,7 @@ absl::StatusOr<ModelMeasurement> MeasureModel(CausalLm& model,
                room - std::max(fitted.num_decoded, options.max_rows));
   ModelMeasurement result;
   Bench bench(model, fitted);
+  OUTRIDER_RETURN_IF_ERROR(bench.SetUp());
   OUTRIDER_RETURN_IF_ERROR(bench.Prefill().status());
   OUTRIDER_RETURN_IF_ERROR(MeasureRows(bench, fitted, result));
   OUTRIDER_RETURN_IF_ERROR(CompareRows(bench, fitted, result));
@@ -171,6 +176,22 @@ std::string ToJson(const ModelMeasurement& measurement, const ModelInfo& info) {
               {"max_logit_difference", measurement.max_logit_difference}})
              .dump() +
          "\n";
+}
+
+absl::Status PrintModelMeasurement(const NodeFlags& flags,
+                                   LoadedModel& loaded) {
+  MeasureOptions options = {.vocab_size = loaded.description.vocab_size};
+  // A timing model takes its time, and the same each time.
+  if (flags.simulation.enabled) {
+    options.num_repeats = 3;
+    options.num_decoded = 16;
+  }
+  CausalLm& model = *loaded.model;
+  OUTRIDER_ASSIGN_OR_RETURN(const ModelMeasurement measurement,
+                            MeasureModel(model, options));
+  std::cout << (flags.json ? ToJson(measurement, model.info())
+                           : ToText(measurement, model.info()));
+  return absl::OkStatus();
 }
 
 double Median(std::vector<double> values) {

@@ -42,7 +42,7 @@ class NodeSessions {
 
   // Its blocks are held by sessions at work: ask again when one has ended.
   struct Wait {};
-  // A session's call is now at work: EndRound or Drop ends it.
+  // The session, now at work: EndRound or Drop ends that.
   using Outcome = std::variant<NodeSession*, Miss, Wait>;
 
   explicit NodeSessions(Options options)
@@ -105,7 +105,6 @@ class NodeSessions {
   // Cuts the table to `num_blocks`, at most as many as it has.
   void GiveBackBeyond(NodeSession& session, int num_blocks);
   NodeSession* FindMutable(const SessionId& session);
-
   const Options options_;
   KvBlockPool pool_;
   absl::flat_hash_map<SessionId, std::unique_ptr<NodeSession>> sessions_;

@@ -231,6 +231,12 @@ class NodeBlocksTest : public ::testing::Test {
     }
     return outcome;
   }
+  void MustOpen(uint8_t name, int num_blocks, seconds at = {}) {
+    EXPECT_TRUE(IsAdmitted(Open(name, num_blocks, at)));
+  }
+  void MustGrow(uint8_t name, int num_blocks, seconds at) {
+    EXPECT_TRUE(IsAdmitted(Grow(name, num_blocks, at)));
+  }
   int NumBlocks(uint8_t name) const {
     const NodeSession* session = node_.Find(Id(name));
     return session == nullptr ? -1 : static_cast<int>(session->blocks.size());
@@ -260,7 +266,7 @@ TEST_F(NodeBlocksTest, ARoundReservesItsDraftsAndGivesBackWhatItDidNotUse) {
 }
 
 TEST_F(NodeBlocksTest, ACutGivesItsBlocksBackAtOnce) {
-  Open(1, 5);
+  MustOpen(1, 5);
   const NodeSession& session = *node_.Find(Id(1));
   RequestHeader cut = {
       .session = Id(1), .incarnation = session.incarnation, .step = 2};
@@ -272,8 +278,8 @@ TEST_F(NodeBlocksTest, ACutGivesItsBlocksBackAtOnce) {
 }
 
 TEST_F(NodeBlocksTest, ALiveSessionIsNeverEvictedForANewcomer) {
-  Open(1, 4);
-  Open(2, 4);
+  MustOpen(1, 4);
+  MustOpen(2, 4);
   ExpectTryLater(Open(3, 3, seconds(29)));
   EXPECT_EQ(NumBlocks(1), 4);
   EXPECT_EQ(NumBlocks(2), 4);
@@ -281,29 +287,29 @@ TEST_F(NodeBlocksTest, ALiveSessionIsNeverEvictedForANewcomer) {
 }
 
 TEST_F(NodeBlocksTest, AnOpeningLeavesTheOthersABlockEach) {
-  Open(1, 4);
-  Open(2, 3);
+  MustOpen(1, 4);
+  MustOpen(2, 3);
   ExpectTryLater(Open(3, 2));
   EXPECT_TRUE(IsAdmitted(Open(3, 1)));
 }
 
 TEST_F(NodeBlocksTest, ExpiredSessionsMakeRoomTheLongestIdleFirst) {
-  Open(1, 3, seconds(0));
-  Open(2, 3, seconds(1));
-  Grow(1, 1, seconds(2));  // used again: the second one is the oldest now
+  MustOpen(1, 3, seconds(0));
+  MustOpen(2, 3, seconds(1));
+  MustGrow(1, 1, seconds(2));  // used again: the second one is the oldest now
   EXPECT_TRUE(IsAdmitted(Open(3, 3, seconds(100))));
   EXPECT_EQ(NumBlocks(2), -1);
   EXPECT_EQ(NumBlocks(1), 4);
 }
 
 TEST_F(NodeBlocksTest, OpeningsBeyondTheMostSessionsAreRefused) {
-  for (uint8_t name = 1; name <= 4; ++name) Open(name, 1);
+  for (uint8_t name = 1; name <= 4; ++name) MustOpen(name, 1);
   ExpectTryLater(Open(5, 1));
   EXPECT_TRUE(IsAdmitted(Open(5, 1, seconds(31))));
 }
 
 TEST_F(NodeBlocksTest, ASessionThatCanNeverFitIsToldSo) {
-  Open(1, 2);
+  MustOpen(1, 2);
   const Outcome outcome = Open(2, 11);
   EXPECT_THAT(outcome.status(), StatusIs(absl::StatusCode::kResourceExhausted));
   EXPECT_FALSE(RetryDelayOf(outcome.status()).has_value());
@@ -311,9 +317,9 @@ TEST_F(NodeBlocksTest, ASessionThatCanNeverFitIsToldSo) {
 }
 
 TEST_F(NodeBlocksTest, TheYoungestIsPreemptedForALiveSessionsRound) {
-  Open(1, 3);
-  Open(2, 2);
-  Open(3, 2);
+  MustOpen(1, 3);
+  MustOpen(2, 2);
+  MustOpen(3, 2);
   EXPECT_TRUE(IsAdmitted(Grow(1, 4)));
   EXPECT_EQ(NumBlocks(1), 7);
   EXPECT_EQ(NumBlocks(2), 2);
@@ -329,8 +335,8 @@ TEST_F(NodeBlocksTest, TheYoungestIsPreemptedForALiveSessionsRound) {
 }
 
 TEST_F(NodeBlocksTest, TheYoungestItselfIsRefusedAndKeepsWhatItHas) {
-  Open(1, 4);
-  Open(2, 4);
+  MustOpen(1, 4);
+  MustOpen(2, 4);
   const RequestHeader header = NextRound(2, 3);
   ExpectTryLater(node_.Admit(header, kDigest, 0, kStart));
   EXPECT_EQ(NumBlocks(1), 4);
@@ -341,8 +347,8 @@ TEST_F(NodeBlocksTest, TheYoungestItselfIsRefusedAndKeepsWhatItHas) {
 }
 
 TEST_F(NodeBlocksTest, ASessionAtWorkIsNotPreemptedButWaitedFor) {
-  Open(1, 4);
-  Open(2, 4);
+  MustOpen(1, 4);
+  MustOpen(2, 4);
   const Outcome young = node_.Admit(NextRound(2, 1), kDigest, 0, kStart);
   ASSERT_TRUE(IsAdmitted(young));
   const RequestHeader header = NextRound(1, 3);
@@ -355,9 +361,9 @@ TEST_F(NodeBlocksTest, ASessionAtWorkIsNotPreemptedButWaitedFor) {
 }
 
 TEST_F(NodeBlocksTest, NobodyIsPreemptedInVain) {
-  Open(1, 2);
-  Open(2, 3);
-  Open(3, 2);
+  MustOpen(1, 2);
+  MustOpen(2, 3);
+  MustOpen(3, 2);
   const Outcome young = node_.Admit(NextRound(3, 1), kDigest, 0, kStart);
   ASSERT_TRUE(IsAdmitted(young));
   // Even with the blocks of the second one the first does not fit.
@@ -371,6 +377,7 @@ TEST_F(NodeBlocksTest, NobodyIsPreemptedInVain) {
 TEST_F(NodeBlocksTest, TheLeaseBeginsAtTheEndOfACallAndNeverEndsWithinOne) {
   const RequestHeader header = Header(1, 1, 2);
   const Outcome outcome = node_.Admit(header, kDigest, 0, kStart);
+  ASSERT_TRUE(IsAdmitted(outcome));
   node_.Expire(kStart + seconds(72));
   ASSERT_NE(node_.Find(Id(1)), nullptr);
   RunRound(node_, outcome, header.delta.append_tokens, kStart + seconds(72));
@@ -382,7 +389,7 @@ TEST_F(NodeBlocksTest, TheLeaseBeginsAtTheEndOfACallAndNeverEndsWithinOne) {
 }
 
 TEST_F(NodeBlocksTest, ADroppedSessionIsUnknownAndItsBlocksAreFree) {
-  Open(1, 3);
+  MustOpen(1, 3);
   const RequestHeader header = NextRound(1, 1);
   const Outcome outcome = node_.Admit(header, kDigest, 0, kStart);
   node_.Drop(*std::get<NodeSession*>(*outcome));  // at work

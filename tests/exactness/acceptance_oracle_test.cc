@@ -151,10 +151,10 @@ TEST(AcceptanceOracleTest, EvictionFromEitherNodeIsHealed) {
     RequestHeader to_verifier = header;
     to_verifier.incarnation = session.verifier_cache().incarnation();
     if (cluster.num_rounds() % 3 == 1) {
-      EXPECT_TRUE(cluster.verify_engine().Release(to_verifier));
+      EXPECT_TRUE(cluster.verifier().Release(to_verifier));
     }
     if (cluster.num_rounds() % 5 == 3) {
-      EXPECT_TRUE(cluster.draft_engine().Release(to_drafter));
+      EXPECT_TRUE(cluster.drafter().Release(to_drafter));
     }
   });
   EXPECT_EQ(tally.num_drafted, NumDraftsPlanned());

@@ -30,15 +30,10 @@ std::vector<int64_t> Fingerprint(ToyCluster& cluster) {
   Session& session = cluster.session();
   const SessionId& id = session.id();
   add(session.committed().tokens());
-  if (cluster.drafter_model() != nullptr) {
-    add(cluster.drafter_model()->Cache(id));
-  }
-  add(cluster.verifier_model().Cache(id));
-  const TokenLog* const drafter = cluster.draft_engine().sessions().Tokens(id);
-  const TokenLog* const verifier =
-      cluster.verify_engine().sessions().Tokens(id);
-  if (drafter != nullptr) add(drafter->tokens());
-  if (verifier != nullptr) add(verifier->tokens());
+  add(cluster.drafter().Cached(id));
+  add(cluster.verifier().Cached(id));
+  add(cluster.drafter().Logged(id));
+  add(cluster.verifier().Logged(id));
   print.push_back(session.drafter_cache().length());
   print.push_back(session.verifier_cache().length());
   return print;

@@ -269,7 +269,7 @@ TEST(LedgerTest, AVerifierThatLostTheSessionCostsNoCoin) {
     ASSERT_TRUE(evicting.Round().ok());
   }
   Session& session = evicting.session();
-  ASSERT_TRUE(evicting.verify_engine().Release(
+  ASSERT_TRUE(evicting.verifier().Release(
       {.session = session.id(),
        .incarnation = session.verifier_cache().incarnation(),
        .step = 1u << 20}));
