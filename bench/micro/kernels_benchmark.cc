@@ -162,7 +162,9 @@ void BM_Attention(benchmark::State& state, ElementType type, Level level) {
   const int length = static_cast<int>(state.range(1));
   const int row_size = kTarget.num_kv_heads * kHeadDim;
   const int out_size = kTarget.num_heads * kHeadDim;
-  const auto cache = RandomValues(static_cast<size_t>(length) * row_size, 3);
+  std::vector<KvBlockId> table;
+  for (int i = NumKvBlocks(length); i > 0; --i) table.push_back(i - 1);
+  const auto cache = RandomValues(table.size() * kKvBlockLength * row_size, 3);
   const auto rounded = ToBFloat16(cache);
   const auto more = cache;  // values must not find the keys' cache lines
   const auto more_rounded = rounded;
@@ -170,7 +172,9 @@ void BM_Attention(benchmark::State& state, ElementType type, Level level) {
       RandomValues(static_cast<size_t>(num_rows) * out_size, 5);
   const bool is_rounded = type == ElementType::kBFloat16;
   std::vector<float> out(queries.size());
-  AttentionArgs args = {.queries = queries.data(),
+  KvSegment segment = {.blocks = table.data()};
+  AttentionArgs args = {.segments = absl::MakeConstSpan(&segment, 1),
+                        .queries = queries.data(),
                         .query_stride = out_size,
                         .keys = is_rounded ? ConstElements(rounded.data())
                                            : ConstElements(cache.data()),
@@ -183,8 +187,8 @@ void BM_Attention(benchmark::State& state, ElementType type, Level level) {
                         .scale = 0.125f,
                         .out = out.data()};
   const auto run = [&](int rows) {
-    args.num_rows = rows;
-    args.first_position = length - rows;
+    segment.num_rows = rows;
+    segment.first_position = length - rows;
     Attention(args, level);
     benchmark::ClobberMemory();
   };

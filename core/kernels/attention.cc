@@ -16,17 +16,17 @@ int RoundUp(int x) {
   return (x + cpu::kMaxWidth - 1) / cpu::kMaxWidth * cpu::kMaxWidth;
 }
 
-// Cuts `memory`, grown as needed, into what a call for `num_rows` rows needs.
-cpu::AttentionScratch MakeScratch(const AttentionArgs& args, int num_rows,
+// Cuts `memory`, grown as needed, into what a task needs.
+cpu::AttentionScratch MakeScratch(const cpu::AttentionTask& task,
                                   std::vector<float>& memory) {
-  const int last_length = args.first_position + args.num_rows;
+  const int last_length = task.first_position + task.num_rows;
   const int longest =
-      args.window > 0 ? std::min(args.window, last_length) : last_length;
-  cpu::AttentionScratch scratch = {.padded_dim = RoundUp(args.head_dim),
+      task.window > 0 ? std::min(task.window, last_length) : last_length;
+  cpu::AttentionScratch scratch = {.padded_dim = RoundUp(task.head_dim),
                                    .score_stride = RoundUp(longest)};
 
   const size_t num_queries =
-      static_cast<size_t>(num_rows) * (args.num_heads / args.num_kv_heads);
+      static_cast<size_t>(task.num_rows) * (task.num_heads / task.num_kv_heads);
   const size_t vectors_size = num_queries * scratch.padded_dim;
   const size_t scores_size = num_queries * scratch.score_stride;
   const size_t tile_size =
@@ -47,6 +47,30 @@ cpu::AttentionScratch MakeScratch(const AttentionArgs& args, int num_rows,
   return scratch;
 }
 
+// Calls body(segment, its first row in the pass).
+template <class Body>
+void ForEachSegment(absl::Span<const KvSegment> segments, const Body& body) {
+  int row = 0;
+  for (const KvSegment& segment : segments) {
+    body(segment, row);
+    row += segment.num_rows;
+  }
+}
+
+// The element of a layer's blocks at which a position's `size` ones begin.
+size_t Offset(const KvSegment& segment, int position, int size) {
+  const auto block =
+      static_cast<size_t>(segment.blocks[position / kKvBlockLength]);
+  return (block * kKvBlockLength + position % kKvBlockLength) * size;
+}
+
+Elements From(const Elements& elements, size_t offset) {
+  if (elements.type == ElementType::kBFloat16) {
+    return static_cast<BFloat16*>(elements.data) + offset;
+  }
+  return static_cast<float*>(elements.data) + offset;
+}
+
 }  // namespace
 
 void Attention(const AttentionArgs& args, Level level) {
@@ -57,18 +81,48 @@ void Attention(const AttentionArgs& args, Level level) {
   static thread_local std::vector<float> memory;
   const size_t out_stride = static_cast<size_t>(args.num_heads) * args.head_dim;
 
-  for (int row = 0; row < args.num_rows; row += cpu::kAttentionRows) {
-    AttentionArgs some = args;
-    some.queries += static_cast<size_t>(args.query_stride) * row;
-    some.out += out_stride * row;
-    some.first_position += row;
-    some.num_rows = std::min(cpu::kAttentionRows, args.num_rows - row);
-    table.attention(some, MakeScratch(some, some.num_rows, memory));
-  }
+  ForEachSegment(args.segments, [&](const KvSegment& segment, int first_row) {
+    for (int row = 0; row < segment.num_rows; row += cpu::kAttentionRows) {
+      cpu::AttentionTask task = {
+          .blocks = segment.blocks,
+          .first_position = segment.first_position + row,
+          .num_rows = std::min(cpu::kAttentionRows, segment.num_rows - row),
+          .queries = args.queries +
+                     static_cast<size_t>(args.query_stride) * (first_row + row),
+          .query_stride = args.query_stride,
+          .keys = args.keys,
+          .values = args.values,
+          .num_heads = args.num_heads,
+          .num_kv_heads = args.num_kv_heads,
+          .head_dim = args.head_dim,
+          .window = args.window,
+          .scale = args.scale,
+          .out = args.out + out_stride * (first_row + row)};
+      const cpu::AttentionScratch scratch = MakeScratch(task, memory);
+      for (; task.kv_head < args.num_kv_heads; ++task.kv_head) {
+        table.attention(task, scratch);
+      }
+    }
+  });
 }
 
 void StoreKv(const StoreKvArgs& args, Level level) {
-  cpu::TableFor(level).store_kv(args);
+  const cpu::KernelTable& table = cpu::TableFor(level);
+  ForEachSegment(args.segments, [&](const KvSegment& segment, int first_row) {
+    for (int row = 0; row < segment.num_rows;) {
+      const int position = segment.first_position + row;
+      const int num_rows = std::min(segment.num_rows - row,
+                                    kKvBlockLength - position % kKvBlockLength);
+      table.store_rows(
+          {.from = args.from +
+                   static_cast<size_t>(args.from_stride) * (first_row + row),
+           .from_stride = args.from_stride,
+           .num_rows = num_rows,
+           .row_size = args.row_size,
+           .to = From(args.to, Offset(segment, position, args.row_size))});
+      row += num_rows;
+    }
+  });
 }
 
 }  // namespace outrider::kernels

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 #include "core/kernels/random_values.h"
@@ -21,51 +22,91 @@ struct Shape {
   int window = 0;
 };
 
-// A cache of random keys and values, and queries for each of its positions.
+// The blocks of a session with so many positions, in no order, among others.
+std::vector<KvBlockId> ShuffledTable(int length, int salt) {
+  const int num_blocks = NumKvBlocks(length);
+  int step = 5;  // has no factor in common with the number of blocks
+  while (std::gcd(step, 2 * num_blocks) > 1) step += 2;
+  std::vector<KvBlockId> table;
+  for (int i = 0; i < num_blocks; ++i) {
+    table.push_back((i * step + salt) % (2 * num_blocks));
+  }
+  return table;
+}
+
+// Random keys and values of one session in blocks, and queries for each of its
+// positions. Whatever it has not written is NaN.
 struct Cache {
   Cache(const Shape& cache_shape, int cached_length, ElementType cache_type)
-      : shape(cache_shape), length(cached_length), type(cache_type) {
-    const size_t size =
-        static_cast<size_t>(length) * shape.num_kv_heads * shape.head_dim;
+      : shape(cache_shape),
+        length(cached_length),
+        type(cache_type),
+        table(ShuffledTable(length, 1)) {
+    const size_t size = static_cast<size_t>(length) * kv_size();
     keys = RandomValues(size, 3);
     values = RandomValues(size, 5);
     for (float& key : keys) key *= 3.0f;  // softmax weights that differ
-    Round();
+    Store();
     queries = RandomValues(static_cast<size_t>(length) * query_stride(), 7);
   }
 
-  void Round() {
-    rounded_keys = ToBFloat16(keys);
-    rounded_values = ToBFloat16(values);
+  // Writes keys and values to the blocks of the table.
+  void Store() {
     if (type == ElementType::kBFloat16) {
-      keys = ToFloat(rounded_keys);
-      values = ToFloat(rounded_values);
+      keys = ToFloat(ToBFloat16(keys));
+      values = ToFloat(ToBFloat16(values));
     }
+    key_blocks = Scatter(keys);
+    value_blocks = Scatter(values);
+    rounded_keys = ToBFloat16(key_blocks);
+    rounded_values = ToBFloat16(value_blocks);
+  }
+  std::vector<float> Scatter(const std::vector<float>& rows) const {
+    const size_t block_size = static_cast<size_t>(kKvBlockLength) * kv_size();
+    std::vector<float> blocks(2 * table.size() * block_size,
+                              std::numeric_limits<float>::quiet_NaN());
+    for (int i = 0; i < length; ++i) {
+      std::copy_n(&rows[static_cast<size_t>(i) * kv_size()], kv_size(),
+                  &blocks[table[i / kKvBlockLength] * block_size +
+                          static_cast<size_t>(i % kKvBlockLength) * kv_size()]);
+    }
+    return blocks;
   }
 
+  int kv_size() const { return shape.num_kv_heads * shape.head_dim; }
   int row_size() const { return shape.num_heads * shape.head_dim; }
   int query_stride() const { return row_size() + 5; }
 
   std::vector<float> Run(int first_position, int num_rows, Level level) const {
-    std::vector<float> out(static_cast<size_t>(num_rows) * row_size(), 77.0f);
+    return Run({{table.data(), first_position, num_rows}}, level);
+  }
+  // Segments of one pass, each with the queries of its positions.
+  std::vector<float> Run(const std::vector<KvSegment>& segments,
+                         Level level) const {
+    std::vector<float> some;
+    for (const KvSegment& segment : segments) {
+      const auto first =
+          queries.begin() +
+          static_cast<ptrdiff_t>(segment.first_position) * query_stride();
+      some.insert(some.end(), first,
+                  first + ptrdiff_t{segment.num_rows} * query_stride());
+    }
+    std::vector<float> out(some.size() / query_stride() * row_size(), 77.0f);
     const bool bfloat16 = type == ElementType::kBFloat16;
-    Attention(
-        {.queries =
-             &queries[static_cast<size_t>(first_position) * query_stride()],
-         .query_stride = query_stride(),
-         .keys = bfloat16 ? ConstElements(rounded_keys.data())
-                          : ConstElements(keys.data()),
-         .values = bfloat16 ? ConstElements(rounded_values.data())
-                            : ConstElements(values.data()),
-         .num_rows = num_rows,
-         .first_position = first_position,
-         .num_heads = shape.num_heads,
-         .num_kv_heads = shape.num_kv_heads,
-         .head_dim = shape.head_dim,
-         .window = shape.window,
-         .scale = 0.125f,
-         .out = out.data()},
-        level);
+    Attention({.segments = segments,
+               .queries = some.data(),
+               .query_stride = query_stride(),
+               .keys = bfloat16 ? ConstElements(rounded_keys.data())
+                                : ConstElements(key_blocks.data()),
+               .values = bfloat16 ? ConstElements(rounded_values.data())
+                                  : ConstElements(value_blocks.data()),
+               .num_heads = shape.num_heads,
+               .num_kv_heads = shape.num_kv_heads,
+               .head_dim = shape.head_dim,
+               .window = shape.window,
+               .scale = 0.125f,
+               .out = out.data()},
+              level);
     return out;
   }
 
@@ -104,7 +145,10 @@ struct Cache {
   Shape shape;
   int length;
   ElementType type;
-  std::vector<float> keys, values, queries;
+  std::vector<KvBlockId> table;
+  std::vector<float> keys, values;  // by position
+  std::vector<float> queries;
+  std::vector<float> key_blocks, value_blocks;
   std::vector<BFloat16> rounded_keys, rounded_values;
 };
 
@@ -184,6 +228,43 @@ TEST_P(AttentionTest, ARowHasTheSameBitsWhateverStandsBesideIt) {
   }
 }
 
+// All blocks elsewhere, in another order.
+TEST_P(AttentionTest, ARowHasTheSameBitsWhereverItsBlocksLie) {
+  for (const int window : {0, 21}) {
+    Cache cache({.head_dim = 20, .window = window}, 180, GetParam().type);
+    const auto expected = cache.Run(100, 80, GetParam().level);
+    std::iota(cache.table.begin(), cache.table.end(), 0);
+    cache.Store();
+    const auto in_order = cache.Run(100, 80, GetParam().level);
+    EXPECT_EQ(std::memcmp(in_order.data(), expected.data(),
+                          expected.size() * sizeof(float)),
+              0);
+  }
+}
+
+// Rows of several sessions, some long and some short: they share the blocks of
+// a prefix, and the last one has blocks of its own behind it.
+TEST_P(AttentionTest, ARowHasTheSameBitsWhateverSessionsStandBesideIt) {
+  for (const int window : {0, 21}) {
+    const Cache cache({.head_dim = 20, .window = window}, 180, GetParam().type);
+    const KvBlockId* table = cache.table.data();
+    const std::vector<KvBlockId> prefix(table, table + 3);
+    const std::vector<KvSegment> segments = {
+        {table, 170, 1}, {prefix.data(), 40, 8},  {prefix.data(), 0, 1},
+        {table, 60, 37}, {prefix.data(), 15, 17}, {table, 179, 1},
+    };
+    const auto together = cache.Run(segments, GetParam().level);
+    const float* row = together.data();
+    for (const KvSegment& segment : segments) {
+      const auto alone = cache.Run({segment}, GetParam().level);
+      EXPECT_EQ(std::memcmp(row, alone.data(), alone.size() * sizeof(float)), 0)
+          << segment.first_position;
+      row += alone.size();
+    }
+    EXPECT_EQ(row, together.data() + together.size());
+  }
+}
+
 TEST_P(AttentionTest, ANanBehindARowsOwnKeysDoesNotReachIt) {
   Cache cache({}, 70, GetParam().type);
   const auto clean = cache.Run(60, 10, GetParam().level);
@@ -192,7 +273,7 @@ TEST_P(AttentionTest, ANanBehindARowsOwnKeysDoesNotReachIt) {
               std::numeric_limits<float>::quiet_NaN());
   std::fill_n(&cache.values[65 * stride], stride,
               std::numeric_limits<float>::quiet_NaN());
-  cache.Round();
+  cache.Store();
   const auto out = cache.Run(60, 10, GetParam().level);
   const size_t row_size = cache.row_size();
   EXPECT_EQ(std::memcmp(out.data(), clean.data(), 5 * row_size * 4), 0);
@@ -207,7 +288,7 @@ TEST_P(AttentionTest, ANanOfAnEarlierCallIsNotFoundInTheScratchMemory) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   std::fill(poisoned.keys.begin(), poisoned.keys.end(), nan);
   std::fill(poisoned.values.begin(), poisoned.values.end(), nan);
-  poisoned.Round();
+  poisoned.Store();
   poisoned.Run(60, 10, GetParam().level);
   // 17 of 32 padded elements, and fewer keys than a tile or a vector has.
   const Shape narrow = {.num_heads = 2, .num_kv_heads = 1, .head_dim = 17};
@@ -223,21 +304,33 @@ TEST_P(AttentionTest, HugeScoresDoNotOverflow) {
   }
 }
 
-TEST(StoreKvTest, RowsOfAFusedBufferLandWhereTheCacheEnds) {
-  const auto from = RandomValues(3 * 50, 9);
+TEST(StoreKvTest, RowsOfAFusedBufferLandInTheirSessionsBlocks) {
+  constexpr int kSize = 19;
+  constexpr int kNumBlocks = 6;
+  const auto from = RandomValues(23 * 50, 9);
+  const std::vector<KvBlockId> first = {4, 1};
+  const std::vector<KvBlockId> second = {0, 5, 2};
   for (const Level level : SupportedLevels()) {
-    std::vector<float> to(5 * 19, 77.0f);
-    StoreKv({.from = from.data() + 11,
+    std::vector<float> to(kNumBlocks * kKvBlockLength * kSize, 77.0f);
+    std::vector<float> expected = to;
+    StoreKv({.segments = {{first.data(), 14, 3}, {second.data(), 13, 20}},
+             .from = from.data() + 11,
              .from_stride = 50,
-             .num_rows = 3,
-             .row_size = 19,
-             .to = to.data() + 19},
+             .row_size = kSize,
+             .to = to.data()},
             level);
-    for (int i = 0; i < 5 * 19; ++i) {
-      const int row = i / 19 - 1;
-      const bool written = row >= 0 && row < 3;
-      EXPECT_EQ(to[i], written ? from[row * 50 + 11 + i % 19] : 77.0f) << i;
+    const auto expect = [&](int row, KvBlockId block, int place) {
+      std::copy_n(&from[row * 50 + 11], kSize,
+                  &expected[(block * kKvBlockLength + place) * kSize]);
+    };
+    for (int i = 0; i < 3; ++i) {
+      expect(i, first[(14 + i) / kKvBlockLength], (14 + i) % kKvBlockLength);
     }
+    for (int i = 0; i < 20; ++i) {
+      expect(3 + i, second[(13 + i) / kKvBlockLength],
+             (13 + i) % kKvBlockLength);
+    }
+    EXPECT_EQ(to, expected);
   }
 }
 

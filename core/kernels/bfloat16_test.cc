@@ -61,9 +61,10 @@ TEST(BFloat16Test, EveryLevelRoundsLikeTheScalarFunction) {
   const int size = static_cast<int>(values.size()) - 1;  // odd: with a tail
   for (const Level level : SupportedLevels()) {
     std::vector<BFloat16> stored(values.size(), BFloat16{0x1234});
-    StoreKv({.from = values.data(),
+    const KvBlockId block = 0;
+    StoreKv({.segments = {{.blocks = &block, .num_rows = 1}},
+             .from = values.data(),
              .from_stride = size,
-             .num_rows = 1,
              .row_size = size,
              .to = stored.data()},
             level);

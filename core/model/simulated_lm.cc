@@ -8,9 +8,8 @@
 #include <thread>
 #include <utility>
 
-#include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "core/base/check.h"
+#include "core/model/check_extension.h"
 
 namespace outrider {
 namespace {
@@ -20,6 +19,8 @@ namespace {
 constexpr std::array<float, 4> kLogits = {0, -1, -2, -3};
 // So low that no temperature up to 10 gives it any mass; finite, as a model's.
 constexpr float kImpossible = -1e5F;
+
+constexpr int64_t kBlockBytes = kKvBlockLength * sizeof(uint64_t);
 
 // splitmix64 (Steele, Lea, Flood 2014).
 uint64_t Mix(uint64_t x) {
@@ -41,9 +42,21 @@ SimulatedLm::SimulatedLm(Options options)
              .weights_hash = options_.name,
              .dtype = "none",
              .device = "simulated",
+             .numerics = "simulated",
              .vocab_size = options_.vocab_size,
-             .context_length = options_.context_length}) {
+             .context_length = options_.context_length,
+             .kv_block_bytes = kBlockBytes}),
+      available_kv_bytes_(options_.kv_bytes) {
   OUTRIDER_CHECK(options_.vocab_size >= kMinVocabSize);
+}
+
+absl::Status SimulatedLm::AllocateKvBlocks(int num_blocks) {
+  if (num_blocks * kBlockBytes > available_kv_bytes_) {
+    return absl::ResourceExhaustedError("no memory for so many KV blocks");
+  }
+  available_kv_bytes_ -= num_blocks * kBlockBytes;
+  hashes_.Allocate(num_blocks);
+  return absl::OkStatus();
 }
 
 std::vector<absl::StatusOr<LogitRows>> SimulatedLm::Extend(
@@ -53,6 +66,11 @@ std::vector<absl::StatusOr<LogitRows>> SimulatedLm::Extend(
   std::vector<absl::StatusOr<LogitRows>> results;
   results.reserve(batch.size());
   for (const Extension& extension : batch) {
+    const absl::Status check = CheckExtension(extension, info_);
+    if (!check.ok()) {
+      results.push_back(check);
+      continue;
+    }
     duration += options_.row_time * extension.tokens.size();
     results.push_back(ExtendOne(extension));
   }
@@ -67,47 +85,18 @@ std::vector<absl::StatusOr<LogitRows>> SimulatedLm::Extend(
   return results;
 }
 
-absl::Status SimulatedLm::Check(const Extension& extension,
-                                int cached_length) const {
-  const int num_tokens = static_cast<int>(extension.tokens.size());
-  if (num_tokens < 1 || extension.num_rows > num_tokens ||
-      extension.keep_length < 0 || extension.keep_length > cached_length) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "keep ", extension.keep_length, " of ", cached_length, ", append ",
-        num_tokens, ", return ", extension.num_rows, " rows"));
-  }
-  if (extension.keep_length + num_tokens > options_.context_length) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        extension.keep_length + num_tokens,
-        " tokens are beyond the context of ", options_.context_length));
-  }
+LogitRows SimulatedLm::ExtendOne(const Extension& extension) {
+  int position = extension.cached_length;
+  uint64_t hash =
+      position == 0 ? 0 : hashes_.Get(extension.blocks, position - 1);
   for (const TokenId token : extension.tokens) {
-    if (token < 0 || token >= options_.vocab_size) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("token ", token, " is not in the vocabulary of ",
-                       options_.vocab_size));
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<LogitRows> SimulatedLm::ExtendOne(const Extension& extension) {
-  const auto it = caches_.find(extension.session);
-  const int cached_length =
-      it == caches_.end() ? 0 : static_cast<int>(it->second.size());
-  if (absl::Status status = Check(extension, cached_length); !status.ok()) {
-    return status;
-  }
-  Cache& cache = caches_[extension.session];
-  cache.resize(extension.keep_length);
-  for (const TokenId token : extension.tokens) {
-    const uint64_t before = cache.empty() ? 0 : cache.back();
-    cache.push_back(Mix(before ^ (static_cast<uint64_t>(token) + 1)));
+    hash = Mix(hash ^ (static_cast<uint64_t>(token) + 1));
+    hashes_.Set(extension.blocks, position++, hash);
   }
   std::vector<float> values;
   values.reserve(static_cast<size_t>(extension.num_rows) * options_.vocab_size);
   for (int i = extension.num_rows; i > 0; --i) {
-    AppendRow(cache[cache.size() - i], values);
+    AppendRow(hashes_.Get(extension.blocks, position - i), values);
   }
   return LogitRows::FromVector(std::move(values), options_.vocab_size);
 }

@@ -8,22 +8,22 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "core/base/session_id.h"
 #include "core/base/token.h"
+#include "core/model/block_entries.h"
 #include "core/model/causal_lm.h"
 
 namespace outrider {
 
 // A timing model in place of weights: a pass takes pass_time + row_time for
-// each token run through it, and its logits are a table made by hashing the
-// context. Target and draft are made for each other: in a share `acceptance` of
-// all contexts, picked by their hash, the draft's row is the target's, and in
-// the others the two have no token in common. So a draft token is accepted with
-// that probability, independently of the others, whatever the temperature,
-// top-k and top-p. Confined to one thread.
+// each token of all its extensions, and its logits are a table made by hashing
+// the context. Target and draft are made for each other: in a share
+// `acceptance` of all contexts, picked by their hash, the draft's row is the
+// target's, and in the others the two have no token in common. So a draft token
+// is accepted with that probability, independently of the others, whatever the
+// temperature, top-k and top-p. Confined to one thread.
 class SimulatedLm final : public CausalLm {
  public:
   using Clock = std::chrono::steady_clock;
@@ -36,29 +36,31 @@ class SimulatedLm final : public CausalLm {
     double acceptance = 1;                   // in [0, 1]; 1: the target itself
     int vocab_size = 256;                    // at least kMinVocabSize
     int context_length = 1 << 16;
-    SleepUntil sleep_until = {};  // empty: really
+    int64_t kv_bytes = int64_t{64} << 20;  // what it has for KV blocks
+    SleepUntil sleep_until = {};           // empty: really
   };
   static constexpr int kMinVocabSize = 16;
 
   explicit SimulatedLm(Options options);
 
   const ModelInfo& info() const override { return info_; }
+  int64_t AvailableKvBytes() const override { return available_kv_bytes_; }
+  absl::Status AllocateKvBlocks(int num_blocks) override;
+  void CopyKvBlock(KvBlockId from, KvBlockId to) override {
+    hashes_.Copy(from, to);
+  }
   std::vector<absl::StatusOr<LogitRows>> Extend(
       absl::Span<const Extension> batch) override;
-  void Release(const SessionId& session) override { caches_.erase(session); }
 
  private:
-  // hashes[i]: of the first i + 1 tokens.
-  using Cache = std::vector<uint64_t>;
-
-  absl::StatusOr<LogitRows> ExtendOne(const Extension& extension);
-  absl::Status Check(const Extension& extension, int cached_length) const;
+  LogitRows ExtendOne(const Extension& extension);
   // [vocab_size]; of the token after the context with this hash.
   void AppendRow(uint64_t context_hash, std::vector<float>& values) const;
 
   const Options options_;
   const ModelInfo info_;
-  absl::flat_hash_map<SessionId, Cache> caches_;
+  int64_t available_kv_bytes_;
+  BlockEntries<uint64_t> hashes_{0};  // of the tokens up to a position
 };
 
 }  // namespace outrider

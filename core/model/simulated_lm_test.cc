@@ -13,8 +13,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-constexpr SessionId kSession = {};
-
 // A model that does not sleep, and how long it would have.
 struct Fixture {
   explicit Fixture(double acceptance = 1)
@@ -23,17 +21,21 @@ struct Fixture {
                .acceptance = acceptance,
                .sleep_until = [this](SimulatedLm::Clock::time_point until) {
                  wakes.push_back(until);
-               }}) {}
+               }}) {
+    for (KvBlockId i = 0; i < 2000; ++i) table.push_back(1999 - i);
+    EXPECT_TRUE(model.AllocateKvBlocks(2000).ok());
+  }
 
-  LogitRows Run(const TokenSeq& tokens, int num_rows, int keep_length = 0) {
+  LogitRows Run(const TokenSeq& tokens, int num_rows, int cached_length = 0) {
     return model
-        .Extend({{.session = kSession,
-                  .keep_length = keep_length,
+        .Extend({{.blocks = table,
+                  .cached_length = cached_length,
                   .tokens = tokens,
                   .num_rows = num_rows}})[0]
         .value();
   }
 
+  std::vector<KvBlockId> table;
   std::vector<SimulatedLm::Clock::time_point> wakes;
   SimulatedLm model;
 };
@@ -72,7 +74,7 @@ TEST(SimulatedLmTest, ManyRowsAtOnceAreTheRowsOneByOne) {
   Fixture apart;
   const LogitRows rows = together.Run({7, 8, 9}, 3);
   for (int i = 0; i < 3; ++i) {
-    const LogitRows row = apart.Run({7 + i}, 1, /*keep_length=*/i);
+    const LogitRows row = apart.Run({7 + i}, 1, /*cached_length=*/i);
     EXPECT_EQ(ToVector(row.Row(0)), ToVector(rows.Row(i))) << i;
   }
 }
@@ -80,8 +82,8 @@ TEST(SimulatedLmTest, ManyRowsAtOnceAreTheRowsOneByOne) {
 TEST(SimulatedLmTest, ACutCacheIsThatOfTheKeptTokens) {
   Fixture fixture;
   const LogitRows straight = fixture.Run({7, 8, 9}, 1);
-  fixture.Run({5, 6}, 1, /*keep_length=*/1);
-  const LogitRows again = fixture.Run({8, 9}, 1, /*keep_length=*/1);
+  fixture.Run({5, 6}, 1, /*cached_length=*/1);
+  const LogitRows again = fixture.Run({8, 9}, 1, /*cached_length=*/1);
   EXPECT_EQ(ToVector(straight.Row(0)), ToVector(again.Row(0)));
 }
 
@@ -103,16 +105,37 @@ TEST(SimulatedLmTest, ADraftIsAcceptedInTheShareOfContextsThatWasAskedFor) {
   EXPECT_NEAR(num_equal, 0.8 * kLength, 4 * std::sqrt(0.16 * kLength));
 }
 
-TEST(SimulatedLmTest, RefusesWhatNoModelTakes) {
+TEST(SimulatedLmTest, APassOfManySessionsTakesTheTimeOfAllTheirRows) {
   Fixture fixture;
-  const TokenSeq bad = {256};
-  const TokenSeq good = {1};
-  EXPECT_EQ(fixture.model.Extend({{.tokens = bad}})[0].status().code(),
-            absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(fixture.model.Extend({{.keep_length = 1, .tokens = good}})[0]
-                .status()
-                .code(),
-            absl::StatusCode::kInvalidArgument);
+  const TokenSeq tokens = {1, 2, 3, 4};
+  const auto table = absl::MakeConstSpan(fixture.table);
+  const auto before = SimulatedLm::Clock::now();
+  fixture.model.Extend(
+      {{.blocks = table.first(1), .tokens = tokens, .num_rows = 1},
+       {.blocks = table.last(1), .tokens = tokens, .num_rows = 4}});
+  const auto after = SimulatedLm::Clock::now();
+  ASSERT_EQ(fixture.wakes.size(), 1U);
+  EXPECT_GE(fixture.wakes[0], before + milliseconds(27));
+  EXPECT_LE(fixture.wakes[0], after + milliseconds(27));
+}
+
+TEST(SimulatedLmTest, ACopiedBlockHoldsItsContext) {
+  Fixture fixture;
+  fixture.Run({7, 8}, 0);
+  const LogitRows straight = fixture.Run({9}, 1, /*cached_length=*/2);
+  fixture.model.CopyKvBlock(fixture.table[0], 0);
+  fixture.table[0] = 0;
+  const LogitRows copied = fixture.Run({9}, 1, /*cached_length=*/2);
+  EXPECT_EQ(ToVector(straight.Row(0)), ToVector(copied.Row(0)));
+}
+
+TEST(SimulatedLmTest, GivesOutNoMoreBlocksThanItHasMemoryFor) {
+  SimulatedLm model({.kv_bytes = 1000});
+  const int64_t block = model.info().kv_block_bytes;
+  EXPECT_EQ(model.AllocateKvBlocks(static_cast<int>(1000 / block) + 1).code(),
+            absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(model.AllocateKvBlocks(static_cast<int>(1000 / block)).ok());
+  EXPECT_LT(model.AvailableKvBytes(), block);
 }
 
 }  // namespace

@@ -1,79 +1,103 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/testing/table_lm.h"
 
+#include <algorithm>
 #include <utility>
 
-#include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "core/base/check.h"
+#include "core/model/check_extension.h"
 
 namespace outrider::testing {
 
-TableLm::TableLm(Options options) : options_(std::move(options)) {
+TableLm::TableLm(Options options)
+    : options_(std::move(options)), available_kv_bytes_(options_.kv_bytes) {
   info_ = {.name = "table",
            .weights_hash = "0",
            .dtype = "float32",
            .device = "cpu",
+           .numerics = "table",
            .vocab_size = options_.vocab_size,
            .context_length = options_.context_length,
-           .eos_ids = options_.eos_ids};
+           .eos_ids = options_.eos_ids,
+           .kv_block_bytes = kBlockBytes};
+}
+
+absl::Status TableLm::AllocateKvBlocks(int num_blocks) {
+  if (num_blocks * kBlockBytes > available_kv_bytes_) {
+    return absl::ResourceExhaustedError("no memory for so many KV blocks");
+  }
+  available_kv_bytes_ -= num_blocks * kBlockBytes;
+  blocks_.Allocate(num_blocks);
+  return absl::OkStatus();
 }
 
 std::vector<absl::StatusOr<LogitRows>> TableLm::Extend(
     absl::Span<const Extension> batch) {
+  ++num_passes_;
+  std::vector<absl::Status> checks;
+  for (const Extension& extension : batch) {
+    checks.push_back(CheckExtension(extension, info_));
+    if (!checks.back().ok()) continue;
+    num_tokens_run_ += static_cast<int>(extension.tokens.size());
+    int position = extension.cached_length;
+    for (const TokenId token : extension.tokens) {
+      blocks_.Set(extension.blocks, position++, token);
+    }
+  }
+  // A layer of a pass writes all keys before it reads any: so whoever writes to
+  // a block that another one reads spoils that one's context.
   std::vector<absl::StatusOr<LogitRows>> results;
   results.reserve(batch.size());
-  for (const Extension& extension : batch) {
-    results.push_back(ExtendOne(extension));
+  for (size_t i = 0; i < batch.size(); ++i) {
+    if (checks[i].ok()) {
+      results.push_back(Rows(ContextOf(batch[i]), batch[i].num_rows));
+    } else {
+      results.push_back(checks[i]);
+    }
   }
   return results;
 }
 
-absl::StatusOr<LogitRows> TableLm::ExtendOne(const Extension& extension) {
-  const int num_tokens = static_cast<int>(extension.tokens.size());
-  const auto it = caches_.find(extension.session);
-  const int cached = it == caches_.end() ? 0 : it->second.cached_length;
-  if (num_tokens < 1 || extension.num_rows > num_tokens ||
-      extension.keep_length < 0 || extension.keep_length > cached) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "keep ", extension.keep_length, " of ", cached, ", append ", num_tokens,
-        ", return ", extension.num_rows, " rows"));
-  }
-  if (extension.keep_length + num_tokens > options_.context_length) {
-    return absl::InvalidArgumentError("beyond the context");
-  }
-  for (const TokenId token : extension.tokens) {
-    if (token < 0 || token >= options_.vocab_size) {
-      return absl::InvalidArgumentError(absl::StrCat("token ", token));
-    }
-  }
+TokenSeq TableLm::ContextOf(const Extension& extension) {
+  if (options_.cut) return WronglyCut(extension);
+  TokenSeq context =
+      Context(extension.blocks, extension.cached_length +
+                                    static_cast<int>(extension.tokens.size()));
+  num_poison_reads_ +=
+      static_cast<int>(std::count(context.begin(), context.end(), kPoison));
+  return context;
+}
 
-  Entries& entries = caches_[extension.session];
-  TokenSeq& cache = entries.tokens;
-  cache.resize(
-      options_.cut
-          ? options_.cut({.num_entries = static_cast<int>(cache.size()),
-                          .cached_length = cached,
-                          .num_appended = entries.num_appended,
-                          .keep_length = extension.keep_length})
-          : extension.keep_length);
-  cache.insert(cache.end(), extension.tokens.begin(), extension.tokens.end());
-  entries.cached_length = extension.keep_length + num_tokens;
-  entries.num_appended = num_tokens;
-  num_tokens_run_ += num_tokens;
+TokenSeq TableLm::WronglyCut(const Extension& extension) {
+  Wrong& wrong = wrong_[extension.blocks[0]];
+  if (extension.cached_length == 0) wrong = {};  // another session, or anew
+  TokenSeq& tokens = wrong.tokens;
+  tokens.resize(options_.cut({.num_entries = static_cast<int>(tokens.size()),
+                              .cached_length = wrong.cached_length,
+                              .num_appended = wrong.num_appended,
+                              .keep_length = extension.cached_length}));
+  tokens.insert(tokens.end(), extension.tokens.begin(), extension.tokens.end());
+  wrong.num_appended = static_cast<int>(extension.tokens.size());
+  wrong.cached_length = extension.cached_length + wrong.num_appended;
+  return tokens;
+}
+
+LogitRows TableLm::Rows(const TokenSeq& context, int num_rows) const {
   std::vector<float> values;
-  for (int i = extension.num_rows; i > 0; --i) {
+  for (int i = num_rows; i > 0; --i) {
     const std::vector<float> row = options_.table(
-        absl::MakeConstSpan(cache).first(cache.size() - (i - 1)));
+        absl::MakeConstSpan(context).first(context.size() - (i - 1)));
     OUTRIDER_CHECK(static_cast<int>(row.size()) == options_.vocab_size);
     values.insert(values.end(), row.begin(), row.end());
   }
   return LogitRows::FromVector(std::move(values), options_.vocab_size);
 }
 
-TokenSeq TableLm::Cache(const SessionId& session) const {
-  const auto it = caches_.find(session);
-  return it == caches_.end() ? TokenSeq() : it->second.tokens;
+TokenSeq TableLm::Context(absl::Span<const KvBlockId> table, int length) const {
+  TokenSeq tokens;
+  tokens.reserve(length);
+  for (int i = 0; i < length; ++i) tokens.push_back(blocks_.Get(table, i));
+  return tokens;
 }
 
 }  // namespace outrider::testing

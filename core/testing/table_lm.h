@@ -2,32 +2,41 @@
 #ifndef OUTRIDER_CORE_TESTING_TABLE_LM_H_
 #define OUTRIDER_CORE_TESTING_TABLE_LM_H_
 
+#include <cstdint>
 #include <functional>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "core/base/session_id.h"
 #include "core/base/token.h"
+#include "core/model/block_entries.h"
 #include "core/model/causal_lm.h"
 
 namespace outrider::testing {
 
-// A CausalLm whose logits are a function of the context. Its caches hold the
-// tokens themselves, so that a mistake in cache arithmetic becomes a wrong
-// context, and a wrong context another distribution. Confined to one thread.
+// A CausalLm whose logits are a function of the context. Its blocks hold the
+// tokens themselves, so that a wrong table or length, a block freed too early
+// or written while shared becomes a wrong context, and a wrong context another
+// distribution. Confined to one thread.
 class TableLm final : public CausalLm {
  public:
+  // Stands in a context where an entry was read that nobody wrote.
+  static constexpr TokenId kPoison = -1;
+  static constexpr int64_t kBlockBytes = kKvBlockLength * sizeof(TokenId);
+
   // [vocab_size] logits of the token after `context`.
   using Table =
       std::function<std::vector<float>(absl::Span<const TokenId> context)>;
-  // For a cache that cuts wrongly, unnoticed: how many entries it leaves.
+  // For a cache that cuts wrongly, unnoticed: how many entries it leaves. Such
+  // a model keeps the context of a session, known by its first block, outside
+  // of the blocks.
   struct CutView {
     int num_entries = 0;    // those that are really there
     int cached_length = 0;  // what should be there; equal in a correct cache
     int num_appended = 0;   // by the call before this one
-    int keep_length = 0;
+    int keep_length = 0;    // the extension's cached_length
   };
   using Cut = std::function<int(const CutView&)>;
 
@@ -36,26 +45,38 @@ class TableLm final : public CausalLm {
     int vocab_size = 0;
     int context_length = 1 << 20;
     std::vector<TokenId> eos_ids = {};
+    int64_t kv_bytes = 4096 * kBlockBytes;  // what it has for blocks
     Cut cut = {};  // empty: keep_length, as it should be
   };
 
   explicit TableLm(Options options);
 
   const ModelInfo& info() const override { return info_; }
+  int64_t AvailableKvBytes() const override { return available_kv_bytes_; }
+  absl::Status AllocateKvBlocks(int num_blocks) override;
+  void CopyKvBlock(KvBlockId from, KvBlockId to) override {
+    blocks_.Copy(from, to);
+  }
   std::vector<absl::StatusOr<LogitRows>> Extend(
       absl::Span<const Extension> batch) override;
-  void Release(const SessionId& session) override { caches_.erase(session); }
 
-  // The tokens whose entries the cache holds; empty for an unknown session.
-  TokenSeq Cache(const SessionId& session) const;
-  int num_sessions() const { return static_cast<int>(caches_.size()); }
+  // What a block's last owner gave back: whoever reads on reads poison.
+  void PoisonKvBlock(KvBlockId block) { blocks_.Clear(block); }
+  // The first `length` tokens that a table's blocks hold.
+  TokenSeq Context(absl::Span<const KvBlockId> table, int length) const;
   // Tokens run through the model so far, over all sessions.
   int num_tokens_run() const { return num_tokens_run_; }
+  // Passes that it took, and poison read in them.
+  int num_passes() const { return num_passes_; }
+  int num_poison_reads() const { return num_poison_reads_; }
 
  private:
-  absl::StatusOr<LogitRows> ExtendOne(const Extension& extension);
+  // The context behind an extension's tokens.
+  TokenSeq ContextOf(const Extension& extension);
+  TokenSeq WronglyCut(const Extension& extension);
+  LogitRows Rows(const TokenSeq& context, int num_rows) const;
 
-  struct Entries {
+  struct Wrong {
     TokenSeq tokens = {};
     int cached_length = 0;  // as the caller knows it
     int num_appended = 0;   // last
@@ -63,8 +84,12 @@ class TableLm final : public CausalLm {
 
   const Options options_;
   ModelInfo info_;
-  absl::flat_hash_map<SessionId, Entries> caches_;
+  int64_t available_kv_bytes_ = 0;
+  BlockEntries<TokenId> blocks_{kPoison};
+  absl::flat_hash_map<KvBlockId, Wrong> wrong_;  // by a table's first block
   int num_tokens_run_ = 0;
+  int num_passes_ = 0;
+  int num_poison_reads_ = 0;
 };
 
 }  // namespace outrider::testing

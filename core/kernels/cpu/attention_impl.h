@@ -15,9 +15,9 @@ struct KeyRange {
   int end;
 };
 
-OUTRIDER_KERNEL_INLINE KeyRange KeysOf(const AttentionArgs& args, int row) {
-  const int end = args.first_position + row + 1;
-  const int begin = args.window > 0 ? end - args.window : 0;
+OUTRIDER_KERNEL_INLINE KeyRange KeysOf(const AttentionTask& task, int row) {
+  const int end = task.first_position + row + 1;
+  const int begin = task.window > 0 ? end - task.window : 0;
   return {begin > 0 ? begin : 0, end};
 }
 
@@ -39,40 +39,60 @@ struct Tile {
 
 template <class V, class T>
 void WidenRows(const T* from, size_t from_stride, int num_rows, int size,
-               const AttentionScratch& scratch) {
+               float* to, int padded_dim) {
   for (int j = 0; j < num_rows; ++j) {
     const T* row = from + from_stride * static_cast<size_t>(j);
-    float* to = scratch.tile + scratch.padded_dim * j;
     ForEachVector<V>(static_cast<size_t>(size), [&](size_t i, int n) {
       V::Store(to + i, LoadN<V>(row + i, n));
     });
     // Also what only wider vectors would have covered.
-    for (int i = size; i < scratch.padded_dim; ++i) to[i] = 0.0f;
+    for (int i = size; i < padded_dim; ++i) to[i] = 0.0f;
+    to += padded_dim;
   }
 }
 
-// Fills scratch.tile with `range` of `cache`, of head `kv_head`.
-template <class V>
-Tile FillTile(const AttentionArgs& args, const ConstElements& cache,
-              int kv_head, KeyRange range, const AttentionScratch& scratch) {
-  const size_t stride = static_cast<size_t>(args.num_kv_heads) * args.head_dim;
-  const size_t offset =
-      stride * range.begin + static_cast<size_t>(kv_head) * args.head_dim;
-  const int num_rows = range.end - range.begin;
-  if (cache.type == ElementType::kBFloat16) {
-    WidenRows<V>(static_cast<const BFloat16*>(cache.data) + offset, stride,
-                 num_rows, args.head_dim, scratch);
-  } else {
-    WidenRows<V>(static_cast<const float*>(cache.data) + offset, stride,
-                 num_rows, args.head_dim, scratch);
+// Calls body(from, to, count) for each part of `range` that lies in one block:
+// `from` is the first position's place in the layer's memory, counted in
+// positions, and `to` its place in the range.
+template <class Body>
+OUTRIDER_KERNEL_INLINE void ForEachBlock(const AttentionTask& task,
+                                         KeyRange range, const Body& body) {
+  for (int position = range.begin; position < range.end;) {
+    const int place = position % kKvBlockLength;
+    const int left = range.end - position;
+    const int count =
+        left < kKvBlockLength - place ? left : kKvBlockLength - place;
+    const auto block =
+        static_cast<size_t>(task.blocks[position / kKvBlockLength]);
+    body(block * kKvBlockLength + place, position - range.begin, count);
+    position += count;
   }
+}
+
+// Fills scratch.tile with `range` of `cache`, of the task's head.
+template <class V>
+Tile FillTile(const AttentionTask& task, const ConstElements& cache,
+              KeyRange range, const AttentionScratch& scratch) {
+  const size_t stride = static_cast<size_t>(task.num_kv_heads) * task.head_dim;
+  const size_t head = static_cast<size_t>(task.kv_head) * task.head_dim;
+  ForEachBlock(task, range, [&](size_t from, int to, int count) {
+    float* rows = scratch.tile + scratch.padded_dim * to;
+    if (cache.type == ElementType::kBFloat16) {
+      WidenRows<V>(
+          static_cast<const BFloat16*>(cache.data) + stride * from + head,
+          stride, count, task.head_dim, rows, scratch.padded_dim);
+    } else {
+      WidenRows<V>(static_cast<const float*>(cache.data) + stride * from + head,
+                   stride, count, task.head_dim, rows, scratch.padded_dim);
+    }
+  });
   return {range, scratch.tile, scratch.padded_dim};
 }
 
 // One position's keys, or its values, of all heads.
-OUTRIDER_KERNEL_INLINE size_t RowBytes(const AttentionArgs& args) {
-  const size_t element = args.keys.type == ElementType::kBFloat16 ? 2 : 4;
-  return element * args.num_kv_heads * args.head_dim;
+OUTRIDER_KERNEL_INLINE size_t RowBytes(const AttentionTask& task) {
+  const size_t element = task.keys.type == ElementType::kBFloat16 ? 2 : 4;
+  return element * task.num_kv_heads * task.head_dim;
 }
 
 // The most of a layer's keys and values that is prefetched: it must still be
@@ -85,13 +105,15 @@ inline constexpr size_t kMaxPrefetchBytes = size_t{512} << 10;
 // on a Zen 5, five rows, 512 keys of bfloat16: 46 us without, 41 with the own
 // head's rows only, 39 with all (one row: 27, 24, 17); if all is in the second
 // cache anyway it costs 1.5 us.
-OUTRIDER_KERNEL_INLINE void PrefetchTile(const AttentionArgs& args,
+OUTRIDER_KERNEL_INLINE void PrefetchTile(const AttentionTask& task,
                                          const ConstElements& cache,
                                          KeyRange range) {
-  const char* data =
-      static_cast<const char*>(cache.data) + RowBytes(args) * range.begin;
-  const size_t num_bytes = RowBytes(args) * (range.end - range.begin);
-  for (size_t i = 0; i < num_bytes; i += 64) __builtin_prefetch(data + i);
+  const char* data = static_cast<const char*>(cache.data);
+  ForEachBlock(task, range, [&](size_t from, int /*to*/, int count) {
+    const char* rows = data + RowBytes(task) * from;
+    const size_t num_bytes = RowBytes(task) * count;
+    for (size_t i = 0; i < num_bytes; i += 64) __builtin_prefetch(rows + i);
+  });
 }
 
 // scores[j] = query . key of position range.begin + j. kDim is padded_dim where
@@ -195,57 +217,54 @@ void AddValuesOfHeads(const float* weights, int weight_stride,
   }
 }
 
-// All heads that share the keys and values of `kv_head`, for at most
-// kAttentionRows rows. Blocks of keys outside, rows inside: a tile is widened
-// once and stays in the nearest cache for all rows.
+// The heads and rows of a task. Tiles of keys outside, rows inside: a tile is
+// widened once and stays in the nearest cache for all rows.
 template <class V>
 class HeadGroup {
  public:
-  HeadGroup(const AttentionArgs& args, const AttentionScratch& scratch,
-            int kv_head)
-      : args_(args),
+  HeadGroup(const AttentionTask& task, const AttentionScratch& scratch)
+      : task_(task),
         scratch_(scratch),
-        kv_head_(kv_head),
-        heads_(args.num_heads / args.num_kv_heads),
+        heads_(task.num_heads / task.num_kv_heads),
         dim_(scratch.padded_dim) {}
 
   void Run() const {
     ScaleQueries();
-    ForEachBlock(args_.keys, &args_.values,
-                 [this](const Tile& keys) { Score(keys); });
+    ForEachTile(task_.keys, &task_.values,
+                [this](const Tile& keys) { Score(keys); });
     Softmax();
-    ForEachBlock(args_.values, nullptr,
-                 [this](const Tile& values) { Add(values); });
+    ForEachTile(task_.values, nullptr,
+                [this](const Tile& values) { Add(values); });
     WriteOut();
   }
 
  private:
   KeyRange AllKeys() const {
-    return {KeysOf(args_, 0).begin, KeysOf(args_, args_.num_rows - 1).end};
+    return {KeysOf(task_, 0).begin, KeysOf(task_, task_.num_rows - 1).end};
   }
 
   // The first group fetches for all.
   bool Prefetches() const {
     const KeyRange all = AllKeys();
-    return kv_head_ == 0 &&
-           2 * RowBytes(args_) * (all.end - all.begin) <= kMaxPrefetchBytes;
+    return task_.kv_head == 0 &&
+           2 * RowBytes(task_) * (all.end - all.begin) <= kMaxPrefetchBytes;
   }
 
-  // Calls body(tile) for all keys, block by block, while the memory fetches the
-  // block after it: behind the last one, the first one of `next`, if not null.
+  // Calls body(tile) for all keys, tile by tile, while the memory fetches the
+  // tile after it: behind the last one, the first one of `next`, if not null.
   template <class Body>
-  void ForEachBlock(const ConstElements& cache, const ConstElements* next,
-                    const Body& body) const {
+  void ForEachTile(const ConstElements& cache, const ConstElements* next,
+                   const Body& body) const {
     const KeyRange all = AllKeys();
     const bool prefetches = Prefetches();
     for (int begin = all.begin; begin < all.end; begin += kTileKeys) {
-      const KeyRange block = Intersect({begin, begin + kTileKeys}, all);
-      const Tile tile = FillTile<V>(args_, cache, kv_head_, block, scratch_);
-      if (prefetches && block.end < all.end) {
-        PrefetchTile(args_, cache,
-                     Intersect({block.end, block.end + kTileKeys}, all));
+      const KeyRange range = Intersect({begin, begin + kTileKeys}, all);
+      const Tile tile = FillTile<V>(task_, cache, range, scratch_);
+      if (prefetches && range.end < all.end) {
+        PrefetchTile(task_, cache,
+                     Intersect({range.end, range.end + kTileKeys}, all));
       } else if (prefetches && next != nullptr) {
-        PrefetchTile(args_, *next,
+        PrefetchTile(task_, *next,
                      Intersect({all.begin, all.begin + kTileKeys}, all));
       }
       body(tile);
@@ -255,7 +274,7 @@ class HeadGroup {
   // Where the group's share of row m begins in queries and out.
   size_t Offset(int m, size_t row_stride) const {
     return row_stride * m +
-           static_cast<size_t>(kv_head_) * heads_ * args_.head_dim;
+           static_cast<size_t>(task_.kv_head) * heads_ * task_.head_dim;
   }
 
   float* Scores(int m) const {
@@ -264,17 +283,17 @@ class HeadGroup {
   }
 
   void ScaleQueries() const {
-    const typename V::Float scale = V::Set(args_.scale);
-    for (int m = 0; m < args_.num_rows; ++m) {
-      const float* from = args_.queries + Offset(m, args_.query_stride);
+    const typename V::Float scale = V::Set(task_.scale);
+    for (int m = 0; m < task_.num_rows; ++m) {
+      const float* from = task_.queries + Offset(m, task_.query_stride);
       for (int h = 0; h < heads_; ++h) {
         float* to = scratch_.queries + (m * heads_ + h) * dim_;
         for (int d = 0; d < dim_; d += V::kWidth) V::Store(to + d, V::Zero());
-        ForEachVector<V>(static_cast<size_t>(args_.head_dim),
+        ForEachVector<V>(static_cast<size_t>(task_.head_dim),
                          [&](size_t i, int n) {
                            V::Store(to + i, LoadN<V>(from + i, n) * scale);
                          });
-        from += args_.head_dim;
+        from += task_.head_dim;
       }
     }
   }
@@ -291,8 +310,8 @@ class HeadGroup {
 
   template <int kDim>
   void ScoreRows(const Tile& keys) const {
-    for (int m = 0; m < args_.num_rows; ++m) {
-      const KeyRange own = KeysOf(args_, m);
+    for (int m = 0; m < task_.num_rows; ++m) {
+      const KeyRange own = KeysOf(task_, m);
       const KeyRange range = Intersect(keys.range, own);
       for (int h = 0; h < heads_; ++h) {
         ScoreKeys<V, kDim>(
@@ -303,8 +322,8 @@ class HeadGroup {
   }
 
   void Softmax() const {
-    for (int m = 0; m < args_.num_rows; ++m) {
-      const KeyRange own = KeysOf(args_, m);
+    for (int m = 0; m < task_.num_rows; ++m) {
+      const KeyRange own = KeysOf(task_, m);
       for (int h = 0; h < heads_; ++h) {
         const int i = m * heads_ + h;
         scratch_.totals[i] = ExpScores<V>(Scores(m) + scratch_.score_stride * h,
@@ -316,8 +335,8 @@ class HeadGroup {
   }
 
   void Add(const Tile& values) const {
-    for (int m = 0; m < args_.num_rows; ++m) {
-      const KeyRange own = KeysOf(args_, m);
+    for (int m = 0; m < task_.num_rows; ++m) {
+      const KeyRange own = KeysOf(task_, m);
       const KeyRange range = Intersect(values.range, own);
       const float* weights = Scores(m) + (range.begin - own.begin);
       float* sums = scratch_.sums + m * heads_ * dim_;
@@ -342,33 +361,30 @@ class HeadGroup {
 
   void WriteOut() const {
     const size_t row_stride =
-        static_cast<size_t>(args_.num_heads) * args_.head_dim;
-    for (int m = 0; m < args_.num_rows; ++m) {
-      float* to = args_.out + Offset(m, row_stride);
+        static_cast<size_t>(task_.num_heads) * task_.head_dim;
+    for (int m = 0; m < task_.num_rows; ++m) {
+      float* to = task_.out + Offset(m, row_stride);
       for (int h = 0; h < heads_; ++h) {
         const float* sums = scratch_.sums + (m * heads_ + h) * dim_;
         const typename V::Float total = V::Set(scratch_.totals[m * heads_ + h]);
-        ForEachVector<V>(static_cast<size_t>(args_.head_dim),
+        ForEachVector<V>(static_cast<size_t>(task_.head_dim),
                          [&](size_t i, int n) {
                            StoreN<V>(to + i, V::Load(sums + i) / total, n);
                          });
-        to += args_.head_dim;
+        to += task_.head_dim;
       }
     }
   }
 
-  const AttentionArgs& args_;
+  const AttentionTask& task_;
   const AttentionScratch& scratch_;
-  const int kv_head_;
   const int heads_;  // of the group
   const int dim_;    // padded
 };
 
 template <class V>
-void Attention(const AttentionArgs& args, const AttentionScratch& scratch) {
-  for (int kv_head = 0; kv_head < args.num_kv_heads; ++kv_head) {
-    HeadGroup<V>(args, scratch, kv_head).Run();
-  }
+void Attention(const AttentionTask& task, const AttentionScratch& scratch) {
+  HeadGroup<V>(task, scratch).Run();
 }
 
 }  // namespace outrider::kernels::cpu

@@ -159,17 +159,17 @@ void ApplyRope(const RopeArgs& args) {
 }
 
 template <class V>
-void StoreKv(const StoreKvArgs& args) {
-  const size_t size = static_cast<size_t>(args.row_size);
-  for (int m = 0; m < args.num_rows; ++m) {
-    const float* from = args.from + static_cast<size_t>(args.from_stride) * m;
-    if (args.to.type == ElementType::kBFloat16) {
-      BFloat16* to = static_cast<BFloat16*>(args.to.data) + size * m;
+void StoreRows(const StoreTask& task) {
+  const size_t size = static_cast<size_t>(task.row_size);
+  for (int m = 0; m < task.num_rows; ++m) {
+    const float* from = task.from + static_cast<size_t>(task.from_stride) * m;
+    if (task.to.type == ElementType::kBFloat16) {
+      BFloat16* to = static_cast<BFloat16*>(task.to.data) + size * m;
       ForEachVector<V>(size, [&](size_t i, int n) {
         V::StoreFirst(to + i, LoadN<V>(from + i, n), n);
       });
     } else {
-      float* to = static_cast<float*>(args.to.data) + size * m;
+      float* to = static_cast<float*>(task.to.data) + size * m;
       ForEachVector<V>(size, [&](size_t i, int n) {
         StoreN<V>(to + i, LoadN<V>(from + i, n), n);
       });

@@ -78,8 +78,26 @@ struct LinearKernel {
   void (*multiply)(const LinearTask& task, int first_group, int end_group);
 };
 
-// Memory for one call of the attention kernel, of at most kAttentionRows rows;
-// heads are the num_heads / num_kv_heads ones that share keys.
+// At most kAttentionRows rows of one session, and the heads that share one head
+// of keys and values.
+struct AttentionTask {
+  const KvBlockId* blocks = nullptr;  // the session's table
+  int first_position = 0;             // of row 0
+  int num_rows = 0;
+  int kv_head = 0;
+  const float* queries = nullptr;  // [num_rows, num_heads, head_dim]
+  int query_stride = 0;
+  ConstElements keys = {};    // [blocks, kKvBlockLength, num_kv_heads,
+  ConstElements values = {};  //  head_dim]
+  int num_heads = 0;          // of all groups
+  int num_kv_heads = 0;
+  int head_dim = 0;
+  int window = 0;
+  float scale = 1.0f;
+  float* out = nullptr;  // [num_rows, num_heads, head_dim]
+};
+
+// Memory for one task; heads are the num_heads / num_kv_heads ones.
 struct AttentionScratch {
   int padded_dim = 0;        // head_dim, up to a multiple of kMaxWidth
   int score_stride = 0;      // floats, a multiple of kMaxWidth
@@ -92,11 +110,20 @@ struct AttentionScratch {
 inline constexpr int kAttentionRows = 16;
 inline constexpr int kTileKeys = 64;
 
+// Rows that lie one behind the other where they are copied to.
+struct StoreTask {
+  const float* from = nullptr;  // [num_rows, row_size]
+  int from_stride = 0;
+  int num_rows = 0;
+  int row_size = 0;
+  Elements to = {};  // [num_rows, row_size]
+};
+
 struct KernelTable {
   LinearKernel linear_float32;
   LinearKernel linear_bfloat16;
-  void (*attention)(const AttentionArgs& args, const AttentionScratch& scratch);
-  void (*store_kv)(const StoreKvArgs& args);
+  void (*attention)(const AttentionTask& task, const AttentionScratch& scratch);
+  void (*store_rows)(const StoreTask& task);
   void (*rms_norm)(const NormArgs& args);
   void (*layer_norm)(const NormArgs& args);
   void (*apply_rope)(const RopeArgs& args);

@@ -15,7 +15,7 @@ consteval KernelTable MakeKernelTable(LinearKernel linear_bfloat16) {
   return {.linear_float32 = kLinearKernel<MultiplyFloat32<V>>,
           .linear_bfloat16 = linear_bfloat16,
           .attention = Attention<V>,
-          .store_kv = StoreKv<V>,
+          .store_rows = StoreRows<V>,
           .rms_norm = RmsNorm<V>,
           .layer_norm = LayerNorm<V>,
           .apply_rope = ApplyRope<V>,
