@@ -2,6 +2,8 @@
 #ifndef OUTRIDER_CORE_KERNELS_EXECUTION_H_
 #define OUTRIDER_CORE_KERNELS_EXECUTION_H_
 
+#include <cstddef>
+
 #include "absl/functional/function_ref.h"
 #include "core/kernels/dispatch.h"
 #include "core/kernels/thread_pool.h"
@@ -24,7 +26,17 @@ class Execution {
   void ForRanges(int count, int least,
                  absl::FunctionRef<void(int begin, int end)> body) const;
 
+  // The same for rows of `row_size` elements each, with which little is done.
+  void ForRows(int num_rows, size_t row_size,
+               absl::FunctionRef<void(int begin, int end)> body) const {
+    ForRanges(num_rows, static_cast<int>(kLeastElements / (row_size + 1)) + 1,
+              body);
+  }
+
  private:
+  // Some 2 us of norms, activations and the like.
+  static constexpr size_t kLeastElements = 8192;
+
   Level level_;
   ThreadPool* pool_;
 };
