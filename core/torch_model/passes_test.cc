@@ -174,7 +174,7 @@ TEST_P(PassesTest, RowsOverABlockThatTwoSessionsShareAreThoseOverTheirOwn) {
     second.length = 2 * kKvBlockLength;
     Run({&second}, {5});
     first.length = 2 * kKvBlockLength;
-    for (int i = 0; i < 6; ++i) Run({&second, &first}, {i + 1, 9});
+    for (int i = 0; i < 6; ++i) Run({&second, &first}, {i + 1, 5});
   }
 }
 
