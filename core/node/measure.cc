@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
+#include "core/model/solo_session.h"
 #include "core/sampling/process.h"
 
 namespace outrider {
@@ -23,41 +24,34 @@ double SecondsSince(Clock::time_point start) {
 // One session in front of the model, and the tokens it feeds.
 class Bench {
  public:
-  Bench(CausalLm& model, const MeasureOptions& options)
-      : model_(model), options_(options) {
+  Bench(SoloSession session, const MeasureOptions& options)
+      : session_(std::move(session)), options_(options) {
     // Content does not matter for time; variety avoids a degenerate softmax.
     const int length = options.context_length + options.max_rows;
     for (int i = 0; i < length; ++i) {
       tokens_.push_back((i * 7919 + 13) % options.vocab_size);
     }
   }
-  ~Bench() { model_.Release(session_); }
-  Bench(const Bench&) = delete;
-  Bench& operator=(const Bench&) = delete;
 
   absl::StatusOr<LogitRows> Prefill() {
-    return Extend(
+    return session_.Extend(
         0, absl::MakeConstSpan(tokens_).first(options_.context_length), 1);
   }
   absl::StatusOr<LogitRows> Rows(int first, int num_rows) {
-    return Extend(options_.context_length + first,
-                  absl::MakeConstSpan(tokens_).subspan(
-                      options_.context_length + first, num_rows),
-                  num_rows);
+    return session_.Extend(options_.context_length + first,
+                           absl::MakeConstSpan(tokens_).subspan(
+                               options_.context_length + first, num_rows),
+                           num_rows);
   }
-  absl::StatusOr<LogitRows> Extend(int keep_length,
-                                   absl::Span<const TokenId> tokens,
-                                   int num_rows) {
-    return model_.Extend({{.session = session_,
-                           .keep_length = keep_length,
-                           .tokens = tokens,
-                           .num_rows = num_rows}})[0];
+  // Behind the prefill and `num_decoded` tokens more.
+  absl::StatusOr<LogitRows> Decode(int num_decoded, TokenId token) {
+    return session_.Extend(options_.context_length + num_decoded, {&token, 1},
+                           1);
   }
 
  private:
-  CausalLm& model_;
+  SoloSession session_;
   const MeasureOptions& options_;
-  const SessionId session_ = SessionId::Random();
   std::vector<TokenId> tokens_;
 };
 
@@ -108,8 +102,7 @@ absl::Status MeasurePlainDecoding(Bench& bench, const MeasureOptions& options,
     for (int i = 0; i < options.num_decoded; ++i) {
       const TokenId token =
           FindArgmax(row.Row(0).first(options.vocab_size)).argmax;
-      OUTRIDER_ASSIGN_OR_RETURN(
-          row, bench.Extend(options.context_length + i, {&token, 1}, 1));
+      OUTRIDER_ASSIGN_OR_RETURN(row, bench.Decode(i, token));
     }
     tokens_per_second.push_back(options.num_decoded / SecondsSince(start));
   }
@@ -128,7 +121,11 @@ absl::StatusOr<ModelMeasurement> MeasureModel(CausalLm& model,
       std::min(options.context_length,
                room - std::max(fitted.num_decoded, options.max_rows));
   ModelMeasurement result;
-  Bench bench(model, fitted);
+  const int length =
+      fitted.context_length + std::max(fitted.num_decoded, fitted.max_rows);
+  OUTRIDER_ASSIGN_OR_RETURN(SoloSession session,
+                            SoloSession::Open(model, length));
+  Bench bench(std::move(session), fitted);
   OUTRIDER_RETURN_IF_ERROR(bench.Prefill().status());
   OUTRIDER_RETURN_IF_ERROR(MeasureRows(bench, fitted, result));
   OUTRIDER_RETURN_IF_ERROR(CompareRows(bench, fitted, result));

@@ -30,6 +30,7 @@ struct ModelMeasurement {
   double max_logit_difference = 0;
 };
 
+// Of a model that has no KV blocks yet: it gets those of one session.
 absl::StatusOr<ModelMeasurement> MeasureModel(CausalLm& model,
                                               const MeasureOptions& options);
 
