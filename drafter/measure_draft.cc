@@ -5,12 +5,12 @@
 #include <chrono>
 #include <iostream>
 #include <memory>
-#include <numeric>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
+#include "core/model/solo_session.h"
 #include "core/node/describe_model.h"
 #include "core/node/measure.h"
 #include "core/sampling/coins.h"
@@ -22,21 +22,17 @@ namespace {
 
 constexpr int kDraftLength = 4;
 
-// One draft behind the first `cached_length` tokens of the context's, which the
-// blocks hold.
-absl::Status RunDraft(const DraftStrategy& strategy, CausalLm& model,
-                      const DraftContext& context, int cached_length,
-                      absl::Span<const KvBlockId> blocks) {
+// One draft behind the first `cached_length` tokens of the context's, which are
+// cached.
+absl::Status RunDraft(const DraftStrategy& strategy, SoloSession& session,
+                      const DraftContext& context, int cached_length) {
   const auto drafting = strategy.Begin(context, context.committed.size());
   absl::Span<const TokenId> tokens = context.committed.subspan(cached_length);
   bool goes_on = true;
   while (goes_on) {
     OUTRIDER_ASSIGN_OR_RETURN(
         const LogitRows rows,
-        model.Extend({{.blocks = blocks,
-                       .cached_length = cached_length,
-                       .tokens = tokens,
-                       .num_rows = drafting->num_rows()}})[0]);
+        session.Extend(cached_length, tokens, drafting->num_rows()));
     cached_length += static_cast<int>(tokens.size());
     OUTRIDER_ASSIGN_OR_RETURN(goes_on, drafting->Take(rows));
     tokens = absl::MakeConstSpan(drafting->draft().tokens);
@@ -56,10 +52,8 @@ absl::StatusOr<double> MeasureDraftStep(const DraftStrategy& strategy,
   for (int i = 0; i < length; ++i) {
     committed.push_back((i * 7919 + 13) % vocab_size);
   }
-  std::vector<KvBlockId> blocks(NumKvBlocks(length + kDraftLength));
-  std::iota(blocks.begin(), blocks.end(), 0);
-  OUTRIDER_RETURN_IF_ERROR(
-      model.AllocateKvBlocks(static_cast<int>(blocks.size())));
+  OUTRIDER_ASSIGN_OR_RETURN(SoloSession session,
+                            SoloSession::Open(model, length + kDraftLength));
 
   Coins coins(/*seed=*/1);
   DraftContext context = {
@@ -68,14 +62,13 @@ absl::StatusOr<double> MeasureDraftStep(const DraftStrategy& strategy,
       .options = {.support_size = std::min(kDefaultSupportSize, vocab_size)},
       .sampling = {.temperature = 0},
       .random = &coins};
-  OUTRIDER_RETURN_IF_ERROR(RunDraft(strategy, model, context, 0, blocks));
+  OUTRIDER_RETURN_IF_ERROR(RunDraft(strategy, session, context, 0));
   // From here on as in a round: one committed token is new.
   std::vector<double> seconds;
   for (int i = 0; i < kRepeats; ++i) {
     context.step = i;
     const Clock::time_point start = Clock::now();
-    OUTRIDER_RETURN_IF_ERROR(
-        RunDraft(strategy, model, context, length - 1, blocks));
+    OUTRIDER_RETURN_IF_ERROR(RunDraft(strategy, session, context, length - 1));
     seconds.push_back(
         std::chrono::duration<double>(Clock::now() - start).count() /
         kDraftLength);

@@ -16,6 +16,7 @@
 
 #include "absl/status/statusor.h"
 #include "core/base/status_macros.h"
+#include "core/model/solo_session.h"
 #include "core/sampling/cut.h"
 #include "core/sampling/process.h"
 #include "core/tokenizer/tokenizer_loader.h"
@@ -39,11 +40,12 @@ struct Sums {
   double num_bytes = 0;
 };
 
-absl::StatusOr<LogitRows> AllRows(CausalLm& model, const TokenSeq& tokens) {
-  return model.Extend({{.session = {},
-                        .keep_length = 0,
-                        .tokens = tokens,
-                        .num_rows = static_cast<int>(tokens.size())}})[0];
+// Tokens of a prompt that are looked at.
+constexpr int kMaxTokens = 256;
+
+absl::StatusOr<LogitRows> AllRows(SoloSession& session,
+                                  const TokenSeq& tokens) {
+  return session.Extend(0, tokens, static_cast<int>(tokens.size()));
 }
 
 double Overlap(const Distribution& p, const Distribution& q) {
@@ -69,6 +71,10 @@ absl::Status Run(const std::string& target_directory,
   OUTRIDER_ASSIGN_OR_RETURN(
       const auto drafter,
       LoadTorchCausalLm({.model_directory = draft_directory}));
+  OUTRIDER_ASSIGN_OR_RETURN(SoloSession target_session,
+                            SoloSession::Open(*target, kMaxTokens));
+  OUTRIDER_ASSIGN_OR_RETURN(SoloSession draft_session,
+                            SoloSession::Open(*drafter, kMaxTokens));
   const int vocab_size = tokenizer->vocab_size();
 
   for (const double temperature : {0.7, 1.0, 1.3}) {
@@ -81,11 +87,11 @@ absl::Status Run(const std::string& target_directory,
     for (std::string line; std::getline(lines, line);) {
       TokenSeq tokens = tokenizer->Encode(
           nlohmann::json::parse(line).at("prompt").get<std::string>());
-      tokens.resize(std::min<size_t>(tokens.size(), 256));
+      tokens.resize(std::min<size_t>(tokens.size(), kMaxTokens));
       OUTRIDER_ASSIGN_OR_RETURN(const LogitRows p_rows,
-                                AllRows(*target, tokens));
+                                AllRows(target_session, tokens));
       OUTRIDER_ASSIGN_OR_RETURN(const LogitRows q_rows,
-                                AllRows(*drafter, tokens));
+                                AllRows(draft_session, tokens));
       for (int row = 0; row < p_rows.num_rows(); ++row) {
         OUTRIDER_ASSIGN_OR_RETURN(
             const Distribution p,

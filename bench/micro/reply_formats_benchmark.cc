@@ -81,9 +81,13 @@ class TableModel final : public CausalLm {
   explicit TableModel(const Rows& rows)
       : rows_(rows),
         info_({.vocab_size = static_cast<int>(rows[0].size()),
-               .context_length = 1 << 20}) {}
+               .context_length = 1 << 20,
+               .kv_block_bytes = 1}) {}
 
   const ModelInfo& info() const override { return info_; }
+  int64_t AvailableKvBytes() const override { return 1 << 16; }
+  absl::Status AllocateKvBlocks(int) override { return absl::OkStatus(); }
+  void CopyKvBlock(KvBlockId, KvBlockId) override {}
   std::vector<absl::StatusOr<LogitRows>> Extend(
       absl::Span<const Extension> batch) override {
     std::vector<absl::StatusOr<LogitRows>> all;
@@ -98,9 +102,6 @@ class TableModel final : public CausalLm {
     }
     return all;
   }
-  int64_t AvailableKvBytes() const override { return 0; }
-  absl::Status AllocateKvBlocks(int) override { return absl::OkStatus(); }
-  void CopyKvBlock(KvBlockId, KvBlockId) override {}
 
  private:
   const Rows& rows_;

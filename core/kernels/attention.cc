@@ -71,43 +71,69 @@ Elements From(const Elements& elements, size_t offset) {
   return static_cast<float*>(elements.data) + offset;
 }
 
+// Rows of one session that go over its keys together; kv_head is still open.
+std::vector<cpu::AttentionTask> CutIntoChunks(const AttentionArgs& args) {
+  const size_t out_stride = static_cast<size_t>(args.num_heads) * args.head_dim;
+  std::vector<cpu::AttentionTask> chunks;
+  ForEachSegment(args.segments, [&](const KvSegment& segment, int first_row) {
+    for (int row = 0; row < segment.num_rows; row += cpu::kAttentionRows) {
+      chunks.push_back(
+          {.blocks = segment.blocks,
+           .first_position = segment.first_position + row,
+           .num_rows = std::min(cpu::kAttentionRows, segment.num_rows - row),
+           .queries = args.queries + static_cast<size_t>(args.query_stride) *
+                                         (first_row + row),
+           .query_stride = args.query_stride,
+           .keys = args.keys,
+           .values = args.values,
+           .num_heads = args.num_heads,
+           .num_kv_heads = args.num_kv_heads,
+           .head_dim = args.head_dim,
+           .window = args.window,
+           .scale = args.scale,
+           .out = args.out + out_stride * (first_row + row)});
+    }
+  });
+  return chunks;
+}
+
+// What is worth another thread's while: some 2 us of work.
+constexpr double kLeastProducts = 65536;
+
+// About how many multiplications all rows take.
+double NumProducts(const AttentionArgs& args) {
+  double num_keys = 1;
+  for (const KvSegment& segment : args.segments) {
+    const int length = segment.first_position + segment.num_rows;
+    num_keys += double(segment.num_rows) *
+                (args.window > 0 ? std::min(args.window, length) : length);
+  }
+  return 2.0 * num_keys * args.num_heads * args.head_dim;
+}
+
 }  // namespace
 
-void Attention(const AttentionArgs& args, Level level) {
+void Attention(const AttentionArgs& args, const Execution& execution) {
   OUTRIDER_CHECK(args.keys.type == args.values.type &&
                  args.num_heads % args.num_kv_heads == 0)
       << args.num_heads << " heads over " << args.num_kv_heads;
-  const cpu::KernelTable& table = cpu::TableFor(level);
-  static thread_local std::vector<float> memory;
-  const size_t out_stride = static_cast<size_t>(args.num_heads) * args.head_dim;
-
-  ForEachSegment(args.segments, [&](const KvSegment& segment, int first_row) {
-    for (int row = 0; row < segment.num_rows; row += cpu::kAttentionRows) {
-      cpu::AttentionTask task = {
-          .blocks = segment.blocks,
-          .first_position = segment.first_position + row,
-          .num_rows = std::min(cpu::kAttentionRows, segment.num_rows - row),
-          .queries = args.queries +
-                     static_cast<size_t>(args.query_stride) * (first_row + row),
-          .query_stride = args.query_stride,
-          .keys = args.keys,
-          .values = args.values,
-          .num_heads = args.num_heads,
-          .num_kv_heads = args.num_kv_heads,
-          .head_dim = args.head_dim,
-          .window = args.window,
-          .scale = args.scale,
-          .out = args.out + out_stride * (first_row + row)};
-      const cpu::AttentionScratch scratch = MakeScratch(task, memory);
-      for (; task.kv_head < args.num_kv_heads; ++task.kv_head) {
-        table.attention(task, scratch);
-      }
+  const auto attention = cpu::TableFor(execution.level()).attention;
+  const std::vector<cpu::AttentionTask> chunks = CutIntoChunks(args);
+  const int num_tasks = static_cast<int>(chunks.size()) * args.num_kv_heads;
+  const int least_tasks =
+      static_cast<int>(num_tasks * kLeastProducts / NumProducts(args)) + 1;
+  execution.ForRanges(num_tasks, least_tasks, [&](int begin, int end) {
+    static thread_local std::vector<float> memory;
+    for (int i = begin; i < end; ++i) {
+      cpu::AttentionTask task = chunks[i / args.num_kv_heads];
+      task.kv_head = i % args.num_kv_heads;
+      attention(task, MakeScratch(task, memory));
     }
   });
 }
 
-void StoreKv(const StoreKvArgs& args, Level level) {
-  const cpu::KernelTable& table = cpu::TableFor(level);
+void StoreKv(const StoreKvArgs& args, const Execution& execution) {
+  const cpu::KernelTable& table = cpu::TableFor(execution.level());
   ForEachSegment(args.segments, [&](const KvSegment& segment, int first_row) {
     for (int row = 0; row < segment.num_rows;) {
       const int position = segment.first_position + row;

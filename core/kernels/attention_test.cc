@@ -77,12 +77,13 @@ struct Cache {
   int row_size() const { return shape.num_heads * shape.head_dim; }
   int query_stride() const { return row_size() + 5; }
 
-  std::vector<float> Run(int first_position, int num_rows, Level level) const {
-    return Run({{table.data(), first_position, num_rows}}, level);
+  std::vector<float> Run(int first_position, int num_rows,
+                         const Execution& execution) const {
+    return Run({{table.data(), first_position, num_rows}}, execution);
   }
   // Segments of one pass, each with the queries of its positions.
   std::vector<float> Run(const std::vector<KvSegment>& segments,
-                         Level level) const {
+                         const Execution& execution) const {
     std::vector<float> some;
     for (const KvSegment& segment : segments) {
       const auto first =
@@ -106,7 +107,7 @@ struct Cache {
                .window = shape.window,
                .scale = 0.125f,
                .out = out.data()},
-              level);
+              execution);
     return out;
   }
 
@@ -262,6 +263,22 @@ TEST_P(AttentionTest, ARowHasTheSameBitsWhateverSessionsStandBesideIt) {
       row += alone.size();
     }
     EXPECT_EQ(row, together.data() + together.size());
+  }
+}
+
+TEST_P(AttentionTest, ARowHasTheSameBitsWhateverTheNumberOfThreads) {
+  const Cache cache({}, 300, GetParam().type);
+  const KvBlockId* table = cache.table.data();
+  const std::vector<KvSegment> segments = {
+      {table, 299, 1}, {table, 0, 40}, {table, 250, 9}, {table, 200, 1}};
+  const auto alone = cache.Run(segments, GetParam().level);
+  for (const int num_threads : {2, 3, 7}) {
+    ThreadPool pool(num_threads);
+    const auto together = cache.Run(segments, {GetParam().level, &pool});
+    EXPECT_EQ(std::memcmp(together.data(), alone.data(),
+                          alone.size() * sizeof(float)),
+              0)
+        << num_threads << " threads";
   }
 }
 

@@ -14,6 +14,7 @@ enum class Level {
   kAvx2,        // with FMA
   kAvx512,      // F, BW, DQ, VL
   kAvx512Bf16,  // and vdpbf16ps
+  kAmxBf16,     // and tdpbf16ps on tiles
 };
 
 // The highest level of this CPU; asked once. Thread-safe.
@@ -22,7 +23,7 @@ Level BestLevel();
 // The levels that this CPU can run, lowest first.
 std::vector<Level> SupportedLevels();
 
-// "portable", "avx2", "avx512", "avx512_bf16".
+// "portable", "avx2", "avx512", "avx512_bf16", "amx_bf16".
 const char* LevelName(Level level);
 
 }  // namespace outrider::kernels

@@ -18,14 +18,15 @@ TEST(DispatchTest, LevelsHaveTheNamesThatDescribeShows) {
   EXPECT_STREQ(LevelName(Level::kAvx2), "avx2");
   EXPECT_STREQ(LevelName(Level::kAvx512), "avx512");
   EXPECT_STREQ(LevelName(Level::kAvx512Bf16), "avx512_bf16");
+  EXPECT_STREQ(LevelName(Level::kAmxBf16), "amx_bf16");
 }
 
 TEST(DispatchDeathTest, ALevelThatTheCpuLacksEndsTheProcessWithItsName) {
-  if (BestLevel() == Level::kAvx512Bf16) {
+  if (BestLevel() == Level::kAmxBf16) {
     GTEST_SKIP() << "this CPU has every level";
   }
   float x = 0.0f;
-  EXPECT_DEATH(Exp(&x, &x, 1, Level::kAvx512Bf16), "level avx512_bf16");
+  EXPECT_DEATH(Exp(&x, &x, 1, Level::kAmxBf16), "level amx_bf16");
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 #ifndef OUTRIDER_CORE_KERNELS_INSTRUCTION_SET_H_
 #define OUTRIDER_CORE_KERNELS_INSTRUCTION_SET_H_
 
+#include "core/kernels/dispatch.h"
+
 // For loops over whole rows (core/sampling), in plain C++ and compiled twice: a
 // loop is written once as OUTRIDER_INLINE `XLoop`, a function OUTRIDER_AVX2
 // `XAvx2` does nothing but call it, and where HasAvx2() that one is taken. AVX2
@@ -15,14 +17,8 @@
 
 namespace outrider {
 
-// Whether this CPU has it; asked once. Thread-safe.
 inline bool HasAvx2() {
-#if defined(__x86_64__)
-  static const bool has = __builtin_cpu_supports("avx2");
-  return has;
-#else
-  return false;
-#endif
+  return kernels::BestLevel() >= kernels::Level::kAvx2;
 }
 
 }  // namespace outrider

@@ -2,6 +2,7 @@
 #include "core/kernels/linear.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <new>
 
@@ -17,14 +18,30 @@ constexpr std::align_val_t kAlignment{64};
 // Rows that go over the weights together; bounds the scratch memory.
 constexpr int kMaxRows = 256;
 
+// What is worth another thread's while: some 2 us of work. Bytes are those of
+// weights, prepared ones the elements of x.
+constexpr size_t kLeastBytes = size_t{48} << 10;
+constexpr int kLeastPrepared = 16384;
+
+// Memory of the calling thread, of at least `size` floats, on a cache line.
+float* Scratch(size_t size) {
+  static thread_local std::vector<float> memory;
+  constexpr size_t kLine = 64 / sizeof(float);
+  if (memory.size() < size + kLine) memory.resize(size + kLine);
+  const size_t past_line =
+      reinterpret_cast<uintptr_t>(memory.data()) / sizeof(float) % kLine;
+  return memory.data() + (kLine - past_line);
+}
+
 // bfloat16 shares 32 bits between two neighbours along k.
 int ValuesPerStep(ElementType type) {
   return type == ElementType::kBFloat16 ? 2 : 1;
 }
 
 size_t NumSteps(ElementType type, int in) {
-  const int values = ValuesPerStep(type);
-  return static_cast<size_t>((in + values - 1) / values);
+  return static_cast<size_t>(type == ElementType::kBFloat16
+                                 ? cpu::PackedLayout::BFloat16Steps(in)
+                                 : in);
 }
 
 // Where the elements of one row of a matrix stand in the packed order.
@@ -34,8 +51,9 @@ class PackedRow {
       : values_(ValuesPerStep(weight.type())) {
     constexpr int kBlock = cpu::PackedLayout::kBlock;
     const auto layout = cpu::PackedLayout::Of(weight.out());
-    const int block = layout.GroupOf(row / kBlock);
-    step_stride_ = layout.GroupSize(block) * kBlock * values_;
+    const int group = layout.GroupOf(row / kBlock);
+    const int block = layout.FirstBlock(group);
+    step_stride_ = layout.GroupSize(group) * kBlock * values_;
     first_ = (NumSteps(weight.type(), weight.in()) * block * kBlock +
               (row - block * kBlock)) *
              values_;
@@ -104,28 +122,35 @@ void PackedWeight::CopyRow(int row, float* to) const {
   }
 }
 
-void Linear(const LinearArgs& args, Level level) {
+void Linear(const LinearArgs& args, const Execution& execution) {
   const PackedWeight& weight = *args.weight;
-  const cpu::KernelTable& table = cpu::TableFor(level);
-  const auto kernel = weight.type() == ElementType::kBFloat16
-                          ? table.linear_bfloat16
-                          : table.linear_float32;
-
-  static thread_local std::vector<float> scratch;
-  const size_t scratch_size =
-      static_cast<size_t>(weight.in() + 1) * std::min(args.num_rows, kMaxRows);
-  if (scratch.size() < scratch_size) scratch.resize(scratch_size);
+  const cpu::KernelTable& table = cpu::TableFor(execution.level());
+  const cpu::LinearKernel& kernel = weight.type() == ElementType::kBFloat16
+                                        ? table.linear_bfloat16
+                                        : table.linear_float32;
+  const int num_groups = cpu::PackedLayout::Of(weight.out()).num_groups;
+  const int least_rows = kLeastPrepared / weight.in() + 1;
+  const int least_groups =
+      static_cast<int>(kLeastBytes / (weight.num_bytes() / num_groups) + 1);
 
   for (int row = 0; row < args.num_rows; row += kMaxRows) {
-    kernel({.x = args.x + static_cast<size_t>(row) * weight.in(),
-            .num_rows = std::min(kMaxRows, args.num_rows - row),
-            .in = weight.in(),
-            .out = weight.out(),
-            .weight = weight.data(),
-            .bias = args.bias,
-            .y = args.y + static_cast<size_t>(row) * weight.out(),
-            .add = args.output == Output::kAdd,
-            .scratch = scratch.data()});
+    const int num_rows = std::min(kMaxRows, args.num_rows - row);
+    const cpu::LinearTask task = {
+        .x = args.x + static_cast<size_t>(row) * weight.in(),
+        .num_rows = num_rows,
+        .in = weight.in(),
+        .out = weight.out(),
+        .weight = weight.data(),
+        .bias = args.bias,
+        .y = args.y + static_cast<size_t>(row) * weight.out(),
+        .add = args.output == Output::kAdd,
+        .scratch = Scratch(static_cast<size_t>(weight.in() + 31) * num_rows)};
+    execution.ForRanges(num_rows, least_rows, [&](int begin, int end) {
+      kernel.prepare(task, begin, end);
+    });
+    execution.ForRanges(num_groups, least_groups, [&](int begin, int end) {
+      kernel.multiply(task, begin, end);
+    });
   }
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/kernels/bfloat16.h"
-#include "core/kernels/dispatch.h"
+#include "core/kernels/execution.h"
 
 namespace outrider::kernels {
 
@@ -64,8 +64,8 @@ struct LinearArgs {
 // weights x is rounded to bfloat16 too; sums are float32, k ascending.
 //
 // A row of y depends, bit for bit, on its own row of x only: neither on
-// num_rows nor on its place among the rows.
-void Linear(const LinearArgs& args, Level level = BestLevel());
+// num_rows nor on its place among the rows, nor on the number of threads.
+void Linear(const LinearArgs& args, const Execution& execution = {});
 
 }  // namespace outrider::kernels
 

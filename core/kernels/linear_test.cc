@@ -28,14 +28,15 @@ struct Layer {
                  out}},
                in) {}
 
-  std::vector<float> Run(const std::vector<float>& x, Level level) const {
+  std::vector<float> Run(const std::vector<float>& x,
+                         const Execution& execution) const {
     std::vector<float> y(x.size() / in * out, 77.0f);
     Linear({.x = x.data(),
             .num_rows = static_cast<int>(x.size()) / in,
             .weight = &packed,
             .bias = bias.data(),
             .y = y.data()},
-           level);
+           execution);
     return y;
   }
 
@@ -110,6 +111,21 @@ TEST_P(LinearTest, ARowHasTheSameBitsWhateverStandsBesideIt) {
                                GetParam().level);
       EXPECT_TRUE(SameBits(y.data(), &alone[first * 70], y.size()))
           << count << " rows from row " << first;
+    }
+  }
+}
+
+TEST_P(LinearTest, ARowHasTheSameBitsWhateverTheNumberOfThreads) {
+  const Layer layer(500, 333, GetParam().type);  // enough for several parts
+  const auto x = RandomValues(300 * 333, 25);
+  const auto alone = layer.Run(x, GetParam().level);
+  for (const int num_threads : {2, 3, 5}) {
+    ThreadPool pool(num_threads);
+    for (const int num_rows : {1, 2, 5, 9, 16, 17, 33, 300}) {
+      const auto y =
+          layer.Run({&x[0], &x[0] + num_rows * 333}, {GetParam().level, &pool});
+      EXPECT_TRUE(SameBits(y.data(), alone.data(), y.size()))
+          << num_rows << " rows on " << num_threads << " threads";
     }
   }
 }

@@ -4,13 +4,28 @@
 #include "core/kernels/cpu/kernel_table.h"
 
 namespace outrider::kernels {
+namespace {
 
-void RmsNorm(const NormArgs& args, Level level) {
-  cpu::TableFor(level).rms_norm(args);
+void NormRows(const NormArgs& args, const Execution& execution,
+              void (*norm)(const NormArgs& args)) {
+  const size_t size = static_cast<size_t>(args.size);
+  execution.ForRows(args.num_rows, size, [&](int begin, int end) {
+    NormArgs rows = args;
+    rows.x += size * begin;
+    rows.y += size * begin;
+    rows.num_rows = end - begin;
+    norm(rows);
+  });
 }
 
-void LayerNorm(const NormArgs& args, Level level) {
-  cpu::TableFor(level).layer_norm(args);
+}  // namespace
+
+void RmsNorm(const NormArgs& args, const Execution& execution) {
+  NormRows(args, execution, cpu::TableFor(execution.level()).rms_norm);
+}
+
+void LayerNorm(const NormArgs& args, const Execution& execution) {
+  NormRows(args, execution, cpu::TableFor(execution.level()).layer_norm);
 }
 
 }  // namespace outrider::kernels

@@ -2,7 +2,7 @@
 #ifndef OUTRIDER_CORE_KERNELS_NORM_H_
 #define OUTRIDER_CORE_KERNELS_NORM_H_
 
-#include "core/kernels/dispatch.h"
+#include "core/kernels/execution.h"
 
 namespace outrider::kernels {
 
@@ -17,10 +17,10 @@ struct NormArgs {
 };
 
 // y = x / sqrt(mean(x^2) + epsilon) * weight.
-void RmsNorm(const NormArgs& args, Level level = BestLevel());
+void RmsNorm(const NormArgs& args, const Execution& execution = {});
 
 // y = (x - mean(x)) / sqrt(variance(x) + epsilon) * weight + bias.
-void LayerNorm(const NormArgs& args, Level level = BestLevel());
+void LayerNorm(const NormArgs& args, const Execution& execution = {});
 
 }  // namespace outrider::kernels
 

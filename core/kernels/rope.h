@@ -2,7 +2,7 @@
 #ifndef OUTRIDER_CORE_KERNELS_ROPE_H_
 #define OUTRIDER_CORE_KERNELS_ROPE_H_
 
-#include "core/kernels/dispatch.h"
+#include "core/kernels/execution.h"
 
 namespace outrider::kernels {
 
@@ -19,7 +19,7 @@ struct RopeArgs {
 
 // Rotary embedding in the convention of Hugging Face's Llama ("rotate half"):
 // element d turns with element d + head_dim / 2.
-void ApplyRope(const RopeArgs& args, Level level = BestLevel());
+void ApplyRope(const RopeArgs& args, const Execution& execution = {});
 
 }  // namespace outrider::kernels
 

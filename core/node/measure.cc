@@ -6,11 +6,11 @@
 #include <cmath>
 #include <iostream>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
+#include "core/model/solo_session.h"
 #include "core/sampling/process.h"
 
 namespace outrider {
@@ -25,43 +25,34 @@ double SecondsSince(Clock::time_point start) {
 // One session in front of the model, and the tokens it feeds.
 class Bench {
  public:
-  Bench(CausalLm& model, const MeasureOptions& options)
-      : model_(model), options_(options) {
+  Bench(SoloSession session, const MeasureOptions& options)
+      : session_(std::move(session)), options_(options) {
     // Content does not matter for time; variety avoids a degenerate softmax.
-    const int length = options.context_length +
-                       std::max(options.max_rows, options.num_decoded);
-    blocks_.resize(NumKvBlocks(length));
-    std::iota(blocks_.begin(), blocks_.end(), 0);
+    const int length = options.context_length + options.max_rows;
     for (int i = 0; i < length; ++i) {
       tokens_.push_back((i * 7919 + 13) % options.vocab_size);
     }
   }
-  absl::Status SetUp() {
-    return model_.AllocateKvBlocks(static_cast<int>(blocks_.size()));
-  }
+
   absl::StatusOr<LogitRows> Prefill() {
-    return Extend(
+    return session_.Extend(
         0, absl::MakeConstSpan(tokens_).first(options_.context_length), 1);
   }
   absl::StatusOr<LogitRows> Rows(int first, int num_rows) {
-    return Extend(options_.context_length + first,
-                  absl::MakeConstSpan(tokens_).subspan(
-                      options_.context_length + first, num_rows),
-                  num_rows);
+    return session_.Extend(options_.context_length + first,
+                           absl::MakeConstSpan(tokens_).subspan(
+                               options_.context_length + first, num_rows),
+                           num_rows);
   }
-  absl::StatusOr<LogitRows> Extend(int cached_length,
-                                   absl::Span<const TokenId> tokens,
-                                   int num_rows) {
-    return model_.Extend({{.blocks = blocks_,
-                           .cached_length = cached_length,
-                           .tokens = tokens,
-                           .num_rows = num_rows}})[0];
+  // Behind the prefill and `num_decoded` tokens more.
+  absl::StatusOr<LogitRows> Decode(int num_decoded, TokenId token) {
+    return session_.Extend(options_.context_length + num_decoded, {&token, 1},
+                           1);
   }
 
  private:
-  CausalLm& model_;
+  SoloSession session_;
   const MeasureOptions& options_;
-  std::vector<KvBlockId> blocks_;
   std::vector<TokenId> tokens_;
 };
 
@@ -112,8 +103,7 @@ absl::Status MeasurePlainDecoding(Bench& bench, const MeasureOptions& options,
     for (int i = 0; i < options.num_decoded; ++i) {
       const TokenId token =
           FindArgmax(row.Row(0).first(options.vocab_size)).argmax;
-      OUTRIDER_ASSIGN_OR_RETURN(
-          row, bench.Extend(options.context_length + i, {&token, 1}, 1));
+      OUTRIDER_ASSIGN_OR_RETURN(row, bench.Decode(i, token));
     }
     tokens_per_second.push_back(options.num_decoded / SecondsSince(start));
   }
@@ -132,8 +122,11 @@ absl::StatusOr<ModelMeasurement> MeasureModel(CausalLm& model,
       std::min(options.context_length,
                room - std::max(fitted.num_decoded, options.max_rows));
   ModelMeasurement result;
-  Bench bench(model, fitted);
-  OUTRIDER_RETURN_IF_ERROR(bench.SetUp());
+  const int length =
+      fitted.context_length + std::max(fitted.num_decoded, fitted.max_rows);
+  OUTRIDER_ASSIGN_OR_RETURN(SoloSession session,
+                            SoloSession::Open(model, length));
+  Bench bench(std::move(session), fitted);
   OUTRIDER_RETURN_IF_ERROR(bench.Prefill().status());
   OUTRIDER_RETURN_IF_ERROR(MeasureRows(bench, fitted, result));
   OUTRIDER_RETURN_IF_ERROR(CompareRows(bench, fitted, result));

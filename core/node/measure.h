@@ -31,7 +31,7 @@ struct ModelMeasurement {
   double max_logit_difference = 0;
 };
 
-// Sets up the model's KV blocks, which nobody may have done before.
+// Of a model that has no KV blocks yet: it gets those of one session.
 absl::StatusOr<ModelMeasurement> MeasureModel(CausalLm& model,
                                               const MeasureOptions& options);
 

@@ -3,20 +3,55 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "core/torch_model/ops.h"
 
 namespace outrider {
 namespace {
 
-// [num_rows, num_heads + 2 * num_kv_heads, head_dim]
-at::Tensor HeadsOf(const AttentionRows& rows) {
-  return rows.qkv.narrow(0, rows.first_row, rows.num_rows)
-      .view({rows.num_rows, -1, rows.keys.size(2)});
+// [rows, num_heads + 2 * num_kv_heads, head_dim]
+at::Tensor HeadsOf(const AttentionPass& pass) {
+  return pass.qkv.view({pass.qkv.size(0), -1, pass.keys.size(3)});
+}
+
+// On the device of `like`.
+at::Tensor Indices(const std::vector<int64_t>& indices,
+                   const at::Tensor& like) {
+  return at::tensor(indices).to(like.device());
+}
+
+// The place of each row of a pass among all positions of all blocks.
+at::Tensor PlacesOf(const AttentionPass& pass) {
+  std::vector<int64_t> places;
+  for (const kernels::KvSegment& segment : pass.segments) {
+    for (int i = 0; i < segment.num_rows; ++i) {
+      const int position = segment.first_position + i;
+      const int64_t block = segment.blocks[position / kKvBlockLength];
+      places.push_back(block * kKvBlockLength + position % kKvBlockLength);
+    }
+  }
+  return Indices(places, pass.keys);
+}
+
+// Positions [begin, end) of a session, gathered from its blocks:
+// [num_kv_heads, end - begin, head_dim].
+at::Tensor Gather(const at::Tensor& blocks, const kernels::KvSegment& segment,
+                  int begin, int end) {
+  std::vector<int64_t> ids;
+  for (int i = begin / kKvBlockLength; i < NumKvBlocks(end); ++i) {
+    ids.push_back(segment.blocks[i]);
+  }
+  return blocks.index_select(0, Indices(ids, blocks))
+      .flatten(0, 1)
+      .narrow(0, begin % kKvBlockLength, end - begin)
+      .transpose(0, 1)
+      .contiguous();
 }
 
 class AtenOps final : public Ops {
  public:
+  std::string numerics() const override { return "aten"; }
   Matrix Prepare(Matrix matrix) const override { return matrix; }
   at::Tensor Linear(const LinearWeights& weights,
                     const at::Tensor& x) const override;
@@ -32,8 +67,8 @@ class AtenOps final : public Ops {
               at::Tensor& x) const override;
   at::Tensor SiluMul(const at::Tensor& gate_up) const override;
   at::Tensor GeluTanh(const at::Tensor& x) const override;
-  void StoreKv(const AttentionRows& rows) const override;
-  void Attend(const AttentionRows& rows, at::Tensor& attended) const override;
+  void StoreKv(const AttentionPass& pass) const override;
+  void Attend(const AttentionPass& pass, at::Tensor& attended) const override;
 };
 
 at::Tensor AtenOps::Linear(const LinearWeights& weights,
@@ -92,57 +127,56 @@ at::Tensor AtenOps::GeluTanh(const at::Tensor& x) const {
   return at::gelu(x, "tanh");
 }
 
-void AtenOps::StoreKv(const AttentionRows& rows) const {
-  const int64_t num_kv_heads = rows.keys.size(1);
-  const at::Tensor heads = HeadsOf(rows);
+void AtenOps::StoreKv(const AttentionPass& pass) const {
+  const int64_t num_kv_heads = pass.keys.size(2);
+  const at::Tensor heads = HeadsOf(pass);
   const int64_t num_heads = heads.size(1) - 2 * num_kv_heads;
-  const auto store = [&](int64_t first_head, const at::Tensor& cache) {
-    cache.narrow(0, rows.first_position, rows.num_rows)
-        .copy_(heads.narrow(1, first_head, num_kv_heads));
+  const at::Tensor places = PlacesOf(pass);
+  const auto store = [&](int64_t first_head, const at::Tensor& blocks) {
+    blocks.flatten(0, 1).index_copy_(
+        0, places,
+        heads.narrow(1, first_head, num_kv_heads).to(blocks.scalar_type()));
   };
-  store(num_heads, rows.keys);
-  store(num_heads + num_kv_heads, rows.values);
+  store(num_heads, pass.keys);
+  store(num_heads + num_kv_heads, pass.values);
 }
 
-void AtenOps::Attend(const AttentionRows& rows, at::Tensor& attended) const {
-  const int64_t num_rows = rows.num_rows;
-  const int64_t num_kv_heads = rows.keys.size(1);
-  const at::Tensor heads = HeadsOf(rows);
+void AtenOps::Attend(const AttentionPass& pass, at::Tensor& attended) const {
+  const int64_t num_kv_heads = pass.keys.size(2);
+  const at::Tensor heads = HeadsOf(pass);
   const int64_t num_heads = heads.size(1) - 2 * num_kv_heads;
   const int64_t head_dim = heads.size(2);
-  const at::Tensor q = heads.narrow(1, 0, num_heads);
   const double scale = 1.0 / std::sqrt(static_cast<double>(head_dim));
-
-  // [num_kv_heads, number of keys, head_dim], converted once for all rows.
-  const auto begin_of = [&rows](int64_t position) {
-    return rows.window > 0 ? std::max<int64_t>(0, position + 1 - rows.window)
-                           : int64_t{0};
+  const auto begin_of = [&pass](int position) {
+    return pass.window > 0 ? std::max(0, position + 1 - pass.window) : 0;
   };
-  const int64_t first = begin_of(rows.first_position);
-  const int64_t last = rows.first_position + num_rows;
-  const auto head_major = [&](const at::Tensor& cache) {
-    return cache.narrow(0, first, last - first)
-        .to(q.scalar_type())
-        .transpose(0, 1)
-        .contiguous();
-  };
-  const at::Tensor keys = head_major(rows.keys);
-  const at::Tensor values = head_major(rows.values);
 
-  // Row by row: with a mask over common keys a row would depend on those
-  // behind it, through the order of sums.
-  for (int64_t r = 0; r < num_rows; ++r) {
-    const int64_t position = rows.first_position + r;
-    const int64_t begin = begin_of(position);
-    const at::Tensor row =
-        q[r].view({num_kv_heads, num_heads / num_kv_heads, head_dim});
-    const at::Tensor k = keys.narrow(1, begin - first, position + 1 - begin);
-    const at::Tensor v = values.narrow(1, begin - first, position + 1 - begin);
-    const at::Tensor scores = at::bmm(row * scale, k.transpose(1, 2));
-    const at::Tensor weights =
-        at::softmax(scores, -1, at::kFloat).to(q.scalar_type());
-    attended[rows.first_row + r].copy_(
-        at::bmm(weights, v).view({num_heads * head_dim}));
+  int64_t row = 0;
+  for (const kernels::KvSegment& segment : pass.segments) {
+    // Gathered and converted once for all rows.
+    const int first = begin_of(segment.first_position);
+    const int last = segment.first_position + segment.num_rows;
+    const at::Tensor keys =
+        Gather(pass.keys, segment, first, last).to(heads.scalar_type());
+    const at::Tensor values =
+        Gather(pass.values, segment, first, last).to(heads.scalar_type());
+    // Row by row: with a mask over common keys a row would depend on those
+    // behind it, through the order of sums.
+    for (int i = 0; i < segment.num_rows; ++i, ++row) {
+      const int position = segment.first_position + i;
+      const int begin = begin_of(position);
+      const at::Tensor q =
+          heads[row]
+              .narrow(0, 0, num_heads)
+              .reshape({num_kv_heads, num_heads / num_kv_heads, head_dim});
+      const at::Tensor k = keys.narrow(1, begin - first, position + 1 - begin);
+      const at::Tensor v =
+          values.narrow(1, begin - first, position + 1 - begin);
+      const at::Tensor scores = at::bmm(q * scale, k.transpose(1, 2));
+      const at::Tensor weights =
+          at::softmax(scores, -1, at::kFloat).to(q.scalar_type());
+      attended[row].copy_(at::bmm(weights, v).view({num_heads * head_dim}));
+    }
   }
 }
 

@@ -37,19 +37,13 @@ void AddSelfAttention(const AttentionLayer& layer, const PassLayout& layout,
 
   at::Tensor attended =
       at::empty({x.size(0), config.query_size()}, x.options());
-  int row = 0;
-  for (const Segment& segment : layout.segments) {
-    const AttentionRows rows = {.qkv = qkv,
-                                .first_row = row,
-                                .num_rows = segment.num_rows,
-                                .keys = segment.cache->keys[layer.index],
-                                .values = segment.cache->values[layer.index],
-                                .first_position = segment.first_position,
-                                .window = config.sliding_windows[layer.index]};
-    ops.StoreKv(rows);
-    ops.Attend(rows, attended);
-    row += segment.num_rows;
-  }
+  const AttentionPass pass = {.qkv = qkv,
+                              .segments = layout.segments,
+                              .keys = layer.kv.keys,
+                              .values = layer.kv.values,
+                              .window = config.sliding_windows[layer.index]};
+  ops.StoreKv(pass);
+  ops.Attend(pass, attended);
   ops.AddLinear(layer.weights.output, attended, sum);
 }
 

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "core/torch_model/kv_cache.h"
+#include "core/torch_model/kv_blocks.h"
 #include "core/torch_model/norm.h"
 #include "core/torch_model/ops.h"
 
@@ -19,26 +19,20 @@ struct AttentionWeights {
   LinearWeights output = {};    // [hidden_size, query_size]
 };
 
-// The rows of one session in a ragged pass. The cache has room for them.
-struct Segment {
-  SessionCache* cache = nullptr;
-  int first_position = 0;
-  int num_rows = 0;
-};
-
 // What the rows of a pass share in every layer.
 struct PassLayout {
-  std::vector<Segment> segments = {};  // in the order of the rows
-  RotaryAngles angles = {};            // undefined where positions are learned
+  std::vector<kernels::KvSegment> segments = {};  // in the order of the rows
+  RotaryAngles angles = {};  // undefined where positions are learned
 };
 
 struct AttentionLayer {
   const ModelContext& model;
   const AttentionWeights& weights;
+  const LayerKv& kv;
   int index = 0;  // of the layer
 };
 
-// Stores the rows' keys and values in their sessions' caches, lets each row
+// Stores the rows' keys and values in their sessions' blocks, lets each row
 // look at its own session, and adds what it saw to `sum`. x and sum: [num_rows,
 // hidden_size].
 void AddSelfAttention(const AttentionLayer& layer, const PassLayout& layout,

@@ -60,30 +60,27 @@ struct HeadCounts {
   int head_dim;
 };
 
-HeadCounts CountHeads(const AttentionRows& rows) {
-  const int num_kv_heads = Size(rows.keys, 1);
-  const int head_dim = Size(rows.keys, 2);
-  return {Size(rows.qkv, 1) / head_dim - 2 * num_kv_heads, num_kv_heads,
+HeadCounts CountHeads(const AttentionPass& pass) {
+  const int num_kv_heads = Size(pass.keys, 2);
+  const int head_dim = Size(pass.keys, 3);
+  return {Size(pass.qkv, 1) / head_dim - 2 * num_kv_heads, num_kv_heads,
           head_dim};
 }
 
-// The queries of the first row.
-const float* QkvRow(const AttentionRows& rows) {
-  return Floats(rows.qkv) + rows.qkv.size(1) * rows.first_row;
-}
-
-kernels::Elements CacheRow(const at::Tensor& cache, int position) {
-  OUTRIDER_CHECK(cache.is_contiguous());
-  const int64_t offset = cache.stride(0) * position;
-  if (cache.scalar_type() == at::kFloat) {
-    return cache.mutable_data_ptr<float>() + offset;
+kernels::Elements MutableElementsOf(const at::Tensor& tensor) {
+  OUTRIDER_CHECK(tensor.is_contiguous());
+  if (tensor.scalar_type() == at::kFloat) {
+    return tensor.mutable_data_ptr<float>();
   }
-  OUTRIDER_CHECK(cache.scalar_type() == at::kBFloat16);
-  return static_cast<kernels::BFloat16*>(cache.mutable_data_ptr()) + offset;
+  OUTRIDER_CHECK(tensor.scalar_type() == at::kBFloat16);
+  return static_cast<kernels::BFloat16*>(tensor.mutable_data_ptr());
 }
 
 class CpuOps final : public Ops {
  public:
+  std::string numerics() const override {
+    return kernels::LevelName(kernels::BestLevel());
+  }
   Matrix Prepare(Matrix matrix) const override;
   at::Tensor Linear(const LinearWeights& weights,
                     const at::Tensor& x) const override;
@@ -99,8 +96,8 @@ class CpuOps final : public Ops {
               at::Tensor& x) const override;
   at::Tensor SiluMul(const at::Tensor& gate_up) const override;
   at::Tensor GeluTanh(const at::Tensor& x) const override;
-  void StoreKv(const AttentionRows& rows) const override;
-  void Attend(const AttentionRows& rows, at::Tensor& attended) const override;
+  void StoreKv(const AttentionPass& pass) const override;
+  void Attend(const AttentionPass& pass, at::Tensor& attended) const override;
 };
 
 Matrix CpuOps::Prepare(Matrix matrix) const {
@@ -193,39 +190,38 @@ at::Tensor CpuOps::GeluTanh(const at::Tensor& x) const {
   return y;
 }
 
-void CpuOps::StoreKv(const AttentionRows& rows) const {
-  const HeadCounts heads = CountHeads(rows);
+void CpuOps::StoreKv(const AttentionPass& pass) const {
+  const HeadCounts heads = CountHeads(pass);
   const int row_size = heads.num_kv_heads * heads.head_dim;
   const float* keys =
-      QkvRow(rows) + static_cast<int64_t>(heads.num_heads) * heads.head_dim;
-  const auto store = [&](const float* from, const at::Tensor& cache) {
-    kernels::StoreKv({.from = from,
-                      .from_stride = Size(rows.qkv, 1),
-                      .num_rows = rows.num_rows,
+      Floats(pass.qkv) + int64_t{heads.num_heads} * heads.head_dim;
+  const auto store = [&](const float* from, const at::Tensor& blocks) {
+    kernels::StoreKv({.segments = pass.segments,
+                      .from = from,
+                      .from_stride = Size(pass.qkv, 1),
                       .row_size = row_size,
-                      .to = CacheRow(cache, rows.first_position)});
+                      .to = MutableElementsOf(blocks)});
   };
-  store(keys, rows.keys);
-  store(keys + row_size, rows.values);
+  store(keys, pass.keys);
+  store(keys + row_size, pass.values);
 }
 
-void CpuOps::Attend(const AttentionRows& rows, at::Tensor& attended) const {
-  const HeadCounts heads = CountHeads(rows);
-  OUTRIDER_CHECK(attended.size(1) == int64_t{heads.num_heads} * heads.head_dim);
+void CpuOps::Attend(const AttentionPass& pass, at::Tensor& attended) const {
+  const HeadCounts heads = CountHeads(pass);
+  OUTRIDER_CHECK(attended.is_contiguous() &&
+                 attended.size(1) == int64_t{heads.num_heads} * heads.head_dim);
   kernels::Attention(
-      {.queries = QkvRow(rows),
-       .query_stride = Size(rows.qkv, 1),
-       .keys = ElementsOf(rows.keys),
-       .values = ElementsOf(rows.values),
-       .num_rows = rows.num_rows,
-       .first_position = rows.first_position,
+      {.segments = pass.segments,
+       .queries = Floats(pass.qkv),
+       .query_stride = Size(pass.qkv, 1),
+       .keys = ElementsOf(pass.keys),
+       .values = ElementsOf(pass.values),
        .num_heads = heads.num_heads,
        .num_kv_heads = heads.num_kv_heads,
        .head_dim = heads.head_dim,
-       .window = rows.window,
+       .window = pass.window,
        .scale = 1.0f / std::sqrt(static_cast<float>(heads.head_dim)),
-       .out = attended.mutable_data_ptr<float>() +
-              attended.size(1) * rows.first_row});
+       .out = attended.mutable_data_ptr<float>()});
 }
 
 }  // namespace

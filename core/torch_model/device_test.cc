@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/model/solo_session.h"
 #include "core/torch_model/torch_causal_lm.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -28,12 +29,14 @@ std::vector<float> Logits(const TorchCausalLmOptions& options) {
   auto model = LoadTorchCausalLm(options);
   EXPECT_TRUE(model.ok()) << model.status();
   if (!model.ok()) return {};
+  auto session = SoloSession::Open(**model, 64);
+  EXPECT_TRUE(session.ok()) << session.status();
+  if (!session.ok()) return {};
   std::vector<float> all;
   int cached = 0;
   for (const int n : {5, 2, 1}) {
-    const auto rows = (*model)->Extend(
-        {{SessionId{}, cached, absl::MakeConstSpan(tokens).subspan(cached, n),
-          n}})[0];
+    const auto rows = session->Extend(
+        cached, absl::MakeConstSpan(tokens).subspan(cached, n), n);
     EXPECT_TRUE(rows.ok()) << rows.status();
     if (!rows.ok()) return {};
     for (int i = 0; i < n; ++i) {

@@ -42,10 +42,17 @@ std::vector<std::string> CaseNames() {
   return names;
 }
 
-SessionId Session(uint8_t number) {
-  SessionId id;
-  id.bytes[0] = number;
-  return id;
+constexpr int kNumSessions = 3;
+
+// The blocks of one of three sessions, with room for a whole context: those of
+// all three lie between one another, and backwards.
+std::vector<KvBlockId> Table(const ModelInfo& model, int session) {
+  const int num_blocks = NumKvBlocks(model.context_length);
+  std::vector<KvBlockId> table;
+  for (int i = num_blocks; i > 0; --i) {
+    table.push_back((i - 1) * kNumSessions + session);
+  }
+  return table;
 }
 
 class GoldenTest : public ::testing::TestWithParam<std::string> {
@@ -66,7 +73,13 @@ class GoldenTest : public ::testing::TestWithParam<std::string> {
          .dtype = dtype,
          .kernels = kernels});
     EXPECT_TRUE(model.ok()) << model.status();
-    return model.ok() ? *std::move(model) : nullptr;
+    if (!model.ok()) return nullptr;
+    EXPECT_TRUE(
+        (*model)
+            ->AllocateKvBlocks(kNumSessions *
+                               NumKvBlocks((*model)->info().context_length))
+            .ok());
+    return *std::move(model);
   }
 
   int length() const { return static_cast<int>(tokens_.size()); }
@@ -75,8 +88,10 @@ class GoldenTest : public ::testing::TestWithParam<std::string> {
     return absl::MakeConstSpan(tokens_).subspan(begin, end - begin);
   }
 
-  LogitRows Extend(CausalLm& model, const Extension& extension) const {
-    auto rows = model.Extend({extension})[0];
+  LogitRows Extend(CausalLm& model, int session, int cached_length,
+                   absl::Span<const TokenId> tokens, int num_rows) const {
+    const std::vector<KvBlockId> table = Table(model.info(), session);
+    auto rows = model.Extend({{table, cached_length, tokens, num_rows}})[0];
     EXPECT_TRUE(rows.ok()) << rows.status();
     return rows.ok() ? *rows : LogitRows();
   }
@@ -108,8 +123,7 @@ class GoldenTest : public ::testing::TestWithParam<std::string> {
 };
 
 TEST_P(GoldenTest, OnePieceGivesTheLogitsOfTheReference) {
-  const LogitRows rows =
-      Extend(*model_, {Session(1), 0, Tokens(0, length()), length()});
+  const LogitRows rows = Extend(*model_, 0, 0, Tokens(0, length()), length());
   ASSERT_EQ(rows.num_rows(), length());
   ExpectGolden(rows, length());
 }
@@ -118,22 +132,20 @@ TEST_P(GoldenTest, OnePieceGivesTheLogitsOfTheReference) {
 TEST_P(GoldenTest, TorchsOwnOperationsGiveTheLogitsOfTheReference) {
   const auto model = Load("float32", "aten");
   const int half = length() / 2;
-  Extend(*model, {Session(1), 0, Tokens(0, half + 3), 1});
-  ExpectGolden(
-      Extend(*model, {Session(1), half, Tokens(half, length()), length() / 3}),
-      length());
+  Extend(*model, 0, 0, Tokens(0, half + 3), 1);
+  ExpectGolden(Extend(*model, 0, half, Tokens(half, length()), length() / 3),
+               length());
 }
 
 // Our own kernels: a row does not depend on how many are computed with it.
 TEST_P(GoldenTest, RowsAreBitEqualHoweverTheyAreCutIntoPasses) {
   for (const char* dtype : {"float32", "bfloat16"}) {
     const auto model = Load(dtype);
-    const LogitRows whole =
-        Extend(*model, {Session(1), 0, Tokens(0, length()), length()});
+    const LogitRows whole = Extend(*model, 0, 0, Tokens(0, length()), length());
     for (int begin = 0, n = 1; begin < length(); begin += n, n = n % 9 + 1) {
       const int end = std::min(length(), begin + n);
       const LogitRows part =
-          Extend(*model, {Session(2), begin, Tokens(begin, end), end - begin});
+          Extend(*model, 1, begin, Tokens(begin, end), end - begin);
       for (int i = 0; i < part.num_rows(); ++i) {
         EXPECT_EQ(part.Row(i), whole.Row(begin + i))
             << dtype << ", position " << begin + i;
@@ -144,7 +156,7 @@ TEST_P(GoldenTest, RowsAreBitEqualHoweverTheyAreCutIntoPasses) {
 
 TEST_P(GoldenTest, TokenByTokenGivesTheLogitsOfTheReference) {
   for (int i = 0; i < length(); ++i) {
-    ExpectGolden(Extend(*model_, {Session(1), i, Tokens(i, i + 1), 1}), i + 1);
+    ExpectGolden(Extend(*model_, 0, i, Tokens(i, i + 1), 1), i + 1);
   }
 }
 
@@ -161,28 +173,30 @@ TEST_P(GoldenTest, WrongTokensThatWereCutOffLeaveNoTrace) {
     const int end = std::min(length(), keep + draw(1, 9));
     if (keep == end) {
       right = cached = length() / 2;
-      Extend(*model_, {Session(1), 0, Tokens(0, right), 0});
+      Extend(*model_, 0, 0, Tokens(0, right), 0);
       continue;
     }
     const int num_rows = draw(0, end - keep);
-    ExpectGolden(
-        Extend(*model_, {Session(1), keep, Tokens(keep, end), num_rows}), end);
+    ExpectGolden(Extend(*model_, 0, keep, Tokens(keep, end), num_rows), end);
     right = cached = end;
 
     std::vector<TokenId> wrong(draw(0, 5));
     for (TokenId& token : wrong) token = draw(0, 60);
     if (wrong.empty() || cached + 5 > model_->info().context_length) continue;
-    Extend(*model_, {Session(1), cached, wrong, 1});
+    Extend(*model_, 0, cached, wrong, 1);
   }
 }
 
 TEST_P(GoldenTest, SessionsInOneBatchDoNotSeeEachOther) {
   const int third = length() / 3;
-  Extend(*model_, {Session(1), 0, Tokens(0, third), 0});
+  Extend(*model_, 0, 0, Tokens(0, third), 0);
+  const std::vector<std::vector<KvBlockId>> tables = {Table(model_->info(), 0),
+                                                      Table(model_->info(), 1),
+                                                      Table(model_->info(), 2)};
   const std::vector<Extension> batch = {
-      {Session(1), third, Tokens(third, length()), 3},
-      {Session(2), 0, Tokens(0, 2 * third), 2 * third},
-      {Session(3), 0, Tokens(0, 1), 1}};
+      {tables[0], third, Tokens(third, length()), 3},
+      {tables[1], 0, Tokens(0, 2 * third), 2 * third},
+      {tables[2], 0, Tokens(0, 1), 1}};
   const auto results = model_->Extend(batch);
   const std::vector<int> ends = {length(), 2 * third, 1};
   for (size_t i = 0; i < batch.size(); ++i) {
@@ -195,8 +209,7 @@ TEST_P(GoldenTest, SessionsInOneBatchDoNotSeeEachOther) {
 TEST_P(GoldenTest, Bfloat16StaysNearTheReference) {
   const auto model = Load("bfloat16");
   EXPECT_EQ(model->info().dtype, "bfloat16");
-  const LogitRows rows =
-      Extend(*model, {Session(1), 0, Tokens(0, length()), length()});
+  const LogitRows rows = Extend(*model, 0, 0, Tokens(0, length()), length());
   // The worst logit of each row, averaged: within +-6, eight bits of mantissa
   // cost some hundredths.
   float sum = 0.0f;

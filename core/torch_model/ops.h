@@ -6,8 +6,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "absl/types/span.h"
+#include "core/kernels/attention.h"
 #include "core/kernels/linear.h"
 
 namespace outrider {
@@ -36,17 +38,16 @@ struct RotaryAngles {
   at::Tensor sine = {};    // [num_rows, head_dim / 2] float32
 };
 
-// Rows of a pass that belong to one session, and its cache in one layer. Row
-// first_row + r stands at position first_position + r.
-struct AttentionRows {
-  // [rows of the pass, (num_heads + 2 * num_kv_heads) * head_dim]: a row's
-  // queries, then its keys, then its values, head by head.
+// The rows of a pass, session after session, over the keys and values of one
+// layer.
+struct AttentionPass {
+  // [rows, (num_heads + 2 * num_kv_heads) * head_dim]: a row's queries, then
+  // its keys, then its values, head by head.
   at::Tensor qkv = {};
-  int first_row = 0;
-  int num_rows = 0;
-  at::Tensor keys = {};    // [capacity, num_kv_heads, head_dim]
-  at::Tensor values = {};  // [capacity, num_kv_heads, head_dim]
-  int first_position = 0;
+  absl::Span<const kernels::KvSegment> segments = {};
+  // [num_blocks, kKvBlockLength, num_kv_heads, head_dim]
+  at::Tensor keys = {};
+  at::Tensor values = {};
   int window = 0;  // keys a row sees, its own included; 0 means all
 };
 
@@ -58,6 +59,9 @@ struct AttentionRows {
 class Ops {
  public:
   virtual ~Ops() = default;
+
+  // ModelInfo::numerics.
+  virtual std::string numerics() const = 0;
 
   // The matrix as these ops want it; called once, after loading.
   virtual Matrix Prepare(Matrix matrix) const = 0;
@@ -87,13 +91,13 @@ class Ops {
   // The tanh approximation ("gelu_new").
   virtual at::Tensor GeluTanh(const at::Tensor& x) const = 0;
 
-  // Copies the rows' keys and values to their positions in the cache.
-  virtual void StoreKv(const AttentionRows& rows) const = 0;
-  // Each row attends to exactly the cached keys up to its own position: its
-  // result does not depend on the other rows of the call. Query head h uses kv
-  // head h / (num_heads / num_kv_heads). Fills the same rows of `attended`,
-  // [rows of the pass, num_heads * head_dim].
-  virtual void Attend(const AttentionRows& rows,
+  // Copies the rows' keys and values to their positions in the blocks.
+  virtual void StoreKv(const AttentionPass& pass) const = 0;
+  // Each row attends to exactly the keys of its own session up to its own
+  // position: its result does not depend on the other rows of the pass. Query
+  // head h uses kv head h / (num_heads / num_kv_heads). Fills `attended`,
+  // [rows, num_heads * head_dim].
+  virtual void Attend(const AttentionPass& pass,
                       at::Tensor& attended) const = 0;
 };
 

@@ -33,42 +33,64 @@ constexpr int kHeadDim = 8;
 constexpr int kQueries = kHeads * kHeadDim;
 constexpr int kColumns = kQueries + 2 * kKvHeads * kHeadDim;
 
-// The rows of a session between those of two others.
-AttentionRows SomeAttention(int num_rows, int first_position, int window) {
-  const int capacity = first_position + num_rows + 3;
-  return {.qkv = Noise({num_rows + 3, kColumns}, 1),
-          .first_row = 2,
-          .num_rows = num_rows,
-          .keys = Noise({capacity, kKvHeads, kHeadDim}, 2),
-          .values = Noise({capacity, kKvHeads, kHeadDim}, 3),
-          .first_position = first_position,
-          .window = window};
-}
+constexpr int kNumBlocks = 12;
 
-constexpr float kUntouched = 77.0f;
+// A pass of three sessions, of which the one in the middle is looked at.
+struct SomePass {
+  static constexpr int kFirstRow = 2;
 
-// One row for each of qkv's.
-at::Tensor Attended(const Ops& ops, const AttentionRows& rows) {
-  at::Tensor attended = at::full({rows.qkv.size(0), kQueries}, kUntouched);
-  ops.Attend(rows, attended);
-  return attended;
-}
+  SomePass(int num_rows, int first_position, int window, at::ScalarType dtype)
+      : pass({.qkv = Noise({num_rows + 3, kColumns}, 1),
+              .keys = Noise({kNumBlocks, kKvBlockLength, kKvHeads, kHeadDim}, 2)
+                          .to(dtype),
+              .values =
+                  Noise({kNumBlocks, kKvBlockLength, kKvHeads, kHeadDim}, 3)
+                      .to(dtype),
+              .window = window}) {
+    segments = {{&others[0], 0, 2},
+                {table.data(), first_position, num_rows},
+                {&others[1], 7, 1}};
+    pass.segments = segments;
+  }
+  SomePass(const SomePass&) = delete;
+
+  // The keys, or values, of the middle session: [positions, heads, head_dim].
+  at::Tensor InOrder(const at::Tensor& blocks) const {
+    return blocks
+        .index_select(
+            0, at::tensor(std::vector<int64_t>(table.begin(), table.end())))
+        .flatten(0, 1);
+  }
+  at::Tensor Attended(const Ops& ops) const {
+    at::Tensor attended = at::empty({pass.qkv.size(0), kQueries});
+    ops.Attend(pass, attended);
+    return attended;
+  }
+
+  const std::vector<KvBlockId> table = {4, 11, 2, 7, 0, 9, 6, 8};
+  const KvBlockId others[2] = {3, 5};
+  std::vector<kernels::KvSegment> segments;
+  AttentionPass pass;
+};
 
 // The definition, in double.
-double Expected(const AttentionRows& in, int row, int head, int element) {
-  const int position = in.first_position + row;
-  const int begin = in.window > 0 ? std::max(0, position + 1 - in.window) : 0;
+double Expected(const SomePass& in, int row, int head, int element) {
+  const int position = in.segments[1].first_position + row;
+  const int window = in.pass.window;
+  const int begin = window > 0 ? std::max(0, position + 1 - window) : 0;
   const int kv_head = head / (kHeads / kKvHeads);
-  const auto q = in.qkv.accessor<float, 2>();
-  const auto k = in.keys.accessor<float, 3>();
-  const auto v = in.values.accessor<float, 3>();
+  const at::Tensor keys = in.InOrder(in.pass.keys);
+  const at::Tensor values = in.InOrder(in.pass.values);
+  const auto q = in.pass.qkv.accessor<float, 2>();
+  const auto k = keys.accessor<float, 3>();
+  const auto v = values.accessor<float, 3>();
   double sum = 0.0;
   double mixed = 0.0;
   for (int j = begin; j <= position; ++j) {
     double dot = 0.0;
     for (int d = 0; d < kHeadDim; ++d) {
-      dot +=
-          double{q[in.first_row + row][head * kHeadDim + d]} * k[j][kv_head][d];
+      dot += double{q[SomePass::kFirstRow + row][head * kHeadDim + d]} *
+             k[j][kv_head][d];
     }
     const double weight = std::exp(dot / std::sqrt(double{kHeadDim}));
     sum += weight;
@@ -88,12 +110,13 @@ class OpsTest : public ::testing::TestWithParam<const char*> {
 
 TEST_P(OpsTest, AttentionIsItsDefinitionWithAndWithoutAWindow) {
   for (const int window : {0, 1, 3, 100}) {
-    const AttentionRows input = SomeAttention(3, 5, window);
-    const at::Tensor out = Attended(*ops_, input);
+    const SomePass input(3, 30, window, at::kFloat);
+    const at::Tensor out = input.Attended(*ops_);
     for (int row = 0; row < 3; ++row) {
       for (int head = 0; head < kHeads; ++head) {
         for (int d = 0; d < kHeadDim; ++d) {
-          EXPECT_NEAR(out[2 + row][head * kHeadDim + d].item<double>(),
+          EXPECT_NEAR(out[SomePass::kFirstRow + row][head * kHeadDim + d]
+                          .item<double>(),
                       Expected(input, row, head, d), 1e-6)
               << window;
         }
@@ -102,49 +125,48 @@ TEST_P(OpsTest, AttentionIsItsDefinitionWithAndWithoutAWindow) {
   }
 }
 
-TEST_P(OpsTest, AttentionLeavesTheRowsOfOtherSessionsAlone) {
-  const at::Tensor out = Attended(*ops_, SomeAttention(3, 5, 0));
-  for (const int row : {0, 1, 5}) {
-    EXPECT_TRUE(at::all(out[row] == kUntouched).item<bool>()) << row;
-  }
-}
-
 TEST_P(OpsTest, KeysAndValuesAreStoredAtTheirPositionsAndNowhereElse) {
   for (const auto dtype : {at::kFloat, at::kBFloat16}) {
-    AttentionRows input = SomeAttention(3, 5, 0);
-    input.keys = input.keys.to(dtype);
-    input.values = input.values.to(dtype);
-    const int kv_size = kKvHeads * kHeadDim;
-    const auto expected = [&](const at::Tensor& cache, int first_column) {
-      at::Tensor rows = cache.clone();
-      rows.narrow(0, 5, 3).copy_(input.qkv.narrow(0, 2, 3)
-                                     .narrow(1, first_column, kv_size)
-                                     .reshape({3, kKvHeads, kHeadDim}));
-      return rows;
+    SomePass input(20, 30, 0, dtype);
+    const auto expected = [&](const at::Tensor& blocks, int first_column) {
+      at::Tensor stored = blocks.clone();
+      int row = 0;
+      for (const kernels::KvSegment& segment : input.segments) {
+        for (int i = 0; i < segment.num_rows; ++i, ++row) {
+          const int position = segment.first_position + i;
+          stored[segment.blocks[position / kKvBlockLength]]
+                [position % kKvBlockLength]
+                    .copy_(input.pass.qkv[row]
+                               .narrow(0, first_column, kKvHeads * kHeadDim)
+                               .reshape({kKvHeads, kHeadDim}));
+        }
+      }
+      return stored;
     };
-    const at::Tensor keys = expected(input.keys, kQueries);
-    const at::Tensor values = expected(input.values, kQueries + kv_size);
-    ops_->StoreKv(input);
-    EXPECT_TRUE(at::equal(input.keys, keys));
-    EXPECT_TRUE(at::equal(input.values, values));
+    const at::Tensor keys = expected(input.pass.keys, kQueries);
+    const at::Tensor values =
+        expected(input.pass.values, kQueries + kKvHeads * kHeadDim);
+    ops_->StoreKv(input.pass);
+    EXPECT_TRUE(at::equal(input.pass.keys, keys));
+    EXPECT_TRUE(at::equal(input.pass.values, values));
   }
 }
 
 // Rows that follow must not show: with a mask over extra keys they would.
-TEST_P(OpsTest, AttentionOfARowIsBitEqualHoweverManyRowsFollow) {
+TEST_P(OpsTest, AttentionOfARowIsBitEqualHoweverManyRowsStandBesideIt) {
   for (const int window : {0, 40}) {
     for (const auto dtype : {at::kFloat, at::kBFloat16}) {
-      AttentionRows input = SomeAttention(9, 108, window);
-      input.keys = input.keys.to(dtype);
-      input.values = input.values.to(dtype);
-      const at::Tensor together = Attended(*ops_, input);
+      const SomePass input(9, 108, window, dtype);
+      const at::Tensor together = input.Attended(*ops_);
       for (int row = 0; row < 9; ++row) {
-        AttentionRows alone = input;
-        alone.first_row = input.first_row + row;
-        alone.num_rows = 1;
-        alone.first_position = input.first_position + row;
-        EXPECT_TRUE(at::equal(Attended(*ops_, alone)[alone.first_row],
-                              together[alone.first_row]))
+        const std::vector<kernels::KvSegment> alone = {
+            {input.table.data(), 108 + row, 1}};
+        AttentionPass pass = input.pass;
+        pass.qkv = pass.qkv.narrow(0, SomePass::kFirstRow + row, 1);
+        pass.segments = alone;
+        at::Tensor attended = at::empty({1, kQueries});
+        ops_->Attend(pass, attended);
+        EXPECT_TRUE(at::equal(attended[0], together[SomePass::kFirstRow + row]))
             << row;
       }
     }

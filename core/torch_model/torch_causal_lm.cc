@@ -10,15 +10,16 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "core/base/check.h"
 #include "core/base/status_macros.h"
+#include "core/model/check_extension.h"
 #include "core/model/model_config.h"
 #include "core/model/safetensors.h"
 #include "core/torch_model/device.h"
-#include "core/torch_model/kv_cache.h"
+#include "core/torch_model/kv_blocks.h"
 #include "core/torch_model/transformer.h"
 #include "core/torch_model/weights.h"
 
@@ -39,6 +40,9 @@ auto CatchTorch(const std::string& what, Function function)
     return function();
   } catch (const c10::OutOfMemoryError& error) {
     return exhausted(error.what_without_backtrace());
+  } catch (const c10::AcceleratorError& error) {
+    return absl::UnavailableError(
+        absl::StrCat(what, ": ", error.what_without_backtrace()));
   } catch (const c10::Error& error) {
     const std::string detail = error.what_without_backtrace();
     // The CPU's allocator has no exception of its own.
@@ -63,93 +67,72 @@ std::string DirectoryName(const std::string& directory) {
 
 class TorchCausalLm final : public CausalLm {
  public:
-  TorchCausalLm(ModelInfo info, Transformer&& transformer, KvCache&& cache)
+  TorchCausalLm(ModelInfo info, Transformer&& transformer, KvBlocks&& kv)
       : info_(std::move(info)),
         transformer_(std::move(transformer)),
-        cache_(std::move(cache)) {}
+        kv_(std::move(kv)) {}
 
   const ModelInfo& info() const override { return info_; }
+  int64_t AvailableKvBytes() const override { return kv_.AvailableBytes(); }
+  absl::Status AllocateKvBlocks(int num_blocks) override;
+  void CopyKvBlock(KvBlockId from, KvBlockId to) override {
+    const c10::InferenceMode guard;
+    kv_.Copy(from, to);
+  }
   std::vector<absl::StatusOr<LogitRows>> Extend(
       absl::Span<const Extension> batch) override;
-  void Release(const SessionId& session) override { cache_.Release(session); }
 
  private:
   absl::Status Check(const Extension& extension) const;
-  // Checked, cut, with room for its tokens.
-  absl::StatusOr<Continuation> Prepare(const Extension& extension);
-  // Runs the pass and advances the caches: one result for each continuation.
-  std::vector<absl::StatusOr<LogitRows>> Run(
-      absl::Span<const Continuation> pass);
+  // One result for each extension, all of them checked.
+  std::vector<absl::StatusOr<LogitRows>> Run(absl::Span<const Extension> pass);
 
   const ModelInfo info_;
   const Transformer transformer_;
-  KvCache cache_;
+  KvBlocks kv_;
 };
 
-absl::Status TorchCausalLm::Check(const Extension& extension) const {
-  const int cached = cache_.Length(extension.session);
-  const int64_t num_tokens = extension.tokens.size();
-  if (extension.keep_length < 0 || extension.keep_length > cached) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("keep_length ", extension.keep_length,
-                     " is outside the cache of ", cached, " tokens"));
+absl::Status TorchCausalLm::AllocateKvBlocks(int num_blocks) {
+  const int64_t available = kv_.AvailableBytes();
+  if (num_blocks > available / kv_.block_bytes()) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        num_blocks, " KV blocks of ", kv_.block_bytes(), " bytes: ", available,
+        " bytes are available on ", info_.device));
   }
-  if (num_tokens == 0) return absl::InvalidArgumentError("no tokens");
-  if (extension.keep_length + num_tokens > info_.context_length) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        extension.keep_length + num_tokens,
-        " tokens are more than the context length ", info_.context_length));
-  }
-  if (extension.num_rows < 0 || extension.num_rows > num_tokens) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("num_rows ", extension.num_rows, " is outside the ",
-                     num_tokens, " tokens"));
-  }
-  for (const TokenId token : extension.tokens) {
-    if (token < 0 || token >= info_.vocab_size) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "token ", token, " is outside the vocabulary of ", info_.vocab_size));
-    }
-  }
-  return absl::OkStatus();
+  return CatchTorch("kv blocks", [&] {
+    kv_.Allocate(num_blocks);
+    return absl::OkStatus();
+  });
 }
 
-absl::StatusOr<Continuation> TorchCausalLm::Prepare(
-    const Extension& extension) {
-  OUTRIDER_RETURN_IF_ERROR(Check(extension));
-  const int length =
-      extension.keep_length + static_cast<int>(extension.tokens.size());
-  OUTRIDER_ASSIGN_OR_RETURN(
-      SessionCache* const cache,
-      CatchTorch("kv cache", [&]() -> absl::StatusOr<SessionCache*> {
-        return cache_.Reserve(extension.session, extension.keep_length, length);
-      }));
-  return Continuation{.cache = cache,
-                      .tokens = extension.tokens,
-                      .num_logit_rows = extension.num_rows};
+absl::Status TorchCausalLm::Check(const Extension& extension) const {
+  for (const KvBlockId block : extension.blocks) {
+    OUTRIDER_CHECK(block >= 0 && block < kv_.num_blocks())
+        << "block " << block << " of " << kv_.num_blocks();
+  }
+  return CheckExtension(extension, info_);
 }
 
 std::vector<absl::StatusOr<LogitRows>> TorchCausalLm::Run(
-    absl::Span<const Continuation> pass) {
+    absl::Span<const Extension> pass) {
   const absl::StatusOr<at::Tensor> logits =
       CatchTorch("forward pass", [&]() -> absl::StatusOr<at::Tensor> {
-        return transformer_.Forward(pass);
+        return transformer_.Forward(pass, kv_);
       });
   if (!logits.ok()) return {pass.size(), logits.status()};
 
   std::vector<absl::StatusOr<LogitRows>> results;
   int64_t first_row = 0;
-  for (const Continuation& item : pass) {
-    item.cache->length += static_cast<int>(item.tokens.size());
+  for (const Extension& extension : pass) {
     LogitRows rows;
-    if (item.num_logit_rows > 0) {
+    if (extension.num_rows > 0) {
       const auto owner = std::make_shared<at::Tensor>(*logits);
       const float* begin =
           owner->const_data_ptr<float>() + first_row * info_.vocab_size;
       rows = LogitRows(std::shared_ptr<const float>(owner, begin),
-                       item.num_logit_rows, info_.vocab_size);
+                       extension.num_rows, info_.vocab_size);
     }
-    first_row += item.num_logit_rows;
+    first_row += extension.num_rows;
     results.push_back(std::move(rows));
   }
   return results;
@@ -158,28 +141,22 @@ std::vector<absl::StatusOr<LogitRows>> TorchCausalLm::Run(
 std::vector<absl::StatusOr<LogitRows>> TorchCausalLm::Extend(
     absl::Span<const Extension> batch) {
   std::vector<absl::StatusOr<LogitRows>> results;
-  std::vector<Continuation> pass;
+  std::vector<Extension> pass;
   std::vector<size_t> members;  // of the batch, in the order of `pass`
-  absl::flat_hash_set<SessionId> sessions;
   for (size_t i = 0; i < batch.size(); ++i) {
-    absl::StatusOr<Continuation> prepared =
-        sessions.insert(batch[i].session).second
-            ? Prepare(batch[i])
-            : absl::InvalidArgumentError("session twice in one batch");
-    if (!prepared.ok()) {
-      results.push_back(prepared.status());
+    absl::Status status = Check(batch[i]);
+    if (!status.ok()) {
+      results.push_back(std::move(status));
       continue;
     }
     results.push_back(LogitRows());  // replaced below
     members.push_back(i);
-    pass.push_back(*prepared);
+    pass.push_back(batch[i]);
   }
   if (pass.empty()) return results;
 
   std::vector<absl::StatusOr<LogitRows>> answers = Run(pass);
   for (size_t i = 0; i < members.size(); ++i) {
-    // Which keys a failed pass has written is unknown: forget the session.
-    if (!answers[i].ok()) cache_.Release(batch[members[i]].session);
     results[members[i]] = std::move(answers[i]);
   }
   return results;
@@ -195,10 +172,6 @@ absl::StatusOr<std::unique_ptr<const Ops>> MakeOps(const std::string& kernels,
 
 absl::StatusOr<std::unique_ptr<CausalLm>> Load(
     const TorchCausalLmOptions& options) {
-  if (options.max_cached_tokens < 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "max_cached_tokens ", options.max_cached_tokens, " is negative"));
-  }
   OUTRIDER_ASSIGN_OR_RETURN(const at::Device device,
                             OpenDevice(options.device));
   OUTRIDER_ASSIGN_OR_RETURN(std::unique_ptr<const Ops> ops,
@@ -222,15 +195,16 @@ absl::StatusOr<std::unique_ptr<CausalLm>> Load(
   info.weights_hash = weights.hash;
   info.dtype = dtype == at::kFloat ? "float32" : "bfloat16";
   info.device = device.str();
+  info.numerics = ops->numerics();
   info.vocab_size = config.vocab_size;
   info.context_length = config.context_length;
   info.eos_ids = config.eos_ids;
+  KvBlocks kv(config, dtype, device);
+  info.kv_block_bytes = kv.block_bytes();
   return std::make_unique<TorchCausalLm>(
       std::move(info),
       Transformer(config, std::move(weights), std::move(ops), device),
-      KvCache(config, {.dtype = dtype,
-                       .device = device,
-                       .max_cached_tokens = options.max_cached_tokens}));
+      std::move(kv));
 }
 
 }  // namespace

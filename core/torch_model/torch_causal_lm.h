@@ -2,7 +2,6 @@
 #ifndef OUTRIDER_CORE_TORCH_MODEL_TORCH_CAUSAL_LM_H_
 #define OUTRIDER_CORE_TORCH_MODEL_TORCH_CAUSAL_LM_H_
 
-#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -22,8 +21,6 @@ struct TorchCausalLmOptions {
   // "auto": the kernels of core/kernels on the CPU, on one thread, torch's own
   // elsewhere; "aten": torch's own everywhere, as a reference.
   std::string kernels = "auto";
-  // Rows allocated for keys and values over all sessions; 0 means no bound.
-  int64_t max_cached_tokens = 0;
 };
 
 // A model on libtorch; this header and its users are free of torch.
@@ -32,6 +29,7 @@ struct TorchCausalLmOptions {
 //   UNIMPLEMENTED        the model needs what we do not have: named
 //   FAILED_PRECONDITION  no such GPU, no driver, or no CUDA part of libtorch
 //   RESOURCE_EXHAUSTED   no memory for the weights
+//   UNAVAILABLE          the GPU failed
 absl::StatusOr<std::unique_ptr<CausalLm>> LoadTorchCausalLm(
     const TorchCausalLmOptions& options);
 

@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/kernels/dispatch.h"
+#include "core/model/solo_session.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -26,21 +29,10 @@ std::string DemoModel(const std::string& name) {
   return absl::StrCat(SourceDir(), "/models/", name);
 }
 
-SessionId Session(uint8_t number) {
-  SessionId id;
-  id.bytes[15] = number;
-  return id;
-}
-
 std::unique_ptr<CausalLm> Load(TorchCausalLmOptions options) {
   auto model = LoadTorchCausalLm(options);
   EXPECT_TRUE(model.ok()) << model.status();
   return model.ok() ? *std::move(model) : nullptr;
-}
-
-absl::StatusOr<LogitRows> ExtendOne(CausalLm& model,
-                                    const Extension& extension) {
-  return model.Extend({extension})[0];
 }
 
 TokenId Argmax(absl::Span<const float> row) {
@@ -50,11 +42,12 @@ TokenId Argmax(absl::Span<const float> row) {
 
 std::vector<TokenId> Greedy(CausalLm& model, std::vector<TokenId> tokens,
                             int num_new) {
-  const SessionId session = Session(1);
+  auto session = SoloSession::Open(model, 64);
+  EXPECT_TRUE(session.ok()) << session.status();
   int cached = 0;
   std::vector<TokenId> text;
   for (int i = 0; i < num_new; ++i) {
-    auto rows = ExtendOne(model, {session, cached, tokens, 1});
+    auto rows = session->Extend(cached, tokens, 1);
     EXPECT_TRUE(rows.ok()) << rows.status();
     cached += static_cast<int>(tokens.size());
     tokens = {Argmax(rows->Row(0))};
@@ -71,6 +64,10 @@ TEST(TorchCausalLmTest, DemoTargetLoadsAndSaysWhatItIs) {
   EXPECT_EQ(model->info().device, "cpu");
   EXPECT_THAT(model->info().eos_ids, ElementsAre(1));
   EXPECT_THAT(model->info().weights_hash, SizeIs(64));
+  // Keys and values of 10 layers, 2 heads, 64 elements of 2 or 4 bytes.
+  const int element = model->info().dtype == "bfloat16" ? 2 : 4;
+  EXPECT_EQ(model->info().kv_block_bytes,
+            2 * 10 * 2 * 64 * element * kKvBlockLength);
 }
 
 // "def main():\n    parser = argparse.ArgumentParser()\n    parser."
@@ -100,112 +97,115 @@ TEST(TorchCausalLmTest, DemoDraftContinuesSourceCodeGreedily) {
               ElementsAre(2597, 3824, 280, 443, 200, 260, 1336, 15));
 }
 
+TEST(TorchCausalLmTest, NumericsSayWhoseKernelsRun) {
+  const std::string demo = DemoModel("demo-draft");
+  EXPECT_EQ(Load({.model_directory = demo})->info().numerics,
+            kernels::LevelName(kernels::BestLevel()));
+  EXPECT_EQ(Load({.model_directory = demo, .kernels = "aten"})->info().numerics,
+            "aten");
+}
+
 class SmallModelTest : public ::testing::Test {
  protected:
   static constexpr int kContextLength = 128;
 
-  std::unique_ptr<CausalLm> LoadSmall(int64_t max_cached_tokens = 0) {
+  std::unique_ptr<CausalLm> LoadSmall() {
     return Load({.model_directory = absl::StrCat(
-                     SourceDir(), "/tests/golden/testdata/models/llama"),
-                 .max_cached_tokens = max_cached_tokens});
+                     SourceDir(), "/tests/golden/testdata/models/llama")});
+  }
+  // With blocks for one whole context, all of them this table's.
+  std::unique_ptr<CausalLm> LoadWithBlocks() {
+    auto model = LoadSmall();
+    EXPECT_TRUE(model->AllocateKvBlocks(static_cast<int>(table_.size())).ok());
+    return model;
   }
 
-  std::vector<float> LastRow(CausalLm& model, const Extension& extension) {
-    auto rows = ExtendOne(model, extension);
+  absl::StatusOr<LogitRows> ExtendOne(CausalLm& model, int cached_length,
+                                      absl::Span<const TokenId> tokens,
+                                      int num_rows) {
+    return model.Extend({{table_, cached_length, tokens, num_rows}})[0];
+  }
+  std::vector<float> LastRow(CausalLm& model, int cached_length,
+                             absl::Span<const TokenId> tokens) {
+    auto rows = ExtendOne(model, cached_length, tokens, 1);
     EXPECT_TRUE(rows.ok()) << rows.status();
     if (!rows.ok()) return {};
-    const auto row = rows->Row(rows->num_rows() - 1);
-    return {row.begin(), row.end()};
+    return {rows->Row(0).begin(), rows->Row(0).end()};
   }
 
+  const std::vector<KvBlockId> table_ = {5, 3, 0, 1, 7, 2, 4, 6};
   const std::vector<TokenId> five_ = {3, 14, 15, 9, 26};
   const std::vector<TokenId> one_ = {5};
 };
 
 TEST_F(SmallModelTest, InvalidExtensionsAreRefusedAndChangeNothing) {
-  auto model = LoadSmall();
-  const SessionId session = Session(1);
-  const std::vector<float> expected = [&] {
-    auto fresh = LoadSmall();
-    LastRow(*fresh, {session, 0, five_, 1});
-    return LastRow(*fresh, {session, 5, one_, 1});
-  }();
-  LastRow(*model, {session, 0, five_, 1});
+  auto model = LoadWithBlocks();
+  LastRow(*model, 0, five_);
+  const std::vector<float> expected = LastRow(*model, 5, one_);
 
   const std::vector<TokenId> negative = {1, -1};
   const std::vector<TokenId> beyond = {1, model->info().vocab_size};
   const std::vector<TokenId> many(kContextLength - 4, 1);
+  const std::vector<TokenId> twenty(20, 1);
   const std::vector<Extension> invalid = {
-      {session, -1, one_, 1},   {session, 6, one_, 1},
-      {session, 5, {}, 0},      {session, 5, one_, 2},
-      {session, 5, one_, -1},   {session, 0, negative, 1},
-      {session, 0, beyond, 1},  {session, 5, many, 1},
-      {Session(2), 1, one_, 1},
+      {table_, -1, one_, 1},
+      {table_, 5, {}, 0},
+      {table_, 5, one_, 2},
+      {table_, 5, one_, -1},
+      {table_, 0, negative, 1},
+      {table_, 0, beyond, 1},
+      {table_, 5, many, 1},
+      {absl::MakeConstSpan(table_).first(1), 0, twenty, 1},
+      {{}, 0, one_, 1},
   };
   for (const Extension& extension : invalid) {
-    EXPECT_EQ(ExtendOne(*model, extension).status().code(),
+    EXPECT_EQ(model->Extend({extension})[0].status().code(),
               absl::StatusCode::kInvalidArgument);
   }
-  EXPECT_EQ(LastRow(*model, {session, 5, one_, 1}), expected);
+  EXPECT_EQ(LastRow(*model, 5, one_), expected);
 }
 
 TEST_F(SmallModelTest, AnInvalidExtensionDoesNotDisturbTheRestOfItsBatch) {
-  auto model = LoadSmall();
-  const auto results = model->Extend({{Session(1), 0, five_, 2},
-                                      {Session(2), 7, one_, 1},
-                                      {Session(3), 0, one_, 0},
-                                      {Session(1), 5, one_, 1}});
-  ASSERT_EQ(results.size(), 4u);
+  auto model = LoadWithBlocks();
+  const auto table = absl::MakeConstSpan(table_);
+  const auto results = model->Extend({{table.first(1), 0, five_, 2},
+                                      {table.subspan(1, 1), 7, one_, 2},
+                                      {table.subspan(2, 1), 0, one_, 0}});
+  ASSERT_EQ(results.size(), 3u);
   ASSERT_TRUE(results[0].ok());
   EXPECT_EQ(results[0]->num_rows(), 2);
   EXPECT_EQ(results[1].status().code(), absl::StatusCode::kInvalidArgument);
   ASSERT_TRUE(results[2].ok());
   EXPECT_EQ(results[2]->num_rows(), 0);
-  // A session cannot have two shares of one pass.
-  EXPECT_EQ(results[3].status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST_F(SmallModelTest, TheWholeContextCanBeUsedAndNotOneTokenMore) {
-  auto model = LoadSmall();
+  auto model = LoadWithBlocks();
   const std::vector<TokenId> all(kContextLength, 1);
-  EXPECT_TRUE(ExtendOne(*model, {Session(1), 0, all, 1}).ok());
-  EXPECT_FALSE(ExtendOne(*model, {Session(1), kContextLength, one_, 1}).ok());
-  EXPECT_TRUE(
-      ExtendOne(*model, {Session(1), kContextLength - 1, one_, 1}).ok());
+  EXPECT_TRUE(ExtendOne(*model, 0, all, 1).ok());
+  EXPECT_FALSE(ExtendOne(*model, kContextLength, one_, 1).ok());
+  EXPECT_TRUE(ExtendOne(*model, kContextLength - 1, one_, 1).ok());
 }
 
-TEST_F(SmallModelTest, AReleasedSessionIsOneOfLengthZero) {
+TEST_F(SmallModelTest, MoreBlocksThanThereIsMemoryForAreRefused) {
   auto model = LoadSmall();
-  const auto first = LastRow(*model, {Session(1), 0, five_, 1});
-  model->Release(Session(1));
-  model->Release(Session(9));  // never seen
-  EXPECT_FALSE(ExtendOne(*model, {Session(1), 1, one_, 1}).ok());
-  EXPECT_EQ(LastRow(*model, {Session(1), 0, five_, 1}), first);
-}
-
-TEST_F(SmallModelTest, TheBoundOnCachedTokensHoldsOverAllSessions) {
-  auto model = LoadSmall(/*max_cached_tokens=*/40);
-  const std::vector<TokenId> twenty(20, 1);
-  EXPECT_TRUE(ExtendOne(*model, {Session(1), 0, twenty, 1}).ok());
-  EXPECT_TRUE(ExtendOne(*model, {Session(2), 0, twenty, 1}).ok());
-  const auto third = ExtendOne(*model, {Session(3), 0, one_, 1});
-  EXPECT_EQ(third.status().code(), absl::StatusCode::kResourceExhausted);
-
-  // The refused growth of a session leaves its cache as it was.
-  EXPECT_EQ(ExtendOne(*model, {Session(1), 20, one_, 1}).status().code(),
+  const int64_t available = model->AvailableKvBytes();
+  EXPECT_GT(available, int64_t{1} << 20);
+  const int64_t too_many = 4 * available / model->info().kv_block_bytes;
+  EXPECT_EQ(model
+                ->AllocateKvBlocks(static_cast<int>(std::min<int64_t>(
+                    too_many, std::numeric_limits<int>::max())))
+                .code(),
             absl::StatusCode::kResourceExhausted);
-  EXPECT_TRUE(ExtendOne(*model, {Session(1), 19, one_, 1}).ok());
-
-  model->Release(Session(2));
-  EXPECT_TRUE(ExtendOne(*model, {Session(3), 0, one_, 1}).ok());
-  EXPECT_TRUE(ExtendOne(*model, {Session(1), 20, one_, 1}).ok());
+  EXPECT_TRUE(model->AllocateKvBlocks(8).ok());
+  LastRow(*model, 0, five_);
 }
 
 TEST_F(SmallModelTest, RowsOutliveTheModelAndLaterPasses) {
-  auto model = LoadSmall();
-  auto rows = ExtendOne(*model, {Session(1), 0, five_, 1});
+  auto model = LoadWithBlocks();
+  auto rows = ExtendOne(*model, 0, five_, 1);
   const std::vector<float> before(rows->Row(0).begin(), rows->Row(0).end());
-  LastRow(*model, {Session(1), 5, one_, 1});
+  LastRow(*model, 5, one_);
   model.reset();
   EXPECT_THAT(rows->Row(0), ::testing::ElementsAreArray(before));
 }
@@ -225,9 +225,6 @@ TEST(TorchCausalLmTest, OptionsThatNameNothingAreRefused) {
             kInvalid);
   EXPECT_EQ(LoadError({.model_directory = demo, .kernels = "fast"}).code(),
             kInvalid);
-  EXPECT_EQ(
-      LoadError({.model_directory = demo, .max_cached_tokens = -1}).code(),
-      kInvalid);
   EXPECT_EQ(LoadError({.model_directory = demo + "-none"}).code(),
             absl::StatusCode::kNotFound);
 }

@@ -19,17 +19,19 @@ struct PassRows {
   PassLayout layout = {};
 };
 
-PassRows LineUp(absl::Span<const Continuation> batch) {
+PassRows LineUp(absl::Span<const Extension> batch) {
   PassRows rows;
-  for (const Continuation& item : batch) {
-    const int num_rows = static_cast<int>(item.tokens.size());
-    const int first = item.cache->length;
-    rows.layout.segments.push_back({item.cache, first, num_rows});
+  for (const Extension& extension : batch) {
+    const int num_rows = static_cast<int>(extension.tokens.size());
+    const int first = extension.cached_length;
+    rows.layout.segments.push_back({.blocks = extension.blocks.data(),
+                                    .first_position = first,
+                                    .num_rows = num_rows});
     for (int i = 0; i < num_rows; ++i) {
-      if (i >= num_rows - item.num_logit_rows) {
+      if (i >= num_rows - extension.num_rows) {
         rows.logit_rows.push_back(rows.tokens.size());
       }
-      rows.tokens.push_back(item.tokens[i]);
+      rows.tokens.push_back(extension.tokens[i]);
       rows.positions.push_back(first + i);
     }
   }
@@ -55,7 +57,8 @@ Transformer::Transformer(const ModelConfig& config, ModelWeights weights,
                        ? RotaryFrequencies(config)
                        : std::vector<float>()) {}
 
-at::Tensor Transformer::Forward(absl::Span<const Continuation> batch) const {
+at::Tensor Transformer::Forward(absl::Span<const Extension> batch,
+                                const KvBlocks& kv) const {
   const ModelContext model = {config_, *ops_};
   PassRows rows = LineUp(batch);
 
@@ -70,7 +73,7 @@ at::Tensor Transformer::Forward(absl::Span<const Continuation> batch) const {
 
   for (int i = 0; i < config_.num_layers; ++i) {
     const LayerWeights& layer = weights_.layers[i];
-    AddSelfAttention({model, layer.attention, i}, rows.layout,
+    AddSelfAttention({model, layer.attention, kv.layer(i), i}, rows.layout,
                      Normalize(model, layer.attention_norm, x), x);
     AddFeedForward(model, layer.feed_forward,
                    Normalize(model, layer.feed_forward_norm, x), x);

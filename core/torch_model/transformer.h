@@ -8,32 +8,25 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "core/base/token.h"
+#include "core/model/causal_lm.h"
 #include "core/model/model_config.h"
-#include "core/torch_model/kv_cache.h"
+#include "core/torch_model/kv_blocks.h"
 #include "core/torch_model/weights.h"
 
 namespace outrider {
 
-// What one session adds to a pass: `tokens` behind the first `cache->length`
-// ones; the cache has room for them.
-struct Continuation {
-  SessionCache* cache = nullptr;
-  absl::Span<const TokenId> tokens = {};
-  int num_logit_rows = 0;  // for the last tokens
-};
-
 // The forward pass of a decoder-only transformer. Confined to one thread, as
-// the caches it writes are.
+// the blocks it writes are.
 class Transformer {
  public:
   Transformer(const ModelConfig& config, ModelWeights weights,
               std::unique_ptr<const Ops> ops, at::Device device);
 
-  // One ragged pass over all sessions: fills their caches, whose lengths are
-  // the caller's to advance. [sum of num_logit_rows, vocab_size] float32 on the
-  // host; undefined where that sum is 0. Throws what torch throws.
-  at::Tensor Forward(absl::Span<const Continuation> batch) const;
+  // One ragged pass over all sessions, each of which passes CheckExtension:
+  // writes their keys and values to `kv`. [sum of num_rows, vocab_size] float32
+  // on the host; undefined where that sum is 0. Throws what torch throws.
+  at::Tensor Forward(absl::Span<const Extension> batch,
+                     const KvBlocks& kv) const;
 
  private:
   // Constant after construction.

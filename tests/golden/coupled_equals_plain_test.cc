@@ -15,12 +15,14 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/base/bfloat16.h"
+#include "core/model/solo_session.h"
 #include "core/node/measure.h"
 #include "core/sampling/coins.h"
 #include "core/sampling/process.h"
@@ -174,12 +176,17 @@ class CoupledEqualsPlainTest : public ::testing::Test {
     ASSERT_THAT(tokenizer, IsOk());
     vocab_size_ = (*tokenizer)->vocab_size();
     prompt_ = (*tokenizer)->Encode(kPrompt);
+    const auto for_measure = LoadTorchCausalLm({.model_directory = target});
+    ASSERT_THAT(for_measure, IsOk());
+    const auto measured = MeasureModel(
+        **for_measure, {.vocab_size = vocab_size_, .num_repeats = 1});
+    ASSERT_THAT(measured, IsOk());
     auto model = LoadTorchCausalLm({.model_directory = target});
     ASSERT_THAT(model, IsOk());
     model_ = *std::move(model);
-    const auto measured =
-        MeasureModel(*model_, {.vocab_size = vocab_size_, .num_repeats = 1});
-    ASSERT_THAT(measured, IsOk());
+    auto session = SoloSession::Open(*model_, model_->info().context_length);
+    ASSERT_THAT(session, IsOk());
+    session_ = *std::move(session);
     rows_depend_on_count_ = measured->rows_depend_on_count;
     logit_difference_ = measured->max_logit_difference;
     std::cout << "rows " << (rows_depend_on_count_ ? "" : "do not ")
@@ -207,12 +214,7 @@ class CoupledEqualsPlainTest : public ::testing::Test {
   double RaceGap(const TokenSeq& plain, size_t place, uint64_t seed) {
     TokenSeq context = prompt_;
     context.insert(context.end(), plain.begin(), plain.begin() + place);
-    const SessionId session = SessionId::Random();
-    const auto rows = model_->Extend({{.session = session,
-                                       .keep_length = 0,
-                                       .tokens = context,
-                                       .num_rows = 1}})[0];
-    model_->Release(session);
+    const auto rows = session_->Extend(0, context, 1);
     EXPECT_THAT(rows, IsOk());
     const auto p = Process(rows->Row(0).first(vocab_size_), kSampling, {});
     EXPECT_THAT(p, IsOk());
@@ -228,6 +230,7 @@ class CoupledEqualsPlainTest : public ::testing::Test {
   }
 
   std::unique_ptr<CausalLm> model_;
+  std::optional<SoloSession> session_;  // of model_
   TokenSeq prompt_;
   int vocab_size_ = 0;
   bool rows_depend_on_count_ = false;

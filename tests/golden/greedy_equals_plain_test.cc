@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/model/solo_session.h"
 #include "core/node/measure.h"
 #include "core/sampling/process.h"
 #include "core/testing/status_matchers.h"
@@ -43,24 +44,19 @@ std::vector<std::string> HeldOutPrompts() {
   return prompts;
 }
 
-Expected DecodePlainly(CausalLm& model, TokenSeq prompt, int vocab_size) {
-  const SessionId session = SessionId::Random();
+Expected DecodePlainly(SoloSession& session, TokenSeq prompt, int vocab_size) {
   Expected expected = {.prompt = prompt};
   TokenSeq input = std::move(prompt);
-  int keep_length = 0;
+  int cached_length = 0;
   for (int i = 0; i < kNumTokens; ++i) {
-    const auto rows = model.Extend({{.session = session,
-                                     .keep_length = keep_length,
-                                     .tokens = input,
-                                     .num_rows = 1}})[0];
+    const auto rows = session.Extend(cached_length, input, 1);
     EXPECT_THAT(rows, IsOk());
     const ArgmaxAndGap best = FindArgmax(rows->Row(0).first(vocab_size));
     expected.tokens.push_back(best.argmax);
     expected.gaps.push_back(best.gap);
-    keep_length += static_cast<int>(input.size());
+    cached_length += static_cast<int>(input.size());
     input = {best.argmax};
   }
-  model.Release(session);
   return expected;
 }
 
@@ -122,18 +118,22 @@ TEST(GreedyEqualsPlainTest, FiftyHeldOutPromptsThroughThreeProcesses) {
   const std::string target = SourcePath("models/demo-target");
   const auto tokenizer = LoadTokenizer(target);
   ASSERT_THAT(tokenizer, IsOk());
+  const int vocab_size = (*tokenizer)->vocab_size();
+  const auto for_measure = LoadTorchCausalLm({.model_directory = target});
+  ASSERT_THAT(for_measure, IsOk());
+  const auto measured =
+      MeasureModel(**for_measure, {.vocab_size = vocab_size, .num_repeats = 1});
+  ASSERT_THAT(measured, IsOk());
   const auto model = LoadTorchCausalLm({.model_directory = target});
   ASSERT_THAT(model, IsOk());
-  const int vocab_size = (*tokenizer)->vocab_size();
-  const auto measured =
-      MeasureModel(**model, {.vocab_size = vocab_size, .num_repeats = 1});
-  ASSERT_THAT(measured, IsOk());
+  auto session = SoloSession::Open(**model, (*model)->info().context_length);
+  ASSERT_THAT(session, IsOk());
   const double tie_gap = 4 * measured->max_logit_difference;
 
   std::vector<Expected> all_expected;
   for (const std::string& prompt : HeldOutPrompts()) {
     all_expected.push_back(
-        DecodePlainly(**model, (*tokenizer)->Encode(prompt), vocab_size));
+        DecodePlainly(*session, (*tokenizer)->Encode(prompt), vocab_size));
   }
   ASSERT_EQ(all_expected.size(), static_cast<size_t>(kNumPrompts));
 

@@ -15,6 +15,7 @@
 
 #include "absl/types/span.h"
 #include "core/base/bfloat16.h"
+#include "core/model/solo_session.h"
 #include "core/sampling/coins.h"
 #include "core/sampling/coupled.h"
 #include "core/sampling/process.h"
@@ -48,6 +49,7 @@ class PlainDecoder {
  public:
   PlainDecoder(std::unique_ptr<CausalLm> model, TokenSeq prompt, int vocab_size)
       : model_(std::move(model)),
+        session_(SoloSession::Open(*model_, model_->info().context_length)),
         prompt_(std::move(prompt)),
         vocab_size_(vocab_size) {}
 
@@ -73,10 +75,8 @@ class PlainDecoder {
                    bool is_bfloat16) {
     TokenSeq context = prompt_;
     context.insert(context.end(), text.begin(), text.end());
-    const auto rows = model_->Extend({{.session = session_,
-                                       .keep_length = 0,
-                                       .tokens = context,
-                                       .num_rows = 1}})[0];
+    EXPECT_THAT(session_, IsOk());
+    const auto rows = session_->Extend(0, context, 1);
     EXPECT_THAT(rows, IsOk());
     const auto row = rows->Row(0).first(vocab_size_);
     std::vector<float> logits(row.begin(), row.end());
@@ -102,9 +102,9 @@ class PlainDecoder {
   }
 
   const std::unique_ptr<CausalLm> model_;
+  absl::StatusOr<SoloSession> session_;  // of model_
   const TokenSeq prompt_;
   const int vocab_size_;
-  const SessionId session_ = SessionId::Random();
 };
 
 struct Setting {

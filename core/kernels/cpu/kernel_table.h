@@ -21,13 +21,14 @@ namespace outrider::kernels::cpu {
 
 // The order of packed weights. Outputs stand in blocks of 16, padded by zeros;
 // blocks in groups of three or two (one only if there is but one block). Within
-// a group, float32 is [in][outputs] and bfloat16 [ceil(in / 2)][outputs][2], in
-// either case steps of 4 bytes an output. Three blocks are the most of which
-// nine rows have their sums in 32 registers; a single stream of all outputs of
-// a group is what the memory delivers fastest.
+// a group, float32 is [in][outputs] and bfloat16 [steps][outputs][2], in either
+// case steps of 4 bytes an output. Three blocks are the most of which nine rows
+// have their sums in 32 registers; a single stream of all outputs of a group is
+// what the memory delivers fastest.
 struct PackedLayout {
   int num_blocks = 0;  // of 16 outputs
-  int num_wide = 0;    // groups of three; groups of two follow
+  int num_groups = 0;
+  int num_wide = 0;  // groups of three; they come first
 
   static constexpr int kBlock = 16;
 
@@ -35,17 +36,23 @@ struct PackedLayout {
     const int num_blocks = (out + kBlock - 1) / kBlock;
     const int num_groups = (num_blocks + 2) / 3;
     const int rest = num_blocks - 2 * num_groups;
-    return {num_blocks, rest > 0 ? rest : 0};
+    return {num_blocks, num_groups, rest > 0 ? rest : 0};
   }
-  // The first block of the group in which `block` stands.
+  // Pairs of k, in whole AMX tiles of 16: zeros behind the last one.
+  static OUTRIDER_KERNEL_INLINE constexpr int BFloat16Steps(int in) {
+    return (in + 31) / 32 * 16;
+  }
   OUTRIDER_KERNEL_INLINE constexpr int GroupOf(int block) const {
-    return block < 3 * num_wide ? block - block % 3
-                                : block - (block - 3 * num_wide) % 2;
+    return block < 3 * num_wide ? block / 3
+                                : num_wide + (block - 3 * num_wide) / 2;
   }
-  // How many blocks the group has that begins with `block`.
-  OUTRIDER_KERNEL_INLINE constexpr int GroupSize(int block) const {
-    if (block < 3 * num_wide) return 3;
-    return num_blocks - block < 2 ? 1 : 2;
+  // Also the number of blocks before this group.
+  OUTRIDER_KERNEL_INLINE constexpr int FirstBlock(int group) const {
+    return group < num_wide ? 3 * group : 2 * group + num_wide;
+  }
+  OUTRIDER_KERNEL_INLINE constexpr int GroupSize(int group) const {
+    if (group < num_wide) return 3;
+    return num_blocks < 2 ? 1 : 2;
   }
 };
 
@@ -61,7 +68,14 @@ struct LinearTask {
   const float* bias = nullptr;   // [out], or null
   float* y = nullptr;            // [num_rows, out]
   bool add = false;
-  float* scratch = nullptr;  // num_rows * (in + 1)
+  float* scratch = nullptr;  // num_rows * (in + 31), on a whole cache line
+};
+
+// In two steps, either of which threads may share: the rows of x as this level
+// multiplies them, into scratch; then groups of outputs, for all rows.
+struct LinearKernel {
+  void (*prepare)(const LinearTask& task, int first_row, int end_row);
+  void (*multiply)(const LinearTask& task, int first_group, int end_group);
 };
 
 // At most kAttentionRows rows of one session, and the heads that share one head
@@ -106,8 +120,8 @@ struct StoreTask {
 };
 
 struct KernelTable {
-  void (*linear_float32)(const LinearTask& task);
-  void (*linear_bfloat16)(const LinearTask& task);
+  LinearKernel linear_float32;
+  LinearKernel linear_bfloat16;
   void (*attention)(const AttentionTask& task, const AttentionScratch& scratch);
   void (*store_rows)(const StoreTask& task);
   void (*rms_norm)(const NormArgs& args);
@@ -123,6 +137,7 @@ extern const KernelTable kPortableTable;
 extern const KernelTable kAvx2Table;
 extern const KernelTable kAvx512Table;
 extern const KernelTable kAvx512Bf16Table;
+extern const KernelTable kAmxBf16Table;
 #endif
 
 // Ends the process if this CPU cannot run `level`.

@@ -5,6 +5,6 @@
 namespace outrider::kernels::cpu {
 
 constinit const KernelTable kAvx2Table =
-    MakeKernelTable<VectorAvx2, MultiplyBFloat16<VectorAvx2>>();
+    MakeKernelTable<VectorAvx2>(kLinearKernel<MultiplyBFloat16<VectorAvx2>>);
 
 }  // namespace outrider::kernels::cpu

@@ -4,7 +4,7 @@
 
 namespace outrider::kernels::cpu {
 
-constinit const KernelTable kAvx512Table =
-    MakeKernelTable<VectorAvx512, MultiplyBFloat16<VectorAvx512>>();
+constinit const KernelTable kAvx512Table = MakeKernelTable<VectorAvx512>(
+    kLinearKernel<MultiplyBFloat16<VectorAvx512>>);
 
 }  // namespace outrider::kernels::cpu

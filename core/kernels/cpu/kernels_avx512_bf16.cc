@@ -21,7 +21,9 @@ struct MultiplyPairs {
   using Weights = __m512bh;
   using Factor = __m512bh;
 
-  static OUTRIDER_KERNEL_INLINE int NumSteps(int in) { return (in + 1) / 2; }
+  static OUTRIDER_KERNEL_INLINE int NumSteps(int in) {
+    return PackedLayout::BFloat16Steps(in);
+  }
   static void Prepare(const float* x, int in, X* to) {
     BFloat16* flat = to->pair;
     int k = 0;
@@ -29,7 +31,7 @@ struct MultiplyPairs {
       const int n = in - k < Vector::kWidth ? in - k : Vector::kWidth;
       Vector::StoreFirst(flat + k, LoadN<Vector>(x + k, n), n);
     }
-    if (in % 2 != 0) flat[in].bits = 0;
+    for (k = in; k < 2 * NumSteps(in); ++k) flat[k].bits = 0;
   }
   static OUTRIDER_KERNEL_INLINE Weights Load(const float* w) {
     return (__m512bh)_mm512_loadu_si512(w);
@@ -47,6 +49,6 @@ struct MultiplyPairs {
 }  // namespace
 
 constinit const KernelTable kAvx512Bf16Table =
-    MakeKernelTable<VectorAvx512Bf16, MultiplyPairs>();
+    MakeKernelTable<VectorAvx512Bf16>(kLinearKernel<MultiplyPairs>);
 
 }  // namespace outrider::kernels::cpu

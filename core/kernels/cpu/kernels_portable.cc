@@ -4,7 +4,7 @@
 
 namespace outrider::kernels::cpu {
 
-constinit const KernelTable kPortableTable =
-    MakeKernelTable<VectorPortable, MultiplyBFloat16<VectorPortable>>();
+constinit const KernelTable kPortableTable = MakeKernelTable<VectorPortable>(
+    kLinearKernel<MultiplyBFloat16<VectorPortable>>);
 
 }  // namespace outrider::kernels::cpu

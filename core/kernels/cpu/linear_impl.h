@@ -61,7 +61,9 @@ struct MultiplyBFloat16 {
   };
   using Factor = Weights;
 
-  static OUTRIDER_KERNEL_INLINE int NumSteps(int in) { return (in + 1) / 2; }
+  static OUTRIDER_KERNEL_INLINE int NumSteps(int in) {
+    return PackedLayout::BFloat16Steps(in);
+  }
   static void Prepare(const float* x, int in, X* to) {
     float* flat = &to->even;
     int k = 0;
@@ -72,7 +74,7 @@ struct MultiplyBFloat16 {
       V::StoreFirst(flat + k, V::RoundToBFloat16(V::LoadFirst(x + k, in - k)),
                     in - k);
     }
-    if (in % 2 != 0) flat[in] = 0.0f;
+    for (k = in; k < 2 * NumSteps(in); ++k) flat[k] = 0.0f;
   }
   static OUTRIDER_KERNEL_INLINE Weights Load(const float* w) {
     const typename V::Float pairs = V::Load(w);
@@ -181,26 +183,41 @@ void LinearRows(const LinearTask& task, const float* weight, int first_output) {
 }
 
 template <class M>
-void Linear(const LinearTask& task) {
-  const int num_steps = M::NumSteps(task.in);
+void PrepareRows(const LinearTask& task, int first_row, int end_row) {
   auto* x = reinterpret_cast<typename M::X*>(task.scratch);
-  for (int m = 0; m < task.num_rows; ++m) {
+  for (int m = first_row; m < end_row; ++m) {
     M::Prepare(task.x + static_cast<size_t>(m) * task.in, task.in,
-               x + m * num_steps);
-  }
-
-  const PackedLayout layout = PackedLayout::Of(task.out);
-  const float* weight = static_cast<const float*>(task.weight);
-  for (int block = 0; block < layout.num_blocks;) {
-    const int size = layout.GroupSize(block);
-    const int first_output = block * PackedLayout::kBlock;
-    if (size == 3) LinearRows<M, 3>(task, weight, first_output);
-    if (size == 2) LinearRows<M, 2>(task, weight, first_output);
-    if (size == 1) LinearRows<M, 1>(task, weight, first_output);
-    weight += static_cast<size_t>(num_steps) * size * PackedLayout::kBlock;
-    block += size;
+               x + m * M::NumSteps(task.in));
   }
 }
+
+// Calls body(size, first output, weights) for these groups of outputs.
+template <class Body>
+OUTRIDER_KERNEL_INLINE void ForEachGroup(const LinearTask& task, int num_steps,
+                                         int first_group, int end_group,
+                                         const Body& body) {
+  const PackedLayout layout = PackedLayout::Of(task.out);
+  const float* weight = static_cast<const float*>(task.weight);
+  for (int group = first_group; group < end_group; ++group) {
+    const int first_output = layout.FirstBlock(group) * PackedLayout::kBlock;
+    body(layout.GroupSize(group), first_output,
+         weight + static_cast<size_t>(num_steps) * first_output);
+  }
+}
+
+template <class M>
+void MultiplyGroups(const LinearTask& task, int first_group, int end_group) {
+  ForEachGroup(task, M::NumSteps(task.in), first_group, end_group,
+               [&](int size, int first_output, const float* weight) {
+                 if (size == 3) LinearRows<M, 3>(task, weight, first_output);
+                 if (size == 2) LinearRows<M, 2>(task, weight, first_output);
+                 if (size == 1) LinearRows<M, 1>(task, weight, first_output);
+               });
+}
+
+template <class M>
+inline constexpr LinearKernel kLinearKernel = {.prepare = PrepareRows<M>,
+                                               .multiply = MultiplyGroups<M>};
 
 }  // namespace outrider::kernels::cpu
 

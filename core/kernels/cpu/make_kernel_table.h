@@ -9,12 +9,11 @@
 
 namespace outrider::kernels::cpu {
 
-// The kernels over vectors V, the linear one with its own way to multiply
-// bfloat16.
-template <class V, class MultiplyBFloat16>
-consteval KernelTable MakeKernelTable() {
-  return {.linear_float32 = Linear<MultiplyFloat32<V>>,
-          .linear_bfloat16 = Linear<MultiplyBFloat16>,
+// The kernels over vectors V, with the level's own way to multiply bfloat16.
+template <class V>
+consteval KernelTable MakeKernelTable(LinearKernel linear_bfloat16) {
+  return {.linear_float32 = kLinearKernel<MultiplyFloat32<V>>,
+          .linear_bfloat16 = linear_bfloat16,
           .attention = Attention<V>,
           .store_rows = StoreRows<V>,
           .rms_norm = RmsNorm<V>,

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/torch_model/kv_blocks.h"
+
+#include <ATen/ATen.h>
+#include <ATen/DeviceAccelerator.h>
+
+#include <utility>
+
+#include "core/base/available_memory.h"
+#include "core/base/check.h"
+
+namespace outrider {
+
+KvBlocks::KvBlocks(const ModelConfig& config, at::ScalarType dtype,
+                   at::Device device)
+    : num_layers_(config.num_layers),
+      block_sizes_({kKvBlockLength, config.num_kv_heads, config.head_dim}),
+      dtype_(dtype),
+      device_(device) {}
+
+int64_t KvBlocks::block_bytes() const {
+  const int64_t num_elements =
+      block_sizes_[0] * block_sizes_[1] * block_sizes_[2];
+  return 2 * num_layers_ * num_elements *
+         static_cast<int64_t>(at::elementSize(dtype_));
+}
+
+int64_t KvBlocks::AvailableBytes() const {
+  if (device_.is_cpu()) return AvailableMemory();
+  const auto [free, total] =
+      at::getDeviceAllocator(device_.type())->getMemoryInfo(device_.index());
+  return static_cast<int64_t>(free);
+}
+
+void KvBlocks::Allocate(int num_blocks) {
+  OUTRIDER_CHECK(num_blocks_ == 0) << "allocated twice";
+  std::vector<int64_t> sizes = {num_blocks};
+  sizes.insert(sizes.end(), block_sizes_.begin(), block_sizes_.end());
+  const auto options = at::dtype(dtype_).device(device_);
+  std::vector<LayerKv> layers;
+  for (int i = 0; i < num_layers_; ++i) {
+    layers.push_back({at::empty(sizes, options), at::empty(sizes, options)});
+  }
+  layers_ = std::move(layers);
+  num_blocks_ = num_blocks;
+}
+
+void KvBlocks::Copy(KvBlockId from, KvBlockId to) {
+  OUTRIDER_CHECK(from >= 0 && from < num_blocks_ && to >= 0 && to < num_blocks_)
+      << from << " to " << to << " of " << num_blocks_;
+  for (const LayerKv& layer : layers_) {
+    layer.keys[to].copy_(layer.keys[from]);
+    layer.values[to].copy_(layer.values[from]);
+  }
+}
+
+}  // namespace outrider
