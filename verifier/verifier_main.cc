@@ -5,6 +5,7 @@
 
 #include "core/node/measure.h"
 #include "core/node/node_program.h"
+#include "core/sampling/residual.h"
 #include "core/torch_model/torch_causal_lm.h"
 #include "verifier/verifier_service.h"
 
@@ -28,6 +29,14 @@ absl::StatusOr<LoadedModel> Load(const NodeFlags& flags) {
   return loaded;
 }
 
+void AddMetrics(MetricRegistry& metrics) {
+  metrics.AddSource(
+      {.name = "residuals_lost_total",
+       .help = "Refused drafts whose residual rounding left empty.",
+       .kind = MetricRegistry::Kind::kCounter,
+       .read = [] { return static_cast<double>(NumResidualsLost()); }});
+}
+
 }  // namespace
 }  // namespace outrider
 
@@ -42,6 +51,7 @@ int main(int argc, char** argv) {
        .version = OUTRIDER_VERSION,
        .load = outrider::Load,
        .measure = outrider::PrintModelMeasurement,
-       .make_service = outrider::MakeVerifierService},
+       .make_service = outrider::MakeVerifierService,
+       .add_metrics = outrider::AddMetrics},
       argc, argv);
 }

@@ -13,6 +13,7 @@
 #include "core/node/load_model.h"
 #include "core/node/node.h"
 #include "core/node/node_flags.h"
+#include "core/telemetry/metric_registry.h"
 
 namespace outrider {
 
@@ -33,6 +34,8 @@ struct NodeProgram {
   std::function<absl::Status(const NodeFlags&, LoadedModel&)> measure = {};
   std::function<std::unique_ptr<grpc::Service>(Node&, const NodeDescription&)>
       make_service = {};
+  // Metrics of its own.
+  std::function<void(MetricRegistry&)> add_metrics = {};
 };
 
 // The whole of main: parses the flags, and serves, measures or checks. The
