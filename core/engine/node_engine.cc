@@ -30,13 +30,17 @@ NodeEngine::~NodeEngine() {
 
 void NodeEngine::Submit(std::unique_ptr<Work> work) {
   MutexLock lock(mu_);
+  const auto hold_end = scheduler_.hold_end();
   scheduler_.Submit(std::move(work), Clock::now());
   while (!is_passing_ && scheduler_.IsOneDecode() && RunPass()) TakeOne();
   // A reply, or a refusal; of others too, but never more than one.
   FinishOne();
-  const bool is_ready = !is_passing_ && !scheduler_.IsHolding();
+  // While a pass is held, one thread waits for the hold's end: this one has to
+  // wake it where the hold began just now.
+  const bool is_held =
+      scheduler_.IsHolding() && scheduler_.hold_end() == hold_end;
   if (scheduler_.HasRowsOrReplies() ||
-      (is_ready && scheduler_.num_jobs() > 0)) {
+      (!is_passing_ && !is_held && scheduler_.num_jobs() > 0)) {
     wake_.NotifyOne();
   }
 }
