@@ -58,7 +58,10 @@ bool NodeEngine::Release(const RequestHeader& header) {
 void NodeEngine::Run() {
   MutexLock lock(mu_);
   while (true) {
-    if (FinishOne() || (!is_passing_ && RunPass()) || TakeOne()) {
+    // Replies first; and once more, as some work ends where the next pass is
+    // looked for.
+    if (FinishOne() || (!is_passing_ && RunPass()) || FinishOne() ||
+        TakeOne()) {
       continue;
     } else if (is_ending_ && scheduler_.num_jobs() == 0) {
       wake_.NotifyAll();
