@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "core/kernels/dispatch.h"
+#include "core/kernels/choose_level.h"
 #include "core/model/solo_session.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -106,7 +106,10 @@ TEST(TorchCausalLmTest, DemoDraftContinuesSourceCodeGreedily) {
 TEST(TorchCausalLmTest, NumericsSayWhoseKernelsRun) {
   const std::string demo = DemoModel("demo-draft");
   EXPECT_EQ(Load({.model_directory = demo})->info().numerics,
-            kernels::LevelName(kernels::BestLevel()));
+            kernels::LevelName(kernels::ChooseLevel()));
+  EXPECT_EQ(
+      Load({.model_directory = demo, .kernels = "portable"})->info().numerics,
+      "portable");
   EXPECT_EQ(Load({.model_directory = demo, .kernels = "aten"})->info().numerics,
             "aten");
 }
