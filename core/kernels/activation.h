@@ -16,15 +16,15 @@ struct SiluMulArgs {
 };
 
 // y = gate * sigmoid(gate) * up.
-void SiluMul(const SiluMulArgs& args, const Execution& execution = {});
+void SiluMul(const SiluMulArgs& args, const Execution& execution);
 
 // x = 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), GPT-2's own
 // approximation of GELU, in place on `count` elements.
-void GeluNew(float* x, size_t count, const Execution& execution = {});
+void GeluNew(float* x, size_t count, const Execution& execution);
 
 // y = e^x on `count` elements, within 2 units in the last place over the whole
 // range, 0 and infinity included; NaN stays NaN. `y` may be `x`.
-void Exp(const float* x, float* y, size_t count, Level level = BestLevel());
+void Exp(const float* x, float* y, size_t count, Level level);
 
 }  // namespace outrider::kernels
 

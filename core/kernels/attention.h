@@ -40,7 +40,7 @@ struct AttentionArgs {
 // on the rows beside it nor on which blocks hold the keys. Uses scratch memory
 // of the calling thread, at most 16 x (num_heads / num_kv_heads) scores for
 // each key.
-void Attention(const AttentionArgs& args, const Execution& execution = {});
+void Attention(const AttentionArgs& args, const Execution& execution);
 
 // Copies the rows' keys, or their values, to their positions in one layer's
 // blocks, rounding to their type.
@@ -51,7 +51,7 @@ struct StoreKvArgs {
   int row_size = 0;     // num_kv_heads * head_dim
   Elements to = {};     // [blocks, kKvBlockLength, row_size]
 };
-void StoreKv(const StoreKvArgs& args, const Execution& execution = {});
+void StoreKv(const StoreKvArgs& args, const Execution& execution);
 
 }  // namespace outrider::kernels
 

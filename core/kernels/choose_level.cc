@@ -75,7 +75,9 @@ Level PreferredLevel(const std::vector<LevelTime>& times) {
                                                       : highest.level;
 }
 
-Level ChooseLevel() {
+namespace {
+
+Level MeasureLevels() {
   const std::vector<Level> candidates = Candidates();
   if (candidates.size() == 1) return candidates.front();
   std::vector<LevelTime> times;
@@ -92,6 +94,13 @@ Level ChooseLevel() {
     }
   }
   return PreferredLevel(times);
+}
+
+}  // namespace
+
+Level ChooseLevel() {
+  static const Level chosen = MeasureLevels();
+  return chosen;
 }
 
 absl::StatusOr<Level> LevelByName(absl::string_view name) {

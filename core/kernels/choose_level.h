@@ -11,10 +11,11 @@
 namespace outrider::kernels {
 
 // The level whose linear layers are fastest on this CPU, by a measurement of
-// some 20 ms: not every CPU is quick at all that it can do (on some Xeons
-// vdpbf16ps is slower than plain avx512, on a Zen 5 twice as fast). Bits follow
-// the level, so a lower one is chosen only where it is clearly faster, and a
-// pool of nodes that must agree bit for bit fixes it by name.
+// some 20 ms, made once in a process: not every CPU is quick at all that it can
+// do (on some Xeons vdpbf16ps is slower than plain avx512, on a Zen 5 twice as
+// fast). Bits follow the level, so a lower one is chosen only where it is
+// clearly faster, and a pool of nodes that must agree bit for bit fixes it by
+// name. Thread-safe.
 Level ChooseLevel();
 
 // "auto" is ChooseLevel(), any other the level of that name. INVALID_ARGUMENT:

@@ -15,7 +15,7 @@ namespace outrider::kernels {
 class Execution {
  public:
   // A null pool is the calling thread alone.
-  Execution(Level level = BestLevel(), ThreadPool* pool = nullptr)
+  Execution(Level level, ThreadPool* pool = nullptr)
       : level_(level), pool_(pool) {}
 
   Level level() const { return level_; }

@@ -17,7 +17,7 @@ namespace {
 TEST(ExecutionTest, RangesCoverEverythingOnceAndAreLongEnough) {
   ThreadPool pool(3);
   for (const Execution& execution :
-       {Execution(), Execution(BestLevel(), &pool)}) {
+       {Execution(BestLevel()), Execution(BestLevel(), &pool)}) {
     for (const int count : {0, 1, 5, 64, 1000}) {
       for (const int least : {1, 7, 64, 5000}) {
         std::vector<std::atomic<int>> times(count);

@@ -17,9 +17,7 @@
 
 namespace outrider {
 
-inline bool HasAvx2() {
-  return kernels::BestLevel() >= kernels::Level::kAvx2;
-}
+inline bool HasAvx2() { return kernels::BestLevel() >= kernels::Level::kAvx2; }
 
 }  // namespace outrider
 

@@ -65,7 +65,7 @@ struct LinearArgs {
 //
 // A row of y depends, bit for bit, on its own row of x only: neither on
 // num_rows nor on its place among the rows, nor on the number of threads.
-void Linear(const LinearArgs& args, const Execution& execution = {});
+void Linear(const LinearArgs& args, const Execution& execution);
 
 }  // namespace outrider::kernels
 

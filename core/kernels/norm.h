@@ -17,10 +17,10 @@ struct NormArgs {
 };
 
 // y = x / sqrt(mean(x^2) + epsilon) * weight.
-void RmsNorm(const NormArgs& args, const Execution& execution = {});
+void RmsNorm(const NormArgs& args, const Execution& execution);
 
 // y = (x - mean(x)) / sqrt(variance(x) + epsilon) * weight + bias.
-void LayerNorm(const NormArgs& args, const Execution& execution = {});
+void LayerNorm(const NormArgs& args, const Execution& execution);
 
 }  // namespace outrider::kernels
 

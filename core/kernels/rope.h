@@ -19,7 +19,7 @@ struct RopeArgs {
 
 // Rotary embedding in the convention of Hugging Face's Llama ("rotate half"):
 // element d turns with element d + head_dim / 2.
-void ApplyRope(const RopeArgs& args, const Execution& execution = {});
+void ApplyRope(const RopeArgs& args, const Execution& execution);
 
 }  // namespace outrider::kernels
 

@@ -40,7 +40,8 @@ at::Tensor NewFloats(at::IntArrayRef sizes) {
 }
 
 void RunLinear(const LinearWeights& weights, const at::Tensor& x,
-               kernels::Output output, at::Tensor& y) {
+               const kernels::Execution& execution, kernels::Output output,
+               at::Tensor& y) {
   const kernels::PackedWeight& packed = *weights.matrix.packed;
   OUTRIDER_CHECK(x.size(1) == packed.in()) << x.size(1);
   OUTRIDER_CHECK(y.is_contiguous() && y.size(0) == x.size(0) &&
@@ -51,7 +52,8 @@ void RunLinear(const LinearWeights& weights, const at::Tensor& x,
        .weight = &packed,
        .bias = weights.bias.defined() ? Floats(weights.bias) : nullptr,
        .y = y.mutable_data_ptr<float>(),
-       .output = output});
+       .output = output},
+      execution);
 }
 
 struct HeadCounts {
@@ -78,8 +80,11 @@ kernels::Elements MutableElementsOf(const at::Tensor& tensor) {
 
 class CpuOps final : public Ops {
  public:
+  CpuOps(kernels::Level level, int num_threads)
+      : pool_(num_threads), execution_(level, &pool_) {}
+
   std::string numerics() const override {
-    return kernels::LevelName(kernels::BestLevel());
+    return kernels::LevelName(execution_.level());
   }
   Matrix Prepare(Matrix matrix) const override;
   at::Tensor Linear(const LinearWeights& weights,
@@ -98,6 +103,10 @@ class CpuOps final : public Ops {
   at::Tensor GeluTanh(const at::Tensor& x) const override;
   void StoreKv(const AttentionPass& pass) const override;
   void Attend(const AttentionPass& pass, at::Tensor& attended) const override;
+
+ private:
+  kernels::ThreadPool pool_;
+  const kernels::Execution execution_;
 };
 
 Matrix CpuOps::Prepare(Matrix matrix) const {
@@ -112,13 +121,13 @@ Matrix CpuOps::Prepare(Matrix matrix) const {
 at::Tensor CpuOps::Linear(const LinearWeights& weights,
                           const at::Tensor& x) const {
   at::Tensor y = NewFloats({x.size(0), weights.matrix.packed->out()});
-  RunLinear(weights, x, kernels::Output::kReplace, y);
+  RunLinear(weights, x, execution_, kernels::Output::kReplace, y);
   return y;
 }
 
 void CpuOps::AddLinear(const LinearWeights& weights, const at::Tensor& x,
                        at::Tensor& sum) const {
-  RunLinear(weights, x, kernels::Output::kAdd, sum);
+  RunLinear(weights, x, execution_, kernels::Output::kAdd, sum);
 }
 
 at::Tensor CpuOps::Embed(const Matrix& table,
@@ -142,7 +151,8 @@ at::Tensor CpuOps::RmsNorm(const NormWeights& weights, const at::Tensor& x,
                     .num_rows = static_cast<int>(x.numel() / x.size(-1)),
                     .size = Size(x, -1),
                     .epsilon = static_cast<float>(epsilon),
-                    .y = y.mutable_data_ptr<float>()});
+                    .y = y.mutable_data_ptr<float>()},
+                   execution_);
   return y;
 }
 
@@ -155,7 +165,8 @@ at::Tensor CpuOps::LayerNorm(const NormWeights& weights, const at::Tensor& x,
                       .num_rows = static_cast<int>(x.numel() / x.size(-1)),
                       .size = Size(x, -1),
                       .epsilon = static_cast<float>(epsilon),
-                      .y = y.mutable_data_ptr<float>()});
+                      .y = y.mutable_data_ptr<float>()},
+                     execution_);
   return y;
 }
 
@@ -171,7 +182,8 @@ void CpuOps::Rotate(const RotaryAngles& angles, int num_heads,
                       .head_dim = head_dim,
                       .first_position = 0,
                       .cos = Floats(angles.cosine),
-                      .sin = Floats(angles.sine)});
+                      .sin = Floats(angles.sine)},
+                     execution_);
 }
 
 at::Tensor CpuOps::SiluMul(const at::Tensor& gate_up) const {
@@ -180,13 +192,15 @@ at::Tensor CpuOps::SiluMul(const at::Tensor& gate_up) const {
   kernels::SiluMul({.gate_up = Floats(gate_up),
                     .num_rows = Size(gate_up, 0),
                     .size = size,
-                    .y = y.mutable_data_ptr<float>()});
+                    .y = y.mutable_data_ptr<float>()},
+                   execution_);
   return y;
 }
 
 at::Tensor CpuOps::GeluTanh(const at::Tensor& x) const {
   at::Tensor y = x.clone();
-  kernels::GeluNew(y.mutable_data_ptr<float>(), static_cast<size_t>(y.numel()));
+  kernels::GeluNew(y.mutable_data_ptr<float>(), static_cast<size_t>(y.numel()),
+                   execution_);
   return y;
 }
 
@@ -200,7 +214,8 @@ void CpuOps::StoreKv(const AttentionPass& pass) const {
                       .from = from,
                       .from_stride = Size(pass.qkv, 1),
                       .row_size = row_size,
-                      .to = MutableElementsOf(blocks)});
+                      .to = MutableElementsOf(blocks)},
+                     execution_);
   };
   store(keys, pass.keys);
   store(keys + row_size, pass.values);
@@ -221,11 +236,14 @@ void CpuOps::Attend(const AttentionPass& pass, at::Tensor& attended) const {
        .head_dim = heads.head_dim,
        .window = pass.window,
        .scale = 1.0f / std::sqrt(static_cast<float>(heads.head_dim)),
-       .out = attended.mutable_data_ptr<float>()});
+       .out = attended.mutable_data_ptr<float>()},
+      execution_);
 }
 
 }  // namespace
 
-std::unique_ptr<const Ops> MakeCpuOps() { return std::make_unique<CpuOps>(); }
+std::unique_ptr<const Ops> MakeCpuOps(kernels::Level level, int num_threads) {
+  return std::make_unique<CpuOps>(level, num_threads);
+}
 
 }  // namespace outrider

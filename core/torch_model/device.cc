@@ -54,7 +54,7 @@ bool HasSixteenBits(const Checkpoint& checkpoint) {
 }
 
 bool CpuComputesBfloat16() {
-  return kernels::BestLevel() == kernels::Level::kAvx512Bf16;
+  return kernels::BestLevel() >= kernels::Level::kAvx512Bf16;
 }
 
 }  // namespace

@@ -104,8 +104,8 @@ class Ops {
 // Torch's own operations: the reference, and what runs on a GPU.
 std::unique_ptr<const Ops> MakeAtenOps();
 // The kernels of core/kernels: a row's result is the same, bit for bit,
-// however many rows a call has.
-std::unique_ptr<const Ops> MakeCpuOps();
+// however many rows a call has and on however many threads it runs.
+std::unique_ptr<const Ops> MakeCpuOps(kernels::Level level, int num_threads);
 
 // The dtype of activations for these weights on this device.
 inline at::ScalarType ActivationDtype(at::ScalarType weights,

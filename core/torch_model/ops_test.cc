@@ -105,7 +105,8 @@ class OpsTest : public ::testing::TestWithParam<const char*> {
   void SetUp() override { at::set_num_threads(1); }
 
   const std::unique_ptr<const Ops> ops_ =
-      GetParam() == std::string("aten") ? MakeAtenOps() : MakeCpuOps();
+      GetParam() == std::string("aten") ? MakeAtenOps()
+                                        : MakeCpuOps(kernels::BestLevel(), 2);
 };
 
 TEST_P(OpsTest, AttentionIsItsDefinitionWithAndWithoutAWindow) {

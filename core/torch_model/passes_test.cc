@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A row's bits depend on its own context alone. Here sessions go through passes
 // of every composition, and each row is held against that of the same context
-// run alone, in one piece, in blocks that lie in order.
+// run alone, in one piece, on one thread, in blocks that lie in order.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -54,19 +54,21 @@ struct Session {
 
 class PassesTest : public ::testing::TestWithParam<std::string> {
  protected:
-  static std::unique_ptr<CausalLm> Load(const std::string& dtype) {
+  static std::unique_ptr<CausalLm> Load(const std::string& dtype,
+                                        int num_threads) {
     const char* source = std::getenv("OUTRIDER_SOURCE_DIR");
     auto model =
         LoadTorchCausalLm({.model_directory = absl::StrCat(
                                source == nullptr ? "." : source,
                                "/tests/golden/testdata/models/", GetParam()),
-                           .dtype = dtype});
+                           .dtype = dtype,
+                           .num_threads = num_threads});
     EXPECT_TRUE(model.ok()) << model.status();
     return model.ok() ? *std::move(model) : nullptr;
   }
 
   void SetUp(const std::string& dtype) {
-    const auto reference = Load(dtype);
+    const auto reference = Load(dtype, 1);
     length_ = std::min(100, reference->info().context_length);
     auto alone = SoloSession::Open(*reference, length_);
     ASSERT_TRUE(alone.ok()) << alone.status();
@@ -82,7 +84,7 @@ class PassesTest : public ::testing::TestWithParam<std::string> {
       ASSERT_TRUE(rows.ok()) << rows.status();
       context.rows = *rows;
     }
-    model_ = Load(dtype);
+    model_ = Load(dtype, 3);
     ASSERT_TRUE(model_->AllocateKvBlocks(kNumBlocks).ok());
   }
 

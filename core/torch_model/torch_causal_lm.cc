@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
 #include "core/base/status_macros.h"
+#include "core/kernels/choose_level.h"
 #include "core/model/check_extension.h"
 #include "core/model/model_config.h"
 #include "core/model/safetensors.h"
@@ -162,12 +163,22 @@ std::vector<absl::StatusOr<LogitRows>> TorchCausalLm::Extend(
   return results;
 }
 
-absl::StatusOr<std::unique_ptr<const Ops>> MakeOps(const std::string& kernels,
-                                                   at::Device device) {
-  if (kernels == "aten") return MakeAtenOps();
-  if (kernels == "auto") return device.is_cpu() ? MakeCpuOps() : MakeAtenOps();
-  return absl::InvalidArgumentError(
-      absl::StrCat("kernels \"", kernels, "\" is neither auto nor aten"));
+absl::StatusOr<std::unique_ptr<const Ops>> MakeOps(
+    const TorchCausalLmOptions& options, at::Device device) {
+  if (options.num_threads < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(options.num_threads, " threads: at least one is needed"));
+  }
+  if (options.kernels == "aten") return MakeAtenOps();
+  if (!device.is_cpu()) {
+    if (options.kernels == "auto") return MakeAtenOps();
+    return absl::InvalidArgumentError(
+        absl::StrCat("kernels \"", options.kernels,
+                     "\" are those of a CPU, not of ", device.str()));
+  }
+  OUTRIDER_ASSIGN_OR_RETURN(const kernels::Level level,
+                            kernels::LevelByName(options.kernels));
+  return MakeCpuOps(level, options.num_threads);
 }
 
 absl::StatusOr<std::unique_ptr<CausalLm>> Load(
@@ -175,8 +186,8 @@ absl::StatusOr<std::unique_ptr<CausalLm>> Load(
   OUTRIDER_ASSIGN_OR_RETURN(const at::Device device,
                             OpenDevice(options.device));
   OUTRIDER_ASSIGN_OR_RETURN(std::unique_ptr<const Ops> ops,
-                            MakeOps(options.kernels, device));
-  at::set_num_threads(1);  // our kernels use one; torch's idle ones would spin
+                            MakeOps(options, device));
+  at::set_num_threads(1);  // torch's idle ones would spin
 
   // The checkpoint first: a directory with another format often has no
   // config.json either, and the format is the better answer.

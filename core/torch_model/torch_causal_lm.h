@@ -18,15 +18,19 @@ struct TorchCausalLmOptions {
   // and the device computes with them (a GPU, or a CPU with AVX-512 BF16 or
   // AMX), else float32. Activations are float32 on the CPU in any case.
   std::string dtype = "auto";
-  // "auto": the kernels of core/kernels on the CPU, on one thread, torch's own
-  // elsewhere; "aten": torch's own everywhere, as a reference.
+  // On the CPU a level of core/kernels by name, or "auto": the fastest one, by
+  // a short measurement. A GPU takes no other than "auto". "aten": torch's own
+  // operations everywhere, as a reference. What it came to is
+  // ModelInfo::numerics.
   std::string kernels = "auto";
+  // Of a pass on the CPU, the calling one included. Bits do not depend on it.
+  int num_threads = 1;
 };
 
 // A model on libtorch; this header and its users are free of torch.
 //   NOT_FOUND            no model directory, config.json or checkpoint
-//   INVALID_ARGUMENT     damaged files, or options that name no device or dtype
-//   UNIMPLEMENTED        the model needs what we do not have: named
+//   INVALID_ARGUMENT     damaged files, or options that name no device, dtype
+//   or kernels UNIMPLEMENTED        the model needs what we do not have: named
 //   FAILED_PRECONDITION  no such GPU, no driver, or no CUDA part of libtorch
 //   RESOURCE_EXHAUSTED   no memory for the weights
 //   UNAVAILABLE          the GPU failed
