@@ -47,6 +47,11 @@ void AddSessionFlags(CLI::App& app, NodeFlags& flags) {
                  "prompt makes the running sessions wait for")
       ->check(CLI::Range(16, 1 << 16))
       ->capture_default_str();
+  app.add_option("--max-queue-length", flags.scheduling.max_queue_length,
+                 "calls that may wait or be served before openings are told to "
+                 "come later")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
   app.add_option("--max-sessions", flags.scheduling.sessions.max_sessions,
                  "sessions kept; further ones are told to try again later")
       ->check(CLI::Range(1, 1 << 20))

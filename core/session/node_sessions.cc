@@ -84,7 +84,11 @@ absl::StatusOr<NodeSessions::Outcome> NodeSessions::Admit(
 std::optional<Miss> NodeSessions::CheckOpening(
     const RequestHeader& header, uint64_t content_digest,
     const NodeSession* session) const {
-  if (session == nullptr || header.step > session->last_step) return {};
+  if (session == nullptr) {
+    if (!released_openings_.Covers(header.session, header.step)) return {};
+    return Miss{MissReason::kStale, 0};
+  }
+  if (header.step > session->last_step) return {};
   const bool is_same_opening = header.step == session->last_step &&
                                header.step == session->opening_step &&
                                content_digest == session->last_digest;
@@ -234,9 +238,11 @@ bool NodeSessions::Truncate(const RequestHeader& header, int length) {
 }
 
 bool NodeSessions::Release(const RequestHeader& header) {
+  const bool is_opening = header.incarnation.is_none();
+  if (is_opening) released_openings_.Add(header.session, header.step);
   NodeSession* session = FindMutable(header.session);
-  if (session == nullptr || session->incarnation != header.incarnation ||
-      header.step < session->last_step) {
+  if (session == nullptr || header.step < session->last_step ||
+      (!is_opening && session->incarnation != header.incarnation)) {
     return false;
   }
   session->is_released = true;

@@ -17,13 +17,13 @@
 #include "core/session/cache_delta.h"
 #include "core/session/kv_block_pool.h"
 #include "core/session/node_session.h"
+#include "core/session/released_openings.h"
 
 namespace outrider {
 
-// A node's sessions and the KV blocks that they own. Admits or refuses a header
-// before the model sees it, by the table in proto/README.md, and reserves what
-// its round needs. Invariant: the blocks of all sessions and the free ones are
-// all there are. Confined to the scheduler.
+// A node's sessions and the KV blocks that they own: admits or refuses a header
+// by the table in proto/README.md, and reserves what its round needs. Blocks
+// owned and free are all there are. Confined to the scheduler.
 //
 // A session is live until its lease has run out or it was released, and no live
 // one is evicted for a newcomer. Where blocks run out for a live one's round,
@@ -67,19 +67,19 @@ class NodeSessions {
   void Drop(NodeSession& session);
 
   // Advisory cut and release: false, and no effect, where the step is behind
-  // the last one seen or the incarnation is not the live one. A session at work
-  // is not cut, and released when its call ends.
+  // the last one seen or the incarnation is not the live one. At work a session
+  // is not cut, and released when its call ends. A release without incarnation
+  // is of an opening that was given up: one that comes later is stale.
   bool Truncate(const RequestHeader& header, int length);
   bool Release(const RequestHeader& header);
 
-  // Drops the sessions whose lease has run out.
+  // Drops those whose lease has run out.
   void Expire(Clock::time_point now);
 
-  // nullptr for an unknown session.
-  const NodeSession* Find(const SessionId& session) const;
+  const NodeSession* Find(const SessionId& session) const;  // or nullptr
   bool IsAtWork(const SessionId& session) const;
 
-  // A refusal for now: RESOURCE_EXHAUSTED with a delay of 50 to 1000 ms.
+  // RESOURCE_EXHAUSTED with a retry delay of 50 to 1000 ms.
   absl::Status TryLater(absl::string_view what);
 
   int num_sessions() const { return static_cast<int>(sessions_.size()); }
@@ -102,12 +102,12 @@ class NodeSessions {
   bool IsExpired(const NodeSession& session, Clock::time_point now) const;
   NodeSession& Open(const RequestHeader& header, NodeSession* session);
   void Cut(NodeSession& session, int length);
-  // Cuts the table to `num_blocks`, at most as many as it has.
   void GiveBackBeyond(NodeSession& session, int num_blocks);
   NodeSession* FindMutable(const SessionId& session);
   const Options options_;
   KvBlockPool pool_;
   absl::flat_hash_map<SessionId, std::unique_ptr<NodeSession>> sessions_;
+  ReleasedOpenings released_openings_;
   std::list<NodeSession*> idle_;  // not at work, longest idle first
   int num_cached_tokens_ = 0;
   int num_preempted_ = 0;

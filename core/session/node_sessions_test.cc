@@ -187,6 +187,27 @@ TEST_F(NodeSessionsTest, AdvisoryCutsObeyStepAndIncarnation) {
   EXPECT_FALSE(table_.Release(Next(12, 0)));
 }
 
+// Whoever cancels an opening before its answer does not know the incarnation.
+TEST_F(NodeSessionsTest, AReleaseWithoutIncarnationReleasesWhatWasOpened) {
+  RequestHeader release = {.session = Id(1), .step = 9};
+  EXPECT_FALSE(table_.Release(release));  // of an opening before this one
+  EXPECT_EQ(table_.num_sessions(), 1);
+  release.step = 10;
+  EXPECT_TRUE(table_.Release(release));
+  EXPECT_EQ(table_.num_sessions(), 0);
+  EXPECT_FALSE(table_.Release(release));
+}
+
+TEST_F(NodeSessionsTest, AnOpeningThatArrivesBehindItsReleaseIsStale) {
+  const RequestHeader release = {.session = Id(2), .step = 5};
+  EXPECT_FALSE(table_.Release(release));
+  EXPECT_EQ(ReasonOf(Admit(Open(4, {1}, Id(2)))), MissReason::kStale);
+  EXPECT_EQ(ReasonOf(Admit(Open(5, {1}, Id(2)))), MissReason::kStale);
+  EXPECT_EQ(table_.num_sessions(), 1);
+  MustRun(Open(6, {1}, Id(2)));
+  MustRun(Open(1, {1}, Id(3)));
+}
+
 TEST_F(NodeSessionsTest, ReleaseWhileACallIsAtWorkWaitsForItsEnd) {
   const Outcome outcome = Admit(Next(11, 5));
   ASSERT_TRUE(IsAdmitted(outcome));
