@@ -16,6 +16,7 @@
 #include "core/sampling/make_rule.h"
 #include "core/testing/enumerating_source.h"
 #include "core/testing/run_task.h"
+#include "tests/exactness/cluster_config.h"
 #include "tests/support/in_process_stubs.h"
 #include "tests/support/toy_nodes.h"
 
