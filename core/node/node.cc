@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/node/node.h"
 
+#include <algorithm>
 #include <utility>
+
+#include "core/base/available_cores.h"
 
 namespace outrider {
 namespace {
@@ -13,14 +16,19 @@ v1::NodeDescription DescriptionOf(NodeDescription description,
   return ToProto(description);
 }
 
+// One for a pass, which has threads of its own, and the others for the rows of
+// the pass before.
+int NumEngineThreads() { return std::clamp(AvailableCores() / 2, 2, 8); }
+
 }  // namespace
 
 Node::Node(std::unique_ptr<CausalLm> model, BatchScheduler::Options options,
            const NodeDescription& description)
     : description_(
           DescriptionOf(description, *model, options.sessions.num_blocks)),
-      engine_(std::move(model),
-              {.scheduling = options, .on_lost = [this] { is_lost_ = true; }}),
+      engine_(std::move(model), {.scheduling = options,
+                                 .num_threads = NumEngineThreads(),
+                                 .on_lost = [this] { is_lost_ = true; }}),
       cache_service_(engine_, counters_) {}
 
 absl::Status Node::Describe(v1::NodeDescription& description) const {
