@@ -68,6 +68,8 @@ std::variant<SessionTable::Admission, Miss> SessionTable::AdmitOpen(
       return Miss{MissReason::kStale, live.log.length()};
     }
     Drop(header.session);
+  } else if (released_.Covers(header.session, header.step)) {
+    return Miss{MissReason::kStale, 0};
   }
   Entry& entry =
       sessions_.try_emplace(header.session, header.session).first->second;
@@ -143,9 +145,11 @@ bool SessionTable::Truncate(const RequestHeader& header, int length) {
 }
 
 bool SessionTable::Release(const RequestHeader& header) {
+  const bool is_opening = header.incarnation.is_none();
+  if (is_opening) released_.Add(header.session, header.step);
   const auto it = sessions_.find(header.session);
-  if (it == sessions_.end() || it->second.incarnation != header.incarnation ||
-      header.step < it->second.last_step) {
+  if (it == sessions_.end() || header.step < it->second.last_step ||
+      (!is_opening && it->second.incarnation != header.incarnation)) {
     return false;
   }
   Drop(header.session);

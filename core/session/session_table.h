@@ -14,6 +14,7 @@
 #include "absl/types/span.h"
 #include "core/base/session_id.h"
 #include "core/session/cache_delta.h"
+#include "core/session/released_openings.h"
 #include "core/session/token_log.h"
 
 namespace outrider {
@@ -58,6 +59,9 @@ class SessionTable {
   // Advisory cut and release: false, and no effect, where the step is behind
   // the last one seen or the incarnation is not the live one.
   bool Truncate(const RequestHeader& header, int length);
+  // Without an incarnation: for who gave an opening up before its answer. The
+  // live session of whatever incarnation goes, and an opening that arrives
+  // behind its release, no later than this step, is stale.
   bool Release(const RequestHeader& header);
 
   // Removes the sessions whose lease has run out and returns them.
@@ -90,6 +94,7 @@ class SessionTable {
 
   const Options options_;
   absl::flat_hash_map<SessionId, Entry> sessions_;
+  ReleasedOpenings released_;
   std::list<SessionId> idle_order_;  // longest idle first
   int num_cached_tokens_ = 0;
 };

@@ -175,6 +175,27 @@ TEST_F(SessionTableTest, AdvisoryCutsObeyStepAndIncarnation) {
   EXPECT_FALSE(table_.Release(Next(12, 0)));
 }
 
+// Whoever cancels an opening before its answer does not know the incarnation.
+TEST_F(SessionTableTest, AReleaseWithoutIncarnationReleasesWhatWasOpened) {
+  RequestHeader release = {.session = Id(1), .step = 9};
+  EXPECT_FALSE(table_.Release(release));  // of an opening before this one
+  EXPECT_EQ(table_.num_sessions(), 1);
+  release.step = 10;
+  EXPECT_TRUE(table_.Release(release));
+  EXPECT_EQ(table_.num_sessions(), 0);
+  EXPECT_FALSE(table_.Release(release));
+}
+
+TEST_F(SessionTableTest, AnOpeningThatArrivesBehindItsReleaseIsStale) {
+  const RequestHeader release = {.session = Id(2), .step = 5};
+  EXPECT_FALSE(table_.Release(release));
+  EXPECT_EQ(ReasonOf(Admit(Open(4, {1}, Id(2)))), MissReason::kStale);
+  EXPECT_EQ(ReasonOf(Admit(Open(5, {1}, Id(2)))), MissReason::kStale);
+  EXPECT_EQ(table_.num_sessions(), 1);
+  EXPECT_TRUE(IsAdmitted(Admit(Open(6, {1}, Id(2)))));
+  EXPECT_TRUE(IsAdmitted(Admit(Open(1, {1}, Id(3)))));
+}
+
 TEST_F(SessionTableTest, ADroppedSessionIsUnknownAndCountsForNothing) {
   table_.Drop(Id(1));
   table_.Drop(Id(1));
