@@ -85,6 +85,11 @@ void AddFlags(CLI::App& app, Flags& flags) {
                  "generations at the same time")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
+  app.add_option("--max-waiting", flags.nodes.max_waiting,
+                 "of these, how many may wait for room on a verifier before "
+                 "their first token; others are told to come later")
+      ->check(CLI::Range(0, 1 << 20))
+      ->capture_default_str();
   app.add_option("--threads", flags.num_threads,
                  "threads that run the rounds of all sessions")
       ->check(CLI::Range(1, 256))

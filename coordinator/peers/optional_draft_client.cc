@@ -2,6 +2,7 @@
 #include "coordinator/peers/optional_draft_client.h"
 
 #include "core/base/log.h"
+#include "core/base/retry_delay.h"
 
 namespace outrider {
 
@@ -24,6 +25,11 @@ Task<absl::StatusOr<Draft>> OptionalDraftClient::Propose(Session& session,
     co_return draft;
   }
   ++session.stats().drafter.num_failures;
+  if (IsRefusal(draft.status())) {
+    // The drafter is busy, which is no failure of its own.
+    breaker_.Abandon();
+    co_return no_draft;
+  }
   if (breaker_.Failure(CircuitBreaker::Clock::now())) {
     OUTRIDER_LOG(kWarning) << "drafting failed, going on without: "
                            << draft.status();

@@ -54,9 +54,18 @@ GrpcVerifyStub::GrpcVerifyStub(std::shared_ptr<grpc::Channel> channel,
 Task<absl::StatusOr<VerifyReply>> GrpcVerifyStub::Verify(
     const VerifyCall& call, Cancellation& cancellation) {
   const v1::VerifyRequest request = ToProto(call);
+  const auto num_appended = call.header.delta.append_tokens.size();
   OUTRIDER_CO_ASSIGN_OR_RETURN(
       v1::VerifyResponse response,
-      co_await SendUntilAnswered(request, call.log_ids, cancellation));
+      co_await CallUnary<v1::VerifyResponse>(
+          [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
+            AddLogMetadata(call.log_ids, *context);
+            return stub_->PrepareAsyncVerify(context, request, queue);
+          },
+          {.queue = options_.queue,
+           .deadline =
+               options_.timeout + num_appended * options_.timeout_per_token,
+           .cancellation = cancellation}));
   const auto sent_bytes = static_cast<int64_t>(request.ByteSizeLong());
   const int64_t wire_bytes =
       sent_bytes + static_cast<int64_t>(response.ByteSizeLong());
@@ -66,34 +75,6 @@ Task<absl::StatusOr<VerifyReply>> GrpcVerifyStub::Verify(
   reply.wire_bytes = wire_bytes;
   reply.sent_bytes = sent_bytes;
   co_return reply;
-}
-
-Task<absl::StatusOr<v1::VerifyResponse>> GrpcVerifyStub::SendUntilAnswered(
-    const v1::VerifyRequest& request, const LogIds& log_ids,
-    Cancellation& cancellation) {
-  // About a second: a restarting process on the same address, or a broken
-  // connection. Whoever is gone longer is reported.
-  constexpr int kMaxAttempts = 5;
-  std::chrono::milliseconds pause(20);
-  for (int attempt = 1;; ++attempt) {
-    absl::StatusOr<v1::VerifyResponse> response =
-        co_await CallUnary<v1::VerifyResponse>(
-            [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
-              AddLogMetadata(log_ids, *context);
-              return stub_->PrepareAsyncVerify(context, request, queue);
-            },
-            {.queue = options_.queue,
-             .deadline = options_.timeout +
-                         request.header().cache_delta().append_tokens_size() *
-                             options_.timeout_per_token,
-             .cancellation = cancellation});
-    const bool broken = absl::IsUnavailable(response.status());
-    if (!broken || attempt == kMaxAttempts || cancellation.cancelled()) {
-      co_return response;
-    }
-    co_await Sleep(options_.queue, pause);
-    pause *= 3;
-  }
 }
 
 Task<absl::StatusOr<NodeDescription>> GrpcVerifyStub::Describe(

@@ -15,9 +15,7 @@
 
 namespace outrider {
 
-// VerifyStub over gRPC. Where the connection breaks it sends the same step with
-// the same bytes again, which the node answers without harm. Thread-safe; one
-// serves all sessions of a verifier.
+// VerifyStub over gRPC. Thread-safe; one serves all sessions of a verifier.
 class GrpcVerifyStub final : public VerifyStub {
  public:
   struct Options {
@@ -39,10 +37,6 @@ class GrpcVerifyStub final : public VerifyStub {
       std::chrono::milliseconds timeout, Cancellation& cancellation);
 
  private:
-  Task<absl::StatusOr<v1::VerifyResponse>> SendUntilAnswered(
-      const v1::VerifyRequest& request, const LogIds& log_ids,
-      Cancellation& cancellation);
-
   const Options options_;
   const std::unique_ptr<v1::VerifierService::Stub> stub_;
   std::atomic<int> vocab_size_ = 0;

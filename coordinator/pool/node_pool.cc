@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
-#include <tuple>
 #include <utility>
 
 #include "core/rpc/endpoint.h"
@@ -69,7 +68,9 @@ const NodeKnowledge* FirstReady(
 
 NodePool::NodePool(Options options, CallQueue& queue, Resolver& resolver)
     : options_(std::move(options)),
+      queue_(queue),
       resolver_(resolver),
+      waiting_room_(options_.max_waiting),
       verifiers_(options_.verifiers, MakeVerifier(options_, queue)),
       drafters_(options_.drafters, MakeDrafter(options_, queue)) {}
 
@@ -181,15 +182,28 @@ void NodePool::Judge() {
 
 absl::StatusOr<NodePool::Pair> NodePool::Assign(const SessionId& session) {
   MutexLock lock(mu_);
-  Pair pair;
-  std::tie(pair.verifier, pair.verifier_description) =
-      verifiers_.Choose(session);
-  if (pair.verifier == nullptr) {
+  auto verifier = verifiers_.Choose(session);
+  if (verifier.seat == nullptr) {
     return absl::UnavailableError(
         "no verifier is ready to serve this coordinator; try again later");
   }
-  std::tie(pair.drafter, pair.drafter_description) = drafters_.Choose(session);
+  Pair pair = {
+      .verifier = std::make_unique<SessionVerifier>(
+          *this, session, std::move(verifier.seat), verifier.description),
+      .verifier_description = verifier.description};
+  auto drafter = drafters_.Choose(session);
+  if (drafter.seat != nullptr) {
+    pair.drafter = std::make_unique<SessionDrafter>(*this, session,
+                                                    std::move(drafter.seat));
+    pair.drafter_description = std::move(drafter.description);
+  }
   return pair;
+}
+
+NodeGroup<VerifierNode>::Choice NodePool::ChooseVerifier(
+    const SessionId& session, const NodeGroup<VerifierNode>::Fits& fits) {
+  MutexLock lock(mu_);
+  return verifiers_.Choose(session, fits);
 }
 
 bool NodePool::HasVerifier() const {

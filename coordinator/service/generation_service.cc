@@ -10,11 +10,14 @@
 #include "coordinator/service/generation_convert.h"
 #include "coordinator/service/session_assembly.h"
 #include "core/base/log.h"
+#include "core/base/retry_delay.h"
 #include "core/base/status_macros.h"
 #include "core/rpc/status_convert.h"
 
 namespace outrider {
 namespace {
+
+constexpr std::chrono::seconds kNoPlaceRetryDelay(1);
 
 // Counts events and passes them on as messages.
 class WriterSink final : public GenerationSink {
@@ -46,6 +49,13 @@ absl::Status ForClients(const absl::Status& status) {
           "resume elsewhere with the same request, the reported seed and the "
           "delivered tokens");
     case absl::StatusCode::kResourceExhausted:
+      if (const auto delay = RetryDelayOf(status)) {
+        return WithRetryDelay(
+            absl::ResourceExhaustedError(
+                "every verifier is full, and so is the queue of this "
+                "coordinator; try again later"),
+            *delay);
+      }
       return absl::ResourceExhaustedError(
           "the verifier has no room for this session now; resume later with "
           "the tokens delivered so far");
@@ -171,11 +181,9 @@ Task<void> GenerationServiceImpl::RunOnPair(
 
   // The client has its answer; the caches go back early.
   if (pair->drafter != nullptr) {
-    co_await pair->drafter->cache.Release(
-        session.AdvisoryHeader(session.drafter_cache()));
+    pair->drafter->Release(session.AdvisoryHeader(session.drafter_cache()));
   }
-  co_await pair->verifier->cache.Release(
-      session.AdvisoryHeader(session.verifier_cache()));
+  pair->verifier->Release(session.AdvisoryHeader(session.verifier_cache()));
 }
 
 Task<absl::StatusOr<FinishReason>> GenerationServiceImpl::Serve(
@@ -244,9 +252,11 @@ absl::Status GenerationServiceImpl::Enter(
         "this coordinator is shutting down: use another one");
   }
   if (running_.size() >= static_cast<size_t>(options_.max_sessions)) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("this coordinator runs ", options_.max_sessions,
-                     " sessions, which is its limit; try again later"));
+    return WithRetryDelay(
+        absl::ResourceExhaustedError(
+            absl::StrCat("this coordinator runs ", options_.max_sessions,
+                         " sessions, which is its limit; try again later")),
+        kNoPlaceRetryDelay);
   }
   running_.insert(cancellation);
   return absl::OkStatus();

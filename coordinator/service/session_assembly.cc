@@ -14,7 +14,7 @@ std::optional<NodeDraftClient> MakeDrafter(const GenerationRequest& request,
                                            const NodePool::Pair& pair) {
   if (pair.drafter == nullptr) return std::nullopt;
   return std::optional<NodeDraftClient>(
-      std::in_place, pair.drafter->stub,
+      std::in_place, *pair.drafter,
       NodeDraftClient::Options{
           .context_length = pair.drafter_description.context_length,
           .support_size = request.support_size,
@@ -27,11 +27,10 @@ std::optional<NodeDraftClient> MakeDrafter(const GenerationRequest& request,
 }
 
 SameWeightsStub::Options SameModel(const NodePool::Pair& pair) {
-  return {.node = pair.verifier->stub,
+  return {.node = *pair.verifier,
           .describe =
               [&pair](Cancellation& cancellation) {
-                return pair.verifier->stub.Describe(kDescribeTimeout,
-                                                    cancellation);
+                return pair.verifier->Describe(kDescribeTimeout, cancellation);
               },
           .weights_hash = pair.verifier_description.weights_hash};
 }
@@ -41,8 +40,9 @@ SameWeightsStub::Options SameModel(const NodePool::Pair& pair) {
 SessionAssembly::SessionAssembly(const Parts& parts)
     : node_drafter_(MakeDrafter(parts.request, parts.pair)),
       optional_drafter_(node_drafter_.has_value() ? &*node_drafter_ : nullptr,
-                        node_drafter_.has_value() ? parts.pair.drafter->breaker
-                                                  : no_breaker_),
+                        node_drafter_.has_value()
+                            ? parts.pair.drafter->breaker()
+                            : no_breaker_),
       lookup_(optional_drafter_),
       verifier_stub_(SameModel(parts.pair)),
       verifier_(verifier_stub_, parts.request.reply_format),

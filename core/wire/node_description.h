@@ -30,6 +30,8 @@ struct NodeDescription {
   std::string draft_strategy = {};
   bool is_simulated = false;  // a timing model in place of weights
   std::vector<RuleKind> rules = {RuleKind::kRejection};
+
+  bool operator==(const NodeDescription&) const = default;
 };
 
 v1::NodeDescription ToProto(const NodeDescription& node);

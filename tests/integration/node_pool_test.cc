@@ -116,7 +116,7 @@ class NodePoolTest : public ::testing::Test {
     std::map<std::string, int> counts;
     for (int i = 0; i < 8; ++i) {
       pairs.push_back(Assign());
-      ++counts[pairs.back().verifier->link.address];
+      ++counts[pairs.back().verifier->node().link.address];
     }
     return counts;
   }
@@ -137,7 +137,7 @@ TEST_F(NodePoolTest, EveryAddressOfANameIsANodeAndSessionsSpreadOverThem) {
   std::vector<NodePool::Pair> pairs;
   for (int i = 0; i < 8; ++i) {
     pairs.push_back(Assign());
-    ++drafters[pairs.back().drafter->link.address];
+    ++drafters[pairs.back().drafter->node().link.address];
   }
   EXPECT_EQ(drafters[d1->address()], 4);
   EXPECT_EQ(drafters[d2->address()], 4);
@@ -171,8 +171,8 @@ TEST_F(NodePoolTest,
   ASSERT_TRUE(Becomes([&] { return pool_->CountVerifiers(kLeaving) == 1; }));
   ASSERT_TRUE(BecomeReady(1, 0));
   EXPECT_THAT(Spread(), ElementsAre(Pair(v2->address(), 8)));
-  EXPECT_EQ(running->verifier->link.address, v1->address());
-  EXPECT_TRUE(running->verifier->link.is_connected());
+  EXPECT_EQ(running->verifier->node().link.address, v1->address());
+  EXPECT_TRUE(running->verifier->node().link.is_connected());
   running.reset();
   EXPECT_TRUE(Becomes([&] { return pool_->CountVerifiers(kLeaving) == 0; }));
 
@@ -189,10 +189,11 @@ TEST_F(NodePoolTest, ADeadNodeGetsNoSessionsUntilItIsBack) {
   Start();
   ASSERT_TRUE(BecomeReady(2, 0));
   NodePool::Pair on_v1 = Assign();
-  while (on_v1.verifier->link.address != address) on_v1 = Assign();
+  while (on_v1.verifier->node().link.address != address) on_v1 = Assign();
   v1.reset();
   // The broken connection is enough, before the next question goes unanswered.
-  ASSERT_TRUE(Becomes([&] { return !on_v1.verifier->link.is_connected(); }));
+  ASSERT_TRUE(
+      Becomes([&] { return !on_v1.verifier->node().link.is_connected(); }));
   EXPECT_THAT(Spread(), ElementsAre(Pair(v2->address(), 8)));
   ASSERT_TRUE(Becomes([&] { return pool_->CountVerifiers(kNotReady) == 1; }));
   EXPECT_THAT(Spread(), ElementsAre(Pair(v2->address(), 8)));

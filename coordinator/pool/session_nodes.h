@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_COORDINATOR_POOL_SESSION_NODES_H_
+#define OUTRIDER_COORDINATOR_POOL_SESSION_NODES_H_
+
+#include <memory>
+
+#include "coordinator/pool/session_drafter.h"
+#include "coordinator/pool/session_verifier.h"
+#include "core/wire/node_description.h"
+
+namespace outrider {
+
+// A session's nodes, and what they said they are, for as long as it holds this.
+struct SessionNodes {
+  std::unique_ptr<SessionVerifier> verifier = nullptr;
+  NodeDescription verifier_description = {};
+  std::unique_ptr<SessionDrafter> drafter = nullptr;  // null: none answers, or
+  NodeDescription drafter_description = {};           // none fits
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_COORDINATOR_POOL_SESSION_NODES_H_
