@@ -104,6 +104,9 @@ v1::GenerateRequest ToProto(const GenerationRequest& request) {
     proto.mutable_delivered()->mutable_ids()->Add(request.delivered->begin(),
                                                   request.delivered->end());
   }
+  if (request.model) {
+    *proto.mutable_model() = outrider::ToProto(*request.model);
+  }
   return proto;
 }
 
@@ -173,7 +176,8 @@ GenerationUpdate FromProto(const v1::GenerateResponse& proto) {
         .prompt_length = static_cast<int>(proto.start().prompt_length()),
         .num_speculative_tokens =
             static_cast<int>(proto.start().num_speculative_tokens()),
-        .is_lossy = proto.start().lossy()};
+        .is_lossy = proto.start().lossy(),
+        .model = outrider::FromProto(proto.start().model())};
   }
   update.first_index = static_cast<int>(
       std::min<uint32_t>(proto.first_index(), std::numeric_limits<int>::max()));
@@ -291,6 +295,7 @@ absl::Status GenerationStream::Take(GenerationUpdate& update) {
     }
     started_ = true;
     request_.seed = update.start->seed;
+    request_.model = update.start->model;
     request_.num_speculative_tokens = update.start->num_speculative_tokens;
   }
   if (update.tokens.empty()) return absl::OkStatus();

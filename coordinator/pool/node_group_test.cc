@@ -47,7 +47,7 @@ class NodeGroupTest : public ::testing::Test {
     return States();
   }
   std::vector<NodeState> States() {
-    JudgeVerifiers(group_.knowledge(), /*tokenizer_hash=*/"", weights_hash_);
+    JudgeVerifiers(group_.knowledge(), /*tokenizer_hash=*/"", model_);
     std::vector<NodeState> states;
     for (const NodeKnowledge* node : group_.knowledge()) {
       states.push_back(node->state());
@@ -56,7 +56,7 @@ class NodeGroupTest : public ::testing::Test {
   }
 
   CallQueue queue_{/*num_threads=*/1};
-  std::string weights_hash_;
+  ModelIdentity model_;
   NodeGroup<VerifierNode> group_{
       {kName}, [this](const std::string& name, const std::string& address) {
         return Make(name, address);

@@ -62,24 +62,28 @@ NodeState NodeKnowledge::state() const {
 }
 
 void JudgeVerifiers(absl::Span<NodeKnowledge* const> verifiers,
-                    const std::string& tokenizer_hash,
-                    std::string& weights_hash) {
+                    const std::string& tokenizer_hash, ModelIdentity& model) {
   std::vector<absl::Status> verdicts;
-  std::vector<std::string> weights;  // of those that fit
+  std::vector<ModelIdentity> models;  // of those that fit
   for (const NodeKnowledge* verifier : verifiers) {
     verdicts.push_back(CheckFit(*verifier, tokenizer_hash));
     if (!verdicts.back().ok()) continue;
-    weights.push_back(verifier->answer->weights_hash);
+    models.push_back(verifier->answer->identity());
   }
-  if (!weights.empty() && std::find(weights.begin(), weights.end(),
-                                    weights_hash) == weights.end()) {
-    weights_hash = weights.front();
-  }
+  const bool is_gone =
+      std::none_of(models.begin(), models.end(), [&](const ModelIdentity& one) {
+        return CheckSame(model, one, Sameness::kLaw).ok();
+      });
+  if (is_gone && !models.empty()) model = models.front();
   for (size_t i = 0; i < verifiers.size(); ++i) {
     NodeKnowledge& verifier = *verifiers[i];
-    if (verdicts[i].ok() && verifier.answer->weights_hash != weights_hash) {
-      verdicts[i] = absl::FailedPreconditionError(
-          "its weights are not those of the other verifiers");
+    if (verdicts[i].ok()) {
+      const absl::Status same =
+          CheckSame(model, verifier.answer->identity(), Sameness::kLaw);
+      if (!same.ok()) {
+        verdicts[i] = absl::FailedPreconditionError(absl::StrCat(
+            "it is another model than the other verifiers: ", same.message()));
+      }
     }
     SetVerdict(std::move(verdicts[i]), verifier);
   }

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "core/rpc/endpoint.h"
 
 namespace outrider {
@@ -172,17 +173,31 @@ void NodePool::Answered() {
 }
 
 void NodePool::Judge() {
-  JudgeVerifiers(verifiers_.knowledge(), options_.tokenizer_hash,
-                 weights_hash_);
+  JudgeVerifiers(verifiers_.knowledge(), options_.tokenizer_hash, model_);
   const NodeKnowledge* verifier =
       FirstReady(std::as_const(verifiers_).knowledge());
   JudgeDrafters(drafters_.knowledge(),
                 verifier == nullptr ? nullptr : &*verifier->answer);
 }
 
-absl::StatusOr<NodePool::Pair> NodePool::Assign(const SessionId& session) {
+absl::StatusOr<NodePool::Pair> NodePool::Assign(
+    const SessionId& session, const std::optional<WantedModel>& wanted) {
   MutexLock lock(mu_);
-  auto verifier = verifiers_.Choose(session);
+  absl::Status same;  // of the last that was looked at
+  const auto fits = [&](const VerifierNode&, const NodeDescription& answer) {
+    if (!wanted.has_value()) return true;
+    same = CheckSame(wanted->model, answer.identity(), wanted->sameness);
+    return same.ok();
+  };
+  auto verifier = verifiers_.Choose(session, fits);
+  if (verifier.seat == nullptr && !same.ok()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("no verifier here has the model that this stream began "
+                     "with (",
+                     same.message(),
+                     "): resume where it is served, or send the request again "
+                     "without the delivered tokens"));
+  }
   if (verifier.seat == nullptr) {
     return absl::UnavailableError(
         "no verifier is ready to serve this coordinator; try again later");

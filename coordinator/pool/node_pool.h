@@ -49,6 +49,13 @@ class NodePool {
 
   using Pair = SessionNodes;
 
+  // What the verifier of a resumed session has to be.
+  struct WantedModel {
+    ModelIdentity model = {};
+    Sameness sameness = Sameness::kLaw;
+    bool operator==(const WantedModel&) const = default;
+  };
+
   struct Overview {
     std::vector<NodeDescription> verifiers = {};
     std::vector<NodeDescription> drafters = {};
@@ -66,7 +73,9 @@ class NodePool {
   void Start();
 
   // For a new session; see ChooseNode. UNAVAILABLE: no verifier is ready.
-  absl::StatusOr<Pair> Assign(const SessionId& session);
+  // FAILED_PRECONDITION: none of them is the model that `wanted` names.
+  absl::StatusOr<Pair> Assign(const SessionId& session,
+                              const std::optional<WantedModel>& wanted = {});
   // Another place for a session that has begun nowhere yet.
   NodeGroup<VerifierNode>::Choice ChooseVerifier(
       const SessionId& session, const NodeGroup<VerifierNode>::Fits& fits);
@@ -104,7 +113,7 @@ class NodePool {
   int num_asked_ ABSL_GUARDED_BY(mu_) = 0;  // and awaited
   NodeGroup<VerifierNode> verifiers_ ABSL_GUARDED_BY(mu_);
   NodeGroup<DrafterNode> drafters_ ABSL_GUARDED_BY(mu_);
-  std::string weights_hash_ ABSL_GUARDED_BY(mu_);  // of all that are ready
+  ModelIdentity model_ ABSL_GUARDED_BY(mu_);  // of all that are ready
 
   // Last: they use the members above.
   NodeReleases releases_;

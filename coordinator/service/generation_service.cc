@@ -154,7 +154,8 @@ Task<void> GenerationServiceImpl::RunOnPair(
     const v1::GenerateRequest& proto, const Call& call,
     const std::shared_ptr<Cancellation>& cancellation) {
   const SessionId session_id = SessionId::Random();
-  const absl::StatusOr<NodePool::Pair> pair = parts_.pool.Assign(session_id);
+  const absl::StatusOr<NodePool::Pair> pair =
+      parts_.pool.Assign(session_id, WantedModelOf(proto));
   absl::StatusOr<GenerationRequest> request =
       pair.ok() ? Parse(proto, *pair) : pair.status();
   if (!request.ok()) {
@@ -190,7 +191,8 @@ Task<absl::StatusOr<FinishReason>> GenerationServiceImpl::Serve(
     const GenerationRequest& request, const NodePool::Pair& pair,
     const Call& call, Session& session) {
   if (IsLossy(request.sampling)) call.tally.CountLossy();
-  if (!co_await call.writer.Write(FirstMessage(request))) {
+  if (!co_await call.writer.Write(
+          FirstMessage(request, pair.verifier_description.identity()))) {
     co_return absl::CancelledError("the client is gone");
   }
   WriterSink sink({.writer = call.writer,

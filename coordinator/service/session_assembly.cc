@@ -26,13 +26,16 @@ std::optional<NodeDraftClient> MakeDrafter(const GenerationRequest& request,
               request.support_size < pair.verifier_description.vocab_size});
 }
 
-SameWeightsStub::Options SameModel(const NodePool::Pair& pair) {
+SameModelStub::Options SameModel(const GenerationRequest& request,
+                                 const NodePool::Pair& pair) {
   return {.node = *pair.verifier,
           .describe =
               [&pair](Cancellation& cancellation) {
                 return pair.verifier->Describe(kDescribeTimeout, cancellation);
               },
-          .weights_hash = pair.verifier_description.weights_hash};
+          .model = pair.verifier_description.identity(),
+          .sameness = PromiseOf(request.sampling, request.rule),
+          .is_resumed = !request.delivered.empty()};
 }
 
 }  // namespace
@@ -44,7 +47,7 @@ SessionAssembly::SessionAssembly(const Parts& parts)
                             ? parts.pair.drafter->breaker()
                             : no_breaker_),
       lookup_(optional_drafter_),
-      verifier_stub_(SameModel(parts.pair)),
+      verifier_stub_(SameModel(parts.request, parts.pair)),
       verifier_(verifier_stub_, parts.request.reply_format),
       rule_(
           MakeRule(parts.request.rule, parts.request.sampling.lossy_lenience)),

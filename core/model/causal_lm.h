@@ -19,6 +19,9 @@ struct ModelInfo {
   std::string weights_hash = {};  // hex sha256 over names, shapes and bytes
   std::string dtype = {};         // "float32", "bfloat16"
   std::string device = {};        // "cpu", "cuda:0"
+  // The kernels' order of accumulation: equal logits, bit for bit, only where
+  // dtype and this are equal ("avx512_bf16").
+  std::string numerics = {};
   int vocab_size = 0;             // rows of the output head, padding included
   int context_length = 0;         // positions the model can attend over
   std::vector<TokenId> eos_ids = {};

@@ -41,6 +41,7 @@ SimulatedLm::SimulatedLm(Options options)
              .weights_hash = options_.name,
              .dtype = "none",
              .device = "simulated",
+             .numerics = "simulated",
              .vocab_size = options_.vocab_size,
              .context_length = options_.context_length}) {
   OUTRIDER_CHECK(options_.vocab_size >= kMinVocabSize);

@@ -75,7 +75,8 @@ NodeDescription DescribeSimulated(const ModelInfo& info) {
           .context_length = info.context_length,
           .dtype = info.dtype,
           .device = info.device,
-          .is_simulated = true};
+          .is_simulated = true,
+          .numerics = info.numerics};
 }
 
 }  // namespace outrider

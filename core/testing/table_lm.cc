@@ -14,6 +14,7 @@ TableLm::TableLm(Options options) : options_(std::move(options)) {
            .weights_hash = "0",
            .dtype = "float32",
            .device = "cpu",
+           .numerics = "table",
            .vocab_size = options_.vocab_size,
            .context_length = options_.context_length,
            .eos_ids = options_.eos_ids};

@@ -15,6 +15,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
+#include "core/kernels/dispatch.h"
 #include "core/model/model_config.h"
 #include "core/model/safetensors.h"
 #include "core/torch_model/device.h"
@@ -222,6 +223,9 @@ absl::StatusOr<std::unique_ptr<CausalLm>> Load(
   info.weights_hash = weights.hash;
   info.dtype = dtype == at::kFloat ? "float32" : "bfloat16";
   info.device = device.str();
+  info.numerics = options.kernels == "auto" && device.is_cpu()
+                      ? kernels::LevelName(kernels::BestLevel())
+                      : "aten";
   info.vocab_size = config.vocab_size;
   info.context_length = config.context_length;
   info.eos_ids = config.eos_ids;

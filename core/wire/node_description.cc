@@ -45,6 +45,7 @@ v1::NodeDescription ToProto(const NodeDescription& node) {
   for (const RuleKind rule : node.rules) {
     proto.add_acceptance_rules(ToProto(rule));
   }
+  proto.set_numerics(node.numerics);
   return proto;
 }
 
@@ -62,7 +63,8 @@ NodeDescription FromProto(const v1::NodeDescription& proto) {
       .protocol_version = static_cast<int>(proto.protocol_version()),
       .build = proto.build(),
       .draft_strategy = proto.draft_strategy(),
-      .is_simulated = proto.simulated()};
+      .is_simulated = proto.simulated(),
+      .numerics = proto.numerics()};
   for (const int number : proto.reply_formats()) {
     const auto format = FromProto(static_cast<v1::ReplyFormat>(number));
     // Formats of newer nodes are not ours to use.

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "core/base/token.h"
 #include "core/model/causal_lm.h"
+#include "core/wire/model_identity.h"
 #include "core/wire/node_calls.h"
 #include "outrider/v1/types.pb.h"
 
@@ -30,6 +31,11 @@ struct NodeDescription {
   std::string draft_strategy = {};
   bool is_simulated = false;  // a timing model in place of weights
   std::vector<RuleKind> rules = {RuleKind::kRejection};
+  std::string numerics = {};  // empty: unknown
+
+  ModelIdentity identity() const {
+    return {.weights_hash = weights_hash, .dtype = dtype, .numerics = numerics};
+  }
 
   bool operator==(const NodeDescription&) const = default;
 };

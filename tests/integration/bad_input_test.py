@@ -166,7 +166,8 @@ class BadRequestTest(ProgramTest):
         for flags, words in (
                 (("x", "-k", "17"), ["num_speculative_tokens", "16", "17"]),
                 (("--prompt-tokens", "4096"), ["token id 4096", "4096)"]),
-                (("--prompt-tokens", "5", "--seed", "1", "--resume-tokens", "9999"), ["token id 9999"]),
+                (("--prompt-tokens", "5", "--seed", "1", "--resume-tokens", "6", "--resume-model", "a:b:c"),
+                 ["FAILED_PRECONDITION", "no verifier here has the model", "not a"]),
                 (("--prompt-file", long_prompt), ["context of 1024", "prompt"]),
                 (("x", "--draft-support-size", "4000"), ["draft_support_size", "1024"]),
                 (("x", "--logit-bias", "4096=1"), ["logit_bias", "4096)"]),

@@ -224,6 +224,46 @@ TEST(ClusterTest, AVerifierThatStaysDeadEndsTheStreamWhichCanBeResumed) {
   EXPECT_EQ(all, PlainGreedy({5}, 200, kVocab));
 }
 
+// Whose verifier came back as another model, as after a rollout in between.
+TEST(ClusterTest, AStreamIsResumedOnlyOnTheModelThatItBeganOn) {
+  InProcessCluster cluster(SmallCluster());
+  ASSERT_TRUE(cluster.WaitUntilReady());
+  const ModelIdentity model = {
+      .weights_hash = "0", .dtype = "float32", .numerics = "table"};
+  client::GenerationRequest request = Greedy({5}, 8, /*k=*/4);
+  const Result whole = Generate(cluster, request);
+  ASSERT_THAT(whole.status, IsOk());
+  EXPECT_EQ(whole.start->model, model);
+  request.seed = whole.start->seed;
+  request.delivered = {whole.tokens.begin(), whole.tokens.begin() + 3};
+  request.model = model;
+  EXPECT_EQ(Generate(cluster, request).tokens,
+            TokenSeq(whole.tokens.begin() + 3, whole.tokens.end()));
+
+  const auto resumed_as = [&](const ModelIdentity& other) {
+    request.model = other;
+    return Generate(cluster, request).status;
+  };
+  ModelIdentity other = model;
+  other.weights_hash = "1";
+  EXPECT_THAT(resumed_as(other),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("its weights are 0, not 1")));
+  other = model;
+  other.dtype = "bfloat16";
+  EXPECT_THAT(resumed_as(other),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("its number type is float32, not bfloat16")));
+  other = model;
+  other.numerics = "other";
+  EXPECT_THAT(resumed_as(other),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("its kernels are table, not other")));
+  // A sampled text has the same law with other kernels.
+  request.temperature = 1;
+  EXPECT_THAT(resumed_as(other), IsOk());
+}
+
 TEST(ClusterTest, AClientThatHangsUpFreesBothCaches) {
   InProcessCluster cluster(SmallCluster());
   ASSERT_TRUE(cluster.WaitUntilReady());

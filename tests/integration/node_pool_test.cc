@@ -42,23 +42,26 @@ TableLm::Options Model() {
           .context_length = 100};
 }
 
-NodeDescription Description(const std::string& weights_hash) {
+NodeDescription Description(const std::string& weights_hash,
+                            const std::string& numerics = "") {
   return {.model_name = "table",
           .weights_hash = weights_hash,
           .vocab_size = kVocab,
           .context_length = 100,
           .max_draft_tokens = 8,
-          .reply_formats = {ReplyFormat::kFull}};
+          .reply_formats = {ReplyFormat::kFull},
+          .numerics = numerics};
 }
 
 std::unique_ptr<VerifierNodeUnderTest> Verifier(
     const std::string& weights_hash = "A",
-    const std::string& listen = "127.0.0.1:0") {
+    const std::string& listen = "127.0.0.1:0",
+    const std::string& numerics = "") {
   return std::make_unique<VerifierNodeUnderTest>(
       std::make_unique<VerifyEngine>(
           std::make_unique<TableLm>(Model()),
           VerifyEngine::Options{.vocab_size = kVocab, .max_draft_tokens = 8}),
-      Description(weights_hash), listen);
+      Description(weights_hash, numerics), listen);
 }
 
 std::unique_ptr<DrafterNodeUnderTest> Drafter() {
@@ -217,6 +220,35 @@ TEST_F(NodePoolTest, VerifiersOfOtherWeightsWaitForTheOldOnesToGo) {
   old.reset();
   ASSERT_TRUE(Becomes([&] { return pool_->CountVerifiers(kRefused) == 0; }));
   EXPECT_THAT(Spread(), ElementsAre(Pair(young->address(), 8)));
+}
+
+TEST_F(NodePoolTest, AResumedSessionComesToAVerifierOfItsModelOrToNone) {
+  const auto v1 = Verifier("A", "127.0.0.1:0", "avx2");
+  const auto v2 = Verifier("A", "127.0.0.1:0", "avx512");
+  resolver_.Set(kVerifiers, {{v1->address(), v2->address()}});
+  Start();
+  ASSERT_TRUE(BecomeReady(2, 0));
+  const auto assign = [&](const ModelIdentity& model, Sameness sameness) {
+    return pool_->Assign(SessionId::Random(),
+                         NodePool::WantedModel{model, sameness});
+  };
+  std::vector<NodePool::Pair> pairs;
+  for (int i = 0; i < 4; ++i) {
+    auto pair =
+        assign({.weights_hash = "A", .numerics = "avx512"}, Sameness::kBits);
+    ASSERT_THAT(pair, IsOk());
+    EXPECT_EQ(pair->verifier->node().link.address, v2->address());
+    pairs.push_back(*std::move(pair));
+  }
+  EXPECT_THAT(
+      assign({.weights_hash = "A", .numerics = "other"}, Sameness::kLaw),
+      IsOk());
+  EXPECT_THAT(
+      assign({.weights_hash = "A", .numerics = "other"}, Sameness::kBits),
+      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("not other")));
+  EXPECT_THAT(assign({.weights_hash = "B"}, Sameness::kLaw),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("its weights are A, not B")));
 }
 
 TEST_F(NodePoolTest, WhileNamesCannotBeResolvedTheNodesStay) {

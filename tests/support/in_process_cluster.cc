@@ -131,10 +131,12 @@ NodeDescription InProcessCluster::Describe(
       .vocab_size = model.vocab_size,
       .eos_ids = model.eos_ids,
       .context_length = model.context_length,
+      .dtype = "float32",
       .max_draft_tokens = options_.max_draft_tokens,
       .reply_formats = {ReplyFormat::kFull, ReplyFormat::kFullBFloat16,
                         ReplyFormat::kSparse, ReplyFormat::kTokens},
-      .rules = options_.rules};
+      .rules = options_.rules,
+      .numerics = "table"};
 }
 
 bool InProcessCluster::WaitUntilReady() {
