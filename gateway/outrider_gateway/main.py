@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import ipaddress
 import logging
 import pathlib
@@ -11,7 +12,7 @@ import signal
 import socket
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import grpc
 import uvicorn
@@ -143,6 +144,14 @@ class _Server(uvicorn.Server):
                 for listener in server.sockets:
                     host, port = listener.getsockname()[:2]
                     print(f"outrider-gateway listening on {host}:{port}", flush=True)
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """As uvicorn's own, but a drain that ended well is an exit status of 0."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.handle_exit, number, None)
+        yield
 
     def handle_exit(self, sig: int, frame: types.FrameType | None) -> None:
         self.gateway.draining = True

@@ -73,7 +73,8 @@ class ChatTemplateTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
             (folder / "tokenizer_config.json").write_text(json.dumps(
-                {"chat_template": [{"name": "tool_use", "template": "T"}, {"name": "default", "template": "D{{bos_token}}"}],
+                {"chat_template": [{"name": "tool_use", "template": "T"},
+                                   {"name": "default", "template": "D{{bos_token}}"}],
                  "bos_token": {"content": "<s>"}}))
             self.assertEqual(chat_template.load(folder).render([]), "D<s>")
             (folder / "chat_template.jinja").write_text("F")
@@ -167,7 +168,8 @@ class RequestTest(unittest.TestCase):
                 ({"logprobs": -1}, "logprobs"), ({"best_of": 3}, "best_of"), ({"suffix": "x"}, "suffix"),
                 ({"echo": True, "logprobs": 1}, "echo"), ({"stream_options": {}}, "stream_options"),
                 ({"prompt": []}, "prompt"), ({"prompt": [-1]}, "prompt"), ({"prompt": None}, "prompt"),
-                ({"seed": "x"}, "seed"), ({"stop_token_ids": [1]}, "stop_token_ids"), ({"tmeperature": 1}, "tmeperature"),
+                ({"seed": "x"}, "seed"), ({"stop_token_ids": [1]}, "stop_token_ids"),
+                ({"tmeperature": 1}, "tmeperature"),
                 ({"outrider": {"num_speculative_tokens": -1}}, "outrider"),
                 ({"outrider": {"schedule": "ahead"}}, "outrider.schedule"),
                 ({"outrider": {"acceptance_rule": "best"}}, "outrider")):
