@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, Sequence
 import grpc
 
 from outrider.v1 import generation_pb2 as pb
+from outrider.v1 import types_pb2
 
 from . import errors
 from .coordinators import Coordinator, Coordinators
@@ -59,6 +60,7 @@ class Generation:
         self._deadline = None if timeout is None else time.monotonic() + timeout
         self._tokens: list[int] = list(request.delivered.ids)
         self._has_begun = False
+        self._model = types_pb2.ModelIdentity()  # that a resume has to name again
         self.tally = Tally()
 
     def set_metadata(self, metadata: Metadata) -> None:
@@ -109,7 +111,9 @@ class Generation:
         """Raises where the request itself is at fault, or where nobody else is left."""
         if error.code() is not grpc.StatusCode.RESOURCE_EXHAUSTED:
             node.failed()
-        if error.code() not in _ELSEWHERE or is_last:
+        # A coordinator that has another model by now cannot resume; another one may.
+        is_other_model = self._has_begun and error.code() is grpc.StatusCode.FAILED_PRECONDITION
+        if (error.code() not in _ELSEWHERE and not is_other_model) or is_last:
             raise errors.from_rpc(error) from error
         if self._has_begun:
             self.tally.num_resumes += 1
@@ -121,6 +125,7 @@ class Generation:
         if self._has_begun:
             self._request.delivered.ids[:] = self._tokens
             self._request.seed = self.tally.seed
+            self._request.model.CopyFrom(self._model)
         call = node.stub.Generate(self._request, timeout=timeout, metadata=self._metadata)
         try:
             async for message in call:
@@ -133,6 +138,7 @@ class Generation:
         if message.HasField("start"):
             self.tally.seed = message.start.seed
             self.tally.prompt_tokens = message.start.prompt_length
+            self._model.CopyFrom(message.start.model)
             self._has_begun = True
         next_index = len(self._tokens)
         if message.tokens:
