@@ -35,6 +35,11 @@ void AddNodeFlags(CLI::App& app, NodeFlags& flags) {
                  "a cache that nobody used for this long is freed")
       ->check(CLI::Range(1, 86400))
       ->capture_default_str();
+  app.add_option("--max-queue-length", flags.max_queue_length,
+                 "calls that may wait for the model; others are told to come "
+                 "later")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
   app.option_defaults()->group("Instead of serving");
   app.add_flag("--measure", flags.measure,
                "serve nothing: time the model inside this process and print");

@@ -165,6 +165,20 @@ class VerifierFaultTest(FaultTest):
         self.assert_serves()
 
 
+class FullQueueTest(FaultTest):
+    def test_no_stream_ends_because_both_nodes_are_full(self):
+        full = ("--max-queue-length", "1")
+        self.verifier, self.drafter = self.start_verifier(*full), self.start_drafter(*full)
+        self.coordinator = self.start_coordinator(self.verifier.address(), self.drafter.address())
+        self.address = self.coordinator.address()
+        self.wait_for_nodes(self.address, "verifier", "drafter")
+        request = ("--temperature", "0", "--ignore-eos", "--max-tokens", "40", "def merge(left, right):")
+        streams = [self.start_generate(self.address, "-k", "4", *request) for _ in range(24)]
+        self.assertEqual([stream.wait() for stream in streams], [0] * len(streams), streams[0].err())
+        plain = self.generate(self.address, "-k", "0", *request).out()
+        self.assertEqual({stream.out() for stream in streams}, {plain})
+
+
 class ClientFaultTest(FaultTest):
     def test_clients_killed_in_their_streams_leave_their_places_to_others(self):
         self.start_all("--max-sessions", "16")

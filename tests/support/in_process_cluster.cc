@@ -13,8 +13,6 @@
 namespace outrider::testing {
 namespace {
 
-constexpr int kQueueLength = 1024;
-
 std::unique_ptr<RpcServer> Serve(const std::string& listen,
                                  const std::vector<grpc::Service*>& services) {
   auto server = RpcServer::Start({.listen = listen}, services);
@@ -27,9 +25,9 @@ std::unique_ptr<RpcServer> Serve(const std::string& listen,
 template <typename Engine, typename Service>
 InProcessNode<Engine, Service>::InProcessNode(
     std::unique_ptr<Engine> engine, const NodeDescription& description,
-    const std::string& listen)
+    const std::string& listen, int queue_length)
     : engine_(std::move(engine)),
-      model_thread_(kQueueLength,
+      model_thread_(queue_length,
                     [this] { engine_->Expire(SessionTable::Clock::now()); }),
       service_(*engine_, model_thread_, description),
       cache_service_({.truncate =
@@ -75,7 +73,12 @@ InProcessCluster::InProcessCluster(Options options)
 
   queue_ = std::make_unique<CallQueue>(/*num_threads=*/2);
   NodePool::Options nodes = {.drafters = {drafter_listen_},
-                             .verifiers = {verifier_listen_}};
+                             .verifiers = {verifier_listen_},
+                             .max_waiting = options_.max_waiting};
+  for (const TableLm::Options& target : options_.other_targets) {
+    others_.push_back(MakeVerifier(target, "0", "127.0.0.1:0"));
+    nodes.verifiers.push_back(others_.back()->address());
+  }
   if (tokenizer_ != nullptr) nodes.tokenizer_hash = tokenizer_->fingerprint();
   pool_ = std::make_unique<NodePool>(nodes, *queue_, resolver_);
   service_ = std::make_unique<GenerationServiceImpl>(
@@ -105,19 +108,25 @@ void InProcessCluster::StartDrafter() {
   drafter_ = std::make_unique<DrafterNodeUnderTest>(
       std::move(engine),
       Describe(options_.draft, options_.drafter_tokenizer_hash, "0"),
-      drafter_listen_);
+      drafter_listen_, options_.queue_length);
   drafter_listen_ = drafter_->address();
 }
 
 void InProcessCluster::StartVerifier(const std::string& weights_hash) {
-  auto engine = std::make_unique<VerifyEngine>(
-      std::make_unique<TableLm>(options_.target),
-      VerifyEngine::Options{.vocab_size = options_.target.vocab_size,
-                            .max_draft_tokens = options_.max_draft_tokens});
-  verifier_ = std::make_unique<VerifierNodeUnderTest>(
-      std::move(engine), Describe(options_.target, "same", weights_hash),
-      verifier_listen_);
+  verifier_ = MakeVerifier(options_.target, weights_hash, verifier_listen_);
   verifier_listen_ = verifier_->address();
+}
+
+std::unique_ptr<VerifierNodeUnderTest> InProcessCluster::MakeVerifier(
+    const TableLm::Options& model, const std::string& weights_hash,
+    const std::string& listen) const {
+  auto engine = std::make_unique<VerifyEngine>(
+      std::make_unique<TableLm>(model),
+      VerifyEngine::Options{.vocab_size = model.vocab_size,
+                            .max_draft_tokens = options_.max_draft_tokens});
+  return std::make_unique<VerifierNodeUnderTest>(
+      std::move(engine), Describe(model, "same", weights_hash), listen,
+      options_.queue_length);
 }
 
 NodeDescription InProcessCluster::Describe(
@@ -144,7 +153,7 @@ bool InProcessCluster::WaitUntilReady() {
       std::chrono::steady_clock::now() + std::chrono::seconds(10);
   while (std::chrono::steady_clock::now() < deadline) {
     const NodePool::Overview nodes = pool_->Describe();
-    if (!nodes.verifiers.empty() &&
+    if (nodes.verifiers.size() > others_.size() &&
         nodes.drafters.size() + nodes.refused_drafters.size() > 0) {
       return true;
     }

@@ -29,13 +29,15 @@ template <typename Engine, typename Service>
 class InProcessNode {
  public:
   InProcessNode(std::unique_ptr<Engine> engine,
-                const NodeDescription& description, const std::string& listen);
+                const NodeDescription& description, const std::string& listen,
+                int queue_length = 1024);
   // Like a process that is killed: calls in flight are broken off.
   ~InProcessNode();
 
   const std::string& address() const { return server_->address(); }
   // Sessions whose caches the node holds.
   int num_sessions();
+  NodeCounters& counters() { return model_thread_.counters(); }
 
  private:
   const std::unique_ptr<Engine> engine_;
@@ -58,7 +60,10 @@ class InProcessCluster {
     TableLm::Options draft = {};
     std::string tokenizer_directory = {};  // empty: token prompts only
     std::string drafter_tokenizer_hash = "same";
+    std::vector<TableLm::Options> other_targets = {};  // more verifiers
+    int queue_length = 1024;                           // of a node
     int max_sessions = 64;
+    int max_waiting = 64;
     int max_draft_tokens = 8;
     std::vector<RuleKind> rules = {RuleKind::kRejection, RuleKind::kBlock,
                                    RuleKind::kCoupled};
@@ -70,23 +75,25 @@ class InProcessCluster {
 
   client::GenerationClient& client() { return *client_; }
   GenerationServiceImpl& service() { return *service_; }
-  const NodePool& pool() const { return *pool_; }
+  NodePool& pool() { return *pool_; }
   // The coordinator's, NOT_SERVING as after RpcServer::Start.
   RpcServer& server() { return *server_; }
 
   void StopDrafter() { drafter_.reset(); }
   void StopVerifier() { verifier_.reset(); }
   void StartDrafter();
-  // As a node of these weights: the same table under another hash.
   void StartVerifier(const std::string& weights_hash = "0");
   DrafterNodeUnderTest& drafter() { return *drafter_; }
   VerifierNodeUnderTest& verifier() { return *verifier_; }
+  VerifierNodeUnderTest& other_verifier(int i) { return *others_.at(i); }
 
-  // Until the pool has found both nodes (or refused the drafter); false when
-  // that takes longer than 10 s.
+  // Until the pool knows all nodes; false when that takes longer than 10 s.
   bool WaitUntilReady();
 
  private:
+  std::unique_ptr<VerifierNodeUnderTest> MakeVerifier(
+      const TableLm::Options& model, const std::string& weights_hash,
+      const std::string& listen) const;
   NodeDescription Describe(const TableLm::Options& model,
                            const std::string& tokenizer_hash,
                            const std::string& weights_hash) const;
@@ -96,6 +103,7 @@ class InProcessCluster {
   std::string verifier_listen_ = "127.0.0.1:0";
   std::unique_ptr<DrafterNodeUnderTest> drafter_;
   std::unique_ptr<VerifierNodeUnderTest> verifier_;
+  std::vector<std::unique_ptr<VerifierNodeUnderTest>> others_;
   std::unique_ptr<Tokenizer> tokenizer_;
   std::unique_ptr<CallQueue> queue_;
   SystemResolver resolver_;
