@@ -49,13 +49,6 @@ class NodePool {
 
   using Pair = SessionNodes;
 
-  // What the verifier of a resumed session has to be.
-  struct WantedModel {
-    ModelIdentity model = {};
-    Sameness sameness = Sameness::kLaw;
-    bool operator==(const WantedModel&) const = default;
-  };
-
   struct Overview {
     std::vector<NodeDescription> verifiers = {};
     std::vector<NodeDescription> drafters = {};

@@ -6,9 +6,17 @@
 
 #include "coordinator/pool/session_drafter.h"
 #include "coordinator/pool/session_verifier.h"
+#include "core/wire/model_identity.h"
 #include "core/wire/node_description.h"
 
 namespace outrider {
+
+// What the verifier of a resumed session has to be.
+struct WantedModel {
+  ModelIdentity model = {};
+  Sameness sameness = Sameness::kLaw;
+  bool operator==(const WantedModel&) const = default;
+};
 
 // A session's nodes, and what they said they are, for as long as it holds this.
 struct SessionNodes {

@@ -268,16 +268,15 @@ Sameness PromiseOf(const SamplingParams& sampling, RuleKind rule) {
                                                           : Sameness::kLaw;
 }
 
-std::optional<NodePool::WantedModel> WantedModelOf(
-    const v1::GenerateRequest& proto) {
+std::optional<WantedModel> WantedModelOf(const v1::GenerateRequest& proto) {
   if (!proto.has_model()) return std::nullopt;
   SamplingParams sampling;
   if (proto.has_temperature()) sampling.temperature = proto.temperature();
   const RuleKind rule = proto.acceptance_rule() == v1::ACCEPTANCE_RULE_COUPLED
                             ? RuleKind::kCoupled
                             : RuleKind::kRejection;
-  return NodePool::WantedModel{.model = FromProto(proto.model()),
-                               .sameness = PromiseOf(sampling, rule)};
+  return WantedModel{.model = FromProto(proto.model()),
+                     .sameness = PromiseOf(sampling, rule)};
 }
 
 absl::StatusOr<GenerationRequest> ParseRequest(const v1::GenerateRequest& proto,

@@ -43,8 +43,7 @@ struct GenerationRequest {
 Sameness PromiseOf(const SamplingParams& sampling, RuleKind rule);
 
 // Which model a resume asks for; nothing where the request names none.
-std::optional<NodePool::WantedModel> WantedModelOf(
-    const v1::GenerateRequest& proto);
+std::optional<WantedModel> WantedModelOf(const v1::GenerateRequest& proto);
 
 // What bounds a request here.
 struct GenerationLimits {

@@ -229,8 +229,7 @@ TEST_F(NodePoolTest, AResumedSessionComesToAVerifierOfItsModelOrToNone) {
   Start();
   ASSERT_TRUE(BecomeReady(2, 0));
   const auto assign = [&](const ModelIdentity& model, Sameness sameness) {
-    return pool_->Assign(SessionId::Random(),
-                         NodePool::WantedModel{model, sameness});
+    return pool_->Assign(SessionId::Random(), WantedModel{model, sameness});
   };
   std::vector<NodePool::Pair> pairs;
   for (int i = 0; i < 4; ++i) {
