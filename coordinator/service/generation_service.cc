@@ -12,6 +12,7 @@
 #include "core/base/log.h"
 #include "core/base/retry_delay.h"
 #include "core/base/status_macros.h"
+#include "core/rpc/metadata_limits.h"
 #include "core/rpc/status_convert.h"
 
 namespace outrider {
@@ -83,6 +84,10 @@ grpc::ServerWriteReactor<v1::GenerateResponse>* GenerationServiceImpl::Generate(
     grpc::CallbackServerContext* context, const v1::GenerateRequest* request) {
   auto cancellation = std::make_shared<Cancellation>();
   auto* writer = new ResponseWriter(cancellation);  // deletes itself
+  if (const absl::Status status = CheckMetadata(*context); !status.ok()) {
+    writer->FinishAfterWrites(ToGrpcStatus(status));
+    return writer;
+  }
   CallName name = NameOf(*context);
   context->AddInitialMetadata(kRequestIdKey, name.request_id);
   StartDetached(

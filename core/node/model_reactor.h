@@ -13,6 +13,7 @@
 #include "core/base/log.h"
 #include "core/base/retry_delay.h"
 #include "core/node/model_thread.h"
+#include "core/rpc/metadata_limits.h"
 #include "core/rpc/status_convert.h"
 
 namespace outrider {
@@ -31,6 +32,10 @@ template <typename Handle>
 auto RunOnModelThread(grpc::CallbackServerContext* context,
                       ModelThread& model_thread, NodeCall kind, Handle handle) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  if (const absl::Status status = CheckMetadata(*context); !status.ok()) {
+    reactor->Finish(ToGrpcStatus(status));
+    return reactor;
+  }
   NodeCounters& counters = model_thread.counters();
   using Clock = std::chrono::steady_clock;
   const Clock::time_point submitted = Clock::now();
