@@ -30,11 +30,18 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
   if (!options.server_name.empty()) {
     arguments.SetSslTargetNameOverride(options.server_name);
   }
-  return grpc::CreateCustomChannel(address,
-                                   options.credentials != nullptr
-                                       ? options.credentials
-                                       : grpc::InsecureChannelCredentials(),
-                                   arguments);
+  // The channel keeps its credentials, as they have to outlive it.
+  struct Kept {
+    std::shared_ptr<grpc::ChannelCredentials> credentials;
+    std::shared_ptr<grpc::Channel> channel;
+  };
+  const auto kept = std::make_shared<Kept>();
+  kept->credentials = options.credentials != nullptr
+                          ? options.credentials
+                          : grpc::InsecureChannelCredentials();
+  kept->channel =
+      grpc::CreateCustomChannel(address, kept->credentials, arguments);
+  return {kept, kept->channel.get()};
 }
 
 bool IsConnected(grpc::Channel& channel) {

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "core/rpc/endpoint.h"
+#include "core/rpc/handshake_log.h"
 #include "core/rpc/metadata_limits.h"
 
 namespace outrider {
@@ -40,9 +41,10 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
 
   grpc::ServerBuilder builder;
   int port = 0;
-  builder.AddListeningPort(
-      options.listen, MakeServerCredentials(options.tls, options.tls_clients),
-      &port);
+  std::shared_ptr<grpc::ServerCredentials> credentials =
+      MakeServerCredentials(options.tls, options.tls_clients);
+  if (options.tls.has_identity()) LogFailedHandshakes();
+  builder.AddListeningPort(options.listen, credentials, &port);
   // Otherwise a second server on the same port starts, and takes half of the
   // first one's connections.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
@@ -69,7 +71,9 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
   }
   const std::string host = options.listen.substr(0, options.listen.rfind(':'));
   std::unique_ptr<RpcServer> result(
-      new RpcServer(std::move(server), absl::StrCat(host, ":", port)));
+      new RpcServer({.credentials = std::move(credentials),
+                     .server = std::move(server),
+                     .address = absl::StrCat(host, ":", port)}));
   result->server_->GetHealthCheckService()->SetServingStatus("liveness", true);
   result->SetServing(false);
   return result;

@@ -55,9 +55,17 @@ class RpcServer {
   void Shutdown(std::chrono::seconds deadline);
 
  private:
-  RpcServer(std::unique_ptr<grpc::Server> server, std::string address)
-      : server_(std::move(server)), address_(std::move(address)) {}
+  struct Parts {
+    std::shared_ptr<grpc::ServerCredentials> credentials;
+    std::unique_ptr<grpc::Server> server;
+    std::string address;
+  };
+  explicit RpcServer(Parts parts)
+      : credentials_(std::move(parts.credentials)),
+        server_(std::move(parts.server)),
+        address_(std::move(parts.address)) {}
 
+  const std::shared_ptr<grpc::ServerCredentials> credentials_;
   const std::unique_ptr<grpc::Server> server_;
   const std::string address_;
   std::atomic<bool> serving_ = false;

@@ -103,6 +103,120 @@ class TlsTest(ProgramTest):
         wait_until("a client with a new certificate is served", new_connections_work)
 
 
+class BadRotationTest(ProgramTest):
+    """A rotation that went wrong keeps the old pair in use, and the log says which file is to blame."""
+
+    def setUp(self):
+        super().setUp()
+        self.authority = Authority(self.folder)
+        self.coordinator = self.start_coordinator("127.0.0.1:1", None, *self.authority.flags("server"))
+        self.address = self.coordinator.address()
+        self.client = self.authority.flags("client")
+        self.certificate, self.key = self.folder / "server.pem", self.folder / "server.key"
+
+    def assert_takes_new_connections(self):
+        program = self.start("outrider", "describe", "--coordinator", self.address, *self.client)
+        self.assertEqual(program.wait(), 0, program.err())
+
+    def replace(self, path, content):
+        """At once, as a rotation does it: the new file takes the old one's name."""
+        new = path.with_suffix(".new")
+        new.write_bytes(content)
+        new.rename(path)
+
+    def test_the_pair_before_stays_until_the_files_are_mended(self):
+        good = {path: path.read_bytes() for path in (self.certificate, self.key)}
+        _, other_key = self.authority.sign("other")
+        expired, expired_key = self.authority.sign("expired", days=-1)
+        for damage, words in (({self.key: other_key.read_bytes()}, "server.key: is not the key of"),
+                              ({self.certificate: b"garbage"}, "server.pem: holds no certificate"),
+                              ({self.certificate: None}, "server.pem: cannot be read"),
+                              ({self.certificate: expired.read_bytes(), self.key: expired_key.read_bytes()},
+                               "server.pem: the certificate has expired")):
+            with self.subTest(words=words):
+                mended = self.coordinator.err().count("can be used again")
+                for path, content in damage.items():
+                    path.unlink() if content is None else self.replace(path, content)
+                wait_until("the log names the file", lambda: words in self.coordinator.err())
+                self.assertIn("those read before stay in use", self.coordinator.err())
+                self.assert_takes_new_connections()
+                for path, content in good.items():
+                    self.replace(path, content)
+                wait_until("it is mended", lambda: self.coordinator.err().count("can be used again") > mended)
+                self.assert_takes_new_connections()
+
+    def test_a_rotation_after_a_bad_one_is_taken_over(self):
+        self.replace(self.certificate, b"garbage")
+        wait_until("the log says so", lambda: "holds no certificate" in self.coordinator.err())
+        new = Authority(self.folder, "new")
+        certificate, key = new.sign("server-new")
+        client = new.flags("client-new")
+        self.replace(self.authority.path, new.path.read_bytes())
+        self.replace(self.key, key.read_bytes())
+        self.replace(self.certificate, certificate.read_bytes())
+
+        def served():
+            return self.start("outrider", "describe", "--coordinator", self.address, *client).wait() == 0
+        wait_until("a client of the new authority is served", served)
+
+
+class ConnectErrorTest(ProgramTest):
+    """What keeps a client from its coordinator is said to the client, and in the coordinator's log."""
+
+    def setUp(self):
+        super().setUp()
+        self.authority = Authority(self.folder)
+        self.ours = ["--tls-ca", self.authority.path]
+
+    def start_server(self, *flags):
+        server = self.start_coordinator("127.0.0.1:1", None, *flags)
+        return server, server.address()
+
+    def assert_said(self, address, flags, *words):
+        self.assert_refuses(self.generate(address, *flags, "--timeout", "20", "x"),
+                            FAILED, f"no connection to the coordinator at {address}", *words)
+
+    def assert_logged(self, server, words):
+        wait_until(f"it logs {words}", lambda: words in server.err())
+
+    def test_a_plain_client(self):
+        server, address = self.start_server(*self.authority.flags("server"))
+        self.assert_said(address, [], "pass --tls-ca")
+        self.assert_logged(server, "a TLS handshake failed: wrong version number: the peer speaks plain text")
+
+    def test_a_client_without_a_certificate(self):
+        server, address = self.start_server(*self.authority.flags("server"))
+        self.assert_said(address, self.ours, "pass --tls-cert and --tls-key")
+        self.assert_logged(server, "a TLS handshake failed: peer did not return a certificate")
+
+    def test_a_client_of_another_authority(self):
+        server, address = self.start_server(*self.authority.flags("server"))
+        certificate, key = Authority(self.folder, "stranger").sign("intruder")
+        self.assert_said(address, [*self.ours, "--tls-cert", certificate, "--tls-key", key],
+                         "does not take the certificate", "intruder.pem")
+        self.assert_logged(server, "a TLS handshake failed: certificate verify failed")
+
+    def test_a_client_of_another_role(self):
+        server, address = self.start_server(*self.authority.flags("server"), "--tls-clients", "nobody")
+        self.assert_said(address, self.authority.flags("client"), "--tls-clients")
+        self.assert_logged(server, 'and --tls-clients asks for "nobody"')
+
+    def test_a_server_of_another_authority_of_another_name_and_without_tls(self):
+        stranger = Authority(self.folder, "stranger")
+        _, address = self.start_server(*self.authority.flags("server"))
+        self.assert_said(address, stranger.flags("client"), "not signed by --tls-ca", "stranger.pem")
+        _, address = self.start_server(*self.authority.flags("elsewhere", hosts=["elsewhere"], here=False))
+        self.assert_said(address, self.authority.flags("client2"), "for another host")
+        _, address = self.start_server()
+        self.assert_said(address, self.authority.flags("client3"), "it speaks plain text")
+
+    def test_a_thousand_strangers_do_not_fill_the_log(self):
+        server, address = self.start_server(*self.authority.flags("server"))
+        for _ in range(20):
+            self.assert_said(address, [], "pass --tls-ca")
+        self.assertLess(server.err().count("a TLS handshake failed"), 20)
+
+
 class CheckConfigTest(ProgramTest):
     """--check-config serves nothing: 0 where the flags could be served, 2 and a reason elsewhere."""
 
