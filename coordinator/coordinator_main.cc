@@ -15,6 +15,7 @@
 #include "coordinator/service/coordinator_metrics.h"
 #include "coordinator/service/generation_service.h"
 #include "coordinator/service/readiness.h"
+#include "core/base/flag_checks.h"
 #include "core/base/log.h"
 #include "core/base/parse_flags.h"
 #include "core/base/status_macros.h"
@@ -105,12 +106,12 @@ void AddFlags(CLI::App& app, Flags& flags) {
                  "draft fewer than K tokens where the drafter is unsure: stop "
                  "once the probability of its first choices, multiplied, is "
                  "below this; 0: never")
-      ->check(CLI::Range(0.0, 0.999999))
+      ->check(NumberIn(0.0, 0.999999))
       ->capture_default_str();
   app.add_option("--draft-support-mass", flags.service.default_support_mass,
                  "draft rows are cut to the most probable tokens that have "
                  "this mass; 1: to --draft-support-size alone")
-      ->check(CLI::Range(1e-6, 1.0))
+      ->check(NumberIn(1e-6, 1.0))
       ->capture_default_str();
   app.add_option("--draft-support-size", flags.service.default_support_size,
                  "and to no more tokens than this; 0: whole rows")
@@ -133,17 +134,19 @@ void AddFlags(CLI::App& app, Flags& flags) {
       ->default_str("auto");
 }
 
-absl::Status CheckFlags(const Flags& flags) {
-  OUTRIDER_RETURN_IF_ERROR(ApplyServerFlags(flags.server));
+// Throws where they cannot be, which ParseFlags makes an exit status of.
+void CheckNodeAddresses(const Flags& flags) {
   const RpcServer::Options& rpc = flags.server.rpc;
   const bool is_safe = rpc.insecure || rpc.tls.has_authority();
+  const auto check = [](const absl::Status& status) {
+    if (!status.ok()) throw CLI::ValidationError(std::string(status.message()));
+  };
   for (const std::string& address : flags.nodes.verifiers) {
-    OUTRIDER_RETURN_IF_ERROR(CheckEndpoint(address, is_safe, "--verifier"));
+    check(CheckEndpoint(address, is_safe, "--verifier"));
   }
   for (const std::string& address : flags.nodes.drafters) {
-    OUTRIDER_RETURN_IF_ERROR(CheckEndpoint(address, is_safe, "--drafter"));
+    check(CheckEndpoint(address, is_safe, "--drafter"));
   }
-  return absl::OkStatus();
 }
 
 // "demo-target" of "models/demo-target/".
@@ -172,7 +175,6 @@ class Reporter {
 };
 
 absl::Status Serve(Flags flags) {
-  OUTRIDER_RETURN_IF_ERROR(CheckFlags(flags));
   std::unique_ptr<Tokenizer> tokenizer;
   if (!flags.tokenizer.empty()) {
     OUTRIDER_ASSIGN_OR_RETURN(tokenizer, LoadTokenizer(flags.tokenizer));
@@ -226,6 +228,8 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", OUTRIDER_VERSION);
   outrider::Flags flags;
   outrider::AddFlags(app, flags);
+  app.parse_complete_callback(
+      [&flags] { outrider::CheckNodeAddresses(flags); });
   app.footer(
       "Example:\n  outrider-coordinator --drafter 127.0.0.1:7001 --verifier "
       "127.0.0.1:7002 \\\n      --tokenizer models/demo-target --listen "

@@ -15,6 +15,7 @@
 #include "core/node/node_metrics.h"
 #include "core/node/serve_node.h"
 #include "core/rpc/channel.h"
+#include "core/torch_model/torch_causal_lm.h"
 #include "drafter/drafter_service.h"
 #include "drafter/measure_draft.h"
 #include "drafter/strategy_factory.h"
@@ -37,7 +38,8 @@ absl::Status PrintMeasurement(DraftStrategy& strategy,
 
 absl::Status Run(const NodeFlags& flags, const std::string& strategy_name) {
   if (flags.server.check_config) {
-    return CheckNodeConfig(flags, /*needs_weights=*/strategy_name == "model");
+    return CheckNodeConfig(
+        flags, strategy_name == "model" ? CheckTorchCausalLm : nullptr);
   }
   OUTRIDER_RETURN_IF_ERROR(ApplyServerFlags(flags.server));
   OUTRIDER_ASSIGN_OR_RETURN(StrategyAndDescription made,

@@ -63,7 +63,7 @@ absl::Status PrintMeasurement(const NodeFlags& flags, int vocab_size,
 
 absl::Status Run(const NodeFlags& flags) {
   if (flags.server.check_config) {
-    return CheckNodeConfig(flags, /*needs_weights=*/true);
+    return CheckNodeConfig(flags, CheckTorchCausalLm);
   }
   OUTRIDER_RETURN_IF_ERROR(ApplyServerFlags(flags.server));
   OUTRIDER_ASSIGN_OR_RETURN(ModelAndDescription made, MakeModel(flags));

@@ -17,6 +17,12 @@ absl::Status CheckAnswers(const NodeKnowledge& node) {
     return absl::UnavailableError("its name no longer has this address");
   }
   if (node.answer.status() == NotAskedYet()) return NotAskedYet();
+  // Another service, such as a drafter in a verifier's place.
+  if (absl::IsUnimplemented(node.answer.status())) {
+    return absl::FailedPreconditionError(
+        "what answers there is another service: are --verifier and --drafter "
+        "mixed up?");
+  }
   if (!node.answer.ok()) {
     return absl::UnavailableError(
         absl::StrCat("does not answer: ", node.answer.status().message()));

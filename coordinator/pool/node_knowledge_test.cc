@@ -52,6 +52,12 @@ class VerifiersTest : public ::testing::Test {
   ModelIdentity model_ = {};
 };
 
+TEST_F(VerifiersTest, AnotherServiceInAVerifiersPlaceIsRefusedAndSaysSo) {
+  EXPECT_THAT(Judge({absl::UnimplementedError("")}), ElementsAre(kRefused));
+  EXPECT_THAT(nodes_[0].verdict, StatusIs(absl::StatusCode::kFailedPrecondition,
+                                          HasSubstr("mixed up")));
+}
+
 TEST_F(VerifiersTest, ThoseThatAnswerAndFitAreReady) {
   EXPECT_THAT(Judge({Model("A"), kGone, Model("A"), Model("A", "other")}),
               ElementsAre(kReady, kNotReady, kReady, kRefused));

@@ -9,8 +9,6 @@
 
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
-#include "core/model/model_config.h"
-#include "core/model/safetensors.h"
 #include "core/rpc/server.h"
 #include "core/tokenizer/tokenizer_loader.h"
 
@@ -68,13 +66,14 @@ absl::Status ServeNode(const ServedNode& node) {
   return absl::OkStatus();
 }
 
-absl::Status CheckNodeConfig(const NodeFlags& flags, bool needs_weights) {
+absl::Status CheckNodeConfig(
+    const NodeFlags& flags,
+    absl::Status (*check_weights)(const std::string& model_directory)) {
   OUTRIDER_RETURN_IF_ERROR(ApplyServerFlags(flags.server));
   if (flags.simulation.enabled) return absl::OkStatus();  // no files to check
   OUTRIDER_RETURN_IF_ERROR(LoadTokenizer(flags.model).status());
-  if (!needs_weights) return absl::OkStatus();
-  OUTRIDER_RETURN_IF_ERROR(ReadModelConfig(flags.model).status());
-  return Checkpoint::Open(flags.model).status();
+  return check_weights == nullptr ? absl::OkStatus()
+                                  : check_weights(flags.model);
 }
 
 }  // namespace outrider

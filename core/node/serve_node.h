@@ -33,8 +33,11 @@ struct ServedNode {
 absl::Status ServeNode(const ServedNode& node);
 
 // What --check-config checks: flags, addresses, TLS files, and the files of the
-// model, which is not loaded. `needs_weights`: not for drafting by n-grams.
-absl::Status CheckNodeConfig(const NodeFlags& flags, bool needs_weights);
+// model, which is not loaded. `check_weights` checks those of a directory; null
+// for drafting by n-grams, which needs none.
+absl::Status CheckNodeConfig(
+    const NodeFlags& flags,
+    absl::Status (*check_weights)(const std::string& model_directory));
 
 }  // namespace outrider
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/model/causal_lm.h"
 
@@ -15,9 +16,10 @@ struct TorchCausalLmOptions {
   std::string model_directory = {};
   // "cpu", "cuda" or "cuda:N".
   std::string device = "cpu";
-  // "float32", "bfloat16" or "auto": bfloat16 where the checkpoint has 16 bits
-  // and the device computes with them (a GPU, or a CPU with AVX-512 BF16 or
-  // AMX), else float32. Activations are float32 on the CPU in any case.
+  // "float32", "bfloat16" or "auto": bfloat16 where the checkpoint has it and
+  // the device computes with it (a GPU, or a CPU with AVX-512 BF16 or AMX),
+  // else float32, which loses nothing of a float16. The log says which and why.
+  // Activations are float32 on the CPU in any case.
   std::string dtype = "auto";
   // "auto": the kernels of core/kernels on the CPU, on one thread, torch's own
   // elsewhere; "aten": torch's own everywhere, as a reference.
@@ -34,6 +36,10 @@ struct TorchCausalLmOptions {
 //   RESOURCE_EXHAUSTED   no memory for the weights
 absl::StatusOr<std::unique_ptr<CausalLm>> LoadTorchCausalLm(
     const TorchCausalLmOptions& options);
+
+// Whether the directory's files fit each other, without reading the weights:
+// config.json, and the checkpoint's names, shapes and dtypes. Codes as above.
+absl::Status CheckTorchCausalLm(const std::string& model_directory);
 
 }  // namespace outrider
 

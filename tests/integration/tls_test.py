@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """TLS between the real programs, with certificates made here, and --check-config."""
+import json
 import shutil
 import time
 import unittest
@@ -230,8 +231,8 @@ class CheckConfigTest(ProgramTest):
 
     def test_good_flags_of_all_three(self):
         tls = Authority(self.folder).flags("x")
-        for name, flags in (("outrider-verifier", ["--model", TARGET]),
-                            ("outrider-drafter", ["--model", DRAFT]),
+        for name, flags in (("outrider-verifier", ["--model", TARGET, "--tls-clients", "outrider-coordinator"]),
+                            ("outrider-drafter", ["--model", DRAFT, "--tls-clients", "outrider-coordinator"]),
                             ("outrider-coordinator", ["--verifier", "verifier:7002", "--tokenizer", TARGET])):
             self.assert_good(name, *flags, "--listen", "0.0.0.0:7000",
                              "--metrics-listen", "0.0.0.0:9090", "--log-json", *tls)
@@ -256,11 +257,58 @@ class CheckConfigTest(ProgramTest):
                 with self.subTest(name=name, flags=flags):
                     self.assert_refuses(self.check(name, *needed, *flags), BAD_FLAGS, word)
 
+    def test_a_node_off_loopback_insists_on_coordinators(self):
+        certificate, key = Authority(self.folder).sign("x")
+        own = ["--tls-cert", certificate, "--tls-key", key]
+        signed = [*own, "--tls-ca", self.folder / "ca.pem"]
+        for name, model in (("outrider-verifier", TARGET), ("outrider-drafter", DRAFT)):
+            node = [name, "--model", model, "--listen", "0.0.0.0:7002"]
+            self.assert_refuses(self.check(*node, *own), BAD_FLAGS, "add --tls-ca", "--tls-clients")
+            self.assert_refuses(self.check(*node, *signed), BAD_FLAGS, "add --tls-clients", "outrider-coordinator")
+            self.assert_good(*node, *signed, "--tls-clients", "outrider-coordinator")
+            self.assert_good(*node, *own, "--insecure")
+            self.assert_good(name, "--model", model, *own)  # on loopback
+        # Its clients are the public.
+        self.assert_good("outrider-coordinator", "--verifier", "127.0.0.1:1", "--listen", "0.0.0.0:7000", *own)
+
+    def test_a_bad_address_ends_a_program_as_a_bad_flag_does_without_check_config_too(self):
+        for name, needed in (("outrider-verifier", ["--model", TARGET]),
+                             ("outrider-drafter", ["--model", DRAFT]),
+                             ("outrider-coordinator", ["--verifier", "127.0.0.1:1"])):
+            self.assert_refuses(self.start(name, *needed, "--listen", "here"), BAD_FLAGS, "--listen needs HOST:PORT")
+        self.assert_refuses(self.start("outrider-coordinator", "--verifier", "there"), BAD_FLAGS, "--verifier")
+
+    def test_what_is_no_number_is_refused(self):
+        simulate = ["--simulate"]
+        for name, flag, others in (
+                ("outrider-coordinator", "--draft-support-mass", ["--verifier", "127.0.0.1:1"]),
+                ("outrider-coordinator", "--min-draft-probability", ["--verifier", "127.0.0.1:1"]),
+                ("outrider-verifier", "--simulate-pass-ms", simulate),
+                ("outrider-verifier", "--simulate-row-ms", simulate),
+                ("outrider-drafter", "--simulate-acceptance", simulate)):
+            for value in ("nan", "-nan", "inf", "1e999"):
+                with self.subTest(flag=flag, value=value):
+                    self.assert_refuses(self.check(name, *others, f"{flag}={value}"), BAD_FLAGS, flag, "not a number in")
+
+    def test_weights_that_do_not_fit_their_config(self):
+        model = self.folder / "model"
+        shutil.copytree(DRAFT, model)
+        for change, words in (({"num_hidden_layers": 99}, "the checkpoint lacks model.layers."),
+                              ({"num_hidden_layers": 1}, "that config.json does not ask for"),
+                              ({"intermediate_size": 64}, "but config.json asks for"),
+                              ({"eos_token_id": -1}, "eos_token_id -1 is not in the vocabulary"),
+                              ({"eos_token_id": 1 << 20}, "is not in the vocabulary")):
+            config = json.loads((DRAFT / "config.json").read_text("utf-8"))
+            (model / "config.json").write_text(json.dumps(config | change), "utf-8")
+            for name in ("outrider-verifier", "outrider-drafter"):
+                with self.subTest(name=name, change=change):
+                    self.assert_refuses(self.check(name, "--model", model), BAD_FLAGS, words)
+
     def test_files_that_are_not_there(self):
         (self.folder / "half").mkdir()
         shutil.copy(TARGET / "tokenizer.json", self.folder / "half")
         self.assert_refuses(self.check("outrider-verifier", "--model", self.folder / "none"), BAD_FLAGS, "none")
-        self.assert_refuses(self.check("outrider-drafter", "--model", self.folder / "half"), BAD_FLAGS, "config.json")
+        self.assert_refuses(self.check("outrider-drafter", "--model", self.folder / "half"), BAD_FLAGS, "model.safetensors")
         self.assert_good("outrider-drafter", "--model", self.folder / "half", "--strategy", "ngram")
         self.assert_refuses(self.check("outrider-coordinator", "--verifier", "127.0.0.1:1",
                                        "--tokenizer", self.folder / "none"), BAD_FLAGS, "none")
