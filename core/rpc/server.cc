@@ -100,6 +100,32 @@ void RpcServer::Shutdown(std::chrono::seconds deadline) {
   server_->Shutdown(std::chrono::system_clock::now() + deadline);
 }
 
+namespace {
+
+// A certificate of the node's own keeps nobody out: whoever reached the port
+// could draft, verify, and release the sessions of others.
+absl::Status CheckNodeAccess(const RpcServer::Options& options) {
+  if (options.insecure || IsLoopback(options.listen)) return absl::OkStatus();
+  const auto refuse = [&](absl::string_view problem) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--listen ", options.listen, " is not on loopback, and ",
+                     problem, ", such as --tls-clients outrider-coordinator"));
+  };
+  if (!options.tls.has_authority()) {
+    return refuse(
+        "anyone could call this node: add --tls-ca, the authority that signs "
+        "the coordinators' certificates, and --tls-clients, a name in them");
+  }
+  if (options.tls_clients.empty()) {
+    return refuse(
+        "any certificate that --tls-ca signed could call this node: add "
+        "--tls-clients, a name in the coordinators' certificates");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::Status CheckServerOptions(const RpcServer::Options& options) {
   const bool is_safe = options.insecure || options.tls.has_identity();
   OUTRIDER_RETURN_IF_ERROR(CheckEndpoint(options.listen, is_safe, "--listen"));
@@ -111,7 +137,7 @@ absl::Status CheckServerOptions(const RpcServer::Options& options) {
         "--tls-clients names certificates, which clients are asked for only "
         "with --tls-cert, --tls-key and --tls-ca");
   }
-  return absl::OkStatus();
+  return options.is_node ? CheckNodeAccess(options) : absl::OkStatus();
 }
 
 }  // namespace outrider
