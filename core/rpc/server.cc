@@ -13,6 +13,7 @@
 #include "core/base/status_macros.h"
 #include "core/rpc/endpoint.h"
 #include "core/rpc/handshake_log.h"
+#include "core/rpc/malformed_requests.h"
 #include "core/rpc/metadata_limits.h"
 
 namespace outrider {
@@ -61,6 +62,7 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 1024);
   builder.SetMaxReceiveMessageSize(options.max_receive_bytes);
   builder.SetMaxSendMessageSize(-1);
+  ExplainMalformedRequests(builder);
   for (grpc::Service* service : services) builder.RegisterService(service);
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (server == nullptr || port == 0) {
