@@ -12,8 +12,8 @@ namespace outrider {
 
 // Why there is no connection to a server, with a remedy, made of gRPC's words
 // for it ("failed to connect to all addresses; last error: ...") and of what
-// the client went with. Nothing where nobody listens, or the words are of
-// something else.
+// the client went with. Nothing where nobody listens or answers, or the
+// words are of something else.
 std::optional<std::string> ExplainConnectError(absl::string_view message,
                                                const TlsFiles& tls);
 

@@ -34,8 +34,10 @@ TEST(ConnectErrorTest, OtherWordsAreGivenAsTheyAre) {
             "UNKNOWN: no route to host");
 }
 
-TEST(ConnectErrorTest, WhereNobodyListensOrConnectsThereIsNothingToExplain) {
+TEST(ConnectErrorTest, WhereNobodyListensOrAnswersThereIsNothingToExplain) {
   EXPECT_EQ(ExplainConnectError(Words("UNKNOWN: Connection refused"), {}),
+            std::nullopt);
+  EXPECT_EQ(ExplainConnectError(Words("UNKNOWN: tcp handshaker shutdown"), {}),
             std::nullopt);
   EXPECT_EQ(ExplainConnectError("Socket closed", {}), std::nullopt);
 }
