@@ -9,8 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "core/sampling/coins.h"
-#include "core/sampling/cut.h"
-#include "core/sampling/draft_confidence.h"
 #include "core/session/check_tokens.h"
 
 namespace outrider {
@@ -63,18 +61,10 @@ absl::Status DraftEngine::Check(const DraftCall& call) const {
         "max_draft_tokens must be between 0 and ", options_.max_draft_tokens,
         ", not ", call.max_draft_tokens));
   }
-  const bool whole_rows = call.support_size == options_.vocab_size;
-  if (!whole_rows &&
-      (call.support_size < 1 || call.support_size > kMaxSupportSize)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "support_size must be between 1 and ", kMaxSupportSize, ", or ",
-        options_.vocab_size, " for whole rows, not ", call.support_size));
-  }
-  OUTRIDER_RETURN_IF_ERROR(CheckSupportMass(call.support_mass));
+  OUTRIDER_RETURN_IF_ERROR(Validate(call.options, options_.vocab_size));
   const CacheDelta& delta = call.header.delta;
   const size_t length = delta.keep_length + delta.append_tokens.size();
-  OUTRIDER_RETURN_IF_ERROR(CheckPromptLength(call.prompt_length, length));
-  return CheckMinDraftProbability(call.min_draft_probability);
+  return CheckPromptLength(call.prompt_length, length);
 }
 
 absl::StatusOr<Proposal> DraftEngine::Propose(const DraftCall& call) {
@@ -95,10 +85,7 @@ absl::StatusOr<Proposal> DraftEngine::Propose(const DraftCall& call) {
       .prompt_length = call.prompt_length,
       .keep_length = delta.keep_length,
       .max_draft_tokens = std::min(call.max_draft_tokens, room),
-      .support_size = call.support_size,
-      .support_mass = call.support_mass,
-      .min_draft_probability = call.min_draft_probability,
-      .round_weights = call.round_weights,
+      .options = call.options,
       .sampling = call.sampling,
       .rule = call.rule,
       .step = call.header.step,

@@ -54,7 +54,7 @@ class DraftEngineTest : public ::testing::Test {
                        .step = step,
                        .delta = {.append_tokens = std::move(tokens)}},
             .max_draft_tokens = k,
-            .support_size = 4,
+            .options = {.support_size = 4},
             .seed = 3};
   }
   absl::StatusOr<DraftReply> Run(const DraftCall& call) {
@@ -143,13 +143,13 @@ TEST_F(DraftEngineTest, MalformedRequestsNeverReachTheModel) {
   call.sampling.temperature = -1;
   EXPECT_THAT(Run(call), StatusIs(kInvalid));
   call = Open(5, {1}, 2);
-  call.support_size = 0;
+  call.options.support_size = 0;
   EXPECT_THAT(Run(call), StatusIs(kInvalid));
-  call.support_size = kMaxSupportSize + 1;
+  call.options.support_size = kMaxSupportSize + 1;
   EXPECT_THAT(Run(call), StatusIs(kInvalid));
   for (const double mass : {0.0, -0.5, 1.5, std::nan("")}) {
     call = Open(5, {1}, 2);
-    call.support_mass = mass;
+    call.options.support_mass = mass;
     EXPECT_THAT(Run(call), StatusIs(kInvalid)) << mass;
   }
   call = Open(5, {1}, 2);
@@ -159,7 +159,7 @@ TEST_F(DraftEngineTest, MalformedRequestsNeverReachTheModel) {
   call.sampling.logit_bias = {{kVocabSize, 1}};
   EXPECT_THAT(Run(call), StatusIs(kInvalid));
   call.sampling.logit_bias = {};
-  call.support_size = kVocabSize;  // whole rows
+  call.options.support_size = kVocabSize;  // whole rows
   EXPECT_THAT(Run(call), IsOk());
   EXPECT_EQ(engine_->sessions().num_sessions(), 1);
 }

@@ -29,7 +29,7 @@ absl::StatusOr<double> MeasureDraftStep(DraftStrategy& strategy, int vocab_size,
       .committed = committed,
       .keep_length = 0,
       .max_draft_tokens = kDraftLength,
-      .support_size = std::min(kDefaultSupportSize, vocab_size),
+      .options = {.support_size = std::min(kDefaultSupportSize, vocab_size)},
       .sampling = {.temperature = 0},
       .random = &coins};
   OUTRIDER_RETURN_IF_ERROR(strategy.Propose(context).status());

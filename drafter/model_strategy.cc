@@ -18,19 +18,20 @@ namespace {
 absl::StatusOr<Distribution> DraftRow(absl::Span<const float> logits,
                                       absl::Span<const TokenId> drafts,
                                       const DraftContext& context) {
+  const DraftOptions& cut = context.options;
   SamplingParams params = context.sampling;
-  if (params.top_p == 1 && context.support_mass == 1 &&
-      (params.top_k == 0 || params.top_k > context.support_size)) {
+  if (params.top_p == 1 && cut.support_mass == 1 &&
+      (params.top_k == 0 || params.top_k > cut.support_size)) {
     // The cut comes last, so it may as well be a top-k: no need of exponentials
     // for what it leaves out.
-    params.top_k = context.support_size;
+    params.top_k = cut.support_size;
   }
   OUTRIDER_ASSIGN_OR_RETURN(const Distribution row,
                             Process(logits, params,
                                     {.committed = context.committed,
                                      .drafts = drafts,
                                      .prompt_length = context.prompt_length}));
-  return KeepTop(row, context.support_size, context.support_mass);
+  return KeepTop(row, cut.support_size, cut.support_mass);
 }
 
 // Draws the next token from `row` and puts it behind the draft, with the
@@ -45,8 +46,8 @@ void DrawInto(Draft& draft, const Distribution& row,
     return;
   }
   // Before sampling: what is drawn from is what is sent.
-  Distribution q =
-      context.round_weights ? row.RoundedToBFloat16() : row.Normalized();
+  Distribution q = context.options.round_weights ? row.RoundedToBFloat16()
+                                                 : row.Normalized();
   const CoinKey coin = {Purpose::kDraft, position,
                         OUTRIDER_MUTANT(C1, context.step, 0)};
   const size_t place = context.random->Categorical(
@@ -87,9 +88,9 @@ absl::StatusOr<Proposal> ModelStrategy::Propose(const DraftContext& context) {
                               DraftRow(logits, draft.tokens, context));
     DrawInto(draft, row, context);
 
-    if (context.min_draft_probability > 0) {
+    if (context.options.min_draft_probability > 0) {
       probability *= TopProbability(logits);
-      if (probability < context.min_draft_probability) break;
+      if (probability < context.options.min_draft_probability) break;
     }
     keep_length = num_committed + i;
     input = absl::MakeConstSpan(draft.tokens).last(1);

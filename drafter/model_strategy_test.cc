@@ -51,7 +51,7 @@ class ModelStrategyTest : public ::testing::Test {
             .committed = committed_,
             .keep_length = 0,
             .max_draft_tokens = k,
-            .support_size = 3,
+            .options = {.support_size = 3},
             .sampling = {.temperature = 0.9, .top_k = 5},
             .step = 17,
             .random = &coins_};
@@ -130,7 +130,7 @@ TEST_F(ModelStrategyTest, StopsBehindTheDraftThatMakesTheBlockUnlikely) {
     text.push_back(all->draft.tokens[i]);
   }
   DraftContext context = Context(4);
-  context.min_draft_probability = first_two * 1.0001;
+  context.options.min_draft_probability = first_two * 1.0001;
   const auto some = strategy_->Propose(context);
   ASSERT_THAT(some, IsOk());
   // The same tokens, and the one that was unlikely already is kept.

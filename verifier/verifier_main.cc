@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <iostream>
+#include <iterator>
 #include <memory>
 #include <utility>
 
@@ -73,8 +74,8 @@ absl::Status Run(const NodeFlags& flags) {
   }
   description.max_draft_tokens = flags.max_draft_tokens;
   description.build = OUTRIDER_VERSION;
-  description.reply_formats = {ReplyFormat::kFull, ReplyFormat::kFullBFloat16,
-                               ReplyFormat::kSparse, ReplyFormat::kTokens};
+  description.reply_formats = {std::begin(kReplyFormats),
+                               std::end(kReplyFormats)};
   description.rules = {RuleKind::kRejection, RuleKind::kBlock,
                        RuleKind::kCoupled};
 

@@ -49,13 +49,8 @@ class VerifyEngine {
   absl::Status Check(const VerifyCall& call) const;
   // K + 1 rows of raw logits.
   absl::StatusOr<LogitRows> Score(const VerifyCall& call);
-  // The outcome for them in the format asked for.
-  absl::Status Answer(const VerifyCall& call, LogitRows rows,
-                      VerifyReply& reply) const;
-  // Scores of whatever each row may give, once the outcome is there.
-  absl::Status AddLogprobs(const VerifyCall& call, const LogitRows& rows,
-                           const TokenHistory& history,
-                           VerifyReply& reply) const;
+  // All but the header.
+  absl::StatusOr<VerifyReply> Answer(const VerifyCall& call);
 
   const std::unique_ptr<CausalLm> model_;
   const Options options_;

@@ -223,21 +223,18 @@ absl::StatusOr<GenerationRequest> GenerationServiceImpl::Parse(
     max_draft_tokens =
         std::min(max_draft_tokens, pair.drafter_description.max_draft_tokens);
   }
-  return ParseRequest(
-      proto,
-      {.tokenizer = parts_.tokenizer,
-       .vocab_size = verifier.vocab_size,
-       .context_length = verifier.context_length,
-       .max_draft_tokens = max_draft_tokens,
-       .default_draft_tokens = options_.default_draft_tokens,
-       .default_min_draft_probability = options_.default_min_draft_probability,
-       .default_prompt_lookup = options_.default_prompt_lookup,
-       .default_support_size = options_.default_support_size,
-       .default_support_mass = options_.default_support_mass,
-       .eos_ids = verifier.eos_ids,
-       .reply_formats = verifier.reply_formats,
-       .rules = verifier.rules,
-       .default_reply_format = options_.default_reply_format});
+  return ParseRequest(proto,
+                      {.tokenizer = parts_.tokenizer,
+                       .vocab_size = verifier.vocab_size,
+                       .context_length = verifier.context_length,
+                       .max_draft_tokens = max_draft_tokens,
+                       .default_draft_tokens = options_.default_draft_tokens,
+                       .default_prompt_lookup = options_.default_prompt_lookup,
+                       .default_draft_options = options_.default_draft_options,
+                       .eos_ids = verifier.eos_ids,
+                       .reply_formats = verifier.reply_formats,
+                       .rules = verifier.rules,
+                       .default_reply_format = options_.default_reply_format});
 }
 
 grpc::ServerUnaryReactor* GenerationServiceImpl::Describe(

@@ -17,13 +17,7 @@ std::optional<NodeDraftClient> MakeDrafter(const GenerationRequest& request,
       std::in_place, *pair.drafter,
       NodeDraftClient::Options{
           .context_length = pair.drafter_description.context_length,
-          .support_size = request.support_size,
-          .support_mass = request.support_mass,
-          .min_draft_probability = request.min_draft_probability,
-          // Whole rows are for reference.
-          .round_weights =
-              request.support_mass < 1 ||
-              request.support_size < pair.verifier_description.vocab_size});
+          .drafting = request.draft_options});
 }
 
 SameModelStub::Options SameModel(const GenerationRequest& request,

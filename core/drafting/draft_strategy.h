@@ -9,6 +9,7 @@
 #include "core/base/session_id.h"
 #include "core/base/token.h"
 #include "core/sampling/draft.h"
+#include "core/sampling/draft_options.h"
 #include "core/sampling/random_source.h"
 #include "core/sampling/rule_kind.h"
 #include "core/sampling/sampling_params.h"
@@ -23,12 +24,7 @@ struct DraftContext {
   int keep_length = 0;       // what stays of the session's cache; the rest of
                              // `committed`, at least one token, goes behind it
   int max_draft_tokens = 0;  // K; 0 only fills the cache
-  int support_size = 0;      // N: most tokens of a row
-  // A row has no more of the most probable tokens than have this mass.
-  double support_mass = 1;
-  // Ends a draft whose first choices are less probable together; 0 never does.
-  double min_draft_probability = 0;
-  bool round_weights = true;  // of the rows, to bfloat16
+  DraftOptions options = {};
   SamplingParams sampling = {};
   // kCoupled: draw with DrawCoupled and return the token itself as its row,
   // for with the noise given it is certain.

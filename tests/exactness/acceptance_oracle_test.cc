@@ -50,7 +50,7 @@ Tally RunSessions(const ClusterConfig& config,
     for (int i = 0; i < kNumRounds; ++i) {
       if (before_round) before_round(cluster);
       if (!cluster.Round().ok()) ++tally.num_rounds_failed;
-      const RoundStats& stats = cluster.session().stats();
+      const RoundStats& stats = cluster.stats();
       tally.num_drafted += stats.num_drafted;
       tally.num_refused += stats.num_drafted - stats.num_accepted;
       tally.num_misses += stats.drafter.num_misses + stats.verifier.num_misses;
@@ -208,7 +208,7 @@ TEST(AcceptanceOracleTest, SeesADrafterCacheThatIsCutWrongly) {
       for (int i = 0; i < kNumRounds; ++i) {
         const bool refuses = cluster.session().length() % 7 == 0;
         ASSERT_TRUE(cluster.Round().ok());
-        const RoundStats& stats = cluster.session().stats();
+        const RoundStats& stats = cluster.stats();
         if (!refuses) num_wrong += stats.num_drafted - stats.num_accepted;
       }
     }

@@ -73,7 +73,7 @@ class Enumerator {
       ++result_.num_leaves;
       result_.problem = source.violation();
       const double probability = state.probability * source.probability();
-      Count(cluster.session().stats(), probability);
+      Count(cluster.stats(), probability);
       if (EmitIfEnded(cluster, length_before, probability)) continue;
       std::vector<int64_t> print = Fingerprint(cluster);
       if (config_.reuse == EnumeratingSource::Reuse::kShareUniform) {

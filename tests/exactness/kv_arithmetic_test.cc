@@ -58,11 +58,10 @@ class KvArithmetic {
   void Round(int k, int num_accepted, bool is_first) {
     InProcessDraftStub draft_stub(*draft_engine_);
     InProcessVerifyStub verify_stub(*verify_engine_);
-    NodeDraftClient drafter(draft_stub,
-                            {.context_length = 1 << 20, .support_size = 8});
+    NodeDraftClient drafter(draft_stub, {.context_length = 1 << 20,
+                                         .drafting = {.support_size = 8}});
     NodeVerifyClient verifier(verify_stub);
     Session& session = *session_;
-    session.BeginRound();
     const TokenSeq committed = {session.committed().tokens().begin(),
                                 session.committed().tokens().end()};
     const int n = session.length();
@@ -73,7 +72,8 @@ class KvArithmetic {
       EXPECT_LE(session.drafter_cache().length(), n);
       auto proposal = RunTask(drafter.Propose(session, k));
       ASSERT_THAT(proposal, IsOk());
-      draft = *proposal;
+      draft = proposal->draft;
+      EXPECT_EQ(proposal->link.num_misses, 0);
       ASSERT_EQ(draft.length(), k);
       // The pending token and x_1..x_{K-1} were forwarded, x_K was not.
       EXPECT_EQ(
@@ -84,7 +84,9 @@ class KvArithmetic {
     if (!is_first) {
       EXPECT_EQ(session.verifier_cache().length(), n - 1);
     }
-    ASSERT_THAT(RunTask(verifier.Score(session, draft)), IsOk());
+    const auto scored = RunTask(verifier.Score(session, draft));
+    ASSERT_THAT(scored, IsOk());
+    EXPECT_EQ(scored->link.num_misses, 0);
     EXPECT_EQ(verifier_model_->Cache(session.id()),
               Concat(committed, draft.tokens));
     EXPECT_EQ(session.verifier_cache().length(), n + k);
@@ -101,8 +103,6 @@ class KvArithmetic {
       ExpectNextDelta(session.drafter_cache(),
                       n + num_accepted - (num_accepted == k ? 1 : 0));
     }
-    EXPECT_EQ(session.stats().drafter.num_misses, 0);
-    EXPECT_EQ(session.stats().verifier.num_misses, 0);
   }
 
  private:

@@ -22,13 +22,14 @@ class ToyCluster::TappedDrafts final : public DraftClient {
   TappedDrafts(DraftClient& client, ToyCluster& cluster)
       : client_(client), cluster_(cluster) {}
 
-  Task<absl::StatusOr<Draft>> Propose(Session& session,
-                                      int num_tokens) override {
-    absl::StatusOr<Draft> draft = co_await client_.Propose(session, num_tokens);
+  Task<absl::StatusOr<ProposedDraft>> Propose(Session& session,
+                                              int num_tokens) override {
+    absl::StatusOr<ProposedDraft> proposed =
+        co_await client_.Propose(session, num_tokens);
     const auto& alter = cluster_.config_.sabotage.alter_draft;
-    if (draft.ok() && alter) alter(*draft);
-    if (draft.ok()) cluster_.draft_ = *draft;
-    co_return draft;
+    if (proposed.ok() && alter) alter(proposed->draft);
+    if (proposed.ok()) cluster_.draft_ = proposed->draft;
+    co_return proposed;
   }
 
  private:
@@ -121,12 +122,13 @@ ToyCluster::ToyCluster(const ClusterConfig& config, const ToyModel& model,
   const int support_size =
       config.support_size > 0 ? config.support_size : model.vocab_size();
   node_drafter_ = std::make_unique<NodeDraftClient>(
-      *draft_stub_, NodeDraftClient::Options{
-                        .context_length = kContextLength,
-                        .support_size = support_size,
-                        .support_mass = config.support_mass,
-                        .min_draft_probability = config.min_draft_probability,
-                        .round_weights = config.round_weights});
+      *draft_stub_,
+      NodeDraftClient::Options{
+          .context_length = kContextLength,
+          .drafting = {.support_size = support_size,
+                       .support_mass = config.support_mass,
+                       .min_draft_probability = config.min_draft_probability,
+                       .round_weights = config.round_weights}});
   lookup_ = std::make_unique<LookupDraftClient>(*node_drafter_);
   drafter_ = node_drafter_.get();
   if (config.prompt_lookup) drafter_ = lookup_.get();
@@ -179,6 +181,7 @@ void ToyCluster::RestartDrafter() {
 }
 
 absl::StatusOr<Verdict> ToyCluster::Round() {
+  stats_ = {};
   const auto& other = config_.sabotage.round;
   absl::StatusOr<Verdict> verdict = other ? other(*this) : DecoderRound();
   if (!verdict.ok()) return verdict;
@@ -200,8 +203,11 @@ absl::StatusOr<Verdict> ToyCluster::DecoderRound() {
                               .rule = rule,
                               .policy = policy});
   const bool first = config_.has_first_round && num_rounds() == 0;
-  return RunTask(first ? decoder.FirstRound(*session_)
-                       : decoder.Round(*session_));
+  const absl::StatusOr<RoundResult> round =
+      RunTask(first ? decoder.FirstRound(*session_) : decoder.Round(*session_));
+  if (!round.ok()) return round.status();
+  stats_ = round->stats;
+  return round->verdict;
 }
 
 }  // namespace outrider::testing

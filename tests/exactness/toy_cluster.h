@@ -42,6 +42,8 @@ class ToyCluster {
   Session& session() { return *session_; }
   int num_rounds() const { return view_.round_index; }
   const RoundView& view() const { return view_; }
+  // Of the last round, if it was one of SpeculativeDecoder and did not fail.
+  const RoundStats& stats() const { return stats_; }
   InProcessDraftStub& draft_stub() { return *draft_stub_; }
   InProcessVerifyStub& verify_stub() { return *verify_stub_; }
   DraftEngine& draft_engine() { return *draft_engine_; }
@@ -80,6 +82,7 @@ class ToyCluster {
   RoundView view_;
   Draft draft_;
   std::optional<Verdict> verdict_;
+  RoundStats stats_;
   LogitRows rows_;
 };
 

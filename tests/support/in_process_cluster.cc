@@ -142,8 +142,7 @@ NodeDescription InProcessCluster::Describe(
       .context_length = model.context_length,
       .dtype = "float32",
       .max_draft_tokens = options_.max_draft_tokens,
-      .reply_formats = {ReplyFormat::kFull, ReplyFormat::kFullBFloat16,
-                        ReplyFormat::kSparse, ReplyFormat::kTokens},
+      .reply_formats = {std::begin(kReplyFormats), std::end(kReplyFormats)},
       .rules = options_.rules,
       .numerics = "table"};
 }
