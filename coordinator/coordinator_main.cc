@@ -27,6 +27,7 @@
 #include "core/rpc/server_flags.h"
 #include "core/rpc/tls.h"
 #include "core/tokenizer/tokenizer_loader.h"
+#include "core/wire/message_limits.h"
 #include "core/wire/reply_format_names.h"
 
 namespace outrider {
@@ -200,8 +201,10 @@ absl::Status Serve(Flags flags) {
                                  .tokenizer = tokenizer.get(),
                                  .metrics = metrics},
                                 flags.service);
+  RpcServer::Options rpc = flags.server.rpc;
+  rpc.max_receive_bytes = kMaxGenerateRequestBytes;
   OUTRIDER_ASSIGN_OR_RETURN(const std::unique_ptr<RpcServer> server,
-                            RpcServer::Start(flags.server.rpc, {&service}));
+                            RpcServer::Start(rpc, {&service}));
   OUTRIDER_ASSIGN_OR_RETURN(const std::unique_ptr<HttpEndpoint> http,
                             StartHttpEndpoint("outrider-coordinator",
                                               flags.server, registry, *server));

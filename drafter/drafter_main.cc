@@ -75,12 +75,14 @@ absl::Status Run(const NodeFlags& flags, const std::string& strategy_name) {
              return engine.Release(header);
            }},
       model_thread);
-  return ServeNode({.name = "outrider-drafter",
-                    .what = Summary(description),
-                    .flags = flags,
-                    .services = {&service, &cache_service},
-                    .metrics = metrics,
-                    .counters = model_thread.counters()});
+  return ServeNode(
+      {.name = "outrider-drafter",
+       .what = Summary(description),
+       .flags = flags,
+       .services = {&service, &cache_service},
+       .metrics = metrics,
+       .counters = model_thread.counters(),
+       .max_receive_bytes = DrafterServiceImpl::MaxRequestBytes(description)});
 }
 
 }  // namespace

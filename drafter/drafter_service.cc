@@ -9,8 +9,13 @@
 #include "core/node/trace_log.h"
 #include "core/wire/convert.h"
 #include "core/wire/digest.h"
+#include "core/wire/message_limits.h"
 
 namespace outrider {
+
+int DrafterServiceImpl::MaxRequestBytes(const NodeDescription& description) {
+  return LimitsOf(description).draft_request;
+}
 
 DrafterServiceImpl::DrafterServiceImpl(DraftEngine& engine,
                                        ModelThread& model_thread,

@@ -13,6 +13,9 @@ namespace outrider {
 // model's thread, converts back.
 class DrafterServiceImpl final : public v1::DrafterService::CallbackService {
  public:
+  // The largest request that the model described can call for.
+  static int MaxRequestBytes(const NodeDescription& description);
+
   DrafterServiceImpl(DraftEngine& engine, ModelThread& model_thread,
                      NodeDescription description);
 

@@ -107,12 +107,14 @@ absl::Status Run(const NodeFlags& flags) {
              return engine.Release(header);
            }},
       model_thread);
-  return ServeNode({.name = "outrider-verifier",
-                    .what = Summary(description),
-                    .flags = flags,
-                    .services = {&service, &cache_service},
-                    .metrics = metrics,
-                    .counters = model_thread.counters()});
+  return ServeNode(
+      {.name = "outrider-verifier",
+       .what = Summary(description),
+       .flags = flags,
+       .services = {&service, &cache_service},
+       .metrics = metrics,
+       .counters = model_thread.counters(),
+       .max_receive_bytes = VerifierServiceImpl::MaxRequestBytes(description)});
 }
 
 }  // namespace

@@ -9,8 +9,13 @@
 #include "core/node/trace_log.h"
 #include "core/wire/convert.h"
 #include "core/wire/digest.h"
+#include "core/wire/message_limits.h"
 
 namespace outrider {
+
+int VerifierServiceImpl::MaxRequestBytes(const NodeDescription& description) {
+  return LimitsOf(description).verify_request;
+}
 
 VerifierServiceImpl::VerifierServiceImpl(VerifyEngine& engine,
                                          ModelThread& model_thread,

@@ -13,6 +13,9 @@ namespace outrider {
 // the model's thread, converts back.
 class VerifierServiceImpl final : public v1::VerifierService::CallbackService {
  public:
+  // The largest request that the model described can call for.
+  static int MaxRequestBytes(const NodeDescription& description);
+
   VerifierServiceImpl(VerifyEngine& engine, ModelThread& model_thread,
                       NodeDescription description);
 

@@ -14,25 +14,32 @@ namespace {
 
 constexpr std::chrono::seconds kAskInterval(1);
 
-// All sessions and both kinds of calls share a node's one connection.
-std::shared_ptr<grpc::Channel> Connect(const std::string& name,
-                                       const std::string& address,
-                                       ChannelOptions options) {
+// All sessions and all kinds of calls share a node's one connection, unless its
+// replies are larger than most.
+ConnectNode ConnectTo(const std::string& name, const std::string& address,
+                      ChannelOptions options) {
   // A pod's certificate has its Service's name, not the pod's address.
   if (name != address) options.server_name = std::string(HostOf(name));
-  return MakeChannel(address, options);
+  return [address, options = std::move(options)](int max_receive_bytes) {
+    ChannelOptions larger = options;
+    larger.max_receive_bytes = max_receive_bytes;
+    return MakeChannel(address, larger);
+  };
 }
 
 NodeGroup<DrafterNode>::Make MakeDrafter(const NodePool::Options& options,
                                          CallQueue& queue) {
   return [&](const std::string& name, const std::string& address) {
-    const auto channel = Connect(name, address, options.channel);
+    const ConnectNode connect = ConnectTo(name, address, options.channel);
+    const auto channel = connect(options.channel.max_receive_bytes);
     return std::unique_ptr<DrafterNode>(new DrafterNode{
         .link = {.name = name, .address = address, .channel = channel},
-        .stub = GrpcDraftStub(channel,
-                              {.queue = queue,
-                               .timeout = options.draft_timeout,
-                               .timeout_per_token = options.timeout_per_token}),
+        .stub = GrpcDraftStub(
+            channel, {.queue = queue,
+                      .timeout = options.draft_timeout,
+                      .timeout_per_token = options.timeout_per_token,
+                      .max_receive_bytes = options.channel.max_receive_bytes,
+                      .connect = connect}),
         .cache = GrpcCacheStub(channel, queue)});
   };
 }
@@ -40,13 +47,16 @@ NodeGroup<DrafterNode>::Make MakeDrafter(const NodePool::Options& options,
 NodeGroup<VerifierNode>::Make MakeVerifier(const NodePool::Options& options,
                                            CallQueue& queue) {
   return [&](const std::string& name, const std::string& address) {
-    const auto channel = Connect(name, address, options.channel);
+    const ConnectNode connect = ConnectTo(name, address, options.channel);
+    const auto channel = connect(options.channel.max_receive_bytes);
     return std::unique_ptr<VerifierNode>(new VerifierNode{
         .link = {.name = name, .address = address, .channel = channel},
         .stub = GrpcVerifyStub(
             channel, {.queue = queue,
                       .timeout = options.verify_timeout,
-                      .timeout_per_token = options.timeout_per_token}),
+                      .timeout_per_token = options.timeout_per_token,
+                      .max_receive_bytes = options.channel.max_receive_bytes,
+                      .connect = connect}),
         .cache = GrpcCacheStub(channel, queue)});
   };
 }

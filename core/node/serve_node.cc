@@ -40,8 +40,10 @@ void ServeUntilIdle(const NodeCounters& counters, Clock::time_point deadline) {
 
 absl::Status ServeNode(const ServedNode& node) {
   const ServerFlags& flags = node.flags.server;
+  RpcServer::Options rpc = flags.rpc;
+  rpc.max_receive_bytes = node.max_receive_bytes;
   OUTRIDER_ASSIGN_OR_RETURN(const std::unique_ptr<RpcServer> server,
-                            RpcServer::Start(flags.rpc, node.services));
+                            RpcServer::Start(rpc, node.services));
   OUTRIDER_ASSIGN_OR_RETURN(
       const std::unique_ptr<HttpEndpoint> http,
       StartHttpEndpoint(node.name, flags, node.metrics, *server));

@@ -21,6 +21,8 @@ struct ServedNode {
   const std::vector<grpc::Service*> services;
   const MetricRegistry& metrics;
   NodeCounters& counters;
+  // The largest request that the model can call for.
+  int max_receive_bytes = 0;
 };
 
 // Serves until a termination signal, then drains. Prints one line with the

@@ -410,7 +410,7 @@ TEST(ClusterTest, BadRequestsAreRefusedByNameAndHurtNothing) {
       {bad([](auto& r) { r.prompt = TokenSeq(); }), "prompt is empty"},
       {bad([](auto& r) { r.prompt = "text"; }), "tokenizer"},
       {bad([](auto& r) { r.prompt = TokenSeq{kVocab}; }), "token id 50"},
-      {bad([](auto& r) { r.prompt = TokenSeq{-1}; }), "token id -1"},
+      {bad([](auto& r) { r.prompt = TokenSeq{-1}; }), "token id 4294967295"},
       {bad([](auto& r) { r.prompt = TokenSeq(512, 1); }), "context of 512"},
       {bad([](auto& r) { r.num_speculative_tokens = 9; }), "not 9"},
       {bad([&](auto& r) { r.temperature = nan; }), "temperature"},
@@ -440,7 +440,7 @@ TEST(ClusterTest, BadRequestsAreRefusedByNameAndHurtNothing) {
       {bad([](auto& r) {
          r.logit_bias = {{-1, 1}};
        }),
-       "token id -1"},
+       "token id 4294967295"},
       {bad([](auto& r) {
          r.logit_bias = {{1, 1}, {1, 2}};
        }),

@@ -6,16 +6,18 @@
 #include <utility>
 
 #include "core/base/check.h"
-#include "core/rpc/channel.h"
 #include "core/tokenizer/tokenizer_loader.h"
+#include "core/wire/message_limits.h"
 #include "drafter/model_strategy.h"
 
 namespace outrider::testing {
 namespace {
 
 std::unique_ptr<RpcServer> Serve(const std::string& listen,
+                                 int max_receive_bytes,
                                  const std::vector<grpc::Service*>& services) {
-  auto server = RpcServer::Start({.listen = listen}, services);
+  auto server = RpcServer::Start(
+      {.listen = listen, .max_receive_bytes = max_receive_bytes}, services);
   OUTRIDER_CHECK(server.ok()) << server.status();
   return *std::move(server);
 }
@@ -39,7 +41,8 @@ InProcessNode<Engine, Service>::InProcessNode(
                             return engine_->Release(header);
                           }},
                      model_thread_),
-      server_(Serve(listen, {&service_, &cache_service_})) {
+      server_(Serve(listen, Service::MaxRequestBytes(description),
+                    {&service_, &cache_service_})) {
   server_->SetServing(true);
 }
 
@@ -79,6 +82,7 @@ InProcessCluster::InProcessCluster(Options options)
     others_.push_back(MakeVerifier(target, "0", "127.0.0.1:0"));
     nodes.verifiers.push_back(others_.back()->address());
   }
+  nodes.channel.max_receive_bytes = options_.max_reply_bytes;
   if (tokenizer_ != nullptr) nodes.tokenizer_hash = tokenizer_->fingerprint();
   pool_ = std::make_unique<NodePool>(nodes, *queue_, resolver_);
   service_ = std::make_unique<GenerationServiceImpl>(
@@ -87,7 +91,7 @@ InProcessCluster::InProcessCluster(Options options)
                                    .tokenizer = tokenizer_.get(),
                                    .metrics = metrics_},
       GenerationServiceImpl::Options{.max_sessions = options_.max_sessions});
-  server_ = Serve("127.0.0.1:0", {service_.get()});
+  server_ = Serve("127.0.0.1:0", kMaxGenerateRequestBytes, {service_.get()});
   pool_->Start();
   client_ = std::make_unique<client::GenerationClient>(server_->address());
 }

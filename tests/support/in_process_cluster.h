@@ -14,6 +14,7 @@
 #include "core/node/cache_service.h"
 #include "core/node/model_thread.h"
 #include "core/rpc/call_queue.h"
+#include "core/rpc/channel.h"
 #include "core/rpc/resolver.h"
 #include "core/rpc/server.h"
 #include "core/testing/table_lm.h"
@@ -68,6 +69,8 @@ class InProcessCluster {
     std::vector<RuleKind> rules = {RuleKind::kRejection, RuleKind::kBlock,
                                    RuleKind::kCoupled};
     bool start_verifier = true;
+    // What the coordinator accepts from a node before it knows the model.
+    int max_reply_bytes = ChannelOptions().max_receive_bytes;
   };
 
   explicit InProcessCluster(Options options);
