@@ -49,6 +49,8 @@ absl::Status ForClients(const absl::Status& status) {
           "this coordinator is shutting down; nothing delivered is lost: "
           "resume elsewhere with the same request, the reported seed and the "
           "delivered tokens");
+    case absl::StatusCode::kFailedPrecondition:
+      return status;  // of our own transport: a message too large
     case absl::StatusCode::kResourceExhausted:
       if (const auto delay = RetryDelayOf(status)) {
         return WithRetryDelay(
