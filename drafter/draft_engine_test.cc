@@ -187,7 +187,8 @@ TEST_F(DraftEngineTest, EvictionExpiryAndReleaseGiveTheModelsCacheBack) {
 
   const RequestHeader release = {
       .session = Id(2), .incarnation = second->header.incarnation, .step = 6};
-  EXPECT_FALSE(engine_->Release({.session = Id(2), .step = 6}));
+  EXPECT_FALSE(
+      engine_->Release({.session = Id(2), .incarnation = Id(9), .step = 6}));
   EXPECT_TRUE(engine_->Release(release));
   EXPECT_FALSE(engine_->Release(release));
   EXPECT_EQ(model_->num_sessions(), 1);

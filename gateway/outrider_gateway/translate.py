@@ -48,7 +48,7 @@ def _add_options(asked: SamplingRequest, request: pb.GenerateRequest) -> None:
     if ours.prompt_lookup is not None:
         request.prompt_lookup = ours.prompt_lookup
     if ours.min_draft_probability is not None:
-        request.min_draft_probability = ours.min_draft_probability
+        request.draft_options.min_draft_probability = ours.min_draft_probability
 
 
 def _token_id(text: str) -> int:

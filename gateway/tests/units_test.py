@@ -211,6 +211,7 @@ class RequestTest(unittest.TestCase):
         self.assertEqual([(b.id, b.bias) for b in sent.logit_bias], [(3, -2)])
         self.assertEqual((list(sent.stop_strings), sent.ignore_eos, sent.logprobs), (["x"], True, 2))
         self.assertEqual((sent.num_speculative_tokens, sent.acceptance_rule, sent.prompt_lookup), (3, 3, True))
+        self.assertEqual(sent.draft_options.min_draft_probability, 0.25)
 
     def test_choices_have_seeds_of_their_own(self):
         asked = requests.parse(requests.CompletionRequest, b'{"model":"m","prompt":"p","n":3,"seed":5}')

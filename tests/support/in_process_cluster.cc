@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/in_process_cluster.h"
 
+#include <chrono>
 #include <future>
 #include <thread>
 #include <utility>
 
 #include "core/base/check.h"
+#include "core/rpc/channel.h"
 #include "core/tokenizer/tokenizer_loader.h"
 #include "core/wire/message_limits.h"
 #include "drafter/model_strategy.h"

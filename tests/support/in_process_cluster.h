@@ -2,7 +2,6 @@
 #ifndef OUTRIDER_TESTS_SUPPORT_IN_PROCESS_CLUSTER_H_
 #define OUTRIDER_TESTS_SUPPORT_IN_PROCESS_CLUSTER_H_
 
-#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,7 +13,6 @@
 #include "core/node/cache_service.h"
 #include "core/node/model_thread.h"
 #include "core/rpc/call_queue.h"
-#include "core/rpc/channel.h"
 #include "core/rpc/resolver.h"
 #include "core/rpc/server.h"
 #include "core/testing/table_lm.h"
@@ -69,8 +67,7 @@ class InProcessCluster {
     std::vector<RuleKind> rules = {RuleKind::kRejection, RuleKind::kBlock,
                                    RuleKind::kCoupled};
     bool start_verifier = true;
-    // What the coordinator accepts from a node before it knows the model.
-    int max_reply_bytes = ChannelOptions().max_receive_bytes;
+    int max_reply_bytes = 64 << 20;  // until a node's model is known
   };
 
   explicit InProcessCluster(Options options);
