@@ -1,7 +1,7 @@
 # `make demo` and `make test` install what is missing first; so does
 # `make check-deploy`, which renders and checks the manifests, then builds the
 # images and runs the pods where it may (root, and packages that it installs).
-.PHONY: demo test check-deploy programs build setup setup-tests clean
+.PHONY: demo test gateway check-deploy programs build setup setup-tests clean
 
 # The programs alone: tests cost most of a whole build.
 demo: programs
@@ -9,6 +9,11 @@ demo: programs
 
 test: build
 	ctest --preset release
+
+# The demo pair behind an OpenAI-compatible address, until Ctrl-C.
+gateway: programs
+	@tools/setup.sh --gateway
+	.venv-gateway/bin/python tools/gateway.py
 
 check-deploy: setup-tests programs
 	deploy/check/run.sh

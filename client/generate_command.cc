@@ -1,254 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/generate_command.h"
 
-#include <CLI/CLI.hpp>
-#include <array>
 #include <chrono>
-#include <fstream>
-#include <limits>
-#include <map>
 #include <memory>
+#include <optional>
 #include <string>
-#include <utility>
+#include <variant>
 
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "client/generation_client.h"
 #include "client/generation_report.h"
 #include "client/interrupt_watcher.h"
-#include "client/processing_flags.h"
+#include "client/resume_command.h"
 #include "client/token_printer.h"
-#include "client/utf8.h"
 #include "core/base/status_macros.h"
-#include "core/wire/reply_format_names.h"
 
 namespace outrider::client {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-constexpr uint64_t kMaxUint32 = std::numeric_limits<uint32_t>::max();
-
-constexpr char kFooter[] =
-    R"(Without --json, standard output carries the text and nothing else; a summary
-goes to standard error. On a terminal the prompt is dimmed, accepted drafts are
-green, the target's replacements of refused drafts yellow, its bonus tokens
-behind fully accepted drafts cyan.
-
-Exit status: 0 done, 1 the call failed, 2 bad flags, 130 interrupted.
-
-Examples:
-  outrider generate "def fibonacci(n):"
-  outrider generate -k 0 --temperature 0 --max-tokens 64 "import "
-  outrider generate --coordinator 127.0.0.1:7010 --prompt-file main.py --json
-  echo 'class Queue:' | outrider generate --prompt-file - --stop $'\n\n')";
-
-void AddPromptFlags(CLI::App& command, GenerateFlags& flags) {
-  command.add_option("prompt", flags.prompt, "the text to continue");
-  command
-      .add_option("--prompt-file", flags.prompt_file,
-                  "continue a file's text; - is standard input")
-      ->type_name("FILE");
-  command
-      .add_option("--prompt-tokens", flags.prompt_tokens,
-                  "continue token ids, such as \"0 17 4\"")
-      ->type_name("IDS");
-  command
-      .add_option("--resume-tokens", flags.resume_tokens,
-                  "go on behind the tokens of a broken stream; needs the\n"
-                  "request as it was, and that stream's --seed")
-      ->type_name("IDS");
-}
-
-void AddSamplingFlags(CLI::App& command, GenerationRequest& request) {
-  RequireNumber(command
-                    .add_option("--temperature", request.temperature,
-                                "0 to 10; 0 is greedy; default 1")
-                    ->type_name("T"),
-                0, 10);
-  RequireNumber(command
-                    .add_option("--top-p", request.top_p,
-                                "sample from the most probable tokens that "
-                                "have this mass")
-                    ->type_name("P"),
-                1e-9, 1);
-  RequireWholeNumber(command
-                         .add_option("--top-k", request.top_k,
-                                     "sample from this many tokens; 0 is off")
-                         ->type_name("N"),
-                     0, std::numeric_limits<int32_t>::max());
-  RequireWholeNumber(command
-                         .add_option("--seed", request.seed,
-                                     "repeats a generation; default: a new one")
-                         ->type_name("N"),
-                     0, std::numeric_limits<uint64_t>::max());
-  RequireWholeNumber(
-      command
-          .add_option("--max-tokens", request.max_tokens,
-                      "stop after this many; default: the context's end")
-          ->type_name("N"),
-      1, kMaxUint32);
-  command
-      .add_option("--stop", request.stop_strings,
-                  "stop before this text; may be repeated")
-      ->type_name("TEXT")
-      ->allow_extra_args(false);
-  command.add_flag("--ignore-eos", request.ignore_eos,
-                   "go on behind an end-of-text token");
-}
-
-void AddSpeculationFlags(CLI::App& command, GenerationRequest& request) {
-  DraftOverrides& drafting = request.draft_options;
-  RequireWholeNumber(command
-                         .add_option("-k,--num-speculative-tokens",
-                                     request.num_speculative_tokens,
-                                     "K: drafts a round; 0 is plain decoding;\n"
-                                     "default: the coordinator's")
-                         ->type_name("K"),
-                     0, kMaxUint32);
-  RequireWholeNumber(
-      command
-          .add_option("--draft-support-size", drafting.support_size,
-                      "most tokens of a draft row; default: the coordinator's")
-          ->type_name("N"),
-      1, std::numeric_limits<int>::max());
-  RequireNumber(
-      command
-          .add_option("--draft-support-mass", drafting.support_mass,
-                      "a draft row's tokens have this mass; more costs bytes,\n"
-                      "less acceptance; default: the coordinator's")
-          ->type_name("M"),
-      1e-6, 1);
-  RequireNumber(
-      command
-          .add_option("--min-draft-probability", drafting.min_draft_probability,
-                      "draft fewer than K where the drafter is unsure: stop\n"
-                      "below this product of its highest probabilities;\n"
-                      "0: never; default: the coordinator's")
-          ->type_name("P"),
-      0, 1);
-  command.add_flag("--prompt-lookup,!--no-prompt-lookup", request.prompt_lookup,
-                   "draft from the text so far where it repeats itself, and\n"
-                   "ask the drafter elsewhere; default: the coordinator's");
-  command
-      .add_option("--acceptance-rule", request.acceptance_rule,
-                  "rejection; block: judges a round's drafts together, and\n"
-                  "accepts a few more; greedy (needs --temperature 0);\n"
-                  "coupled: one seed gives one text, whatever K and\n"
-                  "drafter; default: rejection")
-      ->type_name("RULE")
-      ->transform(
-          CLI::CheckedTransformer(std::map<std::string, AcceptanceRule>{
-                                      {"rejection", AcceptanceRule::kRejection},
-                                      {"block", AcceptanceRule::kBlock},
-                                      {"greedy", AcceptanceRule::kGreedy},
-                                      {"coupled", AcceptanceRule::kCoupled}})
-              .name("")
-              .description(""));
-  RequireNumber(
-      command
-          .add_option("--lossy-lenience", request.lossy_lenience,
-                      "above 0, to 1, which is exact; below 1 more drafts are\n"
-                      "accepted, and the text is not the target's any more")
-          ->type_name("L"),
-      1e-9, 1);
-  command
-      .add_option("--reply-format", request.reply_format,
-                  "what the verifier sends back: sparse, tokens or full give\n"
-                  "the same text; full-bfloat16 rounds the model's logits;\n"
-                  "default: the coordinator's")
-      ->type_name("FORMAT")
-      ->transform(
-          CLI::CheckedTransformer(ReplyFormatNames()).name("").description(""));
-}
-
-void AddOutputFlags(CLI::App& command, GenerateFlags& flags) {
-  command
-      .add_option("--color", flags.color,
-                  "auto, always or never; auto: on a terminal, unless\n"
-                  "NO_COLOR is set")
-      ->type_name("WHEN")
-      ->check(CLI::Validator(CLI::IsMember({"auto", "always", "never"}))
-                  .name("")
-                  .description(""))
-      ->capture_default_str();
-  command.add_flag("--json", flags.json,
-                   "print one JSON object: tokens, rounds, timings");
-}
-
-// Ids separated by spaces or commas.
-absl::StatusOr<TokenSeq> ParseIds(absl::string_view flag,
-                                  absl::string_view ids) {
-  TokenSeq tokens;
-  for (const absl::string_view id :
-       absl::StrSplit(ids, absl::ByAnyChar(" ,\t\n"), absl::SkipEmpty())) {
-    TokenId token = 0;
-    if (!absl::SimpleAtoi(id, &token) || token < 0) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          flag, " needs token ids, such as \"0 17 4\", not \"", id, "\""));
-    }
-    tokens.push_back(token);
-  }
-  if (tokens.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(flag, " is empty: give at least one token id"));
-  }
-  return tokens;
-}
-
-absl::StatusOr<std::string> ReadPrompt(const std::string& path,
-                                       std::istream& in) {
-  std::ifstream file;
-  if (path != "-") file.open(path, std::ios::binary);
-  std::istream& source = path == "-" ? in : file;
-  std::string text;
-  std::array<char, 4096> chunk;
-  while (source.read(chunk.data(), chunk.size()) || source.gcount() > 0) {
-    text.append(chunk.data(), source.gcount());
-  }
-  // A folder can be opened, but not read: bad, and no end.
-  if (!source.eof()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--prompt-file: cannot read \"", path, "\""));
-  }
-  return text;
-}
-
-// Protocol buffers carry no other text.
-absl::Status CheckText(absl::string_view what, absl::string_view text) {
-  const std::optional<size_t> place = FindInvalidUtf8(text);
-  if (!place.has_value()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(what, " is not UTF-8 text: byte ", *place,
-                   " begins no character; convert it first"));
-}
-
-absl::StatusOr<std::variant<std::string, TokenSeq>> ToPrompt(
-    const GenerateFlags& flags, std::istream& in) {
-  const int num_given = flags.prompt.has_value() +
-                        flags.prompt_file.has_value() +
-                        flags.prompt_tokens.has_value();
-  if (num_given != 1) {
-    return absl::InvalidArgumentError(
-        "give one prompt: its text, --prompt-file FILE or --prompt-tokens IDS");
-  }
-  if (flags.prompt_tokens) {
-    return ParseIds("--prompt-tokens", *flags.prompt_tokens);
-  }
-  std::string text;
-  if (flags.prompt) {
-    text = *flags.prompt;
-  } else {
-    OUTRIDER_ASSIGN_OR_RETURN(text, ReadPrompt(*flags.prompt_file, in));
-  }
-  if (text.empty()) {
-    return absl::InvalidArgumentError(
-        "the prompt is empty: give at least one character to continue");
-  }
-  OUTRIDER_RETURN_IF_ERROR(CheckText("the prompt", text));
-  return text;
-}
 
 bool WantsColor(const GenerateFlags& flags, const CommandIo& io) {
   if (flags.color == "always") return true;
@@ -268,8 +37,10 @@ class Run {
   // Prints what comes until the end.
   absl::Status Follow(const GenerationRequest& request,
                       Cancellation& cancellation);
-  // Whether all could be written.
-  bool PrintEnd(bool is_complete);
+  // What there is to say of the whole. Whether all could be written.
+  bool PrintEnd(const absl::Status& status, bool is_interrupted);
+  // How a stream that broke with this status is resumed, if it can be.
+  void PrintResume(const absl::Status& status);
 
  private:
   absl::Status ReadAll(GenerationStream& stream);
@@ -280,12 +51,13 @@ class Run {
   const TokenPrinter::Style style_;
   TokenPrinter printer_;
   GenerationReport report_;
+  GenerationRequest rest_ = {};  // what a resume would ask for
 };
 
 absl::Status Run::Follow(const GenerationRequest& request,
                          Cancellation& cancellation) {
   if (const auto* text = std::get_if<std::string>(&request.prompt);
-      text != nullptr && !flags_.json) {
+      text != nullptr && !flags_.wants_json()) {
     printer_.PrintPrompt(*text);
   }
   GenerationClient client(flags_.target.coordinator, flags_.target.tls);
@@ -297,6 +69,7 @@ absl::Status Run::Follow(const GenerationRequest& request,
       cancellation.OnCancel([&stream] { stream->Cancel(); });
   absl::Status status = ReadAll(*stream);
   cancellation.Forget(registration);
+  rest_ = stream->ResumeRequest();
   return status;
 }
 
@@ -306,25 +79,39 @@ absl::Status Run::ReadAll(GenerationStream& stream) {
     OUTRIDER_ASSIGN_OR_RETURN(const auto update, stream.Next());
     if (!update.has_value()) return absl::OkStatus();
     report_.Add(*update, Clock::now() - begin);
-    if (!flags_.json) printer_.Print(*update);
+    if (!flags_.wants_json()) printer_.Print(*update);
   }
 }
 
-bool Run::PrintEnd(bool is_complete) {
-  if (flags_.json) {
-    // An object that lacks its end would pass for a short generation.
-    if (is_complete) io_.out << ToJson(report_) << "\n";
-  } else {
+bool Run::PrintEnd(const absl::Status& status, bool is_interrupted) {
+  if (!flags_.wants_json()) {
     PrintSummary();
+  } else if (status.ok() || report_.start.has_value()) {
+    JsonOptions options = {.with_rounds = flags_.json_rounds};
+    if (!is_interrupted) options.failure = status;
+    if (!status.ok() && CanResume(rest_, status)) {
+      options.resume = ToResumeFlags(rest_);
+    }
+    io_.out << ToJson(report_, options) << "\n";
   }
   io_.out.flush();
   return io_.out.good();
 }
 
+void Run::PrintResume(const absl::Status& status) {
+  if (flags_.wants_json() || !CanResume(rest_, status)) return;
+  io_.err << "to go on after these " << rest_.delivered->size()
+          << " tokens:\n  " << ResumeCommand(flags_.words, ToResumeFlags(rest_))
+          << "\n";
+}
+
 void Run::PrintSummary() {
   const bool is_seen =
       io_.out_is_terminal || style_ != TokenPrinter::Style::kPlain;
-  if (is_seen && !printer_.at_line_start()) io_.out << "\n" << std::flush;
+  if (!printer_.at_line_start()) {
+    // A file or a pipe gets the text alone: there the line ends elsewhere.
+    (is_seen ? io_.out : io_.err) << "\n" << std::flush;
+  }
   if (!report_.start.has_value()) return;
   if (io_.err_is_terminal && style_ == TokenPrinter::Style::kMarked) {
     io_.err << "\n" << TokenPrinter::Legend(style_) << "\n";
@@ -334,46 +121,18 @@ void Run::PrintSummary() {
 
 }  // namespace
 
-void AddGenerateFlags(CLI::App& command, GenerateFlags& flags) {
-  AddCoordinatorFlags(command, flags.target);
-  AddPromptFlags(command, flags);
-  AddSpeculationFlags(command, flags.request);
-  AddSamplingFlags(command, flags.request);
-  AddProcessingFlags(command, flags);
-  AddOutputFlags(command, flags);
-  command.footer(kFooter);
-}
-
-absl::StatusOr<GenerationRequest> ToRequest(const GenerateFlags& flags,
-                                            std::istream& in) {
-  OUTRIDER_RETURN_IF_ERROR(CheckCoordinatorFlags(flags.target));
-  GenerationRequest request = flags.request;
-  OUTRIDER_ASSIGN_OR_RETURN(request.prompt, ToPrompt(flags, in));
-  for (const std::string& stop : request.stop_strings) {
-    OUTRIDER_RETURN_IF_ERROR(CheckText("--stop", stop));
-  }
-  OUTRIDER_ASSIGN_OR_RETURN(request.logit_bias,
-                            ParseLogitBias(flags.logit_bias));
-  OUTRIDER_RETURN_IF_ERROR(CheckLogprobsFlags(flags));
-  if (flags.resume_tokens) {
-    if (!request.seed) {
-      return absl::InvalidArgumentError(
-          "--resume-tokens needs --seed: the one that the broken stream used");
-    }
-    OUTRIDER_ASSIGN_OR_RETURN(
-        request.delivered, ParseIds("--resume-tokens", *flags.resume_tokens));
-  }
-  return request;
-}
-
 int Generate(const GenerateFlags& flags, const GenerationRequest& request,
              const CommandIo& io, Cancellation& cancellation) {
   Run run(flags, io);
   const absl::Status status = run.Follow(request, cancellation);
   const bool is_interrupted = !status.ok() && cancellation.cancelled();
-  const bool is_written = run.PrintEnd(status.ok() || is_interrupted);
+  const bool is_written = run.PrintEnd(status, is_interrupted);
   if (is_interrupted) return kExitInterrupted;
-  if (!status.ok()) return FailCall(io.err, status);
+  if (!status.ok()) {
+    const int exit_status = FailCall(io.err, status);
+    run.PrintResume(status);
+    return exit_status;
+  }
   if (!is_written) {
     return FailCall(io.err, absl::DataLossError("cannot write to the output"));
   }

@@ -204,12 +204,18 @@ TEST(GenerateFlagsTest, APromptMayBeTokenIds) {
   EXPECT_THAT(std::get<TokenSeq>(request.prompt), ElementsAre(0, 17, 4));
 }
 
-TEST(GenerateFlagsTest, AResumeNamesTheTokensAndTheSeed) {
-  const auto request =
-      RequestOf({"text", "--resume-tokens", "5 6", "--seed", "1"});
+TEST(GenerateFlagsTest, AResumeNamesTheTokensTheSeedAndTheModel) {
+  const auto request = RequestOf({"text", "--resume-tokens", "5 6", "--seed",
+                                  "1", "--resume-model", "ab:float32:avx2"});
   EXPECT_THAT(*request.delivered, ElementsAre(5, 6));
-  EXPECT_THAT(UsageError({"text", "--resume-tokens", "5 6"}),
-              HasSubstr("needs --seed"));
+  EXPECT_EQ(request.model->weights_hash, "ab");
+  EXPECT_THAT(UsageError({"text", "--resume-tokens", "5 6", "--seed", "1"}),
+              HasSubstr("needs --seed and --resume-model"));
+  EXPECT_THAT(UsageError({"text", "--resume-tokens", "5 6", "--resume-model",
+                          "ab:float32:avx2"}),
+              HasSubstr("needs --seed and --resume-model"));
+  EXPECT_THAT(UsageError({"text", "--resume-model", "ab"}),
+              HasSubstr("WEIGHTS:DTYPE:NUMERICS"));
 }
 
 TEST(GenerateFlagsTest, ErrorsSayWhatToGiveInstead) {
@@ -251,6 +257,20 @@ TEST(GenerateCommandTest, APipeGetsTheTextAndNothingElse) {
   EXPECT_THAT(screen.err.str(), Not(HasSubstr("\x1b")));
 }
 
+// Both may end on one terminal: `outrider generate ... | tee text`.
+TEST(GenerateCommandTest, TheSummaryBeginsALineOfItsOwnBesideAPipe) {
+  for (const std::string end : {"!", "!\n"}) {
+    auto script = TwoRounds();
+    script.updates.back() = FinishUpdate(end);
+    const ScriptedGenerationService service(script);
+    Screen screen;
+    EXPECT_EQ(Execute(service, GenerateFlags(), screen.Io()), kExitOk);
+    EXPECT_EQ(screen.out.str(), "abcd" + end);
+    EXPECT_THAT((screen.out.str() + screen.err.str()),
+                HasSubstr("abcd!\n4 tokens in"));
+  }
+}
+
 TEST(GenerateCommandTest, ATerminalGetsMarksAndALineEndBeforeTheSummary) {
   const ScriptedGenerationService service(TwoRounds());
   Screen screen;
@@ -285,8 +305,21 @@ TEST(GenerateCommandTest, JsonIsOneObjectOnOneLineAndNoSummary) {
   EXPECT_EQ(out.find('\n'), out.size() - 1);
   const auto json = nlohmann::json::parse(out);
   EXPECT_EQ(json["text"], "abcd!");
-  EXPECT_EQ(json["rounds"].size(), 2);
+  EXPECT_EQ(json["totals"]["rounds"], 2);
+  EXPECT_FALSE(json.contains("rounds"));
+  EXPECT_FALSE(json.contains("error"));
   EXPECT_EQ(screen.err.str(), "");
+}
+
+TEST(GenerateCommandTest, JsonRoundsIsTheSameObjectWithEveryRound) {
+  const ScriptedGenerationService service(TwoRounds());
+  Screen screen;
+  GenerateFlags flags;
+  flags.json_rounds = true;
+  EXPECT_EQ(Execute(service, flags, screen.Io()), kExitOk);
+  const auto json = nlohmann::json::parse(screen.out.str());
+  EXPECT_EQ(json["text"], "abcd!");
+  EXPECT_EQ(json["rounds"].size(), 2);
 }
 
 TEST(GenerateCommandTest, AFailedCallIsOneLineWithItsCode) {
@@ -308,6 +341,51 @@ TEST(GenerateCommandTest, WhatCameBeforeAFailureIsShownAndSummedUp) {
   EXPECT_EQ(screen.out.str(), "abcd");
   EXPECT_THAT(screen.err.str(), HasSubstr("4 tokens"));
   EXPECT_THAT(screen.err.str(), HasSubstr("outrider: UNAVAILABLE: gone\n"));
+}
+
+TEST(GenerateCommandTest, AStreamThatBreaksSaysByWhichCommandItIsResumed) {
+  auto script = TwoRounds();
+  script.updates.pop_back();
+  script.status = {grpc::StatusCode::UNAVAILABLE, "gone"};
+  const ScriptedGenerationService service(script);
+  Screen screen;
+  GenerateFlags flags;
+  flags.words = {"outrider", "generate", "-k", "2", "prompt"};
+  EXPECT_EQ(Execute(service, flags, screen.Io()), kExitFailed);
+  EXPECT_THAT(screen.err.str(),
+              HasSubstr("to go on after these 4 tokens:\n"
+                        "  outrider generate --seed 18446744073709551613 "
+                        "--resume-model 0123abcd:float32:avx2 "
+                        "--resume-tokens '0 1 2 3' -k 2 prompt\n"));
+}
+
+TEST(GenerateCommandTest, JsonOfAStreamThatBreaksHasWhatAResumeNeeds) {
+  auto script = TwoRounds();
+  script.updates.pop_back();
+  script.status = {grpc::StatusCode::UNAVAILABLE, "gone"};
+  const ScriptedGenerationService service(script);
+  Screen screen;
+  EXPECT_EQ(Execute(service, WithJson(), screen.Io()), kExitFailed);
+  const auto json = nlohmann::json::parse(screen.out.str());
+  EXPECT_EQ(json["finish_reason"], "failed");
+  EXPECT_EQ(json["error"]["code"], "UNAVAILABLE");
+  EXPECT_EQ(json["error"]["message"], "gone");
+  EXPECT_EQ(json["resume"], nlohmann::json({{"seed", "18446744073709551613"},
+                                            {"model", "0123abcd:float32:avx2"},
+                                            {"tokens", "0 1 2 3"}}));
+  EXPECT_EQ(screen.err.str(), "outrider: UNAVAILABLE: gone\n");
+}
+
+TEST(GenerateCommandTest, WhatCannotBeResumedIsNotOfferedForIt) {
+  auto script = TwoRounds();
+  script.updates.pop_back();
+  script.status = {grpc::StatusCode::ABORTED, "another model"};
+  const ScriptedGenerationService service(script);
+  Screen text, json;
+  EXPECT_EQ(Execute(service, GenerateFlags(), text.Io()), kExitFailed);
+  EXPECT_THAT(text.err.str(), Not(HasSubstr("--resume-tokens")));
+  EXPECT_EQ(Execute(service, WithJson(), json.Io()), kExitFailed);
+  EXPECT_FALSE(nlohmann::json::parse(json.out.str()).contains("resume"));
 }
 
 TEST(GenerateCommandTest, ATimeoutIsACallThatFailed) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/token.h"
+#include "core/wire/model_identity.h"
 
 // What a generation's caller is told. A namespace of its own, as the
 // coordinator has words of the same names.
@@ -54,6 +55,7 @@ struct GenerationStart {
   int prompt_length = 0;
   int num_speculative_tokens = 0;  // K
   bool is_lossy = false;
+  ModelIdentity model = {};  // what a resume has to name again
 };
 
 enum class FinishReason { kUnknown, kEos, kStop, kLength };

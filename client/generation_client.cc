@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "core/rpc/channel.h"
+#include "core/rpc/connect_error.h"
 #include "core/rpc/status_convert.h"
 #include "core/rpc/tls.h"
 #include "core/wire/field_convert.h"
@@ -96,6 +97,9 @@ v1::GenerateRequest ToProto(const GenerationRequest& request) {
     proto.mutable_delivered()->mutable_ids()->Add(request.delivered->begin(),
                                                   request.delivered->end());
   }
+  if (request.model) {
+    *proto.mutable_model() = outrider::ToProto(*request.model);
+  }
   return proto;
 }
 
@@ -165,7 +169,8 @@ GenerationUpdate FromProto(const v1::GenerateResponse& proto) {
         .prompt_length = static_cast<int>(proto.start().prompt_length()),
         .num_speculative_tokens =
             static_cast<int>(proto.start().num_speculative_tokens()),
-        .is_lossy = proto.start().lossy()};
+        .is_lossy = proto.start().lossy(),
+        .model = outrider::FromProto(proto.start().model())};
   }
   update.first_index = static_cast<int>(
       std::min<uint32_t>(proto.first_index(), std::numeric_limits<int>::max()));
@@ -195,14 +200,18 @@ bool SaysBroken(absl::string_view message) {
 }
 
 // gRPC's words for an address of no use name neither it nor a remedy.
-absl::Status Explain(const absl::Status& status,
-                     const std::string& coordinator) {
+absl::Status Explain(const absl::Status& status, const std::string& coordinator,
+                     const TlsFiles& tls) {
   const absl::string_view message = status.message();
   if (absl::IsUnavailable(status)) {
     if (absl::StartsWith(message, "DNS resolution failed")) {
       return absl::UnavailableError(
           absl::StrCat("the host of ", coordinator,
                        " has no address: is it spelled right?"));
+    }
+    if (const auto reason = ExplainConnectError(message, tls)) {
+      return absl::UnavailableError(absl::StrCat(
+          "no connection to the coordinator at ", coordinator, ": ", *reason));
     }
     if (absl::StartsWith(message, "failed to connect")) {
       return absl::UnavailableError(
@@ -237,10 +246,11 @@ struct GenerationStream::Call {
     v1::GenerateResponse ignored;
     while (reader->Read(&ignored)) {
     }
-    return Explain(FromGrpcStatus(reader->Finish()), coordinator);
+    return Explain(FromGrpcStatus(reader->Finish()), coordinator, tls);
   }
 
   std::string coordinator;
+  TlsFiles tls;
   grpc::ClientContext context;
   std::unique_ptr<grpc::ClientReader<v1::GenerateResponse>> reader;
 };
@@ -283,6 +293,7 @@ absl::Status GenerationStream::Take(GenerationUpdate& update) {
     }
     started_ = true;
     request_.seed = update.start->seed;
+    request_.model = update.start->model;
     request_.num_speculative_tokens = update.start->num_speculative_tokens;
   }
   if (update.tokens.empty()) return absl::OkStatus();
@@ -329,6 +340,7 @@ struct GenerationClient::Stub {
 GenerationClient::GenerationClient(const std::string& coordinator,
                                    const TlsFiles& tls)
     : coordinator_(coordinator),
+      tls_(tls),
       stub_(std::make_unique<Stub>(coordinator, tls)) {}
 
 GenerationClient::~GenerationClient() = default;
@@ -337,6 +349,7 @@ std::unique_ptr<GenerationStream> GenerationClient::Generate(
     GenerationRequest request, std::chrono::milliseconds timeout) {
   auto call = std::make_unique<GenerationStream::Call>();
   call->coordinator = coordinator_;
+  call->tls = tls_;
   call->context.set_deadline(std::chrono::system_clock::now() + timeout);
   call->reader = stub_->grpc->Generate(&call->context, ToProto(request));
   return std::make_unique<GenerationStream>(std::move(request),
@@ -349,7 +362,7 @@ absl::StatusOr<Deployment> GenerationClient::Describe(
   context.set_deadline(std::chrono::system_clock::now() + timeout);
   v1::GenerationServiceDescribeResponse proto;
   const grpc::Status status = stub_->grpc->Describe(&context, {}, &proto);
-  OUTRIDER_RETURN_IF_ERROR(Explain(FromGrpcStatus(status), coordinator_));
+  OUTRIDER_RETURN_IF_ERROR(Explain(FromGrpcStatus(status), coordinator_, tls_));
   Deployment deployment = {
       .refused_verifiers = {proto.refused_verifiers().begin(),
                             proto.refused_verifiers().end()},

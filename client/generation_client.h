@@ -83,6 +83,7 @@ class GenerationClient {
   struct Stub;
 
   const std::string coordinator_;
+  const TlsFiles tls_;
   const std::unique_ptr<Stub> stub_;
 };
 

@@ -209,7 +209,8 @@ TEST(GenerationClientTest, WhatIsAbsentStaysAbsent) {
   EXPECT_FALSE(sent.has_lossy_lenience());
 }
 
-TEST(GenerationClientTest, AResumeAsksWithSeedAndTokensAndGoesOnBehindThem) {
+TEST(GenerationClientTest,
+     AResumeAsksWithSeedModelAndTokensAndGoesOnAfterThem) {
   ScriptedGenerationService broken(
       {.updates = {StartUpdate(), TokensUpdate(0, {kDraft, kBonus})},
        .status = {grpc::StatusCode::UNAVAILABLE, "gone"}});
@@ -228,6 +229,9 @@ TEST(GenerationClientTest, AResumeAsksWithSeedAndTokensAndGoesOnBehindThem) {
   EXPECT_EQ(sent.seed(), ~uint64_t{2});
   EXPECT_EQ(sent.num_speculative_tokens(), 2);
   EXPECT_THAT(sent.delivered().ids(), ElementsAre(0, 1));
+  EXPECT_EQ(sent.model().weights_hash(), "0123abcd");
+  EXPECT_EQ(sent.model().dtype(), "float32");
+  EXPECT_EQ(sent.model().numerics(), "avx2");
 }
 
 TEST(GenerationClientTest, CancelEndsAStreamThatIsSilent) {

@@ -32,8 +32,10 @@ const char* Name(FinishReason reason) {
   return "unknown";
 }
 
-const char* FinishName(const GenerationReport& report) {
-  return report.finish ? Name(report.finish->reason) : "cancelled";
+const char* FinishName(const GenerationReport& report,
+                       const absl::Status& failure) {
+  if (report.finish) return Name(report.finish->reason);
+  return failure.ok() ? "cancelled" : "failed";
 }
 
 // In words, for people.
@@ -96,6 +98,14 @@ Json RoundToJson(const GenerationRound& round) {
           {"verifier_bytes", round.verifier_bytes},
           {"drafter_messages", round.drafter_messages},
           {"verifier_messages", round.verifier_messages}};
+}
+
+Json RoundsToJson(const GenerationReport& report) {
+  Json rounds = Json::array();
+  for (const GenerationRound& round : report.rounds) {
+    rounds.push_back(RoundToJson(round));
+  }
+  return rounds;
 }
 
 Json LogprobToJson(TokenId id, double logprob) {
@@ -240,23 +250,19 @@ std::string ToSummary(const GenerationReport& report) {
   return summary;
 }
 
-std::string ToJson(const GenerationReport& report) {
+std::string ToJson(const GenerationReport& report, const JsonOptions& options) {
   const GenerationStart start = report.start.value_or(GenerationStart{});
   const GenerationFinish finish = report.finish.value_or(GenerationFinish{});
-  Json rounds = Json::array();
-  for (const GenerationRound& round : report.rounds) {
-    rounds.push_back(RoundToJson(round));
-  }
   Json json = {{"token_ids", report.tokens},
                {"text", report.text},
-               {"finish_reason", FinishName(report)},
+               {"finish_reason", FinishName(report, options.failure)},
                // In quotes, as in Protobuf's JSON: readers that keep numbers as
                // doubles would change its last digits.
                {"seed", absl::StrCat(start.seed)},
+               {"model", ToText(start.model)},
                {"prompt_length", start.prompt_length},
                {"num_speculative_tokens", start.num_speculative_tokens},
                {"lossy", start.is_lossy},
-               {"rounds", rounds},
                {"totals", TotalsToJson(report)},
                {"timings",
                 {{"time_to_first_token_ms", Ms(report.first_token_time)},
@@ -264,7 +270,17 @@ std::string ToJson(const GenerationReport& report) {
                  {"decode_tokens_per_second", DecodeTokensPerSecond(report)}}},
                {"num_draft_failures", finish.num_draft_failures},
                {"num_misses", finish.num_misses}};
+  if (options.with_rounds) json["rounds"] = RoundsToJson(report);
   if (!report.scored.empty()) json["logprobs"] = LogprobsToJson(report);
+  if (!options.failure.ok()) {
+    json["error"] = {{"code", absl::StatusCodeToString(options.failure.code())},
+                     {"message", std::string(options.failure.message())}};
+  }
+  if (options.resume) {
+    json["resume"] = {{"seed", options.resume->seed},
+                      {"model", options.resume->model},
+                      {"tokens", options.resume->tokens}};
+  }
   // The text is a peer's: what is not UTF-8 must not end the program.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

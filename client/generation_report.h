@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "client/generation.h"
+#include "client/resume_command.h"
 
 namespace outrider::client {
 
@@ -58,10 +60,18 @@ double DecodeTokensPerSecond(const GenerationReport& report);
 // A few lines for people, each ended by a newline.
 std::string ToSummary(const GenerationReport& report);
 
-// One JSON object, on one line: ids and text, seed, rounds, totals, timings,
-// and log-probabilities where the tokens have them.
-// `finish_reason` is "cancelled" where the generation has no finish.
-std::string ToJson(const GenerationReport& report);
+struct JsonOptions {
+  bool with_rounds = false;  // each of them, hundreds of bytes
+  absl::Status failure = absl::OkStatus();
+  std::optional<ResumeFlags> resume = {};  // where the stream can be resumed
+};
+
+// One JSON object, on one line: ids and text, seed, model, totals, timings, and
+// log-probabilities where the tokens have them. `finish_reason` is "cancelled"
+// where the generation has no finish, and "failed" where it has a failure:
+// `error` says which, and `resume` what the flags of a resume are.
+std::string ToJson(const GenerationReport& report,
+                   const JsonOptions& options = {});
 
 }  // namespace outrider::client
 

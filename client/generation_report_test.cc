@@ -38,11 +38,13 @@ TEST(GenerationReportTest, ASingleMessageHasNoDecodingSpeed) {
 }
 
 TEST(GenerationReportTest, TheJsonObjectHasEveryField) {
-  const auto json = nlohmann::json::parse(ToJson(TwoRoundsReport()));
+  const auto json =
+      nlohmann::json::parse(ToJson(TwoRoundsReport(), {.with_rounds = true}));
   EXPECT_EQ(json["token_ids"], nlohmann::json({0, 1, 2, 3}));
   EXPECT_EQ(json["text"], "abcd!");
   EXPECT_EQ(json["finish_reason"], "length");
   EXPECT_EQ(json["seed"], "18446744073709551613");  // all digits survive
+  EXPECT_EQ(json["model"], "0123abcd:float32:avx2");
   EXPECT_EQ(json["prompt_length"], 5);
   EXPECT_EQ(json["num_speculative_tokens"], 2);
   EXPECT_EQ(json["lossy"], false);

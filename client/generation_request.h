@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/token.h"
+#include "core/wire/model_identity.h"
 #include "core/wire/node_calls.h"
 
 namespace outrider::client {
@@ -51,8 +52,9 @@ struct GenerationRequest {
   std::optional<AcceptanceRule> acceptance_rule = {};
   std::optional<double> lossy_lenience = {};
   // Tokens that an earlier, broken stream delivered: the reply goes on after
-  // them. Needs that stream's seed.
+  // them. Needs that stream's seed and model.
   std::optional<TokenSeq> delivered = {};
+  std::optional<ModelIdentity> model = {};
 };
 
 }  // namespace outrider::client

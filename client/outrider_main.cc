@@ -23,6 +23,7 @@ int main(int argc, char** argv) {
   CLI::App* const generate =
       app.add_subcommand("generate", "Continue a prompt, and say how it went.");
   AddGenerateFlags(*generate, generate_flags);
+  generate_flags.words.assign(argv, argv + argc);
   generate->final_callback(
       [&] { run = [&] { return GenerateCommand(generate_flags); }; });
 

@@ -99,7 +99,7 @@ absl::Status CheckLogprobsFlags(const GenerateFlags& flags) {
     return absl::InvalidArgumentError(
         "--logprobs-mode needs --logprobs, the number of alternatives");
   }
-  if (flags.request.logprobs && !flags.json) {
+  if (flags.request.logprobs && !flags.wants_json()) {
     return absl::InvalidArgumentError(
         "--logprobs needs --json: only there they are shown");
   }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "client/generate_command.h"
+#include "client/generate_flags.h"
 #include "client/generation_request.h"
 
 namespace outrider::client {

@@ -38,6 +38,8 @@ v1::GenerateResponse ToProto(const GenerationUpdate& update) {
     proto.mutable_start()->set_num_speculative_tokens(
         update.start->num_speculative_tokens);
     proto.mutable_start()->set_lossy(update.start->is_lossy);
+    *proto.mutable_start()->mutable_model() =
+        outrider::ToProto(update.start->model);
   }
   proto.set_first_index(update.first_index);
   for (const GeneratedToken& token : update.tokens) {
@@ -123,7 +125,10 @@ grpc::Status ScriptedGenerationService::Describe(
 GenerationUpdate StartUpdate() {
   return {.start = GenerationStart{.seed = ~uint64_t{2},
                                    .prompt_length = 5,
-                                   .num_speculative_tokens = 2}};
+                                   .num_speculative_tokens = 2,
+                                   .model = {.weights_hash = "0123abcd",
+                                             .dtype = "float32",
+                                             .numerics = "avx2"}}};
 }
 
 GenerationUpdate TokensUpdate(int first_index,

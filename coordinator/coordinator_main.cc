@@ -15,6 +15,7 @@
 #include "coordinator/service/coordinator_metrics.h"
 #include "coordinator/service/generation_service.h"
 #include "coordinator/service/readiness.h"
+#include "core/base/flag_checks.h"
 #include "core/base/log.h"
 #include "core/base/parse_flags.h"
 #include "core/base/status_macros.h"
@@ -26,6 +27,7 @@
 #include "core/rpc/server_flags.h"
 #include "core/rpc/tls.h"
 #include "core/tokenizer/tokenizer_loader.h"
+#include "core/wire/message_limits.h"
 #include "core/wire/reply_format_names.h"
 
 namespace outrider {
@@ -85,6 +87,11 @@ void AddFlags(CLI::App& app, Flags& flags) {
                  "generations at the same time")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
+  app.add_option("--max-waiting", flags.nodes.max_waiting,
+                 "of these, how many may wait for room on a verifier before "
+                 "their first token; others are told to come later")
+      ->check(CLI::Range(0, 1 << 20))
+      ->capture_default_str();
   app.add_option("--threads", flags.num_threads,
                  "threads that run the rounds of all sessions")
       ->check(CLI::Range(1, 256))
@@ -100,12 +107,12 @@ void AddFlags(CLI::App& app, Flags& flags) {
                  "draft fewer than K tokens where the drafter is unsure: stop "
                  "once the probability of its first choices, multiplied, is "
                  "below this; 0: never")
-      ->check(CLI::Range(0.0, 0.999999))
+      ->check(NumberIn(0.0, 0.999999))
       ->capture_default_str();
   app.add_option("--draft-support-mass", drafting.support_mass,
                  "draft rows are cut to the most probable tokens that have "
                  "this mass; 1: to --draft-support-size alone")
-      ->check(CLI::Range(1e-6, 1.0))
+      ->check(NumberIn(1e-6, 1.0))
       ->capture_default_str();
   app.add_option("--draft-support-size", drafting.support_size,
                  "and to no more tokens than this; 0: whole rows")
@@ -128,17 +135,19 @@ void AddFlags(CLI::App& app, Flags& flags) {
       ->default_str("auto");
 }
 
-absl::Status CheckFlags(const Flags& flags) {
-  OUTRIDER_RETURN_IF_ERROR(ApplyServerFlags(flags.server));
+// Throws where they cannot be, which ParseFlags makes an exit status of.
+void CheckNodeAddresses(const Flags& flags) {
   const RpcServer::Options& rpc = flags.server.rpc;
   const bool is_safe = rpc.insecure || rpc.tls.has_authority();
+  const auto check = [](const absl::Status& status) {
+    if (!status.ok()) throw CLI::ValidationError(std::string(status.message()));
+  };
   for (const std::string& address : flags.nodes.verifiers) {
-    OUTRIDER_RETURN_IF_ERROR(CheckEndpoint(address, is_safe, "--verifier"));
+    check(CheckEndpoint(address, is_safe, "--verifier"));
   }
   for (const std::string& address : flags.nodes.drafters) {
-    OUTRIDER_RETURN_IF_ERROR(CheckEndpoint(address, is_safe, "--drafter"));
+    check(CheckEndpoint(address, is_safe, "--drafter"));
   }
-  return absl::OkStatus();
 }
 
 // "demo-target" of "models/demo-target/".
@@ -167,7 +176,6 @@ class Reporter {
 };
 
 absl::Status Serve(Flags flags) {
-  OUTRIDER_RETURN_IF_ERROR(CheckFlags(flags));
   std::unique_ptr<Tokenizer> tokenizer;
   if (!flags.tokenizer.empty()) {
     OUTRIDER_ASSIGN_OR_RETURN(tokenizer, LoadTokenizer(flags.tokenizer));
@@ -193,8 +201,10 @@ absl::Status Serve(Flags flags) {
                                  .tokenizer = tokenizer.get(),
                                  .metrics = metrics},
                                 flags.service);
+  RpcServer::Options rpc = flags.server.rpc;
+  rpc.max_receive_bytes = kMaxGenerateRequestBytes;
   OUTRIDER_ASSIGN_OR_RETURN(const std::unique_ptr<RpcServer> server,
-                            RpcServer::Start(flags.server.rpc, {&service}));
+                            RpcServer::Start(rpc, {&service}));
   OUTRIDER_ASSIGN_OR_RETURN(const std::unique_ptr<HttpEndpoint> http,
                             StartHttpEndpoint("outrider-coordinator",
                                               flags.server, registry, *server));
@@ -221,6 +231,8 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", OUTRIDER_VERSION);
   outrider::Flags flags;
   outrider::AddFlags(app, flags);
+  app.parse_complete_callback(
+      [&flags] { outrider::CheckNodeAddresses(flags); });
   app.footer(
       "Example:\n  outrider-coordinator --drafter 127.0.0.1:7001 --verifier "
       "127.0.0.1:7002 \\\n      --tokenizer models/demo-target --listen "

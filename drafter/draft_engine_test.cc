@@ -175,7 +175,8 @@ TEST_F(DraftEngineTest, ReleaseAndExpiryMakeRoomForOthers) {
 
   const RequestHeader release = {
       .session = Id(2), .incarnation = second->header.incarnation, .step = 6};
-  EXPECT_FALSE(node_->Release({.session = Id(2), .step = 6}));
+  EXPECT_FALSE(
+      node_->Release({.session = Id(2), .incarnation = Id(9), .step = 6}));
   EXPECT_TRUE(node_->Release(release));
   EXPECT_FALSE(node_->Release(release));
   ASSERT_THAT(Run(Open(5, {1, 2}, 2, Id(3))), IsOk());

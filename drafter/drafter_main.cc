@@ -35,12 +35,17 @@ int main(int argc, char** argv) {
            [&](CLI::App& app, outrider::NodeFlags& flags) {
              outrider::AddDrafterFlags(app, flags, strategy);
            },
-       .needs_weights = [&] { return strategy == "model"; },
+       .weights_check =
+           [&] {
+             return strategy == "model" ? outrider::CheckTorchCausalLm
+                                        : nullptr;
+           },
        .load =
            [&](const outrider::NodeFlags& flags) {
              return LoadDrafter(strategy, flags, outrider::LoadWeights);
            },
        .measure = outrider::PrintDraftMeasurement,
-       .make_service = outrider::MakeDrafterService},
+       .make_service = outrider::MakeDrafterService,
+       .max_request_bytes = outrider::MaxDraftRequestBytes},
       argc, argv);
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/node/node_call.h"
+#include "core/wire/message_limits.h"
 #include "drafter/load_drafter.h"
 
 namespace outrider {
@@ -29,6 +30,10 @@ std::unique_ptr<grpc::Service> MakeDrafterService(
                            .context_length = description.context_length,
                            .max_draft_tokens = description.max_draft_tokens});
   return std::make_unique<DrafterServiceImpl>(node, std::move(engine));
+}
+
+int MaxDraftRequestBytes(const NodeDescription& description) {
+  return LimitsOf(description).draft_request;
 }
 
 }  // namespace outrider

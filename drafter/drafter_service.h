@@ -35,6 +35,9 @@ class DrafterServiceImpl final : public v1::DrafterService::CallbackService {
 std::unique_ptr<grpc::Service> MakeDrafterService(
     Node& node, const NodeDescription& description);
 
+// The largest request that the model described can call for.
+int MaxDraftRequestBytes(const NodeDescription& description);
+
 }  // namespace outrider
 
 #endif  // OUTRIDER_DRAFTER_DRAFTER_SERVICE_H_

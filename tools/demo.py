@@ -160,7 +160,7 @@ def read_prompts(token_ms: float) -> list[str]:
 
 def generate(address: str, prompt: str, setting: Setting, *flags: str) -> Run:
     return Run(json.loads(output_of(
-        "outrider", "generate", "--coordinator", address, "--json", "-k", str(setting.k),
+        "outrider", "generate", "--coordinator", address, "--json-rounds", "-k", str(setting.k),
         "--min-draft-probability", str(setting.min_probability),
         *(["--prompt-lookup"] if setting.prompt_lookup else []),
         "--max-tokens", str(NUM_TOKENS), "--ignore-eos", *flags, "--", prompt)))

@@ -29,7 +29,7 @@ PLAIN = Setting(0)
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """One generation, as `outrider generate --json` tells it."""
+    """One generation, as `outrider generate --json-rounds` tells it."""
     json: dict[str, Any]
 
     @property

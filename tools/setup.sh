@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# setup.sh [--tests | --lint | --deploy]: installs what building Outrider needs and
+# setup.sh [--tests | --gateway | --lint | --deploy]: installs what building Outrider needs and
 # is missing: Debian packages, and libtorch (the pinned PyPI wheel, without its CUDA
 # dependencies) in .venv; with an option also what Python tests need, in .venv-test, and
 # what .ci/run or `make check-deploy` need besides. Says what is missing where it may
@@ -12,6 +12,9 @@ packages=(build-essential cmake ninja-build ccache
   libabsl-dev libgtest-dev libgmock-dev libbenchmark-dev libicu-dev libssl-dev
   libcli11-dev nlohmann-json3-dev prometheus-cpp-dev libcpp-httplib-dev pkg-config
   openssl python3 python3-venv)
+if [[ -n "${1:-}" && "$1" != "--gateway" ]]; then # a browser for the gateway's page
+  packages+=(chromium fonts-dejavu-core)
+fi
 if [[ "${1:-}" == "--lint" ]]; then # what .ci/run needs besides
   packages+=(clang clang-format clang-tidy shellcheck prometheus) # for promtool
 elif [[ "${1:-}" == "--deploy" ]]; then # what `make check-deploy` needs besides
@@ -52,7 +55,7 @@ fi
 # The Python side of the tests; without it those tests say that they did not run.
 requirements=tools/requirements-test.txt
 stamp=.venv-test/.outrider-test
-if [[ -n "${1:-}" ]] && ! cmp -s "$requirements" "$stamp"; then
+if [[ -n "${1:-}" && "$1" != "--gateway" ]] && ! cmp -s "$requirements" "$stamp"; then
   echo "setup: installing what Python tests need from PyPI into .venv-test"
   if /usr/bin/python3 -m venv .venv-test &&
     .venv-test/bin/pip install --quiet --requirement "$requirements"; then
@@ -60,6 +63,15 @@ if [[ -n "${1:-}" ]] && ! cmp -s "$requirements" "$stamp"; then
   else
     echo "setup: pip could not install $requirements: the tests of examples/ and deploy/ will be skipped" >&2
   fi
+fi
+
+# The gateway, as its users install it.
+if [[ "${1:-}" == "--gateway" && ! -x .venv-gateway/bin/outrider-gateway ]]; then
+  echo "setup: installing the gateway and what it needs from PyPI into .venv-gateway"
+  /usr/bin/python3 -m venv .venv-gateway
+  .venv-gateway/bin/pip install --quiet grpcio-tools==1.76.0
+  .venv-gateway/bin/python gateway/make_stubs.py
+  .venv-gateway/bin/pip install --quiet --editable gateway
 fi
 
 if [[ -n "${CMAKE_PREFIX_PATH:-}" ]]; then

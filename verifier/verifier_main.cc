@@ -49,9 +49,11 @@ int main(int argc, char** argv) {
        .listen = "127.0.0.1:7002",
        .example = "--model models/demo-target --listen 127.0.0.1:7002",
        .version = OUTRIDER_VERSION,
+       .weights_check = [] { return outrider::CheckTorchCausalLm; },
        .load = outrider::Load,
        .measure = outrider::PrintModelMeasurement,
        .make_service = outrider::MakeVerifierService,
+       .max_request_bytes = outrider::MaxVerifyRequestBytes,
        .add_metrics = outrider::AddMetrics},
       argc, argv);
 }

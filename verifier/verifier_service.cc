@@ -2,6 +2,7 @@
 #include "verifier/verifier_service.h"
 
 #include "core/node/node_call.h"
+#include "core/wire/message_limits.h"
 
 namespace outrider {
 
@@ -25,6 +26,10 @@ std::unique_ptr<grpc::Service> MakeVerifierService(
                 .vocab_size = description.vocab_size,
                 .context_length = description.context_length,
                 .max_draft_tokens = description.max_draft_tokens}));
+}
+
+int MaxVerifyRequestBytes(const NodeDescription& description) {
+  return LimitsOf(description).verify_request;
 }
 
 }  // namespace outrider

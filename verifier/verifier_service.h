@@ -35,6 +35,9 @@ class VerifierServiceImpl final : public v1::VerifierService::CallbackService {
 std::unique_ptr<grpc::Service> MakeVerifierService(
     Node& node, const NodeDescription& description);
 
+// The largest request that the model described can call for.
+int MaxVerifyRequestBytes(const NodeDescription& description);
+
 }  // namespace outrider
 
 #endif  // OUTRIDER_VERIFIER_VERIFIER_SERVICE_H_

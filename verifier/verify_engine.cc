@@ -49,9 +49,9 @@ absl::Status VerifyEngine::Check(const VerifyCall& call) const {
         absl::StrCat("at most ", options_.max_draft_tokens,
                      " draft tokens a round, not ", num_drafts));
   }
-  // Drafts take up context too.
   OUTRIDER_RETURN_IF_ERROR(CheckDelta(call.header.delta, options_.vocab_size,
-                                      options_.context_length - num_drafts));
+                                      options_.context_length,
+                                      call.draft_tokens.size()));
   OUTRIDER_RETURN_IF_ERROR(CheckTokens(call.draft_tokens, options_.vocab_size));
   return CodecOf(call.reply_format).Check(call, options_.vocab_size);
 }

@@ -17,6 +17,7 @@
 #include "absl/strings/str_replace.h"
 #include "bench/network/network_namespace.h"
 #include "bench/network/tunnel.h"
+#include "core/base/flag_checks.h"
 #include "core/base/parse_flags.h"
 #include "core/base/status_macros.h"
 
@@ -46,18 +47,18 @@ Example: a verifier 20 ms away, at 198.18.1.2:7002:
 void AddFlags(CLI::App& app, Flags& flags) {
   app.add_option("--rtt", flags.round_trip_ms, "round-trip time")
       ->type_name("MS")
-      ->check(CLI::Range(0.0, 10000.0))
+      ->check(NumberIn(0.0, 10000.0))
       ->required();
   app.add_option("--jitter", flags.jitter_ms,
                  "each packet's one-way delay, more or less up to this")
       ->type_name("MS")
-      ->check(CLI::Range(0.0, 10000.0));
+      ->check(NumberIn(0.0, 10000.0));
   app.add_option("--bandwidth", flags.megabits_per_second,
                  "each way; 0: no limit")
       ->type_name("MBIT/S")
-      ->check(CLI::Range(0.0, 1e6));
+      ->check(NumberIn(0.0, 1e6));
   app.add_option("--loss", flags.tunnel.loss, "each packet's chance to be lost")
-      ->check(CLI::Range(0.0, 0.99));
+      ->check(NumberIn(0.0, 0.99));
   app.add_option("--seed", flags.tunnel.link.seed, "of jitter and loss")
       ->capture_default_str();
   app.add_option("--network", flags.tunnel.network,

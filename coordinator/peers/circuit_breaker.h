@@ -25,6 +25,11 @@ class CircuitBreaker {
     probing_ = true;
     return true;
   }
+  // What Allow would say.
+  bool WouldAllow(Clock::time_point now) const {
+    MutexLock lock(mu_);
+    return failures_ < kFailuresToOpen || (now >= closed_until_ && !probing_);
+  }
   // Whether a call made now would not be allowed, probes aside.
   bool IsOpen(Clock::time_point now) const {
     MutexLock lock(mu_);

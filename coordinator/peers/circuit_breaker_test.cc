@@ -98,6 +98,19 @@ TEST_F(CircuitBreakerTest, TheFirstFailureAndEveryPauseAreNews) {
   EXPECT_TRUE(Fail(seconds(1)));
 }
 
+TEST_F(CircuitBreakerTest, SaysWhatItWouldAllowWithoutGivingTheProbeAway) {
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(breaker_.WouldAllow(At(seconds(0))));
+    Fail(seconds(0));
+  }
+  EXPECT_FALSE(breaker_.WouldAllow(At(milliseconds(999))));
+  EXPECT_TRUE(breaker_.WouldAllow(At(seconds(1))));
+  EXPECT_TRUE(breaker_.Allow(At(seconds(1))));
+  EXPECT_FALSE(breaker_.WouldAllow(At(seconds(1))));
+  breaker_.Success();
+  EXPECT_TRUE(breaker_.WouldAllow(At(seconds(1))));
+}
+
 TEST_F(CircuitBreakerTest, IsOpenForThePauseAndNoLonger) {
   Fail(seconds(0));
   Fail(seconds(0));

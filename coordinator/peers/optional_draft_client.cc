@@ -2,6 +2,7 @@
 #include "coordinator/peers/optional_draft_client.h"
 
 #include "core/base/log.h"
+#include "core/base/retry_delay.h"
 
 namespace outrider {
 
@@ -27,6 +28,11 @@ Task<absl::StatusOr<ProposedDraft>> OptionalDraftClient::Propose(
   }
   no_draft.link = {
       .call_seconds = watch.seconds(), .num_messages = 1, .num_failures = 1};
+  if (IsRefusal(draft.status())) {
+    // The drafter is busy, which is no failure of its own.
+    breaker_.Abandon();
+    co_return no_draft;
+  }
   if (breaker_.Failure(CircuitBreaker::Clock::now())) {
     OUTRIDER_LOG(kWarning) << "drafting failed, going on without: "
                            << draft.status();

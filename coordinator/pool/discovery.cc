@@ -52,9 +52,13 @@ void Discovery::Resolve(const std::string& name, Name& state) {
   }
   state.is_failing = false;
   if (state.addresses == *addresses) return;
-  OUTRIDER_LOG(kInfo) << name << " resolves to "
-                      << (addresses->empty() ? "no address"
-                                             : absl::StrJoin(*addresses, ", "));
+  if (addresses->empty()) {
+    OUTRIDER_LOG(kWarning) << name << " has no address; nodes that it had stay "
+                           << "while they answer";
+  } else {
+    OUTRIDER_LOG(kInfo) << name << " resolves to "
+                        << absl::StrJoin(*addresses, ", ");
+  }
   state.addresses = *std::move(addresses);
   options_.on_change(name, *state.addresses);
 }

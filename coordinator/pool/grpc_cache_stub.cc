@@ -3,7 +3,10 @@
 
 #include <chrono>
 
-#include "core/base/cancellation.h"
+#include "absl/status/statusor.h"
+#include "coordinator/pool/wait_time.h"
+#include "core/base/retry_delay.h"
+#include "core/rpc/sleep.h"
 #include "core/rpc/unary_call.h"
 
 namespace outrider {
@@ -12,20 +15,29 @@ GrpcCacheStub::GrpcCacheStub(const std::shared_ptr<grpc::Channel>& channel,
                              CallQueue& queue)
     : queue_(queue), stub_(v1::CacheService::NewStub(channel)) {}
 
-Task<void> GrpcCacheStub::Release(RequestHeader header) {
-  if (header.incarnation.is_none()) co_return;
+Task<void> GrpcCacheStub::Release(RequestHeader header,
+                                  Cancellation& cancellation) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point end = Clock::now() + std::chrono::seconds(30);
   v1::ReleaseRequest request;
   request.set_session_id(header.session.ToBytes());
   request.set_incarnation(header.incarnation.ToBytes());
   request.set_step(header.step);
-  Cancellation none;  // the session's own may have been used up
-  [[maybe_unused]] const auto ignored = co_await CallUnary<v1::ReleaseResponse>(
-      [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
-        return stub_->PrepareAsyncRelease(context, request, queue);
-      },
-      {.queue = queue_,
-       .deadline = std::chrono::seconds(1),
-       .cancellation = none});
+  for (uint64_t attempt = 0;; ++attempt) {
+    const absl::StatusOr<v1::ReleaseResponse> response =
+        co_await CallUnary<v1::ReleaseResponse>(
+            [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
+              return stub_->PrepareAsyncRelease(context, request, queue);
+            },
+            {.queue = queue_,
+             // It waits behind the passes that are queued.
+             .deadline = std::chrono::seconds(10),
+             .cancellation = cancellation});
+    if (!IsRefusal(response.status()) || Clock::now() > end) co_return;
+    co_await Sleep(queue_, WaitTime(response.status(), header.session, attempt),
+                   cancellation);
+    if (cancellation.cancelled()) co_return;
+  }
 }
 
 }  // namespace outrider

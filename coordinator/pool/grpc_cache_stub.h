@@ -6,6 +6,7 @@
 
 #include <memory>
 
+#include "core/base/cancellation.h"
 #include "core/base/task.h"
 #include "core/rpc/call_queue.h"
 #include "core/session/cache_delta.h"
@@ -20,9 +21,10 @@ class GrpcCacheStub {
   GrpcCacheStub(const std::shared_ptr<grpc::Channel>& channel,
                 CallQueue& queue);
 
-  // Session, incarnation and step of `header` count; without an incarnation
-  // there is nothing to give back.
-  Task<void> Release(RequestHeader header);
+  // Session, incarnation and step of `header` count. Without an incarnation the
+  // node releases an opening that was given up before its answer. A node that
+  // is too busy now is told again, for about as long as its lease would last.
+  Task<void> Release(RequestHeader header, Cancellation& cancellation);
 
  private:
   CallQueue& queue_;

@@ -7,24 +7,28 @@
 #include "core/base/status_macros.h"
 #include "core/rpc/unary_call.h"
 #include "core/wire/convert.h"
+#include "core/wire/message_limits.h"
 
 namespace outrider {
 
 GrpcDraftStub::GrpcDraftStub(std::shared_ptr<grpc::Channel> channel,
                              Options options)
-    : options_(options),
-      stub_(v1::DrafterService::NewStub(std::move(channel))) {}
+    : options_(std::move(options)),
+      stub_(v1::DrafterService::NewStub(channel)),
+      growing_stub_(std::move(channel), options_.max_receive_bytes,
+                    options_.connect) {}
 
 Task<absl::StatusOr<DraftReply>> GrpcDraftStub::Draft(
     const DraftCall& call, Cancellation& cancellation) {
   const v1::DraftRequest request = ToProto(call);
+  const auto stub = growing_stub_.get();
   const auto num_appended = call.header.delta.append_tokens.size();
   OUTRIDER_CO_ASSIGN_OR_RETURN(
       const v1::DraftResponse response,
       co_await CallUnary<v1::DraftResponse>(
           [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
             AddLogMetadata(call.log_ids, *context);
-            return stub_->PrepareAsyncDraft(context, request, queue);
+            return stub->PrepareAsyncDraft(context, request, queue);
           },
           {.queue = options_.queue,
            .deadline =
@@ -53,6 +57,7 @@ Task<absl::StatusOr<NodeDescription>> GrpcDraftStub::Describe(
            .cancellation = cancellation}));
   NodeDescription description = FromProto(response.node());
   set_vocab_size(description.vocab_size);
+  growing_stub_.Accept(LimitsOf(description).draft_response);
   co_return description;
 }
 

@@ -9,7 +9,9 @@
 #include <memory>
 
 #include "coordinator/peers/node_stub.h"
+#include "coordinator/pool/grpc_growing_stub.h"
 #include "core/rpc/call_queue.h"
+#include "core/rpc/channel.h"
 #include "core/wire/node_description.h"
 #include "outrider/v1/drafter.grpc.pb.h"
 
@@ -22,6 +24,10 @@ class GrpcDraftStub final : public DraftStub {
     CallQueue& queue;
     std::chrono::milliseconds timeout;            // of a call, plus
     std::chrono::milliseconds timeout_per_token;  // for each token to append
+    // What the channel accepts, and how another is made where the node
+    // describes a model whose replies are larger.
+    int max_receive_bytes = ChannelOptions().max_receive_bytes;
+    ConnectNode connect = {};
   };
 
   GrpcDraftStub(std::shared_ptr<grpc::Channel> channel, Options options);
@@ -38,7 +44,8 @@ class GrpcDraftStub final : public DraftStub {
 
  private:
   const Options options_;
-  const std::unique_ptr<v1::DrafterService::Stub> stub_;
+  const std::unique_ptr<v1::DrafterService::Stub> stub_;  // asks
+  GrowingStub<v1::DrafterService> growing_stub_;
   std::atomic<int> vocab_size_ = 0;
 };
 

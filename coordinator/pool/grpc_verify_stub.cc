@@ -10,6 +10,7 @@
 #include "core/base/status_macros.h"
 #include "core/rpc/unary_call.h"
 #include "core/wire/convert.h"
+#include "core/wire/message_limits.h"
 
 namespace outrider {
 namespace {
@@ -36,9 +37,9 @@ absl::Status CheckVocabulary(const VerifyReply& reply, int vocab_size) {
   }
   for (const TokenId token : own) {
     if (token < 0 || token >= vocab_size) {
-      return absl::InternalError(absl::StrCat("the verifier sent token ", token,
-                                              " and described ", vocab_size,
-                                              " tokens"));
+      return absl::InternalError(absl::StrCat("the verifier sent token ",
+                                              AsSent(token), " and described ",
+                                              vocab_size, " tokens"));
     }
   }
   return absl::OkStatus();
@@ -48,15 +49,27 @@ absl::Status CheckVocabulary(const VerifyReply& reply, int vocab_size) {
 
 GrpcVerifyStub::GrpcVerifyStub(std::shared_ptr<grpc::Channel> channel,
                                Options options)
-    : options_(options),
-      stub_(v1::VerifierService::NewStub(std::move(channel))) {}
+    : options_(std::move(options)),
+      stub_(v1::VerifierService::NewStub(channel)),
+      growing_stub_(std::move(channel), options_.max_receive_bytes,
+                    options_.connect) {}
 
 Task<absl::StatusOr<VerifyReply>> GrpcVerifyStub::Verify(
     const VerifyCall& call, Cancellation& cancellation) {
   const v1::VerifyRequest request = ToProto(call);
+  const auto stub = growing_stub_.get();
+  const auto num_appended = call.header.delta.append_tokens.size();
   OUTRIDER_CO_ASSIGN_OR_RETURN(
       v1::VerifyResponse response,
-      co_await SendUntilAnswered(request, call.log_ids, cancellation));
+      co_await CallUnary<v1::VerifyResponse>(
+          [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
+            AddLogMetadata(call.log_ids, *context);
+            return stub->PrepareAsyncVerify(context, request, queue);
+          },
+          {.queue = options_.queue,
+           .deadline =
+               options_.timeout + num_appended * options_.timeout_per_token,
+           .cancellation = cancellation}));
   const auto sent_bytes = static_cast<int64_t>(request.ByteSizeLong());
   const int64_t wire_bytes =
       sent_bytes + static_cast<int64_t>(response.ByteSizeLong());
@@ -66,34 +79,6 @@ Task<absl::StatusOr<VerifyReply>> GrpcVerifyStub::Verify(
   reply.wire_bytes = wire_bytes;
   reply.sent_bytes = sent_bytes;
   co_return reply;
-}
-
-Task<absl::StatusOr<v1::VerifyResponse>> GrpcVerifyStub::SendUntilAnswered(
-    const v1::VerifyRequest& request, const LogIds& log_ids,
-    Cancellation& cancellation) {
-  // About a second: a restarting process on the same address, or a broken
-  // connection. Whoever is gone longer is reported.
-  constexpr int kMaxAttempts = 5;
-  std::chrono::milliseconds pause(20);
-  for (int attempt = 1;; ++attempt) {
-    absl::StatusOr<v1::VerifyResponse> response =
-        co_await CallUnary<v1::VerifyResponse>(
-            [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
-              AddLogMetadata(log_ids, *context);
-              return stub_->PrepareAsyncVerify(context, request, queue);
-            },
-            {.queue = options_.queue,
-             .deadline = options_.timeout +
-                         request.header().cache_delta().append_tokens_size() *
-                             options_.timeout_per_token,
-             .cancellation = cancellation});
-    const bool broken = absl::IsUnavailable(response.status());
-    if (!broken || attempt == kMaxAttempts || cancellation.cancelled()) {
-      co_return response;
-    }
-    co_await Sleep(options_.queue, pause);
-    pause *= 3;
-  }
 }
 
 Task<absl::StatusOr<NodeDescription>> GrpcVerifyStub::Describe(
@@ -110,6 +95,7 @@ Task<absl::StatusOr<NodeDescription>> GrpcVerifyStub::Describe(
            .cancellation = cancellation}));
   NodeDescription description = FromProto(response.node());
   set_vocab_size(description.vocab_size);
+  growing_stub_.Accept(LimitsOf(description).verify_response);
   co_return description;
 }
 

@@ -9,21 +9,25 @@
 #include <memory>
 
 #include "coordinator/peers/node_stub.h"
+#include "coordinator/pool/grpc_growing_stub.h"
 #include "core/rpc/call_queue.h"
+#include "core/rpc/channel.h"
 #include "core/wire/node_description.h"
 #include "outrider/v1/verifier.grpc.pb.h"
 
 namespace outrider {
 
-// VerifyStub over gRPC. Where the connection breaks it sends the same step with
-// the same bytes again, which the node answers without harm. Thread-safe; one
-// serves all sessions of a verifier.
+// VerifyStub over gRPC. Thread-safe; one serves all sessions of a verifier.
 class GrpcVerifyStub final : public VerifyStub {
  public:
   struct Options {
     CallQueue& queue;
     std::chrono::milliseconds timeout;            // of a call, plus
     std::chrono::milliseconds timeout_per_token;  // for each token to append
+    // What the channel accepts, and how another is made where the node
+    // describes a model whose replies are larger.
+    int max_receive_bytes = ChannelOptions().max_receive_bytes;
+    ConnectNode connect = {};
   };
 
   GrpcVerifyStub(std::shared_ptr<grpc::Channel> channel, Options options);
@@ -39,12 +43,9 @@ class GrpcVerifyStub final : public VerifyStub {
       std::chrono::milliseconds timeout, Cancellation& cancellation);
 
  private:
-  Task<absl::StatusOr<v1::VerifyResponse>> SendUntilAnswered(
-      const v1::VerifyRequest& request, const LogIds& log_ids,
-      Cancellation& cancellation);
-
   const Options options_;
-  const std::unique_ptr<v1::VerifierService::Stub> stub_;
+  const std::unique_ptr<v1::VerifierService::Stub> stub_;  // asks
+  GrowingStub<v1::VerifierService> growing_stub_;
   std::atomic<int> vocab_size_ = 0;
 };
 

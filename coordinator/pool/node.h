@@ -24,7 +24,8 @@ struct NodeLink {
   bool is_connected() const { return IsConnected(*channel); }
 };
 
-// One drafter: what all sessions on it share. Thread-safe.
+// One drafter: what all sessions on it share. Sessions ask its breaker before
+// each call. Thread-safe.
 struct DrafterNode {
   NodeLink link;
   GrpcDraftStub stub;
@@ -37,13 +38,19 @@ struct DrafterNode {
   }
 };
 
+// One verifier. Its breaker guards openings alone: a session that has begun has
+// nowhere else to go, and only tells it what came of its calls. Thread-safe.
 struct VerifierNode {
   NodeLink link;
   GrpcVerifyStub stub;
   GrpcCacheStub cache;
+  CircuitBreaker breaker = {};
 
-  void Returned() {}  // nothing keeps calls from it
-  bool is_doubtful() const { return !link.is_connected(); }
+  void Returned() { breaker.Returned(); }
+  bool is_doubtful() const {
+    return !link.is_connected() ||
+           !breaker.WouldAllow(CircuitBreaker::Clock::now());
+  }
 };
 
 // A session's place on a node, which stays as long as somebody has one.

@@ -17,6 +17,8 @@ void NodeGroup<NodeType>::SetAddresses(
   for (Member& member : members_) {
     const NodeLink& link = member.node->link;
     if (link.name != name) continue;
+    member.is_lost = addresses.empty() && member.knowledge.ready();
+    if (member.is_lost) continue;
     const bool is_listed = std::erase(added, link.address) > 0;
     // What it said before it left says nothing of what comes back.
     if (is_listed != member.knowledge.is_listed) {
@@ -60,6 +62,7 @@ void NodeGroup<NodeType>::Learn(const NodeType& node,
         member.is_late && !was_late && member.knowledge.answer.ok();
     if (is_forgiven) return;
     if (answer.ok() && !member.knowledge.answer.ok()) member.node->Returned();
+    if (!answer.ok() && member.is_lost) member.knowledge.is_listed = false;
     member.knowledge.answer = std::move(answer);
     return;
   }
@@ -89,12 +92,15 @@ bool NodeGroup<NodeType>::IsServed(const std::string& name) const {
 }
 
 template <typename NodeType>
-std::pair<Seat<NodeType>, NodeDescription> NodeGroup<NodeType>::Choose(
-    const SessionId& session) {
+typename NodeGroup<NodeType>::Choice NodeGroup<NodeType>::Choose(
+    const SessionId& session, const Fits& fits) {
   std::vector<const Member*> ready;
   std::vector<NodeCandidate> candidates;
   for (const Member& member : members_) {
-    if (!member.knowledge.ready()) continue;
+    if (!member.knowledge.ready() ||
+        (fits && !fits(*member.node, *member.knowledge.answer))) {
+      continue;
+    }
     ready.push_back(&member);
     candidates.push_back(
         {.address = member.node->link.address,
@@ -105,7 +111,9 @@ std::pair<Seat<NodeType>, NodeDescription> NodeGroup<NodeType>::Choose(
   if (!index.has_value()) return {};
   const Member& chosen = *ready[*index];
   ++chosen.node->link.num_sessions;
-  return {Seat<NodeType>(chosen.node.get()), *chosen.knowledge.answer};
+  return {.seat = Seat<NodeType>(chosen.node.get()),
+          .description = *chosen.knowledge.answer,
+          .is_doubtful = candidates[*index].is_doubtful};
 }
 
 template <typename NodeType>

@@ -29,7 +29,8 @@ class NodeGroup {
       : names_(std::move(names)), make_(std::move(make)) {}
 
   // What `name` has now, if it is one of this group. A node that it no longer
-  // has gets no new sessions.
+  // has gets no new sessions. A name that has nothing any more says nothing of
+  // its nodes: they stay for as long as they answer.
   void SetAddresses(const std::string& name,
                     const std::vector<std::string>& addresses);
   // Ends the nodes that no name has and nobody uses.
@@ -46,8 +47,15 @@ class NodeGroup {
   // Whether a node of this name takes new sessions, or the name is not ours.
   bool IsServed(const std::string& name) const;
 
-  // A place for a new session, and what that node is; null where none is ready.
-  std::pair<Seat<NodeType>, NodeDescription> Choose(const SessionId& session);
+  struct Choice {
+    Seat<NodeType> seat = nullptr;  // null: none is ready
+    NodeDescription description = {};
+    bool is_doubtful = false;  // lately it failed, and so did all others
+  };
+  using Fits =
+      std::function<bool(const NodeType& node, const NodeDescription& answer)>;
+  // A place for a session, on one of the nodes that fit it; empty: on any.
+  Choice Choose(const SessionId& session, const Fits& fits = {});
 
  private:
   struct Member {
@@ -55,6 +63,7 @@ class NodeGroup {
     NodeKnowledge knowledge = {};
     bool is_asked = false;  // and its answer is awaited
     bool is_late = false;   // its last answer did not come in time
+    bool is_lost = false;   // its name has no address at all any more
   };
 
   bool Has(const std::string& name) const;

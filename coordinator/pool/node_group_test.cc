@@ -47,7 +47,7 @@ class NodeGroupTest : public ::testing::Test {
     return States();
   }
   std::vector<NodeState> States() {
-    JudgeVerifiers(group_.knowledge(), /*tokenizer_hash=*/"", weights_hash_);
+    JudgeVerifiers(group_.knowledge(), /*tokenizer_hash=*/"", model_);
     std::vector<NodeState> states;
     for (const NodeKnowledge* node : group_.knowledge()) {
       states.push_back(node->state());
@@ -56,7 +56,7 @@ class NodeGroupTest : public ::testing::Test {
   }
 
   CallQueue queue_{/*num_threads=*/1};
-  std::string weights_hash_;
+  ModelIdentity model_;
   NodeGroup<VerifierNode> group_{
       {kName}, [this](const std::string& name, const std::string& address) {
         return Make(name, address);
@@ -91,26 +91,45 @@ TEST_F(NodeGroupTest, OneLateAnswerIsForgivenAndTheSecondIsNot) {
 TEST_F(NodeGroupTest, ANodeThatHasLeftStaysUntilItsLastSessionHas) {
   group_.SetAddresses(kName, {"10.0.0.1:7002"});
   Answer(fit_);
-  auto [seat, description] = group_.Choose(SessionId::Random());
+  auto [seat, description, is_doubtful] = group_.Choose(SessionId::Random());
   ASSERT_NE(seat, nullptr);
   EXPECT_EQ(description.weights_hash, "weights");
-  group_.SetAddresses(kName, {});
-  EXPECT_THAT(States(), ElementsAre(kLeaving));
-  EXPECT_EQ(group_.Choose(SessionId::Random()).first, nullptr);
+  group_.SetAddresses(kName, {"10.0.0.2:7002"});
+  EXPECT_THAT(States(), ElementsAre(kLeaving, kNotReady));
+  EXPECT_EQ(group_.Choose(SessionId::Random()).seat, nullptr);
   group_.DropUnused();
   EXPECT_EQ(seat->link.address, "10.0.0.1:7002");
   seat.reset();
   group_.DropUnused();
-  EXPECT_THAT(States(), IsEmpty());
+  EXPECT_THAT(States(), ElementsAre(kNotReady));
 }
 
 TEST_F(NodeGroupTest, ANodeThatComesBackIsAskedBeforeItIsBelieved) {
   group_.SetAddresses(kName, {"10.0.0.1:7002"});
   EXPECT_THAT(Answer(fit_), ElementsAre(kReady));
-  group_.SetAddresses(kName, {});
+  group_.SetAddresses(kName, {"10.0.0.2:7002"});
   group_.SetAddresses(kName, {"10.0.0.1:7002"});
-  EXPECT_THAT(States(), ElementsAre(kNotReady));
+  EXPECT_THAT(States(), ElementsAre(kNotReady, kLeaving));
+  EXPECT_THAT(Answer(fit_), ElementsAre(kReady, kLeaving));
+}
+
+// A mistake in DNS, or a resolver that knows nothing for a moment, says nothing
+// of nodes that are there.
+TEST_F(NodeGroupTest, NodesOfANameThatIsGoneStayWhileTheyAnswer) {
+  group_.SetAddresses(kName, {"10.0.0.1:7002"});
   EXPECT_THAT(Answer(fit_), ElementsAre(kReady));
+  group_.SetAddresses(kName, {});
+  EXPECT_THAT(States(), ElementsAre(kReady));
+  EXPECT_THAT(Answer(fit_), ElementsAre(kReady));
+  EXPECT_NE(group_.Choose(SessionId::Random()).seat, nullptr);
+  group_.SetAddresses(kName, {"10.0.0.1:7002"});
+  EXPECT_THAT(Answer(kGone), ElementsAre(kNotReady));
+  EXPECT_THAT(Answer(fit_), ElementsAre(kReady));
+
+  group_.SetAddresses(kName, {});
+  EXPECT_THAT(Answer(kGone), ElementsAre(kLeaving));
+  group_.DropUnused();
+  EXPECT_THAT(States(), IsEmpty());
 }
 
 // Its breaker may have grown a pause of half a minute meanwhile.

@@ -17,6 +17,12 @@ absl::Status CheckAnswers(const NodeKnowledge& node) {
     return absl::UnavailableError("its name no longer has this address");
   }
   if (node.answer.status() == NotAskedYet()) return NotAskedYet();
+  // Another service, such as a drafter in a verifier's place.
+  if (absl::IsUnimplemented(node.answer.status())) {
+    return absl::FailedPreconditionError(
+        "what answers there is another service: are --verifier and --drafter "
+        "mixed up?");
+  }
   if (!node.answer.ok()) {
     return absl::UnavailableError(
         absl::StrCat("does not answer: ", node.answer.status().message()));
@@ -62,24 +68,28 @@ NodeState NodeKnowledge::state() const {
 }
 
 void JudgeVerifiers(absl::Span<NodeKnowledge* const> verifiers,
-                    const std::string& tokenizer_hash,
-                    std::string& weights_hash) {
+                    const std::string& tokenizer_hash, ModelIdentity& model) {
   std::vector<absl::Status> verdicts;
-  std::vector<std::string> weights;  // of those that fit
+  std::vector<ModelIdentity> models;  // of those that fit
   for (const NodeKnowledge* verifier : verifiers) {
     verdicts.push_back(CheckFit(*verifier, tokenizer_hash));
     if (!verdicts.back().ok()) continue;
-    weights.push_back(verifier->answer->weights_hash);
+    models.push_back(verifier->answer->identity());
   }
-  if (!weights.empty() && std::find(weights.begin(), weights.end(),
-                                    weights_hash) == weights.end()) {
-    weights_hash = weights.front();
-  }
+  const bool is_gone =
+      std::none_of(models.begin(), models.end(), [&](const ModelIdentity& one) {
+        return CheckSame(model, one, Sameness::kLaw).ok();
+      });
+  if (is_gone && !models.empty()) model = models.front();
   for (size_t i = 0; i < verifiers.size(); ++i) {
     NodeKnowledge& verifier = *verifiers[i];
-    if (verdicts[i].ok() && verifier.answer->weights_hash != weights_hash) {
-      verdicts[i] = absl::FailedPreconditionError(
-          "its weights are not those of the other verifiers");
+    if (verdicts[i].ok()) {
+      const absl::Status same =
+          CheckSame(model, verifier.answer->identity(), Sameness::kLaw);
+      if (!same.ok()) {
+        verdicts[i] = absl::FailedPreconditionError(absl::StrCat(
+            "it is another model than the other verifiers: ", same.message()));
+      }
     }
     SetVerdict(std::move(verdicts[i]), verifier);
   }

@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "core/wire/model_identity.h"
 #include "core/wire/node_description.h"
 
 namespace outrider {
@@ -36,12 +37,12 @@ struct NodeKnowledge {
 };
 
 // Each verdict anew, from all answers; what changes is logged. Verifiers must
-// agree on their weights (faults.md rule 17): `weights_hash`, those in use,
-// stay as long as some verifier has them, then become those of the first that
-// is otherwise fit. `tokenizer_hash` is the coordinator's; empty: it has none.
+// agree on their weights and number type (faults.md rule 17): `model`, the one
+// in use, stays as long as some verifier has it, then becomes that of the first
+// that is otherwise fit. `tokenizer_hash` is the coordinator's; empty: it has
+// none.
 void JudgeVerifiers(absl::Span<NodeKnowledge* const> verifiers,
-                    const std::string& tokenizer_hash,
-                    std::string& weights_hash);
+                    const std::string& tokenizer_hash, ModelIdentity& model);
 // Against the verifier; null: none is ready.
 void JudgeDrafters(absl::Span<NodeKnowledge* const> drafters,
                    const NodeDescription* verifier);

@@ -41,7 +41,7 @@ class VerifiersTest : public ::testing::Test {
       nodes_[i].answer = answers[i];
       all.push_back(&nodes_[i]);
     }
-    JudgeVerifiers(all, tokenizer_hash_, weights_hash_);
+    JudgeVerifiers(all, tokenizer_hash_, model_);
     std::vector<NodeState> states;
     for (const NodeKnowledge& node : nodes_) states.push_back(node.state());
     return states;
@@ -49,8 +49,14 @@ class VerifiersTest : public ::testing::Test {
 
   std::vector<NodeKnowledge> nodes_;
   std::string tokenizer_hash_ = "t";
-  std::string weights_hash_ = "";
+  ModelIdentity model_ = {};
 };
+
+TEST_F(VerifiersTest, AnotherServiceInAVerifiersPlaceIsRefusedAndSaysSo) {
+  EXPECT_THAT(Judge({absl::UnimplementedError("")}), ElementsAre(kRefused));
+  EXPECT_THAT(nodes_[0].verdict, StatusIs(absl::StatusCode::kFailedPrecondition,
+                                          HasSubstr("mixed up")));
+}
 
 TEST_F(VerifiersTest, ThoseThatAnswerAndFitAreReady) {
   EXPECT_THAT(Judge({Model("A"), kGone, Model("A"), Model("A", "other")}),
@@ -75,7 +81,7 @@ TEST_F(VerifiersTest, OtherWeightsWaitUntilNoneOfThoseInUseIsLeft) {
               ElementsAre(kRefused, kReady, kReady));
   EXPECT_THAT(nodes_[0].verdict,
               StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("weights are not those of the other")));
+                       HasSubstr("its weights are B, not A")));
   EXPECT_THAT(Judge({Model("B"), kGone, Model("A")}),
               ElementsAre(kRefused, kNotReady, kReady));
   EXPECT_THAT(Judge({Model("B"), Model("B"), kGone}),
@@ -83,6 +89,24 @@ TEST_F(VerifiersTest, OtherWeightsWaitUntilNoneOfThoseInUseIsLeft) {
   // And A is the stranger now.
   EXPECT_THAT(Judge({Model("B"), Model("B"), Model("A")}),
               ElementsAre(kReady, kReady, kRefused));
+}
+
+TEST_F(VerifiersTest, AnotherNumberTypeIsAnotherModel) {
+  NodeDescription rounded = Model("A");
+  rounded.dtype = "bfloat16";
+  NodeDescription whole = Model("A");
+  whole.dtype = "float32";
+  EXPECT_THAT(Judge({whole, rounded}), ElementsAre(kReady, kRefused));
+  EXPECT_THAT(nodes_[1].verdict,
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("number type is bfloat16, not float32")));
+  EXPECT_THAT(Judge({kGone, rounded}), ElementsAre(kNotReady, kReady));
+}
+
+TEST_F(VerifiersTest, OtherKernelsAreTheSameModelForNewSessions) {
+  NodeDescription other = Model("A");
+  other.numerics = "avx512";
+  EXPECT_THAT(Judge({Model("A"), other}), ElementsAre(kReady, kReady));
 }
 
 TEST_F(VerifiersTest, TheWeightsInUseOutlastAMomentWithoutVerifiers) {

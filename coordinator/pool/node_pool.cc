@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
-#include <tuple>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "core/rpc/endpoint.h"
 
 namespace outrider {
@@ -14,25 +14,32 @@ namespace {
 
 constexpr std::chrono::seconds kAskInterval(1);
 
-// All sessions and both kinds of calls share a node's one connection.
-std::shared_ptr<grpc::Channel> Connect(const std::string& name,
-                                       const std::string& address,
-                                       ChannelOptions options) {
+// All sessions and all kinds of calls share a node's one connection, unless its
+// replies are larger than most.
+ConnectNode ConnectTo(const std::string& name, const std::string& address,
+                      ChannelOptions options) {
   // A pod's certificate has its Service's name, not the pod's address.
   if (name != address) options.server_name = std::string(HostOf(name));
-  return MakeChannel(address, options);
+  return [address, options = std::move(options)](int max_receive_bytes) {
+    ChannelOptions larger = options;
+    larger.max_receive_bytes = max_receive_bytes;
+    return MakeChannel(address, larger);
+  };
 }
 
 NodeGroup<DrafterNode>::Make MakeDrafter(const NodePool::Options& options,
                                          CallQueue& queue) {
   return [&](const std::string& name, const std::string& address) {
-    const auto channel = Connect(name, address, options.channel);
+    const ConnectNode connect = ConnectTo(name, address, options.channel);
+    const auto channel = connect(options.channel.max_receive_bytes);
     return std::unique_ptr<DrafterNode>(new DrafterNode{
         .link = {.name = name, .address = address, .channel = channel},
-        .stub = GrpcDraftStub(channel,
-                              {.queue = queue,
-                               .timeout = options.draft_timeout,
-                               .timeout_per_token = options.timeout_per_token}),
+        .stub = GrpcDraftStub(
+            channel, {.queue = queue,
+                      .timeout = options.draft_timeout,
+                      .timeout_per_token = options.timeout_per_token,
+                      .max_receive_bytes = options.channel.max_receive_bytes,
+                      .connect = connect}),
         .cache = GrpcCacheStub(channel, queue)});
   };
 }
@@ -40,13 +47,16 @@ NodeGroup<DrafterNode>::Make MakeDrafter(const NodePool::Options& options,
 NodeGroup<VerifierNode>::Make MakeVerifier(const NodePool::Options& options,
                                            CallQueue& queue) {
   return [&](const std::string& name, const std::string& address) {
-    const auto channel = Connect(name, address, options.channel);
+    const ConnectNode connect = ConnectTo(name, address, options.channel);
+    const auto channel = connect(options.channel.max_receive_bytes);
     return std::unique_ptr<VerifierNode>(new VerifierNode{
         .link = {.name = name, .address = address, .channel = channel},
         .stub = GrpcVerifyStub(
             channel, {.queue = queue,
                       .timeout = options.verify_timeout,
-                      .timeout_per_token = options.timeout_per_token}),
+                      .timeout_per_token = options.timeout_per_token,
+                      .max_receive_bytes = options.channel.max_receive_bytes,
+                      .connect = connect}),
         .cache = GrpcCacheStub(channel, queue)});
   };
 }
@@ -69,7 +79,9 @@ const NodeKnowledge* FirstReady(
 
 NodePool::NodePool(Options options, CallQueue& queue, Resolver& resolver)
     : options_(std::move(options)),
+      queue_(queue),
       resolver_(resolver),
+      waiting_room_(options_.max_waiting),
       verifiers_(options_.verifiers, MakeVerifier(options_, queue)),
       drafters_(options_.drafters, MakeDrafter(options_, queue)) {}
 
@@ -171,25 +183,52 @@ void NodePool::Answered() {
 }
 
 void NodePool::Judge() {
-  JudgeVerifiers(verifiers_.knowledge(), options_.tokenizer_hash,
-                 weights_hash_);
+  JudgeVerifiers(verifiers_.knowledge(), options_.tokenizer_hash, model_);
   const NodeKnowledge* verifier =
       FirstReady(std::as_const(verifiers_).knowledge());
   JudgeDrafters(drafters_.knowledge(),
                 verifier == nullptr ? nullptr : &*verifier->answer);
 }
 
-absl::StatusOr<NodePool::Pair> NodePool::Assign(const SessionId& session) {
+absl::StatusOr<NodePool::Pair> NodePool::Assign(
+    const SessionId& session, const std::optional<WantedModel>& wanted) {
   MutexLock lock(mu_);
-  Pair pair;
-  std::tie(pair.verifier, pair.verifier_description) =
-      verifiers_.Choose(session);
-  if (pair.verifier == nullptr) {
+  absl::Status same;  // of the last that was looked at
+  const auto fits = [&](const VerifierNode&, const NodeDescription& answer) {
+    if (!wanted.has_value()) return true;
+    same = CheckSame(wanted->model, answer.identity(), wanted->sameness);
+    return same.ok();
+  };
+  auto verifier = verifiers_.Choose(session, fits);
+  if (verifier.seat == nullptr && !same.ok()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("no verifier here has the model that this stream began "
+                     "with (",
+                     same.message(),
+                     "): resume where it is served, or send the request again "
+                     "without the delivered tokens"));
+  }
+  if (verifier.seat == nullptr) {
     return absl::UnavailableError(
         "no verifier is ready to serve this coordinator; try again later");
   }
-  std::tie(pair.drafter, pair.drafter_description) = drafters_.Choose(session);
+  Pair pair = {
+      .verifier = std::make_unique<SessionVerifier>(
+          *this, session, std::move(verifier.seat), verifier.description),
+      .verifier_description = verifier.description};
+  auto drafter = drafters_.Choose(session);
+  if (drafter.seat != nullptr) {
+    pair.drafter = std::make_unique<SessionDrafter>(*this, session,
+                                                    std::move(drafter.seat));
+    pair.drafter_description = std::move(drafter.description);
+  }
   return pair;
+}
+
+NodeGroup<VerifierNode>::Choice NodePool::ChooseVerifier(
+    const SessionId& session, const NodeGroup<VerifierNode>::Fits& fits) {
+  MutexLock lock(mu_);
+  return verifiers_.Choose(session, fits);
 }
 
 bool NodePool::HasVerifier() const {

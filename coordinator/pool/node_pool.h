@@ -15,6 +15,9 @@
 #include "coordinator/pool/node.h"
 #include "coordinator/pool/node_group.h"
 #include "coordinator/pool/node_knowledge.h"
+#include "coordinator/pool/node_releases.h"
+#include "coordinator/pool/session_nodes.h"
+#include "coordinator/pool/waiting_room.h"
 #include "core/base/cancellation.h"
 #include "core/base/mutex.h"
 #include "core/base/session_id.h"
@@ -41,16 +44,10 @@ class NodePool {
     std::chrono::milliseconds verify_timeout = std::chrono::seconds(30);
     // Added to both for each token that a cache lacks.
     std::chrono::milliseconds timeout_per_token = std::chrono::milliseconds(20);
+    int max_waiting = 64;  // new sessions, for room on a verifier
   };
 
-  // A session's, for as long as it holds this; the drafter is null where none
-  // answers or fits.
-  struct Pair {
-    Seat<VerifierNode> verifier = nullptr;
-    NodeDescription verifier_description = {};
-    Seat<DrafterNode> drafter = nullptr;
-    NodeDescription drafter_description = {};
-  };
+  using Pair = SessionNodes;
 
   struct Overview {
     std::vector<NodeDescription> verifiers = {};
@@ -69,7 +66,15 @@ class NodePool {
   void Start();
 
   // For a new session; see ChooseNode. UNAVAILABLE: no verifier is ready.
-  absl::StatusOr<Pair> Assign(const SessionId& session);
+  // FAILED_PRECONDITION: none of them is the model that `wanted` names.
+  absl::StatusOr<Pair> Assign(const SessionId& session,
+                              const std::optional<WantedModel>& wanted = {});
+  // Another place for a session that has begun nowhere yet.
+  NodeGroup<VerifierNode>::Choice ChooseVerifier(
+      const SessionId& session, const NodeGroup<VerifierNode>::Fits& fits);
+  CallQueue& queue() { return queue_; }
+  WaitingRoom& waiting_room() { return waiting_room_; }
+  NodeReleases& releases() { return releases_; }
 
   bool HasVerifier() const;
   absl::Status RefusedDrafter() const;  // the first that does not fit
@@ -91,7 +96,9 @@ class NodePool {
   void Judge() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Options options_;
+  CallQueue& queue_;
   Resolver& resolver_;
+  WaitingRoom waiting_room_;
   Cancellation closing_;  // of what nodes are asked
 
   mutable Mutex mu_;
@@ -99,9 +106,10 @@ class NodePool {
   int num_asked_ ABSL_GUARDED_BY(mu_) = 0;  // and awaited
   NodeGroup<VerifierNode> verifiers_ ABSL_GUARDED_BY(mu_);
   NodeGroup<DrafterNode> drafters_ ABSL_GUARDED_BY(mu_);
-  std::string weights_hash_ ABSL_GUARDED_BY(mu_);  // of all that are ready
+  ModelIdentity model_ ABSL_GUARDED_BY(mu_);  // of all that are ready
 
   // Last: they use the members above.
+  NodeReleases releases_;
   std::optional<Discovery> discovery_;
   std::jthread asking_;
 };

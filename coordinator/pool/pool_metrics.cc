@@ -38,7 +38,7 @@ bool HasSimulated(const NodePool::Overview& overview) {
 
 }  // namespace
 
-void AddPoolMetrics(const NodePool& pool, size_t num_drafters_configured,
+void AddPoolMetrics(NodePool& pool, size_t num_drafters_configured,
                     MetricRegistry& registry) {
   const auto drafters = [&pool](NodeState state) {
     return pool.CountDrafters(state);
@@ -57,6 +57,11 @@ void AddPoolMetrics(const NodePool& pool, size_t num_drafters_configured,
                       .help = "Verifiers that answer and fit.",
                       .read = [verifiers]() -> double {
                         return verifiers(NodeState::kReady);
+                      }});
+  registry.AddSource({.name = "requests_waiting",
+                      .help = "Generations that wait for room on a verifier.",
+                      .read = [&pool]() -> double {
+                        return pool.waiting_room().num_waiting();
                       }});
   registry.AddSource(
       {.name = "simulated",

@@ -12,7 +12,7 @@ namespace outrider {
 // Nodes by state, and whether speculation goes on: a spec_engaged of 0 while
 // drafters are configured is an alarm. The pool must outlive the registry's
 // use.
-void AddPoolMetrics(const NodePool& pool, size_t num_drafters_configured,
+void AddPoolMetrics(NodePool& pool, size_t num_drafters_configured,
                     MetricRegistry& registry);
 
 }  // namespace outrider

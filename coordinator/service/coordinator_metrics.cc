@@ -94,9 +94,6 @@ CoordinatorMetrics::CoordinatorMetrics(MetricRegistry& registry)
         StatusCode::kUnknown}) {
     add(std::nullopt, code);
   }
-  // The gauge is 0 unless requests queue here, which they never do: too many
-  // are refused.
-  registry_.AddGauge("requests_waiting", "Generations that wait for a place.");
   registry_.AddSource(
       {.name = "residuals_lost_total",
        .help = "Refused drafts whose residual rounding left empty.",

@@ -38,7 +38,8 @@ v1::FinishReason ToProto(FinishReason reason) {
 
 }  // namespace
 
-v1::GenerateResponse FirstMessage(const GenerationRequest& request) {
+v1::GenerateResponse FirstMessage(const GenerationRequest& request,
+                                  const ModelIdentity& model) {
   v1::GenerateResponse response;
   response.set_first_index(static_cast<uint32_t>(request.delivered.size()));
   v1::GenerationStart& start = *response.mutable_start();
@@ -46,6 +47,7 @@ v1::GenerateResponse FirstMessage(const GenerationRequest& request) {
   start.set_prompt_length(static_cast<uint32_t>(request.prompt.size()));
   start.set_num_speculative_tokens(request.num_speculative_tokens);
   start.set_lossy(IsLossy(request.sampling));
+  *start.mutable_model() = ToProto(model);
   return response;
 }
 

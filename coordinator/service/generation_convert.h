@@ -12,7 +12,8 @@ namespace outrider {
 
 // The messages of a stream, in their order: the first one, one for each round,
 // and the last one, of a session at its end.
-v1::GenerateResponse FirstMessage(const GenerationRequest& request);
+v1::GenerateResponse FirstMessage(const GenerationRequest& request,
+                                  const ModelIdentity& model);
 v1::GenerateResponse ToProto(const GenerationEvent& event);
 v1::GenerateResponse LastMessage(const Session& session,
                                  const GenerationEnd& end);

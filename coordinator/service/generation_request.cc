@@ -207,7 +207,40 @@ absl::StatusOr<ReplyFormat> ParseReplyFormat(const v1::GenerateRequest& proto,
   return format;
 }
 
+absl::StatusOr<std::vector<TokenId>> ParseDelivered(
+    const v1::GenerateRequest& proto, const GenerationLimits& limits) {
+  std::vector<TokenId> delivered(proto.delivered().ids().begin(),
+                                 proto.delivered().ids().end());
+  OUTRIDER_RETURN_IF_ERROR(CheckTokens(delivered, limits.vocab_size));
+  if (delivered.empty()) return delivered;
+  if (!proto.has_seed()) {
+    return absl::InvalidArgumentError(
+        "a resume needs the seed that the broken stream reported");
+  }
+  if (!proto.has_model()) {
+    return absl::InvalidArgumentError(
+        "a resume needs the model that the broken stream reported");
+  }
+  return delivered;
+}
+
 }  // namespace
+
+Sameness PromiseOf(const SamplingParams& sampling, RuleKind rule) {
+  return IsGreedy(sampling) || rule == RuleKind::kCoupled ? Sameness::kBits
+                                                          : Sameness::kLaw;
+}
+
+std::optional<WantedModel> WantedModelOf(const v1::GenerateRequest& proto) {
+  if (!proto.has_model()) return std::nullopt;
+  SamplingParams sampling;
+  if (proto.has_temperature()) sampling.temperature = proto.temperature();
+  const RuleKind rule = proto.acceptance_rule() == v1::ACCEPTANCE_RULE_COUPLED
+                            ? RuleKind::kCoupled
+                            : RuleKind::kRejection;
+  return WantedModel{.model = FromProto(proto.model()),
+                     .sameness = PromiseOf(sampling, rule)};
+}
 
 absl::StatusOr<GenerationRequest> ParseRequest(const v1::GenerateRequest& proto,
                                                const GenerationLimits& limits) {
@@ -236,13 +269,7 @@ absl::StatusOr<GenerationRequest> ParseRequest(const v1::GenerateRequest& proto,
                             ParseReplyFormat(proto, request, limits));
   if (!proto.ignore_eos()) request.eos_ids = limits.eos_ids;
 
-  request.delivered.assign(proto.delivered().ids().begin(),
-                           proto.delivered().ids().end());
-  OUTRIDER_RETURN_IF_ERROR(CheckTokens(request.delivered, limits.vocab_size));
-  if (!request.delivered.empty() && !proto.has_seed()) {
-    return absl::InvalidArgumentError(
-        "a resume needs the seed that the broken stream reported");
-  }
+  OUTRIDER_ASSIGN_OR_RETURN(request.delivered, ParseDelivered(proto, limits));
   if (request.prompt.size() + request.delivered.size() >
       static_cast<size_t>(request.max_length)) {
     return absl::InvalidArgumentError(absl::StrCat(

@@ -8,10 +8,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "coordinator/pool/node_pool.h"
 #include "core/base/token.h"
 #include "core/sampling/sampling_params.h"
 #include "core/sampling/token_logprobs.h"
 #include "core/tokenizer/tokenizer.h"
+#include "core/wire/model_identity.h"
 #include "core/wire/node_description.h"
 #include "outrider/v1/generation.pb.h"
 
@@ -33,6 +35,13 @@ struct GenerationRequest {
   bool prompt_lookup = false;
   ReplyFormat reply_format = ReplyFormat::kFull;
 };
+
+// What is promised of its text: at temperature 0 and under kCoupled that it is
+// the same one whoever continues it.
+Sameness PromiseOf(const SamplingParams& sampling, RuleKind rule);
+
+// Which model a resume asks for; nothing where the request names none.
+std::optional<WantedModel> WantedModelOf(const v1::GenerateRequest& proto);
 
 // What bounds a request here.
 struct GenerationLimits {

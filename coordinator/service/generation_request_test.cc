@@ -138,18 +138,39 @@ TEST_F(GenerationRequestTest, OnlyRejectionKnowsALenience) {
   }
 }
 
-TEST_F(GenerationRequestTest, AResumeNeedsItsSeedAndItsTokensRoom) {
+TEST_F(GenerationRequestTest, AResumeNeedsItsSeedItsModelAndItsTokensRoom) {
   proto_.set_max_tokens(3);
   for (const int id : {1, 2, 3}) proto_.mutable_delivered()->add_ids(id);
   EXPECT_THAT(ParseRequest(proto_, limits_),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("seed")));
   proto_.set_seed(9);
+  EXPECT_THAT(ParseRequest(proto_, limits_),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("model")));
+  proto_.mutable_model()->set_weights_hash("A");
   EXPECT_THAT(Parsed().delivered, ElementsAre(1, 2, 3));
   EXPECT_EQ(Parsed().max_length, 5);
   proto_.mutable_delivered()->add_ids(4);
   EXPECT_THAT(ParseRequest(proto_, limits_),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("4 delivered tokens")));
+  proto_.mutable_delivered()->set_ids(0, 9999);
+  EXPECT_THAT(
+      ParseRequest(proto_, limits_),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("token id 9999")));
+}
+
+TEST_F(GenerationRequestTest, WhatIsPromisedOfAResumeFollowsFromItsSampling) {
+  EXPECT_EQ(WantedModelOf(proto_), std::nullopt);
+  proto_.mutable_model()->set_weights_hash("A");
+  proto_.mutable_model()->set_numerics("avx2");
+  EXPECT_EQ(WantedModelOf(proto_)->model,
+            (ModelIdentity{.weights_hash = "A", .numerics = "avx2"}));
+  EXPECT_EQ(WantedModelOf(proto_)->sameness, Sameness::kLaw);
+  proto_.set_temperature(0);
+  EXPECT_EQ(WantedModelOf(proto_)->sameness, Sameness::kBits);
+  proto_.set_temperature(1);
+  proto_.set_acceptance_rule(v1::ACCEPTANCE_RULE_COUPLED);
+  EXPECT_EQ(WantedModelOf(proto_)->sameness, Sameness::kBits);
 }
 
 }  // namespace

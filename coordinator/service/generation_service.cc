@@ -10,11 +10,15 @@
 #include "coordinator/service/generation_convert.h"
 #include "coordinator/service/session_assembly.h"
 #include "core/base/log.h"
+#include "core/base/retry_delay.h"
 #include "core/base/status_macros.h"
+#include "core/rpc/metadata_limits.h"
 #include "core/rpc/status_convert.h"
 
 namespace outrider {
 namespace {
+
+constexpr std::chrono::seconds kNoPlaceRetryDelay(1);
 
 // Counts events and passes them on as messages.
 class WriterSink final : public GenerationSink {
@@ -45,7 +49,16 @@ absl::Status ForClients(const absl::Status& status) {
           "this coordinator is shutting down; nothing delivered is lost: "
           "resume elsewhere with the same request, the reported seed and the "
           "delivered tokens");
+    case absl::StatusCode::kFailedPrecondition:
+      return status;  // of our own transport: a message too large
     case absl::StatusCode::kResourceExhausted:
+      if (const auto delay = RetryDelayOf(status)) {
+        return WithRetryDelay(
+            absl::ResourceExhaustedError(
+                "every verifier is full, and so is the queue of this "
+                "coordinator; try again later"),
+            *delay);
+      }
       return absl::ResourceExhaustedError(
           "the verifier has no room for this session now; resume later with "
           "the tokens delivered so far");
@@ -73,6 +86,10 @@ grpc::ServerWriteReactor<v1::GenerateResponse>* GenerationServiceImpl::Generate(
     grpc::CallbackServerContext* context, const v1::GenerateRequest* request) {
   auto cancellation = std::make_shared<Cancellation>();
   auto* writer = new ResponseWriter(cancellation);  // deletes itself
+  if (const absl::Status status = CheckMetadata(*context); !status.ok()) {
+    writer->FinishAfterWrites(ToGrpcStatus(status));
+    return writer;
+  }
   CallName name = NameOf(*context);
   context->AddInitialMetadata(kRequestIdKey, name.request_id);
   StartDetached(
@@ -144,7 +161,8 @@ Task<void> GenerationServiceImpl::RunOnPair(
     const v1::GenerateRequest& proto, const Call& call,
     const std::shared_ptr<Cancellation>& cancellation) {
   const SessionId session_id = SessionId::Random();
-  const absl::StatusOr<NodePool::Pair> pair = parts_.pool.Assign(session_id);
+  const absl::StatusOr<NodePool::Pair> pair =
+      parts_.pool.Assign(session_id, WantedModelOf(proto));
   absl::StatusOr<GenerationRequest> request =
       pair.ok() ? Parse(proto, *pair) : pair.status();
   if (!request.ok()) {
@@ -171,18 +189,17 @@ Task<void> GenerationServiceImpl::RunOnPair(
 
   // The client has its answer; the caches go back early.
   if (pair->drafter != nullptr) {
-    co_await pair->drafter->cache.Release(
-        session.AdvisoryHeader(session.drafter_cache()));
+    pair->drafter->Release(session.AdvisoryHeader(session.drafter_cache()));
   }
-  co_await pair->verifier->cache.Release(
-      session.AdvisoryHeader(session.verifier_cache()));
+  pair->verifier->Release(session.AdvisoryHeader(session.verifier_cache()));
 }
 
 Task<absl::StatusOr<FinishReason>> GenerationServiceImpl::Serve(
     const GenerationRequest& request, const NodePool::Pair& pair,
     const Call& call, Session& session) {
   if (IsLossy(request.sampling)) call.tally.CountLossy();
-  if (!co_await call.writer.Write(FirstMessage(request))) {
+  if (!co_await call.writer.Write(
+          FirstMessage(request, pair.verifier_description.identity()))) {
     co_return absl::CancelledError("the client is gone");
   }
   WriterSink sink({.writer = call.writer,
@@ -241,9 +258,11 @@ absl::Status GenerationServiceImpl::Enter(
         "this coordinator is shutting down: use another one");
   }
   if (running_.size() >= static_cast<size_t>(options_.max_sessions)) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("this coordinator runs ", options_.max_sessions,
-                     " sessions, which is its limit; try again later"));
+    return WithRetryDelay(
+        absl::ResourceExhaustedError(
+            absl::StrCat("this coordinator runs ", options_.max_sessions,
+                         " sessions, which is its limit; try again later")),
+        kNoPlaceRetryDelay);
   }
   running_.insert(cancellation);
   return absl::OkStatus();

@@ -14,20 +14,22 @@ std::optional<NodeDraftClient> MakeDrafter(const GenerationRequest& request,
                                            const NodePool::Pair& pair) {
   if (pair.drafter == nullptr) return std::nullopt;
   return std::optional<NodeDraftClient>(
-      std::in_place, pair.drafter->stub,
+      std::in_place, *pair.drafter,
       NodeDraftClient::Options{
           .context_length = pair.drafter_description.context_length,
           .drafting = request.draft_options});
 }
 
-SameWeightsStub::Options SameModel(const NodePool::Pair& pair) {
-  return {.node = pair.verifier->stub,
+SameModelStub::Options SameModel(const GenerationRequest& request,
+                                 const NodePool::Pair& pair) {
+  return {.node = *pair.verifier,
           .describe =
               [&pair](Cancellation& cancellation) {
-                return pair.verifier->stub.Describe(kDescribeTimeout,
-                                                    cancellation);
+                return pair.verifier->Describe(kDescribeTimeout, cancellation);
               },
-          .weights_hash = pair.verifier_description.weights_hash};
+          .model = pair.verifier_description.identity(),
+          .sameness = PromiseOf(request.sampling, request.rule),
+          .is_resumed = !request.delivered.empty()};
 }
 
 }  // namespace
@@ -35,10 +37,11 @@ SameWeightsStub::Options SameModel(const NodePool::Pair& pair) {
 SessionAssembly::SessionAssembly(const Parts& parts)
     : node_drafter_(MakeDrafter(parts.request, parts.pair)),
       optional_drafter_(node_drafter_.has_value() ? &*node_drafter_ : nullptr,
-                        node_drafter_.has_value() ? parts.pair.drafter->breaker
-                                                  : no_breaker_),
+                        node_drafter_.has_value()
+                            ? parts.pair.drafter->breaker()
+                            : no_breaker_),
       lookup_(optional_drafter_),
-      verifier_stub_(SameModel(parts.pair)),
+      verifier_stub_(SameModel(parts.request, parts.pair)),
       verifier_(verifier_stub_, parts.request.reply_format),
       rule_(
           MakeRule(parts.request.rule, parts.request.sampling.lossy_lenience)),

@@ -35,6 +35,12 @@ inline std::optional<std::chrono::milliseconds> RetryDelayOf(
   return std::chrono::milliseconds(count);
 }
 
+// Whether the call was refused before any work, and only for now. Without a
+// delay RESOURCE_EXHAUSTED is for good: what can never fit.
+inline bool IsRefusal(const absl::Status& status) {
+  return absl::IsResourceExhausted(status) && RetryDelayOf(status).has_value();
+}
+
 }  // namespace outrider
 
 #endif  // OUTRIDER_CORE_BASE_RETRY_DELAY_H_

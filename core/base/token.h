@@ -11,6 +11,10 @@ namespace outrider {
 using TokenId = int32_t;
 using TokenSeq = std::vector<TokenId>;
 
+// An id as a message carried it, for errors: ids of 2^31 and more are negative
+// here.
+inline uint32_t AsSent(TokenId token) { return static_cast<uint32_t>(token); }
+
 }  // namespace outrider
 
 #endif  // OUTRIDER_CORE_BASE_TOKEN_H_

@@ -233,8 +233,8 @@ void ReadGpt2(ConfigFields& fields, ModelConfig& config) {
   config.sliding_windows.assign(config.num_layers, 0);
 }
 
-// eos_token_id: absent, null, a number or a list. Ids that the vocabulary does
-// not hold can never be generated: they are left out.
+// eos_token_id: absent, null, a number or a list. An id that the vocabulary
+// lacks is of another model, or a mistake: texts would never end.
 void AddEosIds(ConfigFields& fields, ModelConfig& config) {
   const json* value = fields.Find("eos_token_id");
   if (value == nullptr) return;
@@ -245,7 +245,12 @@ void AddEosIds(ConfigFields& fields, ModelConfig& config) {
       return;
     }
     const int64_t token = id.get<int64_t>();
-    if (token < 0 || token >= config.vocab_size) continue;
+    if (token < 0 || token >= config.vocab_size) {
+      fields.Invalid(absl::StrCat("eos_token_id ", id.dump(),
+                                  " is not in the vocabulary of ",
+                                  config.vocab_size));
+      return;
+    }
     const TokenId eos = static_cast<TokenId>(token);
     if (std::find(config.eos_ids.begin(), config.eos_ids.end(), eos) ==
         config.eos_ids.end()) {

@@ -128,13 +128,18 @@ TEST(ModelConfigTest, FamiliesDifferInBiasesNormsAndPositions) {
   EXPECT_TRUE(gpt2.has_tied_head);
 }
 
-TEST(ModelConfigTest, EosIdsMayBeNullAbsentOrAListAndOutsideTheVocabulary) {
+TEST(ModelConfigTest, EosIdsMayBeNullAbsentOrAListOfTheVocabulary) {
   const auto eos = [](const json& value) {
     return Parse(With(Llama(), {{"eos_token_id", value}})).eos_ids;
   };
   EXPECT_THAT(eos(nullptr), IsEmpty());
   EXPECT_THAT(eos({5, 6, 5}), ElementsAre(5, 6));
-  EXPECT_THAT(eos({5, 100, -1}), ElementsAre(5));
+  for (const json& bad : {json(-1), json(100), json({5, 100}), json({5, -1})}) {
+    const absl::Status status = Error(With(Llama(), {{"eos_token_id", bad}}));
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("is not in the vocabulary of 100"));
+  }
   EXPECT_EQ(Error(With(Llama(), {{"eos_token_id", "</s>"}})).code(),
             absl::StatusCode::kInvalidArgument);
 }

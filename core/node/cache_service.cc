@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/node/cache_service.h"
 
+#include "core/rpc/metadata_limits.h"
 #include "core/rpc/status_convert.h"
 #include "core/wire/convert.h"
 
@@ -11,11 +12,15 @@ namespace {
 template <typename Request, typename Response, typename Apply>
 auto Advise(NodeCounters& counters, grpc::CallbackServerContext* context,
             const Request& request, Response& response, Apply apply) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  if (const absl::Status status = CheckMetadata(*context); !status.ok()) {
+    reactor->Finish(ToGrpcStatus(status));
+    return reactor;
+  }
   counters.Started();
   const absl::StatusOr<RequestHeader> header = FromProto(request);
   if (header.ok()) response.set_applied(apply(*header));
   counters.Finished(NodeCall::kCache, header.status().code(), 0);
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   reactor->Finish(ToGrpcStatus(header.status()));
   return reactor;
 }

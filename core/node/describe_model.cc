@@ -14,7 +14,8 @@ NodeDescription DescribeModel(const Tokenizer& tokenizer,
           .eos_ids = info.eos_ids,
           .context_length = info.context_length,
           .dtype = info.dtype,
-          .device = info.device};
+          .device = info.device,
+          .numerics = info.numerics};
 }
 
 absl::Status CheckHeadCovers(const Tokenizer& tokenizer,

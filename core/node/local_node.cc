@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/node/local_node.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
 #include "core/base/check.h"
+#include "core/wire/message_limits.h"
 
 namespace outrider {
 namespace {
@@ -25,9 +27,11 @@ LocalNode::LocalNode(std::unique_ptr<CausalLm> model,
           WithBlocks(std::move(model), options.scheduling.sessions.num_blocks),
           options.scheduling, description),
       service_(make_service(node_)) {
+  const MessageLimits limits = LimitsOf(description);
   auto server =
       RpcServer::Start({.listen = options.listen,
-                        .max_receive_bytes = options.max_receive_bytes},
+                        .max_receive_bytes = std::max(limits.draft_request,
+                                                      limits.verify_request)},
                        {service_.get(), &node_.cache_service()});
   OUTRIDER_CHECK(server.ok()) << server.status();
   server_ = *std::move(server);

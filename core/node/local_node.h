@@ -22,7 +22,6 @@ class LocalNode {
 
   struct Options {
     std::string listen = "127.0.0.1:0";
-    int max_receive_bytes = 1 << 20;
     BatchScheduler::Options scheduling = {.sessions = {.num_blocks = 4096}};
   };
 
@@ -35,6 +34,7 @@ class LocalNode {
   LocalNode& operator=(const LocalNode&) = delete;
 
   Node& node() { return node_; }
+  NodeCounters& counters() { return node_.counters(); }
   const std::string& address() const { return server_->address(); }
   // Sessions that have a cache here.
   int num_sessions() const { return node_.engine_metrics().num_sessions; }

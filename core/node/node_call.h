@@ -14,6 +14,7 @@
 #include "core/node/node.h"
 #include "core/node/node_counters.h"
 #include "core/node/trace_log.h"
+#include "core/rpc/metadata_limits.h"
 #include "core/rpc/status_convert.h"
 #include "core/wire/convert.h"
 #include "core/wire/digest.h"
@@ -38,6 +39,9 @@ auto HandleCall(Node& node, const Engine& engine,
                 Response& response) {
   using Call = typename Engine::Call;
   using Reply = typename Engine::Reply;
+  if (const absl::Status status = CheckMetadata(*context); !status.ok()) {
+    return FinishNow(context, status);
+  }
   NodeCounters& counters = node.counters();
   counters.Started();
   absl::StatusOr<Call> call = FromProto(request);

@@ -17,7 +17,8 @@ void AddModelFlags(CLI::App& app, NodeFlags& flags) {
       ->capture_default_str();
   app.add_option("--dtype", flags.dtype,
                  "float32, bfloat16, or auto: bfloat16 where the checkpoint "
-                 "has 16 bits and the device computes with them")
+                 "has it and the device computes with it; else float32, "
+                 "which loses nothing of a float16")
       ->check(CLI::IsMember({"auto", "float32", "bfloat16"}))
       ->capture_default_str();
   app.add_option("--threads", flags.threads,
@@ -70,6 +71,7 @@ int NodeFlags::NumThreads() const {
 
 void AddNodeFlags(CLI::App& app, NodeFlags& flags) {
   AddModelFlags(app, flags);
+  flags.server.rpc.is_node = true;
   AddServerFlags(app, flags.server);
   AddSessionFlags(app, flags);
   app.option_defaults()->group("Instead of serving");

@@ -46,17 +46,19 @@ absl::Status Serve(const NodeProgram& program, const NodeFlags& flags,
       {{"role", program.role}, {"model_name", description.model_name}});
   AddNodeMetrics(metrics, node, program.method, flags.simulation.enabled);
   if (program.add_metrics) program.add_metrics(metrics);
-  return ServeNode({.name = absl::StrCat("outrider-", program.role),
-                    .what = Summary(description),
-                    .flags = flags.server,
-                    .node = node,
-                    .service = *service,
-                    .metrics = metrics});
+  return ServeNode(
+      {.name = absl::StrCat("outrider-", program.role),
+       .what = Summary(description),
+       .flags = flags.server,
+       .node = node,
+       .service = *service,
+       .metrics = metrics,
+       .max_receive_bytes = program.max_request_bytes(description)});
 }
 
 absl::Status Run(const NodeProgram& program, const NodeFlags& flags) {
   if (flags.server.check_config) {
-    return CheckNodeConfig(flags, program.needs_weights());
+    return CheckNodeConfig(flags, program.weights_check());
   }
   OUTRIDER_RETURN_IF_ERROR(ApplyServerFlags(flags.server));
   OUTRIDER_ASSIGN_OR_RETURN(LoadedModel loaded, program.load(flags));

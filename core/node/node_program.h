@@ -27,13 +27,17 @@ struct NodeProgram {
   std::string version;
   // Flags of its own.
   std::function<void(CLI::App&, NodeFlags&)> add_flags = {};
-  // Whether --check-config looks at the weights too.
-  std::function<bool()> needs_weights = [] { return true; };
+  // For --check-config: what checks a directory's weights; null where none are
+  // needed.
+  using WeightsCheck = absl::Status (*)(const std::string& model_directory);
+  std::function<WeightsCheck()> weights_check = {};
   std::function<absl::StatusOr<LoadedModel>(const NodeFlags&)> load = {};
   // For --measure; the model's KV blocks are not set up.
   std::function<absl::Status(const NodeFlags&, LoadedModel&)> measure = {};
   std::function<std::unique_ptr<grpc::Service>(Node&, const NodeDescription&)>
       make_service = {};
+  // The largest request that the model described can call for.
+  std::function<int(const NodeDescription&)> max_request_bytes = {};
   // Metrics of its own.
   std::function<void(MetricRegistry&)> add_metrics = {};
 };

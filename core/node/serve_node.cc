@@ -9,8 +9,6 @@
 
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
-#include "core/model/model_config.h"
-#include "core/model/safetensors.h"
 #include "core/rpc/server.h"
 #include "core/tokenizer/tokenizer_loader.h"
 
@@ -43,9 +41,11 @@ void ServeUntilIdle(const NodeCounters& counters, Clock::time_point deadline) {
 absl::Status ServeNode(const ServedNode& served) {
   const ServerFlags& flags = served.flags;
   Node& node = served.node;
+  RpcServer::Options rpc = flags.rpc;
+  rpc.max_receive_bytes = served.max_receive_bytes;
   OUTRIDER_ASSIGN_OR_RETURN(
       const std::unique_ptr<RpcServer> server,
-      RpcServer::Start(flags.rpc, {&served.service, &node.cache_service()}));
+      RpcServer::Start(rpc, {&served.service, &node.cache_service()}));
   OUTRIDER_ASSIGN_OR_RETURN(
       const std::unique_ptr<HttpEndpoint> http,
       StartHttpEndpoint(served.name, flags, served.metrics, *server));
@@ -74,13 +74,14 @@ absl::Status ServeNode(const ServedNode& served) {
   return absl::OkStatus();
 }
 
-absl::Status CheckNodeConfig(const NodeFlags& flags, bool needs_weights) {
+absl::Status CheckNodeConfig(
+    const NodeFlags& flags,
+    absl::Status (*check_weights)(const std::string& model_directory)) {
   OUTRIDER_RETURN_IF_ERROR(ApplyServerFlags(flags.server));
   if (flags.simulation.enabled) return absl::OkStatus();  // no files to check
   OUTRIDER_RETURN_IF_ERROR(LoadTokenizer(flags.model).status());
-  if (!needs_weights) return absl::OkStatus();
-  OUTRIDER_RETURN_IF_ERROR(ReadModelConfig(flags.model).status());
-  return Checkpoint::Open(flags.model).status();
+  return check_weights == nullptr ? absl::OkStatus()
+                                  : check_weights(flags.model);
 }
 
 }  // namespace outrider

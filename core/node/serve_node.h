@@ -20,6 +20,8 @@ struct ServedNode {
   Node& node;
   grpc::Service& service;  // the node's own, beside that of its cache
   const MetricRegistry& metrics;
+  // The largest request that the model can call for.
+  int max_receive_bytes = 0;
 };
 
 // Serves until a termination signal, then drains. Prints one line with the
@@ -32,8 +34,11 @@ struct ServedNode {
 absl::Status ServeNode(const ServedNode& served);
 
 // What --check-config checks: flags, addresses, TLS files, and the files of the
-// model, which is not loaded. `needs_weights`: not for drafting by n-grams.
-absl::Status CheckNodeConfig(const NodeFlags& flags, bool needs_weights);
+// model, which is not loaded. `check_weights` checks those of a directory; null
+// for drafting by n-grams, which needs none.
+absl::Status CheckNodeConfig(
+    const NodeFlags& flags,
+    absl::Status (*check_weights)(const std::string& model_directory));
 
 }  // namespace outrider
 

@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/flag_checks.h"
 #include "core/model/simulated_lm.h"
 
 namespace outrider {
@@ -27,11 +28,11 @@ void AddSimulationFlags(CLI::App& app, CLI::Option* model,
           ->excludes(model);
   app.add_option("--simulate-pass-ms", flags.pass_ms,
                  "with --simulate: time of a forward pass")
-      ->check(CLI::Range(0.0, 1e5))
+      ->check(NumberIn(0.0, 1e5))
       ->needs(simulate);
   app.add_option("--simulate-row-ms", flags.row_ms,
                  "with --simulate: time that each token of the pass adds")
-      ->check(CLI::Range(0.0, 1e4))
+      ->check(NumberIn(0.0, 1e4))
       ->needs(simulate);
   app.add_option("--simulate-vocabulary", flags.vocab_size,
                  "with --simulate: tokens; the same on both nodes")
@@ -51,7 +52,7 @@ void AddSimulatedAcceptance(CLI::App& app, SimulationFlags& flags) {
                  "with --simulate: probability that a simulated verifier "
                  "accepts a draft token")
       ->group("Simulation")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(NumberIn(0.0, 1.0))
       ->needs(app.get_option("--simulate"))
       ->capture_default_str();
 }
@@ -75,7 +76,8 @@ NodeDescription DescribeSimulated(const ModelInfo& info) {
           .context_length = info.context_length,
           .dtype = info.dtype,
           .device = info.device,
-          .is_simulated = true};
+          .is_simulated = true,
+          .numerics = info.numerics};
 }
 
 }  // namespace outrider

@@ -7,6 +7,7 @@
 #include <grpcpp/support/channel_arguments.h>
 
 #include "absl/synchronization/mutex.h"
+#include "core/rpc/metadata_limits.h"
 
 namespace outrider {
 
@@ -22,17 +23,25 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 2000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  arguments.SetInt(GRPC_ARG_MAX_METADATA_SIZE, kMaxTransportMetadataBytes);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 500);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   if (!options.server_name.empty()) {
     arguments.SetSslTargetNameOverride(options.server_name);
   }
-  return grpc::CreateCustomChannel(address,
-                                   options.credentials != nullptr
-                                       ? options.credentials
-                                       : grpc::InsecureChannelCredentials(),
-                                   arguments);
+  // The channel keeps its credentials, as they have to outlive it.
+  struct Kept {
+    std::shared_ptr<grpc::ChannelCredentials> credentials;
+    std::shared_ptr<grpc::Channel> channel;
+  };
+  const auto kept = std::make_shared<Kept>();
+  kept->credentials = options.credentials != nullptr
+                          ? options.credentials
+                          : grpc::InsecureChannelCredentials();
+  kept->channel =
+      grpc::CreateCustomChannel(address, kept->credentials, arguments);
+  return {kept, kept->channel.get()};
 }
 
 bool IsConnected(grpc::Channel& channel) {

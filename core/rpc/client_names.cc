@@ -4,11 +4,14 @@
 #include <grpcpp/support/status.h>
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_join.h"
 #include "core/base/log.h"
+#include "core/base/log_limiter.h"
 
 namespace outrider {
 namespace {
@@ -34,10 +37,12 @@ class ClientNameVerifier final : public ExternalCertificateVerifier {
         std::find_first_of(found.begin(), found.end(), names_.begin(),
                            names_.end()) != found.end();
     if (!is_welcome) {
-      OUTRIDER_LOG(kWarning)
-          << "refused a client: its certificate is for \""
-          << absl::StrJoin(found, ", ") << "\", and --tls-clients asks for \""
-          << absl::StrJoin(names_, ", ") << "\"";
+      if (const std::optional<std::string> end = limiter_.Admit()) {
+        OUTRIDER_LOG(kWarning)
+            << "refused a client: its certificate is for \""
+            << absl::StrJoin(found, ", ") << "\", and --tls-clients asks for \""
+            << absl::StrJoin(names_, ", ") << "\"" << *end;
+      }
       *sync_status = grpc::Status(grpc::StatusCode::UNAUTHENTICATED,
                                   "not one of --tls-clients");
     }
@@ -47,6 +52,7 @@ class ClientNameVerifier final : public ExternalCertificateVerifier {
 
  private:
   const std::vector<std::string> names_;
+  LogLimiter limiter_{std::chrono::seconds(10)};
 };
 
 }  // namespace

@@ -12,6 +12,9 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "core/rpc/endpoint.h"
+#include "core/rpc/handshake_log.h"
+#include "core/rpc/malformed_requests.h"
+#include "core/rpc/metadata_limits.h"
 
 namespace outrider {
 namespace {
@@ -39,19 +42,27 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
 
   grpc::ServerBuilder builder;
   int port = 0;
-  builder.AddListeningPort(
-      options.listen, MakeServerCredentials(options.tls, options.tls_clients),
-      &port);
+  std::shared_ptr<grpc::ServerCredentials> credentials =
+      MakeServerCredentials(options.tls, options.tls_clients);
+  if (options.tls.has_identity()) LogFailedHandshakes();
+  builder.AddListeningPort(options.listen, credentials, &port);
   // Otherwise a second server on the same port starts, and takes half of the
   // first one's connections.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder.AddChannelArgument(
-      GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 5000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 2000);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  // Clients may ping every second, with and without calls. Half of it, as pings
+  // that were sent a second apart may arrive closer together.
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder.AddChannelArgument(
+      GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 500);
+  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE,
+                             kMaxTransportMetadataBytes);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 1024);
   builder.SetMaxReceiveMessageSize(options.max_receive_bytes);
   builder.SetMaxSendMessageSize(-1);
+  ExplainMalformedRequests(builder);
   for (grpc::Service* service : services) builder.RegisterService(service);
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (server == nullptr || port == 0) {
@@ -62,7 +73,9 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
   }
   const std::string host = options.listen.substr(0, options.listen.rfind(':'));
   std::unique_ptr<RpcServer> result(
-      new RpcServer(std::move(server), absl::StrCat(host, ":", port)));
+      new RpcServer({.credentials = std::move(credentials),
+                     .server = std::move(server),
+                     .address = absl::StrCat(host, ":", port)}));
   result->server_->GetHealthCheckService()->SetServingStatus("liveness", true);
   result->SetServing(false);
   return result;
@@ -89,6 +102,32 @@ void RpcServer::Shutdown(std::chrono::seconds deadline) {
   server_->Shutdown(std::chrono::system_clock::now() + deadline);
 }
 
+namespace {
+
+// A certificate of the node's own keeps nobody out: whoever reached the port
+// could draft, verify, and release the sessions of others.
+absl::Status CheckNodeAccess(const RpcServer::Options& options) {
+  if (options.insecure || IsLoopback(options.listen)) return absl::OkStatus();
+  const auto refuse = [&](absl::string_view problem) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--listen ", options.listen, " is not on loopback, and ",
+                     problem, ", such as --tls-clients outrider-coordinator"));
+  };
+  if (!options.tls.has_authority()) {
+    return refuse(
+        "anyone could call this node: add --tls-ca, the authority that signs "
+        "the coordinators' certificates, and --tls-clients, a name in them");
+  }
+  if (options.tls_clients.empty()) {
+    return refuse(
+        "any certificate that --tls-ca signed could call this node: add "
+        "--tls-clients, a name in the coordinators' certificates");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::Status CheckServerOptions(const RpcServer::Options& options) {
   const bool is_safe = options.insecure || options.tls.has_identity();
   OUTRIDER_RETURN_IF_ERROR(CheckEndpoint(options.listen, is_safe, "--listen"));
@@ -100,7 +139,7 @@ absl::Status CheckServerOptions(const RpcServer::Options& options) {
         "--tls-clients names certificates, which clients are asked for only "
         "with --tls-cert, --tls-key and --tls-ca");
   }
-  return absl::OkStatus();
+  return options.is_node ? CheckNodeAccess(options) : absl::OkStatus();
 }
 
 }  // namespace outrider

@@ -30,6 +30,9 @@ class RpcServer {
     TlsFiles tls = {};        // plain text without a certificate
     // Whose certificates are welcome; empty: all that the authority signed.
     std::vector<std::string> tls_clients = {};
+    // For coordinators alone: off loopback, others must be kept out by
+    // tls.authority and tls_clients.
+    bool is_node = false;
     int max_receive_bytes = 1 << 20;
   };
 
@@ -55,9 +58,17 @@ class RpcServer {
   void Shutdown(std::chrono::seconds deadline);
 
  private:
-  RpcServer(std::unique_ptr<grpc::Server> server, std::string address)
-      : server_(std::move(server)), address_(std::move(address)) {}
+  struct Parts {
+    std::shared_ptr<grpc::ServerCredentials> credentials;
+    std::unique_ptr<grpc::Server> server;
+    std::string address;
+  };
+  explicit RpcServer(Parts parts)
+      : credentials_(std::move(parts.credentials)),
+        server_(std::move(parts.server)),
+        address_(std::move(parts.address)) {}
 
+  const std::shared_ptr<grpc::ServerCredentials> credentials_;
   const std::unique_ptr<grpc::Server> server_;
   const std::string address_;
   std::atomic<bool> serving_ = false;

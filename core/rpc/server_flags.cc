@@ -36,10 +36,15 @@ void AddServerFlags(CLI::App& app, ServerFlags& flags) {
   AddTlsFlags(app, flags.rpc.tls);
   app.add_option("--tls-clients", flags.rpc.tls_clients,
                  "serve only clients whose certificate has one of these DNS or "
-                 "URI names; may be repeated; default: all that --tls-ca "
-                 "signed")
+                 "URI names; may be repeated; needed by a node off loopback; "
+                 "default: all that --tls-ca signed")
       ->type_name("NAME");
   app.option_defaults()->group("Options");
+  // Here, so that main leaves as it does for a flag that does not parse.
+  app.final_callback([&flags] {
+    const absl::Status status = ApplyServerFlags(flags);
+    if (!status.ok()) throw CLI::ValidationError(std::string(status.message()));
+  });
 }
 
 void AddTlsFlags(CLI::App& app, TlsFiles& files) {

@@ -23,7 +23,8 @@ struct ServerFlags {
 };
 
 // In groups of their own; flags that are added next are in "Options" unless
-// they name one. Sets the layout of --help too.
+// they name one. Sets the layout of --help too. What ApplyServerFlags refuses,
+// ParseFlags refuses.
 void AddServerFlags(CLI::App& app, ServerFlags& flags);
 void AddTlsFlags(CLI::App& app, TlsFiles& files);
 

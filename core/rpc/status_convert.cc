@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "core/base/retry_delay.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
@@ -37,6 +39,12 @@ std::optional<std::chrono::milliseconds> RetryDelayIn(
   return std::nullopt;
 }
 
+// By the words of gRPC's message size filter, which has no code of its own.
+bool IsTooLarge(const grpc::Status& status) {
+  return status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED &&
+         absl::StrContains(status.error_message(), "larger than max");
+}
+
 }  // namespace
 
 grpc::Status ToGrpcStatus(const absl::Status& status) {
@@ -55,6 +63,11 @@ grpc::Status ToGrpcStatus(const absl::Status& status) {
 }
 
 absl::Status FromGrpcStatus(const grpc::Status& grpc_status) {
+  if (IsTooLarge(grpc_status)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("a message has more bytes than its receiver accepts: ",
+                     grpc_status.error_message()));
+  }
   absl::Status status(static_cast<absl::StatusCode>(grpc_status.error_code()),
                       grpc_status.error_message());
   if (const auto delay = RetryDelayIn(grpc_status.error_details())) {

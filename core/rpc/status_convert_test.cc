@@ -58,6 +58,16 @@ TEST(StatusConvertTest, WithoutADelayThereAreNoDetails) {
   EXPECT_EQ(FromGrpcStatus(grpc::Status::OK), absl::OkStatus());
 }
 
+TEST(StatusConvertTest, AMessageThatIsTooLargeIsNoLackOfRoom) {
+  const grpc::Status refused(
+      grpc::RESOURCE_EXHAUSTED,
+      "Received message larger than max (1538000 vs. 1048576)");
+  EXPECT_EQ(FromGrpcStatus(refused),
+            absl::FailedPreconditionError(
+                "a message has more bytes than its receiver accepts: Received "
+                "message larger than max (1538000 vs. 1048576)"));
+}
+
 TEST(StatusConvertTest, DetailsThatAreNotUnderstoodAreLeftOut) {
   google::rpc::RetryInfo negative, overlong;
   negative.mutable_retry_delay()->set_seconds(-1);

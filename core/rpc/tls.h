@@ -13,7 +13,10 @@
 
 namespace outrider {
 
-// Plain text without a certificate. CheckTlsFiles comes first. With an
+// Credentials follow their files (TlsWatch) and must outlive the connections
+// made with them. CheckTlsFiles comes first.
+
+// Plain text without a certificate. With an
 // authority, and where there are `client_names`, see RequireClientNames.
 std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(
     const TlsFiles& files, const std::vector<std::string>& client_names = {});

@@ -1,89 +1,120 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/rpc/tls_files.h"
 
+#include <openssl/bio.h>
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 
-#include <cstdio>
+#include <cstddef>
 #include <memory>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "core/base/read_only_file.h"
 #include "core/base/status_macros.h"
 
 namespace outrider {
 namespace {
 
-using File = std::unique_ptr<FILE, int (*)(FILE*)>;
+// Far above any chain of certificates and any bundle of authorities.
+constexpr size_t kMaxFileBytes = 4 << 20;
+
+using Bio = std::unique_ptr<BIO, decltype(&BIO_free)>;
 using Certificate = std::unique_ptr<X509, decltype(&X509_free)>;
 using Key = std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)>;
 
-absl::StatusOr<File> Open(absl::string_view flag, const std::string& path) {
-  File file(std::fopen(path.c_str(), "re"), &std::fclose);
-  if (file == nullptr) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(flag, " ", path, ": cannot be read"));
+// A file, with the flag that names it.
+struct PemFile {
+  std::string name = {};  // "--tls-cert /etc/tls/tls.crt"
+  std::string content = {};
+
+  absl::Status Invalid(absl::string_view problem) const {
+    return absl::InvalidArgumentError(absl::StrCat(name, ": ", problem));
   }
-  return file;
+  Bio Open() const {
+    return {BIO_new_mem_buf(content.data(), static_cast<int>(content.size())),
+            &BIO_free};
+  }
+};
+
+absl::StatusOr<PemFile> ReadFile(absl::string_view flag,
+                                 const std::string& path) {
+  absl::StatusOr<std::string> content = ReadWholeFile(path, kMaxFileBytes);
+  if (!content.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        flag, " ", path, ": cannot be read: ", content.status().message()));
+  }
+  return PemFile{.name = absl::StrCat(flag, " ", path),
+                 .content = *std::move(content)};
 }
 
-absl::StatusOr<Certificate> ReadCertificate(absl::string_view flag,
-                                            const std::string& path) {
-  OUTRIDER_ASSIGN_OR_RETURN(const File file, Open(flag, path));
-  Certificate certificate(PEM_read_X509(file.get(), nullptr, nullptr, nullptr),
-                          &X509_free);
+absl::StatusOr<Certificate> ParseCertificate(const PemFile& file) {
+  Certificate certificate(
+      PEM_read_bio_X509(file.Open().get(), nullptr, nullptr, nullptr),
+      &X509_free);
   if (certificate == nullptr) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(flag, " ", path, ": holds no certificate in PEM form"));
+    return file.Invalid("holds no certificate in PEM form");
   }
   if (X509_cmp_current_time(X509_get0_notAfter(certificate.get())) < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(flag, " ", path, ": the certificate has expired"));
+    return file.Invalid("the certificate has expired");
   }
   if (X509_cmp_current_time(X509_get0_notBefore(certificate.get())) > 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(flag, " ", path,
-                     ": the certificate is not valid yet; is this machine's "
-                     "clock right?"));
+    return file.Invalid(
+        "the certificate is not valid yet; is this machine's clock right?");
   }
   return certificate;
 }
 
-absl::StatusOr<Key> ReadKey(absl::string_view flag, const std::string& path) {
-  OUTRIDER_ASSIGN_OR_RETURN(const File file, Open(flag, path));
+absl::StatusOr<Key> ParseKey(const PemFile& file) {
   // Never asks on the terminal for the password of an encrypted key.
   const auto no_password = [](char*, int, int, void*) { return -1; };
-  Key key(PEM_read_PrivateKey(file.get(), nullptr, no_password, nullptr),
-          &EVP_PKEY_free);
+  Key key(
+      PEM_read_bio_PrivateKey(file.Open().get(), nullptr, no_password, nullptr),
+      &EVP_PKEY_free);
   if (key == nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        flag, " ", path, ": holds no private key in PEM form, unencrypted"));
+    return file.Invalid("holds no private key in PEM form, unencrypted");
   }
   return key;
 }
 
+absl::StatusOr<std::string> ReadIdentity(const TlsFiles& files) {
+  OUTRIDER_ASSIGN_OR_RETURN(const PemFile certificate_file,
+                            ReadFile("--tls-cert", files.certificate));
+  OUTRIDER_ASSIGN_OR_RETURN(const PemFile key_file,
+                            ReadFile("--tls-key", files.key));
+  OUTRIDER_ASSIGN_OR_RETURN(const Certificate certificate,
+                            ParseCertificate(certificate_file));
+  OUTRIDER_ASSIGN_OR_RETURN(const Key key, ParseKey(key_file));
+  if (X509_check_private_key(certificate.get(), key.get()) != 1) {
+    return key_file.Invalid(
+        absl::StrCat("is not the key of ", files.certificate));
+  }
+  return absl::StrCat(certificate_file.content, "\n", key_file.content);
+}
+
 }  // namespace
 
-absl::Status CheckTlsFiles(const TlsFiles& files) {
+absl::StatusOr<TlsContent> ReadTlsFiles(const TlsFiles& files) {
   if (files.certificate.empty() != files.key.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("--tls-cert and --tls-key go together: pass ",
                      files.key.empty() ? "--tls-key" : "--tls-cert", " too"));
   }
+  TlsContent content;
   if (files.has_identity()) {
-    OUTRIDER_ASSIGN_OR_RETURN(const Certificate certificate,
-                              ReadCertificate("--tls-cert", files.certificate));
-    OUTRIDER_ASSIGN_OR_RETURN(const Key key, ReadKey("--tls-key", files.key));
-    if (X509_check_private_key(certificate.get(), key.get()) != 1) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--tls-key ", files.key, ": is not the key of ", files.certificate));
-    }
+    OUTRIDER_ASSIGN_OR_RETURN(content.identity, ReadIdentity(files));
   }
   if (files.has_authority()) {
-    return ReadCertificate("--tls-ca", files.authority).status();
+    OUTRIDER_ASSIGN_OR_RETURN(PemFile file,
+                              ReadFile("--tls-ca", files.authority));
+    OUTRIDER_RETURN_IF_ERROR(ParseCertificate(file).status());
+    content.authority = std::move(file.content);
   }
-  return absl::OkStatus();
+  return content;
+}
+
+absl::Status CheckTlsFiles(const TlsFiles& files) {
+  return ReadTlsFiles(files).status();
 }
 
 }  // namespace outrider

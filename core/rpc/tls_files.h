@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace outrider {
 
@@ -21,9 +22,20 @@ struct TlsFiles {
   bool has_authority() const { return !authority.empty(); }
 };
 
-// Whether the files can be used, now: each is there, certificates are valid
-// today, and the key is the certificate's. INVALID_ARGUMENT names the flag
-// (--tls-cert, --tls-key, --tls-ca) and the file.
+// What the files hold, in PEM form.
+struct TlsContent {
+  // The certificates and their key, one after the other: what belongs together
+  // is never handed on apart. Empty without a certificate.
+  std::string identity = {};
+  std::string authority = {};
+
+  friend bool operator==(const TlsContent&, const TlsContent&) = default;
+};
+
+// What can be used, now: each file is there, certificates are valid today, and
+// the key is the certificate's. INVALID_ARGUMENT names the flag (--tls-cert,
+// --tls-key, --tls-ca) and the file.
+absl::StatusOr<TlsContent> ReadTlsFiles(const TlsFiles& files);
 absl::Status CheckTlsFiles(const TlsFiles& files);
 
 }  // namespace outrider

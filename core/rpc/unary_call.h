@@ -2,7 +2,6 @@
 #ifndef OUTRIDER_CORE_RPC_UNARY_CALL_H_
 #define OUTRIDER_CORE_RPC_UNARY_CALL_H_
 
-#include <grpcpp/alarm.h>
 #include <grpcpp/client_context.h>
 #include <grpcpp/support/async_unary_call.h>
 
@@ -77,32 +76,6 @@ template <typename Response, typename Prepare>
 UnaryCall<Response, Prepare> CallUnary(Prepare prepare, CallOptions options) {
   return {std::move(prepare), options};
 }
-
-// co_await Sleep(queue, duration): the coroutine goes on later, on a thread of
-// the queue.
-class Sleep final : public Completion {
- public:
-  Sleep(CallQueue& queue, std::chrono::milliseconds duration)
-      : queue_(queue), duration_(duration) {}
-
-  bool await_ready() const noexcept { return false; }
-  void await_suspend(std::coroutine_handle<> awaiting) {
-    awaiting_ = awaiting;
-    grpc::CompletionQueue* const queue = queue_.queue();
-    const auto deadline = std::chrono::system_clock::now() + duration_;
-    Arm();
-    alarm_.Set(queue, deadline, this);
-  }
-  void await_resume() const noexcept {}
-
- private:
-  void OnComplete(bool /*ok*/) override { awaiting_.resume(); }
-
-  CallQueue& queue_;
-  const std::chrono::milliseconds duration_;
-  std::coroutine_handle<> awaiting_;
-  grpc::Alarm alarm_;
-};
 
 }  // namespace outrider
 

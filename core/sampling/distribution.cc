@@ -29,7 +29,7 @@ absl::StatusOr<Distribution> Distribution::Create(std::vector<TokenId> ids,
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] < 0 || ids[i] >= vocab_size) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "token id ", ids[i], " is outside [0, ", vocab_size, ")"));
+          "token id ", AsSent(ids[i]), " is outside [0, ", vocab_size, ")"));
     }
     if (i > 0 && ids[i] <= ids[i - 1]) {
       return absl::InvalidArgumentError(

@@ -46,7 +46,7 @@ TEST(DistributionTest, RefusesIdsThatAreOutsideOrDoNotAscend) {
   EXPECT_THAT(Distribution::Create({0, 3}, {1, 1}, 3),
               StatusIs(kInvalid, HasSubstr("token id 3")));
   EXPECT_THAT(Distribution::Create({-1, 0}, {1, 1}, 3),
-              StatusIs(kInvalid, HasSubstr("token id -1")));
+              StatusIs(kInvalid, HasSubstr("token id 4294967295")));
   EXPECT_THAT(Distribution::Create({1, 1}, {1, 1}, 3),
               StatusIs(kInvalid, HasSubstr("ascend")));
   EXPECT_THAT(Distribution::Create({2, 1}, {1, 1}, 3),

@@ -87,8 +87,8 @@ absl::Status Validate(const SamplingParams& params, int vocab_size) {
   for (const LogitBias& entry : params.logit_bias) {
     if (entry.id < 0 || entry.id >= vocab_size) {
       return absl::InvalidArgumentError(
-          absl::StrCat("logit_bias: token id ", entry.id, " is outside [0, ",
-                       vocab_size, ")"));
+          absl::StrCat("logit_bias: token id ", AsSent(entry.id),
+                       " is outside [0, ", vocab_size, ")"));
     }
   }
   return absl::OkStatus();

@@ -99,7 +99,7 @@ TEST(SamplingParamsTest, BiasedTokensAreOfTheVocabulary) {
   EXPECT_THAT(Validate({.logit_bias = {{10, 1}}}, 10),
               StatusIs(kInvalid, HasSubstr("token id 10 is outside [0, 10)")));
   EXPECT_THAT(Validate({.logit_bias = {{-1, 1}}}, 10),
-              StatusIs(kInvalid, HasSubstr("token id -1")));
+              StatusIs(kInvalid, HasSubstr("token id 4294967295")));
   EXPECT_THAT(Validate({.temperature = -1}, 10), StatusIs(kInvalid));
 }
 

@@ -15,9 +15,9 @@ namespace outrider {
 absl::Status CheckTokens(absl::Span<const TokenId> tokens, int vocab_size);
 
 // What a node asks of a delta before anything else: at least one token, all of
-// them known, and no more than the context holds.
+// them known, and no more than the context holds beside the drafts that follow.
 absl::Status CheckDelta(const CacheDelta& delta, int vocab_size,
-                        int context_length);
+                        int context_length, size_t num_drafts = 0);
 
 // INVALID_ARGUMENT unless the prompt is a part of the session's first `length`
 // tokens.

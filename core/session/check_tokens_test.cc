@@ -24,7 +24,9 @@ TEST(CheckTokensTest, NamesTheFirstTokenOutsideTheVocabulary) {
   EXPECT_THAT(CheckTokens({0, 10, 11}, kVocabSize),
               StatusIs(kInvalid, HasSubstr("token id 10 ")));
   EXPECT_THAT(CheckTokens({-1}, kVocabSize),
-              StatusIs(kInvalid, HasSubstr("token id -1 ")));
+              StatusIs(kInvalid, HasSubstr("token id 4294967295 ")));
+  EXPECT_THAT(CheckTokens({std::numeric_limits<TokenId>::min()}, kVocabSize),
+              StatusIs(kInvalid, HasSubstr("token id 2147483648 ")));
 }
 
 TEST(CheckDeltaTest, NeedsATokenToAppendAndRoomForAll) {
@@ -35,6 +37,14 @@ TEST(CheckDeltaTest, NeedsATokenToAppendAndRoomForAll) {
   EXPECT_THAT(CheckDelta({4, {1}}, kVocabSize, kContext),
               StatusIs(kInvalid, HasSubstr("context ends at 4")));
   EXPECT_THAT(CheckDelta({0, {10}}, kVocabSize, kContext), StatusIs(kInvalid));
+}
+
+TEST(CheckDeltaTest, DraftsTakeUpContextThatEndsWhereItEnds) {
+  EXPECT_THAT(CheckDelta({2, {1}}, kVocabSize, kContext, /*num_drafts=*/1),
+              IsOk());
+  EXPECT_THAT(CheckDelta({3, {1}}, kVocabSize, kContext, /*num_drafts=*/1),
+              StatusIs(kInvalid, HasSubstr("has 4 tokens and 1 drafts, the "
+                                           "model's context ends at 4")));
 }
 
 TEST(CheckDeltaTest, LengthsNearTheLimitOfIntDoNotOverflow) {

@@ -3,6 +3,7 @@
 
 #include <httplib.h>
 
+#include <cstddef>
 #include <thread>
 #include <utility>
 
@@ -10,6 +11,11 @@
 #include "absl/strings/str_cat.h"
 
 namespace outrider {
+namespace {
+
+constexpr size_t kNumThreads = 32;
+
+}  // namespace
 
 struct HttpEndpoint::Server {
   httplib::Server http;
@@ -38,11 +44,14 @@ absl::StatusOr<std::unique_ptr<HttpEndpoint>> HttpEndpoint::Start(
     const int yes = 1;
     setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
   });
-  http.new_task_queue = [] { return new httplib::ThreadPool(2); };
+  // A connection holds a thread until it is served or late. Connections that
+  // say nothing must not keep a probe waiting: many threads, which cost little
+  // while they sleep, one request for each connection, and little patience.
+  http.new_task_queue = [] { return new httplib::ThreadPool(kNumThreads); };
+  http.set_keep_alive_max_count(1);
   http.set_payload_max_length(0);
-  http.set_read_timeout(/*sec=*/5);
+  http.set_read_timeout(/*sec=*/1);
   http.set_write_timeout(/*sec=*/5);
-  http.set_keep_alive_timeout(/*sec=*/2);
   http.Get("/metrics", [metrics = std::move(options.metrics)](
                            const httplib::Request&, httplib::Response& reply) {
     reply.set_content(metrics(), "text/plain; version=0.0.4; charset=utf-8");

@@ -2,11 +2,16 @@
 #include "core/telemetry/http_endpoint.h"
 
 #include <httplib.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <deque>
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/numbers.h"
 #include "core/telemetry/metric_registry.h"
 #include "gtest/gtest.h"
 
@@ -67,6 +72,43 @@ TEST_F(HttpEndpointTest, HealthFollowsWhatItIsGiven) {
   serving_ = false;
   EXPECT_EQ(client.Get("/health")->status, 503);
   EXPECT_EQ(client.Get("/other")->status, 404);
+}
+
+// An open connection on which nothing is said.
+class SilentConnection {
+ public:
+  explicit SilentConnection(int port)
+      : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(connect(socket_, reinterpret_cast<sockaddr*>(&address),
+                      sizeof(address)),
+              0);
+  }
+  SilentConnection(const SilentConnection&) = delete;
+  SilentConnection& operator=(const SilentConnection&) = delete;
+  ~SilentConnection() { close(socket_); }
+
+  // Begins a request, of which the rest does not come.
+  void SayHalf() { EXPECT_EQ(send(socket_, "GET /hea", 8, MSG_NOSIGNAL), 8); }
+
+ private:
+  const int socket_;
+};
+
+TEST_F(HttpEndpointTest, SlowConnectionsDoNotKeepAProbeWaiting) {
+  const auto endpoint = Start("127.0.0.1:0");
+  int port = 0;
+  ASSERT_TRUE(absl::SimpleAtoi(
+      endpoint->address().substr(endpoint->address().rfind(':') + 1), &port));
+  std::deque<SilentConnection> slow;
+  for (int i = 0; i < 6; ++i) slow.emplace_back(port).SayHalf();
+  httplib::Client client("http://" + endpoint->address());
+  const auto reply = client.Get("/health");
+  ASSERT_TRUE(reply);
+  EXPECT_EQ(reply->status, 200);
 }
 
 TEST_F(HttpEndpointTest, APortInUseIsRefused) {

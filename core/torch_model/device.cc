@@ -10,6 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "core/kernels/dispatch.h"
 
@@ -45,16 +46,35 @@ absl::StatusOr<c10::Device> OpenCuda(int index) {
                      static_cast<c10::DeviceIndex>(index));
 }
 
-// Of the tensors that hold most of the model: any matrix.
-bool HasSixteenBits(const Checkpoint& checkpoint) {
+// The first dtype that bfloat16 would round, of the tensors that hold most of
+// the model: the matrices. Empty where there is none. A float16 has three more
+// bits of precision than a bfloat16.
+std::string WiderThanBfloat16(const Checkpoint& checkpoint) {
   for (const auto& [name, entry] : checkpoint.tensors()) {
-    if (entry.shape.size() == 2 && entry.dtype == "F32") return false;
+    const bool is_wider = entry.dtype == "F32" || entry.dtype == "F16";
+    if (entry.shape.size() == 2 && is_wider) return entry.dtype;
   }
-  return true;
+  return "";
 }
 
-bool CpuComputesBfloat16() {
-  return kernels::BestLevel() >= kernels::Level::kAvx512Bf16;
+bool ComputesBfloat16(c10::Device device) {
+  return device.is_cuda() ||
+         kernels::BestLevel() >= kernels::Level::kAvx512Bf16;
+}
+
+c10::ScalarType ChooseAuto(const std::string& wider, c10::Device device) {
+  if (!wider.empty()) {
+    OUTRIDER_LOG(kInfo) << "dtype float32, which holds the checkpoint's "
+                        << wider << " without loss";
+    return c10::ScalarType::Float;
+  }
+  if (!ComputesBfloat16(device)) {
+    OUTRIDER_LOG(kInfo) << "dtype float32, as " << device.str()
+                        << " does not compute with the checkpoint's BF16";
+    return c10::ScalarType::Float;
+  }
+  OUTRIDER_LOG(kInfo) << "dtype bfloat16, that of the checkpoint";
+  return c10::ScalarType::BFloat16;
 }
 
 }  // namespace
@@ -76,15 +96,18 @@ absl::StatusOr<c10::Device> OpenDevice(const std::string& name) {
 absl::StatusOr<c10::ScalarType> ChooseDtype(const std::string& name,
                                             const Checkpoint& checkpoint,
                                             c10::Device device) {
+  const std::string wider = WiderThanBfloat16(checkpoint);
+  if (name == "auto") return ChooseAuto(wider, device);
   if (name == "float32") return c10::ScalarType::Float;
-  if (name == "bfloat16") return c10::ScalarType::BFloat16;
-  if (name != "auto") {
+  if (name != "bfloat16") {
     return absl::InvalidArgumentError(absl::StrCat(
         "dtype \"", name, "\" is neither auto, float32 nor bfloat16"));
   }
-  const bool is_fast = device.is_cuda() || CpuComputesBfloat16();
-  return is_fast && HasSixteenBits(checkpoint) ? c10::ScalarType::BFloat16
-                                               : c10::ScalarType::Float;
+  if (!wider.empty()) {
+    OUTRIDER_LOG(kWarning) << "dtype bfloat16 rounds the checkpoint's " << wider
+                           << ": this is another model than the files hold";
+  }
+  return c10::ScalarType::BFloat16;
 }
 
 }  // namespace outrider

@@ -89,5 +89,38 @@ TEST(DeviceTest, OtherNamesAreRefused) {
   }
 }
 
+TEST(DeviceTest, AutoLosesNothingOfAFloat16) {
+  for (const char* name : {"mistral_fp16", "llama"}) {
+    const auto checkpoint = Checkpoint::Open(GoldenModel(name));
+    ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
+    for (const auto type : {c10::DeviceType::CPU, c10::DeviceType::CUDA}) {
+      EXPECT_EQ(*ChooseDtype("auto", *checkpoint, c10::Device(type, 0)),
+                c10::ScalarType::Float)
+          << name;
+    }
+  }
+  const auto checkpoint = Checkpoint::Open(GoldenModel("tinyllama_tied_bf16"));
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
+  EXPECT_EQ(
+      *ChooseDtype("auto", *checkpoint, c10::Device(c10::DeviceType::CUDA, 0)),
+      c10::ScalarType::BFloat16);
+}
+
+TEST(DeviceTest, TheLogSaysWhichDtypeAndWhy) {
+  const auto checkpoint = Checkpoint::Open(GoldenModel("mistral_fp16"));
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
+  const c10::Device cpu(c10::DeviceType::CPU);
+  const auto logged = [&](const std::string& name) {
+    ::testing::internal::CaptureStderr();
+    EXPECT_TRUE(ChooseDtype(name, *checkpoint, cpu).ok());
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(logged("auto"),
+              HasSubstr("float32, which holds the checkpoint's F16"));
+  EXPECT_THAT(logged("bfloat16"),
+              HasSubstr("bfloat16 rounds the checkpoint's F16"));
+  EXPECT_EQ(logged("float32"), "");
+}
+
 }  // namespace
 }  // namespace outrider

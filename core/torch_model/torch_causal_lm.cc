@@ -226,4 +226,14 @@ absl::StatusOr<std::unique_ptr<CausalLm>> LoadTorchCausalLm(
                     [&options] { return Load(options); });
 }
 
+absl::Status CheckTorchCausalLm(const std::string& model_directory) {
+  return CatchTorch(model_directory, [&model_directory]() -> absl::Status {
+    OUTRIDER_ASSIGN_OR_RETURN(const Checkpoint checkpoint,
+                              Checkpoint::Open(model_directory));
+    OUTRIDER_ASSIGN_OR_RETURN(const ModelConfig config,
+                              ReadModelConfig(model_directory));
+    return CheckWeights(config, checkpoint);
+  });
+}
+
 }  // namespace outrider

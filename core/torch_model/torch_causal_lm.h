@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/model/causal_lm.h"
 
@@ -14,9 +15,10 @@ struct TorchCausalLmOptions {
   std::string model_directory = {};
   // "cpu", "cuda" or "cuda:N".
   std::string device = "cpu";
-  // "float32", "bfloat16" or "auto": bfloat16 where the checkpoint has 16 bits
-  // and the device computes with them (a GPU, or a CPU with AVX-512 BF16 or
-  // AMX), else float32. Activations are float32 on the CPU in any case.
+  // "float32", "bfloat16" or "auto": bfloat16 where the checkpoint has it and
+  // the device computes with it (a GPU, or a CPU with AVX-512 BF16 or AMX),
+  // else float32, which loses nothing of a float16. The log says which and why.
+  // Activations are float32 on the CPU in any case.
   std::string dtype = "auto";
   // On the CPU a level of core/kernels by name, or "auto": the fastest one, by
   // a short measurement. A GPU takes no other than "auto". "aten": torch's own
@@ -36,6 +38,10 @@ struct TorchCausalLmOptions {
 //   UNAVAILABLE          the GPU failed
 absl::StatusOr<std::unique_ptr<CausalLm>> LoadTorchCausalLm(
     const TorchCausalLmOptions& options);
+
+// Whether the directory's files fit each other, without reading the weights:
+// config.json, and the checkpoint's names, shapes and dtypes. Codes as above.
+absl::Status CheckTorchCausalLm(const std::string& model_directory);
 
 }  // namespace outrider
 

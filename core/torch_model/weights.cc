@@ -246,16 +246,19 @@ absl::StatusOr<ModelWeights> ReadWeights(const ModelConfig& config,
 
 }  // namespace
 
+absl::Status CheckWeights(const ModelConfig& config,
+                          const Checkpoint& checkpoint) {
+  // On the device that has shapes but no memory: a wrong config.json must not
+  // ask for terabytes.
+  return PlanModel(config, checkpoint, {.device = at::kMeta})
+      .plan.Check(checkpoint);
+}
+
 absl::StatusOr<ModelWeights> LoadWeights(const ModelConfig& config,
                                          const Checkpoint& checkpoint,
                                          const Ops& ops,
                                          const WeightOptions& options) {
-  // First on the device that has shapes but no memory: a wrong config.json
-  // must not ask for terabytes.
-  const WeightOptions shapes_only = {.dtype = options.dtype,
-                                     .device = at::kMeta};
-  OUTRIDER_RETURN_IF_ERROR(
-      PlanModel(config, checkpoint, shapes_only).plan.Check(checkpoint));
+  OUTRIDER_RETURN_IF_ERROR(CheckWeights(config, checkpoint));
   // The plan, which holds every tensor too, is gone before they are prepared.
   OUTRIDER_ASSIGN_OR_RETURN(ModelWeights weights,
                             ReadWeights(config, checkpoint, options));

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/model/model_config.h"
 #include "core/model/safetensors.h"
@@ -37,10 +38,15 @@ struct WeightOptions {
   at::Device device = at::kCPU;
 };
 
-// The checkpoint on a device, as `ops` want it. Every name is accounted for:
-// INVALID_ARGUMENT names what is missing, unexpected, or of another shape than
-// `config` says, and UNIMPLEMENTED a dtype that is not F32, BF16 or F16. Throws
-// what torch throws (out of memory).
+// Whether the checkpoint is of the model that `config` describes, from its
+// headers alone. Every name is accounted for: INVALID_ARGUMENT names what is
+// missing, unexpected, or of another shape than `config` says, and
+// UNIMPLEMENTED a dtype that is not F32, BF16 or F16.
+absl::Status CheckWeights(const ModelConfig& config,
+                          const Checkpoint& checkpoint);
+
+// The checkpoint, once CheckWeights has passed it, on a device, as `ops` want
+// it. Throws what torch throws (out of memory).
 absl::StatusOr<ModelWeights> LoadWeights(const ModelConfig& config,
                                          const Checkpoint& checkpoint,
                                          const Ops& ops,

@@ -98,8 +98,10 @@ absl::StatusOr<RequestHeader> FromProto(const v1::ReleaseRequest& request) {
   RequestHeader header = {.step = request.step()};
   OUTRIDER_ASSIGN_OR_RETURN(header.session,
                             ToId(request.session_id(), "session_id"));
-  OUTRIDER_ASSIGN_OR_RETURN(header.incarnation,
-                            ToId(request.incarnation(), "incarnation"));
+  if (!request.incarnation().empty()) {
+    OUTRIDER_ASSIGN_OR_RETURN(header.incarnation,
+                              ToId(request.incarnation(), "incarnation"));
+  }
   return header;
 }
 

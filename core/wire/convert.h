@@ -31,7 +31,8 @@ void ToProto(const VerifyReply& reply, v1::VerifyResponse& response);
 absl::StatusOr<VerifyReply> FromProto(v1::VerifyResponse response,
                                       const VerifyCall& call);
 
-// Session, incarnation and step of an advisory call.
+// Session, incarnation and step of an advisory call; a Release may come without
+// incarnation.
 absl::StatusOr<RequestHeader> FromProto(const v1::TruncateRequest& request);
 absl::StatusOr<RequestHeader> FromProto(const v1::ReleaseRequest& request);
 

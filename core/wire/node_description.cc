@@ -47,6 +47,7 @@ v1::NodeDescription ToProto(const NodeDescription& node) {
   }
   proto.set_kv_cache_tokens(node.kv_cache_tokens);
   proto.set_kv_cache_bytes(node.kv_cache_bytes);
+  proto.set_numerics(node.numerics);
   return proto;
 }
 
@@ -65,6 +66,7 @@ NodeDescription FromProto(const v1::NodeDescription& proto) {
       .build = proto.build(),
       .draft_strategy = proto.draft_strategy(),
       .is_simulated = proto.simulated(),
+      .numerics = proto.numerics(),
       .kv_cache_tokens = static_cast<int64_t>(proto.kv_cache_tokens()),
       .kv_cache_bytes = static_cast<int64_t>(proto.kv_cache_bytes())};
   for (const int number : proto.reply_formats()) {

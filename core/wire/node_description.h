@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "core/base/token.h"
 #include "core/model/causal_lm.h"
+#include "core/wire/model_identity.h"
 #include "core/wire/node_calls.h"
 #include "outrider/v1/types.pb.h"
 
@@ -30,8 +31,15 @@ struct NodeDescription {
   std::string draft_strategy = {};
   bool is_simulated = false;  // a timing model in place of weights
   std::vector<RuleKind> rules = {RuleKind::kRejection};
+  std::string numerics = {};    // empty: unknown
   int64_t kv_cache_tokens = 0;  // over all sessions
   int64_t kv_cache_bytes = 0;   // that they take
+
+  ModelIdentity identity() const {
+    return {.weights_hash = weights_hash, .dtype = dtype, .numerics = numerics};
+  }
+
+  bool operator==(const NodeDescription&) const = default;
 };
 
 v1::NodeDescription ToProto(const NodeDescription& node);

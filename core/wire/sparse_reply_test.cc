@@ -47,7 +47,7 @@ TEST(SparseReplyTest, ADraftRowThatIsNoDistributionIsRefused) {
   EXPECT_THAT(ReadDraft({3, 10}, {0.5, 0.5}),
               StatusIs(kInvalid, HasSubstr("token id 10")));
   EXPECT_THAT(ReadDraft({-1, 3}, {0.5, 0.5}),
-              StatusIs(kInvalid, HasSubstr("token id -1")));
+              StatusIs(kInvalid, HasSubstr("token id 4294967295")));
   EXPECT_THAT(ReadDraft({3, 4}, {0.5, kNan}),
               StatusIs(kInvalid, HasSubstr("positive and finite")));
   EXPECT_THAT(ReadDraft({3, 4}, {0.5, 0}),

@@ -42,7 +42,7 @@ def generate(stub, flags):
     delivered, finish = stream(stub, request, flags, stop_after=flags.cancel_after)
     if finish is None:
         print(f"\n-- cancelled after {len(delivered)} tokens; resuming --", file=sys.stderr)
-        # The request as it was, with the seed in use and what has arrived.
+        # The request as it was, with the seed and the model in use and what has arrived.
         request.delivered.ids.extend(delivered)
         more, finish = stream(stub, request, flags)
         delivered += more
@@ -64,6 +64,7 @@ def stream(stub, request, flags, stop_after=None):
     for message in call:
         if message.HasField("start"):
             request.seed = message.start.seed
+            request.model.CopyFrom(message.start.model)
         if message.first_index > next_index and message.tokens:
             raise RuntimeError(f"tokens are missing: expected {next_index}, got {message.first_index}")
         for index, token in enumerate(message.tokens, message.first_index):

@@ -7,7 +7,7 @@ import socket
 import struct
 import unittest
 
-from programs import DRAFT, ProgramTest
+from programs import DRAFT, ProgramTest, wait_until
 
 FAILED, BAD_FLAGS = 1, 2
 
@@ -137,11 +137,11 @@ class BadFlagsTest(ProgramTest):
                               ("0.0.0.0:0", ["not on loopback", "--insecure"])):
             with self.subTest(listen=listen):
                 self.assert_refuses(self.start_drafter("--strategy", "ngram", listen=listen),
-                                    FAILED, "--listen", *words)
+                                    BAD_FLAGS, "--listen", *words)
                 for flag in ("--verifier", "--drafter"):
                     flags = {"--verifier": "127.0.0.1:1", flag: listen}
                     coordinator = self.start("outrider-coordinator", *(w for f in flags.items() for w in f))
-                    self.assert_refuses(coordinator, FAILED, flag, *words)
+                    self.assert_refuses(coordinator, BAD_FLAGS, flag, *words)
 
     def test_a_port_in_use_is_an_error_whoever_uses_it(self):
         with socket.create_server(("127.0.0.1", 0)) as plain:
@@ -166,7 +166,8 @@ class BadRequestTest(ProgramTest):
         for flags, words in (
                 (("x", "-k", "17"), ["num_speculative_tokens", "16", "17"]),
                 (("--prompt-tokens", "4096"), ["token id 4096", "4096)"]),
-                (("--prompt-tokens", "5", "--seed", "1", "--resume-tokens", "9999"), ["token id 9999"]),
+                (("--prompt-tokens", "5", "--seed", "1", "--resume-tokens", "6", "--resume-model", "a:b:c"),
+                 ["FAILED_PRECONDITION", "no verifier here has the model", "not a"]),
                 (("--prompt-file", long_prompt), ["context of 1024", "prompt"]),
                 (("x", "--draft-support-size", "4000"), ["draft_options.support_size", "1024"]),
                 (("x", "--logit-bias", "4096=1"), ["logit_bias", "4096)"]),
@@ -300,6 +301,13 @@ class MismatchTest(ProgramTest):
         program = self.generate(coordinator.address(), "--max-tokens", "8", "-k", "4", "x")
         self.assertEqual(program.wait(), 0, program.err())
         self.assertIn("nothing drafted", program.err())
+
+    def test_a_drafter_in_a_verifiers_place_is_named_and_the_other_way_round(self):
+        drafter = self.start_drafter().address()
+        swapped = self.start_coordinator(drafter, self.verifier)
+        wait_until("it says what is wrong", lambda: "are --verifier and --drafter mixed up?" in swapped.err())
+        self.assert_refuses(self.start_coordinator(self.verifier, self.verifier, "--require-drafter"),
+                            FAILED, "--require-drafter", "another service")
 
     def test_with_require_drafter_the_coordinator_ends_instead(self):
         drafter = self.start_drafter(model=self.other).address()

@@ -46,7 +46,7 @@ class ListedNodesTest(SeveralNodesTest):
         self.wait_for(self.coordinator, "drafter", ready=2)
 
     def start_greedy(self, k=4):
-        return self.start_generate(self.address, "--json", "--temperature", "0", "--ignore-eos", "-k", k,
+        return self.start_generate(self.address, "--json-rounds", "--temperature", "0", "--ignore-eos", "-k", k,
                                    "--max-tokens", "60", PROMPT)
 
     def assert_serves(self, count=8, at_once=False):
@@ -104,7 +104,7 @@ class ListedNodesTest(SeveralNodesTest):
         wait_until("one kind is refused",
                    lambda: self.value(coordinator, "nodes", peer="verifier", state="refused") > 0 and
                    self.value(coordinator, "nodes", peer="verifier", state="not_ready") == 0)
-        self.assertIn("its weights are not those of the other verifiers", coordinator.err())
+        self.assertIn("it is another model than the other verifiers: its weights are", coordinator.err())
 
     @staticmethod
     def other_model():
@@ -125,7 +125,7 @@ class SimulatedNodesTest(SeveralNodesTest):
                           *flags, inside=inside)
 
     def start_stream(self, coordinator, *flags, tokens=100):
-        return self.start_generate(coordinator.address(), "--json", "--temperature", "0", "--ignore-eos",
+        return self.start_generate(coordinator.address(), "--json-rounds", "--temperature", "0", "--ignore-eos",
                                    "-k", "0", "--prompt-tokens", "5 7", "--max-tokens", tokens, *flags)
 
 

@@ -65,6 +65,7 @@ void ExpectTheSameResumedAnywhere(InProcessCluster& cluster,
                                   client::GenerationRequest request,
                                   const Result& whole) {
   request.seed = whole.start->seed;
+  request.model = whole.start->model;
   for (size_t m = 1; m <= whole.tokens.size(); ++m) {
     SCOPED_TRACE("behind " + std::to_string(m) + " tokens");
     request.delivered = {whole.tokens.begin(), whole.tokens.begin() + m};

@@ -131,7 +131,7 @@ std::vector<MalformedRow> BadIds() {
        "ascend"},
       {"a duplicate", ids(0, 7), "ascend"},
       {"one beyond the vocabulary", ids(2, kVocab), "token id 50"},
-      {"negative as int32", ids(0, 0xffffffff), "token id -1"},
+      {"negative as int32", ids(0, 0xffffffff), "token id 4294967295"},
       {"the largest int32", ids(2, 0x7fffffff), "token id 2147483647"},
       {"without its draft", ids(1, 8), "not in its own draft row"},
       {"a row too few", [](auto& r) { r.mutable_draft_rows()->RemoveLast(); },

@@ -23,7 +23,7 @@ class MetricsTest(ScrapingTest):
         self.all = [self.coordinator, self.drafter, self.verifier]
 
     def run_client(self, *flags):
-        program = self.generate(self.address, "--json", "--ignore-eos", *flags, "def merge(left, right):")
+        program = self.generate(self.address, "--json-rounds", "--ignore-eos", *flags, "def merge(left, right):")
         self.assertEqual(program.wait(), 0, program.err())
         return json.loads(program.out())
 

@@ -41,18 +41,22 @@ TableLm::Options Model() {
           .context_length = 100};
 }
 
-NodeDescription Description(const std::string& weights_hash) {
+NodeDescription Description(const std::string& weights_hash,
+                            const std::string& numerics = "") {
   return {.model_name = "table",
           .weights_hash = weights_hash,
           .vocab_size = kVocab,
           .context_length = 100,
           .max_draft_tokens = 8,
-          .reply_formats = {ReplyFormat::kFull}};
+          .reply_formats = {ReplyFormat::kFull},
+          .numerics = numerics};
 }
 
 std::unique_ptr<LocalNode> Verifier(const std::string& weights_hash = "A",
-                                    const std::string& listen = "127.0.0.1:0") {
-  return MakeVerifier(Model(), Description(weights_hash), {.listen = listen});
+                                    const std::string& listen = "127.0.0.1:0",
+                                    const std::string& numerics = "") {
+  return MakeVerifier(Model(), Description(weights_hash, numerics),
+                      {.listen = listen});
 }
 
 std::unique_ptr<LocalNode> Drafter() {
@@ -103,7 +107,7 @@ class NodePoolTest : public ::testing::Test {
     std::map<std::string, int> counts;
     for (int i = 0; i < 8; ++i) {
       pairs.push_back(Assign());
-      ++counts[pairs.back().verifier->link.address];
+      ++counts[pairs.back().verifier->node().link.address];
     }
     return counts;
   }
@@ -124,7 +128,7 @@ TEST_F(NodePoolTest, EveryAddressOfANameIsANodeAndSessionsSpreadOverThem) {
   std::vector<NodePool::Pair> pairs;
   for (int i = 0; i < 8; ++i) {
     pairs.push_back(Assign());
-    ++drafters[pairs.back().drafter->link.address];
+    ++drafters[pairs.back().drafter->node().link.address];
   }
   EXPECT_EQ(drafters[d1->address()], 4);
   EXPECT_EQ(drafters[d2->address()], 4);
@@ -158,8 +162,8 @@ TEST_F(NodePoolTest,
   ASSERT_TRUE(Becomes([&] { return pool_->CountVerifiers(kLeaving) == 1; }));
   ASSERT_TRUE(BecomeReady(1, 0));
   EXPECT_THAT(Spread(), ElementsAre(Pair(v2->address(), 8)));
-  EXPECT_EQ(running->verifier->link.address, v1->address());
-  EXPECT_TRUE(running->verifier->link.is_connected());
+  EXPECT_EQ(running->verifier->node().link.address, v1->address());
+  EXPECT_TRUE(running->verifier->node().link.is_connected());
   running.reset();
   EXPECT_TRUE(Becomes([&] { return pool_->CountVerifiers(kLeaving) == 0; }));
 
@@ -176,10 +180,11 @@ TEST_F(NodePoolTest, ADeadNodeGetsNoSessionsUntilItIsBack) {
   Start();
   ASSERT_TRUE(BecomeReady(2, 0));
   NodePool::Pair on_v1 = Assign();
-  while (on_v1.verifier->link.address != address) on_v1 = Assign();
+  while (on_v1.verifier->node().link.address != address) on_v1 = Assign();
   v1.reset();
   // The broken connection is enough, before the next question goes unanswered.
-  ASSERT_TRUE(Becomes([&] { return !on_v1.verifier->link.is_connected(); }));
+  ASSERT_TRUE(
+      Becomes([&] { return !on_v1.verifier->node().link.is_connected(); }));
   EXPECT_THAT(Spread(), ElementsAre(Pair(v2->address(), 8)));
   ASSERT_TRUE(Becomes([&] { return pool_->CountVerifiers(kNotReady) == 1; }));
   EXPECT_THAT(Spread(), ElementsAre(Pair(v2->address(), 8)));
@@ -203,6 +208,34 @@ TEST_F(NodePoolTest, VerifiersOfOtherWeightsWaitForTheOldOnesToGo) {
   old.reset();
   ASSERT_TRUE(Becomes([&] { return pool_->CountVerifiers(kRefused) == 0; }));
   EXPECT_THAT(Spread(), ElementsAre(Pair(young->address(), 8)));
+}
+
+TEST_F(NodePoolTest, AResumedSessionComesToAVerifierOfItsModelOrToNone) {
+  const auto v1 = Verifier("A", "127.0.0.1:0", "avx2");
+  const auto v2 = Verifier("A", "127.0.0.1:0", "avx512");
+  resolver_.Set(kVerifiers, {{v1->address(), v2->address()}});
+  Start();
+  ASSERT_TRUE(BecomeReady(2, 0));
+  const auto assign = [&](const ModelIdentity& model, Sameness sameness) {
+    return pool_->Assign(SessionId::Random(), WantedModel{model, sameness});
+  };
+  std::vector<NodePool::Pair> pairs;
+  for (int i = 0; i < 4; ++i) {
+    auto pair =
+        assign({.weights_hash = "A", .numerics = "avx512"}, Sameness::kBits);
+    ASSERT_THAT(pair, IsOk());
+    EXPECT_EQ(pair->verifier->node().link.address, v2->address());
+    pairs.push_back(*std::move(pair));
+  }
+  EXPECT_THAT(
+      assign({.weights_hash = "A", .numerics = "other"}, Sameness::kLaw),
+      IsOk());
+  EXPECT_THAT(
+      assign({.weights_hash = "A", .numerics = "other"}, Sameness::kBits),
+      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("not other")));
+  EXPECT_THAT(assign({.weights_hash = "B"}, Sameness::kLaw),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("its weights are A, not B")));
 }
 
 TEST_F(NodePoolTest, WhileNamesCannotBeResolvedTheNodesStay) {

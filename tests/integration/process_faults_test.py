@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The real programs when one of them is killed, stopped, late, or told to end."""
 import json
+import shlex
 import signal
 import socket
+import subprocess
 import time
 import unittest
 
@@ -99,7 +101,7 @@ class DrafterFaultTest(FaultTest):
                                  "--verifier", verifier.address(), "--drafter", drafter.address())
         self.wait_for_nodes(coordinator.address(), "verifier", "drafter")
         stream = self.start_generate(coordinator.address(), "-k", "4", "--max-tokens", "480",
-                                     "--prompt-tokens", "1 2 3", "--json")
+                                     "--prompt-tokens", "1 2 3", "--json-rounds")
         time.sleep(1)  # 25 rounds, 125 tokens
         drafter.end(signal.SIGKILL)
         time.sleep(8)  # tried again after 1, 2 and 4 s; the next pause would be 8 s
@@ -122,6 +124,20 @@ class VerifierFaultTest(FaultTest):
         again.address()
         wait_until("the coordinator serves again",
                    lambda: self.generate(self.address, "--max-tokens", "8", "x").wait() == 0)
+
+    def test_killed_in_a_stream_it_is_resumed_by_the_command_that_the_client_says(self):
+        self.start_all()
+        plain = self.plain_text()
+        stream = self.start_stream_and_pause_it()
+        self.verifier.end(signal.SIGKILL)
+        self.assertEqual(stream.wait(), FAILED, stream.err())
+        command = shlex.split(stream.err().splitlines()[-1])
+        self.assertIn("--resume-tokens", command)
+        self.start_verifier(listen=self.verifier.address()).address()
+        self.wait_for_nodes(self.address, "verifier")
+        rest = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+        self.assertEqual(rest.returncode, 0, rest.stderr)
+        self.assertEqual(stream.out() + rest.stdout, plain)
 
     def test_stopped_and_continued_it_is_only_slow(self):
         self.start_all()
@@ -147,6 +163,20 @@ class VerifierFaultTest(FaultTest):
         self.start_verifier(listen=verifier)
         self.wait_for_nodes(self.address, "verifier", "drafter")
         self.assert_serves()
+
+
+class FullQueueTest(FaultTest):
+    def test_no_stream_ends_because_both_nodes_are_full(self):
+        full = ("--max-queue-length", "1")
+        self.verifier, self.drafter = self.start_verifier(*full), self.start_drafter(*full)
+        self.coordinator = self.start_coordinator(self.verifier.address(), self.drafter.address())
+        self.address = self.coordinator.address()
+        self.wait_for_nodes(self.address, "verifier", "drafter")
+        request = ("--temperature", "0", "--ignore-eos", "--max-tokens", "40", "def merge(left, right):")
+        streams = [self.start_generate(self.address, "-k", "4", *request) for _ in range(24)]
+        self.assertEqual([stream.wait() for stream in streams], [0] * len(streams), streams[0].err())
+        plain = self.generate(self.address, "-k", "0", *request).out()
+        self.assertEqual({stream.out() for stream in streams}, {plain})
 
 
 class ClientFaultTest(FaultTest):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """TLS between the real programs, with certificates made here, and --check-config."""
+import json
 import shutil
 import time
 import unittest
@@ -103,6 +104,120 @@ class TlsTest(ProgramTest):
         wait_until("a client with a new certificate is served", new_connections_work)
 
 
+class BadRotationTest(ProgramTest):
+    """A rotation that went wrong keeps the old pair in use, and the log says which file is to blame."""
+
+    def setUp(self):
+        super().setUp()
+        self.authority = Authority(self.folder)
+        self.coordinator = self.start_coordinator("127.0.0.1:1", None, *self.authority.flags("server"))
+        self.address = self.coordinator.address()
+        self.client = self.authority.flags("client")
+        self.certificate, self.key = self.folder / "server.pem", self.folder / "server.key"
+
+    def assert_takes_new_connections(self):
+        program = self.start("outrider", "describe", "--coordinator", self.address, *self.client)
+        self.assertEqual(program.wait(), 0, program.err())
+
+    def replace(self, path, content):
+        """At once, as a rotation does it: the new file takes the old one's name."""
+        new = path.with_suffix(".new")
+        new.write_bytes(content)
+        new.rename(path)
+
+    def test_the_pair_before_stays_until_the_files_are_mended(self):
+        good = {path: path.read_bytes() for path in (self.certificate, self.key)}
+        _, other_key = self.authority.sign("other")
+        expired, expired_key = self.authority.sign("expired", days=-1)
+        for damage, words in (({self.key: other_key.read_bytes()}, "server.key: is not the key of"),
+                              ({self.certificate: b"garbage"}, "server.pem: holds no certificate"),
+                              ({self.certificate: None}, "server.pem: cannot be read"),
+                              ({self.certificate: expired.read_bytes(), self.key: expired_key.read_bytes()},
+                               "server.pem: the certificate has expired")):
+            with self.subTest(words=words):
+                mended = self.coordinator.err().count("can be used again")
+                for path, content in damage.items():
+                    path.unlink() if content is None else self.replace(path, content)
+                wait_until("the log names the file", lambda: words in self.coordinator.err())
+                self.assertIn("those read before stay in use", self.coordinator.err())
+                self.assert_takes_new_connections()
+                for path, content in good.items():
+                    self.replace(path, content)
+                wait_until("it is mended", lambda: self.coordinator.err().count("can be used again") > mended)
+                self.assert_takes_new_connections()
+
+    def test_a_rotation_after_a_bad_one_is_taken_over(self):
+        self.replace(self.certificate, b"garbage")
+        wait_until("the log says so", lambda: "holds no certificate" in self.coordinator.err())
+        new = Authority(self.folder, "new")
+        certificate, key = new.sign("server-new")
+        client = new.flags("client-new")
+        self.replace(self.authority.path, new.path.read_bytes())
+        self.replace(self.key, key.read_bytes())
+        self.replace(self.certificate, certificate.read_bytes())
+
+        def served():
+            return self.start("outrider", "describe", "--coordinator", self.address, *client).wait() == 0
+        wait_until("a client of the new authority is served", served)
+
+
+class ConnectErrorTest(ProgramTest):
+    """What keeps a client from its coordinator is said to the client, and in the coordinator's log."""
+
+    def setUp(self):
+        super().setUp()
+        self.authority = Authority(self.folder)
+        self.ours = ["--tls-ca", self.authority.path]
+
+    def start_server(self, *flags):
+        server = self.start_coordinator("127.0.0.1:1", None, *flags)
+        return server, server.address()
+
+    def assert_said(self, address, flags, *words):
+        self.assert_refuses(self.generate(address, *flags, "--timeout", "20", "x"),
+                            FAILED, f"no connection to the coordinator at {address}", *words)
+
+    def assert_logged(self, server, words):
+        wait_until(f"it logs {words}", lambda: words in server.err())
+
+    def test_a_plain_client(self):
+        server, address = self.start_server(*self.authority.flags("server"))
+        self.assert_said(address, [], "pass --tls-ca")
+        self.assert_logged(server, "a TLS handshake failed: wrong version number: the peer speaks plain text")
+
+    def test_a_client_without_a_certificate(self):
+        server, address = self.start_server(*self.authority.flags("server"))
+        self.assert_said(address, self.ours, "pass --tls-cert and --tls-key")
+        self.assert_logged(server, "a TLS handshake failed: peer did not return a certificate")
+
+    def test_a_client_of_another_authority(self):
+        server, address = self.start_server(*self.authority.flags("server"))
+        certificate, key = Authority(self.folder, "stranger").sign("intruder")
+        self.assert_said(address, [*self.ours, "--tls-cert", certificate, "--tls-key", key],
+                         "does not take the certificate", "intruder.pem")
+        self.assert_logged(server, "a TLS handshake failed: certificate verify failed")
+
+    def test_a_client_of_another_role(self):
+        server, address = self.start_server(*self.authority.flags("server"), "--tls-clients", "nobody")
+        self.assert_said(address, self.authority.flags("client"), "--tls-clients")
+        self.assert_logged(server, 'and --tls-clients asks for "nobody"')
+
+    def test_a_server_of_another_authority_of_another_name_and_without_tls(self):
+        stranger = Authority(self.folder, "stranger")
+        _, address = self.start_server(*self.authority.flags("server"))
+        self.assert_said(address, stranger.flags("client"), "not signed by --tls-ca", "stranger.pem")
+        _, address = self.start_server(*self.authority.flags("elsewhere", hosts=["elsewhere"], here=False))
+        self.assert_said(address, self.authority.flags("client2"), "for another host")
+        _, address = self.start_server()
+        self.assert_said(address, self.authority.flags("client3"), "it speaks plain text")
+
+    def test_a_thousand_strangers_do_not_fill_the_log(self):
+        server, address = self.start_server(*self.authority.flags("server"))
+        for _ in range(20):
+            self.assert_said(address, [], "pass --tls-ca")
+        self.assertLess(server.err().count("a TLS handshake failed"), 20)
+
+
 class CheckConfigTest(ProgramTest):
     """--check-config serves nothing: 0 where the flags could be served, 2 and a reason elsewhere."""
 
@@ -116,8 +231,8 @@ class CheckConfigTest(ProgramTest):
 
     def test_good_flags_of_all_three(self):
         tls = Authority(self.folder).flags("x")
-        for name, flags in (("outrider-verifier", ["--model", TARGET]),
-                            ("outrider-drafter", ["--model", DRAFT]),
+        for name, flags in (("outrider-verifier", ["--model", TARGET, "--tls-clients", "outrider-coordinator"]),
+                            ("outrider-drafter", ["--model", DRAFT, "--tls-clients", "outrider-coordinator"]),
                             ("outrider-coordinator", ["--verifier", "verifier:7002", "--tokenizer", TARGET])):
             self.assert_good(name, *flags, "--listen", "0.0.0.0:7000",
                              "--metrics-listen", "0.0.0.0:9090", "--log-json", *tls)
@@ -142,11 +257,58 @@ class CheckConfigTest(ProgramTest):
                 with self.subTest(name=name, flags=flags):
                     self.assert_refuses(self.check(name, *needed, *flags), BAD_FLAGS, word)
 
+    def test_a_node_off_loopback_insists_on_coordinators(self):
+        certificate, key = Authority(self.folder).sign("x")
+        own = ["--tls-cert", certificate, "--tls-key", key]
+        signed = [*own, "--tls-ca", self.folder / "ca.pem"]
+        for name, model in (("outrider-verifier", TARGET), ("outrider-drafter", DRAFT)):
+            node = [name, "--model", model, "--listen", "0.0.0.0:7002"]
+            self.assert_refuses(self.check(*node, *own), BAD_FLAGS, "add --tls-ca", "--tls-clients")
+            self.assert_refuses(self.check(*node, *signed), BAD_FLAGS, "add --tls-clients", "outrider-coordinator")
+            self.assert_good(*node, *signed, "--tls-clients", "outrider-coordinator")
+            self.assert_good(*node, *own, "--insecure")
+            self.assert_good(name, "--model", model, *own)  # on loopback
+        # Its clients are the public.
+        self.assert_good("outrider-coordinator", "--verifier", "127.0.0.1:1", "--listen", "0.0.0.0:7000", *own)
+
+    def test_a_bad_address_ends_a_program_as_a_bad_flag_does_without_check_config_too(self):
+        for name, needed in (("outrider-verifier", ["--model", TARGET]),
+                             ("outrider-drafter", ["--model", DRAFT]),
+                             ("outrider-coordinator", ["--verifier", "127.0.0.1:1"])):
+            self.assert_refuses(self.start(name, *needed, "--listen", "here"), BAD_FLAGS, "--listen needs HOST:PORT")
+        self.assert_refuses(self.start("outrider-coordinator", "--verifier", "there"), BAD_FLAGS, "--verifier")
+
+    def test_what_is_no_number_is_refused(self):
+        simulate = ["--simulate"]
+        for name, flag, others in (
+                ("outrider-coordinator", "--draft-support-mass", ["--verifier", "127.0.0.1:1"]),
+                ("outrider-coordinator", "--min-draft-probability", ["--verifier", "127.0.0.1:1"]),
+                ("outrider-verifier", "--simulate-pass-ms", simulate),
+                ("outrider-verifier", "--simulate-row-ms", simulate),
+                ("outrider-drafter", "--simulate-acceptance", simulate)):
+            for value in ("nan", "-nan", "inf", "1e999"):
+                with self.subTest(flag=flag, value=value):
+                    self.assert_refuses(self.check(name, *others, f"{flag}={value}"), BAD_FLAGS, flag, "not a number in")
+
+    def test_weights_that_do_not_fit_their_config(self):
+        model = self.folder / "model"
+        shutil.copytree(DRAFT, model)
+        for change, words in (({"num_hidden_layers": 99}, "the checkpoint lacks model.layers."),
+                              ({"num_hidden_layers": 1}, "that config.json does not ask for"),
+                              ({"intermediate_size": 64}, "but config.json asks for"),
+                              ({"eos_token_id": -1}, "eos_token_id -1 is not in the vocabulary"),
+                              ({"eos_token_id": 1 << 20}, "is not in the vocabulary")):
+            config = json.loads((DRAFT / "config.json").read_text("utf-8"))
+            (model / "config.json").write_text(json.dumps(config | change), "utf-8")
+            for name in ("outrider-verifier", "outrider-drafter"):
+                with self.subTest(name=name, change=change):
+                    self.assert_refuses(self.check(name, "--model", model), BAD_FLAGS, words)
+
     def test_files_that_are_not_there(self):
         (self.folder / "half").mkdir()
         shutil.copy(TARGET / "tokenizer.json", self.folder / "half")
         self.assert_refuses(self.check("outrider-verifier", "--model", self.folder / "none"), BAD_FLAGS, "none")
-        self.assert_refuses(self.check("outrider-drafter", "--model", self.folder / "half"), BAD_FLAGS, "config.json")
+        self.assert_refuses(self.check("outrider-drafter", "--model", self.folder / "half"), BAD_FLAGS, "model.safetensors")
         self.assert_good("outrider-drafter", "--model", self.folder / "half", "--strategy", "ngram")
         self.assert_refuses(self.check("outrider-coordinator", "--verifier", "127.0.0.1:1",
                                        "--tokenizer", self.folder / "none"), BAD_FLAGS, "none")

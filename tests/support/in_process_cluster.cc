@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/in_process_cluster.h"
 
+#include <chrono>
 #include <thread>
 #include <utility>
 
@@ -14,8 +15,10 @@ namespace outrider::testing {
 namespace {
 
 std::unique_ptr<RpcServer> Serve(const std::string& listen,
+                                 int max_receive_bytes,
                                  const std::vector<grpc::Service*>& services) {
-  auto server = RpcServer::Start({.listen = listen}, services);
+  auto server = RpcServer::Start(
+      {.listen = listen, .max_receive_bytes = max_receive_bytes}, services);
   OUTRIDER_CHECK(server.ok()) << server.status();
   return *std::move(server);
 }
@@ -54,7 +57,14 @@ InProcessCluster::InProcessCluster(Options options)
 
   queue_ = std::make_unique<CallQueue>(/*num_threads=*/2);
   NodePool::Options nodes = {.drafters = {drafter_listen_},
-                             .verifiers = {verifier_listen_}};
+                             .verifiers = {verifier_listen_},
+                             .max_waiting = options_.max_waiting};
+  for (const TableLm::Options& target : options_.other_targets) {
+    others_.push_back(MakeVerifier(target, Describe(target, "same", "0"),
+                                   NodeOptions("127.0.0.1:0")));
+    nodes.verifiers.push_back(others_.back()->address());
+  }
+  nodes.channel.max_receive_bytes = options_.max_reply_bytes;
   if (tokenizer_ != nullptr) nodes.tokenizer_hash = tokenizer_->fingerprint();
   pool_ = std::make_unique<NodePool>(nodes, *queue_, resolver_);
   service_ = std::make_unique<GenerationServiceImpl>(
@@ -63,7 +73,7 @@ InProcessCluster::InProcessCluster(Options options)
                                    .tokenizer = tokenizer_.get(),
                                    .metrics = metrics_},
       GenerationServiceImpl::Options{.max_sessions = options_.max_sessions});
-  server_ = Serve("127.0.0.1:0", {service_.get()});
+  server_ = Serve("127.0.0.1:0", kMaxGenerateRequestBytes, {service_.get()});
   pool_->Start();
   client_ = std::make_unique<client::GenerationClient>(server_->address());
 }
@@ -77,15 +87,23 @@ void InProcessCluster::StartDrafter() {
   drafter_ = MakeDrafter(
       options_.draft,
       Describe(options_.draft, options_.drafter_tokenizer_hash, "0"),
-      {.listen = drafter_listen_});
+      NodeOptions(drafter_listen_));
   drafter_listen_ = drafter_->address();
 }
 
 void InProcessCluster::StartVerifier(const std::string& weights_hash) {
   verifier_ = MakeVerifier(options_.target,
                            Describe(options_.target, "same", weights_hash),
-                           {.listen = verifier_listen_});
+                           NodeOptions(verifier_listen_));
   verifier_listen_ = verifier_->address();
+}
+
+LocalNode::Options InProcessCluster::NodeOptions(
+    const std::string& listen) const {
+  LocalNode::Options options = {.listen = listen};
+  // Beside the one that is served.
+  options.scheduling.max_queue_length = options_.queue_length + 1;
+  return options;
 }
 
 NodeDescription InProcessCluster::Describe(
@@ -99,9 +117,11 @@ NodeDescription InProcessCluster::Describe(
       .vocab_size = model.vocab_size,
       .eos_ids = model.eos_ids,
       .context_length = model.context_length,
+      .dtype = "float32",
       .max_draft_tokens = options_.max_draft_tokens,
       .reply_formats = {std::begin(kReplyFormats), std::end(kReplyFormats)},
-      .rules = options_.rules};
+      .rules = options_.rules,
+      .numerics = "table"};
 }
 
 bool InProcessCluster::WaitUntilReady() {
@@ -109,7 +129,7 @@ bool InProcessCluster::WaitUntilReady() {
       std::chrono::steady_clock::now() + std::chrono::seconds(10);
   while (std::chrono::steady_clock::now() < deadline) {
     const NodePool::Overview nodes = pool_->Describe();
-    if (!nodes.verifiers.empty() &&
+    if (nodes.verifiers.size() > others_.size() &&
         nodes.drafters.size() + nodes.refused_drafters.size() > 0) {
       return true;
     }

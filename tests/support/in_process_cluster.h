@@ -2,7 +2,6 @@
 #ifndef OUTRIDER_TESTS_SUPPORT_IN_PROCESS_CLUSTER_H_
 #define OUTRIDER_TESTS_SUPPORT_IN_PROCESS_CLUSTER_H_
 
-#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,11 +38,15 @@ class InProcessCluster {
     TableLm::Options draft = {};
     std::string tokenizer_directory = {};  // empty: token prompts only
     std::string drafter_tokenizer_hash = "same";
+    std::vector<TableLm::Options> other_targets = {};  // more verifiers
+    int queue_length = 1024;                           // of a node
     int max_sessions = 64;
+    int max_waiting = 64;
     int max_draft_tokens = 8;
     std::vector<RuleKind> rules = {RuleKind::kRejection, RuleKind::kBlock,
                                    RuleKind::kCoupled};
     bool start_verifier = true;
+    int max_reply_bytes = 64 << 20;  // until a node's model is known
   };
 
   explicit InProcessCluster(Options options);
@@ -51,23 +54,23 @@ class InProcessCluster {
 
   client::GenerationClient& client() { return *client_; }
   GenerationServiceImpl& service() { return *service_; }
-  const NodePool& pool() const { return *pool_; }
+  NodePool& pool() { return *pool_; }
   // The coordinator's, NOT_SERVING as after RpcServer::Start.
   RpcServer& server() { return *server_; }
 
   void StopDrafter() { drafter_.reset(); }
   void StopVerifier() { verifier_.reset(); }
   void StartDrafter();
-  // As a node of these weights: the same table under another hash.
   void StartVerifier(const std::string& weights_hash = "0");
   LocalNode& drafter() { return *drafter_; }
   LocalNode& verifier() { return *verifier_; }
+  LocalNode& other_verifier(int i) { return *others_.at(i); }
 
-  // Until the pool has found both nodes (or refused the drafter); false when
-  // that takes longer than 10 s.
+  // Until the pool knows all nodes; false when that takes longer than 10 s.
   bool WaitUntilReady();
 
  private:
+  LocalNode::Options NodeOptions(const std::string& listen) const;
   NodeDescription Describe(const TableLm::Options& model,
                            const std::string& tokenizer_hash,
                            const std::string& weights_hash) const;
@@ -77,6 +80,7 @@ class InProcessCluster {
   std::string verifier_listen_ = "127.0.0.1:0";
   std::unique_ptr<LocalNode> drafter_;
   std::unique_ptr<LocalNode> verifier_;
+  std::vector<std::unique_ptr<LocalNode>> others_;
   std::unique_ptr<Tokenizer> tokenizer_;
   std::unique_ptr<CallQueue> queue_;
   SystemResolver resolver_;

@@ -1,25 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "coordinator/pool/same_weights_stub.h"
+#include "coordinator/pool/same_model_stub.h"
 
+#include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 
 namespace outrider {
 
-Task<absl::StatusOr<VerifyReply>> SameWeightsStub::Verify(
+Task<absl::StatusOr<VerifyReply>> SameModelStub::Verify(
     const VerifyCall& call, Cancellation& cancellation) {
   OUTRIDER_CO_ASSIGN_OR_RETURN(
       VerifyReply reply, co_await options_.node.Verify(call, cancellation));
   const Incarnation& life = reply.header.incarnation;
   if (life.is_none() || life == life_) co_return reply;
-  if (!life_.is_none()) {
+  if (!life_.is_none() || options_.is_resumed) {
     // After the reply, not before: in between, it cannot have been replaced by
     // an older self, which would have to load first.
     OUTRIDER_CO_ASSIGN_OR_RETURN(const NodeDescription node,
                                  co_await options_.describe(cancellation));
-    if (node.weights_hash != options_.weights_hash) {
-      co_return absl::AbortedError(
-          "the verifier came back with other weights than the session began "
-          "with");
+    const absl::Status same =
+        CheckSame(options_.model, node.identity(), options_.sameness);
+    if (!same.ok()) {
+      co_return absl::AbortedError(absl::StrCat(
+          "the verifier is not the model that the session began with: ",
+          same.message()));
     }
   }
   life_ = life;

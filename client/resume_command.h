@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CLIENT_RESUME_COMMAND_H_
+#define OUTRIDER_CLIENT_RESUME_COMMAND_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "client/generation_request.h"
+
+namespace outrider::client {
+
+// What the flags of a resume are set to.
+struct ResumeFlags {
+  std::string seed = {};    // --seed
+  std::string model = {};   // --resume-model
+  std::string tokens = {};  // --resume-tokens
+};
+
+// Of a stream's ResumeRequest, which names seed and model.
+ResumeFlags ToResumeFlags(const GenerationRequest& request);
+
+// Whether the request continues anything, and not in vain: some failures come
+// back however often it is sent.
+bool CanResume(const GenerationRequest& request, const absl::Status& failure);
+
+// The command line, quoted for a shell, that continues what the command line
+// `words` began.
+std::string ResumeCommand(const std::vector<std::string>& words,
+                          const ResumeFlags& flags);
+
+}  // namespace outrider::client
+
+#endif  // OUTRIDER_CLIENT_RESUME_COMMAND_H_

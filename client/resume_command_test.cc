@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/resume_command.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace outrider::client {
+namespace {
+
+using ::testing::StartsWith;
+
+const ResumeFlags kFlags = {
+    .seed = "7", .model = "ab:float32:avx2", .tokens = "1 2"};
+
+std::string CommandFor(const std::vector<std::string>& words) {
+  return ResumeCommand(words, kFlags);
+}
+
+TEST(ResumeCommandTest, ItIsTheCommandLineWithWhatAResumeNeeds) {
+  EXPECT_EQ(CommandFor({"bin/outrider", "generate", "-k", "4", "it's {text}"}),
+            "bin/outrider generate --seed 7 --resume-model ab:float32:avx2 "
+            "--resume-tokens '1 2' -k 4 'it'\\''s {text}'");
+}
+
+TEST(ResumeCommandTest, ASecondResumeReplacesWhatTheFirstHad) {
+  EXPECT_EQ(CommandFor({"outrider", "generate", "--seed", "7",
+                        "--resume-tokens=1", "--resume-model", "m", "text"}),
+            CommandFor({"outrider", "generate", "text"}));
+}
+
+TEST(ResumeCommandTest, AfterTwoDashesNothingIsAFlag) {
+  EXPECT_EQ(CommandFor({"outrider", "generate", "--", "--seed"}),
+            "outrider generate --seed 7 --resume-model ab:float32:avx2 "
+            "--resume-tokens '1 2' -- --seed");
+}
+
+TEST(ResumeCommandTest, OnlyWhatMaySucceedIsResumed) {
+  GenerationRequest rest = {.prompt = "text"};
+  rest.seed = 7;
+  rest.model = ModelIdentity{.weights_hash = "ab"};
+  EXPECT_FALSE(CanResume(rest, absl::UnavailableError("")));  // no tokens
+  rest.delivered = TokenSeq{1, 2};
+  EXPECT_TRUE(CanResume(rest, absl::UnavailableError("")));
+  EXPECT_TRUE(CanResume(rest, absl::DeadlineExceededError("")));
+  EXPECT_FALSE(CanResume(rest, absl::AbortedError("another model")));
+  EXPECT_FALSE(CanResume(rest, absl::FailedPreconditionError("")));
+  EXPECT_EQ(ToResumeFlags(rest).tokens, "1 2");
+  EXPECT_THAT(ToResumeFlags(rest).model, StartsWith("ab:"));
+}
+
+}  // namespace
+}  // namespace outrider::client

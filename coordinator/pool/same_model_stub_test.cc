@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/pool/same_model_stub.h"
+
+#include <optional>
+
+#include "core/testing/run_task.h"
+#include "core/testing/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace outrider {
+namespace {
+
+using ::outrider::testing::IsOk;
+using ::outrider::testing::RunTask;
+using ::outrider::testing::StatusIs;
+using ::testing::HasSubstr;
+
+// Gives every session the life that the test says.
+class FakeNode final : public VerifyStub {
+ public:
+  Task<absl::StatusOr<VerifyReply>> Verify(const VerifyCall& /*call*/,
+                                           Cancellation&) override {
+    VerifyReply reply;
+    reply.header.incarnation = life;
+    co_return reply;
+  }
+  Task<absl::StatusOr<NodeDescription>> Describe() {
+    ++num_described;
+    if (is_gone) co_return absl::UnavailableError("gone");
+    co_return NodeDescription{
+        .weights_hash = weights_hash, .dtype = dtype, .numerics = numerics};
+  }
+
+  Incarnation life = Incarnation::Random();
+  std::string weights_hash = "old weights";
+  std::string dtype = "float32";
+  std::string numerics = "avx2";
+  bool is_gone = false;
+  int num_described = 0;
+};
+
+class SameModelStubTest : public ::testing::Test {
+ protected:
+  absl::Status Verify() {
+    Cancellation none;
+    return RunTask(stub_->Verify({}, none)).status();
+  }
+  void Begin(Sameness sameness, bool is_resumed) {
+    stub_.emplace(SameModelStub::Options{
+        .node = node_,
+        .describe = [this](Cancellation&) { return node_.Describe(); },
+        .model = {.weights_hash = "old weights",
+                  .dtype = "float32",
+                  .numerics = "avx2"},
+        .sameness = sameness,
+        .is_resumed = is_resumed});
+  }
+  SameModelStubTest() { Begin(Sameness::kLaw, /*is_resumed=*/false); }
+
+  FakeNode node_;
+  std::optional<SameModelStub> stub_;
+};
+
+TEST_F(SameModelStubTest, WhileTheSessionLivesOnNothingIsAsked) {
+  for (int i = 0; i < 3; ++i) EXPECT_THAT(Verify(), IsOk());
+  EXPECT_EQ(node_.num_described, 0);
+}
+
+TEST_F(SameModelStubTest, ASecondLifeUnderTheSameWeightsGoesOn) {
+  EXPECT_THAT(Verify(), IsOk());
+  node_.life = Incarnation::Random();
+  EXPECT_THAT(Verify(), IsOk());
+  EXPECT_THAT(Verify(), IsOk());
+  EXPECT_EQ(node_.num_described, 1);
+}
+
+TEST_F(SameModelStubTest, OtherWeightsEndTheSessionAndStayRefused) {
+  EXPECT_THAT(Verify(), IsOk());
+  node_.life = Incarnation::Random();
+  node_.weights_hash = "new weights";
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(Verify(), StatusIs(absl::StatusCode::kAborted,
+                                   HasSubstr("weights are new")));
+  }
+}
+
+TEST_F(SameModelStubTest, AnotherNumberTypeEndsTheSession) {
+  EXPECT_THAT(Verify(), IsOk());
+  node_.life = Incarnation::Random();
+  node_.dtype = "bfloat16";
+  EXPECT_THAT(Verify(), StatusIs(absl::StatusCode::kAborted,
+                                 HasSubstr("number type is bfloat16")));
+}
+
+TEST_F(SameModelStubTest, OtherKernelsEndASessionWhoseVeryTextIsPromised) {
+  for (const Sameness sameness : {Sameness::kLaw, Sameness::kBits}) {
+    Begin(sameness, /*is_resumed=*/false);
+    node_.numerics = "avx2";
+    EXPECT_THAT(Verify(), IsOk());
+    node_.life = Incarnation::Random();
+    node_.numerics = "avx512";
+    EXPECT_EQ(Verify().code(), sameness == Sameness::kLaw
+                                   ? absl::StatusCode::kOk
+                                   : absl::StatusCode::kAborted);
+  }
+}
+
+TEST_F(SameModelStubTest, AResumedSessionAsksAtItsFirstLifeToo) {
+  Begin(Sameness::kLaw, /*is_resumed=*/true);
+  node_.weights_hash = "new weights";
+  EXPECT_THAT(Verify(), StatusIs(absl::StatusCode::kAborted));
+  node_.weights_hash = "old weights";
+  EXPECT_THAT(Verify(), IsOk());
+  EXPECT_THAT(Verify(), IsOk());
+  EXPECT_EQ(node_.num_described, 2);
+}
+
+TEST_F(SameModelStubTest, ANodeThatCannotSayWhatItIsIsNotBelieved) {
+  EXPECT_THAT(Verify(), IsOk());
+  node_.life = Incarnation::Random();
+  node_.is_gone = true;
+  EXPECT_THAT(Verify(), StatusIs(absl::StatusCode::kUnavailable));
+}
+
+TEST_F(SameModelStubTest, AMissThatNamesNoLifeIsPassedOn) {
+  EXPECT_THAT(Verify(), IsOk());
+  node_.life = {};
+  EXPECT_THAT(Verify(), IsOk());
+  EXPECT_EQ(node_.num_described, 0);
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_COORDINATOR_POOL_SESSION_NODES_H_
+#define OUTRIDER_COORDINATOR_POOL_SESSION_NODES_H_
+
+#include <memory>
+
+#include "coordinator/pool/session_drafter.h"
+#include "coordinator/pool/session_verifier.h"
+#include "core/wire/model_identity.h"
+#include "core/wire/node_description.h"
+
+namespace outrider {
+
+// What the verifier of a resumed session has to be.
+struct WantedModel {
+  ModelIdentity model = {};
+  Sameness sameness = Sameness::kLaw;
+  bool operator==(const WantedModel&) const = default;
+};
+
+// A session's nodes, and what they said they are, for as long as it holds this.
+struct SessionNodes {
+  std::unique_ptr<SessionVerifier> verifier = nullptr;
+  NodeDescription verifier_description = {};
+  std::unique_ptr<SessionDrafter> drafter = nullptr;  // null: none answers, or
+  NodeDescription drafter_description = {};           // none fits
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_COORDINATOR_POOL_SESSION_NODES_H_

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/rpc/server.h"
+
+#include <google/protobuf/empty.pb.h>
+#include <grpcpp/client_context.h>
+#include <grpcpp/completion_queue.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/impl/codegen/proto_utils.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "core/testing/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace outrider {
+namespace {
+
+using ::outrider::testing::IsOk;
+// A message of any type: its fields are the unknown ones of an empty message.
+using AnyMessage = google::protobuf::Empty;
+using AnyStub = grpc::TemplatedGenericStub<AnyMessage, AnyMessage>;
+
+std::chrono::system_clock::time_point In(std::chrono::seconds time) {
+  return std::chrono::system_clock::now() + time;
+}
+
+std::unique_ptr<RpcServer> StartServer() {
+  auto server = RpcServer::Start({.listen = "127.0.0.1:0"}, {});
+  EXPECT_THAT(server, IsOk());
+  return *std::move(server);
+}
+
+// grpc.health.v1.Health/Check with a header of this many bytes.
+grpc::Status CheckHealth(const std::shared_ptr<grpc::Channel>& channel,
+                         size_t header_bytes = 0) {
+  AnyStub stub(channel);
+  grpc::ClientContext context;
+  context.set_deadline(In(std::chrono::seconds(20)));
+  if (header_bytes > 0) {
+    context.AddMetadata("x-long", std::string(header_bytes, 'a'));
+  }
+  grpc::CompletionQueue queue;
+  const auto call = stub.PrepareUnaryCall(
+      &context, "/grpc.health.v1.Health/Check", {}, &queue);
+  call->StartCall();
+  AnyMessage response;
+  grpc::Status status;
+  call->Finish(&response, &status, nullptr);
+  void* tag = nullptr;
+  bool ok = false;
+  EXPECT_TRUE(queue.Next(&tag, &ok));
+  return status;
+}
+
+// grpc.health.v1.Health/Watch: a stream that lasts.
+class HealthWatch {
+ public:
+  explicit HealthWatch(const std::shared_ptr<grpc::Channel>& channel)
+      : stub_(channel) {
+    context_.set_deadline(In(std::chrono::seconds(60)));
+    call_ =
+        stub_.PrepareCall(&context_, "/grpc.health.v1.Health/Watch", &queue_);
+    call_->StartCall(nullptr);
+    EXPECT_TRUE(Next());
+    call_->WriteLast({}, {}, nullptr);
+    EXPECT_TRUE(Next());
+  }
+  ~HealthWatch() {
+    context_.TryCancel();
+    grpc::Status status;
+    call_->Finish(&status, nullptr);
+    Next();
+  }
+
+  // Whether another message came, before the stream ended.
+  bool Read() {
+    AnyMessage message;
+    call_->Read(&message, nullptr);
+    return Next();
+  }
+
+ private:
+  bool Next() {
+    void* tag = nullptr;
+    bool ok = false;
+    return queue_.Next(&tag, &ok) && ok;
+  }
+
+  AnyStub stub_;
+  grpc::ClientContext context_;
+  grpc::CompletionQueue queue_;
+  std::unique_ptr<grpc::ClientAsyncReaderWriter<AnyMessage, AnyMessage>> call_;
+};
+
+TEST(RpcServerTest, LongHeadersDoNotEndTheConnectionsOtherStreams) {
+  const auto server = StartServer();
+  const auto channel = grpc::CreateChannel(server->address(),
+                                           grpc::InsecureChannelCredentials());
+  HealthWatch watch(channel);
+  ASSERT_TRUE(watch.Read());
+  bool serving = false;
+  for (const size_t bytes : {7'900, 9'000, 20'000, 120'000}) {
+    CheckHealth(channel, bytes);
+    server->SetServing(serving = !serving);
+    EXPECT_TRUE(watch.Read()) << bytes;
+    EXPECT_TRUE(CheckHealth(channel).ok()) << bytes;
+  }
+}
+
+TEST(RpcServerTest, AClientWithoutCallsMayPingItsConnection) {
+  const auto server = StartServer();
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 1000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  const auto channel = grpc::CreateCustomChannel(
+      server->address(), grpc::InsecureChannelCredentials(), arguments);
+  ASSERT_TRUE(channel->WaitForConnected(In(std::chrono::seconds(20))));
+  // Two strikes are forgiven, the fourth ping is where a server hangs up.
+  EXPECT_FALSE(channel->WaitForStateChange(GRPC_CHANNEL_READY,
+                                           In(std::chrono::seconds(6))));
+}
+
+}  // namespace
+}  // namespace outrider

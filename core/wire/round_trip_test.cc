@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// What goes over the wire comes back as it was, to the last bit.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <set>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "core/testing/status_matchers.h"
+#include "core/wire/convert.h"
+#include "core/wire/digest.h"
+
+namespace outrider {
+namespace {
+
+using ::outrider::testing::IsOk;
+using ::testing::ElementsAreArray;
+
+constexpr int kVocabSize = 100;
+constexpr Id128 kSession = {.bytes = {1, 2, 3}};
+constexpr Id128 kLife = {.bytes = {4, 5, 6}};
+
+DraftCall ADraftCall() {
+  return {.header = {.session = kSession,
+                     .incarnation = kLife,
+                     .step = 7,
+                     .delta = {.keep_length = 2, .append_tokens = {8, 9}},
+                     .prefix_hash = 10},
+          .max_draft_tokens = 3,
+          .seed = 11,
+          .prompt_length = 2};
+}
+
+DraftReply Returned(const DraftReply& reply) {
+  v1::DraftResponse response;
+  ToProto(reply, response);
+  return FromProto(response, /*start=*/4, kVocabSize).value();
+}
+
+DraftReply ReplyOf(Draft draft) {
+  return {.header = {.session = kSession,
+                     .incarnation = kLife,
+                     .step = 7,
+                     .cached_length = 6,
+                     .compute_seconds = 0.25},
+          .outcome = std::move(draft)};
+}
+
+TEST(RoundTripTest, EachDraftOptionArrives) {
+  for (const DraftOptions& options : std::vector<DraftOptions>{
+           {},
+           {.support_size = 1},
+           {.support_size = kVocabSize, .round_weights = false},
+           {.support_mass = 0.1},
+           {.min_draft_probability = 0.1}}) {
+    DraftCall call = ADraftCall();
+    call.options = options;
+    const auto returned = FromProto(ToProto(call));
+    ASSERT_THAT(returned, IsOk());
+    EXPECT_EQ(returned->options, options);
+  }
+}
+
+TEST(RoundTripTest, ADraftsRowsAreThoseThatItWasDrawnFrom) {
+  const Distribution exact =
+      Distribution::FromSorted({3, 5, 7}, {1.0 / 3, 1.0 / 7, 11.0 / 21});
+  for (const Distribution& row : {exact, exact.RoundedToBFloat16()}) {
+    const DraftReply returned = Returned(
+        ReplyOf({.start = 4, .tokens = {5, 7}, .distributions = {row, row}}));
+    const Draft& draft = std::get<Draft>(returned.outcome);
+    EXPECT_THAT(draft.tokens, ElementsAreArray({5, 7}));
+    ASSERT_EQ(draft.distributions.size(), 2u);
+    for (const Distribution& q : draft.distributions) {
+      EXPECT_THAT(q.support(), ElementsAreArray(row.support()));
+      EXPECT_THAT(q.weights(), ElementsAreArray(row.weights()));
+    }
+  }
+}
+
+TEST(RoundTripTest, RowsOfOneTokenAreNotSentAndComeBack) {
+  const DraftReply returned = Returned(ReplyOf(Draft::OneHot(4, {5, 7})));
+  const Draft& draft = std::get<Draft>(returned.outcome);
+  ASSERT_EQ(draft.distributions.size(), 2u);
+  EXPECT_EQ(draft.distributions[1](7), 1);
+  EXPECT_EQ(returned.header.cached_length, 6);
+  EXPECT_EQ(returned.header.compute_seconds, 0.25);
+}
+
+TEST(RoundTripTest, ATargetsRowsKeepEveryDigit) {
+  const VerifyCall call = {.draft_tokens = {5},
+                           .reply_format = ReplyFormat::kSparse,
+                           .supports = {{3, 5}}};
+  const std::vector<double> p = {1.0 / 3, 1.0 / 7};
+  const double tail_mass = 1 - p[0] - p[1];
+  VerifyReply reply;
+  reply.outcome =
+      std::vector<TargetRow>{*TargetRow::FromParts({3, 5}, p, tail_mass, 9),
+                             *TargetRow::FromParts({}, {}, 1, 2)};
+  v1::VerifyResponse response;
+  ToProto(reply, response);
+  const auto returned = FromProto(std::move(response), call);
+  ASSERT_THAT(returned, IsOk());
+  const auto& rows = std::get<std::vector<TargetRow>>(returned->outcome);
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_THAT(rows[0].probabilities(), ElementsAreArray(p));
+  EXPECT_EQ(rows[0].tail_mass(), tail_mass);
+  EXPECT_EQ(rows[0].tail_token(), 9);
+  EXPECT_EQ(rows[1].tail_mass(), 1);
+  EXPECT_EQ(rows[1].tail_token(), 2);
+}
+
+// The tail of a support that holds nearly everything.
+TEST(RoundTripTest, ATailThatFloat32CannotHoldStays) {
+  const double tail_mass = 1e-60;
+  VerifyReply reply;
+  v1::VerifyResponse response;
+  reply.outcome =
+      std::vector<TargetRow>{*TargetRow::FromParts({3}, {1.0}, tail_mass, 9),
+                             *TargetRow::FromParts({}, {}, 1, 2)};
+  ToProto(reply, response);
+  const auto returned =
+      FromProto(std::move(response), {.draft_tokens = {3},
+                                      .reply_format = ReplyFormat::kSparse,
+                                      .supports = {{3}}});
+  ASSERT_THAT(returned, IsOk());
+  const auto& rows = std::get<std::vector<TargetRow>>(returned->outcome);
+  EXPECT_EQ(rows[0].tail_mass(), tail_mass);
+}
+
+TEST(DigestTest, SeesEveryFieldOfARequest) {
+  const VerifyCall call = {
+      .header = ADraftCall().header,
+      .draft_tokens = {5, 7},
+      .reply_format = ReplyFormat::kTokens,
+      .draft_rows = {Distribution::FromSorted({3, 5, 6}, {0.25, 0.25, 0.5}),
+                     Distribution::FromSorted({6, 7}, {0.5, 0.5})},
+      .seed = 11,
+      .prompt_length = 2,
+      .logprobs = LogprobsOptions{.num_top = 1}};
+  const std::vector<std::function<void(VerifyCall&)>> changes = {
+      [](VerifyCall&) {},
+      [](VerifyCall& c) { ++c.header.step; },
+      [](VerifyCall& c) { ++c.header.delta.append_tokens.back(); },
+      [](VerifyCall& c) { c.draft_tokens.back() = 6; },
+      [](VerifyCall& c) { c.reply_format = ReplyFormat::kFull; },
+      [](VerifyCall& c) { c.sampling.temperature = 0.5; },
+      [](VerifyCall& c) { ++c.seed; },
+      [](VerifyCall& c) { ++c.prompt_length; },
+      [](VerifyCall& c) {
+        c.draft_rows.back() = Distribution::FromSorted({6, 7}, {0.75, 0.25});
+      },
+      [](VerifyCall& c) { c.rule = RuleKind::kBlock; },
+      [](VerifyCall& c) { c.logprobs->num_top = 2; }};
+  std::set<uint64_t> digests;
+  for (const auto& change : changes) {
+    VerifyCall changed = call;
+    change(changed);
+    digests.insert(ContentDigest(kSession, ToProto(changed)));
+  }
+  EXPECT_EQ(digests.size(), changes.size());
+  EXPECT_FALSE(digests.contains(ContentDigest(kLife, ToProto(call))));
+}
+
+}  // namespace
+}  // namespace outrider

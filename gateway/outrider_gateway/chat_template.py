@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Chat templates as Hugging Face's `apply_chat_template` renders them, within limits.
+
+A template is the model's own, the messages are anybody's: both run in jinja2's sandbox,
+for a bounded time and to a bounded length.
+"""
+from __future__ import annotations
+
+import datetime
+import json
+import pathlib
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jinja2
+import jinja2.ext
+import jinja2.nodes
+import jinja2.parser
+import jinja2.sandbox
+
+from .errors import ApiError
+
+MAX_SECONDS = 2.0
+MAX_CHARACTERS = 4 << 20
+
+
+class NoTemplateError(Exception):
+    """The model directory has none: it serves completions only."""
+
+
+class _GenerationTag(jinja2.ext.Extension):
+    """`{% generation %}`, which marks the assistant's part for training; here it is a block."""
+
+    tags = {"generation"}  # noqa: RUF012  (jinja2's own name)
+
+    def parse(self, parser: jinja2.parser.Parser) -> jinja2.nodes.Node | list[jinja2.nodes.Node]:
+        next(parser.stream)
+        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
+
+
+class _Environment(jinja2.sandbox.ImmutableSandboxedEnvironment):
+    """Looks at the clock wherever a template calls or reads something, as each turn of a loop does."""
+
+    deadline = float("inf")
+
+    def _tick(self) -> None:
+        if time.monotonic() > self.deadline:
+            raise jinja2.TemplateError(f"the template took longer than {MAX_SECONDS} s")
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        self._tick()
+        return super().getattr(obj, attribute)
+
+    def getitem(self, obj: Any, argument: Any) -> Any:
+        self._tick()
+        return super().getitem(obj, argument)
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        self._tick()
+        return super().call(*args, **kwargs)
+
+    intercepted_binops = frozenset(["*", "**", "%"])
+
+    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+        """No product of a long text and a large number."""
+        sizes = [len(side) if hasattr(side, "__len__") else abs(side) for side in (left, right)
+                 if hasattr(side, "__len__") or isinstance(side, int | float)]
+        if operator == "**" or (operator == "*" and any(hasattr(s, "__len__") for s in (left, right))
+                                and len(sizes) == 2 and sizes[0] * sizes[1] > MAX_CHARACTERS):
+            raise jinja2.TemplateError(f"{operator} grows too large here")
+        return super().call_binop(context, operator, left, right)
+
+
+def _raise_exception(message: str) -> None:
+    raise jinja2.TemplateError(message)
+
+
+def _tojson(value: Any, ensure_ascii: bool = False, indent: int | None = None,
+            separators: tuple[str, str] | None = None, sort_keys: bool = False) -> str:
+    # Not jinja2's own, which escapes for HTML.
+    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+
+
+class ChatTemplate:
+    """One model's template. Thread-compatible: each rendering has an environment of its own."""
+
+    def __init__(self, source: str, special_tokens: dict[str, str] | None = None,
+                 now: Callable[[], datetime.datetime] = datetime.datetime.now) -> None:
+        self._source = source
+        self._special_tokens = special_tokens or {}
+        self._now = now
+        self._environment().from_string(source)  # a mistake shows at start
+
+    def _environment(self) -> _Environment:
+        environment = _Environment(trim_blocks=True, lstrip_blocks=True,
+                                   extensions=[_GenerationTag, jinja2.ext.loopcontrols])
+        environment.filters["tojson"] = _tojson
+        environment.globals["raise_exception"] = _raise_exception
+        environment.globals["strftime_now"] = lambda form: self._now().strftime(form)
+        return environment
+
+    def render(self, messages: list[dict[str, Any]], *, add_generation_prompt: bool = True,
+               **kwargs: Any) -> str:
+        """The prompt; an ApiError says what the template refuses. May take MAX_SECONDS."""
+        environment = self._environment()
+        template = environment.from_string(self._source)
+        environment.deadline = time.monotonic() + MAX_SECONDS
+        pieces: list[str] = []
+        length = 0
+        try:
+            for piece in template.generate(messages=messages, add_generation_prompt=add_generation_prompt,
+                                           tools=None, documents=None, **self._special_tokens, **kwargs):
+                pieces.append(piece)
+                length += len(piece)
+                if length > MAX_CHARACTERS:
+                    raise jinja2.TemplateError(f"the prompt is longer than {MAX_CHARACTERS} characters")
+        except jinja2.TemplateError as error:
+            raise ApiError(400, f"messages: the model's chat template refuses them: {error}", param="messages",
+                           code="chat_template_error") from error
+        except (TypeError, ValueError, KeyError, AttributeError, RecursionError, OverflowError) as error:
+            # What a template does with messages that it did not expect.
+            raise ApiError(400, f"messages: the model's chat template cannot render them: {error}",
+                           param="messages", code="chat_template_error") from error
+        return "".join(pieces)
+
+
+def load(directory: pathlib.Path) -> ChatTemplate:
+    """The template of a model directory: chat_template.jinja, else tokenizer_config.json's.
+
+    NoTemplateError where it has none; ValueError where what it has cannot be used.
+    """
+    config_path = directory / "tokenizer_config.json"
+    config: dict[str, Any] = json.loads(config_path.read_text("utf-8")) if config_path.is_file() else {}
+    own_file = directory / "chat_template.jinja"
+    source = own_file.read_text("utf-8") if own_file.is_file() else config.get("chat_template")
+    if isinstance(source, list):  # several, by name
+        named = {one.get("name"): one.get("template") for one in source if isinstance(one, dict)}
+        source = named.get("default")
+    if source is None:
+        raise NoTemplateError(f"{directory} has neither chat_template.jinja nor a chat_template in "
+                              "tokenizer_config.json")
+    if not isinstance(source, str):
+        raise ValueError(f"{config_path}: chat_template is neither a text nor a list with a default one")
+    special = {}
+    for key, value in config.items():
+        if key.endswith("_token"):
+            # As transformers writes it: a text, or an AddedToken.
+            text = value.get("content") if isinstance(value, dict) else value
+            if isinstance(text, str):
+                special[key] = text
+    try:
+        return ChatTemplate(source, special)
+    except jinja2.TemplateSyntaxError as error:
+        raise ValueError(f"the chat template of {directory} is damaged: {error}") from error

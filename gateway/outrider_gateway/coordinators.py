@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The coordinators that there are: names resolved, one channel an address, one of them chosen."""
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import ipaddress
+import logging
+import random
+import socket
+import time
+from collections.abc import Callable, Iterable, Iterator
+
+import grpc
+
+from outrider.v1 import generation_pb2, generation_pb2_grpc
+
+log = logging.getLogger(__name__)
+
+# A coordinator that has just failed comes last for so long.
+_SHUNNED_SECONDS = 5.0
+# As Outrider's own clients have them: a dead peer is noticed within seconds.
+_CHANNEL_OPTIONS = [("grpc.keepalive_time_ms", 5000), ("grpc.keepalive_timeout_ms", 2000),
+                    ("grpc.keepalive_permit_without_calls", 1), ("grpc.http2.max_pings_without_data", 0),
+                    ("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 1000),
+                    ("grpc.max_receive_message_length", 64 << 20), ("grpc.enable_retries", 0)]
+
+
+@dataclasses.dataclass
+class Coordinator:
+    """One address, and what is known of it."""
+
+    address: str
+    channel: grpc.aio.Channel
+    stub: generation_pb2_grpc.GenerationServiceStub
+    num_streams: int = 0
+    failed_at: float = -_SHUNNED_SECONDS
+
+    def is_shunned(self, now: float) -> bool:
+        return now < self.failed_at + _SHUNNED_SECONDS
+
+    def failed(self) -> None:
+        self.failed_at = time.monotonic()
+
+    @contextlib.contextmanager
+    def stream(self) -> Iterator[None]:
+        self.num_streams += 1
+        try:
+            yield
+        finally:
+            self.num_streams -= 1
+
+
+def make_channel(address: str, server_name: str, credentials: grpc.ChannelCredentials | None) -> grpc.aio.Channel:
+    """Plain text without credentials; with them, certificates are checked for `server_name`."""
+    if credentials is None:
+        return grpc.aio.insecure_channel(address, options=_CHANNEL_OPTIONS)
+    options = [*_CHANNEL_OPTIONS, ("grpc.ssl_target_name_override", server_name)]
+    return grpc.aio.secure_channel(address, credentials, options=options)
+
+
+class Coordinators:
+    """All coordinators behind the endpoints of the command line. Used by one event loop."""
+
+    def __init__(self, endpoints: Iterable[str], credentials: Callable[[], grpc.ChannelCredentials | None],
+                 resolve_seconds: float = 30.0) -> None:
+        """`credentials` is asked anew for each channel, so that rotated files are taken up."""
+        self._endpoints = list(endpoints)
+        self._credentials = credentials
+        self._resolve_seconds = resolve_seconds
+        self._nodes: dict[str, Coordinator] = {}
+        self._resolving: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        await self._resolve_all()
+        self._resolving = asyncio.create_task(self._resolve_for_ever())
+
+    async def close(self) -> None:
+        if self._resolving is not None:
+            self._resolving.cancel()
+        await asyncio.gather(*(node.channel.close() for node in self._nodes.values()))
+
+    def choose(self, without: set[str] = frozenset()) -> Coordinator | None:  # type: ignore[assignment]
+        """The one with the fewest streams; one that has just failed only where nothing else is left."""
+        now = time.monotonic()
+        candidates = [node for address, node in self._nodes.items() if address not in without]
+        if not candidates:
+            return None
+        # Equals are drawn, so that several gateways do not all begin with the same one.
+        return min(candidates, key=lambda n: (n.is_shunned(now), n.num_streams, random.random()))
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    async def describe(self, seconds: float = 5.0) -> generation_pb2.GenerationServiceDescribeResponse:
+        """What the first coordinator that answers says of itself; raises the last one's error."""
+        tried: set[str] = set()
+        error: grpc.aio.AioRpcError | None = None
+        while (node := self.choose(tried)) is not None:
+            tried.add(node.address)
+            try:
+                request = generation_pb2.GenerationServiceDescribeRequest()
+                answer: generation_pb2.GenerationServiceDescribeResponse = await node.stub.Describe(
+                    request, timeout=seconds)
+                return answer
+            except grpc.aio.AioRpcError as failure:
+                node.failed()
+                error = failure
+        if error is not None:
+            raise error
+        raise LookupError("no coordinator has an address")
+
+    async def _resolve_for_ever(self) -> None:
+        while True:
+            # Often while there is nobody to talk to.
+            await asyncio.sleep(self._resolve_seconds if self._nodes else 1.0)
+            await self._resolve_all()
+
+    async def _resolve_all(self) -> None:
+        found: dict[str, str] = {}
+        for endpoint in self._endpoints:
+            try:
+                for address in await resolve(endpoint):
+                    found[address] = host_of(endpoint)
+            except OSError as error:
+                log.warning("%s cannot be resolved: %s", endpoint, error)
+                # Nobody could be asked, which says nothing of the addresses known.
+                found |= {address: host_of(endpoint) for address in self._nodes}
+        for address, server_name in found.items():
+            if address not in self._nodes:
+                channel = make_channel(address, server_name, self._credentials())
+                self._nodes[address] = Coordinator(address, channel,
+                                                   generation_pb2_grpc.GenerationServiceStub(channel))
+        for address in [a for a, node in self._nodes.items() if a not in found and node.num_streams == 0]:
+            await self._nodes.pop(address).channel.close()
+
+
+def host_of(endpoint: str) -> str:
+    return endpoint.rpartition(":")[0].strip("[]")
+
+
+async def resolve(endpoint: str) -> list[str]:
+    """All addresses behind HOST:PORT, each as HOST:PORT; of a name with both kinds the IPv4 ones."""
+    host, _, port = endpoint.rpartition(":")
+    host = host.strip("[]")
+    try:
+        ipaddress.ip_address(host)
+        return [endpoint]
+    except ValueError:
+        pass
+    infos = await asyncio.get_running_loop().getaddrinfo(host, int(port), type=socket.SOCK_STREAM)
+    v4 = sorted({info[4][0] for info in infos if info[0] == socket.AF_INET})
+    v6 = sorted({info[4][0] for info in infos if info[0] == socket.AF_INET6})
+    return [f"{address}:{port}" for address in v4] or [f"[{address}]:{port}" for address in v6]

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One generation: a stream of tokens that goes on elsewhere where a coordinator is lost."""
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import logging
+import time
+from collections.abc import AsyncGenerator, Sequence
+
+import grpc
+
+from outrider.v1 import generation_pb2 as pb
+from outrider.v1 import types_pb2
+
+from . import errors
+from .coordinators import Coordinator, Coordinators
+from .metrics import METRICS
+
+log = logging.getLogger(__name__)
+
+# A stream that has begun is looked for another coordinator for so long without a token.
+RESUME_SECONDS = 60.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
+# What says nothing of the request itself: somebody else may serve it.
+_ELSEWHERE = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED,
+              grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNKNOWN}
+
+
+@dataclasses.dataclass
+class Tally:
+    """What a generation has used so far, over all coordinators that served it."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    num_drafted: int = 0
+    num_accepted: int = 0
+    num_resumes: int = 0
+    seed: int = 0
+
+
+Metadata = Sequence[tuple[str, str]]
+
+
+class Generation:
+    """Iterates over a coordinator's messages: each token once, in order, whoever sends them.
+
+    A stream that breaks is resumed on another coordinator with the request as it was, the
+    seed that the first one reported, and the tokens that arrived: the reader sees no seam.
+    An opening that is refused is tried on every coordinator once; the last refusal is raised,
+    as an ApiError.
+    """
+
+    def __init__(self, coordinators: Coordinators, request: pb.GenerateRequest,
+                 timeout: float | None = None) -> None:
+        self._coordinators = coordinators
+        self._request = pb.GenerateRequest()
+        self._request.CopyFrom(request)
+        self._metadata: Metadata = ()
+        self._deadline = None if timeout is None else time.monotonic() + timeout
+        self._tokens: list[int] = list(request.delivered.ids)
+        self._has_begun = False
+        self._model = types_pb2.ModelIdentity()  # that a resume has to name again
+        self.tally = Tally()
+
+    def set_metadata(self, metadata: Metadata) -> None:
+        """What goes with every call, such as the request's name in logs."""
+        self._metadata = tuple(metadata)
+
+    async def messages(self) -> AsyncGenerator[pb.GenerateResponse]:
+        """The messages, their tokens trimmed to those that are new; the last one has `finish`."""
+        tried: set[str] = set()
+        pause = _FIRST_PAUSE
+        give_up = time.monotonic() + RESUME_SECONDS
+        while True:
+            node = self._coordinators.choose(tried)
+            if node is None and self._has_begun and tried:
+                # All of them have failed just now: again, after a while.
+                tried.clear()
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)
+                continue
+            if node is None:
+                raise errors.ApiError(503, "no coordinator answers; try again later", code="unavailable",
+                                      retry_after=1.0)
+            num_before = len(self._tokens)
+            try:
+                with node.stream():
+                    async for message in self._call(node):
+                        yield message
+                        if message.HasField("finish"):
+                            return
+                raise errors.ApiError(500, "the stream ended without its last message")
+            except grpc.aio.AioRpcError as error:
+                if len(self._tokens) > num_before:
+                    give_up = time.monotonic() + RESUME_SECONDS
+                    pause = _FIRST_PAUSE
+                    tried.clear()
+                tried.add(node.address)
+                self._after_failure(node, error, is_last=self._is_last(tried, give_up))
+
+    def _is_last(self, tried: set[str], give_up: float) -> bool:
+        now = time.monotonic()
+        if self._deadline is not None and now >= self._deadline:
+            return True
+        if self._has_begun:
+            return now >= give_up
+        return self._coordinators.choose(tried) is None
+
+    def _after_failure(self, node: Coordinator, error: grpc.aio.AioRpcError, *, is_last: bool) -> None:
+        """Raises where the request itself is at fault, or where nobody else is left."""
+        if error.code() is not grpc.StatusCode.RESOURCE_EXHAUSTED:
+            node.failed()
+        # A coordinator that has another model by now cannot resume; another one may.
+        is_other_model = self._has_begun and error.code() is grpc.StatusCode.FAILED_PRECONDITION
+        if (error.code() not in _ELSEWHERE and not is_other_model) or is_last:
+            raise errors.from_rpc(error) from error
+        if self._has_begun:
+            self.tally.num_resumes += 1
+            METRICS.resumes.inc()
+            log.warning("a stream broke after %d tokens (%s) and is resumed", len(self._tokens), error.code().name)
+
+    async def _call(self, node: Coordinator) -> AsyncGenerator[pb.GenerateResponse]:
+        timeout = None if self._deadline is None else max(0.001, self._deadline - time.monotonic())
+        if self._has_begun:
+            self._request.delivered.ids[:] = self._tokens
+            self._request.seed = self.tally.seed
+            self._request.model.CopyFrom(self._model)
+        call = node.stub.Generate(self._request, timeout=timeout, metadata=self._metadata)
+        try:
+            async for message in call:
+                yield self._take(message)
+        finally:
+            # A reader who leaves ends the session at once.
+            call.cancel()
+
+    def _take(self, message: pb.GenerateResponse) -> pb.GenerateResponse:
+        if message.HasField("start"):
+            self.tally.seed = message.start.seed
+            self.tally.prompt_tokens = message.start.prompt_length
+            self._model.CopyFrom(message.start.model)
+            self._has_begun = True
+        next_index = len(self._tokens)
+        if message.tokens:
+            if message.first_index > next_index:
+                raise errors.ApiError(500, f"tokens are missing: expected index {next_index}, "
+                                           f"got {message.first_index}")
+            del message.tokens[:next_index - message.first_index]
+            self._tokens += [token.id for token in message.tokens]
+            self.tally.completion_tokens = len(self._tokens)
+        if message.HasField("round"):
+            self.tally.num_drafted += message.round.num_drafted
+            self.tally.num_accepted += message.round.num_accepted
+        return message

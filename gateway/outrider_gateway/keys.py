@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who may ask, and how much: API keys from a file that is read again when it changes."""
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import hmac
+import logging
+import pathlib
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from .errors import ApiError
+
+log = logging.getLogger(__name__)
+
+_LOOK_SECONDS = 1.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """Of one key; None: none."""
+
+    requests: int | None = None  # at a time
+    tokens_per_minute: int | None = None
+
+
+@dataclasses.dataclass
+class Account:
+    """One key's use. Tokens are counted in a bucket that fills evenly over a minute."""
+
+    name: str
+    digest: bytes
+    limits: Limits
+    num_running: int = 0
+    _spent: float = 0.0
+    _spent_at: float = 0.0
+
+    @property
+    def cache_salt(self) -> str:
+        """What this key's sessions may share caches under, and nobody else's."""
+        return hashlib.sha256(b"outrider-cache-salt:" + self.digest).hexdigest()[:32]
+
+    @contextmanager
+    def request(self, now: float) -> Iterator[None]:
+        """While a request of this key runs; ApiError 429 where its limits are reached."""
+        limit = self.limits.requests
+        if limit is not None and self.num_running >= limit:
+            raise ApiError(429, f"this key may have {limit} requests at a time; wait for one to end",
+                           code="rate_limit_exceeded", retry_after=1.0)
+        wait = self._seconds_until_tokens(now)
+        if wait > 0:
+            raise ApiError(429, f"this key has used its {self.limits.tokens_per_minute} tokens a minute",
+                           code="rate_limit_exceeded", retry_after=wait)
+        self.num_running += 1
+        try:
+            yield
+        finally:
+            self.num_running -= 1
+
+    def spend(self, tokens: int, now: float) -> None:
+        self._drain(now)
+        self._spent += tokens
+
+    def _drain(self, now: float) -> None:
+        rate = (self.limits.tokens_per_minute or 0) / 60
+        self._spent = max(0.0, self._spent - rate * (now - self._spent_at))
+        self._spent_at = now
+
+    def _seconds_until_tokens(self, now: float) -> float:
+        if self.limits.tokens_per_minute is None:
+            return 0.0
+        self._drain(now)
+        return max(0.0, self._spent - self.limits.tokens_per_minute) / (self.limits.tokens_per_minute / 60)
+
+
+def parse(text: str) -> list[Account]:
+    """A line a key: NAME KEY [requests=N] [tokens_per_minute=N]; # begins a comment. ValueError names the line."""
+    accounts = []
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.partition("#")[0].split()
+        if not words:
+            continue
+        if len(words) < 2:
+            raise ValueError(f"line {number}: a key has a name and a secret: NAME KEY [requests=N] "
+                             "[tokens_per_minute=N]")
+        options: dict[str, int] = {}
+        for word in words[2:]:
+            name, _, value = word.partition("=")
+            if name not in ("requests", "tokens_per_minute") or not value.isdecimal() or int(value) < 1:
+                raise ValueError(f"line {number}: {word!r} is neither requests=N nor tokens_per_minute=N")
+            options[name] = int(value)
+        accounts.append(Account(words[0], _digest(words[1]), Limits(**options)))
+    if not accounts:
+        raise ValueError("the file has no key, so nobody could ask anything")
+    return accounts
+
+
+def _digest(key: str) -> bytes:
+    return hashlib.sha256(key.encode()).digest()
+
+
+class Keys:
+    """The keys of a file; without one, everybody is one account without limits."""
+
+    def __init__(self, path: pathlib.Path | None, clock: Callable[[], float] = time.monotonic) -> None:
+        """Raises OSError or ValueError where the file cannot be used at start."""
+        self._path = path
+        self._clock = clock
+        self._anyone = Account("anyone", b"", Limits())
+        self._accounts: list[Account] = []
+        self._stamp: tuple[int, int] | None = None
+        self._looked_at = float("-inf")
+        if path is not None:
+            self._read(path)
+
+    def authenticate(self, authorization: str | None) -> Account:
+        """Of `Authorization: Bearer KEY`; ApiError 401 where the key is none of ours."""
+        if self._path is None:
+            return self._anyone
+        self._look(self._path)
+        kind, _, key = (authorization or "").partition(" ")
+        if kind.lower() != "bearer" or not key:
+            raise ApiError(401, "an API key is needed: Authorization: Bearer KEY", code="invalid_api_key")
+        digest = _digest(key.strip())
+        # All of them, each in constant time: how long it takes says nothing of the keys.
+        found = [account for account in self._accounts if hmac.compare_digest(account.digest, digest)]
+        if not found:
+            raise ApiError(401, "this API key is not known here", code="invalid_api_key")
+        return found[0]
+
+    def _look(self, path: pathlib.Path) -> None:
+        now = self._clock()
+        if now < self._looked_at + _LOOK_SECONDS:
+            return
+        self._looked_at = now
+        try:
+            status = path.stat()
+            if (status.st_mtime_ns, status.st_size) != self._stamp:
+                self._read(path)
+        except (OSError, ValueError) as error:
+            log.error("the keys stay as they are: %s: %s", path, error)
+
+    def _read(self, path: pathlib.Path) -> None:
+        status = path.stat()
+        accounts = parse(path.read_text("utf-8"))
+        # Who is known already keeps what it has used.
+        known = {(a.name, a.digest): a for a in self._accounts}
+        for i, account in enumerate(accounts):
+            if (old := known.get((account.name, account.digest))) is not None:
+                old.limits = account.limits
+                accounts[i] = old
+        self._accounts = accounts
+        self._stamp = (status.st_mtime_ns, status.st_size)

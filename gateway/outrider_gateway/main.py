@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`outrider-gateway`: flags, then the server until SIGTERM."""
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import ipaddress
+import logging
+import pathlib
+import signal
+import socket
+import sys
+import types
+from collections.abc import Callable, Iterator
+
+import grpc
+import uvicorn
+
+from . import chat_template
+from .app import Gateway, Options, Parts, create_app
+from .coordinators import Coordinators, host_of
+from .keys import Keys
+from .tokens import Tokens
+
+_BAD_FLAGS = 2
+
+
+class FlagError(Exception):
+    """A flag that cannot be; the message names it and says what to do."""
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="outrider-gateway", description="An OpenAI-compatible HTTP door before Outrider's coordinators.")
+    parser.add_argument("--listen", default="127.0.0.1:8000", metavar="HOST:PORT",
+                        help="where to serve HTTP; port 0 picks a free one (default: %(default)s)")
+    parser.add_argument("--coordinator", action="append", required=True, metavar="HOST:PORT",
+                        help="a coordinator; may be repeated, and a name stands for all its addresses")
+    parser.add_argument("--model", type=pathlib.Path, metavar="DIR",
+                        help="model directory with tokenizer.json and the chat template; without it only "
+                        "/v1/completions is served, without log-probabilities")
+    parser.add_argument("--model-name", default="", help="what requests call the model (default: its own name)")
+    parser.add_argument("--api-keys", type=pathlib.Path, metavar="FILE",
+                        help="a line a key: NAME KEY [requests=N] [tokens_per_minute=N]; read again when it "
+                        "changes (default: everybody may ask)")
+    parser.add_argument("--insecure", action="store_true",
+                        help="allow plain text to coordinators off this machine")
+    parser.add_argument("--tls-ca", type=pathlib.Path, metavar="FILE",
+                        help="authority of the coordinators' certificates: connections are TLS")
+    parser.add_argument("--tls-cert", type=pathlib.Path, metavar="FILE", help="our own certificate chain")
+    parser.add_argument("--tls-key", type=pathlib.Path, metavar="FILE", help="its private key")
+    parser.add_argument("--max-requests", type=_positive, default=4096,
+                        help="requests at a time (default: %(default)s)")
+    parser.add_argument("--request-seconds", type=_positive, default=600,
+                        help="longest that a request may take (default: %(default)s)")
+    parser.add_argument("--slow-reader-seconds", type=_positive, default=60,
+                        help="a reader who does not read for so long is dropped (default: %(default)s)")
+    parser.add_argument("--drain-seconds", type=_positive, default=30,
+                        help="longest that running requests may take after SIGTERM (default: %(default)s)")
+    parser.add_argument("--check-config", action="store_true",
+                        help="serve nothing: check flags and files; exit status 0 or 2")
+    return parser
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, not {value}")
+    return value
+
+
+def _split(endpoint: str, flag: str) -> tuple[str, int]:
+    host, colon, port = endpoint.rpartition(":")
+    if not colon or not host or not port.isdecimal() or int(port) > 65535:
+        raise FlagError(f"{flag} {endpoint}: must be HOST:PORT")
+    return host.strip("[]"), int(port)
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _credentials(flags: argparse.Namespace) -> Callable[[], grpc.ChannelCredentials | None]:
+    """Reads the files anew at each call. FlagError where they cannot be used now."""
+    if (flags.tls_cert is None) != (flags.tls_key is None):
+        raise FlagError("--tls-cert and --tls-key go together: pass both")
+    if flags.tls_ca is None:
+        if flags.tls_cert is not None:
+            raise FlagError("--tls-cert needs --tls-ca, the authority to check coordinators by")
+        for endpoint in flags.coordinator:
+            if not flags.insecure and not _is_loopback(host_of(endpoint)):
+                raise FlagError(f"--coordinator {endpoint}: is off this machine; pass --tls-ca, or --insecure for "
+                                "plain text")
+        return lambda: None
+
+    def read() -> grpc.ChannelCredentials:
+        own = [path.read_bytes() if path is not None else None for path in (flags.tls_key, flags.tls_cert)]
+        return grpc.ssl_channel_credentials(flags.tls_ca.read_bytes(), *own)
+
+    try:
+        read()
+    except OSError as error:
+        raise FlagError(f"--tls-ca, --tls-cert, --tls-key: {error}") from error
+    return read
+
+
+def _parts(flags: argparse.Namespace) -> Parts:
+    for endpoint in flags.coordinator:
+        _split(endpoint, "--coordinator")
+    coordinators = Coordinators(flags.coordinator, _credentials(flags))
+    try:
+        keys = Keys(flags.api_keys)
+    except (OSError, ValueError) as error:
+        raise FlagError(f"--api-keys {flags.api_keys}: {error}") from error
+    parts = Parts(coordinators, keys, no_template="the gateway has no --model")
+    if flags.model is None:
+        return parts
+    try:
+        parts.tokens = Tokens.load(flags.model)
+        parts.template = chat_template.load(flags.model)
+    except chat_template.NoTemplateError as error:
+        parts.no_template = "it has no chat template"
+        logging.warning("/v1/chat/completions is not served: %s", error)
+    except Exception as error:  # tokenizers raises bare Exceptions
+        raise FlagError(f"--model {flags.model}: {error}") from error
+    return parts
+
+
+class _Server(uvicorn.Server):
+    """Says that it drains before it stops listening, and prints where it listens."""
+
+    gateway: Gateway
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        if self.started:
+            for server in self.servers:
+                for listener in server.sockets:
+                    host, port = listener.getsockname()[:2]
+                    print(f"outrider-gateway listening on {host}:{port}", flush=True)
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """As uvicorn's own, but a drain that ended well is an exit status of 0."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.handle_exit, number, None)
+        yield
+
+    def handle_exit(self, sig: int, frame: types.FrameType | None) -> None:
+        self.gateway.draining = True
+        super().handle_exit(sig, frame)
+
+
+def main() -> int:
+    flags = _parser().parse_args()
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    try:
+        host, port = _split(flags.listen, "--listen")
+        parts = _parts(flags)
+    except FlagError as error:
+        print(f"outrider-gateway: {error}", file=sys.stderr)
+        return _BAD_FLAGS
+    if flags.check_config:
+        return 0
+    app, gateway = create_app(parts, Options(
+        model_name=flags.model_name, max_requests=flags.max_requests, request_seconds=flags.request_seconds,
+        slow_reader_seconds=flags.slow_reader_seconds))
+    server = _Server(uvicorn.Config(app, host=host, port=port, log_level="warning", access_log=False,
+                                    timeout_graceful_shutdown=flags.drain_seconds, timeout_keep_alive=75))
+    server.gateway = gateway
+    try:
+        asyncio.run(server.serve())
+    except (KeyboardInterrupt, SystemExit):
+        return 128 + signal.SIGINT
+    return 0 if server.started else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

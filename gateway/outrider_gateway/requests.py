@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What clients may ask: OpenAI's parameters, vLLM's extensions, and ours under `outrider`.
+
+Unknown parameters, and known ones that are not served, are refused by name: nothing is
+silently ignored.
+"""
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypeVar
+
+import pydantic
+from pydantic import BaseModel, ConfigDict, Field
+
+from .errors import ApiError
+
+MAX_CHOICES = 16
+MAX_PROMPTS = 64
+Token = Annotated[int, Field(ge=0, lt=1 << 31)]
+TokenIds = Annotated[list[Token], Field(min_length=1)]
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+
+class StreamOptions(Strict):
+    include_usage: bool = False
+
+
+class OutriderOptions(Strict):
+    """Of speculative decoding; the output's law is the same whatever they say."""
+
+    num_speculative_tokens: int | None = Field(None, ge=0)
+    acceptance_rule: Literal["rejection", "greedy", "coupled", "block"] | None = None
+    prompt_lookup: bool | None = None
+    min_draft_probability: float | None = Field(None, ge=0, lt=1)
+    # Adds to each chunk where its tokens come from, and what the round did.
+    rounds: bool = False
+
+
+class SamplingRequest(Strict):
+    """What both endpoints share."""
+
+    model: str
+    stream: bool = False
+    stream_options: StreamOptions | None = None
+    n: int = Field(1, ge=1, le=MAX_CHOICES)
+    max_tokens: int | None = Field(None, ge=1)
+    temperature: float | None = Field(None, ge=0, le=2)
+    top_p: float | None = Field(None, gt=0, le=1)
+    seed: int | None = None
+    stop: str | list[str] | None = None
+    presence_penalty: float | None = Field(None, ge=-2, le=2)
+    frequency_penalty: float | None = Field(None, ge=-2, le=2)
+    logit_bias: dict[str, float] | None = None
+    user: str | None = None  # for the caller's own records
+    # vLLM's.
+    top_k: int | None = Field(None, ge=-1)
+    min_p: float | None = Field(None, ge=0, le=1)
+    repetition_penalty: float | None = Field(None, gt=0)
+    ignore_eos: bool = False
+    # Ours.
+    outrider: OutriderOptions = OutriderOptions()
+
+    @pydantic.field_validator("stop")
+    @classmethod
+    def _check_stop(cls, stop: str | list[str] | None) -> str | list[str] | None:
+        if isinstance(stop, list) and len(stop) > 16:
+            raise ValueError(f"at most 16 stop strings, not {len(stop)}")
+        return stop
+
+    @pydantic.field_validator("logit_bias")
+    @classmethod
+    def _check_bias(cls, bias: dict[str, float] | None) -> dict[str, float] | None:
+        for token, value in (bias or {}).items():
+            if not token.isdecimal():
+                raise ValueError(f"keys are token ids, not {token!r}")
+            if not -100 <= value <= 100:
+                raise ValueError(f"values are between -100 and 100, not {value}")
+        return bias
+
+    @pydantic.model_validator(mode="after")
+    def _check_together(self) -> SamplingRequest:
+        if self.stream_options is not None and not self.stream:
+            raise ValueError("stream_options: needs stream to be true")
+        return self
+
+    def stop_strings(self) -> list[str]:
+        if self.stop is None:
+            return []
+        return [self.stop] if isinstance(self.stop, str) else self.stop
+
+    def includes_usage(self) -> bool:
+        return self.stream_options is not None and self.stream_options.include_usage
+
+
+class CompletionRequest(SamplingRequest):
+    prompt: str | TokenIds | Annotated[list[str], Field(min_length=1, max_length=MAX_PROMPTS)] | \
+        Annotated[list[TokenIds], Field(min_length=1, max_length=MAX_PROMPTS)]
+    echo: bool = False
+    logprobs: int | None = Field(None, ge=0, le=20)
+    best_of: int | None = None
+
+    def prompts(self) -> list[str | list[int]]:
+        if isinstance(self.prompt, str):
+            return [self.prompt]
+        if isinstance(self.prompt[0], int):
+            return [self.prompt]
+        return list(self.prompt)
+
+    @pydantic.model_validator(mode="after")
+    def _check_completion(self) -> CompletionRequest:
+        if self.best_of is not None and self.best_of != self.n:
+            raise ValueError(f"best_of: only the value of n, {self.n}, is served")
+        if self.echo and self.logprobs is not None:
+            raise ValueError("echo: the prompt's log-probabilities are not served; leave out echo or logprobs")
+        if self.max_tokens is None:
+            self.max_tokens = 16  # OpenAI's default of this endpoint
+        return self
+
+    def num_logprobs(self) -> int | None:
+        return self.logprobs
+
+
+class TextPart(Strict):
+    type: Literal["text"]
+    text: str
+
+
+class Message(BaseModel):
+    """As the template wants it: other keys (name, tool_calls, ...) are passed on to it."""
+
+    model_config = ConfigDict(extra="allow")
+
+    role: str = Field(min_length=1)
+    content: str | list[TextPart] | None = None
+
+    def for_template(self) -> dict[str, Any]:
+        message = self.model_dump(exclude_unset=True)
+        if isinstance(self.content, list):
+            message["content"] = "".join(part.text for part in self.content)
+        return message
+
+
+class ResponseFormat(Strict):
+    type: Literal["text"]
+
+
+class ChatRequest(SamplingRequest):
+    messages: list[Message] = Field(min_length=1)
+    max_completion_tokens: int | None = Field(None, ge=1)
+    logprobs: bool = False
+    top_logprobs: int | None = Field(None, ge=0, le=20)
+    response_format: ResponseFormat | None = None
+    # vLLM's, and the template's.
+    add_generation_prompt: bool = True
+    chat_template_kwargs: dict[str, Any] = Field(default_factory=dict)
+
+    @pydantic.model_validator(mode="after")
+    def _check_chat(self) -> ChatRequest:
+        if self.top_logprobs is not None and not self.logprobs:
+            raise ValueError("top_logprobs: needs logprobs to be true")
+        if None not in (self.max_tokens, self.max_completion_tokens) and \
+                self.max_tokens != self.max_completion_tokens:
+            raise ValueError("max_tokens: say it once; max_completion_tokens has another value")
+        if self.max_completion_tokens is not None:
+            self.max_tokens = self.max_completion_tokens
+        return self
+
+    def num_logprobs(self) -> int | None:
+        return (self.top_logprobs or 0) if self.logprobs else None
+
+
+# Of OpenAI's API, and why they are refused.
+_NOT_SERVED = {
+    "tools": "function calling is not served", "tool_choice": "function calling is not served",
+    "parallel_tool_calls": "function calling is not served", "functions": "function calling is not served",
+    "function_call": "function calling is not served", "audio": "audio is not served",
+    "modalities": "only text is served", "prediction": "drafts come from the drafter: leave it out",
+    "suffix": "filling in the middle is not served", "store": "nothing is stored",
+    "metadata": "nothing is stored", "reasoning_effort": "models here have no reasoning effort",
+    "service_tier": "there is one tier", "web_search_options": "there is no web search",
+    "stop_token_ids": "name the strings in stop instead", "guided_json": "constrained decoding is not served",
+    "guided_regex": "constrained decoding is not served", "use_beam_search": "beam search is not served",
+    "schedule": "schedules are not served yet",
+}
+
+
+Request = TypeVar("Request", bound=SamplingRequest)
+
+
+def parse(kind: type[Request], body: bytes) -> Request:
+    """The request, or an ApiError that names the parameter."""
+    try:
+        return kind.model_validate_json(body)
+    except pydantic.ValidationError as error:
+        raise _refusal(error) from None
+
+
+def _refusal(error: pydantic.ValidationError) -> ApiError:
+    # A union reports one error for each of its members: what is said of the
+    # parameter that stands first in the body is enough.
+    first = error.errors(include_url=False)[0]
+    place = [str(part) for part in first["loc"]]
+    name = place[0] if place else None
+    if first["type"] == "json_invalid":
+        return ApiError(400, f"the body is not JSON: {first['ctx']['error']}")
+    if first["type"] == "extra_forbidden":
+        shown = ".".join(place)
+        why = _NOT_SERVED.get(place[-1], "there is no such parameter")
+        return ApiError(400, f"{shown}: {why}", param=shown, code="unsupported_parameter")
+    text = first["msg"].removeprefix("Value error, ")
+    if name is None:  # of several parameters together: the message begins with the name
+        name, _, text = text.partition(": ")
+        return ApiError(400, f"{name}: {text}", param=name, code="invalid_value")
+    if first["type"] == "missing":
+        return ApiError(400, f"{name} is missing", param=name, code="missing_required_parameter")
+    return ApiError(400, f"{_path(place)}: {text[0].lower()}{text[1:]}", param=name, code="invalid_value")
+
+
+def _path(place: list[str]) -> str:
+    # Without the names that pydantic gives to a union's members.
+    return ".".join(part for part in place if part.isidentifier() or part.isdecimal())

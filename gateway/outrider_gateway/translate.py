@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From the API's requests to a coordinator's."""
+from __future__ import annotations
+
+import secrets
+
+from outrider.v1 import generation_pb2 as pb
+from outrider.v1 import types_pb2
+
+from .errors import ApiError
+from .requests import ChatRequest, CompletionRequest, SamplingRequest
+
+_RULES = {"rejection": types_pb2.ACCEPTANCE_RULE_REJECTION, "greedy": types_pb2.ACCEPTANCE_RULE_GREEDY,
+          "coupled": types_pb2.ACCEPTANCE_RULE_COUPLED, "block": types_pb2.ACCEPTANCE_RULE_BLOCK}
+_SEED_MASK = (1 << 64) - 1
+
+
+def to_generate_request(asked: CompletionRequest | ChatRequest, prompt: str | list[int],
+                        seed: int) -> pb.GenerateRequest:
+    """One choice for one prompt."""
+    request = pb.GenerateRequest(seed=seed & _SEED_MASK, stop_strings=asked.stop_strings(),
+                                 ignore_eos=asked.ignore_eos)
+    if isinstance(prompt, str):
+        request.text = prompt
+    else:
+        request.tokens.ids.extend(prompt)
+    for name in ("temperature", "top_p", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty",
+                 "max_tokens"):
+        value = getattr(asked, name)
+        if value is not None:
+            setattr(request, name, value)
+    if asked.top_k is not None:
+        request.top_k = max(asked.top_k, 0)  # -1 is vLLM's word for "off"
+    for token, bias in (asked.logit_bias or {}).items():
+        request.logit_bias.add(id=_token_id(token), bias=bias)
+    if (num_logprobs := asked.num_logprobs()) is not None:
+        request.logprobs = num_logprobs
+    _add_options(asked, request)
+    return request
+
+
+def _add_options(asked: SamplingRequest, request: pb.GenerateRequest) -> None:
+    ours = asked.outrider
+    if ours.num_speculative_tokens is not None:
+        request.num_speculative_tokens = ours.num_speculative_tokens
+    if ours.acceptance_rule is not None:
+        request.acceptance_rule = _RULES[ours.acceptance_rule]
+    if ours.prompt_lookup is not None:
+        request.prompt_lookup = ours.prompt_lookup
+    if ours.min_draft_probability is not None:
+        request.draft_options.min_draft_probability = ours.min_draft_probability
+
+
+def _token_id(text: str) -> int:
+    token = int(text)
+    if token >= 1 << 31:
+        raise ApiError(400, f"logit_bias: token {token} is not in the vocabulary", param="logit_bias",
+                       code="invalid_value")
+    return token
+
+
+def seeds(asked: SamplingRequest, count: int) -> list[int]:
+    """One for each choice: the caller's for the first, and from it for the others."""
+    first = asked.seed if asked.seed is not None else secrets.randbits(63)
+    return [first + i for i in range(count)]

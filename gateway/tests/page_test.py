@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page at /, in a real browser. With a folder as argument, its screenshots are left there."""
+import os
+import pathlib
+import shutil
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent), str(HERE.parent.parent / "tests/integration")]
+import make_stubs  # noqa: E402
+
+make_stubs.main()
+
+from playwright import sync_api  # noqa: E402
+from programs import BIN, TARGET, Program, ProgramTest  # noqa: E402
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
+SHOTS = pathlib.Path(os.environ.get("OUTRIDER_SHOTS", tempfile.gettempdir()))
+
+
+@unittest.skipIf(BROWSER is None, "NOT RUN: no chromium on this machine; apt-get install chromium")
+class PageTest(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        verifier = self.start_verifier().address()
+        coordinator = self.start_coordinator(verifier, self.start_drafter().address()).address()
+        gateway = Program(sys.executable, "-B", "-m", "outrider_gateway.main", "--listen", "127.0.0.1:0",
+                          "--coordinator", coordinator, "--model", TARGET,
+                          inside=("env", f"PYTHONPATH={HERE.parent}"))
+        self.addCleanup(gateway.close)
+        self.url = f"http://{gateway.address()}/"
+        self.wait_for_nodes(coordinator, "verifier", "drafter")
+        self.playwright = sync_api.sync_playwright().start()
+        self.addCleanup(self.playwright.stop)
+        self.browser = self.playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        self.addCleanup(self.browser.close)
+
+    def open(self, **options):
+        page = self.browser.new_page(**options)
+        self.errors = []
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("console", lambda message: self.errors.append(message.text) if message.type == "error" else None)
+        page.goto(self.url)
+        return page
+
+    def figure(self, page, pane, name):
+        return page.locator(f"#{pane} [data-figure='{name}'] b").inner_text()
+
+    def test_a_prompt_becomes_coloured_tokens_and_true_figures(self):
+        page = self.open(viewport={"width": 1180, "height": 1000})
+        page.locator("#prompt").press("Control+Enter")
+        page.locator("#status", has_text="Done").wait_for(timeout=60_000)
+        texts = [page.locator(f"#{pane} .text").inner_text() for pane in ("fast", "slow")]
+        self.assertEqual(texts[0], texts[1])  # greedy: the same text
+        origins = [one.get_attribute("class").split()[1] for one in page.locator("#fast .token").all()]
+        self.assertEqual(len(origins), int(self.figure(page, "fast", "tokens")))
+        self.assertIn("draft", origins)
+        self.assertTrue({"replacement", "bonus"} & set(origins))
+        self.assertLess(int(self.figure(page, "fast", "rounds")), int(self.figure(page, "slow", "rounds")))
+        color = page.locator("#fast .token.draft").first.evaluate("one => getComputedStyle(one).backgroundColor")
+        self.assertNotEqual(color, page.locator("#slow .token").first.evaluate(
+            "one => getComputedStyle(one).backgroundColor"))
+        self.assertEqual(page.locator("#fast .accepted .bar").count(), 4)
+        self.assertTrue(page.locator("#key-field").is_hidden())
+        page.screenshot(path=SHOTS / "gateway.png")
+        self.assertEqual(self.errors, [])
+
+    def test_a_narrow_dark_screen_has_no_sideways_scroll(self):
+        page = self.open(viewport={"width": 380, "height": 800}, color_scheme="dark")
+        wide = page.evaluate("() => document.documentElement.scrollWidth > document.documentElement.clientWidth")
+        self.assertFalse(wide)
+        ground = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
+        self.assertEqual(ground, "rgb(20, 23, 27)")
+
+    def test_escape_stops_and_an_error_is_shown(self):
+        page = self.open()
+        page.locator("#max").fill("4096")
+        page.locator("#prompt").press("Control+Enter")
+        page.locator("#fast .token").first.wait_for(timeout=60_000)
+        page.keyboard.press("Escape")
+        page.locator("#status", has_text="Stopped").wait_for()
+        page.locator("#temperature").fill("9")
+        page.locator("#prompt").press("Control+Enter")
+        page.locator("#status.bad", has_text="temperature").wait_for()
+
+
+if __name__ == "__main__":
+    assert BIN.is_dir()
+    unittest.main()

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The gateway's parts by themselves: templates, keys, requests, refusals, tokens."""
+import datetime
+import json
+import pathlib
+import sys
+import tempfile
+import time
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+import make_stubs  # noqa: E402
+
+make_stubs.main()
+
+from outrider_gateway import chat_template, keys, requests, translate  # noqa: E402
+from outrider_gateway.errors import ApiError  # noqa: E402
+from outrider_gateway.tokens import Tokens  # noqa: E402
+
+MODEL = HERE.parent.parent / "models/demo-target"
+
+
+class ChatTemplateTest(unittest.TestCase):
+    GOLDEN = json.loads((HERE / "chat_templates/golden.json").read_text("utf-8"))
+
+    def test_ten_published_templates_render_as_the_reference_does(self):
+        now = datetime.datetime.fromisoformat(self.GOLDEN["now"])
+        templates = set()
+        for case in self.GOLDEN["cases"]:
+            source = (HERE / "chat_templates" / case["template"]).read_text("utf-8")
+            template = chat_template.ChatTemplate(source, self.GOLDEN["special_tokens"], now=lambda: now)
+            with self.subTest(case["template"], conversation=case["conversation"]):
+                if "refused" in case:
+                    with self.assertRaises(ApiError) as refusal:
+                        template.render(case["messages"], add_generation_prompt=case["add_generation_prompt"])
+                    self.assertEqual(refusal.exception.status, 400)
+                    self.assertIn(case["refused"], refusal.exception.message)
+                else:
+                    self.assertEqual(template.render(
+                        case["messages"], add_generation_prompt=case["add_generation_prompt"]), case["text"])
+            templates.add(case["template"])
+        self.assertGreaterEqual(len(templates), 10)
+
+    def render(self, source, content="hello"):
+        return chat_template.ChatTemplate(source).render([{"role": "user", "content": content}])
+
+    def test_a_template_cannot_reach_python(self):
+        for source in ("{{ ''.__class__.__mro__ }}", "{{ messages.__class__ }}", "{{ cycler.__init__.__globals__ }}",
+                       "{{ messages.append(1) }}", "{{ self.__init__.__globals__ }}"):
+            with self.subTest(source), self.assertRaises(ApiError):
+                if self.render(source) == "":  # an undefined name is nothing
+                    raise ApiError(400, "rendered as nothing")
+
+    def test_a_template_that_never_ends_is_stopped(self):
+        loop = "{% for a in range(99999) %}{% for b in range(99999) %}{% set c = b %}{% endfor %}{% endfor %}"
+        start = time.monotonic()
+        with self.assertRaisesRegex(ApiError, "took longer"):
+            self.render(loop)
+        self.assertLess(time.monotonic() - start, 20)
+
+    def test_a_template_that_grows_without_bound_is_stopped(self):
+        for source in ("{{ 'a' * 99999999999 }}", "{{ 10 ** 99999999 }}",
+                       "{% for i in range(99999) %}{{ 'abcdefghij' * 1000 }}{% endfor %}"):
+            with self.subTest(source), self.assertRaises(ApiError):
+                self.render(source)
+
+    def test_a_directory_without_a_template_says_so(self):
+        with self.assertRaisesRegex(chat_template.NoTemplateError, "neither"):
+            chat_template.load(MODEL)
+
+    def test_the_own_file_comes_before_the_configuration(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            (folder / "tokenizer_config.json").write_text(json.dumps(
+                {"chat_template": [{"name": "tool_use", "template": "T"},
+                                   {"name": "default", "template": "D{{bos_token}}"}],
+                 "bos_token": {"content": "<s>"}}))
+            self.assertEqual(chat_template.load(folder).render([]), "D<s>")
+            (folder / "chat_template.jinja").write_text("F")
+            self.assertEqual(chat_template.load(folder).render([]), "F")
+            (folder / "chat_template.jinja").write_text("{% if %}")
+            with self.assertRaisesRegex(ValueError, "damaged"):
+                chat_template.load(folder)
+
+
+class KeysTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = pathlib.Path(folder.name) / "keys"
+        self.now = 0.0
+
+    def keys(self, text):
+        self.path.write_text(text)
+        return keys.Keys(self.path, clock=lambda: self.now)
+
+    def test_only_a_known_key_is_let_in(self):
+        known = self.keys("# who\nalice secret-a\nbob secret-b requests=2\n")
+        self.assertEqual(known.authenticate("Bearer secret-b").name, "bob")
+        for wrong in (None, "", "secret-a", "Basic secret-a", "Bearer secret", "Bearer "):
+            with self.subTest(wrong), self.assertRaises(ApiError) as refusal:
+                known.authenticate(wrong)
+            self.assertEqual(refusal.exception.status, 401)
+
+    def test_without_a_file_everybody_is_let_in(self):
+        self.assertEqual(keys.Keys(None).authenticate(None).name, "anyone")
+
+    def test_requests_at_a_time_are_limited(self):
+        account = self.keys("a k requests=1").authenticate("Bearer k")
+        with account.request(0), self.assertRaises(ApiError) as refusal, account.request(0):
+            pass
+        self.assertEqual((refusal.exception.status, refusal.exception.response().headers["retry-after"]), (429, "1"))
+        with account.request(0):
+            pass
+
+    def test_tokens_a_minute_come_back_with_time(self):
+        account = self.keys("a k tokens_per_minute=60").authenticate("Bearer k")
+        account.spend(90, now=0)
+        with self.assertRaises(ApiError) as refusal, account.request(0):
+            pass
+        self.assertEqual(refusal.exception.response().headers["retry-after"], "30")
+        with account.request(30.5):
+            pass
+
+    def test_a_changed_file_is_read_and_a_damaged_one_is_not(self):
+        known = self.keys("a old")
+        account = known.authenticate("Bearer old")
+        account.num_running = 3
+        self.path.write_text("a old requests=5\nb new\n")
+        self.now = 2
+        self.assertEqual(known.authenticate("Bearer new").name, "b")
+        self.assertIs(known.authenticate("Bearer old"), account)  # with what it has used
+        self.assertEqual(account.limits.requests, 5)
+        self.path.write_text("only-a-name\n")
+        self.now = 4
+        self.assertEqual(known.authenticate("Bearer new").name, "b")
+
+    def test_a_file_that_cannot_be_says_where(self):
+        for text, words in (("", "no key"), ("name", "line 1"), ("\na k requests=0", "line 2"), ("a k x=1", "x=1")):
+            with self.subTest(text), self.assertRaisesRegex(ValueError, words):
+                self.keys(text)
+
+    def test_tenants_have_different_salts(self):
+        known = self.keys("a 1\nb 2")
+        self.assertNotEqual(known.authenticate("Bearer 1").cache_salt, known.authenticate("Bearer 2").cache_salt)
+
+
+class RequestTest(unittest.TestCase):
+    def refusal(self, body, kind=requests.CompletionRequest):
+        with self.assertRaises(ApiError) as refusal:
+            requests.parse(kind, body if isinstance(body, bytes) else json.dumps(body).encode())
+        error = refusal.exception.body()["error"]
+        self.assertEqual((refusal.exception.status, error["type"]), (400, "invalid_request_error"))
+        self.assertTrue(error["message"])
+        return error
+
+    def test_bad_completions_name_the_parameter_and_say_what_is_wrong(self):
+        good = {"model": "m", "prompt": "p"}
+        for change, param in (
+                ({"temperature": 3}, "temperature"), ({"temperature": -1}, "temperature"),
+                ({"temperature": "hot"}, "temperature"), ({"top_p": 0}, "top_p"), ({"top_p": 1.5}, "top_p"),
+                ({"top_k": -2}, "top_k"), ({"min_p": 2}, "min_p"), ({"max_tokens": 0}, "max_tokens"),
+                ({"n": 0}, "n"), ({"n": 17}, "n"), ({"stop": ["a"] * 17}, "stop"), ({"stop": 5}, "stop"),
+                ({"presence_penalty": 3}, "presence_penalty"), ({"frequency_penalty": -3}, "frequency_penalty"),
+                ({"repetition_penalty": 0}, "repetition_penalty"), ({"logit_bias": {"a": 1}}, "logit_bias"),
+                ({"logit_bias": {"5": 101}}, "logit_bias"), ({"logprobs": 21}, "logprobs"),
+                ({"logprobs": -1}, "logprobs"), ({"best_of": 3}, "best_of"), ({"suffix": "x"}, "suffix"),
+                ({"echo": True, "logprobs": 1}, "echo"), ({"stream_options": {}}, "stream_options"),
+                ({"prompt": []}, "prompt"), ({"prompt": [-1]}, "prompt"), ({"prompt": None}, "prompt"),
+                ({"seed": "x"}, "seed"), ({"stop_token_ids": [1]}, "stop_token_ids"),
+                ({"tmeperature": 1}, "tmeperature"),
+                ({"outrider": {"num_speculative_tokens": -1}}, "outrider"),
+                ({"outrider": {"schedule": "ahead"}}, "outrider.schedule"),
+                ({"outrider": {"acceptance_rule": "best"}}, "outrider")):
+            with self.subTest(change):
+                self.assertEqual(self.refusal({**good, **change})["param"], param)
+
+    def test_what_is_missing_is_named(self):
+        self.assertEqual(self.refusal({"prompt": "p"})["message"], "model is missing")
+        self.assertEqual(self.refusal({"model": "m"})["message"], "prompt is missing")
+        self.assertEqual(self.refusal({"model": "m"}, requests.ChatRequest)["message"], "messages is missing")
+
+    def test_what_is_not_json_is_refused(self):
+        self.assertIn("JSON", self.refusal(b"{")["message"])
+        self.assertIn("JSON", self.refusal(b"")["message"])
+
+    def test_bad_chats_name_the_parameter(self):
+        good = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
+        for change, param in (({"messages": []}, "messages"), ({"messages": [{"content": "x"}]}, "messages"),
+                              ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "messages"),
+                              ({"tools": []}, "tools"), ({"top_logprobs": 2}, "top_logprobs"),
+                              ({"max_tokens": 3, "max_completion_tokens": 4}, "max_tokens"),
+                              ({"response_format": {"type": "json_object"}}, "response_format"),
+                              ({"logprobs": 5}, "logprobs")):
+            with self.subTest(change):
+                self.assertEqual(self.refusal({**good, **change}, requests.ChatRequest)["param"], param)
+
+    def test_every_parameter_reaches_the_coordinator(self):
+        asked = requests.parse(requests.CompletionRequest, json.dumps({
+            "model": "m", "prompt": [1, 2], "max_tokens": 7, "temperature": 0.5, "top_p": 0.9, "top_k": 5,
+            "min_p": 0.1, "repetition_penalty": 1.1, "presence_penalty": 0.2, "frequency_penalty": 0.3,
+            "logit_bias": {"3": -2}, "stop": "x", "ignore_eos": True, "logprobs": 2,
+            "outrider": {"num_speculative_tokens": 3, "acceptance_rule": "coupled", "prompt_lookup": True,
+                         "min_draft_probability": 0.25}}).encode())
+        sent = translate.to_generate_request(asked, asked.prompts()[0], seed=-1)
+        self.assertEqual(list(sent.tokens.ids), [1, 2])
+        self.assertEqual((sent.max_tokens, sent.top_k, sent.seed), (7, 5, (1 << 64) - 1))
+        self.assertEqual((sent.temperature, sent.top_p, sent.min_p), (0.5, 0.9, 0.1))
+        self.assertEqual((sent.repetition_penalty, sent.presence_penalty, sent.frequency_penalty), (1.1, 0.2, 0.3))
+        self.assertEqual([(b.id, b.bias) for b in sent.logit_bias], [(3, -2)])
+        self.assertEqual((list(sent.stop_strings), sent.ignore_eos, sent.logprobs), (["x"], True, 2))
+        self.assertEqual((sent.num_speculative_tokens, sent.acceptance_rule, sent.prompt_lookup), (3, 3, True))
+        self.assertEqual(sent.draft_options.min_draft_probability, 0.25)
+
+    def test_choices_have_seeds_of_their_own(self):
+        asked = requests.parse(requests.CompletionRequest, b'{"model":"m","prompt":"p","n":3,"seed":5}')
+        self.assertEqual(translate.seeds(asked, 3), [5, 6, 7])
+
+
+class TokensTest(unittest.TestCase):
+    def test_pieces_are_the_bytes_of_the_text(self):
+        tokens = Tokens.load(MODEL)
+        text = 'def grüße(x):\n    return "→ 再来" + x\n'
+        ids = tokens.encode(text)
+        self.assertEqual(b"".join(map(tokens.piece, ids)).decode(), text)
+        self.assertEqual(tokens.decode(ids), text)
+        self.assertTrue(all(tokens.name(i) for i in ids))
+
+    def test_half_a_character_is_named_by_its_bytes(self):
+        tokens = Tokens.load(MODEL)
+        halves = [i for i in tokens.encode("再") if tokens.name(i).startswith("bytes:")]
+        self.assertTrue(halves)
+
+
+if __name__ == "__main__":
+    unittest.main()

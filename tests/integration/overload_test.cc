@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+// Nodes that are full, and nodes that are broken: streams that run go on, and
+// new ones find a place, wait for one, or are told to come later.
+#include <chrono>
+#include <cmath>
+#include <functional>
+#include <latch>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/base/retry_delay.h"
+#include "core/rpc/channel.h"
+#include "core/testing/status_matchers.h"
+#include "core/wire/convert.h"
+#include "gmock/gmock.h"
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
+#include "gtest/gtest.h"
+#include "outrider/v1/verifier.grpc.pb.h"
+#include "tests/support/hash_model.h"
+#include "tests/support/in_process_cluster.h"
+#include "tests/support/small_cluster.h"
+
+namespace outrider::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr absl::StatusCode kRefused = absl::StatusCode::kResourceExhausted;
+// A prompt that begins with it keeps its node's model until the test lets go.
+constexpr TokenId kHeld = 48;
+
+class Hold {
+ public:
+  TableLm::Table Around(TableLm::Table table) {
+    return [this, table = std::move(table)](absl::Span<const TokenId> context) {
+      if (context[0] == kHeld) {
+        reached_.count_down();
+        released_.wait();
+      }
+      return table(context);
+    };
+  }
+  void AwaitPass() { reached_.wait(); }
+  void Release() { released_.count_down(); }
+
+ private:
+  std::latch reached_{1};
+  std::latch released_{1};
+};
+
+VerifyCall Opening(TokenSeq prompt) {
+  return {.header = {.session = SessionId::Random(),
+                     .step = 1,
+                     .delta = {.append_tokens = std::move(prompt)}}};
+}
+
+// One Verify as any client sends it.
+grpc::Status CallVerify(const std::string& address, const VerifyCall& call) {
+  const auto stub = v1::VerifierService::NewStub(MakeChannel(address));
+  grpc::ClientContext context;
+  v1::VerifyResponse response;
+  return stub->Verify(&context, ToProto(call), &response);
+}
+
+::testing::AssertionResult Becomes(const std::function<bool()>& condition) {
+  const auto deadline =
+      std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > deadline) {
+      return ::testing::AssertionFailure() << "not within 10 s";
+    }
+    std::this_thread::yield();
+  }
+  return ::testing::AssertionSuccess();
+}
+
+int64_t NumRefused(NodeCounters& counters) {
+  return counters.num_finished(NodeCall::kModel, kRefused);
+}
+
+// A cluster whose verifier is kept by a call that is not the coordinator's, and
+// has no queue.
+class BusyVerifierTest : public ::testing::Test {
+ protected:
+  BusyVerifierTest() {
+    options_.queue_length = 0;
+    other_target_ = options_.target;
+    options_.target.table = hold_.Around(options_.target.table);
+  }
+  ~BusyVerifierTest() override {
+    if (busy_.joinable()) LetGo();
+  }
+  void Start() {
+    cluster_ = std::make_unique<InProcessCluster>(options_);
+    ASSERT_TRUE(cluster_->WaitUntilReady());
+    busy_ = std::jthread([this] {
+      EXPECT_TRUE(
+          CallVerify(cluster_->verifier().address(), Opening({kHeld})).ok());
+    });
+    hold_.AwaitPass();
+  }
+  void LetGo() {
+    hold_.Release();
+    busy_.join();
+  }
+  Result GenerateOne() { return Generate(*cluster_, Greedy({5}, 10, /*k=*/4)); }
+  void ExpectPlain(const Result& result) {
+    EXPECT_THAT(result.status, IsOk());
+    EXPECT_EQ(result.tokens, PlainGreedy({5}, 10, kVocab));
+  }
+
+  Hold hold_;
+  InProcessCluster::Options options_ = SmallCluster();
+  TableLm::Options other_target_;
+  std::unique_ptr<InProcessCluster> cluster_;
+  std::jthread busy_;
+};
+
+TEST_F(BusyVerifierTest, ARefusalCarriesARetryDelayThatAnyClientReads) {
+  Start();
+  const grpc::Status refused =
+      CallVerify(cluster_->verifier().address(), Opening({5}));
+  EXPECT_EQ(refused.error_code(), grpc::RESOURCE_EXHAUSTED);
+  google::rpc::Status details;
+  ASSERT_TRUE(details.ParseFromString(refused.error_details()));
+  ASSERT_EQ(details.details_size(), 1);
+  google::rpc::RetryInfo retry;
+  ASSERT_TRUE(details.details(0).UnpackTo(&retry));
+  EXPECT_GT(retry.retry_delay().nanos(), 0);
+}
+
+TEST_F(BusyVerifierTest, AnOpeningThatIsRefusedGoesToAnotherVerifier) {
+  options_.other_targets = {other_target_};
+  Start();
+  for (int i = 0; i < 8; ++i) ExpectPlain(GenerateOne());
+  EXPECT_GT(NumRefused(cluster_->verifier().counters()), 0);
+  EXPECT_EQ(NumRefused(cluster_->other_verifier(0).counters()), 0);
+}
+
+TEST_F(BusyVerifierTest, OpeningsWaitForRoomAndOneTooManyIsToldToComeLater) {
+  options_.max_waiting = 1;
+  Start();
+  std::jthread waiting([this] { ExpectPlain(GenerateOne()); });
+  const WaitingRoom& room = cluster_->pool().waiting_room();
+  ASSERT_TRUE(Becomes([&] { return room.num_waiting() == 1; }));
+  const Result refused = GenerateOne();
+  EXPECT_THAT(refused.status, StatusIs(kRefused, HasSubstr("try again later")));
+  EXPECT_TRUE(IsRefusal(refused.status));
+  LetGo();
+  waiting.join();
+  EXPECT_EQ(room.num_waiting(), 0);
+}
+
+TEST_F(BusyVerifierTest, AClientThatLeavesLeavesTheWaitingRoom) {
+  Start();
+  const WaitingRoom& room = cluster_->pool().waiting_room();
+  {
+    const auto stream = cluster_->client().Generate(Greedy({5}, 10, /*k=*/4),
+                                                    std::chrono::minutes(1));
+    ASSERT_TRUE(Becomes([&] { return room.num_waiting() == 1; }));
+  }
+  EXPECT_TRUE(Becomes([&] { return room.num_waiting() == 0; }));
+}
+
+TEST(OverloadTest, AFullQueueEndsNoStreamThatRuns) {
+  InProcessCluster::Options options = SmallCluster();
+  options.queue_length = 0;
+  for (TableLm::Table* table : {&options.target.table, &options.draft.table}) {
+    *table = [table = *table](absl::Span<const TokenId> context) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      return table(context);
+    };
+  }
+  InProcessCluster cluster(options);
+  ASSERT_TRUE(cluster.WaitUntilReady());
+  std::vector<std::jthread> callers;
+  for (int i = 0; i < 8; ++i) {
+    callers.emplace_back([&, i] {
+      const Result result = Generate(cluster, Greedy({i}, 20, /*k=*/2));
+      EXPECT_THAT(result.status, IsOk());
+      EXPECT_EQ(result.tokens, PlainGreedy({i}, 20, kVocab));
+    });
+  }
+  callers.clear();
+  EXPECT_GT(NumRefused(cluster.verifier().counters()), 0);
+  EXPECT_GT(NumRefused(cluster.drafter().counters()), 0);
+}
+
+TEST(OverloadTest, OfTwoVerifiersTheBrokenOneGetsNearlyNoStreams) {
+  InProcessCluster::Options options = SmallCluster();
+  options.other_targets = {options.target};
+  options.other_targets[0].table = [](absl::Span<const TokenId> /*context*/) {
+    return std::vector<float>(kVocab, std::nanf(""));
+  };
+  InProcessCluster cluster(options);
+  ASSERT_TRUE(cluster.WaitUntilReady());
+  // Idle as it is, it would be the first choice for each of them.
+  std::vector<NodePool::Pair> running;
+  for (int i = 0; i < 4; ++i) {
+    auto pair = cluster.pool().Assign(SessionId::Random());
+    ASSERT_THAT(pair, IsOk());
+    running.push_back(*std::move(pair));
+  }
+  std::erase_if(running, [&](const NodePool::Pair& pair) {
+    return pair.verifier->node().link.address ==
+           cluster.other_verifier(0).address();
+  });
+  ASSERT_EQ(running.size(), 2u);
+  for (int i = 0; i < 20; ++i) {
+    const Result result = Generate(cluster, Greedy({i}, 10, /*k=*/4));
+    EXPECT_THAT(result.status, IsOk());
+    EXPECT_EQ(result.tokens, PlainGreedy({i}, 10, kVocab));
+  }
+  // Three to find out, and a probe now and then.
+  const int64_t num_failed = cluster.other_verifier(0).counters().num_finished(
+      NodeCall::kModel, absl::StatusCode::kInternal);
+  EXPECT_GE(num_failed, 3);
+  EXPECT_LT(num_failed, 10);
+}
+
+// What fails on two nodes may be what they fail of.
+TEST(OverloadTest, APoisonedRequestIsTriedOnTwoVerifiersAndNoMore) {
+  InProcessCluster::Options options = SmallCluster();
+  options.other_targets = {options.target, options.target};
+  InProcessCluster cluster(options);
+  ASSERT_TRUE(cluster.WaitUntilReady());
+  EXPECT_THAT(Generate(cluster, Greedy({kPoison}, 10, /*k=*/4)).status,
+              StatusIs(absl::StatusCode::kInternal));
+  int64_t num_failed = 0;
+  for (LocalNode* node : {&cluster.verifier(), &cluster.other_verifier(0),
+                          &cluster.other_verifier(1)}) {
+    num_failed += node->counters().num_finished(NodeCall::kModel,
+                                                absl::StatusCode::kInternal);
+  }
+  EXPECT_EQ(num_failed, 2);
+}
+
+TEST(OverloadTest, ARefusedDraftIsNotAskedForAgainBeforeItsTime) {
+  Hold hold;
+  InProcessCluster::Options options = SmallCluster();
+  options.queue_length = 0;
+  options.draft.table = hold.Around(options.draft.table);
+  InProcessCluster cluster(options);
+  ASSERT_TRUE(cluster.WaitUntilReady());
+  std::jthread busy([&] {
+    const auto stub =
+        v1::DrafterService::NewStub(MakeChannel(cluster.drafter().address()));
+    grpc::ClientContext context;
+    v1::DraftResponse response;
+    const DraftCall call = {.header = Opening({kHeld}).header,
+                            .max_draft_tokens = 1};
+    EXPECT_TRUE(stub->Draft(&context, ToProto(call), &response).ok());
+  });
+  hold.AwaitPass();
+  const Result plain = Generate(cluster, Greedy({5}, 300, /*k=*/4));
+  EXPECT_THAT(plain.status, IsOk());
+  EXPECT_EQ(plain.tokens, PlainGreedy({5}, 300, kVocab));
+  EXPECT_EQ(plain.num_accepted, 0);
+  // A round without drafts gives one token.
+  EXPECT_LT(NumRefused(cluster.drafter().counters()), 100);
+  hold.Release();
+  busy.join();
+  // The refusals have closed nothing.
+  EXPECT_GT(Generate(cluster, Greedy({5}, 50, /*k=*/4)).num_accepted, 0);
+}
+
+}  // namespace
+}  // namespace outrider::testing
