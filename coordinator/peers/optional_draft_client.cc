@@ -1,40 +1,130 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/peers/optional_draft_client.h"
 
+#include "absl/status/status.h"
 #include "core/base/log.h"
 #include "core/base/retry_delay.h"
 
 namespace outrider {
+namespace {
+
+// Whether a failure belongs to the session that met it, rather than to the
+// node: what it sent, its size, its cache.
+bool IsSessionsOwn(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kOutOfRange:
+    case absl::StatusCode::kResourceExhausted:
+    case absl::StatusCode::kAborted:
+    case absl::StatusCode::kInternal:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
 
 Task<absl::StatusOr<Draft>> OptionalDraftClient::Propose(Session& session,
                                                          int num_tokens) {
+  has_asked_ = false;
   const Draft no_draft = Draft::None(session.length());
-  if (drafter_ == nullptr) co_return no_draft;
-  if (!breaker_.Allow(CircuitBreaker::Clock::now())) {
+  if (!drafter_.has_value() || !drafter_->node.Reaches(session)) {
+    co_return no_draft;
+  }
+  PlainReason reason = Prepare(session);
+  if (num_tokens == 0) co_return no_draft;
+  if (reason == PlainReason::kNone && !MayCall(Clock::now())) {
+    reason = PlainReason::kDraftFailed;
+  }
+  if (reason == PlainReason::kNone) {
+    has_asked_ = true;
+    absl::StatusOr<Draft> draft =
+        co_await drafter_->node.Propose(session, num_tokens);
+    if (session.cancellation().cancelled()) {
+      Abandon();
+      co_return draft;
+    }
+    Ended(draft.status());
+    if (draft.ok() && !NodeDraftClient::LacksMuch(session)) co_return draft;
+    // It has lost the session, which a miss has shown, or has failed.
+    reason = draft.ok() ? Prepare(session) : PlainReason::kDraftFailed;
+  }
+  session.stats().plain_reason = reason;
+  if (reason == PlainReason::kDraftFailed) {
     ++session.stats().drafter.num_failures;
-    co_return no_draft;
-  }
-  absl::StatusOr<Draft> draft = co_await drafter_->Propose(session, num_tokens);
-  if (session.cancellation().cancelled()) {
-    // Says nothing about the drafter's health.
-    breaker_.Abandon();
-    co_return draft;
-  }
-  if (draft.ok()) {
-    breaker_.Success();
-    co_return draft;
-  }
-  ++session.stats().drafter.num_failures;
-  if (IsRefusal(draft.status())) {
-    // The drafter is busy, which is no failure of its own.
-    breaker_.Abandon();
-    co_return no_draft;
-  }
-  if (breaker_.Failure(CircuitBreaker::Clock::now())) {
-    OUTRIDER_LOG(kWarning) << "drafting failed, going on without: "
-                           << draft.status();
   }
   co_return no_draft;
+}
+
+void OptionalDraftClient::Learn(const RoundStats& round) {
+  if (!has_asked_) return;
+  has_asked_ = false;
+  drafter_->pace.Took(round.drafter.call_seconds,
+                      round.num_accepted * round.verifier.call_seconds,
+                      Clock::now());
+}
+
+Task<void> OptionalDraftClient::Stop(Session& session) {
+  if (fill_ == nullptr) co_return;
+  if (fill_->is_done()) {
+    TakeFill(session);
+    co_return;
+  }
+  co_await fill_->Stop();
+  fill_.reset();
+  Abandon();
+}
+
+PlainReason OptionalDraftClient::Prepare(Session& session) {
+  if (fill_ != nullptr) {
+    if (!fill_->is_done()) return PlainReason::kDrafterFills;
+    if (!TakeFill(session)) return PlainReason::kDraftFailed;
+  }
+  const Clock::time_point now = Clock::now();
+  if (!drafter_->pace.IsWorthAsking(now)) return PlainReason::kDrafterSlow;
+  if (!NodeDraftClient::LacksMuch(session)) return PlainReason::kNone;
+  if (!MayCall(now)) return PlainReason::kDraftFailed;
+  fill_ = drafter_->node.Fill(session);
+  return PlainReason::kDrafterFills;
+}
+
+bool OptionalDraftClient::TakeFill(Session& session) {
+  const absl::Status status = drafter_->node.TakeIn(*fill_, session);
+  fill_.reset();
+  Ended(status);
+  return status.ok();
+}
+
+bool OptionalDraftClient::MayCall(Clock::time_point now) {
+  if (!own_breaker_.Allow(now)) return false;
+  if (drafter_->breaker.Allow(now)) return true;
+  own_breaker_.Abandon();
+  return false;
+}
+
+void OptionalDraftClient::Ended(const absl::Status& status) {
+  if (status.ok()) {
+    own_breaker_.Success();
+    drafter_->breaker.Success();
+    return;
+  }
+  if (IsRefusal(status)) {  // it is busy, which is nobody's failure
+    Abandon();
+    return;
+  }
+  const bool is_own = IsSessionsOwn(status);
+  CircuitBreaker& concerned = is_own ? own_breaker_ : drafter_->breaker;
+  (is_own ? drafter_->breaker : own_breaker_).Abandon();
+  if (concerned.Failure(Clock::now())) {
+    OUTRIDER_LOG(kWarning) << "drafting failed, going on without: " << status;
+  }
+}
+
+void OptionalDraftClient::Abandon() {
+  own_breaker_.Abandon();
+  drafter_->breaker.Abandon();
 }
 
 }  // namespace outrider

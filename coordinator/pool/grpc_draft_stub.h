@@ -8,6 +8,7 @@
 #include <chrono>
 #include <memory>
 
+#include "coordinator/peers/failure_limit.h"
 #include "coordinator/peers/node_stub.h"
 #include "core/rpc/call_queue.h"
 #include "core/wire/node_description.h"
@@ -20,7 +21,7 @@ class GrpcDraftStub final : public DraftStub {
  public:
   struct Options {
     CallQueue& queue;
-    std::chrono::milliseconds timeout;            // of a call, plus
+    std::chrono::milliseconds timeout;  // of a call: see FailureLimit; plus
     std::chrono::milliseconds timeout_per_token;  // for each token to append
   };
 
@@ -39,6 +40,7 @@ class GrpcDraftStub final : public DraftStub {
  private:
   const Options options_;
   const std::unique_ptr<v1::DrafterService::Stub> stub_;
+  FailureLimit limit_;
   std::atomic<int> vocab_size_ = 0;
 };
 

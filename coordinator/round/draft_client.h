@@ -3,20 +3,25 @@
 #define OUTRIDER_COORDINATOR_ROUND_DRAFT_CLIENT_H_
 
 #include "absl/status/statusor.h"
+#include "coordinator/round/round_stats.h"
 #include "coordinator/round/session.h"
 #include "core/base/task.h"
 #include "core/sampling/draft.h"
 
 namespace outrider {
 
-// Where drafts come from, as the decoder sees it.
+// Where drafts come from, as the decoder sees it. Whether a round drafts, and
+// how much, may depend on the committed text and on past rounds: on this
+// round's own drafts it may not, or the output's law changes.
 class DraftClient {
  public:
   virtual ~DraftClient() = default;
-  // Brings the drafter's cache up to date with the session and asks for up to
-  // `num_tokens` drafts; 0 only fills the cache.
+  // Asks for up to `num_tokens` drafts of what follows the session's text; 0
+  // lets the drafter take that text in and asks for nothing.
   virtual Task<absl::StatusOr<Draft>> Propose(Session& session,
                                               int num_tokens) = 0;
+  // After each round that has committed: what it cost and gained.
+  virtual void Learn(const RoundStats& round) = 0;
 };
 
 }  // namespace outrider

@@ -7,12 +7,20 @@
 
 namespace outrider {
 
-// What one round did and where its time went. The two clients run side by side
-// in a session's first round, so each writes only its own half.
+// Why a round that was to draft went on without.
+enum class PlainReason {
+  kNone,          // it drafted, or was not to
+  kDraftFailed,   // the drafter failed, or has failed of late
+  kDrafterFills,  // the drafter is still taking in the text
+  kDrafterSlow,   // asking the drafter has cost more than it saved
+};
+
+// What one round did and where its time went.
 struct RoundStats {
   int num_drafted = 0;
   int num_accepted = 0;
   int num_looked_up = 0;  // of the drafted: from the text, not the drafter
+  PlainReason plain_reason = PlainReason::kNone;
   double round_seconds = 0;
 
   struct Link {

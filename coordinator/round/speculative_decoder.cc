@@ -5,19 +5,13 @@
 #include <vector>
 
 #include "core/base/status_macros.h"
-#include "core/base/when_both.h"
 
 namespace outrider {
 
 Task<absl::StatusOr<Verdict>> SpeculativeDecoder::Round(Session& session) {
-  const int k = peers_.policy.NextDraftLength(session);
-  co_return co_await RoundOf(session, k);
-}
-
-Task<absl::StatusOr<Verdict>> SpeculativeDecoder::RoundOf(Session& session,
-                                                          int k) {
   session.BeginRound();
   const ScopedTimer timer(session.stats().round_seconds);
+  const int k = peers_.policy.NextDraftLength(session);
 
   // Draw K guesses from the draft model.
   Draft draft = Draft::None(session.length());
@@ -34,22 +28,7 @@ Task<absl::StatusOr<Verdict>> SpeculativeDecoder::RoundOf(Session& session,
   const Verdict verdict = Judge(draft, score, session);
 
   session.Commit(draft, verdict);  // both mirrors now know how far to cut
-  co_return verdict;
-}
-
-Task<absl::StatusOr<Verdict>> SpeculativeDecoder::FirstRound(Session& session) {
-  const int k = peers_.policy.NextDraftLength(session);
-  if (k == 0) co_return co_await RoundOf(session, k);
-  session.BeginRound();
-  const ScopedTimer timer(session.stats().round_seconds);
-  const Draft no_draft = Draft::None(session.length());
-  auto [prefill, score] =
-      co_await WhenBoth(peers_.drafter.Propose(session, /*num_tokens=*/0),
-                        peers_.verifier.Score(session, no_draft));
-  OUTRIDER_CO_RETURN_IF_ERROR(prefill.status());
-  OUTRIDER_CO_RETURN_IF_ERROR(score.status());
-  const Verdict verdict = Judge(no_draft, *score, session);
-  session.Commit(no_draft, verdict);
+  peers_.drafter.Learn(session.stats());
   co_return verdict;
 }
 

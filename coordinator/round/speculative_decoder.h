@@ -29,13 +29,7 @@ class SpeculativeDecoder {
   // the session may go on with another round.
   Task<absl::StatusOr<Verdict>> Round(Session& session);
 
-  // The first round: drafter and verifier take in the prompt at the same time,
-  // and the verifier's row gives the first token.
-  Task<absl::StatusOr<Verdict>> FirstRound(Session& session);
-
  private:
-  // Round, with the K that the policy has chosen.
-  Task<absl::StatusOr<Verdict>> RoundOf(Session& session, int k);
   // The verifier's own verdict, where its score has one; else this process's
   // rule judges the rows.
   Verdict Judge(const Draft& draft, const DraftScore& score,

@@ -11,17 +11,13 @@ namespace outrider {
 Task<absl::StatusOr<GenerationEnd>> Generation::Run() {
   Session& session = parts_.session;
   std::optional<FinishReason> reason = ReplayDelivered();
-  for (bool is_first = true; !reason.has_value(); is_first = false) {
+  while (!reason.has_value()) {
     if (session.cancellation().cancelled()) {
       co_return absl::CancelledError("the client is gone");
     }
     const int length_before = session.length();
-    // Chosen before it is awaited: gcc 12 destroys the result of a co_await in
-    // a conditional expression twice.
-    Task<absl::StatusOr<Verdict>> round =
-        is_first ? parts_.decoder.FirstRound(session)
-                 : parts_.decoder.Round(session);
-    const absl::StatusOr<Verdict> verdict = co_await round;
+    const absl::StatusOr<Verdict> verdict =
+        co_await parts_.decoder.Round(session);
     OUTRIDER_CO_RETURN_IF_ERROR(verdict.status());
     OUTRIDER_CO_ASSIGN_OR_RETURN(GenerationEvent event,
                                  TakeBlock(length_before, reason));

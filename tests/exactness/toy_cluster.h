@@ -41,7 +41,12 @@ class ToyCluster {
 
   Session& session() { return *session_; }
   int num_rounds() const { return view_.round_index; }
+  // Whether this is the round that only takes in the prompt.
+  bool IsFirstRound() const {
+    return config_.has_first_round && num_rounds() == 0;
+  }
   const RoundView& view() const { return view_; }
+  DraftClient& drafter() { return *drafter_; }
   InProcessDraftStub& draft_stub() { return *draft_stub_; }
   InProcessVerifyStub& verify_stub() { return *verify_stub_; }
   DraftEngine& draft_engine() { return *draft_engine_; }
@@ -74,6 +79,7 @@ class ToyCluster {
   std::unique_ptr<InProcessVerifyStub> verify_stub_;
   std::unique_ptr<NodeDraftClient> node_drafter_;
   std::unique_ptr<LookupDraftClient> lookup_;  // in front of it
+  std::unique_ptr<DraftClient> other_drafts_;  // in front of that
   DraftClient* drafter_ = nullptr;             // whichever the config wants
   std::unique_ptr<Session> session_;
   // Of the last round.
