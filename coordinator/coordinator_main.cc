@@ -74,7 +74,8 @@ void AddFlags(CLI::App& app, Flags& flags) {
                "exit where a drafter does not fit the verifier, in place of "
                "decoding without it");
   app.add_option("--draft-timeout-ms", flags.draft_timeout_ms,
-                 "longest a draft may take before its round goes on without")
+                 "a drafter that has not answered in this time has failed, or "
+                 "in 8 times what its slowest answers of late took")
       ->check(CLI::Range(1, 1 << 30))
       ->capture_default_str();
   app.add_option("--verify-timeout-ms", flags.verify_timeout_ms,

@@ -10,19 +10,21 @@
 namespace outrider {
 
 // PromptLookup in front of a drafter: where the session's text says itself how
-// it may go on, no drafter is called, and its cache catches up later. The
-// drafter drafts where nothing is found, and where matches as long as the one
-// found did clearly worse in this session than the drafter does.
+// it may go on, the drafter is not asked, and only takes the text in. It drafts
+// where nothing is found, and where matches as long as the one found did
+// clearly worse in this session than the drafter does.
 //
 // Exact: rows are one-hot, and who drafts is decided by the committed text and
-// by past acceptance (exactness.md: "K from past acceptance"). No clock has a
-// say, so a seed gives the same tokens again. One object a session.
+// by past rounds (exactness.md: "K from past acceptance"). One object a
+// session.
 class LookupDraftClient final : public DraftClient {
  public:
   explicit LookupDraftClient(DraftClient& drafter) : drafter_(drafter) {}
 
   Task<absl::StatusOr<ProposedDraft>> Propose(Session& session,
                                               int num_tokens) override;
+  // Credits the round to whoever drafted it.
+  void Learn(const RoundStats& round) override;
 
  private:
   static constexpr PromptLookup::Options kLookup = {.max_match = 8,
@@ -39,15 +41,10 @@ class LookupDraftClient final : public DraftClient {
     double value_ = 2;
   };
 
-  // Credits the last round to whoever drafted it.
-  void Learn(const Session& session);
-
   DraftClient& drafter_;
   Estimate by_drafter_;
   std::array<Estimate, kLookup.max_match + 1> by_match_length_;
-  // Of the last round: whose draft it was, null for nobody's, and where.
-  Estimate* author_ = nullptr;
-  int start_ = 0;
+  Estimate* author_ = nullptr;  // of the round's draft; null: nobody
 };
 
 }  // namespace outrider

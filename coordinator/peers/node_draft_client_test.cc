@@ -127,10 +127,15 @@ TEST_F(NodeDraftClientTest, OpensWithTheWholePromptAndTheRequestsParameters) {
   EXPECT_FALSE(session_.drafter_cache().incarnation().is_none());
 }
 
+// In the next round: this one would wait until it has the whole text.
 TEST_F(NodeDraftClientTest, ADrafterThatRestartedIsOpenedAgain) {
   ASSERT_THAT(Propose(2), IsOk());
   const auto restarted = NewNode();
   stub_.Restart(*restarted);
+  const auto draft = Propose(2);
+  ASSERT_THAT(draft, IsOk());
+  EXPECT_EQ(draft->length(), 0);
+  EXPECT_TRUE(NodeDraftClient::LacksMuch(session_));
   ASSERT_THAT(Propose(2), IsOk());
   ASSERT_EQ(calls_.size(), 3u);
   EXPECT_EQ(calls_[1].header.delta.keep_length, 2);
@@ -162,13 +167,48 @@ TEST_F(NodeDraftClientTest, AnotherPrefixOpensAgain) {
   ASSERT_THAT(Propose(2), IsOk());
   MissOnce({MissReason::kPrefix, 4});
   ASSERT_THAT(Propose(2), IsOk());
+  ASSERT_THAT(Propose(2), IsOk());
   EXPECT_TRUE(calls_[2].header.incarnation.is_none());
 }
 
-TEST_F(NodeDraftClientTest, ADrafterThatOnlyMissesHasFailed) {
+TEST_F(NodeDraftClientTest, ADrafterThatOnlyMissesHasFailedThisSession) {
   Forge([](DraftReply& reply) { reply.outcome = Miss(); });
-  EXPECT_THAT(Propose(2), StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(Propose(2), StatusIs(absl::StatusCode::kAborted));
   EXPECT_EQ(calls_.size(), 3u);
+}
+
+TEST_F(NodeDraftClientTest, AFillSendsTheTextAndItsReplyIsTakenInLater) {
+  const std::unique_ptr<CacheFill> fill = client_.Fill(session_);
+  ASSERT_TRUE(fill->is_done());
+  EXPECT_EQ(session_.drafter_cache().length(), 0);
+  session_.Commit(Draft::None(3), {0, 4});
+  session_.BeginRound();
+  ASSERT_THAT(client_.TakeIn(*fill, session_), IsOk());
+  EXPECT_EQ(session_.drafter_cache().length(), 3);
+  EXPECT_EQ(session_.stats().drafter.num_messages, 2);
+  ASSERT_THAT(Propose(2), IsOk());
+  EXPECT_EQ(calls_[0].max_draft_tokens, 0);
+  EXPECT_EQ(calls_[1].header.delta.keep_length, 3);
+  EXPECT_THAT(calls_[1].header.delta.append_tokens, ElementsAre(4));
+}
+
+TEST_F(NodeDraftClientTest, AFillThatMissesCorrectsTheMirror) {
+  ASSERT_THAT(Propose(2), IsOk());
+  MissOnce({MissReason::kUnknownIncarnation});
+  const std::unique_ptr<CacheFill> fill = client_.Fill(session_);
+  EXPECT_THAT(client_.TakeIn(*fill, session_),
+              StatusIs(absl::StatusCode::kAborted));
+  EXPECT_TRUE(session_.drafter_cache().incarnation().is_none());
+  EXPECT_EQ(session_.stats().drafter.num_misses, 1);
+}
+
+// A drafter that took delivered tokens for prompt would penalise otherwise than
+// the target does: presence and frequency count what was generated.
+TEST_F(NodeDraftClientTest, AfterAResumeTheDeliveredTokensAreNoPrompt) {
+  Session resumed({.prompt = {1, 2, 3}, .delivered = {4, 5}, .max_length = 90});
+  ASSERT_THAT(RunTask(client_.Propose(resumed, 2)), IsOk());
+  EXPECT_THAT(calls_[0].header.delta.append_tokens, ElementsAre(1, 2, 3, 4, 5));
+  EXPECT_EQ(calls_[0].prompt_length, 3);
 }
 
 TEST_F(NodeDraftClientTest, AReplyToAnotherRequestIsNotTakenForThisOne) {

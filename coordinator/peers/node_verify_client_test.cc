@@ -130,6 +130,34 @@ TEST_F(NodeVerifyClientTest, AtTemperatureZeroTheDraftsRowsStayAtHome) {
   EXPECT_EQ(*score->verdict, (Verdict{1, 2}));
 }
 
+// Presence and frequency penalties count what was generated. Whether the rows
+// come here (FULL) or stay there (SPARSE, TOKENS), after a resume a delivered
+// token is penalised as it was in the stream that broke.
+TEST_F(NodeVerifyClientTest, AfterAResumeTheDeliveredTokensArePenalised) {
+  const SamplingParams sampling = {.presence_penalty = 2};
+  for (const ReplyFormat format :
+       {ReplyFormat::kFull, ReplyFormat::kSparse, ReplyFormat::kTokens}) {
+    Session resumed({.prompt = {2},
+                     .delivered = {3, 0},
+                     .sampling = sampling,
+                     .max_length = 100});
+    draft_.start = 3;
+    ASSERT_THAT(Score(resumed, format), IsOk());
+    EXPECT_EQ(calls_.back().prompt_length, 1);
+  }
+  Session resumed({.prompt = {2},
+                   .delivered = {3, 0},
+                   .sampling = sampling,
+                   .max_length = 100});
+  const auto score = Score(resumed, ReplyFormat::kFull);
+  ASSERT_THAT(score, IsOk());
+  // Of the row after 0: 3 and 0 were generated, 1 and 2 were not.
+  const double penalty = std::exp(-2.0);
+  const double total = 0.1 * penalty + 0.2 + 0.3 + 0.4 * penalty;
+  EXPECT_NEAR(score->rows[0](3), 0.4 * penalty / total, 1e-6);
+  EXPECT_NEAR(score->rows[0](1), 0.2 / total, 1e-6);
+}
+
 TEST_F(NodeVerifyClientTest, EachTokenThatMayComeHasItsLogprobInEveryFormat) {
   for (const LogprobsMode mode :
        {LogprobsMode::kRaw, LogprobsMode::kProcessed}) {

@@ -2,27 +2,66 @@
 #ifndef OUTRIDER_COORDINATOR_PEERS_OPTIONAL_DRAFT_CLIENT_H_
 #define OUTRIDER_COORDINATOR_PEERS_OPTIONAL_DRAFT_CLIENT_H_
 
+#include <memory>
+#include <optional>
+
+#include "coordinator/peers/cache_fill.h"
 #include "coordinator/peers/circuit_breaker.h"
+#include "coordinator/peers/draft_pace.h"
+#include "coordinator/peers/node_draft_client.h"
 #include "coordinator/round/draft_client.h"
 
 namespace outrider {
 
-// Makes drafting optional: a draft that fails becomes one of length 0, and the
-// round is plain decoding. A drafter that fails again and again is left alone
-// for a while. Every failure is counted in the round's statistics, and the
-// first of a row is logged. Never fails itself, but when cancelled.
+// Makes drafting optional: where there is no draft the round is plain decoding.
+// No round waits for the drafter to take in a text; that goes on beside the
+// session, which drafts when it is done. A drafter that fails again and again,
+// or costs more than it saves, is left alone for a while. Each such round says
+// why in its statistics, and the first failure of a row is logged.
+//
+// A draft that was asked for is waited for, until its peer has failed: how long
+// it takes depends on its tokens, so to drop late ones would change the
+// output's law. Whether to ask is decided before, from past rounds.
+//
+// Never fails itself, but when cancelled. One object a session; Stop must have
+// been awaited before it goes.
 class OptionalDraftClient final : public DraftClient {
  public:
-  // `drafter` may be null: none is configured, or none fits.
-  OptionalDraftClient(DraftClient* drafter, CircuitBreaker& breaker)
-      : drafter_(drafter), breaker_(breaker) {}
+  struct Drafter {
+    NodeDraftClient& node;
+    CircuitBreaker& breaker;  // of all its sessions
+    DraftPace& pace;          // of those that judge its drafts alike
+  };
+
+  // `drafter`: empty where none is configured, or none fits.
+  explicit OptionalDraftClient(std::optional<Drafter> drafter)
+      : drafter_(drafter) {}
 
   Task<absl::StatusOr<ProposedDraft>> Propose(Session& session,
                                               int num_tokens) override;
+  void Learn(const RoundStats& round) override;
+
+  // Ends what still goes on beside the session, at its end.
+  Task<void> Stop(Session& session);
 
  private:
-  DraftClient* const drafter_;
-  CircuitBreaker& breaker_;
+  using Clock = CircuitBreaker::Clock;
+
+  // Lets the drafter take in what it lacks. kNone: it has the text, and may be
+  // asked. Adds to `link` what an earlier fill took.
+  PlainReason Prepare(Session& session, RoundStats::Link& link);
+  // Takes in the reply of the fill, which is done. False where it failed.
+  bool TakeFill(Session& session, RoundStats::Link& link);
+  // If so, exactly one of Ended and Abandon must follow.
+  bool MayCall(Clock::time_point now);
+  void Ended(const absl::Status& status);
+  // A call ended without saying anything about the drafter.
+  void Abandon();
+
+  const std::optional<Drafter> drafter_;
+  CircuitBreaker own_breaker_;       // for failures that are no other's
+  std::unique_ptr<CacheFill> fill_;  // null: none is under way
+  bool has_asked_ = false;           // in the round that runs
 };
 
 }  // namespace outrider

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/peers/optional_draft_client.h"
 
+#include <functional>
+#include <memory>
 #include <utility>
+#include <vector>
 
+#include "core/base/retry_delay.h"
 #include "core/testing/run_task.h"
 #include "core/testing/status_matchers.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace outrider {
@@ -13,76 +18,335 @@ namespace {
 using ::outrider::testing::IsOk;
 using ::outrider::testing::RunTask;
 using ::outrider::testing::StatusIs;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
-class FakeDrafter final : public DraftClient {
+// A drafter that answers when it is told to, or at once, and drafts ones.
+class FakeStub final : public DraftStub {
  public:
-  Task<absl::StatusOr<ProposedDraft>> Propose(Session& session,
-                                              int num_tokens) override {
-    ++num_calls;
+  Task<absl::StatusOr<DraftReply>> Draft(const DraftCall& call,
+                                         Cancellation& cancellation) override {
+    calls.push_back(call);
+    ++num_under_way;
+    if (is_held) {
+      cancellation.OnCancel([this] { is_cancelled = true; });
+      co_await Hold{*this};
+    }
+    --num_under_way;
     if (!status.ok()) co_return status;
-    Draft draft = {.start = static_cast<uint64_t>(session.length())};
-    draft.tokens.assign(num_tokens, 1);
-    draft.distributions.assign(num_tokens, Distribution::OneHot(1));
-    co_return ProposedDraft{.draft = std::move(draft)};
+    co_return Reply(call);
   }
 
+  // Answers the call that is held.
+  void Release() { std::exchange(held_, {}).resume(); }
+
+  std::vector<DraftCall> calls;
   absl::Status status;
-  int num_calls = 0;
+  bool misses = false;  // every call
+  bool is_held = false;
+  bool is_cancelled = false;
+  int num_under_way = 0;
+
+ private:
+  struct Hold {
+    FakeStub& stub;
+    bool await_ready() const { return false; }
+    void await_suspend(std::coroutine_handle<> waiter) { stub.held_ = waiter; }
+    void await_resume() const {}
+  };
+
+  DraftReply Reply(const DraftCall& call) const {
+    DraftReply reply = {.header = {.session = call.header.session,
+                                   .incarnation = call.header.incarnation,
+                                   .step = call.header.step}};
+    if (reply.header.incarnation.is_none()) {
+      reply.header.incarnation = Incarnation::Random();
+    }
+    const int length = call.header.delta.keep_length +
+                       static_cast<int>(call.header.delta.append_tokens.size());
+    if (misses) {
+      reply.outcome = Miss{MissReason::kUnknownIncarnation};
+    } else {
+      const int k = call.max_draft_tokens;
+      reply.header.cached_length = length + std::max(0, k - 1);
+      reply.outcome = outrider::Draft::OneHot(length, TokenSeq(k, 1));
+    }
+    return reply;
+  }
+
+  std::coroutine_handle<> held_;
 };
 
 class OptionalDraftClientTest : public ::testing::Test {
  protected:
-  absl::StatusOr<ProposedDraft> Propose() {
-    return RunTask(client_.Propose(session_, /*num_tokens=*/2));
+  ~OptionalDraftClientTest() override { RunTask(Stop(client_, session_)); }
+
+  static Task<bool> Stop(OptionalDraftClient& client, Session& session) {
+    co_await client.Stop(session);
+    co_return true;
+  }
+  absl::StatusOr<Draft> Propose(int num_tokens = 2) {
+    last_ = {};
+    OUTRIDER_ASSIGN_OR_RETURN(last_,
+                              RunTask(client_.Propose(session_, num_tokens)));
+    return last_.draft;
+  }
+  // Of a round that drafts if it can: how many it has.
+  int NumDrafted() {
+    const auto draft = Propose();
+    EXPECT_THAT(draft, IsOk());
+    return draft.ok() ? draft->length() : -1;
+  }
+  // The same, and it commits the drafts and a token.
+  int Round() {
+    const auto draft = Propose();
+    EXPECT_THAT(draft, IsOk());
+    session_.Commit(*draft, {draft->length(), 5});
+    return draft->length();
+  }
+  void Fill() {
+    EXPECT_EQ(NumDrafted(), 0);
+    ASSERT_EQ(stub_.num_under_way, 0);
+  }
+  PlainReason reason() { return last_.plain_reason; }
+  std::vector<int> asked() const {
+    std::vector<int> asked;
+    for (const DraftCall& call : stub_.calls) {
+      asked.push_back(call.max_draft_tokens);
+    }
+    return asked;
   }
 
-  FakeDrafter drafter_;
+  FakeStub stub_;
+  NodeDraftClient node_{stub_, {.context_length = 200}};
   CircuitBreaker breaker_;
-  OptionalDraftClient client_{&drafter_, breaker_};
-  Session session_{{.prompt = {1, 2}, .max_length = 100}};
+  DraftPace pace_;
+  OptionalDraftClient client_{OptionalDraftClient::Drafter{
+      .node = node_, .breaker = breaker_, .pace = pace_}};
+  Session session_{{.prompt = {1, 2}, .max_length = 1000}};
+  ProposedDraft last_;
 };
 
-TEST_F(OptionalDraftClientTest, PassesADraftOn) {
-  const auto proposed = Propose();
-  ASSERT_THAT(proposed, IsOk());
-  EXPECT_EQ(proposed->draft.length(), 2);
-  EXPECT_EQ(proposed->link.num_failures, 0);
+TEST_F(OptionalDraftClientTest, TheFirstRoundFillsTheDrafterAndDraftsNothing) {
+  EXPECT_EQ(NumDrafted(), 0);
+  EXPECT_EQ(reason(), PlainReason::kDrafterFills);
+  EXPECT_THAT(asked(), ElementsAre(0));
+  EXPECT_EQ(NumDrafted(), 2);
+  EXPECT_EQ(reason(), PlainReason::kNone);
+  EXPECT_THAT(asked(), ElementsAre(0, 2));
+}
+
+// However long it takes: the session decodes plainly, and nothing else is sent
+// to the drafter meanwhile.
+TEST_F(OptionalDraftClientTest, NoRoundWaitsForADrafterThatFills) {
+  stub_.is_held = true;
+  for (int i = 0; i < 40; ++i) {
+    EXPECT_EQ(Round(), 0);
+    EXPECT_EQ(reason(), PlainReason::kDrafterFills);
+  }
+  EXPECT_THAT(asked(), ElementsAre(0));
+  stub_.is_held = false;
+  stub_.Release();
+  // It has the two tokens that it was sent; what came since is a second fill.
+  EXPECT_EQ(Round(), 0);
+  ASSERT_EQ(stub_.calls.size(), 2u);
+  EXPECT_EQ(stub_.calls[1].header.delta.keep_length, 2);
+  EXPECT_EQ(stub_.calls[1].header.delta.append_tokens.size(), 40u);
+  EXPECT_FALSE(stub_.calls[1].header.incarnation.is_none());
+  // And now it drafts, with the token of the last round on the way.
+  EXPECT_EQ(Round(), 2);
+  EXPECT_EQ(stub_.calls[2].header.delta.keep_length, 42);
+  EXPECT_EQ(last_.link.num_misses, 0);
+}
+
+TEST_F(OptionalDraftClientTest, AFewTokensAreTakenInOnTheWay) {
+  Fill();
+  for (int i = 0; i < 20; ++i) session_.Commit(Draft::None(2 + i), {0, 5});
+  EXPECT_EQ(NumDrafted(), 2);
+  EXPECT_THAT(asked(), ElementsAre(0, 2));
+}
+
+TEST_F(OptionalDraftClientTest, AskedForNothingItOnlyFills) {
+  ASSERT_THAT(Propose(0), IsOk());
+  ASSERT_THAT(Propose(0), IsOk());
+  EXPECT_EQ(reason(), PlainReason::kNone);
+  EXPECT_THAT(asked(), ElementsAre(0));
+}
+
+TEST_F(OptionalDraftClientTest, AFillUnderWayEndsWithTheSession) {
+  stub_.is_held = true;
+  EXPECT_EQ(NumDrafted(), 0);
+  std::optional<bool> stopped;
+  StartDetached(testing::StoreResult(Stop(client_, session_), stopped));
+  EXPECT_TRUE(stub_.is_cancelled);
+  EXPECT_FALSE(stopped.has_value());  // it waits until the call has ended
+  stub_.Release();
+  EXPECT_TRUE(stopped.has_value());
+}
+
+// Or its cache on the node could not be released.
+TEST_F(OptionalDraftClientTest, AFillThatIsDoneAtTheEndIsTakenIn) {
+  EXPECT_EQ(NumDrafted(), 0);
+  RunTask(Stop(client_, session_));
+  EXPECT_FALSE(session_.drafter_cache().incarnation().is_none());
+}
+
+TEST_F(OptionalDraftClientTest, ADrafterThatLostTheSessionIsFilledBesideIt) {
+  Fill();
+  EXPECT_EQ(Round(), 2);
+  stub_.misses = true;
+  EXPECT_EQ(NumDrafted(), 0);
+  EXPECT_EQ(reason(), PlainReason::kDrafterFills);
+  stub_.misses = false;
+  EXPECT_THAT(asked(), ElementsAre(0, 2, 2, 0));
 }
 
 TEST_F(OptionalDraftClientTest, AFailureBecomesACountedPlainRound) {
-  drafter_.status = absl::DeadlineExceededError("late");
-  const auto proposed = Propose();
-  ASSERT_THAT(proposed, IsOk());
-  EXPECT_EQ(proposed->draft.length(), 0);
-  EXPECT_EQ(proposed->draft.start, 2u);
-  EXPECT_EQ(proposed->link.num_failures, 1);
+  Fill();
+  stub_.status = absl::DeadlineExceededError("no answer");
+  EXPECT_EQ(NumDrafted(), 0);
+  EXPECT_EQ(reason(), PlainReason::kDraftFailed);
+  EXPECT_EQ(last_.link.num_failures, 1);
 }
 
 TEST_F(OptionalDraftClientTest, ADrafterThatKeepsFailingIsLeftAlone) {
-  drafter_.status = absl::UnavailableError("gone");
+  Fill();
+  stub_.status = absl::UnavailableError("gone");
   for (int i = 0; i < 10; ++i) {
-    const auto proposed = Propose();
-    ASSERT_THAT(proposed, IsOk());
-    EXPECT_EQ(proposed->link.num_failures, 1);
+    EXPECT_EQ(NumDrafted(), 0);
+    EXPECT_EQ(last_.link.num_failures, 1);
   }
-  EXPECT_EQ(drafter_.num_calls, 3);
+  EXPECT_THAT(asked(), ElementsAre(0, 2, 2, 2));
+  EXPECT_TRUE(breaker_.IsOpen(CircuitBreaker::Clock::now()));
+}
+
+TEST_F(OptionalDraftClientTest, FillsThatKeepFailingCountToo) {
+  stub_.status = absl::UnavailableError("gone");
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(NumDrafted(), 0);
+  EXPECT_EQ(stub_.calls.size(), 3u);
+  EXPECT_TRUE(breaker_.IsOpen(CircuitBreaker::Clock::now()));
+}
+
+// What one session sent, its size or its cache: the others keep their drafter,
+// while this one leaves it alone.
+TEST_F(OptionalDraftClientTest, ASessionsOwnErrorsAreNoOtherSessions) {
+  for (const absl::Status& status :
+       {absl::InvalidArgumentError("token 9 is not in the vocabulary"),
+        absl::ResourceExhaustedError("no memory for 5000 tokens"),
+        absl::InternalError("a row is NaN")}) {
+    FakeStub stub;
+    stub.status = status;
+    NodeDraftClient node(stub, {.context_length = 200});
+    CircuitBreaker breaker;
+    for (int session = 0; session < 6; ++session) {
+      OptionalDraftClient client(OptionalDraftClient::Drafter{
+          .node = node, .breaker = breaker, .pace = pace_});
+      Session bad({.prompt = {1, 2}, .max_length = 100});
+      const size_t num_before = stub.calls.size();
+      for (int i = 0; i < 20; ++i) {
+        ASSERT_THAT(RunTask(client.Propose(bad, 2)), IsOk());
+      }
+      EXPECT_EQ(stub.calls.size() - num_before, 3u);
+      EXPECT_FALSE(breaker.IsOpen(CircuitBreaker::Clock::now()));
+      EXPECT_TRUE(breaker.Allow(CircuitBreaker::Clock::now()));
+      breaker.Abandon();
+      RunTask(Stop(client, bad));
+    }
+  }
+}
+
+TEST_F(OptionalDraftClientTest, ADrafterThatKeepsLosingOneSessionServesOthers) {
+  stub_.misses = true;
+  for (int i = 0; i < 30; ++i) EXPECT_EQ(NumDrafted(), 0);
+  EXPECT_EQ(stub_.calls.size(), 3u);
+  EXPECT_FALSE(breaker_.IsOpen(CircuitBreaker::Clock::now()));
+}
+
+// A node that fails stays off, whatever sessions do that it could never serve.
+TEST_F(OptionalDraftClientTest, ASessionBeyondTheContextSaysNothing) {
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(breaker_.Allow(CircuitBreaker::Clock::now()));
+    breaker_.Failure(CircuitBreaker::Clock::now());
+  }
+  Session longer({.prompt = TokenSeq(200, 1), .max_length = 1000});
+  const auto draft = RunTask(client_.Propose(longer, 2));
+  ASSERT_THAT(draft, IsOk());
+  EXPECT_EQ(draft->length(), 0);
+  EXPECT_EQ(draft->start, 200u);
+  EXPECT_THAT(stub_.calls, IsEmpty());
+  // The third failure in a row.
+  breaker_.Failure(CircuitBreaker::Clock::now());
+  EXPECT_TRUE(breaker_.IsOpen(CircuitBreaker::Clock::now()));
+}
+
+// The session's stub knows when to ask again.
+TEST_F(OptionalDraftClientTest, ARefusalIsNobodysFailure) {
+  Fill();
+  stub_.status = WithRetryDelay(absl::ResourceExhaustedError("queue is full"),
+                                std::chrono::milliseconds(50));
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_EQ(NumDrafted(), 0);
+    EXPECT_EQ(last_.link.num_failures, 1);
+  }
+  stub_.status = absl::OkStatus();
+  EXPECT_EQ(NumDrafted(), 2);
+}
+
+TEST_F(OptionalDraftClientTest, ADrafterThatCostsMoreThanItSavesIsLeftAlone) {
+  Fill();
+  EXPECT_EQ(NumDrafted(), 2);
+  client_.Learn({.num_drafted = 2,
+                 .num_accepted = 1,
+                 .drafter = {.call_seconds = 0.5},
+                 .verifier = {.call_seconds = 0.01}});
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_EQ(NumDrafted(), 0);
+    EXPECT_EQ(reason(), PlainReason::kDrafterSlow);
+  }
+  EXPECT_THAT(asked(), ElementsAre(0, 2));
+  EXPECT_EQ(last_.link.num_failures, 0);
+}
+
+TEST_F(OptionalDraftClientTest, WhatItsDraftsSavePaysForItsTime) {
+  Fill();
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(NumDrafted(), 2);
+    client_.Learn({.num_drafted = 2,
+                   .num_accepted = 2,
+                   .drafter = {.call_seconds = 0.5},
+                   .verifier = {.call_seconds = 0.3}});
+  }
+}
+
+// Plain rounds and looked-up drafts are no drafter's.
+TEST_F(OptionalDraftClientTest, RoundsThatDidNotAskSayNothingOfItsPace) {
+  Fill();
+  const RoundStats round = {.drafter = {.call_seconds = 10}};
+  client_.Learn(round);
+  ASSERT_THAT(Propose(0), IsOk());
+  client_.Learn(round);
+  EXPECT_EQ(NumDrafted(), 2);
+  EXPECT_EQ(reason(), PlainReason::kNone);
 }
 
 TEST_F(OptionalDraftClientTest, NoDrafterIsPlainDecodingAndNoFailure) {
-  OptionalDraftClient client(nullptr, breaker_);
-  const auto proposed = RunTask(client.Propose(session_, 2));
-  ASSERT_THAT(proposed, IsOk());
-  EXPECT_EQ(proposed->draft.length(), 0);
-  EXPECT_EQ(proposed->link.num_failures, 0);
+  OptionalDraftClient client(std::nullopt);
+  const auto draft = RunTask(client.Propose(session_, 2));
+  ASSERT_THAT(draft, IsOk());
+  EXPECT_EQ(draft->length(), 0);
+  EXPECT_EQ(last_.link.num_failures, 0);
+  RunTask(Stop(client, session_));
 }
 
 TEST_F(OptionalDraftClientTest, ACancelledCallSaysNothingOfTheDrafter) {
-  drafter_.status = absl::CancelledError("nobody waits");
+  Fill();
+  stub_.status = absl::CancelledError("nobody waits");
   session_.cancellation().Cancel();
   for (int i = 0; i < 5; ++i) {
     EXPECT_THAT(Propose(), StatusIs(absl::StatusCode::kCancelled));
   }
-  EXPECT_EQ(drafter_.num_calls, 5);
+  EXPECT_EQ(stub_.calls.size(), 6u);
+  EXPECT_EQ(last_.link.num_failures, 0);
 }
 
 }  // namespace

@@ -16,13 +16,15 @@ GrpcDraftStub::GrpcDraftStub(std::shared_ptr<grpc::Channel> channel,
     : options_(std::move(options)),
       stub_(v1::DrafterService::NewStub(channel)),
       growing_stub_(std::move(channel), options_.max_receive_bytes,
-                    options_.connect) {}
+                    options_.connect),
+      limit_(options_.timeout) {}
 
 Task<absl::StatusOr<DraftReply>> GrpcDraftStub::Draft(
     const DraftCall& call, Cancellation& cancellation) {
   const v1::DraftRequest request = ToProto(call);
   const auto stub = growing_stub_.get();
   const auto num_appended = call.header.delta.append_tokens.size();
+  const auto begin = std::chrono::steady_clock::now();
   OUTRIDER_CO_ASSIGN_OR_RETURN(
       const v1::DraftResponse response,
       co_await CallUnary<v1::DraftResponse>(
@@ -31,9 +33,12 @@ Task<absl::StatusOr<DraftReply>> GrpcDraftStub::Draft(
             return stub->PrepareAsyncDraft(context, request, queue);
           },
           {.queue = options_.queue,
-           .deadline =
-               options_.timeout + num_appended * options_.timeout_per_token,
+           .deadline = limit_.Get() + num_appended * options_.timeout_per_token,
            .cancellation = cancellation}));
+  if (call.max_draft_tokens > 0) {  // what only fills a cache takes its time
+    limit_.Answered(std::chrono::ceil<std::chrono::milliseconds>(
+        std::chrono::steady_clock::now() - begin));
+  }
   const uint64_t start = call.header.delta.keep_length + num_appended;
   OUTRIDER_CO_ASSIGN_OR_RETURN(DraftReply reply,
                                FromProto(response, start, vocab_size_));

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <memory>
 
+#include "coordinator/peers/failure_limit.h"
 #include "coordinator/peers/node_stub.h"
 #include "coordinator/pool/grpc_growing_stub.h"
 #include "core/rpc/call_queue.h"
@@ -22,7 +23,7 @@ class GrpcDraftStub final : public DraftStub {
  public:
   struct Options {
     CallQueue& queue;
-    std::chrono::milliseconds timeout;            // of a call, plus
+    std::chrono::milliseconds timeout;  // of a call: see FailureLimit; plus
     std::chrono::milliseconds timeout_per_token;  // for each token to append
     // What the channel accepts, and how another is made where the node
     // describes a model whose replies are larger.
@@ -46,6 +47,7 @@ class GrpcDraftStub final : public DraftStub {
   const Options options_;
   const std::unique_ptr<v1::DrafterService::Stub> stub_;  // asks
   GrowingStub<v1::DrafterService> growing_stub_;
+  FailureLimit limit_;
   std::atomic<int> vocab_size_ = 0;
 };
 

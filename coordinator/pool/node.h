@@ -7,6 +7,7 @@
 #include <string>
 
 #include "coordinator/peers/circuit_breaker.h"
+#include "coordinator/peers/draft_pace.h"
 #include "coordinator/pool/grpc_cache_stub.h"
 #include "coordinator/pool/grpc_draft_stub.h"
 #include "coordinator/pool/grpc_verify_stub.h"
@@ -31,6 +32,7 @@ struct DrafterNode {
   GrpcDraftStub stub;
   GrpcCacheStub cache;
   CircuitBreaker breaker = {};
+  DraftPaces paces = {};
 
   void Returned() { breaker.Returned(); }
   bool is_doubtful() const {

@@ -4,11 +4,13 @@
 
 #include "absl/status/statusor.h"
 #include "coordinator/peers/circuit_breaker.h"
+#include "coordinator/peers/draft_pace.h"
 #include "coordinator/peers/node_stub.h"
 #include "coordinator/pool/node.h"
 #include "core/base/cancellation.h"
 #include "core/base/session_id.h"
 #include "core/base/task.h"
+#include "core/sampling/rule_kind.h"
 #include "core/session/cache_delta.h"
 
 namespace outrider {
@@ -16,8 +18,8 @@ namespace outrider {
 class NodePool;
 
 // One session's drafter. After a refusal it is not asked again before the time
-// that it gave: until then the session's drafts are refused here. Used by one
-// coroutine at a time.
+// that it gave: until then the session's drafts are refused here. It carries
+// one call at a time.
 class SessionDrafter final : public DraftStub {
  public:
   SessionDrafter(NodePool& pool, const SessionId& session,
@@ -30,6 +32,9 @@ class SessionDrafter final : public DraftStub {
   void Release(RequestHeader header);
 
   CircuitBreaker& breaker() { return seat_->breaker; }
+  DraftPace& pace(RuleKind rule, bool is_greedy) {
+    return seat_->paces.Of(rule, is_greedy);
+  }
   const DrafterNode& node() const { return *seat_; }
 
  private:

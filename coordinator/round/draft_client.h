@@ -15,16 +15,21 @@ struct ProposedDraft {
   Draft draft = {};
   RoundStats::Link link = {};
   int num_looked_up = 0;  // of the draft: from the text, not the drafter
+  PlainReason plain_reason = PlainReason::kNone;  // where there is no draft
 };
 
-// Where drafts come from, as the decoder sees it.
+// Where drafts come from, as the decoder sees it. Whether a round drafts, and
+// how much, may depend on the committed text and on past rounds: on this
+// round's own drafts it may not, or the output's law changes.
 class DraftClient {
  public:
   virtual ~DraftClient() = default;
-  // Brings the drafter's cache up to date with the session and asks for up to
-  // `num_tokens` drafts; 0 only fills the cache.
+  // Asks for up to `num_tokens` drafts of what follows the session's text; 0
+  // lets the drafter take that text in and asks for nothing.
   virtual Task<absl::StatusOr<ProposedDraft>> Propose(Session& session,
                                                       int num_tokens) = 0;
+  // After each round that has committed: what it cost and gained.
+  virtual void Learn(const RoundStats& round) = 0;
 };
 
 }  // namespace outrider

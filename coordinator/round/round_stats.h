@@ -7,11 +7,20 @@
 
 namespace outrider {
 
+// Why a round that was to draft went on without.
+enum class PlainReason {
+  kNone,          // it drafted, or was not to
+  kDraftFailed,   // the drafter failed, or has failed of late
+  kDrafterFills,  // the drafter is still taking in the text
+  kDrafterSlow,   // asking the drafter has cost more than it saved
+};
+
 // What one round did and where its time went.
 struct RoundStats {
   int num_drafted = 0;
   int num_accepted = 0;
   int num_looked_up = 0;  // of the drafted: from the text, not the drafter
+  PlainReason plain_reason = PlainReason::kNone;
   double round_seconds = 0;
 
   struct Link {
@@ -22,6 +31,16 @@ struct RoundStats {
     int num_messages = 0;        // requests and replies, of misses too
     int num_misses = 0;
     int num_failures = 0;
+
+    void Add(const Link& other) {
+      call_seconds += other.call_seconds;
+      compute_seconds += other.compute_seconds;
+      wire_bytes += other.wire_bytes;
+      sent_bytes += other.sent_bytes;
+      num_messages += other.num_messages;
+      num_misses += other.num_misses;
+      num_failures += other.num_failures;
+    }
   };
   Link drafter = {};
   Link verifier = {};

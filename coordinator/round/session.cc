@@ -37,7 +37,7 @@ int Session::MaxDraftLength() const {
 RequestHeader Session::NextHeader(const CacheMirror& cache) {
   RequestHeader header = {.session = id(),
                           .incarnation = cache.incarnation(),
-                          .step = next_step_.fetch_add(1),
+                          .step = next_step_++,
                           .delta = cache.CatchUp(committed_)};
   header.prefix_hash = committed_.PrefixHash(header.delta.keep_length);
   return header;
@@ -46,7 +46,7 @@ RequestHeader Session::NextHeader(const CacheMirror& cache) {
 RequestHeader Session::AdvisoryHeader(const CacheMirror& cache) {
   return {.session = id(),
           .incarnation = cache.incarnation(),
-          .step = next_step_.fetch_add(1)};
+          .step = next_step_++};
 }
 
 void Session::Commit(const Draft& draft, const Verdict& verdict) {

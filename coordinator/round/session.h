@@ -2,7 +2,6 @@
 #ifndef OUTRIDER_COORDINATOR_ROUND_SESSION_H_
 #define OUTRIDER_COORDINATOR_ROUND_SESSION_H_
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -28,7 +27,7 @@
 namespace outrider {
 
 // One generation: the only authority on what is committed. Used by one
-// coroutine at a time, but for next_step_, shared by the first round's calls.
+// coroutine at a time.
 class Session {
  public:
   struct Options {
@@ -93,7 +92,7 @@ class Session {
   TokenLog committed_;
   CacheMirror drafter_;
   CacheMirror verifier_;
-  std::atomic<uint64_t> next_step_;
+  uint64_t next_step_;
 };
 
 }  // namespace outrider

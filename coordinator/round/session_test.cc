@@ -46,6 +46,16 @@ TEST(SessionTest, AResumedSessionBeginsFarAboveTheStepsOfTheBrokenOne) {
   EXPECT_EQ(session.prompt_length(), 2);
 }
 
+// Presence and frequency penalties count what was generated, before the stream
+// broke as after it.
+TEST(SessionTest, AfterAResumeTheDeliveredTokensAreNoPrompt) {
+  Session::Options options = WithPrompt({1, 2});
+  options.delivered = {3, 4, 5};
+  const Session session(std::move(options));
+  EXPECT_EQ(session.History().prompt_length, 2);
+  EXPECT_THAT(session.History().committed, ElementsAre(1, 2, 3, 4, 5));
+}
+
 TEST(SessionTest, HeadersOpenFirstAndThenSendWhatIsMissing) {
   Session session(WithPrompt({1, 2, 3}));
   const RequestHeader open = session.NextHeader(session.verifier_cache());

@@ -2,18 +2,12 @@
 #include "coordinator/round/speculative_decoder.h"
 
 #include "core/base/status_macros.h"
-#include "core/base/when_both.h"
 
 namespace outrider {
 
 Task<absl::StatusOr<RoundResult>> SpeculativeDecoder::Round(Session& session) {
-  const int k = peers_.policy.NextDraftLength(session);
-  co_return co_await RoundOf(session, k);
-}
-
-Task<absl::StatusOr<RoundResult>> SpeculativeDecoder::RoundOf(Session& session,
-                                                              int k) {
   const Stopwatch watch;
+  const int k = peers_.policy.NextDraftLength(session);
 
   // Draw K guesses from the draft model.
   ProposedDraft proposed = {.draft = Draft::None(session.length())};
@@ -27,42 +21,24 @@ Task<absl::StatusOr<RoundResult>> SpeculativeDecoder::RoundOf(Session& session,
       const ScoredDraft scored,
       co_await peers_.verifier.Score(session, proposed.draft));
 
-  co_return Conclude(proposed, scored, watch, session);
-}
-
-Task<absl::StatusOr<RoundResult>> SpeculativeDecoder::FirstRound(
-    Session& session) {
-  const int k = peers_.policy.NextDraftLength(session);
-  if (k == 0) co_return co_await RoundOf(session, k);
-  const Stopwatch watch;
-  const Draft no_draft = Draft::None(session.length());
-  auto [prefill, scored] =
-      co_await WhenBoth(peers_.drafter.Propose(session, /*num_tokens=*/0),
-                        peers_.verifier.Score(session, no_draft));
-  OUTRIDER_CO_RETURN_IF_ERROR(prefill.status());
-  OUTRIDER_CO_RETURN_IF_ERROR(scored.status());
-  co_return Conclude(*prefill, *scored, watch, session);
-}
-
-absl::StatusOr<RoundResult> SpeculativeDecoder::Conclude(
-    const ProposedDraft& proposed, const ScoredDraft& scored,
-    const Stopwatch& watch, Session& session) const {
-  const Draft& draft = proposed.draft;
 
   // Keep the prefix the target agrees with, and one token of the target's own.
+  const Draft& draft = proposed.draft;
   const Verdict verdict = Judge(draft, scored.score, session);
-
   RoundResult result = {.verdict = verdict};
-  OUTRIDER_ASSIGN_OR_RETURN(result.logprobs,
-                            LogprobsOf(scored.score, draft, verdict, session));
+  OUTRIDER_CO_ASSIGN_OR_RETURN(
+      result.logprobs, LogprobsOf(scored.score, draft, verdict, session));
+
   session.Commit(draft, verdict);  // both mirrors now know how far to cut
   result.stats = {.num_drafted = draft.length(),
                   .num_accepted = verdict.num_accepted,
                   .num_looked_up = proposed.num_looked_up,
+                  .plain_reason = proposed.plain_reason,
                   .round_seconds = watch.seconds(),
                   .drafter = proposed.link,
                   .verifier = scored.link};
-  return result;
+  peers_.drafter.Learn(result.stats);
+  co_return result;
 }
 
 Verdict SpeculativeDecoder::Judge(const Draft& draft, const DraftScore& score,

@@ -30,18 +30,8 @@ class SpeculativeDecoder {
   // the session may go on with another round.
   Task<absl::StatusOr<RoundResult>> Round(Session& session);
 
-  // The first round: drafter and verifier take in the prompt at the same time,
-  // and the verifier's row gives the first token.
-  Task<absl::StatusOr<RoundResult>> FirstRound(Session& session);
 
  private:
-  // Round, with the K that the policy has chosen.
-  Task<absl::StatusOr<RoundResult>> RoundOf(Session& session, int k);
-  // Ends a round that began with the watch: judges and commits.
-  absl::StatusOr<RoundResult> Conclude(const ProposedDraft& proposed,
-                                       const ScoredDraft& scored,
-                                       const Stopwatch& watch,
-                                       Session& session) const;
   // The verifier's own verdict, where its score has one; else this process's
   // rule judges the rows.
   Verdict Judge(const Draft& draft, const DraftScore& score,

@@ -31,9 +31,13 @@ class FakeDrafter final : public DraftClient {
     draft.distributions.assign(num_tokens, Distribution::OneHot(1));
     co_return ProposedDraft{.draft = std::move(draft)};
   }
+  void Learn(const RoundStats& round) override {
+    accepted.push_back(round.num_accepted);
+  }
 
   absl::Status status;
   std::vector<int> asked;
+  std::vector<int> accepted;  // as it learns
 };
 
 // A target that is sure of token 1, `num_sure` times, and then of token 2.
@@ -103,11 +107,14 @@ TEST_F(SpeculativeDecoderTest, CommitsOneTokenMoreThanItAccepts) {
   EXPECT_EQ(round->stats.num_accepted, 2);
 }
 
-TEST_F(SpeculativeDecoderTest, TheFirstRoundFillsTheDrafterAndDraftsNothing) {
-  const auto round = RunTask(decoder_.FirstRound(session_));
-  ASSERT_THAT(round, IsOk());
-  EXPECT_EQ(round->verdict, (Verdict{0, 1}));
-  EXPECT_THAT(drafter_.asked, ElementsAre(0));
+TEST_F(SpeculativeDecoderTest, TheDrafterLearnsWhatEachRoundGained) {
+  ASSERT_THAT(RunTask(decoder_.Round(session_)), IsOk());
+  verifier_.status = absl::UnavailableError("gone");
+  EXPECT_FALSE(RunTask(decoder_.Round(session_)).ok());
+  verifier_.status = absl::OkStatus();
+  verifier_.num_sure = 1;
+  ASSERT_THAT(RunTask(decoder_.Round(session_)), IsOk());
+  EXPECT_THAT(drafter_.accepted, ElementsAre(3, 1));
 }
 
 TEST_F(SpeculativeDecoderTest, PlainDecodingNeverAsksTheDrafter) {
@@ -116,7 +123,7 @@ TEST_F(SpeculativeDecoderTest, PlainDecodingNeverAsksTheDrafter) {
                               .verifier = verifier_,
                               .rule = rule_,
                               .policy = none});
-  ASSERT_THAT(RunTask(decoder.FirstRound(session_)), IsOk());
+  ASSERT_THAT(RunTask(decoder.Round(session_)), IsOk());
   ASSERT_THAT(RunTask(decoder.Round(session_)), IsOk());
   EXPECT_TRUE(drafter_.asked.empty());
   EXPECT_EQ(session_.length(), 3);
@@ -128,7 +135,7 @@ TEST_F(SpeculativeDecoderTest, AsksThePolicyOnceForEachRound) {
                               .verifier = verifier_,
                               .rule = rule_,
                               .policy = policy});
-  ASSERT_THAT(RunTask(decoder.FirstRound(session_)), IsOk());
+  ASSERT_THAT(RunTask(decoder.Round(session_)), IsOk());
   EXPECT_EQ(policy.num_asked, 1);
   EXPECT_TRUE(drafter_.asked.empty());
   ASSERT_THAT(RunTask(decoder.Round(session_)), IsOk());
@@ -150,8 +157,6 @@ TEST_F(SpeculativeDecoderTest, AFailureCommitsNothingAndTheSessionMayGoOn) {
     absl::Status& status = is_drafter ? drafter_.status : verifier_.status;
     status = absl::UnavailableError("gone");
     const int length = session_.length();
-    EXPECT_THAT(RunTask(decoder_.FirstRound(session_)),
-                StatusIs(absl::StatusCode::kUnavailable));
     EXPECT_THAT(RunTask(decoder_.Round(session_)),
                 StatusIs(absl::StatusCode::kUnavailable));
     EXPECT_EQ(session_.length(), length);

@@ -34,6 +34,13 @@ double Ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
 // To three places, for the log.
 double Short(double number) { return std::round(number * 1000) / 1000; }
 
+prometheus::Counter& AddFallback(MetricRegistry& registry,
+                                 const std::string& cause) {
+  return registry.AddCounter("fallback_total",
+                             "Rounds that decoded plainly, by cause.",
+                             {{"cause", cause}});
+}
+
 }  // namespace
 
 CoordinatorMetrics::CoordinatorMetrics(MetricRegistry& registry)
@@ -58,12 +65,13 @@ CoordinatorMetrics::CoordinatorMetrics(MetricRegistry& registry)
       accepted_at_(
           AddPositions(registry, "accepted_tokens_per_position_total",
                        "Draft tokens accepted, by place in the round.")),
-      fallback_failure_(registry.AddCounter(
-          "fallback_total", "Rounds that decoded plainly, by cause.",
-          {{"cause", "draft_failed"}})),
-      fallback_no_drafter_(registry.AddCounter(
-          "fallback_total", "Rounds that decoded plainly, by cause.",
-          {{"cause", "no_drafter"}})),
+      fallback_no_drafter_(AddFallback(registry, "no_drafter")),
+      fallbacks_(
+          {{PlainReason::kDraftFailed, &AddFallback(registry, "draft_failed")},
+           {PlainReason::kDrafterFills,
+            &AddFallback(registry, "drafter_fills")},
+           {PlainReason::kDrafterSlow,
+            &AddFallback(registry, "drafter_slow")}}),
       first_token_(registry.AddDuration(
           "time_to_first_token_seconds",
           "From a request's arrival to its first tokens.")),
@@ -133,8 +141,10 @@ CoordinatorMetrics::Counters CoordinatorMetrics::AddPositions(
 }
 
 void CoordinatorMetrics::Count(const Peer& peer, const RoundStats::Link& link) {
-  if (link.call_seconds == 0) return;
-  peer.network.Observe(std::max(0.0, link.call_seconds - link.compute_seconds));
+  if (link.call_seconds > 0) {
+    peer.network.Observe(
+        std::max(0.0, link.call_seconds - link.compute_seconds));
+  }
   peer.sent.Increment(static_cast<double>(link.sent_bytes));
   peer.received.Increment(
       static_cast<double>(link.wire_bytes - link.sent_bytes));
@@ -168,7 +178,10 @@ void CoordinatorMetrics::Tally::Round(const GenerationEvent& event,
     metrics_.offered_at_[place]->Increment();
     if (i < round.num_accepted) metrics_.accepted_at_[place]->Increment();
   }
-  if (round.drafter.num_failures > 0) metrics_.fallback_failure_.Increment();
+  if (const auto fallback = metrics_.fallbacks_.find(round.plain_reason);
+      fallback != metrics_.fallbacks_.end()) {
+    fallback->second->Increment();
+  }
   if (lacks_drafter) metrics_.fallback_no_drafter_.Increment();
   CoordinatorMetrics::Count(metrics_.drafter_, round.drafter);
   CoordinatorMetrics::Count(metrics_.verifier_, round.verifier);

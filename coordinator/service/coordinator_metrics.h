@@ -100,8 +100,8 @@ class CoordinatorMetrics {
   prometheus::Counter& lossy_;
   const Counters offered_at_;
   const Counters accepted_at_;
-  prometheus::Counter& fallback_failure_;
   prometheus::Counter& fallback_no_drafter_;
+  std::map<PlainReason, prometheus::Counter*> fallbacks_;  // constant, too
   prometheus::Histogram& first_token_;
   prometheus::Histogram& per_token_;
   prometheus::Histogram& round_;

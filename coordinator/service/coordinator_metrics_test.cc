@@ -94,11 +94,17 @@ TEST_F(CoordinatorMetricsTest, WhatTheVerifierDoesNotServeHasItsOwnCode) {
 TEST_F(CoordinatorMetricsTest, AFallbackSaysWhy) {
   CoordinatorMetrics::Tally tally(metrics_);
   GenerationEvent event = Round(0, 0, 1);
-  event.round.drafter.num_failures = 1;
-  tally.Round(event, /*lacks_drafter=*/false);
+  for (const PlainReason reason :
+       {PlainReason::kNone, PlainReason::kDraftFailed,
+        PlainReason::kDrafterFills, PlainReason::kDrafterSlow}) {
+    event.round.plain_reason = reason;
+    tally.Round(event, /*lacks_drafter=*/false);
+  }
   tally.Round(Round(0, 0, 1), /*lacks_drafter=*/true);
   EXPECT_THAT(Page(),
               AllOf(HasSubstr("fallback_total{cause=\"draft_failed\"} 1\n"),
+                    HasSubstr("fallback_total{cause=\"drafter_fills\"} 1\n"),
+                    HasSubstr("fallback_total{cause=\"drafter_slow\"} 1\n"),
                     HasSubstr("fallback_total{cause=\"no_drafter\"} 1\n")));
 }
 

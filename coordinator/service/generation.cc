@@ -11,17 +11,13 @@ namespace outrider {
 Task<absl::StatusOr<GenerationEnd>> Generation::Run() {
   Session& session = parts_.session;
   std::optional<FinishReason> reason = ReplayDelivered();
-  for (bool is_first = true; !reason.has_value(); is_first = false) {
+  while (!reason.has_value()) {
     if (session.cancellation().cancelled()) {
       co_return absl::CancelledError("the client is gone");
     }
     const int length_before = session.length();
-    // Chosen before it is awaited: gcc 12 destroys the result of a co_await in
-    // a conditional expression twice.
-    Task<absl::StatusOr<RoundResult>> round =
-        is_first ? parts_.decoder.FirstRound(session)
-                 : parts_.decoder.Round(session);
-    OUTRIDER_CO_ASSIGN_OR_RETURN(RoundResult result, co_await round);
+    OUTRIDER_CO_ASSIGN_OR_RETURN(RoundResult result,
+                                 co_await parts_.decoder.Round(session));
     GenerationEvent event = TakeBlock(length_before, result, reason);
     if (!co_await parts_.sink.Write(std::move(event))) {
       co_return absl::CancelledError("the client is gone");

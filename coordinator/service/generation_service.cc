@@ -212,7 +212,7 @@ Task<absl::StatusOr<FinishReason>> GenerationServiceImpl::Serve(
                             .session = session,
                             .sink = sink});
   OUTRIDER_CO_ASSIGN_OR_RETURN(const GenerationEnd end,
-                               co_await assembly.generation().Run());
+                               co_await assembly.Run());
   co_await call.writer.Write(LastMessage(session, end));
   co_return end.reason;
 }

@@ -20,6 +20,16 @@ std::optional<NodeDraftClient> MakeDrafter(const GenerationRequest& request,
           .drafting = request.draft_options});
 }
 
+std::optional<OptionalDraftClient::Drafter> Shared(
+    std::optional<NodeDraftClient>& node, const GenerationRequest& request,
+    const NodePool::Pair& pair) {
+  if (!node.has_value()) return std::nullopt;
+  return OptionalDraftClient::Drafter{
+      .node = *node,
+      .breaker = pair.drafter->breaker(),
+      .pace = pair.drafter->pace(request.rule, IsGreedy(request.sampling))};
+}
+
 SameModelStub::Options SameModel(const GenerationRequest& request,
                                  const NodePool::Pair& pair) {
   return {.node = *pair.verifier,
@@ -35,11 +45,9 @@ SameModelStub::Options SameModel(const GenerationRequest& request,
 }  // namespace
 
 SessionAssembly::SessionAssembly(const Parts& parts)
-    : node_drafter_(MakeDrafter(parts.request, parts.pair)),
-      optional_drafter_(node_drafter_.has_value() ? &*node_drafter_ : nullptr,
-                        node_drafter_.has_value()
-                            ? parts.pair.drafter->breaker()
-                            : no_breaker_),
+    : session_(parts.session),
+      node_drafter_(MakeDrafter(parts.request, parts.pair)),
+      optional_drafter_(Shared(node_drafter_, parts.request, parts.pair)),
       lookup_(optional_drafter_),
       verifier_stub_(SameModel(parts.request, parts.pair)),
       verifier_(verifier_stub_, parts.request.reply_format),
@@ -59,5 +67,11 @@ SessionAssembly::SessionAssembly(const Parts& parts)
                    .stop = stop_,
                    .text = text_,
                    .sink = parts.sink}) {}
+
+Task<absl::StatusOr<GenerationEnd>> SessionAssembly::Run() {
+  absl::StatusOr<GenerationEnd> end = co_await generation_.Run();
+  co_await optional_drafter_.Stop(session_);
+  co_return end;
+}
 
 }  // namespace outrider

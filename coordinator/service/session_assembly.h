@@ -5,7 +5,7 @@
 #include <memory>
 #include <optional>
 
-#include "coordinator/peers/circuit_breaker.h"
+#include "absl/status/statusor.h"
 #include "coordinator/peers/lookup_draft_client.h"
 #include "coordinator/peers/node_draft_client.h"
 #include "coordinator/peers/node_verify_client.h"
@@ -19,6 +19,7 @@
 #include "coordinator/service/generation.h"
 #include "coordinator/service/generation_request.h"
 #include "coordinator/service/text_stream.h"
+#include "core/base/task.h"
 #include "core/sampling/acceptance_rule.h"
 #include "core/tokenizer/tokenizer.h"
 
@@ -40,11 +41,12 @@ class SessionAssembly {
   SessionAssembly(const SessionAssembly&) = delete;
   SessionAssembly& operator=(const SessionAssembly&) = delete;
 
-  Generation& generation() { return generation_; }
+  // Runs the generation; nothing of it goes on when this returns.
+  Task<absl::StatusOr<GenerationEnd>> Run();
 
  private:
+  Session& session_;
   // Each uses some of those above it.
-  CircuitBreaker no_breaker_;  // where there is no drafter to have one
   std::optional<NodeDraftClient> node_drafter_;
   OptionalDraftClient optional_drafter_;
   LookupDraftClient lookup_;

@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/when_both.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -108,70 +107,6 @@ TEST(TaskTest, NestsDeeply) {
   int result = 0;
   StartDetached(Store(Count(1000), result));
   EXPECT_EQ(result, 1000);
-}
-
-using Pair = std::pair<int, std::string>;
-Task<std::string> WaitForText(Gate& gate, std::string text) {
-  co_await gate;
-  co_return text;
-}
-Task<void> AwaitBoth(Task<int> a, Task<std::string> b, Pair& result,
-                     bool& done) {
-  auto [first, second] = co_await WhenBoth(std::move(a), std::move(b));
-  result = {first, second};
-  done = true;
-}
-
-class WhenBothTest : public ::testing::Test {
- protected:
-  void Start() {
-    StartDetached(AwaitBoth(Wait(a_, 3), WaitForText(b_, "x"), result_, done_));
-  }
-  Gate a_;
-  Gate b_;
-  Pair result_;
-  bool done_ = false;
-};
-
-TEST_F(WhenBothTest, RunsBothAtTheSameTimeAndWaitsForTheLast) {
-  Start();
-  EXPECT_TRUE(a_.has_waiter());
-  EXPECT_TRUE(b_.has_waiter());
-  a_.Open();
-  EXPECT_FALSE(done_);
-  b_.Open();
-  EXPECT_TRUE(done_);
-  EXPECT_EQ(result_, Pair(3, "x"));
-}
-
-TEST_F(WhenBothTest, EitherMayBeTheLast) {
-  Start();
-  b_.Open();
-  EXPECT_FALSE(done_);
-  a_.Open();
-  EXPECT_TRUE(done_);
-  EXPECT_EQ(result_, Pair(3, "x"));
-}
-
-Task<std::string> Ready() { co_return "ready"; }
-
-TEST_F(WhenBothTest, GoesOnAtOnceWhereNobodyWaits) {
-  Journal journal;
-  StartDetached(AwaitBoth(Answer(journal, 5), Ready(), result_, done_));
-  EXPECT_TRUE(done_);
-  EXPECT_EQ(result_, Pair(5, "ready"));
-}
-
-TEST_F(WhenBothTest, TheTwoMayEndOnTwoThreads) {
-  for (int i = 0; i < 200; ++i) {
-    done_ = false;
-    Start();
-    std::thread first([&] { a_.Open(); });
-    std::thread second([&] { b_.Open(); });
-    first.join();
-    second.join();
-    EXPECT_TRUE(done_);
-  }
 }
 
 }  // namespace

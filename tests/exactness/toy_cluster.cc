@@ -30,6 +30,7 @@ class ToyCluster::TappedDrafts final : public DraftClient {
     if (proposed.ok()) cluster_.draft_ = proposed->draft;
     co_return proposed;
   }
+  void Learn(const RoundStats& round) override { client_.Learn(round); }
 
  private:
   DraftClient& client_;
@@ -63,6 +64,7 @@ class ToyCluster::ScriptedLength final : public DraftLengthPolicy {
 
   int NextDraftLength(const Session& session) override {
     const ClusterConfig& config = cluster_.config_;
+    if (cluster_.IsFirstRound()) return 0;
     const std::vector<int>& script = config.draft_lengths;
     int k = script[cluster_.num_rounds() % script.size()];
     if (config.sabotage.draft_length) {
@@ -127,6 +129,10 @@ ToyCluster::ToyCluster(const ClusterConfig& config, const ToyModel& model,
   lookup_ = std::make_unique<LookupDraftClient>(*node_drafter_);
   drafter_ = node_drafter_.get();
   if (config.prompt_lookup) drafter_ = lookup_.get();
+  if (config.sabotage.drafts) {
+    other_drafts_ = config.sabotage.drafts(*drafter_);
+    drafter_ = other_drafts_.get();
+  }
 
   Session::Options options = {.prompt = {kToyPrompt},
                               .sampling = config.sampling,
@@ -192,9 +198,12 @@ absl::StatusOr<Verdict> ToyCluster::DecoderRound() {
                               .verifier = verifier,
                               .rule = rule,
                               .policy = policy});
-  const bool first = config_.has_first_round && num_rounds() == 0;
-  const absl::StatusOr<RoundResult> round =
-      RunTask(first ? decoder.FirstRound(*session_) : decoder.Round(*session_));
+  if (IsFirstRound()) {
+    const absl::StatusOr<ProposedDraft> fill =
+        RunTask(drafter_->Propose(*session_, /*num_tokens=*/0));
+    if (!fill.ok()) return fill.status();
+  }
+  const absl::StatusOr<RoundResult> round = RunTask(decoder.Round(*session_));
   if (!round.ok()) return round.status();
   stats_ = round->stats;
   return round->verdict;

@@ -40,9 +40,14 @@ class ToyCluster {
 
   Session& session() { return *session_; }
   int num_rounds() const { return view_.round_index; }
+  // Whether this is the round that only takes in the prompt.
+  bool IsFirstRound() const {
+    return config_.has_first_round && num_rounds() == 0;
+  }
   const RoundView& view() const { return view_; }
   // Of the last round, if it was one of SpeculativeDecoder and did not fail.
   const RoundStats& stats() const { return stats_; }
+  DraftClient& draft_client() { return *drafter_; }
   InProcessDraftStub& draft_stub() { return *draft_stub_; }
   InProcessVerifyStub& verify_stub() { return *verify_stub_; }
   DraftNode& drafter() { return *drafter_node_; }
@@ -69,6 +74,7 @@ class ToyCluster {
   std::unique_ptr<InProcessVerifyStub> verify_stub_;
   std::unique_ptr<NodeDraftClient> node_drafter_;
   std::unique_ptr<LookupDraftClient> lookup_;  // in front of it
+  std::unique_ptr<DraftClient> other_drafts_;  // in front of that
   DraftClient* drafter_ = nullptr;             // whichever the config wants
   std::unique_ptr<Session> session_;
   // Of the last round.

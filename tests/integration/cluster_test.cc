@@ -32,7 +32,7 @@ TEST(ClusterTest, SixteenStreamsAtOnceEachEqualPlainDecoding) {
   for (int i = 0; i < 16; ++i) {
     callers.emplace_back([&, i] {
       const TokenSeq prompt(1 + 3 * i, i);
-      const int num_tokens = 20 + 10 * i;
+      const int num_tokens = 100 + 10 * i;
       const Result result =
           Generate(cluster, Greedy(prompt, num_tokens, /*k=*/i % 9));
       EXPECT_THAT(result.status, IsOk());
@@ -48,11 +48,13 @@ TEST(ClusterTest, SixteenStreamsAtOnceEachEqualPlainDecoding) {
   EXPECT_GT(num_accepted, 100);
 }
 
+// Under the coupled rule, whichever rounds have drafts.
 TEST(ClusterTest, OneSeedGivesOneStreamAndAnotherSeedAnother) {
   InProcessCluster cluster(SmallCluster());
   ASSERT_TRUE(cluster.WaitUntilReady());
   client::GenerationRequest request = Greedy({1, 2, 3}, 60, /*k=*/4);
   request.temperature = 1.0;
+  request.acceptance_rule = client::AcceptanceRule::kCoupled;
   request.seed = 7;
   const Result first = Generate(cluster, request);
   const Result again = Generate(cluster, request);

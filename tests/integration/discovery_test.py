@@ -199,6 +199,11 @@ class NamedNodesTest(SimulatedNodesTest):
         self.set_hosts("127.0.0.1", "127.0.0.2")
         self.wait_for(coordinator, "verifier", ready=2)
         self.set_hosts()
+        wait_until("the name is gone", lambda: "has no address" in coordinator.err())
+        self.ends_well(self.start_stream(coordinator, *client, tokens=5))
+        self.wait_for(coordinator, "verifier", ready=2, leaving=0)
+        for node in (first, second):
+            node.end(signal.SIGKILL)
         self.wait_for(coordinator, "verifier", ready=0, not_ready=0)
         self.assert_refuses(self.start_stream(coordinator, *client), 1, "UNAVAILABLE", "no verifier is ready")
 

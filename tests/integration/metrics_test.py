@@ -54,7 +54,8 @@ class MetricsTest(ScrapingTest):
         self.assertEqual(self.value(coordinator, "requests_total"), 4)
         self.assertEqual(self.value(coordinator, "time_to_first_token_seconds_count"), 4)
         self.assertEqual(self.value(coordinator, "spec_engaged"), 1)
-        self.assertEqual(self.value(coordinator, "fallback_total"), 0)
+        for cause in ("draft_failed", "no_drafter"):
+            self.assertEqual(self.value(coordinator, "fallback_total", cause=cause), 0)
         # One Verify a round, and one Draft a round that had K > 0.
         self.assertEqual(self.value(self.verifier, "requests_total", method="Verify", code="OK"), len(rounds))
         self.assertGreater(self.value(self.drafter, "requests_total", method="Draft", code="OK"), 0)
@@ -90,9 +91,14 @@ class MetricsTest(ScrapingTest):
                          drafted - counted("accepted_tokens"))
         for peer, node, method in (("verifier", self.verifier, "Verify"), ("drafter", self.drafter, "Draft")):
             calls = self.value(node, "requests_total", method=method, code="OK")
-            self.assertEqual(2 * calls, counted(f"{peer}_messages"))
             self.assertEqual(self.value(coordinator, "rpc_bytes_total", peer=peer), counted(f"{peer}_bytes"))
-            self.assertEqual(self.value(coordinator, "rpc_network_seconds_count", peer=peer), calls)
+            waited_for = self.value(coordinator, "rpc_network_seconds_count", peer=peer)
+            if peer == "verifier":
+                self.assertEqual(2 * calls, counted(f"{peer}_messages"))
+                self.assertEqual(waited_for, calls)
+            else:  # no round waits until a drafter has taken in the prompt, and a stream may end before
+                self.assertLessEqual(counted(f"{peer}_messages"), 2 * calls)
+                self.assertGreaterEqual(counted(f"{peer}_messages"), 2 * waited_for)
 
     def test_nodes_tell_how_long_calls_waited_and_computed(self):
         self.start_all()

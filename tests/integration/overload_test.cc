@@ -179,9 +179,9 @@ TEST(OverloadTest, AFullQueueEndsNoStreamThatRuns) {
   std::vector<std::jthread> callers;
   for (int i = 0; i < 8; ++i) {
     callers.emplace_back([&, i] {
-      const Result result = Generate(cluster, Greedy({i}, 20, /*k=*/2));
+      const Result result = Generate(cluster, Greedy({i}, 60, /*k=*/2));
       EXPECT_THAT(result.status, IsOk());
-      EXPECT_EQ(result.tokens, PlainGreedy({i}, 20, kVocab));
+      EXPECT_EQ(result.tokens, PlainGreedy({i}, 60, kVocab));
     });
   }
   callers.clear();

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_COORDINATOR_PEERS_FAILURE_LIMIT_H_
+#define OUTRIDER_COORDINATOR_PEERS_FAILURE_LIMIT_H_
+
+#include <algorithm>
+#include <chrono>
+
+#include "core/base/mutex.h"
+
+namespace outrider {
+
+// From when on a peer that has not answered counts as failed: far above what it
+// takes at its slowest, so that no answer is given up for being late. A draft
+// that were would be one whose tokens took long, and the output's law would
+// change. Thread-safe; shared by a node's sessions.
+class FailureLimit {
+ public:
+  using Duration = std::chrono::milliseconds;
+
+  // `least`: of a peer that is fast, or not known yet.
+  explicit FailureLimit(Duration least) : least_(least) {}
+
+  Duration Get() const {
+    MutexLock lock(mu_);
+    return std::max(least_, kMargin * std::max(slowest_, slowest_before_));
+  }
+  void Answered(Duration took) {
+    MutexLock lock(mu_);
+    slowest_ = std::max(slowest_, took);
+    if (++num_calls_ < kWindow) return;
+    num_calls_ = 0;
+    slowest_before_ = slowest_;
+    slowest_ = {};
+  }
+
+ private:
+  static constexpr int kMargin = 8;
+  static constexpr int kWindow = 512;  // the slowest of this many is above p99
+
+  const Duration least_;
+  mutable Mutex mu_;
+  int num_calls_ ABSL_GUARDED_BY(mu_) = 0;
+  Duration slowest_ ABSL_GUARDED_BY(mu_) = {};         // of this window
+  Duration slowest_before_ ABSL_GUARDED_BY(mu_) = {};  // and of the last
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_COORDINATOR_PEERS_FAILURE_LIMIT_H_
