@@ -25,9 +25,7 @@ Task<absl::StatusOr<GenerationEnd>> Generation::Run() {
     OUTRIDER_CO_RETURN_IF_ERROR(verdict.status());
     OUTRIDER_CO_ASSIGN_OR_RETURN(GenerationEvent event,
                                  TakeBlock(length_before, reason));
-    if (!co_await parts_.sink.Write(std::move(event))) {
-      co_return absl::CancelledError("the client is gone");
-    }
+    OUTRIDER_CO_RETURN_IF_ERROR(co_await parts_.sink.Write(std::move(event)));
   }
   end_.reason = *reason;
   if (end_.reason != FinishReason::kStop) {
@@ -41,6 +39,7 @@ Task<absl::StatusOr<GenerationEnd>> Generation::Run() {
 std::optional<FinishReason> Generation::ReplayDelivered() {
   const Session& session = parts_.session;
   const int prompt_length = session.prompt_length();
+  end_.num_tokens = session.length() - prompt_length;
   const absl::Span<const TokenId> delivered =
       session.committed().From(prompt_length);
   for (const TokenId token : delivered) {
@@ -91,6 +90,7 @@ absl::StatusOr<GenerationEvent> Generation::TakeBlock(
       break;
     }
   }
+  end_.num_tokens += static_cast<int>(event.tokens.size());
   return event;
 }
 

@@ -28,8 +28,8 @@ struct ServedNode {
 //
 // SIGTERM: health turns NOT_SERVING and Describe UNAVAILABLE, so coordinators
 // bring no new sessions; those that run are served until no call has come for a
-// while, at most --drain-seconds. SIGINT, or a second signal, ends it at once,
-// but for calls in flight.
+// while, at most --drain-seconds. SIGINT waits for calls in flight alone. A
+// second signal ends the process at once.
 absl::Status ServeNode(const ServedNode& node);
 
 // What --check-config checks: flags, addresses, TLS files, and the files of the

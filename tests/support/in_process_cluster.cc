@@ -60,7 +60,7 @@ template class InProcessNode<DraftEngine, DrafterServiceImpl>;
 template class InProcessNode<VerifyEngine, VerifierServiceImpl>;
 
 InProcessCluster::InProcessCluster(Options options)
-    : options_(std::move(options)) {
+    : options_(std::move(options)), tokenizer_(options_.tokenizer) {
   SetUpGrpc();
   if (!options_.tokenizer_directory.empty()) {
     auto tokenizer = LoadTokenizer(options_.tokenizer_directory);
@@ -93,7 +93,7 @@ InProcessCluster::InProcessCluster(Options options)
 }
 
 InProcessCluster::~InProcessCluster() {
-  service_->Drain(std::chrono::seconds(0));
+  OUTRIDER_CHECK(service_->Drain(std::chrono::seconds(0)));
   server_->Shutdown(std::chrono::seconds(0));
 }
 

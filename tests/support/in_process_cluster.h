@@ -58,7 +58,8 @@ class InProcessCluster {
   struct Options {
     TableLm::Options target = {};
     TableLm::Options draft = {};
-    std::string tokenizer_directory = {};  // empty: token prompts only
+    std::string tokenizer_directory = {};       // empty: token prompts only
+    std::shared_ptr<Tokenizer> tokenizer = {};  // in place of the directory's
     std::string drafter_tokenizer_hash = "same";
     std::vector<TableLm::Options> other_targets = {};  // more verifiers
     int queue_length = 1024;                           // of a node
@@ -86,7 +87,6 @@ class InProcessCluster {
   DrafterNodeUnderTest& drafter() { return *drafter_; }
   VerifierNodeUnderTest& verifier() { return *verifier_; }
   VerifierNodeUnderTest& other_verifier(int i) { return *others_.at(i); }
-
   // Until the pool knows all nodes; false when that takes longer than 10 s.
   bool WaitUntilReady();
 
@@ -104,7 +104,7 @@ class InProcessCluster {
   std::unique_ptr<DrafterNodeUnderTest> drafter_;
   std::unique_ptr<VerifierNodeUnderTest> verifier_;
   std::vector<std::unique_ptr<VerifierNodeUnderTest>> others_;
-  std::unique_ptr<Tokenizer> tokenizer_;
+  std::shared_ptr<Tokenizer> tokenizer_;
   std::unique_ptr<CallQueue> queue_;
   SystemResolver resolver_;
   std::unique_ptr<NodePool> pool_;
