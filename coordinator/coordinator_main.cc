@@ -4,6 +4,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <csignal>
+#include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -39,6 +41,7 @@ struct Flags {
   int resolve_seconds = 30;
   int draft_timeout_ms = 2000;
   int verify_timeout_ms = 30000;
+  int slow_client_seconds = 60;
   // Half the cores, at most 8: rounds are short, and each further thread that
   // polls costs the others wake-ups.
   int num_threads = std::clamp(
@@ -92,6 +95,11 @@ void AddFlags(CLI::App& app, Flags& flags) {
                  "of these, how many may wait for room on a verifier before "
                  "their first token; others are told to come later")
       ->check(CLI::Range(0, 1 << 20))
+      ->capture_default_str();
+  app.add_option("--slow-client-seconds", flags.slow_client_seconds,
+                 "a client that reads nothing of its stream for so long is "
+                 "dropped")
+      ->check(CLI::Range(1, 86400))
       ->capture_default_str();
   app.add_option("--threads", flags.num_threads,
                  "threads that run the rounds of all sessions")
@@ -190,6 +198,9 @@ absl::Status Serve(Flags flags) {
   flags.nodes.verify_timeout =
       std::chrono::milliseconds(flags.verify_timeout_ms);
 
+  flags.service.client_patience =
+      std::chrono::seconds(flags.slow_client_seconds);
+
   CallQueue queue(flags.num_threads);
   SystemResolver resolver;
   NodePool pool(flags.nodes, queue, resolver);
@@ -213,12 +224,18 @@ absl::Status Serve(Flags flags) {
             << std::endl;
   pool.Start();
   Reporter reporter(metrics);
-  const absl::Status status = ServeUntilTermination(
+  const absl::StatusOr<int> signal = ServeUntilTermination(
       pool, *server, flags.require_drafter, [&reporter] { reporter.Tick(); });
   server->SetServing(false);
-  service.Drain(std::chrono::seconds(flags.server.drain_seconds));
+  // Only SIGTERM waits for streams.
+  const bool waits = signal.ok() && *signal == SIGTERM;
+  if (!service.Drain(
+          std::chrono::seconds(waits ? flags.server.drain_seconds : 0))) {
+    OUTRIDER_LOG(kError) << "some sessions do not end: this process does";
+    std::_Exit(1);
+  }
   server->Shutdown(std::chrono::seconds(1));
-  return status;
+  return signal.status();
 }
 
 }  // namespace

@@ -182,10 +182,10 @@ TEST_F(NodeDraftClientTest, AFillSendsTheTextAndItsReplyIsTakenInLater) {
   ASSERT_TRUE(fill->is_done());
   EXPECT_EQ(session_.drafter_cache().length(), 0);
   session_.Commit(Draft::None(3), {0, 4});
-  session_.BeginRound();
-  ASSERT_THAT(client_.TakeIn(*fill, session_), IsOk());
+  RoundStats::Link link;
+  ASSERT_THAT(client_.TakeIn(*fill, session_, link), IsOk());
   EXPECT_EQ(session_.drafter_cache().length(), 3);
-  EXPECT_EQ(session_.stats().drafter.num_messages, 2);
+  EXPECT_EQ(link.num_messages, 2);
   ASSERT_THAT(Propose(2), IsOk());
   EXPECT_EQ(calls_[0].max_draft_tokens, 0);
   EXPECT_EQ(calls_[1].header.delta.keep_length, 3);
@@ -196,10 +196,11 @@ TEST_F(NodeDraftClientTest, AFillThatMissesCorrectsTheMirror) {
   ASSERT_THAT(Propose(2), IsOk());
   MissOnce({MissReason::kUnknownIncarnation});
   const std::unique_ptr<CacheFill> fill = client_.Fill(session_);
-  EXPECT_THAT(client_.TakeIn(*fill, session_),
+  RoundStats::Link link;
+  EXPECT_THAT(client_.TakeIn(*fill, session_, link),
               StatusIs(absl::StatusCode::kAborted));
   EXPECT_TRUE(session_.drafter_cache().incarnation().is_none());
-  EXPECT_EQ(session_.stats().drafter.num_misses, 1);
+  EXPECT_EQ(link.num_misses, 1);
 }
 
 // A drafter that took delivered tokens for prompt would penalise otherwise than

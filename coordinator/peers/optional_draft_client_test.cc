@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/retry_delay.h"
+#include "core/base/status_macros.h"
 #include "core/testing/run_task.h"
 #include "core/testing/status_matchers.h"
 #include "gmock/gmock.h"

@@ -19,9 +19,7 @@ Task<absl::StatusOr<GenerationEnd>> Generation::Run() {
     OUTRIDER_CO_ASSIGN_OR_RETURN(RoundResult result,
                                  co_await parts_.decoder.Round(session));
     GenerationEvent event = TakeBlock(length_before, result, reason);
-    if (!co_await parts_.sink.Write(std::move(event))) {
-      co_return absl::CancelledError("the client is gone");
-    }
+    OUTRIDER_CO_RETURN_IF_ERROR(co_await parts_.sink.Write(std::move(event)));
   }
   end_.reason = *reason;
   if (end_.reason != FinishReason::kStop) {
@@ -35,6 +33,7 @@ Task<absl::StatusOr<GenerationEnd>> Generation::Run() {
 std::optional<FinishReason> Generation::ReplayDelivered() {
   const Session& session = parts_.session;
   const int prompt_length = session.prompt_length();
+  end_.num_tokens = session.length() - prompt_length;
   const absl::Span<const TokenId> delivered =
       session.committed().From(prompt_length);
   for (const TokenId token : delivered) {
@@ -75,6 +74,7 @@ GenerationEvent Generation::TakeBlock(int length_before, RoundResult& round,
       break;
     }
   }
+  end_.num_tokens += static_cast<int>(event.tokens.size());
   return event;
 }
 

@@ -43,6 +43,7 @@ struct GenerationEvent {
 struct GenerationEnd {
   FinishReason reason = FinishReason::kLength;
   std::string trailing_text = {};
+  int num_tokens = 0;  // of the continuation, those delivered before included
   int num_draft_failures = 0;
   int num_misses = 0;
 };
@@ -51,8 +52,8 @@ struct GenerationEnd {
 class GenerationSink {
  public:
   virtual ~GenerationSink() = default;
-  // Waits while the client is slow; false when it is gone.
-  virtual Task<bool> Write(GenerationEvent event) = 0;
+  // Waits while the client is slow; CANCELLED when it is gone.
+  virtual Task<absl::Status> Write(GenerationEvent event) = 0;
 };
 
 // One generation from its first round to its end.

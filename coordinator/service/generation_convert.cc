@@ -85,11 +85,9 @@ v1::GenerateResponse ToProto(const GenerationEvent& event) {
   return response;
 }
 
-v1::GenerateResponse LastMessage(const Session& session,
-                                 const GenerationEnd& end) {
+v1::GenerateResponse LastMessage(const GenerationEnd& end) {
   v1::GenerateResponse response;
-  response.set_first_index(
-      static_cast<uint32_t>(session.length() - session.prompt_length()));
+  response.set_first_index(static_cast<uint32_t>(end.num_tokens));
   v1::GenerationFinish& finish = *response.mutable_finish();
   finish.set_reason(ToProto(end.reason));
   finish.set_trailing_text(end.trailing_text);

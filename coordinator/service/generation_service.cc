@@ -18,7 +18,10 @@
 namespace outrider {
 namespace {
 
-constexpr std::chrono::seconds kNoPlaceRetryDelay(1);
+// What is cancelled ends with its calls, within moments.
+constexpr std::chrono::seconds kLongestCancelled(5);
+// So that one long text does not keep all others waiting.
+constexpr int kPreparingThreads = 2;
 
 // Counts events and passes them on as messages.
 class WriterSink final : public GenerationSink {
@@ -29,7 +32,7 @@ class WriterSink final : public GenerationSink {
     bool lacks_drafter = false;
   };
   explicit WriterSink(Options options) : options_(options) {}
-  Task<bool> Write(GenerationEvent event) override {
+  Task<absl::Status> Write(GenerationEvent event) override {
     options_.tally.Round(event, options_.lacks_drafter);
     return options_.writer.Write(ToProto(event));
   }
@@ -80,14 +83,19 @@ absl::Status ForClients(const absl::Status& status) {
 }  // namespace
 
 GenerationServiceImpl::GenerationServiceImpl(Parts parts, Options options)
-    : parts_(parts), options_(options) {}
+    : parts_(parts),
+      options_(options),
+      running_(options.max_sessions),
+      preparing_(kPreparingThreads) {}
 
 grpc::ServerWriteReactor<v1::GenerateResponse>* GenerationServiceImpl::Generate(
     grpc::CallbackServerContext* context, const v1::GenerateRequest* request) {
   auto cancellation = std::make_shared<Cancellation>();
-  auto* writer = new ResponseWriter(cancellation);  // deletes itself
+  auto* writer = new ResponseWriter(
+      {.queue = parts_.queue, .patience = options_.client_patience}, *context,
+      cancellation);  // deletes itself
   if (const absl::Status status = CheckMetadata(*context); !status.ok()) {
-    writer->FinishAfterWrites(ToGrpcStatus(status));
+    StartDetached(writer->FinishAfterWrites(ToGrpcStatus(status)));
     return writer;
   }
   CallName name = NameOf(*context);
@@ -125,7 +133,7 @@ void GenerationServiceImpl::Refuse(const Call& call,
   OUTRIDER_LOG(kInfo, FieldsOf(call.name))
       << "refused: " << absl::StatusCodeToString(status.code());
   call.tally.End(std::nullopt, status.code());
-  call.writer.FinishAfterWrites(ToGrpcStatus(status));
+  StartDetached(call.writer.FinishAfterWrites(ToGrpcStatus(status)));
 }
 
 void GenerationServiceImpl::Ended(const Call& call, const Session& session,
@@ -136,9 +144,11 @@ void GenerationServiceImpl::Ended(const Call& call, const Session& session,
   fields.emplace_back("session", session.id().ShortHex());
   if (result.ok() || absl::IsCancelled(result.status())) {
     OUTRIDER_LOG(kInfo, fields)
-        << (result.ok() ? "done: " : "cancelled: ") << call.tally.num_tokens()
-        << " tokens, " << call.tally.num_rounds() << " rounds, "
-        << call.tally.seconds() << " s";
+        << (result.ok()
+                ? "done: "
+                : absl::StrCat("cancelled (", result.status().message(), "): "))
+        << call.tally.num_tokens() << " tokens, " << call.tally.num_rounds()
+        << " rounds, " << call.tally.seconds() << " s";
   } else {
     OUTRIDER_LOG(kError, fields) << "failed: " << result.status();
   }
@@ -149,17 +159,22 @@ Task<void> GenerationServiceImpl::Run(
     std::shared_ptr<Cancellation> cancellation) {
   CoordinatorMetrics::Tally tally(parts_.metrics);
   const Call call = {.name = name, .writer = *writer, .tally = tally};
-  if (absl::Status status = Enter(cancellation); !status.ok()) {
+  if (absl::Status status = running_.Enter(cancellation); !status.ok()) {
     Refuse(call, status);
     co_return;
   }
+  co_await preparing_.TakeTurn();
   co_await RunOnPair(proto, call, cancellation);
-  Leave(cancellation);
+  running_.Leave(cancellation);
 }
 
 Task<void> GenerationServiceImpl::RunOnPair(
     const v1::GenerateRequest& proto, const Call& call,
     const std::shared_ptr<Cancellation>& cancellation) {
+  if (cancellation->cancelled()) {
+    Refuse(call, absl::CancelledError("the client is gone"));
+    co_return;
+  }
   const SessionId session_id = SessionId::Random();
   const absl::StatusOr<NodePool::Pair> pair =
       parts_.pool.Assign(session_id, WantedModelOf(proto));
@@ -185,9 +200,10 @@ Task<void> GenerationServiceImpl::RunOnPair(
   const absl::StatusOr<FinishReason> result =
       co_await Serve(*request, *pair, call, session);
   Ended(call, session, result);
-  call.writer.FinishAfterWrites(ToGrpcStatus(ForClients(result.status())));
+  StartDetached(
+      call.writer.FinishAfterWrites(ToGrpcStatus(ForClients(result.status()))));
 
-  // The client has its answer; the caches go back early.
+  // The client reads its answer by itself; the caches go back early.
   if (pair->drafter != nullptr) {
     pair->drafter->Release(session.AdvisoryHeader(session.drafter_cache()));
   }
@@ -198,10 +214,8 @@ Task<absl::StatusOr<FinishReason>> GenerationServiceImpl::Serve(
     const GenerationRequest& request, const NodePool::Pair& pair,
     const Call& call, Session& session) {
   if (IsLossy(request.sampling)) call.tally.CountLossy();
-  if (!co_await call.writer.Write(
-          FirstMessage(request, pair.verifier_description.identity()))) {
-    co_return absl::CancelledError("the client is gone");
-  }
+  OUTRIDER_CO_RETURN_IF_ERROR(co_await call.writer.Write(
+      FirstMessage(request, pair.verifier_description.identity())));
   WriterSink sink({.writer = call.writer,
                    .tally = call.tally,
                    .lacks_drafter = pair.drafter == nullptr &&
@@ -213,7 +227,9 @@ Task<absl::StatusOr<FinishReason>> GenerationServiceImpl::Serve(
                             .sink = sink});
   OUTRIDER_CO_ASSIGN_OR_RETURN(const GenerationEnd end,
                                co_await assembly.Run());
-  co_await call.writer.Write(LastMessage(session, end));
+  const absl::Status told =
+      co_await call.writer.Write(LastMessage(session, end));
+  told.IgnoreError();  // it may leave once it has read its end
   co_return end.reason;
 }
 
@@ -250,39 +266,8 @@ grpc::ServerUnaryReactor* GenerationServiceImpl::Describe(
   return reactor;
 }
 
-absl::Status GenerationServiceImpl::Enter(
-    const std::shared_ptr<Cancellation>& cancellation) {
-  MutexLock lock(mu_);
-  if (draining_) {
-    return absl::UnavailableError(
-        "this coordinator is shutting down: use another one");
-  }
-  if (running_.size() >= static_cast<size_t>(options_.max_sessions)) {
-    return WithRetryDelay(
-        absl::ResourceExhaustedError(
-            absl::StrCat("this coordinator runs ", options_.max_sessions,
-                         " sessions, which is its limit; try again later")),
-        kNoPlaceRetryDelay);
-  }
-  running_.insert(cancellation);
-  return absl::OkStatus();
-}
-
-void GenerationServiceImpl::Leave(
-    const std::shared_ptr<Cancellation>& cancellation) {
-  MutexLock lock(mu_);
-  running_.erase(cancellation);
-  changed_.NotifyAll();
-}
-
-void GenerationServiceImpl::Drain(std::chrono::seconds deadline) {
-  const auto end = std::chrono::steady_clock::now() + deadline;
-  MutexLock lock(mu_);
-  draining_ = true;
-  while (!running_.empty() && changed_.WaitUntil(mu_, end)) {
-  }
-  for (const auto& cancellation : running_) cancellation->Cancel();
-  while (!running_.empty()) changed_.Wait(mu_);
+bool GenerationServiceImpl::Drain(std::chrono::seconds deadline) {
+  return running_.Drain(deadline, kLongestCancelled);
 }
 
 }  // namespace outrider

@@ -9,15 +9,15 @@
 #include <optional>
 #include <string>
 
-#include "absl/container/flat_hash_set.h"
 #include "coordinator/pool/node_pool.h"
 #include "coordinator/round/session.h"
 #include "coordinator/service/coordinator_metrics.h"
 #include "coordinator/service/generation_request.h"
 #include "coordinator/service/grpc_response_writer.h"
+#include "coordinator/service/running_generations.h"
+#include "coordinator/service/worker.h"
 #include "core/base/cancellation.h"
 #include "core/base/log.h"
-#include "core/base/mutex.h"
 #include "core/base/task.h"
 #include "core/rpc/call_queue.h"
 #include "core/telemetry/trace_context.h"
@@ -33,6 +33,8 @@ class GenerationServiceImpl final
  public:
   struct Options {
     int max_sessions = 256;
+    // A client that reads nothing for so long is dropped.
+    std::chrono::milliseconds client_patience = std::chrono::seconds(60);
     int default_draft_tokens = 4;
     bool default_prompt_lookup = false;
     DraftOptions default_draft_options = kGenerationDraftOptions;
@@ -58,8 +60,9 @@ class GenerationServiceImpl final
       v1::GenerationServiceDescribeResponse* response) override;
 
   // Takes no more generations and waits for those that run; cancels what is
-  // left at the deadline, and waits for that.
-  void Drain(std::chrono::seconds deadline);
+  // left at the deadline. False where even then some do not end, in moments:
+  // this object cannot be destroyed then.
+  bool Drain(std::chrono::seconds deadline);
 
  private:
   // How a call is named in logs, here and elsewhere.
@@ -94,18 +97,12 @@ class GenerationServiceImpl final
   static void Ended(const Call& call, const Session& session,
                     const absl::StatusOr<FinishReason>& result);
 
-  // Counts a generation in, unless there are too many or this is draining.
-  absl::Status Enter(const std::shared_ptr<Cancellation>& cancellation);
-  void Leave(const std::shared_ptr<Cancellation>& cancellation);
-
   const Parts parts_;
   const Options options_;
 
-  Mutex mu_;
-  CondVar changed_;
-  bool draining_ ABSL_GUARDED_BY(mu_) = false;
-  absl::flat_hash_set<std::shared_ptr<Cancellation>> running_
-      ABSL_GUARDED_BY(mu_);
+  RunningGenerations running_;
+  // Requests are read there: their texts may be long. No more wait than run.
+  Worker preparing_;
 };
 
 }  // namespace outrider

@@ -1,68 +1,127 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/service/grpc_response_writer.h"
 
+#include <grpcpp/server_context.h>
+
+#include <algorithm>
 #include <utility>
+
+#include "core/rpc/sleep.h"
 
 namespace outrider {
 
-Task<bool> ResponseWriter::Write(v1::GenerateResponse response) {
-  bool too_many = false;
-  bool start = false;
-  const v1::GenerateResponse* front = nullptr;
+ResponseWriter::ResponseWriter(const Options& options,
+                               grpc::CallbackServerContext& context,
+                               std::shared_ptr<Cancellation> cancellation)
+    : options_(options),
+      context_(context),
+      cancellation_(std::move(cancellation)) {
+  registration_ = cancellation_->OnCancel([this] {
+    MutexLock lock(mu_);
+    is_cancelled_ = true;
+    WakeLocked();
+  });
+}
+
+Task<absl::Status> ResponseWriter::Write(v1::GenerateResponse response) {
+  const v1::GenerateResponse* first = nullptr;
   {
     MutexLock lock(mu_);
-    if (broken_) co_return false;
+    num_tokens_ += response.tokens_size();
+    num_bytes_ += response.ByteSizeLong();
+    if (queue_.empty()) last_read_ = Clock::now();
     queue_.push_back(std::move(response));
-    start = queue_.size() == 1;
-    front = &queue_.front();
-    too_many = queue_.size() >= kMaxQueued;
+    if (queue_.size() == 1 && !is_broken_) first = &queue_.front();
   }
-  if (start) StartWrite(front);
-  if (too_many) co_await Drained{*this};
+  if (first != nullptr) StartWrite(first);
+  co_await Wait(Until::kRoom);
+  DropIfStalled();
   MutexLock lock(mu_);
-  co_return !broken_;
+  if (is_dropped_) {
+    co_return absl::CancelledError("the client has stopped reading");
+  }
+  if (is_broken_ || is_cancelled_) {
+    co_return absl::CancelledError("the client is gone");
+  }
+  co_return absl::OkStatus();
 }
 
-bool ResponseWriter::Drained::await_suspend(std::coroutine_handle<> waiting) {
-  MutexLock lock(writer.mu_);
-  if (writer.broken_ || writer.queue_.size() < kMaxQueued) return false;
-  writer.waiting_ = waiting;
-  return true;
+Task<void> ResponseWriter::FinishAfterWrites(grpc::Status status) {
+  co_await Wait(Until::kAllWritten);
+  DropIfStalled();
+  // What is dropped fails at once, and nothing is queued any more.
+  co_await Wait(Until::kAllWritten);
+  Finish(std::move(status));
 }
 
-void ResponseWriter::FinishAfterWrites(grpc::Status status) {
+Task<void> ResponseWriter::Wait(Until until) {
+  while (true) {
+    Cancellation wake;
+    Clock::duration left = {};
+    {
+      MutexLock lock(mu_);
+      left = DeadlineLocked() - Clock::now();
+      if (IsOver(until) || left <= Clock::duration::zero()) co_return;
+      awaited_ = until;
+      wake_ = &wake;
+    }
+    co_await Sleep(options_.queue,
+                   std::chrono::ceil<std::chrono::milliseconds>(left), wake);
+    MutexLock lock(mu_);
+    wake_ = nullptr;
+  }
+}
+
+bool ResponseWriter::IsOver(Until until) const {
+  if (is_broken_) return true;
+  if (until == Until::kAllWritten) return queue_.empty();
+  return is_cancelled_ ||
+         (num_tokens_ < kMaxQueuedTokens && num_bytes_ < kMaxQueuedBytes);
+}
+
+void ResponseWriter::WakeLocked() {
+  if (wake_ != nullptr && IsOver(awaited_)) wake_->Cancel();
+}
+
+ResponseWriter::Clock::time_point ResponseWriter::DeadlineLocked() const {
+  // One that is dropped only waits for gRPC to say so.
+  return is_dropped_ ? Clock::now() + std::chrono::hours(1)
+                     : last_read_ + options_.patience;
+}
+
+void ResponseWriter::DropIfStalled() {
   {
     MutexLock lock(mu_);
-    if (!queue_.empty() && !broken_) {
-      finish_ = std::move(status);
-      return;
-    }
+    const bool is_stalled = !queue_.empty() && Clock::now() >= DeadlineLocked();
+    if (is_broken_ || is_dropped_ || !is_stalled) return;
+    is_dropped_ = true;
   }
-  Finish(std::move(status));
+  context_.TryCancel();
 }
 
 void ResponseWriter::OnWriteDone(bool ok) {
   const v1::GenerateResponse* next = nullptr;
-  std::coroutine_handle<> resume;
-  std::optional<grpc::Status> finish;
   {
     MutexLock lock(mu_);
+    last_read_ = Clock::now();
+    num_tokens_ -= queue_.front().tokens_size();
+    num_bytes_ -= queue_.front().ByteSizeLong();
     queue_.pop_front();
     if (!ok) {
-      broken_ = true;
-      queue_.clear();
+      is_broken_ = true;
+    } else if (!queue_.empty()) {
+      next = &queue_.front();
     }
-    if (!queue_.empty()) next = &queue_.front();
-    if (queue_.size() < kMaxQueued / 2) resume = std::exchange(waiting_, {});
-    if (queue_.empty()) finish = std::exchange(finish_, std::nullopt);
+    WakeLocked();
   }
   if (!ok) cancellation_->Cancel();
   if (next != nullptr) StartWrite(next);
-  if (finish.has_value()) {
-    Finish(*std::move(finish));
-  } else if (resume) {
-    resume.resume();
-  }
+}
+
+void ResponseWriter::OnDone() {
+  cancellation_->Forget(registration_);
+  Order();
+  delete this;
 }
 
 }  // namespace outrider

@@ -4,70 +4,87 @@
 
 #include <grpcpp/support/server_callback.h>
 
-#include <coroutine>
+#include <chrono>
 #include <deque>
-#include <functional>
 #include <memory>
-#include <optional>
 
+#include "absl/status/status.h"
 #include "core/base/cancellation.h"
 #include "core/base/mutex.h"
 #include "core/base/task.h"
+#include "core/rpc/call_queue.h"
 #include "outrider/v1/generation.pb.h"
 
 namespace outrider {
 
 // The server's side of one Generate stream: queues messages, writes them one
-// after the other, and makes the writer wait while the client is slow. gRPC's
-// own back-pressure comes only after megabytes. Thread-safe. Owned by gRPC: it
-// deletes itself when the stream is over, after Finish.
+// after the other, makes the generation wait while too much is queued, and
+// drops a client that does not read (faults.md rule 14). gRPC's own
+// back-pressure comes only after megabytes. Thread-safe. Owned by gRPC: it
+// deletes itself when the stream is over, after FinishAfterWrites.
 class ResponseWriter final
     : public grpc::ServerWriteReactor<v1::GenerateResponse> {
  public:
-  // The client's leaving is passed on to `cancellation`.
-  explicit ResponseWriter(std::shared_ptr<Cancellation> cancellation)
-      : cancellation_(std::move(cancellation)) {
-    Order();
-  }
+  struct Options {
+    CallQueue& queue;  // where waiting coroutines go on
+    std::chrono::milliseconds patience = std::chrono::seconds(60);
+  };
+  // With so much queued, Write waits.
+  static constexpr int kMaxQueuedTokens = 256;
+  static constexpr size_t kMaxQueuedBytes = 64 << 10;
 
-  // Waits while too much is queued; false when the stream is broken.
-  Task<bool> Write(v1::GenerateResponse response);
-  // After what is queued. Called once; nothing of this object may be used
-  // afterwards.
-  void FinishAfterWrites(grpc::Status status);
+  // The client's leaving is passed on to `cancellation`, which ends a Write
+  // that waits. The context must outlive it.
+  ResponseWriter(const Options& options, grpc::CallbackServerContext& context,
+                 std::shared_ptr<Cancellation> cancellation);
+
+  // Waits while too much is queued. CANCELLED: the stream is broken, was
+  // cancelled, or the client has read nothing for as long as the patience.
+  Task<absl::Status> Write(v1::GenerateResponse response);
+  // Once the client has read what is queued, or is dropped. Called once, and
+  // last: it is over when the status is on its way.
+  Task<void> FinishAfterWrites(grpc::Status status);
 
   void OnWriteDone(bool ok) override;
   void OnCancel() override {
     Order();
     cancellation_->Cancel();
   }
-  void OnDone() override {
-    Order();
-    delete this;
-  }
+  void OnDone() override;
 
  private:
-  // Ends when the queue is short enough, or the stream is broken.
-  struct Drained {
-    ResponseWriter& writer;
-    bool await_ready() const noexcept { return false; }
-    bool await_suspend(std::coroutine_handle<> waiting);
-    void await_resume() const noexcept {}
-  };
+  using Clock = std::chrono::steady_clock;
+  // What a wait is for.
+  enum class Until { kRoom, kAllWritten };
+
+  // Until then, or until the stream is broken or has stalled.
+  Task<void> Wait(Until until);
+  bool IsOver(Until until) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Ends the wait, if there is one and it is over.
+  void WakeLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Clock::time_point DeadlineLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Breaks the stream off, unless the client has read something lately.
+  void DropIfStalled();
 
   // gRPC orders the birth of a reactor, its reactions and its end, but the
   // thread sanitizer cannot see into it: this it sees.
   void Order() { const MutexLock lock(mu_); }
 
-  static constexpr size_t kMaxQueued = 256;
-
+  const Options options_;
+  grpc::CallbackServerContext& context_;
   const std::shared_ptr<Cancellation> cancellation_;
+  uint64_t registration_ = 0;
 
   Mutex mu_;
   std::deque<v1::GenerateResponse> queue_ ABSL_GUARDED_BY(mu_);
-  bool broken_ ABSL_GUARDED_BY(mu_) = false;
-  std::coroutine_handle<> waiting_ ABSL_GUARDED_BY(mu_);
-  std::optional<grpc::Status> finish_ ABSL_GUARDED_BY(mu_);
+  int num_tokens_ ABSL_GUARDED_BY(mu_) = 0;    // queued
+  size_t num_bytes_ ABSL_GUARDED_BY(mu_) = 0;  // queued
+  Clock::time_point last_read_ ABSL_GUARDED_BY(mu_) = Clock::now();
+  bool is_broken_ ABSL_GUARDED_BY(mu_) = false;
+  bool is_cancelled_ ABSL_GUARDED_BY(mu_) = false;
+  bool is_dropped_ ABSL_GUARDED_BY(mu_) = false;
+  Until awaited_ ABSL_GUARDED_BY(mu_) = Until::kRoom;
+  Cancellation* wake_ ABSL_GUARDED_BY(mu_) = nullptr;  // of the wait, if any
 };
 
 }  // namespace outrider

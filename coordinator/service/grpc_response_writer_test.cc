@@ -26,43 +26,48 @@ class CountingService final : public v1::GenerationService::CallbackService {
   struct Options {
     int num_messages = 0;
     int message_bytes = 0;
+    std::chrono::milliseconds patience = std::chrono::minutes(1);
   };
   explicit CountingService(const Options& options) : options_(options) {}
 
   grpc::ServerWriteReactor<v1::GenerateResponse>* Generate(
-      grpc::CallbackServerContext* /*context*/,
+      grpc::CallbackServerContext* context,
       const v1::GenerateRequest* /*request*/) override {
-    auto cancellation = std::make_shared<Cancellation>();
-    auto* writer = new ResponseWriter(cancellation);  // deletes itself
-    StartDetached(Run(writer, std::move(cancellation)));
+    auto* writer = new ResponseWriter(
+        {.queue = queue_, .patience = options_.patience}, *context,
+        cancellation_);  // deletes itself
+    StartDetached(Run(writer));
     return writer;
   }
 
   int num_written() const { return num_written_; }
-  // Blocks until the call is over; true where the client was there to its end.
-  bool AwaitEnd() { return end_.get_future().get(); }
+  // Blocks until all is written, or cannot be: what the last Write said.
+  absl::Status AwaitEnd() { return end_.get_future().get(); }
+  // As a coordinator that drains.
+  void Cancel() { cancellation_->Cancel(); }
 
  private:
-  Task<void> Run(ResponseWriter* writer,
-                 std::shared_ptr<Cancellation> cancellation) {
-    bool is_open = true;
-    for (int i = 0; is_open && i < options_.num_messages; ++i) {
+  Task<void> Run(ResponseWriter* writer) {
+    absl::Status last;
+    for (int i = 0; last.ok() && i < options_.num_messages; ++i) {
       v1::GenerateResponse response;
       response.set_first_index(static_cast<uint32_t>(i));
       response.mutable_finish()->set_trailing_text(
           std::string(static_cast<size_t>(options_.message_bytes), 'x'));
-      is_open = co_await writer->Write(std::move(response));
+      last = co_await writer->Write(std::move(response));
       ++num_written_;
     }
-    EXPECT_EQ(cancellation->cancelled(), !is_open);
-    writer->FinishAfterWrites(
-        grpc::Status(grpc::StatusCode::ABORTED, "the end"));
-    end_.set_value(is_open);
+    StartDetached(writer->FinishAfterWrites(
+        grpc::Status(grpc::StatusCode::ABORTED, "the end")));
+    end_.set_value(last);
   }
 
   const Options options_;
+  const std::shared_ptr<Cancellation> cancellation_ =
+      std::make_shared<Cancellation>();
   std::atomic<int> num_written_ = 0;
-  std::promise<bool> end_;
+  std::promise<absl::Status> end_;
+  CallQueue queue_{/*num_threads=*/1};  // last: ends first
 };
 
 class ResponseWriterTest : public ::testing::Test {
@@ -109,7 +114,7 @@ TEST_F(ResponseWriterTest, MessagesComeInOrderAndTheStatusBehindTheLast) {
   const grpc::Status status = reader_->Finish();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::ABORTED);
   EXPECT_EQ(status.error_message(), "the end");
-  EXPECT_TRUE(service_->AwaitEnd());
+  EXPECT_THAT(service_->AwaitEnd(), testing::IsOk());
 }
 
 TEST_F(ResponseWriterTest, AStreamWithoutMessagesIsItsStatus) {
@@ -117,32 +122,63 @@ TEST_F(ResponseWriterTest, AStreamWithoutMessagesIsItsStatus) {
   v1::GenerateResponse response;
   EXPECT_FALSE(reader_->Read(&response));
   EXPECT_EQ(reader_->Finish().error_code(), grpc::StatusCode::ABORTED);
-  EXPECT_TRUE(service_->AwaitEnd());
+  EXPECT_THAT(service_->AwaitEnd(), testing::IsOk());
 }
 
 TEST_F(ResponseWriterTest, ASlowClientMakesTheWriterWait) {
   constexpr int kNumMessages = 1500;
-  // The queue of 256, and 16 MiB of gRPC's own on both sides.
-  constexpr int kMostAhead = 256 + 256;
+  // One in the queue, and 16 MiB of gRPC's own on both sides.
+  constexpr int kMostAhead = 1 + 256;
   Serve({.num_messages = kNumMessages, .message_bytes = 1 << 16});
   v1::GenerateResponse response;
-  AwaitWritten(255);
+  AwaitWritten(1);
   for (int num_read = 0; reader_->Read(&response); ++num_read) {
     ASSERT_LE(service_->num_written() - num_read, kMostAhead);
     ASSERT_EQ(response.first_index(), static_cast<uint32_t>(num_read));
   }
   EXPECT_EQ(service_->num_written(), kNumMessages);
-  EXPECT_TRUE(service_->AwaitEnd());
+  EXPECT_THAT(service_->AwaitEnd(), testing::IsOk());
   EXPECT_EQ(reader_->Finish().error_code(), grpc::StatusCode::ABORTED);
 }
 
 TEST_F(ResponseWriterTest, AClientThatLeavesEndsAWriterThatWaitsForIt) {
   Serve({.num_messages = 1 << 20, .message_bytes = 1 << 16});
-  AwaitWritten(255);
+  AwaitWritten(1);
   context_.TryCancel();
-  EXPECT_FALSE(service_->AwaitEnd());
+  EXPECT_THAT(service_->AwaitEnd(),
+              testing::StatusIs(absl::StatusCode::kCancelled,
+                                ::testing::HasSubstr("is gone")));
   EXPECT_LT(service_->num_written(), 1 << 20);
   EXPECT_EQ(reader_->Finish().error_code(), grpc::StatusCode::CANCELLED);
+}
+
+TEST_F(ResponseWriterTest, AClientThatReadsNothingIsDropped) {
+  Serve({.num_messages = 1 << 20,
+         .message_bytes = 1 << 16,
+         .patience = std::chrono::milliseconds(100)});
+  EXPECT_THAT(service_->AwaitEnd(),
+              testing::StatusIs(absl::StatusCode::kCancelled,
+                                ::testing::HasSubstr("stopped reading")));
+  v1::GenerateResponse response;
+  while (reader_->Read(&response)) {
+  }
+  EXPECT_EQ(reader_->Finish().error_code(), grpc::StatusCode::CANCELLED);
+}
+
+TEST_F(ResponseWriterTest, ACancellationEndsAWriterWhoseClientReadsNothing) {
+  Serve({.num_messages = 1 << 20, .message_bytes = 1 << 16});
+  AwaitWritten(1);
+  service_->Cancel();
+  EXPECT_THAT(service_->AwaitEnd(),
+              testing::StatusIs(absl::StatusCode::kCancelled));
+}
+
+TEST_F(ResponseWriterTest, AShutdownDoesNotWaitForAClientThatReadsNothing) {
+  Serve({.num_messages = 1 << 20, .message_bytes = 1 << 16});
+  AwaitWritten(1);
+  server_->Shutdown(std::chrono::seconds(0));
+  EXPECT_THAT(service_->AwaitEnd(),
+              testing::StatusIs(absl::StatusCode::kCancelled));
 }
 
 }  // namespace

@@ -7,11 +7,13 @@
 
 namespace outrider {
 
-absl::Status ServeUntilTermination(const NodePool& pool, RpcServer& server,
-                                   bool require_drafter,
-                                   const std::function<void()>& tick) {
+absl::StatusOr<int> ServeUntilTermination(const NodePool& pool,
+                                          RpcServer& server,
+                                          bool require_drafter,
+                                          const std::function<void()>& tick) {
   bool was_serving = false;
-  do {
+  int signal = 0;
+  while (signal == 0) {
     const absl::Status refused = pool.RefusedDrafter();
     if (require_drafter && !refused.ok()) {
       return absl::FailedPreconditionError(
@@ -21,8 +23,9 @@ absl::Status ServeUntilTermination(const NodePool& pool, RpcServer& server,
     const bool serving = pool.HasVerifier();
     if (serving != was_serving) server.SetServing(serving);
     was_serving = serving;
-  } while (RpcServer::WaitForTermination(std::chrono::milliseconds(200)) == 0);
-  return absl::OkStatus();
+    signal = RpcServer::WaitForTermination(std::chrono::milliseconds(200));
+  }
+  return signal;
 }
 
 }  // namespace outrider

@@ -4,19 +4,19 @@
 
 #include <functional>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "coordinator/pool/node_pool.h"
 #include "core/rpc/server.h"
 
 namespace outrider {
 
 // Keeps the server's health in step with the pool (SERVING while a verifier is
-// ready) until a termination signal, then returns OK. With `require_drafter`,
-// returns FAILED_PRECONDITION as soon as a drafter is found not to fit. Calls
-// `tick` several times a second.
-absl::Status ServeUntilTermination(const NodePool& pool, RpcServer& server,
-                                   bool require_drafter,
-                                   const std::function<void()>& tick = {});
+// ready) until a termination signal, and returns its number. With
+// `require_drafter`, returns FAILED_PRECONDITION as soon as a drafter is found
+// not to fit. Calls `tick` several times a second.
+absl::StatusOr<int> ServeUntilTermination(
+    const NodePool& pool, RpcServer& server, bool require_drafter,
+    const std::function<void()>& tick = {});
 
 }  // namespace outrider
 

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <iostream>
 #include <memory>
+#include <thread>
 
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
@@ -22,12 +23,12 @@ using std::chrono::milliseconds;
 constexpr milliseconds kIdleEnough(1500);
 
 // Until the sessions have ended or moved, which shows in calls no longer
-// coming, or a second signal.
+// coming.
 void ServeUntilIdle(const NodeCounters& counters, Clock::time_point deadline) {
   int64_t num_seen = counters.num_finished();
   Clock::time_point last_use = Clock::now();
   while (Clock::now() < deadline && Clock::now() < last_use + kIdleEnough) {
-    if (RpcServer::WaitForTermination(milliseconds(50)) != 0) return;
+    std::this_thread::sleep_for(milliseconds(50));
     const int64_t num_finished = counters.num_finished();
     if (num_finished != num_seen || counters.num_running() > 0) {
       num_seen = num_finished;

@@ -29,8 +29,9 @@ struct ServedNode {
 //
 // SIGTERM: health turns NOT_SERVING and Describe UNAVAILABLE, so coordinators
 // bring no new sessions; those that run are served until no call has come for a
-// while, at most --drain-seconds. SIGINT, or a second signal, ends it at once,
-// but for calls in flight. UNAVAILABLE: the device was lost, which ends it too.
+// while, at most --drain-seconds. SIGINT waits for calls in flight alone. A
+// second signal ends the process at once. UNAVAILABLE: the device was lost,
+// which ends it too.
 absl::Status ServeNode(const ServedNode& served);
 
 // What --check-config checks: flags, addresses, TLS files, and the files of the

@@ -94,7 +94,10 @@ int RpcServer::WaitForTermination(std::chrono::milliseconds longest) {
       std::chrono::duration_cast<std::chrono::nanoseconds>(longest).count();
   const timespec timeout = {.tv_sec = nanoseconds / 1'000'000'000,
                             .tv_nsec = nanoseconds % 1'000'000'000};
-  return std::max(0, sigtimedwait(&signals, nullptr, &timeout));
+  const int signal = std::max(0, sigtimedwait(&signals, nullptr, &timeout));
+  // On this thread the next one has its ordinary effect.
+  if (signal != 0) pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+  return signal;
 }
 
 void RpcServer::Shutdown(std::chrono::seconds deadline) {

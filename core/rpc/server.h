@@ -52,6 +52,7 @@ class RpcServer {
   bool serving() const { return serving_; }
 
   // Blocks until a termination signal, at most this long: its number, or 0.
+  // Another signal, from then on, ends the process at once.
   static int WaitForTermination(std::chrono::milliseconds longest);
   // NOT_SERVING, then refuses new calls and waits for those in flight, at most
   // this long; then cancels them.

@@ -77,6 +77,8 @@ void ExpectTheSameResumedAnywhere(InProcessCluster& cluster,
     for (size_t i = 0; i < m; ++i) text += whole.scored[i].text;
     EXPECT_EQ(text + FullText(rest), FullText(whole));
     EXPECT_EQ(rest.finish->reason, whole.finish->reason);
+    // The last message stands after the last token, whatever a round had more.
+    EXPECT_EQ(rest.last_index, static_cast<int>(whole.tokens.size()));
   }
 }
 

@@ -121,7 +121,7 @@ class HealthTest : public ::testing::Test {
 TEST_F(HealthTest, ACoordinatorServesWhileAVerifierDoesAndLivesThroughout) {
   InProcessCluster cluster(WithoutVerifier());
   const std::string& address = cluster.server().address();
-  std::promise<absl::Status> ended;
+  std::promise<absl::StatusOr<int>> ended;
   std::jthread readiness([&] {
     ended.set_value(ServeUntilTermination(cluster.pool(), cluster.server(),
                                           /*require_drafter=*/false));
@@ -141,7 +141,9 @@ TEST_F(HealthTest, ACoordinatorServesWhileAVerifierDoesAndLivesThroughout) {
   EXPECT_EQ(CheckHealth(address, "liveness"), kServing);
 
   pthread_kill(readiness.native_handle(), SIGTERM);
-  EXPECT_THAT(ended.get_future().get(), IsOk());
+  const absl::StatusOr<int> signal = ended.get_future().get();
+  ASSERT_THAT(signal, IsOk());
+  EXPECT_EQ(*signal, SIGTERM);
 }
 
 TEST_F(HealthTest, ARefusedDrafterEndsACoordinatorThatRequiresOne) {
@@ -151,7 +153,8 @@ TEST_F(HealthTest, ARefusedDrafterEndsACoordinatorThatRequiresOne) {
   InProcessCluster cluster(options);
   EXPECT_THAT(
       ServeUntilTermination(cluster.pool(), cluster.server(),
-                            /*require_drafter=*/true),
+                            /*require_drafter=*/true)
+          .status(),
       StatusIs(absl::StatusCode::kFailedPrecondition,
                HasSubstr("--require-drafter: the drafter's tokenizer")));
 }

@@ -44,7 +44,7 @@ std::unique_ptr<LocalNode> MakeVerifier(const TableLm::Options& model,
 }
 
 InProcessCluster::InProcessCluster(Options options)
-    : options_(std::move(options)) {
+    : options_(std::move(options)), tokenizer_(options_.tokenizer) {
   SetUpGrpc();
   if (!options_.tokenizer_directory.empty()) {
     auto tokenizer = LoadTokenizer(options_.tokenizer_directory);
@@ -79,7 +79,7 @@ InProcessCluster::InProcessCluster(Options options)
 }
 
 InProcessCluster::~InProcessCluster() {
-  service_->Drain(std::chrono::seconds(0));
+  OUTRIDER_CHECK(service_->Drain(std::chrono::seconds(0)));
   server_->Shutdown(std::chrono::seconds(0));
 }
 

@@ -36,7 +36,8 @@ class InProcessCluster {
   struct Options {
     TableLm::Options target = {};
     TableLm::Options draft = {};
-    std::string tokenizer_directory = {};  // empty: token prompts only
+    std::string tokenizer_directory = {};       // empty: token prompts only
+    std::shared_ptr<Tokenizer> tokenizer = {};  // in place of the directory's
     std::string drafter_tokenizer_hash = "same";
     std::vector<TableLm::Options> other_targets = {};  // more verifiers
     int queue_length = 1024;                           // of a node
@@ -81,7 +82,7 @@ class InProcessCluster {
   std::unique_ptr<LocalNode> drafter_;
   std::unique_ptr<LocalNode> verifier_;
   std::vector<std::unique_ptr<LocalNode>> others_;
-  std::unique_ptr<Tokenizer> tokenizer_;
+  std::shared_ptr<Tokenizer> tokenizer_;
   std::unique_ptr<CallQueue> queue_;
   SystemResolver resolver_;
   std::unique_ptr<NodePool> pool_;

@@ -36,6 +36,7 @@ Result Drain(client::GenerationStream& stream) {
       return result;
     }
     if (!update->has_value()) return result;
+    result.last_index = (*update)->first_index;
     if ((*update)->start) result.start = (*update)->start;
     for (const client::GeneratedToken& token : (*update)->tokens) {
       result.tokens.push_back(token.id);

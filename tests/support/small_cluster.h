@@ -27,6 +27,7 @@ struct Result {
   TokenSeq tokens = {};
   std::vector<client::GeneratedToken> scored = {};  // the same
   int num_accepted = 0;
+  int last_index = 0;  // first_index of the last message
   std::optional<client::GenerationStart> start = {};
   std::optional<client::GenerationFinish> finish = {};
 };

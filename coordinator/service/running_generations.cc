@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/service/running_generations.h"
+
+#include "absl/strings/str_cat.h"
+#include "core/base/retry_delay.h"
+
+namespace outrider {
+namespace {
+
+constexpr std::chrono::seconds kNoPlaceRetryDelay(1);
+
+}  // namespace
+
+absl::Status RunningGenerations::Enter(
+    const std::shared_ptr<Cancellation>& generation) {
+  MutexLock lock(mu_);
+  if (is_draining_) {
+    return absl::UnavailableError(
+        "this coordinator is shutting down: use another one");
+  }
+  if (running_.size() >= static_cast<size_t>(most_)) {
+    return WithRetryDelay(
+        absl::ResourceExhaustedError(
+            absl::StrCat("this coordinator runs ", most_,
+                         " sessions, which is its limit; try again later")),
+        kNoPlaceRetryDelay);
+  }
+  running_.insert(generation);
+  return absl::OkStatus();
+}
+
+void RunningGenerations::Leave(
+    const std::shared_ptr<Cancellation>& generation) {
+  MutexLock lock(mu_);
+  running_.erase(generation);
+  changed_.NotifyAll();
+}
+
+bool RunningGenerations::Drain(std::chrono::milliseconds longest,
+                               std::chrono::milliseconds longest_cancelled) {
+  MutexLock lock(mu_);
+  is_draining_ = true;
+  AwaitAllUntil(Clock::now() + longest);
+  for (const auto& generation : running_) generation->Cancel();
+  AwaitAllUntil(Clock::now() + longest_cancelled);
+  return running_.empty();
+}
+
+void RunningGenerations::AwaitAllUntil(Clock::time_point end) {
+  while (!running_.empty() && changed_.WaitUntil(mu_, end)) {
+  }
+}
+
+}  // namespace outrider
