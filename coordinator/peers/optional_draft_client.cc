@@ -62,8 +62,8 @@ Task<absl::StatusOr<ProposedDraft>> OptionalDraftClient::Propose(
   }
   no_draft.plain_reason = reason;
   if (reason == PlainReason::kDraftFailed) ++no_draft.link.num_failures;
-  }
-  co_return no_draft;
+}
+co_return no_draft;
 }
 
 void OptionalDraftClient::Learn(const RoundStats& round) {
@@ -100,8 +100,7 @@ PlainReason OptionalDraftClient::Prepare(Session& session,
   return PlainReason::kDrafterFills;
 }
 
-bool OptionalDraftClient::TakeFill(Session& session,
-                                   RoundStats::Link& link) {
+bool OptionalDraftClient::TakeFill(Session& session, RoundStats::Link& link) {
   const absl::Status status = drafter_->node.TakeIn(*fill_, session, link);
   fill_.reset();
   Ended(status);

@@ -21,7 +21,6 @@ Task<absl::StatusOr<RoundResult>> SpeculativeDecoder::Round(Session& session) {
       const ScoredDraft scored,
       co_await peers_.verifier.Score(session, proposed.draft));
 
-
   // Keep the prefix the target agrees with, and one token of the target's own.
   const Draft& draft = proposed.draft;
   const Verdict verdict = Judge(draft, scored.score, session);

@@ -30,7 +30,6 @@ class SpeculativeDecoder {
   // the session may go on with another round.
   Task<absl::StatusOr<RoundResult>> Round(Session& session);
 
-
  private:
   // The verifier's own verdict, where its score has one; else this process's
   // rule judges the rows.
