@@ -5,7 +5,6 @@
 
 #include "core/node/measure.h"
 #include "core/node/node_program.h"
-#include "core/sampling/residual.h"
 #include "core/torch_model/torch_causal_lm.h"
 #include "verifier/verifier_service.h"
 
@@ -15,7 +14,9 @@ namespace {
 absl::StatusOr<std::unique_ptr<CausalLm>> LoadWeights(const NodeFlags& flags) {
   return LoadTorchCausalLm({.model_directory = flags.model,
                             .device = flags.device,
-                            .dtype = flags.dtype});
+                            .dtype = flags.dtype,
+                            .kernels = flags.kernels,
+                            .num_threads = flags.NumThreads()});
 }
 
 absl::StatusOr<LoadedModel> Load(const NodeFlags& flags) {
@@ -27,14 +28,6 @@ absl::StatusOr<LoadedModel> Load(const NodeFlags& flags) {
   loaded->description.rules = {RuleKind::kRejection, RuleKind::kBlock,
                                RuleKind::kCoupled};
   return loaded;
-}
-
-void AddMetrics(MetricRegistry& metrics) {
-  metrics.AddSource(
-      {.name = "residuals_lost_total",
-       .help = "Refused drafts whose residual rounding left empty.",
-       .kind = MetricRegistry::Kind::kCounter,
-       .read = [] { return static_cast<double>(NumResidualsLost()); }});
 }
 
 }  // namespace
@@ -54,6 +47,6 @@ int main(int argc, char** argv) {
        .measure = outrider::PrintModelMeasurement,
        .make_service = outrider::MakeVerifierService,
        .max_request_bytes = outrider::MaxVerifyRequestBytes,
-       .add_metrics = outrider::AddMetrics},
+       .add_metrics = outrider::AddVerifierMetrics},
       argc, argv);
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/node/node.h"
+#include "core/telemetry/metric_registry.h"
 #include "outrider/v1/verifier.grpc.pb.h"
 #include "verifier/verify_engine.h"
 
@@ -37,6 +38,9 @@ std::unique_ptr<grpc::Service> MakeVerifierService(
 
 // The largest request that the model described can call for.
 int MaxVerifyRequestBytes(const NodeDescription& description);
+
+// What a verifier counts besides what every node does.
+void AddVerifierMetrics(MetricRegistry& metrics);
 
 }  // namespace outrider
 

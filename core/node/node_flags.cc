@@ -21,6 +21,11 @@ void AddModelFlags(CLI::App& app, NodeFlags& flags) {
                  "which loses nothing of a float16")
       ->check(CLI::IsMember({"auto", "float32", "bfloat16"}))
       ->capture_default_str();
+  app.add_option("--kernels", flags.kernels,
+                 "instructions of a CPU's kernels, which bits follow: a name "
+                 "that Describe reports, for a pool of unlike machines; auto: "
+                 "the fastest here; aten: torch's own")
+      ->capture_default_str();
   app.add_option("--threads", flags.threads,
                  "threads of a pass; 0: the cores that this process may use")
       ->check(CLI::Range(0, 1024))
