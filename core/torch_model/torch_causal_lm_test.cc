@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/torch_model/torch_causal_lm.h"
 
+#include <malloc.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -211,6 +217,68 @@ TEST_F(SmallModelTest, RowsOutliveTheModelAndLaterPasses) {
   LastRow(*model, 5, one_);
   model.reset();
   EXPECT_THAT(rows->Row(0), ::testing::ElementsAreArray(before));
+}
+
+// Keeps this process from getting more than 2 MiB beyond what it uses.
+class MemoryLimit {
+ public:
+  MemoryLimit() {
+    malloc_trim(0);  // the heap's end, which earlier cases may have left large
+    getrlimit(RLIMIT_AS, &before_);
+    std::ifstream file("/proc/self/statm");
+    rlim_t num_pages = 0;
+    file >> num_pages;
+    rlimit limit = before_;
+    limit.rlim_cur =
+        num_pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + (2 << 20);
+    EXPECT_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+  }
+  ~MemoryLimit() { setrlimit(RLIMIT_AS, &before_); }
+  MemoryLimit(const MemoryLimit&) = delete;
+
+ private:
+  rlimit before_ = {};
+};
+
+TEST(TorchCausalLmTest, APassWithoutMemoryLeavesTheModelAndItsBlocksWhole) {
+  auto model = Load({.model_directory = DemoModel("demo-draft")});
+  constexpr int kTable = 64;  // blocks of a whole context
+  ASSERT_TRUE(model->AllocateKvBlocks(3 * kTable).ok());
+  std::vector<KvBlockId> blocks(3 * kTable);
+  std::iota(blocks.begin(), blocks.end(), 0);
+  const auto table = [&blocks](int i) {
+    return absl::MakeConstSpan(blocks).subspan(kTable * i, kTable);
+  };
+  const std::vector<TokenId> few = {3, 14, 15};
+  ASSERT_TRUE(model->Extend({{table(0), 0, few, 1}})[0].ok());
+  const auto expected = model->Extend({{table(0), 3, few, 1}})[0];
+  ASSERT_TRUE(expected.ok());
+
+  // 44 MB of logits.
+  const std::vector<TokenId> many(900, 7);
+  const std::vector<Extension> pass = {{table(0), 3, many, 900},
+                                       {table(1), 0, many, 900},
+                                       {table(2), 0, many, 900}};
+  {
+    const MemoryLimit limit;
+    for (const auto& result : model->Extend(pass)) {
+      EXPECT_EQ(result.status().code(), absl::StatusCode::kResourceExhausted);
+    }
+  }
+  for (const auto& result : model->Extend(pass)) EXPECT_TRUE(result.ok());
+  const auto again = model->Extend({{table(0), 3, few, 1}})[0];
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(again->Row(0), expected->Row(0));
+}
+
+TEST(TorchCausalLmTest, BlocksThatTheProcessMayNotHaveAreRefused) {
+  auto model = Load({.model_directory = DemoModel("demo-draft")});
+  {
+    const MemoryLimit limit;
+    EXPECT_EQ(model->AllocateKvBlocks(20000).code(),
+              absl::StatusCode::kResourceExhausted);
+  }
+  EXPECT_TRUE(model->AllocateKvBlocks(20000).ok());
 }
 
 absl::Status LoadError(const TorchCausalLmOptions& options) {
