@@ -13,7 +13,7 @@
 namespace outrider::client {
 namespace {
 
-using Row = std::array<std::string, 11>;
+using Row = std::array<std::string, 12>;
 
 absl::string_view NameOf(RuleKind rule) {
   switch (rule) {
@@ -56,6 +56,7 @@ Row ToRow(absl::string_view role, const NodeDescription& node) {
           node.device,
           absl::StrCat(node.vocab_size),
           absl::StrCat(node.context_length),
+          absl::StrCat(node.kv_cache_tokens),
           absl::StrCat(node.max_draft_tokens),
           RulesOf(node),
           ReplyFormatsOf(node),
@@ -92,8 +93,8 @@ void AddDescribeFlags(CLI::App& command, DescribeFlags& flags) {
 
 std::string ToTable(const Deployment& deployment) {
   std::vector<Row> rows = {{"role", "model", "strategy", "dtype", "device",
-                            "vocabulary", "context", "max K", "rules",
-                            "replies", "build"}};
+                            "vocabulary", "context", "KV tokens", "max K",
+                            "rules", "replies", "build"}};
   for (const NodeDescription& node : deployment.verifiers) {
     rows.push_back(ToRow("verifier", node));
   }

@@ -99,6 +99,7 @@ void AddSamplingFlags(CLI::App& command, GenerationRequest& request) {
 }
 
 void AddSpeculationFlags(CLI::App& command, GenerationRequest& request) {
+  DraftOverrides& drafting = request.draft_options;
   RequireWholeNumber(command
                          .add_option("-k,--num-speculative-tokens",
                                      request.num_speculative_tokens,
@@ -108,20 +109,20 @@ void AddSpeculationFlags(CLI::App& command, GenerationRequest& request) {
                      0, kMaxUint32);
   RequireWholeNumber(
       command
-          .add_option("--draft-support-size", request.draft_support_size,
+          .add_option("--draft-support-size", drafting.support_size,
                       "most tokens of a draft row; default: the coordinator's")
           ->type_name("N"),
-      1, kMaxUint32);
+      1, std::numeric_limits<int>::max());
   RequireNumber(
       command
-          .add_option("--draft-support-mass", request.draft_support_mass,
+          .add_option("--draft-support-mass", drafting.support_mass,
                       "a draft row's tokens have this mass; more costs bytes,\n"
                       "less acceptance; default: the coordinator's")
           ->type_name("M"),
       1e-6, 1);
   RequireNumber(
       command
-          .add_option("--min-draft-probability", request.min_draft_probability,
+          .add_option("--min-draft-probability", drafting.min_draft_probability,
                       "draft fewer than K where the drafter is unsure: stop\n"
                       "below this product of its highest probabilities;\n"
                       "0: never; default: the coordinator's")

@@ -128,9 +128,9 @@ TEST(GenerateFlagsTest, BecomeARequest) {
   EXPECT_EQ(request.max_tokens, 7);
   EXPECT_THAT(request.stop_strings, ElementsAre("a", "b c"));
   EXPECT_TRUE(request.ignore_eos);
-  EXPECT_EQ(request.draft_support_size, 64);
-  EXPECT_EQ(request.draft_support_mass, 0.5);
-  EXPECT_EQ(request.min_draft_probability, 0.25);
+  EXPECT_EQ(request.draft_options.support_size, 64);
+  EXPECT_EQ(request.draft_options.support_mass, 0.5);
+  EXPECT_EQ(request.draft_options.min_draft_probability, 0.25);
   EXPECT_EQ(request.prompt_lookup, false);
   EXPECT_EQ(request.reply_format, ReplyFormat::kSparse);
   EXPECT_EQ(request.acceptance_rule, AcceptanceRule::kCoupled);

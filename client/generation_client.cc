@@ -81,16 +81,8 @@ v1::GenerateRequest ToProto(const GenerationRequest& request) {
     proto.set_num_speculative_tokens(*request.num_speculative_tokens);
   }
   proto.set_ignore_eos(request.ignore_eos);
-  if (request.draft_support_mass) {
-    proto.set_draft_support_mass(*request.draft_support_mass);
-  }
-  if (request.draft_support_size) {
-    proto.set_draft_support_size(*request.draft_support_size);
-  }
+  *proto.mutable_draft_options() = ToProto(request.draft_options);
   if (request.prompt_lookup) proto.set_prompt_lookup(*request.prompt_lookup);
-  if (request.min_draft_probability) {
-    proto.set_min_draft_probability(*request.min_draft_probability);
-  }
   if (request.reply_format) {
     proto.set_reply_format(ToProto(*request.reply_format));
   }

@@ -116,20 +116,21 @@ TEST(GenerationClientTest, TheCoordinatorsStatusComesThrough) {
 
 TEST(GenerationClientTest, EveryFieldOfTheRequestIsSent) {
   const ScriptedGenerationService service(TwoRounds());
-  const GenerationRequest request = {.prompt = TokenSeq{7, 8},
-                                     .temperature = 0,
-                                     .top_k = 40,
-                                     .top_p = 0.9,
-                                     .seed = 11,
-                                     .max_tokens = 12,
-                                     .stop_strings = {"x", "y"},
-                                     .num_speculative_tokens = 0,
-                                     .ignore_eos = true,
-                                     .draft_support_size = 13,
-                                     .draft_support_mass = 0.9,
-                                     .min_draft_probability = 0.5,
-                                     .prompt_lookup = true,
-                                     .reply_format = ReplyFormat::kSparse};
+  const GenerationRequest request = {
+      .prompt = TokenSeq{7, 8},
+      .temperature = 0,
+      .top_k = 40,
+      .top_p = 0.9,
+      .seed = 11,
+      .max_tokens = 12,
+      .stop_strings = {"x", "y"},
+      .num_speculative_tokens = 0,
+      .ignore_eos = true,
+      .draft_options = {.support_size = 13,
+                        .support_mass = 0.9,
+                        .min_draft_probability = 0.5},
+      .prompt_lookup = true,
+      .reply_format = ReplyFormat::kSparse};
   ASSERT_TRUE(GenerateIds(service, request).ok());
   const v1::GenerateRequest sent = service.last_request();
   EXPECT_THAT(sent.tokens().ids(), ElementsAre(7, 8));
@@ -143,10 +144,10 @@ TEST(GenerationClientTest, EveryFieldOfTheRequestIsSent) {
   EXPECT_TRUE(sent.has_num_speculative_tokens());
   EXPECT_EQ(sent.num_speculative_tokens(), 0);
   EXPECT_TRUE(sent.ignore_eos());
-  EXPECT_EQ(sent.draft_support_size(), 13);
-  EXPECT_EQ(sent.min_draft_probability(), 0.5);
+  EXPECT_EQ(sent.draft_options().support_size(), 13);
+  EXPECT_EQ(sent.draft_options().min_draft_probability(), 0.5);
   EXPECT_TRUE(sent.prompt_lookup());
-  EXPECT_EQ(sent.draft_support_mass(), 0.9);
+  EXPECT_EQ(sent.draft_options().support_mass(), 0.9);
   EXPECT_EQ(sent.reply_format(), v1::REPLY_FORMAT_SPARSE);
   EXPECT_FALSE(sent.has_delivered());
 }

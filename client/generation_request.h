@@ -45,9 +45,7 @@ struct GenerationRequest {
   std::vector<std::string> stop_strings = {};
   std::optional<uint32_t> num_speculative_tokens = {};
   bool ignore_eos = false;
-  std::optional<uint32_t> draft_support_size = {};
-  std::optional<double> draft_support_mass = {};
-  std::optional<double> min_draft_probability = {};
+  DraftOverrides draft_options = {};
   std::optional<bool> prompt_lookup = {};
   std::optional<ReplyFormat> reply_format = {};
   std::optional<AcceptanceRule> acceptance_rule = {};

@@ -1,9 +1,10 @@
 # outrider_cc_library(NAME sampling HDRS … SRCS … DEPS … [STRICT])
 #   one library per folder, alias outrider::sampling; explicit lists, no globs.
 # outrider_cc_binary(NAME outrider-verifier SRCS … DEPS …)
-# outrider_cc_tests(NAME sampling_tests SRCS coins_test.cc … DEPS … [LABELS …] [TIMEOUT …])
+# outrider_cc_tests(NAME sampling_tests SRCS coins_test.cc … DEPS … [LABELS …] [TIMEOUT …] [THREADS])
 #   one executable for a folder's _test.cc files, which ctest runs suite by suite,
-#   as sampling_tests.CoinsTest, each with this time limit.
+#   as sampling_tests.CoinsTest, each with this time limit. THREADS: more than one
+#   thread runs in it; the others hold nothing that the thread sanitizer could find.
 # outrider_python_test(NAME … SCRIPT … [LABELS …] [TIMEOUT …])
 #   a test that needs .venv-test (tools/setup.sh) and the real programs; skipped,
 #   and said so, where what it needs is not there.
@@ -16,11 +17,20 @@ function(outrider_python_test)
     "OUTRIDER_SOURCE_DIR=${CMAKE_SOURCE_DIR};OUTRIDER_BIN_DIR=${CMAKE_BINARY_DIR}/bin;OUTRIDER_STUBS_DIR=${CMAKE_BINARY_DIR}/python")
 endfunction()
 
+# Built there only where a test with threads needs it: the other sanitizers' build
+# has compiled everything, with the same warnings.
+function(outrider_leave_out_of_thread_sanitizer target)
+  if(OUTRIDER_SANITIZE MATCHES "thread")
+    set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ON)
+  endif()
+endfunction()
+
 function(outrider_cc_library)
   cmake_parse_arguments(A "STRICT" "NAME" "HDRS;SRCS;DEPS;PRIVATE_DEPS" ${ARGN})
   set(target outrider_${A_NAME})
   if(A_SRCS)
     add_library(${target} STATIC ${A_SRCS} ${A_HDRS})
+    outrider_leave_out_of_thread_sanitizer(${target})
     target_include_directories(${target} PUBLIC ${CMAKE_SOURCE_DIR})
     target_link_libraries(${target} PUBLIC ${A_DEPS} PRIVATE ${A_PRIVATE_DEPS} outrider_warnings)
     if(A_STRICT)
@@ -37,18 +47,27 @@ endfunction()
 function(outrider_cc_binary)
   cmake_parse_arguments(A "" "NAME" "SRCS;DEPS" ${ARGN})
   add_executable(${A_NAME} ${A_SRCS})
+  if(OUTRIDER_SANITIZE)
+    # No test runs the programs there: their libraries are tested in the tests.
+    set_target_properties(${A_NAME} PROPERTIES EXCLUDE_FROM_ALL ON)
+  endif()
   target_include_directories(${A_NAME} PRIVATE ${CMAKE_SOURCE_DIR})
   target_link_libraries(${A_NAME} PRIVATE ${A_DEPS} outrider_warnings)
   target_compile_definitions(${A_NAME} PRIVATE OUTRIDER_VERSION="${PROJECT_VERSION}")
 endfunction()
 
 function(outrider_cc_tests)
-  cmake_parse_arguments(A "" "NAME;TIMEOUT" "SRCS;DEPS;LABELS;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(A "THREADS" "NAME;TIMEOUT" "SRCS;DEPS;LABELS;ENVIRONMENT" ${ARGN})
   add_executable(${A_NAME} ${A_SRCS})
   target_include_directories(${A_NAME} PRIVATE ${CMAKE_SOURCE_DIR})
   target_link_libraries(${A_NAME} PRIVATE ${A_DEPS} GTest::gmock GTest::gtest_main outrider_warnings)
   set_target_properties(${A_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-  if(OUTRIDER_SANITIZE AND "heavy" IN_LIST A_LABELS)
+  if(NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
+    # Tests call what is optimised; optimising the calls only costs time to build.
+    target_compile_options(${A_NAME} PRIVATE -O1)
+  endif()
+  if((OUTRIDER_SANITIZE AND "heavy" IN_LIST A_LABELS) OR
+     (OUTRIDER_SANITIZE MATCHES "thread" AND NOT A_THREADS))
     # Not run there, hence not built either.
     set_target_properties(${A_NAME} PROPERTIES EXCLUDE_FROM_ALL ON)
     return()

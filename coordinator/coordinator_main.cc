@@ -90,24 +90,24 @@ void AddFlags(CLI::App& app, Flags& flags) {
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
   app.option_defaults()->group("Where a request does not say");
+  DraftOptions& drafting = flags.service.default_draft_options;
   app.add_option("-k,--num-speculative-tokens",
                  flags.service.default_draft_tokens,
                  "draft tokens a round; no more than the nodes take")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
-  app.add_option("--min-draft-probability",
-                 flags.service.default_min_draft_probability,
+  app.add_option("--min-draft-probability", drafting.min_draft_probability,
                  "draft fewer than K tokens where the drafter is unsure: stop "
                  "once the probability of its first choices, multiplied, is "
                  "below this; 0: never")
       ->check(CLI::Range(0.0, 0.999999))
       ->capture_default_str();
-  app.add_option("--draft-support-mass", flags.service.default_support_mass,
+  app.add_option("--draft-support-mass", drafting.support_mass,
                  "draft rows are cut to the most probable tokens that have "
                  "this mass; 1: to --draft-support-size alone")
       ->check(CLI::Range(1e-6, 1.0))
       ->capture_default_str();
-  app.add_option("--draft-support-size", flags.service.default_support_size,
+  app.add_option("--draft-support-size", drafting.support_size,
                  "and to no more tokens than this; 0: whole rows")
       ->check(CLI::Range(0, kMaxSupportSize))
       ->capture_default_str();

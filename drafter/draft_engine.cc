@@ -2,56 +2,59 @@
 #include "drafter/draft_engine.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
-#include <variant>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "core/sampling/coins.h"
-#include "core/sampling/cut.h"
-#include "core/sampling/draft_confidence.h"
 #include "core/session/check_tokens.h"
 
 namespace outrider {
 
+class DraftEngine::DraftWork final : public CallWork {
+ public:
+  DraftWork(DraftCall call, Request request, Done done,
+            const DraftEngine& engine)
+      : CallWork(std::move(call), std::move(request), std::move(done)),
+        strategy_(*engine.strategy_),
+        random_(engine.MakeCoins(this->call().seed)),
+        context_({.prompt_length = this->call().prompt_length,
+                  .max_draft_tokens = engine.DraftLength(this->call()),
+                  .options = this->call().options,
+                  .sampling = this->call().sampling,
+                  .rule = this->call().rule,
+                  .step = this->call().header.step,
+                  .random = random_.get()}) {}
+
+  Want Start() override {
+    drafting_ = strategy_.Begin(context_, num_committed());
+    return {.tokens = call().header.delta.append_tokens,
+            .num_rows = drafting_->num_rows()};
+  }
+
+  absl::StatusOr<std::optional<Want>> Take(const LogitRows& rows) override {
+    context_.committed = committed();
+    OUTRIDER_ASSIGN_OR_RETURN(const bool goes_on, drafting_->Take(rows));
+    const Draft& draft = drafting_->draft();
+    if (goes_on) {
+      return Want{.tokens = absl::MakeConstSpan(draft.tokens).last(1),
+                  .num_rows = drafting_->num_rows()};
+    }
+    SetReply({.outcome = draft});
+    return std::nullopt;
+  }
+
+ private:
+  const DraftStrategy& strategy_;
+  const std::unique_ptr<RandomSource> random_;
+  DraftContext context_;
+  std::unique_ptr<DraftInProgress> drafting_;
+};
+
 DraftEngine::DraftEngine(std::unique_ptr<DraftStrategy> strategy,
                          Options options)
-    : strategy_(std::move(strategy)),
-      options_(std::move(options)),
-      sessions_(options_.sessions) {}
-
-absl::StatusOr<DraftReply> DraftEngine::Draft(
-    const DraftCall& call, uint64_t content_digest,
-    SessionTable::Clock::time_point now) {
-  OUTRIDER_RETURN_IF_ERROR(Check(call));
-  OUTRIDER_ASSIGN_OR_RETURN(
-      const auto admitted,
-      sessions_.Admit(call.header, content_digest, call.max_draft_tokens, now));
-
-  DraftReply reply = {.header = {.session = call.header.session,
-                                 .incarnation = call.header.incarnation,
-                                 .step = call.header.step}};
-  if (const Miss* miss = std::get_if<Miss>(&admitted)) {
-    reply.header.cached_length = miss->cached_length;
-    reply.outcome = *miss;
-    return reply;
-  }
-  const auto& admission = std::get<SessionTable::Admission>(admitted);
-  for (const SessionId& evicted : admission.evicted) {
-    strategy_->Release(evicted);
-  }
-  absl::StatusOr<Proposal> proposal = Propose(call);
-  if (!proposal.ok()) {
-    sessions_.Drop(call.header.session);
-    strategy_->Release(call.header.session);
-    return proposal.status();
-  }
-  reply.header.incarnation = admission.incarnation;
-  reply.header.cached_length = sessions_.CachedLength(call.header.session);
-  reply.outcome = std::move(proposal->draft);
-  return reply;
-}
+    : strategy_(std::move(strategy)), options_(std::move(options)) {}
 
 absl::Status DraftEngine::Check(const DraftCall& call) const {
   OUTRIDER_RETURN_IF_ERROR(Validate(call.sampling, options_.vocab_size));
@@ -63,68 +66,36 @@ absl::Status DraftEngine::Check(const DraftCall& call) const {
         "max_draft_tokens must be between 0 and ", options_.max_draft_tokens,
         ", not ", call.max_draft_tokens));
   }
-  const bool whole_rows = call.support_size == options_.vocab_size;
-  if (!whole_rows &&
-      (call.support_size < 1 || call.support_size > kMaxSupportSize)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "support_size must be between 1 and ", kMaxSupportSize, ", or ",
-        options_.vocab_size, " for whole rows, not ", call.support_size));
-  }
-  OUTRIDER_RETURN_IF_ERROR(CheckSupportMass(call.support_mass));
+  OUTRIDER_RETURN_IF_ERROR(Validate(call.options, options_.vocab_size));
   const CacheDelta& delta = call.header.delta;
   const size_t length = delta.keep_length + delta.append_tokens.size();
-  OUTRIDER_RETURN_IF_ERROR(CheckPromptLength(call.prompt_length, length));
-  return CheckMinDraftProbability(call.min_draft_probability);
+  return CheckPromptLength(call.prompt_length, length);
 }
 
-absl::StatusOr<Proposal> DraftEngine::Propose(const DraftCall& call) {
-  const SessionId& session = call.header.session;
+std::unique_ptr<Work> DraftEngine::MakeWork(DraftCall call,
+                                            uint64_t content_digest,
+                                            std::function<bool()> is_cancelled,
+                                            CallWork::Done done) const {
+  Work::Request request = {
+      .header = call.header,
+      .content_digest = content_digest,
+      // The last token drawn is not run through the model.
+      .num_draft_tokens = std::max(0, DraftLength(call) - 1),
+      .is_cancelled = std::move(is_cancelled)};
+  return std::make_unique<DraftWork>(std::move(call), std::move(request),
+                                     std::move(done), *this);
+}
+
+int DraftEngine::DraftLength(const DraftCall& call) const {
   const CacheDelta& delta = call.header.delta;
-  sessions_.Record(session, delta.keep_length, delta.append_tokens);
-  const absl::Span<const TokenId> committed =
-      sessions_.Tokens(session)->tokens();
-
-  const std::unique_ptr<RandomSource> random =
-      options_.random_source ? options_.random_source(call.seed)
-                             : std::make_unique<Coins>(call.seed);
-  // At the context's end fewer are drafted: that depends on lengths alone.
-  const int room = options_.context_length - static_cast<int>(committed.size());
-  const DraftContext context = {
-      .session = session,
-      .committed = committed,
-      .prompt_length = call.prompt_length,
-      .keep_length = delta.keep_length,
-      .max_draft_tokens = std::min(call.max_draft_tokens, room),
-      .support_size = call.support_size,
-      .support_mass = call.support_mass,
-      .min_draft_probability = call.min_draft_probability,
-      .round_weights = call.round_weights,
-      .sampling = call.sampling,
-      .rule = call.rule,
-      .step = call.header.step,
-      .random = random.get()};
-  OUTRIDER_ASSIGN_OR_RETURN(Proposal proposal, strategy_->Propose(context));
-  const int num_committed = static_cast<int>(committed.size());
-  sessions_.Record(session, num_committed,
-                   absl::MakeConstSpan(proposal.draft.tokens)
-                       .first(proposal.num_cached_drafts));
-  return proposal;
+  const int room = options_.context_length - delta.keep_length -
+                   static_cast<int>(delta.append_tokens.size());
+  return std::min(call.max_draft_tokens, room);
 }
 
-bool DraftEngine::Truncate(const RequestHeader& header, int length) {
-  return sessions_.Truncate(header, length);
-}
-
-bool DraftEngine::Release(const RequestHeader& header) {
-  const bool released = sessions_.Release(header);
-  if (released) strategy_->Release(header.session);
-  return released;
-}
-
-void DraftEngine::Expire(SessionTable::Clock::time_point now) {
-  for (const SessionId& session : sessions_.Expire(now)) {
-    strategy_->Release(session);
-  }
+std::unique_ptr<RandomSource> DraftEngine::MakeCoins(uint64_t seed) const {
+  if (options_.random_source) return options_.random_source(seed);
+  return std::make_unique<Coins>(seed);
 }
 
 }  // namespace outrider

@@ -6,18 +6,21 @@
 #include <functional>
 #include <memory>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 #include "core/drafting/draft_strategy.h"
+#include "core/engine/call_work.h"
 #include "core/sampling/random_source.h"
-#include "core/session/session_table.h"
 #include "core/wire/node_calls.h"
 
 namespace outrider {
 
-// The drafter without gRPC: one call in, one reply out. Confined to the
-// model's thread.
+// The drafter without gRPC and sessions: makes each call the work of as many
+// extensions, one after another, as its draft has tokens. Thread-safe.
 class DraftEngine {
  public:
+  using Call = DraftCall;
+  using Reply = DraftReply;
+  using CallWork = outrider::CallWork<Call, Reply>;
   // Makes the coins of one request from its seed.
   using RandomSourceFactory =
       std::function<std::unique_ptr<RandomSource>(uint64_t seed)>;
@@ -26,32 +29,28 @@ class DraftEngine {
     int vocab_size = 0;
     int context_length = 0;
     int max_draft_tokens = kDefaultMaxDraftTokens;
-    SessionTable::Options sessions = {};
     RandomSourceFactory random_source = {};  // empty: Coins
   };
 
   DraftEngine(std::unique_ptr<DraftStrategy> strategy, Options options);
 
-  // `content_digest` identifies the request's bytes, `now` renews its lease.
-  // INVALID_ARGUMENT: malformed; otherwise what the strategy says, in which
-  // case the session is forgotten.
-  absl::StatusOr<DraftReply> Draft(const DraftCall& call,
-                                   uint64_t content_digest,
-                                   SessionTable::Clock::time_point now);
-  // Advisory; see SessionTable.
-  bool Truncate(const RequestHeader& header, int length);
-  bool Release(const RequestHeader& header);
-  void Expire(SessionTable::Clock::time_point now);
-
-  const SessionTable& sessions() const { return sessions_; }
+  // INVALID_ARGUMENT: malformed.
+  absl::Status Check(const DraftCall& call) const;
+  // The work of a call that passed the check. `content_digest` identifies its
+  // bytes.
+  std::unique_ptr<Work> MakeWork(DraftCall call, uint64_t content_digest,
+                                 std::function<bool()> is_cancelled,
+                                 CallWork::Done done) const;
 
  private:
-  absl::Status Check(const DraftCall& call) const;
-  absl::StatusOr<Proposal> Propose(const DraftCall& call);
+  class DraftWork;
+
+  // At the context's end fewer are drafted: that depends on lengths alone.
+  int DraftLength(const DraftCall& call) const;
+  std::unique_ptr<RandomSource> MakeCoins(uint64_t seed) const;
 
   const std::unique_ptr<DraftStrategy> strategy_;
   const Options options_;
-  SessionTable sessions_;
 };
 
 }  // namespace outrider

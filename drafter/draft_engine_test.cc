@@ -10,18 +10,19 @@
 
 #include "core/testing/status_matchers.h"
 #include "core/testing/table_lm.h"
-#include "drafter/model_strategy.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/in_process_stubs.h"
+#include "tests/support/toy_nodes.h"
 
 namespace outrider {
 namespace {
 
 using ::outrider::testing::ContentDigest;
+using ::outrider::testing::DraftNode;
 using ::outrider::testing::IsOk;
+using ::outrider::testing::MakeDraftNode;
 using ::outrider::testing::StatusIs;
-using ::outrider::testing::TableLm;
 
 constexpr int kVocabSize = 8;
 constexpr int kContext = 12;
@@ -31,21 +32,16 @@ SessionId Id(uint8_t name) { return {.bytes = {name}}; }
 class DraftEngineTest : public ::testing::Test {
  protected:
   DraftEngineTest() {
-    auto model = std::make_unique<TableLm>(TableLm::Options{
-        .table =
-            [this](auto context) {
-              return std::vector<float>(kVocabSize,
-                                        context.back() == poison_ ? NAN : 0.0f);
-            },
-        .vocab_size = kVocabSize,
-        .context_length = kContext});
-    model_ = model.get();
-    engine_ = std::make_unique<DraftEngine>(
-        std::make_unique<ModelStrategy>(std::move(model), kVocabSize),
-        DraftEngine::Options{.vocab_size = kVocabSize,
-                             .context_length = kContext,
-                             .max_draft_tokens = 6,
-                             .sessions = {.max_sessions = 2}});
+    node_ = MakeDraftNode({.table =
+                               [this](auto context) {
+                                 return std::vector<float>(
+                                     kVocabSize,
+                                     context.back() == poison_ ? NAN : 0.0f);
+                               },
+                           .vocab_size = kVocabSize,
+                           .context_length = kContext},
+                          {.max_draft_tokens = 6},
+                          {.sessions = {.num_blocks = 16, .max_sessions = 2}});
   }
 
   static DraftCall Open(uint64_t step, TokenSeq tokens, int k,
@@ -54,29 +50,24 @@ class DraftEngineTest : public ::testing::Test {
                        .step = step,
                        .delta = {.append_tokens = std::move(tokens)}},
             .max_draft_tokens = k,
-            .support_size = 4,
+            .options = {.support_size = 4},
             .seed = 3};
   }
   absl::StatusOr<DraftReply> Run(const DraftCall& call) {
-    return engine_->Draft(call, ContentDigest(call), now_);
+    return node_->Run(call, ContentDigest(call), now_);
   }
   static Draft DraftOf(const absl::StatusOr<DraftReply>& reply) {
     return std::get<Draft>(reply->outcome);
   }
   void ExpectConsistent() {
     for (const uint8_t name : {1, 2, 3}) {
-      const TokenLog* log = engine_->sessions().Tokens(Id(name));
-      const TokenSeq known =
-          log == nullptr ? TokenSeq()
-                         : TokenSeq(log->tokens().begin(), log->tokens().end());
-      EXPECT_EQ(model_->Cache(Id(name)), known);
+      EXPECT_EQ(node_->Cached(Id(name)), node_->Logged(Id(name)));
     }
   }
 
   TokenId poison_ = -1;
-  SessionTable::Clock::time_point now_ = {};
-  const TableLm* model_;
-  std::unique_ptr<DraftEngine> engine_;
+  NodeSessions::Clock::time_point now_ = {};
+  std::unique_ptr<DraftNode> node_;
 };
 
 TEST_F(DraftEngineTest, EchoesTheHeaderAndSaysWhatItCaches) {
@@ -117,7 +108,7 @@ TEST_F(DraftEngineTest, AMissIsAnAnswerWithTheCallersIncarnation) {
   EXPECT_EQ(std::get<Miss>(reply->outcome).reason,
             MissReason::kUnknownIncarnation);
   EXPECT_EQ(reply->header.incarnation, Id(77));
-  EXPECT_EQ(model_->num_tokens_run(), 0);
+  EXPECT_EQ(node_->table().num_tokens_run(), 0);
 }
 
 TEST_F(DraftEngineTest, DraftsFewerAtTheContextsEnd) {
@@ -143,13 +134,13 @@ TEST_F(DraftEngineTest, MalformedRequestsNeverReachTheModel) {
   call.sampling.temperature = -1;
   EXPECT_THAT(Run(call), StatusIs(kInvalid));
   call = Open(5, {1}, 2);
-  call.support_size = 0;
+  call.options.support_size = 0;
   EXPECT_THAT(Run(call), StatusIs(kInvalid));
-  call.support_size = kMaxSupportSize + 1;
+  call.options.support_size = kMaxSupportSize + 1;
   EXPECT_THAT(Run(call), StatusIs(kInvalid));
   for (const double mass : {0.0, -0.5, 1.5, std::nan("")}) {
     call = Open(5, {1}, 2);
-    call.support_mass = mass;
+    call.options.support_mass = mass;
     EXPECT_THAT(Run(call), StatusIs(kInvalid)) << mass;
   }
   call = Open(5, {1}, 2);
@@ -159,9 +150,9 @@ TEST_F(DraftEngineTest, MalformedRequestsNeverReachTheModel) {
   call.sampling.logit_bias = {{kVocabSize, 1}};
   EXPECT_THAT(Run(call), StatusIs(kInvalid));
   call.sampling.logit_bias = {};
-  call.support_size = kVocabSize;  // whole rows
+  call.options.support_size = kVocabSize;  // whole rows
   EXPECT_THAT(Run(call), IsOk());
-  EXPECT_EQ(engine_->sessions().num_sessions(), 1);
+  EXPECT_EQ(node_->sessions().num_sessions(), 1);
 }
 
 TEST_F(DraftEngineTest, AFailureForgetsThatSessionOnly) {
@@ -170,39 +161,35 @@ TEST_F(DraftEngineTest, AFailureForgetsThatSessionOnly) {
   poison_ = 4;
   EXPECT_THAT(Run(Open(6, {4}, 2, Id(1))),
               StatusIs(absl::StatusCode::kInternal));
-  EXPECT_EQ(engine_->sessions().num_sessions(), 1);
-  EXPECT_EQ(engine_->sessions().CachedLength(Id(2)), 3);
+  EXPECT_EQ(node_->sessions().num_sessions(), 1);
+  EXPECT_EQ(node_->Logged(Id(2)).size(), 3u);
   ExpectConsistent();
 }
 
-TEST_F(DraftEngineTest, EvictionExpiryAndReleaseGiveTheModelsCacheBack) {
+TEST_F(DraftEngineTest, ReleaseAndExpiryMakeRoomForOthers) {
   ASSERT_THAT(Run(Open(5, {1, 2}, 2, Id(1))), IsOk());
   now_ += std::chrono::seconds(1);
   const auto second = Run(Open(5, {1, 2}, 2, Id(2)));
-  now_ += std::chrono::seconds(1);
-  ASSERT_THAT(Run(Open(5, {1, 2}, 2, Id(3))), IsOk());
-  EXPECT_EQ(engine_->sessions().num_sessions(), 2);
-  EXPECT_EQ(model_->num_sessions(), 2);
-  ExpectConsistent();
+  EXPECT_THAT(Run(Open(5, {1, 2}, 2, Id(3))),
+              StatusIs(absl::StatusCode::kResourceExhausted));
 
   const RequestHeader release = {
       .session = Id(2), .incarnation = second->header.incarnation, .step = 6};
-  EXPECT_FALSE(engine_->Release({.session = Id(2), .step = 6}));
-  EXPECT_TRUE(engine_->Release(release));
-  EXPECT_FALSE(engine_->Release(release));
-  EXPECT_EQ(model_->num_sessions(), 1);
-
-  engine_->Expire(now_ + std::chrono::minutes(5));
-  EXPECT_EQ(model_->num_sessions(), 0);
+  EXPECT_FALSE(node_->Release({.session = Id(2), .step = 6}));
+  EXPECT_TRUE(node_->Release(release));
+  EXPECT_FALSE(node_->Release(release));
+  ASSERT_THAT(Run(Open(5, {1, 2}, 2, Id(3))), IsOk());
   ExpectConsistent();
+
+  node_->Expire(now_ + std::chrono::minutes(5));
+  EXPECT_EQ(node_->sessions().num_sessions(), 0);
 }
 
-// Truncation is advice: the table forgets at once, the model with the next cut.
 TEST_F(DraftEngineTest, AfterATruncationTheNextDeltaFillsTheCacheAgain) {
   const auto reply = Run(Open(5, {1, 2, 3}, 2));
   RequestHeader header = {
       .session = Id(1), .incarnation = reply->header.incarnation, .step = 6};
-  EXPECT_TRUE(engine_->Truncate(header, 1));
+  EXPECT_TRUE(node_->Truncate(header, 1));
   DraftCall call = Open(7, {3}, 2);
   call.header.incarnation = reply->header.incarnation;
   call.header.delta.keep_length = 2;

@@ -2,19 +2,21 @@
 #ifndef OUTRIDER_DRAFTER_DRAFTER_SERVICE_H_
 #define OUTRIDER_DRAFTER_DRAFTER_SERVICE_H_
 
-#include "core/node/model_thread.h"
-#include "core/wire/node_description.h"
+#include <memory>
+#include <utility>
+
+#include "core/node/node.h"
 #include "drafter/draft_engine.h"
 #include "outrider/v1/drafter.grpc.pb.h"
 
 namespace outrider {
 
-// The gRPC shell of the drafter: validates and converts, runs the engine on the
-// model's thread, converts back.
+// The gRPC shell of the drafter: core/node/node_call.h has what is in it.
 class DrafterServiceImpl final : public v1::DrafterService::CallbackService {
  public:
-  DrafterServiceImpl(DraftEngine& engine, ModelThread& model_thread,
-                     NodeDescription description);
+  // The node must outlive it.
+  DrafterServiceImpl(Node& node, std::unique_ptr<const DraftEngine> engine)
+      : node_(node), engine_(std::move(engine)) {}
 
   grpc::ServerUnaryReactor* Draft(grpc::CallbackServerContext* context,
                                   const v1::DraftRequest* request,
@@ -25,10 +27,13 @@ class DrafterServiceImpl final : public v1::DrafterService::CallbackService {
       v1::DrafterServiceDescribeResponse* response) override;
 
  private:
-  DraftEngine& engine_;
-  ModelThread& model_thread_;
-  const v1::NodeDescription description_;
+  Node& node_;
+  const std::unique_ptr<const DraftEngine> engine_;
 };
+
+// With an engine that does what the node's description says.
+std::unique_ptr<grpc::Service> MakeDrafterService(
+    Node& node, const NodeDescription& description);
 
 }  // namespace outrider
 

@@ -3,49 +3,93 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iostream>
+#include <memory>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
+#include "core/model/solo_session.h"
+#include "core/node/describe_model.h"
 #include "core/node/measure.h"
 #include "core/sampling/coins.h"
 #include "core/wire/node_calls.h"
+#include "drafter/load_drafter.h"
 
 namespace outrider {
+namespace {
 
-absl::StatusOr<double> MeasureDraftStep(DraftStrategy& strategy, int vocab_size,
-                                        int context_length) {
+constexpr int kDraftLength = 4;
+
+// One draft behind the first `cached_length` tokens of the context's, which are
+// cached.
+absl::Status RunDraft(const DraftStrategy& strategy, SoloSession& session,
+                      const DraftContext& context, int cached_length) {
+  const auto drafting = strategy.Begin(context, context.committed.size());
+  absl::Span<const TokenId> tokens = context.committed.subspan(cached_length);
+  bool goes_on = true;
+  while (goes_on) {
+    OUTRIDER_ASSIGN_OR_RETURN(
+        const LogitRows rows,
+        session.Extend(cached_length, tokens, drafting->num_rows()));
+    cached_length += static_cast<int>(tokens.size());
+    OUTRIDER_ASSIGN_OR_RETURN(goes_on, drafting->Take(rows));
+    tokens = absl::MakeConstSpan(drafting->draft().tokens);
+    if (goes_on) tokens = tokens.last(1);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<double> MeasureDraftStep(const DraftStrategy& strategy,
+                                        CausalLm& model, int vocab_size) {
   using Clock = std::chrono::steady_clock;
-  constexpr int kDraftLength = 4;
   constexpr int kRepeats = 60;
-  const int length = std::min(128, context_length - kDraftLength);
+  const int length = std::min(128, model.info().context_length - kDraftLength);
   std::vector<TokenId> committed;
   for (int i = 0; i < length; ++i) {
     committed.push_back((i * 7919 + 13) % vocab_size);
   }
+  OUTRIDER_ASSIGN_OR_RETURN(SoloSession session,
+                            SoloSession::Open(model, length + kDraftLength));
+
   Coins coins(/*seed=*/1);
   DraftContext context = {
-      .session = SessionId::Random(),
       .committed = committed,
-      .keep_length = 0,
       .max_draft_tokens = kDraftLength,
-      .support_size = std::min(kDefaultSupportSize, vocab_size),
+      .options = {.support_size = std::min(kDefaultSupportSize, vocab_size)},
       .sampling = {.temperature = 0},
       .random = &coins};
-  OUTRIDER_RETURN_IF_ERROR(strategy.Propose(context).status());
+  OUTRIDER_RETURN_IF_ERROR(RunDraft(strategy, session, context, 0));
   // From here on as in a round: one committed token is new.
-  context.keep_length = length - 1;
   std::vector<double> seconds;
   for (int i = 0; i < kRepeats; ++i) {
     context.step = i;
     const Clock::time_point start = Clock::now();
-    OUTRIDER_RETURN_IF_ERROR(strategy.Propose(context).status());
+    OUTRIDER_RETURN_IF_ERROR(RunDraft(strategy, session, context, length - 1));
     seconds.push_back(
         std::chrono::duration<double>(Clock::now() - start).count() /
         kDraftLength);
   }
-  strategy.Release(context.session);
   return Median(std::move(seconds));
+}
+
+absl::Status PrintDraftMeasurement(const NodeFlags& flags,
+                                   LoadedModel& loaded) {
+  const NodeDescription& description = loaded.description;
+  OUTRIDER_ASSIGN_OR_RETURN(
+      const double seconds,
+      MeasureDraftStep(*MakeStrategy(description), *loaded.model,
+                       description.vocab_size));
+  std::cout << (flags.json
+                    ? absl::StrFormat(
+                          "{\"draft_step_ms\": %.6f, \"strategy\": \"%s\"}\n",
+                          1e3 * seconds, description.draft_strategy)
+                    : absl::StrFormat("%s: %.3f ms a draft token\n",
+                                      Summary(description), 1e3 * seconds));
+  return absl::OkStatus();
 }
 
 }  // namespace outrider

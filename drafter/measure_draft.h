@@ -4,13 +4,17 @@
 
 #include "absl/status/statusor.h"
 #include "core/drafting/draft_strategy.h"
+#include "core/node/load_model.h"
 
 namespace outrider {
 
 // The median time of one draft token, drawn greedily in drafts of four behind a
-// context of 128 tokens; in seconds.
-absl::StatusOr<double> MeasureDraftStep(DraftStrategy& strategy, int vocab_size,
-                                        int context_length);
+// context of 128 tokens; in seconds. Sets up the model's KV blocks.
+absl::StatusOr<double> MeasureDraftStep(const DraftStrategy& strategy,
+                                        CausalLm& model, int vocab_size);
+
+// A drafter's --measure: measures and prints, as the flags say.
+absl::Status PrintDraftMeasurement(const NodeFlags& flags, LoadedModel& loaded);
 
 }  // namespace outrider
 

@@ -18,19 +18,20 @@ namespace {
 absl::StatusOr<Distribution> DraftRow(absl::Span<const float> logits,
                                       absl::Span<const TokenId> drafts,
                                       const DraftContext& context) {
+  const DraftOptions& cut = context.options;
   SamplingParams params = context.sampling;
-  if (params.top_p == 1 && context.support_mass == 1 &&
-      (params.top_k == 0 || params.top_k > context.support_size)) {
+  if (params.top_p == 1 && cut.support_mass == 1 &&
+      (params.top_k == 0 || params.top_k > cut.support_size)) {
     // The cut comes last, so it may as well be a top-k: no need of exponentials
     // for what it leaves out.
-    params.top_k = context.support_size;
+    params.top_k = cut.support_size;
   }
   OUTRIDER_ASSIGN_OR_RETURN(const Distribution row,
                             Process(logits, params,
                                     {.committed = context.committed,
                                      .drafts = drafts,
                                      .prompt_length = context.prompt_length}));
-  return KeepTop(row, context.support_size, context.support_mass);
+  return KeepTop(row, cut.support_size, cut.support_mass);
 }
 
 // Draws the next token from `row` and puts it behind the draft, with the
@@ -45,8 +46,8 @@ void DrawInto(Draft& draft, const Distribution& row,
     return;
   }
   // Before sampling: what is drawn from is what is sent.
-  Distribution q =
-      context.round_weights ? row.RoundedToBFloat16() : row.Normalized();
+  Distribution q = context.options.round_weights ? row.RoundedToBFloat16()
+                                                 : row.Normalized();
   const CoinKey coin = {Purpose::kDraft, position,
                         OUTRIDER_MUTANT(C1, context.step, 0)};
   const size_t place = context.random->Categorical(
@@ -55,52 +56,42 @@ void DrawInto(Draft& draft, const Distribution& row,
   draft.distributions.push_back(std::move(q));
 }
 
-}  // namespace
+class ModelDraft final : public DraftInProgress {
+ public:
+  ModelDraft(const DraftContext& context, uint64_t start, int vocab_size)
+      : context_(context), vocab_size_(vocab_size), draft_({.start = start}) {}
 
-ModelStrategy::ModelStrategy(std::unique_ptr<CausalLm> model, int vocab_size)
-    : model_(std::move(model)), vocab_size_(vocab_size) {}
-
-absl::StatusOr<Proposal> ModelStrategy::Propose(const DraftContext& context) {
-  const int num_committed = static_cast<int>(context.committed.size());
-  Proposal proposal = {.draft = {.start = context.committed.size()}};
-  Draft& draft = proposal.draft;
-  if (context.max_draft_tokens == 0) {
-    const Extension prefill = {
-        .session = context.session,
-        .keep_length = context.keep_length,
-        .tokens = context.committed.subspan(context.keep_length)};
-    OUTRIDER_RETURN_IF_ERROR(model_->Extend({prefill})[0].status());
-    return proposal;
+  int num_rows() const override {
+    return context_.max_draft_tokens > 0 ? 1 : 0;
   }
 
-  int keep_length = context.keep_length;
-  absl::Span<const TokenId> input = context.committed.subspan(keep_length);
-  double probability = 1;  // of the drafter's first choices, all together
-  for (int i = 0; i < context.max_draft_tokens; ++i) {
-    OUTRIDER_ASSIGN_OR_RETURN(const LogitRows rows,
-                              model_->Extend({{.session = context.session,
-                                               .keep_length = keep_length,
-                                               .tokens = input,
-                                               .num_rows = 1}})[0]);
+  absl::StatusOr<bool> Take(const LogitRows& rows) override {
+    if (context_.max_draft_tokens == 0) return false;
     const absl::Span<const float> logits = rows.Row(0).first(vocab_size_);
     OUTRIDER_ASSIGN_OR_RETURN(const Distribution row,
-                              DraftRow(logits, draft.tokens, context));
-    DrawInto(draft, row, context);
-
-    if (context.min_draft_probability > 0) {
-      probability *= TopProbability(logits);
-      if (probability < context.min_draft_probability) break;
+                              DraftRow(logits, draft_.tokens, context_));
+    DrawInto(draft_, row, context_);
+    if (context_.options.min_draft_probability > 0) {
+      probability_ *= TopProbability(logits);
+      if (probability_ < context_.options.min_draft_probability) return false;
     }
-    keep_length = num_committed + i;
-    input = absl::MakeConstSpan(draft.tokens).last(1);
+    return draft_.length() < context_.max_draft_tokens;
   }
-  // The last token drawn was not run through the model.
-  proposal.num_cached_drafts = draft.length() - 1;
-  return proposal;
-}
 
-void ModelStrategy::Release(const SessionId& session) {
-  model_->Release(session);
+  const Draft& draft() const override { return draft_; }
+
+ private:
+  const DraftContext& context_;
+  const int vocab_size_;
+  Draft draft_;
+  double probability_ = 1;  // of the drafter's first choices, all together
+};
+
+}  // namespace
+
+std::unique_ptr<DraftInProgress> ModelStrategy::Begin(
+    const DraftContext& context, uint64_t start) const {
+  return std::make_unique<ModelDraft>(context, start, vocab_size_);
 }
 
 }  // namespace outrider

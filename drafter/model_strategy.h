@@ -5,23 +5,21 @@
 #include <memory>
 
 #include "core/drafting/draft_strategy.h"
-#include "core/model/causal_lm.h"
 
 namespace outrider {
 
-// Drafts with a small model: K passes of one row, each token drawn from its
-// processed row cut to the top N; fewer than K where the model is unsure.
-// Confined to the model's thread.
+// Drafts with a small model: K rows one after another, each token drawn from
+// its processed row cut to the top N; fewer than K where the model is unsure.
+// Stateless.
 class ModelStrategy final : public DraftStrategy {
  public:
   // `vocab_size` is the tokenizer's: what the head is padded with is cut off.
-  ModelStrategy(std::unique_ptr<CausalLm> model, int vocab_size);
+  explicit ModelStrategy(int vocab_size) : vocab_size_(vocab_size) {}
 
-  absl::StatusOr<Proposal> Propose(const DraftContext& context) override;
-  void Release(const SessionId& session) override;
+  std::unique_ptr<DraftInProgress> Begin(const DraftContext& context,
+                                         uint64_t start) const override;
 
  private:
-  const std::unique_ptr<CausalLm> model_;
   const int vocab_size_;
 };
 

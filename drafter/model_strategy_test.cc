@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <limits>
-#include <memory>
 #include <vector>
 
 #include "core/sampling/coins.h"
@@ -11,7 +10,6 @@
 #include "core/sampling/draft_confidence.h"
 #include "core/sampling/process.h"
 #include "core/testing/status_matchers.h"
-#include "core/testing/table_lm.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -20,13 +18,11 @@ namespace {
 
 using ::outrider::testing::IsOk;
 using ::outrider::testing::StatusIs;
-using ::outrider::testing::TableLm;
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 
 constexpr int kVocabSize = 8;
 constexpr int kHeadSize = 10;  // the head is padded by two rows
-const SessionId kSession = {.bytes = {1}};
 
 // Depends on the length and on the last token; the padding is the likeliest.
 std::vector<float> Row(absl::Span<const TokenId> context) {
@@ -39,19 +35,27 @@ std::vector<float> Row(absl::Span<const TokenId> context) {
 
 class ModelStrategyTest : public ::testing::Test {
  protected:
-  ModelStrategyTest() {
-    auto model = std::make_unique<TableLm>(TableLm::Options{
-        .table = Row, .vocab_size = kHeadSize, .context_length = 16});
-    model_ = model.get();
-    strategy_ = std::make_unique<ModelStrategy>(std::move(model), kVocabSize);
+  // The whole draft, over the table that Row is.
+  absl::StatusOr<Draft> Propose(const DraftContext& context) {
+    const auto drafting = strategy_.Begin(context, context.committed.size());
+    num_rows_ = 0;
+    bool goes_on = true;
+    while (goes_on) {
+      TokenSeq text = {context.committed.begin(), context.committed.end()};
+      const TokenSeq& drafts = drafting->draft().tokens;
+      text.insert(text.end(), drafts.begin(), drafts.end());
+      num_rows_ += drafting->num_rows();
+      auto next = drafting->Take(LogitRows::FromVector(Row(text), kHeadSize));
+      if (!next.ok()) return next.status();
+      goes_on = *next;
+    }
+    return drafting->draft();
   }
 
   DraftContext Context(int k) {
-    return {.session = kSession,
-            .committed = committed_,
-            .keep_length = 0,
+    return {.committed = committed_,
             .max_draft_tokens = k,
-            .support_size = 3,
+            .options = {.support_size = 3},
             .sampling = {.temperature = 0.9, .top_k = 5},
             .step = 17,
             .random = &coins_};
@@ -59,14 +63,14 @@ class ModelStrategyTest : public ::testing::Test {
 
   TokenSeq committed_ = {4, 2, 6};
   Coins coins_{99};
-  const TableLm* model_;
-  std::unique_ptr<ModelStrategy> strategy_;
+  const ModelStrategy strategy_{kVocabSize};
+  int num_rows_ = 0;  // of the last draft
 };
 
 TEST_F(ModelStrategyTest, DrawsEachTokenFromTheRowItReturns) {
-  const auto proposal = strategy_->Propose(Context(4));
+  const auto proposal = Propose(Context(4));
   ASSERT_THAT(proposal, IsOk());
-  const Draft& draft = proposal->draft;
+  const Draft& draft = *proposal;
   ASSERT_EQ(draft.length(), 4);
   EXPECT_EQ(draft.start, 3u);
   TokenSeq context = committed_;
@@ -91,9 +95,9 @@ TEST_F(ModelStrategyTest, EachRowIsPenalisedForThePromptAndTheDraftsBeforeIt) {
   request.prompt_length = 2;
   request.sampling.repetition_penalty = 1.5;
   request.sampling.frequency_penalty = 0.7;
-  const auto proposal = strategy_->Propose(request);
+  const auto proposal = Propose(request);
   ASSERT_THAT(proposal, IsOk());
-  const Draft& draft = proposal->draft;
+  const Draft& draft = *proposal;
   ASSERT_EQ(draft.length(), 4);
   TokenSeq context = committed_;
   for (int i = 0; i < 4; ++i) {
@@ -107,19 +111,13 @@ TEST_F(ModelStrategyTest, EachRowIsPenalisedForThePromptAndTheDraftsBeforeIt) {
   }
 }
 
-TEST_F(ModelStrategyTest, TheLastDraftHasNoEntryInTheCache) {
-  const auto proposal = strategy_->Propose(Context(3));
-  ASSERT_THAT(proposal, IsOk());
-  EXPECT_EQ(proposal->num_cached_drafts, 2);
-  TokenSeq expected = committed_;
-  expected.insert(expected.end(), proposal->draft.tokens.begin(),
-                  proposal->draft.tokens.begin() + 2);
-  EXPECT_EQ(model_->Cache(kSession), expected);
-  EXPECT_EQ(model_->num_tokens_run(), 5);
+TEST_F(ModelStrategyTest, TheLastDraftIsNotRunForARow) {
+  ASSERT_THAT(Propose(Context(3)), IsOk());
+  EXPECT_EQ(num_rows_, 3);
 }
 
 TEST_F(ModelStrategyTest, StopsBehindTheDraftThatMakesTheBlockUnlikely) {
-  const auto all = strategy_->Propose(Context(4));
+  const auto all = Propose(Context(4));
   ASSERT_THAT(all, IsOk());
   // What the model gives its first choices, one after the other.
   TokenSeq text = committed_;
@@ -127,66 +125,44 @@ TEST_F(ModelStrategyTest, StopsBehindTheDraftThatMakesTheBlockUnlikely) {
   for (int i = 0; i < 2; ++i) {
     const std::vector<float> logits = Row(text);
     first_two *= TopProbability(absl::MakeConstSpan(logits).first(kVocabSize));
-    text.push_back(all->draft.tokens[i]);
+    text.push_back(all->tokens[i]);
   }
   DraftContext context = Context(4);
-  context.min_draft_probability = first_two * 1.0001;
-  const auto some = strategy_->Propose(context);
+  context.options.min_draft_probability = first_two * 1.0001;
+  const auto some = Propose(context);
   ASSERT_THAT(some, IsOk());
   // The same tokens, and the one that was unlikely already is kept.
-  EXPECT_THAT(
-      some->draft.tokens,
-      ElementsAreArray(absl::MakeConstSpan(all->draft.tokens).first(2)));
-  EXPECT_EQ(some->num_cached_drafts, 1);
+  EXPECT_THAT(some->tokens,
+              ElementsAreArray(absl::MakeConstSpan(all->tokens).first(2)));
+  EXPECT_EQ(num_rows_, 2);
 }
 
-TEST_F(ModelStrategyTest, NoDraftsOnlyFillTheCache) {
-  const auto proposal = strategy_->Propose(Context(0));
+TEST_F(ModelStrategyTest, NoDraftsNeedNoRows) {
+  const auto proposal = Propose(Context(0));
   ASSERT_THAT(proposal, IsOk());
-  EXPECT_EQ(proposal->draft.length(), 0);
-  EXPECT_EQ(proposal->num_cached_drafts, 0);
-  EXPECT_EQ(model_->Cache(kSession), committed_);
-}
-
-TEST_F(ModelStrategyTest, RunsOnlyWhatTheCacheLacks) {
-  ASSERT_THAT(strategy_->Propose(Context(0)), IsOk());
-  committed_ = {4, 2, 6, 1};
-  DraftContext context = Context(2);
-  context.keep_length = 3;
-  ASSERT_THAT(strategy_->Propose(context), IsOk());
-  EXPECT_EQ(model_->num_tokens_run(), 3 + 2);
+  EXPECT_EQ(proposal->length(), 0);
+  EXPECT_EQ(proposal->start, 3u);
+  EXPECT_EQ(num_rows_, 0);
 }
 
 TEST_F(ModelStrategyTest, NeverDraftsFromTheHeadsPadding) {
   DraftContext context = Context(8);
   context.sampling = {.temperature = 0};
-  const auto proposal = strategy_->Propose(context);
+  const auto proposal = Propose(context);
   ASSERT_THAT(proposal, IsOk());
-  for (const TokenId token : proposal->draft.tokens) {
+  for (const TokenId token : proposal->tokens) {
     EXPECT_LT(token, kVocabSize);
   }
 }
 
-TEST_F(ModelStrategyTest, TheModelsErrorIsItsOwn) {
-  EXPECT_THAT(strategy_->Propose(Context(15)),
-              StatusIs(absl::StatusCode::kInvalidArgument));
-  ModelStrategy broken(std::make_unique<TableLm>(TableLm::Options{
-                           .table =
-                               [](auto) {
-                                 return std::vector<float>(
-                                     kVocabSize,
-                                     std::numeric_limits<float>::quiet_NaN());
-                               },
-                           .vocab_size = kVocabSize}),
-                       kVocabSize);
-  EXPECT_THAT(broken.Propose(Context(1)),
+TEST_F(ModelStrategyTest, ARowThatIsNotANumberFailsTheDraft) {
+  const DraftContext context = Context(1);
+  const auto drafting = strategy_.Begin(context, committed_.size());
+  EXPECT_THAT(drafting->Take(LogitRows::FromVector(
+                  std::vector<float>(kHeadSize,
+                                     std::numeric_limits<float>::quiet_NaN()),
+                  kHeadSize)),
               StatusIs(absl::StatusCode::kInternal));
-}
-
-TEST_F(ModelStrategyTest, ReleaseGivesTheCacheBack) {
-  ASSERT_THAT(strategy_->Propose(Context(2)), IsOk());
-  strategy_->Release(kSession);
-  EXPECT_EQ(model_->num_sessions(), 0);
 }
 
 }  // namespace

@@ -12,19 +12,16 @@ import dataclasses
 import json
 import os
 import pathlib
-import queue
-import re
 import signal
 import subprocess
 import sys
-import tempfile
-import threading
 import time
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import demo_report
 from demo_report import Run, Setting
+from program import Program
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BIN = ROOT / "build/release/bin"
@@ -52,78 +49,43 @@ class DemoError(Exception):
     """Something that the reader of the demo should know; ends it."""
 
 
-class Service:
-    """One of the three processes, in a session of its own: Ctrl-C reaches only us."""
-
-    def __init__(self, name: str, *flags: str | os.PathLike) -> None:
-        self.name = name
-        self._stderr = tempfile.TemporaryFile("w+")
-        self._process = subprocess.Popen(
-            [BIN / name, *flags], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=self._stderr, text=True, start_new_session=True)
-        self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
-        threading.Thread(target=self._read, daemon=True).start()
-
-    def _read(self) -> None:
-        for line in self._process.stdout or ():
-            self._lines.put(line)
-        self._lines.put("")
-
-    def address(self) -> str:
-        """Blocks for the line that says where it serves."""
-        try:
-            line = self._lines.get(timeout=START_SECONDS)
-        except queue.Empty:
-            raise DemoError(f"{self.name} did not serve within {START_SECONDS} s") from None
-        found = re.findall(r"listening on (\S+:\d+)", line)
-        if not found:
-            raise DemoError(f"{self.name} did not start")
-        return found[-1]
-
-    def log(self) -> str:
-        self._stderr.seek(0)
-        return self._stderr.read().strip()
-
-    def fate(self) -> str:
-        status = self._process.poll()
-        return "" if status is None else f" (gone, exit status {status})"
-
-    def stop(self) -> None:
-        """SIGTERM, and nothing harsher unless it takes too long."""
-        self._process.terminate()
-        try:
-            status = self._process.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-            raise DemoError(f"{self.name} ignored SIGTERM for {STOP_SECONDS} s") from None
-        if status != 0:
-            raise DemoError(f"{self.name} ended with exit status {status}")
-
-
 @dataclasses.dataclass
 class Cluster:
     """The services that run, the last one started last."""
-    services: list[Service] = dataclasses.field(default_factory=list)
+    services: list[Program] = dataclasses.field(default_factory=list)
 
     def start(self, name: str, *flags: str | os.PathLike) -> str:
-        self.services.append(Service(name, "--listen", "127.0.0.1:0", *flags))
-        return self.services[-1].address()
+        # In a session of its own: Ctrl-C reaches only us.
+        self.services.append(Program(BIN / name, "--listen", "127.0.0.1:0", *flags, own_session=True))
+        try:
+            return self.services[-1].address()
+        except AssertionError as error:
+            raise DemoError(str(error)) from None
 
     def stop(self) -> list[str]:
         """What went wrong; every process is gone afterwards."""
         problems = []
         for service in reversed(self.services):
+            service.send(signal.SIGTERM)
             try:
-                service.stop()
-            except DemoError as error:
-                problems.append(f"{error}\n{service.log()}".strip())
+                status = service.wait(STOP_SECONDS)
+                problem = f"ended with exit status {status}" if status != 0 else ""
+            except subprocess.TimeoutExpired:
+                problem = f"ignored SIGTERM for {STOP_SECONDS} s"
+            if problem:
+                problems.append(f"{service.name} {problem}\n{service.err()}".strip())
+            service.close()
         self.services.clear()
         return problems
 
     def logs(self) -> str:
         """What the services wrote, and which of them are gone already."""
-        return "\n".join(f"--- {s.name}{s.fate()}\n{s.log()}" for s in self.services)
+        return "\n".join(f"--- {s.name}{fate(s)}\n{s.err().strip()}" for s in self.services)
+
+
+def fate(service: Program) -> str:
+    status = service.process.poll()
+    return "" if status is None else f" (gone, exit status {status})"
 
 
 @contextlib.contextmanager

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Installs what building Outrider needs and is missing: Debian packages, libtorch
-# (the pinned PyPI wheel, without its CUDA dependencies) in .venv, and what Python
-# tests need in .venv-test. Says what is missing where it may not install. Does nothing, quickly, when
-# everything is there.
+# setup.sh [--tests | --lint | --deploy]: installs what building Outrider needs and
+# is missing: Debian packages, and libtorch (the pinned PyPI wheel, without its CUDA
+# dependencies) in .venv; with an option also what Python tests need, in .venv-test, and
+# what .ci/run or `make check-deploy` need besides. Says what is missing where it may
+# not install. Does nothing, quickly, when everything is there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -51,7 +52,7 @@ fi
 # The Python side of the tests; without it those tests say that they did not run.
 requirements=tools/requirements-test.txt
 stamp=.venv-test/.outrider-test
-if ! cmp -s "$requirements" "$stamp"; then
+if [[ -n "${1:-}" ]] && ! cmp -s "$requirements" "$stamp"; then
   echo "setup: installing what Python tests need from PyPI into .venv-test"
   if /usr/bin/python3 -m venv .venv-test &&
     .venv-test/bin/pip install --quiet --requirement "$requirements"; then

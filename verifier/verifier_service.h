@@ -2,19 +2,21 @@
 #ifndef OUTRIDER_VERIFIER_VERIFIER_SERVICE_H_
 #define OUTRIDER_VERIFIER_VERIFIER_SERVICE_H_
 
-#include "core/node/model_thread.h"
-#include "core/wire/node_description.h"
+#include <memory>
+#include <utility>
+
+#include "core/node/node.h"
 #include "outrider/v1/verifier.grpc.pb.h"
 #include "verifier/verify_engine.h"
 
 namespace outrider {
 
-// The gRPC shell of the verifier: validates and converts, runs the engine on
-// the model's thread, converts back.
+// The gRPC shell of the verifier: core/node/node_call.h has what is in it.
 class VerifierServiceImpl final : public v1::VerifierService::CallbackService {
  public:
-  VerifierServiceImpl(VerifyEngine& engine, ModelThread& model_thread,
-                      NodeDescription description);
+  // The node must outlive it.
+  VerifierServiceImpl(Node& node, std::unique_ptr<const VerifyEngine> engine)
+      : node_(node), engine_(std::move(engine)) {}
 
   grpc::ServerUnaryReactor* Verify(grpc::CallbackServerContext* context,
                                    const v1::VerifyRequest* request,
@@ -25,10 +27,13 @@ class VerifierServiceImpl final : public v1::VerifierService::CallbackService {
       v1::VerifierServiceDescribeResponse* response) override;
 
  private:
-  VerifyEngine& engine_;
-  ModelThread& model_thread_;
-  const v1::NodeDescription description_;
+  Node& node_;
+  const std::unique_ptr<const VerifyEngine> engine_;
 };
+
+// With an engine that does what the node's description says.
+std::unique_ptr<grpc::Service> MakeVerifierService(
+    Node& node, const NodeDescription& description);
 
 }  // namespace outrider
 

@@ -6,60 +6,51 @@
 #include <functional>
 #include <memory>
 
-#include "absl/status/statusor.h"
-#include "core/model/causal_lm.h"
+#include "absl/status/status.h"
+#include "core/engine/call_work.h"
 #include "core/sampling/random_source.h"
-#include "core/session/session_table.h"
 #include "core/wire/node_calls.h"
 
 namespace outrider {
 
-// The verifier without gRPC: one call in; K + 1 rows out, or what the caller
-// needs of them. Confined to the model's thread.
+// The verifier without gRPC and sessions: makes each call the work of one
+// extension, whose K + 1 rows it answers with, or with what the caller needs of
+// them. Thread-safe.
 class VerifyEngine {
  public:
+  using Call = VerifyCall;
+  using Reply = VerifyReply;
+  using CallWork = outrider::CallWork<Call, Reply>;
   // Makes the coins of one request from its seed.
   using RandomSourceFactory =
       std::function<std::unique_ptr<RandomSource>(uint64_t seed)>;
 
   struct Options {
-    int vocab_size = 0;  // the tokenizer's; the head's padding is cut off
+    int vocab_size = 0;      // the tokenizer's; the head's padding is cut off
+    int context_length = 0;  // the model's
     int max_draft_tokens = kDefaultMaxDraftTokens;
-    SessionTable::Options sessions = {};
     RandomSourceFactory random_source = {};  // empty: Coins
   };
 
-  VerifyEngine(std::unique_ptr<CausalLm> model, Options options);
+  explicit VerifyEngine(Options options) : options_(std::move(options)) {}
 
-  // `content_digest` identifies the request's bytes, `now` renews its lease.
-  // INVALID_ARGUMENT: malformed; otherwise what the model says, in which case
-  // the session is forgotten.
-  absl::StatusOr<VerifyReply> Verify(const VerifyCall& call,
-                                     uint64_t content_digest,
-                                     SessionTable::Clock::time_point now);
-  // Advisory; see SessionTable.
-  bool Truncate(const RequestHeader& header, int length);
-  bool Release(const RequestHeader& header);
-  void Expire(SessionTable::Clock::time_point now);
-
-  const SessionTable& sessions() const { return sessions_; }
-  const CausalLm& model() const { return *model_; }
+  // INVALID_ARGUMENT: malformed.
+  absl::Status Check(const VerifyCall& call) const;
+  // The work of a call that passed the check. `content_digest` identifies its
+  // bytes.
+  std::unique_ptr<Work> MakeWork(VerifyCall call, uint64_t content_digest,
+                                 std::function<bool()> is_cancelled,
+                                 CallWork::Done done) const;
 
  private:
-  absl::Status Check(const VerifyCall& call) const;
-  // K + 1 rows of raw logits.
-  absl::StatusOr<LogitRows> Score(const VerifyCall& call);
-  // The outcome for them in the format asked for.
-  absl::Status Answer(const VerifyCall& call, LogitRows rows,
-                      VerifyReply& reply) const;
-  // Scores of whatever each row may give, once the outcome is there.
-  absl::Status AddLogprobs(const VerifyCall& call, const LogitRows& rows,
-                           const TokenHistory& history,
-                           VerifyReply& reply) const;
+  class VerifyWork;
 
-  const std::unique_ptr<CausalLm> model_;
+  // All but the header.
+  absl::StatusOr<VerifyReply> Answer(const VerifyCall& call,
+                                     const LogitRows& rows,
+                                     absl::Span<const TokenId> committed) const;
+
   const Options options_;
-  SessionTable sessions_;
 };
 
 }  // namespace outrider

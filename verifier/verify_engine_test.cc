@@ -11,14 +11,18 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/in_process_stubs.h"
+#include "tests/support/toy_nodes.h"
 
 namespace outrider {
 namespace {
 
 using ::outrider::testing::ContentDigest;
+using ::outrider::testing::FewBlocks;
 using ::outrider::testing::IsOk;
+using ::outrider::testing::MakeVerifyNode;
 using ::outrider::testing::StatusIs;
 using ::outrider::testing::TableLm;
+using ::outrider::testing::VerifyNode;
 using ::testing::ElementsAre;
 
 constexpr int kVocabSize = 3;
@@ -30,21 +34,17 @@ SessionId Id(uint8_t name) { return {.bytes = {name}}; }
 class VerifyEngineTest : public ::testing::Test {
  protected:
   VerifyEngineTest() {
-    auto model = std::make_unique<TableLm>(TableLm::Options{
-        .table =
-            [](absl::Span<const TokenId> context) {
-              return std::vector<float>{static_cast<float>(context.size()),
-                                        static_cast<float>(context.back()), 0,
-                                        99};
-            },
-        .vocab_size = kHeadSize,
-        .context_length = kContext});
-    model_ = model.get();
-    engine_ = std::make_unique<VerifyEngine>(
-        std::move(model),
-        VerifyEngine::Options{.vocab_size = kVocabSize,
-                              .max_draft_tokens = 4,
-                              .sessions = {.max_sessions = 2}});
+    node_ =
+        MakeVerifyNode({.table =
+                            [](absl::Span<const TokenId> context) {
+                              return std::vector<float>{
+                                  static_cast<float>(context.size()),
+                                  static_cast<float>(context.back()), 0, 99};
+                            },
+                        .vocab_size = kHeadSize,
+                        .context_length = kContext},
+                       {.vocab_size = kVocabSize, .max_draft_tokens = 4},
+                       {.sessions = {.num_blocks = 16, .max_sessions = 2}});
   }
 
   static VerifyCall Open(uint64_t step, TokenSeq tokens, TokenSeq drafts,
@@ -55,12 +55,11 @@ class VerifyEngineTest : public ::testing::Test {
             .draft_tokens = std::move(drafts)};
   }
   absl::StatusOr<VerifyReply> Run(const VerifyCall& call) {
-    return engine_->Verify(call, ContentDigest(call), now_);
+    return node_->Run(call, ContentDigest(call), now_);
   }
 
-  SessionTable::Clock::time_point now_ = {};
-  const TableLm* model_;
-  std::unique_ptr<VerifyEngine> engine_;
+  NodeSessions::Clock::time_point now_ = {};
+  std::unique_ptr<VerifyNode> node_;
 };
 
 TEST_F(VerifyEngineTest, GivesOneRowMoreThanDraftsWithoutTheHeadsPadding) {
@@ -73,22 +72,20 @@ TEST_F(VerifyEngineTest, GivesOneRowMoreThanDraftsWithoutTheHeadsPadding) {
   EXPECT_THAT(rows.Row(2), ElementsAre(4, 1, 0));
   EXPECT_EQ(reply->header.step, 5u);
   EXPECT_EQ(reply->header.cached_length, 4);
-  EXPECT_EQ(model_->Cache(Id(1)), (TokenSeq{0, 1, 2, 1}));
+  EXPECT_EQ(node_->Cached(Id(1)), (TokenSeq{0, 1, 2, 1}));
 }
 
 TEST(VerifyEngineRowsTest, AreRoundedBeforeAnybodyReadsThem) {
-  VerifyEngine engine(
-      std::make_unique<TableLm>(TableLm::Options{
-          .table =
-              [](absl::Span<const TokenId>) {
-                return std::vector<float>{1.001f, -3.14159f, 0.5f};
-              },
-          .vocab_size = kVocabSize}),
-      {.vocab_size = kVocabSize});
+  const auto node =
+      MakeVerifyNode({.table =
+                          [](absl::Span<const TokenId>) {
+                            return std::vector<float>{1.001f, -3.14159f, 0.5f};
+                          },
+                      .vocab_size = kVocabSize});
   VerifyCall call = {
       .header = {.session = Id(1), .step = 1, .delta = {.append_tokens = {0}}},
       .reply_format = ReplyFormat::kFullBFloat16};
-  const auto reply = engine.Verify(call, ContentDigest(call), {});
+  const auto reply = node->Run(call, ContentDigest(call));
   ASSERT_THAT(reply, IsOk());
   EXPECT_TRUE(reply->is_bfloat16);
   EXPECT_THAT(std::get<LogitRows>(reply->outcome).Row(0),
@@ -105,7 +102,7 @@ TEST_F(VerifyEngineTest, TheNextRoundCutsTheRefusedDrafts) {
     ASSERT_THAT(reply, IsOk());
     EXPECT_EQ(std::get<LogitRows>(reply->outcome).num_rows(), 2);
     EXPECT_EQ(reply->header.cached_length, 5);
-    EXPECT_EQ(model_->Cache(Id(1)), (TokenSeq{0, 1, 2, 0, 1}));
+    EXPECT_EQ(node_->Cached(Id(1)), (TokenSeq{0, 1, 2, 0, 1}));
   }
 }
 
@@ -115,7 +112,7 @@ TEST_F(VerifyEngineTest, AMissRunsNothing) {
   const auto reply = Run(call);
   ASSERT_THAT(reply, IsOk());
   EXPECT_TRUE(std::holds_alternative<Miss>(reply->outcome));
-  EXPECT_EQ(model_->num_tokens_run(), 0);
+  EXPECT_EQ(node_->table().num_tokens_run(), 0);
 }
 
 TEST_F(VerifyEngineTest, MalformedRequestsChangeNothing) {
@@ -137,7 +134,7 @@ TEST_F(VerifyEngineTest, MalformedRequestsChangeNothing) {
   EXPECT_THAT(Run(Open(6, TokenSeq(kContext + 1, 0), {})), StatusIs(kInvalid));
   EXPECT_THAT(Run(Open(6, {}, {})), StatusIs(kInvalid));
 
-  EXPECT_EQ(engine_->sessions().CachedLength(Id(1)), 3);
+  EXPECT_EQ(node_->Logged(Id(1)).size(), 3u);
   ASSERT_THAT(Run(next({0})), IsOk());
 }
 
@@ -147,19 +144,18 @@ TEST_F(VerifyEngineTest, RunsToTheContextsEnd) {
   EXPECT_EQ(reply->header.cached_length, kContext);
 }
 
-TEST_F(VerifyEngineTest, EvictionExpiryAndReleaseGiveTheModelsCacheBack) {
+TEST_F(VerifyEngineTest, ReleaseAndExpiryMakeRoomForOthers) {
   ASSERT_THAT(Run(Open(5, {0}, {}, Id(1))), IsOk());
   const auto second = Run(Open(5, {0}, {}, Id(2)));
+  EXPECT_THAT(Run(Open(5, {0}, {}, Id(3))),
+              StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_TRUE(node_->Release({.session = Id(2),
+                              .incarnation = second->header.incarnation,
+                              .step = 6}));
   ASSERT_THAT(Run(Open(5, {0}, {}, Id(3))), IsOk());
-  EXPECT_TRUE(model_->Cache(Id(1)).empty());
-  EXPECT_EQ(model_->num_sessions(), 2);
-  EXPECT_TRUE(engine_->Release({.session = Id(2),
-                                .incarnation = second->header.incarnation,
-                                .step = 6}));
-  EXPECT_TRUE(model_->Cache(Id(2)).empty());
-  engine_->Expire(now_ + std::chrono::minutes(5));
-  EXPECT_EQ(model_->num_sessions(), 0);
-  EXPECT_EQ(engine_->sessions().num_sessions(), 0);
+  node_->Expire(now_ + std::chrono::minutes(5));
+  EXPECT_EQ(node_->sessions().num_sessions(), 0);
+  EXPECT_EQ(node_->sessions().blocks().num_free(), 16);
 }
 
 // A model that runs out of memory once.
@@ -167,12 +163,18 @@ class FailingLm final : public CausalLm {
  public:
   explicit FailingLm(bool& fails) : fails_(fails) {}
   const ModelInfo& info() const override { return model_.info(); }
+  int64_t AvailableKvBytes() const override { return 0; }
+  absl::Status AllocateKvBlocks(int num_blocks) override {
+    return model_.AllocateKvBlocks(num_blocks);
+  }
+  void CopyKvBlock(KvBlockId from, KvBlockId to) override {
+    model_.CopyKvBlock(from, to);
+  }
   std::vector<absl::StatusOr<LogitRows>> Extend(
       absl::Span<const Extension> batch) override {
     if (fails_) return {absl::ResourceExhaustedError("no memory")};
     return model_.Extend(batch);
   }
-  void Release(const SessionId& session) override { model_.Release(session); }
 
  private:
   bool& fails_;
@@ -183,14 +185,46 @@ class FailingLm final : public CausalLm {
 
 TEST_F(VerifyEngineTest, AFailedPassForgetsTheSessionAndTheNextOpenServesIt) {
   bool fails = true;
-  VerifyEngine engine(std::make_unique<FailingLm>(fails),
-                      {.vocab_size = kVocabSize});
+  VerifyNode node(std::make_unique<FailingLm>(fails),
+                  std::make_unique<VerifyEngine>(VerifyEngine::Options{
+                      .vocab_size = kVocabSize, .context_length = kContext}),
+                  FewBlocks());
   VerifyCall call = Open(5, {0, 1}, {2});
-  EXPECT_THAT(engine.Verify(call, ContentDigest(call), now_),
+  EXPECT_THAT(node.Run(call, ContentDigest(call)),
               StatusIs(absl::StatusCode::kResourceExhausted));
-  EXPECT_EQ(engine.sessions().num_sessions(), 0);
+  EXPECT_EQ(node.sessions().num_sessions(), 0);
   fails = false;
-  EXPECT_THAT(engine.Verify(call, ContentDigest(call), now_), IsOk());
+  EXPECT_THAT(node.Run(call, ContentDigest(call)), IsOk());
+}
+
+// The prompt is run in chunks, and the drafts' rows come with the last.
+TEST(VerifyEngineChunksTest, ALongDeltaGivesTheSameRowsInManyPasses) {
+  const auto table = [](absl::Span<const TokenId> context) {
+    return std::vector<float>{static_cast<float>(context.size()),
+                              static_cast<float>(context.back()),
+                              static_cast<float>(context.front())};
+  };
+  TokenSeq prompt(70, 0);
+  prompt.back() = 1;
+  VerifyCall call = {.header = {.session = Id(1),
+                                .step = 1,
+                                .delta = {.append_tokens = prompt}},
+                     .draft_tokens = {2, 1}};
+  for (const int chunk : {16, 17, 32, 69, 70, 128}) {
+    const auto node = MakeVerifyNode(
+        {.table = table, .vocab_size = kVocabSize}, {},
+        {.prefill_chunk = chunk, .sessions = {.num_blocks = 16}});
+    const auto reply = node->Run(call, ContentDigest(call));
+    ASSERT_THAT(reply, IsOk());
+    const LogitRows& rows = std::get<LogitRows>(reply->outcome);
+    ASSERT_EQ(rows.num_rows(), 3);
+    EXPECT_THAT(rows.Row(0), ElementsAre(70, 1, 0));
+    EXPECT_THAT(rows.Row(1), ElementsAre(71, 2, 0));
+    EXPECT_THAT(rows.Row(2), ElementsAre(72, 1, 0));
+    EXPECT_EQ(reply->header.cached_length, 72);
+    EXPECT_EQ(node->table().num_tokens_run(), 72);
+    EXPECT_EQ(node->table().num_passes() > 1, chunk < 72) << chunk;
+  }
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "client/command.h"
 #include "core/base/sha256.h"
 #include "core/base/status_macros.h"
+#include "core/wire/reply_codec.h"
 #include "core/wire/reply_format_names.h"
 
 namespace outrider::bench {
@@ -51,7 +52,8 @@ absl::Status CheckTogether(const BenchFlags& flags) {
         "--network tunnel knows packets, not connections: leave out the bytes "
         "to a drop or reset, or use --network proxy");
   }
-  if (flags.rule == "coupled" && flags.reply_format == ReplyFormat::kSparse) {
+  if (flags.rule == "coupled" && flags.reply_format.has_value() &&
+      !CodecOf(*flags.reply_format).CheckRule(RuleKind::kCoupled).ok()) {
     return absl::InvalidArgumentError(
         "--acceptance-rule coupled needs --reply-format tokens or full, not "
         "sparse");
@@ -328,7 +330,7 @@ absl::StatusOr<BenchOptions> ToBenchOptions(const BenchFlags& flags,
       .temperature = flags.rule == "greedy" ? 0 : flags.temperature,
       .max_tokens = static_cast<uint32_t>(flags.max_tokens),
       .ignore_eos = true,
-      .min_draft_probability = flags.min_draft_probability,
+      .draft_options = {.min_draft_probability = flags.min_draft_probability},
       .prompt_lookup = flags.prompt_lookup,
       .reply_format = flags.reply_format};
   if (flags.lossy_lenience < 1) {

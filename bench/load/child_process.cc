@@ -19,6 +19,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
 
 namespace outrider::bench {
 namespace {
@@ -125,16 +126,39 @@ absl::StatusOr<std::string> ChildProcess::ReadLine(
   return line;
 }
 
+absl::StatusOr<std::string> ChildProcess::ListenAddress(
+    std::chrono::milliseconds longest) {
+  // "outrider-verifier listening on 127.0.0.1:34567 (...)"
+  constexpr absl::string_view kWords = "listening on ";
+  const Clock::time_point latest = Clock::now() + longest;
+  while (true) {
+    OUTRIDER_ASSIGN_OR_RETURN(
+        const std::string line,
+        ReadLine(std::chrono::duration_cast<std::chrono::milliseconds>(
+            latest - Clock::now())));
+    const size_t found = line.find(kWords.data(), 0, kWords.size());
+    if (found == std::string::npos) continue;
+    const size_t begin = found + kWords.size();
+    return line.substr(begin, line.find(' ', begin) - begin);
+  }
+}
+
+void ChildProcess::Signal(int signal) { kill(pid_, signal); }
+
+int ChildProcess::Wait() {
+  int status = 0;
+  waitpid(pid_, &status, 0);
+  is_reaped_ = true;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
 absl::StatusOr<std::string> ChildProcess::ReadAll(
     std::chrono::milliseconds longest) {
   const Clock::time_point latest = Clock::now() + longest;
   while (ReadSome(latest)) {
   }
   if (Clock::now() >= latest) return Failure();
-  int status = 0;
-  waitpid(pid_, &status, 0);
-  is_reaped_ = true;
-  if (status != 0) return Failure();
+  if (Wait() != 0) return Failure();
   return out_;
 }
 

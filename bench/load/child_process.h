@@ -31,9 +31,16 @@ class ChildProcess {
   // Blocks until standard output has a line, or the program's end; without the
   // newline. UNAVAILABLE with its last words, where none came.
   absl::StatusOr<std::string> ReadLine(std::chrono::milliseconds longest);
+  // Blocks until it has printed "... listening on HOST:PORT ...": HOST:PORT.
+  // UNAVAILABLE with its last words, where it does not.
+  absl::StatusOr<std::string> ListenAddress(std::chrono::milliseconds longest);
   // Blocks until it ends by itself: all of its output. UNAVAILABLE with its
   // last words, where it failed or was interrupted with us.
   absl::StatusOr<std::string> ReadAll(std::chrono::milliseconds longest);
+
+  void Signal(int signal);
+  // Blocks until it ends: the exit status, or 128 + the signal that ended it.
+  int Wait();
 
  private:
   ChildProcess(std::string name, pid_t pid, Socket out, Socket errors);

@@ -143,18 +143,10 @@ absl::StatusOr<std::string> Trio::StartProgram(
   OUTRIDER_ASSIGN_OR_RETURN(std::unique_ptr<ChildProcess> program,
                             ChildProcess::Start(arguments));
   entered.reset();
-  OUTRIDER_ASSIGN_OR_RETURN(const std::string line,
-                            program->ReadLine(kStartTimeout));
+  OUTRIDER_ASSIGN_OR_RETURN(std::string address,
+                            program->ListenAddress(kStartTimeout));
   programs_.push_back(std::move(program));
-  // "outrider-verifier listening on 127.0.0.1:34567 (...)"
-  constexpr absl::string_view kWords = "listening on ";
-  const size_t found = line.find(kWords.data(), 0, kWords.size());
-  if (found == std::string::npos) {
-    return absl::UnavailableError(
-        absl::StrCat(name, " did not say where it listens: ", line));
-  }
-  const size_t begin = found + kWords.size();
-  return line.substr(begin, line.find(' ', begin) - begin);
+  return address;
 }
 
 absl::StatusOr<std::string> Trio::StartCoordinator(const TrioOptions& options,

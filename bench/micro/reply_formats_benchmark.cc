@@ -29,13 +29,14 @@
 #include "core/base/check.h"
 #include "core/base/task.h"
 #include "core/model/causal_lm.h"
+#include "core/node/local_node.h"
 #include "core/rpc/call_queue.h"
 #include "core/rpc/channel.h"
 #include "core/sampling/make_rule.h"
-#include "drafter/model_strategy.h"
-#include "tests/support/in_process_cluster.h"
+#include "drafter/drafter_service.h"
+#include "verifier/verifier_service.h"
 
-namespace outrider::testing {
+namespace outrider {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -52,20 +53,20 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-struct TimedVerdict {
-  absl::StatusOr<Verdict> verdict;
+struct TimedRound {
+  absl::StatusOr<RoundResult> round;
   Clock::time_point end;
 };
 
 // Starts the task and blocks until it is done, on whatever thread.
-TimedVerdict Await(Task<absl::StatusOr<Verdict>> task) {
-  std::promise<TimedVerdict> done;
-  const auto finish = [](Task<absl::StatusOr<Verdict>> awaited,
-                         std::promise<TimedVerdict>& result) -> Task<void> {
-    absl::StatusOr<Verdict> verdict = co_await std::move(awaited);
+TimedRound Await(Task<absl::StatusOr<RoundResult>> task) {
+  std::promise<TimedRound> done;
+  const auto finish = [](Task<absl::StatusOr<RoundResult>> awaited,
+                         std::promise<TimedRound>& result) -> Task<void> {
+    absl::StatusOr<RoundResult> round = co_await std::move(awaited);
     // Here, as waking the thread that waits is no part of a round.
     const Clock::time_point end = Clock::now();
-    result.set_value({std::move(verdict), end});
+    result.set_value({std::move(round), end});
   };
   StartDetached(finish(std::move(task), done));
   return done.get_future().get();
@@ -159,17 +160,17 @@ class Pair {
  public:
   explicit Pair(int vocab_size)
       : tables_(vocab_size),
+        description_({.vocab_size = vocab_size,
+                      .context_length = 1 << 20,
+                      .max_draft_tokens = kDefaultMaxDraftTokens}),
         drafter_(
-            std::make_unique<DraftEngine>(
-                std::make_unique<ModelStrategy>(
-                    std::make_unique<TableModel>(tables_.draft()), vocab_size),
-                DraftEngine::Options{.vocab_size = vocab_size,
-                                     .context_length = 1 << 20}),
-            {}, "127.0.0.1:0"),
-        verifier_(std::make_unique<VerifyEngine>(
-                      std::make_unique<TableModel>(tables_.target()),
-                      VerifyEngine::Options{.vocab_size = vocab_size}),
-                  {}, "127.0.0.1:0"),
+            std::make_unique<TableModel>(tables_.draft()), description_,
+            [&](Node& node) { return MakeDrafterService(node, description_); },
+            {}),
+        verifier_(
+            std::make_unique<TableModel>(tables_.target()), description_,
+            [&](Node& node) { return MakeVerifierService(node, description_); },
+            {}),
         draft_stub_(MakeChannel(drafter_.address()),
                     StubOptions<GrpcDraftStub>()),
         verify_stub_(
@@ -191,8 +192,9 @@ class Pair {
   }
 
   const TablePair tables_;
-  DrafterNodeUnderTest drafter_;
-  VerifierNodeUnderTest verifier_;
+  const NodeDescription description_;
+  LocalNode drafter_;
+  LocalNode verifier_;
   CallQueue queue_{/*num_threads=*/1};
   GrpcDraftStub draft_stub_;
   GrpcVerifyStub verify_stub_;
@@ -205,6 +207,8 @@ struct Setting {
   double temperature;
   // At V = 128256, K = 5 and kStatedAcceptance, whatever the tables here give.
   double max_bytes_per_token;
+
+  bool sends_rows() const { return max_bytes_per_token == HUGE_VAL; }
 };
 
 constexpr double kUnbounded = HUGE_VAL;
@@ -244,8 +248,9 @@ Cost Measure(Pair& pair, const Setting& setting, int k, int num_rounds) {
                    .rule = setting.rule,
                    .seed = 7,
                    .max_length = 1 << 20});
-  NodeDraftClient drafter(pair.draft_stub(), {.context_length = 1 << 20,
-                                              .support_size = kSupportSize});
+  NodeDraftClient drafter(
+      pair.draft_stub(),
+      {.context_length = 1 << 20, .drafting = {.support_size = kSupportSize}});
   TimedStub timed(pair.verify_stub());
   NodeVerifyClient verifier(timed, setting.format);
   const std::unique_ptr<const AcceptanceRule> rule = MakeRule(setting.rule, 1);
@@ -260,18 +265,18 @@ Cost Measure(Pair& pair, const Setting& setting, int k, int num_rounds) {
   int num_accepted = 0;
   int num_refused = 0;
   for (int round = -2; round < num_rounds; ++round) {  // two warm up
-    const auto [verdict, end] = Await(decoder.Round(session));
-    OUTRIDER_CHECK(verdict.ok()) << verdict.status();
+    const auto [result, end] = Await(decoder.Round(session));
+    OUTRIDER_CHECK(result.ok()) << result.status();
     if (round < 0) continue;
-    const RoundStats& stats = session.stats();
+    const RoundStats& stats = result->stats;
     wire_ms.push_back(1e3 *
                       (stats.round_seconds - stats.drafter.compute_seconds -
                        stats.verifier.compute_seconds));
     acceptance_us.push_back(1e6 * Seconds(end - timed.replied()));
     cost.drafter_bytes += static_cast<double>(stats.drafter.wire_bytes);
     cost.verifier_bytes += static_cast<double>(stats.verifier.wire_bytes);
-    num_accepted += verdict->num_accepted;
-    num_refused += verdict->num_accepted < k ? 1 : 0;
+    num_accepted += stats.num_accepted;
+    num_refused += stats.num_accepted < k ? 1 : 0;
   }
   cost.drafter_bytes /= num_rounds;
   cost.verifier_bytes /= num_rounds;
@@ -291,7 +296,7 @@ bool Judge(const Setting& setting, const Cost& cost, int k) {
       (cost.drafter_bytes + cost.verifier_bytes) / tokens;
   const bool few_bytes = bytes_per_token <= setting.max_bytes_per_token;
   const bool is_quick =
-      IsFull(setting.format) || cost.acceptance_us <= kMaxAcceptanceUs;
+      setting.sends_rows() || cost.acceptance_us <= kMaxAcceptanceUs;
   if (!few_bytes) {
     std::printf(
         "     MISSED: at acceptance %.1f %.1f bytes a token, at most "
@@ -322,7 +327,7 @@ bool Run(bool quick) {
     for (int k = 1; k <= 16; ++k) {
       if (quick && k != 1 && k != 5 && k != 16) continue;
       for (const Setting& setting : kSettings) {
-        const bool is_full = IsFull(setting.format);
+        const bool is_full = setting.sends_rows();
         const Cost cost =
             Measure(pair, setting, k, is_full ? num_rounds / 5 : num_rounds);
         std::printf(
@@ -341,7 +346,7 @@ bool Run(bool quick) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider
 
 int main(int argc, char** argv) {
   const bool quick = argc == 2 && std::strcmp(argv[1], "--quick") == 0;
@@ -349,5 +354,5 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: reply_formats_benchmark [--quick]\n");
     return 2;
   }
-  return outrider::testing::Run(quick) ? 0 : 1;
+  return outrider::Run(quick) ? 0 : 1;
 }

@@ -22,8 +22,8 @@ void LookupDraftClient::Learn(const Session& session) {
   author_ = nullptr;
 }
 
-Task<absl::StatusOr<Draft>> LookupDraftClient::Propose(Session& session,
-                                                       int num_tokens) {
+Task<absl::StatusOr<ProposedDraft>> LookupDraftClient::Propose(Session& session,
+                                                               int num_tokens) {
   if (num_tokens == 0) co_return co_await drafter_.Propose(session, 0);
   Learn(session);
   const absl::Span<const TokenId> text = session.committed().tokens();
@@ -35,10 +35,11 @@ Task<absl::StatusOr<Draft>> LookupDraftClient::Propose(Session& session,
     start_ = session.length();
     const size_t count =
         std::min<size_t>(num_tokens, match.continuation.size());
-    session.stats().num_looked_up = static_cast<int>(count);
-    co_return Draft::OneHot(start_, match.continuation.first(count));
+    co_return ProposedDraft{
+        .draft = Draft::OneHot(start_, match.continuation.first(count)),
+        .num_looked_up = static_cast<int>(count)};
   }
-  OUTRIDER_CO_ASSIGN_OR_RETURN(Draft draft,
+  OUTRIDER_CO_ASSIGN_OR_RETURN(ProposedDraft draft,
                                co_await drafter_.Propose(session, num_tokens));
   author_ = &by_drafter_;
   start_ = session.length();

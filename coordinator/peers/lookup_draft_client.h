@@ -21,8 +21,8 @@ class LookupDraftClient final : public DraftClient {
  public:
   explicit LookupDraftClient(DraftClient& drafter) : drafter_(drafter) {}
 
-  Task<absl::StatusOr<Draft>> Propose(Session& session,
-                                      int num_tokens) override;
+  Task<absl::StatusOr<ProposedDraft>> Propose(Session& session,
+                                              int num_tokens) override;
 
  private:
   static constexpr PromptLookup::Options kLookup = {.max_match = 8,

@@ -20,14 +20,14 @@ using ::testing::ElementsAre;
 // Never drafts a token twice.
 class FakeDrafter final : public DraftClient {
  public:
-  Task<absl::StatusOr<Draft>> Propose(Session& session,
-                                      int num_tokens) override {
+  Task<absl::StatusOr<ProposedDraft>> Propose(Session& session,
+                                              int num_tokens) override {
     asked.push_back(num_tokens);
     if (!status.ok()) co_return status;
     std::vector<TokenId> tokens(num_tokens);
     std::iota(tokens.begin(), tokens.end(), next_);
     next_ += num_tokens;
-    co_return Draft::OneHot(session.length(), tokens);
+    co_return ProposedDraft{.draft = Draft::OneHot(session.length(), tokens)};
   }
 
   absl::Status status;
@@ -42,13 +42,13 @@ class LookupDraftClientTest : public ::testing::Test {
   // A round that accepts the first `num_accepted` drafts and goes on with
   // `next`. The tokens drafted.
   std::vector<TokenId> Round(int num_accepted, TokenId next) {
-    session_.BeginRound();
-    const auto draft = RunTask(client_.Propose(session_, /*num_tokens=*/3));
-    EXPECT_THAT(draft, IsOk());
-    EXPECT_EQ(draft->start, static_cast<uint64_t>(session_.length()));
-    num_looked_up_ = session_.stats().num_looked_up;
-    session_.Commit(*draft, {num_accepted, next});
-    return draft->tokens;
+    const auto proposed = RunTask(client_.Propose(session_, /*num_tokens=*/3));
+    EXPECT_THAT(proposed, IsOk());
+    const Draft& draft = proposed->draft;
+    EXPECT_EQ(draft.start, static_cast<uint64_t>(session_.length()));
+    num_looked_up_ = proposed->num_looked_up;
+    session_.Commit(draft, {num_accepted, next});
+    return draft.tokens;
   }
 
   FakeDrafter drafter_;
@@ -90,7 +90,6 @@ TEST_F(LookupDraftClientTest, MatchesThatKeepFailingAreLeftToTheDrafter) {
 
 TEST_F(LookupDraftClientTest, ARoundThatFailedSaysNothing) {
   for (int i = 0; i < 100; ++i) {
-    session_.BeginRound();
     ASSERT_THAT(RunTask(client_.Propose(session_, 3)), IsOk());
   }
   EXPECT_THAT(Round(0, 70), ElementsAre(3, 4, 9));
@@ -99,7 +98,6 @@ TEST_F(LookupDraftClientTest, ARoundThatFailedSaysNothing) {
 TEST_F(LookupDraftClientTest, PassesTheDraftersFailureOn) {
   Round(2, 70);
   drafter_.status = absl::UnavailableError("gone");
-  session_.BeginRound();
   EXPECT_THAT(RunTask(client_.Propose(session_, 3)),
               StatusIs(absl::StatusCode::kUnavailable));
 }

@@ -34,28 +34,29 @@ absl::Status CheckDraft(const Draft& draft, const Session& session,
 
 }  // namespace
 
-Task<absl::StatusOr<Draft>> NodeDraftClient::Propose(Session& session,
-                                                     int num_tokens) {
+Task<absl::StatusOr<ProposedDraft>> NodeDraftClient::Propose(Session& session,
+                                                             int num_tokens) {
   const int room = options_.context_length - session.length();
-  if (room <= 0) co_return Draft::None(session.length());
+  if (room <= 0) {
+    co_return ProposedDraft{.draft = Draft::None(session.length())};
+  }
   num_tokens = std::min(num_tokens, room);
-  RoundStats::Link& link = session.stats().drafter;
-  const ScopedTimer timer(link.call_seconds);
+  RoundStats::Link link;
+  const Stopwatch watch;
   CacheMirror& cache = session.drafter_cache();
   const bool is_coupled = session.rule() == RuleKind::kCoupled;
+  DraftOptions drafting = options_.drafting;
   // Where rows do not travel, a cut would save nothing.
   const bool rows_travel = !is_coupled && !IsGreedy(session.sampling());
+  if (!rows_travel) drafting.support_mass = 1;
   for (int attempt = 0; attempt < kMaxMissesPerCall; ++attempt) {
     const DraftCall call = {
         .header = session.NextHeader(cache),
         .max_draft_tokens = num_tokens,
-        .support_size = options_.support_size,
-        .support_mass = rows_travel ? options_.support_mass : 1,
+        .options = drafting,
         .sampling = session.sampling(),
         .seed = session.seed(),
         .prompt_length = session.prompt_length(),
-        .min_draft_probability = options_.min_draft_probability,
-        .round_weights = options_.round_weights,
         // Drafts are drawn with the same coins, however they will be judged.
         .rule = is_coupled ? RuleKind::kCoupled : RuleKind::kRejection,
         .log_ids = session.log_ids()};
@@ -74,7 +75,8 @@ Task<absl::StatusOr<Draft>> NodeDraftClient::Propose(Session& session,
     Draft draft = std::get<Draft>(std::move(reply.outcome));
     OUTRIDER_CO_RETURN_IF_ERROR(CheckDraft(draft, session, num_tokens));
     cache.GrewTo(reply.header.cached_length, reply.header.incarnation);
-    co_return draft;
+    link.call_seconds = watch.seconds();
+    co_return ProposedDraft{.draft = std::move(draft), .link = link};
   }
   co_return absl::UnavailableError("the drafter keeps losing the session");
 }

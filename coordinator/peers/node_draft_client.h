@@ -17,17 +17,14 @@ class NodeDraftClient final : public DraftClient {
     // Positions that the drafter can attend over; a longer session gets no
     // drafts.
     int context_length = 0;
-    int support_size = kDefaultSupportSize;
-    double support_mass = 1;
-    double min_draft_probability = 0;
-    bool round_weights = true;  // to bfloat16, before sampling
+    DraftOptions drafting = {};
   };
 
   NodeDraftClient(DraftStub& stub, const Options& options)
       : stub_(stub), options_(options) {}
 
-  Task<absl::StatusOr<Draft>> Propose(Session& session,
-                                      int num_tokens) override;
+  Task<absl::StatusOr<ProposedDraft>> Propose(Session& session,
+                                              int num_tokens) override;
 
  private:
   DraftStub& stub_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -17,45 +18,64 @@
 namespace outrider {
 namespace {
 
+using ::outrider::testing::DraftNode;
 using ::outrider::testing::InProcessDraftStub;
 using ::outrider::testing::IsOk;
+using ::outrider::testing::MakeTextDraftNode;
 using ::outrider::testing::RunTask;
 using ::outrider::testing::StatusIs;
 using ::testing::ElementsAre;
 
 constexpr int kVocabSize = 20;
 
-// Proposes as many tokens as asked for, like a small model.
+// Proposes as many tokens as asked for, one by one like a small model.
+class FakeDraft final : public DraftInProgress {
+ public:
+  FakeDraft(int length, uint64_t start) : length_(length) {
+    draft_.start = start;
+  }
+  int num_rows() const override { return 0; }
+  absl::StatusOr<bool> Take(const LogitRows&) override {
+    if (length_ == 0) return false;
+    draft_.tokens.push_back(7);
+    draft_.distributions.push_back(Distribution::OneHot(7));
+    return draft_.length() < length_;
+  }
+  const Draft& draft() const override { return draft_; }
+
+ private:
+  const int length_;
+  Draft draft_;
+};
+
 class FakeStrategy final : public DraftStrategy {
  public:
-  absl::StatusOr<Proposal> Propose(const DraftContext& context) override {
-    const int k = context.max_draft_tokens;
-    Proposal proposal = {.draft = {.start = context.committed.size()},
-                         .num_cached_drafts = std::max(0, k - 1)};
-    proposal.draft.tokens.assign(k, 7);
-    proposal.draft.distributions.assign(k, Distribution::OneHot(7));
-    return proposal;
+  std::unique_ptr<DraftInProgress> Begin(const DraftContext& context,
+                                         uint64_t start) const override {
+    return std::make_unique<FakeDraft>(context.max_draft_tokens, start);
   }
-  void Release(const SessionId&) override {}
 };
 
 class NodeDraftClientTest : public ::testing::Test {
  protected:
-  NodeDraftClientTest() : engine_(NewEngine()), stub_(*engine_) {
+  NodeDraftClientTest() : node_(NewNode()), stub_(*node_) {
     stub_.hooks().before = [this](const DraftCall& call) {
       calls_.push_back(call);
       return absl::OkStatus();
     };
   }
 
-  static std::unique_ptr<DraftEngine> NewEngine() {
-    return std::make_unique<DraftEngine>(
-        std::make_unique<FakeStrategy>(),
-        DraftEngine::Options{.vocab_size = kVocabSize, .context_length = 100});
+  static std::unique_ptr<DraftNode> NewNode() {
+    return MakeTextDraftNode(std::make_unique<FakeStrategy>(),
+                             {.vocab_size = kVocabSize, .context_length = 100});
   }
 
   absl::StatusOr<Draft> Propose(int num_tokens) {
-    return RunTask(client_.Propose(session_, num_tokens));
+    absl::StatusOr<ProposedDraft> proposed =
+        RunTask(client_.Propose(session_, num_tokens));
+    if (!proposed.ok()) return proposed.status();
+    link_ = proposed->link;
+    return std::move(proposed->draft);
   }
   // Changes the replies on their way back.
   void Forge(std::function<void(DraftReply&)> forge) {
@@ -73,13 +93,14 @@ class NodeDraftClientTest : public ::testing::Test {
   }
 
   std::vector<DraftCall> calls_;
-  std::unique_ptr<DraftEngine> engine_;
+  RoundStats::Link link_;  // of the last draft
+  std::unique_ptr<DraftNode> node_;
   InProcessDraftStub stub_;
   NodeDraftClient client_{stub_,
                           {.context_length = 100,
-                           .support_size = 4,
-                           .support_mass = 0.75,
-                           .min_draft_probability = 0.25}};
+                           .drafting = {.support_size = 4,
+                                        .support_mass = 0.75,
+                                        .min_draft_probability = 0.25}}};
   Session session_{{.prompt = {1, 2, 3},
                     .sampling = {.temperature = 0.7, .top_k = 9},
                     .seed = 11,
@@ -95,10 +116,10 @@ TEST_F(NodeDraftClientTest, OpensWithTheWholePromptAndTheRequestsParameters) {
   EXPECT_TRUE(calls_[0].header.incarnation.is_none());
   EXPECT_THAT(calls_[0].header.delta.append_tokens, ElementsAre(1, 2, 3));
   EXPECT_EQ(calls_[0].max_draft_tokens, 2);
-  EXPECT_EQ(calls_[0].support_size, 4);
-  EXPECT_EQ(calls_[0].support_mass, 0.75);
+  EXPECT_EQ(calls_[0].options.support_size, 4);
+  EXPECT_EQ(calls_[0].options.support_mass, 0.75);
   EXPECT_EQ(calls_[0].rule, RuleKind::kRejection);
-  EXPECT_EQ(calls_[0].min_draft_probability, 0.25);
+  EXPECT_EQ(calls_[0].options.min_draft_probability, 0.25);
   EXPECT_EQ(calls_[0].sampling, session_.sampling());
   EXPECT_EQ(calls_[0].seed, 11u);
   EXPECT_EQ(calls_[0].prompt_length, 3);
@@ -108,7 +129,7 @@ TEST_F(NodeDraftClientTest, OpensWithTheWholePromptAndTheRequestsParameters) {
 
 TEST_F(NodeDraftClientTest, ADrafterThatRestartedIsOpenedAgain) {
   ASSERT_THAT(Propose(2), IsOk());
-  const auto restarted = NewEngine();
+  const auto restarted = NewNode();
   stub_.Restart(*restarted);
   ASSERT_THAT(Propose(2), IsOk());
   ASSERT_EQ(calls_.size(), 3u);
@@ -116,7 +137,7 @@ TEST_F(NodeDraftClientTest, ADrafterThatRestartedIsOpenedAgain) {
   EXPECT_TRUE(calls_[2].header.incarnation.is_none());
   EXPECT_EQ(calls_[2].header.delta.keep_length, 0);
   EXPECT_GT(calls_[2].header.step, calls_[1].header.step);
-  EXPECT_EQ(session_.stats().drafter.num_misses, 1);
+  EXPECT_EQ(link_.num_misses, 1);
 }
 
 TEST_F(NodeDraftClientTest, AMissForLengthSendsWhatIsMissingInTheSameLife) {
@@ -148,7 +169,6 @@ TEST_F(NodeDraftClientTest, ADrafterThatOnlyMissesHasFailed) {
   Forge([](DraftReply& reply) { reply.outcome = Miss(); });
   EXPECT_THAT(Propose(2), StatusIs(absl::StatusCode::kUnavailable));
   EXPECT_EQ(calls_.size(), 3u);
-  EXPECT_EQ(session_.stats().drafter.num_misses, 3);
 }
 
 TEST_F(NodeDraftClientTest, AReplyToAnotherRequestIsNotTakenForThisOne) {
@@ -206,9 +226,8 @@ TEST_F(NodeDraftClientTest, ALostReplyLeavesTheMirrorAndTheNextCallHeals) {
   };
   EXPECT_THAT(Propose(2), StatusIs(absl::StatusCode::kDeadlineExceeded));
   stub_.hooks().after = {};
-  session_.BeginRound();
   ASSERT_THAT(Propose(2), IsOk());
-  EXPECT_EQ(session_.stats().drafter.num_misses, 0);
+  EXPECT_EQ(link_.num_misses, 0);
 }
 
 TEST_F(NodeDraftClientTest, ALostOpeningReplyOpensOnceMore) {
@@ -219,7 +238,7 @@ TEST_F(NodeDraftClientTest, ALostOpeningReplyOpensOnceMore) {
   stub_.hooks().after = {};
   ASSERT_THAT(Propose(0), IsOk());
   EXPECT_TRUE(calls_[1].header.incarnation.is_none());
-  EXPECT_EQ(session_.stats().drafter.num_misses, 0);
+  EXPECT_EQ(link_.num_misses, 0);
   EXPECT_EQ(session_.drafter_cache().length(), 3);
 }
 

@@ -4,6 +4,7 @@
 
 #include "coordinator/peers/node_stub.h"
 #include "coordinator/round/verify_client.h"
+#include "core/wire/reply_codec.h"
 
 namespace outrider {
 
@@ -14,19 +15,17 @@ class NodeVerifyClient final : public VerifyClient {
  public:
   explicit NodeVerifyClient(VerifyStub& stub,
                             ReplyFormat format = ReplyFormat::kFull)
-      : stub_(stub), format_(format) {}
+      : stub_(stub), format_(format), codec_(CodecOf(format)) {}
 
-  Task<absl::StatusOr<DraftScore>> Score(Session& session,
-                                         const Draft& draft) override;
+  Task<absl::StatusOr<ScoredDraft>> Score(Session& session,
+                                          const Draft& draft) override;
 
  private:
   VerifyCall MakeCall(Session& session, const Draft& draft) const;
-  // What the reply says to the draft; it has no Miss.
-  absl::StatusOr<DraftScore> Read(VerifyReply reply, const Draft& draft,
-                                  Session& session) const;
 
   VerifyStub& stub_;
   const ReplyFormat format_;
+  const ReplyCodec& codec_;
 };
 
 }  // namespace outrider

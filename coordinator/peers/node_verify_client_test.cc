@@ -5,9 +5,11 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <utility>
 #include <variant>
 #include <vector>
 
+#include "coordinator/round/round_result.h"
 #include "core/sampling/rejection.h"
 #include "core/testing/run_task.h"
 #include "core/testing/status_matchers.h"
@@ -21,9 +23,10 @@ namespace {
 
 using ::outrider::testing::InProcessVerifyStub;
 using ::outrider::testing::IsOk;
+using ::outrider::testing::MakeVerifyNode;
 using ::outrider::testing::RunTask;
 using ::outrider::testing::StatusIs;
-using ::outrider::testing::TableLm;
+using ::outrider::testing::VerifyNode;
 using ::testing::ElementsAre;
 
 constexpr int kVocabSize = 4;
@@ -40,7 +43,7 @@ std::vector<float> Turned(absl::Span<const TokenId> context) {
 
 class NodeVerifyClientTest : public ::testing::Test {
  protected:
-  NodeVerifyClientTest() : engine_(NewEngine()), stub_(*engine_) {
+  NodeVerifyClientTest() : node_(NewNode()), stub_(*node_) {
     stub_.hooks().before = [this](const VerifyCall& call) {
       calls_.push_back(call);
       return absl::OkStatus();
@@ -52,17 +55,18 @@ class NodeVerifyClientTest : public ::testing::Test {
     }
   }
 
-  static std::unique_ptr<VerifyEngine> NewEngine() {
-    return std::make_unique<VerifyEngine>(
-        std::make_unique<TableLm>(
-            TableLm::Options{.table = Turned, .vocab_size = kVocabSize}),
-        VerifyEngine::Options{.vocab_size = kVocabSize});
+  static std::unique_ptr<VerifyNode> NewNode() {
+    return MakeVerifyNode({.table = Turned, .vocab_size = kVocabSize});
   }
   absl::StatusOr<DraftScore> Score(ReplyFormat format = ReplyFormat::kFull) {
     return Score(session_, format);
   }
   absl::StatusOr<DraftScore> Score(Session& session, ReplyFormat format) {
-    return RunTask(NodeVerifyClient(stub_, format).Score(session, draft_));
+    absl::StatusOr<ScoredDraft> scored =
+        RunTask(NodeVerifyClient(stub_, format).Score(session, draft_));
+    if (!scored.ok()) return scored.status();
+    link_ = scored->link;
+    return std::move(scored->score);
   }
   void Forge(std::function<void(VerifyReply&)> forge) {
     stub_.hooks().after = [forge](const VerifyCall&, VerifyReply& reply) {
@@ -72,7 +76,8 @@ class NodeVerifyClientTest : public ::testing::Test {
   }
 
   std::vector<VerifyCall> calls_;
-  std::unique_ptr<VerifyEngine> engine_;
+  RoundStats::Link link_;  // of the last score
+  std::unique_ptr<VerifyNode> node_;
   InProcessVerifyStub stub_;
   Session session_{{.prompt = {2, 0}, .max_length = 100}};
   Draft draft_ = {.start = 2};
@@ -132,19 +137,20 @@ TEST_F(NodeVerifyClientTest, EachTokenThatMayComeHasItsLogprobInEveryFormat) {
                      .sampling = {.temperature = 0.5},
                      .logprobs = LogprobsOptions{.num_top = 2, .mode = mode},
                      .max_length = 100});
-    ASSERT_THAT(Score(session, ReplyFormat::kFull), IsOk());
-    const Session::LogprobSource full = session.logprob_source();
+    const auto full = Score(session, ReplyFormat::kFull);
+    ASSERT_THAT(full, IsOk());
     const auto sparse = Score(session, ReplyFormat::kSparse);
     ASSERT_THAT(sparse, IsOk());
-    const Session::LogprobSource cut = session.logprob_source();
     // Of the first row: the support, then the tail token.
     for (const TokenId token : {1, 3, sparse->rows[0].tail_token()}) {
-      const auto right = full(0, token);
-      const auto got = cut(0, token);
+      const Verdict verdict = {0, token};
+      const auto right = LogprobsOf(*full, draft_, verdict, session);
+      const auto got = LogprobsOf(*sparse, draft_, verdict, session);
       ASSERT_THAT(got, IsOk());
-      EXPECT_EQ(got->tokens, right->tokens);
-      EXPECT_EQ(got->top, right->top);
-      EXPECT_EQ(got->top.size(), 2u);
+      ASSERT_EQ(got->size(), 1u);
+      EXPECT_EQ((*got)[0].tokens, (*right)[0].tokens);
+      EXPECT_EQ((*got)[0].top, (*right)[0].top);
+      EXPECT_EQ((*got)[0].top.size(), 2u);
     }
   }
   EXPECT_FALSE(calls_[0].logprobs.has_value()) << "FULL has the rows";
@@ -200,14 +206,14 @@ TEST_F(NodeVerifyClientTest, NoDraftGivesTheOneRowOfPlainDecoding) {
 
 TEST_F(NodeVerifyClientTest, ALostSessionGetsTheSameDraftsAgain) {
   ASSERT_THAT(Score(), IsOk());
-  const auto restarted = NewEngine();
+  const auto restarted = NewNode();
   stub_.Restart(*restarted);
   ASSERT_THAT(Score(), IsOk());
   ASSERT_EQ(calls_.size(), 3u);
   EXPECT_EQ(calls_[1].draft_tokens, calls_[2].draft_tokens);
   EXPECT_GT(calls_[2].header.step, calls_[1].header.step);
   EXPECT_THAT(calls_[2].header.delta.append_tokens, ElementsAre(2, 0));
-  EXPECT_EQ(session_.stats().verifier.num_misses, 1);
+  EXPECT_EQ(link_.num_misses, 1);
 }
 
 TEST_F(NodeVerifyClientTest, AVerifierThatOnlyMissesHasFailed) {

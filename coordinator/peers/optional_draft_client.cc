@@ -5,15 +5,17 @@
 
 namespace outrider {
 
-Task<absl::StatusOr<Draft>> OptionalDraftClient::Propose(Session& session,
-                                                         int num_tokens) {
-  const Draft no_draft = Draft::None(session.length());
+Task<absl::StatusOr<ProposedDraft>> OptionalDraftClient::Propose(
+    Session& session, int num_tokens) {
+  ProposedDraft no_draft = {.draft = Draft::None(session.length())};
   if (drafter_ == nullptr) co_return no_draft;
   if (!breaker_.Allow(CircuitBreaker::Clock::now())) {
-    ++session.stats().drafter.num_failures;
+    no_draft.link.num_failures = 1;
     co_return no_draft;
   }
-  absl::StatusOr<Draft> draft = co_await drafter_->Propose(session, num_tokens);
+  const Stopwatch watch;
+  absl::StatusOr<ProposedDraft> draft =
+      co_await drafter_->Propose(session, num_tokens);
   if (session.cancellation().cancelled()) {
     // Says nothing about the drafter's health.
     breaker_.Abandon();
@@ -23,7 +25,8 @@ Task<absl::StatusOr<Draft>> OptionalDraftClient::Propose(Session& session,
     breaker_.Success();
     co_return draft;
   }
-  ++session.stats().drafter.num_failures;
+  no_draft.link = {
+      .call_seconds = watch.seconds(), .num_messages = 1, .num_failures = 1};
   if (breaker_.Failure(CircuitBreaker::Clock::now())) {
     OUTRIDER_LOG(kWarning) << "drafting failed, going on without: "
                            << draft.status();

@@ -17,8 +17,8 @@ class OptionalDraftClient final : public DraftClient {
   OptionalDraftClient(DraftClient* drafter, CircuitBreaker& breaker)
       : drafter_(drafter), breaker_(breaker) {}
 
-  Task<absl::StatusOr<Draft>> Propose(Session& session,
-                                      int num_tokens) override;
+  Task<absl::StatusOr<ProposedDraft>> Propose(Session& session,
+                                              int num_tokens) override;
 
  private:
   DraftClient* const drafter_;

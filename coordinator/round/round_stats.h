@@ -7,8 +7,7 @@
 
 namespace outrider {
 
-// What one round did and where its time went. The two clients run side by side
-// in a session's first round, so each writes only its own half.
+// What one round did and where its time went.
 struct RoundStats {
   int num_drafted = 0;
   int num_accepted = 0;
@@ -28,19 +27,15 @@ struct RoundStats {
   Link verifier = {};
 };
 
-// Adds the time from its construction to its destruction.
-class ScopedTimer {
+// Runs from its construction on.
+class Stopwatch {
  public:
-  explicit ScopedTimer(double& seconds) : seconds_(seconds) {}
-  ScopedTimer(const ScopedTimer&) = delete;
-  ScopedTimer& operator=(const ScopedTimer&) = delete;
-  ~ScopedTimer() {
-    seconds_ += std::chrono::duration<double>(Clock::now() - start_).count();
+  double seconds() const {
+    return std::chrono::duration<double>(Clock::now() - start_).count();
   }
 
  private:
   using Clock = std::chrono::steady_clock;
-  double& seconds_;
   const Clock::time_point start_ = Clock::now();
 };
 

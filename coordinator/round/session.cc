@@ -30,11 +30,6 @@ LogIds Session::log_ids() const {
           .traceparent = options_.traceparent};
 }
 
-void Session::BeginRound() {
-  stats_ = {};
-  logprob_source_ = {};
-}
-
 int Session::MaxDraftLength() const {
   return std::max(0, options_.max_length - length() - 1);
 }
@@ -61,8 +56,6 @@ void Session::Commit(const Draft& draft, const Verdict& verdict) {
   committed_.Append({verdict.next_token});
   drafter_.SharesOnly(shared);
   verifier_.SharesOnly(shared);
-  stats_.num_drafted = draft.length();
-  stats_.num_accepted = verdict.num_accepted;
 }
 
 }  // namespace outrider

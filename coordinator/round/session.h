@@ -4,17 +4,13 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "coordinator/round/cache_mirror.h"
-#include "coordinator/round/round_stats.h"
 #include "core/base/cancellation.h"
 #include "core/base/session_id.h"
 #include "core/base/token.h"
@@ -71,17 +67,6 @@ class Session {
   CacheMirror& drafter_cache() { return drafter_; }
   CacheMirror& verifier_cache() { return verifier_; }
   Cancellation& cancellation() { return *options_.cancellation; }
-  RoundStats& stats() { return stats_; }  // of the round that runs
-  void BeginRound();
-
-  // Where logprobs() has a value, the verify client leaves here how to find the
-  // log-probabilities of the token that row `row` of the round gave.
-  using LogprobSource =
-      std::function<absl::StatusOr<RowLogprobs>(int row, TokenId token)>;
-  const LogprobSource& logprob_source() const { return logprob_source_; }
-  void set_logprob_source(LogprobSource source) {
-    logprob_source_ = std::move(source);
-  }
 
   // The most drafts that can still be used: a round commits one token more
   // than it accepts.
@@ -109,8 +94,6 @@ class Session {
   CacheMirror drafter_;
   CacheMirror verifier_;
   std::atomic<uint64_t> next_step_;
-  RoundStats stats_;
-  LogprobSource logprob_source_;
 };
 
 }  // namespace outrider

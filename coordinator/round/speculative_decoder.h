@@ -5,6 +5,7 @@
 #include "absl/status/statusor.h"
 #include "coordinator/round/draft_client.h"
 #include "coordinator/round/draft_length_policy.h"
+#include "coordinator/round/round_result.h"
 #include "coordinator/round/session.h"
 #include "coordinator/round/verify_client.h"
 #include "core/base/task.h"
@@ -27,15 +28,20 @@ class SpeculativeDecoder {
 
   // Drafts, verifies, judges and commits. On failure nothing is committed, and
   // the session may go on with another round.
-  Task<absl::StatusOr<Verdict>> Round(Session& session);
+  Task<absl::StatusOr<RoundResult>> Round(Session& session);
 
   // The first round: drafter and verifier take in the prompt at the same time,
   // and the verifier's row gives the first token.
-  Task<absl::StatusOr<Verdict>> FirstRound(Session& session);
+  Task<absl::StatusOr<RoundResult>> FirstRound(Session& session);
 
  private:
   // Round, with the K that the policy has chosen.
-  Task<absl::StatusOr<Verdict>> RoundOf(Session& session, int k);
+  Task<absl::StatusOr<RoundResult>> RoundOf(Session& session, int k);
+  // Ends a round that began with the watch: judges and commits.
+  absl::StatusOr<RoundResult> Conclude(const ProposedDraft& proposed,
+                                       const ScoredDraft& scored,
+                                       const Stopwatch& watch,
+                                       Session& session) const;
   // The verifier's own verdict, where its score has one; else this process's
   // rule judges the rows.
   Verdict Judge(const Draft& draft, const DraftScore& score,

@@ -22,14 +22,14 @@ using ::testing::ElementsAre;
 // Proposes token 1 as often as asked.
 class FakeDrafter final : public DraftClient {
  public:
-  Task<absl::StatusOr<Draft>> Propose(Session& session,
-                                      int num_tokens) override {
+  Task<absl::StatusOr<ProposedDraft>> Propose(Session& session,
+                                              int num_tokens) override {
     asked.push_back(num_tokens);
     if (!status.ok()) co_return status;
     Draft draft = {.start = static_cast<uint64_t>(session.length())};
     draft.tokens.assign(num_tokens, 1);
     draft.distributions.assign(num_tokens, Distribution::OneHot(1));
-    co_return draft;
+    co_return ProposedDraft{.draft = std::move(draft)};
   }
 
   absl::Status status;
@@ -39,10 +39,12 @@ class FakeDrafter final : public DraftClient {
 // A target that is sure of token 1, `num_sure` times, and then of token 2.
 class FakeVerifier final : public VerifyClient {
  public:
-  Task<absl::StatusOr<DraftScore>> Score(Session& session,
-                                         const Draft& draft) override {
+  Task<absl::StatusOr<ScoredDraft>> Score(Session& session,
+                                          const Draft& draft) override {
     if (!status.ok()) co_return status;
-    if (verdict.has_value()) co_return DraftScore{.verdict = verdict};
+    if (verdict.has_value()) {
+      co_return ScoredDraft{.score = {.verdict = verdict}};
+    }
     std::vector<TargetRow> rows;
     for (int i = 0; i <= draft.length(); ++i) {
       rows.push_back(TargetRow::FromDense(
@@ -51,7 +53,7 @@ class FakeVerifier final : public VerifyClient {
                              : absl::Span<const TokenId>(),
           draft.start + i, session.coins()));
     }
-    co_return DraftScore{.rows = std::move(rows)};
+    co_return ScoredDraft{.score = {.rows = std::move(rows)}};
   }
 
   absl::Status status;
@@ -85,24 +87,26 @@ class SpeculativeDecoderTest : public ::testing::Test {
 
 TEST_F(SpeculativeDecoderTest, TakesTheVerdictOfAVerifierThatJudges) {
   verifier_.verdict = Verdict{1, 7};
-  const auto verdict = RunTask(decoder_.Round(session_));
-  ASSERT_THAT(verdict, IsOk());
-  EXPECT_EQ(*verdict, (Verdict{1, 7}));
+  const auto round = RunTask(decoder_.Round(session_));
+  ASSERT_THAT(round, IsOk());
+  EXPECT_EQ(round->verdict, (Verdict{1, 7}));
   EXPECT_THAT(session_.committed().tokens(), ElementsAre(0, 1, 7));
 }
 
 TEST_F(SpeculativeDecoderTest, CommitsOneTokenMoreThanItAccepts) {
   verifier_.num_sure = 2;
-  const auto verdict = RunTask(decoder_.Round(session_));
-  ASSERT_THAT(verdict, IsOk());
-  EXPECT_EQ(*verdict, (Verdict{2, 2}));
+  const auto round = RunTask(decoder_.Round(session_));
+  ASSERT_THAT(round, IsOk());
+  EXPECT_EQ(round->verdict, (Verdict{2, 2}));
   EXPECT_THAT(session_.committed().tokens(), ElementsAre(0, 1, 1, 2));
+  EXPECT_EQ(round->stats.num_drafted, 3);
+  EXPECT_EQ(round->stats.num_accepted, 2);
 }
 
 TEST_F(SpeculativeDecoderTest, TheFirstRoundFillsTheDrafterAndDraftsNothing) {
-  const auto verdict = RunTask(decoder_.FirstRound(session_));
-  ASSERT_THAT(verdict, IsOk());
-  EXPECT_EQ(*verdict, (Verdict{0, 1}));
+  const auto round = RunTask(decoder_.FirstRound(session_));
+  ASSERT_THAT(round, IsOk());
+  EXPECT_EQ(round->verdict, (Verdict{0, 1}));
   EXPECT_THAT(drafter_.asked, ElementsAre(0));
 }
 

@@ -2,25 +2,19 @@
 #ifndef OUTRIDER_COORDINATOR_ROUND_VERIFY_CLIENT_H_
 #define OUTRIDER_COORDINATOR_ROUND_VERIFY_CLIENT_H_
 
-#include <optional>
-#include <vector>
-
 #include "absl/status/statusor.h"
+#include "coordinator/round/round_stats.h"
 #include "coordinator/round/session.h"
 #include "core/base/task.h"
-#include "core/sampling/acceptance_rule.h"
 #include "core/sampling/draft.h"
-#include "core/sampling/target_row.h"
+#include "core/wire/draft_score.h"
 
 namespace outrider {
 
-// What the target says to a draft.
-struct DraftScore {
-  // One more than the draft has tokens; they may refer to the session's coins.
-  std::vector<TargetRow> rows = {};
-  // In place of the rows where the verifier has judged already, by the same
-  // rule and coins (REPLY_FORMAT_TOKENS).
-  std::optional<Verdict> verdict = {};
+// What the target says to a draft, and what it took.
+struct ScoredDraft {
+  DraftScore score = {};
+  RoundStats::Link link = {};
 };
 
 // Where target rows come from, as the decoder sees it.
@@ -29,8 +23,8 @@ class VerifyClient {
   virtual ~VerifyClient() = default;
   // Brings the verifier's cache up to date with the session and scores the
   // draft.
-  virtual Task<absl::StatusOr<DraftScore>> Score(Session& session,
-                                                 const Draft& draft) = 0;
+  virtual Task<absl::StatusOr<ScoredDraft>> Score(Session& session,
+                                                  const Draft& draft) = 0;
 };
 
 }  // namespace outrider

@@ -18,13 +18,11 @@ Task<absl::StatusOr<GenerationEnd>> Generation::Run() {
     const int length_before = session.length();
     // Chosen before it is awaited: gcc 12 destroys the result of a co_await in
     // a conditional expression twice.
-    Task<absl::StatusOr<Verdict>> round =
+    Task<absl::StatusOr<RoundResult>> round =
         is_first ? parts_.decoder.FirstRound(session)
                  : parts_.decoder.Round(session);
-    const absl::StatusOr<Verdict> verdict = co_await round;
-    OUTRIDER_CO_RETURN_IF_ERROR(verdict.status());
-    OUTRIDER_CO_ASSIGN_OR_RETURN(GenerationEvent event,
-                                 TakeBlock(length_before, reason));
+    OUTRIDER_CO_ASSIGN_OR_RETURN(RoundResult result, co_await round);
+    GenerationEvent event = TakeBlock(length_before, result, reason);
     if (!co_await parts_.sink.Write(std::move(event))) {
       co_return absl::CancelledError("the client is gone");
     }
@@ -49,23 +47,10 @@ std::optional<FinishReason> Generation::ReplayDelivered() {
   return parts_.stop.Find(delivered, prompt_length).reason;
 }
 
-absl::StatusOr<std::optional<CommittedLogprobs>> Generation::FindLogprobs(
-    int row, TokenId token) {
-  const Session& session = parts_.session;
-  if (!session.logprobs().has_value()) return std::nullopt;
-  if (!session.logprob_source()) {
-    return absl::InternalError("the verifier sent no log-probabilities");
-  }
-  OUTRIDER_ASSIGN_OR_RETURN(RowLogprobs found,
-                            session.logprob_source()(row, token));
-  return CommittedLogprobs{.logprob = found.tokens.at(0),
-                           .top = std::move(found.top)};
-}
-
-absl::StatusOr<GenerationEvent> Generation::TakeBlock(
-    int length_before, std::optional<FinishReason>& reason) {
+GenerationEvent Generation::TakeBlock(int length_before, RoundResult& round,
+                                      std::optional<FinishReason>& reason) {
   Session& session = parts_.session;
-  const RoundStats& stats = session.stats();
+  const RoundStats& stats = round.stats;
   GenerationEvent event = {
       .first_index = length_before - session.prompt_length(), .round = stats};
   end_.num_draft_failures += stats.drafter.num_failures;
@@ -79,13 +64,16 @@ absl::StatusOr<GenerationEvent> Generation::TakeBlock(
                                       ? TokenOrigin::kReplacement
                                       : TokenOrigin::kBonus;
   for (int i = 0; i < end.num_kept; ++i) {
-    OUTRIDER_ASSIGN_OR_RETURN(auto logprobs, FindLogprobs(i, block[i]));
     TextStream::Piece piece = parts_.text.Append(block[i]);
     event.tokens.push_back(
         {.id = block[i],
          .text = std::move(piece.text),
-         .origin = i < stats.num_accepted ? TokenOrigin::kDraft : next_origin,
-         .logprobs = std::move(logprobs)});
+         .origin = i < stats.num_accepted ? TokenOrigin::kDraft : next_origin});
+    if (session.logprobs().has_value()) {
+      RowLogprobs& row = round.logprobs.at(i);
+      event.tokens.back().logprobs = CommittedLogprobs{
+          .logprob = row.tokens.at(0), .top = std::move(row.top)};
+    }
     if (piece.stopped) {
       reason = FinishReason::kStop;
       break;

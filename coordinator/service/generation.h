@@ -76,11 +76,8 @@ class Generation {
   // again, silently: the reason, where they end the generation already.
   std::optional<FinishReason> ReplayDelivered();
   // The block's tokens up to the first stop, as an event.
-  absl::StatusOr<GenerationEvent> TakeBlock(
-      int length_before, std::optional<FinishReason>& reason);
-  // Of the token that the round's row `row` gave; nothing where not asked for.
-  absl::StatusOr<std::optional<CommittedLogprobs>> FindLogprobs(int row,
-                                                                TokenId token);
+  GenerationEvent TakeBlock(int length_before, RoundResult& round,
+                            std::optional<FinishReason>& reason);
 
   Parts parts_;
   GenerationEnd end_;

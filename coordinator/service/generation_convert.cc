@@ -38,6 +38,17 @@ v1::FinishReason ToProto(FinishReason reason) {
 
 }  // namespace
 
+v1::GenerateResponse FirstMessage(const GenerationRequest& request) {
+  v1::GenerateResponse response;
+  response.set_first_index(static_cast<uint32_t>(request.delivered.size()));
+  v1::GenerationStart& start = *response.mutable_start();
+  start.set_seed(request.seed);
+  start.set_prompt_length(static_cast<uint32_t>(request.prompt.size()));
+  start.set_num_speculative_tokens(request.num_speculative_tokens);
+  start.set_lossy(IsLossy(request.sampling));
+  return response;
+}
+
 v1::GenerateResponse ToProto(const GenerationEvent& event) {
   v1::GenerateResponse response;
   response.set_first_index(event.first_index);
@@ -72,13 +83,17 @@ v1::GenerateResponse ToProto(const GenerationEvent& event) {
   return response;
 }
 
-v1::GenerationFinish ToProto(const GenerationEnd& end) {
-  v1::GenerationFinish finish;
+v1::GenerateResponse LastMessage(const Session& session,
+                                 const GenerationEnd& end) {
+  v1::GenerateResponse response;
+  response.set_first_index(
+      static_cast<uint32_t>(session.length() - session.prompt_length()));
+  v1::GenerationFinish& finish = *response.mutable_finish();
   finish.set_reason(ToProto(end.reason));
   finish.set_trailing_text(end.trailing_text);
   finish.set_num_draft_failures(end.num_draft_failures);
   finish.set_num_misses(end.num_misses);
-  return finish;
+  return response;
 }
 
 v1::GenerationServiceDescribeResponse ToProto(const NodePool::Overview& nodes) {

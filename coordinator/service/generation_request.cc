@@ -9,11 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/session_id.h"
 #include "core/base/status_macros.h"
-#include "core/sampling/cut.h"
-#include "core/sampling/draft_confidence.h"
 #include "core/session/check_tokens.h"
 #include "core/wire/field_convert.h"
-#include "core/wire/node_calls.h"
+#include "core/wire/reply_codec.h"
 
 namespace outrider {
 namespace {
@@ -150,37 +148,6 @@ absl::StatusOr<int> ParseDraftLength(const v1::GenerateRequest& proto,
   return static_cast<int>(k);
 }
 
-// A request that names one of size and mass means that one alone; whole rows
-// have all the mass.
-absl::StatusOr<double> ParseSupportMass(const v1::GenerateRequest& proto,
-                                        const GenerationLimits& limits) {
-  if (!proto.has_draft_support_mass()) {
-    const bool is_size_alone =
-        proto.has_draft_support_size() || limits.default_support_size == 0;
-    return is_size_alone ? 1 : limits.default_support_mass;
-  }
-  OUTRIDER_RETURN_IF_ERROR(CheckSupportMass(proto.draft_support_mass()));
-  return proto.draft_support_mass();
-}
-
-absl::StatusOr<int> ParseSupportSize(const v1::GenerateRequest& proto,
-                                     const GenerationLimits& limits) {
-  if (!proto.has_draft_support_size()) {
-    const int size = proto.has_draft_support_mass()
-                         ? kMaxSupportSize
-                         : limits.default_support_size;
-    return size == 0 ? limits.vocab_size : std::min(size, limits.vocab_size);
-  }
-  const uint32_t size = proto.draft_support_size();
-  const bool whole = size == static_cast<uint32_t>(limits.vocab_size);
-  if (!whole && (size < 1 || size > kMaxSupportSize)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "draft_support_size must be between 1 and ", kMaxSupportSize, ", or ",
-        limits.vocab_size, " for whole rows, not ", size));
-  }
-  return static_cast<int>(size);
-}
-
 absl::StatusOr<RuleKind> ParseRule(const v1::GenerateRequest& proto,
                                    const SamplingParams& sampling,
                                    const GenerationLimits& limits) {
@@ -208,7 +175,6 @@ absl::StatusOr<RuleKind> ParseRule(const v1::GenerateRequest& proto,
 absl::StatusOr<ReplyFormat> ParseReplyFormat(const v1::GenerateRequest& proto,
                                              const GenerationRequest& request,
                                              const GenerationLimits& limits) {
-  const bool coupled = request.rule == RuleKind::kCoupled;
   const auto serves = [&limits](ReplyFormat format) {
     return absl::c_linear_search(limits.reply_formats, format);
   };
@@ -216,19 +182,16 @@ absl::StatusOr<ReplyFormat> ParseReplyFormat(const v1::GenerateRequest& proto,
   bool is_chosen = limits.default_reply_format.has_value();
   ReplyFormat format = limits.default_reply_format.value_or(ReplyFormat::kFull);
   // The coordinator's default may be for the other rules.
-  if (coupled && format == ReplyFormat::kSparse) is_chosen = false;
+  if (!CodecOf(format).CheckRule(request.rule).ok()) is_chosen = false;
   if (proto.has_reply_format()) {
     OUTRIDER_ASSIGN_OR_RETURN(format, FromProto(proto.reply_format()));
     is_chosen = true;
-    if (coupled && format == ReplyFormat::kSparse) {
-      return absl::InvalidArgumentError(
-          "acceptance_rule COUPLED needs reply_format TOKENS or FULL, not "
-          "SPARSE");
-    }
+    OUTRIDER_RETURN_IF_ERROR(CodecOf(format).CheckRule(request.rule));
   }
   if (!is_chosen) {
     // All give the same tokens; these with the fewest bytes.
-    const ReplyFormat best = IsGreedy(request.sampling) || coupled
+    const bool is_coupled = request.rule == RuleKind::kCoupled;
+    const ReplyFormat best = IsGreedy(request.sampling) || is_coupled
                                  ? ReplyFormat::kTokens
                                  : ReplyFormat::kSparse;
     return serves(best) ? best : ReplyFormat::kFull;
@@ -259,15 +222,11 @@ absl::StatusOr<GenerationRequest> ParseRequest(const v1::GenerateRequest& proto,
       ParseMaxLength(proto, static_cast<int>(request.prompt.size()), limits));
   OUTRIDER_ASSIGN_OR_RETURN(request.num_speculative_tokens,
                             ParseDraftLength(proto, limits));
-  OUTRIDER_ASSIGN_OR_RETURN(request.support_size,
-                            ParseSupportSize(proto, limits));
-  OUTRIDER_ASSIGN_OR_RETURN(request.support_mass,
-                            ParseSupportMass(proto, limits));
-  request.min_draft_probability = proto.has_min_draft_probability()
-                                      ? proto.min_draft_probability()
-                                      : limits.default_min_draft_probability;
-  OUTRIDER_RETURN_IF_ERROR(
-      CheckMinDraftProbability(request.min_draft_probability));
+  OUTRIDER_ASSIGN_OR_RETURN(const DraftOverrides overrides,
+                            FromProto(proto.draft_options()));
+  OUTRIDER_ASSIGN_OR_RETURN(
+      request.draft_options,
+      Resolve(overrides, limits.default_draft_options, limits.vocab_size));
   request.prompt_lookup = proto.has_prompt_lookup()
                               ? proto.prompt_lookup()
                               : limits.default_prompt_lookup;

@@ -29,9 +29,7 @@ struct GenerationRequest {
   std::vector<std::string> stop_strings = {};
   std::vector<TokenId> eos_ids = {};  // empty with ignore_eos
   int num_speculative_tokens = 0;
-  int support_size = 0;
-  double support_mass = 1;
-  double min_draft_probability = 0;
+  DraftOptions draft_options = {};
   bool prompt_lookup = false;
   ReplyFormat reply_format = ReplyFormat::kFull;
 };
@@ -43,11 +41,9 @@ struct GenerationLimits {
   int context_length = 0;
   int max_draft_tokens = 0;
   int default_draft_tokens = 0;
-  double default_min_draft_probability = 0;
   bool default_prompt_lookup = false;
-  // Where a request says neither. Size 0: whole rows.
-  int default_support_size = kMaxSupportSize;
-  double default_support_mass = kDefaultSupportMass;
+  // A support_size of 0: whole rows.
+  DraftOptions default_draft_options = kGenerationDraftOptions;
   std::vector<TokenId> eos_ids = {};
   std::vector<ReplyFormat> reply_formats = {};  // that the verifier serves
   std::vector<RuleKind> rules = {};             // likewise

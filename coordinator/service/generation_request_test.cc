@@ -54,8 +54,7 @@ TEST_F(GenerationRequestTest, WhatIsNotSaidIsTheCoordinatorsChoice) {
   EXPECT_EQ(request.max_length, 100);
   EXPECT_THAT(request.eos_ids, ElementsAre(0));
   EXPECT_EQ(request.num_speculative_tokens, 4);
-  EXPECT_EQ(request.support_size, kMaxSupportSize);
-  EXPECT_EQ(request.support_mass, kDefaultSupportMass);
+  EXPECT_EQ(request.draft_options, kGenerationDraftOptions);
   EXPECT_FALSE(request.logprobs.has_value());
   // A seed of its own, each time another one.
   EXPECT_NE(request.seed, Parsed().seed);
@@ -71,28 +70,28 @@ TEST_F(GenerationRequestTest, TheDefaultKIsNoMoreThanTheNodesTake) {
 }
 
 TEST_F(GenerationRequestTest, ASupportSizeAloneMeansNoMass) {
-  proto_.set_draft_support_size(32);
-  EXPECT_EQ(Parsed().support_size, 32);
-  EXPECT_EQ(Parsed().support_mass, 1);
-  proto_.set_draft_support_mass(0.5);
-  EXPECT_EQ(Parsed().support_size, 32);
-  EXPECT_EQ(Parsed().support_mass, 0.5);
-  proto_.clear_draft_support_size();
-  EXPECT_EQ(Parsed().support_size, kMaxSupportSize);
+  proto_.mutable_draft_options()->set_support_size(32);
+  EXPECT_EQ(Parsed().draft_options.support_size, 32);
+  EXPECT_EQ(Parsed().draft_options.support_mass, 1);
+  proto_.mutable_draft_options()->set_support_mass(0.5);
+  EXPECT_EQ(Parsed().draft_options.support_size, 32);
+  EXPECT_EQ(Parsed().draft_options.support_mass, 0.5);
+  proto_.mutable_draft_options()->clear_support_size();
+  EXPECT_EQ(Parsed().draft_options.support_size, kMaxSupportSize);
 }
 
 TEST_F(GenerationRequestTest, WholeRowsAreOfTheVocabularysSize) {
-  proto_.set_draft_support_size(kVocabSize);
-  EXPECT_EQ(Parsed().support_size, kVocabSize);
-  proto_.clear_draft_support_size();
-  limits_.default_support_size = 0;
-  EXPECT_EQ(Parsed().support_size, kVocabSize);
-  EXPECT_EQ(Parsed().support_mass, 1);
+  proto_.mutable_draft_options()->set_support_size(kVocabSize);
+  EXPECT_EQ(Parsed().draft_options.support_size, kVocabSize);
+  proto_.mutable_draft_options()->clear_support_size();
+  limits_.default_draft_options.support_size = 0;
+  EXPECT_EQ(Parsed().draft_options.support_size, kVocabSize);
+  EXPECT_EQ(Parsed().draft_options.support_mass, 1);
   for (const int size : {0, kMaxSupportSize + 1, kVocabSize + 1}) {
-    proto_.set_draft_support_size(size);
+    proto_.mutable_draft_options()->set_support_size(size);
     EXPECT_THAT(ParseRequest(proto_, limits_),
                 StatusIs(absl::StatusCode::kInvalidArgument,
-                         HasSubstr("draft_support_size")));
+                         HasSubstr("draft_options.support_size")));
   }
 }
 

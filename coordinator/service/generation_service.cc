@@ -6,22 +6,15 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "coordinator/peers/lookup_draft_client.h"
-#include "coordinator/peers/node_draft_client.h"
-#include "coordinator/peers/node_verify_client.h"
-#include "coordinator/peers/optional_draft_client.h"
-#include "coordinator/pool/same_weights_stub.h"
 #include "coordinator/service/generation.h"
 #include "coordinator/service/generation_convert.h"
+#include "coordinator/service/session_assembly.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "core/rpc/status_convert.h"
-#include "core/sampling/make_rule.h"
 
 namespace outrider {
 namespace {
-
-constexpr std::chrono::seconds kDescribeTimeout(5);
 
 // Counts events and passes them on as messages.
 class WriterSink final : public GenerationSink {
@@ -40,17 +33,6 @@ class WriterSink final : public GenerationSink {
  private:
   const Options options_;
 };
-
-v1::GenerateResponse StartMessage(const GenerationRequest& request) {
-  v1::GenerateResponse response;
-  response.set_first_index(static_cast<uint32_t>(request.delivered.size()));
-  v1::GenerationStart& start = *response.mutable_start();
-  start.set_seed(request.seed);
-  start.set_prompt_length(static_cast<uint32_t>(request.prompt.size()));
-  start.set_num_speculative_tokens(request.num_speculative_tokens);
-  start.set_lossy(IsLossy(request.sampling));
-  return response;
-}
 
 // Towards clients: code and reason, never an address or a peer's own words.
 absl::Status ForClients(const absl::Status& status) {
@@ -200,65 +182,21 @@ Task<absl::StatusOr<FinishReason>> GenerationServiceImpl::Serve(
     const GenerationRequest& request, const NodePool::Pair& pair,
     const Call& call, Session& session) {
   if (IsLossy(request.sampling)) call.tally.CountLossy();
-  if (!co_await call.writer.Write(StartMessage(request))) {
+  if (!co_await call.writer.Write(FirstMessage(request))) {
     co_return absl::CancelledError("the client is gone");
   }
-  CircuitBreaker no_breaker;
-  std::optional<NodeDraftClient> node_drafter;
-  if (pair.drafter != nullptr) {
-    node_drafter.emplace(
-        pair.drafter->stub,
-        NodeDraftClient::Options{
-            .context_length = pair.drafter_description.context_length,
-            .support_size = request.support_size,
-            .support_mass = request.support_mass,
-            .min_draft_probability = request.min_draft_probability,
-            // Whole rows are for reference.
-            .round_weights =
-                request.support_mass < 1 ||
-                request.support_size < pair.verifier_description.vocab_size});
-  }
-  OptionalDraftClient optional_drafter(
-      node_drafter.has_value() ? &*node_drafter : nullptr,
-      pair.drafter != nullptr ? pair.drafter->breaker : no_breaker);
-  LookupDraftClient lookup(optional_drafter);
-  DraftClient& drafter = request.prompt_lookup
-                             ? static_cast<DraftClient&>(lookup)
-                             : optional_drafter;
-  SameWeightsStub verifier_stub(
-      {.node = pair.verifier->stub,
-       .describe =
-           [&pair](Cancellation& cancellation) {
-             return pair.verifier->stub.Describe(kDescribeTimeout,
-                                                 cancellation);
-           },
-       .weights_hash = pair.verifier_description.weights_hash});
-  NodeVerifyClient verifier(verifier_stub, request.reply_format);
-  const std::unique_ptr<const AcceptanceRule> rule =
-      MakeRule(request.rule, request.sampling.lossy_lenience);
-  FixedDraftLength policy(request.num_speculative_tokens);
-  SpeculativeDecoder decoder({.drafter = drafter,
-                              .verifier = verifier,
-                              .rule = *rule,
-                              .policy = policy});
-  const StopCondition stop(request.eos_ids, request.max_length);
-  TextStream text(parts_.tokenizer, request.stop_strings);
   WriterSink sink({.writer = call.writer,
                    .tally = call.tally,
                    .lacks_drafter = pair.drafter == nullptr &&
                                     request.num_speculative_tokens > 0});
-  Generation generation({.session = session,
-                         .decoder = decoder,
-                         .stop = stop,
-                         .text = text,
-                         .sink = sink});
+  SessionAssembly assembly({.request = request,
+                            .pair = pair,
+                            .tokenizer = parts_.tokenizer,
+                            .session = session,
+                            .sink = sink});
   OUTRIDER_CO_ASSIGN_OR_RETURN(const GenerationEnd end,
-                               co_await generation.Run());
-  v1::GenerateResponse last;
-  last.set_first_index(
-      static_cast<uint32_t>(session.length() - session.prompt_length()));
-  *last.mutable_finish() = ToProto(end);
-  co_await call.writer.Write(std::move(last));
+                               co_await assembly.generation().Run());
+  co_await call.writer.Write(LastMessage(session, end));
   co_return end.reason;
 }
 
@@ -270,21 +208,18 @@ absl::StatusOr<GenerationRequest> GenerationServiceImpl::Parse(
     max_draft_tokens =
         std::min(max_draft_tokens, pair.drafter_description.max_draft_tokens);
   }
-  return ParseRequest(
-      proto,
-      {.tokenizer = parts_.tokenizer,
-       .vocab_size = verifier.vocab_size,
-       .context_length = verifier.context_length,
-       .max_draft_tokens = max_draft_tokens,
-       .default_draft_tokens = options_.default_draft_tokens,
-       .default_min_draft_probability = options_.default_min_draft_probability,
-       .default_prompt_lookup = options_.default_prompt_lookup,
-       .default_support_size = options_.default_support_size,
-       .default_support_mass = options_.default_support_mass,
-       .eos_ids = verifier.eos_ids,
-       .reply_formats = verifier.reply_formats,
-       .rules = verifier.rules,
-       .default_reply_format = options_.default_reply_format});
+  return ParseRequest(proto,
+                      {.tokenizer = parts_.tokenizer,
+                       .vocab_size = verifier.vocab_size,
+                       .context_length = verifier.context_length,
+                       .max_draft_tokens = max_draft_tokens,
+                       .default_draft_tokens = options_.default_draft_tokens,
+                       .default_prompt_lookup = options_.default_prompt_lookup,
+                       .default_draft_options = options_.default_draft_options,
+                       .eos_ids = verifier.eos_ids,
+                       .reply_formats = verifier.reply_formats,
+                       .rules = verifier.rules,
+                       .default_reply_format = options_.default_reply_format});
 }
 
 grpc::ServerUnaryReactor* GenerationServiceImpl::Describe(

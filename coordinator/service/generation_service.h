@@ -34,10 +34,8 @@ class GenerationServiceImpl final
   struct Options {
     int max_sessions = 256;
     int default_draft_tokens = 4;
-    double default_min_draft_probability = 0;
     bool default_prompt_lookup = false;
-    int default_support_size = kMaxSupportSize;
-    double default_support_mass = kDefaultSupportMass;
+    DraftOptions default_draft_options = kGenerationDraftOptions;
     std::optional<ReplyFormat> default_reply_format = {};  // empty: by the rule
   };
   struct Parts {

@@ -27,7 +27,11 @@ enum class Mutant {
   kP5,
   kB1,
   kB2,
-  kB3
+  kB3,
+  kE1,
+  kE2,
+  kE3,
+  kE4
 };
 inline Mutant active_mutant = Mutant::kNone;
 

@@ -3,12 +3,14 @@
 #define OUTRIDER_CORE_DRAFTING_DRAFT_STRATEGY_H_
 
 #include <cstdint>
+#include <memory>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "core/base/session_id.h"
 #include "core/base/token.h"
+#include "core/model/logit_rows.h"
 #include "core/sampling/draft.h"
+#include "core/sampling/draft_options.h"
 #include "core/sampling/random_source.h"
 #include "core/sampling/rule_kind.h"
 #include "core/sampling/sampling_params.h"
@@ -17,18 +19,12 @@ namespace outrider {
 
 // What a strategy may look at. New needs extend this struct.
 struct DraftContext {
-  SessionId session = {};
-  absl::Span<const TokenId> committed = {};  // all of them, in order
+  // All of them, in order. They move while a draft is under way: whoever runs
+  // it sets this before each Take.
+  absl::Span<const TokenId> committed = {};
   int prompt_length = 0;     // of `committed`; what follows was generated
-  int keep_length = 0;       // what stays of the session's cache; the rest of
-                             // `committed`, at least one token, goes behind it
   int max_draft_tokens = 0;  // K; 0 only fills the cache
-  int support_size = 0;      // N: most tokens of a row
-  // A row has no more of the most probable tokens than have this mass.
-  double support_mass = 1;
-  // Ends a draft whose first choices are less probable together; 0 never does.
-  double min_draft_probability = 0;
-  bool round_weights = true;  // of the rows, to bfloat16
+  DraftOptions options = {};
   SamplingParams sampling = {};
   // kCoupled: draw with DrawCoupled and return the token itself as its row,
   // for with the noise given it is certain.
@@ -37,25 +33,34 @@ struct DraftContext {
   RandomSource* random = nullptr;  // never null
 };
 
-// A draft, and how many of its tokens the strategy's cache holds by now.
-struct Proposal {
-  Draft draft = {};
-  int num_cached_drafts = 0;
+// One draft under way, token by token: between two of them the model serves
+// others.
+class DraftInProgress {
+ public:
+  virtual ~DraftInProgress() = default;
+
+  // Rows of the model's that each Take needs: 0 or 1.
+  virtual int num_rows() const = 0;
+  // `rows`: of the position behind the committed tokens and the draft so far.
+  // True: there is a token more, and it is to be run for the next row. False:
+  // the draft is complete.
+  virtual absl::StatusOr<bool> Take(const LogitRows& rows) = 0;
+  virtual const Draft& draft() const = 0;
 };
 
 // One way to guess the next tokens. To stay exact, a strategy
 // - draws each token from exactly the row it returns for it (Draft), and
 // - decides whether a position is drafted without looking at the token drawn.
-// Fewer tokens than asked for, or none, is a valid answer. Member functions
-// are not called concurrently.
+// Fewer tokens than asked for, or none, is a valid answer. Thread-safe; what it
+// begins is not.
 class DraftStrategy {
  public:
   virtual ~DraftStrategy() = default;
 
-  virtual absl::StatusOr<Proposal> Propose(const DraftContext& context) = 0;
-
-  // The session's cache is no longer needed; unknown sessions are fine.
-  virtual void Release(const SessionId& session) = 0;
+  // Of what follows the first `start` tokens; they are in `context` from the
+  // first Take on. The context must outlive the draft.
+  virtual std::unique_ptr<DraftInProgress> Begin(const DraftContext& context,
+                                                 uint64_t start) const = 0;
 };
 
 }  // namespace outrider

@@ -2,6 +2,8 @@
 #ifndef OUTRIDER_CORE_DRAFTING_NGRAM_STRATEGY_H_
 #define OUTRIDER_CORE_DRAFTING_NGRAM_STRATEGY_H_
 
+#include <memory>
+
 #include "core/drafting/draft_strategy.h"
 #include "core/drafting/prompt_lookup.h"
 
@@ -15,8 +17,8 @@ class NgramStrategy final : public DraftStrategy {
 
   explicit NgramStrategy(Options options) : options_(options) {}
 
-  absl::StatusOr<Proposal> Propose(const DraftContext& context) override;
-  void Release(const SessionId& /*session*/) override {}
+  std::unique_ptr<DraftInProgress> Begin(const DraftContext& context,
+                                         uint64_t start) const override;
 
  private:
   const Options options_;

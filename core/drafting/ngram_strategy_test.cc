@@ -12,12 +12,14 @@ using ::testing::IsEmpty;
 
 Draft Propose(const TokenSeq& committed, int k,
               NgramStrategy::Options options = {}) {
-  NgramStrategy strategy(options);
-  const auto proposal =
-      strategy.Propose({.committed = committed, .max_draft_tokens = k});
-  EXPECT_TRUE(proposal.ok());
-  EXPECT_EQ(proposal->num_cached_drafts, 0);
-  return proposal->draft;
+  const NgramStrategy strategy(options);
+  const DraftContext context = {.committed = committed, .max_draft_tokens = k};
+  const auto drafting = strategy.Begin(context, committed.size());
+  EXPECT_EQ(drafting->num_rows(), 0);
+  const absl::StatusOr<bool> goes_on = drafting->Take({});
+  EXPECT_TRUE(goes_on.ok());
+  EXPECT_FALSE(*goes_on);
+  return drafting->draft();
 }
 
 TEST(NgramStrategyTest, ProposesWhatFollowedTheSameEndBefore) {

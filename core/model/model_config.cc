@@ -10,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "core/base/status_macros.h"
-#include "core/model/json_fields.h"
-#include "core/model/strict_json.h"
+#include "core/json/strict_json.h"
+#include "core/model/config_fields.h"
 
 namespace outrider {
 namespace {
@@ -34,7 +34,7 @@ constexpr Family kFamilies[] = {{"llama", "LlamaForCausalLM"},
                                 {"gpt2", "GPT2LMHeadModel"}};
 
 // The model type, if it and the architecture are ones we run.
-std::string ReadModelType(JsonFields& fields) {
+std::string ReadModelType(ConfigFields& fields) {
   const std::string type = fields.String("model_type");
   const auto* family =
       std::find_if(std::begin(kFamilies), std::end(kFamilies),
@@ -53,7 +53,7 @@ std::string ReadModelType(JsonFields& fields) {
 }
 
 // Whatever would change the numbers and is not in ModelConfig.
-void RefuseUnsupportedParts(JsonFields& fields) {
+void RefuseUnsupportedParts(ConfigFields& fields) {
   if (const json* quantization = fields.Find("quantization_config")) {
     fields.Unsupported(absl::StrCat("quantization_config ",
                                     quantization->dump().substr(0, 200)));
@@ -74,13 +74,13 @@ void RefuseUnsupportedParts(JsonFields& fields) {
 
 // transformers 4: rope_theta and rope_scaling {"type" or "rope_type"};
 // transformers 5: both in rope_parameters.
-void ReadRope(JsonFields& fields, ModelConfig& config) {
+void ReadRope(ConfigFields& fields, ModelConfig& config) {
   config.rope_theta = fields.PositiveNumber("rope_theta", 10000.0);
   const char* name =
       fields.Find("rope_parameters") ? "rope_parameters" : "rope_scaling";
   const json* object = fields.Find(name);
   if (object == nullptr) return;
-  JsonFields rope(*object, fields.Path(name));
+  ConfigFields rope(*object, absl::StrCat(fields.where(), ": ", name));
   if (object->is_object()) {
     config.rope_theta = rope.PositiveNumber("rope_theta", config.rope_theta);
     if (rope.Number("partial_rotary_factor", 1.0) != 1.0) {
@@ -111,7 +111,7 @@ void ReadRope(JsonFields& fields, ModelConfig& config) {
 
 // Mistral: one window for all layers. Qwen: by layer_types, else from layer
 // max_window_layers on; only with use_sliding_window.
-void ReadSlidingWindows(JsonFields& fields, ModelConfig& config) {
+void ReadSlidingWindows(ConfigFields& fields, ModelConfig& config) {
   config.sliding_windows.assign(config.num_layers, 0);
   if (config.model_type == "mistral") {
     if (fields.IsNull("sliding_window")) return;
@@ -150,7 +150,7 @@ void ReadSlidingWindows(JsonFields& fields, ModelConfig& config) {
   }
 }
 
-void ReadLlamaLike(JsonFields& fields, ModelConfig& config) {
+void ReadLlamaLike(ConfigFields& fields, ModelConfig& config) {
   config.hidden_size = fields.Int("hidden_size", 1, kMaxSize);
   config.intermediate_size = fields.Int("intermediate_size", 1, kMaxSize);
   config.num_layers = fields.Int("num_hidden_layers", 1, kMaxLayers);
@@ -198,7 +198,7 @@ void ReadLlamaLike(JsonFields& fields, ModelConfig& config) {
   ReadSlidingWindows(fields, config);
 }
 
-void ReadGpt2(JsonFields& fields, ModelConfig& config) {
+void ReadGpt2(ConfigFields& fields, ModelConfig& config) {
   config.layout = ModelLayout::kGpt2;
   config.norm = NormKind::kLayer;
   config.positions = PositionKind::kLearned;
@@ -235,7 +235,7 @@ void ReadGpt2(JsonFields& fields, ModelConfig& config) {
 
 // eos_token_id: absent, null, a number or a list. Ids that the vocabulary does
 // not hold can never be generated: they are left out.
-void AddEosIds(JsonFields& fields, ModelConfig& config) {
+void AddEosIds(ConfigFields& fields, ModelConfig& config) {
   const json* value = fields.Find("eos_token_id");
   if (value == nullptr) return;
   const json ids = value->is_array() ? *value : json::array({*value});
@@ -254,7 +254,7 @@ void AddEosIds(JsonFields& fields, ModelConfig& config) {
   }
 }
 
-void CheckHeads(JsonFields& fields, const ModelConfig& config) {
+void CheckHeads(ConfigFields& fields, const ModelConfig& config) {
   if (!fields.status().ok()) return;
   if (config.num_heads % config.num_kv_heads != 0) {
     fields.Invalid("num_key_value_heads does not divide num_attention_heads");
@@ -272,7 +272,7 @@ void CheckHeads(JsonFields& fields, const ModelConfig& config) {
 
 absl::StatusOr<ModelConfig> ParseModelConfig(const json& object,
                                              const std::string& what) {
-  JsonFields fields(object, what);
+  ConfigFields fields(object, what);
   ModelConfig config;
   config.model_type = ReadModelType(fields);
   RefuseUnsupportedParts(fields);
@@ -299,7 +299,7 @@ absl::StatusOr<ModelConfig> ReadModelConfig(const std::string& directory) {
   const auto generation = ReadStrictJson(generation_path, {});
   if (absl::IsNotFound(generation.status())) return config;
   OUTRIDER_RETURN_IF_ERROR(generation.status());
-  JsonFields fields(*generation, generation_path);
+  ConfigFields fields(*generation, generation_path);
   AddEosIds(fields, config);
   OUTRIDER_RETURN_IF_ERROR(fields.status());
   return config;

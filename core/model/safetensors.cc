@@ -13,7 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "core/base/check.h"
 #include "core/base/status_macros.h"
-#include "core/model/strict_json.h"
+#include "core/json/strict_json.h"
 
 namespace outrider {
 namespace {

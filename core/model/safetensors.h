@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "core/model/read_only_file.h"
+#include "core/base/read_only_file.h"
 
 namespace outrider {
 

@@ -2,24 +2,17 @@
 #ifndef OUTRIDER_CORE_NODE_CACHE_SERVICE_H_
 #define OUTRIDER_CORE_NODE_CACHE_SERVICE_H_
 
-#include <functional>
-
-#include "core/node/model_thread.h"
-#include "core/session/cache_delta.h"
+#include "core/engine/node_engine.h"
+#include "core/node/node_counters.h"
 #include "outrider/v1/cache.grpc.pb.h"
 
 namespace outrider {
 
-// CacheService of a node: passes the two advisory calls on to the engine, on
-// the model's thread.
+// CacheService of a node: the two advisory calls, which wait for no pass.
 class CacheServiceImpl final : public v1::CacheService::CallbackService {
  public:
-  struct Engine {
-    std::function<bool(const RequestHeader&, int length)> truncate;
-    std::function<bool(const RequestHeader&)> release;
-  };
-
-  CacheServiceImpl(Engine engine, ModelThread& model_thread);
+  CacheServiceImpl(NodeEngine& engine, NodeCounters& counters)
+      : engine_(engine), counters_(counters) {}
 
   grpc::ServerUnaryReactor* Truncate(grpc::CallbackServerContext* context,
                                      const v1::TruncateRequest* request,
@@ -29,8 +22,8 @@ class CacheServiceImpl final : public v1::CacheService::CallbackService {
                                     v1::ReleaseResponse* response) override;
 
  private:
-  const Engine engine_;
-  ModelThread& model_thread_;
+  NodeEngine& engine_;
+  NodeCounters& counters_;
 };
 
 }  // namespace outrider

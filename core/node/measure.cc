@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <iostream>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -168,6 +169,22 @@ std::string ToJson(const ModelMeasurement& measurement, const ModelInfo& info) {
               {"max_logit_difference", measurement.max_logit_difference}})
              .dump() +
          "\n";
+}
+
+absl::Status PrintModelMeasurement(const NodeFlags& flags,
+                                   LoadedModel& loaded) {
+  MeasureOptions options = {.vocab_size = loaded.description.vocab_size};
+  // A timing model takes its time, and the same each time.
+  if (flags.simulation.enabled) {
+    options.num_repeats = 3;
+    options.num_decoded = 16;
+  }
+  CausalLm& model = *loaded.model;
+  OUTRIDER_ASSIGN_OR_RETURN(const ModelMeasurement measurement,
+                            MeasureModel(model, options));
+  std::cout << (flags.json ? ToJson(measurement, model.info())
+                           : ToText(measurement, model.info()));
+  return absl::OkStatus();
 }
 
 double Median(std::vector<double> values) {

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "core/model/causal_lm.h"
+#include "core/node/load_model.h"
 
 namespace outrider {
 
@@ -37,6 +38,9 @@ absl::StatusOr<ModelMeasurement> MeasureModel(CausalLm& model,
 // For people, or as one JSON object.
 std::string ToText(const ModelMeasurement& measurement, const ModelInfo& info);
 std::string ToJson(const ModelMeasurement& measurement, const ModelInfo& info);
+
+// A verifier's --measure: measures and prints, as the flags say.
+absl::Status PrintModelMeasurement(const NodeFlags& flags, LoadedModel& loaded);
 
 // The middle value; of an even number the lower one. Not empty.
 double Median(std::vector<double> values);

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/node/node_flags.h"
 
-namespace outrider {
+#include "core/base/available_cores.h"
+#include "core/node/kv_memory.h"
 
-void AddNodeFlags(CLI::App& app, NodeFlags& flags) {
+namespace outrider {
+namespace {
+
+void AddModelFlags(CLI::App& app, NodeFlags& flags) {
   app.option_defaults()->group("Model");
-  CLI::Option* const model = app.add_option(
-      "--model", flags.model,
-      "Hugging Face model directory: config.json, *.safetensors, "
-      "tokenizer.json; needed without --simulate");
-  model->type_name("DIR");
+  app.add_option("--model", flags.model,
+                 "Hugging Face model directory: config.json, *.safetensors, "
+                 "tokenizer.json; needed without --simulate")
+      ->type_name("DIR");
   app.add_option("--device", flags.device, "cpu, cuda or cuda:N")
       ->capture_default_str();
   app.add_option("--dtype", flags.dtype,
@@ -17,29 +20,58 @@ void AddNodeFlags(CLI::App& app, NodeFlags& flags) {
                  "has 16 bits and the device computes with them")
       ->check(CLI::IsMember({"auto", "float32", "bfloat16"}))
       ->capture_default_str();
-  AddServerFlags(app, flags.server);
+  app.add_option("--threads", flags.threads,
+                 "threads of a pass; 0: the cores that this process may use")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+}
+
+void AddSessionFlags(CLI::App& app, NodeFlags& flags) {
   app.option_defaults()->group("Sessions");
   app.add_option("--max-draft-tokens", flags.max_draft_tokens,
                  "most draft tokens of a request")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
-  app.add_option("--max-sessions", flags.sessions.max_sessions,
-                 "caches kept; beyond, the longest idle one is evicted")
+  app.add_option("--kv-cache-memory", flags.kv_cache_memory,
+                 "keys and values of all sessions: bytes like 4GiB, a share "
+                 "like 80% of what the device has left, or auto: half of that "
+                 "on a CPU, 90% on a GPU")
+      ->check([](const std::string& text) {
+        const auto memory = ParseKvMemory(text);
+        return memory.ok() ? std::string()
+                           : std::string(memory.status().message());
+      })
+      ->capture_default_str();
+  app.add_option("--prefill-chunk", flags.scheduling.prefill_chunk,
+                 "rows of a pass where prompts are among them: what a long "
+                 "prompt makes the running sessions wait for")
+      ->check(CLI::Range(16, 1 << 16))
+      ->capture_default_str();
+  app.add_option("--max-sessions", flags.scheduling.sessions.max_sessions,
+                 "sessions kept; further ones are told to try again later")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
-  app.add_option("--max-cached-tokens", flags.sessions.max_cached_tokens,
-                 "tokens cached over all sessions; 0: as many as fit")
-      ->check(CLI::Range(0, 1 << 30))
-      ->capture_default_str();
   app.add_option("--lease-seconds", flags.lease_seconds,
-                 "a cache that nobody used for this long is freed")
+                 "a session that had no call for this long is forgotten")
       ->check(CLI::Range(1, 86400))
       ->capture_default_str();
+}
+
+}  // namespace
+
+int NodeFlags::NumThreads() const {
+  return threads > 0 ? threads : AvailableCores();
+}
+
+void AddNodeFlags(CLI::App& app, NodeFlags& flags) {
+  AddModelFlags(app, flags);
+  AddServerFlags(app, flags.server);
+  AddSessionFlags(app, flags);
   app.option_defaults()->group("Instead of serving");
   app.add_flag("--measure", flags.measure,
                "serve nothing: time the model inside this process and print");
   app.add_flag("--json", flags.json, "with --measure: print JSON");
-  AddSimulationFlags(app, model, flags.simulation);
+  AddSimulationFlags(app, app.get_option("--model"), flags.simulation);
 }
 
 }  // namespace outrider

@@ -5,9 +5,9 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
+#include "core/engine/batch_scheduler.h"
 #include "core/node/simulation.h"
 #include "core/rpc/server_flags.h"
-#include "core/session/session_table.h"
 
 namespace outrider {
 
@@ -16,14 +16,18 @@ struct NodeFlags {
   std::string model = {};
   std::string device = "cpu";
   std::string dtype = "auto";
+  int threads = 0;  // 0: the cores that this process may use
+  std::string kv_cache_memory = "auto";
   int max_draft_tokens = 16;
-  int max_queue_length = 1024;
   int lease_seconds = 30;
   bool measure = false;
   bool json = false;
   SimulationFlags simulation = {};
-  SessionTable::Options sessions = {};
+  BatchScheduler::Options scheduling = {};
   ServerFlags server = {};
+
+  // --threads, or its default.
+  int NumThreads() const;
 };
 
 void AddNodeFlags(CLI::App& app, NodeFlags& flags);

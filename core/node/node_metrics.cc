@@ -2,6 +2,9 @@
 #include "core/node/node_metrics.h"
 
 #include <algorithm>
+#include <atomic>
+#include <functional>
+#include <utility>
 
 namespace outrider {
 namespace {
@@ -31,59 +34,83 @@ void AddCallMetrics(MetricRegistry& registry, const NodeCounters& counters,
            return static_cast<double>(counters.num_finished(call, code));
          }});
   }
-  registry.AddDurationSource("queue_seconds", "Calls that wait for the model.",
-                             {{"method", method}}, counters.queued(call));
-  registry.AddDurationSource("compute_seconds",
-                             "Calls that have the model, queue not counted.",
-                             {{"method", method}}, counters.computed(call));
 }
 
-double UsageRatio(const NodeCounters& counters,
-                  const SessionTable::Options& limits) {
-  const double of_sessions =
-      static_cast<double>(counters.num_sessions) / limits.max_sessions;
-  if (limits.max_cached_tokens == 0) return of_sessions;
-  return std::max(of_sessions, static_cast<double>(counters.num_cached_tokens) /
-                                   limits.max_cached_tokens);
+void AddGauge(MetricRegistry& registry, const std::string& name,
+              const std::string& help, std::function<double()> read) {
+  registry.AddSource({.name = name, .help = help, .read = std::move(read)});
+}
+
+void AddCounter(MetricRegistry& registry, const std::string& name,
+                const std::string& help, const std::atomic<int64_t>& value) {
+  registry.AddSource({.name = name,
+                      .help = help,
+                      .kind = MetricRegistry::Kind::kCounter,
+                      .read = [&value] { return static_cast<double>(value); }});
+}
+
+void AddPassMetrics(MetricRegistry& registry, const EngineMetrics& engine,
+                    const std::string& method) {
+  const std::string queued = "What calls waited for passes, by kind of work.";
+  registry.AddDurationSource("queue_seconds", queued,
+                             {{"method", method}, {"kind", "decode"}},
+                             engine.decode_queued);
+  registry.AddDurationSource("queue_seconds", queued,
+                             {{"method", method}, {"kind", "prefill"}},
+                             engine.prefill_queued);
+  registry.AddDurationSource("pass_seconds", "Passes of the model.", {},
+                             engine.pass_time);
+  registry.AddDurationSource("pass_rows", "Rows of a pass, over all sessions.",
+                             {}, engine.rows_per_pass);
+  registry.AddDurationSource("pass_sessions", "Sessions in a pass.", {},
+                             engine.sessions_per_pass);
+  AddCounter(registry, "prefill_chunks_total", "Chunks of prompts run.",
+             engine.num_chunks);
+  AddCounter(registry, "preemptions_total",
+             "Sessions whose blocks were taken for an older one's round.",
+             engine.num_preempted);
+}
+
+void AddCacheMetrics(MetricRegistry& registry, const EngineMetrics& engine) {
+  const auto gauge = [&](const std::string& name, const std::string& help,
+                         const std::atomic<int>& value) {
+    AddGauge(registry, name, help,
+             [&value] { return static_cast<double>(value); });
+  };
+  gauge("requests_waiting", "Calls that wait for a pass.", engine.num_waiting);
+  gauge("sessions", "Sessions with a cache here.", engine.num_sessions);
+  gauge("kv_cache_tokens", "Tokens cached over all sessions.",
+        engine.num_cached_tokens);
+  gauge("kv_cache_blocks", "Blocks of KV memory, of 16 tokens each.",
+        engine.num_blocks);
+  gauge("kv_cache_blocks_used", "Blocks of KV memory that sessions own.",
+        engine.num_blocks_used);
+  AddGauge(registry, "kv_cache_usage_ratio",
+           "Blocks of KV memory that sessions own, of all.", [&engine] {
+             return static_cast<double>(engine.num_blocks_used) /
+                    std::max(1, engine.num_blocks.load());
+           });
 }
 
 }  // namespace
 
-void AddNodeMetrics(MetricRegistry& registry, const NodeCounters& counters,
-                    const std::string& method, const NodeFlags& flags) {
+void AddNodeMetrics(MetricRegistry& registry, const Node& node,
+                    const std::string& method, bool is_simulated) {
+  const NodeCounters& counters = node.counters();
   AddCallMetrics(registry, counters, NodeCall::kModel, method);
   AddCallMetrics(registry, counters, NodeCall::kCache, "Cache");
-  registry.AddSource({.name = "requests_waiting",
-                      .help = "Calls that wait for the model.",
-                      .read = [&counters] {
-                        return static_cast<double>(counters.num_waiting());
-                      }});
-  registry.AddSource({.name = "requests_running",
-                      .help = "Calls that have the model.",
-                      .read = [&counters] {
-                        return static_cast<double>(counters.num_running());
-                      }});
-  registry.AddSource({.name = "sessions",
-                      .help = "Sessions with a cache here.",
-                      .read = [&counters] {
-                        return static_cast<double>(counters.num_sessions);
-                      }});
-  registry.AddSource({.name = "kv_cache_tokens",
-                      .help = "Tokens cached over all sessions.",
-                      .read = [&counters] {
-                        return static_cast<double>(counters.num_cached_tokens);
-                      }});
-  registry.AddSource({.name = "kv_cache_usage_ratio",
-                      .help = "The fuller of sessions and cached tokens, "
-                              "against --max-sessions and "
-                              "--max-cached-tokens.",
-                      .read = [&counters, limits = flags.sessions] {
-                        return UsageRatio(counters, limits);
-                      }});
+  registry.AddDurationSource(
+      "compute_seconds", "Passes of a call, and its rows' processing.",
+      {{"method", method}}, counters.computed(NodeCall::kModel));
+  AddGauge(registry, "requests_running",
+           "Calls that are being served, those that wait for a pass included.",
+           [&counters] { return static_cast<double>(counters.num_running()); });
+  AddPassMetrics(registry, node.engine_metrics(), method);
+  AddCacheMetrics(registry, node.engine_metrics());
   registry
       .AddGauge("simulated",
                 "1 where a timing model stands for weights, else 0.")
-      .Set(flags.simulation.enabled ? 1 : 0);
+      .Set(is_simulated ? 1 : 0);
 }
 
 }  // namespace outrider

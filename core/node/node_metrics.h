@@ -4,16 +4,15 @@
 
 #include <string>
 
-#include "core/node/node_counters.h"
-#include "core/node/node_flags.h"
+#include "core/node/node.h"
 #include "core/telemetry/metric_registry.h"
 
 namespace outrider {
 
-// Puts a node's counters on /metrics. They must outlive the registry's use.
+// Puts what a node counts on /metrics. It must outlive the registry's use.
 // `method` is the call that runs the model: "Draft" or "Verify".
-void AddNodeMetrics(MetricRegistry& registry, const NodeCounters& counters,
-                    const std::string& method, const NodeFlags& flags);
+void AddNodeMetrics(MetricRegistry& registry, const Node& node,
+                    const std::string& method, bool is_simulated);
 
 }  // namespace outrider
 

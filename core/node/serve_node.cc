@@ -40,27 +40,33 @@ void ServeUntilIdle(const NodeCounters& counters, Clock::time_point deadline) {
 
 }  // namespace
 
-absl::Status ServeNode(const ServedNode& node) {
-  const ServerFlags& flags = node.flags.server;
-  OUTRIDER_ASSIGN_OR_RETURN(const std::unique_ptr<RpcServer> server,
-                            RpcServer::Start(flags.rpc, node.services));
+absl::Status ServeNode(const ServedNode& served) {
+  const ServerFlags& flags = served.flags;
+  Node& node = served.node;
+  OUTRIDER_ASSIGN_OR_RETURN(
+      const std::unique_ptr<RpcServer> server,
+      RpcServer::Start(flags.rpc, {&served.service, &node.cache_service()}));
   OUTRIDER_ASSIGN_OR_RETURN(
       const std::unique_ptr<HttpEndpoint> http,
-      StartHttpEndpoint(node.name, flags, node.metrics, *server));
+      StartHttpEndpoint(served.name, flags, served.metrics, *server));
   server->SetServing(true);
-  std::cout << node.name << " listening on " << server->address() << " ("
-            << node.what << ")" << std::endl;
+  std::cout << served.name << " listening on " << server->address() << " ("
+            << served.what << ")" << std::endl;
   int signal = 0;
-  while (signal == 0) {
-    signal = RpcServer::WaitForTermination(std::chrono::hours(1));
+  while (signal == 0 && !node.is_lost()) {
+    signal = RpcServer::WaitForTermination(milliseconds(200));
+  }
+  if (node.is_lost()) {
+    server->Shutdown(std::chrono::seconds(1));
+    return absl::UnavailableError("the device is lost");
   }
   const Clock::time_point deadline =
       Clock::now() + std::chrono::seconds(flags.drain_seconds);
   server->SetServing(false);
-  node.counters.draining = true;
+  node.counters().draining = true;
   if (signal == SIGTERM) {
     OUTRIDER_LOG(kInfo) << "draining, at most " << flags.drain_seconds << " s";
-    ServeUntilIdle(node.counters, deadline);
+    ServeUntilIdle(node.counters(), deadline);
   }
   const auto left = std::chrono::ceil<std::chrono::seconds>(
       std::max(deadline - Clock::now(), Clock::duration::zero()));

@@ -5,10 +5,9 @@
 #include <grpcpp/impl/codegen/service_type.h>
 
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
-#include "core/node/node_counters.h"
+#include "core/node/node.h"
 #include "core/node/node_flags.h"
 #include "core/telemetry/metric_registry.h"
 
@@ -17,10 +16,10 @@ namespace outrider {
 struct ServedNode {
   std::string name;  // "outrider-drafter"
   std::string what;  // for people
-  const NodeFlags& flags;
-  const std::vector<grpc::Service*> services;
+  const ServerFlags& flags;
+  Node& node;
+  grpc::Service& service;  // the node's own, beside that of its cache
   const MetricRegistry& metrics;
-  NodeCounters& counters;
 };
 
 // Serves until a termination signal, then drains. Prints one line with the
@@ -29,8 +28,8 @@ struct ServedNode {
 // SIGTERM: health turns NOT_SERVING and Describe UNAVAILABLE, so coordinators
 // bring no new sessions; those that run are served until no call has come for a
 // while, at most --drain-seconds. SIGINT, or a second signal, ends it at once,
-// but for calls in flight.
-absl::Status ServeNode(const ServedNode& node);
+// but for calls in flight. UNAVAILABLE: the device was lost, which ends it too.
+absl::Status ServeNode(const ServedNode& served);
 
 // What --check-config checks: flags, addresses, TLS files, and the files of the
 // model, which is not loaded. `needs_weights`: not for drafting by n-grams.

@@ -8,15 +8,12 @@
 
 namespace outrider {
 
-// The codes are the same on both sides.
-inline grpc::Status ToGrpcStatus(const absl::Status& status) {
-  return grpc::Status(static_cast<grpc::StatusCode>(status.code()),
-                      std::string(status.message()));
-}
-inline absl::Status FromGrpcStatus(const grpc::Status& status) {
-  return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
-                      status.error_message());
-}
+// Codes and messages are the same on both sides. The delay of
+// core/base/retry_delay.h travels as google.rpc.RetryInfo in the status
+// details, where any gRPC client finds it; details that are not understood are
+// left out.
+grpc::Status ToGrpcStatus(const absl::Status& status);
+absl::Status FromGrpcStatus(const grpc::Status& status);
 
 }  // namespace outrider
 

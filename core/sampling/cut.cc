@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "core/sampling/vector_math.h"
 
 namespace outrider {
@@ -63,12 +62,6 @@ Distribution KeepTop(const Distribution& row, size_t most, double mass) {
     kept_weights.push_back(weights[place]);
   }
   return Distribution::FromSorted(std::move(ids), std::move(kept_weights));
-}
-
-absl::Status CheckSupportMass(double mass) {
-  if (mass > 0 && mass <= 1) return absl::OkStatus();  // false for NaN
-  return absl::InvalidArgumentError(absl::StrCat(
-      "the mass of a draft row must be above 0 and at most 1, not ", mass));
 }
 
 }  // namespace outrider

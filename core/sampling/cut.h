@@ -4,7 +4,6 @@
 
 #include <cstddef>
 
-#include "absl/status/status.h"
 #include "core/sampling/distribution.h"
 
 namespace outrider {
@@ -17,9 +16,6 @@ namespace outrider {
 // It looks at the row alone: a draft row that is cut by it before sampling
 // stays exact (docs/algorithm.md), and its size tells nothing of the token.
 Distribution KeepTop(const Distribution& row, size_t most, double mass = 1);
-
-// INVALID_ARGUMENT unless in (0, 1].
-absl::Status CheckSupportMass(double mass);
 
 }  // namespace outrider
 

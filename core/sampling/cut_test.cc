@@ -87,15 +87,5 @@ TEST(KeepTopTest, IsWhatSortingTheWholeRowGives) {
   }
 }
 
-TEST(CheckSupportMassTest, IsAShareThatIsNotNothing) {
-  EXPECT_THAT(CheckSupportMass(1), IsOk());
-  EXPECT_THAT(CheckSupportMass(1e-9), IsOk());
-  for (const double bad :
-       {0.0, -0.1, 1.1, std::numeric_limits<double>::quiet_NaN()}) {
-    EXPECT_THAT(CheckSupportMass(bad),
-                StatusIs(absl::StatusCode::kInvalidArgument));
-  }
-}
-
 }  // namespace
 }  // namespace outrider

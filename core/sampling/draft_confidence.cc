@@ -5,7 +5,6 @@
 #include <array>
 #include <cstddef>
 
-#include "absl/strings/str_cat.h"
 #include "core/sampling/vector_math.h"
 
 namespace outrider {
@@ -23,12 +22,6 @@ double TopProbability(absl::Span<const float> logits) {
     for (const double term : terms) total += term;
   }
   return 1 / total;
-}
-
-absl::Status CheckMinDraftProbability(double value) {
-  if (value >= 0 && value < 1) return absl::OkStatus();  // false for NaN
-  return absl::InvalidArgumentError(absl::StrCat(
-      "min_draft_probability must be 0 (off) or between 0 and 1, not ", value));
 }
 
 }  // namespace outrider

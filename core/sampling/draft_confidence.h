@@ -2,7 +2,6 @@
 #ifndef OUTRIDER_CORE_SAMPLING_DRAFT_CONFIDENCE_H_
 #define OUTRIDER_CORE_SAMPLING_DRAFT_CONFIDENCE_H_
 
-#include "absl/status/status.h"
 #include "absl/types/span.h"
 
 namespace outrider {
@@ -12,9 +11,6 @@ namespace outrider {
 // and must not depend on the token drawn there, or the output's law changes.
 // `logits` holds no NaN, and at least one that is finite.
 double TopProbability(absl::Span<const float> logits);
-
-// INVALID_ARGUMENT unless in [0, 1).
-absl::Status CheckMinDraftProbability(double value);
 
 }  // namespace outrider
 

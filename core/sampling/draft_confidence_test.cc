@@ -29,14 +29,5 @@ TEST(TopProbabilityTest, SumsRowsOfAnyLength) {
   }
 }
 
-TEST(CheckMinDraftProbabilityTest, TakesZeroUpToOne) {
-  EXPECT_THAT(CheckMinDraftProbability(0), IsOk());
-  EXPECT_THAT(CheckMinDraftProbability(0.999), IsOk());
-  for (const double bad : {-0.1, 1.0, 2.0, std::nan("")}) {
-    EXPECT_THAT(CheckMinDraftProbability(bad),
-                StatusIs(absl::StatusCode::kInvalidArgument));
-  }
-}
-
 }  // namespace
 }  // namespace outrider

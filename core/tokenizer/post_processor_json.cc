@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
-#include "core/tokenizer/json_fields.h"
+#include "core/json/json_fields.h"
 #include "core/tokenizer/vocabulary_json.h"
 
 namespace outrider {
@@ -72,8 +72,8 @@ absl::StatusOr<Template> ParseTemplate(const JsonFields& processor,
                                 piece.Object("Sequence"));
       OUTRIDER_ASSIGN_OR_RETURN(const std::string id, sequence.String("id"));
       if (text_seen || id != "A" || piece.Find("SpecialToken") != nullptr) {
-        return absl::UnimplementedError(
-            "post_processor.single with more than the one sequence A");
+        return processor.Unsupported(
+            "single with more than the one sequence A");
       }
       text_seen = true;
       continue;
@@ -86,12 +86,12 @@ absl::StatusOr<Template> ParseTemplate(const JsonFields& processor,
     std::vector<TokenId>& side = text_seen ? result.suffix : result.prefix;
     side.insert(side.end(), ids.begin(), ids.end());
     if (side.size() > kMaxTemplateTokens) {
-      return absl::InvalidArgumentError("post_processor adds too many tokens");
+      return processor.Invalid(absl::StrCat("single adds more than ",
+                                            kMaxTemplateTokens, " tokens"));
     }
   }
   if (!text_seen) {
-    return absl::InvalidArgumentError(
-        "post_processor.single has no sequence A");
+    return processor.Invalid("single has no sequence A");
   }
   return result;
 }
@@ -112,8 +112,7 @@ absl::Status ApplyPostProcessor(const json& value, TokenizerSpec* spec) {
     return absl::OkStatus();
   }
   if (type != "TemplateProcessing") {
-    return absl::UnimplementedError(
-        absl::StrCat("post_processor: type ", type));
+    return fields.Unsupported(absl::StrCat("type ", type));
   }
   OUTRIDER_ASSIGN_OR_RETURN(const Template around,
                             ParseTemplate(fields, *spec));

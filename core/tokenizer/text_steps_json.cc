@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
-#include "core/tokenizer/json_fields.h"
+#include "core/json/json_fields.h"
 #include "core/tokenizer/utf8.h"
 
 namespace outrider {
@@ -19,16 +19,13 @@ using nlohmann::json;
 constexpr size_t kMaxReplacementBytes = 64;  // bounds how much a text can grow
 constexpr int kMaxStripped = 1024;
 
-absl::Status NotKnown(const JsonFields& fields, absl::string_view what) {
-  return absl::UnimplementedError(absl::StrCat(fields.where(), ": ", what));
-}
-
 absl::StatusOr<std::string> ShortString(const JsonFields& fields,
                                         absl::string_view name) {
   OUTRIDER_ASSIGN_OR_RETURN(std::string text, fields.String(name));
   if (text.size() > kMaxReplacementBytes) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        fields.where(), ".", name, " has ", text.size(), " bytes"));
+    return fields.Invalid(absl::StrCat(name, " has ", text.size(),
+                                       " bytes, more than ",
+                                       kMaxReplacementBytes));
   }
   return text;
 }
@@ -39,8 +36,7 @@ absl::StatusOr<std::string> Character(const JsonFields& fields,
   size_t end = 0;
   if (!text.empty()) NextCodePoint(text, &end);
   if (text.empty() || end != text.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(fields.where(), ".", name, " is not one character"));
+    return fields.Invalid(absl::StrCat(name, " is not one character"));
   }
   return text;
 }
@@ -51,8 +47,7 @@ absl::StatusOr<std::string> ReplacePattern(const JsonFields& fields) {
   OUTRIDER_RETURN_IF_ERROR(pattern.AllAmong({"String"}));
   OUTRIDER_ASSIGN_OR_RETURN(std::string text, ShortString(pattern, "String"));
   if (text.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(fields.where(), ".pattern is empty"));
+    return fields.Invalid("pattern is empty");
   }
   return text;
 }
@@ -73,7 +68,7 @@ absl::StatusOr<NormalizerStep> ParseNormalizerStep(absl::string_view type,
     OUTRIDER_ASSIGN_OR_RETURN(step.pattern, ReplacePattern(fields));
     OUTRIDER_ASSIGN_OR_RETURN(step.content, ShortString(fields, "content"));
   } else {
-    return NotKnown(fields, absl::StrCat("type ", type));
+    return fields.Unsupported(absl::StrCat("type ", type));
   }
   return step;
 }
@@ -85,13 +80,12 @@ absl::StatusOr<Prepend> MetaspacePrepend(const JsonFields& fields) {
   OUTRIDER_ASSIGN_OR_RETURN(const bool add_prefix_space,
                             fields.Bool("add_prefix_space", scheme != "never"));
   if (!add_prefix_space && scheme != "never") {
-    return absl::InvalidArgumentError(absl::StrCat(
-        fields.where(), ".add_prefix_space contradicts prepend_scheme"));
+    return fields.Invalid("add_prefix_space contradicts prepend_scheme");
   }
   if (scheme == "always") return Prepend::kAlways;
   if (scheme == "first") return Prepend::kFirst;
   if (scheme == "never") return Prepend::kNever;
-  return NotKnown(fields, absl::StrCat("prepend_scheme '", scheme, "'"));
+  return fields.Unsupported(absl::StrCat("prepend_scheme '", scheme, "'"));
 }
 
 absl::Status CheckMetaspaceFields(const JsonFields& fields) {
@@ -131,15 +125,15 @@ absl::StatusOr<SplitPattern> ParseSplit(const JsonFields& fields) {
                             fields.String("behavior"));
   OUTRIDER_ASSIGN_OR_RETURN(const bool invert, fields.Bool("invert", false));
   if (behavior != "Isolated" || invert) {
-    return NotKnown(fields, absl::StrCat("Split with behavior '", behavior,
-                                         "' and invert ", invert));
+    return fields.Unsupported(absl::StrCat("a Split with behavior '", behavior,
+                                           "' and invert ", invert));
   }
   OUTRIDER_ASSIGN_OR_RETURN(const JsonFields pattern, fields.Object("pattern"));
   OUTRIDER_RETURN_IF_ERROR(pattern.AllAmong({"Regex"}));
   OUTRIDER_ASSIGN_OR_RETURN(const std::string regex, pattern.String("Regex"));
   const std::optional<SplitPattern> known = KnownSplitPattern(regex);
   if (!known) {
-    return NotKnown(fields, absl::StrCat("Split by the pattern ", regex));
+    return fields.Unsupported(absl::StrCat("a Split by the pattern ", regex));
   }
   return *known;
 }
@@ -151,23 +145,24 @@ absl::StatusOr<PretokenizerSpec> ParsePretokenizerSequence(
   OUTRIDER_ASSIGN_OR_RETURN(const json* parts, fields.Array("pretokenizers"));
   if (parts->size() == 1) return ParsePretokenizer((*parts)[0]);
   if (parts->size() != 2) {
-    return NotKnown(fields, absl::StrCat("a Sequence of ", parts->size()));
+    return fields.Unsupported(
+        absl::StrCat("a Sequence of ", parts->size(), " parts"));
   }
   OUTRIDER_ASSIGN_OR_RETURN(
       const JsonFields first,
       JsonFields::Of((*parts)[0], "pre_tokenizer.pretokenizers[0]"));
   OUTRIDER_ASSIGN_OR_RETURN(const std::string type, first.String("type"));
   if (type != "Split") {
-    return NotKnown(first, absl::StrCat(type, " before another part"));
+    return first.Unsupported(absl::StrCat(type, " before another part"));
   }
   OUTRIDER_ASSIGN_OR_RETURN(const SplitPattern pattern, ParseSplit(first));
   OUTRIDER_ASSIGN_OR_RETURN(PretokenizerSpec spec,
                             ParsePretokenizer((*parts)[1]));
   if (spec.kind != PretokenizerSpec::Kind::kByteLevel ||
       spec.pattern != SplitPattern::kWhole || spec.prepend != Prepend::kNever) {
-    return NotKnown(fields,
-                    "Split before anything but ByteLevel without use_regex and "
-                    "add_prefix_space");
+    return fields.Unsupported(
+        "a Split before anything but ByteLevel without use_regex and "
+        "add_prefix_space");
   }
   spec.pattern = pattern;
   return spec;
@@ -194,7 +189,7 @@ absl::StatusOr<DecoderPart> ParseDecoderPart(const JsonFields& fields,
     OUTRIDER_RETURN_IF_ERROR(fields.AllAmong({"type"}));
     return DecoderPart::kFuse;
   }
-  if (type != "Strip") return NotKnown(fields, absl::StrCat("type ", type));
+  if (type != "Strip") return fields.Unsupported(absl::StrCat("type ", type));
   OUTRIDER_RETURN_IF_ERROR(
       fields.AllAmong({"type", "content", "start", "stop"}));
   OUTRIDER_ASSIGN_OR_RETURN(spec->strip, Character(fields, "content"));
@@ -206,7 +201,7 @@ absl::StatusOr<DecoderPart> ParseDecoderPart(const JsonFields& fields,
   OUTRIDER_ASSIGN_OR_RETURN(
       const int stop_length,
       JsonIndex(*stop, kMaxStripped, "decoder Strip.stop"));
-  if (stop_length > 0) return NotKnown(fields, "Strip at the end");
+  if (stop_length > 0) return fields.Unsupported("a Strip at the end");
   return DecoderPart::kStrip;
 }
 
@@ -224,9 +219,9 @@ absl::StatusOr<DecoderSpec> ParseDecoderSequence(const JsonFields& fields) {
     // Strip without Fuse before it would be at the start of every token.
     if ((last && *last >= part) ||
         (part == DecoderPart::kStrip && last != DecoderPart::kFuse)) {
-      return NotKnown(fields,
-                      "a Sequence in another order than Replace, "
-                      "ByteFallback, Fuse, Strip");
+      return fields.Unsupported(
+          "a Sequence in another order than Replace, "
+          "ByteFallback, Fuse, Strip");
     }
     last = part;
   }
@@ -261,7 +256,7 @@ absl::StatusOr<PretokenizerSpec> ParsePretokenizer(const json& value) {
   if (type == "ByteLevel") return ParseByteLevel(fields);
   if (type == "Metaspace") return ParseMetaspace(fields);
   if (type == "Sequence") return ParsePretokenizerSequence(fields);
-  return NotKnown(fields, absl::StrCat("type ", type));
+  return fields.Unsupported(absl::StrCat("type ", type));
 }
 
 absl::StatusOr<DecoderSpec> ParseDecoder(const json& value) {
@@ -285,7 +280,7 @@ absl::StatusOr<DecoderSpec> ParseDecoder(const json& value) {
                        .content = " "};
   }
   if (type == "Sequence") return ParseDecoderSequence(fields);
-  return NotKnown(fields, absl::StrCat("type ", type));
+  return fields.Unsupported(absl::StrCat("type ", type));
 }
 
 }  // namespace outrider

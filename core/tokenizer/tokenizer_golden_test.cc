@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/strings/escaping.h"
-#include "core/tokenizer/golden_files.h"
+#include "core/testing/golden_files.h"
 #include "core/tokenizer/tokenizer_loader.h"
 #include "core/tokenizer/utf8.h"
 

@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "core/tokenizer/bpe_tokenizer.h"
-#include "core/tokenizer/golden_files.h"
+#include "core/testing/golden_files.h"
 #include "core/tokenizer/tokenizer_json.h"
 #include "core/tokenizer/utf8.h"
 

@@ -7,7 +7,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
-#include "core/tokenizer/json_fields.h"
+#include "core/json/json_fields.h"
+#include "core/json/strict_json.h"
 #include "core/tokenizer/post_processor_json.h"
 #include "core/tokenizer/text_steps_json.h"
 #include "core/tokenizer/vocabulary_json.h"
@@ -15,30 +16,31 @@
 namespace outrider {
 namespace {
 
+constexpr int kMaxDepth = 64;
+
 // Both change what encoding gives; a model directory has no business with them.
 absl::Status RefuseTruncationAndPadding(const JsonFields& file) {
   for (const char* name : {"truncation", "padding"}) {
     if (file.Find(name) != nullptr) {
-      return absl::UnimplementedError(
-          absl::StrCat("tokenizer.json asks for ", name));
+      return file.Unsupported(name);
     }
   }
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::StatusOr<TokenizerSpec> ParseTokenizerJson(absl::string_view text) {
-  OUTRIDER_ASSIGN_OR_RETURN(const nlohmann::json value, ParseJson(text));
+absl::StatusOr<TokenizerSpec> ParseSpec(const nlohmann::json& value) {
   OUTRIDER_ASSIGN_OR_RETURN(const JsonFields file,
-                            JsonFields::Of(value, "tokenizer.json"));
+                            JsonFields::Of(value, "the top level"));
   OUTRIDER_RETURN_IF_ERROR(file.AllAmong(
       {"version", "truncation", "padding", "added_tokens", "normalizer",
        "pre_tokenizer", "post_processor", "decoder", "model"}));
   OUTRIDER_RETURN_IF_ERROR(RefuseTruncationAndPadding(file));
 
   TokenizerSpec spec;
-  OUTRIDER_ASSIGN_OR_RETURN(const JsonFields model, file.Object("model"));
+  OUTRIDER_ASSIGN_OR_RETURN(const nlohmann::json* model_value,
+                            file.Any("model"));
+  OUTRIDER_ASSIGN_OR_RETURN(const JsonFields model,
+                            JsonFields::Of(*model_value, "model"));
   OUTRIDER_ASSIGN_OR_RETURN(spec.bpe, ParseBpe(model));
   if (const nlohmann::json* tokens = file.Find("added_tokens")) {
     OUTRIDER_ASSIGN_OR_RETURN(spec.added_tokens,
@@ -59,10 +61,25 @@ absl::StatusOr<TokenizerSpec> ParseTokenizerJson(absl::string_view text) {
 
   if (spec.bpe.byte_fallback &&
       spec.pretokenizer.kind == PretokenizerSpec::Kind::kByteLevel) {
-    return absl::UnimplementedError(
+    return file.Unsupported(
         "model.byte_fallback together with a ByteLevel pre_tokenizer");
   }
   return spec;
+}
+
+}  // namespace
+
+absl::StatusOr<TokenizerSpec> ParseTokenizerJson(absl::string_view text,
+                                                 const std::string& what) {
+  OUTRIDER_ASSIGN_OR_RETURN(
+      const nlohmann::json value,
+      ParseStrictJson(
+          text, what,
+          {.max_depth = kMaxDepth, .max_bytes = kMaxTokenizerJsonBytes}));
+  absl::StatusOr<TokenizerSpec> spec = ParseSpec(value);
+  if (spec.ok()) return spec;
+  return absl::Status(spec.status().code(),
+                      absl::StrCat(what, ": ", spec.status().message()));
 }
 
 }  // namespace outrider

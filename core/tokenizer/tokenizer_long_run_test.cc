@@ -8,7 +8,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "core/tokenizer/golden_files.h"
+#include "core/testing/golden_files.h"
 #include "core/tokenizer/tokenizer_loader.h"
 
 namespace outrider {

@@ -32,17 +32,17 @@ absl::Status RefuseUnknownParts(const JsonFields& model) {
   OUTRIDER_ASSIGN_OR_RETURN(const std::string type,
                             model.String("type", "BPE"));
   if (type != "BPE") {
-    return absl::UnimplementedError(absl::StrCat("model.type '", type, "'"));
+    return model.Unsupported(absl::StrCat("type '", type, "'"));
   }
   for (const char* name : {"continuing_subword_prefix", "end_of_word_suffix"}) {
     OUTRIDER_ASSIGN_OR_RETURN(const std::string affix, model.String(name, ""));
     if (!affix.empty()) {
-      return absl::UnimplementedError(absl::StrCat("model.", name));
+      return model.Unsupported(name);
     }
   }
   const json* dropout = model.Find("dropout");
   if (dropout != nullptr && *dropout != json(0.0)) {
-    return absl::UnimplementedError("model.dropout");
+    return model.Unsupported("dropout");
   }
   return absl::OkStatus();
 }
@@ -96,7 +96,8 @@ absl::StatusOr<std::pair<absl::string_view, absl::string_view>> MergeSides(
         absl::string_view(merge[0].get_ref<const std::string&>()),
         absl::string_view(merge[1].get_ref<const std::string&>()));
   }
-  return absl::InvalidArgumentError("a merge is not a pair of tokens");
+  return absl::InvalidArgumentError(
+      "model: an entry of merges is not a pair of tokens");
 }
 
 bool IsVersionLine(const json& merge) {
@@ -139,7 +140,8 @@ absl::StatusOr<AddedToken> ParseAddedToken(const json& value) {
                             fields.Bool("normalized", !token.special));
   if (token.content.size() > kMaxAddedTokenBytes) {
     return absl::InvalidArgumentError(
-        absl::StrCat("an added token has ", token.content.size(), " bytes"));
+        absl::StrCat("an added token has ", token.content.size(),
+                     " bytes, more than ", kMaxAddedTokenBytes));
   }
   return token;
 }
@@ -221,7 +223,8 @@ absl::StatusOr<std::vector<AddedToken>> ParseAddedTokens(const json& value,
     OUTRIDER_RETURN_IF_ERROR(ids.Check(token));
     num_bytes += token.content.size();
     if (num_bytes > kMaxAddedTokensBytes) {
-      return absl::InvalidArgumentError("the added tokens are too long");
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the added tokens have more than ", kMaxAddedTokensBytes, " bytes"));
     }
     tokens.push_back(std::move(token));
   }

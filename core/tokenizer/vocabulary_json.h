@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "core/tokenizer/json_fields.h"
+#include "core/json/json_fields.h"
 #include "core/tokenizer/tokenizer_spec.h"
 
 namespace outrider {

@@ -12,52 +12,28 @@
 #include "core/wire/field_convert.h"
 
 namespace outrider {
-namespace {
-
-absl::StatusOr<bool> RoundsWeights(v1::Dtype weight_dtype) {
-  switch (weight_dtype) {
-    case v1::DTYPE_UNSPECIFIED:
-    case v1::DTYPE_BFLOAT16:
-      return true;
-    case v1::DTYPE_FLOAT64:
-      return false;
-    default:
-      return absl::InvalidArgumentError(
-          "weight_dtype must be FLOAT64 or BFLOAT16");
-  }
-}
-
-}  // namespace
 
 v1::DraftRequest ToProto(const DraftCall& call) {
   v1::DraftRequest request;
   *request.mutable_header() = ToProto(call.header);
   request.set_max_draft_tokens(call.max_draft_tokens);
-  request.set_support_size(call.support_size);
-  // What is absent means just that, and costs nothing.
-  if (call.support_mass != 1) request.set_support_mass(call.support_mass);
+  *request.mutable_draft_options() = ToProto(call.options);
   *request.mutable_sampling() = ToProto(call.sampling);
   request.set_seed(call.seed);
   request.set_prompt_length(call.prompt_length);
-  request.set_min_draft_probability(call.min_draft_probability);
-  if (!call.round_weights) request.set_weight_dtype(v1::DTYPE_FLOAT64);
   request.set_acceptance_rule(ToProto(call.rule));
   return request;
 }
 
 absl::StatusOr<DraftCall> FromProto(const v1::DraftRequest& request) {
-  DraftCall call = {.seed = request.seed(),
-                    .min_draft_probability = request.min_draft_probability()};
+  DraftCall call = {.seed = request.seed()};
   OUTRIDER_ASSIGN_OR_RETURN(call.header, FromProto(request.header()));
   OUTRIDER_ASSIGN_OR_RETURN(
       call.max_draft_tokens,
       ToLength(request.max_draft_tokens(), "max_draft_tokens"));
-  OUTRIDER_ASSIGN_OR_RETURN(call.support_size,
-                            ToLength(request.support_size(), "support_size"));
-  if (call.support_size == 0) call.support_size = kDefaultSupportSize;
-  if (request.has_support_mass()) call.support_mass = request.support_mass();
-  OUTRIDER_ASSIGN_OR_RETURN(call.round_weights,
-                            RoundsWeights(request.weight_dtype()));
+  OUTRIDER_ASSIGN_OR_RETURN(const DraftOverrides options,
+                            FromProto(request.draft_options()));
+  call.options = Apply(options, DraftOptions());
   OUTRIDER_ASSIGN_OR_RETURN(call.rule, FromProto(request.acceptance_rule()));
   OUTRIDER_ASSIGN_OR_RETURN(call.sampling, FromProto(request.sampling()));
   OUTRIDER_ASSIGN_OR_RETURN(call.prompt_length,

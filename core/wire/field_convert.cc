@@ -246,6 +246,66 @@ absl::StatusOr<SamplingParams> FromProto(const v1::SamplingParams& proto) {
   return params;
 }
 
+v1::DraftOptions ToProto(const DraftOptions& options) {
+  const DraftOptions absent;
+  DraftOverrides overrides;
+  if (options.support_size != absent.support_size) {
+    overrides.support_size = options.support_size;
+  }
+  if (options.support_mass != absent.support_mass) {
+    overrides.support_mass = options.support_mass;
+  }
+  if (options.min_draft_probability != absent.min_draft_probability) {
+    overrides.min_draft_probability = options.min_draft_probability;
+  }
+  if (options.round_weights != absent.round_weights) {
+    overrides.round_weights = options.round_weights;
+  }
+  return ToProto(overrides);
+}
+
+v1::DraftOptions ToProto(const DraftOverrides& overrides) {
+  v1::DraftOptions proto;
+  if (overrides.support_size.has_value()) {
+    proto.set_support_size(*overrides.support_size);
+  }
+  if (overrides.support_mass.has_value()) {
+    proto.set_support_mass(*overrides.support_mass);
+  }
+  if (overrides.min_draft_probability.has_value()) {
+    proto.set_min_draft_probability(*overrides.min_draft_probability);
+  }
+  if (overrides.round_weights.has_value()) {
+    proto.set_weight_dtype(*overrides.round_weights ? v1::DTYPE_BFLOAT16
+                                                    : v1::DTYPE_FLOAT64);
+  }
+  return proto;
+}
+
+absl::StatusOr<DraftOverrides> FromProto(const v1::DraftOptions& proto) {
+  DraftOverrides overrides;
+  if (proto.has_support_size()) {
+    OUTRIDER_ASSIGN_OR_RETURN(
+        overrides.support_size,
+        ToLength(proto.support_size(), "draft_options.support_size"));
+  }
+  if (proto.has_support_mass()) overrides.support_mass = proto.support_mass();
+  if (proto.has_min_draft_probability()) {
+    overrides.min_draft_probability = proto.min_draft_probability();
+  }
+  switch (proto.weight_dtype()) {
+    case v1::DTYPE_UNSPECIFIED:
+      return overrides;
+    case v1::DTYPE_BFLOAT16:
+    case v1::DTYPE_FLOAT64:
+      overrides.round_weights = proto.weight_dtype() == v1::DTYPE_BFLOAT16;
+      return overrides;
+    default:
+      return absl::InvalidArgumentError(
+          "draft_options.weight_dtype must be FLOAT64 or BFLOAT16");
+  }
+}
+
 std::vector<LogitBias> FromProto(
     const google::protobuf::RepeatedPtrField<v1::LogitBias>& proto) {
   std::vector<LogitBias> entries;

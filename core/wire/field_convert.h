@@ -50,6 +50,12 @@ v1::SamplingParams ToProto(const SamplingParams& params);
 // Token ids are not held against a vocabulary here.
 absl::StatusOr<SamplingParams> FromProto(const v1::SamplingParams& proto);
 
+// What is Draft's default is left out, and costs nothing.
+v1::DraftOptions ToProto(const DraftOptions& options);
+v1::DraftOptions ToProto(const DraftOverrides& overrides);
+// Absent fields stay so; ranges are not checked.
+absl::StatusOr<DraftOverrides> FromProto(const v1::DraftOptions& proto);
+
 // In the order given, nothing checked.
 std::vector<LogitBias> FromProto(
     const google::protobuf::RepeatedPtrField<v1::LogitBias>& proto);

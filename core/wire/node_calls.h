@@ -12,6 +12,7 @@
 #include "core/model/logit_rows.h"
 #include "core/sampling/acceptance_rule.h"
 #include "core/sampling/draft.h"
+#include "core/sampling/draft_options.h"
 #include "core/sampling/rule_kind.h"
 #include "core/sampling/sampling_params.h"
 #include "core/sampling/target_row.h"
@@ -24,10 +25,7 @@ namespace outrider {
 // what each field means (proto/outrider/v1). The cores of all three processes
 // speak these, whether gRPC or a test carries them.
 
-inline constexpr int kProtocolVersion = 1;
-inline constexpr int kDefaultSupportSize = 32;       // of a DraftRequest
-inline constexpr double kDefaultSupportMass = 0.98;  // of a GenerateRequest
-inline constexpr int kMaxSupportSize = 1024;         // or the whole vocabulary
+inline constexpr int kProtocolVersion = 2;
 inline constexpr int kDefaultMaxDraftTokens = 16;
 
 // What logs call a request; goes as metadata. Empty: none.
@@ -39,13 +37,10 @@ struct LogIds {
 struct DraftCall {
   RequestHeader header = {};
   int max_draft_tokens = 0;
-  int support_size = kDefaultSupportSize;
-  double support_mass = 1;
+  DraftOptions options = {};
   SamplingParams sampling = {};
   uint64_t seed = 0;
   int prompt_length = 0;
-  double min_draft_probability = 0;
-  bool round_weights = true;  // to bfloat16, before sampling
   RuleKind rule = RuleKind::kRejection;
   LogIds log_ids = {};  // the session's own strings
 };
@@ -58,12 +53,11 @@ struct DraftReply {
 };
 
 // kFullBFloat16: kFull with every logit rounded to bfloat16.
+// What depends on it is in reply_codec.h.
 enum class ReplyFormat { kFull, kFullBFloat16, kSparse, kTokens };
-
-// The caller gets the rows themselves, and processes and judges them.
-inline bool IsFull(ReplyFormat format) {
-  return format == ReplyFormat::kFull || format == ReplyFormat::kFullBFloat16;
-}
+inline constexpr ReplyFormat kReplyFormats[] = {
+    ReplyFormat::kFull, ReplyFormat::kFullBFloat16, ReplyFormat::kSparse,
+    ReplyFormat::kTokens};
 
 struct VerifyCall {
   RequestHeader header = {};
@@ -78,15 +72,15 @@ struct VerifyCall {
   uint64_t seed = 0;
   int prompt_length = 0;
   RuleKind rule = RuleKind::kRejection;          // kCoupled excludes kSparse
-  std::optional<LogprobsOptions> logprobs = {};  // not where IsFull
+  std::optional<LogprobsOptions> logprobs = {};  // not for the rows themselves
   LogIds log_ids = {};                           // the session's own strings
 };
 
 struct VerifyReply {
   ReplyHeader header = {};
-  // IsFull, kSparse, kTokens; or a cache that does not fit.
+  // By the format, in its order; or a cache that does not fit.
   std::variant<LogitRows, std::vector<TargetRow>, Verdict, Miss> outcome = {};
-  // On a verifier: each number of the rows is one of bfloat16's.
+  // Each number of the rows is one of bfloat16's.
   bool is_bfloat16 = false;
   // Where asked for, of each row that may give a token. kSparse: for the
   // support of the draft's row and the tail token, where there is one; kTokens:

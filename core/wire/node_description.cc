@@ -45,6 +45,8 @@ v1::NodeDescription ToProto(const NodeDescription& node) {
   for (const RuleKind rule : node.rules) {
     proto.add_acceptance_rules(ToProto(rule));
   }
+  proto.set_kv_cache_tokens(node.kv_cache_tokens);
+  proto.set_kv_cache_bytes(node.kv_cache_bytes);
   return proto;
 }
 
@@ -62,7 +64,9 @@ NodeDescription FromProto(const v1::NodeDescription& proto) {
       .protocol_version = static_cast<int>(proto.protocol_version()),
       .build = proto.build(),
       .draft_strategy = proto.draft_strategy(),
-      .is_simulated = proto.simulated()};
+      .is_simulated = proto.simulated(),
+      .kv_cache_tokens = static_cast<int64_t>(proto.kv_cache_tokens()),
+      .kv_cache_bytes = static_cast<int64_t>(proto.kv_cache_bytes())};
   for (const int number : proto.reply_formats()) {
     const auto format = FromProto(static_cast<v1::ReplyFormat>(number));
     // Formats of newer nodes are not ours to use.

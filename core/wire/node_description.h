@@ -30,6 +30,8 @@ struct NodeDescription {
   std::string draft_strategy = {};
   bool is_simulated = false;  // a timing model in place of weights
   std::vector<RuleKind> rules = {RuleKind::kRejection};
+  int64_t kv_cache_tokens = 0;  // over all sessions
+  int64_t kv_cache_bytes = 0;   // that they take
 };
 
 v1::NodeDescription ToProto(const NodeDescription& node);

@@ -27,14 +27,14 @@ void SetDraftRows(const VerifyCall& call, v1::VerifyRequest& request) {
 
 absl::Status ReadDraftRows(const v1::VerifyRequest& request, VerifyCall& call) {
   for (const v1::SparseRow& row : request.draft_rows()) {
-    if (call.reply_format == ReplyFormat::kSparse) {
+    if (row.weights().empty() && row.weight_dtype() == v1::DTYPE_UNSPECIFIED) {
       call.supports.push_back(ToTokens(row.ids()));
-    } else if (call.reply_format == ReplyFormat::kTokens) {
-      // The engine knows the vocabulary's size.
-      OUTRIDER_ASSIGN_OR_RETURN(
-          Distribution q, FromProto(row, std::numeric_limits<TokenId>::max()));
-      call.draft_rows.push_back(std::move(q));
+      continue;
     }
+    // The engine knows the vocabulary's size.
+    OUTRIDER_ASSIGN_OR_RETURN(
+        Distribution q, FromProto(row, std::numeric_limits<TokenId>::max()));
+    call.draft_rows.push_back(std::move(q));
   }
   return absl::OkStatus();
 }
@@ -132,6 +132,32 @@ absl::StatusOr<RowScores> FromProto(const v1::RowScores& proto) {
   return scores;
 }
 
+// Takes the numbers out of `full`.
+absl::Status ReadRows(v1::FullRows& full, VerifyReply& reply) {
+  OUTRIDER_ASSIGN_OR_RETURN(const int num_rows,
+                            ToLength(full.num_rows(), "num_rows"));
+  OUTRIDER_ASSIGN_OR_RETURN(const int vocab_size,
+                            ToLength(full.vocab_size(), "vocab_size"));
+  switch (full.dtype()) {
+    case v1::DTYPE_BFLOAT16: {
+      OUTRIDER_ASSIGN_OR_RETURN(
+          reply.outcome,
+          UnpackRowsBFloat16(full.logits(), num_rows, vocab_size));
+      reply.is_bfloat16 = true;
+      return absl::OkStatus();
+    }
+    case v1::DTYPE_FLOAT32: {
+      OUTRIDER_ASSIGN_OR_RETURN(
+          reply.outcome,
+          UnpackRows(std::move(*full.mutable_logits()), num_rows, vocab_size));
+      return absl::OkStatus();
+    }
+    default:
+      return absl::InvalidArgumentError(
+          "dtype of the rows must be FLOAT32 or BFLOAT16");
+  }
+}
+
 }  // namespace
 
 v1::VerifyRequest ToProto(const VerifyCall& call) {
@@ -166,7 +192,7 @@ absl::StatusOr<VerifyCall> FromProto(const v1::VerifyRequest& request) {
   OUTRIDER_ASSIGN_OR_RETURN(call.prompt_length,
                             ToLength(request.prompt_length(), "prompt_length"));
   OUTRIDER_RETURN_IF_ERROR(ReadDraftRows(request, call));
-  if (request.has_logprobs() && !IsFull(call.reply_format)) {
+  if (request.has_logprobs()) {
     OUTRIDER_ASSIGN_OR_RETURN(call.logprobs, FromProto(request.logprobs()));
   }
   return call;
@@ -226,25 +252,7 @@ absl::StatusOr<VerifyReply> FromProto(v1::VerifyResponse response,
                               FromProto(response.sparse(), call));
     return reply;
   }
-  v1::FullRows& full = *response.mutable_full();
-  const bool is_bfloat16 = call.reply_format == ReplyFormat::kFullBFloat16;
-  const v1::Dtype dtype = is_bfloat16 ? v1::DTYPE_BFLOAT16 : v1::DTYPE_FLOAT32;
-  if (full.dtype() != dtype) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("dtype of the rows must be ", v1::Dtype_Name(dtype)));
-  }
-  OUTRIDER_ASSIGN_OR_RETURN(const int num_rows,
-                            ToLength(full.num_rows(), "num_rows"));
-  OUTRIDER_ASSIGN_OR_RETURN(const int vocab_size,
-                            ToLength(full.vocab_size(), "vocab_size"));
-  if (is_bfloat16) {
-    OUTRIDER_ASSIGN_OR_RETURN(
-        reply.outcome, UnpackRowsBFloat16(full.logits(), num_rows, vocab_size));
-    return reply;
-  }
-  OUTRIDER_ASSIGN_OR_RETURN(
-      reply.outcome,
-      UnpackRows(std::move(*full.mutable_logits()), num_rows, vocab_size));
+  OUTRIDER_RETURN_IF_ERROR(ReadRows(*response.mutable_full(), reply));
   return reply;
 }
 

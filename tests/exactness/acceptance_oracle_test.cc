@@ -50,7 +50,7 @@ Tally RunSessions(const ClusterConfig& config,
     for (int i = 0; i < kNumRounds; ++i) {
       if (before_round) before_round(cluster);
       if (!cluster.Round().ok()) ++tally.num_rounds_failed;
-      const RoundStats& stats = cluster.session().stats();
+      const RoundStats& stats = cluster.stats();
       tally.num_drafted += stats.num_drafted;
       tally.num_refused += stats.num_drafted - stats.num_accepted;
       tally.num_misses += stats.drafter.num_misses + stats.verifier.num_misses;
@@ -151,10 +151,10 @@ TEST(AcceptanceOracleTest, EvictionFromEitherNodeIsHealed) {
     RequestHeader to_verifier = header;
     to_verifier.incarnation = session.verifier_cache().incarnation();
     if (cluster.num_rounds() % 3 == 1) {
-      EXPECT_TRUE(cluster.verify_engine().Release(to_verifier));
+      EXPECT_TRUE(cluster.verifier().Release(to_verifier));
     }
     if (cluster.num_rounds() % 5 == 3) {
-      EXPECT_TRUE(cluster.draft_engine().Release(to_drafter));
+      EXPECT_TRUE(cluster.drafter().Release(to_drafter));
     }
   });
   EXPECT_EQ(tally.num_drafted, NumDraftsPlanned());
@@ -208,7 +208,7 @@ TEST(AcceptanceOracleTest, SeesADrafterCacheThatIsCutWrongly) {
       for (int i = 0; i < kNumRounds; ++i) {
         const bool refuses = cluster.session().length() % 7 == 0;
         ASSERT_TRUE(cluster.Round().ok());
-        const RoundStats& stats = cluster.session().stats();
+        const RoundStats& stats = cluster.stats();
         if (!refuses) num_wrong += stats.num_drafted - stats.num_accepted;
       }
     }

@@ -72,7 +72,7 @@ Decoded Decode(const ClusterConfig& config, const ToyModel& model,
       ADD_FAILURE() << verdict.status();
       return run;
     }
-    run.num_drafted += cluster.session().stats().num_drafted;
+    run.num_drafted += cluster.stats().num_drafted;
     run.num_accepted += verdict->num_accepted;
   }
   const auto tokens = cluster.session().committed().tokens();

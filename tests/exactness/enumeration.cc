@@ -30,15 +30,10 @@ std::vector<int64_t> Fingerprint(ToyCluster& cluster) {
   Session& session = cluster.session();
   const SessionId& id = session.id();
   add(session.committed().tokens());
-  if (cluster.drafter_model() != nullptr) {
-    add(cluster.drafter_model()->Cache(id));
-  }
-  add(cluster.verifier_model().Cache(id));
-  const TokenLog* const drafter = cluster.draft_engine().sessions().Tokens(id);
-  const TokenLog* const verifier =
-      cluster.verify_engine().sessions().Tokens(id);
-  if (drafter != nullptr) add(drafter->tokens());
-  if (verifier != nullptr) add(verifier->tokens());
+  add(cluster.drafter().Cached(id));
+  add(cluster.verifier().Cached(id));
+  add(cluster.drafter().Logged(id));
+  add(cluster.verifier().Logged(id));
   print.push_back(session.drafter_cache().length());
   print.push_back(session.verifier_cache().length());
   return print;
@@ -73,7 +68,7 @@ class Enumerator {
       ++result_.num_leaves;
       result_.problem = source.violation();
       const double probability = state.probability * source.probability();
-      Count(cluster.session().stats(), probability);
+      Count(cluster.stats(), probability);
       if (EmitIfEnded(cluster, length_before, probability)) continue;
       std::vector<int64_t> print = Fingerprint(cluster);
       if (config_.reuse == EnumeratingSource::Reuse::kShareUniform) {

@@ -12,7 +12,6 @@
 #include "core/testing/run_task.h"
 #include "core/testing/status_matchers.h"
 #include "core/testing/table_lm.h"
-#include "drafter/model_strategy.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/in_process_stubs.h"
@@ -36,18 +35,9 @@ TokenSeq Concat(absl::Span<const TokenId> a, absl::Span<const TokenId> b) {
 class KvArithmetic {
  public:
   explicit KvArithmetic(int num_prompt_tokens) {
-    auto drafter = std::make_unique<TableLm>(
-        TableLm::Options{.table = Flat, .vocab_size = kVocabSize});
-    drafter_model_ = drafter.get();
-    draft_engine_ = std::make_unique<DraftEngine>(
-        std::make_unique<ModelStrategy>(std::move(drafter), kVocabSize),
-        DraftEngine::Options{.vocab_size = kVocabSize,
-                             .context_length = 1 << 20});
-    auto verifier = std::make_unique<TableLm>(
-        TableLm::Options{.table = Flat, .vocab_size = kVocabSize});
-    verifier_model_ = verifier.get();
-    verify_engine_ = std::make_unique<VerifyEngine>(
-        std::move(verifier), VerifyEngine::Options{.vocab_size = kVocabSize});
+    const TableLm::Options model = {.table = Flat, .vocab_size = kVocabSize};
+    drafter_node_ = MakeDraftNode(model);
+    verifier_node_ = MakeVerifyNode(model);
     TokenSeq prompt;
     for (int i = 0; i < num_prompt_tokens; ++i) prompt.push_back(90 + i);
     session_ = std::make_unique<Session>(
@@ -56,13 +46,12 @@ class KvArithmetic {
 
   // One round of K drafts of which `num_accepted` stand.
   void Round(int k, int num_accepted, bool is_first) {
-    InProcessDraftStub draft_stub(*draft_engine_);
-    InProcessVerifyStub verify_stub(*verify_engine_);
-    NodeDraftClient drafter(draft_stub,
-                            {.context_length = 1 << 20, .support_size = 8});
+    InProcessDraftStub draft_stub(*drafter_node_);
+    InProcessVerifyStub verify_stub(*verifier_node_);
+    NodeDraftClient drafter(draft_stub, {.context_length = 1 << 20,
+                                         .drafting = {.support_size = 8}});
     NodeVerifyClient verifier(verify_stub);
     Session& session = *session_;
-    session.BeginRound();
     const TokenSeq committed = {session.committed().tokens().begin(),
                                 session.committed().tokens().end()};
     const int n = session.length();
@@ -73,19 +62,22 @@ class KvArithmetic {
       EXPECT_LE(session.drafter_cache().length(), n);
       auto proposal = RunTask(drafter.Propose(session, k));
       ASSERT_THAT(proposal, IsOk());
-      draft = *proposal;
+      draft = proposal->draft;
+      EXPECT_EQ(proposal->link.num_misses, 0);
       ASSERT_EQ(draft.length(), k);
       // The pending token and x_1..x_{K-1} were forwarded, x_K was not.
       EXPECT_EQ(
-          drafter_model_->Cache(session.id()),
+          drafter_node_->Cached(session.id()),
           Concat(committed, absl::MakeConstSpan(draft.tokens).first(k - 1)));
       EXPECT_EQ(session.drafter_cache().length(), n - 1 + k);
     }
     if (!is_first) {
       EXPECT_EQ(session.verifier_cache().length(), n - 1);
     }
-    ASSERT_THAT(RunTask(verifier.Score(session, draft)), IsOk());
-    EXPECT_EQ(verifier_model_->Cache(session.id()),
+    const auto scored = RunTask(verifier.Score(session, draft));
+    ASSERT_THAT(scored, IsOk());
+    EXPECT_EQ(scored->link.num_misses, 0);
+    EXPECT_EQ(verifier_node_->Cached(session.id()),
               Concat(committed, draft.tokens));
     EXPECT_EQ(session.verifier_cache().length(), n + k);
 
@@ -101,8 +93,6 @@ class KvArithmetic {
       ExpectNextDelta(session.drafter_cache(),
                       n + num_accepted - (num_accepted == k ? 1 : 0));
     }
-    EXPECT_EQ(session.stats().drafter.num_misses, 0);
-    EXPECT_EQ(session.stats().verifier.num_misses, 0);
   }
 
  private:
@@ -116,10 +106,8 @@ class KvArithmetic {
     EXPECT_GE(delta.append_tokens.size(), 1u);
   }
 
-  const TableLm* drafter_model_ = nullptr;
-  const TableLm* verifier_model_ = nullptr;
-  std::unique_ptr<DraftEngine> draft_engine_;
-  std::unique_ptr<VerifyEngine> verify_engine_;
+  std::unique_ptr<DraftNode> drafter_node_;
+  std::unique_ptr<VerifyNode> verifier_node_;
   std::unique_ptr<Session> session_;
 };
 

@@ -269,14 +269,14 @@ TEST(LedgerTest, AVerifierThatLostTheSessionCostsNoCoin) {
     ASSERT_TRUE(evicting.Round().ok());
   }
   Session& session = evicting.session();
-  ASSERT_TRUE(evicting.verify_engine().Release(
+  ASSERT_TRUE(evicting.verifier().Release(
       {.session = session.id(),
        .incarnation = session.verifier_cache().incarnation(),
        .step = 1u << 20}));
   // The same drafts are sent once more: same coins, same tokens.
   ASSERT_TRUE(cluster.Round().ok());
   ASSERT_TRUE(evicting.Round().ok());
-  EXPECT_EQ(session.stats().verifier.num_misses, 1);
+  EXPECT_EQ(evicting.stats().verifier.num_misses, 1);
   EXPECT_EQ(Text(cluster), Text(evicting));
   EXPECT_EQ(KeysOf(kept), KeysOf(lost));
 }

@@ -141,20 +141,22 @@ Sabotage WithLostReplies(std::function<bool(const Verdict&)> may_be_lost,
   const auto round = [epoch, may_be_lost,
                       k](ToyCluster& cluster) -> absl::StatusOr<Verdict> {
     Session& session = cluster.session();
-    NodeDraftClient drafter(cluster.draft_stub(),
-                            {.context_length = 1 << 20, .support_size = 4});
+    NodeDraftClient drafter(
+        cluster.draft_stub(),
+        {.context_length = 1 << 20, .drafting = {.support_size = 4}});
     NodeVerifyClient verifier(cluster.verify_stub());
     for (const bool is_last : {false, true}) {
-      const auto draft = RunTask(drafter.Propose(session, k));
-      if (!draft.ok()) return draft.status();
-      const auto score = RunTask(verifier.Score(session, *draft));
-      if (!score.ok()) return score.status();
+      const auto proposed = RunTask(drafter.Propose(session, k));
+      if (!proposed.ok()) return proposed.status();
+      const Draft& draft = proposed->draft;
+      const auto scored = RunTask(verifier.Score(session, draft));
+      if (!scored.ok()) return scored.status();
       const Verdict verdict =
-          AcceptPrefix(*draft, score->rows, session.coins());
-      const CoinKey loss = {Purpose::kUnspecified, draft->start};
+          AcceptPrefix(draft, scored->score.rows, session.coins());
+      const CoinKey loss = {Purpose::kUnspecified, draft.start};
       if (is_last || !may_be_lost(verdict) ||
           !session.coins().Accept(loss, 0.5, 1.0)) {
-        session.Commit(*draft, verdict);
+        session.Commit(draft, verdict);
         return verdict;
       }
       ++*epoch;

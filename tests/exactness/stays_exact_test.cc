@@ -166,11 +166,11 @@ TEST(StaysExactTest, SessionsEvictedBetweenRoundsOnBothNodes) {
   const Enumeration result =
       ExpectExact(With({.round = [](ToyCluster& cluster) {
         Session& session = cluster.session();
-        cluster.draft_engine().Release(
+        cluster.drafter().Release(
             {.session = session.id(),
              .incarnation = session.drafter_cache().incarnation(),
              .step = 1u << 20});
-        cluster.verify_engine().Release(
+        cluster.verifier().Release(
             {.session = session.id(),
              .incarnation = session.verifier_cache().incarnation(),
              .step = 1u << 20});

@@ -7,7 +7,6 @@
 
 #include "core/sampling/make_rule.h"
 #include "core/testing/run_task.h"
-#include "drafter/model_strategy.h"
 
 namespace outrider::testing {
 namespace {
@@ -22,13 +21,14 @@ class ToyCluster::TappedDrafts final : public DraftClient {
   TappedDrafts(DraftClient& client, ToyCluster& cluster)
       : client_(client), cluster_(cluster) {}
 
-  Task<absl::StatusOr<Draft>> Propose(Session& session,
-                                      int num_tokens) override {
-    absl::StatusOr<Draft> draft = co_await client_.Propose(session, num_tokens);
+  Task<absl::StatusOr<ProposedDraft>> Propose(Session& session,
+                                              int num_tokens) override {
+    absl::StatusOr<ProposedDraft> proposed =
+        co_await client_.Propose(session, num_tokens);
     const auto& alter = cluster_.config_.sabotage.alter_draft;
-    if (draft.ok() && alter) alter(*draft);
-    if (draft.ok()) cluster_.draft_ = *draft;
-    co_return draft;
+    if (proposed.ok() && alter) alter(proposed->draft);
+    if (proposed.ok()) cluster_.draft_ = proposed->draft;
+    co_return proposed;
   }
 
  private:
@@ -92,23 +92,19 @@ ToyCluster::ToyCluster(const ClusterConfig& config, const ToyModel& model,
     : config_(config),
       model_(model),
       coins_(std::move(coins)),
-      draft_engine_(NewDraftEngine()) {
-  auto verifier = std::make_unique<TableLm>(
-      TableLm::Options{.table =
-                           [&model](absl::Span<const TokenId> context) {
-                             return model.Target(context);
-                           },
-                       .vocab_size = model.vocab_size(),
-                       .cut = config.sabotage.verifier_cut});
-  verifier_model_ = verifier.get();
-  verify_engine_ = std::make_unique<VerifyEngine>(
-      std::move(verifier),
-      VerifyEngine::Options{.vocab_size = model.vocab_size(),
-                            .random_source = CoinFactory()});
+      drafter_node_(NewDrafter()) {
+  verifier_node_ =
+      MakeVerifyNode({.table =
+                          [&model](absl::Span<const TokenId> context) {
+                            return model.Target(context);
+                          },
+                      .vocab_size = model.vocab_size(),
+                      .cut = config.sabotage.verifier_cut},
+                     {.random_source = CoinFactory()});
 
-  draft_stub_ = std::make_unique<InProcessDraftStub>(*draft_engine_);
+  draft_stub_ = std::make_unique<InProcessDraftStub>(*drafter_node_);
   draft_stub_->hooks() = {.num_deliveries = config.num_deliveries};
-  verify_stub_ = std::make_unique<InProcessVerifyStub>(*verify_engine_);
+  verify_stub_ = std::make_unique<InProcessVerifyStub>(*verifier_node_);
   verify_stub_->hooks() = {
       .num_deliveries = config.num_deliveries,
       .after = [this](const VerifyCall& call, VerifyReply& reply) {
@@ -121,12 +117,13 @@ ToyCluster::ToyCluster(const ClusterConfig& config, const ToyModel& model,
   const int support_size =
       config.support_size > 0 ? config.support_size : model.vocab_size();
   node_drafter_ = std::make_unique<NodeDraftClient>(
-      *draft_stub_, NodeDraftClient::Options{
-                        .context_length = kContextLength,
-                        .support_size = support_size,
-                        .support_mass = config.support_mass,
-                        .min_draft_probability = config.min_draft_probability,
-                        .round_weights = config.round_weights});
+      *draft_stub_,
+      NodeDraftClient::Options{
+          .context_length = kContextLength,
+          .drafting = {.support_size = support_size,
+                       .support_mass = config.support_mass,
+                       .min_draft_probability = config.min_draft_probability,
+                       .round_weights = config.round_weights}});
   lookup_ = std::make_unique<LookupDraftClient>(*node_drafter_);
   drafter_ = node_drafter_.get();
   if (config.prompt_lookup) drafter_ = lookup_.get();
@@ -144,26 +141,21 @@ ToyCluster::ToyCluster(const ClusterConfig& config, const ToyModel& model,
 
 ToyCluster::~ToyCluster() = default;
 
-std::unique_ptr<DraftStrategy> ToyCluster::NewStrategy() {
-  if (config_.ngrams.has_value()) {
-    return std::make_unique<NgramStrategy>(*config_.ngrams);
-  }
-  auto model = std::make_unique<TableLm>(
-      TableLm::Options{.table =
-                           [this](absl::Span<const TokenId> context) {
-                             return model_.Drafter(context);
-                           },
-                       .vocab_size = model_.vocab_size(),
-                       .cut = config_.sabotage.drafter_cut});
-  drafter_model_ = model.get();
-  return std::make_unique<ModelStrategy>(std::move(model), model_.vocab_size());
-}
-
-std::unique_ptr<DraftEngine> ToyCluster::NewDraftEngine() {
+std::unique_ptr<DraftNode> ToyCluster::NewDrafter() {
   DraftEngine::Options options = {.vocab_size = model_.vocab_size(),
-                                  .context_length = kContextLength};
-  options.random_source = CoinFactory();
-  return std::make_unique<DraftEngine>(NewStrategy(), std::move(options));
+                                  .context_length = kContextLength,
+                                  .random_source = CoinFactory()};
+  if (config_.ngrams.has_value()) {
+    return MakeTextDraftNode(std::make_unique<NgramStrategy>(*config_.ngrams),
+                             std::move(options));
+  }
+  return MakeDraftNode({.table =
+                            [this](absl::Span<const TokenId> context) {
+                              return model_.Drafter(context);
+                            },
+                        .vocab_size = model_.vocab_size(),
+                        .cut = config_.sabotage.drafter_cut},
+                       std::move(options));
 }
 
 std::function<std::unique_ptr<RandomSource>(uint64_t)>
@@ -173,12 +165,13 @@ ToyCluster::CoinFactory() {
 }
 
 void ToyCluster::RestartDrafter() {
-  std::unique_ptr<DraftEngine> next = NewDraftEngine();
+  std::unique_ptr<DraftNode> next = NewDrafter();
   draft_stub_->Restart(*next);
-  draft_engine_ = std::move(next);
+  drafter_node_ = std::move(next);
 }
 
 absl::StatusOr<Verdict> ToyCluster::Round() {
+  stats_ = {};
   const auto& other = config_.sabotage.round;
   absl::StatusOr<Verdict> verdict = other ? other(*this) : DecoderRound();
   if (!verdict.ok()) return verdict;
@@ -200,8 +193,11 @@ absl::StatusOr<Verdict> ToyCluster::DecoderRound() {
                               .rule = rule,
                               .policy = policy});
   const bool first = config_.has_first_round && num_rounds() == 0;
-  return RunTask(first ? decoder.FirstRound(*session_)
-                       : decoder.Round(*session_));
+  const absl::StatusOr<RoundResult> round =
+      RunTask(first ? decoder.FirstRound(*session_) : decoder.Round(*session_));
+  if (!round.ok()) return round.status();
+  stats_ = round->stats;
+  return round->verdict;
 }
 
 }  // namespace outrider::testing

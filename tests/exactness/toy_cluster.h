@@ -17,11 +17,10 @@
 #include "core/drafting/ngram_strategy.h"
 #include "core/testing/enumerating_source.h"
 #include "core/testing/table_lm.h"
-#include "drafter/draft_engine.h"
 #include "tests/exactness/cluster_config.h"
 #include "tests/exactness/toy_model.h"
 #include "tests/support/in_process_stubs.h"
-#include "verifier/verify_engine.h"
+#include "tests/support/toy_nodes.h"
 
 namespace outrider::testing {
 
@@ -42,13 +41,12 @@ class ToyCluster {
   Session& session() { return *session_; }
   int num_rounds() const { return view_.round_index; }
   const RoundView& view() const { return view_; }
+  // Of the last round, if it was one of SpeculativeDecoder and did not fail.
+  const RoundStats& stats() const { return stats_; }
   InProcessDraftStub& draft_stub() { return *draft_stub_; }
   InProcessVerifyStub& verify_stub() { return *verify_stub_; }
-  DraftEngine& draft_engine() { return *draft_engine_; }
-  VerifyEngine& verify_engine() { return *verify_engine_; }
-  // Null where n-grams draft.
-  const TableLm* drafter_model() const { return drafter_model_; }
-  const TableLm& verifier_model() const { return *verifier_model_; }
+  DraftNode& drafter() { return *drafter_node_; }
+  VerifyNode& verifier() { return *verifier_node_; }
   // Replaces the drafter's process: an empty cache, no incarnation.
   void RestartDrafter();
 
@@ -59,17 +57,14 @@ class ToyCluster {
 
   ToyCluster(const ClusterConfig& config, const ToyModel& model,
              std::unique_ptr<RandomSource> coins, uint64_t seed);
-  std::unique_ptr<DraftStrategy> NewStrategy();
-  std::unique_ptr<DraftEngine> NewDraftEngine();
+  std::unique_ptr<DraftNode> NewDrafter();
   // The test's coins for a node; empty where it flips real ones.
   std::function<std::unique_ptr<RandomSource>(uint64_t)> CoinFactory();
   const ClusterConfig& config_;
   const ToyModel& model_;
   const std::unique_ptr<RandomSource> coins_;  // null: production's
-  const TableLm* drafter_model_ = nullptr;     // of draft_engine_
-  const TableLm* verifier_model_ = nullptr;    // of verify_engine_
-  std::unique_ptr<DraftEngine> draft_engine_;
-  std::unique_ptr<VerifyEngine> verify_engine_;
+  std::unique_ptr<DraftNode> drafter_node_;
+  std::unique_ptr<VerifyNode> verifier_node_;
   std::unique_ptr<InProcessDraftStub> draft_stub_;
   std::unique_ptr<InProcessVerifyStub> verify_stub_;
   std::unique_ptr<NodeDraftClient> node_drafter_;
@@ -80,6 +75,7 @@ class ToyCluster {
   RoundView view_;
   Draft draft_;
   std::optional<Verdict> verdict_;
+  RoundStats stats_;
   LogitRows rows_;
 };
 

@@ -63,8 +63,8 @@ TEST(DrafterIsTargetTest, EveryDraftIsAcceptedForEveryKAndTemperature) {
         request.max_tokens = kNumTokens;
         request.num_speculative_tokens = k;
         request.ignore_eos = true;
-        request.draft_support_size = (*tokenizer)->vocab_size();
-        request.draft_support_mass = 1.0;
+        request.draft_options.support_size = (*tokenizer)->vocab_size();
+        request.draft_options.support_mass = 1.0;
         request.reply_format = format;
         const Decoded run = Decode(trio.client(), request);
         EXPECT_EQ(run.num_tokens, kNumTokens);

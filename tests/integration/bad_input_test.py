@@ -168,7 +168,7 @@ class BadRequestTest(ProgramTest):
                 (("--prompt-tokens", "4096"), ["token id 4096", "4096)"]),
                 (("--prompt-tokens", "5", "--seed", "1", "--resume-tokens", "9999"), ["token id 9999"]),
                 (("--prompt-file", long_prompt), ["context of 1024", "prompt"]),
-                (("x", "--draft-support-size", "4000"), ["draft_support_size", "1024"]),
+                (("x", "--draft-support-size", "4000"), ["draft_options.support_size", "1024"]),
                 (("x", "--logit-bias", "4096=1"), ["logit_bias", "4096)"]),
                 (("x", "--logit-bias", "5=1", "--logit-bias", "5=2"), ["token 5 twice"]),
                 (("x", "--min-draft-probability", "1"), ["min_draft_probability"]),

@@ -135,9 +135,9 @@ std::vector<MalformedRow> BadIds() {
       {"the largest int32", ids(2, 0x7fffffff), "token id 2147483647"},
       {"without its draft", ids(1, 8), "not in its own draft row"},
       {"a row too few", [](auto& r) { r.mutable_draft_rows()->RemoveLast(); },
-       "1 draft rows for 2 drafts"},
+       "for 2 drafts: one for each"},
       {"a row too many", [](auto& r) { *r.add_draft_rows() = r.draft_rows(0); },
-       "3 draft rows for 2 drafts"},
+       "for 2 drafts: one for each"},
   };
 }
 
@@ -174,7 +174,7 @@ TEST_F(MalformedRowsTest, OfIdsAndWeightsAreRefused) {
            {"a weight too many", weights({0.25, 0.25, 0.25, 0.25}),
             "3 ids, 4 weights"},
            {"empty", [](auto& r) { r.mutable_draft_rows(0)->Clear(); },
-            "weight_dtype"},
+            "1 draft rows with weights and 1 without"},
            {"without ids and weights",
             [](auto& r) {
               r.mutable_draft_rows(0)->clear_ids();

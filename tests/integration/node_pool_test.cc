@@ -15,7 +15,6 @@
 
 #include "core/testing/scripted_resolver.h"
 #include "core/testing/status_matchers.h"
-#include "drafter/model_strategy.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/hash_model.h"
@@ -51,25 +50,13 @@ NodeDescription Description(const std::string& weights_hash) {
           .reply_formats = {ReplyFormat::kFull}};
 }
 
-std::unique_ptr<VerifierNodeUnderTest> Verifier(
-    const std::string& weights_hash = "A",
-    const std::string& listen = "127.0.0.1:0") {
-  return std::make_unique<VerifierNodeUnderTest>(
-      std::make_unique<VerifyEngine>(
-          std::make_unique<TableLm>(Model()),
-          VerifyEngine::Options{.vocab_size = kVocab, .max_draft_tokens = 8}),
-      Description(weights_hash), listen);
+std::unique_ptr<LocalNode> Verifier(const std::string& weights_hash = "A",
+                                    const std::string& listen = "127.0.0.1:0") {
+  return MakeVerifier(Model(), Description(weights_hash), {.listen = listen});
 }
 
-std::unique_ptr<DrafterNodeUnderTest> Drafter() {
-  return std::make_unique<DrafterNodeUnderTest>(
-      std::make_unique<DraftEngine>(
-          std::make_unique<ModelStrategy>(std::make_unique<TableLm>(Model()),
-                                          kVocab),
-          DraftEngine::Options{.vocab_size = kVocab,
-                               .context_length = 100,
-                               .max_draft_tokens = 8}),
-      Description("draft"), "127.0.0.1:0");
+std::unique_ptr<LocalNode> Drafter() {
+  return MakeDrafter(Model(), Description("draft"));
 }
 
 class NodePoolTest : public ::testing::Test {

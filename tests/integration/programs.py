@@ -4,74 +4,16 @@ import os
 import pathlib
 import re
 import shutil
-import signal
-import subprocess
+import sys
 import tempfile
-import time
 import unittest
+
+sys.path.insert(0, os.path.join(os.environ["OUTRIDER_SOURCE_DIR"], "tools"))
+from program import PATIENCE, wait_until, Program  # noqa: E402,F401  (tests import these from here)
 
 BIN = pathlib.Path(os.environ["OUTRIDER_BIN_DIR"])
 MODELS = pathlib.Path(os.environ["OUTRIDER_SOURCE_DIR"]) / "models"
 TARGET, DRAFT = MODELS / "demo-target", MODELS / "demo-draft"
-# Far beyond what anything here takes, so that only a hang fails.
-PATIENCE = 60
-
-
-def wait_until(what, condition, patience=PATIENCE):
-    """Polls until `condition()` is true, and returns what it was."""
-    end = time.monotonic() + patience
-    while time.monotonic() < end:
-        if value := condition():
-            return value
-        time.sleep(0.02)
-    raise AssertionError(f"waited {patience} s in vain: {what}")
-
-
-class Program:
-    """A program that runs; what it prints goes to files, which are read back."""
-
-    def __init__(self, folder, name, *arguments, inside=()):
-        """`inside`: the words of a command that becomes the program."""
-        self.name = name
-        self._out = open(folder / f"{name}-{time.monotonic_ns()}.out", "w+b")
-        self._err = open(self._out.name + ".err", "w+b")
-        words = [word if isinstance(word, bytes) else str(word) for word in arguments]
-        self.process = subprocess.Popen([*inside, BIN / name, *words], stdin=subprocess.DEVNULL,
-                                        stdout=self._out, stderr=self._err)
-
-    def out(self):
-        return pathlib.Path(self._out.name).read_text("utf-8", "replace")
-
-    def err(self):
-        return pathlib.Path(self._err.name).read_text("utf-8", "replace")
-
-    def address(self):
-        """The HOST:PORT it says it listens on."""
-        def listening():
-            if match := re.search(r"listening on (\S+)", self.out()):
-                return match[1]
-            if self.process.poll() is not None:
-                raise AssertionError(f"{self.name} ended before it listened: {self.err()}")
-            return None
-        return wait_until(f"{self.name} listens", listening)
-
-    def send(self, number):
-        self.process.send_signal(number)
-
-    def end(self, number=signal.SIGTERM):
-        """Sends a signal and waits: the exit status."""
-        self.send(number)
-        return self.wait()
-
-    def wait(self):
-        return self.process.wait(PATIENCE)
-
-    def close(self):
-        if self.process.poll() is None:
-            self.process.kill()  # which ends a stopped process, too
-            self.process.wait()
-        self._out.close()
-        self._err.close()
 
 
 class ProgramTest(unittest.TestCase):
@@ -82,7 +24,7 @@ class ProgramTest(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder)
 
     def start(self, name, *arguments, inside=()):
-        program = Program(self.folder, name, *arguments, inside=inside)
+        program = Program(BIN / name, *arguments, inside=inside)
         self.addCleanup(program.close)
         return program
 

@@ -87,7 +87,8 @@ TEST(RequestOptionsTest, LogprobsAreTheSameInEveryReplyFormat) {
       request.top_p = 0.95;
       request.presence_penalty = 0.4;
       request.seed = 11;
-      request.draft_support_size = 8;  // replacements from off it as well
+      request.draft_options.support_size =
+          8;  // replacements from off it as well
       request.logprobs = 3;
       request.logprobs_mode = mode;
       request.reply_format = ReplyFormat::kFull;

@@ -13,14 +13,19 @@
 
 namespace outrider::testing {
 
-std::string SourcePath(const std::string& path) {
-  return std::string(std::getenv("OUTRIDER_SOURCE_DIR")) + "/" + path;
-}
-
 namespace {
 
-std::string Program(const std::string& name) {
-  return std::string(std::getenv("OUTRIDER_BIN_DIR")) + "/" + name;
+using bench::ChildProcess;
+
+constexpr std::chrono::seconds kStartTimeout(60);
+
+// Its failure to start is the running test's.
+std::unique_ptr<ChildProcess> Start(std::vector<std::string> arguments) {
+  arguments[0] =
+      std::string(std::getenv("OUTRIDER_BIN_DIR")) + "/" + arguments[0];
+  auto process = ChildProcess::Start(arguments);
+  EXPECT_THAT(process, IsOk());
+  return process.ok() ? *std::move(process) : nullptr;
 }
 
 }  // namespace
@@ -28,17 +33,15 @@ std::string Program(const std::string& name) {
 DemoTrio::DemoTrio(DemoDrafter drafter) : drafter_options_(std::move(drafter)) {
   SetUpGrpc();
   const std::string target = SourcePath("models/demo-target");
-  verifier_ = std::make_unique<ChildProcess>(std::vector<std::string>{
-      Program("outrider-verifier"), "--model", target, "--dtype",
-      drafter_options_.dtype, "--listen", "127.0.0.1:0"});
+  verifier_ = Start({"outrider-verifier", "--model", target, "--dtype",
+                     drafter_options_.dtype, "--listen", "127.0.0.1:0"});
   drafter_address_ = StartDrafter("127.0.0.1:0");
-  const auto verifier_address = verifier_->ListenAddress();
+  const auto verifier_address = verifier_->ListenAddress(kStartTimeout);
   EXPECT_THAT(verifier_address, IsOk());
-  coordinator_ = std::make_unique<ChildProcess>(std::vector<std::string>{
-      Program("outrider-coordinator"), "--verifier", *verifier_address,
-      "--drafter", drafter_address_, "--tokenizer", target, "--listen",
-      "127.0.0.1:0"});
-  const auto address = coordinator_->ListenAddress();
+  coordinator_ = Start({"outrider-coordinator", "--verifier", *verifier_address,
+                        "--drafter", drafter_address_, "--tokenizer", target,
+                        "--listen", "127.0.0.1:0"});
+  const auto address = coordinator_->ListenAddress(kStartTimeout);
   EXPECT_THAT(address, IsOk());
   client_ = std::make_unique<client::GenerationClient>(*address);
   for (int i = 0; i < 100; ++i) {
@@ -50,11 +53,10 @@ DemoTrio::DemoTrio(DemoDrafter drafter) : drafter_options_(std::move(drafter)) {
 }
 
 std::string DemoTrio::StartDrafter(const std::string& listen) {
-  drafter_ = std::make_unique<ChildProcess>(std::vector<std::string>{
-      Program("outrider-drafter"), "--model", drafter_options_.model,
-      "--strategy", drafter_options_.strategy, "--dtype",
-      drafter_options_.dtype, "--listen", listen});
-  const auto address = drafter_->ListenAddress();
+  drafter_ = Start({"outrider-drafter", "--model", drafter_options_.model,
+                    "--strategy", drafter_options_.strategy, "--dtype",
+                    drafter_options_.dtype, "--listen", listen});
+  const auto address = drafter_->ListenAddress(kStartTimeout);
   EXPECT_THAT(address, IsOk());
   return address.value_or("");
 }

@@ -5,13 +5,11 @@
 #include <memory>
 #include <string>
 
+#include "bench/load/child_process.h"
 #include "client/generation_client.h"
-#include "tests/support/child_process.h"
+#include "core/testing/golden_files.h"
 
 namespace outrider::testing {
-
-// A path of the repository.
-std::string SourcePath(const std::string& path);
 
 // What outrider-drafter runs.
 struct DemoDrafter {
@@ -40,9 +38,9 @@ class DemoTrio {
 
   const DemoDrafter drafter_options_;
   std::string drafter_address_;
-  std::unique_ptr<ChildProcess> verifier_;
-  std::unique_ptr<ChildProcess> drafter_;
-  std::unique_ptr<ChildProcess> coordinator_;
+  std::unique_ptr<bench::ChildProcess> verifier_;
+  std::unique_ptr<bench::ChildProcess> drafter_;
+  std::unique_ptr<bench::ChildProcess> coordinator_;
   std::unique_ptr<client::GenerationClient> client_;
 };
 

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/in_process_cluster.h"
 
-#include <future>
 #include <thread>
 #include <utility>
 
 #include "core/base/check.h"
 #include "core/rpc/channel.h"
 #include "core/tokenizer/tokenizer_loader.h"
-#include "drafter/model_strategy.h"
+#include "drafter/drafter_service.h"
+#include "verifier/verifier_service.h"
 
 namespace outrider::testing {
 namespace {
-
-constexpr int kQueueLength = 1024;
 
 std::unique_ptr<RpcServer> Serve(const std::string& listen,
                                  const std::vector<grpc::Service*>& services) {
@@ -24,42 +22,23 @@ std::unique_ptr<RpcServer> Serve(const std::string& listen,
 
 }  // namespace
 
-template <typename Engine, typename Service>
-InProcessNode<Engine, Service>::InProcessNode(
-    std::unique_ptr<Engine> engine, const NodeDescription& description,
-    const std::string& listen)
-    : engine_(std::move(engine)),
-      model_thread_(kQueueLength,
-                    [this] { engine_->Expire(SessionTable::Clock::now()); }),
-      service_(*engine_, model_thread_, description),
-      cache_service_({.truncate =
-                          [this](const RequestHeader& header, int length) {
-                            return engine_->Truncate(header, length);
-                          },
-                      .release =
-                          [this](const RequestHeader& header) {
-                            return engine_->Release(header);
-                          }},
-                     model_thread_),
-      server_(Serve(listen, {&service_, &cache_service_})) {
-  server_->SetServing(true);
+std::unique_ptr<LocalNode> MakeDrafter(const TableLm::Options& model,
+                                       const NodeDescription& description,
+                                       LocalNode::Options options) {
+  return std::make_unique<LocalNode>(
+      std::make_unique<TableLm>(model), description,
+      [&](Node& node) { return MakeDrafterService(node, description); },
+      options);
 }
 
-template <typename Engine, typename Service>
-InProcessNode<Engine, Service>::~InProcessNode() {
-  server_->Shutdown(std::chrono::seconds(0));
+std::unique_ptr<LocalNode> MakeVerifier(const TableLm::Options& model,
+                                        const NodeDescription& description,
+                                        LocalNode::Options options) {
+  return std::make_unique<LocalNode>(
+      std::make_unique<TableLm>(model), description,
+      [&](Node& node) { return MakeVerifierService(node, description); },
+      options);
 }
-
-template <typename Engine, typename Service>
-int InProcessNode<Engine, Service>::num_sessions() {
-  std::promise<int> count;
-  OUTRIDER_CHECK(model_thread_.Submit(
-      [&] { count.set_value(engine_->sessions().num_sessions()); }));
-  return count.get_future().get();
-}
-
-template class InProcessNode<DraftEngine, DrafterServiceImpl>;
-template class InProcessNode<VerifyEngine, VerifierServiceImpl>;
 
 InProcessCluster::InProcessCluster(Options options)
     : options_(std::move(options)) {
@@ -95,28 +74,17 @@ InProcessCluster::~InProcessCluster() {
 }
 
 void InProcessCluster::StartDrafter() {
-  auto strategy = std::make_unique<ModelStrategy>(
-      std::make_unique<TableLm>(options_.draft), options_.draft.vocab_size);
-  auto engine = std::make_unique<DraftEngine>(
-      std::move(strategy),
-      DraftEngine::Options{.vocab_size = options_.draft.vocab_size,
-                           .context_length = options_.draft.context_length,
-                           .max_draft_tokens = options_.max_draft_tokens});
-  drafter_ = std::make_unique<DrafterNodeUnderTest>(
-      std::move(engine),
+  drafter_ = MakeDrafter(
+      options_.draft,
       Describe(options_.draft, options_.drafter_tokenizer_hash, "0"),
-      drafter_listen_);
+      {.listen = drafter_listen_});
   drafter_listen_ = drafter_->address();
 }
 
 void InProcessCluster::StartVerifier(const std::string& weights_hash) {
-  auto engine = std::make_unique<VerifyEngine>(
-      std::make_unique<TableLm>(options_.target),
-      VerifyEngine::Options{.vocab_size = options_.target.vocab_size,
-                            .max_draft_tokens = options_.max_draft_tokens});
-  verifier_ = std::make_unique<VerifierNodeUnderTest>(
-      std::move(engine), Describe(options_.target, "same", weights_hash),
-      verifier_listen_);
+  verifier_ = MakeVerifier(options_.target,
+                           Describe(options_.target, "same", weights_hash),
+                           {.listen = verifier_listen_});
   verifier_listen_ = verifier_->address();
 }
 
@@ -132,8 +100,7 @@ NodeDescription InProcessCluster::Describe(
       .eos_ids = model.eos_ids,
       .context_length = model.context_length,
       .max_draft_tokens = options_.max_draft_tokens,
-      .reply_formats = {ReplyFormat::kFull, ReplyFormat::kFullBFloat16,
-                        ReplyFormat::kSparse, ReplyFormat::kTokens},
+      .reply_formats = {std::begin(kReplyFormats), std::end(kReplyFormats)},
       .rules = options_.rules};
 }
 

@@ -11,42 +11,23 @@
 #include "coordinator/pool/node_pool.h"
 #include "coordinator/service/coordinator_metrics.h"
 #include "coordinator/service/generation_service.h"
-#include "core/node/cache_service.h"
-#include "core/node/model_thread.h"
+#include "core/node/local_node.h"
 #include "core/rpc/call_queue.h"
 #include "core/rpc/resolver.h"
 #include "core/rpc/server.h"
 #include "core/testing/table_lm.h"
 #include "core/tokenizer/tokenizer.h"
-#include "drafter/drafter_service.h"
-#include "verifier/verifier_service.h"
 
 namespace outrider::testing {
 
-// One drafter or verifier on a port of its own: the production services over a
-// TableLm, in this process.
-template <typename Engine, typename Service>
-class InProcessNode {
- public:
-  InProcessNode(std::unique_ptr<Engine> engine,
-                const NodeDescription& description, const std::string& listen);
-  // Like a process that is killed: calls in flight are broken off.
-  ~InProcessNode();
-
-  const std::string& address() const { return server_->address(); }
-  // Sessions whose caches the node holds.
-  int num_sessions();
-
- private:
-  const std::unique_ptr<Engine> engine_;
-  ModelThread model_thread_;
-  Service service_;
-  CacheServiceImpl cache_service_;
-  std::unique_ptr<RpcServer> server_;
-};
-
-using DrafterNodeUnderTest = InProcessNode<DraftEngine, DrafterServiceImpl>;
-using VerifierNodeUnderTest = InProcessNode<VerifyEngine, VerifierServiceImpl>;
+// A drafter and a verifier on ports of their own: the production services over
+// a TableLm, in this process.
+std::unique_ptr<LocalNode> MakeDrafter(const TableLm::Options& model,
+                                       const NodeDescription& description,
+                                       LocalNode::Options options = {});
+std::unique_ptr<LocalNode> MakeVerifier(const TableLm::Options& model,
+                                        const NodeDescription& description,
+                                        LocalNode::Options options = {});
 
 // Coordinator, drafter and verifier as in production, over real gRPC on
 // loopback, in one process. Nodes can be stopped and started again on their
@@ -79,8 +60,8 @@ class InProcessCluster {
   void StartDrafter();
   // As a node of these weights: the same table under another hash.
   void StartVerifier(const std::string& weights_hash = "0");
-  DrafterNodeUnderTest& drafter() { return *drafter_; }
-  VerifierNodeUnderTest& verifier() { return *verifier_; }
+  LocalNode& drafter() { return *drafter_; }
+  LocalNode& verifier() { return *verifier_; }
 
   // Until the pool has found both nodes (or refused the drafter); false when
   // that takes longer than 10 s.
@@ -94,8 +75,8 @@ class InProcessCluster {
   const Options options_;
   std::string drafter_listen_ = "127.0.0.1:0";
   std::string verifier_listen_ = "127.0.0.1:0";
-  std::unique_ptr<DrafterNodeUnderTest> drafter_;
-  std::unique_ptr<VerifierNodeUnderTest> verifier_;
+  std::unique_ptr<LocalNode> drafter_;
+  std::unique_ptr<LocalNode> verifier_;
   std::unique_ptr<Tokenizer> tokenizer_;
   std::unique_ptr<CallQueue> queue_;
   SystemResolver resolver_;

@@ -10,8 +10,7 @@
 #include "absl/status/statusor.h"
 #include "coordinator/peers/node_stub.h"
 #include "core/wire/node_calls.h"
-#include "drafter/draft_engine.h"
-#include "verifier/verify_engine.h"
+#include "tests/support/toy_nodes.h"
 
 namespace outrider::testing {
 
@@ -33,7 +32,7 @@ inline uint64_t ContentDigest(const VerifyCall& call) {
 // What a test does to the calls that pass through a stub.
 template <typename Call, typename Reply>
 struct StubHooks {
-  // How often the engine sees each call: the same step, the same bytes. The
+  // How often the node sees each call: the same step, the same bytes. The
   // last reply counts.
   int num_deliveries = 1;
   // Before the node sees the call; where it fails the call never arrives.
@@ -44,10 +43,10 @@ struct StubHooks {
 using DraftHooks = StubHooks<DraftCall, DraftReply>;
 using VerifyHooks = StubHooks<VerifyCall, VerifyReply>;
 
-// Carries calls to an engine by a function call; its tasks never wait.
+// Carries calls to a node by a function call; its tasks never wait.
 class InProcessDraftStub final : public DraftStub {
  public:
-  explicit InProcessDraftStub(DraftEngine& engine) : engine_(&engine) {}
+  explicit InProcessDraftStub(DraftNode& node) : node_(&node) {}
 
   Task<absl::StatusOr<DraftReply>> Draft(const DraftCall& call,
                                          Cancellation&) override {
@@ -56,7 +55,7 @@ class InProcessDraftStub final : public DraftStub {
 
   DraftHooks& hooks() { return hooks_; }
   // Another process behind the same address.
-  void Restart(DraftEngine& engine) { engine_ = &engine; }
+  void Restart(DraftNode& node) { node_ = &node; }
   int num_calls() const { return num_calls_; }
 
  private:
@@ -66,21 +65,21 @@ class InProcessDraftStub final : public DraftStub {
     if (!fate.ok()) return fate;
     absl::StatusOr<DraftReply> reply;
     for (int i = 0; i < hooks_.num_deliveries; ++i) {
-      reply = engine_->Draft(call, ContentDigest(call), {});
+      reply = node_->Run(call, ContentDigest(call));
     }
     if (reply.ok() && hooks_.after) fate = hooks_.after(call, *reply);
     if (!fate.ok()) return fate;
     return reply;
   }
 
-  DraftEngine* engine_;
+  DraftNode* node_;
   DraftHooks hooks_;
   int num_calls_ = 0;
 };
 
 class InProcessVerifyStub final : public VerifyStub {
  public:
-  explicit InProcessVerifyStub(VerifyEngine& engine) : engine_(&engine) {}
+  explicit InProcessVerifyStub(VerifyNode& node) : node_(&node) {}
 
   Task<absl::StatusOr<VerifyReply>> Verify(const VerifyCall& call,
                                            Cancellation&) override {
@@ -88,7 +87,7 @@ class InProcessVerifyStub final : public VerifyStub {
   }
 
   VerifyHooks& hooks() { return hooks_; }
-  void Restart(VerifyEngine& engine) { engine_ = &engine; }
+  void Restart(VerifyNode& node) { node_ = &node; }
   int num_calls() const { return num_calls_; }
 
  private:
@@ -98,14 +97,14 @@ class InProcessVerifyStub final : public VerifyStub {
     if (!fate.ok()) return fate;
     absl::StatusOr<VerifyReply> reply;
     for (int i = 0; i < hooks_.num_deliveries; ++i) {
-      reply = engine_->Verify(call, ContentDigest(call), {});
+      reply = node_->Run(call, ContentDigest(call));
     }
     if (reply.ok() && hooks_.after) fate = hooks_.after(call, *reply);
     if (!fate.ok()) return fate;
     return reply;
   }
 
-  VerifyEngine* engine_;
+  VerifyNode* node_;
   VerifyHooks hooks_;
   int num_calls_ = 0;
 };

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/round/round_result.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "absl/status/status.h"
+#include "core/base/status_macros.h"
+
+namespace outrider {
+namespace {
+
+absl::StatusOr<RowLogprobs> FindIn(const ScoredRow& row, TokenId token) {
+  const auto found = std::find(row.tokens.begin(), row.tokens.end(), token);
+  if (found == row.tokens.end()) {
+    return absl::InternalError("the verifier sent no score of a token it gave");
+  }
+  RowScores chosen = row.scores;
+  chosen.tokens = {row.scores.tokens.at(found - row.tokens.begin())};
+  return ToLogprobs(chosen);
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<RowLogprobs>> LogprobsOf(const DraftScore& score,
+                                                    const Draft& draft,
+                                                    const Verdict& verdict,
+                                                    const Session& session) {
+  std::vector<RowLogprobs> logprobs;
+  if (!session.logprobs().has_value()) return logprobs;
+  const auto* scored = std::get_if<std::vector<ScoredRow>>(&score.scored);
+  const absl::Span<const TokenId> accepted =
+      absl::MakeConstSpan(draft.tokens).first(verdict.num_accepted);
+  for (int i = 0; i <= verdict.num_accepted; ++i) {
+    const bool is_next = i == verdict.num_accepted;
+    const TokenId token = is_next ? verdict.next_token : accepted[i];
+    if (scored != nullptr) {
+      if (static_cast<size_t>(i) >= scored->size()) {
+        return absl::InternalError("the verifier sent no log-probabilities");
+      }
+      OUTRIDER_ASSIGN_OR_RETURN(RowLogprobs row, FindIn((*scored)[i], token));
+      logprobs.push_back(std::move(row));
+      continue;
+    }
+    TokenHistory before = session.History();
+    before.drafts = accepted.first(i);
+    OUTRIDER_ASSIGN_OR_RETURN(
+        RowLogprobs row,
+        ComputeLogprobs(std::get<LogitRows>(score.scored).Row(i),
+                        session.sampling(), before, *session.logprobs(),
+                        {token}));
+    logprobs.push_back(std::move(row));
+  }
+  return logprobs;
+}
+
+}  // namespace outrider

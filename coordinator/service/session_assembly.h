@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_COORDINATOR_SERVICE_SESSION_ASSEMBLY_H_
+#define OUTRIDER_COORDINATOR_SERVICE_SESSION_ASSEMBLY_H_
+
+#include <memory>
+#include <optional>
+
+#include "coordinator/peers/circuit_breaker.h"
+#include "coordinator/peers/lookup_draft_client.h"
+#include "coordinator/peers/node_draft_client.h"
+#include "coordinator/peers/node_verify_client.h"
+#include "coordinator/peers/optional_draft_client.h"
+#include "coordinator/pool/node_pool.h"
+#include "coordinator/pool/same_weights_stub.h"
+#include "coordinator/round/draft_length_policy.h"
+#include "coordinator/round/session.h"
+#include "coordinator/round/speculative_decoder.h"
+#include "coordinator/round/stop_condition.h"
+#include "coordinator/service/generation.h"
+#include "coordinator/service/generation_request.h"
+#include "coordinator/service/text_stream.h"
+#include "core/sampling/acceptance_rule.h"
+#include "core/tokenizer/tokenizer.h"
+
+namespace outrider {
+
+// The objects that serve one session, each made for its request and its pair
+// of nodes. What it is made from must outlive it.
+class SessionAssembly {
+ public:
+  struct Parts {
+    const GenerationRequest& request;
+    const NodePool::Pair& pair;
+    const Tokenizer* tokenizer = nullptr;  // null: no text
+    Session& session;
+    GenerationSink& sink;
+  };
+
+  explicit SessionAssembly(const Parts& parts);
+  SessionAssembly(const SessionAssembly&) = delete;
+  SessionAssembly& operator=(const SessionAssembly&) = delete;
+
+  Generation& generation() { return generation_; }
+
+ private:
+  // Each uses some of those above it.
+  CircuitBreaker no_breaker_;  // where there is no drafter to have one
+  std::optional<NodeDraftClient> node_drafter_;
+  OptionalDraftClient optional_drafter_;
+  LookupDraftClient lookup_;
+  SameWeightsStub verifier_stub_;
+  NodeVerifyClient verifier_;
+  const std::unique_ptr<const AcceptanceRule> rule_;
+  FixedDraftLength policy_;
+  SpeculativeDecoder decoder_;
+  const StopCondition stop_;
+  TextStream text_;
+  Generation generation_;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_COORDINATOR_SERVICE_SESSION_ASSEMBLY_H_

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_ENGINE_BATCH_SCHEDULER_H_
+#define OUTRIDER_CORE_ENGINE_BATCH_SCHEDULER_H_
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "core/engine/engine_metrics.h"
+#include "core/engine/job.h"
+#include "core/engine/pass.h"
+#include "core/engine/pass_hold.h"
+#include "core/engine/pass_time.h"
+#include "core/engine/work.h"
+#include "core/model/causal_lm.h"
+#include "core/session/node_sessions.h"
+
+namespace outrider {
+
+// Which work is in which pass of the model: the rules, without threads, model
+// or clock. One pass at a time takes from all that is ready: running sessions
+// first, none passed over twice in a row, then chunks of prompts up to a budget
+// of rows, at least one chunk in every second pass. Sessions join and leave
+// between passes; so that they do not split into alternating cohorts, a pass is
+// held for those that were just answered and can be back in time. Not
+// thread-safe; its metrics are.
+class BatchScheduler {
+ public:
+  using Clock = NodeSessions::Clock;
+
+  struct Options {
+    int prefill_chunk = 128;      // rows of a pass where prompts are among them
+    int max_rows = 1024;          // of a pass
+    int max_queue_length = 1024;  // pieces of work; openings beyond are refused
+    double max_hold = 0.15;       // of the time that the pass may take
+    NodeSessions::Options sessions = {};
+  };
+
+  explicit BatchScheduler(Options options);
+
+  void Submit(std::unique_ptr<Work> work, Clock::time_point now);
+  // What is to run now: nothing where nothing is ready, or until hold_end().
+  // EndPass comes before the next one.
+  std::optional<Pass> NextPass(Clock::time_point now);
+  // `results` are what the model answered to the pass's extensions.
+  // UNAVAILABLE: the device is lost, and with it all work from here on.
+  void EndPass(Pass pass, PassResults results, Clock::time_point now);
+
+  // A job whose rows are there. Whoever gets it calls its Take and gives it
+  // back; nullptr: none.
+  std::unique_ptr<Job> NextToTake();
+  void Taken(std::unique_ptr<Job> job, Clock::time_point now);
+  // A job that has ended: whoever gets it calls its Finish. nullptr: none.
+  std::unique_ptr<Job> NextEnded();
+
+  // Drops expired sessions; about once a second.
+  void Expire(Clock::time_point now);
+  // Advisory; see NodeSessions.
+  bool Truncate(const RequestHeader& header, int length);
+  bool Release(const RequestHeader& header);
+
+  // When to ask for the next pass again though nothing has happened; and
+  // whether somebody is still waited for.
+  std::optional<Clock::time_point> hold_end() const { return hold_.end(); }
+  bool IsHolding() const { return hold_.IsHolding(); }
+  // Work that was submitted and has not been handed out to Finish.
+  int num_jobs() const { return num_jobs_; }
+  // Whether NextToTake or NextEnded has something.
+  bool HasRowsOrReplies() const { return !to_take_.empty() || !ended_.empty(); }
+  // Whether the only work there is may run on the thread that submits it.
+  bool IsOneDecode() const;
+  bool is_lost() const { return is_lost_; }
+  const NodeSessions& sessions() const { return sessions_; }
+  const EngineMetrics& metrics() const { return metrics_; }
+
+ private:
+  using Queue = std::deque<std::unique_ptr<Job>>;
+
+  bool IsWelcome(const Work& work) const;
+  void EndAbandoned(Queue& queue, Clock::time_point now);
+  void AdmitWaiting(Clock::time_point now);
+  void Begin(std::unique_ptr<Job> job, NodeSession* session);
+  // Puts it where it waits for a pass, by what it wants.
+  void Ready(std::unique_ptr<Job> job);
+  void End(std::unique_ptr<Job> job, absl::Status status,
+           Clock::time_point now);
+  PassTime::Duration PredictedTime() const;
+  void AddRunning(Pass& pass);
+  void AddChunks(Pass& pass);
+  void Add(Pass& pass, std::unique_ptr<Job> job, int num_tokens);
+  void UpdateMetrics();
+
+  const Options options_;
+  NodeSessions sessions_;
+  EngineMetrics metrics_;
+  PassTime pass_time_;
+  Queue waiting_;  // to be admitted
+  Queue running_;  // ready, a round's tokens each
+  Queue prompts_;  // ready, to be run in chunks
+  Queue to_take_;
+  Queue ended_;
+  PassHold hold_;
+  int num_jobs_ = 0;
+  int num_taking_ = 0;  // to be taken, or handed out for it
+  bool last_had_chunk_ = false;
+  bool is_lost_ = false;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_ENGINE_BATCH_SCHEDULER_H_

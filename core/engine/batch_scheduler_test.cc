@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0
+// The scheduler's rules one by one, under virtual time.
+#include "core/engine/batch_scheduler.h"
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <random>
+#include <set>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "core/base/retry_delay.h"
+#include "core/testing/scheduler_test.h"
+#include "core/testing/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace outrider {
+namespace {
+
+using ::outrider::testing::Id;
+using ::outrider::testing::IsOk;
+using ::outrider::testing::SchedulerTest;
+using ::outrider::testing::StatusIs;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+
+using Clock = BatchScheduler::Clock;
+
+class BatchSchedulerTest : public SchedulerTest {};
+
+TEST_F(BatchSchedulerTest, WhatIsReadyTogetherIsRunTogether) {
+  for (const int name : {1, 2, 3}) Submit(name, 2);
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 2), Pair(2, 2), Pair(3, 2)));
+  for (const int name : {1, 2, 3}) EXPECT_THAT(StatusOf(name), IsOk());
+  EXPECT_THAT(RunPass(), IsEmpty());
+  EXPECT_EQ(scheduler_.num_jobs(), 0);
+}
+
+TEST_F(BatchSchedulerTest, SessionsJoinAndLeaveBetweenTheExtensionsOfOthers) {
+  Submit(1, 1, {.num_more = 3});
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 1)));
+  Submit(2, 1, {.num_more = 1});
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 1), Pair(2, 1)));
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 1), Pair(2, 1)));
+  EXPECT_THAT(StatusOf(2), IsOk());
+  EXPECT_THAT(StatusOf(1), StatusIs(absl::StatusCode::kUnknown));
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 1)));
+  EXPECT_THAT(StatusOf(1), IsOk());
+  EXPECT_EQ(scheduler_.sessions().Find(Id(1))->log.length(), 4);
+}
+
+TEST_F(BatchSchedulerTest, EachWorkGetsItsOwnRows) {
+  std::map<int, float> seen;
+  for (const int name : {1, 2, 3}) {
+    Submit(name, 1, {.on_take = [&seen, name](const LogitRows& rows) {
+             seen[name] = rows.Row(0)[0];
+           }});
+  }
+  RunPass();
+  EXPECT_THAT(seen, ElementsAre(Pair(1, 1.0f), Pair(2, 2.0f), Pair(3, 3.0f)));
+}
+
+TEST_F(BatchSchedulerTest, APromptIsRunInChunksAndItsRowsComeWithTheLast) {
+  Submit(1, 75, {.num_rows = 3});
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 32)));
+  EXPECT_EQ(num_rows_[1], 0);
+  EXPECT_EQ(scheduler_.sessions().Find(Id(1))->log.length(), 32);
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 32)));
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 11)));
+  EXPECT_EQ(num_rows_[1], 3);
+  EXPECT_THAT(StatusOf(1), IsOk());
+  EXPECT_EQ(scheduler_.sessions().Find(Id(1))->log.length(), 75);
+  EXPECT_EQ(scheduler_.metrics().num_chunks, 2);
+}
+
+TEST_F(BatchSchedulerTest, AChunkIsWhatTheRunningSessionsLeaveOfTheBudget) {
+  Submit(9, 200);
+  for (const int name : {1, 2}) Submit(name, 5, {.num_rows = 5});
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 5), Pair(2, 5), Pair(9, 22)));
+}
+
+TEST_F(BatchSchedulerTest, AFullHouseLetsAChunkIntoEverySecondPass) {
+  OpenAll({1, 2, 3, 4, 5, 6});
+  Submit(9, 100);
+  std::vector<int> chunks;
+  for (int round = 0; round < 4; ++round) {
+    for (int name = 1; name <= 6; ++name) Submit(name, 5, {.num_rows = 5});
+    int chunk = 0;
+    int num_running = 0;
+    for (const auto& [name, num_tokens] : RunPass()) {
+      if (name == 9) chunk = num_tokens;
+      if (name != 9) ++num_running;
+    }
+    EXPECT_EQ(num_running, 6);
+    chunks.push_back(chunk);
+  }
+  EXPECT_THAT(chunks, ElementsAre(32, 0, 32, 0));
+}
+
+TEST_F(BatchSchedulerTest, AShortPromptDoesNotWaitForTheWholeOfALongOne) {
+  Submit(1, 1000);
+  Submit(2, 40);
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 32)));
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(2, 32)));
+  // What is left of it is no more than a round's tokens.
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(2, 8), Pair(1, 24)));
+  EXPECT_THAT(StatusOf(2), IsOk());
+}
+
+class FewRowsTest : public SchedulerTest {
+ protected:
+  FewRowsTest()
+      : SchedulerTest({.prefill_chunk = 32,
+                       .max_rows = 12,
+                       .max_hold = 0,
+                       .sessions = {.num_blocks = 200}}) {}
+};
+
+TEST_F(FewRowsTest, NoRunningSessionIsPassedOverTwice) {
+  for (const int name : {1, 2, 3, 4}) Submit(name, 5);
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 5), Pair(2, 5)));
+  for (const int name : {1, 2}) Submit(name, 5);  // back at once
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(3, 5), Pair(4, 5)));
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 5), Pair(2, 5)));
+}
+
+// So many times a pass of 100 ms with all sessions, each back after `gap`.
+class HoldTest : public SchedulerTest {
+ protected:
+  HoldTest() : SchedulerTest({.sessions = {.num_blocks = 200}}) {}
+
+  void RunRounds(int count, milliseconds gap) {
+    for (int round = 0; round < count; ++round) {
+      now_ += gap;
+      for (const int name : {1, 2, 3}) Submit(name);
+      RunPass();
+    }
+  }
+};
+
+TEST_F(HoldTest, APassWaitsForThoseThatWereJustAnswered) {
+  RunRounds(10, milliseconds(2));
+  now_ += milliseconds(1);
+  Submit(1);
+  EXPECT_THAT(RunPass(), IsEmpty());
+  ASSERT_TRUE(scheduler_.hold_end().has_value());
+  // 15 % of 100 ms, from when there was something to run.
+  EXPECT_EQ(*scheduler_.hold_end(), now_ + milliseconds(15));
+  now_ += milliseconds(1);
+  Submit(2);
+  EXPECT_THAT(RunPass(), IsEmpty());
+  Submit(3);
+  // All are back: no need to wait on.
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 1), Pair(2, 1), Pair(3, 1)));
+}
+
+TEST_F(HoldTest, WhoDoesNotComeIsNotWaitedForAnyLonger) {
+  RunRounds(10, milliseconds(2));
+  Submit(1);
+  Submit(2);
+  EXPECT_THAT(RunPass(), IsEmpty());
+  now_ += milliseconds(15);
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 1), Pair(2, 1)));
+  // Nor for the next pass.
+  Submit(1);
+  Submit(2);
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 1), Pair(2, 1)));
+}
+
+TEST_F(HoldTest, NobodyIsWaitedForWhoUsuallyTakesLonger) {
+  RunRounds(10, milliseconds(40));
+  Submit(1);
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 1)));
+}
+
+TEST_F(HoldTest, RowsThatAreBeingTakenAreWaitedFor) {
+  RunRounds(10, milliseconds(2));
+  Submit(1, 1, {.num_more = 1});
+  Submit(2, 1, {.num_more = 1});
+  Submit(3, 1, {.num_more = 1});
+  auto pass = scheduler_.NextPass(now_);
+  ASSERT_TRUE(pass.has_value());
+  now_ += milliseconds(100);
+  scheduler_.EndPass(*std::move(pass), PassResults(3, LogitRows()), now_);
+  // One of the three has taken its row.
+  auto job = scheduler_.NextToTake();
+  job->Take();
+  scheduler_.Taken(std::move(job), now_);
+  EXPECT_FALSE(scheduler_.NextPass(now_).has_value());
+  TakeAll();
+  EXPECT_EQ(RunPass().size(), 3u);
+}
+
+// Eight sessions that fell into two cohorts, one in a pass while the other is
+// on its way, are one again after a few passes, and stay so.
+TEST_F(HoldTest, AlternatingCohortsBecomeOne) {
+  std::multimap<Clock::time_point, int> arrivals;
+  for (int name = 1; name <= 8; ++name) {
+    arrivals.emplace(now_ + milliseconds(name <= 4 ? 0 : 50), name);
+  }
+  std::vector<size_t> sizes;
+  while (sizes.size() < 40) {
+    if (!arrivals.empty() && arrivals.begin()->first <= now_) {
+      const int name = arrivals.begin()->second;
+      arrivals.erase(arrivals.begin());
+      Submit(name);
+      continue;
+    }
+    auto pass = scheduler_.NextPass(now_);
+    if (!pass.has_value()) {
+      const auto end = scheduler_.hold_end();
+      const auto next = arrivals.empty() ? *end : arrivals.begin()->first;
+      now_ = end.has_value() ? std::min(*end, next) : next;
+      continue;
+    }
+    sizes.push_back(pass->parts.size());
+    const Clock::time_point end = now_ + milliseconds(30);
+    // Those that come while the pass runs are submitted before it ends.
+    while (!arrivals.empty() && arrivals.begin()->first <= end) {
+      const int name = arrivals.begin()->second;
+      now_ = arrivals.begin()->first;
+      arrivals.erase(arrivals.begin());
+      Submit(name);
+    }
+    now_ = end;
+    PassResults results(pass->parts.size(), LogitRows());
+    std::vector<int> names;
+    for (const auto& part : pass->parts) {
+      names.push_back(part.job->work->request().header.session.bytes[0]);
+    }
+    scheduler_.EndPass(*std::move(pass), std::move(results), now_);
+    TakeAll();
+    for (const int name : names) {
+      arrivals.emplace(now_ + std::chrono::microseconds(800 + 100 * name),
+                       name);
+    }
+  }
+  for (size_t i = 20; i < sizes.size(); ++i) EXPECT_EQ(sizes[i], 8u) << i;
+}
+
+TEST_F(BatchSchedulerTest, ACallerThatHasGoneLeavesBetweenPasses) {
+  OpenAll({2});
+  Submit(1, 100);
+  Submit(2, 1, {.num_more = 5});
+  RunPass();
+  cancelled_ = {1, 2};
+  EXPECT_THAT(RunPass(), IsEmpty());
+  EXPECT_THAT(StatusOf(1), StatusIs(absl::StatusCode::kCancelled));
+  EXPECT_THAT(StatusOf(2), StatusIs(absl::StatusCode::kCancelled));
+  // The opening's session has no name that anybody knows; the other one keeps
+  // what was run.
+  EXPECT_EQ(scheduler_.sessions().Find(Id(1)), nullptr);
+  EXPECT_EQ(scheduler_.sessions().Find(Id(2))->log.length(), 2);
+}
+
+TEST_F(BatchSchedulerTest, AReleaseEndsTheWorkOfItsSession) {
+  Submit(1, 100);
+  RunPass();
+  RequestHeader header = Header(1, 0);
+  EXPECT_TRUE(scheduler_.Release(header));
+  EXPECT_THAT(RunPass(), IsEmpty());
+  EXPECT_THAT(StatusOf(1), StatusIs(absl::StatusCode::kCancelled));
+  EXPECT_EQ(scheduler_.sessions().num_sessions(), 0);
+}
+
+TEST_F(BatchSchedulerTest, CallsOfOneSessionAreServedOneAfterAnother) {
+  OpenAll({1});
+  const RequestHeader header = Header(1, 2);
+  Submit(header, {.num_more = 1});
+  Submit(header, {.num_more = 1});  // the same bytes once more
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 2)));
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 1)));
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 2)));
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 1)));
+  EXPECT_EQ(scheduler_.sessions().Find(Id(1))->log.length(), 4);
+}
+
+TEST_F(BatchSchedulerTest, AMissIsAnsweredWithoutAPass) {
+  RequestHeader header = Header(1, 1);
+  header.incarnation = Id(7);
+  Submit(header);
+  ASSERT_THAT(StatusOf(1), IsOk());
+  ASSERT_TRUE(endings_[1].miss.has_value());
+  EXPECT_EQ(endings_[1].miss->reason, MissReason::kUnknownIncarnation);
+}
+
+TEST_F(BatchSchedulerTest, AnExceptionWhileTakingRowsFailsThatSessionOnly) {
+  Submit(1, 1, {.on_take = [](const LogitRows&) {
+           throw std::runtime_error("out of luck");
+         }});
+  Submit(2);
+  RunPass();
+  EXPECT_THAT(StatusOf(1), StatusIs(absl::StatusCode::kInternal));
+  EXPECT_THAT(StatusOf(2), IsOk());
+  EXPECT_EQ(scheduler_.sessions().Find(Id(1)), nullptr);
+  EXPECT_EQ(scheduler_.num_jobs(), 0);
+  Submit(1);
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 1)));
+}
+
+TEST_F(BatchSchedulerTest, AnExtensionThatFailsForgetsItsSessionOnly) {
+  OpenAll({1, 2});
+  Submit(1);
+  Submit(2);
+  results_[1] = absl::ResourceExhaustedError("no memory for the pass");
+  RunPass();
+  EXPECT_THAT(StatusOf(1), StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_THAT(StatusOf(2), IsOk());
+  EXPECT_EQ(scheduler_.sessions().Find(Id(1)), nullptr);
+}
+
+TEST_F(BatchSchedulerTest, ALostDeviceEndsAllWorkAndWelcomesNoMore) {
+  Submit(1);
+  Submit(2, 100);
+  results_[1] = absl::UnavailableError("the device fell off the bus");
+  RunPass();
+  EXPECT_TRUE(scheduler_.is_lost());
+  EXPECT_THAT(RunPass(), IsEmpty());
+  Submit(3);
+  for (const int name : {1, 2, 3}) {
+    EXPECT_THAT(StatusOf(name), StatusIs(absl::StatusCode::kUnavailable));
+  }
+}
+
+// A pass of 72 s under a lease of 30 threw away its own cache: the second token
+// paid another prefill.
+TEST_F(BatchSchedulerTest, APassLongerThanTheLeaseKeepsItsSession) {
+  Submit(1, 8);
+  EXPECT_THAT(RunPass(seconds(72)), ElementsAre(Pair(1, 8)));
+  scheduler_.Expire(now_);
+  now_ += seconds(1);
+  Submit(1);
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 1)));
+  EXPECT_FALSE(endings_[1].miss.has_value());
+}
+
+class ShortQueueTest : public SchedulerTest {
+ protected:
+  ShortQueueTest()
+      : SchedulerTest({.max_queue_length = 3,
+                       .max_hold = 0,
+                       .sessions = {.num_blocks = 200}}) {}
+};
+
+TEST_F(ShortQueueTest, AFullQueueRefusesOpeningsAndNoLiveSession) {
+  OpenAll({1, 2});
+  OpenAll({3, 4});
+  for (const int name : {1, 2, 3, 4}) Submit(name);
+  Submit(5);
+  ASSERT_THAT(StatusOf(5), StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_TRUE(RetryDelayOf(StatusOf(5)).has_value());
+  EXPECT_THAT(RunPass(),
+              ElementsAre(Pair(1, 1), Pair(2, 1), Pair(3, 1), Pair(4, 1)));
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_ENGINE_CALL_WORK_H_
+#define OUTRIDER_CORE_ENGINE_CALL_WORK_H_
+
+#include <functional>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "core/engine/work.h"
+
+namespace outrider {
+
+// What is the same in every call that is work: it echoes its header, answers a
+// miss, and gives its reply to whoever waits.
+template <typename Call, typename Reply>
+class CallWork : public Work {
+ public:
+  // Called once, on any thread.
+  using Done = std::function<void(absl::StatusOr<Reply>)>;
+
+  Want Begin(const NodeSession& session) final {
+    session_ = &session;
+    reply_.header.incarnation = session.incarnation;
+    return Start();
+  }
+
+  void Finish(const Ending& ending) final {
+    if (!ending.status.ok()) {
+      done_(ending.status);
+      return;
+    }
+    if (ending.miss.has_value()) {
+      reply_.header.cached_length = ending.miss->cached_length;
+      reply_.outcome = *ending.miss;
+    }
+    reply_.header.compute_seconds = ending.compute_seconds;
+    done_(std::move(reply_));
+  }
+
+ protected:
+  CallWork(Call call, Request request, Done done)
+      : Work(std::move(request)),
+        call_(std::move(call)),
+        done_(std::move(done)) {
+    reply_.header = {.session = call_.header.session,
+                     .incarnation = call_.header.incarnation,
+                     .step = call_.header.step};
+  }
+
+  // What it wants first.
+  virtual Want Start() = 0;
+  // The end of the last Take: all but the header.
+  void SetReply(Reply&& reply) {
+    ReplyHeader header = reply_.header;
+    header.cached_length = log().length();
+    reply_ = std::move(reply);
+    reply_.header = header;
+  }
+
+  const Call& call() const { return call_; }
+  // The session's, from Start on.
+  const TokenLog& log() const { return session_->log; }
+  // Tokens that the call makes the session have.
+  size_t num_committed() const {
+    const CacheDelta& delta = call_.header.delta;
+    return delta.keep_length + delta.append_tokens.size();
+  }
+  absl::Span<const TokenId> committed() const {
+    return log().tokens().first(num_committed());
+  }
+
+ private:
+  const Call call_;
+  const Done done_;
+  const NodeSession* session_ = nullptr;
+  Reply reply_ = {};
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_ENGINE_CALL_WORK_H_

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_ENGINE_ENGINE_METRICS_H_
+#define OUTRIDER_CORE_ENGINE_ENGINE_METRICS_H_
+
+#include <prometheus/histogram.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+#include "core/telemetry/metric_registry.h"
+
+namespace outrider {
+
+// What a node counts of its passes and its cache: written by the scheduler,
+// read by scrapes. Each number is right by itself. Thread-safe.
+class EngineMetrics {
+ public:
+  using Boundaries = prometheus::Histogram::BucketBoundaries;
+  static Boundaries PowersOfTwo() {
+    return {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048};
+  }
+  static double Seconds(std::chrono::nanoseconds time) {
+    return std::chrono::duration<double>(time).count();
+  }
+
+  prometheus::Histogram rows_per_pass{PowersOfTwo()};
+  prometheus::Histogram sessions_per_pass{PowersOfTwo()};
+  // What calls waited for passes, by kind of work: those with a prompt to run
+  // in chunks, and the others.
+  prometheus::Histogram decode_queued{MetricRegistry::DurationBuckets()};
+  prometheus::Histogram prefill_queued{MetricRegistry::DurationBuckets()};
+  prometheus::Histogram pass_time{MetricRegistry::DurationBuckets()};
+
+  std::atomic<int64_t> num_chunks = 0;
+  std::atomic<int64_t> num_preempted = 0;
+  std::atomic<int> num_blocks_used = 0;
+  std::atomic<int> num_blocks = 0;
+  std::atomic<int> num_sessions = 0;
+  std::atomic<int> num_cached_tokens = 0;
+  std::atomic<int> num_waiting = 0;  // for a pass, or to be admitted
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_ENGINE_ENGINE_METRICS_H_

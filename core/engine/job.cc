@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/engine/job.h"
+
+#include <exception>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/log.h"
+
+namespace outrider {
+
+void Job::Take() {
+  const Clock::time_point start = Clock::now();
+  try {
+    taken = work->Take(rows);
+  } catch (const std::exception& e) {
+    taken = absl::InternalError(absl::StrCat("a session failed: ", e.what()));
+  }
+  rows = {};
+  ending.compute_seconds +=
+      std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+void Job::Finish() {
+  try {
+    work->Finish(ending);
+  } catch (const std::exception& e) {
+    OUTRIDER_LOG(kError) << "an answer was lost: " << e.what();
+  }
+}
+
+}  // namespace outrider

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_ENGINE_JOB_H_
+#define OUTRIDER_CORE_ENGINE_JOB_H_
+
+#include <chrono>
+#include <memory>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "core/engine/work.h"
+#include "core/model/logit_rows.h"
+#include "core/session/node_session.h"
+
+namespace outrider {
+
+// A piece of work on its way through the scheduler.
+class Job {
+ public:
+  using Clock = NodeSession::Clock;
+
+  Job(std::unique_ptr<Work> piece, Clock::time_point now)
+      : work(std::move(piece)), submitted(now) {}
+
+  // Outside of the scheduler and of its locks, beside passes: the work takes
+  // its rows, or answers whoever waits. An exception is an INTERNAL error of
+  // this work's.
+  void Take();
+  void Finish();
+
+  // Of what it wants.
+  int num_left() const {
+    return static_cast<int>(want.tokens.size()) - num_run;
+  }
+  // One that has more to run than a round's tokens is run in chunks.
+  bool is_prefill() const { return num_left() > want.num_rows + kMaxCatchUp; }
+
+  // Tokens besides those of its rows that running work may have: what a node
+  // sat out, such as rounds without a draft.
+  static constexpr int kMaxCatchUp = 16;
+
+  const std::unique_ptr<Work> work;
+  const Clock::time_point submitted;
+  NodeSession* session = nullptr;  // once admitted, until it has ended
+  Want want = {};
+  int num_run = 0;  // of want.tokens
+  LogitRows rows = {};
+  absl::StatusOr<std::optional<Want>> taken = std::nullopt;
+  Ending ending = {};
+  bool had_chunks = false;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_ENGINE_JOB_H_

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_ENGINE_NODE_ENGINE_H_
+#define OUTRIDER_CORE_ENGINE_NODE_ENGINE_H_
+
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "core/base/mutex.h"
+#include "core/engine/batch_scheduler.h"
+#include "core/engine/work.h"
+#include "core/model/causal_lm.h"
+
+namespace outrider {
+
+// Owns a node's model and sessions, and the threads that run passes, take rows
+// and answer. While one of them is in a pass the others finish what the pass
+// before gave. Thread-safe.
+//
+// Work that is alone and has no prompt to run is run on the thread that submits
+// it: handing it over would cost a wake-up, up to 40 us on a virtual machine,
+// and with one client that is every round.
+class NodeEngine {
+ public:
+  struct Options {
+    BatchScheduler::Options scheduling = {};
+    int num_threads = 2;
+    // The device is lost: called once, on one of the threads.
+    std::function<void()> on_lost = {};
+  };
+
+  // The model's KV blocks are set up, as many as the options say.
+  NodeEngine(std::unique_ptr<CausalLm> model, Options options);
+  NodeEngine(const NodeEngine&) = delete;
+  NodeEngine& operator=(const NodeEngine&) = delete;
+  // Finishes what was submitted, then ends. No caller may be in Submit.
+  ~NodeEngine();
+
+  // Always ends in the work's Finish.
+  void Submit(std::unique_ptr<Work> work);
+  // Advisory; see NodeSessions.
+  bool Truncate(const RequestHeader& header, int length);
+  bool Release(const RequestHeader& header);
+
+  const EngineMetrics& metrics() const { return scheduler_metrics_; }
+  const CausalLm& model() const { return *model_; }
+
+ private:
+  using Clock = BatchScheduler::Clock;
+
+  void Run();
+  // These unlock while they run; false where there is nothing to do.
+  bool RunPass() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool TakeOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool FinishOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Wait() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  PassResults Extend(const Pass& pass);
+
+  const std::unique_ptr<CausalLm> model_;
+  const std::function<void()> on_lost_;
+
+  Mutex mu_;
+  CondVar wake_;
+  BatchScheduler scheduler_ ABSL_GUARDED_BY(mu_);
+  const EngineMetrics& scheduler_metrics_;        // thread-safe
+  bool is_passing_ ABSL_GUARDED_BY(mu_) = false;  // some thread has the model
+  bool is_ending_ ABSL_GUARDED_BY(mu_) = false;
+  bool told_lost_ ABSL_GUARDED_BY(mu_) = false;
+  Clock::time_point next_expiry_ ABSL_GUARDED_BY(mu_) = {};
+
+  std::vector<std::jthread> threads_;  // last: they use the members above
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_ENGINE_NODE_ENGINE_H_

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/engine/node_engine.h"
+
+#include <atomic>
+#include <functional>
+#include <future>
+#include <memory>
+#include <new>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "core/testing/scripted_work.h"
+#include "core/testing/status_matchers.h"
+#include "core/testing/table_lm.h"
+#include "gtest/gtest.h"
+
+namespace outrider {
+namespace {
+
+using ::outrider::testing::IsOk;
+using ::outrider::testing::ScriptedWork;
+using ::outrider::testing::StatusIs;
+using ::outrider::testing::TableLm;
+
+constexpr int kNumBlocks = 64;
+
+// A TableLm that does something before each pass.
+class HookedLm final : public CausalLm {
+ public:
+  using Hook = std::function<absl::Status(absl::Span<const Extension>)>;
+
+  explicit HookedLm(Hook hook) : hook_(std::move(hook)) {
+    EXPECT_THAT(model_.AllocateKvBlocks(kNumBlocks), IsOk());
+  }
+  const ModelInfo& info() const override { return model_.info(); }
+  int64_t AvailableKvBytes() const override { return 0; }
+  absl::Status AllocateKvBlocks(int) override { return absl::OkStatus(); }
+  void CopyKvBlock(KvBlockId from, KvBlockId to) override {
+    model_.CopyKvBlock(from, to);
+  }
+  std::vector<absl::StatusOr<LogitRows>> Extend(
+      absl::Span<const Extension> batch) override {
+    const absl::Status status = hook_(batch);
+    if (status.ok()) return model_.Extend(batch);
+    return std::vector<absl::StatusOr<LogitRows>>(batch.size(), status);
+  }
+
+ private:
+  const Hook hook_;
+  TableLm model_{
+      {.table = [](auto) { return std::vector<float>(2); }, .vocab_size = 2}};
+};
+
+class NodeEngineTest : public ::testing::Test {
+ protected:
+  void Start(HookedLm::Hook hook, std::function<void()> on_lost = {}) {
+    engine_ = std::make_unique<NodeEngine>(
+        std::make_unique<HookedLm>(std::move(hook)),
+        NodeEngine::Options{
+            .scheduling = {.prefill_chunk = 32,
+                           .sessions = {.num_blocks = kNumBlocks}},
+            .on_lost = std::move(on_lost)});
+  }
+  // An opening, whose end the future has.
+  std::future<absl::Status> Submit(int num_tokens,
+                                   ScriptedWork::Script script = {}) {
+    auto done = std::make_shared<std::promise<absl::Status>>();
+    script.on_finish = [done](const Ending& ending) {
+      done->set_value(ending.status);
+    };
+    RequestHeader header = {.session = SessionId::Random(), .step = 1};
+    header.delta.append_tokens = TokenSeq(num_tokens, 1);
+    std::future<absl::Status> result = done->get_future();
+    engine_->Submit(std::make_unique<ScriptedWork>(
+        Work::Request{.header = header, .num_draft_tokens = script.num_more},
+        std::move(script)));
+    return result;
+  }
+
+  std::unique_ptr<NodeEngine> engine_;
+};
+
+TEST_F(NodeEngineTest, OneDecodeIsRunOnTheThreadThatSubmitsIt) {
+  std::vector<std::thread::id> threads;
+  Start([&](auto) {
+    threads.push_back(std::this_thread::get_id());
+    return absl::OkStatus();
+  });
+  auto done = Submit(1, {.num_more = 2});
+  EXPECT_EQ(done.wait_for(std::chrono::seconds(0)), std::future_status::ready);
+  EXPECT_THAT(done.get(), IsOk());
+  EXPECT_EQ(threads,
+            std::vector<std::thread::id>(3, std::this_thread::get_id()));
+}
+
+TEST_F(NodeEngineTest, AChunkNeverIs) {
+  std::atomic<bool> on_this = false;
+  const auto here = std::this_thread::get_id();
+  Start([&](absl::Span<const Extension> batch) {
+    on_this = on_this ||
+              (batch[0].num_rows == 0 && std::this_thread::get_id() == here);
+    return absl::OkStatus();
+  });
+  EXPECT_THAT(Submit(100).get(), IsOk());
+  EXPECT_FALSE(on_this);
+}
+
+TEST_F(NodeEngineTest, PassesNeverRunAtTheSameTimeAndAllWorkEnds) {
+  std::atomic<int> num_running = 0;
+  Start([&](auto) {
+    EXPECT_EQ(num_running.fetch_add(1), 0);
+    num_running.fetch_sub(1);
+    return absl::OkStatus();
+  });
+  std::atomic<int> num_taken = 0;
+  {
+    std::vector<std::jthread> callers;
+    for (int caller = 0; caller < 4; ++caller) {
+      callers.emplace_back([&] {
+        for (int i = 0; i < 100; ++i) {
+          const absl::Status status =
+              Submit(1 + i % 50, {.num_more = i % 4,
+                                  .on_take = [&](auto&) { ++num_taken; }})
+                  .get();
+          // Sessions are opened and never released: in the end there is no
+          // room for more.
+          EXPECT_TRUE(status.ok() || absl::IsResourceExhausted(status));
+        }
+      });
+    }
+  }
+  EXPECT_GT(num_taken, 20);
+}
+
+// An exception out of a job left the model marked busy for ever.
+TEST_F(NodeEngineTest, AnExceptionOutOfAPassFailsItsWorkAndNoOther) {
+  bool throws = true;
+  Start([&](auto) -> absl::Status {
+    if (std::exchange(throws, false)) throw std::bad_alloc();
+    return absl::OkStatus();
+  });
+  EXPECT_THAT(Submit(1).get(), StatusIs(absl::StatusCode::kInternal));
+  EXPECT_THAT(Submit(1).get(), IsOk());
+  throws = true;
+  EXPECT_THAT(Submit(100).get(), StatusIs(absl::StatusCode::kInternal));
+  EXPECT_THAT(Submit(100).get(), IsOk());
+}
+
+TEST_F(NodeEngineTest, AnExceptionWhileRowsAreTakenLeavesTheModelFree) {
+  Start([](auto) { return absl::OkStatus(); });
+  EXPECT_THAT(
+      Submit(1, {.on_take = [](auto&) { throw std::bad_alloc(); }}).get(),
+      StatusIs(absl::StatusCode::kInternal));
+  EXPECT_THAT(Submit(1).get(), IsOk());
+}
+
+TEST_F(NodeEngineTest, RowsAreTakenBesideTheNextPass) {
+  std::promise<void> second_began;
+  std::promise<void> first_taken;
+  int num_passes = 0;
+  Start([&](auto) {
+    if (++num_passes == 2) {
+      second_began.set_value();
+      first_taken.get_future().wait();
+    }
+    return absl::OkStatus();
+  });
+  // A chunk, so that both are run by the engine's own threads.
+  auto first = Submit(20, {.on_take = [&](auto&) {
+                        second_began.get_future().wait();
+                        first_taken.set_value();
+                      }});
+  auto second = Submit(60);
+  EXPECT_THAT(first.get(), IsOk());
+  EXPECT_THAT(second.get(), IsOk());
+}
+
+TEST_F(NodeEngineTest, ALostDeviceIsToldOnceAndEndsAllWork) {
+  std::atomic<int> num_told = 0;
+  Start([](auto) { return absl::UnavailableError("gone"); },
+        [&] { ++num_told; });
+  EXPECT_THAT(Submit(1).get(), StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(Submit(100).get(), StatusIs(absl::StatusCode::kUnavailable));
+  engine_.reset();
+  EXPECT_EQ(num_told, 1);
+}
+
+TEST_F(NodeEngineTest, TheDestructorFinishesWhatWasSubmitted) {
+  Start([](auto) { return absl::OkStatus(); });
+  std::vector<std::future<absl::Status>> all;
+  for (int i = 0; i < 4; ++i) all.push_back(Submit(100));
+  engine_.reset();
+  for (auto& one : all) EXPECT_THAT(one.get(), IsOk());
+}
+
+}  // namespace
+}  // namespace outrider

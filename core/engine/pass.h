@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_ENGINE_PASS_H_
+#define OUTRIDER_CORE_ENGINE_PASS_H_
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/engine/job.h"
+#include "core/model/causal_lm.h"
+
+namespace outrider {
+
+// One pass of a model, and whose work is in it.
+struct Pass {
+  struct Part {
+    std::unique_ptr<Job> job = {};
+    int num_tokens = 0;  // that it runs, of what it wants
+  };
+
+  std::vector<Extension> extensions = {};  // one for each part
+  std::vector<Part> parts = {};
+  int num_rows = 0;  // tokens run, over all of them
+  bool has_chunk = false;
+  Job::Clock::time_point start = {};
+};
+
+// What the model answers to the extensions, one for each.
+using PassResults = std::vector<absl::StatusOr<LogitRows>>;
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_ENGINE_PASS_H_

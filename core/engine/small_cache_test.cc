@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// The scheduler where blocks run out.
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <random>
+#include <set>
+
+#include "core/base/retry_delay.h"
+#include "core/testing/scheduler_test.h"
+#include "core/testing/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace outrider {
+namespace {
+
+using ::outrider::testing::Id;
+using ::outrider::testing::SchedulerTest;
+using ::outrider::testing::StatusIs;
+using std::chrono::milliseconds;
+using ::testing::ElementsAre;
+using ::testing::Pair;
+
+class SmallCacheTest : public SchedulerTest {
+ protected:
+  SmallCacheTest()
+      : SchedulerTest({.prefill_chunk = 32,
+                       .max_hold = 0,
+                       .sessions = {.num_blocks = 8}}) {}
+};
+
+TEST_F(SmallCacheTest, ARoundThatNeedsBlocksOfOneAtWorkWaitsForIt) {
+  OpenAll({1, 2});
+  Submit(2, 70);  // five blocks
+  Submit(1, 60);  // four
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(2, 32)));
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(2, 32)));
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(2, 6)));
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 32)));
+  EXPECT_EQ(scheduler_.sessions().num_preempted(), 1);
+  EXPECT_TRUE(scheduler_.sessions().Find(Id(2))->blocks.empty());
+}
+
+// Whoever is refused, misses or is preempted comes back as a coordinator would.
+// All streams get to their end, the blocks add up after every step, and so they
+// do with passes and rows in any order.
+TEST_F(SmallCacheTest, EveryStreamEndsUnderARandomSchedule) {
+  std::mt19937 random(3);
+  constexpr int kNumSessions = 6;
+  constexpr int kLength = 90;  // each alone may fill six of the eight blocks
+  std::map<int, int> committed;
+  std::set<int> calling;
+  int num_done = 0;
+  for (int name = 1; name <= kNumSessions; ++name) committed[name] = 20;
+  int step = 0;
+  while (num_done < kNumSessions) {
+    ASSERT_LT(++step, 100'000);
+    now_ += milliseconds(random() % 20);
+    const int name = 1 + static_cast<int>(random() % kNumSessions);
+    if (committed[name] < kLength && !calling.contains(name)) {
+      RequestHeader header = Header(name, 1);
+      CacheDelta& delta = header.delta;
+      delta.keep_length = std::min(delta.keep_length, committed[name] - 1);
+      delta.append_tokens = TokenSeq(committed[name] - delta.keep_length, 1);
+      endings_.erase(name);
+      calling.insert(name);
+      Submit(header, {.num_more = static_cast<int>(random() % 4)});
+    }
+    if (random() % 2 == 0) RunPass(milliseconds(random() % 50));
+    for (auto it = calling.begin(); it != calling.end();) {
+      const int caller = *it;
+      if (!endings_.contains(caller)) {
+        ++it;
+        continue;
+      }
+      const Ending& ending = endings_[caller];
+      if (ending.status.ok() && !ending.miss.has_value()) {
+        committed[caller] += 1 + static_cast<int>(random() % 3);
+        if (committed[caller] >= kLength) {
+          ++num_done;
+          scheduler_.Release(Header(caller, 0));
+        }
+      } else if (!ending.status.ok()) {
+        ASSERT_THAT(ending.status,
+                    StatusIs(absl::StatusCode::kResourceExhausted));
+        ASSERT_TRUE(RetryDelayOf(ending.status).has_value());
+      }
+      it = calling.erase(it);
+    }
+  }
+  EXPECT_EQ(scheduler_.sessions().blocks().num_free(), 8);
+  EXPECT_GT(scheduler_.sessions().num_preempted(), 0);
+}
+
+}  // namespace
+}  // namespace outrider

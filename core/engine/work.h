@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_ENGINE_WORK_H_
+#define OUTRIDER_CORE_ENGINE_WORK_H_
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "core/base/token.h"
+#include "core/model/logit_rows.h"
+#include "core/session/cache_delta.h"
+#include "core/session/node_session.h"
+
+namespace outrider {
+
+// What one piece of work wants next of a pass.
+struct Want {
+  // What goes behind the session's cached tokens, at least one; valid until the
+  // next Take. Where they are many they are run in chunks.
+  absl::Span<const TokenId> tokens = {};
+  int num_rows = 0;  // logits wanted, of the last tokens
+};
+
+// How a piece of work ended.
+struct Ending {
+  absl::Status status = absl::OkStatus();
+  std::optional<Miss> miss =
+      {};                      // where the status is OK: the cache did not fit
+  double compute_seconds = 0;  // in passes and in Take, waiting left out
+};
+
+// One call at a node, a Draft or a Verify, as the scheduler sees it: it says
+// what it wants next of a pass and takes its rows, until it is done. Member
+// functions are called one at a time, on any of the node's threads.
+class Work {
+ public:
+  struct Request {
+    RequestHeader header = {};
+    uint64_t content_digest = 0;  // identifies the call's bytes
+    int num_draft_tokens = 0;     // that its round caches besides the delta
+    // Nobody waits for the reply any more. Empty: somebody always does.
+    std::function<bool()> is_cancelled = {};
+  };
+
+  explicit Work(Request request) : request_(std::move(request)) {}
+  virtual ~Work() = default;
+  Work(const Work&) = delete;
+  Work& operator=(const Work&) = delete;
+
+  const Request& request() const { return request_; }
+
+  // The header was admitted: the session, cut to keep_length, is this work's
+  // own up to its last Take or its Finish.
+  virtual Want Begin(const NodeSession& session) = 0;
+  // The rows of what it wanted, whose tokens are cached now. What it wants
+  // next, or nothing where it is done. Runs beside passes of others. An error
+  // ends the work, and the session is forgotten.
+  virtual absl::StatusOr<std::optional<Want>> Take(const LogitRows& rows) = 0;
+  // The last call: answers whoever waits.
+  virtual void Finish(const Ending& ending) = 0;
+
+ private:
+  const Request request_;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_ENGINE_WORK_H_

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_MODEL_NO_MODEL_H_
+#define OUTRIDER_CORE_MODEL_NO_MODEL_H_
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "core/model/causal_lm.h"
+
+namespace outrider {
+
+// Stands in a model's place where a drafter works from the text alone: takes
+// any tokens, computes nothing, and has no rows to give. What its blocks hold
+// is the session's text itself, which its log has.
+class NoModel final : public CausalLm {
+ public:
+  explicit NoModel(ModelInfo info) : info_(std::move(info)) {
+    info_.kv_block_bytes = kBytesPerToken * kKvBlockLength;
+  }
+
+  const ModelInfo& info() const override { return info_; }
+  int64_t AvailableKvBytes() const override { return int64_t{1} << 30; }
+  absl::Status AllocateKvBlocks(int /*num_blocks*/) override {
+    return absl::OkStatus();
+  }
+  void CopyKvBlock(KvBlockId /*from*/, KvBlockId /*to*/) override {}
+  std::vector<absl::StatusOr<LogitRows>> Extend(
+      absl::Span<const Extension> batch) override {
+    std::vector<absl::StatusOr<LogitRows>> results;
+    for (const Extension& extension : batch) {
+      if (extension.num_rows == 0) {
+        results.emplace_back(LogitRows());
+      } else {
+        results.emplace_back(absl::InvalidArgumentError("there is no model"));
+      }
+    }
+    return results;
+  }
+
+ private:
+  static constexpr int64_t kBytesPerToken = 12;  // an id and a hash
+
+  ModelInfo info_;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_MODEL_NO_MODEL_H_

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/node/node_program.h"
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <iostream>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/freed_memory.h"
+#include "core/base/log.h"
+#include "core/base/parse_flags.h"
+#include "core/base/status_macros.h"
+#include "core/node/describe_model.h"
+#include "core/node/kv_memory.h"
+#include "core/node/node_metrics.h"
+#include "core/node/serve_node.h"
+#include "core/rpc/channel.h"
+
+namespace outrider {
+namespace {
+
+// Tokens that a node has to hold at least: a short session and its round.
+constexpr int kLeastContext = 64;
+
+absl::StatusOr<int> SetUpBlocks(const NodeFlags& flags, CausalLm& model,
+                                const NodeDescription& description) {
+  OUTRIDER_ASSIGN_OR_RETURN(const KvMemory memory,
+                            ParseKvMemory(flags.kv_cache_memory));
+  const int64_t round = kLeastContext + flags.max_draft_tokens;
+  const int64_t longest = description.context_length;
+  return SetUpKvBlocks(model, memory, std::min(round, longest),
+                       longest * flags.scheduling.sessions.max_sessions);
+}
+
+absl::Status Serve(const NodeProgram& program, const NodeFlags& flags,
+                   LoadedModel loaded) {
+  const NodeDescription description = std::move(loaded.description);
+  BatchScheduler::Options scheduling = flags.scheduling;
+  scheduling.sessions.lease = std::chrono::seconds(flags.lease_seconds);
+  OUTRIDER_ASSIGN_OR_RETURN(scheduling.sessions.num_blocks,
+                            SetUpBlocks(flags, *loaded.model, description));
+  Node node(std::move(loaded.model), scheduling, description);
+  const auto service = program.make_service(node, description);
+  MetricRegistry metrics(
+      {{"role", program.role}, {"model_name", description.model_name}});
+  AddNodeMetrics(metrics, node, program.method, flags.simulation.enabled);
+  if (program.add_metrics) program.add_metrics(metrics);
+  return ServeNode({.name = absl::StrCat("outrider-", program.role),
+                    .what = Summary(description),
+                    .flags = flags.server,
+                    .node = node,
+                    .service = *service,
+                    .metrics = metrics});
+}
+
+absl::Status Run(const NodeProgram& program, const NodeFlags& flags) {
+  if (flags.server.check_config) {
+    return CheckNodeConfig(flags, program.needs_weights());
+  }
+  OUTRIDER_RETURN_IF_ERROR(ApplyServerFlags(flags.server));
+  OUTRIDER_ASSIGN_OR_RETURN(LoadedModel loaded, program.load(flags));
+  if (flags.measure) return program.measure(flags, loaded);
+  loaded.description.max_draft_tokens = flags.max_draft_tokens;
+  loaded.description.build = program.version;
+  return Serve(program, flags, std::move(loaded));
+}
+
+}  // namespace
+
+int RunNodeProgram(const NodeProgram& program, int argc, char** argv) {
+  const std::string name = absl::StrCat("outrider-", program.role);
+  CLI::App app(program.about, name);
+  app.set_version_flag("--version", program.version);
+  NodeFlags flags;
+  flags.server.rpc.listen = program.listen;
+  AddNodeFlags(app, flags);
+  if (program.add_flags) program.add_flags(app, flags);
+  app.footer(absl::StrCat("Example:\n  ", name, " ", program.example));
+  if (const auto exit_status = ParseFlags(app, argc, argv)) return *exit_status;
+  KeepFreedMemory();
+  RpcServer::BlockTerminationSignals();
+  SetUpGrpc();
+  const absl::Status status = Run(program, flags);
+  if (status.ok()) return 0;
+  std::cerr << name << ": " << status.message() << std::endl;
+  return flags.server.check_config ? kExitBadFlags : 1;
+}
+
+}  // namespace outrider

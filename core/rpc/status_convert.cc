@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/rpc/status_convert.h"
+
+#include <google/protobuf/util/time_util.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "core/base/retry_delay.h"
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
+
+namespace outrider {
+namespace {
+
+using google::protobuf::util::TimeUtil;
+
+// A peer may send anything.
+bool IsDelay(const google::protobuf::Duration& delay) {
+  return delay.seconds() >= 0 &&
+         delay.seconds() <= TimeUtil::kDurationMaxSeconds &&
+         delay.nanos() >= 0 && delay.nanos() < 1'000'000'000;
+}
+
+std::optional<std::chrono::milliseconds> RetryDelayIn(
+    const std::string& details) {
+  google::rpc::Status status;
+  if (!status.ParseFromString(details)) return std::nullopt;
+  google::rpc::RetryInfo retry;
+  for (const google::protobuf::Any& detail : status.details()) {
+    if (!detail.UnpackTo(&retry) || !IsDelay(retry.retry_delay())) continue;
+    return std::chrono::milliseconds(
+        TimeUtil::DurationToMilliseconds(retry.retry_delay()));
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+grpc::Status ToGrpcStatus(const absl::Status& status) {
+  const auto code = static_cast<grpc::StatusCode>(status.code());
+  std::string message(status.message());
+  const auto delay = RetryDelayOf(status);
+  if (!delay.has_value()) return grpc::Status(code, std::move(message));
+  google::rpc::RetryInfo retry;
+  *retry.mutable_retry_delay() =
+      TimeUtil::MillisecondsToDuration(delay->count());
+  google::rpc::Status details;
+  details.set_code(code);
+  details.set_message(message);
+  details.add_details()->PackFrom(retry);
+  return grpc::Status(code, std::move(message), details.SerializeAsString());
+}
+
+absl::Status FromGrpcStatus(const grpc::Status& grpc_status) {
+  absl::Status status(static_cast<absl::StatusCode>(grpc_status.error_code()),
+                      grpc_status.error_message());
+  if (const auto delay = RetryDelayIn(grpc_status.error_details())) {
+    return WithRetryDelay(std::move(status), *delay);
+  }
+  return status;
+}
+
+}  // namespace outrider

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/rpc/status_convert.h"
+
+#include <chrono>
+#include <string>
+
+#include "core/base/retry_delay.h"
+#include "core/testing/status_matchers.h"
+#include "gmock/gmock.h"
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
+#include "gtest/gtest.h"
+
+namespace outrider {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::Eq;
+using ::testing::IsEmpty;
+using ::testing::Optional;
+
+const absl::Status kFull = absl::ResourceExhaustedError("the queue is full");
+
+// A refusal with one detail, as another implementation may send it.
+grpc::Status WithDetail(const google::protobuf::Message& detail) {
+  google::rpc::Status details;
+  details.add_details()->PackFrom(detail);
+  return grpc::Status(grpc::RESOURCE_EXHAUSTED, "full",
+                      details.SerializeAsString());
+}
+
+TEST(StatusConvertTest, ARetryDelayTravelsThereAndBack) {
+  const absl::Status sent = WithRetryDelay(kFull, milliseconds(1250));
+  const absl::Status received = FromGrpcStatus(ToGrpcStatus(sent));
+  EXPECT_EQ(received, sent);
+  EXPECT_THAT(RetryDelayOf(received), Optional(Eq(milliseconds(1250))));
+}
+
+TEST(StatusConvertTest, TheDetailsAreThoseThatAnyClientReads) {
+  const grpc::Status sent =
+      ToGrpcStatus(WithRetryDelay(kFull, milliseconds(1250)));
+  google::rpc::Status details;
+  ASSERT_TRUE(details.ParseFromString(sent.error_details()));
+  EXPECT_EQ(details.code(), grpc::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(details.message(), "the queue is full");
+  ASSERT_EQ(details.details_size(), 1);
+  EXPECT_EQ(details.details(0).type_url(),
+            "type.googleapis.com/google.rpc.RetryInfo");
+  google::rpc::RetryInfo retry;
+  ASSERT_TRUE(details.details(0).UnpackTo(&retry));
+  EXPECT_EQ(retry.retry_delay().seconds(), 1);
+  EXPECT_EQ(retry.retry_delay().nanos(), 250'000'000);
+}
+
+TEST(StatusConvertTest, WithoutADelayThereAreNoDetails) {
+  EXPECT_THAT(ToGrpcStatus(kFull).error_details(), IsEmpty());
+  EXPECT_EQ(FromGrpcStatus(ToGrpcStatus(kFull)), kFull);
+  EXPECT_EQ(FromGrpcStatus(grpc::Status::OK), absl::OkStatus());
+}
+
+TEST(StatusConvertTest, DetailsThatAreNotUnderstoodAreLeftOut) {
+  google::rpc::RetryInfo negative, overlong;
+  negative.mutable_retry_delay()->set_seconds(-1);
+  overlong.mutable_retry_delay()->set_seconds(1LL << 60);
+  for (const grpc::Status& status :
+       {grpc::Status(grpc::RESOURCE_EXHAUSTED, "full", "\xff not a message"),
+        WithDetail(google::rpc::Status()), WithDetail(negative),
+        WithDetail(overlong)}) {
+    EXPECT_EQ(FromGrpcStatus(status), absl::ResourceExhaustedError("full"));
+  }
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_SESSION_NODE_SESSION_H_
+#define OUTRIDER_CORE_SESSION_NODE_SESSION_H_
+
+#include <chrono>
+#include <cstdint>
+#include <list>
+#include <vector>
+
+#include "core/base/kv_block.h"
+#include "core/base/session_id.h"
+#include "core/session/token_log.h"
+
+namespace outrider {
+
+// One session of a node: what its cache holds, and in which blocks. While a
+// call is at work it is that call's own; otherwise it belongs to NodeSessions,
+// which alone changes it.
+struct NodeSession {
+  using Clock = std::chrono::steady_clock;
+
+  explicit NodeSession(const SessionId& session) : id(session), log(session) {}
+
+  const SessionId id;
+  // The tokens whose keys and values the blocks hold. Its length is the one
+  // length that there is: the cache's.
+  TokenLog log;
+  // Between calls as many as the length needs; during one, as many as the
+  // round may need.
+  std::vector<KvBlockId> blocks = {};
+  Incarnation incarnation = {};
+  // From the end of a call to the next one, on average.
+  Clock::duration usual_return = {};
+
+  // Kept by NodeSessions.
+  uint64_t opening_step = 0;
+  uint64_t last_step = 0;
+  uint64_t last_digest = 0;
+  uint64_t age_rank = 0;            // rises with every session that is opened
+  Clock::time_point last_use = {};  // the end of its last call
+  bool is_at_work = false;
+  bool is_released = false;                      // goes when its call ends
+  std::list<NodeSession*>::iterator place = {};  // among the idle ones
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_SESSION_NODE_SESSION_H_

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/session/node_sessions.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "core/base/check.h"
+#include "core/base/mutant.h"
+#include "core/base/retry_delay.h"
+#include "core/base/status_macros.h"
+
+namespace outrider {
+namespace {
+
+// A long rest says nothing of the sessions' usual way round.
+void NoteReturn(NodeSession& session, NodeSession::Clock::duration time) {
+  if (time > std::chrono::seconds(1)) return;
+  session.usual_return = (session.usual_return + time) / 2;
+}
+
+int NumBlocks(const NodeSession* session) {
+  return session == nullptr ? 0 : static_cast<int>(session->blocks.size());
+}
+
+}  // namespace
+
+absl::StatusOr<NodeSessions::Outcome> NodeSessions::Admit(
+    const RequestHeader& header, uint64_t content_digest, int num_draft_tokens,
+    Clock::time_point now) {
+  const int keep_length = header.delta.keep_length;
+  const int wanted_length =
+      keep_length + static_cast<int>(header.delta.append_tokens.size()) +
+      num_draft_tokens;
+  const int num_wanted = NumKvBlocks(wanted_length);
+  if (num_wanted > pool_.num_total()) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "the session needs a cache of ", wanted_length,
+        " tokens, this node has ", int64_t{pool_.num_total()} * kKvBlockLength,
+        " for all sessions together"));
+  }
+  NodeSession* session = FindMutable(header.session);
+  OUTRIDER_CHECK(session == nullptr || !session->is_at_work);
+
+  const bool opens = header.incarnation.is_none();
+  if (opens && keep_length != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a request without incarnation opens the session: "
+                     "keep_length must be 0, not ",
+                     keep_length));
+  }
+  const std::optional<Miss> miss =
+      opens ? CheckOpening(header, content_digest, session)
+            : CheckLive(header, session);
+  if (miss.has_value()) return *miss;
+  if (!opens && header.step == session->last_step &&
+      content_digest != session->last_digest) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "step ", header.step, " came before with another content"));
+  }
+
+  const int num_kept = std::min(NumKvBlocks(keep_length), NumBlocks(session));
+  OUTRIDER_ASSIGN_OR_RETURN(
+      const bool has_room,
+      MakeRoom(num_wanted - num_kept, session, num_kept, now));
+  if (!has_room) return Wait{};
+
+  if (session == nullptr || (opens && header.step != session->last_step)) {
+    session = &Open(header, session);
+  } else {
+    NoteReturn(*session, now - session->last_use);
+  }
+  Cut(*session, keep_length);
+  OUTRIDER_CHECK(pool_.Take(num_wanted - NumBlocks(session), session->blocks));
+  session->last_step = header.step;
+  session->last_digest = content_digest;
+  session->is_at_work = true;
+  idle_.erase(session->place);
+  return session;
+}
+
+std::optional<Miss> NodeSessions::CheckOpening(
+    const RequestHeader& header, uint64_t content_digest,
+    const NodeSession* session) const {
+  if (session == nullptr || header.step > session->last_step) return {};
+  const bool is_same_opening = header.step == session->last_step &&
+                               header.step == session->opening_step &&
+                               content_digest == session->last_digest;
+  if (is_same_opening) return {};
+  return Miss{MissReason::kStale, session->log.length()};
+}
+
+std::optional<Miss> NodeSessions::CheckLive(const RequestHeader& header,
+                                            const NodeSession* session) const {
+  if (session == nullptr) return Miss{MissReason::kUnknownIncarnation, 0};
+  const int cached_length = session->log.length();
+  if (header.incarnation != session->incarnation) {
+    return Miss{MissReason::kUnknownIncarnation, cached_length};
+  }
+  if (header.step < session->last_step) {
+    return Miss{MissReason::kStale, cached_length};
+  }
+  if (header.delta.keep_length > cached_length) {
+    return Miss{MissReason::kLength, cached_length};
+  }
+  if (header.prefix_hash.has_value() &&
+      *header.prefix_hash !=
+          session->log.PrefixHash(header.delta.keep_length)) {
+    return Miss{MissReason::kPrefix, cached_length};
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<bool> NodeSessions::MakeRoom(int num_blocks,
+                                            const NodeSession* session,
+                                            int num_kept,
+                                            Clock::time_point now) {
+  const auto num_free = [&] {
+    return pool_.num_free() + NumBlocks(session) - num_kept;
+  };
+  const bool is_newcomer = session == nullptr;
+  const auto is_enough = [&] {
+    if (!is_newcomer) return num_free() >= num_blocks;
+    // Each of the others may need another block in its next round.
+    return num_sessions() < options_.max_sessions &&
+           num_free() >= num_blocks + num_sessions();
+  };
+  while (!is_enough() && !idle_.empty() && IsExpired(*idle_.front(), now) &&
+         idle_.front() != session) {
+    Drop(*idle_.front());
+  }
+  if (is_enough()) return true;
+  if (is_newcomer) {
+    return TryLater(num_sessions() >= options_.max_sessions
+                        ? "this node has all the sessions it may have"
+                        : "this node's KV cache is full");
+  }
+
+  std::vector<NodeSession*> victims;
+  int num_theirs = 0;
+  bool is_younger_at_work = false;
+  for (const auto& [id, other] : sessions_) {
+    if (other->age_rank <= session->age_rank) continue;
+    is_younger_at_work = is_younger_at_work || other->is_at_work;
+    if (other->is_at_work) continue;
+    victims.push_back(other.get());
+    num_theirs += NumBlocks(other.get());
+  }
+  if (num_free() + num_theirs < num_blocks) {
+    if (is_younger_at_work) return false;
+    return TryLater("this node's KV cache is full of older sessions");
+  }
+  std::sort(victims.begin(), victims.end(), [](const auto* a, const auto* b) {
+    return a->age_rank > b->age_rank;
+  });
+  for (NodeSession* victim : victims) {
+    if (num_free() >= num_blocks) break;
+    if (victim->blocks.empty()) continue;
+    ++num_preempted_;
+    GiveBackBeyond(*victim, 0);
+    Cut(*victim, OUTRIDER_MUTANT(E4, 0, victim->log.length()));
+  }
+  return true;
+}
+
+bool NodeSessions::IsExpired(const NodeSession& session,
+                             Clock::time_point now) const {
+  return now - session.last_use > options_.lease;
+}
+
+NodeSession& NodeSessions::Open(const RequestHeader& header,
+                                NodeSession* session) {
+  if (session == nullptr) {
+    auto& entry = sessions_[header.session];
+    entry = std::make_unique<NodeSession>(header.session);
+    session = entry.get();
+    session->age_rank = ++num_opened_;
+    session->place = idle_.insert(idle_.end(), session);
+  }
+  session->incarnation = Incarnation::Random();
+  session->opening_step = header.step;
+  return *session;
+}
+
+void NodeSessions::Extended(NodeSession& session,
+                            absl::Span<const TokenId> tokens) {
+  session.log.Append(tokens);
+  num_cached_tokens_ += static_cast<int>(tokens.size());
+  OUTRIDER_CHECK(NumKvBlocks(session.log.length()) <= NumBlocks(&session));
+}
+
+void NodeSessions::EndRound(NodeSession& session, Clock::time_point now) {
+  OUTRIDER_CHECK(session.is_at_work);
+  session.is_at_work = false;
+  session.last_use = now;
+  session.place = idle_.insert(idle_.end(), &session);
+  const int length = session.log.length();
+  GiveBackBeyond(session, OUTRIDER_MUTANT(E2, NumKvBlocks(length),
+                                          length / kKvBlockLength));
+  if (session.is_released) Drop(session);
+}
+
+void NodeSessions::Drop(NodeSession& session) {
+  Cut(session, 0);
+  GiveBackBeyond(session, 0);
+  if (!session.is_at_work) idle_.erase(session.place);
+  const SessionId id = session.id;
+  sessions_.erase(id);
+}
+
+void NodeSessions::Cut(NodeSession& session, int length) {
+  if (length >= session.log.length()) return;
+  num_cached_tokens_ -= session.log.length() - length;
+  session.log.TruncateTo(length);
+  GiveBackBeyond(session, NumKvBlocks(length));
+}
+
+void NodeSessions::GiveBackBeyond(NodeSession& session, int num_blocks) {
+  if (num_blocks >= NumBlocks(&session)) return;
+  pool_.GiveBack(absl::MakeConstSpan(session.blocks).subspan(num_blocks));
+  session.blocks.resize(num_blocks);
+}
+
+bool NodeSessions::Truncate(const RequestHeader& header, int length) {
+  NodeSession* session = FindMutable(header.session);
+  if (session == nullptr || session->incarnation != header.incarnation ||
+      header.step < session->last_step || session->is_at_work) {
+    return false;
+  }
+  Cut(*session, length);
+  return true;
+}
+
+bool NodeSessions::Release(const RequestHeader& header) {
+  NodeSession* session = FindMutable(header.session);
+  if (session == nullptr || session->incarnation != header.incarnation ||
+      header.step < session->last_step) {
+    return false;
+  }
+  session->is_released = true;
+  if (!session->is_at_work) Drop(*session);
+  return true;
+}
+
+void NodeSessions::Expire(Clock::time_point now) {
+  while (!idle_.empty() && IsExpired(*idle_.front(), now)) {
+    Drop(*idle_.front());
+  }
+}
+
+const NodeSession* NodeSessions::Find(const SessionId& session) const {
+  const auto it = sessions_.find(session);
+  return it == sessions_.end() ? nullptr : it->second.get();
+}
+
+NodeSession* NodeSessions::FindMutable(const SessionId& session) {
+  const auto it = sessions_.find(session);
+  return it == sessions_.end() ? nullptr : it->second.get();
+}
+
+bool NodeSessions::IsAtWork(const SessionId& session) const {
+  const NodeSession* found = Find(session);
+  return found != nullptr && found->is_at_work;
+}
+
+absl::Status NodeSessions::TryLater(absl::string_view what) {
+  // Spread, so that those who were refused together do not come back together.
+  std::uniform_int_distribution<int> delay(50, 1000);
+  return WithRetryDelay(absl::ResourceExhaustedError(absl::StrCat(
+                            what, ": try again later, or another node")),
+                        std::chrono::milliseconds(delay(jitter_)));
+}
+
+bool NodeSessions::IsConsistent() const {
+  int num_owned = 0;
+  int num_tokens = 0;
+  for (const auto& [id, session] : sessions_) {
+    const int length = session->log.length();
+    const int num_needed = NumKvBlocks(length);
+    if (NumBlocks(session.get()) < num_needed) return false;
+    if (!session->is_at_work && NumBlocks(session.get()) > num_needed) {
+      return false;
+    }
+    num_owned += NumBlocks(session.get());
+    num_tokens += length;
+  }
+  return num_owned + pool_.num_free() == pool_.num_total() &&
+         num_tokens == num_cached_tokens_;
+}
+
+}  // namespace outrider

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_SESSION_NODE_SESSIONS_H_
+#define OUTRIDER_CORE_SESSION_NODE_SESSIONS_H_
+
+#include <chrono>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <optional>
+#include <random>
+#include <variant>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "core/base/session_id.h"
+#include "core/session/cache_delta.h"
+#include "core/session/kv_block_pool.h"
+#include "core/session/node_session.h"
+
+namespace outrider {
+
+// A node's sessions and the KV blocks that they own. Admits or refuses a header
+// before the model sees it, by the table in proto/README.md, and reserves what
+// its round needs. Invariant: the blocks of all sessions and the free ones are
+// all there are. Confined to the scheduler.
+//
+// A session is live until its lease has run out or it was released, and no live
+// one is evicted for a newcomer. Where blocks run out for a live one's round,
+// younger ones are preempted between their rounds: cut to nothing, which their
+// next call meets as an ordinary miss. So the oldest always goes on.
+class NodeSessions {
+ public:
+  using Clock = NodeSession::Clock;
+
+  struct Options {
+    int num_blocks = 0;
+    int max_sessions = 4096;  // openings beyond are refused
+    std::chrono::seconds lease =
+        std::chrono::seconds(30);  // since the last use
+  };
+
+  // Its blocks are held by sessions at work: ask again when one has ended.
+  struct Wait {};
+  // The session, now at work: EndRound or Drop ends that.
+  using Outcome = std::variant<NodeSession*, Miss, Wait>;
+
+  explicit NodeSessions(Options options)
+      : options_(options), pool_(options.num_blocks) {}
+
+  // `content_digest` identifies the request's bytes; `num_draft_tokens` go into
+  // the cache besides the delta. The session must not be at work.
+  //
+  // INVALID_ARGUMENT: one step with two contents, or an impossible delta.
+  // RESOURCE_EXHAUSTED: no room now, and when to try again; without a delay,
+  // the session alone needs more than there is. Refusals change nothing, so the
+  // same step may come again.
+  absl::StatusOr<Outcome> Admit(const RequestHeader& header,
+                                uint64_t content_digest, int num_draft_tokens,
+                                Clock::time_point now);
+
+  // A pass has run these behind what the cache held.
+  void Extended(NodeSession& session, absl::Span<const TokenId> tokens);
+  // The call has ended: blocks beyond the length are free, the lease begins.
+  void EndRound(NodeSession& session, Clock::time_point now);
+  // Forgets the session (its cache is wrong, or nobody wants it).
+  void Drop(NodeSession& session);
+
+  // Advisory cut and release: false, and no effect, where the step is behind
+  // the last one seen or the incarnation is not the live one. A session at work
+  // is not cut, and released when its call ends.
+  bool Truncate(const RequestHeader& header, int length);
+  bool Release(const RequestHeader& header);
+
+  // Drops the sessions whose lease has run out.
+  void Expire(Clock::time_point now);
+
+  // nullptr for an unknown session.
+  const NodeSession* Find(const SessionId& session) const;
+  bool IsAtWork(const SessionId& session) const;
+
+  // A refusal for now: RESOURCE_EXHAUSTED with a delay of 50 to 1000 ms.
+  absl::Status TryLater(absl::string_view what);
+
+  int num_sessions() const { return static_cast<int>(sessions_.size()); }
+  int num_cached_tokens() const { return num_cached_tokens_; }
+  int num_preempted() const { return num_preempted_; }  // so far
+  const KvBlockPool& blocks() const { return pool_; }
+  // Whether the invariants hold; for tests.
+  bool IsConsistent() const;
+
+ private:
+  std::optional<Miss> CheckOpening(const RequestHeader& header,
+                                   uint64_t content_digest,
+                                   const NodeSession* session) const;
+  std::optional<Miss> CheckLive(const RequestHeader& header,
+                                const NodeSession* session) const;
+  // True: there are `num_blocks` free, besides those that a cut of the session
+  // to `num_kept` blocks gives back. False: wait.
+  absl::StatusOr<bool> MakeRoom(int num_blocks, const NodeSession* session,
+                                int num_kept, Clock::time_point now);
+  bool IsExpired(const NodeSession& session, Clock::time_point now) const;
+  NodeSession& Open(const RequestHeader& header, NodeSession* session);
+  void Cut(NodeSession& session, int length);
+  // Cuts the table to `num_blocks`, at most as many as it has.
+  void GiveBackBeyond(NodeSession& session, int num_blocks);
+  NodeSession* FindMutable(const SessionId& session);
+  const Options options_;
+  KvBlockPool pool_;
+  absl::flat_hash_map<SessionId, std::unique_ptr<NodeSession>> sessions_;
+  std::list<NodeSession*> idle_;  // not at work, longest idle first
+  int num_cached_tokens_ = 0;
+  int num_preempted_ = 0;
+  uint64_t num_opened_ = 0;
+  std::minstd_rand jitter_;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_SESSION_NODE_SESSIONS_H_

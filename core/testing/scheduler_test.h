@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_TESTING_SCHEDULER_TEST_H_
+#define OUTRIDER_CORE_TESTING_SCHEDULER_TEST_H_
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "core/engine/batch_scheduler.h"
+#include "core/testing/scripted_work.h"
+#include "gtest/gtest.h"
+
+namespace outrider::testing {
+
+// Whose tokens are in a pass, and how many.
+using Shares = std::vector<std::pair<int, int>>;
+
+inline SessionId Id(int name) {
+  return {.bytes = {static_cast<uint8_t>(name)}};
+}
+
+class SchedulerTest : public ::testing::Test {
+ protected:
+  using Clock = BatchScheduler::Clock;
+  using Script = ScriptedWork::Script;
+
+  // Nobody is waited for, but where a test is about that.
+  explicit SchedulerTest(
+      BatchScheduler::Options options = {.prefill_chunk = 32,
+                                         .max_hold = 0,
+                                         .sessions = {.num_blocks = 200}})
+      : scheduler_(options) {}
+
+  // A call of the session: an opening, or what follows on what it has cached.
+  RequestHeader Header(int name, int num_tokens) {
+    RequestHeader header = {.session = Id(name), .step = ++step_};
+    header.delta.append_tokens = TokenSeq(num_tokens, 1);
+    if (const NodeSession* session = scheduler_.sessions().Find(Id(name))) {
+      header.incarnation = session->incarnation;
+      header.delta.keep_length = session->log.length();
+    }
+    return header;
+  }
+  void Submit(int name, int num_tokens = 1, Script script = {}) {
+    const RequestHeader header = Header(name, num_tokens);
+    Submit(header, std::move(script));
+  }
+  void Submit(const RequestHeader& header, Script script = {}) {
+    const int name = header.session.bytes[0];
+    const int num_draft_tokens = script.num_more;
+    script.on_finish = [this, name](const Ending& ending) {
+      endings_.insert_or_assign(name, ending);
+    };
+    scheduler_.Submit(std::make_unique<ScriptedWork>(
+                          Work::Request{.header = header,
+                                        .num_draft_tokens = num_draft_tokens,
+                                        .is_cancelled =
+                                            [this, name] {
+                                              return cancelled_.contains(name);
+                                            }},
+                          std::move(script)),
+                      now_);
+    FinishAll();
+  }
+  // Opens the sessions, each with one token.
+  void OpenAll(std::vector<int> names) {
+    for (const int name : names) Submit(name);
+    while (!RunPass().empty()) {
+    }
+    endings_.clear();
+  }
+
+  // One pass that takes so long, and what its rows lead to. Empty: no pass.
+  Shares RunPass(Clock::duration time = std::chrono::milliseconds(100)) {
+    auto pass = scheduler_.NextPass(now_);
+    FinishAll();
+    if (!pass.has_value()) return {};
+    Shares shares;
+    PassResults results;
+    for (size_t i = 0; i < pass->parts.size(); ++i) {
+      const Work& work = *pass->parts[i].job->work;
+      const int name = work.request().header.session.bytes[0];
+      const Extension& extension = pass->extensions[i];
+      shares.emplace_back(name, static_cast<int>(extension.tokens.size()));
+      num_rows_[name] += extension.num_rows;
+      results.emplace_back(LogitRows::FromVector(
+          std::vector<float>(extension.num_rows, name), /*vocab_size=*/1));
+      if (results_.contains(name)) results.back() = results_[name];
+    }
+    now_ += time;
+    scheduler_.EndPass(*std::move(pass), std::move(results), now_);
+    TakeAll();
+    return shares;
+  }
+  void TakeAll() {
+    while (auto job = scheduler_.NextToTake()) {
+      job->Take();
+      scheduler_.Taken(std::move(job), now_);
+    }
+    FinishAll();
+  }
+  void FinishAll() {
+    while (const auto job = scheduler_.NextEnded()) job->Finish();
+    ASSERT_TRUE(scheduler_.sessions().IsConsistent());
+  }
+  absl::Status StatusOf(int name) const {
+    return endings_.contains(name) ? endings_.at(name).status
+                                   : absl::UnknownError("has not ended");
+  }
+
+  Clock::time_point now_ = {};
+  BatchScheduler scheduler_;
+  uint64_t step_ = 0;
+  std::map<int, Ending> endings_;
+  std::map<int, int> num_rows_;          // wanted so far
+  std::map<int, absl::Status> results_;  // of extensions that are to fail
+  std::set<int> cancelled_;
+};
+
+}  // namespace outrider::testing
+
+#endif  // OUTRIDER_CORE_TESTING_SCHEDULER_TEST_H_

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "core/base/bfloat16.h"
+#include "core/base/status_macros.h"
+#include "core/sampling/process.h"
+#include "core/sampling/score_draft.h"
+#include "core/wire/reply_codecs.h"
+#include "core/wire/reply_parts.h"
+
+namespace outrider {
+namespace {
+
+LogitRows RoundedToBFloat16(const LogitRows& rows) {
+  std::vector<float> values;
+  values.reserve(static_cast<size_t>(rows.num_rows()) * rows.vocab_size());
+  for (const absl::Span<const float> row : rows.Rows()) {
+    for (const float logit : row) values.push_back(ToFloat(ToBFloat16(logit)));
+  }
+  return LogitRows::FromVector(std::move(values), rows.vocab_size());
+}
+
+}  // namespace
+
+void FullReply::Ask(const Draft& /*draft*/, VerifyCall& call) const {
+  call.logprobs.reset();  // the rows have them
+}
+
+absl::Status FullReply::Check(const VerifyCall& /*call*/,
+                              int /*vocab_size*/) const {
+  return absl::OkStatus();
+}
+
+absl::StatusOr<VerifyReply> FullReply::Answer(
+    const VerifyCall& /*call*/, LogitRows rows,
+    absl::Span<const TokenId> /*committed*/, RandomSource& /*random*/) const {
+  if (is_bfloat16_) rows = RoundedToBFloat16(rows);
+  // As processing them would: a cache that gave such a row is not kept.
+  for (const absl::Span<const float> row : rows.Rows()) {
+    OUTRIDER_RETURN_IF_ERROR(CheckLogits(row));
+  }
+  return VerifyReply{.outcome = std::move(rows), .is_bfloat16 = is_bfloat16_};
+}
+
+absl::StatusOr<DraftScore> FullReply::Read(const VerifyCall& call,
+                                           VerifyReply reply,
+                                           const Asker& asker) const {
+  const auto* rows = std::get_if<LogitRows>(&reply.outcome);
+  if (rows == nullptr || reply.is_bfloat16 != is_bfloat16_) {
+    return WrongFormat();
+  }
+  OUTRIDER_RETURN_IF_ERROR(CheckNumRows(rows->num_rows(), call));
+  OUTRIDER_ASSIGN_OR_RETURN(
+      std::vector<TargetRow> target,
+      ScoreDraft(rows->Rows(),
+                 DraftBlock::Of(asker.draft, asker.history, call.rule),
+                 call.sampling, asker.random));
+  return DraftScore{.rows = std::move(target), .scored = *rows};
+}
+
+}  // namespace outrider

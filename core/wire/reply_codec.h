@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_WIRE_REPLY_CODEC_H_
+#define OUTRIDER_CORE_WIRE_REPLY_CODEC_H_
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "core/base/token.h"
+#include "core/model/logit_rows.h"
+#include "core/sampling/draft.h"
+#include "core/sampling/random_source.h"
+#include "core/sampling/rule_kind.h"
+#include "core/sampling/token_history.h"
+#include "core/wire/draft_score.h"
+#include "core/wire/node_calls.h"
+
+namespace outrider {
+
+// All that depends on a reply format, at both ends of a Verify: one class for
+// each. Without state; thread-safe.
+class ReplyCodec {
+ public:
+  // What the coordinator keeps to itself of a draft that it has scored.
+  struct Asker {
+    const Draft& draft;
+    TokenHistory history = {};  // before the draft
+    RandomSource& random;       // the session's coins
+  };
+
+  virtual ~ReplyCodec() = default;
+
+  // INVALID_ARGUMENT where the rule needs what this format does not bring.
+  virtual absl::Status CheckRule(RuleKind rule) const;
+
+  // On the coordinator: what the call says of the draft beyond its tokens.
+  virtual void Ask(const Draft& draft, VerifyCall& call) const = 0;
+
+  // On the verifier: INVALID_ARGUMENT where what this format reads of a call is
+  // malformed. Delta and draft tokens were checked before.
+  virtual absl::Status Check(const VerifyCall& call, int vocab_size) const = 0;
+
+  // On the verifier: the reply, but for its header, from K + 1 rows of raw
+  // logits. `committed` stands before the drafts, `random` has the coins of the
+  // call's seed. INTERNAL where a row is no row of logits.
+  virtual absl::StatusOr<VerifyReply> Answer(
+      const VerifyCall& call, LogitRows rows,
+      absl::Span<const TokenId> committed, RandomSource& random) const = 0;
+
+  // On the coordinator: what a reply without a Miss says to the draft. INTERNAL
+  // where it is in another format or does not fit the call.
+  virtual absl::StatusOr<DraftScore> Read(const VerifyCall& call,
+                                          VerifyReply reply,
+                                          const Asker& asker) const = 0;
+};
+
+const ReplyCodec& CodecOf(ReplyFormat format);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_WIRE_REPLY_CODEC_H_

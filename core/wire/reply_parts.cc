@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/wire/reply_parts.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
+#include "core/session/check_tokens.h"
+#include "core/wire/reply_codec.h"
+
+namespace outrider {
+
+absl::Status WrongFormat() {
+  return absl::InternalError(
+      "the verifier replied in another format than the one asked for");
+}
+
+absl::Status CheckNumRows(int num_rows, const VerifyCall& call) {
+  const size_t num_drafts = call.draft_tokens.size();
+  if (static_cast<size_t>(num_rows) == num_drafts + 1) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("the verifier sent ", num_rows,
+                                          " rows for ", num_drafts, " drafts"));
+}
+
+absl::Status CheckProcessing(const VerifyCall& call, int vocab_size) {
+  OUTRIDER_RETURN_IF_ERROR(Validate(call.sampling, vocab_size));
+  const CacheDelta& delta = call.header.delta;
+  OUTRIDER_RETURN_IF_ERROR(CheckPromptLength(
+      call.prompt_length, delta.keep_length + delta.append_tokens.size()));
+  if (call.rule != RuleKind::kRejection && IsLossy(call.sampling)) {
+    return absl::InvalidArgumentError(
+        "only the rejection rule knows a lossy_lenience: leave it out");
+  }
+  return CodecOf(call.reply_format).CheckRule(call.rule);
+}
+
+absl::Status CheckSupport(absl::Span<const TokenId> support, TokenId draft,
+                          int vocab_size) {
+  OUTRIDER_RETURN_IF_ERROR(CheckTokens(support, vocab_size));
+  for (size_t i = 1; i < support.size(); ++i) {
+    if (support[i - 1] >= support[i]) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the ids of a draft row must ascend, but ", support[i],
+                       " follows ", support[i - 1]));
+    }
+  }
+  if (!std::binary_search(support.begin(), support.end(), draft)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("draft token ", draft, " is not in its own draft row"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckNumDraftRows(const VerifyCall& call, size_t num_supports,
+                               size_t num_rows) {
+  if (call.supports.size() == num_supports &&
+      call.draft_rows.size() == num_rows) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      call.draft_rows.size(), " draft rows with weights and ",
+      call.supports.size(), " without for ", call.draft_tokens.size(),
+      " drafts: one for each, with weights for TOKENS and without for SPARSE, "
+      "but none with TOKENS at temperature 0 or under the coupled rule"));
+}
+
+absl::StatusOr<std::vector<RowScores>> ScoreCandidates(
+    const VerifyCall& call, const LogitRows& rows,
+    absl::Span<const TokenId> committed,
+    absl::Span<const TokenSeq> candidates) {
+  std::vector<RowScores> scores;
+  if (!call.logprobs.has_value()) return scores;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    const TokenHistory before = {
+        .committed = committed,
+        .drafts = absl::MakeConstSpan(call.draft_tokens).first(i),
+        .prompt_length = call.prompt_length};
+    OUTRIDER_ASSIGN_OR_RETURN(
+        RowScores row, ScoreTokens(rows.Row(static_cast<int>(i)), call.sampling,
+                                   before, *call.logprobs, candidates[i]));
+    scores.push_back(std::move(row));
+  }
+  return scores;
+}
+
+absl::StatusOr<std::vector<ScoredRow>> JoinScores(
+    const VerifyCall& call, std::vector<TokenSeq> candidates,
+    std::vector<RowScores> scores) {
+  std::vector<ScoredRow> joined;
+  if (!call.logprobs.has_value()) return joined;
+  const size_t num_top = call.logprobs->num_top;
+  bool fits = scores.size() == candidates.size();
+  for (size_t i = 0; fits && i < candidates.size(); ++i) {
+    const RowScores& row = scores[i];
+    fits = row.tokens.size() == candidates[i].size() &&
+           row.top_ids.size() <= num_top &&
+           row.top_scores.size() == row.top_ids.size();
+    joined.push_back({std::move(candidates[i]), std::move(scores[i])});
+  }
+  if (fits) return joined;
+  return absl::InternalError(
+      "the verifier's log-probabilities do not fit its rows; one of another "
+      "version gives them with reply_format FULL");
+}
+
+}  // namespace outrider

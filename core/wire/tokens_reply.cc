@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
+#include "core/sampling/make_rule.h"
+#include "core/sampling/score_draft.h"
+#include "core/wire/reply_codecs.h"
+#include "core/wire/reply_parts.h"
+
+namespace outrider {
+namespace {
+
+// At temperature 0 the target's row is one-hot, and every q that allows the
+// draft gives the same verdict; the coupled rule does not look at q.
+bool NeedsDraftRows(const VerifyCall& call) {
+  return !IsGreedy(call.sampling) && call.rule != RuleKind::kCoupled;
+}
+
+// The draft as it was drawn, as far as the verdict depends on it.
+Draft DraftOf(const VerifyCall& call, uint64_t start) {
+  if (!NeedsDraftRows(call)) return Draft::OneHot(start, call.draft_tokens);
+  return {.start = start,
+          .tokens = call.draft_tokens,
+          .distributions = call.draft_rows};
+}
+
+// The one token that each row gave.
+std::vector<TokenSeq> TokensOf(const Verdict& verdict, const VerifyCall& call) {
+  std::vector<TokenSeq> tokens;
+  for (int i = 0; i < verdict.num_accepted; ++i) {
+    tokens.push_back({call.draft_tokens[i]});
+  }
+  tokens.push_back({verdict.next_token});
+  return tokens;
+}
+
+}  // namespace
+
+void TokensReply::Ask(const Draft& draft, VerifyCall& call) const {
+  if (NeedsDraftRows(call)) call.draft_rows = draft.distributions;
+}
+
+absl::Status TokensReply::Check(const VerifyCall& call, int vocab_size) const {
+  OUTRIDER_RETURN_IF_ERROR(CheckProcessing(call, vocab_size));
+  const size_t num_needed = NeedsDraftRows(call) ? call.draft_tokens.size() : 0;
+  OUTRIDER_RETURN_IF_ERROR(
+      CheckNumDraftRows(call, /*num_supports=*/0, /*num_rows=*/num_needed));
+  for (size_t i = 0; i < num_needed; ++i) {
+    OUTRIDER_RETURN_IF_ERROR(CheckSupport(call.draft_rows[i].support(),
+                                          call.draft_tokens[i], vocab_size));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<VerifyReply> TokensReply::Answer(
+    const VerifyCall& call, LogitRows rows, absl::Span<const TokenId> committed,
+    RandomSource& random) const {
+  const TokenHistory history = {.committed = committed,
+                                .prompt_length = call.prompt_length};
+  const Draft draft = DraftOf(call, committed.size());
+  OUTRIDER_ASSIGN_OR_RETURN(
+      const std::vector<TargetRow> target,
+      ScoreDraft(rows.Rows(), DraftBlock::Of(draft, history, call.rule),
+                 call.sampling, random));
+  const Verdict verdict = MakeRule(call.rule, call.sampling.lossy_lenience)
+                              ->Judge(draft, target, random);
+  VerifyReply reply = {.outcome = verdict};
+  OUTRIDER_ASSIGN_OR_RETURN(
+      reply.logprobs,
+      ScoreCandidates(call, rows, committed, TokensOf(verdict, call)));
+  return reply;
+}
+
+absl::StatusOr<DraftScore> TokensReply::Read(const VerifyCall& call,
+                                             VerifyReply reply,
+                                             const Asker& /*asker*/) const {
+  const auto* verdict = std::get_if<Verdict>(&reply.outcome);
+  if (verdict == nullptr) return WrongFormat();
+  const int num_drafts = static_cast<int>(call.draft_tokens.size());
+  if (verdict->num_accepted < 0 || verdict->num_accepted > num_drafts) {
+    return absl::InternalError(absl::StrCat("the verifier accepted ",
+                                            verdict->num_accepted, " of ",
+                                            num_drafts, " drafts"));
+  }
+  DraftScore score = {.verdict = *verdict};
+  OUTRIDER_ASSIGN_OR_RETURN(
+      score.scored,
+      JoinScores(call, TokensOf(*verdict, call), std::move(reply.logprobs)));
+  return score;
+}
+
+}  // namespace outrider

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two sessions in one pass: neither sees anything of the other, down to the
+// last branch of chance.
+#include "tests/exactness/two_sessions.h"
+
+#include <iostream>
+
+#include "gtest/gtest.h"
+
+namespace outrider::testing {
+namespace {
+
+constexpr int kLength = 2;
+
+class TwoSessionsTest : public ::testing::TestWithParam<ReplyFormat> {
+ protected:
+  static void ExpectProductOfPlainLaws(const TwoSessionsConfig& config) {
+    const ToyModel model(3, DrafterKind::kCorrelated);
+    const TwoSessions sessions = EnumerateTwoSessions(config, model, kLength);
+    const double difference =
+        DifferenceFromPlain(sessions, config, model, kLength);
+    std::cout << sessions.num_leaves << " leaves, difference " << difference
+              << "\n";
+    EXPECT_LE(difference, 1e-12);
+    EXPECT_EQ(sessions.problem, "");
+    EXPECT_EQ(sessions.num_misses, 0);
+    EXPECT_GE(sessions.num_shared_passes, sessions.num_leaves);
+  }
+};
+
+TEST_P(TwoSessionsTest, HaveTheJointLawOfTwoPlainDecoders) {
+  ExpectProductOfPlainLaws({.reply_format = GetParam()});
+}
+
+TEST_P(TwoSessionsTest, HaveItBehindPromptsThatWereRunInChunks) {
+  ExpectProductOfPlainLaws({.reply_format = GetParam(), .prompt_length = 40});
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, TwoSessionsTest,
+                         ::testing::Values(ReplyFormat::kFull,
+                                           ReplyFormat::kTokens));
+
+}  // namespace
+}  // namespace outrider::testing
