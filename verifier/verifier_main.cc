@@ -15,7 +15,9 @@ namespace {
 absl::StatusOr<std::unique_ptr<CausalLm>> LoadWeights(const NodeFlags& flags) {
   return LoadTorchCausalLm({.model_directory = flags.model,
                             .device = flags.device,
-                            .dtype = flags.dtype});
+                            .dtype = flags.dtype,
+                            .kernels = flags.kernels,
+                            .num_threads = flags.NumThreads()});
 }
 
 absl::StatusOr<LoadedModel> Load(const NodeFlags& flags) {

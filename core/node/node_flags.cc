@@ -20,6 +20,12 @@ void AddModelFlags(CLI::App& app, NodeFlags& flags) {
                  "has 16 bits and the device computes with them")
       ->check(CLI::IsMember({"auto", "float32", "bfloat16"}))
       ->capture_default_str();
+  app.add_option(
+         "--kernels", flags.kernels,
+         "a CPU's instructions: portable, avx2, avx512, avx512_bf16, "
+         "amx_bf16, or auto: the fastest by a measurement at start; the "
+         "last bits of logits follow them")
+      ->capture_default_str();
   app.add_option("--threads", flags.threads,
                  "threads of a pass; 0: the cores that this process may use")
       ->check(CLI::Range(0, 1024))

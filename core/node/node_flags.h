@@ -16,6 +16,7 @@ struct NodeFlags {
   std::string model = {};
   std::string device = "cpu";
   std::string dtype = "auto";
+  std::string kernels = "auto";
   int threads = 0;  // 0: the cores that this process may use
   std::string kv_cache_memory = "auto";
   int max_draft_tokens = 16;
