@@ -1,83 +1,102 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a decoder's layers cost on this CPU. Each iteration runs, one after the
-// other, the pass that is measured, the same pass for one row, and a plain read
-// of as many bytes, so that a busy machine slows all three; the counters are
-// made of their medians:
-//   read_share   time of the read / time of the pass: 1 is the memory's speed
-//   vs_one_row   time of the pass / time of the pass for one row
-//   cold_us      time of the pass when the caches hold other memory, as they do
-//                where weights were read since the layer's last turn
+// What a decoder's pass costs on this CPU: for 1 to 64 rows, on one thread and
+// on several, at each level of the kernels. Each turn measures, one after the
+// other, a plain read of all weights and every pass, so that a busy machine
+// slows them all; printed are the medians over the turns, and their ratios.
+// Where others load the machine a low --percentile shows what lies beneath.
+#include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
+#include <numeric>
 #include <string>
+#include <thread>
 #include <vector>
 
-#include "benchmark/benchmark.h"
+#include "core/kernels/activation.h"
 #include "core/kernels/attention.h"
+#include "core/kernels/choose_level.h"
 #include "core/kernels/linear.h"
+#include "core/kernels/norm.h"
 #include "core/kernels/random_values.h"
+#include "core/kernels/rope.h"
 
 namespace outrider::kernels {
 namespace {
 
-struct Model {
-  int hidden;
-  int num_layers;
-  int num_heads;
-  int num_kv_heads;
-  int ffn;
-  int vocab_size;
+struct Shape {
+  const char* name = "";
+  int hidden = 0;
+  int num_layers = 0;
+  int num_heads = 0;
+  int num_kv_heads = 0;
+  int ffn = 0;
+  int vocab_size = 0;
+
+  int kv_size() const { return num_kv_heads * kHeadDim; }
+  int q_size() const { return num_heads * kHeadDim; }
+  int qkv_size() const { return q_size() + 2 * kv_size(); }
+
+  static constexpr int kHeadDim = 64;
 };
-constexpr int kHeadDim = 64;
-constexpr Model kTarget = {384, 10, 6, 2, 1024, 4096};  // 17.3 M parameters
-constexpr Model kDraft = {256, 2, 4, 2, 768, 4096};     // 2.6 M parameters
+constexpr Shape kShapes[] = {
+    {"demo-draft", 256, 2, 4, 2, 768, 4096},
+    {"demo-target", 384, 10, 6, 2, 1024, 4096},
+    {"360M", 960, 32, 15, 5, 2560, 49152},
+};
+constexpr int kRows[] = {1, 2, 4, 5, 8, 9, 16, 32, 64};
+constexpr int kMostRows = 64;
 
-// All linear layers of a model, in the order of a forward pass.
-class LinearStack {
+struct Flags {
+  std::string shape = "demo-target";
+  std::string dtype = "bfloat16";
+  std::vector<std::string> levels = {};
+  int num_threads = static_cast<int>(std::thread::hardware_concurrency());
+  int num_keys = 256;
+  int num_turns = 9;
+  int percentile = 50;
+};
+
+// Seconds that a pass spends in its parts.
+enum Part { kLinears, kAttention, kRest, kNumParts };
+using Times = std::array<double, kNumParts>;
+
+double Total(const Times& times) {
+  return std::accumulate(times.begin(), times.end(), 0.0);
+}
+
+// A model of the Llama family with random weights, and the last positions of
+// one session that has `num_keys`.
+class Decoder {
  public:
-  LinearStack(const Model& model, ElementType type) : type_(type) {
-    const int q = model.num_heads * kHeadDim;
-    const int kv = model.num_kv_heads * kHeadDim;
-    for (int layer = 0; layer < model.num_layers; ++layer) {
-      Add(q + 2 * kv, model.hidden);
-      Add(model.hidden, q);
-      Add(2 * model.ffn, model.hidden);
-      Add(model.hidden, model.ffn);
+  Decoder(const Shape& shape, ElementType type, int num_keys)
+      : shape_(shape),
+        type_(type),
+        num_keys_(num_keys),
+        values_(RandomValues(kNumValues, 3)),
+        rounded_(ToBFloat16(values_)),
+        norm_(shape.hidden, 1.0f) {
+    for (int layer = 0; layer < shape.num_layers; ++layer) {
+      Add(shape.qkv_size(), shape.hidden);
+      Add(shape.hidden, shape.q_size());
+      Add(2 * shape.ffn, shape.hidden);
+      Add(shape.hidden, shape.ffn);
     }
-    Add(model.vocab_size, model.hidden);
-    x_ = RandomValues(static_cast<size_t>(kMaxRows) * largest_in_, 3);
-    y_.resize(static_cast<size_t>(kMaxRows) * largest_out_);
-  }
-
-  static constexpr int kMaxRows = 512;
-
-  void Run(int num_rows, Level level) {
-    for (const PackedWeight& weight : weights_) {
-      Linear({.x = x_.data(),
-              .num_rows = num_rows,
-              .weight = &weight,
-              .y = y_.data()},
-             level);
-    }
-    benchmark::DoNotOptimize(y_.data());
-    benchmark::ClobberMemory();
-  }
-
-  // Sums all weights as integers, as fast as the memory allows: eight chains,
-  // and prefetching as Linear has it.
-  void Read() const {
-    using Words = uint64_t __attribute__((vector_size(16)));
-    Words sums[8] = {};
-    for (const PackedWeight& weight : weights_) {
-      const auto* words = static_cast<const Words*>(weight.data());
-      for (size_t i = 0; i + 8 <= weight.num_bytes() / sizeof(Words); i += 8) {
-        __builtin_prefetch(words + i + 1024);
-        __builtin_prefetch(words + i + 1028);
-        for (int j = 0; j < 8; ++j) sums[j] += words[i + j];
-      }
-    }
-    benchmark::DoNotOptimize(sums);
+    Add(shape.vocab_size, shape.hidden);
+    const size_t num_positions = NumKvBlocks(num_keys) * kKvBlockLength;
+    angles_.assign(num_positions * Shape::kHeadDim / 2, 0.5f);
+    blocks_.resize(NumKvBlocks(num_keys));
+    std::iota(blocks_.begin(), blocks_.end(), 0);
+    kv_.resize(2 * shape.num_layers * num_positions * shape.kv_size());
+    x_ = RandomValues(static_cast<size_t>(kMostRows) * shape.hidden, 5);
+    normed_.resize(x_.size());
+    qkv_.resize(static_cast<size_t>(kMostRows) * shape.qkv_size());
+    attended_.resize(static_cast<size_t>(kMostRows) * shape.q_size());
+    gate_up_.resize(static_cast<size_t>(kMostRows) * 2 * shape.ffn);
+    hidden_.resize(static_cast<size_t>(kMostRows) * shape.ffn);
+    logits_.resize(static_cast<size_t>(kMostRows) * shape.vocab_size);
   }
 
   size_t num_bytes() const {
@@ -86,146 +105,236 @@ class LinearStack {
     return sum;
   }
 
-  double num_multiplications() const {
-    double sum = 0;
-    for (const PackedWeight& weight : weights_) {
-      sum += double(weight.out()) * weight.in();
+  // Sums all weights as integers, as fast as the memory allows.
+  double Read(ThreadPool& pool) const {
+    const Clock::time_point start = Clock::now();
+    const int num_parts = 8 * pool.num_threads();
+    pool.Run(num_parts, [&](int part) {
+      for (const PackedWeight& weight : weights_) {
+        const size_t num_lines = weight.num_bytes() / sizeof(Line);
+        ReadLines(static_cast<const Line*>(weight.data()),
+                  num_lines * part / num_parts,
+                  num_lines * (part + 1) / num_parts);
+      }
+    });
+    return Since(start);
+  }
+
+  Times Pass(int num_rows, const Execution& execution) {
+    Times times = {};
+    const auto timed = [&](Part part, const auto& body) {
+      const Clock::time_point start = Clock::now();
+      body();
+      times[part] += Since(start);
+    };
+    size_t next = 0;
+    const auto linear = [&](const std::vector<float>& x, std::vector<float>& y,
+                            Output output) {
+      timed(kLinears, [&] {
+        Linear({.x = x.data(),
+                .num_rows = num_rows,
+                .weight = &weights_[next++],
+                .y = y.data(),
+                .output = output},
+               execution);
+      });
+    };
+    for (int layer = 0; layer < shape_.num_layers; ++layer) {
+      timed(kRest, [&] { Normalize(num_rows, execution); });
+      linear(normed_, qkv_, Output::kReplace);
+      timed(kRest, [&] { RotateAndStore(layer, num_rows, execution); });
+      timed(kAttention, [&] { Attend(layer, num_rows, execution); });
+      linear(attended_, x_, Output::kAdd);
+      timed(kRest, [&] { Normalize(num_rows, execution); });
+      linear(normed_, gate_up_, Output::kReplace);
+      timed(kRest, [&] {
+        SiluMul({.gate_up = gate_up_.data(),
+                 .num_rows = num_rows,
+                 .size = shape_.ffn,
+                 .y = hidden_.data()},
+                execution);
+      });
+      linear(hidden_, x_, Output::kAdd);
     }
-    return sum;
+    timed(kRest, [&] { Normalize(num_rows, execution); });
+    linear(normed_, logits_, Output::kReplace);
+    std::fill(x_.begin(), x_.end(), 0.5f);  // lest the residuals grow
+    return times;
   }
 
  private:
-  void Add(int out, int in) {
-    largest_in_ = std::max(largest_in_, in);
-    largest_out_ = std::max(largest_out_, out);
-    const auto values = RandomValues(static_cast<size_t>(out) * in, 5);
-    const auto rounded = ToBFloat16(values);
-    const ConstElements elements = type_ == ElementType::kBFloat16
-                                       ? ConstElements(rounded.data())
-                                       : ConstElements(values.data());
-    weights_.emplace_back(std::vector<WeightRows>{{elements, out}}, in);
+  using Clock = std::chrono::steady_clock;
+  using Line = uint64_t __attribute__((vector_size(64)));
+  static constexpr size_t kNumValues = size_t{1} << 20;
+
+  static double Since(Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
   }
 
-  ElementType type_;
-  int largest_in_ = 0;
-  int largest_out_ = 0;
+  static void ReadLines(const Line* lines, size_t begin, size_t end) {
+    Line sums[4] = {};
+    for (size_t i = begin; i + 4 <= end; i += 4) {
+      for (size_t j = 0; j < 4; ++j) sums[j] += lines[i + j];
+    }
+    volatile uint64_t sink = (sums[0] + sums[1] + sums[2] + sums[3])[0];
+    static_cast<void>(sink);
+  }
+
+  // Rows of one array over and over: only their number matters.
+  void Add(int out, int in) {
+    std::vector<WeightRows> parts;
+    const int most = static_cast<int>(kNumValues) / in;
+    for (int row = 0; row < out; row += most) {
+      const ConstElements elements = type_ == ElementType::kBFloat16
+                                         ? ConstElements(rounded_.data())
+                                         : ConstElements(values_.data());
+      parts.push_back({elements, std::min(most, out - row)});
+    }
+    weights_.emplace_back(parts, in);
+  }
+
+  void Normalize(int num_rows, const Execution& execution) {
+    RmsNorm({.x = x_.data(),
+             .weight = norm_.data(),
+             .num_rows = num_rows,
+             .size = shape_.hidden,
+             .epsilon = 1e-5f,
+             .y = normed_.data()},
+            execution);
+  }
+
+  KvSegment Segment(int num_rows) const {
+    return {blocks_.data(), num_keys_ - num_rows, num_rows};
+  }
+  // Keys before values, of one layer.
+  BFloat16* Cache(int layer, int which) {
+    const size_t size = kv_.size() / (2 * shape_.num_layers);
+    return kv_.data() + size * (2 * layer + which);
+  }
+
+  void RotateAndStore(int layer, int num_rows, const Execution& execution) {
+    ApplyRope({.x = qkv_.data(),
+               .row_stride = shape_.qkv_size(),
+               .num_rows = num_rows,
+               .num_heads = shape_.num_heads + shape_.num_kv_heads,
+               .head_dim = Shape::kHeadDim,
+               .first_position = num_keys_ - num_rows,
+               .cos = angles_.data(),
+               .sin = angles_.data()},
+              execution);
+    const KvSegment segment = Segment(num_rows);
+    for (const int which : {0, 1}) {
+      StoreKv({.segments = absl::MakeConstSpan(&segment, 1),
+               .from = &qkv_[shape_.q_size() + which * shape_.kv_size()],
+               .from_stride = shape_.qkv_size(),
+               .row_size = shape_.kv_size(),
+               .to = Cache(layer, which)},
+              execution);
+    }
+  }
+
+  void Attend(int layer, int num_rows, const Execution& execution) {
+    const KvSegment segment = Segment(num_rows);
+    Attention({.segments = absl::MakeConstSpan(&segment, 1),
+               .queries = qkv_.data(),
+               .query_stride = shape_.qkv_size(),
+               .keys = Cache(layer, 0),
+               .values = Cache(layer, 1),
+               .num_heads = shape_.num_heads,
+               .num_kv_heads = shape_.num_kv_heads,
+               .head_dim = Shape::kHeadDim,
+               .scale = 0.125f,
+               .out = attended_.data()},
+              execution);
+  }
+
+  const Shape shape_;
+  const ElementType type_;
+  const int num_keys_;
+  const std::vector<float> values_;
+  const std::vector<BFloat16> rounded_;
+  const std::vector<float> norm_;
   std::vector<PackedWeight> weights_;
-  std::vector<float> x_;
-  std::vector<float> y_;
+  std::vector<float> angles_;
+  std::vector<KvBlockId> blocks_;
+  std::vector<BFloat16> kv_;
+  std::vector<float> x_, normed_, qkv_, attended_, gate_up_, hidden_, logits_;
 };
 
-template <class Body>
-double Seconds(const Body& body) {
-  const auto start = std::chrono::steady_clock::now();
-  body();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-      .count();
-}
-
-double Median(std::vector<double> values) {
-  const auto middle = values.begin() + values.size() / 2;
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
-void BM_Linears(benchmark::State& state, const Model& model, ElementType type,
-                Level level) {
-  const int num_rows = static_cast<int>(state.range(0));
-  LinearStack stack(model, type);
-  std::vector<double> passes, singles, reads;
-  for (auto _ : state) {
-    reads.push_back(Seconds([&] { stack.Read(); }));
-    singles.push_back(Seconds([&] { stack.Run(1, level); }));
-    passes.push_back(Seconds([&] { stack.Run(num_rows, level); }));
-    state.SetIterationTime(passes.back());
+class Percentile {
+ public:
+  explicit Percentile(int percent) : percent_(percent) {}
+  double operator()(std::vector<double> values) const {
+    const auto place =
+        values.begin() + static_cast<ptrdiff_t>(values.size()) * percent_ / 100;
+    std::nth_element(values.begin(), place, values.end());
+    return *place;
   }
-  const double pass = Median(passes);
-  state.counters["median_ms"] = 1e3 * pass;
-  state.counters["GB/s"] = 1e-9 * static_cast<double>(stack.num_bytes()) / pass;
-  state.counters["read_share"] = Median(reads) / pass;
-  state.counters["vs_one_row"] = pass / Median(singles);
-  state.counters["GFLOP/s"] =
-      2e-9 * stack.num_multiplications() * num_rows / pass;
-}
 
-// One layer of the target model; arguments: rows, keys.
-// Reads more memory than the caches hold.
-void EvictCaches() {
-  static const std::vector<uint64_t> other(size_t{40} << 17, 1);
-  uint64_t sum = 0;
-  for (const uint64_t word : other) sum += word;
-  benchmark::DoNotOptimize(sum);
-}
+ private:
+  int percent_;
+};
 
-void BM_Attention(benchmark::State& state, ElementType type, Level level) {
-  const int num_rows = static_cast<int>(state.range(0));
-  const int length = static_cast<int>(state.range(1));
-  const int row_size = kTarget.num_kv_heads * kHeadDim;
-  const int out_size = kTarget.num_heads * kHeadDim;
-  std::vector<KvBlockId> table;
-  for (int i = NumKvBlocks(length); i > 0; --i) table.push_back(i - 1);
-  const auto cache = RandomValues(table.size() * kKvBlockLength * row_size, 3);
-  const auto rounded = ToBFloat16(cache);
-  const auto more = cache;  // values must not find the keys' cache lines
-  const auto more_rounded = rounded;
-  const auto queries =
-      RandomValues(static_cast<size_t>(num_rows) * out_size, 5);
-  const bool is_rounded = type == ElementType::kBFloat16;
-  std::vector<float> out(queries.size());
-  KvSegment segment = {.blocks = table.data()};
-  AttentionArgs args = {.segments = absl::MakeConstSpan(&segment, 1),
-                        .queries = queries.data(),
-                        .query_stride = out_size,
-                        .keys = is_rounded ? ConstElements(rounded.data())
-                                           : ConstElements(cache.data()),
-                        .values = is_rounded
-                                      ? ConstElements(more_rounded.data())
-                                      : ConstElements(more.data()),
-                        .num_heads = kTarget.num_heads,
-                        .num_kv_heads = kTarget.num_kv_heads,
-                        .head_dim = kHeadDim,
-                        .scale = 0.125f,
-                        .out = out.data()};
-  const auto run = [&](int rows) {
-    segment.num_rows = rows;
-    segment.first_position = length - rows;
-    Attention(args, level);
-    benchmark::ClobberMemory();
-  };
-  std::vector<double> passes, singles, cold;
-  for (auto _ : state) {
-    EvictCaches();
-    cold.push_back(Seconds([&] { run(num_rows); }));
-    singles.push_back(Seconds([&] { run(1); }));
-    passes.push_back(Seconds([&] { run(num_rows); }));
-    state.SetIterationTime(passes.back());
+// What was measured on one number of threads.
+struct Series {
+  std::vector<double> reads = {};
+  std::array<std::array<std::vector<double>, kNumParts>, std::size(kRows)>
+      parts = {};
+  std::array<std::vector<double>, std::size(kRows)> passes = {};
+};
+
+Series& Measure(Decoder& decoder, Level level, ThreadPool& pool,
+                Series& series) {
+  series.reads.push_back(decoder.Read(pool));
+  for (size_t i = 0; i < std::size(kRows); ++i) {
+    const Times times = decoder.Pass(kRows[i], {level, &pool});
+    series.passes[i].push_back(Total(times));
+    for (int part = 0; part < kNumParts; ++part) {
+      series.parts[i][part].push_back(times[part]);
+    }
   }
-  state.counters["median_us"] = 1e6 * Median(passes);
-  state.counters["cold_us"] = 1e6 * Median(cold);
-  state.counters["vs_one_row"] = Median(passes) / Median(singles);
+  return series;
 }
 
-void RegisterAll() {
-  for (const Level level : SupportedLevels()) {
-    for (const ElementType type :
-         {ElementType::kBFloat16, ElementType::kFloat32}) {
-      const std::string suffix =
-          std::string(type == ElementType::kBFloat16 ? "/bfloat16/"
-                                                     : "/float32/") +
-          LevelName(level);
-      for (const Model* model : {&kTarget, &kDraft}) {
-        const std::string name =
-            model == &kTarget ? "BM_TargetLinears" : "BM_DraftLinears";
-        benchmark::RegisterBenchmark((name + suffix).c_str(), BM_Linears,
-                                     *model, type, level)
-            ->DenseRange(1, 9)
-            ->Arg(LinearStack::kMaxRows)
-            ->UseManualTime();
-      }
-      benchmark::RegisterBenchmark(("BM_Attention" + suffix).c_str(),
-                                   BM_Attention, type, level)
-          ->ArgsProduct({{1, 5, 9}, {128, 512, 2048}})
-          ->UseManualTime();
+void Print(const Series& series, const Series& single, size_t num_bytes,
+           const Percentile& median) {
+  const double read = median(series.reads);
+  std::printf("  reading all weights: %.3f ms, %.1f GB/s\n", 1e3 * read,
+              1e-9 * static_cast<double>(num_bytes) / read);
+  std::printf(
+      "  rows  pass ms  T(M)/T(1)  1 thread/this  read/pass  linears  "
+      "attention  rest ms\n");
+  const double one_row = median(series.passes[0]);
+  for (size_t i = 0; i < std::size(kRows); ++i) {
+    const double pass = median(series.passes[i]);
+    std::printf("  %4d %8.3f %10.2f %14.2f %10.2f %8.3f %10.3f %8.3f\n",
+                kRows[i], 1e3 * pass, pass / one_row,
+                median(single.passes[i]) / pass, read / pass,
+                1e3 * median(series.parts[i][kLinears]),
+                1e3 * median(series.parts[i][kAttention]),
+                1e3 * median(series.parts[i][kRest]));
+  }
+}
+
+void Run(const Flags& flags, const Shape& shape) {
+  const ElementType type = flags.dtype == "bfloat16" ? ElementType::kBFloat16
+                                                     : ElementType::kFloat32;
+  Decoder decoder(shape, type, flags.num_keys);
+  ThreadPool alone(1);
+  ThreadPool pool(flags.num_threads);
+  for (const std::string& name : flags.levels) {
+    const Level level = *LevelByName(name);
+    Series single, several;
+    for (int turn = 0; turn < flags.num_turns; ++turn) {
+      Measure(decoder, level, alone, single);
+      Measure(decoder, level, pool, several);
+    }
+    for (const auto& [series, num_threads] :
+         {std::pair(&single, 1), std::pair(&several, flags.num_threads)}) {
+      std::printf("%s, %s, %s, %d keys, %d thread(s)\n", shape.name,
+                  flags.dtype.c_str(), LevelName(level), flags.num_keys,
+                  num_threads);
+      Print(*series, single, decoder.num_bytes(), Percentile(flags.percentile));
     }
   }
 }
@@ -234,8 +343,27 @@ void RegisterAll() {
 }  // namespace outrider::kernels
 
 int main(int argc, char** argv) {
-  outrider::kernels::RegisterAll();
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
-  benchmark::RunSpecifiedBenchmarks();
+  namespace kernels = outrider::kernels;
+  kernels::Flags flags;
+  for (const kernels::Level level : kernels::SupportedLevels()) {
+    flags.levels.push_back(kernels::LevelName(level));
+  }
+  CLI::App app("What a decoder's pass costs on this CPU.");
+  app.option_defaults()->always_capture_default();
+  app.add_option("--shape", flags.shape)
+      ->check(CLI::IsMember({"demo-draft", "demo-target", "360M"}));
+  app.add_option("--dtype", flags.dtype, "of the weights")
+      ->check(CLI::IsMember({"float32", "bfloat16"}));
+  app.add_option("--levels", flags.levels, "of the kernels")
+      ->check(CLI::IsMember(flags.levels));
+  app.add_option("--threads", flags.num_threads)->check(CLI::Range(2, 1024));
+  app.add_option("--keys", flags.num_keys, "positions before the pass's end")
+      ->check(CLI::Range(kernels::kMostRows, 1 << 20));
+  app.add_option("--turns", flags.num_turns)->check(CLI::Range(1, 10000));
+  app.add_option("--percentile", flags.percentile, "of the turns, to print")
+      ->check(CLI::Range(0, 99));
+  CLI11_PARSE(app, argc, argv);
+  for (const kernels::Shape& shape : kernels::kShapes) {
+    if (flags.shape == shape.name) kernels::Run(flags, shape);
+  }
 }

@@ -8,8 +8,9 @@ namespace outrider::kernels {
 namespace {
 
 // More parts than threads, so that one that is late, or shares its core, takes
-// fewer of them; each part's weights are one stream of their own.
-constexpr int kPartsPerThread = 4;
+// fewer of them, and none waits long for another's last part; each part's
+// weights are one stream of their own, which wants some length.
+constexpr int kPartsPerThread = 8;
 
 }  // namespace
 

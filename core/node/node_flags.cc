@@ -22,9 +22,10 @@ void AddModelFlags(CLI::App& app, NodeFlags& flags) {
       ->check(CLI::IsMember({"auto", "float32", "bfloat16"}))
       ->capture_default_str();
   app.add_option("--kernels", flags.kernels,
-                 "instructions of a CPU's kernels, which bits follow: a name "
-                 "that Describe reports, for a pool of unlike machines; auto: "
-                 "the fastest here; aten: torch's own")
+                 "a CPU's instructions, which the last bits of logits follow: "
+                 "portable, avx2, avx512, avx512_bf16, amx_bf16 (the name that "
+                 "Describe reports, for a pool of unlike machines), auto: the "
+                 "fastest by a measurement at start, or aten: torch's own")
       ->capture_default_str();
   app.add_option("--threads", flags.threads,
                  "threads of a pass; 0: the cores that this process may use")
