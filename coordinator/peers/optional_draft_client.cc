@@ -62,8 +62,7 @@ Task<absl::StatusOr<ProposedDraft>> OptionalDraftClient::Propose(
   }
   no_draft.plain_reason = reason;
   if (reason == PlainReason::kDraftFailed) ++no_draft.link.num_failures;
-}
-co_return no_draft;
+  co_return no_draft;
 }
 
 void OptionalDraftClient::Learn(const RoundStats& round) {

@@ -272,8 +272,8 @@ TEST_F(OptionalDraftClientTest, ASessionBeyondTheContextSaysNothing) {
   Session longer({.prompt = TokenSeq(200, 1), .max_length = 1000});
   const auto draft = RunTask(client_.Propose(longer, 2));
   ASSERT_THAT(draft, IsOk());
-  EXPECT_EQ(draft->length(), 0);
-  EXPECT_EQ(draft->start, 200u);
+  EXPECT_EQ(draft->draft.length(), 0);
+  EXPECT_EQ(draft->draft.start, 200u);
   EXPECT_THAT(stub_.calls, IsEmpty());
   // The third failure in a row.
   breaker_.Failure(CircuitBreaker::Clock::now());
@@ -334,8 +334,8 @@ TEST_F(OptionalDraftClientTest, NoDrafterIsPlainDecodingAndNoFailure) {
   OptionalDraftClient client(std::nullopt);
   const auto draft = RunTask(client.Propose(session_, 2));
   ASSERT_THAT(draft, IsOk());
-  EXPECT_EQ(draft->length(), 0);
-  EXPECT_EQ(last_.link.num_failures, 0);
+  EXPECT_EQ(draft->draft.length(), 0);
+  EXPECT_EQ(draft->link.num_failures, 0);
   RunTask(Stop(client, session_));
 }
 

@@ -227,8 +227,7 @@ Task<absl::StatusOr<FinishReason>> GenerationServiceImpl::Serve(
                             .sink = sink});
   OUTRIDER_CO_ASSIGN_OR_RETURN(const GenerationEnd end,
                                co_await assembly.Run());
-  const absl::Status told =
-      co_await call.writer.Write(LastMessage(session, end));
+  const absl::Status told = co_await call.writer.Write(LastMessage(end));
   told.IgnoreError();  // it may leave once it has read its end
   co_return end.reason;
 }

@@ -72,7 +72,7 @@ class Enumerator {
       if (EmitIfEnded(cluster, length_before, probability)) continue;
       std::vector<int64_t> print = Fingerprint(cluster);
       if (config_.sabotage.memory) {
-        const auto memory = config_.sabotage.memory(cluster.drafter());
+        const auto memory = config_.sabotage.memory(cluster.draft_client());
         print.insert(print.end(), memory.begin(), memory.end());
       }
       if (config_.reuse == EnumeratingSource::Reuse::kShareUniform) {

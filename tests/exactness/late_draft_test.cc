@@ -60,13 +60,16 @@ class PacedDrafts final : public DraftClient {
  public:
   explicit PacedDrafts(DraftClient& node) : node_(node) {}
 
-  Task<absl::StatusOr<Draft>> Propose(Session& session,
-                                      int num_tokens) override {
+  Task<absl::StatusOr<ProposedDraft>> Propose(Session& session,
+                                              int num_tokens) override {
     num_passes_ = 0;
     now_ += seconds(1);
-    if (!pace_.IsWorthAsking(now_)) co_return Draft::None(session.length());
-    absl::StatusOr<Draft> draft = co_await node_.Propose(session, num_tokens);
-    if (draft.ok()) num_passes_ = draft->length();
+    if (!pace_.IsWorthAsking(now_)) {
+      co_return ProposedDraft{.draft = Draft::None(session.length())};
+    }
+    absl::StatusOr<ProposedDraft> draft =
+        co_await node_.Propose(session, num_tokens);
+    if (draft.ok()) num_passes_ = draft->draft.length();
     co_return draft;
   }
   void Learn(const RoundStats& round) override {

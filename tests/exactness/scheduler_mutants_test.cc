@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "tests/exactness/scoped_mutant.h"
 #include "tests/exactness/two_sessions.h"
+#include "tests/support/in_process_stubs.h"
 #include "tests/support/toy_nodes.h"
 
 namespace outrider::testing {

@@ -82,7 +82,7 @@ TEST(RequestOptionsTest, SampledTokensHaveTheirLogprobsInEveryReplyFormat) {
   ASSERT_TRUE(cluster.WaitUntilReady());
   client::GenerationRequest request = Greedy({1, 2, 3}, 200, /*k=*/4);
   request.temperature = 0.8;
-  request.draft_support_size = 8;  // replacements from off it as well
+  request.draft_options.support_size = 8;  // replacements from off it as well
   request.logprobs = 0;
   for (const ReplyFormat format :
        {ReplyFormat::kFull, ReplyFormat::kSparse, ReplyFormat::kTokens}) {

@@ -8,6 +8,7 @@
 #include "core/base/check.h"
 #include "core/rpc/channel.h"
 #include "core/tokenizer/tokenizer_loader.h"
+#include "core/wire/message_limits.h"
 #include "drafter/drafter_service.h"
 #include "verifier/verifier_service.h"
 
