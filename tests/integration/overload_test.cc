@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/base/retry_delay.h"
@@ -168,9 +169,13 @@ TEST_F(BusyVerifierTest, AClientThatLeavesLeavesTheWaitingRoom) {
 TEST(OverloadTest, AFullQueueEndsNoStreamThatRuns) {
   InProcessCluster::Options options = SmallCluster();
   options.queue_length = 0;
-  for (TableLm::Table* table : {&options.target.table, &options.draft.table}) {
-    *table = [table = *table](absl::Span<const TokenId> context) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  // Drafts take so long that those of two sessions meet.
+  for (const auto& [table, milliseconds] :
+       {std::pair(&options.target.table, 2),
+        std::pair(&options.draft.table, 10)}) {
+    *table = [table = *table, time = std::chrono::milliseconds(milliseconds)](
+                 absl::Span<const TokenId> context) {
+      std::this_thread::sleep_for(time);
       return table(context);
     };
   }
