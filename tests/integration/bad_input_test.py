@@ -175,7 +175,8 @@ class BadRequestTest(ProgramTest):
                 (("x", "--min-draft-probability", "1"), ["min_draft_probability"]),
                 (("x", *["--stop=."] * 17), ["stop strings", "17"])):
             with self.subTest(flags=flags):
-                self.assert_refuses(self.generate(address, *flags), FAILED, "INVALID_ARGUMENT", *words)
+                code = [] if words[0].isupper() else ["INVALID_ARGUMENT"]
+                self.assert_refuses(self.generate(address, *flags), FAILED, *code, *words)
         self.assertEqual(self.generate(address, "--max-tokens", "8", "x").wait(), 0)
 
     def test_bytes_that_are_no_text_are_refused_by_the_client(self):

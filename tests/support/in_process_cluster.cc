@@ -102,6 +102,8 @@ void InProcessCluster::StartVerifier(const std::string& weights_hash) {
 LocalNode::Options InProcessCluster::NodeOptions(
     const std::string& listen) const {
   LocalNode::Options options = {.listen = listen};
+  // Enough for a prompt that fills the longest context here.
+  options.scheduling.sessions.num_blocks = 1 << 15;
   // Beside the one that is served.
   options.scheduling.max_queue_length = options_.queue_length + 1;
   return options;
