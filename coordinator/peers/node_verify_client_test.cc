@@ -117,6 +117,7 @@ TEST_F(NodeVerifyClientTest, EveryFormatEndsInTheSameVerdict) {
     }
     EXPECT_EQ(verdicts[0], verdicts[1]);
     EXPECT_EQ(verdicts[0], verdicts[2]);
+    node_->Release(session.AdvisoryHeader(session.verifier_cache()));
   }
 }
 

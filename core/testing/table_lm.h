@@ -45,7 +45,7 @@ class TableLm final : public CausalLm {
     int vocab_size = 0;
     int context_length = 1 << 20;
     std::vector<TokenId> eos_ids = {};
-    int64_t kv_bytes = 4096 * kBlockBytes;  // what it has for blocks
+    int64_t kv_bytes = (1 << 15) * kBlockBytes;  // what it has for blocks
     Cut cut = {};  // empty: keep_length, as it should be
   };
 

@@ -33,8 +33,9 @@ TEST(SchedulerMutantsTest, RowsHandedToTheWrongSessionAreCaught) {
   EXPECT_GT(DifferenceWith(Mutant::kE1, {}), 1e-3);
 }
 
+// The accounts of the blocks, which every step checks, find it before the law.
 TEST(SchedulerMutantsTest, ABlockFreedTooEarlyIsCaught) {
-  EXPECT_GT(DifferenceWith(Mutant::kE2, {}), 1e-3);
+  EXPECT_DEATH(DifferenceWith(Mutant::kE2, {}), "check failed");
 }
 
 TEST(SchedulerMutantsTest, AChunkWhoseBoundaryIsOffByOneIsCaught) {

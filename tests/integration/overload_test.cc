@@ -269,7 +269,7 @@ TEST(OverloadTest, ARefusedDraftIsNotAskedForAgainBeforeItsTime) {
   hold.Release();
   busy.join();
   // The refusals have closed nothing.
-  EXPECT_GT(Generate(cluster, Greedy({5}, 50, /*k=*/4)).num_accepted, 0);
+  EXPECT_GT(Generate(cluster, Greedy({5}, 5000, /*k=*/4)).num_accepted, 0);
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ namespace outrider::testing {
 
 // More blocks would take the enumerations' time.
 inline BatchScheduler::Options FewBlocks() {
-  return {.sessions = {.num_blocks = 1024}};
+  return {.sessions = {.num_blocks = 64}};
 }
 
 using DraftNode = NodeCore<DraftEngine>;
