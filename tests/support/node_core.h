@@ -50,14 +50,12 @@ class NodeCore {
     }
     FinishAll(now);
   }
-  // One pass, and what follows from it.
   bool RunPass(Clock::time_point now) {
     auto pass = scheduler_.NextPass(now);
     if (!pass.has_value()) return false;
     num_shared_passes_ += pass->parts.size() > 1 ? 1 : 0;
-    PassResults results = model_->Extend(pass->extensions);
-    scheduler_.EndPass(*std::move(pass), std::move(results), now);
-    // The law shall find that mutant, not the accounts.
+    PassResults rows = model_->Extend(pass->extensions);
+    scheduler_.EndPass(*std::move(pass), std::move(rows), now);
     OUTRIDER_CHECK(OUTRIDER_MUTANT(E4, sessions().IsConsistent(), true));
     FinishAll(now);
     return true;
@@ -107,7 +105,6 @@ class NodeCore {
     while (const std::unique_ptr<Job> job = scheduler_.NextEnded()) {
       job->Finish();
     }
-    // The law shall find that mutant, not the accounts.
     OUTRIDER_CHECK(OUTRIDER_MUTANT(E4, sessions().IsConsistent(), true));
   }
 
