@@ -119,8 +119,8 @@ void ResponseWriter::OnWriteDone(bool ok) {
 }
 
 void ResponseWriter::OnDone() {
-  cancellation_->Forget(registration_);
   Order();
+  cancellation_->Forget(registration_);
   delete this;
 }
 

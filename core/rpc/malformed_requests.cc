@@ -3,6 +3,7 @@
 
 #include <grpcpp/support/server_interceptor.h>
 
+#include <atomic>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -40,7 +41,8 @@ class MalformedRequestInterceptor final : public Interceptor {
   }
 
  private:
-  bool is_unparsed_ = false;
+  // gRPC orders its calls, which the thread sanitizer cannot see.
+  std::atomic<bool> is_unparsed_ = false;
 };
 
 class Factory final : public ServerInterceptorFactoryInterface {
