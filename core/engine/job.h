@@ -21,13 +21,13 @@ class Job {
   Job(std::unique_ptr<Work> piece, Clock::time_point now)
       : work(std::move(piece)), submitted(now) {}
 
-  // Outside of the scheduler and of its locks, beside passes: the work takes
-  // its rows, or answers whoever waits. An exception is an INTERNAL error of
-  // this work's.
+  // The work takes its rows, or answers whoever waits. Both run outside of the
+  // scheduler and its locks, beside passes. An exception is an INTERNAL error
+  // of this work's.
   void Take();
   void Finish();
 
-  // Of what it wants.
+  // Tokens that it still wants to run.
   int num_left() const {
     return static_cast<int>(want.tokens.size()) - num_run;
   }

@@ -55,7 +55,7 @@ class PassHold {
     end_.reset();
   }
 
-  // While a pass is held: until when, and whether somebody is still missing.
+  // A held pass waits until then at most, and while somebody is missing.
   std::optional<Clock::time_point> end() const { return end_; }
   bool IsHolding() const {
     return end_.has_value() &&

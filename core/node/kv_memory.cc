@@ -16,8 +16,9 @@
 namespace outrider {
 namespace {
 
-// Of what a device has left: a machine may run several nodes, and serves other
-// programs too; a GPU is the node's own, but for what its passes need.
+// The shares are of what a device has left. A machine may run several nodes and
+// serves other programs too; a GPU is the node's own, but for what its passes
+// need.
 constexpr double kShareOfCpu = 0.5;
 constexpr double kShareOfOthers = 0.9;
 

@@ -61,8 +61,8 @@ auto HandleCall(Node& node, const Engine& engine,
     } else if (absl::IsInternal(reply.status())) {
       OUTRIDER_LOG(kError) << "a session failed: " << reply.status();
     }
-    // Before the reply: a caller that reads the counters after it finds itself
-    // in them.
+    // This comes before the reply, as a caller that reads the counters after it
+    // finds itself in them.
     counters.Finished(NodeCall::kModel, reply.status().code(), compute_seconds);
     reactor->Finish(ToGrpcStatus(reply.status()));
   };

@@ -27,12 +27,12 @@ struct NodeProgram {
   std::string version;
   // Flags of its own.
   std::function<void(CLI::App&, NodeFlags&)> add_flags = {};
-  // For --check-config: what checks a directory's weights; null where none are
-  // needed.
+  // What --check-config checks a directory's weights by; null where it needs
+  // none.
   using WeightsCheck = absl::Status (*)(const std::string& model_directory);
   std::function<WeightsCheck()> weights_check = {};
   std::function<absl::StatusOr<LoadedModel>(const NodeFlags&)> load = {};
-  // For --measure; the model's KV blocks are not set up.
+  // What --measure does; the model's KV blocks are not set up.
   std::function<absl::Status(const NodeFlags&, LoadedModel&)> measure = {};
   std::function<std::unique_ptr<grpc::Service>(Node&, const NodeDescription&)>
       make_service = {};

@@ -25,11 +25,11 @@ struct NodeSession {
   // The tokens whose keys and values the blocks hold. Its length is the one
   // length that there is: the cache's.
   TokenLog log;
-  // Between calls as many as the length needs; during one, as many as the
-  // round may need.
+  // There are as many as the length needs between calls, and as many as the
+  // round may need during one.
   std::vector<KvBlockId> blocks = {};
   Incarnation incarnation = {};
-  // From the end of a call to the next one, on average.
+  // The time from the end of a call to the next one, on average.
   Clock::duration usual_return = {};
 
   // Kept by NodeSessions.

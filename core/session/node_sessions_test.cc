@@ -69,7 +69,7 @@ class NodeSessionsTest : public ::testing::Test {
             .delta = {keep_length, std::move(tokens)}};
   }
 
-  // To be refused, or a miss.
+  // Admits what is to be refused, or to miss.
   Outcome Admit(const RequestHeader& header, uint64_t digest = kDigest) {
     return table_.Admit(header, digest, /*num_draft_tokens=*/0, kStart);
   }

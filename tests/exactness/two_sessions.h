@@ -26,7 +26,7 @@ struct TwoSessionsConfig {
 };
 
 struct TwoSessions {
-  // Of the first `length` tokens of both.
+  // The probability of the first `length` tokens of both.
   std::map<std::pair<TokenSeq, TokenSeq>, double> law;
   int64_t num_leaves = 0;
   int num_misses = 0;
@@ -39,8 +39,8 @@ struct TwoSessions {
 TwoSessions EnumerateTwoSessions(const TwoSessionsConfig& config,
                                  const ToyModel& model, int length);
 
-// By how much it differs at most from the product of what plain decoding gives
-// each of them.
+// The largest difference from the product of what plain decoding gives each of
+// them.
 double DifferenceFromPlain(const TwoSessions& sessions,
                            const TwoSessionsConfig& config,
                            const ToyModel& model, int length);

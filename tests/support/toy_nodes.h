@@ -24,8 +24,8 @@ inline BatchScheduler::Options FewBlocks() {
 using DraftNode = NodeCore<DraftEngine>;
 using VerifyNode = NodeCore<VerifyEngine>;
 
-// Over tables. The engine's vocabulary and context are the model's where the
-// options leave them out.
+// Nodes over tables. The engine's vocabulary and context are the model's where
+// the options leave them out.
 inline std::unique_ptr<VerifyNode> MakeVerifyNode(
     TableLm::Options model, VerifyEngine::Options options = {},
     BatchScheduler::Options scheduling = FewBlocks()) {
