@@ -21,6 +21,7 @@ ResponseWriter::ResponseWriter(const Options& options,
     is_cancelled_ = true;
     WakeLocked();
   });
+  Order();
 }
 
 Task<absl::Status> ResponseWriter::Write(v1::GenerateResponse response) {
