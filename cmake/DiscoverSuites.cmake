@@ -2,6 +2,7 @@
 #   -P DiscoverSuites.cmake, after a test program is linked: one ctest test for
 # each of its suites. A process for each test would start libtorch hundreds of
 # times; one for the whole program would hide which suite is slow.
+cmake_policy(VERSION 3.25)
 execute_process(COMMAND ${PROGRAM} --gtest_list_tests
   OUTPUT_VARIABLE listing ERROR_VARIABLE errors RESULT_VARIABLE status)
 if(NOT status EQUAL 0)

@@ -16,9 +16,10 @@ PROMPT = "def merge(left, right):"
 
 class SeveralNodesTest(ScrapingTest):
     def wait_for(self, coordinator, peer, **counts):
-        """Until the coordinator has so many nodes of that role in each of these states."""
+        """Until the coordinator has so many nodes of that role in each of these states, all on one page."""
         def are():
-            return all(self.value(coordinator, "nodes", peer=peer, state=state) == count
+            page = self.scrape(coordinator)
+            return all(self.sample(page, "nodes", peer=peer, state=state) == count
                        for state, count in counts.items())
         wait_until(f"{peer}s: {counts}", are)
 
@@ -102,8 +103,8 @@ class ListedNodesTest(SeveralNodesTest):
         coordinator.address()
         # Whichever two answered first agree; the third is of neither's kind.
         wait_until("one kind is refused",
-                   lambda: self.value(coordinator, "nodes", peer="verifier", state="refused") > 0 and
-                   self.value(coordinator, "nodes", peer="verifier", state="not_ready") == 0)
+                   lambda: self.value(coordinator, "nodes", peer="verifier", state="refused") > 0)
+        self.wait_for(coordinator, "verifier", not_ready=0)
         self.assertIn("it is another model than the other verifiers: its weights are", coordinator.err())
 
     @staticmethod

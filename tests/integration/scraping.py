@@ -30,9 +30,13 @@ class ScrapingTest(ProgramTest):
         return text
 
     def value(self, program, name, **labels):
-        """The sum of the samples that have these labels."""
+        """The sum of the samples that have these labels, now."""
+        return self.sample(self.scrape(program), name, **labels)
+
+    def sample(self, page, name, **labels):
+        """The sum of the samples on a page that have these labels."""
         values = []
-        for line in self.scrape(program).splitlines():
+        for line in page.splitlines():
             match = re.fullmatch(rf"outrider_{name}(?:\{{(.*)\}})? (\S+)", line)
             if match and all(f'{key}="{label}"' in (match[1] or "") for key, label in labels.items()):
                 values.append(float(match[2]))
