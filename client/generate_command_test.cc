@@ -118,6 +118,8 @@ TEST(GenerateFlagsTest, BecomeARequest) {
                                                "coupled",
                                                "--lossy-lenience",
                                                "0.5",
+                                               "--cache-salt",
+                                               "tenant",
                                                "text"});
   EXPECT_EQ(std::get<std::string>(request.prompt), "text");
   EXPECT_EQ(request.num_speculative_tokens, 4);
@@ -132,6 +134,7 @@ TEST(GenerateFlagsTest, BecomeARequest) {
   EXPECT_EQ(request.draft_options.support_mass, 0.5);
   EXPECT_EQ(request.draft_options.min_draft_probability, 0.25);
   EXPECT_EQ(request.prompt_lookup, false);
+  EXPECT_EQ(request.cache_salt, "tenant");
   EXPECT_EQ(request.reply_format, ReplyFormat::kSparse);
   EXPECT_EQ(request.acceptance_rule, AcceptanceRule::kCoupled);
   EXPECT_EQ(request.lossy_lenience, 0.5);

@@ -160,6 +160,15 @@ void AddSpeculationFlags(CLI::App& command, GenerationRequest& request) {
           CLI::CheckedTransformer(ReplyFormatNames()).name("").description(""));
 }
 
+void AddCacheFlags(CLI::App& command, GenerationRequest& request) {
+  command
+      .add_option("--cache-salt", request.cache_salt,
+                  "a secret of those whose prompts may share caches, so that\n"
+                  "what was sent before is not computed again; default:\n"
+                  "nothing is shared")
+      ->type_name("SALT");
+}
+
 void AddOutputFlags(CLI::App& command, GenerateFlags& flags) {
   command
       .add_option("--color", flags.color,
@@ -257,6 +266,7 @@ void AddGenerateFlags(CLI::App& command, GenerateFlags& flags) {
   AddSpeculationFlags(command, flags.request);
   AddSamplingFlags(command, flags.request);
   AddProcessingFlags(command, flags);
+  AddCacheFlags(command, flags.request);
   AddOutputFlags(command, flags);
   command.footer(kFooter);
 }
@@ -269,6 +279,7 @@ absl::StatusOr<GenerationRequest> ToRequest(const GenerateFlags& flags,
   for (const std::string& stop : request.stop_strings) {
     OUTRIDER_RETURN_IF_ERROR(CheckText("--stop", stop));
   }
+  OUTRIDER_RETURN_IF_ERROR(CheckText("--cache-salt", request.cache_salt));
   OUTRIDER_ASSIGN_OR_RETURN(request.logit_bias,
                             ParseLogitBias(flags.logit_bias));
   OUTRIDER_RETURN_IF_ERROR(CheckLogprobsFlags(flags));

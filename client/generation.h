@@ -65,6 +65,7 @@ struct GenerationFinish {
   std::string trailing_text = {};
   int num_draft_failures = 0;
   int num_misses = 0;
+  int num_cached_prompt_tokens = 0;  // of the prompt, from requests before
 };
 
 // One message of the stream, in the order of its fields.

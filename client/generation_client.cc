@@ -93,6 +93,7 @@ v1::GenerateRequest ToProto(const GenerationRequest& request) {
   if (request.lossy_lenience) {
     proto.set_lossy_lenience(*request.lossy_lenience);
   }
+  proto.set_cache_salt(request.cache_salt);
   if (request.delivered) {
     proto.mutable_delivered()->mutable_ids()->Add(request.delivered->begin(),
                                                   request.delivered->end());
@@ -184,7 +185,9 @@ GenerationUpdate FromProto(const v1::GenerateResponse& proto) {
         .trailing_text = proto.finish().trailing_text(),
         .num_draft_failures =
             static_cast<int>(proto.finish().num_draft_failures()),
-        .num_misses = static_cast<int>(proto.finish().num_misses())};
+        .num_misses = static_cast<int>(proto.finish().num_misses()),
+        .num_cached_prompt_tokens =
+            static_cast<int>(proto.finish().cached_prompt_tokens())};
   }
   return update;
 }

@@ -58,6 +58,7 @@ TEST(GenerationClientTest, DeliversMessagesInOrderAndThenNothing) {
   ASSERT_TRUE(last.ok()) << last.status();
   EXPECT_EQ((*last)->finish->reason, FinishReason::kLength);
   EXPECT_EQ((*last)->finish->num_misses, 1);
+  EXPECT_EQ((*last)->finish->num_cached_prompt_tokens, 4);
   const auto nothing = stream->Next();
   ASSERT_TRUE(nothing.ok()) << nothing.status();
   EXPECT_FALSE(nothing->has_value());
@@ -130,7 +131,8 @@ TEST(GenerationClientTest, EveryFieldOfTheRequestIsSent) {
                         .support_mass = 0.9,
                         .min_draft_probability = 0.5},
       .prompt_lookup = true,
-      .reply_format = ReplyFormat::kSparse};
+      .reply_format = ReplyFormat::kSparse,
+      .cache_salt = "tenant"};
   ASSERT_TRUE(GenerateIds(service, request).ok());
   const v1::GenerateRequest sent = service.last_request();
   EXPECT_THAT(sent.tokens().ids(), ElementsAre(7, 8));
@@ -149,6 +151,7 @@ TEST(GenerationClientTest, EveryFieldOfTheRequestIsSent) {
   EXPECT_TRUE(sent.prompt_lookup());
   EXPECT_EQ(sent.draft_options().support_mass(), 0.9);
   EXPECT_EQ(sent.reply_format(), v1::REPLY_FORMAT_SPARSE);
+  EXPECT_EQ(sent.cache_salt(), "tenant");
   EXPECT_FALSE(sent.has_delivered());
 }
 

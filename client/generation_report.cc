@@ -238,6 +238,10 @@ std::string ToSummary(const GenerationReport& report) {
                         Share("draft", decode.draft_ms, decode),
                         Share("verify", decode.verify_ms, decode),
                         Share("rest", decode.rest_ms(), decode));
+  if (report.finish && report.finish->num_cached_prompt_tokens > 0) {
+    absl::StrAppend(&summary, report.finish->num_cached_prompt_tokens,
+                    " tokens of the prompt were cached from before\n");
+  }
   if (report.finish && report.finish->num_draft_failures > 0) {
     absl::StrAppend(&summary, "drafts that failed and became plain decoding: ",
                     report.finish->num_draft_failures, "\n");
@@ -261,6 +265,7 @@ std::string ToJson(const GenerationReport& report, const JsonOptions& options) {
                {"seed", absl::StrCat(start.seed)},
                {"model", ToText(start.model)},
                {"prompt_length", start.prompt_length},
+               {"cached_prompt_tokens", finish.num_cached_prompt_tokens},
                {"num_speculative_tokens", start.num_speculative_tokens},
                {"lossy", start.is_lossy},
                {"totals", TotalsToJson(report)},

@@ -46,6 +46,7 @@ TEST(GenerationReportTest, TheJsonObjectHasEveryField) {
   EXPECT_EQ(json["seed"], "18446744073709551613");  // all digits survive
   EXPECT_EQ(json["model"], "0123abcd:float32:avx2");
   EXPECT_EQ(json["prompt_length"], 5);
+  EXPECT_EQ(json["cached_prompt_tokens"], 4);
   EXPECT_EQ(json["num_speculative_tokens"], 2);
   EXPECT_EQ(json["lossy"], false);
   EXPECT_EQ(json["num_draft_failures"], 3);
@@ -119,6 +120,7 @@ TEST(GenerationReportTest, TheSummaryCountsRoundsBehindThePrompt) {
             "messages\n"
             "a round takes 10.0 ms: draft 2.0 ms (20 %), verify 5.0 ms (50 %), "
             "rest 3.0 ms (30 %)\n"
+            "4 tokens of the prompt were cached from before\n"
             "drafts that failed and became plain decoding: 3\n"
             "caches that a node had lost and was sent again: 1\n");
 }

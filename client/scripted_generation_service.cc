@@ -61,6 +61,7 @@ v1::GenerateResponse ToProto(const GenerationUpdate& update) {
     finish.set_trailing_text(update.finish->trailing_text);
     finish.set_num_draft_failures(update.finish->num_draft_failures);
     finish.set_num_misses(update.finish->num_misses);
+    finish.set_cached_prompt_tokens(update.finish->num_cached_prompt_tokens);
   }
   return proto;
 }
@@ -148,7 +149,8 @@ GenerationUpdate FinishUpdate(const std::string& trailing_text) {
   return {.finish = GenerationFinish{.reason = FinishReason::kLength,
                                      .trailing_text = trailing_text,
                                      .num_draft_failures = 3,
-                                     .num_misses = 1}};
+                                     .num_misses = 1,
+                                     .num_cached_prompt_tokens = 4}};
 }
 
 ScriptedGenerationService::Script TwoRounds() {

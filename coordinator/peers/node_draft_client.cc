@@ -105,6 +105,7 @@ absl::StatusOr<std::optional<Draft>> NodeDraftClient::Read(
   ++link.num_messages;
   link.wire_bytes += reply.wire_bytes;
   link.sent_bytes += reply.sent_bytes;
+  link.num_reused += reply.header.reused_length;
   if (const Miss* miss = std::get_if<Miss>(&reply.outcome)) {
     RecoverFrom(*miss, cache, link);
     return std::nullopt;

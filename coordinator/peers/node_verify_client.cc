@@ -24,6 +24,7 @@ Task<absl::StatusOr<ScoredDraft>> NodeVerifyClient::Score(Session& session,
     ++link.num_messages;
     link.wire_bytes += reply.wire_bytes;
     link.sent_bytes += reply.sent_bytes;
+    link.num_reused += reply.header.reused_length;
     link.compute_seconds += reply.header.compute_seconds;
     if (const Miss* miss = std::get_if<Miss>(&reply.outcome)) {
       RecoverFrom(*miss, cache, link);

@@ -31,6 +31,7 @@ struct RoundStats {
     int num_messages = 0;        // requests and replies, of misses too
     int num_misses = 0;
     int num_failures = 0;
+    int64_t num_reused = 0;  // tokens that the node had from other sessions
 
     void Add(const Link& other) {
       call_seconds += other.call_seconds;
@@ -40,6 +41,7 @@ struct RoundStats {
       num_messages += other.num_messages;
       num_misses += other.num_misses;
       num_failures += other.num_failures;
+      num_reused += other.num_reused;
     }
   };
   Link drafter = {};

@@ -40,6 +40,7 @@ RequestHeader Session::NextHeader(const CacheMirror& cache) {
                           .step = next_step_++,
                           .delta = cache.CatchUp(committed_)};
   header.prefix_hash = committed_.PrefixHash(header.delta.keep_length);
+  if (header.incarnation.is_none()) header.cache_salt = options_.cache_salt;
   return header;
 }
 

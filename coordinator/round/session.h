@@ -38,7 +38,8 @@ class Session {
     RuleKind rule = RuleKind::kRejection;
     std::optional<LogprobsOptions> logprobs = {};  // empty: not asked for
     uint64_t seed = 0;
-    int max_length = 0;  // prompt and continuation together
+    int max_length = 0;           // prompt and continuation together
+    std::string cache_salt = {};  // empty: its caches are shared with nobody
     std::unique_ptr<RandomSource> random = {};  // empty: Coins of the seed
     std::shared_ptr<Cancellation> cancellation = {};  // empty: one of its own
     std::string request_id = {};   // both go with every call, for the

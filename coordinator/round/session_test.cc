@@ -75,6 +75,18 @@ TEST(SessionTest, HeadersOpenFirstAndThenSendWhatIsMissing) {
   EXPECT_EQ(next.prefix_hash, session.committed().PrefixHash(4));
 }
 
+TEST(SessionTest, OnlyOpeningsSayWithWhomTheyShare) {
+  Session::Options options = WithPrompt({1, 2, 3});
+  options.cache_salt = "tenant";
+  Session session(std::move(options));
+  CacheMirror& cache = session.verifier_cache();
+  EXPECT_EQ(session.NextHeader(cache).cache_salt, "tenant");
+  cache.GrewTo(3, Incarnation::Random());
+  EXPECT_EQ(session.NextHeader(cache).cache_salt, "");
+  cache.Forget();
+  EXPECT_EQ(session.NextHeader(cache).cache_salt, "tenant");
+}
+
 TEST(SessionTest, CommitsTheAcceptedDraftsAndTheNextToken) {
   Session session(WithPrompt({1}));
   session.Commit(DraftOf(1, {4, 5, 6}), {2, 9});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/service/generation.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -50,6 +51,11 @@ GenerationEvent Generation::TakeBlock(int length_before, RoundResult& round,
       .first_index = length_before - session.prompt_length(), .round = stats};
   end_.num_draft_failures += stats.drafter.num_failures;
   end_.num_misses += stats.drafter.num_misses + stats.verifier.num_misses;
+  // Later rounds may fill a cache that was lost, which is no gain.
+  if (!std::exchange(has_begun_, true)) {
+    end_.num_cached_prompt_tokens = static_cast<int>(
+        std::min<int64_t>(stats.verifier.num_reused, session.prompt_length()));
+  }
 
   const absl::Span<const TokenId> block =
       session.committed().From(length_before);

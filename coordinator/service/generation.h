@@ -46,6 +46,7 @@ struct GenerationEnd {
   int num_tokens = 0;  // of the continuation, those delivered before included
   int num_draft_failures = 0;
   int num_misses = 0;
+  int num_cached_prompt_tokens = 0;  // that the verifier had from others
 };
 
 // Takes the events of one generation, in order.
@@ -82,6 +83,7 @@ class Generation {
 
   Parts parts_;
   GenerationEnd end_;
+  bool has_begun_ = false;  // a round has ended
 };
 
 }  // namespace outrider

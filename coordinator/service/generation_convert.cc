@@ -93,6 +93,7 @@ v1::GenerateResponse LastMessage(const GenerationEnd& end) {
   finish.set_trailing_text(end.trailing_text);
   finish.set_num_draft_failures(end.num_draft_failures);
   finish.set_num_misses(end.num_misses);
+  finish.set_cached_prompt_tokens(end.num_cached_prompt_tokens);
   return response;
 }
 

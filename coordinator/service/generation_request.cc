@@ -268,6 +268,8 @@ absl::StatusOr<GenerationRequest> ParseRequest(const v1::GenerateRequest& proto,
   OUTRIDER_ASSIGN_OR_RETURN(request.reply_format,
                             ParseReplyFormat(proto, request, limits));
   if (!proto.ignore_eos()) request.eos_ids = limits.eos_ids;
+  OUTRIDER_RETURN_IF_ERROR(CheckCacheSalt(proto.cache_salt()));
+  request.cache_salt = proto.cache_salt();
 
   OUTRIDER_ASSIGN_OR_RETURN(request.delivered, ParseDelivered(proto, limits));
   if (request.prompt.size() + request.delivered.size() >

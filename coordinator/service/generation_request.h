@@ -34,6 +34,7 @@ struct GenerationRequest {
   DraftOptions draft_options = {};
   bool prompt_lookup = false;
   ReplyFormat reply_format = ReplyFormat::kFull;
+  std::string cache_salt = {};
 };
 
 // What is promised of its text: at temperature 0 and under kCoupled that it is

@@ -80,6 +80,15 @@ TEST_F(GenerationRequestTest, ASupportSizeAloneMeansNoMass) {
   EXPECT_EQ(Parsed().draft_options.support_size, kMaxSupportSize);
 }
 
+TEST_F(GenerationRequestTest, ASaltHasAnEnd) {
+  proto_.set_cache_salt(std::string(256, 's'));
+  EXPECT_EQ(Parsed().cache_salt, proto_.cache_salt());
+  proto_.set_cache_salt(std::string(257, 's'));
+  EXPECT_THAT(
+      ParseRequest(proto_, limits_),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("cache_salt")));
+}
+
 TEST_F(GenerationRequestTest, WholeRowsAreOfTheVocabularysSize) {
   proto_.mutable_draft_options()->set_support_size(kVocabSize);
   EXPECT_EQ(Parsed().draft_options.support_size, kVocabSize);

@@ -194,6 +194,7 @@ Task<void> GenerationServiceImpl::RunOnPair(
                    .logprobs = request->logprobs,
                    .seed = request->seed,
                    .max_length = request->max_length,
+                   .cache_salt = request->cache_salt,
                    .cancellation = cancellation,
                    .request_id = call.name.request_id,
                    .traceparent = trace.has_value() ? trace->ToHeader() : ""});

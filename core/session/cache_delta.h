@@ -2,8 +2,10 @@
 #ifndef OUTRIDER_CORE_SESSION_CACHE_DELTA_H_
 #define OUTRIDER_CORE_SESSION_CACHE_DELTA_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "core/base/session_id.h"
@@ -18,6 +20,8 @@ struct CacheDelta {
   std::vector<TokenId> append_tokens = {};
 };
 
+inline constexpr size_t kMaxCacheSaltBytes = 256;
+
 // What every Draft and Verify begins with (proto/README.md has the rules).
 struct RequestHeader {
   SessionId session = {};
@@ -25,6 +29,9 @@ struct RequestHeader {
   uint64_t step = 0;  // rises with every new content, over both nodes
   CacheDelta delta = {};
   std::optional<uint64_t> prefix_hash = {};  // of the kept tokens
+  // Where it opens: sessions of one salt may share what they begin with. Empty:
+  // it shares with nobody.
+  std::string cache_salt = {};
 };
 
 // Why a node's cache is not what a header assumes.
@@ -43,6 +50,7 @@ struct ReplyHeader {
   uint64_t step = 0;
   int cached_length = 0;
   double compute_seconds = 0;
+  int reused_length = 0;  // leading tokens that another session had cached
 };
 
 }  // namespace outrider

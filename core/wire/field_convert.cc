@@ -60,6 +60,13 @@ absl::StatusOr<int> ToLength(uint32_t value, absl::string_view field) {
   return static_cast<int>(value);
 }
 
+absl::Status CheckCacheSalt(absl::string_view salt) {
+  if (salt.size() <= kMaxCacheSaltBytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("cache_salt has at most ",
+                                                 kMaxCacheSaltBytes,
+                                                 " bytes, not ", salt.size()));
+}
+
 v1::ReplyFormat ToProto(ReplyFormat format) {
   switch (format) {
     case ReplyFormat::kFull:
@@ -130,6 +137,7 @@ v1::RequestHeader ToProto(const RequestHeader& header) {
   if (header.prefix_hash.has_value()) {
     proto.set_prefix_hash(*header.prefix_hash);
   }
+  proto.set_cache_salt(header.cache_salt);
   return proto;
 }
 
@@ -146,6 +154,8 @@ absl::StatusOr<RequestHeader> FromProto(const v1::RequestHeader& proto) {
       ToLength(proto.cache_delta().keep_length(), "keep_length"));
   header.delta.append_tokens = ToTokens(proto.cache_delta().append_tokens());
   if (proto.has_prefix_hash()) header.prefix_hash = proto.prefix_hash();
+  OUTRIDER_RETURN_IF_ERROR(CheckCacheSalt(proto.cache_salt()));
+  header.cache_salt = proto.cache_salt();
   return header;
 }
 
@@ -156,6 +166,7 @@ v1::ReplyHeader ToProto(const ReplyHeader& header) {
   proto.set_step(header.step);
   proto.set_cached_length(header.cached_length);
   SetDuration(header.compute_seconds, proto.mutable_compute_time());
+  proto.set_reused_length(header.reused_length);
   return proto;
 }
 
@@ -167,6 +178,8 @@ absl::StatusOr<ReplyHeader> FromProto(const v1::ReplyHeader& proto) {
       .compute_seconds = ToSeconds(proto.compute_time())};
   OUTRIDER_ASSIGN_OR_RETURN(header.cached_length,
                             ToLength(proto.cached_length(), "cached_length"));
+  OUTRIDER_ASSIGN_OR_RETURN(header.reused_length,
+                            ToLength(proto.reused_length(), "reused_length"));
   return header;
 }
 

@@ -18,6 +18,7 @@ namespace outrider {
 
 absl::StatusOr<Id128> ToId(const std::string& bytes, absl::string_view field);
 absl::StatusOr<int> ToLength(uint32_t value, absl::string_view field);
+absl::Status CheckCacheSalt(absl::string_view salt);
 
 template <typename Field>
 std::vector<TokenId> ToTokens(const Field& field) {

@@ -91,7 +91,8 @@ class Largest {
             .incarnation = kId,
             .step = kLarge,
             .delta = {.append_tokens = TokenSeq(context_length_, 7)},
-            .prefix_hash = kLarge};
+            .prefix_hash = kLarge,
+            .cache_salt = std::string(kMaxCacheSaltBytes, 's')};
   }
   ReplyHeader Echo() const {
     return {.session = kId,

@@ -17,6 +17,7 @@ namespace outrider {
 namespace {
 
 using ::outrider::testing::IsOk;
+using ::outrider::testing::StatusIs;
 using ::testing::ElementsAreArray;
 
 constexpr int kVocabSize = 100;
@@ -45,7 +46,8 @@ DraftReply ReplyOf(Draft draft) {
                      .incarnation = kLife,
                      .step = 7,
                      .cached_length = 6,
-                     .compute_seconds = 0.25},
+                     .compute_seconds = 0.25,
+                     .reused_length = 3},
           .outcome = std::move(draft)};
 }
 
@@ -62,6 +64,17 @@ TEST(RoundTripTest, EachDraftOptionArrives) {
     ASSERT_THAT(returned, IsOk());
     EXPECT_EQ(returned->options, options);
   }
+}
+
+TEST(RoundTripTest, TheSaltArrivesAndALongerOneThanAllowedIsRefused) {
+  DraftCall call = ADraftCall();
+  call.header.cache_salt = std::string(kMaxCacheSaltBytes, 's');
+  const auto returned = FromProto(ToProto(call));
+  ASSERT_THAT(returned, IsOk());
+  EXPECT_EQ(returned->header.cache_salt, call.header.cache_salt);
+  call.header.cache_salt += 's';
+  EXPECT_THAT(FromProto(ToProto(call)).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
 TEST(RoundTripTest, ADraftsRowsAreThoseThatItWasDrawnFrom) {
@@ -87,6 +100,7 @@ TEST(RoundTripTest, RowsOfOneTokenAreNotSentAndComeBack) {
   EXPECT_EQ(draft.distributions[1](7), 1);
   EXPECT_EQ(returned.header.cached_length, 6);
   EXPECT_EQ(returned.header.compute_seconds, 0.25);
+  EXPECT_EQ(returned.header.reused_length, 3);
 }
 
 TEST(RoundTripTest, ATargetsRowsKeepEveryDigit) {
@@ -144,6 +158,7 @@ TEST(DigestTest, SeesEveryFieldOfARequest) {
       [](VerifyCall&) {},
       [](VerifyCall& c) { ++c.header.step; },
       [](VerifyCall& c) { ++c.header.delta.append_tokens.back(); },
+      [](VerifyCall& c) { c.header.cache_salt = "s"; },
       [](VerifyCall& c) { c.draft_tokens.back() = 6; },
       [](VerifyCall& c) { c.reply_format = ReplyFormat::kFull; },
       [](VerifyCall& c) { c.sampling.temperature = 0.5; },

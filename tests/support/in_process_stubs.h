@@ -20,7 +20,8 @@ inline uint64_t ContentDigest(const RequestHeader& header,
                               int max_draft_tokens) {
   return absl::HashOf(header.session, header.incarnation, header.step,
                       header.delta.keep_length, header.delta.append_tokens,
-                      header.prefix_hash.value_or(0), drafts, max_draft_tokens);
+                      header.prefix_hash.value_or(0), header.cache_salt, drafts,
+                      max_draft_tokens);
 }
 inline uint64_t ContentDigest(const DraftCall& call) {
   return ContentDigest(call.header, {}, call.max_draft_tokens);
