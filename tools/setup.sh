@@ -54,12 +54,13 @@ fi
 
 # The Python side of the tests; without it those tests say that they did not run.
 requirements=tools/requirements-test.txt
+constraints=gateway/constraints.txt
 stamp=.venv-test/.outrider-test
-if [[ -n "${1:-}" && "$1" != "--gateway" ]] && ! cmp -s "$requirements" "$stamp"; then
+if [[ -n "${1:-}" && "$1" != "--gateway" ]] && ! cat "$requirements" "$constraints" | cmp -s - "$stamp"; then
   echo "setup: installing what Python tests need from PyPI into .venv-test"
   if /usr/bin/python3 -m venv .venv-test &&
     .venv-test/bin/pip install --quiet --requirement "$requirements"; then
-    cp "$requirements" "$stamp"
+    cat "$requirements" "$constraints" >"$stamp"
   else
     echo "setup: pip could not install $requirements: the tests of examples/ and deploy/ will be skipped" >&2
   fi
@@ -69,9 +70,9 @@ fi
 if [[ "${1:-}" == "--gateway" && ! -x .venv-gateway/bin/outrider-gateway ]]; then
   echo "setup: installing the gateway and what it needs from PyPI into .venv-gateway"
   /usr/bin/python3 -m venv .venv-gateway
-  .venv-gateway/bin/pip install --quiet grpcio-tools==1.76.0
+  .venv-gateway/bin/pip install --quiet --constraint "$constraints" grpcio-tools
   .venv-gateway/bin/python gateway/make_stubs.py
-  .venv-gateway/bin/pip install --quiet --editable gateway
+  .venv-gateway/bin/pip install --quiet --constraint "$constraints" --editable gateway
 fi
 
 if [[ -n "${CMAKE_PREFIX_PATH:-}" ]]; then

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pods of an overlay, played by podman."""
+import json
 import time
 import urllib.error
 import urllib.request
@@ -11,7 +12,8 @@ import probes
 from playing import ROLES, named, pod_name, to_play
 from podman import NETWORK
 
-STREAM = ["--temperature", "0", "--ignore-eos", "--max-tokens", "400", "def merge(left, right):"]
+PROMPT = "def merge(left, right):"
+STREAM = ["--temperature", "0", "--ignore-eos", "--max-tokens", "400", PROMPT]
 START = time.monotonic()
 
 
@@ -38,7 +40,7 @@ def wait_until(what, condition, patience=90):
 
 
 class Cluster:
-    """The three pods of a rendered overlay; its secrets are folders of `engine.folder`."""
+    """The pods of a rendered overlay; its secrets are folders of `engine.folder`."""
 
     def __init__(self, engine, things):
         self.engine = engine
@@ -79,6 +81,13 @@ class Cluster:
                 return reply.read().decode()
         except (urllib.error.URLError, OSError):
             return None
+
+    def complete(self, **asked):
+        """A whole reply of the gateway's /v1/completions."""
+        body = json.dumps({"model": "demo-target", **asked}).encode()
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(f"http://{self.address('gateway')}:8000/v1/completions", body, timeout=60) as reply:
+            return json.load(reply)
 
     def generate_words(self, *flags):
         """`outrider generate` inside the coordinator's own container."""

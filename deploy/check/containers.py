@@ -15,6 +15,7 @@ args is filled in here, secrets are folders, and the probes are asked by this pr
 and sees that its programs load them; it needs no GPU and uses none.
 """
 import argparse
+import concurrent.futures
 import contextlib
 import os
 import pathlib
@@ -26,7 +27,7 @@ import yaml
 import manifests
 import meaning
 import probes
-from cluster import STREAM, CheckFailed, Cluster, expect, say, wait_until
+from cluster import PROMPT, STREAM, CheckFailed, Cluster, expect, say, wait_until
 from playing import ROLES, named, pod_name, to_play_once
 from podman import BASE_IMAGE, NETWORK, CommandError, Engine, why_not
 
@@ -34,7 +35,7 @@ sys.path.insert(0, str(meaning.ROOT / "tests/integration"))
 
 from certificates import Authority  # noqa: E402
 
-IMAGES = ("coordinator", "node-cpu", "demo-models")
+IMAGES = ("coordinator", "gateway", "node-cpu", "demo-models")
 LOAD_TESTS = {"load-test": "overlays/load-test", "load-test-of-services": "check/load-test-of-services"}
 NOT_RUN = 77  # as ctest has it
 
@@ -58,7 +59,39 @@ def check_security(cluster):
         expect(fields["Seccomp"] == "2", f"{role} has no seccomp filter")
         write = cluster.engine.run("podman", "exec", cluster.name(role), "touch", "/x", check=False)
         expect("Read-only file system" in write.stderr, f"{role} may write to its root: {write.stderr}")
-    say("all three: user 65532, no capabilities, no new privileges, seccomp, read-only root")
+    say("all four: user 65532, no capabilities, no new privileges, seccomp, read-only root")
+
+
+def check_gateway(cluster, plain):
+    """The same text over HTTP, and the probes while a request keeps it from ending."""
+    asked = {"prompt": PROMPT, "temperature": 0, "ignore_eos": True}
+    text = cluster.complete(max_tokens=400, **asked)["choices"][0]["text"]
+    # The command line writes the end of a line after the text.
+    expect(text.rstrip("\n") == plain.rstrip("\n"), "the gateway's text is not that of `outrider generate`")
+    expect("outrider_gateway_requests_total{" in (cluster.page("gateway", "/metrics") or ""),
+           "the gateway's request is not in its metrics")
+    say("the gateway serves the same text over HTTP, and counts it")
+
+
+def check_gateway_drains(cluster):
+    """SIGTERM with a request in flight: alive, not ready, the request is answered, exit status 0."""
+    verifier, gateway = cluster.pid("verifier"), cluster.pid("gateway")
+    cluster.engine.freeze(verifier)
+    address = cluster.address("gateway")
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        reply = pool.submit(cluster.complete, prompt=PROMPT, max_tokens=8, temperature=0)
+        wait_until("the request runs", lambda: "outrider_gateway_requests_running 1.0" in
+                   (cluster.page("gateway", "/metrics") or ""))
+        cluster.engine.terminate(gateway)
+        answers = wait_until("it is no longer ready", lambda: (
+            now := probes.answers(address, cluster.containers["gateway"])) and not now["readinessProbe"] and now)
+        cluster.engine.thaw(verifier)
+        expect(answers["livenessProbe"], f"while it drains the probes say {answers}: it would be killed")
+        expect(reply.result(60)["usage"]["completion_tokens"] == 8, "a draining gateway lost a request")
+    state = wait_until("the gateway has ended", lambda: (
+        now := cluster.engine.container(cluster.name("gateway"))["State"]) and not now["Running"] and now)
+    expect(state["ExitCode"] == 0, f"the gateway ended with {state['ExitCode']}")
+    say("the gateway drained on SIGTERM: alive and not ready, the request was answered, exit status 0")
 
 
 def check_drafter_replaced(cluster, plain):
@@ -155,6 +188,7 @@ def check_tls(cluster, plain):
     for flags in ([], certificate[:1]):
         expect(cluster.engine.run(*words, *flags, check=False).returncode != 0,
                f"a client with {flags or 'nothing'} was served")
+    check_gateway(cluster, plain)
     say("mutual TLS: the same text for a client with a certificate, nothing for one without")
 
 
@@ -193,10 +227,12 @@ def check_all(engine):
     with running(engine, "overlays/local-cpu") as cluster:
         check_security(cluster)
         plain = check_generation(cluster)
+        check_gateway(cluster, plain)
         check_drafter_replaced(cluster, plain)
         check_verifier_replaced(cluster, plain)
         for name, overlay in LOAD_TESTS.items():
             check_load_test(engine, name, overlay)
+        check_gateway_drains(cluster)
         check_drain(cluster, plain)
     make_secrets(engine)
     with running(engine, "check/local-tls") as cluster:

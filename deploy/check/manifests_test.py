@@ -20,6 +20,10 @@ import meaning
 import policies
 import prometheus_rule
 
+sys.path.insert(0, str(meaning.ROOT / "gateway"))
+import make_stubs  # noqa: E402
+
+make_stubs.main()  # outrider-gateway is among the programs whose flags are checked
 BINARIES = meaning.binaries_folder()
 
 
@@ -172,6 +176,18 @@ class BrokenManifestTest(unittest.TestCase):
                            (good.replace("outrider describe", "outridr describe"), ["no program outridr"])):
             wait["command"][2] = bad
             self.assert_caught("Job/outrider-load-test: container wait", *words)
+
+    def test_a_flag_that_the_gateway_does_not_know(self):
+        self.container("gateway")["args"].append("--api-key=x")
+        self.assert_caught("Deployment/outrider-gateway", "--api-key")
+
+    def test_a_gateway_before_a_service_that_hides_its_coordinators(self):
+        self.thing("ConfigMap", "outrider-gateway")["data"]["COORDINATOR"] = "outrider-coordinator:7000"
+        self.assert_caught("the Service of --coordinator outrider-coordinator:7000 is not headless")
+
+    def test_a_policy_that_cuts_the_gateway_off(self):
+        del self.thing("NetworkPolicy", "outrider-gateway")["spec"]["egress"]
+        self.assert_caught("no NetworkPolicy lets --coordinator outrider-coordinators:7000 leave")
 
     def test_a_value_that_the_program_refuses(self):
         self.thing("ConfigMap", "outrider-coordinator")["data"]["NUM_SPECULATIVE_TOKENS"] = "many"

@@ -5,6 +5,7 @@ import pathlib
 import re
 import shlex
 import subprocess
+import sys
 import tempfile
 
 from manifests import name_of
@@ -14,6 +15,8 @@ MODELS = ROOT / "models"
 USER = 65532
 SPARE_SECONDS = 15  # between the end of the drain and the kill
 GRPC_SERVICES = {"", "readiness", "liveness"}
+PAGES = {"/health", "/metrics", "/live"}
+METRICS_TO_SCALE_BY = {"outrider_requests_waiting", "outrider_requests_running", "outrider_gateway_requests_running"}
 DISRUPTABLE = {"Deployment"}
 TOOLS = {"cp", "find", "grep", "sh", "sleep"}  # what containers run besides our programs; Debian's images have them
 SHELL_WORDS = {"while", "until", "do", "done", "if", "then", "else", "fi", "!", ":"}
@@ -177,7 +180,7 @@ def check_probes(thing, things):
                 yield f"{kind} is gRPC, which the kubelet speaks without TLS only"
             if "grpc" in probe and probe["grpc"].get("service", "") not in GRPC_SERVICES:
                 yield f"{kind} asks for the service {probe['grpc']['service']!r}, which no program has"
-            if "httpGet" in probe and probe["httpGet"].get("path") not in ("/health", "/metrics"):
+            if "httpGet" in probe and probe["httpGet"].get("path") not in PAGES:
                 yield f"{kind} asks for {probe['httpGet'].get('path')}, which no program has"
         liveness = container.get("livenessProbe", {})
         if liveness.get("grpc", {}).get("service", "liveness") != "liveness" or \
@@ -208,10 +211,18 @@ def check_flags(thing, things, binaries):
         for words in commands(arguments(container, things)):
             if words[0] in TOOLS:
                 continue
-            program = pathlib.Path(binaries) / words[0]
-            problem = words_refused(program, words) if program.is_file() else f"there is no program {words[0]}"
+            program = program_of(words[0], binaries)
+            problem = words_refused(program, words) if program else f"there is no program {words[0]}"
             if problem:
                 yield f"container {container['name']}: {problem}"
+
+
+def program_of(name, binaries):
+    """The words that start one of our programs; nothing where there is none of this name."""
+    if name == "outrider-gateway":
+        return ["env", f"PYTHONPATH={ROOT / 'gateway'}", sys.executable, "-B", "-m", "outrider_gateway.main"]
+    path = pathlib.Path(binaries) / name
+    return [path] if path.is_file() else None
 
 
 def commands(words):
@@ -238,10 +249,10 @@ def words_refused(program, words):
         elif words[0] == "outrider":  # it reads its flags, then calls: nobody, here
             words = [re.sub(r"^(--\w+=)?[\w.-]+:\d+$", r"\g<1>127.0.0.1:1", word) for word in words]
             more, is_refused = [], FLAGS_REFUSED.__eq__
-        elif flag(words, "tls-cert"):
-            stand_in = make_certificates(pathlib.Path(folder))
+        else:
+            stand_in = stand_ins(words, pathlib.Path(folder))
         local = [localise(word, words[0], stand_in) for word in words[1:]]
-        run = subprocess.run([program, *local, *more], capture_output=True, text=True)
+        run = subprocess.run([*program, *local, *more], capture_output=True, text=True)
         return run.stderr.strip() if is_refused(run.returncode) else None
 
 
@@ -256,6 +267,15 @@ def localise(word, program, stand_in):
             ours = MODELS / ("demo-draft" if program == "outrider-drafter" else "demo-target")
         return f"{name}={ours}"
     return word
+
+
+def stand_ins(words, folder):
+    """Files for those that components mount from secrets."""
+    files = make_certificates(folder) if flag(words, "tls-cert") else {}
+    if flag(words, "api-keys"):
+        (folder / "keys").write_text("check secret\n")
+        files["/keys/keys"] = folder / "keys"
+    return files
 
 
 def make_certificates(folder):
@@ -294,13 +314,14 @@ def check_service_ports(things):
                     yield f"{name_of(service)}: {name_of(thing)} has no port {target}"
                 elif service["spec"].get("clusterIP") == "None" and number != port["port"]:
                     yield f"{name_of(service)}: headless, so its port {port['port']} must be the pods' {number}"
-        if not service["spec"]["ports"][0].get("appProtocol"):
-            yield f"{name_of(service)}: the port grpc has no appProtocol"
+        first = service["spec"]["ports"][0]
+        if not first.get("appProtocol"):
+            yield f"{name_of(service)}: the port {first['name']} has no appProtocol"
     for thing in of_kind(things, "Deployment"):
         for container in pod_of(thing)["containers"]:
             words = arguments(container, things)
             ports = {port["name"]: port["containerPort"] for port in container.get("ports", [])}
-            for name, what in (("grpc", "listen"), ("metrics", "metrics-listen")):
+            for name, what in (("http" if "http" in ports else "grpc", "listen"), ("metrics", "metrics-listen")):
                 if ports.get(name) != port_of(flag(words, what)):
                     yield f"{name_of(thing)}: port {name} is {ports.get(name)}, but --{what} {flag(words, what)}"
 
@@ -331,7 +352,7 @@ def check_addresses(things):
             for name, host, port in address_flags(arguments(container, things)):
                 if port not in services.get(host, []):
                     yield f"{name_of(thing)}: --{name} {host}:{port} is no Service's name and port"
-                elif name != "coordinator" and host not in headless:
+                elif thing["kind"] == "Deployment" and host not in headless:
                     yield (f"{name_of(thing)}: the Service of --{name} {host}:{port} is not headless:"
                            " all its pods would look like one node")
 
@@ -343,7 +364,7 @@ def check_scalers(things):
             yield f"{name_of(scaler)}: it scales a Deployment that is not there"
         for metric in scaler["spec"]["metrics"]:
             name = metric.get("pods", {}).get("metric", {}).get("name", "")
-            if name not in ("outrider_requests_waiting", "outrider_requests_running"):
+            if name not in METRICS_TO_SCALE_BY:
                 yield f"{name_of(scaler)}: no program has the metric {name!r}"
 
 

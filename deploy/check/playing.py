@@ -6,7 +6,7 @@ import re
 import manifests
 import meaning
 
-ROLES = ("verifier", "drafter", "coordinator")
+ROLES = ("verifier", "drafter", "coordinator", "gateway")
 
 
 def pod_name(role):
@@ -20,7 +20,7 @@ def named(things, name):
 def to_pods(word):
     """A word with names of pods for those of Services."""
     for role in ROLES:
-        word = re.sub(rf"\boutrider-{role}:(?=\d)", f"{pod_name(role)}:", word)
+        word = re.sub(rf"\boutrider-{role}s?:(?=\d)", f"{pod_name(role)}:", word)
     return word
 
 

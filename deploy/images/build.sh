@@ -6,8 +6,9 @@
 #   --base IMAGE     in place of debian:12-slim, such as a local one, or one that
 #                    trusts your proxy's authority
 #   --prebuilt BIN   takes the programs of that folder; nothing is compiled. They
-#                    must have been built on Debian 12.
-# TARGETs: coordinator node-cpu demo-models (all three by default), node-cuda.
+#                    must have been built on Debian 12, and so must be this machine's
+#                    Python, whose packages the gateway's image gets.
+# TARGETs: coordinator gateway node-cpu demo-models (all four by default), node-cuda.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -20,11 +21,11 @@ while (($#)); do
     --builder) builder=${2:?--builder needs buildah, docker or podman} && shift 2 ;;
     --base) base=${2:?--base needs an image} && shift 2 ;;
     --prebuilt) prebuilt=${2:?--prebuilt needs a folder} && shift 2 ;;
-    coordinator | node-cpu | node-cuda | demo-models) targets+=("$1") && shift ;;
+    coordinator | gateway | node-cpu | node-cuda | demo-models) targets+=("$1") && shift ;;
     *) echo "build.sh: unknown word \"$1\"; see its first lines" >&2 && exit 2 ;;
   esac
 done
-((${#targets[@]})) || targets=(coordinator node-cpu demo-models)
+((${#targets[@]})) || targets=(coordinator gateway node-cpu demo-models)
 version=$(sed -n 's/^project(outrider VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 
 for name in buildah docker podman; do

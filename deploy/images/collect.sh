@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # collect.sh BIN OUT: copies the programs of a build, and those of their libraries
-# that are no Debian package's (libtorch and what it needs), to OUT/bin, OUT/lib.
+# that are no Debian package's (libtorch and what it needs), to OUT/bin, OUT/lib; and
+# installs the gateway with what it needs from PyPI into OUT/gateway.
 set -euo pipefail
 if (($# != 2)); then
   echo "usage: $0 BIN OUT" >&2
   exit 2
 fi
-bin=$1 out=$2
-mkdir -p "$out/bin" "$out/lib"
+bin=$1
+mkdir -p "$2/bin" "$2/lib"
+out=$(realpath "$2")
 for name in outrider outrider-coordinator outrider-drafter outrider-verifier; do
   install -m 755 "$bin/$name" "$out/bin/$name"
   strip --strip-unneeded "$out/bin/$name"
@@ -21,3 +23,15 @@ if [[ -z "$(ls -A "$out/lib")" ]]; then
   echo "collect.sh: $bin/outrider-verifier links no libtorch" >&2
   exit 1
 fi
+
+# By an environment that does not go along: its pip, and what makes the stubs.
+cd "$(dirname "$0")/../.."
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+/usr/bin/python3 -m venv "$scratch/venv"
+pip=("$scratch/venv/bin/pip" install --quiet --disable-pip-version-check --constraint gateway/constraints.txt)
+"${pip[@]}" grpcio-tools
+"$scratch/venv/bin/python" gateway/make_stubs.py
+cp -r gateway "$scratch/gateway" # pip builds in the folder that it installs from
+"${pip[@]}" --target "$out/gateway" "$scratch/gateway"
+rm -rf "$out/gateway/bin" # scripts that name the environment's Python

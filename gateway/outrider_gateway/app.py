@@ -9,7 +9,7 @@ import importlib.resources
 import re
 import secrets
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
 import grpc
 import prometheus_client
@@ -62,8 +62,17 @@ class Gateway:
         self._options = options
         self._model_name = options.model_name
         self._num_running = 0
+        self.idle = asyncio.Event()  # no request runs
+        self.idle.set()
         self._healthy_at = float("-inf")
         self.draining = False
+
+    @contextlib.asynccontextmanager
+    async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
+        del app
+        await self._parts.coordinators.start()
+        yield
+        await self._parts.coordinators.close()
 
     # ---- generations
 
@@ -134,17 +143,23 @@ class Gateway:
         raise AssertionError("unreachable")
 
     @contextlib.contextmanager
-    def _running(self):  # type: ignore[no-untyped-def]
+    def _running(self) -> Iterator[None]:
+        if self.draining:
+            raise ApiError(503, "this gateway is about to end; ask again, and another one answers",
+                           code="draining", retry_after=1.0)
         if self._num_running >= self._options.max_requests:
             raise ApiError(429, "the gateway has as many requests as it may; try again later",
                            code="rate_limit_exceeded", retry_after=1.0)
         self._num_running += 1
+        self.idle.clear()
         METRICS.running.set(self._num_running)
         try:
             yield
         finally:
             self._num_running -= 1
             METRICS.running.set(self._num_running)
+            if not self._num_running:
+                self.idle.set()
 
     async def _body(self, request: Request) -> bytes:
         body = bytearray()
@@ -311,29 +326,29 @@ class _Counting:
         await self._app(scope, receive, counted)
 
 
-def create_app(parts: Parts, options: Options) -> tuple[Starlette, Gateway]:
-    gateway = Gateway(parts, options)
-
-    @contextlib.asynccontextmanager
-    async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        del app
-        await parts.coordinators.start()
-        yield
-        await parts.coordinators.close()
-
+def create_app(gateway: Gateway, *, with_metrics: bool) -> Starlette:
+    """The door. `with_metrics`: /metrics is here, too."""
+    routes = [
+        Route("/v1/completions", gateway.completions, methods=["POST"]),
+        Route("/v1/chat/completions", gateway.chat, methods=["POST"]),
+        Route("/v1/models", gateway.models),
+        Route("/v1/models/{model:path}", gateway.model),
+        Route("/health", gateway.health),
+        Route("/live", gateway.live),
+        Route("/", gateway.page),
+    ]
+    if with_metrics:
+        routes.append(Route("/metrics", gateway.metrics))
     app = Starlette(
-        routes=[
-            Route("/v1/completions", gateway.completions, methods=["POST"]),
-            Route("/v1/chat/completions", gateway.chat, methods=["POST"]),
-            Route("/v1/models", gateway.models),
-            Route("/v1/models/{model:path}", gateway.model),
-            Route("/health", gateway.health),
-            Route("/live", gateway.live),
-            Route("/metrics", gateway.metrics),
-            Route("/", gateway.page),
-        ],
+        routes=routes,
         exception_handlers={ApiError: _on_api_error, HTTPException: _on_http_error,
                             ClientDisconnect: _on_disconnect, grpc.aio.AioRpcError: _on_rpc_error},
-        lifespan=lifespan)
+        lifespan=gateway.lifespan)
     app.add_middleware(_Counting)
-    return app, gateway
+    return app
+
+
+def create_side_app(gateway: Gateway) -> Starlette:
+    """What operators ask, at an address of its own."""
+    return Starlette(routes=[Route("/health", gateway.health), Route("/live", gateway.live),
+                             Route("/metrics", gateway.metrics)])

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import ipaddress
 import logging
 import pathlib
-import signal
 import socket
 import sys
-import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import grpc
-import uvicorn
 
-from . import chat_template
-from .app import Gateway, Options, Parts, create_app
+from . import chat_template, log, server
+from .app import Gateway, Options, Parts, create_app, create_side_app
 from .coordinators import Coordinators, host_of
 from .keys import Keys
 from .tokens import Tokens
@@ -35,6 +31,9 @@ def _parser() -> argparse.ArgumentParser:
         prog="outrider-gateway", description="An OpenAI-compatible HTTP door before Outrider's coordinators.")
     parser.add_argument("--listen", default="127.0.0.1:8000", metavar="HOST:PORT",
                         help="where to serve HTTP; port 0 picks a free one (default: %(default)s)")
+    parser.add_argument("--metrics-listen", metavar="HOST:PORT",
+                        help="where to serve /metrics, /health and /live, in place of /metrics beside the API; "
+                        "it answers until the process ends")
     parser.add_argument("--coordinator", action="append", required=True, metavar="HOST:PORT",
                         help="a coordinator; may be repeated, and a name stands for all its addresses")
     parser.add_argument("--model", type=pathlib.Path, metavar="DIR",
@@ -58,6 +57,8 @@ def _parser() -> argparse.ArgumentParser:
                         help="a reader who does not read for so long is dropped (default: %(default)s)")
     parser.add_argument("--drain-seconds", type=_positive, default=30,
                         help="longest that running requests may take after SIGTERM (default: %(default)s)")
+    parser.add_argument("--log-json", action="store_true",
+                        help="log one JSON object a line, in place of text")
     parser.add_argument("--check-config", action="store_true",
                         help="serve nothing: check flags and files; exit status 0 or 2")
     return parser
@@ -132,54 +133,43 @@ def _parts(flags: argparse.Namespace) -> Parts:
     return parts
 
 
-class _Server(uvicorn.Server):
-    """Says that it drains before it stops listening, and prints where it listens."""
-
-    gateway: Gateway
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets=sockets)
-        if self.started:
-            for server in self.servers:
-                for listener in server.sockets:
-                    host, port = listener.getsockname()[:2]
-                    print(f"outrider-gateway listening on {host}:{port}", flush=True)
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """As uvicorn's own, but a drain that ended well is an exit status of 0."""
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self.handle_exit, number, None)
-        yield
-
-    def handle_exit(self, sig: int, frame: types.FrameType | None) -> None:
-        self.gateway.draining = True
-        super().handle_exit(sig, frame)
+def _bound(flag: str, endpoint: str) -> socket.socket:
+    try:
+        return server.bind(*_split(endpoint, flag))
+    except OSError as error:
+        raise FlagError(f"{flag} {endpoint}: {error}") from error
 
 
 def main() -> int:
     flags = _parser().parse_args()
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    log.set_up(as_json=flags.log_json)
     try:
-        host, port = _split(flags.listen, "--listen")
+        for flag, endpoint in (("--listen", flags.listen), ("--metrics-listen", flags.metrics_listen)):
+            if endpoint is not None:
+                _split(endpoint, flag)
         parts = _parts(flags)
     except FlagError as error:
-        print(f"outrider-gateway: {error}", file=sys.stderr)
-        return _BAD_FLAGS
+        return _refuse(error, _BAD_FLAGS)
     if flags.check_config:
         return 0
-    app, gateway = create_app(parts, Options(
+    gateway = Gateway(parts, Options(
         model_name=flags.model_name, max_requests=flags.max_requests, request_seconds=flags.request_seconds,
         slow_reader_seconds=flags.slow_reader_seconds))
-    server = _Server(uvicorn.Config(app, host=host, port=port, log_level="warning", access_log=False,
-                                    timeout_graceful_shutdown=flags.drain_seconds, timeout_keep_alive=75))
-    server.gateway = gateway
     try:
-        asyncio.run(server.serve())
-    except (KeyboardInterrupt, SystemExit):
-        return 128 + signal.SIGINT
-    return 0 if server.started else 1
+        listener = _bound("--listen", flags.listen)
+        scrapes = None
+        if flags.metrics_listen is not None:
+            scrapes = (create_side_app(gateway), _bound("--metrics-listen", flags.metrics_listen))
+    except FlagError as error:
+        return _refuse(error, 1)
+    app = create_app(gateway, with_metrics=scrapes is None)
+    has_ended_well = asyncio.run(server.serve(app, gateway, listener, flags.drain_seconds, scrapes))
+    return 0 if has_ended_well else 1
+
+
+def _refuse(error: FlagError, status: int) -> int:
+    print(f"outrider-gateway: {error}", file=sys.stderr)
+    return status
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 """The gateway before real coordinators, asked by the real `openai` client, a browser's worth aside."""
 import json
 import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -72,10 +73,16 @@ class GatewayTest(ProgramTest):
         return program
 
     def is_healthy(self):
+        return self.status("/health") == 200
+
+    def status(self, path, url=None):
+        """Of a GET on a new connection; nothing where none is taken."""
         try:
-            return urllib.request.urlopen(f"{self.url}/health", timeout=5).status == 200
-        except urllib.error.URLError:
-            return False
+            return urllib.request.urlopen((url or self.url) + path, timeout=5).status
+        except urllib.error.HTTPError as error:
+            return error.code
+        except OSError:
+            return None
 
     def client(self, key="none"):
         return openai.OpenAI(base_url=f"{self.url}/v1", api_key=key, max_retries=0, timeout=60)
@@ -259,15 +266,41 @@ class GatewayTest(ProgramTest):
                 return None
         wait_until("the only session is free again", is_free)
 
-    def test_a_drain_lets_streams_finish(self):
-        program = self.gateway()
-        stream = self.client().completions.create(model="demo-target", prompt=PROMPT, max_tokens=300, stream=True,
-                                                  seed=1, extra_body={"ignore_eos": True})
-        chunks = [next(iter(stream))]
+    def test_a_drain_lets_streams_finish_and_turns_others_away(self):
+        program = self.gateway("--metrics-listen", "127.0.0.1:0")
+        stream = iter(self.client().completions.create(model="demo-target", prompt=PROMPT, max_tokens=900, n=8, seed=1,
+                                                       stream=True, extra_body={"ignore_eos": True}))
+        next(stream)
         program.send(signal.SIGTERM)
-        chunks += list(stream)
-        self.assertEqual(chunks[-1].choices[0].finish_reason, "length")
+        # On new connections, while the stream runs.
+        wait_until("the gateway is not healthy any more", lambda: self.status("/health") == 503)
+        self.assertEqual(self.status("/live"), 200)
+        with self.assertRaises(openai.InternalServerError) as refusal:
+            self.client().completions.create(model="demo-target", prompt="p", max_tokens=1)
+        self.assertEqual((refusal.exception.status_code, refusal.exception.code), (503, "draining"))
+        self.assertEqual(refusal.exception.response.headers["retry-after"], "1")
+        reasons = [chunk.choices[0].finish_reason for chunk in stream]
+        self.assertEqual(reasons.count("length"), 8)
         self.assertEqual(program.wait(), 0, program.err())
+
+    def test_a_drain_that_takes_too_long_is_cut_short(self):
+        for flags, number in ((["--drain-seconds", "1"], 1), ([], 2)):  # by its limit, and by a second signal
+            with self.subTest(flags):
+                program = self.gateway(*flags)
+                stream = self.client().completions.create(model="demo-target", prompt=PROMPT, max_tokens=900, n=8,
+                                                          stream=True, extra_body={"ignore_eos": True})
+                next(iter(stream))
+                for _ in range(number):
+                    program.send(signal.SIGTERM)
+                    wait_until("it drains", lambda: self.status("/health") != 200)
+                self.assertEqual(program.wait(), number - 1, program.err())
+
+    def test_operators_have_an_address_of_their_own(self):
+        program = self.gateway("--metrics-listen", "127.0.0.1:0", "--log-json")
+        side = wait_until("it says where", lambda: re.search(r"metrics on (\S+)", program.out()))[1]
+        for path, status in (("/metrics", 200), ("/health", 200), ("/live", 200), ("/v1/models", 404)):
+            self.assertEqual(self.status(path, f"http://{side}"), status, path)
+        self.assertEqual(self.status("/metrics"), 404)
 
     def test_a_slow_reader_is_dropped(self):
         program = self.gateway("--slow-reader-seconds", "1")

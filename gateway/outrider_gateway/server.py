@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The two servers of the process: the door, which drains, and the scrapes, which last until its end."""
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import socket
+import types
+from collections.abc import Iterator
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from .app import Gateway
+
+# What is left at the end of the drain is cut off, and has so long to end.
+_LAST_SECONDS = 2
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Raises OSError."""
+    family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+    return socket.create_server(address[:2], family=family)
+
+
+def _config(app: ASGIApp) -> uvicorn.Config:
+    return uvicorn.Config(app, log_config=None, log_level="warning", access_log=False,
+                          timeout_keep_alive=75, timeout_graceful_shutdown=_LAST_SECONDS)
+
+
+def _address(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+class _Scrapes(uvicorn.Server):
+    """Signals are the door's: this one ends after it."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        for listener in sockets or ():
+            print(f"outrider-gateway metrics on {_address(listener)}", flush=True)
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class _Door(uvicorn.Server):
+    """From the first SIGTERM on it takes nothing new, and says so; a second one ends it at once."""
+
+    def __init__(self, config: uvicorn.Config, gateway: Gateway, drain_seconds: float) -> None:
+        super().__init__(config)
+        self._gateway = gateway
+        self._drain_seconds = drain_seconds
+        self._idle: asyncio.Task[bool] | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        for listener in sockets or ():
+            print(f"outrider-gateway listening on {_address(listener)}", flush=True)
+
+    async def main_loop(self) -> None:
+        await super().main_loop()
+        # Still listening: who comes meanwhile is told to ask another gateway.
+        self._idle = asyncio.create_task(self._gateway.idle.wait())
+        await asyncio.wait({self._idle}, timeout=self._drain_seconds)
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """As uvicorn's own, but a drain that ended well is an exit status of 0."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.handle_exit, number, None)
+        yield
+
+    def handle_exit(self, sig: int, frame: types.FrameType | None) -> None:
+        self.force_exit = self._gateway.draining
+        self._gateway.draining = True
+        self.should_exit = True
+        if self.force_exit and self._idle is not None:
+            self._idle.cancel()
+
+
+async def serve(app: ASGIApp, gateway: Gateway, listener: socket.socket, drain_seconds: float,
+                scrapes: tuple[ASGIApp, socket.socket] | None) -> bool:
+    """Until a signal; whether everything that ran then has ended well."""
+    door = _Door(_config(app), gateway, drain_seconds)
+    if scrapes is None:
+        await door.serve([listener])
+    else:
+        side = _Scrapes(_config(scrapes[0]))
+        beside = asyncio.create_task(side.serve([scrapes[1]]))
+        try:
+            await door.serve([listener])
+        finally:
+            side.should_exit = True
+            await beside
+    return not door.force_exit
+
