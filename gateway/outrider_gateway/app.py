@@ -132,12 +132,11 @@ class Gateway:
             stack.callback(lambda: _spend(account, choices))
             if not asked.stream:
                 reply = await _unless_disconnected(request, serving.whole_reply(
-                    choices, shape, asked.n, asked.outrider.rounds))
+                    choices, shape, asked.n, asked.extras()))
                 return JSONResponse(reply, headers=headers)
             # A refusal still has a status of its own.
             await choices.begin()
-            body = serving.events(choices, shape, asked.n, with_usage=asked.includes_usage(),
-                                  with_rounds=asked.outrider.rounds)
+            body = serving.events(choices, shape, asked.n, asked.extras())
             return serving.EventStream(body, [(k.encode(), v.encode()) for k, v in headers.items()],
                                        self._options.slow_reader_seconds, stack.pop_all().aclose)
         raise AssertionError("unreachable")

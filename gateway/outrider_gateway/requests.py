@@ -6,6 +6,7 @@ silently ignored.
 """
 from __future__ import annotations
 
+import dataclasses
 from typing import Annotated, Any, Literal, TypeVar
 
 import pydantic
@@ -25,6 +26,15 @@ class Strict(BaseModel):
 
 class StreamOptions(Strict):
     include_usage: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Extras:
+    """What a reply has besides OpenAI's fields."""
+
+    rounds: bool = False
+    token_ids: bool = False
+    usage: bool = False  # in streams, where it has to be asked for
 
 
 class OutriderOptions(Strict):
@@ -59,6 +69,7 @@ class SamplingRequest(Strict):
     min_p: float | None = Field(None, ge=0, le=1)
     repetition_penalty: float | None = Field(None, gt=0)
     ignore_eos: bool = False
+    return_token_ids: bool = False
     # Ours.
     outrider: OutriderOptions = OutriderOptions()
 
@@ -90,8 +101,9 @@ class SamplingRequest(Strict):
             return []
         return [self.stop] if isinstance(self.stop, str) else self.stop
 
-    def includes_usage(self) -> bool:
-        return self.stream_options is not None and self.stream_options.include_usage
+    def extras(self) -> Extras:
+        return Extras(rounds=self.outrider.rounds, token_ids=self.return_token_ids,
+                      usage=self.stream_options is not None and self.stream_options.include_usage)
 
 
 class CompletionRequest(SamplingRequest):

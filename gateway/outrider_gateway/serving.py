@@ -17,6 +17,7 @@ from .errors import ApiError
 from .generation import Generation, Tally
 from .metrics import METRICS
 from .replies import Json, Shape, finish_reason, round_details, text_of, usage
+from .requests import Extras
 
 log = logging.getLogger(__name__)
 
@@ -92,7 +93,7 @@ class Choices:
             await self._queue.put((index, ApiError(500, "the gateway failed on this request; its log says why")))
 
 
-async def whole_reply(choices: Choices, shape: Shape, num_choices: int, with_rounds: bool) -> Json:
+async def whole_reply(choices: Choices, shape: Shape, num_choices: int, extras: Extras) -> Json:
     count = len(choices.tallies)
     texts = [""] * count
     tokens: list[list[pb.GeneratedToken]] = [[] for _ in range(count)]
@@ -102,24 +103,25 @@ async def whole_reply(choices: Choices, shape: Shape, num_choices: int, with_rou
         texts[index] += text_of(message)
         tokens[index] += message.tokens
         reasons[index] = finish_reason(message) or reasons[index]
-        if with_rounds and message.tokens:
+        if extras.rounds and message.tokens:
             rounds[index].append(round_details(message))
     made = [shape.choice(i, texts[i], tokens[i], reasons[i]) for i in range(count)]
-    if with_rounds:
-        for choice, details in zip(made, rounds, strict=True):
-            choice["outrider"] = {"rounds": details}
+    for i, choice in enumerate(made):
+        if extras.token_ids:
+            choice["token_ids"] = [token.id for token in tokens[i]]
+        if extras.rounds:
+            choice["outrider"] = {"rounds": rounds[i]}
     reply = shape.envelope(made, is_chunk=False)
     reply["usage"] = usage(choices.tallies, num_choices)
     reply["outrider"] = {"seed": choices.tallies[0].seed}
     return reply
 
 
-async def events(choices: Choices, shape: Shape, num_choices: int, *, with_usage: bool,
-                 with_rounds: bool) -> AsyncIterator[bytes]:
+async def events(choices: Choices, shape: Shape, num_choices: int, extras: Extras) -> AsyncIterator[bytes]:
     """Server-sent events, from the first chunk to `[DONE]`."""
     def event(made: list[Json], **more: object) -> bytes:
         chunk = shape.envelope(made, is_chunk=True)
-        if with_usage:
+        if extras.usage:
             chunk["usage"] = None
         chunk.update(more)
         return b"data: " + json.dumps(chunk, ensure_ascii=False, separators=(",", ":")).encode() + b"\n\n"
@@ -133,12 +135,14 @@ async def events(choices: Choices, shape: Shape, num_choices: int, *, with_usage
             if not (text or reason or message.tokens):
                 continue
             chunk = shape.chunk(index, text, list(message.tokens), reason)
-            if with_rounds:
+            if extras.rounds:
                 chunk["outrider"] = round_details(message)
-            elif not (text or reason or chunk.get("logprobs")):
+            if extras.token_ids:
+                chunk["token_ids"] = [token.id for token in message.tokens]
+            if not (text or reason or extras.rounds or extras.token_ids or chunk["logprobs"]):
                 continue  # tokens whose text is not certain yet
             yield event([chunk])
-        if with_usage:
+        if extras.usage:
             yield event([], usage=usage(choices.tallies, num_choices))
     except ApiError as error:
         yield b"data: " + json.dumps(error.body()).encode() + b"\n\n"

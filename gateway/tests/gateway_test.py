@@ -268,8 +268,8 @@ class GatewayTest(ProgramTest):
 
     def test_a_drain_lets_streams_finish_and_turns_others_away(self):
         program = self.gateway("--metrics-listen", "127.0.0.1:0")
-        stream = iter(self.client().completions.create(model="demo-target", prompt=PROMPT, max_tokens=900, n=8, seed=1,
-                                                       stream=True, extra_body={"ignore_eos": True}))
+        stream = iter(self.client().completions.create(model="demo-target", prompt=PROMPT, max_tokens=900, n=8,
+                                                       seed=1, stream=True, extra_body={"ignore_eos": True}))
         next(stream)
         program.send(signal.SIGTERM)
         # On new connections, while the stream runs.
