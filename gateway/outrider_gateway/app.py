@@ -9,7 +9,8 @@ import importlib.resources
 import re
 import secrets
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from typing import Any, TypeVar
 
 import grpc
 import prometheus_client
@@ -28,12 +29,14 @@ from .generation import Generation
 from .keys import Account, Keys
 from .metrics import METRICS
 from .replies import ChatShape, CompletionShape, Json, Shape
+from .stop_tokens import StopTokens
 from .tokens import Tokens
 from .translate import seeds, to_generate_request
 
 _TRACEPARENT = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 _REQUEST_ID = re.compile(r"[-_.A-Za-z0-9]{1,64}")
 _HEALTH_SECONDS = 1.0
+Result = TypeVar("Result")
 
 
 @dataclasses.dataclass
@@ -80,7 +83,12 @@ class Gateway:
         return await self._answer(request, self._completion)
 
     async def chat(self, request: Request) -> ASGIApp:
-        return await self._answer(request, self._chat)
+        try:
+            return await self._answer(request, self._chat)
+        except ApiError as error:
+            if error.param == "prompt":  # as coordinators call it
+                error.param = "messages"
+            raise
 
     async def _completion(self, body: bytes) -> tuple[requests.SamplingRequest, list[Generation], Shape]:
         asked = requests.parse(requests.CompletionRequest, body)
@@ -113,9 +121,10 @@ class Gateway:
         made = []
         for prompt in prompts:
             for seed in seeds(asked, asked.n):
+                stop = StopTokens(asked.stop_token_ids, self._parts.tokens) if asked.stop_token_ids else None
                 made.append(Generation(self._parts.coordinators,
                                        to_generate_request(asked, prompt, seed),  # type: ignore[arg-type]
-                                       timeout=self._options.request_seconds))
+                                       stop=stop, timeout=self._options.request_seconds))
         return made
 
     async def _answer(self, request: Request, prepare) -> ASGIApp:  # type: ignore[no-untyped-def]
@@ -127,7 +136,7 @@ class Gateway:
             asked, generations, shape = await prepare(await self._body(request))
             metadata, headers = _identity(request)
             for generation in generations:
-                generation.set_metadata(metadata)
+                generation.set_caller(metadata, account.cache_salt(asked.cache_salt))
             choices = await stack.enter_async_context(serving.Choices(generations))
             stack.callback(lambda: _spend(account, choices))
             if not asked.stream:
@@ -135,7 +144,7 @@ class Gateway:
                     choices, shape, asked.n, asked.extras()))
                 return JSONResponse(reply, headers=headers)
             # A refusal still has a status of its own.
-            await choices.begin()
+            await _unless_disconnected(request, choices.begin())
             body = serving.events(choices, shape, asked.n, asked.extras())
             return serving.EventStream(body, [(k.encode(), v.encode()) for k, v in headers.items()],
                                        self._options.slow_reader_seconds, stack.pop_all().aclose)
@@ -265,7 +274,7 @@ def _spend(account: Account, choices: serving.Choices) -> None:
     account.spend(used, time.monotonic())
 
 
-async def _unless_disconnected(request: Request, work) -> Json:  # type: ignore[no-untyped-def]
+async def _unless_disconnected(request: Request, work: Coroutine[Any, Any, Result]) -> Result:
     """The work's result; cancelled, as nobody waits for it, where the reader leaves."""
     task = asyncio.create_task(work)
     leaving = asyncio.create_task(serving.until_disconnected(request.receive))
@@ -273,8 +282,7 @@ async def _unless_disconnected(request: Request, work) -> Json:  # type: ignore[
         await asyncio.wait({task, leaving}, return_when=asyncio.FIRST_COMPLETED)
         if not task.done():
             raise ClientDisconnect
-        result: Json = await task
-        return result
+        return await task
     finally:
         for one in (task, leaving):
             one.cancel()

@@ -10,14 +10,17 @@ import logging
 import random
 import socket
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 import grpc
 
 from outrider.v1 import generation_pb2, generation_pb2_grpc
 
+from .tls import Credentials
+
 log = logging.getLogger(__name__)
 
+_LOOK_SECONDS = 1.0
 # A coordinator that has just failed comes last for so long.
 _SHUNNED_SECONDS = 5.0
 # As Outrider's own clients have them: a dead peer is noticed within seconds.
@@ -32,6 +35,7 @@ class Coordinator:
     """One address, and what is known of it."""
 
     address: str
+    server_name: str  # what its certificate is checked for
     channel: grpc.aio.Channel
     stub: generation_pb2_grpc.GenerationServiceStub
     num_streams: int = 0
@@ -63,13 +67,12 @@ def make_channel(address: str, server_name: str, credentials: grpc.ChannelCreden
 class Coordinators:
     """All coordinators behind the endpoints of the command line. Used by one event loop."""
 
-    def __init__(self, endpoints: Iterable[str], credentials: Callable[[], grpc.ChannelCredentials | None],
-                 resolve_seconds: float = 30.0) -> None:
-        """`credentials` is asked anew for each channel, so that rotated files are taken up."""
+    def __init__(self, endpoints: Iterable[str], credentials: Credentials, resolve_seconds: float = 30.0) -> None:
         self._endpoints = list(endpoints)
         self._credentials = credentials
         self._resolve_seconds = resolve_seconds
         self._nodes: dict[str, Coordinator] = {}
+        self._leaving: list[Coordinator] = []  # with streams yet; they get no new ones
         self._resolving: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -79,7 +82,7 @@ class Coordinators:
     async def close(self) -> None:
         if self._resolving is not None:
             self._resolving.cancel()
-        await asyncio.gather(*(node.channel.close() for node in self._nodes.values()))
+        await asyncio.gather(*(node.channel.close() for node in [*self._nodes.values(), *self._leaving]))
 
     def choose(self, without: set[str] = frozenset()) -> Coordinator | None:  # type: ignore[assignment]
         """The one with the fewest streams; one that has just failed only where nothing else is left."""
@@ -101,8 +104,9 @@ class Coordinators:
             tried.add(node.address)
             try:
                 request = generation_pb2.GenerationServiceDescribeRequest()
-                answer: generation_pb2.GenerationServiceDescribeResponse = await node.stub.Describe(
-                    request, timeout=seconds)
+                with node.stream():
+                    answer: generation_pb2.GenerationServiceDescribeResponse = await node.stub.Describe(
+                        request, timeout=seconds)
                 return answer
             except grpc.aio.AioRpcError as failure:
                 node.failed()
@@ -112,10 +116,31 @@ class Coordinators:
         raise LookupError("no coordinator has an address")
 
     async def _resolve_for_ever(self) -> None:
+        resolved_at = time.monotonic()
         while True:
+            await asyncio.sleep(_LOOK_SECONDS)
+            if self._credentials.changed():
+                self._connect_anew()
             # Often while there is nobody to talk to.
-            await asyncio.sleep(self._resolve_seconds if self._nodes else 1.0)
-            await self._resolve_all()
+            if not self._nodes or time.monotonic() >= resolved_at + self._resolve_seconds:
+                await self._resolve_all()
+                resolved_at = time.monotonic()
+            await self._close_idle()
+
+    def _connect_anew(self) -> None:
+        """By the certificates of now; streams go on where they are."""
+        before = list(self._nodes.values())
+        self._leaving += before
+        self._nodes = {node.address: self._connect(node.address, node.server_name) for node in before}
+
+    def _connect(self, address: str, server_name: str) -> Coordinator:
+        channel = make_channel(address, server_name, self._credentials.current)
+        return Coordinator(address, server_name, channel, generation_pb2_grpc.GenerationServiceStub(channel))
+
+    async def _close_idle(self) -> None:
+        idle = [node for node in self._leaving if node.num_streams == 0]
+        self._leaving = [node for node in self._leaving if node.num_streams > 0]
+        await asyncio.gather(*(node.channel.close() for node in idle))
 
     async def _resolve_all(self) -> None:
         found: dict[str, str] = {}
@@ -129,11 +154,8 @@ class Coordinators:
                 found |= {address: host_of(endpoint) for address in self._nodes}
         for address, server_name in found.items():
             if address not in self._nodes:
-                channel = make_channel(address, server_name, self._credentials())
-                self._nodes[address] = Coordinator(address, channel,
-                                                   generation_pb2_grpc.GenerationServiceStub(channel))
-        for address in [a for a, node in self._nodes.items() if a not in found and node.num_streams == 0]:
-            await self._nodes.pop(address).channel.close()
+                self._nodes[address] = self._connect(address, server_name)
+        self._leaving += [self._nodes.pop(address) for address in set(self._nodes) - set(found)]
 
 
 def host_of(endpoint: str) -> str:

@@ -88,7 +88,7 @@ def retry_delay(error: grpc.aio.AioRpcError) -> float:
 
 # The names that OpenAI has for what a coordinator's message begins with.
 _PARAMS = {"stop strings": "stop", "a stop string": "stop", "num_speculative_tokens": "outrider",
-           "acceptance_rule": "outrider", "the prompt": "prompt"}
+           "acceptance_rule": "outrider", "the prompt": "prompt", "token id": "prompt"}
 _KNOWN = ("temperature", "top_k", "top_p", "min_p", "max_tokens", "repetition_penalty", "presence_penalty",
           "frequency_penalty", "logit_bias", "logprobs", "seed")
 

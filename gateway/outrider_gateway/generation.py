@@ -16,6 +16,7 @@ from outrider.v1 import types_pb2
 from . import errors
 from .coordinators import Coordinator, Coordinators
 from .metrics import METRICS
+from .stop_tokens import StopTokens
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +36,7 @@ class Tally:
     completion_tokens: int = 0
     num_drafted: int = 0
     num_accepted: int = 0
+    num_cached: int = 0  # of the prompt's tokens
     num_resumes: int = 0
     seed: int = 0
 
@@ -51,11 +53,12 @@ class Generation:
     as an ApiError.
     """
 
-    def __init__(self, coordinators: Coordinators, request: pb.GenerateRequest,
-                 timeout: float | None = None) -> None:
+    def __init__(self, coordinators: Coordinators, request: pb.GenerateRequest, *,
+                 stop: StopTokens | None = None, timeout: float | None = None) -> None:
         self._coordinators = coordinators
         self._request = pb.GenerateRequest()
         self._request.CopyFrom(request)
+        self._stop = stop
         self._metadata: Metadata = ()
         self._deadline = None if timeout is None else time.monotonic() + timeout
         self._tokens: list[int] = list(request.delivered.ids)
@@ -63,9 +66,10 @@ class Generation:
         self._model = types_pb2.ModelIdentity()  # that a resume has to name again
         self.tally = Tally()
 
-    def set_metadata(self, metadata: Metadata) -> None:
-        """What goes with every call, such as the request's name in logs."""
+    def set_caller(self, metadata: Metadata, cache_salt: str) -> None:
+        """`metadata` goes with every call, such as the request's name in logs."""
         self._metadata = tuple(metadata)
+        self._request.cache_salt = cache_salt
 
     async def messages(self) -> AsyncGenerator[pb.GenerateResponse]:
         """The messages, their tokens trimmed to those that are new; the last one has `finish`."""
@@ -146,8 +150,12 @@ class Generation:
                 raise errors.ApiError(500, f"tokens are missing: expected index {next_index}, "
                                            f"got {message.first_index}")
             del message.tokens[:next_index - message.first_index]
+            if self._stop is not None:
+                self._stop.apply(message)
             self._tokens += [token.id for token in message.tokens]
             self.tally.completion_tokens = len(self._tokens)
+        if message.HasField("finish"):
+            self.tally.num_cached = message.finish.cached_prompt_tokens
         if message.HasField("round"):
             self.tally.num_drafted += message.round.num_drafted
             self.tally.num_accepted += message.round.num_accepted

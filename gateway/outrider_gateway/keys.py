@@ -37,10 +37,14 @@ class Account:
     _spent: float = 0.0
     _spent_at: float = 0.0
 
-    @property
-    def cache_salt(self) -> str:
-        """What this key's sessions may share caches under, and nobody else's."""
-        return hashlib.sha256(b"outrider-cache-salt:" + self.digest).hexdigest()[:32]
+    def cache_salt(self, asked: str | None) -> str:
+        """Under what sessions of this key may share caches, in groups by what requests ask; nobody else's do.
+
+        Without keys strangers are one account, so only those share who ask for it by the same word.
+        """
+        if not self.digest and asked is None:
+            return ""
+        return hmac.new(self.digest, b"outrider-cache-salt:" + (asked or "").encode(), "sha256").hexdigest()
 
     @contextmanager
     def request(self, now: float) -> Iterator[None]:

@@ -9,11 +9,8 @@ import logging
 import pathlib
 import socket
 import sys
-from collections.abc import Callable
 
-import grpc
-
-from . import chat_template, log, server
+from . import chat_template, log, server, tls
 from .app import Gateway, Options, Parts, create_app, create_side_app
 from .coordinators import Coordinators, host_of
 from .keys import Keys
@@ -46,7 +43,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--insecure", action="store_true",
                         help="allow plain text to coordinators off this machine")
     parser.add_argument("--tls-ca", type=pathlib.Path, metavar="FILE",
-                        help="authority of the coordinators' certificates: connections are TLS")
+                        help="authority of the coordinators' certificates: connections are TLS; the three files "
+                        "are read again when they change")
     parser.add_argument("--tls-cert", type=pathlib.Path, metavar="FILE", help="our own certificate chain")
     parser.add_argument("--tls-key", type=pathlib.Path, metavar="FILE", help="its private key")
     parser.add_argument("--max-requests", type=_positive, default=4096,
@@ -87,8 +85,7 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def _credentials(flags: argparse.Namespace) -> Callable[[], grpc.ChannelCredentials | None]:
-    """Reads the files anew at each call. FlagError where they cannot be used now."""
+def _credentials(flags: argparse.Namespace) -> tls.Credentials:
     if (flags.tls_cert is None) != (flags.tls_key is None):
         raise FlagError("--tls-cert and --tls-key go together: pass both")
     if flags.tls_ca is None:
@@ -98,17 +95,11 @@ def _credentials(flags: argparse.Namespace) -> Callable[[], grpc.ChannelCredenti
             if not flags.insecure and not _is_loopback(host_of(endpoint)):
                 raise FlagError(f"--coordinator {endpoint}: is off this machine; pass --tls-ca, or --insecure for "
                                 "plain text")
-        return lambda: None
-
-    def read() -> grpc.ChannelCredentials:
-        own = [path.read_bytes() if path is not None else None for path in (flags.tls_key, flags.tls_cert)]
-        return grpc.ssl_channel_credentials(flags.tls_ca.read_bytes(), *own)
-
+        return tls.Credentials(None)
     try:
-        read()
-    except OSError as error:
+        return tls.Credentials(tls.Files(flags.tls_ca, flags.tls_cert, flags.tls_key))
+    except (OSError, ValueError) as error:
         raise FlagError(f"--tls-ca, --tls-cert, --tls-key: {error}") from error
-    return read
 
 
 def _parts(flags: argparse.Namespace) -> Parts:

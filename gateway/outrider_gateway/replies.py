@@ -33,7 +33,9 @@ def usage(tallies: list[Tally], num_choices: int) -> Json:
     completion = sum(tally.completion_tokens for tally in tallies)
     accepted = sum(tally.num_accepted for tally in tallies)
     drafted = sum(tally.num_drafted for tally in tallies)
+    cached = sum(tally.num_cached for tally in tallies[::num_choices])
     return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion,
+            "prompt_tokens_details": {"cached_tokens": cached},
             "completion_tokens_details": {"accepted_prediction_tokens": accepted,
                                           "rejected_prediction_tokens": drafted - accepted}}
 

@@ -70,6 +70,8 @@ class SamplingRequest(Strict):
     repetition_penalty: float | None = Field(None, gt=0)
     ignore_eos: bool = False
     return_token_ids: bool = False
+    stop_token_ids: list[Token] = Field(default_factory=list, max_length=64)
+    cache_salt: str | None = Field(None, min_length=1, max_length=1024)
     # Ours.
     outrider: OutriderOptions = OutriderOptions()
 
@@ -192,7 +194,7 @@ _NOT_SERVED = {
     "suffix": "filling in the middle is not served", "store": "nothing is stored",
     "metadata": "nothing is stored", "reasoning_effort": "models here have no reasoning effort",
     "service_tier": "there is one tier", "web_search_options": "there is no web search",
-    "stop_token_ids": "name the strings in stop instead", "guided_json": "constrained decoding is not served",
+    "guided_json": "constrained decoding is not served",
     "guided_regex": "constrained decoding is not served", "use_beam_search": "beam search is not served",
     "schedule": "schedules are not served yet",
 }
@@ -210,13 +212,17 @@ def parse(kind: type[Request], body: bytes) -> Request:
 
 
 def _refusal(error: pydantic.ValidationError) -> ApiError:
-    # A union reports one error for each of its members: what is said of the
-    # parameter that stands first in the body is enough.
-    first = error.errors(include_url=False)[0]
+    # Of a union each member reports: one that has the right type knows best what is wrong.
+    first = min(error.errors(include_url=False), key=_has_wrong_type)
     place = [str(part) for part in first["loc"]]
     name = place[0] if place else None
     if first["type"] == "json_invalid":
         return ApiError(400, f"the body is not JSON: {first['ctx']['error']}")
+    if not place and first["type"] != "value_error":
+        return ApiError(400, "the body is not a JSON object")
+    if name == "prompt" and _has_wrong_type(first):
+        return ApiError(400, "prompt: must be a text, token ids, or a list of texts or of lists of token ids",
+                        param=name, code="invalid_value")
     if first["type"] == "extra_forbidden":
         shown = ".".join(place)
         why = _NOT_SERVED.get(place[-1], "there is no such parameter")
@@ -226,8 +232,12 @@ def _refusal(error: pydantic.ValidationError) -> ApiError:
         name, _, text = text.partition(": ")
         return ApiError(400, f"{name}: {text}", param=name, code="invalid_value")
     if first["type"] == "missing":
-        return ApiError(400, f"{name} is missing", param=name, code="missing_required_parameter")
+        return ApiError(400, f"{_path(place)} is missing", param=name, code="missing_required_parameter")
     return ApiError(400, f"{_path(place)}: {text[0].lower()}{text[1:]}", param=name, code="invalid_value")
+
+
+def _has_wrong_type(error: Any) -> bool:
+    return str(error["type"]).endswith("_type") or error["type"] == "int_parsing"
 
 
 def _path(place: list[str]) -> str:

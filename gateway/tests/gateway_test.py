@@ -1,98 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The gateway before real coordinators, asked by the real `openai` client, a browser's worth aside."""
+"""What the gateway answers: the real `openai` client before real coordinators."""
 import json
-import pathlib
-import re
-import shutil
-import signal
-import socket
-import sys
-import threading
+import unittest
 import urllib.error
 import urllib.request
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent), str(HERE.parent.parent / "tests/integration")]
-import make_stubs  # noqa: E402
-
-make_stubs.main()
-
-import openai  # noqa: E402
-from programs import BIN, TARGET, Program, ProgramTest, wait_until  # noqa: E402
-
-# The tokenizer's own first token is in the text, as in published templates.
-CHAT_TEMPLATE = ("{{ bos_token }}{% for m in messages %}{{ m.content }}\n{% endfor %}"
-                 "{% if add_generation_prompt %}def {% endif %}")
-BOS = json.loads((TARGET / "tokenizer.json").read_text())["added_tokens"][0]["content"]
-PROMPT = 'class Queue:\n    """A first-in, first-out queue."""\n\n    def __init__(self):\n'
+import openai
+from bad_requests import BAD_CHATS, BAD_COMPLETIONS, GOOD_CHAT, GOOD_COMPLETION, MISSING
+from door import PROMPT, TARGET, DoorTest, wait_until
 
 
-class GatewayTest(ProgramTest):
-    """One trio and a second coordinator for all cases; a gateway for each."""
-
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        cls.programs = []
-        cls.verifier = cls.launch("outrider-verifier", "--model", TARGET).address()
-        cls.drafter = cls.launch("outrider-drafter", "--model", TARGET.parent / "demo-draft").address()
-        cls.coordinator = cls.launch_coordinator().address()
-
-    @classmethod
-    def tearDownClass(cls):
-        for program in cls.programs:
-            program.close()
-
-    @classmethod
-    def launch(cls, name, *flags):
-        cls.programs.append(Program(BIN / name, "--listen", "127.0.0.1:0", *flags))
-        return cls.programs[-1]
-
-    @classmethod
-    def launch_coordinator(cls, *flags):
-        return cls.launch("outrider-coordinator", "--verifier", cls.verifier, "--drafter", cls.drafter,
-                          "--tokenizer", TARGET, *flags)
-
-    def setUp(self):
-        super().setUp()
-        # The demo pair has no chat template: a copy of its tokenizer gets one.
-        self.model = self.folder / "model"
-        self.model.mkdir()
-        shutil.copy(TARGET / "tokenizer.json", self.model)
-        (self.model / "chat_template.jinja").write_text(CHAT_TEMPLATE)
-        (self.model / "tokenizer_config.json").write_text(json.dumps({"bos_token": BOS}))
-
-    def gateway(self, *flags, coordinators=None, model=None):
-        endpoints = [word for one in coordinators or [self.coordinator] for word in ("--coordinator", one)]
-        program = Program(sys.executable, "-B", "-m", "outrider_gateway.main", "--listen", "127.0.0.1:0",
-                          "--model", model or self.model, *endpoints, *flags,
-                          inside=("env", f"PYTHONPATH={HERE.parent}"))
-        self.addCleanup(program.close)
-        self.url = f"http://{program.address()}"
-        wait_until("the gateway is healthy", self.is_healthy)
-        return program
-
-    def is_healthy(self):
-        return self.status("/health") == 200
-
-    def status(self, path, url=None):
-        """Of a GET on a new connection; nothing where none is taken."""
-        try:
-            return urllib.request.urlopen((url or self.url) + path, timeout=5).status
-        except urllib.error.HTTPError as error:
-            return error.code
-        except OSError:
-            return None
-
-    def client(self, key="none"):
-        return openai.OpenAI(base_url=f"{self.url}/v1", api_key=key, max_retries=0, timeout=60)
-
-    def spoken(self, *flags, prompt=PROMPT):
-        """What `outrider generate` says."""
-        program = self.generate(self.coordinator, *flags, prompt)
-        self.assertEqual(program.wait(), 0, program.err())
-        return program.out()
-
+class AnswersTest(DoorTest):
     # ---- equal texts
 
     def test_completions_are_those_of_outrider_generate_for_the_seed(self):
@@ -179,167 +97,58 @@ class GatewayTest(ProgramTest):
         self.assertEqual(bytes(b for one in content for b in one.bytes).decode(errors="replace")[:4],
                          chat.choices[0].message.content[:4])
 
-    def test_refusals_have_openais_shape_whoever_refuses(self):
+    def test_a_stop_token_ends_the_text_before_it(self):
         self.gateway()
-        for change, param in (({"model": "gpt-4"}, "model"), ({"temperature": 5}, "temperature"),
-                              ({"logit_bias": {"99999999": 1}}, "logit_bias"),
-                              ({"outrider": {"num_speculative_tokens": 500}}, "outrider"),
-                              ({"prompt": [10 ** 8]}, None), ({"prompt": "x" * 50_000}, None)):
-            with self.subTest(change):
-                body = json.dumps({"model": "demo-target", "prompt": "p", "max_tokens": 2, **change}).encode()
-                with self.assertRaises(urllib.error.HTTPError) as refusal:
-                    urllib.request.urlopen(urllib.request.Request(f"{self.url}/v1/completions", body))
-                error = json.load(refusal.exception)["error"]
-                self.assertIn(refusal.exception.code, (400, 404))
-                self.assertEqual(set(error), {"message", "type", "param", "code"})
-                self.assertTrue(error["message"])
-                if param:
-                    self.assertEqual(error["param"], param)
-        with self.assertRaises(urllib.error.HTTPError) as refusal:
-            urllib.request.urlopen(f"{self.url}/v1/unknown")
-        self.assertEqual(refusal.exception.code, 404)
-        self.assertIn("error", json.load(refusal.exception))
+        settings = {"model": "demo-target", "prompt": PROMPT, "seed": 5, "max_tokens": 32}
+        extra = {"return_token_ids": True, "outrider": {"acceptance_rule": "coupled"}}
+        whole = self.client().completions.create(**settings, extra_body=extra).choices[0]
+        ids = whole.token_ids
+        last = next(i for i in range(8, 32) if ids[i] not in ids[:i])
+        for stream in (False, True):
+            reply = self.client().completions.create(**settings, stream=stream,
+                                                     extra_body={**extra, "stop_token_ids": [ids[last]]})
+            parts = [chunk.choices[0] for chunk in reply] if stream else reply.choices
+            self.assertEqual([i for part in parts for i in part.token_ids], ids[:last + 1])
+            self.assertEqual(parts[-1].finish_reason, "stop")
+            text = "".join(part.text for part in parts)
+            self.assertTrue(whole.text.startswith(text) and text, text)
 
-    # ---- keys
-
-    def test_keys_are_asked_for_and_limited(self):
-        path = self.folder / "keys"
-        path.write_text("alice sk-alice\nbob sk-bob requests=1\n")
-        self.gateway("--api-keys", path)
-        with self.assertRaises(openai.AuthenticationError):
-            self.client("sk-wrong").models.list()
-        self.assertEqual([m.id for m in self.client("sk-alice").models.list()], ["demo-target"])
-        stream = self.client("sk-bob").completions.create(model="demo-target", prompt=PROMPT, max_tokens=900,
-                                                          temperature=1, seed=2, stream=True,
-                                                          extra_body={"ignore_eos": True})
-        next(iter(stream))
-        with self.assertRaises(openai.RateLimitError) as refusal:
-            self.client("sk-bob").completions.create(model="demo-target", prompt="p", max_tokens=1)
-        self.assertEqual(refusal.exception.response.headers["retry-after"], "1")
-        stream.close()
-        self.client("sk-alice").completions.create(model="demo-target", prompt="p", max_tokens=1)
-
-    # ---- nothing lost at the door
-
-    def test_a_coordinator_that_dies_is_no_seam(self):
-        dying = self.launch_coordinator()
-        self.gateway(coordinators=[dying.address(), self.coordinator])
-        settings = {"model": "demo-target", "prompt": PROMPT, "max_tokens": 400, "temperature": 1,
-                    "extra_body": {"ignore_eos": True, "outrider": {"acceptance_rule": "coupled"}}}
-        expected = {seed: self.client().completions.create(seed=seed, **settings).choices[0].text
-                    for seed in range(6)}
-        texts, begun = {}, threading.Barrier(7)
-
-        def read(seed):
-            parts = []
-            for chunk in self.client().completions.create(seed=seed, stream=True, **settings):
-                parts.append(chunk.choices[0].text)
-                if len(parts) == 3:
-                    begun.wait(60)
-            texts[seed] = "".join(parts)
-
-        readers = [threading.Thread(target=read, args=(seed,)) for seed in expected]
-        for reader in readers:
-            reader.start()
-        begun.wait(60)
-        dying.send(signal.SIGKILL)
-        for reader in readers:
-            reader.join(60)
-        self.assertEqual(texts, expected)
-        metrics = urllib.request.urlopen(f"{self.url}/metrics").read().decode()
-        resumes = next(line for line in metrics.splitlines() if line.startswith("outrider_gateway_resumes_total "))
-        self.assertGreater(float(resumes.split()[1]), 0)
-
-    def test_a_reader_who_leaves_ends_the_session(self):
-        lone = self.launch_coordinator("--max-sessions", "1")
+    def test_request_id_and_trace_reach_the_coordinators_log(self):
+        lone = self.launch_coordinator()
         self.gateway(coordinators=[lone.address()])
-        stream = self.client().completions.create(model="demo-target", prompt=PROMPT, max_tokens=900, stream=True,
-                                                  extra_body={"ignore_eos": True})
-        next(iter(stream))
-        stream.close()
+        trace = "0af7651916cd43dd8448eb211c80319c"
+        reply = self.client().completions.with_raw_response.create(
+            model="demo-target", prompt="p", max_tokens=1,
+            extra_headers={"x-request-id": "mine-7", "traceparent": f"00-{trace}-b7ad6b7169203331-01"})
+        self.assertEqual(reply.headers["x-request-id"], "mine-7")
+        wait_until("it is logged", lambda: f"request_id=mine-7 trace_id={trace}" in lone.err())
 
-        def is_free():
-            try:
-                return self.client().completions.create(model="demo-target", prompt="p", max_tokens=1)
-            except openai.RateLimitError as refusal:
-                self.assertIn("retry-after", refusal.response.headers)
-                return None
-        wait_until("the only session is free again", is_free)
+    def test_bad_requests_are_refused_in_openais_shape_and_name_the_parameter(self):
+        self.gateway()
+        for path, good, cases in (("/v1/completions", GOOD_COMPLETION, BAD_COMPLETIONS),
+                                  ("/v1/chat/completions", GOOD_CHAT, BAD_CHATS)):
+            for change, status, param, word in cases:
+                with self.subTest(path, change=str(change)[:100]):
+                    asked = {name: value for name, value in {**good, **change}.items() if value is not MISSING}
+                    error = self.refusal(path, json.dumps(asked).encode(), status)
+                    self.assertEqual((error["type"], error["param"]), ("invalid_request_error", param))
+                    self.assertIn(word, error["message"])
+        self.assertGreaterEqual(len(BAD_COMPLETIONS) + len(BAD_CHATS), 40)
+        for body in (b"{", b"", b"\xff", b"[]"):
+            with self.subTest(body):
+                self.assertIn("body", self.refusal("/v1/completions", body, 400)["message"])
+        self.assertIn("larger than", self.refusal("/v1/completions", b" " * (9 << 20), 413)["message"])
+        self.assertIn("/v1/unknown", self.refusal("/v1/unknown", b"", 404)["message"])
+        self.assertIn("POST", self.refusal("/v1/models", b"", 405)["message"])
 
-    def test_a_drain_lets_streams_finish_and_turns_others_away(self):
-        program = self.gateway("--metrics-listen", "127.0.0.1:0")
-        stream = iter(self.client().completions.create(model="demo-target", prompt=PROMPT, max_tokens=900, n=8,
-                                                       seed=1, stream=True, extra_body={"ignore_eos": True}))
-        next(stream)
-        program.send(signal.SIGTERM)
-        # On new connections, while the stream runs.
-        wait_until("the gateway is not healthy any more", lambda: self.status("/health") == 503)
-        self.assertEqual(self.status("/live"), 200)
-        with self.assertRaises(openai.InternalServerError) as refusal:
-            self.client().completions.create(model="demo-target", prompt="p", max_tokens=1)
-        self.assertEqual((refusal.exception.status_code, refusal.exception.code), (503, "draining"))
-        self.assertEqual(refusal.exception.response.headers["retry-after"], "1")
-        reasons = [chunk.choices[0].finish_reason for chunk in stream]
-        self.assertEqual(reasons.count("length"), 8)
-        self.assertEqual(program.wait(), 0, program.err())
-
-    def test_a_drain_that_takes_too_long_is_cut_short(self):
-        for flags, number in ((["--drain-seconds", "1"], 1), ([], 2)):  # by its limit, and by a second signal
-            with self.subTest(flags):
-                program = self.gateway(*flags)
-                stream = self.client().completions.create(model="demo-target", prompt=PROMPT, max_tokens=900, n=8,
-                                                          stream=True, extra_body={"ignore_eos": True})
-                next(iter(stream))
-                for _ in range(number):
-                    program.send(signal.SIGTERM)
-                    wait_until("it drains", lambda: self.status("/health") != 200)
-                self.assertEqual(program.wait(), number - 1, program.err())
-
-    def test_operators_have_an_address_of_their_own(self):
-        program = self.gateway("--metrics-listen", "127.0.0.1:0", "--log-json")
-        side = wait_until("it says where", lambda: re.search(r"metrics on (\S+)", program.out()))[1]
-        for path, status in (("/metrics", 200), ("/health", 200), ("/live", 200), ("/v1/models", 404)):
-            self.assertEqual(self.status(path, f"http://{side}"), status, path)
-        self.assertEqual(self.status("/metrics"), 404)
-
-    def test_a_slow_reader_is_dropped(self):
-        program = self.gateway("--slow-reader-seconds", "1")
-        host, port = self.url.removeprefix("http://").split(":")
-        body = json.dumps({"model": "demo-target", "prompt": PROMPT, "max_tokens": 900, "stream": True, "n": 16,
-                           "logprobs": 20, "ignore_eos": True}).encode()
-        with socket.socket() as reader:
-            reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            reader.connect((host, int(port)))
-            reader.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
-                           b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
-            wait_until("the reader is dropped", lambda: "did not read" in program.err())
-
-    def test_nobody_to_ask_is_said_clearly(self):
-        with socket.socket() as unused:
-            unused.bind(("127.0.0.1", 0))
-            program = Program(sys.executable, "-B", "-m", "outrider_gateway.main", "--listen", "127.0.0.1:0",
-                              "--coordinator", f"127.0.0.1:{unused.getsockname()[1]}",
-                              inside=("env", f"PYTHONPATH={HERE.parent}"))
-            self.addCleanup(program.close)
-            self.url = f"http://{program.address()}"
-            self.assertFalse(self.is_healthy())
-            with self.assertRaisesRegex(openai.InternalServerError, "no coordinator answers"):
-                self.client().completions.create(model="demo-target", prompt="p")
-
-    def test_flags_that_cannot_be_are_named(self):
-        for flags, word in ((["--listen", "nowhere"], "--listen"), (["--coordinator", "here"], "--coordinator"),
-                            (["--coordinator", "far.example:7000"], "--tls-ca"),
-                            (["--api-keys", "/nonexistent"], "--api-keys"), (["--model", "/nonexistent"], "--model"),
-                            (["--tls-cert", "x"], "--tls-key")):
-            with self.subTest(flags):
-                more = [] if "--coordinator" in flags else ["--coordinator", self.coordinator]
-                program = Program(sys.executable, "-B", "-m", "outrider_gateway.main", *flags, *more,
-                                  inside=("env", f"PYTHONPATH={HERE.parent}"))
-                self.addCleanup(program.close)
-                self.assertEqual(program.wait(), 2)
-                self.assertIn(word, program.err())
+    def refusal(self, path, body, status):
+        with self.assertRaises(urllib.error.HTTPError) as refusal:
+            urllib.request.urlopen(urllib.request.Request(self.url + path, body))
+        self.assertEqual(refusal.exception.code, status)
+        error = json.load(refusal.exception)["error"]
+        self.assertEqual(set(error), {"message", "type", "param", "code"})
+        return error
 
 
 if __name__ == "__main__":
-    import unittest
     unittest.main()

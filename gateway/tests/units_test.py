@@ -14,8 +14,12 @@ import make_stubs  # noqa: E402
 
 make_stubs.main()
 
+from outrider.v1 import generation_pb2 as pb  # noqa: E402
 from outrider_gateway import chat_template, keys, requests, translate  # noqa: E402
 from outrider_gateway.errors import ApiError  # noqa: E402
+from outrider_gateway.generation import Tally  # noqa: E402
+from outrider_gateway.replies import text_of, usage  # noqa: E402
+from outrider_gateway.stop_tokens import StopTokens  # noqa: E402
 from outrider_gateway.tokens import Tokens  # noqa: E402
 
 MODEL = HERE.parent.parent / "models/demo-target"
@@ -141,61 +145,20 @@ class KeysTest(unittest.TestCase):
             with self.subTest(text), self.assertRaisesRegex(ValueError, words):
                 self.keys(text)
 
-    def test_tenants_have_different_salts(self):
+    def test_only_requests_of_one_key_and_one_salt_share_a_cache(self):
         known = self.keys("a 1\nb 2")
-        self.assertNotEqual(known.authenticate("Bearer 1").cache_salt, known.authenticate("Bearer 2").cache_salt)
+        salts = [known.authenticate(f"Bearer {key}").cache_salt(asked) for key in "12" for asked in (None, "x", "y")]
+        self.assertEqual(len(set(salts)), 6)
+        self.assertEqual(known.authenticate("Bearer 1").cache_salt("x"), salts[1])
+        self.assertTrue(all(len(salt) == 64 and "1" != salt != "x" for salt in salts))
+
+    def test_strangers_share_a_cache_only_where_they_ask_for_it(self):
+        anyone = keys.Keys(None).authenticate(None)
+        self.assertEqual(anyone.cache_salt(None), "")
+        self.assertNotEqual(anyone.cache_salt("ours"), "")
 
 
 class RequestTest(unittest.TestCase):
-    def refusal(self, body, kind=requests.CompletionRequest):
-        with self.assertRaises(ApiError) as refusal:
-            requests.parse(kind, body if isinstance(body, bytes) else json.dumps(body).encode())
-        error = refusal.exception.body()["error"]
-        self.assertEqual((refusal.exception.status, error["type"]), (400, "invalid_request_error"))
-        self.assertTrue(error["message"])
-        return error
-
-    def test_bad_completions_name_the_parameter_and_say_what_is_wrong(self):
-        good = {"model": "m", "prompt": "p"}
-        for change, param in (
-                ({"temperature": 3}, "temperature"), ({"temperature": -1}, "temperature"),
-                ({"temperature": "hot"}, "temperature"), ({"top_p": 0}, "top_p"), ({"top_p": 1.5}, "top_p"),
-                ({"top_k": -2}, "top_k"), ({"min_p": 2}, "min_p"), ({"max_tokens": 0}, "max_tokens"),
-                ({"n": 0}, "n"), ({"n": 17}, "n"), ({"stop": ["a"] * 17}, "stop"), ({"stop": 5}, "stop"),
-                ({"presence_penalty": 3}, "presence_penalty"), ({"frequency_penalty": -3}, "frequency_penalty"),
-                ({"repetition_penalty": 0}, "repetition_penalty"), ({"logit_bias": {"a": 1}}, "logit_bias"),
-                ({"logit_bias": {"5": 101}}, "logit_bias"), ({"logprobs": 21}, "logprobs"),
-                ({"logprobs": -1}, "logprobs"), ({"best_of": 3}, "best_of"), ({"suffix": "x"}, "suffix"),
-                ({"echo": True, "logprobs": 1}, "echo"), ({"stream_options": {}}, "stream_options"),
-                ({"prompt": []}, "prompt"), ({"prompt": [-1]}, "prompt"), ({"prompt": None}, "prompt"),
-                ({"seed": "x"}, "seed"), ({"stop_token_ids": [1]}, "stop_token_ids"),
-                ({"tmeperature": 1}, "tmeperature"),
-                ({"outrider": {"num_speculative_tokens": -1}}, "outrider"),
-                ({"outrider": {"schedule": "ahead"}}, "outrider.schedule"),
-                ({"outrider": {"acceptance_rule": "best"}}, "outrider")):
-            with self.subTest(change):
-                self.assertEqual(self.refusal({**good, **change})["param"], param)
-
-    def test_what_is_missing_is_named(self):
-        self.assertEqual(self.refusal({"prompt": "p"})["message"], "model is missing")
-        self.assertEqual(self.refusal({"model": "m"})["message"], "prompt is missing")
-        self.assertEqual(self.refusal({"model": "m"}, requests.ChatRequest)["message"], "messages is missing")
-
-    def test_what_is_not_json_is_refused(self):
-        self.assertIn("JSON", self.refusal(b"{")["message"])
-        self.assertIn("JSON", self.refusal(b"")["message"])
-
-    def test_bad_chats_name_the_parameter(self):
-        good = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
-        for change, param in (({"messages": []}, "messages"), ({"messages": [{"content": "x"}]}, "messages"),
-                              ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "messages"),
-                              ({"tools": []}, "tools"), ({"top_logprobs": 2}, "top_logprobs"),
-                              ({"max_tokens": 3, "max_completion_tokens": 4}, "max_tokens"),
-                              ({"response_format": {"type": "json_object"}}, "response_format"),
-                              ({"logprobs": 5}, "logprobs")):
-            with self.subTest(change):
-                self.assertEqual(self.refusal({**good, **change}, requests.ChatRequest)["param"], param)
-
     def test_every_parameter_reaches_the_coordinator(self):
         asked = requests.parse(requests.CompletionRequest, json.dumps({
             "model": "m", "prompt": [1, 2], "max_tokens": 7, "temperature": 0.5, "top_p": 0.9, "top_k": 5,
@@ -216,6 +179,49 @@ class RequestTest(unittest.TestCase):
     def test_choices_have_seeds_of_their_own(self):
         asked = requests.parse(requests.CompletionRequest, b'{"model":"m","prompt":"p","n":3,"seed":5}')
         self.assertEqual(translate.seeds(asked, 3), [5, 6, 7])
+
+
+class UsageTest(unittest.TestCase):
+    def test_a_prompt_counts_once_however_many_choices_it_has(self):
+        tallies = [Tally(prompt_tokens=7, completion_tokens=3, num_cached=4, num_drafted=5, num_accepted=2)
+                   for _ in range(4)]  # two prompts of two choices each
+        self.assertEqual(usage(tallies, 2), {
+            "prompt_tokens": 14, "completion_tokens": 12, "total_tokens": 26,
+            "prompt_tokens_details": {"cached_tokens": 8},
+            "completion_tokens_details": {"accepted_prediction_tokens": 8, "rejected_prediction_tokens": 12}})
+
+
+class StopTokensTest(unittest.TestCase):
+    TOKENS = Tokens.load(MODEL)
+
+    def message(self, text, *, shown=None):
+        """Of the tokens of a text, the last of which shows nothing yet where `shown` is shorter."""
+        message = pb.GenerateResponse()
+        for i in self.TOKENS.encode(text):
+            message.tokens.add(id=i, text=self.TOKENS.decode([i]))
+        if shown is not None:
+            for token in message.tokens:
+                token.text = ""
+            message.tokens[0].text = shown
+        return message
+
+    def test_a_text_ends_before_the_first_stop_token(self):
+        first, message = self.message("def a"), self.message("(x):\n")
+        stop = StopTokens([message.tokens[1].id], self.TOKENS)
+        stop.apply(first)
+        self.assertFalse(first.HasField("finish"))
+        expected = message.tokens[0].text
+        stop.apply(message)
+        self.assertEqual(text_of(message), expected)
+        self.assertEqual((len(message.tokens), message.finish.reason), (2, pb.FINISH_REASON_STOP))
+
+    def test_what_was_held_back_before_a_stop_token_is_not_lost(self):
+        message = self.message("hello there now", shown="hel")
+        message.finish.reason = pb.FINISH_REASON_LENGTH
+        last = message.tokens[-1].id
+        before = self.TOKENS.decode([token.id for token in message.tokens][:-1])
+        StopTokens([last], self.TOKENS).apply(message)
+        self.assertEqual((text_of(message), message.finish.reason), (before, pb.FINISH_REASON_STOP))
 
 
 class TokensTest(unittest.TestCase):

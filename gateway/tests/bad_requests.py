@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests that cannot be: what is wrong in them, the refusal's status and parameter, and a word of its message."""
+
+GOOD_COMPLETION = {"model": "demo-target", "prompt": "p", "max_tokens": 2}
+GOOD_CHAT = {"model": "demo-target", "messages": [{"role": "user", "content": "x"}], "max_tokens": 2}
+MISSING = object()  # in place of a value: the parameter is left out
+
+BAD_COMPLETIONS = [
+    ({"model": "gpt-4"}, 404, "model", "demo-target"),
+    ({"model": MISSING}, 400, "model", "missing"),
+    ({"prompt": MISSING}, 400, "prompt", "missing"),
+    ({"prompt": None}, 400, "prompt", "a text, token ids"),
+    ({"prompt": ["p", 5]}, 400, "prompt", "a text, token ids"),
+    ({"prompt": []}, 400, "prompt", "at least 1"),
+    ({"prompt": [-1]}, 400, "prompt", "greater than or equal to 0"),
+    ({"prompt": [10 ** 8]}, 400, "prompt", "[0, 4096)"),
+    ({"prompt": "x" * 50_000}, 400, "prompt", "context"),
+    ({"prompt": ["p"] * 65}, 400, "prompt", "at most 64"),
+    ({"temperature": 3}, 400, "temperature", "less than or equal to 2"),
+    ({"temperature": -1}, 400, "temperature", "greater than or equal to 0"),
+    ({"temperature": "hot"}, 400, "temperature", "number"),
+    ({"top_p": 0}, 400, "top_p", "greater than 0"),
+    ({"top_p": 1.5}, 400, "top_p", "less than or equal to 1"),
+    ({"top_k": -2}, 400, "top_k", "greater than or equal to -1"),
+    ({"min_p": 2}, 400, "min_p", "less than or equal to 1"),
+    ({"max_tokens": 0}, 400, "max_tokens", "greater than or equal to 1"),
+    ({"n": 0}, 400, "n", "greater than or equal to 1"),
+    ({"n": 17}, 400, "n", "less than or equal to 16"),
+    ({"stop": ["a"] * 17}, 400, "stop", "at most 16"),
+    ({"stop": 5}, 400, "stop", "string"),
+    ({"stop": [""]}, 400, "stop", "1 to 256 bytes"),
+    ({"presence_penalty": 3}, 400, "presence_penalty", "less than or equal to 2"),
+    ({"frequency_penalty": -3}, 400, "frequency_penalty", "greater than or equal to -2"),
+    ({"repetition_penalty": 0}, 400, "repetition_penalty", "greater than 0"),
+    ({"logit_bias": {"a": 1}}, 400, "logit_bias", "token ids"),
+    ({"logit_bias": {"5": 101}}, 400, "logit_bias", "between -100 and 100"),
+    ({"logit_bias": {"99999999": 1}}, 400, "logit_bias", "outside [0, 4096)"),
+    ({"logprobs": 21}, 400, "logprobs", "less than or equal to 20"),
+    ({"logprobs": -1}, 400, "logprobs", "greater than or equal to 0"),
+    ({"best_of": 3}, 400, "best_of", "value of n"),
+    ({"suffix": "x"}, 400, "suffix", "not served"),
+    ({"echo": True, "logprobs": 1}, 400, "echo", "prompt's log-probabilities"),
+    ({"stream_options": {}}, 400, "stream_options", "stream"),
+    ({"seed": "x"}, 400, "seed", "integer"),
+    ({"stop_token_ids": [-1]}, 400, "stop_token_ids", "greater than or equal to 0"),
+    ({"cache_salt": ""}, 400, "cache_salt", "at least 1"),
+    ({"tmeperature": 1}, 400, "tmeperature", "no such parameter"),
+    ({"outrider": {"num_speculative_tokens": -1}}, 400, "outrider", "num_speculative_tokens"),
+    ({"outrider": {"num_speculative_tokens": 500}}, 400, "outrider", "num_speculative_tokens"),
+    ({"outrider": {"schedule": "ahead"}}, 400, "outrider.schedule", "not served"),
+    ({"outrider": {"acceptance_rule": "best"}}, 400, "outrider", "acceptance_rule"),
+    ({"outrider": {"acceptance_rule": "greedy"}, "temperature": 1}, 400, "outrider", "temperature"),
+]
+
+BAD_CHATS = [
+    ({"messages": MISSING}, 400, "messages", "missing"),
+    ({"messages": []}, 400, "messages", "at least 1"),
+    ({"messages": [{"role": "user", "content": "x" * 50_000}]}, 400, "messages", "context"),
+    ({"messages": [{"content": "x"}]}, 400, "messages", "role"),
+    ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, 400, "messages", "messages"),
+    ({"tools": []}, 400, "tools", "not served"),
+    ({"top_logprobs": 2}, 400, "top_logprobs", "needs logprobs"),
+    ({"max_tokens": 3, "max_completion_tokens": 4}, 400, "max_tokens", "max_completion_tokens"),
+    ({"response_format": {"type": "json_object"}}, 400, "response_format", "text"),
+    ({"logprobs": 5}, 400, "logprobs", "boolean"),
+]
