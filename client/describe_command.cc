@@ -27,7 +27,7 @@ absl::string_view NameOf(RuleKind rule) {
   return "unknown";
 }
 
-// By their names on the command line; at temperature 0 rejection is greedy.
+// Names rules as flags do. Greedy has none: it is rejection at temperature 0.
 std::string RulesOf(const NodeDescription& node) {
   std::string names;
   for (const RuleKind rule : node.rules) {
@@ -36,7 +36,7 @@ std::string RulesOf(const NodeDescription& node) {
   return names.empty() ? "-" : names;
 }
 
-// Of a verifier.
+// Only a verifier has reply formats.
 std::string ReplyFormatsOf(const NodeDescription& node) {
   std::string names;
   for (const ReplyFormat format : node.reply_formats) {

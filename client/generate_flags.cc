@@ -26,7 +26,7 @@ constexpr char kFooter[] =
     R"(Without --json and --json-rounds, standard output carries the text and nothing else; a summary
 goes to standard error. On a terminal the prompt is dimmed, accepted drafts are
 green, the target's replacements of refused drafts yellow, its bonus tokens
-behind fully accepted drafts cyan.
+after fully accepted drafts cyan.
 
 Exit status: 0 done, 1 the call failed, 2 bad flags, 130 interrupted.
 
@@ -92,7 +92,7 @@ void AddSamplingFlags(CLI::App& command, GenerationRequest& request) {
       ->type_name("TEXT")
       ->allow_extra_args(false);
   command.add_flag("--ignore-eos", request.ignore_eos,
-                   "go on behind an end-of-text token");
+                   "go on after an end-of-text token");
 }
 
 void AddSpeculationFlags(CLI::App& command, GenerationRequest& request) {

@@ -36,7 +36,7 @@ class GenerationStream {
   // Ends the generation: Next fails with CANCELLED. Thread-safe.
   void Cancel();
 
-  // The request that continues behind what Next has delivered, on this or
+  // The request that continues after what Next has delivered, on this or
   // another coordinator.
   GenerationRequest ResumeRequest() const;
 

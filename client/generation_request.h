@@ -21,7 +21,7 @@ struct LogitBias {
   friend bool operator==(const LogitBias&, const LogitBias&) = default;
 };
 
-// Of which of the target's rows log-probabilities are.
+// Which of the target's rows log-probabilities are taken from.
 enum class LogprobsMode { kRaw, kProcessed };
 
 // How drafts are judged.

@@ -17,7 +17,7 @@ namespace {
 constexpr std::array<absl::string_view, 3> kOwnFlags = {
     "--seed", "--resume-model", "--resume-tokens"};
 
-// As a shell reads it back.
+// The word in such quotes that a shell reads it back.
 std::string Quoted(absl::string_view word) {
   const bool is_plain =
       !word.empty() && std::all_of(word.begin(), word.end(), [](char c) {

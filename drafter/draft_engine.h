@@ -45,7 +45,7 @@ class DraftEngine {
  private:
   class DraftWork;
 
-  // At the context's end fewer are drafted: that depends on lengths alone.
+  // Fewer are drafted at the context's end: that depends on lengths alone.
   int DraftLength(const DraftCall& call) const;
   std::unique_ptr<RandomSource> MakeCoins(uint64_t seed) const;
 

@@ -31,7 +31,7 @@ class DrafterServiceImpl final : public v1::DrafterService::CallbackService {
   const std::unique_ptr<const DraftEngine> engine_;
 };
 
-// With an engine that does what the node's description says.
+// The service has an engine that does what the node's description says.
 std::unique_ptr<grpc::Service> MakeDrafterService(
     Node& node, const NodeDescription& description);
 

@@ -22,7 +22,7 @@ namespace {
 
 constexpr int kDraftLength = 4;
 
-// One draft behind the first `cached_length` tokens of the context's, which are
+// One draft after the first `cached_length` tokens of the context's, which are
 // cached.
 absl::Status RunDraft(const DraftStrategy& strategy, SoloSession& session,
                       const DraftContext& context, int cached_length) {
@@ -63,7 +63,7 @@ absl::StatusOr<double> MeasureDraftStep(const DraftStrategy& strategy,
       .sampling = {.temperature = 0},
       .random = &coins};
   OUTRIDER_RETURN_IF_ERROR(RunDraft(strategy, session, context, 0));
-  // From here on as in a round: one committed token is new.
+  // What follows is as in a round: one committed token is new.
   std::vector<double> seconds;
   for (int i = 0; i < kRepeats; ++i) {
     context.step = i;

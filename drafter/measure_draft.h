@@ -8,7 +8,7 @@
 
 namespace outrider {
 
-// The median time of one draft token, drawn greedily in drafts of four behind a
+// The median time of one draft token, drawn greedily in drafts of four after a
 // context of 128 tokens; in seconds. Sets up the model's KV blocks.
 absl::StatusOr<double> MeasureDraftStep(const DraftStrategy& strategy,
                                         CausalLm& model, int vocab_size);

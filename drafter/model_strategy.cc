@@ -13,7 +13,7 @@
 namespace outrider {
 namespace {
 
-// What the position behind `drafts` is drawn from: processed as the request
+// What the position after `drafts` is drawn from: processed as the request
 // says, cut to the support.
 absl::StatusOr<Distribution> DraftRow(absl::Span<const float> logits,
                                       absl::Span<const TokenId> drafts,
@@ -34,7 +34,7 @@ absl::StatusOr<Distribution> DraftRow(absl::Span<const float> logits,
   return KeepTop(row, cut.support_size, cut.support_mass);
 }
 
-// Draws the next token from `row` and puts it behind the draft, with the
+// Draws the next token from `row` and puts it after the draft, with the
 // distribution that it was really drawn from.
 void DrawInto(Draft& draft, const Distribution& row,
               const DraftContext& context) {
@@ -45,7 +45,7 @@ void DrawInto(Draft& draft, const Distribution& row,
     draft.distributions.push_back(Distribution::OneHot(token));
     return;
   }
-  // Before sampling: what is drawn from is what is sent.
+  // Rounding comes before sampling: what is drawn from is what is sent.
   Distribution q = context.options.round_weights ? row.RoundedToBFloat16()
                                                  : row.Normalized();
   const CoinKey coin = {Purpose::kDraft, position,

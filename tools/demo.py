@@ -55,7 +55,7 @@ class Cluster:
     services: list[Program] = dataclasses.field(default_factory=list)
 
     def start(self, name: str, *flags: str | os.PathLike) -> str:
-        # In a session of its own: Ctrl-C reaches only us.
+        # It has a session of its own, so that Ctrl-C reaches only us.
         self.services.append(Program(BIN / name, "--listen", "127.0.0.1:0", *flags, own_session=True))
         try:
             return self.services[-1].address()

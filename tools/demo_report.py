@@ -38,7 +38,7 @@ class Run:
 
     @property
     def speed(self) -> float:
-        """Tokens per second behind the first message."""
+        """Tokens per second after the first message."""
         return self.json["timings"]["decode_tokens_per_second"]
 
     @property
@@ -228,7 +228,7 @@ def print_formula(runs: dict[Setting, list[Run]], inside: Inside) -> None:
     heading("The formula beside the measurement: speed-up = E(K) / (K c + v + o)")
     plain_ms = inside.rows_ms[0]
     print(f"Times in units of T(1) = {plain_ms:.2f} ms, the verifier's pass over one token:\n"
-          "  a      accepted / (accepted + refused): drafts behind a refusal were never judged\n"
+          "  a      accepted / (accepted + refused): drafts after a refusal were never judged\n"
           "  E(K)   1 + a + ... + a^K, tokens a round if every draft were accepted with chance a\n"
           f"  c      one draft token: {inside.draft_step_ms:.2f} ms, or "
           f"{inside.draft_step_ms / plain_ms:.3f}\n"

@@ -21,7 +21,7 @@ def main() -> int:
     programs: list[Program] = []
 
     def start(path: pathlib.Path, *flags: str | os.PathLike) -> str:
-        # In sessions of their own: Ctrl-C reaches only us.
+        # They have sessions of their own, so that Ctrl-C reaches only us.
         programs.append(Program(path, *flags, own_session=True))
         return programs[-1].address()
 

@@ -22,7 +22,7 @@ elif [[ "${1:-}" == "--deploy" ]]; then # what `make check-deploy` needs besides
     catatonit iptables debootstrap)
 fi
 
-# As root. Services, such as prometheus' own, are not started.
+# This runs as root. Services, such as prometheus' own, are not started.
 # shellcheck disable=SC2016 # expanded by the inner shell
 install='
   policy=/usr/sbin/policy-rc.d

@@ -32,7 +32,7 @@ class VerifierServiceImpl final : public v1::VerifierService::CallbackService {
   const std::unique_ptr<const VerifyEngine> engine_;
 };
 
-// With an engine that does what the node's description says.
+// The service has an engine that does what the node's description says.
 std::unique_ptr<grpc::Service> MakeVerifierService(
     Node& node, const NodeDescription& description);
 

@@ -128,7 +128,7 @@ TEST_F(VerifyEngineTest, MalformedRequestsChangeNothing) {
   EXPECT_THAT(Run(next({0, 0, 0, 0, 0})), StatusIs(kInvalid));
   EXPECT_THAT(Run(next({kVocabSize})), StatusIs(kInvalid));  // padding
   EXPECT_THAT(Run(next({-1})), StatusIs(kInvalid));
-  // The delta fits into the context, the drafts behind it do not.
+  // The delta fits into the context, the drafts after it do not.
   EXPECT_THAT(Run(Open(6, TokenSeq(kContext - 1, 0), {0, 0})),
               StatusIs(kInvalid));
   EXPECT_THAT(Run(Open(6, TokenSeq(kContext + 1, 0), {})), StatusIs(kInvalid));

@@ -131,8 +131,8 @@ int Fail(const CommandIo& io, const absl::Status& status) {
 }
 
 // The exit status that the results themselves call for.
-int Judge(const BenchOptions& options, const Report& report,
-          const CommandIo& io) {
+int ExitStatusOf(const BenchOptions& options, const Report& report,
+                 const CommandIo& io) {
   int exit_status = client::kExitOk;
   if (report.num_failures() > 0) {
     io.err << "outrider: " << report.num_failures() << " requests failed\n";
@@ -190,7 +190,7 @@ int Bench(BenchOptions& options, const CommandIo& io,
   io.out << ToMarkdown(report) << "\nreport: " << options.flags.out
          << "/report.html\n"
          << std::flush;
-  const int exit_status = Judge(options, report, io);
+  const int exit_status = ExitStatusOf(options, report, io);
   return *is_complete ? exit_status : client::kExitFailed;
 }
 

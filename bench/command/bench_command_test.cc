@@ -28,7 +28,7 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// The text with another string behind each `"key":`.
+// The text with another string after each `"key":`.
 std::string WithValue(std::string text, const std::string& key,
                       const std::string& value) {
   const std::string start = "\"" + key + "\":\"";

@@ -102,7 +102,7 @@ absl::StatusOr<Grid> ToGrid(const BenchFlags& flags, bool is_sweep) {
   return grid;
 }
 
-// From the folder of the programs upwards: models/demo-target and the like.
+// Finds models/NAME, in the folder of the programs or one above it.
 absl::StatusOr<std::string> FindModels(const std::string& programs,
                                        const std::string& name) {
   for (fs::path folder = programs; !folder.empty();

@@ -25,7 +25,7 @@ double RowsMs(const std::vector<double>& rows_ms, int rows) {
   return rows_ms[known - 1] + slope * (rows - known);
 }
 
-// Of a repeat's window of the prompts.
+// Each repeat has a window of the prompts, which begins here.
 size_t FirstPrompt(const BenchOptions& options, int repeat) {
   return options.prompts.size() * repeat / options.grid.num_repeats;
 }

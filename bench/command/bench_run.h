@@ -44,7 +44,7 @@ class BenchRun {
   std::unique_ptr<Trio> trio_;  // null: a running deployment
   std::string coordinator_;
   std::unique_ptr<client::GenerationClient> client_;
-  // Inside the models' own processes; measured anew for each row's repeat.
+  // Times inside the models' own processes, anew for each row's repeat.
   std::optional<Point> inside_of_ = {};
   InsideTimes inside_;
   double draft_step_ms_ = 0;

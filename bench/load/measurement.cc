@@ -18,7 +18,7 @@ double Ms(std::chrono::nanoseconds time) {
 
 double Ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
-// Sums over the rounds behind the first one of each generation.
+// Sums over the rounds after the first one of each generation.
 struct Sums {
   int num_rounds = 0;
   int num_committed = 0;

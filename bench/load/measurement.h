@@ -13,7 +13,7 @@
 
 namespace outrider::bench {
 
-// Of a sample. All 0 where it is empty.
+// Percentiles of a sample. All are 0 where it is empty.
 struct Spread {
   double p50 = 0;
   double p90 = 0;
@@ -24,7 +24,7 @@ struct Spread {
 // does not exceed.
 Spread Summarize(std::vector<double> sample);
 
-// Where a round's time goes, in ms: means over the rounds behind the first one
+// Where a round's time goes, in ms: means over the rounds after the first one
 // of each generation, which fills the caches.
 struct RoundSplit {
   double draft_ms = 0;            // computing
@@ -95,7 +95,7 @@ struct Measurement {
   int num_misses = 0;
   bool ran_out_of_prompts = false;
 
-  // Beside it.
+  // What the emulated network and the processes did meanwhile.
   std::optional<double> verifier_rtt_ms = {};  // achieved; none: not emulated
   std::optional<double> drafter_rtt_ms = {};
   // Inside their own processes, where they could be asked; else 0.
@@ -107,7 +107,7 @@ struct Measurement {
   // Against plain decoding inside the verifier: tokens of all users while they
   // decode, over what the verifier alone gives one. 0 where nothing came.
   double speedup() const;
-  // Against K = 0 through the same network with the same load; 0 without it.
+  // The same against K = 0 through this network with this load; 0 without it.
   double network_speedup() const;
 };
 Measurement Measure(const Point& point, const LoadResult& result);

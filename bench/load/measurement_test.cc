@@ -59,7 +59,7 @@ TEST(MeasureTest, TimePerTokenLeavesTheFirstTokenOut) {
   LoadResult result = {.wall_time = milliseconds(240)};
   result.requests = {Request({2, 0}), Request({1, 1})};
   const Measurement measured = Measure({}, result);
-  // 5 tokens: 60 ms for the four behind the first.
+  // 5 tokens: 60 ms for the four after the first.
   EXPECT_EQ(measured.token_ms.p50, 15);
   EXPECT_EQ(measured.first_token_ms.mean, 50);
   EXPECT_EQ(measured.request_ms.p99, 120);

@@ -201,7 +201,7 @@ LinkOptions Trio::Link(double rtt_ms) const {
   return link;
 }
 
-// By a proxy of its own with the same link: to the nodes only gRPC may speak.
+// The echo has a proxy of its own with the same link: nodes answer only gRPC.
 absl::StatusOr<double> Trio::Calibrate(double nominal_ms) {
   constexpr int kTries = 3;
   LinkOptions link = Link(nominal_ms);

@@ -55,11 +55,11 @@ class Trio {
   // Sets the network and says where to send requests to. FAILED_PRECONDITION:
   // an echo through it was off by more than 5 % + 0.3 ms, three times.
   absl::StatusOr<std::string> Connect(const RoundTrips& nominal);
-  // Without and with a network.
+  // The coordinator that has no network to its nodes, then the one that has.
   std::vector<std::string> coordinators() const {
     return {direct_coordinator_, coordinator_};
   }
-  // As the echo found them at the last Connect.
+  // What the echo measured at the last Connect.
   const RoundTrips& achieved() const { return achieved_; }
 
  private:
@@ -85,11 +85,11 @@ class Trio {
   std::string drafter_;
   std::string direct_coordinator_;
   std::string coordinator_;
-  // With tunnels. They outlive the programs in them.
+  // Set where tunnels make the network. They outlive the programs in them.
   std::optional<FarEnd> verifier_end_;
   std::optional<FarEnd> drafter_end_;
   std::vector<std::unique_ptr<ChildProcess>> programs_;
-  // With proxies.
+  // Set where proxies make the network.
   std::unique_ptr<EchoServer> echo_;
   std::unique_ptr<DelayProxy> verifier_proxy_;
   std::unique_ptr<DelayProxy> drafter_proxy_;

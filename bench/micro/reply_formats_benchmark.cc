@@ -72,7 +72,7 @@ TimedRound Await(Task<absl::StatusOr<RoundResult>> task) {
   return done.get_future().get();
 }
 
-// A few rows of logits; the one behind a token is chosen by the token. As fast
+// A few rows of logits; the one after a token is chosen by the token. As fast
 // as a copy: what a round takes beside it is the wire and the acceptance.
 class TableModel final : public CausalLm {
  public:
@@ -289,7 +289,7 @@ Cost Measure(Pair& pair, const Setting& setting, int k, int num_rounds) {
 }
 
 // Whether the setting keeps its bounds.
-bool Judge(const Setting& setting, const Cost& cost, int k) {
+bool KeepsItsBounds(const Setting& setting, const Cost& cost, int k) {
   const double tokens =
       (1 - std::pow(kStatedAcceptance, k + 1)) / (1 - kStatedAcceptance);
   const double bytes_per_token =
@@ -337,7 +337,7 @@ bool Run(bool quick) {
             cost.acceptance_us);
         std::fflush(stdout);
         if (vocab_size == 128'256 && k == 5) {
-          all_kept = Judge(setting, cost, k) && all_kept;
+          all_kept = KeepsItsBounds(setting, cost, k) && all_kept;
         }
       }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a row of logits costs behind the model: on the verifier (processing, the
+// What a row of logits costs after the model: on the verifier (processing, the
 // probabilities on a draft's support of 32, the tail and a token of it) and on
 // the drafter (processing, the cut, a token). Each iteration first does the
 // same in the plain way, std::exp and a sort of the whole row, so that a busy
@@ -104,8 +104,8 @@ TokenId VerifierRow(absl::Span<const float> logits,
   for (TokenId i = 0; i < 32; ++i) support.push_back(i * 100 + 7);
   TargetRow row = TargetRow::FromDense(MustProcess(logits, params), support,
                                        position, coins);
-  row.DrawTail();
-  return row.tail_mass() > 0 ? row.tail_token() : support[0];
+  row.Draw();
+  return row.tail_mass() > 0 ? row.drawn_token() : support[0];
 }
 
 TokenId CoupledVerifierRow(absl::Span<const float> logits,

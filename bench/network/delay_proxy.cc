@@ -236,7 +236,7 @@ bool DelayProxy::Relay::TakeChanges() {
   return !ending_;
 }
 
-// Until a socket can be used or a block is due; the number of events.
+// Waits until a socket can be used or a block is due; returns how many events.
 int DelayProxy::Relay::Wait(absl::Span<epoll_event> events) {
   timespec timeout = {};
   if (!timers_.empty()) {

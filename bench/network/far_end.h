@@ -16,7 +16,7 @@ struct FarEnd {
   std::unique_ptr<Tunnel> tunnel;
 };
 
-// With the first network number that is free. PERMISSION_DENIED: needs root.
+// Takes the first network number that is free. PERMISSION_DENIED: needs root.
 absl::StatusOr<FarEnd> MakeFarEnd(const LinkOptions& link);
 
 }  // namespace outrider::bench

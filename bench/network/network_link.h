@@ -45,7 +45,7 @@ class LinkSchedule {
   // `direction` is 0 or 1.
   LinkSchedule(const LinkOptions& link, uint64_t connection, int direction);
 
-  // From now on; what was sent keeps its arrival.
+  // Holds from now on; what was sent keeps its arrival.
   void SetLink(const LinkOptions& link) { link_ = link; }
   // Of `num_bytes` handed to the link at `now`, which never goes back.
   Clock::time_point Arrival(Clock::time_point now, size_t num_bytes);

@@ -52,7 +52,7 @@ class Tunnel {
   const std::string& near_host() const { return near_host_; }
   const std::string& far_host() const { return far_host_; }
 
-  // For packets sent from now on. INVALID_ARGUMENT: nothing changes.
+  // Holds for packets sent from now on. INVALID_ARGUMENT: nothing changes.
   absl::Status SetLink(const LinkOptions& link);
   Counters counters() const;
 

@@ -43,7 +43,7 @@ struct Report {
   std::vector<Load> loads() const;
   std::vector<int> ks() const;
   const CellReport* Find(const Cell& cell) const;  // null: not measured
-  // Of a row of the heat map; null where nothing was measured.
+  // The best cell of the heat map's row; null where nothing was measured.
   const CellReport* Best(double rtt_ms, const Load& load) const;
   // A sentence for each cell whose prediction is off by more than
   // kLargeDifference: where, by how much, and which part of a round most.

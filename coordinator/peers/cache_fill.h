@@ -22,7 +22,7 @@ class CacheFill {
 
   bool is_done() const { return task_.is_done(); }
   const DraftCall& call() const { return call_; }
-  // Of one that is done; asked once.
+  // Call this once, when the fill is done.
   absl::StatusOr<DraftReply> TakeReply() { return task_.Take(); }
 
   // Gives the call up, where it still runs, and waits for its end.

@@ -26,8 +26,8 @@ class DraftPace {
   // Whether a round that begins now should ask for drafts.
   bool IsWorthAsking(Clock::time_point now) const;
 
-  // After a round that asked: how long the drafter took and the verifications
-  // took that its accepted drafts have spared.
+  // Records a round that asked: how long the drafter took, and how long the
+  // verifications took that its accepted drafts have spared.
   void Took(double draft_seconds, double saved_seconds, Clock::time_point now);
 
  private:

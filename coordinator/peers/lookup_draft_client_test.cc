@@ -88,7 +88,7 @@ TEST_F(LookupDraftClientTest, PassesOnThatNothingIsAskedFor) {
 TEST_F(LookupDraftClientTest, MatchesThatKeepFailingAreLeftToTheDrafter) {
   int num_lookups = 0;
   for (TokenId unseen = 100; unseen < 120; ++unseen) {
-    // Behind an unseen token the drafter drafts, and is always right; then
+    // After an unseen token the drafter drafts, and is always right; then
     // comes a 9, which was there before and misleads every time.
     Round(3, 9);
     Round(0, unseen);
@@ -105,7 +105,7 @@ TEST_F(LookupDraftClientTest, NobodyIsCreditedWithTheTargetsOwnToken) {
   Round(2, 70);
   int num_lookups = 0;
   for (TokenId unseen = 100; unseen < 160; ++unseen) {
-    Round(3, 9);  // behind an unseen token the drafter drafts
+    Round(3, 9);  // after an unseen token the drafter drafts
     Round(3, unseen, /*of_lookup=*/2);  // the 9 was there before
     num_lookups += num_looked_up_ > 0 ? 1 : 0;
   }

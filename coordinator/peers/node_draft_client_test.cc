@@ -127,7 +127,7 @@ TEST_F(NodeDraftClientTest, OpensWithTheWholePromptAndTheRequestsParameters) {
   EXPECT_FALSE(session_.drafter_cache().incarnation().is_none());
 }
 
-// In the next round: this one would wait until it has the whole text.
+// It is opened in the next round, as it has to take in the whole text first.
 TEST_F(NodeDraftClientTest, ADrafterThatRestartedIsOpenedAgain) {
   ASSERT_THAT(Propose(2), IsOk());
   const auto restarted = NewNode();

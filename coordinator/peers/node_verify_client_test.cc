@@ -89,7 +89,7 @@ TEST_F(NodeVerifyClientTest, EveryRowBelongsToTheContextBeforeItsDraft) {
     ASSERT_THAT(score, IsOk());
     const std::vector<TargetRow>& rows = score->rows;
     ASSERT_EQ(rows.size(), 3u);
-    // Behind token 0, then behind draft 3: turned by three.
+    // After token 0, then after draft 3: turned by three.
     EXPECT_NEAR(rows[0](1), 0.2, 1e-7);
     EXPECT_NEAR(rows[0](3), 0.4, 1e-7);
     EXPECT_NEAR(rows[0].tail_mass(), 0.4, 1e-7);
@@ -127,7 +127,7 @@ TEST_F(NodeVerifyClientTest, AtTemperatureZeroTheDraftsRowsStayAtHome) {
   const auto score = Score(session, ReplyFormat::kTokens);
   ASSERT_THAT(score, IsOk());
   EXPECT_TRUE(calls_[0].draft_rows.empty());
-  // The most probable token behind 0 is 3, behind 3 it is 2.
+  // The most probable token after 0 is 3, after 3 it is 2.
   EXPECT_EQ(*score->verdict, (Verdict{1, 2}));
 }
 
@@ -171,7 +171,7 @@ TEST_F(NodeVerifyClientTest, EachTokenThatMayComeHasItsLogprobInEveryFormat) {
     const auto sparse = Score(session, ReplyFormat::kSparse);
     ASSERT_THAT(sparse, IsOk());
     // Of the first row: the support, then the tail token.
-    for (const TokenId token : {1, 3, sparse->rows[0].tail_token()}) {
+    for (const TokenId token : {1, 3, sparse->rows[0].drawn_token()}) {
       const Verdict verdict = {0, token};
       const auto right = LogprobsOf(*full, draft_, verdict, session);
       const auto got = LogprobsOf(*sparse, draft_, verdict, session);

@@ -92,7 +92,7 @@ class OptionalDraftClientTest : public ::testing::Test {
                               RunTask(client_.Propose(session_, num_tokens)));
     return last_.draft;
   }
-  // Of a round that drafts if it can: how many it has.
+  // How many drafts a round has that drafts if it can.
   int NumDrafted() {
     const auto draft = Propose();
     EXPECT_THAT(draft, IsOk());

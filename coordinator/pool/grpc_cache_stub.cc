@@ -30,7 +30,7 @@ Task<void> GrpcCacheStub::Release(RequestHeader header,
               return stub_->PrepareAsyncRelease(context, request, queue);
             },
             {.queue = queue_,
-             // It waits behind the passes that are queued.
+             // It waits for the passes that are queued.
              .deadline = std::chrono::seconds(10),
              .cancellation = cancellation});
     if (!IsRefusal(response.status()) || Clock::now() > end) co_return;

@@ -29,7 +29,7 @@ absl::Status CheckVocabulary(const VerifyReply& reply, int vocab_size) {
   }
   if (const auto* rows = std::get_if<std::vector<TargetRow>>(&reply.outcome)) {
     for (const TargetRow& row : *rows) {
-      if (row.tail_mass() > 0) own.push_back(row.tail_token());
+      if (row.tail_mass() > 0) own.push_back(row.drawn_token());
     }
   }
   for (const RowScores& scores : reply.logprobs) {

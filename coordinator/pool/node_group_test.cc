@@ -39,7 +39,7 @@ class NodeGroupTest : public ::testing::Test {
         .cache = GrpcCacheStub(channel, queue_)});
   }
 
-  // All are asked, and answer so; then how they are judged.
+  // All are asked, and answer so; then what follows for each.
   std::vector<NodeState> Answer(const absl::StatusOr<NodeDescription>& answer) {
     for (const VerifierNode* node : group_.TakeToAsk()) {
       group_.Learn(*node, answer);
@@ -47,7 +47,7 @@ class NodeGroupTest : public ::testing::Test {
     return States();
   }
   std::vector<NodeState> States() {
-    JudgeVerifiers(group_.knowledge(), /*tokenizer_hash=*/"", model_);
+    AssessVerifiers(group_.knowledge(), /*tokenizer_hash=*/"", model_);
     std::vector<NodeState> states;
     for (const NodeKnowledge* node : group_.knowledge()) {
       states.push_back(node->state());

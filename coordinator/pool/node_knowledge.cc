@@ -44,9 +44,9 @@ absl::Status CheckFit(const NodeKnowledge& verifier,
   return absl::OkStatus();
 }
 
-void SetVerdict(absl::Status verdict, NodeKnowledge& node) {
-  if (verdict == node.verdict) return;
-  node.verdict = std::move(verdict);
+void SetFitness(absl::Status fitness, NodeKnowledge& node) {
+  if (fitness == node.fitness) return;
+  node.fitness = std::move(fitness);
   if (node.ready()) {
     const NodeDescription& description = *node.answer;
     OUTRIDER_LOG(kInfo) << node.address
@@ -54,7 +54,7 @@ void SetVerdict(absl::Status verdict, NodeKnowledge& node) {
                         << description.dtype << " on " << description.device;
   } else {
     OUTRIDER_LOG(kWarning) << node.address
-                           << " is not used: " << node.verdict.message();
+                           << " is not used: " << node.fitness.message();
   }
 }
 
@@ -63,17 +63,17 @@ void SetVerdict(absl::Status verdict, NodeKnowledge& node) {
 NodeState NodeKnowledge::state() const {
   if (!is_listed) return NodeState::kLeaving;
   if (ready()) return NodeState::kReady;
-  return absl::IsFailedPrecondition(verdict) ? NodeState::kRefused
+  return absl::IsFailedPrecondition(fitness) ? NodeState::kRefused
                                              : NodeState::kNotReady;
 }
 
-void JudgeVerifiers(absl::Span<NodeKnowledge* const> verifiers,
-                    const std::string& tokenizer_hash, ModelIdentity& model) {
-  std::vector<absl::Status> verdicts;
+void AssessVerifiers(absl::Span<NodeKnowledge* const> verifiers,
+                     const std::string& tokenizer_hash, ModelIdentity& model) {
+  std::vector<absl::Status> fitness_of;
   std::vector<ModelIdentity> models;  // of those that fit
   for (const NodeKnowledge* verifier : verifiers) {
-    verdicts.push_back(CheckFit(*verifier, tokenizer_hash));
-    if (!verdicts.back().ok()) continue;
+    fitness_of.push_back(CheckFit(*verifier, tokenizer_hash));
+    if (!fitness_of.back().ok()) continue;
     models.push_back(verifier->answer->identity());
   }
   const bool is_gone =
@@ -83,29 +83,29 @@ void JudgeVerifiers(absl::Span<NodeKnowledge* const> verifiers,
   if (is_gone && !models.empty()) model = models.front();
   for (size_t i = 0; i < verifiers.size(); ++i) {
     NodeKnowledge& verifier = *verifiers[i];
-    if (verdicts[i].ok()) {
+    if (fitness_of[i].ok()) {
       const absl::Status same =
           CheckSame(model, verifier.answer->identity(), Sameness::kLaw);
       if (!same.ok()) {
-        verdicts[i] = absl::FailedPreconditionError(absl::StrCat(
+        fitness_of[i] = absl::FailedPreconditionError(absl::StrCat(
             "it is another model than the other verifiers: ", same.message()));
       }
     }
-    SetVerdict(std::move(verdicts[i]), verifier);
+    SetFitness(std::move(fitness_of[i]), verifier);
   }
 }
 
-void JudgeDrafters(absl::Span<NodeKnowledge* const> drafters,
-                   const NodeDescription* verifier) {
+void AssessDrafters(absl::Span<NodeKnowledge* const> drafters,
+                    const NodeDescription* verifier) {
   for (NodeKnowledge* drafter : drafters) {
-    absl::Status verdict = CheckAnswers(*drafter);
-    if (verdict.ok()) {
-      verdict =
+    absl::Status fitness = CheckAnswers(*drafter);
+    if (fitness.ok()) {
+      fitness =
           verifier == nullptr
               ? absl::UnavailableError("no verifier to hold it against yet")
               : CheckPair(*drafter->answer, *verifier);
     }
-    SetVerdict(std::move(verdict), *drafter);
+    SetFitness(std::move(fitness), *drafter);
   }
 }
 

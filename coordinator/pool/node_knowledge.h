@@ -27,25 +27,25 @@ inline absl::Status NotAskedYet() {
 struct NodeKnowledge {
   std::string address = {};  // for logs only
   bool is_listed = true;     // its name has this address
-  // To the last Describe.
+  // What the node answered to the last Describe.
   absl::StatusOr<NodeDescription> answer = NotAskedYet();
   // Whether new sessions may come, and if not, why.
-  absl::Status verdict = NotAskedYet();
+  absl::Status fitness = NotAskedYet();
 
-  bool ready() const { return verdict.ok(); }
+  bool ready() const { return fitness.ok(); }
   NodeState state() const;
 };
 
-// Each verdict anew, from all answers; what changes is logged. Verifiers must
-// agree on their weights and number type (faults.md rule 17): `model`, the one
-// in use, stays as long as some verifier has it, then becomes that of the first
-// that is otherwise fit. `tokenizer_hash` is the coordinator's; empty: it has
-// none.
-void JudgeVerifiers(absl::Span<NodeKnowledge* const> verifiers,
-                    const std::string& tokenizer_hash, ModelIdentity& model);
-// Against the verifier; null: none is ready.
-void JudgeDrafters(absl::Span<NodeKnowledge* const> drafters,
-                   const NodeDescription* verifier);
+// These find the fitness anew, from all answers; what changes is logged.
+// Verifiers must agree on their weights and number type (faults.md rule 17):
+// `model`, the one in use, stays as long as some verifier has it, then becomes
+// that of the first otherwise fit. `tokenizer_hash` is the coordinator's;
+// empty: it has none.
+void AssessVerifiers(absl::Span<NodeKnowledge* const> verifiers,
+                     const std::string& tokenizer_hash, ModelIdentity& model);
+// Drafters must fit this verifier; null: none is ready.
+void AssessDrafters(absl::Span<NodeKnowledge* const> drafters,
+                    const NodeDescription* verifier);
 
 }  // namespace outrider
 

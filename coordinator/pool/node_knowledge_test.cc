@@ -29,19 +29,19 @@ NodeDescription Model(const std::string& weights_hash,
 
 const absl::Status kGone = absl::UnavailableError("connection refused");
 
-// Judges verifiers with these answers, one after another round of them.
+// Assesses verifiers with these answers, one after another round of them.
 class VerifiersTest : public ::testing::Test {
  protected:
   using Answer = absl::StatusOr<NodeDescription>;
 
-  std::vector<NodeState> Judge(const std::vector<Answer>& answers) {
+  std::vector<NodeState> Assess(const std::vector<Answer>& answers) {
     nodes_.resize(answers.size());
     std::vector<NodeKnowledge*> all;
     for (size_t i = 0; i < answers.size(); ++i) {
       nodes_[i].answer = answers[i];
       all.push_back(&nodes_[i]);
     }
-    JudgeVerifiers(all, tokenizer_hash_, model_);
+    AssessVerifiers(all, tokenizer_hash_, model_);
     std::vector<NodeState> states;
     for (const NodeKnowledge& node : nodes_) states.push_back(node.state());
     return states;
@@ -53,41 +53,41 @@ class VerifiersTest : public ::testing::Test {
 };
 
 TEST_F(VerifiersTest, AnotherServiceInAVerifiersPlaceIsRefusedAndSaysSo) {
-  EXPECT_THAT(Judge({absl::UnimplementedError("")}), ElementsAre(kRefused));
-  EXPECT_THAT(nodes_[0].verdict, StatusIs(absl::StatusCode::kFailedPrecondition,
+  EXPECT_THAT(Assess({absl::UnimplementedError("")}), ElementsAre(kRefused));
+  EXPECT_THAT(nodes_[0].fitness, StatusIs(absl::StatusCode::kFailedPrecondition,
                                           HasSubstr("mixed up")));
 }
 
 TEST_F(VerifiersTest, ThoseThatAnswerAndFitAreReady) {
-  EXPECT_THAT(Judge({Model("A"), kGone, Model("A"), Model("A", "other")}),
+  EXPECT_THAT(Assess({Model("A"), kGone, Model("A"), Model("A", "other")}),
               ElementsAre(kReady, kNotReady, kReady, kRefused));
-  EXPECT_THAT(nodes_[1].verdict,
+  EXPECT_THAT(nodes_[1].fitness,
               StatusIs(absl::StatusCode::kUnavailable,
                        HasSubstr("does not answer: connection refused")));
-  EXPECT_THAT(nodes_[3].verdict, StatusIs(absl::StatusCode::kFailedPrecondition,
+  EXPECT_THAT(nodes_[3].fitness, StatusIs(absl::StatusCode::kFailedPrecondition,
                                           HasSubstr("--tokenizer")));
 }
 
 TEST_F(VerifiersTest, WithoutATokenizerOfItsOwnACoordinatorTakesAny) {
   tokenizer_hash_ = "";
-  EXPECT_THAT(Judge({Model("A", "other")}), ElementsAre(kReady));
+  EXPECT_THAT(Assess({Model("A", "other")}), ElementsAre(kReady));
 }
 
 TEST_F(VerifiersTest, OtherWeightsWaitUntilNoneOfThoseInUseIsLeft) {
   // A rolling update from A to B.
-  EXPECT_THAT(Judge({kGone, Model("A"), Model("A")}),
+  EXPECT_THAT(Assess({kGone, Model("A"), Model("A")}),
               ElementsAre(kNotReady, kReady, kReady));
-  EXPECT_THAT(Judge({Model("B"), Model("A"), Model("A")}),
+  EXPECT_THAT(Assess({Model("B"), Model("A"), Model("A")}),
               ElementsAre(kRefused, kReady, kReady));
-  EXPECT_THAT(nodes_[0].verdict,
+  EXPECT_THAT(nodes_[0].fitness,
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        HasSubstr("its weights are B, not A")));
-  EXPECT_THAT(Judge({Model("B"), kGone, Model("A")}),
+  EXPECT_THAT(Assess({Model("B"), kGone, Model("A")}),
               ElementsAre(kRefused, kNotReady, kReady));
-  EXPECT_THAT(Judge({Model("B"), Model("B"), kGone}),
+  EXPECT_THAT(Assess({Model("B"), Model("B"), kGone}),
               ElementsAre(kReady, kReady, kNotReady));
   // And A is the stranger now.
-  EXPECT_THAT(Judge({Model("B"), Model("B"), Model("A")}),
+  EXPECT_THAT(Assess({Model("B"), Model("B"), Model("A")}),
               ElementsAre(kReady, kReady, kRefused));
 }
 
@@ -96,30 +96,30 @@ TEST_F(VerifiersTest, AnotherNumberTypeIsAnotherModel) {
   rounded.dtype = "bfloat16";
   NodeDescription whole = Model("A");
   whole.dtype = "float32";
-  EXPECT_THAT(Judge({whole, rounded}), ElementsAre(kReady, kRefused));
-  EXPECT_THAT(nodes_[1].verdict,
+  EXPECT_THAT(Assess({whole, rounded}), ElementsAre(kReady, kRefused));
+  EXPECT_THAT(nodes_[1].fitness,
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        HasSubstr("number type is bfloat16, not float32")));
-  EXPECT_THAT(Judge({kGone, rounded}), ElementsAre(kNotReady, kReady));
+  EXPECT_THAT(Assess({kGone, rounded}), ElementsAre(kNotReady, kReady));
 }
 
 TEST_F(VerifiersTest, OtherKernelsAreTheSameModelForNewSessions) {
   NodeDescription other = Model("A");
   other.numerics = "avx512";
-  EXPECT_THAT(Judge({Model("A"), other}), ElementsAre(kReady, kReady));
+  EXPECT_THAT(Assess({Model("A"), other}), ElementsAre(kReady, kReady));
 }
 
 TEST_F(VerifiersTest, TheWeightsInUseOutlastAMomentWithoutVerifiers) {
-  Judge({Model("A"), kGone});
-  Judge({kGone, kGone});
-  EXPECT_THAT(Judge({Model("A"), Model("B")}), ElementsAre(kReady, kRefused));
+  Assess({Model("A"), kGone});
+  Assess({kGone, kGone});
+  EXPECT_THAT(Assess({Model("A"), Model("B")}), ElementsAre(kReady, kRefused));
 }
 
 TEST_F(VerifiersTest,
        OneThatItsNameNoLongerHasTakesNoSessionsAndHoldsNoWeights) {
-  Judge({Model("A"), Model("B")});
+  Assess({Model("A"), Model("B")});
   nodes_[0].is_listed = false;
-  EXPECT_THAT(Judge({Model("A"), Model("B")}), ElementsAre(kLeaving, kReady));
+  EXPECT_THAT(Assess({Model("A"), Model("B")}), ElementsAre(kLeaving, kReady));
   EXPECT_FALSE(nodes_[0].ready());
 }
 
@@ -129,11 +129,11 @@ TEST(DraftersTest, EachIsHeldAgainstTheVerifier) {
   nodes[0].answer = Model("small");
   nodes[1].answer = Model("small", "other");
   const std::vector<NodeKnowledge*> all = {&nodes[0], &nodes[1], &nodes[2]};
-  JudgeDrafters(all, nullptr);
-  EXPECT_THAT(nodes[0].verdict, StatusIs(absl::StatusCode::kUnavailable,
+  AssessDrafters(all, nullptr);
+  EXPECT_THAT(nodes[0].fitness, StatusIs(absl::StatusCode::kUnavailable,
                                          HasSubstr("no verifier")));
-  JudgeDrafters(all, &verifier);
-  EXPECT_THAT(nodes[0].verdict, IsOk());
+  AssessDrafters(all, &verifier);
+  EXPECT_THAT(nodes[0].fitness, IsOk());
   EXPECT_EQ(nodes[1].state(), kRefused);
   EXPECT_EQ(nodes[2].state(), kNotReady);
 }

@@ -131,7 +131,7 @@ void NodePool::SetAddresses(const std::string& name,
   MutexLock lock(mu_);
   verifiers_.SetAddresses(name, addresses);
   drafters_.SetAddresses(name, addresses);
-  Judge();
+  Assess();
 }
 
 bool NodePool::IsServed(const std::string& name) const {
@@ -177,17 +177,17 @@ void NodePool::Learn(const DrafterNode& node,
 }
 
 void NodePool::Answered() {
-  if (!closing_.cancelled()) Judge();
+  if (!closing_.cancelled()) Assess();
   --num_asked_;
   answered_.NotifyAll();
 }
 
-void NodePool::Judge() {
-  JudgeVerifiers(verifiers_.knowledge(), options_.tokenizer_hash, model_);
+void NodePool::Assess() {
+  AssessVerifiers(verifiers_.knowledge(), options_.tokenizer_hash, model_);
   const NodeKnowledge* verifier =
       FirstReady(std::as_const(verifiers_).knowledge());
-  JudgeDrafters(drafters_.knowledge(),
-                verifier == nullptr ? nullptr : &*verifier->answer);
+  AssessDrafters(drafters_.knowledge(),
+                 verifier == nullptr ? nullptr : &*verifier->answer);
 }
 
 absl::StatusOr<NodePool::Pair> NodePool::Assign(
@@ -239,7 +239,7 @@ bool NodePool::HasVerifier() const {
 absl::Status NodePool::RefusedDrafter() const {
   MutexLock lock(mu_);
   for (const NodeKnowledge* drafter : drafters_.knowledge()) {
-    if (drafter->state() == NodeState::kRefused) return drafter->verdict;
+    if (drafter->state() == NodeState::kRefused) return drafter->fitness;
   }
   return absl::OkStatus();
 }
@@ -251,14 +251,14 @@ NodePool::Overview NodePool::Describe() const {
     if (verifier->state() == NodeState::kReady) {
       overview.verifiers.push_back(*verifier->answer);
     } else if (verifier->state() == NodeState::kRefused) {
-      overview.refused_verifiers.emplace_back(verifier->verdict.message());
+      overview.refused_verifiers.emplace_back(verifier->fitness.message());
     }
   }
   for (const NodeKnowledge* drafter : drafters_.knowledge()) {
     if (drafter->state() == NodeState::kReady) {
       overview.drafters.push_back(*drafter->answer);
     } else if (drafter->state() == NodeState::kRefused) {
-      overview.refused_drafters.emplace_back(drafter->verdict.message());
+      overview.refused_drafters.emplace_back(drafter->fitness.message());
     }
   }
   return overview;

@@ -38,7 +38,7 @@ class NodePool {
     std::vector<std::string> verifiers = {};
     std::chrono::milliseconds resolve_period = std::chrono::seconds(30);
     std::string tokenizer_hash = {};  // the coordinator's; empty: none
-    // Of every node. Certificates are checked for the name that was resolved.
+    // One for every node. Certificates are checked for the name resolved.
     ChannelOptions channel = {};
     std::chrono::milliseconds draft_timeout = std::chrono::seconds(2);
     std::chrono::milliseconds verify_timeout = std::chrono::seconds(30);
@@ -65,7 +65,7 @@ class NodePool {
   // Begins to resolve names and to ask nodes.
   void Start();
 
-  // For a new session; see ChooseNode. UNAVAILABLE: no verifier is ready.
+  // Chooses for a new session as ChooseNode does. UNAVAILABLE: none is ready.
   // FAILED_PRECONDITION: none of them is the model that `wanted` names.
   absl::StatusOr<Pair> Assign(const SessionId& session,
                               const std::optional<WantedModel>& wanted = {});
@@ -93,7 +93,7 @@ class NodePool {
   void Learn(const VerifierNode& node, absl::StatusOr<NodeDescription> answer);
   void Answered() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Of all nodes, after news of any.
-  void Judge() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Assess() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Options options_;
   CallQueue& queue_;

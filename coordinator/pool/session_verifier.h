@@ -52,8 +52,8 @@ class SessionVerifier final : public VerifyStub {
                                Cancellation& cancellation);
   // Tells the node's breaker how a call has ended.
   void Report(const absl::Status& status, const Cancellation& cancellation);
-  // To a node that neither is one of `refusing` nor has failed; one that is
-  // doubtful only where `even_doubtful`. False, and no change, without one.
+  // Moves to a node that neither is one of `refusing` nor has failed; to a
+  // doubtful one only where `even_doubtful`. False, and no change, without one.
   bool Move(const Nodes& refusing, bool even_doubtful);
 
   NodePool& pool_;

@@ -28,13 +28,13 @@ class CacheMirror {
     length_ = length;
     incarnation_ = incarnation;
   }
-  // After a verdict: beyond `prefix_length` the node holds refused tokens.
+  // A verdict came: beyond `prefix_length` the node holds refused tokens.
   void SharesOnly(int prefix_length) {
     length_ = std::min(length_, prefix_length);
   }
-  // After a miss for length: the node is alive but holds less than we thought.
+  // A miss for length: the node is alive but holds less than we thought.
   void ShrankTo(int length) { length_ = std::min(length_, length); }
-  // After any other miss, or a move: the next delta opens and sends everything.
+  // Any other miss, or a move: the next delta opens and sends everything.
   void Forget() { *this = CacheMirror(); }
 
   int length() const { return length_; }

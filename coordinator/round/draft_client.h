@@ -28,7 +28,7 @@ class DraftClient {
   // lets the drafter take that text in and asks for nothing.
   virtual Task<absl::StatusOr<ProposedDraft>> Propose(Session& session,
                                                       int num_tokens) = 0;
-  // After each round that has committed: what it cost and gained.
+  // Is told, after each round that has committed, what it cost and gained.
   virtual void Learn(const RoundStats& round) = 0;
 };
 

@@ -17,7 +17,7 @@ namespace outrider {
 // What one round has done.
 struct RoundResult {
   Verdict verdict = {};
-  // Of each token that it committed; none where the session asks for none.
+  // One for each token that it committed; none where the session asks for none.
   std::vector<RowLogprobs> logprobs = {};
   RoundStats stats = {};
 };

@@ -72,7 +72,7 @@ class Session {
   // than it accepts.
   int MaxDraftLength() const;
 
-  // What penalties see behind the committed tokens.
+  // What penalties see after the committed tokens.
   TokenHistory History() const {
     return {.committed = committed_.tokens(), .prompt_length = prompt_length_};
   }

@@ -68,7 +68,7 @@ class CoordinatorMetrics {
   LogFields TakeSummary(double seconds);
 
  private:
-  // By position; the last counts all from there on.
+  // One for each position; the last counts all from there on.
   static constexpr int kNumPositions = 17;
   using Counters = std::array<prometheus::Counter*, kNumPositions>;
   struct Peer {

@@ -83,7 +83,7 @@ TEST_F(CoordinatorMetricsTest, LossyGenerationsAreCounted) {
   EXPECT_THAT(Page(), HasSubstr("outrider_lossy_requests_total 1\n"));
 }
 
-// Among UNKNOWN it would count as an error of the deployment's own.
+// As UNKNOWN, it would count as an error of the deployment's own.
 TEST_F(CoordinatorMetricsTest, WhatTheVerifierDoesNotServeHasItsOwnCode) {
   CoordinatorMetrics::Tally tally(metrics_);
   tally.End(std::nullopt, absl::StatusCode::kFailedPrecondition);

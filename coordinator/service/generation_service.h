@@ -87,11 +87,11 @@ class GenerationServiceImpl final
   // Has left its nodes when it returns.
   Task<void> RunOnPair(const v1::GenerateRequest& proto, const Call& call,
                        const std::shared_ptr<Cancellation>& cancellation);
-  // From its first round; OK where it was told its end.
+  // Runs all rounds. OK where the client was told the end.
   Task<absl::StatusOr<FinishReason>> Serve(const GenerationRequest& request,
                                            const NodePool::Pair& pair,
                                            const Call& call, Session& session);
-  // Before its first round.
+  // Ends a call that has had no round.
   void Refuse(const Call& call, const absl::Status& status);
   // Counts and logs.
   static void Ended(const Call& call, const Session& session,

@@ -43,7 +43,7 @@ class CountingService final : public v1::GenerationService::CallbackService {
   int num_written() const { return num_written_; }
   // Blocks until all is written, or cannot be: what the last Write said.
   absl::Status AwaitEnd() { return end_.get_future().get(); }
-  // As a coordinator that drains.
+  // A coordinator that drains does this.
   void Cancel() { cancellation_->Cancel(); }
 
  private:

@@ -38,7 +38,7 @@ BpeTokenizer Pieces(const std::vector<std::string>& texts) {
 }
 
 // What a client sees of `texts`, each token's piece in brackets, what comes at
-// the end behind a |, a stop as !.
+// the end after a |, a stop as !.
 std::string Streamed(const std::vector<std::string>& texts,
                      std::vector<std::string> stop_strings,
                      bool is_byte_level = true) {

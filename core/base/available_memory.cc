@@ -35,7 +35,7 @@ std::optional<int64_t> ReadNumber(const std::string& path) {
   return number;
 }
 
-// The number behind a key of a file of such lines.
+// The number after a key of a file of such lines.
 std::optional<int64_t> ReadKey(const std::string& path,
                                const std::string& key) {
   std::ifstream file(path);

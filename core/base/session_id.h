@@ -17,7 +17,7 @@ namespace outrider {
 struct Id128 {
   std::array<uint8_t, 16> bytes = {};
 
-  // From the operating system's random source.
+  // Drawn from the operating system's random source.
   static Id128 Random();
   // Exactly 16 bytes, or the empty string for none; anything else is none too,
   // so callers that must tell them apart check the size first.

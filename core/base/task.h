@@ -14,7 +14,7 @@ class Task;
 
 namespace internal {
 
-// At its end a coroutine hands over to the one that awaits it.
+// A coroutine that ends hands over to the one that awaits it.
 struct ResumeContinuation {
   bool await_ready() const noexcept { return false; }
   template <typename Promise>

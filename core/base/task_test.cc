@@ -92,7 +92,7 @@ TEST(TaskTest, GoesOnWhereItWaited) {
   EXPECT_EQ(sum, 0);
   first.Open();
   EXPECT_EQ(sum, 1);
-  // After a co_await it may run on another thread.
+  // It may run on another thread after a co_await.
   std::thread([&] { second.Open(); }).join();
   EXPECT_EQ(sum, 3);
 }

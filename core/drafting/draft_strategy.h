@@ -41,7 +41,7 @@ class DraftInProgress {
 
   // Rows of the model's that each Take needs: 0 or 1.
   virtual int num_rows() const = 0;
-  // `rows`: of the position behind the committed tokens and the draft so far.
+  // `rows`: of the position after the committed tokens and the draft so far.
   // True: there is a token more, and it is to be run for the next row. False:
   // the draft is complete.
   virtual absl::StatusOr<bool> Take(const LogitRows& rows) = 0;
@@ -57,8 +57,8 @@ class DraftStrategy {
  public:
   virtual ~DraftStrategy() = default;
 
-  // Of what follows the first `start` tokens; they are in `context` from the
-  // first Take on. The context must outlive the draft.
+  // Drafts what follows the first `start` tokens; they are in `context` from
+  // the first Take on. The context must outlive the draft.
   virtual std::unique_ptr<DraftInProgress> Begin(const DraftContext& context,
                                                  uint64_t start) const = 0;
 };

@@ -19,7 +19,7 @@ namespace outrider {
 
 // What one piece of work wants next of a pass.
 struct Want {
-  // What goes behind the session's cached tokens, at least one; valid until the
+  // What goes after the session's cached tokens, at least one; valid until the
   // next Take. Where they are many they are run in chunks.
   absl::Span<const TokenId> tokens = {};
   int num_rows = 0;  // logits wanted, of the last tokens

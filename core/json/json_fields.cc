@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-// Of a value in a message: a file may hold a long one.
+// Messages show the beginning of a value: a file may hold a long one.
 constexpr size_t kMaxShownBytes = 100;
 
 }  // namespace

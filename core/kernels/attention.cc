@@ -100,7 +100,7 @@ std::vector<cpu::AttentionTask> CutIntoChunks(const AttentionArgs& args) {
 // What is worth another thread's while: some 2 us of work.
 constexpr double kLeastProducts = 65536;
 
-// About how many multiplications all rows take.
+// Roughly the number of multiplications that all rows take.
 double NumProducts(const AttentionArgs& args) {
   double num_keys = 1;
   for (const KvSegment& segment : args.segments) {

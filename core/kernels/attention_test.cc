@@ -244,7 +244,7 @@ TEST_P(AttentionTest, ARowHasTheSameBitsWhereverItsBlocksLie) {
 }
 
 // Rows of several sessions, some long and some short: they share the blocks of
-// a prefix, and the last one has blocks of its own behind it.
+// a prefix, and the last one has blocks of its own after it.
 TEST_P(AttentionTest, ARowHasTheSameBitsWhateverSessionsStandBesideIt) {
   for (const int window : {0, 21}) {
     const Cache cache({.head_dim = 20, .window = window}, 180, GetParam().type);

@@ -37,7 +37,7 @@ struct Extension {
   // (i + 1) * kKvBlockLength); there is room for all tokens.
   absl::Span<const KvBlockId> blocks = {};
   int cached_length = 0;  // positions that the blocks already hold
-  absl::Span<const TokenId> tokens = {};  // behind those; at least one
+  absl::Span<const TokenId> tokens = {};  // after those; at least one
   int num_rows = 0;                       // logits wanted, of the last tokens
 };
 
@@ -60,7 +60,7 @@ class CausalLm {
   // Runs all extensions in one ragged pass: [num_rows, vocab_size] logits each;
   // row i belongs to the position of the i-th of the last num_rows tokens and
   // predicts the token after it. Writes the tokens' keys and values; what a
-  // block holds behind the positions written is garbage that nobody reads.
+  // block holds after the positions written is garbage that nobody reads.
   // Extensions may share blocks that none of them writes.
   //
   // A row's bits depend on its own context alone: not on the other extensions,

@@ -15,7 +15,7 @@ absl::Status CheckExtension(const Extension& extension,
       extension.num_rows > num_tokens || extension.cached_length < 0) {
     return absl::InvalidArgumentError(
         absl::StrCat(extension.num_rows, " rows of ", num_tokens,
-                     " tokens behind ", extension.cached_length));
+                     " tokens after ", extension.cached_length));
   }
   const int64_t length = extension.cached_length + num_tokens;
   if (length > model.context_length) {

@@ -27,7 +27,7 @@ class SoloSession {
     return SoloSession(model, std::move(table));
   }
 
-  // As Extension says.
+  // The arguments are those of an Extension.
   absl::StatusOr<LogitRows> Extend(int cached_length,
                                    absl::Span<const TokenId> tokens,
                                    int num_rows) {

@@ -28,7 +28,7 @@ class LocalNode {
   // Sets up the model's KV blocks; neither that nor listening may fail.
   LocalNode(std::unique_ptr<CausalLm> model, const NodeDescription& description,
             const MakeService& make_service, const Options& options);
-  // Like a process that is killed: calls in flight are broken off.
+  // Ends as a process that is killed: calls in flight are broken off.
   ~LocalNode();
   LocalNode(const LocalNode&) = delete;
   LocalNode& operator=(const LocalNode&) = delete;

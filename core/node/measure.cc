@@ -44,7 +44,7 @@ class Bench {
                                options_.context_length + first, num_rows),
                            num_rows);
   }
-  // Behind the prefill and `num_decoded` tokens more.
+  // Runs one token after the prefill and `num_decoded` tokens more.
   absl::StatusOr<LogitRows> Decode(int num_decoded, TokenId token) {
     return session_.Extend(options_.context_length + num_decoded, {&token, 1},
                            1);

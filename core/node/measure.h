@@ -31,7 +31,7 @@ struct ModelMeasurement {
   double max_logit_difference = 0;
 };
 
-// Of a model that has no KV blocks yet: it gets those of one session.
+// Measures a model that has no KV blocks yet: it gets those of one session.
 absl::StatusOr<ModelMeasurement> MeasureModel(CausalLm& model,
                                               const MeasureOptions& options);
 

@@ -30,7 +30,7 @@ struct SimulationFlags {
 // of the two has to be given.
 void AddSimulationFlags(CLI::App& app, CLI::Option* model,
                         SimulationFlags& flags);
-// For the drafter only: whether its tokens are accepted.
+// Only drafters have this flag: whether their tokens are accepted.
 void AddSimulatedAcceptance(CLI::App& app, SimulationFlags& flags);
 
 std::unique_ptr<CausalLm> MakeSimulatedModel(const SimulationFlags& flags,

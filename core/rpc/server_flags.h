@@ -22,9 +22,9 @@ struct ServerFlags {
   bool check_config = false;
 };
 
-// In groups of their own; flags that are added next are in "Options" unless
-// they name one. Sets the layout of --help too. What ApplyServerFlags refuses,
-// ParseFlags refuses.
+// These are in groups of their own; flags that are added next are in "Options"
+// unless they name one. Sets the layout of --help too. What ApplyServerFlags
+// refuses, ParseFlags refuses.
 void AddServerFlags(CLI::App& app, ServerFlags& flags);
 void AddTlsFlags(CLI::App& app, TlsFiles& files);
 

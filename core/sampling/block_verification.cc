@@ -13,7 +13,7 @@ namespace outrider {
 namespace {
 
 // p_0, p_1, ... of the paper: the probability with which the first n drafts
-// stand, over all that may come behind them.
+// stand, over all that may come after them.
 std::vector<double> Shares(const Draft& draft,
                            absl::Span<const TargetRow> target) {
   std::vector<double> shares = {1};
@@ -27,7 +27,7 @@ std::vector<double> Shares(const Draft& draft,
 }
 
 // Whether the first n > 0 drafts are accepted, by a coin of their own. It is
-// this round's alone: it may lie behind the commit point, and the next round
+// this round's alone: it may lie after the commit point, and the next round
 // judges the same positions again.
 bool Stands(int n, const Draft& draft, absl::Span<const TargetRow> target,
             absl::Span<const double> shares, RandomSource& random) {
@@ -54,7 +54,7 @@ Verdict BlockRule::Judge(const Draft& draft, absl::Span<const TargetRow> target,
   const std::vector<double> shares = Shares(draft, target);
   int n = k;  // the longest prefix that is accepted; none always is
   while (n > 0 && !Stands(n, draft, target, shares, random)) --n;
-  if (n == k) return {k, target[k].tail_token()};
+  if (n == k) return {k, target[k].drawn_token()};
   return {n, DrawResidual(target[n], draft.distributions[n], draft.start + n,
                           random, OUTRIDER_MUTANT(B1, shares[n], 1.0))};
 }

@@ -186,7 +186,7 @@ class Refusing final : public RandomSource {
   std::vector<CoinKey> asked;
 };
 
-// They lie behind the commit point, where the next round judges again.
+// They lie after the commit point, where the next round judges again.
 TEST(BlockVerificationTest, ItsCoinsBelongToTheBlock) {
   Refusing coins;
   const Distribution q = Distribution::FromSorted({0, 1}, {0.9, 0.1});

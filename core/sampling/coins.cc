@@ -68,7 +68,7 @@ size_t Coins::Race(uint64_t position, absl::Span<const TokenId> ids,
         << "weight " << weights[i];
     if (weights[i] <= 0) continue;
     if (ids[i] < first || ids[i] - first >= static_cast<TokenId>(size)) {
-      // As much as the array holds where at least half of it will be used.
+      // The array is filled whole where at least half of it will be used.
       const size_t half = i + bits.size() / 2;
       const bool is_dense =
           half < ids.size() &&

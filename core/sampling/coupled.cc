@@ -11,10 +11,10 @@ Verdict CoupledRule::Judge(const Draft& draft,
   const int k = draft.length();
   OUTRIDER_CHECK(static_cast<int>(target.size()) == k + 1);
   for (int i = 0; i < k; ++i) {
-    const TokenId own = target[i].tail_token();
+    const TokenId own = target[i].drawn_token();
     if (own != draft.tokens[i]) return {i, own};
   }
-  return {k, target[k].tail_token()};
+  return {k, target[k].drawn_token()};
 }
 
 TokenId DrawCoupled(const Distribution& row, uint64_t position,

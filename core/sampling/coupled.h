@@ -21,8 +21,8 @@ namespace outrider {
 // `rejection` has 1 - TV.
 class CoupledRule final : public AcceptanceRule {
  public:
-  // `target` comes from ScoreDraft under RuleKind::kCoupled: its tail tokens
-  // are the target's draws. The draft's distributions are not looked at.
+  // `target` comes from ScoreDraft under RuleKind::kCoupled: its drawn tokens
+  // are the target's own. The draft's distributions are not looked at.
   Verdict Judge(const Draft& draft, absl::Span<const TargetRow> target,
                 RandomSource& random) const override;
 };

@@ -26,7 +26,7 @@ namespace outrider {
 // The row that judges `draft`, where `row` is what Process made of `logits`:
 // below kGreedyTemperature and where the draft stands by lenience, all mass is
 // on the draft; else it is `row` itself. The probabilities that are compared
-// are behind bias and penalties, at temperature 1, nothing cut. Arguments and
+// are after bias and penalties, at temperature 1, nothing cut. Arguments and
 // errors are those of Process; INVALID_ARGUMENT where the row lacks the draft.
 absl::StatusOr<Distribution> JudgingRow(Distribution row, TokenId draft,
                                         absl::Span<const float> logits,

@@ -56,7 +56,7 @@ TEST(LenienceTest, OneIsExactAlsoWhereTheHighestAreEqual) {
 }
 
 TEST(LenienceTest, BiasAndPenaltiesCountButNoCut) {
-  // Off the highest token; the bias makes token 0 as probable as token 3.
+  // Nothing is cut; the bias makes token 0 as probable as token 3.
   const TokenSeq generated = {1};
   const TokenHistory history = {.committed = generated};
   const SamplingParams params = {.temperature = 0,

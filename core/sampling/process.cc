@@ -42,7 +42,7 @@ std::vector<TokenId> TopIds(absl::Span<const Value> values, size_t count) {
   return ids;
 }
 
-// Without the tokens below `least`.
+// Drops the tokens below `least`.
 Distribution KeepAtLeast(std::vector<TokenId> ids, std::vector<double> weights,
                          double least) {
   if (CountAtLeast(weights, least) < weights.size()) {
@@ -59,8 +59,8 @@ Distribution KeepAtLeast(std::vector<TokenId> ids, std::vector<double> weights,
   return Distribution::FromSorted(std::move(ids), std::move(weights));
 }
 
-// From the temperature on. Min-p is applied behind top-k: each keeps the most
-// probable tokens, so that together they keep the same ones in either order.
+// The part of processing from the temperature on. Min-p is applied after top-k:
+// as each keeps the most probable tokens, the order does not matter.
 template <typename Value>
 Distribution CutAndNormalise(absl::Span<const Value> logits,
                              const SamplingParams& params) {

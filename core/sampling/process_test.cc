@@ -54,7 +54,7 @@ TEST(ProcessTest, TemperatureZeroIsTheLowestIdAmongTheLargest) {
         MustProcess({1, 3, 3, 2}, {.temperature = temperature, .top_k = 3});
     EXPECT_THAT(row.support(), ElementsAre(1));
   }
-  // From here on it is a temperature.
+  // This is the lowest that counts as a temperature.
   EXPECT_THAT(MustProcess({1, 3, 3, 2}, {.temperature = 1e-4}).support(),
               ElementsAre(1, 2));
 }

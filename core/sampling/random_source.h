@@ -25,7 +25,7 @@ struct CoinKey {
   Purpose purpose = Purpose::kUnspecified;
   uint64_t position = 0;  // absolute: the prompt's tokens count
   // DRAFT: the request's step. ACCEPT of block verification, which reads coins
-  // behind the commit point: the block's first position. Else 0.
+  // after the commit point: the block's first position. Else 0.
   uint64_t generation = 0;
 
   friend bool operator==(const CoinKey&, const CoinKey&) = default;

@@ -27,7 +27,7 @@ Verdict AcceptPrefix(const Draft& draft, absl::Span<const TargetRow> target,
       return {i, DrawResidual(p, q, position, random)};
     }
   }
-  return {k, target[k].tail_token()};
+  return {k, target[k].drawn_token()};
 }
 
 }  // namespace outrider

@@ -52,7 +52,7 @@ TokenId DrawResidual(const TargetRow& p, const Distribution& q,
   const size_t i = random.Categorical({Purpose::kResidual, position}, weights);
   // Off the support of q the residual is p itself, from which the row brings
   // one token.
-  return i < q.support().size() ? q.support()[i] : p.tail_token();
+  return i < q.support().size() ? q.support()[i] : p.drawn_token();
 }
 
 uint64_t NumResidualsLost() {

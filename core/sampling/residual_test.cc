@@ -35,7 +35,7 @@ TEST(ResidualTest, FallsBackToThePossibleWhereNothingIsLeft) {
   const Distribution p = Distribution::FromSorted({1, 2}, {0.5, 0.5});
   const Distribution q =
       Distribution::FromSorted({0, 1, 2, 3}, {1.0, 0.5, 0.5, 1.0});
-  // As if p <= q everywhere: the residual of q against itself.
+  // The residual of q against itself has no mass, as p <= q everywhere.
   const TargetRow row = TargetRow::FromDense(q, q.support(), kStart, source);
   const uint64_t lost_before = NumResidualsLost();
   EXPECT_EQ(DrawResidual(row, q, kStart, source), 3);

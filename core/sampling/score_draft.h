@@ -34,7 +34,7 @@ struct DraftBlock {
 
 // The target's rows for a block, from its raw logits: processed like every row
 // of the session, each seen from the support of the draft it judges; the last
-// one, behind all drafts, has none, and neither has any under kCoupled, where
+// one, after all drafts, has none, and neither has any under kCoupled, where
 // only the target's own draw counts. A lossy lenience at temperature 0 puts the
 // mass of a row on its draft, where that stands (lenience.h). One function for
 // every reply format, on whichever side the logits are. `random` must outlive

@@ -38,7 +38,7 @@ TargetRow TargetRow::FromDense(Distribution p,
   for (const TokenId token : support) row.p_.push_back(p(token));
   std::vector<double> off = WeightsOff(p, support);
   row.tail_mass_ = Sum(off) / p.total();
-  row.draw_tail_ = [p = std::move(p), off = std::move(off), position, &random] {
+  row.draw_ = [p = std::move(p), off = std::move(off), position, &random] {
     const CoinKey coin = {
         OUTRIDER_MUTANT(S7, Purpose::kTail, Purpose::kResidual), position};
     const size_t place = random.Categorical(
@@ -52,7 +52,7 @@ TargetRow TargetRow::Coupled(Distribution p, uint64_t position,
                              RandomSource& random) {
   TargetRow row;
   row.tail_mass_ = 1;
-  row.draw_tail_ = [p = std::move(p), position, &random] {
+  row.draw_ = [p = std::move(p), position, &random] {
     return DrawCoupled(p, position, random);
   };
   return row;
@@ -92,17 +92,17 @@ absl::StatusOr<TargetRow> TargetRow::FromParts(
   row.p_ = std::move(p);
   row.tail_mass_ = tail_mass;
   if (tail_token.has_value()) {
-    row.draw_tail_ = [token = *tail_token] { return token; };
+    row.draw_ = [token = *tail_token] { return token; };
   }
   return row;
 }
 
-void TargetRow::DrawTail() {
+void TargetRow::Draw() {
   if (tail_mass_ <= 0) {
-    draw_tail_ = nullptr;
+    draw_ = nullptr;
     return;
   }
-  draw_tail_ = [token = draw_tail_()] { return token; };
+  draw_ = [token = draw_()] { return token; };
 }
 
 double TargetRow::operator()(TokenId token) const {

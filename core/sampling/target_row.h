@@ -18,42 +18,42 @@ namespace outrider {
 // What the acceptance rule sees of the target at one position, whatever the
 // verifier's reply format: the probability of each token on the draft's
 // support, the mass off it (the tail), and one token drawn from there. The row
-// behind the last draft has an empty support: its tail is all of p.
+// after the last draft has an empty support: its tail is all of p.
 class TargetRow {
  public:
-  // From the whole row. The tail token is drawn with the TAIL coin of
+  // Made from the whole row. The token is drawn with the TAIL coin of
   // `position` from p off the support, when it is asked for; `random` must
   // outlive the row. `support` is ascending.
   static TargetRow FromDense(Distribution p, absl::Span<const TokenId> support,
                              uint64_t position, RandomSource& random);
 
   // For the coupled rule: no support, and the target's own draw with the noise
-  // of `position` as the tail token; drawn when it is asked for.
+  // of `position`, made when it is asked for.
   static TargetRow Coupled(Distribution p, uint64_t position,
                            RandomSource& random);
 
-  // As a verifier sends it. `support` is ascending, p as long; the tail token
-  // was drawn from p off the support, where it has mass. INVALID_ARGUMENT where
-  // these cannot be parts of one distribution.
+  // Made from what a verifier sends. `support` is ascending, p as long; the
+  // tail token was drawn from p off the support, where it has mass.
+  // INVALID_ARGUMENT where these cannot be parts of one distribution.
   static absl::StatusOr<TargetRow> FromParts(std::vector<TokenId> support,
                                              std::vector<double> p,
                                              double tail_mass,
                                              std::optional<TokenId> tail_token);
 
-  // Draws the tail token now, where there is one, so that the row needs neither
-  // the whole of p nor the coins any more.
-  void DrawTail();
+  // Draws the token now, where there is one, so that the row needs neither the
+  // whole of p nor the coins any more.
+  void Draw();
 
   absl::Span<const TokenId> support() const { return support_; }
-  // Over the support.
+  // One for each token of the support.
   absl::Span<const double> probabilities() const { return p_; }
   // The target's probability of a token on the draft's support.
   double operator()(TokenId token) const;
   // The sum of p over everything off the support, not 1 minus the rest: that
   // would lose all digits where the support holds nearly everything.
   double tail_mass() const { return tail_mass_; }
-  // Only where tail_mass() > 0.
-  TokenId tail_token() const { return draw_tail_(); }
+  // The one from the tail; there only where tail_mass() > 0.
+  TokenId drawn_token() const { return draw_(); }
 
  private:
   TargetRow() = default;
@@ -61,7 +61,7 @@ class TargetRow {
   std::vector<TokenId> support_;
   std::vector<double> p_;  // over support_
   double tail_mass_ = 0;
-  std::function<TokenId()> draw_tail_;
+  std::function<TokenId()> draw_;
 };
 
 }  // namespace outrider

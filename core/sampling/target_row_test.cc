@@ -24,7 +24,7 @@ std::vector<double> TailLaw(const std::vector<TokenId>& support) {
   while (source.NextTrace()) {
     const TargetRow row =
         TargetRow::FromDense(Row(), support, kPosition, source);
-    const TokenId token = row.tail_token();
+    const TokenId token = row.drawn_token();
     law[token] += source.probability();
   }
   return law;
@@ -82,7 +82,7 @@ TEST(TargetRowTest, FlipsItsCoinOnlyWhenTheTailIsAskedFor) {
   const TargetRow row = TargetRow::FromDense(Row(), {}, kPosition, source);
   EXPECT_EQ(row.tail_mass(), 1.0);
   EXPECT_TRUE(source.path().empty());
-  row.tail_token();
+  row.drawn_token();
   EXPECT_EQ(source.path().size(), 1u);
 }
 

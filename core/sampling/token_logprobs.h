@@ -12,10 +12,10 @@
 
 namespace outrider {
 
-// Of which of the target's rows log-probabilities are.
+// Which of the target's rows log-probabilities are taken from.
 enum class LogprobsMode {
   kRaw,        // the model's own: softmax of its logits, before all processing
-  kProcessed,  // what tokens are drawn from, behind all processing
+  kProcessed,  // what tokens are drawn from, after all processing
 };
 
 inline constexpr int kMaxTopLogprobs = 20;

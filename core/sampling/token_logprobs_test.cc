@@ -62,7 +62,7 @@ TEST(TokenLogprobsTest, TheProcessedRowIsWhatTokensAreDrawnFrom) {
   EXPECT_EQ(row.tokens[1], -kInfinity);
   EXPECT_THAT(Ids(row), ElementsAre(1, 3)) << "others are impossible";
   EXPECT_EQ(row.top[1].logprob, row.tokens[0]);
-  // At temperature 0 the choice is certain.
+  // Temperature 0 makes the choice certain.
   const RowLogprobs greedy = Of(options, {1}, {.temperature = 0});
   EXPECT_THAT(greedy.tokens, ElementsAre(0));
   EXPECT_THAT(greedy.top, ElementsAre(TokenLogprob{1, 0}));

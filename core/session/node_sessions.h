@@ -59,7 +59,7 @@ class NodeSessions {
                                 uint64_t content_digest, int num_draft_tokens,
                                 Clock::time_point now);
 
-  // A pass has run these behind what the cache held.
+  // A pass has run these after what the cache held.
   void Extended(NodeSession& session, absl::Span<const TokenId> tokens);
   // The call has ended: blocks beyond the length are free, the lease begins.
   void EndRound(NodeSession& session, Clock::time_point now);

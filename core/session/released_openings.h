@@ -13,7 +13,7 @@
 namespace outrider {
 
 // Openings that were given up before they were answered. One that arrives, or
-// comes out of a queue, behind its release would open a session that nobody
+// comes out of a queue, after its release would open a session that nobody
 // releases again. Remembers the last kCapacity sessions: what is forgotten
 // costs memory for one lease, no more.
 class ReleasedOpenings {

@@ -31,7 +31,7 @@ class MetricRegistry {
                                   const std::string& help, Labels labels = {});
   prometheus::Gauge& AddGauge(const std::string& name, const std::string& help,
                               Labels labels = {});
-  // In DurationBuckets().
+  // Its buckets are DurationBuckets().
   prometheus::Histogram& AddDuration(const std::string& name,
                                      const std::string& help,
                                      Labels labels = {});
@@ -52,7 +52,7 @@ class MetricRegistry {
   void AddDurationSource(const std::string& name, const std::string& help,
                          Labels labels, const prometheus::Histogram& histogram);
 
-  // From 100 us to 60 s.
+  // They go from 100 us to 60 s.
   static const prometheus::Histogram::BucketBoundaries& DurationBuckets();
 
   // All of them in the Prometheus text format, version 0.0.4.

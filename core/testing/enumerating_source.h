@@ -31,7 +31,7 @@ class EnumeratingSource final : public RandomSource {
 
   // False when every branch has been taken.
   bool NextTrace();
-  // Of the choices behind the past.
+  // The probability of the choices after the past.
   double probability() const { return probability_; }
   // All choices of the trace; the past of later ones.
   const std::vector<size_t>& path() const { return path_; }
@@ -41,9 +41,9 @@ class EnumeratingSource final : public RandomSource {
   bool Accept(const CoinKey& key, double p, double q) override;
   size_t Categorical(const CoinKey& key,
                      absl::Span<const double> weights) override;
-  // As one coin of the position: two parties that race with other weights are
-  // a violation. The coupled rule is not enumerated but compared with plain
-  // decoding.
+  // A race is one coin of the position: two parties that race with other
+  // weights are a violation. The coupled rule is not enumerated but compared
+  // with plain decoding.
   size_t Race(uint64_t position, absl::Span<const TokenId> ids,
               absl::Span<const double> weights) override;
 

@@ -31,7 +31,7 @@ class ScriptedResolver final : public Resolver {
     if (found == answers_.end()) return std::vector<std::string>();
     return found->second;
   }
-  // Until it has been asked this often more from now on.
+  // Waits until it has been asked this often more from now on.
   void WaitForCalls(const std::string& endpoint, int num_more) {
     MutexLock lock(mu_);
     const int wanted = num_calls_[endpoint] + num_more;

@@ -18,7 +18,7 @@ const absl::Status& ToStatus(const absl::StatusOr<T>& result) {
   return result.status();
 }
 
-// For absl::Status and absl::StatusOr alike.
+// Takes absl::Status and absl::StatusOr alike.
 MATCHER(IsOk, "is OK") {
   *result_listener << ToStatus(arg).ToString();
   return arg.ok();

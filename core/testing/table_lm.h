@@ -71,7 +71,7 @@ class TableLm final : public CausalLm {
   int num_poison_reads() const { return num_poison_reads_; }
 
  private:
-  // The context behind an extension's tokens.
+  // The context after an extension's tokens.
   TokenSeq ContextOf(const Extension& extension);
   TokenSeq WronglyCut(const Extension& extension);
   LogitRows Rows(const TokenSeq& context, int num_rows) const;

@@ -71,7 +71,7 @@ TEST(BpeMergerTest, AgreesWithTheDefinitionOnRandomRules) {
     }
     TokenSeq symbols(random() % 30);
     for (TokenId& id : symbols) id = static_cast<TokenId>(random() % 3);
-    // Of two rules for one pair only the later may be there.
+    // Only the later one of two rules for one pair may be there.
     for (size_t i = 0; i < merges.size(); ++i) {
       for (size_t j = i + 1; j < merges.size(); ++j) {
         if (merges[i].left == merges[j].left &&

@@ -33,7 +33,7 @@ TEST(BpeModelTest, AnUnknownCharacterFallsBackToItsBytes) {
   spec.byte_fallback = true;
   const BpeModel model(spec, BpeModel::Symbols::kCharacters);
   EXPECT_EQ(Encoded(model, "aé"), (TokenSeq{1, 4, 5}));
-  // Of "ê" one byte has no token: then none of them is used.
+  // One byte of "ê" has no token: then none of them is used.
   EXPECT_EQ(Encoded(model, "aê"), (TokenSeq{1, 0}));
 }
 

@@ -108,7 +108,7 @@ class TokenDecoder::PieceStream final : public StreamingDecoder {
       begin += strip.size();
       ++num_stripped_;
     }
-    // After anything else nothing is at the start any more.
+    // What follows anything else is not at the start any more.
     if (begin < text.size()) num_stripped_ = decoder_.spec_.max_stripped;
     return text.substr(begin);
   }

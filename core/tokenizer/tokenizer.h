@@ -31,9 +31,9 @@ class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  // With the special tokens that tokenizer.json adds (such as BOS). Any bytes
+  // Adds the special tokens that tokenizer.json adds (such as BOS). Any bytes
   // are accepted; invalid UTF-8 is replaced by U+FFFD as the reference does.
-  // Like there, a special token spelled out in the text becomes that token.
+  // As there, a special token spelled out in the text becomes that token.
   virtual std::vector<TokenId> Encode(absl::string_view text) const = 0;
 
   // Special tokens and unused ids are left out of the text. The decoder must

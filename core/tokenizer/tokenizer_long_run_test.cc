@@ -50,7 +50,7 @@ TEST_P(TokenizerLongRunTest, AMebibyteOfOneCharacterComesBackFromItsTokens) {
   const TokenSeq ids = (*tokenizer)->Encode(text);
   const std::chrono::duration<double> seconds =
       std::chrono::steady_clock::now() - begin;
-  // For the reader of the log: no assertion.
+  // This is for the reader of the log, and asserts nothing.
   std::cout << ids.size() << " tokens in " << seconds.count() << " s\n";
   EXPECT_EQ(ids.size(), GetParam().num_tokens + num_special);
   EXPECT_TRUE((*tokenizer)->Decode(ids) == text);

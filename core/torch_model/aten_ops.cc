@@ -15,7 +15,7 @@ at::Tensor HeadsOf(const AttentionPass& pass) {
   return pass.qkv.view({pass.qkv.size(0), -1, pass.keys.size(3)});
 }
 
-// On the device of `like`.
+// Puts them on the device of `like`.
 at::Tensor Indices(const std::vector<int64_t>& indices,
                    const at::Tensor& like) {
   return at::tensor(indices).to(like.device());
@@ -161,7 +161,7 @@ void AtenOps::Attend(const AttentionPass& pass, at::Tensor& attended) const {
     const at::Tensor values =
         Gather(pass.values, segment, first, last).to(heads.scalar_type());
     // Row by row: with a mask over common keys a row would depend on those
-    // behind it, through the order of sums.
+    // after it, through the order of sums.
     for (int i = 0; i < segment.num_rows; ++i, ++row) {
       const int position = segment.first_position + i;
       const int begin = begin_of(position);

@@ -16,7 +16,7 @@
 namespace outrider {
 namespace {
 
-// Of a float32 or bfloat16 tensor.
+// Takes a float32 or bfloat16 tensor.
 kernels::ConstElements ElementsOf(const at::Tensor& tensor) {
   OUTRIDER_CHECK(tensor.is_contiguous());
   if (tensor.scalar_type() == at::kFloat) return tensor.const_data_ptr<float>();
@@ -24,7 +24,7 @@ kernels::ConstElements ElementsOf(const at::Tensor& tensor) {
   return static_cast<const kernels::BFloat16*>(tensor.const_data_ptr());
 }
 
-// Of contiguous activations.
+// Takes contiguous activations.
 const float* Floats(const at::Tensor& tensor) {
   OUTRIDER_CHECK(tensor.is_contiguous());
   return tensor.const_data_ptr<float>();

@@ -76,7 +76,7 @@ class Ops {
   // Rows of a [num_entries, size] table -> [indices.size(), size]
   virtual at::Tensor Embed(const Matrix& table,
                            absl::Span<const int32_t> indices) const = 0;
-  // Over the last dimension.
+  // Normalises over the last dimension.
   virtual at::Tensor RmsNorm(const NormWeights& weights, const at::Tensor& x,
                              double epsilon) const = 0;
   virtual at::Tensor LayerNorm(const NormWeights& weights, const at::Tensor& x,

@@ -75,7 +75,7 @@ class PassesTest : public ::testing::TestWithParam<std::string> {
     for (int i = 0; i < 4; ++i) {
       Context& context = contexts_.emplace_back();
       for (int j = 0; j < length_; ++j) {
-        // Two of them part behind the second block, the others at once.
+        // Two of them part after the second block, the others at once.
         const int salt = i == 1 && j < 2 * kKvBlockLength ? 0 : i;
         context.tokens.push_back((j * 31 + salt * 17 + 3) %
                                  reference->info().vocab_size);
@@ -194,7 +194,7 @@ TEST_P(PassesTest, RowsOverACopiedBlockAreThoseOverTheOriginal) {
   Run({&original, &copied}, {9, 3});
 }
 
-// What lies behind the positions written, or was cut off, is garbage.
+// What lies after the positions written, or was cut off, is garbage.
 TEST_P(PassesTest, GarbageBehindASessionsLengthDoesNotReachItsRows) {
   SetUp("float32");
   Session session = {&contexts_[0], {9, 4, 30, 31, 32, 33, 34}};

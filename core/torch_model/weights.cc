@@ -248,8 +248,8 @@ absl::StatusOr<ModelWeights> ReadWeights(const ModelConfig& config,
 
 absl::Status CheckWeights(const ModelConfig& config,
                           const Checkpoint& checkpoint) {
-  // On the device that has shapes but no memory: a wrong config.json must not
-  // ask for terabytes.
+  // This device has shapes but no memory: a wrong config.json must not ask for
+  // terabytes.
   return PlanModel(config, checkpoint, {.device = at::kMeta})
       .plan.Check(checkpoint);
 }

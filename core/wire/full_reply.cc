@@ -37,7 +37,7 @@ absl::StatusOr<VerifyReply> FullReply::Answer(
     const VerifyCall& /*call*/, LogitRows rows,
     absl::Span<const TokenId> /*committed*/, RandomSource& /*random*/) const {
   if (is_bfloat16_) rows = RoundedToBFloat16(rows);
-  // As processing them would: a cache that gave such a row is not kept.
+  // Checked here as processing would: a cache that gave such a row is not kept.
   for (const absl::Span<const float> row : rows.Rows()) {
     OUTRIDER_RETURN_IF_ERROR(CheckLogits(row));
   }

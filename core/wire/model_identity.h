@@ -34,7 +34,7 @@ absl::Status CheckSame(const ModelIdentity& wanted, const ModelIdentity& found,
 v1::ModelIdentity ToProto(const ModelIdentity& model);
 ModelIdentity FromProto(const v1::ModelIdentity& proto);
 
-// For command lines: "HASH:float32:avx2". INVALID_ARGUMENT where it is not one.
+// Command lines have "HASH:float32:avx2". INVALID_ARGUMENT where it is not one.
 std::string ToText(const ModelIdentity& model);
 absl::StatusOr<ModelIdentity> ParseModelIdentity(absl::string_view text);
 

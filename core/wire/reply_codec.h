@@ -32,11 +32,11 @@ class ReplyCodec {
   // INVALID_ARGUMENT where the rule needs what this format does not bring.
   virtual absl::Status CheckRule(RuleKind rule) const;
 
-  // On the coordinator: what the call says of the draft beyond its tokens.
+  // The coordinator calls it: what the call says of a draft beside its tokens.
   virtual void Ask(const Draft& draft, VerifyCall& call) const = 0;
 
-  // On the verifier: INVALID_ARGUMENT where what this format reads of a call is
-  // malformed. Delta and draft tokens were checked before.
+  // Called by the verifier: INVALID_ARGUMENT where what this format reads of a
+  // call is malformed. Delta and draft tokens were checked before.
   virtual absl::Status Check(const VerifyCall& call, int vocab_size) const = 0;
 
   // On the verifier: the reply, but for its header, from K + 1 rows of raw
@@ -46,8 +46,8 @@ class ReplyCodec {
       const VerifyCall& call, LogitRows rows,
       absl::Span<const TokenId> committed, RandomSource& random) const = 0;
 
-  // On the coordinator: what a reply without a Miss says to the draft. INTERNAL
-  // where it is in another format or does not fit the call.
+  // Called by the coordinator: what a reply without a Miss says to the draft.
+  // INTERNAL where it is in another format or does not fit the call.
   virtual absl::StatusOr<DraftScore> Read(const VerifyCall& call,
                                           VerifyReply reply,
                                           const Asker& asker) const = 0;

@@ -9,7 +9,7 @@
 
 namespace outrider {
 
-// As flags name them.
+// Flags have these names.
 inline const std::map<std::string, ReplyFormat>& ReplyFormatNames() {
   static const std::map<std::string, ReplyFormat> names = {
       {"full", ReplyFormat::kFull},

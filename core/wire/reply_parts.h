@@ -37,8 +37,8 @@ absl::Status CheckNumDraftRows(const VerifyCall& call, size_t num_supports,
 absl::StatusOr<std::vector<RowScores>> ScoreCandidates(
     const VerifyCall& call, const LogitRows& rows,
     absl::Span<const TokenId> committed, absl::Span<const TokenSeq> candidates);
-// On the coordinator: the same scores beside their tokens. INTERNAL where they
-// do not fit.
+// Called by the coordinator: the same scores beside their tokens. INTERNAL
+// where they do not fit.
 absl::StatusOr<std::vector<ScoredRow>> JoinScores(
     const VerifyCall& call, std::vector<TokenSeq> candidates,
     std::vector<RowScores> scores);

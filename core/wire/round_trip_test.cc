@@ -121,9 +121,9 @@ TEST(RoundTripTest, ATargetsRowsKeepEveryDigit) {
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_THAT(rows[0].probabilities(), ElementsAreArray(p));
   EXPECT_EQ(rows[0].tail_mass(), tail_mass);
-  EXPECT_EQ(rows[0].tail_token(), 9);
+  EXPECT_EQ(rows[0].drawn_token(), 9);
   EXPECT_EQ(rows[1].tail_mass(), 1);
-  EXPECT_EQ(rows[1].tail_token(), 2);
+  EXPECT_EQ(rows[1].drawn_token(), 2);
 }
 
 // The tail of a support that holds nearly everything.

@@ -18,7 +18,7 @@ std::vector<TokenSeq> CandidatesOf(absl::Span<const TargetRow> rows) {
   for (const TargetRow& row : rows) {
     TokenSeq& tokens =
         candidates.emplace_back(row.support().begin(), row.support().end());
-    if (row.tail_mass() > 0) tokens.push_back(row.tail_token());
+    if (row.tail_mass() > 0) tokens.push_back(row.drawn_token());
   }
   return candidates;
 }
@@ -60,7 +60,7 @@ absl::StatusOr<VerifyReply> SparseReply::Answer(
   OUTRIDER_ASSIGN_OR_RETURN(
       std::vector<TargetRow> target,
       ScoreDraft(rows.Rows(), block, call.sampling, random));
-  for (TargetRow& row : target) row.DrawTail();
+  for (TargetRow& row : target) row.Draw();
   VerifyReply reply;
   OUTRIDER_ASSIGN_OR_RETURN(
       reply.logprobs,

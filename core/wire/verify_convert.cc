@@ -43,7 +43,7 @@ v1::TargetRow ToProto(const TargetRow& row) {
   v1::TargetRow proto;
   proto.set_probabilities(PackFloat64(row.probabilities()));
   proto.set_tail_mass(row.tail_mass());
-  if (row.tail_mass() > 0) proto.set_tail_token(row.tail_token());
+  if (row.tail_mass() > 0) proto.set_tail_token(row.drawn_token());
   return proto;
 }
 

@@ -5,7 +5,7 @@
   python generate.py --coordinator 127.0.0.1:7000 "def fibonacci(n):"
   python generate.py --cancel-after 20 --temperature 0 "def fibonacci(n):"
 
-With --cancel-after the stream is cancelled behind that many tokens, and a second
+With --cancel-after the stream is cancelled after that many tokens, and a second
 call goes on from there; at temperature 0 the text is that of a single call.
 """
 import argparse

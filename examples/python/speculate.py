@@ -8,7 +8,7 @@ The plain reading of the method (Leviathan et al. 2023, Algorithm 1; Chen et al.
 2023, Algorithm 2), without a coordinator: the drafter proposes K tokens with
 their distributions q, the verifier answers with K + 1 rows of raw logits (FULL),
 whose softmax is p. Token x is accepted with probability min(1, p(x) / q(x));
-behind the first refusal one token is drawn from the residual max(0, p - q), behind
+after the first refusal one token is drawn from the residual max(0, p - q), after
 K acceptances one from the last row. Prints token ids.
 """
 import argparse

@@ -109,7 +109,7 @@ class Gateway:
             raise ApiError(400, f"this model serves /v1/completions only: {self._parts.no_template}",
                            param="messages", code="no_chat_template")
         messages = [message.for_template() for message in asked.messages]
-        # On a thread: a template and a tokenizer may take seconds.
+        # This has a thread, as a template and a tokenizer may take seconds.
         prompt = await asyncio.to_thread(lambda: tokens.encode(template.render(
             messages, add_generation_prompt=asked.add_generation_prompt, **asked.chat_template_kwargs)))
         if not prompt:

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 _LOOK_SECONDS = 1.0
 # A coordinator that has just failed comes last for so long.
 _SHUNNED_SECONDS = 5.0
-# As Outrider's own clients have them: a dead peer is noticed within seconds.
+# Outrider's own clients have the same: a dead peer is noticed within seconds.
 _CHANNEL_OPTIONS = [("grpc.keepalive_time_ms", 5000), ("grpc.keepalive_timeout_ms", 2000),
                     ("grpc.keepalive_permit_without_calls", 1), ("grpc.http2.max_pings_without_data", 0),
                     ("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 1000),

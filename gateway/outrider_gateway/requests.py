@@ -241,5 +241,5 @@ def _has_wrong_type(error: Any) -> bool:
 
 
 def _path(place: list[str]) -> str:
-    # Without the names that pydantic gives to a union's members.
+    # Drops the names that pydantic gives to a union's members.
     return ".".join(part for part in place if part.isidentifier() or part.isdecimal())

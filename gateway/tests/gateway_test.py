@@ -52,7 +52,7 @@ class AnswersTest(DoorTest):
     def test_choices_differ_and_repeat_with_their_seed(self):
         self.gateway()
         settings = {"model": "demo-target", "prompt": ["def a(", "class B"], "max_tokens": 16, "n": 2, "seed": 3,
-                    # Under other rules a seed gives the law: which rounds draft is the clock's choice.
+                    # Other rules repeat the law only: which rounds draft is the clock's choice.
                     "extra_body": {"outrider": {"acceptance_rule": "coupled"}}}
         first = self.client().completions.create(**settings)
         self.assertEqual([c.index for c in first.choices], [0, 1, 2, 3])

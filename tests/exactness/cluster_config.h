@@ -54,7 +54,7 @@ struct Sabotage {
   std::function<std::unique_ptr<RandomSource>(RandomSource&)> coins = {};
   std::function<Verdict(const JudgeView&)> judge = {};
   std::function<int(const RoundView&, int k)> draft_length = {};
-  // In front of the node's drafter; called for each new session.
+  // Stands in front of the node's drafter; called for each new session.
   std::function<std::unique_ptr<DraftClient>(DraftClient&)> drafts = {};
   // What those remember of past rounds: part of a generation's state.
   std::function<std::vector<int64_t>(DraftClient&)> memory = {};

@@ -32,7 +32,7 @@ int PlainAfterDiscardedZero(const RoundView& view, int k) {
   return place >= 0 && view.draft->tokens[place] == 0 ? 0 : k;
 }
 
-// C2: a plain round where the row behind a discarded draft was unsure.
+// C2: a plain round where the row after a discarded draft was unsure.
 int PlainAfterUnsureRow(const RoundView& view, int k) {
   const int place = FirstDiscarded(view);
   if (place < 0 || place + 1 >= view.draft->length()) return k;

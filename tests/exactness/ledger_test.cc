@@ -120,7 +120,7 @@ TEST(LedgerTest, EveryCoinIsFlippedOnceInAFaultFreeSession) {
         if (!is_sparse || key.purpose != Purpose::kTail) {
           EXPECT_EQ(entry.num_flips, 1);
         }
-        // Block verification reads coins behind the commit point: they are
+        // Block verification reads coins after the commit point: they are
         // the round's own.
         const bool is_rounds_own =
             key.purpose == Purpose::kDraft ||
@@ -229,7 +229,7 @@ TEST(LedgerTest, ARepeatedCallAddsNoKeyAndChangesNoToken) {
   }
 }
 
-// A round that fails behind the draft is run again with a draft of its own
+// A round that fails after the draft is run again with a draft of its own
 // step; what judges it has not been flipped before.
 TEST(LedgerTest, AFailedRoundAddsDraftKeysOnly) {
   for (const RuleKind rule : {RuleKind::kRejection, RuleKind::kBlock}) {

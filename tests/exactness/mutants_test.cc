@@ -75,7 +75,7 @@ const ToyModel& Toy() {
   return model;
 }
 
-// The drafter's own row at the place of draft i (i = K: behind the last).
+// The drafter's own row at the place of draft i (i = K: after the last).
 Distribution DrafterRow(const DenseView& view, int i,
                         const SamplingParams& sampling) {
   TokenSeq context = {view.committed.begin(), view.committed.end()};

@@ -62,9 +62,9 @@ struct DenseRule {
       process = {};
   // q of the acceptance test; empty: as reported. 0 accepts, as p >= q.
   std::function<double(const DenseView&, int i)> draft_probability = {};
-  // After the refusal of draft i; empty: (p_i - q_i)+.
+  // What follows the refusal of draft i; empty: (p_i - q_i)+.
   std::function<std::vector<double>(const DenseView&, int i)> residual = {};
-  // After full acceptance; empty: p_{K+1}.
+  // What follows full acceptance; empty: p_{K+1}.
   std::function<std::vector<double>(const DenseView&)> bonus = {};
 };
 Sabotage WithRule(DenseRule rule, const SamplingParams& sampling);

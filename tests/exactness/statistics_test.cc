@@ -52,7 +52,7 @@ ClusterConfig Config() {
           .max_length = 64};
 }
 
-// By default ranks are reversed, and there are two possible tail tokens.
+// By default ranks are reversed, and there are two possible tokens in the tail.
 ChiSquare RunSeeds(const ClusterConfig& config,
                    const RenamedCoins::Rename& rename,
                    DrafterKind drafter = DrafterKind::kReversed,
@@ -128,7 +128,7 @@ TEST(StatisticsTest, SeedsGiveTheTargetsJointLawUnderBlockVerification) {
   }
 }
 
-// Coins that the round before has read behind its commit point. The bias is
+// Coins that the round before has read after its commit point. The bias is
 // small: where refused drafts are common and most tokens possible.
 TEST(StatisticsTest, RejectsBlockCoinsOfAnEarlierRound) {
   ClusterConfig config = Config();

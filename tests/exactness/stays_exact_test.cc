@@ -167,7 +167,7 @@ TEST(StaysExactTest, SessionsEvictedBetweenRoundsOnBothNodes) {
       ExpectExact(With({.round = [](ToyCluster& cluster) {
         Session& session = cluster.session();
         const auto evict = [&session](auto& node, const CacheMirror& cache) {
-          // Without an incarnation it would release an opening to come.
+          // A release that names no incarnation would hit an opening to come.
           if (cache.incarnation().is_none()) return;
           node.Release({.session = session.id(),
                         .incarnation = cache.incarnation(),

@@ -30,7 +30,7 @@ class ToyCluster {
  public:
   ToyCluster(const ClusterConfig& config, const ToyModel& model,
              RandomSource& chance);
-  // With the coins that every process makes for itself in production.
+  // Has the coins that every process makes for itself in production.
   ToyCluster(const ClusterConfig& config, const ToyModel& model, uint64_t seed);
   ~ToyCluster();
 
@@ -77,7 +77,7 @@ class ToyCluster {
   std::unique_ptr<DraftClient> other_drafts_;  // in front of that
   DraftClient* drafter_ = nullptr;             // whichever the config wants
   std::unique_ptr<Session> session_;
-  // Of the last round.
+  // What the last round had.
   RoundView view_;
   Draft draft_;
   std::optional<Verdict> verdict_;

@@ -131,7 +131,7 @@ class BenchTest(ProgramTest):
             self.assertGreater(row["requests"] + row["failures"], 0)
 
     def test_an_interrupt_keeps_what_was_measured_and_leaves_no_process(self):
-        # Without a network: on a busy machine a short round trip may not be met.
+        # There is no network, as a busy machine may not meet a short round trip.
         cells = ["--rtt", "0", "--concurrency", "1,2,4,8", "--seconds", "0.3"]
         program = self.start_bench("sweep", *SIMULATED, "--simulate-acceptance", "0.5", *cells)
         wait_until("a point is measured", lambda: "1/" in program.err())

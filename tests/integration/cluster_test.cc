@@ -145,7 +145,7 @@ TEST(ClusterTest, ADrafterThatRestartsIsFilledAgainAndDraftsOn) {
     cluster.StopDrafter();
     cluster.StartDrafter();
   };
-  // As long as it takes until the coordinator has found the new one.
+  // The stream is as long as it takes to find the new one.
   const auto stream = cluster.client().Generate(Greedy({5}, 60000, /*k=*/4),
                                                 std::chrono::minutes(2));
   TokenSeq tokens;
@@ -273,7 +273,8 @@ TEST(ClusterTest, AClientThatHangsUpFreesBothCaches) {
   {
     const auto stream = cluster.client().Generate(Greedy({5}, 500, /*k=*/4),
                                                   std::chrono::minutes(1));
-    // Into the second round; release_test.cc has those cancelled before.
+    // It goes into the second round; release_test.cc has those cancelled
+    // before.
     for (int num_tokens = 0; num_tokens < 2;) {
       const auto update = stream->Next();
       ASSERT_THAT(update, IsOk());
@@ -372,7 +373,7 @@ TEST(ClusterTest, OneSessionTooManyIsToldToComeLater) {
   }
   hold.Release();
   first.join();
-  // The place is free once the caches are given back, just behind the end.
+  // The place is free once the caches are given back, just after the end.
   const auto deadline =
       std::chrono::steady_clock::now() + std::chrono::seconds(10);
   Result later;

@@ -161,7 +161,7 @@ class NamedNodesTest(SimulatedNodesTest):
     """One name with an address a node, as a headless Service has."""
 
     def set_hosts(self, *addresses):
-        # In place: the file is mounted.
+        # The file is mounted, and so is written in place.
         self.hosts.write_text("".join(f"{address} nodes.test\n" for address in addresses))
 
     def start_named(self, port, *flags):

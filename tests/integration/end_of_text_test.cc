@@ -59,7 +59,7 @@ std::string FullText(const Result& result) {
   return StreamedText(result) + result.finish->trailing_text;
 }
 
-// Resumes `whole`, which `request` gave, behind each of its tokens: what was
+// Resumes `whole`, which `request` gave, after each of its tokens: what was
 // delivered and what comes must be the same tokens, text and reason.
 void ExpectTheSameResumedAnywhere(InProcessCluster& cluster,
                                   client::GenerationRequest request,
@@ -67,7 +67,7 @@ void ExpectTheSameResumedAnywhere(InProcessCluster& cluster,
   request.seed = whole.start->seed;
   request.model = whole.start->model;
   for (size_t m = 1; m <= whole.tokens.size(); ++m) {
-    SCOPED_TRACE("behind " + std::to_string(m) + " tokens");
+    SCOPED_TRACE("after " + std::to_string(m) + " tokens");
     request.delivered = {whole.tokens.begin(), whole.tokens.begin() + m};
     const Result rest = Generate(cluster, request);
     ASSERT_THAT(rest.status, IsOk());
@@ -216,7 +216,7 @@ TableLm::Table Script(TokenSeq script, int vocab_size) {
   };
 }
 
-// Llama 2's line feed is a byte token, whose text is certain only behind it.
+// Llama 2's line feed is a byte token, whose text is certain only after it.
 TEST(EndOfBytesTest, AStopThatOnlyTheEndMakesCertainIsAStop) {
   constexpr TokenId kEos = 2;
   constexpr TokenId kLineFeed = 3 + '\n';

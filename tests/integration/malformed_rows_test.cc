@@ -115,7 +115,7 @@ class MalformedRowsTest : public ::testing::Test {
   uint64_t step_ = 0;
 };
 
-// Of both formats: what is wrong with ids and counts.
+// What can be wrong with the ids and counts of both formats.
 std::vector<MalformedRow> BadIds() {
   const auto ids = [](int i, uint32_t id) {
     return [i, id](v1::VerifyRequest& r) {

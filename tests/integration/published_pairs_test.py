@@ -16,7 +16,7 @@ K = 4
 PAIRS = {"Chinchilla, HumanEval": (14.1, 1.8, 4.0),
          "Chinchilla, XSum": (14.1, 1.8, 3.1),
          "GPT-2 XL and small": (73.3, 11.9, 4.06)}
-# Of tokens per round: some four standard errors of its mean over the rounds of such a run.
+# What tokens per round may be off by: four standard errors of the mean of such a run's rounds.
 TOLERANCE_OF_FIT = 0.1
 TOLERANCE_OF_FORMULA = 0.05
 

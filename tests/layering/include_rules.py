@@ -99,7 +99,7 @@ def layer_of(path):
     return folder
 
 
-def source_paths(root):
+def source_paths(root, suffixes=SUFFIXES):
     """The tree's source files: what git tracks or would track; without git, all but build output."""
     try:
         listed = subprocess.run(
@@ -108,7 +108,7 @@ def source_paths(root):
         paths = [p for p in listed if (root / p).is_file()]
     except (OSError, subprocess.CalledProcessError):
         paths = list(walk(root))
-    return sorted(p for p in paths if p.endswith(SUFFIXES))
+    return sorted(p for p in paths if p.endswith(suffixes))
 
 
 def walk(root):

@@ -29,7 +29,7 @@ class PlantedFilesTest(unittest.TestCase):
         return [v.text.split("`")[1].removeprefix("outrider::") for v in one_definition.check_files(files)]
 
     def test_two_types_of_one_name_are_found(self):
-        # As core/model/json_fields.h and core/tokenizer/json_fields.h once did.
+        # Once core/model/json_fields.h and core/tokenizer/json_fields.h did so.
         for first, second in (("class A { int x_; };", "class A {\n public:\n  A();\n};"),
                               ("class A {};", "struct A final : public B { int x = {}; };"),
                               ("enum class A { kOne };", "class A {};"),

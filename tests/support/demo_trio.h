@@ -33,7 +33,7 @@ class DemoTrio {
   void Stop();
 
  private:
-  // At `listen`; returns where.
+  // Listens at `listen`; returns where.
   std::string StartDrafter(const std::string& listen);
 
   const DemoDrafter drafter_options_;

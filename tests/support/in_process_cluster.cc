@@ -104,7 +104,7 @@ LocalNode::Options InProcessCluster::NodeOptions(
   LocalNode::Options options = {.listen = listen};
   // Enough for a prompt that fills the longest context here.
   options.scheduling.sessions.num_blocks = 1 << 15;
-  // Beside the one that is served.
+  // One more is being served.
   options.scheduling.max_queue_length = options_.queue_length + 1;
   return options;
 }

@@ -67,7 +67,7 @@ class InProcessCluster {
   LocalNode& verifier() { return *verifier_; }
   LocalNode& other_verifier(int i) { return *others_.at(i); }
 
-  // Until the pool knows all nodes; false when that takes longer than 10 s.
+  // Waits until the pool knows all nodes; false after 10 s.
   bool WaitUntilReady();
 
  private:

@@ -36,7 +36,7 @@ struct StubHooks {
   // How often the node sees each call: the same step, the same bytes. The
   // last reply counts.
   int num_deliveries = 1;
-  // Before the node sees the call; where it fails the call never arrives.
+  // Runs before the node sees the call; where it fails the call never arrives.
   std::function<absl::Status(const Call&)> before = {};
   // After the node's state has changed: may alter the reply, or lose it.
   std::function<absl::Status(const Call&, Reply&)> after = {};

@@ -251,7 +251,7 @@ class HeadGroup {
   }
 
   // Calls body(tile) for all keys, tile by tile, while the memory fetches the
-  // tile after it: behind the last one, the first one of `next`, if not null.
+  // tile after it: after the last one, the first one of `next`, if not null.
   template <class Body>
   void ForEachTile(const ConstElements& cache, const ConstElements* next,
                    const Body& body) const {

@@ -38,7 +38,7 @@ struct PackedLayout {
     const int rest = num_blocks - 2 * num_groups;
     return {num_blocks, num_groups, rest > 0 ? rest : 0};
   }
-  // Pairs of k, in whole AMX tiles of 16: zeros behind the last one.
+  // Pairs of k, in whole AMX tiles of 16: zeros after the last one.
   static OUTRIDER_KERNEL_INLINE constexpr int BFloat16Steps(int in) {
     return (in + 31) / 32 * 16;
   }
@@ -110,7 +110,7 @@ struct AttentionScratch {
 inline constexpr int kAttentionRows = 16;
 inline constexpr int kTileKeys = 64;
 
-// Rows that lie one behind the other where they are copied to.
+// Rows that lie one after the other where they are copied to.
 struct StoreTask {
   const float* from = nullptr;  // [num_rows, row_size]
   int from_stride = 0;

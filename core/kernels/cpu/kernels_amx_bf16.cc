@@ -40,7 +40,7 @@ struct RowTiles {
 void PrepareTiles(const LinearTask& task, int first_row, int end_row) {
   const RowTiles tiles = RowTiles::Of(task);
   auto* x = reinterpret_cast<BFloat16*>(task.scratch);
-  // Whoever prepares the last row also clears those behind it.
+  // Whoever prepares the last row also clears those after it.
   const int end =
       end_row < task.num_rows ? end_row : tiles.num_tiles * tiles.num_rows;
   for (int m = first_row; m < end; ++m) {
@@ -188,7 +188,7 @@ void MultiplyGroupsByTiles(const LinearTask& task, int first_group,
                    MultiplyRows<1>(task, tiles, first_output, weight);
                  }
                });
-  // Until then every switch of threads saves 8 KiB more.
+  // Tiles in use make every switch of threads save 8 KiB more.
   _tile_release();
 }
 

@@ -81,7 +81,7 @@ struct VectorPortable {
     for (int i = 0; i < kWidth; ++i) b[i] = a[i] < b[i] ? a[i] : b[i];
     return b;
   }
-  // At this magnitude the last place of a float is 1.
+  // The last place of a float of this magnitude is 1.
   static OUTRIDER_KERNEL_INLINE Float Round(Float x) {
     const Float magic = Set(0x1.8p23f);
     return (x + magic) - magic;

@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""No comment opens with a bare preposition; the rule is seen to fire."""
+import pathlib
+import tempfile
+import unittest
+
+import comment_rules
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+class RepositoryTest(unittest.TestCase):
+    def test_breaks_no_rule(self):
+        self.assertEqual("\n".join(map(str, comment_rules.check_tree(ROOT))), "")
+
+
+class PlantedCommentsTest(unittest.TestCase):
+    """Each case is a file; each of its violations is a line and what the first sentence says."""
+
+    def found(self, text, path="a.h"):
+        return [(v.line, v.text.split("`")[1]) for v in comment_rules.check_file(path, text)]
+
+    def test_a_sentence_that_opens_with_a_bare_preposition_is_found(self):
+        for fragment in ("To the last Describe.", "For tests only.", "Without a network: it is not met.", "Of a sample"):
+            self.assertEqual(self.found(f"int a;\n  // {fragment}\n"), [(2, fragment)])
+
+    def test_in_every_kind_of_file_and_comment(self):
+        for path, mark in (("a.cc", "//"), ("a.h", "///"), ("a.cu", "//"), ("a.proto", "//"), ("a.py", "#"),
+                           ("a.sh", "#"), ("CMakeLists.txt", "#"), ("a.cmake", "#")):
+            self.assertEqual(self.found(f"{mark} By position.\n", path), [(1, "By position.")], path)
+
+    def test_the_first_sentence_may_go_on_in_the_next_line(self):
+        self.assertEqual(self.found("// On the device of\n// another. Else, none.\n"), [(1, "On the device of another.")])
+        self.assertEqual(self.found("// In a resumed stream\n// of tokens, penalties see all.\n"), [])
+
+    def test_only_the_first_sentence_counts(self):
+        self.assertEqual(self.found("// Of a sample. All are 0, where it is empty.\n"), [(1, "Of a sample.")])
+        self.assertEqual(self.found("// The spread of a sample. In ms.\n"), [])
+
+    def test_a_paragraph_opens_anew(self):
+        self.assertEqual(self.found("// A row.\n//\n// With its tail.\n"), [(3, "With its tail.")])
+
+    def test_whole_sentences_and_longer_words_pass(self):
+        for comment in ("With a drafter, a round drafts.", "Forgets the session.", "Ontology.", "Tops of rows.",
+                        "What the node answered.", "in ms", "To: the reader"):
+            self.assertEqual(self.found(f"// {comment}\n"), [], comment)
+
+    def test_a_comment_beside_code_may_be_brief(self):
+        self.assertEqual(self.found("double a = 0;  // In ms.\n"), [])
+
+    def test_a_violation_reads_as_file_line_rule(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            (root / "a.h").write_text("\n// Over the support.\n")
+            (root / "a.md").write_text("# Over the support\n")
+            self.assertEqual([str(v) for v in comment_rules.check_tree(root)],
+                             ["a.h:2: [comment] `Over the support.` opens with a bare preposition"])
+
+
+if __name__ == "__main__":
+    unittest.main()
