@@ -212,7 +212,7 @@ def parse(kind: type[Request], body: bytes) -> Request:
 
 
 def _refusal(error: pydantic.ValidationError) -> ApiError:
-    # Of a union each member reports: one that has the right type knows best what is wrong.
+    # Each member of a union reports: one that has the right type knows best what is wrong.
     first = min(error.errors(include_url=False), key=_has_wrong_type)
     place = [str(part) for part in first["loc"]]
     name = place[0] if place else None
