@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_KERNELS_CUDA_ATTENTION_H_
+#define OUTRIDER_CORE_KERNELS_CUDA_ATTENTION_H_
+
+#include <cstddef>
+
+#include "core/kernels/cuda/element.h"
+#include "core/kernels/cuda/rotate_store.h"
+
+namespace outrider::kernels::cuda {
+
+// Up to kTileQueries queries of one session that share a head of keys: query q
+// of a session's rows is that of row q / group, head q % group of the group,
+// where group = num_heads / num_kv_heads.
+struct AttentionTile {
+  int first_table_entry = 0;  // of the session's block table in `tables`
+  int first_row = 0;          // of the session's rows in the pass
+  int num_rows = 0;           // of the session; 0: nothing to do
+  int first_position = 0;     // of the first of them
+  int first_query = 0;        // of the tile: a multiple of kTileQueries
+};
+constexpr int kTileQueries = 16;
+
+// Keys of one block of threads: positions [i * kSplitKeys, (i + 1) *
+// kSplitKeys) of a session, whatever its length.
+constexpr int kSplitKeys = 256;
+
+struct AttentionArgs {
+  Element element = Element::kBFloat16;  // of queries, keys, values and out
+  Heads heads = {};
+  const void* queries = nullptr;  // [rows, num_heads, head_dim]
+  KvLayer kv = {};
+  const int* tables = nullptr;           // blocks of all sessions
+  const AttentionTile* tiles = nullptr;  // [num_tiles]
+  int num_tiles = 0;
+  int longest = 0;     // positions of the longest session, the pass's included
+  int window = 0;      // keys a row sees, its own included; 0: all
+  float scale = 1.0f;  // of q . k, before the softmax
+  float* scratch = nullptr;  // AttentionScratchFloats, aligned to 16 bytes
+  void* out = nullptr;       // [rows, num_heads, head_dim]
+};
+
+inline int NumTiles(int num_rows, int group) {
+  return (num_rows * group + kTileQueries - 1) / kTileQueries;
+}
+
+// What `scratch` holds for so many tiles over sessions of this length.
+size_t AttentionScratchFloats(const Heads& heads, int num_tiles, int longest);
+
+// The row at position p attends over exactly the keys of its own session's
+// positions [max(0, p - window + 1), p], which the blocks already hold: sums in
+// float32, the softmax's weights rounded to the keys' type before they meet the
+// values. A row's bits depend on its own query and its own keys only: keys are
+// cut into splits, slices and blocks at absolute positions, and the parts are
+// merged in their order.
+void Attention(const AttentionArgs& args, Stream stream);
+
+}  // namespace outrider::kernels::cuda
+
+#endif  // OUTRIDER_CORE_KERNELS_CUDA_ATTENTION_H_

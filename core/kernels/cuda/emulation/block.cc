@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/kernels/cuda/emulation/block.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/check.h"
+#include "core/kernels/cuda/emulation/stack_switch.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#define OUTRIDER_ADDRESS_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define OUTRIDER_ADDRESS_SANITIZER 1
+#endif
+#endif
+#ifdef OUTRIDER_ADDRESS_SANITIZER
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#define OUTRIDER_TELL_SANITIZER(call) call
+#else
+#define OUTRIDER_TELL_SANITIZER(call)
+#endif
+
+namespace outrider::kernels::cuda::emulation {
+namespace {
+
+constexpr int kWarpSize = 32;
+constexpr int kMaxThreads = 1024;
+constexpr size_t kMaxSharedBytes = 227 << 10;  // of sm_90; sm_80 has 163 KiB
+constexpr unsigned kMaxGridYz = 65535;
+
+enum class At { kReady, kBarrier, kWarp, kDone };
+
+struct Thread {
+  std::unique_ptr<Stack> stack;
+  void* context = nullptr;
+  void* fake_stack = nullptr;  // the address sanitizer's
+  Dim3 index;
+  At at = At::kReady;
+  Site site;
+};
+
+// Where the lanes of one mask meet. `out` changes only once all have come back
+// with another payload: nobody is overtaken.
+struct Rendezvous {
+  unsigned mask = 0;
+  unsigned arrived = 0;
+  int kind = 0;
+  Site site;
+  Payload in[kWarpSize];
+  Payload out[kWarpSize];
+};
+
+struct Machine {
+  uint64_t seed = 1;
+  std::mt19937_64 random;
+  std::string failure;
+
+  Grid grid;
+  Dim3 block;
+  const std::function<void()>* body = nullptr;
+  std::vector<Thread> threads;  // kept from launch to launch: their stacks
+  int num_threads = 0;
+  int num_alive = 0;
+  int current = 0;
+  std::vector<int> ready;
+  std::vector<std::deque<Rendezvous>> warps;
+  unsigned char* dynamic = nullptr;
+  std::deque<std::pair<unsigned char*, size_t>> shared_objects;
+
+  void* scheduler = nullptr;
+  const void* scheduler_bottom = nullptr;
+  size_t scheduler_size = 0;
+};
+
+Machine& TheMachine() {
+  static Machine machine;
+  return machine;
+}
+
+Thread& Current() { return TheMachine().threads[TheMachine().current]; }
+
+std::string Describe(const Thread& thread) {
+  const Dim3& block = TheMachine().block;
+  return absl::StrCat(thread.site.file, ":", thread.site.line, ", block (",
+                      block.x, ",", block.y, ",", block.z, ") thread (",
+                      thread.index.x, ",", thread.index.y, ",", thread.index.z,
+                      ")");
+}
+
+void Suspend(At at, Site site) {
+  Machine& machine = TheMachine();
+  Thread& thread = Current();
+  thread.at = at;
+  thread.site = site;
+  OUTRIDER_TELL_SANITIZER(__sanitizer_start_switch_fiber(
+      at == At::kDone ? nullptr : &thread.fake_stack, machine.scheduler_bottom,
+      machine.scheduler_size));
+  OutriderSwitchStack(&thread.context, machine.scheduler);
+  OUTRIDER_TELL_SANITIZER(__sanitizer_finish_switch_fiber(
+      thread.fake_stack, &machine.scheduler_bottom, &machine.scheduler_size));
+}
+
+void RunThread() {
+  Machine& machine = TheMachine();
+  OUTRIDER_TELL_SANITIZER(__sanitizer_finish_switch_fiber(
+      nullptr, &machine.scheduler_bottom, &machine.scheduler_size));
+  (*machine.body)();
+  --machine.num_alive;
+  Suspend(At::kDone, {"its end", 0});
+  std::abort();  // nobody resumes a thread that is done
+}
+
+void Resume(int i) {
+  Machine& machine = TheMachine();
+  machine.current = i;
+  Thread& thread = machine.threads[i];
+  OUTRIDER_TELL_SANITIZER(void* fake; __sanitizer_start_switch_fiber(
+                              &fake, thread.stack->bottom(), Stack::kBytes));
+  OutriderSwitchStack(&machine.scheduler, thread.context);
+  OUTRIDER_TELL_SANITIZER(
+      __sanitizer_finish_switch_fiber(fake, nullptr, nullptr));
+}
+
+// NaN in every floating-point type, -1 in integers.
+void Poison(unsigned char* begin, size_t bytes) {
+  if (bytes > 0) std::memset(begin, 0xFF, bytes);
+}
+
+void PrepareBlock() {
+  Machine& machine = TheMachine();
+  for (const auto& [object, bytes] : machine.shared_objects) {
+    Poison(object, bytes);
+  }
+  Poison(machine.dynamic, machine.grid.shared_bytes);
+  machine.warps.assign((machine.num_threads + kWarpSize - 1) / kWarpSize, {});
+  machine.ready.clear();
+  machine.num_alive = machine.num_threads;
+  const Dim3& size = machine.grid.threads;
+  for (int i = 0; i < machine.num_threads; ++i) {
+    Thread& thread = machine.threads[i];
+    if (thread.stack == nullptr) thread.stack = std::make_unique<Stack>();
+    thread.context = thread.stack->Start(RunThread);
+    const auto place = static_cast<unsigned>(i);
+    thread.index = {place % size.x, place / size.x % size.y,
+                    place / size.x / size.y};
+    thread.at = At::kReady;
+    machine.ready.push_back(i);
+  }
+}
+
+// Nobody can go on: all wait at one barrier, or the kernel is wrong.
+void OpenBarrier() {
+  Machine& machine = TheMachine();
+  const auto begin = machine.threads.begin();
+  const auto end = begin + machine.num_threads;
+  auto first = std::find_if(
+      begin, end, [](const Thread& t) { return t.at == At::kBarrier; });
+  if (first == end) {
+    first = std::find_if(begin, end,
+                         [](const Thread& t) { return t.at == At::kWarp; });
+  }
+  const auto other = std::find_if(begin, end, [&](const Thread& t) {
+    return t.at != At::kBarrier || t.site.line != first->site.line ||
+           t.site.file != first->site.file;
+  });
+  if (other != end) {
+    machine.failure =
+        absl::StrCat("threads part: one waits at ", Describe(*first),
+                     ", another is at ", Describe(*other));
+    return;
+  }
+  for (int i = 0; i < machine.num_threads; ++i) {
+    machine.threads[i].at = At::kReady;
+    machine.ready.push_back(i);
+  }
+}
+
+void RunBlock() {
+  Machine& machine = TheMachine();
+  PrepareBlock();
+  while (machine.failure.empty()) {
+    if (machine.ready.empty()) {
+      if (machine.num_alive == 0) break;
+      OpenBarrier();
+      continue;
+    }
+    const size_t pick = machine.random() % machine.ready.size();
+    std::swap(machine.ready[pick], machine.ready.back());
+    const int next = machine.ready.back();
+    machine.ready.pop_back();
+    Resume(next);
+  }
+  // What threads that never came back have left on their stacks.
+  OUTRIDER_TELL_SANITIZER(
+      for (Thread& thread
+           : machine.threads) if (thread.stack != nullptr)
+          __asan_unpoison_memory_region(thread.stack->bottom(), Stack::kBytes));
+}
+
+// Whether a device would take it.
+bool IsPossible(const Grid& grid) {
+  const auto volume = [](const Dim3& d) { return uint64_t{d.x} * d.y * d.z; };
+  return volume(grid.blocks) >= 1 && volume(grid.threads) >= 1 &&
+         volume(grid.threads) <= kMaxThreads && grid.blocks.y <= kMaxGridYz &&
+         grid.blocks.z <= kMaxGridYz && grid.shared_bytes <= kMaxSharedBytes;
+}
+
+}  // namespace
+
+void SetSeed(uint64_t seed) { TheMachine().seed = seed; }
+
+std::string TakeFailure() { return std::exchange(TheMachine().failure, {}); }
+
+void RunGrid(const Grid& grid, const std::function<void()>& body) {
+  Machine& machine = TheMachine();
+  if (!IsPossible(grid)) {
+    if (machine.failure.empty()) {
+      machine.failure = "a launch outside the device's limits";
+    }
+    return;
+  }
+  machine.random.seed(machine.seed);
+  machine.grid = grid;
+  machine.body = &body;
+  const Dim3& threads = grid.threads;
+  machine.num_threads = static_cast<int>(threads.x * threads.y * threads.z);
+  const auto num_threads = static_cast<size_t>(machine.num_threads);
+  if (machine.threads.size() < num_threads) machine.threads.resize(num_threads);
+  // A heap buffer of its own, so that the address sanitizer guards its end.
+  void* dynamic = nullptr;
+  if (grid.shared_bytes > 0) {
+    OUTRIDER_CHECK(posix_memalign(&dynamic, 16, grid.shared_bytes) == 0)
+        << "no memory";
+  }
+  machine.dynamic = static_cast<unsigned char*>(dynamic);
+
+  const Dim3& blocks = grid.blocks;
+  std::vector<unsigned> order(size_t{blocks.x} * blocks.y * blocks.z);
+  std::iota(order.begin(), order.end(), 0u);
+  std::shuffle(order.begin(), order.end(), machine.random);
+  for (const unsigned i : order) {
+    machine.block = {i % blocks.x, i / blocks.x % blocks.y,
+                     i / blocks.x / blocks.y};
+    if (machine.failure.empty()) RunBlock();
+  }
+  std::free(std::exchange(dynamic, nullptr));
+  machine.dynamic = nullptr;
+}
+
+const Dim3& BlockIndex() { return TheMachine().block; }
+const Dim3& ThreadIndex() { return Current().index; }
+const Dim3& BlockSize() { return TheMachine().grid.threads; }
+const Dim3& GridSize() { return TheMachine().grid.blocks; }
+int Lane() { return TheMachine().current % kWarpSize; }
+
+void Fail(const std::string& what, Site site) {
+  Current().site = site;
+  if (TheMachine().failure.empty()) {
+    TheMachine().failure = absl::StrCat(what, " at ", Describe(Current()));
+  }
+  for (;;) Suspend(At::kDone, site);
+}
+
+void Barrier(Site site) { Suspend(At::kBarrier, site); }
+
+const Payload* Exchange(unsigned mask, const Payload& mine, int kind,
+                        Site site) {
+  Machine& machine = TheMachine();
+  const int warp = machine.current / kWarpSize;
+  const int lane = Lane();
+  const int num_lanes =
+      std::min(kWarpSize, machine.num_threads - warp * kWarpSize);
+  if ((mask >> lane & 1) == 0) Fail("a lane is not in its own mask", site);
+  if (num_lanes < kWarpSize && mask >> num_lanes != 0) {
+    Fail("a mask names lanes that the block does not have", site);
+  }
+  std::deque<Rendezvous>& all = machine.warps[warp];
+  auto place = std::find_if(all.begin(), all.end(), [&](const Rendezvous& r) {
+    return r.mask == mask;
+  });
+  if (place == all.end()) {
+    all.emplace_back().mask = mask;
+    place = all.end() - 1;
+  }
+  Rendezvous& meeting = *place;
+  if (meeting.arrived == 0) {
+    meeting.kind = kind;
+    meeting.site = site;
+  }
+  if (meeting.kind != kind || meeting.site.line != site.line) {
+    Fail(absl::StrCat("lanes of a warp meet in different operations, one of "
+                      "line ",
+                      meeting.site.line),
+         site);
+  }
+  meeting.in[lane] = mine;
+  meeting.arrived |= 1u << lane;
+  if (meeting.arrived != mask) {
+    Suspend(At::kWarp, site);
+    return meeting.out;
+  }
+  std::copy(std::begin(meeting.in), std::end(meeting.in), meeting.out);
+  meeting.arrived = 0;
+  for (int i = 0; i < num_lanes; ++i) {
+    if ((mask >> i & 1) == 0 || i == lane) continue;
+    machine.threads[warp * kWarpSize + i].at = At::kReady;
+    machine.ready.push_back(warp * kWarpSize + i);
+  }
+  return meeting.out;
+}
+
+void* DynamicShared() { return TheMachine().dynamic; }
+
+void RegisterShared(void* object, size_t bytes) {
+  auto& objects = TheMachine().shared_objects;
+  auto* begin = static_cast<unsigned char*>(object);
+  const bool is_known =
+      std::any_of(objects.begin(), objects.end(),
+                  [begin](const auto& known) { return known.first == begin; });
+  if (is_known) return;
+  objects.emplace_back(begin, bytes);
+  Poison(begin, bytes);
+}
+
+}  // namespace outrider::kernels::cuda::emulation

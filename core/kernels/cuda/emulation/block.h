@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_KERNELS_CUDA_EMULATION_BLOCK_H_
+#define OUTRIDER_CORE_KERNELS_CUDA_EMULATION_BLOCK_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+// Runs the blocks of a CUDA kernel one after the other on the calling thread,
+// each CUDA thread on a stack of its own, in an order that a seed permutes
+// between barriers. What a device would do wrong silently fails here: threads
+// that part at a barrier, lanes that meet in different operations, shared
+// memory that nobody wrote (it starts as NaN, and as -1 in integers).
+namespace outrider::kernels::cuda::emulation {
+
+struct Dim3 {
+  unsigned x = 1, y = 1, z = 1;
+};
+
+struct Grid {
+  Dim3 blocks = {};
+  Dim3 threads = {};
+  size_t shared_bytes = 0;  // dynamic shared memory
+};
+
+// A place in the source, of the kernel's barrier or warp operation.
+struct Site {
+  const char* file = "";
+  int line = 0;
+};
+
+// The order of threads and blocks in every launch from now on.
+void SetSeed(uint64_t seed);
+// What went wrong first since the last call; empty if nothing did.
+std::string TakeFailure();
+
+// Calls `body` once for each thread of each block.
+void RunGrid(const Grid& grid, const std::function<void()>& body);
+
+// For what follows, the calling code runs as a thread of a block.
+
+const Dim3& BlockIndex();
+const Dim3& ThreadIndex();
+const Dim3& BlockSize();
+const Dim3& GridSize();
+int Lane();
+
+// Ends the thread and the launch with a message; never returns.
+[[noreturn]] void Fail(const std::string& what, Site site);
+
+void Barrier(Site site);
+
+// What the lanes of a warp have brought to an operation, lane by lane.
+inline constexpr size_t kPayloadBytes = 32;
+struct alignas(16) Payload {
+  unsigned char bytes[kPayloadBytes];
+};
+
+// Every lane of `mask` brings a payload to the same operation, named by `kind`
+// and its site; all receive everybody's, [32], until their next one.
+const Payload* Exchange(unsigned mask, const Payload& mine, int kind,
+                        Site site);
+
+// The block's dynamic shared memory, of exactly the launch's size.
+void* DynamicShared();
+// Makes an object static shared memory: poisoned at the start of each block.
+void RegisterShared(void* object, size_t bytes);
+
+}  // namespace outrider::kernels::cuda::emulation
+
+#endif  // OUTRIDER_CORE_KERNELS_CUDA_EMULATION_BLOCK_H_

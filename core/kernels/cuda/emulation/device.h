@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_KERNELS_CUDA_EMULATION_DEVICE_H_
+#define OUTRIDER_CORE_KERNELS_CUDA_EMULATION_DEVICE_H_
+
+#include <cstring>
+#include <type_traits>
+
+#include "core/kernels/cuda/element.h"
+#include "core/kernels/cuda/emulation/block.h"
+#include "core/kernels/cuda/emulation/types.h"
+
+// The part of CUDA that the kernels use, for a host's compiler; included by
+// core/kernels/cuda/device.h alone. Needs nothing of the CUDA Toolkit.
+
+// NOLINTBEGIN: the names are CUDA's.
+#define __global__
+#define __device__
+#define __launch_bounds__(...)
+#define threadIdx ::outrider::kernels::cuda::emulation::ThreadIndex()
+#define blockIdx ::outrider::kernels::cuda::emulation::BlockIndex()
+#define blockDim ::outrider::kernels::cuda::emulation::BlockSize()
+#define gridDim ::outrider::kernels::cuda::emulation::GridSize()
+
+#define OUTRIDER_SHARED(type, name) \
+  static ::outrider::kernels::cuda::emulation::Shared<type> name
+#define OUTRIDER_DYNAMIC_SHARED(type, name) \
+  type* const name = static_cast<type*>(    \
+      ::outrider::kernels::cuda::emulation::DynamicShared())
+#define OUTRIDER_SITE \
+  const char *file = __builtin_FILE(), int line = __builtin_LINE()
+
+namespace outrider::kernels::cuda::emulation {
+
+template <typename T>
+Payload ToPayload(const T& value) {
+  static_assert(sizeof(T) <= kPayloadBytes && std::is_trivially_copyable_v<T>);
+  Payload payload = {};
+  std::memcpy(payload.bytes, &value, sizeof(T));
+  return payload;
+}
+
+template <typename T>
+T FromPayload(const Payload& payload) {
+  T value;
+  std::memcpy(&value, payload.bytes, sizeof(T));
+  return value;
+}
+
+enum Kind { kSyncWarp, kShuffle, kShuffleXor, kBallot, kMma };
+
+template <typename T>
+T ReadLane(unsigned mask, const T& mine, int source, Kind kind, Site site) {
+  const Payload* all = Exchange(mask, ToPayload(mine), kind, site);
+  if ((mask >> source & 1) == 0) Fail("a shuffle reads outside its mask", site);
+  return FromPayload<T>(all[source]);
+}
+
+// An array in static shared memory.
+template <typename Array>
+class Shared {
+ public:
+  using Item = std::remove_extent_t<Array>;
+  Item& operator[](int i) {
+    RegisterShared(items_, sizeof items_);
+    return items_[i];
+  }
+  operator Item*() {
+    RegisterShared(items_, sizeof items_);
+    return items_;
+  }
+
+ private:
+  Array items_;
+};
+
+}  // namespace outrider::kernels::cuda::emulation
+
+inline void __syncthreads(OUTRIDER_SITE) {
+  outrider::kernels::cuda::emulation::Barrier({file, line});
+}
+inline void __syncwarp(unsigned mask = ~0u, OUTRIDER_SITE) {
+  namespace emulation = outrider::kernels::cuda::emulation;
+  emulation::Exchange(mask, {}, emulation::kSyncWarp, {file, line});
+}
+template <typename T>
+T __shfl_sync(unsigned mask, T value, int source, OUTRIDER_SITE) {
+  namespace emulation = outrider::kernels::cuda::emulation;
+  return emulation::ReadLane(mask, value, source % 32, emulation::kShuffle,
+                             {file, line});
+}
+template <typename T>
+T __shfl_xor_sync(unsigned mask, T value, int bits, OUTRIDER_SITE) {
+  namespace emulation = outrider::kernels::cuda::emulation;
+  return emulation::ReadLane(mask, value, emulation::Lane() ^ bits,
+                             emulation::kShuffleXor, {file, line});
+}
+
+// NOLINTEND
+
+namespace outrider::kernels::cuda {
+
+template <typename... Parameters, typename... Arguments>
+void Launch(dim3 blocks, int threads, size_t shared_bytes, Stream,
+            void (*kernel)(Parameters...), Arguments... arguments) {
+  // Each thread has its own copy of the arguments, as on a device.
+  emulation::RunGrid({.blocks = {blocks.x, blocks.y, blocks.z},
+                      .threads = {static_cast<unsigned>(threads), 1, 1},
+                      .shared_bytes = shared_bytes},
+                     [&] { kernel(Parameters(arguments)...); });
+}
+
+}  // namespace outrider::kernels::cuda
+
+#endif  // OUTRIDER_CORE_KERNELS_CUDA_EMULATION_DEVICE_H_

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the emulation must accept, and what it must find.
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "core/kernels/cuda/device.h"
+#include "core/kernels/cuda/mma.h"
+#include "core/kernels/cuda/runtime.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace outrider::kernels::cuda {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr int kThreads = 64;
+
+// Says in the output of the program what its kernels ran on.
+class SayDevice : public ::testing::Environment {
+ public:
+  void SetUp() override {
+    std::printf("CUDA kernels: %s\n", DeviceName().c_str());
+  }
+};
+const ::testing::Environment* const kSayDevice =
+    ::testing::AddGlobalTestEnvironment(new SayDevice);
+
+enum class Mistake {
+  kNone,
+  kMissingBarrier,
+  kBarrierForHalf,
+  kTwoBarriers,
+  kEarlyReturn,
+  kShuffleForHalf,
+  kShuffleOutsideMask,
+  kMissingWarpBarrier,
+  kOverwrittenTooEarly,
+  kUnwritten,
+};
+
+// Reverses numbers over a block and adds those of the neighbour lanes, twice.
+__global__ void Reverse(Mistake mistake, float* out) {
+  OUTRIDER_SHARED(float[kThreads], tile);
+  OUTRIDER_DYNAMIC_SHARED(float, pairs);
+  const int thread = static_cast<int>(threadIdx.x);
+  float sum = 0.0f;
+  for (int round = 0; round < 2; ++round) {
+    if (mistake != Mistake::kUnwritten || thread != 7) {
+      tile[thread] = static_cast<float>(thread + round);
+    }
+    if (mistake == Mistake::kEarlyReturn && thread == 3) return;
+    if (mistake == Mistake::kBarrierForHalf) {
+      if (thread < 32) __syncthreads();
+    } else if (mistake == Mistake::kTwoBarriers && thread < 32) {
+      __syncthreads();
+    } else if (mistake != Mistake::kMissingBarrier) {
+      __syncthreads();
+    }
+    sum += tile[kThreads - 1 - thread];
+    if (mistake != Mistake::kOverwrittenTooEarly) __syncthreads();
+  }
+  pairs[thread] = sum;
+  if (mistake != Mistake::kMissingWarpBarrier) __syncwarp();
+  sum += pairs[thread ^ 1];
+  if (mistake == Mistake::kShuffleForHalf) {
+    if (thread % 2 == 0) sum += __shfl_xor_sync(kAllLanes, sum, 2);
+  } else if (thread % 32 < 16) {
+    const int bits = mistake == Mistake::kShuffleOutsideMask ? 16 : 2;
+    sum += __shfl_xor_sync(0xFFFFu, sum, bits);
+  }
+  out[thread] = sum;
+}
+
+struct Outcome {
+  std::string failure;
+  bool is_right;
+};
+
+Outcome RunReverse(Mistake mistake, uint64_t seed) {
+  emulation::SetSeed(seed);
+  std::vector<float> out(kThreads, NAN);
+  Launch(1, kThreads, kThreads * sizeof(float), nullptr, Reverse, mistake,
+         out.data());
+  const auto reversed = [](int i) {
+    return static_cast<float>(2 * (kThreads - 1 - i) + 1);
+  };
+  const auto pair = [&](int i) { return reversed(i) + reversed(i ^ 1); };
+  bool is_right = true;
+  for (int i = 0; i < kThreads; ++i) {
+    const float expected = i % 32 < 16 ? pair(i) + pair(i ^ 2) : pair(i);
+    is_right = is_right && out[i] == expected;
+  }
+  return {emulation::TakeFailure(), is_right};
+}
+
+TEST(EmulationTest, ACorrectKernelComesOutRightInEveryOrder) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    const Outcome outcome = RunReverse(Mistake::kNone, seed);
+    EXPECT_EQ(outcome.failure, "");
+    EXPECT_TRUE(outcome.is_right);
+  }
+}
+
+TEST(EmulationTest, AWrongOrderOfThreadsShowsInTheResult) {
+  for (const Mistake mistake :
+       {Mistake::kMissingBarrier, Mistake::kMissingWarpBarrier,
+        Mistake::kOverwrittenTooEarly}) {
+    for (uint64_t seed = 1; seed <= 3; ++seed) {
+      EXPECT_FALSE(RunReverse(mistake, seed).is_right) << int(mistake);
+    }
+  }
+}
+
+TEST(EmulationTest, SharedMemoryThatNobodyWroteIsNotANumber) {
+  EXPECT_FALSE(RunReverse(Mistake::kUnwritten, 1).is_right);
+}
+
+TEST(EmulationTest, ThreadsThatPartAreReportedWithTheirPlaces) {
+  for (const Mistake mistake :
+       {Mistake::kBarrierForHalf, Mistake::kTwoBarriers, Mistake::kEarlyReturn,
+        Mistake::kShuffleForHalf}) {
+    const std::string failure = RunReverse(mistake, 1).failure;
+    EXPECT_THAT(failure, HasSubstr("threads part")) << int(mistake);
+    EXPECT_THAT(failure, HasSubstr("emulation_test.cc:"));
+  }
+}
+
+TEST(EmulationTest, AShuffleReadsOnlyLanesOfItsMask) {
+  EXPECT_THAT(RunReverse(Mistake::kShuffleOutsideMask, 1).failure,
+              HasSubstr("outside its mask"));
+}
+
+TEST(EmulationTest, AFailureEndsTheLaunchAndNotTheNext) {
+  EXPECT_THAT(RunReverse(Mistake::kEarlyReturn, 1).failure, Not(""));
+  EXPECT_EQ(RunReverse(Mistake::kNone, 1).failure, "");
+}
+
+TEST(EmulationTest, ALaunchThatNoDeviceTakesFails) {
+  float out = 0.0f;
+  Launch(1, 1025, 0, nullptr, Reverse, Mistake::kNone, &out);
+  EXPECT_THAT(emulation::TakeFailure(), HasSubstr("limits"));
+  Launch(dim3(1, 65536), 32, 0, nullptr, Reverse, Mistake::kNone, &out);
+  EXPECT_THAT(emulation::TakeFailure(), HasSubstr("limits"));
+  Launch(1, 32, 256 << 10, nullptr, Reverse, Mistake::kNone, &out);
+  EXPECT_THAT(emulation::TakeFailure(), HasSubstr("limits"));
+}
+
+// D = A * B, with operands loaded as the PTX ISA says who holds what.
+template <typename T>
+__global__ void Multiply(const uint16_t* a, const uint16_t* b, float* d) {
+  const int lane = static_cast<int>(threadIdx.x);
+  const int g = lane / 4, t = lane % 4;
+  const auto pair = [](const uint16_t* from, int stride) {
+    return from[0] | static_cast<uint32_t>(from[stride]) << 16;
+  };
+  FragmentA fragment_a;
+  for (int i = 0; i < 4; ++i) {
+    const int row = g + i % 2 * 8, k = 2 * t + i / 2 * 8;
+    fragment_a.a[i] = pair(a + row * 16 + k, 1);
+  }
+  FragmentB fragment_b;
+  for (int i = 0; i < 2; ++i) {
+    fragment_b.b[i] = pair(b + (2 * t + i * 8) * 8 + g, 8);
+  }
+  FragmentD sum = {};
+  Mma<T>(sum, fragment_a, fragment_b);
+  for (int i = 0; i < 4; ++i) {
+    d[(g + i / 2 * 8) * 8 + 2 * t + i % 2] = sum.d[i];
+  }
+}
+
+template <typename T>
+void ExpectProduct() {
+  std::vector<uint16_t> a, b;
+  for (int i = 0; i < 256; ++i) {
+    a.push_back(FromFloat<T>(static_cast<float>(i * 7 % 13 - 6)).bits);
+  }
+  for (int i = 0; i < 128; ++i) {
+    b.push_back(FromFloat<T>(static_cast<float>(i * 5 % 11 - 5)).bits);
+  }
+  std::vector<float> d(128, NAN);
+  Launch(1, 32, 0, nullptr, Multiply<T>, a.data(), b.data(), d.data());
+  ASSERT_EQ(emulation::TakeFailure(), "");
+  for (int i = 0; i < 128; ++i) {
+    float expected = 0.0f;
+    for (int k = 0; k < 16; ++k) {
+      expected += ToFloat(T{a[i / 8 * 16 + k]}) * ToFloat(T{b[k * 8 + i % 8]});
+    }
+    EXPECT_EQ(d[i], expected) << i;
+  }
+}
+
+TEST(EmulationTest, AnMmaIsTheProductOfItsMatrices) {
+  ExpectProduct<Bf16>();
+  ExpectProduct<Half>();
+}
+
+TEST(EmulationTest, AFloat16RoundsToNearestAndTiesToEven) {
+  for (uint32_t bits = 0; bits < 0x7C00; ++bits) {  // all that are finite
+    const float here = ToFloat(Half{static_cast<uint16_t>(bits)});
+    const float next = ToFloat(Half{static_cast<uint16_t>(bits + 1)});
+    ASSERT_EQ(FromFloat<Half>(here).bits, bits);
+    ASSERT_EQ(FromFloat<Half>(-here).bits, bits | 0x8000u);
+    const float middle = bits == 0x7BFF ? 65520.0f : (here + next) / 2;
+    ASSERT_EQ(FromFloat<Half>(middle).bits, bits + bits % 2);
+    ASSERT_EQ(FromFloat<Half>(std::nextafterf(middle, 0.0f)).bits, bits);
+    ASSERT_EQ(FromFloat<Half>(std::nextafterf(middle, 1e9f)).bits, bits + 1);
+  }
+  EXPECT_TRUE(std::isnan(ToFloat(FromFloat<Half>(NAN))));
+  EXPECT_TRUE(std::isnan(ToFloat(FromFloat<Bf16>(NAN))));
+  EXPECT_EQ(ToFloat(FromFloat<Half>(-1e9f)), -INFINITY);
+}
+
+}  // namespace
+}  // namespace outrider::kernels::cuda

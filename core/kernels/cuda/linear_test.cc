@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/kernels/cuda/linear.h"
+
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "core/kernels/cuda/kernel_test.h"
+
+namespace outrider::kernels::cuda {
+namespace {
+
+std::vector<float> Scaled(std::vector<float> values, float scale) {
+  for (float& value : values) value *= scale;
+  return values;
+}
+
+// A layer of random weights on the device, and a reference.
+class Layer {
+ public:
+  Layer(Element element, int out, int in, int num_parts = 1)
+      : element_(element),
+        out_(out),
+        in_(in),
+        weights_(Round(element, RandomValues(size_t(out) * in, 3))),
+        bias_(RandomValues(out, 5)),
+        device_bias_(bias_),
+        tiles_(PackedBytes(out, in) / sizeof(uint16_t)) {
+    ZeroMemory(tiles_.data(), PackedBytes(out, in), nullptr);
+    const DeviceArray<uint16_t> rows(weights_.bits);
+    const int part = out / num_parts;
+    for (int i = 0; i < num_parts; ++i) {
+      const auto placement = num_parts == 1 ? Placement::kConsecutive
+                             : i == 0       ? Placement::kGate
+                                            : Placement::kUp;
+      Pack({element_, rows.data() + size_t(i) * part * in, part, in, placement,
+            0, tiles_.data()},
+           nullptr);
+    }
+    EXPECT_EQ(Synchronize(nullptr), "");
+  }
+
+  LinearArgs Args(const DeviceArray<uint16_t>& x, int num_rows,
+                  Epilogue epilogue, void* y) const {
+    return {
+        .weight = {element_, tiles_.data(), out_, in_},
+        .x = x.data(),
+        .bias = epilogue == Epilogue::kSiluMul ? nullptr : device_bias_.data(),
+        .num_rows = num_rows,
+        .epilogue = epilogue,
+        .y = y};
+  }
+
+  // Rows [first, first + count) of x in one pass.
+  std::vector<float> Run(const Rounded& x, int first, int count) const {
+    const auto begin = x.bits.begin() + ptrdiff_t(first) * in_;
+    const DeviceArray<uint16_t> rows(
+        std::vector<uint16_t>(begin, begin + ptrdiff_t(count) * in_));
+    const DeviceArray<float> y(size_t(count) * out_);
+    Linear(Args(rows, count, Epilogue::kStore, y.data()), nullptr);
+    return y.Read();
+  }
+
+  // In double; `scale`: the sum of magnitudes.
+  double Reference(const Rounded& x, int row, int output, double* scale) const {
+    double sum = 0.0;
+    *scale = 0.0;
+    for (int k = 0; k < in_; ++k) {
+      const double product = double{x.values[size_t(row) * in_ + k]} *
+                             weights_.values[size_t(output) * in_ + k];
+      sum += product;
+      *scale += std::abs(product);
+    }
+    return sum;
+  }
+  double bias(int output) const { return bias_[output]; }
+
+ private:
+  Element element_;
+  int out_;
+  int in_;
+  Rounded weights_;
+  std::vector<float> bias_;
+  DeviceArray<float> device_bias_;
+  DeviceArray<uint16_t> tiles_;
+};
+
+class CudaLinearTest : public KernelTest {
+ protected:
+  Rounded Inputs(int num_rows, int in) const {
+    return Round(element(), RandomValues(size_t(num_rows) * in, 7));
+  }
+};
+OUTRIDER_INSTANTIATE_KERNEL_TEST(CudaLinearTest);
+
+// As many outputs as end inside a tile or not, as many inputs as end inside a
+// chunk, a slice and a round of loads or not.
+TEST_P(CudaLinearTest, AgreesWithDoublePrecisionForOddSizes) {
+  for (const int out : {1, 7, 16, 25, 50}) {
+    for (const int in : {8, 32, 40, 264, 1304}) {
+      const Layer layer(element(), out, in);
+      for (const int num_rows : {1, 5}) {
+        const Rounded x = Inputs(num_rows, in);
+        const auto y = layer.Run(x, 0, num_rows);
+        for (int i = 0; i < num_rows * out; ++i) {
+          double scale = 0.0;
+          const double sum = layer.Reference(x, i / out, i % out, &scale);
+          ASSERT_NEAR(y[i], sum + layer.bias(i % out), 1e-6 * scale + 1e-6)
+              << out << " outputs, " << in << " inputs, place " << i;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(CudaLinearTest, AgreesWithDoublePrecisionForAnyNumberOfRows) {
+  constexpr int kOut = 40, kIn = 136;
+  const Layer layer(element(), kOut, kIn);
+  const Rounded x = Inputs(150, kIn);
+  for (const int num_rows : {1, 2, 7, 8, 9, 16, 17, 32, 33, 64, 65, 150}) {
+    const auto y = layer.Run(x, 0, num_rows);
+    for (int i = 0; i < num_rows * kOut; ++i) {
+      double scale = 0.0;
+      const double sum = layer.Reference(x, i / kOut, i % kOut, &scale);
+      ASSERT_NEAR(y[i], sum + layer.bias(i % kOut), 1e-6 * scale + 1e-6)
+          << num_rows << " rows, place " << i;
+    }
+  }
+}
+
+TEST_P(CudaLinearTest, ARowHasTheSameBitsWhateverStandsBesideIt) {
+  constexpr int kOut = 40, kIn = 1000, kRows = 70;
+  const Layer layer(element(), kOut, kIn);
+  const Rounded x = Inputs(kRows, kIn);
+  const auto all = layer.Run(x, 0, kRows);
+  for (const int first : {0, 1, 3, 5}) {
+    for (const int count : {1, 2, 5, 8, 9, 16, 20, 33, 64}) {
+      const auto some = layer.Run(x, first, count);
+      EXPECT_EQ(std::memcmp(some.data(), &all[size_t(first) * kOut],
+                            some.size() * sizeof(float)),
+                0)
+          << count << " rows from " << first;
+    }
+  }
+}
+
+TEST_P(CudaLinearTest, TheResidualStreamIsAddedTo) {
+  constexpr int kOut = 24, kIn = 64, kRows = 3;
+  const Layer layer(element(), kOut, kIn);
+  const Rounded x = Inputs(kRows, kIn);
+  const auto before = RandomValues(kRows * kOut, 11);
+  const DeviceArray<uint16_t> inputs(x.bits);
+  const DeviceArray<float> sum(before);
+  Linear(layer.Args(inputs, kRows, Epilogue::kAdd, sum.data()), nullptr);
+  const auto plain = layer.Run(x, 0, kRows);
+  const auto after = sum.Read();
+  for (int i = 0; i < kRows * kOut; ++i) {
+    EXPECT_EQ(after[i], before[i] + plain[i]) << i;
+  }
+}
+
+TEST_P(CudaLinearTest, GateAndUpMeetInTheEpilogue) {
+  for (const int size : {8, 20, 37}) {
+    constexpr int kIn = 72, kRows = 11;
+    const Layer layer(element(), 2 * size, kIn, /*num_parts=*/2);
+    const Rounded x = Inputs(kRows, kIn);
+    const DeviceArray<uint16_t> inputs(x.bits);
+    const DeviceArray<uint16_t> y(size_t{kRows} * size);
+    Linear(layer.Args(inputs, kRows, Epilogue::kSiluMul, y.data()), nullptr);
+    const auto got = ValuesOf(element(), y.Read());
+    for (int i = 0; i < kRows * size; ++i) {
+      double scale = 0.0;
+      const double gate = layer.Reference(x, i / size, i % size, &scale);
+      const double up = layer.Reference(x, i / size, size + i % size, &scale);
+      const double expected = gate / (1.0 + std::exp(-gate)) * up;
+      ASSERT_NEAR(got[i], expected, 1.5 * unit() * std::abs(expected) + 2e-5)
+          << size << " outputs, place " << i;
+    }
+  }
+}
+
+TEST_P(CudaLinearTest, GeluIsTheTanhApproximation) {
+  constexpr int kOut = 20, kIn = 40, kRows = 2;
+  const Layer layer(element(), kOut, kIn);
+  const Rounded x = Inputs(kRows, kIn);
+  const DeviceArray<uint16_t> inputs(x.bits);
+  const DeviceArray<uint16_t> y(size_t{kRows} * kOut);
+  Linear(layer.Args(inputs, kRows, Epilogue::kGelu, y.data()), nullptr);
+  const auto got = ValuesOf(element(), y.Read());
+  for (int i = 0; i < kRows * kOut; ++i) {
+    double scale = 0.0;
+    const double z =
+        layer.Reference(x, i / kOut, i % kOut, &scale) + layer.bias(i % kOut);
+    const double inner = std::sqrt(2.0 / M_PI) * (z + 0.044715 * z * z * z);
+    const double expected = 0.5 * z * (1.0 + std::tanh(inner));
+    ASSERT_NEAR(got[i], expected, 1.5 * unit() * std::abs(expected) + 2e-5);
+  }
+}
+
+// Queries, keys and values are parts of one matrix, of sizes that end inside
+// its tiles.
+TEST_P(CudaLinearTest, PartsOfAMatrixLieOneBehindTheOther) {
+  constexpr int kIn = 24, kOut = 45;
+  const Rounded rows =
+      Round(element(), Scaled(RandomValues(kOut * kIn, 3), 2.0f));
+  const DeviceArray<uint16_t> all(rows.bits);
+  const size_t size = PackedBytes(kOut, kIn);
+  const auto pack = [&](const std::vector<int>& parts) {
+    const DeviceArray<uint16_t> tiles(size / sizeof(uint16_t));
+    ZeroMemory(tiles.data(), size, nullptr);
+    int first = 0;
+    for (const int part : parts) {
+      Pack({element(), all.data() + size_t(first) * kIn, part, kIn,
+            Placement::kConsecutive, first, tiles.data()},
+           nullptr);
+      first += part;
+    }
+    return tiles.Read();
+  };
+  EXPECT_EQ(pack({20, 13, 12}), pack({kOut}));
+}
+
+TEST_P(CudaLinearTest, AnEmbeddingIsTheRowOfItsToken) {
+  constexpr int kVocabulary = 37, kSize = 40;
+  const Rounded rows = Round(element(), RandomValues(kVocabulary * kSize, 3));
+  const DeviceArray<uint16_t> checkpoint(rows.bits);
+  const size_t size = PackedBytes(kVocabulary, kSize);
+  const DeviceArray<uint16_t> tiles(size / sizeof(uint16_t));
+  ZeroMemory(tiles.data(), size, nullptr);
+  Pack({element(), checkpoint.data(), kVocabulary, kSize,
+        Placement::kConsecutive, 0, tiles.data()},
+       nullptr);
+  const std::vector<int> tokens = {36, 0, 17, 8, 17};
+  const std::vector<int> places = {2, 0, 1, 3, 0};
+  const auto learned = RandomValues(4 * kSize, 13);
+  const DeviceArray<int> device_tokens(tokens), device_places(places);
+  const DeviceArray<float> positions(learned);
+  for (const bool is_learned : {false, true}) {
+    const DeviceArray<float> x(tokens.size() * kSize);
+    Embed({.table = {element(), tiles.data(), kVocabulary, kSize},
+           .tokens = device_tokens.data(),
+           .positions = is_learned ? positions.data() : nullptr,
+           .row_positions = device_places.data(),
+           .num_rows = static_cast<int>(tokens.size()),
+           .x = x.data()},
+          nullptr);
+    const auto got = x.Read();
+    for (size_t i = 0; i < got.size(); ++i) {
+      const size_t row = i / kSize, column = i % kSize;
+      const float expected = rows.values[tokens[row] * kSize + column];
+      const float shift = learned[places[row] * kSize + column];
+      EXPECT_EQ(got[i], is_learned ? expected + shift : expected) << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace outrider::kernels::cuda

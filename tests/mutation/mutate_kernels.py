@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A mutation sweep over the CUDA kernels: do their emulated tests notice one small change at a time?
+
+  cmake --build --preset release --target kernels_cuda_tests
+  tests/mutation/mutate_kernels.py [--kernel linear ...] [--limit 40] [--build build/release]
+
+Each mutant is one line of a kernel changed by one rule, compiled as the build compiles the kernel and linked in its
+place. It is found if it does not compile, if a test fails, or if the tests do not end in time. Survivors are compared
+with survivors.txt beside this file, which says of each why no test can see it; one that is not listed there ends the
+sweep with status 1.
+"""
+import argparse
+import json
+import pathlib
+import random
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+KERNELS = ROOT / "core/kernels/cuda"
+EXPLAINED = pathlib.Path(__file__).with_name("survivors.txt")
+# Of each file: the tests that run it. One order of threads first, as most mutants fall at once.
+SUITES = {
+    "linear.cu": "All/CudaLinearTest.*",
+    "packed_weight.cu": "All/CudaLinearTest.*",
+    "norm.cu": "All/CudaNormTest.*",
+    "rotate_store.cu": "All/CudaRotateStoreTest.*",
+    "attention.cu": "All/CudaAttentionTest.*",
+    "attention_parts.h": "All/CudaAttentionTest.*",
+    "attention_queries.h": "All/CudaAttentionTest.*",
+}
+COMPILED_AS = {"attention_parts.h": "attention.cu", "attention_queries.h": "attention.cu"}
+RULES = [
+    (r"__syncthreads\(\);", ""),
+    (r" < ", " <= "), (r" <= ", " < "), (r" >= ", " > "), (r" > ", " >= "), (r" == ", " != "),
+    (r" && ", " || "), (r" \|\| ", " && "),
+    (r" \+ ", " - "), (r" - ", " + "), (r" \* ", " + "), (r" / ", " * "), (r" % ", " / "),
+    (r"\b1\b(?!\.)", "2"), (r"\b2\b(?!\.)", "3"), (r"\b4\b(?!\.)", "2"), (r"\b8\b(?!\.)", "4"),
+    (r"\bg\b", "t"), (r"\bt\b", "g"), (r"\.x\b", ".y"), (r"\.y\b", ".x"), (r"\.z\b", ".w"), (r"\.w\b", ".z"),
+    (r"\blow\b", "high"), (r"\bhigh\b", "low"), (r"\bcos\b", "sin"), (r"\bkeep\b", "take"), (r"\btake\b", "keep"),
+    (r"\bupper\b", "lower"), (r"\blower\b", "upper"), (r"-__fmul_rn", "__fmul_rn"), (r"fmaxf\(", "fminf("),
+    (r"\[0\]", "[1]"), (r"\[1\]", "[0]"), (r"\bkLowHalves\b", "kHighHalves"), (r"\bmin\(", "max("), (r"\bmax\(", "min("),
+    (r"\bcontinue;", ";"), (r"\bbreak;", ";"), (r"\breturn;", ";"),
+]
+# Lines that are no arithmetic of a kernel.
+SKIPPED = re.compile(r"^\s*(//|#|template|namespace|using|Launch|constexpr int kThreads)|__launch_bounds__|static_cast<int>\(threadIdx")
+
+
+def sites(source):
+    """(line index, first column, end, replacement) of every mutant of a source."""
+    for number, line in enumerate(source):
+        if SKIPPED.search(line):
+            continue
+        code = line.split("//")[0]
+        for pattern, replacement in RULES:
+            for match in re.finditer(pattern, code):
+                if re.search(r"[<,]\s*$", code[:match.start()]) and "template" in code:
+                    continue
+                yield number, match.start(), match.end(), replacement
+
+
+class Build:
+    """How the build compiles a kernel and links the tests."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        commands = json.loads((folder / "compile_commands.json").read_text())
+        self.compile = {pathlib.Path(c["file"]).name: shlex.split(c["command"]) for c in commands
+                        if "outrider_emulated_cuda_kernels" in c["command"] and c["file"].endswith(".cu")}
+        lines = subprocess.run(["ninja", "-C", folder, "-t", "commands", "kernels_cuda_tests"],
+                               check=True, capture_output=True, text=True).stdout.splitlines()
+        link = next(part for line in lines for part in line.split("&&") if "-o tests/kernels_cuda_tests" in part)
+        self.link = shlex.split(link)
+
+    def run(self, kernel, text, scratch):
+        """Whether the tests notice `text` in place of the kernel's file; how."""
+        mirror = scratch / "core/kernels/cuda"
+        mirror.mkdir(parents=True, exist_ok=True)
+        (mirror / kernel).write_text(text)
+        source = COMPILED_AS.get(kernel, kernel)
+        if source != kernel:
+            (mirror / source).write_text((KERNELS / source).read_text())
+        command = [word for word in self.compile[source] if not word.endswith("ccache")]
+        command[command.index("-o") + 1] = str(scratch / "mutant.o")
+        command[-1] = str(mirror / source)
+        command.insert(1, f"-I{scratch}")  # before the tree: the mutant's header is found first
+        command += ["-O1", "-w"]
+        if subprocess.run(command, cwd=self.folder, capture_output=True, check=False).returncode:
+            return "does not compile"
+        program = str(scratch / "mutant_tests")
+        link = list(self.link)
+        at = link.index("-o")
+        link[at + 1] = program
+        link.insert(at + 2, str(scratch / "mutant.o"))  # before the library that holds the original
+        subprocess.run(link, cwd=self.folder, check=True, capture_output=True)
+        for order in ("*order_1", "*order_2:*order_3"):
+            suite = ":".join(SUITES[kernel] + part[1:] for part in order.split(":"))
+            try:
+                done = subprocess.run([program, f"--gtest_filter={suite}", "--gtest_fail_fast", "--gtest_brief=1"],
+                                      capture_output=True, check=False, timeout=120)
+            except subprocess.TimeoutExpired:
+                return "does not end"
+            if done.returncode:
+                return "fails"
+        return ""
+
+
+def explained():
+    """{(file, line, change)} of survivors.txt: blocks of `file | line | change`, then why, indented."""
+    known = set()
+    for line in EXPLAINED.read_text().splitlines():
+        if line and not line.startswith((" ", "#")):
+            known.add(tuple(part.strip() for part in line.split(" | ")))
+    return known
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kernel", nargs="*", default=sorted(SUITES), choices=sorted(SUITES))
+    parser.add_argument("--limit", type=int, default=0, help="mutants of each file, chosen at random; 0: all")
+    parser.add_argument("--seed", type=int, default=1, help="of that choice")
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release")
+    options = parser.parse_args()
+    build, known, unexplained = Build(options.build.resolve()), explained(), 0
+    for kernel in options.kernel:
+        source = (KERNELS / kernel).read_text().splitlines()
+        chosen = list(sites(source))
+        random.Random(options.seed).shuffle(chosen)
+        chosen = chosen[:options.limit or None]
+        outcomes = {}
+        with tempfile.TemporaryDirectory() as scratch:
+            for number, begin, end, replacement in chosen:
+                line = source[number]
+                changed = line[:begin] + replacement + line[end:]
+                mutant = [*source[:number], changed, *source[number + 1:]]
+                how = build.run(kernel, "\n".join(mutant) + "\n", pathlib.Path(scratch))
+                if not how:
+                    key = (kernel, line.strip(), changed.strip())
+                    how = "survives, explained" if key in known else "SURVIVES"
+                    if key not in known:
+                        unexplained += 1
+                        print(" | ".join(key), flush=True)
+                outcomes[how] = outcomes.get(how, 0) + 1
+        counts = ", ".join(f"{count} {how}" for how, count in sorted(outcomes.items()))
+        print(f"# {kernel}: {len(chosen)} mutants: {counts}", flush=True)
+    return 1 if unexplained else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
