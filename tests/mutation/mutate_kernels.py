@@ -23,7 +23,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 KERNELS = ROOT / "core/kernels/cuda"
 EXPLAINED = pathlib.Path(__file__).with_name("survivors.txt")
-# Of each file: the tests that run it. One order of threads first, as most mutants fall at once.
+# The tests that run each file. One order of threads comes first, as most mutants fall at once.
 SUITES = {
     "linear.cu": "All/CudaLinearTest.*",
     "packed_weight.cu": "All/CudaLinearTest.*",

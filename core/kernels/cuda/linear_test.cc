@@ -61,7 +61,7 @@ class Layer {
     return y.Read();
   }
 
-  // In double; `scale`: the sum of magnitudes.
+  // The sum in double; `scale` becomes that of magnitudes.
   double Reference(const Rounded& x, int row, int output, double* scale) const {
     double sum = 0.0;
     *scale = 0.0;

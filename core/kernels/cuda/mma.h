@@ -41,20 +41,24 @@ void EmulateMma(FragmentD& sum, const FragmentA& mine_a,
   };
   const Payload* all =
       Exchange(kAllLanes, ToPayload(Both{mine_a, mine_b}), kMma, site);
-  const auto element = [](uint32_t pair, int k) -> double {
-    return k % 2 == 0 ? LowOf<T>(pair) : HighOf<T>(pair);
-  };
-  for (int i = 0; i < 4; ++i) {
-    const int row = Lane() / 4 + i / 2 * 8;
-    const int column = Lane() % 4 * 2 + i % 2;
-    double total = sum.d[i];
-    for (int k = 0; k < 16; ++k) {
-      const int t = k % 8 / 2;
-      const auto a = FromPayload<Both>(all[row % 8 * 4 + t]);
-      const auto b = FromPayload<Both>(all[column * 4 + t]);
-      total +=
-          element(a.a.a[k / 8 * 2 + row / 8], k) * element(b.b.b[k / 8], k);
+  // The lane's two rows of A and its two columns of B.
+  double rows[2][16], columns[2][16];
+  for (int k = 0; k < 16; ++k) {
+    const auto element = [k](uint32_t pair) -> double {
+      return k % 2 == 0 ? LowOf<T>(pair) : HighOf<T>(pair);
+    };
+    const int t = k % 8 / 2;
+    const auto a = FromPayload<Both>(all[Lane() / 4 * 4 + t]).a;
+    for (int i = 0; i < 2; ++i) {
+      rows[i][k] = element(a.a[k / 8 * 2 + i]);
+      const int column = Lane() % 4 * 2 + i;
+      const auto b = FromPayload<Both>(all[column * 4 + t]).b;
+      columns[i][k] = element(b.b[k / 8]);
     }
+  }
+  for (int i = 0; i < 4; ++i) {
+    double total = sum.d[i];
+    for (int k = 0; k < 16; ++k) total += rows[i / 2][k] * columns[i % 2][k];
     sum.d[i] = static_cast<float>(total);
   }
 }

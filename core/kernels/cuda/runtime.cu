@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#ifdef __CUDACC__
 #include <cuda_runtime.h>
+#else
+#include "core/kernels/cuda/emulation/runtime.h"
+#endif
 
 #include "core/kernels/cuda/runtime.h"
 
@@ -35,7 +39,7 @@ void* AllocateMemory(size_t bytes) {
 void FreeMemory(void* memory) { cudaFree(memory); }
 
 void CopyToDevice(void* to, const void* from, size_t bytes, Stream stream) {
-  // From pageable memory the runtime copies what it has to send before it
+  // The runtime copies what it has to send from pageable memory before it
   // returns.
   cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream);
 }

@@ -8,8 +8,8 @@
 #include "core/kernels/cuda/element.h"
 
 // What this folder's users need of the CUDA runtime, so that they compile
-// without it. Two libraries define it, for a GPU and for the emulation: which
-// of them is linked decides where the kernels run. Functions that return a
+// without it. It is compiled for a GPU and for the emulation, as the kernels
+// are: which library is linked decides where they run. Functions that return a
 // string return what went wrong, or nothing.
 namespace outrider::kernels::cuda {
 
@@ -26,10 +26,10 @@ void FreeMemory(void* memory);  // null is fine
 void CopyToDevice(void* to, const void* from, size_t bytes, Stream stream);
 void ZeroMemory(void* memory, size_t bytes, Stream stream);
 
-// After all that the stream was given.
+// Awaits all that the stream was given.
 [[nodiscard]] std::string CopyToHost(void* to, const void* from, size_t bytes,
                                      Stream stream);
-// Awaits it, kernels included.
+// The same without a copy.
 [[nodiscard]] std::string Synchronize(Stream stream);
 
 }  // namespace outrider::kernels::cuda

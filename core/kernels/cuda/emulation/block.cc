@@ -263,7 +263,7 @@ const Dim3& BlockSize() { return TheMachine().grid.threads; }
 const Dim3& GridSize() { return TheMachine().grid.blocks; }
 int Lane() { return TheMachine().current % kWarpSize; }
 
-void Fail(const std::string& what, Site site) {
+void Fail(const char* what, Site site) {
   Current().site = site;
   if (TheMachine().failure.empty()) {
     TheMachine().failure = absl::StrCat(what, " at ", Describe(Current()));
@@ -298,10 +298,7 @@ const Payload* Exchange(unsigned mask, const Payload& mine, int kind,
     meeting.site = site;
   }
   if (meeting.kind != kind || meeting.site.line != site.line) {
-    Fail(absl::StrCat("lanes of a warp meet in different operations, one of "
-                      "line ",
-                      meeting.site.line),
-         site);
+    Fail("lanes of a warp meet in different operations", site);
   }
   meeting.in[lane] = mine;
   meeting.arrived |= 1u << lane;

@@ -46,8 +46,9 @@ const Dim3& BlockSize();
 const Dim3& GridSize();
 int Lane();
 
-// Ends the thread and the launch with a message; never returns.
-[[noreturn]] void Fail(const std::string& what, Site site);
+// Ends the thread and the launch with a message; never returns. What the
+// thread owns is not given back: its stack is dropped as it is.
+[[noreturn]] void Fail(const char* what, Site site);
 
 void Barrier(Site site);
 
