@@ -29,6 +29,7 @@
 #include "core/rpc/server_flags.h"
 #include "core/rpc/tls.h"
 #include "core/tokenizer/tokenizer_loader.h"
+#include "core/wire/expected_weights.h"
 #include "core/wire/message_limits.h"
 #include "core/wire/reply_format_names.h"
 
@@ -42,6 +43,7 @@ struct Flags {
   int draft_timeout_ms = 2000;
   int verify_timeout_ms = 30000;
   int slow_client_seconds = 60;
+  int max_connection_age_seconds = 0;
   // Half the cores, at most 8: rounds are short, and each further thread that
   // polls costs the others wake-ups.
   int num_threads = std::clamp(
@@ -73,6 +75,11 @@ void AddFlags(CLI::App& app, Flags& flags) {
                  "model directory with the tokenizer.json of the verifier's "
                  "model; without it only token ids are served")
       ->type_name("DIR");
+  app.add_option("--expect-weights", flags.nodes.expected_weights,
+                 "SHA-256 of the weights that verifiers have: those of others "
+                 "get no sessions; may be repeated, as for a roll-out")
+      ->type_name("HASH")
+      ->check(&WhyNoHash);
   app.add_flag("--require-drafter", flags.require_drafter,
                "exit where a drafter does not fit the verifier, in place of "
                "decoding without it");
@@ -100,6 +107,13 @@ void AddFlags(CLI::App& app, Flags& flags) {
                  "a client that reads nothing of its stream for so long is "
                  "dropped")
       ->check(CLI::Range(1, 86400))
+      ->capture_default_str();
+  app.add_option("--max-connection-age-seconds",
+                 flags.max_connection_age_seconds,
+                 "tell clients after about this long to connect anew, so that "
+                 "they spread over the coordinators behind a name; streams go "
+                 "on to their end; 0: never")
+      ->check(CLI::Range(0, 86400))
       ->capture_default_str();
   app.add_option("--threads", flags.num_threads,
                  "threads that run the rounds of all sessions")
@@ -215,6 +229,8 @@ absl::Status Serve(Flags flags) {
                                 flags.service);
   RpcServer::Options rpc = flags.server.rpc;
   rpc.max_receive_bytes = kMaxGenerateRequestBytes;
+  rpc.max_connection_age =
+      std::chrono::seconds(flags.max_connection_age_seconds);
   OUTRIDER_ASSIGN_OR_RETURN(const std::unique_ptr<RpcServer> server,
                             RpcServer::Start(rpc, {&service}));
   OUTRIDER_ASSIGN_OR_RETURN(const std::unique_ptr<HttpEndpoint> http,

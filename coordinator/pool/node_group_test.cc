@@ -47,7 +47,7 @@ class NodeGroupTest : public ::testing::Test {
     return States();
   }
   std::vector<NodeState> States() {
-    AssessVerifiers(group_.knowledge(), /*tokenizer_hash=*/"", model_);
+    AssessVerifiers(group_.knowledge(), /*terms=*/{}, tokenizer_hash_);
     std::vector<NodeState> states;
     for (const NodeKnowledge* node : group_.knowledge()) {
       states.push_back(node->state());
@@ -56,7 +56,7 @@ class NodeGroupTest : public ::testing::Test {
   }
 
   CallQueue queue_{/*num_threads=*/1};
-  ModelIdentity model_;
+  std::string tokenizer_hash_;
   NodeGroup<VerifierNode> group_{
       {kName}, [this](const std::string& name, const std::string& address) {
         return Make(name, address);

@@ -30,13 +30,14 @@ absl::Status CheckAnswers(const NodeKnowledge& node) {
   return absl::OkStatus();
 }
 
-// But for its weights.
 absl::Status CheckFit(const NodeKnowledge& verifier,
-                      const std::string& tokenizer_hash) {
+                      const VerifierTerms& terms) {
   OUTRIDER_RETURN_IF_ERROR(CheckAnswers(verifier));
   OUTRIDER_RETURN_IF_ERROR(CheckVerifier(*verifier.answer));
-  if (!tokenizer_hash.empty() &&
-      verifier.answer->tokenizer_hash != tokenizer_hash) {
+  OUTRIDER_RETURN_IF_ERROR(
+      CheckExpected(terms.weights, verifier.answer->weights_hash));
+  if (!terms.tokenizer_hash.empty() &&
+      verifier.answer->tokenizer_hash != terms.tokenizer_hash) {
     return absl::FailedPreconditionError(
         "its tokenizer is not the one of --tokenizer: pass the directory of "
         "the verifier's model");
@@ -68,30 +69,25 @@ NodeState NodeKnowledge::state() const {
 }
 
 void AssessVerifiers(absl::Span<NodeKnowledge* const> verifiers,
-                     const std::string& tokenizer_hash, ModelIdentity& model) {
+                     const VerifierTerms& terms, std::string& tokenizer_hash) {
   std::vector<absl::Status> fitness_of;
-  std::vector<ModelIdentity> models;  // of those that fit
+  std::vector<std::string> tokenizers;  // of those that fit
   for (const NodeKnowledge* verifier : verifiers) {
-    fitness_of.push_back(CheckFit(*verifier, tokenizer_hash));
+    fitness_of.push_back(CheckFit(*verifier, terms));
     if (!fitness_of.back().ok()) continue;
-    models.push_back(verifier->answer->identity());
+    tokenizers.push_back(verifier->answer->tokenizer_hash);
   }
-  const bool is_gone =
-      std::none_of(models.begin(), models.end(), [&](const ModelIdentity& one) {
-        return CheckSame(model, one, Sameness::kLaw).ok();
-      });
-  if (is_gone && !models.empty()) model = models.front();
+  const bool is_gone = std::find(tokenizers.begin(), tokenizers.end(),
+                                 tokenizer_hash) == tokenizers.end();
+  if (is_gone && !tokenizers.empty()) tokenizer_hash = tokenizers.front();
   for (size_t i = 0; i < verifiers.size(); ++i) {
-    NodeKnowledge& verifier = *verifiers[i];
-    if (fitness_of[i].ok()) {
-      const absl::Status same =
-          CheckSame(model, verifier.answer->identity(), Sameness::kLaw);
-      if (!same.ok()) {
-        fitness_of[i] = absl::FailedPreconditionError(absl::StrCat(
-            "it is another model than the other verifiers: ", same.message()));
-      }
+    if (fitness_of[i].ok() &&
+        verifiers[i]->answer->tokenizer_hash != tokenizer_hash) {
+      fitness_of[i] = absl::FailedPreconditionError(
+          "its tokenizer is not that of the verifiers in use: token ids would "
+          "mean other text");
     }
-    SetFitness(std::move(fitness_of[i]), verifier);
+    SetFitness(std::move(fitness_of[i]), *verifiers[i]);
   }
 }
 

@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "core/wire/model_identity.h"
+#include "core/wire/expected_weights.h"
 #include "core/wire/node_description.h"
 
 namespace outrider {
@@ -36,13 +36,20 @@ struct NodeKnowledge {
   NodeState state() const;
 };
 
+// What a coordinator wants of its verifiers.
+struct VerifierTerms {
+  std::string tokenizer_hash = {};  // its own; empty: it has none
+  ExpectedWeights weights = {};
+};
+
 // These find the fitness anew, from all answers; what changes is logged.
-// Verifiers must agree on their weights and number type (faults.md rule 17):
-// `model`, the one in use, stays as long as some verifier has it, then becomes
-// that of the first otherwise fit. `tokenizer_hash` is the coordinator's;
-// empty: it has none.
+// Verifiers of different weights may be ready side by side, as in a roll-out: a
+// session stays with those of one kind (SessionVerifier). Their tokenizer is
+// one: that of the terms, or else `tokenizer_hash`, the one in use, which stays
+// as long as some verifier has it, then becomes that of the first that is
+// otherwise fit.
 void AssessVerifiers(absl::Span<NodeKnowledge* const> verifiers,
-                     const std::string& tokenizer_hash, ModelIdentity& model);
+                     const VerifierTerms& terms, std::string& tokenizer_hash);
 // Drafters must fit this verifier; null: none is ready.
 void AssessDrafters(absl::Span<NodeKnowledge* const> drafters,
                     const NodeDescription* verifier);

@@ -41,15 +41,15 @@ class VerifiersTest : public ::testing::Test {
       nodes_[i].answer = answers[i];
       all.push_back(&nodes_[i]);
     }
-    AssessVerifiers(all, tokenizer_hash_, model_);
+    AssessVerifiers(all, terms_, tokenizer_hash_);
     std::vector<NodeState> states;
     for (const NodeKnowledge& node : nodes_) states.push_back(node.state());
     return states;
   }
 
   std::vector<NodeKnowledge> nodes_;
-  std::string tokenizer_hash_ = "t";
-  ModelIdentity model_ = {};
+  VerifierTerms terms_ = {.tokenizer_hash = "t"};
+  std::string tokenizer_hash_ = {};
 };
 
 TEST_F(VerifiersTest, AnotherServiceInAVerifiersPlaceIsRefusedAndSaysSo) {
@@ -69,38 +69,33 @@ TEST_F(VerifiersTest, ThoseThatAnswerAndFitAreReady) {
 }
 
 TEST_F(VerifiersTest, WithoutATokenizerOfItsOwnACoordinatorTakesAny) {
-  tokenizer_hash_ = "";
+  terms_ = {};
   EXPECT_THAT(Assess({Model("A", "other")}), ElementsAre(kReady));
+  // And then no second one beside it, for as long as it is there.
+  EXPECT_THAT(Assess({Model("A", "other"), Model("A", "t")}),
+              ElementsAre(kReady, kRefused));
+  EXPECT_THAT(nodes_[1].fitness, StatusIs(absl::StatusCode::kFailedPrecondition,
+                                          HasSubstr("its tokenizer")));
+  EXPECT_THAT(Assess({kGone, kGone}), ElementsAre(kNotReady, kNotReady));
+  EXPECT_THAT(Assess({Model("A", "t"), Model("A", "other")}),
+              ElementsAre(kRefused, kReady));
+  EXPECT_THAT(Assess({Model("A", "t"), kGone}), ElementsAre(kReady, kNotReady));
 }
 
-TEST_F(VerifiersTest, OtherWeightsWaitUntilNoneOfThoseInUseIsLeft) {
-  // A rolling update from A to B.
-  EXPECT_THAT(Assess({kGone, Model("A"), Model("A")}),
-              ElementsAre(kNotReady, kReady, kReady));
-  EXPECT_THAT(Assess({Model("B"), Model("A"), Model("A")}),
-              ElementsAre(kRefused, kReady, kReady));
-  EXPECT_THAT(nodes_[0].fitness,
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("its weights are B, not A")));
-  EXPECT_THAT(Assess({Model("B"), kGone, Model("A")}),
-              ElementsAre(kRefused, kNotReady, kReady));
-  EXPECT_THAT(Assess({Model("B"), Model("B"), kGone}),
-              ElementsAre(kReady, kReady, kNotReady));
-  // And A is the stranger now.
-  EXPECT_THAT(Assess({Model("B"), Model("B"), Model("A")}),
-              ElementsAre(kReady, kReady, kRefused));
-}
-
-TEST_F(VerifiersTest, AnotherNumberTypeIsAnotherModel) {
-  NodeDescription rounded = Model("A");
+TEST_F(VerifiersTest, BothWeightsOfARollOutTakeSessions) {
+  NodeDescription rounded = Model("B");
   rounded.dtype = "bfloat16";
-  NodeDescription whole = Model("A");
-  whole.dtype = "float32";
-  EXPECT_THAT(Assess({whole, rounded}), ElementsAre(kReady, kRefused));
-  EXPECT_THAT(nodes_[1].fitness,
+  EXPECT_THAT(Assess({Model("A"), Model("A"), Model("B"), rounded}),
+              ElementsAre(kReady, kReady, kReady, kReady));
+}
+
+TEST_F(VerifiersTest, WeightsThatAreNotExpectedTakeNone) {
+  terms_.weights = {"A", "B"};
+  EXPECT_THAT(Assess({Model("A"), Model("B"), Model("C"), Model("")}),
+              ElementsAre(kReady, kReady, kRefused, kRefused));
+  EXPECT_THAT(nodes_[2].fitness,
               StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("number type is bfloat16, not float32")));
-  EXPECT_THAT(Assess({kGone, rounded}), ElementsAre(kNotReady, kReady));
+                       HasSubstr("its weights are C, but --expect-weights")));
 }
 
 TEST_F(VerifiersTest, OtherKernelsAreTheSameModelForNewSessions) {
@@ -109,14 +104,7 @@ TEST_F(VerifiersTest, OtherKernelsAreTheSameModelForNewSessions) {
   EXPECT_THAT(Assess({Model("A"), other}), ElementsAre(kReady, kReady));
 }
 
-TEST_F(VerifiersTest, TheWeightsInUseOutlastAMomentWithoutVerifiers) {
-  Assess({Model("A"), kGone});
-  Assess({kGone, kGone});
-  EXPECT_THAT(Assess({Model("A"), Model("B")}), ElementsAre(kReady, kRefused));
-}
-
-TEST_F(VerifiersTest,
-       OneThatItsNameNoLongerHasTakesNoSessionsAndHoldsNoWeights) {
+TEST_F(VerifiersTest, OneThatItsNameNoLongerHasTakesNoSessions) {
   Assess({Model("A"), Model("B")});
   nodes_[0].is_listed = false;
   EXPECT_THAT(Assess({Model("A"), Model("B")}), ElementsAre(kLeaving, kReady));

@@ -183,7 +183,10 @@ void NodePool::Answered() {
 }
 
 void NodePool::Assess() {
-  AssessVerifiers(verifiers_.knowledge(), options_.tokenizer_hash, model_);
+  AssessVerifiers(verifiers_.knowledge(),
+                  {.tokenizer_hash = options_.tokenizer_hash,
+                   .weights = options_.expected_weights},
+                  tokenizer_hash_);
   const NodeKnowledge* verifier =
       FirstReady(std::as_const(verifiers_).knowledge());
   AssessDrafters(drafters_.knowledge(),

@@ -25,6 +25,7 @@
 #include "core/rpc/call_queue.h"
 #include "core/rpc/channel.h"
 #include "core/rpc/resolver.h"
+#include "core/wire/expected_weights.h"
 
 namespace outrider {
 
@@ -37,7 +38,8 @@ class NodePool {
     std::vector<std::string> drafters = {};  // HOST:PORT, names or addresses
     std::vector<std::string> verifiers = {};
     std::chrono::milliseconds resolve_period = std::chrono::seconds(30);
-    std::string tokenizer_hash = {};  // the coordinator's; empty: none
+    std::string tokenizer_hash = {};        // the coordinator's; empty: none
+    ExpectedWeights expected_weights = {};  // of verifiers
     // One for every node. Certificates are checked for the name resolved.
     ChannelOptions channel = {};
     std::chrono::milliseconds draft_timeout = std::chrono::seconds(2);
@@ -48,7 +50,6 @@ class NodePool {
   };
 
   using Pair = SessionNodes;
-
   struct Overview {
     std::vector<NodeDescription> verifiers = {};
     std::vector<NodeDescription> drafters = {};
@@ -106,7 +107,7 @@ class NodePool {
   int num_asked_ ABSL_GUARDED_BY(mu_) = 0;  // and awaited
   NodeGroup<VerifierNode> verifiers_ ABSL_GUARDED_BY(mu_);
   NodeGroup<DrafterNode> drafters_ ABSL_GUARDED_BY(mu_);
-  ModelIdentity model_ ABSL_GUARDED_BY(mu_);  // of all that are ready
+  std::string tokenizer_hash_ ABSL_GUARDED_BY(mu_);  // in use
 
   // Last: they use the members above.
   NodeReleases releases_;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -26,6 +27,14 @@ void AddNodes(const std::string& peer,
          .labels = {{"peer", peer}, {"state", name}},
          .read = [count, state = state]() -> double { return count(state); }});
   }
+}
+
+int CountModels(const NodePool::Overview& overview) {
+  std::set<std::pair<std::string, std::string>> models;
+  for (const NodeDescription& verifier : overview.verifiers) {
+    models.emplace(verifier.weights_hash, verifier.dtype);
+  }
+  return static_cast<int>(models.size());
 }
 
 bool HasSimulated(const NodePool::Overview& overview) {
@@ -58,6 +67,11 @@ void AddPoolMetrics(NodePool& pool, size_t num_drafters_configured,
                       .read = [verifiers]() -> double {
                         return verifiers(NodeState::kReady);
                       }});
+  registry.AddSource(
+      {.name = "verifier_models",
+       .help = "Different weights and number types of the "
+               "verifiers that are ready; 2 in a roll-out.",
+       .read = [&pool]() -> double { return CountModels(pool.Describe()); }});
   registry.AddSource({.name = "requests_waiting",
                       .help = "Generations that wait for room on a verifier.",
                       .read = [&pool]() -> double {

@@ -13,6 +13,11 @@ void AddModelFlags(CLI::App& app, NodeFlags& flags) {
                  "Hugging Face model directory: config.json, *.safetensors, "
                  "tokenizer.json; needed without --simulate")
       ->type_name("DIR");
+  app.add_option("--expect-weights", flags.expected_weights,
+                 "SHA-256 of the weights, as a node logs it at its start: end "
+                 "at once where --model has others; may be repeated")
+      ->type_name("HASH")
+      ->check(&WhyNoHash);
   app.add_option("--device", flags.device, "cpu, cuda or cuda:N")
       ->capture_default_str();
   app.add_option("--dtype", flags.dtype,

@@ -8,12 +8,14 @@
 #include "core/engine/batch_scheduler.h"
 #include "core/node/simulation.h"
 #include "core/rpc/server_flags.h"
+#include "core/wire/expected_weights.h"
 
 namespace outrider {
 
 // The flags that drafter and verifier share.
 struct NodeFlags {
   std::string model = {};
+  ExpectedWeights expected_weights = {};
   std::string device = "cpu";
   std::string dtype = "auto";
   std::string kernels = "auto";

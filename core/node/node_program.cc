@@ -56,12 +56,26 @@ absl::Status Serve(const NodeProgram& program, const NodeFlags& flags,
        .max_receive_bytes = program.max_request_bytes(description)});
 }
 
+absl::Status CheckWeights(const NodeFlags& flags,
+                          const NodeDescription& description) {
+  const absl::Status status =
+      CheckExpected(flags.expected_weights, description.weights_hash);
+  if (status.ok()) {
+    OUTRIDER_LOG(kInfo) << "weights " << description.weights_hash << " of "
+                        << description.model_name;
+    return status;
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat("--model ", flags.model, ": ", status.message()));
+}
+
 absl::Status Run(const NodeProgram& program, const NodeFlags& flags) {
   if (flags.server.check_config) {
     return CheckNodeConfig(flags, program.weights_check());
   }
   OUTRIDER_RETURN_IF_ERROR(ApplyServerFlags(flags.server));
   OUTRIDER_ASSIGN_OR_RETURN(LoadedModel loaded, program.load(flags));
+  OUTRIDER_RETURN_IF_ERROR(CheckWeights(flags, loaded.description));
   if (flags.measure) return program.measure(flags, loaded);
   loaded.description.max_draft_tokens = flags.max_draft_tokens;
   loaded.description.build = program.version;

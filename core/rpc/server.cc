@@ -60,6 +60,11 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE,
                              kMaxTransportMetadataBytes);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 1024);
+  if (options.max_connection_age > std::chrono::milliseconds::zero()) {
+    builder.AddChannelArgument(
+        GRPC_ARG_MAX_CONNECTION_AGE_MS,
+        static_cast<int>(options.max_connection_age.count()));
+  }
   builder.SetMaxReceiveMessageSize(options.max_receive_bytes);
   builder.SetMaxSendMessageSize(-1);
   ExplainMalformedRequests(builder);
@@ -88,6 +93,11 @@ void RpcServer::SetServing(bool serving) {
   health->SetServingStatus("readiness", serving);
 }
 
+bool RpcServer::Answers() const {
+  // Less than the patience of a probe.
+  return self_check_.Answers(std::chrono::seconds(2));
+}
+
 int RpcServer::WaitForTermination(std::chrono::milliseconds longest) {
   const sigset_t signals = TerminationSignals();
   const auto nanoseconds =
@@ -102,6 +112,7 @@ int RpcServer::WaitForTermination(std::chrono::milliseconds longest) {
 
 void RpcServer::Shutdown(std::chrono::seconds deadline) {
   SetServing(false);
+  self_check_.Stop();
   server_->Shutdown(std::chrono::system_clock::now() + deadline);
 }
 

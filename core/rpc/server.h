@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "core/rpc/self_check.h"
 #include "core/rpc/tls.h"
 
 namespace outrider {
@@ -34,6 +35,9 @@ class RpcServer {
     // tls.authority and tls_clients.
     bool is_node = false;
     int max_receive_bytes = 1 << 20;
+    // After it a client is told to connect anew, and so may come to another
+    // server behind the name; its streams go on to their end. 0: never.
+    std::chrono::milliseconds max_connection_age = {};
   };
 
   // Must be called in main before any thread exists: signals that arrive later
@@ -50,6 +54,9 @@ class RpcServer {
 
   void SetServing(bool serving);
   bool serving() const { return serving_; }
+  // Whether it answers a liveness check, asked from inside, or is being shut
+  // down.
+  bool Answers() const;
 
   // Blocks until a termination signal, at most this long: its number, or 0.
   // Another signal, from then on, ends the process at once.
@@ -67,10 +74,12 @@ class RpcServer {
   explicit RpcServer(Parts parts)
       : credentials_(std::move(parts.credentials)),
         server_(std::move(parts.server)),
+        self_check_(*server_),
         address_(std::move(parts.address)) {}
 
   const std::shared_ptr<grpc::ServerCredentials> credentials_;
   const std::unique_ptr<grpc::Server> server_;
+  mutable SelfCheck self_check_;  // asking changes nothing
   const std::string address_;
   std::atomic<bool> serving_ = false;
 };

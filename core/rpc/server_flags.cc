@@ -21,8 +21,8 @@ void AddServerFlags(CLI::App& app, ServerFlags& flags) {
   app.add_flag("--insecure", flags.rpc.insecure,
                "allow plain text off loopback");
   app.add_option("--metrics-listen", flags.metrics_listen,
-                 "HOST:PORT for /metrics and /health over plain HTTP; they "
-                 "hold no prompts; default: not served")
+                 "HOST:PORT for /metrics, /health and /live over plain HTTP; "
+                 "they hold no prompts; default: not served")
       ->type_name("ADDRESS");
   app.add_flag("--log-json", flags.log_json,
                "log one JSON object a line, in place of text");
@@ -77,7 +77,8 @@ absl::StatusOr<std::unique_ptr<HttpEndpoint>> StartHttpEndpoint(
       HttpEndpoint::Start(
           {.listen = flags.metrics_listen,
            .metrics = [&registry] { return registry.Serialize(); },
-           .serving = [&server] { return server.serving(); }}));
+           .serving = [&server] { return server.serving(); },
+           .alive = [&server] { return server.Answers(); }}));
   std::cout << absl::StrCat(name, " metrics on ", endpoint->address())
             << std::endl;
   return endpoint;

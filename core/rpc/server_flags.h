@@ -32,8 +32,8 @@ void AddTlsFlags(CLI::App& app, TlsFiles& files);
 // log lines. INVALID_ARGUMENT names the flag.
 absl::Status ApplyServerFlags(const ServerFlags& flags);
 
-// Serves /metrics and /health where the flags say so; null otherwise. Prints
-// "NAME metrics on HOST:PORT". Registry and server must outlive it.
+// Serves /metrics, /health and /live where the flags say so; null otherwise.
+// Prints "NAME metrics on HOST:PORT". Registry and server must outlive it.
 absl::StatusOr<std::unique_ptr<HttpEndpoint>> StartHttpEndpoint(
     absl::string_view name, const ServerFlags& flags,
     const MetricRegistry& registry, const RpcServer& server);

@@ -28,8 +28,10 @@ std::chrono::system_clock::time_point In(std::chrono::seconds time) {
   return std::chrono::system_clock::now() + time;
 }
 
-std::unique_ptr<RpcServer> StartServer() {
-  auto server = RpcServer::Start({.listen = "127.0.0.1:0"}, {});
+std::unique_ptr<RpcServer> StartServer(
+    std::chrono::milliseconds max_connection_age = {}) {
+  auto server = RpcServer::Start(
+      {.listen = "127.0.0.1:0", .max_connection_age = max_connection_age}, {});
   EXPECT_THAT(server, IsOk());
   return *std::move(server);
 }
@@ -124,6 +126,29 @@ TEST(RpcServerTest, AClientWithoutCallsMayPingItsConnection) {
   // Two strikes are forgiven, the fourth ping is where a server hangs up.
   EXPECT_FALSE(channel->WaitForStateChange(GRPC_CHANNEL_READY,
                                            In(std::chrono::seconds(6))));
+}
+
+TEST(RpcServerTest, AnOldConnectionIsLeftForANewOneAndItsStreamsGoOn) {
+  const auto server = StartServer(std::chrono::milliseconds(500));
+  const auto channel = grpc::CreateChannel(server->address(),
+                                           grpc::InsecureChannelCredentials());
+  ASSERT_TRUE(channel->WaitForConnected(In(std::chrono::seconds(20))));
+  HealthWatch watch(channel);
+  ASSERT_TRUE(watch.Read());
+  ASSERT_TRUE(channel->WaitForStateChange(GRPC_CHANNEL_READY,
+                                          In(std::chrono::seconds(20))));
+  server->SetServing(true);
+  EXPECT_TRUE(watch.Read());  // by the old connection
+  EXPECT_TRUE(CheckHealth(channel).ok());
+}
+
+TEST(RpcServerTest, AServerAnswersItselfWhileItDrainsAndIsShutDown) {
+  const auto server = StartServer();
+  EXPECT_TRUE(server->Answers());
+  server->SetServing(false);
+  EXPECT_TRUE(server->Answers());  // a draining process is alive
+  server->Shutdown(std::chrono::seconds(0));
+  EXPECT_TRUE(server->Answers());
 }
 
 }  // namespace

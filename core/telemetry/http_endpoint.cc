@@ -15,6 +15,18 @@ namespace {
 
 constexpr size_t kNumThreads = 32;
 
+// 200 while it holds, else 503, in JSON.
+httplib::Server::Handler Page(std::function<bool()> holds, std::string what) {
+  return [holds = std::move(holds), what = std::move(what)](
+             const httplib::Request&, httplib::Response& reply) {
+    const bool yes = holds();
+    reply.status = yes ? 200 : 503;
+    reply.set_content(
+        absl::StrCat("{\"status\":\"", yes ? "" : "not ", what, "\"}\n"),
+        "application/json");
+  };
+}
+
 }  // namespace
 
 struct HttpEndpoint::Server {
@@ -56,14 +68,8 @@ absl::StatusOr<std::unique_ptr<HttpEndpoint>> HttpEndpoint::Start(
                            const httplib::Request&, httplib::Response& reply) {
     reply.set_content(metrics(), "text/plain; version=0.0.4; charset=utf-8");
   });
-  http.Get("/health", [serving = std::move(options.serving)](
-                          const httplib::Request&, httplib::Response& reply) {
-    const bool yes = serving();
-    reply.status = yes ? 200 : 503;
-    reply.set_content(
-        yes ? "{\"status\":\"serving\"}\n" : "{\"status\":\"not serving\"}\n",
-        "application/json");
-  });
+  http.Get("/health", Page(std::move(options.serving), "serving"));
+  http.Get("/live", Page(std::move(options.alive), "alive"));
 
   if (port == 0) {
     port = http.bind_to_any_port(bare);

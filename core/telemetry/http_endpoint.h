@@ -10,16 +10,18 @@
 
 namespace outrider {
 
-// Serves two pages over HTTP, on threads of its own: /metrics in the Prometheus
-// text format, and /health, which is 200 {"status":"serving"} or 503
-// {"status":"not serving"}. No page has prompts, tokens or addresses in it, so
-// it is plain text wherever it listens.
+// Serves three pages over HTTP, on threads of its own: /metrics in the
+// Prometheus text format; /health, which is 200 {"status":"serving"} or 503
+// {"status":"not serving"}; and /live, the same of "alive", which stays while a
+// program drains. No page has prompts, tokens or addresses in it, so it is
+// plain text wherever it listens.
 class HttpEndpoint {
  public:
   struct Options {
     std::string listen = {};  // HOST:PORT, port 0 picks a free one
     std::function<std::string()> metrics = {};  // thread-safe, as is
     std::function<bool()> serving = {};         // this one
+    std::function<bool()> alive = {};           // and this
   };
 
   // UNAVAILABLE: it cannot be listened on, such as a port in use.

@@ -24,13 +24,15 @@ class HttpEndpointTest : public ::testing::Test {
     auto started = HttpEndpoint::Start(
         {.listen = listen,
          .metrics = [this] { return registry_.Serialize(); },
-         .serving = [this] { return serving_.load(); }});
+         .serving = [this] { return serving_.load(); },
+         .alive = [this] { return alive_.load(); }});
     EXPECT_TRUE(started.ok()) << started.status();
     return *std::move(started);
   }
 
   MetricRegistry registry_{{{"role", "test"}}};
   std::atomic<bool> serving_ = true;
+  std::atomic<bool> alive_ = true;
 };
 
 TEST_F(HttpEndpointTest, ServesCountersHistogramsAndWhatIsReadAtTheScrape) {
@@ -72,6 +74,16 @@ TEST_F(HttpEndpointTest, HealthFollowsWhatItIsGiven) {
   serving_ = false;
   EXPECT_EQ(client.Get("/health")->status, 503);
   EXPECT_EQ(client.Get("/other")->status, 404);
+}
+
+TEST_F(HttpEndpointTest, ADrainingProgramIsAliveAndNotServing) {
+  const auto endpoint = Start("127.0.0.1:0");
+  httplib::Client client("http://" + endpoint->address());
+  serving_ = false;
+  EXPECT_EQ(client.Get("/live")->status, 200);
+  EXPECT_EQ(client.Get("/live")->body, "{\"status\":\"alive\"}\n");
+  alive_ = false;
+  EXPECT_EQ(client.Get("/live")->status, 503);
 }
 
 // An open connection on which nothing is said.

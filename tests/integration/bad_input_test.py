@@ -46,6 +46,10 @@ class BadModelTest(ProgramTest):
         missing = self.folder / "missing"
         self.assert_refused(str(missing), "no such directory", "config.json", model=missing)
 
+    def test_refuses_weights_that_are_not_those_expected_and_says_which_they_are(self):
+        self.assert_refused(f"--model {self.model}: its weights are ", f"but --expect-weights {'5' * 64}",
+                            flags=["--expect-weights", "5" * 64])
+
     def test_names_a_missing_file(self):
         for name in ("config.json", "tokenizer.json", "model.safetensors"):
             with self.subTest(name=name):

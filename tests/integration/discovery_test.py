@@ -2,6 +2,7 @@
 """A coordinator over several drafters and verifiers: by list, and by one name for all."""
 import json
 import pathlib
+import re
 import signal
 import subprocess
 import unittest
@@ -95,17 +96,25 @@ class ListedNodesTest(SeveralNodesTest):
         self.assert_serves(16, at_once=True)
         self.assertGreater(self.calls(back, "Draft"), 0)
 
-    def test_a_verifier_of_another_model_is_refused(self):
+    def coordinator_of_two_models(self, *flags):
         other = self.start_verifier(*self.HTTP, model=self.other_model())
         coordinator = self.start_coordinator(
             self.verifiers[0].address(), None, "--verifier", self.verifiers[1].address(),
-            "--verifier", other.address(), *self.HTTP)
-        coordinator.address()
-        # Whichever two answered first agree; the third is of neither's kind.
-        wait_until("one kind is refused",
-                   lambda: self.value(coordinator, "nodes", peer="verifier", state="refused") > 0)
-        self.wait_for(coordinator, "verifier", not_ready=0)
-        self.assertIn("it is another model than the other verifiers: its weights are", coordinator.err())
+            "--verifier", other.address(), *flags, *self.HTTP)
+        coordinator.address()  # it serves
+        return coordinator
+
+    def test_old_and_new_weights_share_the_sessions_of_a_roll_out(self):
+        coordinator = self.coordinator_of_two_models()
+        self.wait_for(coordinator, "verifier", ready=3, refused=0)
+        self.assertEqual(self.value(coordinator, "verifier_models"), 2)
+
+    def test_weights_that_are_not_expected_are_refused(self):
+        expected, = re.findall(r"weights ([0-9a-f]{64}) of", self.verifiers[0].err())
+        coordinator = self.coordinator_of_two_models("--expect-weights", expected)
+        self.wait_for(coordinator, "verifier", ready=2, refused=1)
+        self.assertEqual(self.value(coordinator, "verifier_models"), 1)
+        self.assertIn(f"but --expect-weights {expected}", coordinator.err())
 
     @staticmethod
     def other_model():

@@ -68,11 +68,7 @@ class NodePoolTest : public ::testing::Test {
   NodePoolTest() { SetUpGrpc(); }
 
   void Start() {
-    pool_.emplace(
-        NodePool::Options{.drafters = {kDrafters},
-                          .verifiers = {kVerifiers},
-                          .resolve_period = std::chrono::milliseconds(20)},
-        queue_, resolver_);
+    pool_.emplace(options_, queue_, resolver_);
     pool_->Start();
   }
 
@@ -112,6 +108,10 @@ class NodePoolTest : public ::testing::Test {
     return counts;
   }
 
+  NodePool::Options options_ = {
+      .drafters = {kDrafters},
+      .verifiers = {kVerifiers},
+      .resolve_period = std::chrono::milliseconds(20)};
   ScriptedResolver resolver_;
   CallQueue queue_{/*num_threads=*/2};
   std::optional<NodePool> pool_;
@@ -193,21 +193,32 @@ TEST_F(NodePoolTest, ADeadNodeGetsNoSessionsUntilItIsBack) {
   EXPECT_GT(Spread()[address], 0);
 }
 
-TEST_F(NodePoolTest, VerifiersOfOtherWeightsWaitForTheOldOnesToGo) {
+TEST_F(NodePoolTest, OldAndNewWeightsShareTheSessionsByTheirReadyNodes) {
   auto old = Verifier("A");
-  const auto young = Verifier("B");
+  const auto young1 = Verifier("B"), young2 = Verifier("B");
   resolver_.Set(kVerifiers, {{old->address()}});
   Start();
   ASSERT_TRUE(BecomeReady(1, 0));
-  resolver_.Set(kVerifiers, {{old->address(), young->address()}});
-  ASSERT_TRUE(Becomes([&] { return pool_->CountVerifiers(kRefused) == 1; }));
-  EXPECT_THAT(Spread(), ElementsAre(Pair(old->address(), 8)));
-  EXPECT_THAT(pool_->Describe().refused_verifiers,
-              ElementsAre(HasSubstr("weights")));
-  const std::string old_address = old->address();
+  resolver_.Set(kVerifiers,
+                {{old->address(), young1->address(), young2->address()}});
+  ASSERT_TRUE(BecomeReady(3, 0));
+  EXPECT_EQ(pool_->CountVerifiers(kRefused), 0);
+  for (const auto& [address, count] : Spread()) EXPECT_GE(count, 2) << address;
   old.reset();
-  ASSERT_TRUE(Becomes([&] { return pool_->CountVerifiers(kRefused) == 0; }));
-  EXPECT_THAT(Spread(), ElementsAre(Pair(young->address(), 8)));
+  ASSERT_TRUE(Becomes([&] { return pool_->CountVerifiers(kReady) == 2; }));
+  EXPECT_EQ(Spread().size(), 2u);
+}
+
+TEST_F(NodePoolTest, WeightsThatAreNotExpectedGetNoSessions) {
+  const auto v1 = Verifier("A"), v2 = Verifier("B");
+  resolver_.Set(kVerifiers, {{v1->address(), v2->address()}});
+  options_.expected_weights = {"A"};
+  Start();
+  ASSERT_TRUE(Becomes([&] { return pool_->CountVerifiers(kRefused) == 1; }));
+  ASSERT_TRUE(BecomeReady(1, 0));
+  EXPECT_THAT(Spread(), ElementsAre(Pair(v1->address(), 8)));
+  EXPECT_THAT(pool_->Describe().refused_verifiers,
+              ElementsAre(HasSubstr("--expect-weights A")));
 }
 
 TEST_F(NodePoolTest, AResumedSessionComesToAVerifierOfItsModelOrToNone) {

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/rpc/self_check.h"
+
+#include <grpcpp/client_context.h>
+#include <grpcpp/completion_queue.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/support/byte_buffer.h>
+#include <grpcpp/support/channel_arguments.h>
+
+#include <string>
+
+namespace outrider {
+namespace {
+
+// HealthCheckRequest{service: "liveness"}, HealthCheckResponse{SERVING}.
+const char kRequest[] = "\x0a\x08liveness";
+const char kServing[] = "\x08\x01";
+
+std::string BytesOf(const grpc::ByteBuffer& buffer) {
+  grpc::Slice slice;
+  if (!buffer.DumpToSingleSlice(&slice).ok()) return "";
+  return {reinterpret_cast<const char*>(slice.begin()), slice.size()};
+}
+
+}  // namespace
+
+SelfCheck::SelfCheck(grpc::Server& server)
+    : channel_(server.InProcessChannel(grpc::ChannelArguments())) {}
+
+void SelfCheck::Stop() {
+  MutexLock lock(mu_);
+  is_stopped_ = true;
+}
+
+bool SelfCheck::Answers(std::chrono::milliseconds patience) {
+  MutexLock lock(mu_);
+  if (is_stopped_) return true;
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + patience);
+  grpc::GenericStub stub(channel_);
+  grpc::CompletionQueue queue;
+  const grpc::Slice slice(kRequest);
+  const grpc::ByteBuffer request(&slice, 1);
+  const auto call = stub.PrepareUnaryCall(
+      &context, "/grpc.health.v1.Health/Check", request, &queue);
+  call->StartCall();
+  grpc::ByteBuffer reply;
+  grpc::Status status;
+  call->Finish(&reply, &status, nullptr);
+  void* tag = nullptr;
+  bool ok = false;
+  return queue.Next(&tag, &ok) && status.ok() && BytesOf(reply) == kServing;
+}
+
+}  // namespace outrider
