@@ -15,21 +15,16 @@ import unittest
 
 import yaml
 
+import broken
 import manifests
 import meaning
-import policies
 import prometheus_rule
+from rules import problems_of
 
 sys.path.insert(0, str(meaning.ROOT / "gateway"))
 import make_stubs  # noqa: E402
 
 make_stubs.main()  # outrider-gateway is among the programs whose flags are checked
-BINARIES = meaning.binaries_folder()
-
-
-def problems_of(things):
-    found, _ = manifests.validate(things)
-    return found + meaning.check(things, BINARIES) + list(policies.check_policies(things))
 
 
 class OverlayTest(unittest.TestCase):
@@ -42,9 +37,16 @@ class OverlayTest(unittest.TestCase):
                 if unchecked:
                     print(f"{overlay}: no schema for {', '.join(unchecked)}", file=sys.stderr)
 
+    def test_every_example_is_clean(self):
+        for folder in sorted((manifests.DEPLOY / "examples").iterdir()):
+            with self.subTest(example=folder.name):
+                if (folder / "kustomization.yaml").exists():
+                    self.assertEqual(problems_of(manifests.render(folder)), [])
+
     def test_every_component_is_used_or_renders_by_itself(self):
         used = "".join((manifests.DEPLOY / "overlays" / overlay / "kustomization.yaml").read_text()
                        for overlay in manifests.OVERLAYS)
+        used += (manifests.DEPLOY / "examples/fetched-models/kustomization.yaml").read_text()
         for component in sorted(path.name for path in (manifests.DEPLOY / "components").iterdir()):
             if f"components/{component}\n" in used:
                 continue
@@ -108,8 +110,7 @@ class BrokenManifestTest(unittest.TestCase):
         self.things = copy.deepcopy(self.good["local-cpu"])
 
     def thing(self, kind, name):
-        found, = [one for one in self.things if manifests.name_of(one) == f"{kind}/{name}"]
-        return found
+        return broken.Objects.find(self.things, kind, name)
 
     def container(self, role="verifier"):
         return meaning.pod_of(self.thing("Deployment", f"outrider-{role}"))["containers"][0]
@@ -135,7 +136,7 @@ class BrokenManifestTest(unittest.TestCase):
 
     def test_a_liveness_probe_that_fails_during_the_drain(self):
         self.container()["livenessProbe"]["grpc"]["service"] = "readiness"
-        self.assert_caught("livenessProbe fails while a pod drains")
+        self.assert_caught("livenessProbe asks for the service 'readiness'")
 
     def test_grpc_probes_beside_tls(self):
         self.things = copy.deepcopy(self.good["split-pools"])
@@ -252,7 +253,7 @@ class BrokenManifestTest(unittest.TestCase):
         self.things = copy.deepcopy(self.good["split-pools"])
         scaler = self.thing("HorizontalPodAutoscaler", "outrider-verifier")
         scaler["spec"]["metrics"][0]["pods"]["metric"]["name"] = "outrider_queue_length"
-        self.assert_caught("no program has the metric 'outrider_queue_length'")
+        self.assert_caught("outrider-verifier does not export outrider_queue_length")
 
     def test_a_kind_that_nobody_expects(self):
         self.things.append({"apiVersion": "example.org/v1", "kind": "Sidecar", "metadata": {"name": "x"}})

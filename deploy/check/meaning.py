@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What schemas cannot know of rendered objects: whether they fit each other, and our programs."""
+import functools
 import os
 import pathlib
 import re
@@ -14,11 +15,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 MODELS = ROOT / "models"
 USER = 65532
 SPARE_SECONDS = 15  # between the end of the drain and the kill
-GRPC_SERVICES = {"", "readiness", "liveness"}
-PAGES = {"/health", "/metrics", "/live"}
-METRICS_TO_SCALE_BY = {"outrider_requests_waiting", "outrider_requests_running", "outrider_gateway_requests_running"}
 DISRUPTABLE = {"Deployment"}
-TOOLS = {"cp", "find", "grep", "sh", "sleep"}  # what containers run besides our programs; Debian's images have them
+TOOLS = {"cp", "find", "grep", "sh", "sleep", "test"}  # what containers run besides our programs; Debian's images have them
 SHELL_WORDS = {"while", "until", "do", "done", "if", "then", "else", "fi", "!", ":"}
 FLAGS_REFUSED = 2  # an exit status
 
@@ -26,14 +24,22 @@ FLAGS_REFUSED = 2  # an exit status
 def check(things, binaries):
     """All problems, as lines. `binaries`: the folder with our programs."""
     problems = []
-    pods = [thing for thing in things if "template" in thing.get("spec", {})]
-    for thing in pods:
-        for rule in (check_containers, check_security, check_drain, check_probes, check_volumes):
+    for thing in workloads(things):
+        for rule in (check_containers, check_security, check_drain, check_volumes):
             problems += [f"{name_of(thing)}: {problem}" for problem in rule(thing, things)]
         problems += [f"{name_of(thing)}: {problem}" for problem in check_flags(thing, things, binaries)]
-    for rule in (check_selectors, check_service_ports, check_addresses, check_scalers, check_labels):
+    for rule in (check_selectors, check_service_ports, check_addresses, check_labels):
         problems += rule(things)
     return problems
+
+
+def workloads(things):
+    """Whatever has pods."""
+    return [thing for thing in things if "template" in thing.get("spec", {})]
+
+
+def containers_of(thing):
+    return pod_of(thing).get("initContainers", []) + pod_of(thing)["containers"]
 
 
 def pod_of(thing):
@@ -63,11 +69,14 @@ def matches(selector, labels):
     return True
 
 
+def config_maps(container):
+    return [source["configMapRef"]["name"] for source in container.get("envFrom", []) if "configMapRef" in source]
+
+
 def environment(container, things):
     """What $(NAME) in its args becomes."""
     variables = {}
-    for source in container.get("envFrom", []):
-        name = source["configMapRef"]["name"]
+    for name in config_maps(container):
         for config in of_kind(things, "ConfigMap"):
             if config["metadata"]["name"] == name:
                 variables.update(config["data"])
@@ -95,7 +104,7 @@ def flag(words, name, default=None):
 
 
 def check_containers(thing, things):
-    for container in pod_of(thing).get("initContainers", []) + pod_of(thing)["containers"]:
+    for container in containers_of(thing):
         name = f"container {container['name']}"
         limits = container.get("resources", {}).get("limits", {})
         requests = container.get("resources", {}).get("requests", {})
@@ -104,8 +113,7 @@ def check_containers(thing, things):
                 yield f"{name} has no limit of {resource}"
             if resource not in requests:
                 yield f"{name} has no request of {resource}"
-        for source in container.get("envFrom", []):
-            wanted = source["configMapRef"]["name"]
+        for wanted in config_maps(container):
             if not any(config["metadata"]["name"] == wanted for config in of_kind(things, "ConfigMap")):
                 yield f"{name} takes its environment from ConfigMap {wanted}, which is not there"
         for word in arguments(container, things):
@@ -123,7 +131,7 @@ def check_security(thing, things):
             yield f"securityContext.{key} is {context.get(key)}, not {value}"
     if pod.get("automountServiceAccountToken") is not False:
         yield "its pods get a service account's token"
-    for container in pod.get("initContainers", []) + pod["containers"]:
+    for container in containers_of(thing):
         context = container.get("securityContext", {})
         if context.get("readOnlyRootFilesystem") is not True or \
                 context.get("allowPrivilegeEscalation") is not False or \
@@ -153,39 +161,9 @@ def check_drain(thing, things):
         elif grace < pre_stop + drain + SPARE_SECONDS:
             yield (f"terminationGracePeriodSeconds {grace} is shorter than preStop {pre_stop} + drain {drain}"
                    f" + {SPARE_SECONDS}: it is killed while it drains")
-    rolling = thing["spec"].get("strategy", {}).get("rollingUpdate", {})
-    if rolling.get("maxUnavailable") != 0:
-        yield "a rollout may take away pods before others are ready: maxUnavailable is not 0"
     if not any(matches(budget["spec"]["selector"], labels_of(thing))
                for budget in of_kind(things, "PodDisruptionBudget")):
         yield "no PodDisruptionBudget selects its pods"
-
-
-def check_probes(thing, things):
-    if thing["kind"] not in DISRUPTABLE:
-        return
-    for container in pod_of(thing)["containers"]:
-        words = arguments(container, things)
-        is_tls = flag(words, "tls-cert") is not None
-        serving = {"grpc": port_of(flag(words, "listen")), "httpGet": port_of(flag(words, "metrics-listen"))}
-        for kind in ("startupProbe", "livenessProbe", "readinessProbe"):
-            probe = container.get(kind)
-            if probe is None:
-                yield f"container {container['name']} has no {kind}"
-                continue
-            for how in ("grpc", "httpGet"):
-                if how in probe and probe[how]["port"] != serving[how]:
-                    yield f"{kind} asks port {probe[how]['port']}, but the program serves {serving[how]}"
-            if "grpc" in probe and is_tls:
-                yield f"{kind} is gRPC, which the kubelet speaks without TLS only"
-            if "grpc" in probe and probe["grpc"].get("service", "") not in GRPC_SERVICES:
-                yield f"{kind} asks for the service {probe['grpc']['service']!r}, which no program has"
-            if "httpGet" in probe and probe["httpGet"].get("path") not in PAGES:
-                yield f"{kind} asks for {probe['httpGet'].get('path')}, which no program has"
-        liveness = container.get("livenessProbe", {})
-        if liveness.get("grpc", {}).get("service", "liveness") != "liveness" or \
-                liveness.get("httpGet", {}).get("path") == "/health":
-            yield "livenessProbe fails while a pod drains, or waits for others: it would be killed"
 
 
 def port_of(address):
@@ -195,24 +173,27 @@ def port_of(address):
 def check_volumes(thing, things):
     pod = pod_of(thing)
     names = {volume["name"] for volume in pod.get("volumes", [])}
-    for container in pod.get("initContainers", []) + pod["containers"]:
+    for container in containers_of(thing):
         for mount in container.get("volumeMounts", []):
             if mount["name"] not in names:
                 yield f"container {container['name']} mounts {mount['name']}, which is no volume"
     for volume in pod.get("volumes", []):
         claim = volume.get("persistentVolumeClaim", {}).get("claimName")
+        config = volume.get("configMap", {}).get("name")
+        if config and not any(one["metadata"]["name"] == config for one in of_kind(things, "ConfigMap")):
+            yield f"the ConfigMap {config} of its volume is not there"
         if claim and not any(one["metadata"]["name"] == claim for one in of_kind(things, "PersistentVolumeClaim")):
             yield f"the claim {claim} of its volume is not there"
 
 
 def check_flags(thing, things, binaries):
     """The real programs take the flags, also those in the scripts of a shell."""
-    for container in pod_of(thing).get("initContainers", []) + pod_of(thing)["containers"]:
+    for container in containers_of(thing):
         for words in commands(arguments(container, things)):
             if words[0] in TOOLS:
                 continue
             program = program_of(words[0], binaries)
-            problem = words_refused(program, words) if program else f"there is no program {words[0]}"
+            problem = words_refused(tuple(program), tuple(words)) if program else f"there is no program {words[0]}"
             if problem:
                 yield f"container {container['name']}: {problem}"
 
@@ -240,11 +221,12 @@ def commands(words):
     return [part for part in parts if part]
 
 
+@functools.cache  # the same words come again and again
 def words_refused(program, words):
     """What a real program says against its words, with our models and certificates for theirs; or nothing."""
     with tempfile.TemporaryDirectory() as folder:
         stand_in, more, is_refused = {}, ["--check-config"], bool
-        if words[:2] == ["outrider", "bench"]:
+        if words[:2] == ("outrider", "bench"):
             stand_in, more = {"/results": folder}, ["--dry-run"]  # the plan alone
         elif words[0] == "outrider":  # it reads its flags, then calls: nobody, here
             words = [re.sub(r"^(--\w+=)?[\w.-]+:\d+$", r"\g<1>127.0.0.1:1", word) for word in words]
@@ -293,8 +275,11 @@ def check_selectors(things):
         if not matches(thing["spec"]["selector"], labels_of(thing)):
             yield f"{name_of(thing)}: its selector does not match its own pods"
     for thing in of_kind(things, "Service", "PodDisruptionBudget"):
-        if not any(matches(thing["spec"]["selector"], labels) for labels in pods):
+        num_selected = sum(matches(thing["spec"]["selector"], labels) for labels in pods)
+        if num_selected == 0:
             yield f"{name_of(thing)}: its selector matches no pod"
+        elif num_selected > 1:
+            yield f"{name_of(thing)}: its selector matches the pods of {num_selected} roles"
     for thing in of_kind(things, "PodMonitor"):
         if not any(matches(thing["spec"]["selector"], labels) for labels in pods):
             yield f"{name_of(thing)}: its selector matches no pod"
@@ -355,17 +340,6 @@ def check_addresses(things):
                 elif thing["kind"] == "Deployment" and host not in headless:
                     yield (f"{name_of(thing)}: the Service of --{name} {host}:{port} is not headless:"
                            " all its pods would look like one node")
-
-
-def check_scalers(things):
-    deployments = {thing["metadata"]["name"] for thing in of_kind(things, "Deployment")}
-    for scaler in of_kind(things, "HorizontalPodAutoscaler"):
-        if scaler["spec"]["scaleTargetRef"]["name"] not in deployments:
-            yield f"{name_of(scaler)}: it scales a Deployment that is not there"
-        for metric in scaler["spec"]["metrics"]:
-            name = metric.get("pods", {}).get("metric", {}).get("name", "")
-            if name not in METRICS_TO_SCALE_BY:
-                yield f"{name_of(scaler)}: no program has the metric {name!r}"
 
 
 def check_labels(things):

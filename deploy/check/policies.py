@@ -10,6 +10,9 @@ def check_policies(things):
     for policy in policies:
         if not any(matches(policy["spec"]["podSelector"], labels_of(pod)) for pod in pods):
             yield f"{name_of(policy)}: its podSelector matches no pod"
+        for rule in policy["spec"].get("ingress", []):
+            if not rule.get("from") or any(one == {} or one.get("namespaceSelector") == {} for one in rule["from"]):
+                yield f"{name_of(policy)}: it lets everybody in"
         for direction, peer in (("ingress", "from"), ("egress", "to")):
             for rule in policy["spec"].get(direction, []):
                 for one in rule.get(peer, []):

@@ -37,8 +37,8 @@ tests() { # also not run where one was skipped: its own words say why
 
 tools/setup.sh --deploy || echo "Packages are missing: what needs them will not run"
 part "yamllint" lint yamllint --strict --config-file deploy/check/yamllint.yaml deploy
-part "shellcheck" lint shellcheck deploy/images/*.sh deploy/check/*.sh tools/*.sh
-part "manifests: rendered, valid, right; broken ones caught; rules tested" tests deploy_manifests
+part "shellcheck" lint shellcheck deploy/images/*.sh deploy/check/*.sh deploy/components/*/*.sh tools/*.sh
+part "manifests: rendered, valid, right; broken ones caught; rules tested" tests 'deploy_(manifests|broken|examples|fetch)'
 part "the real programs: metrics, TLS, Python clients" \
   tests 'integration_metrics|integration_tls|examples_python'
 part "containers: images built, pods run, load tests, restarts, drain" \

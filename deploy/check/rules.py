@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All that is checked of rendered objects."""
+import manifests
+import meaning
+import monitors
+import policies
+import probe_rules
+import scheduling
+import security
+import sizes
+
+
+def problems_of(things):
+    """Lines, each of which names the object and says what is wrong with it."""
+    found, _ = manifests.validate(things)
+    for rules in (lambda objects: meaning.check(objects, meaning.binaries_folder()),
+                  policies.check_policies, probe_rules.check_probes, scheduling.check_scheduling, security.check_everything_secure,
+                  sizes.check_sizes, monitors.check_monitors):
+        try:
+            for problem in rules(things):
+                found.append(problem)
+        # What the schemas have complained of may be without what a rule reads.
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            found.append(f"an object has not the form that it should: {type(error).__name__} {error}")
+    return found

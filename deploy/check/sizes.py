@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether quantities, names, images and autoscalers are such as Kubernetes takes, and our programs can do with."""
+import re
+
+import quantities
+from manifests import name_of
+from meaning import ROOT, arguments, containers_of, environment, flag, labels_of, of_kind, pod_of, workloads
+from scheduling import scaler_of
+
+IMAGES = {  # ours, and the programs in each
+    "outrider-coordinator": {"outrider", "outrider-coordinator"},
+    "outrider-node-cpu": {"outrider", "outrider-coordinator", "outrider-drafter", "outrider-verifier"},
+    "outrider-node-cuda": {"outrider", "outrider-coordinator", "outrider-drafter", "outrider-verifier"},
+    "outrider-gateway": {"outrider-gateway"},
+    "outrider-demo-models": set(),
+}
+PORT_NAME = re.compile(r"(?=.*[a-z])[a-z0-9]([a-z0-9-]{0,13}[a-z0-9])?")
+DNS_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+LABEL_VALUE = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?")
+SOURCES = {"coordinator": ["coordinator"], "drafter": ["core/node", "drafter"], "verifier": ["core/node", "verifier"],
+           "gateway": ["gateway/outrider_gateway"]}
+
+
+def check_sizes(things):
+    for thing in workloads(things):
+        for rule in (check_resources, check_images, check_port_names, check_words):
+            yield from (f"{name_of(thing)}: {problem}" for problem in rule(thing, things))
+    yield from check_names(things)
+    yield from check_scalers(things)
+    yield from check_settings(things)
+
+
+def check_resources(thing, things):
+    del things
+    for container in containers_of(thing):
+        resources = container.get("resources", {})
+        for side in ("requests", "limits"):
+            for name, text in resources.get(side, {}).items():
+                if problem := quantities.problem_of(name, text):
+                    yield f"container {container['name']}: {side}.{name}: {problem}"
+        for name, text in resources.get("requests", {}).items():
+            limit = resources.get("limits", {}).get(name)
+            wanted, most = quantities.value_of(text), quantities.value_of(limit)
+            if wanted is not None and most is not None and wanted > most:
+                yield f"container {container['name']} requests {text} of {name}, above its limit {limit}"
+    for volume in pod_of(thing).get("volumes", []):
+        size = (volume.get("emptyDir") or {}).get("sizeLimit")
+        if size is not None and (problem := quantities.problem_of("memory", size)):
+            yield f"volume {volume['name']}: sizeLimit: {problem}"
+
+
+def check_images(thing, things):
+    for container in containers_of(thing):
+        where, _, tag = container["image"].partition("@")[0].rpartition(":")
+        if "@" in container["image"]:
+            where, tag = where or tag, "by digest"
+        if not where or "/" in tag:
+            where, tag = container["image"], ""
+        is_local = where.startswith("localhost/")
+        if not is_local and tag in ("", "latest"):
+            yield f"container {container['name']}: image {container['image']} names no version: what runs may change by itself"
+        if is_local and container.get("imagePullPolicy") not in ("IfNotPresent", "Never"):
+            yield f"container {container['name']}: image {container['image']} can be pulled from nowhere"
+        image, words = where.rsplit("/", 1)[-1], arguments(container, things)
+        if image.startswith("outrider-") and image not in IMAGES:
+            yield f"container {container['name']}: nobody builds the image {image}"
+        elif image in IMAGES and words and words[0].startswith("outrider") and words[0] not in IMAGES[image]:
+            yield f"container {container['name']}: the image {image} has no {words[0]}"
+
+
+def check_port_names(thing, things):
+    del things
+    names = [port.get("name", "") for container in containers_of(thing) for port in container.get("ports", [])]
+    for name in names:
+        if not PORT_NAME.fullmatch(name):
+            yield f"port {name!r}: a name has at most 15 of a-z, 0-9 and -"
+        if names.count(name) > 1:
+            yield f"two ports are called {name}"
+    for container in containers_of(thing):
+        if not DNS_LABEL.fullmatch(container["name"]):
+            yield f"container {container['name']!r}: no name of a container"
+
+
+def check_words(thing, things):
+    """Words that nobody replaces."""
+    for container in containers_of(thing):
+        words = arguments(container, things)
+        if words[:2] == ["sh", "-c"]:
+            continue
+        for word in words:
+            if "${" in word or re.search(r"\$[A-Z_]+", word):
+                yield f"container {container['name']}: {word}: Kubernetes replaces $(NAME) alone"
+
+
+def check_names(things):
+    for thing in things:
+        name = thing["metadata"]["name"]
+        limit = 63 if thing["kind"] in ("Service", "Namespace", "Job") else 253
+        if len(name) > limit or not all(DNS_LABEL.fullmatch(part) for part in name.split(".")):
+            yield f"{name_of(thing)}: no name of a {thing['kind']}"
+        for key, value in thing["metadata"].get("labels", {}).items():
+            if not LABEL_VALUE.fullmatch(value):
+                yield f"{name_of(thing)}: {value!r} of {key} is no value of a label"
+    for service in of_kind(things, "Service"):
+        for port in service["spec"]["ports"]:
+            if not DNS_LABEL.fullmatch(port.get("name", "")):
+                yield f"{name_of(service)}: port {port.get('name', '')!r}: no name of a port"
+    for policy in of_kind(things, "NetworkPolicy"):
+        rules = policy["spec"].get("ingress", []) + policy["spec"].get("egress", [])
+        for port in [port for rule in rules for port in rule.get("ports", [])]:
+            if isinstance(port.get("port"), str) and not PORT_NAME.fullmatch(port["port"]):
+                yield f"{name_of(policy)}: port {port['port']!r}: a name has at most 15 of a-z, 0-9 and -"
+
+
+def exported(role):
+    """The metrics that a role's program has, by its sources."""
+    names = set()
+    for folder in SOURCES.get(role, []):
+        for path in [*(ROOT / folder).rglob("*.cc"), *(ROOT / folder).rglob("*.py")]:
+            words = re.findall(r'"([a-z][a-z0-9_]+)"', path.read_text())
+            names.update(f"outrider_{word.removeprefix('outrider_')}" for word in words)
+    return names
+
+
+def check_scalers(things):
+    scalers = of_kind(things, "HorizontalPodAutoscaler")
+    for scaler in scalers:
+        spec, target = scaler["spec"], scaler["spec"]["scaleTargetRef"]
+        least, most = spec.get("minReplicas", 1), spec["maxReplicas"]
+        if not 1 <= least <= most:
+            yield f"{name_of(scaler)}: at least {least} pods and at most {most}"
+        if (target.get("kind"), target.get("apiVersion")) != ("Deployment", "apps/v1"):
+            yield f"{name_of(scaler)}: it scales a {target.get('kind')} of {target.get('apiVersion')}, not a Deployment of apps/v1"
+        if [one["spec"]["scaleTargetRef"]["name"] for one in scalers].count(target["name"]) > 1:
+            yield f"{name_of(scaler)}: two autoscalers scale {target['name']}"
+        deployment = next((one for one in of_kind(things, "Deployment") if one["metadata"]["name"] == target["name"]), None)
+        if deployment is None:
+            yield f"{name_of(scaler)}: it scales {target['name']}, a Deployment that is not there"
+        role = labels_of(deployment).get("app.kubernetes.io/component") if deployment else None
+        for metric in spec.get("metrics", []):
+            name = metric.get("pods", {}).get("metric", {}).get("name")
+            goal = metric.get("pods", {}).get("target", {})
+            if name is None:
+                yield f"{name_of(scaler)}: it scales on {metric.get('type')}, not on a queue of its pods"
+            elif role and name not in exported(role):
+                yield f"{name_of(scaler)}: {target['name']} does not export {name}"
+            if name and (goal.get("type") != "AverageValue" or not quantities.value_of(goal.get("averageValue"))):
+                yield f"{name_of(scaler)}: its goal is no averageValue above 0"
+    for deployment in of_kind(things, "Deployment"):
+        if scaler_of(deployment, things) and "replicas" in deployment["spec"]:
+            yield f"{name_of(deployment)}: it has replicas beside an autoscaler: each apply sets them back"
+
+
+def check_settings(things):
+    """Settings that have to agree between roles, and those that nobody reads."""
+    by_role = {}
+    for thing in of_kind(things, "Deployment"):
+        container = pod_of(thing)["containers"][0]
+        by_role.setdefault(labels_of(thing).get("app.kubernetes.io/component"), []).append(arguments(container, things))
+        used = " ".join(container.get("command", []) + container.get("args", []))
+        scripts = " ".join(" ".join(one.get("command", []) + one.get("args", [])) for one in containers_of(thing))
+        for name in environment(container, things):
+            if f"$({name})" not in used and f"${{{name}}}" not in scripts and f"$({name})" not in scripts:
+                yield f"{name_of(thing)}: no flag reads {name} of its ConfigMap"
+    for coordinator in by_role.get("coordinator", []):
+        drafts = quantities.value_of(flag(coordinator, "num-speculative-tokens")) or 0
+        for role in ("verifier", "drafter"):
+            for node in by_role.get(role, []):
+                if drafts > (quantities.value_of(flag(node, "max-draft-tokens", 16)) or 0):
+                    yield f"--num-speculative-tokens {drafts:g} is more than the {role}'s --max-draft-tokens"
+        for node in by_role.get("verifier", []):
+            if flag(coordinator, "tokenizer") not in (None, flag(node, "model")):
+                yield f"the coordinator's --tokenizer {flag(coordinator, 'tokenizer')} is not of the verifier's --model"
