@@ -1,19 +1,24 @@
-# outrider_proto_library(NAME proto PROTOS a.proto b.proto …)
+# outrider_proto_library(NAME proto PROTOS a.proto b.proto … [MESSAGES c.proto …])
+#   PROTOS declare services, whose gRPC classes are made too; MESSAGES do not.
 # CMake's protobuf_generate places outputs relative to the source directory,
 # not to the import root, so the command is spelled out.
 function(outrider_proto_library)
-  cmake_parse_arguments(A "" "NAME" "PROTOS" ${ARGN})
+  cmake_parse_arguments(A "" "NAME" "PROTOS;MESSAGES" ${ARGN})
   set(gen ${CMAKE_CURRENT_BINARY_DIR}/gen)
   set(all_outputs "")
-  foreach(proto ${A_PROTOS})
+  foreach(proto ${A_PROTOS} ${A_MESSAGES})
     string(REGEX REPLACE "\\.proto$" "" stem ${proto})
-    set(out ${gen}/${stem}.pb.h ${gen}/${stem}.pb.cc ${gen}/${stem}.grpc.pb.h ${gen}/${stem}.grpc.pb.cc)
+    set(out ${gen}/${stem}.pb.h ${gen}/${stem}.pb.cc)
+    set(grpc "")
+    if(proto IN_LIST A_PROTOS)
+      list(APPEND out ${gen}/${stem}.grpc.pb.h ${gen}/${stem}.grpc.pb.cc)
+      set(grpc --grpc_out=${gen} --plugin=protoc-gen-grpc=$<TARGET_FILE:gRPC::grpc_cpp_plugin>)
+    endif()
     add_custom_command(OUTPUT ${out}
       COMMAND ${CMAKE_COMMAND} -E make_directory ${gen}
-      COMMAND protobuf::protoc -I . --cpp_out=${gen} --grpc_out=${gen}
-              --plugin=protoc-gen-grpc=$<TARGET_FILE:gRPC::grpc_cpp_plugin> ${proto}
+      COMMAND protobuf::protoc -I . --cpp_out=${gen} ${grpc} ${proto}
       WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}
-      DEPENDS ${A_PROTOS} VERBATIM)
+      DEPENDS ${A_PROTOS} ${A_MESSAGES} VERBATIM)
     list(APPEND all_outputs ${out})
   endforeach()
   set(target outrider_${A_NAME})

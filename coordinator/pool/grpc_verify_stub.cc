@@ -49,15 +49,13 @@ absl::Status CheckVocabulary(const VerifyReply& reply, int vocab_size) {
 
 GrpcVerifyStub::GrpcVerifyStub(std::shared_ptr<grpc::Channel> channel,
                                Options options)
-    : options_(std::move(options)),
-      stub_(v1::VerifierService::NewStub(channel)),
-      growing_stub_(std::move(channel), options_.max_receive_bytes,
-                    options_.connect) {}
+    : node_(std::move(channel), std::move(options),
+            &MessageLimits::verify_response) {}
 
 Task<absl::StatusOr<VerifyReply>> GrpcVerifyStub::Verify(
     const VerifyCall& call, Cancellation& cancellation) {
   const v1::VerifyRequest request = ToProto(call);
-  const auto stub = growing_stub_.get();
+  const auto stub = node_.stub();
   const auto num_appended = call.header.delta.append_tokens.size();
   OUTRIDER_CO_ASSIGN_OR_RETURN(
       v1::VerifyResponse response,
@@ -66,37 +64,19 @@ Task<absl::StatusOr<VerifyReply>> GrpcVerifyStub::Verify(
             AddLogMetadata(call.log_ids, *context);
             return stub->PrepareAsyncVerify(context, request, queue);
           },
-          {.queue = options_.queue,
-           .deadline =
-               options_.timeout + num_appended * options_.timeout_per_token,
+          {.queue = node_.options().queue,
+           .deadline = node_.options().timeout +
+                       num_appended * node_.options().timeout_per_token,
            .cancellation = cancellation}));
   const auto sent_bytes = static_cast<int64_t>(request.ByteSizeLong());
   const int64_t wire_bytes =
       sent_bytes + static_cast<int64_t>(response.ByteSizeLong());
   OUTRIDER_CO_ASSIGN_OR_RETURN(VerifyReply reply,
                                FromProto(std::move(response), call));
-  OUTRIDER_CO_RETURN_IF_ERROR(CheckVocabulary(reply, vocab_size_));
+  OUTRIDER_CO_RETURN_IF_ERROR(CheckVocabulary(reply, node_.vocab_size()));
   reply.wire_bytes = wire_bytes;
   reply.sent_bytes = sent_bytes;
   co_return reply;
-}
-
-Task<absl::StatusOr<NodeDescription>> GrpcVerifyStub::Describe(
-    std::chrono::milliseconds timeout, Cancellation& cancellation) {
-  const v1::VerifierServiceDescribeRequest request;
-  OUTRIDER_CO_ASSIGN_OR_RETURN(
-      const v1::VerifierServiceDescribeResponse response,
-      co_await CallUnary<v1::VerifierServiceDescribeResponse>(
-          [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
-            return stub_->PrepareAsyncDescribe(context, request, queue);
-          },
-          {.queue = options_.queue,
-           .deadline = timeout,
-           .cancellation = cancellation}));
-  NodeDescription description = FromProto(response.node());
-  set_vocab_size(description.vocab_size);
-  growing_stub_.Accept(LimitsOf(description).verify_response);
-  co_return description;
 }
 
 }  // namespace outrider

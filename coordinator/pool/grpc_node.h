@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_COORDINATOR_POOL_GRPC_NODE_H_
+#define OUTRIDER_COORDINATOR_POOL_GRPC_NODE_H_
+
+#include <grpcpp/channel.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "core/base/cancellation.h"
+#include "core/base/mutex.h"
+#include "core/base/status_macros.h"
+#include "core/base/task.h"
+#include "core/rpc/call_queue.h"
+#include "core/rpc/channel.h"
+#include "core/rpc/unary_call.h"
+#include "core/wire/message_limits.h"
+#include "core/wire/node_description.h"
+
+namespace outrider {
+
+// A channel to one node that accepts replies up to this size.
+using ConnectNode =
+    std::function<std::shared_ptr<grpc::Channel>(int max_receive_bytes)>;
+
+struct GrpcNodeOptions {
+  CallQueue& queue;
+  std::chrono::milliseconds timeout;            // of a call, plus
+  std::chrono::milliseconds timeout_per_token;  // for each token to append
+  // What the channel accepts, and how another is made where the node
+  // describes a model whose replies are larger.
+  int max_receive_bytes = ChannelOptions().max_receive_bytes;
+  ConnectNode connect = {};
+};
+
+// What the stubs of drafters and verifiers share: the node's description, and
+// its generated stub, which goes on over another channel where replies may
+// become larger than the first one accepts. Thread-safe.
+template <typename Service, typename DescribeRequest, typename DescribeResponse>
+class GrpcNode {
+ public:
+  using Stub = typename Service::Stub;
+
+  // `largest_reply`: which of the model's limits the node's replies obey.
+  GrpcNode(std::shared_ptr<grpc::Channel> channel, GrpcNodeOptions options,
+           int MessageLimits::*largest_reply)
+      : options_(std::move(options)),
+        largest_reply_(largest_reply),
+        describe_stub_(Service::NewStub(channel)),
+        stub_(Service::NewStub(std::move(channel))),
+        max_receive_bytes_(options_.max_receive_bytes) {}
+
+  const GrpcNodeOptions& options() const { return options_; }
+
+  // For calls that begin now; those in flight end on the one they began with.
+  std::shared_ptr<Stub> stub() const {
+    MutexLock lock(mu_);
+    return stub_;
+  }
+
+  // As described, or 0 before that.
+  int vocab_size() const { return vocab_size_; }
+  void set_vocab_size(int vocab_size) { vocab_size_ = vocab_size; }
+
+  // Asks the node what it is.
+  Task<absl::StatusOr<NodeDescription>> Describe(
+      std::chrono::milliseconds timeout, Cancellation& cancellation) {
+    const DescribeRequest request;
+    OUTRIDER_CO_ASSIGN_OR_RETURN(
+        const DescribeResponse response,
+        co_await CallUnary<DescribeResponse>(
+            [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
+              return describe_stub_->PrepareAsyncDescribe(context, request,
+                                                          queue);
+            },
+            {.queue = options_.queue,
+             .deadline = timeout,
+             .cancellation = cancellation}));
+    NodeDescription description = FromProto(response.node());
+    set_vocab_size(description.vocab_size);
+    Accept(LimitsOf(description).*largest_reply_);
+    co_return description;
+  }
+
+ private:
+  void Accept(int max_receive_bytes) {
+    MutexLock lock(mu_);
+    if (max_receive_bytes <= max_receive_bytes_) return;
+    stub_ = Service::NewStub(options_.connect(max_receive_bytes));
+    max_receive_bytes_ = max_receive_bytes;
+  }
+
+  const GrpcNodeOptions options_;
+  int MessageLimits::*const largest_reply_;
+  const std::unique_ptr<Stub> describe_stub_;
+  std::atomic<int> vocab_size_ = 0;
+  mutable Mutex mu_;
+  std::shared_ptr<Stub> stub_ ABSL_GUARDED_BY(mu_);
+  int max_receive_bytes_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_COORDINATOR_POOL_GRPC_NODE_H_
