@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import ipaddress
 import logging
 import pathlib
 import socket
 import sys
+
+import uvloop
 
 from . import chat_template, log, server, tls
 from .app import Gateway, Options, Parts, create_app, create_side_app
@@ -154,7 +155,7 @@ def main() -> int:
     except FlagError as error:
         return _refuse(error, 1)
     app = create_app(gateway, with_metrics=scrapes is None)
-    has_ended_well = asyncio.run(server.serve(app, gateway, listener, flags.drain_seconds, scrapes))
+    has_ended_well = uvloop.run(server.serve(app, gateway, listener, flags.drain_seconds, scrapes))
     return 0 if has_ended_well else 1
 
 

@@ -7,7 +7,7 @@ import contextlib
 import json
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 
 from starlette.types import Receive, Scope, Send
 
@@ -21,6 +21,8 @@ from .requests import Extras
 
 log = logging.getLogger(__name__)
 
+# Made once: json.dumps with options makes an encoder for each call.
+_to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 # Messages that wait for a slow reader; then the coordinator waits too.
 _MAX_QUEUED = 16
 
@@ -33,7 +35,8 @@ class Choices:
 
     def __init__(self, generations: list[Generation]) -> None:
         self._generations = generations
-        self._queue: asyncio.Queue[tuple[int, pb.GenerateResponse | BaseException]] = asyncio.Queue(_MAX_QUEUED)
+        self._streams = [_watched(generation) for generation in generations]
+        self._queue: asyncio.Queue[tuple[int, pb.GenerateResponse | ApiError]] = asyncio.Queue(_MAX_QUEUED)
         self._tasks: list[asyncio.Task[None]] = []
         self._held: list[tuple[int, pb.GenerateResponse]] = []
 
@@ -42,13 +45,17 @@ class Choices:
         return [generation.tally for generation in self._generations]
 
     async def __aenter__(self) -> Choices:
-        self._tasks = [asyncio.create_task(self._run(i, one)) for i, one in enumerate(self._generations)]
+        # A single one needs no task of its own: what each message costs is what readers wait for.
+        if len(self._streams) > 1:
+            self._tasks = [asyncio.create_task(self._run(i, one)) for i, one in enumerate(self._streams)]
         return self
 
     async def __aexit__(self, *_: object) -> None:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        for stream in self._streams:
+            await stream.aclose()
 
     async def begin(self) -> None:
         """Until every choice has begun; an ApiError where one is refused."""
@@ -67,30 +74,39 @@ class Choices:
             yield index, message
 
     async def _next(self) -> tuple[int, pb.GenerateResponse]:
+        if not self._tasks:
+            return 0, await anext(self._streams[0])
         index, message = await self._queue.get()
-        if isinstance(message, BaseException):
+        if isinstance(message, ApiError):
             raise message
         return index, message
 
-    async def _run(self, index: int, generation: Generation) -> None:
-        started = time.monotonic()
-        seen_token = False
+    async def _run(self, index: int, stream: AsyncGenerator[pb.GenerateResponse]) -> None:
         try:
-            async with contextlib.aclosing(generation.messages()) as messages:
-                async for message in messages:
-                    if message.tokens:
-                        METRICS.tokens.inc(len(message.tokens))
-                        if not seen_token:
-                            METRICS.time_to_first_token.observe(time.monotonic() - started)
-                            seen_token = True
-                    await self._queue.put((index, message))
-        except asyncio.CancelledError:
-            raise
+            async for message in stream:
+                await self._queue.put((index, message))
         except ApiError as error:
             await self._queue.put((index, error))
-        except Exception:
-            log.exception("a generation failed")
-            await self._queue.put((index, ApiError(500, "the gateway failed on this request; its log says why")))
+
+
+async def _watched(generation: Generation) -> AsyncGenerator[pb.GenerateResponse]:
+    """Its messages, which are counted; whatever goes wrong is an ApiError."""
+    started = time.monotonic()
+    seen_token = False
+    try:
+        async with contextlib.aclosing(generation.messages()) as messages:
+            async for message in messages:
+                if message.tokens:
+                    METRICS.tokens.inc(len(message.tokens))
+                    if not seen_token:
+                        METRICS.time_to_first_token.observe(time.monotonic() - started)
+                        seen_token = True
+                yield message
+    except ApiError:
+        raise
+    except Exception as error:
+        log.exception("a generation failed")
+        raise ApiError(500, "the gateway failed on this request; its log says why") from error
 
 
 async def whole_reply(choices: Choices, shape: Shape, num_choices: int, extras: Extras) -> Json:
@@ -119,16 +135,19 @@ async def whole_reply(choices: Choices, shape: Shape, num_choices: int, extras: 
 
 async def events(choices: Choices, shape: Shape, num_choices: int, extras: Extras) -> AsyncIterator[bytes]:
     """Server-sent events, from the first chunk to `[DONE]`."""
-    def event(made: list[Json], **more: object) -> bytes:
-        chunk = shape.envelope(made, is_chunk=True)
-        if extras.usage:
-            chunk["usage"] = None
-        chunk.update(more)
-        return b"data: " + json.dumps(chunk, ensure_ascii=False, separators=(",", ":")).encode() + b"\n\n"
+    # All but the choices is the same in every chunk: written once.
+    envelope = shape.envelope([], is_chunk=True)
+    del envelope["choices"]
+    if extras.usage:
+        envelope["usage"] = None
+    head = f"data: {_to_json(envelope)[:-1]},\"choices\":["
+
+    def event(choice: Json) -> bytes:
+        return f"{head}{_to_json(choice)}]}}\n\n".encode()
 
     for index in range(len(choices.tallies)):
         if (first := shape.first_chunk(index)) is not None:
-            yield event([first])
+            yield event(first)
     try:
         async for index, message in choices.messages():
             text, reason = text_of(message), finish_reason(message)
@@ -141,12 +160,17 @@ async def events(choices: Choices, shape: Shape, num_choices: int, extras: Extra
                 chunk["token_ids"] = [token.id for token in message.tokens]
             if not (text or reason or extras.rounds or extras.token_ids or chunk["logprobs"]):
                 continue  # tokens whose text is not certain yet
-            yield event([chunk])
+            yield event(chunk)
         if extras.usage:
-            yield event([], usage=usage(choices.tallies, num_choices))
+            last = {**envelope, "choices": [], "usage": usage(choices.tallies, num_choices)}
+            yield f"data: {_to_json(last)}\n\n".encode()
     except ApiError as error:
-        yield b"data: " + json.dumps(error.body()).encode() + b"\n\n"
+        yield f"data: {_to_json(error.body())}\n\n".encode()
     yield b"data: [DONE]\n\n"
+
+
+class SlowReaderError(Exception):
+    """A reader has not read for too long."""
 
 
 class EventStream:
@@ -158,29 +182,36 @@ class EventStream:
         self._headers = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache"),
                          (b"x-accel-buffering", b"no"), *headers]
         self._slow_reader_seconds = slow_reader_seconds
+        self._sending_since: float | None = None
         self._on_end = on_end
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         sending = asyncio.create_task(self._send_all(send))
         leaving = asyncio.create_task(until_disconnected(receive))
         try:
-            await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            while not (await asyncio.wait({sending, leaving}, timeout=self._slow_reader_seconds / 4,
+                                          return_when=asyncio.FIRST_COMPLETED))[0]:
+                if self._is_stuck():
+                    METRICS.readers_dropped.inc()
+                    log.warning("a reader did not read for %g s and is dropped", self._slow_reader_seconds)
+                    raise SlowReaderError  # the server closes the connection
         finally:
             for task in (sending, leaving):
                 task.cancel()
-            results = await asyncio.gather(sending, leaving, return_exceptions=True)
+            await asyncio.gather(sending, leaving, return_exceptions=True)
             await self._on_end()
-        if isinstance(results[0], TimeoutError):
-            METRICS.readers_dropped.inc()
-            log.warning("a reader did not read for %g s and is dropped", self._slow_reader_seconds)
-            raise results[0]  # the server closes the connection
+
+    def _is_stuck(self) -> bool:
+        return self._sending_since is not None and \
+            time.monotonic() > self._sending_since + self._slow_reader_seconds
 
     async def _send_all(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self._headers})
         async for chunk in self._body:
-            # The server lets this wait once its buffer is full.
-            async with asyncio.timeout(self._slow_reader_seconds):
-                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            # The server lets this wait once its buffer is full; a timer for each would cost as much as the chunk.
+            self._sending_since = time.monotonic()
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            self._sending_since = None
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
