@@ -173,6 +173,9 @@ BROKEN = [
     ("a surge on the only GPU", ONE, lambda o: o.spec()["strategy"].update(rollingUpdate={"maxSurge": 1, "maxUnavailable": 0}),
      ["waits for ever where its one GPU"]),
     ("all pods replaced at once", LOCAL, lambda o: o.spec("coordinator").update(strategy={"type": "Recreate"}), ["takes away all pods"]),
+    ("a roll-out that is faster than DNS", LOCAL, lambda o: o.spec().pop("minReadySeconds"), ["has found its successor"]),
+    ("a roll-out that is given up while a model loads", LOCAL, lambda o: o.spec().pop("progressDeadlineSeconds"),
+     ["counts as failed while its first pod"]),
     # Containers
     ("a privileged container", LOCAL, lambda o: o.container()["securityContext"].update(privileged=True), ["is privileged"]),
     ("a capability", LOCAL, lambda o: o.container()["securityContext"]["capabilities"].update(add=["SYS_PTRACE"]), ["SYS_PTRACE"]),

@@ -9,11 +9,12 @@ import yaml
 
 import meaning
 import probes
-from playing import ROLES, named, pod_name, to_play
+from playing import ROLES, named, pod_name, service_names, to_play
 from podman import NETWORK
 
 PROMPT = "def merge(left, right):"
 STREAM = ["--temperature", "0", "--ignore-eos", "--max-tokens", "400", PROMPT]
+SUCCESSOR = "-next"
 START = time.monotonic()
 
 
@@ -40,19 +41,21 @@ def wait_until(what, condition, patience=90):
 
 
 class Cluster:
-    """The pods of a rendered overlay; its secrets are folders of `engine.folder`."""
+    """The pods of a rendered overlay, one for each role, and in a roll-out its successor.
+
+    Names of Services are aliases of pods on podman's network; secrets are folders of `engine.folder`."""
 
     def __init__(self, engine, things):
         self.engine = engine
-        self.files = {}
+        self.things = things
+        self.generations = {role: "" for role in ROLES}  # of the pod that is meant where a role is named
         self.containers = {role: meaning.pod_of(named(things, f"Deployment/outrider-{role}"))["containers"][0]
                            for role in ROLES}
-        for role in ROLES:
-            self.files[role] = engine.folder / f"{role}.yaml"
-            self.files[role].write_text(yaml.safe_dump(to_play(things, role, engine.folder)))
 
     def start(self, role):
-        self.engine.play(self.files[role])
+        path = self.engine.folder / f"{role}.yaml"
+        path.write_text(yaml.safe_dump(to_play(self.things, role, self.engine.folder, self.generations[role])))
+        self.engine.play(path, service_names(self.things, role))
         self.wait_until_healthy(role)
 
     def wait_until_healthy(self, role):
@@ -63,12 +66,34 @@ class Cluster:
         wait_until(f"{role} is healthy", healthy)
         expect(all(self.probes(role).values()), f"{role} is healthy, but its probes say {self.probes(role)}")
 
+    def pod(self, role):
+        return pod_name(role, self.generations[role])
+
     def name(self, role):
-        return f"{pod_name(role)}-{role}"
+        return f"{self.pod(role)}-{role}"
 
     def address(self, role):
-        pod = self.engine.run("podman", "pod", "inspect", pod_name(role), "--format", "{{.InfraContainerID}}")
+        pod = self.engine.run("podman", "pod", "inspect", self.pod(role), "--format", "{{.InfraContainerID}}")
         return self.engine.container(pod.stdout.strip())["NetworkSettings"]["Networks"][NETWORK]["IPAddress"]
+
+    def remove(self, role):
+        self.engine.remove_pod(self.pod(role), seconds=0)
+
+    def start_successor(self, role):
+        """Beside the pod that there is, as a Deployment with a surge; gives what ends that one."""
+        before, pid = self.pod(role), self.pid(role)
+        container = self.name(role)
+        self.generations[role] = "" if self.generations[role] else SUCCESSOR
+        self.start(role)
+
+        def end():
+            # Not by podman, which takes the pod's network away at the same time; a kubelet does not.
+            self.engine.terminate(pid)
+            state = wait_until(f"the {role} before has ended", lambda: (
+                now := self.engine.container(container)["State"]) and not now["Running"] and now)
+            expect(state["ExitCode"] == 0, f"the {role} before ended with {state['ExitCode']}")
+            self.engine.remove_pod(before, seconds=0)
+        return end
 
     def probes(self, role):
         return probes.answers(self.address(role), self.containers[role])
@@ -82,11 +107,11 @@ class Cluster:
         except (urllib.error.URLError, OSError):
             return None
 
-    def complete(self, **asked):
-        """A whole reply of the gateway's /v1/completions."""
+    def complete(self, address=None, **asked):
+        """A whole reply of the gateway's /v1/completions, or of a gateway at this address."""
         body = json.dumps({"model": "demo-target", **asked}).encode()
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with opener.open(f"http://{self.address('gateway')}:8000/v1/completions", body, timeout=60) as reply:
+        with opener.open(f"http://{address or self.address('gateway')}:8000/v1/completions", body, timeout=60) as reply:
             return json.load(reply)
 
     def generate_words(self, *flags):
@@ -109,5 +134,6 @@ class Cluster:
 
     def take_down(self):
         for role in reversed(ROLES):
-            self.engine.remove_pod(pod_name(role), seconds=10)
+            for generation in ("", SUCCESSOR):
+                self.engine.remove_pod(pod_name(role, generation), seconds=10)
         self.engine.run("podman", "network", "rm", "--force", NETWORK, check=False)

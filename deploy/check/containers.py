@@ -6,9 +6,10 @@
 
 The pods come from the rendered manifests, with their security context, init
 container, volumes, flags and limits. Text is generated through them; the
-drafter's pod, then the verifier's, is replaced in the middle of a stream; the
-load test measures, with a smaller grid. Podman knows neither Services nor gRPC
-probes nor NetworkPolicies: names of Services become names of pods, $(NAME) in
+drafter's pod, then the verifier's, is replaced in the middle of a stream; each role
+is rolled out under load; the load test measures, with a smaller grid. Podman knows
+neither Services nor gRPC probes nor NetworkPolicies: names of Services become names on
+its network, which several pods may have, $(NAME) in
 args is filled in here, secrets are folders, and the probes are asked by this program.
 --from-source compiles inside the image, in place of taking build/release/bin.
 --cuda builds node-cuda too (torch's CUDA libraries from PyPI, tens of GB of disk)
@@ -28,8 +29,9 @@ import manifests
 import meaning
 import probes
 from cluster import PROMPT, STREAM, CheckFailed, Cluster, expect, say, wait_until
-from playing import ROLES, named, pod_name, to_play_once
+from playing import ROLES, named, service_names, to_play_once
 from podman import BASE_IMAGE, NETWORK, CommandError, Engine, why_not
+from rolling import check_rolling_updates
 
 sys.path.insert(0, str(meaning.ROOT / "tests/integration"))
 
@@ -101,7 +103,7 @@ def check_drafter_replaced(cluster, plain):
     cluster.engine.thaw(verifier)
     expect(stream.wait() == 0, f"the client saw an error ({stream.wait()}): {stream.err()}")
     expect(stream.out() == plain, "the output differs from plain decoding")
-    cluster.engine.remove_pod(pod_name("drafter"), seconds=0)
+    cluster.remove("drafter")
     cluster.start("drafter")
     wait_until("drafting goes on", lambda: "outrider_spec_engaged{" in (page := cluster.page("coordinator", "/metrics"))
                and page.split("outrider_spec_engaged{")[1].split("\n")[0].endswith(" 1"))
@@ -120,7 +122,7 @@ def check_verifier_replaced(cluster, plain):
                f"the client was not told clearly: {err}")
         expect(plain.startswith(out), "what was delivered is no prefix of plain decoding")
         how = "the client was told, in words, to resume"
-    cluster.engine.remove_pod(pod_name("verifier"), seconds=0)
+    cluster.remove("verifier")
     cluster.start("verifier")
     wait_until("the coordinator serves again", lambda: cluster.engine.run(
         *cluster.generate_words("-k", "4", *STREAM), check=False).stdout == plain)
@@ -164,13 +166,13 @@ def check_load_test(engine, name, overlay):
     say(f"{name} has measured: {words.strip().splitlines()[-1]}")
 
 
-def make_secrets(engine):
+def make_secrets(engine, things):
     """What cert-manager would put into the roles' secrets, as folders that only their user may read."""
     folder = engine.folder / "authority"
     folder.mkdir(exist_ok=True)
     authority = Authority(folder)
     for role in ROLES:
-        certificate, key = authority.sign(role, hosts=[f"outrider-{role}", pod_name(role)])
+        certificate, key = authority.sign(role, hosts=service_names(things, role))
         secret = engine.folder / f"outrider-{role}-tls"
         secret.mkdir(exist_ok=True)
         for name, source in (("ca.crt", authority.path), ("tls.crt", certificate), ("tls.key", key)):
@@ -232,9 +234,10 @@ def check_all(engine):
         check_verifier_replaced(cluster, plain)
         for name, overlay in LOAD_TESTS.items():
             check_load_test(engine, name, overlay)
+        check_rolling_updates(cluster, plain)
         check_gateway_drains(cluster)
         check_drain(cluster, plain)
-    make_secrets(engine)
+    make_secrets(engine, manifests.render(manifests.DEPLOY / "check/local-tls"))
     with running(engine, "check/local-tls") as cluster:
         check_tls(cluster, plain)
     say("done. Not checked here, as podman has none: Services, NetworkPolicies, a kubelet's probing")

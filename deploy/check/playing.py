@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rendered Deployments and Jobs, in the form that podman plays."""
 import copy
-import re
 
 import manifests
 import meaning
@@ -9,27 +8,27 @@ import meaning
 ROLES = ("verifier", "drafter", "coordinator", "gateway")
 
 
-def pod_name(role):
-    return f"outrider-{role}-pod-0"
+def pod_name(role, generation=""):
+    return f"outrider-{role}{generation}-pod-0"
 
 
 def named(things, name):
     return next(thing for thing in things if manifests.name_of(thing) == name)
 
 
-def to_pods(word):
-    """A word with names of pods for those of Services."""
-    for role in ROLES:
-        word = re.sub(rf"\boutrider-{role}s?:(?=\d)", f"{pod_name(role)}:", word)
-    return word
+def service_names(things, role):
+    """Names of the Services that select a role's pods."""
+    labels = meaning.labels_of(named(things, f"Deployment/outrider-{role}"))
+    return [service["metadata"]["name"] for service in meaning.of_kind(things, "Service")
+            if meaning.matches(service["spec"]["selector"], labels)]
 
 
-def to_play(things, role, secrets):
+def to_play(things, role, secrets, generation=""):
     """One role's Deployment, in the form that podman understands; secrets are folders."""
     thing = copy.deepcopy(named(things, f"Deployment/outrider-{role}"))
+    thing["metadata"]["name"] += generation
     for container in meaning.pod_of(thing)["containers"]:
-        words = meaning.arguments(container, things)[len(container["command"]):]
-        container["args"] = [to_pods(word) for word in words]
+        container["args"] = meaning.arguments(container, things)[len(container["command"]):]
         del container["envFrom"]
         del container["ports"]  # podman would take them on the host
     for volume in meaning.pod_of(thing)["volumes"]:
@@ -48,11 +47,9 @@ def to_play_once(job, name):
     """A Job's pod, as podman knows no Jobs; its bench has a smaller grid."""
     spec = copy.deepcopy(meaning.pod_of(job))
     small = {"--rtt": "0,5", "--k": "0,4", "--concurrency": "2", "--repeat": "1"}
-    for container in spec["initContainers"] + spec["containers"]:
-        container["command"] = [to_pods(word) for word in container["command"]]
     bench, = [one for one in spec["containers"] if one["name"] == "bench"]
     for i, word in enumerate(bench["args"]):
-        flag, _, value = to_pods(word).partition("=")
+        flag, _, value = word.partition("=")
         if flag != "--rtt" or value != "0":
             value = small.get(flag, value)
         bench["args"][i] = f"{flag}={value}" if value else flag

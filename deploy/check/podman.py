@@ -105,8 +105,10 @@ class Engine:
         self.run("buildah", "rm", container)
         shutil.rmtree(root)
 
-    def play(self, path):
-        self.run("podman", "kube", "play", "--network", NETWORK, path)
+    def play(self, path, names=()):
+        """The names find it, beside its own; several pods may have one."""
+        network = ",".join([NETWORK + ":" * bool(names) + ",".join(f"alias={name}" for name in names)])
+        self.run("podman", "kube", "play", "--network", network, path)
 
     def remove_pod(self, name, seconds=None):
         """Stops by SIGTERM, at most this long, and removes."""

@@ -3,10 +3,11 @@
 import re
 
 from manifests import name_of
-from meaning import arguments, containers_of, flag, labels_of, matches, of_kind, pod_of, workloads
+from meaning import address_flags, arguments, containers_of, flag, labels_of, matches, of_kind, pod_of, workloads
 
 GPU_TAINT = "nvidia.com/gpu"
 WHOLE_GPU = "nvidia.com/gpu"
+DNS_SECONDS = 5  # that an answer may be old
 SLICE = re.compile(r"nvidia\.com/mig-\d+g\.\d+gb")
 # What nodes are labelled with by Kubernetes, NVIDIA's operator and the large clouds.
 NODE_LABELS = re.compile(
@@ -19,7 +20,7 @@ PRODUCT = re.compile(r"(NVIDIA|Tesla|Quadro|GeForce)-[A-Za-z0-9-]+(-SHARED|-MIG-
 
 def check_scheduling(things):
     for thing in workloads(things):
-        for rule in (check_gpus, check_node_labels, check_neighbours, check_rollout):
+        for rule in (check_gpus, check_node_labels, check_neighbours, check_rollout, check_pace):
             yield from (f"{name_of(thing)}: {problem}" for problem in rule(thing, things))
     yield from check_pools(things)
     yield from check_budgets(things)
@@ -155,6 +156,26 @@ def check_rollout(thing, things):
         yield f"a rollout may take away all its {total} pods: maxUnavailable is {gone}"
     elif surge > 0 and total == 1 and asks_for_gpu(thing):
         yield "a rollout waits for ever where its one GPU is the last: maxSurge 0, or Recreate"
+
+
+def check_pace(thing, things):
+    """A roll-out is not given up while a model loads, nor faster than coordinators find the new pods."""
+    if thing["kind"] != "Deployment":
+        return
+    probe = pod_of(thing)["containers"][0].get("startupProbe", {})
+    start = probe.get("periodSeconds", 10) * probe.get("failureThreshold", 3)
+    deadline, ready = thing["spec"].get("progressDeadlineSeconds", 600), thing["spec"].get("minReadySeconds", 0)
+    if deadline <= start + ready:
+        yield f"progressDeadlineSeconds {deadline}: a roll-out counts as failed while its first pod may still start"
+    services = {service["metadata"]["name"] for service in of_kind(things, "Service")
+                if matches(service["spec"]["selector"], labels_of(thing))}
+    for client in of_kind(things, "Deployment"):
+        words = arguments(pod_of(client)["containers"][0], things)
+        resolve = int(flag(words, "resolve-seconds", 30))
+        if any(host in services for _, host, _ in address_flags(words)) and \
+                ready < resolve + DNS_SECONDS:
+            yield (f"minReadySeconds {ready}: a pod goes before {name_of(client)}, which asks DNS every {resolve} s,"
+                   " has found its successor")
 
 
 def check_pools(things):
