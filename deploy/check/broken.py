@@ -106,6 +106,7 @@ BROKEN = [
      ["has --device=cuda, but its image"]),
     ("a GPU requested without a limit", POOLS, lambda o: (o.limits().pop("nvidia.com/gpu"),
                                                           o.requests().update({"nvidia.com/gpu": 1})), ["has no limit"]),
+    ("two GPUs for a program that uses one", POOLS, lambda o: o.limits().update({"nvidia.com/gpu": 2}), ["the program uses one"]),
     ("half a GPU", POOLS, lambda o: o.limits().update({"nvidia.com/gpu": "500m"}), ["no whole number of GPUs"]),
     ("a misspelt GPU", POOLS, lambda o: (o.limits().pop("nvidia.com/gpu"), o.limits().update({"nvidia.com/gpus": 1})),
      ["nobody offers the resource nvidia.com/gpus"]),
@@ -176,6 +177,9 @@ BROKEN = [
     ("a roll-out that is faster than DNS", LOCAL, lambda o: o.spec().pop("minReadySeconds"), ["has found its successor"]),
     ("a roll-out that is given up while a model loads", LOCAL, lambda o: o.spec().pop("progressDeadlineSeconds"),
      ["counts as failed while its first pod"]),
+    ("no pods at all", LOCAL, lambda o: o.spec().update(replicas=0), ["nothing serves"]),
+    ("a paused Deployment", LOCAL, lambda o: o.spec().update(paused=True), ["it is paused"]),
+    ("no way back", LOCAL, lambda o: o.spec().update(revisionHistoryLimit=0), ["no way back"]),
     # Containers
     ("a privileged container", LOCAL, lambda o: o.container()["securityContext"].update(privileged=True), ["is privileged"]),
     ("a capability", LOCAL, lambda o: o.container()["securityContext"]["capabilities"].update(add=["SYS_PTRACE"]), ["SYS_PTRACE"]),
@@ -207,6 +211,11 @@ BROKEN = [
     ("a service account that is not there", LOCAL, lambda o: o.pod().update(serviceAccountName="verifier"), ["no ServiceAccount verifier"]),
     ("a service account of another namespace", LOCAL, lambda o: o.get("ServiceAccount", "outrider-verifier")["metadata"].update(
         namespace="default"), ["no ServiceAccount outrider-verifier"]),
+    ("a claim's size in a unit that is none", POOLS, lambda o: o.get("PersistentVolumeClaim", "outrider-models")["spec"]["resources"][
+        "requests"].update(storage="200GB"), ["'200GB' is no quantity"]),
+    ("a policy of pulling that is none", LOCAL, lambda o: o.container("drafter").update(imagePullPolicy="IfNotPresnt"), ["no word that"]),
+    ("a direction in small letters", LOCAL, lambda o: o.get("NetworkPolicy", "outrider-nodes")["spec"].update(policyTypes=["ingress"]),
+     ["'ingress' is no word"]),
     # Autoscalers and monitoring
     ("an autoscaler on a metric of another role", POOLS, lambda o: o.scaler()["metrics"][0]["pods"]["metric"].update(
         name="outrider_verifiers_ready"), ["does not export outrider_verifiers_ready"]),
@@ -223,6 +232,8 @@ BROKEN = [
         endpoints=o.get("PodMonitor", "outrider")["spec"].pop("podMetricsEndpoints")), ["no field endpoints"]),
     ("a monitor that leaves roles out", POOLS, lambda o: o.get("PodMonitor", "outrider")["spec"]["selector"].update(
         matchLabels={"app.kubernetes.io/component": "verifier"}), ["no PodMonitor selects its pods"]),
+    ("a monitor of another namespace", POOLS, lambda o: o.get("PodMonitor", "outrider")["spec"].update(
+        namespaceSelector={"matchNames": ["default"]}), ["where there are none"]),
     # Probes
     ("liveness that asks for readiness", LOCAL, lambda o: o.container()["livenessProbe"]["grpc"].pop("service"),
      ["livenessProbe asks for the service ''"]),
@@ -234,7 +245,10 @@ BROKEN = [
         service="readiness"), ["startupProbe asks for the service 'readiness'"]),
     ("a start without the time to load a model", LOCAL, lambda o: o.container()["startupProbe"].update(failureThreshold=3),
      ["gives up after 15 s"]),
+    ("a liveness that must hold twice", LOCAL, lambda o: o.container()["livenessProbe"].update(successThreshold=2), ["successThreshold"]),
+    ("a probe that overtakes itself", LOCAL, lambda o: o.container()["readinessProbe"].update(timeoutSeconds=9), ["asks again"]),
     # Settings
+    ("a drafter for a verifier", LOCAL, lambda o: o.settings("coordinator").update(VERIFIER="outrider-drafter:7001"), ["leads to drafter"]),
     ("a setting that no flag reads", LOCAL, lambda o: o.settings("verifier").update(TARGET_MODLE="big"), ["no flag reads TARGET_MODLE"]),
     ("a tokenizer of another model", LOCAL, lambda o: o.settings("coordinator").update(TARGET_MODEL="demo-draft"),
      ["is not of the verifier's --model"]),
@@ -244,6 +258,8 @@ BROKEN = [
         "verifier", "--max-sessions=$(MAX_SESSIONS)", "--max-sessions=${MAX_SESSIONS}"), ["Kubernetes replaces $(NAME) alone"]),
     ("a policy that lets everybody in", LOCAL, lambda o: o.get("NetworkPolicy", "outrider-nodes")["spec"]["ingress"][0].pop("from"),
      ["lets everybody in"]),
+    ("a namespace by a label that it has not", LOCAL, lambda o: o.get("NetworkPolicy", "outrider-metrics")["spec"]["ingress"][0]["from"][0][
+        "namespaceSelector"].update(matchLabels={"name": "monitoring"}), ["no namespace has the label name"]),
     ("nodes that clients can see", LOCAL, lambda o: o.get("Service", "outrider-verifier")["spec"].update(
         type="NodePort", clusterIP=""), ["shows the nodes to clients"]),
 ]

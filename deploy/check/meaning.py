@@ -337,6 +337,10 @@ def check_addresses(things):
             for name, host, port in address_flags(arguments(container, things)):
                 if port not in services.get(host, []):
                     yield f"{name_of(thing)}: --{name} {host}:{port} is no Service's name and port"
+                    continue
+                roles = {labels_of(pod).get("app.kubernetes.io/component") for pod in pods_of_service(things, host)}
+                if name not in roles:
+                    yield f"{name_of(thing)}: --{name} {host}:{port} leads to {' and '.join(sorted(map(str, roles)))}"
                 elif thing["kind"] == "Deployment" and host not in headless:
                     yield (f"{name_of(thing)}: the Service of --{name} {host}:{port} is not headless:"
                            " all its pods would look like one node")

@@ -38,6 +38,9 @@ def check_monitor(monitor, things):
     yield from (f"a PodMonitor has no field {name}" for name in sorted(set(spec) - MONITOR))
     if not spec.get("podMetricsEndpoints"):
         yield "it has no podMetricsEndpoints: nothing is scraped"
+    spaces = spec.get("namespaceSelector", {}).get("matchNames")
+    if spaces is not None and monitor["metadata"].get("namespace") not in spaces:
+        yield f"it looks for pods in {', '.join(spaces)}, where there are none"
     pods = [thing for thing in workloads(things) if matches(spec.get("selector", {}), labels_of(thing))]
     ports = {port["name"] for thing in pods for one in containers_of(thing) for port in one.get("ports", [])}
     for endpoint in spec.get("podMetricsEndpoints", []):

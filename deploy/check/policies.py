@@ -3,6 +3,8 @@
 from manifests import name_of
 from meaning import address_flags, arguments, labels_of, matches, of_kind, pod_of, pods_of_service
 
+NAMESPACE_LABELS = {"kubernetes.io/metadata.name", "outrider/client"}  # the second is ours
+
 
 def check_policies(things):
     policies = of_kind(things, "NetworkPolicy")
@@ -13,6 +15,10 @@ def check_policies(things):
         for rule in policy["spec"].get("ingress", []):
             if not rule.get("from") or any(one == {} or one.get("namespaceSelector") == {} for one in rule["from"]):
                 yield f"{name_of(policy)}: it lets everybody in"
+        for peer in [one for rule in policy["spec"].get("ingress", []) for one in rule.get("from", [])]:
+            for key in peer.get("namespaceSelector", {}).get("matchLabels", {}):
+                if key not in NAMESPACE_LABELS:
+                    yield f"{name_of(policy)}: no namespace has the label {key}"
         for direction, peer in (("ingress", "from"), ("egress", "to")):
             for rule in policy["spec"].get(direction, []):
                 for one in rule.get(peer, []):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """All that is checked of rendered objects."""
+import enums
 import manifests
 import meaning
 import monitors
@@ -15,7 +16,7 @@ def problems_of(things):
     found, _ = manifests.validate(things)
     for rules in (lambda objects: meaning.check(objects, meaning.binaries_folder()),
                   policies.check_policies, probe_rules.check_probes, scheduling.check_scheduling, security.check_everything_secure,
-                  sizes.check_sizes, monitors.check_monitors):
+                  sizes.check_sizes, monitors.check_monitors, enums.check_enums):
         try:
             for problem in rules(things):
                 found.append(problem)

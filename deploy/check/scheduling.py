@@ -51,6 +51,8 @@ def check_gpus(thing, things):
                 yield f"{name}: {resource} is requested and has no limit, without which it is refused"
             elif not re.fullmatch(r"[1-9]\d*", str(count)):
                 yield f"{name}: {resource}: {count} is no whole number of GPUs"
+            elif int(count) > 1:
+                yield f"{name}: {resource}: {count}: the program uses one"
         if len(gpus) > 1:
             yield f"{name} asks for {' and '.join(sorted(gpus))}: no machine gives it both"
         if uses and not gpus:
@@ -139,7 +141,14 @@ def check_rollout(thing, things):
     """Either a pod more than it needs, for which there must be room, or one less at a time."""
     if thing["kind"] != "Deployment":
         return
-    strategy = thing["spec"].get("strategy", {})
+    spec = thing["spec"]
+    if spec.get("replicas") == 0:
+        yield "replicas is 0: nothing serves"
+    if spec.get("paused"):
+        yield "it is paused: no change comes to its pods"
+    if spec.get("revisionHistoryLimit") == 0:
+        yield "revisionHistoryLimit is 0: there is no way back"
+    strategy = spec.get("strategy", {})
     if strategy.get("type") == "Recreate":
         if not asks_for_gpu(thing):
             yield "a rollout takes away all pods at once: Recreate is for the last GPU"

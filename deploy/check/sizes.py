@@ -25,6 +25,10 @@ def check_sizes(things):
     for thing in workloads(things):
         for rule in (check_resources, check_images, check_port_names, check_words):
             yield from (f"{name_of(thing)}: {problem}" for problem in rule(thing, things))
+    for claim in of_kind(things, "PersistentVolumeClaim"):
+        size = claim["spec"]["resources"]["requests"]["storage"]
+        if problem := quantities.problem_of("storage", size):
+            yield f"{name_of(claim)}: storage: {problem}"
     yield from check_names(things)
     yield from check_scalers(things)
     yield from check_settings(things)
