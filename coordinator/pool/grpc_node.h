@@ -55,7 +55,7 @@ class GrpcNode {
 
   const GrpcNodeOptions& options() const { return options_; }
 
-  // For calls that begin now; those in flight end on the one they began with.
+  // Calls that begin now have this; those in flight end on what they began.
   std::shared_ptr<Stub> stub() const {
     MutexLock lock(mu_);
     return stub_;

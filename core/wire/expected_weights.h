@@ -19,7 +19,7 @@ using ExpectedWeights = std::vector<std::string>;
 absl::Status CheckExpected(const ExpectedWeights& expected,
                            absl::string_view found);
 
-// For the command line: why `text` is no hash of weights; empty where it is.
+// The command line asks why `text` is no hash of weights; empty where it is.
 std::string WhyNoHash(const std::string& text);
 
 }  // namespace outrider

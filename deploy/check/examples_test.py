@@ -84,7 +84,7 @@ class ExamplesTest(unittest.TestCase):
         pattern = re.search(r'__name__=~"([^"]+)"', rule["seriesQuery"])[1]
         for scaler in meaning.of_kind(self.things, "HorizontalPodAutoscaler"):
             self.assertRegex(scaler["spec"]["metrics"][0]["pods"]["metric"]["name"], f"^{pattern}$")
-        # As the adapter fills it in for the pods of a Deployment.
+        # The adapter fills it in like this for the pods of a Deployment.
         query = rule["metricsQuery"]
         for name, text in (("Series", "outrider_requests_waiting"), ("GroupBy", "pod"),
                            ("LabelMatchers", 'namespace="outrider",pod=~"outrider-verifier-a|outrider-verifier-b"')):
