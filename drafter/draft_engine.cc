@@ -29,8 +29,7 @@ class DraftEngine::DraftWork final : public CallWork {
 
   Want Start() override {
     drafting_ = strategy_.Begin(context_, num_committed());
-    return {.tokens = call().header.delta.append_tokens,
-            .num_rows = drafting_->num_rows()};
+    return WantOf(call().header.delta.append_tokens);
   }
 
   absl::StatusOr<std::optional<Want>> Take(const LogitRows& rows) override {
@@ -38,14 +37,20 @@ class DraftEngine::DraftWork final : public CallWork {
     OUTRIDER_ASSIGN_OR_RETURN(const bool goes_on, drafting_->Take(rows));
     const Draft& draft = drafting_->draft();
     if (goes_on) {
-      return Want{.tokens = absl::MakeConstSpan(draft.tokens).last(1),
-                  .num_rows = drafting_->num_rows()};
+      return WantOf(absl::MakeConstSpan(draft.tokens).last(1));
     }
     SetReply({.outcome = draft});
     return std::nullopt;
   }
 
  private:
+  Want WantOf(absl::Span<const TokenId> tokens) const {
+    const int num_drafted = drafting_->draft().length();
+    return {.tokens = tokens,
+            .num_rows = drafting_->num_rows(),
+            .is_last = num_drafted + 1 >= context_.max_draft_tokens};
+  }
+
   const DraftStrategy& strategy_;
   const std::unique_ptr<RandomSource> random_;
   DraftContext context_;

@@ -26,7 +26,8 @@ class VerifyEngine::VerifyWork final : public CallWork {
 
   Want Start() override {
     return {.tokens = tokens_,
-            .num_rows = static_cast<int>(call().draft_tokens.size()) + 1};
+            .num_rows = static_cast<int>(call().draft_tokens.size()) + 1,
+            .is_last = true};
   }
 
   absl::StatusOr<std::optional<Want>> Take(const LogitRows& rows) override {

@@ -97,11 +97,10 @@ void BatchScheduler::End(std::unique_ptr<Job> job, absl::Status status,
     const bool opened = job->work->request().header.incarnation.is_none();
     // An opening that is broken off leaves what nobody has a name for.
     if (status.ok() || (absl::IsCancelled(status) && !opened)) {
-      if (!session->is_released) {
-        hold_.Expect(session->id, now + session->usual_return);
-      }
+      Expect(*job, *session, now);
       sessions_.EndRound(*session, now);
     } else {
+      hold_.Forget(session->id);
       sessions_.Drop(*session);
     }
   }
@@ -113,6 +112,12 @@ void BatchScheduler::End(std::unique_ptr<Job> job, absl::Status status,
   }
   job->ending.status = std::move(status);
   ended_.push_back(std::move(job));
+}
+
+void BatchScheduler::Expect(const Job& job, const NodeSession& session,
+                            Clock::time_point now) {
+  if (session.is_released) return;
+  hold_.Expect(session.id, now + session.usual_return, job.want.num_rows);
 }
 
 void BatchScheduler::EndAbandoned(Queue& queue, Clock::time_point now) {
@@ -143,7 +148,7 @@ std::optional<Pass> BatchScheduler::NextPass(Clock::time_point now) {
     UpdateMetrics();
     return std::nullopt;
   }
-  if (hold_.Holds(now, PredictedTime())) return std::nullopt;
+  if (hold_.Holds(now, NumRowsToRun(), pass_time_)) return std::nullopt;
   hold_.PassBegins(now);
 
   Pass pass = {.start = now};
@@ -156,11 +161,11 @@ std::optional<Pass> BatchScheduler::NextPass(Clock::time_point now) {
   return pass;
 }
 
-PassTime::Duration BatchScheduler::PredictedTime() const {
+int BatchScheduler::NumRowsToRun() const {
   int num_rows = 0;
   for (const auto& job : running_) num_rows += job->num_left();
   if (!prompts_.empty()) num_rows = std::max(num_rows, options_.prefill_chunk);
-  return pass_time_.Predict(num_rows);
+  return num_rows;
 }
 
 void BatchScheduler::AddRunning(Pass& pass) {
@@ -233,8 +238,12 @@ void BatchScheduler::EndPass(Pass pass, PassResults results,
       Ready(std::move(job));
     } else {
       job->rows = *std::move(result);
+      if (job->want.is_last) {
+        Expect(*job, *job->session, now);
+      } else {
+        hold_.set_num_going_on(++num_going_on_);
+      }
       to_take_.push_back(std::move(job));
-      hold_.set_num_taking(++num_taking_);
     }
   }
   UpdateMetrics();
@@ -245,7 +254,7 @@ std::unique_ptr<Job> BatchScheduler::NextToTake() {
 }
 
 void BatchScheduler::Taken(std::unique_ptr<Job> job, Clock::time_point now) {
-  hold_.set_num_taking(--num_taking_);
+  if (!job->want.is_last) hold_.set_num_going_on(--num_going_on_);
   const absl::StatusOr<std::optional<Want>> next = std::move(job->taken);
   if (is_lost_) {
     End(std::move(job), DeviceLost(), now);

@@ -88,7 +88,10 @@ class BatchScheduler {
   void Ready(std::unique_ptr<Job> job);
   void End(std::unique_ptr<Job> job, absl::Status status,
            Clock::time_point now);
-  PassTime::Duration PredictedTime() const;
+  // Tells the hold whom to expect, once the job's last rows are there.
+  void Expect(const Job& job, const NodeSession& session,
+              Clock::time_point now);
+  int NumRowsToRun() const;
   void AddRunning(Pass& pass);
   void AddChunks(Pass& pass);
   void Add(Pass& pass, std::unique_ptr<Job> job, int num_tokens);
@@ -105,7 +108,7 @@ class BatchScheduler {
   Queue ended_;
   PassHold hold_;
   int num_jobs_ = 0;
-  int num_taking_ = 0;  // to be taken, or handed out for it
+  int num_going_on_ = 0;  // to be taken, or handed out for it, but last ones
   bool last_had_chunk_ = false;
   bool is_lost_ = false;
 };

@@ -197,6 +197,32 @@ TEST_F(HoldTest, RowsThatAreBeingTakenAreWaitedFor) {
   EXPECT_EQ(RunPass().size(), 3u);
 }
 
+TEST_F(HoldTest, RowsOfACallsLastStepAreNotWaitedFor) {
+  RunRounds(10, milliseconds(40));
+  for (const int name : {1, 2}) Submit(name);
+  auto pass = scheduler_.NextPass(now_);
+  ASSERT_TRUE(pass.has_value());
+  now_ += milliseconds(100);
+  scheduler_.EndPass(*std::move(pass), PassResults(2, LogitRows()), now_);
+  Submit(3);
+  EXPECT_TRUE(scheduler_.NextPass(now_).has_value());
+}
+
+// The first one back, alone, made the pass look shorter than all others took to
+// come back: it went ahead, and each token cost two passes.
+TEST_F(HoldTest, APassTakesAsLongAsWithAllWhoAreWaitedFor) {
+  for (int round = 0; round < 10; ++round) {
+    Submit(9);
+    EXPECT_THAT(RunPass(milliseconds(50)), ElementsAre(Pair(9, 1)));
+  }
+  EXPECT_TRUE(scheduler_.Release(Header(9, 0)));
+  RunRounds(10, milliseconds(12));
+  Submit(1);
+  EXPECT_THAT(RunPass(), IsEmpty());
+  ASSERT_TRUE(scheduler_.hold_end().has_value());
+  EXPECT_GT(*scheduler_.hold_end(), now_ + milliseconds(14));
+}
+
 // Eight sessions that fell into two cohorts, one in a pass while the other is
 // on its way, are one again after a few passes, and stay so.
 TEST_F(HoldTest, AlternatingCohortsBecomeOne) {

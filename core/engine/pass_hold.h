@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/session_id.h"
+#include "core/engine/pass_time.h"
 #include "core/session/node_session.h"
 
 namespace outrider {
@@ -21,9 +22,10 @@ class PassHold {
 
   explicit PassHold(double max_share) : max_share_(max_share) {}
 
-  // The session should be back at this time.
-  void Expect(const SessionId& session, Clock::time_point time) {
-    expected_.push_back({session, time});
+  // The session should be back at this time, with so many rows.
+  void Expect(const SessionId& session, Clock::time_point time, int num_rows) {
+    Forget(session);
+    expected_.push_back({session, time, num_rows});
   }
   // It is back, or will not come.
   void Forget(const SessionId& session) {
@@ -31,14 +33,16 @@ class PassHold {
       return expected.session == session;
     });
   }
-  // Sessions whose rows are being taken are as good as back.
-  void set_num_taking(int count) { num_taking_ = count; }
+  // Sessions that go on once their rows are taken are as good as back.
+  void set_num_going_on(int count) { num_going_on_ = count; }
 
-  // Whether a pass that has what to run, and will take so long, is held now.
-  bool Holds(Clock::time_point now, Clock::duration pass_time) {
+  // Whether a pass that has so many rows to run is held now. Its time is that
+  // with all who are waited for: one row alone says little of it.
+  bool Holds(Clock::time_point now, int num_rows, const PassTime& pass_time) {
     if (!start_.has_value()) start_ = now;
-    end_ = *start_ +
-           std::chrono::duration_cast<Clock::duration>(max_share_ * pass_time);
+    const Clock::time_point latest =
+        End(num_rows + RowsBackBy(Clock::time_point::max()), pass_time);
+    end_ = End(num_rows + RowsBackBy(latest), pass_time);
     if (now < *end_ && IsHolding()) return true;
     end_.reset();
     return false;
@@ -59,21 +63,35 @@ class PassHold {
   std::optional<Clock::time_point> end() const { return end_; }
   bool IsHolding() const {
     return end_.has_value() &&
-           (num_taking_ > 0 || std::any_of(expected_.begin(), expected_.end(),
-                                           [&](const Expected& expected) {
-                                             return expected.time <= *end_;
-                                           }));
+           (num_going_on_ > 0 || std::any_of(expected_.begin(), expected_.end(),
+                                             [&](const Expected& expected) {
+                                               return expected.time <= *end_;
+                                             }));
   }
 
  private:
   struct Expected {
     SessionId session = {};
     Clock::time_point time = {};
+    int num_rows = 0;
   };
+
+  int RowsBackBy(Clock::time_point time) const {
+    int num_rows = 0;
+    for (const Expected& expected : expected_) {
+      if (expected.time <= time) num_rows += expected.num_rows;
+    }
+    return num_rows;
+  }
+  // Of the hold of a pass of so many rows.
+  Clock::time_point End(int num_rows, const PassTime& pass_time) const {
+    return *start_ + std::chrono::duration_cast<Clock::duration>(
+                         max_share_ * pass_time.Predict(num_rows));
+  }
 
   const double max_share_;
   std::vector<Expected> expected_;
-  int num_taking_ = 0;
+  int num_going_on_ = 0;
   std::optional<Clock::time_point> start_;  // of what could be a pass
   std::optional<Clock::time_point> end_;
 };

@@ -23,6 +23,8 @@ struct Want {
   // next Take. Where they are many they are run in chunks.
   absl::Span<const TokenId> tokens = {};
   int num_rows = 0;  // logits wanted, of the last tokens
+  // As far as is known, nothing more is wanted once these rows are taken.
+  bool is_last = false;
 };
 
 // How a piece of work ended.

@@ -26,12 +26,14 @@ class ScriptedWork final : public Work {
 
   Want Begin(const NodeSession& /*session*/) override {
     return {.tokens = request().header.delta.append_tokens,
-            .num_rows = script_.num_rows};
+            .num_rows = script_.num_rows,
+            .is_last = script_.num_more == 0};
   }
   absl::StatusOr<std::optional<Want>> Take(const LogitRows& rows) override {
     if (script_.on_take) script_.on_take(rows);
     if (script_.num_more-- <= 0) return std::nullopt;
-    return Want{.tokens = one_, .num_rows = 1};
+    return Want{
+        .tokens = one_, .num_rows = 1, .is_last = script_.num_more == 0};
   }
   void Finish(const Ending& ending) override {
     if (script_.on_finish) script_.on_finish(ending);
