@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 
 constexpr double kMaxRttMs = 10000;
 constexpr int kMaxK = 1024;
-constexpr int kMaxConcurrency = 1000;
+constexpr int kMaxConcurrency = 4096;
 constexpr int kNumSimulatedPrompts = 4096;
 constexpr int kSimulatedPromptLength = 16;
 

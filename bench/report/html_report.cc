@@ -7,6 +7,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "bench/report/svg_charts.h"
+#include "bench/report/svg_elements.h"
+#include "bench/report/users_chart.h"
 
 namespace outrider::bench {
 namespace {
@@ -113,6 +115,22 @@ std::string HeatMaps(const Report& report, Ratio ratio) {
                     HeatMapSvg(report, load, ratio));
   }
   return html;
+}
+
+std::string UsersSection(const Report& report) {
+  const std::string chart = UsersSvg(report);
+  if (chart.empty()) return "";
+  std::string html =
+      "<h2>Over users</h2>\n"
+      "<p class=\"note\">Drafts cost the verifier rows. While a pass is "
+      "dominated by what it costs whatever its rows, they are cheap; as users "
+      "come, rows are what it costs, and those of refused drafts are lost: "
+      "where a line of the right panel falls below 1, speculation stops "
+      "paying.</p>\n<ul>\n";
+  for (const std::string& sentence : WherePaying(report)) {
+    absl::StrAppend(&html, "<li>", EscapeHtml(sentence), "</li>\n");
+  }
+  return html + "</ul>\n" + chart;
 }
 
 std::string PredictionSection(const Report& report) {
@@ -285,6 +303,7 @@ std::string ToHtml(const Report& report) {
       "plainly through the same coordinator, network and load. The outline is "
       "the same as above.</p>\n";
   html += HeatMaps(report, Ratio::kOverK0SameNetwork);
+  html += UsersSection(report);
   html += PredictionSection(report);
   html += TimeLine(report);
   html += Table(report);

@@ -8,58 +8,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_replace.h"
+#include "bench/report/svg_elements.h"
 
 namespace outrider::bench {
 namespace {
 
-constexpr char kInk[] = "#1f2933";
-constexpr char kGrid[] = "#d9dee3";
 constexpr char kMeasured[] = "#2166ac";
 constexpr char kPredicted[] = "#d9730d";
-
-std::string Open(double width, double height, absl::string_view title) {
-  return absl::StrFormat(
-      "<svg viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\" "
-      "role=\"img\" aria-label=\"%s\">\n",
-      width, height, width, height, EscapeHtml(title));
-}
-
-struct TextAt {
-  double x = 0;
-  double y = 0;
-  const char* anchor = "middle";
-  const char* css_class = "";
-  const char* fill = kInk;
-};
-std::string Text(const TextAt& at, absl::string_view text) {
-  return absl::StrFormat(
-      "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\" class=\"%s\" "
-      "fill=\"%s\">%s</text>\n",
-      at.x, at.y, at.anchor, at.css_class, at.fill, EscapeHtml(text));
-}
-
-struct Box {
-  double x = 0;
-  double y = 0;
-  double width = 0;
-  double height = 0;
-};
-std::string Rect(const Box& box, absl::string_view fill,
-                 absl::string_view title = "", absl::string_view more = "") {
-  return absl::StrFormat(
-      "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.2f\" height=\"%.1f\" fill=\"%s\" "
-      "%s><title>%s</title></rect>\n",
-      box.x, box.y, box.width, box.height, fill, more, EscapeHtml(title));
-}
-
-std::string Line(double x1, double y1, double x2, double y2,
-                 absl::string_view color, absl::string_view more = "") {
-  return absl::StrFormat(
-      "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"%s\" "
-      "%s/>\n",
-      x1, y1, x2, y2, color, more);
-}
 
 // White at 1, red below, blue above; full at a factor of 3.
 struct Color {
@@ -110,16 +65,6 @@ double Value(const CellReport& cell, Ratio ratio) {
                                               : cell.network_speedup;
 }
 
-// Room for `value` on an axis: the next of 1, 2, 5 times a power of ten.
-double NiceStep(double range, int num_steps) {
-  const double raw = range / num_steps;
-  const double power = std::pow(10, std::floor(std::log10(raw)));
-  for (const double factor : {1.0, 2.0, 5.0}) {
-    if (factor * power >= raw) return factor * power;
-  }
-  return 10 * power;
-}
-
 // One panel of the prediction chart.
 class Panel {
  public:
@@ -136,22 +81,22 @@ class Panel {
   static constexpr double kHeight = 170;
 
   std::string Draw() const {
-    std::string svg = Text({.x = left_ + kWidth / 2,
-                            .y = bottom_ - kHeight - 8,
-                            .css_class = "strong"},
-                           absl::StrFormat("RTT %g ms", rtt_ms_));
+    std::string svg = SvgText({.x = left_ + kWidth / 2,
+                               .y = bottom_ - kHeight - 8,
+                               .css_class = "strong"},
+                              absl::StrFormat("RTT %g ms", rtt_ms_));
     const double step = NiceStep(highest_, 4);
     for (double tick = 0; tick <= highest_ * 1.05; tick += step) {
-      svg += Line(left_, Y(tick), left_ + kWidth, Y(tick), kGrid);
-      svg += Text({.x = left_ - 6,
-                   .y = Y(tick) + 4,
-                   .anchor = "end",
-                   .css_class = "small"},
-                  absl::StrFormat("%g", tick));
+      svg += SvgLine(left_, Y(tick), left_ + kWidth, Y(tick), kGrid);
+      svg += SvgText({.x = left_ - 6,
+                      .y = Y(tick) + 4,
+                      .anchor = "end",
+                      .css_class = "small"},
+                     absl::StrFormat("%g", tick));
     }
     if (highest_ >= 1) {
-      svg += Line(left_, Y(1), left_ + kWidth, Y(1), kInk,
-                  "stroke-dasharray=\"2 3\"");
+      svg += SvgLine(left_, Y(1), left_ + kWidth, Y(1), kInk,
+                     "stroke-dasharray=\"2 3\"");
     }
     std::string points;
     std::string marks;
@@ -162,8 +107,8 @@ class Panel {
       if (cell == nullptr) continue;
       const double x = left_ + kWidth * (static_cast<double>(i) + 0.5) /
                                    static_cast<double>(ks.size());
-      svg += Text({.x = x, .y = bottom_ + 16, .css_class = "small"},
-                  absl::StrCat(ks[i]));
+      svg += SvgText({.x = x, .y = bottom_ + 16, .css_class = "small"},
+                     absl::StrCat(ks[i]));
       marks += Mark(*cell, x);
       if (cell->predicted_speedup()) {
         absl::StrAppendFormat(&points, "%.1f,%.1f ", x,
@@ -192,8 +137,8 @@ class Panel {
           x, Y(*cell.predicted_speedup()), kPredicted,
           *cell.predicted_speedup());
     }
-    svg += Line(x, Y(cell.lowest_speedup), x, Y(cell.highest_speedup),
-                kMeasured, "stroke-width=\"2\"");
+    svg += SvgLine(x, Y(cell.lowest_speedup), x, Y(cell.highest_speedup),
+                   kMeasured, "stroke-width=\"2\"");
     svg += absl::StrFormat(
         "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4.5\" fill=\"%s\"><title>%s"
         "</title></circle>\n",
@@ -251,11 +196,6 @@ std::vector<const CellReport*> TimeLineCells(const Report& report) {
 
 }  // namespace
 
-std::string EscapeHtml(absl::string_view text) {
-  return absl::StrReplaceAll(
-      text, {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}});
-}
-
 std::string HeatMapSvg(const Report& report, const Load& load, Ratio ratio) {
   constexpr double kLeft = 150;
   constexpr double kTop = 44;
@@ -263,13 +203,15 @@ std::string HeatMapSvg(const Report& report, const Load& load, Ratio ratio) {
   constexpr double kHeight = 48;
   const std::vector<int> ks = report.ks();
   const std::vector<double> rtts = report.rtts_ms();
-  std::string svg = Open(kLeft + kWidth * static_cast<double>(ks.size()) + 6,
-                         kTop + kHeight * static_cast<double>(rtts.size()) + 8,
-                         absl::StrCat("heat map, ", load.ToString()));
-  svg += Text({.x = kLeft - 12, .y = 16, .anchor = "end", .css_class = "small"},
+  std::string svg =
+      OpenSvg(kLeft + kWidth * static_cast<double>(ks.size()) + 6,
+              kTop + kHeight * static_cast<double>(rtts.size()) + 8,
+              absl::StrCat("heat map, ", load.ToString()));
+  svg +=
+      SvgText({.x = kLeft - 12, .y = 16, .anchor = "end", .css_class = "small"},
               "round-trip time \xE2\x86\x93");
-  svg += Text({.x = kLeft, .y = 16, .anchor = "start", .css_class = "small"},
-              "K: draft tokens a round \xE2\x86\x92");
+  svg += SvgText({.x = kLeft, .y = 16, .anchor = "start", .css_class = "small"},
+                 "K: draft tokens a round \xE2\x86\x92");
   std::string outlines;
   for (size_t row = 0; row < rtts.size(); ++row) {
     const double y = kTop + kHeight * static_cast<double>(row);
@@ -277,36 +219,37 @@ std::string HeatMapSvg(const Report& report, const Load& load, Ratio ratio) {
     for (size_t column = 0; column < ks.size(); ++column) {
       const double x = kLeft + kWidth * static_cast<double>(column);
       if (row == 0) {
-        svg += Text({.x = x + kWidth / 2, .y = kTop - 8, .css_class = "strong"},
+        svg +=
+            SvgText({.x = x + kWidth / 2, .y = kTop - 8, .css_class = "strong"},
                     absl::StrCat(ks[column]));
       }
       const CellReport* const cell =
           report.Find({.rtt_ms = rtts[row], .load = load, .k = ks[column]});
       const Box box = {x + 1, y + 1, kWidth - 2, kHeight - 2};
       if (cell == nullptr || Value(*cell, ratio) <= 0) {
-        svg += Rect(box, "#eeeeee", "not measured");
+        svg += SvgRect(box, "#eeeeee", "not measured");
         continue;
       }
       const Color color = Diverging(Value(*cell, ratio));
       const char* const ink = color.is_dark ? "#ffffff" : kInk;
-      svg += Rect(box, color.fill, CellTitle(*cell));
-      svg += Text(
+      svg += SvgRect(box, color.fill, CellTitle(*cell));
+      svg += SvgText(
           {.x = x + kWidth / 2, .y = y + 22, .css_class = "value", .fill = ink},
           absl::StrFormat("%.2f\xC3\x97", Value(*cell, ratio)));
-      svg += Text(
+      svg += SvgText(
           {.x = x + kWidth / 2, .y = y + 38, .css_class = "small", .fill = ink},
           absl::StrFormat("%.2f ms/token", cell->measured.token_ms.mean));
       if (cell == best) {
-        outlines += Rect({x + 2, y + 2, kWidth - 4, kHeight - 4}, "none", "",
-                         "stroke=\"#111\" stroke-width=\"3\" rx=\"3\" "
-                         "pointer-events=\"none\"");
+        outlines += SvgRect({x + 2, y + 2, kWidth - 4, kHeight - 4}, "none", "",
+                            "stroke=\"#111\" stroke-width=\"3\" rx=\"3\" "
+                            "pointer-events=\"none\"");
       }
     }
     if (best == nullptr) continue;
-    svg += Text(
+    svg += SvgText(
         {.x = kLeft - 12, .y = y + 22, .anchor = "end", .css_class = "strong"},
         RttLabel(*best));
-    svg += Text(
+    svg += SvgText(
         {.x = kLeft - 12, .y = y + 38, .anchor = "end", .css_class = "small"},
         AchievedLabel(*best));
   }
@@ -323,16 +266,16 @@ std::string PredictionSvg(const Report& report) {
       (static_cast<int>(rtts.size()) + kColumns - 1) / kColumns;
   const int num_columns = std::min(kColumns, static_cast<int>(rtts.size()));
   constexpr double kRow = Panel::kHeight + 66;
-  std::string svg = Open(num_columns * (Panel::kWidth + kGap) + 8,
-                         num_rows * kRow, "prediction and measurement");
+  std::string svg = OpenSvg(num_columns * (Panel::kWidth + kGap) + 8,
+                            num_rows * kRow, "prediction and measurement");
   for (int i = 0; i < static_cast<int>(rtts.size()); ++i) {
     const double left = 40 + (i % kColumns) * (Panel::kWidth + kGap);
     const double top = 28 + kRow * (i / kColumns);
     svg += Panel(report, rtts[i], left, top).Draw();
-    svg += Text({.x = left + Panel::kWidth / 2,
-                 .y = top + Panel::kHeight + 32,
-                 .css_class = "small"},
-                "K");
+    svg += SvgText({.x = left + Panel::kWidth / 2,
+                    .y = top + Panel::kHeight + 32,
+                    .css_class = "small"},
+                   "K");
   }
   return svg + "</svg>\n";
 }
@@ -349,18 +292,18 @@ std::string RoundTimeLineSvg(const Report& report) {
     longest = std::max(longest, cell->measured.split.round_ms());
   }
   const double height = kRow * static_cast<double>(shown.size());
-  std::string svg = Open(kLeft + kWidth + 90, height + 44, "one round");
+  std::string svg = OpenSvg(kLeft + kWidth + 90, height + 44, "one round");
   const double step = NiceStep(longest, 6);
   for (double tick = 0; tick <= longest * 1.001; tick += step) {
     const double x = kLeft + kWidth * tick / longest;
-    svg += Line(x, 4, x, height + 6, kGrid);
-    svg += Text({.x = x, .y = height + 22, .css_class = "small"},
-                absl::StrFormat("%g ms", tick));
+    svg += SvgLine(x, 4, x, height + 6, kGrid);
+    svg += SvgText({.x = x, .y = height + 22, .css_class = "small"},
+                   absl::StrFormat("%g ms", tick));
   }
   double y = 6;
   for (const CellReport* cell : shown) {
     const Measurement& m = cell->measured;
-    svg += Text(
+    svg += SvgText(
         {.x = kLeft - 10, .y = y + 16, .anchor = "end", .css_class = "small"},
         absl::StrFormat("RTT %g ms, K = %d: %.2f tokens", cell->cell().rtt_ms,
                         cell->cell().k, m.tokens_per_round));
@@ -368,13 +311,13 @@ std::string RoundTimeLineSvg(const Report& report) {
     for (const Segment& segment : Segments(m.split)) {
       const double width = kWidth * segment.ms / longest;
       if (width <= 0) continue;
-      svg += Rect({x, y, width, kBar}, segment.color,
-                  absl::StrFormat("%s: %.2f ms", segment.name, segment.ms));
+      svg += SvgRect({x, y, width, kBar}, segment.color,
+                     absl::StrFormat("%s: %.2f ms", segment.name, segment.ms));
       x += width;
     }
-    svg +=
-        Text({.x = x + 6, .y = y + 16, .anchor = "start", .css_class = "small"},
-             absl::StrFormat("%.1f ms", m.split.round_ms()));
+    svg += SvgText(
+        {.x = x + 6, .y = y + 16, .anchor = "start", .css_class = "small"},
+        absl::StrFormat("%.1f ms", m.split.round_ms()));
     y += kRow;
   }
   return svg + "</svg>\n";

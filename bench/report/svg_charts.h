@@ -4,7 +4,6 @@
 
 #include <string>
 
-#include "absl/strings/string_view.h"
 #include "bench/report/report.h"
 
 namespace outrider::bench {
@@ -25,9 +24,6 @@ std::string PredictionSvg(const Report& report);
 // Where the time of one round goes, to scale: a bar per round-trip time with
 // its best K above 0, of the first load.
 std::string RoundTimeLineSvg(const Report& report);
-
-// With &, <, > and " made harmless.
-std::string EscapeHtml(absl::string_view text);
 
 }  // namespace outrider::bench
 

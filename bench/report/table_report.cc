@@ -5,6 +5,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "bench/report/report.h"
+#include "bench/report/users_chart.h"
 
 namespace outrider::bench {
 namespace {
@@ -230,6 +231,7 @@ std::string ToMarkdown(const Report& report) {
     absl::StrAppend(&text, "\n## ", load.ToString(), "\n\n",
                     HeatMap(report, load));
   }
+  text += UsersTable(report);
   const std::vector<std::string> cut_short = report.CutShort();
   if (!cut_short.empty()) {
     absl::StrAppend(&text,

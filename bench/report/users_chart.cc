@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/report/users_chart.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "bench/report/svg_elements.h"
+
+namespace outrider::bench {
+namespace {
+
+constexpr size_t kFewestLoads = 3;
+
+const char* ColorOf(size_t place) {
+  static constexpr std::array<const char*, 7> kColors = {
+      "#1f2933", "#2166ac", "#d9730d", "#4d9221",
+      "#8e44ad", "#b2182b", "#00838f"};
+  return kColors[place % kColors.size()];
+}
+
+const CellReport* Find(const Report& report, double rtt_ms, int users, int k) {
+  const CellReport* const cell =
+      report.Find({.rtt_ms = rtt_ms, .load = {.concurrency = users}, .k = k});
+  return cell != nullptr && cell->measured.token_ms.mean > 0 ? cell : nullptr;
+}
+
+// One panel: a value over the number of users.
+struct Panel {
+  const char* title;
+  std::function<double(const CellReport&)> value;
+  bool is_logarithmic = false;
+  bool has_line_at_one = false;
+
+  static constexpr double kWidth = 290;
+  static constexpr double kHeight = 230;
+};
+
+class DrawnPanel {
+ public:
+  DrawnPanel(const Report& report, double rtt_ms, const Panel& panel,
+             double left, double top)
+      : report_(report),
+        rtt_ms_(rtt_ms),
+        panel_(panel),
+        users_(UsersOf(report)),
+        left_(left),
+        bottom_(top + Panel::kHeight) {
+    for (const CellReport& cell : report.cells) {
+      const double value = panel.value(cell);
+      if (cell.cell().rtt_ms != rtt_ms || value <= 0) continue;
+      lowest_ = std::min(lowest_, value);
+      highest_ = std::max(highest_, value);
+    }
+    if (!panel.is_logarithmic) lowest_ = 0;
+  }
+
+  std::string Draw() const {
+    std::string svg = SvgText({.x = left_ + Panel::kWidth / 2,
+                               .y = bottom_ - Panel::kHeight - 10,
+                               .css_class = "strong"},
+                              panel_.title);
+    for (const double tick : Ticks()) {
+      svg += SvgLine(left_, Y(tick), left_ + Panel::kWidth, Y(tick), kGrid);
+      svg += SvgText({.x = left_ - 6,
+                      .y = Y(tick) + 4,
+                      .anchor = "end",
+                      .css_class = "small"},
+                     absl::StrFormat("%g", tick));
+    }
+    if (panel_.has_line_at_one) {
+      svg += SvgLine(left_, Y(1), left_ + Panel::kWidth, Y(1), kInk,
+                     "stroke-dasharray=\"2 3\"");
+    }
+    for (const int users : users_) {
+      svg += SvgText({.x = X(users), .y = bottom_ + 16, .css_class = "small"},
+                     absl::StrCat(users));
+    }
+    svg += SvgText({.x = left_ + Panel::kWidth / 2,
+                    .y = bottom_ + 32,
+                    .css_class = "small"},
+                   "users");
+    const std::vector<int> ks = report_.ks();
+    for (size_t i = 0; i < ks.size(); ++i) svg += DrawK(ks[i], ColorOf(i));
+    return svg;
+  }
+
+ private:
+  std::string DrawK(int k, const char* color) const {
+    std::string points;
+    std::string marks;
+    for (const int users : users_) {
+      const CellReport* const cell = Find(report_, rtt_ms_, users, k);
+      if (cell == nullptr) continue;
+      const double value = panel_.value(*cell);
+      absl::StrAppendFormat(&points, "%.1f,%.1f ", X(users), Y(value));
+      absl::StrAppendFormat(
+          &marks,
+          "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\" fill=\"%s\"><title>K = "
+          "%d, %d users: %.4g</title></circle>\n",
+          X(users), Y(value), color, k, users, value);
+    }
+    return absl::StrFormat(
+               "<polyline points=\"%s\" fill=\"none\" stroke=\"%s\" "
+               "stroke-width=\"2\"/>\n",
+               points, color) +
+           marks;
+  }
+
+  std::vector<double> Ticks() const {
+    std::vector<double> ticks;
+    if (!panel_.is_logarithmic) {
+      const double step = NiceStep(highest_, 5);
+      for (double tick = 0; tick <= highest_ * 1.05; tick += step) {
+        ticks.push_back(tick);
+      }
+      return ticks;
+    }
+    for (double power = 1e-3; power < highest_; power *= 10) {
+      for (const double tick : {power, 2 * power, 5 * power}) {
+        if (tick >= lowest_ && tick <= highest_) ticks.push_back(tick);
+      }
+    }
+    return ticks;
+  }
+
+  double X(int users) const {
+    const double first = std::log(users_.front());
+    const double share =
+        (std::log(users) - first) / (std::log(users_.back()) - first);
+    return left_ + Panel::kWidth * (0.04 + 0.92 * share);
+  }
+
+  double Y(double value) const {
+    const double share =
+        panel_.is_logarithmic
+            ? std::log(value / lowest_) / std::log(highest_ / lowest_)
+            : value / highest_;
+    return bottom_ - Panel::kHeight * (0.02 + 0.92 * share);
+  }
+
+  const Report& report_;
+  const double rtt_ms_;
+  const Panel& panel_;
+  const std::vector<int> users_;
+  const double left_;
+  const double bottom_;
+  double lowest_ = 1e9;
+  double highest_ = 1e-9;
+};
+
+}  // namespace
+
+std::vector<int> UsersOf(const Report& report) {
+  std::vector<int> users;
+  for (const Load& load : report.loads()) {
+    if (!load.is_open()) users.push_back(load.concurrency);
+  }
+  std::sort(users.begin(), users.end());
+  if (users.size() < kFewestLoads) users.clear();
+  return users;
+}
+
+std::optional<double> PaysUpTo(const Report& report, double rtt_ms, int k) {
+  double paying_users = 0;
+  double gain = 0;  // log of the speed-up there
+  for (const int users : UsersOf(report)) {
+    const CellReport* const cell = Find(report, rtt_ms, users, k);
+    if (cell == nullptr || cell->network_speedup <= 0) continue;
+    const double next_gain = std::log(cell->network_speedup);
+    if (next_gain > 0) {
+      paying_users = users;
+      gain = next_gain;
+    } else if (paying_users > 0) {
+      const double share = gain / (gain - next_gain);
+      return paying_users * std::pow(users / paying_users, share);
+    } else {
+      return std::nullopt;
+    }
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> WherePaying(const Report& report) {
+  std::vector<std::string> sentences;
+  for (const double rtt_ms : report.rtts_ms()) {
+    for (const int k : report.ks()) {
+      if (k == 0) continue;
+      if (const auto users = PaysUpTo(report, rtt_ms, k)) {
+        sentences.push_back(
+            absl::StrFormat("RTT %g ms: K = %d pays up to about %.0f users",
+                            rtt_ms, k, *users));
+      }
+    }
+  }
+  return sentences;
+}
+
+std::string UsersSvg(const Report& report) {
+  constexpr double kGap = 56;
+  constexpr double kRow = Panel::kHeight + 84;
+  if (UsersOf(report).empty()) return "";
+  const std::array<Panel, 3> panels = {{
+      {.title = "tokens/s of all users",
+       .value = [](const auto& c) { return c.measured.tokens_per_second; }},
+      {.title = "time per token, ms (logarithmic)",
+       .value = [](const auto& c) { return c.measured.token_ms.mean; },
+       .is_logarithmic = true},
+      {.title = "speed-up over K = 0",
+       .value = [](const auto& c) { return c.network_speedup; },
+       .has_line_at_one = true},
+  }};
+  const std::vector<double> rtts = report.rtts_ms();
+  std::string svg = OpenSvg(panels.size() * (Panel::kWidth + kGap) + 8,
+                            kRow * static_cast<double>(rtts.size()) + 24,
+                            "throughput and time per token over users");
+  const std::vector<int> ks = report.ks();
+  for (size_t i = 0; i < ks.size(); ++i) {
+    const double x = kGap + 80 * static_cast<double>(i);
+    svg += SvgRect({x, 6, 18, 10}, ColorOf(i));
+    svg += SvgText({.x = x + 24, .y = 16, .anchor = "start"},
+                   absl::StrCat("K = ", ks[i]));
+  }
+  for (size_t row = 0; row < rtts.size(); ++row) {
+    const double top = 52 + kRow * static_cast<double>(row);
+    if (rtts.size() > 1) {
+      svg += SvgText({.x = 8, .y = top - 10, .anchor = "start"},
+                     absl::StrFormat("RTT %g ms", rtts[row]));
+    }
+    for (size_t i = 0; i < panels.size(); ++i) {
+      const double left =
+          kGap + (Panel::kWidth + kGap) * static_cast<double>(i);
+      svg += DrawnPanel(report, rtts[row], panels[i], left, top).Draw();
+    }
+  }
+  return svg + "</svg>\n";
+}
+
+std::string UsersTable(const Report& report) {
+  const std::vector<int> all_users = UsersOf(report);
+  std::string text;
+  if (all_users.empty()) return text;
+  for (const double rtt_ms : report.rtts_ms()) {
+    absl::StrAppendFormat(
+        &text,
+        "\n## Over users, RTT %g ms\n\nTokens/s of all users, in brackets ms "
+        "per token and the speed-up over K = 0 with as many users.\n\n| users "
+        "|",
+        rtt_ms);
+    std::string line = "|---|";
+    for (const int k : report.ks()) {
+      absl::StrAppend(&text, " K = ", k, " |");
+      line += "---|";
+    }
+    absl::StrAppend(&text, "\n", line, "\n");
+    for (const int users : all_users) {
+      absl::StrAppend(&text, "| ", users, " |");
+      for (const int k : report.ks()) {
+        const CellReport* const cell = Find(report, rtt_ms, users, k);
+        text += cell == nullptr
+                    ? " |"
+                    : absl::StrFormat(" %.0f (%.1f ms, %.2f) |",
+                                      cell->measured.tokens_per_second,
+                                      cell->measured.token_ms.mean,
+                                      cell->network_speedup);
+      }
+      text += "\n";
+    }
+  }
+  for (const std::string& sentence : WherePaying(report)) {
+    absl::StrAppend(&text, "\n", sentence, ".\n");
+  }
+  return text;
+}
+
+}  // namespace outrider::bench
