@@ -16,9 +16,9 @@ namespace outrider::bench {
 // The numbers of users that were measured; empty where they are fewer.
 std::vector<int> UsersOf(const Report& report);
 
-// Up to how many users a token takes less time than with K = 0 and as many
-// users: between two measured numbers on a straight line over their logarithms.
-// Nothing where it always pays, or never.
+// The number of users up to which a token takes less time than with K = 0 and
+// as many users: between two measured numbers on a straight line over their
+// logarithms. Nothing where it always pays, or never.
 std::optional<double> PaysUpTo(const Report& report, double rtt_ms, int k);
 
 // "RTT 0 ms: K = 1 pays up to about 41 users": a sentence for each K > 0.
@@ -28,8 +28,8 @@ std::vector<std::string> WherePaying(const Report& report);
 // tokens/s of all users, time per token, speed-up over K = 0.
 std::string UsersSvg(const Report& report);
 
-// Of Markdown: for each K and number of users tokens/s of all, time per token
-// and speed-up over K = 0.
+// A table in Markdown: for each K and number of users tokens/s of all, time per
+// token and speed-up over K = 0.
 std::string UsersTable(const Report& report);
 
 }  // namespace outrider::bench

@@ -83,7 +83,7 @@ class PassHold {
     }
     return num_rows;
   }
-  // Of the hold of a pass of so many rows.
+  // Until when a pass of so many rows may be held.
   Clock::time_point End(int num_rows, const PassTime& pass_time) const {
     return *start_ + std::chrono::duration_cast<Clock::duration>(
                          max_share_ * pass_time.Predict(num_rows));

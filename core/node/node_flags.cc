@@ -32,8 +32,10 @@ void AddModelFlags(CLI::App& app, NodeFlags& flags) {
                  "Describe reports, for a pool of unlike machines), auto: the "
                  "fastest by a measurement at start, or aten: torch's own")
       ->capture_default_str();
-  app.add_option("--threads", flags.threads,
-                 "threads of a pass; 0: the cores that this process may use")
+  app.add_option(
+         "--threads", flags.threads,
+         "threads of a pass; 0: the cores that this process may use, which "
+         "is right for one node a machine; two share them by halves")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
 }
@@ -44,10 +46,12 @@ void AddSessionFlags(CLI::App& app, NodeFlags& flags) {
                  "most draft tokens of a request")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
-  app.add_option("--kv-cache-memory", flags.kv_cache_memory,
-                 "keys and values of all sessions: bytes like 4GiB, a share "
-                 "like 80% of what the device has left, or auto: half of that "
-                 "on a CPU, 90% on a GPU")
+  app.add_option(
+         "--kv-cache-memory", flags.kv_cache_memory,
+         "keys and values of all sessions: bytes like 4GiB, a share "
+         "like 80% of what the device has left, or auto: half of that "
+         "on a CPU, 90% on a GPU. A token takes 2 x layers x KV heads x "
+         "head size x bytes of the dtype; docs/sizing.md has more")
       ->check([](const std::string& text) {
         const auto memory = ParseKvMemory(text);
         return memory.ok() ? std::string()
