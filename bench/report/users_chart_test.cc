@@ -41,8 +41,8 @@ TEST(UsersChartTest, SpeculationPaysUpToWhereItsLineCrossesOne) {
   const Report report = IdealReport({1, 12, 13, 64});
   EXPECT_NEAR(PaysUpTo(report, 0, 1).value_or(0), 12.5, 0.05);
   EXPECT_THAT(WherePaying(report),
-              ElementsAre(HasSubstr("K = 1 pays up to about 12 users"),
-                          HasSubstr("K = 2 pays up to about 12 users")));
+              ElementsAre(HasSubstr("K = 1 pays up to about 13 users"),
+                          HasSubstr("K = 2 pays up to about 13 users")));
 }
 
 TEST(UsersChartTest, WhereItAlwaysPaysNothingIsSaid) {
