@@ -15,7 +15,7 @@ from program import Program, wait_until  # noqa: E402
 
 BIN = ROOT / "build/release/bin"
 TARGET, DRAFT = ROOT / "models/demo-target", ROOT / "models/demo-draft"
-# Beyond what a request may take here.
+# A request here takes less.
 TIMEOUT_SECONDS = 300
 
 

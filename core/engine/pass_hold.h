@@ -83,7 +83,7 @@ class PassHold {
     }
     return num_rows;
   }
-  // Until when a pass of so many rows may be held.
+  // A pass of so many rows may be held until then.
   Clock::time_point End(int num_rows, const PassTime& pass_time) const {
     return *start_ + std::chrono::duration_cast<Clock::duration>(
                          max_share_ * pass_time.Predict(num_rows));
