@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A mutation sweep over the CUDA kernels: do their emulated tests notice one small change at a time?
 
-  cmake --build --preset release --target kernels_cuda_tests
-  tests/mutation/mutate_kernels.py [--kernel linear ...] [--limit 40] [--build build/release]
+  cmake --build --preset release --target kernels_cuda_tests exactness_device_rows_tests
+  tests/mutation/mutate_kernels.py [--kernel linear.cu ...] [--limit 40] [--build build/release build/asan]
 
 Each mutant is one line of a kernel changed by one rule, compiled as the build compiles the kernel and linked in its
-place. It is found if it does not compile, if a test fails, or if the tests do not end in time. Survivors are compared
-with survivors.txt beside this file, which says of each why no test can see it; one that is not listed there ends the
-sweep with status 1.
+place. It is found if it does not compile, if a test fails, or if the tests do not end in time. What survives the first
+build is tried in the next, which may be one with sanitizers. Survivors of all are compared with survivors.txt beside
+this file, which says of each why no test can see it; one that is not listed there ends the sweep with status 1.
 """
 import argparse
 import json
@@ -23,7 +23,8 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 KERNELS = ROOT / "core/kernels/cuda"
 EXPLAINED = pathlib.Path(__file__).with_name("survivors.txt")
-# The tests that run each file. One order of threads comes first, as most mutants fall at once.
+# The tests that run each file, and the program that they are in.
+PROGRAMS = {"race_noise.h": "exactness_device_rows_tests", "score_rows.cu": "exactness_device_rows_tests"}
 SUITES = {
     "linear.cu": "All/CudaLinearTest.*",
     "packed_weight.cu": "All/CudaLinearTest.*",
@@ -32,8 +33,10 @@ SUITES = {
     "attention.cu": "All/CudaAttentionTest.*",
     "attention_parts.h": "All/CudaAttentionTest.*",
     "attention_queries.h": "All/CudaAttentionTest.*",
+    "race_noise.h": "Orders/DeviceRowsTest.*",
+    "score_rows.cu": "Orders/DeviceRowsTest.*",
 }
-COMPILED_AS = {"attention_parts.h": "attention.cu", "attention_queries.h": "attention.cu"}
+COMPILED_AS = {"attention_parts.h": "attention.cu", "attention_queries.h": "attention.cu", "race_noise.h": "score_rows.cu"}
 RULES = [
     (r"__syncthreads\(\);", ""),
     (r" < ", " <= "), (r" <= ", " < "), (r" >= ", " > "), (r" > ", " >= "), (r" == ", " != "),
@@ -71,10 +74,13 @@ class Build:
         commands = json.loads((folder / "compile_commands.json").read_text())
         self.compile = {pathlib.Path(c["file"]).name: shlex.split(c["command"]) for c in commands
                         if "outrider_emulated_cuda_kernels" in c["command"] and c["file"].endswith(".cu")}
-        lines = subprocess.run(["ninja", "-C", folder, "-t", "commands", "kernels_cuda_tests"],
+        self.links = {name: self.link_of(name) for name in {"kernels_cuda_tests", *PROGRAMS.values()}}
+
+    def link_of(self, program):
+        """The command that links a test program."""
+        lines = subprocess.run(["ninja", "-C", self.folder, "-t", "commands", program],
                                check=True, capture_output=True, text=True).stdout.splitlines()
-        link = next(part for line in lines for part in line.split("&&") if "-o tests/kernels_cuda_tests" in part)
-        self.link = shlex.split(link)
+        return shlex.split(next(part for line in lines for part in line.split("&&") if f"-o tests/{program}" in part))
 
     def run(self, kernel, text, scratch):
         """Whether the tests notice `text` in place of the kernel's file; how."""
@@ -92,16 +98,17 @@ class Build:
         if subprocess.run(command, cwd=self.folder, capture_output=True, check=False).returncode:
             return "does not compile"
         program = str(scratch / "mutant_tests")
-        link = list(self.link)
+        link = list(self.links[PROGRAMS.get(kernel, "kernels_cuda_tests")])
         at = link.index("-o")
         link[at + 1] = program
         link.insert(at + 2, str(scratch / "mutant.o"))  # before the library that holds the original
         subprocess.run(link, cwd=self.folder, check=True, capture_output=True)
-        for order in ("*order_1", "*order_2:*order_3"):
-            suite = ":".join(SUITES[kernel] + part[1:] for part in order.split(":"))
+        # One order of threads comes first, as most mutants fall at once.
+        for orders in (("order_1", "/0"), ("order_2", "order_3", "/1", "/2")):
+            suite = ":".join(SUITES[kernel] + order for order in orders)
             try:
                 done = subprocess.run([program, f"--gtest_filter={suite}", "--gtest_fail_fast", "--gtest_brief=1"],
-                                      capture_output=True, check=False, timeout=120)
+                                      capture_output=True, check=False, timeout=300)
             except subprocess.TimeoutExpired:
                 return "does not end"
             if done.returncode:
@@ -123,9 +130,10 @@ def main():
     parser.add_argument("--kernel", nargs="*", default=sorted(SUITES), choices=sorted(SUITES))
     parser.add_argument("--limit", type=int, default=0, help="mutants of each file, chosen at random; 0: all")
     parser.add_argument("--seed", type=int, default=1, help="of that choice")
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release")
+    parser.add_argument("--listed", action="store_true", help="only those of survivors.txt: do they all still survive?")
+    parser.add_argument("--build", type=pathlib.Path, nargs="+", default=[ROOT / "build/release"])
     options = parser.parse_args()
-    build, known, unexplained = Build(options.build.resolve()), explained(), 0
+    builds, known, unexplained = [Build(folder.resolve()) for folder in options.build], explained(), 0
     for kernel in options.kernel:
         source = (KERNELS / kernel).read_text().splitlines()
         chosen = list(sites(source))
@@ -136,17 +144,22 @@ def main():
             for number, begin, end, replacement in chosen:
                 line = source[number]
                 changed = line[:begin] + replacement + line[end:]
-                mutant = [*source[:number], changed, *source[number + 1:]]
-                how = build.run(kernel, "\n".join(mutant) + "\n", pathlib.Path(scratch))
+                key = (kernel, line.strip(), changed.strip())
+                if options.listed and key not in known:
+                    continue
+                text = "\n".join([*source[:number], changed, *source[number + 1:]]) + "\n"
+                runs = (build.run(kernel, text, pathlib.Path(scratch)) for build in builds)
+                how = next((run for run in runs if run), "")
                 if not how:
-                    key = (kernel, line.strip(), changed.strip())
                     how = "survives, explained" if key in known else "SURVIVES"
                     if key not in known:
                         unexplained += 1
                         print(" | ".join(key), flush=True)
+                elif options.listed:
+                    print("found:", " | ".join(key), flush=True)
                 outcomes[how] = outcomes.get(how, 0) + 1
         counts = ", ".join(f"{count} {how}" for how, count in sorted(outcomes.items()))
-        print(f"# {kernel}: {len(chosen)} mutants: {counts}", flush=True)
+        print(f"# {kernel}: {sum(outcomes.values())} mutants: {counts}", flush=True)
     return 1 if unexplained else 0
 
 

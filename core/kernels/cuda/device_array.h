@@ -40,7 +40,8 @@ class DeviceArray {
  private:
   static std::vector<T> Unwritten(size_t size) {
     std::vector<T> values(size);
-    if (size > 0) std::memset(values.data(), 0xFF, size * sizeof(T));
+    void* const bytes = values.data();
+    if (size > 0) std::memset(bytes, 0xFF, size * sizeof(T));
     return values;
   }
 

@@ -6,7 +6,6 @@
 
 #include "core/kernels/cuda/device.h"
 #include "core/kernels/cuda/mma.h"
-#include "core/kernels/cuda/runtime.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -17,16 +16,6 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr int kThreads = 64;
-
-// Says in the output of the program what its kernels ran on.
-class SayDevice : public ::testing::Environment {
- public:
-  void SetUp() override {
-    std::printf("CUDA kernels: %s\n", DeviceName().c_str());
-  }
-};
-const ::testing::Environment* const kSayDevice =
-    ::testing::AddGlobalTestEnvironment(new SayDevice);
 
 enum class Mistake {
   kNone,

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/kernels/cuda/device.h"
+#include "core/kernels/cuda/race_noise.h"
+#include "core/kernels/cuda/score_rows.h"
+
+// A row is cut into chunks, one a block; a thread has kRun consecutive tokens.
+// Sums run over a thread's tokens upwards, over a warp's threads in a tree, and
+// over warps and chunks upwards: an order that nothing but the vocabulary's
+// size decides. The draw walks down the same sums.
+namespace outrider::kernels::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kWarps = kThreads / kWarpSize;
+constexpr int kRun = 16;
+constexpr int kChunk = kThreads * kRun;
+
+// The greatest logit of a chunk, or of a row.
+struct Top {
+  float value = -INFINITY;
+  int token = 0;
+  bool is_bad = false;  // a logit is NaN or +infinity
+};
+
+// The first to arrive in the coupled rule's race.
+struct Racer {
+  double time = INFINITY;
+  int token = -1;
+};
+
+// What a chunk leaves to the kernels after it.
+struct Chunk {
+  Top top;
+  double tail;
+  Racer racer;
+};
+
+int NumChunks(int vocab_size) { return CeilDiv(vocab_size, kChunk); }
+
+__device__ inline bool IsBetter(const Top& a, const Top& b) {
+  return a.value > b.value || (a.value == b.value && a.token < b.token);
+}
+__device__ inline bool IsFirst(const Racer& a, const Racer& b) {
+  return a.time < b.time || (a.time == b.time && a.token < b.token);
+}
+
+__device__ inline Top WarpTop(Top top) {
+#pragma unroll
+  for (int distance = kWarpSize / 2; distance > 0; distance /= 2) {
+    Top other;
+    other.value = __shfl_xor_sync(kAllLanes, top.value, distance);
+    other.token = __shfl_xor_sync(kAllLanes, top.token, distance);
+    const int is_bad =
+        __shfl_xor_sync(kAllLanes, static_cast<int>(top.is_bad), distance);
+    other.is_bad = top.is_bad || is_bad != 0;
+    if (IsBetter(other, top)) {
+      top = other;
+    } else {
+      top.is_bad = other.is_bad;
+    }
+  }
+  return top;
+}
+
+__device__ inline Racer WarpFirst(Racer racer) {
+#pragma unroll
+  for (int distance = kWarpSize / 2; distance > 0; distance /= 2) {
+    Racer other;
+    other.time = __shfl_xor_sync(kAllLanes, racer.time, distance);
+    other.token = __shfl_xor_sync(kAllLanes, racer.token, distance);
+    if (IsFirst(other, racer)) racer = other;
+  }
+  return racer;
+}
+
+__device__ inline double WarpSumOfDoubles(double x) {
+#pragma unroll
+  for (int distance = kWarpSize / 2; distance > 0; distance /= 2) {
+    x += __shfl_xor_sync(kAllLanes, x, distance);
+  }
+  return x;
+}
+
+// Block (x, y): chunk x of row y.
+__global__ void __launch_bounds__(kThreads)
+    TopKernel(ScoreRowsArgs args, Chunk* chunks) {
+  OUTRIDER_SHARED(Top[kWarps], tops);
+  const int thread = static_cast<int>(threadIdx.x);
+  const float* logits = args.rows[blockIdx.y].logits;
+  const int begin = static_cast<int>(blockIdx.x) * kChunk;
+  Top top;
+  top.token = begin;
+  // Neighbours read neighbours: here the order decides nothing.
+  for (int i = 0; i < kRun; ++i) {
+    const int token = begin + i * kThreads + thread;
+    if (token >= args.vocab_size) break;
+    const float x = __ldg(logits + token);
+    top.is_bad = top.is_bad || !(x < INFINITY);
+    if (x > top.value) {
+      top.value = x;
+      top.token = token;
+    }
+  }
+  top = WarpTop(top);
+  if (thread % kWarpSize == 0) tops[thread / kWarpSize] = top;
+  __syncthreads();
+  if (thread != 0) return;
+  for (int warp = 1; warp < kWarps; ++warp) {
+    const bool is_bad = top.is_bad || tops[warp].is_bad;
+    if (IsBetter(tops[warp], top)) top = tops[warp];
+    top.is_bad = is_bad;
+  }
+  chunks[blockIdx.y * gridDim.x + blockIdx.x].top = top;
+}
+
+__device__ inline Top TopOfRow(const Chunk* chunks, int num_chunks) {
+  Top top = chunks[0].top;
+  for (int i = 1; i < num_chunks; ++i) {
+    const bool is_bad = top.is_bad || chunks[i].top.is_bad;
+    if (IsBetter(chunks[i].top, top)) top = chunks[i].top;
+    top.is_bad = is_bad;
+  }
+  return top;
+}
+
+// The difference is taken in double, lest its rounding grow with the scale.
+__device__ inline float WeightOf(const RowQuestion& row, const Top& top,
+                                 int token) {
+  if (row.scale == 0.0) return token == top.token ? 1.0f : 0.0f;
+  const double distance = static_cast<double>(__ldg(row.logits + token)) -
+                          static_cast<double>(top.value);
+  return exp2f(static_cast<float>(distance * row.scale));
+}
+
+// Of a chunk: which tokens are on the support, by their place in it.
+using Marks = unsigned char[kChunk];
+
+// Marks the chunk's tokens that are on the support; `visit` is called for each
+// with its place in ScoreRowsArgs::support.
+template <typename Visit>
+__device__ void MarkSupport(const ScoreRowsArgs& args, const RowQuestion& row,
+                            int begin, unsigned char* marks,
+                            const Visit& visit) {
+  const int thread = static_cast<int>(threadIdx.x);
+  for (int i = thread; i < kChunk; i += kThreads) marks[i] = 0;
+  __syncthreads();
+  const int* support = args.support + row.first_support;
+  int first = 0, last = row.num_support;  // the first place not below `begin`
+  while (first < last) {
+    const int middle = (first + last) / 2;
+    if (support[middle] < begin) {
+      first = middle + 1;
+    } else {
+      last = middle;
+    }
+  }
+  for (int i = first + thread; i < row.num_support; i += kThreads) {
+    if (support[i] >= begin + kChunk) break;
+    marks[support[i] - begin] = 1;
+    visit(row.first_support + i);
+  }
+  __syncthreads();
+}
+
+// The weight of the thread's tokens off the support.
+__device__ inline double TailOfRun(const ScoreRowsArgs& args,
+                                   const RowQuestion& row, const Top& top,
+                                   int begin, const unsigned char* marks) {
+  double sum = 0.0;
+  const int first = static_cast<int>(threadIdx.x) * kRun;
+  for (int i = first; i < first + kRun; ++i) {
+    if (begin + i >= args.vocab_size) break;
+    if (marks[i] == 0) sum += WeightOf(row, top, begin + i);
+  }
+  return sum;
+}
+
+// The least -log(u) / weight of the thread's tokens. Quotients are compared
+// crosswise, and only the winner's is taken.
+__device__ inline Racer RaceOfRun(const ScoreRowsArgs& args,
+                                  const RowQuestion& row, const Top& top,
+                                  int begin) {
+  double best_log = INFINITY, best_weight = 1.0;
+  int winner = -1;
+  const int first = begin + static_cast<int>(threadIdx.x) * kRun;
+#pragma unroll 1
+  for (int pair = first; pair < first + kRun; pair += 2) {
+    if (pair >= args.vocab_size) break;
+    const NoisePair noise = NoiseOf(row.seed, row.position, pair);
+    for (int i = 0; i < 2 && pair + i < args.vocab_size; ++i) {
+      const double weight = WeightOf(row, top, pair + i);
+      if (weight <= 0.0) continue;
+      const double uniform = OpenUniform(noise.bits[i]);
+      // -log(u) > 1 - u: nearly all lose without a logarithm.
+      const double bar = best_log * weight;
+      if ((1.0 - uniform) * best_weight >= bar) continue;
+      const double time = -log(uniform);
+      if (time * best_weight < bar) {
+        best_log = time;
+        best_weight = weight;
+        winner = pair + i;
+      }
+    }
+  }
+  Racer racer;
+  racer.time = best_log / best_weight;
+  racer.token = winner;
+  return racer;
+}
+
+// Block (x, y): chunk x of row y.
+__global__ void __launch_bounds__(kThreads)
+    WeighKernel(ScoreRowsArgs args, Chunk* chunks) {
+  OUTRIDER_SHARED(Marks, marks);
+  OUTRIDER_SHARED(double[kWarps], tails);
+  OUTRIDER_SHARED(Racer[kWarps], racers);
+  const RowQuestion row = args.rows[blockIdx.y];
+  Chunk* const mine = chunks + blockIdx.y * gridDim.x;
+  const Top top = TopOfRow(mine, static_cast<int>(gridDim.x));
+  const int begin = static_cast<int>(blockIdx.x) * kChunk;
+  MarkSupport(args, row, begin, marks, [&](int place) {
+    args.support_weights[place] = WeightOf(row, top, args.support[place]);
+  });
+  const int thread = static_cast<int>(threadIdx.x);
+  const double tail = WarpSumOfDoubles(TailOfRun(args, row, top, begin, marks));
+  Racer racer;
+  if (row.is_coupled) racer = WarpFirst(RaceOfRun(args, row, top, begin));
+  if (thread % kWarpSize == 0) {
+    tails[thread / kWarpSize] = tail;
+    racers[thread / kWarpSize] = racer;
+  }
+  __syncthreads();
+  if (thread != 0) return;
+  Chunk& chunk = mine[blockIdx.x];
+  chunk.tail = 0.0;
+  chunk.racer = racer;
+  for (int warp = 0; warp < kWarps; ++warp) {
+    chunk.tail += tails[warp];
+    if (IsFirst(racers[warp], chunk.racer)) chunk.racer = racers[warp];
+  }
+}
+
+// Which of `count` weights, not negative, holds the threshold, counted from
+// `before`; that becomes what is before the chosen one. Rounding may leave all
+// of them below it: then the last that is possible takes it.
+template <typename Weight>
+__device__ int Choose(int count, double threshold, double& before,
+                      const Weight& weight) {
+  int chosen = -1;
+  double running = before;
+  for (int i = 0; i < count; ++i) {
+    const double next = weight(i);
+    if (!(next > 0.0)) continue;
+    chosen = i;
+    before = running;
+    running += next;
+    if (running > threshold) break;
+  }
+  return chosen;
+}
+
+// Block x: row x. Draws, and writes the answer.
+__global__ void __launch_bounds__(kThreads)
+    DrawKernel(ScoreRowsArgs args, const Chunk* chunks, int num_chunks) {
+  OUTRIDER_SHARED(Marks, marks);
+  OUTRIDER_SHARED(double[kThreads], runs);
+  OUTRIDER_SHARED(double[kWarps], warps);
+  const int thread = static_cast<int>(threadIdx.x);
+  const RowQuestion row = args.rows[blockIdx.x];
+  const Chunk* const mine = chunks + blockIdx.x * num_chunks;
+  const Top top = TopOfRow(mine, num_chunks);
+  double tail = 0.0;
+  for (int i = 0; i < num_chunks; ++i) tail += mine[i].tail;
+
+  // All threads choose the same chunk, and weigh it once more.
+  const double threshold = row.uniform * tail;
+  double before = 0.0;
+  const int chunk = Choose(num_chunks, threshold, before,
+                           [&](int i) { return mine[i].tail; });
+  const int begin = max(chunk, 0) * kChunk;
+  MarkSupport(args, row, begin, marks, [](int) {});
+  runs[thread] = TailOfRun(args, row, top, begin, marks);
+  const double warp_tail = WarpSumOfDoubles(runs[thread]);
+  if (thread % kWarpSize == 0) warps[thread / kWarpSize] = warp_tail;
+  __syncthreads();
+  if (thread != 0) return;
+
+  RowAnswer answer;
+  answer.top = top.value;
+  answer.argmax = top.token;
+  answer.is_valid = !top.is_bad && top.value > -INFINITY;
+  answer.tail = tail;
+  answer.drawn = -1;
+  if (row.is_coupled) {
+    Racer racer = mine[0].racer;
+    for (int i = 1; i < num_chunks; ++i) {
+      if (IsFirst(mine[i].racer, racer)) racer = mine[i].racer;
+    }
+    answer.drawn = racer.token;
+  } else if (chunk >= 0) {
+    const int warp =
+        Choose(kWarps, threshold, before, [&](int i) { return warps[i]; });
+    const int lane = Choose(kWarpSize, threshold, before,
+                            [&](int i) { return runs[warp * kWarpSize + i]; });
+    const int first = (warp * kWarpSize + lane) * kRun;
+    const int token = Choose(kRun, threshold, before, [&](int i) -> double {
+      const int at = begin + first + i;
+      if (at >= args.vocab_size || marks[first + i] != 0) return 0.0;
+      return WeightOf(row, top, at);
+    });
+    answer.drawn = begin + first + token;
+  }
+  if (!answer.is_valid) answer.drawn = -1;
+  args.answers[blockIdx.x] = answer;
+}
+
+}  // namespace
+
+size_t ScoreRowsScratchBytes(int num_rows, int vocab_size) {
+  return sizeof(Chunk) * num_rows * NumChunks(vocab_size);
+}
+
+void ScoreRows(const ScoreRowsArgs& args, Stream stream) {
+  auto* const chunks = static_cast<Chunk*>(args.scratch);
+  const int num_chunks = NumChunks(args.vocab_size);
+  const dim3 blocks(num_chunks, args.num_rows);
+  Launch(blocks, kThreads, 0, stream, TopKernel, args, chunks);
+  Launch(blocks, kThreads, 0, stream, WeighKernel, args, chunks);
+  Launch(args.num_rows, kThreads, 0, stream, DrawKernel, args, chunks,
+         num_chunks);
+}
+
+}  // namespace outrider::kernels::cuda

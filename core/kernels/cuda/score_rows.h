@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_KERNELS_CUDA_SCORE_ROWS_H_
+#define OUTRIDER_CORE_KERNELS_CUDA_SCORE_ROWS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/kernels/cuda/element.h"
+
+namespace outrider::kernels::cuda {
+
+// What the acceptance rule wants to know of one row of logits: how the target
+// sees the tokens of a draft's support, the mass off it, and one token.
+struct RowQuestion {
+  const float* logits = nullptr;  // [vocab_size]
+  // log2(e) / temperature; 0 for temperature 0, where the argmax has all mass.
+  double scale = 0;
+  // The support, ascending, is [first_support, first_support + num_support) of
+  // ScoreRowsArgs::support.
+  int first_support = 0;
+  int num_support = 0;
+  // The coin of the draw off the support, in [0, 1): the host's own.
+  double uniform = 0;
+  // Or the draw is from the whole row, with the noise that
+  // `position` has for each token under `seed` (Coins::Race). No support.
+  bool is_coupled = false;
+  uint64_t seed = 0;
+  uint64_t position = 0;
+};
+
+// A token's weight is 2^(scale * (its logit - top)).
+struct RowAnswer {
+  float top = 0;   // the greatest logit
+  int argmax = 0;  // the lowest of its ids
+  // -1 where the mass off the support is 0, and where the row is none: where a
+  // logit is NaN or infinite, or all are -infinity.
+  int drawn = 0;
+  bool is_valid = false;
+  double tail = 0;  // the weight of all tokens off the support
+};
+
+struct ScoreRowsArgs {
+  const RowQuestion* rows = nullptr;  // [num_rows]
+  int num_rows = 0;
+  int vocab_size = 0;
+  const int* support = nullptr;      // of all rows
+  void* scratch = nullptr;           // ScoreRowsScratchBytes, aligned to 16
+  float* support_weights = nullptr;  // as long as `support`
+  RowAnswer* answers = nullptr;      // [num_rows]
+};
+
+size_t ScoreRowsScratchBytes(int num_rows, int vocab_size);
+
+// A token's probability is its weight over (tail + the sum of the support's
+// weights). Weights are float32, sums float64 in a fixed order, so that the law
+// that answers and weights describe is the softmax's up to a total variation of
+// 1e-6 (docs/algorithm.md), and an answer depends on its own row alone.
+void ScoreRows(const ScoreRowsArgs& args, Stream stream);
+
+}  // namespace outrider::kernels::cuda
+
+#endif  // OUTRIDER_CORE_KERNELS_CUDA_SCORE_ROWS_H_
