@@ -273,13 +273,15 @@ TEST_P(DeviceRowsTest, AnAnswerDependsOnItsOwnRowAlone) {
   }
 }
 
+constexpr int kBisections = 28;
+
 // The law of the draw off the support, from where in [0, 1) the token changes,
 // each border found by bisection. All rows are questions of one pass.
 std::vector<double> LawOfDraw(const Question& question) {
   const int size = static_cast<int>(question.logits.size());
   std::vector<double> low(size, 0.0), high(size, 1.0);
   // Border v: coins below it draw a token that is at most v.
-  for (int step = 0; step < 40; ++step) {
+  for (int step = 0; step < kBisections; ++step) {
     std::vector<Question> questions(size, question);
     for (int v = 0; v < size; ++v) {
       questions[v].uniform = (low[v] + high[v]) / 2;
@@ -359,8 +361,8 @@ struct ScoredRows {
     answers = Ask(questions);
     for (const Question& question : questions) {
       tails.push_back(LawOfDraw(question));
-      // Bisection ends 2^-40 from a border: what it leaves is no branch.
-      for (double& p : tails.back()) p = p < 1e-11 ? 0 : p;
+      // What bisection leaves between two borders is no branch.
+      for (double& p : tails.back()) p = p < 0x1p-26 ? 0 : p;
     }
   }
 
@@ -421,7 +423,8 @@ double DifferenceOfLaw(const std::vector<Question>& rows,
   return difference / 2;
 }
 
-TEST_P(DeviceRowsTest, WhatIsAcceptedHasTheLawOfTheLogits) {
+// The order of threads is another test's matter.
+TEST(DeviceRowsLawTest, WhatIsAcceptedHasTheLawOfTheLogits) {
   const Distribution q = Distribution::FromSorted({1, 2, 4}, {0.5, 0.2, 0.3});
   for (const double temperature : {0.0, 0.7, 1.0}) {
     std::vector<Question> rows;
