@@ -26,6 +26,7 @@ class Strict(BaseModel):
 
 class StreamOptions(Strict):
     include_usage: bool = False
+    continuous_usage_stats: bool = False  # vLLM's: in every chunk, so far
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,7 +35,8 @@ class Extras:
 
     rounds: bool = False
     token_ids: bool = False
-    usage: bool = False  # in streams, where it has to be asked for
+    usage: bool = False  # at the end of a stream, where it has to be asked for
+    continuous_usage: bool = False  # and in each chunk before
 
 
 class OutriderOptions(Strict):
@@ -104,8 +106,9 @@ class SamplingRequest(Strict):
         return [self.stop] if isinstance(self.stop, str) else self.stop
 
     def extras(self) -> Extras:
-        return Extras(rounds=self.outrider.rounds, token_ids=self.return_token_ids,
-                      usage=self.stream_options is not None and self.stream_options.include_usage)
+        options = self.stream_options or StreamOptions()
+        return Extras(rounds=self.outrider.rounds, token_ids=self.return_token_ids, usage=options.include_usage,
+                      continuous_usage=options.include_usage and options.continuous_usage_stats)
 
 
 class CompletionRequest(SamplingRequest):

@@ -138,12 +138,15 @@ async def events(choices: Choices, shape: Shape, num_choices: int, extras: Extra
     # All but the choices is the same in every chunk: written once.
     envelope = shape.envelope([], is_chunk=True)
     del envelope["choices"]
-    if extras.usage:
-        envelope["usage"] = None
     head = f"data: {_to_json(envelope)[:-1]},\"choices\":["
 
     def event(choice: Json) -> bytes:
-        return f"{head}{_to_json(choice)}]}}\n\n".encode()
+        tail = ""
+        if extras.continuous_usage:
+            tail = f",\"usage\":{_to_json(usage(choices.tallies, num_choices))}"
+        elif extras.usage:
+            tail = ",\"usage\":null"
+        return f"{head}{_to_json(choice)}]{tail}}}\n\n".encode()
 
     for index in range(len(choices.tallies)):
         if (first := shape.first_chunk(index)) is not None:

@@ -75,6 +75,19 @@ class AnswersTest(DoorTest):
         origins = [t["origin"] for r in rounds for t in r["tokens"]]
         self.assertEqual(origins.count("draft"), details.accepted_prediction_tokens)
 
+    def test_usage_comes_at_the_end_of_a_stream_or_with_each_chunk(self):
+        self.gateway()
+        for continuous in (False, True):
+            chunks = list(self.client().completions.create(
+                model="demo-target", prompt=PROMPT, max_tokens=24, seed=1, stream=True,
+                stream_options={"include_usage": True, "continuous_usage_stats": continuous}))
+            counts = [chunk.usage and chunk.usage.completion_tokens for chunk in chunks]
+            self.assertEqual((chunks[-1].choices, counts[-1]), ([], max(filter(None, counts))))
+            if continuous:
+                self.assertEqual(counts, sorted(counts))
+            else:
+                self.assertEqual(set(counts[:-1]), {None})
+
     def test_stop_echo_and_logprobs(self):
         self.gateway()
         reply = self.client().completions.create(model="demo-target", prompt=PROMPT, max_tokens=64, temperature=0,

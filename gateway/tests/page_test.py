@@ -18,6 +18,15 @@ from programs import BIN, TARGET, Program, ProgramTest  # noqa: E402
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
 SHOTS = pathlib.Path(os.environ.get("OUTRIDER_SHOTS", tempfile.gettempdir()))
+TESTS_PROMPT = """import unittest
+
+
+class TestQueue(unittest.TestCase):
+    def test_empty(self):
+        self.assertEqual(len(Queue()), 0)
+
+    def test_push(self):
+"""
 
 
 @unittest.skipIf(BROWSER is None, "NOT RUN: no chromium on this machine; apt-get install chromium")
@@ -64,7 +73,25 @@ class PageTest(ProgramTest):
             "one => getComputedStyle(one).backgroundColor"))
         self.assertEqual(page.locator("#fast .accepted .bar").count(), 4)
         self.assertTrue(page.locator("#key-field").is_hidden())
-        page.screenshot(path=SHOTS / "gateway.png")
+        self.assertEqual(self.errors, [])
+
+    def test_every_origin_has_a_colour_of_its_own(self):
+        page = self.open(viewport={"width": 1180, "height": 800})
+        page.locator("#prompt").fill(TESTS_PROMPT)
+        for name, value in (("temperature", "0.8"), ("seed", "5"), ("max", "120")):
+            page.locator(f"#{name}").fill(value)
+        page.locator("#rule").select_option("coupled")  # one seed, one text: also that of plain decoding
+        page.locator("#lookup").check()
+        page.locator("#go").click()
+        page.locator("#status", has_text="Done").wait_for(timeout=60_000)
+        texts = [page.locator(f"#{pane} .text").inner_text() for pane in ("fast", "slow")]
+        self.assertEqual(texts[0], texts[1])
+        colors = {origin: page.locator(f"#fast .token.{origin}").first.evaluate(
+            "one => getComputedStyle(one).backgroundColor") for origin in ("draft", "lookup", "replacement", "bonus")}
+        self.assertEqual(len(set(colors.values())), 4, colors)
+        names = page.locator("#fast .times .bar span").all_inner_texts()
+        self.assertTrue({"drafter", "verifier"} <= set(names), names)
+        page.screenshot(path=SHOTS / "gateway.png", full_page=True)
         self.assertEqual(self.errors, [])
 
     def test_a_narrow_dark_screen_has_no_sideways_scroll(self):
