@@ -66,13 +66,18 @@ if [[ -n "${1:-}" && "$1" != "--gateway" ]] && ! cat "$requirements" "$constrain
   fi
 fi
 
-# The gateway, as its users install it.
-if [[ "${1:-}" == "--gateway" && ! -x .venv-gateway/bin/outrider-gateway ]]; then
-  echo "setup: installing the gateway and what it needs from PyPI into .venv-gateway"
-  /usr/bin/python3 -m venv .venv-gateway
-  .venv-gateway/bin/pip install --quiet --constraint "$constraints" grpcio-tools
+# The gateway, as its users install it; its stubs follow proto/.
+stamp=.venv-gateway/.outrider-gateway
+if [[ "${1:-}" == "--gateway" ]]; then
+  if ! cat gateway/pyproject.toml "$constraints" | cmp -s - "$stamp"; then
+    echo "setup: installing the gateway and what it needs from PyPI into .venv-gateway"
+    /usr/bin/python3 -m venv .venv-gateway
+    .venv-gateway/bin/pip install --quiet --constraint "$constraints" grpcio-tools
+    .venv-gateway/bin/python gateway/make_stubs.py
+    .venv-gateway/bin/pip install --quiet --constraint "$constraints" --editable gateway
+    cat gateway/pyproject.toml "$constraints" >"$stamp"
+  fi
   .venv-gateway/bin/python gateway/make_stubs.py
-  .venv-gateway/bin/pip install --quiet --constraint "$constraints" --editable gateway
 fi
 
 if [[ -n "${CMAKE_PREFIX_PATH:-}" ]]; then
