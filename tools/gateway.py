@@ -46,6 +46,8 @@ def main() -> int:
         return 1
     except AssertionError as error:
         print(f"make gateway: {error}", file=sys.stderr)
+        if "Address already in use" in str(error):
+            print("Choose another: OUTRIDER_GATEWAY_LISTEN=127.0.0.1:0 make gateway", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 0
