@@ -13,7 +13,7 @@
 namespace outrider::client {
 namespace {
 
-using Row = std::array<std::string, 12>;
+using Row = std::array<std::string, 13>;
 
 absl::string_view NameOf(RuleKind rule) {
   switch (rule) {
@@ -57,6 +57,7 @@ Row ToRow(absl::string_view role, const NodeDescription& node) {
           absl::StrCat(node.vocab_size),
           absl::StrCat(node.context_length),
           absl::StrCat(node.kv_cache_tokens),
+          node.prefix_cache.empty() ? "off" : node.prefix_cache,
           absl::StrCat(node.max_draft_tokens),
           RulesOf(node),
           ReplyFormatsOf(node),
@@ -93,8 +94,8 @@ void AddDescribeFlags(CLI::App& command, DescribeFlags& flags) {
 
 std::string ToTable(const Deployment& deployment) {
   std::vector<Row> rows = {{"role", "model", "strategy", "dtype", "device",
-                            "vocabulary", "context", "KV tokens", "max K",
-                            "rules", "replies", "build"}};
+                            "vocabulary", "context", "KV tokens", "prefixes",
+                            "max K", "rules", "replies", "build"}};
   for (const NodeDescription& node : deployment.verifiers) {
     rows.push_back(ToRow("verifier", node));
   }

@@ -31,7 +31,9 @@ enum class Mutant {
   kE1,
   kE2,
   kE3,
-  kE4
+  kE4,
+  kE5,
+  kE6
 };
 inline Mutant active_mutant = Mutant::kNone;
 

@@ -82,6 +82,13 @@ void BatchScheduler::AdmitWaiting(Clock::time_point now) {
 void BatchScheduler::Begin(std::unique_ptr<Job> job, NodeSession* session) {
   job->session = session;
   job->want = job->work->Begin(*session);
+  const CacheDelta& delta = job->work->request().header.delta;
+  job->num_run = session->log.length() - delta.keep_length;
+  if (delta.keep_length == 0 && session->salt.has_value()) {
+    metrics_.num_sharable_tokens +=
+        static_cast<int64_t>(delta.append_tokens.size());
+    metrics_.num_reused_tokens += job->num_run;
+  }
   Ready(std::move(job));
 }
 
@@ -101,7 +108,11 @@ void BatchScheduler::End(std::unique_ptr<Job> job, absl::Status status,
       sessions_.EndRound(*session, now);
     } else {
       hold_.Forget(session->id);
-      sessions_.Drop(*session);
+      if (absl::IsCancelled(status)) {
+        sessions_.Drop(*session);
+      } else {
+        sessions_.Discard(*session);
+      }
     }
   }
   if (status.ok()) {
@@ -299,6 +310,8 @@ bool BatchScheduler::IsOneDecode() const {
 void BatchScheduler::UpdateMetrics() {
   const KvBlockPool& blocks = sessions_.blocks();
   metrics_.num_blocks_used = blocks.num_total() - blocks.num_free();
+  metrics_.num_blocks_shared = blocks.num_shared();
+  metrics_.num_blocks_kept = blocks.num_free_kept();
   metrics_.num_sessions = sessions_.num_sessions();
   metrics_.num_cached_tokens = sessions_.num_cached_tokens();
   metrics_.num_preempted = sessions_.num_preempted();

@@ -55,6 +55,36 @@ TEST_F(BatchSchedulerTest, SessionsJoinAndLeaveBetweenTheExtensionsOfOthers) {
   EXPECT_EQ(scheduler_.sessions().Find(Id(1))->log.length(), 4);
 }
 
+TEST_F(BatchSchedulerTest, WhatIsCachedAlreadyIsNotRunAgain) {
+  salt_ = "s";
+  Submit(1, 20);
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 20)));
+  Submit(2, 60);
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(2, 32)));
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(2, 12)));
+  EXPECT_EQ(num_rows_[2], 1);
+  EXPECT_EQ(scheduler_.sessions().Find(Id(2))->log.length(), 60);
+  EXPECT_EQ(scheduler_.metrics().num_sharable_tokens, 80);
+  EXPECT_EQ(scheduler_.metrics().num_reused_tokens, 16);
+  EXPECT_EQ(scheduler_.metrics().num_blocks_shared, 1);
+  EXPECT_EQ(scheduler_.metrics().num_blocks_kept, 0);
+  scheduler_.Release(Header(2, 0));
+  EXPECT_EQ(scheduler_.metrics().num_blocks_kept, 2);
+}
+
+// What else failed with it may be as wrong.
+TEST_F(BatchSchedulerTest, WhatAFailedSessionCachedIsNotReused) {
+  salt_ = "s";
+  Submit(1, 20);
+  RunPass();
+  results_[2] = absl::InternalError("not a number");
+  Submit(2, 20);
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(2, 4)));
+  EXPECT_THAT(StatusOf(2), StatusIs(absl::StatusCode::kInternal));
+  Submit(3, 20);
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(3, 20)));
+}
+
 TEST_F(BatchSchedulerTest, EachWorkGetsItsOwnRows) {
   std::map<int, float> seen;
   for (const int name : {1, 2, 3}) {

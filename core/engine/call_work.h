@@ -21,6 +21,8 @@ class CallWork : public Work {
   Want Begin(const NodeSession& session) final {
     session_ = &session;
     reply_.header.incarnation = session.incarnation;
+    reply_.header.reused_length =
+        log().length() - call_.header.delta.keep_length;
     return Start();
   }
 

@@ -34,7 +34,13 @@ class EngineMetrics {
 
   std::atomic<int64_t> num_chunks = 0;
   std::atomic<int64_t> num_preempted = 0;
+  // Of texts that sessions with a salt were filled with: all, and those that
+  // were cached before.
+  std::atomic<int64_t> num_sharable_tokens = 0;
+  std::atomic<int64_t> num_reused_tokens = 0;
   std::atomic<int> num_blocks_used = 0;
+  std::atomic<int> num_blocks_shared = 0;  // of those, by several sessions
+  std::atomic<int> num_blocks_kept = 0;    // free, but may be reused
   std::atomic<int> num_blocks = 0;
   std::atomic<int> num_sessions = 0;
   std::atomic<int> num_cached_tokens = 0;

@@ -42,7 +42,7 @@ class Job {
   const Clock::time_point submitted;
   NodeSession* session = nullptr;  // once admitted, until it has ended
   Want want = {};
-  int num_run = 0;  // of want.tokens
+  int num_run = 0;  // of want.tokens, or cached before
   LogitRows rows = {};
   absl::StatusOr<std::optional<Want>> taken = std::nullopt;
   Ending ending = {};

@@ -28,6 +28,10 @@ class SmallCacheTest : public SchedulerTest {
       : SchedulerTest({.prefill_chunk = 32,
                        .max_hold = 0,
                        .sessions = {.num_blocks = 8}}) {}
+
+  // Whoever is refused, misses or is preempted comes back as a coordinator
+  // would: until all streams have got to their end.
+  void RunAllUnderARandomSchedule();
 };
 
 TEST_F(SmallCacheTest, ARoundThatNeedsBlocksOfOneAtWorkWaitsForIt) {
@@ -42,10 +46,7 @@ TEST_F(SmallCacheTest, ARoundThatNeedsBlocksOfOneAtWorkWaitsForIt) {
   EXPECT_TRUE(scheduler_.sessions().Find(Id(2))->blocks.empty());
 }
 
-// Whoever is refused, misses or is preempted comes back as a coordinator would.
-// All streams get to their end, the blocks add up after every step, and so they
-// do with passes and rows in any order.
-TEST_F(SmallCacheTest, EveryStreamEndsUnderARandomSchedule) {
+void SmallCacheTest::RunAllUnderARandomSchedule() {
   std::mt19937 random(3);
   constexpr int kNumSessions = 6;
   constexpr int kLength = 90;  // each alone may fill six of the eight blocks
@@ -90,7 +91,18 @@ TEST_F(SmallCacheTest, EveryStreamEndsUnderARandomSchedule) {
     }
   }
   EXPECT_EQ(scheduler_.sessions().blocks().num_free(), 8);
+}
+
+// The blocks add up after every step, with passes and rows in any order.
+TEST_F(SmallCacheTest, EveryStreamEndsUnderARandomSchedule) {
+  RunAllUnderARandomSchedule();
   EXPECT_GT(scheduler_.sessions().num_preempted(), 0);
+}
+
+TEST_F(SmallCacheTest, EveryStreamEndsWhereAllShareWhatTheyBeginWith) {
+  salt_ = "s";
+  RunAllUnderARandomSchedule();
+  EXPECT_GT(scheduler_.metrics().num_reused_tokens, 0);
 }
 
 }  // namespace

@@ -10,9 +10,14 @@ namespace outrider {
 namespace {
 
 v1::NodeDescription DescriptionOf(NodeDescription description,
-                                  const CausalLm& model, int num_blocks) {
+                                  const CausalLm& model,
+                                  const NodeSessions::Options& options) {
+  const int num_blocks = options.num_blocks;
   description.kv_cache_tokens = int64_t{num_blocks} * kKvBlockLength;
   description.kv_cache_bytes = num_blocks * model.info().kv_block_bytes;
+  for (const auto& [name, sharing] : PrefixSharingNames()) {
+    if (sharing == options.sharing) description.prefix_cache = name;
+  }
   return ToProto(description);
 }
 
@@ -24,8 +29,7 @@ int NumEngineThreads() { return std::clamp(AvailableCores() / 2, 2, 8); }
 
 Node::Node(std::unique_ptr<CausalLm> model, BatchScheduler::Options options,
            const NodeDescription& description)
-    : description_(
-          DescriptionOf(description, *model, options.sessions.num_blocks)),
+    : description_(DescriptionOf(description, *model, options.sessions)),
       engine_(std::move(model), {.scheduling = options,
                                  .num_threads = NumEngineThreads(),
                                  .on_lost = [this] { is_lost_ = true; }}),

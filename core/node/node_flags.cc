@@ -58,6 +58,13 @@ void AddSessionFlags(CLI::App& app, NodeFlags& flags) {
                            : std::string(memory.status().message());
       })
       ->capture_default_str();
+  app.add_option("--prefix-cache", flags.prefix_cache,
+                 "which sessions share what they begin with, cached once and "
+                 "kept while memory allows: salted, those whose requests have "
+                 "the same cache_salt; all, those without one too, where all "
+                 "requests are one tenant's; off")
+      ->check(CLI::IsMember({"salted", "all", "off"}))
+      ->capture_default_str();
   app.add_option("--prefill-chunk", flags.scheduling.prefill_chunk,
                  "rows of a pass where prompts are among them: what a long "
                  "prompt makes the running sessions wait for")

@@ -21,6 +21,7 @@ struct NodeFlags {
   std::string kernels = "auto";
   int threads = 0;  // 0: the cores that this process may use
   std::string kv_cache_memory = "auto";
+  std::string prefix_cache = "salted";
   int max_draft_tokens = 16;
   int lease_seconds = 30;
   bool measure = false;

@@ -85,6 +85,17 @@ void AddCacheMetrics(MetricRegistry& registry, const EngineMetrics& engine) {
         engine.num_blocks);
   gauge("kv_cache_blocks_used", "Blocks of KV memory that sessions own.",
         engine.num_blocks_used);
+  gauge("kv_cache_blocks_shared", "Blocks that several sessions own.",
+        engine.num_blocks_shared);
+  gauge("kv_cache_blocks_kept",
+        "Free blocks whose texts are reused where they come again.",
+        engine.num_blocks_kept);
+  AddCounter(registry, "prefix_cache_queried_tokens_total",
+             "Tokens that sessions were filled with which may share blocks.",
+             engine.num_sharable_tokens);
+  AddCounter(registry, "prefix_cache_hit_tokens_total",
+             "Those of them that were cached before.",
+             engine.num_reused_tokens);
   AddGauge(registry, "kv_cache_usage_ratio",
            "Blocks of KV memory that sessions own, of all.", [&engine] {
              return static_cast<double>(engine.num_blocks_used) /

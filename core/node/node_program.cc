@@ -37,6 +37,7 @@ absl::Status Serve(const NodeProgram& program, const NodeFlags& flags,
                    LoadedModel loaded) {
   const NodeDescription description = std::move(loaded.description);
   BatchScheduler::Options scheduling = flags.scheduling;
+  scheduling.sessions.sharing = PrefixSharingNames().at(flags.prefix_cache);
   scheduling.sessions.lease = std::chrono::seconds(flags.lease_seconds);
   OUTRIDER_ASSIGN_OR_RETURN(scheduling.sessions.num_blocks,
                             SetUpBlocks(flags, *loaded.model, description));

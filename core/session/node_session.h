@@ -5,6 +5,8 @@
 #include <chrono>
 #include <cstdint>
 #include <list>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "core/base/kv_block.h"
@@ -26,13 +28,15 @@ struct NodeSession {
   // length that there is: the cache's.
   TokenLog log;
   // There are as many as the length needs between calls, and as many as the
-  // round may need during one.
+  // round may need during one. Other sessions may own the first of them, too.
   std::vector<KvBlockId> blocks = {};
   Incarnation incarnation = {};
   // The time from the end of a call to the next one, on average.
   Clock::duration usual_return = {};
 
   // Kept by NodeSessions.
+  std::optional<std::string> salt = {};  // empty: shares with nobody
+  int settled_length = 0;  // tokens that no call or retry will cut
   uint64_t opening_step = 0;
   uint64_t last_step = 0;
   uint64_t last_digest = 0;

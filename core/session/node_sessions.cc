@@ -31,15 +31,16 @@ absl::StatusOr<NodeSessions::Outcome> NodeSessions::Admit(
     const RequestHeader& header, uint64_t content_digest, int num_draft_tokens,
     Clock::time_point now) {
   const int keep_length = header.delta.keep_length;
+  const std::vector<TokenId>& appended = header.delta.append_tokens;
   const int wanted_length =
-      keep_length + static_cast<int>(header.delta.append_tokens.size()) +
-      num_draft_tokens;
+      keep_length + static_cast<int>(appended.size()) + num_draft_tokens;
   const int num_wanted = NumKvBlocks(wanted_length);
-  if (num_wanted > pool_.num_total()) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "the session needs a cache of ", wanted_length,
-        " tokens, this node has ", int64_t{pool_.num_total()} * kKvBlockLength,
-        " for all sessions together"));
+  if (num_wanted > blocks().num_total()) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the session needs a cache of ", wanted_length,
+                     " tokens, this node has ",
+                     int64_t{blocks().num_total()} * kKvBlockLength,
+                     " for all sessions together"));
   }
   NodeSession* session = FindMutable(header.session);
   OUTRIDER_CHECK(session == nullptr || !session->is_at_work);
@@ -61,19 +62,32 @@ absl::StatusOr<NodeSessions::Outcome> NodeSessions::Admit(
         "step ", header.step, " came before with another content"));
   }
 
+  std::vector<KvBlockId> prefix;
+  if (keep_length == 0) {
+    prefix = blocks_.FindPrefix(
+        opens ? blocks_.SaltOf(header.cache_salt) : session->salt, appended);
+  }
   const int num_kept = std::min(NumKvBlocks(keep_length), NumBlocks(session));
-  OUTRIDER_ASSIGN_OR_RETURN(
-      const bool has_room,
-      MakeRoom(num_wanted - num_kept, session, num_kept, now));
-  if (!has_room) return Wait{};
+  const int num_new = num_wanted - num_kept - static_cast<int>(prefix.size());
+  const auto has_room = MakeRoom(num_new, session, num_kept, now);
+  if (!has_room.ok() || !*has_room) {
+    blocks_.GiveBack(prefix);
+    OUTRIDER_RETURN_IF_ERROR(has_room.status());
+    return Wait{};
+  }
 
   if (session == nullptr || (opens && header.step != session->last_step)) {
     session = &Open(header, session);
   } else {
     NoteReturn(*session, now - session->last_use);
   }
-  Cut(*session, keep_length);
-  OUTRIDER_CHECK(pool_.Take(num_wanted - NumBlocks(session), session->blocks));
+  blocks_.Cut(*session, keep_length);
+  if (keep_length == 0) blocks_.Begin(*session, std::move(prefix), appended);
+  blocks_.Take(*session, num_new);
+  // A retry of this call cuts to keep_length again, which within a block would
+  // be a miss; 0 is at a block's beginning.
+  session->settled_length =
+      keep_length > 0 ? keep_length : static_cast<int>(appended.size());
   session->last_step = header.step;
   session->last_digest = content_digest;
   session->is_at_work = true;
@@ -114,6 +128,11 @@ std::optional<Miss> NodeSessions::CheckLive(const RequestHeader& header,
           session->log.PrefixHash(header.delta.keep_length)) {
     return Miss{MissReason::kPrefix, cached_length};
   }
+  const int keep_length = header.delta.keep_length;
+  const int writable_length = blocks_.WritableLength(*session, keep_length);
+  if (writable_length < keep_length) {
+    return Miss{MissReason::kLength, writable_length};
+  }
   return std::nullopt;
 }
 
@@ -121,8 +140,14 @@ absl::StatusOr<bool> NodeSessions::MakeRoom(int num_blocks,
                                             const NodeSession* session,
                                             int num_kept,
                                             Clock::time_point now) {
+  // Of the session itself, and below of those that may be preempted for it.
+  std::vector<KvBlockId> coming;
+  if (session != nullptr) {
+    coming.assign(session->blocks.begin() + num_kept, session->blocks.end());
+  }
+  const std::vector<KvBlockId> own = coming;
   const auto num_free = [&] {
-    return pool_.num_free() + NumBlocks(session) - num_kept;
+    return blocks().num_free() + blocks().NumFreedBy(coming);
   };
   const bool is_newcomer = session == nullptr;
   const auto is_enough = [&] {
@@ -143,19 +168,19 @@ absl::StatusOr<bool> NodeSessions::MakeRoom(int num_blocks,
   }
 
   std::vector<NodeSession*> victims;
-  int num_theirs = 0;
   bool is_younger_at_work = false;
   for (const auto& [id, other] : sessions_) {
     if (other->age_rank <= session->age_rank) continue;
     is_younger_at_work = is_younger_at_work || other->is_at_work;
     if (other->is_at_work) continue;
     victims.push_back(other.get());
-    num_theirs += NumBlocks(other.get());
+    coming.insert(coming.end(), other->blocks.begin(), other->blocks.end());
   }
-  if (num_free() + num_theirs < num_blocks) {
+  if (num_free() < num_blocks) {
     if (is_younger_at_work) return false;
     return TryLater("this node's KV cache is full of older sessions");
   }
+  coming = own;
   std::sort(victims.begin(), victims.end(), [](const auto* a, const auto* b) {
     return a->age_rank > b->age_rank;
   });
@@ -163,8 +188,8 @@ absl::StatusOr<bool> NodeSessions::MakeRoom(int num_blocks,
     if (num_free() >= num_blocks) break;
     if (victim->blocks.empty()) continue;
     ++num_preempted_;
-    GiveBackBeyond(*victim, 0);
-    Cut(*victim, OUTRIDER_MUTANT(E4, 0, victim->log.length()));
+    blocks_.KeepFirst(*victim, 0);
+    blocks_.Cut(*victim, OUTRIDER_MUTANT(E4, 0, victim->log.length()));
   }
   return true;
 }
@@ -184,15 +209,14 @@ NodeSession& NodeSessions::Open(const RequestHeader& header,
     session->place = idle_.insert(idle_.end(), session);
   }
   session->incarnation = Incarnation::Random();
+  session->salt = blocks_.SaltOf(header.cache_salt);
   session->opening_step = header.step;
   return *session;
 }
 
 void NodeSessions::Extended(NodeSession& session,
                             absl::Span<const TokenId> tokens) {
-  session.log.Append(tokens);
-  num_cached_tokens_ += static_cast<int>(tokens.size());
-  OUTRIDER_CHECK(NumKvBlocks(session.log.length()) <= NumBlocks(&session));
+  blocks_.Append(session, tokens);
 }
 
 void NodeSessions::EndRound(NodeSession& session, Clock::time_point now) {
@@ -201,30 +225,25 @@ void NodeSessions::EndRound(NodeSession& session, Clock::time_point now) {
   session.last_use = now;
   session.place = idle_.insert(idle_.end(), &session);
   const int length = session.log.length();
-  GiveBackBeyond(session, OUTRIDER_MUTANT(E2, NumKvBlocks(length),
-                                          length / kKvBlockLength));
+  blocks_.KeepFirst(session, OUTRIDER_MUTANT(E2, NumKvBlocks(length),
+                                             length / kKvBlockLength));
+  blocks_.ShareUpTo(session, std::min(session.settled_length, length));
   if (session.is_released) Drop(session);
 }
 
+void NodeSessions::Discard(NodeSession& session) {
+  blocks_.Distrust(session);
+  Drop(session);
+}
+
 void NodeSessions::Drop(NodeSession& session) {
-  Cut(session, 0);
-  GiveBackBeyond(session, 0);
+  // Nobody will cut it any more: also what was drafted is a text.
+  blocks_.ShareUpTo(session, session.log.length());
+  blocks_.Cut(session, 0);
+  blocks_.KeepFirst(session, 0);
   if (!session.is_at_work) idle_.erase(session.place);
   const SessionId id = session.id;
   sessions_.erase(id);
-}
-
-void NodeSessions::Cut(NodeSession& session, int length) {
-  if (length >= session.log.length()) return;
-  num_cached_tokens_ -= session.log.length() - length;
-  session.log.TruncateTo(length);
-  GiveBackBeyond(session, NumKvBlocks(length));
-}
-
-void NodeSessions::GiveBackBeyond(NodeSession& session, int num_blocks) {
-  if (num_blocks >= NumBlocks(&session)) return;
-  pool_.GiveBack(absl::MakeConstSpan(session.blocks).subspan(num_blocks));
-  session.blocks.resize(num_blocks);
 }
 
 bool NodeSessions::Truncate(const RequestHeader& header, int length) {
@@ -233,7 +252,8 @@ bool NodeSessions::Truncate(const RequestHeader& header, int length) {
       header.step < session->last_step || session->is_at_work) {
     return false;
   }
-  Cut(*session, length);
+  length = std::min(length, session->log.length());
+  blocks_.Cut(*session, blocks_.WritableLength(*session, length));
   return true;
 }
 
@@ -280,7 +300,7 @@ absl::Status NodeSessions::TryLater(absl::string_view what) {
 }
 
 bool NodeSessions::IsConsistent() const {
-  int num_owned = 0;
+  std::vector<int> num_owners(blocks().num_total(), 0);
   int num_tokens = 0;
   for (const auto& [id, session] : sessions_) {
     const int length = session->log.length();
@@ -289,11 +309,11 @@ bool NodeSessions::IsConsistent() const {
     if (!session->is_at_work && NumBlocks(session.get()) > num_needed) {
       return false;
     }
-    num_owned += NumBlocks(session.get());
+    if (!blocks_.HoldsItsText(*session)) return false;
+    for (const KvBlockId block : session->blocks) ++num_owners[block];
     num_tokens += length;
   }
-  return num_owned + pool_.num_free() == pool_.num_total() &&
-         num_tokens == num_cached_tokens_;
+  return blocks().HasOwners(num_owners) && num_tokens == num_cached_tokens();
 }
 
 }  // namespace outrider

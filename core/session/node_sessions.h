@@ -15,15 +15,15 @@
 #include "absl/types/span.h"
 #include "core/base/session_id.h"
 #include "core/session/cache_delta.h"
-#include "core/session/kv_block_pool.h"
 #include "core/session/node_session.h"
 #include "core/session/released_openings.h"
+#include "core/session/session_blocks.h"
 
 namespace outrider {
 
 // A node's sessions and the KV blocks that they own: admits or refuses a header
 // by the table in proto/README.md, and reserves what its round needs. Blocks
-// owned and free are all there are. Confined to the scheduler.
+// owned, by one or several, and free are all. Confined to the scheduler.
 //
 // A session is live until its lease has run out or it was released, and no live
 // one is evicted for a newcomer. Where blocks run out for a live one's round,
@@ -35,9 +35,9 @@ class NodeSessions {
 
   struct Options {
     int num_blocks = 0;
-    int max_sessions = 4096;  // openings beyond are refused
-    std::chrono::seconds lease =
-        std::chrono::seconds(30);  // since the last use
+    int max_sessions = 4096;         // openings beyond are refused
+    std::chrono::seconds lease{30};  // since the last use
+    PrefixSharing sharing = PrefixSharing::kSalted;
   };
 
   // Its blocks are held by sessions at work: ask again when one has ended.
@@ -46,10 +46,11 @@ class NodeSessions {
   using Outcome = std::variant<NodeSession*, Miss, Wait>;
 
   explicit NodeSessions(Options options)
-      : options_(options), pool_(options.num_blocks) {}
+      : options_(options), blocks_(options.num_blocks, options.sharing) {}
 
   // `content_digest` identifies the request's bytes; `num_draft_tokens` go into
-  // the cache besides the delta. The session must not be at work.
+  // the cache besides the delta. The session must not be at work. Its log may
+  // go on behind keep_length, with tokens of the delta that were cached before.
   //
   // INVALID_ARGUMENT: one step with two contents, or an impossible delta.
   // RESOURCE_EXHAUSTED: no room now, and when to try again; without a delay,
@@ -63,8 +64,10 @@ class NodeSessions {
   void Extended(NodeSession& session, absl::Span<const TokenId> tokens);
   // The call has ended: blocks beyond the length are free, the lease begins.
   void EndRound(NodeSession& session, Clock::time_point now);
-  // Forgets the session (its cache is wrong, or nobody wants it).
+  // Forgets the session; with Discard, what others may have of it, too: its
+  // cache may be wrong.
   void Drop(NodeSession& session);
+  void Discard(NodeSession& session);
 
   // Advisory cut and release: false, and no effect, where the step is behind
   // the last one seen or the incarnation is not the live one. At work a session
@@ -83,9 +86,9 @@ class NodeSessions {
   absl::Status TryLater(absl::string_view what);
 
   int num_sessions() const { return static_cast<int>(sessions_.size()); }
-  int num_cached_tokens() const { return num_cached_tokens_; }
+  int num_cached_tokens() const { return blocks_.num_cached_tokens(); }
   int num_preempted() const { return num_preempted_; }  // so far
-  const KvBlockPool& blocks() const { return pool_; }
+  const KvBlockPool& blocks() const { return blocks_.pool(); }
   // Whether the invariants hold; for tests.
   bool IsConsistent() const;
 
@@ -95,21 +98,18 @@ class NodeSessions {
                                    const NodeSession* session) const;
   std::optional<Miss> CheckLive(const RequestHeader& header,
                                 const NodeSession* session) const;
-  // True: there are `num_blocks` free, besides those that a cut of the session
-  // to `num_kept` blocks gives back. False: wait.
+  // True: there are `num_blocks` free, once the session was cut to its first
+  // `num_kept`. False: wait.
   absl::StatusOr<bool> MakeRoom(int num_blocks, const NodeSession* session,
                                 int num_kept, Clock::time_point now);
   bool IsExpired(const NodeSession& session, Clock::time_point now) const;
   NodeSession& Open(const RequestHeader& header, NodeSession* session);
-  void Cut(NodeSession& session, int length);
-  void GiveBackBeyond(NodeSession& session, int num_blocks);
   NodeSession* FindMutable(const SessionId& session);
   const Options options_;
-  KvBlockPool pool_;
+  SessionBlocks blocks_;
   absl::flat_hash_map<SessionId, std::unique_ptr<NodeSession>> sessions_;
   ReleasedOpenings released_openings_;
   std::list<NodeSession*> idle_;  // not at work, longest idle first
-  int num_cached_tokens_ = 0;
   int num_preempted_ = 0;
   uint64_t num_opened_ = 0;
   std::minstd_rand jitter_;

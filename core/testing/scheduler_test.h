@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -36,7 +37,8 @@ class SchedulerTest : public ::testing::Test {
 
   // A call of the session: an opening, or what follows on what it has cached.
   RequestHeader Header(int name, int num_tokens) {
-    RequestHeader header = {.session = Id(name), .step = ++step_};
+    RequestHeader header = {
+        .session = Id(name), .step = ++step_, .cache_salt = salt_};
     header.delta.append_tokens = TokenSeq(num_tokens, 1);
     if (const NodeSession* session = scheduler_.sessions().Find(Id(name))) {
       header.incarnation = session->incarnation;
@@ -114,6 +116,7 @@ class SchedulerTest : public ::testing::Test {
   Clock::time_point now_ = {};
   BatchScheduler scheduler_;
   uint64_t step_ = 0;
+  std::string salt_;  // of the sessions opened from here on
   std::map<int, Ending> endings_;
   std::map<int, int> num_rows_;          // wanted so far
   std::map<int, absl::Status> results_;  // of extensions that are to fail

@@ -48,6 +48,7 @@ v1::NodeDescription ToProto(const NodeDescription& node) {
   proto.set_kv_cache_tokens(node.kv_cache_tokens);
   proto.set_kv_cache_bytes(node.kv_cache_bytes);
   proto.set_numerics(node.numerics);
+  proto.set_prefix_cache(node.prefix_cache);
   return proto;
 }
 
@@ -68,7 +69,8 @@ NodeDescription FromProto(const v1::NodeDescription& proto) {
       .is_simulated = proto.simulated(),
       .numerics = proto.numerics(),
       .kv_cache_tokens = static_cast<int64_t>(proto.kv_cache_tokens()),
-      .kv_cache_bytes = static_cast<int64_t>(proto.kv_cache_bytes())};
+      .kv_cache_bytes = static_cast<int64_t>(proto.kv_cache_bytes()),
+      .prefix_cache = proto.prefix_cache()};
   for (const int number : proto.reply_formats()) {
     const auto format = FromProto(static_cast<v1::ReplyFormat>(number));
     // Formats of newer nodes are not ours to use.

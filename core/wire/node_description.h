@@ -34,6 +34,8 @@ struct NodeDescription {
   std::string numerics = {};    // empty: unknown
   int64_t kv_cache_tokens = 0;  // over all sessions
   int64_t kv_cache_bytes = 0;   // that they take
+  // "off", "salted" or "all"; empty: an older node, which has none.
+  std::string prefix_cache = {};
 
   ModelIdentity identity() const {
     return {.weights_hash = weights_hash, .dtype = dtype, .numerics = numerics};

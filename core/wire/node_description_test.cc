@@ -32,7 +32,8 @@ NodeDescription Node(const std::string& name) {
           .build = "test",
           .reply_formats = {ReplyFormat::kFull, ReplyFormat::kTokens},
           .draft_strategy = "model",
-          .rules = {RuleKind::kRejection, RuleKind::kCoupled}};
+          .rules = {RuleKind::kRejection, RuleKind::kCoupled},
+          .prefix_cache = "salted"};
 }
 
 TEST(NodeDescriptionTest, OneProtocolVersionUpOrDownIsServedAndTwoAreNot) {
@@ -133,6 +134,7 @@ TEST(NodeDescriptionTest, ComesBackFromItsMessageAsItWas) {
   EXPECT_EQ(back.draft_strategy, node.draft_strategy);
   EXPECT_EQ(back.is_simulated, node.is_simulated);
   EXPECT_EQ(back.rules, node.rules);
+  EXPECT_EQ(back.prefix_cache, node.prefix_cache);
 }
 
 TEST(NodeDescriptionTest, FormatsAndRulesOfNewerNodesAreLeftOut) {

@@ -42,8 +42,61 @@ TEST(SchedulerMutantsTest, AChunkWhoseBoundaryIsOffByOneIsCaught) {
   EXPECT_GT(DifferenceWith(Mutant::kE3, {.prompt_length = 40}), 1e-3);
 }
 
-// The verifier's rows for a call of the session, or its miss.
-using Outcome = std::variant<TokenSeq, Miss>;
+// Sessions of two salts, the second of which comes later.
+int64_t ReusedOverSalts(Mutant mutant) {
+  const ScopedMutant scoped(mutant);
+  const ToyModel model(3, DrafterKind::kCorrelated);
+  return EnumerateTwoSessions(
+             {.prompt_length = 40, .is_second_late = true, .salts = {"a", "b"}},
+             model, /*length=*/1)
+      .num_reused;
+}
+
+TEST(SchedulerMutantsTest, ASaltThatIsIgnoredIsCaught) {
+  EXPECT_EQ(ReusedOverSalts(Mutant::kNone), 0);
+  EXPECT_GT(ReusedOverSalts(Mutant::kE6), 0);
+}
+
+// Two sessions share two blocks, and the second one is cut into the second of
+// them, to go on with other tokens.
+VerifyReply ReplyAfterACutIntoASharedBlock(Mutant mutant) {
+  const ScopedMutant scoped(mutant);
+  const auto node =
+      MakeVerifyNode({.table =
+                          [](absl::Span<const TokenId> /*context*/) {
+                            return std::vector<float>(2, 0);
+                          },
+                      .vocab_size = 2});
+  const auto run = [&](uint8_t name, uint64_t step, Incarnation incarnation,
+                       CacheDelta delta) {
+    const VerifyCall call = {.header = {.session = {.bytes = {name}},
+                                        .incarnation = incarnation,
+                                        .step = step,
+                                        .delta = std::move(delta),
+                                        .cache_salt = "s"}};
+    const auto reply = node->Run(call, ContentDigest(call));
+    EXPECT_THAT(reply, IsOk());
+    return *reply;
+  };
+  run(1, 1, {}, {0, TokenSeq(40, 1)});
+  const VerifyReply opened = run(2, 1, {}, {0, TokenSeq(40, 1)});
+  EXPECT_EQ(opened.header.reused_length, 32);
+  const VerifyReply cut =
+      run(2, 2, opened.header.incarnation, {20, TokenSeq(12, 0)});
+  EXPECT_EQ(node->Cached({.bytes = {1}}), TokenSeq(40, 1));
+  return cut;
+}
+
+TEST(SchedulerMutantsTest, ACutIntoASharedBlockMeetsAMiss) {
+  const VerifyReply reply = ReplyAfterACutIntoASharedBlock(Mutant::kNone);
+  ASSERT_TRUE(std::holds_alternative<Miss>(reply.outcome));
+  EXPECT_EQ(std::get<Miss>(reply.outcome).reason, MissReason::kLength);
+  EXPECT_EQ(std::get<Miss>(reply.outcome).cached_length, 16);
+}
+
+TEST(SchedulerMutantsTest, ASharedBlockWrittenToIsCaught) {
+  EXPECT_DEATH(ReplyAfterACutIntoASharedBlock(Mutant::kE5), "check failed");
+}
 
 // A session is preempted for an older one's round, and then comes back as if
 // nothing had happened: what it gets instead of a miss.

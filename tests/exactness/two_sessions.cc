@@ -140,6 +140,7 @@ class Pair {
                            .rule = config.rule,
                            .seed = seed,
                            .max_length = kContextLength,
+                           .cache_salt = config.salts[seed],
                            .random = coins(seed)}));
     }
   }
@@ -167,8 +168,10 @@ class Pair {
     std::optional<absl::StatusOr<RoundResult>> results[2];
     for (int i = 0; i < 2; ++i) {
       if (NumGenerated(i) >= length_) continue;
+      if (i == 1 && config_.is_second_late && !has_begun_) continue;
       StartDetached(StoreResult(decoder.Round(*sessions_[i]), results[i]));
     }
+    has_begun_ = true;
     drafter_->RunToEnd({});
     verifier_->RunToEnd({});
     for (const auto& result : results) {
@@ -176,6 +179,7 @@ class Pair {
       if (!result->ok()) return result->status();
       const RoundStats& stats = (*result)->stats;
       num_misses_ += stats.drafter.num_misses + stats.verifier.num_misses;
+      num_reused_ += stats.drafter.num_reused + stats.verifier.num_reused;
     }
     return absl::OkStatus();
   }
@@ -187,6 +191,7 @@ class Pair {
     return {tokens.begin(), tokens.begin() + static_cast<long>(count)};
   }
   int num_misses() const { return num_misses_; }
+  int64_t num_reused() const { return num_reused_; }
   // Passes in which there was more than one session.
   int num_shared_passes() const {
     return drafter_->num_shared_passes() + verifier_->num_shared_passes();
@@ -220,7 +225,9 @@ class Pair {
   std::unique_ptr<DraftNode> drafter_;
   std::unique_ptr<VerifyNode> verifier_;
   std::vector<std::unique_ptr<Session>> sessions_;
+  bool has_begun_ = false;  // the first one
   int num_misses_ = 0;
+  int64_t num_reused_ = 0;
 };
 
 struct State {
@@ -248,6 +255,7 @@ TwoSessions EnumerateTwoSessions(const TwoSessionsConfig& config,
         if (result.problem.empty()) result.problem = source.violation();
         ++result.num_leaves;
         result.num_misses += pair.num_misses();
+        result.num_reused += pair.num_reused();
         result.num_shared_passes += pair.num_shared_passes();
         const double probability = state.probability * source.probability();
         if (pair.IsDone()) {

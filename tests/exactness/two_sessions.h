@@ -2,6 +2,7 @@
 #ifndef OUTRIDER_TESTS_EXACTNESS_TWO_SESSIONS_H_
 #define OUTRIDER_TESTS_EXACTNESS_TWO_SESSIONS_H_
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -23,6 +24,10 @@ struct TwoSessionsConfig {
   int draft_length = 1;
   int prompt_length = 1;   // the same prompt for both
   int prefill_chunk = 16;  // longer ones are run in chunks
+  // The second one begins a round later than the first, and finds what that has
+  // cached where both have one salt.
+  bool is_second_late = false;
+  std::array<std::string, 2> salts = {};
 };
 
 struct TwoSessions {
@@ -31,6 +36,7 @@ struct TwoSessions {
   int64_t num_leaves = 0;
   int num_misses = 0;
   int num_shared_passes = 0;  // that both sessions were in
+  int64_t num_reused = 0;     // tokens that one has of the other
   std::string problem;
 };
 

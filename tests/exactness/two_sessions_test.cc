@@ -14,7 +14,7 @@ constexpr int kLength = 2;
 
 class TwoSessionsTest : public ::testing::TestWithParam<ReplyFormat> {
  protected:
-  static void ExpectProductOfPlainLaws(const TwoSessionsConfig& config) {
+  static TwoSessions ExpectProductOfPlainLaws(const TwoSessionsConfig& config) {
     const ToyModel model(3, DrafterKind::kCorrelated);
     const TwoSessions sessions = EnumerateTwoSessions(config, model, kLength);
     const double difference =
@@ -26,6 +26,7 @@ class TwoSessionsTest : public ::testing::TestWithParam<ReplyFormat> {
     EXPECT_EQ(sessions.num_misses, 0);
     // A pass that both share for nearly every leaf.
     EXPECT_GE(sessions.num_shared_passes, sessions.num_leaves * 9 / 10);
+    return sessions;
   }
 };
 
@@ -35,6 +36,16 @@ TEST_P(TwoSessionsTest, HaveTheJointLawOfTwoPlainDecoders) {
 
 TEST_P(TwoSessionsTest, HaveItBehindPromptsThatWereRunInChunks) {
   ExpectProductOfPlainLaws({.reply_format = GetParam(), .prompt_length = 40});
+}
+
+// Of 40 tokens two full blocks, on either node.
+TEST_P(TwoSessionsTest, HaveItWhereOneBeginsWithTheBlocksOfTheOther) {
+  const TwoSessions sessions =
+      ExpectProductOfPlainLaws({.reply_format = GetParam(),
+                                .prompt_length = 40,
+                                .is_second_late = true,
+                                .salts = {"s", "s"}});
+  EXPECT_GE(sessions.num_reused, sessions.num_leaves * 2 * 32 * 9 / 10);
 }
 
 INSTANTIATE_TEST_SUITE_P(Formats, TwoSessionsTest,

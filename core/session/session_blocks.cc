@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/session/session_blocks.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/check.h"
+#include "core/base/mutant.h"
+
+namespace outrider {
+
+std::vector<KvBlockId> SessionBlocks::FindPrefix(
+    const std::optional<std::string>& salt, absl::Span<const TokenId> tokens) {
+  if (!salt.has_value() || tokens.empty()) return {};
+  return prefixes_.Find(*salt, tokens.first(tokens.size() - 1));
+}
+
+void SessionBlocks::Begin(NodeSession& session, std::vector<KvBlockId> prefix,
+                          absl::Span<const TokenId> tokens) {
+  OUTRIDER_CHECK(session.blocks.empty() && session.log.length() == 0);
+  session.blocks = std::move(prefix);
+  Append(session, tokens.first(session.blocks.size() * kKvBlockLength));
+}
+
+void SessionBlocks::Take(NodeSession& session, int count) {
+  OUTRIDER_CHECK(prefixes_.Take(count, session.blocks));
+}
+
+void SessionBlocks::Append(NodeSession& session,
+                           absl::Span<const TokenId> tokens) {
+  session.log.Append(tokens);
+  num_cached_tokens_ += static_cast<int>(tokens.size());
+  OUTRIDER_CHECK(NumKvBlocks(session.log.length()) <=
+                 static_cast<int>(session.blocks.size()));
+}
+
+void SessionBlocks::Cut(NodeSession& session, int length) {
+  if (length >= session.log.length()) return;
+  num_cached_tokens_ -= session.log.length() - length;
+  session.log.TruncateTo(length);
+  KeepFirst(session, NumKvBlocks(length));
+}
+
+int SessionBlocks::WritableLength(const NodeSession& session,
+                                  int length) const {
+  const int num_full = length / kKvBlockLength;
+  const int full_length = num_full * kKvBlockLength;
+  if (length == full_length) return length;
+  const bool is_writable = pool_.IsWritable(session.blocks[num_full]);
+  return OUTRIDER_MUTANT(E5, is_writable, true) ? length : full_length;
+}
+
+void SessionBlocks::KeepFirst(NodeSession& session, int num_blocks) {
+  std::vector<KvBlockId>& blocks = session.blocks;
+  if (num_blocks >= static_cast<int>(blocks.size())) return;
+  pool_.GiveBack(absl::MakeConstSpan(blocks).subspan(num_blocks));
+  blocks.resize(num_blocks);
+}
+
+void SessionBlocks::ShareUpTo(NodeSession& session, int length) {
+  if (!session.salt.has_value()) return;
+  prefixes_.Enter(*session.salt, session.log.tokens().first(length),
+                  session.blocks);
+}
+
+void SessionBlocks::Distrust(NodeSession& session) {
+  prefixes_.Forget(session.blocks);
+  session.salt.reset();
+}
+
+bool SessionBlocks::HoldsItsText(const NodeSession& session) const {
+  absl::Span<const TokenId> tokens = session.log.tokens();
+  for (const KvBlockId block : session.blocks) {
+    const bool is_full = tokens.size() >= kKvBlockLength;
+    if (is_full ? !prefixes_.MayHold(block, tokens.first(kKvBlockLength))
+                : !pool_.IsWritable(block)) {
+      return false;
+    }
+    tokens.remove_prefix(std::min<size_t>(kKvBlockLength, tokens.size()));
+  }
+  return true;
+}
+
+}  // namespace outrider

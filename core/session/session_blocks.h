@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_SESSION_SESSION_BLOCKS_H_
+#define OUTRIDER_CORE_SESSION_SESSION_BLOCKS_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "core/base/kv_block.h"
+#include "core/base/token.h"
+#include "core/session/kv_block_pool.h"
+#include "core/session/node_session.h"
+#include "core/session/prefix_cache.h"
+
+namespace outrider {
+
+// What the tables of a node's sessions hold: grows, cuts and shares them, so
+// that each has the blocks that its log needs. A session begins with what those
+// of its salt have left in full blocks. These are never written again: who is
+// to write in one gets it as cut before its beginning, and then a new block.
+// Confined to the scheduler's thread.
+class SessionBlocks {
+ public:
+  SessionBlocks(int num_blocks, PrefixSharing sharing)
+      : sharing_(sharing), pool_(num_blocks), prefixes_(pool_) {}
+
+  const KvBlockPool& pool() const { return pool_; }
+  int num_cached_tokens() const { return num_cached_tokens_; }  // of all
+
+  // The salt under which a session of this one shares; nothing: it does not.
+  std::optional<std::string> SaltOf(const std::string& salt) const {
+    return SharedSalt(sharing_, salt);
+  }
+
+  // Blocks with the first of these tokens, never with the last one, whose row
+  // is wanted. The caller owns them, for GiveBack or Begin.
+  std::vector<KvBlockId> FindPrefix(const std::optional<std::string>& salt,
+                                    absl::Span<const TokenId> tokens);
+  void GiveBack(absl::Span<const KvBlockId> blocks) { pool_.GiveBack(blocks); }
+  // An empty session takes over the blocks, and the tokens that they hold.
+  void Begin(NodeSession& session, std::vector<KvBlockId> prefix,
+             absl::Span<const TokenId> tokens);
+  // So many more, which there are.
+  void Take(NodeSession& session, int count);
+
+  void Append(NodeSession& session, absl::Span<const TokenId> tokens);
+  void Cut(NodeSession& session, int length);
+  // The longest length, at most this one, behind which the session may write.
+  int WritableLength(const NodeSession& session, int length) const;
+  // Gives back the blocks behind the first so many.
+  void KeepFirst(NodeSession& session, int num_blocks);
+  // Others may begin with the full blocks of the session's first tokens.
+  void ShareUpTo(NodeSession& session, int length);
+  // Nobody any more may begin with what the session has.
+  void Distrust(NodeSession& session);
+
+  // Whether a session holds what its log says, and may write what comes next.
+  bool HoldsItsText(const NodeSession& session) const;
+
+ private:
+  const PrefixSharing sharing_;
+  KvBlockPool pool_;
+  PrefixCache prefixes_;
+  int num_cached_tokens_ = 0;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_SESSION_SESSION_BLOCKS_H_

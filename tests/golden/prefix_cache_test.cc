@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// The turns of a chat on the demo pair: with what earlier turns have cached
+// they are the same, to the last bit of their log-probabilities.
+#include <chrono>
+#include <vector>
+
+#include "core/testing/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/support/demo_trio.h"
+
+namespace outrider::testing {
+namespace {
+
+using client::GenerationFinish;
+using client::GenerationRequest;
+using client::GenerationUpdate;
+
+struct Turn {
+  TokenSeq tokens = {};
+  std::vector<double> logprobs = {};
+  GenerationFinish finish = {};
+};
+
+class PrefixCacheGoldenTest : public ::testing::Test {
+ protected:
+  Turn Generate(GenerationRequest request, const std::string& salt) {
+    request.cache_salt = salt;
+    request.seed = 7;
+    request.max_tokens = 40;
+    request.ignore_eos = true;
+    request.logprobs = 2;
+    Turn turn;
+    const auto stream =
+        trio_.client().Generate(std::move(request), std::chrono::seconds(60));
+    while (true) {
+      const auto update = stream->Next();
+      EXPECT_THAT(update, IsOk());
+      if (!update.ok() || !update->has_value()) return turn;
+      for (const client::GeneratedToken& token : (*update)->tokens) {
+        turn.tokens.push_back(token.id);
+        turn.logprobs.push_back(token.logprob.value_or(1));
+        for (const auto& top : token.top_logprobs) {
+          turn.logprobs.push_back(top.logprob);
+        }
+      }
+      if ((*update)->finish) turn.finish = *(*update)->finish;
+    }
+  }
+
+  // Three turns of a chat, each with all that was said before, under a salt of
+  // its own and beside it without one.
+  void ExpectTheSameChat(const GenerationRequest& request,
+                         const std::string& salt) {
+    TokenSeq text(101);
+    for (int i = 0; i < 101; ++i) text[i] = (i * 37 + 11) % 3000 + 20;
+    for (int turn = 0; turn < 3; ++turn) {
+      const int length = static_cast<int>(text.size());
+      GenerationRequest turns_request = request;
+      turns_request.prompt = text;
+      const Turn alone = Generate(turns_request, "");
+      const Turn shared = Generate(turns_request, salt);
+      EXPECT_EQ(shared.tokens, alone.tokens);
+      EXPECT_EQ(shared.logprobs, alone.logprobs);
+      EXPECT_EQ(shared.finish.num_misses, 0);
+      EXPECT_EQ(alone.finish.num_cached_prompt_tokens, 0);
+      // All but the end of the answer, of which drafts may lack, and what is
+      // new.
+      EXPECT_GE(shared.finish.num_cached_prompt_tokens,
+                turn == 0 ? 0 : length - 7 - 3 * 16);
+      EXPECT_LT(shared.finish.num_cached_prompt_tokens, turn == 0 ? 1 : length);
+      text.insert(text.end(), shared.tokens.begin(), shared.tokens.end());
+      for (int i = 0; i < 7; ++i) text.push_back(100 + i);
+    }
+  }
+
+  DemoTrio trio_;
+};
+
+TEST_F(PrefixCacheGoldenTest, AChatIsTheSameWithAndWithoutWhatWasCached) {
+  ExpectTheSameChat({.temperature = 0, .num_speculative_tokens = 4}, "a");
+  ExpectTheSameChat({.temperature = 0.8, .num_speculative_tokens = 0}, "b");
+  ExpectTheSameChat({.temperature = 0.8,
+                     .num_speculative_tokens = 4,
+                     .acceptance_rule = client::AcceptanceRule::kCoupled},
+                    "c");
+}
+
+}  // namespace
+}  // namespace outrider::testing
