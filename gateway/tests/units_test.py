@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The gateway's parts by themselves: templates, keys, requests, refusals, tokens."""
+import asyncio
 import datetime
 import json
 import pathlib
@@ -14,8 +15,10 @@ import make_stubs  # noqa: E402
 
 make_stubs.main()
 
+import grpc  # noqa: E402
 from outrider.v1 import generation_pb2 as pb  # noqa: E402
 from outrider_gateway import chat_template, keys, requests, translate  # noqa: E402
+from outrider_gateway.coordinators import make_channel  # noqa: E402
 from outrider_gateway.errors import ApiError  # noqa: E402
 from outrider_gateway.generation import Tally  # noqa: E402
 from outrider_gateway.replies import text_of, usage  # noqa: E402
@@ -237,6 +240,21 @@ class TokensTest(unittest.TestCase):
         tokens = Tokens.load(MODEL)
         halves = [i for i in tokens.encode("再") if tokens.name(i).startswith("bytes:")]
         self.assertTrue(halves)
+
+
+class SilentCoordinatorTest(unittest.IsolatedAsyncioTestCase):
+    async def test_an_address_where_nobody_answers_is_given_up_before_its_callers_are(self):
+        """Such as that of a pod which has gone, while DNS still has it. gRPC's own patience is 20 s."""
+        async def say_nothing(*_):
+            await asyncio.sleep(60)
+        server = await asyncio.start_server(say_nothing, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        channel = make_channel(f"127.0.0.1:{port}", "outrider-coordinator", None)
+        with self.assertRaises(grpc.aio.AioRpcError) as caught:
+            await channel.unary_unary("/outrider.v1.GenerationService/Describe")(b"", timeout=15)
+        self.assertEqual(caught.exception.code(), grpc.StatusCode.UNAVAILABLE)
+        await channel.close()
+        server.close()
 
 
 if __name__ == "__main__":
