@@ -229,7 +229,7 @@ TEST_P(DeviceRowsTest, TheCoupledDrawIsThatOfTheHost) {
 
 TEST_P(DeviceRowsTest, ARowThatIsNoneIsSaidToBe) {
   for (const float bad : {kInfinity, std::nanf("")}) {
-    for (const int place : {0, 17, 4999}) {
+    for (const int place : {0, 40, 70, 100, 130, 170, 200, 250, 4999}) {
       std::vector<float> logits = Logits(5000, 3, 2.0f);
       logits[place] = bad;
       const RowAnswer row = Ask({{.logits = logits, .uniform = 0.3}})[0].row;
@@ -242,9 +242,10 @@ TEST_P(DeviceRowsTest, ARowThatIsNoneIsSaidToBe) {
 }
 
 TEST_P(DeviceRowsTest, TheLowestIdIsTheArgmaxAmongEquals) {
-  for (const int first : {0, 3, 4000}) {
+  // A place in each warp's share, and one in another chunk.
+  for (const int first : {0, 40, 70, 100, 130, 170, 200, 250, 5000}) {
     std::vector<float> logits(9000, -1.0f);
-    for (const int other : {first, first + 1, first + 300, 4500, 8999}) {
+    for (const int other : {first, first + 1, first + 300, 5500, 8999}) {
       logits[other] = 2.5f;
     }
     const Question question = {.logits = logits, .temperature = 0};
