@@ -136,8 +136,16 @@ TEST(GenerateFlagsTest, BecomeARequest) {
   EXPECT_EQ(request.prompt_lookup, false);
   EXPECT_EQ(request.cache_salt, "tenant");
   EXPECT_EQ(request.reply_format, ReplyFormat::kSparse);
-  EXPECT_EQ(request.acceptance_rule, AcceptanceRule::kCoupled);
+  EXPECT_EQ(request.acceptance_rule, RuleKind::kCoupled);
   EXPECT_EQ(request.lossy_lenience, 0.5);
+}
+
+TEST(GenerateFlagsTest, GreedyIsRejectionAtTemperatureZero) {
+  EXPECT_EQ(
+      RequestOf({"--acceptance-rule", "greedy", "--temperature", "0", "text"})
+          .acceptance_rule,
+      RuleKind::kRejection);
+  EXPECT_EQ(RequestOf({"text"}).acceptance_rule, std::nullopt);
 }
 
 TEST(GenerateFlagsTest, ProcessingBecomesPartOfTheRequest) {
@@ -182,6 +190,8 @@ TEST(GenerateFlagsTest, ProcessingThatCannotBeIsRefusedByName) {
   EXPECT_THAT(UsageError({"a", "--json", "--logprobs-mode", "raw"}),
               HasSubstr("needs --logprobs"));
   EXPECT_THAT(UsageError({"a", "--logprobs", "3"}), HasSubstr("needs --json"));
+  EXPECT_THAT(UsageError({"a", "--acceptance-rule", "greedy"}),
+              HasSubstr("needs --temperature 0"));
 }
 
 TEST(GenerateFlagsTest, LeaveTheRestToTheCoordinator) {

@@ -95,7 +95,8 @@ void AddSamplingFlags(CLI::App& command, GenerationRequest& request) {
                    "go on after an end-of-text token");
 }
 
-void AddSpeculationFlags(CLI::App& command, GenerationRequest& request) {
+void AddSpeculationFlags(CLI::App& command, GenerateFlags& flags) {
+  GenerationRequest& request = flags.request;
   DraftOverrides& drafting = request.draft_options;
   RequireWholeNumber(command
                          .add_option("-k,--num-speculative-tokens",
@@ -129,20 +130,16 @@ void AddSpeculationFlags(CLI::App& command, GenerationRequest& request) {
                    "draft from the text so far where it repeats itself, and\n"
                    "ask the drafter elsewhere; default: the coordinator's");
   command
-      .add_option("--acceptance-rule", request.acceptance_rule,
+      .add_option("--acceptance-rule", flags.rule,
                   "rejection; block: judges a round's drafts together, and\n"
                   "accepts a few more; greedy (needs --temperature 0);\n"
                   "coupled: one seed gives one text, whatever K and\n"
                   "drafter; default: rejection")
       ->type_name("RULE")
-      ->transform(
-          CLI::CheckedTransformer(std::map<std::string, AcceptanceRule>{
-                                      {"rejection", AcceptanceRule::kRejection},
-                                      {"block", AcceptanceRule::kBlock},
-                                      {"greedy", AcceptanceRule::kGreedy},
-                                      {"coupled", AcceptanceRule::kCoupled}})
-              .name("")
-              .description(""));
+      ->check(CLI::Validator(
+                  CLI::IsMember({"rejection", "block", "greedy", "coupled"}))
+                  .name("")
+                  .description(""));
   RequireNumber(
       command
           .add_option("--lossy-lenience", request.lossy_lenience,
@@ -258,12 +255,24 @@ absl::StatusOr<std::variant<std::string, TokenSeq>> ToPrompt(
   return text;
 }
 
+// Greedy is what rejection is at temperature 0.
+absl::StatusOr<RuleKind> ToRule(absl::string_view name,
+                                const std::optional<double>& temperature) {
+  if (name == "block") return RuleKind::kBlock;
+  if (name == "coupled") return RuleKind::kCoupled;
+  if (name == "greedy" && temperature.value_or(1) >= kGreedyTemperature) {
+    return absl::InvalidArgumentError(
+        "--acceptance-rule greedy needs --temperature 0");
+  }
+  return RuleKind::kRejection;
+}
+
 }  // namespace
 
 void AddGenerateFlags(CLI::App& command, GenerateFlags& flags) {
   AddCoordinatorFlags(command, flags.target);
   AddPromptFlags(command, flags);
-  AddSpeculationFlags(command, flags.request);
+  AddSpeculationFlags(command, flags);
   AddSamplingFlags(command, flags.request);
   AddProcessingFlags(command, flags);
   AddCacheFlags(command, flags.request);
@@ -283,6 +292,10 @@ absl::StatusOr<GenerationRequest> ToRequest(const GenerateFlags& flags,
   OUTRIDER_ASSIGN_OR_RETURN(request.logit_bias,
                             ParseLogitBias(flags.logit_bias));
   OUTRIDER_RETURN_IF_ERROR(CheckLogprobsFlags(flags));
+  if (flags.rule) {
+    OUTRIDER_ASSIGN_OR_RETURN(request.acceptance_rule,
+                              ToRule(*flags.rule, request.temperature));
+  }
   if (flags.resume_model) {
     OUTRIDER_ASSIGN_OR_RETURN(request.model,
                               ParseModelIdentity(*flags.resume_model));

@@ -22,7 +22,8 @@ struct GenerateFlags {
   std::optional<std::string> resume_tokens = {};  // "1 2 3"
   std::optional<std::string> resume_model = {};   // "HASH:float32:avx2"
   std::vector<std::string> logit_bias = {};       // "17=-2.5"
-  GenerationRequest request = {};                 // all but the six above
+  std::optional<std::string> rule = {};
+  GenerationRequest request = {};  // all but the seven above
   std::string color = "auto";
   bool json = false;
   bool json_rounds = false;

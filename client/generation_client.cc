@@ -5,7 +5,6 @@
 #include <grpcpp/support/sync_stream.h>
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -17,6 +16,7 @@
 #include "core/rpc/status_convert.h"
 #include "core/rpc/tls.h"
 #include "core/wire/field_convert.h"
+#include "core/wire/generation_convert.h"
 #include "outrider/v1/generation.grpc.pb.h"
 
 namespace outrider::client {
@@ -47,20 +47,6 @@ void SetProcessing(const GenerationRequest& request,
   }
 }
 
-v1::AcceptanceRule ToProto(AcceptanceRule rule) {
-  switch (rule) {
-    case AcceptanceRule::kRejection:
-      return v1::ACCEPTANCE_RULE_REJECTION;
-    case AcceptanceRule::kBlock:
-      return v1::ACCEPTANCE_RULE_BLOCK;
-    case AcceptanceRule::kGreedy:
-      return v1::ACCEPTANCE_RULE_GREEDY;
-    case AcceptanceRule::kCoupled:
-      return v1::ACCEPTANCE_RULE_COUPLED;
-  }
-  return v1::ACCEPTANCE_RULE_UNSPECIFIED;
-}
-
 v1::GenerateRequest ToProto(const GenerationRequest& request) {
   v1::GenerateRequest proto;
   if (const auto* text = std::get_if<std::string>(&request.prompt)) {
@@ -82,13 +68,13 @@ v1::GenerateRequest ToProto(const GenerationRequest& request) {
     proto.set_num_speculative_tokens(*request.num_speculative_tokens);
   }
   proto.set_ignore_eos(request.ignore_eos);
-  *proto.mutable_draft_options() = ToProto(request.draft_options);
+  *proto.mutable_draft_options() = outrider::ToProto(request.draft_options);
   if (request.prompt_lookup) proto.set_prompt_lookup(*request.prompt_lookup);
   if (request.reply_format) {
-    proto.set_reply_format(ToProto(*request.reply_format));
+    proto.set_reply_format(outrider::ToProto(*request.reply_format));
   }
   if (request.acceptance_rule) {
-    proto.set_acceptance_rule(ToProto(*request.acceptance_rule));
+    proto.set_acceptance_rule(outrider::ToProto(*request.acceptance_rule));
   }
   if (request.lossy_lenience) {
     proto.set_lossy_lenience(*request.lossy_lenience);
@@ -102,94 +88,6 @@ v1::GenerateRequest ToProto(const GenerationRequest& request) {
     *proto.mutable_model() = outrider::ToProto(*request.model);
   }
   return proto;
-}
-
-std::chrono::nanoseconds FromProto(const google::protobuf::Duration& proto) {
-  return std::chrono::seconds(proto.seconds()) +
-         std::chrono::nanoseconds(proto.nanos());
-}
-
-TokenOrigin FromProto(v1::TokenOrigin proto) {
-  switch (proto) {
-    case v1::TOKEN_ORIGIN_DRAFT:
-      return TokenOrigin::kDraft;
-    case v1::TOKEN_ORIGIN_REPLACEMENT:
-      return TokenOrigin::kReplacement;
-    case v1::TOKEN_ORIGIN_BONUS:
-      return TokenOrigin::kBonus;
-    default:  // one that a newer coordinator knows
-      return TokenOrigin::kUnknown;
-  }
-}
-
-FinishReason FromProto(v1::FinishReason proto) {
-  switch (proto) {
-    case v1::FINISH_REASON_EOS:
-      return FinishReason::kEos;
-    case v1::FINISH_REASON_STOP:
-      return FinishReason::kStop;
-    case v1::FINISH_REASON_LENGTH:
-      return FinishReason::kLength;
-    default:
-      return FinishReason::kUnknown;
-  }
-}
-
-GenerationRound FromProto(const v1::RoundStats& proto) {
-  return {.num_drafted = static_cast<int>(proto.num_drafted()),
-          .num_accepted = static_cast<int>(proto.num_accepted()),
-          .draft_time = FromProto(proto.draft_time()),
-          .verify_time = FromProto(proto.verify_time()),
-          .draft_compute_time = FromProto(proto.draft_compute_time()),
-          .verify_compute_time = FromProto(proto.verify_compute_time()),
-          .round_time = FromProto(proto.round_time()),
-          .drafter_bytes = proto.drafter_bytes(),
-          .verifier_bytes = proto.verifier_bytes(),
-          .drafter_messages = static_cast<int>(proto.drafter_messages()),
-          .verifier_messages = static_cast<int>(proto.verifier_messages()),
-          .num_looked_up = static_cast<int>(proto.num_looked_up())};
-}
-
-GeneratedToken FromProto(const v1::GeneratedToken& proto) {
-  GeneratedToken token = {.id = static_cast<TokenId>(proto.id()),
-                          .text = proto.text(),
-                          .origin = FromProto(proto.origin())};
-  if (proto.has_logprob()) token.logprob = proto.logprob();
-  for (const v1::TokenLogprob& top : proto.top_logprobs()) {
-    token.top_logprobs.push_back(
-        {.id = static_cast<TokenId>(top.id()), .logprob = top.logprob()});
-  }
-  return token;
-}
-
-GenerationUpdate FromProto(const v1::GenerateResponse& proto) {
-  GenerationUpdate update;
-  if (proto.has_start()) {
-    update.start = {
-        .seed = proto.start().seed(),
-        .prompt_length = static_cast<int>(proto.start().prompt_length()),
-        .num_speculative_tokens =
-            static_cast<int>(proto.start().num_speculative_tokens()),
-        .is_lossy = proto.start().lossy(),
-        .model = outrider::FromProto(proto.start().model())};
-  }
-  update.first_index = static_cast<int>(
-      std::min<uint32_t>(proto.first_index(), std::numeric_limits<int>::max()));
-  for (const v1::GeneratedToken& token : proto.tokens()) {
-    update.tokens.push_back(FromProto(token));
-  }
-  if (proto.has_round()) update.round = FromProto(proto.round());
-  if (proto.has_finish()) {
-    update.finish = {
-        .reason = FromProto(proto.finish().reason()),
-        .trailing_text = proto.finish().trailing_text(),
-        .num_draft_failures =
-            static_cast<int>(proto.finish().num_draft_failures()),
-        .num_misses = static_cast<int>(proto.finish().num_misses()),
-        .num_cached_prompt_tokens =
-            static_cast<int>(proto.finish().cached_prompt_tokens())};
-  }
-  return update;
 }
 
 // gRPC's words for a connection that broke, as opposed to the coordinator's.
@@ -276,7 +174,7 @@ absl::StatusOr<std::optional<GenerationUpdate>> GenerationStream::Next() {
     OUTRIDER_RETURN_IF_ERROR(call_->End());
     return absl::InternalError("the stream ended without its last message");
   }
-  GenerationUpdate update = FromProto(proto);
+  GenerationUpdate update = outrider::FromProto(proto);
   if (absl::Status status = Take(update); !status.ok()) {
     Abandon();
     return status;

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "client/generation.h"
 #include "client/generation_request.h"
 #include "core/rpc/tls_files.h"
+#include "core/wire/generation_update.h"
 #include "core/wire/node_description.h"
 
 namespace outrider::client {

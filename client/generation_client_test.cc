@@ -51,8 +51,8 @@ TEST(GenerationClientTest, DeliversMessagesInOrderAndThenNothing) {
   ASSERT_EQ((*first)->tokens.size(), 3);
   EXPECT_EQ((*first)->tokens[1].text, "b");
   EXPECT_EQ((*first)->tokens[1].origin, kDraft);
-  EXPECT_EQ((*first)->round->verify_time, std::chrono::milliseconds(20));
-  EXPECT_EQ((*first)->round->verifier_bytes, 1900);
+  EXPECT_EQ((*first)->round->verifier.call_seconds, 0.02);
+  EXPECT_EQ((*first)->round->verifier.wire_bytes, 1900);
   ASSERT_TRUE(stream->Next().ok());
   const auto last = stream->Next();
   ASSERT_TRUE(last.ok()) << last.status();

@@ -12,6 +12,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+double Ms(double seconds) { return seconds * 1e3; }
+
 double Ms(std::chrono::nanoseconds time) {
   return std::chrono::duration<double, std::milli>(time).count();
 }
@@ -57,7 +59,7 @@ const char* Describe(const GenerationReport& report) {
 // The first round fills the caches with the prompt: where there are others,
 // they say how long a round takes.
 RoundTotals SumDecodeRounds(const GenerationReport& report) {
-  std::vector<GenerationRound> rounds = report.rounds;
+  std::vector<RoundStats> rounds = report.rounds;
   if (rounds.size() > 1) rounds.erase(rounds.begin());
   return SumRounds(rounds);
 }
@@ -79,30 +81,30 @@ double BytesPerToken(const GenerationReport& report,
 
 // "drafter 0.02 kB, 0.54 messages".
 std::string Traffic(const GenerationReport& report, const char* node,
-                    uint64_t bytes, int messages) {
+                    int64_t bytes, int messages) {
   return absl::StrFormat("%s %.2f kB, %.2f messages", node,
                          PerToken(report, static_cast<double>(bytes)) / 1e3,
                          PerToken(report, messages));
 }
 
-Json RoundToJson(const GenerationRound& round) {
+Json RoundToJson(const RoundStats& round) {
   return {{"drafted", round.num_drafted},
           {"accepted", round.num_accepted},
           {"looked_up", round.num_looked_up},
-          {"draft_ms", Ms(round.draft_time)},
-          {"verify_ms", Ms(round.verify_time)},
-          {"draft_compute_ms", Ms(round.draft_compute_time)},
-          {"verify_compute_ms", Ms(round.verify_compute_time)},
-          {"round_ms", Ms(round.round_time)},
-          {"drafter_bytes", round.drafter_bytes},
-          {"verifier_bytes", round.verifier_bytes},
-          {"drafter_messages", round.drafter_messages},
-          {"verifier_messages", round.verifier_messages}};
+          {"draft_ms", Ms(round.drafter.call_seconds)},
+          {"verify_ms", Ms(round.verifier.call_seconds)},
+          {"draft_compute_ms", Ms(round.drafter.compute_seconds)},
+          {"verify_compute_ms", Ms(round.verifier.compute_seconds)},
+          {"round_ms", Ms(round.round_seconds)},
+          {"drafter_bytes", round.drafter.wire_bytes},
+          {"verifier_bytes", round.verifier.wire_bytes},
+          {"drafter_messages", round.drafter.num_messages},
+          {"verifier_messages", round.verifier.num_messages}};
 }
 
 Json RoundsToJson(const GenerationReport& report) {
   Json rounds = Json::array();
-  for (const GenerationRound& round : report.rounds) {
+  for (const RoundStats& round : report.rounds) {
     rounds.push_back(RoundToJson(round));
   }
   return rounds;
@@ -176,21 +178,21 @@ double RoundTotals::acceptance() const {
 
 double RoundTotals::rest_ms() const { return round_ms - draft_ms - verify_ms; }
 
-RoundTotals SumRounds(const std::vector<GenerationRound>& rounds) {
+RoundTotals SumRounds(const std::vector<RoundStats>& rounds) {
   RoundTotals totals;
-  for (const GenerationRound& round : rounds) {
+  for (const RoundStats& round : rounds) {
     ++totals.num_rounds;
     totals.num_drafted += round.num_drafted;
     totals.num_accepted += round.num_accepted;
-    totals.draft_ms += Ms(round.draft_time);
-    totals.verify_ms += Ms(round.verify_time);
-    totals.draft_compute_ms += Ms(round.draft_compute_time);
-    totals.verify_compute_ms += Ms(round.verify_compute_time);
-    totals.round_ms += Ms(round.round_time);
-    totals.drafter_bytes += round.drafter_bytes;
-    totals.verifier_bytes += round.verifier_bytes;
-    totals.drafter_messages += round.drafter_messages;
-    totals.verifier_messages += round.verifier_messages;
+    totals.draft_ms += Ms(round.drafter.call_seconds);
+    totals.verify_ms += Ms(round.verifier.call_seconds);
+    totals.draft_compute_ms += Ms(round.drafter.compute_seconds);
+    totals.verify_compute_ms += Ms(round.verifier.compute_seconds);
+    totals.round_ms += Ms(round.round_seconds);
+    totals.drafter_bytes += round.drafter.wire_bytes;
+    totals.verifier_bytes += round.verifier.wire_bytes;
+    totals.drafter_messages += round.drafter.num_messages;
+    totals.verifier_messages += round.verifier.num_messages;
     totals.num_looked_up += round.num_looked_up;
   }
   return totals;

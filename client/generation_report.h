@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "client/generation.h"
 #include "client/resume_command.h"
+#include "core/wire/generation_update.h"
 
 namespace outrider::client {
 
@@ -22,7 +22,7 @@ struct GenerationReport {
   TokenSeq tokens = {};
   std::vector<GeneratedToken> scored = {};  // those that had log-probabilities
   std::string text = {};
-  std::vector<GenerationRound> rounds = {};
+  std::vector<RoundStats> rounds = {};
   std::optional<GenerationFinish> finish = {};
   std::chrono::nanoseconds first_token_time = {};
   std::chrono::nanoseconds last_token_time = {};
@@ -39,8 +39,8 @@ struct RoundTotals {
   double draft_compute_ms = 0;
   double verify_compute_ms = 0;
   double round_ms = 0;
-  uint64_t drafter_bytes = 0;
-  uint64_t verifier_bytes = 0;
+  int64_t drafter_bytes = 0;
+  int64_t verifier_bytes = 0;
   int drafter_messages = 0;
   int verifier_messages = 0;
   int num_looked_up = 0;
@@ -50,7 +50,7 @@ struct RoundTotals {
   // What is neither drafting nor verifying.
   double rest_ms() const;
 };
-RoundTotals SumRounds(const std::vector<GenerationRound>& rounds);
+RoundTotals SumRounds(const std::vector<RoundStats>& rounds);
 
 // Tokens after the first message over the time they took: without the prompt,
 // and without the head start of a first message of several tokens. 0 where

@@ -9,23 +9,14 @@
 #include <vector>
 
 #include "core/base/token.h"
+#include "core/sampling/draft_options.h"
+#include "core/sampling/rule_kind.h"
+#include "core/sampling/sampling_params.h"
+#include "core/sampling/token_logprobs.h"
 #include "core/wire/model_identity.h"
 #include "core/wire/node_calls.h"
 
 namespace outrider::client {
-
-// Added to the logit of one token.
-struct LogitBias {
-  TokenId id = 0;
-  double bias = 0;
-  friend bool operator==(const LogitBias&, const LogitBias&) = default;
-};
-
-// Which of the target's rows log-probabilities are taken from.
-enum class LogprobsMode { kRaw, kProcessed };
-
-// How drafts are judged.
-enum class AcceptanceRule { kRejection, kBlock, kGreedy, kCoupled };
 
 // What to continue, and how. Absent fields leave the choice to the coordinator;
 // proto/outrider/v1/generation.proto has their ranges and defaults.
@@ -49,7 +40,7 @@ struct GenerationRequest {
   DraftOverrides draft_options = {};
   std::optional<bool> prompt_lookup = {};
   std::optional<ReplyFormat> reply_format = {};
-  std::optional<AcceptanceRule> acceptance_rule = {};
+  std::optional<RuleKind> acceptance_rule = {};
   std::optional<double> lossy_lenience = {};
   std::string cache_salt = {};  // empty: caches are shared with nobody
   // Tokens that an earlier, broken stream delivered: the reply goes on after

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "client/generation.h"
 #include "core/base/mutex.h"
 #include "core/rpc/server.h"
+#include "core/wire/generation_update.h"
 #include "outrider/v1/generation.grpc.pb.h"
 
 namespace outrider::client {

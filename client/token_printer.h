@@ -5,7 +5,7 @@
 #include <ostream>
 
 #include "absl/strings/string_view.h"
-#include "client/generation.h"
+#include "core/wire/generation_update.h"
 
 namespace outrider::client {
 

@@ -34,7 +34,7 @@ TEST(TokenPrinterTest, MarksEveryTokenWithTheColourOfItsOrigin) {
 
 TEST(TokenPrinterTest, ARoundWithoutDraftsHasNothingToMark) {
   GenerationUpdate update = TokensUpdate(0, {TokenOrigin::kBonus});
-  update.round = GenerationRound{};
+  update.round = RoundStats{};
   EXPECT_EQ(Printed(Style::kMarked, update), "a");
 }
 

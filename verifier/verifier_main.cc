@@ -46,7 +46,6 @@ int main(int argc, char** argv) {
        .load = outrider::Load,
        .measure = outrider::PrintModelMeasurement,
        .make_service = outrider::MakeVerifierService,
-       .max_request_bytes = outrider::MaxVerifyRequestBytes,
-       .add_metrics = outrider::AddVerifierMetrics},
+       .max_request_bytes = outrider::MaxVerifyRequestBytes},
       argc, argv);
 }

@@ -2,7 +2,6 @@
 #include "verifier/verifier_service.h"
 
 #include "core/node/node_call.h"
-#include "core/sampling/residual.h"
 #include "core/wire/message_limits.h"
 
 namespace outrider {
@@ -31,14 +30,6 @@ std::unique_ptr<grpc::Service> MakeVerifierService(
 
 int MaxVerifyRequestBytes(const NodeDescription& description) {
   return LimitsOf(description).verify_request;
-}
-
-void AddVerifierMetrics(MetricRegistry& metrics) {
-  metrics.AddSource(
-      {.name = "residuals_lost_total",
-       .help = "Refused drafts whose residual rounding left empty.",
-       .kind = MetricRegistry::Kind::kCounter,
-       .read = [] { return static_cast<double>(NumResidualsLost()); }});
 }
 
 }  // namespace outrider

@@ -39,9 +39,6 @@ std::unique_ptr<grpc::Service> MakeVerifierService(
 // The largest request that the model described can call for.
 int MaxVerifyRequestBytes(const NodeDescription& description);
 
-// What a verifier counts besides what every node does.
-void AddVerifierMetrics(MetricRegistry& metrics);
-
 }  // namespace outrider
 
 #endif  // OUTRIDER_VERIFIER_VERIFIER_SERVICE_H_

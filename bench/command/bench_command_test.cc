@@ -162,13 +162,13 @@ TEST_F(BenchCommandTest, TheRuleGoesWithEachRequest) {
       Options({"--simulate", "--simulate-verify-ms", "14.1",
                "--acceptance-rule", "coupled", "--temperature", "0.7"});
   ASSERT_TRUE(coupled.ok()) << coupled.status();
-  EXPECT_EQ(coupled->request.acceptance_rule, client::AcceptanceRule::kCoupled);
+  EXPECT_EQ(coupled->request.acceptance_rule, RuleKind::kCoupled);
   EXPECT_EQ(coupled->request.temperature, 0.7);
   const auto block = Options({"--simulate", "--simulate-verify-ms", "14.1",
                               "--acceptance-rule", "block", "--reply-format",
                               "full-bfloat16"});
   ASSERT_TRUE(block.ok()) << block.status();
-  EXPECT_EQ(block->request.acceptance_rule, client::AcceptanceRule::kBlock);
+  EXPECT_EQ(block->request.acceptance_rule, RuleKind::kBlock);
   EXPECT_EQ(block->request.reply_format, ReplyFormat::kFullBFloat16);
   const auto greedy = Options({"--simulate", "--simulate-verify-ms", "14.1"});
   ASSERT_TRUE(greedy.ok()) << greedy.status();

@@ -192,14 +192,14 @@ void AddRequestFlags(CLI::App& command, BenchFlags& flags) {
                     ->type_name("T")
                     ->capture_default_str(),
                 1e-4, 10);
-  RequireNumber(
-      command
-          .add_option("--min-draft-probability", flags.min_draft_probability,
-                      "draft fewer than K where the drafter is "
-                      "unsure; 0: never")
-          ->type_name("P")
-          ->capture_default_str(),
-      0, 0.999999);
+  RequireNumber(command
+                    .add_option("--min-draft-probability",
+                                *flags.drafting.min_draft_probability,
+                                "draft fewer than K where the drafter is "
+                                "unsure; 0: never")
+                    ->type_name("P")
+                    ->capture_default_str(),
+                0, 0.999999);
   RequireNumber(
       command
           .add_option("--lossy-lenience", flags.lossy_lenience,

@@ -242,7 +242,7 @@ Configuration ToConfiguration(const BenchOptions& options,
           ? "greedy"
           : absl::StrCat(flags.rule, ", temperature ", flags.temperature));
   binding.emplace_back("minimal draft probability",
-                       absl::StrCat(flags.min_draft_probability));
+                       absl::StrCat(*flags.drafting.min_draft_probability));
   configuration.is_lossy = flags.lossy_lenience < 1;
   if (configuration.is_lossy) {
     binding.emplace_back(
@@ -330,17 +330,17 @@ absl::StatusOr<BenchOptions> ToBenchOptions(const BenchFlags& flags,
       .temperature = flags.rule == "greedy" ? 0 : flags.temperature,
       .max_tokens = static_cast<uint32_t>(flags.max_tokens),
       .ignore_eos = true,
-      .draft_options = {.min_draft_probability = flags.min_draft_probability},
+      .draft_options = flags.drafting,
       .prompt_lookup = flags.prompt_lookup,
       .reply_format = flags.reply_format};
   if (flags.lossy_lenience < 1) {
     options.request.lossy_lenience = flags.lossy_lenience;
   }
   if (flags.rule == "block") {
-    options.request.acceptance_rule = client::AcceptanceRule::kBlock;
+    options.request.acceptance_rule = RuleKind::kBlock;
   }
   if (flags.rule == "coupled") {
-    options.request.acceptance_rule = client::AcceptanceRule::kCoupled;
+    options.request.acceptance_rule = RuleKind::kCoupled;
   }
   options.configuration = ToConfiguration(options, note);
   return options;

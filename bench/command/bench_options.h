@@ -51,7 +51,7 @@ struct BenchFlags {
   std::optional<std::string> prompts = {};
   std::string rule = "greedy";
   double temperature = 1;
-  double min_draft_probability = 0;
+  DraftOverrides drafting = {.min_draft_probability = 0};
   double lossy_lenience = 1;
   bool prompt_lookup = false;
   std::optional<ReplyFormat> reply_format = {};

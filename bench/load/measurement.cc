@@ -10,7 +10,8 @@ namespace outrider::bench {
 namespace {
 
 using client::GenerationReport;
-using client::GenerationRound;
+
+double Ms(double seconds) { return seconds * 1e3; }
 
 double Ms(std::chrono::nanoseconds time) {
   return std::chrono::duration<double, std::milli>(time).count();
@@ -25,26 +26,28 @@ struct Sums {
   RoundSplit split = {};
 };
 
-void AddSplit(const GenerationRound& round, RoundSplit& split) {
-  split.draft_ms += Ms(round.draft_compute_time);
-  split.drafter_network_ms += Ms(round.draft_time - round.draft_compute_time);
-  split.verify_ms += Ms(round.verify_compute_time);
+void AddSplit(const RoundStats& round, RoundSplit& split) {
+  split.draft_ms += Ms(round.drafter.compute_seconds);
+  split.drafter_network_ms +=
+      Ms(round.drafter.call_seconds - round.drafter.compute_seconds);
+  split.verify_ms += Ms(round.verifier.compute_seconds);
   split.verifier_network_ms +=
-      Ms(round.verify_time - round.verify_compute_time);
-  split.rest_ms += Ms(round.round_time - round.draft_time - round.verify_time);
+      Ms(round.verifier.call_seconds - round.verifier.compute_seconds);
+  split.rest_ms += Ms(round.round_seconds - round.drafter.call_seconds -
+                      round.verifier.call_seconds);
 }
 
-void AddCounts(const GenerationRound& round, Counts& counts) {
+void AddCounts(const RoundStats& round, Counts& counts) {
   ++counts.num_rounds;
   counts.num_drafted += round.num_drafted;
   counts.num_accepted += round.num_accepted;
-  counts.drafter.num_bytes += static_cast<int64_t>(round.drafter_bytes);
-  counts.drafter.num_messages += round.drafter_messages;
-  counts.verifier.num_bytes += static_cast<int64_t>(round.verifier_bytes);
-  counts.verifier.num_messages += round.verifier_messages;
+  counts.drafter.num_bytes += round.drafter.wire_bytes;
+  counts.drafter.num_messages += round.drafter.num_messages;
+  counts.verifier.num_bytes += round.verifier.wire_bytes;
+  counts.verifier.num_messages += round.verifier.num_messages;
 }
 
-void AddAcceptance(const GenerationRound& round, Measurement& result) {
+void AddAcceptance(const RoundStats& round, Measurement& result) {
   const size_t length = static_cast<size_t>(round.num_drafted);
   if (length > result.offered.size()) {
     result.offered.resize(length);
@@ -59,7 +62,7 @@ void AddAcceptance(const GenerationRound& round, Measurement& result) {
 void AddRounds(const GenerationReport& report, Sums& sums,
                Measurement& result) {
   for (size_t i = 0; i < report.rounds.size(); ++i) {
-    const GenerationRound& round = report.rounds[i];
+    const RoundStats& round = report.rounds[i];
     AddCounts(round, result.counts);
     if (i == 0) continue;
     ++sums.num_rounds;

@@ -4,8 +4,8 @@
 
 #include "absl/status/status.h"
 #include "coordinator/round/cache_mirror.h"
-#include "coordinator/round/round_stats.h"
 #include "core/session/cache_delta.h"
+#include "core/wire/round_stats.h"
 
 namespace outrider {
 

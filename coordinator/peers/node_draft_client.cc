@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "coordinator/peers/miss_recovery.h"
+#include "coordinator/round/stopwatch.h"
 #include "core/base/status_macros.h"
 
 namespace outrider {

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "coordinator/peers/miss_recovery.h"
+#include "coordinator/round/stopwatch.h"
 #include "core/base/status_macros.h"
 
 namespace outrider {

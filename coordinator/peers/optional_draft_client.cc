@@ -2,6 +2,7 @@
 #include "coordinator/peers/optional_draft_client.h"
 
 #include "absl/status/status.h"
+#include "coordinator/round/stopwatch.h"
 #include "core/base/log.h"
 #include "core/base/retry_delay.h"
 

@@ -5,12 +5,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "coordinator/round/round_stats.h"
 #include "coordinator/round/session.h"
 #include "core/sampling/acceptance_rule.h"
 #include "core/sampling/draft.h"
 #include "core/sampling/token_logprobs.h"
 #include "core/wire/draft_score.h"
+#include "core/wire/round_stats.h"
 
 namespace outrider {
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/round/speculative_decoder.h"
 
+#include "coordinator/round/stopwatch.h"
 #include "core/base/status_macros.h"
 
 namespace outrider {
@@ -33,6 +34,7 @@ Task<absl::StatusOr<RoundResult>> SpeculativeDecoder::Round(Session& session) {
                   .num_accepted = verdict.num_accepted,
                   .num_looked_up = proposed.num_looked_up,
                   .plain_reason = proposed.plain_reason,
+                  .lost_residual = verdict.lost_residual,
                   .round_seconds = watch.seconds(),
                   .drafter = proposed.link,
                   .verifier = scored.link};

@@ -90,10 +90,11 @@ class SpeculativeDecoderTest : public ::testing::Test {
 };
 
 TEST_F(SpeculativeDecoderTest, TakesTheVerdictOfAVerifierThatJudges) {
-  verifier_.verdict = Verdict{1, 7};
+  verifier_.verdict = Verdict{1, 7, /*lost_residual=*/true};
   const auto round = RunTask(decoder_.Round(session_));
   ASSERT_THAT(round, IsOk());
-  EXPECT_EQ(round->verdict, (Verdict{1, 7}));
+  EXPECT_EQ(round->verdict, *verifier_.verdict);
+  EXPECT_TRUE(round->stats.lost_residual);
   EXPECT_THAT(session_.committed().tokens(), ElementsAre(0, 1, 7));
 }
 

@@ -7,11 +7,9 @@
 
 #include "absl/types/span.h"
 #include "core/base/token.h"
+#include "core/wire/finish_reason.h"
 
 namespace outrider {
-
-// Why a generation ended.
-enum class FinishReason { kEos, kStop, kLength };
 
 // Looks inside the block that a round committed: it may hold an end-of-sequence
 // token, or the last token that is allowed, before its end. Decides token by

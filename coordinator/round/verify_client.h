@@ -3,11 +3,11 @@
 #define OUTRIDER_COORDINATOR_ROUND_VERIFY_CLIENT_H_
 
 #include "absl/status/statusor.h"
-#include "coordinator/round/round_stats.h"
 #include "coordinator/round/session.h"
 #include "core/base/task.h"
 #include "core/sampling/draft.h"
 #include "core/wire/draft_score.h"
+#include "core/wire/round_stats.h"
 
 namespace outrider {
 

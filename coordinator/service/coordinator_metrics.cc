@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "core/sampling/residual.h"
 
 namespace outrider {
 namespace {
@@ -15,6 +14,8 @@ namespace {
 std::string NameOf(std::optional<FinishReason> reason) {
   if (!reason.has_value()) return "none";
   switch (*reason) {
+    case FinishReason::kUnknown:
+      break;
     case FinishReason::kEos:
       return "eos";
     case FinishReason::kStop:
@@ -60,6 +61,9 @@ CoordinatorMetrics::CoordinatorMetrics(MetricRegistry& registry)
       lossy_(registry.AddCounter(
           "lossy_requests_total",
           "Generations begun with a lossy lenience: not exact.")),
+      residuals_lost_(registry.AddCounter(
+          "residuals_lost_total",
+          "Refused drafts whose residual rounding left empty.")),
       offered_at_(AddPositions(registry, "draft_tokens_per_position_total",
                                "Draft tokens offered, by place in the round.")),
       accepted_at_(
@@ -102,11 +106,6 @@ CoordinatorMetrics::CoordinatorMetrics(MetricRegistry& registry)
         StatusCode::kUnknown}) {
     add(std::nullopt, code);
   }
-  registry_.AddSource(
-      {.name = "residuals_lost_total",
-       .help = "Refused drafts whose residual rounding left empty.",
-       .kind = MetricRegistry::Kind::kCounter,
-       .read = [] { return static_cast<double>(NumResidualsLost()); }});
 }
 
 CoordinatorMetrics::Peer CoordinatorMetrics::AddPeer(MetricRegistry& registry,
@@ -151,10 +150,10 @@ void CoordinatorMetrics::Count(const Peer& peer, const RoundStats::Link& link) {
   if (link.num_misses > 0) peer.misses.Increment(link.num_misses);
 }
 
-void CoordinatorMetrics::Tally::Round(const GenerationEvent& event,
+void CoordinatorMetrics::Tally::Round(const GenerationUpdate& update,
                                       bool lacks_drafter) {
-  const RoundStats& round = event.round;
-  const int num_new = static_cast<int>(event.tokens.size());
+  const RoundStats& round = *update.round;
+  const int num_new = static_cast<int>(update.tokens.size());
   ++num_rounds_;
   if (num_new > 0) {
     last_token_ = Clock::now();
@@ -182,6 +181,7 @@ void CoordinatorMetrics::Tally::Round(const GenerationEvent& event,
       fallback != metrics_.fallbacks_.end()) {
     fallback->second->Increment();
   }
+  if (round.lost_residual) metrics_.residuals_lost_.Increment();
   if (lacks_drafter) metrics_.fallback_no_drafter_.Increment();
   CoordinatorMetrics::Count(metrics_.drafter_, round.drafter);
   CoordinatorMetrics::Count(metrics_.verifier_, round.verifier);

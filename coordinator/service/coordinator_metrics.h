@@ -10,10 +10,9 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "coordinator/round/round_stats.h"
-#include "coordinator/service/generation.h"
 #include "core/base/log.h"
 #include "core/telemetry/metric_registry.h"
+#include "core/wire/generation_update.h"
 
 namespace outrider {
 
@@ -38,7 +37,7 @@ class CoordinatorMetrics {
     Tally& operator=(const Tally&) = delete;
 
     // `lacks_drafter`: the round would have drafted, had there been a drafter.
-    void Round(const GenerationEvent& event, bool lacks_drafter);
+    void Round(const GenerationUpdate& update, bool lacks_drafter);
     // Once, where the generation may not have the target's law.
     void CountLossy() { metrics_.lossy_.Increment(); }
     // No reason where it ended otherwise than well.
@@ -98,6 +97,7 @@ class CoordinatorMetrics {
   prometheus::Counter& wasted_;
   prometheus::Counter& tokens_;
   prometheus::Counter& lossy_;
+  prometheus::Counter& residuals_lost_;
   const Counters offered_at_;
   const Counters accepted_at_;
   prometheus::Counter& fallback_no_drafter_;

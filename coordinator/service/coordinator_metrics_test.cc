@@ -13,21 +13,21 @@ using ::testing::IsEmpty;
 
 class CoordinatorMetricsTest : public ::testing::Test {
  protected:
-  static GenerationEvent Round(int num_drafted, int num_accepted,
-                               int num_tokens) {
-    return {.tokens = std::vector<CommittedToken>(num_tokens),
-            .round = {.num_drafted = num_drafted,
-                      .num_accepted = num_accepted,
-                      .round_seconds = 0.004,
-                      .drafter = {.call_seconds = 0.003,
-                                  .compute_seconds = 0.001,
-                                  .wire_bytes = 90,
-                                  .sent_bytes = 30},
-                      .verifier = {.call_seconds = 0.002,
-                                   .compute_seconds = 0.001,
-                                   .wire_bytes = 500,
-                                   .sent_bytes = 100,
-                                   .num_misses = 1}}};
+  static GenerationUpdate Round(int num_drafted, int num_accepted,
+                                int num_tokens) {
+    return {.tokens = std::vector<GeneratedToken>(num_tokens),
+            .round = RoundStats{.num_drafted = num_drafted,
+                                .num_accepted = num_accepted,
+                                .round_seconds = 0.004,
+                                .drafter = {.call_seconds = 0.003,
+                                            .compute_seconds = 0.001,
+                                            .wire_bytes = 90,
+                                            .sent_bytes = 30},
+                                .verifier = {.call_seconds = 0.002,
+                                             .compute_seconds = 0.001,
+                                             .wire_bytes = 500,
+                                             .sent_bytes = 100,
+                                             .num_misses = 1}}};
   }
   std::string Page() { return registry_.Serialize(); }
 
@@ -91,14 +91,27 @@ TEST_F(CoordinatorMetricsTest, WhatTheVerifierDoesNotServeHasItsOwnCode) {
                                 "finish_reason=\"none\"} 1\n"));
 }
 
+TEST_F(CoordinatorMetricsTest, CountsTheLostResidualsOfItsOwnRoundsAlone) {
+  MetricRegistry other_registry{{}};
+  CoordinatorMetrics other(other_registry);
+  CoordinatorMetrics::Tally tally(metrics_);
+  GenerationUpdate update = Round(4, 1, 2);
+  tally.Round(update, /*lacks_drafter=*/false);
+  update.round->lost_residual = true;
+  tally.Round(update, /*lacks_drafter=*/false);
+  EXPECT_THAT(Page(), HasSubstr("outrider_residuals_lost_total 1\n"));
+  EXPECT_THAT(other_registry.Serialize(),
+              HasSubstr("outrider_residuals_lost_total 0\n"));
+}
+
 TEST_F(CoordinatorMetricsTest, AFallbackSaysWhy) {
   CoordinatorMetrics::Tally tally(metrics_);
-  GenerationEvent event = Round(0, 0, 1);
+  GenerationUpdate update = Round(0, 0, 1);
   for (const PlainReason reason :
        {PlainReason::kNone, PlainReason::kDraftFailed,
         PlainReason::kDrafterFills, PlainReason::kDrafterSlow}) {
-    event.round.plain_reason = reason;
-    tally.Round(event, /*lacks_drafter=*/false);
+    update.round->plain_reason = reason;
+    tally.Round(update, /*lacks_drafter=*/false);
   }
   tally.Round(Round(0, 0, 1), /*lacks_drafter=*/true);
   EXPECT_THAT(Page(),

@@ -9,7 +9,7 @@
 
 namespace outrider {
 
-Task<absl::StatusOr<GenerationEnd>> Generation::Run() {
+Task<absl::StatusOr<GenerationUpdate>> Generation::Run() {
   Session& session = parts_.session;
   std::optional<FinishReason> reason = ReplayDelivered();
   while (!reason.has_value()) {
@@ -19,22 +19,23 @@ Task<absl::StatusOr<GenerationEnd>> Generation::Run() {
     const int length_before = session.length();
     OUTRIDER_CO_ASSIGN_OR_RETURN(RoundResult result,
                                  co_await parts_.decoder.Round(session));
-    GenerationEvent event = TakeBlock(length_before, result, reason);
-    OUTRIDER_CO_RETURN_IF_ERROR(co_await parts_.sink.Write(std::move(event)));
+    GenerationUpdate update = TakeBlock(length_before, result, reason);
+    OUTRIDER_CO_RETURN_IF_ERROR(co_await parts_.sink.Write(std::move(update)));
   }
-  end_.reason = *reason;
-  if (end_.reason != FinishReason::kStop) {
+  finish_.reason = *reason;
+  if (finish_.reason != FinishReason::kStop) {
     TextStream::Piece last = parts_.text.Finish();
-    end_.trailing_text = std::move(last.text);
-    if (last.stopped) end_.reason = FinishReason::kStop;
+    finish_.trailing_text = std::move(last.text);
+    if (last.stopped) finish_.reason = FinishReason::kStop;
   }
-  co_return end_;
+  co_return GenerationUpdate{.first_index = num_tokens_,
+                             .finish = std::move(finish_)};
 }
 
 std::optional<FinishReason> Generation::ReplayDelivered() {
   const Session& session = parts_.session;
   const int prompt_length = session.prompt_length();
-  end_.num_tokens = session.length() - prompt_length;
+  num_tokens_ = session.length() - prompt_length;
   const absl::Span<const TokenId> delivered =
       session.committed().From(prompt_length);
   for (const TokenId token : delivered) {
@@ -43,17 +44,17 @@ std::optional<FinishReason> Generation::ReplayDelivered() {
   return parts_.stop.Find(delivered, prompt_length).reason;
 }
 
-GenerationEvent Generation::TakeBlock(int length_before, RoundResult& round,
-                                      std::optional<FinishReason>& reason) {
+GenerationUpdate Generation::TakeBlock(int length_before, RoundResult& round,
+                                       std::optional<FinishReason>& reason) {
   Session& session = parts_.session;
   const RoundStats& stats = round.stats;
-  GenerationEvent event = {
+  GenerationUpdate update = {
       .first_index = length_before - session.prompt_length(), .round = stats};
-  end_.num_draft_failures += stats.drafter.num_failures;
-  end_.num_misses += stats.drafter.num_misses + stats.verifier.num_misses;
+  finish_.num_draft_failures += stats.drafter.num_failures;
+  finish_.num_misses += stats.drafter.num_misses + stats.verifier.num_misses;
   // Later rounds may fill a cache that was lost, which is no gain.
   if (!std::exchange(has_begun_, true)) {
-    end_.num_cached_prompt_tokens = static_cast<int>(
+    finish_.num_cached_prompt_tokens = static_cast<int>(
         std::min<int64_t>(stats.verifier.num_reused, session.prompt_length()));
   }
 
@@ -66,22 +67,22 @@ GenerationEvent Generation::TakeBlock(int length_before, RoundResult& round,
                                       : TokenOrigin::kBonus;
   for (int i = 0; i < end.num_kept; ++i) {
     TextStream::Piece piece = parts_.text.Append(block[i]);
-    event.tokens.push_back(
+    update.tokens.push_back(
         {.id = block[i],
          .text = std::move(piece.text),
          .origin = i < stats.num_accepted ? TokenOrigin::kDraft : next_origin});
     if (session.logprobs().has_value()) {
       RowLogprobs& row = round.logprobs.at(i);
-      event.tokens.back().logprobs = CommittedLogprobs{
-          .logprob = row.tokens.at(0), .top = std::move(row.top)};
+      update.tokens.back().logprob = row.tokens.at(0);
+      update.tokens.back().top_logprobs = std::move(row.top);
     }
     if (piece.stopped) {
       reason = FinishReason::kStop;
       break;
     }
   }
-  end_.num_tokens += static_cast<int>(event.tokens.size());
-  return event;
+  num_tokens_ += static_cast<int>(update.tokens.size());
+  return update;
 }
 
 }  // namespace outrider

@@ -19,6 +19,25 @@ namespace {
 constexpr int kMaxStopStrings = 16;
 constexpr size_t kMaxStopStringBytes = 256;
 
+absl::Status TooLong(absl::string_view num_tokens, int context_length) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the prompt has ", num_tokens, " tokens; the model's context of ",
+      context_length, " leaves no room to continue it"));
+}
+
+// Refuses a text that can have no room, which is cheap, before it is tokenised,
+// which is not.
+absl::Status CheckBytes(absl::string_view text,
+                        const GenerationLimits& limits) {
+  const std::optional<size_t> most = limits.tokenizer->max_bytes_per_token();
+  if (!most.has_value()) return absl::OkStatus();
+  const size_t num_tokens = (text.size() + *most - 1) / *most;
+  if (num_tokens < static_cast<size_t>(limits.context_length)) {
+    return absl::OkStatus();
+  }
+  return TooLong(absl::StrCat("at least ", num_tokens), limits.context_length);
+}
+
 absl::StatusOr<std::vector<TokenId>> ParsePrompt(
     const v1::GenerateRequest& proto, const GenerationLimits& limits) {
   std::vector<TokenId> prompt;
@@ -30,6 +49,7 @@ absl::StatusOr<std::vector<TokenId>> ParsePrompt(
     if (proto.text().empty()) {
       return absl::InvalidArgumentError("the prompt is empty");
     }
+    OUTRIDER_RETURN_IF_ERROR(CheckBytes(proto.text(), limits));
     prompt = limits.tokenizer->Encode(proto.text());
   } else {
     prompt.assign(proto.tokens().ids().begin(), proto.tokens().ids().end());
@@ -39,9 +59,7 @@ absl::StatusOr<std::vector<TokenId>> ParsePrompt(
   }
   OUTRIDER_RETURN_IF_ERROR(CheckTokens(prompt, limits.vocab_size));
   if (prompt.size() >= static_cast<size_t>(limits.context_length)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the prompt has ", prompt.size(), " tokens; the model's context of ",
-        limits.context_length, " leaves no room to continue it"));
+    return TooLong(absl::StrCat(prompt.size()), limits.context_length);
   }
   return prompt;
 }

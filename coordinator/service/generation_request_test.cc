@@ -17,6 +17,26 @@ using ::testing::HasSubstr;
 
 constexpr int kVocabSize = 5000;
 
+// One token for two bytes, or for one at the end; counts the texts it is given.
+class PairTokenizer final : public Tokenizer {
+ public:
+  std::vector<TokenId> Encode(absl::string_view text) const override {
+    ++num_texts;
+    return std::vector<TokenId>((text.size() + 1) / 2, 7);
+  }
+  std::optional<size_t> max_bytes_per_token() const override { return 2; }
+  std::unique_ptr<StreamingDecoder> NewDecoder() const override {
+    return nullptr;
+  }
+  int vocab_size() const override { return kVocabSize; }
+  const std::string& fingerprint() const override { return fingerprint_; }
+
+  mutable int num_texts = 0;
+
+ private:
+  const std::string fingerprint_ = "pairs";
+};
+
 class GenerationRequestTest : public ::testing::Test {
  protected:
   GenerationRequestTest() {
@@ -78,6 +98,20 @@ TEST_F(GenerationRequestTest, ASupportSizeAloneMeansNoMass) {
   EXPECT_EQ(Parsed().draft_options.support_mass, 0.5);
   proto_.mutable_draft_options()->clear_support_size();
   EXPECT_EQ(Parsed().draft_options.support_size, kMaxSupportSize);
+}
+
+TEST_F(GenerationRequestTest, ATextThatCanHaveNoRoomIsNotTokenised) {
+  const PairTokenizer tokenizer;
+  limits_.tokenizer = &tokenizer;
+  proto_.set_text(std::string(2 * 99, 'a'));
+  EXPECT_EQ(Parsed().prompt.size(), 99u);
+  EXPECT_EQ(tokenizer.num_texts, 1);
+  proto_.set_text(std::string(1 << 20, 'a'));
+  EXPECT_THAT(ParseRequest(proto_, limits_),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("the prompt has at least 524288 tokens; the "
+                                 "model's context of 100 leaves no room")));
+  EXPECT_EQ(tokenizer.num_texts, 1);
 }
 
 TEST_F(GenerationRequestTest, ASaltHasAnEnd) {

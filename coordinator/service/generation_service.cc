@@ -6,14 +6,15 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "coordinator/service/describe_convert.h"
 #include "coordinator/service/generation.h"
-#include "coordinator/service/generation_convert.h"
 #include "coordinator/service/session_assembly.h"
 #include "core/base/log.h"
 #include "core/base/retry_delay.h"
 #include "core/base/status_macros.h"
 #include "core/rpc/metadata_limits.h"
 #include "core/rpc/status_convert.h"
+#include "core/wire/generation_convert.h"
 
 namespace outrider {
 namespace {
@@ -23,7 +24,7 @@ constexpr std::chrono::seconds kLongestCancelled(5);
 // So that one long text does not keep all others waiting.
 constexpr int kPreparingThreads = 2;
 
-// Counts events and passes them on as messages.
+// Counts rounds and passes them on as messages.
 class WriterSink final : public GenerationSink {
  public:
   struct Options {
@@ -32,14 +33,26 @@ class WriterSink final : public GenerationSink {
     bool lacks_drafter = false;
   };
   explicit WriterSink(Options options) : options_(options) {}
-  Task<absl::Status> Write(GenerationEvent event) override {
-    options_.tally.Round(event, options_.lacks_drafter);
-    return options_.writer.Write(ToProto(event));
+  Task<absl::Status> Write(GenerationUpdate update) override {
+    options_.tally.Round(update, options_.lacks_drafter);
+    return options_.writer.Write(ToProto(update));
   }
 
  private:
   const Options options_;
 };
+
+GenerationUpdate FirstUpdate(const GenerationRequest& request,
+                             const ModelIdentity& model) {
+  return {.start =
+              GenerationStart{
+                  .seed = request.seed,
+                  .prompt_length = static_cast<int>(request.prompt.size()),
+                  .num_speculative_tokens = request.num_speculative_tokens,
+                  .is_lossy = IsLossy(request.sampling),
+                  .model = model},
+          .first_index = static_cast<int>(request.delivered.size())};
+}
 
 // Towards clients: code and reason, never an address or a peer's own words.
 absl::Status ForClients(const absl::Status& status) {
@@ -216,7 +229,7 @@ Task<absl::StatusOr<FinishReason>> GenerationServiceImpl::Serve(
     const Call& call, Session& session) {
   if (IsLossy(request.sampling)) call.tally.CountLossy();
   OUTRIDER_CO_RETURN_IF_ERROR(co_await call.writer.Write(
-      FirstMessage(request, pair.verifier_description.identity())));
+      ToProto(FirstUpdate(request, pair.verifier_description.identity()))));
   WriterSink sink({.writer = call.writer,
                    .tally = call.tally,
                    .lacks_drafter = pair.drafter == nullptr &&
@@ -226,11 +239,11 @@ Task<absl::StatusOr<FinishReason>> GenerationServiceImpl::Serve(
                             .tokenizer = parts_.tokenizer,
                             .session = session,
                             .sink = sink});
-  OUTRIDER_CO_ASSIGN_OR_RETURN(const GenerationEnd end,
+  OUTRIDER_CO_ASSIGN_OR_RETURN(const GenerationUpdate last,
                                co_await assembly.Run());
-  const absl::Status told = co_await call.writer.Write(LastMessage(end));
+  const absl::Status told = co_await call.writer.Write(ToProto(last));
   told.IgnoreError();  // it may leave once it has read its end
-  co_return end.reason;
+  co_return last.finish->reason;
 }
 
 absl::StatusOr<GenerationRequest> GenerationServiceImpl::Parse(

@@ -68,10 +68,10 @@ SessionAssembly::SessionAssembly(const Parts& parts)
                    .text = text_,
                    .sink = parts.sink}) {}
 
-Task<absl::StatusOr<GenerationEnd>> SessionAssembly::Run() {
-  absl::StatusOr<GenerationEnd> end = co_await generation_.Run();
+Task<absl::StatusOr<GenerationUpdate>> SessionAssembly::Run() {
+  absl::StatusOr<GenerationUpdate> last = co_await generation_.Run();
   co_await optional_drafter_.Stop(session_);
-  co_return end;
+  co_return last;
 }
 
 }  // namespace outrider

@@ -42,7 +42,7 @@ class SessionAssembly {
   SessionAssembly& operator=(const SessionAssembly&) = delete;
 
   // Runs the generation; nothing of it goes on when this returns.
-  Task<absl::StatusOr<GenerationEnd>> Run();
+  Task<absl::StatusOr<GenerationUpdate>> Run();
 
  private:
   Session& session_;

@@ -46,7 +46,6 @@ absl::Status Serve(const NodeProgram& program, const NodeFlags& flags,
   MetricRegistry metrics(
       {{"role", program.role}, {"model_name", description.model_name}});
   AddNodeMetrics(metrics, node, program.method, flags.simulation.enabled);
-  if (program.add_metrics) program.add_metrics(metrics);
   return ServeNode(
       {.name = absl::StrCat("outrider-", program.role),
        .what = Summary(description),

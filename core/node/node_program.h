@@ -38,8 +38,6 @@ struct NodeProgram {
       make_service = {};
   // The largest request that the model described can call for.
   std::function<int(const NodeDescription&)> max_request_bytes = {};
-  // Metrics of its own.
-  std::function<void(MetricRegistry&)> add_metrics = {};
 };
 
 // The whole of main: parses the flags, and serves, measures or checks. The

@@ -55,8 +55,8 @@ Verdict BlockRule::Judge(const Draft& draft, absl::Span<const TargetRow> target,
   int n = k;  // the longest prefix that is accepted; none always is
   while (n > 0 && !Stands(n, draft, target, shares, random)) --n;
   if (n == k) return {k, target[k].drawn_token()};
-  return {n, DrawResidual(target[n], draft.distributions[n], draft.start + n,
-                          random, OUTRIDER_MUTANT(B1, shares[n], 1.0))};
+  return ReplaceRefused(n, target[n], draft.distributions[n], draft.start + n,
+                        random, OUTRIDER_MUTANT(B1, shares[n], 1.0));
 }
 
 }  // namespace outrider

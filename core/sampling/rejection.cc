@@ -24,7 +24,7 @@ Verdict AcceptPrefix(const Draft& draft, absl::Span<const TargetRow> target,
     // p / l against q, not p against l q, which might underflow to 0.
     if (!random.Accept({Purpose::kAccept, position}, p(x) / lossy_lenience,
                        q(x))) {
-      return {i, DrawResidual(p, q, position, random)};
+      return ReplaceRefused(i, p, q, position, random);
     }
   }
   return {k, target[k].drawn_token()};

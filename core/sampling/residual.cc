@@ -2,15 +2,12 @@
 #include "core/sampling/residual.h"
 
 #include <algorithm>
-#include <atomic>
 
 #include "core/base/mutant.h"
 #include "core/sampling/vector_math.h"
 
 namespace outrider {
 namespace {
-
-std::atomic<uint64_t> num_residuals_lost = 0;
 
 // Where rounding left no residual although a draft was refused (p = q): the
 // last token with p > q, or if there is none the last with p > 0.
@@ -42,21 +39,18 @@ std::vector<double> ResidualWeights(const TargetRow& p, const Distribution& q,
   return weights;
 }
 
-TokenId DrawResidual(const TargetRow& p, const Distribution& q,
-                     uint64_t position, RandomSource& random, double share) {
+Verdict ReplaceRefused(int num_accepted, const TargetRow& p,
+                       const Distribution& q, uint64_t position,
+                       RandomSource& random, double share) {
   const std::vector<double> weights = ResidualWeights(p, q, share);
   if (Sum(weights) <= 0.0) {
-    num_residuals_lost.fetch_add(1, std::memory_order_relaxed);
-    return LastPossible(p, q);
+    return {num_accepted, LastPossible(p, q), /*lost_residual=*/true};
   }
   const size_t i = random.Categorical({Purpose::kResidual, position}, weights);
   // Off the support of q the residual is p itself, from which the row brings
   // one token.
-  return i < q.support().size() ? q.support()[i] : p.drawn_token();
-}
-
-uint64_t NumResidualsLost() {
-  return num_residuals_lost.load(std::memory_order_relaxed);
+  return {num_accepted,
+          i < q.support().size() ? q.support()[i] : p.drawn_token()};
 }
 
 }  // namespace outrider

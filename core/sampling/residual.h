@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/base/token.h"
+#include "core/sampling/acceptance_rule.h"
 #include "core/sampling/distribution.h"
 #include "core/sampling/random_source.h"
 #include "core/sampling/target_row.h"
@@ -18,15 +19,12 @@ namespace outrider {
 std::vector<double> ResidualWeights(const TargetRow& p, const Distribution& q,
                                     double share = 1);
 
-// How often in this process rounding has left nothing to draw from although a
-// draft was refused (p = q but for the last bits), so that a token of p was
-// taken instead. For metrics; thread-safe.
-uint64_t NumResidualsLost();
-
-// Draws from norm(max(0, share p - q)): the token that replaces a refused one.
-// One coin: RESIDUAL of `position`.
-TokenId DrawResidual(const TargetRow& p, const Distribution& q,
-                     uint64_t position, RandomSource& random, double share = 1);
+// The verdict after `num_accepted` drafts: its next token, which replaces the
+// refused one at `position`, is drawn from norm(max(0, share p - q)). One coin:
+// RESIDUAL of `position`.
+Verdict ReplaceRefused(int num_accepted, const TargetRow& p,
+                       const Distribution& q, uint64_t position,
+                       RandomSource& random, double share = 1);
 
 }  // namespace outrider
 

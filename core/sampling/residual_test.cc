@@ -37,13 +37,20 @@ TEST(ResidualTest, FallsBackToThePossibleWhereNothingIsLeft) {
       Distribution::FromSorted({0, 1, 2, 3}, {1.0, 0.5, 0.5, 1.0});
   // The residual of q against itself has no mass, as p <= q everywhere.
   const TargetRow row = TargetRow::FromDense(q, q.support(), kStart, source);
-  const uint64_t lost_before = NumResidualsLost();
-  EXPECT_EQ(DrawResidual(row, q, kStart, source), 3);
-  EXPECT_EQ(NumResidualsLost(), lost_before + 1);
+  EXPECT_EQ(ReplaceRefused(2, row, q, kStart, source),
+            (Verdict{2, 3, /*lost_residual=*/true}));
   const TargetRow possible =
       TargetRow::FromDense(p, q.support(), kStart, source);
-  const TokenId token = DrawResidual(possible, q, kStart, source);
-  EXPECT_GT(p(token), 0);
+  EXPECT_GT(p(ReplaceRefused(2, possible, q, kStart, source).next_token), 0);
+}
+
+TEST(ResidualTest, IsNotLostWhereThereIsSomethingToDrawFrom) {
+  EnumeratingSource source;
+  ASSERT_TRUE(source.NextTrace());
+  const Distribution p = Distribution::FromSorted({0, 1}, {0.25, 0.75});
+  const Distribution q = Distribution::FromSorted({0, 1}, {0.75, 0.25});
+  const TargetRow row = TargetRow::FromDense(p, q.support(), kStart, source);
+  EXPECT_EQ(ReplaceRefused(0, row, q, kStart, source), (Verdict{0, 1}));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "core/tokenizer/fingerprint.h"
 #include "core/tokenizer/normalizer.h"
 #include "core/tokenizer/pretokenizer.h"
+#include "core/tokenizer/token_bytes.h"
 #include "core/tokenizer/utf8.h"
 
 namespace outrider {
@@ -45,7 +46,8 @@ BpeTokenizer::BpeTokenizer(const TokenizerSpec& spec)
       added_after_normalizing_(FinderOf(spec, /*normalized=*/true)),
       model_(spec.bpe, SymbolsOf(spec.pretokenizer)),
       decoder_(spec),
-      fingerprint_(FingerprintOf(spec)) {}
+      fingerprint_(FingerprintOf(spec)),
+      max_bytes_per_token_(MaxBytesPerToken(spec)) {}
 
 std::vector<TokenId> BpeTokenizer::Encode(absl::string_view text) const {
   const std::string valid = LossyUtf8(text);

@@ -24,6 +24,9 @@ class BpeTokenizer final : public Tokenizer {
   explicit BpeTokenizer(const TokenizerSpec& spec);
 
   std::vector<TokenId> Encode(absl::string_view text) const override;
+  std::optional<size_t> max_bytes_per_token() const override {
+    return max_bytes_per_token_;
+  }
   std::unique_ptr<StreamingDecoder> NewDecoder() const override;
   int vocab_size() const override { return decoder_.vocab_size(); }
   const std::string& fingerprint() const override { return fingerprint_; }
@@ -42,6 +45,7 @@ class BpeTokenizer final : public Tokenizer {
   const BpeModel model_;
   const TokenDecoder decoder_;
   const std::string fingerprint_;
+  const std::optional<size_t> max_bytes_per_token_;
 };
 
 }  // namespace outrider

@@ -2,7 +2,9 @@
 #ifndef OUTRIDER_CORE_TOKENIZER_TOKENIZER_H_
 #define OUTRIDER_CORE_TOKENIZER_TOKENIZER_H_
 
+#include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,6 +37,12 @@ class Tokenizer {
   // are accepted; invalid UTF-8 is replaced by U+FFFD as the reference does.
   // As there, a special token spelled out in the text becomes that token.
   virtual std::vector<TokenId> Encode(absl::string_view text) const = 0;
+
+  // The most bytes of a text that one token can stand for. Nothing where there
+  // is no such bound, as text of any length may become one token, or none.
+  virtual std::optional<size_t> max_bytes_per_token() const {
+    return std::nullopt;
+  }
 
   // Special tokens and unused ids are left out of the text. The decoder must
   // not outlive the tokenizer.

@@ -210,6 +210,7 @@ void ToProto(const VerifyReply& reply, v1::VerifyResponse& response) {
   if (const Verdict* verdict = std::get_if<Verdict>(&reply.outcome)) {
     response.mutable_verdict()->set_num_accepted(verdict->num_accepted);
     response.mutable_verdict()->set_next_token(verdict->next_token);
+    response.mutable_verdict()->set_lost_residual(verdict->lost_residual);
     return;
   }
   if (const auto* target =
@@ -244,7 +245,8 @@ absl::StatusOr<VerifyReply> FromProto(v1::VerifyResponse response,
         ToLength(response.verdict().num_accepted(), "num_accepted"));
     reply.outcome = Verdict{
         .num_accepted = num_accepted,
-        .next_token = static_cast<TokenId>(response.verdict().next_token())};
+        .next_token = static_cast<TokenId>(response.verdict().next_token()),
+        .lost_residual = response.verdict().lost_residual()};
     return reply;
   }
   if (response.has_sparse()) {

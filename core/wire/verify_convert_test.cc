@@ -39,7 +39,7 @@ VerifyReply TokensReply(std::vector<RowScores> scores) {
   return {.header = {.session = {.bytes = {1}},
                      .incarnation = {.bytes = {2}},
                      .step = 3},
-          .outcome = Verdict{1, 5},
+          .outcome = Verdict{1, 5, /*lost_residual=*/true},
           .logprobs = std::move(scores)};
 }
 
@@ -47,6 +47,13 @@ absl::StatusOr<VerifyReply> ThroughTheWire(const VerifyReply& reply) {
   v1::VerifyResponse response;
   ToProto(reply, response);
   return FromProto(std::move(response), TokensCall());
+}
+
+TEST(VerifyConvertTest, AVerdictArrivesAsItWasSent) {
+  const auto reply = ThroughTheWire(TokensReply({}));
+  ASSERT_THAT(reply, IsOk());
+  EXPECT_EQ(std::get<Verdict>(reply->outcome),
+            std::get<Verdict>(TokensReply({}).outcome));
 }
 
 TEST(VerifyConvertTest, LogprobsAreAskedForAsTheyWere) {

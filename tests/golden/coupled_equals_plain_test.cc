@@ -58,7 +58,7 @@ client::GenerationRequest Request(uint64_t seed, int k, int num_tokens) {
   request.prompt = kPrompt;
   request.temperature = kSampling.temperature;
   request.top_p = kSampling.top_p;
-  request.acceptance_rule = client::AcceptanceRule::kCoupled;
+  request.acceptance_rule = RuleKind::kCoupled;
   request.seed = seed;
   request.num_speculative_tokens = k;
   request.max_tokens = num_tokens;

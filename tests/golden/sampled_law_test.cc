@@ -29,8 +29,6 @@
 namespace outrider::testing {
 namespace {
 
-using client::AcceptanceRule;
-
 // The first token is the prefill's; the others are a round of two drafts, or
 // that and another one.
 constexpr int kLength = 4;
@@ -108,9 +106,10 @@ class PlainDecoder {
 
 struct Setting {
   std::string name;
-  AcceptanceRule rule;
+  RuleKind rule;
   ReplyFormat format;
   double lossy_lenience = 1;
+  double temperature = kSampling.temperature;
 };
 
 struct Samples {
@@ -123,11 +122,10 @@ struct Samples {
 Samples Sample(client::GenerationClient& client, const Setting& setting,
                int num_samples) {
   Samples samples;
-  const bool is_greedy = setting.rule == AcceptanceRule::kGreedy;
   for (int seed = 1; seed <= num_samples; ++seed) {
     client::GenerationRequest request;
     request.prompt = kPrompt;
-    request.temperature = is_greedy ? 0 : kSampling.temperature;
+    request.temperature = setting.temperature;
     request.top_k = kSampling.top_k;
     request.seed = seed;
     request.max_tokens = kLength;
@@ -224,32 +222,29 @@ class SampledLawTest : public ::testing::Test {
 // Which rounds draft depends on past times, so under rejection and block a seed
 // gives the law, not a text: each reply format is tested as a law of its own.
 TEST_F(SampledLawTest, IsTheTargetsForEachRuleAndReplyFormat) {
-  ExpectLaw(
-      {"rejection, SPARSE", AcceptanceRule::kRejection, ReplyFormat::kSparse},
-      law_);
-  ExpectLaw({"block, TOKENS", AcceptanceRule::kBlock, ReplyFormat::kTokens},
+  ExpectLaw({"rejection, SPARSE", RuleKind::kRejection, ReplyFormat::kSparse},
             law_);
+  ExpectLaw({"block, TOKENS", RuleKind::kBlock, ReplyFormat::kTokens}, law_);
   std::vector<TokenSeq> texts = ExpectLaw(
-      {"coupled, FULL", AcceptanceRule::kCoupled, ReplyFormat::kFull}, law_);
+      {"coupled, FULL", RuleKind::kCoupled, ReplyFormat::kFull}, law_);
   texts.resize(kNumRepeated);
   // More than the law: the same tokens for the same seeds.
-  EXPECT_EQ(Sample(trio_.client(),
-                   {"coupled, TOKENS", AcceptanceRule::kCoupled,
-                    ReplyFormat::kTokens},
-                   kNumRepeated)
-                .texts,
-            texts);
+  EXPECT_EQ(
+      Sample(trio_.client(),
+             {"coupled, TOKENS", RuleKind::kCoupled, ReplyFormat::kTokens},
+             kNumRepeated)
+          .texts,
+      texts);
   trio_.Stop();
 }
 
 // Token for token the draws from rounded logits, which now and then are others
 // than those from whole ones.
 TEST_F(SampledLawTest, RowsInBFloat16AreThoseOfRoundedLogits) {
-  const Samples samples =
-      Sample(trio_.client(),
-             {"coupled, FULL_BFLOAT16", AcceptanceRule::kCoupled,
-              ReplyFormat::kFullBFloat16},
-             kNumRepeated);
+  const Samples samples = Sample(trio_.client(),
+                                 {"coupled, FULL_BFLOAT16", RuleKind::kCoupled,
+                                  ReplyFormat::kFullBFloat16},
+                                 kNumRepeated);
   int num_changed = 0;
   for (size_t i = 0; i < samples.texts.size(); ++i) {
     EXPECT_EQ(samples.texts[i], plain_->Draw(i + 1, /*is_bfloat16=*/true));
@@ -265,7 +260,10 @@ TEST_F(SampledLawTest, IsOneTextUnderTheGreedyRule) {
   for (const ReplyFormat format :
        {ReplyFormat::kFull, ReplyFormat::kSparse, ReplyFormat::kTokens}) {
     const Samples samples =
-        Sample(trio_.client(), {"greedy", AcceptanceRule::kGreedy, format}, 20);
+        Sample(trio_.client(),
+               {"greedy", RuleKind::kRejection, format, /*lossy_lenience=*/1,
+                /*temperature=*/0},
+               20);
     EXPECT_TRUE(AllArePossible(samples.texts, greedy_law_));
     EXPECT_GT(samples.num_accepted, 0);
   }
@@ -276,7 +274,7 @@ TEST_F(SampledLawTest, IsOneTextUnderTheGreedyRule) {
 TEST_F(SampledLawTest, ALossyRunFailsTheTest) {
   const Samples samples =
       Sample(trio_.client(),
-             {"lossy", AcceptanceRule::kRejection, ReplyFormat::kSparse,
+             {"lossy", RuleKind::kRejection, ReplyFormat::kSparse,
               /*lossy_lenience=*/0.3},
              kNumSamples);
   const ChiSquare result = Compare(samples.texts, law_);

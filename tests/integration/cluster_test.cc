@@ -38,7 +38,7 @@ TEST(ClusterTest, SixteenStreamsAtOnceEachEqualPlainDecoding) {
       EXPECT_THAT(result.status, IsOk());
       EXPECT_EQ(result.tokens, PlainGreedy(prompt, num_tokens, kVocab));
       ASSERT_TRUE(result.finish.has_value());
-      EXPECT_EQ(result.finish->reason, client::FinishReason::kLength);
+      EXPECT_EQ(result.finish->reason, FinishReason::kLength);
       EXPECT_EQ(result.finish->num_misses, 0);
       EXPECT_EQ(result.finish->num_draft_failures, 0);
       num_accepted += result.num_accepted;
@@ -55,7 +55,7 @@ TEST(ClusterTest, OneSeedGivesOneStreamAndAnotherSeedAnother) {
   ASSERT_TRUE(cluster.WaitUntilReady());
   client::GenerationRequest request = Greedy({1, 2, 3}, 60, /*k=*/4);
   request.temperature = 1.0;
-  request.acceptance_rule = client::AcceptanceRule::kCoupled;
+  request.acceptance_rule = RuleKind::kCoupled;
   request.seed = 7;
   const Result first = Generate(cluster, request);
   const Result again = Generate(cluster, request);
@@ -458,15 +458,15 @@ TEST(ClusterTest, BadRequestsAreRefusedByNameAndHurtNothing) {
       {bad([](auto& r) { r.lossy_lenience = 1.5; }), "not 1.5"},
       {bad([](auto& r) {
          r.lossy_lenience = 0.5;
-         r.acceptance_rule = client::AcceptanceRule::kCoupled;
+         r.acceptance_rule = RuleKind::kCoupled;
        }),
        "leave one of the two out"},
       {bad([](auto& r) {
          r.lossy_lenience = 0.5;
-         r.acceptance_rule = client::AcceptanceRule::kBlock;
+         r.acceptance_rule = RuleKind::kBlock;
        }),
        "leave one of the two out"},
-      {bad([](auto& r) { r.logprobs_mode = client::LogprobsMode::kRaw; }),
+      {bad([](auto& r) { r.logprobs_mode = LogprobsMode::kRaw; }),
        "needs logprobs"},
   };
   for (const auto& c : cases) {
@@ -490,7 +490,7 @@ TEST(ClusterTest, GenerationRunsToTheLastPositionOfTheContextAndNotBeyond) {
   const Result result = Generate(cluster, request);
   EXPECT_THAT(result.status, IsOk());
   EXPECT_EQ(result.tokens, PlainGreedy({5, 6, 7}, 37, kVocab));
-  EXPECT_EQ(result.finish->reason, client::FinishReason::kLength);
+  EXPECT_EQ(result.finish->reason, FinishReason::kLength);
 }
 
 }  // namespace

@@ -121,14 +121,14 @@ TEST_F(EndOfTextTest, AStopStringCutsTheSameTextAtTheSameTokenForEveryK) {
       request.stop_strings = {"not in the text", stop};
       const Result result = Generate(cluster, request);
       ASSERT_THAT(result.status, IsOk());
-      EXPECT_EQ(result.finish->reason, client::FinishReason::kStop);
+      EXPECT_EQ(result.finish->reason, FinishReason::kStop);
       EXPECT_EQ(FullText(result), text_.substr(0, text_.find(stop)));
       EXPECT_THAT(result.finish->trailing_text, IsEmpty());
       if (k == 0) at_k0 = result.tokens;
       EXPECT_EQ(result.tokens, at_k0);
       const auto num_from_drafts = std::count_if(
           result.scored.begin(), result.scored.end(), [](const auto& token) {
-            return token.origin == client::TokenOrigin::kDraft;
+            return token.origin == TokenOrigin::kDraft;
           });
       num_inside_blocks += num_from_drafts < result.num_accepted;
     }
@@ -152,7 +152,7 @@ TEST_F(EndOfTextTest, AStoppedTextIsTheSameResumedAtEveryPlaceAndPastTheStop) {
     request.stop_strings = {stops[stops.size() / 3]};
     const Result whole = Generate(cluster, request);
     ASSERT_THAT(whole.status, IsOk());
-    ASSERT_EQ(whole.finish->reason, client::FinishReason::kStop);
+    ASSERT_EQ(whole.finish->reason, FinishReason::kStop);
     ASSERT_GT(whole.tokens.size(), 5u);
     ExpectTheSameResumedAnywhere(cluster, request, whole);
   }
@@ -176,12 +176,12 @@ TEST_F(EndOfTextTest, AnEndTokenEndsTheTextForEveryKAndIsItsLast) {
         ASSERT_THAT(result.status, IsOk());
         EXPECT_EQ(result.tokens, expected);
         EXPECT_EQ(FullText(result), tokenizer_->Decode(expected));
-        EXPECT_EQ(result.finish->reason, client::FinishReason::kEos);
+        EXPECT_EQ(result.finish->reason, FinishReason::kEos);
         ExpectTheSameResumedAnywhere(cluster, request, result);
         request.ignore_eos = true;
         const Result on = Generate(cluster, request);
         EXPECT_EQ(on.tokens, plain_);
-        EXPECT_EQ(on.finish->reason, client::FinishReason::kLength);
+        EXPECT_EQ(on.finish->reason, FinishReason::kLength);
       }
     }
   }
@@ -197,7 +197,7 @@ TEST_F(EndOfTextTest, TheBeginningOfAStopIsHeldBackAndTrailsWhereTheTextEnds) {
     request.stop_strings = {end + "\x01not in the text"};
     const Result result = Generate(cluster, request);
     ASSERT_THAT(result.status, IsOk());
-    EXPECT_EQ(result.finish->reason, client::FinishReason::kLength);
+    EXPECT_EQ(result.finish->reason, FinishReason::kLength);
     EXPECT_EQ(result.finish->trailing_text, end);
     EXPECT_EQ(FullText(result), text_);
     ExpectTheSameResumedAnywhere(cluster, request, result);
@@ -236,14 +236,13 @@ TEST(EndOfBytesTest, AStopThatOnlyTheEndMakesCertainIsAStop) {
     for (const int num_tokens : {10, 2}) {
       client::GenerationRequest request = Greedy(kPrompt, num_tokens, k);
       const Result free = Generate(cluster, request);
-      EXPECT_EQ(free.finish->reason, num_tokens == 2
-                                         ? client::FinishReason::kLength
-                                         : client::FinishReason::kEos);
+      EXPECT_EQ(free.finish->reason,
+                num_tokens == 2 ? FinishReason::kLength : FinishReason::kEos);
       EXPECT_EQ(StreamedText(free), said);
       EXPECT_EQ(free.finish->trailing_text, "\n");
       request.stop_strings = {"\n"};
       const Result stopped = Generate(cluster, request);
-      EXPECT_EQ(stopped.finish->reason, client::FinishReason::kStop);
+      EXPECT_EQ(stopped.finish->reason, FinishReason::kStop);
       EXPECT_EQ(FullText(stopped), said);
       EXPECT_EQ(stopped.tokens, free.tokens);
       ExpectTheSameResumedAnywhere(cluster, request, stopped);

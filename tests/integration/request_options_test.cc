@@ -24,11 +24,11 @@ using ::testing::HasSubstr;
 TEST(RequestOptionsTest, ALossyGenerationSaysSoAndAcceptsMoreInEveryFormat) {
   InProcessCluster::Options options = SmallCluster();
   // The verifier takes so long that no drafter is left alone for being slow.
-  options.target.table = [table = options.target.table](
-                             absl::Span<const TokenId> context) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    return table(context);
-  };
+  options.target.table =
+      [table = options.target.table](absl::Span<const TokenId> context) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        return table(context);
+      };
   InProcessCluster cluster(options);
   ASSERT_TRUE(cluster.WaitUntilReady());
   for (const double temperature : {0.0, 1.0}) {
@@ -66,7 +66,7 @@ TEST(RequestOptionsTest, LogprobsAreTheSameForEveryKAndBelongToTheirTokens) {
     ASSERT_THAT(result.status, IsOk());
     TokenSeq text = {1, 2, 3};
     ASSERT_EQ(result.scored.size(), 30u);
-    for (const client::GeneratedToken& token : result.scored) {
+    for (const GeneratedToken& token : result.scored) {
       const std::vector<float> logits = HashTarget(text, kVocab);
       double sum = 0;
       for (const float logit : logits) sum += std::exp(double{logit});
@@ -78,7 +78,7 @@ TEST(RequestOptionsTest, LogprobsAreTheSameForEveryKAndBelongToTheirTokens) {
       EXPECT_EQ(token.top_logprobs[0].logprob, *token.logprob);
       text.push_back(token.id);
     }
-    request.logprobs_mode = client::LogprobsMode::kProcessed;
+    request.logprobs_mode = LogprobsMode::kProcessed;
     for (const auto& token : Generate(cluster, request).scored) {
       EXPECT_EQ(token.logprob, 0.0);
     }
@@ -98,7 +98,7 @@ TEST(RequestOptionsTest, SampledTokensHaveTheirLogprobsInEveryReplyFormat) {
     const Result result = Generate(cluster, request);
     ASSERT_EQ(result.scored.size(), 200u);
     TokenSeq text = {1, 2, 3};
-    for (const client::GeneratedToken& token : result.scored) {
+    for (const GeneratedToken& token : result.scored) {
       const std::vector<float> logits = HashTarget(text, kVocab);
       double sum = 0;
       for (const float logit : logits) sum += std::exp(double{logit});
@@ -112,8 +112,7 @@ TEST(RequestOptionsTest, SampledTokensHaveTheirLogprobsInEveryReplyFormat) {
 TEST(RequestOptionsTest, LogprobsAreTheSameInEveryReplyFormat) {
   InProcessCluster cluster(SmallCluster());
   ASSERT_TRUE(cluster.WaitUntilReady());
-  for (const auto mode :
-       {client::LogprobsMode::kRaw, client::LogprobsMode::kProcessed}) {
+  for (const auto mode : {LogprobsMode::kRaw, LogprobsMode::kProcessed}) {
     for (const double temperature : {0.0, 0.8}) {
       client::GenerationRequest request = Greedy({1, 2, 3}, 60, /*k=*/4);
       request.temperature = temperature;
@@ -127,7 +126,7 @@ TEST(RequestOptionsTest, LogprobsAreTheSameInEveryReplyFormat) {
       // Whichever rounds have drafts, these give one text.
       const bool is_coupled = temperature > 0;
       if (is_coupled) {
-        request.acceptance_rule = client::AcceptanceRule::kCoupled;
+        request.acceptance_rule = RuleKind::kCoupled;
       }
       request.reply_format = ReplyFormat::kFull;
       const Result full = Generate(cluster, request);
@@ -158,7 +157,7 @@ TEST(RequestOptionsTest, BlockVerificationIsServedInEveryFormat) {
   InProcessCluster cluster(SmallCluster());
   ASSERT_TRUE(cluster.WaitUntilReady());
   client::GenerationRequest request = Greedy({1, 2, 3}, 60, /*k=*/4);
-  request.acceptance_rule = client::AcceptanceRule::kBlock;
+  request.acceptance_rule = RuleKind::kBlock;
   EXPECT_EQ(Generate(cluster, request).tokens,
             PlainGreedy({1, 2, 3}, 60, kVocab));
   request.temperature = 1;
@@ -180,7 +179,7 @@ TEST(RequestOptionsTest, RowsInBFloat16GiveThePlainTextOfRoundedLogits) {
   client::GenerationRequest request = Greedy({1, 2, 3}, 60, /*k=*/0);
   request.temperature = 1;
   request.seed = 7;
-  request.acceptance_rule = client::AcceptanceRule::kCoupled;
+  request.acceptance_rule = RuleKind::kCoupled;
   request.reply_format = ReplyFormat::kFullBFloat16;
   const Result plain = Generate(cluster, request);
   ASSERT_THAT(plain.status, IsOk());
@@ -199,10 +198,9 @@ TEST(RequestOptionsTest, ARuleThatTheVerifierDoesNotServeIsRefused) {
     InProcessCluster cluster(options);
     ASSERT_TRUE(cluster.WaitUntilReady());
     client::GenerationRequest request = Greedy({5}, 30, /*k=*/4);
-    request.acceptance_rule = client::AcceptanceRule::kGreedy;
+    request.acceptance_rule = RuleKind::kRejection;
     EXPECT_EQ(Generate(cluster, request).tokens, PlainGreedy({5}, 30, kVocab));
-    for (const auto rule :
-         {client::AcceptanceRule::kCoupled, client::AcceptanceRule::kBlock}) {
+    for (const auto rule : {RuleKind::kCoupled, RuleKind::kBlock}) {
       request.acceptance_rule = rule;
       EXPECT_THAT(Generate(cluster, request).status,
                   StatusIs(absl::StatusCode::kFailedPrecondition,

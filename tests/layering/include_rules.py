@@ -40,7 +40,7 @@ LAYERS = {
     "coordinator/peers": PEERS,
     "coordinator/pool": POOL,
     "coordinator/service": [*POOL, "core/tokenizer", "coordinator/pool"],
-    "client": ["core/wire", "core/rpc"],
+    "client": ["core/sampling", "core/wire", "core/rpc"],
     "bench/network": ["core/rpc"],
     "bench/load": LOAD,
     "bench/report": REPORT,
@@ -60,7 +60,7 @@ TESTING, SUPPORT, TESTS, MICRO = "core/testing", "tests/support", "tests", "benc
 TORCH = re.compile(r"(torch|ATen|c10|caffe2)/")
 GRPC = re.compile(r"(grpc|grpcpp|grpc\+\+|google/protobuf)/|.*\.pb\.h$")
 GRPC_FOLDERS = ("core/wire/", "core/rpc/", "core/node/", "core/testing/", "tests/")
-GRPC_FILES = re.compile(r"(.*_service|grpc_.*|generation_(client|convert|request)|.*_main)$")
+GRPC_FILES = re.compile(r"(.*_service|grpc_.*|generation_(client|request)|describe_convert|.*_main)$")
 
 INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')
 SPDX = "// SPDX-License-Identifier: Apache-2.0"

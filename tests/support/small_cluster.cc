@@ -38,7 +38,7 @@ Result Drain(client::GenerationStream& stream) {
     if (!update->has_value()) return result;
     result.last_index = (*update)->first_index;
     if ((*update)->start) result.start = (*update)->start;
-    for (const client::GeneratedToken& token : (*update)->tokens) {
+    for (const GeneratedToken& token : (*update)->tokens) {
       result.tokens.push_back(token.id);
       result.scored.push_back(token);
     }

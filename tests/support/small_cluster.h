@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "client/generation.h"
 #include "client/generation_client.h"
 #include "client/generation_request.h"
 #include "core/base/token.h"
+#include "core/wire/generation_update.h"
 #include "tests/support/in_process_cluster.h"
 
 namespace outrider::testing {
@@ -25,11 +25,11 @@ InProcessCluster::Options SmallCluster();
 struct Result {
   absl::Status status = absl::OkStatus();
   TokenSeq tokens = {};
-  std::vector<client::GeneratedToken> scored = {};  // the same
+  std::vector<GeneratedToken> scored = {};  // the same
   int num_accepted = 0;
   int last_index = 0;  // first_index of the last message
-  std::optional<client::GenerationStart> start = {};
-  std::optional<client::GenerationFinish> finish = {};
+  std::optional<GenerationStart> start = {};
+  std::optional<GenerationFinish> finish = {};
 };
 
 Result Drain(client::GenerationStream& stream);

@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef OUTRIDER_CLIENT_GENERATION_H_
-#define OUTRIDER_CLIENT_GENERATION_H_
+#ifndef OUTRIDER_CORE_WIRE_GENERATION_UPDATE_H_
+#define OUTRIDER_CORE_WIRE_GENERATION_UPDATE_H_
 
-#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/base/token.h"
+#include "core/sampling/token_logprobs.h"
+#include "core/wire/finish_reason.h"
 #include "core/wire/model_identity.h"
+#include "core/wire/round_stats.h"
 
-// What a generation's caller is told. A namespace of its own, as the
-// coordinator has words of the same names.
-namespace outrider::client {
+// What a coordinator tells the caller of a generation, in the terms that both
+// sides use; proto/outrider/v1/generation.proto says what each field means.
+namespace outrider {
 
-enum class TokenOrigin { kUnknown, kDraft, kReplacement, kBonus };
-
-// Natural logarithm of a probability.
-struct TokenLogprob {
-  TokenId id = 0;
-  double logprob = 0;
-  friend bool operator==(const TokenLogprob&, const TokenLogprob&) = default;
+// Where a committed token comes from.
+enum class TokenOrigin {
+  kUnknown,  // a newer coordinator may have more of them
+  kDraft,
+  kReplacement,
+  kBonus,
 };
 
 // One token of the continuation, with the text that became certain with it.
@@ -34,22 +35,6 @@ struct GeneratedToken {
   std::vector<TokenLogprob> top_logprobs = {};
 };
 
-// What one round did and where its time went.
-struct GenerationRound {
-  int num_drafted = 0;
-  int num_accepted = 0;
-  std::chrono::nanoseconds draft_time = {};   // network included
-  std::chrono::nanoseconds verify_time = {};  // network included
-  std::chrono::nanoseconds draft_compute_time = {};
-  std::chrono::nanoseconds verify_compute_time = {};
-  std::chrono::nanoseconds round_time = {};
-  uint64_t drafter_bytes = 0;  // protobuf, both directions
-  uint64_t verifier_bytes = 0;
-  int drafter_messages = 0;  // requests and replies
-  int verifier_messages = 0;
-  int num_looked_up = 0;  // of num_drafted: from the text, not the drafter
-};
-
 struct GenerationStart {
   uint64_t seed = 0;
   int prompt_length = 0;
@@ -57,8 +42,6 @@ struct GenerationStart {
   bool is_lossy = false;
   ModelIdentity model = {};  // what a resume has to name again
 };
-
-enum class FinishReason { kUnknown, kEos, kStop, kLength };
 
 struct GenerationFinish {
   FinishReason reason = FinishReason::kUnknown;
@@ -74,10 +57,11 @@ struct GenerationUpdate {
   // Index of tokens[0] in the continuation, where there are tokens.
   int first_index = 0;
   std::vector<GeneratedToken> tokens = {};
-  std::optional<GenerationRound> round = {};
+  // What callers are not told of a round is 0 where it comes from the wire.
+  std::optional<RoundStats> round = {};
   std::optional<GenerationFinish> finish = {};  // in the last one only
 };
 
-}  // namespace outrider::client
+}  // namespace outrider
 
-#endif  // OUTRIDER_CLIENT_GENERATION_H_
+#endif  // OUTRIDER_CORE_WIRE_GENERATION_UPDATE_H_

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef OUTRIDER_COORDINATOR_ROUND_ROUND_STATS_H_
-#define OUTRIDER_COORDINATOR_ROUND_ROUND_STATS_H_
+#ifndef OUTRIDER_CORE_WIRE_ROUND_STATS_H_
+#define OUTRIDER_CORE_WIRE_ROUND_STATS_H_
 
-#include <chrono>
 #include <cstdint>
 
 namespace outrider {
@@ -21,6 +20,7 @@ struct RoundStats {
   int num_accepted = 0;
   int num_looked_up = 0;  // of the drafted: from the text, not the drafter
   PlainReason plain_reason = PlainReason::kNone;
+  bool lost_residual = false;  // see Verdict
   double round_seconds = 0;
 
   struct Link {
@@ -48,18 +48,6 @@ struct RoundStats {
   Link verifier = {};
 };
 
-// Runs from its construction on.
-class Stopwatch {
- public:
-  double seconds() const {
-    return std::chrono::duration<double>(Clock::now() - start_).count();
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  const Clock::time_point start_ = Clock::now();
-};
-
 }  // namespace outrider
 
-#endif  // OUTRIDER_COORDINATOR_ROUND_ROUND_STATS_H_
+#endif  // OUTRIDER_CORE_WIRE_ROUND_STATS_H_

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_WIRE_GENERATION_CONVERT_H_
+#define OUTRIDER_CORE_WIRE_GENERATION_CONVERT_H_
+
+#include "core/wire/generation_update.h"
+#include "outrider/v1/generation.pb.h"
+
+namespace outrider {
+
+v1::GenerateResponse ToProto(const GenerationUpdate& update);
+GenerationUpdate FromProto(const v1::GenerateResponse& proto);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_WIRE_GENERATION_CONVERT_H_
