@@ -111,7 +111,7 @@ TEST(GenerationReportTest, AGenerationWithoutFinishIsCancelled) {
   EXPECT_EQ(nlohmann::json::parse(ToJson({}))["finish_reason"], "cancelled");
 }
 
-TEST(GenerationReportTest, TheSummaryCountsRoundsBehindThePrompt) {
+TEST(GenerationReportTest, TheSummaryCountsRoundsAfterThePrompt) {
   EXPECT_EQ(ToSummary(TwoRoundsReport()),
             "4 tokens in 0.15 s, up to the length limit; the first after 100 "
             "ms, then 20.0 tokens/s\n"

@@ -116,7 +116,7 @@ TEST_F(ModelStrategyTest, TheLastDraftIsNotRunForARow) {
   EXPECT_EQ(num_rows_, 3);
 }
 
-TEST_F(ModelStrategyTest, StopsBehindTheDraftThatMakesTheBlockUnlikely) {
+TEST_F(ModelStrategyTest, StopsAfterTheDraftThatMakesTheBlockUnlikely) {
   const auto all = Propose(Context(4));
   ASSERT_THAT(all, IsOk());
   // What the model gives its first choices, one after the other.

@@ -167,9 +167,6 @@ class FailingLm final : public CausalLm {
   absl::Status AllocateKvBlocks(int num_blocks) override {
     return model_.AllocateKvBlocks(num_blocks);
   }
-  void CopyKvBlock(KvBlockId from, KvBlockId to) override {
-    model_.CopyKvBlock(from, to);
-  }
   std::vector<absl::StatusOr<LogitRows>> Extend(
       absl::Span<const Extension> batch) override {
     if (fails_) return {absl::ResourceExhaustedError("no memory")};

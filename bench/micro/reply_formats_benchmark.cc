@@ -87,7 +87,6 @@ class TableModel final : public CausalLm {
   const ModelInfo& info() const override { return info_; }
   int64_t AvailableKvBytes() const override { return 1 << 16; }
   absl::Status AllocateKvBlocks(int) override { return absl::OkStatus(); }
-  void CopyKvBlock(KvBlockId, KvBlockId) override {}
   std::vector<absl::StatusOr<LogitRows>> Extend(
       absl::Span<const Extension> batch) override {
     std::vector<absl::StatusOr<LogitRows>> all;

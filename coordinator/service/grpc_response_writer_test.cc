@@ -102,7 +102,7 @@ class ResponseWriterTest : public ::testing::Test {
   std::unique_ptr<grpc::ClientReader<v1::GenerateResponse>> reader_;
 };
 
-TEST_F(ResponseWriterTest, MessagesComeInOrderAndTheStatusBehindTheLast) {
+TEST_F(ResponseWriterTest, MessagesComeInOrderAndTheStatusAfterTheLast) {
   constexpr int kNumMessages = 3000;
   Serve({.num_messages = kNumMessages, .message_bytes = 10});
   v1::GenerateResponse response;

@@ -36,9 +36,6 @@ class HookedLm final : public CausalLm {
   const ModelInfo& info() const override { return model_.info(); }
   int64_t AvailableKvBytes() const override { return 0; }
   absl::Status AllocateKvBlocks(int) override { return absl::OkStatus(); }
-  void CopyKvBlock(KvBlockId from, KvBlockId to) override {
-    model_.CopyKvBlock(from, to);
-  }
   std::vector<absl::StatusOr<LogitRows>> Extend(
       absl::Span<const Extension> batch) override {
     const absl::Status status = hook_(batch);

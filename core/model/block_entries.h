@@ -32,10 +32,6 @@ class BlockEntries {
     return block < blocks_.size() ? blocks_[block][position % kKvBlockLength]
                                   : unwritten_;
   }
-  void Copy(KvBlockId from, KvBlockId to) {
-    const Entries entries = Block(from);
-    Block(to) = entries;
-  }
   // Makes a block as it was before it was first written.
   void Clear(KvBlockId block) { Block(block).fill(unwritten_); }
 

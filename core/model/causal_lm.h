@@ -54,8 +54,6 @@ class CausalLm {
   // Sets up blocks 0 to num_blocks - 1; called once, before the first Extend.
   // RESOURCE_EXHAUSTED: no memory for them.
   virtual absl::Status AllocateKvBlocks(int num_blocks) = 0;
-  // Copies a block's keys and values: the first write to a shared block.
-  virtual void CopyKvBlock(KvBlockId from, KvBlockId to) = 0;
 
   // Runs all extensions in one ragged pass: [num_rows, vocab_size] logits each;
   // row i belongs to the position of the i-th of the last num_rows tokens and

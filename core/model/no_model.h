@@ -24,7 +24,6 @@ class NoModel final : public CausalLm {
   absl::Status AllocateKvBlocks(int /*num_blocks*/) override {
     return absl::OkStatus();
   }
-  void CopyKvBlock(KvBlockId /*from*/, KvBlockId /*to*/) override {}
   std::vector<absl::StatusOr<LogitRows>> Extend(
       absl::Span<const Extension> batch) override {
     std::vector<absl::StatusOr<LogitRows>> results;

@@ -77,7 +77,7 @@ TEST_F(SafetensorsTest, TensorsAreReadWhereTheHeaderPutsThem) {
   EXPECT_EQ(bytes, "\x08\x09\x0a\x0b\x0c\x0d");
 }
 
-TEST_F(SafetensorsTest, SpacesBehindTheHeaderAndMetadataAreFine) {
+TEST_F(SafetensorsTest, SpacesAfterTheHeaderAndMetadataAreFine) {
   const std::string header = absl::StrCat(
       R"({"__metadata__":{"format":"pt"},"a":{"dtype":"U8","shape":[],)",
       R"("data_offsets":[0,1]}}    )");
@@ -132,12 +132,12 @@ std::vector<HostileFile> HostileFiles() {
       {"Array", FileWith("[]", 0), "does not start with {"},
       {"CutInTheHeader", good.substr(0, 60), "header length"},
       {"CutInTheData", good.substr(0, good.size() - 1), "cut off"},
-      {"BytesBehindTheData", good + "x", "but the file has"},
-      {"TextBehindTheObject", FileWith("{}x", 0), "not valid JSON"},
+      {"BytesAfterTheData", good + "x", "but the file has"},
+      {"TextAfterTheObject", FileWith("{}x", 0), "not valid JSON"},
       {"SecondObject", FileWith("{}{}", 0), "not valid JSON"},
       {"ZeroByteInTheHeader", FileWith(std::string("{}\0", 3), 0),
        "not valid JSON"},
-      {"BytesBehindAZeroByte", FileWith(std::string("{}\0{", 4), 0),
+      {"BytesAfterAZeroByte", FileWith(std::string("{}\0{", 4), 0),
        "not valid JSON"},
       {"NotUtf8",
        FileWith("{\"\xff\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":"

@@ -119,16 +119,6 @@ TEST(SimulatedLmTest, APassOfManySessionsTakesTheTimeOfAllTheirRows) {
   EXPECT_LE(fixture.wakes[0], after + milliseconds(27));
 }
 
-TEST(SimulatedLmTest, ACopiedBlockHoldsItsContext) {
-  Fixture fixture;
-  fixture.Run({7, 8}, 0);
-  const LogitRows straight = fixture.Run({9}, 1, /*cached_length=*/2);
-  fixture.model.CopyKvBlock(fixture.table[0], 0);
-  fixture.table[0] = 0;
-  const LogitRows copied = fixture.Run({9}, 1, /*cached_length=*/2);
-  EXPECT_EQ(ToVector(straight.Row(0)), ToVector(copied.Row(0)));
-}
-
 TEST(SimulatedLmTest, GivesOutNoMoreBlocksThanItHasMemoryFor) {
   SimulatedLm model({.kv_bytes = 1000});
   const int64_t block = model.info().kv_block_bytes;

@@ -32,7 +32,6 @@ class LostLm final : public CausalLm {
   const ModelInfo& info() const override { return model_.info(); }
   int64_t AvailableKvBytes() const override { return 0; }
   absl::Status AllocateKvBlocks(int) override { return absl::OkStatus(); }
-  void CopyKvBlock(KvBlockId, KvBlockId) override {}
   std::vector<absl::StatusOr<LogitRows>> Extend(
       absl::Span<const Extension> batch) override {
     return std::vector<absl::StatusOr<LogitRows>>(

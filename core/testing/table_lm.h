@@ -54,9 +54,6 @@ class TableLm final : public CausalLm {
   const ModelInfo& info() const override { return info_; }
   int64_t AvailableKvBytes() const override { return available_kv_bytes_; }
   absl::Status AllocateKvBlocks(int num_blocks) override;
-  void CopyKvBlock(KvBlockId from, KvBlockId to) override {
-    blocks_.Copy(from, to);
-  }
   std::vector<absl::StatusOr<LogitRows>> Extend(
       absl::Span<const Extension> batch) override;
 

@@ -81,14 +81,6 @@ TEST_F(TableLmTest, AWriteToASharedBlockSpoilsTheOthersContext) {
   EXPECT_THAT(spoiled[0]->Row(0), ElementsAre(3, 1));
 }
 
-TEST_F(TableLmTest, ACopyIsABlockOfItsOwn) {
-  ASSERT_THAT(Run({4}, 0, {0, 0}), IsOk());
-  model_.CopyKvBlock(4, 6);
-  ASSERT_THAT(Run({6}, 1, {1}), IsOk());
-  EXPECT_THAT(model_.Context({4}, 2), ElementsAre(0, 0));
-  EXPECT_THAT(model_.Context({6}, 2), ElementsAre(0, 1));
-}
-
 TEST_F(TableLmTest, OneThatFailsLeavesTheOthersAndItsBlocks) {
   const TokenSeq tokens = {0, 1};
   const TokenSeq unknown = {1, 2};

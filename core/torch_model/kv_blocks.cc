@@ -45,13 +45,4 @@ void KvBlocks::Allocate(int num_blocks) {
   num_blocks_ = num_blocks;
 }
 
-void KvBlocks::Copy(KvBlockId from, KvBlockId to) {
-  OUTRIDER_CHECK(from >= 0 && from < num_blocks_ && to >= 0 && to < num_blocks_)
-      << from << " to " << to << " of " << num_blocks_;
-  for (const LayerKv& layer : layers_) {
-    layer.keys[to].copy_(layer.keys[from]);
-    layer.values[to].copy_(layer.values[from]);
-  }
-}
-
 }  // namespace outrider

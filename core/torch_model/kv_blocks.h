@@ -35,7 +35,6 @@ class KvBlocks {
   // Once. On the CPU a block takes memory from when it is first written. Throws
   // what torch throws.
   void Allocate(int num_blocks);
-  void Copy(KvBlockId from, KvBlockId to);
 
  private:
   // Constant after construction.

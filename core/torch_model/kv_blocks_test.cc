@@ -37,27 +37,6 @@ TEST(KvBlocksTest, ABlockTakesItsKeysAndValuesInAllLayers) {
   EXPECT_EQ(num_bytes, 5 * halves.block_bytes());
 }
 
-TEST(KvBlocksTest, ACopyIsOfEveryLayerAndLeavesItsSource) {
-  KvBlocks kv(SmallModel(), at::kFloat, at::kCPU);
-  kv.Allocate(4);
-  for (int i = 0; i < 2; ++i) {
-    kv.layer(i).keys.zero_();
-    kv.layer(i).values.zero_();
-    kv.layer(i).keys[2].fill_(1 + i);
-    kv.layer(i).values[2].fill_(5 + i);
-  }
-  kv.Copy(2, 0);
-  for (int i = 0; i < 2; ++i) {
-    for (const int block : {0, 1, 2, 3}) {
-      const bool is_filled = block % 2 == 0;
-      EXPECT_TRUE(at::all(kv.layer(i).keys[block] == (is_filled ? 1 + i : 0))
-                      .item<bool>());
-      EXPECT_TRUE(at::all(kv.layer(i).values[block] == (is_filled ? 5 + i : 0))
-                      .item<bool>());
-    }
-  }
-}
-
 // Of this process, in bytes.
 int64_t ResidentMemory() {
   std::ifstream file("/proc/self/statm");

@@ -180,22 +180,8 @@ TEST_P(PassesTest, RowsOverABlockThatTwoSessionsShareAreThoseOverTheirOwn) {
   }
 }
 
-// The first write to a shared block: a third of its positions are the session's
-// own from then on.
-TEST_P(PassesTest, RowsOverACopiedBlockAreThoseOverTheOriginal) {
-  SetUp("bfloat16");
-  Session original = {&contexts_[0], {9, 4, 30, 31, 32, 33, 34}};
-  Run({&original}, {length_});
-  model_->CopyKvBlock(4, 12);
-  Session copied = {&contexts_[0], {9, 12, 40, 41, 42, 43, 44}};
-  copied.length = 26;
-  Run({&copied}, {20});
-  original.length = 30;
-  Run({&original, &copied}, {9, 3});
-}
-
 // What lies after the positions written, or was cut off, is garbage.
-TEST_P(PassesTest, GarbageBehindASessionsLengthDoesNotReachItsRows) {
+TEST_P(PassesTest, GarbageAfterASessionsLengthDoesNotReachItsRows) {
   SetUp("float32");
   Session session = {&contexts_[0], {9, 4, 30, 31, 32, 33, 34}};
   Run({&session}, {20});

@@ -76,10 +76,6 @@ class TorchCausalLm final : public CausalLm {
   const ModelInfo& info() const override { return info_; }
   int64_t AvailableKvBytes() const override { return kv_.AvailableBytes(); }
   absl::Status AllocateKvBlocks(int num_blocks) override;
-  void CopyKvBlock(KvBlockId from, KvBlockId to) override {
-    const c10::InferenceMode guard;
-    kv_.Copy(from, to);
-  }
   std::vector<absl::StatusOr<LogitRows>> Extend(
       absl::Span<const Extension> batch) override;
 

@@ -16,6 +16,7 @@ import make_stubs  # noqa: E402
 make_stubs.main()
 
 import grpc  # noqa: E402
+
 from outrider.v1 import generation_pb2 as pb  # noqa: E402
 from outrider_gateway import chat_template, keys, requests, translate  # noqa: E402
 from outrider_gateway.coordinators import make_channel  # noqa: E402

@@ -34,7 +34,7 @@ TEST_P(TwoSessionsTest, HaveTheJointLawOfTwoPlainDecoders) {
   ExpectProductOfPlainLaws({.reply_format = GetParam()});
 }
 
-TEST_P(TwoSessionsTest, HaveItBehindPromptsThatWereRunInChunks) {
+TEST_P(TwoSessionsTest, HaveItAfterPromptsThatWereRunInChunks) {
   ExpectProductOfPlainLaws({.reply_format = GetParam(), .prompt_length = 40});
 }
 

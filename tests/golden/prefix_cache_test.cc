@@ -12,9 +12,7 @@
 namespace outrider::testing {
 namespace {
 
-using client::GenerationFinish;
 using client::GenerationRequest;
-using client::GenerationUpdate;
 
 struct Turn {
   TokenSeq tokens = {};
@@ -37,7 +35,7 @@ class PrefixCacheGoldenTest : public ::testing::Test {
       const auto update = stream->Next();
       EXPECT_THAT(update, IsOk());
       if (!update.ok() || !update->has_value()) return turn;
-      for (const client::GeneratedToken& token : (*update)->tokens) {
+      for (const GeneratedToken& token : (*update)->tokens) {
         turn.tokens.push_back(token.id);
         turn.logprobs.push_back(token.logprob.value_or(1));
         for (const auto& top : token.top_logprobs) {
@@ -82,7 +80,7 @@ TEST_F(PrefixCacheGoldenTest, AChatIsTheSameWithAndWithoutWhatWasCached) {
   ExpectTheSameChat({.temperature = 0.8, .num_speculative_tokens = 0}, "b");
   ExpectTheSameChat({.temperature = 0.8,
                      .num_speculative_tokens = 4,
-                     .acceptance_rule = client::AcceptanceRule::kCoupled},
+                     .acceptance_rule = RuleKind::kCoupled},
                     "c");
 }
 
