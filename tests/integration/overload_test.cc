@@ -134,7 +134,6 @@ TEST_F(BusyVerifierTest, ARefusalCarriesARetryDelayThatAnyClientReads) {
 }
 
 TEST_F(BusyVerifierTest, AnOpeningThatIsRefusedGoesToAnotherVerifier) {
-  other_target_.kv_bytes /= 2;  // another machine
   options_.other_targets = {other_target_};
   Start();
   for (int i = 0; i < 8; ++i) ExpectPlain(GenerateOne());

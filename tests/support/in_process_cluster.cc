@@ -61,8 +61,10 @@ InProcessCluster::InProcessCluster(Options options)
                              .verifiers = {verifier_listen_},
                              .max_waiting = options_.max_waiting};
   for (const TableLm::Options& target : options_.other_targets) {
-    others_.push_back(MakeVerifier(target, Describe(target, "same", "0"),
-                                   NodeOptions("127.0.0.1:0")));
+    LocalNode::Options node = NodeOptions("127.0.0.1:0");
+    node.scheduling.sessions.num_blocks /= 2;  // machines differ in memory
+    others_.push_back(
+        MakeVerifier(target, Describe(target, "same", "0"), node));
     nodes.verifiers.push_back(others_.back()->address());
   }
   nodes.channel.max_receive_bytes = options_.max_reply_bytes;
