@@ -80,20 +80,19 @@ void EchoServer::Run() {
 absl::StatusOr<std::chrono::nanoseconds> MeasureRoundTrip(
     const std::string& address, int num_echoes,
     std::chrono::nanoseconds pause) {
-  using Clock = std::chrono::steady_clock;
   OUTRIDER_ASSIGN_OR_RETURN(const SocketAddress target, Resolve(address));
   OUTRIDER_ASSIGN_OR_RETURN(const Socket socket,
                             Connect(target, /*blocks=*/true));
   const timeval longest = {.tv_sec = 30, .tv_usec = 0};
   setsockopt(socket.fd(), SOL_SOCKET, SO_RCVTIMEO, &longest, sizeof(longest));
-  std::vector<Clock::duration> times;
+  std::vector<std::chrono::steady_clock::duration> times;
   for (int i = 0; i <= num_echoes; ++i) {
     std::this_thread::sleep_for(pause);
-    const Clock::time_point start = Clock::now();
+    const auto start = std::chrono::steady_clock::now();
     if (!RoundTrip(socket.fd())) {
       return absl::UnavailableError("an echo was not answered");
     }
-    if (i > 0) times.push_back(Clock::now() - start);
+    if (i > 0) times.push_back(std::chrono::steady_clock::now() - start);
   }
   const auto middle = times.begin() + times.size() / 2;
   std::nth_element(times.begin(), middle, times.end());

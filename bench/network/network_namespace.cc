@@ -6,30 +6,23 @@
 #include <sched.h>
 #include <sys/ioctl.h>
 
-#include <cerrno>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "bench/network/system_error.h"
 #include "core/base/check.h"
 #include "core/base/status_macros.h"
 
 namespace outrider::bench {
 namespace {
 
-absl::Status SystemError(absl::string_view what) {
-  const int error = errno;
-  const std::string message =
-      absl::StrCat("cannot ", what, ": ", std::strerror(error));
-  if (error == EPERM) {
-    return absl::PermissionDeniedError(
-        absl::StrCat(message, "; run as root (CAP_SYS_ADMIN)"));
-  }
-  return absl::UnavailableError(message);
-}
+constexpr absl::string_view kNamespaceCapability = "CAP_SYS_ADMIN";
 
 absl::StatusOr<Socket> OpenOwn() {
   Socket file(open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
-  if (!file.is_open()) return SystemError("open this network namespace");
+  if (!file.is_open()) {
+    return SystemError("open this network namespace", kNamespaceCapability);
+  }
   return file;
 }
 
@@ -39,7 +32,7 @@ absl::Status BringLoopbackUp() {
   std::strcpy(request.ifr_name, "lo");
   request.ifr_flags = IFF_UP;
   if (ioctl(socket.fd(), SIOCSIFFLAGS, &request) != 0) {
-    return SystemError("bring loopback up");
+    return SystemError("bring loopback up", kNamespaceCapability);
   }
   return absl::OkStatus();
 }
@@ -49,7 +42,7 @@ absl::Status BringLoopbackUp() {
 absl::StatusOr<NetworkNamespace> NetworkNamespace::Create() {
   OUTRIDER_ASSIGN_OR_RETURN(Socket before, OpenOwn());
   if (unshare(CLONE_NEWNET) != 0) {
-    return SystemError("make a network namespace");
+    return SystemError("make a network namespace", kNamespaceCapability);
   }
   absl::StatusOr<Socket> made = OpenOwn();
   const absl::Status up = BringLoopbackUp();
@@ -70,7 +63,7 @@ absl::StatusOr<ScopedNamespace> ScopedNamespace::Enter(
     const NetworkNamespace& space) {
   OUTRIDER_ASSIGN_OR_RETURN(Socket before, OpenOwn());
   if (setns(space.fd(), CLONE_NEWNET) != 0) {
-    return SystemError("enter a network namespace");
+    return SystemError("enter a network namespace", kNamespaceCapability);
   }
   return ScopedNamespace(std::move(before));
 }

@@ -14,14 +14,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "bench/network/system_error.h"
 
 namespace outrider::bench {
 namespace {
-
-absl::Status SystemError(absl::string_view what) {
-  return absl::UnavailableError(
-      absl::StrCat("cannot ", what, ": ", std::strerror(errno)));
-}
 
 void SendAtOnce(int fd) {
   const int on = 1;

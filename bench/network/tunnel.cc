@@ -17,7 +17,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cerrno>
 #include <cstring>
 #include <deque>
 #include <random>
@@ -29,26 +28,18 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "bench/network/echo.h"
+#include "bench/network/system_error.h"
 #include "core/base/mutex.h"
 #include "core/base/status_macros.h"
 
 namespace outrider::bench {
 namespace {
 
+constexpr absl::string_view kDeviceCapability = "CAP_NET_ADMIN";
+
 using Clock = LinkSchedule::Clock;
 
 constexpr size_t kMaxPacketBytes = 1500;  // Ethernet's
-
-absl::Status SystemError(absl::string_view what) {
-  const int error = errno;
-  const std::string message =
-      absl::StrCat("cannot ", what, ": ", std::strerror(error));
-  if (error == EPERM) {
-    return absl::PermissionDeniedError(
-        absl::StrCat(message, "; run as root (CAP_NET_ADMIN)"));
-  }
-  return absl::UnavailableError(message);
-}
 
 absl::Status CheckOptions(const TunnelOptions& options) {
   OUTRIDER_RETURN_IF_ERROR(CheckLink(options.link));
@@ -93,29 +84,32 @@ absl::StatusOr<Socket> OpenDevice(const std::string& host) {
         host, " is in use on this machine: choose another network number"));
   }
   Socket device(open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC));
-  if (!device.is_open()) return SystemError("open /dev/net/tun");
+  if (!device.is_open()) {
+    return SystemError("open /dev/net/tun", kDeviceCapability);
+  }
   ifreq request = {};
   std::strcpy(request.ifr_name, "outrider%d");  // the kernel numbers it
   request.ifr_flags = IFF_TUN | IFF_NO_PI;
   if (ioctl(device.fd(), TUNSETIFF, &request) != 0) {
-    return SystemError("make a TUN device");
+    return SystemError("make a TUN device", kDeviceCapability);
   }
   const Socket socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   request.ifr_addr = Ipv4(host);
   if (ioctl(socket.fd(), SIOCSIFADDR, &request) != 0) {
-    return SystemError(absl::StrCat("give a TUN device the address ", host));
+    return SystemError(absl::StrCat("give a TUN device the address ", host),
+                       kDeviceCapability);
   }
   request.ifr_netmask = Ipv4("255.255.255.0");
   if (ioctl(socket.fd(), SIOCSIFNETMASK, &request) != 0) {
-    return SystemError("set a TUN device's netmask");
+    return SystemError("set a TUN device's netmask", kDeviceCapability);
   }
   request.ifr_mtu = kMaxPacketBytes;
   if (ioctl(socket.fd(), SIOCSIFMTU, &request) != 0) {
-    return SystemError("set a TUN device's packet size");
+    return SystemError("set a TUN device's packet size", kDeviceCapability);
   }
   request.ifr_flags = IFF_UP | IFF_RUNNING;
   if (ioctl(socket.fd(), SIOCSIFFLAGS, &request) != 0) {
-    return SystemError("bring a TUN device up");
+    return SystemError("bring a TUN device up", kDeviceCapability);
   }
   return device;
 }

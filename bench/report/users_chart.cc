@@ -29,7 +29,7 @@ const CellReport* Find(const Report& report, double rtt_ms, int users, int k) {
 }
 
 // One panel: a value over the number of users.
-struct Panel {
+struct Facet {
   const char* title;
   std::function<double(const CellReport&)> value;
   bool is_logarithmic = false;
@@ -41,14 +41,14 @@ struct Panel {
 
 class DrawnPanel {
  public:
-  DrawnPanel(const Report& report, double rtt_ms, const Panel& panel,
+  DrawnPanel(const Report& report, double rtt_ms, const Facet& panel,
              double left, double top)
       : report_(report),
         rtt_ms_(rtt_ms),
         panel_(panel),
         users_(UsersOf(report)),
         left_(left),
-        bottom_(top + Panel::kHeight) {
+        bottom_(top + Facet::kHeight) {
     for (const CellReport& cell : report.cells) {
       const double value = panel.value(cell);
       if (cell.cell().rtt_ms != rtt_ms || value <= 0) continue;
@@ -59,12 +59,12 @@ class DrawnPanel {
   }
 
   std::string Draw() const {
-    std::string svg = SvgText({.x = left_ + Panel::kWidth / 2,
-                               .y = bottom_ - Panel::kHeight - 10,
+    std::string svg = SvgText({.x = left_ + Facet::kWidth / 2,
+                               .y = bottom_ - Facet::kHeight - 10,
                                .css_class = "strong"},
                               panel_.title);
     for (const double tick : Ticks()) {
-      svg += SvgLine(left_, Y(tick), left_ + Panel::kWidth, Y(tick), kGrid);
+      svg += SvgLine(left_, Y(tick), left_ + Facet::kWidth, Y(tick), kGrid);
       svg += SvgText({.x = left_ - 6,
                       .y = Y(tick) + 4,
                       .anchor = "end",
@@ -72,14 +72,14 @@ class DrawnPanel {
                      absl::StrFormat("%g", tick));
     }
     if (panel_.has_line_at_one) {
-      svg += SvgLine(left_, Y(1), left_ + Panel::kWidth, Y(1), kInk,
+      svg += SvgLine(left_, Y(1), left_ + Facet::kWidth, Y(1), kInk,
                      "stroke-dasharray=\"2 3\"");
     }
     for (const int users : users_) {
       svg += SvgText({.x = X(users), .y = bottom_ + 16, .css_class = "small"},
                      absl::StrCat(users));
     }
-    svg += SvgText({.x = left_ + Panel::kWidth / 2,
+    svg += SvgText({.x = left_ + Facet::kWidth / 2,
                     .y = bottom_ + 32,
                     .css_class = "small"},
                    "users");
@@ -131,7 +131,7 @@ class DrawnPanel {
     const double first = std::log(users_.front());
     const double share =
         (std::log(users) - first) / (std::log(users_.back()) - first);
-    return left_ + Panel::kWidth * (0.04 + 0.92 * share);
+    return left_ + Facet::kWidth * (0.04 + 0.92 * share);
   }
 
   double Y(double value) const {
@@ -139,12 +139,12 @@ class DrawnPanel {
         panel_.is_logarithmic
             ? std::log(value / lowest_) / std::log(highest_ / lowest_)
             : value / highest_;
-    return bottom_ - Panel::kHeight * (0.02 + 0.92 * share);
+    return bottom_ - Facet::kHeight * (0.02 + 0.92 * share);
   }
 
   const Report& report_;
   const double rtt_ms_;
-  const Panel& panel_;
+  const Facet& panel_;
   const std::vector<int> users_;
   const double left_;
   const double bottom_;
@@ -201,9 +201,9 @@ std::vector<std::string> WherePaying(const Report& report) {
 
 std::string UsersSvg(const Report& report) {
   constexpr double kGap = 56;
-  constexpr double kRow = Panel::kHeight + 84;
+  constexpr double kRow = Facet::kHeight + 84;
   if (UsersOf(report).empty()) return "";
-  const std::array<Panel, 3> panels = {{
+  const std::array<Facet, 3> panels = {{
       {.title = "tokens/s of all users",
        .value = [](const auto& c) { return c.measured.tokens_per_second; }},
       {.title = "time per token, ms (logarithmic)",
@@ -214,7 +214,7 @@ std::string UsersSvg(const Report& report) {
        .has_line_at_one = true},
   }};
   const std::vector<double> rtts = report.rtts_ms();
-  std::string svg = OpenSvg(panels.size() * (Panel::kWidth + kGap) + 8,
+  std::string svg = OpenSvg(panels.size() * (Facet::kWidth + kGap) + 8,
                             kRow * static_cast<double>(rtts.size()) + 24,
                             "throughput and time per token over users");
   const std::vector<int> ks = report.ks();
@@ -232,7 +232,7 @@ std::string UsersSvg(const Report& report) {
     }
     for (size_t i = 0; i < panels.size(); ++i) {
       const double left =
-          kGap + (Panel::kWidth + kGap) * static_cast<double>(i);
+          kGap + (Facet::kWidth + kGap) * static_cast<double>(i);
       svg += DrawnPanel(report, rtts[row], panels[i], left, top).Draw();
     }
   }

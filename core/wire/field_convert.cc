@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
+#include "core/wire/duration_convert.h"
 #include "core/wire/packing.h"
 
 namespace outrider {
@@ -19,16 +20,6 @@ constexpr double kFloat64Sum = 1e-6;
 constexpr double kBFloat16Sum = 0x1p-8;
 
 constexpr uint32_t kMaxLength = std::numeric_limits<int32_t>::max();
-
-void SetDuration(double seconds, google::protobuf::Duration* duration) {
-  const int64_t nanos = static_cast<int64_t>(seconds * 1e9);
-  duration->set_seconds(nanos / 1'000'000'000);
-  duration->set_nanos(static_cast<int32_t>(nanos % 1'000'000'000));
-}
-
-double ToSeconds(const google::protobuf::Duration& duration) {
-  return static_cast<double>(duration.seconds()) + 1e-9 * duration.nanos();
-}
 
 absl::StatusOr<std::vector<double>> UnpackWeights(const v1::SparseRow& row) {
   switch (row.weight_dtype()) {

@@ -2,24 +2,12 @@
 #include "core/wire/generation_convert.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
+
+#include "core/wire/duration_convert.h"
 
 namespace outrider {
 namespace {
-
-constexpr int64_t kNanosPerSecond = 1'000'000'000;
-
-void SetDuration(double seconds, google::protobuf::Duration* duration) {
-  const int64_t nanos = std::llround(seconds * kNanosPerSecond);
-  duration->set_seconds(nanos / kNanosPerSecond);
-  duration->set_nanos(static_cast<int32_t>(nanos % kNanosPerSecond));
-}
-
-double ToSeconds(const google::protobuf::Duration& proto) {
-  return static_cast<double>(proto.seconds()) +
-         static_cast<double>(proto.nanos()) / kNanosPerSecond;
-}
 
 v1::TokenOrigin ToProto(TokenOrigin origin) {
   switch (origin) {

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_WIRE_DURATION_CONVERT_H_
+#define OUTRIDER_CORE_WIRE_DURATION_CONVERT_H_
+
+#include "google/protobuf/duration.pb.h"
+
+namespace outrider {
+
+// To the nearest nanosecond.
+void SetDuration(double seconds, google::protobuf::Duration* duration);
+double ToSeconds(const google::protobuf::Duration& duration);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_WIRE_DURATION_CONVERT_H_
