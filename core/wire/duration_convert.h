@@ -6,7 +6,7 @@
 
 namespace outrider {
 
-// To the nearest nanosecond.
+// Rounds to the nearest nanosecond.
 void SetDuration(double seconds, google::protobuf::Duration* duration);
 double ToSeconds(const google::protobuf::Duration& duration);
 
