@@ -57,6 +57,7 @@ auto HandleCall(Node& node, const Engine& engine,
     double compute_seconds = 0;
     if (reply.ok()) {
       ToProto(*reply, response);
+      response.mutable_header()->set_draining(counters.draining);
       compute_seconds = reply->header.compute_seconds;
     } else if (absl::IsInternal(reply.status())) {
       OUTRIDER_LOG(kError) << "a session failed: " << reply.status();

@@ -50,7 +50,8 @@ struct ReplyHeader {
   uint64_t step = 0;
   int cached_length = 0;
   double compute_seconds = 0;
-  int reused_length = 0;  // leading tokens that another session had cached
+  int reused_length = 0;     // leading tokens that another session had cached
+  bool is_draining = false;  // the session should go on at another node
 };
 
 }  // namespace outrider

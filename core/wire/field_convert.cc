@@ -158,6 +158,7 @@ v1::ReplyHeader ToProto(const ReplyHeader& header) {
   proto.set_cached_length(header.cached_length);
   SetDuration(header.compute_seconds, proto.mutable_compute_time());
   proto.set_reused_length(header.reused_length);
+  proto.set_draining(header.is_draining);
   return proto;
 }
 
@@ -171,6 +172,7 @@ absl::StatusOr<ReplyHeader> FromProto(const v1::ReplyHeader& proto) {
                             ToLength(proto.cached_length(), "cached_length"));
   OUTRIDER_ASSIGN_OR_RETURN(header.reused_length,
                             ToLength(proto.reused_length(), "reused_length"));
+  header.is_draining = proto.draining();
   return header;
 }
 

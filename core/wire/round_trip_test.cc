@@ -47,7 +47,8 @@ DraftReply ReplyOf(Draft draft) {
                      .step = 7,
                      .cached_length = 6,
                      .compute_seconds = 0.25,
-                     .reused_length = 3},
+                     .reused_length = 3,
+                     .is_draining = true},
           .outcome = std::move(draft)};
 }
 
@@ -101,6 +102,7 @@ TEST(RoundTripTest, RowsOfOneTokenAreNotSentAndComeBack) {
   EXPECT_EQ(returned.header.cached_length, 6);
   EXPECT_EQ(returned.header.compute_seconds, 0.25);
   EXPECT_EQ(returned.header.reused_length, 3);
+  EXPECT_TRUE(returned.header.is_draining);
 }
 
 TEST(RoundTripTest, ATargetsRowsKeepEveryDigit) {
