@@ -1,5 +1,6 @@
-# outrider_cc_library(NAME sampling HDRS … SRCS … DEPS … [STRICT])
+# outrider_cc_library(NAME sampling HDRS … SRCS … DEPS … [STRICT] [FUZZED])
 #   one library per folder, alias outrider::sampling; explicit lists, no globs.
+#   FUZZED: it reads what others wrote, and shows libFuzzer which way it took.
 # outrider_cc_binary(NAME outrider-verifier SRCS … DEPS …)
 # outrider_cc_tests(NAME sampling_tests SRCS coins_test.cc … DEPS … [LABELS …] [TIMEOUT …] [THREADS])
 #   one executable for a folder's _test.cc files, which ctest runs suite by suite,
@@ -26,7 +27,7 @@ function(outrider_leave_out_of_thread_sanitizer target)
 endfunction()
 
 function(outrider_cc_library)
-  cmake_parse_arguments(A "STRICT" "NAME" "HDRS;SRCS;DEPS;PRIVATE_DEPS" ${ARGN})
+  cmake_parse_arguments(A "STRICT;FUZZED" "NAME" "HDRS;SRCS;DEPS;PRIVATE_DEPS" ${ARGN})
   set(target outrider_${A_NAME})
   if(A_SRCS)
     add_library(${target} STATIC ${A_SRCS} ${A_HDRS})
@@ -39,6 +40,9 @@ function(outrider_cc_library)
     target_link_libraries(${target} PUBLIC ${A_DEPS} PRIVATE ${A_PRIVATE_DEPS} outrider_warnings)
     if(A_STRICT)
       target_link_libraries(${target} PRIVATE outrider_strict_warnings)
+    endif()
+    if(A_FUZZED AND OUTRIDER_FUZZ)
+      target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)
     endif()
   else()
     add_library(${target} INTERFACE)

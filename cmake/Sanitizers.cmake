@@ -10,3 +10,9 @@ if(OUTRIDER_SANITIZE)
     add_compile_options($<$<CXX_COMPILER_ID:Clang>:-fno-sanitize=function>)
   endif()
 endif()
+
+# libFuzzer comes with clang, and finds most beside these two: tests/fuzz.
+set(OUTRIDER_FUZZ OFF)
+if(OUTRIDER_SANITIZE MATCHES "address" AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  set(OUTRIDER_FUZZ ON)
+endif()

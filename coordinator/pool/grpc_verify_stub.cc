@@ -2,50 +2,15 @@
 #include "coordinator/pool/grpc_verify_stub.h"
 
 #include <utility>
-#include <variant>
 
-#include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "coordinator/pool/grpc_log_metadata.h"
 #include "core/base/status_macros.h"
 #include "core/rpc/unary_call.h"
 #include "core/wire/convert.h"
 #include "core/wire/message_limits.h"
+#include "core/wire/reply_parts.h"
 
 namespace outrider {
-namespace {
-
-// That the reply speaks of the tokens that the verifier described.
-absl::Status CheckVocabulary(const VerifyReply& reply, int vocab_size) {
-  if (const auto* rows = std::get_if<LogitRows>(&reply.outcome);
-      rows != nullptr && rows->vocab_size() != vocab_size) {
-    return absl::InternalError(
-        absl::StrCat("the verifier sent rows of ", rows->vocab_size(),
-                     " tokens and described ", vocab_size));
-  }
-  std::vector<TokenId> own;  // that the verifier names
-  if (const auto* verdict = std::get_if<Verdict>(&reply.outcome)) {
-    own.push_back(verdict->next_token);
-  }
-  if (const auto* rows = std::get_if<std::vector<TargetRow>>(&reply.outcome)) {
-    for (const TargetRow& row : *rows) {
-      if (row.tail_mass() > 0) own.push_back(row.drawn_token());
-    }
-  }
-  for (const RowScores& scores : reply.logprobs) {
-    own.insert(own.end(), scores.top_ids.begin(), scores.top_ids.end());
-  }
-  for (const TokenId token : own) {
-    if (token < 0 || token >= vocab_size) {
-      return absl::InternalError(absl::StrCat("the verifier sent token ",
-                                              AsSent(token), " and described ",
-                                              vocab_size, " tokens"));
-    }
-  }
-  return absl::OkStatus();
-}
-
-}  // namespace
 
 GrpcVerifyStub::GrpcVerifyStub(std::shared_ptr<grpc::Channel> channel,
                                Options options)

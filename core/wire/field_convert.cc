@@ -40,7 +40,12 @@ absl::StatusOr<Id128> ToId(const std::string& bytes, absl::string_view field) {
     return absl::InvalidArgumentError(
         absl::StrCat(field, " must have 16 bytes, not ", bytes.size()));
   }
-  return Id128::FromBytes(bytes);
+  const Id128 id = Id128::FromBytes(bytes);
+  if (id.is_none()) {  // as if it were left out
+    return absl::InvalidArgumentError(
+        absl::StrCat(field, " must not be all zero"));
+  }
+  return id;
 }
 
 absl::StatusOr<int> ToLength(uint32_t value, absl::string_view field) {

@@ -16,6 +16,7 @@ namespace outrider {
 
 // The parts that several messages share; see convert.h.
 
+// Never none, which 16 zero bytes would be.
 absl::StatusOr<Id128> ToId(const std::string& bytes, absl::string_view field);
 absl::StatusOr<int> ToLength(uint32_t value, absl::string_view field);
 absl::Status CheckCacheSalt(absl::string_view salt);

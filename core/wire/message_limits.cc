@@ -19,6 +19,12 @@ constexpr int64_t kRowBytes = 128;
 constexpr int64_t kOtherBytes = 64 << 10;
 // Drafting by n-grams has no end of its context; texts have.
 constexpr int64_t kLongestContext = 4 << 20;
+// Nodes describe themselves: whatever one says, the products below fit.
+constexpr int64_t kMostDrafts = 1 << 16;
+
+int64_t Within(int64_t value, int64_t most) {
+  return std::clamp<int64_t>(value, 0, most);
+}
 
 int ToLimit(int64_t bytes) {
   return static_cast<int>(
@@ -28,15 +34,16 @@ int ToLimit(int64_t bytes) {
 }  // namespace
 
 MessageLimits LimitsOf(const NodeDescription& node) {
-  const int64_t num_ids = node.vocab_size;
-  const int64_t num_drafts = node.max_draft_tokens;
+  const int64_t num_ids =
+      Within(node.vocab_size, std::numeric_limits<int>::max());
+  const int64_t num_drafts = Within(node.max_draft_tokens, kMostDrafts);
   const int64_t draft_row_bytes =
       kRowBytes + num_ids * (kIdBytes + kNumberBytes);
   // Of SPARSE with scores, which is more than the float32 logits of FULL.
   const int64_t target_row_bytes = kRowBytes + num_ids * 2 * kNumberBytes +
                                    kMaxTopLogprobs * (kIdBytes + kNumberBytes);
   const int64_t context_bytes =
-      kIdBytes * std::min<int64_t>(node.context_length, kLongestContext);
+      kIdBytes * Within(node.context_length, kLongestContext);
   const int64_t draft_bytes = num_drafts * (kIdBytes + draft_row_bytes);
   return {.draft_request = ToLimit(kOtherBytes + context_bytes),
           .draft_response = ToLimit(kOtherBytes + draft_bytes),

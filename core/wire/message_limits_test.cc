@@ -203,5 +203,19 @@ TEST(MessageLimitsTest, AreWhatProtobufCanCarry) {
   EXPECT_LT(limits.draft_request, 32 << 20);
 }
 
+// Found by tests/fuzz: products beyond 64 bits, and -1, which is no limit.
+TEST(MessageLimitsTest, AreLimitsWhateverANodeSaysOfItself) {
+  constexpr int kMost = std::numeric_limits<int>::max();
+  for (const int number : {-1, std::numeric_limits<int>::min(), kMost}) {
+    const MessageLimits limits = LimitsOf({.vocab_size = number,
+                                           .context_length = number,
+                                           .max_draft_tokens = number});
+    for (const int limit : {limits.draft_request, limits.draft_response,
+                            limits.verify_request, limits.verify_response}) {
+      EXPECT_GT(limit, 0) << number;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace outrider

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
@@ -21,6 +22,35 @@ absl::Status CheckNumRows(int num_rows, const VerifyCall& call) {
   if (static_cast<size_t>(num_rows) == num_drafts + 1) return absl::OkStatus();
   return absl::InternalError(absl::StrCat("the verifier sent ", num_rows,
                                           " rows for ", num_drafts, " drafts"));
+}
+
+absl::Status CheckVocabulary(const VerifyReply& reply, int vocab_size) {
+  if (const auto* rows = std::get_if<LogitRows>(&reply.outcome);
+      rows != nullptr && rows->vocab_size() != vocab_size) {
+    return absl::InternalError(
+        absl::StrCat("the verifier sent rows of ", rows->vocab_size(),
+                     " tokens and described ", vocab_size));
+  }
+  std::vector<TokenId> own;  // that the verifier names
+  if (const auto* verdict = std::get_if<Verdict>(&reply.outcome)) {
+    own.push_back(verdict->next_token);
+  }
+  if (const auto* rows = std::get_if<std::vector<TargetRow>>(&reply.outcome)) {
+    for (const TargetRow& row : *rows) {
+      if (row.tail_mass() > 0) own.push_back(row.drawn_token());
+    }
+  }
+  for (const RowScores& scores : reply.logprobs) {
+    own.insert(own.end(), scores.top_ids.begin(), scores.top_ids.end());
+  }
+  for (const TokenId token : own) {
+    if (token < 0 || token >= vocab_size) {
+      return absl::InternalError(absl::StrCat("the verifier sent token ",
+                                              AsSent(token), " and described ",
+                                              vocab_size, " tokens"));
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckProcessing(const VerifyCall& call, int vocab_size) {

@@ -20,6 +20,8 @@ namespace outrider {
 absl::Status WrongFormat();
 // INTERNAL unless there is one row more than drafts.
 absl::Status CheckNumRows(int num_rows, const VerifyCall& call);
+// INTERNAL unless the reply speaks of the tokens that the verifier described.
+absl::Status CheckVocabulary(const VerifyReply& reply, int vocab_size);
 
 // Where the verifier processes the rows: what it needs to know for that.
 absl::Status CheckProcessing(const VerifyCall& call, int vocab_size);

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <set>
+#include <string>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -76,6 +77,19 @@ TEST(RoundTripTest, TheSaltArrivesAndALongerOneThanAllowedIsRefused) {
   call.header.cache_salt += 's';
   EXPECT_THAT(FromProto(ToProto(call)).status(),
               StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+// Found by tests/fuzz: 16 zero bytes were taken for an id, and sent as none.
+TEST(RoundTripTest, AnIdOfZeroBytesIsRefused) {
+  const v1::DraftRequest good = ToProto(ADraftCall());
+  const std::string zeros(16, '\0');
+  v1::DraftRequest no_session = good;
+  no_session.mutable_header()->set_session_id(zeros);
+  EXPECT_THAT(FromProto(no_session),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+  v1::DraftRequest no_life = good;
+  no_life.mutable_header()->set_incarnation(zeros);
+  EXPECT_THAT(FromProto(no_life), StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
 TEST(RoundTripTest, ADraftsRowsAreThoseThatItWasDrawnFrom) {

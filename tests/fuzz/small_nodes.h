@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_TESTS_FUZZ_SMALL_NODES_H_
+#define OUTRIDER_TESTS_FUZZ_SMALL_NODES_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "coordinator/round/session.h"
+#include "core/session/cache_delta.h"
+#include "core/testing/table_lm.h"
+
+namespace outrider::testing {
+
+// The one session that the seeds' messages are of, and its model.
+
+inline constexpr int kSmallVocabulary = 5;
+inline constexpr int kSmallContext = 64;
+inline constexpr char kSessionBytes[] = "session---------";
+
+// What seeds write where the node's own incarnation should be.
+inline constexpr char kLiveBytes[] = "incarnation-----";
+
+inline TableLm::Options SmallModel() {
+  return {.table =
+              [](absl::Span<const TokenId> context) {
+                std::vector<float> logits(kSmallVocabulary);
+                for (int v = 0; v < kSmallVocabulary; ++v) {
+                  logits[v] = static_cast<float>((context.back() * 3 + v) % 4);
+                }
+                return logits;
+              },
+          .vocab_size = kSmallVocabulary,
+          .context_length = kSmallContext};
+}
+
+// Step 1: three tokens.
+inline RequestHeader Opening() {
+  return {.session = SessionId::FromBytes(kSessionBytes),
+          .step = 1,
+          .delta = {.append_tokens = {1, 2, 3}}};
+}
+
+inline void UseLiveIncarnation(const ReplyHeader& opened,
+                               RequestHeader& header) {
+  if (header.incarnation == Incarnation::FromBytes(kLiveBytes)) {
+    header.incarnation = opened.incarnation;
+  }
+}
+
+// Makes a reply one to this request, in the life that it names or begins.
+inline void Echo(const RequestHeader& request, ReplyHeader& reply) {
+  reply.session = request.session;
+  reply.step = request.step;
+  reply.incarnation = request.incarnation.is_none()
+                          ? Incarnation::FromBytes(kLiveBytes)
+                          : request.incarnation;
+}
+
+inline Session::Options SmallSession() {
+  return {.id = SessionId::FromBytes(kSessionBytes),
+          .prompt = {1, 2, 3},
+          .sampling = {.temperature = 0.8},
+          .seed = 1,
+          .max_length = kSmallContext};
+}
+
+}  // namespace outrider::testing
+
+#endif  // OUTRIDER_TESTS_FUZZ_SMALL_NODES_H_
