@@ -70,8 +70,11 @@ function(outrider_cc_tests)
   target_include_directories(${A_NAME} PRIVATE ${CMAKE_SOURCE_DIR})
   target_link_libraries(${A_NAME} PRIVATE ${A_DEPS} GTest::gmock GTest::gtest_main outrider_warnings)
   set_target_properties(${A_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-  if(NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
-    # Tests call what is optimised; optimising the calls only costs time to build.
+  # Tests call what is optimised; optimising the calls only costs time to build,
+  # and twice as much of it with a sanitizer's checks in them.
+  if(OUTRIDER_SANITIZE)
+    target_compile_options(${A_NAME} PRIVATE -O0)
+  elseif(NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
     target_compile_options(${A_NAME} PRIVATE -O1)
   endif()
   if((OUTRIDER_SANITIZE AND "heavy" IN_LIST A_LABELS) OR

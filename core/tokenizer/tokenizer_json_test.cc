@@ -8,7 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
+#include "absl/strings/str_split.h"
 #include "core/tokenizer/fingerprint.h"
 
 namespace outrider {
@@ -48,6 +51,16 @@ absl::StatusOr<TokenizerSpec> With(const std::string& pointer,
 
 std::string ErrorWith(const std::string& pointer, const std::string& value) {
   return With(pointer, value).status().ToString();
+}
+
+// Says what is the matter, and does not only name it.
+MATCHER(HasAVerb, "") {
+  static const auto* const kVerbs = new absl::flat_hash_set<std::string>(
+      {"is", "are", "has", "have", "occurs", "adds", "does", "must",
+       "contradicts"});
+  const std::vector<std::string> words = absl::StrSplit(arg, ' ');
+  return absl::c_any_of(
+      words, [](const auto& word) { return kVerbs->contains(word); });
 }
 
 TEST(TokenizerJsonTest, ReadsEveryPart) {
@@ -131,7 +144,8 @@ TEST(TokenizerJsonTest, WhatIsNotKnownIsRefusedByName) {
   };
   for (const auto& c : cases) {
     EXPECT_THAT(ErrorWith(c[0], c[1]),
-                ::testing::AllOf(HasSubstr("UNIMPLEMENTED"), HasSubstr(c[2])));
+                ::testing::AllOf(HasSubstr("UNIMPLEMENTED"), HasSubstr(c[2]),
+                                 HasAVerb()));
   }
 }
 
@@ -171,7 +185,8 @@ TEST(TokenizerJsonTest, WhatIsDamagedIsInvalid) {
        R"({"type":"Metaspace","replacement":"_","add_prefix_space":false})"},
   };
   for (const auto& c : cases) {
-    EXPECT_THAT(ErrorWith(c[0], c[1]), HasSubstr("INVALID_ARGUMENT"))
+    EXPECT_THAT(ErrorWith(c[0], c[1]),
+                ::testing::AllOf(HasSubstr("INVALID_ARGUMENT"), HasAVerb()))
         << c[0] << " " << c[1];
   }
 }

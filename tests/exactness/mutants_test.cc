@@ -353,16 +353,17 @@ std::vector<MutantCase> MutantsOfReplyFormats() {
       if (mutant.mutant == Mutant::kNone) continue;
       for (const ReplyFormat format :
            {ReplyFormat::kSparse, ReplyFormat::kTokens}) {
-        MutantCase& added = cases.emplace_back(mutant);
         const bool sparse = format == ReplyFormat::kSparse;
+        // It shows at the fourth token only, which has too many leaves there.
+        if (sparse && mutant.id == "M14 EOS 3") continue;
+        MutantCase& added = cases.emplace_back(mutant);
         added.id += sparse ? " SPARSE" : " TOKENS";
         added.figure_k3 = 0;
         added.format = format;
         if (!sparse) continue;
         // A tail is drawn whether or not it will be read: too many leaves for
-        // the length that the figures are of, but where that shows first.
+        // the length that the figures are of.
         added.reuse = Reuse::kShareUniform;
-        if (mutant.id == "M14 EOS 3") continue;
         added.length = 3;
         added.figure_k2 = 0;
       }

@@ -7,6 +7,7 @@
 #include <functional>
 #include <latch>
 #include <limits>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -27,7 +28,6 @@ using ::testing::IsEmpty;
 TEST(ClusterTest, SixteenStreamsAtOnceEachEqualPlainDecoding) {
   InProcessCluster cluster(SmallCluster());
   ASSERT_TRUE(cluster.WaitUntilReady());
-  std::atomic<int> num_accepted = 0;
   std::vector<std::jthread> callers;
   for (int i = 0; i < 16; ++i) {
     callers.emplace_back([&, i] {
@@ -41,12 +41,8 @@ TEST(ClusterTest, SixteenStreamsAtOnceEachEqualPlainDecoding) {
       EXPECT_EQ(result.finish->reason, FinishReason::kLength);
       EXPECT_EQ(result.finish->num_misses, 0);
       EXPECT_EQ(result.finish->num_draft_failures, 0);
-      num_accepted += result.num_accepted;
     });
   }
-  callers.clear();
-  EXPECT_GT(num_accepted,
-            0);  // this drafter hardly pays, and may be left alone
 }
 
 // Under the coupled rule, whichever rounds have drafts.
@@ -111,59 +107,77 @@ TableLm::Table ActInRound(TableLm::Table table, int round,
   };
 }
 
+// A stream that is read for as long as it takes until something has happened.
+class LongStream {
+ public:
+  explicit LongStream(InProcessCluster& cluster)
+      : stream_(cluster.client().Generate(Greedy({5}, 60000, /*k=*/4),
+                                          std::chrono::minutes(2))) {}
+  // Context for the models of such a stream.
+  static InProcessCluster::Options Cluster() {
+    InProcessCluster::Options options = SmallCluster();
+    options.target.context_length = options.draft.context_length = 1 << 16;
+    return options;
+  }
+
+  ::testing::AssertionResult ReadUntil(
+      const std::function<bool(const RoundStats&)>& has_happened) {
+    while (true) {
+      const auto update = stream_->Next();
+      if (!update.ok()) {
+        return ::testing::AssertionFailure() << update.status();
+      }
+      if (!update->has_value()) {
+        return ::testing::AssertionFailure() << "the text ended before";
+      }
+      for (const auto& token : (*update)->tokens) tokens_.push_back(token.id);
+      if ((*update)->round && has_happened(*(*update)->round)) {
+        return ::testing::AssertionSuccess();
+      }
+    }
+  }
+  ::testing::AssertionResult ReadUntilNumAccepted(int num) {
+    return ReadUntil([num, sum = 0](const RoundStats& round) mutable {
+      sum += round.num_accepted;
+      return sum >= num;
+    });
+  }
+  void ExpectPlain() const {
+    EXPECT_EQ(tokens_,
+              PlainGreedy({5}, static_cast<int>(tokens_.size()), kVocab));
+  }
+
+ private:
+  std::unique_ptr<client::GenerationStream> stream_;
+  TokenSeq tokens_;
+};
+
 TEST(ClusterTest, ADrafterThatDiesInAStreamCostsSpeedOnly) {
-  std::function<void()> act;
-  InProcessCluster::Options options = SmallCluster();
-  options.target.table = ActInRound(options.target.table, 50, act);
-  InProcessCluster cluster(options);
+  InProcessCluster cluster(LongStream::Cluster());
   ASSERT_TRUE(cluster.WaitUntilReady());
-  act = [&] { cluster.StopDrafter(); };
-  const Result result = Generate(cluster, Greedy({5}, 200, /*k=*/4));
-  EXPECT_THAT(result.status, IsOk());
-  EXPECT_EQ(result.tokens, PlainGreedy({5}, 200, kVocab));
-  EXPECT_GT(result.num_accepted, 0);
-  EXPECT_GT(result.finish->num_draft_failures, 0);
+  LongStream stream(cluster);
+  ASSERT_TRUE(stream.ReadUntilNumAccepted(10));
+  cluster.StopDrafter();
+  ASSERT_TRUE(stream.ReadUntil([num_plain = 0](const RoundStats& r) mutable {
+    num_plain += r.num_drafted == 0;
+    return num_plain == 300;
+  }));
+  stream.ExpectPlain();
 }
 
 TEST(ClusterTest, ADrafterThatRestartsIsFilledAgainAndDraftsOn) {
-  std::function<void()> act;
-  InProcessCluster::Options options = SmallCluster();
-  options.target.context_length = options.draft.context_length = 1 << 16;
-  options.target.table = ActInRound(options.target.table, 50, act);
-  // Rounds that begin here or beyond have the new drafter's drafts.
-  std::atomic<int> restarted_at = std::numeric_limits<int>::max();
-  std::atomic<int> last_length = 0;
-  options.target.table = [table = options.target.table,
-                          &last_length](absl::Span<const TokenId> context) {
-    last_length = static_cast<int>(context.size());
-    return table(context);
-  };
-  InProcessCluster cluster(options);
+  InProcessCluster cluster(LongStream::Cluster());
   ASSERT_TRUE(cluster.WaitUntilReady());
-  act = [&] {
-    restarted_at = last_length.load();
-    cluster.StopDrafter();
-    cluster.StartDrafter();
-  };
-  // The stream is as long as it takes to find the new one.
-  const auto stream = cluster.client().Generate(Greedy({5}, 60000, /*k=*/4),
-                                                std::chrono::minutes(2));
-  TokenSeq tokens;
-  int num_accepted_before = 0;
-  int num_accepted_after = 0;
-  while (num_accepted_after < 100) {
-    const auto update = stream->Next();
-    ASSERT_THAT(update, IsOk());
-    ASSERT_TRUE(update->has_value()) << "the text ended without a new draft";
-    for (const auto& token : (*update)->tokens) tokens.push_back(token.id);
-    if (const auto& round = (*update)->round) {
-      ((*update)->first_index < restarted_at ? num_accepted_before
-                                             : num_accepted_after) +=
-          round->num_accepted;
-    }
-  }
-  EXPECT_GT(num_accepted_before, 0);
-  EXPECT_EQ(tokens, PlainGreedy({5}, static_cast<int>(tokens.size()), kVocab));
+  LongStream stream(cluster);
+  ASSERT_TRUE(stream.ReadUntilNumAccepted(10));
+  cluster.StopDrafter();
+  cluster.StartDrafter();
+  NodeCounters& anew = cluster.drafter().counters();
+  ASSERT_TRUE(stream.ReadUntil([&anew](const RoundStats& round) {
+    return round.num_accepted > 0 &&
+           anew.num_finished(NodeCall::kModel, absl::StatusCode::kOk) > 10;
+  }));
+  stream.ExpectPlain();
 }
 
 TEST(ClusterTest, AVerifierThatRestartsInAStreamIsNoError) {

@@ -47,7 +47,8 @@ TEST(RequestOptionsTest, ALossyGenerationSaysSoAndAcceptsMoreInEveryFormat) {
     for (const ReplyFormat format :
          {ReplyFormat::kFull, ReplyFormat::kSparse, ReplyFormat::kTokens}) {
       request.reply_format = format;
-      const Result result = Generate(cluster, request);
+      const Result result =
+          GenerateWithDrafts(cluster, request, exact.num_accepted);
       EXPECT_THAT(result.status, IsOk());
       EXPECT_TRUE(result.start->is_lossy);
       EXPECT_GT(result.num_accepted, exact.num_accepted);
@@ -166,7 +167,7 @@ TEST(RequestOptionsTest, BlockVerificationIsServedInEveryFormat) {
   for (const ReplyFormat format :
        {ReplyFormat::kFull, ReplyFormat::kSparse, ReplyFormat::kTokens}) {
     request.reply_format = format;
-    const Result result = Generate(cluster, request);
+    const Result result = GenerateWithDrafts(cluster, request);
     EXPECT_THAT(result.status, IsOk());
     EXPECT_GT(result.num_accepted, 0);
   }
@@ -184,7 +185,7 @@ TEST(RequestOptionsTest, RowsInBFloat16GiveThePlainTextOfRoundedLogits) {
   const Result plain = Generate(cluster, request);
   ASSERT_THAT(plain.status, IsOk());
   request.num_speculative_tokens = 4;
-  const Result drafted = Generate(cluster, request);
+  const Result drafted = GenerateWithDrafts(cluster, request);
   EXPECT_GT(drafted.num_accepted, 0);
   EXPECT_EQ(drafted.tokens, plain.tokens);
 }

@@ -53,6 +53,19 @@ Result Generate(InProcessCluster& cluster, client::GenerationRequest request) {
   return Drain(*stream);
 }
 
+Result GenerateWithDrafts(InProcessCluster& cluster,
+                          const client::GenerationRequest& request,
+                          int more_than) {
+  const auto deadline =
+      std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  Result result;
+  do {
+    result = Generate(cluster, request);
+  } while (result.status.ok() && result.num_accepted <= more_than &&
+           std::chrono::steady_clock::now() < deadline);
+  return result;
+}
+
 client::GenerationRequest Greedy(TokenSeq prompt, int num_tokens, int k) {
   client::GenerationRequest request;
   request.prompt = std::move(prompt);

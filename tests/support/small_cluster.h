@@ -35,6 +35,11 @@ struct Result {
 Result Drain(client::GenerationStream& stream);
 // Runs the request to its end.
 Result Generate(InProcessCluster& cluster, client::GenerationRequest request);
+// Runs it again, for a minute at most, until more than so many drafts were
+// accepted: a stream does not wait for a drafter that gets no time to run.
+Result GenerateWithDrafts(InProcessCluster& cluster,
+                          const client::GenerationRequest& request,
+                          int more_than = 0);
 
 client::GenerationRequest Greedy(TokenSeq prompt, int num_tokens, int k);
 
