@@ -15,12 +15,6 @@ at::Tensor HeadsOf(const AttentionPass& pass) {
   return pass.qkv.view({pass.qkv.size(0), -1, pass.keys.size(3)});
 }
 
-// Puts them on the device of `like`.
-at::Tensor Indices(const std::vector<int64_t>& indices,
-                   const at::Tensor& like) {
-  return at::tensor(indices).to(like.device());
-}
-
 // The place of each row of a pass among all positions of all blocks.
 at::Tensor PlacesOf(const AttentionPass& pass) {
   std::vector<int64_t> places;
@@ -31,7 +25,7 @@ at::Tensor PlacesOf(const AttentionPass& pass) {
       places.push_back(block * kKvBlockLength + position % kKvBlockLength);
     }
   }
-  return Indices(places, pass.keys);
+  return at::tensor(places);
 }
 
 // Positions [begin, end) of a session, gathered from its blocks:
@@ -42,7 +36,7 @@ at::Tensor Gather(const at::Tensor& blocks, const kernels::KvSegment& segment,
   for (int i = begin / kKvBlockLength; i < NumKvBlocks(end); ++i) {
     ids.push_back(segment.blocks[i]);
   }
-  return blocks.index_select(0, Indices(ids, blocks))
+  return blocks.index_select(0, at::tensor(ids))
       .flatten(0, 1)
       .narrow(0, begin % kKvBlockLength, end - begin)
       .transpose(0, 1)
@@ -86,8 +80,7 @@ at::Tensor AtenOps::Embed(const Matrix& table,
   const at::Tensor& rows = table.tensor;
   at::Tensor host = at::empty({static_cast<int64_t>(indices.size())}, at::kInt);
   std::copy(indices.begin(), indices.end(), host.mutable_data_ptr<int32_t>());
-  return at::index_select(rows, 0, host.to(rows.device()))
-      .to(ActivationDtype(rows.scalar_type(), rows.device()));
+  return at::index_select(rows, 0, host).to(at::kFloat);
 }
 
 at::Tensor AtenOps::RmsNorm(const NormWeights& weights, const at::Tensor& x,

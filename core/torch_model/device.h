@@ -2,7 +2,6 @@
 #ifndef OUTRIDER_CORE_TORCH_MODEL_DEVICE_H_
 #define OUTRIDER_CORE_TORCH_MODEL_DEVICE_H_
 
-#include <c10/core/Device.h>
 #include <c10/core/ScalarType.h>
 
 #include <string>
@@ -12,14 +11,25 @@
 
 namespace outrider {
 
-// "cpu", "cuda" or "cuda:N", ready for use: for CUDA, libtorch's CUDA part is
-// loaded here, at run time. FAILED_PRECONDITION says what is missing.
-absl::StatusOr<c10::Device> OpenDevice(const std::string& name);
+// What a model runs on.
+struct Device {
+  static constexpr int kCpu = -1;
+  int gpu = kCpu;  // its number
 
-// "float32", "bfloat16", or "auto": what TorchCausalLmOptions says.
+  bool is_cpu() const { return gpu == kCpu; }
+  std::string name() const;  // "cpu", "cuda:0"
+};
+
+// "cpu", "cuda" or "cuda:N"; whether there is such a GPU is another question.
+absl::StatusOr<Device> ParseDevice(const std::string& name);
+
+// "float32", "bfloat16", "float16", or "auto": what TorchCausalLmOptions says.
 absl::StatusOr<c10::ScalarType> ChooseDtype(const std::string& name,
                                             const Checkpoint& checkpoint,
-                                            c10::Device device);
+                                            const Device& device);
+
+// As ModelInfo::dtype says it.
+std::string DtypeName(c10::ScalarType dtype);
 
 }  // namespace outrider
 

@@ -2,7 +2,6 @@
 #include "core/torch_model/kv_blocks.h"
 
 #include <ATen/ATen.h>
-#include <ATen/DeviceAccelerator.h>
 
 #include <utility>
 
@@ -11,12 +10,10 @@
 
 namespace outrider {
 
-KvBlocks::KvBlocks(const ModelConfig& config, at::ScalarType dtype,
-                   at::Device device)
+KvBlocks::KvBlocks(const ModelConfig& config, at::ScalarType dtype)
     : num_layers_(config.num_layers),
       block_sizes_({kKvBlockLength, config.num_kv_heads, config.head_dim}),
-      dtype_(dtype),
-      device_(device) {}
+      dtype_(dtype) {}
 
 int64_t KvBlocks::block_bytes() const {
   const int64_t num_elements =
@@ -25,21 +22,15 @@ int64_t KvBlocks::block_bytes() const {
          static_cast<int64_t>(at::elementSize(dtype_));
 }
 
-int64_t KvBlocks::AvailableBytes() const {
-  if (device_.is_cpu()) return AvailableMemory();
-  const auto [free, total] =
-      at::getDeviceAllocator(device_.type())->getMemoryInfo(device_.index());
-  return static_cast<int64_t>(free);
-}
+int64_t KvBlocks::AvailableBytes() const { return AvailableMemory(); }
 
 void KvBlocks::Allocate(int num_blocks) {
   OUTRIDER_CHECK(num_blocks_ == 0) << "allocated twice";
   std::vector<int64_t> sizes = {num_blocks};
   sizes.insert(sizes.end(), block_sizes_.begin(), block_sizes_.end());
-  const auto options = at::dtype(dtype_).device(device_);
   std::vector<LayerKv> layers;
   for (int i = 0; i < num_layers_; ++i) {
-    layers.push_back({at::empty(sizes, options), at::empty(sizes, options)});
+    layers.push_back({at::empty(sizes, dtype_), at::empty(sizes, dtype_)});
   }
   layers_ = std::move(layers);
   num_blocks_ = num_blocks;

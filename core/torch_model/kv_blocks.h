@@ -23,16 +23,16 @@ struct LayerKv {
 // to the model's thread.
 class KvBlocks {
  public:
-  KvBlocks(const ModelConfig& config, at::ScalarType dtype, at::Device device);
+  KvBlocks(const ModelConfig& config, at::ScalarType dtype);
 
   // Of one block, all layers.
   int64_t block_bytes() const;
-  // What the device could still give.
+  // What this process could still have.
   int64_t AvailableBytes() const;
   int num_blocks() const { return num_blocks_; }
   const LayerKv& layer(int index) const { return layers_[index]; }
 
-  // Once. On the CPU a block takes memory from when it is first written. Throws
+  // Once. A block takes memory from when it is first written. Throws
   // what torch throws.
   void Allocate(int num_blocks);
 
@@ -41,7 +41,6 @@ class KvBlocks {
   const int num_layers_;
   const std::vector<int64_t> block_sizes_;  // the dimensions of one
   const at::ScalarType dtype_;
-  const at::Device device_;
 
   int num_blocks_ = 0;
   std::vector<LayerKv> layers_;

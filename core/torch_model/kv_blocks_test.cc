@@ -21,9 +21,9 @@ ModelConfig SmallModel() {
 }
 
 TEST(KvBlocksTest, ABlockTakesItsKeysAndValuesInAllLayers) {
-  KvBlocks floats(SmallModel(), at::kFloat, at::kCPU);
+  KvBlocks floats(SmallModel(), at::kFloat);
   EXPECT_EQ(floats.block_bytes(), 2 * 2 * kKvBlockLength * 3 * 4 * 4);
-  KvBlocks halves(SmallModel(), at::kBFloat16, at::kCPU);
+  KvBlocks halves(SmallModel(), at::kBFloat16);
   EXPECT_EQ(halves.block_bytes(), floats.block_bytes() / 2);
   halves.Allocate(5);
   int64_t num_bytes = 0;
@@ -51,7 +51,7 @@ TEST(KvBlocksTest, BlocksThatNobodyWroteTakeNoMemory) {
   config.num_layers = 10;
   config.num_kv_heads = 2;
   config.head_dim = 64;
-  KvBlocks kv(config, at::kBFloat16, at::kCPU);
+  KvBlocks kv(config, at::kBFloat16);
   const int64_t before = ResidentMemory();
   kv.Allocate(4000);  // 328 MB
   EXPECT_LT(ResidentMemory() - before, 100 * kv.block_bytes());

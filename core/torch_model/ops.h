@@ -51,9 +51,8 @@ struct AttentionPass {
   int window = 0;  // keys a row sees, its own included; 0 means all
 };
 
-// The dense primitives of the forward pass: what a device does its own way.
-// "Activations" are float32 on the CPU, whatever the weights are, and of the
-// weights' dtype on a GPU. Arguments and results are contiguous. What an
+// The dense primitives of the forward pass. "Activations" are float32, whatever
+// the weights are. Arguments and results are contiguous. What an
 // operation changes in place is its last argument. Immutable; used by the
 // model's thread only.
 class Ops {
@@ -101,17 +100,11 @@ class Ops {
                       at::Tensor& attended) const = 0;
 };
 
-// Torch's own operations: the reference, and what runs on a GPU.
+// Torch's own operations: the reference.
 std::unique_ptr<const Ops> MakeAtenOps();
 // The kernels of core/kernels: a row's result is the same, bit for bit,
 // however many rows a call has and on however many threads it runs.
 std::unique_ptr<const Ops> MakeCpuOps(kernels::Level level, int num_threads);
-
-// The dtype of activations for these weights on this device.
-inline at::ScalarType ActivationDtype(at::ScalarType weights,
-                                      at::Device device) {
-  return device.is_cpu() ? at::kFloat : weights;
-}
 
 }  // namespace outrider
 

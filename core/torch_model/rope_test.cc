@@ -12,64 +12,10 @@
 namespace outrider {
 namespace {
 
-constexpr double kPi = 3.14159265358979323846;
-
-ModelConfig Config(RopeScaling scaling) {
-  ModelConfig config;
-  config.head_dim = 64;
-  config.rope_theta = 500000.0;
-  config.rope_scaling = scaling;
-  return config;
-}
-
-double Plain(size_t i) {
-  return std::pow(500000.0, -2.0 * static_cast<double>(i) / 64.0);
-}
-
-TEST(RopeTest, FrequenciesFallGeometrically) {
-  const std::vector<float> frequencies = RotaryFrequencies(Config({}));
-  ASSERT_EQ(frequencies.size(), 32u);
-  for (size_t i = 0; i < 32; ++i) {
-    EXPECT_NEAR(frequencies[i] / Plain(i), 1.0, 1e-6);
-  }
-}
-
-TEST(RopeTest, LinearScalingDividesEveryFrequency) {
-  const std::vector<float> frequencies = RotaryFrequencies(
-      Config({.kind = RopeScaling::Kind::kLinear, .factor = 4.0}));
-  for (size_t i = 0; i < 32; ++i) {
-    EXPECT_NEAR(frequencies[i] * 4.0 / Plain(i), 1.0, 1e-6);
-  }
-}
-
-TEST(RopeTest, Llama3KeepsShortWavesStretchesLongOnesAndBlendsBetween) {
-  const std::vector<float> frequencies =
-      RotaryFrequencies(Config({.kind = RopeScaling::Kind::kLlama3,
-                                .factor = 8.0,
-                                .low_freq_factor = 1.0,
-                                .high_freq_factor = 4.0,
-                                .original_context_length = 8192.0}));
-  int num_blended = 0;
-  for (size_t i = 0; i < 32; ++i) {
-    const double wavelength = 2.0 * kPi / Plain(i);
-    const double ratio = frequencies[i] / Plain(i);
-    if (wavelength < 8192.0 / 4.0) {
-      EXPECT_NEAR(ratio, 1.0, 1e-6) << i;
-    } else if (wavelength > 8192.0) {
-      EXPECT_NEAR(ratio, 1.0 / 8.0, 1e-6) << i;
-    } else {
-      EXPECT_GT(ratio, 1.0 / 8.0) << i;
-      EXPECT_LT(ratio, 1.0) << i;
-      ++num_blended;
-    }
-  }
-  EXPECT_GT(num_blended, 0);
-}
-
 TEST(RopeTest, AnglesAreThoseOfTheAbsolutePositions) {
   const std::vector<float> frequencies = {1.0f, 0.25f};
   const std::vector<int> positions = {0, 3, 100000};
-  const RotaryAngles angles = AnglesAt(frequencies, positions, at::kCPU);
+  const RotaryAngles angles = AnglesAt(frequencies, positions);
   EXPECT_EQ(angles.cosine.sizes(), at::IntArrayRef({3, 2}));
   for (int row = 0; row < 3; ++row) {
     for (int i = 0; i < 2; ++i) {

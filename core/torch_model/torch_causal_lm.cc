@@ -15,12 +15,15 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
 #include "core/base/status_macros.h"
+#include "core/cuda_model/open_gpu.h"
 #include "core/kernels/choose_level.h"
 #include "core/model/check_extension.h"
 #include "core/model/model_config.h"
+#include "core/model/ragged_pass.h"
 #include "core/model/safetensors.h"
 #include "core/torch_model/device.h"
 #include "core/torch_model/kv_blocks.h"
+#include "core/torch_model/load_cuda.h"
 #include "core/torch_model/transformer.h"
 #include "core/torch_model/weights.h"
 
@@ -41,9 +44,6 @@ auto CatchTorch(const std::string& what, Function function)
     return function();
   } catch (const c10::OutOfMemoryError& error) {
     return exhausted(error.what_without_backtrace());
-  } catch (const c10::AcceleratorError& error) {
-    return absl::UnavailableError(
-        absl::StrCat(what, ": ", error.what_without_backtrace()));
   } catch (const c10::Error& error) {
     const std::string detail = error.what_without_backtrace();
     // The CPU's allocator has no exception of its own.
@@ -81,8 +81,8 @@ class TorchCausalLm final : public CausalLm {
 
  private:
   absl::Status Check(const Extension& extension) const;
-  // One result for each extension, all of them checked.
-  std::vector<absl::StatusOr<LogitRows>> Run(absl::Span<const Extension> pass);
+  absl::StatusOr<std::shared_ptr<const float>> Run(
+      absl::Span<const Extension> pass);
 
   const ModelInfo info_;
   const Transformer transformer_;
@@ -110,68 +110,39 @@ absl::Status TorchCausalLm::Check(const Extension& extension) const {
   return CheckExtension(extension, info_);
 }
 
-std::vector<absl::StatusOr<LogitRows>> TorchCausalLm::Run(
+absl::StatusOr<std::shared_ptr<const float>> TorchCausalLm::Run(
     absl::Span<const Extension> pass) {
-  const absl::StatusOr<at::Tensor> logits =
+  OUTRIDER_ASSIGN_OR_RETURN(
+      const at::Tensor logits,
       CatchTorch("forward pass", [&]() -> absl::StatusOr<at::Tensor> {
         return transformer_.Forward(pass, kv_);
-      });
-  if (!logits.ok()) return {pass.size(), logits.status()};
-
-  std::vector<absl::StatusOr<LogitRows>> results;
-  int64_t first_row = 0;
-  for (const Extension& extension : pass) {
-    LogitRows rows;
-    if (extension.num_rows > 0) {
-      const auto owner = std::make_shared<at::Tensor>(*logits);
-      const float* begin =
-          owner->const_data_ptr<float>() + first_row * info_.vocab_size;
-      rows = LogitRows(std::shared_ptr<const float>(owner, begin),
-                       extension.num_rows, info_.vocab_size);
-    }
-    first_row += extension.num_rows;
-    results.push_back(std::move(rows));
-  }
-  return results;
+      }));
+  if (!logits.defined()) return nullptr;
+  const auto owner = std::make_shared<at::Tensor>(logits);
+  return std::shared_ptr<const float>(owner, owner->const_data_ptr<float>());
 }
 
 std::vector<absl::StatusOr<LogitRows>> TorchCausalLm::Extend(
     absl::Span<const Extension> batch) {
-  std::vector<absl::StatusOr<LogitRows>> results;
-  std::vector<Extension> pass;
-  std::vector<size_t> members;  // of the batch, in the order of `pass`
-  for (size_t i = 0; i < batch.size(); ++i) {
-    absl::Status status = Check(batch[i]);
-    if (!status.ok()) {
-      results.push_back(std::move(status));
-      continue;
-    }
-    results.push_back(LogitRows());  // replaced below
-    members.push_back(i);
-    pass.push_back(batch[i]);
-  }
-  if (pass.empty()) return results;
-
-  std::vector<absl::StatusOr<LogitRows>> answers = Run(pass);
-  for (size_t i = 0; i < members.size(); ++i) {
-    results[members[i]] = std::move(answers[i]);
-  }
-  return results;
+  return ExtendAsOnePass(
+      batch, info_.vocab_size,
+      [this](const Extension& extension) { return Check(extension); },
+      [this](absl::Span<const Extension> pass) { return Run(pass); });
 }
 
 absl::StatusOr<std::unique_ptr<const Ops>> MakeOps(
-    const TorchCausalLmOptions& options, at::Device device) {
+    const TorchCausalLmOptions& options, const Device& device) {
   if (options.num_threads < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat(options.num_threads, " threads: at least one is needed"));
   }
-  if (options.kernels == "aten") return MakeAtenOps();
-  if (!device.is_cpu()) {
-    if (options.kernels == "auto") return MakeAtenOps();
+  if (!device.is_cpu() && options.kernels != "auto") {
     return absl::InvalidArgumentError(
         absl::StrCat("kernels \"", options.kernels,
-                     "\" are those of a CPU, not of ", device.str()));
+                     "\" are those of a CPU, not of ", device.name()));
   }
+  // For a GPU they leave the weights as they are.
+  if (options.kernels == "aten" || !device.is_cpu()) return MakeAtenOps();
   OUTRIDER_ASSIGN_OR_RETURN(const kernels::Level level,
                             kernels::LevelByName(options.kernels));
   return MakeCpuOps(level, options.num_threads);
@@ -179,8 +150,11 @@ absl::StatusOr<std::unique_ptr<const Ops>> MakeOps(
 
 absl::StatusOr<std::unique_ptr<CausalLm>> Load(
     const TorchCausalLmOptions& options) {
-  OUTRIDER_ASSIGN_OR_RETURN(const at::Device device,
-                            OpenDevice(options.device));
+  OUTRIDER_ASSIGN_OR_RETURN(const Device device, ParseDevice(options.device));
+  std::shared_ptr<Gpu> gpu;
+  if (!device.is_cpu()) {
+    OUTRIDER_ASSIGN_OR_RETURN(gpu, OpenGpu(device.gpu, options.cuda_library));
+  }
   OUTRIDER_ASSIGN_OR_RETURN(std::unique_ptr<const Ops> ops,
                             MakeOps(options, device));
   at::set_num_threads(1);  // torch's idle ones would spin
@@ -191,26 +165,30 @@ absl::StatusOr<std::unique_ptr<CausalLm>> Load(
                             Checkpoint::Open(options.model_directory));
   OUTRIDER_ASSIGN_OR_RETURN(const ModelConfig config,
                             ReadModelConfig(options.model_directory));
+  if (gpu != nullptr) OUTRIDER_RETURN_IF_ERROR(CudaTransformer::Check(config));
   OUTRIDER_ASSIGN_OR_RETURN(const at::ScalarType dtype,
                             ChooseDtype(options.dtype, checkpoint, device));
-  OUTRIDER_ASSIGN_OR_RETURN(ModelWeights weights,
-                            LoadWeights(config, checkpoint, *ops,
-                                        {.dtype = dtype, .device = device}));
+  OUTRIDER_ASSIGN_OR_RETURN(
+      ModelWeights weights,
+      LoadWeights(config, checkpoint, *ops, {.dtype = dtype}));
 
   ModelInfo info;
   info.name = DirectoryName(options.model_directory);
   info.weights_hash = weights.hash;
-  info.dtype = dtype == at::kFloat ? "float32" : "bfloat16";
-  info.device = device.str();
-  info.numerics = ops->numerics();
+  info.dtype = DtypeName(dtype);
+  info.device = device.name();
   info.vocab_size = config.vocab_size;
   info.context_length = config.context_length;
   info.eos_ids = config.eos_ids;
-  KvBlocks kv(config, dtype, device);
+  if (gpu != nullptr) {
+    return MoveToGpu(std::move(gpu), std::move(info), config,
+                     std::move(weights));
+  }
+  info.numerics = ops->numerics();
+  KvBlocks kv(config, dtype);
   info.kv_block_bytes = kv.block_bytes();
   return std::make_unique<TorchCausalLm>(
-      std::move(info),
-      Transformer(config, std::move(weights), std::move(ops), device),
+      std::move(info), Transformer(config, std::move(weights), std::move(ops)),
       std::move(kv));
 }
 

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "core/model/rotary_frequencies.h"
 #include "core/torch_model/norm.h"
 #include "core/torch_model/rope.h"
 
@@ -42,17 +43,16 @@ PassRows LineUp(absl::Span<const Extension> batch) {
 at::Tensor SelectRows(const at::Tensor& x,
                       const std::vector<int64_t>& indices) {
   if (x.size(0) == static_cast<int64_t>(indices.size())) return x;
-  return x.index_select(0, at::tensor(indices).to(x.device()));
+  return x.index_select(0, at::tensor(indices));
 }
 
 }  // namespace
 
 Transformer::Transformer(const ModelConfig& config, ModelWeights weights,
-                         std::unique_ptr<const Ops> ops, at::Device device)
+                         std::unique_ptr<const Ops> ops)
     : config_(config),
       weights_(std::move(weights)),
       ops_(std::move(ops)),
-      device_(device),
       frequencies_(config.positions == PositionKind::kRotary
                        ? RotaryFrequencies(config)
                        : std::vector<float>()) {}
@@ -68,7 +68,7 @@ at::Tensor Transformer::Forward(absl::Span<const Extension> batch,
   if (config_.positions == PositionKind::kLearned) {
     x = x + ops_->Embed(weights_.position_embedding, rows.positions);
   } else {
-    rows.layout.angles = AnglesAt(frequencies_, rows.positions, device_);
+    rows.layout.angles = AnglesAt(frequencies_, rows.positions);
   }
 
   for (int i = 0; i < config_.num_layers; ++i) {
@@ -81,10 +81,7 @@ at::Tensor Transformer::Forward(absl::Span<const Extension> batch,
 
   if (rows.logit_rows.empty()) return {};
   x = Normalize(model, weights_.final_norm, SelectRows(x, rows.logit_rows));
-  return ops_->Linear(weights_.head, x)
-      .to(at::kFloat)
-      .to(at::kCPU)
-      .contiguous();
+  return ops_->Linear(weights_.head, x);
 }
 
 }  // namespace outrider

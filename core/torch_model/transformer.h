@@ -20,11 +20,11 @@ namespace outrider {
 class Transformer {
  public:
   Transformer(const ModelConfig& config, ModelWeights weights,
-              std::unique_ptr<const Ops> ops, at::Device device);
+              std::unique_ptr<const Ops> ops);
 
   // One ragged pass over all sessions, each of which passes CheckExtension:
-  // writes their keys and values to `kv`. [sum of num_rows, vocab_size] float32
-  // on the host; undefined where that sum is 0. Throws what torch throws.
+  // writes their keys and values to `kv`. [sum of num_rows, vocab_size]
+  // float32; undefined where that sum is 0. Throws what torch throws.
   at::Tensor Forward(absl::Span<const Extension> batch,
                      const KvBlocks& kv) const;
 
@@ -33,7 +33,6 @@ class Transformer {
   ModelConfig config_;
   ModelWeights weights_;
   std::unique_ptr<const Ops> ops_;
-  at::Device device_;
   std::vector<float> frequencies_;
 };
 

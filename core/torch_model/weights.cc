@@ -90,8 +90,7 @@ class WeightBuilder {
     LinearWeights linear;
     linear.matrix.tensor = Empty({out, in}, options_.dtype);
     if (has_bias) {
-      linear.bias =
-          Empty({out}, ActivationDtype(options_.dtype, options_.device));
+      linear.bias = Empty({out}, at::kFloat);
     }
     return linear;
   }

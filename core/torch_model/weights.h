@@ -45,8 +45,8 @@ struct WeightOptions {
 absl::Status CheckWeights(const ModelConfig& config,
                           const Checkpoint& checkpoint);
 
-// The checkpoint, once CheckWeights has passed it, on a device, as `ops` want
-// it. Throws what torch throws (out of memory).
+// The checkpoint, once CheckWeights has passed it, as `ops` want it. Throws
+// what torch throws (out of memory).
 absl::StatusOr<ModelWeights> LoadWeights(const ModelConfig& config,
                                          const Checkpoint& checkpoint,
                                          const Ops& ops,

@@ -297,8 +297,6 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-int NumSplits(int longest) { return CeilDiv(longest, kSplitKeys); }
-
 template <typename T, int kDim>
 void Run(const AttentionArgs& args, Stream stream) {
   const int num_splits = NumSplits(args.longest);
@@ -310,13 +308,6 @@ void Run(const AttentionArgs& args, Stream stream) {
 }
 
 }  // namespace
-
-size_t AttentionScratchFloats(const Heads& heads, int num_tiles, int longest) {
-  const size_t dim = heads.head_dim <= 64 ? 64 : 128;
-  const size_t parts =
-      static_cast<size_t>(num_tiles) * heads.num_kv_heads * NumSplits(longest);
-  return parts * kTileQueries * (dim + 2);
-}
 
 void Attention(const AttentionArgs& args, Stream stream) {
   const bool is_small = args.heads.head_dim <= 64;

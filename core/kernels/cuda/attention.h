@@ -44,8 +44,19 @@ inline int NumTiles(int num_rows, int group) {
   return (num_rows * group + kTileQueries - 1) / kTileQueries;
 }
 
+// Splits of a session of this length.
+inline int NumSplits(int longest) {
+  return (longest + kSplitKeys - 1) / kSplitKeys;
+}
+
 // What `scratch` holds for so many tiles over sessions of this length.
-size_t AttentionScratchFloats(const Heads& heads, int num_tiles, int longest);
+inline size_t AttentionScratchFloats(const Heads& heads, int num_tiles,
+                                     int longest) {
+  const size_t dim = heads.head_dim <= 64 ? 64 : 128;
+  const size_t parts =
+      static_cast<size_t>(num_tiles) * heads.num_kv_heads * NumSplits(longest);
+  return parts * kTileQueries * (dim + 2);
+}
 
 // The row at position p attends over exactly the keys of its own session's
 // positions [max(0, p - window + 1), p], which the blocks already hold: sums in

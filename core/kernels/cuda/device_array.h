@@ -33,7 +33,8 @@ class DeviceArray {
   // Fails the test if a kernel before has failed.
   std::vector<T> Read() const {
     std::vector<T> values(size_);
-    EXPECT_EQ(CopyToHost(values.data(), data_, size_ * sizeof(T), nullptr), "");
+    CopyToHost(values.data(), data_, size_ * sizeof(T), nullptr);
+    EXPECT_EQ(Synchronize(nullptr), "");
     return values;
   }
 

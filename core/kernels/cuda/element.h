@@ -8,11 +8,13 @@
 // the host's compilers read them alike.
 
 struct CUstream_st;
+struct CUgraphExec_st;
 
 namespace outrider::kernels::cuda {
 
-// A cudaStream_t. In emulation nothing looks at it.
+// A cudaStream_t, and a cudaGraphExec_t.
 using Stream = CUstream_st*;
+using Graph = CUgraphExec_st*;
 
 // What weights, caches and the inputs of matrix products are made of. The
 // residual stream, sums and logits are float32.

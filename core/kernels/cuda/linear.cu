@@ -91,6 +91,10 @@ __device__ void StoreSiluMul(const LinearArgs& args, int row, int output,
                              float gate, float up) {
   const int size = args.weight.out / 2;
   if (row >= args.num_rows || output >= size) return;
+  if (args.bias != nullptr) {
+    gate = __fadd_rn(gate, args.bias[output]);
+    up = __fadd_rn(up, args.bias[size + output]);
+  }
   static_cast<T*>(args.y)[static_cast<size_t>(row) * size + output] =
       FromFloat<T>(__fmul_rn(Silu(gate), up));
 }

@@ -11,7 +11,7 @@ enum class Epilogue {
   kStore,    // float32
   kAdd,      // added to what y holds, float32: the residual stream
   kSiluMul,  // silu(gate) * up, of the matrix's type: [num_rows, out / 2]; the
-             // matrix is packed as kGate and kUp, and has no bias
+             // matrix is packed as kGate and kUp, its bias is gate's, then up's
   kGelu,     // the tanh approximation ("gelu_new"), of the matrix's type
 };
 

@@ -42,13 +42,12 @@ class Layer {
 
   LinearArgs Args(const DeviceArray<uint16_t>& x, int num_rows,
                   Epilogue epilogue, void* y) const {
-    return {
-        .weight = {element_, tiles_.data(), out_, in_},
-        .x = x.data(),
-        .bias = epilogue == Epilogue::kSiluMul ? nullptr : device_bias_.data(),
-        .num_rows = num_rows,
-        .epilogue = epilogue,
-        .y = y};
+    return {.weight = {element_, tiles_.data(), out_, in_},
+            .x = x.data(),
+            .bias = device_bias_.data(),
+            .num_rows = num_rows,
+            .epilogue = epilogue,
+            .y = y};
   }
 
   // Rows [first, first + count) of x in one pass.
@@ -170,8 +169,10 @@ TEST_P(CudaLinearTest, GateAndUpMeetInTheEpilogue) {
     const auto got = ValuesOf(element(), y.Read());
     for (int i = 0; i < kRows * size; ++i) {
       double scale = 0.0;
-      const double gate = layer.Reference(x, i / size, i % size, &scale);
-      const double up = layer.Reference(x, i / size, size + i % size, &scale);
+      const double gate =
+          layer.Reference(x, i / size, i % size, &scale) + layer.bias(i % size);
+      const double up = layer.Reference(x, i / size, size + i % size, &scale) +
+                        layer.bias(size + i % size);
       const double expected = gate / (1.0 + std::exp(-gate)) * up;
       ASSERT_NEAR(got[i], expected, 1.5 * unit() * std::abs(expected) + 2e-5)
           << size << " outputs, place " << i;

@@ -17,16 +17,38 @@ std::string MessageOf(cudaError_t error) {
   return error == cudaSuccess ? "" : cudaGetErrorString(error);
 }
 
+// Of the thread's device; false where there is none.
+bool GetProperties(cudaDeviceProp* properties) {
+  int device = 0;
+  return cudaGetDevice(&device) == cudaSuccess &&
+         cudaGetDeviceProperties(properties, device) == cudaSuccess;
+}
+
 }  // namespace
 
-std::string DeviceName() {
-  int device = 0;
-  cudaDeviceProp properties;
-  if (cudaGetDevice(&device) != cudaSuccess ||
-      cudaGetDeviceProperties(&properties, device) != cudaSuccess) {
-    return "no GPU: " + MessageOf(cudaErrorNoDevice);
+std::string OpenDevice(int index) {
+  int count = 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  if (error != cudaSuccess) return MessageOf(error);
+  if (index >= count) {
+    return "there are " + std::to_string(count) + " GPUs on this machine";
   }
-  return properties.name;
+  return MessageOf(cudaSetDevice(index));
+}
+
+void UseDevice(int index) { cudaSetDevice(index); }
+
+std::string DeviceName() {
+  cudaDeviceProp properties;
+  if (GetProperties(&properties)) return properties.name;
+  return "no GPU: " + MessageOf(cudaErrorNoDevice);
+}
+
+std::string DeviceNumerics() {
+  cudaDeviceProp properties;
+  if (!GetProperties(&properties)) return "";
+  if (properties.major == 0) return "cuda_emulated";
+  return "cuda_sm" + std::to_string(10 * properties.major + properties.minor);
 }
 
 void* AllocateMemory(size_t bytes) {
@@ -38,25 +60,63 @@ void* AllocateMemory(size_t bytes) {
 
 void FreeMemory(void* memory) { cudaFree(memory); }
 
+size_t AvailableMemory() {
+  size_t available = 0, total = 0;
+  cudaMemGetInfo(&available, &total);
+  return available;
+}
+
+void* AllocatePinned(size_t bytes) {
+  void* memory = nullptr;
+  if (cudaMallocHost(&memory, bytes) == cudaSuccess) return memory;
+  cudaGetLastError();
+  return nullptr;
+}
+
+void FreePinned(void* memory) { cudaFreeHost(memory); }
+
+Stream MakeStream() {
+  Stream stream = nullptr;
+  cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+  return stream;
+}
+
+void DestroyStream(Stream stream) { cudaStreamDestroy(stream); }
+
 void CopyToDevice(void* to, const void* from, size_t bytes, Stream stream) {
-  // The runtime copies what it has to send from pageable memory before it
-  // returns.
   cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream);
+}
+
+void CopyToHost(void* to, const void* from, size_t bytes, Stream stream) {
+  cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream);
 }
 
 void ZeroMemory(void* memory, size_t bytes, Stream stream) {
   cudaMemsetAsync(memory, 0, bytes, stream);
 }
 
-std::string CopyToHost(void* to, const void* from, size_t bytes,
-                       Stream stream) {
-  const cudaError_t error =
-      cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream);
-  return error == cudaSuccess ? Synchronize(stream) : MessageOf(error);
-}
-
 std::string Synchronize(Stream stream) {
   return MessageOf(cudaStreamSynchronize(stream));
+}
+
+void BeginCapture(Stream stream) {
+  cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
+}
+
+Graph EndCapture(Stream stream) {
+  cudaGraph_t captured = nullptr;
+  Graph graph = nullptr;
+  if (cudaStreamEndCapture(stream, &captured) == cudaSuccess) {
+    cudaGraphInstantiateWithFlags(&graph, captured, 0);
+    cudaGraphDestroy(captured);
+  }
+  return graph;
+}
+
+void LaunchGraph(Graph graph, Stream stream) { cudaGraphLaunch(graph, stream); }
+
+void DestroyGraph(Graph graph) {
+  if (graph != nullptr) cudaGraphExecDestroy(graph);
 }
 
 }  // namespace outrider::kernels::cuda

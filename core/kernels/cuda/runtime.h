@@ -13,24 +13,47 @@
 // string return what went wrong, or nothing.
 namespace outrider::kernels::cuda {
 
+// Whether the machine has a device of this number that works: makes it the
+// calling thread's.
+std::string OpenDevice(int index);
+// The same for one that was opened: what follows on this thread is for it.
+void UseDevice(int index);
+
 // What the kernels run on, for people: "NVIDIA H100 80GB HBM3", or "emulated on
 // the host; no GPU was used".
 std::string DeviceName();
+// Whose order of accumulation it is: "cuda_sm90", or "cuda_emulated".
+std::string DeviceNumerics();
 
 // Device memory, or null where there is none left. Contents are unspecified.
 void* AllocateMemory(size_t bytes);
 void FreeMemory(void* memory);  // null is fine
+size_t AvailableMemory();
 
-// In the order of the stream, as kernels are. Host memory may be reused when
-// they return.
+// Host memory that a device copies from and to by itself; or null.
+void* AllocatePinned(size_t bytes);
+void FreePinned(void* memory);
+
+// A queue of work: copies and kernels run in their order, at some time before
+// Synchronize returns. The stream null is there always.
+Stream MakeStream();
+void DestroyStream(Stream stream);
+
+// Other host memory than AllocatePinned's may be reused when it returns.
 void CopyToDevice(void* to, const void* from, size_t bytes, Stream stream);
+void CopyToHost(void* to, const void* from, size_t bytes, Stream stream);
 void ZeroMemory(void* memory, size_t bytes, Stream stream);
 
-// Awaits all that the stream was given.
-[[nodiscard]] std::string CopyToHost(void* to, const void* from, size_t bytes,
-                                     Stream stream);
-// The same without a copy.
+// Awaits all that the stream was given, and tells the first failure since the
+// last call.
 [[nodiscard]] std::string Synchronize(Stream stream);
+
+// What a stream is given between the two is not run but kept, arguments and
+// all, to be launched as one.
+void BeginCapture(Stream stream);
+Graph EndCapture(Stream stream);  // null, where the device takes no such graph
+void LaunchGraph(Graph graph, Stream stream);
+void DestroyGraph(Graph graph);  // null is fine
 
 }  // namespace outrider::kernels::cuda
 

@@ -221,6 +221,10 @@ void SetSeed(uint64_t seed) { TheMachine().seed = seed; }
 
 std::string TakeFailure() { return std::exchange(TheMachine().failure, {}); }
 
+void SetFailure(std::string failure) {
+  TheMachine().failure = std::move(failure);
+}
+
 void RunGrid(const Grid& grid, const std::function<void()>& body) {
   Machine& machine = TheMachine();
   if (!IsPossible(grid)) {

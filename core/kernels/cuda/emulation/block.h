@@ -34,6 +34,8 @@ struct Site {
 void SetSeed(uint64_t seed);
 // What went wrong first since the last call; empty if nothing did.
 std::string TakeFailure();
+// Makes that what went wrong.
+void SetFailure(std::string failure);
 
 // Calls `body` once for each thread of each block.
 void RunGrid(const Grid& grid, const std::function<void()>& body);

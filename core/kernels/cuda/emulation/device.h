@@ -7,6 +7,7 @@
 
 #include "core/kernels/cuda/element.h"
 #include "core/kernels/cuda/emulation/block.h"
+#include "core/kernels/cuda/emulation/stream.h"
 #include "core/kernels/cuda/emulation/types.h"
 
 // The part of CUDA that the kernels use, for a host's compiler; included by
@@ -100,13 +101,16 @@ T __shfl_xor_sync(unsigned mask, T value, int bits, OUTRIDER_SITE) {
 namespace outrider::kernels::cuda {
 
 template <typename... Parameters, typename... Arguments>
-void Launch(dim3 blocks, int threads, size_t shared_bytes, Stream,
+void Launch(dim3 blocks, int threads, size_t shared_bytes, Stream stream,
             void (*kernel)(Parameters...), Arguments... arguments) {
-  // Each thread has its own copy of the arguments, as on a device.
-  emulation::RunGrid({.blocks = {blocks.x, blocks.y, blocks.z},
-                      .threads = {static_cast<unsigned>(threads), 1, 1},
-                      .shared_bytes = shared_bytes},
-                     [&] { kernel(Parameters(arguments)...); });
+  const emulation::Grid grid = {
+      .blocks = {blocks.x, blocks.y, blocks.z},
+      .threads = {static_cast<unsigned>(threads), 1, 1},
+      .shared_bytes = shared_bytes};
+  emulation::Submit(stream, [=] {
+    // Each thread has its own copy of the arguments, as on a device.
+    emulation::RunGrid(grid, [&] { kernel(Parameters(arguments)...); });
+  });
 }
 
 }  // namespace outrider::kernels::cuda

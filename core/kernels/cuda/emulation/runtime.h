@@ -3,15 +3,17 @@
 #define OUTRIDER_CORE_KERNELS_CUDA_EMULATION_RUNTIME_H_
 
 #include <cstddef>
-#include <cstdlib>
 #include <cstring>
 #include <string>
 
 #include "core/kernels/cuda/element.h"
 #include "core/kernels/cuda/emulation/block.h"
+#include "core/kernels/cuda/emulation/stream.h"
 
-// The part of the CUDA runtime that runtime.cu uses, over the host's memory;
-// included by that file alone. Everything has happened when a call returns.
+// The part of the CUDA runtime that runtime.cu uses, by stream.h; included by
+// that file alone.
+
+namespace emulated = outrider::kernels::cuda::emulation;
 
 // NOLINTBEGIN: the names are CUDA's.
 enum cudaError_t {
@@ -21,42 +23,82 @@ enum cudaError_t {
   cudaErrorLaunchFailure
 };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost };
-
 struct cudaDeviceProp {
   const char* name;
+  int major, minor;
 };
+using cudaGraph_t = CUgraphExec_st*;  // not told apart here
+constexpr int cudaStreamNonBlocking = 1, cudaStreamCaptureModeThreadLocal = 1;
 
+inline cudaError_t cudaGetDeviceCount(int* count) {
+  return *count = 1, cudaSuccess;
+}
 inline cudaError_t cudaGetDevice(int* device) {
-  *device = 0;
-  return cudaSuccess;
+  return *device = 0, cudaSuccess;
 }
+inline cudaError_t cudaSetDevice(int) { return cudaSuccess; }
 inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
-  properties->name = "emulated on the host; no GPU was used";
+  *properties = {"emulated on the host; no GPU was used", 0, 0};
   return cudaSuccess;
 }
 
-// Exactly as large as asked for, so that the address sanitizer guards its end,
-// and NaN to whoever reads it unwritten.
 inline cudaError_t cudaMalloc(void** memory, size_t bytes) {
-  if (posix_memalign(memory, 256, bytes) != 0) return cudaErrorMemoryAllocation;
-  std::memset(*memory, 0xFF, bytes);
-  return cudaSuccess;
+  *memory = emulated::NewMemory(bytes);
+  return *memory == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
 }
 inline cudaError_t cudaFree(void* memory) {
-  std::free(memory);
-  return cudaSuccess;
+  return emulated::DeleteMemory(memory), cudaSuccess;
+}
+inline cudaError_t cudaMemGetInfo(size_t* available, size_t* total) {
+  return *available = *total = emulated::AvailableMemory(), cudaSuccess;
+}
+inline cudaError_t cudaMallocHost(void** memory, size_t bytes) {
+  *memory = emulated::NewPinned(bytes);
+  return *memory == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
+}
+inline cudaError_t cudaFreeHost(void* memory) {
+  return emulated::DeletePinned(memory), cudaSuccess;
+}
+
+inline cudaError_t cudaStreamCreateWithFlags(CUstream_st** stream, int) {
+  return *stream = emulated::NewStream(), cudaSuccess;
+}
+inline cudaError_t cudaStreamDestroy(CUstream_st* stream) {
+  return emulated::DeleteStream(stream), cudaSuccess;
 }
 inline cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes,
-                                   cudaMemcpyKind, CUstream_st*) {
-  if (bytes > 0) std::memcpy(to, from, bytes);
-  return cudaSuccess;
+                                   cudaMemcpyKind, CUstream_st* stream) {
+  return emulated::Copy(to, from, bytes, stream), cudaSuccess;
 }
 inline cudaError_t cudaMemsetAsync(void* memory, int byte, size_t bytes,
-                                   CUstream_st*) {
-  if (bytes > 0) std::memset(memory, byte, bytes);
+                                   CUstream_st* stream) {
+  emulated::Submit(stream, [=] {
+    if (bytes > 0) std::memset(memory, byte, bytes);
+  });
   return cudaSuccess;
 }
-inline cudaError_t cudaStreamSynchronize(CUstream_st*) { return cudaSuccess; }
+inline cudaError_t cudaStreamSynchronize(CUstream_st* stream) {
+  return emulated::WaitFor(stream), cudaSuccess;
+}
+
+inline cudaError_t cudaStreamBeginCapture(CUstream_st* stream, int) {
+  return emulated::Capture(stream), cudaSuccess;
+}
+inline cudaError_t cudaStreamEndCapture(CUstream_st* stream,
+                                        cudaGraph_t* graph) {
+  return *graph = emulated::CapturedBy(stream), cudaSuccess;
+}
+inline cudaError_t cudaGraphInstantiateWithFlags(CUgraphExec_st** graph,
+                                                 cudaGraph_t captured, int) {
+  return *graph = captured, cudaSuccess;
+}
+inline cudaError_t cudaGraphDestroy(cudaGraph_t) { return cudaSuccess; }
+inline cudaError_t cudaGraphLaunch(CUgraphExec_st* graph, CUstream_st* stream) {
+  return emulated::Replay(graph, stream), cudaSuccess;
+}
+inline cudaError_t cudaGraphExecDestroy(CUgraphExec_st* graph) {
+  return emulated::DeleteGraph(graph), cudaSuccess;
+}
 
 // A kernel's failure, once, as the message of the launch that had it.
 inline std::string& EmulatedFailure() {
@@ -64,7 +106,7 @@ inline std::string& EmulatedFailure() {
   return failure;
 }
 inline cudaError_t cudaGetLastError() {
-  std::string failure = outrider::kernels::cuda::emulation::TakeFailure();
+  std::string failure = emulated::TakeFailure();
   if (failure.empty()) return cudaSuccess;
   EmulatedFailure() = failure;
   return cudaErrorLaunchFailure;

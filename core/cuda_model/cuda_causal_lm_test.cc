@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cuda_model/cuda_causal_lm.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include "core/cuda_model/small_model.h"
+#include "core/kernels/cuda/emulation/block.h"
+#include "core/kernels/cuda/emulation/stream.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace outrider {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int kNumBlocks = 100;
+
+std::vector<TokenId> Tokens(int count, int salt) {
+  std::vector<TokenId> tokens;
+  for (int i = 0; i < count; ++i) {
+    tokens.push_back((i * 31 + salt * 17 + i / 7) % 50);
+  }
+  return tokens;
+}
+
+// Blocks first, first + step, ... for so many positions.
+std::vector<KvBlockId> Table(int first, int step, int length) {
+  std::vector<KvBlockId> table;
+  for (int i = 0; i < NumKvBlocks(length); ++i)
+    table.push_back(first + i * step);
+  return table;
+}
+
+class Model {
+ public:
+  explicit Model(const CudaLimits& limits = {}) {
+    auto model = MakeSmallModel(limits);
+    EXPECT_TRUE(model.ok()) << model.status();
+    if (model.ok()) model_ = *std::move(model);
+    EXPECT_TRUE(model_->AllocateKvBlocks(kNumBlocks).ok());
+  }
+
+  // All their logits, one behind the other.
+  std::vector<float> Extend(const std::vector<Extension>& batch) {
+    std::vector<float> all;
+    for (const auto& rows : model_->Extend(batch)) {
+      EXPECT_TRUE(rows.ok()) << rows.status();
+      if (!rows.ok()) continue;
+      for (const auto row : rows->Rows()) {
+        all.insert(all.end(), row.begin(), row.end());
+      }
+    }
+    return all;
+  }
+
+  CausalLm& operator*() { return *model_; }
+  CausalLm* operator->() { return model_.get(); }
+
+ private:
+  std::unique_ptr<CausalLm> model_;
+};
+
+// Sessions that a pass, and its parts, are made of.
+struct Session {
+  std::vector<TokenId> tokens = {};
+  std::vector<KvBlockId> table = {};
+
+  Extension Run(int begin, int end, int num_rows) const {
+    return {.blocks = table,
+            .cached_length = begin,
+            .tokens = absl::MakeConstSpan(tokens).subspan(begin, end - begin),
+            .num_rows = num_rows};
+  }
+};
+
+const Session& Long() {
+  static const Session session = {Tokens(300, 1), Table(0, 2, 300)};
+  return session;
+}
+const Session& Short() {
+  static const Session session = {Tokens(40, 2), Table(71, 1, 40)};
+  return session;
+}
+
+// A prompt, and passes as a verifier runs them, some with both sessions.
+std::vector<float> RunScript(Model& model) {
+  std::vector<float> all;
+  const auto run = [&](const std::vector<Extension>& batch) {
+    const std::vector<float> some = model.Extend(batch);
+    all.insert(all.end(), some.begin(), some.end());
+  };
+  run({Short().Run(0, 20, 0), Long().Run(0, 270, 3)});
+  for (int i = 0; i < 5; ++i) {
+    run({Long().Run(270 + 4 * i, 275 + 4 * i, 5),
+         Short().Run(20 + 2 * i, 24 + 2 * i, 2)});
+    run({Short().Run(24 + 2 * i, 25 + 2 * i, 1)});
+  }
+  return all;
+}
+
+const std::vector<float>& Reference() {
+  static const std::vector<float> logits = [] {
+    Model model({.graph_rows = 0});
+    return RunScript(model);
+  }();
+  return logits;
+}
+
+TEST(CudaCausalLmTest, SaysWhatItIs) {
+  Model model;
+  EXPECT_EQ(model->info().numerics, "cuda_emulated");
+  EXPECT_EQ(model->info().kv_block_bytes, 2 * 2 * 16 * 32 * 2);
+}
+
+TEST(CudaCausalLmTest, ALogitIsANumberAndDependsOnItsContext) {
+  ASSERT_FALSE(Reference().empty());
+  for (const float logit : Reference()) ASSERT_TRUE(std::isfinite(logit));
+  EXPECT_NE(Reference()[0], Reference()[50]);
+}
+
+TEST(CudaCausalLmTest, AGraphGivesTheBitsOfItsLaunches) {
+  Model model;
+  EXPECT_EQ(RunScript(model), Reference());
+}
+
+TEST(CudaCausalLmTest, StepsOfAnySizeGiveTheSameBits) {
+  for (const CudaLimits& limits :
+       {CudaLimits{.rows = 8, .logit_rows = 8},
+        CudaLimits{.rows = 37, .logit_rows = 2, .graph_rows = 4},
+        CudaLimits{.rows = 64, .attention_floats = 1}}) {
+    Model model(limits);
+    EXPECT_EQ(RunScript(model), Reference()) << limits.rows << " rows";
+  }
+}
+
+TEST(CudaCausalLmTest, ASessionAloneHasTheBitsThatItHasInABatch) {
+  Model model;
+  model.Extend({Short().Run(0, 20, 0)});
+  const auto alone = model.Extend({Short().Run(20, 29, 9)});
+  model.Extend({Long().Run(0, 270, 0)});
+  const auto both =
+      model.Extend({Long().Run(270, 282, 0), Short().Run(20, 29, 9)});
+  EXPECT_EQ(both, alone);
+}
+
+// Rows that fill up a graph are written to a block that nobody has.
+TEST(CudaCausalLmTest, PaddingLeavesEveryBlockAsItIs) {
+  Model model;
+  const Session first = {Tokens(16, 3), {0}}, last = {Tokens(16, 4), {99}};
+  const auto expected = model.Extend({first.Run(0, 16, 1), last.Run(0, 16, 1)});
+  const Session between = {Tokens(30, 5), {50, 51}};
+  for (int i = 0; i < 3; ++i) model.Extend({between.Run(0, 17 + i, 1)});
+  EXPECT_EQ(model.Extend({first.Run(15, 16, 1), last.Run(15, 16, 1)}),
+            expected);
+}
+
+TEST(CudaCausalLmTest, OneThatCannotRunLeavesTheOthersAlone) {
+  Model model;
+  const auto alone = model.Extend({Short().Run(0, 9, 9)});
+  const std::vector<TokenId> wrong = {3, 50};
+  const std::vector<KvBlockId> table = {99};
+  const std::vector<Extension> batch = {
+      {.blocks = table, .tokens = wrong, .num_rows = 1}, Short().Run(0, 9, 9)};
+  const auto results = model->Extend(batch);
+  EXPECT_EQ(results[0].status().code(), absl::StatusCode::kInvalidArgument);
+  ASSERT_TRUE(results[1].ok()) << results[1].status();
+  EXPECT_TRUE(std::equal(alone.begin(), alone.begin() + 50,
+                         results[1]->Row(0).begin()));
+}
+
+TEST(CudaCausalLmTest, RowsLiveOnAfterTheNextPassAndAfterTheModel) {
+  LogitRows rows;
+  std::vector<float> expected;
+  {
+    Model model;
+    rows = *model->Extend({Short().Run(0, 9, 2)})[0];
+    expected.assign(rows.Row(1).begin(), rows.Row(1).end());
+    model.Extend({Short().Run(0, 11, 2)});
+  }
+  EXPECT_TRUE(
+      std::equal(expected.begin(), expected.end(), rows.Row(1).begin()));
+}
+
+TEST(CudaCausalLmTest, BlocksThatHaveNoMemoryAreRefusedAndFewerAreNot) {
+  auto model = MakeSmallModel();
+  ASSERT_TRUE(model.ok()) << model.status();
+  const auto available = static_cast<int64_t>((*model)->AvailableKvBytes());
+  const int too_many =
+      static_cast<int>(available / (*model)->info().kv_block_bytes);
+  const absl::Status status = (*model)->AllocateKvBlocks(too_many);
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("KV blocks: out of"));
+  EXPECT_TRUE((*model)->AllocateKvBlocks(10).ok());
+}
+
+TEST(CudaCausalLmTest, AModelThatDoesNotFitIsRefused) {
+  const size_t before = kernels::cuda::emulation::AvailableMemory();
+  auto weights = MakeSmallWeights(EmulatedGpu());
+  kernels::cuda::emulation::SetAvailableMemory(100000);
+  const auto model =
+      MakeCudaCausalLm(EmulatedGpu(), {}, SmallConfig(), std::move(weights));
+  EXPECT_EQ(model.status().code(), absl::StatusCode::kResourceExhausted);
+  kernels::cuda::emulation::SetAvailableMemory(before);
+}
+
+TEST(CudaCausalLmTest, SizesThatTheKernelsDoNotTakeAreRefused) {
+  ModelConfig config = SmallConfig();
+  config.head_dim = 256;
+  const absl::Status status = CudaTransformer::Check(config);
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("head_dim 256"));
+}
+
+TEST(CudaCausalLmTest, AFailureOfTheDeviceIsItsLoss) {
+  Model model;
+  kernels::cuda::emulation::SetFailure("an illegal memory access");
+  const auto results = model->Extend({Short().Run(0, 9, 2)});
+  EXPECT_EQ(results[0].status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(results[0].status().message()),
+              HasSubstr("an illegal memory access"));
+}
+
+}  // namespace
+}  // namespace outrider

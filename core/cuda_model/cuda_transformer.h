@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_CUDA_MODEL_CUDA_TRANSFORMER_H_
+#define OUTRIDER_CORE_CUDA_MODEL_CUDA_TRANSFORMER_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/cuda_model/device_memory.h"
+#include "core/cuda_model/graph_cache.h"
+#include "core/cuda_model/step_inputs.h"
+#include "core/cuda_model/weights.h"
+#include "core/model/model_config.h"
+
+namespace outrider {
+
+// How large the passes are that a model on a GPU makes memory ready for.
+struct CudaLimits {
+  int rows = 512;       // tokens of a step; a longer pass takes several
+  int logit_rows = 64;  // of which the head computes logits at a time
+  int graph_rows = 64;  // steps of up to so many tokens become graphs
+  // What the parts of attention over a long context may take; more tiles than
+  // fit run one group after the other.
+  size_t attention_floats = size_t{16} << 20;
+};
+
+// The forward pass on a GPU: one stream, and memory of its own that is taken
+// once, so that nothing but the KV blocks can be missing later.
+class CudaTransformer {
+ public:
+  // UNIMPLEMENTED: sizes that the kernels do not take.
+  static absl::Status Check(const ModelConfig& config);
+  static absl::StatusOr<std::unique_ptr<CudaTransformer>> Make(
+      std::shared_ptr<Gpu> gpu, const ModelConfig& config, CudaWeights weights,
+      const CudaLimits& limits);
+
+  static int64_t KvBlockBytes(const ModelConfig& config);
+  // Once. RESOURCE_EXHAUSTED: no memory for them.
+  absl::Status AllocateKvBlocks(int num_blocks);
+
+  // Valid once blocks are allocated.
+  const StepLimits& step_limits() const { return step_limits_; }
+  int64_t num_graph_replays() const { return graphs_.num_replays(); }
+  // Runs a step: its logits go to `logits`, [num_logit_rows, vocab_size] in
+  // pinned memory. May pad it. UNAVAILABLE: the device is lost.
+  absl::Status Run(StepInputs& step, float* logits);
+
+ private:
+  // Memory of the device, for the largest step.
+  struct Arena {
+    StepArrays inputs = {};
+    float* x = nullptr;          // [rows, hidden]: the residual stream
+    void* normed = nullptr;      // [rows, hidden]
+    float* qkv = nullptr;        // [rows, query_size + 2 * kv_size]
+    void* queries = nullptr;     // [rows, query_size]
+    void* attended = nullptr;    // [rows, query_size]
+    void* inner = nullptr;       // [rows, intermediate]
+    float* logits = nullptr;     // [logit_rows, vocab]
+    float* attention = nullptr;  // what attention leaves to its merge
+    const float* cos = nullptr;
+    const float* sin = nullptr;
+  };
+
+  CudaTransformer(std::shared_ptr<Gpu> gpu, const ModelConfig& config,
+                  CudaWeights weights, const CudaLimits& limits);
+
+  absl::Status AllocateArena();
+  absl::Status UploadAngles();
+  // The layers, up to the residual stream's last state.
+  void RunLayers(const StepShape& shape);
+  void RunAttention(const StepShape& shape, int layer);
+  // The head, of `count` of the wanted rows from the `first`-th on.
+  void RunHead(int first, int count);
+  void Normalize(const CudaNorm& norm, const int* rows, int num_rows);
+  void Multiply(const CudaLinear& linear, const void* x, int num_rows,
+                kernels::cuda::Epilogue epilogue, void* y);
+
+  std::shared_ptr<Gpu> gpu_;
+  ModelConfig config_;
+  CudaWeights weights_;
+  CudaLimits limits_;
+  kernels::cuda::Element element_;
+  StepLimits step_limits_ = {};
+  size_t attention_floats_ = 0;
+  Arena arena_ = {};
+  std::vector<DeviceMemory> memory_;  // of arena, angles and blocks
+  std::vector<kernels::cuda::KvLayer> kv_;
+  GraphCache graphs_;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_CUDA_MODEL_CUDA_TRANSFORMER_H_

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_CUDA_MODEL_DEVICE_MEMORY_H_
+#define OUTRIDER_CORE_CUDA_MODEL_DEVICE_MEMORY_H_
+
+#include <cstddef>
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "core/kernels/cuda/gpu.h"
+
+namespace outrider {
+
+using kernels::cuda::Gpu;
+
+// Memory of a GPU, given back when it goes.
+class DeviceMemory {
+ public:
+  // RESOURCE_EXHAUSTED, with what it was for.
+  static absl::StatusOr<DeviceMemory> Allocate(std::shared_ptr<Gpu> gpu,
+                                               size_t bytes,
+                                               absl::string_view what) {
+    void* const memory = gpu->Allocate(bytes);
+    if (memory == nullptr) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat(what, ": out of memory on the GPU: ", bytes,
+                       " bytes wanted, ", gpu->AvailableBytes(), " left"));
+    }
+    return DeviceMemory(memory, {std::move(gpu)});
+  }
+
+  void* data() const { return memory_.get(); }
+  template <typename T>
+  T* as() const {
+    return static_cast<T*>(memory_.get());
+  }
+
+ private:
+  struct GiveBack {
+    std::shared_ptr<Gpu> gpu;
+    void operator()(void* memory) const { gpu->Free(memory); }
+  };
+
+  DeviceMemory(void* memory, GiveBack give_back)
+      : memory_(memory, std::move(give_back)) {}
+
+  std::unique_ptr<void, GiveBack> memory_;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_CUDA_MODEL_DEVICE_MEMORY_H_

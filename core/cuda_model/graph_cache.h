@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_CUDA_MODEL_GRAPH_CACHE_H_
+#define OUTRIDER_CORE_CUDA_MODEL_GRAPH_CACHE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "absl/functional/function_ref.h"
+#include "core/cuda_model/step_inputs.h"
+#include "core/kernels/cuda/gpu.h"
+
+namespace outrider {
+
+// Launches of one shape as a graph, which costs the host one call in place of
+// hundreds. Whatever differs between two steps of a shape, kernels must read
+// from the device's memory.
+class GraphCache {
+ public:
+  static constexpr size_t kMaxGraphs = 128;
+
+  explicit GraphCache(std::shared_ptr<kernels::cuda::Gpu> gpu)
+      : gpu_(std::move(gpu)) {}
+  ~GraphCache() { Clear(); }
+  GraphCache(GraphCache&&) = default;
+  GraphCache& operator=(GraphCache&&) = delete;
+
+  // `launch` asks the GPU for what a step of this shape is. The first time it
+  // is done at once: that also loads the kernels, which capturing must not. The
+  // second time it is captured.
+  void Run(const StepShape& shape, absl::FunctionRef<void()> launch) {
+    if (graphs_.size() >= kMaxGraphs && !graphs_.contains(shape)) Clear();
+    const auto [place, is_new] = graphs_.emplace(shape, nullptr);
+    if (is_new) return launch();
+    kernels::cuda::Graph& graph = place->second;
+    if (graph == nullptr) {
+      gpu_->BeginCapture();
+      launch();
+      graph = gpu_->EndCapture();
+    }
+    if (graph == nullptr) return launch();
+    gpu_->Run(graph);
+    ++num_replays_;
+  }
+
+  int64_t num_replays() const { return num_replays_; }
+
+ private:
+  void Clear() {
+    for (const auto& [shape, graph] : graphs_) {
+      if (graph != nullptr) gpu_->Destroy(graph);
+    }
+    graphs_.clear();
+  }
+
+  std::shared_ptr<kernels::cuda::Gpu> gpu_;
+  std::map<StepShape, kernels::cuda::Graph> graphs_;
+  int64_t num_replays_ = 0;
+};
+
+// The shape that a step is padded to, so that few graphs serve all: powers of
+// two, of positions those of whole splits.
+StepShape BucketOf(const StepShape& shape);
+// StepShape::longest of the bucket of steps whose longest session is this.
+int LongestOfBucket(int longest);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_CUDA_MODEL_GRAPH_CACHE_H_

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cuda_model/pinned_pool.h"
+
+#include <bit>
+#include <map>
+#include <vector>
+
+#include "core/base/mutex.h"
+
+namespace outrider {
+
+// Pieces are powers of two, so that few sizes serve all.
+class PinnedPool::State {
+ public:
+  explicit State(std::shared_ptr<kernels::cuda::Gpu> gpu)
+      : gpu_(std::move(gpu)) {}
+  ~State() {
+    for (const auto& [bytes, pieces] : free_) {
+      for (void* const piece : pieces) gpu_->FreePinned(piece);
+    }
+  }
+
+  void* Take(size_t bytes) {
+    {
+      const MutexLock lock(mutex_);
+      std::vector<void*>& pieces = free_[bytes];
+      if (!pieces.empty()) {
+        void* const piece = pieces.back();
+        pieces.pop_back();
+        return piece;
+      }
+    }
+    return gpu_->AllocatePinned(bytes);
+  }
+
+  void GiveBack(void* piece, size_t bytes) {
+    const MutexLock lock(mutex_);
+    free_[bytes].push_back(piece);
+  }
+
+ private:
+  const std::shared_ptr<kernels::cuda::Gpu> gpu_;
+  Mutex mutex_;
+  std::map<size_t, std::vector<void*>> free_ ABSL_GUARDED_BY(mutex_);
+};
+
+PinnedPool::PinnedPool(std::shared_ptr<kernels::cuda::Gpu> gpu)
+    : state_(std::make_shared<State>(std::move(gpu))) {}
+
+std::shared_ptr<void> PinnedPool::Take(size_t bytes) {
+  const size_t size = std::bit_ceil(bytes);
+  void* const piece = state_->Take(size);
+  if (piece == nullptr) return nullptr;
+  return {piece, [state = state_, size](void* memory) {
+            state->GiveBack(memory, size);
+          }};
+}
+
+}  // namespace outrider

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_KERNELS_CUDA_EMULATION_STREAM_H_
+#define OUTRIDER_CORE_KERNELS_CUDA_EMULATION_STREAM_H_
+
+#include <cstddef>
+#include <functional>
+
+#include "core/kernels/cuda/element.h"
+
+// Streams, graphs and memory of the emulated device. A stream does nothing
+// before somebody waits for it: whoever reads a result too early, or changes
+// too early what a copy still has to read, gets what a device might give on its
+// worst day. The stream null does everything at once.
+namespace outrider::kernels::cuda::emulation {
+
+using Command = std::function<void()>;
+
+// Runs it now, or puts it in the stream's queue, or in what is captured.
+void Submit(Stream stream, Command command);
+
+Stream NewStream();
+void DeleteStream(Stream stream);
+void WaitFor(Stream stream);
+
+void Capture(Stream stream);
+Graph CapturedBy(Stream stream);
+void Replay(Graph graph, Stream stream);
+void DeleteGraph(Graph graph);
+
+// Device memory: aligned, exactly as large as asked for, so that the address
+// sanitizer guards its end, and NaN to whoever reads it unwritten. Null beyond
+// what the device has.
+void* NewMemory(size_t bytes);
+void DeleteMemory(void* memory);
+size_t AvailableMemory();
+// What it has besides what is taken already.
+void SetAvailableMemory(size_t bytes);
+
+// Host memory that copies read when their turn comes; of other memory they take
+// what it holds when they are submitted.
+void* NewPinned(size_t bytes);
+void DeletePinned(void* memory);
+void Copy(void* to, const void* from, size_t bytes, Stream stream);
+
+}  // namespace outrider::kernels::cuda::emulation
+
+#endif  // OUTRIDER_CORE_KERNELS_CUDA_EMULATION_STREAM_H_

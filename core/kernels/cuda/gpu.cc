@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/kernels/cuda/gpu.h"
+
+#include "core/kernels/cuda/runtime.h"
+
+namespace outrider::kernels::cuda {
+namespace {
+
+class StreamGpu final : public Gpu {
+ public:
+  explicit StreamGpu(int index) : index_(index), stream_(MakeStream()) {}
+  ~StreamGpu() override {
+    UseDevice(index_);
+    DestroyStream(stream_);
+  }
+
+  std::string name() override {
+    UseDevice(index_);
+    return DeviceName();
+  }
+  std::string numerics() override {
+    UseDevice(index_);
+    return DeviceNumerics();
+  }
+
+  void* Allocate(size_t bytes) override {
+    UseDevice(index_);
+    return AllocateMemory(bytes);
+  }
+  void Free(void* memory) override {
+    UseDevice(index_);
+    FreeMemory(memory);
+  }
+  size_t AvailableBytes() override {
+    UseDevice(index_);
+    return AvailableMemory();
+  }
+  void* AllocatePinned(size_t bytes) override {
+    UseDevice(index_);
+    return cuda::AllocatePinned(bytes);
+  }
+  void FreePinned(void* memory) override {
+    UseDevice(index_);
+    cuda::FreePinned(memory);
+  }
+
+  void Upload(void* to, const void* from, size_t bytes) override {
+    CopyToDevice(to, from, bytes, stream());
+  }
+  void Download(void* to, const void* from, size_t bytes) override {
+    CopyToHost(to, from, bytes, stream());
+  }
+  void Zero(void* memory, size_t bytes) override {
+    ZeroMemory(memory, bytes, stream());
+  }
+  void Run(const PackArgs& args) override { Pack(args, stream()); }
+  void Run(const EmbedArgs& args) override { Embed(args, stream()); }
+  void Run(const LinearArgs& args) override { Linear(args, stream()); }
+  void RunRmsNorm(const NormArgs& args) override { RmsNorm(args, stream()); }
+  void RunLayerNorm(const NormArgs& args) override {
+    LayerNorm(args, stream());
+  }
+  void Run(const RotateStoreArgs& args) override {
+    RotateStore(args, stream());
+  }
+  void Run(const AttentionArgs& args) override { Attention(args, stream()); }
+  void Run(const ScoreRowsArgs& args) override { ScoreRows(args, stream()); }
+
+  void BeginCapture() override { cuda::BeginCapture(stream()); }
+  Graph EndCapture() override { return cuda::EndCapture(stream()); }
+  void Run(Graph graph) override { LaunchGraph(graph, stream()); }
+  void Destroy(Graph graph) override {
+    UseDevice(index_);
+    DestroyGraph(graph);
+  }
+
+  std::string Finish() override { return Synchronize(stream()); }
+
+ private:
+  // A model's thread may be another one each time.
+  Stream stream() const {
+    UseDevice(index_);
+    return stream_;
+  }
+
+  const int index_;
+  const Stream stream_;
+};
+
+}  // namespace
+
+Gpu* OpenGpu(int index, std::string* error) {
+  *error = OpenDevice(index);
+  return error->empty() ? new StreamGpu(index) : nullptr;
+}
+
+// kOpenGpuSymbol.
+extern "C" __attribute__((visibility("default"))) Gpu* OutriderOpenGpu1(
+    int index, std::string* error) {
+  return OpenGpu(index, error);
+}
+
+}  // namespace outrider::kernels::cuda

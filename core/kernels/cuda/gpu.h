@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_KERNELS_CUDA_GPU_H_
+#define OUTRIDER_CORE_KERNELS_CUDA_GPU_H_
+
+#include <cstddef>
+#include <string>
+
+#include "core/kernels/cuda/attention.h"
+#include "core/kernels/cuda/element.h"
+#include "core/kernels/cuda/linear.h"
+#include "core/kernels/cuda/norm.h"
+#include "core/kernels/cuda/packed_weight.h"
+#include "core/kernels/cuda/rotate_store.h"
+#include "core/kernels/cuda/score_rows.h"
+
+namespace outrider::kernels::cuda {
+
+// A device with its memory, its kernels and one stream on which they run. All
+// that a model needs of a GPU, so that a program opens the library that has it
+// at run time: on a GPU, or emulated. Safe to use from one thread at a time;
+// memory is given back from any.
+class Gpu {
+ public:
+  virtual ~Gpu() = default;
+
+  // For people; and ModelInfo::numerics.
+  virtual std::string name() = 0;
+  virtual std::string numerics() = 0;
+
+  // As runtime.h has them.
+  virtual void* Allocate(size_t bytes) = 0;
+  virtual void Free(void* memory) = 0;
+  virtual size_t AvailableBytes() = 0;
+  virtual void* AllocatePinned(size_t bytes) = 0;
+  virtual void FreePinned(void* memory) = 0;
+
+  // From here on calls return at once; what they ask for is done in this order.
+  // Host memory that they name stays as it is until Finish, unless it is
+  // pageable and only read.
+  virtual void Upload(void* to, const void* from, size_t bytes) = 0;
+  virtual void Download(void* to, const void* from, size_t bytes) = 0;
+  virtual void Zero(void* memory, size_t bytes) = 0;
+  virtual void Run(const PackArgs& args) = 0;
+  virtual void Run(const EmbedArgs& args) = 0;
+  virtual void Run(const LinearArgs& args) = 0;
+  virtual void RunRmsNorm(const NormArgs& args) = 0;
+  virtual void RunLayerNorm(const NormArgs& args) = 0;
+  virtual void Run(const RotateStoreArgs& args) = 0;
+  virtual void Run(const AttentionArgs& args) = 0;
+  virtual void Run(const ScoreRowsArgs& args) = 0;
+
+  // What is asked for between the two is kept in place of being done.
+  virtual void BeginCapture() = 0;
+  virtual Graph EndCapture() = 0;  // null: the device takes no such graph
+  virtual void Run(Graph graph) = 0;
+  virtual void Destroy(Graph graph) = 0;
+
+  // Awaits all of it. What went wrong: then the device is lost.
+  [[nodiscard]] virtual std::string Finish() = 0;
+};
+
+// Of this machine's devices; null with what is missing in *error.
+Gpu* OpenGpu(int index, std::string* error);
+
+// What a library of kernels exports: OpenGpu, under a name that changes
+// whenever a type of this folder's headers does.
+inline constexpr char kOpenGpuSymbol[] = "OutriderOpenGpu1";
+using OpenGpuFunction = Gpu*(int index, std::string* error);
+
+}  // namespace outrider::kernels::cuda
+
+#endif  // OUTRIDER_CORE_KERNELS_CUDA_GPU_H_
