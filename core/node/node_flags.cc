@@ -21,10 +21,11 @@ void AddModelFlags(CLI::App& app, NodeFlags& flags) {
   app.add_option("--device", flags.device, "cpu, cuda or cuda:N")
       ->capture_default_str();
   app.add_option("--dtype", flags.dtype,
-                 "float32, bfloat16, or auto: bfloat16 where the checkpoint "
-                 "has it and the device computes with it; else float32, "
-                 "which loses nothing of a float16")
-      ->check(CLI::IsMember({"auto", "float32", "bfloat16"}))
+                 "float32, bfloat16, float16, or auto: bfloat16 where the "
+                 "checkpoint has it and a CPU computes with it, else float32, "
+                 "which loses nothing of a float16; on a GPU, which has no "
+                 "float32, that of the checkpoint")
+      ->check(CLI::IsMember({"auto", "float32", "bfloat16", "float16"}))
       ->capture_default_str();
   app.add_option("--kernels", flags.kernels,
                  "a CPU's instructions, which the last bits of logits follow: "

@@ -12,7 +12,7 @@ neither Services nor gRPC probes nor NetworkPolicies: names of Services become n
 its network, which several pods may have, $(NAME) in
 args is filled in here, secrets are folders, and the probes are asked by this program.
 --from-source compiles inside the image, in place of taking build/release/bin.
---cuda builds node-cuda too (torch's CUDA libraries from PyPI, tens of GB of disk)
+--cuda builds node-cuda too (its kernels take the CUDA Toolkit to build)
 and sees that its programs load them; it needs no GPU and uses none.
 """
 import argparse
@@ -211,10 +211,11 @@ def running(engine, overlay):
 
 
 def check_cuda_image(engine):
-    """The nodes start with torch's CUDA libraries: a missing one would end them before any flag is read."""
-    for program in ("outrider-drafter", "outrider-verifier"):
-        engine.run("podman", "run", "--rm", "--network", "none", "localhost/outrider-node-cuda:latest", program, "--help")
-    say("node-cuda: both nodes load torch's CUDA libraries")
+    """The image has the kernels for GPUs, and all that they load but the driver."""
+    kernels = "/usr/local/lib/outrider/liboutrider_cuda_kernels.so"
+    engine.run("podman", "run", "--rm", "--network", "none", "localhost/outrider-node-cuda:latest",
+               "/lib64/ld-linux-x86-64.so.2", "--verify", kernels)
+    say("node-cuda: the kernels for GPUs are there")
 
 
 def build(engine, from_source, images):

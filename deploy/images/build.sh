@@ -8,7 +8,8 @@
 #   --prebuilt BIN   takes the programs of that folder; nothing is compiled. They
 #                    must have been built on Debian 12, and so must be this machine's
 #                    Python, whose packages the gateway's image gets.
-# TARGETs: coordinator gateway node-cpu demo-models (all four by default), node-cuda.
+# TARGETs: coordinator gateway node-cpu demo-models (all four by default), node-cuda,
+# which takes kernels for GPUs from BIN/../lib: build with the CUDA Toolkit.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # collect.sh BIN OUT: copies the programs of a build, and those of their libraries
-# that are no Debian package's (libtorch and what it needs), to OUT/bin, OUT/lib; and
-# installs the gateway with what it needs from PyPI into OUT/gateway.
+# that are no Debian package's (libtorch and what it needs), to OUT/bin, OUT/lib; the
+# kernels for GPUs, where they were built, to OUT/cuda; and installs the gateway with what it needs from PyPI into OUT/gateway.
 set -euo pipefail
 if (($# != 2)); then
   echo "usage: $0 BIN OUT" >&2
   exit 2
 fi
 bin=$1
-mkdir -p "$2/bin" "$2/lib"
+mkdir -p "$2/bin" "$2/lib" "$2/cuda"
 out=$(realpath "$2")
 for name in outrider outrider-coordinator outrider-drafter outrider-verifier; do
   install -m 755 "$bin/$name" "$out/bin/$name"
@@ -19,6 +19,8 @@ for program in outrider-drafter outrider-verifier; do
 done | sort -u | while read -r library; do
   install -m 644 "$(readlink -f "$library")" "$out/lib/$(basename "$library")"
 done
+kernels=$bin/../lib/liboutrider_cuda_kernels.so
+if [[ -f "$kernels" ]]; then install -m 644 "$kernels" "$out/cuda"; fi
 if [[ -z "$(ls -A "$out/lib")" ]]; then
   echo "collect.sh: $bin/outrider-verifier links no libtorch" >&2
   exit 1
