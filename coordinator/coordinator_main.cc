@@ -151,8 +151,8 @@ void AddFlags(CLI::App& app, Flags& flags) {
              flags.service.default_reply_format = ReplyFormatNames().at(name);
            }
          },
-         "what verifiers send back: full, sparse, tokens; auto: tokens at "
-         "temperature 0, else sparse")
+         "what verifiers send back: full, sparse, tokens; auto: what takes the "
+         "fewest bytes, which is tokens")
       // Not rounded rows: they are another target, which a request has to name.
       ->check(CLI::IsMember({"auto", "full", "sparse", "tokens"}))
       ->default_str("auto");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What cutting draft rows, to their top N or to a mass (and 1024 tokens), costs
-// in acceptance, how many tokens it leaves, and the payload of a row in a
-// SPARSE round, protobuf's frame not counted. Acceptance is the mean of
+// in acceptance, how many tokens it leaves, and the payload of a row in a round
+// with the default replies, protobuf's frame not counted. Acceptance is the mean of
 // sum over v of min(p(v), q_N(v)), the chance that a draft is accepted, over
 // every position of the held-out prompts, against whole rows (N = V), with the
 // weights in bfloat16. Nothing is sampled, so the figures repeat exactly.
@@ -21,6 +21,7 @@
 #include "core/sampling/process.h"
 #include "core/tokenizer/tokenizer_loader.h"
 #include "core/torch_model/torch_causal_lm.h"
+#include "core/wire/row_code.h"
 
 namespace outrider {
 namespace {
@@ -54,10 +55,10 @@ double Overlap(const Distribution& p, const Distribution& q) {
   return sum;
 }
 
-// An id and a bfloat16 weight from the drafter, the id to the verifier, a
-// float64 back; a row's tail has a float64 and an id.
+// It comes from the drafter and goes to the verifier.
 double RowBytes(const Distribution& q) {
-  return (4 + 2 + 4 + 8) * static_cast<double>(q.support().size()) + 8 + 4;
+  return 2 * static_cast<double>(PackIds(q.support()).size() +
+                                 PackBFloat16(q.weights()).size());
 }
 
 absl::Status Run(const std::string& target_directory,

@@ -207,12 +207,15 @@ absl::StatusOr<ReplyFormat> ParseReplyFormat(const v1::GenerateRequest& proto,
     OUTRIDER_RETURN_IF_ERROR(CodecOf(format).CheckRule(request.rule));
   }
   if (!is_chosen) {
-    // All give the same tokens; these with the fewest bytes.
-    const bool is_coupled = request.rule == RuleKind::kCoupled;
-    const ReplyFormat best = IsGreedy(request.sampling) || is_coupled
-                                 ? ReplyFormat::kTokens
-                                 : ReplyFormat::kSparse;
-    return serves(best) ? best : ReplyFormat::kFull;
+    // All give the same tokens; these with the fewest bytes. Even where TOKENS
+    // needs the draft rows, a weight takes less than the p that SPARSE brings.
+    for (const ReplyFormat thin :
+         {ReplyFormat::kTokens, ReplyFormat::kSparse}) {
+      if (serves(thin) && CodecOf(thin).CheckRule(request.rule).ok()) {
+        return thin;
+      }
+    }
+    return ReplyFormat::kFull;
   }
   if (!serves(format)) {
     return absl::FailedPreconditionError(

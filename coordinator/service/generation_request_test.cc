@@ -138,17 +138,23 @@ TEST_F(GenerationRequestTest, WholeRowsAreOfTheVocabularysSize) {
   }
 }
 
-TEST_F(GenerationRequestTest, TheReplyFormatFollowsRuleAndTemperature) {
-  EXPECT_EQ(FormatOf(v1::ACCEPTANCE_RULE_REJECTION, 1), ReplyFormat::kSparse);
-  EXPECT_EQ(FormatOf(v1::ACCEPTANCE_RULE_BLOCK, 1), ReplyFormat::kSparse);
-  EXPECT_EQ(FormatOf(v1::ACCEPTANCE_RULE_COUPLED, 1), ReplyFormat::kTokens);
-  EXPECT_EQ(FormatOf(v1::ACCEPTANCE_RULE_REJECTION, 0), ReplyFormat::kTokens);
+TEST_F(GenerationRequestTest, TheReplyFormatIsTheThinnestThatIsServed) {
+  for (const auto rule :
+       {v1::ACCEPTANCE_RULE_REJECTION, v1::ACCEPTANCE_RULE_BLOCK,
+        v1::ACCEPTANCE_RULE_COUPLED}) {
+    EXPECT_EQ(FormatOf(rule, 1), ReplyFormat::kTokens);
+    EXPECT_EQ(FormatOf(rule, 0), ReplyFormat::kTokens);
+  }
   // A coordinator's default does not go with every rule.
   limits_.default_reply_format = ReplyFormat::kSparse;
   EXPECT_EQ(FormatOf(v1::ACCEPTANCE_RULE_REJECTION, 0), ReplyFormat::kSparse);
   EXPECT_EQ(FormatOf(v1::ACCEPTANCE_RULE_COUPLED, 1), ReplyFormat::kTokens);
-  // An old verifier has whole rows only.
+  // Without TOKENS it is SPARSE, where the rule allows that.
   limits_.default_reply_format.reset();
+  limits_.reply_formats = {ReplyFormat::kFull, ReplyFormat::kSparse};
+  EXPECT_EQ(FormatOf(v1::ACCEPTANCE_RULE_BLOCK, 1), ReplyFormat::kSparse);
+  EXPECT_EQ(FormatOf(v1::ACCEPTANCE_RULE_COUPLED, 1), ReplyFormat::kFull);
+  // A verifier may have whole rows only.
   limits_.reply_formats = {ReplyFormat::kFull};
   EXPECT_EQ(FormatOf(v1::ACCEPTANCE_RULE_COUPLED, 1), ReplyFormat::kFull);
 }

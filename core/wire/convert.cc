@@ -69,6 +69,7 @@ absl::StatusOr<DraftReply> FromProto(const v1::DraftResponse& response,
   }
   Draft draft = {.start = start,
                  .tokens = ToTokens(response.result().tokens())};
+  OUTRIDER_RETURN_IF_ERROR(CheckSizes(response.result().rows()));
   for (const v1::SparseRow& row : response.result().rows()) {
     OUTRIDER_ASSIGN_OR_RETURN(Distribution q, FromProto(row, vocab_size));
     draft.distributions.push_back(std::move(q));

@@ -10,6 +10,7 @@
 #include "core/base/status_macros.h"
 #include "core/wire/duration_convert.h"
 #include "core/wire/packing.h"
+#include "core/wire/row_code.h"
 
 namespace outrider {
 namespace {
@@ -24,9 +25,9 @@ constexpr uint32_t kMaxLength = std::numeric_limits<int32_t>::max();
 absl::StatusOr<std::vector<double>> UnpackWeights(const v1::SparseRow& row) {
   switch (row.weight_dtype()) {
     case v1::DTYPE_FLOAT64:
-      return UnpackFloat64(row.weights());
+      return UnpackFloat64(row.packed_weights());
     case v1::DTYPE_BFLOAT16:
-      return UnpackBFloat16(row.weights());
+      return UnpackBFloat16(row.packed_weights(), row.num_ids());
     default:
       return absl::InvalidArgumentError(
           "weight_dtype must be FLOAT64 or BFLOAT16");
@@ -328,22 +329,40 @@ std::vector<LogitBias> FromProto(
   return entries;
 }
 
-v1::SparseRow ToProto(const Distribution& q) {
+absl::Status CheckSizes(
+    const google::protobuf::RepeatedPtrField<v1::SparseRow>& rows) {
+  uint64_t num_ids = 0;
+  for (const v1::SparseRow& row : rows) num_ids += row.num_ids();
+  if (num_ids <= kMaxRowIds) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the draft rows of a message have at most ", kMaxRowIds,
+                   " ids together, not ", num_ids));
+}
+
+v1::SparseRow ToProto(absl::Span<const TokenId> support) {
   v1::SparseRow row;
-  SetTokens(q.support(), row.mutable_ids());
+  row.set_num_ids(static_cast<uint32_t>(support.size()));
+  row.set_packed_ids(PackIds(support));
+  return row;
+}
+
+v1::SparseRow ToProto(const Distribution& q) {
+  v1::SparseRow row = ToProto(q.support());
   const bool narrow = FitBFloat16(q.weights());
-  row.set_weights(narrow ? PackBFloat16(q.weights())
-                         : PackFloat64(q.weights()));
+  row.set_packed_weights(narrow ? PackBFloat16(q.weights())
+                                : PackFloat64(q.weights()));
   row.set_weight_dtype(narrow ? v1::DTYPE_BFLOAT16 : v1::DTYPE_FLOAT64);
   return row;
 }
 
 absl::StatusOr<Distribution> FromProto(const v1::SparseRow& row,
                                        int vocab_size) {
+  OUTRIDER_ASSIGN_OR_RETURN(std::vector<TokenId> ids,
+                            UnpackIds(row.packed_ids(), row.num_ids()));
   OUTRIDER_ASSIGN_OR_RETURN(std::vector<double> weights, UnpackWeights(row));
   OUTRIDER_ASSIGN_OR_RETURN(
-      Distribution q, Distribution::Create(ToTokens(row.ids()),
-                                           std::move(weights), vocab_size));
+      Distribution q,
+      Distribution::Create(std::move(ids), std::move(weights), vocab_size));
   const double tolerance =
       row.weight_dtype() == v1::DTYPE_BFLOAT16 ? kBFloat16Sum : kFloat64Sum;
   if (std::abs(q.total() - 1) > tolerance) {

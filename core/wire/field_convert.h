@@ -62,6 +62,15 @@ absl::StatusOr<DraftOverrides> FromProto(const v1::DraftOptions& proto);
 std::vector<LogitBias> FromProto(
     const google::protobuf::RepeatedPtrField<v1::LogitBias>& proto);
 
+// The most ids that the draft rows of a message may have together: 16 rows of a
+// million tokens. What is packed would else grow 32 times in memory.
+inline constexpr uint64_t kMaxRowIds = 1 << 24;
+// INVALID_ARGUMENT where there are more.
+absl::Status CheckSizes(
+    const google::protobuf::RepeatedPtrField<v1::SparseRow>& rows);
+
+// Ids alone.
+v1::SparseRow ToProto(absl::Span<const TokenId> support);
 // Without loss, whatever the drafter rounded the weights to.
 v1::SparseRow ToProto(const Distribution& q);
 absl::StatusOr<Distribution> FromProto(const v1::SparseRow& row,

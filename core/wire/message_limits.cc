@@ -37,8 +37,10 @@ MessageLimits LimitsOf(const NodeDescription& node) {
   const int64_t num_ids =
       Within(node.vocab_size, std::numeric_limits<int>::max());
   const int64_t num_drafts = Within(node.max_draft_tokens, kMostDrafts);
+  // Packed, the ids of a row take no more than a bit for each of the
+  // vocabulary.
   const int64_t draft_row_bytes =
-      kRowBytes + num_ids * (kIdBytes + kNumberBytes);
+      kRowBytes + num_ids / 8 + num_ids * kNumberBytes;
   // Of SPARSE with scores, which is more than the float32 logits of FULL.
   const int64_t target_row_bytes = kRowBytes + num_ids * 2 * kNumberBytes +
                                    kMaxTopLogprobs * (kIdBytes + kNumberBytes);

@@ -76,39 +76,6 @@ absl::StatusOr<std::vector<double>> UnpackFloat32(absl::string_view bytes) {
   return std::vector<double>(packed.begin(), packed.end());
 }
 
-bool FitBFloat16(absl::Span<const double> values) {
-  return std::all_of(values.begin(), values.end(), [](double value) {
-    return ToFloat(ToBFloat16(static_cast<float>(value))) == value;
-  });
-}
-
-std::string PackBFloat16(absl::Span<const double> values) {
-  std::string bytes(values.size() * sizeof(BFloat16), '\0');
-  char* to = bytes.data();
-  for (const double value : values) {
-    const BFloat16 packed = ToBFloat16(static_cast<float>(value));
-    std::memcpy(to, &packed, sizeof(packed));
-    to += sizeof(packed);
-  }
-  return bytes;
-}
-
-absl::StatusOr<std::vector<double>> UnpackBFloat16(absl::string_view bytes) {
-  if (bytes.size() % sizeof(BFloat16) != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(bytes.size(), " bytes are no row of bfloat16"));
-  }
-  std::vector<double> values(bytes.size() / sizeof(BFloat16));
-  const char* from = bytes.data();
-  for (double& value : values) {
-    BFloat16 packed;
-    std::memcpy(&packed, from, sizeof(packed));
-    from += sizeof(packed);
-    value = ToFloat(packed);
-  }
-  return values;
-}
-
 std::string PackRows(const LogitRows& rows) {
   std::string bytes;
   const size_t row_bytes = rows.vocab_size() * sizeof(float);

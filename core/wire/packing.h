@@ -26,14 +26,6 @@ std::string PackFloat32(absl::Span<const double> values);
 // INVALID_ARGUMENT unless the size is a multiple of 4.
 absl::StatusOr<std::vector<double>> UnpackFloat32(absl::string_view bytes);
 
-// Whether each value is one of bfloat16's, so that packing as such loses
-// nothing.
-bool FitBFloat16(absl::Span<const double> values);
-// The values must fit.
-std::string PackBFloat16(absl::Span<const double> values);
-// INVALID_ARGUMENT unless the size is a multiple of 2.
-absl::StatusOr<std::vector<double>> UnpackBFloat16(absl::string_view bytes);
-
 // [num_rows, vocab_size] float32, row-major.
 std::string PackRows(const LogitRows& rows);
 // The same in bfloat16, rounded to nearest even.

@@ -12,13 +12,14 @@
 #include "core/wire/convert.h"
 #include "core/wire/field_convert.h"
 #include "core/wire/packing.h"
+#include "core/wire/row_code.h"
 
 namespace outrider {
 namespace {
 
 void SetDraftRows(const VerifyCall& call, v1::VerifyRequest& request) {
   for (const std::vector<TokenId>& support : call.supports) {
-    SetTokens(support, request.add_draft_rows()->mutable_ids());
+    *request.add_draft_rows() = ToProto(support);
   }
   for (const Distribution& q : call.draft_rows) {
     *request.add_draft_rows() = ToProto(q);
@@ -26,9 +27,13 @@ void SetDraftRows(const VerifyCall& call, v1::VerifyRequest& request) {
 }
 
 absl::Status ReadDraftRows(const v1::VerifyRequest& request, VerifyCall& call) {
+  OUTRIDER_RETURN_IF_ERROR(CheckSizes(request.draft_rows()));
   for (const v1::SparseRow& row : request.draft_rows()) {
-    if (row.weights().empty() && row.weight_dtype() == v1::DTYPE_UNSPECIFIED) {
-      call.supports.push_back(ToTokens(row.ids()));
+    if (row.packed_weights().empty() &&
+        row.weight_dtype() == v1::DTYPE_UNSPECIFIED) {
+      OUTRIDER_ASSIGN_OR_RETURN(std::vector<TokenId> ids,
+                                UnpackIds(row.packed_ids(), row.num_ids()));
+      call.supports.push_back(std::move(ids));
       continue;
     }
     // The engine knows the vocabulary's size.

@@ -13,6 +13,8 @@
 #include "core/rpc/channel.h"
 #include "core/wire/field_convert.h"
 #include "core/wire/packing.h"
+#include "core/wire/rice_code.h"
+#include "core/wire/row_code.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "outrider/v1/verifier.grpc.pb.h"
@@ -34,9 +36,10 @@ struct MalformedRow {
 
 v1::SparseRow Row(const TokenSeq& ids, const std::vector<double>& weights) {
   v1::SparseRow row;
-  SetTokens(ids, row.mutable_ids());
+  row.set_num_ids(static_cast<uint32_t>(ids.size()));
+  row.set_packed_ids(PackIds(ids));
   if (!weights.empty()) {
-    row.set_weights(PackFloat64(weights));
+    row.set_packed_weights(PackFloat64(weights));
     row.set_weight_dtype(v1::DTYPE_FLOAT64);
   }
   return row;
@@ -115,25 +118,48 @@ class MalformedRowsTest : public ::testing::Test {
   uint64_t step_ = 0;
 };
 
-// What can be wrong with the ids and counts of both formats.
+// What can be wrong with the ids and counts of both formats. Ids that do not
+// ascend cannot be written.
 std::vector<MalformedRow> BadIds() {
-  const auto ids = [](int i, uint32_t id) {
-    return [i, id](v1::VerifyRequest& r) {
-      r.mutable_draft_rows(0)->set_ids(i, id);
+  const auto ids = [](TokenSeq ids) {
+    return [ids](v1::VerifyRequest& r) {
+      r.mutable_draft_rows(0)->set_packed_ids(PackIds(ids));
+    };
+  };
+  const auto count = [](uint32_t num_ids) {
+    return [num_ids](v1::VerifyRequest& r) {
+      r.mutable_draft_rows(0)->set_num_ids(num_ids);
+    };
+  };
+  const auto bytes = [](std::string packed) {
+    return [packed](v1::VerifyRequest& r) {
+      r.mutable_draft_rows(0)->set_packed_ids(packed);
     };
   };
   return {
-      {"unsorted", ids(2, 5), "ascend"},
-      {"unsorted in the last row",
+      {"one beyond the vocabulary", ids({3, 7, kVocab}), "token id 50"},
+      {"nearly the largest int32", ids({3, 7, 0x7ffffffe}),
+       "token id 2147483646"},
+      {"beyond int32", bytes({"\x1f\xfe\xff\xff\xff\x00\x00\x00", 8}),
+       "no code of 3 ids"},
+      {"without its draft", ids({3, 8, 20}), "not in its own draft row"},
+      {"truncated",
        [](auto& r) {
-         r.mutable_draft_rows(1)->mutable_ids()->SwapElements(0, 1);
+         r.mutable_draft_rows(0)->mutable_packed_ids()->pop_back();
        },
-       "ascend"},
-      {"a duplicate", ids(0, 7), "ascend"},
-      {"one beyond the vocabulary", ids(2, kVocab), "token id 50"},
-      {"negative as int32", ids(0, 0xffffffff), "token id 4294967295"},
-      {"the largest int32", ids(2, 0x7fffffff), "token id 2147483647"},
-      {"without its draft", ids(1, 8), "not in its own draft row"},
+       "no code of 3 ids"},
+      {"with a byte more",
+       [](auto& r) {
+         r.mutable_draft_rows(0)->mutable_packed_ids()->push_back('\0');
+       },
+       "no code of 3 ids"},
+      {"an unknown parameter", bytes({"\x20\x00\x00\x00", 4}),
+       "no code of 3 ids"},
+      {"a run without an end", bytes(std::string(1000, '\xff')), "no code of"},
+      {"an id fewer than it says", count(4), "no code of 4 ids"},
+      {"an id more than it says", count(2), "no code of 2 ids"},
+      {"as many ids as nobody has", count(0xffffffff),
+       "at most 16777216 ids together"},
       {"a row too few", [](auto& r) { r.mutable_draft_rows()->RemoveLast(); },
        "for 2 drafts: one for each"},
       {"a row too many", [](auto& r) { *r.add_draft_rows() = r.draft_rows(0); },
@@ -143,8 +169,7 @@ std::vector<MalformedRow> BadIds() {
 
 TEST_F(MalformedRowsTest, OfIdsAloneAreRefused) {
   std::vector<MalformedRow> rows = BadIds();
-  rows.push_back({"empty",
-                  [](auto& r) { r.mutable_draft_rows(0)->clear_ids(); },
+  rows.push_back({"empty", [](auto& r) { r.mutable_draft_rows(0)->Clear(); },
                   "not in its own draft row"});
   ExpectRefused(v1::REPLY_FORMAT_SPARSE, rows);
 }
@@ -152,7 +177,7 @@ TEST_F(MalformedRowsTest, OfIdsAloneAreRefused) {
 TEST_F(MalformedRowsTest, OfIdsAndWeightsAreRefused) {
   const auto weights = [](std::vector<double> values) {
     return [values](v1::VerifyRequest& r) {
-      r.mutable_draft_rows(0)->set_weights(PackFloat64(values));
+      r.mutable_draft_rows(0)->set_packed_weights(PackFloat64(values));
     };
   };
   const double infinity = std::numeric_limits<double>::infinity();
@@ -177,20 +202,36 @@ TEST_F(MalformedRowsTest, OfIdsAndWeightsAreRefused) {
             "1 draft rows with weights and 1 without"},
            {"without ids and weights",
             [](auto& r) {
-              r.mutable_draft_rows(0)->clear_ids();
-              r.mutable_draft_rows(0)->clear_weights();
+              r.mutable_draft_rows(0)->clear_num_ids();
+              r.mutable_draft_rows(0)->clear_packed_ids();
+              r.mutable_draft_rows(0)->clear_packed_weights();
             },
             "at least one id"},
            {"half a weight",
             [](auto& r) {
-              r.mutable_draft_rows(0)->mutable_weights()->pop_back();
+              r.mutable_draft_rows(0)->mutable_packed_weights()->pop_back();
             },
             "bytes"},
+           {"half a weight in bfloat16",
+            [](auto& r) {
+              std::string packed = PackBFloat16({0.25, 0.5, 0.25});
+              packed.pop_back();
+              r.mutable_draft_rows(0)->set_weight_dtype(v1::DTYPE_BFLOAT16);
+              r.mutable_draft_rows(0)->set_packed_weights(packed);
+            },
+            "no code of 3 bfloat16 weights"},
            {"bfloat16 NaN",
             [](auto& r) {
               r.mutable_draft_rows(0)->set_weight_dtype(v1::DTYPE_BFLOAT16);
-              r.mutable_draft_rows(0)->set_weights(
-                  std::string("\x80\x3e\xc0\x7f\x80\x3e", 6));
+              // A quarter, a half with all of an exponent's bits, a quarter.
+              BitWriter writer;
+              writer.Put(7, 8);
+              writer.Put(125, 8);
+              for (const uint32_t exponent : {125u, 255u, 125u}) {
+                writer.PutRice(exponent - 125, 7);
+                writer.Put(64, 7);
+              }
+              r.mutable_draft_rows(0)->set_packed_weights(writer.Finish());
             },
             "positive and finite"},
            {"a dtype that rows do not have",
