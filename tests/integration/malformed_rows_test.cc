@@ -121,9 +121,9 @@ class MalformedRowsTest : public ::testing::Test {
 // What can be wrong with the ids and counts of both formats. Ids that do not
 // ascend cannot be written.
 std::vector<MalformedRow> BadIds() {
-  const auto ids = [](TokenSeq ids) {
-    return [ids](v1::VerifyRequest& r) {
-      r.mutable_draft_rows(0)->set_packed_ids(PackIds(ids));
+  const auto ids = [](TokenSeq replaced) {
+    return [replaced](v1::VerifyRequest& r) {
+      r.mutable_draft_rows(0)->set_packed_ids(PackIds(replaced));
     };
   };
   const auto count = [](uint32_t num_ids) {
