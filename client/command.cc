@@ -27,8 +27,8 @@ CommandIo StandardIo() {
 void AddCoordinatorFlags(CLI::App& command, CoordinatorFlags& flags) {
   command
       .add_option("--coordinator", flags.coordinator,
-                  "where outrider-coordinator listens")
-      ->type_name("HOST:PORT")
+                  "where outrider-coordinator listens: HOST:PORT or unix:PATH")
+      ->type_name("ADDRESS")
       ->capture_default_str();
   command.add_flag("--insecure", flags.insecure,
                    "allow plain text off this machine");

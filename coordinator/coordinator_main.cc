@@ -57,7 +57,8 @@ struct Flags {
 void AddFlags(CLI::App& app, Flags& flags) {
   app.option_defaults()->group("Nodes");
   app.add_option("--verifier", flags.nodes.verifiers,
-                 "HOST:PORT of a verifier; may be repeated. A name stands for "
+                 "HOST:PORT of a verifier, or unix:PATH where its --listen is "
+                 "one; may be repeated. A name stands for "
                  "all its addresses, each a verifier of its own (a headless "
                  "Service); with TLS their certificates carry the name")
       ->type_name("ADDRESS")

@@ -97,7 +97,7 @@ void NodePool::Start() {
   std::vector<std::string> names;
   for (const auto& endpoints : {options_.verifiers, options_.drafters}) {
     for (const std::string& endpoint : endpoints) {
-      if (HasNumericHost(endpoint)) {
+      if (IsResolved(endpoint)) {
         SetAddresses(endpoint, {endpoint});
       } else {
         names.push_back(endpoint);

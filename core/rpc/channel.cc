@@ -7,6 +7,7 @@
 #include <grpcpp/support/channel_arguments.h>
 
 #include "absl/synchronization/mutex.h"
+#include "core/rpc/endpoint.h"
 #include "core/rpc/metadata_limits.h"
 
 namespace outrider {
@@ -36,7 +37,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
     std::shared_ptr<grpc::Channel> channel;
   };
   const auto kept = std::make_shared<Kept>();
-  kept->credentials = options.credentials != nullptr
+  kept->credentials = options.credentials != nullptr && !IsUnixSocket(address)
                           ? options.credentials
                           : grpc::InsecureChannelCredentials();
   kept->channel =

@@ -14,7 +14,7 @@ struct ChannelOptions {
   // The largest message we accept; gRPC's own limit of 4 MiB is less than K = 8
   // rows of a 128k vocabulary.
   int max_receive_bytes = 64 << 20;
-  // See MakeChannelCredentials; null is plain text.
+  // See MakeChannelCredentials; null is plain text, and so is a socket file.
   std::shared_ptr<grpc::ChannelCredentials> credentials = {};
   // The name that the server's certificate must have, where `address` is an
   // address that a name was resolved to; empty: the address's own host.

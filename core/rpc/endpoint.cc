@@ -3,7 +3,11 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <string>
 
 #include "absl/strings/match.h"
@@ -12,16 +16,45 @@
 #include "absl/strings/strip.h"
 
 namespace outrider {
+namespace {
+
+constexpr absl::string_view kUnixScheme = "unix:";
+// What a sockaddr_un holds, less the zero at its end.
+constexpr size_t kMaxSocketPath = sizeof(sockaddr_un{}.sun_path) - 1;
+
+absl::Status CheckSocketPath(absl::string_view path, absl::string_view flag) {
+  if (!path.empty() && path.size() <= kMaxSocketPath &&
+      !absl::StartsWith(path, "//")) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      flag, " needs unix:PATH with a path of at most ", kMaxSocketPath,
+      " bytes, such as unix:/run/outrider.sock, not \"", path, "\""));
+}
+
+bool HasNumericHost(absl::string_view address) {
+  const std::string host(HostOf(address));
+  in6_addr bytes;  // large enough for both
+  return inet_pton(AF_INET, host.c_str(), &bytes) == 1 ||
+         inet_pton(AF_INET6, host.c_str(), &bytes) == 1;
+}
+
+}  // namespace
 
 absl::Status CheckEndpoint(absl::string_view address, bool off_loopback,
                            absl::string_view flag) {
+  if (IsUnixSocket(address)) {
+    return CheckSocketPath(absl::StripPrefix(address, kUnixScheme), flag);
+  }
   const absl::string_view host = HostOf(address);
   int port = -1;
   // A slash: a scheme, such as dns:///.
   if (host.empty() || absl::StrContains(host, '/') ||
       !absl::SimpleAtoi(PortOf(address), &port) || port < 0 || port > 65535) {
     return absl::InvalidArgumentError(
-        absl::StrCat(flag, " needs HOST:PORT, such as 127.0.0.1:7001, not \"",
+        absl::StrCat(flag,
+                     " needs HOST:PORT, such as 127.0.0.1:7001, or unix:PATH, "
+                     "not \"",
                      address, "\""));
   }
   if (!off_loopback && !IsLoopback(address)) {
@@ -31,6 +64,24 @@ absl::Status CheckEndpoint(absl::string_view address, bool off_loopback,
         "the --tls- flags, or --insecure if the network is trusted"));
   }
   return absl::OkStatus();
+}
+
+bool IsUnixSocket(absl::string_view address) {
+  return absl::StartsWith(address, kUnixScheme);
+}
+
+absl::Status CheckSocketIsFree(absl::string_view address) {
+  const absl::string_view path = absl::StripPrefix(address, kUnixScheme);
+  sockaddr_un name = {.sun_family = AF_UNIX, .sun_path = {}};
+  std::copy(path.begin(), path.end(), name.sun_path);
+  const int socket = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const bool is_served =
+      connect(socket, reinterpret_cast<const sockaddr*>(&name), sizeof(name)) ==
+      0;
+  close(socket);
+  if (!is_served) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("cannot listen on ", address,
+                                             ": another server listens there"));
 }
 
 absl::string_view HostOf(absl::string_view address) {
@@ -46,14 +97,12 @@ absl::string_view PortOf(absl::string_view address) {
   return colon == absl::string_view::npos ? "" : address.substr(colon + 1);
 }
 
-bool HasNumericHost(absl::string_view address) {
-  const std::string host(HostOf(address));
-  in6_addr bytes;  // large enough for both
-  return inet_pton(AF_INET, host.c_str(), &bytes) == 1 ||
-         inet_pton(AF_INET6, host.c_str(), &bytes) == 1;
+bool IsResolved(absl::string_view address) {
+  return IsUnixSocket(address) || HasNumericHost(address);
 }
 
 bool IsLoopback(absl::string_view address) {
+  if (IsUnixSocket(address)) return true;
   const absl::string_view host = HostOf(address);
   return host == "localhost" || host == "::1" ||
          (absl::StartsWith(host, "127.") && HasNumericHost(address));

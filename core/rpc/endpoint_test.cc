@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/rpc/endpoint.h"
 
+#include <string>
+
 #include "core/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -21,10 +23,29 @@ TEST(EndpointTest, HostAndPortAreTakenApart) {
 }
 
 TEST(EndpointTest, AddressesAreToldFromNames) {
-  EXPECT_TRUE(HasNumericHost("10.1.2.3:1"));
-  EXPECT_TRUE(HasNumericHost("[fd00::7]:1"));
-  EXPECT_FALSE(HasNumericHost("verifier:1"));
-  EXPECT_FALSE(HasNumericHost("10.1.2:1"));
+  EXPECT_TRUE(IsResolved("10.1.2.3:1"));
+  EXPECT_TRUE(IsResolved("[fd00::7]:1"));
+  EXPECT_TRUE(IsResolved("unix:/run/verifier"));
+  EXPECT_FALSE(IsResolved("verifier:1"));
+  EXPECT_FALSE(IsResolved("10.1.2:1"));
+}
+
+TEST(EndpointTest, ASocketFileIsOfThisMachine) {
+  for (const char* address : {"unix:/run/verifier", "unix:verifier.sock"}) {
+    EXPECT_THAT(CheckEndpoint(address, /*off_loopback=*/false, "--x"), IsOk());
+    EXPECT_TRUE(IsLoopback(address));
+  }
+}
+
+TEST(EndpointTest, ASocketFileThatCannotBeIsRefused) {
+  for (const std::string& address :
+       {std::string("unix:"), std::string("unix:///run/verifier"),
+        "unix:/" + std::string(107, 'x')}) {
+    EXPECT_THAT(CheckEndpoint(address, /*off_loopback=*/true, "--verifier"),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr("--verifier needs unix:PATH")))
+        << address;
+  }
 }
 
 TEST(EndpointTest, PlainTextStaysOnThisMachine) {
@@ -42,7 +63,7 @@ TEST(EndpointTest, PlainTextStaysOnThisMachine) {
 TEST(EndpointTest, WhatIsNoHostAndPortIsRefused) {
   for (const char* address :
        {"", "verifier", "7002", ":7002", "verifier:", "verifier:http",
-        "verifier:65536", "dns:///verifier:7002", "unix:/run/verifier"}) {
+        "verifier:65536", "dns:///verifier:7002"}) {
     EXPECT_THAT(CheckEndpoint(address, /*off_loopback=*/true, "--verifier"),
                 StatusIs(absl::StatusCode::kInvalidArgument,
                          HasSubstr("--verifier needs HOST:PORT")))

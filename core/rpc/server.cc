@@ -37,13 +37,17 @@ void RpcServer::BlockTerminationSignals() {
 absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
     const Options& options, const std::vector<grpc::Service*>& services) {
   OUTRIDER_RETURN_IF_ERROR(CheckServerOptions(options));
+  const bool is_unix = IsUnixSocket(options.listen);
+  // gRPC would take the file from a server that listens on it.
+  if (is_unix) OUTRIDER_RETURN_IF_ERROR(CheckSocketIsFree(options.listen));
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
 
   grpc::ServerBuilder builder;
   int port = 0;
   std::shared_ptr<grpc::ServerCredentials> credentials =
-      MakeServerCredentials(options.tls, options.tls_clients);
+      is_unix ? grpc::InsecureServerCredentials()
+              : MakeServerCredentials(options.tls, options.tls_clients);
   if (options.tls.has_identity()) LogFailedHandshakes();
   builder.AddListeningPort(options.listen, credentials, &port);
   // Otherwise a second server on the same port starts, and takes half of the
@@ -73,14 +77,15 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
   if (server == nullptr || port == 0) {
     return absl::UnavailableError(
         absl::StrCat("cannot listen on ", options.listen,
-                     ": the port is in use, or the address is not of this "
-                     "machine; port 0 picks a free one"));
+                     is_unix ? ": no socket file can be made there"
+                             : ": the port is in use, or the address is not of "
+                               "this machine; port 0 picks a free one"));
   }
   const std::string host = options.listen.substr(0, options.listen.rfind(':'));
-  std::unique_ptr<RpcServer> result(
-      new RpcServer({.credentials = std::move(credentials),
-                     .server = std::move(server),
-                     .address = absl::StrCat(host, ":", port)}));
+  std::unique_ptr<RpcServer> result(new RpcServer(
+      {.credentials = std::move(credentials),
+       .server = std::move(server),
+       .address = is_unix ? options.listen : absl::StrCat(host, ":", port)}));
   result->server_->GetHealthCheckService()->SetServingStatus("liveness", true);
   result->SetServing(false);
   return result;
@@ -148,6 +153,11 @@ absl::Status CheckServerOptions(const RpcServer::Options& options) {
   OUTRIDER_RETURN_IF_ERROR(CheckTlsFiles(options.tls));
   const bool checks_clients =
       options.tls.has_identity() && options.tls.has_authority();
+  if (!options.tls_clients.empty() && IsUnixSocket(options.listen)) {
+    return absl::InvalidArgumentError(
+        "--tls-clients names certificates, which nobody shows on a unix socket:"
+        " whoever may write to its file may call");
+  }
   if (!options.tls_clients.empty() && !checks_clients) {
     return absl::InvalidArgumentError(
         "--tls-clients names certificates, which clients are asked for only "

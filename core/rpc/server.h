@@ -26,9 +26,10 @@ namespace outrider {
 class RpcServer {
  public:
   struct Options {
-    std::string listen = {};  // HOST:PORT, port 0 picks a free one
-    bool insecure = false;    // plain text off loopback
-    TlsFiles tls = {};        // plain text without a certificate
+    // HOST:PORT, port 0 picks a free one; or unix:PATH.
+    std::string listen = {};
+    bool insecure = false;  // plain text off loopback
+    TlsFiles tls = {};      // plain text without a certificate
     // Whose certificates are welcome; empty: all that the authority signed.
     std::vector<std::string> tls_clients = {};
     // For coordinators alone: off loopback, others must be kept out by
@@ -49,7 +50,7 @@ class RpcServer {
   static absl::StatusOr<std::unique_ptr<RpcServer>> Start(
       const Options& options, const std::vector<grpc::Service*>& services);
 
-  // HOST:PORT with the port that was picked.
+  // HOST:PORT with the port that was picked, or unix:PATH.
   const std::string& address() const { return address_; }
 
   void SetServing(bool serving);

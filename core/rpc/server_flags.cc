@@ -15,7 +15,8 @@ void AddServerFlags(CLI::App& app, ServerFlags& flags) {
   app.formatter(std::make_shared<HelpFormatter>());
   app.option_defaults()->group("Serving");
   app.add_option("--listen", flags.rpc.listen,
-                 "HOST:PORT to serve; port 0 picks a free one")
+                 "HOST:PORT to serve; port 0 picks a free one; or unix:PATH, a "
+                 "socket file for processes of this machine")
       ->type_name("ADDRESS")
       ->capture_default_str();
   app.add_flag("--insecure", flags.rpc.insecure,

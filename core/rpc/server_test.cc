@@ -7,11 +7,16 @@
 #include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/impl/codegen/proto_utils.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include <chrono>
+#include <filesystem>
 #include <memory>
 #include <string>
 
+#include "core/rpc/channel.h"
 #include "core/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -20,6 +25,8 @@ namespace outrider {
 namespace {
 
 using ::outrider::testing::IsOk;
+using ::outrider::testing::StatusIs;
+using ::testing::HasSubstr;
 // A message of any type: its fields are the unknown ones of an empty message.
 using AnyMessage = google::protobuf::Empty;
 using AnyStub = grpc::TemplatedGenericStub<AnyMessage, AnyMessage>;
@@ -140,6 +147,56 @@ TEST(RpcServerTest, AnOldConnectionIsLeftForANewOneAndItsStreamsGoOn) {
   server->SetServing(true);
   EXPECT_TRUE(watch.Read());  // by the old connection
   EXPECT_TRUE(CheckHealth(channel).ok());
+}
+
+std::string SocketFile(const char* name) {
+  return "unix:" + ::testing::TempDir() + name + std::to_string(getpid());
+}
+
+TEST(RpcServerTest, ASocketFileIsServedAndGoesWithItsServer) {
+  const std::string address = SocketFile("served");
+  const auto server = RpcServer::Start({.listen = address}, {});
+  ASSERT_THAT(server, IsOk());
+  EXPECT_EQ((*server)->address(), address);
+  EXPECT_TRUE(CheckHealth(MakeChannel(address)).ok());
+  (*server)->Shutdown(std::chrono::seconds(0));
+  EXPECT_FALSE(std::filesystem::exists(address.substr(5)));
+}
+
+TEST(RpcServerTest, ASocketFileIsNotTakenFromAServerThatListens) {
+  const std::string address = SocketFile("taken");
+  const auto first = RpcServer::Start({.listen = address}, {});
+  ASSERT_THAT(first, IsOk());
+  EXPECT_THAT(RpcServer::Start({.listen = address}, {}),
+              StatusIs(absl::StatusCode::kUnavailable,
+                       HasSubstr("another server listens there")));
+  EXPECT_TRUE(CheckHealth(MakeChannel(address)).ok());
+}
+
+TEST(RpcServerTest, ASocketFileThatWasLeftBehindIsReplaced) {
+  const std::string address = SocketFile("left");
+  const int left = socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un name = {.sun_family = AF_UNIX, .sun_path = {}};
+  address.copy(name.sun_path, sizeof(name.sun_path) - 1, /*pos=*/5);
+  ASSERT_EQ(bind(left, reinterpret_cast<const sockaddr*>(&name), sizeof(name)),
+            0);
+  close(left);
+  const auto server = RpcServer::Start({.listen = address}, {});
+  ASSERT_THAT(server, IsOk());
+  EXPECT_TRUE(CheckHealth(MakeChannel(address)).ok());
+}
+
+TEST(RpcServerTest, ASocketFileThatCannotBeMadeIsAnError) {
+  EXPECT_THAT(RpcServer::Start({.listen = "unix:/no/such/folder/x"}, {}),
+              StatusIs(absl::StatusCode::kUnavailable,
+                       HasSubstr("no socket file can be made there")));
+}
+
+TEST(RpcServerTest, CertificatesCannotBeAskedForOnASocketFile) {
+  EXPECT_THAT(CheckServerOptions({.listen = "unix:/run/x",
+                                  .tls_clients = {"outrider-coordinator"}}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("on a unix socket")));
 }
 
 TEST(RpcServerTest, AServerAnswersItselfWhileItDrainsAndIsShutDown) {
