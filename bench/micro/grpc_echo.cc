@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/micro/grpc_echo.h"
+
+#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/server_builder.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/check.h"
+#include "core/rpc/channel.h"
+
+namespace outrider {
+namespace {
+
+// An echo's request begins with the size of its reply.
+grpc::ByteBuffer ToBuffer(const std::string& bytes) {
+  const grpc::Slice slice(bytes);
+  return {&slice, 1};
+}
+
+grpc::ByteBuffer ReplyTo(const grpc::ByteBuffer& request) {
+  grpc::Slice slice;
+  OUTRIDER_CHECK(request.DumpToSingleSlice(&slice).ok());
+  uint32_t size = 0;
+  std::memcpy(&size, slice.begin(), sizeof(size));
+  return ToBuffer(std::string(size, 'r'));
+}
+
+class CallbackEcho final : public grpc::CallbackGenericService {
+ public:
+  grpc::ServerGenericBidiReactor* CreateReactor(
+      grpc::GenericCallbackServerContext* /*context*/) override {
+    class Reactor final : public grpc::ServerGenericBidiReactor {
+     public:
+      Reactor() { StartRead(&request_); }
+      void OnReadDone(bool ok) override {
+        if (!ok) return Finish(grpc::Status::CANCELLED);
+        reply_ = ReplyTo(request_);
+        StartWriteAndFinish(&reply_, {}, grpc::Status::OK);
+      }
+      void OnDone() override { delete this; }
+
+     private:
+      grpc::ByteBuffer request_;
+      grpc::ByteBuffer reply_;
+    };
+    return new Reactor;
+  }
+};
+
+// One call of the completion-queue echo, from its arrival to its end.
+class QueueCall {
+ public:
+  QueueCall(grpc::AsyncGenericService& service,
+            grpc::ServerCompletionQueue& queue)
+      : service_(service), queue_(queue) {
+    service_.RequestCall(&context_, &stream_, &queue_, &queue_, this);
+  }
+
+  // The next of its operations has ended.
+  void Proceed(bool ok) {
+    if (!ok || stage_ == Stage::kReply) {
+      delete this;
+    } else if (stage_ == Stage::kArrive) {
+      new QueueCall(service_, queue_);
+      stage_ = Stage::kRead;
+      stream_.Read(&request_, this);
+    } else {
+      stage_ = Stage::kReply;
+      stream_.WriteAndFinish(ReplyTo(request_), {}, grpc::Status::OK, this);
+    }
+  }
+
+ private:
+  enum class Stage { kArrive, kRead, kReply };
+
+  grpc::AsyncGenericService& service_;
+  grpc::ServerCompletionQueue& queue_;
+  grpc::GenericServerContext context_;
+  grpc::GenericServerAsyncReaderWriter stream_{&context_};
+  grpc::ByteBuffer request_;
+  Stage stage_ = Stage::kArrive;
+};
+
+}  // namespace
+
+Served ServeCallbackEcho() {
+  struct Parts {
+    CallbackEcho service;
+    std::unique_ptr<grpc::Server> server;
+  };
+  auto parts = std::make_shared<Parts>();
+  int port = 0;
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
+                           &port);
+  builder.RegisterCallbackGenericService(&parts->service);
+  parts->server = builder.BuildAndStart();
+  return {.address = absl::StrCat("127.0.0.1:", port), .server = parts};
+}
+
+Served ServeQueueEcho() {
+  struct Parts {
+    grpc::AsyncGenericService service;
+    std::unique_ptr<grpc::ServerCompletionQueue> queue;
+    std::unique_ptr<grpc::Server> server;
+    std::jthread thread;
+  };
+  auto parts = std::make_shared<Parts>();
+  int port = 0;
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
+                           &port);
+  builder.RegisterAsyncGenericService(&parts->service);
+  parts->queue = builder.AddCompletionQueue();
+  parts->server = builder.BuildAndStart();
+  new QueueCall(parts->service, *parts->queue);
+  parts->thread = std::jthread([queue = parts->queue.get()] {
+    void* tag = nullptr;
+    bool ok = false;
+    while (queue->Next(&tag, &ok)) static_cast<QueueCall*>(tag)->Proceed(ok);
+  });
+  return {.address = absl::StrCat("127.0.0.1:", port), .server = parts};
+}
+
+EchoClient::EchoClient(const std::string& address)
+    : stub_(MakeChannel(address)) {}
+
+void EchoClient::Call(const CallBytes& bytes) {
+  std::string message(std::max<size_t>(bytes.request, sizeof(uint32_t)), 'q');
+  const auto reply_size = static_cast<uint32_t>(bytes.reply);
+  std::memcpy(message.data(), &reply_size, sizeof(reply_size));
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() +
+                       std::chrono::seconds(60));
+  const auto reader = stub_.PrepareUnaryCall(&context, "/outrider.Echo/Echo",
+                                             ToBuffer(message), &queue_);
+  reader->StartCall();
+  grpc::ByteBuffer reply;
+  grpc::Status status;
+  reader->Finish(&reply, &status, this);
+  void* tag = nullptr;
+  bool ok = false;
+  OUTRIDER_CHECK(queue_.Next(&tag, &ok) && status.ok())
+      << status.error_message();
+}
+
+}  // namespace outrider

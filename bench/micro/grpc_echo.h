@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_BENCH_MICRO_GRPC_ECHO_H_
+#define OUTRIDER_BENCH_MICRO_GRPC_ECHO_H_
+
+#include <grpcpp/completion_queue.h>
+#include <grpcpp/generic/generic_stub.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace outrider {
+
+// Servers and a client that do nothing but send bytes back: what a call costs
+// at the least.
+
+// What serves as long as `server` lives.
+struct Served {
+  std::string address = {};
+  std::shared_ptr<void> server = {};
+};
+
+// By the callback API.
+Served ServeCallbackEcho();
+// By a completion queue that one thread polls.
+Served ServeQueueEcho();
+
+// Sizes of a call's messages, as protobuf has them.
+struct CallBytes {
+  int64_t request = 0;
+  int64_t reply = 0;
+};
+
+// A client that does nothing but wait for the echo.
+class EchoClient {
+ public:
+  explicit EchoClient(const std::string& address);
+
+  // Dies where the call fails.
+  void Call(const CallBytes& bytes);
+
+ private:
+  grpc::GenericStub stub_;
+  grpc::CompletionQueue queue_;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_BENCH_MICRO_GRPC_ECHO_H_
