@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What cutting draft rows, to their top N or to a mass (and 1024 tokens), costs
 // in acceptance, how many tokens it leaves, and the payload of a row in a round
-// with the default replies, protobuf's frame not counted. Acceptance is the mean of
-// sum over v of min(p(v), q_N(v)), the chance that a draft is accepted, over
-// every position of the held-out prompts, against whole rows (N = V), with the
-// weights in bfloat16. Nothing is sampled, so the figures repeat exactly.
+// with the default replies, protobuf's frame not counted. Acceptance is the
+// mean of sum over v of min(p(v), q_N(v)), the chance that a draft is accepted,
+// over every position of the held-out prompts, against whole rows (N = V), with
+// the weights in bfloat16. Nothing is sampled, so the figures repeat exactly.
 // Run by hand: draft_support_benchmark TARGET DRAFT PROMPTS.jsonl
 #include <algorithm>
 #include <cstdio>
