@@ -64,6 +64,27 @@ Row ToRow(absl::string_view role, const NodeDescription& node) {
           node.build};
 }
 
+double Mean(double sum, int64_t count) {
+  return count > 0 ? sum / static_cast<double>(count) : 0;
+}
+
+// What it has done so far, and holds: a line of two sentences.
+std::string ActivityOf(absl::string_view role, const NodeDescription& node) {
+  if (!node.activity) return "";
+  const NodeActivity& a = *node.activity;
+  return absl::StrFormat(
+      "%s %s: %d passes of %.1f rows and %.1f sessions, %d prefill chunks, %d "
+      "preemptions; a decode waited %.2f ms for passes, a prefill %.2f ms. Now "
+      "%d sessions in %d of %d KV blocks\n",
+      role, node.model_name.empty() ? "-" : node.model_name, a.num_passes,
+      Mean(static_cast<double>(a.num_rows), a.num_passes),
+      Mean(static_cast<double>(a.num_pass_sessions), a.num_passes),
+      a.num_prefill_chunks, a.num_preemptions,
+      1e3 * Mean(a.decode_queue_seconds, a.num_decode_calls),
+      1e3 * Mean(a.prefill_queue_seconds, a.num_prefill_calls), a.num_sessions,
+      a.num_kv_blocks_used, a.num_kv_blocks);
+}
+
 std::string Align(const std::vector<Row>& rows) {
   std::array<size_t, std::tuple_size_v<Row>> widths = {};
   for (const Row& row : rows) {
@@ -103,6 +124,12 @@ std::string ToTable(const Deployment& deployment) {
     rows.push_back(ToRow("drafter", node));
   }
   std::string table = Align(rows);
+  for (const NodeDescription& node : deployment.verifiers) {
+    table += ActivityOf("verifier", node);
+  }
+  for (const NodeDescription& node : deployment.drafters) {
+    table += ActivityOf("drafter", node);
+  }
   for (const auto* nodes : {&deployment.verifiers, &deployment.drafters}) {
     for (const NodeDescription& node : *nodes) {
       if (!node.is_simulated) continue;

@@ -21,6 +21,28 @@ v1::NodeDescription DescriptionOf(NodeDescription description,
   return ToProto(description);
 }
 
+NodeActivity ActivityOf(const EngineMetrics& engine) {
+  const auto take = [](const prometheus::Histogram& histogram) {
+    return histogram.Collect().histogram;
+  };
+  const auto rows = take(engine.rows_per_pass);
+  const auto sessions = take(engine.sessions_per_pass);
+  const auto decode = take(engine.decode_queued);
+  const auto prefill = take(engine.prefill_queued);
+  return {.num_passes = static_cast<int64_t>(rows.sample_count),
+          .num_rows = static_cast<int64_t>(rows.sample_sum),
+          .num_pass_sessions = static_cast<int64_t>(sessions.sample_sum),
+          .num_prefill_chunks = engine.num_chunks,
+          .num_preemptions = engine.num_preempted,
+          .num_decode_calls = static_cast<int64_t>(decode.sample_count),
+          .decode_queue_seconds = decode.sample_sum,
+          .num_prefill_calls = static_cast<int64_t>(prefill.sample_count),
+          .prefill_queue_seconds = prefill.sample_sum,
+          .num_sessions = engine.num_sessions,
+          .num_kv_blocks = engine.num_blocks,
+          .num_kv_blocks_used = engine.num_blocks_used};
+}
+
 // One for a pass, which has threads of its own, and the others for the rows of
 // the pass before.
 int NumEngineThreads() { return std::clamp(AvailableCores() / 2, 2, 8); }
@@ -43,6 +65,7 @@ absl::Status Node::Describe(v1::NodeDescription& description) const {
     return absl::UnavailableError("this node is shutting down");
   }
   description = description_;
+  *description.mutable_activity() = ToProto(ActivityOf(engine_metrics()));
   return absl::OkStatus();
 }
 

@@ -49,6 +49,7 @@ v1::NodeDescription ToProto(const NodeDescription& node) {
   proto.set_kv_cache_bytes(node.kv_cache_bytes);
   proto.set_numerics(node.numerics);
   proto.set_prefix_cache(node.prefix_cache);
+  if (node.activity) *proto.mutable_activity() = ToProto(*node.activity);
   return proto;
 }
 
@@ -71,6 +72,8 @@ NodeDescription FromProto(const v1::NodeDescription& proto) {
       .kv_cache_tokens = static_cast<int64_t>(proto.kv_cache_tokens()),
       .kv_cache_bytes = static_cast<int64_t>(proto.kv_cache_bytes()),
       .prefix_cache = proto.prefix_cache()};
+      .kv_cache_bytes = static_cast<int64_t>(proto.kv_cache_bytes())};
+  if (proto.has_activity()) node.activity = FromProto(proto.activity());
   for (const int number : proto.reply_formats()) {
     const auto format = FromProto(static_cast<v1::ReplyFormat>(number));
     // Formats of newer nodes are not ours to use.

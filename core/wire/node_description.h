@@ -2,6 +2,7 @@
 #ifndef OUTRIDER_CORE_WIRE_NODE_DESCRIPTION_H_
 #define OUTRIDER_CORE_WIRE_NODE_DESCRIPTION_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "core/base/token.h"
 #include "core/model/causal_lm.h"
 #include "core/wire/model_identity.h"
+#include "core/wire/node_activity.h"
 #include "core/wire/node_calls.h"
 #include "outrider/v1/types.pb.h"
 
@@ -36,6 +38,7 @@ struct NodeDescription {
   int64_t kv_cache_bytes = 0;   // that they take
   // "off", "salted" or "all"; empty: an older node, which has none.
   std::string prefix_cache = {};
+  std::optional<NodeActivity> activity = {};
 
   ModelIdentity identity() const {
     return {.weights_hash = weights_hash, .dtype = dtype, .numerics = numerics};

@@ -68,6 +68,24 @@ TEST(NodeDescriptionTest, ADescriptionOfExtremeVersionsIsRefused) {
   }
 }
 
+TEST(NodeDescriptionTest, WhatANodeHasDoneComesThrough) {
+  NodeDescription node = Node("a");
+  EXPECT_FALSE(FromProto(ToProto(node)).activity.has_value());
+  node.activity = {.num_passes = 1,
+                   .num_rows = 2,
+                   .num_pass_sessions = 3,
+                   .num_prefill_chunks = 4,
+                   .num_preemptions = 5,
+                   .num_decode_calls = 6,
+                   .decode_queue_seconds = 7.25,
+                   .num_prefill_calls = 8,
+                   .prefill_queue_seconds = 9.5,
+                   .num_sessions = 10,
+                   .num_kv_blocks = 11,
+                   .num_kv_blocks_used = 12};
+  EXPECT_EQ(FromProto(ToProto(node)), node);
+}
+
 TEST(NodeDescriptionTest, APairOfTwoModelsWithOneTokenizerFits) {
   NodeDescription drafter = Node("small");
   drafter.context_length = 512;
