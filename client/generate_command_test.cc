@@ -442,6 +442,12 @@ TEST(DescribeCommandTest, PrintsATableAndWhatIsMissing) {
   EXPECT_THAT(screen.out.str(), HasSubstr("verifier  demo-target  -"));
   EXPECT_THAT(screen.out.str(),
               HasSubstr("  rejection,block,coupled  full-bfloat16,tokens"));
+  EXPECT_THAT(screen.out.str(),
+              HasSubstr("verifier demo-target: 4 passes of 7.5 rows and 4.0 "
+                        "sessions"));
+  EXPECT_THAT(screen.out.str(),
+              HasSubstr("a decode waited 1.50 ms for passes, a prefill 0.00 "
+                        "ms. Now 0 sessions in 0 of 90 KV blocks"));
   EXPECT_THAT(screen.out.str(), HasSubstr("no drafter is ready"));
   EXPECT_THAT(screen.out.str(),
               HasSubstr("refused drafter: another tokenizer"));

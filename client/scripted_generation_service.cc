@@ -51,6 +51,12 @@ grpc::Status ScriptedGenerationService::Describe(
   }
   v1::NodeDescription& verifier = *response->add_verifiers();
   verifier.set_model_name("demo-target");
+  verifier.mutable_activity()->set_num_passes(4);
+  verifier.mutable_activity()->set_num_rows(30);
+  verifier.mutable_activity()->set_num_pass_sessions(16);
+  verifier.mutable_activity()->set_num_decode_calls(2);
+  verifier.mutable_activity()->mutable_decode_queue_time()->set_nanos(3000000);
+  verifier.mutable_activity()->set_num_kv_blocks(90);
   verifier.set_dtype("float32");
   verifier.set_device("cpu");
   verifier.set_vocab_size(4096);
