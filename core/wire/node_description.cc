@@ -72,7 +72,6 @@ NodeDescription FromProto(const v1::NodeDescription& proto) {
       .kv_cache_tokens = static_cast<int64_t>(proto.kv_cache_tokens()),
       .kv_cache_bytes = static_cast<int64_t>(proto.kv_cache_bytes()),
       .prefix_cache = proto.prefix_cache()};
-      .kv_cache_bytes = static_cast<int64_t>(proto.kv_cache_bytes())};
   if (proto.has_activity()) node.activity = FromProto(proto.activity());
   for (const int number : proto.reply_formats()) {
     const auto format = FromProto(static_cast<v1::ReplyFormat>(number));
