@@ -110,7 +110,7 @@ class NodePool {
   std::string tokenizer_hash_ ABSL_GUARDED_BY(mu_);  // in use
 
   // Last: they use the members above.
-  NodeReleases releases_;
+  NodeReleases releases_{waiting_room_};
   std::optional<Discovery> discovery_;
   std::jthread asking_;
 };

@@ -3,9 +3,11 @@
 #define OUTRIDER_COORDINATOR_POOL_NODE_RELEASES_H_
 
 #include <chrono>
+#include <type_traits>
 #include <utility>
 
 #include "coordinator/pool/node.h"
+#include "coordinator/pool/waiting_room.h"
 #include "core/base/cancellation.h"
 #include "core/base/mutex.h"
 #include "core/base/task.h"
@@ -13,11 +15,12 @@
 
 namespace outrider {
 
-// Tells nodes of sessions that have ended, while nobody waits for it. Thread-
-// safe.
+// Tells nodes of sessions that have ended, while nobody waits for it, and then
+// the waiting room that a verifier has room. Thread-safe.
 class NodeReleases {
  public:
-  NodeReleases() = default;
+  // The room must outlive it.
+  explicit NodeReleases(WaitingRoom& room) : room_(room) {}
   NodeReleases(const NodeReleases&) = delete;
   // Waits a moment for nodes to be told, then gives up on the rest.
   ~NodeReleases() {
@@ -48,11 +51,13 @@ class NodeReleases {
   Task<void> Tell(Seat<NodeType> seat, RequestHeader header) {
     co_await seat->cache.Release(std::move(header), closing_);
     seat.reset();
+    if constexpr (std::is_same_v<NodeType, VerifierNode>) room_.Call();
     MutexLock lock(mu_);  // the last use of this object
     --num_running_;
     ended_.NotifyAll();
   }
 
+  WaitingRoom& room_;
   Cancellation closing_;
   Mutex mu_;
   CondVar ended_;

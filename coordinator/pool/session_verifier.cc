@@ -2,6 +2,7 @@
 #include "coordinator/pool/session_verifier.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -59,7 +60,7 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::Verify(
 
 Task<absl::StatusOr<VerifyReply>> SessionVerifier::Open(
     const VerifyCall& call, Cancellation& cancellation) {
-  WaitingRoom::Place place;
+  std::unique_ptr<WaitingRoom::Place> place;
   for (uint64_t attempt = 0;; ++attempt) {
     Reply reply = co_await AskEach(call, cancellation);
     if (cancellation.cancelled()) co_return reply;
@@ -69,8 +70,9 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::Open(
     if (!IsRefusal(reply.status())) co_return reply;
     if (place == nullptr) place = pool_.waiting_room().Enter();
     if (place == nullptr) co_return reply;
-    co_await Sleep(pool_.queue(), WaitTime(reply.status(), session_, attempt),
-                   cancellation);
+    co_await place->Wait(pool_.queue(),
+                         WaitTime(reply.status(), session_, attempt),
+                         cancellation);
     Move(/*refusing=*/{}, /*even_doubtful=*/true);
   }
 }

@@ -6,11 +6,13 @@
 
 #include <chrono>
 #include <functional>
+#include <latch>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/testing/scripted_resolver.h"
@@ -247,6 +249,27 @@ TEST_F(NodePoolTest, AResumedSessionComesToAVerifierOfItsModelOrToNone) {
   EXPECT_THAT(assign({.weights_hash = "B"}, Sameness::kLaw),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        HasSubstr("its weights are A, not B")));
+}
+
+Task<void> WaitForAnHour(WaitingRoom::Place& place, CallQueue& queue,
+                         std::latch& called) {
+  Cancellation never;
+  co_await place.Wait(queue, std::chrono::hours(1), never);
+  called.count_down();
+}
+
+TEST_F(NodePoolTest, ASessionThatLeavesItsVerifierCallsWhoWaitsForRoom) {
+  const auto verifier = Verifier();
+  resolver_.Set(kVerifiers, {{verifier->address()}});
+  Start();
+  ASSERT_TRUE(BecomeReady(1, 0));
+  auto choice = pool_->ChooseVerifier(SessionId::Random(), /*fits=*/{});
+  const auto place = pool_->waiting_room().Enter();
+  std::latch called(1);
+  StartDetached(WaitForAnHour(*place, queue_, called));
+  pool_->releases().Release(std::move(choice.seat),
+                            {.session = SessionId::Random(), .step = 1});
+  called.wait();
 }
 
 TEST_F(NodePoolTest, WhileNamesCannotBeResolvedTheNodesStay) {
