@@ -124,7 +124,11 @@ CoordinatorMetrics::Peer CoordinatorMetrics::AddPeer(MetricRegistry& registry,
       .received = bytes("received"),
       .misses = registry.AddCounter(
           "cache_misses_total",
-          "Times a peer's cache was not what was assumed.", {{"peer", peer}})};
+          "Times a peer's cache was not what was assumed.", {{"peer", peer}}),
+      .reused = registry.AddCounter(
+          "reused_prefix_tokens_total",
+          "Tokens that a peer had from other sessions, and did not run.",
+          {{"peer", peer}})};
 }
 
 CoordinatorMetrics::Counters CoordinatorMetrics::AddPositions(
@@ -148,6 +152,7 @@ void CoordinatorMetrics::Count(const Peer& peer, const RoundStats::Link& link) {
   peer.received.Increment(
       static_cast<double>(link.wire_bytes - link.sent_bytes));
   if (link.num_misses > 0) peer.misses.Increment(link.num_misses);
+  peer.reused.Increment(static_cast<double>(link.num_reused));
 }
 
 void CoordinatorMetrics::Tally::Round(const GenerationUpdate& update,

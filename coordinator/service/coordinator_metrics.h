@@ -75,6 +75,7 @@ class CoordinatorMetrics {
     prometheus::Counter& sent;
     prometheus::Counter& received;
     prometheus::Counter& misses;
+    prometheus::Counter& reused;
   };
   struct Totals {
     double rounds = 0, tokens = 0, drafted = 0, accepted = 0;

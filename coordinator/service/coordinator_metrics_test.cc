@@ -27,7 +27,8 @@ class CoordinatorMetricsTest : public ::testing::Test {
                                              .compute_seconds = 0.001,
                                              .wire_bytes = 500,
                                              .sent_bytes = 100,
-                                             .num_misses = 1}}};
+                                             .num_misses = 1,
+                                             .num_reused = 48}}};
   }
   std::string Page() { return registry_.Serialize(); }
 
@@ -60,6 +61,8 @@ TEST_F(CoordinatorMetricsTest, AddsUpWhatTheRoundsOfAStreamSay) {
             HasSubstr("rpc_bytes_total{direction=\"received\",peer="
                       "\"verifier\"} 800\n"),
             HasSubstr("cache_misses_total{peer=\"verifier\"} 2\n"),
+            HasSubstr("reused_prefix_tokens_total{peer=\"drafter\"} 0\n"),
+            HasSubstr("reused_prefix_tokens_total{peer=\"verifier\"} 96\n"),
             HasSubstr("time_to_first_token_seconds_count 1\n"),
             HasSubstr("time_per_output_token_seconds_count 1\n"),
             HasSubstr("requests_total{code=\"OK\",finish_reason=\"length\"} "

@@ -75,6 +75,28 @@ class AnswersTest(DoorTest):
         origins = [t["origin"] for r in rounds for t in r["tokens"]]
         self.assertEqual(origins.count("draft"), details.accepted_prediction_tokens)
 
+    def test_the_second_turn_of_a_chat_finds_the_first_cached_under_its_salt_alone(self):
+        self.gateway()
+        messages = [{"role": "user", "content": PROMPT * 4}]
+
+        def turn(salt):
+            reply = self.client().chat.completions.create(
+                model="demo-target", messages=messages, max_tokens=40, temperature=0, seed=2, stream=True,
+                stream_options={"include_usage": True}, extra_body={"cache_salt": salt})
+            chunks = list(reply)
+            text = "".join(c.choices[0].delta.content or "" for c in chunks if c.choices)
+            return text, chunks[-1].usage
+
+        answer, first = turn("mine")
+        self.assertEqual(first.prompt_tokens_details.cached_tokens, 0)
+        messages += [{"role": "assistant", "content": answer}, {"role": "user", "content": "# and then"}]
+        (text, second), (other_text, other) = turn("mine"), turn("theirs")
+        # All of the first prompt but the end of its last block, and what follows a turn's text.
+        self.assertGreater(second.prompt_tokens_details.cached_tokens, first.prompt_tokens - 32)
+        self.assertLess(second.prompt_tokens_details.cached_tokens, second.prompt_tokens)
+        self.assertEqual(other.prompt_tokens_details.cached_tokens, 0)
+        self.assertEqual(text, other_text)
+
     def test_usage_comes_at_the_end_of_a_stream_or_with_each_chunk(self):
         self.gateway()
         for continuous in (False, True):

@@ -14,9 +14,12 @@ namespace {
 
 using client::GenerationRequest;
 
+constexpr int kNumTop = 2;  // alternatives of each token
+
 struct Turn {
   TokenSeq tokens = {};
   std::vector<double> logprobs = {};
+  GenerationStart start = {};
   GenerationFinish finish = {};
 };
 
@@ -27,7 +30,7 @@ class PrefixCacheGoldenTest : public ::testing::Test {
     request.seed = 7;
     request.max_tokens = 40;
     request.ignore_eos = true;
-    request.logprobs = 2;
+    request.logprobs = kNumTop;
     Turn turn;
     const auto stream =
         trio_.client().Generate(std::move(request), std::chrono::seconds(60));
@@ -42,6 +45,7 @@ class PrefixCacheGoldenTest : public ::testing::Test {
           turn.logprobs.push_back(top.logprob);
         }
       }
+      if ((*update)->start) turn.start = *(*update)->start;
       if ((*update)->finish) turn.finish = *(*update)->finish;
     }
   }
@@ -72,6 +76,26 @@ class PrefixCacheGoldenTest : public ::testing::Test {
     }
   }
 
+  // A text of which only some tokens were delivered goes on as it was, under
+  // the salt that it began with, and under another.
+  void ExpectTheSameResumed(GenerationRequest request) {
+    constexpr int kNumDelivered = 25;
+    request.prompt = TokenSeq(101, 42);
+    const Turn whole = Generate(request, "a");
+    request.model = whole.start.model;
+    const auto middle = whole.tokens.begin() + kNumDelivered;
+    request.delivered = TokenSeq(whole.tokens.begin(), middle);
+    for (const std::string salt : {"a", "another"}) {
+      const Turn rest = Generate(request, salt);
+      EXPECT_EQ(rest.tokens, TokenSeq(middle, whole.tokens.end()));
+      EXPECT_EQ(rest.logprobs,
+                std::vector<double>(
+                    whole.logprobs.begin() + kNumDelivered * (1 + kNumTop),
+                    whole.logprobs.end()));
+      EXPECT_EQ(rest.finish.num_cached_prompt_tokens, salt == "a" ? 101 : 0);
+    }
+  }
+
   DemoTrio trio_;
 };
 
@@ -82,6 +106,13 @@ TEST_F(PrefixCacheGoldenTest, AChatIsTheSameWithAndWithoutWhatWasCached) {
                      .num_speculative_tokens = 4,
                      .acceptance_rule = RuleKind::kCoupled},
                     "c");
+}
+
+TEST_F(PrefixCacheGoldenTest, AResumedStreamIsTheSameFromWhatItsFirstHalfLeft) {
+  ExpectTheSameResumed({.temperature = 0, .num_speculative_tokens = 4});
+  ExpectTheSameResumed({.temperature = 0.8,
+                        .num_speculative_tokens = 4,
+                        .acceptance_rule = RuleKind::kCoupled});
 }
 
 }  // namespace
