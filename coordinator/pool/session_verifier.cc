@@ -29,13 +29,15 @@ bool IsOfNode(const absl::Status& status) {
 }
 
 // Whether a session that was begun for one may go on with the other: how much
-// room they have, and for whom they share it, is each node's own affair.
+// room they have, for whom they share it, and how busy they are, is each node's
+// own affair.
 bool AreAlike(const NodeDescription& a, NodeDescription b) {
   b.device = a.device;
   b.build = a.build;
   b.kv_cache_tokens = a.kv_cache_tokens;
   b.kv_cache_bytes = a.kv_cache_bytes;
   b.prefix_cache = a.prefix_cache;
+  b.activity = a.activity;
   return a == b;
 }
 
