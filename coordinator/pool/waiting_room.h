@@ -35,7 +35,7 @@ class WaitingRoom {
     friend class WaitingRoom;
 
     WaitingRoom& room_;
-    // Under the room's mutex:
+    // The room's mutex guards these.
     bool is_called_ = false;         // since it last went to ask
     Cancellation* sleep_ = nullptr;  // where it sleeps
   };

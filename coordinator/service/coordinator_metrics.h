@@ -112,7 +112,6 @@ class CoordinatorMetrics {
   const Peer verifier_;
   // Constant: every combination that can happen is added at the start.
   std::map<std::pair<std::string, std::string>, prometheus::Counter*> requests_;
-
   Totals reported_;
 };
 

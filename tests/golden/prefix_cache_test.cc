@@ -78,21 +78,23 @@ class PrefixCacheGoldenTest : public ::testing::Test {
 
   // A text of which only some tokens were delivered goes on as it was, under
   // the salt that it began with, and under another.
-  void ExpectTheSameResumed(GenerationRequest request) {
+  void ExpectTheSameResumed(GenerationRequest request,
+                            const std::string& salt) {
     constexpr int kNumDelivered = 25;
     request.prompt = TokenSeq(101, 42);
-    const Turn whole = Generate(request, "a");
+    const Turn whole = Generate(request, salt);
     request.model = whole.start.model;
     const auto middle = whole.tokens.begin() + kNumDelivered;
     request.delivered = TokenSeq(whole.tokens.begin(), middle);
-    for (const std::string salt : {"a", "another"}) {
-      const Turn rest = Generate(request, salt);
+    for (const std::string& resumed_under : {salt, salt + " of another"}) {
+      const Turn rest = Generate(request, resumed_under);
       EXPECT_EQ(rest.tokens, TokenSeq(middle, whole.tokens.end()));
       EXPECT_EQ(rest.logprobs,
                 std::vector<double>(
                     whole.logprobs.begin() + kNumDelivered * (1 + kNumTop),
                     whole.logprobs.end()));
-      EXPECT_EQ(rest.finish.num_cached_prompt_tokens, salt == "a" ? 101 : 0);
+      EXPECT_EQ(rest.finish.num_cached_prompt_tokens,
+                resumed_under == salt ? 101 : 0);
     }
   }
 
@@ -109,10 +111,11 @@ TEST_F(PrefixCacheGoldenTest, AChatIsTheSameWithAndWithoutWhatWasCached) {
 }
 
 TEST_F(PrefixCacheGoldenTest, AResumedStreamIsTheSameFromWhatItsFirstHalfLeft) {
-  ExpectTheSameResumed({.temperature = 0, .num_speculative_tokens = 4});
+  ExpectTheSameResumed({.temperature = 0, .num_speculative_tokens = 4}, "d");
   ExpectTheSameResumed({.temperature = 0.8,
                         .num_speculative_tokens = 4,
-                        .acceptance_rule = RuleKind::kCoupled});
+                        .acceptance_rule = RuleKind::kCoupled},
+                       "e");
 }
 
 }  // namespace
