@@ -4,15 +4,21 @@
 
 #include <malloc.h>
 
+#include "core/base/available_cores.h"
+
 namespace outrider {
 
 // Makes the process keep up to 256 MiB of what it frees. A row of a large
 // vocabulary is a megabyte of doubles, several times a token: given back to the
 // system in between, its fresh pages cost more than the arithmetic on it
-// (bench/micro/sampling_benchmark.cc). For main, before it starts threads.
+// (bench/micro/sampling_benchmark.cc). And it keeps it in one heap a core, not
+// in glibc's eight: what is freed in one is of no use to threads of another, so
+// that over many sessions each grows to the most that it ever needed. For main,
+// before it starts threads.
 inline void KeepFreedMemory() {
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
   mallopt(M_TRIM_THRESHOLD, 256 << 20);
+  mallopt(M_ARENA_MAX, AvailableCores());
 }
 
 }  // namespace outrider
