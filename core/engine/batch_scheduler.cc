@@ -104,7 +104,7 @@ void BatchScheduler::End(std::unique_ptr<Job> job, absl::Status status,
     const bool opened = job->work->request().header.incarnation.is_none();
     // An opening that is broken off leaves what nobody has a name for.
     if (status.ok() || (absl::IsCancelled(status) && !opened)) {
-      Expect(*job, *session, now);
+      Expect(*session, now);
       sessions_.EndRound(*session, now);
     } else {
       hold_.Forget(session->id);
@@ -125,10 +125,9 @@ void BatchScheduler::End(std::unique_ptr<Job> job, absl::Status status,
   ended_.push_back(std::move(job));
 }
 
-void BatchScheduler::Expect(const Job& job, const NodeSession& session,
-                            Clock::time_point now) {
+void BatchScheduler::Expect(const NodeSession& session, Clock::time_point now) {
   if (session.is_released) return;
-  hold_.Expect(session.id, now + session.usual_return, job.want.num_rows);
+  hold_.Expect(session.id, now, session.usual_return);
 }
 
 void BatchScheduler::EndAbandoned(Queue& queue, Clock::time_point now) {
@@ -159,7 +158,7 @@ std::optional<Pass> BatchScheduler::NextPass(Clock::time_point now) {
     UpdateMetrics();
     return std::nullopt;
   }
-  if (hold_.Holds(now, NumRowsToRun(), pass_time_)) return std::nullopt;
+  if (hold_.Holds(now, pass_time_)) return std::nullopt;
   hold_.PassBegins(now);
 
   Pass pass = {.start = now};
@@ -170,13 +169,6 @@ std::optional<Pass> BatchScheduler::NextPass(Clock::time_point now) {
   metrics_.sessions_per_pass.Observe(static_cast<double>(pass.parts.size()));
   UpdateMetrics();
   return pass;
-}
-
-int BatchScheduler::NumRowsToRun() const {
-  int num_rows = 0;
-  for (const auto& job : running_) num_rows += job->num_left();
-  if (!prompts_.empty()) num_rows = std::max(num_rows, options_.prefill_chunk);
-  return num_rows;
 }
 
 void BatchScheduler::AddRunning(Pass& pass) {
@@ -250,7 +242,7 @@ void BatchScheduler::EndPass(Pass pass, PassResults results,
     } else {
       job->rows = *std::move(result);
       if (job->want.is_last) {
-        Expect(*job, *job->session, now);
+        Expect(*job->session, now);
       } else {
         hold_.set_num_going_on(++num_going_on_);
       }

@@ -36,7 +36,7 @@ class BatchScheduler {
     int prefill_chunk = 128;      // rows of a pass where prompts are among them
     int max_rows = 1024;          // of a pass
     int max_queue_length = 1024;  // pieces of work; openings beyond are refused
-    double max_hold = 0.15;       // of the time that the pass may take
+    double max_hold = 1;          // of what a pass costs besides its rows
     NodeSessions::Options sessions = {};
   };
 
@@ -89,9 +89,7 @@ class BatchScheduler {
   void End(std::unique_ptr<Job> job, absl::Status status,
            Clock::time_point now);
   // Tells the hold whom to expect, once the job's last rows are there.
-  void Expect(const Job& job, const NodeSession& session,
-              Clock::time_point now);
-  int NumRowsToRun() const;
+  void Expect(const NodeSession& session, Clock::time_point now);
   void AddRunning(Pass& pass);
   void AddChunks(Pass& pass);
   void Add(Pass& pass, std::unique_ptr<Job> job, int num_tokens);

@@ -160,12 +160,22 @@ TEST_F(FewRowsTest, NoRunningSessionIsPassedOverTwice) {
   EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 5), Pair(2, 5)));
 }
 
-// So many times a pass of 100 ms with all sessions, each back after `gap`.
+// So many times a pass of 100 ms with all sessions, each back after `gap`. A
+// first pass of its rows alone has shown that a row takes 10 ms.
 class HoldTest : public SchedulerTest {
  protected:
   HoldTest() : SchedulerTest({.sessions = {.num_blocks = 200}}) {}
 
+  double HoldMs() const {
+    EXPECT_TRUE(scheduler_.hold_end().has_value());
+    return std::chrono::duration<double, std::milli>(
+               scheduler_.hold_end().value_or(now_) - now_)
+        .count();
+  }
   void RunRounds(int count, milliseconds gap) {
+    Submit(9, 10);
+    RunPass(milliseconds(170));
+    scheduler_.Release(Header(9, 0));
     for (int round = 0; round < count; ++round) {
       now_ += gap;
       for (const int name : {1, 2, 3}) Submit(name);
@@ -175,14 +185,13 @@ class HoldTest : public SchedulerTest {
 };
 
 TEST_F(HoldTest, APassWaitsForThoseThatWereJustAnswered) {
-  RunRounds(10, milliseconds(2));
-  now_ += milliseconds(1);
+  RunRounds(10, milliseconds(20));
+  now_ += milliseconds(10);
   Submit(1);
   EXPECT_THAT(RunPass(), IsEmpty());
-  ASSERT_TRUE(scheduler_.hold_end().has_value());
-  // 15 % of 100 ms, from when there was something to run.
-  EXPECT_EQ(*scheduler_.hold_end(), now_ + milliseconds(15));
-  now_ += milliseconds(1);
+  // The others may take twice their time.
+  EXPECT_NEAR(HoldMs(), 30, 0.1);
+  now_ += milliseconds(10);
   Submit(2);
   EXPECT_THAT(RunPass(), IsEmpty());
   Submit(3);
@@ -190,12 +199,19 @@ TEST_F(HoldTest, APassWaitsForThoseThatWereJustAnswered) {
   EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 1), Pair(2, 1), Pair(3, 1)));
 }
 
+TEST_F(HoldTest, APassWaitsNoLongerThanAnotherWouldTakeBesidesItsRows) {
+  RunRounds(10, milliseconds(60));
+  Submit(1);
+  EXPECT_THAT(RunPass(), IsEmpty());
+  EXPECT_NEAR(HoldMs(), 70, 0.1);
+}
+
 TEST_F(HoldTest, WhoDoesNotComeIsNotWaitedForAnyLonger) {
   RunRounds(10, milliseconds(2));
   Submit(1);
   Submit(2);
   EXPECT_THAT(RunPass(), IsEmpty());
-  now_ += milliseconds(15);
+  now_ += milliseconds(4);
   EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 1), Pair(2, 1)));
   // Nor for the next pass.
   Submit(1);
@@ -204,7 +220,7 @@ TEST_F(HoldTest, WhoDoesNotComeIsNotWaitedForAnyLonger) {
 }
 
 TEST_F(HoldTest, NobodyIsWaitedForWhoUsuallyTakesLonger) {
-  RunRounds(10, milliseconds(40));
+  RunRounds(10, milliseconds(80));
   Submit(1);
   EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 1)));
 }
@@ -228,7 +244,7 @@ TEST_F(HoldTest, RowsThatAreBeingTakenAreWaitedFor) {
 }
 
 TEST_F(HoldTest, RowsOfACallsLastStepAreNotWaitedFor) {
-  RunRounds(10, milliseconds(40));
+  RunRounds(10, milliseconds(80));
   for (const int name : {1, 2}) Submit(name);
   auto pass = scheduler_.NextPass(now_);
   ASSERT_TRUE(pass.has_value());
@@ -238,23 +254,8 @@ TEST_F(HoldTest, RowsOfACallsLastStepAreNotWaitedFor) {
   EXPECT_TRUE(scheduler_.NextPass(now_).has_value());
 }
 
-// The first one back, alone, made the pass look shorter than all others took to
-// come back: it went ahead, and each token cost two passes.
-TEST_F(HoldTest, APassTakesAsLongAsWithAllWhoAreWaitedFor) {
-  for (int round = 0; round < 10; ++round) {
-    Submit(9);
-    EXPECT_THAT(RunPass(milliseconds(50)), ElementsAre(Pair(9, 1)));
-  }
-  EXPECT_TRUE(scheduler_.Release(Header(9, 0)));
-  RunRounds(10, milliseconds(12));
-  Submit(1);
-  EXPECT_THAT(RunPass(), IsEmpty());
-  ASSERT_TRUE(scheduler_.hold_end().has_value());
-  EXPECT_GT(*scheduler_.hold_end(), now_ + milliseconds(14));
-}
-
 // Eight sessions that fell into two cohorts, one in a pass while the other is
-// on its way, are one again after a few passes, and stay so.
+// on its way for half of a pass, are one again after a few passes, and stay so.
 TEST_F(HoldTest, AlternatingCohortsBecomeOne) {
   std::multimap<Clock::time_point, int> arrivals;
   for (int name = 1; name <= 8; ++name) {
@@ -293,7 +294,7 @@ TEST_F(HoldTest, AlternatingCohortsBecomeOne) {
     scheduler_.EndPass(*std::move(pass), std::move(results), now_);
     TakeAll();
     for (const int name : names) {
-      arrivals.emplace(now_ + std::chrono::microseconds(800 + 100 * name),
+      arrivals.emplace(now_ + std::chrono::microseconds(14000 + 100 * name),
                        name);
     }
   }

@@ -14,18 +14,21 @@ namespace outrider {
 
 // Whether the next pass waits for sessions that were just answered: they come
 // back with their next call, and would otherwise split into cohorts, one in a
-// pass while the other is on its way. It waits for a share of the pass's own
-// time, and only for those that have usually been back by then.
+// pass while the other is on its way. Each token then costs the fixed part of
+// two passes: so long it pays to wait, and no longer; only for those that have
+// usually been back by then, and for each twice its usual time at most
+// (docs/adr/0006).
 class PassHold {
  public:
   using Clock = NodeSession::Clock;
 
   explicit PassHold(double max_share) : max_share_(max_share) {}
 
-  // The session should be back at this time, with so many rows.
-  void Expect(const SessionId& session, Clock::time_point time, int num_rows) {
+  // The session, answered now, should be back after so long.
+  void Expect(const SessionId& session, Clock::time_point now,
+              Clock::duration usual_return) {
     Forget(session);
-    expected_.push_back({session, time, num_rows});
+    expected_.push_back({session, now + usual_return, now + 2 * usual_return});
   }
   // It is back, or will not come.
   void Forget(const SessionId& session) {
@@ -36,14 +39,18 @@ class PassHold {
   // Sessions that go on once their rows are taken are as good as back.
   void set_num_going_on(int count) { num_going_on_ = count; }
 
-  // Whether a pass that has so many rows to run is held now. Its time is that
-  // with all who are waited for: one row alone says little of it.
-  bool Holds(Clock::time_point now, int num_rows, const PassTime& pass_time) {
+  // Whether a pass, for which there are rows to run, is held now.
+  bool Holds(Clock::time_point now, const PassTime& pass_time) {
     if (!start_.has_value()) start_ = now;
     const Clock::time_point latest =
-        End(num_rows + RowsBackBy(Clock::time_point::max()), pass_time);
-    end_ = End(num_rows + RowsBackBy(latest), pass_time);
-    if (now < *end_ && IsHolding()) return true;
+        *start_ + std::chrono::duration_cast<Clock::duration>(
+                      max_share_ * pass_time.Fixed());
+    end_ = num_going_on_ > 0 ? latest : now;
+    for (const Expected& expected : expected_) {
+      if (expected.time > latest) continue;
+      end_ = std::max(*end_, std::min(expected.given_up, latest));
+    }
+    if (now < *end_) return true;
     end_.reset();
     return false;
   }
@@ -73,21 +80,8 @@ class PassHold {
   struct Expected {
     SessionId session = {};
     Clock::time_point time = {};
-    int num_rows = 0;
+    Clock::time_point given_up = {};
   };
-
-  int RowsBackBy(Clock::time_point time) const {
-    int num_rows = 0;
-    for (const Expected& expected : expected_) {
-      if (expected.time <= time) num_rows += expected.num_rows;
-    }
-    return num_rows;
-  }
-  // A pass of so many rows may be held until then.
-  Clock::time_point End(int num_rows, const PassTime& pass_time) const {
-    return *start_ + std::chrono::duration_cast<Clock::duration>(
-                         max_share_ * pass_time.Predict(num_rows));
-  }
 
   const double max_share_;
   std::vector<Expected> expected_;

@@ -22,23 +22,26 @@ class PassTime {
     y_ += y;
     xx_ += x * x;
     xy_ += x * y;
+    const double variance = xx_ - x_ * x_ / n_;
+    // Passes that were as good as always of one size say nothing of a row's
+    // time: what others said before stands.
+    if (variance < kLeastVariance * n_) return;
+    row_time_ = std::max(0.0, (xy_ - x_ * y_ / n_) / variance);
   }
 
-  // Zero before the first pass.
-  Duration Predict(int num_rows) const {
+  // What a pass takes besides its rows. Zero before the first pass.
+  Duration Fixed() const {
     if (n_ == 0) return Duration::zero();
-    const double variance = xx_ - x_ * x_ / n_;
-    // Rows are whole: below this they were as good as always the same.
-    const double slope =
-        variance < 0.1 ? 0 : std::max(0.0, (xy_ - x_ * y_ / n_) / variance);
-    const double time = (y_ - slope * x_) / n_ + slope * num_rows;
+    const double time = (y_ - row_time_ * x_) / n_;
     return Duration(static_cast<int64_t>(std::max(0.0, time)));
   }
 
  private:
   static constexpr double kMemory = 0.95;  // about the last twenty passes
+  static constexpr double kLeastVariance = 0.1;
 
   double n_ = 0, x_ = 0, y_ = 0, xx_ = 0, xy_ = 0;
+  double row_time_ = 0;
 };
 
 }  // namespace outrider
