@@ -16,7 +16,7 @@ namespace outrider {
 // back with their next call, and would otherwise split into cohorts, one in a
 // pass while the other is on its way. Each token then costs the fixed part of
 // two passes: so long it pays to wait, and no longer; only for those that have
-// usually been back by then, and for each twice its usual time at most
+// usually been back by then, and for none much longer than it usually takes
 // (docs/adr/0006).
 class PassHold {
  public:
@@ -28,7 +28,7 @@ class PassHold {
   void Expect(const SessionId& session, Clock::time_point now,
               Clock::duration usual_return) {
     Forget(session);
-    expected_.push_back({session, now + usual_return, now + 2 * usual_return});
+    expected_.push_back({session, now + usual_return, usual_return});
   }
   // It is back, or will not come.
   void Forget(const SessionId& session) {
@@ -42,13 +42,14 @@ class PassHold {
   // Whether a pass, for which there are rows to run, is held now.
   bool Holds(Clock::time_point now, const PassTime& pass_time) {
     if (!start_.has_value()) start_ = now;
-    const Clock::time_point latest =
-        *start_ + std::chrono::duration_cast<Clock::duration>(
-                      max_share_ * pass_time.Fixed());
+    const Clock::duration longest = Share(max_share_, pass_time.Fixed());
+    const Clock::time_point latest = *start_ + longest;
     end_ = num_going_on_ > 0 ? latest : now;
     for (const Expected& expected : expected_) {
       if (expected.time > latest) continue;
-      end_ = std::max(*end_, std::min(expected.given_up, latest));
+      const Clock::duration late =
+          std::max(expected.usual_return, Share(kPatience, longest));
+      end_ = std::max(*end_, std::min(expected.time + late, latest));
     }
     if (now < *end_) return true;
     end_.reset();
@@ -80,8 +81,16 @@ class PassHold {
   struct Expected {
     SessionId session = {};
     Clock::time_point time = {};
-    Clock::time_point given_up = {};
+    Clock::duration usual_return = {};
   };
+
+  // Who is late is waited for as long again as it usually takes, or so much of
+  // the longest hold, as a busy machine delays the quickest.
+  static constexpr double kPatience = 0.15;
+
+  static Clock::duration Share(double share, Clock::duration time) {
+    return std::chrono::duration_cast<Clock::duration>(share * time);
+  }
 
   const double max_share_;
   std::vector<Expected> expected_;
