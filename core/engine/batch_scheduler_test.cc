@@ -245,7 +245,7 @@ TEST_F(HoldTest, RowsThatAreBeingTakenAreWaitedFor) {
 
 TEST_F(HoldTest, RowsOfACallsLastStepAreNotWaitedFor) {
   RunRounds(10, milliseconds(80));
-  now_ += milliseconds(80);
+  now_ += milliseconds(300);
   for (const int name : {1, 2}) Submit(name);
   auto pass = scheduler_.NextPass(now_);
   ASSERT_TRUE(pass.has_value());
