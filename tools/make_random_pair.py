@@ -105,7 +105,8 @@ def write_model(folder, name, num_layers, deep_from, deep_scale, tokenizer):
                 continue
             # A generator of its own for each tensor: target and drafter have the same.
             source = random.Random(tensor)
-            spread = 1.0 if inputs is None else inputs ** -0.5
+            # Small beside what the layers add: with a tied head every token would repeat itself.
+            spread = 0.02 if inputs is None else inputs ** -0.5
             if "o_proj" in tensor or "down_proj" in tensor:
                 spread *= deep_scale if layer >= deep_from else 0.5
             if spread not in pools:

@@ -201,7 +201,9 @@ absl::Status CudaTransformer::Run(StepInputs& step, float* logits) {
       RunLayers(bucket);
       if (num_wanted > 0) RunHead(0, bucket.num_logit_rows);
     });
-    gpu_->Download(logits, arena_.logits, num_wanted * row_bytes);
+    if (num_wanted > 0) {
+      gpu_->Download(logits, arena_.logits, num_wanted * row_bytes);
+    }
   } else {
     RunLayers(step.shape());
     for (int first = 0; first < num_wanted; first += limits_.logit_rows) {

@@ -42,7 +42,6 @@ class CudaTransformer {
 
   // Valid once blocks are allocated.
   const StepLimits& step_limits() const { return step_limits_; }
-  int64_t num_graph_replays() const { return graphs_.num_replays(); }
   // Runs a step: its logits go to `logits`, [num_logit_rows, vocab_size] in
   // pinned memory. May pad it. UNAVAILABLE: the device is lost.
   absl::Status Run(StepInputs& step, float* logits);

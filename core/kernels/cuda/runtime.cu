@@ -110,6 +110,7 @@ Graph EndCapture(Stream stream) {
     cudaGraphInstantiateWithFlags(&graph, captured, 0);
     cudaGraphDestroy(captured);
   }
+  if (graph == nullptr) cudaGetLastError();  // no failure of what follows
   return graph;
 }
 
