@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "core/base/monotonic_clock.h"
 #include "core/base/mutex.h"
 
 namespace outrider {
@@ -14,7 +15,7 @@ namespace outrider {
 // safe; shared by all sessions of a node.
 class CircuitBreaker {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = MonotonicClock;
 
   // Whether a call may be made now. If so, exactly one of Success, Failure and
   // Abandon must follow.

@@ -4,6 +4,7 @@
 
 #include <chrono>
 
+#include "core/base/monotonic_clock.h"
 #include "core/base/mutex.h"
 #include "core/sampling/rule_kind.h"
 
@@ -21,7 +22,7 @@ namespace outrider {
 // Thread-safe; shared by a drafter's sessions.
 class DraftPace {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = MonotonicClock;
 
   // Whether a round that begins now should ask for drafts.
   bool IsWorthAsking(Clock::time_point now) const;

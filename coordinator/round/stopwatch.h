@@ -4,6 +4,8 @@
 
 #include <chrono>
 
+#include "core/base/monotonic_clock.h"
+
 namespace outrider {
 
 // Runs from its construction on.
@@ -14,7 +16,7 @@ class Stopwatch {
   }
 
  private:
-  using Clock = std::chrono::steady_clock;
+  using Clock = MonotonicClock;
   const Clock::time_point start_ = Clock::now();
 };
 

@@ -37,34 +37,34 @@ class NodeCore {
   void Submit(const Call& call, uint64_t content_digest, Clock::time_point now,
               std::function<void(absl::StatusOr<Reply>)> done) {
     const absl::Status status = engine_->Check(call);
-    if (!status.ok()) {
-      done(status);
-      return;
-    }
+    if (!status.ok()) return done(status);
     scheduler_.Submit(
         engine_->MakeWork(call, content_digest, {}, std::move(done)), now);
   }
   // Runs whatever there is to run. A pass takes no time.
   void RunToEnd(Clock::time_point now) {
-    while (RunPass(now)) {
-    }
+    while (BeginPass(now) > 0) EndPass(now);
     FinishAll(now);
   }
-  bool RunPass(Clock::time_point now) {
-    auto pass = scheduler_.NextPass(now);
-    if (!pass.has_value()) return false;
-    num_shared_passes_ += pass->parts.size() > 1 ? 1 : 0;
-    PassResults rows = model_->Extend(pass->extensions);
-    scheduler_.EndPass(*std::move(pass), std::move(rows), now);
+  // Other calls may come between these two. The rows that the pass runs: 0
+  // where there is none to run.
+  int BeginPass(Clock::time_point now) {
+    pass_ = scheduler_.NextPass(now);
+    return pass_.has_value() ? pass_->num_rows : 0;
+  }
+  void EndPass(Clock::time_point now) {
+    num_shared_passes_ += pass_->parts.size() > 1 ? 1 : 0;
+    PassResults rows = model_->Extend(pass_->extensions);
+    scheduler_.EndPass(*std::move(pass_), std::move(rows), now);
+    pass_.reset();
     OUTRIDER_CHECK(OUTRIDER_MUTANT(E4, sessions().IsConsistent(), true));
     FinishAll(now);
-    return true;
   }
+  auto hold_end() const { return scheduler_.hold_end(); }
   absl::StatusOr<Reply> Run(const Call& call, uint64_t content_digest,
                             Clock::time_point now = {}) {
     std::optional<absl::StatusOr<Reply>> reply;
-    Submit(call, content_digest, now,
-           [&](absl::StatusOr<Reply> done) { reply = std::move(done); });
+    Submit(call, content_digest, now, [&](auto done) { reply = done; });
     RunToEnd(now);
     OUTRIDER_CHECK(reply.has_value());
     return *std::move(reply);
@@ -73,27 +73,26 @@ class NodeCore {
   bool Truncate(const RequestHeader& header, int length) {
     return scheduler_.Truncate(header, length);
   }
-  bool Release(const RequestHeader& header) {
-    return scheduler_.Release(header);
-  }
+  bool Release(const RequestHeader& h) { return scheduler_.Release(h); }
   void Expire(Clock::time_point now) { scheduler_.Expire(now); }
 
   const NodeSessions& sessions() const { return scheduler_.sessions(); }
-  // Passes with work of more than one session.
   int num_shared_passes() const { return num_shared_passes_; }
   const TableLm& table() const { return dynamic_cast<const TableLm&>(*model_); }
   // What the log says is cached, and what the model really has.
   TokenSeq Logged(const SessionId& id) const {
     const NodeSession* session = sessions().Find(id);
     if (session == nullptr) return {};
-    return {session->log.tokens().begin(), session->log.tokens().end()};
+    const absl::Span<const TokenId> tokens = session->log.tokens();
+    return {tokens.begin(), tokens.end()};
   }
   TokenSeq Cached(const SessionId& id) const {
     const NodeSession* session = sessions().Find(id);
     if (session == nullptr) return {};
     const auto* model = dynamic_cast<const TableLm*>(model_.get());
-    if (model == nullptr) return Logged(id);
-    return model->Context(session->blocks, session->log.length());
+    return model == nullptr
+               ? Logged(id)
+               : model->Context(session->blocks, session->log.length());
   }
 
  private:
@@ -111,7 +110,8 @@ class NodeCore {
   const std::unique_ptr<CausalLm> model_;
   const std::unique_ptr<Engine> engine_;
   BatchScheduler scheduler_;
-  int num_shared_passes_ = 0;
+  std::optional<Pass> pass_;   // that runs
+  int num_shared_passes_ = 0;  // with work of more than one session
 };
 
 }  // namespace outrider::testing

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/simulation/simulated_node.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "core/base/retry_delay.h"
+#include "tests/support/in_process_stubs.h"
+
+namespace outrider::testing {
+
+template <typename Core>
+SimulatedNode<Core>::SimulatedNode(EventLoop& loop, Options options)
+    : loop_(loop), options_(std::move(options)) {
+  Start();
+}
+
+template <typename Core>
+void SimulatedNode<Core>::Deliver(const Call& call, Done done) {
+  if (is_down()) return done(absl::UnavailableError("nobody listens"));
+  if (loop_.now() < paused_until_) {
+    waiting_.push_back([this, call, done] { Deliver(call, done); });
+    return;
+  }
+  if (loop_.now() < refuses_until_) {
+    return done(WithRetryDelay(absl::ResourceExhaustedError("no room"),
+                               std::chrono::milliseconds(50)));
+  }
+  const uint64_t number = ++num_calls_;
+  calls_[number] = std::move(done);
+  const RequestHeader& header = call.header;
+  Call taken = call;
+  taken.header = door_->In(header, core_->sessions());
+  if (options_.protocol.truncates_apart && !header.incarnation.is_none()) {
+    if (!FitsApart(header, taken.header.delta)) {
+      const auto length = core_->Logged(header.session).size();
+      Reply miss = {.outcome =
+                        Miss{MissReason::kLength, static_cast<int>(length)}};
+      miss.header.session = header.session;
+      miss.header.incarnation = header.incarnation;
+      return Answer(number, header, std::move(miss));
+    }
+  }
+  core_->Submit(taken, ContentDigest(taken), loop_.now(),
+                [this, number, header](absl::StatusOr<Reply> reply) {
+                  Answer(number, header, std::move(reply));
+                });
+  Pump();
+}
+
+template <typename Core>
+bool SimulatedNode<Core>::FitsApart(const RequestHeader& header,
+                                    CacheDelta& delta) const {
+  const TokenSeq cached = core_->Logged(header.session);
+  const int length = static_cast<int>(cached.size());
+  const int expected =
+      delta.keep_length + static_cast<int>(delta.append_tokens.size());
+  if (options_.protocol.expects_length && length == expected) {
+    // It takes the last one that it has for the last one that is sent.
+    delta = {.keep_length = length - 1, .append_tokens = {cached.back()}};
+    return true;
+  }
+  if (options_.protocol.expects_length && length != delta.keep_length) {
+    return false;
+  }
+  delta.keep_length = length;
+  return true;
+}
+
+template <typename Core>
+void SimulatedNode<Core>::Release(const RequestHeader& header) {
+  if (!is_down()) core_->Release(door_->In(header, core_->sessions()));
+}
+
+template <typename Core>
+void SimulatedNode<Core>::Truncate(const RequestHeader& header, int length,
+                                   int num_removed) {
+  if (is_down()) return;
+  const int cached = static_cast<int>(core_->Logged(header.session).size());
+  core_->Truncate(door_->In(header, core_->sessions()),
+                  options_.protocol.truncates_by_number
+                      ? std::max(0, cached - num_removed)
+                      : length);
+}
+
+template <typename Core>
+void SimulatedNode<Core>::Crash(Clock::duration down) {
+  down_until_ = loop_.now() + down;
+  ++life_;
+  waiting_.clear();
+  const auto broken = std::exchange(calls_, {});
+  Start();
+  for (const auto& [number, done] : broken) {
+    done(absl::UnavailableError("the connection broke"));
+  }
+}
+
+template <typename Core>
+void SimulatedNode<Core>::Pause(Clock::duration time) {
+  paused_until_ = std::max(paused_until_, loop_.now() + time);
+  loop_.After(time, [this] {
+    for (const auto& deliver : std::exchange(waiting_, {})) deliver();
+    Pump();
+  });
+}
+
+template <typename Core>
+void SimulatedNode<Core>::Start() {
+  if (core_ != nullptr) num_preempted_before_ = num_preempted();
+  is_passing_ = false;
+  core_ = options_.start(is_broken_);
+  door_ = std::make_unique<WeakDoor>(options_.protocol);
+}
+
+template <typename Core>
+void SimulatedNode<Core>::Answer(uint64_t number, const RequestHeader& request,
+                                 absl::StatusOr<Reply> reply) {
+  const auto call = calls_.extract(number);
+  if (reply.ok()) door_->Out(request, reply->header);
+  call.mapped()(std::move(reply));
+}
+
+template <typename Core>
+void SimulatedNode<Core>::Pump() {
+  if (is_passing_ || loop_.now() < paused_until_) return;
+  const uint64_t life = life_;
+  const int num_rows = core_->BeginPass(loop_.now());
+  if (num_rows > 0) {
+    is_passing_ = true;
+    loop_.After(std::chrono::microseconds(500 + 20 * num_rows),
+                [this, life] { EndPass(life); });
+  } else if (const auto hold_end = core_->hold_end(); hold_end.has_value()) {
+    loop_.After(*hold_end - loop_.now(), [this, life] {
+      if (life == life_) Pump();
+    });
+  }
+}
+
+template <typename Core>
+void SimulatedNode<Core>::EndPass(uint64_t life) {
+  if (life != life_) return;
+  is_passing_ = false;
+  is_broken_ = std::exchange(breaks_next_pass_, false);
+  core_->EndPass(loop_.now());
+  is_broken_ = false;
+  Pump();
+}
+
+template class SimulatedNode<VerifyNode>;
+template class SimulatedNode<DraftNode>;
+
+}  // namespace outrider::testing

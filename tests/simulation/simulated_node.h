@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_TESTS_SIMULATION_SIMULATED_NODE_H_
+#define OUTRIDER_TESTS_SIMULATION_SIMULATED_NODE_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tests/simulation/event_loop.h"
+#include "tests/simulation/weak_protocol.h"
+#include "tests/support/toy_nodes.h"
+
+namespace outrider::testing {
+
+// A node's process: production's engine, scheduler and sessions, whose passes
+// take time, and what happens to processes.
+template <typename Core>
+class SimulatedNode {
+ public:
+  using Call = typename Core::Call;
+  using Reply = typename Core::Reply;
+  using Done = std::function<void(absl::StatusOr<Reply>)>;
+  using Clock = EventLoop::Clock;
+
+  struct Options {
+    // Begins an empty life. Its model gives numbers that are none while
+    // `is_broken`.
+    std::function<std::unique_ptr<Core>(const bool& is_broken)> start = {};
+    WeakProtocol protocol = {};
+  };
+
+  SimulatedNode(EventLoop& loop, Options options);
+
+  // `done` gets the answer, or that the connection broke; or nothing, where the
+  // node is at a standstill for good.
+  void Deliver(const Call& call, Done done);
+  void Release(const RequestHeader& header);
+  // Of protocols that cut by a call of its own: to a length, or by a number.
+  void Truncate(const RequestHeader& header, int length, int num_removed);
+
+  // Loses all, and is back after `down`.
+  void Crash(Clock::duration down);
+  // Stands still, then goes on with all that came.
+  void Pause(Clock::duration time);
+  // Has no room.
+  void Refuse(Clock::duration time) { refuses_until_ = loop_.now() + time; }
+  // As if every lease had run out.
+  void Evict() { core_->Expire(loop_.now() + std::chrono::hours(1)); }
+  void BreakNextPass() { breaks_next_pass_ = true; }
+
+  // Drops what has not been used for a lease; about once a second.
+  void Expire() { core_->Expire(loop_.now()); }
+
+  const Core& core() const { return *core_; }
+  int num_preempted() const {
+    return num_preempted_before_ + core_->sessions().num_preempted();
+  }
+
+ private:
+  bool is_down() const { return loop_.now() < down_until_; }
+
+  void Start();
+  // Where truncation is a call of its own: makes the delta follow what is
+  // cached. False: that has another length than the call expects.
+  bool FitsApart(const RequestHeader& header, CacheDelta& delta) const;
+  void Answer(uint64_t number, const RequestHeader& request,
+              absl::StatusOr<Reply> reply);
+  // Begins the next pass, where it may.
+  void Pump();
+  void EndPass(uint64_t life);
+
+  EventLoop& loop_;
+  const Options options_;
+  bool is_broken_ = false;
+  bool breaks_next_pass_ = false;
+  bool is_passing_ = false;
+  std::unique_ptr<Core> core_;
+  std::unique_ptr<WeakDoor> door_;
+  uint64_t life_ = 0;
+  uint64_t num_calls_ = 0;
+  std::map<uint64_t, Done> calls_;              // that wait for an answer
+  std::vector<std::function<void()>> waiting_;  // came while it stood still
+  Clock::time_point down_until_;
+  Clock::time_point paused_until_;
+  Clock::time_point refuses_until_;
+  int num_preempted_before_ = 0;
+};
+
+extern template class SimulatedNode<VerifyNode>;
+extern template class SimulatedNode<DraftNode>;
+
+}  // namespace outrider::testing
+
+#endif  // OUTRIDER_TESTS_SIMULATION_SIMULATED_NODE_H_
