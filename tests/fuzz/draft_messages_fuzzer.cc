@@ -14,7 +14,7 @@
 namespace outrider::testing {
 namespace {
 
-// To a drafter that has a session already.
+// Asks a drafter that has a session already.
 void AtTheNode(const std::string& bytes) {
   v1::DraftRequest request;
   if (!request.ParseFromString(bytes)) return;

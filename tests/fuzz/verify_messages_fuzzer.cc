@@ -18,7 +18,7 @@
 namespace outrider::testing {
 namespace {
 
-// To a verifier that has a session already.
+// Asks a verifier that has a session already.
 void AtTheNode(const v1::VerifyRequest& request) {
   auto call = FromProto(request);
   if (!call.ok()) {

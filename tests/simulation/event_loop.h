@@ -23,7 +23,7 @@ class EventLoop {
   EventLoop() : shows_(now_) {}
 
   const Clock::time_point& now() const { return now_; }
-  // Since the beginning.
+  // What has passed since the beginning.
   Clock::duration elapsed() const { return now_ - kStart; }
 
   void After(Clock::duration delay, std::function<void()> event) {

@@ -29,7 +29,7 @@ struct Fault {
     kRefuse,  // it has no room for `time`
     kEvict,   // its idle sessions go
     kNanRow,  // the next pass gives numbers that are none
-    // Of everybody.
+    // It concerns everybody.
     kStandStill,  // nothing runs for `time`
     kHangUp,      // the client of session `node` goes away and comes again
   };

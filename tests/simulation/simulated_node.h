@@ -47,7 +47,7 @@ class SimulatedNode {
   void Pause(Clock::duration time);
   // Has no room.
   void Refuse(Clock::duration time) { refuses_until_ = loop_.now() + time; }
-  // As if every lease had run out.
+  // Drops sessions as if every lease had run out.
   void Evict() { core_->Expire(loop_.now() + std::chrono::hours(1)); }
   void BreakNextPass() { breaks_next_pass_ = true; }
 

@@ -35,7 +35,7 @@ struct WeakProtocol {
   bool expects_length = false;       // a call says what length it follows
 };
 
-// Between one life of a node and its calls.
+// Stands between one life of a node and its calls.
 class WeakDoor {
  public:
   explicit WeakDoor(const WeakProtocol& protocol) : protocol_(protocol) {}

@@ -20,7 +20,7 @@ struct WeakCase {
 
 void PrintTo(const WeakCase& weak, std::ostream* os) { *os << weak.id; }
 
-// By the letters of the model check.
+// The letters are those of the model check.
 std::vector<WeakCase> WeakCases() {
   using Life = WeakProtocol::Life;
   const WeakProtocol nothing = {.has_step = false,
