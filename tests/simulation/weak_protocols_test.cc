@@ -60,7 +60,7 @@ std::vector<WeakCase> WeakCases() {
 class WeakProtocolsTest : public ::testing::TestWithParam<WeakCase> {};
 
 TEST_P(WeakProtocolsTest, IsFound) {
-  constexpr uint64_t kMostSeeds = 2000;
+  constexpr uint64_t kMostSeeds = 20'000;
   for (uint64_t seed = 0; seed < kMostSeeds; ++seed) {
     SimulationOptions options = OptionsOf(seed);
     options.protocol = GetParam().protocol;
