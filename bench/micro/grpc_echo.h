@@ -20,9 +20,8 @@ struct Served {
   std::shared_ptr<void> server = {};
 };
 
-// By the callback API.
+// One has the callback API, the other a completion queue that one thread polls.
 Served ServeCallbackEcho();
-// By a completion queue that one thread polls.
 Served ServeQueueEcho();
 
 // Sizes of a call's messages, as protobuf has them.

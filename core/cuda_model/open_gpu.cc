@@ -18,7 +18,7 @@ std::string BesideTheProgram(const std::string& library) {
   return (program.parent_path().parent_path() / "lib" / library).string();
 }
 
-// As the loader says it last.
+// What the loader said last.
 std::string LoadError() {
   const char* reason = dlerror();
   return reason == nullptr ? "no reason given" : reason;

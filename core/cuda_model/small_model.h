@@ -13,8 +13,8 @@
 #include "core/kernels/random_values.h"
 #include "gtest/gtest.h"
 
-// For the tests of this folder: a model with random weights on the emulated
-// device.
+// What the tests of this folder run: a model with random weights on the
+// emulated device.
 namespace outrider {
 
 inline ModelConfig SmallConfig() {
@@ -95,7 +95,7 @@ inline std::shared_ptr<Gpu> EmulatedGpu() {
   return gpu;
 }
 
-// Without KV blocks.
+// It has no KV blocks yet.
 inline absl::StatusOr<std::unique_ptr<CausalLm>> MakeSmallModel(
     const CudaLimits& limits = {}) {
   const std::shared_ptr<Gpu> gpu = EmulatedGpu();

@@ -67,7 +67,7 @@ class StepInputs {
   const StepShape& shape() const { return shape_; }
   bool empty() const { return shape_.num_rows == 0; }
   const void* memory() const { return memory_; }
-  // From the start of the memory: all that was filled.
+  // How many of them were filled, all at the start of the memory.
   size_t bytes() const;
 
  private:

@@ -103,7 +103,8 @@ class CudaGoldenTest : public ::testing::TestWithParam<std::string> {
   std::vector<std::vector<float>> logits_;  // [length][vocab_size]
 };
 
-// As near as roundings of weights and activations to 16 bits leave them.
+// They are as near as roundings of weights and activations to 16 bits leave
+// them.
 TEST_P(CudaGoldenTest, LogitsAreThoseOfTheReference) {
   for (const char* dtype : {"float16", "bfloat16"}) {
     const auto model = Load(dtype);
@@ -123,7 +124,7 @@ TEST_P(CudaGoldenTest, RowsAreBitEqualHoweverTheyAreCutIntoPasses) {
   const auto tables = {Table(*model, 0), Table(*model, 1)};
   for (int begin = 0, n = 1; begin < length(); begin += n, n = n % 5 + 1) {
     const int end = std::min(length(), begin + n);
-    // Beside it the other session runs some of its own tokens once more.
+    // The other session runs some of its own tokens once more beside it.
     const std::vector<Extension> batch = {
         {*tables.begin(), length() - n, Tokens(length() - n, length()), n},
         {*(tables.begin() + 1), begin, Tokens(begin, end), end - begin}};

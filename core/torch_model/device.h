@@ -28,7 +28,7 @@ absl::StatusOr<c10::ScalarType> ChooseDtype(const std::string& name,
                                             const Checkpoint& checkpoint,
                                             const Device& device);
 
-// As ModelInfo::dtype says it.
+// The name that ModelInfo::dtype has.
 std::string DtypeName(c10::ScalarType dtype);
 
 }  // namespace outrider

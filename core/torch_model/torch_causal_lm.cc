@@ -141,7 +141,7 @@ absl::StatusOr<std::unique_ptr<const Ops>> MakeOps(
         absl::StrCat("kernels \"", options.kernels,
                      "\" are those of a CPU, not of ", device.name()));
   }
-  // For a GPU they leave the weights as they are.
+  // They leave the weights as they are, which a GPU needs.
   if (options.kernels == "aten" || !device.is_cpu()) return MakeAtenOps();
   OUTRIDER_ASSIGN_OR_RETURN(const kernels::Level level,
                             kernels::LevelByName(options.kernels));

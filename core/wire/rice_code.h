@@ -40,7 +40,7 @@ class BitReader {
  public:
   explicit BitReader(absl::string_view bytes) : bytes_(bytes) {}
 
-  // At most 32 bits.
+  // There may be at most 32 of them.
   uint32_t Get(int num_bits);
   // Fails also where the number takes more than 32 bits.
   uint32_t GetRice(int parameter);

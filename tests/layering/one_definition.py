@@ -104,11 +104,23 @@ def type_name(head):
 
 
 def function_name(words):
-    """The qualified name that ends a declaration: of `absl::Status A::B`, `A::B`."""
+    """The qualified name that ends a declaration: of `absl::Status A<T>::B`, `A<T>::B`."""
     start = len(words) - 1
     while start > 1 and words[start - 1] in ("::", "~"):
         start -= 1 if words[start - 1] == "~" else 2
+        if words[start] == ">":
+            start = opening_bracket(words, start) - 1
     return words[start:]
+
+
+def opening_bracket(words, closing):
+    """The index of the `<` of the template arguments that end at `closing`."""
+    depth = 0
+    for i in range(closing, 0, -1):
+        depth += {">": 1, "<": -1}.get(words[i], 0)
+        if depth == 0:
+            return i
+    return closing
 
 
 def parameters(words):

@@ -39,6 +39,8 @@ class PlantedFilesTest(unittest.TestCase):
     def test_two_functions_of_one_name_and_the_same_parameters_are_found(self):
         self.assertEqual(self.found("inline int F(int a) { return a; }", "int F(int a) { return -a; }"), ["F( int a )"])
         self.assertEqual(self.found("void A::F() const {}", "void A::F() const { G({1}); }"), ["A::F( ) const"])
+        member = "template <typename T> void A<T>::F() {}"
+        self.assertEqual(self.found(member, member), ["A<T>::F( )"])
 
     def test_what_stays_in_its_file_is_not(self):
         for body in ("namespace { class A {}; }", "static int F() { return 1; }", "constexpr int kA[] = {1};",
@@ -50,6 +52,7 @@ class PlantedFilesTest(unittest.TestCase):
     def test_overloads_and_other_namespaces_are_not(self):
         self.assertEqual(self.found("void F(int a) {}", "void F(long a) {}"), [])
         self.assertEqual(self.found("void A::F() {}", "void A::F() const {}"), [])
+        self.assertEqual(self.found("template <typename T> void A<T>::F() {}", "void B<int, C<T>>::F() {}"), [])
         self.assertEqual(self.found("namespace bench { class A {}; }", "class A {};"), [])
         self.assertEqual(self.found("A::A(int b) : b_(b), c_{b} {}", "A::~A() {}"), [])
 

@@ -23,18 +23,18 @@ class Gpu {
  public:
   virtual ~Gpu() = default;
 
-  // For people; and ModelInfo::numerics.
+  // The name is for people; the other one is ModelInfo::numerics.
   virtual std::string name() = 0;
   virtual std::string numerics() = 0;
 
-  // As runtime.h has them.
+  // They do what runtime.h says of theirs.
   virtual void* Allocate(size_t bytes) = 0;
   virtual void Free(void* memory) = 0;
   virtual size_t AvailableBytes() = 0;
   virtual void* AllocatePinned(size_t bytes) = 0;
   virtual void FreePinned(void* memory) = 0;
 
-  // From here on calls return at once; what they ask for is done in this order.
+  // The calls below return at once; what they ask for is done in this order.
   // Host memory that they name stays as it is until Finish, unless it is
   // pageable and only read.
   virtual void Upload(void* to, const void* from, size_t bytes) = 0;
@@ -59,7 +59,7 @@ class Gpu {
   [[nodiscard]] virtual std::string Finish() = 0;
 };
 
-// Of this machine's devices; null with what is missing in *error.
+// One of this machine's devices; null with what is missing in *error.
 Gpu* OpenGpu(int index, std::string* error);
 
 // What a library of kernels exports: OpenGpu, under a name that changes

@@ -17,7 +17,7 @@ std::string MessageOf(cudaError_t error) {
   return error == cudaSuccess ? "" : cudaGetErrorString(error);
 }
 
-// Of the thread's device; false where there is none.
+// Those of the thread's device; false where there is none.
 bool GetProperties(cudaDeviceProp* properties) {
   int device = 0;
   return cudaGetDevice(&device) == cudaSuccess &&

@@ -100,6 +100,10 @@ T __shfl_xor_sync(unsigned mask, T value, int bits, OUTRIDER_SITE) {
 
 namespace outrider::kernels::cuda {
 
+// A name of its own for what the device's Launch is to kernels, so that no
+// program can hold two functions under one.
+inline namespace emulated {
+
 template <typename... Parameters, typename... Arguments>
 void Launch(dim3 blocks, int threads, size_t shared_bytes, Stream stream,
             void (*kernel)(Parameters...), Arguments... arguments) {
@@ -113,6 +117,7 @@ void Launch(dim3 blocks, int threads, size_t shared_bytes, Stream stream,
   });
 }
 
+}  // namespace emulated
 }  // namespace outrider::kernels::cuda
 
 #endif  // OUTRIDER_CORE_KERNELS_CUDA_EMULATION_DEVICE_H_
