@@ -100,10 +100,8 @@ T __shfl_xor_sync(unsigned mask, T value, int bits, OUTRIDER_SITE) {
 
 namespace outrider::kernels::cuda {
 
-// A name of its own for what the device's Launch is to kernels, so that no
-// program can hold two functions under one.
+// Another name than that of the device's Launch, which no program has as well.
 inline namespace emulated {
-
 template <typename... Parameters, typename... Arguments>
 void Launch(dim3 blocks, int threads, size_t shared_bytes, Stream stream,
             void (*kernel)(Parameters...), Arguments... arguments) {
@@ -116,7 +114,6 @@ void Launch(dim3 blocks, int threads, size_t shared_bytes, Stream stream,
     emulation::RunGrid(grid, [&] { kernel(Parameters(arguments)...); });
   });
 }
-
 }  // namespace emulated
 }  // namespace outrider::kernels::cuda
 
