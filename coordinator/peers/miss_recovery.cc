@@ -5,6 +5,13 @@
 
 namespace outrider {
 
+VerifyReply ForgottenReply(const VerifyCall& call) {
+  return {.header = {.session = call.header.session,
+                     .incarnation = call.header.incarnation,
+                     .step = call.header.step},
+          .outcome = Miss{.reason = MissReason::kUnknownIncarnation}};
+}
+
 void RecoverFrom(const Miss& miss, CacheMirror& cache, RoundStats::Link& link) {
   ++link.num_misses;
   switch (miss.reason) {

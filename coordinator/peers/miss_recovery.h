@@ -5,12 +5,18 @@
 #include "absl/status/status.h"
 #include "coordinator/round/cache_mirror.h"
 #include "core/session/cache_delta.h"
+#include "core/wire/node_calls.h"
 #include "core/wire/round_stats.h"
 
 namespace outrider {
 
 // Calls in a row that may end in a miss before the node counts as failed.
 inline constexpr int kMaxMissesPerCall = 3;
+
+// What a node answers that does not have the session any more, and what stands
+// for the answer of one that is gone: the session is opened again, with the
+// same drafts.
+VerifyReply ForgottenReply(const VerifyCall& call);
 
 // After a miss: corrects the mirror, so that the next header sends what the
 // node lacks; counts it.

@@ -17,11 +17,17 @@ GrpcVerifyStub::GrpcVerifyStub(std::shared_ptr<grpc::Channel> channel,
     : node_(std::move(channel), std::move(options),
             &MessageLimits::verify_response) {}
 
+std::chrono::milliseconds GrpcVerifyStub::TimeoutOf(
+    const VerifyCall& call) const {
+  return node_.options().timeout + call.header.delta.append_tokens.size() *
+                                       node_.options().timeout_per_token;
+}
+
 Task<absl::StatusOr<VerifyReply>> GrpcVerifyStub::Verify(
-    const VerifyCall& call, Cancellation& cancellation) {
+    const VerifyCall& call, std::chrono::milliseconds timeout,
+    Cancellation& cancellation) {
   const v1::VerifyRequest request = ToProto(call);
   const auto stub = node_.stub();
-  const auto num_appended = call.header.delta.append_tokens.size();
   OUTRIDER_CO_ASSIGN_OR_RETURN(
       v1::VerifyResponse response,
       co_await CallUnary<v1::VerifyResponse>(
@@ -30,8 +36,7 @@ Task<absl::StatusOr<VerifyReply>> GrpcVerifyStub::Verify(
             return stub->PrepareAsyncVerify(context, request, queue);
           },
           {.queue = node_.options().queue,
-           .deadline = node_.options().timeout +
-                       num_appended * node_.options().timeout_per_token,
+           .deadline = timeout,
            .cancellation = cancellation}));
   const auto sent_bytes = static_cast<int64_t>(request.ByteSizeLong());
   const int64_t wire_bytes =

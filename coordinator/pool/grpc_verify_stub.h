@@ -24,8 +24,15 @@ class GrpcVerifyStub final : public VerifyStub {
   // Rows of another size are refused; Describe sets it, too.
   void set_vocab_size(int vocab_size) { node_.set_vocab_size(vocab_size); }
 
+  Task<absl::StatusOr<VerifyReply>> Verify(
+      const VerifyCall& call, Cancellation& cancellation) override {
+    return Verify(call, TimeoutOf(call), cancellation);
+  }
   Task<absl::StatusOr<VerifyReply>> Verify(const VerifyCall& call,
-                                           Cancellation& cancellation) override;
+                                           std::chrono::milliseconds timeout,
+                                           Cancellation& cancellation);
+  // How long a call may take that nobody else could answer.
+  std::chrono::milliseconds TimeoutOf(const VerifyCall& call) const;
 
   // Asks the node what it is.
   Task<absl::StatusOr<NodeDescription>> Describe(

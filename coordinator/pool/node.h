@@ -3,6 +3,7 @@
 #define OUTRIDER_COORDINATOR_POOL_NODE_H_
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -11,6 +12,8 @@
 #include "coordinator/pool/grpc_cache_stub.h"
 #include "coordinator/pool/grpc_draft_stub.h"
 #include "coordinator/pool/grpc_verify_stub.h"
+#include "coordinator/pool/move_gate.h"
+#include "coordinator/pool/step_pace.h"
 #include "core/rpc/channel.h"
 
 namespace outrider {
@@ -21,6 +24,9 @@ struct NodeLink {
   std::string address;  // HOST:PORT that the name resolved to
   std::shared_ptr<grpc::Channel> channel;
   std::atomic<int> num_sessions = 0;
+  // It has said that it shuts down, or its name no longer has it: its sessions
+  // should go, and no others come.
+  std::atomic<bool> is_leaving = false;
 
   bool is_connected() const { return IsConnected(*channel); }
 };
@@ -40,18 +46,31 @@ struct DrafterNode {
   }
 };
 
-// One verifier. Its breaker guards openings alone: a session that has begun has
-// nowhere else to go, and only tells it what came of its calls. Thread-safe.
+// One verifier. Its breaker guards openings alone: a session that has begun
+// only tells it what came of its calls. Thread-safe.
 struct VerifierNode {
+  using Clock = CircuitBreaker::Clock;
+
   NodeLink link;
   GrpcVerifyStub stub;
   GrpcCacheStub cache;
   CircuitBreaker breaker = {};
+  StepPace pace = {};
+  MoveGate gate = {};
+  std::atomic<Clock::time_point> out_until = Clock::time_point();
 
-  void Returned() { breaker.Returned(); }
+  // A session has given it up: others go elsewhere first, for a while.
+  void PutOut(Clock::time_point now) {
+    out_until = now + std::chrono::seconds(5);
+  }
+  void Returned() {
+    breaker.Returned();
+    out_until = Clock::time_point();
+  }
   bool is_doubtful() const {
-    return !link.is_connected() ||
-           !breaker.WouldAllow(CircuitBreaker::Clock::now());
+    const Clock::time_point now = Clock::now();
+    return !link.is_connected() || !breaker.WouldAllow(now) ||
+           now < out_until.load();
   }
 };
 

@@ -20,6 +20,7 @@ void NodeGroup<NodeType>::SetAddresses(
     member.is_lost = addresses.empty() && member.knowledge.ready();
     if (member.is_lost) continue;
     const bool is_listed = std::erase(added, link.address) > 0;
+    if (!is_listed) member.node->link.is_leaving = true;
     // What it said before it left says nothing of what comes back.
     if (is_listed != member.knowledge.is_listed) {
       member.knowledge = {.address = link.address, .is_listed = is_listed};
@@ -62,6 +63,9 @@ void NodeGroup<NodeType>::Learn(const NodeType& node,
         member.is_late && !was_late && member.knowledge.answer.ok();
     if (is_forgiven) return;
     if (answer.ok() && !member.knowledge.answer.ok()) member.node->Returned();
+    if (answer.ok() && member.knowledge.is_listed) {
+      member.node->link.is_leaving = false;
+    }
     if (!answer.ok() && member.is_lost) member.knowledge.is_listed = false;
     member.knowledge.answer = std::move(answer);
     return;
@@ -97,7 +101,7 @@ typename NodeGroup<NodeType>::Choice NodeGroup<NodeType>::Choose(
   std::vector<const Member*> ready;
   std::vector<NodeCandidate> candidates;
   for (const Member& member : members_) {
-    if (!member.knowledge.ready() ||
+    if (!member.knowledge.ready() || member.node->link.is_leaving ||
         (fits && !fits(*member.node, *member.knowledge.answer))) {
       continue;
     }

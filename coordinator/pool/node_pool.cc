@@ -187,8 +187,9 @@ void NodePool::Assess() {
                   {.tokenizer_hash = options_.tokenizer_hash,
                    .weights = options_.expected_weights},
                   tokenizer_hash_);
-  const NodeKnowledge* verifier =
-      FirstReady(std::as_const(verifiers_).knowledge());
+  const auto verifiers = std::as_const(verifiers_).knowledge();
+  num_verifiers_ready_ = Count(verifiers, NodeState::kReady);
+  const NodeKnowledge* verifier = FirstReady(verifiers);
   AssessDrafters(drafters_.knowledge(),
                  verifier == nullptr ? nullptr : &*verifier->answer);
 }

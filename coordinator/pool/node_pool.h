@@ -2,6 +2,7 @@
 #ifndef OUTRIDER_COORDINATOR_POOL_NODE_POOL_H_
 #define OUTRIDER_COORDINATOR_POOL_NODE_POOL_H_
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -15,7 +16,9 @@
 #include "coordinator/pool/node.h"
 #include "coordinator/pool/node_group.h"
 #include "coordinator/pool/node_knowledge.h"
+#include "coordinator/pool/node_pool_options.h"
 #include "coordinator/pool/node_releases.h"
+#include "coordinator/pool/session_moves.h"
 #include "coordinator/pool/session_nodes.h"
 #include "coordinator/pool/waiting_room.h"
 #include "core/base/cancellation.h"
@@ -23,9 +26,7 @@
 #include "core/base/session_id.h"
 #include "core/base/task.h"
 #include "core/rpc/call_queue.h"
-#include "core/rpc/channel.h"
 #include "core/rpc/resolver.h"
-#include "core/wire/expected_weights.h"
 
 namespace outrider {
 
@@ -34,21 +35,7 @@ namespace outrider {
 // those that answer and fit. Thread-safe.
 class NodePool {
  public:
-  struct Options {
-    std::vector<std::string> drafters = {};  // HOST:PORT, names or addresses
-    std::vector<std::string> verifiers = {};
-    std::chrono::milliseconds resolve_period = std::chrono::seconds(30);
-    std::string tokenizer_hash = {};        // the coordinator's; empty: none
-    ExpectedWeights expected_weights = {};  // of verifiers
-    // One for every node. Certificates are checked for the name resolved.
-    ChannelOptions channel = {};
-    std::chrono::milliseconds draft_timeout = std::chrono::seconds(2);
-    std::chrono::milliseconds verify_timeout = std::chrono::seconds(30);
-    // Added to both for each token that a cache lacks.
-    std::chrono::milliseconds timeout_per_token = std::chrono::milliseconds(20);
-    int max_waiting = 64;  // new sessions, for room on a verifier
-  };
-
+  using Options = NodePoolOptions;
   using Pair = SessionNodes;
   struct Overview {
     std::vector<NodeDescription> verifiers = {};
@@ -70,14 +57,16 @@ class NodePool {
   // FAILED_PRECONDITION: none of them is the model that `wanted` names.
   absl::StatusOr<Pair> Assign(const SessionId& session,
                               const std::optional<WantedModel>& wanted = {});
-  // Another place for a session that has begun nowhere yet.
   NodeGroup<VerifierNode>::Choice ChooseVerifier(
       const SessionId& session, const NodeGroup<VerifierNode>::Fits& fits);
   CallQueue& queue() { return queue_; }
   WaitingRoom& waiting_room() { return waiting_room_; }
   NodeReleases& releases() { return releases_; }
+  SessionMoves& moves() { return moves_; }
 
   bool HasVerifier() const;
+  // Cheap, as it is asked before each step.
+  bool HasSeveralVerifiers() const { return num_verifiers_ready_ > 1; }
   absl::Status RefusedDrafter() const;  // the first that does not fit
   Overview Describe() const;
   int CountVerifiers(NodeState state) const;
@@ -100,6 +89,8 @@ class NodePool {
   CallQueue& queue_;
   Resolver& resolver_;
   WaitingRoom waiting_room_;
+  SessionMoves moves_;
+  std::atomic<int> num_verifiers_ready_ = 0;
   Cancellation closing_;  // of what nodes are asked
 
   mutable Mutex mu_;

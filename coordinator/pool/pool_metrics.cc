@@ -29,6 +29,36 @@ void AddNodes(const std::string& peer,
   }
 }
 
+void AddMoves(SessionMoves& moves, MetricRegistry& registry) {
+  const auto add = [&](const std::string& peer, SessionMoves::Counts& counts) {
+    for (const MoveReason reason : kMoveReasons) {
+      const auto& count = counts[static_cast<int>(reason)];
+      registry.AddSource(
+          {.name = "session_moves_total",
+           .help = "Sessions that went on at another node, by what became of "
+                   "theirs: lost, late, draining, replaced by another model; "
+                   "found: there was no drafter before.",
+           .kind = MetricRegistry::Kind::kCounter,
+           .labels = {{"peer", peer}, {"reason", NameOf(reason)}},
+           .read = [&count] { return static_cast<double>(count.load()); }});
+    }
+  };
+  add("drafter", moves.of_drafters);
+  add("verifier", moves.of_verifiers);
+  registry.AddSource(
+      {.name = "moves_to_other_kernels_total",
+       .help = "Moves to a verifier that accumulates in another order, as no "
+               "equal one was left: the last bits of logits may differ.",
+       .kind = MetricRegistry::Kind::kCounter,
+       .read = [&moves] {
+         return static_cast<double>(moves.num_to_other_kernels.load());
+       }});
+  registry.AddSource(
+      {.name = "sessions_held",
+       .help = "Running generations that wait for a verifier to go on.",
+       .read = [&moves]() -> double { return moves.num_held; }});
+}
+
 int CountModels(const NodePool::Overview& overview) {
   std::set<std::pair<std::string, std::string>> models;
   for (const NodeDescription& verifier : overview.verifiers) {
@@ -81,6 +111,7 @@ void AddPoolMetrics(NodePool& pool, size_t num_drafters_configured,
       {.name = "simulated",
        .help = "1 while some node has a timing model for weights, else 0.",
        .read = [&pool] { return HasSimulated(pool.Describe()) ? 1.0 : 0.0; }});
+  AddMoves(pool.moves(), registry);
   registry.AddGauge("drafters_configured", "Drafters named by flags.")
       .Set(static_cast<double>(num_drafters_configured));
 }

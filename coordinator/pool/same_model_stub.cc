@@ -6,19 +6,27 @@
 
 namespace outrider {
 
+Sameness PromiseOf(const SamplingParams& sampling, RuleKind rule) {
+  return IsGreedy(sampling) || rule == RuleKind::kCoupled ? Sameness::kBits
+                                                          : Sameness::kLaw;
+}
+
 Task<absl::StatusOr<VerifyReply>> SameModelStub::Verify(
     const VerifyCall& call, Cancellation& cancellation) {
   OUTRIDER_CO_ASSIGN_OR_RETURN(
       VerifyReply reply, co_await options_.node.Verify(call, cancellation));
   const Incarnation& life = reply.header.incarnation;
   if (life.is_none() || life == life_) co_return reply;
-  if (!life_.is_none() || options_.is_resumed) {
+  const CacheDelta& delta = call.header.delta;
+  const int length =
+      delta.keep_length + static_cast<int>(delta.append_tokens.size());
+  if (!life_.is_none() || length > call.prompt_length) {
     // After the reply, not before: in between, it cannot have been replaced by
     // an older self, which would have to load first.
     OUTRIDER_CO_ASSIGN_OR_RETURN(const NodeDescription node,
                                  co_await options_.describe(cancellation));
-    const absl::Status same =
-        CheckSame(options_.model, node.identity(), options_.sameness);
+    const absl::Status same = CheckSame(options_.model, node.identity(),
+                                        PromiseOf(call.sampling, call.rule));
     if (!same.ok()) {
       co_return absl::AbortedError(absl::StrCat(
           "the verifier is not the model that the session began with: ",

@@ -3,18 +3,26 @@
 #define OUTRIDER_COORDINATOR_POOL_SAME_MODEL_STUB_H_
 
 #include <functional>
+#include <string>
 
 #include "coordinator/peers/node_stub.h"
 #include "core/base/session_id.h"
+#include "core/sampling/rule_kind.h"
+#include "core/sampling/sampling_params.h"
 #include "core/wire/model_identity.h"
 #include "core/wire/node_description.h"
 
 namespace outrider {
 
+// What is promised of a session's text: at temperature 0 and under kCoupled
+// that it is the same one whoever continues it.
+Sameness PromiseOf(const SamplingParams& sampling, RuleKind rule);
+
 // Decorator of one session's verifier: two models never meet in a session
-// (faults.md rule 17). A node that gives the session a second life may have
-// been restarted, with another model; it is asked what it is before its rows
-// count.
+// (faults.md rule 17). A node that gives the session another life may be
+// another one, or have been restarted with another model; it is asked what it
+// is before its rows count. Only where nothing was generated yet, at the first
+// life, is there nothing that it would have to fit.
 class SameModelStub final : public VerifyStub {
  public:
   struct Options {
@@ -23,9 +31,6 @@ class SameModelStub final : public VerifyStub {
     std::function<Task<absl::StatusOr<NodeDescription>>(Cancellation&)>
         describe = {};
     ModelIdentity model = {};  // the session's
-    Sameness sameness = Sameness::kLaw;
-    // The text began elsewhere: the node is asked at the first life, too.
-    bool is_resumed = false;
   };
 
   explicit SameModelStub(Options options) : options_(std::move(options)) {}
@@ -34,8 +39,14 @@ class SameModelStub final : public VerifyStub {
   Task<absl::StatusOr<VerifyReply>> Verify(const VerifyCall& call,
                                            Cancellation& cancellation) override;
 
+  const ModelIdentity& model() const { return options_.model; }
+  // The session goes on with these kernels, as no others are left.
+  void Accept(const std::string& numerics) {
+    options_.model.numerics = numerics;
+  }
+
  private:
-  const Options options_;
+  Options options_;
   Incarnation life_ = {};  // none before the first reply
 };
 

@@ -44,21 +44,22 @@ class SameModelStubTest : public ::testing::Test {
  protected:
   absl::Status Verify() {
     Cancellation none;
-    return RunTask(stub_->Verify({}, none)).status();
+    return RunTask(stub_->Verify(call_, none)).status();
   }
-  void Begin(Sameness sameness, bool is_resumed) {
+  void Begin(double temperature) {
+    call_.sampling.temperature = temperature;
     stub_.emplace(SameModelStub::Options{
         .node = node_,
         .describe = [this](Cancellation&) { return node_.Describe(); },
         .model = {.weights_hash = "old weights",
                   .dtype = "float32",
-                  .numerics = "avx2"},
-        .sameness = sameness,
-        .is_resumed = is_resumed});
+                  .numerics = "avx2"}});
   }
-  SameModelStubTest() { Begin(Sameness::kLaw, /*is_resumed=*/false); }
+  SameModelStubTest() { Begin(/*temperature=*/1); }
 
   FakeNode node_;
+  VerifyCall call_ = {.header = {.delta = {.append_tokens = {1, 2}}},
+                      .prompt_length = 2};
   std::optional<SameModelStub> stub_;
 };
 
@@ -94,20 +95,28 @@ TEST_F(SameModelStubTest, AnotherNumberTypeEndsTheSession) {
 }
 
 TEST_F(SameModelStubTest, OtherKernelsEndASessionWhoseVeryTextIsPromised) {
-  for (const Sameness sameness : {Sameness::kLaw, Sameness::kBits}) {
-    Begin(sameness, /*is_resumed=*/false);
+  for (const bool is_promised : {false, true}) {
+    Begin(/*temperature=*/is_promised ? 0 : 1);
     node_.numerics = "avx2";
     EXPECT_THAT(Verify(), IsOk());
     node_.life = Incarnation::Random();
     node_.numerics = "avx512";
-    EXPECT_EQ(Verify().code(), sameness == Sameness::kLaw
-                                   ? absl::StatusCode::kOk
-                                   : absl::StatusCode::kAborted);
+    EXPECT_EQ(Verify().code(),
+              is_promised ? absl::StatusCode::kAborted : absl::StatusCode::kOk);
   }
 }
 
-TEST_F(SameModelStubTest, AResumedSessionAsksAtItsFirstLifeToo) {
-  Begin(Sameness::kLaw, /*is_resumed=*/true);
+TEST_F(SameModelStubTest, KernelsThatWereAcceptedAreTheSessions) {
+  Begin(/*temperature=*/0);
+  EXPECT_THAT(Verify(), IsOk());
+  node_.life = Incarnation::Random();
+  node_.numerics = "avx512";
+  stub_->Accept("avx512");
+  EXPECT_THAT(Verify(), IsOk());
+}
+
+TEST_F(SameModelStubTest, ATextThatGoesOnMakesItAskAtTheFirstLifeToo) {
+  call_.header.delta.append_tokens = {1, 2, 3};
   node_.weights_hash = "new weights";
   EXPECT_THAT(Verify(), StatusIs(absl::StatusCode::kAborted));
   node_.weights_hash = "old weights";

@@ -3,10 +3,14 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
+#include <variant>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "coordinator/peers/circuit_breaker.h"
+#include "coordinator/peers/miss_recovery.h"
 #include "coordinator/pool/node_pool.h"
 #include "coordinator/pool/wait_time.h"
 #include "coordinator/pool/waiting_room.h"
@@ -17,9 +21,20 @@
 namespace outrider {
 namespace {
 
+using std::chrono::milliseconds;
+
+constexpr std::chrono::seconds kDescribeTimeout(5);
 // A request that two nodes have failed at may be what they fail of: it is not
 // tried on a third.
 constexpr size_t kMaxFailedNodes = 2;
+// About a second: a restarting process on the same address, or a broken
+// connection.
+constexpr int kMaxBroken = 7;
+// Of a session that holds, between two attempts.
+constexpr milliseconds kFirstPause(20);
+constexpr milliseconds kLongestPause(500);
+// How long the model may be missing among those that are ready.
+constexpr std::chrono::seconds kModelPatience(5);
 
 // What tells of the node, not of the session or the load. INTERNAL may be
 // either; the breaker opens at several in a row, and a session has one of them.
@@ -28,17 +43,31 @@ bool IsOfNode(const absl::Status& status) {
          absl::IsInternal(status);
 }
 
-// Whether a session that was begun for one may go on with the other: how much
-// room they have, for whom they share it, and how busy they are, is each node's
-// own affair.
-bool AreAlike(const NodeDescription& a, NodeDescription b) {
-  b.device = a.device;
-  b.build = a.build;
-  b.kv_cache_tokens = a.kv_cache_tokens;
-  b.kv_cache_bytes = a.kv_cache_bytes;
-  b.prefix_cache = a.prefix_cache;
-  b.activity = a.activity;
-  return a == b;
+// Why a session that has begun cannot stay, if so.
+std::optional<MoveReason> ReasonOf(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kUnavailable:
+      return MoveReason::kLost;
+    case absl::StatusCode::kDeadlineExceeded:
+      return MoveReason::kLate;
+    case absl::StatusCode::kAborted:
+      return MoveReason::kReplaced;
+    default:
+      return std::nullopt;
+  }
+}
+
+// What is each node's own affair: how much room it has, for whom its sessions
+// share it, and how busy it is.
+NodeDescription WithoutOwn(NodeDescription node) {
+  node.model_name.clear();
+  node.device.clear();
+  node.build.clear();
+  node.kv_cache_tokens = 0;
+  node.kv_cache_bytes = 0;
+  node.prefix_cache.clear();
+  node.activity = {};
+  return node;
 }
 
 }  // namespace
@@ -49,15 +78,28 @@ SessionVerifier::SessionVerifier(NodePool& pool, const SessionId& session,
     : pool_(pool),
       session_(session),
       seat_(std::move(seat)),
-      description_(std::move(description)) {}
+      description_(WithoutOwn(std::move(description))),
+      same_model_({.node = at_seat_,
+                   .describe =
+                       [this](Cancellation& cancellation) {
+                         return seat_->stub.Describe(kDescribeTimeout,
+                                                     cancellation);
+                       },
+                   .model = description_.identity()}) {}
 
 Task<absl::StatusOr<VerifyReply>> SessionVerifier::Verify(
     const VerifyCall& call, Cancellation& cancellation) {
-  if (is_open_) co_return co_await AskUntilAnswered(call, cancellation);
-  opening_step_ = call.header.step;
-  Reply reply = co_await Open(call, cancellation);
-  is_open_ = reply.ok();
-  co_return reply;
+  if (!has_begun_) {
+    opening_step_ = call.header.step;
+    Reply reply = co_await Open(call, cancellation);
+    has_begun_ = reply.ok();
+    co_return reply;
+  }
+  const bool is_open = !call.header.incarnation.is_none();
+  if (is_open && seat_->link.is_leaving && Move(call, MoveReason::kDraining)) {
+    co_return ForgottenReply(call);
+  }
+  co_return co_await AskUntilAnswered(call, cancellation);
 }
 
 Task<absl::StatusOr<VerifyReply>> SessionVerifier::Open(
@@ -65,17 +107,18 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::Open(
   std::unique_ptr<WaitingRoom::Place> place;
   for (uint64_t attempt = 0;; ++attempt) {
     Reply reply = co_await AskEach(call, cancellation);
+    const absl::Status& status = reply.status();
     if (cancellation.cancelled()) co_return reply;
-    if (absl::IsUnavailable(reply.status())) {
+    if (absl::IsUnavailable(status)) {
       co_return co_await AskUntilAnswered(call, cancellation);
     }
-    if (!IsRefusal(reply.status())) co_return reply;
+    if (absl::IsDeadlineExceeded(status) && !was_patient_) continue;
+    if (!IsRefusal(status)) co_return reply;
     if (place == nullptr) place = pool_.waiting_room().Enter();
     if (place == nullptr) co_return reply;
-    co_await place->Wait(pool_.queue(),
-                         WaitTime(reply.status(), session_, attempt),
+    co_await place->Wait(pool_.queue(), WaitTime(status, session_, attempt),
                          cancellation);
-    Move(/*refusing=*/{}, /*even_doubtful=*/true);
+    TakeOther(/*refusing=*/{}, /*even_doubtful=*/true);
   }
 }
 
@@ -85,21 +128,24 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskEach(
   absl::Status refusal;
   while (true) {
     // A node that was broken is probed by one session at a time.
-    const bool is_allowed = seat_->breaker.Allow(CircuitBreaker::Clock::now());
-    if (!is_allowed && Move(refusing, /*even_doubtful=*/false)) continue;
-    Reply reply = co_await seat_->stub.Verify(call, cancellation);
-    Report(reply.status(), cancellation);
+    const bool is_allowed = seat_->breaker.Allow(Clock::now());
+    if (!is_allowed && TakeOther(refusing, /*even_doubtful=*/false)) continue;
+    Reply reply = co_await same_model_.Verify(call, cancellation);
+    const absl::Status& status = reply.status();
     if (reply.ok() || cancellation.cancelled()) co_return reply;
-    if (IsRefusal(reply.status())) {
-      refusal = reply.status();
+    if (IsRefusal(status) || absl::IsDeadlineExceeded(status)) {
+      if (IsRefusal(status)) refusal = status;
       refusing.push_back(seat_.get());
-    } else if (IsOfNode(reply.status())) {
+    } else if (IsOfNode(status)) {
       failed_.push_back(seat_.get());
       if (failed_.size() == kMaxFailedNodes) co_return reply;
     } else {
       co_return reply;
     }
-    if (Move(refusing, /*even_doubtful=*/true)) continue;
+    if (Seat<VerifierNode> left = TakeOther(refusing, /*even_doubtful=*/true)) {
+      if (!IsRefusal(status)) Leave(std::move(left), call);
+      continue;
+    }
     if (!refusal.ok()) co_return refusal;
     co_return reply;
   }
@@ -107,25 +153,93 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskEach(
 
 Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskUntilAnswered(
     const VerifyCall& call, Cancellation& cancellation) {
-  // About a second: a restarting process on the same address, or a broken
-  // connection. Whoever is gone longer is reported.
-  constexpr int kMaxBroken = 5;
-  std::chrono::milliseconds pause(20);
+  const bool is_open = !call.header.incarnation.is_none();
+  std::optional<Held> held;
+  std::optional<Clock::time_point> model_gone_since;
+  milliseconds pause = kFirstPause;
   int num_broken = 0;
   for (uint64_t attempt = 0;; ++attempt) {
-    Reply reply = co_await seat_->stub.Verify(call, cancellation);
+    if (is_moved_ && !turn_) co_await TakeTurn(cancellation);
+    Reply reply = co_await same_model_.Verify(call, cancellation);
     const absl::Status& status = reply.status();
-    const bool is_broken =
-        absl::IsUnavailable(status) && ++num_broken < kMaxBroken;
-    if (cancellation.cancelled() || (!is_broken && !IsRefusal(status))) {
-      Report(status, cancellation);
-      co_return reply;
+    if (reply.ok() && is_moved_) Arrived(*reply);
+    if (reply.ok() || cancellation.cancelled()) co_return reply;
+    if (IsRefusal(status)) {
+      turn_ = {};
+      co_await Sleep(pool_.queue(), WaitTime(status, session_, attempt),
+                     cancellation);
+      continue;
     }
-    co_await Sleep(pool_.queue(),
-                   is_broken ? pause : WaitTime(status, session_, attempt),
-                   cancellation);
-    if (is_broken) pause *= 3;
+    const std::optional<MoveReason> reason = ReasonOf(status);
+    if (!reason.has_value()) co_return reply;
+    // A connection may break, and the node be there.
+    if (absl::IsUnavailable(status) && ++num_broken == 1) continue;
+    if (has_begun_ && Move(call, *reason, status)) {
+      if (is_open) co_return ForgottenReply(call);
+      num_broken = 0;
+      continue;
+    }
+    turn_ = {};
+    if (*reason == MoveReason::kLate) {
+      if (!has_begun_ && was_patient_) co_return reply;
+      continue;  // with more patience
+    }
+    const bool is_given_up = !has_begun_ || moves_.IsReached(Clock::now());
+    if (is_given_up && num_broken >= kMaxBroken) co_return reply;
+    if (!IsModelGone()) {
+      model_gone_since.reset();
+    } else if (!model_gone_since.has_value()) {
+      model_gone_since = Clock::now();
+    }
+    if (model_gone_since.has_value() &&
+        (absl::IsAborted(status) ||
+         Clock::now() - *model_gone_since > kModelPatience)) {
+      co_return absl::AbortedError(
+          absl::StrCat("only other models are left: ", status.message()));
+    }
+    if (!held.has_value()) {
+      OUTRIDER_LOG(kWarning, FieldsOf(call))
+          << "holds, as no other verifier is ready: " << status;
+      held.emplace(pool_.moves());
+    }
+    co_await Sleep(pool_.queue(), pause, cancellation);
+    pause = std::min(2 * pause, kLongestPause);
   }
+}
+
+Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskNode(
+    const VerifyCall& call, Cancellation& cancellation) {
+  VerifierNode& node = *seat_;
+  const auto num_appended =
+      static_cast<int>(call.header.delta.append_tokens.size());
+  node.pace.Begin(num_appended);
+  const milliseconds longest = node.stub.TimeoutOf(call);
+  const std::optional<milliseconds> limit =
+      pool_.HasSeveralVerifiers() && !moves_.IsReached(Clock::now())
+          ? node.pace.Limit()
+          : std::nullopt;
+  const milliseconds timeout =
+      std::min(longest, limit.value_or(longest) * patience_);
+  was_patient_ = timeout == longest;
+  const Clock::time_point begin = Clock::now();
+  Reply reply = co_await node.stub.Verify(call, timeout, cancellation);
+  const auto took = std::chrono::ceil<milliseconds>(Clock::now() - begin);
+  if (reply.ok() && !std::holds_alternative<Miss>(reply->outcome)) {
+    node.pace.Answered(num_appended, num_appended - reply->header.reused_length,
+                       reply->header.compute_seconds, took);
+  } else if (absl::IsDeadlineExceeded(reply.status())) {
+    node.pace.Late(num_appended, took);
+  } else {
+    node.pace.Failed(num_appended);
+  }
+  if (!absl::IsDeadlineExceeded(reply.status())) {
+    patience_ = 1;
+  } else if (!was_patient_) {
+    patience_ *= 4;
+  }
+  if (reply.ok() && reply->header.is_draining) node.link.is_leaving = true;
+  Report(reply.status(), cancellation);
+  co_return reply;
 }
 
 void SessionVerifier::Report(const absl::Status& status,
@@ -135,38 +249,127 @@ void SessionVerifier::Report(const absl::Status& status,
     breaker.Success();
   } else if (cancellation.cancelled() || !IsOfNode(status)) {
     breaker.Abandon();
-  } else if (breaker.Failure(CircuitBreaker::Clock::now())) {
+  } else if (breaker.Failure(Clock::now())) {
     OUTRIDER_LOG(kWarning) << seat_->link.address << " fails: " << status;
   }
 }
 
-bool SessionVerifier::Move(const Nodes& refusing, bool even_doubtful) {
+Seat<VerifierNode> SessionVerifier::TakeOther(const Nodes& refusing,
+                                              bool even_doubtful) {
   const auto is_one_of = [](const Nodes& nodes, const VerifierNode& node) {
     return std::find(nodes.begin(), nodes.end(), &node) != nodes.end();
   };
   auto choice = pool_.ChooseVerifier(
       session_, [&](const VerifierNode& node, const NodeDescription& answer) {
         return !is_one_of(refusing, node) && !is_one_of(failed_, node) &&
-               AreAlike(description_, answer);
+               WithoutOwn(answer) == description_;
       });
   if (choice.seat == nullptr || (choice.is_doubtful && !even_doubtful)) {
-    return false;
+    return nullptr;
   }
-  std::swap(seat_, choice.seat);
-  if (is_one_of(failed_, *choice.seat)) {
-    pool_.releases().Release(std::move(choice.seat),
-                             {.session = session_, .step = opening_step_});
+  return std::exchange(seat_, std::move(choice.seat));
+}
+
+bool SessionVerifier::Move(const VerifyCall& call, MoveReason reason,
+                           const absl::Status& why) {
+  const Clock::time_point now = Clock::now();
+  if (reason == MoveReason::kLost || reason == MoveReason::kLate) {
+    seat_->PutOut(now);
   }
+  if (moves_.IsReached(now)) return false;
+  auto choice = ChooseOther(PromiseOf(call.sampling, call.rule));
+  if (choice.seat == nullptr) return false;
+  MoveGate::Turn turn;
+  if (reason == MoveReason::kDraining) {
+    // It goes on where it is until the other has time for it.
+    turn = choice.seat->gate.Enter(now);
+    if (!turn) return false;
+  }
+  OUTRIDER_LOG(kInfo, FieldsOf(call))
+      << "moves from verifier " << seat_->link.address << " to "
+      << choice.seat->link.address << ", as that is " << NameOf(reason)
+      << (why.ok() ? "" : ": ") << (why.ok() ? "" : why.ToString());
+  ++pool_.moves().of_verifiers[static_cast<int>(reason)];
+  const std::string& numerics = choice.description.numerics;
+  if (numerics != same_model_.model().numerics) {
+    ++pool_.moves().num_to_other_kernels;
+    same_model_.Accept(numerics);
+  }
+  moves_.Moved(now);
+  turn_ = std::move(turn);
+  is_moved_ = true;
+  Seat<VerifierNode> left = std::exchange(seat_, std::move(choice.seat));
+  if (left.get() != seat_.get()) Leave(std::move(left), call);
   return true;
 }
 
-Task<absl::StatusOr<NodeDescription>> SessionVerifier::Describe(
-    std::chrono::milliseconds timeout, Cancellation& cancellation) {
-  return seat_->stub.Describe(timeout, cancellation);
+NodeGroup<VerifierNode>::Choice SessionVerifier::ChooseOther(
+    Sameness sameness) {
+  const auto choose = [&](Sameness wanted, bool is_own) {
+    return pool_.ChooseVerifier(
+        session_, [&](const VerifierNode& node, const NodeDescription& answer) {
+          return (&node == seat_.get()) == is_own && IsAlike(answer, wanted);
+        });
+  };
+  auto choice = choose(sameness, /*is_own=*/false);
+  if (choice.seat == nullptr && sameness == Sameness::kBits &&
+      choose(sameness, /*is_own=*/true).seat == nullptr) {
+    choice = choose(Sameness::kLaw, /*is_own=*/false);
+    if (choice.seat == nullptr) choice = choose(Sameness::kLaw, true);
+  }
+  // What is not there either would only cost the session one of its moves.
+  return choice.is_doubtful ? NodeGroup<VerifierNode>::Choice()
+                            : std::move(choice);
+}
+
+bool SessionVerifier::IsAlike(const NodeDescription& node,
+                              Sameness sameness) const {
+  NodeDescription wanted = description_;
+  NodeDescription other = WithoutOwn(node);
+  wanted.numerics = same_model_.model().numerics;
+  if (sameness == Sameness::kLaw) wanted.numerics = other.numerics;
+  return other == wanted;
+}
+
+bool SessionVerifier::IsModelGone() {
+  return pool_.HasVerifier() &&
+         pool_.ChooseVerifier(session_, [&](const VerifierNode&,
+                                            const NodeDescription& answer) {
+                return IsAlike(answer, Sameness::kLaw);
+              }).seat == nullptr;
+}
+
+Task<void> SessionVerifier::TakeTurn(Cancellation& cancellation) {
+  while (!cancellation.cancelled()) {
+    const Clock::time_point now = Clock::now();
+    turn_ = seat_->gate.Enter(now);
+    if (turn_) co_return;
+    co_await Sleep(pool_.queue(), seat_->gate.Wait(now), cancellation);
+  }
+}
+
+void SessionVerifier::Arrived(const VerifyReply& reply) {
+  if (std::holds_alternative<Miss>(reply.outcome)) return;
+  is_moved_ = false;
+  turn_.End(std::chrono::duration_cast<Clock::duration>(
+      std::chrono::duration<double>(reply.header.compute_seconds)));
+}
+
+void SessionVerifier::Leave(Seat<VerifierNode> seat, const VerifyCall& call) {
+  pool_.releases().Release(std::move(seat),
+                           {.session = session_,
+                            .incarnation = call.header.incarnation,
+                            .step = call.header.step});
+}
+
+LogFields SessionVerifier::FieldsOf(const VerifyCall& call) const {
+  return {{"request_id", call.log_ids.request_id},
+          {"session", session_.ShortHex()}};
 }
 
 void SessionVerifier::Release(RequestHeader header) {
   if (opening_step_ == 0) return;
+  turn_ = {};
   pool_.releases().Release(std::move(seat_), std::move(header));
 }
 

@@ -247,11 +247,6 @@ absl::StatusOr<std::vector<TokenId>> ParseDelivered(
 
 }  // namespace
 
-Sameness PromiseOf(const SamplingParams& sampling, RuleKind rule) {
-  return IsGreedy(sampling) || rule == RuleKind::kCoupled ? Sameness::kBits
-                                                          : Sameness::kLaw;
-}
-
 std::optional<WantedModel> WantedModelOf(const v1::GenerateRequest& proto) {
   if (!proto.has_model()) return std::nullopt;
   SamplingParams sampling;

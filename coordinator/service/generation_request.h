@@ -37,10 +37,6 @@ struct GenerationRequest {
   std::string cache_salt = {};
 };
 
-// What is promised of its text: at temperature 0 and under kCoupled that it is
-// the same one whoever continues it.
-Sameness PromiseOf(const SamplingParams& sampling, RuleKind rule);
-
 // Which model a resume asks for; nothing where the request names none.
 std::optional<WantedModel> WantedModelOf(const v1::GenerateRequest& proto);
 

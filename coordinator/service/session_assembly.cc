@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/service/session_assembly.h"
 
-#include <chrono>
-
 #include "core/sampling/make_rule.h"
 
 namespace outrider {
 namespace {
-
-constexpr std::chrono::seconds kDescribeTimeout(5);
 
 std::optional<NodeDraftClient> MakeDrafter(const GenerationRequest& request,
                                            const NodePool::Pair& pair) {
@@ -30,18 +26,6 @@ std::optional<OptionalDraftClient::Drafter> Shared(
       .pace = pair.drafter->pace(request.rule, IsGreedy(request.sampling))};
 }
 
-SameModelStub::Options SameModel(const GenerationRequest& request,
-                                 const NodePool::Pair& pair) {
-  return {.node = *pair.verifier,
-          .describe =
-              [&pair](Cancellation& cancellation) {
-                return pair.verifier->Describe(kDescribeTimeout, cancellation);
-              },
-          .model = pair.verifier_description.identity(),
-          .sameness = PromiseOf(request.sampling, request.rule),
-          .is_resumed = !request.delivered.empty()};
-}
-
 }  // namespace
 
 SessionAssembly::SessionAssembly(const Parts& parts)
@@ -49,8 +33,7 @@ SessionAssembly::SessionAssembly(const Parts& parts)
       node_drafter_(MakeDrafter(parts.request, parts.pair)),
       optional_drafter_(Shared(node_drafter_, parts.request, parts.pair)),
       lookup_(optional_drafter_),
-      verifier_stub_(SameModel(parts.request, parts.pair)),
-      verifier_(verifier_stub_, parts.request.reply_format),
+      verifier_(*parts.pair.verifier, parts.request.reply_format),
       rule_(
           MakeRule(parts.request.rule, parts.request.sampling.lossy_lenience)),
       policy_(parts.request.num_speculative_tokens),

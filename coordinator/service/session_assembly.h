@@ -11,7 +11,6 @@
 #include "coordinator/peers/node_verify_client.h"
 #include "coordinator/peers/optional_draft_client.h"
 #include "coordinator/pool/node_pool.h"
-#include "coordinator/pool/same_model_stub.h"
 #include "coordinator/round/draft_length_policy.h"
 #include "coordinator/round/session.h"
 #include "coordinator/round/speculative_decoder.h"
@@ -50,7 +49,6 @@ class SessionAssembly {
   std::optional<NodeDraftClient> node_drafter_;
   OptionalDraftClient optional_drafter_;
   LookupDraftClient lookup_;
-  SameModelStub verifier_stub_;
   NodeVerifyClient verifier_;
   const std::unique_ptr<const AcceptanceRule> rule_;
   FixedDraftLength policy_;

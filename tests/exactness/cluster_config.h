@@ -49,6 +49,9 @@ struct Sabotage {
   TableLm::Cut verifier_cut = {};
   std::function<absl::Status(const VerifyCall&, VerifyReply&)> after_verify =
       {};
+  // Whether the verifier is lost with this reply: another takes its place.
+  std::function<bool(ToyCluster&, const VerifyCall&, const VerifyReply&)>
+      is_verifier_lost = {};
   // A draft that the client has accepted, before it is scored and judged.
   std::function<void(Draft&)> alter_draft = {};
   std::function<std::unique_ptr<RandomSource>(RandomSource&)> coins = {};

@@ -34,6 +34,10 @@ std::vector<int64_t> Fingerprint(ToyCluster& cluster) {
   add(cluster.verifier().Cached(id));
   add(cluster.drafter().Logged(id));
   add(cluster.verifier().Logged(id));
+  if (cluster.other_verifier() != nullptr) {
+    add(cluster.other_verifier()->Cached(id));
+    add(cluster.other_verifier()->Logged(id));
+  }
   print.push_back(session.drafter_cache().length());
   print.push_back(session.verifier_cache().length());
   return print;

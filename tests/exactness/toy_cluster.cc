@@ -5,6 +5,7 @@
 #include <utility>
 #include <variant>
 
+#include "coordinator/peers/miss_recovery.h"
 #include "core/sampling/make_rule.h"
 #include "core/testing/run_task.h"
 
@@ -94,16 +95,8 @@ ToyCluster::ToyCluster(const ClusterConfig& config, const ToyModel& model,
     : config_(config),
       model_(model),
       coins_(std::move(coins)),
-      drafter_node_(NewDrafter()) {
-  verifier_node_ =
-      MakeVerifyNode({.table =
-                          [&model](absl::Span<const TokenId> context) {
-                            return model.Target(context);
-                          },
-                      .vocab_size = model.vocab_size(),
-                      .cut = config.sabotage.verifier_cut},
-                     {.random_source = CoinFactory()});
-
+      drafter_node_(NewDrafter()),
+      verifier_node_(NewVerifier()) {
   draft_stub_ = std::make_unique<InProcessDraftStub>(*drafter_node_);
   draft_stub_->hooks() = {.num_deliveries = config.num_deliveries};
   verify_stub_ = std::make_unique<InProcessVerifyStub>(*verifier_node_);
@@ -114,6 +107,11 @@ ToyCluster::ToyCluster(const ClusterConfig& config, const ToyModel& model,
         const absl::Status fate = alter ? alter(call, reply) : absl::OkStatus();
         const auto* rows = std::get_if<LogitRows>(&reply.outcome);
         if (rows != nullptr) rows_ = *rows;
+        const auto& is_lost = config_.sabotage.is_verifier_lost;
+        if (is_lost && is_lost(*this, call, reply)) {
+          MoveVerifier();
+          reply = ForgottenReply(call);
+        }
         return fate;
       }};
   const int support_size =
@@ -164,6 +162,16 @@ std::unique_ptr<DraftNode> ToyCluster::NewDrafter() {
                        std::move(options));
 }
 
+std::unique_ptr<VerifyNode> ToyCluster::NewVerifier() {
+  return MakeVerifyNode({.table =
+                             [this](absl::Span<const TokenId> context) {
+                               return model_.Target(context);
+                             },
+                         .vocab_size = model_.vocab_size(),
+                         .cut = config_.sabotage.verifier_cut},
+                        {.random_source = CoinFactory()});
+}
+
 std::function<std::unique_ptr<RandomSource>(uint64_t)>
 ToyCluster::CoinFactory() {
   if (coins_ == nullptr) return {};
@@ -174,6 +182,12 @@ void ToyCluster::RestartDrafter() {
   std::unique_ptr<DraftNode> next = NewDrafter();
   draft_stub_->Restart(*next);
   drafter_node_ = std::move(next);
+}
+
+void ToyCluster::MoveVerifier() {
+  if (other_verifier_ == nullptr) other_verifier_ = NewVerifier();
+  std::swap(verifier_node_, other_verifier_);
+  verify_stub_->Restart(*verifier_node_);
 }
 
 absl::StatusOr<Verdict> ToyCluster::Round() {

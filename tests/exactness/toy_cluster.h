@@ -54,6 +54,10 @@ class ToyCluster {
   VerifyNode& verifier() { return *verifier_node_; }
   // Replaces the drafter's process: an empty cache, no incarnation.
   void RestartDrafter();
+  // The other of two verifiers takes the calls from now on, with whatever it
+  // has of the session.
+  void MoveVerifier();
+  const VerifyNode* other_verifier() const { return other_verifier_.get(); }
 
  private:
   class TappedDrafts;
@@ -63,6 +67,7 @@ class ToyCluster {
   ToyCluster(const ClusterConfig& config, const ToyModel& model,
              std::unique_ptr<RandomSource> coins, uint64_t seed);
   std::unique_ptr<DraftNode> NewDrafter();
+  std::unique_ptr<VerifyNode> NewVerifier();
   // The test's coins for a node; empty where it flips real ones.
   std::function<std::unique_ptr<RandomSource>(uint64_t)> CoinFactory();
   const ClusterConfig& config_;
@@ -70,6 +75,7 @@ class ToyCluster {
   const std::unique_ptr<RandomSource> coins_;  // null: production's
   std::unique_ptr<DraftNode> drafter_node_;
   std::unique_ptr<VerifyNode> verifier_node_;
+  std::unique_ptr<VerifyNode> other_verifier_;  // null before the first move
   std::unique_ptr<InProcessDraftStub> draft_stub_;
   std::unique_ptr<InProcessVerifyStub> verify_stub_;
   std::unique_ptr<NodeDraftClient> node_drafter_;

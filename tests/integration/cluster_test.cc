@@ -97,17 +97,6 @@ TEST(ClusterTest, PenaltiesGiveTheTextOfPlainDecodingForEveryKAndFormat) {
   }
 }
 
-// Calls `act` once, from the table of the other node, in round `round`.
-TableLm::Table ActInRound(TableLm::Table table, int round,
-                          std::function<void()>& act) {
-  auto num_calls = std::make_shared<std::atomic<int>>(0);
-  return [table = std::move(table), round, &act,
-          num_calls](absl::Span<const TokenId> context) {
-    if (++*num_calls == round && act) act();
-    return table(context);
-  };
-}
-
 TEST(ClusterTest, ADrafterThatDiesInAStreamCostsSpeedOnly) {
   InProcessCluster cluster(LongStream::Cluster());
   ASSERT_TRUE(cluster.WaitUntilReady());
@@ -169,32 +158,6 @@ TEST(ClusterTest, AVerifierThatComesBackWithOtherWeightsEndsTheStream) {
   TokenSeq expected = PlainGreedy({5}, 200, kVocab);
   expected.resize(result.tokens.size());
   EXPECT_EQ(result.tokens, expected);
-}
-
-TEST(ClusterTest, AVerifierThatStaysDeadEndsTheStreamWhichCanBeResumed) {
-  std::function<void()> act;
-  InProcessCluster::Options options = SmallCluster();
-  options.draft.table = ActInRound(options.draft.table, 50, act);
-  InProcessCluster cluster(options);
-  ASSERT_TRUE(cluster.WaitUntilReady());
-  act = [&] { cluster.StopVerifier(); };
-  client::GenerationRequest request = Greedy({5}, 200, /*k=*/4);
-  request.seed = 3;
-  const auto stream =
-      cluster.client().Generate(request, std::chrono::minutes(1));
-  const Result broken = Drain(*stream);
-  EXPECT_THAT(broken.status,
-              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("resume")));
-  EXPECT_THAT(broken.tokens, ::testing::Not(IsEmpty()));
-
-  act = nullptr;
-  cluster.StartVerifier();
-  ASSERT_TRUE(cluster.WaitUntilReady());
-  const Result rest = Generate(cluster, stream->ResumeRequest());
-  EXPECT_THAT(rest.status, IsOk());
-  TokenSeq all = broken.tokens;
-  all.insert(all.end(), rest.tokens.begin(), rest.tokens.end());
-  EXPECT_EQ(all, PlainGreedy({5}, 200, kVocab));
 }
 
 // Whose verifier came back as another model, as after a rollout in between.

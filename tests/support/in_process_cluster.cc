@@ -63,8 +63,9 @@ InProcessCluster::InProcessCluster(Options options)
   for (const TableLm::Options& target : options_.other_targets) {
     LocalNode::Options node = NodeOptions("127.0.0.1:0");
     node.scheduling.sessions.num_blocks /= 2;  // machines differ in memory
-    others_.push_back(
-        MakeVerifier(target, Describe(target, "same", "0"), node));
+    NodeDescription description = Describe(target, "same", "0");
+    description.numerics = options_.other_numerics;
+    others_.push_back(MakeVerifier(target, description, node));
     nodes.verifiers.push_back(others_.back()->address());
   }
   nodes.channel.max_receive_bytes = options_.max_reply_bytes;

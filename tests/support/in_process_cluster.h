@@ -40,6 +40,7 @@ class InProcessCluster {
     std::shared_ptr<Tokenizer> tokenizer = {};  // in place of the directory's
     std::string drafter_tokenizer_hash = "same";
     std::vector<TableLm::Options> other_targets = {};  // more verifiers
+    std::string other_numerics = "table";              // of those
     int queue_length = 1024;                           // of a node
     int max_sessions = 64;
     int max_waiting = 64;
@@ -61,6 +62,7 @@ class InProcessCluster {
 
   void StopDrafter() { drafter_.reset(); }
   void StopVerifier() { verifier_.reset(); }
+  void StopOtherVerifier(int i) { others_.at(i).reset(); }
   void StartDrafter();
   void StartVerifier(const std::string& weights_hash = "0");
   LocalNode& drafter() { return *drafter_; }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/small_cluster.h"
 
+#include <atomic>
 #include <chrono>
 #include <cmath>
+#include <memory>
 #include <utility>
 
 #include "tests/support/hash_model.h"
@@ -64,6 +66,16 @@ Result GenerateWithDrafts(InProcessCluster& cluster,
   } while (result.status.ok() && result.num_accepted <= more_than &&
            std::chrono::steady_clock::now() < deadline);
   return result;
+}
+
+TableLm::Table ActInRound(TableLm::Table table, int round,
+                          std::function<void()>& act) {
+  auto num_calls = std::make_shared<std::atomic<int>>(0);
+  return [table = std::move(table), round, &act,
+          num_calls](absl::Span<const TokenId> context) {
+    if (++*num_calls == round && act) act();
+    return table(context);
+  };
 }
 
 client::GenerationRequest Greedy(TokenSeq prompt, int num_tokens, int k) {

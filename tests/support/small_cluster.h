@@ -2,6 +2,7 @@
 #ifndef OUTRIDER_TESTS_SUPPORT_SMALL_CLUSTER_H_
 #define OUTRIDER_TESTS_SUPPORT_SMALL_CLUSTER_H_
 
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -40,6 +41,11 @@ Result Generate(InProcessCluster& cluster, client::GenerationRequest request);
 Result GenerateWithDrafts(InProcessCluster& cluster,
                           const client::GenerationRequest& request,
                           int more_than = 0);
+
+// Calls `act`, where it is set, once: when the table is asked for the row
+// number `round`. From another node's table it may end a node.
+TableLm::Table ActInRound(TableLm::Table table, int round,
+                          std::function<void()>& act);
 
 client::GenerationRequest Greedy(TokenSeq prompt, int num_tokens, int k);
 

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/pool/move_limit.h"
+
+#include "gtest/gtest.h"
+
+namespace outrider {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr MoveLimit::Clock::time_point kStart{};
+
+TEST(MoveLimitTest, ThreeMovesAMinuteAreAllowed) {
+  MoveLimit limit;
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_FALSE(limit.IsReached(kStart + seconds(10 * i)));
+    limit.Moved(kStart + seconds(10 * i));
+  }
+  EXPECT_TRUE(limit.IsReached(kStart + seconds(20)));
+  EXPECT_TRUE(limit.IsReached(kStart + seconds(59)));
+}
+
+TEST(MoveLimitTest, AMoveIsForgottenAfterAMinute) {
+  MoveLimit limit;
+  for (int i = 0; i < 3; ++i) limit.Moved(kStart + seconds(10 * i));
+  EXPECT_FALSE(limit.IsReached(kStart + seconds(60)));
+  limit.Moved(kStart + seconds(60));
+  EXPECT_TRUE(limit.IsReached(kStart + seconds(69)));
+  EXPECT_FALSE(limit.IsReached(kStart + seconds(70)));
+}
+
+}  // namespace
+}  // namespace outrider

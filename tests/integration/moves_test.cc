@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// Streams whose verifier dies, hangs or drains, over real gRPC in one process:
+// they go on elsewhere, or wait, and no token changes.
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <latch>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "core/testing/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/support/hash_model.h"
+#include "tests/support/in_process_cluster.h"
+#include "tests/support/small_cluster.h"
+
+namespace outrider::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+constexpr int kNumTokens = 200;
+
+// A cluster of several verifiers, one of which has the stream.
+class MovesTest : public ::testing::Test {
+ protected:
+  // `num_others`: verifiers beside the first.
+  void Start(int num_others) {
+    options_.other_targets.assign(num_others, options_.target);
+    options_.draft.table = ActInRound(options_.draft.table, 50, act_);
+    cluster_.emplace(options_);
+    ASSERT_TRUE(cluster_->WaitUntilReady());
+  }
+  // -1 is the first verifier, others count from 0.
+  LocalNode* Node(int i) {
+    return is_stopped_[i + 1] ? nullptr
+           : i < 0            ? &cluster_->verifier()
+                              : &cluster_->other_verifier(i);
+  }
+  int NumOthers() const {
+    return static_cast<int>(options_.other_targets.size());
+  }
+  // The verifier that has a session.
+  int Holder() {
+    for (int i = -1; i < NumOthers(); ++i) {
+      if (Node(i) != nullptr && Node(i)->num_sessions() > 0) return i;
+    }
+    return -1;
+  }
+  void Stop(int i) {
+    is_stopped_[i + 1] = true;
+    if (i < 0) {
+      cluster_->StopVerifier();
+    } else {
+      cluster_->StopOtherVerifier(i);
+    }
+  }
+  int64_t NumMoves(MoveReason reason) {
+    return cluster_->pool().moves().of_verifiers[static_cast<int>(reason)];
+  }
+  int NumHeld() { return cluster_->pool().moves().num_held; }
+
+  static ::testing::AssertionResult Becomes(
+      const std::function<bool()>& condition) {
+    const auto deadline =
+        std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!condition()) {
+      if (std::chrono::steady_clock::now() > deadline) {
+        return ::testing::AssertionFailure() << "not within 20 s";
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return ::testing::AssertionSuccess();
+  }
+
+  void ExpectPlain(const Result& result) {
+    EXPECT_THAT(result.status, IsOk());
+    EXPECT_EQ(result.tokens, PlainGreedy({5}, kNumTokens, kVocab));
+  }
+  Result GenerateGreedy() {
+    return Generate(*cluster_, Greedy({5}, kNumTokens, /*k=*/4));
+  }
+
+  InProcessCluster::Options options_ = SmallCluster();
+  std::function<void()> act_;
+  std::optional<InProcessCluster> cluster_;
+  std::array<bool, 8> is_stopped_ = {};
+};
+
+TEST_F(MovesTest, AStreamWhoseVerifierDiesGoesOnAtAnother) {
+  Start(/*num_others=*/1);
+  act_ = [&] { Stop(Holder()); };
+  ExpectPlain(GenerateGreedy());
+  EXPECT_EQ(NumMoves(MoveReason::kLost), 1);
+  EXPECT_EQ(NumHeld(), 0);
+}
+
+TEST_F(MovesTest, OneSeedGivesOneCoupledTextThroughAMove) {
+  Start(/*num_others=*/1);
+  client::GenerationRequest request = Greedy({5}, kNumTokens, /*k=*/4);
+  request.temperature = 1.0;
+  request.acceptance_rule = RuleKind::kCoupled;
+  request.seed = 7;
+  const Result undisturbed = Generate(*cluster_, request);
+  ASSERT_THAT(undisturbed.status, IsOk());
+  options_.draft.table = SmallCluster().draft.table;
+  cluster_.reset();
+  Start(/*num_others=*/1);
+  act_ = [&] { Stop(Holder()); };
+  const Result moved = Generate(*cluster_, request);
+  EXPECT_THAT(moved.status, IsOk());
+  EXPECT_EQ(moved.tokens, undisturbed.tokens);
+  EXPECT_EQ(NumMoves(MoveReason::kLost), 1);
+}
+
+TEST_F(MovesTest, EveryRuleAndFormatGoesOnToItsEnd) {
+  for (const RuleKind rule : {RuleKind::kRejection, RuleKind::kBlock}) {
+    options_ = SmallCluster();
+    is_stopped_ = {};
+    Start(/*num_others=*/1);
+    act_ = [&] { Stop(Holder()); };
+    client::GenerationRequest request = Greedy({5}, kNumTokens, /*k=*/4);
+    request.temperature = 1.0;
+    request.acceptance_rule = rule;
+    const Result result = Generate(*cluster_, request);
+    EXPECT_THAT(result.status, IsOk());
+    EXPECT_EQ(result.tokens.size(), size_t{kNumTokens});
+    act_ = nullptr;
+    cluster_.reset();
+  }
+}
+
+TEST_F(MovesTest, SixteenStreamsOfADeadVerifierAllGoOn) {
+  Start(/*num_others=*/1);
+  act_ = [&] { Stop(0); };
+  std::vector<std::jthread> callers;
+  for (int i = 0; i < 16; ++i) {
+    callers.emplace_back([&, i] {
+      const Result result =
+          Generate(*cluster_, Greedy({i}, kNumTokens, /*k=*/2));
+      EXPECT_THAT(result.status, IsOk());
+      EXPECT_EQ(result.tokens, PlainGreedy({i}, kNumTokens, kVocab));
+    });
+  }
+}
+
+TEST_F(MovesTest, AStreamLeavesAVerifierThatDrainsBetweenTwoRounds) {
+  Start(/*num_others=*/1);
+  LocalNode* drained = nullptr;
+  act_ = [&] {
+    drained = Node(Holder());
+    drained->counters().draining = true;
+  };
+  const Result result = GenerateGreedy();
+  ExpectPlain(result);
+  EXPECT_EQ(NumMoves(MoveReason::kDraining), 1);
+  EXPECT_EQ(result.finish->num_misses, 1);
+  ASSERT_NE(drained, nullptr);
+  EXPECT_TRUE(Becomes([&] { return drained->num_sessions() == 0; }));
+}
+
+TEST_F(MovesTest, WithoutAnotherADrainingVerifierServesTheStreamToItsEnd) {
+  Start(/*num_others=*/0);
+  act_ = [&] { cluster_->verifier().counters().draining = true; };
+  const Result result = GenerateGreedy();
+  ExpectPlain(result);
+  EXPECT_EQ(result.finish->num_misses, 0);
+}
+
+TEST_F(MovesTest, AVerifierThatHangsIsLeftAtItsDeadline) {
+  std::latch released(1);
+  std::atomic<int> num_rows = 0;
+  std::atomic<bool> has_hung = false;
+  options_.target.table =
+      [&, table = options_.target.table](absl::Span<const TokenId> context) {
+        if (++num_rows > 100 && !has_hung.exchange(true)) released.wait();
+        return table(context);
+      };
+  Start(/*num_others=*/1);
+  ExpectPlain(GenerateGreedy());
+  EXPECT_TRUE(has_hung);
+  EXPECT_EQ(NumMoves(MoveReason::kLate), 1);
+  released.count_down();
+}
+
+TEST_F(MovesTest, WithoutAnyVerifierAStreamHoldsUntilOneIsBack) {
+  Start(/*num_others=*/0);
+  act_ = [&] { cluster_->StopVerifier(); };
+  std::optional<Result> result;
+  std::jthread caller([&] { result = GenerateGreedy(); });
+  ASSERT_TRUE(Becomes([&] { return NumHeld() == 1; }));
+  act_ = nullptr;
+  cluster_->StartVerifier();
+  caller.join();
+  ExpectPlain(*result);
+  EXPECT_EQ(NumHeld(), 0);
+}
+
+TEST_F(MovesTest, AClientThatLeavesWhileItsStreamHoldsLeavesAtOnce) {
+  Start(/*num_others=*/0);
+  act_ = [&] { cluster_->StopVerifier(); };
+  {
+    const auto stream = cluster_->client().Generate(
+        Greedy({5}, kNumTokens, /*k=*/4), std::chrono::minutes(1));
+    std::jthread reader([&] { Drain(*stream); });
+    ASSERT_TRUE(Becomes([&] { return NumHeld() == 1; }));
+    stream->Cancel();
+  }
+  EXPECT_TRUE(Becomes([&] { return NumHeld() == 0; }));
+}
+
+TEST_F(MovesTest, AStreamThatHoldsBeyondItsDeadlineCanBeResumed) {
+  Start(/*num_others=*/0);
+  act_ = [&] { cluster_->StopVerifier(); };
+  const auto stream = cluster_->client().Generate(
+      Greedy({5}, kNumTokens, /*k=*/4), std::chrono::seconds(3));
+  const Result broken = Drain(*stream);
+  EXPECT_THAT(broken.status, StatusIs(absl::StatusCode::kDeadlineExceeded));
+  EXPECT_THAT(broken.tokens, Not(IsEmpty()));
+  act_ = nullptr;
+  cluster_->StartVerifier();
+  ASSERT_TRUE(Becomes([&] { return cluster_->pool().HasVerifier(); }));
+  const Result rest = Generate(*cluster_, stream->ResumeRequest());
+  EXPECT_THAT(rest.status, IsOk());
+  TokenSeq all = broken.tokens;
+  all.insert(all.end(), rest.tokens.begin(), rest.tokens.end());
+  EXPECT_EQ(all, PlainGreedy({5}, kNumTokens, kVocab));
+}
+
+TEST_F(MovesTest, TheFourthMoveInAMinuteEndsTheStreamWhichCanBeResumed) {
+  for (int i = 0; i < 3; ++i) {
+    options_.draft.table = ActInRound(options_.draft.table, 70 + 20 * i, act_);
+  }
+  Start(/*num_others=*/4);
+  act_ = [&] { Stop(Holder()); };
+  const Result result = GenerateGreedy();
+  EXPECT_THAT(result.status,
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("resume")));
+  EXPECT_EQ(NumMoves(MoveReason::kLost), 3);
+  TokenSeq expected = PlainGreedy({5}, kNumTokens, kVocab);
+  expected.resize(result.tokens.size());
+  EXPECT_EQ(result.tokens, expected);
+}
+
+TEST_F(MovesTest, OtherKernelsTakeAStreamWhereNoEqualOnesAreLeft) {
+  options_.other_numerics = "others";
+  Start(/*num_others=*/1);
+  act_ = [&] { Stop(Holder()); };
+  ExpectPlain(GenerateGreedy());
+  EXPECT_EQ(NumMoves(MoveReason::kLost), 1);
+  EXPECT_EQ(cluster_->pool().moves().num_to_other_kernels, 1);
+}
+
+}  // namespace
+}  // namespace outrider::testing
