@@ -88,7 +88,8 @@ DraftCall NodeDraftClient::MakeCall(Session& session, int num_tokens) const {
   if (!rows_travel) drafting.support_mass = 1;
   return {.header = session.NextHeader(session.drafter_cache()),
           .max_draft_tokens =
-              std::min(num_tokens, options_.context_length - session.length()),
+              std::min({num_tokens, options_.max_draft_tokens,
+                        options_.context_length - session.length()}),
           .options = drafting,
           .sampling = session.sampling(),
           .seed = session.seed(),

@@ -21,6 +21,7 @@ class NodeDraftClient final : public DraftClient {
     // Positions that the drafter can attend over; a longer session gets no
     // drafts.
     int context_length = 0;
+    int max_draft_tokens = kDefaultMaxDraftTokens;  // that it may be asked for
     DraftOptions drafting = {};
   };
 

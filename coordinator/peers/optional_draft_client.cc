@@ -30,6 +30,7 @@ bool IsSessionsOwn(const absl::Status& status) {
 Task<absl::StatusOr<ProposedDraft>> OptionalDraftClient::Propose(
     Session& session, int num_tokens) {
   has_asked_ = false;
+  if (fill_ == nullptr) TakeDrafter(choose_(session));
   ProposedDraft no_draft = {.draft = Draft::None(session.length())};
   if (!drafter_.has_value() || !drafter_->node.Reaches(session)) {
     co_return no_draft;
@@ -64,6 +65,14 @@ Task<absl::StatusOr<ProposedDraft>> OptionalDraftClient::Propose(
   no_draft.plain_reason = reason;
   if (reason == PlainReason::kDraftFailed) ++no_draft.link.num_failures;
   co_return no_draft;
+}
+
+void OptionalDraftClient::TakeDrafter(std::optional<Drafter> drafter) {
+  const bool is_other = drafter.has_value() && drafter_.has_value() &&
+                        &drafter->breaker != &drafter_->breaker;
+  if (is_other) own_breaker_.Success();  // what failed, failed at the last one
+  drafter_.reset();
+  if (drafter.has_value()) drafter_.emplace(*drafter);
 }
 
 void OptionalDraftClient::Learn(const RoundStats& round) {

@@ -2,8 +2,10 @@
 #ifndef OUTRIDER_COORDINATOR_PEERS_OPTIONAL_DRAFT_CLIENT_H_
 #define OUTRIDER_COORDINATOR_PEERS_OPTIONAL_DRAFT_CLIENT_H_
 
+#include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "coordinator/peers/cache_fill.h"
 #include "coordinator/peers/circuit_breaker.h"
@@ -33,9 +35,15 @@ class OptionalDraftClient final : public DraftClient {
     DraftPace& pace;          // of those that judge its drafts alike
   };
 
-  // `drafter`: empty where none is configured, or none fits.
-  explicit OptionalDraftClient(std::optional<Drafter> drafter)
-      : drafter_(drafter) {}
+  // Who drafts in the round that begins: nothing where nobody does. Asked while
+  // no call is under way; the drafter that it yields stays until it is asked
+  // again, and where that is another, the session's mirror knows.
+  using Choose = std::function<std::optional<Drafter>(Session& session)>;
+
+  explicit OptionalDraftClient(Choose choose) : choose_(std::move(choose)) {}
+
+  // In the last round.
+  bool has_drafter() const { return drafter_.has_value(); }
 
   Task<absl::StatusOr<ProposedDraft>> Propose(Session& session,
                                               int num_tokens) override;
@@ -47,6 +55,7 @@ class OptionalDraftClient final : public DraftClient {
  private:
   using Clock = CircuitBreaker::Clock;
 
+  void TakeDrafter(std::optional<Drafter> drafter);
   // Lets the drafter take in what it lacks. kNone: it has the text, and may be
   // asked. Adds to `link` what an earlier fill took.
   PlainReason Prepare(Session& session, RoundStats::Link& link);
@@ -58,7 +67,8 @@ class OptionalDraftClient final : public DraftClient {
   // A call ended without saying anything about the drafter.
   void Abandon();
 
-  const std::optional<Drafter> drafter_;
+  const Choose choose_;
+  std::optional<Drafter> drafter_;
   CircuitBreaker own_breaker_;       // for failures that are no other's
   std::unique_ptr<CacheFill> fill_;  // null: none is under way
   bool has_asked_ = false;           // in the round that runs

@@ -122,8 +122,10 @@ class OptionalDraftClientTest : public ::testing::Test {
   NodeDraftClient node_{stub_, {.context_length = 200}};
   CircuitBreaker breaker_;
   DraftPace pace_;
-  OptionalDraftClient client_{OptionalDraftClient::Drafter{
-      .node = node_, .breaker = breaker_, .pace = pace_}};
+  OptionalDraftClient::Drafter drafter_ = {
+      .node = node_, .breaker = breaker_, .pace = pace_};
+  OptionalDraftClient client_{
+      [this](Session&) { return std::optional(drafter_); }};
   Session session_{{.prompt = {1, 2}, .max_length = 1000}};
   ProposedDraft last_;
 };
@@ -240,8 +242,10 @@ TEST_F(OptionalDraftClientTest, ASessionsOwnErrorsAreNoOtherSessions) {
     NodeDraftClient node(stub, {.context_length = 200});
     CircuitBreaker breaker;
     for (int session = 0; session < 6; ++session) {
-      OptionalDraftClient client(OptionalDraftClient::Drafter{
-          .node = node, .breaker = breaker, .pace = pace_});
+      OptionalDraftClient client([&](Session&) {
+        return std::optional(OptionalDraftClient::Drafter{
+            .node = node, .breaker = breaker, .pace = pace_});
+      });
       Session bad({.prompt = {1, 2}, .max_length = 100});
       const size_t num_before = stub.calls.size();
       for (int i = 0; i < 20; ++i) {
@@ -331,11 +335,54 @@ TEST_F(OptionalDraftClientTest, RoundsThatDidNotAskSayNothingOfItsPace) {
 }
 
 TEST_F(OptionalDraftClientTest, NoDrafterIsPlainDecodingAndNoFailure) {
-  OptionalDraftClient client(std::nullopt);
+  OptionalDraftClient client([](Session&) { return std::nullopt; });
   const auto draft = RunTask(client.Propose(session_, 2));
   ASSERT_THAT(draft, IsOk());
   EXPECT_EQ(draft->draft.length(), 0);
   EXPECT_EQ(draft->link.num_failures, 0);
+  RunTask(Stop(client, session_));
+}
+
+TEST_F(OptionalDraftClientTest, ADrafterThatComesLaterDraftsFromThenOn) {
+  bool is_there = false;
+  OptionalDraftClient client([&](Session&) {
+    return is_there ? std::optional(drafter_) : std::nullopt;
+  });
+  const auto num_drafted = [&] {
+    const auto proposed = RunTask(client.Propose(session_, 2));
+    EXPECT_THAT(proposed, IsOk());
+    return proposed.ok() ? proposed->draft.length() : -1;
+  };
+  EXPECT_EQ(num_drafted(), 0);
+  EXPECT_FALSE(client.has_drafter());
+  is_there = true;
+  EXPECT_EQ(num_drafted(), 0);  // it takes in the text
+  EXPECT_EQ(num_drafted(), 2);
+  RunTask(Stop(client, session_));
+}
+
+TEST_F(OptionalDraftClientTest, WhatFailedAtOneDrafterIsNotHeldAgainstAnother) {
+  FakeStub bad_stub;
+  bad_stub.status = absl::InternalError("a row is NaN");
+  NodeDraftClient bad(bad_stub, {.context_length = 200});
+  CircuitBreaker bad_breaker;
+  bool is_moved = false;
+  OptionalDraftClient client([&](Session&) {
+    if (is_moved) return std::optional(drafter_);
+    return std::optional(OptionalDraftClient::Drafter{
+        .node = bad, .breaker = bad_breaker, .pace = pace_});
+  });
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_THAT(RunTask(client.Propose(session_, 2)), IsOk());
+  }
+  EXPECT_EQ(bad_stub.calls.size(), 3u);
+  is_moved = true;
+  for (int i = 0; i < 2; ++i) {  // the last fill ends, and it fills the other
+    ASSERT_THAT(RunTask(client.Propose(session_, 2)), IsOk());
+  }
+  const auto proposed = RunTask(client.Propose(session_, 2));
+  ASSERT_THAT(proposed, IsOk());
+  EXPECT_EQ(proposed->draft.length(), 2);
   RunTask(Stop(client, session_));
 }
 

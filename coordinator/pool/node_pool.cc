@@ -220,13 +220,18 @@ absl::StatusOr<NodePool::Pair> NodePool::Assign(
       .verifier = std::make_unique<SessionVerifier>(
           *this, session, std::move(verifier.seat), verifier.description),
       .verifier_description = verifier.description};
+  if (options_.drafters.empty()) return pair;
   auto drafter = drafters_.Choose(session);
-  if (drafter.seat != nullptr) {
-    pair.drafter = std::make_unique<SessionDrafter>(*this, session,
-                                                    std::move(drafter.seat));
-    pair.drafter_description = std::move(drafter.description);
-  }
+  pair.drafter_description = drafter.description;
+  pair.drafter =
+      std::make_unique<SessionDrafter>(*this, session, std::move(drafter));
   return pair;
+}
+
+NodeGroup<DrafterNode>::Choice NodePool::ChooseDrafter(
+    const SessionId& session, const NodeGroup<DrafterNode>::Fits& fits) {
+  MutexLock lock(mu_);
+  return drafters_.Choose(session, fits);
 }
 
 NodeGroup<VerifierNode>::Choice NodePool::ChooseVerifier(

@@ -59,6 +59,8 @@ class NodePool {
                               const std::optional<WantedModel>& wanted = {});
   NodeGroup<VerifierNode>::Choice ChooseVerifier(
       const SessionId& session, const NodeGroup<VerifierNode>::Fits& fits);
+  NodeGroup<DrafterNode>::Choice ChooseDrafter(
+      const SessionId& session, const NodeGroup<DrafterNode>::Fits& fits);
   CallQueue& queue() { return queue_; }
   WaitingRoom& waiting_room() { return waiting_room_; }
   NodeReleases& releases() { return releases_; }

@@ -3,23 +3,92 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "coordinator/pool/node_pool.h"
 #include "coordinator/pool/wait_time.h"
+#include "core/base/log.h"
 #include "core/base/retry_delay.h"
 
 namespace outrider {
+namespace {
+
+// Rounds are more frequent than news of nodes.
+constexpr std::chrono::milliseconds kLookPeriod(50);
+
+}  // namespace
 
 SessionDrafter::SessionDrafter(NodePool& pool, const SessionId& session,
-                               Seat<DrafterNode> seat)
-    : pool_(pool), session_(session), seat_(std::move(seat)) {}
+                               NodeGroup<DrafterNode>::Choice choice)
+    : pool_(pool),
+      session_(session),
+      seat_(std::move(choice.seat)),
+      description_(std::move(choice.description)) {}
+
+std::optional<OptionalDraftClient::Drafter> SessionDrafter::Choose(
+    Session& session, const DraftOptions& drafting) {
+  const std::optional<MoveReason> reason = ReasonToMove();
+  if (const Clock::time_point now = Clock::now();
+      reason.has_value() && now >= next_look_) {
+    next_look_ = now + kLookPeriod;
+    auto choice = pool_.ChooseDrafter(
+        session_, [&](const DrafterNode& node, const NodeDescription&) {
+          return &node != seat_.get();
+        });
+    if (choice.seat != nullptr && !choice.is_doubtful) {
+      Move(session, *reason, std::move(choice));
+    }
+  }
+  if (seat_ == nullptr) return std::nullopt;
+  if (!client_.has_value()) {
+    client_.emplace(*this,
+                    NodeDraftClient::Options{
+                        .context_length = description_.context_length,
+                        .max_draft_tokens = description_.max_draft_tokens,
+                        .drafting = drafting});
+  }
+  return OptionalDraftClient::Drafter{
+      .node = *client_,
+      .breaker = seat_->breaker,
+      .pace = seat_->paces.Of(session.rule(), IsGreedy(session.sampling()))};
+}
+
+std::optional<MoveReason> SessionDrafter::ReasonToMove() const {
+  if (seat_ == nullptr) return MoveReason::kFound;
+  if (seat_->link.is_leaving) return MoveReason::kDraining;
+  if (has_failed_ || seat_->is_doubtful()) return MoveReason::kLost;
+  return std::nullopt;
+}
+
+void SessionDrafter::Move(Session& session, MoveReason reason,
+                          NodeGroup<DrafterNode>::Choice choice) {
+  const std::string& address = choice.seat->link.address;
+  OUTRIDER_LOG(kInfo, {{"request_id", session.log_ids().request_id},
+                       {"session", session_.ShortHex()}})
+      << (seat_ == nullptr
+              ? absl::StrCat("drafter ", address, " is found for it")
+              : absl::StrCat("moves from drafter ", seat_->link.address, " to ",
+                             address, ", as that is ", NameOf(reason)));
+  ++pool_.moves().of_drafters[static_cast<int>(reason)];
+  if (seat_ != nullptr)
+    Release(session.AdvisoryHeader(session.drafter_cache()));
+  session.drafter_cache().Forget();
+  seat_ = std::move(choice.seat);
+  description_ = std::move(choice.description);
+  client_.reset();
+  has_failed_ = false;
+  was_asked_ = false;
+  refused_until_ = {};
+}
 
 Task<absl::StatusOr<DraftReply>> SessionDrafter::Draft(
     const DraftCall& call, Cancellation& cancellation) {
-  using Clock = CircuitBreaker::Clock;
   if (Clock::now() < refused_until_) co_return refusal_;
   was_asked_ = true;
   absl::StatusOr<DraftReply> reply =
       co_await seat_->stub.Draft(call, cancellation);
+  if (reply.ok() && reply->header.is_draining) seat_->link.is_leaving = true;
+  has_failed_ = absl::IsUnavailable(reply.status()) ||
+                absl::IsDeadlineExceeded(reply.status());
   if (IsRefusal(reply.status())) {
     refusal_ = reply.status();
     refused_until_ =

@@ -2,48 +2,69 @@
 #ifndef OUTRIDER_COORDINATOR_POOL_SESSION_DRAFTER_H_
 #define OUTRIDER_COORDINATOR_POOL_SESSION_DRAFTER_H_
 
+#include <chrono>
+#include <optional>
+
 #include "absl/status/statusor.h"
-#include "coordinator/peers/circuit_breaker.h"
-#include "coordinator/peers/draft_pace.h"
+#include "coordinator/peers/node_draft_client.h"
 #include "coordinator/peers/node_stub.h"
+#include "coordinator/peers/optional_draft_client.h"
 #include "coordinator/pool/node.h"
+#include "coordinator/pool/node_group.h"
+#include "coordinator/pool/session_moves.h"
+#include "coordinator/round/session.h"
 #include "core/base/cancellation.h"
 #include "core/base/session_id.h"
 #include "core/base/task.h"
-#include "core/sampling/rule_kind.h"
+#include "core/sampling/draft_options.h"
 #include "core/session/cache_delta.h"
 
 namespace outrider {
 
 class NodePool;
 
-// One session's drafter. After a refusal it is not asked again before the time
-// that it gave: until then the session's drafts are refused here. It carries
-// one call at a time.
+// One session's drafter, whichever node that is at the time, if there is one.
+// Between two rounds a session leaves a node that is lost or drains, where
+// another is ready, and one that has none takes the first that comes: what it
+// drafts is judged all the same. After a refusal the node is not asked again
+// before the time that it gave: until then the session's drafts are refused
+// here. It carries one call at a time.
 class SessionDrafter final : public DraftStub {
  public:
+  // No seat: no drafter is ready yet.
   SessionDrafter(NodePool& pool, const SessionId& session,
-                 Seat<DrafterNode> seat);
+                 NodeGroup<DrafterNode>::Choice choice);
 
+  // Who drafts in the round that begins. No call may be under way.
+  std::optional<OptionalDraftClient::Drafter> Choose(
+      Session& session, const DraftOptions& drafting);
   Task<absl::StatusOr<DraftReply>> Draft(const DraftCall& call,
                                          Cancellation& cancellation) override;
   // Tells the node, if it was ever asked, and does not wait for it. Nothing
   // else may follow.
   void Release(RequestHeader header);
 
-  CircuitBreaker& breaker() { return seat_->breaker; }
-  DraftPace& pace(RuleKind rule, bool is_greedy) {
-    return seat_->paces.Of(rule, is_greedy);
-  }
+  bool has_node() const { return seat_ != nullptr; }
   const DrafterNode& node() const { return *seat_; }
 
  private:
+  using Clock = CircuitBreaker::Clock;
+
+  // Why the session should have another node, if so.
+  std::optional<MoveReason> ReasonToMove() const;
+  void Move(Session& session, MoveReason reason,
+            NodeGroup<DrafterNode>::Choice choice);
+
   NodePool& pool_;
   const SessionId session_;
   Seat<DrafterNode> seat_;
+  NodeDescription description_;
+  std::optional<NodeDraftClient> client_;
+  Clock::time_point next_look_ = {};
+  bool has_failed_ = false;  // at its last call
   bool was_asked_ = false;
   absl::Status refusal_;
-  CircuitBreaker::Clock::time_point refused_until_ = {};
+  Clock::time_point refused_until_ = {};
   uint64_t num_refusals_ = 0;
 };
 

@@ -22,8 +22,10 @@ struct WantedModel {
 struct SessionNodes {
   std::unique_ptr<SessionVerifier> verifier = nullptr;
   NodeDescription verifier_description = {};
-  std::unique_ptr<SessionDrafter> drafter = nullptr;  // null: none answers, or
-  NodeDescription drafter_description = {};           // none fits
+  std::unique_ptr<SessionDrafter> drafter = nullptr;  // null: none configured
+  NodeDescription drafter_description = {};           // of the first it had
+
+  bool has_drafter() const { return drafter != nullptr && drafter->has_node(); }
 };
 
 }  // namespace outrider

@@ -30,11 +30,13 @@ class WriterSink final : public GenerationSink {
   struct Options {
     ResponseWriter& writer;
     CoordinatorMetrics::Tally& tally;
-    bool lacks_drafter = false;
+    const NodePool::Pair& pair;
+    bool may_draft = false;
   };
   explicit WriterSink(Options options) : options_(options) {}
   Task<absl::Status> Write(GenerationUpdate update) override {
-    options_.tally.Round(update, options_.lacks_drafter);
+    options_.tally.Round(update,
+                         options_.may_draft && !options_.pair.has_drafter());
     return options_.writer.Write(ToProto(update));
   }
 
@@ -232,8 +234,8 @@ Task<absl::StatusOr<FinishReason>> GenerationServiceImpl::Serve(
       ToProto(FirstUpdate(request, pair.verifier_description.identity()))));
   WriterSink sink({.writer = call.writer,
                    .tally = call.tally,
-                   .lacks_drafter = pair.drafter == nullptr &&
-                                    request.num_speculative_tokens > 0});
+                   .pair = pair,
+                   .may_draft = request.num_speculative_tokens > 0});
   SessionAssembly assembly({.request = request,
                             .pair = pair,
                             .tokenizer = parts_.tokenizer,
@@ -250,7 +252,7 @@ absl::StatusOr<GenerationRequest> GenerationServiceImpl::Parse(
     const v1::GenerateRequest& proto, const NodePool::Pair& pair) const {
   const NodeDescription& verifier = pair.verifier_description;
   int max_draft_tokens = verifier.max_draft_tokens;
-  if (pair.drafter != nullptr) {
+  if (pair.has_drafter()) {
     max_draft_tokens =
         std::min(max_draft_tokens, pair.drafter_description.max_draft_tokens);
   }

@@ -6,32 +6,19 @@
 namespace outrider {
 namespace {
 
-std::optional<NodeDraftClient> MakeDrafter(const GenerationRequest& request,
-                                           const NodePool::Pair& pair) {
-  if (pair.drafter == nullptr) return std::nullopt;
-  return std::optional<NodeDraftClient>(
-      std::in_place, *pair.drafter,
-      NodeDraftClient::Options{
-          .context_length = pair.drafter_description.context_length,
-          .drafting = request.draft_options});
-}
-
-std::optional<OptionalDraftClient::Drafter> Shared(
-    std::optional<NodeDraftClient>& node, const GenerationRequest& request,
-    const NodePool::Pair& pair) {
-  if (!node.has_value()) return std::nullopt;
-  return OptionalDraftClient::Drafter{
-      .node = *node,
-      .breaker = pair.drafter->breaker(),
-      .pace = pair.drafter->pace(request.rule, IsGreedy(request.sampling))};
+OptionalDraftClient::Choose ChooseOf(const SessionAssembly::Parts& parts) {
+  return [drafter = parts.pair.drafter.get(),
+          drafting = parts.request.draft_options](Session& session) {
+    return drafter == nullptr ? std::nullopt
+                              : drafter->Choose(session, drafting);
+  };
 }
 
 }  // namespace
 
 SessionAssembly::SessionAssembly(const Parts& parts)
     : session_(parts.session),
-      node_drafter_(MakeDrafter(parts.request, parts.pair)),
-      optional_drafter_(Shared(node_drafter_, parts.request, parts.pair)),
+      optional_drafter_(ChooseOf(parts)),
       lookup_(optional_drafter_),
       verifier_(*parts.pair.verifier, parts.request.reply_format),
       rule_(

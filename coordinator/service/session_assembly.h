@@ -3,11 +3,9 @@
 #define OUTRIDER_COORDINATOR_SERVICE_SESSION_ASSEMBLY_H_
 
 #include <memory>
-#include <optional>
 
 #include "absl/status/statusor.h"
 #include "coordinator/peers/lookup_draft_client.h"
-#include "coordinator/peers/node_draft_client.h"
 #include "coordinator/peers/node_verify_client.h"
 #include "coordinator/peers/optional_draft_client.h"
 #include "coordinator/pool/node_pool.h"
@@ -46,7 +44,6 @@ class SessionAssembly {
  private:
   Session& session_;
   // Each uses some of those above it.
-  std::optional<NodeDraftClient> node_drafter_;
   OptionalDraftClient optional_drafter_;
   LookupDraftClient lookup_;
   NodeVerifyClient verifier_;

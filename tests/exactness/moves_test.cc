@@ -248,7 +248,7 @@ class StepsAnew final : public DraftStub {
 TEST(MovesMutantsTest, AStepCounterThatBeginsAnewAtEachNodeIsCaught) {
   ExpectCaught("steps begin anew", With({.round = [](ToyCluster& cluster) {
                  cluster.RestartDrafter();
-                 cluster.MoveVerifier();
+                 cluster.session().drafter_cache().Forget();
                  StepsAnew counting(cluster.draft_stub());
                  return RoundWith(counting, cluster);
                }}));

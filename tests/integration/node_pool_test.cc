@@ -150,7 +150,7 @@ TEST_F(NodePoolTest, WithoutANodeBehindTheNameThereIsNoVerifier) {
   const auto late = Verifier();
   resolver_.Set(kVerifiers, {{late->address()}});
   EXPECT_TRUE(BecomeReady(1, 0));
-  EXPECT_EQ(Assign().drafter, nullptr);
+  EXPECT_FALSE(Assign().has_drafter());
 }
 
 TEST_F(NodePoolTest,

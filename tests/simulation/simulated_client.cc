@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <utility>
 #include <variant>
 
@@ -266,10 +267,12 @@ Task<absl::Status> SimulatedClient::Stream(int attempt) {
   NodeDraftClient node_drafter(
       draft_stub,
       {.context_length = kContextLength, .drafting = kGenerationDraftOptions});
-  OptionalDraftClient optional(OptionalDraftClient::Drafter{
-      .node = node_drafter,
-      .breaker = cluster_.breaker,
-      .pace = cluster_.paces.Of(request_.rule, IsGreedy(request_.sampling))});
+  OptionalDraftClient optional([&](Session&) {
+    return std::optional(OptionalDraftClient::Drafter{
+        .node = node_drafter,
+        .breaker = cluster_.breaker,
+        .pace = cluster_.paces.Of(request_.rule, IsGreedy(request_.sampling))});
+  });
   LookupDraftClient lookup(optional);
   DraftClient* const drafts =
       request_.prompt_lookup ? static_cast<DraftClient*>(&lookup) : &optional;

@@ -68,6 +68,11 @@ InProcessCluster::InProcessCluster(Options options)
     others_.push_back(MakeVerifier(target, description, node));
     nodes.verifiers.push_back(others_.back()->address());
   }
+  for (const TableLm::Options& draft : options_.other_drafts) {
+    other_drafters_.push_back(MakeDrafter(draft, Describe(draft, "same", "0"),
+                                          NodeOptions("127.0.0.1:0")));
+    nodes.drafters.push_back(other_drafters_.back()->address());
+  }
   nodes.channel.max_receive_bytes = options_.max_reply_bytes;
   if (tokenizer_ != nullptr) nodes.tokenizer_hash = tokenizer_->fingerprint();
   pool_ = std::make_unique<NodePool>(nodes, *queue_, resolver_);
@@ -136,7 +141,8 @@ bool InProcessCluster::WaitUntilReady() {
   while (std::chrono::steady_clock::now() < deadline) {
     const NodePool::Overview nodes = pool_->Describe();
     if (nodes.verifiers.size() > others_.size() &&
-        nodes.drafters.size() + nodes.refused_drafters.size() > 0) {
+        nodes.drafters.size() + nodes.refused_drafters.size() >
+            other_drafters_.size()) {
       return true;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(20));

@@ -41,6 +41,7 @@ class InProcessCluster {
     std::string drafter_tokenizer_hash = "same";
     std::vector<TableLm::Options> other_targets = {};  // more verifiers
     std::string other_numerics = "table";              // of those
+    std::vector<TableLm::Options> other_drafts = {};   // more drafters
     int queue_length = 1024;                           // of a node
     int max_sessions = 64;
     int max_waiting = 64;
@@ -62,11 +63,13 @@ class InProcessCluster {
 
   void StopDrafter() { drafter_.reset(); }
   void StopVerifier() { verifier_.reset(); }
+  void StopOtherDrafter(int i) { other_drafters_.at(i).reset(); }
   void StopOtherVerifier(int i) { others_.at(i).reset(); }
   void StartDrafter();
   void StartVerifier(const std::string& weights_hash = "0");
   LocalNode& drafter() { return *drafter_; }
   LocalNode& verifier() { return *verifier_; }
+  LocalNode& other_drafter(int i) { return *other_drafters_.at(i); }
   LocalNode& other_verifier(int i) { return *others_.at(i); }
 
   // Waits until the pool knows all nodes; false after 10 s.
@@ -84,6 +87,7 @@ class InProcessCluster {
   std::unique_ptr<LocalNode> drafter_;
   std::unique_ptr<LocalNode> verifier_;
   std::vector<std::unique_ptr<LocalNode>> others_;
+  std::vector<std::unique_ptr<LocalNode>> other_drafters_;
   std::shared_ptr<Tokenizer> tokenizer_;
   std::unique_ptr<CallQueue> queue_;
   SystemResolver resolver_;
