@@ -26,10 +26,17 @@ CommandIo StandardIo() {
 
 void AddCoordinatorFlags(CLI::App& command, CoordinatorFlags& flags) {
   command
-      .add_option("--coordinator", flags.coordinator,
-                  "where outrider-coordinator listens: HOST:PORT or unix:PATH")
+      .add_option_function<std::vector<std::string>>(
+          "--coordinator",
+          [&flags](const std::vector<std::string>& addresses) {
+            flags.coordinator = addresses.front();
+            flags.others.assign(addresses.begin() + 1, addresses.end());
+          },
+          "where outrider-coordinator listens: HOST:PORT or unix:PATH; may be "
+          "repeated: a stream that breaks goes on at the next")
+      ->allow_extra_args(false)
       ->type_name("ADDRESS")
-      ->capture_default_str();
+      ->default_str(flags.coordinator);
   command.add_flag("--insecure", flags.insecure,
                    "allow plain text off this machine");
   command
@@ -52,9 +59,12 @@ void AddCoordinatorFlags(CLI::App& command, CoordinatorFlags& flags) {
 }
 
 absl::Status CheckCoordinatorFlags(const CoordinatorFlags& flags) {
-  OUTRIDER_RETURN_IF_ERROR(CheckEndpoint(
-      flags.coordinator, flags.insecure || flags.tls.has_authority(),
-      "--coordinator"));
+  const bool is_safe = flags.insecure || flags.tls.has_authority();
+  OUTRIDER_RETURN_IF_ERROR(
+      CheckEndpoint(flags.coordinator, is_safe, "--coordinator"));
+  for (const std::string& other : flags.others) {
+    OUTRIDER_RETURN_IF_ERROR(CheckEndpoint(other, is_safe, "--coordinator"));
+  }
   if (flags.tls.has_identity() && !flags.tls.has_authority()) {
     return absl::InvalidArgumentError(
         "--tls-cert needs --tls-ca, which says whom to trust: without it the "

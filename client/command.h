@@ -6,6 +6,7 @@
 #include <istream>
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "core/base/cancellation.h"
@@ -40,6 +41,7 @@ CommandIo StandardIo();
 // Flags that every command has.
 struct CoordinatorFlags {
   std::string coordinator = "127.0.0.1:7000";  // the coordinator's default
+  std::vector<std::string> others = {};        // to go on at
   bool insecure = false;
   TlsFiles tls = {};
   double timeout_seconds = 600;

@@ -2,15 +2,16 @@
 #include "client/generate_command.h"
 
 #include <chrono>
-#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
+#include <vector>
 
-#include "client/generation_client.h"
 #include "client/generation_report.h"
 #include "client/interrupt_watcher.h"
 #include "client/resume_command.h"
+#include "client/resuming_stream.h"
 #include "client/token_printer.h"
 #include "core/base/status_macros.h"
 
@@ -43,7 +44,7 @@ class Run {
   void PrintResume(const absl::Status& status);
 
  private:
-  absl::Status ReadAll(GenerationStream& stream);
+  absl::Status ReadAll(ResumingStream& stream);
   void PrintSummary();
 
   const GenerateFlags& flags_;
@@ -60,20 +61,24 @@ absl::Status Run::Follow(const GenerationRequest& request,
       text != nullptr && !flags_.wants_json()) {
     printer_.PrintPrompt(*text);
   }
-  GenerationClient client(flags_.target.coordinator, flags_.target.tls);
-  const auto timeout = std::chrono::duration_cast<std::chrono::milliseconds>(
-      std::chrono::duration<double>(flags_.target.timeout_seconds));
-  const std::unique_ptr<GenerationStream> stream =
-      client.Generate(request, timeout);
+  std::vector<std::string> coordinators = {flags_.target.coordinator};
+  coordinators.insert(coordinators.end(), flags_.target.others.begin(),
+                      flags_.target.others.end());
+  ResumingStream stream(
+      request,
+      {.coordinators = std::move(coordinators),
+       .tls = flags_.target.tls,
+       .timeout = std::chrono::duration_cast<std::chrono::milliseconds>(
+           std::chrono::duration<double>(flags_.target.timeout_seconds))});
   const uint64_t registration =
-      cancellation.OnCancel([&stream] { stream->Cancel(); });
-  absl::Status status = ReadAll(*stream);
+      cancellation.OnCancel([&stream] { stream.Cancel(); });
+  absl::Status status = ReadAll(stream);
   cancellation.Forget(registration);
-  rest_ = stream->ResumeRequest();
+  rest_ = stream.ResumeRequest();
   return status;
 }
 
-absl::Status Run::ReadAll(GenerationStream& stream) {
+absl::Status Run::ReadAll(ResumingStream& stream) {
   const Clock::time_point begin = Clock::now();
   while (true) {
     OUTRIDER_ASSIGN_OR_RETURN(const auto update, stream.Next());

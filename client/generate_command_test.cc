@@ -87,6 +87,15 @@ int Execute(const ScriptedGenerationService& service, GenerateFlags flags,
   return Generate(flags, {.prompt = "prompt"}, io, cancellation);
 }
 
+TEST(GenerateFlagsTest, ACoordinatorMayBeRepeated) {
+  const auto flags = Parse({"--coordinator", "127.0.0.1:1", "--coordinator",
+                            "127.0.0.1:2", "prompt"});
+  ASSERT_TRUE(flags.ok()) << flags.status();
+  EXPECT_EQ(flags->target.coordinator, "127.0.0.1:1");
+  EXPECT_THAT(flags->target.others, ElementsAre("127.0.0.1:2"));
+  EXPECT_EQ(Parse({"prompt"})->target.coordinator, "127.0.0.1:7000");
+}
+
 TEST(GenerateFlagsTest, BecomeARequest) {
   const GenerationRequest request = RequestOf({"-k",
                                                "4",

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/resuming_stream.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/status.h"
+
+namespace outrider::client {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Before coordinators are tried again that have all failed.
+constexpr milliseconds kPause(500);
+
+// What another coordinator may do better. The deadline is the client's own, and
+// a request that is wrong is wrong everywhere.
+bool MayGoElsewhere(const absl::Status& failure) {
+  return absl::IsUnavailable(failure) || absl::IsResourceExhausted(failure) ||
+         absl::IsFailedPrecondition(failure) || absl::IsAborted(failure);
+}
+
+}  // namespace
+
+ResumingStream::ResumingStream(GenerationRequest request, Options options)
+    : request_(std::move(request)),
+      options_(std::move(options)),
+      deadline_(Clock::now() + options_.timeout),
+      stream_(Begin(request_)) {}
+
+absl::StatusOr<std::optional<GenerationUpdate>> ResumingStream::Next() {
+  while (true) {
+    auto update = stream_->Next();
+    if (!update.ok()) {
+      if (!GoOn(update.status())) return update;
+      continue;
+    }
+    if (!update->has_value()) return update;
+    if (!(*update)->tokens.empty()) num_tries_ = 0;
+    if ((*update)->start.has_value() && std::exchange(has_started_, true)) {
+      continue;  // of a stream that goes on
+    }
+    return update;
+  }
+}
+
+std::unique_ptr<GenerationStream> ResumingStream::Begin(
+    GenerationRequest request) {
+  const auto& coordinators = options_.coordinators;
+  GenerationClient client(coordinators[num_begun_++ % coordinators.size()],
+                          options_.tls);
+  ++num_tries_;
+  return client.Generate(
+      std::move(request),
+      std::max(milliseconds(1),
+               std::chrono::ceil<milliseconds>(deadline_ - Clock::now())));
+}
+
+bool ResumingStream::GoOn(const absl::Status& failure) {
+  const size_t num_coordinators = options_.coordinators.size();
+  if (num_coordinators == 1 || !MayGoElsewhere(failure) ||
+      num_tries_ >= kTriesOfEach * num_coordinators) {
+    return false;
+  }
+  MutexLock lock(mu_);
+  if (num_tries_ % num_coordinators == 0) {
+    const Clock::time_point end = std::min(Clock::now() + kPause, deadline_);
+    while (!is_cancelled_ && cancelled_.WaitUntil(mu_, end)) {
+    }
+  }
+  if (is_cancelled_ || Clock::now() >= deadline_) return false;
+  stream_ = Begin(has_started_ ? stream_->ResumeRequest() : request_);
+  ++num_resumes_;
+  return true;
+}
+
+void ResumingStream::Cancel() {
+  MutexLock lock(mu_);
+  is_cancelled_ = true;
+  cancelled_.NotifyAll();
+  stream_->Cancel();
+}
+
+}  // namespace outrider::client

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/resuming_stream.h"
+
+#include <string>
+#include <vector>
+
+#include "client/scripted_generation_service.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace outrider::client {
+namespace {
+
+using ::testing::ElementsAre;
+
+using Script = ScriptedGenerationService::Script;
+
+const grpc::Status kGone(grpc::StatusCode::UNAVAILABLE, "gone");
+
+// What one stream gave.
+struct Result {
+  absl::Status status;
+  std::vector<TokenId> tokens;
+  int num_starts = 0;
+  int num_resumes = 0;
+};
+
+Result Read(const std::vector<std::string>& coordinators) {
+  ResumingStream stream(
+      {.prompt = "prompt"},
+      {.coordinators = coordinators, .timeout = std::chrono::seconds(20)});
+  Result result;
+  while (true) {
+    const auto update = stream.Next();
+    result.status = update.status();
+    if (!update.ok() || !update->has_value()) break;
+    result.num_starts += (*update)->start.has_value() ? 1 : 0;
+    for (const auto& token : (*update)->tokens) {
+      result.tokens.push_back(token.id);
+    }
+  }
+  result.num_resumes = stream.num_resumes();
+  return result;
+}
+
+Script BreaksAfterItsFirstRound() {
+  Script script = TwoRounds();
+  script.updates.resize(2);
+  script.status = kGone;
+  return script;
+}
+
+TEST(ResumingStreamTest, AStreamThatBreaksGoesOnAtTheNextCoordinator) {
+  const ScriptedGenerationService first(BreaksAfterItsFirstRound());
+  Script rest = TwoRounds();
+  rest.updates[0].first_index = 3;
+  rest.updates.erase(rest.updates.begin() + 1);
+  const ScriptedGenerationService second(rest);
+  const Result result = Read({first.address(), second.address()});
+  EXPECT_TRUE(result.status.ok()) << result.status;
+  EXPECT_THAT(result.tokens, ElementsAre(0, 1, 2, 3));
+  EXPECT_EQ(result.num_starts, 1);
+  EXPECT_EQ(result.num_resumes, 1);
+  const v1::GenerateRequest request = second.last_request();
+  EXPECT_EQ(request.seed(), StartUpdate().start->seed);
+  EXPECT_THAT(request.delivered().ids(), ElementsAre(0, 1, 2));
+}
+
+TEST(ResumingStreamTest, OneThatHasNotBegunIsSentAsItWas) {
+  const ScriptedGenerationService first(Script{.status = kGone});
+  const ScriptedGenerationService second(TwoRounds());
+  const Result result = Read({first.address(), second.address()});
+  EXPECT_TRUE(result.status.ok()) << result.status;
+  EXPECT_THAT(result.tokens, ElementsAre(0, 1, 2, 3));
+  EXPECT_FALSE(second.last_request().has_seed());
+}
+
+TEST(ResumingStreamTest, EachIsTriedTwiceAndNoMore) {
+  const ScriptedGenerationService first(Script{.status = kGone});
+  const ScriptedGenerationService second(Script{.status = kGone});
+  const Result result = Read({first.address(), second.address()});
+  EXPECT_TRUE(absl::IsUnavailable(result.status)) << result.status;
+  EXPECT_EQ(first.requests().size(), 2u);
+  EXPECT_EQ(second.requests().size(), 2u);
+}
+
+TEST(ResumingStreamTest, WithOneCoordinatorNothingIsTriedAgain) {
+  const ScriptedGenerationService only(BreaksAfterItsFirstRound());
+  const Result result = Read({only.address()});
+  EXPECT_TRUE(absl::IsUnavailable(result.status)) << result.status;
+  EXPECT_EQ(only.requests().size(), 1u);
+}
+
+TEST(ResumingStreamTest, ARequestThatIsWrongIsWrongEverywhere) {
+  const ScriptedGenerationService first(
+      Script{.status = {grpc::StatusCode::INVALID_ARGUMENT, "wrong"}});
+  const ScriptedGenerationService second(TwoRounds());
+  const Result result = Read({first.address(), second.address()});
+  EXPECT_TRUE(absl::IsInvalidArgument(result.status)) << result.status;
+  EXPECT_TRUE(second.requests().empty());
+}
+
+}  // namespace
+}  // namespace outrider::client
