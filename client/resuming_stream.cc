@@ -11,7 +11,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Before coordinators are tried again that have all failed.
+// Coordinators that have all failed are tried again after it.
 constexpr milliseconds kPause(500);
 
 // What another coordinator may do better. The deadline is the client's own, and

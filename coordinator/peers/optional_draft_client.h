@@ -42,7 +42,7 @@ class OptionalDraftClient final : public DraftClient {
 
   explicit OptionalDraftClient(Choose choose) : choose_(std::move(choose)) {}
 
-  // In the last round.
+  // Whether the last round had one.
   bool has_drafter() const { return drafter_.has_value(); }
 
   Task<absl::StatusOr<ProposedDraft>> Propose(Session& session,
