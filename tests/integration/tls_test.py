@@ -58,9 +58,8 @@ class TlsTest(ProgramTest):
         verifier = self.start_verifier(*self.authority.flags("verifier"))
         for flags in ([], ["--tls-ca", self.authority.path]):
             coordinator = self.start_coordinator(verifier.address(), None, *flags)
-            address = coordinator.address()
-            time.sleep(1.5)  # it has asked at least once
-            self.assert_refuses(self.generate(address, "x"), FAILED, "no verifier is ready")
+            wait_until("it has asked", lambda: "is not used: does not answer" in coordinator.err())
+            self.assert_refuses(self.generate(coordinator.address(), "x"), FAILED, "no verifier is ready")
 
     def test_a_role_is_what_its_certificate_says(self):
         def flags(role):
