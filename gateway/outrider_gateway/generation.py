@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import logging
 import time
@@ -26,6 +27,10 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
 # What says nothing of the request itself: somebody else may serve it.
 _ELSEWHERE = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED,
               grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNKNOWN}
+# What says that a coordinator serves nobody: the others come first for a while.
+_BROKEN = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED,
+           grpc.StatusCode.UNKNOWN, grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED,
+           grpc.StatusCode.UNIMPLEMENTED}
 
 
 @dataclasses.dataclass
@@ -87,16 +92,17 @@ class Generation:
             if node is None:
                 raise errors.ApiError(503, "no coordinator answers; try again later", code="unavailable",
                                       retry_after=1.0)
-            num_before = len(self._tokens)
+            before = len(self._tokens), self._has_begun
             try:
-                with node.stream():
-                    async for message in self._call(node):
+                # Closed here and now, where a reader leaves: not when memory is next cleaned up.
+                async with contextlib.aclosing(self._call(node)) as call:
+                    async for message in call:
                         yield message
                         if message.HasField("finish"):
                             return
                 raise errors.ApiError(500, "the stream ended without its last message")
             except grpc.aio.AioRpcError as error:
-                if len(self._tokens) > num_before:
+                if (len(self._tokens), self._has_begun) != before:
                     give_up = time.monotonic() + RESUME_SECONDS
                     pause = _FIRST_PAUSE
                     tried.clear()
@@ -104,16 +110,18 @@ class Generation:
                 self._after_failure(node, error, is_last=self._is_last(tried, give_up))
 
     def _is_last(self, tried: set[str], give_up: float) -> bool:
-        now = time.monotonic()
-        if self._deadline is not None and now >= self._deadline:
+        if self._is_over():
             return True
         if self._has_begun:
-            return now >= give_up
+            return time.monotonic() >= give_up
         return self._coordinators.choose(tried) is None
+
+    def _is_over(self) -> bool:
+        return self._deadline is not None and time.monotonic() >= self._deadline
 
     def _after_failure(self, node: Coordinator, error: grpc.aio.AioRpcError, *, is_last: bool) -> None:
         """Raises where the request itself is at fault, or where nobody else is left."""
-        if error.code() is not grpc.StatusCode.RESOURCE_EXHAUSTED:
+        if error.code() in _BROKEN and not self._is_over():
             node.failed()
         # A coordinator that has another model by now cannot resume; another one may.
         is_other_model = self._has_begun and error.code() is grpc.StatusCode.FAILED_PRECONDITION
@@ -130,13 +138,14 @@ class Generation:
             self._request.delivered.ids[:] = self._tokens
             self._request.seed = self.tally.seed
             self._request.model.CopyFrom(self._model)
-        call = node.stub.Generate(self._request, timeout=timeout, metadata=self._metadata)
-        try:
-            async for message in call:
-                yield self._take(message)
-        finally:
-            # A reader who leaves ends the session at once.
-            call.cancel()
+        with node.stream():
+            call = node.stub.Generate(self._request, timeout=timeout, metadata=self._metadata)
+            try:
+                async for message in call:
+                    yield self._take(message)
+            finally:
+                # A reader who leaves ends the session at once.
+                call.cancel()
 
     def _take(self, message: pb.GenerateResponse) -> pb.GenerateResponse:
         if message.HasField("start"):
@@ -154,9 +163,10 @@ class Generation:
                 self._stop.apply(message)
             self._tokens += [token.id for token in message.tokens]
             self.tally.completion_tokens = len(self._tokens)
+            # Those that are in the continuation: a round's own count has what it accepted behind the end, too.
+            self.tally.num_accepted += sum(token.origin == pb.TOKEN_ORIGIN_DRAFT for token in message.tokens)
         if message.HasField("finish"):
             self.tally.num_cached = message.finish.cached_prompt_tokens
         if message.HasField("round"):
             self.tally.num_drafted += message.round.num_drafted
-            self.tally.num_accepted += message.round.num_accepted
         return message
