@@ -111,7 +111,7 @@ class Gateway:
         messages = [message.for_template() for message in asked.messages]
         # This has a thread, as a template and a tokenizer may take seconds.
         prompt = await asyncio.to_thread(lambda: tokens.encode(template.render(
-            messages, add_generation_prompt=asked.add_generation_prompt, **asked.chat_template_kwargs)))
+            messages, add_generation_prompt=asked.add_generation_prompt, variables=asked.chat_template_kwargs)))
         if not prompt:
             raise ApiError(400, "messages: the chat template made an empty prompt of them", param="messages")
         return asked, self._generations(asked, [prompt]), ChatShape(model, tokens, asked.logprobs)
@@ -313,6 +313,11 @@ async def _on_rpc_error(request: Request, error: Exception) -> Response:
     return from_rpc(error).response()
 
 
+async def _on_bug(request: Request, error: Exception) -> Response:
+    del request, error  # the server logs it
+    return ApiError(500, "the gateway failed on this request; its log says why").response()
+
+
 class _Counting:
     """Counts what is answered, by endpoint and status."""
 
@@ -349,7 +354,8 @@ def create_app(gateway: Gateway, *, with_metrics: bool) -> Starlette:
     app = Starlette(
         routes=routes,
         exception_handlers={ApiError: _on_api_error, HTTPException: _on_http_error,
-                            ClientDisconnect: _on_disconnect, grpc.aio.AioRpcError: _on_rpc_error},
+                            ClientDisconnect: _on_disconnect, grpc.aio.AioRpcError: _on_rpc_error,
+                            Exception: _on_bug},
         lifespan=gateway.lifespan)
     app.add_middleware(_Counting)
     return app

@@ -10,7 +10,7 @@ import datetime
 import json
 import pathlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import jinja2
@@ -29,6 +29,10 @@ class NoTemplateError(Exception):
     """The model directory has none: it serves completions only."""
 
 
+# The filter that loops run through; no template can write its name.
+_TURNS = "turns of a loop"
+
+
 class _GenerationTag(jinja2.ext.Extension):
     """`{% generation %}`, which marks the assistant's part for training; here it is a block."""
 
@@ -40,9 +44,20 @@ class _GenerationTag(jinja2.ext.Extension):
 
 
 class _Environment(jinja2.sandbox.ImmutableSandboxedEnvironment):
-    """Looks at the clock wherever a template calls or reads something, as each turn of a loop does."""
+    """Looks at the clock at each turn of a loop, and wherever a template calls or reads something."""
 
     deadline = float("inf")
+
+    def _parse(self, source: str, name: str | None, filename: str | None) -> jinja2.nodes.Template:
+        template = super()._parse(source, name, filename)
+        for loop in list(template.find_all(jinja2.nodes.For)):
+            loop.iter = jinja2.nodes.Filter(loop.iter, _TURNS, [], [], None, None)
+        return template
+
+    def turns(self, values: Iterable[Any]) -> Iterator[Any]:
+        for value in values:
+            self._tick()
+            yield value
 
     def _tick(self) -> None:
         if time.monotonic() > self.deadline:
@@ -96,21 +111,26 @@ class ChatTemplate:
         environment = _Environment(trim_blocks=True, lstrip_blocks=True,
                                    extensions=[_GenerationTag, jinja2.ext.loopcontrols])
         environment.filters["tojson"] = _tojson
+        environment.filters[_TURNS] = environment.turns
         environment.globals["raise_exception"] = _raise_exception
         environment.globals["strftime_now"] = lambda form: self._now().strftime(form)
         return environment
 
     def render(self, messages: list[dict[str, Any]], *, add_generation_prompt: bool = True,
-               **kwargs: Any) -> str:
-        """The prompt; an ApiError says what the template refuses. May take MAX_SECONDS."""
+               variables: dict[str, Any] | None = None) -> str:
+        """The prompt; an ApiError says what the template refuses. May take MAX_SECONDS.
+
+        `variables` are the caller's own, for the template to read; they go before special tokens.
+        """
         environment = self._environment()
         template = environment.from_string(self._source)
         environment.deadline = time.monotonic() + MAX_SECONDS
         pieces: list[str] = []
         length = 0
         try:
-            for piece in template.generate(messages=messages, add_generation_prompt=add_generation_prompt,
-                                           tools=None, documents=None, **self._special_tokens, **kwargs):
+            for piece in template.generate({
+                    "tools": None, "documents": None, **self._special_tokens, **(variables or {}),
+                    "messages": messages, "add_generation_prompt": add_generation_prompt}):
                 pieces.append(piece)
                 length += len(piece)
                 if length > MAX_CHARACTERS:
@@ -118,8 +138,8 @@ class ChatTemplate:
         except jinja2.TemplateError as error:
             raise ApiError(400, f"messages: the model's chat template refuses them: {error}", param="messages",
                            code="chat_template_error") from error
-        except (TypeError, ValueError, KeyError, AttributeError, RecursionError, OverflowError) as error:
-            # What a template does with messages that it did not expect.
+        except Exception as error:
+            # Whatever a template does with messages that it did not expect, a division by zero included.
             raise ApiError(400, f"messages: the model's chat template cannot render them: {error}",
                            param="messages", code="chat_template_error") from error
         return "".join(pieces)

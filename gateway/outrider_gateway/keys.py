@@ -65,11 +65,14 @@ class Account:
 
     def spend(self, tokens: int, now: float) -> None:
         self._drain(now)
-        self._spent += tokens
+        if self.limits.tokens_per_minute is not None:
+            self._spent += tokens
 
     def _drain(self, now: float) -> None:
-        rate = (self.limits.tokens_per_minute or 0) / 60
-        self._spent = max(0.0, self._spent - rate * (now - self._spent_at))
+        if self.limits.tokens_per_minute is None:
+            self._spent = 0.0  # a limit that comes later counts from then on
+        else:
+            self._spent = max(0.0, self._spent - self.limits.tokens_per_minute / 60 * (now - self._spent_at))
         self._spent_at = now
 
     def _seconds_until_tokens(self, now: float) -> float:

@@ -16,8 +16,11 @@ from .errors import ApiError
 
 MAX_CHOICES = 16
 MAX_PROMPTS = 64
-Token = Annotated[int, Field(ge=0, lt=1 << 31)]
-TokenIds = Annotated[list[Token], Field(min_length=1)]
+# Of protobuf's int32 and uint32; coordinators have narrower limits of their own.
+MAX_INT32, MAX_UINT32 = (1 << 31) - 1, (1 << 32) - 1
+Token = Annotated[int, Field(ge=0, le=MAX_INT32)]
+# Long lists stop at their first mistake: each one found costs a hundred times its bytes.
+TokenIds = Annotated[list[Token], Field(min_length=1, fail_fast=True)]
 
 
 class Strict(BaseModel):
@@ -42,7 +45,7 @@ class Extras:
 class OutriderOptions(Strict):
     """Of speculative decoding; the output's law is the same whatever they say."""
 
-    num_speculative_tokens: int | None = Field(None, ge=0)
+    num_speculative_tokens: int | None = Field(None, ge=0, le=MAX_UINT32)
     acceptance_rule: Literal["rejection", "greedy", "coupled", "block"] | None = None
     prompt_lookup: bool | None = None
     min_draft_probability: float | None = Field(None, ge=0, lt=1)
@@ -57,17 +60,17 @@ class SamplingRequest(Strict):
     stream: bool = False
     stream_options: StreamOptions | None = None
     n: int = Field(1, ge=1, le=MAX_CHOICES)
-    max_tokens: int | None = Field(None, ge=1)
+    max_tokens: int | None = Field(None, ge=1, le=MAX_UINT32)
     temperature: float | None = Field(None, ge=0, le=2)
     top_p: float | None = Field(None, gt=0, le=1)
     seed: int | None = None
-    stop: str | list[str] | None = None
+    stop: str | Annotated[list[str], Field(fail_fast=True)] | None = None
     presence_penalty: float | None = Field(None, ge=-2, le=2)
     frequency_penalty: float | None = Field(None, ge=-2, le=2)
     logit_bias: dict[str, float] | None = None
     user: str | None = None  # for the caller's own records
     # vLLM's.
-    top_k: int | None = Field(None, ge=-1)
+    top_k: int | None = Field(None, ge=-1, le=MAX_INT32)
     min_p: float | None = Field(None, ge=0, le=1)
     repetition_penalty: float | None = Field(None, gt=0)
     ignore_eos: bool = False
@@ -88,11 +91,20 @@ class SamplingRequest(Strict):
     @classmethod
     def _check_bias(cls, bias: dict[str, float] | None) -> dict[str, float] | None:
         for token, value in (bias or {}).items():
-            if not token.isdecimal():
-                raise ValueError(f"keys are token ids, not {token!r}")
+            if not token.isdecimal() or len(token) > 10:
+                raise ValueError(f"keys are token ids, not {token[:20]!r}")
             if not -100 <= value <= 100:
                 raise ValueError(f"values are between -100 and 100, not {value}")
         return bias
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _leave_out_nulls(cls, asked: Any) -> Any:
+        """As OpenAI's API has it: a parameter that is null is one that is left out."""
+        if not isinstance(asked, dict):
+            return asked
+        optional = {name for name, field in cls.model_fields.items() if not field.is_required()} | _NOT_SERVED.keys()
+        return {name: value for name, value in asked.items() if value is not None or name not in optional}
 
     @pydantic.model_validator(mode="after")
     def _check_together(self) -> SamplingRequest:
@@ -112,8 +124,8 @@ class SamplingRequest(Strict):
 
 
 class CompletionRequest(SamplingRequest):
-    prompt: str | TokenIds | Annotated[list[str], Field(min_length=1, max_length=MAX_PROMPTS)] | \
-        Annotated[list[TokenIds], Field(min_length=1, max_length=MAX_PROMPTS)]
+    prompt: str | TokenIds | Annotated[list[str], Field(min_length=1, max_length=MAX_PROMPTS, fail_fast=True)] | \
+        Annotated[list[TokenIds], Field(min_length=1, max_length=MAX_PROMPTS, fail_fast=True)]
     echo: bool = False
     logprobs: int | None = Field(None, ge=0, le=20)
     best_of: int | None = None
@@ -150,7 +162,7 @@ class Message(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     role: str = Field(min_length=1)
-    content: str | list[TextPart] | None = None
+    content: str | Annotated[list[TextPart], Field(fail_fast=True)] | None = None
 
     def for_template(self) -> dict[str, Any]:
         message = self.model_dump(exclude_unset=True)
@@ -164,14 +176,22 @@ class ResponseFormat(Strict):
 
 
 class ChatRequest(SamplingRequest):
-    messages: list[Message] = Field(min_length=1)
-    max_completion_tokens: int | None = Field(None, ge=1)
+    messages: list[Message] = Field(min_length=1, fail_fast=True)
+    max_completion_tokens: int | None = Field(None, ge=1, le=MAX_UINT32)
     logprobs: bool = False
     top_logprobs: int | None = Field(None, ge=0, le=20)
     response_format: ResponseFormat | None = None
     # vLLM's, and the template's.
     add_generation_prompt: bool = True
     chat_template_kwargs: dict[str, Any] = Field(default_factory=dict)
+
+    @pydantic.field_validator("chat_template_kwargs")
+    @classmethod
+    def _check_kwargs(cls, kwargs: dict[str, Any]) -> dict[str, Any]:
+        for name in ("messages", "add_generation_prompt"):
+            if name in kwargs:
+                raise ValueError(f"{name} has a parameter of its own")
+        return kwargs
 
     @pydantic.model_validator(mode="after")
     def _check_chat(self) -> ChatRequest:
@@ -203,6 +223,9 @@ _NOT_SERVED = {
 }
 
 
+# More are counted, and not looked at one by one.
+_MAX_MISTAKES = 1000
+
 Request = TypeVar("Request", bound=SamplingRequest)
 
 
@@ -215,6 +238,9 @@ def parse(kind: type[Request], body: bytes) -> Request:
 
 
 def _refusal(error: pydantic.ValidationError) -> ApiError:
+    if error.error_count() > _MAX_MISTAKES:
+        return ApiError(400, f"the request has {error.error_count()} mistakes, such as parameters that do not exist",
+                        code="invalid_value")
     # Each member of a union reports: one that has the right type knows best what is wrong.
     first = min(error.errors(include_url=False), key=_has_wrong_type)
     place = [str(part) for part in first["loc"]]

@@ -198,6 +198,8 @@ class EventStream:
                     METRICS.readers_dropped.inc()
                     log.warning("a reader did not read for %g s and is dropped", self._slow_reader_seconds)
                     raise SlowReaderError  # the server closes the connection
+            if sending.done():
+                sending.result()  # what went wrong is for the log
         finally:
             for task in (sending, leaving):
                 task.cancel()

@@ -16,6 +16,7 @@ import make_stubs  # noqa: E402
 make_stubs.main()
 
 import grpc  # noqa: E402
+import pydantic  # noqa: E402
 
 from outrider.v1 import generation_pb2 as pb  # noqa: E402
 from outrider_gateway import chat_template, keys, requests, translate  # noqa: E402
@@ -66,6 +67,22 @@ class ChatTemplateTest(unittest.TestCase):
         with self.assertRaisesRegex(ApiError, "took longer"):
             self.render(loop)
         self.assertLess(time.monotonic() - start, 20)
+
+    def test_loops_that_call_nothing_are_stopped_too(self):
+        with self.assertRaisesRegex(ApiError, "took longer"):
+            self.render("{% set s = 'x' * 4000000 %}{% for a in s %}{% for b in s %}{% endfor %}{% endfor %}")
+
+    def test_whatever_a_template_does_with_messages_is_a_refusal(self):
+        for source in ("{{ 1 / 0 }}", "{{ '{5}'.format(1) }}", "{{ none + 1 }}", "{{ 5 % 0 }}"):
+            with self.subTest(source), self.assertRaises(ApiError) as refusal:
+                self.render(source)
+            self.assertEqual((refusal.exception.status, refusal.exception.param), (400, "messages"))
+
+    def test_callers_variables_go_before_special_tokens_and_never_before_messages(self):
+        source = "{{ bos_token }}{{ style }}{{ messages | length }}"
+        template = chat_template.ChatTemplate(source, {"bos_token": "<s>"})
+        self.assertEqual(template.render([], variables={"style": "x"}), "<s>x0")
+        self.assertEqual(template.render([], variables={"bos_token": "<t>", "messages": [1], "self": 2}), "<t>0")
 
     def test_a_template_that_grows_without_bound_is_stopped(self):
         for source in ("{{ 'a' * 99999999999 }}", "{{ 10 ** 99999999 }}",
@@ -131,6 +148,16 @@ class KeysTest(unittest.TestCase):
         with account.request(30.5):
             pass
 
+    def test_a_limit_that_comes_later_counts_from_then_on(self):
+        known = self.keys("a k")
+        account = known.authenticate("Bearer k")
+        account.spend(10 ** 9, now=0)
+        self.path.write_text("a k tokens_per_minute=60\n")
+        self.now = 2
+        with known.authenticate("Bearer k").request(2):
+            pass
+        self.assertEqual(account.limits.tokens_per_minute, 60)
+
     def test_a_changed_file_is_read_and_a_damaged_one_is_not(self):
         known = self.keys("a old")
         account = known.authenticate("Bearer old")
@@ -179,6 +206,44 @@ class RequestTest(unittest.TestCase):
         self.assertEqual((list(sent.stop_strings), sent.ignore_eos, sent.logprobs), (["x"], True, 2))
         self.assertEqual((sent.num_speculative_tokens, sent.acceptance_rule, sent.prompt_lookup), (3, 3, True))
         self.assertEqual(sent.draft_options.min_draft_probability, 0.25)
+
+    def refusal(self, kind, **asked):
+        with self.assertRaises(ApiError) as refusal:
+            requests.parse(kind, json.dumps(asked).encode())
+        self.assertEqual(refusal.exception.status, 400)
+        return refusal.exception
+
+    def test_numbers_that_no_message_can_hold_are_refused_by_name(self):
+        for change in ({"top_k": 1 << 31}, {"max_tokens": 1 << 32}, {"logit_bias": {"9" * 5000: 1}},
+                       {"outrider": {"num_speculative_tokens": 1 << 32}}):
+            with self.subTest(change=str(change)[:60]):
+                refusal = self.refusal(requests.CompletionRequest, model="m", prompt="p", **change)
+                self.assertEqual(refusal.param, *change)
+
+    def test_a_long_list_of_mistakes_is_not_looked_at_to_its_end(self):
+        for prompt in ([-1] * 1000, ["p", *[5] * 1000], [[-1] * 1000] * 64):
+            with self.subTest(str(prompt)[:20]), \
+                    self.assertRaises(pydantic.ValidationError) as mistakes:
+                requests.CompletionRequest.model_validate({"model": "m", "prompt": prompt})
+            self.assertLess(mistakes.exception.error_count(), 10)
+        many = {f"a{i}": 1 for i in range(2000)}
+        refusal = self.refusal(requests.CompletionRequest, model="m", prompt="p", **many)
+        self.assertIn("2000 mistakes", refusal.message)
+
+    def test_a_parameter_that_is_null_is_one_that_is_left_out(self):
+        asked = requests.parse(requests.CompletionRequest, json.dumps({
+            "model": "m", "prompt": "p", "n": None, "stream": None, "echo": None, "suffix": None, "max_tokens": None,
+            "outrider": None, "stop_token_ids": None}).encode())
+        self.assertEqual((asked.n, asked.stream, asked.echo, asked.max_tokens), (1, False, False, 16))
+        self.assertEqual(self.refusal(requests.CompletionRequest, model="m", prompt=None).param, "prompt")
+        self.assertEqual(self.refusal(requests.CompletionRequest, model="m", prompt="p", pormpt=None).param, "pormpt")
+
+    def test_a_variable_with_a_parameter_of_its_own_is_refused(self):
+        messages = [{"role": "user", "content": "x"}]
+        for name in ("messages", "add_generation_prompt"):
+            refusal = self.refusal(requests.ChatRequest, model="m", messages=messages, chat_template_kwargs={name: 1})
+            self.assertEqual(refusal.param, "chat_template_kwargs")
+            self.assertIn(name, refusal.message)
 
     def test_choices_have_seeds_of_their_own(self):
         asked = requests.parse(requests.CompletionRequest, b'{"model":"m","prompt":"p","n":3,"seed":5}')
