@@ -138,7 +138,8 @@ TEST_F(BusyVerifierTest, ARefusalCarriesARetryDelayThatAnyClientReads) {
 TEST_F(BusyVerifierTest, AnOpeningThatIsRefusedGoesToAnotherVerifier) {
   options_.other_targets = {other_target_};
   Start();
-  for (int i = 0; i < 8; ++i) ExpectPlain(GenerateOne());
+  // Each may choose either: that none comes to the busy one first is 1 in 2^40.
+  for (int i = 0; i < 40; ++i) ExpectPlain(GenerateOne());
   EXPECT_GT(NumRefused(cluster_->verifier().counters()), 0);
   EXPECT_EQ(NumRefused(cluster_->other_verifier(0).counters()), 0);
 }
