@@ -44,7 +44,7 @@ class Model {
     EXPECT_TRUE(model_->AllocateKvBlocks(kNumBlocks).ok());
   }
 
-  // All their logits, one behind the other.
+  // All their logits, one after the other.
   std::vector<float> Extend(const std::vector<Extension>& batch) {
     std::vector<float> all;
     for (const auto& rows : model_->Extend(batch)) {

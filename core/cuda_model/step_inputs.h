@@ -31,7 +31,7 @@ struct StepShape {
   auto operator<=>(const StepShape&) const = default;
 };
 
-// What kernels read of a step's rows: arrays one behind the other, at places
+// What kernels read of a step's rows: arrays one after the other, at places
 // that the limits alone decide.
 struct StepArrays {
   int* tokens = nullptr;      // [rows]

@@ -57,7 +57,7 @@ class Work {
 
   // The header was admitted: the session, cut to keep_length, is this work's
   // own up to its last Take or its Finish. It may have the first tokens of the
-  // delta already; those that it wants begin behind keep_length all the same.
+  // delta already; those that it wants begin after keep_length all the same.
   virtual Want Begin(const NodeSession& session) = 0;
   // The rows of what it wanted, whose tokens are cached now. What it wants
   // next, or nothing where it is done. Runs beside passes of others. An error

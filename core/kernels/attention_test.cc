@@ -282,7 +282,7 @@ TEST_P(AttentionTest, ARowHasTheSameBitsWhateverTheNumberOfThreads) {
   }
 }
 
-TEST_P(AttentionTest, ANanBehindARowsOwnKeysDoesNotReachIt) {
+TEST_P(AttentionTest, ANanAfterARowsOwnKeysDoesNotReachIt) {
   Cache cache({}, 70, GetParam().type);
   const auto clean = cache.Run(60, 10, GetParam().level);
   const size_t stride = 2 * 64;

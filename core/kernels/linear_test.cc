@@ -159,7 +159,7 @@ TEST_P(LinearTest, AddingToTheOutputIsOneRoundingOfTheTwoSums) {
   }
 }
 
-TEST_P(LinearTest, NothingIsWrittenBehindTheLastOutput) {
+TEST_P(LinearTest, NothingIsWrittenAfterTheLastOutput) {
   const Layer layer(33, 5, GetParam().type);
   const auto x = RandomValues(5, 19);
   std::vector<float> y(34, 77.0f);

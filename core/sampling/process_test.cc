@@ -89,7 +89,7 @@ TEST(ProcessTest, AMassThatMeetsTopPExactlyIsEnough) {
               ElementsAre(0, 1, 2));
 }
 
-TEST(ProcessTest, TopPCountsTheMassBehindTopK) {
+TEST(ProcessTest, TopPCountsTheMassAfterTopK) {
   const std::vector<float> logits = LogitsOf({0.4, 0.3, 0.2, 0.1});
   // Of the two that top-k leaves the first has 4/7, more than half.
   EXPECT_THAT(MustProcess(logits, {.top_k = 2, .top_p = 0.5}).support(),
@@ -158,14 +158,14 @@ TEST(ProcessTest, MinPKeepsWhatIsNotFarBelowTheMostProbable) {
               ElementsAre(1, 2));
 }
 
-TEST(ProcessTest, MinPLooksAtProbabilitiesBehindTheTemperature) {
+TEST(ProcessTest, MinPLooksAtProbabilitiesAfterTheTemperature) {
   // At T = 1 the second has e^-1 = 0.37 of the first, at T = 2 e^-0.5 = 0.61.
   EXPECT_THAT(MustProcess({1, 2}, {.min_p = 0.5}).support(), ElementsAre(1));
   EXPECT_THAT(MustProcess({1, 2}, {.temperature = 2, .min_p = 0.5}).support(),
               ElementsAre(0, 1));
 }
 
-TEST(ProcessTest, TopPCountsTheMassBehindMinP) {
+TEST(ProcessTest, TopPCountsTheMassAfterMinP) {
   const std::vector<float> logits = LogitsOf({0.4, 0.3, 0.2, 0.1});
   // Of the two that min-p leaves the first has 4/7, more than half.
   EXPECT_THAT(MustProcess(logits, {.top_p = 0.5, .min_p = 0.6}).support(),

@@ -130,7 +130,7 @@ class Script final : public RandomSource {
   const uint64_t refused_;
 };
 
-TEST(RejectionTest, StopsAtTheFirstRefusalAndReadsNoCoinBehindIt) {
+TEST(RejectionTest, StopsAtTheFirstRefusalAndReadsNoCoinAfterIt) {
   const Distribution q = Distribution::FromSorted({0, 1}, {0.5, 0.5});
   const Distribution p = Distribution::FromSorted({0, 1, 2}, {0.2, 0.6, 0.2});
   const Draft draft = {

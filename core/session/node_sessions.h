@@ -50,7 +50,7 @@ class NodeSessions {
 
   // `content_digest` identifies the request's bytes; `num_draft_tokens` go into
   // the cache besides the delta. The session must not be at work. Its log may
-  // go on behind keep_length, with tokens of the delta that were cached before.
+  // go on after keep_length, with tokens of the delta that were cached before.
   //
   // INVALID_ARGUMENT: one step with two contents, or an impossible delta.
   // RESOURCE_EXHAUSTED: no room now, and when to try again; without a delay,

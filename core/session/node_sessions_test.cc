@@ -198,7 +198,7 @@ TEST_F(NodeSessionsTest, AReleaseWithoutIncarnationReleasesWhatWasOpened) {
   EXPECT_FALSE(table_.Release(release));
 }
 
-TEST_F(NodeSessionsTest, AnOpeningThatArrivesBehindItsReleaseIsStale) {
+TEST_F(NodeSessionsTest, AnOpeningThatArrivesAfterItsReleaseIsStale) {
   const RequestHeader release = {.session = Id(2), .step = 5};
   EXPECT_FALSE(table_.Release(release));
   EXPECT_EQ(ReasonOf(Admit(Open(4, {1}, Id(2)))), MissReason::kStale);

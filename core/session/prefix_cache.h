@@ -83,7 +83,7 @@ class PrefixCache {
     uint64_t number = 0;  // never used again
   };
 
-  // The key of the block behind `before`, which holds the first of `tokens`.
+  // The key of the block after `before`, which holds the first of `tokens`.
   Key KeyOf(const std::string& salt, std::optional<KvBlockId> before,
             absl::Span<const TokenId> tokens) const;
 

@@ -55,7 +55,7 @@ TEST_F(PrefixCacheTest, FindsTheLongestKnownBeginning) {
   EXPECT_THAT(Found(text), ElementsAre(table[0]));
 }
 
-TEST_F(PrefixCacheTest, TheSameTokensBehindAnotherTextAreAnotherText) {
+TEST_F(PrefixCacheTest, TheSameTokensAfterAnotherTextAreAnotherText) {
   Leave(Text({1, 7}));
   EXPECT_THAT(Found(Text({2, 7})), IsEmpty());
   Leave(Text({2}));
@@ -105,7 +105,7 @@ TEST_F(PrefixCacheTest, WhatIsForgottenIsNotFoundAndFreeAsAnyOther) {
   EXPECT_THAT(Found(Text({1, 2})), IsEmpty());
   EXPECT_EQ(pool_.num_free(), 6);
   EXPECT_EQ(pool_.num_free_kept(), 1);
-  // What stood behind it is not found behind its successor.
+  // What stood after it is not found after its successor.
   Leave(Text({1}));
   EXPECT_THAT(Found(Text({1, 2})), SizeIs(1));
 }

@@ -41,7 +41,7 @@ class Memory {
     auto* const* session = std::get_if<NodeSession*>(&*outcome);
     return session == nullptr ? nullptr : *session;
   }
-  // A pass of what is missing of these behind keep_length, and more.
+  // A pass of what is missing of these after keep_length, and more.
   void Run(NodeSession& session, int keep_length, TokenSeq tokens) {
     const int num_cached = session.log.length() - keep_length;
     tokens.erase(tokens.begin(), tokens.begin() + num_cached);
@@ -85,7 +85,7 @@ class PrefixSharingTest : public ::testing::Test {
             .step = ++step_,
             .delta = {keep_length, tokens}};
   }
-  // Runs the call with drafts behind it; how many tokens it found. -1: refused.
+  // Runs the call with drafts after it; how many tokens it found. -1: refused.
   int Run(const RequestHeader& header, const TokenSeq& drafts = {}) {
     const int keep_length = header.delta.keep_length;
     NodeSession* session =

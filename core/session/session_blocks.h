@@ -46,9 +46,9 @@ class SessionBlocks {
 
   void Append(NodeSession& session, absl::Span<const TokenId> tokens);
   void Cut(NodeSession& session, int length);
-  // The longest length, at most this one, behind which the session may write.
+  // The longest length, at most this one, after which the session may write.
   int WritableLength(const NodeSession& session, int length) const;
-  // Gives back the blocks behind the first so many.
+  // Gives back the blocks after the first so many.
   void KeepFirst(NodeSession& session, int num_blocks);
   // Others may begin with the full blocks of the session's first tokens.
   void ShareUpTo(NodeSession& session, int length);

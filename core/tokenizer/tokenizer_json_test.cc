@@ -214,7 +214,7 @@ TEST(TokenizerJsonTest, AddedTokensCountOnFromTheHighestAddedId) {
 }
 
 // The reference would give an added token the id 4, which a token has.
-TEST(TokenizerJsonTest, AnAddedTokenMayNotFallOnATokenBehindAHole) {
+TEST(TokenizerJsonTest, AnAddedTokenMayNotFallOnATokenAfterAHole) {
   json file = SmallFile();
   file["model"]["vocab"] = {{"a", 0}, {"b", 1}, {"ab", 2}, {"c", 4}};
   EXPECT_THAT(ParseTokenizerJson(file.dump()).status().ToString(),

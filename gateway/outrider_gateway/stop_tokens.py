@@ -18,7 +18,7 @@ class StopTokens:
         self._shown = ""
 
     def apply(self, message: pb.GenerateResponse) -> None:
-        """Cuts the message behind the first stop token and makes it the last one; else leaves it."""
+        """Cuts the message after the first stop token and makes it the last one; else leaves it."""
         for i, token in enumerate(message.tokens):
             if token.id in self._ids:
                 self._end(message, i)

@@ -27,7 +27,7 @@ struct Segment {
 };
 
 // Sessions with random keys, values and queries at every position. Places in
-// blocks behind a session's end, and blocks of nobody, are NaN.
+// blocks after a session's end, and blocks of nobody, are NaN.
 class Sessions {
  public:
   Sessions(Element element, const Heads& heads, std::vector<int> lengths,

@@ -200,7 +200,7 @@ TEST_P(CudaLinearTest, GeluIsTheTanhApproximation) {
 
 // Queries, keys and values are parts of one matrix, of sizes that end inside
 // its tiles.
-TEST_P(CudaLinearTest, PartsOfAMatrixLieOneBehindTheOther) {
+TEST_P(CudaLinearTest, PartsOfAMatrixLieOneAfterTheOther) {
   constexpr int kIn = 24, kOut = 45;
   const Rounded rows =
       Round(element(), Scaled(RandomValues(kOut * kIn, 3), 2.0f));
