@@ -16,7 +16,7 @@ from .errors import ApiError
 
 MAX_CHOICES = 16
 MAX_PROMPTS = 64
-# Of protobuf's int32 and uint32; coordinators have narrower limits of their own.
+# These are the limits of protobuf's int32 and uint32; coordinators have narrower ones of their own.
 MAX_INT32, MAX_UINT32 = (1 << 31) - 1, (1 << 32) - 1
 Token = Annotated[int, Field(ge=0, le=MAX_INT32)]
 # Long lists stop at their first mistake: each one found costs a hundred times its bytes.
