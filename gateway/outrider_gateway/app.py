@@ -46,6 +46,7 @@ class Options:
     max_requests: int = 4096
     request_seconds: float = 600.0
     slow_reader_seconds: float = 60.0
+    body_seconds: float = 60.0  # that a body may take to arrive
 
 
 @dataclasses.dataclass
@@ -129,12 +130,13 @@ class Gateway:
 
     async def _answer(self, request: Request, prepare) -> ASGIApp:  # type: ignore[no-untyped-def]
         """Runs a request of either endpoint, within its key's limits and ours."""
+        metadata, headers = _identity(request)
+        request.state.headers = headers  # for a refusal, too
         account = self._parts.keys.authenticate(request.headers.get("authorization"))
         async with contextlib.AsyncExitStack() as stack:
             stack.enter_context(self._running())
             stack.enter_context(account.request(time.monotonic()))
             asked, generations, shape = await prepare(await self._body(request))
-            metadata, headers = _identity(request)
             for generation in generations:
                 generation.set_caller(metadata, account.cache_salt(asked.cache_salt))
             choices = await stack.enter_async_context(serving.Choices(generations))
@@ -171,10 +173,14 @@ class Gateway:
 
     async def _body(self, request: Request) -> bytes:
         body = bytearray()
-        async for part in request.stream():
-            body += part
-            if len(body) > self._options.max_body_bytes:
-                raise ApiError(413, f"the body is larger than {self._options.max_body_bytes} bytes")
+        try:
+            async with asyncio.timeout(self._options.body_seconds):
+                async for part in request.stream():
+                    body += part
+                    if len(body) > self._options.max_body_bytes:
+                        raise ApiError(413, f"the body is larger than {self._options.max_body_bytes} bytes")
+        except TimeoutError:
+            raise ApiError(408, f"the body did not arrive within {self._options.body_seconds:g} s") from None
         return bytes(body)
 
     async def _check_model(self, asked: str) -> str:
@@ -290,9 +296,10 @@ async def _unless_disconnected(request: Request, work: Coroutine[Any, Any, Resul
 
 
 async def _on_api_error(request: Request, error: Exception) -> Response:
-    del request
     assert isinstance(error, ApiError)
-    return error.response()
+    response = error.response()
+    response.headers.update(getattr(request.state, "headers", {}))
+    return response
 
 
 async def _on_http_error(request: Request, error: Exception) -> Response:

@@ -36,7 +36,7 @@ class ApiError(Exception):
 
 
 _TYPES = {400: "invalid_request_error", 401: "authentication_error", 403: "permission_error",
-          404: "invalid_request_error", 405: "invalid_request_error", 413: "invalid_request_error",
+          404: "invalid_request_error", 405: "invalid_request_error", 408: "timeout", 413: "invalid_request_error",
           429: "rate_limit_error", 503: "service_unavailable", 504: "timeout"}
 
 # What a gRPC status means to an HTTP client.
@@ -62,11 +62,12 @@ def from_rpc(error: grpc.aio.AioRpcError) -> ApiError:
     code = error.code()
     status = _HTTP_STATUS.get(code, 500)
     details = error.details() or ""
-    # Only what a coordinator says of the caller's own request goes out as it is.
-    is_callers = status in (400, 409, 429) or (status == 503 and code is not grpc.StatusCode.CANCELLED)
+    # Only what a coordinator says of the caller's own request goes out as it is: gRPC's own words have addresses,
+    # and how a stream is resumed is the gateway's business.
+    is_callers = status in (400, 409, 429)
     message = details if is_callers and details else {
         502: "the gateway may not call its coordinators; its log says why",
-        503: "no coordinator answers; try again later",
+        503: "the model does not answer now; try again later",
         504: "the request took too long",
     }.get(status, "the model failed on this request; the coordinator's log says why")
     retry = retry_delay(error) if status in (429, 503) else None

@@ -126,7 +126,10 @@ class Generation:
         # A coordinator that has another model by now cannot resume; another one may.
         is_other_model = self._has_begun and error.code() is grpc.StatusCode.FAILED_PRECONDITION
         if (error.code() not in _ELSEWHERE and not is_other_model) or is_last:
-            raise errors.from_rpc(error) from error
+            refusal = errors.from_rpc(error)
+            if refusal.status >= 500:
+                log.warning("a request failed at %s: %s: %s", node.address, error.code().name, error.details())
+            raise refusal from error
         if self._has_begun:
             self.tally.num_resumes += 1
             METRICS.resumes.inc()
