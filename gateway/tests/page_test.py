@@ -94,6 +94,23 @@ class PageTest(ProgramTest):
         page.screenshot(path=SHOTS / "gateway.png", full_page=True)
         self.assertEqual(self.errors, [])
 
+    def test_speed_is_of_the_tokens_that_came_since_the_clock_began(self):
+        page = self.open()
+        found = page.evaluate("""() => {
+          const pane = new Pane("fast", false);
+          const times = Object.fromEntries(["draft", "verify", "draft_compute", "verify_compute", "round"]
+            .map(name => [name + "_time", 1]));
+          const round = num => ({text: "x".repeat(num), outrider: {
+            tokens: Array.from({length: num}, () => ({id: 1, text: "x", origin: "draft"})),
+            round: {num_drafted: num, num_accepted: num, ...times}}});
+          pane.add(round(5));
+          pane.started -= 1e6;
+          pane.add(round(3));
+          return [pane.tokens, pane.tokensSince, Math.round(pane.seconds / 1000)];
+        }""")
+        self.assertEqual(found, [8, 3, 1])
+        self.assertEqual(self.errors, [])
+
     def test_a_narrow_dark_screen_has_no_sideways_scroll(self):
         page = self.open(viewport={"width": 380, "height": 800}, color_scheme="dark")
         wide = page.evaluate("() => document.documentElement.scrollWidth > document.documentElement.clientWidth")
