@@ -65,17 +65,20 @@ class _Environment(jinja2.sandbox.ImmutableSandboxedEnvironment):
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         self._tick()
-        return super().getattr(obj, attribute)
+        return _bounded(super().getattr(obj, attribute))
 
     def getitem(self, obj: Any, argument: Any) -> Any:
         self._tick()
-        return super().getitem(obj, argument)
+        return _bounded(super().getitem(obj, argument))
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         self._tick()
-        return super().call(*args, **kwargs)
+        # Such as the width of str.ljust.
+        if any(isinstance(one, int) and abs(one) > MAX_CHARACTERS for one in (*args, *kwargs.values())):
+            raise jinja2.TemplateError("a number is too large here")
+        return _bounded(super().call(*args, **kwargs))
 
-    intercepted_binops = frozenset(["*", "**", "%"])
+    intercepted_binops = frozenset(["+", "*", "**", "%"])
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
         """No product of a long text and a large number."""
@@ -84,7 +87,14 @@ class _Environment(jinja2.sandbox.ImmutableSandboxedEnvironment):
         if operator == "**" or (operator == "*" and any(hasattr(s, "__len__") for s in (left, right))
                                 and len(sizes) == 2 and sizes[0] * sizes[1] > MAX_CHARACTERS):
             raise jinja2.TemplateError(f"{operator} grows too large here")
-        return super().call_binop(context, operator, left, right)
+        return _bounded(super().call_binop(context, operator, left, right))
+
+
+def _bounded(value: Any) -> Any:
+    """What grows step by step is stopped once it is read again."""
+    if isinstance(value, str | list | tuple) and len(value) > MAX_CHARACTERS:
+        raise jinja2.TemplateError(f"a value is longer than {MAX_CHARACTERS}")
+    return value
 
 
 def _raise_exception(message: str) -> None:

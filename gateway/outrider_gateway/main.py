@@ -6,6 +6,7 @@ import argparse
 import ipaddress
 import logging
 import pathlib
+import resource
 import socket
 import sys
 
@@ -125,11 +126,17 @@ def _parts(flags: argparse.Namespace) -> Parts:
     return parts
 
 
-def _bound(flag: str, endpoint: str) -> socket.socket:
+def _bound(flag: str, endpoint: str, unread_seconds: int) -> socket.socket:
     try:
-        return server.bind(*_split(endpoint, flag))
+        return server.bind(*_split(endpoint, flag), unread_seconds)
     except OSError as error:
         raise FlagError(f"{flag} {endpoint}: {error}") from error
+
+
+def allow_many_connections() -> None:
+    """As many as we may have: a shell's usual limit is 1024 files, and each reader is one."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def main() -> int:
@@ -148,12 +155,14 @@ def main() -> int:
         model_name=flags.model_name, max_requests=flags.max_requests, request_seconds=flags.request_seconds,
         slow_reader_seconds=flags.slow_reader_seconds))
     try:
-        listener = _bound("--listen", flags.listen)
+        listener = _bound("--listen", flags.listen, flags.slow_reader_seconds)
         scrapes = None
         if flags.metrics_listen is not None:
-            scrapes = (create_side_app(gateway), _bound("--metrics-listen", flags.metrics_listen))
+            side = _bound("--metrics-listen", flags.metrics_listen, flags.slow_reader_seconds)
+            scrapes = (create_side_app(gateway), side)
     except FlagError as error:
         return _refuse(error, 1)
+    allow_many_connections()
     app = create_app(gateway, with_metrics=scrapes is None)
     has_ended_well = uvloop.run(server.serve(app, gateway, listener, flags.drain_seconds, scrapes))
     return 0 if has_ended_well else 1

@@ -143,6 +143,9 @@ class CompletionRequest(SamplingRequest):
             raise ValueError(f"best_of: only the value of n, {self.n}, is served")
         if self.echo and self.logprobs is not None:
             raise ValueError("echo: the prompt's log-probabilities are not served; leave out echo or logprobs")
+        if self.n * len(self.prompts()) > MAX_PROMPTS:
+            raise ValueError(f"n: at most {MAX_PROMPTS} choices for all prompts together, not "
+                             f"{self.n * len(self.prompts())}")
         if self.max_tokens is None:
             self.max_tokens = 16  # OpenAI's default of this endpoint
         return self

@@ -28,6 +28,7 @@ BAD_COMPLETIONS = [
     ({"max_tokens": 1 << 32}, 400, "max_tokens", "less than or equal to 4294967295"),
     ({"n": 0}, 400, "n", "greater than or equal to 1"),
     ({"n": 17}, 400, "n", "less than or equal to 16"),
+    ({"n": 16, "prompt": ["p"] * 5}, 400, "n", "at most 64"),
     ({"stop": ["a"] * 17}, 400, "stop", "at most 16"),
     ({"stop": 5}, 400, "stop", "string"),
     ({"stop": [""]}, 400, "stop", "1 to 256 bytes"),

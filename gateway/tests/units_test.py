@@ -4,6 +4,8 @@ import asyncio
 import datetime
 import json
 import pathlib
+import resource
+import socket
 import sys
 import tempfile
 import time
@@ -19,7 +21,7 @@ import grpc  # noqa: E402
 import pydantic  # noqa: E402
 
 from outrider.v1 import generation_pb2 as pb  # noqa: E402
-from outrider_gateway import chat_template, keys, requests, translate  # noqa: E402
+from outrider_gateway import chat_template, keys, main, requests, server, translate  # noqa: E402
 from outrider_gateway.coordinators import make_channel  # noqa: E402
 from outrider_gateway.errors import ApiError  # noqa: E402
 from outrider_gateway.generation import Tally  # noqa: E402
@@ -85,7 +87,9 @@ class ChatTemplateTest(unittest.TestCase):
         self.assertEqual(template.render([], variables={"bos_token": "<t>", "messages": [1], "self": 2}), "<t>0")
 
     def test_a_template_that_grows_without_bound_is_stopped(self):
-        for source in ("{{ 'a' * 99999999999 }}", "{{ 10 ** 99999999 }}",
+        twice = "{% set ns = namespace(s='ab') %}{% for i in range(99) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}"
+        for source in ("{{ 'a' * 99999999999 }}", "{{ 10 ** 99999999 }}", twice, twice.replace("~", "+"),
+                       twice.replace("ns.s ~ ns.s", "ns.s.replace('b', 'bb')"), "{{ 'a'.ljust(99999999999) }}",
                        "{% for i in range(99999) %}{{ 'abcdefghij' * 1000 }}{% endfor %}"):
             with self.subTest(source), self.assertRaises(ApiError):
                 self.render(source)
@@ -220,6 +224,14 @@ class RequestTest(unittest.TestCase):
                 refusal = self.refusal(requests.CompletionRequest, model="m", prompt="p", **change)
                 self.assertEqual(refusal.param, *change)
 
+    def test_a_request_has_no_more_choices_than_prompts_may_be(self):
+        prompts = ["p"] * 32
+        self.assertEqual(len(requests.parse(requests.CompletionRequest, json.dumps(
+            {"model": "m", "prompt": prompts, "n": 2}).encode()).prompts()), 32)
+        refusal = self.refusal(requests.CompletionRequest, model="m", prompt=prompts, n=3)
+        self.assertEqual(refusal.param, "n")
+        self.assertIn("96", refusal.message)
+
     def test_a_long_list_of_mistakes_is_not_looked_at_to_its_end(self):
         for prompt in ([-1] * 1000, ["p", *[5] * 1000], [[-1] * 1000] * 64):
             with self.subTest(str(prompt)[:20]), \
@@ -306,6 +318,21 @@ class TokensTest(unittest.TestCase):
         tokens = Tokens.load(MODEL)
         halves = [i for i in tokens.encode("再") if tokens.name(i).startswith("bytes:")]
         self.assertTrue(halves)
+
+
+class ConnectionsTest(unittest.TestCase):
+    def test_a_peer_that_takes_nothing_does_not_keep_its_connection(self):
+        with server.bind("127.0.0.1", 0, 7) as listener, socket.create_connection(listener.getsockname()):
+            taken, _ = listener.accept()
+            with taken:
+                self.assertEqual(taken.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT), 7000)
+
+    def test_there_may_be_as_many_as_the_machine_allows(self):
+        before, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (before, most))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(before, 200), most))
+        main.allow_many_connections()
+        self.assertEqual(resource.getrlimit(resource.RLIMIT_NOFILE), (most, most))
 
 
 class SilentCoordinatorTest(unittest.IsolatedAsyncioTestCase):
