@@ -52,7 +52,7 @@ class ListedNodesTest(SeveralNodesTest):
                                    "--max-tokens", "60", PROMPT)
 
     def assert_serves(self, count=8, at_once=False):
-        """New streams end well, with drafts and the tokens of plain decoding."""
+        """New streams end well with the tokens of plain decoding, and drafts are used."""
         streams = []
         for _ in range(count):
             streams.append(self.start_greedy())
@@ -60,9 +60,12 @@ class ListedNodesTest(SeveralNodesTest):
                 streams[-1].wait()
         plain = self.ends_well(self.start_greedy(k=0))["token_ids"]
         for stream in streams:
-            result = self.ends_well(stream)
-            self.assertEqual(result["token_ids"], plain)
-            self.assertGreater(sum(one["accepted"] for one in result["rounds"]), 0)
+            self.assertEqual(self.ends_well(stream)["token_ids"], plain)
+        # Not by each of them: none waits for a drafter, and on a busy machine it is left alone for a while.
+        wait_until("drafts are accepted", self.accepts_drafts, patience=120)
+
+    def accepts_drafts(self):
+        return sum(one["accepted"] for one in self.ends_well(self.start_greedy())["rounds"]) > 0
 
     def test_sessions_spread_over_all_nodes(self):
         for at_once in (True, False):
