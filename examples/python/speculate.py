@@ -19,6 +19,7 @@ import struct
 import sys
 
 import grpc
+from sparse_row import row_to_dict
 from stubs import (cache_pb2, cache_pb2_grpc, drafter_pb2, drafter_pb2_grpc, types_pb2, verifier_pb2,
                    verifier_pb2_grpc)
 
@@ -35,17 +36,6 @@ def softmax(logits, temperature):
     weights = [math.exp((x - top) / temperature) for x in logits]
     total = math.fsum(weights)
     return [weight / total for weight in weights]
-
-
-def row_to_dict(row):
-    """q as the drafter really drew from it: id -> probability; all others are 0."""
-    if row.weight_dtype == types_pb2.DTYPE_BFLOAT16:  # the upper half of a float32
-        halves = struct.unpack(f"<{len(row.ids)}H", row.weights)
-        weights = struct.unpack(f"<{len(halves)}f", struct.pack(f"<{len(halves)}I", *(h << 16 for h in halves)))
-    else:
-        weights = struct.unpack(f"<{len(row.ids)}d", row.weights)
-    total = math.fsum(weights)
-    return {token: weight / total for token, weight in zip(row.ids, weights)}
 
 
 def acceptance_probability(p, q, token):
