@@ -144,7 +144,9 @@ class Keys:
         self._looked_at = now
         try:
             status = path.stat()
-            if (status.st_mtime_ns, status.st_size) != self._stamp:
+            stamp = (status.st_mtime_ns, status.st_size)
+            if stamp != self._stamp:
+                self._stamp = stamp  # said once of each change
                 self._read(path)
         except (OSError, ValueError) as error:
             log.error("the keys stay as they are: %s: %s", path, error)
