@@ -19,11 +19,12 @@ _LAST_SECONDS = 2
 
 
 def bind(host: str, port: int, unread_seconds: int) -> socket.socket:
-    """Connections that are taken by it end where their peer takes nothing for so long. Raises OSError."""
+    """Connections that are taken by it end where their peer takes nothing for a minute more. Raises OSError."""
     family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
     listener = socket.create_server(address[:2], family=family)
     # Accepted connections inherit it; what was written before a stream was given up would keep them open otherwise.
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * unread_seconds)
+    # The stream itself is given up first, and the log says so.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * (unread_seconds + 60))
     return listener
 
 
