@@ -90,7 +90,7 @@ void AddFlags(CLI::App& app, Flags& flags) {
       ->check(CLI::Range(1, 1 << 30))
       ->capture_default_str();
   app.add_option("--verify-timeout-ms", flags.verify_timeout_ms,
-                 "longest a verification may take before the stream fails")
+                 "longest a verification may take before it is sent again")
       ->check(CLI::Range(1, 1 << 30))
       ->capture_default_str();
   AddServerFlags(app, flags.server);
