@@ -13,6 +13,7 @@ from programs import wait_until
 from scraping import ScrapingTest
 
 FAILED = 1
+SIMULATED_BLOCK_BYTES = 128  # of 16 tokens
 GREEDY = ("--temperature", "0", "--ignore-eos", "--max-tokens", "500", "def merge(left, right):")
 
 
@@ -177,6 +178,24 @@ class FullQueueTest(FaultTest):
         self.assertEqual([stream.wait() for stream in streams], [0] * len(streams), streams[0].err())
         plain = self.generate(self.address, "-k", "0", *request).out()
         self.assertEqual({stream.out() for stream in streams}, {plain})
+
+
+    def test_no_stream_ends_because_the_cache_is_full(self):
+        """Two that have begun need more blocks together than there are: the younger is refused until the older is done."""
+        self.verifier = self.start("outrider-verifier", "--simulate", "--simulate-pass-ms", "10", "--listen", "127.0.0.1:0",
+                                   "--kv-cache-memory", 40 * SIMULATED_BLOCK_BYTES, *self.HTTP)
+        self.coordinator = self.start("outrider-coordinator", "--verifier", self.verifier.address(), "--listen", "127.0.0.1:0")
+        self.wait_for_nodes(self.coordinator.address(), "verifier")
+        streams = []
+        for _ in range(2):
+            streams.append(self.start_generate(self.coordinator.address(), "-k", "0", "--temperature", "0", "--ignore-eos",
+                                               "--max-tokens", "480", "--prompt-tokens", "1 2 3", "--json"))
+            wait_until("it has begun", lambda: self.verifier.err().count("session opened") == len(streams))
+        ends = [(stream.wait(), stream.err()) for stream in streams]
+        self.assertEqual(ends, [(0, "")] * 2)
+        first, second = (json.loads(stream.out())["token_ids"] for stream in streams)
+        self.assertEqual(first, second)
+        self.assertGreater(self.value(self.verifier, "requests_total", method="Verify", code="RESOURCE_EXHAUSTED"), 0)
 
 
 class ClientFaultTest(FaultTest):
