@@ -39,7 +39,9 @@ class AnswersTest(DoorTest):
         self.assertEqual(streamed[0].choices[0].delta.role, "assistant")
         self.assertEqual("".join(c.choices[0].delta.content or "" for c in streamed if c.choices),
                          chat.choices[0].message.content)
-        self.assertEqual(streamed[-1].usage, chat.usage)
+        # Which rounds had drafts, and so how many were judged, may differ from run to run.
+        for name in ("prompt_tokens", "completion_tokens", "total_tokens"):
+            self.assertEqual(getattr(streamed[-1].usage, name), getattr(chat.usage, name))
 
     def test_a_model_without_a_chat_template_serves_completions_only_and_says_so(self):
         program = self.gateway(model=TARGET)

@@ -128,8 +128,11 @@ TEST(ClusterTest, ADrafterThatRestartsIsFilledAgainAndDraftsOn) {
 TEST(ClusterTest, AVerifierThatRestartsInAStreamIsNoError) {
   std::function<void()> act;
   InProcessCluster::Options options = SmallCluster();
-  options.draft.table = ActInRound(options.draft.table, 50, act);
+  options.draft.table = ActInRound(options.draft.table, 20, act);
+  DrafterFirst drafter_first;
+  options.target.table = drafter_first.Around(options.target.table);
   InProcessCluster cluster(options);
+  drafter_first.Watch(cluster);
   ASSERT_TRUE(cluster.WaitUntilReady());
   act = [&] {
     cluster.StopVerifier();
@@ -144,8 +147,11 @@ TEST(ClusterTest, AVerifierThatRestartsInAStreamIsNoError) {
 TEST(ClusterTest, AVerifierThatComesBackWithOtherWeightsEndsTheStream) {
   std::function<void()> act;
   InProcessCluster::Options options = SmallCluster();
-  options.draft.table = ActInRound(options.draft.table, 50, act);
+  options.draft.table = ActInRound(options.draft.table, 20, act);
+  DrafterFirst drafter_first;
+  options.target.table = drafter_first.Around(options.target.table);
   InProcessCluster cluster(options);
+  drafter_first.Watch(cluster);
   ASSERT_TRUE(cluster.WaitUntilReady());
   act = [&] {
     cluster.StopVerifier();

@@ -30,9 +30,11 @@ class MovesTest : public ::testing::Test {
  protected:
   // `num_others`: verifiers beside the first.
   void Start(int num_others) {
+    options_.target.table = drafter_first_.Around(options_.target.table);
     options_.other_targets.assign(num_others, options_.target);
-    options_.draft.table = ActInRound(options_.draft.table, 50, act_);
+    options_.draft.table = ActInRound(options_.draft.table, 20, act_);
     cluster_.emplace(options_);
+    drafter_first_.Watch(*cluster_);
     ASSERT_TRUE(cluster_->WaitUntilReady());
   }
   // -1 is the first verifier, others count from 0.
@@ -90,6 +92,7 @@ class MovesTest : public ::testing::Test {
 
   InProcessCluster::Options options_ = SmallCluster();
   std::function<void()> act_;
+  DrafterFirst drafter_first_;
   std::optional<InProcessCluster> cluster_;
   std::array<bool, 8> is_stopped_ = {};
 };

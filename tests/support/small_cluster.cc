@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <memory>
+#include <thread>
 #include <utility>
 
 #include "tests/support/hash_model.h"
@@ -76,6 +77,26 @@ TableLm::Table ActInRound(TableLm::Table table, int round,
     if (++*num_calls == round && act) act();
     return table(context);
   };
+}
+
+TableLm::Table DrafterFirst::Around(TableLm::Table table) {
+  return [this, table = std::move(table)](absl::Span<const TokenId> context) {
+    if (context.size() >= 10) Await();
+    return table(context);
+  };
+}
+
+void DrafterFirst::Await() {
+  const auto deadline =
+      std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (!is_over_) {
+    InProcessCluster* const cluster = cluster_;
+    is_over_ = std::chrono::steady_clock::now() > deadline ||
+               (cluster != nullptr &&
+                cluster->drafter().counters().num_finished(
+                    NodeCall::kModel, absl::StatusCode::kOk) > 0);
+    if (!is_over_) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 }
 
 client::GenerationRequest Greedy(TokenSeq prompt, int num_tokens, int k) {

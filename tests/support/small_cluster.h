@@ -2,6 +2,7 @@
 #ifndef OUTRIDER_TESTS_SUPPORT_SMALL_CLUSTER_H_
 #define OUTRIDER_TESTS_SUPPORT_SMALL_CLUSTER_H_
 
+#include <atomic>
 #include <functional>
 #include <optional>
 #include <vector>
@@ -46,6 +47,21 @@ Result GenerateWithDrafts(InProcessCluster& cluster,
 // number `round`. From another node's table it may end a node.
 TableLm::Table ActInRound(TableLm::Table table, int round,
                           std::function<void()>& act);
+
+// Streams do not wait for drafters; for a test of what happens in rounds with
+// drafts, the target waits at its tenth token until the drafter is filled.
+class DrafterFirst {
+ public:
+  TableLm::Table Around(TableLm::Table table);
+  // From then on; until then it waits, and ten seconds at most.
+  void Watch(InProcessCluster& cluster) { cluster_ = &cluster; }
+
+ private:
+  void Await();
+
+  std::atomic<InProcessCluster*> cluster_ = nullptr;
+  std::atomic<bool> is_over_ = false;
+};
 
 client::GenerationRequest Greedy(TokenSeq prompt, int num_tokens, int k);
 
