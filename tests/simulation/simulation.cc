@@ -57,10 +57,10 @@ class Simulation {
   explicit Simulation(const SimulationOptions& options)
       : options_(options),
         network_(loop_, options.seed, options.faults),
-        cluster_({.loop = loop_,
-                  .network = network_,
-                  .protocol = options.protocol,
-                  .mistake = options.mistake}) {
+        cluster_{.loop = loop_,
+                 .network = network_,
+                 .protocol = options.protocol,
+                 .mistake = options.mistake} {
     StartNodes();
     MakeClients();
     for (const Fault& fault : options.faults) {
