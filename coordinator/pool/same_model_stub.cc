@@ -6,11 +6,6 @@
 
 namespace outrider {
 
-Sameness PromiseOf(const SamplingParams& sampling, RuleKind rule) {
-  return IsGreedy(sampling) || rule == RuleKind::kCoupled ? Sameness::kBits
-                                                          : Sameness::kLaw;
-}
-
 Task<absl::StatusOr<VerifyReply>> SameModelStub::Verify(
     const VerifyCall& call, Cancellation& cancellation) {
   OUTRIDER_CO_ASSIGN_OR_RETURN(

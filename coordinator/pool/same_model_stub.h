@@ -16,7 +16,10 @@ namespace outrider {
 
 // What is promised of a session's text: at temperature 0 and under kCoupled
 // that it is the same one whoever continues it.
-Sameness PromiseOf(const SamplingParams& sampling, RuleKind rule);
+inline Sameness PromiseOf(const SamplingParams& sampling, RuleKind rule) {
+  return IsGreedy(sampling) || rule == RuleKind::kCoupled ? Sameness::kBits
+                                                          : Sameness::kLaw;
+}
 
 // Decorator of one session's verifier: two models never meet in a session
 // (faults.md rule 17). A node that gives the session another life may be
