@@ -2,10 +2,11 @@
 #   one library per folder, alias outrider::sampling; explicit lists, no globs.
 #   FUZZED: it reads what others wrote, and shows libFuzzer which way it took.
 # outrider_cc_binary(NAME outrider-verifier SRCS … DEPS …)
-# outrider_cc_tests(NAME sampling_tests SRCS coins_test.cc … DEPS … [LABELS …] [TIMEOUT …] [THREADS])
+# outrider_cc_tests(NAME sampling_tests SRCS coins_test.cc … DEPS … [LABELS …] [TIMEOUT …] [THREADS] [OPTIMISED])
 #   one executable for a folder's _test.cc files, which ctest runs suite by suite,
 #   as sampling_tests.CoinsTest, each with this time limit. THREADS: more than one
 #   thread runs in it; the others hold nothing that the thread sanitizer could find.
+#   OPTIMISED: the test computes much by itself, and is compiled for that.
 # outrider_python_test(NAME … SCRIPT … [LABELS …] [TIMEOUT …])
 #   a test that needs .venv-test (tools/setup.sh) and the real programs; skipped,
 #   and said so, where what it needs is not there.
@@ -65,14 +66,14 @@ function(outrider_cc_binary)
 endfunction()
 
 function(outrider_cc_tests)
-  cmake_parse_arguments(A "THREADS" "NAME;TIMEOUT" "SRCS;DEPS;LABELS;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(A "THREADS;OPTIMISED" "NAME;TIMEOUT" "SRCS;DEPS;LABELS;ENVIRONMENT" ${ARGN})
   add_executable(${A_NAME} ${A_SRCS})
   target_include_directories(${A_NAME} PRIVATE ${CMAKE_SOURCE_DIR})
   target_link_libraries(${A_NAME} PRIVATE ${A_DEPS} GTest::gmock GTest::gtest_main outrider_warnings)
   set_target_properties(${A_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   # Tests call what is optimised; optimising the calls only costs time to build,
   # and twice as much of it with a sanitizer's checks in them.
-  if(OUTRIDER_SANITIZE)
+  if(OUTRIDER_SANITIZE AND NOT A_OPTIMISED)
     target_compile_options(${A_NAME} PRIVATE -O0)
   elseif(NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
     target_compile_options(${A_NAME} PRIVATE -O1)
