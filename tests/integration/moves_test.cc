@@ -189,8 +189,9 @@ TEST_F(MovesTest, AVerifierThatHangsIsLeftAtItsDeadline) {
   Start(/*num_others=*/1);
   ExpectPlain(GenerateGreedy());
   EXPECT_TRUE(has_hung);
-  EXPECT_EQ(NumMoves(MoveReason::kLate), 1);
+  EXPECT_GE(NumMoves(MoveReason::kLate), 1);
   released.count_down();
+  cluster_.reset();  // its pass may still look at what this test has
 }
 
 TEST_F(MovesTest, WithoutAnyVerifierAStreamHoldsUntilOneIsBack) {
