@@ -7,13 +7,14 @@
 #   as sampling_tests.CoinsTest, each with this time limit. THREADS: more than one
 #   thread runs in it; the others hold nothing that the thread sanitizer could find.
 #   OPTIMISED: the test computes much by itself, and is compiled for that.
-# outrider_python_test(NAME … SCRIPT … [LABELS …] [TIMEOUT …])
+# outrider_python_test(NAME … SCRIPT … [ARGUMENTS …] [LABELS …] [TIMEOUT …])
 #   a test that needs .venv-test (tools/setup.sh) and the real programs; skipped,
 #   and said so, where what it needs is not there.
 function(outrider_python_test)
-  cmake_parse_arguments(A "" "NAME;SCRIPT;TIMEOUT" "LABELS" ${ARGN})
+  cmake_parse_arguments(A "" "NAME;SCRIPT;TIMEOUT" "ARGUMENTS;LABELS" ${ARGN})
   add_test(NAME ${A_NAME}
-    COMMAND ${CMAKE_SOURCE_DIR}/tools/run-python-test.sh ${CMAKE_CURRENT_SOURCE_DIR}/${A_SCRIPT})
+    COMMAND ${CMAKE_SOURCE_DIR}/tools/run-python-test.sh ${CMAKE_CURRENT_SOURCE_DIR}/${A_SCRIPT}
+      ${A_ARGUMENTS})
   set_tests_properties(${A_NAME} PROPERTIES LABELS "${A_LABELS}" TIMEOUT ${A_TIMEOUT}
     SKIP_RETURN_CODE 77 ENVIRONMENT
     "OUTRIDER_SOURCE_DIR=${CMAKE_SOURCE_DIR};OUTRIDER_BIN_DIR=${CMAKE_BINARY_DIR}/bin;OUTRIDER_STUBS_DIR=${CMAKE_BINARY_DIR}/python")

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The real programs that a row of the matrix disturbs."""
+from __future__ import annotations
+
+import asyncio
+import os
+import pathlib
+import re
+import signal
+import sys
+import time
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+from program import Program, wait_until  # noqa: E402
+
+BIN = pathlib.Path(os.environ.get("OUTRIDER_BIN_DIR") or ROOT / "build/release/bin")
+TARGET, DRAFT = ROOT / "models/demo-target", ROOT / "models/demo-draft"
+LEASE = 5
+KV_MEMORY = "512MiB"
+_READER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+class Member:
+    """One program of the cluster, which keeps its address over its deaths."""
+
+    def __init__(self, role, number, flags):
+        self.role = role
+        self.name = f"{role} {number}"
+        self._flags = flags
+        self._address = "127.0.0.1:0"
+        self._stopped = False
+        self.program = None
+        self.past = []  # its programs that have ended
+        self.start()
+
+    def start(self):
+        if self.program is not None:
+            self.past.append(self.program)
+        self.program = Program(BIN / f"outrider-{self.role}", *self._flags, "--listen", self._address,
+                               "--metrics-listen", "127.0.0.1:0", own_session=True)
+
+    @property
+    def address(self):
+        if self._address.endswith(":0"):
+            self._address = self.program.address()
+        return self._address
+
+    @property
+    def pid(self):
+        return self.program.process.pid
+
+    @property
+    def is_alive(self):
+        return self.program.process.poll() is None and not self._stopped
+
+    def kill(self):
+        self.program.end(signal.SIGKILL)
+        self._stopped = False
+
+    def stop(self):
+        self.program.send(signal.SIGSTOP)
+        self._stopped = True
+
+    def go_on(self):
+        self.program.send(signal.SIGCONT)
+        self._stopped = False
+
+    async def drain(self):
+        """Tells it to end; the seconds that it took."""
+        begin = time.monotonic()
+        status = await asyncio.to_thread(self.program.end, signal.SIGTERM)
+        assert status == 0, f"{self.name} ended with {status}: {self.program.err()[-2000:]}"
+        return time.monotonic() - begin
+
+    async def is_back(self):
+        """Starts it again, and returns when it listens."""
+        self.start()
+        await asyncio.to_thread(self.program.address)
+
+    def page(self):
+        address = re.search(r"metrics on (\S+)", self.program.out())[1]
+        with _READER.open(f"http://{address}/metrics", timeout=10) as reply:
+            return reply.read().decode()
+
+    async def value(self, name, **labels):
+        """The sum of the samples that have these labels; 0 of a program that is gone."""
+        if not self.is_alive:
+            return 0
+        return sample(await asyncio.to_thread(self.page), name, **labels)
+
+    def threads_and_descriptors(self):
+        return len(os.listdir(f"/proc/{self.pid}/task")), len(os.listdir(f"/proc/{self.pid}/fd"))
+
+    def log(self):
+        return "".join(program.err() for program in (*self.past, self.program))
+
+    def close(self):
+        for program in (*self.past, self.program):
+            program.close()
+
+
+def sample(page, name, **labels):
+    total = 0.0
+    for line in page.splitlines():
+        match = re.fullmatch(rf"outrider_{name}(?:\{{(.*)\}})? (\S+)", line)
+        if match and all(f'{key}="{value}"' in (match[1] or "") for key, value in labels.items()):
+            total += float(match[2])
+    return total
+
+
+class Cluster:
+    """Three verifiers, two drafters, two coordinators, unless a row asks for others."""
+
+    def __init__(self, verifiers=3, drafters=2, coordinators=2, proxy=None, node_flags=(), verifier_flags=(),
+                 coordinator_flags=(), lease=LEASE):
+        """`proxy`: makes the way to a node's address, where a row disturbs the links."""
+        self.lease = lease
+        self.members = []
+        common = ("--threads", 1, "--kv-cache-memory", KV_MEMORY, "--lease-seconds", lease, *node_flags)
+
+        def start(role, count, *flags):
+            added = [Member(role, number, flags) for number in range(1, count + 1)]
+            self.members += added
+            return added
+        try:
+            # One kind of kernels, as the text is the same only where they are.
+            first = start("verifier", 1, "--model", TARGET, *common, *verifier_flags)
+            self.numerics = _numerics(first[0])
+            self.verifiers = first + [
+                Member("verifier", number, ("--model", TARGET, "--kernels", self.numerics, *common, *verifier_flags))
+                for number in range(2, verifiers + 1)]
+            self.members += self.verifiers[1:]
+            first[0]._flags = (*first[0]._flags, "--kernels", self.numerics)
+            self.drafters = start("drafter", drafters, "--model", DRAFT, *common)
+            self.nodes = [*self.verifiers, *self.drafters]
+            ways = {node: proxy(node.address) if proxy else node.address for node in self.nodes}
+            self.coordinators = start(
+                "coordinator", coordinators, "--tokenizer", TARGET, *coordinator_flags,
+                *(word for node in self.nodes for word in (f"--{node.role}", ways[node])))
+            wait_until("all nodes are found", self._is_complete)
+        except BaseException:
+            self.close()
+            raise
+
+    def _is_complete(self):
+        wanted = {"verifier": len(self.verifiers), "drafter": len(self.drafters)}
+        return all(sample(page, "nodes", peer=peer, state="ready") == count
+                   for page in (_page_of(one) for one in self.coordinators) for peer, count in wanted.items())
+
+    async def wait_until_complete(self, patience=60):
+        await asyncio.to_thread(wait_until, "all nodes are found again", self._is_complete, patience)
+
+    async def total(self, members, name, **labels):
+        return sum([await member.value(name, **labels) for member in members])
+
+    async def blocks(self):
+        return await self.total(self.nodes, "kv_cache_blocks_used")
+
+    def threads_and_descriptors(self):
+        """Of each process that is there: a process that was started again is another one."""
+        return {(member.name, member.pid): member.threads_and_descriptors()
+                for member in self.members if member.is_alive}
+
+    def close(self):
+        for member in self.members:
+            member.close()
+
+
+def _page_of(member):
+    member.address  # it listens, and has said where
+    return member.page()
+
+
+def _numerics(verifier):
+    """The kernels that it has chosen, as other nodes are told to choose them."""
+    import grpc
+    import stubs
+    with grpc.insecure_channel(verifier.address) as channel:
+        reply = stubs.verifier_pb2_grpc.VerifierServiceStub(channel).Describe(
+            stubs.verifier_pb2.VerifierServiceDescribeRequest(), timeout=20)
+    return reply.node.numerics

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A row's faults under load: when they come, and what is found of them."""
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import math
+import statistics
+import time
+
+from figures import recoveries, spread
+
+LONG_SILENCE = 1  # seconds: a stream that had so long a one was held
+
+
+@dataclasses.dataclass
+class Target:
+    what: str
+    figure: float
+    limit: float
+    unit: str
+    is_least: bool = False
+
+    @property
+    def is_met(self):
+        return self.figure >= self.limit if self.is_least else self.figure <= self.limit
+
+
+class Disturbance:
+    """What a row of the matrix is given: the cluster, its load, and a seeded choice of times and victims."""
+
+    def __init__(self, cluster, load, random, scale, calm, proxies, plain_goodput):
+        """`scale`: how the faults are spaced and for how long they come; `calm`: when the load ran undisturbed."""
+        self.cluster = cluster
+        self.load = load
+        self.random = random
+        self.proxies = proxies
+        self.plain_goodput = plain_goodput
+        self.is_short = scale.is_short
+        self.calm = calm
+        self.faults = []  # (time, what)
+        self.targets = []
+        self.notes = []
+        self.excuses = lambda stream: False  # client errors that the row is about
+        self.rows_of_the_dead = 0.0
+        self._scale = scale
+
+    async def schedule(self):
+        """Yields when the next fault is due, at least once."""
+        end = time.monotonic() + self._scale.seconds
+        while True:
+            await asyncio.sleep(self.random.uniform(*self._scale.between))
+            yield
+            if time.monotonic() >= end:
+                return
+
+    def pick(self, members):
+        return self.random.choice(members)
+
+    async def pause(self, shortest, longest):
+        await asyncio.sleep(self.random.uniform(shortest, longest))
+
+    def fault(self, what, inject=None):
+        """Injects it, if something is to be called; recoveries are counted from here."""
+        at = time.monotonic()
+        if inject is not None:
+            inject()
+        self.faults.append((at, what))
+        return at
+
+    async def kill(self, member):
+        if member.role == "verifier":
+            self.rows_of_the_dead += await member.value("pass_rows_sum")
+        return self.fault(f"kill -9 {member.name}", member.kill)
+
+    async def until(self, condition, patience=60):
+        """Seconds until the awaited condition holds; infinite where it does not."""
+        begin = time.monotonic()
+        while time.monotonic() < begin + patience:
+            if await condition():
+                return time.monotonic() - begin
+            await asyncio.sleep(0.05)
+        return math.inf
+
+    def at_most(self, what, figure, limit, unit="s"):
+        self.targets.append(Target(what, figure, limit, unit))
+
+    def at_least(self, what, figure, limit, unit=""):
+        self.targets.append(Target(what, figure, limit, unit, is_least=True))
+
+    def recoveries(self, among=None):
+        """Of all streams that ran at the time of each fault, or of those that some function names."""
+        times = [stream.times for stream in self.load.streams]
+        return [one for at, what in self.faults if among is None or among(what) for one in recoveries(times, at)]
+
+    def recovery(self, among=None):
+        return spread(self.recoveries(among))
+
+    def goodput_ratio(self):
+        return self.load.goodput(self.calm[1], time.monotonic()) / max(self.load.goodput(*self.calm), 1e-9)
+
+    def usual_gap(self):
+        """Median time between two messages of a stream, undisturbed."""
+        gaps = [after - before for stream in self.load.streams
+                for before, after in zip(stream.times, stream.times[1:]) if after < self.calm[1]]
+        return statistics.median(gaps) if gaps else 0
+
+    def first_token_p99(self):
+        """Undisturbed: a text is taken in, among others."""
+        waits = [stream.times[0] - stream.begun for stream in self.load.streams
+                 if stream.times and stream.times[0] < self.calm[1]]
+        return spread(waits)["p99"]
+
+    def held(self):
+        begin = self.faults[0][0] if self.faults else self.calm[1]
+        return sum(any(after - before > LONG_SILENCE and after > begin
+                       for before, after in zip(stream.times, stream.times[1:])) for stream in self.load.streams)

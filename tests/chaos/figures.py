@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is made of the times at which tokens came."""
+from __future__ import annotations
+
+import itertools
+import math
+
+# What was on its way when a fault came arrives within it.
+ON_ITS_WAY = 0.3
+
+
+def percentile(sample, share):
+    """The smallest value that this share of the sample does not exceed; 0 of none."""
+    ordered = sorted(sample)
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else 0
+
+
+def recoveries(streams, at):
+    """Of each stream that ran at the time of a fault: how long the fault kept it silent. `streams`
+    are the times at which each one's messages came."""
+    found = []
+    for times in streams:
+        silences = [after - max(before, at) for before, after in itertools.pairwise(times)
+                    if after > at and before < at + ON_ITS_WAY]
+        if times and times[0] < at and silences:
+            found.append(round(max(silences), 6))
+    return found
+
+
+def spread(sample):
+    return {"p50": percentile(sample, 0.5), "p99": percentile(sample, 0.99), "max": max(sample, default=0)}

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Streams like those of users, their clients, and what they have to be."""
+from __future__ import annotations
+
+import asyncio
+import collections
+import dataclasses
+import json
+import pathlib
+import sys
+import time
+
+import grpc
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "examples/python"))
+import stubs  # noqa: E402
+from verdict import differences  # noqa: E402
+
+generation_pb2, types_pb2 = stubs.generation_pb2, stubs.types_pb2
+LONGEST = 512
+PATIENCE = 180  # seconds that a stream may take altogether
+# What another coordinator may do better, as client/resuming_stream.cc has it.
+ELSEWHERE = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED,
+             grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.ABORTED)
+TRIES_OF_EACH = 2
+PAUSE = 0.5
+CHANNEL = (("grpc.keepalive_time_ms", 5000), ("grpc.keepalive_timeout_ms", 2000),
+           ("grpc.keepalive_permit_without_calls", 1), ("grpc.http2.max_pings_without_data", 0),
+           ("grpc.enable_retries", 0), ("grpc.enable_http_proxy", 0),
+           ("grpc.initial_reconnect_backoff_ms", 100), ("grpc.min_reconnect_backoff_ms", 500),
+           ("grpc.max_reconnect_backoff_ms", 1000))
+
+
+@dataclasses.dataclass(frozen=True)
+class Text:
+    """What decides the tokens of a stream: what else a request says must not change them."""
+    prompt: str
+    seed: int | None  # None: greedy; else coupled with this seed
+
+    def request(self, num_tokens, **more):
+        rule = ({"temperature": 0} if self.seed is None else
+                {"temperature": 1, "seed": self.seed,
+                 "acceptance_rule": types_pb2.AcceptanceRule.ACCEPTANCE_RULE_COUPLED})
+        return generation_pb2.GenerateRequest(text=self.prompt, max_tokens=num_tokens, ignore_eos=True, **rule, **more)
+
+
+def texts(random, count):
+    """Greedy and coupled in turns, of prompts of 20 to 100 tokens."""
+    lines = (ROOT / "models/prompts.jsonl").read_text().splitlines()
+    prompts = [json.loads(line)["prompt"] for line in random.sample(lines, count)]
+    return [Text(prompt, None if number % 2 else random.getrandbits(32)) for number, prompt in enumerate(prompts)]
+
+
+@dataclasses.dataclass
+class Arrival:
+    at: float
+    num_tokens: int
+    num_drafted: int
+    num_accepted: int
+
+
+class Stream:
+    """One generation, which goes on at the next coordinator where it breaks: what client/resuming_stream.h does."""
+
+    def __init__(self, text, num_tokens, **options):
+        self.text = text
+        self.num_tokens = num_tokens
+        self._request = text.request(num_tokens, **options)
+        self.tokens = []
+        self.arrivals = []
+        self.prompt_length = 0
+        self.breaks = []  # (time, code, what it said): of calls, after which it went on
+        self.error = None  # the code that ended it
+        self.broken_rules = collections.Counter()  # indices that are missing, or that come again
+        self.begun = time.monotonic()
+        self.ended = None
+
+    @property
+    def times(self):
+        return [arrival.at for arrival in self.arrivals]
+
+    async def run(self, coordinators, first, patience=PATIENCE):
+        """`coordinators`: stubs, of which `first` is asked first."""
+        latest = self.begun + patience
+        tries = 0
+        while self.error is None and self.ended is None:
+            tries += 1
+            num_tokens = len(self.tokens)
+            try:
+                stub = coordinators[(first + len(self.breaks)) % len(coordinators)]
+                await self._read(stub.Generate(self._request, timeout=max(0.001, latest - time.monotonic())))
+                self.ended = time.monotonic()
+            except grpc.aio.AioRpcError as failure:
+                self.breaks.append((time.monotonic(), failure.code().name, failure.details()))
+                if len(self.tokens) > num_tokens:
+                    tries = 1
+                if failure.code() not in ELSEWHERE or tries >= TRIES_OF_EACH * len(coordinators):
+                    self.error = failure.code().name
+                elif tries % len(coordinators) == 0:
+                    await asyncio.sleep(PAUSE)
+                if self.tokens:
+                    self._request.delivered.ids[:] = self.tokens
+        return self
+
+    async def _read(self, call):
+        async for message in call:
+            if message.HasField("start"):
+                self.prompt_length = message.start.prompt_length
+                self._request.seed = message.start.seed
+                self._request.model.CopyFrom(message.start.model)
+            if message.tokens:
+                self._take(message)
+            if message.HasField("finish"):
+                return
+        self.error = "NO_FINISH"
+
+    def _take(self, message):
+        ids = [token.id for token in message.tokens]
+        next_index = len(self.tokens)
+        if message.first_index > next_index:
+            self.broken_rules["lost"] += message.first_index - next_index
+        if message.first_index < next_index:
+            self.broken_rules["doubled"] += next_index - message.first_index
+        self.tokens += ids
+        self.arrivals.append(Arrival(time.monotonic(), len(ids), message.round.num_drafted, message.round.num_accepted))
+
+
+class Clients:
+    """Connections to the coordinators, and the golden of each text."""
+
+    def __init__(self, addresses, goldens):
+        self.channels = [grpc.aio.insecure_channel(address, CHANNEL) for address in addresses]
+        self.stubs = [stubs.generation_pb2_grpc.GenerationServiceStub(channel) for channel in self.channels]
+        self.goldens = goldens
+
+    async def learn(self, some_texts):
+        """Decodes plainly what is not known yet: the nodes must be undisturbed."""
+        async def learn(text):
+            golden = await Stream(text, LONGEST, num_speculative_tokens=0).run(self.stubs[:1], 0)
+            assert golden.error is None and len(golden.tokens) == LONGEST, golden.breaks
+            self.goldens[text] = tuple(golden.tokens)
+        await asyncio.gather(*(learn(text) for text in some_texts if text not in self.goldens))
+
+    def differences(self, stream):
+        golden = self.goldens[stream.text][:stream.num_tokens]
+        tokens = tuple(stream.tokens)
+        if stream.error is not None:
+            golden = golden[:len(tokens)]  # it was cut short, and says so
+        if tokens == golden:
+            return stream.broken_rules
+        others = [other for text, other in self.goldens.items() if text != stream.text]
+        return differences(tokens, golden, others) + stream.broken_rules
+
+    async def close(self):
+        for channel in self.channels:
+            await channel.close()
+
+
+class Load:
+    """Users who ask for one stream after the other, until they are told to stop."""
+
+    def __init__(self, clients, some_texts, random, users, shortest=64, longest=LONGEST, ks=(2, 4, 6)):
+        self.clients = clients
+        self.streams = []
+        self._texts = some_texts
+        self._random = random
+        self._lengths = (shortest, longest)
+        self._ks = ks
+        self._ends = False
+        self._users = [asyncio.ensure_future(self._ask(number)) for number in range(users)]
+
+    async def _ask(self, number):
+        while not self._ends:
+            stream = Stream(self._random.choice(self._texts), self._random.randint(*self._lengths),
+                            num_speculative_tokens=self._random.choice(self._ks))
+            self.streams.append(stream)
+            await stream.run(self.clients.stubs, number)
+            if stream.error is not None:
+                await asyncio.sleep(PAUSE)
+
+    async def finish(self):
+        """Lets the last streams end."""
+        self._ends = True
+        await asyncio.gather(*self._users)
+
+    def running(self):
+        return [stream for stream in self.streams if stream.ended is None and stream.error is None]
+
+    def arrivals(self, begin, end):
+        return [arrival for stream in self.streams for arrival in stream.arrivals if begin <= arrival.at < end]
+
+    def goodput(self, begin, end):
+        """Tokens a second."""
+        return sum(arrival.num_tokens for arrival in self.arrivals(begin, end)) / max(end - begin, 1e-9)
+
+    def acceptance(self, begin, end):
+        drafted = sum(arrival.num_drafted for arrival in self.arrivals(begin, end))
+        return sum(arrival.num_accepted for arrival in self.arrivals(begin, end)) / drafted if drafted else None

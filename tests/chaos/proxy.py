@@ -1,0 +1,3 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The way to a program, which a test can disturb."""
+class Proxies: ...
