@@ -93,6 +93,11 @@ class Member:
     def threads_and_descriptors(self):
         return len(os.listdir(f"/proc/{self.pid}/task")), len(os.listdir(f"/proc/{self.pid}/fd"))
 
+    def memory(self):
+        """Bytes in memory."""
+        with open(f"/proc/{self.pid}/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
     def log(self):
         return "".join(program.err() for program in (*self.past, self.program))
 
@@ -113,12 +118,12 @@ def sample(page, name, **labels):
 class Cluster:
     """Three verifiers, two drafters, two coordinators, unless a row asks for others."""
 
-    def __init__(self, verifiers=3, drafters=2, coordinators=2, proxy=None, node_flags=(), verifier_flags=(),
-                 coordinator_flags=(), lease=LEASE):
+    def __init__(self, verifiers=3, drafters=2, coordinators=2, proxy=None, node_flags=(), coordinator_flags=(), kv_memory=KV_MEMORY,
+                 lease=LEASE):
         """`proxy`: makes the way to a node's address, where a row disturbs the links."""
         self.lease = lease
         self.members = []
-        common = ("--threads", 1, "--kv-cache-memory", KV_MEMORY, "--lease-seconds", lease, *node_flags)
+        common = ("--threads", 1, "--kv-cache-memory", kv_memory, "--lease-seconds", lease, *node_flags)
 
         def start(role, count, *flags):
             added = [Member(role, number, flags) for number in range(1, count + 1)]
@@ -126,10 +131,10 @@ class Cluster:
             return added
         try:
             # One kind of kernels, as the text is the same only where they are.
-            first = start("verifier", 1, "--model", TARGET, *common, *verifier_flags)
+            first = start("verifier", 1, "--model", TARGET, *common)
             self.numerics = _numerics(first[0])
             self.verifiers = first + [
-                Member("verifier", number, ("--model", TARGET, "--kernels", self.numerics, *common, *verifier_flags))
+                Member("verifier", number, ("--model", TARGET, "--kernels", self.numerics, *common))
                 for number in range(2, verifiers + 1)]
             self.members += self.verifiers[1:]
             first[0]._flags = (*first[0]._flags, "--kernels", self.numerics)

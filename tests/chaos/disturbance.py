@@ -9,6 +9,7 @@ import statistics
 import time
 
 from figures import recoveries, spread
+from load import Stream
 
 LONG_SILENCE = 1  # seconds: a stream that had so long a one was held
 
@@ -29,13 +30,15 @@ class Target:
 class Disturbance:
     """What a row of the matrix is given: the cluster, its load, and a seeded choice of times and victims."""
 
-    def __init__(self, cluster, load, random, scale, calm, proxies, plain_goodput):
+    def __init__(self, cluster, load, random, scale, calm, proxies, plain_goodput, texts, num_users):
         """`scale`: how the faults are spaced and for how long they come; `calm`: when the load ran undisturbed."""
         self.cluster = cluster
         self.load = load
         self.random = random
         self.proxies = proxies
         self.plain_goodput = plain_goodput
+        self.texts = texts
+        self.num_users = num_users
         self.is_short = scale.is_short
         self.calm = calm
         self.faults = []  # (time, what)
@@ -101,8 +104,7 @@ class Disturbance:
 
     def usual_gap(self):
         """Median time between two messages of a stream, undisturbed."""
-        gaps = [after - before for stream in self.load.streams
-                for before, after in zip(stream.times, stream.times[1:]) if after < self.calm[1]]
+        gaps = self.gaps(*self.calm)
         return statistics.median(gaps) if gaps else 0
 
     def first_token_p99(self):
@@ -115,3 +117,22 @@ class Disturbance:
         begin = self.faults[0][0] if self.faults else self.calm[1]
         return sum(any(after - before > LONG_SILENCE and after > begin
                        for before, after in zip(stream.times, stream.times[1:])) for stream in self.load.streams)
+
+    async def ask(self, ids, text):
+        """A stream with these tokens for a prompt: the code that it ends with."""
+        stream = Stream(text, 64)
+        stream.replace_prompt(ids)
+        await stream.run(self.load.clients.stubs, 0)
+        return stream.error or "OK"
+
+    def join(self, load):
+        """Its streams, which have ended, are judged with the others."""
+        self.load.streams += load.streams
+
+    def gaps(self, begin, end):
+        """Between two messages of a stream."""
+        return [after - before for stream in self.load.streams
+                for before, after in zip(stream.times, stream.times[1:]) if begin <= after < end]
+
+    async def no_block_is_owned(self):
+        return await self.cluster.blocks() == 0

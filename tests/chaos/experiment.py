@@ -17,6 +17,7 @@ from proxy import Proxies
 # More than while it serves all, a process may have these: gRPC starts threads as it needs them.
 # What is left behind by each stream or call is far more.
 SPARE = (4 + 2 * os.cpu_count(), 8)  # threads, descriptors
+MOVES = ("lost", "late", "draining", "replaced")  # why sessions left a verifier
 # Of what ends by itself, on a slow machine too.
 PATIENCE = 60
 
@@ -47,6 +48,7 @@ class Found:
     resumed: int = 0
     errors: collections.Counter = dataclasses.field(default_factory=collections.Counter)  # that clients saw
     breaks: collections.Counter = dataclasses.field(default_factory=collections.Counter)  # after which they went on
+    moves: dict = dataclasses.field(default_factory=dict)  # of the coordinators that are there at the end
     differences: collections.Counter = dataclasses.field(default_factory=collections.Counter)
     recovery: dict = dataclasses.field(default_factory=dict)
     goodput: float = 0  # tokens a second, from the first fault to the last
@@ -70,8 +72,6 @@ async def run_row(row, seed, scale, goldens, users=None):
     cluster = await asyncio.to_thread(
         Cluster, proxy=proxies.before if proxies else None, **row.cluster)
     try:
-        if proxies:
-            await proxies.start()
         some_texts = texts(random.Random(seed), scale.num_texts)
         clients = Clients([one.address for one in cluster.coordinators], goldens)
         try:
@@ -81,6 +81,8 @@ async def run_row(row, seed, scale, goldens, users=None):
             await clients.close()
     finally:
         await asyncio.to_thread(cluster.close)
+        if proxies:
+            proxies.close()
     found.seconds = time.monotonic() - begin
     return found
 
@@ -93,7 +95,8 @@ async def _disturb(row, seed, scale, cluster, clients, some_texts, chance, proxi
     begin = time.monotonic()
     await asyncio.sleep(scale.calm)
     before = cluster.threads_and_descriptors()
-    run = Disturbance(cluster, load, chance, scale, (begin, time.monotonic()), proxies, plain_goodput)
+    run = Disturbance(cluster, load, chance, scale, (begin, time.monotonic()), proxies, plain_goodput, some_texts,
+                      options["users"])
     await row.inject(run)
     end = time.monotonic()
     await load.finish()
@@ -107,6 +110,8 @@ async def _disturb(row, seed, scale, cluster, clients, some_texts, chance, proxi
         found.failures.append("no draft was ever accepted")
     await _look_for_orphans(found, run, cluster)
     await _look_for_growth(found, cluster, before)
+    found.moves = {reason: round(count) for reason in MOVES if (count := await cluster.total(
+        cluster.coordinators, "session_moves_total", peer="verifier", reason=reason))}
     rows = await cluster.total(cluster.verifiers, "pass_rows_sum") + run.rows_of_the_dead - rows_before
     needed = sum(stream.prompt_length + sum(one.num_drafted + 1 for one in stream.arrivals) for stream in load.streams)
     found.reprefilled = round(max(0, rows - needed))
@@ -144,14 +149,10 @@ def _judge(found, run, clients):
 async def _look_for_orphans(found, run, cluster):
     """Blocks are owned by nobody within the lease and 5 s."""
     found.orphans = await cluster.blocks()
-    found.orphans_gone_after = await run.until(lambda: _is_zero(cluster.blocks()), PATIENCE)
+    found.orphans_gone_after = await run.until(run.no_block_is_owned, PATIENCE)
     run.at_most("orphan blocks are gone", found.orphans_gone_after, cluster.lease + 5)
     if left := await cluster.blocks():
         found.failures.append(f"{left:.0f} blocks stay owned")
-
-
-async def _is_zero(value):
-    return await value == 0
 
 
 async def _look_for_growth(found, cluster, before):

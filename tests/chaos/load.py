@@ -80,6 +80,9 @@ class Stream:
     def times(self):
         return [arrival.at for arrival in self.arrivals]
 
+    def replace_prompt(self, ids):
+        self._request.tokens.ids.extend(ids)
+
     async def run(self, coordinators, first, patience=PATIENCE):
         """`coordinators`: stubs, of which `first` is asked first."""
         latest = self.begun + patience

@@ -5,6 +5,8 @@ from __future__ import annotations
 import collections.abc
 import dataclasses
 
+import link_rows
+import load_rows
 import process_rows
 
 
@@ -47,6 +49,30 @@ ROWS = (
         process_rows.a_coordinator_is_killed, is_smoke=True),
     Row(6, "each role hangs for 1, 5, 20 s", "SIGSTOP, SIGCONT", "a step's deadline; late replies are dropped",
         "wrong tokens 0; p99 <= 1.5 s", process_rows.each_role_is_stopped, is_smoke=True),
+    Row(7, "connections to nodes break", "proxy: RST or FIN in a request or a reply", "the same step again",
+        "one state change a step; p99 <= 500 ms", link_rows.connections_break, is_proxied=True),
+    Row(8, "a reply is lost when its node has done the work", "proxy: the reply dropped, then RST",
+        "asked again, the same result", "no token is another", link_rows.replies_are_lost, is_smoke=True, is_proxied=True),
+    Row(9, "a connection is half open, both ways", "proxy: all bytes held", "a step's deadline",
+        "p99 <= 1.5 s; descriptor freed <= 10 s", link_rows.a_connection_is_half_open, is_proxied=True),
+    Row(10, "a verifier is partitioned, one way", "proxy: one direction held", "sessions move",
+        "as row 3", link_rows.a_node_is_partitioned, is_proxied=True),
+    Row(12, "round trips of 1 to 200 ms, with jitter", "proxy: delay", "slower, and nothing else",
+        "errors 0; no session leaves a slow verifier", link_rows.all_links_are_slow, is_proxied=True),
+    Row(14, "1 Mbit/s to each node", "proxy: throttled", "slower, and nothing else",
+        "errors 0", link_rows.all_links_are_narrow, is_proxied=True),
+    Row(16, "clients that stop reading", "they read one message", "their streams pause, then are dropped",
+        "<= 64 KiB each; p99 of the others <= +10 %", load_rows.clients_stall,
+        cluster={"coordinator_flags": ("--slow-client-seconds", 5)}),
+    Row(17, "clients that leave at random points", "cancel", "released on both sides",
+        "blocks back <= 1 s p99; leak 0", load_rows.clients_leave, is_smoke=True),
+    Row(18, "the KV cache is full: openings, growth", "a small pool, three times the users", "refused, preempted, filled again",
+        "no hang; errors of live streams 0", load_rows.the_cache_is_full, cluster={"kv_memory": "10MiB"}),
+    Row(21, "a request that kills whatever verifier has it", "proxy: kill -9 when its bytes pass", "it is given up",
+        "<= 2 verifiers lost; no other stream ends", link_rows.a_request_is_poison, is_proxied=True),
+    Row(25, "overload: three times the users", "load, beyond --max-sessions", "shed, then as before",
+        "goodput >= 80 % during, >= 99 % after", load_rows.three_times_as_many,
+        cluster={"coordinator_flags": ("--max-sessions", 12)}),
     Row(22, "a rolling update of each role", "SIGTERM, one after the other", "drains",
         "errors 0; drain p99 <= 30 s", process_rows.all_are_rolled, is_smoke=True),
 )

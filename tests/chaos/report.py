@@ -7,7 +7,7 @@ def summary(found):
     """A few lines."""
     lines = [f"row {found.row.number}, {found.row.fault}: {'FAILED' if found.failures else 'ok'}, {found.seconds:.0f} s",
              f"  streams {found.started} started, {found.finished} finished, {found.held} held, {found.resumed} resumed; "
-             f"errors {dict(found.errors)}; breaks {dict(found.breaks)}; differences {dict(found.differences)}",
+             f"errors {dict(found.errors)}; breaks {dict(found.breaks)}; moves {found.moves}; differences {dict(found.differences)}",
              f"  faults {len(found.faults)}; recovery " + ", ".join(f"{k} {v:.2f} s" for k, v in found.recovery.items())
              + f"; goodput {found.goodput:.0f} of {found.goodput_undisturbed:.0f} tokens/s; "
              f"prefilled again {found.reprefilled}; acceptance {_acceptance(found)}; "

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows of the matrix whose faults are on the way from the coordinators to a node."""
+from __future__ import annotations
+
+import asyncio
+import time
+
+from proxy import REPLY, REQUEST
+from process_rows import recovery_of_the_last
+
+
+async def connections_break(run):
+    async for _ in run.schedule():
+        node = run.pick(run.cluster.nodes)
+        way = run.proxies.of(node)
+        direction = run.pick((REQUEST, REPLY))
+        how = run.pick((way.reset, way.end))
+        how(direction)
+        if await run.until(way.has_cut, patience=20) < 20:
+            run.fault(f"{how.__name__} in a {direction} of {node.name}")
+    run.at_most("recovery p99", run.recovery()["p99"], 0.5)
+
+
+async def replies_are_lost(run):
+    async for _ in run.schedule():
+        node = run.pick(run.cluster.nodes)
+        way = run.proxies.of(node)
+        way.lose_reply()
+        if await run.until(way.has_cut, patience=20) < 20:
+            run.fault(f"a reply of {node.name} is lost")
+    run.at_most("recovery p99", run.recovery()["p99"], 0.5)
+
+
+async def a_connection_is_half_open(run):
+    freed = []
+    for _ in range(1 if run.is_short else 2):
+        for node in (run.pick(run.cluster.verifiers), run.pick(run.cluster.drafters)):
+            await run.pause(1, 2)
+            way = run.proxies.of(node)
+            old = set(way.open)
+            what = f"both ways to {node.name} are silent"
+            way.silent |= {REQUEST, REPLY}
+            run.fault(what)
+
+            async def are_closed(way=way, old=old):
+                return not way.open & old
+            freed.append(await run.until(are_closed, patience=20))
+            way.silent.clear()
+            run.at_most(f"recovery p99, {node.role}", run.recovery(lambda name, what=what: name == what)["p99"], 1.5)
+    run.at_most("descriptors are freed after", max(freed), 10)
+
+
+async def a_node_is_partitioned(run):
+    """One way: it is asked and does not answer, or answers nobody."""
+    async for _ in run.schedule():
+        node = run.pick(run.cluster.verifiers)
+        direction = run.pick((REQUEST, REPLY))
+        way = run.proxies.of(node)
+        way.silent.add(direction)
+        run.fault(f"the {direction} way of {node.name} is silent")
+        await run.pause(3, 6)
+        way.silent.clear()
+        await run.cluster.wait_until_complete()
+    run.at_most("recovery p99", run.recovery()["p99"], 1 + run.first_token_p99())
+    count = len(run.cluster.verifiers)
+    run.at_least("goodput, of undisturbed", run.goodput_ratio(), 0.9 * (count - 1) / count)
+
+
+async def all_links_are_slow(run):
+    moves = await late_moves(run)
+    for round_trip in (0.02, 0.2) if run.is_short else (0.001, 0.005, 0.02, 0.05, 0.1, 0.2):
+        for way in run.proxies.all():
+            way.delay = lambda mean=round_trip / 2: run.random.uniform(0.8, 1.2) * mean
+        run.notes.append(f"goodput at {round_trip * 1000:.0f} ms: {await goodput_of(run, 2 if run.is_short else 6):.0f}")
+    for way in run.proxies.all():
+        way.delay = None
+    run.at_most("sessions that left a verifier as late", await late_moves(run) - moves, 0, "")
+
+
+async def late_moves(run):
+    return await run.cluster.total(run.cluster.coordinators, "session_moves_total", peer="verifier", reason="late")
+
+
+async def goodput_of(run, seconds):
+    begin = time.monotonic()
+    await asyncio.sleep(seconds)
+    return run.load.goodput(begin, time.monotonic())
+
+
+async def all_links_are_narrow(run):
+    for way in run.proxies.all():
+        way.bytes_a_second = 1e6 / 8
+    run.notes.append(f"goodput at 1 Mbit/s: {await goodput_of(run, 3 if run.is_short else 15):.0f}")
+    for way in run.proxies.all():
+        way.bytes_a_second = None
+
+
+async def a_request_is_poison(run):
+    """Whatever verifier it comes to dies: killed when the bytes of its tokens reach it."""
+    text = run.pick([text for text in run.texts if text.seed is None])
+    # A stream of its own, whose prompt nobody else has.
+    ids = [run.random.randrange(100, 4000) for _ in range(40)]
+    poison = b"".join(one.to_bytes(4, "little") for one in ids)
+    dead = []
+
+    def watch(verifier):
+        def look(data):
+            if poison in data and verifier.is_alive:
+                dead.append(verifier)
+                verifier.program.process.kill()
+        return look
+    for verifier in run.cluster.verifiers:
+        run.proxies.of(verifier).watch = watch(verifier)
+    keeper = asyncio.ensure_future(keep_alive(run))
+    run.fault("a request that kills its verifiers")
+    code = await run.ask(ids, text)
+    run.notes.append(f"its client was told {code}")
+    run.at_most("verifiers that it took", len(dead), 2, "")
+    for verifier in run.cluster.verifiers:
+        run.proxies.of(verifier).watch = None
+    keeper.cancel()
+    for verifier in run.cluster.verifiers:
+        if verifier.program.process.poll() is not None:
+            await verifier.is_back()
+    await run.cluster.wait_until_complete()
+    run.at_most("recovery p99 of the others", await recovery_of_the_last(run), 1 + run.first_token_p99())
+
+
+async def keep_alive(run):
+    """What a platform does: a program that has died is started again."""
+    while True:
+        for verifier in run.cluster.verifiers:
+            if verifier.program.process.poll() is not None:
+                await asyncio.sleep(1)
+                await verifier.is_back()
+        await asyncio.sleep(0.1)

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows of the matrix whose faults are clients: slow ones, those that leave, too many of them."""
+from __future__ import annotations
+
+import asyncio
+import time
+
+import grpc
+from figures import spread
+from load import LONGEST, Load, Stream
+
+ROOM = 64 << 10  # bytes that a stalled stream may hold
+
+
+async def clients_stall(run):
+    """They read the first message and no more; each has more to come than its buffers hold."""
+    count = 16 if run.is_short else 100
+    run.notes.append(f"{count} clients, not 1000")
+    before = [one.memory() for one in run.cluster.coordinators]
+    begin = time.monotonic()
+    run.fault(f"{count} clients stop reading")
+    stalled = [asyncio.ensure_future(_stall(run, number)) for number in range(count)]
+    dropped = sum([code != "OK" for code in await asyncio.gather(*stalled)])
+    end = time.monotonic()
+    run.at_least("dropped, of those that read nothing for 5 s", dropped, count, "")
+    grown = max(one.memory() - old for one, old in zip(run.cluster.coordinators, before))
+    run.at_most("a coordinator's memory for each", grown / 1024 / (count / 2), ROOM / 1024, "KiB")
+    gaps = run.gaps(begin, end)
+    run.at_most("p99 gap of the others, of undisturbed", spread(gaps)["p99"] / spread(run.gaps(*run.calm))["p99"], 1.1, "")
+
+
+async def _stall(run, number):
+    """The code that its call ends with."""
+    stubs = run.load.clients.stubs
+    request = run.pick(run.texts).request(900, logprobs=20)
+    call = stubs[number % len(stubs)].Generate(request, timeout=60)
+    try:
+        await call.read()
+        while not call.done():
+            await asyncio.sleep(0.2)
+            if time.monotonic() - run.faults[-1][0] > 45:
+                break
+    except grpc.aio.AioRpcError as failure:
+        return failure.code().name
+    code = (await call.code()).name if call.done() else "OK"
+    call.cancel()
+    return code
+
+
+async def clients_leave(run):
+    """At random points, amid the load, then on a cluster that is idle but for them: how soon all is free?"""
+    async def leave(stub):
+        text = run.pick(run.texts)
+        call = stub.Generate(text.request(LONGEST, num_speculative_tokens=run.pick((0, 2, 4))), timeout=60)
+
+        async def read():
+            async for _ in call:
+                pass
+        reader = asyncio.ensure_future(read())
+        await asyncio.wait([reader], timeout=run.random.choice((0, 0.01, 0.1, run.random.uniform(0, 1))))
+        call.cancel()
+        await asyncio.wait([reader])
+        if not reader.cancelled():
+            reader.exception()
+
+    async def burst(count):
+        stubs = run.load.clients.stubs
+        await asyncio.gather(*(leave(stubs[number % len(stubs)]) for number in range(count)))
+    run.fault("clients leave")
+    num_bursts = 4 if run.is_short else 25
+    for _ in range(num_bursts):
+        await burst(16)
+    await run.load.finish()
+    freed = []
+    for _ in range(num_bursts):
+        await burst(16)
+        freed.append(await run.until(run.no_block_is_owned))
+    run.notes.append(f"{2 * 16 * num_bursts} cancels, not 10 000")
+    run.at_most("blocks are free again, p99", spread(freed)["p99"], 1)
+
+
+async def the_cache_is_full(run):
+    """By the load itself, from its beginning; for a while with three times as many users."""
+    more = Load(run.load.clients, run.texts, run.random, users=2 * run.num_users, longest=256)
+    await asyncio.sleep(2 if run.is_short else 15)
+    await more.finish()
+    run.join(more)
+    preempted = await run.cluster.total(run.cluster.verifiers, "preemptions_total")
+    refused = await run.cluster.total(run.cluster.verifiers, "requests_total", code="RESOURCE_EXHAUSTED")
+    run.notes.append(f"{preempted:.0f} sessions preempted, {refused:.0f} calls refused for want of blocks")
+    run.at_least("sessions preempted or calls refused", preempted + refused, 1, "")
+
+
+async def three_times_as_many(run):
+    """More than all coordinators together take: who comes too late is told when to come again."""
+    run.excuses = lambda stream: stream.error == "RESOURCE_EXHAUSTED" and not stream.tokens
+    seconds = 4 if run.is_short else 30
+    begin = time.monotonic()
+    run.fault("three times as many users")
+    more = Load(run.load.clients, run.texts, run.random, users=2 * run.num_users)
+    await asyncio.sleep(seconds)
+    end = time.monotonic()
+    await more.finish()
+    run.join(more)
+    await asyncio.sleep(3)
+    calm = run.load.goodput(*run.calm)
+    after = time.monotonic()
+    await asyncio.sleep(3 if run.is_short else 10)
+    run.notes.append(f"overload for {seconds} s, not 60")
+    run.at_least("goodput in overload, of undisturbed", run.load.goodput(begin, end) / calm, 0.8)
+    run.at_least("goodput after it", run.load.goodput(after, time.monotonic()) / calm, 0.99)
