@@ -8,8 +8,11 @@ import pathlib
 import re
 import signal
 import sys
+import tempfile
 import time
 import urllib.request
+
+import grpc
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
@@ -17,19 +20,28 @@ from program import Program, wait_until  # noqa: E402
 
 BIN = pathlib.Path(os.environ.get("OUTRIDER_BIN_DIR") or ROOT / "build/release/bin")
 TARGET, DRAFT = ROOT / "models/demo-target", ROOT / "models/demo-draft"
+ROLES = ("verifier", "drafter", "coordinator")
 LEASE = 5
 KV_MEMORY = "512MiB"
+sys.path.insert(0, str(ROOT / "tests/integration"))
+from certificates import Authority  # noqa: E402
+
+sys.path.insert(0, str(ROOT / "examples/python"))
+import stubs  # noqa: E402
+
 _READER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class Member:
     """One program of the cluster, which keeps its address over its deaths."""
 
-    def __init__(self, role, number, flags):
+    def __init__(self, role, number, flags, inside=None):
+        """`inside`: a network of its own, as outrider-tunnel has it."""
         self.role = role
         self.name = f"{role} {number}"
         self._flags = flags
-        self._address = "127.0.0.1:0"
+        self._inside = inside or ()
+        self._address = "{host}:0" if inside else "127.0.0.1:0"
         self._stopped = False
         self.program = None
         self.past = []  # its programs that have ended
@@ -39,7 +51,12 @@ class Member:
         if self.program is not None:
             self.past.append(self.program)
         self.program = Program(BIN / f"outrider-{self.role}", *self._flags, "--listen", self._address,
-                               "--metrics-listen", "127.0.0.1:0", own_session=True)
+                               "--metrics-listen", self._address.rpartition(":")[0] + ":0", inside=self._inside,
+                               own_session=True)
+
+    def add_flags(self, flags):
+        """From its next start on."""
+        self._flags = (*self._flags, *flags)
 
     @property
     def address(self):
@@ -115,39 +132,76 @@ def sample(page, name, **labels):
     return total
 
 
+class Security:
+    """Certificates of one authority, one for each role and for clients."""
+
+    def __init__(self):
+        self._folder = tempfile.TemporaryDirectory(prefix="outrider-chaos-")
+        self._authority = Authority(pathlib.Path(self._folder.name))
+        self._client = self._authority.sign("client")
+
+    def flags(self, role):
+        return self._authority.flags(role)
+
+    def renew(self, role):
+        for new in self._authority.sign(f"{role}-new"):
+            new.rename(new.with_name(f"{role}{new.suffix}"))
+
+    def credentials(self):
+        certificate, key = self._client
+        return grpc.ssl_channel_credentials(self._authority.path.read_bytes(), key.read_bytes(), certificate.read_bytes())
+
+
 class Cluster:
     """Three verifiers, two drafters, two coordinators, unless a row asks for others."""
 
     def __init__(self, verifiers=3, drafters=2, coordinators=2, proxy=None, node_flags=(), coordinator_flags=(), kv_memory=KV_MEMORY,
-                 lease=LEASE):
+                 lease=LEASE, is_secure=False, losses=()):
         """`proxy`: makes the way to a node's address, where a row disturbs the links."""
         self.lease = lease
         self.members = []
-        common = ("--threads", 1, "--kv-cache-memory", kv_memory, "--lease-seconds", lease, *node_flags)
+        self.security = Security() if is_secure else None
+        secure = {role: self.security.flags(role) if is_secure else () for role in ROLES}
+        # Verifiers are started first, each behind packets that get lost.
+        tunnels = [(BIN / "outrider-tunnel", "--rtt", "2", "--loss", str(loss), "--network", str(number), "--")
+                   for number, loss in enumerate(losses)]
+        insecure = ("--insecure",) if losses else ()
+        common = ("--threads", 1, "--kv-cache-memory", kv_memory, "--lease-seconds", lease, *insecure, *node_flags)
 
         def start(role, count, *flags):
-            added = [Member(role, number, flags) for number in range(1, count + 1)]
+            number = sum(member.role == role for member in self.members)
+            added = [Member(role, number + more, (*flags, *secure[role]), inside=tunnels.pop() if tunnels else None)
+                     for more in range(1, count + 1)]
             self.members += added
             return added
         try:
             # One kind of kernels, as the text is the same only where they are.
             first = start("verifier", 1, "--model", TARGET, *common)
-            self.numerics = _numerics(first[0])
-            self.verifiers = first + [
-                Member("verifier", number, ("--model", TARGET, "--kernels", self.numerics, *common))
-                for number in range(2, verifiers + 1)]
-            self.members += self.verifiers[1:]
-            first[0]._flags = (*first[0]._flags, "--kernels", self.numerics)
+            same = ("--kernels", self._numerics(first[0]))
+            first[0].add_flags(same)
+            self.verifiers = first + start("verifier", verifiers - 1, "--model", TARGET, *common, *same)
             self.drafters = start("drafter", drafters, "--model", DRAFT, *common)
             self.nodes = [*self.verifiers, *self.drafters]
             ways = {node: proxy(node.address) if proxy else node.address for node in self.nodes}
             self.coordinators = start(
-                "coordinator", coordinators, "--tokenizer", TARGET, *coordinator_flags,
+                "coordinator", coordinators, "--tokenizer", TARGET, *insecure, *coordinator_flags,
                 *(word for node in self.nodes for word in (f"--{node.role}", ways[node])))
             wait_until("all nodes are found", self._is_complete)
         except BaseException:
             self.close()
             raise
+
+    def channel(self, address):
+        if self.security is None:
+            return grpc.insecure_channel(address)
+        return grpc.secure_channel(address, self.security.credentials())
+
+    def _numerics(self, verifier):
+        """The kernels that it has chosen, as other nodes are told to choose them."""
+        with self.channel(verifier.address) as channel:
+            reply = stubs.verifier_pb2_grpc.VerifierServiceStub(channel).Describe(
+                stubs.verifier_pb2.VerifierServiceDescribeRequest(), timeout=20)
+        return reply.node.numerics
 
     def _is_complete(self):
         wanted = {"verifier": len(self.verifiers), "drafter": len(self.drafters)}
@@ -176,13 +230,3 @@ class Cluster:
 def _page_of(member):
     member.address  # it listens, and has said where
     return member.page()
-
-
-def _numerics(verifier):
-    """The kernels that it has chosen, as other nodes are told to choose them."""
-    import grpc
-    import stubs
-    with grpc.insecure_channel(verifier.address) as channel:
-        reply = stubs.verifier_pb2_grpc.VerifierServiceStub(channel).Describe(
-            stubs.verifier_pb2.VerifierServiceDescribeRequest(), timeout=20)
-    return reply.node.numerics

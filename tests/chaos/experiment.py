@@ -64,7 +64,7 @@ class Found:
     seconds: float = 0
 
 
-async def run_row(row, seed, scale, goldens, users=None):
+async def run_row(row, seed, scale, goldens):
     """`goldens` is filled, and used by the next rows."""
     begin = time.monotonic()
     chance = random.Random(f"{seed} {row.number}")
@@ -73,10 +73,11 @@ async def run_row(row, seed, scale, goldens, users=None):
         Cluster, proxy=proxies.before if proxies else None, **row.cluster)
     try:
         some_texts = texts(random.Random(seed), scale.num_texts)
-        clients = Clients([one.address for one in cluster.coordinators], goldens)
+        clients = Clients([one.address for one in cluster.coordinators], goldens,
+                          cluster.security and cluster.security.credentials())
         try:
             await clients.learn(some_texts)
-            found = await _disturb(row, seed, scale, cluster, clients, some_texts, chance, proxies, users)
+            found = await _disturb(row, seed, scale, cluster, clients, some_texts, chance, proxies)
         finally:
             await clients.close()
     finally:
@@ -87,8 +88,8 @@ async def run_row(row, seed, scale, goldens, users=None):
     return found
 
 
-async def _disturb(row, seed, scale, cluster, clients, some_texts, chance, proxies, users):
-    options = {"users": users or scale.users, "longest": scale.longest, **row.load}
+async def _disturb(row, seed, scale, cluster, clients, some_texts, chance, proxies):
+    options = {"users": scale.users, "longest": scale.longest, **row.load}
     plain_goodput = await _plain_goodput(scale, clients, some_texts, chance, options) if row.has_plain and not scale.is_short else 0
     rows_before = await cluster.total(cluster.verifiers, "pass_rows_sum")
     load = Load(clients, some_texts, chance, **options)

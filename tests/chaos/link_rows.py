@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import pathlib
 import time
 
+from cluster import BIN
 from proxy import REPLY, REQUEST
 from process_rows import recovery_of_the_last
 
@@ -134,3 +137,18 @@ async def keep_alive(run):
                 await asyncio.sleep(1)
                 await verifier.is_back()
         await asyncio.sleep(0.1)
+
+
+def lacks_tunnels():
+    """Why networks of their own cannot be had here, if so."""
+    if os.geteuid() != 0:
+        return "needs root"
+    if not pathlib.Path("/dev/net/tun").exists():
+        return "needs /dev/net/tun"
+    return None if (BIN / "outrider-tunnel").exists() else "needs outrider-tunnel, which is not built"
+
+
+async def packets_are_lost(run):
+    """From the beginning to the end: what is undisturbed in other rows is not in this one."""
+    run.notes.append("verifiers behind losses of 1, 5 and 20 %; so was the undisturbed time, and the plain golden")
+    await asyncio.sleep(3 if run.is_short else 20)

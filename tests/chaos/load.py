@@ -132,8 +132,9 @@ class Stream:
 class Clients:
     """Connections to the coordinators, and the golden of each text."""
 
-    def __init__(self, addresses, goldens):
-        self.channels = [grpc.aio.insecure_channel(address, CHANNEL) for address in addresses]
+    def __init__(self, addresses, goldens, credentials=None):
+        self.channels = [grpc.aio.secure_channel(address, credentials, CHANNEL) if credentials else
+                         grpc.aio.insecure_channel(address, CHANNEL) for address in addresses]
         self.stubs = [stubs.generation_pb2_grpc.GenerationServiceStub(channel) for channel in self.channels]
         self.goldens = goldens
 

@@ -3,48 +3,40 @@
 from __future__ import annotations
 
 import asyncio
+import pathlib
+import sys
 import time
 
-import grpc
 from figures import spread
-from load import LONGEST, Load, Stream
+from load import LONGEST, Load
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "integration"))
+from closed_window import ClosedWindowClient  # noqa: E402
 
 ROOM = 64 << 10  # bytes that a stalled stream may hold
 
 
 async def clients_stall(run):
-    """They read the first message and no more; each has more to come than its buffers hold."""
+    """Their windows are closed, and each has more to come than its place holds."""
     count = 16 if run.is_short else 100
     run.notes.append(f"{count} clients, not 1000")
-    before = [one.memory() for one in run.cluster.coordinators]
+    coordinators = run.cluster.coordinators
+    before = [one.memory() for one in coordinators]
+    run.fault(f"{count} clients do not read")
     begin = time.monotonic()
-    run.fault(f"{count} clients stop reading")
-    stalled = [asyncio.ensure_future(_stall(run, number)) for number in range(count)]
-    dropped = sum([code != "OK" for code in await asyncio.gather(*stalled)])
-    end = time.monotonic()
-    run.at_least("dropped, of those that read nothing for 5 s", dropped, count, "")
-    grown = max(one.memory() - old for one, old in zip(run.cluster.coordinators, before))
+    stalled = [ClosedWindowClient(coordinators[number % len(coordinators)].address,
+                                  run.pick(run.texts).request(900, logprobs=20).SerializeToString())
+               for number in range(count)]
+
+    async def are_dropped():
+        return sum(one.log().count("has stopped reading") for one in coordinators) >= count
+    run.at_most("dropped, of those that read nothing for 5 s", await run.until(are_dropped), 30)
+    gaps = run.gaps(begin, time.monotonic())
+    grown = max(one.memory() - old for one, old in zip(coordinators, before))
     run.at_most("a coordinator's memory for each", grown / 1024 / (count / 2), ROOM / 1024, "KiB")
-    gaps = run.gaps(begin, end)
     run.at_most("p99 gap of the others, of undisturbed", spread(gaps)["p99"] / spread(run.gaps(*run.calm))["p99"], 1.1, "")
-
-
-async def _stall(run, number):
-    """The code that its call ends with."""
-    stubs = run.load.clients.stubs
-    request = run.pick(run.texts).request(900, logprobs=20)
-    call = stubs[number % len(stubs)].Generate(request, timeout=60)
-    try:
-        await call.read()
-        while not call.done():
-            await asyncio.sleep(0.2)
-            if time.monotonic() - run.faults[-1][0] > 45:
-                break
-    except grpc.aio.AioRpcError as failure:
-        return failure.code().name
-    code = (await call.code()).name if call.done() else "OK"
-    call.cancel()
-    return code
+    for client in stalled:
+        client.close()
 
 
 async def clients_leave(run):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections.abc
 import dataclasses
 
+import file_rows
 import link_rows
 import load_rows
 import process_rows
@@ -21,16 +22,18 @@ class Row:
     is_smoke: bool = False
     has_plain: bool = False  # it compares with plain decoding
     is_proxied: bool = False  # nodes are behind proxies
+    lacks: collections.abc.Callable = lambda: None  # why it cannot be run here, if so
     cluster: dict = dataclasses.field(default_factory=dict)
     load: dict = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
 class ElsewhereRow:
-    """What this program does not run."""
+    """What this program does not play."""
     number: int
     fault: str
-    proof: str  # what shows it, or why nothing does
+    why: str  # it is not run here
+    proof: str  # what shows it instead
 
 
 ROWS = (
@@ -57,6 +60,8 @@ ROWS = (
         "p99 <= 1.5 s; descriptor freed <= 10 s", link_rows.a_connection_is_half_open, is_proxied=True),
     Row(10, "a verifier is partitioned, one way", "proxy: one direction held", "sessions move",
         "as row 3", link_rows.a_node_is_partitioned, is_proxied=True),
+    Row(11, "packets are lost: 1, 5 and 20 %", "a tunnel before each verifier", "TCP repairs it",
+        "errors 0", link_rows.packets_are_lost, cluster={"losses": (0.01, 0.05, 0.2)}, lacks=link_rows.lacks_tunnels),
     Row(12, "round trips of 1 to 200 ms, with jitter", "proxy: delay", "slower, and nothing else",
         "errors 0; no session leaves a slow verifier", link_rows.all_links_are_slow, is_proxied=True),
     Row(14, "1 Mbit/s to each node", "proxy: throttled", "slower, and nothing else",
@@ -73,6 +78,25 @@ ROWS = (
     Row(25, "overload: three times the users", "load, beyond --max-sessions", "shed, then as before",
         "goodput >= 80 % during, >= 99 % after", load_rows.three_times_as_many,
         cluster={"coordinator_flags": ("--max-sessions", 12)}),
+    Row(26, "certificates are rotated", "files, with mutual TLS", "read again while all serve",
+        "errors 0", file_rows.certificates_are_rotated, cluster={"is_secure": True}),
     Row(22, "a rolling update of each role", "SIGTERM, one after the other", "drains",
         "errors 0; drain p99 <= 30 s", process_rows.all_are_rolled, is_smoke=True),
+)
+
+ELSEWHERE = (
+    ElsewhereRow(13, "messages doubled, reordered, replayed", "TCP does neither, and HTTP/2 frames cannot be replayed",
+                 "tests/simulation/simulation_test.cc, weak_protocols_test.cc: all orders, in virtual time"),
+    ElsewhereRow(15, "a drafter whose delay depends on its tokens", "a question of law, which no sample of streams answers",
+                 "tests/exactness/late_draft_test.cc: by enumeration"),
+    ElsewhereRow(19, "any session evicted at any step", "no flag evicts a session",
+                 "tests/simulation/simulation_test.cc evicts; tests/exactness/moves_test.cc enumerates the law; row 18 preempts"),
+    ElsewhereRow(20, "NaN, out of memory, an error of the device", "no program has a switch to fail so",
+                 "tests/integration/malformed_rows_test.cc; core/engine/node_engine_test.cc"),
+    ElsewhereRow(23, "versions N and N-1, wrong weights", "needs two builds",
+                 "tests/integration/moves_test.cc, node_pool_test.cc: nodes of other weights and protocols"),
+    ElsewhereRow(24, "the clock jumps by an hour", "needs libfaketime",
+                 "nothing here; all times are of steady clocks"),
+    ElsewhereRow(27, "disk full or read-only, DNS gone", "the programs write no files",
+                 "tests/integration/discovery_test.py: names that cannot be resolved"),
 )

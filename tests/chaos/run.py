@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import dataclasses
 import pathlib
 import secrets
 import sys
@@ -37,19 +38,27 @@ def main():
     seed = flags.seed if flags.seed is not None else secrets.randbits(32)
     rows = [row for row in ROWS if flags.all or (flags.smoke and row.is_smoke) or row.number in (flags.row or ())]
     print(f"seed {seed}", flush=True)
-    found = asyncio.run(run_all(rows, seed, SHORT if flags.smoke or flags.short else FULL, flags.users))
+    scale = SHORT if flags.smoke or flags.short else FULL
+    if flags.users:
+        scale = dataclasses.replace(scale, users=flags.users)
+    found, lacking = asyncio.run(run_all(rows, seed, scale))
     if flags.all:
-        report.write(found, seed)
+        report.write(found, lacking, seed, scale)
     sys.exit(any(one.failures for one in found))
 
 
-async def run_all(rows, seed, scale, users):
+async def run_all(rows, seed, scale):
+    """What was found of each row, and the rows that this machine cannot have, with the reason."""
     goldens = {}
-    found = []
-    for row in rows:
-        found.append(await run_row(row, seed, scale, goldens, users))
+    found, lacking = [], []
+    for row in sorted(rows, key=lambda row: row.number):
+        if reason := row.lacks():
+            print(f"row {row.number}, {row.fault}: NOT RUN HERE: {reason}", flush=True)
+            lacking.append((row, reason))
+            continue
+        found.append(await run_row(row, seed, scale, goldens))
         print(report.summary(found[-1]), flush=True)
-    return found
+    return found, lacking
 
 
 if __name__ == "__main__":

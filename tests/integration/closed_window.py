@@ -42,10 +42,10 @@ def generate_request(max_tokens):
 class ClosedWindowClient:
     """Asks for text and takes none of it. It answers pings, so that it is not taken for dead."""
 
-    def __init__(self, address, max_tokens):
+    def __init__(self, address, request):
+        """`request`: the bytes of a GenerateRequest."""
         host, port = address.rsplit(":", 1)
         self._socket = socket.create_connection((host, int(port)))
-        request = generate_request(max_tokens)
         headers = b"".join(literal(*pair) for pair in (
             (b":method", b"POST"), (b":scheme", b"http"), (b":authority", address.encode()),
             (b":path", b"/outrider.v1.GenerationService/Generate"),

@@ -3,7 +3,7 @@
 import signal
 import unittest
 
-from closed_window import ClosedWindowClient
+from closed_window import ClosedWindowClient, generate_request
 from programs import wait_until
 from scraping import ScrapingTest
 
@@ -24,7 +24,7 @@ class SlowClientTest(ScrapingTest):
 
     def start_two_that_do_not_read(self):
         for _ in range(2):
-            client = ClosedWindowClient(self.address, TOO_MANY)
+            client = ClosedWindowClient(self.address, generate_request(TOO_MANY))
             self.addCleanup(client.close)
         wait_until("they have all the places", lambda: "RESOURCE_EXHAUSTED" in self.ask().err())
 
