@@ -37,7 +37,7 @@ absl::StatusOr<std::optional<GenerationUpdate>> ResumingStream::Next() {
       continue;
     }
     if (!update->has_value()) return update;
-    if (!(*update)->tokens.empty()) num_tries_ = 0;
+    if (!(*update)->tokens.empty()) num_tries_ = 1;  // this very one
     if ((*update)->start.has_value() && std::exchange(has_started_, true)) {
       continue;  // of a stream that goes on
     }

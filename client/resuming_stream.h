@@ -56,7 +56,7 @@ class ResumingStream {
   CondVar cancelled_;
   bool is_cancelled_ ABSL_GUARDED_BY(mu_) = false;
   size_t num_begun_ = 0;
-  size_t num_tries_ = 0;  // since the last token
+  size_t num_tries_ = 0;  // since the last token, with whoever gave it
   int num_resumes_ = 0;
   bool has_started_ = false;
   // Set under the lock, read without by its one thread.

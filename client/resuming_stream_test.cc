@@ -84,6 +84,16 @@ TEST(ResumingStreamTest, EachIsTriedTwiceAndNoMore) {
   EXPECT_EQ(second.requests().size(), 2u);
 }
 
+TEST(ResumingStreamTest, TheOneThatGaveTokensAndBrokeHasBeenTriedOnce) {
+  const ScriptedGenerationService first(BreaksAfterItsFirstRound());
+  const ScriptedGenerationService second(Script{.status = kGone});
+  const Result result = Read({first.address(), second.address()});
+  EXPECT_TRUE(absl::IsUnavailable(result.status)) << result.status;
+  EXPECT_THAT(result.tokens, ElementsAre(0, 1, 2));
+  EXPECT_EQ(first.requests().size(), 2u);
+  EXPECT_EQ(second.requests().size(), 2u);
+}
+
 TEST(ResumingStreamTest, WithOneCoordinatorNothingIsTriedAgain) {
   const ScriptedGenerationService only(BreaksAfterItsFirstRound());
   const Result result = Read({only.address()});
