@@ -23,8 +23,10 @@ log = logging.getLogger(__name__)
 _LOOK_SECONDS = 1.0
 # A coordinator that has just failed comes last for so long.
 _SHUNNED_SECONDS = 5.0
-# Outrider's own clients have the same: a dead peer is noticed within seconds.
+# Outrider's own clients have the same: a dead peer is noticed within seconds. Of a ping,
+# gRPC of today minds its own limit, a minute unless told, in place of the keepalive's.
 _CHANNEL_OPTIONS = [("grpc.keepalive_time_ms", 5000), ("grpc.keepalive_timeout_ms", 2000),
+                    ("grpc.http2.ping_timeout_ms", 2000),
                     ("grpc.keepalive_permit_without_calls", 1), ("grpc.http2.max_pings_without_data", 0),
                     ("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 1000),
                     ("grpc.min_reconnect_backoff_ms", 500),  # which is also how long a connection may take

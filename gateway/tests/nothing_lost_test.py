@@ -62,6 +62,23 @@ class NothingLostTest(DoorTest):
         resumes = next(line for line in metrics.splitlines() if line.startswith("outrider_gateway_resumes_total "))
         self.assertGreater(float(resumes.split()[1]), 0)
 
+    def test_a_coordinator_that_hangs_is_left_within_seconds(self):
+        hanging = self.launch_coordinator()
+        self.gateway(coordinators=[hanging.address(), self.coordinator])
+        settings = {"model": "demo-target", "prompt": PROMPT, "max_tokens": 300, "temperature": 0,
+                    "extra_body": {"ignore_eos": True}}
+        expected = self.client().completions.create(**settings).choices[0].text
+        # Of silence: less than gRPC's own patience with a connection, a minute.
+        client = self.client().with_options(timeout=40, max_retries=0)
+        streams = [client.completions.create(stream=True, **settings) for _ in range(2)]  # one on each
+        texts = [next(iter(stream)).choices[0].text for stream in streams]
+        hanging.send(signal.SIGSTOP)
+        try:
+            for begun, stream in zip(texts, streams, strict=True):
+                self.assertEqual(begun + "".join(chunk.choices[0].text for chunk in stream), expected)
+        finally:
+            hanging.send(signal.SIGCONT)
+
     def test_a_reader_who_leaves_ends_the_session(self):
         lone = self.launch_coordinator("--max-sessions", "1")
         self.gateway(coordinators=[lone.address()])

@@ -25,7 +25,7 @@ ELSEWHERE = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED,
              grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.ABORTED)
 TRIES_OF_EACH = 2
 PAUSE = 0.5
-CHANNEL = (("grpc.keepalive_time_ms", 5000), ("grpc.keepalive_timeout_ms", 2000),
+CHANNEL = (("grpc.keepalive_time_ms", 5000), ("grpc.keepalive_timeout_ms", 2000), ("grpc.http2.ping_timeout_ms", 2000),
            ("grpc.keepalive_permit_without_calls", 1), ("grpc.http2.max_pings_without_data", 0),
            ("grpc.enable_retries", 0), ("grpc.enable_http_proxy", 0),
            ("grpc.initial_reconnect_backoff_ms", 100), ("grpc.min_reconnect_backoff_ms", 500),
