@@ -48,6 +48,10 @@ class MoveGate {
     Clock::time_point began_ = {};
   };
 
+  bool IsOpen(Clock::time_point now) const {
+    MutexLock lock(mu_);
+    return !is_taken_ && now >= opens_at_;
+  }
   // False of a Turn: another has it, or the gate is still closed.
   Turn Enter(Clock::time_point now) {
     MutexLock lock(mu_);

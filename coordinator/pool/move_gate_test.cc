@@ -16,6 +16,7 @@ TEST(MoveGateTest, OneIsInItAtATime) {
   MoveGate gate;
   MoveGate::Turn first = gate.Enter(kStart);
   EXPECT_TRUE(first);
+  EXPECT_FALSE(gate.IsOpen(kStart));
   EXPECT_FALSE(gate.Enter(kStart));
   MoveGate::Turn same = std::move(first);
   EXPECT_FALSE(gate.Enter(kStart));
@@ -28,6 +29,8 @@ TEST(MoveGateTest, OneThatTookAWhileKeepsItClosedForFourTimesAsLong) {
   gate.Enter(kStart).End(milliseconds(100));
   EXPECT_FALSE(gate.Enter(kStart + milliseconds(399)));
   EXPECT_EQ(gate.Wait(kStart + milliseconds(150)), milliseconds(250));
+  EXPECT_FALSE(gate.IsOpen(kStart + milliseconds(399)));
+  EXPECT_TRUE(gate.IsOpen(kStart + milliseconds(400)));
   EXPECT_TRUE(gate.Enter(kStart + milliseconds(400)));
 }
 

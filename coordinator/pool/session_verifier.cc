@@ -159,7 +159,7 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskUntilAnswered(
   milliseconds pause = kFirstPause;
   int num_broken = 0;
   for (uint64_t attempt = 0;; ++attempt) {
-    if (is_moved_ && !turn_) co_await TakeTurn(cancellation);
+    if (is_moved_ && !turn_) co_await TakeTurn(call, cancellation);
     Reply reply = co_await same_model_.Verify(call, cancellation);
     const absl::Status& status = reply.status();
     if (reply.ok() && is_moved_) Arrived(*reply);
@@ -339,13 +339,28 @@ bool SessionVerifier::IsModelGone() {
               }).seat == nullptr;
 }
 
-Task<void> SessionVerifier::TakeTurn(Cancellation& cancellation) {
+Task<void> SessionVerifier::TakeTurn(const VerifyCall& call,
+                                     Cancellation& cancellation) {
   while (!cancellation.cancelled()) {
     const Clock::time_point now = Clock::now();
     turn_ = seat_->gate.Enter(now);
-    if (turn_) co_return;
+    if (turn_ || TakeTurnElsewhere(call, now)) co_return;
     co_await Sleep(pool_.queue(), seat_->gate.Wait(now), cancellation);
   }
+}
+
+bool SessionVerifier::TakeTurnElsewhere(const VerifyCall& call,
+                                        Clock::time_point now) {
+  auto choice = pool_.ChooseVerifier(
+      session_, [&](const VerifierNode& node, const NodeDescription& answer) {
+        return &node != seat_.get() && node.gate.IsOpen(now) &&
+               IsAlike(answer, Sameness::kBits);
+      });
+  if (choice.seat == nullptr || choice.is_doubtful) return false;
+  turn_ = choice.seat->gate.Enter(now);
+  if (!turn_) return false;
+  Leave(std::exchange(seat_, std::move(choice.seat)), call);
+  return true;
 }
 
 void SessionVerifier::Arrived(const VerifyReply& reply) {

@@ -34,8 +34,7 @@ class NodePool;
 // learns of it by a miss, as if the node had forgotten the session, and so
 // opens it again with all its tokens and the same drafts. Where no other is
 // ready, the session holds: it asks its own node again, the same step with the
-// same bytes, until that answers or another comes. Used by one coroutine at a
-// time.
+// same bytes, until that answers or another comes. Confined to one coroutine.
 class SessionVerifier final : public VerifyStub {
  public:
   SessionVerifier(NodePool& pool, const SessionId& session,
@@ -93,8 +92,9 @@ class SessionVerifier final : public VerifyStub {
   bool IsAlike(const NodeDescription& node, Sameness sameness) const;
   // Whether verifiers are ready, and none is of the session's model.
   bool IsModelGone();
-  // Waits until the node lets the moved session in.
-  Task<void> TakeTurn(Cancellation& cancellation);
+  // Waits until the node lets the moved session in, or one like it does.
+  Task<void> TakeTurn(const VerifyCall& call, Cancellation& cancellation);
+  bool TakeTurnElsewhere(const VerifyCall& call, Clock::time_point now);
   void Arrived(const VerifyReply& reply);
   void Leave(Seat<VerifierNode> seat, const VerifyCall& call);
   LogFields FieldsOf(const VerifyCall& call) const;

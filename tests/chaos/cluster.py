@@ -16,7 +16,7 @@ import grpc
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
-from program import Program, wait_until  # noqa: E402
+from program import PATIENCE, Program, wait_until  # noqa: E402
 
 BIN = pathlib.Path(os.environ.get("OUTRIDER_BIN_DIR") or ROOT / "build/release/bin")
 TARGET, DRAFT = ROOT / "models/demo-target", ROOT / "models/demo-draft"
@@ -98,7 +98,7 @@ class Member:
 
     def page(self):
         address = re.search(r"metrics on (\S+)", self.program.out())[1]
-        with _READER.open(f"http://{address}/metrics", timeout=10) as reply:
+        with _READER.open(f"http://{address}/metrics", timeout=PATIENCE) as reply:
             return reply.read().decode()
 
     async def value(self, name, **labels):

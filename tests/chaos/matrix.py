@@ -66,7 +66,7 @@ ROWS = (
         "errors 0; no session leaves a slow verifier", link_rows.all_links_are_slow, is_proxied=True),
     Row(14, "1 Mbit/s to each node", "proxy: throttled", "slower, and nothing else",
         "errors 0", link_rows.all_links_are_narrow, is_proxied=True),
-    Row(16, "clients that stop reading", "they read one message", "their streams pause, then are dropped",
+    Row(16, "clients that stop reading", "their HTTP/2 windows stay closed", "their streams pause, then are dropped",
         "<= 64 KiB each; p99 of the others <= +10 %", load_rows.clients_stall,
         cluster={"coordinator_flags": ("--slow-client-seconds", 5)}),
     Row(17, "clients that leave at random points", "cancel", "released on both sides",

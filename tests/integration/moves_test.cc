@@ -61,6 +61,16 @@ class MovesTest : public ::testing::Test {
       cluster_->StopOtherVerifier(i);
     }
   }
+  // A place on this node, as one more of its sessions.
+  Seat<VerifierNode> Sit(int i) {
+    const std::string address = Node(i)->address();
+    return cluster_->pool()
+        .ChooseVerifier({},
+                        [&](const VerifierNode& node, const NodeDescription&) {
+                          return node.link.address == address;
+                        })
+        .seat;
+  }
   int64_t NumMoves(MoveReason reason) {
     return cluster_->pool().moves().of_verifiers[static_cast<int>(reason)];
   }
@@ -152,6 +162,22 @@ TEST_F(MovesTest, SixteenStreamsOfADeadVerifierAllGoOn) {
       EXPECT_EQ(result.tokens, PlainGreedy({i}, kNumTokens, kVocab));
     });
   }
+}
+
+TEST_F(MovesTest, AStreamThatWaitsForItsTurnTakesThatOfAnotherVerifier) {
+  Start(/*num_others=*/2);
+  Seat<VerifierNode> crowded;
+  MoveGate::Turn closed;
+  act_ = [&] {
+    const int holder = Holder();
+    // It moves to the one that has fewer sessions, whose gate stays closed.
+    crowded = Sit(holder == -1 ? 0 : -1);
+    closed = Sit(holder == 1 ? 0 : 1)->gate.Enter(MoveGate::Clock::now());
+    Stop(holder);
+  };
+  ExpectPlain(GenerateGreedy());
+  EXPECT_TRUE(closed);
+  EXPECT_EQ(NumMoves(MoveReason::kLost), 1);
 }
 
 TEST_F(MovesTest, AStreamLeavesAVerifierThatDrainsBetweenTwoRounds) {
