@@ -21,13 +21,13 @@ using ::outrider::testing::StatusIs;
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 
-constexpr int kVocabSize = 8;
+constexpr int kNumWords = 8;
 constexpr int kHeadSize = 10;  // the head is padded by two rows
 
 // Depends on the length and on the last token; the padding is the likeliest.
 std::vector<float> Row(absl::Span<const TokenId> context) {
   std::vector<float> row(kHeadSize, 50.0f);
-  for (int v = 0; v < kVocabSize; ++v) {
+  for (int v = 0; v < kNumWords; ++v) {
     row[v] = static_cast<float>((v * 5 + context.size() + context.back()) % 7);
   }
   return row;
@@ -63,7 +63,7 @@ class ModelStrategyTest : public ::testing::Test {
 
   TokenSeq committed_ = {4, 2, 6};
   Coins coins_{99};
-  const ModelStrategy strategy_{kVocabSize};
+  const ModelStrategy strategy_{kNumWords};
   int num_rows_ = 0;  // of the last draft
 };
 
@@ -76,7 +76,7 @@ TEST_F(ModelStrategyTest, DrawsEachTokenFromTheRowItReturns) {
   TokenSeq context = committed_;
   for (int i = 0; i < 4; ++i) {
     const std::vector<float> logits = Row(context);
-    const auto row = Process(absl::MakeConstSpan(logits).first(kVocabSize),
+    const auto row = Process(absl::MakeConstSpan(logits).first(kNumWords),
                              {.temperature = 0.9, .top_k = 5}, {});
     const Distribution expected = KeepTop(*row, 3).RoundedToBFloat16();
     const Distribution& q = draft.distributions[i];
@@ -103,7 +103,7 @@ TEST_F(ModelStrategyTest, EachRowIsPenalisedForThePromptAndTheDraftsBeforeIt) {
   for (int i = 0; i < 4; ++i) {
     const std::vector<float> logits = Row(context);
     const auto row =
-        Process(absl::MakeConstSpan(logits).first(kVocabSize), request.sampling,
+        Process(absl::MakeConstSpan(logits).first(kNumWords), request.sampling,
                 {.committed = context, .prompt_length = 2});
     EXPECT_THAT(draft.distributions[i].support(),
                 ElementsAreArray(KeepTop(*row, 3).support()));
@@ -124,7 +124,7 @@ TEST_F(ModelStrategyTest, StopsAfterTheDraftThatMakesTheBlockUnlikely) {
   double first_two = 1;
   for (int i = 0; i < 2; ++i) {
     const std::vector<float> logits = Row(text);
-    first_two *= TopProbability(absl::MakeConstSpan(logits).first(kVocabSize));
+    first_two *= TopProbability(absl::MakeConstSpan(logits).first(kNumWords));
     text.push_back(all->tokens[i]);
   }
   DraftContext context = Context(4);
@@ -151,7 +151,7 @@ TEST_F(ModelStrategyTest, NeverDraftsFromTheHeadsPadding) {
   const auto proposal = Propose(context);
   ASSERT_THAT(proposal, IsOk());
   for (const TokenId token : proposal->tokens) {
-    EXPECT_LT(token, kVocabSize);
+    EXPECT_LT(token, kNumWords);
   }
 }
 

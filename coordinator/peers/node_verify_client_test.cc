@@ -29,13 +29,13 @@ using ::outrider::testing::StatusIs;
 using ::outrider::testing::VerifyNode;
 using ::testing::ElementsAre;
 
-constexpr int kVocabSize = 4;
+constexpr int kNumWords = 4;
 
 // Probabilities .1 .2 .3 .4, turned by the last token of the context.
 std::vector<float> Turned(absl::Span<const TokenId> context) {
-  std::vector<float> row(kVocabSize);
-  for (int v = 0; v < kVocabSize; ++v) {
-    row[(v + context.back()) % kVocabSize] =
+  std::vector<float> row(kNumWords);
+  for (int v = 0; v < kNumWords; ++v) {
+    row[(v + context.back()) % kNumWords] =
         static_cast<float>(std::log(0.1 * (v + 1)));
   }
   return row;
@@ -56,7 +56,7 @@ class NodeVerifyClientTest : public ::testing::Test {
   }
 
   static std::unique_ptr<VerifyNode> NewNode() {
-    return MakeVerifyNode({.table = Turned, .vocab_size = kVocabSize});
+    return MakeVerifyNode({.table = Turned, .vocab_size = kNumWords});
   }
   absl::StatusOr<DraftScore> Score(ReplyFormat format = ReplyFormat::kFull) {
     return Score(session_, format);
@@ -260,17 +260,17 @@ TEST_F(NodeVerifyClientTest, AReplyToAnotherRequestIsNotTakenForThisOne) {
 TEST_F(NodeVerifyClientTest, TooFewRowsFailTheSession) {
   Forge([](VerifyReply& reply) {
     reply.outcome =
-        LogitRows::FromVector(std::vector<float>(2 * kVocabSize), kVocabSize);
+        LogitRows::FromVector(std::vector<float>(2 * kNumWords), kNumWords);
   });
   EXPECT_THAT(Score(), StatusIs(absl::StatusCode::kInternal));
 }
 
 TEST_F(NodeVerifyClientTest, ARowThatIsNotANumberFailsTheSessionInAnyPlace) {
-  for (int place = 0; place < 3 * kVocabSize; ++place) {
+  for (int place = 0; place < 3 * kNumWords; ++place) {
     Forge([place](VerifyReply& reply) {
-      std::vector<float> values(3 * kVocabSize, 1.0f);
+      std::vector<float> values(3 * kNumWords, 1.0f);
       values[place] = std::numeric_limits<float>::quiet_NaN();
-      reply.outcome = LogitRows::FromVector(std::move(values), kVocabSize);
+      reply.outcome = LogitRows::FromVector(std::move(values), kNumWords);
     });
     EXPECT_THAT(Score(), StatusIs(absl::StatusCode::kInternal));
   }

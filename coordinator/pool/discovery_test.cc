@@ -21,7 +21,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 
-const char kName[] = "verifier:7002";
+const char kVerifierName[] = "verifier:7002";
 
 class DiscoveryTest : public ::testing::Test {
  protected:
@@ -63,47 +63,48 @@ class DiscoveryTest : public ::testing::Test {
 };
 
 TEST_F(DiscoveryTest, TellsOfChangesAndOfNothingElse) {
-  resolver_.Set(kName, {{"10.0.0.1:7002"}});
-  Start(resolver_, {kName}, milliseconds(1));
+  resolver_.Set(kVerifierName, {{"10.0.0.1:7002"}});
+  Start(resolver_, {kVerifierName}, milliseconds(1));
   WaitForChanges(1);
-  resolver_.WaitForCalls(kName, 3);
-  resolver_.Set(kName, {{"10.0.0.1:7002", "10.0.0.2:7002"}});
+  resolver_.WaitForCalls(kVerifierName, 3);
+  resolver_.Set(kVerifierName, {{"10.0.0.1:7002", "10.0.0.2:7002"}});
   WaitForChanges(2);
-  resolver_.Set(kName, std::vector<std::string>());
-  EXPECT_THAT(
-      WaitForChanges(3),
-      ElementsAre(Pair(kName, ElementsAre("10.0.0.1:7002")),
-                  Pair(kName, ElementsAre("10.0.0.1:7002", "10.0.0.2:7002")),
-                  Pair(kName, IsEmpty())));
+  resolver_.Set(kVerifierName, std::vector<std::string>());
+  EXPECT_THAT(WaitForChanges(3),
+              ElementsAre(Pair(kVerifierName, ElementsAre("10.0.0.1:7002")),
+                          Pair(kVerifierName,
+                               ElementsAre("10.0.0.1:7002", "10.0.0.2:7002")),
+                          Pair(kVerifierName, IsEmpty())));
 }
 
 TEST_F(DiscoveryTest, WhileNobodyCanBeAskedAddressesStayAsTheyWere) {
-  resolver_.Set(kName, {{"10.0.0.1:7002"}});
-  Start(resolver_, {kName}, milliseconds(1));
+  resolver_.Set(kVerifierName, {{"10.0.0.1:7002"}});
+  Start(resolver_, {kVerifierName}, milliseconds(1));
   WaitForChanges(1);
-  resolver_.Set(kName, absl::UnavailableError("no server"));
-  resolver_.WaitForCalls(kName, 3);
-  resolver_.Set(kName, {{"10.0.0.1:7002"}});
-  resolver_.WaitForCalls(kName, 3);
-  resolver_.Set(kName, {{"10.0.0.2:7002"}});
+  resolver_.Set(kVerifierName, absl::UnavailableError("no server"));
+  resolver_.WaitForCalls(kVerifierName, 3);
+  resolver_.Set(kVerifierName, {{"10.0.0.1:7002"}});
+  resolver_.WaitForCalls(kVerifierName, 3);
+  resolver_.Set(kVerifierName, {{"10.0.0.2:7002"}});
   EXPECT_THAT(WaitForChanges(2),
-              ElementsAre(Pair(kName, ElementsAre("10.0.0.1:7002")),
-                          Pair(kName, ElementsAre("10.0.0.2:7002"))));
+              ElementsAre(Pair(kVerifierName, ElementsAre("10.0.0.1:7002")),
+                          Pair(kVerifierName, ElementsAre("10.0.0.2:7002"))));
 }
 
 TEST_F(DiscoveryTest, ANameWithoutAReadyNodeIsResolvedBeforeItsTime) {
-  resolver_.Set(kName, {{"10.0.0.1:7002"}});
-  Start(resolver_, {kName, "unserved:7001"}, hours(1));
+  resolver_.Set(kVerifierName, {{"10.0.0.1:7002"}});
+  Start(resolver_, {kVerifierName, "unserved:7001"}, hours(1));
   resolver_.WaitForCalls("unserved:7001", 5);
-  EXPECT_EQ(resolver_.num_calls(kName), 1);
+  EXPECT_EQ(resolver_.num_calls(kVerifierName), 1);
 }
 
 TEST_F(DiscoveryTest, ANameThatCouldNotBeAskedForIsTriedAgainBeforeItsTime) {
-  resolver_.Set(kName, absl::UnavailableError("no server"));
-  Start(resolver_, {kName}, hours(1));
-  resolver_.WaitForCalls(kName, 3);
-  resolver_.Set(kName, {{"10.0.0.1:7002"}});
-  EXPECT_THAT(WaitForChanges(1), ElementsAre(Pair(kName, ::testing::_)));
+  resolver_.Set(kVerifierName, absl::UnavailableError("no server"));
+  Start(resolver_, {kVerifierName}, hours(1));
+  resolver_.WaitForCalls(kVerifierName, 3);
+  resolver_.Set(kVerifierName, {{"10.0.0.1:7002"}});
+  EXPECT_THAT(WaitForChanges(1),
+              ElementsAre(Pair(kVerifierName, ::testing::_)));
 }
 
 TEST_F(DiscoveryTest, TheSystemKnowsLocalhost) {

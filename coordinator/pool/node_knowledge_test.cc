@@ -27,7 +27,7 @@ NodeDescription Model(const std::string& weights_hash,
           .reply_formats = {ReplyFormat::kFull}};
 }
 
-const absl::Status kGone = absl::UnavailableError("connection refused");
+const absl::Status kNotThere = absl::UnavailableError("connection refused");
 
 // Assesses verifiers with these answers, one after another round of them.
 class VerifiersTest : public ::testing::Test {
@@ -59,7 +59,7 @@ TEST_F(VerifiersTest, AnotherServiceInAVerifiersPlaceIsRefusedAndSaysSo) {
 }
 
 TEST_F(VerifiersTest, ThoseThatAnswerAndFitAreReady) {
-  EXPECT_THAT(Assess({Model("A"), kGone, Model("A"), Model("A", "other")}),
+  EXPECT_THAT(Assess({Model("A"), kNotThere, Model("A"), Model("A", "other")}),
               ElementsAre(kReady, kNotReady, kReady, kRefused));
   EXPECT_THAT(nodes_[1].fitness,
               StatusIs(absl::StatusCode::kUnavailable,
@@ -76,10 +76,12 @@ TEST_F(VerifiersTest, WithoutATokenizerOfItsOwnACoordinatorTakesAny) {
               ElementsAre(kReady, kRefused));
   EXPECT_THAT(nodes_[1].fitness, StatusIs(absl::StatusCode::kFailedPrecondition,
                                           HasSubstr("its tokenizer")));
-  EXPECT_THAT(Assess({kGone, kGone}), ElementsAre(kNotReady, kNotReady));
+  EXPECT_THAT(Assess({kNotThere, kNotThere}),
+              ElementsAre(kNotReady, kNotReady));
   EXPECT_THAT(Assess({Model("A", "t"), Model("A", "other")}),
               ElementsAre(kRefused, kReady));
-  EXPECT_THAT(Assess({Model("A", "t"), kGone}), ElementsAre(kReady, kNotReady));
+  EXPECT_THAT(Assess({Model("A", "t"), kNotThere}),
+              ElementsAre(kReady, kNotReady));
 }
 
 TEST_F(VerifiersTest, BothWeightsOfARollOutTakeSessions) {

@@ -6,22 +6,13 @@
 #include <thread>
 #include <utility>
 
+#include "core/testing/gate.h"
 #include "gtest/gtest.h"
 
 namespace outrider {
 namespace {
 
-// Lets through who waits when it is opened.
-class Gate {
- public:
-  bool await_ready() const { return false; }
-  void await_suspend(std::coroutine_handle<> waiter) { waiter_ = waiter; }
-  void await_resume() const {}
-  void Open() { std::exchange(waiter_, {}).resume(); }
-
- private:
-  std::coroutine_handle<> waiter_;
-};
+using ::outrider::testing::Gate;
 
 Task<std::unique_ptr<int>> WaitFor(Gate& gate) {
   co_await gate;

@@ -8,26 +8,15 @@
 #include <utility>
 #include <vector>
 
+#include "core/testing/gate.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace outrider {
 namespace {
 
+using ::outrider::testing::Gate;
 using ::testing::ElementsAre;
-
-// Lets through who waits when it is opened.
-class Gate {
- public:
-  bool await_ready() const { return false; }
-  void await_suspend(std::coroutine_handle<> waiter) { waiter_ = waiter; }
-  void await_resume() const {}
-  void Open() { std::exchange(waiter_, {}).resume(); }
-  bool has_waiter() const { return static_cast<bool>(waiter_); }
-
- private:
-  std::coroutine_handle<> waiter_;
-};
 
 using Journal = std::vector<std::string>;
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/sampling/adjust_logits.h"
 
-#include <limits>
-
+#include "core/testing/special_values.h"
 #include "core/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -10,11 +9,10 @@
 namespace outrider {
 namespace {
 
+using ::outrider::testing::kInfinity;
 using ::outrider::testing::StatusIs;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // Prompt 0 0 1, generated 2 2, drafts 3.
 const TokenSeq kCommitted = {0, 0, 1, 2, 2};

@@ -2,19 +2,18 @@
 #include "core/sampling/draft_confidence.h"
 
 #include <cmath>
-#include <limits>
 #include <vector>
 
+#include "core/testing/special_values.h"
 #include "core/testing/status_matchers.h"
 #include "gtest/gtest.h"
 
 namespace outrider {
 namespace {
 
+using ::outrider::testing::kInfinity;
 using testing::IsOk;
 using testing::StatusIs;
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 TEST(TopProbabilityTest, IsTheSoftmaxOfTheHighestLogit) {
   EXPECT_DOUBLE_EQ(TopProbability({3.0f}), 1);

@@ -2,12 +2,12 @@
 #include "core/sampling/lenience.h"
 
 #include <cmath>
-#include <limits>
 #include <vector>
 
 #include "core/sampling/process.h"
 #include "core/sampling/rejection.h"
 #include "core/testing/enumerating_source.h"
+#include "core/testing/special_values.h"
 #include "core/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -17,19 +17,19 @@ namespace {
 
 using ::outrider::testing::EnumeratingSource;
 using ::outrider::testing::IsOk;
+using ::outrider::testing::kInfinity;
 using ::outrider::testing::StatusIs;
 using ::testing::ElementsAre;
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 // Probabilities .1 .4 .2 .3.
-const std::vector<float> kLogits = {
+const std::vector<float> kRow = {
     static_cast<float>(std::log(0.1)), static_cast<float>(std::log(0.4)),
     static_cast<float>(std::log(0.2)), static_cast<float>(std::log(0.3))};
 
 // The token that has all the mass of the row which judges `draft`.
 TokenId Judged(const SamplingParams& params, TokenId draft,
                const TokenHistory& history = {},
-               const std::vector<float>& logits = kLogits) {
+               const std::vector<float>& logits = kRow) {
   const auto row = JudgingRow(*Process(logits, params, history), draft, logits,
                               params, history);
   EXPECT_THAT(row, IsOk());
@@ -82,8 +82,8 @@ TEST(LenienceTest, AMaskedTokenNeverStands) {
 
 TEST(LenienceTest, AboveTemperatureZeroTheRowStaysAsItIs) {
   const SamplingParams params = {.lossy_lenience = 0.1};
-  const Distribution row = *Process(kLogits, params, {});
-  const auto judging = JudgingRow(row, 0, kLogits, params, {});
+  const Distribution row = *Process(kRow, params, {});
+  const auto judging = JudgingRow(row, 0, kRow, params, {});
   ASSERT_THAT(judging, IsOk());
   EXPECT_EQ(judging->weights(), row.weights());
 }
@@ -91,7 +91,7 @@ TEST(LenienceTest, AboveTemperatureZeroTheRowStaysAsItIs) {
 TEST(LenienceTest, ADraftThatTheRowLacksIsRefused) {
   const SamplingParams params = {.temperature = 0, .lossy_lenience = 0.1};
   for (const TokenId draft : {-1, 4}) {
-    EXPECT_THAT(JudgingRow(Distribution::OneHot(1), draft, kLogits, params, {}),
+    EXPECT_THAT(JudgingRow(Distribution::OneHot(1), draft, kRow, params, {}),
                 StatusIs(absl::StatusCode::kInvalidArgument));
   }
 }

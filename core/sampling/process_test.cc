@@ -6,6 +6,7 @@
 #include <random>
 #include <vector>
 
+#include "core/testing/special_values.h"
 #include "core/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -13,12 +14,11 @@
 namespace outrider {
 namespace {
 
+using ::outrider::testing::kInfinity;
+using ::outrider::testing::kNan;
 using ::outrider::testing::StatusIs;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 Distribution MustProcess(const std::vector<float>& logits,
                          const SamplingParams& params) {

@@ -14,7 +14,7 @@ using ::outrider::testing::EnumeratingSource;
 using ::testing::DoubleNear;
 using ::testing::ElementsAre;
 
-constexpr uint64_t kStart = 5;
+constexpr uint64_t kFirst = 5;
 
 TEST(ResidualTest, IsWhatTheTargetHasBeyondTheDraftAndLastTheTail) {
   EnumeratingSource source;
@@ -22,7 +22,7 @@ TEST(ResidualTest, IsWhatTheTargetHasBeyondTheDraftAndLastTheTail) {
   const Distribution p =
       Distribution::FromSorted({0, 1, 2, 3}, {0.1, 0.4, 0.3, 0.2});
   const Distribution q = Distribution::FromSorted({0, 1}, {0.75, 0.25});
-  const TargetRow row = TargetRow::FromDense(p, q.support(), kStart, source);
+  const TargetRow row = TargetRow::FromDense(p, q.support(), kFirst, source);
   EXPECT_THAT(ResidualWeights(row, q),
               ElementsAre(0, DoubleNear(0.15, 1e-15), DoubleNear(0.5, 1e-15)));
   EXPECT_THAT(ResidualWeights(row, q, /*share=*/0.5),
@@ -36,12 +36,12 @@ TEST(ResidualTest, FallsBackToThePossibleWhereNothingIsLeft) {
   const Distribution q =
       Distribution::FromSorted({0, 1, 2, 3}, {1.0, 0.5, 0.5, 1.0});
   // The residual of q against itself has no mass, as p <= q everywhere.
-  const TargetRow row = TargetRow::FromDense(q, q.support(), kStart, source);
-  EXPECT_EQ(ReplaceRefused(2, row, q, kStart, source),
+  const TargetRow row = TargetRow::FromDense(q, q.support(), kFirst, source);
+  EXPECT_EQ(ReplaceRefused(2, row, q, kFirst, source),
             (Verdict{2, 3, /*lost_residual=*/true}));
   const TargetRow possible =
-      TargetRow::FromDense(p, q.support(), kStart, source);
-  EXPECT_GT(p(ReplaceRefused(2, possible, q, kStart, source).next_token), 0);
+      TargetRow::FromDense(p, q.support(), kFirst, source);
+  EXPECT_GT(p(ReplaceRefused(2, possible, q, kFirst, source).next_token), 0);
 }
 
 TEST(ResidualTest, IsNotLostWhereThereIsSomethingToDrawFrom) {
@@ -49,8 +49,8 @@ TEST(ResidualTest, IsNotLostWhereThereIsSomethingToDrawFrom) {
   ASSERT_TRUE(source.NextTrace());
   const Distribution p = Distribution::FromSorted({0, 1}, {0.25, 0.75});
   const Distribution q = Distribution::FromSorted({0, 1}, {0.75, 0.25});
-  const TargetRow row = TargetRow::FromDense(p, q.support(), kStart, source);
-  EXPECT_EQ(ReplaceRefused(0, row, q, kStart, source), (Verdict{0, 1}));
+  const TargetRow row = TargetRow::FromDense(p, q.support(), kFirst, source);
+  EXPECT_EQ(ReplaceRefused(0, row, q, kFirst, source), (Verdict{0, 1}));
 }
 
 }  // namespace

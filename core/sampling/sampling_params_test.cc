@@ -5,6 +5,7 @@
 #include <limits>
 #include <string>
 
+#include "core/testing/special_values.h"
 #include "core/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -13,13 +14,13 @@ namespace outrider {
 namespace {
 
 using ::outrider::testing::IsOk;
+using ::outrider::testing::kInfinity;
+using ::outrider::testing::kNan;
 using ::outrider::testing::StatusIs;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-const double kNan = std::numeric_limits<double>::quiet_NaN();
 
 // One parameter, the ends of its range, and what lies just outside.
 struct Boundary {
@@ -47,9 +48,10 @@ TEST(SamplingParamsTest, EveryRangeEndsWhereItSays) {
       params.*boundary.field = good;
       EXPECT_THAT(Validate(params), IsOk());
     }
-    for (const double bad : {std::nextafter(boundary.lowest, -kInfinity),
-                             std::nextafter(boundary.highest, kInfinity), kNan,
-                             kInfinity, -kInfinity}) {
+    for (const double bad :
+         {std::nextafter(boundary.lowest, -kInfinity),
+          std::nextafter(boundary.highest, kInfinity), double{kNan},
+          double{kInfinity}, -double{kInfinity}}) {
       SamplingParams params;
       params.*boundary.field = bad;
       EXPECT_THAT(Validate(params),
@@ -75,7 +77,8 @@ TEST(SamplingParamsTest, ABiasIsBetweenMinus100And100) {
   for (const double good : {-100.0, 0.0, 100.0}) {
     EXPECT_THAT(Validate({.logit_bias = {{7, good}}}), IsOk());
   }
-  for (const double bad : {-100.1, 100.1, kNan, kInfinity, -kInfinity}) {
+  for (const double bad :
+       {-100.1, 100.1, double{kNan}, double{kInfinity}, -double{kInfinity}}) {
     EXPECT_THAT(Validate({.logit_bias = {{7, bad}}}),
                 StatusIs(kInvalid, HasSubstr("token 7")));
   }

@@ -2,8 +2,8 @@
 #include "core/sampling/token_logprobs.h"
 
 #include <cmath>
-#include <limits>
 
+#include "core/testing/special_values.h"
 #include "core/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -12,15 +12,15 @@ namespace outrider {
 namespace {
 
 using ::outrider::testing::IsOk;
+using ::outrider::testing::kInfinity;
 using ::outrider::testing::StatusIs;
 using ::testing::DoubleNear;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 // Probabilities .1 .4 .2 .3.
-const std::vector<float> kLogits = {
+const std::vector<float> kFiveLogits = {
     static_cast<float>(std::log(0.1)), static_cast<float>(std::log(0.4)),
     static_cast<float>(std::log(0.2)), static_cast<float>(std::log(0.3))};
 
@@ -28,7 +28,7 @@ RowLogprobs Of(const LogprobsOptions& options,
                const std::vector<TokenId>& tokens,
                const SamplingParams& params = {},
                const TokenHistory& history = {},
-               const std::vector<float>& logits = kLogits) {
+               const std::vector<float>& logits = kFiveLogits) {
   const auto result = ComputeLogprobs(logits, params, history, options, tokens);
   EXPECT_THAT(result, IsOk());
   return result.value_or(RowLogprobs{});
@@ -102,11 +102,11 @@ TEST(TokenLogprobsTest, MaskedTokensAreNoAlternatives) {
 }
 
 TEST(TokenLogprobsTest, TheScoresOfARawRowAreItsLogits) {
-  const auto scores = ScoreTokens(kLogits, {}, {}, {.num_top = 1}, {0, 2});
+  const auto scores = ScoreTokens(kFiveLogits, {}, {}, {.num_top = 1}, {0, 2});
   ASSERT_THAT(scores, IsOk());
-  EXPECT_THAT(scores->tokens, ElementsAre(kLogits[0], kLogits[2]));
+  EXPECT_THAT(scores->tokens, ElementsAre(kFiveLogits[0], kFiveLogits[2]));
   EXPECT_THAT(scores->top_ids, ElementsAre(1));
-  EXPECT_THAT(scores->top_scores, ElementsAre(kLogits[1]));
+  EXPECT_THAT(scores->top_scores, ElementsAre(kFiveLogits[1]));
   EXPECT_NEAR(scores->log_normaliser, 0, 1e-7);
 }
 
@@ -115,7 +115,7 @@ TEST(TokenLogprobsTest, BadRowsAndUnknownTokensAreErrors) {
   EXPECT_THAT(ComputeLogprobs(bad, {}, {}, {}, {}),
               StatusIs(absl::StatusCode::kInternal));
   for (const TokenId token : {-1, 4}) {
-    EXPECT_THAT(ComputeLogprobs(kLogits, {}, {}, {}, {token}),
+    EXPECT_THAT(ComputeLogprobs(kFiveLogits, {}, {}, {}, {token}),
                 StatusIs(absl::StatusCode::kInvalidArgument,
                          HasSubstr("row of 4 logits")));
   }

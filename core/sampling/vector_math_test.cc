@@ -7,12 +7,13 @@
 #include <random>
 #include <vector>
 
+#include "core/testing/special_values.h"
 #include "gtest/gtest.h"
 
 namespace outrider {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
+using ::outrider::testing::kInfinity;
 
 TEST(VectorMathTest, ExpIsWithinFourParts16OfTheLibrarys) {
   std::vector<double> x;

@@ -9,7 +9,7 @@
 namespace outrider {
 namespace {
 
-TokenizerSpec SmallSpec() {
+TokenizerSpec Fingerprinted() {
   TokenizerSpec spec;
   spec.bpe.tokens = {"a", "b", "ab", std::nullopt, "ba"};
   spec.bpe.merges = {{0, 1, 2}, {1, 0, 4}};
@@ -52,22 +52,22 @@ TEST(FingerprintTest, EveryFieldCounts) {
   };
   std::set<std::string> seen;
   for (const auto& change : changes) {
-    TokenizerSpec spec = SmallSpec();
+    TokenizerSpec spec = Fingerprinted();
     change(&spec);
     EXPECT_TRUE(seen.insert(FingerprintOf(spec)).second) << seen.size();
   }
 }
 
 TEST(FingerprintTest, TheOrderOfAddedTokensInTheFileDoesNot) {
-  TokenizerSpec spec = SmallSpec();
+  TokenizerSpec spec = Fingerprinted();
   std::swap(spec.added_tokens[0], spec.added_tokens[1]);
-  EXPECT_EQ(FingerprintOf(spec), FingerprintOf(SmallSpec()));
+  EXPECT_EQ(FingerprintOf(spec), FingerprintOf(Fingerprinted()));
 }
 
 // Nodes of different releases compare fingerprints: whoever changes this value
 // also raises the number in the hash.
 TEST(FingerprintTest, IsStableBetweenReleases) {
-  EXPECT_EQ(FingerprintOf(SmallSpec()),
+  EXPECT_EQ(FingerprintOf(Fingerprinted()),
             "d48ba72ad286bed3c82e842cbfffcfe1878c54639d6e2b1631660fd07f9a8447");
 }
 

@@ -19,7 +19,7 @@
 namespace outrider {
 namespace {
 
-constexpr int kNumBlocks = 64;
+constexpr int kBlocksOfPool = 64;
 
 class Random {
  public:
@@ -85,7 +85,7 @@ class PassesTest : public ::testing::TestWithParam<std::string> {
       context.rows = *rows;
     }
     model_ = Load(dtype, 3);
-    ASSERT_TRUE(model_->AllocateKvBlocks(kNumBlocks).ok());
+    ASSERT_TRUE(model_->AllocateKvBlocks(kBlocksOfPool).ok());
   }
 
   // Every session takes so many rows; rows that differ from the reference are
@@ -127,7 +127,7 @@ TEST_P(PassesTest, RowsAreBitEqualInEveryBatchChunkAndBlockLayout) {
     SetUp(dtype);
     Random random(11);
     std::vector<KvBlockId> blocks;
-    for (KvBlockId block = 0; block < kNumBlocks; ++block) {
+    for (KvBlockId block = 0; block < kBlocksOfPool; ++block) {
       blocks.push_back(block);
     }
     for (int repeat = 0; repeat < 6; ++repeat) {

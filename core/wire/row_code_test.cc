@@ -24,6 +24,7 @@ using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+constexpr int kLargeVocabSize = 4096;
 constexpr TokenId kLast = std::numeric_limits<TokenId>::max() - 1;
 
 TEST(RowCodeTest, IdsComeBack) {
@@ -69,10 +70,9 @@ TEST(RowCodeTest, EachNumberOfBFloat16ThatIsNoNaNComesBack) {
 
 // A row of natural text, p(rank) ~ 1 / rank, over a small model's vocabulary.
 TEST(RowCodeTest, AnUncertainRowTakesLessThanTwoBytesAToken) {
-  constexpr int kVocabSize = 4096;
   constexpr int kSize = 400;
   std::mt19937 generator(5);
-  TokenSeq all(kVocabSize);
+  TokenSeq all(kLargeVocabSize);
   std::iota(all.begin(), all.end(), 0);
   std::shuffle(all.begin(), all.end(), generator);
   TokenSeq ids(all.begin(), all.begin() + kSize);
@@ -89,15 +89,14 @@ TEST(RowCodeTest, AnUncertainRowTakesLessThanTwoBytesAToken) {
 
 // The ids of a row over this vocabulary, however many there are.
 TEST(RowCodeTest, IdsTakeNoMoreThanABitForEachOfTheVocabulary) {
-  constexpr int kVocabSize = 4096;
   std::mt19937 generator(7);
   for (const double share : {1e-3, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0}) {
     std::bernoulli_distribution is_there(share);
     TokenSeq ids;
-    for (TokenId id = 0; id < kVocabSize; ++id) {
+    for (TokenId id = 0; id < kLargeVocabSize; ++id) {
       if (is_there(generator)) ids.push_back(id);
     }
-    EXPECT_LE(PackIds(ids).size(), kVocabSize / 8 + 1) << share;
+    EXPECT_LE(PackIds(ids).size(), kLargeVocabSize / 8 + 1) << share;
   }
 }
 

@@ -19,7 +19,7 @@ using ::outrider::testing::IsOk;
 using ::outrider::testing::StatusIs;
 using ::testing::HasSubstr;
 
-constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+constexpr auto kMalformed = absl::StatusCode::kInvalidArgument;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 void SetHeader(v1::ReplyHeader& header) {
@@ -43,15 +43,15 @@ absl::Status ReadDraft(const TokenSeq& ids,
 TEST(SparseReplyTest, ADraftRowThatIsNoDistributionIsRefused) {
   ASSERT_THAT(ReadDraft({3, 4}, {0.5, 0.5}), IsOk());
   EXPECT_THAT(ReadDraft({3, 10}, {0.5, 0.5}),
-              StatusIs(kInvalid, HasSubstr("token id 10")));
+              StatusIs(kMalformed, HasSubstr("token id 10")));
   EXPECT_THAT(ReadDraft({3, 4}, {0.5, kNan}),
-              StatusIs(kInvalid, HasSubstr("positive and finite")));
+              StatusIs(kMalformed, HasSubstr("positive and finite")));
   EXPECT_THAT(ReadDraft({3, 4}, {0.5, 0}),
-              StatusIs(kInvalid, HasSubstr("positive and finite")));
+              StatusIs(kMalformed, HasSubstr("positive and finite")));
   EXPECT_THAT(ReadDraft({3, 4}, {0.5, 0.4}),
-              StatusIs(kInvalid, HasSubstr("sum to 1, not to 0.9")));
+              StatusIs(kMalformed, HasSubstr("sum to 1, not to 0.9")));
   EXPECT_THAT(ReadDraft({3, 4}, {0.5}),
-              StatusIs(kInvalid, HasSubstr("2 ids, 1 weights")));
+              StatusIs(kMalformed, HasSubstr("2 ids, 1 weights")));
 }
 
 // A SPARSE reply to one draft with support {3, 4}: its row, then the last one.
@@ -77,22 +77,22 @@ TEST(SparseReplyTest, ATargetRowThatIsNoDistributionIsRefused) {
   ASSERT_THAT(ReadTarget({0.25, 0.25}, 0.5), IsOk());
   for (const double off : {0.49, 0.51, 0.0, -0.5, kNan}) {
     EXPECT_THAT(ReadTarget({0.25, 0.25}, off),
-                StatusIs(kInvalid, HasSubstr("sum to 1")))
+                StatusIs(kMalformed, HasSubstr("sum to 1")))
         << off;
   }
   EXPECT_THAT(ReadTarget({kNan, 0.25}, 0.5),
-              StatusIs(kInvalid, HasSubstr("sum to 1")));
+              StatusIs(kMalformed, HasSubstr("sum to 1")));
   EXPECT_THAT(ReadTarget({-0.25, 0.75}, 0.5),
-              StatusIs(kInvalid, HasSubstr("sum to 1")));
+              StatusIs(kMalformed, HasSubstr("sum to 1")));
   EXPECT_THAT(ReadTarget({0.5}, 0.5),
-              StatusIs(kInvalid, HasSubstr("1 probabilities for 2 tokens")));
+              StatusIs(kMalformed, HasSubstr("1 probabilities for 2 tokens")));
   EXPECT_THAT(ReadTarget({0.25, 0.25}, 0.5, /*has_tail_token=*/false),
-              StatusIs(kInvalid, HasSubstr("if and only if")));
+              StatusIs(kMalformed, HasSubstr("if and only if")));
   EXPECT_THAT(ReadTarget({0.5, 0.5}, 0),
-              StatusIs(kInvalid, HasSubstr("if and only if")));
+              StatusIs(kMalformed, HasSubstr("if and only if")));
   EXPECT_THAT(ReadTarget({0.25, 0.25}, 0.5, /*has_tail_token=*/true,
                          /*tail_token=*/4),
-              StatusIs(kInvalid, HasSubstr("on the draft's support")));
+              StatusIs(kMalformed, HasSubstr("on the draft's support")));
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
 
 VerifyCall TokensCall() {
   return {.header = {.session = {.bytes = {1}},
@@ -70,7 +70,7 @@ TEST(VerifyConvertTest, TooManyAlternativesAreRefused) {
   v1::VerifyRequest request = ToProto(TokensCall());
   for (const uint32_t num_top : {21u, ~0u}) {
     request.mutable_logprobs()->set_num_top(num_top);
-    EXPECT_THAT(FromProto(request), StatusIs(kInvalid));
+    EXPECT_THAT(FromProto(request), StatusIs(kInvalidArgument));
   }
 }
 
@@ -124,8 +124,9 @@ TEST(VerifyConvertTest, RowsOfBFloat16TakeTwoBytesALogitAndLoseNothing) {
   EXPECT_THAT(rows.Row(1), ElementsAre(0, 2, 2));
   EXPECT_TRUE(back->is_bfloat16);
   response.mutable_full()->set_num_rows(3);
-  EXPECT_THAT(FromProto(response, call),
-              StatusIs(kInvalid, HasSubstr("3 rows of 3 numbers of 2")));
+  EXPECT_THAT(
+      FromProto(response, call),
+      StatusIs(kInvalidArgument, HasSubstr("3 rows of 3 numbers of 2")));
 }
 
 TEST(VerifyConvertTest, MalformedScoresAreRefused) {
@@ -139,16 +140,16 @@ TEST(VerifyConvertTest, MalformedScoresAreRefused) {
       {{.top_ids = {1, 2}, .top_scores = {1}}, "1 scores for 2 tokens"}};
   for (const auto& [scores, words] : cases) {
     EXPECT_THAT(ThroughTheWire(TokensReply({scores})),
-                StatusIs(kInvalid, HasSubstr(words)));
+                StatusIs(kInvalidArgument, HasSubstr(words)));
   }
   v1::VerifyResponse response;
   ToProto(TokensReply({{.tokens = {1}}}), response);
   response.mutable_logprobs(0)->set_scores("odd");
   EXPECT_THAT(FromProto(response, TokensCall()),
-              StatusIs(kInvalid, HasSubstr("3 bytes")));
+              StatusIs(kInvalidArgument, HasSubstr("3 bytes")));
   response.mutable_logprobs(0)->set_dtype(v1::DTYPE_BFLOAT16);
   EXPECT_THAT(FromProto(response, TokensCall()),
-              StatusIs(kInvalid, HasSubstr("dtype")));
+              StatusIs(kInvalidArgument, HasSubstr("dtype")));
 }
 
 }  // namespace

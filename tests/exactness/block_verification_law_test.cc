@@ -11,31 +11,10 @@
 #include "absl/strings/str_join.h"
 #include "gtest/gtest.h"
 #include "tests/exactness/enumeration.h"
+#include "tests/exactness/law_case.h"
 
 namespace outrider::testing {
 namespace {
-
-constexpr double kTolerance = 1e-12;
-
-constexpr DrafterKind kAllDrafters[] = {
-    DrafterKind::kCorrelated, DrafterKind::kReversed, DrafterKind::kUniform,
-    DrafterKind::kOneHot, DrafterKind::kSame};
-
-struct Case {
-  int vocab_size = 4;
-  DrafterKind drafter = DrafterKind::kCorrelated;
-  ClusterConfig config = {};
-  int length = 4;
-};
-
-std::string Describe(const Case& c) {
-  return absl::StrCat(
-      "V ", c.vocab_size, ", drafter ", static_cast<int>(c.drafter), ", T ",
-      c.config.sampling.temperature, ", top-k ", c.config.sampling.top_k,
-      ", N ", c.config.support_size, ", format ",
-      static_cast<int>(c.config.reply_format), ", K ",
-      absl::StrJoin(c.config.draft_lengths, "/"), ", L ", c.length);
-}
 
 class BlockLawTest : public ::testing::TestWithParam<ReplyFormat> {
  protected:
@@ -45,7 +24,7 @@ class BlockLawTest : public ::testing::TestWithParam<ReplyFormat> {
   }
 
   // Every gate of output_law_test.
-  void Check(Case c) {
+  void Check(LawCase c) {
     SCOPED_TRACE(Describe(c));
     c.config.reply_format = GetParam();
     if (GetParam() == ReplyFormat::kSparse) {

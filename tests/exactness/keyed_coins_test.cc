@@ -10,11 +10,11 @@
 #include "core/base/mutant.h"
 #include "gtest/gtest.h"
 #include "tests/exactness/enumeration.h"
+#include "tests/exactness/law_case.h"
 
 namespace outrider::testing {
 namespace {
 
-constexpr double kTolerance = 1e-12;
 constexpr int kLength = 3;
 
 using Policy = std::function<int(const RoundView&, int k)>;

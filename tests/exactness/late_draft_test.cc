@@ -15,34 +15,28 @@
 #include "coordinator/peers/draft_pace.h"
 #include "gtest/gtest.h"
 #include "tests/exactness/enumeration.h"
+#include "tests/exactness/law_case.h"
 
 namespace outrider::testing {
 namespace {
 
 using std::chrono::seconds;
 
-constexpr double kTolerance = 1e-12;
 constexpr int kLength = 5;
 constexpr double kSecondsOfAPass = 0.2;
 constexpr int kMostPassesInTime = 2;
 constexpr double kFigure = 1.15e-1;  // total variation where it is dropped
-const SamplingParams kSampling = {.temperature = 0.8, .top_k = 3};
-
-const ToyModel& Toy() {
-  static const ToyModel model(4, DrafterKind::kCorrelated);
-  return model;
-}
 
 ClusterConfig Config(Sabotage sabotage) {
-  return {.sampling = kSampling,
+  return {.sampling = kFourWordsSampling,
           .min_draft_probability = 0.3,
           .draft_lengths = {3},
           .sabotage = std::move(sabotage)};
 }
 
 Difference Compared(const Enumeration& result) {
-  return Compare(result.law,
-                 PlainLaw(Toy(), kSampling, {kToyPrompt}, kLength, {}));
+  return Compare(result.law, PlainLaw(FourWords(), kFourWordsSampling,
+                                      {kToyPrompt}, kLength, {}));
 }
 
 void ExpectExact(const Enumeration& result) {
@@ -110,7 +104,7 @@ class LateDraftTest : public ::testing::TestWithParam<RuleKind> {
  protected:
   static Enumeration Run(ClusterConfig config) {
     config.rule = GetParam();
-    return Enumerate(config, Toy(), kLength);
+    return Enumerate(config, FourWords(), kLength);
   }
 };
 

@@ -10,11 +10,11 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "tests/exactness/enumeration.h"
+#include "tests/exactness/law_case.h"
 
 namespace outrider::testing {
 namespace {
 
-constexpr double kTolerance = 1e-12;
 constexpr ReplyFormat kFormats[] = {ReplyFormat::kFull, ReplyFormat::kSparse,
                                     ReplyFormat::kTokens};
 

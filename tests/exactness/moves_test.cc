@@ -17,19 +17,13 @@
 #include "core/testing/run_task.h"
 #include "gtest/gtest.h"
 #include "tests/exactness/enumeration.h"
+#include "tests/exactness/law_case.h"
 #include "tests/exactness/sabotage.h"
 
 namespace outrider::testing {
 namespace {
 
-constexpr double kTolerance = 1e-12;
 constexpr int kLength = 4;
-const SamplingParams kSampling = {.temperature = 0.8, .top_k = 3};
-
-const ToyModel& Toy() {
-  static const ToyModel model(4, DrafterKind::kCorrelated);
-  return model;
-}
 
 using IsLost =
     std::function<bool(ToyCluster&, const VerifyCall&, const VerifyReply&)>;
@@ -65,7 +59,7 @@ IsLost WhereTheFirstDraftIsZero() {
 
 ClusterConfig With(Sabotage sabotage, RuleKind rule = RuleKind::kRejection,
                    ReplyFormat format = ReplyFormat::kFull) {
-  return {.sampling = kSampling,
+  return {.sampling = kFourWordsSampling,
           .rule = rule,
           .reply_format = format,
           .draft_lengths = {2},
@@ -73,12 +67,12 @@ ClusterConfig With(Sabotage sabotage, RuleKind rule = RuleKind::kRejection,
 }
 
 Difference Joint(const Enumeration& result) {
-  return Compare(result.law,
-                 PlainLaw(Toy(), kSampling, {kToyPrompt}, kLength, {}));
+  return Compare(result.law, PlainLaw(FourWords(), kFourWordsSampling,
+                                      {kToyPrompt}, kLength, {}));
 }
 
 Enumeration ExpectExact(const ClusterConfig& config) {
-  Enumeration result = Enumerate(config, Toy(), kLength);
+  Enumeration result = Enumerate(config, FourWords(), kLength);
   const Difference joint = Joint(result);
   EXPECT_EQ(result.problem, "");
   EXPECT_LE(joint.max_difference, kTolerance);
@@ -124,7 +118,7 @@ TEST(MovesTest, TheLawIsTheTargetsIfTheTextDecidesWhenTheVerifierIsLost) {
 // The mistakes. Where drafts or coins are others after a move, the text decides
 // when that comes: else they would be as good as the first.
 void ExpectCaught(const std::string& id, const ClusterConfig& config) {
-  const Enumeration result = Enumerate(config, Toy(), kLength);
+  const Enumeration result = Enumerate(config, FourWords(), kLength);
   const Difference joint = Joint(result);
   std::cout << id << ": joint TV " << joint.total_variation << ", problem \""
             << result.problem << "\"\n";
@@ -256,7 +250,7 @@ TEST(MovesMutantsTest, AStepCounterThatBeginsAnewAtEachNodeIsCaught) {
 
 // The text of one seed after so many rounds.
 TokenSeq TextOf(const ClusterConfig& config, uint64_t seed, int num_rounds) {
-  ToyCluster cluster(config, Toy(), seed);
+  ToyCluster cluster(config, FourWords(), seed);
   for (int i = 0; i < num_rounds; ++i) {
     const absl::StatusOr<Verdict> verdict = cluster.Round();
     EXPECT_TRUE(verdict.ok()) << verdict.status();

@@ -18,6 +18,7 @@
 #include "core/sampling/process.h"
 #include "gtest/gtest.h"
 #include "tests/exactness/enumeration.h"
+#include "tests/exactness/law_case.h"
 #include "tests/exactness/sabotage.h"
 #include "tests/exactness/scoped_mutant.h"
 
@@ -26,9 +27,7 @@ namespace {
 
 using Reuse = EnumeratingSource::Reuse;
 
-constexpr double kTolerance = 1e-12;
 constexpr int kLength = 4;
-const SamplingParams kSampling = {.temperature = 0.8, .top_k = 3};
 
 struct MutantCase {
   std::string id;
@@ -54,7 +53,9 @@ void PrintTo(const MutantCase& mutant_case, std::ostream* os) {
 Sabotage Altering(std::function<void(Draft&)> alter) {
   return {.alter_draft = std::move(alter)};
 }
-Sabotage Ruling(DenseRule rule) { return WithRule(std::move(rule), kSampling); }
+Sabotage Ruling(DenseRule rule) {
+  return WithRule(std::move(rule), kFourWordsSampling);
+}
 // `alter` gets the residual's weights over S and, last, the tail's mass.
 Sabotage Residuals(std::function<void(std::vector<double>&)> alter) {
   return WithWeights([alter](Purpose purpose, std::vector<double>& weights) {
@@ -70,22 +71,17 @@ const Distribution& LastDraftRow(const DenseView& view) {
   return view.draft.distributions.back();
 }
 
-const ToyModel& Toy() {
-  static const ToyModel model(4, DrafterKind::kCorrelated);
-  return model;
-}
-
 // The drafter's own row at the place of draft i (i = K: after the last).
 Distribution DrafterRow(const DenseView& view, int i,
                         const SamplingParams& sampling) {
   TokenSeq context = {view.committed.begin(), view.committed.end()};
   context.insert(context.end(), view.draft.tokens.begin(),
                  view.draft.tokens.begin() + i);
-  return *Process(Toy().Drafter(context), sampling, {});
+  return *Process(FourWords().Drafter(context), sampling, {});
 }
 // What M1 reports: drawn with top-k, sent without.
 Distribution WithoutTopK(const DenseView& view, int i) {
-  return DrafterRow(view, i, {.temperature = kSampling.temperature});
+  return DrafterRow(view, i, {.temperature = kFourWordsSampling.temperature});
 }
 
 void DrawArgmax(Purpose purpose, std::vector<double>& weights) {
@@ -102,7 +98,8 @@ absl::Status UndoTemperature(const VerifyCall&, VerifyReply& reply) {
   std::vector<float> values;
   for (int i = 0; i < rows.num_rows(); ++i) {
     for (const float logit : rows.Row(i)) {
-      values.push_back(logit * static_cast<float>(kSampling.temperature));
+      values.push_back(logit *
+                       static_cast<float>(kFourWordsSampling.temperature));
     }
   }
   rows = LogitRows::FromVector(std::move(values), rows.vocab_size());
@@ -216,7 +213,7 @@ std::vector<MutantCase> MutantsOfRule() {
     return Residual(view.p.back(), LastDraftRow(view), view.vocab_size);
   };
   const auto bonus_from_draft = [](const DenseView& view) {
-    return Dense(DrafterRow(view, view.draft.length(), kSampling),
+    return Dense(DrafterRow(view, view.draft.length(), kFourWordsSampling),
                  view.vocab_size);
   };
   const auto always = [](RandomSource&, const CoinKey&, double, double) {
@@ -374,7 +371,7 @@ std::vector<MutantCase> MutantsOfReplyFormats() {
 
 Enumeration EnumerateMutant(const MutantCase& c, int k) {
   const ScopedMutant mutant(c.mutant);
-  return Enumerate({.sampling = kSampling,
+  return Enumerate({.sampling = kFourWordsSampling,
                     .rule = c.rule,
                     .support_size = c.support_size,
                     .round_weights = c.round_weights,
@@ -383,13 +380,13 @@ Enumeration EnumerateMutant(const MutantCase& c, int k) {
                     .eos_ids = c.eos_ids,
                     .reuse = c.reuse,
                     .sabotage = c.sabotage},
-                   Toy(), c.length);
+                   FourWords(), c.length);
 }
 
 void ExpectCaught(const MutantCase& c, int k, double figure) {
   const Enumeration result = EnumerateMutant(c, k);
-  const Law plain =
-      PlainLaw(Toy(), kSampling, {kToyPrompt}, c.length, c.eos_ids);
+  const Law plain = PlainLaw(FourWords(), kFourWordsSampling, {kToyPrompt},
+                             c.length, c.eos_ids);
   const Difference joint = Compare(result.law, plain);
   const Difference first = Compare(FirstToken(result.law), FirstToken(plain));
   std::cout << c.id << " K " << k << ": joint TV " << joint.total_variation
@@ -442,8 +439,8 @@ INSTANTIATE_TEST_SUITE_P(ReplyFormats, MutantsTest,
 void ExpectExact(const MutantCase& c) {
   const Enumeration result = EnumerateMutant(c, /*k=*/2);
   const Difference joint =
-      Compare(result.law,
-              PlainLaw(Toy(), kSampling, {kToyPrompt}, c.length, c.eos_ids));
+      Compare(result.law, PlainLaw(FourWords(), kFourWordsSampling,
+                                   {kToyPrompt}, c.length, c.eos_ids));
   EXPECT_LE(joint.max_difference, kTolerance);
   EXPECT_EQ(joint.impossible_mass, 0);
   EXPECT_EQ(result.problem, "");
@@ -484,10 +481,11 @@ TEST(LedgerTest, SeesTheKeyThatC1AsksTwice) {
 
 // Where the published figures of M14 come from.
 TEST(PlainDecoderTest, AnEngineThatNeverStopsIsFarFromTheLaw) {
-  const Law endless = PlainLaw(Toy(), kSampling, {kToyPrompt}, kLength, {});
+  const Law endless =
+      PlainLaw(FourWords(), kFourWordsSampling, {kToyPrompt}, kLength, {});
   const auto figure = [&](TokenId eos) {
-    return Compare(endless,
-                   PlainLaw(Toy(), kSampling, {kToyPrompt}, kLength, {eos}))
+    return Compare(endless, PlainLaw(FourWords(), kFourWordsSampling,
+                                     {kToyPrompt}, kLength, {eos}))
         .total_variation;
   };
   EXPECT_NEAR(figure(3), 1.86e-1, 0.02 * 1.86e-1);

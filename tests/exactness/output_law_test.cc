@@ -11,34 +11,12 @@
 #include "core/sampling/process.h"
 #include "gtest/gtest.h"
 #include "tests/exactness/enumeration.h"
+#include "tests/exactness/law_case.h"
 
 namespace outrider::testing {
 namespace {
 
-constexpr double kTolerance = 1e-12;
 constexpr int64_t kMaxLeaves = 300000;
-
-constexpr DrafterKind kAllDrafters[] = {
-    DrafterKind::kCorrelated, DrafterKind::kReversed, DrafterKind::kUniform,
-    DrafterKind::kOneHot, DrafterKind::kSame};
-
-struct Case {
-  int vocab_size = 4;
-  DrafterKind drafter = DrafterKind::kCorrelated;
-  ClusterConfig config = {};
-  int length = 4;
-};
-
-std::string Describe(const Case& c) {
-  return absl::StrCat(
-      "V ", c.vocab_size, ", drafter ", static_cast<int>(c.drafter), ", T ",
-      c.config.sampling.temperature, ", top-k ", c.config.sampling.top_k,
-      ", top-p ", c.config.sampling.top_p, ", N ", c.config.support_size,
-      ", format ", static_cast<int>(c.config.reply_format), ", K ",
-      absl::StrJoin(c.config.draft_lengths, "/"), ", L ", c.length, ", eos ",
-      absl::StrJoin(c.config.eos_ids, "/"), ", deliveries ",
-      c.config.num_deliveries);
-}
 
 // Runs cases and tells at its end how much was covered.
 class OutputLawTest : public ::testing::Test {
@@ -50,7 +28,7 @@ class OutputLawTest : public ::testing::Test {
 
   // Every gate: the law, its mass, impossible texts, no coin misused, no
   // round failed, no miss.
-  Enumeration Check(const Case& c) {
+  Enumeration Check(const LawCase& c) {
     SCOPED_TRACE(Describe(c));
     const ToyModel model(c.vocab_size, c.drafter);
     Enumeration result = Enumerate(c.config, model, c.length);
@@ -177,7 +155,7 @@ TEST_F(OutputLawTest, IsTheTargetsWhereEveryCallArrivesTwice) {
 class ReplyFormatTest : public OutputLawTest,
                         public ::testing::WithParamInterface<ReplyFormat> {
  protected:
-  void CheckFormat(Case c) {
+  void CheckFormat(LawCase c) {
     c.config.reply_format = GetParam();
     if (GetParam() == ReplyFormat::kSparse) {
       c.config.reuse = EnumeratingSource::Reuse::kShareUniform;

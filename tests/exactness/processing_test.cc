@@ -16,19 +16,14 @@
 #include "core/sampling/process.h"
 #include "gtest/gtest.h"
 #include "tests/exactness/enumeration.h"
+#include "tests/exactness/law_case.h"
 #include "tests/exactness/sabotage.h"
 #include "tests/exactness/scoped_mutant.h"
 
 namespace outrider::testing {
 namespace {
 
-constexpr double kTolerance = 1e-12;
 constexpr int kLength = 4;
-
-const ToyModel& Toy() {
-  static const ToyModel model(4, DrafterKind::kCorrelated);
-  return model;
-}
 
 // Each option that changes the law, alone and with its neighbours in the order.
 std::vector<SamplingParams> AllProcessings() {
@@ -119,7 +114,8 @@ TEST(ProcessingTest, TheLawIsTheTargetsInEveryReplyFormat) {
       const bool sparse = format == ReplyFormat::kSparse;
       config.draft_lengths = {sparse ? 1 : 2, 1};
       config.reply_format = format;
-      ExpectExact(std::move(config), Toy(), sparse ? kLength - 1 : kLength);
+      ExpectExact(std::move(config), FourWords(),
+                  sparse ? kLength - 1 : kLength);
     }
   }
 }
@@ -195,9 +191,9 @@ TEST_P(ProcessingMutantsTest, IsCaughtWithItsFigure) {
   config.sampling = kPenalised;
   config.draft_lengths = {2};
   config.sabotage = c.sabotage;
-  const Enumeration result = Enumerate(config, Toy(), kLength);
+  const Enumeration result = Enumerate(config, FourWords(), kLength);
   const Difference joint = Compare(
-      result.law, PlainLaw(Toy(), kPenalised, {kToyPrompt}, kLength, {}));
+      result.law, PlainLaw(FourWords(), kPenalised, {kToyPrompt}, kLength, {}));
   std::cout << c.id << ": joint TV " << joint.total_variation << " ("
             << c.figure << ")\n";
   EXPECT_GT(joint.max_difference, kTolerance) << "the mutant survives";
@@ -215,7 +211,7 @@ TEST(NoProcessingMutantTest, WithoutAMutantThereIsNothingToCatch) {
   ClusterConfig config;
   config.sampling = kPenalised;
   config.draft_lengths = {2};
-  ExpectExact(std::move(config), Toy(), kLength);
+  ExpectExact(std::move(config), FourWords(), kLength);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "core/testing/status_matchers.h"
 #include "gtest/gtest.h"
+#include "tests/exactness/law_case.h"
 #include "tests/exactness/scoped_mutant.h"
 #include "tests/exactness/two_sessions.h"
 #include "tests/support/in_process_stubs.h"
@@ -15,7 +16,6 @@ namespace outrider::testing {
 namespace {
 
 constexpr int kLength = 2;
-constexpr double kTolerance = 1e-12;
 
 double DifferenceWith(Mutant mutant, const TwoSessionsConfig& config) {
   const ScopedMutant scoped(mutant);

@@ -10,24 +10,19 @@
 #include "core/sampling/process.h"
 #include "gtest/gtest.h"
 #include "tests/exactness/enumeration.h"
+#include "tests/exactness/law_case.h"
 #include "tests/exactness/sabotage.h"
 
 namespace outrider::testing {
 namespace {
 
-constexpr double kTolerance = 1e-12;
 constexpr int kLength = 4;
-const SamplingParams kSampling = {.temperature = 0.8, .top_k = 3};
-
-const ToyModel& Toy() {
-  static const ToyModel model(4, DrafterKind::kCorrelated);
-  return model;
-}
 
 Enumeration ExpectExact(const ClusterConfig& config) {
-  Enumeration result = Enumerate(config, Toy(), kLength);
+  Enumeration result = Enumerate(config, FourWords(), kLength);
   const Difference joint = Compare(
-      result.law, PlainLaw(Toy(), kSampling, {kToyPrompt}, kLength, {}));
+      result.law,
+      PlainLaw(FourWords(), kFourWordsSampling, {kToyPrompt}, kLength, {}));
   EXPECT_EQ(result.problem, "");
   EXPECT_LE(joint.max_difference, kTolerance);
   EXPECT_LE(joint.mass_error, kTolerance);
@@ -36,7 +31,7 @@ Enumeration ExpectExact(const ClusterConfig& config) {
 }
 
 ClusterConfig With(Sabotage sabotage, int k = 2) {
-  return {.sampling = kSampling,
+  return {.sampling = kFourWordsSampling,
           .draft_lengths = {k},
           .sabotage = std::move(sabotage)};
 }
@@ -74,7 +69,7 @@ TEST(StaysExactTest, AcceptIfEqualThatEmitsTheTargetsOwnSample) {
   ExpectExact(With({.judge = [](const JudgeView& view) -> Verdict {
     const int k = view.draft.length();
     for (int i = 0;; ++i) {
-      const Distribution p = *Process(view.rows.Row(i), kSampling, {});
+      const Distribution p = *Process(view.rows.Row(i), kFourWordsSampling, {});
       const CoinKey coin = {Purpose::kTail, view.draft.start + i};
       const TokenId sample =
           p.support()[view.random.Categorical(coin, p.weights())];

@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "gtest/gtest.h"
+#include "tests/exactness/law_case.h"
 
 namespace outrider::testing {
 namespace {
@@ -21,7 +22,7 @@ class TwoSessionsTest : public ::testing::TestWithParam<ReplyFormat> {
         DifferenceFromPlain(sessions, config, model, kLength);
     std::cout << sessions.num_leaves << " leaves, difference " << difference
               << "\n";
-    EXPECT_LE(difference, 1e-12);
+    EXPECT_LE(difference, kTolerance);
     EXPECT_EQ(sessions.problem, "");
     EXPECT_EQ(sessions.num_misses, 0);
     // A pass that both share for nearly every leaf.

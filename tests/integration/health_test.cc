@@ -20,6 +20,7 @@
 #include "gtest/gtest.h"
 #include "tests/support/hash_model.h"
 #include "tests/support/in_process_cluster.h"
+#include "tests/support/small_cluster.h"
 
 namespace outrider::testing {
 namespace {
@@ -29,7 +30,6 @@ using ::testing::HasSubstr;
 using AnyMessage = google::protobuf::Empty;
 using AnyStub = grpc::TemplatedGenericStub<AnyMessage, AnyMessage>;
 
-constexpr int kVocab = 50;
 // grpc.health.v1.HealthCheckResponse.ServingStatus; here also: no such service.
 constexpr int kServing = 1;
 constexpr int kNotServing = 2;

@@ -20,13 +20,12 @@
 #include "outrider/v1/verifier.grpc.pb.h"
 #include "tests/support/hash_model.h"
 #include "tests/support/in_process_cluster.h"
+#include "tests/support/small_cluster.h"
 
 namespace outrider::testing {
 namespace {
 
 using ::testing::HasSubstr;
-
-constexpr int kVocab = 50;
 
 struct MalformedRow {
   std::string name;

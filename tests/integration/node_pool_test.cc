@@ -30,16 +30,16 @@ using ::testing::HasSubstr;
 using ::testing::Pair;
 using enum NodeState;
 
-constexpr int kVocab = 20;
+constexpr int kPoolVocab = 20;
 const char kVerifiers[] = "verifiers:7002";
 const char kDrafters[] = "drafters:7001";
 
 TableLm::Options Model() {
   return {.table =
               [](absl::Span<const TokenId> context) {
-                return HashTarget(context, kVocab);
+                return HashTarget(context, kPoolVocab);
               },
-          .vocab_size = kVocab,
+          .vocab_size = kPoolVocab,
           .context_length = 100};
 }
 
@@ -47,7 +47,7 @@ NodeDescription Description(const std::string& weights_hash,
                             const std::string& numerics = "") {
   return {.model_name = "table",
           .weights_hash = weights_hash,
-          .vocab_size = kVocab,
+          .vocab_size = kPoolVocab,
           .context_length = 100,
           .max_draft_tokens = 8,
           .reply_formats = {ReplyFormat::kFull},

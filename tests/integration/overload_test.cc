@@ -31,7 +31,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr absl::StatusCode kRefused = absl::StatusCode::kResourceExhausted;
+constexpr absl::StatusCode kOverloaded = absl::StatusCode::kResourceExhausted;
 // A prompt that begins with it keeps its node's model until the test lets go.
 constexpr TokenId kHeld = 48;
 
@@ -81,7 +81,7 @@ grpc::Status CallVerify(const std::string& address, const VerifyCall& call) {
 }
 
 int64_t NumRefused(NodeCounters& counters) {
-  return counters.num_finished(NodeCall::kModel, kRefused);
+  return counters.num_finished(NodeCall::kModel, kOverloaded);
 }
 
 // A cluster whose verifier is kept by a call that is not the coordinator's, and
@@ -151,7 +151,8 @@ TEST_F(BusyVerifierTest, OpeningsWaitForRoomAndOneTooManyIsToldToComeLater) {
   const WaitingRoom& room = cluster_->pool().waiting_room();
   ASSERT_TRUE(Becomes([&] { return room.num_waiting() == 1; }));
   const Result refused = GenerateOne();
-  EXPECT_THAT(refused.status, StatusIs(kRefused, HasSubstr("try again later")));
+  EXPECT_THAT(refused.status,
+              StatusIs(kOverloaded, HasSubstr("try again later")));
   EXPECT_TRUE(IsRefusal(refused.status));
   LetGo();
   waiting.join();

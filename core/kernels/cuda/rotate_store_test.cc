@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kContext = 50;
 // Large, as it would hide among the roundings otherwise.
-constexpr float kEpsilon = 0.25f;
+constexpr float kNormEpsilon = 0.25f;
 
 // A pass of four rows of several sessions; blocks 0, 2 and 4 are not theirs.
 const std::vector<int> kPositions = {16, 17, 47, 0};
@@ -59,7 +59,7 @@ class Pass {
                             .weight = norm.data(),
                             .num_rows = 1,
                             .size = dim,
-                            .epsilon = kEpsilon,
+                            .epsilon = kNormEpsilon,
                             .y = x},
                            Level::kPortable);
         }
@@ -96,7 +96,7 @@ class Pass {
                  .blocks = blocks.data(),
                  .query_norm = has_norm ? query_norm.data() : nullptr,
                  .key_norm = has_norm ? key_norm.data() : nullptr,
-                 .epsilon = kEpsilon,
+                 .epsilon = kNormEpsilon,
                  .cos = is_turned ? cos.data() : nullptr,
                  .sin = is_turned ? sin.data() : nullptr,
                  .queries = queries.data(),
