@@ -5,13 +5,15 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "core/base/retry_delay.h"
 
 namespace outrider::client {
 namespace {
 
 using std::chrono::milliseconds;
 
-// Coordinators that have all failed are tried again after it.
+// Coordinators that have all failed are tried again after it, and no sooner
+// than the most patient of them asked for.
 constexpr milliseconds kPause(500);
 
 // What another coordinator may do better. The deadline is the client's own, and
@@ -63,9 +65,13 @@ bool ResumingStream::GoOn(const absl::Status& failure) {
       num_tries_ >= kTriesOfEach * num_coordinators) {
     return false;
   }
+  const Clock::time_point now = Clock::now();
+  try_again_ = std::max(
+      try_again_, now + RetryDelayOf(failure).value_or(milliseconds::zero()));
   MutexLock lock(mu_);
   if (num_tries_ % num_coordinators == 0) {
-    const Clock::time_point end = std::min(Clock::now() + kPause, deadline_);
+    const Clock::time_point end =
+        std::min(std::max(try_again_, now + kPause), deadline_);
     while (!is_cancelled_ && cancelled_.WaitUntil(mu_, end)) {
     }
   }

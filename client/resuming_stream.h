@@ -20,8 +20,9 @@ namespace outrider::client {
 
 // One generation over several coordinators: where its stream breaks, it goes on
 // at the next of them after the tokens that it has, with the same seed and
-// model. Each is tried twice at most before another token comes. With one
-// coordinator it is a GenerationStream. Confined to one thread, but for Cancel.
+// model. Each is tried twice at most before another token comes, the second
+// time after the retry delays that were asked for. With one coordinator it is a
+// GenerationStream. Confined to one thread, but for Cancel.
 class ResumingStream {
  public:
   struct Options {
@@ -58,6 +59,7 @@ class ResumingStream {
   size_t num_begun_ = 0;
   size_t num_tries_ = 0;  // since the last token, with whoever gave it
   int num_resumes_ = 0;
+  Clock::time_point try_again_ = {};  // asked for by those that refused
   bool has_started_ = false;
   // Set under the lock, read without by its one thread.
   std::unique_ptr<GenerationStream> stream_;  // last: it begins with the rest

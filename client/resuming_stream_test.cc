@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/resuming_stream.h"
 
+#include <chrono>
 #include <string>
 #include <vector>
 
 #include "client/scripted_generation_service.h"
+#include "core/base/retry_delay.h"
+#include "core/rpc/status_convert.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -92,6 +95,18 @@ TEST(ResumingStreamTest, TheOneThatGaveTokensAndBrokeHasBeenTriedOnce) {
   EXPECT_THAT(result.tokens, ElementsAre(0, 1, 2));
   EXPECT_EQ(first.requests().size(), 2u);
   EXPECT_EQ(second.requests().size(), 2u);
+}
+
+TEST(ResumingStreamTest, TheRetryDelayOfARefusalIsObeyed) {
+  const auto delay = std::chrono::milliseconds(900);
+  const ScriptedGenerationService first(
+      Script{.status = ToGrpcStatus(
+                 WithRetryDelay(absl::ResourceExhaustedError("full"), delay))});
+  const ScriptedGenerationService second(Script{.status = kGone});
+  const auto start = std::chrono::steady_clock::now();
+  Read({first.address(), second.address()});
+  EXPECT_EQ(first.requests().size(), 2u);
+  EXPECT_GE(std::chrono::steady_clock::now() - start, delay);
 }
 
 TEST(ResumingStreamTest, WithOneCoordinatorNothingIsTriedAgain) {

@@ -1,4 +1,5 @@
 # outrider_proto_library(NAME proto PROTOS a.proto b.proto … [MESSAGES c.proto …])
+#   Target outrider_NAME_sources makes the sources and compiles nothing.
 #   PROTOS declare services, whose gRPC classes are made too; MESSAGES do not.
 # CMake's protobuf_generate places outputs relative to the source directory,
 # not to the import root, so the command is spelled out.
@@ -22,6 +23,7 @@ function(outrider_proto_library)
     list(APPEND all_outputs ${out})
   endforeach()
   set(target outrider_${A_NAME})
+  add_custom_target(${target}_sources DEPENDS ${all_outputs})
   add_library(${target} STATIC ${all_outputs})
   target_include_directories(${target} SYSTEM PUBLIC ${gen})
   target_link_libraries(${target} PUBLIC protobuf::libprotobuf gRPC::grpc++)

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # tidy.sh [BASE]: clang-tidy over the lines of C++ that differ from the commit BASE
-# (the environment's OUTRIDER_TIDY_BASE, else the commit before HEAD). Reads how files
-# are compiled from build/release, which `make test` makes: the sanitizers' builds compile
-# in batches. Sources that it does not know are named and left out. Fails on what
-# .clang-tidy calls an error.
+# (the environment's OUTRIDER_TIDY_BASE, else the commit before HEAD). Each file is
+# compiled alone, as in build/debug, which is configured for that: so it is also seen
+# whether a file includes what it needs, which groups of files hide. Sources that it does
+# not know are named and left out. Fails on what .clang-tidy calls an error.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 base=${1:-${OUTRIDER_TIDY_BASE:-HEAD^}}
@@ -11,27 +11,24 @@ if ! git rev-parse --quiet --verify "$base^{commit}" >/dev/null; then
   echo "tidy: NOT RUN: no commit $base to compare with (a shallow clone?)" >&2
   exit 0
 fi
-if [[ ! -f build/release/compile_commands.json ]]; then
-  echo "tidy: build/release/compile_commands.json is missing: cmake --preset release" >&2
-  exit 1
-fi
+cmake --preset debug >/dev/null
 files=()
 for file in $(git diff --name-only --diff-filter=d "$base" -- '*.cc'); do
-  if grep -q "\"file\": \"$PWD/$file\"" build/release/compile_commands.json; then
+  if grep -q "\"file\": \"$PWD/$file\"" build/debug/compile_commands.json; then
     files+=("$file")
   else
-    echo "tidy: NOT CHECKED, as it is not part of build/release: $file"
+    echo "tidy: NOT CHECKED, as it is not part of build/debug: $file"
   fi
 done
 echo "tidy: ${#files[@]} files differ from $(git rev-parse --short "$base")"
 ((${#files[@]})) || exit 0
 # Generated headers must exist for the files to compile.
-cmake --build --preset release --target outrider_proto >/dev/null
+cmake --build --preset debug --target outrider_proto_sources outrider_google_rpc_proto_sources >/dev/null
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 # clang-tidy-diff's exit status says nothing about what it found.
 git diff -U0 "$base" -- "${files[@]}" |
-  clang-tidy-diff-14.py -p1 -path build/release -j "$(nproc)" -quiet \
+  clang-tidy-diff-14.py -p1 -path build/debug -j "$(nproc)" -quiet \
     -extra-arg=-Wno-error -extra-arg=-Wno-unknown-warning-option 2>/dev/null | tee "$log"
 if grep -qE '^[^ ].*: error: ' "$log"; then
   exit 1

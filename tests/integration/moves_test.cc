@@ -74,9 +74,6 @@ class MovesTest : public ::testing::Test {
   int64_t NumMoves(MoveReason reason) {
     return cluster_->pool().moves().of_verifiers[static_cast<int>(reason)];
   }
-  int64_t NumDrafterMoves(MoveReason reason) {
-    return cluster_->pool().moves().of_drafters[static_cast<int>(reason)];
-  }
   int NumHeld() { return cluster_->pool().moves().num_held; }
 
   static ::testing::AssertionResult Becomes(
@@ -277,90 +274,6 @@ TEST_F(MovesTest, TheFourthMoveInAMinuteEndsTheStreamWhichCanBeResumed) {
   TokenSeq expected = PlainGreedy({5}, kNumTokens, kVocab);
   expected.resize(result.tokens.size());
   EXPECT_EQ(result.tokens, expected);
-}
-
-TEST_F(MovesTest, AStreamThatBeganWithoutADrafterGetsTheOneThatComes) {
-  options_.target.context_length = options_.draft.context_length = 1 << 16;
-  Start(/*num_others=*/0);
-  cluster_->StopDrafter();
-  ASSERT_TRUE(Becomes(
-      [&] { return cluster_->pool().CountDrafters(NodeState::kReady) == 0; }));
-  const auto stream = cluster_->client().Generate(Greedy({5}, 60000, /*k=*/4),
-                                                  std::chrono::minutes(2));
-  TokenSeq tokens;
-  for (int num_accepted = 0; num_accepted < 20;) {
-    const auto update = stream->Next();
-    ASSERT_THAT(update, IsOk());
-    ASSERT_TRUE(update->has_value()) << "the text ended without a draft";
-    if ((*update)->first_index == 0 && !(*update)->start.has_value()) {
-      cluster_->StartDrafter();
-    }
-    for (const auto& token : (*update)->tokens) tokens.push_back(token.id);
-    if ((*update)->round) num_accepted += (*update)->round->num_accepted;
-  }
-  EXPECT_EQ(NumDrafterMoves(MoveReason::kFound), 1);
-  EXPECT_EQ(tokens, PlainGreedy({5}, static_cast<int>(tokens.size()), kVocab));
-}
-
-TEST_F(MovesTest, AStreamWhoseDrafterDrainsTakesAnotherBetweenTwoRounds) {
-  options_.other_drafts = {options_.draft};
-  options_.target.context_length = options_.draft.context_length = 1 << 16;
-  options_.other_drafts[0].context_length = 1 << 16;
-  Start(/*num_others=*/0);
-  const auto stream = cluster_->client().Generate(Greedy({5}, 60000, /*k=*/4),
-                                                  std::chrono::minutes(2));
-  TokenSeq tokens;
-  LocalNode* drained = nullptr;
-  LocalNode* other = nullptr;
-  for (int num_after = 0; num_after < 20;) {
-    const auto update = stream->Next();
-    ASSERT_THAT(update, IsOk());
-    ASSERT_TRUE(update->has_value()) << "the text ended without a draft";
-    for (const auto& token : (*update)->tokens) tokens.push_back(token.id);
-    const auto& round = (*update)->round;
-    if (!round || round->num_accepted == 0) continue;
-    if (drained == nullptr) {
-      drained = &cluster_->drafter();
-      other = &cluster_->other_drafter(0);
-      if (drained->num_sessions() == 0) std::swap(drained, other);
-      drained->counters().draining = true;
-    } else if (NumDrafterMoves(MoveReason::kDraining) == 1) {
-      ++num_after;
-    }
-  }
-  EXPECT_TRUE(Becomes([&] { return drained->num_sessions() == 0; }));
-  EXPECT_EQ(other->num_sessions(), 1);
-  EXPECT_EQ(tokens, PlainGreedy({5}, static_cast<int>(tokens.size()), kVocab));
-}
-
-TEST_F(MovesTest, AStreamWhoseDrafterDiesTakesAnother) {
-  options_.other_drafts = {options_.draft};
-  options_.target.context_length = options_.draft.context_length = 1 << 16;
-  options_.other_drafts[0].context_length = 1 << 16;
-  Start(/*num_others=*/0);
-  const auto stream = cluster_->client().Generate(Greedy({5}, 60000, /*k=*/4),
-                                                  std::chrono::minutes(2));
-  TokenSeq tokens;
-  bool is_stopped = false;
-  for (int num_after = 0; num_after < 20;) {
-    const auto update = stream->Next();
-    ASSERT_THAT(update, IsOk());
-    ASSERT_TRUE(update->has_value()) << "the text ended without a draft";
-    for (const auto& token : (*update)->tokens) tokens.push_back(token.id);
-    const auto& round = (*update)->round;
-    if (!round || round->num_accepted == 0) continue;
-    if (!is_stopped) {
-      is_stopped = true;
-      if (cluster_->drafter().num_sessions() > 0) {
-        cluster_->StopDrafter();
-      } else {
-        cluster_->StopOtherDrafter(0);
-      }
-    } else if (NumDrafterMoves(MoveReason::kLost) > 0) {
-      ++num_after;
-    }
-  }
-  EXPECT_EQ(tokens, PlainGreedy({5}, static_cast<int>(tokens.size()), kVocab));
 }
 
 TEST_F(MovesTest, OtherKernelsTakeAStreamWhereNoEqualOnesAreLeft) {

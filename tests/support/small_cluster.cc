@@ -90,11 +90,9 @@ void DrafterFirst::Await() {
   const auto deadline =
       std::chrono::steady_clock::now() + std::chrono::seconds(10);
   while (!is_over_) {
-    InProcessCluster* const cluster = cluster_;
     is_over_ = std::chrono::steady_clock::now() > deadline ||
-               (cluster != nullptr &&
-                cluster->drafter().counters().num_finished(
-                    NodeCall::kModel, absl::StatusCode::kOk) > 0);
+               cluster_.load()->drafter().counters().num_finished(
+                   NodeCall::kModel, absl::StatusCode::kOk) > 0;
     if (!is_over_) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }

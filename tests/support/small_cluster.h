@@ -53,8 +53,12 @@ TableLm::Table ActInRound(TableLm::Table table, int round,
 class DrafterFirst {
  public:
   TableLm::Table Around(TableLm::Table table);
-  // From then on; until then it waits, and ten seconds at most.
-  void Watch(InProcessCluster& cluster) { cluster_ = &cluster; }
+  // Before streams begin. Its drafter is not stopped while one waits, which it
+  // does for ten seconds at most.
+  void Watch(InProcessCluster& cluster) {
+    cluster_ = &cluster;
+    is_over_ = false;
+  }
 
  private:
   void Await();
