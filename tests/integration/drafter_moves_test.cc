@@ -16,7 +16,7 @@ int64_t NumDrafterMoves(InProcessCluster& cluster, MoveReason reason) {
   return cluster.pool().moves().of_drafters[static_cast<int>(reason)];
 }
 
-// Until drafts were accepted after so many moves for this reason.
+// Reads on until drafts were accepted after a move for this reason.
 ::testing::AssertionResult ReadUntilMoved(LongStream& stream,
                                           InProcessCluster& cluster,
                                           MoveReason reason) {

@@ -53,8 +53,8 @@ TableLm::Table ActInRound(TableLm::Table table, int round,
 class DrafterFirst {
  public:
   TableLm::Table Around(TableLm::Table table);
-  // Before streams begin. Its drafter is not stopped while one waits, which it
-  // does for ten seconds at most.
+  // Called once no stream runs. The drafter must live while a stream waits,
+  // which is for ten seconds at most.
   void Watch(InProcessCluster& cluster) {
     cluster_ = &cluster;
     is_over_ = false;
