@@ -259,8 +259,8 @@ TEST_F(NodeVerifyClientTest, AReplyToAnotherRequestIsNotTakenForThisOne) {
 
 TEST_F(NodeVerifyClientTest, TooFewRowsFailTheSession) {
   Forge([](VerifyReply& reply) {
-    reply.outcome =
-        LogitRows::FromVector(std::vector<float>(2 * kNumWords), kNumWords);
+    reply.outcome = LogitRows::FromVector(
+        std::vector<float>(size_t{2} * kNumWords), kNumWords);
   });
   EXPECT_THAT(Score(), StatusIs(absl::StatusCode::kInternal));
 }
@@ -268,7 +268,7 @@ TEST_F(NodeVerifyClientTest, TooFewRowsFailTheSession) {
 TEST_F(NodeVerifyClientTest, ARowThatIsNotANumberFailsTheSessionInAnyPlace) {
   for (int place = 0; place < 3 * kNumWords; ++place) {
     Forge([place](VerifyReply& reply) {
-      std::vector<float> values(3 * kNumWords, 1.0f);
+      std::vector<float> values(size_t{3} * kNumWords, 1.0f);
       values[place] = std::numeric_limits<float>::quiet_NaN();
       reply.outcome = LogitRows::FromVector(std::move(values), kNumWords);
     });

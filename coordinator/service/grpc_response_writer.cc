@@ -28,10 +28,8 @@ Task<absl::Status> ResponseWriter::Write(v1::GenerateResponse response) {
   const v1::GenerateResponse* first = nullptr;
   {
     MutexLock lock(mu_);
-    num_tokens_ += response.tokens_size();
-    num_bytes_ += response.ByteSizeLong();
     if (queue_.empty()) last_read_ = Clock::now();
-    queue_.push_back(std::move(response));
+    queue_.Push(std::move(response));
     if (queue_.size() == 1 && !is_broken_) first = &queue_.front();
   }
   if (first != nullptr) StartWrite(first);
@@ -76,8 +74,7 @@ Task<void> ResponseWriter::Wait(Until until) {
 bool ResponseWriter::IsOver(Until until) const {
   if (is_broken_) return true;
   if (until == Until::kAllWritten) return queue_.empty();
-  return is_cancelled_ ||
-         (num_tokens_ < kMaxQueuedTokens && num_bytes_ < kMaxQueuedBytes);
+  return is_cancelled_ || queue_.has_room();
 }
 
 void ResponseWriter::WakeLocked() {
@@ -105,9 +102,7 @@ void ResponseWriter::OnWriteDone(bool ok) {
   {
     MutexLock lock(mu_);
     last_read_ = Clock::now();
-    num_tokens_ -= queue_.front().tokens_size();
-    num_bytes_ -= queue_.front().ByteSizeLong();
-    queue_.pop_front();
+    queue_.Pop();
     if (!ok) {
       is_broken_ = true;
     } else if (!queue_.empty()) {

@@ -5,10 +5,10 @@
 #include <grpcpp/support/server_callback.h>
 
 #include <chrono>
-#include <deque>
 #include <memory>
 
 #include "absl/status/status.h"
+#include "coordinator/service/grpc_response_queue.h"
 #include "core/base/cancellation.h"
 #include "core/base/mutex.h"
 #include "core/base/task.h"
@@ -29,9 +29,6 @@ class ResponseWriter final
     CallQueue& queue;  // where waiting coroutines go on
     std::chrono::milliseconds patience = std::chrono::seconds(60);
   };
-  // With so much queued, Write waits.
-  static constexpr int kMaxQueuedTokens = 256;
-  static constexpr size_t kMaxQueuedBytes = 64 << 10;
 
   // The client's leaving is passed on to `cancellation`, which ends a Write
   // that waits. The context must outlive it.
@@ -76,9 +73,7 @@ class ResponseWriter final
   uint64_t registration_ = 0;
 
   Mutex mu_;
-  std::deque<v1::GenerateResponse> queue_ ABSL_GUARDED_BY(mu_);
-  int num_tokens_ ABSL_GUARDED_BY(mu_) = 0;    // queued
-  size_t num_bytes_ ABSL_GUARDED_BY(mu_) = 0;  // queued
+  ResponseQueue queue_ ABSL_GUARDED_BY(mu_);
   Clock::time_point last_read_ ABSL_GUARDED_BY(mu_) = Clock::now();
   bool is_broken_ ABSL_GUARDED_BY(mu_) = false;
   bool is_cancelled_ ABSL_GUARDED_BY(mu_) = false;
