@@ -171,7 +171,14 @@ absl::StatusOr<std::optional<GenerationUpdate>> GenerationStream::Next() {
   v1::GenerateResponse proto;
   if (!call_->reader->Read(&proto)) {
     finished_ = true;
-    OUTRIDER_RETURN_IF_ERROR(call_->End());
+    const absl::Status end = call_->End();
+    if (absl::IsCancelled(end) && !is_cancelled_) {
+      // So gRPC's servers end what they have not begun when they shut down.
+      return absl::UnavailableError(
+          absl::StrCat("the coordinator at ", call_->coordinator,
+                       " broke the stream off, as if it shut down"));
+    }
+    OUTRIDER_RETURN_IF_ERROR(end);
     return absl::InternalError("the stream ended without its last message");
   }
   GenerationUpdate update = outrider::FromProto(proto);
@@ -222,7 +229,10 @@ void GenerationStream::Abandon() {
   call_->End().IgnoreError();
 }
 
-void GenerationStream::Cancel() { call_->context.TryCancel(); }
+void GenerationStream::Cancel() {
+  is_cancelled_ = true;
+  call_->context.TryCancel();
+}
 
 GenerationRequest GenerationStream::ResumeRequest() const {
   GenerationRequest request = request_;

@@ -2,6 +2,7 @@
 #ifndef OUTRIDER_CLIENT_GENERATION_CLIENT_H_
 #define OUTRIDER_CLIENT_GENERATION_CLIENT_H_
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -33,7 +34,8 @@ class GenerationStream {
   // `finish`); it is over then.
   absl::StatusOr<std::optional<GenerationUpdate>> Next();
 
-  // Ends the generation: Next fails with CANCELLED. Thread-safe.
+  // Ends the generation: Next fails with CANCELLED, and for no other reason.
+  // Thread-safe.
   void Cancel();
 
   // The request that continues after what Next has delivered, on this or
@@ -49,6 +51,7 @@ class GenerationStream {
   TokenSeq delivered_;
   bool started_ = false;
   bool finished_ = false;
+  std::atomic<bool> is_cancelled_ = false;
   std::unique_ptr<Call> call_;
 };
 

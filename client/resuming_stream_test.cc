@@ -78,6 +78,15 @@ TEST(ResumingStreamTest, OneThatHasNotBegunIsSentAsItWas) {
   EXPECT_FALSE(second.last_request().has_seed());
 }
 
+TEST(ResumingStreamTest, WhatAServerCancelsAsItShutsDownGoesElsewhere) {
+  const ScriptedGenerationService first(
+      Script{.status = {grpc::StatusCode::CANCELLED, "CANCELLED"}});
+  const ScriptedGenerationService second(TwoRounds());
+  const Result result = Read({first.address(), second.address()});
+  EXPECT_TRUE(result.status.ok()) << result.status;
+  EXPECT_THAT(result.tokens, ElementsAre(0, 1, 2, 3));
+}
+
 TEST(ResumingStreamTest, EachIsTriedTwiceAndNoMore) {
   const ScriptedGenerationService first(Script{.status = kGone});
   const ScriptedGenerationService second(Script{.status = kGone});

@@ -172,8 +172,12 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskUntilAnswered(
     }
     const std::optional<MoveReason> reason = ReasonOf(status);
     if (!reason.has_value()) co_return reply;
-    // A connection may break, and the node be there.
-    if (absl::IsUnavailable(status) && ++num_broken == 1) continue;
+    // A connection may break, and the node be there: all of its sessions would
+    // move away if they did not give it the time to connect again.
+    if (absl::IsUnavailable(status) && ++num_broken == 1) {
+      co_await Sleep(pool_.queue(), kFirstPause, cancellation);
+      continue;
+    }
     if (has_begun_ && Move(call, *reason, status)) {
       if (is_open) co_return ForgottenReply(call);
       num_broken = 0;

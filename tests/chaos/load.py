@@ -20,8 +20,9 @@ from verdict import differences  # noqa: E402
 generation_pb2, types_pb2 = stubs.generation_pb2, stubs.types_pb2
 LONGEST = 512
 PATIENCE = 180  # seconds that a stream may take altogether
-# What another coordinator may do better, as client/resuming_stream.cc has it.
-ELSEWHERE = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED,
+# What another coordinator may do better, as the client library has it. CANCELLED is
+# what gRPC's servers say to calls that they have not begun when they shut down.
+ELSEWHERE = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.CANCELLED,
              grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.ABORTED)
 TRIES_OF_EACH = 2
 PAUSE = 0.5
