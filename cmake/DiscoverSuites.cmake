@@ -11,6 +11,11 @@ endif()
 string(REPLACE "|" ";" labels "${LABELS}")
 string(REPLACE "|" ";" environment "${ENVIRONMENT}")
 list(REMOVE_ITEM environment "")
+# Where several tests run at once, long ones begin first.
+set(cost 0)
+if(labels MATCHES "heavy|golden")
+  set(cost 100)
+endif()
 set(script "")
 string(REGEX MATCHALL "[^\n]+" lines "${listing}")
 foreach(line IN LISTS lines)
@@ -19,7 +24,7 @@ foreach(line IN LISTS lines)
     set(suite ${CMAKE_MATCH_1})
     string(APPEND script
       "add_test([==[${NAME}.${suite}]==] [==[${PROGRAM}]==] [==[--gtest_filter=${suite}.*]==])\n"
-      "set_tests_properties([==[${NAME}.${suite}]==] PROPERTIES TIMEOUT ${TIMEOUT}"
+      "set_tests_properties([==[${NAME}.${suite}]==] PROPERTIES TIMEOUT ${TIMEOUT} COST ${cost}"
       " LABELS [==[${labels}]==] ENVIRONMENT [==[${environment}]==])\n")
   endif()
 endforeach()
