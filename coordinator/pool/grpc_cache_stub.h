@@ -6,6 +6,7 @@
 
 #include <memory>
 
+#include "coordinator/pool/shared_stubs.h"
 #include "core/base/cancellation.h"
 #include "core/base/task.h"
 #include "core/rpc/call_queue.h"
@@ -14,17 +15,15 @@
 
 namespace outrider {
 
-// Gives a node's cache memory back early. Advisory: a failure is nobody's
-// problem, as the node's lease on the session runs out by itself. Thread-safe.
-class GrpcCacheStub {
+// CacheStub over gRPC. Thread-safe.
+class GrpcCacheStub final : public CacheStub {
  public:
   GrpcCacheStub(const std::shared_ptr<grpc::Channel>& channel,
                 CallQueue& queue);
 
-  // Session, incarnation and step of `header` count. Without an incarnation the
-  // node releases an opening that was given up before its answer. A node that
-  // is too busy now is told again, for about as long as its lease would last.
-  Task<void> Release(RequestHeader header, Cancellation& cancellation);
+  // A node that is too busy now is told again, for about as long as its lease
+  // would last.
+  Task<void> Release(RequestHeader header, Cancellation& cancellation) override;
 
  private:
   CallQueue& queue_;

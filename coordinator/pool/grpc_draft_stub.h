@@ -8,15 +8,15 @@
 #include <memory>
 
 #include "coordinator/peers/failure_limit.h"
-#include "coordinator/peers/node_stub.h"
 #include "coordinator/pool/grpc_node.h"
+#include "coordinator/pool/shared_stubs.h"
 #include "core/wire/node_description.h"
 #include "outrider/v1/drafter.grpc.pb.h"
 
 namespace outrider {
 
-// DraftStub over gRPC. Thread-safe; one serves all sessions of a drafter.
-class GrpcDraftStub final : public DraftStub {
+// A drafter over gRPC. Thread-safe; one serves all its sessions.
+class GrpcDraftStub final : public SharedDraftStub {
  public:
   using Options = GrpcNodeOptions;
 
@@ -28,9 +28,8 @@ class GrpcDraftStub final : public DraftStub {
   Task<absl::StatusOr<DraftReply>> Draft(const DraftCall& call,
                                          Cancellation& cancellation) override;
 
-  // Asks the node what it is.
   Task<absl::StatusOr<NodeDescription>> Describe(
-      std::chrono::milliseconds timeout, Cancellation& cancellation) {
+      std::chrono::milliseconds timeout, Cancellation& cancellation) override {
     return node_.Describe(timeout, cancellation);
   }
 

@@ -7,15 +7,15 @@
 #include <chrono>
 #include <memory>
 
-#include "coordinator/peers/node_stub.h"
 #include "coordinator/pool/grpc_node.h"
+#include "coordinator/pool/shared_stubs.h"
 #include "core/wire/node_description.h"
 #include "outrider/v1/verifier.grpc.pb.h"
 
 namespace outrider {
 
-// VerifyStub over gRPC. Thread-safe; one serves all sessions of a verifier.
-class GrpcVerifyStub final : public VerifyStub {
+// A verifier over gRPC. Thread-safe; one serves all its sessions.
+class GrpcVerifyStub final : public SharedVerifyStub {
  public:
   using Options = GrpcNodeOptions;
 
@@ -24,19 +24,12 @@ class GrpcVerifyStub final : public VerifyStub {
   // Rows of another size are refused; Describe sets it, too.
   void set_vocab_size(int vocab_size) { node_.set_vocab_size(vocab_size); }
 
-  Task<absl::StatusOr<VerifyReply>> Verify(
-      const VerifyCall& call, Cancellation& cancellation) override {
-    return Verify(call, TimeoutOf(call), cancellation);
-  }
   Task<absl::StatusOr<VerifyReply>> Verify(const VerifyCall& call,
                                            std::chrono::milliseconds timeout,
-                                           Cancellation& cancellation);
-  // How long a call may take that nobody else could answer.
-  std::chrono::milliseconds TimeoutOf(const VerifyCall& call) const;
-
-  // Asks the node what it is.
+                                           Cancellation& cancellation) override;
+  std::chrono::milliseconds TimeoutOf(const VerifyCall& call) const override;
   Task<absl::StatusOr<NodeDescription>> Describe(
-      std::chrono::milliseconds timeout, Cancellation& cancellation) {
+      std::chrono::milliseconds timeout, Cancellation& cancellation) override {
     return node_.Describe(timeout, cancellation);
   }
 

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <utility>
 
+#include "core/base/monotonic_clock.h"
 #include "core/base/mutex.h"
 
 namespace outrider {
@@ -17,7 +18,7 @@ namespace outrider {
 // safe.
 class MoveGate {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = MonotonicClock;
 
   // The one place in the gate. It must end before the gate does.
   class Turn {

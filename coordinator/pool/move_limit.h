@@ -6,13 +6,15 @@
 #include <chrono>
 #include <cstddef>
 
+#include "core/base/monotonic_clock.h"
+
 namespace outrider {
 
 // Three moves a minute: a session that needs more takes its verifiers down, or
 // they are down by themselves, and moving on helps neither. One a session.
 class MoveLimit {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = MonotonicClock;
   static constexpr size_t kMaxMoves = 3;
   static constexpr std::chrono::minutes kWindow{1};
 

@@ -4,17 +4,16 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "coordinator/peers/circuit_breaker.h"
 #include "coordinator/peers/draft_pace.h"
-#include "coordinator/pool/grpc_cache_stub.h"
-#include "coordinator/pool/grpc_draft_stub.h"
-#include "coordinator/pool/grpc_verify_stub.h"
 #include "coordinator/pool/move_gate.h"
+#include "coordinator/pool/shared_stubs.h"
 #include "coordinator/pool/step_pace.h"
-#include "core/rpc/channel.h"
+#include "core/base/monotonic_clock.h"
 
 namespace outrider {
 
@@ -22,21 +21,20 @@ namespace outrider {
 struct NodeLink {
   std::string name;     // HOST:PORT as the flag has it
   std::string address;  // HOST:PORT that the name resolved to
-  std::shared_ptr<grpc::Channel> channel;
+  // Whether there is a connection now; does not make one.
+  std::function<bool()> is_connected;
   std::atomic<int> num_sessions = 0;
   // It has said that it shuts down, or its name no longer has it: its sessions
   // should go, and no others come.
   std::atomic<bool> is_leaving = false;
-
-  bool is_connected() const { return IsConnected(*channel); }
 };
 
 // One drafter: what all sessions on it share. Sessions ask its breaker before
 // each call. Thread-safe.
 struct DrafterNode {
   NodeLink link;
-  GrpcDraftStub stub;
-  GrpcCacheStub cache;
+  std::unique_ptr<SharedDraftStub> stub = nullptr;
+  std::unique_ptr<CacheStub> cache = nullptr;
   CircuitBreaker breaker = {};
   DraftPaces paces = {};
 
@@ -49,11 +47,11 @@ struct DrafterNode {
 // One verifier. Its breaker guards openings alone: a session that has begun
 // only tells it what came of its calls. Thread-safe.
 struct VerifierNode {
-  using Clock = CircuitBreaker::Clock;
+  using Clock = MonotonicClock;
 
   NodeLink link;
-  GrpcVerifyStub stub;
-  GrpcCacheStub cache;
+  std::unique_ptr<SharedVerifyStub> stub = nullptr;
+  std::unique_ptr<CacheStub> cache = nullptr;
   CircuitBreaker breaker = {};
   StepPace pace = {};
   MoveGate gate = {};

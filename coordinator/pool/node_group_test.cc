@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/pool/node_group.h"
 
-#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "core/rpc/call_queue.h"
-#include "core/rpc/channel.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -27,16 +24,12 @@ const absl::Status kGone = absl::UnavailableError("gone");
 // Nodes that nobody ever connects to.
 class NodeGroupTest : public ::testing::Test {
  protected:
-  std::unique_ptr<VerifierNode> Make(const std::string& name,
-                                     const std::string& address) {
-    const auto channel = MakeChannel(address);
+  static std::unique_ptr<VerifierNode> Make(const std::string& name,
+                                            const std::string& address) {
     return std::unique_ptr<VerifierNode>(new VerifierNode{
-        .link = {.name = name, .address = address, .channel = channel},
-        .stub = GrpcVerifyStub(
-            channel, {.queue = queue_,
-                      .timeout = std::chrono::seconds(1),
-                      .timeout_per_token = std::chrono::milliseconds(1)}),
-        .cache = GrpcCacheStub(channel, queue_)});
+        .link = {.name = name, .address = address, .is_connected = [] {
+                   return false;
+                 }}});
   }
 
   // All are asked, and answer so; then what follows for each.
@@ -55,10 +48,9 @@ class NodeGroupTest : public ::testing::Test {
     return states;
   }
 
-  CallQueue queue_{/*num_threads=*/1};
   std::string tokenizer_hash_;
   NodeGroup<VerifierNode> group_{
-      {kName}, [this](const std::string& name, const std::string& address) {
+      {kName}, [](const std::string& name, const std::string& address) {
         return Make(name, address);
       }};
   const NodeDescription fit_ = {.weights_hash = "weights",
@@ -135,15 +127,11 @@ TEST_F(NodeGroupTest, NodesOfANameThatIsGoneStayWhileTheyAnswer) {
 // Its breaker may have grown a pause of half a minute meanwhile.
 TEST_F(NodeGroupTest, ADrafterThatReturnsIsTriedAgainAtOnce) {
   NodeGroup<DrafterNode> drafters(
-      {kName}, [this](const std::string& name, const std::string& address) {
-        const auto channel = MakeChannel(address);
+      {kName}, [](const std::string& name, const std::string& address) {
         return std::unique_ptr<DrafterNode>(new DrafterNode{
-            .link = {.name = name, .address = address, .channel = channel},
-            .stub = GrpcDraftStub(
-                channel, {.queue = queue_,
-                          .timeout = std::chrono::seconds(1),
-                          .timeout_per_token = std::chrono::milliseconds(1)}),
-            .cache = GrpcCacheStub(channel, queue_)});
+            .link = {.name = name, .address = address, .is_connected = [] {
+                       return false;
+                     }}});
       });
   drafters.SetAddresses(kName, {"10.0.0.1:7001"});
   const auto now = CircuitBreaker::Clock::now();

@@ -7,6 +7,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "coordinator/pool/grpc_cache_stub.h"
+#include "coordinator/pool/grpc_draft_stub.h"
+#include "coordinator/pool/grpc_verify_stub.h"
 #include "core/rpc/endpoint.h"
 
 namespace outrider {
@@ -33,14 +36,18 @@ NodeGroup<DrafterNode>::Make MakeDrafter(const NodePool::Options& options,
     const ConnectNode connect = ConnectTo(name, address, options.channel);
     const auto channel = connect(options.channel.max_receive_bytes);
     return std::unique_ptr<DrafterNode>(new DrafterNode{
-        .link = {.name = name, .address = address, .channel = channel},
-        .stub = GrpcDraftStub(
-            channel, {.queue = queue,
-                      .timeout = options.draft_timeout,
-                      .timeout_per_token = options.timeout_per_token,
-                      .max_receive_bytes = options.channel.max_receive_bytes,
-                      .connect = connect}),
-        .cache = GrpcCacheStub(channel, queue)});
+        .link = {.name = name,
+                 .address = address,
+                 .is_connected = [channel] { return IsConnected(*channel); }},
+        .stub = std::make_unique<GrpcDraftStub>(
+            channel,
+            GrpcNodeOptions{
+                .queue = queue,
+                .timeout = options.draft_timeout,
+                .timeout_per_token = options.timeout_per_token,
+                .max_receive_bytes = options.channel.max_receive_bytes,
+                .connect = connect}),
+        .cache = std::make_unique<GrpcCacheStub>(channel, queue)});
   };
 }
 
@@ -50,14 +57,18 @@ NodeGroup<VerifierNode>::Make MakeVerifier(const NodePool::Options& options,
     const ConnectNode connect = ConnectTo(name, address, options.channel);
     const auto channel = connect(options.channel.max_receive_bytes);
     return std::unique_ptr<VerifierNode>(new VerifierNode{
-        .link = {.name = name, .address = address, .channel = channel},
-        .stub = GrpcVerifyStub(
-            channel, {.queue = queue,
-                      .timeout = options.verify_timeout,
-                      .timeout_per_token = options.timeout_per_token,
-                      .max_receive_bytes = options.channel.max_receive_bytes,
-                      .connect = connect}),
-        .cache = GrpcCacheStub(channel, queue)});
+        .link = {.name = name,
+                 .address = address,
+                 .is_connected = [channel] { return IsConnected(*channel); }},
+        .stub = std::make_unique<GrpcVerifyStub>(
+            channel,
+            GrpcNodeOptions{
+                .queue = queue,
+                .timeout = options.verify_timeout,
+                .timeout_per_token = options.timeout_per_token,
+                .max_receive_bytes = options.channel.max_receive_bytes,
+                .connect = connect}),
+        .cache = std::make_unique<GrpcCacheStub>(channel, queue)});
   };
 }
 
@@ -79,7 +90,7 @@ const NodeKnowledge* FirstReady(
 
 NodePool::NodePool(Options options, CallQueue& queue, Resolver& resolver)
     : options_(std::move(options)),
-      queue_(queue),
+      timer_(queue),
       resolver_(resolver),
       waiting_room_(options_.max_waiting),
       verifiers_(options_.verifiers, MakeVerifier(options_, queue)),
@@ -158,7 +169,7 @@ void NodePool::AskAll() {
 template <typename NodeType>
 Task<void> NodePool::Ask(NodeType& node) {
   absl::StatusOr<NodeDescription> answer =
-      co_await node.stub.Describe(kAskInterval, closing_);
+      co_await node.stub->Describe(kAskInterval, closing_);
   Learn(node, std::move(answer));  // the last use of the node, and of this pool
 }
 

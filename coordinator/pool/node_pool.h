@@ -18,8 +18,10 @@
 #include "coordinator/pool/node_knowledge.h"
 #include "coordinator/pool/node_pool_options.h"
 #include "coordinator/pool/node_releases.h"
+#include "coordinator/pool/queue_timer.h"
 #include "coordinator/pool/session_moves.h"
 #include "coordinator/pool/session_nodes.h"
+#include "coordinator/pool/session_pool.h"
 #include "coordinator/pool/waiting_room.h"
 #include "core/base/cancellation.h"
 #include "core/base/mutex.h"
@@ -33,7 +35,7 @@ namespace outrider {
 // The drafters and verifiers of this coordinator: every address behind every
 // name is a node. Each is asked once a second what it is; sessions come to
 // those that answer and fit. Thread-safe.
-class NodePool {
+class NodePool final : public SessionPool {
  public:
   using Options = NodePoolOptions;
   using Pair = SessionNodes;
@@ -48,7 +50,7 @@ class NodePool {
   NodePool(Options options, CallQueue& queue, Resolver& resolver);
   NodePool(const NodePool&) = delete;
   // No Pair may be left.
-  ~NodePool();
+  ~NodePool() override;
 
   // Begins to resolve names and to ask nodes.
   void Start();
@@ -58,17 +60,18 @@ class NodePool {
   absl::StatusOr<Pair> Assign(const SessionId& session,
                               const std::optional<WantedModel>& wanted = {});
   NodeGroup<VerifierNode>::Choice ChooseVerifier(
-      const SessionId& session, const NodeGroup<VerifierNode>::Fits& fits);
+      const SessionId& session,
+      const NodeGroup<VerifierNode>::Fits& fits) override;
   NodeGroup<DrafterNode>::Choice ChooseDrafter(
-      const SessionId& session, const NodeGroup<DrafterNode>::Fits& fits);
-  CallQueue& queue() { return queue_; }
-  WaitingRoom& waiting_room() { return waiting_room_; }
-  NodeReleases& releases() { return releases_; }
-  SessionMoves& moves() { return moves_; }
+      const SessionId& session,
+      const NodeGroup<DrafterNode>::Fits& fits) override;
+  Timer& timer() override { return timer_; }
+  WaitingRoom& waiting_room() override { return waiting_room_; }
+  NodeReleases& releases() override { return releases_; }
+  SessionMoves& moves() override { return moves_; }
 
-  bool HasVerifier() const;
-  // Cheap, as it is asked before each step.
-  bool HasSeveralVerifiers() const { return num_verifiers_ready_ > 1; }
+  bool HasVerifier() const override;
+  bool HasSeveralVerifiers() const override { return num_verifiers_ready_ > 1; }
   absl::Status RefusedDrafter() const;  // the first that does not fit
   Overview Describe() const;
   int CountVerifiers(NodeState state) const;
@@ -88,7 +91,7 @@ class NodePool {
   void Assess() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Options options_;
-  CallQueue& queue_;
+  QueueTimer timer_;
   Resolver& resolver_;
   WaitingRoom waiting_room_;
   SessionMoves moves_;

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "coordinator/pool/node_pool.h"
 #include "coordinator/pool/wait_time.h"
 #include "core/base/log.h"
 #include "core/base/retry_delay.h"
@@ -17,7 +16,7 @@ constexpr std::chrono::milliseconds kLookPeriod(50);
 
 }  // namespace
 
-SessionDrafter::SessionDrafter(NodePool& pool, const SessionId& session,
+SessionDrafter::SessionDrafter(SessionPool& pool, const SessionId& session,
                                NodeGroup<DrafterNode>::Choice choice)
     : pool_(pool),
       session_(session),
@@ -85,7 +84,7 @@ Task<absl::StatusOr<DraftReply>> SessionDrafter::Draft(
   if (Clock::now() < refused_until_) co_return refusal_;
   was_asked_ = true;
   absl::StatusOr<DraftReply> reply =
-      co_await seat_->stub.Draft(call, cancellation);
+      co_await seat_->stub->Draft(call, cancellation);
   if (reply.ok() && reply->header.is_draining) seat_->link.is_leaving = true;
   has_failed_ = absl::IsUnavailable(reply.status()) ||
                 absl::IsDeadlineExceeded(reply.status());

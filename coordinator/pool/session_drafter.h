@@ -12,6 +12,7 @@
 #include "coordinator/pool/node.h"
 #include "coordinator/pool/node_group.h"
 #include "coordinator/pool/session_moves.h"
+#include "coordinator/pool/session_pool.h"
 #include "coordinator/round/session.h"
 #include "core/base/cancellation.h"
 #include "core/base/session_id.h"
@@ -20,8 +21,6 @@
 #include "core/session/cache_delta.h"
 
 namespace outrider {
-
-class NodePool;
 
 // One session's drafter, whichever node that is at the time, if there is one.
 // Between two rounds a session leaves a node that is lost or drains, where
@@ -32,7 +31,7 @@ class NodePool;
 class SessionDrafter final : public DraftStub {
  public:
   // No seat: no drafter is ready yet.
-  SessionDrafter(NodePool& pool, const SessionId& session,
+  SessionDrafter(SessionPool& pool, const SessionId& session,
                  NodeGroup<DrafterNode>::Choice choice);
 
   // Who drafts in the round that begins. No call may be under way.
@@ -55,7 +54,7 @@ class SessionDrafter final : public DraftStub {
   void Move(Session& session, MoveReason reason,
             NodeGroup<DrafterNode>::Choice choice);
 
-  NodePool& pool_;
+  SessionPool& pool_;
   const SessionId session_;
   Seat<DrafterNode> seat_;
   NodeDescription description_;

@@ -3,26 +3,21 @@
 #define OUTRIDER_COORDINATOR_POOL_SESSION_VERIFIER_H_
 
 #include <chrono>
-#include <vector>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "coordinator/peers/node_stub.h"
-#include "coordinator/pool/move_gate.h"
-#include "coordinator/pool/move_limit.h"
 #include "coordinator/pool/node.h"
-#include "coordinator/pool/node_group.h"
 #include "coordinator/pool/same_model_stub.h"
-#include "coordinator/pool/session_moves.h"
+#include "coordinator/pool/session_pool.h"
+#include "coordinator/pool/verifier_seat.h"
 #include "core/base/cancellation.h"
-#include "core/base/log.h"
 #include "core/base/session_id.h"
 #include "core/base/task.h"
 #include "core/session/cache_delta.h"
 #include "core/wire/node_description.h"
 
 namespace outrider {
-
-class NodePool;
 
 // One session's verifier, whichever node that is at the time.
 //
@@ -34,27 +29,34 @@ class NodePool;
 // learns of it by a miss, as if the node had forgotten the session, and so
 // opens it again with all its tokens and the same drafts. Where no other is
 // ready, the session holds: it asks its own node again, the same step with the
-// same bytes, until that answers or another comes. Confined to one coroutine.
+// same bytes, until that answers or another comes.
+//
+// A session under whose step a node was lost is suspected until a step of it is
+// answered: it comes to a node alone of all that are. One that loses a second
+// node so is ended. Confined to one coroutine.
 class SessionVerifier final : public VerifyStub {
  public:
-  SessionVerifier(NodePool& pool, const SessionId& session,
-                  Seat<VerifierNode> seat, NodeDescription description);
+  SessionVerifier(SessionPool& pool, const SessionId& session,
+                  Seat<VerifierNode> seat, const NodeDescription& description);
 
   // RESOURCE_EXHAUSTED with a delay: an opening, and the waiting room is full.
   // UNAVAILABLE: an opening fails everywhere, or the session would move for the
-  // fourth time in a minute. ABORTED: only other models are left.
+  // fourth time in a minute. ABORTED: only other models are left. INTERNAL and
+  // IsPoison: it may be what two nodes were lost by.
   Task<absl::StatusOr<VerifyReply>> Verify(const VerifyCall& call,
                                            Cancellation& cancellation) override;
   // Tells the node, if it was ever asked, and does not wait for it. Nothing
   // else may follow.
-  void Release(RequestHeader header);
+  void Release(RequestHeader header) {
+    if (was_asked_) seat_.Release(std::move(header));
+  }
 
-  const VerifierNode& node() const { return *seat_; }
+  const VerifierNode& node() const { return seat_.node(); }
 
  private:
   using Reply = absl::StatusOr<VerifyReply>;
-  using Nodes = std::vector<const VerifierNode*>;
-  using Clock = std::chrono::steady_clock;
+  using Clock = VerifierSeat::Clock;
+  using Nodes = VerifierSeat::Nodes;
 
   // The node of the moment, as a stub.
   class AtSeat final : public VerifyStub {
@@ -73,45 +75,26 @@ class SessionVerifier final : public VerifyStub {
   Task<Reply> AskEach(const VerifyCall& call, Cancellation& cancellation);
   Task<Reply> AskUntilAnswered(const VerifyCall& call,
                                Cancellation& cancellation);
-  // One call to the node of the moment: in its time, counted and reported.
+  // Asks the node of the moment, once more where the connection broke under it.
+  // UNAVAILABLE: the node is lost.
+  Task<Reply> AskHere(const VerifyCall& call, Cancellation& cancellation);
+  // One call: in its time, counted and reported.
   Task<Reply> AskNode(const VerifyCall& call, Cancellation& cancellation);
+  Task<bool> IsThere(Cancellation& cancellation);
   void Report(const absl::Status& status, const Cancellation& cancellation);
-
-  // Goes to another node with an opening that no node has answered: one that
-  // neither is one of `refusing` nor has failed, a doubtful one only where
-  // `even_doubtful`. Yields the seat that was left; null, and no change,
-  // without another.
-  Seat<VerifierNode> TakeOther(const Nodes& refusing, bool even_doubtful);
-  // Goes to another node with a session that has begun. False, and no change,
-  // where none is there or it may not.
   bool Move(const VerifyCall& call, MoveReason reason,
             const absl::Status& why = {});
-  // With the same kernels, where the session's very text is promised, unless no
-  // node is left that has them.
-  NodeGroup<VerifierNode>::Choice ChooseOther(Sameness sameness);
-  bool IsAlike(const NodeDescription& node, Sameness sameness) const;
-  // Whether verifiers are ready, and none is of the session's model.
-  bool IsModelGone();
-  // Waits until the node lets the moved session in, or one like it does.
-  Task<void> TakeTurn(const VerifyCall& call, Cancellation& cancellation);
-  bool TakeTurnElsewhere(const VerifyCall& call, Clock::time_point now);
-  void Arrived(const VerifyReply& reply);
-  void Leave(Seat<VerifierNode> seat, const VerifyCall& call);
-  LogFields FieldsOf(const VerifyCall& call) const;
 
-  NodePool& pool_;
+  SessionPool& pool_;
   const SessionId session_;
-  Seat<VerifierNode> seat_;
-  const NodeDescription description_;
+  VerifierSeat seat_;
   AtSeat at_seat_{*this};
   SameModelStub same_model_;
-  bool has_begun_ = false;     // a verifier has answered
-  uint64_t opening_step_ = 0;  // 0: nothing was asked yet
-  Nodes failed_;               // at the first opening
-  MoveLimit moves_;
-  bool is_moved_ = false;  // and not open at the new node yet
-  MoveGate::Turn turn_;    // of the moved session
-  int patience_ = 1;       // times the limit of a step; more after a late one
+  bool has_begun_ = false;      // a verifier has answered
+  bool was_asked_ = false;      // one, whether it answered or not
+  bool was_connected_ = false;  // the node, when it was last asked
+  Nodes failed_;                // at the first opening
+  int patience_ = 1;  // times the limit of a step; more after a late one
   bool was_patient_ = false;  // the last step had all the time there is
 };
 

@@ -3,11 +3,9 @@
 
 #include <algorithm>
 
-#include "core/rpc/sleep.h"
-
 namespace outrider {
 
-Task<void> WaitingRoom::Place::Wait(CallQueue& queue,
+Task<void> WaitingRoom::Place::Wait(Timer& timer,
                                     std::chrono::milliseconds longest,
                                     Cancellation& cancellation) {
   Cancellation sleep;
@@ -17,7 +15,7 @@ Task<void> WaitingRoom::Place::Wait(CallQueue& queue,
     sleep_ = &sleep;
     if (is_called_) sleep.Cancel();
   }
-  co_await Sleep(queue, longest, sleep);
+  co_await timer.Sleep(longest, sleep);
   {
     MutexLock lock(room_.mu_);
     sleep_ = nullptr;

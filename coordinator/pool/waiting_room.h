@@ -6,10 +6,10 @@
 #include <memory>
 #include <vector>
 
+#include "coordinator/pool/timer.h"
 #include "core/base/cancellation.h"
 #include "core/base/mutex.h"
 #include "core/base/task.h"
-#include "core/rpc/call_queue.h"
 
 namespace outrider {
 
@@ -28,7 +28,7 @@ class WaitingRoom {
 
     // Ends when it is called, which may have been before, or cancelled, and
     // after so long at the latest.
-    Task<void> Wait(CallQueue& queue, std::chrono::milliseconds longest,
+    Task<void> Wait(Timer& timer, std::chrono::milliseconds longest,
                     Cancellation& cancellation);
 
    private:

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "coordinator/pool/queue_timer.h"
 #include "core/rpc/call_queue.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -22,7 +23,7 @@ class WaitingRoomTest : public ::testing::Test {
  protected:
   // Waits once, then leaves. The place is gone when its number is listed.
   Task<void> WaitAndLeave(Place place, int number) {
-    co_await place->Wait(queue_, kLong, cancellation_);
+    co_await place->Wait(timer_, kLong, cancellation_);
     MutexLock lock(mu_);
     place.reset();
     left_.push_back(number);
@@ -30,7 +31,7 @@ class WaitingRoomTest : public ::testing::Test {
   }
   // Waits once, and stays.
   Task<void> Wait(WaitingRoom::Place& place, int number) {
-    co_await place.Wait(queue_, kLong, cancellation_);
+    co_await place.Wait(timer_, kLong, cancellation_);
     MutexLock lock(mu_);
     left_.push_back(number);
     changed_.NotifyAll();
@@ -42,6 +43,7 @@ class WaitingRoomTest : public ::testing::Test {
   }
 
   CallQueue queue_{/*num_threads=*/2};
+  QueueTimer timer_{queue_};
   WaitingRoom room_{/*max_waiting=*/3};
   Cancellation cancellation_;
   Mutex mu_;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "coordinator/pool/poison.h"
 #include "coordinator/service/describe_convert.h"
 #include "coordinator/service/generation.h"
 #include "coordinator/service/session_assembly.h"
@@ -58,6 +59,12 @@ GenerationUpdate FirstUpdate(const GenerationRequest& request,
 
 // Towards clients: code and reason, never an address or a peer's own words.
 absl::Status ForClients(const absl::Status& status) {
+  if (IsPoison(status)) {
+    return absl::InternalError(
+        "two verifiers were lost, one after the other, while they had this "
+        "request: it is tried on no other, and should not be sent again or "
+        "resumed before it is known what they died of");
+  }
   switch (status.code()) {
     case absl::StatusCode::kOk:
       return status;

@@ -251,10 +251,10 @@ TEST_F(NodePoolTest, AResumedSessionComesToAVerifierOfItsModelOrToNone) {
                        HasSubstr("its weights are A, not B")));
 }
 
-Task<void> WaitForAnHour(WaitingRoom::Place& place, CallQueue& queue,
+Task<void> WaitForAnHour(WaitingRoom::Place& place, Timer& timer,
                          std::latch& called) {
   Cancellation never;
-  co_await place.Wait(queue, std::chrono::hours(1), never);
+  co_await place.Wait(timer, std::chrono::hours(1), never);
   called.count_down();
 }
 
@@ -266,7 +266,7 @@ TEST_F(NodePoolTest, ASessionThatLeavesItsVerifierCallsWhoWaitsForRoom) {
   auto choice = pool_->ChooseVerifier(SessionId::Random(), /*fits=*/{});
   const auto place = pool_->waiting_room().Enter();
   std::latch called(1);
-  StartDetached(WaitForAnHour(*place, queue_, called));
+  StartDetached(WaitForAnHour(*place, pool_->timer(), called));
   pool_->releases().Release(std::move(choice.seat),
                             {.session = SessionId::Random(), .step = 1});
   called.wait();

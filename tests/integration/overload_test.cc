@@ -21,6 +21,7 @@
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 #include "gtest/gtest.h"
+#include "outrider/v1/drafter.grpc.pb.h"
 #include "outrider/v1/verifier.grpc.pb.h"
 #include "tests/support/hash_model.h"
 #include "tests/support/in_process_cluster.h"

@@ -13,7 +13,7 @@
 #include "coordinator/peers/circuit_breaker.h"
 #include "coordinator/peers/draft_pace.h"
 #include "core/sampling/coins.h"
-#include "tests/simulation/event_loop.h"
+#include "tests/support/event_loop.h"
 #include "tests/simulation/network.h"
 #include "tests/simulation/simulated_node.h"
 #include "tests/simulation/weak_protocol.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "tests/simulation/event_loop.h"
+#include "tests/support/event_loop.h"
 #include "tests/simulation/fault.h"
 
 namespace outrider::testing {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "tests/simulation/event_loop.h"
+#include "tests/support/event_loop.h"
 #include "tests/simulation/weak_protocol.h"
 #include "tests/support/toy_nodes.h"
 

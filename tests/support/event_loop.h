@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef OUTRIDER_TESTS_SIMULATION_EVENT_LOOP_H_
-#define OUTRIDER_TESTS_SIMULATION_EVENT_LOOP_H_
+#ifndef OUTRIDER_TESTS_SUPPORT_EVENT_LOOP_H_
+#define OUTRIDER_TESTS_SUPPORT_EVENT_LOOP_H_
 
 #include <algorithm>
 #include <chrono>
@@ -66,4 +66,4 @@ class EventLoop {
 
 }  // namespace outrider::testing
 
-#endif  // OUTRIDER_TESTS_SIMULATION_EVENT_LOOP_H_
+#endif  // OUTRIDER_TESTS_SUPPORT_EVENT_LOOP_H_

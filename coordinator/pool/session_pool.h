@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_COORDINATOR_POOL_SESSION_POOL_H_
+#define OUTRIDER_COORDINATOR_POOL_SESSION_POOL_H_
+
+#include "coordinator/pool/node.h"
+#include "coordinator/pool/node_group.h"
+#include "coordinator/pool/node_releases.h"
+#include "coordinator/pool/session_moves.h"
+#include "coordinator/pool/timer.h"
+#include "coordinator/pool/waiting_room.h"
+#include "core/base/session_id.h"
+
+namespace outrider {
+
+// What sessions need of the pool whose nodes they are on: NodePool in
+// production, one without gRPC and threads in a simulation.
+class SessionPool {
+ public:
+  virtual ~SessionPool() = default;
+
+  virtual NodeGroup<VerifierNode>::Choice ChooseVerifier(
+      const SessionId& session, const NodeGroup<VerifierNode>::Fits& fits) = 0;
+  virtual NodeGroup<DrafterNode>::Choice ChooseDrafter(
+      const SessionId& session, const NodeGroup<DrafterNode>::Fits& fits) = 0;
+  virtual bool HasVerifier() const = 0;
+  // Cheap, as it is asked before each step.
+  virtual bool HasSeveralVerifiers() const = 0;
+
+  virtual Timer& timer() = 0;
+  virtual WaitingRoom& waiting_room() = 0;
+  virtual NodeReleases& releases() = 0;
+  virtual SessionMoves& moves() = 0;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_COORDINATOR_POOL_SESSION_POOL_H_

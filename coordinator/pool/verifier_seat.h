@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_COORDINATOR_POOL_VERIFIER_SEAT_H_
+#define OUTRIDER_COORDINATOR_POOL_VERIFIER_SEAT_H_
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "coordinator/pool/move_gate.h"
+#include "coordinator/pool/move_limit.h"
+#include "coordinator/pool/node.h"
+#include "coordinator/pool/session_moves.h"
+#include "coordinator/pool/session_pool.h"
+#include "core/base/cancellation.h"
+#include "core/base/log.h"
+#include "core/base/monotonic_clock.h"
+#include "core/base/session_id.h"
+#include "core/base/task.h"
+#include "core/session/cache_delta.h"
+#include "core/wire/model_identity.h"
+#include "core/wire/node_calls.h"
+#include "core/wire/node_description.h"
+
+namespace outrider {
+
+// Where a session is: the verifier of the moment, the turn that it takes to
+// come in there, and whether it is suspected of taking verifiers down. Confined
+// to one coroutine.
+class VerifierSeat {
+ public:
+  using Clock = MonotonicClock;
+  using Nodes = std::vector<const VerifierNode*>;
+  // A session under whose step so many verifiers were lost, with no answer in
+  // between, is given up (faults.md rule 18).
+  static constexpr int kMaxLost = 2;
+
+  VerifierSeat(SessionPool& pool, const SessionId& session,
+               Seat<VerifierNode> seat, const NodeDescription& description);
+
+  VerifierNode& node() const { return *seat_; }
+  // What the session's verifiers are, but for what is each node's own affair.
+  const NodeDescription& description() const { return description_; }
+  // The kernels that the session goes on with.
+  const std::string& numerics() const { return numerics_; }
+  bool may_move() const { return !moves_.IsReached(Clock::now()); }
+
+  // Goes to another node with an opening that no node has answered: to none of
+  // those `avoided`, to a doubtful one only where `even_doubtful`. Yields the
+  // seat that was left; null, and no change, without another.
+  Seat<VerifierNode> TakeOther(const Nodes& avoided, bool even_doubtful);
+  // Goes to another node with a session that has begun. False, and no change,
+  // where none is there or it may not.
+  bool Move(const VerifyCall& call, MoveReason reason,
+            const absl::Status& why = {});
+  // Whether verifiers are ready, and none is of the session's model.
+  bool IsModelGone();
+
+  // Waits until the node lets the session in, where it has to: one that has
+  // moved also takes the turn of any other node like it, and one that is
+  // suspected is the only such one there.
+  Task<void> TakeTurn(const VerifyCall& call, Cancellation& cancellation);
+  void GiveTurnBack() { turn_ = {}; }
+
+  // What came of a step that was sent.
+  void Answered(const VerifyReply& reply);
+  void LostUnderStep() {
+    ++num_lost_;
+    GiveTurnBack();
+  }
+  bool is_suspect() const { return num_lost_ > 0; }
+  bool is_convicted() const { return num_lost_ >= kMaxLost; }
+
+  // Tells a node that was left, and does not wait for it.
+  void Leave(Seat<VerifierNode> seat, const VerifyCall& call);
+  // The last use of this object.
+  void Release(RequestHeader header);
+  LogFields FieldsOf(const VerifyCall& call) const;
+
+ private:
+  // With the same kernels, where the session's very text is promised, unless no
+  // node is left that has them.
+  NodeGroup<VerifierNode>::Choice ChooseOther(Sameness sameness);
+  bool IsAlike(const NodeDescription& node, Sameness sameness) const;
+  bool TakeTurnElsewhere(const VerifyCall& call, Clock::time_point now);
+
+  SessionPool& pool_;
+  const SessionId session_;
+  Seat<VerifierNode> seat_;
+  const NodeDescription description_;
+  std::string numerics_;
+  MoveLimit moves_;
+  bool is_moved_ = false;  // and not open at the new node yet
+  int num_lost_ = 0;       // under its step, since its last answer
+  MoveGate::Turn turn_;    // must end before the gate of its node does
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_COORDINATOR_POOL_VERIFIER_SEAT_H_
