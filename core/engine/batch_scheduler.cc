@@ -300,15 +300,19 @@ bool BatchScheduler::IsOneDecode() const {
 }
 
 void BatchScheduler::UpdateMetrics() {
+  // Each is right by itself, so none waits for another to be seen.
+  const auto set = [](auto& metric, auto value) {
+    metric.store(value, std::memory_order_relaxed);
+  };
   const KvBlockPool& blocks = sessions_.blocks();
-  metrics_.num_blocks_used = blocks.num_total() - blocks.num_free();
-  metrics_.num_blocks_shared = blocks.num_shared();
-  metrics_.num_blocks_kept = blocks.num_free_kept();
-  metrics_.num_sessions = sessions_.num_sessions();
-  metrics_.num_cached_tokens = sessions_.num_cached_tokens();
-  metrics_.num_preempted = sessions_.num_preempted();
-  metrics_.num_waiting =
-      static_cast<int>(waiting_.size() + running_.size() + prompts_.size());
+  set(metrics_.num_blocks_used, blocks.num_total() - blocks.num_free());
+  set(metrics_.num_blocks_shared, blocks.num_shared());
+  set(metrics_.num_blocks_kept, blocks.num_free_kept());
+  set(metrics_.num_sessions, sessions_.num_sessions());
+  set(metrics_.num_cached_tokens, sessions_.num_cached_tokens());
+  set(metrics_.num_preempted, sessions_.num_preempted());
+  set(metrics_.num_waiting,
+      static_cast<int>(waiting_.size() + running_.size() + prompts_.size()));
 }
 
 }  // namespace outrider

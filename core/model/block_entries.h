@@ -2,6 +2,7 @@
 #ifndef OUTRIDER_CORE_MODEL_BLOCK_ENTRIES_H_
 #define OUTRIDER_CORE_MODEL_BLOCK_ENTRIES_H_
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <vector>
@@ -31,6 +32,19 @@ class BlockEntries {
     const auto block = static_cast<size_t>(BlockOf(table, position));
     return block < blocks_.size() ? blocks_[block][position % kKvBlockLength]
                                   : unwritten_;
+  }
+  // What Get gives for the first `length` positions, block by block: a context
+  // may have a quarter of a million.
+  std::vector<Entry> First(absl::Span<const KvBlockId> table,
+                           int length) const {
+    std::vector<Entry> entries(static_cast<size_t>(length), unwritten_);
+    for (int i = 0; i < length; i += kKvBlockLength) {
+      const auto block = static_cast<size_t>(BlockOf(table, i));
+      if (block >= blocks_.size()) continue;
+      std::copy_n(blocks_[block].begin(), std::min(kKvBlockLength, length - i),
+                  entries.begin() + i);
+    }
+    return entries;
   }
   // Makes a block as it was before it was first written.
   void Clear(KvBlockId block) { Block(block).fill(unwritten_); }

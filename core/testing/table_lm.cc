@@ -93,11 +93,4 @@ LogitRows TableLm::Rows(const TokenSeq& context, int num_rows) const {
   return LogitRows::FromVector(std::move(values), options_.vocab_size);
 }
 
-TokenSeq TableLm::Context(absl::Span<const KvBlockId> table, int length) const {
-  TokenSeq tokens;
-  tokens.reserve(length);
-  for (int i = 0; i < length; ++i) tokens.push_back(blocks_.Get(table, i));
-  return tokens;
-}
-
 }  // namespace outrider::testing

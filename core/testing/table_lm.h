@@ -60,7 +60,9 @@ class TableLm final : public CausalLm {
   // What a block's last owner gave back: whoever reads on reads poison.
   void PoisonKvBlock(KvBlockId block) { blocks_.Clear(block); }
   // The first `length` tokens that a table's blocks hold.
-  TokenSeq Context(absl::Span<const KvBlockId> table, int length) const;
+  TokenSeq Context(absl::Span<const KvBlockId> table, int length) const {
+    return blocks_.First(table, length);
+  }
   // Tokens run through the model so far, over all sessions.
   int num_tokens_run() const { return num_tokens_run_; }
   // Passes that it took, and poison read in them.

@@ -62,6 +62,7 @@ class Found:
     notes: list = dataclasses.field(default_factory=list)
     failures: list = dataclasses.field(default_factory=list)  # what must not be, whatever the machine
     seconds: float = 0
+    origin: dict = dataclasses.field(default_factory=dict)  # when, of which commit, where, under which load
 
 
 async def run_row(row, seed, scale, goldens):

@@ -84,7 +84,7 @@ def _page(rows, lacking):
 
 def _plain(found, scale):
     row = found.row
-    return {"row": row.number, "fault": row.fault, "by": row.by, "expected": row.expected, "target": row.target, **_origin(),
+    return {"row": row.number, "fault": row.fault, "by": row.by, "expected": row.expected, "target": row.target, **found.origin,
             "users": scale.users,
             **{name: getattr(found, name) for name in (
                 "seed", "started", "finished", "held", "resumed", "recovery", "goodput", "goodput_undisturbed",
@@ -95,13 +95,14 @@ def _plain(found, scale):
                          "met": one.is_met} for one in found.targets]}
 
 
-def _origin():
+def origin():
+    """Of a row that begins now: the program may be another when the last one ends."""
     commit = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], cwd=FOLDER.parents[1], capture_output=True, text=True,
                             check=False).stdout.strip() or "unknown"
     cpu = next((line.partition(":")[2].strip() for line in open("/proc/cpuinfo", encoding="utf-8")
                 if line.startswith("model name")), platform.machine())
     return {"time": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()), "commit": commit,
-            "machine": f"{os.cpu_count()} cores of {cpu}", "load": round(os.getloadavg()[0], 1)}
+            "machine": f"{os.cpu_count()} cores of {cpu}"}
 
 
 def _said(target):

@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import dataclasses
+import os
 import pathlib
 import secrets
 import sys
@@ -57,7 +58,9 @@ async def run_all(rows, seed, scale):
             print(f"row {row.number}, {row.fault}: NOT RUN HERE: {reason}", flush=True)
             lacking.append((row, reason))
             continue
+        origin = report.origin()
         found.append(await run_row(row, seed, scale, goldens))
+        found[-1].origin = origin | {"load": round(os.getloadavg()[0], 1)}
         print(report.summary(found[-1]), flush=True)
     return found, lacking
 

@@ -33,7 +33,7 @@ namespace {
 // that and another one.
 constexpr int kLength = 4;
 constexpr int kDraftLength = 2;
-constexpr int kNumSamples = 2000;
+constexpr int kNumSamples = 1000;
 // Where the same seeds must give the very same texts as another format.
 constexpr int kNumRepeated = 500;
 constexpr SamplingParams kSampling = {.temperature = 1.3, .top_k = 3};
