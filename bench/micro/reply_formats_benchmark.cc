@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/micro/alone_verify_stub.h"
 #include "coordinator/peers/node_draft_client.h"
 #include "coordinator/peers/node_verify_client.h"
 #include "coordinator/pool/grpc_draft_stub.h"
@@ -180,7 +181,7 @@ class Pair {
   }
 
   DraftStub& draft_stub() { return draft_stub_; }
-  VerifyStub& verify_stub() { return verify_stub_; }
+  VerifyStub& verify_stub() { return alone_; }
 
  private:
   template <typename Stub>
@@ -197,6 +198,7 @@ class Pair {
   CallQueue queue_{/*num_threads=*/1};
   GrpcDraftStub draft_stub_;
   GrpcVerifyStub verify_stub_;
+  AloneVerifyStub alone_{verify_stub_};
 };
 
 struct Setting {

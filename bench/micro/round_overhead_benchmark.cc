@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "bench/micro/alone_verify_stub.h"
 #include "bench/micro/grpc_echo.h"
 #include "coordinator/peers/node_draft_client.h"
 #include "coordinator/peers/node_verify_client.h"
@@ -115,7 +116,7 @@ class RoundClient {
       : draft_stub_(MakeChannel(addresses.drafter), StubOptions()),
         verify_stub_(MakeChannel(addresses.verifier), StubOptions()),
         drafter_(draft_stub_, {.context_length = kContextLength}),
-        verifier_(verify_stub_, ReplyFormat::kTokens),
+        verifier_(alone_, ReplyFormat::kTokens),
         rule_(MakeRule(RuleKind::kRejection, 1)),
         policy_(k),
         decoder_({.drafter = drafter_,
@@ -169,6 +170,7 @@ class RoundClient {
   CallQueue queue_{/*num_threads=*/1};
   GrpcDraftStub draft_stub_;
   GrpcVerifyStub verify_stub_;
+  AloneVerifyStub alone_{verify_stub_};
   NodeDraftClient drafter_;
   NodeVerifyClient verifier_;
   const std::unique_ptr<const AcceptanceRule> rule_;
