@@ -258,6 +258,13 @@ TEST(GenerateFlagsTest, ErrorsSayWhatToGiveInstead) {
               HasSubstr("--insecure"));
 }
 
+TEST(GenerateFlagsTest, KMayBeLeftToTheCoordinator) {
+  EXPECT_TRUE(RequestOf({"a", "-k", "auto"}).is_k_auto);
+  EXPECT_FALSE(RequestOf({"a", "-k", "auto"}).num_speculative_tokens);
+  EXPECT_FALSE(RequestOf({"a", "-k", "3"}).is_k_auto);
+  EXPECT_FALSE(RequestOf({"a"}).is_k_auto);
+}
+
 TEST(GenerateFlagsTest, ValuesOutOfRangeAreRefused) {
   EXPECT_THAT(UsageError({"a", "--temperature", "11"}),
               HasSubstr("--temperature: needs a number from 0 to 10"));
@@ -265,6 +272,7 @@ TEST(GenerateFlagsTest, ValuesOutOfRangeAreRefused) {
   EXPECT_THAT(UsageError({"a", "--top-p", "0"}), HasSubstr("--top-p"));
   EXPECT_THAT(UsageError({"a", "--max-tokens", "0"}), HasSubstr("from 1"));
   EXPECT_THAT(UsageError({"a", "-k", "-1"}), HasSubstr("whole number"));
+  EXPECT_THAT(UsageError({"a", "-k", "many"}), HasSubstr("or auto"));
   EXPECT_THAT(UsageError({"a", "--seed", "1.5"}), HasSubstr("\"1.5\""));
   EXPECT_THAT(UsageError({"a", "--timeout", "0"}), HasSubstr("--timeout"));
   EXPECT_THAT(UsageError({"a", "--color", "red"}), HasSubstr("auto"));

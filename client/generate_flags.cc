@@ -36,6 +36,13 @@ Examples:
   outrider generate --coordinator 127.0.0.1:7010 --prompt-file main.py --json
   echo 'class Queue:' | outrider generate --prompt-file - --stop $'\n\n')";
 
+std::string WhyNoDraftLength(const std::string& text) {
+  uint32_t k = 0;
+  if (text == "auto" || absl::SimpleAtoi(text, &k)) return "";
+  return absl::StrCat("needs a whole number from 0 to ", kMaxUint32,
+                      ", or auto, not \"", text, "\"");
+}
+
 void AddPromptFlags(CLI::App& command, GenerateFlags& flags) {
   command.add_option("prompt", flags.prompt, "the text to continue");
   command
@@ -98,13 +105,21 @@ void AddSamplingFlags(CLI::App& command, GenerationRequest& request) {
 void AddSpeculationFlags(CLI::App& command, GenerateFlags& flags) {
   GenerationRequest& request = flags.request;
   DraftOverrides& drafting = request.draft_options;
-  RequireWholeNumber(command
-                         .add_option("-k,--num-speculative-tokens",
-                                     request.num_speculative_tokens,
-                                     "K: drafts a round; 0 is plain decoding;\n"
-                                     "default: the coordinator's")
-                         ->type_name("K"),
-                     0, kMaxUint32);
+  command
+      .add_option_function<std::string>(
+          "-k,--num-speculative-tokens",
+          [&request](const std::string& text) {
+            request.is_k_auto = text == "auto";
+            uint32_t k = 0;
+            if (!request.is_k_auto && absl::SimpleAtoi(text, &k)) {
+              request.num_speculative_tokens = k;
+            }
+          },
+          "K: drafts a round; 0 is plain decoding; auto: as many as\n"
+          "pay, chosen for each round; default: the coordinator's,\n"
+          "but a fixed one with --seed where the text depends on K")
+      ->type_name("K")
+      ->check(CLI::Validator(&WhyNoDraftLength, /*validator_desc=*/""));
   RequireWholeNumber(
       command
           .add_option("--draft-support-size", drafting.support_size,

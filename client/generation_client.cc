@@ -67,6 +67,7 @@ v1::GenerateRequest ToProto(const GenerationRequest& request) {
   if (request.num_speculative_tokens) {
     proto.set_num_speculative_tokens(*request.num_speculative_tokens);
   }
+  proto.set_auto_num_speculative_tokens(request.is_k_auto);
   proto.set_ignore_eos(request.ignore_eos);
   *proto.mutable_draft_options() = outrider::ToProto(request.draft_options);
   if (request.prompt_lookup) proto.set_prompt_lookup(*request.prompt_lookup);
@@ -202,7 +203,11 @@ absl::Status GenerationStream::Take(GenerationUpdate& update) {
     started_ = true;
     request_.seed = update.start->seed;
     request_.model = update.start->model;
-    request_.num_speculative_tokens = update.start->num_speculative_tokens;
+    request_.is_k_auto = update.start->is_k_auto;
+    request_.num_speculative_tokens.reset();
+    if (!request_.is_k_auto) {
+      request_.num_speculative_tokens = update.start->num_speculative_tokens;
+    }
   }
   if (update.tokens.empty()) return absl::OkStatus();
   const int next_index = static_cast<int>(delivered_.size());

@@ -237,6 +237,18 @@ TEST(GenerationClientTest,
   EXPECT_EQ(sent.model().numerics(), "avx2");
 }
 
+TEST(GenerationClientTest, AResumeLeavesKToTheCoordinatorWhereTheStreamDid) {
+  GenerationUpdate start = StartUpdate();
+  start.start->is_k_auto = true;
+  const ScriptedGenerationService service(
+      {.updates = {start, TokensUpdate(0, {kDraft, kBonus}), FinishUpdate()}});
+  GenerationClient client(service.address());
+  const auto stream = client.Generate({.prompt = "text"}, seconds(20));
+  ASSERT_TRUE(ReadIds(*stream).ok());
+  EXPECT_TRUE(stream->ResumeRequest().is_k_auto);
+  EXPECT_FALSE(stream->ResumeRequest().num_speculative_tokens.has_value());
+}
+
 TEST(GenerationClientTest, CancelEndsAStreamThatIsSilent) {
   ScriptedGenerationService service(
       {.updates = {StartUpdate()}, .waits_for_cancel = true});

@@ -217,17 +217,19 @@ std::string ToSummary(const GenerationReport& report) {
   }
   const RoundTotals all = SumRounds(report.rounds);
   if (all.num_rounds == 0) return summary;
-  const int k = report.start ? report.start->num_speculative_tokens : 0;
+  const GenerationStart start = report.start.value_or(GenerationStart{});
+  const std::string k =
+      start.is_k_auto ? "auto" : absl::StrCat(start.num_speculative_tokens);
   if (all.num_drafted > 0) {
     absl::StrAppendFormat(
-        &summary, "K = %d: %d of %d drafts accepted (%.0f %%), ", k,
+        &summary, "K = %s: %d of %d drafts accepted (%.0f %%), ", k,
         all.num_accepted, all.num_drafted, 100 * all.acceptance());
     if (all.num_looked_up > 0) {
       absl::StrAppendFormat(&summary, "%d of them looked up in the text, ",
                             all.num_looked_up);
     }
   } else {
-    absl::StrAppendFormat(&summary, "K = %d: nothing drafted, ", k);
+    absl::StrAppendFormat(&summary, "K = %s: nothing drafted, ", k);
   }
   absl::StrAppendFormat(
       &summary, "%.2f tokens a round\nper token: %s; %s\n",
@@ -269,6 +271,7 @@ std::string ToJson(const GenerationReport& report, const JsonOptions& options) {
                {"prompt_length", start.prompt_length},
                {"cached_prompt_tokens", finish.num_cached_prompt_tokens},
                {"num_speculative_tokens", start.num_speculative_tokens},
+               {"auto_num_speculative_tokens", start.is_k_auto},
                {"lossy", start.is_lossy},
                {"totals", TotalsToJson(report)},
                {"timings",

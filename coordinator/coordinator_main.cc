@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "coordinator/pool/node_pool.h"
 #include "coordinator/pool/pool_metrics.h"
 #include "coordinator/service/coordinator_metrics.h"
@@ -122,11 +123,20 @@ void AddFlags(CLI::App& app, Flags& flags) {
       ->capture_default_str();
   app.option_defaults()->group("Where a request does not say");
   DraftOptions& drafting = flags.service.default_draft_options;
-  app.add_option("-k,--num-speculative-tokens",
-                 flags.service.default_draft_tokens,
-                 "draft tokens a round; no more than the nodes take")
-      ->check(CLI::Range(0, 1024))
-      ->capture_default_str();
+  app.add_option_function<std::string>(
+         "-k,--num-speculative-tokens",
+         [&flags](const std::string& text) {
+           int k = 0;
+           const bool is_fixed = absl::SimpleAtoi(text, &k);
+           if (is_fixed) flags.service.default_draft_tokens = k;
+           flags.service.default_draft_length_mode =
+               is_fixed ? DraftLengthMode::kFixed : DraftLengthMode::kAuto;
+         },
+         "draft tokens a round; no more than the nodes take; auto: as many as "
+         "pay, chosen for each round from past ones, 0 where none do; 4 for a "
+         "request with a seed whose text depends on K")
+      ->check(CLI::Range(0, 1024) | CLI::IsMember({"auto"}))
+      ->default_str("auto");
   app.add_option("--min-draft-probability", drafting.min_draft_probability,
                  "draft fewer than K tokens where the drafter is unsure: stop "
                  "once the probability of its first choices, multiplied, is "

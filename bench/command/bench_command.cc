@@ -67,9 +67,9 @@ int PrintPlan(const BenchOptions& options, const std::vector<Point>& points,
   }
   for (const Point& point : points) {
     if (point.repeat > 0) break;
-    io.out << absl::StrFormat("  RTT %g ms, %s, K = %d: about %.1f s each\n",
+    io.out << absl::StrFormat("  RTT %g ms, %s, K = %s: about %.1f s each\n",
                               point.cell.rtt_ms, point.cell.load.ToString(),
-                              point.cell.k,
+                              NameOfK(point.cell.k),
                               EstimateSeconds(point, Costs(options)));
   }
   io.out << "estimated time: " << Duration(Estimate(options, points)) << "\n"
@@ -119,9 +119,7 @@ absl::Status BindDeployment(BenchOptions& options, Cancellation& cancellation) {
   OUTRIDER_ASSIGN_OR_RETURN(const client::Deployment deployment,
                             FindNodes(options, *options.flags.coordinator,
                                       std::chrono::seconds(2), cancellation));
-  const std::vector<int>& ks = options.grid.ks;
-  const bool has_drafts = *std::max_element(ks.begin(), ks.end()) > 0;
-  Bind(deployment, has_drafts, options.configuration);
+  Bind(deployment, options.grid.HasDrafts(), options.configuration);
   return absl::OkStatus();
 }
 

@@ -43,7 +43,8 @@ void AddGridFlags(CLI::App& command, bool is_sweep, BenchFlags& flags) {
       ->capture_default_str();
   command
       .add_option("-k,--k", flags.ks,
-                  "draft tokens a round; 0 is measured in any case")
+                  "draft tokens a round; auto: chosen by the coordinator for\n"
+                  "each round; 0 is measured in any case")
       ->type_name(list)
       ->capture_default_str();
   command

@@ -75,8 +75,7 @@ absl::StatusOr<Grid> ToGrid(const BenchFlags& flags, bool is_sweep) {
   Grid grid = {.num_repeats = flags.num_repeats};
   OUTRIDER_ASSIGN_OR_RETURN(grid.rtts_ms,
                             ParseNumbers("--rtt", flags.rtts, 0, kMaxRttMs));
-  OUTRIDER_ASSIGN_OR_RETURN(grid.ks,
-                            ParseWholeNumbers("--k", flags.ks, 0, kMaxK));
+  OUTRIDER_ASSIGN_OR_RETURN(grid.ks, ParseDraftLengths("--k", flags.ks, kMaxK));
   grid.loads.clear();
   if (flags.rates) {
     OUTRIDER_ASSIGN_OR_RETURN(
@@ -133,7 +132,7 @@ absl::StatusOr<std::string> PromptsPath(const BenchFlags& flags,
 
 absl::StatusOr<TrioOptions> ToTrio(const BenchFlags& flags, const Grid& grid,
                                    const std::string& programs) {
-  const int max_k = *std::max_element(grid.ks.begin(), grid.ks.end());
+  const int max_k = grid.LargestK();
   TrioOptions trio = {.programs = programs,
                       .dtype = flags.dtype,
                       .max_draft_tokens = std::max(16, max_k),

@@ -8,6 +8,7 @@
 #include "absl/types/span.h"
 #include "bench/command/deployment.h"
 #include "bench/load/machine.h"
+#include "bench/load/prediction.h"
 #include "core/base/status_macros.h"
 
 namespace outrider::bench {
@@ -95,7 +96,10 @@ LoadOptions BenchRun::ToLoad(const Point& point) const {
           seconds(flags.timeout_seconds)),
       .num_warm_up = flags.num_warm_up,
       .seed = flags.seed + FirstPrompt(options_, point.repeat)};
-  load.request.num_speculative_tokens = point.cell.k;
+  load.request.is_k_auto = point.cell.k == kAutoK;
+  if (!load.request.is_k_auto) {
+    load.request.num_speculative_tokens = point.cell.k;
+  }
   return load;
 }
 
@@ -124,8 +128,7 @@ void BenchRun::AddBaselines(const Measurement* plain,
     measured.drafter_rtt_ms = trio_->achieved().drafter_ms;
     measured.plain_token_ms = inside_.plain_token_ms;
     measured.model_draft_step_ms = draft_step_ms_;
-    measured.model_verify_ms =
-        RowsMs(inside_.rows_ms, measured.point.cell.k + 1);
+    measured.model_verify_ms = RowsMs(inside_.rows_ms, MeanK(measured) + 1);
   } else {
     // What the verifier itself says that a pass over one row took.
     measured.plain_token_ms = plain->split.verify_ms;

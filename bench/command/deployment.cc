@@ -57,12 +57,12 @@ absl::StatusOr<Deployment> FindNodes(const BenchOptions& options,
                                      const std::string& coordinator,
                                      std::chrono::seconds longest,
                                      const Cancellation& cancellation) {
-  const int max_k =
-      *std::max_element(options.grid.ks.begin(), options.grid.ks.end());
+  const int max_k = options.grid.LargestK();
   OUTRIDER_ASSIGN_OR_RETURN(
       const Deployment deployment,
-      WaitForNodes(coordinator, options.flags.tls, /*needs_drafter=*/max_k > 0,
-                   longest, cancellation));
+      WaitForNodes(coordinator, options.flags.tls,
+                   /*needs_drafter=*/options.grid.HasDrafts(), longest,
+                   cancellation));
   for (const auto* nodes : {&deployment.verifiers, &deployment.drafters}) {
     for (const NodeDescription& node : *nodes) {
       if (max_k > node.max_draft_tokens) {

@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "bench/load/formula.h"
 #include "core/base/status_macros.h"
@@ -55,6 +56,33 @@ absl::StatusOr<std::vector<int>> ParseWholeNumbers(const std::string& flag,
   return whole;
 }
 
+absl::StatusOr<std::vector<int>> ParseDraftLengths(const std::string& flag,
+                                                   const std::string& list,
+                                                   int high) {
+  std::vector<std::string> items = absl::StrSplit(list, ',');
+  const auto num_auto = std::erase(items, "auto");
+  if (num_auto > 1) {
+    return absl::InvalidArgumentError(absl::StrCat(flag, " names auto twice"));
+  }
+  std::vector<int> ks;
+  if (!items.empty()) {
+    OUTRIDER_ASSIGN_OR_RETURN(
+        ks, ParseWholeNumbers(flag, absl::StrJoin(items, ","), 0, high));
+  }
+  if (num_auto > 0) ks.push_back(kAutoK);
+  return ks;
+}
+
+std::string NameOfK(int k) { return k == kAutoK ? "auto" : absl::StrCat(k); }
+
+int Grid::LargestK() const {
+  int largest = 0;
+  for (const int k : ks) {
+    if (k != kAutoK) largest = std::max(largest, k);
+  }
+  return largest;
+}
+
 std::vector<Point> PlanPoints(const Grid& grid) {
   std::vector<int> ks = grid.ks;
   std::erase(ks, 0);
@@ -76,7 +104,9 @@ std::vector<Point> PlanPoints(const Grid& grid) {
 double EstimateSeconds(const Point& point, const PointCosts& costs) {
   constexpr double kLikelyAcceptance = 0.7;
   constexpr double kOverheadMs = 1;
-  const Cell& cell = point.cell;
+  constexpr int kLikelyK = 4;
+  Cell cell = point.cell;
+  if (cell.k == kAutoK) cell.k = kLikelyK;
   const double round_ms = PredictRoundMs({.k = cell.k,
                                           .draft_step_ms = costs.draft_ms,
                                           .verify_ms = costs.verify_ms,

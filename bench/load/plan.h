@@ -2,6 +2,7 @@
 #ifndef OUTRIDER_BENCH_LOAD_PLAN_H_
 #define OUTRIDER_BENCH_LOAD_PLAN_H_
 
+#include <algorithm>
 #include <compare>
 #include <cstdint>
 #include <string>
@@ -22,6 +23,12 @@ struct Load {
   std::string ToString() const;
   auto operator<=>(const Load&) const = default;
 };
+
+// In the place of a K: the coordinator chooses it for each round. Beyond all
+// others, so that it stands behind them.
+inline constexpr int kAutoK = 1 << 20;
+// "4", "auto".
+std::string NameOfK(int k);
 
 // Where a cell lies in the sweep.
 struct Cell {
@@ -44,6 +51,11 @@ struct Grid {
   std::vector<int> ks = {0};
   std::vector<Load> loads = {{}};
   int num_repeats = 1;
+
+  // The largest K that is named; 0 where none is.
+  int LargestK() const;
+  // Whether any cell may draft.
+  bool HasDrafts() const { return *std::max_element(ks.begin(), ks.end()) > 0; }
 };
 
 // Parses "0,1,5". INVALID_ARGUMENT names the flag and what is wrong with the
@@ -54,6 +66,10 @@ absl::StatusOr<std::vector<double>> ParseNumbers(const std::string& flag,
 absl::StatusOr<std::vector<int>> ParseWholeNumbers(const std::string& flag,
                                                    const std::string& list,
                                                    int low, int high);
+// Likewise, and "auto" may be among them.
+absl::StatusOr<std::vector<int>> ParseDraftLengths(const std::string& flag,
+                                                   const std::string& list,
+                                                   int high);
 
 // All points in the order of measuring. K = 0 is always among them, first of
 // its row: the others are compared with it. Repeats are the outermost loop, so

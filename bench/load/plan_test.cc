@@ -29,6 +29,24 @@ TEST(ParseNumbersTest, RefusesWhatIsNoSuchListAndNamesTheFlag) {
               StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
+TEST(ParseDraftLengthsTest, KMayBeAutoOnceAndStandsLast) {
+  EXPECT_THAT(*ParseDraftLengths("--k", "auto,2,0", 8),
+              ElementsAre(2, 0, kAutoK));
+  EXPECT_THAT(*ParseDraftLengths("--k", "auto", 8), ElementsAre(kAutoK));
+  EXPECT_EQ(NameOfK(kAutoK), "auto");
+  for (const char* list : {"auto,auto", "9,auto", "automatic", ""}) {
+    EXPECT_THAT(ParseDraftLengths("--k", list, 8),
+                StatusIs(absl::StatusCode::kInvalidArgument))
+        << list;
+  }
+}
+
+TEST(PlanPointsTest, KByControlIsNoLargestK) {
+  EXPECT_EQ(Grid({.ks = {0, 3, kAutoK}}).LargestK(), 3);
+  EXPECT_TRUE(Grid({.ks = {0, kAutoK}}).HasDrafts());
+  EXPECT_FALSE(Grid({.ks = {0}}).HasDrafts());
+}
+
 TEST(PlanPointsTest, EveryRowBeginsWithPlainDecoding) {
   const std::vector<Point> points = PlanPoints(
       {.rtts_ms = {0, 5}, .ks = {4, 2}, .loads = {{1}, {8}}, .num_repeats = 2});

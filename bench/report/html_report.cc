@@ -97,10 +97,10 @@ std::string Findings(const Report& report) {
       if (best == nullptr) continue;
       absl::StrAppendFormat(
           &html,
-          "<li>RTT %g ms, %s: best K = <b>%d</b>, <b>%.2f\xC3\x97</b> plain "
+          "<li>RTT %g ms, %s: best K = <b>%s</b>, <b>%.2f\xC3\x97</b> plain "
           "decoding inside the verifier, %.2f\xC3\x97 plain decoding through "
           "the same network (%.1f ms per token, %.0f tokens/s in all)</li>\n",
-          rtt_ms, load.ToString(), best->cell().k, best->speedup,
+          rtt_ms, load.ToString(), NameOfK(best->cell().k), best->speedup,
           best->network_speedup, best->measured.token_ms.mean,
           best->measured.tokens_per_second);
     }
@@ -213,11 +213,11 @@ std::string TableRow(const Report& report, const CellReport& cell) {
           ? absl::StrFormat("%.2f", *cell.predicted_speedup())
           : "";
   return absl::StrFormat(
-             "<tr%s><td>%g</td><td>%s</td><td class=\"left\">%s</td><td>%d</td>"
+             "<tr%s><td>%g</td><td>%s</td><td class=\"left\">%s</td><td>%s</td>"
              "<td>%.2f</td><td>%.2f\xE2\x80\x93%.2f</td><td>%.2f</td>"
              "<td>%s</td><td>%.2f</td><td>%s</td>",
              is_best ? " class=\"best\"" : "", cell.cell().rtt_ms, achieved,
-             cell.cell().load.ToString(), cell.cell().k, cell.speedup,
+             cell.cell().load.ToString(), NameOfK(cell.cell().k), cell.speedup,
              cell.lowest_speedup, cell.highest_speedup, cell.network_speedup,
              predicted, m.tokens_per_round, acceptance) +
          SpreadCells(m.first_token_ms) + SpreadCells(m.token_ms) +

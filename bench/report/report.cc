@@ -208,9 +208,9 @@ std::vector<std::string> Report::LargeDifferences() const {
                               cell.num_repeats)
             : "";
     texts.push_back(absl::StrFormat(
-        "RTT %g ms, K = %d: measured %.2f%s, predicted %.2f (%+.0f %%). A "
+        "RTT %g ms, K = %s: measured %.2f%s, predicted %.2f (%+.0f %%). A "
         "round took %.2f ms, predicted %.2f; most of the difference: %s.",
-        cell.cell().rtt_ms, cell.cell().k, cell.speedup, range,
+        cell.cell().rtt_ms, NameOfK(cell.cell().k), cell.speedup, range,
         cell.prediction->speedup, 100 * cell.prediction_error(),
         cell.prediction->measured_ms, cell.prediction->round_ms,
         cell.prediction->largest_difference));
@@ -222,9 +222,9 @@ std::vector<std::string> Report::CutShort() const {
   std::vector<std::string> names;
   for (const CellReport& cell : cells) {
     if (!cell.measured.ran_out_of_prompts) continue;
-    names.push_back(absl::StrFormat("RTT %g ms, %s, K = %d", cell.cell().rtt_ms,
+    names.push_back(absl::StrFormat("RTT %g ms, %s, K = %s", cell.cell().rtt_ms,
                                     cell.cell().load.ToString(),
-                                    cell.cell().k));
+                                    NameOfK(cell.cell().k)));
   }
   return names;
 }

@@ -79,13 +79,15 @@ Counts ToCounts(const Json& json) {
                        .num_messages = json.at("verifier_messages")}};
 }
 
+int ToK(const Json& json) { return json == "auto" ? kAutoK : json.get<int>(); }
+
 // nlohmann's exceptions stay here.
 Measurement ToMeasurement(const Json& json) {
   const Json& load = json.at("load");
   return {.point = {.cell = {.rtt_ms = json.at("rtt_ms"),
                              .load = {.concurrency = load.at("concurrency"),
                                       .rate = load.at("rate")},
-                             .k = json.at("k")},
+                             .k = ToK(json.at("k"))},
                     .repeat = json.at("repeat")},
           .origin = {.is_simulated = json.at("simulated"),
                      .machine = json.at("machine"),
@@ -138,7 +140,7 @@ std::string ToJsonLine(const Measurement& m, const std::string& fingerprint) {
   const Cell& cell = m.point.cell;
   return Json({{"configuration", fingerprint},
                {"rtt_ms", cell.rtt_ms},
-               {"k", cell.k},
+               {"k", cell.k == kAutoK ? Json("auto") : Json(cell.k)},
                {"load",
                 {{"concurrency", cell.load.concurrency},
                  {"rate", cell.load.rate}}},

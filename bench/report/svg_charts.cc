@@ -51,10 +51,10 @@ std::string AchievedLabel(const CellReport& cell) {
 std::string CellTitle(const CellReport& cell) {
   const Measurement& m = cell.measured;
   return absl::StrFormat(
-      "RTT %g ms, K = %d, %s: %.2f times plain decoding in the verifier "
+      "RTT %g ms, K = %s, %s: %.2f times plain decoding in the verifier "
       "(%.2f to %.2f over %d repeats), %.2f times K = 0 through the same "
       "network; %.2f ms per token, %.2f tokens per round, %d requests",
-      cell.cell().rtt_ms, cell.cell().k, cell.cell().load.ToString(),
+      cell.cell().rtt_ms, NameOfK(cell.cell().k), cell.cell().load.ToString(),
       cell.speedup, cell.lowest_speedup, cell.highest_speedup, cell.num_repeats,
       cell.network_speedup, m.token_ms.mean, m.tokens_per_round,
       m.num_requests);
@@ -108,7 +108,7 @@ class Panel {
       const double x = left_ + kWidth * (static_cast<double>(i) + 0.5) /
                                    static_cast<double>(ks.size());
       svg += SvgText({.x = x, .y = bottom_ + 16, .css_class = "small"},
-                     absl::StrCat(ks[i]));
+                     NameOfK(ks[i]));
       marks += Mark(*cell, x);
       if (cell->predicted_speedup()) {
         absl::StrAppendFormat(&points, "%.1f,%.1f ", x,
@@ -221,7 +221,7 @@ std::string HeatMapSvg(const Report& report, const Load& load, Ratio ratio) {
       if (row == 0) {
         svg +=
             SvgText({.x = x + kWidth / 2, .y = kTop - 8, .css_class = "strong"},
-                    absl::StrCat(ks[column]));
+                    NameOfK(ks[column]));
       }
       const CellReport* const cell =
           report.Find({.rtt_ms = rtts[row], .load = load, .k = ks[column]});
@@ -305,8 +305,8 @@ std::string RoundTimeLineSvg(const Report& report) {
     const Measurement& m = cell->measured;
     svg += SvgText(
         {.x = kLeft - 10, .y = y + 16, .anchor = "end", .css_class = "small"},
-        absl::StrFormat("RTT %g ms, K = %d: %.2f tokens", cell->cell().rtt_ms,
-                        cell->cell().k, m.tokens_per_round));
+        absl::StrFormat("RTT %g ms, K = %s: %.2f tokens", cell->cell().rtt_ms,
+                        NameOfK(cell->cell().k), m.tokens_per_round));
     double x = kLeft;
     for (const Segment& segment : Segments(m.split)) {
       const double width = kWidth * segment.ms / longest;

@@ -68,7 +68,7 @@ std::vector<Column> Columns() {
                    [](const auto& c) { return c.cell().load.concurrency; }),
       NumberColumn("requests_per_second",
                    [](const auto& c) { return c.cell().load.rate; }),
-      NumberColumn("k", [](const auto& c) { return c.cell().k; }),
+      {"k", [](const CellReport& c) { return NameOfK(c.cell().k); }},
       NumberColumn("repeats", [](const auto& c) { return c.num_repeats; }),
       NumberColumn("speedup_over_plain_in_verifier",
                    [](const auto& c) { return c.speedup; }),
@@ -123,7 +123,7 @@ std::string HeatMap(const Report& report, const Load& load) {
   std::string text = absl::StrCat("| RTT (achieved) |");
   std::string line = "|---|";
   for (const int k : report.ks()) {
-    absl::StrAppend(&text, " K = ", k, " |");
+    absl::StrAppend(&text, " K = ", NameOfK(k), " |");
     absl::StrAppend(&line, "---|");
   }
   absl::StrAppend(&text, "\n", line, "\n");
@@ -171,11 +171,11 @@ std::string CellTable(const Report& report) {
     const Measurement& m = cell.measured;
     absl::StrAppendFormat(
         &text,
-        "| %g | %s | %s | %d | %.2f | %.2f | %s | %.2f | %s | %s | %s | %s | "
+        "| %g | %s | %s | %s | %.2f | %.2f | %s | %.2f | %s | %s | %s | %s | "
         "%.0f | %.0f | %.0f + %.0f | %.2f + %.2f | %.2f + %.2f + %.2f + %.2f | "
         "%d | %d |\n",
         cell.cell().rtt_ms, AchievedRtt(m), cell.cell().load.ToString(),
-        cell.cell().k, cell.speedup, cell.network_speedup,
+        NameOfK(cell.cell().k), cell.speedup, cell.network_speedup,
         cell.predicted_speedup()
             ? absl::StrFormat("%.2f", *cell.predicted_speedup())
             : "",

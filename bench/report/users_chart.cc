@@ -100,8 +100,8 @@ class DrawnPanel {
       absl::StrAppendFormat(
           &marks,
           "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\" fill=\"%s\"><title>K = "
-          "%d, %d users: %.4g</title></circle>\n",
-          X(users), Y(value), color, k, users, value);
+          "%s, %d users: %.4g</title></circle>\n",
+          X(users), Y(value), color, NameOfK(k), users, value);
     }
     return absl::StrFormat(
                "<polyline points=\"%s\" fill=\"none\" stroke=\"%s\" "
@@ -191,8 +191,8 @@ std::vector<std::string> WherePaying(const Report& report) {
       if (k == 0) continue;
       if (const auto users = PaysUpTo(report, rtt_ms, k)) {
         sentences.push_back(
-            absl::StrFormat("RTT %g ms: K = %d pays up to about %.0f users",
-                            rtt_ms, k, *users));
+            absl::StrFormat("RTT %g ms: K = %s pays up to about %.0f users",
+                            rtt_ms, NameOfK(k), *users));
       }
     }
   }
@@ -222,7 +222,7 @@ std::string UsersSvg(const Report& report) {
     const double x = kGap + 80 * static_cast<double>(i);
     svg += SvgRect({x, 6, 18, 10}, ColorOf(i));
     svg += SvgText({.x = x + 24, .y = 16, .anchor = "start"},
-                   absl::StrCat("K = ", ks[i]));
+                   absl::StrCat("K = ", NameOfK(ks[i])));
   }
   for (size_t row = 0; row < rtts.size(); ++row) {
     const double top = 52 + kRow * static_cast<double>(row);
@@ -252,7 +252,7 @@ std::string UsersTable(const Report& report) {
         rtt_ms);
     std::string line = "|---|";
     for (const int k : report.ks()) {
-      absl::StrAppend(&text, " K = ", k, " |");
+      absl::StrAppend(&text, " K = ", NameOfK(k), " |");
       line += "---|";
     }
     absl::StrAppend(&text, "\n", line, "\n");

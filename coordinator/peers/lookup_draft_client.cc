@@ -12,6 +12,10 @@ namespace {
 // costs neither a call nor a model's time.
 constexpr double kPreference = 0.75;
 
+int MostOf(double num_accepted) {
+  return 2 + static_cast<int>(2 * num_accepted);
+}
+
 }  // namespace
 
 Task<absl::StatusOr<ProposedDraft>> LookupDraftClient::Propose(Session& session,
@@ -26,8 +30,11 @@ Task<absl::StatusOr<ProposedDraft>> LookupDraftClient::Propose(Session& session,
     OUTRIDER_CO_ASSIGN_OR_RETURN(ProposedDraft proposed,
                                  co_await drafter_.Propose(session, 0));
     author_ = &by_match;
-    const size_t count =
-        std::min<size_t>(num_tokens, match.continuation.size());
+    // What is looked up costs rows alone: somewhat more than stood of late.
+    const int wanted = mode_ == DraftLengthMode::kFixed
+                           ? num_tokens
+                           : std::min(num_tokens, MostOf(by_match.value()));
+    const size_t count = std::min<size_t>(wanted, match.continuation.size());
     proposed.draft =
         Draft::OneHot(session.length(), match.continuation.first(count));
     proposed.num_looked_up = static_cast<int>(count);

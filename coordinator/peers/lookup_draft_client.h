@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "coordinator/peers/draft_length_control.h"
 #include "coordinator/round/draft_client.h"
 #include "core/drafting/prompt_lookup.h"
 
@@ -19,7 +20,8 @@ namespace outrider {
 // session.
 class LookupDraftClient final : public DraftClient {
  public:
-  explicit LookupDraftClient(DraftClient& drafter) : drafter_(drafter) {}
+  LookupDraftClient(DraftClient& drafter, DraftLengthMode mode)
+      : drafter_(drafter), mode_(mode) {}
 
   Task<absl::StatusOr<ProposedDraft>> Propose(Session& session,
                                               int num_tokens) override;
@@ -42,6 +44,7 @@ class LookupDraftClient final : public DraftClient {
   };
 
   DraftClient& drafter_;
+  const DraftLengthMode mode_;
   Estimate by_drafter_;
   std::array<Estimate, kLookup.max_match + 1> by_match_length_;
   Estimate* author_ = nullptr;  // of the round's draft; null: nobody

@@ -60,7 +60,7 @@ class LookupDraftClientTest : public ::testing::Test {
   }
 
   FakeDrafter drafter_;
-  LookupDraftClient client_{drafter_};
+  LookupDraftClient client_{drafter_, DraftLengthMode::kFixed};
   Session session_{{.prompt = {1, 2, 3, 4, 9, 1, 2}, .max_length = 1000}};
   int num_looked_up_ = 0;
 };
@@ -111,6 +111,28 @@ TEST_F(LookupDraftClientTest, NobodyIsCreditedWithTheTargetsOwnToken) {
   }
   EXPECT_GE(num_lookups, 5);
   EXPECT_LE(num_lookups, 15);
+}
+
+TEST_F(LookupDraftClientTest, WhereKIsChosenItIsByWhatStoodOfLate) {
+  LookupDraftClient client(drafter_, DraftLengthMode::kAuto);
+  constexpr int kPeriod = 30;
+  TokenSeq text;
+  for (int i = 0; i < 2 * kPeriod; ++i) text.push_back(i % kPeriod);
+  Session session({.prompt = text, .max_length = 1000});
+  std::vector<int> lengths;
+  for (int i = 0; i < 40; ++i) {
+    const auto proposed = RunTask(client.Propose(session, 16));
+    ASSERT_THAT(proposed, IsOk());
+    const int length = proposed->draft.length();
+    lengths.push_back(length);
+    const TokenId next = (session.length() + length) % kPeriod;
+    session.Commit(proposed->draft, {length, next});
+    client.Learn({.num_drafted = length,
+                  .num_accepted = length,
+                  .num_looked_up = length});
+  }
+  EXPECT_EQ(lengths.front(), 6);
+  EXPECT_EQ(lengths.back(), 16);
 }
 
 TEST_F(LookupDraftClientTest, ARoundThatFailedSaysNothing) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/peers/optional_draft_client.h"
 
+#include <utility>
+
 #include "absl/status/status.h"
 #include "coordinator/round/stopwatch.h"
 #include "core/base/log.h"
@@ -29,22 +31,27 @@ bool IsSessionsOwn(const absl::Status& status) {
 
 Task<absl::StatusOr<ProposedDraft>> OptionalDraftClient::Propose(
     Session& session, int num_tokens) {
-  has_asked_ = false;
+  choice_.reset();
   if (fill_ == nullptr) TakeDrafter(choose_(session));
   ProposedDraft no_draft = {.draft = Draft::None(session.length())};
   if (!drafter_.has_value() || !drafter_->node.Reaches(session)) {
     co_return no_draft;
   }
-  PlainReason reason = Prepare(session, no_draft.link);
-  if (num_tokens == 0) co_return no_draft;
+  const DraftLengthControl& control = drafter_->control;
+  if (num_tokens == 0) {
+    Prepare(session, control.Asks(), no_draft.link);
+    co_return no_draft;
+  }
+  const DraftLengthControl::Choice choice = control.Choose(num_tokens, mode_);
+  choice_ = choice;
+  PlainReason reason = Prepare(session, choice.num_drafts > 0, no_draft.link);
   if (reason == PlainReason::kNone && !MayCall(Clock::now())) {
     reason = PlainReason::kDraftFailed;
   }
   if (reason == PlainReason::kNone) {
-    has_asked_ = true;
     const Stopwatch watch;
     absl::StatusOr<ProposedDraft> proposed =
-        co_await drafter_->node.Propose(session, num_tokens);
+        co_await drafter_->node.Propose(session, choice.num_drafts);
     if (session.cancellation().cancelled()) {
       Abandon();
       co_return proposed;
@@ -55,7 +62,7 @@ Task<absl::StatusOr<ProposedDraft>> OptionalDraftClient::Propose(
       if (!NodeDraftClient::LacksMuch(session)) co_return proposed;
       // It has lost the session, which a miss has shown.
       no_draft.link = proposed->link;
-      reason = Prepare(session, no_draft.link);
+      reason = Prepare(session, /*is_wanted=*/true, no_draft.link);
     } else {
       no_draft.link.call_seconds += watch.seconds();
       ++no_draft.link.num_messages;
@@ -76,11 +83,16 @@ void OptionalDraftClient::TakeDrafter(std::optional<Drafter> drafter) {
 }
 
 void OptionalDraftClient::Learn(const RoundStats& round) {
-  if (!has_asked_) return;
-  has_asked_ = false;
-  drafter_->pace.Took(round.drafter.call_seconds,
-                      round.num_accepted * round.verifier.call_seconds,
-                      Clock::now());
+  const bool is_first = std::exchange(is_first_, false);
+  if (is_first || !choice_.has_value()) return;
+  const bool is_ordinary =
+      round.drafter.num_misses == 0 && round.drafter.num_failures == 0 &&
+      round.verifier.num_misses == 0 && round.verifier.num_failures == 0;
+  // Where the drafter had to take in the text first, it was not asked.
+  const bool is_as_chosen =
+      choice_->num_drafts == 0 || round.plain_reason == PlainReason::kNone;
+  if (!is_ordinary || !is_as_chosen) return;
+  drafter_->control.Learn(*choice_, round);
 }
 
 Task<void> OptionalDraftClient::Stop(Session& session) {
@@ -95,16 +107,15 @@ Task<void> OptionalDraftClient::Stop(Session& session) {
   Abandon();
 }
 
-PlainReason OptionalDraftClient::Prepare(Session& session,
+PlainReason OptionalDraftClient::Prepare(Session& session, bool is_wanted,
                                          RoundStats::Link& link) {
   if (fill_ != nullptr) {
     if (!fill_->is_done()) return PlainReason::kDrafterFills;
     if (!TakeFill(session, link)) return PlainReason::kDraftFailed;
   }
-  const Clock::time_point now = Clock::now();
-  if (!drafter_->pace.IsWorthAsking(now)) return PlainReason::kDrafterSlow;
+  if (!is_wanted) return PlainReason::kDrafterSlow;
   if (!NodeDraftClient::LacksMuch(session)) return PlainReason::kNone;
-  if (!MayCall(now)) return PlainReason::kDraftFailed;
+  if (!MayCall(Clock::now())) return PlainReason::kDraftFailed;
   fill_ = drafter_->node.Fill(session);
   return PlainReason::kDrafterFills;
 }

@@ -9,7 +9,7 @@
 
 #include "coordinator/peers/cache_fill.h"
 #include "coordinator/peers/circuit_breaker.h"
-#include "coordinator/peers/draft_pace.h"
+#include "coordinator/peers/draft_length_control.h"
 #include "coordinator/peers/node_draft_client.h"
 #include "coordinator/round/draft_client.h"
 
@@ -31,8 +31,8 @@ class OptionalDraftClient final : public DraftClient {
  public:
   struct Drafter {
     NodeDraftClient& node;
-    CircuitBreaker& breaker;  // of all its sessions
-    DraftPace& pace;          // of those that judge its drafts alike
+    CircuitBreaker& breaker;      // of all its sessions
+    DraftLengthControl& control;  // of those that draw and judge drafts alike
   };
 
   // Who drafts in the round that begins: nothing where nobody does. Asked while
@@ -40,11 +40,13 @@ class OptionalDraftClient final : public DraftClient {
   // again, and where that is another, the session's mirror knows.
   using Choose = std::function<std::optional<Drafter>(Session& session)>;
 
-  explicit OptionalDraftClient(Choose choose) : choose_(std::move(choose)) {}
+  OptionalDraftClient(Choose choose, DraftLengthMode mode)
+      : choose_(std::move(choose)), mode_(mode) {}
 
   // Whether the last round had one.
   bool has_drafter() const { return drafter_.has_value(); }
 
+  // With kAuto it drafts `num_tokens` at most.
   Task<absl::StatusOr<ProposedDraft>> Propose(Session& session,
                                               int num_tokens) override;
   void Learn(const RoundStats& round) override;
@@ -56,9 +58,10 @@ class OptionalDraftClient final : public DraftClient {
   using Clock = CircuitBreaker::Clock;
 
   void TakeDrafter(std::optional<Drafter> drafter);
-  // Lets the drafter take in what it lacks. kNone: it has the text, and may be
-  // asked. Adds to `link` what an earlier fill took.
-  PlainReason Prepare(Session& session, RoundStats::Link& link);
+  // Lets the drafter take in what it lacks, if it is to be asked, now or later.
+  // kNone: it has the text, and may be. Adds to `link` what an earlier fill
+  // took.
+  PlainReason Prepare(Session& session, bool is_wanted, RoundStats::Link& link);
   // Takes in the reply of the fill, which is done. False where it failed.
   bool TakeFill(Session& session, RoundStats::Link& link);
   // If so, exactly one of Ended and Abandon must follow.
@@ -68,10 +71,13 @@ class OptionalDraftClient final : public DraftClient {
   void Abandon();
 
   const Choose choose_;
+  const DraftLengthMode mode_;
   std::optional<Drafter> drafter_;
   CircuitBreaker own_breaker_;       // for failures that are no other's
   std::unique_ptr<CacheFill> fill_;  // null: none is under way
-  bool has_asked_ = false;           // in the round that runs
+  bool is_first_ = true;             // round, which takes in the prompt
+  // For the round that runs; nothing where it was not asked to draft.
+  std::optional<DraftLengthControl::Choice> choice_;
 };
 
 }  // namespace outrider

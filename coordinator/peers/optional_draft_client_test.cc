@@ -121,11 +121,12 @@ class OptionalDraftClientTest : public ::testing::Test {
   FakeStub stub_;
   NodeDraftClient node_{stub_, {.context_length = 200}};
   CircuitBreaker breaker_;
-  DraftPace pace_;
+  DraftLengthControl control_;
   OptionalDraftClient::Drafter drafter_ = {
-      .node = node_, .breaker = breaker_, .pace = pace_};
+      .node = node_, .breaker = breaker_, .control = control_};
   OptionalDraftClient client_{
-      [this](Session&) { return std::optional(drafter_); }};
+      [this](Session&) { return std::optional(drafter_); },
+      DraftLengthMode::kFixed};
   Session session_{{.prompt = {1, 2}, .max_length = 1000}};
   ProposedDraft last_;
 };
@@ -242,10 +243,12 @@ TEST_F(OptionalDraftClientTest, ASessionsOwnErrorsAreNoOtherSessions) {
     NodeDraftClient node(stub, {.context_length = 200});
     CircuitBreaker breaker;
     for (int session = 0; session < 6; ++session) {
-      OptionalDraftClient client([&](Session&) {
-        return std::optional(OptionalDraftClient::Drafter{
-            .node = node, .breaker = breaker, .pace = pace_});
-      });
+      OptionalDraftClient client(
+          [&](Session&) {
+            return std::optional(OptionalDraftClient::Drafter{
+                .node = node, .breaker = breaker, .control = control_});
+          },
+          DraftLengthMode::kFixed);
       Session bad({.prompt = {1, 2}, .max_length = 100});
       const size_t num_before = stub.calls.size();
       for (int i = 0; i < 20; ++i) {
@@ -297,13 +300,22 @@ TEST_F(OptionalDraftClientTest, ARefusalIsNobodysFailure) {
   EXPECT_EQ(NumDrafted(), 2);
 }
 
-TEST_F(OptionalDraftClientTest, ADrafterThatCostsMoreThanItSavesIsLeftAlone) {
+// Of a drafter that takes this long for two drafts, of which one stands.
+RoundStats RoundOf(double draft_seconds) {
+  return {.num_drafted = 2,
+          .num_accepted = 1,
+          .round_seconds = draft_seconds + 0.01,
+          .drafter = {.call_seconds = draft_seconds,
+                      .compute_seconds = draft_seconds},
+          .verifier = {.call_seconds = 0.01, .compute_seconds = 0.01}};
+}
+
+// Though the request names K.
+TEST_F(OptionalDraftClientTest, ADrafterThatIsFarTooSlowIsLeftAlone) {
   Fill();
+  client_.Learn(RoundOf(0.5));  // takes in the prompt, which says nothing
   EXPECT_EQ(NumDrafted(), 2);
-  client_.Learn({.num_drafted = 2,
-                 .num_accepted = 1,
-                 .drafter = {.call_seconds = 0.5},
-                 .verifier = {.call_seconds = 0.01}});
+  client_.Learn(RoundOf(0.5));
   for (int i = 0; i < 10; ++i) {
     EXPECT_EQ(NumDrafted(), 0);
     EXPECT_EQ(reason(), PlainReason::kDrafterSlow);
@@ -312,30 +324,47 @@ TEST_F(OptionalDraftClientTest, ADrafterThatCostsMoreThanItSavesIsLeftAlone) {
   EXPECT_EQ(last_.link.num_failures, 0);
 }
 
-TEST_F(OptionalDraftClientTest, WhatItsDraftsSavePaysForItsTime) {
+TEST_F(OptionalDraftClientTest, AFixedKStaysWhereItCostsALittle) {
   Fill();
   for (int i = 0; i < 100; ++i) {
     EXPECT_EQ(NumDrafted(), 2);
-    client_.Learn({.num_drafted = 2,
-                   .num_accepted = 2,
-                   .drafter = {.call_seconds = 0.5},
-                   .verifier = {.call_seconds = 0.3}});
+    client_.Learn(RoundOf(0.015));
   }
+}
+
+TEST_F(OptionalDraftClientTest, KByControlLearnsFromTheRoundsOfOtherSessions) {
+  for (int i = 0; i < 200; ++i) {
+    const auto choice = control_.Choose(8, DraftLengthMode::kAuto);
+    RoundStats round = {
+        .num_drafted = choice.num_drafts,
+        .num_accepted = choice.num_drafts,
+        .round_seconds = 0.1,
+        .verifier = {.call_seconds = 0.1, .compute_seconds = 0.025}};
+    control_.Learn(choice, round);
+  }
+  OptionalDraftClient client(
+      [this](Session&) { return std::optional(drafter_); },
+      DraftLengthMode::kAuto);
+  ASSERT_THAT(RunTask(client.Propose(session_, 8)), IsOk());  // fills it
+  const auto proposed = RunTask(client.Propose(session_, 8));
+  ASSERT_THAT(proposed, IsOk());
+  EXPECT_EQ(proposed->draft.length(), 8);
+  RunTask(Stop(client, session_));
 }
 
 // Plain rounds and looked-up drafts are no drafter's.
 TEST_F(OptionalDraftClientTest, RoundsThatDidNotAskSayNothingOfItsPace) {
   Fill();
-  const RoundStats round = {.drafter = {.call_seconds = 10}};
-  client_.Learn(round);
+  client_.Learn(RoundOf(10));
   ASSERT_THAT(Propose(0), IsOk());
-  client_.Learn(round);
+  client_.Learn(RoundOf(10));
   EXPECT_EQ(NumDrafted(), 2);
   EXPECT_EQ(reason(), PlainReason::kNone);
 }
 
 TEST_F(OptionalDraftClientTest, NoDrafterIsPlainDecodingAndNoFailure) {
-  OptionalDraftClient client([](Session&) { return std::nullopt; });
+  OptionalDraftClient client([](Session&) { return std::nullopt; },
+                             DraftLengthMode::kFixed);
   const auto draft = RunTask(client.Propose(session_, 2));
   ASSERT_THAT(draft, IsOk());
   EXPECT_EQ(draft->draft.length(), 0);
@@ -345,9 +374,11 @@ TEST_F(OptionalDraftClientTest, NoDrafterIsPlainDecodingAndNoFailure) {
 
 TEST_F(OptionalDraftClientTest, ADrafterThatComesLaterDraftsFromThenOn) {
   bool is_there = false;
-  OptionalDraftClient client([&](Session&) {
-    return is_there ? std::optional(drafter_) : std::nullopt;
-  });
+  OptionalDraftClient client(
+      [&](Session&) {
+        return is_there ? std::optional(drafter_) : std::nullopt;
+      },
+      DraftLengthMode::kFixed);
   const auto num_drafted = [&] {
     const auto proposed = RunTask(client.Propose(session_, 2));
     EXPECT_THAT(proposed, IsOk());
@@ -367,11 +398,13 @@ TEST_F(OptionalDraftClientTest, WhatFailedAtOneDrafterIsNotHeldAgainstAnother) {
   NodeDraftClient bad(bad_stub, {.context_length = 200});
   CircuitBreaker bad_breaker;
   bool is_moved = false;
-  OptionalDraftClient client([&](Session&) {
-    if (is_moved) return std::optional(drafter_);
-    return std::optional(OptionalDraftClient::Drafter{
-        .node = bad, .breaker = bad_breaker, .pace = pace_});
-  });
+  OptionalDraftClient client(
+      [&](Session&) {
+        if (is_moved) return std::optional(drafter_);
+        return std::optional(OptionalDraftClient::Drafter{
+            .node = bad, .breaker = bad_breaker, .control = control_});
+      },
+      DraftLengthMode::kFixed);
   for (int i = 0; i < 5; ++i) {
     ASSERT_THAT(RunTask(client.Propose(session_, 2)), IsOk());
   }

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "coordinator/peers/circuit_breaker.h"
-#include "coordinator/peers/draft_pace.h"
+#include "coordinator/peers/draft_length_control.h"
 #include "coordinator/pool/move_gate.h"
 #include "coordinator/pool/shared_stubs.h"
 #include "coordinator/pool/step_pace.h"
@@ -36,7 +36,7 @@ struct DrafterNode {
   std::unique_ptr<SharedDraftStub> stub = nullptr;
   std::unique_ptr<CacheStub> cache = nullptr;
   CircuitBreaker breaker = {};
-  DraftPaces paces = {};
+  DraftLengthControls controls = {};
 
   void Returned() { breaker.Returned(); }
   bool is_doubtful() const {

@@ -48,7 +48,7 @@ std::optional<OptionalDraftClient::Drafter> SessionDrafter::Choose(
   return OptionalDraftClient::Drafter{
       .node = *client_,
       .breaker = seat_->breaker,
-      .pace = seat_->paces.Of(session.rule(), IsGreedy(session.sampling()))};
+      .control = seat_->controls.Of(session.rule(), session.sampling())};
 }
 
 std::optional<MoveReason> SessionDrafter::ReasonToMove() const {

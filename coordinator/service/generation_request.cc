@@ -152,10 +152,37 @@ absl::StatusOr<int> ParseMaxLength(const v1::GenerateRequest& proto,
   return static_cast<int>(std::min<uint64_t>(wanted, limits.context_length));
 }
 
-absl::StatusOr<int> ParseDraftLength(const v1::GenerateRequest& proto,
-                                     const GenerationLimits& limits) {
+// Whether K decides, besides the seed, which of the texts with the target's law
+// comes out.
+bool TextDependsOnDrafts(const GenerationRequest& request) {
+  if (request.rule == RuleKind::kCoupled) return false;
+  return !IsGreedy(request.sampling) || IsLossy(request.sampling);
+}
+
+// Needs rule and sampling.
+absl::Status ParseDraftLength(const v1::GenerateRequest& proto,
+                              const GenerationLimits& limits,
+                              GenerationRequest& request) {
+  if (proto.has_num_speculative_tokens() &&
+      proto.auto_num_speculative_tokens()) {
+    return absl::InvalidArgumentError(
+        "auto_num_speculative_tokens chooses num_speculative_tokens: leave one "
+        "of the two out");
+  }
   if (!proto.has_num_speculative_tokens()) {
-    return std::min(limits.default_draft_tokens, limits.max_draft_tokens);
+    request.draft_length_mode = limits.default_draft_length_mode;
+    // Who names a seed wants the same text again.
+    if (proto.has_seed() && TextDependsOnDrafts(request)) {
+      request.draft_length_mode = DraftLengthMode::kFixed;
+    }
+    if (proto.auto_num_speculative_tokens()) {
+      request.draft_length_mode = DraftLengthMode::kAuto;
+    }
+    const bool is_auto = request.draft_length_mode == DraftLengthMode::kAuto;
+    request.num_speculative_tokens = std::min(
+        is_auto ? SpeculationModel::kMostDrafts : limits.default_draft_tokens,
+        limits.max_draft_tokens);
+    return absl::OkStatus();
   }
   const uint32_t k = proto.num_speculative_tokens();
   if (k > static_cast<uint32_t>(limits.max_draft_tokens)) {
@@ -163,7 +190,8 @@ absl::StatusOr<int> ParseDraftLength(const v1::GenerateRequest& proto,
         absl::StrCat("num_speculative_tokens must be between 0 and ",
                      limits.max_draft_tokens, ", not ", k));
   }
-  return static_cast<int>(k);
+  request.num_speculative_tokens = static_cast<int>(k);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<RuleKind> ParseRule(const v1::GenerateRequest& proto,
@@ -269,8 +297,6 @@ absl::StatusOr<GenerationRequest> ParseRequest(const v1::GenerateRequest& proto,
   OUTRIDER_ASSIGN_OR_RETURN(
       request.max_length,
       ParseMaxLength(proto, static_cast<int>(request.prompt.size()), limits));
-  OUTRIDER_ASSIGN_OR_RETURN(request.num_speculative_tokens,
-                            ParseDraftLength(proto, limits));
   OUTRIDER_ASSIGN_OR_RETURN(const DraftOverrides overrides,
                             FromProto(proto.draft_options()));
   OUTRIDER_ASSIGN_OR_RETURN(
@@ -281,6 +307,7 @@ absl::StatusOr<GenerationRequest> ParseRequest(const v1::GenerateRequest& proto,
                               : limits.default_prompt_lookup;
   OUTRIDER_ASSIGN_OR_RETURN(request.rule,
                             ParseRule(proto, request.sampling, limits));
+  OUTRIDER_RETURN_IF_ERROR(ParseDraftLength(proto, limits, request));
   OUTRIDER_ASSIGN_OR_RETURN(request.reply_format,
                             ParseReplyFormat(proto, request, limits));
   if (!proto.ignore_eos()) request.eos_ids = limits.eos_ids;

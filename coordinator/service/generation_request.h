@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "coordinator/peers/draft_length_control.h"
 #include "coordinator/pool/node_pool.h"
 #include "core/base/token.h"
 #include "core/sampling/sampling_params.h"
@@ -30,7 +31,8 @@ struct GenerationRequest {
   int max_length = 0;  // prompt and continuation together
   std::vector<std::string> stop_strings = {};
   std::vector<TokenId> eos_ids = {};  // empty with ignore_eos
-  int num_speculative_tokens = 0;
+  int num_speculative_tokens = 0;  // the most, where they are chosen by round
+  DraftLengthMode draft_length_mode = DraftLengthMode::kFixed;
   DraftOptions draft_options = {};
   bool prompt_lookup = false;
   ReplyFormat reply_format = ReplyFormat::kFull;
@@ -46,7 +48,8 @@ struct GenerationLimits {
   int vocab_size = 0;
   int context_length = 0;
   int max_draft_tokens = 0;
-  int default_draft_tokens = 0;
+  int default_draft_tokens = 0;  // where a fixed number is wanted
+  DraftLengthMode default_draft_length_mode = DraftLengthMode::kFixed;
   bool default_prompt_lookup = false;
   // A support_size of 0: whole rows.
   DraftOptions default_draft_options = kGenerationDraftOptions;

@@ -89,6 +89,42 @@ TEST_F(GenerationRequestTest, TheDefaultKIsNoMoreThanTheNodesTake) {
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not 17")));
 }
 
+TEST_F(GenerationRequestTest, WhereKIsChosenByRoundItIsTheMost) {
+  limits_.default_draft_length_mode = DraftLengthMode::kAuto;
+  EXPECT_EQ(Parsed().draft_length_mode, DraftLengthMode::kAuto);
+  EXPECT_EQ(Parsed().num_speculative_tokens, 16);
+  proto_.set_num_speculative_tokens(3);
+  EXPECT_EQ(Parsed().draft_length_mode, DraftLengthMode::kFixed);
+  EXPECT_EQ(Parsed().num_speculative_tokens, 3);
+  proto_.set_auto_num_speculative_tokens(true);
+  EXPECT_THAT(ParseRequest(proto_, limits_),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("leave one of the two out")));
+}
+
+TEST_F(GenerationRequestTest, ASeedFixesKWhereTheTextDependsOnIt) {
+  limits_.default_draft_length_mode = DraftLengthMode::kAuto;
+  proto_.set_seed(7);
+  for (const auto rule :
+       {v1::ACCEPTANCE_RULE_REJECTION, v1::ACCEPTANCE_RULE_BLOCK}) {
+    proto_.set_acceptance_rule(rule);
+    proto_.set_temperature(1);
+    EXPECT_EQ(Parsed().draft_length_mode, DraftLengthMode::kFixed);
+    EXPECT_EQ(Parsed().num_speculative_tokens, 4);
+    proto_.set_temperature(0);
+    EXPECT_EQ(Parsed().draft_length_mode, DraftLengthMode::kAuto);
+  }
+  proto_.set_temperature(1);
+  proto_.set_acceptance_rule(v1::ACCEPTANCE_RULE_COUPLED);
+  EXPECT_EQ(Parsed().draft_length_mode, DraftLengthMode::kAuto);
+}
+
+TEST_F(GenerationRequestTest, WhoAsksForKByRoundGetsItWithASeedToo) {
+  proto_.set_seed(7);
+  proto_.set_auto_num_speculative_tokens(true);
+  EXPECT_EQ(Parsed().draft_length_mode, DraftLengthMode::kAuto);
+}
+
 TEST_F(GenerationRequestTest, ASupportSizeAloneMeansNoMass) {
   proto_.mutable_draft_options()->set_support_size(32);
   EXPECT_EQ(Parsed().draft_options.support_size, 32);

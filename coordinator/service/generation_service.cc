@@ -47,14 +47,16 @@ class WriterSink final : public GenerationSink {
 
 GenerationUpdate FirstUpdate(const GenerationRequest& request,
                              const ModelIdentity& model) {
-  return {.start =
-              GenerationStart{
-                  .seed = request.seed,
-                  .prompt_length = static_cast<int>(request.prompt.size()),
-                  .num_speculative_tokens = request.num_speculative_tokens,
-                  .is_lossy = IsLossy(request.sampling),
-                  .model = model},
-          .first_index = static_cast<int>(request.delivered.size())};
+  return {
+      .start =
+          GenerationStart{
+              .seed = request.seed,
+              .prompt_length = static_cast<int>(request.prompt.size()),
+              .num_speculative_tokens = request.num_speculative_tokens,
+              .is_k_auto = request.draft_length_mode == DraftLengthMode::kAuto,
+              .is_lossy = IsLossy(request.sampling),
+              .model = model},
+      .first_index = static_cast<int>(request.delivered.size())};
 }
 
 // Towards clients: code and reason, never an address or a peer's own words.
@@ -263,18 +265,19 @@ absl::StatusOr<GenerationRequest> GenerationServiceImpl::Parse(
     max_draft_tokens =
         std::min(max_draft_tokens, pair.drafter_description.max_draft_tokens);
   }
-  return ParseRequest(proto,
-                      {.tokenizer = parts_.tokenizer,
-                       .vocab_size = verifier.vocab_size,
-                       .context_length = verifier.context_length,
-                       .max_draft_tokens = max_draft_tokens,
-                       .default_draft_tokens = options_.default_draft_tokens,
-                       .default_prompt_lookup = options_.default_prompt_lookup,
-                       .default_draft_options = options_.default_draft_options,
-                       .eos_ids = verifier.eos_ids,
-                       .reply_formats = verifier.reply_formats,
-                       .rules = verifier.rules,
-                       .default_reply_format = options_.default_reply_format});
+  return ParseRequest(
+      proto, {.tokenizer = parts_.tokenizer,
+              .vocab_size = verifier.vocab_size,
+              .context_length = verifier.context_length,
+              .max_draft_tokens = max_draft_tokens,
+              .default_draft_tokens = options_.default_draft_tokens,
+              .default_draft_length_mode = options_.default_draft_length_mode,
+              .default_prompt_lookup = options_.default_prompt_lookup,
+              .default_draft_options = options_.default_draft_options,
+              .eos_ids = verifier.eos_ids,
+              .reply_formats = verifier.reply_formats,
+              .rules = verifier.rules,
+              .default_reply_format = options_.default_reply_format});
 }
 
 grpc::ServerUnaryReactor* GenerationServiceImpl::Describe(

@@ -35,7 +35,8 @@ class GenerationServiceImpl final
     int max_sessions = 256;
     // A client that reads nothing for so long is dropped.
     std::chrono::milliseconds client_patience = std::chrono::seconds(60);
-    int default_draft_tokens = 4;
+    int default_draft_tokens = 4;  // where a fixed number is wanted
+    DraftLengthMode default_draft_length_mode = DraftLengthMode::kAuto;
     bool default_prompt_lookup = false;
     DraftOptions default_draft_options = kGenerationDraftOptions;
     std::optional<ReplyFormat> default_reply_format = {};  // empty: by the rule

@@ -18,8 +18,8 @@ OptionalDraftClient::Choose ChooseOf(const SessionAssembly::Parts& parts) {
 
 SessionAssembly::SessionAssembly(const Parts& parts)
     : session_(parts.session),
-      optional_drafter_(ChooseOf(parts)),
-      lookup_(optional_drafter_),
+      optional_drafter_(ChooseOf(parts), parts.request.draft_length_mode),
+      lookup_(optional_drafter_, parts.request.draft_length_mode),
       verifier_(*parts.pair.verifier, parts.request.reply_format),
       rule_(
           MakeRule(parts.request.rule, parts.request.sampling.lossy_lenience)),

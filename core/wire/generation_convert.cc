@@ -67,6 +67,7 @@ void Set(const GenerationStart& start, v1::GenerationStart& proto) {
   proto.set_seed(start.seed);
   proto.set_prompt_length(start.prompt_length);
   proto.set_num_speculative_tokens(start.num_speculative_tokens);
+  proto.set_auto_num_speculative_tokens(start.is_k_auto);
   proto.set_lossy(start.is_lossy);
   *proto.mutable_model() = outrider::ToProto(start.model);
 }
@@ -76,6 +77,7 @@ GenerationStart FromProto(const v1::GenerationStart& proto) {
           .prompt_length = static_cast<int>(proto.prompt_length()),
           .num_speculative_tokens =
               static_cast<int>(proto.num_speculative_tokens()),
+          .is_k_auto = proto.auto_num_speculative_tokens(),
           .is_lossy = proto.lossy(),
           .model = outrider::FromProto(proto.model())};
 }

@@ -15,6 +15,7 @@ TEST(GenerationConvertTest, AStartArrivesAsItWasSent) {
       .seed = ~uint64_t{2},
       .prompt_length = 5,
       .num_speculative_tokens = 3,
+      .is_k_auto = true,
       .is_lossy = true,
       .model = {
           .weights_hash = "0123", .dtype = "float32", .numerics = "avx2"}};
@@ -24,6 +25,7 @@ TEST(GenerationConvertTest, AStartArrivesAsItWasSent) {
   EXPECT_EQ(got.start->seed, sent.seed);
   EXPECT_EQ(got.start->prompt_length, sent.prompt_length);
   EXPECT_EQ(got.start->num_speculative_tokens, sent.num_speculative_tokens);
+  EXPECT_TRUE(got.start->is_k_auto);
   EXPECT_TRUE(got.start->is_lossy);
   EXPECT_EQ(got.start->model, sent.model);
   EXPECT_FALSE(got.round.has_value());

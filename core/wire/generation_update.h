@@ -38,7 +38,8 @@ struct GeneratedToken {
 struct GenerationStart {
   uint64_t seed = 0;
   int prompt_length = 0;
-  int num_speculative_tokens = 0;  // K
+  int num_speculative_tokens = 0;  // K; the most where it is chosen by round
+  bool is_k_auto = false;          // K is chosen by round
   bool is_lossy = false;
   ModelIdentity model = {};  // what a resume has to name again
 };

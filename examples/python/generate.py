@@ -22,7 +22,8 @@ def main():
     parser.add_argument("--coordinator", default="127.0.0.1:7000")
     parser.add_argument("--temperature", type=float, default=1.0)
     parser.add_argument("--max-tokens", type=int, default=64)
-    parser.add_argument("--k", type=int, help="draft tokens a round; default: the coordinator's")
+    parser.add_argument("--k", type=lambda text: text if text == "auto" else int(text),
+                        help="draft tokens a round, or auto: chosen for each round; default: the coordinator's")
     parser.add_argument("--seed", type=int)
     parser.add_argument("--cancel-after", type=int, help="tokens")
     parser.add_argument("--timeout", type=float, default=60, help="seconds for each call")
@@ -38,7 +39,8 @@ def main():
 def generate(stub, flags):
     request = generation_pb2.GenerateRequest(
         text=flags.prompt, temperature=flags.temperature, max_tokens=flags.max_tokens,
-        num_speculative_tokens=flags.k, seed=flags.seed)
+        num_speculative_tokens=None if flags.k == "auto" else flags.k,
+        auto_num_speculative_tokens=flags.k == "auto", seed=flags.seed)
     delivered, finish = stream(stub, request, flags, stop_after=flags.cancel_after)
     if finish is None:
         print(f"\n-- cancelled after {len(delivered)} tokens; resuming --", file=sys.stderr)
@@ -65,6 +67,8 @@ def stream(stub, request, flags, stop_after=None):
         if message.HasField("start"):
             request.seed = message.start.seed
             request.model.CopyFrom(message.start.model)
+            if message.start.auto_num_speculative_tokens:
+                request.auto_num_speculative_tokens = True
         if message.first_index > next_index and message.tokens:
             raise RuntimeError(f"tokens are missing: expected {next_index}, got {message.first_index}")
         for index, token in enumerate(message.tokens, message.first_index):

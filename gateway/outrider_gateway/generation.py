@@ -69,6 +69,7 @@ class Generation:
         self._tokens: list[int] = list(request.delivered.ids)
         self._has_begun = False
         self._model = types_pb2.ModelIdentity()  # that a resume has to name again
+        self._is_k_auto = False  # likewise
         self.tally = Tally()
 
     def set_caller(self, metadata: Metadata, cache_salt: str) -> None:
@@ -141,6 +142,8 @@ class Generation:
             self._request.delivered.ids[:] = self._tokens
             self._request.seed = self.tally.seed
             self._request.model.CopyFrom(self._model)
+            if self._is_k_auto:
+                self._request.auto_num_speculative_tokens = True
         with node.stream():
             call = node.stub.Generate(self._request, timeout=timeout, metadata=self._metadata)
             try:
@@ -155,6 +158,7 @@ class Generation:
             self.tally.seed = message.start.seed
             self.tally.prompt_tokens = message.start.prompt_length
             self._model.CopyFrom(message.start.model)
+            self._is_k_auto = message.start.auto_num_speculative_tokens
             self._has_begun = True
         next_index = len(self._tokens)
         if message.tokens:

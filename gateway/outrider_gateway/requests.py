@@ -45,7 +45,7 @@ class Extras:
 class OutriderOptions(Strict):
     """Of speculative decoding; the output's law is the same whatever they say."""
 
-    num_speculative_tokens: int | None = Field(None, ge=0, le=MAX_UINT32)
+    num_speculative_tokens: Literal["auto"] | Annotated[int, Field(ge=0, le=MAX_UINT32)] | None = None
     acceptance_rule: Literal["rejection", "greedy", "coupled", "block"] | None = None
     prompt_lookup: bool | None = None
     min_draft_probability: float | None = Field(None, ge=0, lt=1)

@@ -2,8 +2,6 @@
 """From the API's requests to a coordinator's."""
 from __future__ import annotations
 
-import secrets
-
 from outrider.v1 import generation_pb2 as pb
 from outrider.v1 import types_pb2
 
@@ -16,10 +14,11 @@ _SEED_MASK = (1 << 64) - 1
 
 
 def to_generate_request(asked: CompletionRequest | ChatRequest, prompt: str | list[int],
-                        seed: int) -> pb.GenerateRequest:
+                        seed: int | None) -> pb.GenerateRequest:
     """One choice for one prompt."""
-    request = pb.GenerateRequest(seed=seed & _SEED_MASK, stop_strings=asked.stop_strings(),
-                                 ignore_eos=asked.ignore_eos)
+    request = pb.GenerateRequest(stop_strings=asked.stop_strings(), ignore_eos=asked.ignore_eos)
+    if seed is not None:
+        request.seed = seed & _SEED_MASK
     if isinstance(prompt, str):
         request.text = prompt
     else:
@@ -41,7 +40,9 @@ def to_generate_request(asked: CompletionRequest | ChatRequest, prompt: str | li
 
 def _add_options(asked: SamplingRequest, request: pb.GenerateRequest) -> None:
     ours = asked.outrider
-    if ours.num_speculative_tokens is not None:
+    if ours.num_speculative_tokens == "auto":
+        request.auto_num_speculative_tokens = True
+    elif ours.num_speculative_tokens is not None:
         request.num_speculative_tokens = ours.num_speculative_tokens
     if ours.acceptance_rule is not None:
         request.acceptance_rule = _RULES[ours.acceptance_rule]
@@ -59,7 +60,11 @@ def _token_id(text: str) -> int:
     return token
 
 
-def seeds(asked: SamplingRequest, count: int) -> list[int]:
-    """One for each choice: the caller's for the first, and from it for the others."""
-    first = asked.seed if asked.seed is not None else secrets.randbits(63)
-    return [first + i for i in range(count)]
+def seeds(asked: SamplingRequest, count: int) -> list[int] | list[None]:
+    """One for each choice: the caller's for the first, and from it for the others.
+
+    Where the caller names none the coordinators choose: one that is named may fix K.
+    """
+    if asked.seed is None:
+        return [None] * count
+    return [asked.seed + i for i in range(count)]

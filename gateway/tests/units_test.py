@@ -263,6 +263,18 @@ class RequestTest(unittest.TestCase):
         asked = requests.parse(requests.CompletionRequest, b'{"model":"m","prompt":"p","n":3,"seed":5}')
         self.assertEqual(translate.seeds(asked, 3), [5, 6, 7])
 
+    def test_no_seed_is_named_for_a_caller_who_names_none(self):
+        asked = requests.parse(requests.CompletionRequest, b'{"model":"m","prompt":"p","n":2}')
+        self.assertEqual(translate.seeds(asked, 2), [None, None])
+        self.assertFalse(translate.to_generate_request(asked, "p", None).HasField("seed"))
+
+    def test_k_may_be_left_to_control(self):
+        asked = requests.parse(requests.CompletionRequest, json.dumps(
+            {"model": "m", "prompt": "p", "outrider": {"num_speculative_tokens": "auto"}}).encode())
+        sent = translate.to_generate_request(asked, "p", None)
+        self.assertTrue(sent.auto_num_speculative_tokens)
+        self.assertFalse(sent.HasField("num_speculative_tokens"))
+
 
 class UsageTest(unittest.TestCase):
     def test_a_prompt_counts_once_however_many_choices_it_has(self):

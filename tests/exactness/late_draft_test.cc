@@ -5,14 +5,14 @@
 // drafts may depend on how long drafts took before, and a draft that was drawn
 // must never be dropped for being late.
 #include <algorithm>
-#include <chrono>
 #include <iostream>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "coordinator/peers/draft_pace.h"
+#include "coordinator/peers/draft_length_control.h"
 #include "gtest/gtest.h"
 #include "tests/exactness/enumeration.h"
 #include "tests/exactness/law_case.h"
@@ -20,17 +20,17 @@
 namespace outrider::testing {
 namespace {
 
-using std::chrono::seconds;
-
 constexpr int kLength = 5;
-constexpr double kSecondsOfAPass = 0.2;
+constexpr int kMostDrafts = 3;
+constexpr double kSecondsOfAPass = 0.14;
+constexpr double kSecondsOfVerification = 0.3;
 constexpr int kMostPassesInTime = 2;
 constexpr double kFigure = 1.15e-1;  // total variation where it is dropped
 
 ClusterConfig Config(Sabotage sabotage) {
   return {.sampling = kFourWordsSampling,
           .min_draft_probability = 0.3,
-          .draft_lengths = {3},
+          .draft_lengths = {kMostDrafts},
           .sabotage = std::move(sabotage)};
 }
 
@@ -47,52 +47,68 @@ void ExpectExact(const Enumeration& result) {
   EXPECT_EQ(joint.impossible_mass, 0);
 }
 
-// Decides as OptionalDraftClient does: by the pace of past rounds, before it
-// asks. Time is virtual; a round takes a second, and a spared verification is
-// worth one pass.
-class PacedDrafts final : public DraftClient {
+// Decides as OptionalDraftClient does: by DraftLengthControl, before it asks.
+// Time is virtual, and such that drafts just pay: each round tips the scales.
+class ControlledDrafts final : public DraftClient {
  public:
-  explicit PacedDrafts(DraftClient& node) : node_(node) {}
+  explicit ControlledDrafts(DraftClient& node) : node_(node) {
+    for (int i = 0; i < kRoundsBefore; ++i) {
+      choice_ = control_.Choose(kMostDrafts, DraftLengthMode::kAuto);
+      Learn({.num_drafted = choice_.num_drafts,
+             .num_accepted = i % 2 == 0 ? choice_.num_drafts : 0});
+    }
+    history_.clear();
+  }
 
   Task<absl::StatusOr<ProposedDraft>> Propose(Session& session,
                                               int num_tokens) override {
-    num_passes_ = 0;
-    now_ += seconds(1);
-    if (!pace_.IsWorthAsking(now_)) {
+    choice_ = control_.Choose(num_tokens, DraftLengthMode::kAuto);
+    chosen_.insert(choice_.num_drafts);
+    if (choice_.num_drafts == 0) {
       co_return ProposedDraft{.draft = Draft::None(session.length())};
     }
-    absl::StatusOr<ProposedDraft> draft =
-        co_await node_.Propose(session, num_tokens);
-    if (draft.ok()) num_passes_ = draft->draft.length();
-    co_return draft;
+    co_return co_await node_.Propose(session, choice_.num_drafts);
   }
   void Learn(const RoundStats& round) override {
-    if (num_passes_ == 0) return;
-    const double saved = kSecondsOfAPass * round.num_accepted;
-    pace_.Took(kSecondsOfAPass * num_passes_, saved, now_);
-    history_.push_back(num_passes_);
-    history_.push_back(round.num_accepted);
+    RoundStats timed = round;
+    timed.drafter.call_seconds = kSecondsOfAPass * round.num_drafted;
+    timed.drafter.compute_seconds = timed.drafter.call_seconds;
+    timed.verifier = {.call_seconds = kSecondsOfVerification,
+                      .compute_seconds = kSecondsOfVerification};
+    timed.round_seconds =
+        timed.drafter.call_seconds + timed.verifier.call_seconds;
+    control_.Learn(choice_, timed);
+    for (const int number :
+         {choice_.num_drafts, round.num_drafted, round.num_accepted}) {
+      history_.push_back(number);
+    }
   }
 
-  // All that the pace follows from.
+  // By all of them, in all that they went through.
+  static std::set<int>& chosen() { return chosen_; }
+
+  // All that its choices follow from.
   const std::vector<int64_t>& history() const { return history_; }
 
  private:
+  static constexpr int kRoundsBefore = 9;
+  static inline std::set<int> chosen_;
+
   DraftClient& node_;
-  DraftPace pace_;
-  DraftPace::Clock::time_point now_ = {};
-  int num_passes_ = 0;
+  DraftLengthControl control_;
+  DraftLengthControl::Choice choice_;
   std::vector<int64_t> history_;
 };
 
-Sabotage ByPace() {
-  return {
-      .drafts =
-          [](DraftClient& node) { return std::make_unique<PacedDrafts>(node); },
-      .memory =
-          [](DraftClient& drafts) {
-            return static_cast<PacedDrafts&>(drafts).history();
-          }};
+Sabotage ByControl() {
+  return {.drafts =
+              [](DraftClient& node) {
+                return std::make_unique<ControlledDrafts>(node);
+              },
+          .memory =
+              [](DraftClient& drafts) {
+                return static_cast<ControlledDrafts&>(drafts).history();
+              }};
 }
 
 // The mistake: it waits until the time is up, and goes on without the draft.
@@ -108,14 +124,19 @@ class LateDraftTest : public ::testing::TestWithParam<RuleKind> {
   }
 };
 
-TEST_P(LateDraftTest, ToDecideBeforeAskingByHowLongDraftsTookIsExact) {
-  const Enumeration paced = Run(Config(ByPace()));
-  ExpectExact(paced);
-  // It does decide: some rounds draft, and some that would have do not.
+TEST_P(LateDraftTest, KByControlFromPastRoundsIsExact) {
+  ControlledDrafts::chosen().clear();
+  const Enumeration controlled = Run(Config(ByControl()));
+  ExpectExact(controlled);
   const Enumeration all = Run(Config({}));
   ExpectExact(all);
-  EXPECT_GT(paced.expected_drafted, 0.5);
-  EXPECT_LT(paced.expected_drafted, 0.9 * all.expected_drafted);
+  std::cout << "drafted " << controlled.expected_drafted << " of "
+            << all.expected_drafted << "\n";
+  EXPECT_GT(controlled.expected_drafted, 0.5);
+  EXPECT_LT(controlled.expected_drafted, 0.9 * all.expected_drafted);
+  // It does choose, and none at all among others.
+  EXPECT_GE(ControlledDrafts::chosen().size(), 2u);
+  EXPECT_TRUE(ControlledDrafts::chosen().contains(0));
 }
 
 // The round after one that was late does not draft.

@@ -197,6 +197,7 @@ std::vector<MutantCase> MutantsOfDraft() {
       {"T2", 2.79e-1, 2.28e-1, Mutant::kNone,
        Ruling(JudgingBy(CutRow, 1e-300))},
       {"T4", 1.13e-1, 1.19e-1, Mutant::kNone, Altering(DropIfFirstIsZero)},
+      {"K1", 1.87e-1, 1.87e-1, Mutant::kNone, Altering(KeepWhatPromisesMost)},
       {.id = "T3",
        .figure_k3 = 6.93e-4,
        .figure_k2 = 6.85e-4,

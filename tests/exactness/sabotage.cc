@@ -166,4 +166,24 @@ Sabotage WithLostReplies(std::function<bool(const Verdict&)> may_be_lost,
   return {.coins = coins, .round = round};
 }
 
+void KeepWhatPromisesMost(Draft& draft) {
+  constexpr double kVerify = 1;  // a draft takes half as long
+  constexpr double kDraft = 0.5;
+  double all_stand = 1;
+  double tokens = 1;
+  double best = tokens / kVerify;
+  int num_kept = 0;
+  for (int i = 0; i < draft.length(); ++i) {
+    all_stand *= draft.distributions[i](draft.tokens[i]);
+    tokens += all_stand;
+    const double rate = tokens / (kVerify + kDraft * (i + 1));
+    if (rate <= best) continue;
+    best = rate;
+    num_kept = i + 1;
+  }
+  draft.tokens.resize(num_kept);
+  draft.distributions.erase(draft.distributions.begin() + num_kept,
+                            draft.distributions.end());
+}
+
 }  // namespace outrider::testing

@@ -83,6 +83,10 @@ std::vector<double> Off(const Distribution& p, const Distribution& q,
 Sabotage WithLostReplies(std::function<bool(const Verdict&)> may_be_lost,
                          int k);
 
+// Chooses K by the drafts of its own round: as many as promise the most tokens
+// for their time, each as sure as its token's probability.
+void KeepWhatPromisesMost(Draft& draft);
+
 }  // namespace outrider::testing
 
 #endif  // OUTRIDER_TESTS_EXACTNESS_SABOTAGE_H_

@@ -124,7 +124,8 @@ ToyCluster::ToyCluster(const ClusterConfig& config, const ToyModel& model,
                        .support_mass = config.support_mass,
                        .min_draft_probability = config.min_draft_probability,
                        .round_weights = config.round_weights}});
-  lookup_ = std::make_unique<LookupDraftClient>(*node_drafter_);
+  lookup_ = std::make_unique<LookupDraftClient>(*node_drafter_,
+                                                DraftLengthMode::kFixed);
   drafter_ = node_drafter_.get();
   if (config.prompt_lookup) drafter_ = lookup_.get();
   if (config.sabotage.drafts) {

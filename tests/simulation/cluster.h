@@ -70,7 +70,7 @@ struct Cluster {
   std::vector<std::unique_ptr<Verifier>> verifiers = {};
   std::unique_ptr<Drafter> drafter = nullptr;
   CircuitBreaker breaker = {};
-  DraftPaces paces = {};
+  DraftLengthControls controls = {};
   DraftLedger ledger = {};
   SimulationStats stats = {};
   std::string problem = {};  // the first one

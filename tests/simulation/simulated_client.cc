@@ -267,13 +267,17 @@ Task<absl::Status> SimulatedClient::Stream(int attempt) {
   NodeDraftClient node_drafter(
       draft_stub,
       {.context_length = kContextLength, .drafting = kGenerationDraftOptions});
-  OptionalDraftClient optional([&](Session&) {
-    return std::optional(OptionalDraftClient::Drafter{
-        .node = node_drafter,
-        .breaker = cluster_.breaker,
-        .pace = cluster_.paces.Of(request_.rule, IsGreedy(request_.sampling))});
-  });
-  LookupDraftClient lookup(optional);
+  const DraftLengthMode mode =
+      request_.seed % 2 == 0 ? DraftLengthMode::kFixed : DraftLengthMode::kAuto;
+  OptionalDraftClient optional(
+      [&](Session&) {
+        return std::optional(OptionalDraftClient::Drafter{
+            .node = node_drafter,
+            .breaker = cluster_.breaker,
+            .control = cluster_.controls.Of(request_.rule, request_.sampling)});
+      },
+      mode);
+  LookupDraftClient lookup(optional, mode);
   DraftClient* const drafts =
       request_.prompt_lookup ? static_cast<DraftClient*>(&lookup) : &optional;
   HastyDrafts drafter(*drafts, cluster_.mistake);

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/peers/draft_length_control.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+namespace outrider {
+namespace {
+
+constexpr int kMostDrafts = SpeculationModel::kMostDrafts;
+
+// What the first rounds draft: enough to know what a row and a draft cost.
+constexpr int kFirstLengths[] = {4, 4, 0, 4, 2, 4, 0, 4};
+// A fixed number is kept down to this share of the speed of none: whoever names
+// one has reasons, but a drafter that hangs is none.
+constexpr double kLeastOfFixed = 0.5;
+
+// The number stays until another is better by this much: estimates waver, and
+// users who draft alike meet in the verifier's passes.
+constexpr double kWorthAChange = 1.02;
+
+constexpr double kTrialShareOfTokens = 0.02;
+constexpr double kTrialShareOfTime = 0.01;
+// A trial begins when so many rounds of it are saved up, and ends when that is
+// spent: a drafter that was left alone has to take in the text first.
+constexpr double kRoundsOfATrial = 3;
+// One kind of trial after the other, for so many rounds.
+constexpr int kTrialsOfAKind = 4;
+// What is saved or owed beyond this is forgotten, so that a drafter which hung
+// once is tried again within minutes.
+constexpr double kMostTokensSaved = 100;
+constexpr double kMostSecondsSaved = 1;
+
+}  // namespace
+
+DraftLengthControl::Choice DraftLengthControl::Choose(
+    int num_drafts, DraftLengthMode mode) const {
+  MutexLock lock(mu_);
+  Choice choice = {.num_drafts = num_drafts, .mode = mode};
+  if (mode == DraftLengthMode::kFixed) {
+    const bool is_too_slow =
+        model_.has_learned() && model_.TokensPerSecond(num_drafts) <
+                                    kLeastOfFixed * model_.TokensPerSecond(0);
+    choice.is_trial = is_too_slow && may_try_;
+    if (is_too_slow && !may_try_) choice.num_drafts = 0;
+    return choice;
+  }
+  const int most = std::min(num_drafts, kMostDrafts);
+  if (num_chosen_ < std::ssize(kFirstLengths) || !model_.has_learned()) {
+    choice.num_drafts =
+        std::min(most, kFirstLengths[num_chosen_ % std::ssize(kFirstLengths)]);
+    return choice;
+  }
+  const int best = std::min(best_, most);
+  const int other = may_try_ ? OtherThan(best, most) : best;
+  choice.num_drafts = other;
+  choice.is_trial = other != best;
+  return choice;
+}
+
+bool DraftLengthControl::Asks() const {
+  MutexLock lock(mu_);
+  return best_ > 0 || may_try_ || !model_.has_learned();
+}
+
+void DraftLengthControl::Learn(const Choice& choice, const RoundStats& round) {
+  MutexLock lock(mu_);
+  model_.Learn(round, choice.num_drafts, choice.is_trial);
+  if (choice.mode == DraftLengthMode::kAuto) ++num_chosen_;
+  if (!model_.has_learned()) return;
+  const int better = model_.Best(0, kMostDrafts);
+  if (model_.TokensPerSecond(better) >
+      kWorthAChange * model_.TokensPerSecond(best_)) {
+    best_ = better;
+  }
+  Pay(choice, round);
+}
+
+void DraftLengthControl::Pay(const Choice& choice, const RoundStats& round) {
+  const int num_tokens = round.num_accepted + 1;
+  tokens_ += kTrialShareOfTokens * num_tokens;
+  seconds_ += kTrialShareOfTime * round.round_seconds;
+  if (choice.is_trial) {
+    ++num_trials_;
+    tokens_ -= num_tokens;
+    seconds_ -= LostSeconds(choice.num_drafts);
+  }
+  tokens_ = std::min(tokens_, kMostTokensSaved);
+  seconds_ = std::clamp(seconds_, -kMostSecondsSaved, kMostSecondsSaved);
+  const int other = OtherThan(best_, kMostDrafts);
+  if (tokens_ < 0 || seconds_ < 0) may_try_ = false;
+  if (tokens_ >= kRoundsOfATrial * model_.Tokens(other) &&
+      seconds_ >=
+          std::min(kMostSecondsSaved, kRoundsOfATrial * LostSeconds(other))) {
+    may_try_ = true;
+  }
+}
+
+int DraftLengthControl::OtherThan(int best, int most) const {
+  if (best == 0) return most == 0 ? 0 : model_.Best(1, most);
+  const int more = best < most ? std::min(best + 2, most) : best - 1;
+  const int others[] = {0, best / 2, more};
+  return others[num_trials_ / kTrialsOfAKind % std::size(others)];
+}
+
+double DraftLengthControl::LostSeconds(int num_drafts) const {
+  return std::max(
+      0.0, model_.Seconds(num_drafts) -
+               model_.Tokens(num_drafts) / model_.TokensPerSecond(best_));
+}
+
+DraftLengthControl& DraftLengthControls::Of(RuleKind rule,
+                                            const SamplingParams& sampling) {
+  if (IsGreedy(sampling)) return greedy_;
+  // By quarters; all that are hotter are alike.
+  const int quarter = static_cast<int>(std::lround(4 * sampling.temperature));
+  return sampled_.at(static_cast<size_t>(rule))
+      .at(std::clamp(quarter, 1, kNumTemperatures) - 1);
+}
+
+}  // namespace outrider

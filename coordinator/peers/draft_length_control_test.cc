@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/peers/draft_length_control.h"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "gtest/gtest.h"
+
+namespace outrider {
+namespace {
+
+constexpr int kMost = 16;
+
+// What rounds take and give, in virtual time.
+struct World {
+  double round_trip = 0;  // seconds, to each node
+  double acceptance = 0.8;
+  double pass = 0.025;
+  double row = 0.00025;
+  double draft = 0.003;
+  int num_users = 1;
+
+  double Tokens(int k) const {
+    return (1 - std::pow(acceptance, k + 1)) / (1 - acceptance);
+  }
+  std::string Name() const {
+    return absl::StrFormat("%g ms, acceptance %g, %d users, pass %g, draft %g",
+                           round_trip * 1e3, acceptance, num_users, pass * 1e3,
+                           draft * 1e3);
+  }
+};
+
+// How many drafts each round asks for, and what is told of it.
+class Chooser {
+ public:
+  virtual ~Chooser() = default;
+  virtual DraftLengthControl::Choice Choose() = 0;
+  virtual void Learn(const DraftLengthControl::Choice& choice,
+                     const RoundStats& round) = 0;
+};
+class Fixed final : public Chooser {
+ public:
+  explicit Fixed(int k) : k_(k) {}
+  DraftLengthControl::Choice Choose() override { return {.num_drafts = k_}; }
+  void Learn(const DraftLengthControl::Choice&, const RoundStats&) override {}
+
+ private:
+  const int k_;
+};
+class ByControl final : public Chooser {
+ public:
+  DraftLengthControl::Choice Choose() override {
+    return control_.Choose(kMost, DraftLengthMode::kAuto);
+  }
+  void Learn(const DraftLengthControl::Choice& choice,
+             const RoundStats& round) override {
+    control_.Learn(choice, round);
+    last_ = choice.num_drafts;
+    tokens_ += round.num_accepted + 1;
+    if (choice.is_trial) trial_tokens_ += round.num_accepted + 1;
+  }
+
+  int last() const { return last_; }
+  double tokens() const { return tokens_; }
+  double trial_tokens() const { return trial_tokens_; }
+
+ private:
+  DraftLengthControl control_;
+  int last_ = 0;
+  double tokens_ = 0;
+  double trial_tokens_ = 0;
+};
+
+// Users who share a drafter, which drafts for all at once, and a verifier,
+// whose next pass takes whatever waits.
+class Rounds {
+ public:
+  Rounds(const World& world, Chooser& chooser, uint32_t seed)
+      : world_(world), chooser_(chooser), generator_(seed) {
+    for (int i = 0; i < world.num_users; ++i) {
+      users_.emplace_back();
+      Begin(users_.back(), 0.0001 * i);
+    }
+  }
+
+  // Tokens a second that such choices give on average.
+  double Run(int num_rounds) {
+    double tokens = 0;
+    const double begin = now_;
+    for (int num_done = 0; num_done < num_rounds;) {
+      // The next pass begins when the verifier is free and somebody waits.
+      double first = users_[0].arrives;
+      for (const User& user : users_) first = std::min(first, user.arrives);
+      const double pass_begins = std::max(first, free_);
+      double pass = world_.pass;
+      for (const User& user : users_) {
+        if (user.arrives > pass_begins) continue;
+        pass += world_.row * (user.choice.num_drafts + 1);
+      }
+      pass *= Vary(0.1);
+      free_ = pass_begins + pass;
+      for (User& user : users_) {
+        if (user.arrives > pass_begins) continue;
+        tokens += world_.Tokens(user.choice.num_drafts);
+        ++num_done;
+        End(user, pass);
+      }
+    }
+    return tokens / (now_ - begin);
+  }
+
+ private:
+  struct User {
+    DraftLengthControl::Choice choice = {};
+    double began = 0;
+    double draft_round_trip = 0;
+    double drafting = 0;
+    double verify_round_trip = 0;
+    double arrives = 0;  // at the verifier
+  };
+
+  double Vary(double by) {
+    return std::uniform_real_distribution(1 - by, 1 + by)(generator_);
+  }
+  double RoundTrip() { return world_.round_trip * Vary(0.1); }
+  void Begin(User& user, double now) {
+    user.choice = chooser_.Choose();
+    user.began = now;
+    const int k = user.choice.num_drafts;
+    user.draft_round_trip = k == 0 ? 0 : RoundTrip();
+    user.verify_round_trip = RoundTrip();
+    user.drafting = k * world_.draft * Vary(0.3);
+    user.arrives = now + user.draft_round_trip + user.drafting +
+                   user.verify_round_trip / 2;
+  }
+  void End(User& user, double pass) {
+    const int k = user.choice.num_drafts;
+    std::bernoulli_distribution stands(world_.acceptance);
+    RoundStats round = {.num_drafted = k};
+    while (round.num_accepted < k && stands(generator_)) ++round.num_accepted;
+    if (k > 0) {
+      round.drafter = {.call_seconds = user.draft_round_trip + user.drafting,
+                       .compute_seconds = user.drafting};
+    }
+    const double now = free_ + user.verify_round_trip / 2;
+    now_ = std::max(now_, now);
+    round.verifier = {
+        .call_seconds = free_ - user.arrives + user.verify_round_trip,
+        .compute_seconds = pass};
+    round.round_seconds = now - user.began;
+    chooser_.Learn(user.choice, round);
+    Begin(user, now);
+  }
+
+  const World world_;
+  Chooser& chooser_;
+  std::mt19937 generator_;
+  std::vector<User> users_;
+  double free_ = 0;  // when the verifier is
+  double now_ = 0;
+};
+
+double RateOf(const World& world, int k) {
+  Fixed fixed(k);
+  Rounds rounds(world, fixed, 1);
+  rounds.Run(20 * world.num_users);
+  return rounds.Run(150 * world.num_users);
+}
+
+double BestRate(const World& world) {
+  double best = 0;
+  for (int k = 0; k <= kMost; ++k) best = std::max(best, RateOf(world, k));
+  return best;
+}
+
+// Slow nodes, those of a small pair, and a drafter that is no quicker than its
+// verifier.
+constexpr World kPairs[] = {
+    {.pass = 0.025, .row = 0.00025, .draft = 0.003},
+    {.pass = 0.003, .row = 0.0003, .draft = 0.0008},
+    {.pass = 0.003, .row = 0.0003, .draft = 0.003},
+};
+
+TEST(DraftLengthControlTest, IsNearlyAsFastAsTheBestKAndNeverMuchSlowerThan0) {
+  for (World world : kPairs) {
+    for (const double round_trip_ms : {0.2, 1.0, 5.0, 20.0, 50.0, 160.0}) {
+      for (const double acceptance : {0.5, 0.7, 0.8, 0.9, 0.95}) {
+        for (const int num_users : {1, 8}) {
+          world.round_trip = round_trip_ms / 1000;
+          world.acceptance = acceptance;
+          world.num_users = num_users;
+          ByControl chooser;
+          Rounds rounds(world, chooser, 7);
+          rounds.Run(50 * num_users);
+          const double rate = rounds.Run(2000 * num_users);
+          EXPECT_GE(rate, 0.95 * BestRate(world)) << world.Name();
+          EXPECT_GE(rate, 0.97 * RateOf(world, 0)) << world.Name();
+        }
+      }
+    }
+  }
+}
+
+TEST(DraftLengthControlTest, SettlesWithin50RoundsOfAChange) {
+  const World near = {.round_trip = 0.001};
+  const World far = {.round_trip = 0.04};
+  const World easy = {.round_trip = 0.005, .acceptance = 0.9};
+  const World hard = {.round_trip = 0.005, .acceptance = 0.3};
+  for (const auto& [before, after] : {std::pair(near, far), {easy, hard}}) {
+    for (uint32_t seed = 1; seed <= 10; ++seed) {
+      ByControl chooser;
+      Rounds(before, chooser, seed).Run(1000);
+      Rounds(after, chooser, seed + 10).Run(50);
+      EXPECT_GE(Rounds(after, chooser, seed + 20).Run(300),
+                0.95 * BestRate(after))
+          << after.Name() << ", seed " << seed;
+    }
+  }
+}
+
+TEST(DraftLengthControlTest, TriesAtMostAFiftiethOfTheTokens) {
+  const World slow = {.acceptance = 0.3, .pass = 0.003, .draft = 0.005};
+  const World good = {.round_trip = 0.005};
+  for (const World& world : {slow, good}) {
+    ByControl chooser;
+    Rounds(world, chooser, 3).Run(10000);
+    EXPECT_GT(chooser.trial_tokens(), 0) << world.Name();
+    EXPECT_LE(chooser.trial_tokens(), 0.02 * chooser.tokens()) << world.Name();
+  }
+}
+
+TEST(DraftLengthControlTest, ADrafterThatPaysAgainIsUsedAgain) {
+  ByControl chooser;
+  const World slow = {.pass = 0.003, .draft = 0.05};
+  Rounds(slow, chooser, 4).Run(1000);
+  EXPECT_EQ(chooser.last(), 0);
+  const World quick = {.pass = 0.003, .draft = 0.0003};
+  Rounds(quick, chooser, 5).Run(3000);
+  EXPECT_GE(Rounds(quick, chooser, 6).Run(300), 0.95 * BestRate(quick));
+}
+
+TEST(DraftLengthControlTest, NeverAsksForMoreThanIsAllowed) {
+  DraftLengthControl control;
+  for (int i = 0; i < 200; ++i) {
+    const auto choice = control.Choose(i % 4, DraftLengthMode::kAuto);
+    EXPECT_LE(choice.num_drafts, i % 4);
+    control.Learn(choice, {.num_drafted = choice.num_drafts,
+                           .num_accepted = choice.num_drafts,
+                           .round_seconds = 1,
+                           .verifier = {.call_seconds = 1}});
+  }
+}
+
+// A drafter that hangs, and then does not.
+TEST(DraftLengthControlTest, AFixedKEndsAtADrafterThatHangsAndIsTriedAgain) {
+  DraftLengthControl control;
+  int num_asked = 0;
+  for (int i = 0; i < 20000; ++i) {
+    const auto choice = control.Choose(4, DraftLengthMode::kFixed);
+    const int k = choice.num_drafts;
+    ASSERT_TRUE(k == 0 || k == 4);
+    num_asked += k == 4 ? 1 : 0;
+    const double drafting = k == 0 ? 0 : 2;
+    control.Learn(choice, {.num_drafted = k,
+                           .num_accepted = k,
+                           .round_seconds = 0.025 + drafting,
+                           .drafter = {.call_seconds = drafting},
+                           .verifier = {.call_seconds = 0.025,
+                                        .compute_seconds = 0.025}});
+  }
+  EXPECT_GE(num_asked, 2);
+  EXPECT_LE(num_asked, 10);
+}
+
+TEST(DraftLengthControlTest, EachWayToDrawAndJudgeDraftsHasItsOwn) {
+  DraftLengthControls controls;
+  const auto of = [&](RuleKind rule, double temperature) {
+    return &controls.Of(rule, {.temperature = temperature});
+  };
+  EXPECT_EQ(of(RuleKind::kBlock, 0), of(RuleKind::kCoupled, 0));
+  EXPECT_NE(of(RuleKind::kBlock, 0), of(RuleKind::kBlock, 0.1));
+  EXPECT_NE(of(RuleKind::kBlock, 1), of(RuleKind::kRejection, 1));
+  EXPECT_NE(of(RuleKind::kBlock, 0.7), of(RuleKind::kBlock, 1));
+  EXPECT_EQ(of(RuleKind::kBlock, 5), of(RuleKind::kBlock, 10));
+}
+
+}  // namespace
+}  // namespace outrider

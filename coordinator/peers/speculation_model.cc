@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/peers/speculation_model.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace outrider {
+namespace {
+
+// What is left of an observation's weight a round later. A mean of times is
+// over some 16 rounds then, one of acceptance over some 100, but where the last
+// dozen say clearly something else.
+constexpr double kTimesFade = 1 - 1.0 / 16;
+constexpr double kAcceptanceFade = 1 - 1.0 / 100;
+constexpr double kRecentFade = 1 - 1.0 / 12;
+constexpr double kRecentRounds = 12;
+constexpr double kClearly = 3;  // standard deviations
+constexpr double kWeightAfterChange = 3;
+// Rows change rarely where K has settled: what they cost is kept for longer.
+constexpr double kRowsFade = 1 - 1.0 / 256;
+constexpr double kTrialsFade = 1 - 1.0 / 64;
+// Acceptance is never quite forgotten, or it would look good again by itself.
+constexpr double kLeastAcceptanceWeight = 6;
+// What is known of a place before it was seen: what is known of the one before
+// it, as much as so many rounds say; of the first one this, as much as one
+// does.
+constexpr double kPlaceBeforeWeight = 8;
+constexpr double kFirstPlace = 0.7;
+
+}  // namespace
+
+void SpeculationModel::Learn(const RoundStats& round, int num_asked,
+                             bool is_trial) {
+  LearnAcceptance(std::min(num_asked, kMostDrafts), round);
+  LearnRows(round);
+  if (is_trial && round.num_drafted > 0) LearnWait(round);
+  LearnTimes(round);
+}
+
+void SpeculationModel::LearnAcceptance(int num_asked, const RoundStats& round) {
+  for (Mean& place : accepted_) {
+    place.Fade(kAcceptanceFade, kLeastAcceptanceWeight);
+  }
+  if (num_asked > 0) ForgetWhatChanged(round.num_accepted > 0);
+  // A draft that was asked for and not made is one that does not stand.
+  for (int i = 0; i < num_asked && i <= round.num_accepted; ++i) {
+    accepted_[i].Add(i < round.num_accepted ? 1 : 0);
+  }
+}
+
+void SpeculationModel::ForgetWhatChanged(bool first_stands) {
+  recent_.Fade(kRecentFade);
+  recent_.Add(first_stands ? 1 : 0);
+  Mean& first = accepted_[0];
+  if (recent_.weight < kRecentRounds / 2 || first.weight < kRecentRounds)
+    return;
+  const double share = std::clamp(first.value, 0.05, 0.95);
+  const double deviation = std::sqrt(share * (1 - share) / recent_.weight);
+  if (std::abs(recent_.value - first.value) < kClearly * deviation) return;
+  first.value = recent_.value;
+  for (Mean& place : accepted_) {
+    place.weight = std::min(place.weight, kWeightAfterChange);
+  }
+}
+
+void SpeculationModel::LearnTimes(const RoundStats& round) {
+  for (Mean* time : {&draft_calls_, &draft_tokens_, &verify_calls_,
+                     &plain_calls_, &drafts_, &passes_, &rows_, &rest_}) {
+    time->Fade(kTimesFade);
+  }
+  const RoundStats::Link& draft = round.drafter;
+  if (round.num_drafted > 0) {
+    draft_calls_.Add(draft.call_seconds - draft.compute_seconds);
+    draft_tokens_.Add(draft.compute_seconds / round.num_drafted);
+    drafts_.Add(round.num_drafted);
+  }
+  const RoundStats::Link& verify = round.verifier;
+  LearnVerifyCall(round.num_drafted > 0,
+                  verify.call_seconds - verify.compute_seconds);
+  passes_.Add(verify.compute_seconds);
+  rows_.Add(round.num_drafted + 1);
+  rest_.Add(round.round_seconds - draft.call_seconds - verify.call_seconds);
+}
+
+void SpeculationModel::LearnVerifyCall(bool has_drafts, double seconds) {
+  Mean& own = has_drafts ? verify_calls_ : plain_calls_;
+  Mean& other = has_drafts ? plain_calls_ : verify_calls_;
+  const double before = own.value;
+  own.Add(seconds);
+  // A network that changes, changes for both: the one that is seen often tells
+  // the one that is not.
+  if (own.weight > 1 && own.weight > other.weight)
+    other.value += own.value - before;
+}
+
+void SpeculationModel::LearnRows(const RoundStats& round) {
+  if (passes_.weight == 0) return;
+  row_.Add(round.num_drafted + 1 - rows_.value,
+           round.verifier.compute_seconds - passes_.value, kRowsFade);
+}
+
+void SpeculationModel::LearnWait(const RoundStats& round) {
+  const RoundStats::Link& verify = round.verifier;
+  wait_.Add(round.num_drafted - drafts_.value,
+            verify.call_seconds - verify.compute_seconds - verify_calls_.value,
+            kTrialsFade);
+}
+
+double SpeculationModel::Tokens(int num_drafts) const {
+  double tokens = 1;
+  double all_stand = 1;
+  double stands = kFirstPlace;
+  double weight = 1;
+  for (int i = 0; i < std::min(num_drafts, kMostDrafts); ++i) {
+    const Mean& seen = accepted_[i];
+    stands =
+        (seen.weight * seen.value + weight * stands) / (seen.weight + weight);
+    weight = kPlaceBeforeWeight;
+    all_stand *= stands;
+    tokens += all_stand;
+  }
+  return tokens;
+}
+
+double SpeculationModel::Seconds(int num_drafts) const {
+  // However few rows it has, a pass reads the weights.
+  const double pass =
+      std::max(passes_.value + row_.PerUnit() * (num_drafts + 1 - rows_.value),
+               passes_.value / 4);
+  double calls = rest_.value;
+  if (num_drafts == 0) {
+    calls += plain_calls_.weight > 0 ? plain_calls_.value : verify_calls_.value;
+  } else {
+    calls += draft_calls_.value + num_drafts * draft_tokens_.value;
+    calls += std::max(0.0, verify_calls_.value +
+                               wait_.PerUnit() * (num_drafts - drafts_.value));
+  }
+  return std::max(1e-9, calls + pass);
+}
+
+int SpeculationModel::Best(int least, int most) const {
+  int best = least;
+  double rate = TokensPerSecond(least);
+  for (int k = least + 1; k <= std::min(most, kMostDrafts); ++k) {
+    const double other = TokensPerSecond(k);
+    if (other > rate) {
+      best = k;
+      rate = other;
+    }
+  }
+  return best;
+}
+
+}  // namespace outrider

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_COORDINATOR_PEERS_SPECULATION_MODEL_H_
+#define OUTRIDER_COORDINATOR_PEERS_SPECULATION_MODEL_H_
+
+#include <algorithm>
+#include <array>
+
+#include "core/wire/round_stats.h"
+
+namespace outrider {
+
+// What rounds with K drafts give and take, as far as past rounds tell: how
+// often a draft stands at each place, once those before it did, and how long
+// calls and nodes took. All of it fades, as texts and loads change.
+// Thread-compatible.
+class SpeculationModel {
+ public:
+  static constexpr int kMostDrafts = 32;
+
+  // A round that asked for so many drafts and went its ordinary way: no prompt,
+  // no miss, no failure.
+  void Learn(const RoundStats& round, int num_asked, bool is_trial);
+
+  // Whether it has seen both drafts and verifications.
+  bool has_learned() const {
+    return draft_calls_.weight > 0 && passes_.weight > 0;
+  }
+
+  // Tokens that a round with so many drafts commits on average, and its time.
+  double Tokens(int num_drafts) const;
+  double Seconds(int num_drafts) const;
+  double TokensPerSecond(int num_drafts) const {
+    return Tokens(num_drafts) / Seconds(num_drafts);
+  }
+  // The number of drafts with the most tokens a second, at least `least`; the
+  // fewest among equals.
+  int Best(int least, int most) const;
+
+ private:
+  // A mean in which each observation counts less, the older it is.
+  struct Mean {
+    double weight = 0;  // of what it was made from; an observation has 1
+    double value = 0;
+    void Add(double observed) {
+      weight += 1;
+      value += (observed - value) / weight;
+    }
+    void Fade(double share, double least = 0) {
+      if (weight > least) weight *= share;
+    }
+  };
+
+  // How much more time there is for each more of something; never less. Begins
+  // at none, as if that had been seen once.
+  struct Slope {
+    double squares = 1;
+    double products = 0;
+    // Both from where they are on average.
+    void Add(double distance, double seconds, double fade) {
+      squares = fade * squares + distance * distance;
+      products = fade * products + distance * seconds;
+    }
+    double PerUnit() const { return std::max(0.0, products / squares); }
+  };
+
+  void LearnAcceptance(int num_asked, const RoundStats& round);
+  // Makes room for what the last rounds say of the first place, where that is
+  // clearly not what was known.
+  void ForgetWhatChanged(bool first_stands);
+  void LearnTimes(const RoundStats& round);
+  void LearnVerifyCall(bool has_drafts, double seconds);
+  void LearnWait(const RoundStats& round);
+  void LearnRows(const RoundStats& round);
+
+  std::array<Mean, kMostDrafts> accepted_ = {};  // by place
+  Mean recent_ = {};        // of the first place, over the last rounds alone
+  Mean draft_calls_ = {};   // less what the drafter computed
+  Mean draft_tokens_ = {};  // what it computed, a token
+  // Less what the verifier computed: the network and, under load, the wait for
+  // the pass of others, which is another one where nobody drafts.
+  Mean verify_calls_ = {};
+  Mean plain_calls_ = {};
+  Mean passes_ = {};  // what that computed, at rows_ on average
+  Mean rows_ = {};    // of this session, in a pass
+  Slope row_ = {};    // of a pass
+  Mean drafts_ = {};  // of a round that drafted
+  // Of a verification's wait, by drafts: under load all users draft alike, and
+  // each waits for the rows of all. From trials alone, as K changes with the
+  // network, too.
+  Slope wait_ = {};
+  Mean rest_ = {};  // of a round, beside its calls
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_COORDINATOR_PEERS_SPECULATION_MODEL_H_
