@@ -55,7 +55,7 @@ class ControlledDrafts final : public DraftClient {
     for (int i = 0; i < kRoundsBefore; ++i) {
       choice_ = control_.Choose(kMostDrafts, DraftLengthMode::kAuto);
       Learn({.num_drafted = choice_.num_drafts,
-             .num_accepted = i % 2 == 0 ? choice_.num_drafts : 0});
+             .num_accepted = i % 4 != 1 ? choice_.num_drafts : 0});
     }
     history_.clear();
   }
@@ -134,9 +134,8 @@ TEST_P(LateDraftTest, KByControlFromPastRoundsIsExact) {
             << all.expected_drafted << "\n";
   EXPECT_GT(controlled.expected_drafted, 0.5);
   EXPECT_LT(controlled.expected_drafted, 0.9 * all.expected_drafted);
-  // It does choose, and none at all among others.
+  // It does choose, by what the rounds before gave.
   EXPECT_GE(ControlledDrafts::chosen().size(), 2u);
-  EXPECT_TRUE(ControlledDrafts::chosen().contains(0));
 }
 
 // The round after one that was late does not draft.
