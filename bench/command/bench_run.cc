@@ -8,7 +8,6 @@
 #include "absl/types/span.h"
 #include "bench/command/deployment.h"
 #include "bench/load/machine.h"
-#include "bench/load/prediction.h"
 #include "core/base/status_macros.h"
 
 namespace outrider::bench {
@@ -128,7 +127,8 @@ void BenchRun::AddBaselines(const Measurement* plain,
     measured.drafter_rtt_ms = trio_->achieved().drafter_ms;
     measured.plain_token_ms = inside_.plain_token_ms;
     measured.model_draft_step_ms = draft_step_ms_;
-    measured.model_verify_ms = RowsMs(inside_.rows_ms, MeanK(measured) + 1);
+    const int k = measured.point.cell.k;
+    if (k != kAutoK) measured.model_verify_ms = RowsMs(inside_.rows_ms, k + 1);
   } else {
     // What the verifier itself says that a pass over one row took.
     measured.plain_token_ms = plain->split.verify_ms;

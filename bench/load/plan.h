@@ -24,8 +24,8 @@ struct Load {
   auto operator<=>(const Load&) const = default;
 };
 
-// In the place of a K: the coordinator chooses it for each round. Beyond all
-// others, so that it stands behind them.
+// Stands for a K that the coordinator chooses for each round; larger than any
+// other, so that it comes last.
 inline constexpr int kAutoK = 1 << 20;
 // "4", "auto".
 std::string NameOfK(int k);

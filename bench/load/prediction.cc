@@ -31,7 +31,7 @@ double CallOverheadMs(const Measurement& m) {
 // model alone has the processor's caches to itself.
 RoundCosts Costs(const Measurement& m, const Measurement& lowest,
                  bool is_simulated) {
-  const int k = MeanK(m);
+  const int k = m.point.cell.k;
   const bool is_known = is_simulated && m.model_verify_ms > 0;
   return {.k = k,
           .draft_step_ms = is_known ? m.model_draft_step_ms
@@ -51,13 +51,6 @@ struct Part {
 };
 
 }  // namespace
-
-int MeanK(const Measurement& m) {
-  if (m.point.cell.k != kAutoK) return m.point.cell.k;
-  if (m.counts.num_rounds == 0) return 0;
-  return static_cast<int>(std::lround(
-      static_cast<double>(m.counts.num_drafted) / m.counts.num_rounds));
-}
 
 Prediction Predict(const Measurement& cell, double speedup,
                    const Measurement& lowest, bool is_simulated) {

@@ -20,9 +20,6 @@ struct Prediction {
   std::string largest_difference = {};
 };
 
-// K of its rounds; where that is chosen by round, on average.
-int MeanK(const Measurement& m);
-
 // `lowest`: the same K and load at the lowest round trip. Both have rounds.
 // `speedup`: the cell's, as measured; 0: none.
 Prediction Predict(const Measurement& cell, double speedup,

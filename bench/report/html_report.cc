@@ -158,8 +158,8 @@ std::string PredictionSection(const Report& report) {
         100 * *report.median_prediction_error);
   }
   html +=
-      " Cells of more users have no prediction: their calls wait for each "
-      "other.";
+      " Cells of more users have no prediction, as their calls wait for each "
+      "other, nor have those whose K is chosen for each round.";
   html += "</p>\n";
   const std::vector<std::string> large = report.LargeDifferences();
   if (!large.empty()) {

@@ -81,6 +81,18 @@ TEST(ReportTest, CellsFarFromTheFormulaAreListedWithTheirReason) {
   EXPECT_THAT(ToMarkdown(report), HasSubstr("- RTT 20 ms, K = 4: measured"));
 }
 
+TEST(ReportTest, KByControlIsComparedButNotPredicted) {
+  Measurement by_control = Ideal(20, 2);
+  by_control.point.cell.k = kAutoK;
+  by_control.token_ms.mean /= 2;
+  const Report report =
+      MakeReport({}, {Ideal(20, 0), Ideal(20, 2), by_control});
+  EXPECT_EQ(report.Best(20, {})->cell().k, kAutoK);
+  EXPECT_FALSE(report.Best(20, {})->predicted_speedup().has_value());
+  EXPECT_THAT(ToHtml(report), HasSubstr("best K = <b>auto</b>"));
+  EXPECT_THAT(ToMarkdown(report), HasSubstr("| K = 2 | K = auto |"));
+}
+
 TEST(ReportTest, TheBestKIsThatOfItsRow) {
   const Report report = IdealReport();
   EXPECT_EQ(report.Best(0, {})->cell().k, 2);

@@ -106,7 +106,9 @@ void AddPredictions(Report& report) {
   std::vector<double> errors;
   for (CellReport& cell : report.cells) {
     const Measurement& m = cell.measured;
-    if (m.point.cell.load != Load{} || m.num_rounds == 0) continue;
+    // The formula is of one user and one K.
+    if (m.point.cell.load != Load{} || m.point.cell.k == kAutoK) continue;
+    if (m.num_rounds == 0) continue;
     Cell lowest = m.point.cell;
     lowest.rtt_ms = lowest_rtt_ms;
     const CellReport* const base = report.Find(lowest);

@@ -71,6 +71,12 @@ TEST_F(ResultsFileTest, ALineComesBackAsItWas) {
   EXPECT_EQ(ToJsonLine(is, "print"), ToJsonLine(was, "print"));
 }
 
+TEST_F(ResultsFileTest, KByControlComesBackAsItself) {
+  const std::string line = ToJsonLine(At(kAutoK), "print");
+  EXPECT_THAT(line, HasSubstr("\"k\":\"auto\""));
+  EXPECT_EQ(FromJsonLine(line, "print")->point, At(kAutoK).point);
+}
+
 TEST_F(ResultsFileTest, ResumingHasWhatWasMeasuredAndGoesOn) {
   {
     auto file = *ResultsFile::Open(Path("a"), Made("x"), /*resume=*/false);

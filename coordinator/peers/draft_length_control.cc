@@ -12,9 +12,11 @@ constexpr int kMostDrafts = SpeculationModel::kMostDrafts;
 
 // What the first rounds draft: enough to know what a row and a draft cost.
 constexpr int kFirstLengths[] = {4, 4, 0, 4, 2, 4, 0, 4};
-// A fixed number is kept down to this share of the speed of none: whoever names
-// one has reasons, but a drafter that hangs is none.
+// A fixed number is kept down to this share of the speed of none, and below it
+// until that has cost so much time: whoever names one has reasons, but a
+// drafter that hangs is none.
 constexpr double kLeastOfFixed = 0.5;
+constexpr double kMostSecondsBehind = 0.25;
 
 // The number stays until another is better by this much: estimates waver, and
 // users who draft alike meet in the verifier's passes.
@@ -39,9 +41,7 @@ DraftLengthControl::Choice DraftLengthControl::Choose(
   MutexLock lock(mu_);
   Choice choice = {.num_drafts = num_drafts, .mode = mode};
   if (mode == DraftLengthMode::kFixed) {
-    const bool is_too_slow =
-        model_.has_learned() && model_.TokensPerSecond(num_drafts) <
-                                    kLeastOfFixed * model_.TokensPerSecond(0);
+    const bool is_too_slow = IsTooSlow(num_drafts);
     choice.is_trial = is_too_slow && may_try_;
     if (is_too_slow && !may_try_) choice.num_drafts = 0;
     return choice;
@@ -69,6 +69,13 @@ void DraftLengthControl::Learn(const Choice& choice, const RoundStats& round) {
   model_.Learn(round, choice.num_drafts, choice.is_trial);
   if (choice.mode == DraftLengthMode::kAuto) ++num_chosen_;
   if (!model_.has_learned()) return;
+  if (choice.mode == DraftLengthMode::kFixed && choice.num_drafts > 0) {
+    const double granted =
+        (round.num_accepted + 1) / (kLeastOfFixed * model_.TokensPerSecond(0));
+    seconds_behind_ =
+        std::clamp(seconds_behind_ + round.round_seconds - granted, 0.0,
+                   kMostSecondsSaved);
+  }
   const int better = model_.Best(0, kMostDrafts);
   if (model_.TokensPerSecond(better) >
       kWorthAChange * model_.TokensPerSecond(best_)) {
@@ -97,6 +104,12 @@ void DraftLengthControl::Pay(const Choice& choice, const RoundStats& round) {
   }
 }
 
+bool DraftLengthControl::IsTooSlow(int num_drafts) const {
+  if (seconds_behind_ < kMostSecondsBehind) return false;
+  return model_.TokensPerSecond(std::min(num_drafts, kMostDrafts)) <
+         kLeastOfFixed * model_.TokensPerSecond(0);
+}
+
 int DraftLengthControl::OtherThan(int best, int most) const {
   if (best == 0) return most == 0 ? 0 : model_.Best(1, most);
   const int more = best < most ? std::min(best + 2, most) : best - 1;
@@ -113,7 +126,7 @@ double DraftLengthControl::LostSeconds(int num_drafts) const {
 DraftLengthControl& DraftLengthControls::Of(RuleKind rule,
                                             const SamplingParams& sampling) {
   if (IsGreedy(sampling)) return greedy_;
-  // By quarters; all that are hotter are alike.
+  // A quarter is alike, and so are all that are hotter.
   const int quarter = static_cast<int>(std::lround(4 * sampling.temperature));
   return sampled_.at(static_cast<size_t>(rule))
       .at(std::clamp(quarter, 1, kNumTemperatures) - 1);

@@ -22,8 +22,8 @@ enum class DraftLengthMode {
 // second, by what past rounds of all who share it took and gave; none where
 // drafts do not pay. Other numbers are tried now and then, for at most 2 % of
 // the tokens, and of the time at most 1 % beyond what the best would have
-// taken. A fixed number stays, but where it takes more than twice the time of
-// none.
+// taken. A fixed number stays, but where it has long taken more than twice the
+// time of none.
 //
 // It chooses before a round asks, and from past rounds alone, so it may look at
 // how long drafts took and which of them stood: a round's own drafts are not
@@ -47,6 +47,7 @@ class DraftLengthControl {
   void Learn(const Choice& choice, const RoundStats& round);
 
  private:
+  bool IsTooSlow(int num_drafts) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
   // What there may be to learn beside the best.
   int OtherThan(int best, int most) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
   // How long a round takes beyond what the best would have for its tokens.
@@ -63,6 +64,8 @@ class DraftLengthControl {
   // That may still be spent on trials; below 0 where many tried at once.
   double tokens_ ABSL_GUARDED_BY(mu_) = 0;
   double seconds_ ABSL_GUARDED_BY(mu_) = 0;
+  // That rounds with a fixed number took beyond what is granted to them.
+  double seconds_behind_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 // Those of one drafter: what its drafts give depends on how they are drawn and

@@ -255,6 +255,39 @@ TEST(DraftLengthControlTest, NeverAsksForMoreThanIsAllowed) {
   }
 }
 
+// One that is always unsure, or finds nothing to draft from.
+TEST(DraftLengthControlTest, ADrafterThatDraftsNothingIsAskedNoMore) {
+  DraftLengthControl control;
+  int num_asked = 0;
+  for (int i = 0; i < 5000; ++i) {
+    const auto choice = control.Choose(kMost, DraftLengthMode::kAuto);
+    const bool is_asked = choice.num_drafts > 0;
+    num_asked += is_asked ? 1 : 0;
+    const double drafting = is_asked ? 0.002 : 0;
+    control.Learn(choice, {.round_seconds = 0.003 + drafting,
+                           .drafter = {.call_seconds = drafting},
+                           .verifier = {.call_seconds = 0.003,
+                                        .compute_seconds = 0.003}});
+  }
+  EXPECT_LE(num_asked, 0.03 * 5000);
+}
+
+// A busy machine has such moments.
+TEST(DraftLengthControlTest, AFixedKOutlastsADraftThatStalled) {
+  DraftLengthControl control;
+  for (int i = 0; i < 100; ++i) {
+    const auto choice = control.Choose(4, DraftLengthMode::kFixed);
+    ASSERT_EQ(choice.num_drafts, 4);
+    const double drafting = i == 0 ? 0.1 : 0.002;
+    control.Learn(choice, {.num_drafted = 4,
+                           .num_accepted = 2,
+                           .round_seconds = 0.003 + drafting,
+                           .drafter = {.call_seconds = drafting},
+                           .verifier = {.call_seconds = 0.003,
+                                        .compute_seconds = 0.003}});
+  }
+}
+
 // A drafter that hangs, and then does not.
 TEST(DraftLengthControlTest, AFixedKEndsAtADrafterThatHangsAndIsTriedAgain) {
   DraftLengthControl control;

@@ -46,7 +46,7 @@ class OptionalDraftClient final : public DraftClient {
   // Whether the last round had one.
   bool has_drafter() const { return drafter_.has_value(); }
 
-  // With kAuto it drafts `num_tokens` at most.
+  // `num_tokens` is the most that kAuto chooses.
   Task<absl::StatusOr<ProposedDraft>> Propose(Session& session,
                                               int num_tokens) override;
   void Learn(const RoundStats& round) override;
@@ -76,7 +76,7 @@ class OptionalDraftClient final : public DraftClient {
   CircuitBreaker own_breaker_;       // for failures that are no other's
   std::unique_ptr<CacheFill> fill_;  // null: none is under way
   bool is_first_ = true;             // round, which takes in the prompt
-  // For the round that runs; nothing where it was not asked to draft.
+  // That of the round that runs; nothing where it was not asked to draft.
   std::optional<DraftLengthControl::Choice> choice_;
 };
 

@@ -34,7 +34,7 @@ void SpeculationModel::Learn(const RoundStats& round, int num_asked,
   LearnAcceptance(std::min(num_asked, kMostDrafts), round);
   LearnRows(round);
   if (is_trial && round.num_drafted > 0) LearnWait(round);
-  LearnTimes(round);
+  LearnTimes(round, num_asked);
 }
 
 void SpeculationModel::LearnAcceptance(int num_asked, const RoundStats& round) {
@@ -63,17 +63,18 @@ void SpeculationModel::ForgetWhatChanged(bool first_stands) {
   }
 }
 
-void SpeculationModel::LearnTimes(const RoundStats& round) {
+void SpeculationModel::LearnTimes(const RoundStats& round, int num_asked) {
   for (Mean* time : {&draft_calls_, &draft_tokens_, &verify_calls_,
                      &plain_calls_, &drafts_, &passes_, &rows_, &rest_}) {
     time->Fade(kTimesFade);
   }
   const RoundStats::Link& draft = round.drafter;
-  if (round.num_drafted > 0) {
+  if (num_asked > 0) {
     draft_calls_.Add(draft.call_seconds - draft.compute_seconds);
-    draft_tokens_.Add(draft.compute_seconds / round.num_drafted);
-    drafts_.Add(round.num_drafted);
+    // Where it drafts nothing it has computed all the same.
+    draft_tokens_.Add(draft.compute_seconds / std::max(1, round.num_drafted));
   }
+  if (round.num_drafted > 0) drafts_.Add(round.num_drafted);
   const RoundStats::Link& verify = round.verifier;
   LearnVerifyCall(round.num_drafted > 0,
                   verify.call_seconds - verify.compute_seconds);

@@ -67,7 +67,7 @@ class SpeculationModel {
   // Makes room for what the last rounds say of the first place, where that is
   // clearly not what was known.
   void ForgetWhatChanged(bool first_stands);
-  void LearnTimes(const RoundStats& round);
+  void LearnTimes(const RoundStats& round, int num_asked);
   void LearnVerifyCall(bool has_drafts, double seconds);
   void LearnWait(const RoundStats& round);
   void LearnRows(const RoundStats& round);

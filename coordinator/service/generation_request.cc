@@ -159,6 +159,19 @@ bool TextDependsOnDrafts(const GenerationRequest& request) {
   return !IsGreedy(request.sampling) || IsLossy(request.sampling);
 }
 
+// Where K decides the text and control chooses K, a resume gets a seed of its
+// own: control has learned from rounds whose tokens were lost on the way, and
+// so of coins that the broken stream's seed would flip again. Needs all the
+// rest.
+uint64_t SeedOf(const v1::GenerateRequest& proto,
+                const GenerationRequest& request) {
+  const bool needs_its_own =
+      !request.delivered.empty() &&
+      request.draft_length_mode == DraftLengthMode::kAuto &&
+      TextDependsOnDrafts(request);
+  return proto.has_seed() && !needs_its_own ? proto.seed() : RandomSeed();
+}
+
 // Needs rule and sampling.
 absl::Status ParseDraftLength(const v1::GenerateRequest& proto,
                               const GenerationLimits& limits,
@@ -321,7 +334,7 @@ absl::StatusOr<GenerationRequest> ParseRequest(const v1::GenerateRequest& proto,
         request.delivered.size(),
         " delivered tokens are more than this request can have produced"));
   }
-  request.seed = proto.has_seed() ? proto.seed() : RandomSeed();
+  request.seed = SeedOf(proto, request);
   return request;
 }
 

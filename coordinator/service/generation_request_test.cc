@@ -244,6 +244,19 @@ TEST_F(GenerationRequestTest, AResumeNeedsItsSeedItsModelAndItsTokensRoom) {
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("token id 9999")));
 }
 
+// Control has learned from the rounds whose tokens were lost.
+TEST_F(GenerationRequestTest, AResumeWithKByRoundFlipsCoinsOfItsOwn) {
+  proto_.mutable_delivered()->add_ids(1);
+  proto_.mutable_model()->set_weights_hash("A");
+  proto_.set_seed(9);
+  proto_.set_temperature(1);
+  EXPECT_EQ(Parsed().seed, 9u);
+  proto_.set_auto_num_speculative_tokens(true);
+  EXPECT_NE(Parsed().seed, 9u);
+  proto_.set_acceptance_rule(v1::ACCEPTANCE_RULE_COUPLED);
+  EXPECT_EQ(Parsed().seed, 9u);
+}
+
 TEST_F(GenerationRequestTest, WhatIsPromisedOfAResumeFollowsFromItsSampling) {
   EXPECT_EQ(WantedModelOf(proto_), std::nullopt);
   proto_.mutable_model()->set_weights_hash("A");
