@@ -46,6 +46,22 @@ void SpeculationModel::LearnAcceptance(int num_asked, const RoundStats& round) {
   for (int i = 0; i < num_asked && i <= round.num_accepted; ++i) {
     accepted_[i].Add(i < round.num_accepted ? 1 : 0);
   }
+  CountTokens();
+}
+
+void SpeculationModel::CountTokens() {
+  double all_stand = 1;
+  double stands = kFirstPlace;
+  double weight = 1;
+  tokens_[0] = 1;
+  for (int i = 0; i < kMostDrafts; ++i) {
+    const Mean& seen = accepted_[i];
+    stands =
+        (seen.weight * seen.value + weight * stands) / (seen.weight + weight);
+    weight = kPlaceBeforeWeight;
+    all_stand *= stands;
+    tokens_[i + 1] = tokens_[i] + all_stand;
+  }
 }
 
 void SpeculationModel::ForgetWhatChanged(bool first_stands) {
@@ -105,22 +121,6 @@ void SpeculationModel::LearnWait(const RoundStats& round) {
   wait_.Add(round.num_drafted - drafts_.value,
             verify.call_seconds - verify.compute_seconds - verify_calls_.value,
             kTrialsFade);
-}
-
-double SpeculationModel::Tokens(int num_drafts) const {
-  double tokens = 1;
-  double all_stand = 1;
-  double stands = kFirstPlace;
-  double weight = 1;
-  for (int i = 0; i < std::min(num_drafts, kMostDrafts); ++i) {
-    const Mean& seen = accepted_[i];
-    stands =
-        (seen.weight * seen.value + weight * stands) / (seen.weight + weight);
-    weight = kPlaceBeforeWeight;
-    all_stand *= stands;
-    tokens += all_stand;
-  }
-  return tokens;
 }
 
 double SpeculationModel::Seconds(int num_drafts) const {

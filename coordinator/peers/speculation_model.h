@@ -26,8 +26,11 @@ class SpeculationModel {
     return draft_calls_.weight > 0 && passes_.weight > 0;
   }
 
-  // Tokens that a round with so many drafts commits on average, and its time.
-  double Tokens(int num_drafts) const;
+  // Tokens that a round with so many drafts commits on average, and its time;
+  // known once it has learned.
+  double Tokens(int num_drafts) const {
+    return tokens_[std::min(num_drafts, kMostDrafts)];
+  }
   double Seconds(int num_drafts) const;
   double TokensPerSecond(int num_drafts) const {
     return Tokens(num_drafts) / Seconds(num_drafts);
@@ -64,6 +67,7 @@ class SpeculationModel {
   };
 
   void LearnAcceptance(int num_asked, const RoundStats& round);
+  void CountTokens();
   // Makes room for what the last rounds say of the first place, where that is
   // clearly not what was known.
   void ForgetWhatChanged(bool first_stands);
@@ -72,7 +76,8 @@ class SpeculationModel {
   void LearnWait(const RoundStats& round);
   void LearnRows(const RoundStats& round);
 
-  std::array<Mean, kMostDrafts> accepted_ = {};  // by place
+  std::array<Mean, kMostDrafts> accepted_ = {};      // by place
+  std::array<double, kMostDrafts + 1> tokens_ = {};  // follows from accepted_
   Mean recent_ = {};        // of the first place, over the last rounds alone
   Mean draft_calls_ = {};   // less what the drafter computed
   Mean draft_tokens_ = {};  // what it computed, a token
