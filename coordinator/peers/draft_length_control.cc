@@ -10,8 +10,10 @@ namespace {
 
 constexpr int kMostDrafts = SpeculationModel::kMostDrafts;
 
-// What the first rounds draft: enough to know what a row and a draft cost.
+// What the first rounds draft, again and again: enough to know what a row and a
+// draft cost, and that few drafts stood for more than bad luck.
 constexpr int kFirstLengths[] = {4, 4, 0, 4, 2, 4, 0, 4};
+constexpr int kFirstRounds = 24;
 // A fixed number is kept down to this share of the speed of none, and below it
 // until that has cost so much time: whoever names one has reasons, but a
 // drafter that hangs is none.
@@ -47,7 +49,7 @@ DraftLengthControl::Choice DraftLengthControl::Choose(
     return choice;
   }
   const int most = std::min(num_drafts, kMostDrafts);
-  if (num_chosen_ < std::ssize(kFirstLengths) || !model_.has_learned()) {
+  if (num_chosen_ < kFirstRounds || !model_.has_learned()) {
     choice.num_drafts =
         std::min(most, kFirstLengths[num_chosen_ % std::ssize(kFirstLengths)]);
     return choice;

@@ -20,7 +20,7 @@ constexpr double kWeightAfterChange = 3;
 constexpr double kRowsFade = 1 - 1.0 / 256;
 constexpr double kTrialsFade = 1 - 1.0 / 64;
 // Acceptance is never quite forgotten, or it would look good again by itself.
-constexpr double kLeastAcceptanceWeight = 6;
+constexpr double kLeastAcceptanceWeight = 20;
 // What is known of a place before it was seen: what is known of the one before
 // it, as much as so many rounds say; of the first one this, as much as one
 // does.

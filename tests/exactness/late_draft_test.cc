@@ -22,7 +22,7 @@ namespace {
 
 constexpr int kLength = 5;
 constexpr int kMostDrafts = 3;
-constexpr double kSecondsOfAPass = 0.14;
+constexpr double kSecondsOfAPass = 0.2;
 constexpr double kSecondsOfVerification = 0.3;
 constexpr int kMostPassesInTime = 2;
 constexpr double kFigure = 1.15e-1;  // total variation where it is dropped
@@ -91,7 +91,7 @@ class ControlledDrafts final : public DraftClient {
   const std::vector<int64_t>& history() const { return history_; }
 
  private:
-  static constexpr int kRoundsBefore = 9;
+  static constexpr int kRoundsBefore = 26;
   static inline std::set<int> chosen_;
 
   DraftClient& node_;

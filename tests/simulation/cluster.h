@@ -11,7 +11,7 @@
 
 #include "absl/types/span.h"
 #include "coordinator/peers/circuit_breaker.h"
-#include "coordinator/peers/draft_pace.h"
+#include "coordinator/peers/draft_length_control.h"
 #include "core/sampling/coins.h"
 #include "tests/support/event_loop.h"
 #include "tests/simulation/network.h"
