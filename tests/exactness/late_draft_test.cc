@@ -22,7 +22,7 @@ namespace {
 
 constexpr int kLength = 5;
 constexpr int kMostDrafts = 3;
-constexpr double kSecondsOfAPass = 0.2;
+constexpr double kSecondsOfAPass = 0.144;
 constexpr double kSecondsOfVerification = 0.3;
 constexpr int kMostPassesInTime = 2;
 constexpr double kFigure = 1.15e-1;  // total variation where it is dropped
@@ -55,7 +55,7 @@ class ControlledDrafts final : public DraftClient {
     for (int i = 0; i < kRoundsBefore; ++i) {
       choice_ = control_.Choose(kMostDrafts, DraftLengthMode::kAuto);
       Learn({.num_drafted = choice_.num_drafts,
-             .num_accepted = i % 4 != 1 ? choice_.num_drafts : 0});
+             .num_accepted = i % 3 != 1 ? choice_.num_drafts : 0});
     }
     history_.clear();
   }
@@ -91,7 +91,7 @@ class ControlledDrafts final : public DraftClient {
   const std::vector<int64_t>& history() const { return history_; }
 
  private:
-  static constexpr int kRoundsBefore = 26;
+  static constexpr int kRoundsBefore = 24;
   static inline std::set<int> chosen_;
 
   DraftClient& node_;
