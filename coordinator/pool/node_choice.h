@@ -23,7 +23,12 @@ struct NodeCandidate {
 // order (rendezvous hashing, Thaler and Ravishankar 1998). That order spreads
 // the sessions of coordinators that know nothing of each other, and does not
 // change for a node when others come or go. Nothing where there is none.
+//
+// Sessions with a salt go where earlier ones have left what they begin with:
+// to the first in the salt's order that has at most a quarter more sessions
+// than the mean (bounded loads: Mirrokni, Thorup and Zadimoghaddam 2018).
 std::optional<size_t> ChooseNode(const SessionId& session,
+                                 absl::string_view cache_salt,
                                  absl::Span<const NodeCandidate> candidates);
 
 }  // namespace outrider

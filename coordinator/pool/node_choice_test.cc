@@ -2,18 +2,30 @@
 #include "coordinator/pool/node_choice.h"
 
 #include <array>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace outrider {
 namespace {
 
+using ::testing::_;
+using ::testing::AllOf;
 using ::testing::Each;
+using ::testing::Field;
+using ::testing::Ge;
 using ::testing::Gt;
+using ::testing::Le;
 using ::testing::Optional;
+using ::testing::Pair;
+using ::testing::SizeIs;
+using ::testing::UnorderedElementsAre;
+
+constexpr absl::string_view kNoSalt = "";
 
 SessionId Session(uint8_t number) {
   SessionId id;
@@ -22,7 +34,7 @@ SessionId Session(uint8_t number) {
 }
 
 TEST(NodeChoiceTest, NobodyIsChosenWhereNobodyIs) {
-  EXPECT_EQ(ChooseNode(Session(1), {}), std::nullopt);
+  EXPECT_EQ(ChooseNode(Session(1), kNoSalt, {}), std::nullopt);
 }
 
 TEST(NodeChoiceTest, IdleNodesShareTheSessions) {
@@ -30,7 +42,7 @@ TEST(NodeChoiceTest, IdleNodesShareTheSessions) {
       {.address = "a:1"}, {.address = "b:1"}, {.address = "c:1"}};
   std::array<int, 3> counts = {};
   for (int i = 0; i < 240; ++i) {
-    ++counts[*ChooseNode(Session(static_cast<uint8_t>(i)), nodes)];
+    ++counts[*ChooseNode(Session(static_cast<uint8_t>(i)), kNoSalt, nodes)];
   }
   // 80 each, five standard deviations off.
   EXPECT_THAT(counts, Each(Gt(40)));
@@ -44,8 +56,8 @@ TEST(NodeChoiceTest, ASessionKeepsItsNodeWhenAnotherOneComesOrGoes) {
   int num_moved = 0;
   for (int i = 0; i < 240; ++i) {
     const SessionId session = Session(static_cast<uint8_t>(i));
-    const auto before = two[*ChooseNode(session, two)].address;
-    const auto after = three[*ChooseNode(session, three)].address;
+    const auto before = two[*ChooseNode(session, kNoSalt, two)].address;
+    const auto after = three[*ChooseNode(session, kNoSalt, three)].address;
     if (after == before) continue;
     EXPECT_EQ(after, "c:1");  // never from one old node to the other
     ++num_moved;
@@ -59,7 +71,7 @@ TEST(NodeChoiceTest, TheNodeWithFewerSessionsComesFirst) {
       {.address = "b:1", .num_sessions = 2},
       {.address = "c:1", .num_sessions = 3}};
   for (uint8_t i = 0; i < 20; ++i) {
-    EXPECT_THAT(ChooseNode(Session(i), nodes), Optional(1u));
+    EXPECT_THAT(ChooseNode(Session(i), kNoSalt, nodes), Optional(1u));
   }
 }
 
@@ -68,11 +80,63 @@ TEST(NodeChoiceTest, ADoubtfulNodeComesLastAndIsBetterThanNone) {
       {.address = "a:1", .is_doubtful = true},
       {.address = "b:1", .num_sessions = 100}};
   for (uint8_t i = 0; i < 20; ++i) {
-    EXPECT_THAT(ChooseNode(Session(i), nodes), Optional(1u));
-    EXPECT_THAT(
-        ChooseNode(Session(i), {{.address = "a:1", .is_doubtful = true}}),
-        Optional(0u));
+    EXPECT_THAT(ChooseNode(Session(i), kNoSalt, nodes), Optional(1u));
+    EXPECT_THAT(ChooseNode(Session(i), kNoSalt,
+                           {{.address = "a:1", .is_doubtful = true}}),
+                Optional(0u));
   }
+}
+
+// The address that a session with this salt comes to.
+absl::string_view HomeOf(absl::string_view salt, int session,
+                         absl::Span<const NodeCandidate> nodes) {
+  return nodes[*ChooseNode(Session(static_cast<uint8_t>(session)), salt, nodes)]
+      .address;
+}
+
+TEST(NodeChoiceTest, SessionsOfOneSaltMeetAndThoseOfOthersSpread) {
+  // Some busier than others, but none by much.
+  const std::vector<NodeCandidate> nodes = {
+      {.address = "a:1", .num_sessions = 8},
+      {.address = "b:1", .num_sessions = 9},
+      {.address = "c:1", .num_sessions = 10}};
+  std::map<absl::string_view, int> counts;
+  for (int salt = 0; salt < 240; ++salt) {
+    const std::string name = absl::StrCat("tenant ", salt);
+    const absl::string_view home = HomeOf(name, 0, nodes);
+    ++counts[home];
+    for (int session = 1; session < 5; ++session) {
+      EXPECT_EQ(HomeOf(name, session, nodes), home);
+    }
+  }
+  EXPECT_THAT(counts, SizeIs(3));
+  EXPECT_THAT(counts, Each(Pair(_, Gt(40))));
+}
+
+TEST(NodeChoiceTest, ASaltsNodeTakesAtMostAQuarterMoreThanTheMean) {
+  std::vector<NodeCandidate> nodes = {
+      {.address = "a:1"}, {.address = "b:1"}, {.address = "c:1"}};
+  for (int i = 0; i < 99; ++i) {
+    const auto chosen =
+        ChooseNode(Session(static_cast<uint8_t>(i)), "s", nodes);
+    ++nodes[*chosen].num_sessions;
+  }
+  // The mean is 33, and the second in the salt's order is full as well.
+  EXPECT_THAT(nodes,
+              UnorderedElementsAre(
+                  Field(&NodeCandidate::num_sessions, AllOf(Ge(40), Le(42))),
+                  Field(&NodeCandidate::num_sessions, AllOf(Ge(40), Le(42))),
+                  Field(&NodeCandidate::num_sessions, AllOf(Ge(15), Le(19)))));
+}
+
+TEST(NodeChoiceTest, ASaltBringsNoSessionToADoubtfulNode) {
+  std::vector<NodeCandidate> nodes = {{.address = "a:1"}, {.address = "b:1"}};
+  const auto home = ChooseNode(Session(1), "s", nodes);
+  nodes[*home].is_doubtful = true;
+  nodes[1 - *home].num_sessions = 100;
+  EXPECT_THAT(ChooseNode(Session(1), "s", nodes), Optional(1 - *home));
+  nodes[1 - *home].is_doubtful = true;
+  EXPECT_THAT(ChooseNode(Session(1), "s", nodes), Optional(*home));
 }
 
 }  // namespace

@@ -97,7 +97,7 @@ bool NodeGroup<NodeType>::IsServed(const std::string& name) const {
 
 template <typename NodeType>
 typename NodeGroup<NodeType>::Choice NodeGroup<NodeType>::Choose(
-    const SessionId& session, const Fits& fits) {
+    const SessionId& session, const Fits& fits, absl::string_view cache_salt) {
   std::vector<const Member*> ready;
   std::vector<NodeCandidate> candidates;
   for (const Member& member : members_) {
@@ -111,7 +111,8 @@ typename NodeGroup<NodeType>::Choice NodeGroup<NodeType>::Choose(
          .is_doubtful = member.is_late || member.node->is_doubtful(),
          .num_sessions = member.node->link.num_sessions});
   }
-  const std::optional<size_t> index = ChooseNode(session, candidates);
+  const std::optional<size_t> index =
+      ChooseNode(session, cache_salt, candidates);
   if (!index.has_value()) return {};
   const Member& chosen = *ready[*index];
   ++chosen.node->link.num_sessions;

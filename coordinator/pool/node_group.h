@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "coordinator/pool/node.h"
 #include "coordinator/pool/node_knowledge.h"
 #include "core/base/session_id.h"
@@ -54,8 +55,10 @@ class NodeGroup {
   };
   using Fits =
       std::function<bool(const NodeType& node, const NodeDescription& answer)>;
-  // A place for a session, on one of the nodes that fit it; empty: on any.
-  Choice Choose(const SessionId& session, const Fits& fits = {});
+  // A place for a session, on one of the nodes that fit it; empty: on any. With
+  // a salt, where others with it have been, if that is free enough.
+  Choice Choose(const SessionId& session, const Fits& fits = {},
+                absl::string_view cache_salt = {});
 
  private:
   struct Member {

@@ -206,7 +206,8 @@ void NodePool::Assess() {
 }
 
 absl::StatusOr<NodePool::Pair> NodePool::Assign(
-    const SessionId& session, const std::optional<WantedModel>& wanted) {
+    const SessionId& session, const std::optional<WantedModel>& wanted,
+    absl::string_view cache_salt) {
   MutexLock lock(mu_);
   absl::Status same;  // of the last that was looked at
   const auto fits = [&](const VerifierNode&, const NodeDescription& answer) {
@@ -214,7 +215,7 @@ absl::StatusOr<NodePool::Pair> NodePool::Assign(
     same = CheckSame(wanted->model, answer.identity(), wanted->sameness);
     return same.ok();
   };
-  auto verifier = verifiers_.Choose(session, fits);
+  auto verifier = verifiers_.Choose(session, fits, cache_salt);
   if (verifier.seat == nullptr && !same.ok()) {
     return absl::FailedPreconditionError(
         absl::StrCat("no verifier here has the model that this stream began "
@@ -232,7 +233,7 @@ absl::StatusOr<NodePool::Pair> NodePool::Assign(
           *this, session, std::move(verifier.seat), verifier.description),
       .verifier_description = verifier.description};
   if (options_.drafters.empty()) return pair;
-  auto drafter = drafters_.Choose(session);
+  auto drafter = drafters_.Choose(session, /*fits=*/{}, cache_salt);
   pair.drafter_description = drafter.description;
   pair.drafter =
       std::make_unique<SessionDrafter>(*this, session, std::move(drafter));

@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "coordinator/pool/discovery.h"
 #include "coordinator/pool/node.h"
 #include "coordinator/pool/node_group.h"
@@ -58,7 +59,8 @@ class NodePool final : public SessionPool {
   // Chooses for a new session as ChooseNode does. UNAVAILABLE: none is ready.
   // FAILED_PRECONDITION: none of them is the model that `wanted` names.
   absl::StatusOr<Pair> Assign(const SessionId& session,
-                              const std::optional<WantedModel>& wanted = {});
+                              const std::optional<WantedModel>& wanted = {},
+                              absl::string_view cache_salt = {});
   NodeGroup<VerifierNode>::Choice ChooseVerifier(
       const SessionId& session,
       const NodeGroup<VerifierNode>::Fits& fits) override;

@@ -201,7 +201,7 @@ Task<void> GenerationServiceImpl::RunOnPair(
   }
   const SessionId session_id = SessionId::Random();
   const absl::StatusOr<NodePool::Pair> pair =
-      parts_.pool.Assign(session_id, WantedModelOf(proto));
+      parts_.pool.Assign(session_id, WantedModelOf(proto), proto.cache_salt());
   absl::StatusOr<GenerationRequest> request =
       pair.ok() ? Parse(proto, *pair) : pair.status();
   if (!request.ok()) {

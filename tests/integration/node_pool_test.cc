@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -28,6 +29,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
+using ::testing::SizeIs;
 using enum NodeState;
 
 constexpr int kPoolVocab = 20;
@@ -138,6 +140,25 @@ TEST_F(NodePoolTest, EveryAddressOfANameIsANodeAndSessionsSpreadOverThem) {
   const auto verifiers = Spread();
   EXPECT_EQ(verifiers.at(v1->address()), 4);
   EXPECT_EQ(verifiers.at(v2->address()), 4);
+}
+
+TEST_F(NodePoolTest, SessionsOfOneSaltComeToOnePairAfterAnother) {
+  const auto v1 = Verifier(), v2 = Verifier();
+  const auto d1 = Drafter(), d2 = Drafter();
+  resolver_.Set(kVerifiers, {{v1->address(), v2->address()}});
+  resolver_.Set(kDrafters, {{d1->address(), d2->address()}});
+  Start();
+  ASSERT_TRUE(BecomeReady(2, 2));
+  // The turns of a chat: each begins when the one before has ended.
+  std::set<std::string> verifiers, drafters;
+  for (int turn = 0; turn < 8; ++turn) {
+    const auto pair = pool_->Assign(SessionId::Random(), {}, "a user");
+    ASSERT_THAT(pair, IsOk());
+    verifiers.insert(pair->verifier->node().link.address);
+    drafters.insert(pair->drafter->node().link.address);
+  }
+  EXPECT_THAT(verifiers, SizeIs(1));
+  EXPECT_THAT(drafters, SizeIs(1));
 }
 
 TEST_F(NodePoolTest, WithoutANodeBehindTheNameThereIsNoVerifier) {
