@@ -3,9 +3,9 @@
 """`make demo`: speculative decoding on this machine, checked and measured.
 
 Starts a verifier, a drafter and a coordinator on loopback ports, and decodes
-held-out prompts with K = 0..8 draft tokens a round. Exits with 1 where greedy
-output is not, token for token, that of K = 0. Needs the release build and
-nothing but Python's standard library.
+held-out prompts with K = 0..8 draft tokens a round, and with as many as the
+coordinator chooses. Exits with 1 where greedy output is not, token for token,
+that of K = 0. Needs the release build and nothing but Python's standard library.
 """
 import contextlib
 import dataclasses
@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import demo_report
-from demo_report import Run, Setting
+from demo_report import AUTO, Run, Setting
 from program import Program
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -30,8 +30,8 @@ PROMPTS = ROOT / "models/prompts.jsonl"
 
 NUM_TOKENS = 96
 SETTINGS = [*map(Setting, range(9)), Setting(8, min_probability=0.3),
-            Setting(8, min_probability=0.3, prompt_lookup=True)]
-SAMPLED_SETTINGS = {*map(Setting, range(4)), *SETTINGS[-2:]}
+            Setting(8, min_probability=0.3, prompt_lookup=True), AUTO]
+SAMPLED_SETTINGS = {*map(Setting, range(4)), *SETTINGS[-3:]}
 # As many prompts as fit into this, the fewest and the most.
 DECODE_SECONDS = 25
 MIN_PROMPTS, MAX_PROMPTS = 4, 12
@@ -159,8 +159,9 @@ def read_prompts(token_ms: float) -> list[str]:
 
 
 def generate(address: str, prompt: str, setting: Setting, *flags: str) -> Run:
+    k = "auto" if setting.is_auto else str(setting.k)
     return Run(json.loads(output_of(
-        "outrider", "generate", "--coordinator", address, "--json-rounds", "-k", str(setting.k),
+        "outrider", "generate", "--coordinator", address, "--json-rounds", "-k", k,
         "--min-draft-probability", str(setting.min_probability),
         *(["--prompt-lookup"] if setting.prompt_lookup else []),
         "--max-tokens", str(NUM_TOKENS), "--ignore-eos", *flags, "--", prompt)))

@@ -15,16 +15,20 @@ class Setting(NamedTuple):
     k: int
     min_probability: float = 0.0  # drafting stops early below it; 0: never
     prompt_lookup: bool = False  # drafts come from the text where it repeats itself
+    is_auto: bool = False  # the coordinator chooses K for each round, k at most
 
     def __str__(self) -> str:
+        if self.is_auto:
+            return "auto"
         return f"{self.k}{'?' * bool(self.min_probability)}{'+' * self.prompt_lookup}"
 
     @property
     def is_plain_k(self) -> bool:
-        return not self.min_probability and not self.prompt_lookup
+        return not self.min_probability and not self.prompt_lookup and not self.is_auto
 
 
 PLAIN = Setting(0)
+AUTO = Setting(16, is_auto=True)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -192,12 +196,14 @@ def print_speed_table(runs: dict[Setting, list[Run]], inside: Inside) -> None:
         drafted = total(some, "drafted")
         accepted = f"{100 * total(some, 'accepted') / drafted:.0f} %" if drafted else "-"
         per_round = total(some, "tokens") / total(some, "rounds")
-        line = (f" {setting!s:3}   {accepted:>7}   {per_round:12.2f}   "
+        line = (f" {setting!s:4}  {accepted:>7}   {per_round:12.2f}   "
                 f"{median_of(some, lambda run: run.speed):8.1f}   "
                 f"{speed_up_over_plain(some, inside):12.2f}x   "
                 f"{speed_up_over_zero(runs, setting):12.2f}x")
         mark = marks.get(setting)
         print(styled(BOLD, f"{line}   <- {mark}") if mark else line)
+    if AUTO in runs:
+        print("\n auto  the coordinator chooses K for each round (-k auto, the default)")
     early = max((setting.min_probability for setting in runs), default=0.0)
     if early:
         print(f"\n ?  a draft ends where the drafter's first choices are less probable than {early:g}\n"
@@ -252,7 +258,7 @@ def print_split(runs: list[Run], setting: Setting, inside: Inside) -> None:
     def mean(field: str) -> float:
         return statistics.mean(one[field] for one in rounds)
 
-    k = round(mean("drafted"))
+    k = min(round(mean("drafted")), len(inside.rows_ms) - 1)
     by_drafter = mean("drafted") - mean("looked_up")
     draft, verify, whole = mean("draft_ms"), mean("verify_ms"), mean("round_ms")
     parts = [("draft", draft, mean("draft_compute_ms"), by_drafter * inside.draft_step_ms),
