@@ -10,11 +10,13 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "core/base/quiet_log.h"
 
 namespace outrider {
 namespace {
 
 std::atomic<LogFormat> log_format = LogFormat::kText;
+thread_local bool is_quiet = false;
 
 struct LevelName {
   char letter;
@@ -80,6 +82,9 @@ LogField::LogField(std::string key, absl::Span<const double> values)
 
 void SetLogFormat(LogFormat format) { log_format = format; }
 
+QuietLog::QuietLog() { is_quiet = true; }
+QuietLog::~QuietLog() { is_quiet = false; }
+
 std::string FormatLogLine(LogFormat format, LogLevel level,
                           absl::string_view time, absl::string_view message,
                           const LogFields& fields) {
@@ -107,6 +112,7 @@ std::string FormatLogLine(LogFormat format, LogLevel level,
 namespace internal {
 
 LogLine::~LogLine() {
+  if (is_quiet) return;
   const std::string time = absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", absl::Now(),
                                             absl::UTCTimeZone());
   const std::string line =

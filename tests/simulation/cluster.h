@@ -10,13 +10,15 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "coordinator/peers/circuit_breaker.h"
-#include "coordinator/peers/draft_length_control.h"
+#include "core/base/session_id.h"
 #include "core/sampling/coins.h"
-#include "tests/support/event_loop.h"
+#include "core/wire/model_identity.h"
+#include "tests/simulation/coverage.h"
 #include "tests/simulation/network.h"
+#include "tests/simulation/session_watch.h"
 #include "tests/simulation/simulated_node.h"
 #include "tests/simulation/weak_protocol.h"
+#include "tests/support/event_loop.h"
 #include "tests/support/toy_nodes.h"
 
 namespace outrider::testing {
@@ -27,6 +29,11 @@ enum class Mistake {
   kDropsDraftsByToken,  // T4: a draft that begins with 0 is left out
   kRedoesRefusals,      // M16: a round without acceptance is done again
   kForgetsSteps,        // C1: DRAFT coins of all steps are one
+  kKeepsSteps,          // a session that opens again keeps its step
+  kRedrawsDrafts,       // one that has moved has other drafts
+  kShutsGates,          // no moved session is ever let in
+  kIgnoresDrains,       // sessions stay where it drains
+  kCountsNoSuspects,    // of those that take verifiers down
 };
 
 // What a run had, for those who ask whether it tried anything.
@@ -39,6 +46,10 @@ struct SimulationStats {
   int64_t num_resumes = 0;
   int64_t num_refusals = 0;
   int64_t num_preempted = 0;
+  int64_t num_moves = 0;
+  int64_t num_drafter_moves = 0;
+  int64_t num_begun_anew = 0;  // as the model was gone
+  int64_t num_poisoned = 0;    // streams that took their verifiers down
   int64_t num_messages = 0;
 };
 
@@ -57,23 +68,35 @@ class DraftLedger {
   std::map<std::pair<uint64_t, CoinKey>, std::vector<double>> questions_;
 };
 
+class SimulatedPool;
+
 // The nodes of a run, and what its sessions share.
 struct Cluster {
   using Verifier = SimulatedNode<VerifyNode>;
   using Drafter = SimulatedNode<DraftNode>;
-  static constexpr int kDrafterIndex = 0;  // verifiers have 1 and more
+  // The network's numbers of nodes: those of verifiers follow.
+  static constexpr int kFirstVerifier = 10;
 
   EventLoop& loop;
   Network& network;
   WeakProtocol protocol = {};
   Mistake mistake = Mistake::kNone;
   std::vector<std::unique_ptr<Verifier>> verifiers = {};
-  std::unique_ptr<Drafter> drafter = nullptr;
-  CircuitBreaker breaker = {};
-  DraftLengthControls controls = {};
+  std::vector<std::unique_ptr<Drafter>> drafters = {};
+  SimulatedPool* pool = nullptr;
+  std::map<SessionId, SessionWatch> watches = {};
+  Coverage coverage = {};
+  bool has_poison = false;  // and nothing else takes nodes down
   DraftLedger ledger = {};
   SimulationStats stats = {};
   std::string problem = {};  // the first one
+
+  // What a verifier says that it is.
+  static ModelIdentity IdentityOf(bool is_other_model) {
+    return {.weights_hash = is_other_model ? "others" : "weights",
+            .dtype = "float32",
+            .numerics = "kernels"};
+  }
 
   void Report(std::string what) {
     if (problem.empty()) problem = std::move(what);

@@ -15,12 +15,12 @@ using std::chrono::microseconds;
 
 constexpr int kNumKinds = static_cast<int>(Fault::Kind::kHangUp) + 1;
 constexpr std::array<const char*, kNumKinds> kNames = {
-    "drop",  "duplicate", "delay",       "cross",  "echo",
-    "crash", "pause",     "deaf",        "dumb",   "refuse",
-    "evict", "nan row",   "stand still", "hang up"};
+    "drop",  "duplicate", "delay",       "cross",  "echo",  "crash",
+    "pause", "deaf",      "dumb",        "refuse", "evict", "nan row",
+    "drain", "replace",   "stand still", "hang up"};
 // How often each is drawn: messages have most of the faults.
-constexpr std::array<int, kNumKinds> kWeights = {8, 8, 8, 2, 1, 4, 2,
-                                                 1, 2, 2, 3, 1, 1, 2};
+constexpr std::array<int, kNumKinds> kWeights = {8, 8, 8, 2, 1, 4, 2, 1,
+                                                 2, 2, 3, 2, 4, 2, 1, 3};
 
 // A run has some hundred messages and takes some hundred milliseconds.
 constexpr int64_t kMessages = 600;
@@ -49,6 +49,25 @@ void AddRevivals(int num_nodes, std::mt19937_64& random,
   }
 }
 
+// What a move may meet: the node that it goes to breaks, refuses or gives rows
+// that are none, and the client leaves.
+void AddMoves(int num_nodes, std::mt19937_64& random,
+              std::vector<Fault>& faults) {
+  const auto begin = static_cast<int64_t>(20'000 + random() % 200'000);
+  faults.push_back({.kind = Fault::Kind::kCrash,
+                    .node = static_cast<int>(random() % num_nodes),
+                    .at = begin,
+                    .time = microseconds(1'000'000)});
+  constexpr Fault::Kind kMet[] = {Fault::Kind::kNanRow, Fault::Kind::kHangUp,
+                                  Fault::Kind::kRefuse, Fault::Kind::kNanRow};
+  for (const Fault::Kind kind : kMet) {
+    faults.push_back({.kind = kind,
+                      .node = static_cast<int>(random() % num_nodes),
+                      .at = begin + Draw(4'000, 60'000, random).count(),
+                      .time = microseconds(5'000 + random() % 2)});
+  }
+}
+
 }  // namespace
 
 std::string Fault::ToString() const {
@@ -73,6 +92,7 @@ std::vector<Fault> DrawFaults(uint64_t seed, int num_nodes) {
     fault.time = Draw(100, 40'000'000, random);  // up to more than a lease
   }
   if (seed % 3 == 0) AddRevivals(num_nodes, random, faults);
+  if (seed % 2 == 1) AddMoves(num_nodes, random, faults);
   std::sort(faults.begin(), faults.end(), [](const Fault& a, const Fault& b) {
     return std::pair(a.is_of_message(), a.at) <
            std::pair(b.is_of_message(), b.at);

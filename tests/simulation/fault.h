@@ -22,13 +22,15 @@ struct Fault {
     kCross,      // a reply comes `time` later, as if it answered what is asked
     kEcho,       // and all after it come again `time` later
     // Of the node `node`, from `at` microseconds on.
-    kCrash,   // all is lost; it is back after `time`
-    kPause,   // it stands still for `time`, then goes on with all that came
-    kDeaf,    // what is sent to it is lost for `time`
-    kDumb,    // what it sends is lost for `time`
-    kRefuse,  // it has no room for `time`
-    kEvict,   // its idle sessions go
-    kNanRow,  // the next pass gives numbers that are none
+    kCrash,    // all is lost; it is back after `time`
+    kPause,    // it stands still for `time`, then goes on with all that came
+    kDeaf,     // what is sent to it is lost for `time`
+    kDumb,     // what it sends is lost for `time`
+    kRefuse,   // it has no room for `time`
+    kEvict,    // its idle sessions go
+    kNanRow,   // the next pass gives numbers that are none
+    kDrain,    // it says so for `time`, then ends and another life begins
+    kReplace,  // it is another model for `time`, if it is a verifier
     // It concerns everybody.
     kStandStill,  // nothing runs for `time`
     kHangUp,      // the client of session `node` goes away and comes again

@@ -32,6 +32,10 @@ inline std::vector<float> HashedLogits(absl::Span<const TokenId> context,
 inline std::vector<float> HashedTarget(absl::Span<const TokenId> context) {
   return HashedLogits(context, /*salt=*/1);
 }
+// Another model for the same texts.
+inline std::vector<float> OtherTarget(absl::Span<const TokenId> context) {
+  return HashedLogits(context, /*salt=*/3);
+}
 // Agrees with the target more often than not.
 inline std::vector<float> HashedDraft(absl::Span<const TokenId> context) {
   std::vector<float> logits = HashedTarget(context);

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "tests/support/event_loop.h"
 #include "tests/simulation/fault.h"
+#include "tests/support/event_loop.h"
 
 namespace outrider::testing {
 

@@ -18,12 +18,16 @@ int main(int argc, char** argv) {
   if (const auto status = outrider::ParseFlags(app, argc, argv)) return *status;
 
   uint64_t num_failed = 0;
+  Coverage coverage;
   for (uint64_t seed = first; seed < first + count; ++seed) {
     const SimulationOptions options = OptionsOf(seed);
-    if (Simulate(options).problem.empty()) continue;
+    const SimulationResult result = Simulate(options);
+    coverage.Add(result.coverage);
+    if (result.problem.empty()) continue;
     ++num_failed;
     std::cout << Explain(options) << std::flush;
   }
-  std::cout << count << " seeds, " << num_failed << " failed\n";
+  std::cout << coverage.ToString() << count << " seeds, " << num_failed
+            << " failed\n";
   return num_failed == 0 ? 0 : 1;
 }

@@ -11,28 +11,28 @@
 #include "absl/strings/str_join.h"
 #include "coordinator/peers/lookup_draft_client.h"
 #include "coordinator/peers/miss_recovery.h"
-#include "coordinator/peers/node_draft_client.h"
 #include "coordinator/peers/node_verify_client.h"
 #include "coordinator/peers/optional_draft_client.h"
-#include "coordinator/round/speculative_decoder.h"
-#include "core/base/retry_delay.h"
+#include "coordinator/pool/poison.h"
+#include "coordinator/pool/session_drafter.h"
+#include "coordinator/pool/session_verifier.h"
 #include "core/sampling/coins.h"
 #include "core/sampling/coupled.h"
 #include "core/sampling/make_rule.h"
 #include "core/sampling/process.h"
 #include "tests/simulation/hashed_models.h"
-#include "tests/simulation/simulated_stub.h"
+#include "tests/simulation/simulated_pool.h"
 
 namespace outrider::testing {
 namespace {
 
 using std::chrono::milliseconds;
 
-constexpr int kContextLength = 256;
-constexpr int kMaxAttempts = 60;
+constexpr int kMaxAttempts = 100;
 
 // Plain decoding, token by token.
-std::vector<TokenId> Golden(const SimulatedClient::Request& request) {
+std::vector<TokenId> Golden(const SimulatedClient::Request& request,
+                            bool is_other_model) {
   if (request.rule != RuleKind::kCoupled && !IsGreedy(request.sampling)) {
     return {};
   }
@@ -40,7 +40,8 @@ std::vector<TokenId> Golden(const SimulatedClient::Request& request) {
   std::vector<TokenId> text = request.prompt;
   for (int i = 0; i < request.num_tokens; ++i) {
     const Distribution p =
-        *Process(HashedTarget(text), request.sampling,
+        *Process(is_other_model ? OtherTarget(text) : HashedTarget(text),
+                 request.sampling,
                  {.committed = text,
                   .prompt_length = static_cast<int>(request.prompt.size())});
     text.push_back(DrawCoupled(p, text.size(), coins));
@@ -55,102 +56,58 @@ int CommittedLength(const RequestHeader& header) {
 
 }  // namespace
 
-// What came from the drafter last.
-class SimulatedClient::CheckedDraftStub final : public DraftStub {
+// What the session asks of its verifier, whichever that is, and the mistakes
+// that could be made with it.
+class SimulatedClient::CheckedVerifyStub final : public VerifyStub {
  public:
-  explicit CheckedDraftStub(Cluster& cluster)
-      : stub_({.loop = cluster.loop,
-               .network = cluster.network,
-               .node = *cluster.drafter,
-               .index = Cluster::kDrafterIndex,
-               .protocol = cluster.protocol}) {}
-
-  Task<absl::StatusOr<DraftReply>> Draft(const DraftCall& call,
-                                         Cancellation& cancellation) override {
-    was_asked_ = true;
-    offered_.reset();
-    absl::StatusOr<DraftReply> reply = co_await stub_.Ask(call, cancellation);
-    if (!reply.ok() || call.max_draft_tokens == 0 ||
-        !CheckEcho(call.header, reply->header).ok()) {
-      co_return reply;
-    }
-    if (const auto* draft = std::get_if<outrider::Draft>(&reply->outcome)) {
-      offered_ = *draft;
-    }
-    co_return reply;
-  }
-  void Release(const RequestHeader& header) {
-    if (was_asked_) stub_.Release(header);
-  }
-  // Rule 8: a draft that came is judged, whatever its tokens are.
-  bool IsJudgedBy(const VerifyCall& call) const {
-    return !offered_.has_value() ||
-           static_cast<int>(offered_->start) != CommittedLength(call.header) ||
-           offered_->tokens == call.draft_tokens;
-  }
-
- private:
-  SimulatedStub<Cluster::Drafter> stub_;
-  bool was_asked_ = false;
-  std::optional<outrider::Draft> offered_;
-};
-
-// Sends a step again, with the same bytes, where it got no answer.
-class SimulatedClient::PatientVerifyStub final : public VerifyStub {
- public:
-  PatientVerifyStub(SimulatedClient& client, const CheckedDraftStub& drafts,
-                    int attempt)
-      : client_(client),
-        drafts_(drafts),
-        stub_(WayOf(client.cluster_, client.request_.index + attempt)) {}
+  CheckedVerifyStub(SimulatedClient& client, SessionVerifier& verifier)
+      : client_(client), verifier_(verifier) {}
 
   Task<absl::StatusOr<VerifyReply>> Verify(
       const VerifyCall& call, Cancellation& cancellation) override {
-    if (!drafts_.IsJudgedBy(call)) client_.Report("a draft was not judged");
+    VerifyCall sent = call;
+    MakeMistake(sent);
+    if (!IsJudged(sent)) client_.Report("a draft was not judged");
     if (scored_length_ == CommittedLength(call.header)) {
       client_.Report("a round that was scored is done again");
     }
-    Cluster& cluster = client_.cluster_;
-    milliseconds pause(10);
-    for (int num_failures = 0;;) {
-      absl::StatusOr<VerifyReply> reply =
-          co_await stub_.Ask(call, cancellation);
-      if (cancellation.cancelled()) co_return reply;
-      if (IsRefusal(reply.status())) {
-        ++cluster.stats.num_refusals;
-        co_await cluster.loop.Sleep(*RetryDelayOf(reply.status()));
-        continue;
-      }
-      const bool may_come_yet = absl::IsUnavailable(reply.status()) ||
-                                absl::IsDeadlineExceeded(reply.status());
-      if (may_come_yet && ++num_failures < 5) {
-        co_await cluster.loop.Sleep(pause);
-        pause *= 3;
-        continue;
-      }
-      if (reply.ok() && !std::holds_alternative<Miss>(reply->outcome) &&
-          CheckEcho(call.header, reply->header).ok()) {
-        scored_length_ = CommittedLength(call.header);
-      }
-      co_return reply;
+    absl::StatusOr<VerifyReply> reply =
+        co_await verifier_.Verify(sent, cancellation);
+    last_step_ = sent.header.step;
+    if (!reply.ok()) co_return reply;
+    if (reply->header.step == sent.header.step) {
+      reply->header.step = call.header.step;
     }
+    if (!std::holds_alternative<Miss>(reply->outcome) &&
+        CheckEcho(call.header, reply->header).ok()) {
+      scored_length_ = CommittedLength(call.header);
+      has_begun_ = true;
+    }
+    co_return reply;
   }
-  void Release(const RequestHeader& header) { stub_.Release(header); }
 
  private:
-  static SimulatedStub<Cluster::Verifier>::Way WayOf(Cluster& cluster,
-                                                     int choice) {
-    const int i = choice % static_cast<int>(cluster.verifiers.size());
-    return {.loop = cluster.loop,
-            .network = cluster.network,
-            .node = *cluster.verifiers[i],
-            .index = i + 1,
-            .protocol = cluster.protocol};
+  void MakeMistake(VerifyCall& call) const {
+    const bool opens_again = has_begun_ && call.header.incarnation.is_none();
+    const Mistake mistake = client_.cluster_.mistake;
+    if (!opens_again) return;
+    if (mistake == Mistake::kKeepsSteps) call.header.step = last_step_;
+    if (mistake == Mistake::kRedrawsDrafts && !call.draft_tokens.empty()) {
+      call.draft_tokens[0] = (call.draft_tokens[0] + 1) % kHashedVocabulary;
+    }
+  }
+  // Rule 8: a draft that came is judged, whatever its tokens are.
+  bool IsJudged(const VerifyCall& call) const {
+    const auto& offered = client_.cluster_.watches[call.header.session].offered;
+    return !offered.has_value() ||
+           static_cast<int>(offered->start) != CommittedLength(call.header) ||
+           offered->tokens == call.draft_tokens;
   }
 
   SimulatedClient& client_;
-  const CheckedDraftStub& drafts_;
-  SimulatedStub<Cluster::Verifier> stub_;
+  SessionVerifier& verifier_;
+  bool has_begun_ = false;
+  uint64_t last_step_ = 0;
   int scored_length_ = -1;  // of the text whose next tokens were scored
 };
 
@@ -211,9 +168,7 @@ class SimulatedClient::RestlessScore final : public VerifyClient {
 };
 
 SimulatedClient::SimulatedClient(Cluster& cluster, Request request)
-    : cluster_(cluster),
-      request_(std::move(request)),
-      golden_(Golden(request_)) {}
+    : cluster_(cluster), request_(std::move(request)) {}
 
 void SimulatedClient::HangUp(bool kills) {
   if (cancellation_ == nullptr) return;
@@ -238,12 +193,29 @@ Task<void> SimulatedClient::Run() {
       co_await cluster_.loop.Sleep(milliseconds(20) * std::min(attempt, 50));
     }
     status = co_await Stream(attempt);
-    if (status.ok()) break;
+    if (IsPoison(status)) CheckPoison();
+    if (status.ok() || (IsPoison(status) && request_.is_poison)) break;
+    if (absl::IsAborted(status)) {
+      // What is delivered cannot be continued.
+      ++cluster_.stats.num_begun_anew;
+      received_.clear();
+      request_.seed = HashOf(request_.seed, attempt);
+    }
   }
   if (status.ok() && !has_given_up_ && num_received() != request_.num_tokens) {
     Report(absl::StrCat("the stream ended after ", num_received(), " tokens"));
   }
   is_done_ = true;
+}
+
+NodeGroup<VerifierNode>::Choice SimulatedClient::Assign() {
+  return cluster_.pool->ChooseVerifier(
+      session_id_, [&](const VerifierNode&, const NodeDescription& answer) {
+        return received_.empty() ||
+               CheckSame(Cluster::IdentityOf(is_other_model_),
+                         answer.identity(), Sameness::kLaw)
+                   .ok();
+      });
 }
 
 Task<absl::Status> SimulatedClient::Stream(int attempt) {
@@ -252,6 +224,11 @@ Task<absl::Status> SimulatedClient::Stream(int attempt) {
   const std::string id = absl::StrCat("stream ", request_.index, "/", attempt,
                                       std::string(16, ' '));
   session_id_ = SessionId::FromBytes(id.substr(0, 16));
+  auto choice = Assign();
+  if (choice.seat == nullptr) co_return absl::UnavailableError("no verifier");
+  is_other_model_ = choice.description.identity() == Cluster::IdentityOf(true);
+  cluster_.watches[session_id_].is_other_model = is_other_model_;
+  if (received_.empty()) golden_ = Golden(request_, is_other_model_);
   Session session({.id = session_id_,
                    .prompt = request_.prompt,
                    .delivered = received_,
@@ -262,25 +239,22 @@ Task<absl::Status> SimulatedClient::Stream(int attempt) {
                                  request_.num_tokens,
                    .cache_salt = request_.cache_salt,
                    .cancellation = cancellation_});
-  CheckedDraftStub draft_stub(cluster_);
-  PatientVerifyStub verify_stub(*this, draft_stub, attempt);
-  NodeDraftClient node_drafter(
-      draft_stub,
-      {.context_length = kContextLength, .drafting = kGenerationDraftOptions});
+  SessionVerifier session_verifier(*cluster_.pool, session_id_,
+                                   std::move(choice.seat), choice.description);
+  SessionDrafter session_drafter(*cluster_.pool, session_id_,
+                                 cluster_.pool->ChooseDrafter(session_id_, {}));
   const DraftLengthMode mode =
       request_.seed % 2 == 0 ? DraftLengthMode::kFixed : DraftLengthMode::kAuto;
   OptionalDraftClient optional(
-      [&](Session&) {
-        return std::optional(OptionalDraftClient::Drafter{
-            .node = node_drafter,
-            .breaker = cluster_.breaker,
-            .control = cluster_.controls.Of(request_.rule, request_.sampling)});
+      [&](Session& one) {
+        return session_drafter.Choose(one, kGenerationDraftOptions);
       },
       mode);
   LookupDraftClient lookup(optional, mode);
   DraftClient* const drafts =
       request_.prompt_lookup ? static_cast<DraftClient*>(&lookup) : &optional;
   HastyDrafts drafter(*drafts, cluster_.mistake);
+  CheckedVerifyStub verify_stub(*this, session_verifier);
   NodeVerifyClient node_verifier(verify_stub, request_.format);
   RestlessScore verifier(node_verifier, cluster_.mistake);
   const auto rule = MakeRule(request_.rule, /*lossy_lenience=*/1);
@@ -289,14 +263,24 @@ Task<absl::Status> SimulatedClient::Stream(int attempt) {
                               .verifier = verifier,
                               .rule = *rule,
                               .policy = policy});
-  absl::Status status;
+  absl::Status status = co_await Decode(session, decoder);
+  co_await optional.Stop(session);
+  if (releases_) {
+    session_drafter.Release(session.AdvisoryHeader(session.drafter_cache()));
+    session_verifier.Release(session.AdvisoryHeader(session.verifier_cache()));
+  }
+  co_return status;
+}
+
+Task<absl::Status> SimulatedClient::Decode(Session& session,
+                                           SpeculativeDecoder& decoder) {
   while (!session.is_complete() && !session.cancellation().cancelled()) {
     const absl::Span<const TokenId> log = session.committed().tokens();
     const std::vector<TokenId> before(log.begin(), log.end());
     const absl::StatusOr<RoundResult> round = co_await decoder.Round(session);
     CheckLog(session, before);
-    status = round.status();
-    if (!status.ok()) break;
+    if (!round.ok() && session.cancellation().cancelled()) break;
+    if (!round.ok()) co_return round.status();
     const RoundStats& stats = round->stats;
     ++cluster_.stats.num_rounds;
     cluster_.stats.num_accepted += stats.num_accepted;
@@ -307,14 +291,20 @@ Task<absl::Status> SimulatedClient::Stream(int attempt) {
     cluster_.stats.num_draft_failures += stats.drafter.num_failures;
     Receive(static_cast<int>(before.size()) - session.prompt_length(),
             session.committed().From(static_cast<int>(before.size())));
+    if (session.committed().From(session.prompt_length()) != received_) {
+      Report("the client has another text than the log");
+    }
   }
-  if (session.cancellation().cancelled()) status = absl::CancelledError();
-  co_await optional.Stop(session);
-  if (releases_) {
-    draft_stub.Release(session.AdvisoryHeader(session.drafter_cache()));
-    verify_stub.Release(session.AdvisoryHeader(session.verifier_cache()));
+  if (session.cancellation().cancelled()) co_return absl::CancelledError();
+  co_return absl::OkStatus();
+}
+
+void SimulatedClient::CheckPoison() {
+  ++cluster_.stats.num_poisoned;
+  // Elsewhere the run's faults may lose two nodes under any stream.
+  if (!request_.is_poison && cluster_.has_poison) {
+    Report("a stream is ended for what another one did");
   }
-  co_return status;
 }
 
 void SimulatedClient::Receive(int first_index,

@@ -10,7 +10,9 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "coordinator/pool/node_group.h"
 #include "coordinator/round/session.h"
+#include "coordinator/round/speculative_decoder.h"
 #include "core/base/cancellation.h"
 #include "core/base/task.h"
 #include "core/wire/node_calls.h"
@@ -20,9 +22,9 @@
 namespace outrider::testing {
 
 // A client and, for each stream that it opens, the session of a coordinator's:
-// production's decoder and clients over simulated stubs. A stream that breaks
-// is resumed with what was delivered, as the client library does. It looks at
-// what comes, and reports what must not be.
+// production's decoder, clients and moves over simulated nodes. A stream that
+// breaks is resumed with what was delivered, as the client library does. It
+// looks at what comes, and reports what must not be.
 class SimulatedClient {
  public:
   struct Request {
@@ -35,6 +37,7 @@ class SimulatedClient {
     int num_tokens = 0;
     std::string cache_salt = {};
     bool prompt_lookup = false;
+    bool is_poison = false;  // it takes verifiers down
   };
 
   SimulatedClient(Cluster& cluster, Request request);
@@ -50,24 +53,29 @@ class SimulatedClient {
   int num_received() const { return static_cast<int>(received_.size()); }
 
  private:
-  class CheckedDraftStub;
-  class PatientVerifyStub;
+  class CheckedVerifyStub;
   class VaryingLength;
   class HastyDrafts;    // a mistake
   class RestlessScore;  // another
 
   Task<void> Run();
   Task<absl::Status> Stream(int attempt);
+  Task<absl::Status> Decode(Session& session, SpeculativeDecoder& decoder);
+  // A place at a verifier of the model that the stream has begun with.
+  NodeGroup<VerifierNode>::Choice Assign();
   // One round's tokens, as the coordinator sends them.
   void Receive(int first_index, absl::Span<const TokenId> tokens);
   // The log has only grown.
   void CheckLog(const Session& session, absl::Span<const TokenId> before);
+  // The stream was ended for taking verifiers down.
+  void CheckPoison();
   void Report(const std::string& problem);
 
   Cluster& cluster_;
-  const Request request_;
+  Request request_;              // its seed changes where it is begun anew
+  bool is_other_model_ = false;  // that the stream began with
   // What plain decoding gives; empty where the law alone is promised.
-  const std::vector<TokenId> golden_;
+  std::vector<TokenId> golden_;
   std::vector<TokenId> received_;
   SessionId session_id_;  // of the stream that runs, or ran last
   std::shared_ptr<Cancellation> cancellation_;  // of the same

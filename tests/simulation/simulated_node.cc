@@ -51,6 +51,42 @@ void SimulatedNode<Core>::Deliver(const Call& call, Done done) {
 }
 
 template <typename Core>
+void SimulatedNode<Core>::Describe(
+    std::function<void(absl::StatusOr<NodeDescription>)> done) {
+  if (is_down()) return done(absl::UnavailableError("nobody listens"));
+  if (loop_.now() < paused_until_) {
+    waiting_.push_back([this, done] { Describe(done); });
+    return;
+  }
+  if (is_draining()) return done(absl::UnavailableError("it shuts down"));
+  NodeDescription description = options_.description;
+  if (is_other_) description.weights_hash = "others";
+  done(std::move(description));
+}
+
+template <typename Core>
+void SimulatedNode<Core>::Drain(Clock::duration time) {
+  if (is_draining() || is_down()) return;
+  draining_until_ = loop_.now() + time;
+  loop_.After(time, [this, life = life_] {
+    if (life == life_) Crash(std::chrono::milliseconds(50));
+  });
+}
+
+template <typename Core>
+void SimulatedNode<Core>::Replace(Clock::duration time) {
+  if (is_other_) return;
+  // It loads for longer than two questions, what it is, are apart.
+  static constexpr std::chrono::milliseconds kLoading(2500);
+  is_other_ = true;
+  Crash(kLoading);
+  loop_.After(kLoading + time, [this] {
+    is_other_ = false;
+    Crash(kLoading);
+  });
+}
+
+template <typename Core>
 bool SimulatedNode<Core>::FitsApart(const RequestHeader& header,
                                     CacheDelta& delta) const {
   const TokenSeq cached = core_->Logged(header.session);
@@ -87,7 +123,8 @@ void SimulatedNode<Core>::Truncate(const RequestHeader& header, int length,
 
 template <typename Core>
 void SimulatedNode<Core>::Crash(Clock::duration down) {
-  down_until_ = loop_.now() + down;
+  down_until_ = std::max(down_until_, loop_.now() + down);
+  draining_until_ = {};
   ++life_;
   waiting_.clear();
   const auto broken = std::exchange(calls_, {});
@@ -110,15 +147,25 @@ template <typename Core>
 void SimulatedNode<Core>::Start() {
   if (core_ != nullptr) num_preempted_before_ = num_preempted();
   is_passing_ = false;
-  core_ = options_.start(is_broken_);
+  core_ = options_.start(is_broken_, is_other_);
   door_ = std::make_unique<WeakDoor>(options_.protocol);
 }
 
 template <typename Core>
 void SimulatedNode<Core>::Answer(uint64_t number, const RequestHeader& request,
                                  absl::StatusOr<Reply> reply) {
+  if (reply.ok() && options_.kills && options_.kills(request)) {
+    // Not here, in the midst of what would be gone.
+    loop_.After({}, [this, life = life_] {
+      if (life == life_) Crash(std::chrono::milliseconds(300));
+    });
+    return;
+  }
   const auto call = calls_.extract(number);
-  if (reply.ok()) door_->Out(request, reply->header);
+  if (reply.ok()) {
+    door_->Out(request, reply->header);
+    reply->header.is_draining = is_draining();
+  }
   call.mapped()(std::move(reply));
 }
 
@@ -127,6 +174,8 @@ void SimulatedNode<Core>::Pump() {
   if (is_passing_ || loop_.now() < paused_until_) return;
   const uint64_t life = life_;
   const int num_rows = core_->BeginPass(loop_.now());
+  // A miss or a refusal is answered without one.
+  if (num_rows == 0) core_->RunToEnd(loop_.now());
   if (num_rows > 0) {
     is_passing_ = true;
     loop_.After(std::chrono::microseconds(500 + 20 * num_rows),

@@ -9,8 +9,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "tests/support/event_loop.h"
+#include "core/wire/node_description.h"
 #include "tests/simulation/weak_protocol.h"
+#include "tests/support/event_loop.h"
 #include "tests/support/toy_nodes.h"
 
 namespace outrider::testing {
@@ -26,9 +27,13 @@ class SimulatedNode {
   using Clock = EventLoop::Clock;
 
   struct Options {
-    // Begins an empty life. Its model gives numbers that are none while
-    // `is_broken`.
-    std::function<std::unique_ptr<Core>(const bool& is_broken)> start = {};
+    // Begins an empty life. Its model is another one where `is_other`, and
+    // gives numbers that are none while `is_broken`.
+    std::function<std::unique_ptr<Core>(const bool& is_broken, bool is_other)>
+        start = {};
+    NodeDescription description = {};
+    // A step that takes the process down when it is computed; empty: none does.
+    std::function<bool(const RequestHeader&)> kills = {};
     WeakProtocol protocol = {};
   };
 
@@ -37,6 +42,7 @@ class SimulatedNode {
   // `done` gets the answer, or that the connection broke; or nothing, where the
   // node is at a standstill for good.
   void Deliver(const Call& call, Done done);
+  void Describe(std::function<void(absl::StatusOr<NodeDescription>)> done);
   void Release(const RequestHeader& header);
   // Of protocols that cut by a call of its own: to a length, or by a number.
   void Truncate(const RequestHeader& header, int length, int num_removed);
@@ -48,6 +54,10 @@ class SimulatedNode {
   // Has no room.
   void Refuse(Clock::duration time) { refuses_until_ = loop_.now() + time; }
   // Drops sessions as if every lease had run out.
+  // Says that it shuts down for so long, and is another process then.
+  void Drain(Clock::duration time);
+  // Is another model for so long.
+  void Replace(Clock::duration time);
   void Evict() { core_->Expire(loop_.now() + std::chrono::hours(1)); }
   void BreakNextPass() { breaks_next_pass_ = true; }
 
@@ -55,13 +65,14 @@ class SimulatedNode {
   void Expire() { core_->Expire(loop_.now()); }
 
   const Core& core() const { return *core_; }
+  bool is_down() const { return loop_.now() < down_until_; }
+  bool is_other() const { return is_other_; }
+  bool is_draining() const { return loop_.now() < draining_until_; }
   int num_preempted() const {
     return num_preempted_before_ + core_->sessions().num_preempted();
   }
 
  private:
-  bool is_down() const { return loop_.now() < down_until_; }
-
   void Start();
   // Where truncation is a call of its own: makes the delta follow what is
   // cached. False: that has another length than the call expects.
@@ -75,6 +86,7 @@ class SimulatedNode {
   EventLoop& loop_;
   const Options options_;
   bool is_broken_ = false;
+  bool is_other_ = false;
   bool breaks_next_pass_ = false;
   bool is_passing_ = false;
   std::unique_ptr<Core> core_;
@@ -86,6 +98,7 @@ class SimulatedNode {
   Clock::time_point down_until_;
   Clock::time_point paused_until_;
   Clock::time_point refuses_until_;
+  Clock::time_point draining_until_;
   int num_preempted_before_ = 0;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/simulation/simulated_stub.h"
 
+#include <chrono>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -9,24 +10,45 @@ namespace outrider::testing {
 
 template <typename Node>
 Task<absl::StatusOr<typename Node::Reply>> SimulatedStub<Node>::Ask(
-    const Call& call, Cancellation& cancellation) {
+    const Call& call, std::chrono::milliseconds timeout,
+    Cancellation& cancellation) {
   const auto asked = std::make_shared<Asked>();
   asked->header = call.header;
   *current_ = asked;
   if (way_.protocol.truncates_apart) SendTruncate(call.header);
   Send(call, asked);
-  way_.loop.After(kTimeout, [asked] {
-    End(asked, absl::DeadlineExceededError("no answer in time"));
+  way_.loop.After(timeout, [asked] {
+    End<Reply>(*asked, absl::DeadlineExceededError("no answer in time"));
   });
   EventLoop& loop = way_.loop;
   const uint64_t registration = cancellation.OnCancel([&loop, asked] {
-    loop.After({}, [asked] { End(asked, absl::CancelledError()); });
+    loop.After({}, [asked] { End<Reply>(*asked, absl::CancelledError()); });
   });
-  co_await Answered{*asked};
+  co_await Answered<Reply>{*asked};
   cancellation.Forget(registration);
   absl::StatusOr<Reply> reply = *std::move(asked->reply);
   if (reply.ok()) cached_length_ = reply->header.cached_length;
   co_return reply;
+}
+
+template <typename Node>
+Task<absl::StatusOr<NodeDescription>> SimulatedStub<Node>::Describe(
+    Way way, std::chrono::milliseconds timeout) {
+  const auto asked = std::make_shared<Waited<NodeDescription>>();
+  const auto end = [asked](absl::StatusOr<NodeDescription> answer) {
+    End<NodeDescription>(*asked, std::move(answer));
+  };
+  way.network.ToNode(way.index, [way, end](Network::Arrival) {
+    way.node.Describe([way, end](absl::StatusOr<NodeDescription> answer) {
+      way.network.FromNode(way.index,
+                           [end, answer](Network::Arrival) { end(answer); });
+    });
+  });
+  way.loop.After(timeout, [end] {
+    end(absl::DeadlineExceededError("no answer in time"));
+  });
+  co_await Answered<NodeDescription>{*asked};
+  co_return *std::move(asked->reply);
 }
 
 template <typename Node>
@@ -74,15 +96,7 @@ void SimulatedStub<Node>::Arrived(const Way& way, std::shared_ptr<Asked> asked,
       reply->header.incarnation = asked->header.incarnation;
     }
   }
-  End(asked, std::move(reply));
-}
-
-template <typename Node>
-void SimulatedStub<Node>::End(std::shared_ptr<Asked> asked,
-                              absl::StatusOr<Reply> reply) {
-  if (asked->reply.has_value()) return;
-  asked->reply = std::move(reply);
-  if (asked->waiter) asked->waiter.resume();
+  End<Reply>(*asked, std::move(reply));
 }
 
 template class SimulatedStub<SimulatedNode<VerifyNode>>;

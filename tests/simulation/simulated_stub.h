@@ -6,17 +6,20 @@
 #include <coroutine>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "core/base/cancellation.h"
 #include "core/base/task.h"
+#include "core/wire/node_description.h"
 #include "tests/simulation/network.h"
 #include "tests/simulation/simulated_node.h"
 
 namespace outrider::testing {
 
 // One session's way to one node over the network: a call at a time, each with
-// a deadline. What arrives for a call that has ended is dropped, as by gRPC.
+// a deadline of its own. What arrives for a call that has ended is dropped, as
+// by gRPC.
 template <typename Node>
 class SimulatedStub {
  public:
@@ -33,20 +36,26 @@ class SimulatedStub {
 
   explicit SimulatedStub(const Way& way) : way_(way) {}
 
-  Task<absl::StatusOr<Reply>> Ask(const Call& call, Cancellation& cancellation);
+  Task<absl::StatusOr<Reply>> Ask(const Call& call,
+                                  std::chrono::milliseconds timeout,
+                                  Cancellation& cancellation);
+  static Task<absl::StatusOr<NodeDescription>> Describe(
+      Way way, std::chrono::milliseconds timeout);
   // Advisory: nobody waits for it.
   void Release(const RequestHeader& header);
 
  private:
-  static constexpr std::chrono::milliseconds kTimeout{300};
-
-  struct Asked {
-    RequestHeader header = {};
-    std::optional<absl::StatusOr<Reply>> reply = {};
+  template <typename T>
+  struct Waited {
+    std::optional<absl::StatusOr<T>> reply = {};
     std::coroutine_handle<> waiter = {};
   };
+  struct Asked : Waited<Reply> {
+    RequestHeader header = {};
+  };
+  template <typename T>
   struct Answered {
-    Asked& asked;
+    Waited<T>& asked;
     bool await_ready() const noexcept { return asked.reply.has_value(); }
     void await_suspend(std::coroutine_handle<> waiter) const {
       asked.waiter = waiter;
@@ -57,7 +66,12 @@ class SimulatedStub {
   // These outlive the stub in messages under way.
   static void Arrived(const Way& way, std::shared_ptr<Asked> asked,
                       absl::StatusOr<Reply> reply);
-  static void End(std::shared_ptr<Asked> asked, absl::StatusOr<Reply> reply);
+  template <typename T>
+  static void End(Waited<T>& asked, absl::StatusOr<T> reply) {
+    if (asked.reply.has_value()) return;
+    asked.reply = std::move(reply);
+    if (asked.waiter) asked.waiter.resume();
+  }
   void Send(const Call& call, const std::shared_ptr<Asked>& asked);
   void SendTruncate(const RequestHeader& header);
 

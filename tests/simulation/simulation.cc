@@ -3,14 +3,18 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "core/base/log.h"
+#include "coordinator/pool/verifier_seat.h"
+#include "core/base/quiet_log.h"
 #include "tests/simulation/hashed_models.h"
 #include "tests/simulation/simulated_client.h"
+#include "tests/simulation/simulated_pool.h"
 
 namespace outrider::testing {
 namespace {
@@ -60,8 +64,11 @@ class Simulation {
         cluster_{.loop = loop_,
                  .network = network_,
                  .protocol = options.protocol,
-                 .mistake = options.mistake} {
+                 .mistake = options.mistake,
+                 .has_poison = options.has_poison} {
     StartNodes();
+    pool_.emplace(cluster_);
+    cluster_.pool = &*pool_;
     MakeClients();
     for (const Fault& fault : options.faults) {
       if (fault.is_of_message()) continue;
@@ -91,7 +98,15 @@ class Simulation {
     for (const auto& verifier : cluster_.verifiers) {
       cluster_.stats.num_preempted += verifier->num_preempted();
     }
-    return {.problem = cluster_.problem, .stats = cluster_.stats};
+    for (const auto& count : pool_->moves().of_verifiers) {
+      cluster_.stats.num_moves += count;
+    }
+    for (const auto& count : pool_->moves().of_drafters) {
+      cluster_.stats.num_drafter_moves += count;
+    }
+    return {.problem = cluster_.problem,
+            .stats = cluster_.stats,
+            .coverage = cluster_.coverage};
   }
 
  private:
@@ -104,31 +119,63 @@ class Simulation {
     const BatchScheduler::Options scheduling = {
         .prefill_chunk = 32,
         .sessions = {.num_blocks = static_cast<int>(num_blocks)}};
-    for (uint64_t i = 0; i < 1 + Draw(3) % 2; ++i) {
-      cluster_.verifiers.push_back(std::make_unique<Cluster::Verifier>(
-          loop_,
-          Cluster::Verifier::Options{.start =
-                                         [scheduling](const bool& is_broken) {
-                                           return MakeVerifyNode(
-                                               ModelOf(HashedTarget, is_broken),
-                                               {}, scheduling);
-                                         },
-                                     .protocol = options_.protocol}));
+    // Who is revived there must not have gone elsewhere (DrawFaults).
+    const bool is_one = options_.seed % 3 == 0;
+    const uint64_t num_verifiers = is_one ? 1 : 1 + Draw(3) % 3;
+    for (uint64_t i = 0; i < num_verifiers; ++i) {
+      Cluster::Verifier::Options node = {.description = Description(),
+                                         .protocol = options_.protocol};
+      node.start = [scheduling](const bool& is_broken, bool is_other) {
+        return MakeVerifyNode(
+            ModelOf(is_other ? OtherTarget : HashedTarget, is_broken), {},
+            scheduling);
+      };
+      if (options_.has_poison) {
+        node.kills = [this](const RequestHeader& header) {
+          return Kills(header);
+        };
+      }
+      cluster_.verifiers.push_back(
+          std::make_unique<Cluster::Verifier>(loop_, std::move(node)));
     }
-    cluster_.drafter = std::make_unique<Cluster::Drafter>(
-        loop_, Cluster::Drafter::Options{
-                   .start =
-                       [this, scheduling](const bool& is_broken) {
-                         return MakeDraftNode(
-                             ModelOf(HashedDraft, is_broken),
+    for (uint64_t i = 0; i < 1 + Draw(5) % 2; ++i) {
+      Cluster::Drafter::Options node = {.description = Description(),
+                                        .protocol = options_.protocol};
+      node.start = [this, scheduling](const bool& is_broken, bool) {
+        return MakeDraftNode(ModelOf(HashedDraft, is_broken),
                              {.random_source =
                                   [this](uint64_t seed) {
                                     return std::make_unique<LedgerCoins>(
                                         cluster_, seed);
                                   }},
                              scheduling);
-                       },
-                   .protocol = options_.protocol});
+      };
+      cluster_.drafters.push_back(
+          std::make_unique<Cluster::Drafter>(loop_, std::move(node)));
+    }
+  }
+  static NodeDescription Description() {
+    const ModelIdentity model = Cluster::IdentityOf(/*is_other_model=*/false);
+    return {
+        .weights_hash = model.weights_hash,
+        .vocab_size = kHashedVocabulary,
+        .context_length = 256,
+        .dtype = model.dtype,
+        .max_draft_tokens = kDefaultMaxDraftTokens,
+        .reply_formats = {std::begin(kReplyFormats), std::end(kReplyFormats)},
+        .numerics = model.numerics};
+  }
+  // The last client's text takes down who computes it, once it has five tokens.
+  bool Kills(const RequestHeader& header) {
+    const auto& poison = *clients_.back();
+    if (header.session != poison.session_id() || poison.num_received() < 5) {
+      return false;
+    }
+    SessionWatch& watch = cluster_.watches[header.session];
+    if (++watch.num_killed > VerifierSeat::kMaxLost) {
+      cluster_.Report("one stream has taken three verifiers down");
+    }
+    return true;
   }
   static TableLm::Options ModelOf(
       std::vector<float> (*table)(absl::Span<const TokenId>),
@@ -153,7 +200,8 @@ class Simulation {
           .index = i,
           .seed = Draw(10 + i),
           .num_tokens = 24 + static_cast<int>(Draw(20 + i) % 40),
-          .prompt_lookup = Draw(30 + i) % 4 == 0};
+          .prompt_lookup = Draw(30 + i) % 4 == 0,
+          .is_poison = options_.has_poison && i == kNumClients - 1};
       const int length = 1 + static_cast<int>(Draw(40 + i) % 60);
       for (int j = 0; j < length; ++j) {
         const uint64_t whose = shares ? 0 : i;
@@ -176,12 +224,14 @@ class Simulation {
       loop_.StandStill(fault.time);
     } else if (fault.kind == Fault::Kind::kHangUp) {
       clients_[fault.node % kNumClients]->HangUp(fault.time.count() % 2 == 0);
-    } else if (const int num = static_cast<int>(cluster_.verifiers.size());
-               fault.node % (num + 1) == Cluster::kDrafterIndex) {
-      StrikeNode(fault, *cluster_.drafter, Cluster::kDrafterIndex);
     } else {
-      const int index = fault.node % (num + 1);
-      StrikeNode(fault, *cluster_.verifiers[index - 1], index);
+      const auto num_drafters = static_cast<int>(cluster_.drafters.size());
+      const auto num_verifiers = static_cast<int>(cluster_.verifiers.size());
+      const int i = fault.node % (num_drafters + num_verifiers);
+      if (i < num_drafters) return StrikeNode(fault, *cluster_.drafters[i], i);
+      const int verifier = i - num_drafters;
+      StrikeNode(fault, *cluster_.verifiers[verifier],
+                 Cluster::kFirstVerifier + verifier);
     }
   }
   template <typename Node>
@@ -197,6 +247,10 @@ class Simulation {
         return network_.Silence(index, fault.time);
       case Fault::Kind::kRefuse:
         return node.Refuse(fault.time);
+      case Fault::Kind::kDrain:
+        return node.Drain(fault.time);
+      case Fault::Kind::kReplace:
+        return node.Replace(fault.time);
       case Fault::Kind::kEvict:
         return node.Evict();
       case Fault::Kind::kNanRow:
@@ -208,12 +262,13 @@ class Simulation {
 
   void EverySecond() {
     ForEachNode([](auto& node) { node.Expire(); });
+    pool_->AskAll();
     if (!AreDone()) loop_.After(seconds(1), [this] { EverySecond(); });
   }
   template <typename Function>
   void ForEachNode(Function function) {
     for (const auto& verifier : cluster_.verifiers) function(*verifier);
-    function(*cluster_.drafter);
+    for (const auto& drafter : cluster_.drafters) function(*drafter);
   }
 
   bool AreDone() const {
@@ -260,6 +315,7 @@ class Simulation {
   EventLoop loop_;
   Network network_;
   Cluster cluster_;
+  std::optional<SimulatedPool> pool_;
   std::vector<std::unique_ptr<SimulatedClient>> clients_;
   uint64_t num_drawn_ = 0;
 };
@@ -267,11 +323,25 @@ class Simulation {
 }  // namespace
 
 SimulationResult Simulate(const SimulationOptions& options) {
+  const QuietLog quiet;
   return Simulation(options).Run();
 }
 
 SimulationOptions OptionsOf(uint64_t seed) {
-  return {.seed = seed, .faults = DrawFaults(seed, /*num_nodes=*/3)};
+  SimulationOptions options = {.seed = seed,
+                               .faults = DrawFaults(seed, /*num_nodes=*/5),
+                               .has_poison = HashOf(seed, 2) % 8 == 0};
+  if (options.has_poison) {
+    // Where nodes are lost by other causes too, or the poison comes again as
+    // another stream, others may be taken for it.
+    std::erase_if(options.faults, [](const Fault& fault) {
+      using Kind = Fault::Kind;
+      return fault.kind != Kind::kRefuse && fault.kind != Kind::kEvict &&
+             (fault.kind != Kind::kHangUp ||
+              fault.node % kNumClients == kNumClients - 1);
+    });
+  }
+  return options;
 }
 
 std::string Explain(SimulationOptions options) {

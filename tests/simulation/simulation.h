@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/simulation/cluster.h"
+#include "tests/simulation/coverage.h"
 #include "tests/simulation/fault.h"
 #include "tests/simulation/weak_protocol.h"
 
@@ -20,12 +21,14 @@ struct SimulationOptions {
   std::vector<Fault> faults = {};
   WeakProtocol protocol = {};
   Mistake mistake = Mistake::kNone;
-  bool has_room = false;  // for all sessions, which some seeds have not
+  bool has_room = false;    // for all sessions, which some seeds have not
+  bool has_poison = false;  // one client's text takes verifiers down
 };
 
 struct SimulationResult {
   std::string problem = {};  // the first that was found; empty: none
   SimulationStats stats = {};
+  Coverage coverage = {};
 };
 
 // Looks, all the time, at each stream (contiguous, nothing twice, equal to

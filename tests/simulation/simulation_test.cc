@@ -2,18 +2,22 @@
 // Nothing is lost, doubled or wrong, whatever the network and the processes do.
 #include "tests/simulation/simulation.h"
 
-#include <string>
-#include <vector>
+#include <iostream>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace outrider::testing {
 namespace {
 
+using ::testing::IsEmpty;
+
 constexpr uint64_t kNumSeeds = 500;
 
+// The seeds together have each answer to a session in each of its states.
 TEST(SimulationTest, EveryStreamIsWholeAndThatOfPlainDecoding) {
   SimulationStats sum;
+  Coverage coverage;
   for (uint64_t seed = 0; seed < kNumSeeds; ++seed) {
     const SimulationOptions options = OptionsOf(seed);
     const SimulationResult result = Simulate(options);
@@ -26,7 +30,14 @@ TEST(SimulationTest, EveryStreamIsWholeAndThatOfPlainDecoding) {
     sum.num_resumes += result.stats.num_resumes;
     sum.num_refusals += result.stats.num_refusals;
     sum.num_preempted += result.stats.num_preempted;
+    sum.num_moves += result.stats.num_moves;
+    sum.num_drafter_moves += result.stats.num_drafter_moves;
+    sum.num_begun_anew += result.stats.num_begun_anew;
+    sum.num_poisoned += result.stats.num_poisoned;
+    coverage.Add(result.coverage);
   }
+  std::cout << coverage.ToString();
+  EXPECT_THAT(coverage.Missing(), IsEmpty());
   // What was not tried was not tested.
   EXPECT_GT(sum.num_accepted, static_cast<int64_t>(10 * kNumSeeds));
   EXPECT_GT(sum.num_misses, 0);
@@ -35,6 +46,10 @@ TEST(SimulationTest, EveryStreamIsWholeAndThatOfPlainDecoding) {
   EXPECT_GT(sum.num_resumes, 0);
   EXPECT_GT(sum.num_refusals, 0);
   EXPECT_GT(sum.num_preempted, 0);
+  EXPECT_GT(sum.num_moves, 0);
+  EXPECT_GT(sum.num_drafter_moves, 0);
+  EXPECT_GT(sum.num_begun_anew, 0);
+  EXPECT_GT(sum.num_poisoned, 0);
 }
 
 TEST(SimulationTest, ASeedGivesTheSameRunAgain) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each protocol that a model check has refuted, and each mistake with coins or
-// drafts, is found here too: a simulation that missed one would prove little.
+// Each protocol that a model check has refuted, and each mistake with coins,
+// drafts or moves, is found here too: a simulation that missed one would prove
+// little.
 #include <iostream>
 #include <ostream>
 #include <string>
@@ -54,6 +55,11 @@ std::vector<WeakCase> WeakCases() {
       {"T4", {}, Mistake::kDropsDraftsByToken},
       {"M16", {}, Mistake::kRedoesRefusals},
       {"C1", {}, Mistake::kForgetsSteps},
+      {"KeepsSteps", {}, Mistake::kKeepsSteps},
+      {"RedrawsDrafts", {}, Mistake::kRedrawsDrafts},
+      {"ShutsGates", {}, Mistake::kShutsGates},
+      {"IgnoresDrains", {}, Mistake::kIgnoresDrains},
+      {"CountsNoSuspects", {}, Mistake::kCountsNoSuspects},
   };
 }
 
@@ -67,8 +73,7 @@ TEST_P(WeakProtocolsTest, IsFound) {
     options.mistake = GetParam().mistake;
     const SimulationResult result = Simulate(options);
     if (result.problem.empty()) continue;
-    std::cout << GetParam().id << ": seed " << seed << ", " << result.problem
-              << "\n";
+    std::cout << GetParam().id << ": " << Explain(options);
     return;
   }
   FAIL() << "survives " << kMostSeeds << " seeds";

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_TESTS_SIMULATION_SESSION_WATCH_H_
+#define OUTRIDER_TESTS_SIMULATION_SESSION_WATCH_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+
+#include "core/sampling/draft.h"
+#include "core/session/cache_delta.h"
+#include "tests/simulation/coverage.h"
+
+namespace outrider::testing {
+
+// What the links to nodes have seen of one session.
+struct SessionWatch {
+  static constexpr int kNowhere = -1;
+
+  int node = kNowhere;          // the verifier that answered last
+  int leaving = kNowhere;       // the one that has said that it drains
+  bool has_failed = false;      // a step did, so that it may have moved
+  int num_killed = 0;           // verifiers that it took down
+  bool is_other_model = false;  // that it began with
+  std::map<uint64_t, uint64_t> digests = {};  // of what each step said
+  std::optional<Draft> offered = {};          // by a drafter, last
+
+  // False: this step said something else before.
+  bool Says(uint64_t step, uint64_t digest) {
+    return digests.try_emplace(step, digest).first->second == digest;
+  }
+  Coverage::State StateAt(int verifier, const RequestHeader& header) const {
+    if (node == kNowhere) return Coverage::State::kOpening;
+    if (!header.incarnation.is_none()) return Coverage::State::kOpen;
+    return node == verifier ? Coverage::State::kReopening
+                            : Coverage::State::kMoving;
+  }
+};
+
+}  // namespace outrider::testing
+
+#endif  // OUTRIDER_TESTS_SIMULATION_SESSION_WATCH_H_
