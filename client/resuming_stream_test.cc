@@ -125,6 +125,17 @@ TEST(ResumingStreamTest, WithOneCoordinatorNothingIsTriedAgain) {
   EXPECT_EQ(only.requests().size(), 1u);
 }
 
+// It may be what two verifiers were lost by.
+TEST(ResumingStreamTest, AStreamThatAModelFailedOnIsTriedOnNoOther) {
+  Script script = BreaksAfterItsFirstRound();
+  script.status = {grpc::StatusCode::INTERNAL, "two verifiers were lost"};
+  const ScriptedGenerationService first(script);
+  const ScriptedGenerationService second(TwoRounds());
+  const Result result = Read({first.address(), second.address()});
+  EXPECT_TRUE(absl::IsInternal(result.status)) << result.status;
+  EXPECT_TRUE(second.requests().empty());
+}
+
 TEST(ResumingStreamTest, ARequestThatIsWrongIsWrongEverywhere) {
   const ScriptedGenerationService first(
       Script{.status = {grpc::StatusCode::INVALID_ARGUMENT, "wrong"}});

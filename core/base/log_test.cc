@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/base/log.h"
 
+#include <string>
+
+#include "core/base/quiet_log.h"
 #include "gtest/gtest.h"
 
 namespace outrider {
@@ -12,6 +15,18 @@ TEST(LogTest, TextHasTimeLevelMessageAndFieldsOnOneLine) {
   EXPECT_EQ(FormatLogLine(LogFormat::kText, LogLevel::kWarning, kTime,
                           "a node\nis slow", {{"request_id", "4f1c"}}),
             "2026-11-21T02:49:40.123Z W a node is slow request_id=4f1c\n");
+}
+
+TEST(LogTest, AThreadThatIsToldToBeQuietIsForAsLong) {
+  ::testing::internal::CaptureStderr();
+  {
+    const QuietLog quiet;
+    OUTRIDER_LOG(kInfo) << "unheard";
+  }
+  OUTRIDER_LOG(kInfo) << "heard";
+  const std::string lines = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(lines.find("unheard"), std::string::npos);
+  EXPECT_NE(lines.find("heard"), std::string::npos);
 }
 
 TEST(LogTest, JsonIsOneObjectALine) {

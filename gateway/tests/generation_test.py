@@ -118,6 +118,15 @@ class GenerationTest(unittest.IsolatedAsyncioTestCase):
                     await self.ids(self.over(Stub([error(code)])))
                 self.assertEqual(self.nodes[0].is_shunned(time.monotonic()), is_shunned)
 
+    async def test_a_stream_that_a_model_failed_on_is_tried_on_no_other_coordinator(self):
+        # It may be what two verifiers were lost by.
+        for said in ([], [begin(), round_of(0, 1)]):
+            stubs = [Stub([*said, error(grpc.StatusCode.INTERNAL)]) for _ in range(3)]
+            with self.assertRaises(ApiError) as failure:
+                await self.ids(self.over(*stubs))
+            self.assertEqual(failure.exception.status, 500)
+            self.assertEqual(sum(len(stub.calls) for stub in stubs), 1)
+
     async def test_a_request_whose_own_time_is_over_says_nothing_of_the_coordinator(self):
         with self.assertRaises(ApiError) as refusal:
             await self.ids(self.over(Stub([error(grpc.StatusCode.DEADLINE_EXCEEDED)]), timeout=0))
