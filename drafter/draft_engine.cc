@@ -64,7 +64,8 @@ DraftEngine::DraftEngine(std::unique_ptr<DraftStrategy> strategy,
 absl::Status DraftEngine::Check(const DraftCall& call) const {
   OUTRIDER_RETURN_IF_ERROR(Validate(call.sampling, options_.vocab_size));
   OUTRIDER_RETURN_IF_ERROR(CheckDelta(call.header.delta, options_.vocab_size,
-                                      options_.context_length));
+                                      options_.context_length,
+                                      call.in_flight_tokens.size()));
   if (call.max_draft_tokens < 0 ||
       call.max_draft_tokens > options_.max_draft_tokens) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -72,9 +73,23 @@ absl::Status DraftEngine::Check(const DraftCall& call) const {
         ", not ", call.max_draft_tokens));
   }
   OUTRIDER_RETURN_IF_ERROR(Validate(call.options, options_.vocab_size));
-  const CacheDelta& delta = call.header.delta;
-  const size_t length = delta.keep_length + delta.append_tokens.size();
-  return CheckPromptLength(call.prompt_length, length);
+  OUTRIDER_RETURN_IF_ERROR(CheckInFlight(call));
+  return CheckPromptLength(call.prompt_length, call.header.delta.length());
+}
+
+absl::Status DraftEngine::CheckInFlight(const DraftCall& call) const {
+  if (call.max_outcomes < 0 || call.max_outcomes > options_.max_outcomes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("max_outcomes must be between 0 and ",
+                     options_.max_outcomes, ", not ", call.max_outcomes));
+  }
+  const auto most = static_cast<size_t>(options_.max_draft_tokens);
+  if (call.in_flight_tokens.size() > most) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("in_flight_tokens must be at most ", most, ", not ",
+                     call.in_flight_tokens.size()));
+  }
+  return CheckTokens(call.in_flight_tokens, options_.vocab_size);
 }
 
 std::unique_ptr<Work> DraftEngine::MakeWork(DraftCall call,

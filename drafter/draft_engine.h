@@ -29,6 +29,7 @@ class DraftEngine {
     int vocab_size = 0;
     int context_length = 0;
     int max_draft_tokens = kDefaultMaxDraftTokens;
+    int max_outcomes = 0;  // of drafts in flight; 0: it cannot draft for them
     RandomSourceFactory random_source = {};  // empty: Coins
   };
 
@@ -45,6 +46,7 @@ class DraftEngine {
  private:
   class DraftWork;
 
+  absl::Status CheckInFlight(const DraftCall& call) const;
   // Fewer are drafted at the context's end: that depends on lengths alone.
   int DraftLength(const DraftCall& call) const;
   std::unique_ptr<RandomSource> MakeCoins(uint64_t seed) const;

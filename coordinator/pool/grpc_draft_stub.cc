@@ -38,9 +38,8 @@ Task<absl::StatusOr<DraftReply>> GrpcDraftStub::Draft(
     limit_.Answered(std::chrono::ceil<std::chrono::milliseconds>(
         std::chrono::steady_clock::now() - begin));
   }
-  const uint64_t start = call.header.delta.keep_length + num_appended;
   OUTRIDER_CO_ASSIGN_OR_RETURN(DraftReply reply,
-                               FromProto(response, start, node_.vocab_size()));
+                               FromProto(response, call, node_.vocab_size()));
   reply.sent_bytes = static_cast<int64_t>(request.ByteSizeLong());
   reply.wire_bytes =
       reply.sent_bytes + static_cast<int64_t>(response.ByteSizeLong());

@@ -63,10 +63,7 @@ class CallWork : public Work {
   // The session's, from Start on.
   const TokenLog& log() const { return session_->log; }
   // Tokens that the call makes the session have.
-  size_t num_committed() const {
-    const CacheDelta& delta = call_.header.delta;
-    return delta.keep_length + delta.append_tokens.size();
-  }
+  size_t num_committed() const { return call_.header.delta.length(); }
   absl::Span<const TokenId> committed() const {
     return log().tokens().first(num_committed());
   }

@@ -18,6 +18,9 @@ namespace outrider {
 struct CacheDelta {
   int keep_length = 0;  // 0 opens, restarts or moves the session
   std::vector<TokenId> append_tokens = {};
+
+  // Tokens that it makes the cache hold.
+  size_t length() const { return keep_length + append_tokens.size(); }
 };
 
 inline constexpr size_t kMaxCacheSaltBytes = 256;

@@ -26,7 +26,7 @@ absl::Status CheckDelta(const CacheDelta& delta, int vocab_size,
         "a cache delta keeps 0 or more tokens and appends at least one: keep ",
         delta.keep_length, ", append ", delta.append_tokens.size()));
   }
-  const size_t length = delta.keep_length + delta.append_tokens.size();
+  const size_t length = delta.length();
   if (length + num_drafts > static_cast<size_t>(context_length)) {
     const std::string drafts =
         num_drafts > 0 ? absl::StrCat(" and ", num_drafts, " drafts") : "";

@@ -12,6 +12,97 @@
 #include "core/wire/field_convert.h"
 
 namespace outrider {
+namespace {
+
+absl::Status CheckOutcomeFields(const DraftCall& call) {
+  if (!(call.acceptance >= 0 && call.acceptance <= 1)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "acceptance must be between 0 and 1, not ", call.acceptance));
+  }
+  if (call.max_outcomes == 0 && !call.in_flight_tokens.empty()) {
+    return absl::InvalidArgumentError(
+        "in_flight_tokens come where max_outcomes is above 0");
+  }
+  return absl::OkStatus();
+}
+
+v1::DraftResult ToResult(const Draft& draft) {
+  v1::DraftResult result;
+  SetTokens(draft.tokens, result.mutable_tokens());
+  const bool one_hot = absl::c_all_of(
+      draft.distributions,
+      [](const Distribution& q) { return q.support().size() == 1; });
+  if (one_hot) return result;  // the tokens say it all
+  for (const Distribution& q : draft.distributions) {
+    *result.add_rows() = ToProto(q);
+  }
+  return result;
+}
+
+absl::StatusOr<Draft> ReadDraft(const v1::DraftResult& result, uint64_t start,
+                                int vocab_size) {
+  Draft draft = {.start = start, .tokens = ToTokens(result.tokens())};
+  for (const v1::SparseRow& row : result.rows()) {
+    OUTRIDER_ASSIGN_OR_RETURN(Distribution q, FromProto(row, vocab_size));
+    draft.distributions.push_back(std::move(q));
+  }
+  if (draft.distributions.empty()) {
+    for (const TokenId token : draft.tokens) {
+      OUTRIDER_RETURN_IF_ERROR(CheckTokens({token}, vocab_size));
+      draft.distributions.push_back(Distribution::OneHot(token));
+    }
+  }
+  return draft;
+}
+
+absl::Status CheckSizes(const v1::DraftResponse& response) {
+  uint64_t num_ids = NumIds(response.result().rows());
+  for (const v1::OutcomeDraft& outcome : response.outcomes()) {
+    num_ids += NumIds(outcome.draft().rows());
+  }
+  return CheckNumIds(num_ids);
+}
+
+// Whether the outcome is one that the drafts in flight may have.
+absl::Status CheckOutcome(const OutcomeDraft& outcome, const DraftCall& call,
+                          int vocab_size) {
+  const size_t num_in_flight = call.in_flight_tokens.size();
+  const auto num_accepted = static_cast<size_t>(outcome.num_accepted);
+  OUTRIDER_RETURN_IF_ERROR(CheckTokens({outcome.next_token}, vocab_size));
+  if (num_accepted > num_in_flight ||
+      (num_accepted < num_in_flight &&
+       outcome.next_token == call.in_flight_tokens[num_accepted])) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the drafter drafted for token ", outcome.next_token, " after ",
+        outcome.num_accepted, " of ", num_in_flight, " drafts in flight"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadOutcomes(const v1::DraftResponse& response,
+                          const DraftCall& call, int vocab_size,
+                          std::vector<OutcomeDraft>& outcomes) {
+  if (response.outcomes_size() > call.max_outcomes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the drafter sent drafts for ", response.outcomes_size(),
+                     " outcomes, not for ", call.max_outcomes));
+  }
+  for (const v1::OutcomeDraft& proto : response.outcomes()) {
+    OutcomeDraft outcome = {.next_token =
+                                static_cast<TokenId>(proto.next_token())};
+    OUTRIDER_ASSIGN_OR_RETURN(outcome.num_accepted,
+                              ToLength(proto.num_accepted(), "num_accepted"));
+    OUTRIDER_RETURN_IF_ERROR(CheckOutcome(outcome, call, vocab_size));
+    const uint64_t start =
+        call.header.delta.length() + outcome.num_accepted + 1;
+    OUTRIDER_ASSIGN_OR_RETURN(outcome.draft,
+                              ReadDraft(proto.draft(), start, vocab_size));
+    outcomes.push_back(std::move(outcome));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 v1::DraftRequest ToProto(const DraftCall& call) {
   v1::DraftRequest request;
@@ -22,6 +113,9 @@ v1::DraftRequest ToProto(const DraftCall& call) {
   request.set_seed(call.seed);
   request.set_prompt_length(call.prompt_length);
   request.set_acceptance_rule(ToProto(call.rule));
+  SetTokens(call.in_flight_tokens, request.mutable_in_flight_tokens());
+  request.set_max_outcomes(call.max_outcomes);
+  request.set_acceptance(call.acceptance);
   return request;
 }
 
@@ -38,6 +132,11 @@ absl::StatusOr<DraftCall> FromProto(const v1::DraftRequest& request) {
   OUTRIDER_ASSIGN_OR_RETURN(call.sampling, FromProto(request.sampling()));
   OUTRIDER_ASSIGN_OR_RETURN(call.prompt_length,
                             ToLength(request.prompt_length(), "prompt_length"));
+  call.in_flight_tokens = ToTokens(request.in_flight_tokens());
+  OUTRIDER_ASSIGN_OR_RETURN(call.max_outcomes,
+                            ToLength(request.max_outcomes(), "max_outcomes"));
+  call.acceptance = request.acceptance();
+  OUTRIDER_RETURN_IF_ERROR(CheckOutcomeFields(call));
   return call;
 }
 
@@ -47,40 +146,29 @@ void ToProto(const DraftReply& reply, v1::DraftResponse& response) {
     *response.mutable_miss() = ToProto(*miss);
     return;
   }
-  const Draft& draft = std::get<Draft>(reply.outcome);
-  v1::DraftResult& result = *response.mutable_result();
-  SetTokens(draft.tokens, result.mutable_tokens());
-  const bool one_hot = absl::c_all_of(
-      draft.distributions,
-      [](const Distribution& q) { return q.support().size() == 1; });
-  if (one_hot) return;  // the tokens say it all
-  for (const Distribution& q : draft.distributions) {
-    *result.add_rows() = ToProto(q);
+  *response.mutable_result() = ToResult(std::get<Draft>(reply.outcome));
+  for (const OutcomeDraft& outcome : reply.outcomes) {
+    v1::OutcomeDraft& added = *response.add_outcomes();
+    added.set_num_accepted(outcome.num_accepted);
+    added.set_next_token(outcome.next_token);
+    *added.mutable_draft() = ToResult(outcome.draft);
   }
 }
 
 absl::StatusOr<DraftReply> FromProto(const v1::DraftResponse& response,
-                                     uint64_t start, int vocab_size) {
+                                     const DraftCall& call, int vocab_size) {
   DraftReply reply;
   OUTRIDER_ASSIGN_OR_RETURN(reply.header, FromProto(response.header()));
   if (response.has_miss()) {
     OUTRIDER_ASSIGN_OR_RETURN(reply.outcome, FromProto(response.miss()));
     return reply;
   }
-  Draft draft = {.start = start,
-                 .tokens = ToTokens(response.result().tokens())};
-  OUTRIDER_RETURN_IF_ERROR(CheckSizes(response.result().rows()));
-  for (const v1::SparseRow& row : response.result().rows()) {
-    OUTRIDER_ASSIGN_OR_RETURN(Distribution q, FromProto(row, vocab_size));
-    draft.distributions.push_back(std::move(q));
-  }
-  if (draft.distributions.empty()) {
-    for (const TokenId token : draft.tokens) {
-      OUTRIDER_RETURN_IF_ERROR(CheckTokens({token}, vocab_size));
-      draft.distributions.push_back(Distribution::OneHot(token));
-    }
-  }
-  reply.outcome = std::move(draft);
+  OUTRIDER_RETURN_IF_ERROR(CheckSizes(response));
+  OUTRIDER_ASSIGN_OR_RETURN(
+      reply.outcome,
+      ReadDraft(response.result(), call.header.delta.length(), vocab_size));
+  OUTRIDER_RETURN_IF_ERROR(
+      ReadOutcomes(response, call, vocab_size, reply.outcomes));
   return reply;
 }
 

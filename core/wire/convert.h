@@ -20,9 +20,9 @@ namespace outrider {
 v1::DraftRequest ToProto(const DraftCall& call);
 absl::StatusOr<DraftCall> FromProto(const v1::DraftRequest& request);
 void ToProto(const DraftReply& reply, v1::DraftResponse& response);
-// `start` is the absolute position that was asked for, `vocab_size` bounds ids.
+// `call` is what is being answered, `vocab_size` bounds ids.
 absl::StatusOr<DraftReply> FromProto(const v1::DraftResponse& response,
-                                     uint64_t start, int vocab_size);
+                                     const DraftCall& call, int vocab_size);
 
 v1::VerifyRequest ToProto(const VerifyCall& call);
 absl::StatusOr<VerifyCall> FromProto(const v1::VerifyRequest& request);

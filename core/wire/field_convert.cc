@@ -329,10 +329,13 @@ std::vector<LogitBias> FromProto(
   return entries;
 }
 
-absl::Status CheckSizes(
-    const google::protobuf::RepeatedPtrField<v1::SparseRow>& rows) {
+uint64_t NumIds(const google::protobuf::RepeatedPtrField<v1::SparseRow>& rows) {
   uint64_t num_ids = 0;
   for (const v1::SparseRow& row : rows) num_ids += row.num_ids();
+  return num_ids;
+}
+
+absl::Status CheckNumIds(uint64_t num_ids) {
   if (num_ids <= kMaxRowIds) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("the draft rows of a message have at most ", kMaxRowIds,

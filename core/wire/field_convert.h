@@ -66,8 +66,8 @@ std::vector<LogitBias> FromProto(
 // million tokens. What is packed would else grow 32 times in memory.
 inline constexpr uint64_t kMaxRowIds = 1 << 24;
 // INVALID_ARGUMENT where there are more.
-absl::Status CheckSizes(
-    const google::protobuf::RepeatedPtrField<v1::SparseRow>& rows);
+absl::Status CheckNumIds(uint64_t num_ids);
+uint64_t NumIds(const google::protobuf::RepeatedPtrField<v1::SparseRow>& rows);
 
 // Ids alone.
 v1::SparseRow ToProto(absl::Span<const TokenId> support);

@@ -21,6 +21,7 @@ constexpr int64_t kOtherBytes = 64 << 10;
 constexpr int64_t kLongestContext = 4 << 20;
 // Nodes describe themselves: whatever one says, the products below fit.
 constexpr int64_t kMostDrafts = 1 << 16;
+constexpr int64_t kMostOutcomes = 1 << 8;
 
 int64_t Within(int64_t value, int64_t most) {
   return std::clamp<int64_t>(value, 0, most);
@@ -47,11 +48,16 @@ MessageLimits LimitsOf(const NodeDescription& node) {
   const int64_t context_bytes =
       kIdBytes * Within(node.context_length, kLongestContext);
   const int64_t draft_bytes = num_drafts * (kIdBytes + draft_row_bytes);
-  return {.draft_request = ToLimit(kOtherBytes + context_bytes),
-          .draft_response = ToLimit(kOtherBytes + draft_bytes),
-          .verify_request = ToLimit(kOtherBytes + context_bytes + draft_bytes),
-          .verify_response =
-              ToLimit(kOtherBytes + (num_drafts + 1) * target_row_bytes)};
+  const int64_t in_flight_bytes = num_drafts * kIdBytes;
+  // Either one after the committed text, or one for each outcome.
+  const int64_t num_blocks = Within(node.max_outcomes, kMostOutcomes);
+  return {
+      .draft_request = ToLimit(kOtherBytes + context_bytes + in_flight_bytes),
+      .draft_response = ToLimit(kOtherBytes + std::max<int64_t>(1, num_blocks) *
+                                                  (kRowBytes + draft_bytes)),
+      .verify_request = ToLimit(kOtherBytes + context_bytes + draft_bytes),
+      .verify_response =
+          ToLimit(kOtherBytes + (num_drafts + 1) * target_row_bytes)};
 }
 
 }  // namespace outrider

@@ -17,6 +17,8 @@ namespace {
 constexpr uint64_t kLarge = std::numeric_limits<uint64_t>::max();
 constexpr Id128 kId = {.bytes = {1, 2, 3, 4, 5, 6, 7, 8}};
 
+constexpr int kNumOutcomes = 2;
+
 // A model, and the largest messages that it can call for.
 class Largest {
  public:
@@ -31,7 +33,8 @@ class Largest {
   NodeDescription Node() const {
     return {.vocab_size = vocab_size_,
             .context_length = context_length_,
-            .max_draft_tokens = num_drafts_};
+            .max_draft_tokens = num_drafts_,
+            .max_outcomes = kNumOutcomes};
   }
 
   int64_t DraftRequest() const {
@@ -43,14 +46,20 @@ class Largest {
                                         .round_weights = false},
                             .sampling = Sampling(),
                             .seed = kLarge,
-                            .prompt_length = context_length_};
+                            .prompt_length = context_length_,
+                            .in_flight_tokens = TokenSeq(num_drafts_, 7),
+                            .max_outcomes = kNumOutcomes,
+                            .acceptance = 0.5};
     return Size(ToProto(call));
   }
 
   int64_t DraftResponse(bool is_rounded) const {
     v1::DraftResponse response;
-    ToProto(DraftReply{.header = Echo(), .outcome = DraftOf(is_rounded)},
-            response);
+    const std::vector<OutcomeDraft> outcomes(kNumOutcomes,
+                                             {.num_accepted = num_drafts_,
+                                              .next_token = vocab_size_ - 1,
+                                              .draft = DraftOf(is_rounded)});
+    ToProto(DraftReply{.header = Echo(), .outcomes = outcomes}, response);
     return Size(response);
   }
 
@@ -209,7 +218,8 @@ TEST(MessageLimitsTest, AreLimitsWhateverANodeSaysOfItself) {
   for (const int number : {-1, std::numeric_limits<int>::min(), kMost}) {
     const MessageLimits limits = LimitsOf({.vocab_size = number,
                                            .context_length = number,
-                                           .max_draft_tokens = number});
+                                           .max_draft_tokens = number,
+                                           .max_outcomes = number});
     for (const int limit : {limits.draft_request, limits.draft_response,
                             limits.verify_request, limits.verify_response}) {
       EXPECT_GT(limit, 0) << number;

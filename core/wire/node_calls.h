@@ -29,6 +29,8 @@ namespace outrider {
 // no neighbour of it.
 inline constexpr int kProtocolVersion = 4;
 inline constexpr int kDefaultMaxDraftTokens = 16;
+// Outcomes that a drafter with a model drafts for at once.
+inline constexpr int kMaxOutcomes = 16;
 
 // What logs call a request; goes as metadata. Empty: none.
 struct LogIds {
@@ -44,12 +46,27 @@ struct DraftCall {
   uint64_t seed = 0;
   int prompt_length = 0;
   RuleKind rule = RuleKind::kRejection;
-  LogIds log_ids = {};  // the session's own strings
+  // Drafts of the text that is being verified: after it nothing is drafted, but
+  // after what its verification may come to, with the steps of the header up to
+  // header.step + max_outcomes - 1. None where max_outcomes is 0.
+  std::vector<TokenId> in_flight_tokens = {};
+  int max_outcomes = 0;
+  double acceptance = 0;  // of each of these, once those before it stand
+  LogIds log_ids = {};    // the session's own strings
+};
+
+// What the verification of drafts in flight may come to, and a draft for it,
+// which begins after next_token.
+struct OutcomeDraft {
+  int num_accepted = 0;
+  TokenId next_token = 0;  // the replacement, or where all stand the bonus
+  Draft draft = {};
 };
 
 struct DraftReply {
   ReplyHeader header = {};
   std::variant<Draft, Miss> outcome = {};
+  std::vector<OutcomeDraft> outcomes = {};  // i was drawn with header.step + i
   int64_t wire_bytes = 0;  // both directions; set by the transport
   int64_t sent_bytes = 0;  // the request's share of them
 };

@@ -50,6 +50,7 @@ v1::NodeDescription ToProto(const NodeDescription& node) {
   proto.set_numerics(node.numerics);
   proto.set_prefix_cache(node.prefix_cache);
   if (node.activity) *proto.mutable_activity() = ToProto(*node.activity);
+  proto.set_max_outcomes(node.max_outcomes);
   return proto;
 }
 
@@ -71,7 +72,8 @@ NodeDescription FromProto(const v1::NodeDescription& proto) {
       .numerics = proto.numerics(),
       .kv_cache_tokens = static_cast<int64_t>(proto.kv_cache_tokens()),
       .kv_cache_bytes = static_cast<int64_t>(proto.kv_cache_bytes()),
-      .prefix_cache = proto.prefix_cache()};
+      .prefix_cache = proto.prefix_cache(),
+      .max_outcomes = static_cast<int>(proto.max_outcomes())};
   if (proto.has_activity()) node.activity = FromProto(proto.activity());
   for (const int number : proto.reply_formats()) {
     const auto format = FromProto(static_cast<v1::ReplyFormat>(number));

@@ -39,6 +39,7 @@ struct NodeDescription {
   // "off", "salted" or "all"; empty: an older node, which has none.
   std::string prefix_cache = {};
   std::optional<NodeActivity> activity = {};
+  int max_outcomes = 0;  // of drafts in flight that it drafts for; 0: it cannot
 
   ModelIdentity identity() const {
     return {.weights_hash = weights_hash, .dtype = dtype, .numerics = numerics};

@@ -136,6 +136,7 @@ TEST(NodeDescriptionTest, ComesBackFromItsMessageAsItWas) {
   NodeDescription node = Node("a");
   node.protocol_version = kProtocolVersion + 1;
   node.is_simulated = true;
+  node.max_outcomes = kMaxOutcomes;
   const NodeDescription back = FromProto(ToProto(node));
   EXPECT_EQ(back.model_name, node.model_name);
   EXPECT_EQ(back.weights_hash, node.weights_hash);
@@ -153,6 +154,7 @@ TEST(NodeDescriptionTest, ComesBackFromItsMessageAsItWas) {
   EXPECT_EQ(back.is_simulated, node.is_simulated);
   EXPECT_EQ(back.rules, node.rules);
   EXPECT_EQ(back.prefix_cache, node.prefix_cache);
+  EXPECT_EQ(back.max_outcomes, node.max_outcomes);
 }
 
 TEST(NodeDescriptionTest, FormatsAndRulesOfNewerNodesAreLeftOut) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 #include <set>
 #include <string>
@@ -36,10 +37,14 @@ DraftCall ADraftCall() {
           .prompt_length = 2};
 }
 
-DraftReply Returned(const DraftReply& reply) {
+absl::StatusOr<DraftReply> Returned(const DraftReply& reply,
+                                    const DraftCall& call) {
   v1::DraftResponse response;
   ToProto(reply, response);
-  return FromProto(response, /*start=*/4, kVocabSize).value();
+  return FromProto(response, call, kVocabSize);
+}
+DraftReply Returned(const DraftReply& reply) {
+  return Returned(reply, ADraftCall()).value();
 }
 
 DraftReply ReplyOf(Draft draft) {
@@ -117,6 +122,82 @@ TEST(RoundTripTest, RowsOfOneTokenAreNotSentAndComeBack) {
   EXPECT_EQ(returned.header.compute_seconds, 0.25);
   EXPECT_EQ(returned.header.reused_length, 3);
   EXPECT_TRUE(returned.header.is_draining);
+}
+
+// Three drafts in flight after four tokens, and drafts for two outcomes.
+DraftCall ACallWithDraftsInFlight() {
+  DraftCall call = ADraftCall();
+  call.in_flight_tokens = {5, 6, 7};
+  call.max_outcomes = 2;
+  call.acceptance = 0.75;
+  return call;
+}
+
+TEST(RoundTripTest, DraftsInFlightArriveWithWhatIsToBeKnownOfThem) {
+  const DraftCall call = ACallWithDraftsInFlight();
+  const auto returned = FromProto(ToProto(call));
+  ASSERT_THAT(returned, IsOk());
+  EXPECT_EQ(returned->in_flight_tokens, call.in_flight_tokens);
+  EXPECT_EQ(returned->max_outcomes, call.max_outcomes);
+  EXPECT_EQ(returned->acceptance, call.acceptance);
+}
+
+TEST(RoundTripTest, DraftsInFlightForNoOutcomeAndNoProbabilityAreRefused) {
+  DraftCall none = ACallWithDraftsInFlight();
+  none.max_outcomes = 0;
+  EXPECT_THAT(FromProto(ToProto(none)),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+  for (const double acceptance : {-0.1, 1.1, std::nan("")}) {
+    DraftCall call = ACallWithDraftsInFlight();
+    call.acceptance = acceptance;
+    EXPECT_THAT(FromProto(ToProto(call)),
+                StatusIs(absl::StatusCode::kInvalidArgument))
+        << acceptance;
+  }
+}
+
+TEST(RoundTripTest, EachOutcomesDraftBeginsAfterItsNextToken) {
+  const Distribution row =
+      Distribution::FromSorted({3, 5, 7}, {0.5, 0.25, 0.25});
+  DraftReply reply = ReplyOf(Draft::None(4));
+  reply.outcomes = {
+      {.num_accepted = 3,
+       .next_token = 8,
+       .draft = {.start = 8, .tokens = {5}, .distributions = {row}}},
+      {.num_accepted = 0, .next_token = 9, .draft = Draft::OneHot(5, {7, 8})}};
+  const auto returned = Returned(reply, ACallWithDraftsInFlight());
+  ASSERT_THAT(returned, IsOk());
+  EXPECT_EQ(std::get<Draft>(returned->outcome).length(), 0);
+  ASSERT_EQ(returned->outcomes.size(), 2u);
+  for (int i = 0; i < 2; ++i) {
+    const OutcomeDraft& sent = reply.outcomes[i];
+    const OutcomeDraft& read = returned->outcomes[i];
+    EXPECT_EQ(read.num_accepted, sent.num_accepted);
+    EXPECT_EQ(read.next_token, sent.next_token);
+    EXPECT_EQ(read.draft.start, sent.draft.start);
+    EXPECT_EQ(read.draft.tokens, sent.draft.tokens);
+  }
+  EXPECT_THAT(returned->outcomes[0].draft.distributions[0].weights(),
+              ElementsAreArray(row.weights()));
+}
+
+TEST(RoundTripTest, OutcomesThatDraftsInFlightCannotHaveAreRefused) {
+  const OutcomeDraft good = {.num_accepted = 1, .next_token = 5};
+  std::vector<std::vector<OutcomeDraft>> wrong = {
+      {good, good, good},                      // more than asked for
+      {{.num_accepted = 4, .next_token = 5}},  // of three in flight
+      {{.num_accepted = 1, .next_token = 6}},  // which would stand
+      {{.num_accepted = 1, .next_token = kVocabSize}}};
+  for (auto& outcomes : wrong) {
+    DraftReply reply = ReplyOf(Draft::None(4));
+    reply.outcomes = std::move(outcomes);
+    EXPECT_THAT(Returned(reply, ACallWithDraftsInFlight()),
+                StatusIs(absl::StatusCode::kInvalidArgument));
+  }
+  DraftReply unasked = ReplyOf(Draft::None(4));
+  unasked.outcomes = {good};
+  EXPECT_THAT(Returned(unasked, ADraftCall()),
+              StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
 TEST(RoundTripTest, ATargetsRowsKeepEveryDigit) {

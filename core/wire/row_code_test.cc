@@ -145,9 +145,9 @@ TEST(RowCodeTest, RowsWithMoreIdsTogetherThanAnybodySendsAreRefused) {
   for (int i = 0; i < 2; ++i) {
     response.mutable_result()->add_rows()->set_num_ids(kMaxRowIds / 2);
   }
-  EXPECT_THAT(CheckSizes(response.result().rows()), IsOk());
+  EXPECT_THAT(CheckNumIds(NumIds(response.result().rows())), IsOk());
   response.mutable_result()->mutable_rows(1)->set_num_ids(0xffffffff);
-  EXPECT_THAT(CheckSizes(response.result().rows()),
+  EXPECT_THAT(CheckNumIds(NumIds(response.result().rows())),
               StatusIs(kInvalid, HasSubstr("16777216 ids together")));
 }
 

@@ -27,7 +27,7 @@ void SetDraftRows(const VerifyCall& call, v1::VerifyRequest& request) {
 }
 
 absl::Status ReadDraftRows(const v1::VerifyRequest& request, VerifyCall& call) {
-  OUTRIDER_RETURN_IF_ERROR(CheckSizes(request.draft_rows()));
+  OUTRIDER_RETURN_IF_ERROR(CheckNumIds(NumIds(request.draft_rows())));
   for (const v1::SparseRow& row : request.draft_rows()) {
     if (row.packed_weights().empty() &&
         row.weight_dtype() == v1::DTYPE_UNSPECIFIED) {

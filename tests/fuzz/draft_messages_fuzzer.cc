@@ -36,9 +36,7 @@ void AtTheNode(const std::string& bytes) {
   }
   v1::DraftResponse response;
   ToProto(*reply, response);
-  const uint64_t start =
-      call->header.delta.keep_length + call->header.delta.append_tokens.size();
-  OUTRIDER_CHECK(FromProto(response, start, kSmallVocabulary).ok());
+  OUTRIDER_CHECK(FromProto(response, *call, kSmallVocabulary).ok());
 }
 
 // Answers every call with the same message, under the header that is waited
@@ -50,10 +48,7 @@ class LyingStub final : public DraftStub {
 
   Task<absl::StatusOr<DraftReply>> Draft(const DraftCall& call,
                                          Cancellation&) override {
-    const CacheDelta& delta = call.header.delta;
-    auto reply =
-        FromProto(response_, delta.keep_length + delta.append_tokens.size(),
-                  kSmallVocabulary);
+    auto reply = FromProto(response_, call, kSmallVocabulary);
     if (reply.ok()) Echo(call.header, reply->header);
     co_return reply;
   }

@@ -24,7 +24,9 @@ inline uint64_t ContentDigest(const RequestHeader& header,
                       max_draft_tokens);
 }
 inline uint64_t ContentDigest(const DraftCall& call) {
-  return ContentDigest(call.header, {}, call.max_draft_tokens);
+  return absl::HashOf(
+      ContentDigest(call.header, call.in_flight_tokens, call.max_draft_tokens),
+      call.max_outcomes, call.acceptance);
 }
 inline uint64_t ContentDigest(const VerifyCall& call) {
   return ContentDigest(call.header, call.draft_tokens, 0);
