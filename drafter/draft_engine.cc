@@ -9,6 +9,7 @@
 #include "core/base/status_macros.h"
 #include "core/sampling/coins.h"
 #include "core/session/check_tokens.h"
+#include "drafter/ahead_work.h"
 
 namespace outrider {
 
@@ -32,9 +33,10 @@ class DraftEngine::DraftWork final : public CallWork {
     return WantOf(call().header.delta.append_tokens);
   }
 
-  absl::StatusOr<std::optional<Want>> Take(const LogitRows& rows) override {
+  absl::StatusOr<std::optional<Want>> Take(
+      absl::Span<const LogitRows> rows) override {
     context_.committed = committed();
-    OUTRIDER_ASSIGN_OR_RETURN(const bool goes_on, drafting_->Take(rows));
+    OUTRIDER_ASSIGN_OR_RETURN(const bool goes_on, drafting_->Take(rows[0]));
     const Draft& draft = drafting_->draft();
     if (goes_on) {
       return WantOf(absl::MakeConstSpan(draft.tokens).last(1));
@@ -96,6 +98,10 @@ std::unique_ptr<Work> DraftEngine::MakeWork(DraftCall call,
                                             uint64_t content_digest,
                                             std::function<bool()> is_cancelled,
                                             CallWork::Done done) const {
+  if (call.max_outcomes > 0) {
+    return MakeAheadWork(std::move(call), content_digest,
+                         std::move(is_cancelled), std::move(done));
+  }
   Work::Request request = {
       .header = call.header,
       .content_digest = content_digest,
@@ -104,6 +110,30 @@ std::unique_ptr<Work> DraftEngine::MakeWork(DraftCall call,
       .is_cancelled = std::move(is_cancelled)};
   return std::make_unique<DraftWork>(std::move(call), std::move(request),
                                      std::move(done), *this);
+}
+
+std::unique_ptr<Work> DraftEngine::MakeAheadWork(
+    DraftCall call, uint64_t content_digest, std::function<bool()> is_cancelled,
+    CallWork::Done done) const {
+  Work::Request request = {
+      .header = call.header,
+      .content_digest = content_digest,
+      .num_draft_tokens = static_cast<int>(call.in_flight_tokens.size()),
+      .is_cancelled = std::move(is_cancelled),
+      .is_ahead = true};
+  // The rows of all drafts have to fit into a message.
+  const int64_t num_ids =
+      int64_t{std::min(call.options.support_size, options_.vocab_size)} *
+      std::max(1, call.max_draft_tokens);
+  const auto most = static_cast<int>(
+      std::min<int64_t>(options_.max_outcomes, kMaxRowIds / num_ids));
+  std::unique_ptr<RandomSource> random = MakeCoins(call.seed);
+  return std::make_unique<AheadWork>(
+      std::move(call), std::move(request), std::move(done), *strategy_,
+      std::move(random),
+      AheadWork::Options{.vocab_size = options_.vocab_size,
+                         .context_length = options_.context_length,
+                         .max_outcomes = most});
 }
 
 int DraftEngine::DraftLength(const DraftCall& call) const {

@@ -47,6 +47,9 @@ class DraftEngine {
   class DraftWork;
 
   absl::Status CheckInFlight(const DraftCall& call) const;
+  std::unique_ptr<Work> MakeAheadWork(DraftCall call, uint64_t content_digest,
+                                      std::function<bool()> is_cancelled,
+                                      CallWork::Done done) const;
   // Fewer are drafted at the context's end: that depends on lengths alone.
   int DraftLength(const DraftCall& call) const;
   std::unique_ptr<RandomSource> MakeCoins(uint64_t seed) const;

@@ -28,7 +28,8 @@ std::unique_ptr<grpc::Service> MakeDrafterService(
       MakeStrategy(description),
       DraftEngine::Options{.vocab_size = description.vocab_size,
                            .context_length = description.context_length,
-                           .max_draft_tokens = description.max_draft_tokens});
+                           .max_draft_tokens = description.max_draft_tokens,
+                           .max_outcomes = description.max_outcomes});
   return std::make_unique<DrafterServiceImpl>(node, std::move(engine));
 }
 

@@ -49,6 +49,7 @@ absl::StatusOr<LoadedModel> LoadDrafter(const std::string& strategy,
                          : LoadModel(flags, "simulated-draft", load_weights);
   if (!loaded.ok()) return loaded;
   loaded->description.draft_strategy = strategy;
+  loaded->description.max_outcomes = strategy == kNgram ? 0 : kMaxOutcomes;
   loaded->description.rules = {RuleKind::kRejection, RuleKind::kCoupled};
   return loaded;
 }

@@ -13,10 +13,10 @@
 namespace outrider {
 namespace {
 
-// What the position after `drafts` is drawn from: processed as the request
+// What the position after `uncommitted` is drawn from: processed as the request
 // says, cut to the support.
 absl::StatusOr<Distribution> DraftRow(absl::Span<const float> logits,
-                                      absl::Span<const TokenId> drafts,
+                                      absl::Span<const TokenId> uncommitted,
                                       const DraftContext& context) {
   const DraftOptions& cut = context.options;
   SamplingParams params = context.sampling;
@@ -29,7 +29,7 @@ absl::StatusOr<Distribution> DraftRow(absl::Span<const float> logits,
   OUTRIDER_ASSIGN_OR_RETURN(const Distribution row,
                             Process(logits, params,
                                     {.committed = context.committed,
-                                     .drafts = drafts,
+                                     .drafts = uncommitted,
                                      .prompt_length = context.prompt_length}));
   return KeepTop(row, cut.support_size, cut.support_mass);
 }
@@ -59,7 +59,10 @@ void DrawInto(Draft& draft, const Distribution& row,
 class ModelDraft final : public DraftInProgress {
  public:
   ModelDraft(const DraftContext& context, uint64_t start, int vocab_size)
-      : context_(context), vocab_size_(vocab_size), draft_({.start = start}) {}
+      : context_(context),
+        vocab_size_(vocab_size),
+        uncommitted_(context.guessed.begin(), context.guessed.end()),
+        draft_({.start = start}) {}
 
   int num_rows() const override {
     return context_.max_draft_tokens > 0 ? 1 : 0;
@@ -69,8 +72,9 @@ class ModelDraft final : public DraftInProgress {
     if (context_.max_draft_tokens == 0) return false;
     const absl::Span<const float> logits = rows.Row(0).first(vocab_size_);
     OUTRIDER_ASSIGN_OR_RETURN(const Distribution row,
-                              DraftRow(logits, draft_.tokens, context_));
+                              DraftRow(logits, uncommitted_, context_));
     DrawInto(draft_, row, context_);
+    uncommitted_.push_back(draft_.tokens.back());
     if (context_.options.min_draft_probability > 0) {
       probability_ *= TopProbability(logits);
       if (probability_ < context_.options.min_draft_probability) return false;
@@ -83,6 +87,7 @@ class ModelDraft final : public DraftInProgress {
  private:
   const DraftContext& context_;
   const int vocab_size_;
+  TokenSeq uncommitted_;  // guessed, then drafted
   Draft draft_;
   double probability_ = 1;  // of the drafter's first choices, all together
 };

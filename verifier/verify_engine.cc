@@ -30,9 +30,10 @@ class VerifyEngine::VerifyWork final : public CallWork {
             .is_last = true};
   }
 
-  absl::StatusOr<std::optional<Want>> Take(const LogitRows& rows) override {
+  absl::StatusOr<std::optional<Want>> Take(
+      absl::Span<const LogitRows> rows) override {
     absl::StatusOr<VerifyReply> reply =
-        engine_.Answer(call(), rows, committed());
+        engine_.Answer(call(), rows[0], committed());
     if (!reply.ok()) return reply.status();
     SetReply(*std::move(reply));
     return std::nullopt;

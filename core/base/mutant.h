@@ -33,7 +33,9 @@ enum class Mutant {
   kE3,
   kE4,
   kE5,
-  kE6
+  kE6,
+  kE7,
+  kA1
 };
 inline Mutant active_mutant = Mutant::kNone;
 

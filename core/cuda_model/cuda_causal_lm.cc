@@ -91,6 +91,10 @@ absl::StatusOr<std::shared_ptr<const float>> CudaCausalLm::Run(
     return absl::OkStatus();
   };
   for (const Extension& extension : pass) {
+    if (!extension.copied_block.has_value()) continue;
+    transformer_->CopyKvBlock(*extension.copied_block, CopyTarget(extension));
+  }
+  for (const Extension& extension : pass) {
     for (size_t first = 0; first < extension.tokens.size();) {
       const int count = step.Add(extension, static_cast<int>(first));
       if (count == 0) OUTRIDER_RETURN_IF_ERROR(run_step());

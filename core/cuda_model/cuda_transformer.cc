@@ -185,6 +185,18 @@ absl::Status CudaTransformer::AllocateKvBlocks(int num_blocks) {
   return absl::OkStatus();
 }
 
+void CudaTransformer::CopyKvBlock(KvBlockId from, KvBlockId to) {
+  const auto bytes = static_cast<size_t>(KvBlockBytes(config_)) /
+                     (2 * static_cast<size_t>(config_.num_layers));
+  for (const kernels::cuda::KvLayer& layer : kv_) {
+    for (void* const half : {layer.keys, layer.values}) {
+      char* const data = static_cast<char*>(half);
+      gpu_->Copy(data + static_cast<size_t>(to) * bytes,
+                 data + static_cast<size_t>(from) * bytes, bytes);
+    }
+  }
+}
+
 absl::Status CudaTransformer::Run(StepInputs& step, float* logits) {
   const int num_wanted = step.shape().num_logit_rows;
   const size_t row_bytes =

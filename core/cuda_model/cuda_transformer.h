@@ -39,6 +39,8 @@ class CudaTransformer {
   static int64_t KvBlockBytes(const ModelConfig& config);
   // Once. RESOURCE_EXHAUSTED: no memory for them.
   absl::Status AllocateKvBlocks(int num_blocks);
+  // Before the next step.
+  void CopyKvBlock(KvBlockId from, KvBlockId to);
 
   // Valid once blocks are allocated.
   const StepLimits& step_limits() const { return step_limits_; }

@@ -22,6 +22,9 @@ struct DraftContext {
   // All of them, in order. They move while a draft is under way: whoever runs
   // it sets this before each Take.
   absl::Span<const TokenId> committed = {};
+  // What is taken to come after those; the draft begins after it. Only a
+  // strategy with a model is asked for such drafts.
+  absl::Span<const TokenId> guessed = {};
   int prompt_length = 0;     // of `committed`; what follows was generated
   int max_draft_tokens = 0;  // K; 0 only fills the cache
   DraftOptions options = {};

@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "core/base/check.h"
 #include "core/base/mutant.h"
+#include "core/base/status_macros.h"
 
 namespace outrider {
 namespace {
@@ -25,7 +26,12 @@ auto PopFront(Queue& queue) {
 }  // namespace
 
 BatchScheduler::BatchScheduler(Options options)
-    : options_(options), sessions_(options.sessions), hold_(options.max_hold) {
+    : options_(options),
+      sessions_(options.sessions),
+      ready_({.prefill_chunk = options.prefill_chunk,
+              .max_rows = options.max_rows,
+              .max_ahead = options.max_ahead}),
+      hold_(options.max_hold) {
   metrics_.num_blocks = options.sessions.num_blocks;
 }
 
@@ -39,6 +45,10 @@ void BatchScheduler::Submit(std::unique_ptr<Work> work, Clock::time_point now) {
   } else if (!is_welcome) {
     End(std::move(job), sessions_.TryLater("this node's queue is full"), now);
   } else {
+    // What a newer step ends is ended before that one waits for it.
+    if (sessions_.Supersedes(job->work->request().header)) {
+      EndAbandoned(ready_.ahead(), now);
+    }
     waiting_.push_back(std::move(job));
     AdmitWaiting(now);
   }
@@ -55,11 +65,13 @@ bool BatchScheduler::IsWelcome(const Work& work) const {
 }
 
 void BatchScheduler::AdmitWaiting(Clock::time_point now) {
+  is_room_awaited_ = false;
   Queue still_waiting;
   while (!waiting_.empty()) {
     std::unique_ptr<Job> job = PopFront(waiting_);
     const Work::Request& request = job->work->request();
     if (sessions_.IsAtWork(request.header.session)) {
+      sessions_.Supersedes(request.header);
       still_waiting.push_back(std::move(job));
       continue;
     }
@@ -71,6 +83,7 @@ void BatchScheduler::AdmitWaiting(Clock::time_point now) {
       job->ending.miss = *miss;
       End(std::move(job), absl::OkStatus(), now);
     } else if (std::holds_alternative<NodeSessions::Wait>(*outcome)) {
+      is_room_awaited_ = true;
       still_waiting.push_back(std::move(job));
     } else {
       Begin(std::move(job), std::get<NodeSession*>(*outcome));
@@ -89,12 +102,20 @@ void BatchScheduler::Begin(std::unique_ptr<Job> job, NodeSession* session) {
         static_cast<int64_t>(delta.append_tokens.size());
     metrics_.num_reused_tokens += job->num_run;
   }
-  Ready(std::move(job));
+  ready_.Add(std::move(job));
 }
 
-void BatchScheduler::Ready(std::unique_ptr<Job> job) {
-  Queue& queue = job->is_prefill() ? prompts_ : running_;
-  queue.push_back(std::move(job));
+bool BatchScheduler::HasBranches(Job& job) {
+  const std::vector<Fork> forks = std::move(job.want.forks);
+  const int num_wanted = static_cast<int>(forks.size());
+  // Who waits for room gets it before anybody guesses on.
+  const int num_made =
+      is_room_awaited_ ? 0 : sessions_.MakeBranches(*job.session, forks);
+  metrics_.num_branches += num_made;
+  metrics_.num_branches_without_room += num_wanted - num_made;
+  job.want.forks.clear();
+  job.want.branches.resize(num_made);
+  return num_made > 0;
 }
 
 void BatchScheduler::End(std::unique_ptr<Job> job, absl::Status status,
@@ -115,7 +136,7 @@ void BatchScheduler::End(std::unique_ptr<Job> job, absl::Status status,
       }
     }
   }
-  if (status.ok()) {
+  if (status.ok() && !job->is_ahead()) {
     const double waited = EngineMetrics::Seconds(now - job->submitted) -
                           job->ending.compute_seconds;
     (job->had_chunks ? metrics_.prefill_queued : metrics_.decode_queued)
@@ -126,7 +147,7 @@ void BatchScheduler::End(std::unique_ptr<Job> job, absl::Status status,
 }
 
 void BatchScheduler::Expect(const NodeSession& session, Clock::time_point now) {
-  if (session.is_released) return;
+  if (session.is_released || session.is_superseded) return;
   hold_.Expect(session.id, now, session.usual_return);
 }
 
@@ -139,6 +160,10 @@ void BatchScheduler::EndAbandoned(Queue& queue, Clock::time_point now) {
         job->session != nullptr && job->session->is_released;
     if (is_lost_) {
       End(std::move(job), DeviceLost(), now);
+    } else if (job->is_ahead() && job->session != nullptr &&
+               job->session->is_superseded) {
+      ++metrics_.num_superseded;
+      End(std::move(job), absl::CancelledError("a newer step has come"), now);
     } else if (is_released || (is_cancelled && is_cancelled())) {
       End(std::move(job), absl::CancelledError("the caller has gone"), now);
     } else {
@@ -149,102 +174,51 @@ void BatchScheduler::EndAbandoned(Queue& queue, Clock::time_point now) {
 }
 
 std::optional<Pass> BatchScheduler::NextPass(Clock::time_point now) {
-  for (Queue* queue : {&waiting_, &running_, &prompts_}) {
-    EndAbandoned(*queue, now);
-  }
+  EndAbandoned(waiting_, now);
+  for (Queue* queue : ready_.queues()) EndAbandoned(*queue, now);
   AdmitWaiting(now);
-  if (running_.empty() && prompts_.empty()) {
+  if (ready_.empty()) {
     hold_.NothingToRun();
     UpdateMetrics();
     return std::nullopt;
   }
+  TellHold();
   if (hold_.Holds(now, pass_time_)) return std::nullopt;
   hold_.PassBegins(now);
 
   Pass pass = {.start = now};
-  AddRunning(pass);
-  AddChunks(pass);
-  last_had_chunk_ = pass.has_chunk;
+  ready_.Fill(pass, pass_time_);
+  metrics_.num_chunks += pass.num_chunks;
   metrics_.rows_per_pass.Observe(pass.num_rows);
   metrics_.sessions_per_pass.Observe(static_cast<double>(pass.parts.size()));
   UpdateMetrics();
   return pass;
 }
 
-void BatchScheduler::AddRunning(Pass& pass) {
-  while (!running_.empty() &&
-         (pass.num_rows == 0 ||
-          pass.num_rows + running_.front()->num_left() <= options_.max_rows)) {
-    std::unique_ptr<Job> job = PopFront(running_);
-    const int num_tokens = job->num_left();
-    Add(pass, std::move(job), num_tokens);
-  }
-}
-
-void BatchScheduler::AddChunks(Pass& pass) {
-  // Less is not worth a prompt's way through the model, but where it is all.
-  const int least = std::min(kKvBlockLength, options_.prefill_chunk);
-  int budget = options_.prefill_chunk - pass.num_rows;
-  if (budget < least && !last_had_chunk_) budget = options_.prefill_chunk;
-  // Those that got a chunk go to the end of the queue: a short prompt does not
-  // wait for the whole of a long one.
-  while (!prompts_.empty() && budget > 0) {
-    const Job& first = *prompts_.front();
-    // The last tokens, whose rows are wanted, stay together.
-    const int num_head = first.num_left() - first.want.num_rows;
-    int num_tokens = std::min(budget, num_head);
-    if (first.num_left() <= budget) num_tokens = first.num_left();
-    if (num_tokens < least && num_tokens < first.num_left()) return;
-    std::unique_ptr<Job> job = PopFront(prompts_);
-    job->had_chunks = true;
-    ++metrics_.num_chunks;
-    Add(pass, std::move(job), num_tokens);
-    pass.has_chunk = true;
-    budget -= num_tokens;
-  }
-}
-
-void BatchScheduler::Add(Pass& pass, std::unique_ptr<Job> job, int num_tokens) {
-  const bool is_last = num_tokens == job->num_left();
-  pass.extensions.push_back(
-      {.blocks = job->session->blocks,
-       .cached_length = job->session->log.length(),
-       .tokens = job->want.tokens.subspan(
-           job->num_run,
-           OUTRIDER_MUTANT(E3, num_tokens, num_tokens - (is_last ? 0 : 1))),
-       .num_rows = is_last ? job->want.num_rows : 0});
-  pass.num_rows += num_tokens;
-  pass.parts.push_back({std::move(job), num_tokens});
-}
-
 void BatchScheduler::EndPass(Pass pass, PassResults results,
                              Clock::time_point now) {
-  OUTRIDER_CHECK(results.size() == pass.parts.size());
+  OUTRIDER_CHECK(results.size() == pass.extensions.size());
   const Clock::duration time = now - pass.start;
   pass_time_.Observe(pass.num_rows, time);
   metrics_.pass_time.Observe(EngineMetrics::Seconds(time));
-  const size_t count = pass.parts.size();
-  for (size_t i = 0; i < count; ++i) {
-    std::unique_ptr<Job> job = std::move(pass.parts[i].job);
-    auto& result = results[OUTRIDER_MUTANT(E1, i, (i + 1) % count)];
+  const auto first = results.begin() + OUTRIDER_MUTANT(E1, 0, 1);
+  std::rotate(results.begin(), first, results.end());
+  absl::Span<absl::StatusOr<LogitRows>> left = absl::MakeSpan(results);
+  for (Pass::Part& part : pass.parts) {
+    const absl::Status status = TakeIn(part, left.first(part.num_extensions));
+    left.remove_prefix(part.num_extensions);
+    std::unique_ptr<Job> job = std::move(part.job);
     job->ending.compute_seconds += EngineMetrics::Seconds(time);
-    if (!result.ok()) {
-      is_lost_ = is_lost_ || absl::IsUnavailable(result.status());
-      End(std::move(job), result.status(), now);
-      continue;
-    }
-    const int num_tokens = pass.parts[i].num_tokens;
-    sessions_.Extended(*job->session,
-                       job->want.tokens.subspan(job->num_run, num_tokens));
-    job->num_run += num_tokens;
-    if (job->num_left() > 0) {
-      Ready(std::move(job));
+    if (!status.ok()) {
+      is_lost_ = is_lost_ || absl::IsUnavailable(status);
+      End(std::move(job), status, now);
+    } else if (job->num_left() > 0) {
+      ready_.Add(std::move(job));
     } else {
-      job->rows = *std::move(result);
       if (job->want.is_last) {
         Expect(*job->session, now);
       } else {
-        hold_.set_num_going_on(++num_going_on_);
+        CountGoingOn(*job, 1);
       }
       to_take_.push_back(std::move(job));
     }
@@ -252,19 +226,50 @@ void BatchScheduler::EndPass(Pass pass, PassResults results,
   UpdateMetrics();
 }
 
+absl::Status BatchScheduler::TakeIn(
+    const Pass::Part& part, absl::Span<absl::StatusOr<LogitRows>> results) {
+  for (const auto& result : results) OUTRIDER_RETURN_IF_ERROR(result.status());
+  Job& job = *part.job;
+  for (const BranchWant& want : job.want.branches) {
+    sessions_.Extended(job.session->branches[want.branch]);
+  }
+  if (job.want.branches.empty()) {
+    sessions_.Extended(*job.session,
+                       job.want.tokens.subspan(job.num_run, part.num_tokens));
+  }
+  job.num_run += part.num_tokens;
+  if (job.num_left() > 0) return absl::OkStatus();
+  for (auto& result : results) job.rows.push_back(*std::move(result));
+  return absl::OkStatus();
+}
+
+void BatchScheduler::CountGoingOn(const Job& job, int change) {
+  (job.is_ahead() ? num_ahead_going_on_ : num_going_on_) += change;
+  TellHold();
+}
+
+void BatchScheduler::TellHold() {
+  // Nobody is held for work ahead but its like.
+  hold_.set_num_going_on(num_going_on_ +
+                         (ready_.IsAllAhead() ? num_ahead_going_on_ : 0));
+}
+
 std::unique_ptr<Job> BatchScheduler::NextToTake() {
   return to_take_.empty() ? nullptr : PopFront(to_take_);
 }
 
 void BatchScheduler::Taken(std::unique_ptr<Job> job, Clock::time_point now) {
-  if (!job->want.is_last) hold_.set_num_going_on(--num_going_on_);
-  const absl::StatusOr<std::optional<Want>> next = std::move(job->taken);
+  if (!job->want.is_last) CountGoingOn(*job, -1);
+  absl::StatusOr<std::optional<Want>> next = std::move(job->taken);
+  const bool goes_on = next.ok() && next->has_value();
+  if (goes_on) {
+    job->want = **std::move(next);
+    job->num_run = 0;
+  }
   if (is_lost_) {
     End(std::move(job), DeviceLost(), now);
-  } else if (next.ok() && next->has_value()) {
-    job->want = **next;
-    job->num_run = 0;
-    Ready(std::move(job));
+  } else if (goes_on && (job->want.forks.empty() || HasBranches(*job))) {
+    ready_.Add(std::move(job));
   } else {
     End(std::move(job), next.status(), now);
   }
@@ -296,7 +301,7 @@ bool BatchScheduler::Release(const RequestHeader& header) {
 }
 
 bool BatchScheduler::IsOneDecode() const {
-  return num_jobs_ == 1 && running_.size() == 1;
+  return num_jobs_ == 1 && ready_.IsOneDecode();
 }
 
 void BatchScheduler::UpdateMetrics() {
@@ -311,8 +316,7 @@ void BatchScheduler::UpdateMetrics() {
   set(metrics_.num_sessions, sessions_.num_sessions());
   set(metrics_.num_cached_tokens, sessions_.num_cached_tokens());
   set(metrics_.num_preempted, sessions_.num_preempted());
-  set(metrics_.num_waiting,
-      static_cast<int>(waiting_.size() + running_.size() + prompts_.size()));
+  set(metrics_.num_waiting, static_cast<int>(waiting_.size() + ready_.size()));
 }
 
 }  // namespace outrider

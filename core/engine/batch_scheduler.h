@@ -2,7 +2,6 @@
 #ifndef OUTRIDER_CORE_ENGINE_BATCH_SCHEDULER_H_
 #define OUTRIDER_CORE_ENGINE_BATCH_SCHEDULER_H_
 
-#include <deque>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -15,6 +14,7 @@
 #include "core/engine/pass.h"
 #include "core/engine/pass_hold.h"
 #include "core/engine/pass_time.h"
+#include "core/engine/ready_work.h"
 #include "core/engine/work.h"
 #include "core/model/causal_lm.h"
 #include "core/session/node_sessions.h"
@@ -22,12 +22,10 @@
 namespace outrider {
 
 // Which work is in which pass of the model: the rules, without threads, model
-// or clock. One pass at a time takes from all that is ready: running sessions
-// first, none passed over twice in a row, then chunks of prompts up to a budget
-// of rows, at least one chunk in every second pass. Sessions join and leave
-// between passes; so that they do not split into alternating cohorts, a pass is
-// held for those that were just answered and can be back in time. Not
-// thread-safe; its metrics are.
+// or clock. One pass at a time takes from all that is ready (ReadyWork).
+// Sessions join and leave between passes; so that they do not split into
+// alternating cohorts, a pass is held for those that were just answered and can
+// be back in time. Not thread-safe; its metrics are.
 class BatchScheduler {
  public:
   using Clock = NodeSessions::Clock;
@@ -37,6 +35,7 @@ class BatchScheduler {
     int max_rows = 1024;          // of a pass
     int max_queue_length = 1024;  // pieces of work; openings beyond are refused
     double max_hold = 1;          // of what a pass costs besides its rows
+    double max_ahead = 0.5;       // of the same, for work ahead beside others
     NodeSessions::Options sessions = {};
   };
 
@@ -78,21 +77,23 @@ class BatchScheduler {
   const EngineMetrics& metrics() const { return metrics_; }
 
  private:
-  using Queue = std::deque<std::unique_ptr<Job>>;
+  using Queue = ReadyWork::Queue;
 
   bool IsWelcome(const Work& work) const;
   void EndAbandoned(Queue& queue, Clock::time_point now);
   void AdmitWaiting(Clock::time_point now);
   void Begin(std::unique_ptr<Job> job, NodeSession* session);
-  // Puts it where it waits for a pass, by what it wants.
-  void Ready(std::unique_ptr<Job> job);
+  // Makes the branches that the job wants: false where there is none.
+  bool HasBranches(Job& job);
   void End(std::unique_ptr<Job> job, absl::Status status,
            Clock::time_point now);
   // Tells the hold whom to expect, once the job's last rows are there.
   void Expect(const NodeSession& session, Clock::time_point now);
-  void AddRunning(Pass& pass);
-  void AddChunks(Pass& pass);
-  void Add(Pass& pass, std::unique_ptr<Job> job, int num_tokens);
+  void CountGoingOn(const Job& job, int change);
+  void TellHold();
+  // Notes what a pass has cached of the job's, and gives it its rows.
+  absl::Status TakeIn(const Pass::Part& part,
+                      absl::Span<absl::StatusOr<LogitRows>> results);
   void UpdateMetrics();
 
   const Options options_;
@@ -100,14 +101,15 @@ class BatchScheduler {
   EngineMetrics metrics_;
   PassTime pass_time_;
   Queue waiting_;  // to be admitted
-  Queue running_;  // ready, a round's tokens each
-  Queue prompts_;  // ready, to be run in chunks
+  ReadyWork ready_;
   Queue to_take_;
   Queue ended_;
   PassHold hold_;
   int num_jobs_ = 0;
-  int num_going_on_ = 0;  // to be taken, or handed out for it, but last ones
-  bool last_had_chunk_ = false;
+  // To be taken, or handed out for it, but last ones.
+  int num_going_on_ = 0;
+  int num_ahead_going_on_ = 0;
+  bool is_room_awaited_ = false;  // by somebody in waiting_
   bool is_lost_ = false;
 };
 

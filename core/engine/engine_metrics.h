@@ -33,6 +33,11 @@ class EngineMetrics {
   prometheus::Histogram pass_time{MetricRegistry::DurationBuckets()};
 
   std::atomic<int64_t> num_chunks = 0;
+  // Of work ahead: branches drafted on, those that had no room, and calls that
+  // a newer step ended.
+  std::atomic<int64_t> num_branches = 0;
+  std::atomic<int64_t> num_branches_without_room = 0;
+  std::atomic<int64_t> num_superseded = 0;
   std::atomic<int64_t> num_preempted = 0;
   // Of texts that sessions with a salt were filled with: all, and those that
   // were cached before.

@@ -15,7 +15,7 @@ void Job::Take() {
   } catch (const std::exception& e) {
     taken = absl::InternalError(absl::StrCat("a session failed: ", e.what()));
   }
-  rows = {};
+  rows.clear();
   ending.compute_seconds +=
       std::chrono::duration<double>(Clock::now() - start).count();
 }

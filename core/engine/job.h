@@ -5,6 +5,7 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "core/engine/work.h"
@@ -29,10 +30,14 @@ class Job {
 
   // Tokens that it still wants to run.
   int num_left() const {
-    return static_cast<int>(want.tokens.size()) - num_run;
+    return static_cast<int>(want.branches.size() + want.tokens.size()) -
+           num_run;
   }
   // One that has more to run than a round's tokens is run in chunks.
-  bool is_prefill() const { return num_left() > want.num_rows + kMaxCatchUp; }
+  bool is_prefill() const {
+    return want.branches.empty() && num_left() > want.num_rows + kMaxCatchUp;
+  }
+  bool is_ahead() const { return work->request().is_ahead; }
 
   // Tokens besides those of its rows that running work may have: what a node
   // sat out, such as rounds without a draft.
@@ -43,7 +48,7 @@ class Job {
   NodeSession* session = nullptr;  // once admitted, until it has ended
   Want want = {};
   int num_run = 0;  // of want.tokens, or cached before
-  LogitRows rows = {};
+  std::vector<LogitRows> rows = {};
   absl::StatusOr<std::optional<Want>> taken = std::nullopt;
   Ending ending = {};
   bool had_chunks = false;

@@ -16,12 +16,13 @@ struct Pass {
   struct Part {
     std::unique_ptr<Job> job = {};
     int num_tokens = 0;  // that it runs, of what it wants
+    int num_extensions = 1;
   };
 
-  std::vector<Extension> extensions = {};  // one for each part
+  std::vector<Extension> extensions = {};  // of the parts, in their order
   std::vector<Part> parts = {};
-  int num_rows = 0;  // tokens run, over all of them
-  bool has_chunk = false;
+  int num_rows = 0;    // tokens run, over all of them
+  int num_chunks = 0;  // of prompts
   Job::Clock::time_point start = {};
 };
 

@@ -29,6 +29,14 @@ class PassTime {
     row_time_ = std::max(0.0, (xy_ - x_ * y_ / n_) / variance);
   }
 
+  // So many rows take this share of what a pass takes besides its rows.
+  int RowsOf(double share) const {
+    constexpr int kMost = 1 << 20;  // before a pass has shown what one takes
+    const double time = share * static_cast<double>(Fixed().count());
+    return time >= kMost * row_time_ ? kMost
+                                     : static_cast<int>(time / row_time_);
+  }
+
   // What a pass takes besides its rows. Zero before the first pass.
   Duration Fixed() const {
     if (n_ == 0) return Duration::zero();

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -17,6 +18,12 @@
 
 namespace outrider {
 
+// The next token of one of the session's branches, whose row is wanted.
+struct BranchWant {
+  int branch = 0;
+  TokenId token = 0;
+};
+
 // What one piece of work wants next of a pass.
 struct Want {
   // What goes after the session's cached tokens, at least one; valid until the
@@ -25,6 +32,12 @@ struct Want {
   int num_rows = 0;  // logits wanted, of the last tokens
   // As far as is known, nothing more is wanted once these rows are taken.
   bool is_last = false;
+  // In place of those tokens: one of each branch, in the order of branches.
+  std::vector<BranchWant> branches = {};
+  // Branches that are made before that, from number 0 on. Where there is no
+  // room for all, what the last ones want falls away; where there is none, the
+  // work is done, and its reply is what it has been so far.
+  std::vector<Fork> forks = {};
 };
 
 // How a piece of work ended.
@@ -46,6 +59,8 @@ class Work {
     int num_draft_tokens = 0;     // that its round caches besides the delta
     // Nobody waits for the reply any more. Empty: somebody always does.
     std::function<bool()> is_cancelled = {};
+    // Is in passes what room others leave, and ends where a newer step comes.
+    bool is_ahead = false;
   };
 
   explicit Work(Request request) : request_(std::move(request)) {}
@@ -59,10 +74,12 @@ class Work {
   // own up to its last Take or its Finish. It may have the first tokens of the
   // delta already; those that it wants begin after keep_length all the same.
   virtual Want Begin(const NodeSession& session) = 0;
-  // The rows of what it wanted, whose tokens are cached now. What it wants
+  // The rows of what it wanted, whose tokens are cached now: of the session's
+  // text, or one piece for each branch that there was room for. What it wants
   // next, or nothing where it is done. Runs beside passes of others. An error
   // ends the work, and the session is forgotten.
-  virtual absl::StatusOr<std::optional<Want>> Take(const LogitRows& rows) = 0;
+  virtual absl::StatusOr<std::optional<Want>> Take(
+      absl::Span<const LogitRows> rows) = 0;
   // The last call: answers whoever waits.
   virtual void Finish(const Ending& ending) = 0;
 

@@ -46,6 +46,10 @@ class BlockEntries {
     }
     return entries;
   }
+  void Copy(KvBlockId from, KvBlockId to) {
+    const Entries entries = Block(from);  // a new block may move the others
+    Block(to) = entries;
+  }
   // Makes a block as it was before it was first written.
   void Clear(KvBlockId block) { Block(block).fill(unwritten_); }
 

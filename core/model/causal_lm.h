@@ -3,6 +3,7 @@
 #define OUTRIDER_CORE_MODEL_CAUSAL_LM_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,9 @@ struct Extension {
   int cached_length = 0;  // positions that the blocks already hold
   absl::Span<const TokenId> tokens = {};  // after those; at least one
   int num_rows = 0;                       // logits wanted, of the last tokens
+  // The block that the cached positions end in is a copy of this one, made
+  // before the pass writes anything: how two texts go on after one beginning.
+  std::optional<KvBlockId> copied_block = {};
 };
 
 // A causal language model over KV memory in blocks. Confined to one thread,

@@ -11,6 +11,11 @@ namespace outrider {
 // run.
 absl::Status CheckExtension(const Extension& extension, const ModelInfo& model);
 
+// Where the extension's copied block goes.
+inline KvBlockId CopyTarget(const Extension& extension) {
+  return extension.blocks[extension.cached_length / kKvBlockLength];
+}
+
 }  // namespace outrider
 
 #endif  // OUTRIDER_CORE_MODEL_CHECK_EXTENSION_H_

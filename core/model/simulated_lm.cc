@@ -86,6 +86,9 @@ std::vector<absl::StatusOr<LogitRows>> SimulatedLm::Extend(
 }
 
 LogitRows SimulatedLm::ExtendOne(const Extension& extension) {
+  if (extension.copied_block.has_value()) {
+    hashes_.Copy(*extension.copied_block, CopyTarget(extension));
+  }
   int position = extension.cached_length;
   uint64_t hash =
       position == 0 ? 0 : hashes_.Get(extension.blocks, position - 1);

@@ -15,6 +15,22 @@
 
 namespace outrider {
 
+// A wish to let the text of a session go on from its first `length` tokens in
+// another way, up to `max_length`, for the time of a call.
+struct Fork {
+  int length = 0;
+  int max_length = 0;
+};
+
+// A text that does. What it begins with lies in the session's own full blocks;
+// the rest of that beginning it copies.
+struct Branch {
+  std::vector<KvBlockId> blocks = {};
+  int length = 0;  // tokens whose keys and values the blocks hold
+  // The session's block that its first own one is still to be a copy of.
+  std::optional<KvBlockId> copied_block = {};
+};
+
 // One session of a node: what its cache holds, and in which blocks. While a
 // call is at work it is that call's own; otherwise it belongs to NodeSessions,
 // which alone changes it.
@@ -30,6 +46,7 @@ struct NodeSession {
   // There are as many as the length needs between calls, and as many as the
   // round may need during one. Other sessions may own the first of them, too.
   std::vector<KvBlockId> blocks = {};
+  std::vector<Branch> branches = {};  // of the call at work
   Incarnation incarnation = {};
   // The time from the end of a call to the next one, on average.
   Clock::duration usual_return = {};
@@ -43,7 +60,8 @@ struct NodeSession {
   uint64_t age_rank = 0;            // rises with every session that is opened
   Clock::time_point last_use = {};  // the end of its last call
   bool is_at_work = false;
-  bool is_released = false;                      // goes when its call ends
+  bool is_superseded = false;  // a newer step waits for the end of its call
+  bool is_released = false;    // goes when its call ends
   std::list<NodeSession*>::iterator place = {};  // among the idle ones
 };
 

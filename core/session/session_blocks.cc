@@ -50,6 +50,26 @@ int SessionBlocks::WritableLength(const NodeSession& session,
   return OUTRIDER_MUTANT(E5, is_writable, true) ? length : full_length;
 }
 
+std::optional<Branch> SessionBlocks::MakeBranch(const NodeSession& session,
+                                                const Fork& fork,
+                                                int num_left) {
+  OUTRIDER_CHECK(fork.length <= session.log.length());
+  const int num_full = fork.length / kKvBlockLength;
+  const int num_shared =
+      OUTRIDER_MUTANT(E7, num_full, NumKvBlocks(fork.length));
+  const int num_new = NumKvBlocks(fork.max_length) - num_shared;
+  if (pool_.num_free() < num_new + num_left) return std::nullopt;
+  const auto shared = absl::MakeConstSpan(session.blocks).first(num_shared);
+  Branch branch = {.blocks = {shared.begin(), shared.end()},
+                   .length = fork.length};
+  pool_.Share(shared);
+  OUTRIDER_CHECK(prefixes_.Take(num_new, branch.blocks));
+  if (fork.length > num_shared * kKvBlockLength) {
+    branch.copied_block = session.blocks[num_full];
+  }
+  return branch;
+}
+
 void SessionBlocks::KeepFirst(NodeSession& session, int num_blocks) {
   std::vector<KvBlockId>& blocks = session.blocks;
   if (num_blocks >= static_cast<int>(blocks.size())) return;

@@ -48,6 +48,10 @@ class SessionBlocks {
   void Cut(NodeSession& session, int length);
   // The longest length, at most this one, after which the session may write.
   int WritableLength(const NodeSession& session, int length) const;
+  // A branch of the session, where it can have its blocks and leave so many
+  // free.
+  std::optional<Branch> MakeBranch(const NodeSession& session, const Fork& fork,
+                                   int num_left);
   // Gives back the blocks after the first so many.
   void KeepFirst(NodeSession& session, int num_blocks);
   // Others may begin with the full blocks of the session's first tokens.

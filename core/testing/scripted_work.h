@@ -29,8 +29,9 @@ class ScriptedWork final : public Work {
             .num_rows = script_.num_rows,
             .is_last = script_.num_more == 0};
   }
-  absl::StatusOr<std::optional<Want>> Take(const LogitRows& rows) override {
-    if (script_.on_take) script_.on_take(rows);
+  absl::StatusOr<std::optional<Want>> Take(
+      absl::Span<const LogitRows> rows) override {
+    if (script_.on_take) script_.on_take(rows[0]);
     if (script_.num_more-- <= 0) return std::nullopt;
     return Want{
         .tokens = one_, .num_rows = 1, .is_last = script_.num_more == 0};

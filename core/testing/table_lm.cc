@@ -37,7 +37,12 @@ std::vector<absl::StatusOr<LogitRows>> TableLm::Extend(
   std::vector<absl::Status> checks;
   for (const Extension& extension : batch) {
     checks.push_back(CheckExtension(extension, info_));
-    if (!checks.back().ok()) continue;
+    if (!checks.back().ok() || !extension.copied_block.has_value()) continue;
+    blocks_.Copy(*extension.copied_block, CopyTarget(extension));
+  }
+  for (size_t i = 0; i < batch.size(); ++i) {
+    if (!checks[i].ok()) continue;
+    const Extension& extension = batch[i];
     num_tokens_run_ += static_cast<int>(extension.tokens.size());
     int position = extension.cached_length;
     for (const TokenId token : extension.tokens) {

@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 
+#include <cstring>
 #include <utility>
 
 #include "core/base/available_memory.h"
@@ -34,6 +35,17 @@ void KvBlocks::Allocate(int num_blocks) {
   }
   layers_ = std::move(layers);
   num_blocks_ = num_blocks;
+}
+
+void KvBlocks::Copy(KvBlockId from, KvBlockId to) {
+  const int64_t bytes = block_bytes() / (2 * num_layers_);
+  for (const LayerKv& layer : layers_) {
+    for (const at::Tensor& half : {layer.keys, layer.values}) {
+      char* const data = static_cast<char*>(half.data_ptr());
+      std::memcpy(data + to * bytes, data + from * bytes,
+                  static_cast<size_t>(bytes));
+    }
+  }
 }
 
 }  // namespace outrider

@@ -35,6 +35,7 @@ class KvBlocks {
   // Once. A block takes memory from when it is first written. Throws
   // what torch throws.
   void Allocate(int num_blocks);
+  void Copy(KvBlockId from, KvBlockId to);
 
  private:
   // Constant after construction.

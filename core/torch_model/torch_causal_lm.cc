@@ -112,6 +112,10 @@ absl::Status TorchCausalLm::Check(const Extension& extension) const {
 
 absl::StatusOr<std::shared_ptr<const float>> TorchCausalLm::Run(
     absl::Span<const Extension> pass) {
+  for (const Extension& extension : pass) {
+    if (!extension.copied_block.has_value()) continue;
+    kv_.Copy(*extension.copied_block, CopyTarget(extension));
+  }
   OUTRIDER_ASSIGN_OR_RETURN(
       const at::Tensor logits,
       CatchTorch("forward pass", [&]() -> absl::StatusOr<at::Tensor> {

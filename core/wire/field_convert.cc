@@ -336,7 +336,7 @@ uint64_t NumIds(const google::protobuf::RepeatedPtrField<v1::SparseRow>& rows) {
 }
 
 absl::Status CheckNumIds(uint64_t num_ids) {
-  if (num_ids <= kMaxRowIds) return absl::OkStatus();
+  if (num_ids <= uint64_t{kMaxRowIds}) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("the draft rows of a message have at most ", kMaxRowIds,
                    " ids together, not ", num_ids));

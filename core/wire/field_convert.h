@@ -62,10 +62,7 @@ absl::StatusOr<DraftOverrides> FromProto(const v1::DraftOptions& proto);
 std::vector<LogitBias> FromProto(
     const google::protobuf::RepeatedPtrField<v1::LogitBias>& proto);
 
-// The most ids that the draft rows of a message may have together: 16 rows of a
-// million tokens. What is packed would else grow 32 times in memory.
-inline constexpr uint64_t kMaxRowIds = 1 << 24;
-// INVALID_ARGUMENT where there are more.
+// INVALID_ARGUMENT where there are more than kMaxRowIds.
 absl::Status CheckNumIds(uint64_t num_ids);
 uint64_t NumIds(const google::protobuf::RepeatedPtrField<v1::SparseRow>& rows);
 

@@ -31,6 +31,9 @@ inline constexpr int kProtocolVersion = 4;
 inline constexpr int kDefaultMaxDraftTokens = 16;
 // Outcomes that a drafter with a model drafts for at once.
 inline constexpr int kMaxOutcomes = 16;
+// The most ids that the draft rows of a message may have together: 16 rows of a
+// million tokens. What is packed would else grow 32 times in memory.
+inline constexpr int64_t kMaxRowIds = 1 << 24;
 
 // What logs call a request; goes as metadata. Empty: none.
 struct LogIds {

@@ -40,6 +40,7 @@ inline std::unique_ptr<DraftNode> MakeDraftNode(
     BatchScheduler::Options scheduling = FewBlocks()) {
   if (options.vocab_size == 0) options.vocab_size = model.vocab_size;
   options.context_length = model.context_length;
+  options.max_outcomes = kMaxOutcomes;
   auto strategy = std::make_unique<ModelStrategy>(options.vocab_size);
   return std::make_unique<DraftNode>(
       std::make_unique<TableLm>(std::move(model)),

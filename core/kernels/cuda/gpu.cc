@@ -50,6 +50,9 @@ class StreamGpu final : public Gpu {
   void Download(void* to, const void* from, size_t bytes) override {
     CopyToHost(to, from, bytes, stream());
   }
+  void Copy(void* to, const void* from, size_t bytes) override {
+    CopyOnDevice(to, from, bytes, stream());
+  }
   void Zero(void* memory, size_t bytes) override {
     ZeroMemory(memory, bytes, stream());
   }
@@ -95,7 +98,7 @@ Gpu* OpenGpu(int index, std::string* error) {
 }
 
 // kOpenGpuSymbol.
-extern "C" __attribute__((visibility("default"))) Gpu* OutriderOpenGpu1(
+extern "C" __attribute__((visibility("default"))) Gpu* OutriderOpenGpu2(
     int index, std::string* error) {
   return OpenGpu(index, error);
 }

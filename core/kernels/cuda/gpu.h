@@ -39,6 +39,7 @@ class Gpu {
   // pageable and only read.
   virtual void Upload(void* to, const void* from, size_t bytes) = 0;
   virtual void Download(void* to, const void* from, size_t bytes) = 0;
+  virtual void Copy(void* to, const void* from, size_t bytes) = 0;
   virtual void Zero(void* memory, size_t bytes) = 0;
   virtual void Run(const PackArgs& args) = 0;
   virtual void Run(const EmbedArgs& args) = 0;
@@ -64,7 +65,7 @@ Gpu* OpenGpu(int index, std::string* error);
 
 // What a library of kernels exports: OpenGpu, under a name that changes
 // whenever a type of this folder's headers does.
-inline constexpr char kOpenGpuSymbol[] = "OutriderOpenGpu1";
+inline constexpr char kOpenGpuSymbol[] = "OutriderOpenGpu2";
 using OpenGpuFunction = Gpu*(int index, std::string* error);
 
 }  // namespace outrider::kernels::cuda

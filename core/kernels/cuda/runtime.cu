@@ -91,6 +91,10 @@ void CopyToHost(void* to, const void* from, size_t bytes, Stream stream) {
   cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream);
 }
 
+void CopyOnDevice(void* to, const void* from, size_t bytes, Stream stream) {
+  cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream);
+}
+
 void ZeroMemory(void* memory, size_t bytes, Stream stream) {
   cudaMemsetAsync(memory, 0, bytes, stream);
 }

@@ -42,6 +42,7 @@ void DestroyStream(Stream stream);
 // Other host memory than AllocatePinned's may be reused when it returns.
 void CopyToDevice(void* to, const void* from, size_t bytes, Stream stream);
 void CopyToHost(void* to, const void* from, size_t bytes, Stream stream);
+void CopyOnDevice(void* to, const void* from, size_t bytes, Stream stream);
 void ZeroMemory(void* memory, size_t bytes, Stream stream);
 
 // Awaits all that the stream was given, and tells the first failure since the

@@ -22,7 +22,11 @@ enum cudaError_t {
   cudaErrorNoDevice,
   cudaErrorLaunchFailure
 };
-enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost };
+enum cudaMemcpyKind {
+  cudaMemcpyHostToDevice,
+  cudaMemcpyDeviceToHost,
+  cudaMemcpyDeviceToDevice
+};
 struct cudaDeviceProp {
   const char* name;
   int major, minor;

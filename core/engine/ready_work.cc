@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/engine/ready_work.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/mutant.h"
+
+namespace outrider {
+namespace {
+
+std::unique_ptr<Job> PopFirst(ReadyWork::Queue& queue) {
+  std::unique_ptr<Job> job = std::move(queue.front());
+  queue.pop_front();
+  return job;
+}
+
+// The session's own text goes on.
+void AddText(Pass& pass, const Job& job, int num_tokens) {
+  const bool is_last = num_tokens == job.num_left();
+  pass.extensions.push_back(
+      {.blocks = job.session->blocks,
+       .cached_length = job.session->log.length(),
+       .tokens = job.want.tokens.subspan(
+           job.num_run,
+           OUTRIDER_MUTANT(E3, num_tokens, num_tokens - (is_last ? 0 : 1))),
+       .num_rows = is_last ? job.want.num_rows : 0});
+}
+
+void AddBranches(Pass& pass, const Job& job) {
+  for (const BranchWant& want : job.want.branches) {
+    const Branch& branch = job.session->branches[want.branch];
+    pass.extensions.push_back({.blocks = branch.blocks,
+                               .cached_length = branch.length,
+                               .tokens = {&want.token, 1},
+                               .num_rows = 1,
+                               .copied_block = branch.copied_block});
+  }
+}
+
+void AddTo(Pass& pass, std::unique_ptr<Job> job, int num_tokens) {
+  const size_t num_before = pass.extensions.size();
+  if (job->want.branches.empty()) {
+    AddText(pass, *job, num_tokens);
+  } else {
+    AddBranches(pass, *job);
+  }
+  pass.num_rows += num_tokens;
+  pass.parts.push_back({std::move(job), num_tokens,
+                        static_cast<int>(pass.extensions.size() - num_before)});
+}
+
+}  // namespace
+
+void ReadyWork::Add(std::unique_ptr<Job> job) {
+  Queue& queue = job->is_prefill() ? prompts_
+                 : job->is_ahead() ? ahead_
+                                   : running_;
+  queue.push_back(std::move(job));
+}
+
+void ReadyWork::Fill(Pass& pass, const PassTime& pass_time) {
+  AddRunning(pass);
+  AddChunks(pass);
+  AddAhead(pass, pass_time);
+  last_had_chunk_ = pass.num_chunks > 0;
+}
+
+void ReadyWork::AddRunning(Pass& pass) {
+  while (!running_.empty() &&
+         (pass.num_rows == 0 ||
+          pass.num_rows + running_.front()->num_left() <= options_.max_rows)) {
+    std::unique_ptr<Job> job = PopFirst(running_);
+    const int num_tokens = job->num_left();
+    AddTo(pass, std::move(job), num_tokens);
+  }
+}
+
+void ReadyWork::AddChunks(Pass& pass) {
+  // Less is not worth a prompt's way through the model, but where it is all.
+  const int least = std::min(kKvBlockLength, options_.prefill_chunk);
+  int budget = options_.prefill_chunk - pass.num_rows;
+  if (budget < least && !last_had_chunk_) budget = options_.prefill_chunk;
+  // Those that got a chunk go to the end of the queue: a short prompt does not
+  // wait for the whole of a long one.
+  while (!prompts_.empty() && budget > 0) {
+    const Job& first = *prompts_.front();
+    // The last tokens, whose rows are wanted, stay together.
+    const int num_head = first.num_left() - first.want.num_rows;
+    int num_tokens = std::min(budget, num_head);
+    if (first.num_left() <= budget) num_tokens = first.num_left();
+    if (num_tokens < least && num_tokens < first.num_left()) return;
+    std::unique_ptr<Job> job = PopFirst(prompts_);
+    job->had_chunks = true;
+    AddTo(pass, std::move(job), num_tokens);
+    ++pass.num_chunks;
+    budget -= num_tokens;
+  }
+}
+
+void ReadyWork::AddAhead(Pass& pass, const PassTime& pass_time) {
+  int budget = options_.max_rows - pass.num_rows;
+  if (pass.num_rows > 0) {
+    budget = std::min(budget, pass_time.RowsOf(options_.max_ahead));
+  }
+  while (!ahead_.empty() &&
+         (pass.num_rows == 0 || ahead_.front()->num_left() <= budget)) {
+    std::unique_ptr<Job> job = PopFirst(ahead_);
+    const int num_tokens = job->num_left();
+    AddTo(pass, std::move(job), num_tokens);
+    budget -= num_tokens;
+  }
+}
+
+}  // namespace outrider

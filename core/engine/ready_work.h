@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_ENGINE_READY_WORK_H_
+#define OUTRIDER_CORE_ENGINE_READY_WORK_H_
+
+#include <array>
+#include <cstddef>
+#include <deque>
+#include <memory>
+
+#include "core/engine/job.h"
+#include "core/engine/pass.h"
+#include "core/engine/pass_time.h"
+
+namespace outrider {
+
+// Work that waits for a pass, and which of it is in the next one: running
+// sessions first, none passed over twice in a row, then chunks of prompts up to
+// a budget of rows, at least one chunk in every second pass. Work ahead comes
+// last: beside others as far as its rows cost these little, else by itself.
+class ReadyWork {
+ public:
+  struct Options {
+    int prefill_chunk = 128;  // rows of a pass where prompts are among them
+    int max_rows = 1024;      // of a pass
+    double max_ahead = 0.5;   // of what a pass costs besides its rows
+  };
+  using Queue = std::deque<std::unique_ptr<Job>>;
+
+  explicit ReadyWork(const Options& options) : options_(options) {}
+
+  // Puts it where it waits, by what it wants.
+  void Add(std::unique_ptr<Job> job);
+  // Takes the next pass's work out. Not where nothing is ready.
+  void Fill(Pass& pass, const PassTime& pass_time);
+
+  bool empty() const { return IsAllAhead() && ahead_.empty(); }
+  bool IsAllAhead() const { return running_.empty() && prompts_.empty(); }
+  bool IsOneDecode() const { return running_.size() == 1; }
+  size_t size() const {
+    return running_.size() + prompts_.size() + ahead_.size();
+  }
+  Queue& ahead() { return ahead_; }
+  std::array<Queue*, 3> queues() { return {&running_, &prompts_, &ahead_}; }
+
+ private:
+  void AddRunning(Pass& pass);
+  void AddChunks(Pass& pass);
+  void AddAhead(Pass& pass, const PassTime& pass_time);
+
+  const Options options_;
+  Queue running_;  // a round's tokens each
+  Queue prompts_;  // to be run in chunks
+  Queue ahead_;
+  bool last_had_chunk_ = false;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_ENGINE_READY_WORK_H_

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "drafter/likely_outcomes.h"
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "core/testing/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace outrider {
+namespace {
+
+using ::outrider::testing::IsOk;
+using ::outrider::testing::StatusIs;
+using ::testing::DoubleNear;
+
+constexpr float kMasked = -std::numeric_limits<float>::infinity();
+
+// Of a token with this probability in its row.
+float Logit(double probability) {
+  return static_cast<float>(std::log(probability));
+}
+
+// Two drafts, 0 and 1, in a vocabulary of four: three rows.
+LogitRows Rows() {
+  return LogitRows::FromVector(
+      {Logit(0.5), Logit(0.3), Logit(0.2), kMasked,     //
+       Logit(0.1), Logit(0.6), Logit(0.1), Logit(0.2),  //
+       Logit(0.25), Logit(0.05), Logit(0.3), Logit(0.4)},
+      4);
+}
+const TokenSeq kDrafts = {0, 1};
+
+void ExpectOutcome(const Outcome& outcome, int num_accepted, TokenId next_token,
+                   double probability) {
+  EXPECT_EQ(outcome.num_accepted, num_accepted);
+  EXPECT_EQ(outcome.next_token, next_token);
+  EXPECT_THAT(outcome.probability, DoubleNear(probability, 1e-6));
+}
+
+TEST(LikelyOutcomesTest, ComeInTheOrderOfTheirProbabilities) {
+  const auto outcomes = LikelyOutcomes(
+      Rows(), {.tokens = kDrafts, .acceptance = 0.5, .max_accepted = 2}, 4);
+  ASSERT_THAT(outcomes, IsOk());
+  ASSERT_EQ(outcomes->size(), 4u);
+  // The first draft is refused in one half of all rounds; what is left of its
+  // row without it is 0.3 and 0.2.
+  ExpectOutcome((*outcomes)[0], 0, 1, 0.5 * 0.6);
+  ExpectOutcome((*outcomes)[1], 0, 2, 0.5 * 0.4);
+  ExpectOutcome((*outcomes)[2], 1, 3, 0.25 * 0.5);
+  ExpectOutcome((*outcomes)[3], 2, 3, 0.25 * 0.4);
+}
+
+TEST(LikelyOutcomesTest, AllOfThemHaveAProbabilityOfOneTogether) {
+  const auto outcomes = LikelyOutcomes(
+      Rows(), {.tokens = kDrafts, .acceptance = 0.7, .max_accepted = 2}, 16);
+  ASSERT_THAT(outcomes, IsOk());
+  EXPECT_EQ(outcomes->size(), 2u + 3u + 4u);
+  double total = 0;
+  for (const Outcome& outcome : *outcomes) total += outcome.probability;
+  EXPECT_NEAR(total, 1, 1e-6);
+}
+
+TEST(LikelyOutcomesTest, AnAcceptanceOfOneLeavesTheBonusAlone) {
+  const auto outcomes = LikelyOutcomes(
+      Rows(), {.tokens = kDrafts, .acceptance = 1, .max_accepted = 2}, 3);
+  ASSERT_THAT(outcomes, IsOk());
+  ASSERT_EQ(outcomes->size(), 3u);
+  ExpectOutcome((*outcomes)[0], 2, 3, 0.4);
+  ExpectOutcome((*outcomes)[1], 2, 2, 0.3);
+  ExpectOutcome((*outcomes)[2], 2, 0, 0.25);
+}
+
+TEST(LikelyOutcomesTest, NoDraftInFlightHasABonusToo) {
+  const auto outcomes = LikelyOutcomes(
+      LogitRows::FromVector({Logit(0.25), Logit(0.75)}, 2), {}, 1);
+  ASSERT_THAT(outcomes, IsOk());
+  ASSERT_EQ(outcomes->size(), 1u);
+  ExpectOutcome((*outcomes)[0], 0, 1, 0.75);
+}
+
+// Its row leaves nothing else any mass in 64 bits, and its replacement is still
+// what the row ranks next.
+TEST(LikelyOutcomesTest, ADraftThatIsAsGoodAsCertainHasAReplacement) {
+  const auto outcomes = LikelyOutcomes(
+      LogitRows::FromVector({0, -50000, -50001, 0, 0, 0}, 3),
+      {.tokens = {{0}}, .acceptance = 0.5, .max_accepted = 0}, 1);
+  ASSERT_THAT(outcomes, IsOk());
+  ASSERT_EQ(outcomes->size(), 1u);
+  ExpectOutcome((*outcomes)[0], 0, 1, 0.5 / (1 + std::exp(-1.0)));
+}
+
+TEST(LikelyOutcomesTest, ADraftThatIsAllItsRowAllowsIsNotReplaced) {
+  const auto outcomes = LikelyOutcomes(
+      LogitRows::FromVector({0, kMasked, 0, 0}, 2),
+      {.tokens = {{0}}, .acceptance = 0.5, .max_accepted = 1}, 3);
+  ASSERT_THAT(outcomes, IsOk());
+  ASSERT_EQ(outcomes->size(), 2u);
+  for (const Outcome& outcome : *outcomes) EXPECT_EQ(outcome.num_accepted, 1);
+}
+
+TEST(LikelyOutcomesTest, ThoseThatAreTooLongAreLeftOut) {
+  const auto outcomes = LikelyOutcomes(
+      Rows(), {.tokens = kDrafts, .acceptance = 0.5, .max_accepted = 0}, 16);
+  ASSERT_THAT(outcomes, IsOk());
+  ASSERT_EQ(outcomes->size(), 2u);
+  ExpectOutcome((*outcomes)[0], 0, 1, 0.5 * 0.6);
+}
+
+TEST(LikelyOutcomesTest, RowsThatAreNoLogitsAreAnError) {
+  EXPECT_THAT(LikelyOutcomes(LogitRows::FromVector({0, NAN}, 2), {}, 1),
+              StatusIs(absl::StatusCode::kInternal));
+}
+
+}  // namespace
+}  // namespace outrider
