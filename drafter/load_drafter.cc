@@ -55,7 +55,7 @@ absl::StatusOr<LoadedModel> LoadDrafter(const std::string& strategy,
 }
 
 void AddDrafterFlags(CLI::App& app, NodeFlags& flags, std::string& strategy) {
-  AddSimulatedAcceptance(app, flags.simulation);
+  AddSimulatedGuesses(app, flags.simulation);
   app.add_option("--strategy", strategy,
                  "model: a small model; ngram: prompt lookup, which needs only "
                  "the tokenizer of --model")

@@ -19,7 +19,7 @@ absl::StatusOr<LoadedModel> LoadDrafter(const std::string& strategy,
                                         const WeightsLoader& load_weights);
 std::unique_ptr<DraftStrategy> MakeStrategy(const NodeDescription& description);
 
-// --strategy, and the acceptance of a simulated drafter.
+// --strategy, and what a simulated drafter guesses right.
 void AddDrafterFlags(CLI::App& app, NodeFlags& flags, std::string& strategy);
 
 }  // namespace outrider

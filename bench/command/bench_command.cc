@@ -34,7 +34,8 @@ PointCosts Costs(const BenchOptions& options) {
   PointCosts costs = {.seconds = options.flags.seconds,
                       .max_tokens = options.flags.max_tokens};
   if (options.trio.simulation) {
-    costs.draft_ms = options.trio.simulation->draft_ms;
+    costs.draft_ms = options.trio.simulation->draft_ms +
+                     options.trio.simulation->draft_row_ms;
     costs.verify_ms = options.trio.simulation->verify_ms;
   }
   return costs;

@@ -109,7 +109,9 @@ void AddDeploymentFlags(CLI::App& command, BenchFlags& flags) {
         command.add_option(name, value, help)->type_name("MS")->needs(simulate);
     RequireNumber(option, 0, 1e5);
   };
-  add("--simulate-draft-ms", simulation.draft_ms, "time of a draft token");
+  add("--simulate-draft-ms", simulation.draft_ms, "time of a drafter's pass");
+  add("--simulate-draft-row-ms", simulation.draft_row_ms,
+      "time that each token of the pass adds");
   add("--simulate-verify-ms", simulation.verify_ms,
       "time of a verifier's pass");
   add("--simulate-row-ms", simulation.verify_row_ms,
@@ -121,6 +123,14 @@ void AddDeploymentFlags(CLI::App& command, BenchFlags& flags) {
           ->type_name("P")
           ->needs(simulate);
   RequireNumber(acceptance, 0, 1);
+  RequireNumber(
+      command
+          .add_option("--simulate-outcome-hit", simulation.outcome_hit,
+                      "share of refused draft tokens whose replacement the "
+                      "drafter ranks next")
+          ->type_name("P")
+          ->needs(simulate),
+      0, 1);
   RequireNumber(command
                     .add_option("--simulate-tokens-per-round",
                                 flags.simulated_tokens_per_round,

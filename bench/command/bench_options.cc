@@ -202,6 +202,12 @@ void AddModels(const BenchOptions& options, Configuration& configuration) {
                 ? absl::StrFormat(" (fitted to %g tokens per round)",
                                   *options.flags.simulated_tokens_per_round)
                 : ""));
+    if (simulation->draft_row_ms > 0 || simulation->outcome_hit > 0) {
+      binding.emplace_back(
+          "drafting ahead",
+          absl::StrFormat("draft row %g ms, outcome hit %.4f",
+                          simulation->draft_row_ms, simulation->outcome_hit));
+    }
     return;
   }
   binding.emplace_back(

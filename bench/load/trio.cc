@@ -39,10 +39,13 @@ std::vector<std::string> DrafterFlags(const TrioOptions& options) {
     return {"--model", options.draft_model, "--dtype", options.dtype};
   }
   const Simulation& simulation = *options.simulation;
-  return {"--simulate",
-          absl::StrCat("--simulate-pass-ms=", simulation.draft_ms),
-          absl::StrFormat("--simulate-acceptance=%.12g", simulation.acceptance),
-          absl::StrCat("--simulate-vocabulary=", simulation.vocab_size)};
+  return {
+      "--simulate",
+      absl::StrCat("--simulate-pass-ms=", simulation.draft_ms),
+      absl::StrCat("--simulate-row-ms=", simulation.draft_row_ms),
+      absl::StrFormat("--simulate-outcome-hit=%.12g", simulation.outcome_hit),
+      absl::StrFormat("--simulate-acceptance=%.12g", simulation.acceptance),
+      absl::StrCat("--simulate-vocabulary=", simulation.vocab_size)};
 }
 
 absl::StatusOr<Json> RunMeasure(const TrioOptions& options,

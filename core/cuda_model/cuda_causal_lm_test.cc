@@ -147,6 +147,20 @@ TEST(CudaCausalLmTest, ASessionAloneHasTheBitsThatItHasInABatch) {
   EXPECT_EQ(both, alone);
 }
 
+TEST(CudaCausalLmTest, RowsAfterACopyOfABlockAreThoseAfterTheBlockItself) {
+  Model model;
+  model.Extend({Short().Run(0, 28, 0)});
+  Session branch = Short();
+  branch.table = {branch.table[0], 5, 6};
+  Extension extension = branch.Run(28, 33, 5);
+  extension.copied_block = Short().table[1];
+  const std::vector<float> rows = model.Extend({extension});
+  EXPECT_EQ(rows, model.Extend({Short().Run(28, 33, 5)}));
+  // It goes on from its own.
+  EXPECT_EQ(model.Extend({branch.Run(33, 36, 3)}),
+            model.Extend({Short().Run(33, 36, 3)}));
+}
+
 // Rows that fill up a graph are written to a block that nobody has.
 TEST(CudaCausalLmTest, PaddingLeavesEveryBlockAsItIs) {
   Model model;

@@ -19,6 +19,8 @@ namespace {
 constexpr std::array<float, 4> kLogits = {0, -1, -2, -3};
 // So low that no temperature up to 10 gives it any mass; finite, as a model's.
 constexpr float kImpossible = -1e5F;
+// As little mass, and still a rank.
+constexpr float kNext = -5e4F;
 
 constexpr int64_t kBlockBytes = kKvBlockLength * sizeof(uint64_t);
 
@@ -109,14 +111,26 @@ void SimulatedLm::AppendRow(uint64_t context_hash,
   const size_t row = values.size();
   values.resize(row + options_.vocab_size, kImpossible);
   const uint64_t first = Mix(context_hash ^ 1);
+  const auto at = [&](uint64_t place) -> float& {
+    // `first` alone is reduced: sums of 64 bits could wrap around.
+    return values[row +
+                  (first % options_.vocab_size + place) % options_.vocab_size];
+  };
   // Even places are the target's, odd ones those of a draft that is wrong.
   const bool agrees = ToUnit(Mix(context_hash ^ 2)) < options_.acceptance;
+  const bool hits = ToUnit(Mix(context_hash ^ 3)) < options_.outcome_hit;
   for (size_t i = 0; i < kLogits.size(); ++i) {
-    const uint64_t place = 2 * i + (agrees ? 0 : 1);
-    // `first` alone is reduced: sums of 64 bits could wrap around.
-    values[row + (first % options_.vocab_size + place) % options_.vocab_size] =
-        kLogits[i];
+    if (agrees) {
+      at(2 * i) = kLogits[i];
+    } else if (hits) {
+      at(2 * i) = kNext + kLogits[i];
+    } else {
+      at(2 * i + 1) = kLogits[i];
+    }
   }
+  // Where the target's tokens come next, one draft has all the mass: it is the
+  // one that is refused, and nothing else comes between.
+  if (!agrees && hits) at(1) = 0;
 }
 
 }  // namespace outrider

@@ -23,7 +23,9 @@ namespace outrider {
 // `acceptance` of all contexts, picked by their hash, the draft's row is the
 // target's, and in the others the two have no token in common. So a draft token
 // is accepted with that probability, independently of the others, whatever the
-// temperature, top-k and top-p. Confined to one thread.
+// temperature, top-k and top-p. In a share `outcome_hit` of those others the
+// target's tokens come next in the draft's row, with no mass to speak of: so it
+// can guess what a refused draft is replaced by. Confined to one thread.
 class SimulatedLm final : public CausalLm {
  public:
   using Clock = std::chrono::steady_clock;
@@ -34,6 +36,7 @@ class SimulatedLm final : public CausalLm {
     std::chrono::nanoseconds pass_time = {};
     std::chrono::nanoseconds row_time = {};  // each token of the pass
     double acceptance = 1;                   // in [0, 1]; 1: the target itself
+    double outcome_hit = 0;                  // in [0, 1]
     int vocab_size = 256;                    // at least kMinVocabSize
     int context_length = 1 << 16;
     int64_t kv_bytes = int64_t{64} << 20;  // what it has for KV blocks

@@ -15,10 +15,11 @@ using std::chrono::nanoseconds;
 
 // A model that does not sleep, and how long it would have.
 struct Fixture {
-  explicit Fixture(double acceptance = 1)
+  explicit Fixture(double acceptance = 1, double outcome_hit = 0)
       : model({.pass_time = milliseconds(25),
                .row_time = std::chrono::microseconds(250),
                .acceptance = acceptance,
+               .outcome_hit = outcome_hit,
                .sleep_until = [this](SimulatedLm::Clock::time_point until) {
                  wakes.push_back(until);
                }}) {
@@ -103,6 +104,47 @@ TEST(SimulatedLmTest, ADraftIsAcceptedInTheShareOfContextsThatWasAskedFor) {
     num_equal += overlap > 0.5 ? 1 : 0;
   }
   EXPECT_NEAR(num_equal, 0.8 * kLength, 4 * std::sqrt(0.16 * kLength));
+}
+
+TEST(SimulatedLmTest, ARefusedDraftsReplacementsComeNextInTheShareAskedFor) {
+  constexpr int kLength = 20000;
+  Fixture target;
+  Fixture draft(/*acceptance=*/0.5, /*outcome_hit=*/0.8);
+  TokenSeq tokens;
+  for (int i = 0; i < kLength; ++i) tokens.push_back((i * 31) % 256);
+  const LogitRows p = target.Run(tokens, kLength);
+  const LogitRows q = draft.Run(tokens, kLength);
+  int num_refused = 0;
+  int num_next = 0;
+  for (int i = 0; i < kLength; ++i) {
+    const double overlap = Overlap(p.Row(i), q.Row(i));
+    ASSERT_TRUE(overlap < 1e-9 || overlap > 1 - 1e-6) << overlap;
+    if (overlap > 0.5) continue;
+    ++num_refused;
+    std::vector<float> row = ToVector(q.Row(i));
+    const auto target_row = ToVector(p.Row(i));
+    row[std::max_element(row.begin(), row.end()) - row.begin()] = -1e6F;
+    const auto next = std::max_element(row.begin(), row.end()) - row.begin();
+    num_next += target_row[next] == 0 ? 1 : 0;
+  }
+  EXPECT_NEAR(num_refused, 0.5 * kLength, 4 * std::sqrt(0.25 * kLength));
+  EXPECT_NEAR(num_next, 0.8 * num_refused, 4 * std::sqrt(0.16 * num_refused));
+}
+
+TEST(SimulatedLmTest, ACopiedBlockGoesOnAsTheOneItIsACopyOf) {
+  Fixture fixture;
+  const TokenSeq text = {7, 8, 9};
+  const LogitRows straight = fixture.Run(text, 1);
+  fixture.Run({7, 8, 5, 6}, 1);
+  const std::vector<KvBlockId> branch = {3};
+  const auto rows =
+      fixture.model.Extend({{.blocks = branch,
+                             .cached_length = 2,
+                             .tokens = absl::MakeConstSpan(text).last(1),
+                             .num_rows = 1,
+                             .copied_block = fixture.table[0]}});
+  ASSERT_TRUE(rows[0].ok());
+  EXPECT_EQ(ToVector(straight.Row(0)), ToVector(rows[0]->Row(0)));
 }
 
 TEST(SimulatedLmTest, APassOfManySessionsTakesTheTimeOfAllTheirRows) {

@@ -47,10 +47,17 @@ void AddSimulationFlags(CLI::App& app, CLI::Option* model,
   });
 }
 
-void AddSimulatedAcceptance(CLI::App& app, SimulationFlags& flags) {
+void AddSimulatedGuesses(CLI::App& app, SimulationFlags& flags) {
   app.add_option("--simulate-acceptance", flags.acceptance,
                  "with --simulate: probability that a simulated verifier "
                  "accepts a draft token")
+      ->group("Simulation")
+      ->check(NumberIn(0.0, 1.0))
+      ->needs(app.get_option("--simulate"))
+      ->capture_default_str();
+  app.add_option("--simulate-outcome-hit", flags.outcome_hit,
+                 "with --simulate: share of its refused draft tokens whose "
+                 "replacement the drafter ranks next")
       ->group("Simulation")
       ->check(NumberIn(0.0, 1.0))
       ->needs(app.get_option("--simulate"))
@@ -64,6 +71,7 @@ std::unique_ptr<CausalLm> MakeSimulatedModel(const SimulationFlags& flags,
                            .pass_time = Milliseconds(flags.pass_ms),
                            .row_time = Milliseconds(flags.row_ms),
                            .acceptance = flags.acceptance,
+                           .outcome_hit = flags.outcome_hit,
                            .vocab_size = flags.vocab_size});
 }
 

@@ -22,7 +22,8 @@ struct SimulationFlags {
   bool enabled = false;
   double pass_ms = 0;
   double row_ms = 0;
-  double acceptance = 1;  // a drafter's
+  double acceptance = 1;   // a drafter's
+  double outcome_hit = 0;  // a drafter's
   int vocab_size = 256;
 };
 
@@ -30,8 +31,9 @@ struct SimulationFlags {
 // of the two has to be given.
 void AddSimulationFlags(CLI::App& app, CLI::Option* model,
                         SimulationFlags& flags);
-// Only drafters have this flag: whether their tokens are accepted.
-void AddSimulatedAcceptance(CLI::App& app, SimulationFlags& flags);
+// Only drafters have these flags: whether their tokens are accepted, and
+// whether they guess what takes the place of one that is not.
+void AddSimulatedGuesses(CLI::App& app, SimulationFlags& flags);
 
 std::unique_ptr<CausalLm> MakeSimulatedModel(const SimulationFlags& flags,
                                              const std::string& name);

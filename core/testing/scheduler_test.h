@@ -52,7 +52,8 @@ class SchedulerTest : public ::testing::Test {
   }
   void Submit(const RequestHeader& header, Script script = {}) {
     const int name = header.session.bytes[0];
-    const int num_draft_tokens = script.num_more;
+    const int num_draft_tokens = script.num_branches > 0 ? 0 : script.num_more;
+    const bool is_ahead = script.is_ahead;
     script.on_finish = [this, name](const Ending& ending) {
       endings_.insert_or_assign(name, ending);
     };
@@ -62,7 +63,8 @@ class SchedulerTest : public ::testing::Test {
                                         .is_cancelled =
                                             [this, name] {
                                               return cancelled_.contains(name);
-                                            }},
+                                            },
+                                        .is_ahead = is_ahead},
                           std::move(script)),
                       now_);
     FinishAll();
@@ -82,15 +84,16 @@ class SchedulerTest : public ::testing::Test {
     if (!pass.has_value()) return {};
     Shares shares;
     PassResults results;
-    for (size_t i = 0; i < pass->parts.size(); ++i) {
-      const Work& work = *pass->parts[i].job->work;
-      const int name = work.request().header.session.bytes[0];
-      const Extension& extension = pass->extensions[i];
-      shares.emplace_back(name, static_cast<int>(extension.tokens.size()));
-      num_rows_[name] += extension.num_rows;
-      results.emplace_back(LogitRows::FromVector(
-          std::vector<float>(extension.num_rows, name), /*vocab_size=*/1));
-      if (results_.contains(name)) results.back() = results_[name];
+    for (const Pass::Part& part : pass->parts) {
+      const int name = part.job->work->request().header.session.bytes[0];
+      shares.emplace_back(name, part.num_tokens);
+      for (int i = 0; i < part.num_extensions; ++i) {
+        const int num_rows = pass->extensions[results.size()].num_rows;
+        num_rows_[name] += num_rows;
+        results.emplace_back(LogitRows::FromVector(
+            std::vector<float>(num_rows, name), /*vocab_size=*/1));
+        if (results_.contains(name)) results.back() = results_[name];
+      }
     }
     now_ += time;
     scheduler_.EndPass(*std::move(pass), std::move(results), now_);

@@ -11,12 +11,15 @@
 
 namespace outrider::testing {
 
-// Work that wants the tokens of its delta and then, so many times, one more.
+// Work that wants the tokens of its delta and then, so many times, one more; or
+// one more of each branch.
 class ScriptedWork final : public Work {
  public:
   struct Script {
     int num_rows = 1;  // of the first extension
     int num_more = 0;  // extensions of one token after it
+    bool is_ahead = false;
+    int num_branches = 0;  // 0: the session's own text goes on
     std::function<void(const LogitRows&)> on_take = {};  // may throw
     std::function<void(const Ending&)> on_finish = {};
   };
@@ -24,7 +27,8 @@ class ScriptedWork final : public Work {
   ScriptedWork(Request request, Script script)
       : Work(std::move(request)), script_(std::move(script)) {}
 
-  Want Begin(const NodeSession& /*session*/) override {
+  Want Begin(const NodeSession& session) override {
+    session_ = &session;
     return {.tokens = request().header.delta.append_tokens,
             .num_rows = script_.num_rows,
             .is_last = script_.num_more == 0};
@@ -33,6 +37,7 @@ class ScriptedWork final : public Work {
       absl::Span<const LogitRows> rows) override {
     if (script_.on_take) script_.on_take(rows[0]);
     if (script_.num_more-- <= 0) return std::nullopt;
+    if (script_.num_branches > 0) return Branches(rows.size());
     return Want{
         .tokens = one_, .num_rows = 1, .is_last = script_.num_more == 0};
   }
@@ -41,6 +46,21 @@ class ScriptedWork final : public Work {
   }
 
  private:
+  Want Branches(size_t num_rows) {
+    Want want = {.is_last = script_.num_more == 0};
+    const int length = session_->log.length();
+    const bool is_first = !std::exchange(has_forked_, true);
+    if (!is_first) script_.num_branches = static_cast<int>(num_rows);
+    for (int i = 0; i < script_.num_branches; ++i) {
+      if (is_first)
+        want.forks.push_back({length, length + script_.num_more + 1});
+      want.branches.push_back({.branch = i, .token = 1});
+    }
+    return want;
+  }
+
+  const NodeSession* session_ = nullptr;
+  bool has_forked_ = false;
   Script script_;
   const std::vector<TokenId> one_ = {1};
 };

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -50,6 +51,7 @@ struct Session {
   const Context* context = nullptr;
   std::vector<KvBlockId> table = {};
   int length = 0;
+  std::optional<KvBlockId> copied_block = {};  // by its next pass
 };
 
 class PassesTest : public ::testing::TestWithParam<std::string> {
@@ -98,7 +100,8 @@ class PassesTest : public ::testing::TestWithParam<std::string> {
                        .cached_length = session.length,
                        .tokens = absl::MakeConstSpan(session.context->tokens)
                                      .subspan(session.length, num_rows[i]),
-                       .num_rows = num_rows[i]});
+                       .num_rows = num_rows[i],
+                       .copied_block = session.copied_block});
     }
     const auto results = model_->Extend(batch);
     for (size_t i = 0; i < sessions.size(); ++i) {
@@ -113,6 +116,7 @@ class PassesTest : public ::testing::TestWithParam<std::string> {
             << num_rows[i] << ", session " << i << " of " << sessions.size();
       }
       session.length += num_rows[i];
+      session.copied_block.reset();
     }
   }
 
@@ -177,6 +181,22 @@ TEST_P(PassesTest, RowsOverABlockThatTwoSessionsShareAreThoseOverTheirOwn) {
     Run({&second}, {5});
     first.length = 2 * kKvBlockLength;
     for (int i = 0; i < 6; ++i) Run({&second, &first}, {i + 1, 5});
+  }
+}
+
+TEST_P(PassesTest, RowsAfterACopyOfABlockAreThoseAfterTheBlockItself) {
+  for (const char* dtype : {"float32", "bfloat16"}) {
+    contexts_.clear();
+    SetUp(dtype);
+    Session first = {&contexts_[0], {9, 4, 30, 31, 32, 33, 34}};
+    Run({&first}, {30});
+    for (const int length : {17, 25, 30}) {
+      // The copy is made before the block that it is of goes on.
+      Session second = {&contexts_[1], {9, 20, 21, 22, 23, 24, 25}, length, 4};
+      first.length = 25;
+      Run({&first, &second}, {4, 3});
+      Run({&second, &first}, {6, 1});
+    }
   }
 }
 

@@ -37,7 +37,7 @@ absl::Status ReadDraft(const TokenSeq& ids,
   row.set_packed_ids(PackIds(ids));
   row.set_packed_weights(PackFloat64(weights));
   row.set_weight_dtype(v1::DTYPE_FLOAT64);
-  return FromProto(response, /*start=*/5, /*vocab_size=*/10).status();
+  return FromProto(response, DraftCall(), /*vocab_size=*/10).status();
 }
 
 TEST(SparseReplyTest, ADraftRowThatIsNoDistributionIsRefused) {

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Work ahead: behind all other work, on branches of its own, and ended by what
+// is newer.
+#include <chrono>
+#include <vector>
+
+#include "core/testing/scheduler_test.h"
+#include "core/testing/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace outrider {
+namespace {
+
+using ::outrider::testing::Id;
+using ::outrider::testing::IsOk;
+using ::outrider::testing::SchedulerTest;
+using ::outrider::testing::StatusIs;
+using std::chrono::milliseconds;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+
+class AheadTest : public SchedulerTest {
+ protected:
+  using SchedulerTest::SchedulerTest;
+
+  void SubmitAhead(int name, int num_tokens, Script script = {}) {
+    script.is_ahead = true;
+    Submit(name, num_tokens, std::move(script));
+  }
+  // Passes have shown that one takes 100 ms, and 10 for each row.
+  void LearnPassTime() {
+    for (const int num_tokens : {1, 11}) {
+      Submit(9, num_tokens);
+      RunPass(milliseconds(100 + 10 * num_tokens));
+    }
+    scheduler_.Release(Header(9, 0));
+    endings_.clear();
+  }
+  const KvBlockPool& pool() const { return scheduler_.sessions().blocks(); }
+};
+
+TEST_F(AheadTest, ItJoinsAPassAsFarAsItsRowsCostTheOthersLittle) {
+  OpenAll({1, 2, 3, 4});
+  LearnPassTime();
+  SubmitAhead(2, 3);
+  SubmitAhead(3, 3);
+  SubmitAhead(4, 2);
+  Submit(1, 2);
+  // Five rows take half of what a pass costs besides its rows. Nobody overtakes
+  // who was there before.
+  EXPECT_THAT(RunPass(milliseconds(150)), ElementsAre(Pair(1, 2), Pair(2, 3)));
+  EXPECT_THAT(RunPass(milliseconds(150)), ElementsAre(Pair(3, 3), Pair(4, 2)));
+}
+
+TEST_F(AheadTest, ManyRowsWaitUntilAllOthersHaveHadTheirs) {
+  OpenAll({1, 2});
+  LearnPassTime();
+  SubmitAhead(2, 8);
+  Submit(1, 1, {.num_more = 2});
+  for (int i = 0; i < 3; ++i) EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 1)));
+  EXPECT_THAT(StatusOf(1), IsOk());
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(2, 8)));
+}
+
+TEST_F(AheadTest, BranchesAreInOnePassAndEndWithTheCall) {
+  OpenAll({1});
+  const int num_free = pool().num_free();
+  SubmitAhead(1, 20, {.num_more = 3, .num_branches = 4});
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 20)));
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(scheduler_.sessions().Find(Id(1))->branches.size(), 4u);
+    EXPECT_EQ(pool().num_shared(), 1);
+    EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 4)));
+  }
+  EXPECT_THAT(StatusOf(1), IsOk());
+  EXPECT_EQ(scheduler_.sessions().Find(Id(1))->log.length(), 21);
+  EXPECT_EQ(pool().num_free(), num_free - 1);
+  EXPECT_EQ(scheduler_.metrics().num_branches, 4);
+}
+
+TEST_F(AheadTest, BranchesGoWithWhateverEndsTheCall) {
+  for (const int ending : {0, 1, 2, 3}) {
+    SCOPED_TRACE(ending);
+    OpenAll({1});
+    SubmitAhead(1, 20, {.num_more = 3, .num_branches = 4});
+    RunPass();
+    RunPass();
+    if (ending == 0) cancelled_ = {1};
+    if (ending == 1) scheduler_.Release(Header(1, 0));
+    if (ending == 2) results_[1] = absl::InternalError("not a number");
+    if (ending == 3) Submit(1, 1);
+    RunPass();
+    RunPass();
+    EXPECT_EQ(pool().num_shared(), 0);
+    EXPECT_FALSE(ending == 2 && StatusOf(1).ok());
+    cancelled_.clear();
+    results_.clear();
+    if (ending == 0 || ending == 3) scheduler_.Release(Header(1, 0));
+    EXPECT_EQ(pool().num_free(), pool().num_total());
+  }
+}
+
+TEST_F(AheadTest, ANewerStepEndsItAtOnce) {
+  OpenAll({1});
+  SubmitAhead(1, 3, {.num_more = 5});
+  RunPass();
+  RunPass();
+  Submit(1, 1);
+  EXPECT_THAT(StatusOf(1), StatusIs(absl::StatusCode::kCancelled));
+  EXPECT_EQ(scheduler_.metrics().num_superseded, 1);
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 1)));
+  EXPECT_THAT(StatusOf(1), IsOk());
+}
+
+TEST_F(AheadTest, ANewerStepThatComesDuringItsPassEndsItAfterThat) {
+  OpenAll({1});
+  SubmitAhead(1, 3, {.num_more = 5});
+  auto pass = scheduler_.NextPass(now_);
+  ASSERT_TRUE(pass.has_value());
+  RequestHeader newer = Header(1, 1);
+  newer.delta.keep_length = 1;
+  Submit(newer);
+  EXPECT_THAT(StatusOf(1), StatusIs(absl::StatusCode::kUnknown));
+  scheduler_.EndPass(*std::move(pass), PassResults(1, LogitRows()), now_);
+  TakeAll();
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 1)));
+  EXPECT_THAT(StatusOf(1), IsOk());
+  EXPECT_EQ(scheduler_.metrics().num_superseded, 1);
+}
+
+TEST_F(AheadTest, NeitherTheSameStepNorAnOlderOneNorAStrangerEndsIt) {
+  OpenAll({1});
+  const RequestHeader older = Header(1, 1);
+  const RequestHeader header = Header(1, 1);
+  RequestHeader stranger = Header(1, 1);
+  stranger.incarnation = Id(77);
+  Submit(header, {.num_more = 2, .is_ahead = true});
+  RunPass();
+  for (const RequestHeader& other : {header, older, stranger}) Submit(other);
+  EXPECT_THAT(StatusOf(1), StatusIs(absl::StatusCode::kUnknown));
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 1)));
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 1)));
+  EXPECT_EQ(scheduler_.metrics().num_superseded, 0);
+}
+
+TEST_F(AheadTest, WorkThatIsNotAheadIsNotEndedByANewerStep) {
+  OpenAll({1});
+  Submit(1, 1, {.num_more = 1});
+  RunPass();
+  Submit(1, 1);
+  EXPECT_THAT(StatusOf(1), StatusIs(absl::StatusCode::kUnknown));
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 1)));
+  EXPECT_THAT(StatusOf(1), IsOk());
+}
+
+class AheadHoldTest : public AheadTest {
+ protected:
+  AheadHoldTest() : AheadTest({.sessions = {.num_blocks = 200}}) {}
+};
+
+TEST_F(AheadHoldTest, NobodyIsHeldForItsRowsButWorkLikeIt) {
+  OpenAll({1, 2, 3});
+  now_ += milliseconds(2000);
+  LearnPassTime();
+  now_ += milliseconds(2000);
+  SubmitAhead(1, 1, {.num_more = 2});
+  auto pass = scheduler_.NextPass(now_);
+  ASSERT_TRUE(pass.has_value());
+  SubmitAhead(2, 1);
+  scheduler_.EndPass(*std::move(pass), PassResults(1, LogitRows()), now_);
+  EXPECT_FALSE(scheduler_.NextPass(now_).has_value());
+  Submit(3, 1);
+  EXPECT_TRUE(scheduler_.NextPass(now_).has_value());
+}
+
+}  // namespace
+}  // namespace outrider
