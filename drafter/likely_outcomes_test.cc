@@ -18,7 +18,7 @@ using ::testing::DoubleNear;
 
 constexpr float kMasked = -std::numeric_limits<float>::infinity();
 
-// Of a token with this probability in its row.
+// A token that has this probability in its row has this logit.
 float Logit(double probability) {
   return static_cast<float>(std::log(probability));
 }

@@ -39,7 +39,7 @@ class CudaTransformer {
   static int64_t KvBlockBytes(const ModelConfig& config);
   // Once. RESOURCE_EXHAUSTED: no memory for them.
   absl::Status AllocateKvBlocks(int num_blocks);
-  // Before the next step.
+  // The next step finds it done.
   void CopyKvBlock(KvBlockId from, KvBlockId to);
 
   // Valid once blocks are allocated.

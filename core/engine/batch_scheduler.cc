@@ -45,11 +45,8 @@ void BatchScheduler::Submit(std::unique_ptr<Work> work, Clock::time_point now) {
   } else if (!is_welcome) {
     End(std::move(job), sessions_.TryLater("this node's queue is full"), now);
   } else {
-    // What a newer step ends is ended before that one waits for it.
-    if (sessions_.Supersedes(job->work->request().header)) {
-      EndAbandoned(ready_.ahead(), now);
-    }
     waiting_.push_back(std::move(job));
+    EndAbandoned(ready_.ahead(), now);  // what a newer step ends
     AdmitWaiting(now);
   }
   UpdateMetrics();
@@ -71,7 +68,6 @@ void BatchScheduler::AdmitWaiting(Clock::time_point now) {
     std::unique_ptr<Job> job = PopFront(waiting_);
     const Work::Request& request = job->work->request();
     if (sessions_.IsAtWork(request.header.session)) {
-      sessions_.Supersedes(request.header);
       still_waiting.push_back(std::move(job));
       continue;
     }
@@ -121,11 +117,10 @@ bool BatchScheduler::HasBranches(Job& job) {
 void BatchScheduler::End(std::unique_ptr<Job> job, absl::Status status,
                          Clock::time_point now) {
   if (NodeSession* session = job->session) {
-    job->session = nullptr;
     const bool opened = job->work->request().header.incarnation.is_none();
     // An opening that is broken off leaves what nobody has a name for.
     if (status.ok() || (absl::IsCancelled(status) && !opened)) {
-      Expect(*session, now);
+      Expect(*job, now);
       sessions_.EndRound(*session, now);
     } else {
       hold_.Forget(session->id);
@@ -135,6 +130,7 @@ void BatchScheduler::End(std::unique_ptr<Job> job, absl::Status status,
         sessions_.Discard(*session);
       }
     }
+    job->session = nullptr;
   }
   if (status.ok() && !job->is_ahead()) {
     const double waited = EngineMetrics::Seconds(now - job->submitted) -
@@ -146,9 +142,22 @@ void BatchScheduler::End(std::unique_ptr<Job> job, absl::Status status,
   ended_.push_back(std::move(job));
 }
 
-void BatchScheduler::Expect(const NodeSession& session, Clock::time_point now) {
-  if (session.is_released || session.is_superseded) return;
+void BatchScheduler::Expect(const Job& job, Clock::time_point now) {
+  const NodeSession& session = *job.session;
+  if (session.is_released || IsSuperseded(job)) return;
   hold_.Expect(session.id, now, session.usual_return);
+}
+
+bool BatchScheduler::IsSuperseded(const Job& job) const {
+  if (!job.is_ahead() || job.session == nullptr) return false;
+  const RequestHeader& own = job.work->request().header;
+  return std::any_of(
+      waiting_.begin(), waiting_.end(), [&](const auto& waiting) {
+        const RequestHeader& header = waiting->work->request().header;
+        return header.session == own.session && header.step > own.step &&
+               (header.incarnation.is_none() ||
+                header.incarnation == job.session->incarnation);
+      });
 }
 
 void BatchScheduler::EndAbandoned(Queue& queue, Clock::time_point now) {
@@ -160,8 +169,7 @@ void BatchScheduler::EndAbandoned(Queue& queue, Clock::time_point now) {
         job->session != nullptr && job->session->is_released;
     if (is_lost_) {
       End(std::move(job), DeviceLost(), now);
-    } else if (job->is_ahead() && job->session != nullptr &&
-               job->session->is_superseded) {
+    } else if (IsSuperseded(*job)) {
       ++metrics_.num_superseded;
       End(std::move(job), absl::CancelledError("a newer step has come"), now);
     } else if (is_released || (is_cancelled && is_cancelled())) {
@@ -216,7 +224,7 @@ void BatchScheduler::EndPass(Pass pass, PassResults results,
       ready_.Add(std::move(job));
     } else {
       if (job->want.is_last) {
-        Expect(*job->session, now);
+        Expect(*job, now);
       } else {
         CountGoingOn(*job, 1);
       }
@@ -231,7 +239,7 @@ absl::Status BatchScheduler::TakeIn(
   for (const auto& result : results) OUTRIDER_RETURN_IF_ERROR(result.status());
   Job& job = *part.job;
   for (const BranchWant& want : job.want.branches) {
-    sessions_.Extended(job.session->branches[want.branch]);
+    job.session->branches[want.branch].Extended();
   }
   if (job.want.branches.empty()) {
     sessions_.Extended(*job.session,

@@ -88,7 +88,9 @@ class BatchScheduler {
   void End(std::unique_ptr<Job> job, absl::Status status,
            Clock::time_point now);
   // Tells the hold whom to expect, once the job's last rows are there.
-  void Expect(const NodeSession& session, Clock::time_point now);
+  void Expect(const Job& job, Clock::time_point now);
+  // Whether a newer call of its session waits for the end of work ahead.
+  bool IsSuperseded(const Job& job) const;
   void CountGoingOn(const Job& job, int change);
   void TellHold();
   // Notes what a pass has cached of the job's, and gives it its rows.

@@ -66,6 +66,15 @@ void AddPassMetrics(MetricRegistry& registry, const EngineMetrics& engine,
                              engine.sessions_per_pass);
   AddCounter(registry, "prefill_chunks_total", "Chunks of prompts run.",
              engine.num_chunks);
+  AddCounter(registry, "outcomes_drafted_total",
+             "Outcomes of drafts in flight that drafts were begun for.",
+             engine.num_branches);
+  AddCounter(registry, "outcomes_without_room_total",
+             "Those for which there were no free blocks.",
+             engine.num_branches_without_room);
+  AddCounter(registry, "superseded_calls_total",
+             "Calls for such outcomes that a newer step ended.",
+             engine.num_superseded);
   AddCounter(registry, "preemptions_total",
              "Sessions whose blocks were taken for an older one's round.",
              engine.num_preempted);

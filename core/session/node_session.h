@@ -29,6 +29,12 @@ struct Branch {
   int length = 0;  // tokens whose keys and values the blocks hold
   // The session's block that its first own one is still to be a copy of.
   std::optional<KvBlockId> copied_block = {};
+
+  // A pass has run its next token.
+  void Extended() {
+    copied_block.reset();
+    ++length;
+  }
 };
 
 // One session of a node: what its cache holds, and in which blocks. While a
@@ -60,8 +66,7 @@ struct NodeSession {
   uint64_t age_rank = 0;            // rises with every session that is opened
   Clock::time_point last_use = {};  // the end of its last call
   bool is_at_work = false;
-  bool is_superseded = false;  // a newer step waits for the end of its call
-  bool is_released = false;    // goes when its call ends
+  bool is_released = false;                      // goes when its call ends
   std::list<NodeSession*>::iterator place = {};  // among the idle ones
 };
 

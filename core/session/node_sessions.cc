@@ -163,9 +163,8 @@ absl::StatusOr<bool> NodeSessions::MakeRoom(int num_blocks,
   }
   if (is_enough()) return true;
   // What branches have comes free in a few passes.
-  if (num_branch_blocks_ > 0 && has(num_free() + num_branch_blocks_)) {
-    return false;
-  }
+  const int num_coming = blocks_.num_branch_blocks();
+  if (num_coming > 0 && has(num_free() + num_coming)) return false;
   if (is_newcomer) {
     return TryLater(num_sessions() >= options_.max_sessions
                         ? "this node has all the sessions it may have"
@@ -219,16 +218,6 @@ NodeSession& NodeSessions::Open(const RequestHeader& header,
   return *session;
 }
 
-bool NodeSessions::Supersedes(const RequestHeader& header) {
-  NodeSession* session = FindMutable(header.session);
-  const bool is_newer = session != nullptr && session->is_at_work &&
-                        header.step > session->last_step &&
-                        (header.incarnation.is_none() ||
-                         header.incarnation == session->incarnation);
-  if (is_newer) session->is_superseded = true;
-  return is_newer;
-}
-
 void NodeSessions::Extended(NodeSession& session,
                             absl::Span<const TokenId> tokens) {
   blocks_.Append(session, tokens);
@@ -236,37 +225,14 @@ void NodeSessions::Extended(NodeSession& session,
 
 int NodeSessions::MakeBranches(NodeSession& session,
                                absl::Span<const Fork> forks) {
-  OUTRIDER_CHECK(session.is_at_work && session.branches.empty());
-  for (const Fork& fork : forks) {
-    const int num_free = blocks().num_free();
-    std::optional<Branch> branch =
-        blocks_.MakeBranch(session, fork, /*num_left=*/num_sessions());
-    if (!branch.has_value()) break;
-    num_branch_blocks_ += num_free - blocks().num_free();
-    session.branches.push_back(*std::move(branch));
-  }
-  return static_cast<int>(session.branches.size());
-}
-
-void NodeSessions::Extended(Branch& branch) {
-  branch.copied_block.reset();
-  ++branch.length;
-}
-
-void NodeSessions::EndBranches(NodeSession& session) {
-  const int num_free = blocks().num_free();
-  for (const Branch& branch : session.branches) {
-    blocks_.GiveBack(branch.blocks);
-  }
-  session.branches.clear();
-  num_branch_blocks_ -= blocks().num_free() - num_free;
+  OUTRIDER_CHECK(session.is_at_work);
+  return blocks_.MakeBranches(session, forks, /*num_left=*/num_sessions());
 }
 
 void NodeSessions::EndRound(NodeSession& session, Clock::time_point now) {
   OUTRIDER_CHECK(session.is_at_work);
-  EndBranches(session);
+  blocks_.EndBranches(session);
   session.is_at_work = false;
-  session.is_superseded = false;
   session.last_use = now;
   session.place = idle_.insert(idle_.end(), &session);
   const int length = session.log.length();
@@ -282,7 +248,7 @@ void NodeSessions::Discard(NodeSession& session) {
 }
 
 void NodeSessions::Drop(NodeSession& session) {
-  EndBranches(session);
+  blocks_.EndBranches(session);
   // Nobody will cut it any more: also what was drafted is a text.
   blocks_.ShareUpTo(session, session.log.length());
   blocks_.Cut(session, 0);

@@ -60,18 +60,11 @@ class NodeSessions {
                                 uint64_t content_digest, int num_draft_tokens,
                                 Clock::time_point now);
 
-  // A header that has to wait for the session at work: whether that call is of
-  // an older step.
-  bool Supersedes(const RequestHeader& header);
-
   // A pass has run these after what the cache held.
   void Extended(NodeSession& session, absl::Span<const TokenId> tokens);
-  // Makes branches of the session at work, for the first of the forks, as many
-  // as there is room for beside what others may need soon. They end with the
-  // call, and nobody is preempted or refused for what they have. How many.
+  // Branches for the first of the forks, as many as there is room for beside
+  // what others may need soon, and how many: they end with the call.
   int MakeBranches(NodeSession& session, absl::Span<const Fork> forks);
-  // A pass has run one more token of a branch.
-  void Extended(Branch& branch);
   // The call has ended: blocks beyond the length are free, the lease begins.
   void EndRound(NodeSession& session, Clock::time_point now);
   // Forgets the session; with Discard, what others may have of it, too: its
@@ -85,9 +78,7 @@ class NodeSessions {
   // is of an opening that was given up: one that comes later is stale.
   bool Truncate(const RequestHeader& header, int length);
   bool Release(const RequestHeader& header);
-
-  // Drops those whose lease has run out.
-  void Expire(Clock::time_point now);
+  void Expire(Clock::time_point now);  // drops those whose lease has run out
 
   const NodeSession* Find(const SessionId& session) const;  // or nullptr
   bool IsAtWork(const SessionId& session) const;
@@ -99,8 +90,7 @@ class NodeSessions {
   int num_cached_tokens() const { return blocks_.num_cached_tokens(); }
   int num_preempted() const { return num_preempted_; }  // so far
   const KvBlockPool& blocks() const { return blocks_.pool(); }
-  // Whether the invariants hold; for tests.
-  bool IsConsistent() const;
+  bool IsConsistent() const;  // the invariants hold; for tests
 
  private:
   std::optional<Miss> CheckOpening(const RequestHeader& header,
@@ -113,7 +103,6 @@ class NodeSessions {
   absl::StatusOr<bool> MakeRoom(int num_blocks, const NodeSession* session,
                                 int num_kept, Clock::time_point now);
   bool IsExpired(const NodeSession& session, Clock::time_point now) const;
-  void EndBranches(NodeSession& session);
   NodeSession& Open(const RequestHeader& header, NodeSession* session);
   NodeSession* FindMutable(const SessionId& session);
   const Options options_;
@@ -122,7 +111,6 @@ class NodeSessions {
   ReleasedOpenings released_openings_;
   std::list<NodeSession*> idle_;  // not at work, longest idle first
   int num_preempted_ = 0;
-  int num_branch_blocks_ = 0;  // that no session has
   uint64_t num_opened_ = 0;
   std::minstd_rand jitter_;
 };

@@ -50,24 +50,41 @@ int SessionBlocks::WritableLength(const NodeSession& session,
   return OUTRIDER_MUTANT(E5, is_writable, true) ? length : full_length;
 }
 
-std::optional<Branch> SessionBlocks::MakeBranch(const NodeSession& session,
-                                                const Fork& fork,
-                                                int num_left) {
+int SessionBlocks::MakeBranches(NodeSession& session,
+                                absl::Span<const Fork> forks, int num_left) {
+  OUTRIDER_CHECK(session.branches.empty());
+  for (const Fork& fork : forks) {
+    const int num_new =
+        NumKvBlocks(fork.max_length) - fork.length / kKvBlockLength;
+    if (pool_.num_free() < num_new + num_left) break;
+    session.branches.push_back(MakeBranch(session, fork));
+    num_branch_blocks_ += num_new;
+  }
+  return static_cast<int>(session.branches.size());
+}
+
+Branch SessionBlocks::MakeBranch(const NodeSession& session, const Fork& fork) {
   OUTRIDER_CHECK(fork.length <= session.log.length());
   const int num_full = fork.length / kKvBlockLength;
   const int num_shared =
       OUTRIDER_MUTANT(E7, num_full, NumKvBlocks(fork.length));
-  const int num_new = NumKvBlocks(fork.max_length) - num_shared;
-  if (pool_.num_free() < num_new + num_left) return std::nullopt;
   const auto shared = absl::MakeConstSpan(session.blocks).first(num_shared);
   Branch branch = {.blocks = {shared.begin(), shared.end()},
                    .length = fork.length};
   pool_.Share(shared);
-  OUTRIDER_CHECK(prefixes_.Take(num_new, branch.blocks));
+  OUTRIDER_CHECK(
+      prefixes_.Take(NumKvBlocks(fork.max_length) - num_shared, branch.blocks));
   if (fork.length > num_shared * kKvBlockLength) {
     branch.copied_block = session.blocks[num_full];
   }
   return branch;
+}
+
+void SessionBlocks::EndBranches(NodeSession& session) {
+  const int num_free = pool_.num_free();
+  for (const Branch& branch : session.branches) GiveBack(branch.blocks);
+  session.branches.clear();
+  num_branch_blocks_ -= pool_.num_free() - num_free;
 }
 
 void SessionBlocks::KeepFirst(NodeSession& session, int num_blocks) {

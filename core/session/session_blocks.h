@@ -48,10 +48,12 @@ class SessionBlocks {
   void Cut(NodeSession& session, int length);
   // The longest length, at most this one, after which the session may write.
   int WritableLength(const NodeSession& session, int length) const;
-  // A branch of the session, where it can have its blocks and leave so many
-  // free.
-  std::optional<Branch> MakeBranch(const NodeSession& session, const Fork& fork,
-                                   int num_left);
+  // Makes branches for the first of the forks, as many as leave so many blocks
+  // free, and ends all of them.
+  int MakeBranches(NodeSession& session, absl::Span<const Fork> forks,
+                   int num_left);
+  void EndBranches(NodeSession& session);
+  int num_branch_blocks() const { return num_branch_blocks_; }  // theirs alone
   // Gives back the blocks after the first so many.
   void KeepFirst(NodeSession& session, int num_blocks);
   // Others may begin with the full blocks of the session's first tokens.
@@ -63,10 +65,13 @@ class SessionBlocks {
   bool HoldsItsText(const NodeSession& session) const;
 
  private:
+  Branch MakeBranch(const NodeSession& session, const Fork& fork);
+
   const PrefixSharing sharing_;
   KvBlockPool pool_;
   PrefixCache prefixes_;
   int num_cached_tokens_ = 0;
+  int num_branch_blocks_ = 0;
 };
 
 }  // namespace outrider

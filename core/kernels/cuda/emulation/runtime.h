@@ -10,8 +10,7 @@
 #include "core/kernels/cuda/emulation/block.h"
 #include "core/kernels/cuda/emulation/stream.h"
 
-// The part of the CUDA runtime that runtime.cu uses, by stream.h; included by
-// that file alone.
+// What runtime.cu uses of the CUDA runtime, by stream.h; for that file alone.
 
 namespace emulated = outrider::kernels::cuda::emulation;
 
@@ -22,11 +21,8 @@ enum cudaError_t {
   cudaErrorNoDevice,
   cudaErrorLaunchFailure
 };
-enum cudaMemcpyKind {
-  cudaMemcpyHostToDevice,
-  cudaMemcpyDeviceToHost,
-  cudaMemcpyDeviceToDevice
-};
+constexpr int cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2,
+              cudaMemcpyDeviceToDevice = 3;
 struct cudaDeviceProp {
   const char* name;
   int major, minor;
@@ -71,7 +67,7 @@ inline cudaError_t cudaStreamDestroy(CUstream_st* stream) {
   return emulated::DeleteStream(stream), cudaSuccess;
 }
 inline cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes,
-                                   cudaMemcpyKind, CUstream_st* stream) {
+                                   int /*kind*/, CUstream_st* stream) {
   return emulated::Copy(to, from, bytes, stream), cudaSuccess;
 }
 inline cudaError_t cudaMemsetAsync(void* memory, int byte, size_t bytes,
