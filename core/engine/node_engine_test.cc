@@ -62,15 +62,22 @@ class NodeEngineTest : public ::testing::Test {
   // An opening, whose end the future has.
   std::future<absl::Status> Submit(int num_tokens,
                                    ScriptedWork::Script script = {}) {
+    return Submit(SessionId::Random(), 1, num_tokens, std::move(script));
+  }
+  std::future<absl::Status> Submit(const SessionId& session, uint64_t step,
+                                   int num_tokens,
+                                   ScriptedWork::Script script = {}) {
     auto done = std::make_shared<std::promise<absl::Status>>();
     script.on_finish = [done](const Ending& ending) {
       done->set_value(ending.status);
     };
-    RequestHeader header = {.session = SessionId::Random(), .step = 1};
+    RequestHeader header = {.session = session, .step = step};
     header.delta.append_tokens = TokenSeq(num_tokens, 1);
     std::future<absl::Status> result = done->get_future();
     engine_->Submit(std::make_unique<ScriptedWork>(
-        Work::Request{.header = header, .num_draft_tokens = script.num_more},
+        Work::Request{.header = header,
+                      .num_draft_tokens = script.num_more,
+                      .is_ahead = script.is_ahead},
         std::move(script)));
     return result;
   }
@@ -101,6 +108,32 @@ TEST_F(NodeEngineTest, AChunkNeverIs) {
   });
   EXPECT_THAT(Submit(100).get(), IsOk());
   EXPECT_FALSE(on_this);
+}
+
+// That thread has to take in what ends it.
+TEST_F(NodeEngineTest, WorkAheadNeverIsAndANewerStepEndsIt) {
+  std::atomic<bool> on_this = false;
+  std::promise<void> second_began;
+  std::promise<void> newer_came;
+  const auto here = std::this_thread::get_id();
+  int num_passes = 0;
+  Start([&](auto) {
+    if (++num_passes == 2) {
+      on_this = std::this_thread::get_id() == here;
+      second_began.set_value();
+      newer_came.get_future().wait();
+    }
+    return absl::OkStatus();
+  });
+  const SessionId session = SessionId::Random();
+  auto ahead = Submit(session, 1, 1, {.num_more = 9, .is_ahead = true});
+  second_began.get_future().wait();
+  auto newer = Submit(session, 2, 1);
+  newer_came.set_value();
+  EXPECT_THAT(ahead.get(), StatusIs(absl::StatusCode::kCancelled));
+  EXPECT_THAT(newer.get(), IsOk());
+  EXPECT_FALSE(on_this);
+  EXPECT_EQ(num_passes, 3);
 }
 
 TEST_F(NodeEngineTest, PassesNeverRunAtTheSameTimeAndAllWorkEnds) {
