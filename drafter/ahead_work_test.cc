@@ -214,6 +214,28 @@ TEST_F(AheadWorkTest, SessionsDraftAheadInTheSamePassesAsOthersDraft) {
             std::get<Draft>(Run(*MakeNode(), calls[3])->outcome).tokens);
 }
 
+TEST_F(AheadWorkTest, WithNothingInFlightTheNextTokenIsGuessed) {
+  const TokenSeq text = Text(16);
+  const DraftCall call = Ahead(Opening(Plain(4), 1, text), {}, 3, 0);
+  const Reply reply = Run(*node_, call);
+  ExpectAsPlain(call, text, reply);
+  EXPECT_EQ(reply->outcomes.size(), 3u);
+  ExpectNothingLeft(1, 16);
+}
+
+TEST_F(AheadWorkTest, BranchesGoOnFromBlocksThatSessionsShare) {
+  const TokenSeq text = Text(37);
+  for (const uint8_t name : {1, 2}) {
+    DraftCall call = Ahead(Opening(Plain(4), name, text), {5, 6, 7}, 6);
+    call.header.cache_salt = "s";
+    const Reply reply = Run(*node_, call);
+    ExpectAsPlain(call, text, reply);
+    EXPECT_EQ(reply->header.reused_length, name == 1 ? 0 : 32);
+  }
+  EXPECT_EQ(pool().num_shared(), 2);
+  EXPECT_EQ(pool().num_total() - pool().num_free(), 4);
+}
+
 TEST_F(AheadWorkTest, WhatIsInFlightStaysCachedForWhatComesNext) {
   const TokenSeq text = Text(14);
   const Reply ahead =

@@ -64,6 +64,21 @@ TEST_F(AheadTest, ManyRowsWaitUntilAllOthersHaveHadTheirs) {
   EXPECT_THAT(RunPass(), ElementsAre(Pair(2, 8)));
 }
 
+TEST_F(AheadTest, NobodyIsPassedOverMoreThanFourTimes) {
+  OpenAll({1, 2, 3});
+  LearnPassTime();
+  SubmitAhead(2, 8);
+  SubmitAhead(3, 8);
+  Submit(1, 1, {.num_more = 20});
+  for (const int name : {2, 3}) {
+    for (int i = 0; i < 4; ++i) {
+      EXPECT_THAT(RunPass(milliseconds(110)), ElementsAre(Pair(1, 1)));
+    }
+    EXPECT_THAT(RunPass(milliseconds(190)),
+                ElementsAre(Pair(1, 1), Pair(name, 8)));
+  }
+}
+
 TEST_F(AheadTest, BranchesAreInOnePassAndEndWithTheCall) {
   OpenAll({1});
   const int num_free = pool().num_free();

@@ -9,6 +9,9 @@
 namespace outrider {
 namespace {
 
+// Who awaits drafts that were made ahead is not kept waiting for ever.
+constexpr int kMostPassedOver = 4;
+
 std::unique_ptr<Job> PopFirst(ReadyWork::Queue& queue) {
   std::unique_ptr<Job> job = std::move(queue.front());
   queue.pop_front();
@@ -103,12 +106,15 @@ void ReadyWork::AddAhead(Pass& pass, const PassTime& pass_time) {
   if (pass.num_rows > 0) {
     budget = std::min(budget, pass_time.RowsOf(options_.max_ahead));
   }
-  while (!ahead_.empty() &&
-         (pass.num_rows == 0 || ahead_.front()->num_left() <= budget)) {
+  bool is_due = pass.num_rows == 0 || num_passed_over_ >= kMostPassedOver;
+  num_passed_over_ = ahead_.empty() ? 0 : num_passed_over_ + 1;
+  while (!ahead_.empty() && (is_due || ahead_.front()->num_left() <= budget)) {
     std::unique_ptr<Job> job = PopFirst(ahead_);
     const int num_tokens = job->num_left();
     AddTo(pass, std::move(job), num_tokens);
     budget -= num_tokens;
+    is_due = false;
+    num_passed_over_ = 0;
   }
 }
 

@@ -16,7 +16,8 @@ namespace outrider {
 // Work that waits for a pass, and which of it is in the next one: running
 // sessions first, none passed over twice in a row, then chunks of prompts up to
 // a budget of rows, at least one chunk in every second pass. Work ahead comes
-// last: beside others as far as its rows cost these little, else by itself.
+// last: beside others as far as its rows cost these little or it was passed
+// over four times, else by itself.
 class ReadyWork {
  public:
   struct Options {
@@ -51,6 +52,7 @@ class ReadyWork {
   Queue running_;  // a round's tokens each
   Queue prompts_;  // to be run in chunks
   Queue ahead_;
+  int num_passed_over_ = 0;  // passes since one had the first work ahead
   bool last_had_chunk_ = false;
 };
 
