@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/pool/same_model_stub.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 
@@ -8,14 +10,16 @@ namespace outrider {
 
 Task<absl::StatusOr<VerifyReply>> SameModelStub::Verify(
     const VerifyCall& call, Cancellation& cancellation) {
-  OUTRIDER_CO_ASSIGN_OR_RETURN(
-      VerifyReply reply, co_await options_.node.Verify(call, cancellation));
+  absl::StatusOr<VerifyReply> answer =
+      co_await options_.node.Verify(call, cancellation);
+  has_failed_ = has_failed_ || !answer.ok();
+  OUTRIDER_CO_ASSIGN_OR_RETURN(VerifyReply reply, std::move(answer));
   const Incarnation& life = reply.header.incarnation;
   if (life.is_none() || life == life_) co_return reply;
   const CacheDelta& delta = call.header.delta;
   const int length =
       delta.keep_length + static_cast<int>(delta.append_tokens.size());
-  if (!life_.is_none() || length > call.prompt_length) {
+  if (!life_.is_none() || length > call.prompt_length || has_failed_) {
     // After the reply, not before: in between, it cannot have been replaced by
     // an older self, which would have to load first.
     OUTRIDER_CO_ASSIGN_OR_RETURN(const NodeDescription node,

@@ -24,8 +24,8 @@ inline Sameness PromiseOf(const SamplingParams& sampling, RuleKind rule) {
 // Decorator of one session's verifier: two models never meet in a session
 // (faults.md rule 17). A node that gives the session another life may be
 // another one, or have been restarted with another model; it is asked what it
-// is before its rows count. Only where nothing was generated yet, at the first
-// life, is there nothing that it would have to fit.
+// is before its rows count. Only where nothing was generated yet, and the first
+// call is answered, is it what it was chosen as.
 class SameModelStub final : public VerifyStub {
  public:
   struct Options {
@@ -50,7 +50,8 @@ class SameModelStub final : public VerifyStub {
 
  private:
   Options options_;
-  Incarnation life_ = {};  // none before the first reply
+  Incarnation life_ = {};    // none before the first reply
+  bool has_failed_ = false;  // a call, after which the node may be another
 };
 
 }  // namespace outrider

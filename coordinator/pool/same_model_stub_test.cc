@@ -21,6 +21,7 @@ class FakeNode final : public VerifyStub {
  public:
   Task<absl::StatusOr<VerifyReply>> Verify(const VerifyCall& /*call*/,
                                            Cancellation&) override {
+    if (is_lost) co_return absl::UnavailableError("lost");
     VerifyReply reply;
     reply.header.incarnation = life;
     co_return reply;
@@ -37,6 +38,7 @@ class FakeNode final : public VerifyStub {
   std::string dtype = "float32";
   std::string numerics = "avx2";
   bool is_gone = false;
+  bool is_lost = false;
   int num_described = 0;
 };
 
@@ -123,6 +125,16 @@ TEST_F(SameModelStubTest, ATextThatGoesOnMakesItAskAtTheFirstLifeToo) {
   EXPECT_THAT(Verify(), IsOk());
   EXPECT_THAT(Verify(), IsOk());
   EXPECT_EQ(node_.num_described, 2);
+}
+
+TEST_F(SameModelStubTest, AnOpeningThatFailedMayFindAnotherModelThere) {
+  node_.is_lost = true;
+  EXPECT_THAT(Verify(), StatusIs(absl::StatusCode::kUnavailable));
+  node_.is_lost = false;
+  node_.weights_hash = "new weights";
+  EXPECT_THAT(Verify(), StatusIs(absl::StatusCode::kAborted));
+  node_.weights_hash = "old weights";
+  EXPECT_THAT(Verify(), IsOk());
 }
 
 TEST_F(SameModelStubTest, ANodeThatCannotSayWhatItIsIsNotBelieved) {
