@@ -141,6 +141,16 @@ void AddSpeculationFlags(CLI::App& command, GenerateFlags& flags) {
                       "0: never; default: the coordinator's")
           ->type_name("P"),
       0, 1);
+  command
+      .add_option("--schedule", request.schedule,
+                  "when the drafter works: sequential: in turns with the\n"
+                  "verifier; ahead, predraft: meanwhile, as if all drafts\n"
+                  "stood, or for the likeliest verdicts; auto: where that\n"
+                  "pays; default: the coordinator's, but sequential with\n"
+                  "--seed where the text depends on it")
+      ->type_name("SCHEDULE")
+      ->transform(
+          CLI::CheckedTransformer(ScheduleNames()).name("").description(""));
   command.add_flag("--prompt-lookup,!--no-prompt-lookup", request.prompt_lookup,
                    "draft from the text so far where it repeats itself, and\n"
                    "ask the drafter elsewhere; default: the coordinator's");

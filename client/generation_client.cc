@@ -70,6 +70,9 @@ v1::GenerateRequest ToProto(const GenerationRequest& request) {
   proto.set_auto_num_speculative_tokens(request.is_k_auto);
   proto.set_ignore_eos(request.ignore_eos);
   *proto.mutable_draft_options() = outrider::ToProto(request.draft_options);
+  if (request.schedule) {
+    proto.set_schedule(outrider::ToProto(*request.schedule));
+  }
   if (request.prompt_lookup) proto.set_prompt_lookup(*request.prompt_lookup);
   if (request.reply_format) {
     proto.set_reply_format(outrider::ToProto(*request.reply_format));

@@ -87,10 +87,24 @@ std::string Traffic(const GenerationReport& report, const char* node,
                          PerToken(report, messages));
 }
 
+std::string NameOf(AheadStats::Outcome outcome) {
+  switch (outcome) {
+    case AheadStats::Outcome::kNotAsked:
+      break;
+    case AheadStats::Outcome::kHit:
+      return "hit";
+    case AheadStats::Outcome::kMiss:
+      return "miss";
+  }
+  return "none";
+}
+
 Json RoundToJson(const RoundStats& round) {
   return {{"drafted", round.num_drafted},
           {"accepted", round.num_accepted},
           {"looked_up", round.num_looked_up},
+          {"ahead", NameOf(round.ahead.outcome)},
+          {"drafted_ahead", round.ahead.num_drafted},
           {"draft_ms", Ms(round.drafter.call_seconds)},
           {"verify_ms", Ms(round.verifier.call_seconds)},
           {"draft_compute_ms", Ms(round.drafter.compute_seconds)},
@@ -134,6 +148,9 @@ Json TotalsToJson(const GenerationReport& report) {
           {"drafted", totals.num_drafted},
           {"accepted", totals.num_accepted},
           {"looked_up", totals.num_looked_up},
+          {"ahead_hits", totals.num_ahead_hits},
+          {"ahead_misses", totals.num_ahead_misses},
+          {"drafted_ahead", totals.num_drafted_ahead},
           {"acceptance", totals.acceptance()},
           {"tokens_per_round", Ratio(report.tokens.size(), totals.num_rounds)},
           {"draft_ms", totals.draft_ms},
@@ -194,6 +211,12 @@ RoundTotals SumRounds(const std::vector<RoundStats>& rounds) {
     totals.drafter_messages += round.drafter.num_messages;
     totals.verifier_messages += round.verifier.num_messages;
     totals.num_looked_up += round.num_looked_up;
+    totals.num_drafted_ahead += round.ahead.num_drafted;
+    if (round.ahead.outcome == AheadStats::Outcome::kHit) {
+      ++totals.num_ahead_hits;
+    } else if (round.ahead.outcome == AheadStats::Outcome::kMiss) {
+      ++totals.num_ahead_misses;
+    }
   }
   return totals;
 }
@@ -227,6 +250,12 @@ std::string ToSummary(const GenerationReport& report) {
     if (all.num_looked_up > 0) {
       absl::StrAppendFormat(&summary, "%d of them looked up in the text, ",
                             all.num_looked_up);
+    }
+    if (const int num_asked = all.num_ahead_hits + all.num_ahead_misses;
+        num_asked > 0) {
+      absl::StrAppendFormat(
+          &summary, "%d drafted ahead for the verdict of %d of %d rounds, ",
+          all.num_drafted_ahead, all.num_ahead_hits, num_asked);
     }
   } else {
     absl::StrAppendFormat(&summary, "K = %s: nothing drafted, ", k);

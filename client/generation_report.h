@@ -44,6 +44,9 @@ struct RoundTotals {
   int drafter_messages = 0;
   int verifier_messages = 0;
   int num_looked_up = 0;
+  int num_ahead_hits = 0;
+  int num_ahead_misses = 0;
+  int num_drafted_ahead = 0;
 
   // Accepted / offered; 0 where none was offered.
   double acceptance() const;

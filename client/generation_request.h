@@ -15,6 +15,7 @@
 #include "core/sampling/token_logprobs.h"
 #include "core/wire/model_identity.h"
 #include "core/wire/node_calls.h"
+#include "core/wire/schedule.h"
 
 namespace outrider::client {
 
@@ -39,6 +40,7 @@ struct GenerationRequest {
   bool is_k_auto = false;  // the coordinator chooses them by round
   bool ignore_eos = false;
   DraftOverrides draft_options = {};
+  std::optional<Schedule> schedule = {};
   std::optional<bool> prompt_lookup = {};
   std::optional<ReplyFormat> reply_format = {};
   std::optional<RuleKind> acceptance_rule = {};

@@ -33,6 +33,7 @@
 #include "core/wire/expected_weights.h"
 #include "core/wire/message_limits.h"
 #include "core/wire/reply_format_names.h"
+#include "core/wire/schedule.h"
 
 namespace outrider {
 namespace {
@@ -137,6 +138,16 @@ void AddFlags(CLI::App& app, Flags& flags) {
          "request with a seed whose text depends on K")
       ->check(CLI::Range(0, 1024) | CLI::IsMember({"auto"}))
       ->default_str("auto");
+  app.add_option("--schedule", flags.service.default_schedule,
+                 "when the drafter works: sequential: in turns with the "
+                 "verifier; ahead: while that works, as if all drafts stood; "
+                 "predraft: meanwhile, for the likeliest verdicts; auto: so "
+                 "where it pays, by past rounds; sequential for a request with "
+                 "a seed whose text depends on it")
+      ->transform(
+          CLI::CheckedTransformer(ScheduleNames()).name("").description(""))
+      ->type_name("SCHEDULE")
+      ->default_str("sequential");
   app.add_option("--min-draft-probability", drafting.min_draft_probability,
                  "draft fewer than K tokens where the drafter is unsure: stop "
                  "once the probability of its first choices, multiplied, is "

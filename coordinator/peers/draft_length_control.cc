@@ -26,6 +26,9 @@ constexpr double kWorthAChange = 1.02;
 
 constexpr double kTrialShareOfTokens = 0.02;
 constexpr double kTrialShareOfTime = 0.01;
+// What is asked for ahead in vain costs a round some time at most: now and then
+// it shows whether that has changed.
+constexpr int kRoundsToAskAgain = 64;
 // A trial begins when so many rounds of it are saved up, and ends when that is
 // spent: a drafter that was left alone has to take in the text first.
 constexpr double kRoundsOfATrial = 3;
@@ -61,6 +64,22 @@ DraftLengthControl::Choice DraftLengthControl::Choose(
   return choice;
 }
 
+DraftLengthControl::Choice DraftLengthControl::ChooseAhead(
+    int num_drafts, DraftLengthMode mode, Schedule schedule) const {
+  Choice choice = Choose(num_drafts, mode);
+  MutexLock lock(mu_);
+  if (schedule == Schedule::kAuto && num_learnt_ % kRoundsToAskAgain != 0 &&
+      !model_.PaysAhead(choice.num_drafts)) {
+    choice.num_drafts = 0;
+  }
+  return choice;
+}
+
+double DraftLengthControl::Acceptance() const {
+  MutexLock lock(mu_);
+  return model_.Acceptance();
+}
+
 bool DraftLengthControl::Asks() const {
   MutexLock lock(mu_);
   return best_ > 0 || may_try_ || !model_.has_learned();
@@ -69,6 +88,7 @@ bool DraftLengthControl::Asks() const {
 void DraftLengthControl::Learn(const Choice& choice, const RoundStats& round) {
   MutexLock lock(mu_);
   model_.Learn(round, choice.num_drafts, choice.is_trial);
+  ++num_learnt_;
   if (choice.mode == DraftLengthMode::kAuto) ++num_chosen_;
   if (!model_.has_learned()) return;
   if (choice.mode == DraftLengthMode::kFixed && choice.num_drafts > 0) {

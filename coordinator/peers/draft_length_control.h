@@ -9,6 +9,7 @@
 #include "core/base/mutex.h"
 #include "core/sampling/rule_kind.h"
 #include "core/sampling/sampling_params.h"
+#include "core/wire/schedule.h"
 
 namespace outrider {
 
@@ -39,6 +40,13 @@ class DraftLengthControl {
   // For a round that asks for at most so many, or for just as many.
   Choice Choose(int num_drafts, DraftLengthMode mode) const;
 
+  // The same for a round whose drafts are asked for while the one before it is
+  // verified: none where that is not worth it, by the schedule kAuto.
+  Choice ChooseAhead(int num_drafts, DraftLengthMode mode,
+                     Schedule schedule) const;
+  // How often drafts stand once those before them do.
+  double Acceptance() const;
+
   // Whether it has reason to ask for any drafts now.
   bool Asks() const;
 
@@ -58,6 +66,7 @@ class DraftLengthControl {
   mutable Mutex mu_;
   SpeculationModel model_ ABSL_GUARDED_BY(mu_);
   int64_t num_chosen_ ABSL_GUARDED_BY(mu_) = 0;  // rounds
+  int64_t num_learnt_ ABSL_GUARDED_BY(mu_) = 0;
   int best_ ABSL_GUARDED_BY(mu_) = 0;
   int num_trials_ ABSL_GUARDED_BY(mu_) = 0;
   bool may_try_ ABSL_GUARDED_BY(mu_) = false;

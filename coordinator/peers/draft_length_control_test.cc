@@ -333,5 +333,53 @@ TEST(DraftLengthControlTest, EachWayToDrawAndJudgeDraftsHasItsOwn) {
   EXPECT_EQ(of(RuleKind::kBlock, 5), of(RuleKind::kBlock, 10));
 }
 
+// A drafter that needs 10 ms for four drafts in turn, and so long ahead.
+DraftLengthControl::Choice ChoiceAhead(double ahead_seconds, bool is_hit,
+                                       Schedule schedule) {
+  DraftLengthControl control;
+  for (int i = 0; i < 40; ++i) {
+    const bool in_turn = !is_hit || i % 4 == 0;
+    control.Learn(
+        {.num_drafts = 4, .mode = DraftLengthMode::kFixed},
+        {.num_drafted = 4,
+         .num_accepted = 3,
+         .ahead = {.outcome = in_turn ? AheadStats::Outcome::kMiss
+                                      : AheadStats::Outcome::kHit,
+                   .num_drafted = 16,
+                   .longest = 4,
+                   .call_seconds = ahead_seconds,
+                   .compute_seconds = ahead_seconds},
+         .round_seconds = 0.04,
+         .drafter = {.call_seconds = in_turn ? 0.01 : 0,
+                     .compute_seconds = in_turn ? 0.01 : 0},
+         .verifier = {.call_seconds = 0.03, .compute_seconds = 0.03}});
+  }
+  return control.ChooseAhead(4, DraftLengthMode::kFixed, schedule);
+}
+
+TEST(ScheduleControlTest, AutoAsksAheadWhereTheDrafterIsBackBeforeTheVerdict) {
+  EXPECT_EQ(ChoiceAhead(0.02, /*is_hit=*/true, Schedule::kAuto).num_drafts, 4);
+}
+
+TEST(ScheduleControlTest, AutoDoesNotWaitLongerThanHitsSave) {
+  EXPECT_EQ(ChoiceAhead(0.05, /*is_hit=*/true, Schedule::kAuto).num_drafts, 0);
+  EXPECT_EQ(ChoiceAhead(0.05, /*is_hit=*/true, Schedule::kPredraft).num_drafts,
+            4);
+}
+
+TEST(ScheduleControlTest, AutoDoesNotWaitAtAllWithoutHits) {
+  EXPECT_EQ(ChoiceAhead(0.031, /*is_hit=*/false, Schedule::kAuto).num_drafts,
+            0);
+}
+
+TEST(ScheduleControlTest, WhatIsNotKnownYetIsAskedFor) {
+  DraftLengthControl control;
+  EXPECT_EQ(control.ChooseAhead(4, DraftLengthMode::kFixed, Schedule::kAuto)
+                .num_drafts,
+            4);
+  EXPECT_GT(control.Acceptance(), 0);
+  EXPECT_LT(control.Acceptance(), 1);
+}
+
 }  // namespace
 }  // namespace outrider

@@ -25,6 +25,10 @@ class LookupDraftClient final : public DraftClient {
 
   Task<absl::StatusOr<ProposedDraft>> Propose(Session& session,
                                               int num_tokens) override;
+  // Where lookups drafted, they are likely to go on.
+  void DraftAhead(Session& session, const Draft& in_flight) override {
+    if (author_ == &by_drafter_) drafter_.DraftAhead(session, in_flight);
+  }
   // Credits the round to whoever drafted it.
   void Learn(const RoundStats& round) override;
 

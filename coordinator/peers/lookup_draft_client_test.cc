@@ -30,10 +30,12 @@ class FakeDrafter final : public DraftClient {
     next_ += num_tokens;
     co_return ProposedDraft{.draft = Draft::OneHot(session.length(), tokens)};
   }
+  void DraftAhead(Session&, const Draft&) override { ++num_ahead; }
   void Learn(const RoundStats&) override { ++num_learnt; }
 
   absl::Status status;
   std::vector<int> asked;
+  int num_ahead = 0;
   int num_learnt = 0;
 
  private:
@@ -52,6 +54,7 @@ class LookupDraftClientTest : public ::testing::Test {
     EXPECT_EQ(draft.start, static_cast<uint64_t>(session_.length()));
     num_looked_up_ = proposed->num_looked_up;
     if (num_looked_up_ > 0) num_accepted = of_lookup.value_or(num_accepted);
+    client_.DraftAhead(session_, draft);
     session_.Commit(draft, {num_accepted, next});
     client_.Learn({.num_drafted = draft.length(),
                    .num_accepted = num_accepted,
@@ -78,6 +81,14 @@ TEST_F(LookupDraftClientTest, AsksTheDrafterWhereNothingIsFound) {
   EXPECT_EQ(num_looked_up_, 0);
   EXPECT_THAT(drafter_.asked, ElementsAre(0, 3));
   EXPECT_EQ(drafter_.num_learnt, 2);
+}
+
+// Lookups come in runs: what the drafter made ahead would be of no use.
+TEST_F(LookupDraftClientTest, DraftsAheadOnlyAfterTheDraftersOwnDrafts) {
+  Round(2, 70);
+  EXPECT_EQ(drafter_.num_ahead, 0);
+  Round(0, 71);
+  EXPECT_EQ(drafter_.num_ahead, 1);
 }
 
 TEST_F(LookupDraftClientTest, PassesOnThatNothingIsAskedFor) {

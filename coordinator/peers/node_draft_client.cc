@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "coordinator/peers/miss_recovery.h"
 #include "coordinator/round/stopwatch.h"
+#include "core/base/mutant.h"
 #include "core/base/status_macros.h"
 
 namespace outrider {
@@ -16,6 +17,17 @@ namespace {
 
 // The drafter takes this much in on the way, where it drafts anyway.
 constexpr int kMostOnTheWay = 32;
+
+// How much of the committed text the drafter holds, that took in the call's
+// drafts in flight.
+int SharedLength(const DraftCall& call, const Session& session) {
+  const auto start = static_cast<int>(call.header.delta.length());
+  const absl::Span<const TokenId> text = session.committed().From(start);
+  const auto [end, of_drafts] =
+      std::mismatch(text.begin(), text.end(), call.in_flight_tokens.begin(),
+                    call.in_flight_tokens.end());
+  return start + static_cast<int>(end - text.begin());
+}
 
 absl::Status CheckDraft(const Draft& draft, uint64_t start, int num_tokens) {
   const bool fits = draft.length() <= num_tokens &&
@@ -55,42 +67,83 @@ Task<absl::StatusOr<ProposedDraft>> NodeDraftClient::Propose(Session& session,
         DraftReply reply, co_await stub_.Draft(call, session.cancellation()));
     proposed.link.compute_seconds += reply.header.compute_seconds;
     proposed.link.call_seconds = watch.seconds();
-    OUTRIDER_CO_ASSIGN_OR_RETURN(
-        std::optional<Draft> draft,
-        Read(call, std::move(reply), session, proposed.link));
-    if (draft.has_value()) proposed.draft = *std::move(draft);
-    if (draft.has_value() || (!lacked_much && LacksMuch(session))) {
-      co_return proposed;
-    }
+    OUTRIDER_CO_ASSIGN_OR_RETURN(const bool fits,
+                                 Read(call, reply, session, proposed.link));
+    if (fits) proposed.draft = std::get<Draft>(std::move(reply.outcome));
+    if (fits || (!lacked_much && LacksMuch(session))) co_return proposed;
   }
   co_return absl::AbortedError("the drafter keeps losing the session");
 }
 
-std::unique_ptr<CacheFill> NodeDraftClient::Fill(Session& session) {
-  return std::make_unique<CacheFill>(stub_, MakeCall(session, 0));
+std::unique_ptr<SideDraft> NodeDraftClient::Fill(Session& session) {
+  return std::make_unique<SideDraft>(stub_, MakeCall(session, 0));
 }
 
-absl::Status NodeDraftClient::TakeIn(CacheFill& fill, Session& session,
+absl::Status NodeDraftClient::TakeIn(SideDraft& fill, Session& session,
                                      RoundStats::Link& link) {
   ++link.num_messages;
-  OUTRIDER_ASSIGN_OR_RETURN(DraftReply reply, fill.TakeReply());
-  OUTRIDER_ASSIGN_OR_RETURN(const std::optional<Draft> nothing,
-                            Read(fill.call(), std::move(reply), session, link));
-  if (nothing.has_value()) return absl::OkStatus();
-  return absl::AbortedError("the drafter has lost the session");
+  OUTRIDER_ASSIGN_OR_RETURN(const DraftReply reply, fill.TakeReply());
+  OUTRIDER_ASSIGN_OR_RETURN(const bool fits,
+                            Read(fill.call(), reply, session, link));
+  return fits ? absl::OkStatus()
+              : absl::AbortedError("the drafter has lost the session");
+}
+
+std::unique_ptr<SideDraft> NodeDraftClient::AskAhead(
+    Session& session, const Draft& in_flight, const AheadRequest& request) {
+  // The least that may be committed counts; what then has no room is not used.
+  const int num_tokens = std::min(
+      {request.num_tokens, options_.max_draft_tokens,
+       options_.context_length - session.length() - in_flight.length() - 1,
+       session.MaxDraftLength() - 1});
+  const int max_outcomes =
+      std::min(request.max_outcomes, options_.max_outcomes);
+  if (num_tokens < 1 || max_outcomes < 1) return nullptr;
+  DraftCall call = MakeCallFor(session);
+  call.header = session.NextHeader(session.drafter_cache(),
+                                   OUTRIDER_MUTANT(H2, max_outcomes, 1));
+  call.max_draft_tokens = num_tokens;
+  call.in_flight_tokens = in_flight.tokens;
+  call.max_outcomes = max_outcomes;
+  call.acceptance = request.acceptance;
+  return std::make_unique<SideDraft>(stub_, std::move(call));
+}
+
+absl::StatusOr<DraftReply> NodeDraftClient::TakeAhead(SideDraft& ahead,
+                                                      Session& session,
+                                                      RoundStats::Link& link) {
+  ++link.num_messages;
+  OUTRIDER_ASSIGN_OR_RETURN(DraftReply reply, ahead.TakeReply());
+  const DraftCall& call = ahead.call();
+  OUTRIDER_ASSIGN_OR_RETURN(const bool fits, Read(call, reply, session, link));
+  if (!fits) return absl::AbortedError("the drafter has lost the session");
+  session.drafter_cache().SharesOnly(
+      OUTRIDER_MUTANT(H3, SharedLength(call, session), session.length()));
+  for (const OutcomeDraft& outcome : reply.outcomes) {
+    const uint64_t start =
+        call.header.delta.length() + outcome.num_accepted + 1;
+    OUTRIDER_RETURN_IF_ERROR(
+        CheckDraft(outcome.draft, start, call.max_draft_tokens));
+  }
+  return reply;
 }
 
 DraftCall NodeDraftClient::MakeCall(Session& session, int num_tokens) const {
+  DraftCall call = MakeCallFor(session);
+  call.header = session.NextHeader(session.drafter_cache());
+  call.max_draft_tokens =
+      std::min({num_tokens, options_.max_draft_tokens,
+                options_.context_length - session.length()});
+  return call;
+}
+
+DraftCall NodeDraftClient::MakeCallFor(const Session& session) const {
   const bool is_coupled = session.rule() == RuleKind::kCoupled;
   // Where rows do not travel, a cut would save nothing.
   const bool rows_travel = !is_coupled && !IsGreedy(session.sampling());
   DraftOptions drafting = options_.drafting;
   if (!rows_travel) drafting.support_mass = 1;
-  return {.header = session.NextHeader(session.drafter_cache()),
-          .max_draft_tokens =
-              std::min({num_tokens, options_.max_draft_tokens,
-                        options_.context_length - session.length()}),
-          .options = drafting,
+  return {.options = drafting,
           .sampling = session.sampling(),
           .seed = session.seed(),
           .prompt_length = session.prompt_length(),
@@ -99,9 +152,10 @@ DraftCall NodeDraftClient::MakeCall(Session& session, int num_tokens) const {
           .log_ids = session.log_ids()};
 }
 
-absl::StatusOr<std::optional<Draft>> NodeDraftClient::Read(
-    const DraftCall& call, DraftReply reply, Session& session,
-    RoundStats::Link& link) {
+absl::StatusOr<bool> NodeDraftClient::Read(const DraftCall& call,
+                                           const DraftReply& reply,
+                                           Session& session,
+                                           RoundStats::Link& link) {
   OUTRIDER_RETURN_IF_ERROR(CheckEcho(call.header, reply.header));
   CacheMirror& cache = session.drafter_cache();
   ++link.num_messages;
@@ -110,14 +164,13 @@ absl::StatusOr<std::optional<Draft>> NodeDraftClient::Read(
   link.num_reused += reply.header.reused_length;
   if (const Miss* miss = std::get_if<Miss>(&reply.outcome)) {
     RecoverFrom(*miss, cache, link);
-    return std::nullopt;
+    return false;
   }
-  Draft draft = std::get<Draft>(std::move(reply.outcome));
-  const CacheDelta& delta = call.header.delta;
-  const uint64_t start = delta.keep_length + delta.append_tokens.size();
-  OUTRIDER_RETURN_IF_ERROR(CheckDraft(draft, start, call.max_draft_tokens));
+  const int num_tokens = call.max_outcomes > 0 ? 0 : call.max_draft_tokens;
+  OUTRIDER_RETURN_IF_ERROR(CheckDraft(std::get<Draft>(reply.outcome),
+                                      call.header.delta.length(), num_tokens));
   cache.GrewTo(reply.header.cached_length, reply.header.incarnation);
-  return draft;
+  return true;
 }
 
 }  // namespace outrider

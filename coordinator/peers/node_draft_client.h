@@ -3,10 +3,9 @@
 #define OUTRIDER_COORDINATOR_PEERS_NODE_DRAFT_CLIENT_H_
 
 #include <memory>
-#include <optional>
 
-#include "coordinator/peers/cache_fill.h"
 #include "coordinator/peers/node_stub.h"
+#include "coordinator/peers/side_draft.h"
 #include "coordinator/round/draft_client.h"
 #include "core/wire/node_calls.h"
 
@@ -22,7 +21,15 @@ class NodeDraftClient final : public DraftClient {
     // drafts.
     int context_length = 0;
     int max_draft_tokens = kDefaultMaxDraftTokens;  // that it may be asked for
+    int max_outcomes = 0;  // of drafts in flight that it drafts for
     DraftOptions drafting = {};
+  };
+
+  // What is asked for while drafts are being verified.
+  struct AheadRequest {
+    int num_tokens = 0;    // of each draft
+    int max_outcomes = 0;  // that are drafted for
+    double acceptance = 0;
   };
 
   NodeDraftClient(DraftStub& stub, const Options& options)
@@ -40,22 +47,34 @@ class NodeDraftClient final : public DraftClient {
   // lost the session again and again.
   Task<absl::StatusOr<ProposedDraft>> Propose(Session& session,
                                               int num_tokens) override;
+  void DraftAhead(Session& /*session*/, const Draft& /*in_flight*/) override {}
   void Learn(const RoundStats& /*round*/) override {}
 
   // Sends what the drafter lacks, without waiting for the answer: Fill has it.
-  std::unique_ptr<CacheFill> Fill(Session& session);
+  std::unique_ptr<SideDraft> Fill(Session& session);
   // Takes in the answer of a fill that is done, and adds what it took to
   // `link`. ABORTED: the drafter has lost the session; the mirror knows.
-  absl::Status TakeIn(CacheFill& fill, Session& session,
+  absl::Status TakeIn(SideDraft& fill, Session& session,
                       RoundStats::Link& link);
+
+  // Asks for drafts of what may follow once `in_flight` is verified, without
+  // waiting for them. Null where the drafter cannot do that, or the text's end
+  // is near.
+  std::unique_ptr<SideDraft> AskAhead(Session& session, const Draft& in_flight,
+                                      const AheadRequest& request);
+  // Takes in the answer, which is there, once the verdict is committed, and
+  // adds what it took to `link`. ABORTED: the drafter has lost the session.
+  absl::StatusOr<DraftReply> TakeAhead(SideDraft& ahead, Session& session,
+                                       RoundStats::Link& link);
 
  private:
   DraftCall MakeCall(Session& session, int num_tokens) const;
-  // The draft in the reply; nothing where that is a miss.
-  static absl::StatusOr<std::optional<Draft>> Read(const DraftCall& call,
-                                                   DraftReply reply,
-                                                   Session& session,
-                                                   RoundStats::Link& link);
+  // All but header and length.
+  DraftCall MakeCallFor(const Session& session) const;
+  // Takes in what the reply says of the drafter's cache. False: a miss.
+  static absl::StatusOr<bool> Read(const DraftCall& call,
+                                   const DraftReply& reply, Session& session,
+                                   RoundStats::Link& link);
 
   DraftStub& stub_;
   const Options options_;

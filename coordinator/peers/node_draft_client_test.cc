@@ -178,7 +178,7 @@ TEST_F(NodeDraftClientTest, ADrafterThatOnlyMissesHasFailedThisSession) {
 }
 
 TEST_F(NodeDraftClientTest, AFillSendsTheTextAndItsReplyIsTakenInLater) {
-  const std::unique_ptr<CacheFill> fill = client_.Fill(session_);
+  const std::unique_ptr<SideDraft> fill = client_.Fill(session_);
   ASSERT_TRUE(fill->is_done());
   EXPECT_EQ(session_.drafter_cache().length(), 0);
   session_.Commit(Draft::None(3), {0, 4});
@@ -195,7 +195,7 @@ TEST_F(NodeDraftClientTest, AFillSendsTheTextAndItsReplyIsTakenInLater) {
 TEST_F(NodeDraftClientTest, AFillThatMissesCorrectsTheMirror) {
   ASSERT_THAT(Propose(2), IsOk());
   MissOnce({MissReason::kUnknownIncarnation});
-  const std::unique_ptr<CacheFill> fill = client_.Fill(session_);
+  const std::unique_ptr<SideDraft> fill = client_.Fill(session_);
   RoundStats::Link link;
   EXPECT_THAT(client_.TakeIn(*fill, session_, link),
               StatusIs(absl::StatusCode::kAborted));

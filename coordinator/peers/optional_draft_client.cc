@@ -78,6 +78,7 @@ void OptionalDraftClient::TakeDrafter(std::optional<Drafter> drafter) {
   const bool is_other = drafter.has_value() && drafter_.has_value() &&
                         &drafter->breaker != &drafter_->breaker;
   if (is_other) own_breaker_.Success();  // what failed, failed at the last one
+  if (is_other || !drafter.has_value()) choice_.reset();
   drafter_.reset();
   if (drafter.has_value()) drafter_.emplace(*drafter);
 }
@@ -93,6 +94,17 @@ void OptionalDraftClient::Learn(const RoundStats& round) {
       choice_->num_drafts == 0 || round.plain_reason == PlainReason::kNone;
   if (!is_ordinary || !is_as_chosen) return;
   drafter_->control.Learn(*choice_, round);
+}
+
+std::optional<OptionalDraftClient::Drafter> OptionalDraftClient::Lend(
+    Session& session) {
+  if (fill_ != nullptr) return std::nullopt;
+  TakeDrafter(choose_(session));
+  const bool is_ready = drafter_.has_value() &&
+                        !NodeDraftClient::LacksMuch(session) &&
+                        drafter_->node.Reaches(session);
+  if (!is_ready || !MayCall(Clock::now())) return std::nullopt;
+  return drafter_;
 }
 
 Task<void> OptionalDraftClient::Stop(Session& session) {

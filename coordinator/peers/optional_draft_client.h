@@ -7,10 +7,10 @@
 #include <optional>
 #include <utility>
 
-#include "coordinator/peers/cache_fill.h"
 #include "coordinator/peers/circuit_breaker.h"
 #include "coordinator/peers/draft_length_control.h"
 #include "coordinator/peers/node_draft_client.h"
+#include "coordinator/peers/side_draft.h"
 #include "coordinator/round/draft_client.h"
 
 namespace outrider {
@@ -49,7 +49,19 @@ class OptionalDraftClient final : public DraftClient {
   // `num_tokens` is the most that kAuto chooses.
   Task<absl::StatusOr<ProposedDraft>> Propose(Session& session,
                                               int num_tokens) override;
+  void DraftAhead(Session& /*session*/, const Draft& /*in_flight*/) override {}
   void Learn(const RoundStats& round) override;
+
+  // The drafter, for one call that goes on beside the session until the next
+  // round proposes; nothing where it is not to be called now. Where it is
+  // called, exactly one of Ended and Abandon must follow before that.
+  std::optional<Drafter> Lend(Session& session);
+  void Ended(const absl::Status& status);
+  // A call ended without saying anything about the drafter.
+  void Abandon();
+  // The round that begins has what such a call drafted for it, by this choice.
+  void UseChoice(const DraftLengthControl::Choice& choice) { choice_ = choice; }
+  DraftLengthMode mode() const { return mode_; }
 
   // Ends what still goes on beside the session, at its end.
   Task<void> Stop(Session& session);
@@ -66,15 +78,12 @@ class OptionalDraftClient final : public DraftClient {
   bool TakeFill(Session& session, RoundStats::Link& link);
   // If so, exactly one of Ended and Abandon must follow.
   bool MayCall(Clock::time_point now);
-  void Ended(const absl::Status& status);
-  // A call ended without saying anything about the drafter.
-  void Abandon();
 
   const Choose choose_;
   const DraftLengthMode mode_;
   std::optional<Drafter> drafter_;
   CircuitBreaker own_breaker_;       // for failures that are no other's
-  std::unique_ptr<CacheFill> fill_;  // null: none is under way
+  std::unique_ptr<SideDraft> fill_;  // null: none is under way
   bool is_first_ = true;             // round, which takes in the prompt
   // That of the round that runs; nothing where it was not asked to draft.
   std::optional<DraftLengthControl::Choice> choice_;

@@ -19,6 +19,7 @@ constexpr double kWeightAfterChange = 3;
 // Rows change rarely where K has settled: what they cost is kept for longer.
 constexpr double kRowsFade = 1 - 1.0 / 256;
 constexpr double kTrialsFade = 1 - 1.0 / 64;
+constexpr double kAheadFade = 1 - 1.0 / 64;
 // Acceptance is never quite forgotten, or it would look good again by itself.
 constexpr double kLeastAcceptanceWeight = 20;
 // What is known of a place before it was seen: what is known of the one before
@@ -33,6 +34,7 @@ void SpeculationModel::Learn(const RoundStats& round, int num_asked,
                              bool is_trial) {
   LearnAcceptance(std::min(num_asked, kMostDrafts), round);
   LearnRows(round);
+  LearnAhead(round);
   if (is_trial && round.num_drafted > 0) LearnWait(round);
   LearnTimes(round, num_asked);
 }
@@ -85,8 +87,9 @@ void SpeculationModel::LearnTimes(const RoundStats& round, int num_asked) {
     time->Fade(kTimesFade);
   }
   const RoundStats::Link& draft = round.drafter;
-  if (num_asked > 0) {
-    draft_calls_.Add(draft.call_seconds - draft.compute_seconds);
+  if (num_asked > 0 && round.ahead.outcome != AheadStats::Outcome::kHit) {
+    draft_calls_.Add(draft.call_seconds - draft.compute_seconds -
+                     round.ahead.wait_seconds);
     // Where it drafts nothing it has computed all the same.
     draft_tokens_.Add(draft.compute_seconds / std::max(1, round.num_drafted));
   }
@@ -97,6 +100,22 @@ void SpeculationModel::LearnTimes(const RoundStats& round, int num_asked) {
   passes_.Add(verify.compute_seconds);
   rows_.Add(round.num_drafted + 1);
   rest_.Add(round.round_seconds - draft.call_seconds - verify.call_seconds);
+}
+
+void SpeculationModel::LearnAhead(const RoundStats& round) {
+  for (Mean* mean : {&asked_, &hits_, &ahead_calls_, &ahead_tokens_}) {
+    mean->Fade(kAheadFade);
+  }
+  const AheadStats& ahead = round.ahead;
+  const bool was_asked = ahead.outcome != AheadStats::Outcome::kNotAsked;
+  if (round.num_drafted > 0) asked_.Add(was_asked ? 1 : 0);
+  if (was_asked) {
+    hits_.Add(ahead.outcome == AheadStats::Outcome::kHit ? 1 : 0);
+  }
+  if (ahead.num_drafted > 0) {
+    ahead_calls_.Add(ahead.call_seconds - ahead.compute_seconds);
+    ahead_tokens_.Add(ahead.compute_seconds / (ahead.longest + 1));
+  }
 }
 
 void SpeculationModel::LearnVerifyCall(bool has_drafts, double seconds) {
@@ -124,19 +143,47 @@ void SpeculationModel::LearnWait(const RoundStats& round) {
 }
 
 double SpeculationModel::Seconds(int num_drafts) const {
+  const double calls = rest_.value + VerifySeconds(num_drafts);
+  if (num_drafts == 0) return std::max(1e-9, calls);
+  const double in_turns = DraftSeconds(num_drafts);
+  const double ahead = asked_.weight == 0 ? in_turns
+                                          : LateSeconds(num_drafts) +
+                                                (1 - hits_.value) * in_turns;
+  return std::max(1e-9, calls + in_turns + asked_.value * (ahead - in_turns));
+}
+
+double SpeculationModel::Acceptance() const {
+  return tokens_[0] > 0 ? tokens_[1] - tokens_[0] : kFirstPlace;
+}
+
+double SpeculationModel::DraftSeconds(int num_drafts) const {
+  return draft_calls_.value + num_drafts * draft_tokens_.value;
+}
+
+double SpeculationModel::VerifySeconds(int num_drafts) const {
   // However few rows it has, a pass reads the weights.
   const double pass =
       std::max(passes_.value + row_.PerUnit() * (num_drafts + 1 - rows_.value),
                passes_.value / 4);
-  double calls = rest_.value;
-  if (num_drafts == 0) {
-    calls += plain_calls_.weight > 0 ? plain_calls_.value : verify_calls_.value;
-  } else {
-    calls += draft_calls_.value + num_drafts * draft_tokens_.value;
-    calls += std::max(0.0, verify_calls_.value +
-                               wait_.PerUnit() * (num_drafts - drafts_.value));
+  if (num_drafts > 0) {
+    return pass +
+           std::max(0.0, verify_calls_.value +
+                             wait_.PerUnit() * (num_drafts - drafts_.value));
   }
-  return std::max(1e-9, calls + pass);
+  return pass +
+         (plain_calls_.weight > 0 ? plain_calls_.value : verify_calls_.value);
+}
+
+double SpeculationModel::LateSeconds(int num_drafts) const {
+  // It takes in the drafts that are being verified, and then drafts.
+  const double seconds =
+      ahead_calls_.value + (num_drafts + 1) * ahead_tokens_.value;
+  return std::max(0.0, seconds - VerifySeconds(num_drafts));
+}
+
+bool SpeculationModel::PaysAhead(int num_drafts) const {
+  if (hits_.weight == 0) return true;
+  return hits_.value * DraftSeconds(num_drafts) >= LateSeconds(num_drafts);
 }
 
 int SpeculationModel::Best(int least, int most) const {

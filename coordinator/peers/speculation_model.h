@@ -32,6 +32,12 @@ class SpeculationModel {
     return tokens_[std::min(num_drafts, kMostDrafts)];
   }
   double Seconds(int num_drafts) const;
+  // How often a draft stands once those before it do.
+  double Acceptance() const;
+  // Whether a round with so many drafts is at least as fast where they are
+  // asked for before the verdict on the last ones: what hits save is no less
+  // than what rounds wait for drafts that come later than the verdict.
+  bool PaysAhead(int num_drafts) const;
   double TokensPerSecond(int num_drafts) const {
     return Tokens(num_drafts) / Seconds(num_drafts);
   }
@@ -72,9 +78,15 @@ class SpeculationModel {
   // clearly not what was known.
   void ForgetWhatChanged(bool first_stands);
   void LearnTimes(const RoundStats& round, int num_asked);
+  void LearnAhead(const RoundStats& round);
   void LearnVerifyCall(bool has_drafts, double seconds);
   void LearnWait(const RoundStats& round);
   void LearnRows(const RoundStats& round);
+
+  double DraftSeconds(int num_drafts) const;
+  double VerifySeconds(int num_drafts) const;
+  // That drafts made ahead come later than the verdict.
+  double LateSeconds(int num_drafts) const;
 
   std::array<Mean, kMostDrafts> accepted_ = {};      // by place
   std::array<double, kMostDrafts + 1> tokens_ = {};  // follows from accepted_
@@ -93,7 +105,11 @@ class SpeculationModel {
   // each waits for the rows of all. From trials alone, as K changes with the
   // network, too.
   Slope wait_ = {};
-  Mean rest_ = {};  // of a round, beside its calls
+  Mean rest_ = {};          // of a round, beside its calls
+  Mean asked_ = {};         // share of the rounds that draft
+  Mean hits_ = {};          // of those
+  Mean ahead_calls_ = {};   // less what the drafter computed
+  Mean ahead_tokens_ = {};  // what it computed, a token of all drafts at once
 };
 
 }  // namespace outrider

@@ -43,6 +43,7 @@ std::optional<OptionalDraftClient::Drafter> SessionDrafter::Choose(
                     NodeDraftClient::Options{
                         .context_length = description_.context_length,
                         .max_draft_tokens = description_.max_draft_tokens,
+                        .max_outcomes = description_.max_outcomes,
                         .drafting = drafting});
   }
   return OptionalDraftClient::Drafter{

@@ -16,6 +16,7 @@ struct ProposedDraft {
   RoundStats::Link link = {};
   int num_looked_up = 0;  // of the draft: from the text, not the drafter
   PlainReason plain_reason = PlainReason::kNone;  // where there is no draft
+  AheadStats ahead = {};
 };
 
 // Where drafts come from, as the decoder sees it. Whether a round drafts, and
@@ -28,6 +29,9 @@ class DraftClient {
   // lets the drafter take that text in and asks for nothing.
   virtual Task<absl::StatusOr<ProposedDraft>> Propose(Session& session,
                                                       int num_tokens) = 0;
+  // What may follow these drafts may be drafted now, while a verifier works on
+  // them. They were proposed in the round that runs, if there are any.
+  virtual void DraftAhead(Session& session, const Draft& in_flight) = 0;
   // Is told, after each round that has committed, what it cost and gained.
   virtual void Learn(const RoundStats& round) = 0;
 };

@@ -34,11 +34,12 @@ int Session::MaxDraftLength() const {
   return std::max(0, options_.max_length - length() - 1);
 }
 
-RequestHeader Session::NextHeader(const CacheMirror& cache) {
+RequestHeader Session::NextHeader(const CacheMirror& cache, int num_steps) {
   RequestHeader header = {.session = id(),
                           .incarnation = cache.incarnation(),
-                          .step = next_step_++,
+                          .step = next_step_,
                           .delta = cache.CatchUp(committed_)};
+  next_step_ += num_steps;
   header.prefix_hash = committed_.PrefixHash(header.delta.keep_length);
   if (header.incarnation.is_none()) header.cache_salt = options_.cache_salt;
   return header;

@@ -77,8 +77,9 @@ class Session {
     return {.committed = committed_.tokens(), .prompt_length = prompt_length_};
   }
 
-  // A header with a step of its own, for the node behind this mirror.
-  RequestHeader NextHeader(const CacheMirror& cache);
+  // A header with a step of its own, and with the `num_steps` - 1 after it, for
+  // the node behind this mirror.
+  RequestHeader NextHeader(const CacheMirror& cache, int num_steps = 1);
 
   // Names session, life and step of an advisory call, without a delta.
   RequestHeader AdvisoryHeader(const CacheMirror& cache);

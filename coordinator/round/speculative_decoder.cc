@@ -17,6 +17,9 @@ Task<absl::StatusOr<RoundResult>> SpeculativeDecoder::Round(Session& session) {
                                  co_await peers_.drafter.Propose(session, k));
   }
 
+  // What may follow them is drafted while the target works.
+  peers_.drafter.DraftAhead(session, proposed.draft);
+
   // Score them with the target model: K + 1 rows in one pass.
   OUTRIDER_CO_ASSIGN_OR_RETURN(
       const ScoredDraft scored,
@@ -35,6 +38,7 @@ Task<absl::StatusOr<RoundResult>> SpeculativeDecoder::Round(Session& session) {
                   .num_looked_up = proposed.num_looked_up,
                   .plain_reason = proposed.plain_reason,
                   .lost_residual = verdict.lost_residual,
+                  .ahead = proposed.ahead,
                   .round_seconds = watch.seconds(),
                   .drafter = proposed.link,
                   .verifier = scored.link};

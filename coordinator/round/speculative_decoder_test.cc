@@ -31,12 +31,16 @@ class FakeDrafter final : public DraftClient {
     draft.distributions.assign(num_tokens, Distribution::OneHot(1));
     co_return ProposedDraft{.draft = std::move(draft)};
   }
+  void DraftAhead(Session&, const Draft& in_flight) override {
+    lengths_in_flight.push_back(in_flight.length());
+  }
   void Learn(const RoundStats& round) override {
     accepted.push_back(round.num_accepted);
   }
 
   absl::Status status;
   std::vector<int> asked;
+  std::vector<int> lengths_in_flight;
   std::vector<int> accepted;  // as it learns
 };
 
@@ -116,6 +120,13 @@ TEST_F(SpeculativeDecoderTest, TheDrafterLearnsWhatEachRoundGained) {
   verifier_.num_sure = 1;
   ASSERT_THAT(RunTask(decoder_.Round(session_)), IsOk());
   EXPECT_THAT(drafter_.accepted, ElementsAre(3, 1));
+}
+
+TEST_F(SpeculativeDecoderTest, TheDrafterMayGoOnFromWhatIsVerified) {
+  ASSERT_THAT(RunTask(decoder_.Round(session_)), IsOk());
+  verifier_.status = absl::UnavailableError("gone");
+  EXPECT_FALSE(RunTask(decoder_.Round(session_)).ok());
+  EXPECT_THAT(drafter_.lengths_in_flight, ElementsAre(3, 3));
 }
 
 TEST_F(SpeculativeDecoderTest, PlainDecodingNeverAsksTheDrafter) {

@@ -42,6 +42,21 @@ prometheus::Counter& AddFallback(MetricRegistry& registry,
                              {{"cause", cause}});
 }
 
+prometheus::Counter& AddAhead(MetricRegistry& registry,
+                              const std::string& outcome) {
+  return registry.AddCounter(
+      "drafted_ahead_total",
+      "Rounds whose drafts were asked for before them, by whether they came.",
+      {{"outcome", outcome}});
+}
+
+// Draft tokens that came to nothing.
+int Wasted(const RoundStats& round) {
+  const bool is_hit = round.ahead.outcome == AheadStats::Outcome::kHit;
+  return round.num_drafted - round.num_accepted + round.ahead.num_drafted -
+         (is_hit ? round.num_drafted : 0);
+}
+
 }  // namespace
 
 CoordinatorMetrics::CoordinatorMetrics(MetricRegistry& registry)
@@ -55,7 +70,8 @@ CoordinatorMetrics::CoordinatorMetrics(MetricRegistry& registry)
           "draft_tokens_looked_up_total",
           "Draft tokens taken from the text so far, without the drafter.")),
       wasted_(registry.AddCounter("draft_tokens_wasted_total",
-                                  "Draft tokens offered and not accepted.")),
+                                  "Draft tokens offered and not accepted, or "
+                                  "made ahead for another verdict.")),
       tokens_(registry.AddCounter("generated_tokens_total",
                                   "Tokens streamed to clients.")),
       lossy_(registry.AddCounter(
@@ -76,6 +92,8 @@ CoordinatorMetrics::CoordinatorMetrics(MetricRegistry& registry)
             &AddFallback(registry, "drafter_fills")},
            {PlainReason::kDrafterSlow,
             &AddFallback(registry, "drafter_slow")}}),
+      ahead_({{AheadStats::Outcome::kHit, &AddAhead(registry, "hit")},
+              {AheadStats::Outcome::kMiss, &AddAhead(registry, "miss")}}),
       first_token_(registry.AddDuration(
           "time_to_first_token_seconds",
           "From a request's arrival to its first tokens.")),
@@ -176,7 +194,11 @@ void CoordinatorMetrics::Tally::Round(const GenerationUpdate& update,
   metrics_.drafted_.Increment(round.num_drafted);
   metrics_.accepted_.Increment(round.num_accepted);
   metrics_.looked_up_.Increment(round.num_looked_up);
-  metrics_.wasted_.Increment(round.num_drafted - round.num_accepted);
+  metrics_.wasted_.Increment(Wasted(round));
+  if (const auto ahead = metrics_.ahead_.find(round.ahead.outcome);
+      ahead != metrics_.ahead_.end()) {
+    ahead->second->Increment();
+  }
   for (int i = 0; i < round.num_drafted; ++i) {
     const int place = std::min(i, kNumPositions - 1);
     metrics_.offered_at_[place]->Increment();

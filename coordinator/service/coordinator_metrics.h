@@ -57,8 +57,7 @@ class CoordinatorMetrics {
     Clock::time_point first_token_ = {};
     Clock::time_point last_token_ = {};
     int first_block_ = 0;  // tokens that came with the first
-    int num_rounds_ = 0;
-    int num_tokens_ = 0;
+    int num_rounds_ = 0, num_tokens_ = 0;
   };
 
   // What happened since the last call, `seconds` ago, for the log; no fields
@@ -102,7 +101,8 @@ class CoordinatorMetrics {
   const Counters offered_at_;
   const Counters accepted_at_;
   prometheus::Counter& fallback_no_drafter_;
-  std::map<PlainReason, prometheus::Counter*> fallbacks_;  // constant, too
+  std::map<PlainReason, prometheus::Counter*> fallbacks_;      // constant, too
+  std::map<AheadStats::Outcome, prometheus::Counter*> ahead_;  // likewise
   prometheus::Histogram& first_token_;
   prometheus::Histogram& per_token_;
   prometheus::Histogram& round_;

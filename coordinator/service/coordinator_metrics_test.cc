@@ -69,6 +69,25 @@ TEST_F(CoordinatorMetricsTest, AddsUpWhatTheRoundsOfAStreamSay) {
                       "1\n")));
 }
 
+// A hit's tokens that its round offers are not in vain yet.
+TEST_F(CoordinatorMetricsTest, DraftsMadeAheadAreCountedByWhatBecameOfThem) {
+  CoordinatorMetrics::Tally tally(metrics_);
+  GenerationUpdate hit = Round(4, 3, 4);
+  hit.round->ahead = {.outcome = AheadStats::Outcome::kHit, .num_drafted = 32};
+  GenerationUpdate miss = Round(4, 4, 5);
+  miss.round->ahead = {.outcome = AheadStats::Outcome::kMiss,
+                       .num_drafted = 32};
+  tally.Round(hit, /*lacks_drafter=*/false);
+  tally.Round(miss, /*lacks_drafter=*/false);
+  tally.Round(miss, /*lacks_drafter=*/false);
+  EXPECT_THAT(
+      Page(),
+      AllOf(HasSubstr("outrider_draft_tokens_wasted_total 93\n"),
+            HasSubstr("outrider_drafted_ahead_total{outcome=\"hit\"} 1\n"),
+            HasSubstr("outrider_drafted_ahead_total{outcome=\"miss\"} 2\n")));
+  tally.End(FinishReason::kLength, absl::StatusCode::kOk);
+}
+
 TEST_F(CoordinatorMetricsTest, RoundsBeyondTheLastPlaceAreCountedInIt) {
   CoordinatorMetrics::Tally tally(metrics_);
   tally.Round(Round(20, 18, 19), /*lacks_drafter=*/false);

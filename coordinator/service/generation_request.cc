@@ -11,6 +11,7 @@
 #include "core/base/status_macros.h"
 #include "core/session/check_tokens.h"
 #include "core/wire/field_convert.h"
+#include "core/wire/generation_convert.h"
 #include "core/wire/reply_codec.h"
 
 namespace outrider {
@@ -207,6 +208,18 @@ absl::Status ParseDraftLength(const v1::GenerateRequest& proto,
   return absl::OkStatus();
 }
 
+// Needs rule and sampling.
+absl::StatusOr<Schedule> ParseSchedule(const v1::GenerateRequest& proto,
+                                       const GenerationLimits& limits,
+                                       const GenerationRequest& request) {
+  OUTRIDER_ASSIGN_OR_RETURN(const std::optional<Schedule> wanted,
+                            FromProto(proto.schedule()));
+  if (wanted.has_value()) return *wanted;
+  // Who names a seed wants the same text again.
+  const bool is_repeatable = proto.has_seed() && TextDependsOnDrafts(request);
+  return is_repeatable ? Schedule::kSequential : limits.default_schedule;
+}
+
 absl::StatusOr<RuleKind> ParseRule(const v1::GenerateRequest& proto,
                                    const SamplingParams& sampling,
                                    const GenerationLimits& limits) {
@@ -321,6 +334,8 @@ absl::StatusOr<GenerationRequest> ParseRequest(const v1::GenerateRequest& proto,
   OUTRIDER_ASSIGN_OR_RETURN(request.rule,
                             ParseRule(proto, request.sampling, limits));
   OUTRIDER_RETURN_IF_ERROR(ParseDraftLength(proto, limits, request));
+  OUTRIDER_ASSIGN_OR_RETURN(request.schedule,
+                            ParseSchedule(proto, limits, request));
   OUTRIDER_ASSIGN_OR_RETURN(request.reply_format,
                             ParseReplyFormat(proto, request, limits));
   if (!proto.ignore_eos()) request.eos_ids = limits.eos_ids;

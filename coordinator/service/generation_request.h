@@ -16,6 +16,7 @@
 #include "core/tokenizer/tokenizer.h"
 #include "core/wire/model_identity.h"
 #include "core/wire/node_description.h"
+#include "core/wire/schedule.h"
 #include "outrider/v1/generation.pb.h"
 
 namespace outrider {
@@ -33,6 +34,7 @@ struct GenerationRequest {
   std::vector<TokenId> eos_ids = {};  // empty with ignore_eos
   int num_speculative_tokens = 0;  // the most, where they are chosen by round
   DraftLengthMode draft_length_mode = DraftLengthMode::kFixed;
+  Schedule schedule = Schedule::kSequential;
   DraftOptions draft_options = {};
   bool prompt_lookup = false;
   ReplyFormat reply_format = ReplyFormat::kFull;
@@ -50,6 +52,7 @@ struct GenerationLimits {
   int max_draft_tokens = 0;
   int default_draft_tokens = 0;  // where a fixed number is wanted
   DraftLengthMode default_draft_length_mode = DraftLengthMode::kFixed;
+  Schedule default_schedule = Schedule::kSequential;
   bool default_prompt_lookup = false;
   // A support_size of 0: whole rows.
   DraftOptions default_draft_options = kGenerationDraftOptions;

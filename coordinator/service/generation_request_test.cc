@@ -125,6 +125,26 @@ TEST_F(GenerationRequestTest, WhoAsksForKByRoundGetsItWithASeedToo) {
   EXPECT_EQ(Parsed().draft_length_mode, DraftLengthMode::kAuto);
 }
 
+TEST_F(GenerationRequestTest,
+       ASeedKeepsTheDrafterInTurnWhereTheTextDependsOnIt) {
+  limits_.default_schedule = Schedule::kPredraft;
+  EXPECT_EQ(Parsed().schedule, Schedule::kPredraft);
+  proto_.set_seed(7);
+  EXPECT_EQ(Parsed().schedule, Schedule::kSequential);
+  proto_.set_temperature(0);
+  EXPECT_EQ(Parsed().schedule, Schedule::kPredraft);
+  proto_.set_temperature(1);
+  proto_.set_schedule(v1::SCHEDULE_AHEAD);
+  EXPECT_EQ(Parsed().schedule, Schedule::kAhead);
+}
+
+TEST_F(GenerationRequestTest, AnUnknownScheduleIsRefused) {
+  proto_.set_schedule(static_cast<v1::Schedule>(99));
+  EXPECT_THAT(
+      ParseRequest(proto_, limits_),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("schedule 99")));
+}
+
 TEST_F(GenerationRequestTest, ASupportSizeAloneMeansNoMass) {
   proto_.mutable_draft_options()->set_support_size(32);
   EXPECT_EQ(Parsed().draft_options.support_size, 32);

@@ -272,6 +272,7 @@ absl::StatusOr<GenerationRequest> GenerationServiceImpl::Parse(
               .max_draft_tokens = max_draft_tokens,
               .default_draft_tokens = options_.default_draft_tokens,
               .default_draft_length_mode = options_.default_draft_length_mode,
+              .default_schedule = options_.default_schedule,
               .default_prompt_lookup = options_.default_prompt_lookup,
               .default_draft_options = options_.default_draft_options,
               .eos_ids = verifier.eos_ids,

@@ -37,6 +37,7 @@ class GenerationServiceImpl final
     std::chrono::milliseconds client_patience = std::chrono::seconds(60);
     int default_draft_tokens = 4;  // where a fixed number is wanted
     DraftLengthMode default_draft_length_mode = DraftLengthMode::kAuto;
+    Schedule default_schedule = Schedule::kSequential;
     bool default_prompt_lookup = false;
     DraftOptions default_draft_options = kGenerationDraftOptions;
     std::optional<ReplyFormat> default_reply_format = {};  // empty: by the rule

@@ -19,14 +19,15 @@ OptionalDraftClient::Choose ChooseOf(const SessionAssembly::Parts& parts) {
 SessionAssembly::SessionAssembly(const Parts& parts)
     : session_(parts.session),
       optional_drafter_(ChooseOf(parts), parts.request.draft_length_mode),
-      lookup_(optional_drafter_, parts.request.draft_length_mode),
+      ahead_drafter_(optional_drafter_, parts.request.schedule),
+      lookup_(ahead_drafter_, parts.request.draft_length_mode),
       verifier_(*parts.pair.verifier, parts.request.reply_format),
       rule_(
           MakeRule(parts.request.rule, parts.request.sampling.lossy_lenience)),
       policy_(parts.request.num_speculative_tokens),
       decoder_({.drafter = parts.request.prompt_lookup
                                ? static_cast<DraftClient&>(lookup_)
-                               : optional_drafter_,
+                               : ahead_drafter_,
                 .verifier = verifier_,
                 .rule = *rule_,
                 .policy = policy_}),
@@ -40,7 +41,7 @@ SessionAssembly::SessionAssembly(const Parts& parts)
 
 Task<absl::StatusOr<GenerationUpdate>> SessionAssembly::Run() {
   absl::StatusOr<GenerationUpdate> last = co_await generation_.Run();
-  co_await optional_drafter_.Stop(session_);
+  co_await ahead_drafter_.Stop(session_);
   co_return last;
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "coordinator/peers/ahead_draft_client.h"
 #include "coordinator/peers/lookup_draft_client.h"
 #include "coordinator/peers/node_verify_client.h"
 #include "coordinator/peers/optional_draft_client.h"
@@ -45,6 +46,7 @@ class SessionAssembly {
   Session& session_;
   // Each uses some of those above it.
   OptionalDraftClient optional_drafter_;
+  AheadDraftClient ahead_drafter_;
   LookupDraftClient lookup_;
   NodeVerifyClient verifier_;
   const std::unique_ptr<const AcceptanceRule> rule_;

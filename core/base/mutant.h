@@ -35,7 +35,10 @@ enum class Mutant {
   kE5,
   kE6,
   kE7,
-  kA1
+  kA1,
+  kH1,
+  kH2,
+  kH3
 };
 inline Mutant active_mutant = Mutant::kNone;
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "core/wire/duration_convert.h"
 
 namespace outrider {
@@ -33,6 +35,29 @@ TokenOrigin FromProto(v1::TokenOrigin proto) {
       return TokenOrigin::kBonus;
     default:
       return TokenOrigin::kUnknown;
+  }
+}
+
+v1::AheadOutcome ToProto(AheadStats::Outcome outcome) {
+  switch (outcome) {
+    case AheadStats::Outcome::kNotAsked:
+      break;
+    case AheadStats::Outcome::kHit:
+      return v1::AHEAD_OUTCOME_HIT;
+    case AheadStats::Outcome::kMiss:
+      return v1::AHEAD_OUTCOME_MISS;
+  }
+  return v1::AHEAD_OUTCOME_UNSPECIFIED;
+}
+
+AheadStats::Outcome FromProto(v1::AheadOutcome proto) {
+  switch (proto) {
+    case v1::AHEAD_OUTCOME_HIT:
+      return AheadStats::Outcome::kHit;
+    case v1::AHEAD_OUTCOME_MISS:
+      return AheadStats::Outcome::kMiss;
+    default:
+      return AheadStats::Outcome::kNotAsked;
   }
 }
 
@@ -121,6 +146,8 @@ void Set(const RoundStats& round, v1::RoundStats& proto) {
   proto.set_verifier_bytes(round.verifier.wire_bytes);
   proto.set_drafter_messages(round.drafter.num_messages);
   proto.set_verifier_messages(round.verifier.num_messages);
+  proto.set_ahead_outcome(ToProto(round.ahead.outcome));
+  proto.set_num_drafted_ahead(round.ahead.num_drafted);
 }
 
 RoundStats FromProto(const v1::RoundStats& proto) {
@@ -128,6 +155,8 @@ RoundStats FromProto(const v1::RoundStats& proto) {
       .num_drafted = static_cast<int>(proto.num_drafted()),
       .num_accepted = static_cast<int>(proto.num_accepted()),
       .num_looked_up = static_cast<int>(proto.num_looked_up()),
+      .ahead = {.outcome = FromProto(proto.ahead_outcome()),
+                .num_drafted = static_cast<int>(proto.num_drafted_ahead())},
       .round_seconds = ToSeconds(proto.round_time()),
       .drafter = {.call_seconds = ToSeconds(proto.draft_time()),
                   .compute_seconds = ToSeconds(proto.draft_compute_time()),
@@ -158,6 +187,38 @@ GenerationFinish FromProto(const v1::GenerationFinish& proto) {
 }
 
 }  // namespace
+
+v1::Schedule ToProto(Schedule schedule) {
+  switch (schedule) {
+    case Schedule::kSequential:
+      return v1::SCHEDULE_SEQUENTIAL;
+    case Schedule::kAhead:
+      return v1::SCHEDULE_AHEAD;
+    case Schedule::kPredraft:
+      return v1::SCHEDULE_PREDRAFT;
+    case Schedule::kAuto:
+      return v1::SCHEDULE_AUTO;
+  }
+  return v1::SCHEDULE_UNSPECIFIED;
+}
+
+absl::StatusOr<std::optional<Schedule>> FromProto(v1::Schedule proto) {
+  switch (proto) {
+    case v1::SCHEDULE_UNSPECIFIED:
+      return std::nullopt;
+    case v1::SCHEDULE_SEQUENTIAL:
+      return Schedule::kSequential;
+    case v1::SCHEDULE_AHEAD:
+      return Schedule::kAhead;
+    case v1::SCHEDULE_PREDRAFT:
+      return Schedule::kPredraft;
+    case v1::SCHEDULE_AUTO:
+      return Schedule::kAuto;
+    default:
+      return absl::InvalidArgumentError(
+          absl::StrCat("unknown schedule ", proto));
+  }
+}
 
 v1::GenerateResponse ToProto(const GenerationUpdate& update) {
   v1::GenerateResponse proto;

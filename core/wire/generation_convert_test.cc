@@ -57,6 +57,9 @@ TEST(GenerationConvertTest, ARoundArrivesButForWhatCallersAreNotTold) {
   const RoundStats sent = {.num_drafted = 4,
                            .num_accepted = 3,
                            .num_looked_up = 2,
+                           .ahead = {.outcome = AheadStats::Outcome::kHit,
+                                     .num_drafted = 20,
+                                     .longest = 4},
                            .round_seconds = 1.5,
                            .drafter = {.call_seconds = 0.25,
                                        .compute_seconds = 0.125,
@@ -72,6 +75,9 @@ TEST(GenerationConvertTest, ARoundArrivesButForWhatCallersAreNotTold) {
   EXPECT_EQ(got->num_drafted, 4);
   EXPECT_EQ(got->num_accepted, 3);
   EXPECT_EQ(got->num_looked_up, 2);
+  EXPECT_EQ(got->ahead.outcome, AheadStats::Outcome::kHit);
+  EXPECT_EQ(got->ahead.num_drafted, 20);
+  EXPECT_EQ(got->ahead.longest, 0);
   EXPECT_EQ(got->round_seconds, 1.5);
   EXPECT_EQ(got->drafter.call_seconds, 0.25);
   EXPECT_EQ(got->drafter.compute_seconds, 0.125);
@@ -102,6 +108,19 @@ TEST(GenerationConvertTest, AFinishArrivesAsItWasSent) {
     EXPECT_EQ(got->num_misses, 1);
     EXPECT_EQ(got->num_cached_prompt_tokens, 4);
   }
+}
+
+TEST(GenerationConvertTest, ASchedulesNumberIsItsOwn) {
+  for (const auto& [name, schedule] : ScheduleNames()) {
+    const auto got = FromProto(ToProto(schedule));
+    ASSERT_TRUE(got.ok()) << name;
+    EXPECT_EQ(*got, schedule) << name;
+  }
+  const auto absent = FromProto(v1::SCHEDULE_UNSPECIFIED);
+  ASSERT_TRUE(absent.ok());
+  EXPECT_FALSE(absent->has_value());
+  EXPECT_EQ(FromProto(static_cast<v1::Schedule>(99)).status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 TEST(GenerationConvertTest, WordsOfANewerCoordinatorAreUnknown) {

@@ -14,6 +14,19 @@ enum class PlainReason {
   kDrafterSlow,   // asking the drafter has cost more than it saved
 };
 
+// What became of drafts for a round that were asked for before it, while the
+// verifier worked on the last one.
+struct AheadStats {
+  enum class Outcome { kNotAsked, kHit, kMiss };  // kHit: they are the round's
+
+  Outcome outcome = Outcome::kNotAsked;
+  int num_drafted = 0;  // tokens for all verdicts; 0 where it was given up
+  int longest = 0;      // of those drafts
+  double wait_seconds = 0;  // that the round waited for them
+  double call_seconds = 0;
+  double compute_seconds = 0;  // the drafter's own share
+};
+
 // What one round did and where its time went.
 struct RoundStats {
   int num_drafted = 0;
@@ -21,6 +34,7 @@ struct RoundStats {
   int num_looked_up = 0;  // of the drafted: from the text, not the drafter
   PlainReason plain_reason = PlainReason::kNone;
   bool lost_residual = false;  // see Verdict
+  AheadStats ahead = {};
   double round_seconds = 0;
 
   struct Link {

@@ -51,7 +51,8 @@ def round_details(message: pb.GenerateResponse) -> Json:
         stats = message.round
         details["round"] = {
             "num_drafted": stats.num_drafted, "num_accepted": stats.num_accepted,
-            "num_looked_up": stats.num_looked_up,
+            "num_looked_up": stats.num_looked_up, "num_drafted_ahead": stats.num_drafted_ahead,
+            "ahead": {pb.AHEAD_OUTCOME_HIT: "hit", pb.AHEAD_OUTCOME_MISS: "miss"}.get(stats.ahead_outcome, "none"),
             **{name: getattr(stats, name).ToNanoseconds() / 1e6 for name in (
                 "draft_time", "verify_time", "draft_compute_time", "verify_compute_time", "round_time")}}
     return details

@@ -47,6 +47,7 @@ class OutriderOptions(Strict):
 
     num_speculative_tokens: Literal["auto"] | Annotated[int, Field(ge=0, le=MAX_UINT32)] | None = None
     acceptance_rule: Literal["rejection", "greedy", "coupled", "block"] | None = None
+    schedule: Literal["sequential", "ahead", "predraft", "auto"] | None = None
     prompt_lookup: bool | None = None
     min_draft_probability: float | None = Field(None, ge=0, lt=1)
     # Adds to each chunk where its tokens come from, and what the round did.

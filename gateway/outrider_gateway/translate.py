@@ -46,6 +46,8 @@ def _add_options(asked: SamplingRequest, request: pb.GenerateRequest) -> None:
         request.num_speculative_tokens = ours.num_speculative_tokens
     if ours.acceptance_rule is not None:
         request.acceptance_rule = _RULES[ours.acceptance_rule]
+    if ours.schedule is not None:
+        request.schedule = pb.Schedule.Value(f"SCHEDULE_{ours.schedule.upper()}")
     if ours.prompt_lookup is not None:
         request.prompt_lookup = ours.prompt_lookup
     if ours.min_draft_probability is not None:

@@ -21,6 +21,7 @@
 #include "core/testing/enumerating_source.h"
 #include "core/testing/table_lm.h"
 #include "core/wire/node_calls.h"
+#include "core/wire/schedule.h"
 
 namespace outrider::testing {
 
@@ -54,6 +55,8 @@ struct Sabotage {
       is_verifier_lost = {};
   // A draft that the client has accepted, before it is scored and judged.
   std::function<void(Draft&)> alter_draft = {};
+  // The same of one that was made ahead, before that.
+  std::function<void(Draft&)> alter_hit = {};
   std::function<std::unique_ptr<RandomSource>(RandomSource&)> coins = {};
   std::function<Verdict(const JudgeView&)> judge = {};
   std::function<int(const RoundView&, int k)> draft_length = {};
@@ -82,6 +85,11 @@ struct ClusterConfig {
   // Drafts from the session's own text instead of the toy drafter.
   std::optional<NgramStrategy::Options> ngrams = {};
   bool prompt_lookup = false;  // in front of the drafter
+  // Where it is not sequential: production's drafts ahead, too. The drafter
+  // takes in the prompt in the first round.
+  Schedule schedule = Schedule::kSequential;
+  int max_outcomes = 2;
+  bool has_outcomes_by_the_book = false;  // not the drafter's own
   EnumeratingSource::Reuse reuse = EnumeratingSource::Reuse::kRefuse;
   Sabotage sabotage = {};
 };

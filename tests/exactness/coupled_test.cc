@@ -59,6 +59,7 @@ struct Decoded {
   TokenSeq text = {};
   int num_drafted = 0;
   int num_accepted = 0;
+  int num_hits = 0;  // rounds whose drafts were made ahead
 };
 
 Decoded Decode(const ClusterConfig& config, const ToyModel& model,
@@ -74,6 +75,9 @@ Decoded Decode(const ClusterConfig& config, const ToyModel& model,
     }
     run.num_drafted += cluster.stats().num_drafted;
     run.num_accepted += verdict->num_accepted;
+    if (cluster.stats().ahead.outcome == AheadStats::Outcome::kHit) {
+      ++run.num_hits;
+    }
   }
   const auto tokens = cluster.session().committed().tokens();
   run.text.assign(tokens.begin(), tokens.end());
@@ -127,6 +131,23 @@ TEST_P(CoupledTest, IsPlainDecodingAcrossARestartOfTheDrafter) {
       config.reply_format = GetParam();
       EXPECT_EQ(Decode(config, model, seed, round).text,
                 PlainText(model, config.sampling, seed));
+    }
+  }
+}
+
+TEST_P(CoupledTest, IsPlainDecodingWhereDraftsAreMadeAhead) {
+  const ToyModel model(kVocab, DrafterKind::kCorrelated);
+  for (const uint64_t seed : kSeeds) {
+    for (const Schedule schedule : {Schedule::kAhead, Schedule::kPredraft}) {
+      for (const int restarted_after : {-1, 7}) {
+        ClusterConfig config = Config();
+        config.reply_format = GetParam();
+        config.schedule = schedule;
+        config.max_outcomes = 4;
+        const Decoded run = Decode(config, model, seed, restarted_after);
+        EXPECT_EQ(run.text, PlainText(model, config.sampling, seed));
+        EXPECT_GT(run.num_hits, 0);
+      }
     }
   }
 }

@@ -75,6 +75,8 @@ class Enumerator {
       Count(cluster.stats(), probability);
       if (EmitIfEnded(cluster, length_before, probability)) continue;
       std::vector<int64_t> print = Fingerprint(cluster);
+      const std::vector<int64_t> ahead = cluster.AheadState();
+      print.insert(print.end(), ahead.begin(), ahead.end());
       if (config_.sabotage.memory) {
         const auto memory = config_.sabotage.memory(cluster.draft_client());
         print.insert(print.end(), memory.begin(), memory.end());
@@ -100,6 +102,9 @@ class Enumerator {
     result_.num_misses += stats.drafter.num_misses + stats.verifier.num_misses;
     result_.expected_accepted += probability * stats.num_accepted;
     result_.expected_drafted += probability * stats.num_drafted;
+    if (stats.ahead.outcome == AheadStats::Outcome::kHit) {
+      result_.expected_hits += probability;
+    }
   }
 
   bool EmitIfEnded(ToyCluster& cluster, int length_before, double probability) {

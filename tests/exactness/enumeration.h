@@ -17,7 +17,8 @@ struct Enumeration {
   int num_misses = 0;      // over all leaves, both nodes
   double expected_accepted = 0;
   double expected_drafted = 0;
-  std::string problem;  // a round that failed, a coin that was misused
+  double expected_hits = 0;  // rounds whose drafts were made ahead
+  std::string problem;       // a round that failed, a coin that was misused
 };
 
 // The exact joint law of what the production round emits: every branch that

@@ -69,6 +69,7 @@ class ControlledDrafts final : public DraftClient {
     }
     co_return co_await node_.Propose(session, choice_.num_drafts);
   }
+  void DraftAhead(Session&, const Draft&) override {}
   void Learn(const RoundStats& round) override {
     RoundStats timed = round;
     timed.drafter.call_seconds = kSecondsOfAPass * round.num_drafted;

@@ -26,15 +26,45 @@ class ToyCluster::TappedDrafts final : public DraftClient {
                                               int num_tokens) override {
     absl::StatusOr<ProposedDraft> proposed =
         co_await client_.Propose(session, num_tokens);
+    const auto& alter_hit = cluster_.config_.sabotage.alter_hit;
+    if (proposed.ok() && alter_hit &&
+        proposed->ahead.outcome == AheadStats::Outcome::kHit) {
+      alter_hit(proposed->draft);
+    }
     const auto& alter = cluster_.config_.sabotage.alter_draft;
     if (proposed.ok() && alter) alter(proposed->draft);
     if (proposed.ok()) cluster_.draft_ = proposed->draft;
     co_return proposed;
   }
+  void DraftAhead(Session& session, const Draft& in_flight) override {
+    client_.DraftAhead(session, in_flight);
+  }
   void Learn(const RoundStats& round) override { client_.Learn(round); }
 
  private:
   DraftClient& client_;
+  ToyCluster& cluster_;
+};
+
+// Keeps what the drafter made ahead. What it took says the machine's clock, by
+// which nothing may be chosen here.
+class ToyCluster::TappedStub final : public DraftStub {
+ public:
+  TappedStub(DraftStub& drafter, ToyCluster& cluster)
+      : drafter_(drafter), cluster_(cluster) {}
+
+  Task<absl::StatusOr<DraftReply>> Draft(const DraftCall& call,
+                                         Cancellation& cancellation) override {
+    absl::StatusOr<DraftReply> reply =
+        co_await drafter_.Draft(call, cancellation);
+    if (!reply.ok()) co_return reply;
+    reply->header.compute_seconds = 0;
+    if (call.max_outcomes > 0) cluster_.outcomes_ = reply->outcomes;
+    co_return reply;
+  }
+
+ private:
+  DraftStub& drafter_;
   ToyCluster& cluster_;
 };
 
@@ -98,7 +128,7 @@ ToyCluster::ToyCluster(const ClusterConfig& config, const ToyModel& model,
       drafter_node_(NewDrafter()),
       verifier_node_(NewVerifier()) {
   draft_stub_ = std::make_unique<InProcessDraftStub>(*drafter_node_);
-  draft_stub_->hooks() = {.num_deliveries = config.num_deliveries};
+  draft_stub_->hooks().num_deliveries = config.num_deliveries;
   verify_stub_ = std::make_unique<InProcessVerifyStub>(*verifier_node_);
   verify_stub_->hooks() = {
       .num_deliveries = config.num_deliveries,
@@ -107,6 +137,7 @@ ToyCluster::ToyCluster(const ClusterConfig& config, const ToyModel& model,
         const absl::Status fate = alter ? alter(call, reply) : absl::OkStatus();
         const auto* rows = std::get_if<LogitRows>(&reply.outcome);
         if (rows != nullptr) rows_ = *rows;
+        reply.header.compute_seconds = 0;
         const auto& is_lost = config_.sabotage.is_verifier_lost;
         if (is_lost && is_lost(*this, call, reply)) {
           MoveVerifier();
@@ -117,16 +148,21 @@ ToyCluster::ToyCluster(const ClusterConfig& config, const ToyModel& model,
   const int support_size =
       config.support_size > 0 ? config.support_size : model.vocab_size();
   node_drafter_ = std::make_unique<NodeDraftClient>(
-      *draft_stub_,
+      DraftCalls(),
       NodeDraftClient::Options{
           .context_length = kContextLength,
+          .max_outcomes = config.max_outcomes,
           .drafting = {.support_size = support_size,
                        .support_mass = config.support_mass,
                        .min_draft_probability = config.min_draft_probability,
                        .round_weights = config.round_weights}});
-  lookup_ = std::make_unique<LookupDraftClient>(*node_drafter_,
-                                                DraftLengthMode::kFixed);
   drafter_ = node_drafter_.get();
+  if (config.schedule != Schedule::kSequential) {
+    ahead_ = std::make_unique<ToyAhead>(*node_drafter_, config.schedule);
+    drafter_ = &ahead_->client();
+  }
+  lookup_ =
+      std::make_unique<LookupDraftClient>(*drafter_, DraftLengthMode::kFixed);
   if (config.prompt_lookup) drafter_ = lookup_.get();
   if (config.sabotage.drafts) {
     other_drafts_ = config.sabotage.drafts(*drafter_);
@@ -179,6 +215,20 @@ ToyCluster::CoinFactory() {
   return [this](uint64_t) { return std::make_unique<BorrowedSource>(*coins_); };
 }
 
+DraftStub& ToyCluster::DraftCalls() {
+  DraftStub* drafter = draft_stub_.get();
+  if (config_.has_outcomes_by_the_book) {
+    by_the_book_ = std::make_unique<OutcomesByTheBook>(OutcomesByTheBook::Parts{
+        .drafter = *drafter,
+        .new_drafter = [this] { return NewDrafter(); },
+        .logits = [this](auto text) { return model_.Drafter(text); },
+        .text = [this] { return session_->committed().tokens(); }});
+    drafter = by_the_book_.get();
+  }
+  tapped_stub_ = std::make_unique<TappedStub>(*drafter, *this);
+  return *tapped_stub_;
+}
+
 void ToyCluster::RestartDrafter() {
   std::unique_ptr<DraftNode> next = NewDrafter();
   draft_stub_->Restart(*next);
@@ -204,6 +254,17 @@ absl::StatusOr<Verdict> ToyCluster::Round() {
   return verdict;
 }
 
+std::vector<int64_t> ToyCluster::AheadState() const {
+  if (ahead_ == nullptr) return {};
+  std::vector<int64_t> state = history_;
+  for (const OutcomeDraft& outcome : outcomes_) {
+    state.insert(state.end(), {-1, outcome.num_accepted, outcome.next_token});
+    state.insert(state.end(), outcome.draft.tokens.begin(),
+                 outcome.draft.tokens.end());
+  }
+  return state;
+}
+
 absl::StatusOr<Verdict> ToyCluster::DecoderRound() {
   TappedDrafts tapped(*drafter_, *this);
   NodeVerifyClient verifier(*verify_stub_, config_.reply_format);
@@ -221,6 +282,8 @@ absl::StatusOr<Verdict> ToyCluster::DecoderRound() {
   const absl::StatusOr<RoundResult> round = RunTask(decoder.Round(*session_));
   if (!round.ok()) return round.status();
   stats_ = round->stats;
+  history_.insert(history_.end(), {stats_.num_drafted, stats_.num_accepted,
+                                   static_cast<int64_t>(stats_.ahead.outcome)});
   return round->verdict;
 }
 

@@ -18,6 +18,8 @@
 #include "core/testing/enumerating_source.h"
 #include "core/testing/table_lm.h"
 #include "tests/exactness/cluster_config.h"
+#include "tests/exactness/outcomes_by_the_book.h"
+#include "tests/exactness/toy_ahead.h"
 #include "tests/exactness/toy_model.h"
 #include "tests/support/in_process_stubs.h"
 #include "tests/support/toy_nodes.h"
@@ -47,6 +49,9 @@ class ToyCluster {
   const RoundView& view() const { return view_; }
   // Of the last round, if it was one of SpeculativeDecoder and did not fail.
   const RoundStats& stats() const { return stats_; }
+  // Where drafts are made ahead: all that rounds to come depend on, beside text
+  // and caches. What rounds had so far, and the drafts that are there.
+  std::vector<int64_t> AheadState() const;
   DraftClient& draft_client() { return *drafter_; }
   InProcessDraftStub& draft_stub() { return *draft_stub_; }
   InProcessVerifyStub& verify_stub() { return *verify_stub_; }
@@ -62,11 +67,14 @@ class ToyCluster {
  private:
   class TappedDrafts;
   class TappedRule;
+  class TappedStub;
   class ScriptedLength;
 
   ToyCluster(const ClusterConfig& config, const ToyModel& model,
              std::unique_ptr<RandomSource> coins, uint64_t seed);
   std::unique_ptr<DraftNode> NewDrafter();
+  // What drafts are asked of, once the stub is there.
+  DraftStub& DraftCalls();
   std::unique_ptr<VerifyNode> NewVerifier();
   // The test's coins for a node; empty where it flips real ones.
   std::function<std::unique_ptr<RandomSource>(uint64_t)> CoinFactory();
@@ -78,9 +86,12 @@ class ToyCluster {
   std::unique_ptr<VerifyNode> other_verifier_;  // null before the first move
   std::unique_ptr<InProcessDraftStub> draft_stub_;
   std::unique_ptr<InProcessVerifyStub> verify_stub_;
+  std::unique_ptr<OutcomesByTheBook> by_the_book_;
+  std::unique_ptr<TappedStub> tapped_stub_;
   std::unique_ptr<NodeDraftClient> node_drafter_;
-  std::unique_ptr<LookupDraftClient> lookup_;  // in front of it
-  std::unique_ptr<DraftClient> other_drafts_;  // in front of that
+  std::unique_ptr<ToyAhead> ahead_;            // in front of it
+  std::unique_ptr<LookupDraftClient> lookup_;  // in front of that
+  std::unique_ptr<DraftClient> other_drafts_;  // and that
   DraftClient* drafter_ = nullptr;             // whichever the config wants
   std::unique_ptr<Session> session_;
   // What the last round had.
@@ -89,6 +100,8 @@ class ToyCluster {
   std::optional<Verdict> verdict_;
   RoundStats stats_;
   LogitRows rows_;
+  std::vector<int64_t> history_;
+  std::vector<OutcomeDraft> outcomes_;  // of the last call that asked for some
 };
 
 }  // namespace outrider::testing

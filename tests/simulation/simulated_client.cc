@@ -139,6 +139,9 @@ class SimulatedClient::HastyDrafts final : public DraftClient {
     }
     co_return proposed;
   }
+  void DraftAhead(Session& session, const Draft& in_flight) override {
+    drafts_.DraftAhead(session, in_flight);
+  }
   void Learn(const RoundStats& round) override { drafts_.Learn(round); }
 
  private:

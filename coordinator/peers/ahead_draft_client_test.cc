@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/peers/ahead_draft_client.h"
+
+#include <functional>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "core/testing/run_task.h"
+#include "core/testing/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace outrider {
+namespace {
+
+using ::outrider::testing::IsOk;
+using ::outrider::testing::RunTask;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+using Outcome = AheadStats::Outcome;
+
+constexpr TokenId kInTurn = 1;  // what it drafts when it is asked in turn
+
+// A drafter that answers at once, or when it is told to.
+class OutcomeStub final : public DraftStub {
+ public:
+  Task<absl::StatusOr<DraftReply>> Draft(const DraftCall& call,
+                                         Cancellation& cancellation) override {
+    calls.push_back(call);
+    if (is_held) {
+      cancellation.OnCancel([this] { is_cancelled = true; });
+      co_await Hold{*this};
+      if (cancellation.cancelled()) {
+        co_return absl::CancelledError("given up");
+      }
+    }
+    if (!status.ok()) co_return status;
+    co_return Reply(call);
+  }
+  // Answers the call that is held.
+  void Release() { std::exchange(held_, {}).resume(); }
+
+  // Those that asked for what may follow drafts in flight.
+  std::vector<DraftCall> ahead() const {
+    std::vector<DraftCall> found;
+    for (const DraftCall& call : calls) {
+      if (call.max_outcomes > 0) found.push_back(call);
+    }
+    return found;
+  }
+
+  std::vector<DraftCall> calls;
+  absl::Status status;
+  bool is_held = false;
+  bool is_cancelled = false;
+  // What it drafts for, each a draft of the token 50 + its place.
+  std::vector<std::pair<int, TokenId>> outcomes;
+
+ private:
+  struct Hold {
+    OutcomeStub& stub;
+    bool await_ready() const { return false; }
+    void await_suspend(std::coroutine_handle<> waiter) { stub.held_ = waiter; }
+    void await_resume() const {}
+  };
+
+  DraftReply Reply(const DraftCall& call) const {
+    DraftReply reply = {.header = {.session = call.header.session,
+                                   .incarnation = call.header.incarnation,
+                                   .step = call.header.step,
+                                   .compute_seconds = 0.5}};
+    if (reply.header.incarnation.is_none()) {
+      reply.header.incarnation = Incarnation::Random();
+    }
+    const auto length = static_cast<int>(call.header.delta.length());
+    const int k = call.max_draft_tokens;
+    if (call.max_outcomes == 0) {
+      reply.header.cached_length = length + std::max(0, k - 1);
+      reply.outcome = outrider::Draft::OneHot(length, TokenSeq(k, kInTurn));
+      return reply;
+    }
+    reply.header.cached_length =
+        length + static_cast<int>(call.in_flight_tokens.size());
+    reply.outcome = outrider::Draft::None(length);
+    TokenId token = 50;
+    for (const auto& [num_accepted, next] : outcomes) {
+      reply.outcomes.push_back(
+          {.num_accepted = num_accepted,
+           .next_token = next,
+           .draft = outrider::Draft::OneHot(length + num_accepted + 1,
+                                            TokenSeq(k, token++))});
+    }
+    return reply;
+  }
+
+  std::coroutine_handle<> held_;
+};
+
+class AheadDraftClientTest : public ::testing::Test {
+ protected:
+  explicit AheadDraftClientTest(Schedule schedule = Schedule::kPredraft)
+      : client_(optional_, schedule) {
+    // The first round fills the drafter's cache.
+    EXPECT_THAT(Draft(), IsEmpty());
+    session_.Commit(Draft::None(session_.length()), {0, 3});
+  }
+  ~AheadDraftClientTest() override { RunTask(Stop()); }
+
+  Task<bool> Stop() {
+    co_await client_.Stop(session_);
+    co_return true;
+  }
+  // A round's drafts, which are in flight then.
+  TokenSeq Draft() {
+    Begin();
+    EXPECT_TRUE(proposed_.has_value());
+    return End();
+  }
+  void Begin() {
+    proposed_.reset();
+    StartDetached(Propose());
+  }
+  bool waits() const { return !proposed_.has_value(); }
+  TokenSeq End() {
+    if (!proposed_.has_value() || !proposed_->ok()) return {-1};
+    draft_ = (*proposed_)->draft;
+    stats_ = (*proposed_)->ahead;
+    link_ = (*proposed_)->link;
+    client_.DraftAhead(session_, draft_);
+    return draft_.tokens;
+  }
+  void Commit(int num_accepted, TokenId next) {
+    session_.Commit(draft_, {num_accepted, next});
+    client_.Learn({.num_drafted = draft_.length(),
+                   .num_accepted = num_accepted,
+                   .ahead = stats_,
+                   .round_seconds = 1,
+                   .verifier = {.call_seconds = 1, .compute_seconds = 1}});
+  }
+  Task<void> Propose() {
+    proposed_.emplace(co_await client_.Propose(session_, k_));
+  }
+
+  int k_ = 2;
+  OutcomeStub stub_;
+  NodeDraftClient node_{stub_, {.context_length = 200, .max_outcomes = 4}};
+  CircuitBreaker breaker_;
+  DraftLengthControl control_;
+  OptionalDraftClient optional_{
+      [this](Session&) {
+        return std::optional(OptionalDraftClient::Drafter{
+            .node = node_, .breaker = breaker_, .control = control_});
+      },
+      DraftLengthMode::kFixed};
+  AheadDraftClient client_;
+  Session session_{{.prompt = {1, 2}, .max_length = 60}};
+  std::optional<absl::StatusOr<ProposedDraft>> proposed_;
+  outrider::Draft draft_;
+  AheadStats stats_;
+  RoundStats::Link link_;
+};
+
+class DraftAheadTest : public AheadDraftClientTest {
+ protected:
+  DraftAheadTest() : AheadDraftClientTest(Schedule::kAhead) {}
+};
+
+TEST_F(AheadDraftClientTest, AsksForWhatMayFollowTheDraftsInFlight) {
+  EXPECT_THAT(Draft(), ElementsAre(kInTurn, kInTurn));
+  ASSERT_EQ(stub_.ahead().size(), 1u);
+  const DraftCall call = stub_.ahead()[0];
+  EXPECT_THAT(call.in_flight_tokens, ElementsAre(kInTurn, kInTurn));
+  EXPECT_EQ(call.header.delta.length(), 3u);
+  EXPECT_EQ(call.max_draft_tokens, 2);
+  EXPECT_EQ(call.max_outcomes, 4);
+  EXPECT_GT(call.acceptance, 0);
+  EXPECT_LT(call.acceptance, 1);
+  // Each outcome has a step of its own.
+  EXPECT_GE(session_.AdvisoryHeader(session_.verifier_cache()).step,
+            call.header.step + 4);
+}
+
+TEST_F(AheadDraftClientTest, AHitIsTheNextRoundsDraftWithoutACall) {
+  stub_.outcomes = {{2, 8}, {1, 9}, {0, 9}};
+  Draft();
+  Commit(1, 9);
+  const size_t num_calls = stub_.calls.size();
+  Begin();
+  EXPECT_EQ(stub_.calls.size(), num_calls);
+  EXPECT_THAT(End(), ElementsAre(51, 51));
+  EXPECT_EQ(draft_.start, 5u);
+  EXPECT_EQ(stats_.outcome, Outcome::kHit);
+  EXPECT_EQ(stats_.num_drafted, 6);
+  EXPECT_EQ(stats_.longest, 2);
+  EXPECT_EQ(stats_.compute_seconds, 0.5);
+  EXPECT_EQ(link_.compute_seconds, 0);  // that nobody waited for
+}
+
+TEST_F(AheadDraftClientTest, AnyOtherVerdictIsAMissAndDraftedInTurn) {
+  stub_.outcomes = {{2, 8}, {1, 9}, {0, 9}};
+  for (const auto& [num_accepted, next] :
+       std::vector<std::pair<int, TokenId>>{{2, 9}, {1, 8}, {0, 8}}) {
+    Draft();
+    Commit(num_accepted, next);
+    EXPECT_THAT(Draft(), ElementsAre(kInTurn, kInTurn));
+    EXPECT_EQ(stats_.outcome, Outcome::kMiss);
+    EXPECT_EQ(stats_.num_drafted, 6);
+    Commit(0, 7);
+  }
+}
+
+// Dropping what is late would change the output's law.
+TEST_F(AheadDraftClientTest, WhatMayBeAHitIsWaitedForHoweverLateItIs) {
+  stub_.outcomes = {{0, 9}};
+  stub_.is_held = true;
+  Begin();
+  stub_.Release();
+  End();
+  Commit(0, 9);
+  Begin();
+  EXPECT_TRUE(waits());
+  EXPECT_FALSE(stub_.is_cancelled);
+  stub_.is_held = false;
+  stub_.Release();
+  EXPECT_THAT(End(), ElementsAre(50, 50));
+  EXPECT_EQ(stats_.outcome, Outcome::kHit);
+}
+
+TEST_F(AheadDraftClientTest, ACancelledSessionWaitsForNothing) {
+  stub_.is_held = true;
+  Begin();
+  stub_.Release();
+  End();
+  Commit(0, 9);
+  Begin();
+  session_.cancellation().Cancel();
+  EXPECT_TRUE(stub_.is_cancelled);
+  stub_.is_held = false;
+  stub_.Release();
+  EXPECT_FALSE(waits());
+}
+
+TEST_F(AheadDraftClientTest, ADrafterThatFailsAheadIsAFailureOfTheRound) {
+  Draft();
+  Commit(0, 9);
+  stub_.is_held = true;
+  Begin();
+  stub_.Release();
+  End();
+  stub_.status = absl::UnavailableError("it is gone");
+  stub_.is_held = false;
+  stub_.Release();
+  stub_.status = absl::OkStatus();
+  Commit(0, 9);
+  EXPECT_THAT(Draft(), ElementsAre(kInTurn, kInTurn));
+  EXPECT_EQ(stats_.outcome, Outcome::kMiss);
+  EXPECT_EQ(stats_.num_drafted, 0);
+  EXPECT_EQ(link_.num_failures, 1);
+}
+
+// Whatever was refused is cut, however late the drafter's answer is taken in.
+TEST_F(AheadDraftClientTest,
+       TheMirrorEndsWhereTheTextAndTheDraftsInFlightPart) {
+  for (const int num_accepted : {0, 1, 2}) {
+    Draft();
+    const int length = session_.length();
+    Commit(num_accepted, 9);
+    Draft();
+    const CacheDelta& delta = stub_.calls[stub_.calls.size() - 2].header.delta;
+    EXPECT_EQ(delta.keep_length, length + num_accepted);
+    EXPECT_THAT(delta.append_tokens, ElementsAre(9));
+    Commit(0, 7);
+  }
+}
+
+// Nothing is drafted in turn then: what the drafter holds is what it took in
+// ahead.
+TEST_F(AheadDraftClientTest, HitAfterHitAppendsOnlyTheTokenOfTheVerdict) {
+  stub_.outcomes = {{2, 9}, {1, 9}};
+  Draft();
+  Commit(2, 9);
+  for (const int num_accepted : {1, 2, 1, 2}) {
+    Draft();
+    EXPECT_EQ(stats_.outcome, Outcome::kHit);
+    const DraftCall call = stub_.calls.back();
+    EXPECT_EQ(call.in_flight_tokens, draft_.tokens);
+    EXPECT_THAT(call.header.delta.append_tokens, ElementsAre(9));
+    Commit(num_accepted, 9);
+  }
+}
+
+TEST_F(AheadDraftClientTest, AHitIsCutToWhatTheTextHasRoomFor) {
+  stub_.outcomes = {{0, 9}};
+  k_ = 4;
+  Draft();
+  Commit(0, 9);
+  k_ = 3;
+  EXPECT_THAT(Draft(), ElementsAre(50, 50, 50));
+}
+
+// Only a lookup asks so: what was drafted ahead is of no use then.
+TEST_F(AheadDraftClientTest, ARoundThatWantsNoDraftsGivesUpWhatWasAsked) {
+  stub_.is_held = true;
+  Begin();
+  stub_.Release();
+  End();
+  Commit(0, 9);
+  k_ = 0;
+  Begin();
+  EXPECT_TRUE(stub_.is_cancelled);
+  stub_.is_held = false;
+  stub_.Release();
+  EXPECT_THAT(End(), IsEmpty());
+}
+
+TEST_F(AheadDraftClientTest, WithoutDraftsInFlightNothingIsAsked) {
+  client_.DraftAhead(session_, Draft::None(session_.length()));
+  EXPECT_THAT(stub_.ahead(), IsEmpty());
+}
+
+TEST_F(AheadDraftClientTest, ARoundThatFailedIsNoOutcome) {
+  stub_.outcomes = {{0, 9}};
+  Draft();
+  EXPECT_THAT(Draft(), ElementsAre(kInTurn, kInTurn));
+  EXPECT_EQ(stats_.outcome, Outcome::kMiss);
+}
+
+TEST_F(DraftAheadTest, AsksForOneOutcomeWhereAllStand) {
+  Draft();
+  ASSERT_EQ(stub_.ahead().size(), 1u);
+  EXPECT_EQ(stub_.ahead()[0].max_outcomes, 1);
+  EXPECT_EQ(stub_.ahead()[0].acceptance, 1);
+}
+
+// It is known, before the answer is, that no draft of it can be used.
+TEST_F(DraftAheadTest, IsGivenUpOnceADraftIsRefused) {
+  stub_.is_held = true;
+  Begin();
+  stub_.Release();
+  End();
+  Commit(1, 9);
+  Begin();
+  EXPECT_TRUE(stub_.is_cancelled);
+  stub_.is_held = false;
+  stub_.Release();
+  EXPECT_THAT(End(), ElementsAre(kInTurn, kInTurn));
+  EXPECT_EQ(link_.num_failures, 0);
+}
+
+TEST_F(DraftAheadTest, IsWaitedForWhereAllStand) {
+  stub_.outcomes = {{2, 9}};
+  stub_.is_held = true;
+  Begin();
+  stub_.Release();
+  End();
+  Commit(2, 9);
+  Begin();
+  EXPECT_TRUE(waits());
+  EXPECT_FALSE(stub_.is_cancelled);
+  stub_.is_held = false;
+  stub_.Release();
+  EXPECT_THAT(End(), ElementsAre(50, 50));
+}
+
+}  // namespace
+}  // namespace outrider

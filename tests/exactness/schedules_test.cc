@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Drafts that are made ahead of the verdict leave the law as it is, whatever
+// the outcomes are that they are made for.
+#include <iostream>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/exactness/enumeration.h"
+#include "tests/exactness/law_case.h"
+
+namespace outrider::testing {
+namespace {
+
+class ScheduleTest
+    : public ::testing::TestWithParam<std::tuple<Schedule, RuleKind>> {
+ protected:
+  // Every gate: the law, its mass, impossible texts, no coin misused, no round
+  // failed, no miss.
+  static Enumeration Check(LawCase c) {
+    std::tie(c.config.schedule, c.config.rule) = GetParam();
+    c.config.has_first_round = true;
+    const ToyModel model(c.vocab_size, c.drafter);
+    SCOPED_TRACE(Describe(c));
+    Enumeration result = Enumerate(c.config, model, c.length);
+    const Difference difference =
+        Compare(result.law, PlainLaw(model, c.config.sampling, {kToyPrompt},
+                                     c.length, c.config.eos_ids));
+    EXPECT_EQ(result.problem, "");
+    EXPECT_LE(difference.max_difference, kTolerance);
+    EXPECT_LE(difference.mass_error, kTolerance);
+    EXPECT_EQ(difference.impossible_mass, 0);
+    EXPECT_EQ(result.num_misses, 0);
+    std::cout << result.num_leaves << " leaves, " << result.expected_hits
+              << " hits, difference " << difference.max_difference << "\n";
+    return result;
+  }
+};
+
+TEST_P(ScheduleTest, HasTheTargetsLaw) {
+  for (const DrafterKind drafter :
+       {DrafterKind::kCorrelated, DrafterKind::kReversed, DrafterKind::kSame}) {
+    for (const int max_outcomes : {1, 2}) {
+      if (std::get<Schedule>(GetParam()) == Schedule::kAhead &&
+          max_outcomes > 1)
+        continue;
+      for (const bool by_the_book : {false, true}) {
+        const Enumeration result =
+            Check({.vocab_size = 3,
+                   .drafter = drafter,
+                   .config = {.sampling = {.temperature = 0.8},
+                              .support_size = 2,
+                              .draft_lengths = {1},
+                              .max_outcomes = max_outcomes,
+                              .has_outcomes_by_the_book = by_the_book},
+                   .length = 5});
+        EXPECT_GT(result.expected_hits, 0.01);
+      }
+    }
+  }
+}
+
+TEST_P(ScheduleTest, HasTheTargetsLawWhereBlocksAreLonger) {
+  for (const bool by_the_book : {false, true}) {
+    const Enumeration result =
+        Check({.vocab_size = 3,
+               .config = {.sampling = {.temperature = 1.3},
+                          .support_size = 2,
+                          .draft_lengths = {2},
+                          .max_outcomes = 1,
+                          .has_outcomes_by_the_book = by_the_book},
+               .length = 5});
+    EXPECT_GT(result.expected_hits, 0.01);
+  }
+}
+
+// Nothing is drawn.
+TEST_P(ScheduleTest, IsOneTextWhereTheTemperatureIsZero) {
+  const Enumeration result = Check({.vocab_size = 5,
+                                    .config = {.sampling = {.temperature = 0},
+                                               .draft_lengths = {4},
+                                               .max_outcomes = 8},
+                                    .length = 24});
+  EXPECT_EQ(result.law.size(), 1u);
+  EXPECT_GT(result.expected_hits, 1);
+}
+
+std::string NameOf(
+    const ::testing::TestParamInfo<std::tuple<Schedule, RuleKind>>& info) {
+  const auto [schedule, rule] = info.param;
+  return std::string(schedule == Schedule::kAhead ? "Ahead" : "Predraft") +
+         (rule == RuleKind::kBlock ? "Block" : "Rejection");
+}
+INSTANTIATE_TEST_SUITE_P(
+    Schedules, ScheduleTest,
+    ::testing::Combine(::testing::Values(Schedule::kAhead, Schedule::kPredraft),
+                       ::testing::Values(RuleKind::kRejection,
+                                         RuleKind::kBlock)),
+    NameOf);
+
+}  // namespace
+}  // namespace outrider::testing
