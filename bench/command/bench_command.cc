@@ -70,7 +70,7 @@ int PrintPlan(const BenchOptions& options, const std::vector<Point>& points,
     if (point.repeat > 0) break;
     io.out << absl::StrFormat("  RTT %g ms, %s, K = %s: about %.1f s each\n",
                               point.cell.rtt_ms, point.cell.load.ToString(),
-                              NameOfK(point.cell.k),
+                              point.cell.drafting().ToString(),
                               EstimateSeconds(point, Costs(options)));
   }
   io.out << "estimated time: " << Duration(Estimate(options, points)) << "\n"

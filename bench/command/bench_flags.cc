@@ -48,6 +48,11 @@ void AddGridFlags(CLI::App& command, bool is_sweep, BenchFlags& flags) {
       ->type_name(list)
       ->capture_default_str();
   command
+      .add_option("--schedule", flags.schedules,
+                  "when the drafter works: sequential, ahead, predraft, auto")
+      ->type_name(is_sweep ? "LIST" : "SCHEDULE")
+      ->capture_default_str();
+  command
       .add_option("--concurrency", flags.concurrencies,
                   "users, who each wait for their answer (closed loop)")
       ->type_name(list)

@@ -76,6 +76,8 @@ absl::StatusOr<Grid> ToGrid(const BenchFlags& flags, bool is_sweep) {
   OUTRIDER_ASSIGN_OR_RETURN(grid.rtts_ms,
                             ParseNumbers("--rtt", flags.rtts, 0, kMaxRttMs));
   OUTRIDER_ASSIGN_OR_RETURN(grid.ks, ParseDraftLengths("--k", flags.ks, kMaxK));
+  OUTRIDER_ASSIGN_OR_RETURN(grid.schedules,
+                            ParseSchedules("--schedule", flags.schedules));
   grid.loads.clear();
   if (flags.rates) {
     OUTRIDER_ASSIGN_OR_RETURN(
@@ -94,7 +96,7 @@ absl::StatusOr<Grid> ToGrid(const BenchFlags& flags, bool is_sweep) {
     }
   }
   if (!is_sweep && (grid.rtts_ms.size() > 1 || grid.ks.size() > 1 ||
-                    grid.loads.size() > 1)) {
+                    grid.schedules.size() > 1 || grid.loads.size() > 1)) {
     return absl::InvalidArgumentError(
         "run measures one point; for lists there is outrider bench sweep");
   }

@@ -26,6 +26,7 @@ namespace outrider::bench {
 struct BenchFlags {
   std::string rtts = {};
   std::string ks = {};
+  std::string schedules = "sequential";
   std::string concurrencies = {};
   std::optional<std::string> rates = {};
   int num_repeats = 1;

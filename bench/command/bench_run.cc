@@ -99,6 +99,7 @@ LoadOptions BenchRun::ToLoad(const Point& point) const {
   if (!load.request.is_k_auto) {
     load.request.num_speculative_tokens = point.cell.k;
   }
+  load.request.schedule = point.cell.schedule;
   return load;
 }
 

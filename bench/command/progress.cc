@@ -14,8 +14,8 @@ constexpr char kClearLine[] = "\r\x1b[K";
 
 std::string Name(const Point& point) {
   return absl::StrFormat("RTT %g ms, %s, K = %s, repeat %d", point.cell.rtt_ms,
-                         point.cell.load.ToString(), NameOfK(point.cell.k),
-                         point.repeat + 1);
+                         point.cell.load.ToString(),
+                         point.cell.drafting().ToString(), point.repeat + 1);
 }
 
 }  // namespace

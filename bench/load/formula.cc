@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/load/formula.h"
 
+#include <algorithm>
+
 namespace outrider::bench {
 
 double PredictRoundMs(const RoundCosts& costs) {
-  const double draft_ms =
+  const double in_turn_ms =
       costs.k > 0 ? costs.k * costs.draft_step_ms + costs.drafter_rtt_ms : 0;
+  const double late_ms =
+      std::max(0.0, in_turn_ms + costs.draft_step_ms - costs.verifier_rtt_ms -
+                        costs.verify_ms);
+  const double ahead_ms = late_ms + (1 - costs.hits) * in_turn_ms;
+  const double draft_ms =
+      in_turn_ms + costs.asked_ahead * (ahead_ms - in_turn_ms);
   return draft_ms + costs.verifier_rtt_ms + costs.verify_ms + costs.overhead_ms;
 }
 

@@ -6,7 +6,9 @@ namespace outrider::bench {
 
 // What a round is made of, one after the other (docs/algorithm.md): K draft
 // steps, a pass over K + 1 rows, a round trip to each node that is asked, and
-// what the software takes.
+// what the software takes. Where drafts are asked for ahead, a pass and the
+// steps run beside the verification: a hit waits for what is left of them, and
+// a miss drafts in turn after that.
 struct RoundCosts {
   int k = 0;
   double draft_step_ms = 0;
@@ -14,6 +16,8 @@ struct RoundCosts {
   double drafter_rtt_ms = 0;
   double verifier_rtt_ms = 0;
   double overhead_ms = 0;
+  double asked_ahead = 0;  // share of the rounds
+  double hits = 0;         // of these
 };
 double PredictRoundMs(const RoundCosts& costs);
 

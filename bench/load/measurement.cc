@@ -41,6 +41,7 @@ void AddCounts(const RoundStats& round, Counts& counts) {
   ++counts.num_rounds;
   counts.num_drafted += round.num_drafted;
   counts.num_accepted += round.num_accepted;
+  counts.ahead.Add(round);
   counts.drafter.num_bytes += round.drafter.wire_bytes;
   counts.drafter.num_messages += round.drafter.num_messages;
   counts.verifier.num_bytes += round.verifier.wire_bytes;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "bench/load/counts.h"
 #include "bench/load/load_generator.h"
 #include "bench/load/plan.h"
 
@@ -36,24 +37,6 @@ struct RoundSplit {
     return draft_ms + drafter_network_ms + verify_ms + verifier_network_ms +
            rest_ms;
   }
-};
-
-// Calls to one node.
-struct LinkCounts {
-  int64_t num_bytes = 0;  // of protobuf, both directions
-  int num_messages = 0;   // requests and replies
-  friend bool operator==(const LinkCounts&, const LinkCounts&) = default;
-};
-
-// Of all rounds that were streamed, first ones included: what the coordinator's
-// counters grow by.
-struct Counts {
-  int num_rounds = 0;
-  int num_drafted = 0;
-  int num_accepted = 0;
-  LinkCounts drafter = {};
-  LinkCounts verifier = {};
-  friend bool operator==(const Counts&, const Counts&) = default;
 };
 
 // Where and when a point was measured: it stays with it when others are added

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -73,7 +74,39 @@ absl::StatusOr<std::vector<int>> ParseDraftLengths(const std::string& flag,
   return ks;
 }
 
+absl::StatusOr<std::vector<Schedule>> ParseSchedules(const std::string& flag,
+                                                     const std::string& list) {
+  std::vector<Schedule> schedules;
+  for (const absl::string_view item : absl::StrSplit(list, ',')) {
+    const auto found = ScheduleNames().find(std::string(item));
+    if (found == ScheduleNames().end()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          flag, " takes sequential, ahead, predraft and auto, not \"", item,
+          "\""));
+    }
+    if (absl::c_linear_search(schedules, found->second)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(flag, " has ", item, " twice"));
+    }
+    schedules.push_back(found->second);
+  }
+  return schedules;
+}
+
+std::string NameOf(Schedule schedule) {
+  for (const auto& [name, one] : ScheduleNames()) {
+    if (one == schedule) return name;
+  }
+  return "unknown";
+}
+
 std::string NameOfK(int k) { return k == kAutoK ? "auto" : absl::StrCat(k); }
+
+std::string Drafting::ToString() const {
+  return schedule == Schedule::kSequential
+             ? NameOfK(k)
+             : absl::StrCat(NameOfK(k), " ", NameOf(schedule));
+}
 
 int Grid::LargestK() const {
   int largest = 0;
@@ -86,14 +119,19 @@ int Grid::LargestK() const {
 std::vector<Point> PlanPoints(const Grid& grid) {
   std::vector<int> ks = grid.ks;
   std::erase(ks, 0);
-  ks.insert(ks.begin(), 0);
   std::vector<Point> points;
   for (int repeat = 0; repeat < grid.num_repeats; ++repeat) {
     for (const double rtt_ms : grid.rtts_ms) {
       for (const Load& load : grid.loads) {
-        for (const int k : ks) {
-          points.push_back({.cell = {.rtt_ms = rtt_ms, .load = load, .k = k},
-                            .repeat = repeat});
+        const Cell plain = {.rtt_ms = rtt_ms, .load = load};
+        points.push_back({.cell = plain, .repeat = repeat});
+        for (const Schedule schedule : grid.schedules) {
+          for (const int k : ks) {
+            Cell cell = plain;
+            cell.schedule = schedule;
+            cell.k = k;
+            points.push_back({.cell = cell, .repeat = repeat});
+          }
         }
       }
     }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "core/wire/schedule.h"
 
 namespace outrider::bench {
 
@@ -30,11 +31,23 @@ inline constexpr int kAutoK = 1 << 20;
 // "4", "auto".
 std::string NameOfK(int k);
 
+// How rounds draft, in one cell.
+struct Drafting {
+  Schedule schedule = Schedule::kSequential;  // this one where k is 0
+  int k = 0;
+
+  // "4", "4 predraft": the schedule where it is not sequential.
+  std::string ToString() const;
+  auto operator<=>(const Drafting&) const = default;
+};
+
 // Where a cell lies in the sweep.
 struct Cell {
   double rtt_ms = 0;  // nominal, coordinator to verifier and to drafter
   Load load = {};
+  Schedule schedule = Schedule::kSequential;  // as Drafting has them
   int k = 0;
+  Drafting drafting() const { return {.schedule = schedule, .k = k}; }
   auto operator<=>(const Cell&) const = default;
 };
 
@@ -48,6 +61,7 @@ struct Point {
 // What is swept over.
 struct Grid {
   std::vector<double> rtts_ms = {0};
+  std::vector<Schedule> schedules = {Schedule::kSequential};
   std::vector<int> ks = {0};
   std::vector<Load> loads = {{}};
   int num_repeats = 1;
@@ -70,6 +84,10 @@ absl::StatusOr<std::vector<int>> ParseWholeNumbers(const std::string& flag,
 absl::StatusOr<std::vector<int>> ParseDraftLengths(const std::string& flag,
                                                    const std::string& list,
                                                    int high);
+// Likewise, of names.
+absl::StatusOr<std::vector<Schedule>> ParseSchedules(const std::string& flag,
+                                                     const std::string& list);
+std::string NameOf(Schedule schedule);
 
 // All points in the order of measuring. K = 0 is always among them, first of
 // its row: the others are compared with it. Repeats are the outermost loop, so

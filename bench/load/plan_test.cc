@@ -61,10 +61,48 @@ TEST(PlanPointsTest, EveryRowBeginsWithPlainDecoding) {
   EXPECT_EQ(points[12].repeat, 1);
 }
 
+TEST(PlanPointsTest, SchedulesAreCrossedWithKAndPlainDecodingIsMeasuredOnce) {
+  const std::vector<Point> points =
+      PlanPoints({.schedules = {Schedule::kSequential, Schedule::kPredraft},
+                  .ks = {0, 4, kAutoK}});
+  std::vector<std::string> names;
+  for (const Point& point : points) {
+    names.push_back(point.cell.drafting().ToString());
+  }
+  EXPECT_THAT(names,
+              ElementsAre("0", "4", "auto", "4 predraft", "auto predraft"));
+}
+
+TEST(ParseSchedulesTest, ReadsNamesAndRefusesOthers) {
+  EXPECT_THAT(*ParseSchedules("--schedule", "predraft,sequential"),
+              ElementsAre(Schedule::kPredraft, Schedule::kSequential));
+  for (const char* list : {"", "predrafts", "ahead,ahead"}) {
+    EXPECT_THAT(ParseSchedules("--schedule", list),
+                StatusIs(absl::StatusCode::kInvalidArgument))
+        << list;
+  }
+}
+
 TEST(EstimateSecondsTest, NeverBelowTheTimeOfOneRequest) {
   const Point point = {.cell = {.rtt_ms = 50}};
   EXPECT_GE(EstimateSeconds(point, {.seconds = 0.1, .max_tokens = 100}), 5);
   EXPECT_GE(EstimateSeconds(point, {.seconds = 60, .max_tokens = 100}), 60);
+}
+
+TEST(FormulaTest, AHitWaitsForNoDrafterThatIsBackBeforeTheVerdict) {
+  RoundCosts costs = {.k = 4,
+                      .draft_step_ms = 3,
+                      .verify_ms = 26,
+                      .drafter_rtt_ms = 20,
+                      .verifier_rtt_ms = 20};
+  EXPECT_DOUBLE_EQ(PredictRoundMs(costs), 78);
+  costs.asked_ahead = 1;
+  costs.hits = 1;
+  EXPECT_DOUBLE_EQ(PredictRoundMs(costs), 46);
+  costs.hits = 0.75;
+  EXPECT_DOUBLE_EQ(PredictRoundMs(costs), 54);
+  costs.verifier_rtt_ms = 0;  // the drafter is back 9 ms after the verdict
+  EXPECT_DOUBLE_EQ(PredictRoundMs(costs), 43);
 }
 
 TEST(FormulaTest, ExpectedTokensIsTheGeometricSum) {

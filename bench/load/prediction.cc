@@ -26,6 +26,13 @@ double CallOverheadMs(const Measurement& m) {
   return std::max(0.0, NetworkMs(m) - RoundTripsMs(m));
 }
 
+double AskedAhead(const Measurement& m) {
+  const Counts& counts = m.counts;
+  return counts.num_rounds > 0
+             ? static_cast<double>(counts.ahead.num_asked()) / counts.num_rounds
+             : 0;
+}
+
 // The round of a cell as the formula has it. A timing model's times are known;
 // real nodes say what they took in the cells of the lowest round trip, as a
 // model alone has the processor's caches to itself.
@@ -33,14 +40,20 @@ RoundCosts Costs(const Measurement& m, const Measurement& lowest,
                  bool is_simulated) {
   const int k = m.point.cell.k;
   const bool is_known = is_simulated && m.model_verify_ms > 0;
+  // The rounds that drafted in turn have all of this time.
+  const double in_turn =
+      1 - AskedAhead(lowest) * lowest.counts.ahead.hit_share();
   return {.k = k,
           .draft_step_ms = is_known ? m.model_draft_step_ms
-                           : k > 0  ? lowest.split.draft_ms / k
-                                    : 0,
+                           : k > 0 && in_turn > 0
+                               ? lowest.split.draft_ms / (k * in_turn)
+                               : 0,
           .verify_ms = is_known ? m.model_verify_ms : lowest.split.verify_ms,
           .drafter_rtt_ms = m.drafter_rtt_ms.value_or(0),
           .verifier_rtt_ms = m.verifier_rtt_ms.value_or(0),
-          .overhead_ms = CallOverheadMs(lowest) + lowest.split.rest_ms};
+          .overhead_ms = CallOverheadMs(lowest) + lowest.split.rest_ms,
+          .asked_ahead = AskedAhead(m),
+          .hits = m.counts.ahead.hit_share()};
 }
 
 struct Part {

@@ -100,8 +100,8 @@ std::string Findings(const Report& report) {
           "<li>RTT %g ms, %s: best K = <b>%s</b>, <b>%.2f\xC3\x97</b> plain "
           "decoding inside the verifier, %.2f\xC3\x97 plain decoding through "
           "the same network (%.1f ms per token, %.0f tokens/s in all)</li>\n",
-          rtt_ms, load.ToString(), NameOfK(best->cell().k), best->speedup,
-          best->network_speedup, best->measured.token_ms.mean,
+          rtt_ms, load.ToString(), best->cell().drafting().ToString(),
+          best->speedup, best->network_speedup, best->measured.token_ms.mean,
           best->measured.tokens_per_second);
     }
   }
@@ -217,9 +217,9 @@ std::string TableRow(const Report& report, const CellReport& cell) {
              "<td>%.2f</td><td>%.2f\xE2\x80\x93%.2f</td><td>%.2f</td>"
              "<td>%s</td><td>%.2f</td><td>%s</td>",
              is_best ? " class=\"best\"" : "", cell.cell().rtt_ms, achieved,
-             cell.cell().load.ToString(), NameOfK(cell.cell().k), cell.speedup,
-             cell.lowest_speedup, cell.highest_speedup, cell.network_speedup,
-             predicted, m.tokens_per_round, acceptance) +
+             cell.cell().load.ToString(), cell.cell().drafting().ToString(),
+             cell.speedup, cell.lowest_speedup, cell.highest_speedup,
+             cell.network_speedup, predicted, m.tokens_per_round, acceptance) +
          SpreadCells(m.first_token_ms) + SpreadCells(m.token_ms) +
          SpreadCells(m.request_ms) +
          absl::StrFormat(

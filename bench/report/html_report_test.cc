@@ -189,7 +189,7 @@ TEST(TableReportTest, EveryRowOfTheMarkdownHasAllColumns) {
   while (std::getline(lines, line)) {
     if (line.empty() || line[0] != '|') continue;
     ++num_rows;
-    EXPECT_EQ(std::count(line.begin(), line.end(), '|'), 20) << line;
+    EXPECT_EQ(std::count(line.begin(), line.end(), '|'), 22) << line;
   }
   EXPECT_EQ(num_rows, 8);
   EXPECT_THAT(
@@ -203,7 +203,7 @@ TEST(TableReportTest, TheCsvsColumnsHaveTheNamesThatScriptsReadThemBy) {
   EXPECT_EQ(
       csv.substr(0, csv.find('\n')),
       "simulated,lossy,rtt_ms,achieved_verifier_rtt_ms,achieved_drafter_rtt_ms,"
-      "concurrency,requests_per_second,k,repeats,"
+      "concurrency,requests_per_second,schedule,k,repeats,"
       "speedup_over_plain_in_verifier,speedup_lowest,speedup_highest,"
       "speedup_over_k0_same_network,predicted_speedup,requests,failures,"
       "draft_failures,misses,ran_out_of_prompts,tokens,"
@@ -216,8 +216,8 @@ TEST(TableReportTest, TheCsvsColumnsHaveTheNamesThatScriptsReadThemBy) {
       "acceptance_by_position,tokens_per_round,drafter_bytes_per_token,"
       "verifier_bytes_per_token,drafter_messages_per_token,"
       "verifier_messages_per_token,round_draft_ms,round_drafter_network_ms,"
-      "round_verify_ms,round_verifier_network_ms,round_rest_ms,"
-      "plain_in_verifier_token_ms");
+      "round_verify_ms,round_verifier_network_ms,round_rest_ms,ahead_hit_share,"
+      "draft_tokens_wasted_per_token,plain_in_verifier_token_ms");
 }
 
 TEST(TableReportTest, EveryLineOfTheCsvHasAllColumns) {

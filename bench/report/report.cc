@@ -46,6 +46,7 @@ Measurement Combine(const Repeats& repeats) {
     if (all.first_failure.empty()) all.first_failure = it->first_failure;
     all.num_tokens += it->num_tokens;
     all.num_rounds += it->num_rounds;
+    all.counts.ahead.Add(it->counts.ahead);
     all.num_draft_failures += it->num_draft_failures;
     all.num_misses += it->num_misses;
     all.wall_seconds += it->wall_seconds;
@@ -177,8 +178,8 @@ std::vector<double> Report::rtts_ms() const {
 std::vector<Load> Report::loads() const {
   return Distinct(cells, [](const Cell& cell) { return cell.load; });
 }
-std::vector<int> Report::ks() const {
-  return Distinct(cells, [](const Cell& cell) { return cell.k; });
+std::vector<Drafting> Report::draftings() const {
+  return Distinct(cells, [](const Cell& cell) { return cell.drafting(); });
 }
 
 const CellReport* Report::Find(const Cell& cell) const {
@@ -212,8 +213,8 @@ std::vector<std::string> Report::LargeDifferences() const {
     texts.push_back(absl::StrFormat(
         "RTT %g ms, K = %s: measured %.2f%s, predicted %.2f (%+.0f %%). A "
         "round took %.2f ms, predicted %.2f; most of the difference: %s.",
-        cell.cell().rtt_ms, NameOfK(cell.cell().k), cell.speedup, range,
-        cell.prediction->speedup, 100 * cell.prediction_error(),
+        cell.cell().rtt_ms, cell.cell().drafting().ToString(), cell.speedup,
+        range, cell.prediction->speedup, 100 * cell.prediction_error(),
         cell.prediction->measured_ms, cell.prediction->round_ms,
         cell.prediction->largest_difference));
   }
@@ -226,7 +227,7 @@ std::vector<std::string> Report::CutShort() const {
     if (!cell.measured.ran_out_of_prompts) continue;
     names.push_back(absl::StrFormat("RTT %g ms, %s, K = %s", cell.cell().rtt_ms,
                                     cell.cell().load.ToString(),
-                                    NameOfK(cell.cell().k)));
+                                    cell.cell().drafting().ToString()));
   }
   return names;
 }

@@ -34,14 +34,15 @@ inline constexpr double kLargeDifference = 0.15;
 
 struct Report {
   Configuration configuration = {};
-  std::vector<CellReport> cells = {};  // sorted by round trip, load, K
+  std::vector<CellReport> cells =
+      {};  // sorted by round trip, load, schedule, K
   // |predicted / measured - 1|, the median over the cells that have both and a
   // higher round trip than the lowest, as that one gave the overhead.
   std::optional<double> median_prediction_error = {};
 
   std::vector<double> rtts_ms() const;
   std::vector<Load> loads() const;
-  std::vector<int> ks() const;
+  std::vector<Drafting> draftings() const;
   const CellReport* Find(const Cell& cell) const;  // null: not measured
   // The best cell of the heat map's row; null where nothing was measured.
   const CellReport* Best(double rtt_ms, const Load& load) const;

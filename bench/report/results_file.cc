@@ -63,6 +63,9 @@ Json ToJson(const Counts& counts) {
   return {{"rounds", counts.num_rounds},
           {"draft_tokens", counts.num_drafted},
           {"accepted_tokens", counts.num_accepted},
+          {"ahead_hits", counts.ahead.num_hits},
+          {"ahead_misses", counts.ahead.num_misses},
+          {"draft_tokens_wasted", counts.ahead.num_wasted},
           {"drafter_bytes", counts.drafter.num_bytes},
           {"drafter_messages", counts.drafter.num_messages},
           {"verifier_bytes", counts.verifier.num_bytes},
@@ -73,6 +76,9 @@ Counts ToCounts(const Json& json) {
   return {.num_rounds = json.at("rounds"),
           .num_drafted = json.at("draft_tokens"),
           .num_accepted = json.at("accepted_tokens"),
+          .ahead = {.num_hits = json.at("ahead_hits"),
+                    .num_misses = json.at("ahead_misses"),
+                    .num_wasted = json.at("draft_tokens_wasted")},
           .drafter = {.num_bytes = json.at("drafter_bytes"),
                       .num_messages = json.at("drafter_messages")},
           .verifier = {.num_bytes = json.at("verifier_bytes"),
@@ -81,12 +87,17 @@ Counts ToCounts(const Json& json) {
 
 int ToK(const Json& json) { return json == "auto" ? kAutoK : json.get<int>(); }
 
+Schedule ToSchedule(const Json& json) {
+  return ScheduleNames().at(json.get<std::string>());
+}
+
 // nlohmann's exceptions stay here.
 Measurement ToMeasurement(const Json& json) {
   const Json& load = json.at("load");
   return {.point = {.cell = {.rtt_ms = json.at("rtt_ms"),
                              .load = {.concurrency = load.at("concurrency"),
                                       .rate = load.at("rate")},
+                             .schedule = ToSchedule(json.at("schedule")),
                              .k = ToK(json.at("k"))},
                     .repeat = json.at("repeat")},
           .origin = {.is_simulated = json.at("simulated"),
@@ -140,6 +151,7 @@ std::string ToJsonLine(const Measurement& m, const std::string& fingerprint) {
   const Cell& cell = m.point.cell;
   return Json({{"configuration", fingerprint},
                {"rtt_ms", cell.rtt_ms},
+               {"schedule", NameOf(cell.schedule)},
                {"k", cell.k == kAutoK ? Json("auto") : Json(cell.k)},
                {"load",
                 {{"concurrency", cell.load.concurrency},
@@ -193,7 +205,7 @@ absl::StatusOr<Measurement> FromJsonLine(const std::string& line,
       return absl::InvalidArgumentError("is of another configuration");
     }
     return ToMeasurement(json);
-  } catch (const Json::exception& error) {
+  } catch (const std::exception& error) {
     return absl::InvalidArgumentError("is no result of this program");
   }
 }
@@ -260,6 +272,7 @@ bool ResultsFile::Has(const Point& point) const {
 
 const Measurement* ResultsFile::FindPlain(const Point& point) const {
   Point plain = point;
+  plain.cell.schedule = Schedule::kSequential;
   plain.cell.k = 0;
   for (const Measurement& m : measurements_) {
     if (m.point == plain) return &m;

@@ -54,10 +54,10 @@ std::string CellTitle(const CellReport& cell) {
       "RTT %g ms, K = %s, %s: %.2f times plain decoding in the verifier "
       "(%.2f to %.2f over %d repeats), %.2f times K = 0 through the same "
       "network; %.2f ms per token, %.2f tokens per round, %d requests",
-      cell.cell().rtt_ms, NameOfK(cell.cell().k), cell.cell().load.ToString(),
-      cell.speedup, cell.lowest_speedup, cell.highest_speedup, cell.num_repeats,
-      cell.network_speedup, m.token_ms.mean, m.tokens_per_round,
-      m.num_requests);
+      cell.cell().rtt_ms, cell.cell().drafting().ToString(),
+      cell.cell().load.ToString(), cell.speedup, cell.lowest_speedup,
+      cell.highest_speedup, cell.num_repeats, cell.network_speedup,
+      m.token_ms.mean, m.tokens_per_round, m.num_requests);
 }
 
 double Value(const CellReport& cell, Ratio ratio) {
@@ -100,15 +100,17 @@ class Panel {
     }
     std::string points;
     std::string marks;
-    const std::vector<int> ks = report_.ks();
-    for (size_t i = 0; i < ks.size(); ++i) {
-      const CellReport* const cell =
-          report_.Find({.rtt_ms = rtt_ms_, .load = {}, .k = ks[i]});
+    const std::vector<Drafting> ways = report_.draftings();
+    for (size_t i = 0; i < ways.size(); ++i) {
+      const CellReport* const cell = report_.Find({.rtt_ms = rtt_ms_,
+                                                   .load = {},
+                                                   .schedule = ways[i].schedule,
+                                                   .k = ways[i].k});
       if (cell == nullptr) continue;
       const double x = left_ + kWidth * (static_cast<double>(i) + 0.5) /
-                                   static_cast<double>(ks.size());
+                                   static_cast<double>(ways.size());
       svg += SvgText({.x = x, .y = bottom_ + 16, .css_class = "small"},
-                     NameOfK(ks[i]));
+                     ways[i].ToString());
       marks += Mark(*cell, x);
       if (cell->predicted_speedup()) {
         absl::StrAppendFormat(&points, "%.1f,%.1f ", x,
@@ -201,10 +203,10 @@ std::string HeatMapSvg(const Report& report, const Load& load, Ratio ratio) {
   constexpr double kTop = 44;
   constexpr double kWidth = 104;
   constexpr double kHeight = 48;
-  const std::vector<int> ks = report.ks();
+  const std::vector<Drafting> ways = report.draftings();
   const std::vector<double> rtts = report.rtts_ms();
   std::string svg =
-      OpenSvg(kLeft + kWidth * static_cast<double>(ks.size()) + 6,
+      OpenSvg(kLeft + kWidth * static_cast<double>(ways.size()) + 6,
               kTop + kHeight * static_cast<double>(rtts.size()) + 8,
               absl::StrCat("heat map, ", load.ToString()));
   svg +=
@@ -216,15 +218,18 @@ std::string HeatMapSvg(const Report& report, const Load& load, Ratio ratio) {
   for (size_t row = 0; row < rtts.size(); ++row) {
     const double y = kTop + kHeight * static_cast<double>(row);
     const CellReport* const best = report.Best(rtts[row], load);
-    for (size_t column = 0; column < ks.size(); ++column) {
+    for (size_t column = 0; column < ways.size(); ++column) {
       const double x = kLeft + kWidth * static_cast<double>(column);
       if (row == 0) {
         svg +=
             SvgText({.x = x + kWidth / 2, .y = kTop - 8, .css_class = "strong"},
-                    NameOfK(ks[column]));
+                    ways[column].ToString());
       }
       const CellReport* const cell =
-          report.Find({.rtt_ms = rtts[row], .load = load, .k = ks[column]});
+          report.Find({.rtt_ms = rtts[row],
+                       .load = load,
+                       .schedule = ways[column].schedule,
+                       .k = ways[column].k});
       const Box box = {x + 1, y + 1, kWidth - 2, kHeight - 2};
       if (cell == nullptr || Value(*cell, ratio) <= 0) {
         svg += SvgRect(box, "#eeeeee", "not measured");
@@ -306,7 +311,8 @@ std::string RoundTimeLineSvg(const Report& report) {
     svg += SvgText(
         {.x = kLeft - 10, .y = y + 16, .anchor = "end", .css_class = "small"},
         absl::StrFormat("RTT %g ms, K = %s: %.2f tokens", cell->cell().rtt_ms,
-                        NameOfK(cell->cell().k), m.tokens_per_round));
+                        cell->cell().drafting().ToString(),
+                        m.tokens_per_round));
     double x = kLeft;
     for (const Segment& segment : Segments(m.split)) {
       const double width = kWidth * segment.ms / longest;

@@ -58,6 +58,14 @@ void AddSpread(const std::string& name, Spread Measurement::*spread,
   }
 }
 
+// Draft tokens that came to nothing, for each that was generated.
+double WastedShare(const CellReport& cell) {
+  const Measurement& m = cell.measured;
+  return m.num_tokens > 0
+             ? static_cast<double>(m.counts.ahead.num_wasted) / m.num_tokens
+             : 0;
+}
+
 std::vector<Column> Columns() {
   using M = Measurement;
   std::vector<Column> columns = {
@@ -68,6 +76,8 @@ std::vector<Column> Columns() {
                    [](const auto& c) { return c.cell().load.concurrency; }),
       NumberColumn("requests_per_second",
                    [](const auto& c) { return c.cell().load.rate; }),
+      {"schedule",
+       [](const CellReport& c) { return NameOf(c.cell().schedule); }},
       {"k", [](const CellReport& c) { return NameOfK(c.cell().k); }},
       NumberColumn("repeats", [](const auto& c) { return c.num_repeats; }),
       NumberColumn("speedup_over_plain_in_verifier",
@@ -114,6 +124,10 @@ std::vector<Column> Columns() {
                          return Number(cell.measured.split.*member);
                        }});
   }
+  columns.push_back(NumberColumn("ahead_hit_share", [](const auto& c) {
+    return c.measured.counts.ahead.hit_share();
+  }));
+  columns.push_back(NumberColumn("draft_tokens_wasted_per_token", WastedShare));
   columns.push_back(
       MeasuredColumn("plain_in_verifier_token_ms", &M::plain_token_ms));
   return columns;
@@ -122,8 +136,8 @@ std::vector<Column> Columns() {
 std::string HeatMap(const Report& report, const Load& load) {
   std::string text = absl::StrCat("| RTT (achieved) |");
   std::string line = "|---|";
-  for (const int k : report.ks()) {
-    absl::StrAppend(&text, " K = ", NameOfK(k), " |");
+  for (const Drafting& way : report.draftings()) {
+    absl::StrAppend(&text, " K = ", way.ToString(), " |");
     absl::StrAppend(&line, "---|");
   }
   absl::StrAppend(&text, "\n", line, "\n");
@@ -135,9 +149,11 @@ std::string HeatMap(const Report& report, const Load& load) {
       absl::StrAppendFormat(&text, " (%.2f)", *best->measured.verifier_rtt_ms);
     }
     absl::StrAppend(&text, " |");
-    for (const int k : report.ks()) {
-      const CellReport* const cell =
-          report.Find({.rtt_ms = rtt_ms, .load = load, .k = k});
+    for (const Drafting& way : report.draftings()) {
+      const CellReport* const cell = report.Find({.rtt_ms = rtt_ms,
+                                                  .load = load,
+                                                  .schedule = way.schedule,
+                                                  .k = way.k});
       const char* const mark = cell == best ? "**" : "";
       text += cell == nullptr
                   ? " |"
@@ -154,11 +170,19 @@ std::string Milliseconds(const Spread& spread) {
                          spread.p99, spread.mean);
 }
 
+std::string AheadHits(const Measurement& m) {
+  const AheadCounts& ahead = m.counts.ahead;
+  return ahead.num_asked() == 0
+             ? ""
+             : absl::StrFormat("%.0f", 100 * ahead.hit_share());
+}
+
 std::string CellTable(const Report& report) {
   std::string text =
       "| RTT | achieved | load | K | speed-up | over K = 0 | predicted | "
       "tokens per round | acceptance "
-      "by position | ms to first token | ms per token | ms end to end | "
+      "by position | drafted ahead: hits, % | drafts wasted per token | "
+      "ms to first token | ms per token | ms end to end | "
       "tokens/s | tokens/s per user | bytes per token: drafter + verifier | "
       "messages per token | "
       "round: draft + "
@@ -166,25 +190,26 @@ std::string CellTable(const Report& report) {
       "+ verify + rest, ms | requests | failures |\n"
       "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---"
       "|"
-      "---|\n";
+      "---|---|---|\n";
   for (const CellReport& cell : report.cells) {
     const Measurement& m = cell.measured;
     absl::StrAppendFormat(
         &text,
-        "| %g | %s | %s | %s | %.2f | %.2f | %s | %.2f | %s | %s | %s | %s | "
+        "| %g | %s | %s | %s | %.2f | %.2f | %s | %.2f | %s | %s | %.2f | %s | "
+        "%s | %s | "
         "%.0f | %.0f | %.0f + %.0f | %.2f + %.2f | %.2f + %.2f + %.2f + %.2f | "
         "%d | %d |\n",
         cell.cell().rtt_ms, AchievedRtt(m), cell.cell().load.ToString(),
-        NameOfK(cell.cell().k), cell.speedup, cell.network_speedup,
+        cell.cell().drafting().ToString(), cell.speedup, cell.network_speedup,
         cell.predicted_speedup()
             ? absl::StrFormat("%.2f", *cell.predicted_speedup())
             : "",
-        m.tokens_per_round, Acceptance(m), Milliseconds(m.first_token_ms),
-        Milliseconds(m.token_ms), Milliseconds(m.request_ms),
-        m.tokens_per_second, m.tokens_per_second_per_user,
-        m.drafter_bytes_per_token, m.verifier_bytes_per_token,
-        m.drafter_messages_per_token, m.verifier_messages_per_token,
-        m.split.draft_ms,
+        m.tokens_per_round, Acceptance(m), AheadHits(m), WastedShare(cell),
+        Milliseconds(m.first_token_ms), Milliseconds(m.token_ms),
+        Milliseconds(m.request_ms), m.tokens_per_second,
+        m.tokens_per_second_per_user, m.drafter_bytes_per_token,
+        m.verifier_bytes_per_token, m.drafter_messages_per_token,
+        m.verifier_messages_per_token, m.split.draft_ms,
         m.split.drafter_network_ms + m.split.verifier_network_ms,
         m.split.verify_ms, m.split.rest_ms, m.num_requests, m.num_failures);
   }

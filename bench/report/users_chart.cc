@@ -22,9 +22,12 @@ const char* ColorOf(size_t place) {
   return kColors[place % kColors.size()];
 }
 
-const CellReport* Find(const Report& report, double rtt_ms, int users, int k) {
-  const CellReport* const cell =
-      report.Find({.rtt_ms = rtt_ms, .load = {.concurrency = users}, .k = k});
+const CellReport* Find(const Report& report, double rtt_ms, int users,
+                       const Drafting& way) {
+  const CellReport* const cell = report.Find({.rtt_ms = rtt_ms,
+                                              .load = {.concurrency = users},
+                                              .schedule = way.schedule,
+                                              .k = way.k});
   return cell != nullptr && cell->measured.token_ms.mean > 0 ? cell : nullptr;
 }
 
@@ -83,17 +86,18 @@ class DrawnPanel {
                     .y = bottom_ + 32,
                     .css_class = "small"},
                    "users");
-    const std::vector<int> ks = report_.ks();
-    for (size_t i = 0; i < ks.size(); ++i) svg += DrawK(ks[i], ColorOf(i));
+    const std::vector<Drafting> ways = report_.draftings();
+    for (size_t i = 0; i < ways.size(); ++i)
+      svg += DrawWay(ways[i], ColorOf(i));
     return svg;
   }
 
  private:
-  std::string DrawK(int k, const char* color) const {
+  std::string DrawWay(const Drafting& way, const char* color) const {
     std::string points;
     std::string marks;
     for (const int users : users_) {
-      const CellReport* const cell = Find(report_, rtt_ms_, users, k);
+      const CellReport* const cell = Find(report_, rtt_ms_, users, way);
       if (cell == nullptr) continue;
       const double value = panel_.value(*cell);
       absl::StrAppendFormat(&points, "%.1f,%.1f ", X(users), Y(value));
@@ -101,7 +105,7 @@ class DrawnPanel {
           &marks,
           "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\" fill=\"%s\"><title>K = "
           "%s, %d users: %.4g</title></circle>\n",
-          X(users), Y(value), color, NameOfK(k), users, value);
+          X(users), Y(value), color, way.ToString(), users, value);
     }
     return absl::StrFormat(
                "<polyline points=\"%s\" fill=\"none\" stroke=\"%s\" "
@@ -164,11 +168,12 @@ std::vector<int> UsersOf(const Report& report) {
   return users;
 }
 
-std::optional<double> PaysUpTo(const Report& report, double rtt_ms, int k) {
+std::optional<double> PaysUpTo(const Report& report, double rtt_ms,
+                               const Drafting& way) {
   double paying_users = 0;
   double gain = 0;  // log of the speed-up there
   for (const int users : UsersOf(report)) {
-    const CellReport* const cell = Find(report, rtt_ms, users, k);
+    const CellReport* const cell = Find(report, rtt_ms, users, way);
     if (cell == nullptr || cell->network_speedup <= 0) continue;
     const double next_gain = std::log(cell->network_speedup);
     if (next_gain > 0) {
@@ -187,12 +192,12 @@ std::optional<double> PaysUpTo(const Report& report, double rtt_ms, int k) {
 std::vector<std::string> WherePaying(const Report& report) {
   std::vector<std::string> sentences;
   for (const double rtt_ms : report.rtts_ms()) {
-    for (const int k : report.ks()) {
-      if (k == 0) continue;
-      if (const auto users = PaysUpTo(report, rtt_ms, k)) {
+    for (const Drafting& way : report.draftings()) {
+      if (way.k == 0) continue;
+      if (const auto users = PaysUpTo(report, rtt_ms, way)) {
         sentences.push_back(
             absl::StrFormat("RTT %g ms: K = %s pays up to about %.0f users",
-                            rtt_ms, NameOfK(k), *users));
+                            rtt_ms, way.ToString(), *users));
       }
     }
   }
@@ -217,12 +222,12 @@ std::string UsersSvg(const Report& report) {
   std::string svg = OpenSvg(panels.size() * (Facet::kWidth + kGap) + 8,
                             kRow * static_cast<double>(rtts.size()) + 24,
                             "throughput and time per token over users");
-  const std::vector<int> ks = report.ks();
-  for (size_t i = 0; i < ks.size(); ++i) {
+  const std::vector<Drafting> ways = report.draftings();
+  for (size_t i = 0; i < ways.size(); ++i) {
     const double x = kGap + 80 * static_cast<double>(i);
     svg += SvgRect({x, 6, 18, 10}, ColorOf(i));
     svg += SvgText({.x = x + 24, .y = 16, .anchor = "start"},
-                   absl::StrCat("K = ", NameOfK(ks[i])));
+                   absl::StrCat("K = ", ways[i].ToString()));
   }
   for (size_t row = 0; row < rtts.size(); ++row) {
     const double top = 52 + kRow * static_cast<double>(row);
@@ -251,15 +256,15 @@ std::string UsersTable(const Report& report) {
         "|",
         rtt_ms);
     std::string line = "|---|";
-    for (const int k : report.ks()) {
-      absl::StrAppend(&text, " K = ", NameOfK(k), " |");
+    for (const Drafting& way : report.draftings()) {
+      absl::StrAppend(&text, " K = ", way.ToString(), " |");
       line += "---|";
     }
     absl::StrAppend(&text, "\n", line, "\n");
     for (const int users : all_users) {
       absl::StrAppend(&text, "| ", users, " |");
-      for (const int k : report.ks()) {
-        const CellReport* const cell = Find(report, rtt_ms, users, k);
+      for (const Drafting& way : report.draftings()) {
+        const CellReport* const cell = Find(report, rtt_ms, users, way);
         text += cell == nullptr
                     ? " |"
                     : absl::StrFormat(" %.0f (%.1f ms, %.2f) |",

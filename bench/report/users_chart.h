@@ -19,7 +19,8 @@ std::vector<int> UsersOf(const Report& report);
 // The number of users up to which a token takes less time than with K = 0 and
 // as many users: between two measured numbers on a straight line over their
 // logarithms. Nothing where it always pays, or never.
-std::optional<double> PaysUpTo(const Report& report, double rtt_ms, int k);
+std::optional<double> PaysUpTo(const Report& report, double rtt_ms,
+                               const Drafting& way);
 
 // "RTT 0 ms: K = 1 pays up to about 41 users": a sentence for each K > 0.
 std::vector<std::string> WherePaying(const Report& report);

@@ -39,7 +39,7 @@ Report IdealReport(const std::vector<int>& all_users) {
 // 25 + 4 u = 1.5 (25 + 2 u) at 12.5 users.
 TEST(UsersChartTest, SpeculationPaysUpToWhereItsLineCrossesOne) {
   const Report report = IdealReport({1, 12, 13, 64});
-  EXPECT_NEAR(PaysUpTo(report, 0, 1).value_or(0), 12.5, 0.05);
+  EXPECT_NEAR(PaysUpTo(report, 0, {.k = 1}).value_or(0), 12.5, 0.05);
   EXPECT_THAT(WherePaying(report),
               ElementsAre(HasSubstr("K = 1 pays up to about 13 users"),
                           HasSubstr("K = 2 pays up to about 13 users")));
