@@ -36,8 +36,7 @@ class SideDraft {
   }
   // Waits for its end, which a session that is cancelled brings about.
   Task<void> Wait(Cancellation& session) {
-    const uint64_t id =
-        session.OnCancel([this] { cancellation_.Cancel(); });
+    const uint64_t id = session.OnCancel([this] { cancellation_.Cancel(); });
     co_await task_.Join();
     session.Forget(id);
   }

@@ -20,8 +20,8 @@ struct AheadStats {
   enum class Outcome { kNotAsked, kHit, kMiss };  // kHit: they are the round's
 
   Outcome outcome = Outcome::kNotAsked;
-  int num_drafted = 0;  // tokens for all verdicts; 0 where it was given up
-  int longest = 0;      // of those drafts
+  int num_drafted = 0;      // tokens for all verdicts; 0 where it was given up
+  int longest = 0;          // of those drafts
   double wait_seconds = 0;  // that the round waited for them
   double call_seconds = 0;
   double compute_seconds = 0;  // the drafter's own share

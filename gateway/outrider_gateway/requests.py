@@ -223,7 +223,6 @@ _NOT_SERVED = {
     "service_tier": "there is one tier", "web_search_options": "there is no web search",
     "guided_json": "constrained decoding is not served",
     "guided_regex": "constrained decoding is not served", "use_beam_search": "beam search is not served",
-    "schedule": "schedules are not served yet",
 }
 
 

@@ -10,6 +10,8 @@ from .requests import ChatRequest, CompletionRequest, SamplingRequest
 
 _RULES = {"rejection": types_pb2.ACCEPTANCE_RULE_REJECTION, "greedy": types_pb2.ACCEPTANCE_RULE_GREEDY,
           "coupled": types_pb2.ACCEPTANCE_RULE_COUPLED, "block": types_pb2.ACCEPTANCE_RULE_BLOCK}
+_SCHEDULES = {"sequential": pb.SCHEDULE_SEQUENTIAL, "ahead": pb.SCHEDULE_AHEAD,
+              "predraft": pb.SCHEDULE_PREDRAFT, "auto": pb.SCHEDULE_AUTO}
 _SEED_MASK = (1 << 64) - 1
 
 
@@ -47,7 +49,7 @@ def _add_options(asked: SamplingRequest, request: pb.GenerateRequest) -> None:
     if ours.acceptance_rule is not None:
         request.acceptance_rule = _RULES[ours.acceptance_rule]
     if ours.schedule is not None:
-        request.schedule = pb.Schedule.Value(f"SCHEDULE_{ours.schedule.upper()}")
+        request.schedule = _SCHEDULES[ours.schedule]
     if ours.prompt_lookup is not None:
         request.prompt_lookup = ours.prompt_lookup
     if ours.min_draft_probability is not None:
