@@ -49,12 +49,12 @@ absl::StatusOr<std::optional<Want>> AheadWork::Choose(const LogitRows& rows) {
                      std::min(call().max_outcomes, options_.max_outcomes)));
   if (outcomes.empty()) return std::nullopt;
   Want want;
-  for (const Outcome& outcome : outcomes) Begin(outcome, want);
+  for (const Outcome& outcome : outcomes) AddBranch(outcome, want);
   want.is_last = IsLast(drawing_);
   return want;
 }
 
-void AheadWork::Begin(const Outcome& outcome, Want& want) {
+void AheadWork::AddBranch(const Outcome& outcome, Want& want) {
   const int index = static_cast<int>(guesses_.size());
   Guess& guess = guesses_.emplace_back(Guess{.outcome = outcome});
   const uint64_t step = call().header.step;

@@ -46,7 +46,7 @@ class AheadWork final : public CallWork<DraftCall, DraftReply> {
   Want Start() override;
   absl::StatusOr<std::optional<Want>> Choose(const LogitRows& rows);
   // Adds the draft for the next outcome to what is wanted.
-  void Begin(const Outcome& outcome, Want& want);
+  void AddBranch(const Outcome& outcome, Want& want);
   absl::StatusOr<std::optional<Want>> Draw(absl::Span<const LogitRows> rows);
   // Fewer at the context's end: that depends on lengths alone.
   int DraftLength(int num_accepted) const;
