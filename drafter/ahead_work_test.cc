@@ -183,9 +183,11 @@ TEST_F(AheadWorkTest, OutcomesAreTheLikeliestOfTheRowsAsTheyAre) {
   with_draft.push_back(5);
   std::vector<float> rows = Logits(text);
   for (const float x : Logits(with_draft)) rows.push_back(x);
+  const TokenSeq in_flight = {5};
   const auto likely = LikelyOutcomes(
       LogitRows::FromVector(rows, kWords),
-      {.tokens = {{5}}, .acceptance = 0.6, .max_accepted = 1}, kMaxOutcomes);
+      {.tokens = in_flight, .acceptance = 0.6, .max_accepted = 1},
+      kMaxOutcomes);
   ASSERT_EQ(reply->outcomes.size(), likely->size());
   for (size_t i = 0; i < likely->size(); ++i) {
     EXPECT_EQ(reply->outcomes[i].num_accepted, (*likely)[i].num_accepted);

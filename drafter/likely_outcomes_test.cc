@@ -32,6 +32,7 @@ LogitRows Rows() {
       4);
 }
 const TokenSeq kDrafts = {0, 1};
+const TokenSeq kOneDraft = {0};
 
 void ExpectOutcome(const Outcome& outcome, int num_accepted, TokenId next_token,
                    double probability) {
@@ -86,7 +87,7 @@ TEST(LikelyOutcomesTest, NoDraftInFlightHasABonusToo) {
 TEST(LikelyOutcomesTest, ADraftThatIsAsGoodAsCertainHasAReplacement) {
   const auto outcomes = LikelyOutcomes(
       LogitRows::FromVector({0, -50000, -50001, 0, 0, 0}, 3),
-      {.tokens = {{0}}, .acceptance = 0.5, .max_accepted = 0}, 1);
+      {.tokens = kOneDraft, .acceptance = 0.5, .max_accepted = 0}, 1);
   ASSERT_THAT(outcomes, IsOk());
   ASSERT_EQ(outcomes->size(), 1u);
   ExpectOutcome((*outcomes)[0], 0, 1, 0.5 / (1 + std::exp(-1.0)));
@@ -95,7 +96,7 @@ TEST(LikelyOutcomesTest, ADraftThatIsAsGoodAsCertainHasAReplacement) {
 TEST(LikelyOutcomesTest, ADraftThatIsAllItsRowAllowsIsNotReplaced) {
   const auto outcomes = LikelyOutcomes(
       LogitRows::FromVector({0, kMasked, 0, 0}, 2),
-      {.tokens = {{0}}, .acceptance = 0.5, .max_accepted = 1}, 3);
+      {.tokens = kOneDraft, .acceptance = 0.5, .max_accepted = 1}, 3);
   ASSERT_THAT(outcomes, IsOk());
   ASSERT_EQ(outcomes->size(), 2u);
   for (const Outcome& outcome : *outcomes) EXPECT_EQ(outcome.num_accepted, 1);

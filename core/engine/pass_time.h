@@ -31,10 +31,11 @@ class PassTime {
 
   // So many rows take this share of what a pass takes besides its rows.
   int RowsOf(double share) const {
-    constexpr int kMost = 1 << 20;  // before a pass has shown what one takes
+    // Before a pass has shown what a row takes.
+    constexpr int kManyRows = 1 << 20;
     const double time = share * static_cast<double>(Fixed().count());
-    return time >= kMost * row_time_ ? kMost
-                                     : static_cast<int>(time / row_time_);
+    return time >= kManyRows * row_time_ ? kManyRows
+                                         : static_cast<int>(time / row_time_);
   }
 
   // What a pass takes besides its rows. Zero before the first pass.

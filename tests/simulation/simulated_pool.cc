@@ -206,8 +206,7 @@ std::unique_ptr<NodeType> LinkTo(Cluster& cluster, Node& node, int index,
 }  // namespace
 
 SimulatedPool::SimulatedPool(Cluster& cluster)
-    : cluster_(cluster),
-      timer_(cluster.loop),
+    : timer_(cluster.loop),
       verifiers_({kVerifiers},
                  [&](const std::string& name, const std::string& address) {
                    const size_t i = IndexOf(address);

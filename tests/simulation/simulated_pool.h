@@ -46,7 +46,6 @@ class SimulatedPool final : public SessionPool {
   Task<void> Ask(NodeType& node, NodeGroup<NodeType>& group);
   void Assess();
 
-  Cluster& cluster_;
   LoopTimer timer_;
   Cancellation never_;
   NodeGroup<VerifierNode> verifiers_;
