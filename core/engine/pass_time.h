@@ -31,7 +31,7 @@ class PassTime {
 
   // So many rows take this share of what a pass takes besides its rows.
   int RowsOf(double share) const {
-    // Before a pass has shown what a row takes.
+    // Any number will do before a pass has shown what a row takes.
     constexpr int kManyRows = 1 << 20;
     const double time = share * static_cast<double>(Fixed().count());
     return time >= kManyRows * row_time_ ? kManyRows
