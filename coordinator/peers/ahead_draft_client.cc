@@ -15,9 +15,6 @@ namespace {
 
 using Outcome = AheadStats::Outcome;
 
-// Each costs the drafter a row in each of its passes; more are hardly ever what
-// comes.
-constexpr int kMostOutcomes = 8;
 // What seems sure is not: the other outcomes are worth a try.
 constexpr double kMostAcceptance = 0.99;
 
@@ -108,7 +105,7 @@ void AheadDraftClient::DraftAhead(Session& session, const Draft& in_flight) {
   std::unique_ptr<SideDraft> call = drafter->node.AskAhead(
       session, in_flight,
       {.num_tokens = choice.num_drafts,
-       .max_outcomes = only_all ? 1 : kMostOutcomes,
+       .max_outcomes = only_all ? 1 : drafter->control.NumOutcomes(),
        .acceptance = only_all ? 1
                               : std::min(drafter->control.Acceptance(),
                                          kMostAcceptance)});

@@ -75,6 +75,11 @@ DraftLengthControl::Choice DraftLengthControl::ChooseAhead(
   return choice;
 }
 
+int DraftLengthControl::NumOutcomes() const {
+  MutexLock lock(mu_);
+  return outcomes_.value();
+}
+
 double DraftLengthControl::Acceptance() const {
   MutexLock lock(mu_);
   return model_.Acceptance();
@@ -88,6 +93,7 @@ bool DraftLengthControl::Asks() const {
 void DraftLengthControl::Learn(const Choice& choice, const RoundStats& round) {
   MutexLock lock(mu_);
   model_.Learn(round, choice.num_drafts, choice.is_trial);
+  outcomes_.Learn(round);
   ++num_learnt_;
   if (choice.mode == DraftLengthMode::kAuto) ++num_chosen_;
   if (!model_.has_learned()) return;

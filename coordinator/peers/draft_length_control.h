@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 
+#include "coordinator/peers/outcome_count.h"
 #include "coordinator/peers/speculation_model.h"
 #include "core/base/mutex.h"
 #include "core/sampling/rule_kind.h"
@@ -44,6 +45,8 @@ class DraftLengthControl {
   // verified: none where that is not worth it, by the schedule kAuto.
   Choice ChooseAhead(int num_drafts, DraftLengthMode mode,
                      Schedule schedule) const;
+  // The most verdicts to draft for then.
+  int NumOutcomes() const;
   // How often drafts stand once those before them do.
   double Acceptance() const;
 
@@ -65,6 +68,7 @@ class DraftLengthControl {
 
   mutable Mutex mu_;
   SpeculationModel model_ ABSL_GUARDED_BY(mu_);
+  OutcomeCount outcomes_ ABSL_GUARDED_BY(mu_);
   int64_t num_chosen_ ABSL_GUARDED_BY(mu_) = 0;  // rounds
   int64_t num_learnt_ ABSL_GUARDED_BY(mu_) = 0;
   int best_ ABSL_GUARDED_BY(mu_) = 0;

@@ -381,5 +381,26 @@ TEST(ScheduleControlTest, WhatIsNotKnownYetIsAskedFor) {
   EXPECT_LT(control.Acceptance(), 1);
 }
 
+TEST(ScheduleControlTest, ThereAreMoreOutcomesUntilRoundsWaitForThem) {
+  DraftLengthControl control;
+  // 1 ms for each is more than the verifier takes from 13 on.
+  int most = 0, fewest = 100;
+  for (int i = 0; i < 400; ++i) {
+    const int count = control.NumOutcomes();
+    if (i >= 100) {
+      most = std::max(most, count);
+      fewest = std::min(fewest, count);
+    }
+    control.Learn({.num_drafts = 4, .mode = DraftLengthMode::kFixed},
+                  {.num_drafted = 4,
+                   .ahead = {.outcome = AheadStats::Outcome::kMiss,
+                             .num_drafted = 4 * count,
+                             .wait_seconds = std::max(0, count - 12) * 0.001},
+                   .round_seconds = 0.012});
+  }
+  EXPECT_EQ(most, 13);
+  EXPECT_GE(fewest, 10);
+}
+
 }  // namespace
 }  // namespace outrider
