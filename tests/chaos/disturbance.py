@@ -8,7 +8,7 @@ import math
 import statistics
 import time
 
-from figures import recoveries, spread
+from figures import quiet_moments, recoveries, spread
 from load import Stream
 
 LONG_SILENCE = 1  # seconds: a stream that had so long a one was held
@@ -98,6 +98,13 @@ class Disturbance:
 
     def recovery(self, among=None):
         return spread(self.recoveries(among))
+
+    def usual_silence(self):
+        """What recovery() says of moments of the undisturbed time, but for its beginning."""
+        begin, end = self.calm
+        times = [stream.times for stream in self.load.streams]
+        moments = quiet_moments((begin + end) / 2, end)
+        return spread([one for at in moments for one in recoveries(times, at)])
 
     def goodput_ratio(self):
         return self.load.goodput(self.calm[1], time.monotonic()) / max(self.load.goodput(*self.calm), 1e-9)

@@ -27,5 +27,11 @@ def recoveries(streams, at):
     return found
 
 
+def quiet_moments(begin, end, step=0.1):
+    """Times at which a fault could have come, whose silences are over by `end` as far as can be told."""
+    count = max(1, math.ceil((end - ON_ITS_WAY - begin) / step))
+    return [begin + step * i for i in range(count)]
+
+
 def spread(sample):
     return {"p50": percentile(sample, 0.5), "p99": percentile(sample, 0.99), "max": max(sample, default=0)}

@@ -199,6 +199,10 @@ class Load:
         """Tokens a second."""
         return sum(arrival.num_tokens for arrival in self.arrivals(begin, end)) / max(end - begin, 1e-9)
 
+    def tokens_a_round(self, begin, end):
+        counts = [arrival.num_tokens for arrival in self.arrivals(begin, end)]
+        return sum(counts) / max(len(counts), 1)
+
     def acceptance(self, begin, end):
         drafted = sum(arrival.num_drafted for arrival in self.arrivals(begin, end))
         return sum(arrival.num_accepted for arrival in self.arrivals(begin, end)) / drafted if drafted else None

@@ -82,6 +82,12 @@ ROWS = (
         "errors 0", file_rows.certificates_are_rotated, cluster={"is_secure": True}),
     Row(22, "a rolling update of each role", "SIGTERM, one after the other", "drains",
         "errors 0; drain p99 <= 30 s", process_rows.all_are_rolled, is_smoke=True),
+    *(Row(number, f"the only drafter of 50 streams is killed, --schedule {schedule}", "kill -9 while it drafts ahead",
+          "plain rounds, later drafts again", "errors 0; added stall p99 <= 100 ms; as many tokens a round <= 5 s after its return",
+          process_rows.the_only_drafter_is_killed, is_smoke=schedule == "predraft",
+          cluster={"verifiers": 1, "drafters": 1, "coordinators": 1, "coordinator_flags": ("--schedule", schedule)},
+          load={"users": 50})
+      for number, schedule in ((28, "predraft"), (29, "auto"))),
 )
 
 ELSEWHERE = (

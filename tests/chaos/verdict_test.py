@@ -5,7 +5,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from figures import percentile, recoveries  # noqa: E402
+from figures import percentile, quiet_moments, recoveries  # noqa: E402
 from verdict import differences  # noqa: E402
 
 GOLDEN = tuple(range(100, 200))
@@ -54,6 +54,10 @@ class FiguresTest(unittest.TestCase):
 
     def test_streams_that_were_over_or_had_not_begun_have_none(self):
         self.assertEqual(recoveries([[0.5, 0.9], [1.5, 1.6], []], 1), [])
+
+    def test_quiet_moments_leave_time_for_what_was_on_its_way(self):
+        self.assertEqual([round(at, 6) for at in quiet_moments(1, 1.5)], [1, 1.1])
+        self.assertEqual(quiet_moments(1, 1.1), [1])
 
     def test_percentiles_are_values_of_the_sample(self):
         self.assertEqual([percentile([3, 1, 2], share) for share in (0.5, 0.99)], [2, 3])
