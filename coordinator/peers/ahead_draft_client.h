@@ -32,7 +32,9 @@ class AheadDraftClient final : public DraftClient {
   Task<absl::StatusOr<ProposedDraft>> Propose(Session& session,
                                               int num_tokens) override;
   void DraftAhead(Session& session, const Draft& in_flight) override;
-  void Learn(const RoundStats& round) override { drafter_.Learn(round); }
+  void Learn(const RoundStats& round) override {
+    drafter_.LearnBeside(round, /*drafts_ahead=*/ahead_.has_value());
+  }
 
   // Ends what still goes on beside the session, at its end.
   Task<void> Stop(Session& session);

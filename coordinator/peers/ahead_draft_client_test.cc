@@ -137,13 +137,15 @@ class AheadDraftClientTest : public ::testing::Test {
                    .num_accepted = num_accepted,
                    .ahead = stats_,
                    .round_seconds = 1,
-                   .verifier = {.call_seconds = 1, .compute_seconds = 1}});
+                   .verifier = {.call_seconds = verify_seconds_,
+                                .compute_seconds = verify_seconds_}});
   }
   Task<void> Propose() {
     proposed_.emplace(co_await client_.Propose(session_, k_));
   }
 
   int k_ = 2;
+  double verify_seconds_ = 1;
   OutcomeStub stub_;
   NodeDraftClient node_{stub_, {.context_length = 200, .max_outcomes = 4}};
   CircuitBreaker breaker_;
@@ -165,6 +167,11 @@ class AheadDraftClientTest : public ::testing::Test {
 class DraftAheadTest : public AheadDraftClientTest {
  protected:
   DraftAheadTest() : AheadDraftClientTest(Schedule::kAhead) {}
+};
+
+class AutoAheadTest : public AheadDraftClientTest {
+ protected:
+  AutoAheadTest() : AheadDraftClientTest(Schedule::kAuto) {}
 };
 
 TEST_F(AheadDraftClientTest, AsksForWhatMayFollowTheDraftsInFlight) {
@@ -325,6 +332,20 @@ TEST_F(AheadDraftClientTest, ARoundThatFailedIsNoOutcome) {
   Draft();
   EXPECT_THAT(Draft(), ElementsAre(kInTurn, kInTurn));
   EXPECT_EQ(stats_.outcome, Outcome::kMiss);
+}
+
+// Both nodes on one processor, say.
+TEST_F(AutoAheadTest, LeavesItWhereVerificationTakesLongerMeanwhile) {
+  std::vector<size_t> num_asked;
+  for (int i = 0; i < 45; ++i) {
+    const size_t before = stub_.ahead().size();
+    Draft();
+    num_asked.push_back(stub_.ahead().size());
+    verify_seconds_ = num_asked.back() > before ? 3 : 1;
+    Commit(0, 9);
+  }
+  EXPECT_GT(num_asked[5], 0u);
+  EXPECT_EQ(num_asked[44], num_asked[20]);
 }
 
 TEST_F(DraftAheadTest, AsksForOneOutcomeWhereAllStand) {

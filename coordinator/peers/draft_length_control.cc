@@ -2,7 +2,6 @@
 #include "coordinator/peers/draft_length_control.h"
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 
 namespace outrider {
@@ -26,9 +25,13 @@ constexpr double kWorthAChange = 1.02;
 
 constexpr double kTrialShareOfTokens = 0.02;
 constexpr double kTrialShareOfTime = 0.01;
-// What is asked for ahead in vain costs a round some time at most: now and then
-// it shows whether that has changed.
+// By the schedule kAuto a round now and then does what does not seem to pay, to
+// show whether that has changed: it drafts ahead, or does not. At first that is
+// what there is to learn.
 constexpr int kRoundsToAskAgain = 64;
+constexpr int kRoundsNotToAsk = 32;
+constexpr int kFirstRoundsAhead = 32;
+constexpr int kFirstRoundsNotToAsk = 4;
 // A trial begins when so many rounds of it are saved up, and ends when that is
 // spent: a drafter that was left alone has to take in the text first.
 constexpr double kRoundsOfATrial = 3;
@@ -68,11 +71,19 @@ DraftLengthControl::Choice DraftLengthControl::ChooseAhead(
     int num_drafts, DraftLengthMode mode, Schedule schedule) const {
   Choice choice = Choose(num_drafts, mode);
   MutexLock lock(mu_);
-  if (schedule == Schedule::kAuto && num_learnt_ % kRoundsToAskAgain != 0 &&
-      !model_.PaysAhead(choice.num_drafts)) {
+  if (schedule == Schedule::kAuto && !AsksAhead(choice.num_drafts)) {
     choice.num_drafts = 0;
   }
   return choice;
+}
+
+bool DraftLengthControl::AsksAhead(int num_drafts) const {
+  const bool pays = model_.PaysAhead(num_drafts);
+  const int period = !pays                             ? kRoundsToAskAgain
+                     : num_learnt_ < kFirstRoundsAhead ? kFirstRoundsNotToAsk
+                                                       : kRoundsNotToAsk;
+  const bool tries = num_learnt_ % period == period - 1;
+  return tries != pays;
 }
 
 int DraftLengthControl::NumOutcomes() const {
@@ -92,7 +103,7 @@ bool DraftLengthControl::Asks() const {
 
 void DraftLengthControl::Learn(const Choice& choice, const RoundStats& round) {
   MutexLock lock(mu_);
-  model_.Learn(round, choice.num_drafts, choice.is_trial);
+  model_.Learn(round, choice.num_drafts, choice.is_trial, choice.drafts_ahead);
   outcomes_.Learn(round);
   ++num_learnt_;
   if (choice.mode == DraftLengthMode::kAuto) ++num_chosen_;
@@ -149,15 +160,6 @@ double DraftLengthControl::LostSeconds(int num_drafts) const {
   return std::max(
       0.0, model_.Seconds(num_drafts) -
                model_.Tokens(num_drafts) / model_.TokensPerSecond(best_));
-}
-
-DraftLengthControl& DraftLengthControls::Of(RuleKind rule,
-                                            const SamplingParams& sampling) {
-  if (IsGreedy(sampling)) return greedy_;
-  // A quarter is alike, and so are all that are hotter.
-  const int quarter = static_cast<int>(std::lround(4 * sampling.temperature));
-  return sampled_.at(static_cast<size_t>(rule))
-      .at(std::clamp(quarter, 1, kNumTemperatures) - 1);
 }
 
 }  // namespace outrider

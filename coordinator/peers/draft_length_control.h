@@ -2,14 +2,11 @@
 #ifndef OUTRIDER_COORDINATOR_PEERS_DRAFT_LENGTH_CONTROL_H_
 #define OUTRIDER_COORDINATOR_PEERS_DRAFT_LENGTH_CONTROL_H_
 
-#include <array>
 #include <cstdint>
 
 #include "coordinator/peers/outcome_count.h"
 #include "coordinator/peers/speculation_model.h"
 #include "core/base/mutex.h"
-#include "core/sampling/rule_kind.h"
-#include "core/sampling/sampling_params.h"
 #include "core/wire/schedule.h"
 
 namespace outrider {
@@ -36,6 +33,7 @@ class DraftLengthControl {
     int num_drafts = 0;
     bool is_trial = false;
     DraftLengthMode mode = DraftLengthMode::kFixed;
+    bool drafts_ahead = false;  // while the round is verified
   };
 
   // For a round that asks for at most so many, or for just as many.
@@ -58,6 +56,7 @@ class DraftLengthControl {
   void Learn(const Choice& choice, const RoundStats& round);
 
  private:
+  bool AsksAhead(int num_drafts) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
   bool IsTooSlow(int num_drafts) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
   // What there may be to learn beside the best.
   int OtherThan(int best, int most) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
@@ -79,21 +78,6 @@ class DraftLengthControl {
   double seconds_ ABSL_GUARDED_BY(mu_) = 0;
   // That rounds with a fixed number took beyond what is granted to them.
   double seconds_behind_ ABSL_GUARDED_BY(mu_) = 0;
-};
-
-// Those of one drafter: what its drafts give depends on how they are drawn and
-// judged. They stay from request to request.
-class DraftLengthControls {
- public:
-  DraftLengthControl& Of(RuleKind rule, const SamplingParams& sampling);
-
- private:
-  static constexpr int kNumRules = 3;
-  static constexpr int kNumTemperatures = 8;
-
-  DraftLengthControl greedy_;
-  std::array<std::array<DraftLengthControl, kNumTemperatures>, kNumRules>
-      sampled_;
 };
 
 }  // namespace outrider

@@ -12,6 +12,9 @@ namespace {
 // costs neither a call nor a model's time.
 constexpr double kPreference = 0.75;
 
+// Where the drafter has no draft, matches are worth their rows down to this.
+constexpr double kWorthItsRows = 0.5;
+
 int MostOf(double num_accepted) {
   return 2 + static_cast<int>(2 * num_accepted);
 }
@@ -25,25 +28,29 @@ Task<absl::StatusOr<ProposedDraft>> LookupDraftClient::Propose(Session& session,
   const absl::Span<const TokenId> text = session.committed().tokens();
   const PromptLookup::Match match = PromptLookup::Find(text, kLookup);
   Estimate& by_match = by_match_length_[match.length];
-  if (match.length > 0 &&
-      by_match.value() >= kPreference * by_drafter_.value()) {
-    OUTRIDER_CO_ASSIGN_OR_RETURN(ProposedDraft proposed,
-                                 co_await drafter_.Propose(session, 0));
-    author_ = &by_match;
-    // What is looked up costs rows alone: somewhat more than stood of late.
-    const int wanted = mode_ == DraftLengthMode::kFixed
-                           ? num_tokens
-                           : std::min(num_tokens, MostOf(by_match.value()));
-    const size_t count = std::min<size_t>(wanted, match.continuation.size());
-    proposed.draft =
-        Draft::OneHot(session.length(), match.continuation.first(count));
-    proposed.num_looked_up = static_cast<int>(count);
+  const bool is_found = match.length > 0;
+  const bool is_preferred =
+      is_found && by_match.value() >= kPreference * by_drafter_.value();
+  OUTRIDER_CO_ASSIGN_OR_RETURN(
+      ProposedDraft proposed,
+      co_await drafter_.Propose(session, is_preferred ? 0 : num_tokens));
+  const bool lacks_drafter = proposed.plain_reason != PlainReason::kNone;
+  const bool fills_in =
+      lacks_drafter && is_found && by_match.value() >= kWorthItsRows;
+  if (!is_preferred && !fills_in) {
+    if (!lacks_drafter) author_ = &by_drafter_;
     co_return proposed;
   }
-  OUTRIDER_CO_ASSIGN_OR_RETURN(ProposedDraft draft,
-                               co_await drafter_.Propose(session, num_tokens));
-  author_ = &by_drafter_;
-  co_return draft;
+  author_ = &by_match;
+  // What is looked up costs rows alone: somewhat more than stood of late.
+  const int wanted = mode_ == DraftLengthMode::kFixed
+                         ? num_tokens
+                         : std::min(num_tokens, MostOf(by_match.value()));
+  const size_t count = std::min<size_t>(wanted, match.continuation.size());
+  proposed.draft =
+      Draft::OneHot(session.length(), match.continuation.first(count));
+  proposed.num_looked_up = static_cast<int>(count);
+  co_return proposed;
 }
 
 void LookupDraftClient::Learn(const RoundStats& round) {

@@ -13,11 +13,13 @@ namespace outrider {
 // PromptLookup in front of a drafter: where the session's text says itself how
 // it may go on, the drafter is not asked, and only takes the text in. It drafts
 // where nothing is found, and where matches as long as the one found did
-// clearly worse in this session than the drafter does.
+// clearly worse in this session than the drafter does. Where it was to draft
+// and has no draft, as it is away, takes in the text, or is too far to pay,
+// what is found fills in.
 //
-// Exact: rows are one-hot, and who drafts is decided by the committed text and
-// by past rounds (exactness.md: "K from past acceptance"). One object a
-// session.
+// Exact: rows are one-hot, and who drafts is decided by the committed text, by
+// past rounds, and by which peers fail (exactness.md: "K from past
+// acceptance"). One object a session.
 class LookupDraftClient final : public DraftClient {
  public:
   LookupDraftClient(DraftClient& drafter, DraftLengthMode mode)

@@ -25,6 +25,10 @@ class FakeDrafter final : public DraftClient {
                                               int num_tokens) override {
     asked.push_back(num_tokens);
     if (!status.ok()) co_return status;
+    if (num_tokens > 0 && plain_reason != PlainReason::kNone) {
+      co_return ProposedDraft{.draft = Draft::None(session.length()),
+                              .plain_reason = plain_reason};
+    }
     std::vector<TokenId> tokens(num_tokens);
     std::iota(tokens.begin(), tokens.end(), next_);
     next_ += num_tokens;
@@ -34,6 +38,7 @@ class FakeDrafter final : public DraftClient {
   void Learn(const RoundStats&) override { ++num_learnt; }
 
   absl::Status status;
+  PlainReason plain_reason = PlainReason::kNone;  // else it has no draft
   std::vector<int> asked;
   int num_ahead = 0;
   int num_learnt = 0;
@@ -107,6 +112,45 @@ TEST_F(LookupDraftClientTest, MatchesThatKeepFailingAreLeftToTheDrafter) {
   }
   EXPECT_GE(num_lookups, 2);
   EXPECT_LE(num_lookups, 5);
+}
+
+// The session has learned that its matches are worse than the drafter, but
+// better than nothing.
+TEST_F(LookupDraftClientTest, WhileTheDrafterIsAwayWhatIsFoundFillsIn) {
+  Round(2, 70);
+  for (TokenId unseen = 100; unseen < 120; ++unseen) {
+    Round(3, 9);  // after an unseen token the drafter drafts
+    Round(3, unseen, /*of_lookup=*/1);  // the 9 was there before
+  }
+  Round(3, 9);
+  Round(3, 200);
+  EXPECT_EQ(num_looked_up_, 0);
+  Round(3, 9);
+  drafter_.plain_reason = PlainReason::kDraftFailed;
+  for (TokenId unseen = 201; unseen < 230; ++unseen) {
+    Round(0, unseen, /*of_lookup=*/1);
+    EXPECT_EQ(num_looked_up_, 3);
+    Round(0, 9);  // nothing is found
+    EXPECT_EQ(num_looked_up_, 0);
+  }
+  // It comes back, no worse than it was.
+  drafter_.plain_reason = PlainReason::kNone;
+  Round(3, 230);
+  EXPECT_EQ(num_looked_up_, 0);
+}
+
+TEST_F(LookupDraftClientTest, MatchesThatNeverStandSoonFillInNoMore) {
+  Round(2, 70);
+  drafter_.plain_reason = PlainReason::kDrafterSlow;
+  int num_lookups = 0;
+  for (TokenId unseen = 100; unseen < 140; ++unseen) {
+    Round(0, 9);  // after an unseen token nothing is found
+    EXPECT_EQ(num_looked_up_, 0);
+    Round(0, unseen, /*of_lookup=*/0);
+    num_lookups += num_looked_up_ > 0 ? 1 : 0;
+  }
+  EXPECT_GE(num_lookups, 5);
+  EXPECT_LE(num_lookups, 20);
 }
 
 // What a match is worth is its drafts that stood: the token that every round

@@ -83,7 +83,8 @@ void OptionalDraftClient::TakeDrafter(std::optional<Drafter> drafter) {
   if (drafter.has_value()) drafter_.emplace(*drafter);
 }
 
-void OptionalDraftClient::Learn(const RoundStats& round) {
+void OptionalDraftClient::LearnBeside(const RoundStats& round,
+                                      bool drafts_ahead) {
   const bool is_first = std::exchange(is_first_, false);
   if (is_first || !choice_.has_value()) return;
   const bool is_ordinary =
@@ -93,6 +94,7 @@ void OptionalDraftClient::Learn(const RoundStats& round) {
   const bool is_as_chosen =
       choice_->num_drafts == 0 || round.plain_reason == PlainReason::kNone;
   if (!is_ordinary || !is_as_chosen) return;
+  choice_->drafts_ahead = drafts_ahead;
   drafter_->control.Learn(*choice_, round);
 }
 

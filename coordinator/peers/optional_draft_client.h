@@ -32,7 +32,7 @@ class OptionalDraftClient final : public DraftClient {
   struct Drafter {
     NodeDraftClient& node;
     CircuitBreaker& breaker;      // of all its sessions
-    DraftLengthControl& control;  // of those that draw and judge drafts alike
+    DraftLengthControl& control;  // of those that draft and judge alike
   };
 
   // Who drafts in the round that begins: nothing where nobody does. Asked while
@@ -50,7 +50,12 @@ class OptionalDraftClient final : public DraftClient {
   Task<absl::StatusOr<ProposedDraft>> Propose(Session& session,
                                               int num_tokens) override;
   void DraftAhead(Session& /*session*/, const Draft& /*in_flight*/) override {}
-  void Learn(const RoundStats& round) override;
+  void Learn(const RoundStats& round) override {
+    LearnBeside(round, /*drafts_ahead=*/false);
+  }
+  // The same of a round while whose verification the drafter drafted ahead, or
+  // did not.
+  void LearnBeside(const RoundStats& round, bool drafts_ahead);
 
   // The drafter, for one call that goes on beside the session until the next
   // round proposes; nothing where it is not to be called now. Where it is

@@ -18,8 +18,9 @@ class SpeculationModel {
   static constexpr int kMostDrafts = 32;
 
   // A round that asked for so many drafts and went its ordinary way: no prompt,
-  // no miss, no failure.
-  void Learn(const RoundStats& round, int num_asked, bool is_trial);
+  // no miss, no failure. `is_beside`: it was verified beside drafting ahead.
+  void Learn(const RoundStats& round, int num_asked, bool is_trial,
+             bool is_beside);
 
   // Whether it has seen both drafts and verifications.
   bool has_learned() const {
@@ -36,7 +37,7 @@ class SpeculationModel {
   double Acceptance() const;
   // Whether a round with so many drafts is at least as fast where they are
   // asked for before the verdict on the last ones: what hits save is no less
-  // than what rounds wait for drafts that come later than the verdict.
+  // than the wait for late ones, and what verification takes longer beside.
   bool PaysAhead(int num_drafts) const;
   double TokensPerSecond(int num_drafts) const {
     return Tokens(num_drafts) / Seconds(num_drafts);
@@ -59,8 +60,8 @@ class SpeculationModel {
     }
   };
 
-  // How much more time there is for each more of something; never less. Begins
-  // at none, as if that had been seen once.
+  // How much more time each more of something takes; never less. Begins at
+  // none, as if that had been seen once.
   struct Slope {
     double squares = 1;
     double products = 0;
@@ -74,13 +75,13 @@ class SpeculationModel {
 
   void LearnAcceptance(int num_asked, const RoundStats& round);
   void CountTokens();
-  // Makes room for what the last rounds say of the first place, where that is
-  // clearly not what was known.
+  // Makes room for what the last rounds clearly say else of the first place.
   void ForgetWhatChanged(bool first_stands);
   void LearnTimes(const RoundStats& round, int num_asked);
   void LearnAhead(const RoundStats& round);
   void LearnVerifyCall(bool has_drafts, double seconds);
   void LearnWait(const RoundStats& round);
+  void LearnBeside(const RoundStats& round, bool is_beside);
   void LearnRows(const RoundStats& round);
 
   double DraftSeconds(int num_drafts) const;
@@ -101,15 +102,17 @@ class SpeculationModel {
   Mean rows_ = {};    // of this session, in a pass
   Slope row_ = {};    // of a pass
   Mean drafts_ = {};  // of a round that drafted
-  // Of a verification's wait, by drafts: under load all users draft alike, and
-  // each waits for the rows of all. From trials alone, as K changes with the
-  // network, too.
+  // Of a verification's wait, by drafts: under load each user waits for the
+  // rows of all. From trials alone, as K changes with the network, too.
   Slope wait_ = {};
   Mean rest_ = {};          // of a round, beside its calls
   Mean asked_ = {};         // share of the rounds that draft
   Mean hits_ = {};          // of those
   Mean ahead_calls_ = {};   // less what the drafter computed
   Mean ahead_tokens_ = {};  // what it computed, a token of all drafts at once
+  Mean beside_ = {};        // share of the rounds that draft
+  Mean verified_ = {};      // how long these took to be verified, less rows
+  Slope disturbed_ = {};    // of that, beside: nodes may share processors
 };
 
 }  // namespace outrider

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "coordinator/peers/circuit_breaker.h"
-#include "coordinator/peers/draft_length_control.h"
+#include "coordinator/peers/draft_length_controls.h"
 #include "coordinator/pool/move_gate.h"
 #include "coordinator/pool/shared_stubs.h"
 #include "coordinator/pool/step_pace.h"

@@ -24,7 +24,7 @@ SessionDrafter::SessionDrafter(SessionPool& pool, const SessionId& session,
       description_(std::move(choice.description)) {}
 
 std::optional<OptionalDraftClient::Drafter> SessionDrafter::Choose(
-    Session& session, const DraftOptions& drafting) {
+    Session& session, const DraftOptions& drafting, Schedule schedule) {
   const std::optional<MoveReason> reason = ReasonToMove();
   if (const Clock::time_point now = Clock::now();
       reason.has_value() && now >= next_look_) {
@@ -45,11 +45,13 @@ std::optional<OptionalDraftClient::Drafter> SessionDrafter::Choose(
                         .max_draft_tokens = description_.max_draft_tokens,
                         .max_outcomes = description_.max_outcomes,
                         .drafting = drafting});
+    control_ = &seat_->controls.Of({.rule = session.rule(),
+                                    .sampling = session.sampling(),
+                                    .drafting = drafting,
+                                    .schedule = schedule});
   }
   return OptionalDraftClient::Drafter{
-      .node = *client_,
-      .breaker = seat_->breaker,
-      .control = seat_->controls.Of(session.rule(), session.sampling())};
+      .node = *client_, .breaker = seat_->breaker, .control = *control_};
 }
 
 std::optional<MoveReason> SessionDrafter::ReasonToMove() const {

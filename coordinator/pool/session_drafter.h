@@ -19,6 +19,7 @@
 #include "core/base/task.h"
 #include "core/sampling/draft_options.h"
 #include "core/session/cache_delta.h"
+#include "core/wire/schedule.h"
 
 namespace outrider {
 
@@ -36,7 +37,7 @@ class SessionDrafter final : public DraftStub {
 
   // Who drafts in the round that begins. No call may be under way.
   std::optional<OptionalDraftClient::Drafter> Choose(
-      Session& session, const DraftOptions& drafting);
+      Session& session, const DraftOptions& drafting, Schedule schedule);
   Task<absl::StatusOr<DraftReply>> Draft(const DraftCall& call,
                                          Cancellation& cancellation) override;
   // Tells the node, if it was ever asked, and does not wait for it. Nothing
@@ -59,6 +60,7 @@ class SessionDrafter final : public DraftStub {
   Seat<DrafterNode> seat_;
   NodeDescription description_;
   std::optional<NodeDraftClient> client_;
+  DraftLengthControl* control_ = nullptr;  // the node's, where it has a client
   Clock::time_point next_look_ = {};
   bool has_failed_ = false;  // at its last call
   bool was_asked_ = false;

@@ -8,9 +8,10 @@ namespace {
 
 OptionalDraftClient::Choose ChooseOf(const SessionAssembly::Parts& parts) {
   return [drafter = parts.pair.drafter.get(),
-          drafting = parts.request.draft_options](Session& session) {
+          drafting = parts.request.draft_options,
+          schedule = parts.request.schedule](Session& session) {
     return drafter == nullptr ? std::nullopt
-                              : drafter->Choose(session, drafting);
+                              : drafter->Choose(session, drafting, schedule);
   };
 }
 

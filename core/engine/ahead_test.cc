@@ -64,6 +64,21 @@ TEST_F(AheadTest, ManyRowsWaitUntilAllOthersHaveHadTheirs) {
   EXPECT_THAT(RunPass(), ElementsAre(Pair(2, 8)));
 }
 
+// Four are to have four drafts each; the others' drafts are being verified.
+TEST_F(AheadTest, OfEightUsersNobodyIsDraftedForAheadBeforeAllAreInTurn) {
+  OpenAll({1, 2, 3, 4, 5, 6, 7, 8});
+  LearnPassTime();
+  for (const int name : {5, 6, 7, 8}) SubmitAhead(name, 8);
+  for (const int name : {1, 2, 3, 4}) Submit(name, 1, {.num_more = 3});
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_THAT(RunPass(milliseconds(140)),
+                ElementsAre(Pair(1, 1), Pair(2, 1), Pair(3, 1), Pair(4, 1)));
+  }
+  EXPECT_THAT(StatusOf(4), IsOk());
+  EXPECT_THAT(RunPass(milliseconds(420)),
+              ElementsAre(Pair(5, 8), Pair(6, 8), Pair(7, 8), Pair(8, 8)));
+}
+
 TEST_F(AheadTest, NobodyIsPassedOverMoreThanFourTimes) {
   OpenAll({1, 2, 3});
   LearnPassTime();

@@ -34,6 +34,8 @@ enum class Mistake {
   kShutsGates,          // no moved session is ever let in
   kIgnoresDrains,       // sessions stay where it drains
   kCountsNoSuspects,    // of those that take verifiers down
+  kKeepsOutcomes,       // drafts of an old drafter's are used at the next one
+  kKeepsGivenUp,        // what was in flight counts as text that is cached
 };
 
 // What a run had, for those who ask whether it tried anything.
@@ -43,6 +45,9 @@ struct SimulationStats {
   int64_t num_misses = 0;
   int64_t num_reused = 0;  // tokens that another session had cached
   int64_t num_draft_failures = 0;
+  int64_t num_hits = 0;      // rounds whose drafts were made ahead
+  int64_t num_given_up = 0;  // calls ahead that were not waited for
+  int64_t num_lies = 0;      // replies of drafters that were made wrong
   int64_t num_resumes = 0;
   int64_t num_refusals = 0;
   int64_t num_preempted = 0;

@@ -15,12 +15,12 @@ using std::chrono::microseconds;
 
 constexpr int kNumKinds = static_cast<int>(Fault::Kind::kHangUp) + 1;
 constexpr std::array<const char*, kNumKinds> kNames = {
-    "drop",  "duplicate", "delay",       "cross",  "echo",  "crash",
-    "pause", "deaf",      "dumb",        "refuse", "evict", "nan row",
-    "drain", "replace",   "stand still", "hang up"};
+    "drop",  "duplicate", "delay", "cross",       "echo",   "crash",
+    "pause", "deaf",      "dumb",  "refuse",      "evict",  "nan row",
+    "drain", "replace",   "lie",   "stand still", "hang up"};
 // How often each is drawn: messages have most of the faults.
-constexpr std::array<int, kNumKinds> kWeights = {8, 8, 8, 2, 1, 4, 2, 1,
-                                                 2, 2, 3, 2, 4, 2, 1, 3};
+constexpr std::array<int, kNumKinds> kWeights = {8, 8, 8, 2, 1, 4, 2, 1, 2,
+                                                 2, 3, 2, 4, 2, 2, 1, 3};
 
 // A run has some hundred messages and takes some hundred milliseconds.
 constexpr int64_t kMessages = 600;

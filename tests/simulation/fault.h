@@ -31,6 +31,7 @@ struct Fault {
     kNanRow,   // the next pass gives numbers that are none
     kDrain,    // it says so for `time`, then ends and another life begins
     kReplace,  // it is another model for `time`, if it is a verifier
+    kLie,      // what it drafts or says of its cache is wrong for `time`
     // It concerns everybody.
     kStandStill,  // nothing runs for `time`
     kHangUp,      // the client of session `node` goes away and comes again

@@ -5,12 +5,20 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <vector>
 
+#include "core/base/token.h"
 #include "core/sampling/draft.h"
 #include "core/session/cache_delta.h"
 #include "tests/simulation/coverage.h"
 
 namespace outrider::testing {
+
+// What a drafter has drafted, and the text that it was asked to go on from.
+struct Offer {
+  std::vector<TokenId> text = {};
+  Draft draft = {};
+};
 
 // What the links to nodes have seen of one session.
 struct SessionWatch {
@@ -22,11 +30,27 @@ struct SessionWatch {
   int num_killed = 0;           // verifiers that it took down
   bool is_other_model = false;  // that it began with
   std::map<uint64_t, uint64_t> digests = {};  // of what each step said
-  std::optional<Draft> offered = {};          // by a drafter, last
+  std::vector<TokenId> text = {};             // that is committed
+  int num_asked = 0;  // drafts that the round is to have; 0: none yet
+  std::optional<Offer> in_turn = {};  // by a drafter, last
+  std::vector<Offer> ahead = {};      // likewise, for each outcome
+  // The text and what was in flight, of a call ahead that was given up last.
+  std::vector<TokenId> given_up = {};
 
   // False: this step said something else before.
   bool Says(uint64_t step, uint64_t digest) {
     return digests.try_emplace(step, digest).first->second == digest;
+  }
+  // Whether the drafter was asked for the text as it is, and has drafted.
+  bool HasInTurn() const {
+    return in_turn.has_value() && in_turn->text == text;
+  }
+  // The draft that goes on from it; null: none does.
+  const Draft* Fitting() const {
+    for (const Offer& offer : ahead) {
+      if (offer.text == text) return &offer.draft;
+    }
+    return HasInTurn() ? &in_turn->draft : nullptr;
   }
   Coverage::State StateAt(int verifier, const RequestHeader& header) const {
     if (node == kNowhere) return Coverage::State::kOpening;

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "coordinator/peers/ahead_draft_client.h"
 #include "coordinator/peers/lookup_draft_client.h"
 #include "coordinator/peers/miss_recovery.h"
 #include "coordinator/peers/node_verify_client.h"
@@ -67,7 +68,7 @@ class SimulatedClient::CheckedVerifyStub final : public VerifyStub {
       const VerifyCall& call, Cancellation& cancellation) override {
     VerifyCall sent = call;
     MakeMistake(sent);
-    if (!IsJudged(sent)) client_.Report("a draft was not judged");
+    CheckDrafts(sent);
     if (scored_length_ == CommittedLength(call.header)) {
       client_.Report("a round that was scored is done again");
     }
@@ -96,12 +97,22 @@ class SimulatedClient::CheckedVerifyStub final : public VerifyStub {
       call.draft_tokens[0] = (call.draft_tokens[0] + 1) % kHashedVocabulary;
     }
   }
-  // Rule 8: a draft that came is judged, whatever its tokens are.
-  bool IsJudged(const VerifyCall& call) const {
-    const auto& offered = client_.cluster_.watches[call.header.session].offered;
-    return !offered.has_value() ||
-           static_cast<int>(offered->start) != CommittedLength(call.header) ||
-           offered->tokens == call.draft_tokens;
+  // Rule 8: a draft that came is judged, whatever its tokens are; and no other.
+  void CheckDrafts(const VerifyCall& call) const {
+    const SessionWatch& watch = client_.cluster_.watches[call.header.session];
+    const Draft* const fitting = watch.Fitting();
+    const absl::Span<const TokenId> judged = call.draft_tokens;
+    // What is looked up in the text comes before what was drafted ahead.
+    if (client_.request_.prompt_lookup && !watch.HasInTurn()) return;
+    if (fitting == nullptr) {
+      if (!judged.empty()) client_.Report("a draft of another text is judged");
+      return;
+    }
+    // What was drafted ahead may be more than the round is to have.
+    const int length = std::min(fitting->length(), watch.num_asked);
+    if (judged != absl::MakeConstSpan(fitting->tokens).first(length)) {
+      client_.Report("a draft was not judged");
+    }
   }
 
   SimulatedClient& client_;
@@ -127,15 +138,20 @@ class SimulatedClient::VaryingLength final : public DraftLengthPolicy {
 
 class SimulatedClient::HastyDrafts final : public DraftClient {
  public:
-  HastyDrafts(DraftClient& drafts, Mistake mistake)
-      : drafts_(drafts), mistake_(mistake) {}
+  HastyDrafts(DraftClient& drafts, Cluster& cluster)
+      : drafts_(drafts), cluster_(cluster) {}
   Task<absl::StatusOr<ProposedDraft>> Propose(Session& session,
                                               int num_tokens) override {
+    cluster_.watches[session.id()].num_asked = num_tokens;
     absl::StatusOr<ProposedDraft> proposed =
         co_await drafts_.Propose(session, num_tokens);
-    if (mistake_ == Mistake::kDropsDraftsByToken && proposed.ok() &&
+    if (!proposed.ok()) co_return proposed;
+    if (cluster_.mistake == Mistake::kDropsDraftsByToken &&
         proposed->draft.length() > 0 && proposed->draft.tokens[0] == 0) {
       proposed->draft = Draft::None(session.length());
+    }
+    if (cluster_.mistake == Mistake::kKeepsOutcomes) {
+      UseOldOutcome(session, *proposed);
     }
     co_return proposed;
   }
@@ -145,8 +161,26 @@ class SimulatedClient::HastyDrafts final : public DraftClient {
   void Learn(const RoundStats& round) override { drafts_.Learn(round); }
 
  private:
+  // Where there is no draft, as the session has come to another drafter.
+  void UseOldOutcome(const Session& session, ProposedDraft& proposed) {
+    int64_t num_moves = 0;
+    for (const auto& count : cluster_.pool->moves().of_drafters) {
+      num_moves += count;
+    }
+    if (proposed.ahead.outcome == AheadStats::Outcome::kHit) {
+      old_ = proposed.draft;
+      num_moves_ = num_moves;
+    } else if (num_moves > num_moves_ && proposed.draft.length() == 0 &&
+               old_.length() <= session.MaxDraftLength()) {
+      proposed.draft = std::exchange(old_, {});
+      proposed.draft.start = session.length();
+    }
+  }
+
   DraftClient& drafts_;
-  const Mistake mistake_;
+  Cluster& cluster_;
+  Draft old_ = {};
+  int64_t num_moves_ = 0;  // when it came
 };
 
 class SimulatedClient::RestlessScore final : public VerifyClient {
@@ -230,7 +264,10 @@ Task<absl::Status> SimulatedClient::Stream(int attempt) {
   auto choice = Assign();
   if (choice.seat == nullptr) co_return absl::UnavailableError("no verifier");
   is_other_model_ = choice.description.identity() == Cluster::IdentityOf(true);
-  cluster_.watches[session_id_].is_other_model = is_other_model_;
+  SessionWatch& watch = cluster_.watches[session_id_];
+  watch.is_other_model = is_other_model_;
+  watch.text = request_.prompt;
+  watch.text.insert(watch.text.end(), received_.begin(), received_.end());
   if (received_.empty()) golden_ = Golden(request_, is_other_model_);
   Session session({.id = session_id_,
                    .prompt = request_.prompt,
@@ -250,13 +287,15 @@ Task<absl::Status> SimulatedClient::Stream(int attempt) {
       request_.seed % 2 == 0 ? DraftLengthMode::kFixed : DraftLengthMode::kAuto;
   OptionalDraftClient optional(
       [&](Session& one) {
-        return session_drafter.Choose(one, kGenerationDraftOptions);
+        return session_drafter.Choose(one, kGenerationDraftOptions,
+                                      request_.schedule);
       },
       mode);
-  LookupDraftClient lookup(optional, mode);
+  AheadDraftClient ahead(optional, request_.schedule);
+  LookupDraftClient lookup(ahead, mode);
   DraftClient* const drafts =
-      request_.prompt_lookup ? static_cast<DraftClient*>(&lookup) : &optional;
-  HastyDrafts drafter(*drafts, cluster_.mistake);
+      request_.prompt_lookup ? static_cast<DraftClient*>(&lookup) : &ahead;
+  HastyDrafts drafter(*drafts, cluster_);
   CheckedVerifyStub verify_stub(*this, session_verifier);
   NodeVerifyClient node_verifier(verify_stub, request_.format);
   RestlessScore verifier(node_verifier, cluster_.mistake);
@@ -267,7 +306,7 @@ Task<absl::Status> SimulatedClient::Stream(int attempt) {
                               .rule = *rule,
                               .policy = policy});
   absl::Status status = co_await Decode(session, decoder);
-  co_await optional.Stop(session);
+  co_await ahead.Stop(session);
   if (releases_) {
     session_drafter.Release(session.AdvisoryHeader(session.drafter_cache()));
     session_verifier.Release(session.AdvisoryHeader(session.verifier_cache()));
@@ -292,6 +331,8 @@ Task<absl::Status> SimulatedClient::Decode(Session& session,
     cluster_.stats.num_reused +=
         stats.drafter.num_reused + stats.verifier.num_reused;
     cluster_.stats.num_draft_failures += stats.drafter.num_failures;
+    cluster_.stats.num_hits +=
+        stats.ahead.outcome == AheadStats::Outcome::kHit ? 1 : 0;
     Receive(static_cast<int>(before.size()) - session.prompt_length(),
             session.committed().From(static_cast<int>(before.size())));
     if (session.committed().From(session.prompt_length()) != received_) {
@@ -325,6 +366,9 @@ void SimulatedClient::Receive(int first_index,
     }
     received_.push_back(token);
   }
+  SessionWatch& watch = cluster_.watches[session_id_];
+  watch.text.insert(watch.text.end(), tokens.begin(), tokens.end());
+  watch.num_asked = 0;
 }
 
 void SimulatedClient::CheckLog(const Session& session,

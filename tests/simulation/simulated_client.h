@@ -17,6 +17,7 @@
 #include "core/base/task.h"
 #include "core/wire/node_calls.h"
 #include "core/wire/round_stats.h"
+#include "core/wire/schedule.h"
 #include "tests/simulation/cluster.h"
 
 namespace outrider::testing {
@@ -37,6 +38,7 @@ class SimulatedClient {
     int num_tokens = 0;
     std::string cache_salt = {};
     bool prompt_lookup = false;
+    Schedule schedule = Schedule::kSequential;
     bool is_poison = false;  // it takes verifiers down
   };
 

@@ -56,6 +56,8 @@ class SimulatedNode {
   // Drops sessions as if every lease had run out.
   // Says that it shuts down for so long, and is another process then.
   void Drain(Clock::duration time);
+  // What it answers is wrong for so long: the links make it so.
+  void Lie(Clock::duration time) { lies_until_ = loop_.now() + time; }
   // Is another model for so long.
   void Replace(Clock::duration time);
   void Evict() { core_->Expire(loop_.now() + std::chrono::hours(1)); }
@@ -67,6 +69,7 @@ class SimulatedNode {
   const Core& core() const { return *core_; }
   bool is_down() const { return loop_.now() < down_until_; }
   bool is_other() const { return is_other_; }
+  bool is_lying() const { return loop_.now() < lies_until_; }
   bool is_draining() const { return loop_.now() < draining_until_; }
   int num_preempted() const {
     return num_preempted_before_ + core_->sessions().num_preempted();
@@ -99,6 +102,7 @@ class SimulatedNode {
   Clock::time_point paused_until_;
   Clock::time_point refuses_until_;
   Clock::time_point draining_until_;
+  Clock::time_point lies_until_;
   int num_preempted_before_ = 0;
 };
 

@@ -9,7 +9,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/retry_delay.h"
-#include "tests/simulation/simulated_stub.h"
+#include "tests/simulation/linked_drafter.h"
+#include "tests/simulation/ways.h"
 #include "tests/support/in_process_stubs.h"
 
 namespace outrider::testing {
@@ -20,32 +21,7 @@ using std::chrono::milliseconds;
 constexpr char kVerifiers[] = "verifiers:1";
 constexpr char kDrafters[] = "drafters:1";
 constexpr milliseconds kAskTimeout(1000);
-// How long a step may take where no other node could answer it.
-constexpr milliseconds kTimeout(300);
-
-// All sessions' ways to one node: what their stubs share.
-template <typename Node>
-class Ways {
- public:
-  using Way = typename SimulatedStub<Node>::Way;
-
-  Ways(Cluster& cluster, Node& node, int index)
-      : way_({.loop = cluster.loop,
-              .network = cluster.network,
-              .node = node,
-              .index = index,
-              .protocol = cluster.protocol}) {}
-  SimulatedStub<Node>& Of(const SessionId& session) {
-    return stubs_.try_emplace(session, way_).first->second;
-  }
-  const Way& way() const { return way_; }
-
- private:
-  const Way way_;
-  std::map<SessionId, SimulatedStub<Node>> stubs_;
-};
 using VerifierWays = Ways<Cluster::Verifier>;
-using DrafterWays = Ways<Cluster::Drafter>;
 
 Coverage::Event EventOf(const absl::StatusOr<VerifyReply>& reply,
                         bool is_replaced) {
@@ -99,7 +75,9 @@ class LinkedVerifier final : public SharedVerifyStub {
     }
     co_return reply;
   }
-  milliseconds TimeoutOf(const VerifyCall&) const override { return kTimeout; }
+  milliseconds TimeoutOf(const VerifyCall&) const override {
+    return kStepTimeout;
+  }
   Task<absl::StatusOr<NodeDescription>> Describe(milliseconds timeout,
                                                  Cancellation&) override {
     return SimulatedStub<Cluster::Verifier>::Describe(ways_->way(), timeout);
@@ -128,40 +106,6 @@ class LinkedVerifier final : public SharedVerifyStub {
 
   Cluster& cluster_;
   const std::shared_ptr<VerifierWays> ways_;
-};
-
-class LinkedDrafter final : public SharedDraftStub {
- public:
-  LinkedDrafter(Cluster& cluster, std::shared_ptr<DrafterWays> ways)
-      : cluster_(cluster), ways_(std::move(ways)) {}
-
-  Task<absl::StatusOr<DraftReply>> Draft(const DraftCall& call,
-                                         Cancellation& cancellation) override {
-    const SessionId session = call.header.session;
-    SessionWatch& watch = cluster_.watches[session];
-    if (!watch.Says(call.header.step, ContentDigest(call))) {
-      cluster_.Report("one step has said two things");
-    }
-    watch.offered.reset();
-    absl::StatusOr<DraftReply> reply =
-        co_await ways_->Of(session).Ask(call, kTimeout, cancellation);
-    if (!reply.ok() || call.max_draft_tokens == 0 ||
-        !CheckEcho(call.header, reply->header).ok()) {
-      co_return reply;
-    }
-    if (const auto* draft = std::get_if<outrider::Draft>(&reply->outcome)) {
-      watch.offered = *draft;
-    }
-    co_return reply;
-  }
-  Task<absl::StatusOr<NodeDescription>> Describe(milliseconds timeout,
-                                                 Cancellation&) override {
-    return SimulatedStub<Cluster::Drafter>::Describe(ways_->way(), timeout);
-  }
-
- private:
-  Cluster& cluster_;
-  const std::shared_ptr<DrafterWays> ways_;
 };
 
 template <typename Node>

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "coordinator/pool/verifier_seat.h"
 #include "core/base/quiet_log.h"
+#include "core/wire/schedule.h"
 #include "tests/simulation/hashed_models.h"
 #include "tests/simulation/simulated_client.h"
 #include "tests/simulation/simulated_pool.h"
@@ -23,6 +24,8 @@ using std::chrono::microseconds;
 using std::chrono::seconds;
 
 constexpr int kNumClients = 4;
+constexpr Schedule kSchedules[] = {Schedule::kSequential, Schedule::kAhead,
+                                   Schedule::kPredraft, Schedule::kAuto};
 constexpr int64_t kMaxEvents = 400'000;
 // Faults last at most 40 s, leases 30 s; nobody waits for much more.
 constexpr seconds kLongest{1200};
@@ -163,7 +166,8 @@ class Simulation {
         .dtype = model.dtype,
         .max_draft_tokens = kDefaultMaxDraftTokens,
         .reply_formats = {std::begin(kReplyFormats), std::end(kReplyFormats)},
-        .numerics = model.numerics};
+        .numerics = model.numerics,
+        .max_outcomes = kMaxOutcomes};
   }
   // The last client's text takes down who computes it, once it has five tokens.
   bool Kills(const RequestHeader& header) {
@@ -201,6 +205,7 @@ class Simulation {
           .seed = Draw(10 + i),
           .num_tokens = 24 + static_cast<int>(Draw(20 + i) % 40),
           .prompt_lookup = Draw(30 + i) % 4 == 0,
+          .schedule = kSchedules[Draw(60 + i) % std::size(kSchedules)],
           .is_poison = options_.has_poison && i == kNumClients - 1};
       const int length = 1 + static_cast<int>(Draw(40 + i) % 60);
       for (int j = 0; j < length; ++j) {
@@ -251,6 +256,8 @@ class Simulation {
         return node.Drain(fault.time);
       case Fault::Kind::kReplace:
         return node.Replace(fault.time);
+      case Fault::Kind::kLie:
+        return node.Lie(fault.time);
       case Fault::Kind::kEvict:
         return node.Evict();
       case Fault::Kind::kNanRow:

@@ -27,6 +27,9 @@ TEST(SimulationTest, EveryStreamIsWholeAndThatOfPlainDecoding) {
     sum.num_misses += result.stats.num_misses;
     sum.num_reused += result.stats.num_reused;
     sum.num_draft_failures += result.stats.num_draft_failures;
+    sum.num_hits += result.stats.num_hits;
+    sum.num_given_up += result.stats.num_given_up;
+    sum.num_lies += result.stats.num_lies;
     sum.num_resumes += result.stats.num_resumes;
     sum.num_refusals += result.stats.num_refusals;
     sum.num_preempted += result.stats.num_preempted;
@@ -43,6 +46,9 @@ TEST(SimulationTest, EveryStreamIsWholeAndThatOfPlainDecoding) {
   EXPECT_GT(sum.num_misses, 0);
   EXPECT_GT(sum.num_reused, 0);
   EXPECT_GT(sum.num_draft_failures, 0);
+  EXPECT_GT(sum.num_hits, static_cast<int64_t>(kNumSeeds));
+  EXPECT_GT(sum.num_given_up, 0);
+  EXPECT_GT(sum.num_lies, 0);
   EXPECT_GT(sum.num_resumes, 0);
   EXPECT_GT(sum.num_refusals, 0);
   EXPECT_GT(sum.num_preempted, 0);

@@ -60,6 +60,8 @@ std::vector<WeakCase> WeakCases() {
       {"ShutsGates", {}, Mistake::kShutsGates},
       {"IgnoresDrains", {}, Mistake::kIgnoresDrains},
       {"CountsNoSuspects", {}, Mistake::kCountsNoSuspects},
+      {"KeepsOutcomes", {}, Mistake::kKeepsOutcomes},
+      {"KeepsGivenUp", {}, Mistake::kKeepsGivenUp},
   };
 }
 

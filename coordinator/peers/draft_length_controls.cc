@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/peers/draft_length_controls.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace outrider {
+namespace {
+
+// Steps of a quarter, of which only 0 is the first.
+int Quarters(double value, int most) {
+  return value == 0
+             ? 0
+             : std::clamp(static_cast<int>(std::lround(4 * value)), 1, most);
+}
+
+}  // namespace
+
+DraftLengthControl& DraftLengthControls::Of(const Way& way) {
+  const Key key = KeyOf(way);
+  MutexLock lock(mu_);
+  const auto known = controls_.find(key);
+  if (known != controls_.end()) return known->second;
+  if (controls_.size() >= kMost) return others_;
+  return controls_[key];
+}
+
+DraftLengthControls::Key DraftLengthControls::KeyOf(const Way& way) {
+  constexpr int kHottest = 8;  // all that are hotter are alike
+  const DraftOptions& drafting = way.drafting;
+  const int least = Quarters(drafting.min_draft_probability, 4);
+  const auto schedule = static_cast<int>(way.schedule);
+  // The drafter's argmax, whatever the rule, and however its rows are cut.
+  if (IsGreedy(way.sampling)) return {0, 0, 0, 0, least, schedule};
+  return {static_cast<int>(way.rule),
+          Quarters(way.sampling.temperature, kHottest),
+          std::bit_width(static_cast<unsigned>(drafting.support_size)),
+          static_cast<int>(std::lround(16 * drafting.support_mass)),
+          least,
+          schedule};
+}
+
+}  // namespace outrider

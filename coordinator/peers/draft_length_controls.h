@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_COORDINATOR_PEERS_DRAFT_LENGTH_CONTROLS_H_
+#define OUTRIDER_COORDINATOR_PEERS_DRAFT_LENGTH_CONTROLS_H_
+
+#include <cstddef>
+#include <map>
+#include <tuple>
+
+#include "coordinator/peers/draft_length_control.h"
+#include "core/base/mutex.h"
+#include "core/sampling/draft_options.h"
+#include "core/sampling/rule_kind.h"
+#include "core/sampling/sampling_params.h"
+#include "core/wire/schedule.h"
+
+namespace outrider {
+
+// Those of one drafter: what its drafts give and cost depends on how they are
+// made, drawn and judged. They stay from request to request. Thread-safe.
+class DraftLengthControls {
+ public:
+  // There is one for each of so many ways, and one for all that come later:
+  // whoever names ever other options does not fill the memory.
+  static constexpr size_t kMost = 256;
+
+  struct Way {
+    RuleKind rule = RuleKind::kRejection;
+    const SamplingParams& sampling;
+    const DraftOptions& drafting;
+    Schedule schedule = Schedule::kSequential;
+  };
+
+  DraftLengthControl& Of(const Way& way);
+
+ private:
+  // Rule, temperature, support, its mass, minimal probability, schedule: what
+  // is nearly alike has the same numbers.
+  using Key = std::tuple<int, int, int, int, int, int>;
+  static Key KeyOf(const Way& way);
+
+  Mutex mu_;
+  std::map<Key, DraftLengthControl> controls_ ABSL_GUARDED_BY(mu_);
+  DraftLengthControl others_;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_COORDINATOR_PEERS_DRAFT_LENGTH_CONTROLS_H_
