@@ -212,6 +212,7 @@ void AddModels(const BenchOptions& options, Configuration& configuration) {
     }
     return;
   }
+  configuration.shares_processors = true;
   binding.emplace_back(
       "deployment", absl::StrCat("three processes on loopback: target ",
                                  BaseName(options.trio.target_model),

@@ -5,13 +5,15 @@
 
 namespace outrider::bench {
 
+double LateMs(const RoundCosts& costs) {
+  return std::max(0.0, costs.drafter_rtt_ms + costs.ahead_ms -
+                           costs.verifier_rtt_ms - costs.verify_ms);
+}
+
 double PredictRoundMs(const RoundCosts& costs) {
   const double in_turn_ms =
       costs.k > 0 ? costs.k * costs.draft_step_ms + costs.drafter_rtt_ms : 0;
-  const double late_ms =
-      std::max(0.0, in_turn_ms + costs.draft_step_ms - costs.verifier_rtt_ms -
-                        costs.verify_ms);
-  const double ahead_ms = late_ms + (1 - costs.hits) * in_turn_ms;
+  const double ahead_ms = LateMs(costs) + (1 - costs.hits) * in_turn_ms;
   const double draft_ms =
       in_turn_ms + costs.asked_ahead * (ahead_ms - in_turn_ms);
   return draft_ms + costs.verifier_rtt_ms + costs.verify_ms + costs.overhead_ms;

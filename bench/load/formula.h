@@ -6,9 +6,9 @@ namespace outrider::bench {
 
 // What a round is made of, one after the other (docs/algorithm.md): K draft
 // steps, a pass over K + 1 rows, a round trip to each node that is asked, and
-// what the software takes. Where drafts are asked for ahead, a pass and the
-// steps run beside the verification: a hit waits for what is left of them, and
-// a miss drafts in turn after that.
+// what the software takes. Where drafts are asked for ahead, the drafter works
+// beside the verification: a hit waits for what is left of that, and a miss
+// drafts in turn after it.
 struct RoundCosts {
   int k = 0;
   double draft_step_ms = 0;
@@ -18,8 +18,11 @@ struct RoundCosts {
   double overhead_ms = 0;
   double asked_ahead = 0;  // share of the rounds
   double hits = 0;         // of these
+  double ahead_ms = 0;     // that the drafter computes meanwhile
 };
 double PredictRoundMs(const RoundCosts& costs);
+// That what is made ahead comes after the verdict.
+double LateMs(const RoundCosts& costs);
 
 // E(K) = (1 - a^(K+1)) / (1 - a) for an acceptance probability a in [0, 1]
 // (equation 1, Leviathan et al. 2023).

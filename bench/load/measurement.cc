@@ -28,7 +28,9 @@ struct Sums {
 
 void AddSplit(const RoundStats& round, RoundSplit& split) {
   split.draft_ms += Ms(round.drafter.compute_seconds);
-  split.drafter_network_ms +=
+  // A hit has made no call of its own.
+  const bool is_hit = round.ahead.outcome == AheadStats::Outcome::kHit;
+  (is_hit ? split.wait_ms : split.drafter_network_ms) +=
       Ms(round.drafter.call_seconds - round.drafter.compute_seconds);
   split.verify_ms += Ms(round.verifier.compute_seconds);
   split.verifier_network_ms +=
@@ -148,10 +150,14 @@ Measurement Measure(const Point& point, const LoadResult& result) {
   for (double RoundSplit::*part :
        {&RoundSplit::draft_ms, &RoundSplit::drafter_network_ms,
         &RoundSplit::verify_ms, &RoundSplit::verifier_network_ms,
-        &RoundSplit::rest_ms}) {
+        &RoundSplit::wait_ms, &RoundSplit::rest_ms}) {
     measured.split.*part = Ratio(sums.split.*part, sums.num_rounds);
   }
   return measured;
+}
+
+double Measurement::asked_ahead() const {
+  return Ratio(counts.ahead.num_asked(), counts.num_rounds);
 }
 
 double Measurement::speedup() const {

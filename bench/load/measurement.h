@@ -32,10 +32,11 @@ struct RoundSplit {
   double drafter_network_ms = 0;  // the call less the computing
   double verify_ms = 0;
   double verifier_network_ms = 0;
+  double wait_ms = 0;  // for drafts that were made ahead, in rounds that hit
   double rest_ms = 0;  // neither drafting nor verifying
   double round_ms() const {
     return draft_ms + drafter_network_ms + verify_ms + verifier_network_ms +
-           rest_ms;
+           wait_ms + rest_ms;
   }
 };
 
@@ -87,6 +88,12 @@ struct Measurement {
   double plain_token_ms = 0;          // inside the verifier, no network
   double plain_network_token_ms = 0;  // K = 0 through the same network; 0: none
 
+  // Share of the rounds whose drafts were asked for ahead, and of those that
+  // drafted in turn, of the rounds that draft.
+  double asked_ahead() const;
+  double in_turn() const {
+    return 1 - asked_ahead() * counts.ahead.hit_share();
+  }
   // Against plain decoding inside the verifier: tokens of all users while they
   // decode, over what the verifier alone gives one. 0 where nothing came.
   double speedup() const;

@@ -94,7 +94,8 @@ TEST(FormulaTest, AHitWaitsForNoDrafterThatIsBackBeforeTheVerdict) {
                       .draft_step_ms = 3,
                       .verify_ms = 26,
                       .drafter_rtt_ms = 20,
-                      .verifier_rtt_ms = 20};
+                      .verifier_rtt_ms = 20,
+                      .ahead_ms = 15};
   EXPECT_DOUBLE_EQ(PredictRoundMs(costs), 78);
   costs.asked_ahead = 1;
   costs.hits = 1;

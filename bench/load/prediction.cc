@@ -14,23 +14,41 @@ namespace {
 double RoundTripsMs(const Measurement& m) {
   const double drafter_ms =
       m.point.cell.k > 0 ? m.drafter_rtt_ms.value_or(0) : 0;
-  return m.verifier_rtt_ms.value_or(0) + drafter_ms;
+  return m.verifier_rtt_ms.value_or(0) + m.in_turn() * drafter_ms;
 }
 
 double NetworkMs(const Measurement& m) {
   return m.split.drafter_network_ms + m.split.verifier_network_ms;
 }
 
-// What calls take beside computing and round trips.
-double CallOverheadMs(const Measurement& m) {
-  return std::max(0.0, NetworkMs(m) - RoundTripsMs(m));
+double Hits(const Measurement& m) {
+  return m.asked_ahead() * m.counts.ahead.hit_share();
 }
 
-double AskedAhead(const Measurement& m) {
-  const Counts& counts = m.counts;
-  return counts.num_rounds > 0
-             ? static_cast<double>(counts.ahead.num_asked()) / counts.num_rounds
-             : 0;
+// How long a round that hit waited for its drafts.
+double WaitOfAHitMs(const Measurement& m) {
+  return Hits(m) > 0 ? m.split.wait_ms / Hits(m) : 0;
+}
+
+// What calls take beside computing and round trips. A round whose drafts were
+// made ahead for other outcomes has waited for them like one that hit.
+double CallOverheadMs(const Measurement& m) {
+  const double misses = m.asked_ahead() - Hits(m);
+  return std::max(0.0,
+                  NetworkMs(m) - RoundTripsMs(m) - misses * WaitOfAHitMs(m));
+}
+
+// What a drafter computes while it is verified: with a timing model it takes in
+// the drafts in flight, and then drafts. Real nodes have shown how much longer
+// than a verification that takes, with many rows in each pass and perhaps on
+// the verifier's own processors; where they came in time, it is no longer.
+double AheadMs(const Measurement& lowest, double draft_step_ms) {
+  const double by_steps = (lowest.point.cell.k + 1) * draft_step_ms;
+  const double wait_ms = WaitOfAHitMs(lowest);
+  if (wait_ms == 0) return by_steps;
+  return std::max(0.0, wait_ms + lowest.split.verify_ms +
+                           lowest.verifier_rtt_ms.value_or(0) -
+                           lowest.drafter_rtt_ms.value_or(0));
 }
 
 // The round of a cell as the formula has it. A timing model's times are known;
@@ -40,20 +58,21 @@ RoundCosts Costs(const Measurement& m, const Measurement& lowest,
                  bool is_simulated) {
   const int k = m.point.cell.k;
   const bool is_known = is_simulated && m.model_verify_ms > 0;
-  // The rounds that drafted in turn have all of this time.
-  const double in_turn =
-      1 - AskedAhead(lowest) * lowest.counts.ahead.hit_share();
+  const double draft_step_ms =
+      is_known ? m.model_draft_step_ms
+      : k > 0 && lowest.in_turn() > 0
+          ? lowest.split.draft_ms / (k * lowest.in_turn())
+          : 0;
   return {.k = k,
-          .draft_step_ms = is_known ? m.model_draft_step_ms
-                           : k > 0 && in_turn > 0
-                               ? lowest.split.draft_ms / (k * in_turn)
-                               : 0,
+          .draft_step_ms = draft_step_ms,
           .verify_ms = is_known ? m.model_verify_ms : lowest.split.verify_ms,
           .drafter_rtt_ms = m.drafter_rtt_ms.value_or(0),
           .verifier_rtt_ms = m.verifier_rtt_ms.value_or(0),
           .overhead_ms = CallOverheadMs(lowest) + lowest.split.rest_ms,
-          .asked_ahead = AskedAhead(m),
-          .hits = m.counts.ahead.hit_share()};
+          .asked_ahead = m.asked_ahead(),
+          .hits = m.counts.ahead.hit_share(),
+          .ahead_ms = is_known ? (k + 1) * draft_step_ms
+                               : AheadMs(lowest, draft_step_ms)};
 }
 
 struct Part {
@@ -74,7 +93,10 @@ Prediction Predict(const Measurement& cell, double speedup,
   if (speedup <= 0) return prediction;
   prediction.measured_ms = round_tokens_ms / speedup;
   const std::vector<Part> parts = {
-      {"drafting", cell.split.draft_ms, costs.k * costs.draft_step_ms},
+      {"drafting in turn", cell.split.draft_ms,
+       cell.in_turn() * costs.k * costs.draft_step_ms},
+      {"waiting for drafts made ahead", cell.split.wait_ms,
+       Hits(cell) * LateMs(costs)},
       {"verifying", cell.split.verify_ms, costs.verify_ms},
       {"calls beside the nodes' computing (round trips, gRPC)", NetworkMs(cell),
        RoundTripsMs(cell) + CallOverheadMs(lowest)},

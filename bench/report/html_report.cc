@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "bench/report/rounds_chart.h"
 #include "bench/report/svg_charts.h"
 #include "bench/report/svg_elements.h"
 #include "bench/report/users_chart.h"
@@ -97,7 +98,8 @@ std::string Findings(const Report& report) {
       if (best == nullptr) continue;
       absl::StrAppendFormat(
           &html,
-          "<li>RTT %g ms, %s: best K = <b>%s</b>, <b>%.2f\xC3\x97</b> plain "
+          "<li>RTT %g ms, %s: best K = <b>%s</b>, "
+          "<b>%.2f\xC3\x97</b> plain "
           "decoding inside the verifier, %.2f\xC3\x97 plain decoding through "
           "the same network (%.1f ms per token, %.0f tokens/s in all)</li>\n",
           rtt_ms, load.ToString(), best->cell().drafting().ToString(),
@@ -161,6 +163,9 @@ std::string PredictionSection(const Report& report) {
       " Cells of more users have no prediction, as their calls wait for each "
       "other, nor have those whose K is chosen for each round.";
   html += "</p>\n";
+  if (const std::string broken = report.BrokenAssumption(); !broken.empty()) {
+    absl::StrAppend(&html, "<p class=\"note\">", EscapeHtml(broken), "</p>\n");
+  }
   const std::vector<std::string> large = report.LargeDifferences();
   if (!large.empty()) {
     absl::StrAppendFormat(&html,
@@ -189,13 +194,40 @@ std::string TimeLine(const Report& report) {
       Key({{"#2166ac", "drafting"},
            {"#d9730d", "verifying"},
            {"#b8c1cc", "network"},
+           {"#92c5de", "waiting for drafts made ahead"},
            {"#4d9221", "coordinator and rest"}}),
       RoundTimeLineSvg(report));
+}
+
+std::string ThreeRoundsSection(const Report& report) {
+  const std::string chart = ThreeRoundsSvg(report);
+  if (chart.empty()) return "";
+  return absl::StrCat(
+      "<h2>What overlaps</h2>\n"
+      "<p class=\"note\">Three rounds of the fastest cell that drafts in turn, "
+      "and of the fastest one whose drafter works while the verifier does, at "
+      "each round-trip time, ",
+      report.loads().front().ToString(),
+      ": mean times, and as many hits as there were.</p>\n",
+      Key({{"#2166ac", "drafting in turn"},
+           {"#4d9221", "drafting ahead, used"},
+           {"#d98b87", "drafting ahead, in vain"},
+           {"#d9730d", "verifying"},
+           {"#b8c1cc", "on the way"}}),
+      chart);
 }
 
 std::string SpreadCells(const Spread& spread) {
   return absl::StrFormat("<td>%.1f</td><td>%.1f</td><td>%.1f</td><td>%.1f</td>",
                          spread.p50, spread.p90, spread.p99, spread.mean);
+}
+
+std::string AheadCells(const CellReport& cell) {
+  const AheadCounts& ahead = cell.measured.counts.ahead;
+  const std::string hits =
+      ahead.num_asked() > 0 ? absl::StrFormat("%.0f", 100 * ahead.hit_share())
+                            : "";
+  return absl::StrFormat("<td>%s</td><td>%.2f</td>", hits, cell.WastedShare());
 }
 
 std::string TableRow(const Report& report, const CellReport& cell) {
@@ -220,8 +252,8 @@ std::string TableRow(const Report& report, const CellReport& cell) {
              cell.cell().load.ToString(), cell.cell().drafting().ToString(),
              cell.speedup, cell.lowest_speedup, cell.highest_speedup,
              cell.network_speedup, predicted, m.tokens_per_round, acceptance) +
-         SpreadCells(m.first_token_ms) + SpreadCells(m.token_ms) +
-         SpreadCells(m.request_ms) +
+         AheadCells(cell) + SpreadCells(m.first_token_ms) +
+         SpreadCells(m.token_ms) + SpreadCells(m.request_ms) +
          absl::StrFormat(
              "<td>%.0f</td><td>%.0f</td><td>%.0f + %.0f</td>"
              "<td>%.2f + %.2f</td>"
@@ -231,7 +263,8 @@ std::string TableRow(const Report& report, const CellReport& cell) {
              m.drafter_bytes_per_token, m.verifier_bytes_per_token,
              m.drafter_messages_per_token, m.verifier_messages_per_token,
              m.split.draft_ms,
-             m.split.drafter_network_ms + m.split.verifier_network_ms,
+             m.split.drafter_network_ms + m.split.verifier_network_ms +
+                 m.split.wait_ms,
              m.split.verify_ms, m.split.rest_ms, m.num_requests,
              m.num_failures);
 }
@@ -241,16 +274,18 @@ std::string Table(const Report& report) {
       "<h2>All cells</h2>\n<p class=\"note\">Times in ms. The best K of each "
       "row of the heat map is marked. Time per token is (end - first token) / "
       "(tokens - 1) of each request. Acceptance: accepted / offered drafts at "
-      "positions 1, 2, ... Per token: drafter + verifier.</p>\n<div "
+      "positions 1, 2, ... Hits: rounds whose drafts were made ahead, of those "
+      "for which they were asked for. Per token: drafter + verifier.</p>\n<div "
       "class=\"wide\"><table>\n<tr>"
       "<th colspan=\"4\">cell</th><th colspan=\"4\">speed-up</th>"
-      "<th colspan=\"2\">rounds</th><th colspan=\"4\">time to first token</th>"
+      "<th colspan=\"4\">rounds</th><th colspan=\"4\">time to first token</th>"
       "<th colspan=\"4\">time per token</th><th colspan=\"4\">end to end</th>"
       "<th colspan=\"2\">tokens/s</th><th colspan=\"2\">per token</th>"
       "<th colspan=\"4\">one round, ms</th><th colspan=\"2\">requests</th>"
       "</tr>\n<tr><th>RTT</th><th>achieved</th><th>load</th><th>K</th>"
       "<th>plain in verifier</th><th>range</th><th>K = 0, same network</th>"
-      "<th>predicted</th><th>tokens</th><th>acceptance %</th>";
+      "<th>predicted</th><th>tokens</th><th>acceptance %</th>"
+      "<th>hits %</th><th>drafts wasted a token</th>";
   for (int i = 0; i < 3; ++i) {
     html += "<th>p50</th><th>p90</th><th>p99</th><th>mean</th>";
   }
@@ -295,7 +330,7 @@ std::string ToHtml(const Report& report) {
       "process, without network or RPC, measured in the same run. Tokens of "
       "all users while they decode, over what the verifier alone gives one "
       "user. Blue is faster, red slower, white is 1.0; the outline is the best "
-      "K of its row.</p>\n";
+      "K and schedule of its row.</p>\n";
   html += HeatMaps(report, Ratio::kOverPlainInVerifier);
   html +=
       "<h2>Speed-up over K = 0 through the same network</h2>\n"
@@ -306,6 +341,7 @@ std::string ToHtml(const Report& report) {
   html += UsersSection(report);
   html += PredictionSection(report);
   html += TimeLine(report);
+  html += ThreeRoundsSection(report);
   html += Table(report);
   html += ConfigurationTable(report.configuration);
   return html + "</body>\n</html>\n";

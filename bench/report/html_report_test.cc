@@ -60,6 +60,26 @@ TEST(ReportTest, TheFormulaIsExactWhereNothingIsNoisy) {
   EXPECT_NEAR(*report.median_prediction_error, 0, 1e-9);
 }
 
+// What drafts made ahead were waited for at the lowest round trip is there once
+// in the prediction, in rounds that hit and in others.
+TEST(ReportTest, TheFormulaIsExactWhereDraftsMadeAheadComeLate) {
+  const auto ahead = [](double rtt_ms) {
+    Measurement m = Ideal(rtt_ms, 4);
+    m.point.cell.schedule = Schedule::kPredraft;
+    m.counts = {.num_rounds = 20, .ahead = {.num_hits = 10, .num_misses = 10}};
+    // Half of the rounds draft in turn, and all wait for 3 ms.
+    m.split.draft_ms = 2;
+    m.split.drafter_network_ms = 0.5 * (rtt_ms + 3);
+    m.split.wait_ms = 0.5 * 3;
+    m.token_ms.mean = m.split.round_ms() / m.tokens_per_round;
+    return m;
+  };
+  const Report report = MakeReport({}, {ahead(0), ahead(5), ahead(20)});
+  for (const CellReport& cell : report.cells) {
+    EXPECT_NEAR(cell.prediction_error(), 0, 1e-9);
+  }
+}
+
 TEST(ReportTest, CellsFarFromTheFormulaAreListedWithTheirReason) {
   EXPECT_THAT(IdealReport().LargeDifferences(), IsEmpty());
   Measurement slow = Ideal(20, 4);
@@ -216,7 +236,8 @@ TEST(TableReportTest, TheCsvsColumnsHaveTheNamesThatScriptsReadThemBy) {
       "acceptance_by_position,tokens_per_round,drafter_bytes_per_token,"
       "verifier_bytes_per_token,drafter_messages_per_token,"
       "verifier_messages_per_token,round_draft_ms,round_drafter_network_ms,"
-      "round_verify_ms,round_verifier_network_ms,round_rest_ms,ahead_hit_share,"
+      "round_verify_ms,round_verifier_network_ms,round_wait_ms,round_rest_ms,"
+      "ahead_hit_share,"
       "draft_tokens_wasted_per_token,plain_in_verifier_token_ms");
 }
 

@@ -69,7 +69,7 @@ Measurement Combine(const Repeats& repeats) {
   for (double RoundSplit::*part :
        {&RoundSplit::draft_ms, &RoundSplit::drafter_network_ms,
         &RoundSplit::verify_ms, &RoundSplit::verifier_network_ms,
-        &RoundSplit::rest_ms}) {
+        &RoundSplit::wait_ms, &RoundSplit::rest_ms}) {
     all.split.*part =
         MedianBy(repeats, [=](const Measurement& m) { return m.split.*part; });
   }
@@ -172,6 +172,14 @@ double CellReport::prediction_error() const {
   return prediction->speedup / speedup - 1;
 }
 
+double CellReport::WastedShare() const {
+  const int num_tokens = measured.num_tokens;
+  return num_tokens > 0
+             ? static_cast<double>(measured.counts.ahead.num_wasted) /
+                   num_tokens
+             : 0;
+}
+
 std::vector<double> Report::rtts_ms() const {
   return Distinct(cells, [](const Cell& cell) { return cell.rtt_ms; });
 }
@@ -236,6 +244,21 @@ int Report::num_failures() const {
   int sum = 0;
   for (const CellReport& cell : cells) sum += cell.measured.num_failures;
   return sum;
+}
+
+bool Report::HasAhead() const {
+  return std::any_of(cells.begin(), cells.end(), [](const CellReport& cell) {
+    return cell.measured.counts.ahead.num_asked() > 0;
+  });
+}
+
+std::string Report::BrokenAssumption() const {
+  if (!configuration.shares_processors || !HasAhead()) return "";
+  return "The formula has drafter and verifier on processors of their own. "
+         "Here "
+         "they share one machine's, so that what is drafted ahead takes time "
+         "from the verifier: its time, and how long drafts made ahead were "
+         "waited for, are those of the lowest round trip.";
 }
 
 std::string AchievedRtt(const Measurement& measured) {

@@ -27,6 +27,8 @@ struct CellReport {
   std::optional<double> predicted_speedup() const;
   // Predicted / measured - 1; 0 where one of them is not there.
   double prediction_error() const;
+  // Draft tokens that came to nothing, for each that was generated.
+  double WastedShare() const;
   const Cell& cell() const { return measured.point.cell; }
 };
 
@@ -53,6 +55,10 @@ struct Report {
   // as its prompts were used up.
   std::vector<std::string> CutShort() const;
   int num_failures() const;
+  // Whether any drafts were asked for before their round.
+  bool HasAhead() const;
+  // What the formula takes for granted and this machine does not give; or "".
+  std::string BrokenAssumption() const;
 };
 // Marked as simulated, and with notes, as the measurements say.
 Report MakeReport(const Configuration& configuration,

@@ -48,6 +48,7 @@ Json ToJson(const RoundSplit& split) {
           {"drafter_network_ms", split.drafter_network_ms},
           {"verify_ms", split.verify_ms},
           {"verifier_network_ms", split.verifier_network_ms},
+          {"wait_ms", split.wait_ms},
           {"rest_ms", split.rest_ms}};
 }
 
@@ -56,6 +57,7 @@ RoundSplit ToSplit(const Json& json) {
           .drafter_network_ms = json.at("drafter_network_ms"),
           .verify_ms = json.at("verify_ms"),
           .verifier_network_ms = json.at("verifier_network_ms"),
+          .wait_ms = json.at("wait_ms"),
           .rest_ms = json.at("rest_ms")};
 }
 

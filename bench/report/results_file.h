@@ -18,6 +18,7 @@ struct Configuration {
   std::vector<std::pair<std::string, std::string>> binding = {};
   std::vector<std::pair<std::string, std::string>> notes = {};  // of results
   bool is_simulated = false;
+  bool shares_processors = false;  // models that compute on one machine
   bool is_lossy = false;  // accepted with a lenience: not the target's law
 
   // Hex; of what is binding.

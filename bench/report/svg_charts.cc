@@ -171,6 +171,7 @@ std::vector<Segment> Segments(const RoundSplit& split) {
           {"network to the verifier", kNetwork, to_verifier},
           {"verifying", "#d9730d", split.verify_ms},
           {"network from the verifier", kNetwork, to_verifier},
+          {"waiting for drafts made ahead", "#92c5de", split.wait_ms},
           {"coordinator", "#4d9221", split.rest_ms}};
 }
 

@@ -13,7 +13,7 @@ namespace outrider::bench {
 enum class Ratio { kOverPlainInVerifier, kOverK0SameNetwork };
 
 // Round-trip time down, K across: a ratio as text and colour, white at 1.0; the
-// best K of a row is outlined.
+// best K and schedule of a row are outlined.
 std::string HeatMapSvg(const Report& report, const Load& load, Ratio ratio);
 
 // A panel per round-trip time: K across, speed-up up; measured with the range

@@ -58,14 +58,6 @@ void AddSpread(const std::string& name, Spread Measurement::*spread,
   }
 }
 
-// Draft tokens that came to nothing, for each that was generated.
-double WastedShare(const CellReport& cell) {
-  const Measurement& m = cell.measured;
-  return m.num_tokens > 0
-             ? static_cast<double>(m.counts.ahead.num_wasted) / m.num_tokens
-             : 0;
-}
-
 std::vector<Column> Columns() {
   using M = Measurement;
   std::vector<Column> columns = {
@@ -118,6 +110,7 @@ std::vector<Column> Columns() {
       {"round_drafter_network_ms", &RoundSplit::drafter_network_ms},
       {"round_verify_ms", &RoundSplit::verify_ms},
       {"round_verifier_network_ms", &RoundSplit::verifier_network_ms},
+      {"round_wait_ms", &RoundSplit::wait_ms},
       {"round_rest_ms", &RoundSplit::rest_ms}};
   for (const auto& [name, member] : parts) {
     columns.push_back({name, [member = member](const CellReport& cell) {
@@ -127,7 +120,9 @@ std::vector<Column> Columns() {
   columns.push_back(NumberColumn("ahead_hit_share", [](const auto& c) {
     return c.measured.counts.ahead.hit_share();
   }));
-  columns.push_back(NumberColumn("draft_tokens_wasted_per_token", WastedShare));
+  columns.push_back(
+      NumberColumn("draft_tokens_wasted_per_token",
+                   [](const auto& c) { return c.WastedShare(); }));
   columns.push_back(
       MeasuredColumn("plain_in_verifier_token_ms", &M::plain_token_ms));
   return columns;
@@ -204,7 +199,7 @@ std::string CellTable(const Report& report) {
         cell.predicted_speedup()
             ? absl::StrFormat("%.2f", *cell.predicted_speedup())
             : "",
-        m.tokens_per_round, Acceptance(m), AheadHits(m), WastedShare(cell),
+        m.tokens_per_round, Acceptance(m), AheadHits(m), cell.WastedShare(),
         Milliseconds(m.first_token_ms), Milliseconds(m.token_ms),
         Milliseconds(m.request_ms), m.tokens_per_second,
         m.tokens_per_second_per_user, m.drafter_bytes_per_token,
@@ -251,7 +246,7 @@ std::string ToMarkdown(const Report& report) {
   text +=
       "Each cell: speed-up over plain decoding inside the verifier without any "
       "network, and in brackets over K = 0 through the same network. Bold: the "
-      "best K of the row.\n";
+      "best K and schedule of the row.\n";
   for (const Load& load : report.loads()) {
     absl::StrAppend(&text, "\n## ", load.ToString(), "\n\n",
                     HeatMap(report, load));
@@ -270,6 +265,9 @@ std::string ToMarkdown(const Report& report) {
         "\nFormula and measurement (1 user, beyond the lowest round trip) "
         "differ by %.1f %% in the median cell.\n",
         100 * *report.median_prediction_error);
+  }
+  if (const std::string broken = report.BrokenAssumption(); !broken.empty()) {
+    absl::StrAppend(&text, "\n", broken, "\n");
   }
   const std::vector<std::string> large = report.LargeDifferences();
   if (!large.empty()) {
