@@ -7,8 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "gtest/gtest.h"
 #include "tests/exactness/enumeration.h"
 #include "tests/exactness/law_case.h"
@@ -18,14 +16,8 @@ namespace {
 
 class BlockLawTest : public ::testing::TestWithParam<ReplyFormat> {
  protected:
-  void TearDown() override {
-    std::cout << num_leaves_ << " leaves, largest difference "
-              << max_difference_ << "\n";
-  }
-
-  // Every gate of output_law_test.
   void Check(LawCase c) {
-    SCOPED_TRACE(Describe(c));
+    c.config.rule = RuleKind::kBlock;
     c.config.reply_format = GetParam();
     if (GetParam() == ReplyFormat::kSparse) {
       // A row's tail is drawn whether or not it will be read: many leaves.
@@ -33,24 +25,11 @@ class BlockLawTest : public ::testing::TestWithParam<ReplyFormat> {
       c.length = std::min(c.length, c.vocab_size > 3 ? 3 : 4);
       c.config.reuse = EnumeratingSource::Reuse::kShareUniform;
     }
-    const ToyModel model(c.vocab_size, c.drafter);
-    c.config.rule = RuleKind::kBlock;
-    const Enumeration block = Enumerate(c.config, model, c.length);
-    const Difference difference =
-        Compare(block.law, PlainLaw(model, c.config.sampling, {kToyPrompt},
-                                    c.length, c.config.eos_ids));
-    EXPECT_EQ(block.problem, "");
-    EXPECT_LE(difference.max_difference, kTolerance);
-    EXPECT_LE(difference.mass_error, kTolerance);
-    EXPECT_EQ(difference.impossible_mass, 0);
-    EXPECT_EQ(block.num_misses, 0);
-    num_leaves_ += block.num_leaves;
-    max_difference_ = std::max(max_difference_, difference.max_difference);
+    laws_.Expect(c);
   }
 
  private:
-  int64_t num_leaves_ = 0;
-  double max_difference_ = 0;
+  LawCoverage laws_;
 };
 
 TEST_P(BlockLawTest, IsTheTargetsForEveryDrafterAndTemperature) {

@@ -136,11 +136,7 @@ ClusterConfig Config(double temperature, double lenience, int k,
 Enumeration Check(const ClusterConfig& config, const ToyModel& model,
                   int length, const Law& right) {
   const Enumeration result = Enumerate(config, model, length);
-  const Difference difference = Compare(result.law, right);
-  EXPECT_EQ(result.problem, "");
-  EXPECT_LE(difference.max_difference, kTolerance);
-  EXPECT_LE(difference.mass_error, kTolerance);
-  EXPECT_EQ(difference.impossible_mass, 0);
+  ExpectLaw(result, right);
   EXPECT_EQ(result.num_misses, 0);
   return result;
 }
@@ -154,8 +150,8 @@ TEST(LossyTest, LenienceOfOneIsExact) {
         SCOPED_TRACE(absl::StrCat("format ", static_cast<int>(format), ", T ",
                                   temperature));
         const ClusterConfig config = Config(temperature, 1, 2, format);
-        Check(config, model, 4,
-              PlainLaw(model, config.sampling, {kToyPrompt}, 4, {}));
+        Check(config, model, 3,
+              PlainLaw(model, config.sampling, {kToyPrompt}, 3, {}));
       }
     }
   }

@@ -76,12 +76,7 @@ void ExpectExact(ClusterConfig config, const ToyModel& model, int length) {
     config.reuse = EnumeratingSource::Reuse::kShareUniform;
   }
   const Enumeration result = Enumerate(config, model, length);
-  const Difference difference = Compare(
-      result.law, PlainLaw(model, config.sampling, {kToyPrompt}, length, {}));
-  EXPECT_EQ(result.problem, "");
-  EXPECT_LE(difference.max_difference, kTolerance);
-  EXPECT_LE(difference.mass_error, kTolerance);
-  EXPECT_EQ(difference.impossible_mass, 0);
+  ExpectLaw(result, PlainLaw(model, config.sampling, {kToyPrompt}, length, {}));
   EXPECT_EQ(result.num_misses, 0);
 }
 
@@ -90,13 +85,11 @@ TEST(ProcessingTest, TheLawIsTheTargetsForEveryDrafter) {
     for (const DrafterKind drafter :
          {DrafterKind::kCorrelated, DrafterKind::kReversed}) {
       const ToyModel model(4, drafter);
-      for (const int k : {2, 3}) {
-        ClusterConfig config;
-        config.sampling = sampling;
-        config.support_size = 2;
-        config.draft_lengths = {k};
-        ExpectExact(std::move(config), model, kLength);
-      }
+      ClusterConfig config;
+      config.sampling = sampling;
+      config.support_size = 2;
+      config.draft_lengths = {drafter == DrafterKind::kReversed ? 3 : 2};
+      ExpectExact(std::move(config), model, kLength);
     }
   }
 }

@@ -2,7 +2,6 @@
 // Fifty held-out prompts through the three real processes, on the demo pair:
 // greedy output equals plain decoding token for token, whatever K.
 #include <algorithm>
-#include <chrono>
 #include <fstream>
 #include <iostream>
 #include <memory>
@@ -19,6 +18,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/demo_trio.h"
+#include "tests/support/streams_at_once.h"
 
 namespace outrider::testing {
 namespace {
@@ -73,23 +73,27 @@ struct Sums {
   int num_accepted = 0;
 };
 
-// Runs one prompt. The tokens must be those of plain decoding, or the first
-// difference a tie that the kernels may break: `tie_gap` is four times the
-// largest difference that the number of rows makes to a logit, 0 where it makes
-// none.
-void ExpectPlain(client::GenerationClient& client, const Expected& expected,
-                 const Setting& setting, double tie_gap, Sums& sums) {
+client::GenerationRequest RequestFor(const TokenSeq& prompt,
+                                     const Setting& setting) {
   client::GenerationRequest request;
-  request.prompt = expected.prompt;
+  request.prompt = prompt;
   request.temperature = 0.0;
   request.max_tokens = kNumTokens;
   request.num_speculative_tokens = setting.k;
   request.prompt_lookup = setting.prompt_lookup;
   request.ignore_eos = true;
-  const auto stream = client.Generate(request, std::chrono::minutes(2));
+  return request;
+}
+
+// Reads one prompt's stream. The tokens must be those of plain decoding, or the
+// first difference a tie that the kernels may break: `tie_gap` is four times
+// the largest difference that the number of rows makes to a logit, 0 where it
+// makes none.
+void ExpectPlain(client::GenerationStream& stream, const Expected& expected,
+                 const Setting& setting, double tie_gap, Sums& sums) {
   TokenSeq tokens;
   while (true) {
-    const auto update = stream->Next();
+    const auto update = stream.Next();
     EXPECT_THAT(update, IsOk());
     if (!update.ok() || !update->has_value()) break;
     for (const auto& token : (*update)->tokens) tokens.push_back(token.id);
@@ -143,10 +147,16 @@ TEST(GreedyEqualsPlainTest, FiftyHeldOutPromptsThroughThreeProcesses) {
   for (const Setting& setting : {Setting{0}, Setting{1}, Setting{2}, Setting{4},
                                  Setting{8}, Setting{8, true}}) {
     Sums sums;
+    std::vector<client::GenerationRequest> requests;
     for (const Expected& expected : all_expected) {
-      ++num_outputs;
-      ExpectPlain(trio.client(), expected, setting, tie_gap, sums);
+      requests.push_back(RequestFor(expected.prompt, setting));
     }
+    GenerateInOrder(trio.client(), requests,
+                    [&](size_t i, client::GenerationStream& stream) {
+                      ++num_outputs;
+                      ExpectPlain(stream, all_expected[i], setting, tie_gap,
+                                  sums);
+                    });
     num_ties += sums.num_ties;
     std::cout << "K = " << setting.k
               << (setting.prompt_lookup ? ", with lookup" : "") << ": "

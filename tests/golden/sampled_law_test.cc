@@ -4,7 +4,6 @@
 // Pearson's test with fixed seeds, whose false-alarm rate for random ones is
 // 1e-9 each; a lossy run of the same processes must fail it.
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <iostream>
 #include <map>
@@ -25,6 +24,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/demo_trio.h"
+#include "tests/support/streams_at_once.h"
 
 namespace outrider::testing {
 namespace {
@@ -118,42 +118,54 @@ struct Samples {
   int num_accepted = 0;
 };
 
+client::GenerationRequest RequestFor(const Setting& setting, int seed) {
+  client::GenerationRequest request;
+  request.prompt = kPrompt;
+  request.temperature = setting.temperature;
+  request.top_k = kSampling.top_k;
+  request.seed = seed;
+  request.max_tokens = kLength;
+  request.num_speculative_tokens = kDraftLength;
+  request.ignore_eos = true;
+  request.acceptance_rule = setting.rule;
+  request.reply_format = setting.format;
+  if (setting.lossy_lenience < 1) {
+    request.lossy_lenience = setting.lossy_lenience;
+  }
+  return request;
+}
+
+void ReadToTheEnd(client::GenerationStream& stream, Samples& samples) {
+  TokenSeq tokens;
+  while (true) {
+    const auto update = stream.Next();
+    EXPECT_THAT(update, IsOk());
+    if (!update.ok() || !update->has_value()) break;
+    for (const auto& token : (*update)->tokens) tokens.push_back(token.id);
+    if (const auto& round = (*update)->round) {
+      samples.num_drafted += round->num_drafted;
+      samples.num_accepted += round->num_accepted;
+    }
+    if ((*update)->finish) {
+      EXPECT_EQ((*update)->finish->num_misses, 0);
+      EXPECT_EQ((*update)->finish->num_draft_failures, 0);
+    }
+  }
+  samples.texts.push_back(std::move(tokens));
+}
+
 // Seeds 1, 2, ...: the counts are the same in every run.
 Samples Sample(client::GenerationClient& client, const Setting& setting,
                int num_samples) {
-  Samples samples;
+  std::vector<client::GenerationRequest> requests;
   for (int seed = 1; seed <= num_samples; ++seed) {
-    client::GenerationRequest request;
-    request.prompt = kPrompt;
-    request.temperature = setting.temperature;
-    request.top_k = kSampling.top_k;
-    request.seed = seed;
-    request.max_tokens = kLength;
-    request.num_speculative_tokens = kDraftLength;
-    request.ignore_eos = true;
-    request.acceptance_rule = setting.rule;
-    request.reply_format = setting.format;
-    if (setting.lossy_lenience < 1) {
-      request.lossy_lenience = setting.lossy_lenience;
-    }
-    const auto stream = client.Generate(request, std::chrono::minutes(1));
-    TokenSeq tokens;
-    while (true) {
-      const auto update = stream->Next();
-      EXPECT_THAT(update, IsOk());
-      if (!update.ok() || !update->has_value()) break;
-      for (const auto& token : (*update)->tokens) tokens.push_back(token.id);
-      if (const auto& round = (*update)->round) {
-        samples.num_drafted += round->num_drafted;
-        samples.num_accepted += round->num_accepted;
-      }
-      if ((*update)->finish) {
-        EXPECT_EQ((*update)->finish->num_misses, 0);
-        EXPECT_EQ((*update)->finish->num_draft_failures, 0);
-      }
-    }
-    samples.texts.push_back(std::move(tokens));
+    requests.push_back(RequestFor(setting, seed));
   }
+  Samples samples;
+  GenerateInOrder(client, requests,
+                  [&samples](size_t, client::GenerationStream& stream) {
+                    ReadToTheEnd(stream, samples);
+                  });
   return samples;
 }
 
