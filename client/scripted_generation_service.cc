@@ -1,18 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/scripted_generation_service.h"
 
+#include <grpcpp/server_builder.h>
+
 #include <thread>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "core/base/check.h"
 #include "core/wire/generation_convert.h"
 
 namespace outrider::client {
 ScriptedGenerationService::ScriptedGenerationService(Script script)
     : script_(std::move(script)) {
-  auto server = RpcServer::Start({.listen = "127.0.0.1:0"}, {this});
-  OUTRIDER_CHECK(server.ok()) << server.status();
-  server_ = *std::move(server);
+  int port = 0;
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
+                           &port);
+  builder.RegisterService(this);
+  server_ = builder.BuildAndStart();
+  OUTRIDER_CHECK(server_ != nullptr);
+  address_ = absl::StrCat("127.0.0.1:", port);
 }
 
 v1::GenerateRequest ScriptedGenerationService::last_request() const {

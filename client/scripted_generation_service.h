@@ -2,13 +2,14 @@
 #ifndef OUTRIDER_CLIENT_SCRIPTED_GENERATION_SERVICE_H_
 #define OUTRIDER_CLIENT_SCRIPTED_GENERATION_SERVICE_H_
 
+#include <grpcpp/server.h>
+
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/base/mutex.h"
-#include "core/rpc/server.h"
 #include "core/wire/generation_update.h"
 #include "outrider/v1/generation.grpc.pb.h"
 
@@ -29,7 +30,7 @@ class ScriptedGenerationService final : public v1::GenerationService::Service {
 
   explicit ScriptedGenerationService(Script script);
 
-  const std::string& address() const { return server_->address(); }
+  const std::string& address() const { return address_; }
   // What the last Generate asked for.
   v1::GenerateRequest last_request() const;
   std::vector<v1::GenerateRequest> requests() const;  // all of them, in order
@@ -46,7 +47,8 @@ class ScriptedGenerationService final : public v1::GenerationService::Service {
   const Script script_;
   mutable Mutex mu_;
   std::vector<v1::GenerateRequest> requests_ ABSL_GUARDED_BY(mu_);
-  std::unique_ptr<RpcServer> server_;  // last: ends before what it serves
+  std::string address_;
+  std::unique_ptr<grpc::Server> server_;  // last: ends before what it serves
 };
 
 // A script's parts. Tokens have ids counted from first_index, and one letter

@@ -254,7 +254,7 @@ absl::Status Serve(Flags flags) {
   rpc.max_connection_age =
       std::chrono::seconds(flags.max_connection_age_seconds);
   OUTRIDER_ASSIGN_OR_RETURN(const std::unique_ptr<RpcServer> server,
-                            RpcServer::Start(rpc, {&service}));
+                            RpcServer::Start(rpc, {&service}, queue));
   OUTRIDER_ASSIGN_OR_RETURN(const std::unique_ptr<HttpEndpoint> http,
                             StartHttpEndpoint("outrider-coordinator",
                                               flags.server, registry, *server));

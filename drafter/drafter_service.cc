@@ -6,23 +6,24 @@
 #include "core/node/node_call.h"
 #include "core/wire/message_limits.h"
 #include "drafter/load_drafter.h"
+#include "outrider/v1/drafter.grpc.pb.h"
 
 namespace outrider {
 
-grpc::ServerUnaryReactor* DrafterServiceImpl::Draft(
-    grpc::CallbackServerContext* context, const v1::DraftRequest* request,
-    v1::DraftResponse* response) {
-  return HandleCall(node_, *engine_, context, *request, *response);
+std::vector<RpcMethod> DrafterServiceImpl::Methods() {
+  const char* const service = v1::DrafterService::service_full_name();
+  return {MethodOf<v1::DraftRequest>(
+              service, "Draft",
+              [this](ServerCall& call, const v1::DraftRequest& request) {
+                HandleCall<v1::DraftResponse>(node_, *engine_, call, request);
+              }),
+          MethodOf<v1::DrafterServiceDescribeRequest>(
+              service, "Describe", [this](ServerCall& call, const auto&) {
+                HandleDescribe<v1::DrafterServiceDescribeResponse>(node_, call);
+              })};
 }
 
-grpc::ServerUnaryReactor* DrafterServiceImpl::Describe(
-    grpc::CallbackServerContext* context,
-    const v1::DrafterServiceDescribeRequest* /*request*/,
-    v1::DrafterServiceDescribeResponse* response) {
-  return HandleDescribe(node_, context, *response);
-}
-
-std::unique_ptr<grpc::Service> MakeDrafterService(
+std::unique_ptr<RpcService> MakeDrafterService(
     Node& node, const NodeDescription& description) {
   auto engine = std::make_unique<DraftEngine>(
       MakeStrategy(description),

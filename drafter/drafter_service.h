@@ -4,27 +4,22 @@
 
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "core/node/node.h"
+#include "core/rpc/rpc_service.h"
 #include "drafter/draft_engine.h"
-#include "outrider/v1/drafter.grpc.pb.h"
 
 namespace outrider {
 
 // The gRPC shell of the drafter: core/node/node_call.h has what is in it.
-class DrafterServiceImpl final : public v1::DrafterService::CallbackService {
+class DrafterServiceImpl final : public RpcService {
  public:
   // The node must outlive it.
   DrafterServiceImpl(Node& node, std::unique_ptr<const DraftEngine> engine)
       : node_(node), engine_(std::move(engine)) {}
 
-  grpc::ServerUnaryReactor* Draft(grpc::CallbackServerContext* context,
-                                  const v1::DraftRequest* request,
-                                  v1::DraftResponse* response) override;
-  grpc::ServerUnaryReactor* Describe(
-      grpc::CallbackServerContext* context,
-      const v1::DrafterServiceDescribeRequest* request,
-      v1::DrafterServiceDescribeResponse* response) override;
+  std::vector<RpcMethod> Methods() override;
 
  private:
   Node& node_;
@@ -32,7 +27,7 @@ class DrafterServiceImpl final : public v1::DrafterService::CallbackService {
 };
 
 // The service has an engine that does what the node's description says.
-std::unique_ptr<grpc::Service> MakeDrafterService(
+std::unique_ptr<RpcService> MakeDrafterService(
     Node& node, const NodeDescription& description);
 
 // The largest request that the model described can call for.

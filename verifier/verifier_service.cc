@@ -3,23 +3,25 @@
 
 #include "core/node/node_call.h"
 #include "core/wire/message_limits.h"
+#include "outrider/v1/verifier.grpc.pb.h"
 
 namespace outrider {
 
-grpc::ServerUnaryReactor* VerifierServiceImpl::Verify(
-    grpc::CallbackServerContext* context, const v1::VerifyRequest* request,
-    v1::VerifyResponse* response) {
-  return HandleCall(node_, *engine_, context, *request, *response);
+std::vector<RpcMethod> VerifierServiceImpl::Methods() {
+  const char* const service = v1::VerifierService::service_full_name();
+  return {MethodOf<v1::VerifyRequest>(
+              service, "Verify",
+              [this](ServerCall& call, const v1::VerifyRequest& request) {
+                HandleCall<v1::VerifyResponse>(node_, *engine_, call, request);
+              }),
+          MethodOf<v1::VerifierServiceDescribeRequest>(
+              service, "Describe", [this](ServerCall& call, const auto&) {
+                HandleDescribe<v1::VerifierServiceDescribeResponse>(node_,
+                                                                    call);
+              })};
 }
 
-grpc::ServerUnaryReactor* VerifierServiceImpl::Describe(
-    grpc::CallbackServerContext* context,
-    const v1::VerifierServiceDescribeRequest* /*request*/,
-    v1::VerifierServiceDescribeResponse* response) {
-  return HandleDescribe(node_, context, *response);
-}
-
-std::unique_ptr<grpc::Service> MakeVerifierService(
+std::unique_ptr<RpcService> MakeVerifierService(
     Node& node, const NodeDescription& description) {
   return std::make_unique<VerifierServiceImpl>(
       node, std::make_unique<VerifyEngine>(VerifyEngine::Options{

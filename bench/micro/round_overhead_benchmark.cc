@@ -112,8 +112,9 @@ class RoundClient {
     std::string verifier;
   };
 
-  RoundClient(const Addresses& addresses, int k)
-      : draft_stub_(MakeChannel(addresses.drafter), StubOptions()),
+  RoundClient(const Addresses& addresses, int k, CallQueue& queue)
+      : queue_(queue),
+        draft_stub_(MakeChannel(addresses.drafter), StubOptions()),
         verify_stub_(MakeChannel(addresses.verifier), StubOptions()),
         drafter_(draft_stub_, {.context_length = kContextLength}),
         verifier_(alone_, ReplyFormat::kTokens),
@@ -167,7 +168,7 @@ class RoundClient {
             .timeout_per_token = std::chrono::milliseconds(1)};
   }
 
-  CallQueue queue_{/*num_threads=*/1};
+  CallQueue& queue_;
   GrpcDraftStub draft_stub_;
   GrpcVerifyStub verify_stub_;
   AloneVerifyStub alone_{verify_stub_};
@@ -206,14 +207,15 @@ void Run(int seconds) {
   const ServerProcess callback_process(ServeCallbackEcho);
   const ServerProcess queue_process(ServeQueueEcho);
   SetUpGrpc();
-  // A coordinator serves, too, and its server's threads poll beside the
-  // queue's.
-  const auto coordinator = RpcServer::Start({.listen = "127.0.0.1:0"}, {});
+  // A coordinator serves, too, by the same queue.
+  CallQueue queue(/*num_threads=*/1);
+  const auto coordinator =
+      RpcServer::Start({.listen = "127.0.0.1:0"}, {}, queue);
   OUTRIDER_CHECK(coordinator.ok()) << coordinator.status();
   const RoundClient::Addresses addresses = {.drafter = drafter.address(),
                                             .verifier = verifier.address()};
-  RoundClient speculative(addresses, kDraftTokens);
-  RoundClient plain(addresses, 0);
+  RoundClient speculative(addresses, kDraftTokens, queue);
+  RoundClient plain(addresses, 0, queue);
   EchoClient callback_echo(callback_process.address());
   EchoClient queue_echo(queue_process.address());
 

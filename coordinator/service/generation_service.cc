@@ -13,7 +13,6 @@
 #include "core/base/log.h"
 #include "core/base/retry_delay.h"
 #include "core/base/status_macros.h"
-#include "core/rpc/metadata_limits.h"
 #include "core/rpc/status_convert.h"
 #include "core/wire/generation_convert.h"
 
@@ -112,25 +111,31 @@ GenerationServiceImpl::GenerationServiceImpl(Parts parts, Options options)
       running_(options.max_sessions),
       preparing_(kPreparingThreads) {}
 
-grpc::ServerWriteReactor<v1::GenerateResponse>* GenerationServiceImpl::Generate(
-    grpc::CallbackServerContext* context, const v1::GenerateRequest* request) {
+std::vector<RpcMethod> GenerationServiceImpl::Methods() {
+  const char* const service = v1::GenerationService::service_full_name();
+  return {MethodOf<v1::GenerateRequest>(
+              service, "Generate",
+              [this](ServerCall& call, const v1::GenerateRequest& request) {
+                Generate(call, request);
+              }),
+          MethodOf<v1::GenerationServiceDescribeRequest>(
+              service, "Describe",
+              [this](ServerCall& call, const auto&) { Describe(call); })};
+}
+
+void GenerationServiceImpl::Generate(ServerCall& call,
+                                     const v1::GenerateRequest& request) {
   auto cancellation = std::make_shared<Cancellation>();
-  auto* writer = new ResponseWriter(
-      {.queue = parts_.queue, .patience = options_.client_patience}, *context,
-      cancellation);  // deletes itself
-  if (const absl::Status status = CheckMetadata(*context); !status.ok()) {
-    StartDetached(writer->FinishAfterWrites(ToGrpcStatus(status)));
-    return writer;
-  }
-  CallName name = NameOf(*context);
-  context->AddInitialMetadata(kRequestIdKey, name.request_id);
-  StartDetached(
-      Run(*request, std::move(name), writer, std::move(cancellation)));
-  return writer;
+  CallName name = NameOf(call.context());
+  call.context().AddInitialMetadata(kRequestIdKey, name.request_id);
+  ResponseWriter& writer = ResponseWriter::For(
+      call, {.queue = parts_.queue, .patience = options_.client_patience},
+      cancellation);
+  StartDetached(Run(request, std::move(name), writer, std::move(cancellation)));
 }
 
 GenerationServiceImpl::CallName GenerationServiceImpl::NameOf(
-    const grpc::CallbackServerContext& context) {
+    const grpc::ServerContextBase& context) {
   const auto header = [&](const char* key) -> absl::string_view {
     const auto found = context.client_metadata().find(key);
     if (found == context.client_metadata().end()) return "";
@@ -179,10 +184,10 @@ void GenerationServiceImpl::Ended(const Call& call, const Session& session,
 }
 
 Task<void> GenerationServiceImpl::Run(
-    v1::GenerateRequest proto, CallName name, ResponseWriter* writer,
+    v1::GenerateRequest proto, CallName name, ResponseWriter& writer,
     std::shared_ptr<Cancellation> cancellation) {
   CoordinatorMetrics::Tally tally(parts_.metrics);
-  const Call call = {.name = name, .writer = *writer, .tally = tally};
+  const Call call = {.name = name, .writer = writer, .tally = tally};
   if (absl::Status status = running_.Enter(cancellation); !status.ok()) {
     Refuse(call, status);
     co_return;
@@ -281,15 +286,11 @@ absl::StatusOr<GenerationRequest> GenerationServiceImpl::Parse(
               .default_reply_format = options_.default_reply_format});
 }
 
-grpc::ServerUnaryReactor* GenerationServiceImpl::Describe(
-    grpc::CallbackServerContext* context,
-    const v1::GenerationServiceDescribeRequest* /*request*/,
-    v1::GenerationServiceDescribeResponse* response) {
-  *response = ToProto(parts_.pool.Describe());
-  response->set_has_tokenizer(parts_.tokenizer != nullptr);
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(grpc::Status::OK);
-  return reactor;
+void GenerationServiceImpl::Describe(ServerCall& call) const {
+  v1::GenerationServiceDescribeResponse response =
+      ToProto(parts_.pool.Describe());
+  response.set_has_tokenizer(parts_.tokenizer != nullptr);
+  call.Reply(response);
 }
 
 bool GenerationServiceImpl::Drain(std::chrono::seconds deadline) {

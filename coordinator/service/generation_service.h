@@ -2,12 +2,11 @@
 #ifndef OUTRIDER_COORDINATOR_SERVICE_GENERATION_SERVICE_H_
 #define OUTRIDER_COORDINATOR_SERVICE_GENERATION_SERVICE_H_
 
-#include <grpcpp/support/server_callback.h>
-
 #include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "coordinator/pool/node_pool.h"
 #include "coordinator/round/session.h"
@@ -20,6 +19,7 @@
 #include "core/base/log.h"
 #include "core/base/task.h"
 #include "core/rpc/call_queue.h"
+#include "core/rpc/rpc_service.h"
 #include "core/telemetry/trace_context.h"
 #include "core/tokenizer/tokenizer.h"
 #include "outrider/v1/generation.grpc.pb.h"
@@ -28,8 +28,7 @@ namespace outrider {
 
 // GenerationService: validates a request, gives it a pair of nodes, and runs
 // its rounds as a coroutine. Thread-safe.
-class GenerationServiceImpl final
-    : public v1::GenerationService::CallbackService {
+class GenerationServiceImpl final : public RpcService {
  public:
   struct Options {
     int max_sessions = 256;
@@ -53,13 +52,7 @@ class GenerationServiceImpl final
   // All generations must have ended: see Drain.
   ~GenerationServiceImpl() override = default;
 
-  grpc::ServerWriteReactor<v1::GenerateResponse>* Generate(
-      grpc::CallbackServerContext* context,
-      const v1::GenerateRequest* request) override;
-  grpc::ServerUnaryReactor* Describe(
-      grpc::CallbackServerContext* context,
-      const v1::GenerationServiceDescribeRequest* request,
-      v1::GenerationServiceDescribeResponse* response) override;
+  std::vector<RpcMethod> Methods() override;
 
   // Takes no more generations and waits for those that run; cancels what is
   // left at the deadline. False where even then some do not end, in moments:
@@ -79,12 +72,14 @@ class GenerationServiceImpl final
     CoordinatorMetrics::Tally& tally;
   };
 
-  static CallName NameOf(const grpc::CallbackServerContext& context);
+  void Generate(ServerCall& call, const v1::GenerateRequest& request);
+  void Describe(ServerCall& call) const;
+  static CallName NameOf(const grpc::ServerContextBase& context);
   static LogFields FieldsOf(const CallName& name);
   absl::StatusOr<GenerationRequest> Parse(const v1::GenerateRequest& proto,
                                           const NodePool::Pair& pair) const;
   Task<void> Run(v1::GenerateRequest proto, CallName name,
-                 ResponseWriter* writer,
+                 ResponseWriter& writer,
                  std::shared_ptr<Cancellation> cancellation);
   // Has left its nodes when it returns.
   Task<void> RunOnPair(const v1::GenerateRequest& proto, const Call& call,

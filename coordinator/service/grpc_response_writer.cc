@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/service/grpc_response_writer.h"
 
-#include <grpcpp/server_context.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -10,18 +8,24 @@
 
 namespace outrider {
 
-ResponseWriter::ResponseWriter(const Options& options,
-                               grpc::CallbackServerContext& context,
+ResponseWriter& ResponseWriter::For(
+    ServerCall& call, const Options& options,
+    std::shared_ptr<Cancellation> cancellation) {
+  std::unique_ptr<ResponseWriter> writer(
+      new ResponseWriter(call, options, std::move(cancellation)));
+  ResponseWriter& result = *writer;
+  call.Accompany(std::move(writer));
+  return result;
+}
+
+ResponseWriter::ResponseWriter(ServerCall& call, const Options& options,
                                std::shared_ptr<Cancellation> cancellation)
-    : options_(options),
-      context_(context),
-      cancellation_(std::move(cancellation)) {
+    : call_(call), options_(options), cancellation_(std::move(cancellation)) {
   registration_ = cancellation_->OnCancel([this] {
     MutexLock lock(mu_);
     is_cancelled_ = true;
     WakeLocked();
   });
-  Order();
 }
 
 Task<absl::Status> ResponseWriter::Write(v1::GenerateResponse response) {
@@ -32,7 +36,7 @@ Task<absl::Status> ResponseWriter::Write(v1::GenerateResponse response) {
     queue_.Push(std::move(response));
     if (queue_.size() == 1 && !is_broken_) first = &queue_.front();
   }
-  if (first != nullptr) StartWrite(first);
+  if (first != nullptr) call_.Write(*first);
   co_await Wait(Until::kRoom);
   DropIfStalled();
   MutexLock lock(mu_);
@@ -50,7 +54,7 @@ Task<void> ResponseWriter::FinishAfterWrites(grpc::Status status) {
   DropIfStalled();
   // What is dropped fails at once, and nothing is queued any more.
   co_await Wait(Until::kAllWritten);
-  Finish(std::move(status));
+  call_.Finish(status);
 }
 
 Task<void> ResponseWriter::Wait(Until until) {
@@ -94,10 +98,10 @@ void ResponseWriter::DropIfStalled() {
     if (is_broken_ || is_dropped_ || !is_stalled) return;
     is_dropped_ = true;
   }
-  context_.TryCancel();
+  call_.context().TryCancel();
 }
 
-void ResponseWriter::OnWriteDone(bool ok) {
+void ResponseWriter::OnWritten(bool ok) {
   const v1::GenerateResponse* next = nullptr;
   {
     MutexLock lock(mu_);
@@ -111,13 +115,7 @@ void ResponseWriter::OnWriteDone(bool ok) {
     WakeLocked();
   }
   if (!ok) cancellation_->Cancel();
-  if (next != nullptr) StartWrite(next);
-}
-
-void ResponseWriter::OnDone() {
-  Order();
-  cancellation_->Forget(registration_);
-  delete this;
+  if (next != nullptr) call_.Write(*next);
 }
 
 }  // namespace outrider

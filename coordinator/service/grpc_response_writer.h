@@ -2,8 +2,6 @@
 #ifndef OUTRIDER_COORDINATOR_SERVICE_GRPC_RESPONSE_WRITER_H_
 #define OUTRIDER_COORDINATOR_SERVICE_GRPC_RESPONSE_WRITER_H_
 
-#include <grpcpp/support/server_callback.h>
-
 #include <chrono>
 #include <memory>
 
@@ -13,6 +11,7 @@
 #include "core/base/mutex.h"
 #include "core/base/task.h"
 #include "core/rpc/call_queue.h"
+#include "core/rpc/server_call.h"
 #include "outrider/v1/generation.pb.h"
 
 namespace outrider {
@@ -20,20 +19,20 @@ namespace outrider {
 // The server's side of one Generate stream: queues messages, writes them one
 // after the other, makes the generation wait while too much is queued, and
 // drops a client that does not read (faults.md rule 14). gRPC's own
-// back-pressure comes only after megabytes. Thread-safe. Owned by gRPC: it
-// deletes itself when the stream is over, after FinishAfterWrites.
-class ResponseWriter final
-    : public grpc::ServerWriteReactor<v1::GenerateResponse> {
+// back-pressure comes only after megabytes. Thread-safe. Goes with its call,
+// which is over after FinishAfterWrites.
+class ResponseWriter final : public ServerCall::Companion {
  public:
   struct Options {
     CallQueue& queue;  // where waiting coroutines go on
     std::chrono::milliseconds patience = std::chrono::seconds(60);
   };
 
-  // The client's leaving is passed on to `cancellation`, which ends a Write
-  // that waits. The context must outlive it.
-  ResponseWriter(const Options& options, grpc::CallbackServerContext& context,
-                 std::shared_ptr<Cancellation> cancellation);
+  // Accompanies the call. The client's leaving is passed on to `cancellation`,
+  // which ends a Write that waits.
+  static ResponseWriter& For(ServerCall& call, const Options& options,
+                             std::shared_ptr<Cancellation> cancellation);
+  ~ResponseWriter() override { cancellation_->Forget(registration_); }
 
   // Waits while too much is queued. CANCELLED: the stream is broken, was
   // cancelled, or the client has read nothing for as long as the patience.
@@ -42,14 +41,13 @@ class ResponseWriter final
   // last: it is over when the status is on its way.
   Task<void> FinishAfterWrites(grpc::Status status);
 
-  void OnWriteDone(bool ok) override;
-  void OnCancel() override {
-    Order();
-    cancellation_->Cancel();
-  }
-  void OnDone() override;
+  void OnWritten(bool ok) override;
+  void OnCancelled() override { cancellation_->Cancel(); }
 
  private:
+  ResponseWriter(ServerCall& call, const Options& options,
+                 std::shared_ptr<Cancellation> cancellation);
+
   using Clock = std::chrono::steady_clock;
   // What a wait is for.
   enum class Until { kRoom, kAllWritten };
@@ -63,12 +61,8 @@ class ResponseWriter final
   // Breaks the stream off, unless the client has read something lately.
   void DropIfStalled();
 
-  // gRPC orders the birth of a reactor, its reactions and its end, but the
-  // thread sanitizer cannot see into it: this it sees.
-  void Order() { const MutexLock lock(mu_); }
-
+  ServerCall& call_;
   const Options options_;
-  grpc::CallbackServerContext& context_;
   const std::shared_ptr<Cancellation> cancellation_;
   uint64_t registration_ = 0;
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "core/rpc/channel.h"
 #include "core/rpc/server.h"
@@ -21,7 +22,7 @@ namespace {
 
 // Writes messages with the indices 0, 1, ... to each call, and says how far it
 // came.
-class CountingService final : public v1::GenerationService::CallbackService {
+class CountingService final : public RpcService {
  public:
   struct Options {
     int num_messages = 0;
@@ -30,15 +31,16 @@ class CountingService final : public v1::GenerationService::CallbackService {
   };
   explicit CountingService(const Options& options) : options_(options) {}
 
-  grpc::ServerWriteReactor<v1::GenerateResponse>* Generate(
-      grpc::CallbackServerContext* context,
-      const v1::GenerateRequest* /*request*/) override {
-    auto* writer = new ResponseWriter(
-        {.queue = queue_, .patience = options_.patience}, *context,
-        cancellation_);  // deletes itself
-    StartDetached(Run(writer));
-    return writer;
+  std::vector<RpcMethod> Methods() override {
+    return {MethodOf<v1::GenerateRequest>(
+        v1::GenerationService::service_full_name(), "Generate",
+        [this](ServerCall& call, const auto&) {
+          StartDetached(Run(ResponseWriter::For(
+              call, {.queue = queue_, .patience = options_.patience},
+              cancellation_)));
+        })};
   }
+  CallQueue& queue() { return queue_; }
 
   int num_written() const { return num_written_; }
   // Blocks until all is written, or cannot be: what the last Write said.
@@ -47,17 +49,17 @@ class CountingService final : public v1::GenerationService::CallbackService {
   void Cancel() { cancellation_->Cancel(); }
 
  private:
-  Task<void> Run(ResponseWriter* writer) {
+  Task<void> Run(ResponseWriter& writer) {
     absl::Status last;
     for (int i = 0; last.ok() && i < options_.num_messages; ++i) {
       v1::GenerateResponse response;
       response.set_first_index(static_cast<uint32_t>(i));
       response.mutable_finish()->set_trailing_text(
           std::string(static_cast<size_t>(options_.message_bytes), 'x'));
-      last = co_await writer->Write(std::move(response));
+      last = co_await writer.Write(std::move(response));
       ++num_written_;
     }
-    StartDetached(writer->FinishAfterWrites(
+    StartDetached(writer.FinishAfterWrites(
         grpc::Status(grpc::StatusCode::ABORTED, "the end")));
     end_.set_value(last);
   }
@@ -75,7 +77,8 @@ class ResponseWriterTest : public ::testing::Test {
   void Serve(const CountingService::Options& options) {
     SetUpGrpc();
     service_ = std::make_unique<CountingService>(options);
-    auto server = RpcServer::Start({.listen = "127.0.0.1:0"}, {service_.get()});
+    auto server = RpcServer::Start({.listen = "127.0.0.1:0"}, {service_.get()},
+                                   service_->queue());
     ASSERT_THAT(server, testing::IsOk());
     server_ = *std::move(server);
     stub_ = v1::GenerationService::NewStub(MakeChannel(server_->address()));

@@ -1,47 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/node/cache_service.h"
 
-#include "core/rpc/metadata_limits.h"
 #include "core/rpc/status_convert.h"
 #include "core/wire/convert.h"
+#include "outrider/v1/cache.grpc.pb.h"
 
 namespace outrider {
 namespace {
 
 // Does `apply` to the session that the request names.
-template <typename Request, typename Response, typename Apply>
-auto Advise(NodeCounters& counters, grpc::CallbackServerContext* context,
-            const Request& request, Response& response, Apply apply) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  if (const absl::Status status = CheckMetadata(*context); !status.ok()) {
-    reactor->Finish(ToGrpcStatus(status));
-    return reactor;
-  }
+template <typename Response, typename Request, typename Apply>
+void Advise(NodeCounters& counters, ServerCall& call, const Request& request,
+            Apply apply) {
   counters.Started();
   const absl::StatusOr<RequestHeader> header = FromProto(request);
+  Response response;
   if (header.ok()) response.set_applied(apply(*header));
   counters.Finished(NodeCall::kCache, header.status().code(), 0);
-  reactor->Finish(ToGrpcStatus(header.status()));
-  return reactor;
+  if (header.ok()) {
+    call.Reply(response);
+  } else {
+    call.Finish(ToGrpcStatus(header.status()));
+  }
 }
 
 }  // namespace
 
-grpc::ServerUnaryReactor* CacheServiceImpl::Truncate(
-    grpc::CallbackServerContext* context, const v1::TruncateRequest* request,
-    v1::TruncateResponse* response) {
-  return Advise(counters_, context, *request, *response,
-                [this](const RequestHeader& header) {
-                  return engine_.Truncate(header, header.delta.keep_length);
-                });
-}
-
-grpc::ServerUnaryReactor* CacheServiceImpl::Release(
-    grpc::CallbackServerContext* context, const v1::ReleaseRequest* request,
-    v1::ReleaseResponse* response) {
-  return Advise(
-      counters_, context, *request, *response,
-      [this](const RequestHeader& header) { return engine_.Release(header); });
+std::vector<RpcMethod> CacheServiceImpl::Methods() {
+  const char* const service = v1::CacheService::service_full_name();
+  const auto truncate = [this](const RequestHeader& header) {
+    return engine_.Truncate(header, header.delta.keep_length);
+  };
+  const auto release = [this](const RequestHeader& header) {
+    return engine_.Release(header);
+  };
+  return {MethodOf<v1::TruncateRequest>(
+              service, "Truncate",
+              [=, this](ServerCall& call, const v1::TruncateRequest& request) {
+                Advise<v1::TruncateResponse>(counters_, call, request,
+                                             truncate);
+              }),
+          MethodOf<v1::ReleaseRequest>(
+              service, "Release",
+              [=, this](ServerCall& call, const v1::ReleaseRequest& request) {
+                Advise<v1::ReleaseResponse>(counters_, call, request, release);
+              })};
 }
 
 }  // namespace outrider

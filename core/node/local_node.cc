@@ -32,7 +32,7 @@ LocalNode::LocalNode(std::unique_ptr<CausalLm> model,
       RpcServer::Start({.listen = options.listen,
                         .max_receive_bytes = std::max(limits.draft_request,
                                                       limits.verify_request)},
-                       {service_.get(), &node_.cache_service()});
+                       {service_.get(), &node_.cache_service()}, queue_);
   OUTRIDER_CHECK(server.ok()) << server.status();
   server_ = *std::move(server);
   server_->SetServing(true);

@@ -2,8 +2,6 @@
 #ifndef OUTRIDER_CORE_NODE_LOCAL_NODE_H_
 #define OUTRIDER_CORE_NODE_LOCAL_NODE_H_
 
-#include <grpcpp/impl/codegen/service_type.h>
-
 #include <functional>
 #include <memory>
 #include <string>
@@ -18,7 +16,7 @@ namespace outrider {
 // a test's or a benchmark's.
 class LocalNode {
  public:
-  using MakeService = std::function<std::unique_ptr<grpc::Service>(Node&)>;
+  using MakeService = std::function<std::unique_ptr<RpcService>(Node&)>;
 
   struct Options {
     std::string listen = "127.0.0.1:0";
@@ -40,8 +38,9 @@ class LocalNode {
   int num_sessions() const { return node_.engine_metrics().num_sessions; }
 
  private:
+  CallQueue queue_{CallQueue::WithStandby()};
   Node node_;
-  const std::unique_ptr<grpc::Service> service_;
+  const std::unique_ptr<RpcService> service_;
   std::unique_ptr<RpcServer> server_;
 };
 

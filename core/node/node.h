@@ -2,8 +2,6 @@
 #ifndef OUTRIDER_CORE_NODE_NODE_H_
 #define OUTRIDER_CORE_NODE_NODE_H_
 
-#include <grpcpp/impl/codegen/service_type.h>
-
 #include <atomic>
 #include <memory>
 
@@ -29,7 +27,7 @@ class Node {
   NodeCounters& counters() { return counters_; }
   const NodeCounters& counters() const { return counters_; }
   const EngineMetrics& engine_metrics() const { return engine_.metrics(); }
-  grpc::Service& cache_service() { return cache_service_; }
+  RpcService& cache_service() { return cache_service_; }
 
   // UNAVAILABLE while it drains, and once it has lost its device.
   absl::Status Describe(v1::NodeDescription& description) const;

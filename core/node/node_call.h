@@ -2,9 +2,6 @@
 #ifndef OUTRIDER_CORE_NODE_NODE_CALL_H_
 #define OUTRIDER_CORE_NODE_NODE_CALL_H_
 
-#include <grpcpp/server_context.h>
-#include <grpcpp/support/server_callback.h>
-
 #include <utility>
 
 #include "absl/status/status.h"
@@ -14,70 +11,65 @@
 #include "core/node/node.h"
 #include "core/node/node_counters.h"
 #include "core/node/trace_log.h"
-#include "core/rpc/metadata_limits.h"
+#include "core/rpc/server_call.h"
 #include "core/rpc/status_convert.h"
 #include "core/wire/convert.h"
 #include "core/wire/digest.h"
 
 namespace outrider {
 
-// `auto`, here and below, as a template's name begins with its result's, and
-// those that begin with `grpc::` are none of ours to tests/tsan.supp.
-inline auto FinishNow(grpc::CallbackServerContext* context,
-                      const absl::Status& status) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(ToGrpcStatus(status));
-  return reactor;
-}
-
 // Handles a Draft or a Verify: validates and converts, and hands the engine's
-// work to the node; the reply goes out when the work is done. The reaction
-// itself never waits. Each call is counted.
-template <typename Engine, typename Request, typename Response>
-auto HandleCall(Node& node, const Engine& engine,
-                grpc::CallbackServerContext* context, const Request& request,
-                Response& response) {
+// work to the node; the reply goes out when the work is done. Each call is
+// counted.
+template <typename Response, typename Engine, typename Request>
+void HandleCall(Node& node, const Engine& engine, ServerCall& server_call,
+                const Request& request) {
   using Call = typename Engine::Call;
   using Reply = typename Engine::Reply;
-  if (const absl::Status status = CheckMetadata(*context); !status.ok()) {
-    return FinishNow(context, status);
-  }
   NodeCounters& counters = node.counters();
   counters.Started();
   absl::StatusOr<Call> call = FromProto(request);
   const absl::Status status = call.ok() ? engine.Check(*call) : call.status();
   if (!status.ok()) {
     counters.Finished(NodeCall::kModel, status.code(), 0);
-    return FinishNow(context, status);
+    server_call.Finish(ToGrpcStatus(status));
+    return;
   }
-  LogSessionOpened(*context, call->header);
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  const auto finish = [&counters, &response,
-                       reactor](const absl::StatusOr<Reply>& reply) {
-    double compute_seconds = 0;
-    if (reply.ok()) {
-      ToProto(*reply, response);
-      response.mutable_header()->set_draining(counters.draining);
-      compute_seconds = reply->header.compute_seconds;
-    } else if (absl::IsInternal(reply.status())) {
-      OUTRIDER_LOG(kError) << "a session failed: " << reply.status();
+  LogSessionOpened(server_call.context(), call->header);
+  const auto finish = [&counters,
+                       &server_call](const absl::StatusOr<Reply>& reply) {
+    // What is counted comes before the reply, as a caller that reads the
+    // counters after it finds itself in them.
+    if (!reply.ok()) {
+      if (absl::IsInternal(reply.status())) {
+        OUTRIDER_LOG(kError) << "a session failed: " << reply.status();
+      }
+      counters.Finished(NodeCall::kModel, reply.status().code(), 0);
+      server_call.Finish(ToGrpcStatus(reply.status()));
+      return;
     }
-    // This comes before the reply, as a caller that reads the counters after it
-    // finds itself in them.
-    counters.Finished(NodeCall::kModel, reply.status().code(), compute_seconds);
-    reactor->Finish(ToGrpcStatus(reply.status()));
+    Response response;
+    ToProto(*reply, response);
+    response.mutable_header()->set_draining(counters.draining);
+    counters.Finished(NodeCall::kModel, absl::StatusCode::kOk,
+                      reply->header.compute_seconds);
+    server_call.Reply(response);
   };
   const uint64_t digest = ContentDigest(call->header.session, request);
   node.engine().Submit(engine.MakeWork(
-      *std::move(call), digest, [context] { return context->IsCancelled(); },
-      finish));
-  return reactor;
+      *std::move(call), digest,
+      [&server_call] { return server_call.is_cancelled(); }, finish));
 }
 
 template <typename Response>
-auto HandleDescribe(const Node& node, grpc::CallbackServerContext* context,
-                    Response& response) {
-  return FinishNow(context, node.Describe(*response.mutable_node()));
+void HandleDescribe(const Node& node, ServerCall& call) {
+  Response response;
+  const absl::Status status = node.Describe(*response.mutable_node());
+  if (status.ok()) {
+    call.Reply(response);
+  } else {
+    call.Finish(ToGrpcStatus(status));
+  }
 }
 
 }  // namespace outrider

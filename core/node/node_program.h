@@ -2,8 +2,6 @@
 #ifndef OUTRIDER_CORE_NODE_NODE_PROGRAM_H_
 #define OUTRIDER_CORE_NODE_NODE_PROGRAM_H_
 
-#include <grpcpp/impl/codegen/service_type.h>
-
 #include <functional>
 #include <memory>
 #include <string>
@@ -13,6 +11,7 @@
 #include "core/node/load_model.h"
 #include "core/node/node.h"
 #include "core/node/node_flags.h"
+#include "core/rpc/rpc_service.h"
 #include "core/telemetry/metric_registry.h"
 
 namespace outrider {
@@ -34,7 +33,7 @@ struct NodeProgram {
   std::function<absl::StatusOr<LoadedModel>(const NodeFlags&)> load = {};
   // What --measure does; the model's KV blocks are not set up.
   std::function<absl::Status(const NodeFlags&, LoadedModel&)> measure = {};
-  std::function<std::unique_ptr<grpc::Service>(Node&, const NodeDescription&)>
+  std::function<std::unique_ptr<RpcService>(Node&, const NodeDescription&)>
       make_service = {};
   // The largest request that the model described can call for.
   std::function<int(const NodeDescription&)> max_request_bytes = {};

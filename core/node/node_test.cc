@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/node/node.h"
 
-#include <grpcpp/impl/codegen/service_type.h>
-
 #include <memory>
 #include <utility>
 #include <vector>
@@ -43,6 +41,11 @@ class LostLm final : public CausalLm {
       {.table = [](auto) { return std::vector<float>(2); }, .vocab_size = 2}};
 };
 
+class NoService final : public RpcService {
+ public:
+  std::vector<RpcMethod> Methods() override { return {}; }
+};
+
 TEST(NodeTest, OneThatLostItsDeviceSaysSoAndIsServedNoLonger) {
   Node node(std::make_unique<LostLm>(),
             {.sessions = {.num_blocks = kNumBlocks}}, {.model_name = "m"});
@@ -62,7 +65,7 @@ TEST(NodeTest, OneThatLostItsDeviceSaysSoAndIsServedNoLonger) {
   // starts another one.
   EXPECT_THAT(node.Describe(description),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("device")));
-  grpc::Service none;
+  NoService none;
   const MetricRegistry metrics{{}};
   const ServerFlags flags = {.rpc = {.listen = "127.0.0.1:0"}};
   EXPECT_THAT(ServeNode({.name = "a node",

@@ -44,9 +44,10 @@ absl::Status ServeNode(const ServedNode& served) {
   Node& node = served.node;
   RpcServer::Options rpc = flags.rpc;
   rpc.max_receive_bytes = served.max_receive_bytes;
+  CallQueue queue{CallQueue::WithStandby()};  // passes take long
   OUTRIDER_ASSIGN_OR_RETURN(
       const std::unique_ptr<RpcServer> server,
-      RpcServer::Start(rpc, {&served.service, &node.cache_service()}));
+      RpcServer::Start(rpc, {&served.service, &node.cache_service()}, queue));
   OUTRIDER_ASSIGN_OR_RETURN(
       const std::unique_ptr<HttpEndpoint> http,
       StartHttpEndpoint(served.name, flags, served.metrics, *server));

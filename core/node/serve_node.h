@@ -2,13 +2,12 @@
 #ifndef OUTRIDER_CORE_NODE_SERVE_NODE_H_
 #define OUTRIDER_CORE_NODE_SERVE_NODE_H_
 
-#include <grpcpp/impl/codegen/service_type.h>
-
 #include <string>
 
 #include "absl/status/status.h"
 #include "core/node/node.h"
 #include "core/node/node_flags.h"
+#include "core/rpc/rpc_service.h"
 #include "core/telemetry/metric_registry.h"
 
 namespace outrider {
@@ -18,7 +17,7 @@ struct ServedNode {
   std::string what;  // for people
   const ServerFlags& flags;
   Node& node;
-  grpc::Service& service;  // the node's own, beside that of its cache
+  RpcService& service;  // the node's own, beside that of its cache
   const MetricRegistry& metrics;
   // The largest request that the model can call for.
   int max_receive_bytes = 0;

@@ -9,7 +9,7 @@
 namespace outrider {
 namespace {
 
-absl::string_view MetadataOf(const grpc::CallbackServerContext& context,
+absl::string_view MetadataOf(const grpc::ServerContextBase& context,
                              const char* key) {
   const auto found = context.client_metadata().find(key);
   if (found == context.client_metadata().end()) return "";
@@ -18,7 +18,7 @@ absl::string_view MetadataOf(const grpc::CallbackServerContext& context,
 
 }  // namespace
 
-void LogSessionOpened(const grpc::CallbackServerContext& context,
+void LogSessionOpened(const grpc::ServerContextBase& context,
                       const RequestHeader& header) {
   if (!header.incarnation.is_none()) return;
   LogFields fields;

@@ -12,7 +12,7 @@ namespace outrider {
 // for it (`x-request-id` and `traceparent` in the metadata), so that a request
 // can be followed to this node. Calls without either, and later ones, are not
 // logged.
-void LogSessionOpened(const grpc::CallbackServerContext& context,
+void LogSessionOpened(const grpc::ServerContextBase& context,
                       const RequestHeader& header);
 
 }  // namespace outrider

@@ -3,10 +3,14 @@
 #define OUTRIDER_CORE_RPC_CALL_QUEUE_H_
 
 #include <grpcpp/completion_queue.h>
+#include <grpcpp/server_builder.h>
 
 #include <atomic>
+#include <memory>
 #include <thread>
 #include <vector>
+
+#include "core/rpc/polling_turn.h"
 
 namespace outrider {
 
@@ -29,23 +33,37 @@ class Completion {
   std::atomic<bool> armed_ = false;
 };
 
-// The completion queue of all outgoing calls, and the threads that resume the
-// coroutines waiting for them. Asynchronous rather than callback client: the
-// latter hops to one more thread, 20-50 us a call. Thread-safe; must outlive
-// every call.
+// The completion queue of a process's calls, outgoing ones and those that its
+// server gets, and the threads that handle what completes. One queue, as gRPC
+// has one thread at a time wait for all connections of the process: what it
+// finds for another queue costs a wake-up, and so do other threads on the same
+// one. The callback API has threads of its own, hence nothing here uses it.
+// Thread-safe; must outlive every call, and the server.
 class CallQueue {
  public:
+  // All of them poll, as no handler takes long.
   explicit CallQueue(int num_threads);
+  // A thread that polls and one that stands by, as handlers may take long.
+  struct WithStandby {};
+  explicit CallQueue(WithStandby);
   CallQueue(const CallQueue&) = delete;
   CallQueue& operator=(const CallQueue&) = delete;
   ~CallQueue();
 
-  grpc::CompletionQueue* queue() { return &queue_; }
+  grpc::CompletionQueue* queue() { return queue_.get(); }
+
+  // For RpcServer, which is one for each queue.
+  grpc::ServerCompletionQueue& server_queue() { return *queue_; }
+  grpc::ServerBuilder& server_builder() { return builder_; }
 
  private:
   void Run();
+  void TakeTurns(bool is_my_turn);
 
-  grpc::CompletionQueue queue_;
+  grpc::ServerBuilder builder_;  // it alone makes queues that servers can use
+  const std::unique_ptr<grpc::ServerCompletionQueue> queue_ =
+      builder_.AddCompletionQueue();
+  PollingTurn turn_;
   std::vector<std::jthread> threads_;
 };
 

@@ -20,7 +20,7 @@ inline constexpr size_t kMaxMetadataBytes = 8 << 10;
 inline constexpr int kMaxTransportMetadataBytes = 128 << 10;
 
 // RESOURCE_EXHAUSTED where the call's headers are beyond kMaxMetadataBytes.
-inline absl::Status CheckMetadata(const grpc::CallbackServerContext& context) {
+inline absl::Status CheckMetadata(const grpc::ServerContextBase& context) {
   constexpr size_t kEntryBytes = 32;  // what HTTP/2 adds to each
   size_t num_bytes = 0;
   for (const auto& [key, value] : context.client_metadata()) {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/rpc/server.h"
 
-#include <grpcpp/ext/proto_server_reflection_plugin.h>
-#include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/server_builder.h>
 
 #include <algorithm>
@@ -13,7 +11,6 @@
 #include "core/base/status_macros.h"
 #include "core/rpc/endpoint.h"
 #include "core/rpc/handshake_log.h"
-#include "core/rpc/malformed_requests.h"
 #include "core/rpc/metadata_limits.h"
 
 namespace outrider {
@@ -27,29 +24,9 @@ sigset_t TerminationSignals() {
   return signals;
 }
 
-}  // namespace
-
-void RpcServer::BlockTerminationSignals() {
-  const sigset_t signals = TerminationSignals();
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-}
-
-absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
-    const Options& options, const std::vector<grpc::Service*>& services) {
-  OUTRIDER_RETURN_IF_ERROR(CheckServerOptions(options));
-  const bool is_unix = IsUnixSocket(options.listen);
-  // gRPC would take the file from a server that listens on it.
-  if (is_unix) OUTRIDER_RETURN_IF_ERROR(CheckSocketIsFree(options.listen));
-  grpc::EnableDefaultHealthCheckService(true);
-  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
-
-  grpc::ServerBuilder builder;
-  int port = 0;
-  std::shared_ptr<grpc::ServerCredentials> credentials =
-      is_unix ? grpc::InsecureServerCredentials()
-              : MakeServerCredentials(options.tls, options.tls_clients);
-  if (options.tls.has_identity()) LogFailedHandshakes();
-  builder.AddListeningPort(options.listen, credentials, &port);
+// How connections are kept, and what they may carry.
+void AddArguments(const RpcServer::Options& options,
+                  grpc::ServerBuilder& builder) {
   // Otherwise a second server on the same port starts, and takes half of the
   // first one's connections.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
@@ -71,10 +48,53 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
   }
   builder.SetMaxReceiveMessageSize(options.max_receive_bytes);
   builder.SetMaxSendMessageSize(-1);
-  ExplainMalformedRequests(builder);
-  for (grpc::Service* service : services) builder.RegisterService(service);
-  std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  if (server == nullptr || port == 0) {
+}
+
+}  // namespace
+
+void RpcServer::BlockTerminationSignals() {
+  const sigset_t signals = TerminationSignals();
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+}
+
+absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
+    const Options& options, const std::vector<RpcService*>& services,
+    CallQueue& queue) {
+  OUTRIDER_RETURN_IF_ERROR(CheckServerOptions(options));
+  std::unique_ptr<RpcServer> server(new RpcServer(queue));
+  for (RpcService* service : services) server->Add(*service);
+  server->Add(server->health_);
+  server->Add(server->reflection_);
+  OUTRIDER_RETURN_IF_ERROR(server->Listen(options, queue.server_builder()));
+  server->calls_.AwaitNext();
+  server->health_.Set("liveness", true);
+  server->SetServing(false);
+  return server;
+}
+
+void RpcServer::Add(RpcService& service) {
+  for (RpcMethod& method : service.Methods()) {
+    reflection_.Add(method);
+    calls_.Add(std::move(method));
+  }
+}
+
+absl::Status RpcServer::Listen(const Options& options,
+                               grpc::ServerBuilder& builder) {
+  const bool is_unix = IsUnixSocket(options.listen);
+  // gRPC would take the file from a server that listens on it.
+  if (is_unix) OUTRIDER_RETURN_IF_ERROR(CheckSocketIsFree(options.listen));
+  int port = 0;
+  credentials_ = is_unix
+                     ? grpc::InsecureServerCredentials()
+                     : MakeServerCredentials(options.tls, options.tls_clients);
+  if (options.tls.has_identity()) LogFailedHandshakes();
+  builder.AddListeningPort(options.listen, credentials_, &port);
+  AddArguments(options, builder);
+  builder.RegisterAsyncGenericService(&calls_.generic_service());
+  server_ = builder.BuildAndStart();
+  if (server_ == nullptr || port == 0) {
+    server_.reset();
     return absl::UnavailableError(
         absl::StrCat("cannot listen on ", options.listen,
                      is_unix ? ": no socket file can be made there"
@@ -82,25 +102,20 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
                                "this machine; port 0 picks a free one"));
   }
   const std::string host = options.listen.substr(0, options.listen.rfind(':'));
-  std::unique_ptr<RpcServer> result(new RpcServer(
-      {.credentials = std::move(credentials),
-       .server = std::move(server),
-       .address = is_unix ? options.listen : absl::StrCat(host, ":", port)}));
-  result->server_->GetHealthCheckService()->SetServingStatus("liveness", true);
-  result->SetServing(false);
-  return result;
+  address_ = is_unix ? options.listen : absl::StrCat(host, ":", port);
+  self_check_.emplace(*server_);
+  return absl::OkStatus();
 }
 
 void RpcServer::SetServing(bool serving) {
   serving_ = serving;
-  grpc::HealthCheckServiceInterface* health = server_->GetHealthCheckService();
-  health->SetServingStatus("", serving);
-  health->SetServingStatus("readiness", serving);
+  health_.Set("", serving);
+  health_.Set("readiness", serving);
 }
 
 bool RpcServer::Answers() const {
   // Less than the patience of a probe.
-  return self_check_.Answers(std::chrono::seconds(2));
+  return self_check_->Answers(std::chrono::seconds(2));
 }
 
 int RpcServer::WaitForTermination(std::chrono::milliseconds longest) {
@@ -116,9 +131,12 @@ int RpcServer::WaitForTermination(std::chrono::milliseconds longest) {
 }
 
 void RpcServer::Shutdown(std::chrono::seconds deadline) {
+  if (server_ == nullptr) return;
   SetServing(false);
-  self_check_.Stop();
+  self_check_->Stop();
+  health_.EndWatches();
   server_->Shutdown(std::chrono::system_clock::now() + deadline);
+  calls_.AwaitEnd();
 }
 
 namespace {

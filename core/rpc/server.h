@@ -2,18 +2,23 @@
 #ifndef OUTRIDER_CORE_RPC_SERVER_H_
 #define OUTRIDER_CORE_RPC_SERVER_H_
 
-#include <grpcpp/impl/codegen/service_type.h>
 #include <grpcpp/server.h>
 
 #include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "core/rpc/call_queue.h"
+#include "core/rpc/health_service.h"
+#include "core/rpc/reflection_service.h"
+#include "core/rpc/rpc_service.h"
 #include "core/rpc/self_check.h"
+#include "core/rpc/server_calls.h"
 #include "core/rpc/tls.h"
 
 namespace outrider {
@@ -45,10 +50,13 @@ class RpcServer {
   // are taken by WaitForTermination alone.
   static void BlockTerminationSignals();
 
-  // The services must outlive the server. INVALID_ARGUMENT: the address;
-  // UNAVAILABLE: it cannot be listened on, such as a port in use.
+  // The services and the queue, which has one server at most, must outlive the
+  // server. INVALID_ARGUMENT: the address; UNAVAILABLE: it cannot be listened
+  // on, such as a port in use.
   static absl::StatusOr<std::unique_ptr<RpcServer>> Start(
-      const Options& options, const std::vector<grpc::Service*>& services);
+      const Options& options, const std::vector<RpcService*>& services,
+      CallQueue& queue);
+  ~RpcServer() { Shutdown(std::chrono::seconds(0)); }
 
   // HOST:PORT with the port that was picked, or unix:PATH.
   const std::string& address() const { return address_; }
@@ -63,25 +71,23 @@ class RpcServer {
   // Another signal, from then on, ends the process at once.
   static int WaitForTermination(std::chrono::milliseconds longest);
   // NOT_SERVING, then refuses new calls and waits for those in flight, at most
-  // this long; then cancels them.
+  // this long; then cancels them. No handler runs, or is waited for, after it.
   void Shutdown(std::chrono::seconds deadline);
 
  private:
-  struct Parts {
-    std::shared_ptr<grpc::ServerCredentials> credentials;
-    std::unique_ptr<grpc::Server> server;
-    std::string address;
-  };
-  explicit RpcServer(Parts parts)
-      : credentials_(std::move(parts.credentials)),
-        server_(std::move(parts.server)),
-        self_check_(*server_),
-        address_(std::move(parts.address)) {}
+  explicit RpcServer(CallQueue& queue) : calls_(queue) {}
 
-  const std::shared_ptr<grpc::ServerCredentials> credentials_;
-  const std::unique_ptr<grpc::Server> server_;
-  mutable SelfCheck self_check_;  // asking changes nothing
-  const std::string address_;
+  // What it serves, before it listens.
+  void Add(RpcService& service);
+  absl::Status Listen(const Options& options, grpc::ServerBuilder& builder);
+
+  HealthService health_;
+  ReflectionService reflection_;
+  ServerCalls calls_;
+  std::shared_ptr<grpc::ServerCredentials> credentials_;
+  std::unique_ptr<grpc::Server> server_;         // null: it never listened
+  mutable std::optional<SelfCheck> self_check_;  // asking changes nothing
+  std::string address_;
   std::atomic<bool> serving_ = false;
 };
 

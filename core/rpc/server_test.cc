@@ -13,8 +13,11 @@
 
 #include <chrono>
 #include <filesystem>
+#include <future>
 #include <memory>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "core/rpc/channel.h"
 #include "core/testing/status_matchers.h"
@@ -35,13 +38,20 @@ std::chrono::system_clock::time_point In(std::chrono::seconds time) {
   return std::chrono::system_clock::now() + time;
 }
 
-std::unique_ptr<RpcServer> StartServer(
-    std::chrono::milliseconds max_connection_age = {}) {
-  auto server = RpcServer::Start(
-      {.listen = "127.0.0.1:0", .max_connection_age = max_connection_age}, {});
-  EXPECT_THAT(server, IsOk());
-  return *std::move(server);
-}
+// A server and its queue.
+class Served {
+ public:
+  explicit Served(const RpcServer::Options& options = {.listen = "127.0.0.1:0"},
+                  const std::vector<RpcService*>& services = {})
+      : server_(RpcServer::Start(options, services, queue_)) {}
+
+  const absl::Status& status() const { return server_.status(); }
+  RpcServer* operator->() { return server_->get(); }
+
+ private:
+  CallQueue queue_{/*num_threads=*/1};
+  absl::StatusOr<std::unique_ptr<RpcServer>> server_;
+};
 
 // grpc.health.v1.Health/Check with a header of this many bytes.
 grpc::Status CheckHealth(const std::shared_ptr<grpc::Channel>& channel,
@@ -106,7 +116,7 @@ class HealthWatch {
 };
 
 TEST(RpcServerTest, LongHeadersDoNotEndTheConnectionsOtherStreams) {
-  const auto server = StartServer();
+  Served server;
   const auto channel = grpc::CreateChannel(server->address(),
                                            grpc::InsecureChannelCredentials());
   HealthWatch watch(channel);
@@ -121,7 +131,7 @@ TEST(RpcServerTest, LongHeadersDoNotEndTheConnectionsOtherStreams) {
 }
 
 TEST(RpcServerTest, AClientWithoutCallsMayPingItsConnection) {
-  const auto server = StartServer();
+  Served server;
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 1000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5000);
@@ -136,7 +146,8 @@ TEST(RpcServerTest, AClientWithoutCallsMayPingItsConnection) {
 }
 
 TEST(RpcServerTest, AnOldConnectionIsLeftForANewOneAndItsStreamsGoOn) {
-  const auto server = StartServer(std::chrono::milliseconds(500));
+  Served server({.listen = "127.0.0.1:0",
+                 .max_connection_age = std::chrono::milliseconds(500)});
   const auto channel = grpc::CreateChannel(server->address(),
                                            grpc::InsecureChannelCredentials());
   ASSERT_TRUE(channel->WaitForConnected(In(std::chrono::seconds(20))));
@@ -155,19 +166,19 @@ std::string SocketFile(const char* name) {
 
 TEST(RpcServerTest, ASocketFileIsServedAndGoesWithItsServer) {
   const std::string address = SocketFile("served");
-  const auto server = RpcServer::Start({.listen = address}, {});
-  ASSERT_THAT(server, IsOk());
-  EXPECT_EQ((*server)->address(), address);
+  Served server({.listen = address});
+  ASSERT_THAT(server.status(), IsOk());
+  EXPECT_EQ(server->address(), address);
   EXPECT_TRUE(CheckHealth(MakeChannel(address)).ok());
-  (*server)->Shutdown(std::chrono::seconds(0));
+  server->Shutdown(std::chrono::seconds(0));
   EXPECT_FALSE(std::filesystem::exists(address.substr(5)));
 }
 
 TEST(RpcServerTest, ASocketFileIsNotTakenFromAServerThatListens) {
   const std::string address = SocketFile("taken");
-  const auto first = RpcServer::Start({.listen = address}, {});
-  ASSERT_THAT(first, IsOk());
-  EXPECT_THAT(RpcServer::Start({.listen = address}, {}),
+  const Served first({.listen = address});
+  ASSERT_THAT(first.status(), IsOk());
+  EXPECT_THAT(Served({.listen = address}).status(),
               StatusIs(absl::StatusCode::kUnavailable,
                        HasSubstr("another server listens there")));
   EXPECT_TRUE(CheckHealth(MakeChannel(address)).ok());
@@ -181,13 +192,13 @@ TEST(RpcServerTest, ASocketFileThatWasLeftBehindIsReplaced) {
   ASSERT_EQ(bind(left, reinterpret_cast<const sockaddr*>(&name), sizeof(name)),
             0);
   close(left);
-  const auto server = RpcServer::Start({.listen = address}, {});
-  ASSERT_THAT(server, IsOk());
+  Served server({.listen = address});
+  ASSERT_THAT(server.status(), IsOk());
   EXPECT_TRUE(CheckHealth(MakeChannel(address)).ok());
 }
 
 TEST(RpcServerTest, ASocketFileThatCannotBeMadeIsAnError) {
-  EXPECT_THAT(RpcServer::Start({.listen = "unix:/no/such/folder/x"}, {}),
+  EXPECT_THAT(Served({.listen = "unix:/no/such/folder/x"}).status(),
               StatusIs(absl::StatusCode::kUnavailable,
                        HasSubstr("no socket file can be made there")));
 }
@@ -200,12 +211,99 @@ TEST(RpcServerTest, CertificatesCannotBeAskedForOnASocketFile) {
 }
 
 TEST(RpcServerTest, AServerAnswersItselfWhileItDrainsAndIsShutDown) {
-  const auto server = StartServer();
+  Served server;
   EXPECT_TRUE(server->Answers());
   server->SetServing(false);
   EXPECT_TRUE(server->Answers());  // a draining process is alive
   server->Shutdown(std::chrono::seconds(0));
   EXPECT_TRUE(server->Answers());
+}
+
+TEST(RpcServerTest, AShutdownEndsTheCallsOfThoseWhoWatchItsHealth) {
+  Served server;
+  HealthWatch watch(MakeChannel(server->address()));
+  ASSERT_TRUE(watch.Read());
+  server->Shutdown(std::chrono::minutes(10));  // no deadline to be waited for
+  while (watch.Read()) {
+  }
+}
+
+// Keeps the calls that it gets until it is told to end them.
+class KeepingService final : public RpcService {
+ public:
+  std::vector<RpcMethod> Methods() override {
+    return {MethodOf<AnyMessage>("test.KeepingService", "Keep",
+                                 [this](ServerCall& call, const AnyMessage&) {
+                                   kept_.set_value(&call);
+                                 })};
+  }
+  ServerCall& kept() { return *kept_.get_future().get(); }
+
+ private:
+  std::promise<ServerCall*> kept_;
+};
+
+// A call of it that nobody answers yet.
+class KeptCall {
+ public:
+  explicit KeptCall(const std::string& address) : stub_(MakeChannel(address)) {
+    call_ = stub_.PrepareUnaryCall(&context_, "/test.KeepingService/Keep", {},
+                                   &queue_);
+    call_->StartCall();
+    call_->Finish(&response_, &status_, nullptr);
+  }
+  void Cancel() { context_.TryCancel(); }
+  grpc::StatusCode Await() {
+    void* tag = nullptr;
+    bool ok = false;
+    EXPECT_TRUE(queue_.Next(&tag, &ok));
+    return status_.error_code();
+  }
+
+ private:
+  AnyStub stub_;
+  grpc::ClientContext context_;
+  grpc::CompletionQueue queue_;
+  std::unique_ptr<grpc::ClientAsyncResponseReader<AnyMessage>> call_;
+  AnyMessage response_;
+  grpc::Status status_;
+};
+
+TEST(RpcServerTest, AHandlerMayEndItsCallLaterOnAnotherThread) {
+  KeepingService service;
+  Served server({.listen = "127.0.0.1:0"}, {&service});
+  KeptCall call(server->address());
+  ServerCall& kept = service.kept();
+  EXPECT_FALSE(kept.is_cancelled());
+  kept.Reply(AnyMessage());
+  EXPECT_EQ(call.Await(), grpc::StatusCode::OK);
+}
+
+TEST(RpcServerTest, AHandlerLearnsThatItsCallerHasGone) {
+  KeepingService service;
+  Served server({.listen = "127.0.0.1:0"}, {&service});
+  KeptCall call(server->address());
+  ServerCall& kept = service.kept();
+  call.Cancel();
+  EXPECT_EQ(call.Await(), grpc::StatusCode::CANCELLED);
+  while (!kept.is_cancelled()) std::this_thread::yield();
+  kept.Finish(grpc::Status::CANCELLED);
+}
+
+TEST(RpcServerTest, AShutdownCancelsACallAtItsDeadlineAndAwaitsItsHandler) {
+  KeepingService service;
+  Served server({.listen = "127.0.0.1:0"}, {&service});
+  KeptCall call(server->address());
+  ServerCall& kept = service.kept();
+  bool has_ended = false;
+  std::jthread handler([&] {
+    while (!kept.is_cancelled()) std::this_thread::yield();
+    has_ended = true;
+    kept.Finish(grpc::Status::CANCELLED);
+  });
+  server->Shutdown(std::chrono::seconds(0));
+  EXPECT_TRUE(has_ended);
+  call.Await();
 }
 
 }  // namespace

@@ -21,16 +21,16 @@
 namespace outrider::testing {
 namespace {
 
-class RacyService final : public v1::GenerationService::CallbackService {
+class RacyService final : public RpcService {
  public:
-  grpc::ServerUnaryReactor* Describe(
-      grpc::CallbackServerContext* context,
-      const v1::GenerationServiceDescribeRequest* /*request*/,
-      v1::GenerationServiceDescribeResponse* response) override {
-    response->set_has_tokenizer(++num_calls_ % 2 == 0);
-    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-    reactor->Finish(grpc::Status::OK);
-    return reactor;
+  std::vector<RpcMethod> Methods() override {
+    return {MethodOf<v1::GenerationServiceDescribeRequest>(
+        v1::GenerationService::service_full_name(), "Describe",
+        [this](ServerCall& call, const auto&) {
+          v1::GenerationServiceDescribeResponse response;
+          response.set_has_tokenizer(++num_calls_ % 2 == 0);
+          call.Reply(response);
+        })};
   }
 
  private:
@@ -39,7 +39,9 @@ class RacyService final : public v1::GenerationService::CallbackService {
 
 TEST(PlantedRaceTest, CallsFromManyClientsCountWithoutALock) {
   RacyService service;
-  const auto server = RpcServer::Start({.listen = "127.0.0.1:0"}, {&service});
+  CallQueue queue(/*num_threads=*/4);
+  const auto server =
+      RpcServer::Start({.listen = "127.0.0.1:0"}, {&service}, queue);
   ASSERT_THAT(server, IsOk());
   std::vector<std::jthread> callers;
   for (int i = 0; i < 8; ++i) {
@@ -82,12 +84,13 @@ Task<void> RacyCoroutine(v1::GenerationService::Stub& stub, CallQueue& queue,
 
 TEST(PlantedRaceTest, CoroutinesOnManyThreadsCountWithoutALock) {
   RacyService service;
-  const auto server = RpcServer::Start({.listen = "127.0.0.1:0"}, {&service});
+  CallQueue queue(/*num_threads=*/4);
+  const auto server =
+      RpcServer::Start({.listen = "127.0.0.1:0"}, {&service}, queue);
   ASSERT_THAT(server, IsOk());
   const auto stub =
       v1::GenerationService::NewStub(MakeChannel((*server)->address()));
   Counters counters;
-  CallQueue queue(/*num_threads=*/4);
   for (int i = 0; i < 8; ++i) {
     StartDetached(RacyCoroutine(*stub, queue, counters));
   }

@@ -21,10 +21,10 @@ TIME_UNIT = re.compile(r".*_(ns|us|ms|nanos|micros|millis|seconds)$")
 def check_tree(proto_root):
     """All violations in the .proto files below `proto_root`, the import root.
 
-    Not in google/: names and numbers there are others'.
+    Not in google/ and grpc/: names and numbers there are others'.
     """
     paths = sorted(p.relative_to(proto_root).as_posix() for p in proto_root.rglob("*.proto"))
-    paths = [path for path in paths if not path.startswith("google/")]
+    paths = [path for path in paths if not path.startswith(("google/", "grpc/"))]
     if not paths:
         return []
     files = [File(decode(data)) for data in decode(describe(proto_root, paths))[1]]

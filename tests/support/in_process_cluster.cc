@@ -13,18 +13,6 @@
 #include "verifier/verifier_service.h"
 
 namespace outrider::testing {
-namespace {
-
-std::unique_ptr<RpcServer> Serve(const std::string& listen,
-                                 int max_receive_bytes,
-                                 const std::vector<grpc::Service*>& services) {
-  auto server = RpcServer::Start(
-      {.listen = listen, .max_receive_bytes = max_receive_bytes}, services);
-  OUTRIDER_CHECK(server.ok()) << server.status();
-  return *std::move(server);
-}
-
-}  // namespace
 
 std::unique_ptr<LocalNode> MakeDrafter(const TableLm::Options& model,
                                        const NodeDescription& description,
@@ -82,7 +70,11 @@ InProcessCluster::InProcessCluster(Options options)
                                    .tokenizer = tokenizer_.get(),
                                    .metrics = metrics_},
       GenerationServiceImpl::Options{.max_sessions = options_.max_sessions});
-  server_ = Serve("127.0.0.1:0", kMaxGenerateRequestBytes, {service_.get()});
+  auto server = RpcServer::Start(
+      {.listen = "127.0.0.1:0", .max_receive_bytes = kMaxGenerateRequestBytes},
+      {service_.get()}, *queue_);
+  OUTRIDER_CHECK(server.ok()) << server.status();
+  server_ = *std::move(server);
   pool_->Start();
   client_ = std::make_unique<client::GenerationClient>(server_->address());
 }

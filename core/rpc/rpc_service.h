@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_RPC_RPC_SERVICE_H_
+#define OUTRIDER_CORE_RPC_RPC_SERVICE_H_
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "core/rpc/server_call.h"
+
+namespace outrider {
+
+// A method and what handles its calls, on a thread of the server's queue.
+struct RpcMethod {
+  std::string path;  // "/outrider.v1.DrafterService/Draft"
+  std::function<void(ServerCall& call)> handle;
+};
+
+// What a server serves. Thread-safe.
+class RpcService {
+ public:
+  virtual ~RpcService() = default;
+  virtual std::vector<RpcMethod> Methods() = 0;
+};
+
+// `handle` is a function of ServerCall& and the request. Bytes that are no
+// request are an invalid argument.
+template <typename Request, typename Handle>
+RpcMethod MethodOf(absl::string_view service, absl::string_view name,
+                   Handle handle) {
+  const auto parse_and_handle = [handle = std::move(handle)](ServerCall& call) {
+    Request request;
+    if (call.Parse(request)) {
+      handle(call, request);
+    } else {
+      call.Finish({grpc::StatusCode::INVALID_ARGUMENT,
+                   "the request is not a message of this method's type: its "
+                   "bytes cannot be parsed"});
+    }
+  };
+  return {absl::StrCat("/", service, "/", name), parse_and_handle};
+}
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_RPC_RPC_SERVICE_H_

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/rpc/server_call.h"
+
+#include <utility>
+
+#include "core/rpc/metadata_limits.h"
+#include "core/rpc/server_calls.h"
+#include "core/rpc/status_convert.h"
+
+namespace outrider {
+
+ServerCall::ServerCall(ServerCalls& calls) : calls_(calls) {
+  grpc::ServerCompletionQueue& queue = calls_.Entered();
+  done_.Arm();
+  context_.AsyncNotifyWhenDone(&done_);
+  arrived_.Arm();
+  calls_.generic_service().RequestCall(&context_, &stream_, &queue, &queue,
+                                       &arrived_);
+}
+
+ServerCall::~ServerCall() = default;
+
+bool ServerCall::is_cancelled() const {
+  MutexLock lock(mu_);
+  return is_cancelled_;
+}
+
+void ServerCall::Accompany(std::unique_ptr<Companion> companion) {
+  Companion* const present = companion.get();
+  bool is_cancelled = false;
+  {
+    MutexLock lock(mu_);
+    companion_ = std::move(companion);
+    is_cancelled = is_cancelled_;
+  }
+  if (is_cancelled) present->OnCancelled();
+}
+
+void ServerCall::Read() {
+  was_read_.Arm();
+  stream_.Read(&read_, &was_read_);
+}
+
+void ServerCall::WriteBytes(const grpc::ByteBuffer& bytes) {
+  written_.Arm();
+  stream_.Write(bytes, &written_);
+}
+
+void ServerCall::ReplyBytes(const grpc::ByteBuffer& bytes) {
+  finished_.Arm();
+  stream_.WriteAndFinish(bytes, {}, grpc::Status::OK, &finished_);
+}
+
+void ServerCall::Finish(const grpc::Status& status) {
+  finished_.Arm();
+  stream_.Finish(status, &finished_);
+}
+
+void ServerCall::OnArrived(bool ok) {
+  if (!ok) {  // the server shuts down, and nothing else will come
+    num_to_come_ = 1;
+    Leave();
+    return;
+  }
+  calls_.AwaitNext();
+  method_ = calls_.Find(context_.method());
+  const absl::Status limits = CheckMetadata(context_);
+  if (method_ == nullptr) {
+    Finish({grpc::StatusCode::UNIMPLEMENTED, ""});
+  } else if (!limits.ok()) {
+    Finish(ToGrpcStatus(limits));
+  } else {
+    Read();
+  }
+}
+
+void ServerCall::OnRead(bool ok) {
+  if (has_request_) {
+    companion_->OnRead(ok);
+  } else if (ok) {
+    has_request_ = true;
+    method_->handle(*this);
+  } else {
+    Finish({grpc::StatusCode::INVALID_ARGUMENT, "the call has no request"});
+  }
+}
+
+void ServerCall::OnDone(bool /*ok*/) {
+  Companion* companion = nullptr;
+  if (context_.IsCancelled()) {
+    MutexLock lock(mu_);
+    is_cancelled_ = true;
+    companion = companion_.get();
+  }
+  if (companion != nullptr) companion->OnCancelled();
+  Leave();
+}
+
+void ServerCall::Leave() {
+  if (num_to_come_.fetch_sub(1) > 1) return;
+  ServerCalls& calls = calls_;
+  delete this;
+  calls.Left();
+}
+
+}  // namespace outrider

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_RPC_SERVER_CALL_H_
+#define OUTRIDER_CORE_RPC_SERVER_CALL_H_
+
+#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/impl/codegen/proto_utils.h>
+#include <grpcpp/server_context.h>
+
+#include <atomic>
+#include <memory>
+
+#include "core/base/check.h"
+#include "core/base/mutex.h"
+#include "core/rpc/call_queue.h"
+
+namespace outrider {
+
+struct RpcMethod;
+class ServerCalls;
+
+// One call that a server got. Its method's handler is told once the request is
+// there, and ends it, then or later, on any thread: with Reply, or with Finish.
+// Deletes itself when it is over. Thread-safe but for its operations, of which
+// there is one of a kind at a time.
+class ServerCall {
+ public:
+  // What goes with a call that is more than a request and its reply: told on
+  // the queue's threads, and destroyed with the call.
+  class Companion {
+   public:
+    virtual ~Companion() = default;
+    // Nobody waits any more; once, at any time.
+    virtual void OnCancelled() {}
+    virtual void OnWritten(bool /*ok*/) {}  // not ok: the stream is broken
+    virtual void OnRead(bool /*ok*/) {}     // not ok: that was all
+  };
+
+  explicit ServerCall(ServerCalls& calls);
+  ServerCall(const ServerCall&) = delete;
+  ServerCall& operator=(const ServerCall&) = delete;
+  grpc::ServerContext& context() { return context_; }
+  bool is_cancelled() const;
+
+  // By the handler, first: it, and OnCancelled, may come at once.
+  void Accompany(std::unique_ptr<Companion> companion);
+
+  // What was read last, unless it is no such message.
+  template <typename Message>
+  bool Parse(Message& message) {
+    return grpc::SerializationTraits<Message>::Deserialize(&read_, &message)
+        .ok();
+  }
+  void Read();  // the companion is told
+  template <typename Message>
+  void Write(const Message& message) {
+    WriteBytes(BytesOf(message));
+  }
+
+  // The end. The call may be gone before it returns.
+  template <typename Message>
+  void Reply(const Message& message) {
+    ReplyBytes(BytesOf(message));
+  }
+  void Finish(const grpc::Status& status);
+
+ private:
+  // One of its operations.
+  class Operation final : public Completion {
+   public:
+    using Then = void (ServerCall::*)(bool ok);
+    Operation(ServerCall& call, Then then) : call_(call), then_(then) {}
+
+   private:
+    void OnComplete(bool ok) override { (call_.*then_)(ok); }
+    ServerCall& call_;
+    const Then then_;
+  };
+
+  ~ServerCall();
+
+  template <typename Message>
+  static grpc::ByteBuffer BytesOf(const Message& message) {
+    grpc::ByteBuffer bytes;
+    bool own_buffer = false;
+    const grpc::Status status = grpc::SerializationTraits<Message>::Serialize(
+        message, &bytes, &own_buffer);
+    OUTRIDER_CHECK(status.ok()) << status.error_message();  // it is below 2 GiB
+    return bytes;
+  }
+  void WriteBytes(const grpc::ByteBuffer& bytes);
+  void ReplyBytes(const grpc::ByteBuffer& bytes);
+
+  void OnArrived(bool ok);
+  void OnRead(bool ok);
+  void OnWritten(bool ok) { companion_->OnWritten(ok); }
+  void OnFinished(bool /*ok*/) { Leave(); }
+  void OnDone(bool ok);  // by whichever side
+  void Leave();
+
+  ServerCalls& calls_;
+  const RpcMethod* method_ = nullptr;
+  grpc::GenericServerContext context_;
+  grpc::GenericServerAsyncReaderWriter stream_{&context_};
+  grpc::ByteBuffer read_;
+  bool has_request_ = false;
+  std::atomic<int> num_to_come_ = 2;  // OnFinished and OnDone
+  mutable Mutex mu_;
+  bool is_cancelled_ ABSL_GUARDED_BY(mu_) = false;
+  std::unique_ptr<Companion> companion_;  // set once, by the handler
+
+  Operation arrived_{*this, &ServerCall::OnArrived};
+  Operation was_read_{*this, &ServerCall::OnRead};
+  Operation written_{*this, &ServerCall::OnWritten};
+  Operation finished_{*this, &ServerCall::OnFinished};
+  Operation done_{*this, &ServerCall::OnDone};
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_RPC_SERVER_CALL_H_

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_RPC_SERVER_CALLS_H_
+#define OUTRIDER_CORE_RPC_SERVER_CALLS_H_
+
+#include <grpcpp/generic/async_generic_service.h>
+
+#include <string>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/string_view.h"
+#include "core/base/mutex.h"
+#include "core/rpc/rpc_service.h"
+
+namespace outrider {
+
+// All calls of one server: its methods by their paths, and how many calls there
+// are. Thread-safe.
+class ServerCalls {
+ public:
+  explicit ServerCalls(CallQueue& queue) : queue_(queue) {}
+
+  // Before the server starts, which registers the service.
+  void Add(RpcMethod method);
+  grpc::AsyncGenericService& generic_service() { return service_; }
+
+  // Once it has started: from then on calls are handled as they arrive.
+  void AwaitNext() { new ServerCall(*this); }  // deletes itself
+  // Once it is shut down: blocks until the last has ended.
+  void AwaitEnd();
+
+  // Null: there is no such method.
+  const RpcMethod* Find(absl::string_view path) const;
+
+  // By each call, which has its part of the queue.
+  grpc::ServerCompletionQueue& Entered();
+  void Left();
+
+ private:
+  CallQueue& queue_;
+  grpc::AsyncGenericService service_;
+  absl::flat_hash_map<std::string, RpcMethod> methods_;
+  Mutex mu_;
+  CondVar changed_;
+  int num_calls_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_RPC_SERVER_CALLS_H_
