@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
 #include "core/rpc/channel.h"
+#include "core/rpc/unary_call.h"
 
 namespace outrider {
 namespace {
@@ -127,26 +128,25 @@ Served ServeQueueEcho() {
   return {.address = absl::StrCat("127.0.0.1:", port), .server = parts};
 }
 
-EchoClient::EchoClient(const std::string& address)
-    : stub_(MakeChannel(address)) {}
+EchoClient::EchoClient(const std::string& address, CallQueue& queue)
+    : queue_(queue), stub_(MakeChannel(address)) {}
 
-void EchoClient::Call(const CallBytes& bytes) {
+Task<void> EchoClient::Call(CallBytes bytes) {
   std::string message(std::max<size_t>(bytes.request, sizeof(uint32_t)), 'q');
   const auto reply_size = static_cast<uint32_t>(bytes.reply);
   std::memcpy(message.data(), &reply_size, sizeof(reply_size));
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() +
-                       std::chrono::seconds(60));
-  const auto reader = stub_.PrepareUnaryCall(&context, "/outrider.Echo/Echo",
-                                             ToBuffer(message), &queue_);
-  reader->StartCall();
-  grpc::ByteBuffer reply;
-  grpc::Status status;
-  reader->Finish(&reply, &status, this);
-  void* tag = nullptr;
-  bool ok = false;
-  OUTRIDER_CHECK(queue_.Next(&tag, &ok) && status.ok())
-      << status.error_message();
+  const grpc::ByteBuffer request = ToBuffer(message);
+  Cancellation none;
+  const absl::StatusOr<grpc::ByteBuffer> reply =
+      co_await CallUnary<grpc::ByteBuffer>(
+          [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
+            return stub_.PrepareUnaryCall(context, "/outrider.Echo/Echo",
+                                          request, queue);
+          },
+          {.queue = queue_,
+           .deadline = std::chrono::seconds(60),
+           .cancellation = none});
+  OUTRIDER_CHECK(reply.ok()) << reply.status();
 }
 
 }  // namespace outrider

@@ -2,12 +2,14 @@
 #ifndef OUTRIDER_BENCH_MICRO_GRPC_ECHO_H_
 #define OUTRIDER_BENCH_MICRO_GRPC_ECHO_H_
 
-#include <grpcpp/completion_queue.h>
 #include <grpcpp/generic/generic_stub.h>
 
 #include <cstdint>
 #include <memory>
 #include <string>
+
+#include "core/base/task.h"
+#include "core/rpc/call_queue.h"
 
 namespace outrider {
 
@@ -30,17 +32,17 @@ struct CallBytes {
   int64_t reply = 0;
 };
 
-// A client that does nothing but wait for the echo.
+// A client that does nothing but wait for the echo, on a thread of the queue.
 class EchoClient {
  public:
-  explicit EchoClient(const std::string& address);
+  EchoClient(const std::string& address, CallQueue& queue);
 
   // Dies where the call fails.
-  void Call(const CallBytes& bytes);
+  Task<void> Call(CallBytes bytes);
 
  private:
+  CallQueue& queue_;
   grpc::GenericStub stub_;
-  grpc::CompletionQueue queue_;
 };
 
 }  // namespace outrider

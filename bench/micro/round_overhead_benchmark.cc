@@ -104,6 +104,28 @@ Served ServeNode(MakeService make_service) {
   return {.address = node->address(), .server = node};
 }
 
+// Awaits so many, one after the other, and notes what each took. The end is
+// noted where it ends, on the queue's thread, as waking the thread that waits
+// for all of them is no part of it.
+void TimeEach(int count, const std::function<Task<void>()>& act,
+              std::vector<double>& us) {
+  std::promise<void> done;
+  const auto run = [](int num, const std::function<Task<void>()>& once,
+                      std::vector<double>& times,
+                      std::promise<void>& end) -> Task<void> {
+    for (int i = 0; i < num; ++i) {
+      const Clock::time_point begin = Clock::now();
+      co_await once();
+      const std::chrono::duration<double, std::micro> time =
+          Clock::now() - begin;
+      times.push_back(time.count());
+    }
+    end.set_value();
+  };
+  StartDetached(run(count, act, us, done));
+  done.get_future().get();
+}
+
 // One user's rounds, one after the other.
 class RoundClient {
  public:
@@ -132,25 +154,10 @@ class RoundClient {
     verify_stub_.set_vocab_size(kVocabSize);
   }
 
-  // The end of a round is noted where it ends, as waking the thread that waits
-  // here is no part of it; nor is this thread's beginning of the next one.
-  void Rounds(int count, std::vector<double>& us) {
-    std::promise<void> done;
-    const auto run = [](RoundClient& self, int num, std::vector<double>& times,
-                        std::promise<void>& end) -> Task<void> {
-      for (int i = 0; i < num; ++i) {
-        const Clock::time_point begin = Clock::now();
-        const auto result = co_await self.decoder_.Round(self.session_);
-        const std::chrono::duration<double, std::micro> time =
-            Clock::now() - begin;
-        OUTRIDER_CHECK(result.ok()) << result.status();
-        self.stats_ = result->stats;
-        times.push_back(time.count());
-      }
-      end.set_value();
-    };
-    StartDetached(run(*this, count, us, done));
-    done.get_future().get();
+  Task<void> Round() {
+    const auto result = co_await decoder_.Round(session_);
+    OUTRIDER_CHECK(result.ok()) << result.status();
+    stats_ = result->stats;
   }
 
   CallBytes drafter_bytes() const { return BytesOf(stats_.drafter); }
@@ -216,12 +223,14 @@ void Run(int seconds) {
                                             .verifier = verifier.address()};
   RoundClient speculative(addresses, kDraftTokens, queue);
   RoundClient plain(addresses, 0, queue);
-  EchoClient callback_echo(callback_process.address());
-  EchoClient queue_echo(queue_process.address());
+  EchoClient callback_echo(callback_process.address(), queue);
+  EchoClient queue_echo(queue_process.address(), queue);
+  const auto round = [&] { return speculative.Round(); };
+  const auto plain_round = [&] { return plain.Round(); };
 
   std::vector<double> warm_up;
-  speculative.Rounds(kTurn, warm_up);
-  plain.Rounds(kTurn, warm_up);
+  TimeEach(kTurn, round, warm_up);
+  TimeEach(kTurn, plain_round, warm_up);
   const CallBytes calls[] = {speculative.drafter_bytes(),
                              speculative.verifier_bytes(),
                              plain.verifier_bytes()};
@@ -229,21 +238,21 @@ void Run(int seconds) {
   Figures plain_rounds;
   Figures echoes[2][std::size(calls)];
   const Clock::time_point end = Clock::now() + std::chrono::seconds(seconds);
-  for (bool is_warm = false; Clock::now() < end; is_warm = true) {
-    speculative.Rounds(kTurn, rounds.us);
-    plain.Rounds(kTurn, plain_rounds.us);
+  for (const CallBytes& bytes : calls) {
+    for (EchoClient* echo : {&callback_echo, &queue_echo}) {
+      TimeEach(
+          kTurn, [&] { return echo->Call(bytes); }, warm_up);
+    }
+  }
+  while (Clock::now() < end) {
+    TimeEach(kTurn, round, rounds.us);
+    TimeEach(kTurn, plain_round, plain_rounds.us);
     for (size_t call = 0; call < std::size(calls); ++call) {
       for (int way = 0; way < 2; ++way) {
-        EchoClient& client = way == 0 ? callback_echo : queue_echo;
-        for (int i = 0; i < kTurn; ++i) {
-          const Clock::time_point begin = Clock::now();
-          client.Call(calls[call]);
-          const std::chrono::duration<double, std::micro> time =
-              Clock::now() - begin;
-          if (is_warm || i > kTurn / 2) {
-            echoes[way][call].us.push_back(time.count());
-          }
-        }
+        EchoClient& echo = way == 0 ? callback_echo : queue_echo;
+        TimeEach(
+            kTurn, [&] { return echo.Call(calls[call]); },
+            echoes[way][call].us);
       }
     }
   }
