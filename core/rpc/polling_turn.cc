@@ -8,7 +8,7 @@ bool PollingTurn::StandBy() {
   uint64_t seen = state_;
   int num_idle = 0;
   while (!is_closed_) {
-    if (num_idle < idle_moments_) {
+    if (num_idle < idle_moments_ || seen % 2 == 1) {
       changed_.WaitUntil(mu_, Clock::now() + kMoment);
     } else {
       // Who begins after this looks whether somebody sleeps.
