@@ -17,6 +17,7 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,6 +33,7 @@
 #include "coordinator/round/session.h"
 #include "coordinator/round/speculative_decoder.h"
 #include "core/base/check.h"
+#include "core/base/freed_memory.h"
 #include "core/base/task.h"
 #include "core/model/simulated_lm.h"
 #include "core/node/local_node.h"
@@ -104,25 +106,44 @@ Served ServeNode(MakeService make_service) {
   return {.address = node->address(), .server = node};
 }
 
-// Awaits so many, one after the other, and notes what each took. The end is
-// noted where it ends, on the queue's thread, as waking the thread that waits
-// for all of them is no part of it.
-void TimeEach(int count, const std::function<Task<void>()>& act,
-              std::vector<double>& us) {
+double Percentile(std::vector<double> values, double share) {
+  const auto at =
+      values.begin() +
+      static_cast<ptrdiff_t>(share * static_cast<double>(values.size() - 1));
+  std::nth_element(values.begin(), at, values.end());
+  return *at;
+}
+
+struct Figures {
+  std::vector<double> us = {};
+
+  double p50() const { return Percentile(us, 0.5); }
+  double p99() const { return Percentile(us, 0.99); }
+};
+
+void Print(const std::string& what, const Figures& figures) {
+  std::printf("  %-50s %8.1f %8.1f\n", what.c_str(), figures.p50(),
+              figures.p99());
+}
+
+// Awaits one kind, a turn of them, and notes what each took once the first ones
+// have woken whoever slept. The end is noted where it ends, on the queue's
+// thread, as waking the thread that waits for all is no part of it.
+void Time(const std::function<Task<void>()>& act, Figures& figures) {
   std::promise<void> done;
-  const auto run = [](int num, const std::function<Task<void>()>& once,
-                      std::vector<double>& times,
+  const auto run = [](const std::function<Task<void>()>& once,
+                      std::vector<double>& us,
                       std::promise<void>& end) -> Task<void> {
-    for (int i = 0; i < num; ++i) {
+    for (int i = -kTurn / 4; i < kTurn; ++i) {
       const Clock::time_point begin = Clock::now();
       co_await once();
       const std::chrono::duration<double, std::micro> time =
           Clock::now() - begin;
-      times.push_back(time.count());
+      if (i >= 0) us.push_back(time.count());
     }
     end.set_value();
   };
-  StartDetached(run(count, act, us, done));
+  StartDetached(run(act, figures.us, done));
   done.get_future().get();
 }
 
@@ -188,31 +209,55 @@ class RoundClient {
   RoundStats stats_ = {};
 };
 
-double Percentile(std::vector<double> values, double share) {
-  const auto at =
-      values.begin() +
-      static_cast<ptrdiff_t>(share * static_cast<double>(values.size() - 1));
-  std::nth_element(values.begin(), at, values.end());
-  return *at;
-}
+// Rounds that are nothing but their calls, echoed by two processes.
+class EchoRounds {
+ public:
+  EchoRounds(const std::function<Served()>& serve, const char* way)
+      : way_(way), drafter_process_(serve), verifier_process_(serve) {}
 
-struct Figures {
-  std::vector<double> us = {};
+  void Connect(CallQueue& queue) {
+    drafter_.emplace(drafter_process_.address(), queue);
+    verifier_.emplace(verifier_process_.address(), queue);
+  }
 
-  double p50() const { return Percentile(us, 0.5); }
-  double p99() const { return Percentile(us, 0.99); }
+  void Measure(const CallBytes& draft, const CallBytes& verify,
+               const CallBytes& plain) {
+    Time([&] { return drafter_->Call(draft); }, draft_);
+    Time([&] { return verifier_->Call(verify); }, verify_);
+    Time([&] { return verifier_->Call(plain); }, plain_);
+    Time([&] { return Both(draft, verify); }, both_);
+  }
+
+  void PrintAll() const {
+    Print(absl::StrCat("echoes of a Draft, by ", way_), draft_);
+    Print(absl::StrCat("echoes of a Verify, K = 4, by ", way_), verify_);
+    Print(absl::StrCat("both, one after the other, by ", way_), both_);
+    Print(absl::StrCat("echoes of a Verify, K = 0, by ", way_), plain_);
+  }
+
+  double each() const { return draft_.p50() + verify_.p50(); }
+  double both() const { return both_.p50(); }
+  double plain() const { return plain_.p50(); }
+
+ private:
+  Task<void> Both(CallBytes draft, CallBytes verify) {
+    co_await drafter_->Call(draft);
+    co_await verifier_->Call(verify);
+  }
+
+  const char* const way_;
+  ServerProcess drafter_process_;
+  ServerProcess verifier_process_;
+  std::optional<EchoClient> drafter_;
+  std::optional<EchoClient> verifier_;
+  Figures draft_, verify_, plain_, both_;
 };
-
-void Print(const std::string& what, const Figures& figures) {
-  std::printf("  %-44s %8.1f %8.1f\n", what.c_str(), figures.p50(),
-              figures.p99());
-}
 
 void Run(int seconds) {
   const ServerProcess drafter([] { return ServeNode(MakeDrafterService); });
   const ServerProcess verifier([] { return ServeNode(MakeVerifierService); });
-  const ServerProcess callback_process(ServeCallbackEcho);
-  const ServerProcess queue_process(ServeQueueEcho);
+  EchoRounds callback_echoes(ServeCallbackEcho, "the callback API");
+  EchoRounds queue_echoes(ServeQueueEcho, "a queue");
   SetUpGrpc();
   // A coordinator serves, too, by the same queue.
   CallQueue queue(/*num_threads=*/1);
@@ -223,58 +268,38 @@ void Run(int seconds) {
                                             .verifier = verifier.address()};
   RoundClient speculative(addresses, kDraftTokens, queue);
   RoundClient plain(addresses, 0, queue);
-  EchoClient callback_echo(callback_process.address(), queue);
-  EchoClient queue_echo(queue_process.address(), queue);
-  const auto round = [&] { return speculative.Round(); };
-  const auto plain_round = [&] { return plain.Round(); };
+  callback_echoes.Connect(queue);
+  queue_echoes.Connect(queue);
 
-  std::vector<double> warm_up;
-  TimeEach(kTurn, round, warm_up);
-  TimeEach(kTurn, plain_round, warm_up);
-  const CallBytes calls[] = {speculative.drafter_bytes(),
-                             speculative.verifier_bytes(),
-                             plain.verifier_bytes()};
   Figures rounds;
   Figures plain_rounds;
-  Figures echoes[2][std::size(calls)];
   const Clock::time_point end = Clock::now() + std::chrono::seconds(seconds);
-  for (const CallBytes& bytes : calls) {
-    for (EchoClient* echo : {&callback_echo, &queue_echo}) {
-      TimeEach(
-          kTurn, [&] { return echo->Call(bytes); }, warm_up);
+  do {
+    Time([&] { return speculative.Round(); }, rounds);
+    Time([&] { return plain.Round(); }, plain_rounds);
+    for (EchoRounds* echoes : {&callback_echoes, &queue_echoes}) {
+      echoes->Measure(speculative.drafter_bytes(), speculative.verifier_bytes(),
+                      plain.verifier_bytes());
     }
-  }
-  while (Clock::now() < end) {
-    TimeEach(kTurn, round, rounds.us);
-    TimeEach(kTurn, plain_round, plain_rounds.us);
-    for (size_t call = 0; call < std::size(calls); ++call) {
-      for (int way = 0; way < 2; ++way) {
-        EchoClient& echo = way == 0 ? callback_echo : queue_echo;
-        TimeEach(
-            kTurn, [&] { return echo.Call(calls[call]); },
-            echoes[way][call].us);
-      }
-    }
-  }
+  } while (Clock::now() < end);
 
-  std::printf("%-46s %8s %8s\n", "us", "p50", "p99");
-  Print(absl::StrCat("round, K = ", kDraftTokens), rounds);
-  Print("round, K = 0", plain_rounds);
-  const char* const names[] = {"Draft", "Verify, K = 4", "Verify, K = 0"};
-  double fastest[std::size(calls)];
-  for (size_t call = 0; call < std::size(calls); ++call) {
-    const std::string what =
-        absl::StrCat(names[call], " (", calls[call].request, " + ",
-                     calls[call].reply, " B)");
-    Print("echo, callback: " + what, echoes[0][call]);
-    Print("echo, queue: " + what, echoes[1][call]);
-    fastest[call] = std::min(echoes[0][call].p50(), echoes[1][call].p50());
+  std::printf("%-52s %8s %8s\n", "us", "p50", "p99");
+  Print(absl::StrCat("rounds, K = ", kDraftTokens), rounds);
+  Print("rounds, K = 0", plain_rounds);
+  for (const EchoRounds* echoes : {&callback_echoes, &queue_echoes}) {
+    echoes->PrintAll();
   }
+  const auto fastest = [&](double (EchoRounds::*p50)() const) {
+    return std::min((callback_echoes.*p50)(), (queue_echoes.*p50)());
+  };
   std::printf(
-      "\nA round with K = %d takes %.2f times the fastest echoes of its two "
-      "calls;\nwith K = 0 %.2f times that of its one (medians).\n",
-      kDraftTokens, rounds.p50() / (fastest[0] + fastest[1]),
-      plain_rounds.p50() / fastest[2]);
+      "\nIn medians a round with K = %d takes %.2f times the fastest echoes of "
+      "its two calls,\none after the other as in a round (%.2f times those "
+      "that were repeated by themselves);\nwith K = 0 %.2f times that of its "
+      "one.\n",
+      kDraftTokens, rounds.p50() / fastest(&EchoRounds::both),
+      rounds.p50() / fastest(&EchoRounds::each),
+      plain_rounds.p50() / fastest(&EchoRounds::plain));
 }
 
 }  // namespace
@@ -287,6 +312,7 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 3600))
       ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
+  outrider::KeepFreedMemory();  // as all three programs do
   outrider::Run(seconds);
   return 0;
 }

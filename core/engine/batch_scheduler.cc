@@ -63,6 +63,7 @@ bool BatchScheduler::IsWelcome(const Work& work) const {
 
 void BatchScheduler::AdmitWaiting(Clock::time_point now) {
   is_room_awaited_ = false;
+  if (waiting_.empty()) return;  // an empty queue is no small thing to make
   Queue still_waiting;
   while (!waiting_.empty()) {
     std::unique_ptr<Job> job = PopFront(waiting_);
@@ -161,6 +162,7 @@ bool BatchScheduler::IsSuperseded(const Job& job) const {
 }
 
 void BatchScheduler::EndAbandoned(Queue& queue, Clock::time_point now) {
+  if (queue.empty()) return;
   Queue kept;
   while (!queue.empty()) {
     std::unique_ptr<Job> job = PopFront(queue);
