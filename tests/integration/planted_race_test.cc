@@ -26,14 +26,16 @@ class RacyService final : public RpcService {
   std::vector<RpcMethod> Methods() override {
     return {MethodOf<v1::GenerationServiceDescribeRequest>(
         v1::GenerationService::service_full_name(), "Describe",
-        [this](ServerCall& call, const auto&) {
-          v1::GenerationServiceDescribeResponse response;
-          response.set_has_tokenizer(++num_calls_ % 2 == 0);
-          call.Reply(response);
-        })};
+        [this](ServerCall& call, const auto&) { Describe(call); })};
   }
 
  private:
+  void Describe(ServerCall& call) {
+    v1::GenerationServiceDescribeResponse response;
+    response.set_has_tokenizer(++num_calls_ % 2 == 0);
+    call.Reply(response);
+  }
+
   int num_calls_ = 0;  // nothing guards it: that is the race
 };
 
