@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
+#include "core/sampling/adjust_logits.h"
 #include "core/sampling/coins.h"
 #include "core/session/check_tokens.h"
 #include "core/wire/reply_codec.h"
@@ -25,9 +26,11 @@ class VerifyEngine::VerifyWork final : public CallWork {
   }
 
   Want Start() override {
+    questions_ = engine_.QuestionsOf(call(), AdjustedHistory());
     return {.tokens = tokens_,
             .num_rows = static_cast<int>(call().draft_tokens.size()) + 1,
-            .is_last = true};
+            .is_last = true,
+            .questions = questions_};
   }
 
   absl::StatusOr<std::optional<Want>> Take(
@@ -40,8 +43,22 @@ class VerifyEngine::VerifyWork final : public CallWork {
   }
 
  private:
+  // What stands before the drafts, where questions look at it: not all of it is
+  // cached yet.
+  absl::Span<const TokenId> AdjustedHistory() {
+    if (!AdjustsLogits(call().sampling)) return {};
+    const CacheDelta& delta = call().header.delta;
+    const auto kept = log().tokens().first(delta.keep_length);
+    history_.assign(kept.begin(), kept.end());
+    history_.insert(history_.end(), delta.append_tokens.begin(),
+                    delta.append_tokens.end());
+    return history_;
+  }
+
   const VerifyEngine& engine_;
   std::vector<TokenId> tokens_;  // the delta's and the drafts
+  std::vector<TokenId> history_;
+  std::vector<RowQuestion> questions_;  // look at the history
 };
 
 absl::Status VerifyEngine::Check(const VerifyCall& call) const {
@@ -69,6 +86,15 @@ std::unique_ptr<Work> VerifyEngine::MakeWork(VerifyCall call,
       .is_cancelled = std::move(is_cancelled)};
   return std::make_unique<VerifyWork>(std::move(call), std::move(request),
                                       std::move(done), *this);
+}
+
+std::vector<RowQuestion> VerifyEngine::QuestionsOf(
+    const VerifyCall& call, absl::Span<const TokenId> committed) const {
+  // A test's own chance is no coins of a seed.
+  const auto seed = options_.random_source ? std::optional<uint64_t>()
+                                           : std::optional(call.seed);
+  return CodecOf(call.reply_format)
+      .QuestionsOf(call, committed, seed, options_.vocab_size);
 }
 
 absl::StatusOr<VerifyReply> VerifyEngine::Answer(

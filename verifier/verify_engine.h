@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "core/engine/call_work.h"
@@ -45,6 +46,9 @@ class VerifyEngine {
  private:
   class VerifyWork;
 
+  // What the model may answer in place of the call's rows.
+  std::vector<RowQuestion> QuestionsOf(
+      const VerifyCall& call, absl::Span<const TokenId> committed) const;
   // All but the header.
   absl::StatusOr<VerifyReply> Answer(const VerifyCall& call,
                                      const LogitRows& rows,

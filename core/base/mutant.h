@@ -38,7 +38,10 @@ enum class Mutant {
   kA1,
   kH1,
   kH2,
-  kH3
+  kH3,
+  kD1,
+  kD2,
+  kD3
 };
 inline Mutant active_mutant = Mutant::kNone;
 

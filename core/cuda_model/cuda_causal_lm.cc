@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cuda_model/cuda_causal_lm.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -19,9 +20,11 @@ namespace {
 class CudaCausalLm final : public CausalLm {
  public:
   CudaCausalLm(std::shared_ptr<Gpu> gpu, ModelInfo info,
-               std::unique_ptr<CudaTransformer> transformer)
+               std::unique_ptr<CudaTransformer> transformer,
+               int rehearsed_tokens)
       : gpu_(std::move(gpu)),
         info_(std::move(info)),
+        rehearsed_tokens_(rehearsed_tokens),
         transformer_(std::move(transformer)),
         pool_(gpu_) {}
 
@@ -30,21 +33,27 @@ class CudaCausalLm final : public CausalLm {
     return static_cast<int64_t>(gpu_->AvailableBytes());
   }
   absl::Status AllocateKvBlocks(int num_blocks) override;
+  absl::Status Prepare() override;
   std::vector<absl::StatusOr<LogitRows>> Extend(
       absl::Span<const Extension> batch) override {
     return ExtendAsOnePass(
-        batch, info_.vocab_size,
-        [this](const Extension& extension) { return Check(extension); },
+        batch, [this](const Extension& extension) { return Check(extension); },
         [this](absl::Span<const Extension> pass) { return Run(pass); });
+  }
+  const DeviceCounters* device_counters() const override {
+    return &transformer_->counters();
   }
 
  private:
   absl::Status Check(const Extension& extension) const;
-  absl::StatusOr<std::shared_ptr<const float>> Run(
-      absl::Span<const Extension> pass);
+  // A step of so many tokens at the end of so long a session, whose blocks
+  // nobody has.
+  absl::Status Rehearse(int num_tokens, int length);
+  absl::StatusOr<std::vector<LogitRows>> Run(absl::Span<const Extension> pass);
 
   const std::shared_ptr<Gpu> gpu_;
   const ModelInfo info_;
+  const int rehearsed_tokens_;
   const std::unique_ptr<CudaTransformer> transformer_;
   PinnedPool pool_;
   int num_blocks_ = 0;
@@ -59,6 +68,46 @@ absl::Status CudaCausalLm::AllocateKvBlocks(int num_blocks) {
   return absl::ResourceExhaustedError("no pinned memory for a pass");
 }
 
+// Every shape of one session's round: the fewest and the most tokens that are
+// padded to a power of two, as their tiles are to one or its double.
+absl::Status CudaCausalLm::Prepare() {
+  const int longest = LongestOfBucket(info_.context_length);
+  for (int split = LongestOfBucket(1); split <= longest; split *= 2) {
+    const int length = std::min(split, info_.context_length);
+    const int most = std::min(rehearsed_tokens_, length);
+    for (int power = 1; power <= most; power *= 2) {
+      for (const int num_tokens : {power / 2 + 1, power}) {
+        // The first step loads the kernels, the second captures the graph.
+        OUTRIDER_RETURN_IF_ERROR(Rehearse(num_tokens, length));
+        OUTRIDER_RETURN_IF_ERROR(Rehearse(num_tokens, length));
+      }
+    }
+  }
+  transformer_->ResetCounters();
+  return absl::OkStatus();
+}
+
+absl::Status CudaCausalLm::Rehearse(int num_tokens, int length) {
+  const std::vector<KvBlockId> blocks(static_cast<size_t>(NumKvBlocks(length)),
+                                      transformer_->step_limits().spare_block);
+  const std::vector<TokenId> tokens(static_cast<size_t>(num_tokens), 0);
+  const RowQuestion draw = {
+      .vocab_size = info_.vocab_size, .temperature = 1, .what = DrawQuestion()};
+  RowQuestion top = draw;
+  top.what = TopQuestion{.count = 1};
+  std::vector<WantedRow> rows(tokens.size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    rows[i].question = i % 2 == 0 ? &draw : &top;
+  }
+  StepInputs step(transformer_->step_limits(), step_memory_.get());
+  step.Add({.blocks = blocks,
+            .cached_length = length - num_tokens,
+            .tokens = tokens,
+            .num_rows = num_tokens},
+           /*first=*/0);
+  return transformer_->Run(step, absl::MakeSpan(rows));
+}
+
 absl::Status CudaCausalLm::Check(const Extension& extension) const {
   for (const KvBlockId block : extension.blocks) {
     OUTRIDER_CHECK(block >= 0 && block < num_blocks_)
@@ -67,26 +116,29 @@ absl::Status CudaCausalLm::Check(const Extension& extension) const {
   return CheckExtension(extension, info_);
 }
 
-// In steps, each as full as can be. No bit depends on where one ends.
-absl::StatusOr<std::shared_ptr<const float>> CudaCausalLm::Run(
-    absl::Span<const Extension> pass) {
-  const size_t vocab_size = static_cast<size_t>(info_.vocab_size);
-  const auto num_rows = static_cast<size_t>(NumLogitRows(pass));
-  std::shared_ptr<float> logits;
-  if (num_rows > 0) {
-    logits = std::static_pointer_cast<float>(
-        pool_.Take(num_rows * vocab_size * sizeof(float)));
-    if (logits == nullptr) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("no pinned memory for ", num_rows, " rows of logits"));
+// What is wanted of a pass's rows, in their order.
+std::vector<WantedRow> WantedRows(absl::Span<const Extension> pass) {
+  std::vector<WantedRow> rows;
+  for (const Extension& extension : pass) {
+    for (size_t i = 0; i < static_cast<size_t>(extension.num_rows); ++i) {
+      rows.push_back({.question = extension.questions.empty()
+                                      ? nullptr
+                                      : &extension.questions[i]});
     }
   }
-  float* next = logits.get();
+  return rows;
+}
+
+// In steps, each as full as can be. No bit depends on where one ends.
+absl::StatusOr<std::vector<LogitRows>> CudaCausalLm::Run(
+    absl::Span<const Extension> pass) {
+  std::vector<WantedRow> rows = WantedRows(pass);
+  absl::Span<WantedRow> left = absl::MakeSpan(rows);
   StepInputs step(transformer_->step_limits(), step_memory_.get());
   const auto run_step = [&]() -> absl::Status {
-    const int num_wanted = step.shape().num_logit_rows;
-    OUTRIDER_RETURN_IF_ERROR(transformer_->Run(step, next));
-    if (num_wanted > 0) next += num_wanted * vocab_size;
+    const auto num_wanted = static_cast<size_t>(step.shape().num_logit_rows);
+    OUTRIDER_RETURN_IF_ERROR(transformer_->Run(step, left.first(num_wanted)));
+    left.remove_prefix(num_wanted);
     step.Clear();
     return absl::OkStatus();
   };
@@ -102,7 +154,17 @@ absl::StatusOr<std::shared_ptr<const float>> CudaCausalLm::Run(
     }
   }
   OUTRIDER_RETURN_IF_ERROR(run_step());
-  return logits;
+
+  std::vector<LogitRows> results;
+  auto next = rows.begin();
+  for (const Extension& extension : pass) {
+    std::vector<LogitRows::AskedRow> own;
+    for (int i = 0; i < extension.num_rows; ++i) {
+      own.push_back(std::move((next++)->result));
+    }
+    results.emplace_back(std::move(own), info_.vocab_size);
+  }
+  return results;
 }
 
 }  // namespace
@@ -116,7 +178,8 @@ absl::StatusOr<std::unique_ptr<CausalLm>> MakeCudaCausalLm(
       auto transformer,
       CudaTransformer::Make(gpu, config, std::move(weights), limits));
   return std::make_unique<CudaCausalLm>(std::move(gpu), std::move(info),
-                                        std::move(transformer));
+                                        std::move(transformer),
+                                        limits.rehearsed_tokens);
 }
 
 }  // namespace outrider

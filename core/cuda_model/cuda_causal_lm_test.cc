@@ -9,6 +9,7 @@
 #include "core/cuda_model/small_model.h"
 #include "core/kernels/cuda/emulation/block.h"
 #include "core/kernels/cuda/emulation/stream.h"
+#include "core/testing/answer_on_host.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -170,6 +171,59 @@ TEST(CudaCausalLmTest, PaddingLeavesEveryBlockAsItIs) {
   for (int i = 0; i < 3; ++i) model.Extend({between.Run(0, 17 + i, 1)});
   EXPECT_EQ(model.Extend({first.Run(15, 16, 1), last.Run(15, 16, 1)}),
             expected);
+}
+
+TEST(CudaCausalLmTest, PreparedGraphsServeTheFirstStepOfTheirShape) {
+  Model model;
+  ASSERT_TRUE(model->Prepare().ok());
+  const DeviceCounters& counters = *model->device_counters();
+  EXPECT_EQ(counters.num_answered_rows, 0);
+  EXPECT_EQ(counters.num_graph_replays, 0);
+  EXPECT_GT(counters.num_memory_bytes, 0);
+  const auto rows = model.Extend({Short().Run(0, 5, 5)});
+  EXPECT_EQ(counters.num_graph_replays, 1);
+  EXPECT_EQ(counters.num_copied_rows, 5);
+  Model unprepared;
+  EXPECT_EQ(rows, unprepared.Extend({Short().Run(0, 5, 5)}));
+}
+
+// Rows of a question each, by a pass of several steps: what the whole row would
+// answer.
+TEST(CudaCausalLmTest, AskedRowsAreAnsweredWithTheirOwn) {
+  Model model({.rows = 8, .logit_rows = 4});
+  model.Extend({Short().Run(0, 20, 0), Long().Run(0, 270, 0)});
+  const std::vector<Extension> batch = {Short().Run(20, 26, 6),
+                                        Long().Run(270, 276, 5)};
+  const std::vector<float> whole = model.Extend(batch);
+  std::vector<RowQuestion> questions;
+  for (int i = 0; i < 11; ++i) {
+    questions.push_back({.vocab_size = 50, .temperature = 1});
+    if (i % 3 == 0) questions.back().what = TopQuestion{.count = i + 1};
+    if (i % 3 == 1) questions.back().what = DrawQuestion{.uniform = 0.09 * i};
+  }
+  auto asking = batch;
+  asking[0].questions = absl::MakeConstSpan(questions).first(6);
+  asking[1].questions = absl::MakeConstSpan(questions).subspan(6);
+  const auto results = model->Extend(asking);
+  ASSERT_TRUE(results[0].ok() && results[1].ok());
+  for (int i = 0; i < 11; ++i) {
+    const RowView row = i < 6 ? results[0]->View(i) : results[1]->View(i - 6);
+    const auto logits = absl::MakeConstSpan(whole).subspan(50 * i, 50);
+    EXPECT_EQ(row.answer == nullptr, i % 3 == 2);
+    if (i % 3 == 2) {
+      EXPECT_EQ(row.logits, logits);
+      continue;
+    }
+    const auto right = testing::AnswerOnHost(questions[i], logits);
+    if (i % 3 == 0) {
+      EXPECT_EQ(std::get<TopAnswer>(*row.answer).logits,
+                std::get<TopAnswer>(*right).logits);
+    } else {
+      EXPECT_EQ(std::get<DrawAnswer>(*row.answer).drawn,
+                std::get<DrawAnswer>(*right).drawn);
+    }
+  }
+  EXPECT_EQ(model->device_counters()->num_answered_rows, 8);
 }
 
 TEST(CudaCausalLmTest, OneThatCannotRunLeavesTheOthersAlone) {

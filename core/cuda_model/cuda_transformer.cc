@@ -82,6 +82,11 @@ absl::StatusOr<std::unique_ptr<CudaTransformer>> CudaTransformer::Make(
       new CudaTransformer(std::move(gpu), config, std::move(weights), limits));
   OUTRIDER_RETURN_IF_ERROR(transformer->AllocateArena());
   OUTRIDER_RETURN_IF_ERROR(transformer->UploadAngles());
+  OUTRIDER_ASSIGN_OR_RETURN(
+      transformer->scorer_,
+      RowScorer::Make(
+          transformer->gpu_, *transformer->counters_,
+          {.max_rows = limits.logit_rows, .vocab_size = config.vocab_size}));
   return transformer;
 }
 
@@ -93,12 +98,21 @@ CudaTransformer::CudaTransformer(std::shared_ptr<Gpu> gpu,
       weights_(std::move(weights)),
       limits_(limits),
       element_(weights_.token_embedding.element),
-      graphs_(gpu_) {
+      graphs_(gpu_),
+      counters_(std::make_unique<DeviceCounters>()) {
   const int context_blocks = NumKvBlocks(config.context_length);
+  for (const DeviceMemory& memory : weights_.memory) {
+    counters_->num_memory_bytes += static_cast<int64_t>(memory.bytes());
+  }
   // Sixteen sessions with a whole context each, or many more with less.
   step_limits_ = {.rows = limits.rows,
                   .table_entries = std::max(16 * context_blocks, limits.rows),
                   .group = GroupOf(config)};
+}
+
+void CudaTransformer::Keep(DeviceMemory memory) {
+  counters_->num_memory_bytes += static_cast<int64_t>(memory.bytes());
+  memory_.push_back(std::move(memory));
 }
 
 absl::Status CudaTransformer::AllocateArena() {
@@ -138,7 +152,7 @@ absl::Status CudaTransformer::AllocateArena() {
       DeviceMemory::Allocate(gpu_, size.used(), "activations"));
   Cutter cutter(memory.data());
   cut(cutter);
-  memory_.push_back(std::move(memory));
+  Keep(std::move(memory));
   return absl::OkStatus();
 }
 
@@ -159,7 +173,7 @@ absl::Status CudaTransformer::UploadAngles() {
   gpu_->Upload(memory.data(), angles.data(), bytes);
   arena_.cos = memory.as<const float>();
   arena_.sin = arena_.cos + count;
-  memory_.push_back(std::move(memory));
+  Keep(std::move(memory));
   return absl::OkStatus();
 }
 
@@ -180,8 +194,17 @@ absl::Status CudaTransformer::AllocateKvBlocks(int num_blocks) {
     char* const keys = memory.as<char>() + 2 * half * i;
     kv_.push_back({.keys = keys, .values = keys + half});
   }
-  memory_.push_back(std::move(memory));
+  Keep(std::move(memory));
   step_limits_.spare_block = num_blocks;
+  // It is read where a graph is rehearsed.
+  for (int i = 0; i < config_.num_layers; ++i) {
+    for (void* const data : {kv_[i].keys, kv_[i].values}) {
+      const size_t bytes = half / (static_cast<size_t>(num_blocks) + 1);
+      gpu_->Zero(
+          static_cast<char*>(data) + static_cast<size_t>(num_blocks) * bytes,
+          bytes);
+    }
+  }
   return absl::OkStatus();
 }
 
@@ -197,10 +220,9 @@ void CudaTransformer::CopyKvBlock(KvBlockId from, KvBlockId to) {
   }
 }
 
-absl::Status CudaTransformer::Run(StepInputs& step, float* logits) {
-  const int num_wanted = step.shape().num_logit_rows;
-  const size_t row_bytes =
-      static_cast<size_t>(config_.vocab_size) * sizeof(float);
+absl::Status CudaTransformer::Run(StepInputs& step,
+                                  absl::Span<WantedRow> rows) {
+  const auto num_wanted = static_cast<int>(rows.size());
   const StepShape bucket = BucketOf(step.shape());
   const bool is_graph =
       bucket.num_rows <= std::min(limits_.graph_rows, limits_.rows) &&
@@ -213,21 +235,28 @@ absl::Status CudaTransformer::Run(StepInputs& step, float* logits) {
       RunLayers(bucket);
       if (num_wanted > 0) RunHead(0, bucket.num_logit_rows);
     });
-    if (num_wanted > 0) {
-      gpu_->Download(logits, arena_.logits, num_wanted * row_bytes);
-    }
-  } else {
-    RunLayers(step.shape());
-    for (int first = 0; first < num_wanted; first += limits_.logit_rows) {
-      const int count = std::min(limits_.logit_rows, num_wanted - first);
-      RunHead(first, count);
-      gpu_->Download(logits + first * static_cast<size_t>(config_.vocab_size),
-                     arena_.logits, count * row_bytes);
-    }
+    counters_->num_graph_replays = graphs_.num_replays() - num_rehearsed_;
+    return scorer_->Bring(arena_.logits, rows);
   }
-  const std::string failure = gpu_->Finish();
-  if (failure.empty()) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat("forward pass: ", failure));
+  RunLayers(step.shape());
+  if (num_wanted == 0) return scorer_->Bring(arena_.logits, rows);
+  for (int first = 0; first < num_wanted; first += limits_.logit_rows) {
+    const int count = std::min(limits_.logit_rows, num_wanted - first);
+    RunHead(first, count);
+    OUTRIDER_RETURN_IF_ERROR(scorer_->Bring(
+        arena_.logits,
+        rows.subspan(static_cast<size_t>(first), static_cast<size_t>(count))));
+  }
+  return absl::OkStatus();
+}
+
+void CudaTransformer::ResetCounters() {
+  num_rehearsed_ = graphs_.num_replays();
+  for (auto* const counter :
+       {&counters_->num_answered_rows, &counters_->num_copied_rows,
+        &counters_->num_undecided_rows, &counters_->num_graph_replays}) {
+    *counter = 0;
+  }
 }
 
 void CudaTransformer::Normalize(const CudaNorm& norm, const int* rows,

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "core/cuda_model/device_memory.h"
 #include "core/cuda_model/graph_cache.h"
+#include "core/cuda_model/row_scorer.h"
 #include "core/cuda_model/step_inputs.h"
 #include "core/cuda_model/weights.h"
 #include "core/model/model_config.h"
@@ -21,6 +22,9 @@ struct CudaLimits {
   int rows = 512;       // tokens of a step; a longer pass takes several
   int logit_rows = 64;  // of which the head computes logits at a time
   int graph_rows = 64;  // steps of up to so many tokens become graphs
+  // Graphs are captured beforehand for rounds of one session of up to so many
+  // tokens; 0: none is.
+  int rehearsed_tokens = 16;
   // What the parts of attention over a long context may take; more tiles than
   // fit run one group after the other.
   size_t attention_floats = size_t{16} << 20;
@@ -44,9 +48,13 @@ class CudaTransformer {
 
   // Valid once blocks are allocated.
   const StepLimits& step_limits() const { return step_limits_; }
-  // Runs a step: its logits go to `logits`, [num_logit_rows, vocab_size] in
-  // pinned memory. May pad it. UNAVAILABLE: the device is lost.
-  absl::Status Run(StepInputs& step, float* logits);
+  // Runs a step, and brings its rows of logits. May pad it.
+  //   RESOURCE_EXHAUSTED   no pinned memory for whole rows
+  //   UNAVAILABLE          the device is lost
+  absl::Status Run(StepInputs& step, absl::Span<WantedRow> rows);
+  const DeviceCounters& counters() const { return *counters_; }
+  // What was run so far does not count. Memory does.
+  void ResetCounters();
 
  private:
   // Memory of the device, for the largest step.
@@ -67,6 +75,7 @@ class CudaTransformer {
   CudaTransformer(std::shared_ptr<Gpu> gpu, const ModelConfig& config,
                   CudaWeights weights, const CudaLimits& limits);
 
+  void Keep(DeviceMemory memory);
   absl::Status AllocateArena();
   absl::Status UploadAngles();
   // The layers, up to the residual stream's last state.
@@ -89,6 +98,9 @@ class CudaTransformer {
   std::vector<DeviceMemory> memory_;  // of arena, angles and blocks
   std::vector<kernels::cuda::KvLayer> kv_;
   GraphCache graphs_;
+  int64_t num_rehearsed_ = 0;  // replays that do not count
+  std::unique_ptr<DeviceCounters> counters_;
+  std::unique_ptr<RowScorer> scorer_;
 };
 
 }  // namespace outrider

@@ -29,10 +29,11 @@ class DeviceMemory {
           absl::StrCat(what, ": out of memory on the GPU: ", bytes,
                        " bytes wanted, ", gpu->AvailableBytes(), " left"));
     }
-    return DeviceMemory(memory, {std::move(gpu)});
+    return DeviceMemory(memory, bytes, {std::move(gpu)});
   }
 
   void* data() const { return memory_.get(); }
+  size_t bytes() const { return bytes_; }
   template <typename T>
   T* as() const {
     return static_cast<T*>(memory_.get());
@@ -44,10 +45,11 @@ class DeviceMemory {
     void operator()(void* memory) const { gpu->Free(memory); }
   };
 
-  DeviceMemory(void* memory, GiveBack give_back)
-      : memory_(memory, std::move(give_back)) {}
+  DeviceMemory(void* memory, size_t bytes, GiveBack give_back)
+      : memory_(memory, std::move(give_back)), bytes_(bytes) {}
 
   std::unique_ptr<void, GiveBack> memory_;
+  size_t bytes_;
 };
 
 }  // namespace outrider

@@ -27,17 +27,22 @@ void AddText(Pass& pass, const Job& job, int num_tokens) {
        .tokens = job.want.tokens.subspan(
            job.num_run,
            OUTRIDER_MUTANT(E3, num_tokens, num_tokens - (is_last ? 0 : 1))),
-       .num_rows = is_last ? job.want.num_rows : 0});
+       .num_rows = is_last ? job.want.num_rows : 0,
+       .questions =
+           is_last ? job.want.questions : absl::Span<const RowQuestion>()});
 }
 
 void AddBranches(Pass& pass, const Job& job) {
-  for (const BranchWant& want : job.want.branches) {
+  for (size_t i = 0; i < job.want.branches.size(); ++i) {
+    const BranchWant& want = job.want.branches[i];
     const Branch& branch = job.session->branches[want.branch];
     pass.extensions.push_back({.blocks = branch.blocks,
                                .cached_length = branch.length,
                                .tokens = {&want.token, 1},
                                .num_rows = 1,
-                               .copied_block = branch.copied_block});
+                               .copied_block = branch.copied_block,
+                               .questions = job.want.questions.subspan(
+                                   std::min(i, job.want.questions.size()), 1)});
   }
 }
 

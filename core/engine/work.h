@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "core/base/row_question.h"
 #include "core/base/token.h"
 #include "core/model/logit_rows.h"
 #include "core/session/cache_delta.h"
@@ -38,6 +39,9 @@ struct Want {
   // room for all, what the last ones want falls away; where there is none, the
   // work is done, and its reply is what it has been so far.
   std::vector<Fork> forks = {};
+  // What is asked of the rows, one for each, those of branches in their order;
+  // empty: the rows themselves. Valid until the next Take.
+  absl::Span<const RowQuestion> questions = {};
 };
 
 // How a piece of work ended.

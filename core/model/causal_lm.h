@@ -2,6 +2,7 @@
 #ifndef OUTRIDER_CORE_MODEL_CAUSAL_LM_H_
 #define OUTRIDER_CORE_MODEL_CAUSAL_LM_H_
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -11,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "core/base/kv_block.h"
+#include "core/base/row_question.h"
 #include "core/base/token.h"
 #include "core/model/logit_rows.h"
 
@@ -43,6 +45,18 @@ struct Extension {
   // The block that the cached positions end in is a copy of this one, made
   // before the pass writes anything: how two texts go on after one beginning.
   std::optional<KvBlockId> copied_block = {};
+  // One for each of its rows, or none: what may be answered in their place.
+  absl::Span<const RowQuestion> questions = {};
+};
+
+// What a model on a device of its own counts: written by the model's thread,
+// read by scrapes. Each number is right by itself. Thread-safe.
+struct DeviceCounters {
+  std::atomic<int64_t> num_answered_rows = 0;
+  std::atomic<int64_t> num_copied_rows = 0;     // whole ones, to the host
+  std::atomic<int64_t> num_undecided_rows = 0;  // of these, asked in vain
+  std::atomic<int64_t> num_graph_replays = 0;
+  std::atomic<int64_t> num_memory_bytes = 0;  // that the model took
 };
 
 // A causal language model over KV memory in blocks. Confined to one thread,
@@ -58,12 +72,16 @@ class CausalLm {
   // Sets up blocks 0 to num_blocks - 1; called once, before the first Extend.
   // RESOURCE_EXHAUSTED: no memory for them.
   virtual absl::Status AllocateKvBlocks(int num_blocks) = 0;
+  // Before it serves, once it has blocks: whatever would make the first passes
+  // slower than others. UNAVAILABLE: the device is lost.
+  virtual absl::Status Prepare() { return absl::OkStatus(); }
 
   // Runs all extensions in one ragged pass: [num_rows, vocab_size] logits each;
   // row i belongs to the position of the i-th of the last num_rows tokens and
   // predicts the token after it. Writes the tokens' keys and values; what a
   // block holds after the positions written is garbage that nobody reads.
-  // Extensions may share blocks that none of them writes.
+  // Extensions may share blocks that none of them writes. Rows with questions
+  // may be answered: who has rows in host memory need not look at these.
   //
   // A row's bits depend on its own context alone: not on the other extensions,
   // on how its prompt was cut into passes, on which blocks it lies in, nor on
@@ -77,6 +95,9 @@ class CausalLm {
   //   UNAVAILABLE         the device is lost: so is the model
   virtual std::vector<absl::StatusOr<LogitRows>> Extend(
       absl::Span<const Extension> batch) = 0;
+
+  // Null where it has no device of its own.
+  virtual const DeviceCounters* device_counters() const { return nullptr; }
 };
 
 }  // namespace outrider

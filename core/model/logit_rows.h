@@ -3,23 +3,36 @@
 #define OUTRIDER_CORE_MODEL_LOGIT_ROWS_H_
 
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
 #include "core/base/check.h"
+#include "core/base/row_question.h"
 
 namespace outrider {
 
-// Raw logits in host memory: [num_rows, vocab_size] float32, row-major.
+// Raw logits in host memory: [num_rows, vocab_size] float32, row-major; or of
+// each row what was asked of it (row_question.h), or that row by itself.
 // Immutable; copies share the numbers.
 class LogitRows {
  public:
+  struct AskedRow {
+    std::optional<RowAnswer> answer = {};
+    std::shared_ptr<const float> logits = {};  // where there is no answer
+  };
+
   LogitRows() = default;
   // `data` keeps its owner alive, whatever that is (a tensor, a vector).
   LogitRows(std::shared_ptr<const float> data, int num_rows, int vocab_size)
       : data_(std::move(data)),
         num_rows_(num_rows),
+        vocab_size_(vocab_size),
+        row_stride_(vocab_size) {}
+  LogitRows(std::vector<AskedRow> rows, int vocab_size)
+      : asked_(std::make_shared<const std::vector<AskedRow>>(std::move(rows))),
+        num_rows_(static_cast<int>(asked_->size())),
         vocab_size_(vocab_size),
         row_stride_(vocab_size) {}
 
@@ -40,20 +53,38 @@ class LogitRows {
 
   int num_rows() const { return num_rows_; }
   int vocab_size() const { return vocab_size_; }
-  // [vocab_size]; valid while any copy of this object lives.
+  // [vocab_size], of a row that came as such; valid while any copy of this
+  // object lives.
   absl::Span<const float> Row(int i) const {
+    const RowView row = View(i);
+    OUTRIDER_CHECK(row.answer == nullptr) << "row " << i << " was answered";
+    return row.logits;
+  }
+  // The same of any row.
+  RowView View(int i) const {
     OUTRIDER_CHECK(i >= 0 && i < num_rows_) << "row " << i;
-    return {data_.get() + static_cast<size_t>(i) * row_stride_,
-            static_cast<size_t>(vocab_size_)};
+    const auto size = static_cast<size_t>(vocab_size_);
+    if (asked_ == nullptr) {
+      return {{data_.get() + static_cast<size_t>(i) * row_stride_, size}};
+    }
+    const AskedRow& row = (*asked_)[i];
+    if (row.answer.has_value()) return {{}, &*row.answer};
+    return {{row.logits.get(), size}};
   }
   std::vector<absl::Span<const float>> Rows() const {
     std::vector<absl::Span<const float>> rows;
     for (int i = 0; i < num_rows_; ++i) rows.push_back(Row(i));
     return rows;
   }
+  std::vector<RowView> Views() const {
+    std::vector<RowView> views;
+    for (int i = 0; i < num_rows_; ++i) views.push_back(View(i));
+    return views;
+  }
 
  private:
   std::shared_ptr<const float> data_;
+  std::shared_ptr<const std::vector<AskedRow>> asked_;  // in place of data_
   int num_rows_ = 0;
   int vocab_size_ = 0;
   int row_stride_ = 0;

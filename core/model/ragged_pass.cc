@@ -13,10 +13,10 @@ int NumLogitRows(absl::Span<const Extension> pass) {
 }
 
 std::vector<absl::StatusOr<LogitRows>> ExtendAsOnePass(
-    absl::Span<const Extension> batch, int vocab_size,
+    absl::Span<const Extension> batch,
     absl::FunctionRef<absl::Status(const Extension&)> check,
-    absl::FunctionRef<absl::StatusOr<std::shared_ptr<const float>>(
-        absl::Span<const Extension>)>
+    absl::FunctionRef<
+        absl::StatusOr<std::vector<LogitRows>>(absl::Span<const Extension>)>
         run) {
   std::vector<absl::StatusOr<LogitRows>> results;
   std::vector<Extension> pass;
@@ -33,21 +33,35 @@ std::vector<absl::StatusOr<LogitRows>> ExtendAsOnePass(
   }
   if (pass.empty()) return results;
 
-  const absl::StatusOr<std::shared_ptr<const float>> logits = run(pass);
-  size_t first_row = 0;
+  absl::StatusOr<std::vector<LogitRows>> rows = run(pass);
   for (size_t i = 0; i < members.size(); ++i) {
-    const int num_rows = pass[i].num_rows;
-    if (!logits.ok()) {
-      results[members[i]] = logits.status();
-    } else if (num_rows > 0) {
-      const float* begin =
-          logits->get() + first_row * static_cast<size_t>(vocab_size);
-      results[members[i]] = LogitRows(
-          std::shared_ptr<const float>(*logits, begin), num_rows, vocab_size);
+    if (!rows.ok()) {
+      results[members[i]] = rows.status();
+    } else {
+      results[members[i]] = std::move((*rows)[i]);
     }
-    first_row += static_cast<size_t>(num_rows);
   }
   return results;
+}
+
+std::vector<LogitRows> RowsOfEach(absl::Span<const Extension> pass,
+                                  int vocab_size,
+                                  const std::shared_ptr<const float>& logits) {
+  std::vector<LogitRows> rows;
+  size_t first_row = 0;
+  for (const Extension& extension : pass) {
+    const int num_rows = extension.num_rows;
+    if (num_rows == 0) {
+      rows.emplace_back();
+      continue;
+    }
+    const float* begin =
+        logits.get() + first_row * static_cast<size_t>(vocab_size);
+    rows.emplace_back(std::shared_ptr<const float>(logits, begin), num_rows,
+                      vocab_size);
+    first_row += static_cast<size_t>(num_rows);
+  }
+  return rows;
 }
 
 }  // namespace outrider

@@ -80,6 +80,7 @@ absl::StatusOr<int> SetUpKvBlocks(CausalLm& model, const KvMemory& memory,
        int64_t{std::numeric_limits<int>::max()} / (2 * kKvBlockLength)});
   const int count = static_cast<int>(num_blocks);
   OUTRIDER_RETURN_IF_ERROR(model.AllocateKvBlocks(count));
+  OUTRIDER_RETURN_IF_ERROR(model.Prepare());
   OUTRIDER_LOG(kInfo) << "KV cache: " << BytesForPeople(count * block_bytes)
                       << " of " << BytesForPeople(available)
                       << " available, for " << int64_t{count} * kKvBlockLength

@@ -26,6 +26,7 @@ class Node {
   NodeEngine& engine() { return engine_; }
   NodeCounters& counters() { return counters_; }
   const NodeCounters& counters() const { return counters_; }
+  const CausalLm& model() const { return engine_.model(); }
   const EngineMetrics& engine_metrics() const { return engine_.metrics(); }
   RpcService& cache_service() { return cache_service_; }
 

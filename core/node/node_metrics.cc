@@ -112,6 +112,25 @@ void AddCacheMetrics(MetricRegistry& registry, const EngineMetrics& engine) {
            });
 }
 
+void AddDeviceMetrics(MetricRegistry& registry, const DeviceCounters& device) {
+  AddCounter(registry, "device_answered_rows_total",
+             "Rows of logits of which the device told what was asked of them.",
+             device.num_answered_rows);
+  AddCounter(registry, "device_copied_rows_total",
+             "Rows of logits copied from the device, whole.",
+             device.num_copied_rows);
+  AddCounter(registry, "device_undecided_rows_total",
+             "Those copied because what the device told did not decide.",
+             device.num_undecided_rows);
+  AddCounter(registry, "device_graph_replays_total",
+             "Steps of the model that were one launch of a graph.",
+             device.num_graph_replays);
+  AddGauge(registry, "device_memory_bytes",
+           "Memory of the device that weights, activations and the KV cache "
+           "have taken.",
+           [&device] { return static_cast<double>(device.num_memory_bytes); });
+}
+
 }  // namespace
 
 void AddNodeMetrics(MetricRegistry& registry, const Node& node,
@@ -127,6 +146,9 @@ void AddNodeMetrics(MetricRegistry& registry, const Node& node,
            [&counters] { return static_cast<double>(counters.num_running()); });
   AddPassMetrics(registry, node.engine_metrics(), method);
   AddCacheMetrics(registry, node.engine_metrics());
+  if (const DeviceCounters* device = node.model().device_counters()) {
+    AddDeviceMetrics(registry, *device);
+  }
   registry
       .AddGauge("simulated",
                 "1 where a timing model stands for weights, else 0.")

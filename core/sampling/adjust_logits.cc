@@ -2,8 +2,10 @@
 #include "core/sampling/adjust_logits.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/mutant.h"
@@ -12,26 +14,32 @@
 namespace outrider {
 namespace {
 
-// How often each token of a vocabulary occurred.
+// Where in the row a token stands; negative where it does not.
+using PlaceOf = absl::FunctionRef<ptrdiff_t(TokenId)>;
+
+// How often each token of a row occurred.
 class TokenCounts {
  public:
-  explicit TokenCounts(size_t vocab_size) : counts_(vocab_size, 0) {}
+  TokenCounts(size_t row_size, PlaceOf place_of)
+      : place_of_(place_of), counts_(row_size, 0) {}
 
   absl::Status Add(absl::Span<const TokenId> tokens) {
     for (const TokenId token : tokens) {
-      if (token < 0 || static_cast<size_t>(token) >= counts_.size()) {
+      const ptrdiff_t place = place_of_(token);
+      if (place < 0) {
         return absl::InternalError(
             absl::StrCat("token ", token, " of the history is not in a row of ",
                          counts_.size(), " logits"));
       }
-      ++counts_[token];
+      ++counts_[place];
     }
     return absl::OkStatus();
   }
 
-  int32_t operator[](size_t token) const { return counts_[token]; }
+  int32_t operator[](size_t place) const { return counts_[place]; }
 
  private:
+  const PlaceOf place_of_;
   std::vector<int32_t> counts_;
 };
 
@@ -52,17 +60,52 @@ SplitHistory Split(const TokenHistory& history) {
               OUTRIDER_MUTANT(P1, history.drafts, absl::Span<const TokenId>())};
 }
 
-absl::Status AddBias(const std::vector<LogitBias>& entries,
+absl::Status AddBias(const std::vector<LogitBias>& entries, PlaceOf place_of,
                      std::vector<double>& values) {
   for (const LogitBias& entry : entries) {
-    if (entry.id < 0 || static_cast<size_t>(entry.id) >= values.size()) {
+    const ptrdiff_t place = place_of(entry.id);
+    if (place < 0) {
       return absl::InternalError(absl::StrCat("logit_bias names token ",
                                               entry.id, ", but a row has ",
                                               values.size(), " logits"));
     }
-    values[entry.id] += entry.bias;
+    values[place] += entry.bias;
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<double>> Adjust(absl::Span<const float> logits,
+                                           PlaceOf place_of,
+                                           const SamplingParams& params,
+                                           const TokenHistory& history) {
+  std::vector<double> values(logits.begin(), logits.end());
+  OUTRIDER_RETURN_IF_ERROR(AddBias(params.logit_bias, place_of, values));
+
+  const SplitHistory tokens = Split(history);
+  if (params.repetition_penalty != 1) {
+    const double penalty = params.repetition_penalty;
+    TokenCounts seen(values.size(), place_of);
+    OUTRIDER_RETURN_IF_ERROR(seen.Add(
+        OUTRIDER_MUTANT(P4, tokens.prompt, absl::Span<const TokenId>())));
+    OUTRIDER_RETURN_IF_ERROR(seen.Add(tokens.generated));
+    OUTRIDER_RETURN_IF_ERROR(seen.Add(tokens.drafts));
+    for (size_t i = 0; i < values.size(); ++i) {
+      double& value = values[i];
+      if (seen[i] > 0) value = value > 0 ? value / penalty : value * penalty;
+    }
+  }
+  if (params.frequency_penalty != 0 || params.presence_penalty != 0) {
+    TokenCounts generated(values.size(), place_of);
+    OUTRIDER_RETURN_IF_ERROR(generated.Add(tokens.generated));
+    OUTRIDER_RETURN_IF_ERROR(generated.Add(tokens.drafts));
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (generated[i] == 0) continue;
+      values[i] -=
+          params.frequency_penalty * OUTRIDER_MUTANT(P5, generated[i], 1);
+      values[i] -= params.presence_penalty;
+    }
+  }
+  return values;
 }
 
 }  // namespace
@@ -75,34 +118,44 @@ bool AdjustsLogits(const SamplingParams& params) {
 absl::StatusOr<std::vector<double>> AdjustLogits(absl::Span<const float> logits,
                                                  const SamplingParams& params,
                                                  const TokenHistory& history) {
-  std::vector<double> values(logits.begin(), logits.end());
-  OUTRIDER_RETURN_IF_ERROR(AddBias(params.logit_bias, values));
+  const auto size = static_cast<TokenId>(logits.size());
+  return Adjust(
+      logits,
+      [size](TokenId token) -> ptrdiff_t {
+        return token >= 0 && token < size ? token : -1;
+      },
+      params, history);
+}
 
-  const SplitHistory tokens = Split(history);
-  if (params.repetition_penalty != 1) {
-    const double penalty = params.repetition_penalty;
-    TokenCounts seen(values.size());
-    OUTRIDER_RETURN_IF_ERROR(seen.Add(
-        OUTRIDER_MUTANT(P4, tokens.prompt, absl::Span<const TokenId>())));
-    OUTRIDER_RETURN_IF_ERROR(seen.Add(tokens.generated));
-    OUTRIDER_RETURN_IF_ERROR(seen.Add(tokens.drafts));
-    for (size_t id = 0; id < values.size(); ++id) {
-      double& value = values[id];
-      if (seen[id] > 0) value = value > 0 ? value / penalty : value * penalty;
-    }
+std::vector<TokenId> AdjustedTokens(const SamplingParams& params,
+                                    const TokenHistory& history) {
+  std::vector<TokenId> tokens;
+  const auto add = [&](absl::Span<const TokenId> some) {
+    tokens.insert(tokens.end(), some.begin(), some.end());
+  };
+  for (const LogitBias& entry : params.logit_bias) tokens.push_back(entry.id);
+  const SplitHistory split = Split(history);
+  if (params.repetition_penalty != 1) add(split.prompt);
+  if (params.repetition_penalty != 1 || params.presence_penalty != 0 ||
+      params.frequency_penalty != 0) {
+    add(split.generated);
+    add(split.drafts);
   }
-  if (params.frequency_penalty != 0 || params.presence_penalty != 0) {
-    TokenCounts generated(values.size());
-    OUTRIDER_RETURN_IF_ERROR(generated.Add(tokens.generated));
-    OUTRIDER_RETURN_IF_ERROR(generated.Add(tokens.drafts));
-    for (size_t id = 0; id < values.size(); ++id) {
-      if (generated[id] == 0) continue;
-      values[id] -=
-          params.frequency_penalty * OUTRIDER_MUTANT(P5, generated[id], 1);
-      values[id] -= params.presence_penalty;
-    }
-  }
-  return values;
+  std::sort(tokens.begin(), tokens.end());
+  tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
+  return tokens;
+}
+
+absl::StatusOr<std::vector<double>> AdjustLogitsOf(
+    absl::Span<const TokenId> tokens, absl::Span<const float> logits,
+    const SamplingParams& params, const TokenHistory& history) {
+  return Adjust(
+      logits,
+      [tokens](TokenId token) -> ptrdiff_t {
+        const auto it = std::lower_bound(tokens.begin(), tokens.end(), token);
+        return it != tokens.end() && *it == token ? it - tokens.begin() : -1;
+      },
+      params, history);
 }
 
 }  // namespace outrider

@@ -30,6 +30,14 @@ absl::StatusOr<std::vector<double>> AdjustLogits(absl::Span<const float> logits,
                                                  const SamplingParams& params,
                                                  const TokenHistory& history);
 
+// The tokens whose logits it may move, ascending: a function of parameters and
+// history. And the same for these alone, of which `logits` are.
+std::vector<TokenId> AdjustedTokens(const SamplingParams& params,
+                                    const TokenHistory& history);
+absl::StatusOr<std::vector<double>> AdjustLogitsOf(
+    absl::Span<const TokenId> tokens, absl::Span<const float> logits,
+    const SamplingParams& params, const TokenHistory& history);
+
 }  // namespace outrider
 
 #endif  // OUTRIDER_CORE_SAMPLING_ADJUST_LOGITS_H_

@@ -125,7 +125,7 @@ TEST(CoupledRuleTest, CommitsTheTargetsOwnDrawAfterTheDraftsThatEqualIt) {
   for (int t = 0; t < 4; ++t) {
     own.push_back(DrawCoupled(*Process(logits, {}, {}), 10 + t, coins));
   }
-  const std::vector<absl::Span<const float>> rows(4, logits);
+  const std::vector<RowView> rows(4, RowView{logits});
   for (int num_equal = 0; num_equal <= 3; ++num_equal) {
     Draft draft = {.start = 10};
     for (int i = 0; i < 3; ++i) {

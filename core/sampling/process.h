@@ -2,9 +2,12 @@
 #ifndef OUTRIDER_CORE_SAMPLING_PROCESS_H_
 #define OUTRIDER_CORE_SAMPLING_PROCESS_H_
 
+#include <optional>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "core/base/row_question.h"
 #include "core/sampling/distribution.h"
 #include "core/sampling/sampling_params.h"
 #include "core/sampling/token_history.h"
@@ -28,6 +31,14 @@ namespace outrider {
 absl::StatusOr<Distribution> Process(absl::Span<const float> logits,
                                      const SamplingParams& params,
                                      const TokenHistory& history);
+
+// The same from the greatest logits of a row (row_question.h), where these
+// decide which tokens stay: then it is what Process makes of the whole row, to
+// the last bit. Nothing where they do not: that depends on the row, `params`
+// and `history` alone.
+std::optional<Distribution> ProcessTop(const TopAnswer& answer,
+                                       const SamplingParams& params,
+                                       const TokenHistory& history);
 
 // INTERNAL where a logit is NaN or +inf, or all are -inf.
 absl::Status CheckLogits(absl::Span<const float> logits);

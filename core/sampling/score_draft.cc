@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/sampling/score_draft.h"
 
+#include <optional>
 #include <utility>
+#include <variant>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -11,6 +13,46 @@
 #include "core/sampling/process.h"
 
 namespace outrider {
+namespace {
+
+// What the target's row of this number is drawn from.
+absl::StatusOr<Distribution> ProcessRow(const RowView& row,
+                                        const DraftBlock& block, size_t number,
+                                        const SamplingParams& params) {
+  TokenHistory history = block.history;
+  history.drafts = history.drafts.first(number);
+  if (row.answer != nullptr) {
+    std::optional<Distribution> p =
+        ProcessTop(std::get<TopAnswer>(*row.answer), params, history);
+    if (p.has_value()) return *std::move(p);
+    return absl::InternalError("an answered row does not decide");
+  }
+  OUTRIDER_ASSIGN_OR_RETURN(
+      Distribution p,
+      Process(row.logits, OUTRIDER_MUTANT(M2, params, SamplingParams()),
+              history));
+  if (number == block.supports.size()) return p;
+  return JudgingRow(std::move(p), block.history.drafts[number], row.logits,
+                    params, history);
+}
+
+// A row that was drawn from where it is.
+absl::StatusOr<TargetRow> Drawn(const DrawAnswer& answer, RuleKind rule,
+                                absl::Span<const TokenId> support) {
+  if (rule == RuleKind::kCoupled) {
+    return TargetRow::FromParts({}, {}, /*tail_mass=*/1, answer.drawn);
+  }
+  double total = answer.tail;
+  for (const double weight : answer.support_weights) total += weight;
+  std::vector<double> p;
+  for (const double weight : answer.support_weights) {
+    p.push_back(weight / total);
+  }
+  return TargetRow::FromParts({support.begin(), support.end()}, std::move(p),
+                              answer.tail / total, answer.drawn);
+}
+
+}  // namespace
 
 DraftBlock DraftBlock::Of(const Draft& draft, const TokenHistory& before,
                           RuleKind rule) {
@@ -23,12 +65,12 @@ DraftBlock DraftBlock::Of(const Draft& draft, const TokenHistory& before,
 }
 
 absl::StatusOr<std::vector<TargetRow>> ScoreDraft(
-    absl::Span<const absl::Span<const float>> logits, const DraftBlock& block,
+    absl::Span<const RowView> rows, const DraftBlock& block,
     const SamplingParams& params, RandomSource& random) {
   const size_t num_drafts = block.supports.size();
-  if (logits.size() != num_drafts + 1) {
+  if (rows.size() != num_drafts + 1) {
     return absl::InvalidArgumentError(absl::StrCat(
-        logits.size(), " target rows do not fit ", num_drafts, " drafts"));
+        rows.size(), " target rows do not fit ", num_drafts, " drafts"));
   }
   if (block.history.drafts.size() != num_drafts) {
     return absl::InvalidArgumentError(
@@ -36,28 +78,27 @@ absl::StatusOr<std::vector<TargetRow>> ScoreDraft(
                      block.history.drafts.size(), " drafts"));
   }
   std::vector<TargetRow> target;
-  target.reserve(logits.size());
-  for (size_t i = 0; i < logits.size(); ++i) {
-    TokenHistory history = block.history;
-    history.drafts = history.drafts.first(i);
-    OUTRIDER_ASSIGN_OR_RETURN(
-        Distribution p,
-        Process(logits[i], OUTRIDER_MUTANT(M2, params, SamplingParams()),
-                history));
-    if (i < num_drafts) {
+  target.reserve(rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const absl::Span<const TokenId> support =
+        i < num_drafts ? block.supports[i] : absl::Span<const TokenId>();
+    if (rows[i].answer != nullptr &&
+        std::holds_alternative<DrawAnswer>(*rows[i].answer)) {
       OUTRIDER_ASSIGN_OR_RETURN(
-          p, JudgingRow(std::move(p), block.history.drafts[i], logits[i],
-                        params, history));
+          TargetRow row,
+          Drawn(std::get<DrawAnswer>(*rows[i].answer), block.rule, support));
+      target.push_back(std::move(row));
+      continue;
     }
+    OUTRIDER_ASSIGN_OR_RETURN(Distribution p,
+                              ProcessRow(rows[i], block, i, params));
     if (block.rule == RuleKind::kCoupled) {
       target.push_back(
           TargetRow::Coupled(std::move(p), block.start + i, random));
-      continue;
+    } else {
+      target.push_back(
+          TargetRow::FromDense(std::move(p), support, block.start + i, random));
     }
-    target.push_back(TargetRow::FromDense(
-        std::move(p),
-        i < num_drafts ? block.supports[i] : absl::Span<const TokenId>(),
-        block.start + i, random));
   }
   return target;
 }

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "core/base/row_question.h"
 #include "core/base/token.h"
 #include "core/sampling/draft.h"
 #include "core/sampling/random_source.h"
@@ -32,16 +33,17 @@ struct DraftBlock {
                        RuleKind rule = RuleKind::kRejection);
 };
 
-// The target's rows for a block, from its raw logits: processed like every row
-// of the session, each seen from the support of the draft it judges; the last
-// one, after all drafts, has none, and neither has any under kCoupled, where
-// only the target's own draw counts. A lossy lenience at temperature 0 puts the
-// mass of a row on its draft, where that stands (lenience.h). One function for
-// every reply format, on whichever side the logits are. `random` must outlive
-// the rows. INVALID_ARGUMENT where rows, supports and drafts do not fit;
-// INTERNAL where a row is no row of logits (see Process).
+// The target's rows for a block, from its raw logits, or the answers to what
+// AskRows asks of them for the same block and parameters: processed like every
+// row of the session, each seen from the support of the draft it judges; the
+// last one, after all drafts, has none, and neither has any under kCoupled,
+// where only the target's own draw counts. A lossy lenience at temperature 0
+// puts the mass of a row on its draft, where that stands (lenience.h). One
+// function for every reply format, on whichever side the logits are. `random`
+// must outlive the rows. INVALID_ARGUMENT where rows, supports and drafts do
+// not fit; INTERNAL where a row is no row of logits (see Process).
 absl::StatusOr<std::vector<TargetRow>> ScoreDraft(
-    absl::Span<const absl::Span<const float>> logits, const DraftBlock& block,
+    absl::Span<const RowView> rows, const DraftBlock& block,
     const SamplingParams& params, RandomSource& random);
 
 }  // namespace outrider

@@ -2,6 +2,7 @@
 #include "core/testing/table_lm.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "core/base/check.h"
@@ -54,11 +55,13 @@ std::vector<absl::StatusOr<LogitRows>> TableLm::Extend(
   std::vector<absl::StatusOr<LogitRows>> results;
   results.reserve(batch.size());
   for (size_t i = 0; i < batch.size(); ++i) {
-    if (checks[i].ok()) {
-      results.push_back(Rows(ContextOf(batch[i]), batch[i].num_rows));
-    } else {
+    if (!checks[i].ok()) {
       results.push_back(checks[i]);
+      continue;
     }
+    LogitRows rows = Rows(ContextOf(batch[i]), batch[i].num_rows);
+    results.push_back(options_.answer ? Answered(rows, batch[i].questions)
+                                      : std::move(rows));
   }
   return results;
 }
@@ -96,6 +99,24 @@ LogitRows TableLm::Rows(const TokenSeq& context, int num_rows) const {
     values.insert(values.end(), row.begin(), row.end());
   }
   return LogitRows::FromVector(std::move(values), options_.vocab_size);
+}
+
+LogitRows TableLm::Answered(const LogitRows& rows,
+                            absl::Span<const RowQuestion> questions) const {
+  if (questions.empty()) return rows;
+  OUTRIDER_CHECK(static_cast<int>(questions.size()) == rows.num_rows());
+  const auto owner = std::make_shared<const LogitRows>(rows);
+  std::vector<LogitRows::AskedRow> asked;
+  for (int i = 0; i < rows.num_rows(); ++i) {
+    const absl::Span<const float> row = owner->Row(i);
+    std::optional<RowAnswer> answer = options_.answer(questions[i], row);
+    if (answer.has_value()) {
+      asked.push_back({.answer = std::move(answer)});
+    } else {
+      asked.push_back({.logits = {owner, row.data()}});
+    }
+  }
+  return LogitRows(std::move(asked), options_.vocab_size);
 }
 
 }  // namespace outrider::testing

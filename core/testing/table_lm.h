@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -39,6 +40,9 @@ class TableLm final : public CausalLm {
     int keep_length = 0;    // the extension's cached_length
   };
   using Cut = std::function<int(const CutView&)>;
+  // What it answers to a question about a row; nothing: the whole row.
+  using Answer = std::function<std::optional<RowAnswer>(
+      const RowQuestion& question, absl::Span<const float> logits)>;
 
   struct Options {
     Table table = {};
@@ -46,7 +50,8 @@ class TableLm final : public CausalLm {
     int context_length = 1 << 20;
     std::vector<TokenId> eos_ids = {};
     int64_t kv_bytes = (1 << 15) * kBlockBytes;  // what it has for blocks
-    Cut cut = {};  // empty: keep_length, as it should be
+    Cut cut = {};        // empty: keep_length, as it should be
+    Answer answer = {};  // empty: it has whole rows for whoever asks
   };
 
   explicit TableLm(Options options);
@@ -74,6 +79,8 @@ class TableLm final : public CausalLm {
   TokenSeq ContextOf(const Extension& extension);
   TokenSeq WronglyCut(const Extension& extension);
   LogitRows Rows(const TokenSeq& context, int num_rows) const;
+  LogitRows Answered(const LogitRows& rows,
+                     absl::Span<const RowQuestion> questions) const;
 
   struct Wrong {
     TokenSeq tokens = {};

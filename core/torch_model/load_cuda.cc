@@ -127,8 +127,11 @@ absl::StatusOr<std::unique_ptr<CausalLm>> MoveToGpu(std::shared_ptr<Gpu> gpu,
                            is_half ? Element::kFloat16 : Element::kBFloat16));
   OUTRIDER_ASSIGN_OR_RETURN(CudaWeights moved,
                             Move(config, std::move(weights), uploader));
+  CudaLimits limits;
+  // A graph saves nothing there, and its rehearsal would take minutes.
+  if (gpu->numerics() == "cuda_emulated") limits.rehearsed_tokens = 0;
   return MakeCudaCausalLm(std::move(gpu), std::move(info), config,
-                          std::move(moved));
+                          std::move(moved), limits);
 }
 
 }  // namespace outrider

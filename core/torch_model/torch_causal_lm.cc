@@ -81,8 +81,7 @@ class TorchCausalLm final : public CausalLm {
 
  private:
   absl::Status Check(const Extension& extension) const;
-  absl::StatusOr<std::shared_ptr<const float>> Run(
-      absl::Span<const Extension> pass);
+  absl::StatusOr<std::vector<LogitRows>> Run(absl::Span<const Extension> pass);
 
   const ModelInfo info_;
   const Transformer transformer_;
@@ -110,7 +109,7 @@ absl::Status TorchCausalLm::Check(const Extension& extension) const {
   return CheckExtension(extension, info_);
 }
 
-absl::StatusOr<std::shared_ptr<const float>> TorchCausalLm::Run(
+absl::StatusOr<std::vector<LogitRows>> TorchCausalLm::Run(
     absl::Span<const Extension> pass) {
   for (const Extension& extension : pass) {
     if (!extension.copied_block.has_value()) continue;
@@ -121,16 +120,16 @@ absl::StatusOr<std::shared_ptr<const float>> TorchCausalLm::Run(
       CatchTorch("forward pass", [&]() -> absl::StatusOr<at::Tensor> {
         return transformer_.Forward(pass, kv_);
       }));
-  if (!logits.defined()) return nullptr;
+  if (!logits.defined()) return RowsOfEach(pass, info_.vocab_size, nullptr);
   const auto owner = std::make_shared<at::Tensor>(logits);
-  return std::shared_ptr<const float>(owner, owner->const_data_ptr<float>());
+  return RowsOfEach(pass, info_.vocab_size,
+                    {owner, owner->const_data_ptr<float>()});
 }
 
 std::vector<absl::StatusOr<LogitRows>> TorchCausalLm::Extend(
     absl::Span<const Extension> batch) {
   return ExtendAsOnePass(
-      batch, info_.vocab_size,
-      [this](const Extension& extension) { return Check(extension); },
+      batch, [this](const Extension& extension) { return Check(extension); },
       [this](absl::Span<const Extension> pass) { return Run(pass); });
 }
 

@@ -33,6 +33,12 @@ absl::Status FullReply::Check(const VerifyCall& /*call*/,
   return absl::OkStatus();
 }
 
+std::vector<RowQuestion> FullReply::QuestionsOf(
+    const VerifyCall& /*call*/, absl::Span<const TokenId> /*committed*/,
+    std::optional<uint64_t> /*seed*/, int /*vocab_size*/) const {
+  return {};
+}
+
 absl::StatusOr<VerifyReply> FullReply::Answer(
     const VerifyCall& /*call*/, LogitRows rows,
     absl::Span<const TokenId> /*committed*/, RandomSource& /*random*/) const {
@@ -54,7 +60,7 @@ absl::StatusOr<DraftScore> FullReply::Read(const VerifyCall& call,
   OUTRIDER_RETURN_IF_ERROR(CheckNumRows(rows->num_rows(), call));
   OUTRIDER_ASSIGN_OR_RETURN(
       std::vector<TargetRow> target,
-      ScoreDraft(rows->Rows(),
+      ScoreDraft(rows->Views(),
                  DraftBlock::Of(asker.draft, asker.history, call.rule),
                  call.sampling, asker.random));
   return DraftScore{.rows = std::move(target), .scored = *rows};

@@ -2,9 +2,14 @@
 #ifndef OUTRIDER_CORE_WIRE_REPLY_CODEC_H_
 #define OUTRIDER_CORE_WIRE_REPLY_CODEC_H_
 
+#include <cstdint>
+#include <optional>
+#include <vector>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "core/base/row_question.h"
 #include "core/base/token.h"
 #include "core/model/logit_rows.h"
 #include "core/sampling/draft.h"
@@ -39,9 +44,19 @@ class ReplyCodec {
   // call is malformed. Delta and draft tokens were checked before.
   virtual absl::Status Check(const VerifyCall& call, int vocab_size) const = 0;
 
+  // Called by the verifier: what may be answered in place of the K + 1 rows of
+  // a call that was checked; empty where the rows themselves are needed.
+  // `committed` stands before the drafts, and may be empty where AdjustsLogits
+  // is not; `seed` is that of the coins. Call and tokens must outlive the
+  // result.
+  virtual std::vector<RowQuestion> QuestionsOf(
+      const VerifyCall& call, absl::Span<const TokenId> committed,
+      std::optional<uint64_t> seed, int vocab_size) const = 0;
+
   // On the verifier: the reply, but for its header, from K + 1 rows of raw
-  // logits. `committed` stands before the drafts, `random` has the coins of the
-  // call's seed. INTERNAL where a row is no row of logits.
+  // logits, or the answers to these questions. `committed` stands before the
+  // drafts, `random` has the coins of the call's seed. INTERNAL where a row is
+  // no row of logits.
   virtual absl::StatusOr<VerifyReply> Answer(
       const VerifyCall& call, LogitRows rows,
       absl::Span<const TokenId> committed, RandomSource& random) const = 0;

@@ -2,6 +2,10 @@
 #ifndef OUTRIDER_CORE_WIRE_REPLY_CODECS_H_
 #define OUTRIDER_CORE_WIRE_REPLY_CODECS_H_
 
+#include <cstdint>
+#include <optional>
+#include <vector>
+
 #include "core/wire/reply_codec.h"
 
 namespace outrider {
@@ -13,6 +17,10 @@ class FullReply final : public ReplyCodec {
   explicit FullReply(bool is_bfloat16) : is_bfloat16_(is_bfloat16) {}
   void Ask(const Draft& draft, VerifyCall& call) const override;
   absl::Status Check(const VerifyCall& call, int vocab_size) const override;
+  std::vector<RowQuestion> QuestionsOf(const VerifyCall& call,
+                                       absl::Span<const TokenId> committed,
+                                       std::optional<uint64_t> seed,
+                                       int vocab_size) const override;
   absl::StatusOr<VerifyReply> Answer(const VerifyCall& call, LogitRows rows,
                                      absl::Span<const TokenId> committed,
                                      RandomSource& random) const override;
@@ -29,6 +37,10 @@ class SparseReply final : public ReplyCodec {
   absl::Status CheckRule(RuleKind rule) const override;
   void Ask(const Draft& draft, VerifyCall& call) const override;
   absl::Status Check(const VerifyCall& call, int vocab_size) const override;
+  std::vector<RowQuestion> QuestionsOf(const VerifyCall& call,
+                                       absl::Span<const TokenId> committed,
+                                       std::optional<uint64_t> seed,
+                                       int vocab_size) const override;
   absl::StatusOr<VerifyReply> Answer(const VerifyCall& call, LogitRows rows,
                                      absl::Span<const TokenId> committed,
                                      RandomSource& random) const override;
@@ -41,6 +53,10 @@ class TokensReply final : public ReplyCodec {
  public:
   void Ask(const Draft& draft, VerifyCall& call) const override;
   absl::Status Check(const VerifyCall& call, int vocab_size) const override;
+  std::vector<RowQuestion> QuestionsOf(const VerifyCall& call,
+                                       absl::Span<const TokenId> committed,
+                                       std::optional<uint64_t> seed,
+                                       int vocab_size) const override;
   absl::StatusOr<VerifyReply> Answer(const VerifyCall& call, LogitRows rows,
                                      absl::Span<const TokenId> committed,
                                      RandomSource& random) const override;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/base/status_macros.h"
+#include "core/sampling/ask_rows.h"
 #include "core/sampling/score_draft.h"
 #include "core/wire/reply_codecs.h"
 #include "core/wire/reply_parts.h"
@@ -21,6 +22,15 @@ std::vector<TokenSeq> CandidatesOf(absl::Span<const TargetRow> rows) {
     if (row.tail_mass() > 0) tokens.push_back(row.drawn_token());
   }
   return candidates;
+}
+
+DraftBlock BlockOf(const VerifyCall& call,
+                   absl::Span<const TokenId> committed) {
+  return {.start = committed.size(),
+          .supports = {call.supports.begin(), call.supports.end()},
+          .history = {.committed = committed,
+                      .drafts = call.draft_tokens,
+                      .prompt_length = call.prompt_length}};
 }
 
 }  // namespace
@@ -48,18 +58,21 @@ absl::Status SparseReply::Check(const VerifyCall& call, int vocab_size) const {
   return absl::OkStatus();
 }
 
+std::vector<RowQuestion> SparseReply::QuestionsOf(
+    const VerifyCall& call, absl::Span<const TokenId> committed,
+    std::optional<uint64_t> seed, int vocab_size) const {
+  if (call.logprobs.has_value()) return {};
+  DraftBlock block = BlockOf(call, committed);
+  block.start = call.header.delta.length();
+  return AskRows(block, call.sampling, seed, vocab_size);
+}
+
 absl::StatusOr<VerifyReply> SparseReply::Answer(
     const VerifyCall& call, LogitRows rows, absl::Span<const TokenId> committed,
     RandomSource& random) const {
-  const DraftBlock block = {
-      .start = committed.size(),
-      .supports = {call.supports.begin(), call.supports.end()},
-      .history = {.committed = committed,
-                  .drafts = call.draft_tokens,
-                  .prompt_length = call.prompt_length}};
-  OUTRIDER_ASSIGN_OR_RETURN(
-      std::vector<TargetRow> target,
-      ScoreDraft(rows.Rows(), block, call.sampling, random));
+  OUTRIDER_ASSIGN_OR_RETURN(std::vector<TargetRow> target,
+                            ScoreDraft(rows.Views(), BlockOf(call, committed),
+                                       call.sampling, random));
   for (TargetRow& row : target) row.Draw();
   VerifyReply reply;
   OUTRIDER_ASSIGN_OR_RETURN(

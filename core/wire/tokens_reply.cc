@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
+#include "core/sampling/ask_rows.h"
 #include "core/sampling/make_rule.h"
 #include "core/sampling/score_draft.h"
 #include "core/wire/reply_codecs.h"
@@ -25,6 +26,22 @@ Draft DraftOf(const VerifyCall& call, uint64_t start) {
   return {.start = start,
           .tokens = call.draft_tokens,
           .distributions = call.draft_rows};
+}
+
+// The same, of the call's own rows and tokens.
+DraftBlock JudgedBlock(const VerifyCall& call,
+                       absl::Span<const TokenId> committed) {
+  DraftBlock block = {.start = committed.size(),
+                      .rule = call.rule,
+                      .history = {.committed = committed,
+                                  .drafts = call.draft_tokens,
+                                  .prompt_length = call.prompt_length}};
+  for (size_t i = 0; i < call.draft_tokens.size(); ++i) {
+    block.supports.push_back(
+        NeedsDraftRows(call) ? call.draft_rows[i].support()
+                             : absl::MakeConstSpan(&call.draft_tokens[i], 1));
+  }
+  return block;
 }
 
 // The one token that each row gave.
@@ -55,18 +72,25 @@ absl::Status TokensReply::Check(const VerifyCall& call, int vocab_size) const {
   return absl::OkStatus();
 }
 
+std::vector<RowQuestion> TokensReply::QuestionsOf(
+    const VerifyCall& call, absl::Span<const TokenId> committed,
+    std::optional<uint64_t> seed, int vocab_size) const {
+  if (call.logprobs.has_value()) return {};
+  DraftBlock block = JudgedBlock(call, committed);
+  block.start = call.header.delta.length();
+  return AskRows(block, call.sampling, seed, vocab_size);
+}
+
 absl::StatusOr<VerifyReply> TokensReply::Answer(
     const VerifyCall& call, LogitRows rows, absl::Span<const TokenId> committed,
     RandomSource& random) const {
-  const TokenHistory history = {.committed = committed,
-                                .prompt_length = call.prompt_length};
-  const Draft draft = DraftOf(call, committed.size());
   OUTRIDER_ASSIGN_OR_RETURN(
       const std::vector<TargetRow> target,
-      ScoreDraft(rows.Rows(), DraftBlock::Of(draft, history, call.rule),
-                 call.sampling, random));
-  const Verdict verdict = MakeRule(call.rule, call.sampling.lossy_lenience)
-                              ->Judge(draft, target, random);
+      ScoreDraft(rows.Views(), JudgedBlock(call, committed), call.sampling,
+                 random));
+  const Verdict verdict =
+      MakeRule(call.rule, call.sampling.lossy_lenience)
+          ->Judge(DraftOf(call, committed.size()), target, random);
   VerifyReply reply = {.outcome = verdict};
   OUTRIDER_ASSIGN_OR_RETURN(
       reply.logprobs,

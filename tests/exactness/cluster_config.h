@@ -90,6 +90,9 @@ struct ClusterConfig {
   Schedule schedule = Schedule::kSequential;
   int max_outcomes = 2;
   bool has_outcomes_by_the_book = false;  // not the drafter's own
+  // What the target answers to questions about its rows; empty: it has whole
+  // ones.
+  TableLm::Answer answer = {};
   EnumeratingSource::Reuse reuse = EnumeratingSource::Reuse::kRefuse;
   Sabotage sabotage = {};
 };

@@ -25,8 +25,8 @@ namespace {
 
 using kernels::RandomValues;
 using kernels::cuda::DeviceArray;
-using kernels::cuda::RowAnswer;
-using kernels::cuda::RowQuestion;
+using kernels::cuda::DrawRow;
+using kernels::cuda::DrawRowResult;
 
 // docs/algorithm.md: what float32 weights may change of a law.
 constexpr double kTotalVariation = 1e-6;
@@ -44,7 +44,7 @@ struct Question {
 };
 
 struct Answer {
-  RowAnswer row = {};
+  DrawRowResult row = {};
   std::vector<double> p = {};  // over the support
   double tail_mass = 0;
 };
@@ -64,11 +64,12 @@ std::vector<Answer> Ask(const std::vector<Question>& questions) {
                    question.support.end());
   }
   const DeviceArray<float> device_logits(logits);
-  std::vector<RowQuestion> rows;
+  std::vector<DrawRow> rows;
   int first_support = 0;
   for (const Question& question : questions) {
     const int num_support = static_cast<int>(question.support.size());
     rows.push_back({.logits = device_logits.data() + rows.size() * vocab_size,
+                    .vocab_size = static_cast<int>(vocab_size),
                     .scale = ScaleOf(question.temperature),
                     .first_support = first_support,
                     .num_support = num_support,
@@ -80,10 +81,10 @@ std::vector<Answer> Ask(const std::vector<Question>& questions) {
   }
   const int num_rows = static_cast<int>(rows.size());
   const int num_tokens = static_cast<int>(vocab_size);
-  const DeviceArray<RowQuestion> device_rows(rows);
+  const DeviceArray<DrawRow> device_rows(rows);
   const DeviceArray<int> device_support(support);
   const DeviceArray<float> device_weights(support.size());
-  const DeviceArray<RowAnswer> device_answers(rows.size());
+  const DeviceArray<DrawRowResult> device_answers(rows.size());
   const DeviceArray<unsigned char> scratch(
       kernels::cuda::ScoreRowsScratchBytes(num_rows, num_tokens));
   kernels::cuda::ScoreRows({.rows = device_rows.data(),
@@ -94,7 +95,7 @@ std::vector<Answer> Ask(const std::vector<Question>& questions) {
                             .support_weights = device_weights.data(),
                             .answers = device_answers.data()},
                            nullptr);
-  const std::vector<RowAnswer> read = device_answers.Read();
+  const std::vector<DrawRowResult> read = device_answers.Read();
   const std::vector<float> weights = device_weights.Read();
   std::vector<Answer> answers;
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -232,7 +233,8 @@ TEST_P(DeviceRowsTest, ARowThatIsNoneIsSaidToBe) {
     for (const int place : {0, 40, 70, 100, 130, 170, 200, 250, 4999}) {
       std::vector<float> logits = Logits(5000, 3, 2.0f);
       logits[place] = bad;
-      const RowAnswer row = Ask({{.logits = logits, .uniform = 0.3}})[0].row;
+      const DrawRowResult row =
+          Ask({{.logits = logits, .uniform = 0.3}})[0].row;
       EXPECT_FALSE(row.is_valid) << place;
       EXPECT_EQ(row.drawn, -1);
     }

@@ -205,7 +205,8 @@ std::unique_ptr<VerifyNode> ToyCluster::NewVerifier() {
                                return model_.Target(context);
                              },
                          .vocab_size = model_.vocab_size(),
-                         .cut = config_.sabotage.verifier_cut},
+                         .cut = config_.sabotage.verifier_cut,
+                         .answer = config_.answer},
                         {.random_source = CoinFactory()});
 }
 

@@ -24,7 +24,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 KERNELS = ROOT / "core/kernels/cuda"
 EXPLAINED = pathlib.Path(__file__).with_name("survivors.txt")
 # The tests that run each file, and the program that they are in.
-PROGRAMS = {"race_noise.h": "exactness_device_rows_tests", "score_rows.cu": "exactness_device_rows_tests"}
+PROGRAMS = dict.fromkeys(("race_noise.h", "row_weight.h", "score_rows.cu", "top_rows.cu"), "exactness_device_rows_tests")
 SUITES = {
     "linear.cu": "All/CudaLinearTest.*",
     "packed_weight.cu": "All/CudaLinearTest.*",
@@ -34,9 +34,12 @@ SUITES = {
     "attention_parts.h": "All/CudaAttentionTest.*",
     "attention_queries.h": "All/CudaAttentionTest.*",
     "race_noise.h": "Orders/DeviceRowsTest.*",
+    "row_weight.h": "Orders/DeviceRowsTest.*",
     "score_rows.cu": "Orders/DeviceRowsTest.*",
+    "top_rows.cu": "Orders/DeviceTopRowsTest.*",
 }
-COMPILED_AS = {"attention_parts.h": "attention.cu", "attention_queries.h": "attention.cu", "race_noise.h": "score_rows.cu"}
+COMPILED_AS = {"attention_parts.h": "attention.cu", "attention_queries.h": "attention.cu", "race_noise.h": "score_rows.cu",
+               "row_weight.h": "score_rows.cu"}
 RULES = [
     (r"__syncthreads\(\);", ""),
     (r" < ", " <= "), (r" <= ", " < "), (r" >= ", " > "), (r" > ", " >= "), (r" == ", " != "),

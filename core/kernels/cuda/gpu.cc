@@ -68,6 +68,7 @@ class StreamGpu final : public Gpu {
   }
   void Run(const AttentionArgs& args) override { Attention(args, stream()); }
   void Run(const ScoreRowsArgs& args) override { ScoreRows(args, stream()); }
+  void Run(const TopRowsArgs& args) override { TopRows(args, stream()); }
 
   void BeginCapture() override { cuda::BeginCapture(stream()); }
   Graph EndCapture() override { return cuda::EndCapture(stream()); }
@@ -98,7 +99,7 @@ Gpu* OpenGpu(int index, std::string* error) {
 }
 
 // kOpenGpuSymbol.
-extern "C" __attribute__((visibility("default"))) Gpu* OutriderOpenGpu2(
+extern "C" __attribute__((visibility("default"))) Gpu* OutriderOpenGpu3(
     int index, std::string* error) {
   return OpenGpu(index, error);
 }

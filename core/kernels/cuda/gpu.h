@@ -12,6 +12,7 @@
 #include "core/kernels/cuda/packed_weight.h"
 #include "core/kernels/cuda/rotate_store.h"
 #include "core/kernels/cuda/score_rows.h"
+#include "core/kernels/cuda/top_rows.h"
 
 namespace outrider::kernels::cuda {
 
@@ -49,6 +50,7 @@ class Gpu {
   virtual void Run(const RotateStoreArgs& args) = 0;
   virtual void Run(const AttentionArgs& args) = 0;
   virtual void Run(const ScoreRowsArgs& args) = 0;
+  virtual void Run(const TopRowsArgs& args) = 0;
 
   // What is asked for between the two is kept in place of being done.
   virtual void BeginCapture() = 0;
@@ -65,7 +67,7 @@ Gpu* OpenGpu(int index, std::string* error);
 
 // What a library of kernels exports: OpenGpu, under a name that changes
 // whenever a type of this folder's headers does.
-inline constexpr char kOpenGpuSymbol[] = "OutriderOpenGpu2";
+inline constexpr char kOpenGpuSymbol[] = "OutriderOpenGpu3";
 using OpenGpuFunction = Gpu*(int index, std::string* error);
 
 }  // namespace outrider::kernels::cuda

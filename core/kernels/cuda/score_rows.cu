@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/kernels/cuda/device.h"
 #include "core/kernels/cuda/race_noise.h"
+#include "core/kernels/cuda/row_weight.h"
 #include "core/kernels/cuda/score_rows.h"
 
 // A row is cut into chunks, one a block; a thread has kRun consecutive tokens.
@@ -34,6 +35,7 @@ struct Chunk {
   double tail;
   Racer racer;
 };
+static_assert(kChunk == kScoreChunk && sizeof(Chunk) <= kScoreChunkBytes);
 
 int NumChunks(int vocab_size) { return CeilDiv(vocab_size, kChunk); }
 
@@ -73,27 +75,20 @@ __device__ inline Racer WarpFirst(Racer racer) {
   return racer;
 }
 
-__device__ inline double WarpSumOfDoubles(double x) {
-#pragma unroll
-  for (int distance = kWarpSize / 2; distance > 0; distance /= 2) {
-    x += __shfl_xor_sync(kAllLanes, x, distance);
-  }
-  return x;
-}
-
 // Block (x, y): chunk x of row y.
 __global__ void __launch_bounds__(kThreads)
     TopKernel(ScoreRowsArgs args, Chunk* chunks) {
   OUTRIDER_SHARED(Top[kWarps], tops);
   const int thread = static_cast<int>(threadIdx.x);
   const float* logits = args.rows[blockIdx.y].logits;
+  const int vocab_size = args.rows[blockIdx.y].vocab_size;
   const int begin = static_cast<int>(blockIdx.x) * kChunk;
   Top top;
   top.token = begin;
   // Neighbours read neighbours: here the order decides nothing.
   for (int i = 0; i < kRun; ++i) {
     const int token = begin + i * kThreads + thread;
-    if (token >= args.vocab_size) break;
+    if (token >= vocab_size) break;
     const float x = __ldg(logits + token);
     top.is_bad = top.is_bad || !(x < INFINITY);
     if (x > top.value) {
@@ -123,13 +118,10 @@ __device__ inline Top TopOfRow(const Chunk* chunks, int num_chunks) {
   return top;
 }
 
-// The difference is taken in double, lest its rounding grow with the scale.
-__device__ inline float WeightOf(const RowQuestion& row, const Top& top,
+__device__ inline float WeightOf(const DrawRow& row, const Top& top,
                                  int token) {
   if (row.scale == 0.0) return token == top.token ? 1.0f : 0.0f;
-  const double distance = static_cast<double>(__ldg(row.logits + token)) -
-                          static_cast<double>(top.value);
-  return exp2f(static_cast<float>(distance * row.scale));
+  return RowWeight(__ldg(row.logits + token), top.value, row.scale);
 }
 
 // Of a chunk: which tokens are on the support, by their place in it.
@@ -138,7 +130,7 @@ using Marks = unsigned char[kChunk];
 // Marks the chunk's tokens that are on the support; `visit` is called for each
 // with its place in ScoreRowsArgs::support.
 template <typename Visit>
-__device__ void MarkSupport(const ScoreRowsArgs& args, const RowQuestion& row,
+__device__ void MarkSupport(const ScoreRowsArgs& args, const DrawRow& row,
                             int begin, unsigned char* marks,
                             const Visit& visit) {
   const int thread = static_cast<int>(threadIdx.x);
@@ -163,13 +155,12 @@ __device__ void MarkSupport(const ScoreRowsArgs& args, const RowQuestion& row,
 }
 
 // The weight of the thread's tokens off the support.
-__device__ inline double TailOfRun(const ScoreRowsArgs& args,
-                                   const RowQuestion& row, const Top& top,
+__device__ inline double TailOfRun(const DrawRow& row, const Top& top,
                                    int begin, const unsigned char* marks) {
   double sum = 0.0;
   const int first = static_cast<int>(threadIdx.x) * kRun;
   for (int i = first; i < first + kRun; ++i) {
-    if (begin + i >= args.vocab_size) break;
+    if (begin + i >= row.vocab_size) break;
     if (marks[i] == 0) sum += WeightOf(row, top, begin + i);
   }
   return sum;
@@ -177,17 +168,16 @@ __device__ inline double TailOfRun(const ScoreRowsArgs& args,
 
 // The least -log(u) / weight of the thread's tokens. Quotients are compared
 // crosswise, and only the winner's is taken.
-__device__ inline Racer RaceOfRun(const ScoreRowsArgs& args,
-                                  const RowQuestion& row, const Top& top,
+__device__ inline Racer RaceOfRun(const DrawRow& row, const Top& top,
                                   int begin) {
   double best_log = INFINITY, best_weight = 1.0;
   int winner = -1;
   const int first = begin + static_cast<int>(threadIdx.x) * kRun;
 #pragma unroll 1
   for (int pair = first; pair < first + kRun; pair += 2) {
-    if (pair >= args.vocab_size) break;
+    if (pair >= row.vocab_size) break;
     const NoisePair noise = NoiseOf(row.seed, row.position, pair);
-    for (int i = 0; i < 2 && pair + i < args.vocab_size; ++i) {
+    for (int i = 0; i < 2 && pair + i < row.vocab_size; ++i) {
       const double weight = WeightOf(row, top, pair + i);
       if (weight <= 0.0) continue;
       const double uniform = OpenUniform(noise.bits[i]);
@@ -214,7 +204,7 @@ __global__ void __launch_bounds__(kThreads)
   OUTRIDER_SHARED(Marks, marks);
   OUTRIDER_SHARED(double[kWarps], tails);
   OUTRIDER_SHARED(Racer[kWarps], racers);
-  const RowQuestion row = args.rows[blockIdx.y];
+  const DrawRow row = args.rows[blockIdx.y];
   Chunk* const mine = chunks + blockIdx.y * gridDim.x;
   const Top top = TopOfRow(mine, static_cast<int>(gridDim.x));
   const int begin = static_cast<int>(blockIdx.x) * kChunk;
@@ -222,9 +212,9 @@ __global__ void __launch_bounds__(kThreads)
     args.support_weights[place] = WeightOf(row, top, args.support[place]);
   });
   const int thread = static_cast<int>(threadIdx.x);
-  const double tail = WarpSumOfDoubles(TailOfRun(args, row, top, begin, marks));
+  const double tail = WarpSumOfDoubles(TailOfRun(row, top, begin, marks));
   Racer racer;
-  if (row.is_coupled) racer = WarpFirst(RaceOfRun(args, row, top, begin));
+  if (row.is_coupled) racer = WarpFirst(RaceOfRun(row, top, begin));
   if (thread % kWarpSize == 0) {
     tails[thread / kWarpSize] = tail;
     racers[thread / kWarpSize] = racer;
@@ -266,7 +256,7 @@ __global__ void __launch_bounds__(kThreads)
   OUTRIDER_SHARED(double[kThreads], runs);
   OUTRIDER_SHARED(double[kWarps], warps);
   const int thread = static_cast<int>(threadIdx.x);
-  const RowQuestion row = args.rows[blockIdx.x];
+  const DrawRow row = args.rows[blockIdx.x];
   const Chunk* const mine = chunks + blockIdx.x * num_chunks;
   const Top top = TopOfRow(mine, num_chunks);
   double tail = 0.0;
@@ -279,13 +269,13 @@ __global__ void __launch_bounds__(kThreads)
                            [&](int i) { return mine[i].tail; });
   const int begin = max(chunk, 0) * kChunk;
   MarkSupport(args, row, begin, marks, [](int) {});
-  runs[thread] = TailOfRun(args, row, top, begin, marks);
+  runs[thread] = TailOfRun(row, top, begin, marks);
   const double warp_tail = WarpSumOfDoubles(runs[thread]);
   if (thread % kWarpSize == 0) warps[thread / kWarpSize] = warp_tail;
   __syncthreads();
   if (thread != 0) return;
 
-  RowAnswer answer;
+  DrawRowResult answer;
   answer.top = top.value;
   answer.argmax = top.token;
   answer.is_valid = !top.is_bad && top.value > -INFINITY;
@@ -305,7 +295,7 @@ __global__ void __launch_bounds__(kThreads)
     const int first = (warp * kWarpSize + lane) * kRun;
     const int token = Choose(kRun, threshold, before, [&](int i) -> double {
       const int at = begin + first + i;
-      if (at >= args.vocab_size || marks[first + i] != 0) return 0.0;
+      if (at >= row.vocab_size || marks[first + i] != 0) return 0.0;
       return WeightOf(row, top, at);
     });
     answer.drawn = begin + first + token;
@@ -315,10 +305,6 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 }  // namespace
-
-size_t ScoreRowsScratchBytes(int num_rows, int vocab_size) {
-  return sizeof(Chunk) * num_rows * NumChunks(vocab_size);
-}
 
 void ScoreRows(const ScoreRowsArgs& args, Stream stream) {
   auto* const chunks = static_cast<Chunk*>(args.scratch);

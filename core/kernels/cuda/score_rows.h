@@ -11,8 +11,9 @@ namespace outrider::kernels::cuda {
 
 // What the acceptance rule wants to know of one row of logits: how the target
 // sees the tokens of a draft's support, the mass off it, and one token.
-struct RowQuestion {
+struct DrawRow {
   const float* logits = nullptr;  // [vocab_size]
+  int vocab_size = 0;             // at most ScoreRowsArgs::vocab_size
   // log2(e) / temperature; 0 for temperature 0, where the argmax has all mass.
   double scale = 0;
   // The support, ascending, is [first_support, first_support + num_support) of
@@ -29,7 +30,7 @@ struct RowQuestion {
 };
 
 // A token's weight is 2^(scale * (its logit - top)).
-struct RowAnswer {
+struct DrawRowResult {
   float top = 0;   // the greatest logit
   int argmax = 0;  // the lowest of its ids
   // -1 where the mass off the support is 0, and where the row is none: where a
@@ -40,16 +41,23 @@ struct RowAnswer {
 };
 
 struct ScoreRowsArgs {
-  const RowQuestion* rows = nullptr;  // [num_rows]
+  const DrawRow* rows = nullptr;  // [num_rows]
   int num_rows = 0;
-  int vocab_size = 0;
+  int vocab_size = 0;                // the most that a row has
   const int* support = nullptr;      // of all rows
   void* scratch = nullptr;           // ScoreRowsScratchBytes, aligned to 16
   float* support_weights = nullptr;  // as long as `support`
-  RowAnswer* answers = nullptr;      // [num_rows]
+  DrawRowResult* answers = nullptr;  // [num_rows]
 };
 
-size_t ScoreRowsScratchBytes(int num_rows, int vocab_size);
+// Rows are cut into chunks, each of which leaves something to the next kernel.
+inline constexpr int kScoreChunk = 4096;
+inline constexpr size_t kScoreChunkBytes = 40;
+inline size_t ScoreRowsScratchBytes(int num_rows, int vocab_size) {
+  const int num_chunks = (vocab_size + kScoreChunk - 1) / kScoreChunk;
+  return kScoreChunkBytes * static_cast<size_t>(num_rows) *
+         static_cast<size_t>(num_chunks);
+}
 
 // A token's probability is its weight over (tail + the sum of the support's
 // weights). Weights are float32, sums float64 in a fixed order, so that the law

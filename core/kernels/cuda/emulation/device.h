@@ -2,13 +2,13 @@
 #ifndef OUTRIDER_CORE_KERNELS_CUDA_EMULATION_DEVICE_H_
 #define OUTRIDER_CORE_KERNELS_CUDA_EMULATION_DEVICE_H_
 
-#include <cstring>
 #include <type_traits>
 
 #include "core/kernels/cuda/element.h"
 #include "core/kernels/cuda/emulation/block.h"
 #include "core/kernels/cuda/emulation/stream.h"
 #include "core/kernels/cuda/emulation/types.h"
+#include "core/kernels/cuda/emulation/warp.h"
 
 // The part of CUDA that the kernels use, for a host's compiler; included by
 // core/kernels/cuda/device.h alone. Needs nothing of the CUDA Toolkit.
@@ -27,34 +27,8 @@
 #define OUTRIDER_DYNAMIC_SHARED(type, name) \
   type* const name = static_cast<type*>(    \
       ::outrider::kernels::cuda::emulation::DynamicShared())
-#define OUTRIDER_SITE \
-  const char *file = __builtin_FILE(), int line = __builtin_LINE()
 
 namespace outrider::kernels::cuda::emulation {
-
-template <typename T>
-Payload ToPayload(const T& value) {
-  static_assert(sizeof(T) <= kPayloadBytes && std::is_trivially_copyable_v<T>);
-  Payload payload = {};
-  std::memcpy(payload.bytes, &value, sizeof(T));
-  return payload;
-}
-
-template <typename T>
-T FromPayload(const Payload& payload) {
-  T value;
-  std::memcpy(&value, payload.bytes, sizeof(T));
-  return value;
-}
-
-enum Kind { kSyncWarp, kShuffle, kShuffleXor, kBallot, kMma };
-
-template <typename T>
-T ReadLane(unsigned mask, const T& mine, int source, Kind kind, Site site) {
-  const Payload* all = Exchange(mask, ToPayload(mine), kind, site);
-  if ((mask >> source & 1) == 0) Fail("a shuffle reads outside its mask", site);
-  return FromPayload<T>(all[source]);
-}
 
 // An array in static shared memory.
 template <typename Array>
@@ -78,22 +52,6 @@ class Shared {
 
 inline void __syncthreads(OUTRIDER_SITE) {
   outrider::kernels::cuda::emulation::Barrier({file, line});
-}
-inline void __syncwarp(unsigned mask = ~0u, OUTRIDER_SITE) {
-  namespace emulation = outrider::kernels::cuda::emulation;
-  emulation::Exchange(mask, {}, emulation::kSyncWarp, {file, line});
-}
-template <typename T>
-T __shfl_sync(unsigned mask, T value, int source, OUTRIDER_SITE) {
-  namespace emulation = outrider::kernels::cuda::emulation;
-  return emulation::ReadLane(mask, value, source % 32, emulation::kShuffle,
-                             {file, line});
-}
-template <typename T>
-T __shfl_xor_sync(unsigned mask, T value, int bits, OUTRIDER_SITE) {
-  namespace emulation = outrider::kernels::cuda::emulation;
-  return emulation::ReadLane(mask, value, emulation::Lane() ^ bits,
-                             emulation::kShuffleXor, {file, line});
 }
 
 // NOLINTEND

@@ -67,6 +67,18 @@ inline unsigned __byte_perm(unsigned low, unsigned high, unsigned selector) {
   }
   return result;
 }
+inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
+// A block's threads take turns, so that nothing comes between.
+inline int atomicAdd(int* at, int more) {
+  const int before = *at;
+  *at += more;
+  return before;
+}
+inline unsigned atomicOr(unsigned* at, unsigned bits) {
+  const unsigned before = *at;
+  *at |= bits;
+  return before;
+}
 using std::max;
 using std::min;
 // NOLINTEND

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cuda_model/row_scorer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
+
+namespace outrider {
+namespace {
+
+constexpr size_t kArrayAlignment = 256;
+
+int MaxTokensOf(int vocab_size) {
+  return std::min(static_cast<int>(kMaxAskedTokens), vocab_size);
+}
+int MaxTopOf(int vocab_size) { return std::min(kMaxTopLogits, vocab_size); }
+
+double ScaleOf(const RowQuestion& question) {
+  return question.temperature > 0 ? M_LOG2E / question.temperature : 0.0;
+}
+
+// A kernel reads where these say: a wrong one would cost the device.
+bool AreTokens(absl::Span<const TokenId> tokens, int vocab_size) {
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const TokenId least = i == 0 ? 0 : tokens[i - 1] + 1;
+    if (tokens[i] < least || tokens[i] >= vocab_size) return false;
+  }
+  return static_cast<int>(tokens.size()) <= MaxTokensOf(vocab_size);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<RowScorer>> RowScorer::Make(
+    std::shared_ptr<Gpu> gpu, DeviceCounters& counters,
+    const Options& options) {
+  std::unique_ptr<RowScorer> scorer(
+      new RowScorer(std::move(gpu), counters, options));
+  const size_t bytes = scorer->Place(nullptr, scorer->host_);
+  const size_t scratch_bytes = kernels::cuda::ScoreRowsScratchBytes(
+      options.max_rows, options.vocab_size);
+  for (const size_t each : {bytes, scratch_bytes}) {
+    OUTRIDER_ASSIGN_OR_RETURN(
+        DeviceMemory memory,
+        DeviceMemory::Allocate(scorer->gpu_, each, "scores of rows"));
+    counters.num_memory_bytes += static_cast<int64_t>(each);
+    scorer->memory_.push_back(std::move(memory));
+  }
+  scorer->Place(scorer->memory_[0].data(), scorer->device_);
+  scorer->device_.scratch = scorer->memory_[1].data();
+  scorer->pinned_ = scorer->pool_.Take(bytes);
+  if (scorer->pinned_ == nullptr) {
+    return absl::ResourceExhaustedError("no pinned memory for scores of rows");
+  }
+  scorer->Place(scorer->pinned_.get(), scorer->host_);
+  return scorer;
+}
+
+RowScorer::RowScorer(std::shared_ptr<Gpu> gpu, DeviceCounters& counters,
+                     const Options& options)
+    : gpu_(std::move(gpu)),
+      counters_(counters),
+      options_(options),
+      pool_(gpu_) {}
+
+size_t RowScorer::Place(void* memory, Buffers& buffers) const {
+  const auto rows = static_cast<size_t>(options_.max_rows);
+  const size_t tokens =
+      rows * static_cast<size_t>(MaxTokensOf(options_.vocab_size));
+  const size_t top = rows * static_cast<size_t>(MaxTopOf(options_.vocab_size));
+  size_t used = 0;
+  const auto cut = [&](auto*& piece, size_t count) {
+    using Item = std::remove_reference_t<decltype(*piece)>;
+    if (memory != nullptr) {
+      piece = reinterpret_cast<Item*>(static_cast<char*>(memory) + used);
+    }
+    used += (count * sizeof(Item) + kArrayAlignment - 1) / kArrayAlignment *
+            kArrayAlignment;
+  };
+  // Their order is that of the copies, each of which ends where what is used of
+  // an array does.
+  cut(buffers.draws, rows);
+  cut(buffers.tops, rows);
+  cut(buffers.tokens, tokens);
+  cut(buffers.drawn, rows);
+  cut(buffers.found, rows);
+  cut(buffers.token_values, tokens);
+  cut(buffers.ids, top);
+  cut(buffers.top_logits, top);
+  return used;
+}
+
+bool RowScorer::IsAnswerable(const WantedRow& row) const {
+  if (row.question == nullptr) return false;
+  const int vocab_size = row.question->vocab_size;
+  if (vocab_size < 1 || vocab_size > options_.vocab_size) return false;
+  if (const auto* draw = std::get_if<DrawQuestion>(&row.question->what)) {
+    return AreTokens(draw->support, vocab_size);
+  }
+  if (const auto* top = std::get_if<TopQuestion>(&row.question->what)) {
+    return top->count >= 1 && top->count <= kMaxTopLogits &&
+           vocab_size <= kernels::cuda::kMaxTopVocabulary &&
+           AreTokens(top->tokens, vocab_size);
+  }
+  return false;
+}
+
+void RowScorer::AskDraw(const float* row, const RowQuestion& question,
+                        Used& used) {
+  const auto& draw = std::get<DrawQuestion>(question.what);
+  kernels::cuda::DrawRow& asked = host_.draws[used.num_draws++];
+  asked = {.logits = row,
+           .vocab_size = question.vocab_size,
+           .scale = ScaleOf(question),
+           .first_support = used.num_tokens,
+           .num_support = static_cast<int>(draw.support.size()),
+           .uniform = draw.uniform};
+  if (draw.noise.has_value()) {
+    asked.is_coupled = true;
+    asked.seed = draw.noise->seed;
+    asked.position = draw.noise->position;
+  }
+  std::copy(draw.support.begin(), draw.support.end(),
+            host_.tokens + used.num_tokens);
+  used.num_tokens += asked.num_support;
+}
+
+void RowScorer::AskTop(const float* row, const RowQuestion& question,
+                       Used& used) {
+  const auto& top = std::get<TopQuestion>(question.what);
+  kernels::cuda::TopRow& asked = host_.tops[used.num_tops++];
+  asked = {.logits = row,
+           .vocab_size = question.vocab_size,
+           .scale = ScaleOf(question),
+           .first_token = used.num_tokens,
+           .num_tokens = static_cast<int>(top.tokens.size()),
+           .first_top = used.num_top,
+           .num_top = std::min(top.count, MaxTopOf(question.vocab_size))};
+  std::copy(top.tokens.begin(), top.tokens.end(),
+            host_.tokens + used.num_tokens);
+  used.num_tokens += asked.num_tokens;
+  used.num_top += asked.num_top;
+}
+
+void RowScorer::RunKernels(const Used& used) {
+  // A copy goes from the first array to the end of what is used of the last.
+  const auto copy = [](const auto* first, const auto* last, int num_last) {
+    return static_cast<size_t>(reinterpret_cast<const char*>(last + num_last) -
+                               reinterpret_cast<const char*>(first));
+  };
+  gpu_->Upload(device_.draws, host_.draws,
+               copy(host_.draws, host_.tokens, used.num_tokens));
+  if (used.num_draws > 0) {
+    gpu_->Run(
+        kernels::cuda::ScoreRowsArgs{.rows = device_.draws,
+                                     .num_rows = used.num_draws,
+                                     .vocab_size = options_.vocab_size,
+                                     .support = device_.tokens,
+                                     .scratch = device_.scratch,
+                                     .support_weights = device_.token_values,
+                                     .answers = device_.drawn});
+  }
+  if (used.num_tops > 0) {
+    gpu_->Run(kernels::cuda::TopRowsArgs{.rows = device_.tops,
+                                         .num_rows = used.num_tops,
+                                         .vocab_size = options_.vocab_size,
+                                         .tokens = device_.tokens,
+                                         .token_logits = device_.token_values,
+                                         .ids = device_.ids,
+                                         .logits = device_.top_logits,
+                                         .results = device_.found});
+  }
+  gpu_->Download(host_.drawn, device_.drawn,
+                 copy(host_.drawn, host_.token_values, used.num_tokens));
+  if (used.num_top == 0) return;
+  const size_t bytes = static_cast<size_t>(used.num_top) * sizeof(float);
+  gpu_->Download(host_.ids, device_.ids, bytes);
+  gpu_->Download(host_.top_logits, device_.top_logits, bytes);
+}
+
+std::optional<RowAnswer> RowScorer::TakeDraw(int index) const {
+  const kernels::cuda::DrawRow& asked = host_.draws[index];
+  const kernels::cuda::DrawRowResult& drawn = host_.drawn[index];
+  if (!drawn.is_valid) return std::nullopt;
+  const float* const weights = host_.token_values + asked.first_support;
+  DrawAnswer answer = {
+      .support_weights = {weights, weights + asked.num_support},
+      .tail = drawn.tail};
+  if (drawn.drawn >= 0) answer.drawn = drawn.drawn;
+  return answer;
+}
+
+std::optional<RowAnswer> RowScorer::TakeTop(int index,
+                                            const TopQuestion& question) const {
+  const kernels::cuda::TopRow& asked = host_.tops[index];
+  const kernels::cuda::TopRowResult& found = host_.found[index];
+  if (!found.is_valid) return std::nullopt;
+  const float* const values = host_.token_values + asked.first_token;
+  const int* const ids = host_.ids + asked.first_top;
+  const float* const logits = host_.top_logits + asked.first_top;
+  TopAnswer answer = {.tokens = question.tokens,
+                      .token_logits = {values, values + asked.num_tokens},
+                      .ids = {ids, ids + found.count},
+                      .logits = {logits, logits + found.count},
+                      .is_all = found.count < question.count,
+                      .rest = found.rest};
+  if (question.suffices && !question.suffices(answer)) return std::nullopt;
+  return answer;
+}
+
+absl::Status RowScorer::CopyWhole(const float* logits,
+                                  absl::Span<WantedRow> rows) {
+  const size_t row_bytes =
+      static_cast<size_t>(options_.vocab_size) * sizeof(float);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i].result.answer.has_value()) continue;
+    const auto row = std::static_pointer_cast<float>(pool_.Take(row_bytes));
+    if (row == nullptr) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("no pinned memory for a row of ", row_bytes, " bytes"));
+    }
+    gpu_->Download(row.get(),
+                   logits + i * static_cast<size_t>(options_.vocab_size),
+                   row_bytes);
+    rows[i].result.logits = row;
+    ++counters_.num_copied_rows;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RowScorer::Bring(const float* logits, absl::Span<WantedRow> rows) {
+  Used used;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (!IsAnswerable(rows[i])) continue;
+    const float* const row =
+        logits + i * static_cast<size_t>(options_.vocab_size);
+    const RowQuestion& question = *rows[i].question;
+    if (std::holds_alternative<DrawQuestion>(question.what)) {
+      AskDraw(row, question, used);
+    } else {
+      AskTop(row, question, used);
+    }
+  }
+  if (used.num_draws + used.num_tops > 0) {
+    RunKernels(used);
+    OUTRIDER_RETURN_IF_ERROR(Finish());
+    int num_draws = 0, num_tops = 0;
+    for (WantedRow& row : rows) {
+      if (!IsAnswerable(row)) continue;
+      const auto* top = std::get_if<TopQuestion>(&row.question->what);
+      row.result.answer =
+          top == nullptr ? TakeDraw(num_draws++) : TakeTop(num_tops++, *top);
+      ++(row.result.answer.has_value() ? counters_.num_answered_rows
+                                       : counters_.num_undecided_rows);
+    }
+  }
+  const absl::Status copied = CopyWhole(logits, rows);
+  // Nothing may be on its way to memory that is given back.
+  OUTRIDER_RETURN_IF_ERROR(Finish());
+  return copied;
+}
+
+absl::Status RowScorer::Finish() {
+  const std::string failure = gpu_->Finish();
+  if (failure.empty()) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("forward pass: ", failure));
+}
+
+}  // namespace outrider

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_CUDA_MODEL_ROW_SCORER_H_
+#define OUTRIDER_CORE_CUDA_MODEL_ROW_SCORER_H_
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "core/base/row_question.h"
+#include "core/cuda_model/device_memory.h"
+#include "core/cuda_model/pinned_pool.h"
+#include "core/kernels/cuda/score_rows.h"
+#include "core/kernels/cuda/top_rows.h"
+#include "core/model/causal_lm.h"
+
+namespace outrider {
+
+// A row of logits on the device, and what comes of it on the host.
+struct WantedRow {
+  const RowQuestion* question = nullptr;  // null: the whole row
+  LogitRows::AskedRow result = {};
+};
+
+// Brings rows of logits from a GPU to the host: by what is asked of them, and
+// whole where nothing is, or where the answer is not enough. Whether it is
+// depends on the row and its question alone. Memory of its own, taken once.
+class RowScorer {
+ public:
+  struct Options {
+    int max_rows = 0;    // at a time
+    int vocab_size = 0;  // of the head
+  };
+
+  // RESOURCE_EXHAUSTED: no memory, on the device or pinned. `counters` must
+  // outlive it.
+  static absl::StatusOr<std::unique_ptr<RowScorer>> Make(
+      std::shared_ptr<Gpu> gpu, DeviceCounters& counters,
+      const Options& options);
+
+  // `logits` is [rows.size(), vocab_size] once the GPU has done what it was
+  // asked for before: this awaits all of it.
+  //   RESOURCE_EXHAUSTED   no pinned memory for whole rows
+  //   UNAVAILABLE          the device is lost
+  absl::Status Bring(const float* logits, absl::Span<WantedRow> rows);
+
+ private:
+  // What goes there and comes back, at the same places on both sides.
+  struct Buffers {
+    kernels::cuda::DrawRow* draws = nullptr;  // [max_rows]
+    kernels::cuda::TopRow* tops = nullptr;    // [max_rows]
+    int* tokens = nullptr;                    // [max_tokens]
+
+    kernels::cuda::DrawRowResult* drawn = nullptr;  // [max_rows]
+    kernels::cuda::TopRowResult* found = nullptr;   // [max_rows]
+    float* token_values = nullptr;                  // [max_tokens]
+    int* ids = nullptr;                             // [max_top]
+    float* top_logits = nullptr;                    // [max_top]
+    void* scratch = nullptr;                        // on the device only
+  };
+  // How much of them is in use.
+  struct Used {
+    int num_draws = 0;
+    int num_tops = 0;
+    int num_tokens = 0;
+    int num_top = 0;
+  };
+
+  RowScorer(std::shared_ptr<Gpu> gpu, DeviceCounters& counters,
+            const Options& options);
+
+  // Where the buffers are in `memory`; without memory, how large they are.
+  size_t Place(void* memory, Buffers& buffers) const;
+  bool IsAnswerable(const WantedRow& row) const;
+  void AskDraw(const float* row, const RowQuestion& question, Used& used);
+  void AskTop(const float* row, const RowQuestion& question, Used& used);
+  void RunKernels(const Used& used);
+  // The answers, in the order in which they were asked for; nothing where the
+  // whole row is wanted after all.
+  std::optional<RowAnswer> TakeDraw(int index) const;
+  std::optional<RowAnswer> TakeTop(int index,
+                                   const TopQuestion& question) const;
+  absl::Status CopyWhole(const float* logits, absl::Span<WantedRow> rows);
+  absl::Status Finish();
+
+  const std::shared_ptr<Gpu> gpu_;
+  DeviceCounters& counters_;
+  const Options options_;
+  PinnedPool pool_;
+  std::vector<DeviceMemory> memory_;
+  std::shared_ptr<void> pinned_;
+  Buffers device_ = {};
+  Buffers host_ = {};
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_CUDA_MODEL_ROW_SCORER_H_

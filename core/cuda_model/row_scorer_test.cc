@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cuda_model/row_scorer.h"
+
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/cuda_model/small_model.h"
+#include "core/kernels/cuda/emulation/block.h"
+#include "core/kernels/random_values.h"
+#include "core/testing/answer_on_host.h"
+#include "gtest/gtest.h"
+
+namespace outrider {
+namespace {
+
+using testing::AnswerOnHost;
+
+constexpr int kVocabulary = 300;
+constexpr int kTokens = 290;  // the others are padding of the head
+constexpr double kWeightTolerance = 1e-5;
+
+class RowScorerTest : public ::testing::Test {
+ protected:
+  RowScorerTest() : gpu_(EmulatedGpu()) {
+    auto scorer = RowScorer::Make(gpu_, counters_,
+                                  {.max_rows = 8, .vocab_size = kVocabulary});
+    EXPECT_TRUE(scorer.ok()) << scorer.status();
+    scorer_ = *std::move(scorer);
+    for (uint32_t i = 0; i < 8; ++i) {
+      rows_.push_back(kernels::RandomValues(kVocabulary, i + 1));
+      for (float& x : rows_.back()) x *= 6.0f;
+    }
+  }
+
+  // The rows with these questions; null: the row itself.
+  std::vector<WantedRow> Bring(
+      const std::vector<const RowQuestion*>& questions) {
+    std::vector<float> all;
+    std::vector<WantedRow> wanted;
+    for (size_t i = 0; i < questions.size(); ++i) {
+      all.insert(all.end(), rows_[i].begin(), rows_[i].end());
+      wanted.push_back({.question = questions[i]});
+    }
+    const auto memory =
+        DeviceMemory::Allocate(gpu_, all.size() * sizeof(float), "rows");
+    EXPECT_TRUE(memory.ok());
+    gpu_->Upload(memory->data(), all.data(), all.size() * sizeof(float));
+    const absl::Status status =
+        scorer_->Bring(memory->as<const float>(), absl::MakeSpan(wanted));
+    EXPECT_TRUE(status.ok()) << status;
+    return wanted;
+  }
+
+  void ExpectAnswered(const WantedRow& row, size_t number) const {
+    ASSERT_TRUE(row.result.answer.has_value()) << number;
+    EXPECT_EQ(row.result.logits, nullptr);
+    const auto right = AnswerOnHost(*row.question, rows_[number]);
+    ASSERT_TRUE(right.has_value());
+    if (const auto* draw = std::get_if<DrawAnswer>(&*right)) {
+      const auto& told = std::get<DrawAnswer>(*row.result.answer);
+      EXPECT_EQ(told.drawn, draw->drawn);
+      EXPECT_NEAR(told.tail, draw->tail, kWeightTolerance * draw->tail);
+      ASSERT_EQ(told.support_weights.size(), draw->support_weights.size());
+      for (size_t i = 0; i < told.support_weights.size(); ++i) {
+        EXPECT_NEAR(told.support_weights[i], draw->support_weights[i],
+                    kWeightTolerance * draw->support_weights[i]);
+      }
+      return;
+    }
+    const auto& top = std::get<TopAnswer>(*right);
+    const auto& told = std::get<TopAnswer>(*row.result.answer);
+    EXPECT_EQ(told.tokens, top.tokens);
+    EXPECT_EQ(told.token_logits, top.token_logits);
+    EXPECT_EQ(told.ids, top.ids);
+    EXPECT_EQ(told.logits, top.logits);
+    EXPECT_EQ(told.is_all, top.is_all);
+    EXPECT_NEAR(told.rest, top.rest, kWeightTolerance * top.rest);
+  }
+  void ExpectWhole(const WantedRow& row, size_t number) const {
+    EXPECT_FALSE(row.result.answer.has_value()) << number;
+    ASSERT_NE(row.result.logits, nullptr);
+    for (size_t i = 0; i < kVocabulary; ++i) {
+      if (std::isnan(rows_[number][i])) continue;
+      ASSERT_EQ(row.result.logits.get()[i], rows_[number][i]);
+    }
+  }
+
+  const std::shared_ptr<Gpu> gpu_;
+  DeviceCounters counters_;
+  std::unique_ptr<RowScorer> scorer_;
+  std::vector<std::vector<float>> rows_;
+};
+
+const std::vector<TokenId>& Support() {
+  static const std::vector<TokenId> support = {0, 7, 8, 100, 289};
+  return support;
+}
+
+RowQuestion Draws(double uniform) {
+  return {.vocab_size = kTokens,
+          .temperature = 0.8,
+          .what = DrawQuestion{.support = Support(), .uniform = uniform}};
+}
+RowQuestion Races(uint64_t position) {
+  return {.vocab_size = kTokens,
+          .temperature = 1,
+          .what = DrawQuestion{
+              .noise = DrawQuestion::Noise{.seed = 5, .position = position}}};
+}
+RowQuestion AsksTop(int count, bool suffices = true) {
+  return {.vocab_size = kTokens,
+          .temperature = 1,
+          .what = TopQuestion{
+              .count = count,
+              .tokens = {3, 4, 280},
+              .suffices = [suffices](const TopAnswer&) { return suffices; }}};
+}
+
+TEST_F(RowScorerTest, EachRowIsAnsweredByItsOwnQuestion) {
+  const RowQuestion draws = Draws(0.7), other = Draws(0.1), races = Races(17),
+                    top = AsksTop(12), all = AsksTop(1000),
+                    undecided = AsksTop(9, /*suffices=*/false);
+  const auto rows =
+      Bring({&top, &draws, nullptr, &undecided, &races, &all, &other, nullptr});
+  for (const size_t answered : {0, 1, 4, 5, 6}) {
+    ExpectAnswered(rows[answered], answered);
+  }
+  for (const size_t whole : {2, 3, 7}) ExpectWhole(rows[whole], whole);
+  EXPECT_EQ(counters_.num_answered_rows, 5);
+  EXPECT_EQ(counters_.num_copied_rows, 3);
+  EXPECT_EQ(counters_.num_undecided_rows, 1);
+}
+
+TEST_F(RowScorerTest, TheArgmaxHasAllWeightAtTemperatureZero) {
+  RowQuestion question = Draws(0.9);
+  question.temperature = 0;
+  ExpectAnswered(Bring({&question})[0], 0);
+}
+
+TEST_F(RowScorerTest, ARowThatIsNoneComesWhole) {
+  rows_[0][289] = std::nanf("");
+  rows_[1][0] = std::numeric_limits<float>::infinity();
+  const RowQuestion draws = Draws(0.5), top = AsksTop(12);
+  const auto rows = Bring({&top, &draws});
+  for (size_t i = 0; i < 2; ++i) ExpectWhole(rows[i], i);
+}
+
+// They would have a kernel read where nothing is.
+TEST_F(RowScorerTest, WhatIsNoQuestionOfTheRowIsNotAsked) {
+  const std::vector<TokenId> beyond = {3, kTokens}, falling = {9, 9},
+                             negative = {-1};
+  std::vector<RowQuestion> wrong(6, Draws(0.5));
+  std::get<DrawQuestion>(wrong[0].what).support = beyond;
+  std::get<DrawQuestion>(wrong[1].what).support = falling;
+  std::get<DrawQuestion>(wrong[2].what).support = negative;
+  wrong[3].vocab_size = kVocabulary + 1;
+  wrong[4].what = TopQuestion{.count = kMaxTopLogits + 1};
+  wrong[5].what = std::monostate();
+  std::vector<const RowQuestion*> questions;
+  for (const RowQuestion& question : wrong) questions.push_back(&question);
+  const auto rows = Bring(questions);
+  for (size_t i = 0; i < rows.size(); ++i) ExpectWhole(rows[i], i);
+}
+
+TEST_F(RowScorerTest, AFailureOfTheDeviceIsItsLoss) {
+  std::vector<WantedRow> wanted(1);
+  const auto memory =
+      DeviceMemory::Allocate(gpu_, kVocabulary * sizeof(float), "rows");
+  ASSERT_TRUE(memory.ok());
+  kernels::cuda::emulation::SetFailure("an illegal memory access");
+  EXPECT_EQ(
+      scorer_->Bring(memory->as<const float>(), absl::MakeSpan(wanted)).code(),
+      absl::StatusCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace outrider

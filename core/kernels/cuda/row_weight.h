@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_KERNELS_CUDA_ROW_WEIGHT_H_
+#define OUTRIDER_CORE_KERNELS_CUDA_ROW_WEIGHT_H_
+
+#include "core/kernels/cuda/device.h"
+
+namespace outrider::kernels::cuda {
+
+// The weight of a logit in a row whose greatest is `top`; `scale` is log2(e) /
+// temperature. The difference is taken in double, lest its rounding grow with
+// the scale.
+__device__ inline float RowWeight(float logit, float top, double scale) {
+  const double distance = static_cast<double>(logit) - static_cast<double>(top);
+  return exp2f(static_cast<float>(distance * scale));
+}
+
+// The sum of the warp's 32 values, the same bits in every lane.
+__device__ inline double WarpSumOfDoubles(double x) {
+#pragma unroll
+  for (int distance = kWarpSize / 2; distance > 0; distance /= 2) {
+    x += __shfl_xor_sync(kAllLanes, x, distance);
+  }
+  return x;
+}
+
+}  // namespace outrider::kernels::cuda
+
+#endif  // OUTRIDER_CORE_KERNELS_CUDA_ROW_WEIGHT_H_

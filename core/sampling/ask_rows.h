@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_SAMPLING_ASK_ROWS_H_
+#define OUTRIDER_CORE_SAMPLING_ASK_ROWS_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "core/base/row_question.h"
+#include "core/sampling/sampling_params.h"
+#include "core/sampling/score_draft.h"
+#include "core/sampling/token_history.h"
+
+namespace outrider {
+
+// What a model may answer in place of a block's rows, one question for each:
+// ScoreDraft makes of the answers what it makes of the rows. Rows that are cut
+// nowhere are drawn from with the coins of `seed`; without one they come whole.
+// `params`, and what the block looks at, must outlive the result.
+std::vector<RowQuestion> AskRows(const DraftBlock& block,
+                                 const SamplingParams& params,
+                                 std::optional<uint64_t> seed, int vocab_size);
+
+// The question after a row that ProcessTop is to make a distribution of; after
+// the whole row where no answer could decide, or where too many tokens are
+// moved.
+RowQuestion AskTop(const SamplingParams& params, const TokenHistory& history,
+                   int vocab_size);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_SAMPLING_ASK_ROWS_H_

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "core/base/mutant.h"
+#include "core/sampling/adjust_logits.h"
+#include "core/sampling/cut.h"
+#include "core/sampling/cut_logits.h"
+#include "core/sampling/process.h"
+#include "core/sampling/vector_math.h"
+
+namespace outrider {
+namespace {
+
+// What float32 weights may be off by, and float64 sums: the first where even
+// weights of 2^-126 are among them (docs/algorithm.md).
+constexpr double kRestTolerance = 1e-5;
+constexpr double kSumTolerance = 1e-12;
+
+// The tokens of a row that are known.
+struct KnownLogits {
+  std::vector<TokenId> ids = {};  // ascending
+  std::vector<double> values = {};
+  // No token that is not among them has a greater logit.
+  double bound = -std::numeric_limits<double>::infinity();
+};
+
+KnownLogits Merge(absl::Span<const double> moved, const TopAnswer& answer) {
+  const std::vector<TokenId>& tokens = answer.tokens;
+  KnownLogits known;
+  size_t next = 0;  // of `tokens`
+  for (size_t i = 0; i <= answer.ids.size(); ++i) {
+    const bool is_end = i == answer.ids.size();
+    for (; next < tokens.size() && (is_end || tokens[next] < answer.ids[i]);
+         ++next) {
+      known.ids.push_back(tokens[next]);
+      known.values.push_back(moved[next]);
+    }
+    if (is_end) break;
+    known.ids.push_back(answer.ids[i]);
+    known.values.push_back(double{answer.logits[i]});
+  }
+  if (!answer.logits.empty()) {
+    known.bound =
+        double{*std::min_element(answer.logits.begin(), answer.logits.end())};
+  }
+  return known;
+}
+
+double WeightOf(double value, double maximum, double temperature) {
+  double weight = 0;
+  SoftmaxWeights(absl::Span<const double>(&value, 1), maximum, temperature,
+                 absl::Span<double>(&weight, 1));
+  return weight;
+}
+
+// As it is drawn from, over the ids of the row.
+Distribution WithIds(const Distribution& places, const KnownLogits& known) {
+  std::vector<TokenId> ids;
+  for (const TokenId place : places.support()) ids.push_back(known.ids[place]);
+  return Distribution::FromSorted(
+      std::move(ids), {places.weights().begin(), places.weights().end()});
+}
+
+// Top-p where tokens that are not known have a weight together: decided where
+// the set is the same at both ends of what that weight may be, and ends among
+// tokens that are above all others.
+std::optional<Distribution> KeepMass(const Distribution& known, double rest,
+                                     double bound_weight, double top_p) {
+  std::optional<Distribution> kept;
+  for (const double side : {-1.0, 1.0}) {
+    const double total = (known.total() + rest * (1 + side * kRestTolerance)) *
+                         (1 + side * kSumTolerance);
+    const double mass = top_p * total / known.total();
+    if (!(mass < 1)) return std::nullopt;
+    Distribution some = KeepTop(known, known.support().size(), mass);
+    if (kept.has_value() && kept->support() != some.support()) {
+      return std::nullopt;
+    }
+    kept = std::move(some);
+  }
+  const auto least =
+      std::min_element(kept->weights().begin(), kept->weights().end());
+  if (!(*least > bound_weight * (1 + kSumTolerance))) return std::nullopt;
+  return kept;
+}
+
+}  // namespace
+
+std::optional<Distribution> ProcessTop(const TopAnswer& answer,
+                                       const SamplingParams& params,
+                                       const TokenHistory& history) {
+  const auto moved =
+      AdjustLogitsOf(answer.tokens, answer.token_logits, params, history);
+  if (!moved.ok()) return std::nullopt;  // the whole row says it again
+  const KnownLogits known = Merge(*moved, answer);
+  const auto best = std::max_element(known.values.begin(), known.values.end());
+  if (best == known.values.end() ||
+      *best == -std::numeric_limits<double>::infinity()) {
+    return std::nullopt;
+  }
+  if (IsGreedy(params)) {
+    return Distribution::OneHot(known.ids[best - known.values.begin()]);
+  }
+
+  const auto num_top = static_cast<int>(answer.ids.size());
+  const double maximum = *best;
+  const double bound_weight =
+      WeightOf(known.bound, maximum, params.temperature);
+  const double least =
+      std::max(params.min_p, std::numeric_limits<double>::min());
+  const bool is_closed = answer.is_all ||
+                         (params.top_k > 0 && params.top_k <= num_top) ||
+                         bound_weight < least * (1 - kSumTolerance);
+  if (OUTRIDER_MUTANT(D2, is_closed, true)) {
+    return WithIds(CutLogits(absl::MakeConstSpan(known.values), params), known);
+  }
+  // What others weigh, who are cut as well, is not known.
+  if (params.top_p == 1 || params.min_p > 0 || params.top_k > 0) {
+    return std::nullopt;
+  }
+  SamplingParams uncut = params;
+  uncut.top_p = 1;
+  // Its weight is told over the greatest of `answer`.
+  const double top =
+      double{*std::max_element(answer.logits.begin(), answer.logits.end())};
+  const double rest = OUTRIDER_MUTANT(D3, answer.rest, 0.0) *
+                      WeightOf(top, maximum, params.temperature);
+  const auto kept =
+      KeepMass(CutLogits(absl::MakeConstSpan(known.values), uncut), rest,
+               bound_weight, params.top_p);
+  if (!kept.has_value()) return std::nullopt;
+  return WithIds(*kept, known);
+}
+
+}  // namespace outrider

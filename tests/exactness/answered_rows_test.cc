@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model that answers questions about its rows in place of them, as one on a
+// device does: the law over production code is the target's, its replies are
+// those of a model with whole rows, and mistakes in questions or answers are
+// caught. Built with OUTRIDER_MUTANTS. The kernels' own arithmetic is
+// device_rows_test.cc's matter.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "core/testing/answer_on_host.h"
+#include "gtest/gtest.h"
+#include "tests/exactness/enumeration.h"
+#include "tests/exactness/law_case.h"
+#include "tests/exactness/scoped_mutant.h"
+#include "tests/support/in_process_stubs.h"
+#include "tests/support/toy_nodes.h"
+
+namespace outrider::testing {
+namespace {
+
+constexpr int kLength = 3;
+// Fewer than there are words, so that others have a weight as well.
+constexpr int kMostTop = 2;
+
+// How the answers came out, over all rows.
+struct Counts {
+  int64_t num_answered = 0;
+  int64_t num_undecided = 0;
+};
+
+TableLm::Answer Answers(Counts& counts, int most_top = kMaxTopLogits) {
+  return [&counts, most_top](const RowQuestion& question,
+                             absl::Span<const float> logits) {
+    auto answer = AnswerOnHost(question, logits, most_top);
+    ++(answer.has_value() ? counts.num_answered : counts.num_undecided);
+    return answer;
+  };
+}
+
+// What a row's answer decides: the cuts, penalties, and the argmax.
+std::vector<SamplingParams> CutProcessings() {
+  std::vector<SamplingParams> all = {
+      {.temperature = 0.8, .top_k = 2},
+      {.temperature = 0.8, .top_k = 3},
+      {.top_p = 0.6},
+      {.top_p = 0.9},
+      {.min_p = 0.3},
+      {.temperature = 1.3, .top_p = 0.8, .min_p = 0.2},
+      {.temperature = 0.8, .top_k = 2, .repetition_penalty = 1.7},
+      {.top_p = 0.7, .presence_penalty = 0.9},
+      {.top_p = 0.7, .frequency_penalty = -0.7},
+      {.top_k = 1, .logit_bias = {{0, 1.2}, {2, -0.8}}},
+      {.temperature = 0.8,
+       .top_k = 3,
+       .top_p = 0.9,
+       .min_p = 0.05,
+       .repetition_penalty = 1.4,
+       .presence_penalty = 0.5,
+       .frequency_penalty = 0.3,
+       .logit_bias = {{0, -0.5}, {3, 1.0}}}};
+  all.push_back({.temperature = 0, .repetition_penalty = 1.6});
+  all.push_back({.temperature = 0, .logit_bias = {{1, 0.7}}});
+  return all;
+}
+
+ClusterConfig LawConfig(const SamplingParams& sampling, ReplyFormat format,
+                        TableLm::Answer answer) {
+  // A SPARSE row's tail token is drawn whether or not it will be read.
+  const bool is_sparse = format == ReplyFormat::kSparse;
+  return {.sampling = sampling,
+          .support_size = 2,
+          .reply_format = format,
+          .draft_lengths = {is_sparse ? 1 : 2, 1},
+          .answer = std::move(answer),
+          .reuse = is_sparse ? EnumeratingSource::Reuse::kShareUniform
+                             : EnumeratingSource::Reuse::kRefuse};
+}
+
+Difference DifferenceOf(const ClusterConfig& config) {
+  const Enumeration result = Enumerate(config, FourWords(), kLength);
+  EXPECT_EQ(result.problem, "");
+  return Compare(result.law, PlainLaw(FourWords(), config.sampling,
+                                      {kToyPrompt}, kLength, {}));
+}
+
+TEST(AnsweredRowsLawTest, TheLawIsTheTargetsWhetherOrNotAnswersDecide) {
+  for (const ReplyFormat format :
+       {ReplyFormat::kSparse, ReplyFormat::kTokens}) {
+    for (const int most_top : {kMostTop, kMaxTopLogits}) {
+      Counts counts;
+      for (const SamplingParams& sampling : CutProcessings()) {
+        const Difference difference = DifferenceOf(
+            LawConfig(sampling, format, Answers(counts, most_top)));
+        EXPECT_LE(difference.max_difference, kTolerance)
+            << "T " << sampling.temperature << ", top-k " << sampling.top_k
+            << ", top-p " << sampling.top_p << ", min-p " << sampling.min_p;
+        EXPECT_EQ(difference.impossible_mass, 0);
+      }
+      EXPECT_GT(counts.num_answered, 0);
+      EXPECT_EQ(counts.num_undecided > 0, most_top == kMostTop);
+    }
+  }
+}
+
+// One Verify, by the coins of a seed.
+struct VerifyCase {
+  std::string name = {};
+  SamplingParams sampling = {};
+  RuleKind rule = RuleKind::kRejection;
+  ReplyFormat format = ReplyFormat::kTokens;
+};
+void PrintTo(const VerifyCase& c, std::ostream* os) { *os << c.name; }
+
+const ToyModel& FiveWords() {
+  static const ToyModel model(5, DrafterKind::kCorrelated);
+  return model;
+}
+
+VerifyCall CallOf(const VerifyCase& c, uint64_t seed) {
+  VerifyCall call = {
+      .header = {.session = {.bytes = {1}},
+                 .step = 1,
+                 .delta = {.append_tokens = {0, static_cast<TokenId>(seed % 5),
+                                             static_cast<TokenId>(seed % 3)}}},
+      .draft_tokens = {static_cast<TokenId>(seed % 2 + 1),
+                       static_cast<TokenId>(seed % 3 + 1)},
+      .reply_format = c.format,
+      .sampling = c.sampling,
+      .seed = seed,
+      .prompt_length = 2,
+      .rule = c.rule};
+  const bool has_rows = !IsGreedy(c.sampling) && c.rule != RuleKind::kCoupled;
+  for (int i = 0; i < 2; ++i) {
+    if (c.format == ReplyFormat::kSparse) call.supports.push_back({1, 2, 3});
+    if (c.format == ReplyFormat::kTokens && has_rows) {
+      call.draft_rows.push_back(
+          Distribution::FromSorted({1, 2, 3}, {0.5, 0.2, 0.3}));
+    }
+  }
+  return call;
+}
+
+VerifyReply ReplyOf(const VerifyCall& call, const TableLm::Answer& answer) {
+  const auto node = MakeVerifyNode({.table =
+                                        [](absl::Span<const TokenId> context) {
+                                          return FiveWords().Target(context);
+                                        },
+                                    .vocab_size = 5,
+                                    .answer = answer});
+  const auto reply = node->Run(call, ContentDigest(call));
+  EXPECT_TRUE(reply.ok()) << reply.status();
+  return reply.value_or(VerifyReply());
+}
+
+bool AreEqual(const TargetRow& a, const TargetRow& b) {
+  if (a.support() != b.support()) return false;
+  for (size_t i = 0; i < a.probabilities().size(); ++i) {
+    if (std::abs(a.probabilities()[i] - b.probabilities()[i]) > kTolerance) {
+      return false;
+    }
+  }
+  return std::abs(a.tail_mass() - b.tail_mass()) <= kTolerance &&
+         (a.tail_mass() == 0 || a.drawn_token() == b.drawn_token());
+}
+
+bool AreEqual(const VerifyReply& a, const VerifyReply& b) {
+  if (const auto* verdict = std::get_if<Verdict>(&a.outcome)) {
+    return *verdict == std::get<Verdict>(b.outcome);
+  }
+  const auto& rows = std::get<std::vector<TargetRow>>(a.outcome);
+  const auto& others = std::get<std::vector<TargetRow>>(b.outcome);
+  return std::equal(rows.begin(), rows.end(), others.begin(), others.end(),
+                    [](const TargetRow& row, const TargetRow& other) {
+                      return AreEqual(row, other);
+                    });
+}
+
+// Seeds whose replies with and without answers differ, of so many.
+constexpr uint64_t kNumSeeds = 60;
+int NumDifferent(const VerifyCase& c, const TableLm::Answer& answer) {
+  int num_different = 0;
+  for (uint64_t seed = 0; seed < kNumSeeds; ++seed) {
+    const VerifyCall call = CallOf(c, seed);
+    num_different += AreEqual(ReplyOf(call, {}), ReplyOf(call, answer)) ? 0 : 1;
+  }
+  return num_different;
+}
+
+std::vector<VerifyCase> VerifyCases() {
+  std::vector<VerifyCase> cases;
+  for (const ReplyFormat format :
+       {ReplyFormat::kSparse, ReplyFormat::kTokens}) {
+    const std::string name =
+        format == ReplyFormat::kSparse ? "Sparse" : "Tokens";
+    cases.push_back({name + "Plain", {}, RuleKind::kRejection, format});
+    cases.push_back(
+        {name + "Cool", {.temperature = 0.6}, RuleKind::kRejection, format});
+    cases.push_back(
+        {name + "Greedy", {.temperature = 0}, RuleKind::kRejection, format});
+    cases.push_back({name + "Block", {}, RuleKind::kBlock, format});
+    cases.push_back({name + "TopP", {.top_p = 0.7}, RuleKind::kBlock, format});
+    cases.push_back({name + "Penalised",
+                     {.top_k = 2, .repetition_penalty = 1.5},
+                     RuleKind::kRejection,
+                     format});
+  }
+  cases.push_back({"Coupled", {.temperature = 0.9}, RuleKind::kCoupled});
+  cases.push_back({"CoupledTopK", {.top_k = 2}, RuleKind::kCoupled});
+  return cases;
+}
+
+class AnsweredRowsTest : public ::testing::TestWithParam<VerifyCase> {};
+INSTANTIATE_TEST_SUITE_P(All, AnsweredRowsTest,
+                         ::testing::ValuesIn(VerifyCases()),
+                         [](const auto& parameter) {
+                           return parameter.param.name;
+                         });
+
+TEST_P(AnsweredRowsTest, AReplyIsThatOfWholeRows) {
+  Counts counts;
+  EXPECT_EQ(NumDifferent(GetParam(), Answers(counts)), 0);
+  EXPECT_GT(counts.num_answered, 0);
+  EXPECT_EQ(counts.num_undecided, 0);
+}
+
+TEST(AnsweredRowsTest, WholeRowsAreNeverAskedAbout) {
+  Counts counts;
+  for (VerifyCase c : VerifyCases()) {
+    VerifyCall call = CallOf(c, 3);
+    call.logprobs = LogprobsOptions{.num_top = 2};
+    ReplyOf(call, Answers(counts));
+  }
+  EXPECT_EQ(counts.num_answered + counts.num_undecided, 0);
+}
+
+// Mistakes in the questions (D1), in what is decided by the answers (D2, D3),
+// and in the answers.
+TEST(AnsweredRowsMutantsTest, D1ACoinOfAnotherPositionIsCaught) {
+  const ScopedMutant mutant(Mutant::kD1);
+  Counts counts;
+  for (const VerifyCase& c :
+       {VerifyCase{.name = "plain"},
+        VerifyCase{.name = "coupled", .rule = RuleKind::kCoupled}}) {
+    EXPECT_GT(NumDifferent(c, Answers(counts)), 0) << c.name;
+  }
+}
+
+TEST(AnsweredRowsMutantsTest, D2AnAnswerThatDoesNotDecideIsCaught) {
+  const ScopedMutant mutant(Mutant::kD2);
+  Counts counts;
+  EXPECT_GT(DifferenceOf(LawConfig({.top_p = 0.9}, ReplyFormat::kTokens,
+                                   Answers(counts, kMostTop)))
+                .total_variation,
+            1e-2);
+}
+
+TEST(AnsweredRowsMutantsTest, D3OthersThatWeighNothingAreCaught) {
+  const ScopedMutant mutant(Mutant::kD3);
+  Counts counts;
+  EXPECT_GT(DifferenceOf(LawConfig({.top_p = 0.6}, ReplyFormat::kTokens,
+                                   Answers(counts, kMostTop)))
+                .total_variation,
+            1e-2);
+}
+
+TEST(AnsweredRowsMutantsTest, TheSupportsOfOneToTheRightAreCaught) {
+  const auto shifted = [](const RowQuestion& question,
+                          absl::Span<const float> logits) {
+    auto answer = AnswerOnHost(question, logits);
+    auto& weights = std::get<DrawAnswer>(*answer).support_weights;
+    if (!weights.empty()) {
+      std::rotate(weights.begin(), weights.begin() + 1, weights.end());
+    }
+    return answer;
+  };
+  EXPECT_GT(NumDifferent({.format = ReplyFormat::kSparse}, shifted), 0);
+  EXPECT_GT(NumDifferent({.format = ReplyFormat::kTokens}, shifted), 0);
+}
+
+TEST(AnsweredRowsMutantsTest, MovedTokensOneToTheRightAreCaught) {
+  const auto shifted = [](const RowQuestion& question,
+                          absl::Span<const float> logits) {
+    auto answer = AnswerOnHost(question, logits);
+    auto& moved = std::get<TopAnswer>(*answer).token_logits;
+    std::rotate(moved.begin(), moved.begin() + 1, moved.end());
+    return answer;
+  };
+  EXPECT_GT(DifferenceOf(LawConfig({.top_k = 3, .repetition_penalty = 1.7},
+                                   ReplyFormat::kTokens, shifted))
+                .total_variation,
+            1e-2);
+}
+
+TEST(AnsweredRowsMutantsTest, TheNormaliserOfAnotherRowIsCaught) {
+  double last_tail = 1;
+  const auto confused = [&](const RowQuestion& question,
+                            absl::Span<const float> logits) {
+    auto answer = AnswerOnHost(question, logits);
+    std::swap(std::get<DrawAnswer>(*answer).tail, last_tail);
+    return answer;
+  };
+  EXPECT_GT(NumDifferent({.format = ReplyFormat::kSparse}, confused), 0);
+  EXPECT_GT(NumDifferent({.format = ReplyFormat::kTokens}, confused), 0);
+}
+
+}  // namespace
+}  // namespace outrider::testing

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// The greatest logits of rows as core/kernels/cuda finds them, against their
+// definition.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "core/kernels/cuda/device_array.h"
+#include "core/kernels/cuda/emulation/block.h"
+#include "core/kernels/cuda/top_rows.h"
+#include "core/kernels/random_values.h"
+#include "core/testing/answer_on_host.h"
+#include "gtest/gtest.h"
+
+namespace outrider::testing {
+namespace {
+
+using kernels::RandomValues;
+using kernels::cuda::DeviceArray;
+using kernels::cuda::TopRow;
+using kernels::cuda::TopRowResult;
+
+// docs/algorithm.md: what float32 weights may change of a sum of them.
+constexpr double kRestTolerance = 1e-5;
+constexpr float kTopInfinity = std::numeric_limits<float>::infinity();
+
+struct TopAsked {
+  std::vector<float> logits = {};
+  int vocab_size = 0;  // 0: as many as logits
+  int count = 1;
+  double temperature = 1;
+  std::vector<TokenId> tokens = {};
+
+  int size() const {
+    return vocab_size > 0 ? vocab_size : static_cast<int>(logits.size());
+  }
+};
+
+struct TopTold {
+  TopRowResult result = {};
+  TopAnswer answer = {};
+};
+
+// All of them in one launch; their rows are equally long.
+std::vector<TopTold> AskTopRows(const std::vector<TopAsked>& all) {
+  const size_t stride = all[0].logits.size();
+  std::vector<float> logits;
+  std::vector<int> tokens;
+  for (const TopAsked& asked : all) {
+    logits.insert(logits.end(), asked.logits.begin(), asked.logits.end());
+    tokens.insert(tokens.end(), asked.tokens.begin(), asked.tokens.end());
+  }
+  const DeviceArray<float> device_logits(logits);
+  std::vector<TopRow> rows;
+  int first_token = 0, first_top = 0;
+  for (const TopAsked& asked : all) {
+    rows.push_back(
+        {.logits = device_logits.data() + rows.size() * stride,
+         .vocab_size = asked.size(),
+         .scale = asked.temperature > 0 ? M_LOG2E / asked.temperature : 0,
+         .first_token = first_token,
+         .num_tokens = static_cast<int>(asked.tokens.size()),
+         .first_top = first_top,
+         .num_top = asked.count});
+    first_token += rows.back().num_tokens;
+    first_top += asked.count;
+  }
+  const DeviceArray<TopRow> device_rows(rows);
+  const DeviceArray<int> device_tokens(tokens);
+  const DeviceArray<float> token_logits(tokens.size());
+  const DeviceArray<int> ids(static_cast<size_t>(first_top));
+  const DeviceArray<float> top_logits(static_cast<size_t>(first_top));
+  const DeviceArray<TopRowResult> results(rows.size());
+  kernels::cuda::TopRows({.rows = device_rows.data(),
+                          .num_rows = static_cast<int>(rows.size()),
+                          .vocab_size = static_cast<int>(stride),
+                          .tokens = device_tokens.data(),
+                          .token_logits = token_logits.data(),
+                          .ids = ids.data(),
+                          .logits = top_logits.data(),
+                          .results = results.data()},
+                         nullptr);
+  const auto read_results = results.Read();
+  const auto read_values = token_logits.Read();
+  const auto read_ids = ids.Read();
+  const auto read_logits = top_logits.Read();
+  std::vector<TopTold> told;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    TopTold& one = told.emplace_back(TopTold{.result = read_results[i]});
+    const auto values = read_values.begin() + rows[i].first_token;
+    one.answer.token_logits.assign(values, values + rows[i].num_tokens);
+    const int count = std::clamp(one.result.count, 0, rows[i].num_top);
+    const auto first_id = read_ids.begin() + rows[i].first_top;
+    one.answer.ids.assign(first_id, first_id + count);
+    const auto first_logit = read_logits.begin() + rows[i].first_top;
+    one.answer.logits.assign(first_logit, first_logit + count);
+  }
+  return told;
+}
+
+void ExpectAsDefined(const TopAsked& asked, const TopTold& told) {
+  const RowQuestion question = {
+      .vocab_size = asked.size(),
+      .temperature = asked.temperature,
+      .what = TopQuestion{.count = asked.count, .tokens = asked.tokens}};
+  const std::optional<RowAnswer> right = AnswerOnHost(question, asked.logits);
+  ASSERT_TRUE(right.has_value());
+  const auto& top = std::get<TopAnswer>(*right);
+  EXPECT_TRUE(told.result.is_valid);
+  EXPECT_EQ(told.result.count, static_cast<int>(top.ids.size()));
+  EXPECT_EQ(told.answer.ids, top.ids);
+  EXPECT_EQ(told.answer.logits, top.logits);
+  EXPECT_EQ(told.answer.token_logits, top.token_logits);
+  EXPECT_NEAR(told.result.rest, top.rest, kRestTolerance * top.rest);
+}
+
+std::vector<float> TopLogits(int size, uint32_t seed, float spread) {
+  std::vector<float> logits = RandomValues(static_cast<size_t>(size), seed);
+  for (float& x : logits) x *= spread;
+  return logits;
+}
+
+class DeviceTopRowsTest : public ::testing::TestWithParam<uint64_t> {
+ protected:
+  DeviceTopRowsTest() { kernels::cuda::emulation::SetSeed(GetParam()); }
+};
+INSTANTIATE_TEST_SUITE_P(Orders, DeviceTopRowsTest,
+                         ::testing::Values(uint64_t{1}, uint64_t{2},
+                                           uint64_t{3}));
+
+// Sizes around those of a warp's and a block's reach.
+TEST_P(DeviceTopRowsTest, TheGreatestAreThoseOfTheDefinition) {
+  for (const int size : {1, 2, 31, 33, 1023, 1025, 5000}) {
+    for (const int count : {1, 2, 40, 1024}) {
+      SCOPED_TRACE(size);
+      const TopAsked asked = {
+          .logits = TopLogits(size, static_cast<uint32_t>(size), 9.0f),
+          .count = count,
+          .temperature = 0.9};
+      ExpectAsDefined(asked, AskTopRows({asked})[0]);
+    }
+  }
+}
+
+TEST_P(DeviceTopRowsTest, AmongEqualsTheLowestIdsComeFirst) {
+  for (const float unit : {1.0f, 8.0f}) {
+    TopAsked asked = {.logits = TopLogits(3000, 4, 3.0f)};
+    // Few values, all of them of many tokens; 0 is one, and -0.
+    for (float& x : asked.logits) x = std::round(x * unit) / unit;
+    for (const int count : {1, 7, 300, 1000}) {
+      asked.count = count;
+      ExpectAsDefined(asked, AskTopRows({asked})[0]);
+    }
+  }
+}
+
+TEST_P(DeviceTopRowsTest, TokensThatAreMovedAreToldAndDoNotCount) {
+  TopAsked asked = {.logits = TopLogits(2000, 6, 5.0f), .count = 20};
+  for (TokenId id = 3; id < 1999; id += 2) asked.tokens.push_back(id);
+  asked.tokens.push_back(1999);
+  ExpectAsDefined(asked, AskTopRows({asked})[0]);
+}
+
+TEST_P(DeviceTopRowsTest, AMaskedTokenIsNeverOneOfThem) {
+  TopAsked asked = {.logits = TopLogits(1500, 8, 5.0f), .count = 30};
+  std::fill(asked.logits.begin() + 12, asked.logits.end(), -kTopInfinity);
+  asked.tokens = {4, 700};
+  ExpectAsDefined(asked, AskTopRows({asked})[0]);
+  std::fill(asked.logits.begin(), asked.logits.end(), -kTopInfinity);
+  EXPECT_EQ(AskTopRows({asked})[0].result.count, 0);
+}
+
+TEST_P(DeviceTopRowsTest, PaddingIsNoToken) {
+  TopAsked asked = {
+      .logits = TopLogits(1100, 9, 5.0f), .vocab_size = 1030, .count = 9};
+  std::fill(asked.logits.begin() + 1030, asked.logits.end(), 99.0f);
+  ExpectAsDefined(asked, AskTopRows({asked})[0]);
+}
+
+TEST_P(DeviceTopRowsTest, ARowThatIsNoneIsSaidToBe) {
+  for (const float bad : {kTopInfinity, std::nanf("")}) {
+    for (const int place : {0, 31, 40, 1499}) {
+      TopAsked asked = {.logits = TopLogits(1500, 3, 2.0f), .count = 5};
+      asked.logits[static_cast<size_t>(place)] = bad;
+      EXPECT_FALSE(AskTopRows({asked})[0].result.is_valid) << place;
+      asked.tokens = {place};
+      EXPECT_FALSE(AskTopRows({asked})[0].result.is_valid) << place;
+    }
+  }
+}
+
+TEST_P(DeviceTopRowsTest, AnAnswerDependsOnItsOwnRowAlone) {
+  std::vector<TopAsked> all;
+  for (int i = 0; i < 6; ++i) {
+    all.push_back({.logits = TopLogits(1200, static_cast<uint32_t>(i), 6.0f),
+                   .count = 1 + 60 * i,
+                   .temperature = 0.5 * i,
+                   .tokens = {i, 100 + i}});
+  }
+  const auto together = AskTopRows(all);
+  for (size_t i = 0; i < all.size(); ++i) {
+    ExpectAsDefined(all[i], together[i]);
+    EXPECT_EQ(AskTopRows({all[i]})[0].result.rest, together[i].result.rest);
+  }
+}
+
+}  // namespace
+}  // namespace outrider::testing
