@@ -51,6 +51,7 @@ absl::StatusOr<std::optional<Want>> AheadWork::Choose(const LogitRows& rows) {
   Want want;
   for (const Outcome& outcome : outcomes) AddBranch(outcome, want);
   want.is_last = IsLast(drawing_);
+  Ask(want);
   return want;
 }
 
@@ -77,6 +78,14 @@ void AheadWork::AddBranch(const Outcome& outcome, Want& want) {
   drawing_.push_back(index);
 }
 
+void AheadWork::Ask(Want& want) {
+  questions_.clear();
+  for (const int index : drawing_) {
+    questions_.push_back(guesses_[index].drafting->question());
+  }
+  want.questions = questions_;
+}
+
 absl::StatusOr<std::optional<Want>> AheadWork::Draw(
     absl::Span<const LogitRows> rows) {
   // The first time there may be room for fewer.
@@ -98,7 +107,10 @@ absl::StatusOr<std::optional<Want>> AheadWork::Draw(
   }
   drawing_ = std::move(drawing);
   want.is_last = IsLast(drawing_);
-  if (!drawing_.empty()) return want;
+  if (!drawing_.empty()) {
+    Ask(want);
+    return want;
+  }
   DraftReply reply = {.outcome =
                           Draft::None(static_cast<int>(num_committed()))};
   for (const Guess& guess : guesses_) {

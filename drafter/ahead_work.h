@@ -47,6 +47,8 @@ class AheadWork final : public CallWork<DraftCall, DraftReply> {
   absl::StatusOr<std::optional<Want>> Choose(const LogitRows& rows);
   // Adds the draft for the next outcome to what is wanted.
   void AddBranch(const Outcome& outcome, Want& want);
+  // Adds what is asked of the rows of those that are drawn next.
+  void Ask(Want& want);
   absl::StatusOr<std::optional<Want>> Draw(absl::Span<const LogitRows> rows);
   // Fewer at the context's end: that depends on lengths alone.
   int DraftLength(int num_accepted) const;
@@ -59,8 +61,9 @@ class AheadWork final : public CallWork<DraftCall, DraftReply> {
   const Options options_;
   std::vector<TokenId> tokens_;  // the delta's and those in flight
   bool has_chosen_ = false;
-  std::deque<Guess> guesses_;  // they stay where they are
-  std::vector<int> drawing_;   // those whose rows come next
+  std::deque<Guess> guesses_;           // they stay where they are
+  std::vector<int> drawing_;            // those whose rows come next
+  std::vector<RowQuestion> questions_;  // about these
 };
 
 }  // namespace outrider

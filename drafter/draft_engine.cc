@@ -46,17 +46,21 @@ class DraftEngine::DraftWork final : public CallWork {
   }
 
  private:
-  Want WantOf(absl::Span<const TokenId> tokens) const {
+  Want WantOf(absl::Span<const TokenId> tokens) {
     const int num_drafted = drafting_->draft().length();
+    const int num_rows = drafting_->num_rows();
+    question_ = drafting_->question();
     return {.tokens = tokens,
-            .num_rows = drafting_->num_rows(),
-            .is_last = num_drafted + 1 >= context_.max_draft_tokens};
+            .num_rows = num_rows,
+            .is_last = num_drafted + 1 >= context_.max_draft_tokens,
+            .questions = {&question_, static_cast<size_t>(num_rows)}};
   }
 
   const DraftStrategy& strategy_;
   const std::unique_ptr<RandomSource> random_;
   DraftContext context_;
   std::unique_ptr<DraftInProgress> drafting_;
+  RowQuestion question_;
 };
 
 DraftEngine::DraftEngine(std::unique_ptr<DraftStrategy> strategy,

@@ -2,9 +2,12 @@
 #include "drafter/model_strategy.h"
 
 #include <utility>
+#include <variant>
 
 #include "core/base/mutant.h"
 #include "core/base/status_macros.h"
+#include "core/sampling/adjust_logits.h"
+#include "core/sampling/ask_rows.h"
 #include "core/sampling/coupled.h"
 #include "core/sampling/cut.h"
 #include "core/sampling/draft_confidence.h"
@@ -13,11 +16,8 @@
 namespace outrider {
 namespace {
 
-// What the position after `uncommitted` is drawn from: processed as the request
-// says, cut to the support.
-absl::StatusOr<Distribution> DraftRow(absl::Span<const float> logits,
-                                      absl::Span<const TokenId> uncommitted,
-                                      const DraftContext& context) {
+// How a row is processed before it is cut to the support.
+SamplingParams ProcessingOf(const DraftContext& context) {
   const DraftOptions& cut = context.options;
   SamplingParams params = context.sampling;
   if (params.top_p == 1 && cut.support_mass == 1 &&
@@ -26,12 +26,42 @@ absl::StatusOr<Distribution> DraftRow(absl::Span<const float> logits,
     // for what it leaves out.
     params.top_k = cut.support_size;
   }
+  return params;
+}
+
+// The same of a row that is answered: its mass is cut with the rest, as what is
+// left may be known where the whole is not.
+SamplingParams AskedProcessingOf(const DraftContext& context) {
+  SamplingParams params = ProcessingOf(context);
+  if (params.top_p == 1) params.top_p = context.options.support_mass;
+  return params;
+}
+
+// What the position after `uncommitted` is drawn from: processed as the request
+// says, cut to the support.
+absl::StatusOr<Distribution> DraftRow(absl::Span<const float> logits,
+                                      absl::Span<const TokenId> uncommitted,
+                                      const DraftContext& context) {
   OUTRIDER_ASSIGN_OR_RETURN(const Distribution row,
-                            Process(logits, params,
+                            Process(logits, ProcessingOf(context),
                                     {.committed = context.committed,
                                      .drafts = uncommitted,
                                      .prompt_length = context.prompt_length}));
-  return KeepTop(row, cut.support_size, cut.support_mass);
+  return KeepTop(row, context.options.support_size,
+                 context.options.support_mass);
+}
+
+// The same from an answer to AskTop.
+absl::StatusOr<Distribution> DraftRow(const TopAnswer& answer,
+                                      const SamplingParams& asked,
+                                      const DraftContext& context) {
+  const auto row = ProcessTop(answer, asked, /*history=*/{});
+  if (!row.has_value()) {
+    return absl::InternalError("an answered row does not decide");
+  }
+  const bool has_mass = context.sampling.top_p == 1;
+  return KeepTop(*row, context.options.support_size,
+                 has_mass ? 1 : context.options.support_mass);
 }
 
 // Draws the next token from `row` and puts it after the draft, with the
@@ -60,6 +90,7 @@ class ModelDraft final : public DraftInProgress {
  public:
   ModelDraft(const DraftContext& context, uint64_t start, int vocab_size)
       : context_(context),
+        asked_(AskedProcessingOf(context)),
         vocab_size_(vocab_size),
         uncommitted_(context.guessed.begin(), context.guessed.end()),
         draft_({.start = start}) {}
@@ -68,15 +99,29 @@ class ModelDraft final : public DraftInProgress {
     return context_.max_draft_tokens > 0 ? 1 : 0;
   }
 
+  RowQuestion question() const override {
+    // The history that moves logits is not all known before Take; how sure the
+    // model is depends on the whole row.
+    if (num_rows() == 0 || AdjustsLogits(asked_) ||
+        context_.options.min_draft_probability > 0) {
+      return {};
+    }
+    return AskTop(asked_, /*history=*/{}, vocab_size_);
+  }
+
   absl::StatusOr<bool> Take(const LogitRows& rows) override {
     if (context_.max_draft_tokens == 0) return false;
-    const absl::Span<const float> logits = rows.Row(0).first(vocab_size_);
-    OUTRIDER_ASSIGN_OR_RETURN(const Distribution row,
-                              DraftRow(logits, uncommitted_, context_));
+    const LogitRows own = rows.WithVocabSize(vocab_size_);
+    const RowView view = own.View(0);
+    OUTRIDER_ASSIGN_OR_RETURN(
+        const Distribution row,
+        view.answer != nullptr
+            ? DraftRow(std::get<TopAnswer>(*view.answer), asked_, context_)
+            : DraftRow(view.logits, uncommitted_, context_));
     DrawInto(draft_, row, context_);
     uncommitted_.push_back(draft_.tokens.back());
     if (context_.options.min_draft_probability > 0) {
-      probability_ *= TopProbability(logits);
+      probability_ *= TopProbability(view.logits);
       if (probability_ < context_.options.min_draft_probability) return false;
     }
     return draft_.length() < context_.max_draft_tokens;
@@ -86,6 +131,7 @@ class ModelDraft final : public DraftInProgress {
 
  private:
   const DraftContext& context_;
+  const SamplingParams asked_;  // where rows are answered
   const int vocab_size_;
   TokenSeq uncommitted_;  // guessed, then drafted
   Draft draft_;

@@ -3,12 +3,14 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "core/sampling/coins.h"
 #include "core/sampling/cut.h"
 #include "core/sampling/draft_confidence.h"
 #include "core/sampling/process.h"
+#include "core/testing/answer_on_host.h"
 #include "core/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -16,6 +18,7 @@
 namespace outrider {
 namespace {
 
+using ::outrider::testing::AnswerOnHost;
 using ::outrider::testing::IsOk;
 using ::outrider::testing::StatusIs;
 using ::testing::ElementsAre;
@@ -45,11 +48,21 @@ class ModelStrategyTest : public ::testing::Test {
       const TokenSeq& drafts = drafting->draft().tokens;
       text.insert(text.end(), drafts.begin(), drafts.end());
       num_rows_ += drafting->num_rows();
-      auto next = drafting->Take(LogitRows::FromVector(Row(text), kHeadSize));
+      auto next = drafting->Take(RowOf(drafting->question(), text));
       if (!next.ok()) return next.status();
       goes_on = *next;
     }
     return drafting->draft();
+  }
+
+  // What the model answers after `text`, where it answers, or the row itself.
+  LogitRows RowOf(const RowQuestion& question, const TokenSeq& text) {
+    LogitRows row = LogitRows::FromVector(Row(text), kHeadSize);
+    if (!is_answering_ || question.vocab_size == 0) return row;
+    auto answer = AnswerOnHost(question, row.Row(0));
+    if (!answer.has_value()) return row;
+    ++num_answered_;
+    return LogitRows({{.answer = std::move(answer)}}, kHeadSize);
   }
 
   DraftContext Context(int k) {
@@ -65,7 +78,42 @@ class ModelStrategyTest : public ::testing::Test {
   Coins coins_{99};
   const ModelStrategy strategy_{kNumWords};
   int num_rows_ = 0;  // of the last draft
+  bool is_answering_ = false;
+  int num_answered_ = 0;
 };
+
+TEST_F(ModelStrategyTest, AnsweredRowsGiveTheDraftThatWholeRowsGive) {
+  std::vector<DraftContext> contexts(6, Context(4));
+  contexts[1].options = {.support_size = 5, .support_mass = 0.8};
+  contexts[2].sampling = {.temperature = 0};
+  contexts[3].sampling = {.top_p = 0.7};
+  contexts[3].options.support_mass = 0.9;
+  contexts[4].sampling = {.top_k = 4, .min_p = 0.2};
+  contexts[5].rule = RuleKind::kCoupled;
+  for (const DraftContext& context : contexts) {
+    is_answering_ = false;
+    const auto whole = Propose(context);
+    is_answering_ = true;
+    const auto answered = Propose(context);
+    ASSERT_THAT(whole, IsOk());
+    ASSERT_THAT(answered, IsOk());
+    EXPECT_EQ(answered->tokens, whole->tokens);
+    for (size_t i = 0; i < whole->distributions.size(); ++i) {
+      const Distribution& q = whole->distributions[i];
+      EXPECT_EQ(answered->distributions[i].support(), q.support());
+      EXPECT_EQ(answered->distributions[i].weights(), q.weights());
+    }
+  }
+  EXPECT_EQ(num_answered_, 24);
+}
+
+TEST_F(ModelStrategyTest, WhatThePenaltiesMoveIsSeenInWholeRows) {
+  is_answering_ = true;
+  DraftContext context = Context(3);
+  context.sampling.presence_penalty = 0.5;
+  ASSERT_THAT(Propose(context), IsOk());
+  EXPECT_EQ(num_answered_, 0);
+}
 
 TEST_F(ModelStrategyTest, DrawsEachTokenFromTheRowItReturns) {
   const auto proposal = Propose(Context(4));

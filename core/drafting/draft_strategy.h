@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "core/base/row_question.h"
 #include "core/base/token.h"
 #include "core/model/logit_rows.h"
 #include "core/sampling/draft.h"
@@ -44,6 +45,9 @@ class DraftInProgress {
 
   // Rows of the model's that each Take needs: 0 or 1.
   virtual int num_rows() const = 0;
+  // What may be answered in place of the next one; by itself the whole row.
+  // Valid until the next Take.
+  virtual RowQuestion question() const { return {}; }
   // `rows`: of the position after the committed tokens and the draft so far.
   // True: there is a token more, and it is to be run for the next row. False:
   // the draft is complete.
