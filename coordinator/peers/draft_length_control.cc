@@ -25,13 +25,6 @@ constexpr double kWorthAChange = 1.02;
 
 constexpr double kTrialShareOfTokens = 0.02;
 constexpr double kTrialShareOfTime = 0.01;
-// By the schedule kAuto a round now and then does what does not seem to pay, to
-// show whether that has changed: it drafts ahead, or does not. At first that is
-// what there is to learn.
-constexpr int kRoundsToAskAgain = 64;
-constexpr int kRoundsNotToAsk = 32;
-constexpr int kFirstRoundsAhead = 32;
-constexpr int kFirstRoundsNotToAsk = 4;
 // A trial begins when so many rounds of it are saved up, and ends when that is
 // spent: a drafter that was left alone has to take in the text first.
 constexpr double kRoundsOfATrial = 3;
@@ -71,19 +64,8 @@ DraftLengthControl::Choice DraftLengthControl::ChooseAhead(
     int num_drafts, DraftLengthMode mode, Schedule schedule) const {
   Choice choice = Choose(num_drafts, mode);
   MutexLock lock(mu_);
-  if (schedule == Schedule::kAuto && !AsksAhead(choice.num_drafts)) {
-    choice.num_drafts = 0;
-  }
+  if (schedule == Schedule::kAuto && !ahead_.asks()) choice.num_drafts = 0;
   return choice;
-}
-
-bool DraftLengthControl::AsksAhead(int num_drafts) const {
-  const bool pays = model_.PaysAhead(num_drafts);
-  const int period = !pays                             ? kRoundsToAskAgain
-                     : num_learnt_ < kFirstRoundsAhead ? kFirstRoundsNotToAsk
-                                                       : kRoundsNotToAsk;
-  const bool tries = num_learnt_ % period == period - 1;
-  return tries != pays;
 }
 
 int DraftLengthControl::NumOutcomes() const {
@@ -103,11 +85,11 @@ bool DraftLengthControl::Asks() const {
 
 void DraftLengthControl::Learn(const Choice& choice, const RoundStats& round) {
   MutexLock lock(mu_);
-  model_.Learn(round, choice.num_drafts, choice.is_trial, choice.drafts_ahead);
+  model_.Learn(round, choice.num_drafts, choice.is_trial);
   outcomes_.Learn(round);
-  ++num_learnt_;
   if (choice.mode == DraftLengthMode::kAuto) ++num_chosen_;
   if (!model_.has_learned()) return;
+  LearnAhead(choice, round);
   if (choice.mode == DraftLengthMode::kFixed && choice.num_drafts > 0) {
     const double granted =
         (round.num_accepted + 1) / (kLeastOfFixed * model_.TokensPerSecond(0));
@@ -121,6 +103,16 @@ void DraftLengthControl::Learn(const Choice& choice, const RoundStats& round) {
     best_ = better;
   }
   Pay(choice, round);
+}
+
+void DraftLengthControl::LearnAhead(const Choice& choice,
+                                    const RoundStats& round) {
+  const bool is_first =
+      choice.mode == DraftLengthMode::kAuto && num_chosen_ <= kFirstRounds;
+  if (is_first || choice.is_trial || round.num_drafted == 0) return;
+  ahead_.Learn(round.ahead.outcome != AheadStats::Outcome::kNotAsked,
+               choice.drafts_ahead,
+               round.round_seconds / model_.Tokens(choice.num_drafts));
 }
 
 void DraftLengthControl::Pay(const Choice& choice, const RoundStats& round) {

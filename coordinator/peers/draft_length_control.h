@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "coordinator/peers/ahead_choice.h"
 #include "coordinator/peers/outcome_count.h"
 #include "coordinator/peers/speculation_model.h"
 #include "core/base/mutex.h"
@@ -56,7 +57,8 @@ class DraftLengthControl {
   void Learn(const Choice& choice, const RoundStats& round);
 
  private:
-  bool AsksAhead(int num_drafts) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
+  void LearnAhead(const Choice& choice, const RoundStats& round)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool IsTooSlow(int num_drafts) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
   // What there may be to learn beside the best.
   int OtherThan(int best, int most) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
@@ -68,8 +70,8 @@ class DraftLengthControl {
   mutable Mutex mu_;
   SpeculationModel model_ ABSL_GUARDED_BY(mu_);
   OutcomeCount outcomes_ ABSL_GUARDED_BY(mu_);
+  AheadChoice ahead_ ABSL_GUARDED_BY(mu_);
   int64_t num_chosen_ ABSL_GUARDED_BY(mu_) = 0;  // rounds
-  int64_t num_learnt_ ABSL_GUARDED_BY(mu_) = 0;
   int best_ ABSL_GUARDED_BY(mu_) = 0;
   int num_trials_ ABSL_GUARDED_BY(mu_) = 0;
   bool may_try_ ABSL_GUARDED_BY(mu_) = false;

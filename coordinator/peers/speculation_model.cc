@@ -31,11 +31,10 @@ constexpr double kFirstPlace = 0.7;
 }  // namespace
 
 void SpeculationModel::Learn(const RoundStats& round, int num_asked,
-                             bool is_trial, bool is_beside) {
+                             bool is_trial) {
   LearnAcceptance(std::min(num_asked, kMostDrafts), round);
   LearnRows(round);
   LearnAhead(round);
-  if (round.num_drafted > 0) LearnBeside(round, is_beside);
   if (is_trial && round.num_drafted > 0) LearnWait(round);
   LearnTimes(round, num_asked);
 }
@@ -143,18 +142,6 @@ void SpeculationModel::LearnWait(const RoundStats& round) {
             kTrialsFade);
 }
 
-void SpeculationModel::LearnBeside(const RoundStats& round, bool is_beside) {
-  const double share = is_beside ? 1 : 0;
-  const double seconds =
-      round.verifier.call_seconds - row_.PerUnit() * round.num_drafted;
-  if (verified_.weight > 0) {
-    disturbed_.Add(share - beside_.value, seconds - verified_.value, kRowsFade);
-  }
-  for (Mean* mean : {&beside_, &verified_}) mean->Fade(kTimesFade);
-  beside_.Add(share);
-  verified_.Add(seconds);
-}
-
 double SpeculationModel::Seconds(int num_drafts) const {
   const double calls = rest_.value + VerifySeconds(num_drafts);
   if (num_drafts == 0) return std::max(1e-9, calls);
@@ -192,12 +179,6 @@ double SpeculationModel::LateSeconds(int num_drafts) const {
   const double seconds =
       ahead_calls_.value + (num_drafts + 1) * ahead_tokens_.value;
   return std::max(0.0, seconds - VerifySeconds(num_drafts));
-}
-
-bool SpeculationModel::PaysAhead(int num_drafts) const {
-  if (hits_.weight == 0) return true;
-  return hits_.value * DraftSeconds(num_drafts) >=
-         LateSeconds(num_drafts) + disturbed_.PerUnit();
 }
 
 int SpeculationModel::Best(int least, int most) const {

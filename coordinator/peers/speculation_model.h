@@ -18,9 +18,8 @@ class SpeculationModel {
   static constexpr int kMostDrafts = 32;
 
   // A round that asked for so many drafts and went its ordinary way: no prompt,
-  // no miss, no failure. `is_beside`: it was verified beside drafting ahead.
-  void Learn(const RoundStats& round, int num_asked, bool is_trial,
-             bool is_beside);
+  // no miss, no failure.
+  void Learn(const RoundStats& round, int num_asked, bool is_trial);
 
   // Whether it has seen both drafts and verifications.
   bool has_learned() const {
@@ -35,10 +34,6 @@ class SpeculationModel {
   double Seconds(int num_drafts) const;
   // How often a draft stands once those before it do.
   double Acceptance() const;
-  // Whether a round with so many drafts is at least as fast where they are
-  // asked for before the verdict on the last ones: what hits save is no less
-  // than the wait for late ones, and what verification takes longer beside.
-  bool PaysAhead(int num_drafts) const;
   double TokensPerSecond(int num_drafts) const {
     return Tokens(num_drafts) / Seconds(num_drafts);
   }
@@ -81,7 +76,6 @@ class SpeculationModel {
   void LearnAhead(const RoundStats& round);
   void LearnVerifyCall(bool has_drafts, double seconds);
   void LearnWait(const RoundStats& round);
-  void LearnBeside(const RoundStats& round, bool is_beside);
   void LearnRows(const RoundStats& round);
 
   double DraftSeconds(int num_drafts) const;
@@ -110,9 +104,6 @@ class SpeculationModel {
   Mean hits_ = {};          // of those
   Mean ahead_calls_ = {};   // less what the drafter computed
   Mean ahead_tokens_ = {};  // what it computed, a token of all drafts at once
-  Mean beside_ = {};        // share of the rounds that draft
-  Mean verified_ = {};      // how long these took to be verified, less rows
-  Slope disturbed_ = {};    // of that, beside: nodes may share processors
 };
 
 }  // namespace outrider
