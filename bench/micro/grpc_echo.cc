@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
 #include "core/rpc/channel.h"
+#include "core/rpc/endpoint.h"
 #include "core/rpc/unary_call.h"
 
 namespace outrider {
@@ -89,7 +90,7 @@ class QueueCall {
 
 }  // namespace
 
-Served ServeCallbackEcho() {
+Served ServeCallbackEcho(const std::string& listen) {
   struct Parts {
     CallbackEcho service;
     std::unique_ptr<grpc::Server> server;
@@ -97,14 +98,15 @@ Served ServeCallbackEcho() {
   auto parts = std::make_shared<Parts>();
   int port = 0;
   grpc::ServerBuilder builder;
-  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
-                           &port);
+  builder.AddListeningPort(listen, grpc::InsecureServerCredentials(), &port);
   builder.RegisterCallbackGenericService(&parts->service);
   parts->server = builder.BuildAndStart();
-  return {.address = absl::StrCat("127.0.0.1:", port), .server = parts};
+  return {.address =
+              IsUnixSocket(listen) ? listen : absl::StrCat("127.0.0.1:", port),
+          .server = parts};
 }
 
-Served ServeQueueEcho() {
+Served ServeQueueEcho(const std::string& listen) {
   struct Parts {
     grpc::AsyncGenericService service;
     std::unique_ptr<grpc::ServerCompletionQueue> queue;
@@ -114,8 +116,7 @@ Served ServeQueueEcho() {
   auto parts = std::make_shared<Parts>();
   int port = 0;
   grpc::ServerBuilder builder;
-  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
-                           &port);
+  builder.AddListeningPort(listen, grpc::InsecureServerCredentials(), &port);
   builder.RegisterAsyncGenericService(&parts->service);
   parts->queue = builder.AddCompletionQueue();
   parts->server = builder.BuildAndStart();
@@ -125,7 +126,9 @@ Served ServeQueueEcho() {
     bool ok = false;
     while (queue->Next(&tag, &ok)) static_cast<QueueCall*>(tag)->Proceed(ok);
   });
-  return {.address = absl::StrCat("127.0.0.1:", port), .server = parts};
+  return {.address =
+              IsUnixSocket(listen) ? listen : absl::StrCat("127.0.0.1:", port),
+          .server = parts};
 }
 
 EchoClient::EchoClient(const std::string& address, CallQueue& queue)

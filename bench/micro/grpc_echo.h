@@ -23,8 +23,8 @@ struct Served {
 };
 
 // One has the callback API, the other a completion queue that one thread polls.
-Served ServeCallbackEcho();
-Served ServeQueueEcho();
+Served ServeCallbackEcho(const std::string& listen);
+Served ServeQueueEcho(const std::string& listen);
 
 // Sizes of a call's messages, as protobuf has them.
 struct CallBytes {

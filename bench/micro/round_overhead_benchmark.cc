@@ -3,9 +3,10 @@
 // nodes that take no time, K = 4 and K = 0, one user, and beside them in the
 // same run bare echoes of the bytes of the same calls, by gRPC's fastest ways
 // to serve one: the callback API, and a completion queue that one thread polls.
-// Drafter, verifier and echoes are processes of their own on loopback. Rounds
-// and echoes take turns, so that the machine's moods meet all of them. Run by
-// hand: build/release/bin/round_overhead_benchmark [--seconds S]
+// Drafter, verifier and echoes are processes of their own, on loopback or at
+// socket files. Rounds and echoes take turns, so that the machine's moods meet
+// all of them. Run by hand:
+//   build/release/bin/round_overhead_benchmark [--seconds S] [--sockets DIR]
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -61,17 +62,34 @@ NodeDescription Description() {
           .max_draft_tokens = kDraftTokens};
 }
 
+// Serves at the address.
+using Serve = std::function<Served(const std::string& listen)>;
+
+// Where the next one listens: on loopback, or at a socket file of the folder.
+class Listeners {
+ public:
+  explicit Listeners(std::string folder) : folder_(std::move(folder)) {}
+  std::string Next() {
+    if (folder_.empty()) return "127.0.0.1:0";
+    return absl::StrCat("unix:", folder_, "/", num_++);
+  }
+
+ private:
+  const std::string folder_;
+  int num_ = 0;
+};
+
 // A process of its own that serves until this one ends. Forked before any
 // thread exists.
 class ServerProcess {
  public:
-  explicit ServerProcess(const std::function<Served()>& serve) {
+  ServerProcess(const Serve& serve, const std::string& listen) {
     int ends[2];
     OUTRIDER_CHECK(pipe(ends) == 0);
     if (fork() == 0) {
       prctl(PR_SET_PDEATHSIG, SIGKILL);
       SetUpGrpc();
-      const Served served = serve();
+      const Served served = serve(listen);
       OUTRIDER_CHECK(write(ends[1], served.address.c_str(),
                            served.address.size() + 1) > 0);
       while (true) pause();
@@ -93,7 +111,7 @@ class ServerProcess {
 };
 
 template <typename MakeService>
-Served ServeNode(MakeService make_service) {
+Served ServeNode(MakeService make_service, const std::string& listen) {
   auto node = std::make_shared<LocalNode>(
       std::make_unique<SimulatedLm>(
           SimulatedLm::Options{.vocab_size = kVocabSize,
@@ -102,6 +120,7 @@ Served ServeNode(MakeService make_service) {
       Description(),
       [&](Node& made) { return make_service(made, Description()); },
       LocalNode::Options{
+          .listen = listen,
           .scheduling = {.sessions = {.num_blocks = kContextLength / 8}}});
   return {.address = node->address(), .server = node};
 }
@@ -212,8 +231,10 @@ class RoundClient {
 // Rounds that are nothing but their calls, echoed by two processes.
 class EchoRounds {
  public:
-  EchoRounds(const std::function<Served()>& serve, const char* way)
-      : way_(way), drafter_process_(serve), verifier_process_(serve) {}
+  EchoRounds(const Serve& serve, const char* way, Listeners& listeners)
+      : way_(way),
+        drafter_process_(serve, listeners.Next()),
+        verifier_process_(serve, listeners.Next()) {}
 
   void Connect(CallQueue& queue) {
     drafter_.emplace(drafter_process_.address(), queue);
@@ -253,11 +274,15 @@ class EchoRounds {
   Figures draft_, verify_, plain_, both_;
 };
 
-void Run(int seconds) {
-  const ServerProcess drafter([] { return ServeNode(MakeDrafterService); });
-  const ServerProcess verifier([] { return ServeNode(MakeVerifierService); });
-  EchoRounds callback_echoes(ServeCallbackEcho, "the callback API");
-  EchoRounds queue_echoes(ServeQueueEcho, "a queue");
+void Run(int seconds, Listeners listeners) {
+  const ServerProcess drafter(
+      [](const auto& listen) { return ServeNode(MakeDrafterService, listen); },
+      listeners.Next());
+  const ServerProcess verifier(
+      [](const auto& listen) { return ServeNode(MakeVerifierService, listen); },
+      listeners.Next());
+  EchoRounds callback_echoes(ServeCallbackEcho, "the callback API", listeners);
+  EchoRounds queue_echoes(ServeQueueEcho, "a queue", listeners);
   SetUpGrpc();
   // A coordinator serves, too, by the same queue.
   CallQueue queue(/*num_threads=*/1);
@@ -311,8 +336,12 @@ int main(int argc, char** argv) {
   app.add_option("--seconds", seconds, "how long to measure")
       ->check(CLI::Range(1, 3600))
       ->capture_default_str();
+  std::string sockets;
+  app.add_option("--sockets", sockets,
+                 "an empty folder: by socket files in it, not over loopback")
+      ->check(CLI::ExistingDirectory);
   CLI11_PARSE(app, argc, argv);
   outrider::KeepFreedMemory();  // as all three programs do
-  outrider::Run(seconds);
+  outrider::Run(seconds, outrider::Listeners(sockets));
   return 0;
 }
