@@ -87,8 +87,8 @@ void AddFlags(CLI::App& app, Flags& flags) {
                "exit where a drafter does not fit the verifier, in place of "
                "decoding without it");
   app.add_option("--draft-timeout-ms", flags.draft_timeout_ms,
-                 "a drafter that has not answered in this time has failed, or "
-                 "in 8 times what its slowest answers of late took")
+                 "a drafter has failed that has not answered in this time and "
+                 "8 times what its slowest answers and passes of late took")
       ->check(CLI::Range(1, 1 << 30))
       ->capture_default_str();
   app.add_option("--verify-timeout-ms", flags.verify_timeout_ms,

@@ -7,7 +7,7 @@
 #include <chrono>
 #include <memory>
 
-#include "coordinator/peers/failure_limit.h"
+#include "coordinator/pool/draft_pace.h"
 #include "coordinator/pool/grpc_node.h"
 #include "coordinator/pool/shared_stubs.h"
 #include "core/wire/node_description.h"
@@ -37,7 +37,7 @@ class GrpcDraftStub final : public SharedDraftStub {
   GrpcNode<v1::DrafterService, v1::DrafterServiceDescribeRequest,
            v1::DrafterServiceDescribeResponse>
       node_;
-  FailureLimit limit_;
+  DraftPace pace_;
 };
 
 }  // namespace outrider

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/sampling/sampling_params.h"
 
+#include <cstdint>
+
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 
@@ -16,7 +18,8 @@ absl::Status CheckAdditivePenalty(const char* name, double penalty) {
                    kMaxAdditivePenalty, ", where 0 is off, not ", penalty));
 }
 
-absl::Status CheckLogitBias(const std::vector<LogitBias>& entries) {
+absl::Status CheckLogitBias(const std::vector<LogitBias>& entries,
+                            int64_t num_ids) {
   if (entries.size() > kMaxLogitBiases) {
     return absl::InvalidArgumentError(
         absl::StrCat("logit_bias may have at most ", kMaxLogitBiases,
@@ -24,6 +27,11 @@ absl::Status CheckLogitBias(const std::vector<LogitBias>& entries) {
   }
   for (size_t i = 0; i < entries.size(); ++i) {
     const LogitBias& entry = entries[i];
+    if (entry.id < 0 || entry.id >= num_ids) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("logit_bias: token id ", AsSent(entry.id),
+                       " is outside [0, ", num_ids, ")"));
+    }
     if (!(entry.bias >= -kMaxLogitBias && entry.bias <= kMaxLogitBias)) {
       return absl::InvalidArgumentError(absl::StrCat(
           "logit_bias must be between ", -kMaxLogitBias, " and ", kMaxLogitBias,
@@ -42,9 +50,7 @@ absl::Status CheckLogitBias(const std::vector<LogitBias>& entries) {
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::Status Validate(const SamplingParams& params) {
+absl::Status ValidateFor(const SamplingParams& params, int64_t num_ids) {
   // Written so that NaN fails each test.
   if (!(params.temperature >= 0 && params.temperature <= kMaxTemperature)) {
     return absl::InvalidArgumentError(
@@ -79,19 +85,17 @@ absl::Status Validate(const SamplingParams& params) {
         "lossy_lenience must be above 0 and at most 1, which is exact, not ",
         params.lossy_lenience));
   }
-  return CheckLogitBias(params.logit_bias);
+  return CheckLogitBias(params.logit_bias, num_ids);
+}
+
+}  // namespace
+
+absl::Status Validate(const SamplingParams& params) {
+  return ValidateFor(params, int64_t{1} << 31);
 }
 
 absl::Status Validate(const SamplingParams& params, int vocab_size) {
-  OUTRIDER_RETURN_IF_ERROR(Validate(params));
-  for (const LogitBias& entry : params.logit_bias) {
-    if (entry.id < 0 || entry.id >= vocab_size) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("logit_bias: token id ", AsSent(entry.id),
-                       " is outside [0, ", vocab_size, ")"));
-    }
-  }
-  return absl::OkStatus();
+  return ValidateFor(params, vocab_size);
 }
 
 }  // namespace outrider

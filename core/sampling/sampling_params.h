@@ -54,7 +54,7 @@ inline bool IsLossy(const SamplingParams& params) {
 }
 
 // INVALID_ARGUMENT names the first parameter that is out of range and its
-// value. Token ids are looked at by the other function only.
+// value. Token ids need only be below 2^31.
 absl::Status Validate(const SamplingParams& params);
 // The same, and that every id is in [0, vocab_size).
 absl::Status Validate(const SamplingParams& params, int vocab_size);

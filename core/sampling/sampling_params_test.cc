@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "core/testing/special_values.h"
 #include "core/testing/status_matchers.h"
@@ -104,6 +105,20 @@ TEST(SamplingParamsTest, BiasedTokensAreOfTheVocabulary) {
   EXPECT_THAT(Validate({.logit_bias = {{-1, 1}}}, 10),
               StatusIs(kInvalid, HasSubstr("token id 4294967295")));
   EXPECT_THAT(Validate({.temperature = -1}, 10), StatusIs(kInvalid));
+}
+
+TEST(SamplingParamsTest, TheIdOfABiasIsReportedAsItWasSent) {
+  const TokenId last = -1;  // sent as 2^32 - 1
+  for (const std::vector<LogitBias>& biases :
+       std::vector<std::vector<LogitBias>>{{{last, 1}},
+                                           {{last, 101}},
+                                           {{last, 1}, {last, 2}},
+                                           {{5, 1}, {last, 1}}}) {
+    const auto is_reported =
+        StatusIs(kInvalid, HasSubstr("token id 4294967295 is outside"));
+    EXPECT_THAT(Validate({.logit_bias = biases}), is_reported);
+    EXPECT_THAT(Validate({.logit_bias = biases}, 10), is_reported);
+  }
 }
 
 }  // namespace

@@ -385,6 +385,10 @@ TEST(ClusterTest, BadRequestsAreRefusedByNameAndHurtNothing) {
        }),
        "token id 4294967295"},
       {bad([](auto& r) {
+         r.logit_bias = {{-1, 1}, {-1, 2}};
+       }),
+       "token id 4294967295"},
+      {bad([](auto& r) {
          r.logit_bias = {{1, 1}, {1, 2}};
        }),
        "twice"},
