@@ -94,7 +94,8 @@ void BatchScheduler::Begin(std::unique_ptr<Job> job, NodeSession* session) {
   job->want = job->work->Begin(*session);
   const CacheDelta& delta = job->work->request().header.delta;
   job->num_run = session->log.length() - delta.keep_length;
-  if (delta.keep_length == 0 && session->salt.has_value()) {
+  job->is_opening = delta.keep_length == 0;
+  if (job->is_opening && session->salt.has_value()) {
     metrics_.num_sharable_tokens +=
         static_cast<int64_t>(delta.append_tokens.size());
     metrics_.num_reused_tokens += job->num_run;
@@ -311,7 +312,7 @@ bool BatchScheduler::Release(const RequestHeader& header) {
 }
 
 bool BatchScheduler::IsOneDecode() const {
-  return num_jobs_ == 1 && ready_.IsOneDecode();
+  return num_jobs_ == 1 && ready_.IsOneShortWork();
 }
 
 void BatchScheduler::UpdateMetrics() {

@@ -110,6 +110,7 @@ TEST_F(BatchSchedulerTest, APromptIsRunInChunksAndItsRowsComeWithTheLast) {
 }
 
 TEST_F(BatchSchedulerTest, AChunkIsWhatTheRunningSessionsLeaveOfTheBudget) {
+  OpenAll({1, 2});
   Submit(9, 200);
   for (const int name : {1, 2}) Submit(name, 5, {.num_rows = 5});
   EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 5), Pair(2, 5), Pair(9, 22)));
@@ -130,7 +131,7 @@ TEST_F(BatchSchedulerTest, AFullHouseLetsAChunkIntoEverySecondPass) {
     EXPECT_EQ(num_running, 6);
     chunks.push_back(chunk);
   }
-  EXPECT_THAT(chunks, ElementsAre(32, 0, 32, 0));
+  EXPECT_THAT(chunks, ElementsAre(0, 32, 0, 32));
 }
 
 TEST_F(BatchSchedulerTest, AShortPromptDoesNotWaitForTheWholeOfALongOne) {
@@ -143,6 +144,28 @@ TEST_F(BatchSchedulerTest, AShortPromptDoesNotWaitForTheWholeOfALongOne) {
   EXPECT_THAT(StatusOf(2), IsOk());
 }
 
+// Many short prompts at once cost the others no more than a long one does.
+TEST_F(BatchSchedulerTest, ShortPromptsShareTheBudgetToo) {
+  OpenAll({1, 2});
+  for (const int name : {11, 12, 13}) Submit(name, 14);
+  for (const int name : {1, 2}) Submit(name, 2);
+  EXPECT_THAT(RunPass(),
+              ElementsAre(Pair(1, 2), Pair(2, 2), Pair(11, 14), Pair(12, 14)));
+  for (const int name : {1, 2}) Submit(name, 2);
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 2), Pair(2, 2), Pair(13, 14)));
+}
+
+// Rows that are wanted stay together, though they are more than a chunk.
+TEST_F(BatchSchedulerTest, AnOpeningOfMoreRowsThanTheBudgetRunsWhole) {
+  OpenAll({1});
+  Submit(9, 40, {.num_rows = 40});
+  Submit(1);
+  // The pass before had a chunk.
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 1)));
+  Submit(1);
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 1), Pair(9, 40)));
+}
+
 class FewRowsTest : public SchedulerTest {
  protected:
   FewRowsTest()
@@ -153,10 +176,22 @@ class FewRowsTest : public SchedulerTest {
 };
 
 TEST_F(FewRowsTest, NoRunningSessionIsPassedOverTwice) {
+  OpenAll({1, 2, 3, 4});
   for (const int name : {1, 2, 3, 4}) Submit(name, 5);
   EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 5), Pair(2, 5)));
   for (const int name : {1, 2}) Submit(name, 5);  // back at once
   EXPECT_THAT(RunPass(), ElementsAre(Pair(3, 5), Pair(4, 5)));
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 5), Pair(2, 5)));
+}
+
+TEST_F(FewRowsTest, NobodyRunsTwiceBeforeAllWhoWaitedHaveRun) {
+  OpenAll({1, 2, 3, 4, 5, 6});
+  for (const int name : {1, 2, 3, 4, 5, 6}) Submit(name, 5);
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 5), Pair(2, 5)));
+  for (const int name : {1, 2}) Submit(name, 5);
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(3, 5), Pair(4, 5)));
+  for (const int name : {3, 4}) Submit(name, 5);
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(5, 5), Pair(6, 5)));
   EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 5), Pair(2, 5)));
 }
 

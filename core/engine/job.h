@@ -33,9 +33,14 @@ class Job {
     return static_cast<int>(want.branches.size() + want.tokens.size()) -
            num_run;
   }
-  // One that has more to run than a round's tokens is run in chunks.
-  bool is_prefill() const {
+  // More than a round's tokens.
+  bool is_long() const {
     return want.branches.empty() && num_left() > want.num_rows + kMaxCatchUp;
+  }
+  // What is long is run in chunks. So is an opening however short, as many may
+  // come at once.
+  bool is_prefill() const {
+    return is_long() || (want.branches.empty() && is_opening && !had_chunks);
   }
   bool is_ahead() const { return work->request().is_ahead; }
 
@@ -51,6 +56,7 @@ class Job {
   std::vector<LogitRows> rows = {};
   absl::StatusOr<std::optional<Want>> taken = std::nullopt;
   Ending ending = {};
+  bool is_opening = false;  // of a context from its beginning
   bool had_chunks = false;
 };
 

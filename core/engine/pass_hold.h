@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <optional>
-#include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "core/base/session_id.h"
 #include "core/engine/pass_time.h"
 #include "core/session/node_session.h"
@@ -27,15 +27,11 @@ class PassHold {
   // The session, answered now, should be back after so long.
   void Expect(const SessionId& session, Clock::time_point now,
               Clock::duration usual_return) {
-    Forget(session);
-    expected_.push_back({session, now + usual_return, usual_return});
+    expected_.insert_or_assign(session,
+                               Expected{now + usual_return, usual_return});
   }
   // It is back, or will not come.
-  void Forget(const SessionId& session) {
-    std::erase_if(expected_, [&](const Expected& expected) {
-      return expected.session == session;
-    });
-  }
+  void Forget(const SessionId& session) { expected_.erase(session); }
   // Sessions that go on once their rows are taken are as good as back.
   void set_num_going_on(int count) { num_going_on_ = count; }
 
@@ -45,7 +41,7 @@ class PassHold {
     const Clock::duration longest = Share(max_share_, pass_time.Fixed());
     const Clock::time_point latest = *start_ + longest;
     end_ = num_going_on_ > 0 ? latest : now;
-    for (const Expected& expected : expected_) {
+    for (const auto& [session, expected] : expected_) {
       if (expected.time > latest) continue;
       const Clock::duration late =
           std::max(expected.usual_return, Share(kPatience, longest));
@@ -58,9 +54,8 @@ class PassHold {
   // The pass begins. Who has not come in time is not waited for again.
   void PassBegins(Clock::time_point now) {
     NothingToRun();
-    std::erase_if(expected_, [&](const Expected& expected) {
-      return expected.time <= now;
-    });
+    absl::erase_if(expected_,
+                   [&](const auto& entry) { return entry.second.time <= now; });
   }
   void NothingToRun() {
     start_.reset();
@@ -70,16 +65,15 @@ class PassHold {
   // A held pass waits until then at most, and while somebody is missing.
   std::optional<Clock::time_point> end() const { return end_; }
   bool IsHolding() const {
-    return end_.has_value() &&
-           (num_going_on_ > 0 || std::any_of(expected_.begin(), expected_.end(),
-                                             [&](const Expected& expected) {
-                                               return expected.time <= *end_;
-                                             }));
+    return end_.has_value() && (num_going_on_ > 0 ||
+                                std::any_of(expected_.begin(), expected_.end(),
+                                            [&](const auto& entry) {
+                                              return entry.second.time <= *end_;
+                                            }));
   }
 
  private:
   struct Expected {
-    SessionId session = {};
     Clock::time_point time = {};
     Clock::duration usual_return = {};
   };
@@ -93,7 +87,7 @@ class PassHold {
   }
 
   const double max_share_;
-  std::vector<Expected> expected_;
+  absl::flat_hash_map<SessionId, Expected> expected_;
   int num_going_on_ = 0;
   std::optional<Clock::time_point> start_;  // of what could be a pass
   std::optional<Clock::time_point> end_;

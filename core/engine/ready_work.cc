@@ -97,7 +97,10 @@ void ReadyWork::AddChunks(Pass& pass) {
     const int num_head = first.num_left() - first.want.num_rows;
     int num_tokens = std::min(budget, num_head);
     if (first.num_left() <= budget) num_tokens = first.num_left();
-    if (num_tokens < least && num_tokens < first.num_left()) return;
+    if (num_tokens < least && num_tokens < first.num_left()) {
+      if (pass.num_chunks > 0 || last_had_chunk_) return;
+      num_tokens = first.num_left();  // whose rows alone are over the budget
+    }
     std::unique_ptr<Job> job = PopFirst(prompts_);
     job->had_chunks = true;
     AddTo(pass, std::move(job), num_tokens);

@@ -14,8 +14,10 @@
 namespace outrider {
 
 // Work that waits for a pass, and which of it is in the next one: running
-// sessions first, none passed over twice in a row, then chunks of prompts up to
-// a budget of rows, at least one chunk in every second pass. Work ahead comes
+// sessions first, in the order in which they came, so that none runs twice
+// before all who waited have run (with rows of two passes at most, none is
+// passed over twice in a row), then chunks of prompts up to a budget of rows,
+// at least one chunk in every second pass. Work ahead comes
 // last: beside others as far as its rows cost these little or it was passed
 // over four times, else by itself.
 class ReadyWork {
@@ -36,7 +38,11 @@ class ReadyWork {
 
   bool empty() const { return IsAllAhead() && ahead_.empty(); }
   bool IsAllAhead() const { return running_.empty() && prompts_.empty(); }
-  bool IsOneDecode() const { return running_.size() == 1; }
+  // One round's tokens, or as few of an opening.
+  bool IsOneShortWork() const {
+    return running_.size() == 1 ||
+           (prompts_.size() == 1 && !prompts_.front()->is_long());
+  }
   size_t size() const {
     return running_.size() + prompts_.size() + ahead_.size();
   }

@@ -59,8 +59,8 @@ struct DeviceCounters {
   std::atomic<int64_t> num_memory_bytes = 0;  // that the model took
 };
 
-// A causal language model over KV memory in blocks. Confined to one thread,
-// though it may use threads of its own.
+// A causal language model over KV memory in blocks. Called by one thread
+// at a time, not always the same; it may use threads of its own.
 class CausalLm {
  public:
   virtual ~CausalLm() = default;

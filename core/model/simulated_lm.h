@@ -25,7 +25,7 @@ namespace outrider {
 // is accepted with that probability, independently of the others, whatever the
 // temperature, top-k and top-p. In a share `outcome_hit` of those others the
 // target's tokens come next in the draft's row, with no mass to speak of: so it
-// can guess what a refused draft is replaced by. Confined to one thread.
+// can guess what a refused draft is replaced by. One thread at a time.
 class SimulatedLm final : public CausalLm {
  public:
   using Clock = std::chrono::steady_clock;

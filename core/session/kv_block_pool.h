@@ -14,7 +14,7 @@ namespace outrider {
 // Invariant: owned + free = total, where a block of several owners counts once.
 // A free block may be a kept one: what it holds may be wanted again, and it is
 // taken last, the longest free first. Knows no memory and no sessions. Confined
-// to the scheduler's thread.
+// to the scheduler.
 class KvBlockPool {
  public:
   explicit KvBlockPool(int num_blocks);

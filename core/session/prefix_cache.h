@@ -39,7 +39,7 @@ std::optional<std::string> SharedSalt(PrefixSharing sharing,
 // Which full blocks hold which beginnings of texts: a chat sends its whole
 // history every turn. One tree of texts for each salt; what stands in one is
 // never found in another. A block that stands here is never written: it leaves
-// when the pool has nothing else to give. Confined to the scheduler's thread.
+// when the pool has nothing else to give. Confined to the scheduler.
 class PrefixCache {
  public:
   // The pool must outlive it.

@@ -19,7 +19,7 @@ namespace outrider {
 // that each has the blocks that its log needs. A session begins with what those
 // of its salt have left in full blocks. These are never written again: who is
 // to write in one gets it as cut before its beginning, and then a new block.
-// Confined to the scheduler's thread.
+// Confined to the scheduler.
 class SessionBlocks {
  public:
   SessionBlocks(int num_blocks, PrefixSharing sharing)

@@ -20,7 +20,7 @@ namespace outrider::testing {
 // A CausalLm whose logits are a function of the context. Its blocks hold the
 // tokens themselves, so that a wrong table or length, a block freed too early
 // or written while shared becomes a wrong context, and a wrong context another
-// distribution. Confined to one thread.
+// distribution. One thread at a time.
 class TableLm final : public CausalLm {
  public:
   // Stands in a context where an entry was read that nobody wrote.

@@ -11,7 +11,6 @@
 
 #include "absl/status/statusor.h"
 #include "core/base/check.h"
-#include "core/base/mutant.h"
 #include "core/engine/batch_scheduler.h"
 #include "core/testing/table_lm.h"
 
@@ -57,7 +56,7 @@ class NodeCore {
     PassResults rows = model_->Extend(pass_->extensions);
     scheduler_.EndPass(*std::move(pass_), std::move(rows), now);
     pass_.reset();
-    OUTRIDER_CHECK(OUTRIDER_MUTANT(E4, sessions().IsConsistent(), true));
+    OUTRIDER_CHECK(sessions().IsConsistent());
     FinishAll(now);
   }
   auto hold_end() const { return scheduler_.hold_end(); }
@@ -104,7 +103,7 @@ class NodeCore {
     while (const std::unique_ptr<Job> job = scheduler_.NextEnded()) {
       job->Finish();
     }
-    OUTRIDER_CHECK(OUTRIDER_MUTANT(E4, sessions().IsConsistent(), true));
+    OUTRIDER_CHECK(sessions().IsConsistent());
   }
 
   const std::unique_ptr<CausalLm> model_;
