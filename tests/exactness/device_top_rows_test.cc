@@ -133,7 +133,7 @@ INSTANTIATE_TEST_SUITE_P(Orders, DeviceTopRowsTest,
 
 // Sizes around those of a warp's and a block's reach.
 TEST_P(DeviceTopRowsTest, TheGreatestAreThoseOfTheDefinition) {
-  for (const int size : {1, 2, 31, 33, 1023, 1025, 5000}) {
+  for (const int size : {1, 2, 31, 33, 1024, 1025, 5000}) {
     for (const int count : {1, 2, 40, 1024}) {
       SCOPED_TRACE(size);
       const TopAsked asked = {
@@ -155,6 +155,15 @@ TEST_P(DeviceTopRowsTest, AmongEqualsTheLowestIdsComeFirst) {
       ExpectAsDefined(asked, AskTopRows({asked})[0]);
     }
   }
+}
+
+TEST_P(DeviceTopRowsTest, LogitsThatDifferInTheirLastBitAreToldApart) {
+  TopAsked asked = {.logits = TopLogits(700, 5, 1.0f), .count = 35};
+  for (size_t i = 0; i < asked.logits.size(); ++i) {
+    const auto place = static_cast<float>(i * 37 % 700);
+    asked.logits[i] = (i % 2 == 0 ? 1.0f : -1.0f) * (1.0f + place * 0x1p-23f);
+  }
+  ExpectAsDefined(asked, AskTopRows({asked})[0]);
 }
 
 TEST_P(DeviceTopRowsTest, TokensThatAreMovedAreToldAndDoNotCount) {

@@ -20,7 +20,6 @@ __device__ inline unsigned KeyOf(float x) {
   const unsigned bits = x == 0.0f ? 0u : __float_as_uint(x);
   return (bits & kSign) != 0 ? ~bits : bits | kSign;
 }
-constexpr unsigned kMaskedKey = 0x007FFFFFu;  // of -infinity
 
 // What all threads know of the row's choice.
 struct Choice {
@@ -60,7 +59,6 @@ __device__ inline void CountDigits(const TopRow& row, const unsigned* marks,
   for (int token = thread; token < row.vocab_size; token += kThreads) {
     if (IsMarked(marks, token)) continue;
     const unsigned other = KeyOf(__ldg(row.logits + token));
-    if (other <= kMaskedKey) continue;
     if (above < 32 && (other ^ key) >> above != 0) continue;
     const int digit = static_cast<int>(other >> shift) & (kBins - 1);
     if (digit != last && num_last > 0) {
@@ -179,7 +177,7 @@ __global__ void __launch_bounds__(kThreads) TopRowsKernel(TopRowsArgs args) {
   MarkTokens(args, row, marks);
 
   // All threads choose the same. Where there are fewer than asked for, the key
-  // comes out as the lowest, and all of them are above or equal to it.
+  // comes out as a masked token's or lower, and all of them are above it.
   Choice choice = {0u, row.num_top};
   for (int shift = 32 - kBits; shift >= 0; shift -= kBits) {
     CountDigits(row, marks, choice.key, shift, counts);
