@@ -13,6 +13,7 @@
 #include "core/base/status_macros.h"
 #include "core/rpc/channel.h"
 #include "core/rpc/connect_error.h"
+#include "core/rpc/deadline.h"
 #include "core/rpc/status_convert.h"
 #include "core/rpc/tls.h"
 #include "core/wire/field_convert.h"
@@ -269,7 +270,7 @@ std::unique_ptr<GenerationStream> GenerationClient::Generate(
   auto call = std::make_unique<GenerationStream::Call>();
   call->coordinator = coordinator_;
   call->tls = tls_;
-  call->context.set_deadline(std::chrono::system_clock::now() + timeout);
+  call->context.set_deadline(DeadlineAfter(timeout));
   call->reader = stub_->grpc->Generate(&call->context, ToProto(request));
   return std::make_unique<GenerationStream>(std::move(request),
                                             std::move(call));
@@ -278,7 +279,7 @@ std::unique_ptr<GenerationStream> GenerationClient::Generate(
 absl::StatusOr<Deployment> GenerationClient::Describe(
     std::chrono::milliseconds timeout) {
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + timeout);
+  context.set_deadline(DeadlineAfter(timeout));
   v1::GenerationServiceDescribeResponse proto;
   const grpc::Status status = stub_->grpc->Describe(&context, {}, &proto);
   OUTRIDER_RETURN_IF_ERROR(Explain(FromGrpcStatus(status), coordinator_, tls_));

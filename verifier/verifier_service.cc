@@ -2,6 +2,7 @@
 #include "verifier/verifier_service.h"
 
 #include "core/node/node_call.h"
+#include "core/wire/field_convert.h"
 #include "core/wire/message_limits.h"
 #include "outrider/v1/verifier.grpc.pb.h"
 
@@ -14,11 +15,26 @@ std::vector<RpcMethod> VerifierServiceImpl::Methods() {
               [this](ServerCall& call, const v1::VerifyRequest& request) {
                 HandleCall<v1::VerifyResponse>(node_, *engine_, call, request);
               }),
+          MethodOf<v1::IsolateRequest>(
+              service, "Isolate",
+              [this](ServerCall& call, const v1::IsolateRequest& request) {
+                Isolate(call, request);
+              }),
           MethodOf<v1::VerifierServiceDescribeRequest>(
               service, "Describe", [this](ServerCall& call, const auto&) {
                 HandleDescribe<v1::VerifierServiceDescribeResponse>(node_,
                                                                     call);
               })};
+}
+
+void VerifierServiceImpl::Isolate(ServerCall& call,
+                                  const v1::IsolateRequest& request) {
+  const auto session = ToId(request.session_id(), "session_id");
+  if (!session.ok()) return call.Finish(ToGrpcStatus(session.status()));
+  v1::IsolateResponse response;
+  response.set_granted(
+      node_.suspects().Enter(*session, SuspectPlace::Clock::now()));
+  call.Reply(response);
 }
 
 std::unique_ptr<RpcService> MakeVerifierService(

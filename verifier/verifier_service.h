@@ -8,6 +8,7 @@
 
 #include "core/node/node.h"
 #include "core/rpc/rpc_service.h"
+#include "outrider/v1/verifier.pb.h"
 #include "verifier/verify_engine.h"
 
 namespace outrider {
@@ -22,6 +23,8 @@ class VerifierServiceImpl final : public RpcService {
   std::vector<RpcMethod> Methods() override;
 
  private:
+  void Isolate(ServerCall& call, const v1::IsolateRequest& request);
+
   Node& node_;
   const std::unique_ptr<const VerifyEngine> engine_;
 };

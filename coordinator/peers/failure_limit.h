@@ -17,27 +17,29 @@ class FailureLimit {
  public:
   using Duration = std::chrono::milliseconds;
 
-  // `least`: of a peer that is fast, or not known yet.
-  explicit FailureLimit(Duration least) : least_(least) {}
+  // `least`: of a peer that is fast, or not known yet. Else `margin` times its
+  // slowest answer of the last `window` or twice as many, which for the default
+  // is above p99.
+  explicit FailureLimit(Duration least, int margin = 8, int window = 512)
+      : least_(least), margin_(margin), window_(window) {}
 
   Duration Get() const {
     MutexLock lock(mu_);
-    return std::max(least_, kMargin * std::max(slowest_, slowest_before_));
+    return std::max(least_, margin_ * std::max(slowest_, slowest_before_));
   }
   void Answered(Duration took) {
     MutexLock lock(mu_);
     slowest_ = std::max(slowest_, took);
-    if (++num_calls_ < kWindow) return;
+    if (++num_calls_ < window_) return;
     num_calls_ = 0;
     slowest_before_ = slowest_;
     slowest_ = {};
   }
 
  private:
-  static constexpr int kMargin = 8;
-  static constexpr int kWindow = 512;  // the slowest of this many is above p99
-
   const Duration least_;
+  const int margin_;
+  const int window_;
   mutable Mutex mu_;
   int num_calls_ ABSL_GUARDED_BY(mu_) = 0;
   Duration slowest_ ABSL_GUARDED_BY(mu_) = {};         // of this window

@@ -49,4 +49,22 @@ Task<absl::StatusOr<VerifyReply>> GrpcVerifyStub::Verify(
   co_return reply;
 }
 
+Task<absl::StatusOr<bool>> GrpcVerifyStub::Isolate(
+    const SessionId& session, std::chrono::milliseconds timeout,
+    Cancellation& cancellation) {
+  v1::IsolateRequest request;
+  request.set_session_id(session.ToBytes());
+  const auto stub = node_.stub();
+  OUTRIDER_CO_ASSIGN_OR_RETURN(
+      const v1::IsolateResponse response,
+      co_await CallUnary<v1::IsolateResponse>(
+          [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
+            return stub->PrepareAsyncIsolate(context, request, queue);
+          },
+          {.queue = node_.options().queue,
+           .deadline = timeout,
+           .cancellation = cancellation}));
+  co_return response.granted();
+}
+
 }  // namespace outrider

@@ -28,6 +28,9 @@ class GrpcVerifyStub final : public SharedVerifyStub {
                                            std::chrono::milliseconds timeout,
                                            Cancellation& cancellation) override;
   std::chrono::milliseconds TimeoutOf(const VerifyCall& call) const override;
+  Task<absl::StatusOr<bool>> Isolate(const SessionId& session,
+                                     std::chrono::milliseconds timeout,
+                                     Cancellation& cancellation) override;
   Task<absl::StatusOr<NodeDescription>> Describe(
       std::chrono::milliseconds timeout, Cancellation& cancellation) override {
     return node_.Describe(timeout, cancellation);

@@ -11,6 +11,7 @@
 #include "coordinator/peers/circuit_breaker.h"
 #include "coordinator/peers/draft_length_controls.h"
 #include "coordinator/pool/move_gate.h"
+#include "coordinator/pool/pulse.h"
 #include "coordinator/pool/shared_stubs.h"
 #include "coordinator/pool/step_pace.h"
 #include "core/base/monotonic_clock.h"
@@ -24,14 +25,18 @@ struct NodeLink {
   // Whether there is a connection now; does not make one.
   std::function<bool()> is_connected;
   std::atomic<int> num_sessions = 0;
-  // It has said that it shuts down, or its name no longer has it: its sessions
-  // should go, and no others come.
+  // It has said that it shuts down, its name no longer has it, or another model
+  // has answered than it was known as: its sessions should go, and no others
+  // come, unless it is asked what it is and says so.
   std::atomic<bool> is_leaving = false;
+  Pulse pulse = {};
 };
 
 // One drafter: what all sessions on it share. Sessions ask its breaker before
 // each call. Thread-safe.
 struct DrafterNode {
+  static constexpr bool kIsNeeded = false;  // without one rounds are plain
+
   NodeLink link;
   std::unique_ptr<SharedDraftStub> stub = nullptr;
   std::unique_ptr<CacheStub> cache = nullptr;
@@ -48,6 +53,7 @@ struct DrafterNode {
 // only tells it what came of its calls. Thread-safe.
 struct VerifierNode {
   using Clock = MonotonicClock;
+  static constexpr bool kIsNeeded = true;
 
   NodeLink link;
   std::unique_ptr<SharedVerifyStub> stub = nullptr;

@@ -8,6 +8,12 @@
 #include "coordinator/pool/node_choice.h"
 
 namespace outrider {
+namespace {
+
+// Who has not looked for so long was stopped, or has had no processor.
+constexpr std::chrono::milliseconds kStandStill(300);
+
+}  // namespace
 
 template <typename NodeType>
 void NodeGroup<NodeType>::SetAddresses(
@@ -45,10 +51,57 @@ std::vector<NodeType*> NodeGroup<NodeType>::TakeToAsk() {
   std::vector<NodeType*> nodes;
   for (Member& member : members_) {
     if (member.is_asked || !member.knowledge.is_listed) continue;
-    member.is_asked = true;
-    nodes.push_back(member.node.get());
+    nodes.push_back(Ask(member));
   }
   return nodes;
+}
+
+template <typename NodeType>
+NodeType* NodeGroup<NodeType>::Ask(Member& member) {
+  member.is_asked = true;
+  member.asked_at = Clock::now();
+  member.node->link.pulse.Asked(member.asked_at);
+  return member.node.get();
+}
+
+template <typename NodeType>
+std::vector<NodeType*> NodeGroup<NodeType>::TakeQuiet() {
+  const Clock::time_point now = Clock::now();
+  const bool was_away = now - std::exchange(looked_at_, now) > kStandStill;
+  const auto is_quiet = [&](const Member& member) {
+    return member.node->link.pulse.IsQuiet(now);
+  };
+  // Where all are, it may be us who hear nothing.
+  const bool is_any_heard =
+      !NodeType::kIsNeeded ||
+      std::any_of(members_.begin(), members_.end(), [&](const Member& member) {
+        return member.knowledge.ready() && !is_quiet(member);
+      });
+  std::vector<NodeType*> nodes;
+  for (Member& member : members_) {
+    Pulse& pulse = member.node->link.pulse;
+    if (was_away) pulse.ListenAnew(now);
+    if (!is_quiet(member)) continue;
+    if (pulse.IsSilent(now) && is_any_heard) pulse.GiveUp();
+    pulse.Asked(now);  // by the question that is under way, if one is
+    if (!member.is_asked && member.knowledge.is_listed) {
+      nodes.push_back(Ask(member));
+    }
+  }
+  return nodes;
+}
+
+template <typename NodeType>
+bool NodeGroup<NodeType>::Doubt(const NodeType& node,
+                                const ModelIdentity& model) {
+  for (Member& member : members_) {
+    absl::StatusOr<NodeDescription>& answer = member.knowledge.answer;
+    if (member.node.get() != &node || !answer.ok()) continue;
+    if (answer->identity() == model) return false;
+    answer = absl::UnavailableError("it is another model now");
+    return true;
+  }
+  return false;
 }
 
 template <typename NodeType>
@@ -57,6 +110,10 @@ void NodeGroup<NodeType>::Learn(const NodeType& node,
   for (Member& member : members_) {
     if (member.node.get() != &node) continue;
     member.is_asked = false;
+    if (answer.ok()) {
+      const Clock::time_point now = Clock::now();
+      member.node->link.pulse.Answered(now - member.asked_at, now);
+    }
     const bool was_late = std::exchange(
         member.is_late, absl::IsDeadlineExceeded(answer.status()));
     const bool is_forgiven =

@@ -2,6 +2,7 @@
 #ifndef OUTRIDER_COORDINATOR_POOL_NODE_GROUP_H_
 #define OUTRIDER_COORDINATOR_POOL_NODE_GROUP_H_
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -12,7 +13,9 @@
 #include "absl/strings/string_view.h"
 #include "coordinator/pool/node.h"
 #include "coordinator/pool/node_knowledge.h"
+#include "core/base/monotonic_clock.h"
 #include "core/base/session_id.h"
+#include "core/wire/model_identity.h"
 
 namespace outrider {
 
@@ -42,6 +45,13 @@ class NodeGroup {
   // but sessions go elsewhere first.
   std::vector<NodeType*> TakeToAsk();
   void Learn(const NodeType& node, absl::StatusOr<NodeDescription> answer);
+  // The node has answered a call as this model. True: it was known as another
+  // one, and is not ready before its next answer.
+  bool Doubt(const NodeType& node, const ModelIdentity& model);
+  // Ends the calls that wait for a node which is silent; yields those that are
+  // quiet, to be asked like the others. Every kLookPeriod.
+  std::vector<NodeType*> TakeQuiet();
+  static constexpr std::chrono::milliseconds kLookPeriod{50};
 
   std::vector<NodeKnowledge*> knowledge();
   std::vector<const NodeKnowledge*> knowledge() const;
@@ -61,19 +71,24 @@ class NodeGroup {
                 absl::string_view cache_salt = {});
 
  private:
+  using Clock = MonotonicClock;
+
   struct Member {
     std::unique_ptr<NodeType> node;
     NodeKnowledge knowledge = {};
     bool is_asked = false;  // and its answer is awaited
-    bool is_late = false;   // its last answer did not come in time
-    bool is_lost = false;   // its name has no address at all any more
+    Clock::time_point asked_at = {};
+    bool is_late = false;  // its last answer did not come in time
+    bool is_lost = false;  // its name has no address at all any more
   };
 
   bool Has(const std::string& name) const;
+  NodeType* Ask(Member& member);
 
   const std::vector<std::string> names_;
   const Make make_;
   std::vector<Member> members_;
+  Clock::time_point looked_at_ = {};
 };
 
 }  // namespace outrider

@@ -159,5 +159,19 @@ TEST_F(NodeGroupTest, ANameOfAnotherGroupChangesNothing) {
   EXPECT_FALSE(group_.IsServed(kName));
 }
 
+TEST_F(NodeGroupTest, ANodeThatAnswersAsAnotherModelIsNotReadyUntilItSaysSo) {
+  group_.SetAddresses(kName, {"10.0.0.1:7002"});
+  EXPECT_THAT(Answer(fit_), ElementsAre(kReady));
+  const auto seat = group_.Choose(SessionId::Random()).seat;
+  EXPECT_FALSE(group_.Doubt(*seat, fit_.identity()));
+  EXPECT_THAT(States(), ElementsAre(kReady));
+  EXPECT_TRUE(group_.Doubt(*seat, {.weights_hash = "others"}));
+  EXPECT_THAT(States(), ElementsAre(kNotReady));
+  NodeDescription other = fit_;
+  other.weights_hash = "others";
+  EXPECT_THAT(Answer(other), ElementsAre(kReady));
+  EXPECT_FALSE(group_.Doubt(*seat, other.identity()));
+}
+
 }  // namespace
 }  // namespace outrider

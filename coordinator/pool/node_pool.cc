@@ -16,6 +16,8 @@ namespace outrider {
 namespace {
 
 constexpr std::chrono::seconds kAskInterval(1);
+constexpr auto kLookPeriod = NodeGroup<VerifierNode>::kLookPeriod;
+constexpr int64_t kLooksPerQuestion = kAskInterval / kLookPeriod;
 
 // All sessions and all kinds of calls share a node's one connection, unless its
 // replies are larger than most.
@@ -124,16 +126,17 @@ void NodePool::Start() {
           [this](const std::string& name,
                  const std::vector<std::string>& addresses) {
             SetAddresses(name, addresses);
-            AskAll();
+            AskNodes(Whom::kAll);
           }});
   asking_ = std::jthread([this](const std::stop_token& stop) {
     std::mutex mu;
     std::condition_variable_any wake;
     std::unique_lock<std::mutex> lock(mu);
-    do {
-      AskAll();
-    } while (!wake.wait_for(lock, stop, kAskInterval,
-                            [&] { return stop.stop_requested(); }));
+    for (int64_t i = 0; !stop.stop_requested(); ++i) {
+      AskNodes(i % kLooksPerQuestion == 0 ? Whom::kAll : Whom::kQuiet);
+      wake.wait_for(lock, stop, kLookPeriod,
+                    [&] { return stop.stop_requested(); });
+    }
   });
 }
 
@@ -150,15 +153,20 @@ bool NodePool::IsServed(const std::string& name) const {
   return verifiers_.IsServed(name) && drafters_.IsServed(name);
 }
 
-void NodePool::AskAll() {
+void NodePool::AskNodes(Whom whom) {
   std::vector<VerifierNode*> verifiers;
   std::vector<DrafterNode*> drafters;
   {
     MutexLock lock(mu_);
-    verifiers_.DropUnused();
-    drafters_.DropUnused();
-    verifiers = verifiers_.TakeToAsk();
-    drafters = drafters_.TakeToAsk();
+    if (whom == Whom::kQuiet) {
+      verifiers = verifiers_.TakeQuiet();
+      drafters = drafters_.TakeQuiet();
+    } else {
+      verifiers_.DropUnused();
+      drafters_.DropUnused();
+      verifiers = verifiers_.TakeToAsk();
+      drafters = drafters_.TakeToAsk();
+    }
     num_asked_ += static_cast<int>(verifiers.size() + drafters.size());
   }
   // All at once: one that does not answer keeps none of the others waiting.
@@ -250,6 +258,24 @@ NodeGroup<VerifierNode>::Choice NodePool::ChooseVerifier(
     const SessionId& session, const NodeGroup<VerifierNode>::Fits& fits) {
   MutexLock lock(mu_);
   return verifiers_.Choose(session, fits);
+}
+
+void NodePool::Doubt(const VerifierNode& node, const ModelIdentity& model) {
+  {
+    MutexLock lock(mu_);
+    if (!verifiers_.Doubt(node, model)) return;
+    Assess();
+  }
+  AskNodes(Whom::kAll);
+}
+
+void NodePool::Doubt(const DrafterNode& node, const ModelIdentity& model) {
+  {
+    MutexLock lock(mu_);
+    if (!drafters_.Doubt(node, model)) return;
+    Assess();
+  }
+  AskNodes(Whom::kAll);
 }
 
 bool NodePool::HasVerifier() const {

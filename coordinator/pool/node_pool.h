@@ -67,6 +67,8 @@ class NodePool final : public SessionPool {
   NodeGroup<DrafterNode>::Choice ChooseDrafter(
       const SessionId& session,
       const NodeGroup<DrafterNode>::Fits& fits) override;
+  void Doubt(const VerifierNode& node, const ModelIdentity& model) override;
+  void Doubt(const DrafterNode& node, const ModelIdentity& model) override;
   Timer& timer() override { return timer_; }
   WaitingRoom& waiting_room() override { return waiting_room_; }
   NodeReleases& releases() override { return releases_; }
@@ -83,13 +85,13 @@ class NodePool final : public SessionPool {
   void SetAddresses(const std::string& name,
                     const std::vector<std::string>& addresses);
   bool IsServed(const std::string& name) const;
-  void AskAll();
+  enum class Whom { kAll, kQuiet };
+  void AskNodes(Whom whom);
   template <typename NodeType>
   Task<void> Ask(NodeType& node);
   void Learn(const DrafterNode& node, absl::StatusOr<NodeDescription> answer);
   void Learn(const VerifierNode& node, absl::StatusOr<NodeDescription> answer);
   void Answered() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Of all nodes, after news of any.
   void Assess() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Options options_;

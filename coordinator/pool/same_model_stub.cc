@@ -19,14 +19,21 @@ Task<absl::StatusOr<VerifyReply>> SameModelStub::Verify(
   const CacheDelta& delta = call.header.delta;
   const int length =
       delta.keep_length + static_cast<int>(delta.append_tokens.size());
-  if (!life_.is_none() || length > call.prompt_length || has_failed_) {
-    // After the reply, not before: in between, it cannot have been replaced by
-    // an older self, which would have to load first.
+  const bool may_differ =
+      !life_.is_none() || length > call.prompt_length || has_failed_;
+  if (!reply.model.has_value() && may_differ) {
+    // An older node is asked, after the reply, not before: in between, it
+    // cannot have been replaced by an older self, which would have to load
+    // first.
     OUTRIDER_CO_ASSIGN_OR_RETURN(const NodeDescription node,
                                  co_await options_.describe(cancellation));
-    const absl::Status same = CheckSame(options_.model, node.identity(),
+    reply.model = node.identity();
+  }
+  if (reply.model.has_value()) {
+    const absl::Status same = CheckSame(options_.model, *reply.model,
                                         PromiseOf(call.sampling, call.rule));
     if (!same.ok()) {
+      options_.on_other(*reply.model);
       co_return absl::AbortedError(absl::StrCat(
           "the verifier is not the model that the session began with: ",
           same.message()));

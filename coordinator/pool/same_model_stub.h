@@ -22,17 +22,20 @@ inline Sameness PromiseOf(const SamplingParams& sampling, RuleKind rule) {
 }
 
 // Decorator of one session's verifier: two models never meet in a session
-// (faults.md rule 17). A node that gives the session another life may be
-// another one, or have been restarted with another model; it is asked what it
-// is before its rows count. Only where nothing was generated yet, and the first
-// call is answered, is it what it was chosen as.
+// (faults.md rule 17), and none begins with another one than it was promised.
+// A node that gives the session a life may be another one than when it was
+// asked, or have been restarted with another model: its reply says what
+// computed it. An older node does not, and is asked before its rows count, but
+// where nothing was generated yet, and the first call is answered.
 class SameModelStub final : public VerifyStub {
  public:
   struct Options {
     VerifyStub& node;
-    // What the node is now.
+    // What the node is now, where its replies do not say.
     std::function<Task<absl::StatusOr<NodeDescription>>(Cancellation&)>
         describe = {};
+    // It is this one, and not the session's.
+    std::function<void(const ModelIdentity&)> on_other = {};
     ModelIdentity model = {};  // the session's
   };
 

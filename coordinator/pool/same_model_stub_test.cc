@@ -2,6 +2,7 @@
 #include "coordinator/pool/same_model_stub.h"
 
 #include <optional>
+#include <vector>
 
 #include "core/testing/run_task.h"
 #include "core/testing/status_matchers.h"
@@ -24,6 +25,10 @@ class FakeNode final : public VerifyStub {
     if (is_lost) co_return absl::UnavailableError("lost");
     VerifyReply reply;
     reply.header.incarnation = life;
+    if (says_its_model) {
+      reply.model = {
+          .weights_hash = weights_hash, .dtype = dtype, .numerics = numerics};
+    }
     co_return reply;
   }
   Task<absl::StatusOr<NodeDescription>> Describe() {
@@ -37,6 +42,7 @@ class FakeNode final : public VerifyStub {
   std::string weights_hash = "old weights";
   std::string dtype = "float32";
   std::string numerics = "avx2";
+  bool says_its_model = false;  // an older node does not
   bool is_gone = false;
   bool is_lost = false;
   int num_described = 0;
@@ -53,6 +59,8 @@ class SameModelStubTest : public ::testing::Test {
     stub_.emplace(SameModelStub::Options{
         .node = node_,
         .describe = [this](Cancellation&) { return node_.Describe(); },
+        .on_other =
+            [this](const ModelIdentity& model) { others_.push_back(model); },
         .model = {.weights_hash = "old weights",
                   .dtype = "float32",
                   .numerics = "avx2"}});
@@ -60,6 +68,7 @@ class SameModelStubTest : public ::testing::Test {
   SameModelStubTest() { Begin(/*temperature=*/1); }
 
   FakeNode node_;
+  std::vector<ModelIdentity> others_;  // that were found in its place
   VerifyCall call_ = {.header = {.delta = {.append_tokens = {1, 2}}},
                       .prompt_length = 2};
   std::optional<SameModelStub> stub_;
@@ -135,6 +144,29 @@ TEST_F(SameModelStubTest, AnOpeningThatFailedMayFindAnotherModelThere) {
   EXPECT_THAT(Verify(), StatusIs(absl::StatusCode::kAborted));
   node_.weights_hash = "old weights";
   EXPECT_THAT(Verify(), IsOk());
+}
+
+// The node was replaced after it was last asked, and before it was called.
+TEST_F(SameModelStubTest, AStreamDoesNotBeginWithAnotherModelThanItIsChosenAs) {
+  node_.says_its_model = true;
+  node_.weights_hash = "new weights";
+  EXPECT_THAT(Verify(), StatusIs(absl::StatusCode::kAborted,
+                                 HasSubstr("weights are new")));
+  ASSERT_EQ(others_.size(), 1u);
+  EXPECT_EQ(others_[0].weights_hash, "new weights");
+}
+
+TEST_F(SameModelStubTest, WhatARepliesSaysIsNotAskedOnceMore) {
+  node_.says_its_model = true;
+  node_.is_gone = true;
+  for (int i = 0; i < 2; ++i) {
+    node_.life = Incarnation::Random();
+    EXPECT_THAT(Verify(), IsOk());
+  }
+  node_.life = Incarnation::Random();
+  node_.weights_hash = "new weights";
+  EXPECT_THAT(Verify(), StatusIs(absl::StatusCode::kAborted));
+  EXPECT_EQ(node_.num_described, 0);
 }
 
 TEST_F(SameModelStubTest, ANodeThatCannotSayWhatItIsIsNotBelieved) {

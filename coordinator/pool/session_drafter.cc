@@ -31,13 +31,13 @@ std::optional<OptionalDraftClient::Drafter> SessionDrafter::Choose(
     next_look_ = now + kLookPeriod;
     auto choice = pool_.ChooseDrafter(
         session_, [&](const DrafterNode& node, const NodeDescription&) {
-          return &node != seat_.get();
+          return &node != seat_.get() || is_other_;
         });
     if (choice.seat != nullptr && !choice.is_doubtful) {
       Move(session, *reason, std::move(choice));
     }
   }
-  if (seat_ == nullptr) return std::nullopt;
+  if (seat_ == nullptr || is_other_) return std::nullopt;
   if (!client_.has_value()) {
     client_.emplace(*this,
                     NodeDraftClient::Options{
@@ -56,6 +56,7 @@ std::optional<OptionalDraftClient::Drafter> SessionDrafter::Choose(
 
 std::optional<MoveReason> SessionDrafter::ReasonToMove() const {
   if (seat_ == nullptr) return MoveReason::kFound;
+  if (is_other_) return MoveReason::kReplaced;
   if (seat_->link.is_leaving) return MoveReason::kDraining;
   if (has_failed_ || seat_->is_doubtful()) return MoveReason::kLost;
   return std::nullopt;
@@ -77,6 +78,7 @@ void SessionDrafter::Move(Session& session, MoveReason reason,
   seat_ = std::move(choice.seat);
   description_ = std::move(choice.description);
   client_.reset();
+  is_other_ = false;
   has_failed_ = false;
   was_asked_ = false;
   refused_until_ = {};
@@ -86,9 +88,15 @@ Task<absl::StatusOr<DraftReply>> SessionDrafter::Draft(
     const DraftCall& call, Cancellation& cancellation) {
   if (Clock::now() < refused_until_) co_return refusal_;
   was_asked_ = true;
-  absl::StatusOr<DraftReply> reply =
-      co_await seat_->stub->Draft(call, cancellation);
+  absl::StatusOr<DraftReply> reply = co_await Ask(call, cancellation);
   if (reply.ok() && reply->header.is_draining) seat_->link.is_leaving = true;
+  if (reply.ok() && reply->model.has_value() &&
+      *reply->model != description_.identity()) {
+    // What it takes, and whether it fits, is no longer what is known of it.
+    is_other_ = true;
+    pool_.Doubt(*seat_, *reply->model);
+    co_return absl::AbortedError("the drafter was replaced by another one");
+  }
   has_failed_ = absl::IsUnavailable(reply.status()) ||
                 absl::IsDeadlineExceeded(reply.status());
   if (IsRefusal(reply.status())) {
@@ -96,6 +104,20 @@ Task<absl::StatusOr<DraftReply>> SessionDrafter::Draft(
     refused_until_ =
         Clock::now() + WaitTime(refusal_, session_, num_refusals_++);
   }
+  co_return reply;
+}
+
+Task<absl::StatusOr<DraftReply>> SessionDrafter::Ask(
+    const DraftCall& call, Cancellation& cancellation) {
+  Pulse& pulse = seat_->link.pulse;
+  // A node that answers nothing at all has failed, whatever it drafts.
+  Pulse::Call waiting(pulse, cancellation);
+  absl::StatusOr<DraftReply> reply =
+      co_await seat_->stub->Draft(call, waiting.cancellation());
+  if (!reply.ok() && waiting.is_given_up()) {
+    co_return absl::DeadlineExceededError("the drafter answers nothing at all");
+  }
+  if (reply.ok()) pulse.Heard(Clock::now());
   co_return reply;
 }
 

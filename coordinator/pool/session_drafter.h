@@ -24,11 +24,11 @@
 namespace outrider {
 
 // One session's drafter, whichever node that is at the time, if there is one.
-// Between two rounds a session leaves a node that is lost or drains, where
-// another is ready, and one that has none takes the first that comes: what it
-// drafts is judged all the same. After a refusal the node is not asked again
-// before the time that it gave: until then the session's drafts are refused
-// here. It carries one call at a time.
+// Between two rounds a session leaves a node that is lost, drains or was
+// replaced, where another is ready, and one that has none takes the first that
+// comes: what it drafts is judged all the same. After a refusal the node is not
+// asked again before the time that it gave: until then the session's drafts are
+// refused here. It carries one call at a time.
 class SessionDrafter final : public DraftStub {
  public:
   // No seat: no drafter is ready yet.
@@ -52,6 +52,9 @@ class SessionDrafter final : public DraftStub {
 
   // Why the session should have another node, if so.
   std::optional<MoveReason> ReasonToMove() const;
+  // One call, for as long as the node answers anything.
+  Task<absl::StatusOr<DraftReply>> Ask(const DraftCall& call,
+                                       Cancellation& cancellation);
   void Move(Session& session, MoveReason reason,
             NodeGroup<DrafterNode>::Choice choice);
 
@@ -63,6 +66,7 @@ class SessionDrafter final : public DraftStub {
   DraftLengthControl* control_ = nullptr;  // the node's, where it has a client
   Clock::time_point next_look_ = {};
   bool has_failed_ = false;  // at its last call
+  bool is_other_ = false;    // than it was chosen as: it was replaced
   bool was_asked_ = false;
   absl::Status refusal_;
   Clock::time_point refused_until_ = {};

@@ -22,6 +22,10 @@ class SessionPool {
       const SessionId& session, const NodeGroup<VerifierNode>::Fits& fits) = 0;
   virtual NodeGroup<DrafterNode>::Choice ChooseDrafter(
       const SessionId& session, const NodeGroup<DrafterNode>::Fits& fits) = 0;
+  // It has answered as this model: where it was known as another one it gets no
+  // new sessions before it was asked anew, which is done at once.
+  virtual void Doubt(const VerifierNode& node, const ModelIdentity& model) = 0;
+  virtual void Doubt(const DrafterNode& node, const ModelIdentity& model) = 0;
   virtual bool HasVerifier() const = 0;
   // Cheap, as it is asked before each step.
   virtual bool HasSeveralVerifiers() const = 0;

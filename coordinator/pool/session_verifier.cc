@@ -72,6 +72,10 @@ SessionVerifier::SessionVerifier(SessionPool& pool, const SessionId& session,
                          return seat_.node().stub->Describe(kDescribeTimeout,
                                                             cancellation);
                        },
+                   .on_other =
+                       [this](const ModelIdentity& model) {
+                         pool_.Doubt(seat_.node(), model);
+                       },
                    .model = seat_.description().identity()}) {}
 
 Task<absl::StatusOr<VerifyReply>> SessionVerifier::Verify(
@@ -133,7 +137,7 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskEach(
     } else if (IsOfNode(status) && !absl::IsDeadlineExceeded(status)) {
       failed_.push_back(&node);
       if (failed_.size() == kMaxFailedNodes) co_return reply;
-    } else if (!absl::IsDeadlineExceeded(status)) {
+    } else if (!absl::IsDeadlineExceeded(status) && !absl::IsAborted(status)) {
       co_return reply;
     }
     if (Seat<VerifierNode> left =
@@ -214,8 +218,11 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskHere(
     // A connection may break, and the node be there: all of its sessions would
     // move away if they did not look.
     if (co_await IsThere(cancellation)) {
-      if (is_first) continue;
-    } else if (was_connected && !seat_.node().link.is_leaving) {
+      if (!is_first) co_return reply;
+      co_await seat_.TakeTurn(call, cancellation);
+      continue;
+    }
+    if (was_connected && !seat_.node().link.is_leaving) {
       seat_.LostUnderStep();
       if (seat_.is_convicted()) co_return PoisonError();
     }
@@ -245,19 +252,35 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskNode(
       std::min(longest, limit.value_or(longest) * patience_);
   was_patient_ = timeout == longest;
   const Clock::time_point begin = Clock::now();
-  Reply reply = co_await node.stub->Verify(call, timeout, cancellation);
+  // Where the call may be answered elsewhere, it does not wait for a node that
+  // answers nothing at all.
+  std::optional<Pulse::Call> waiting;
+  if (limit.has_value() && patience_ == 1) {
+    waiting.emplace(node.link.pulse, cancellation);
+  }
+  Reply reply = co_await node.stub->Verify(
+      call, timeout,
+      waiting.has_value() ? waiting->cancellation() : cancellation);
+  const bool is_silent =
+      !reply.ok() && waiting.has_value() && waiting->is_given_up();
+  waiting.reset();
+  if (is_silent) {
+    reply = absl::DeadlineExceededError("the node does not answer anything");
+  } else if (reply.ok()) {
+    node.link.pulse.Heard(Clock::now());
+  }
   const auto took = std::chrono::ceil<milliseconds>(Clock::now() - begin);
   if (reply.ok() && !std::holds_alternative<Miss>(reply->outcome)) {
     node.pace.Answered(num_appended, num_appended - reply->header.reused_length,
                        reply->header.compute_seconds, took);
-  } else if (absl::IsDeadlineExceeded(reply.status())) {
+  } else if (absl::IsDeadlineExceeded(reply.status()) && !is_silent) {
     node.pace.Late(num_appended, took);
   } else {
     node.pace.Failed(num_appended);
   }
   if (!absl::IsDeadlineExceeded(reply.status())) {
     patience_ = 1;
-  } else if (!was_patient_) {
+  } else if (!was_patient_ && !is_silent) {
     patience_ *= 4;
   }
   if (reply.ok() && reply->header.is_draining) node.link.is_leaving = true;

@@ -17,178 +17,19 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/event_loop.h"
-#include "tests/support/loop_timer.h"
+#include "tests/support/fake_pool.h"
+#include "tests/support/fake_verifier.h"
 
 namespace outrider {
 namespace {
 
 using ::outrider::testing::EventLoop;
+using ::outrider::testing::FakePool;
+using ::outrider::testing::FakeProcess;
 using ::outrider::testing::IsOk;
-using ::outrider::testing::LoopTimer;
+using ::outrider::testing::kFakeStep;
 using ::outrider::testing::StatusIs;
 using std::chrono::milliseconds;
-
-constexpr char kVerifiers[] = "verifiers:7002";
-constexpr milliseconds kStep(10);  // what a node takes over one
-
-// A process, and the connection to it.
-struct FakeProcess {
-  bool is_up = true;
-  bool is_hung = false;
-  bool is_draining = false;
-  int num_lives = 1;
-  int num_breaks = 0;  // of its connections
-  int num_in_flight = 0;
-  std::map<SessionId, Incarnation> sessions = {};
-  // Each of these takes it down, from this step on.
-  const std::map<SessionId, uint64_t>* poison = nullptr;
-  int num_deaths = 0;
-
-  void Die() {
-    is_up = false;
-    ++num_deaths;
-    ++num_lives;
-    ++num_breaks;
-    sessions.clear();
-  }
-};
-
-class FakeStub final : public SharedVerifyStub {
- public:
-  FakeStub(EventLoop& loop, FakeProcess& process)
-      : loop_(loop), process_(process) {}
-
-  Task<absl::StatusOr<VerifyReply>> Verify(const VerifyCall& call,
-                                           milliseconds timeout,
-                                           Cancellation&) override {
-    if (!process_.is_up) co_return absl::UnavailableError("refused");
-    const int num_breaks = process_.num_breaks;
-    ++process_.num_in_flight;
-    co_await loop_.Sleep(process_.is_hung ? timeout : kStep);
-    --process_.num_in_flight;
-    if (process_.is_hung) co_return absl::DeadlineExceededError("hangs");
-    const RequestHeader& header = call.header;
-    const auto poison = process_.poison->find(header.session);
-    if (process_.is_up && poison != process_.poison->end() &&
-        header.step >= poison->second) {
-      process_.Die();
-    }
-    if (process_.num_breaks != num_breaks) {
-      co_return absl::UnavailableError("the connection broke");
-    }
-    VerifyReply reply = {.outcome = Verdict{}};
-    reply.header.session = header.session;
-    reply.header.step = header.step;
-    reply.header.is_draining = process_.is_draining;
-    reply.header.compute_seconds = 0.01;
-    if (header.incarnation.is_none()) {
-      process_.sessions[header.session] = Incarnation::Random();
-    } else if (process_.sessions[header.session] != header.incarnation) {
-      reply.outcome = Miss{MissReason::kUnknownIncarnation, 0};
-      co_return reply;
-    }
-    reply.header.incarnation = process_.sessions[header.session];
-    co_return reply;
-  }
-  milliseconds TimeoutOf(const VerifyCall&) const override {
-    return std::chrono::seconds(30);
-  }
-  Task<absl::StatusOr<NodeDescription>> Describe(milliseconds,
-                                                 Cancellation&) override {
-    if (!process_.is_up) co_return absl::UnavailableError("refused");
-    if (process_.is_draining) co_return absl::UnavailableError("draining");
-    co_return NodeDescription{.weights_hash = "weights",
-                              .vocab_size = 10,
-                              .context_length = 1000,
-                              .reply_formats = {ReplyFormat::kFull}};
-  }
-
- private:
-  EventLoop& loop_;
-  FakeProcess& process_;
-};
-
-class FakeCache final : public CacheStub {
- public:
-  Task<void> Release(RequestHeader, Cancellation&) override { co_return; }
-};
-
-// Verifiers at 1.1.1.1:1 and so on, each asked four times a second what it is.
-class FakePool final : public SessionPool {
- public:
-  FakePool(EventLoop& loop, std::vector<FakeProcess>& processes)
-      : loop_(loop), processes_(processes), timer_(loop) {
-    std::vector<std::string> addresses;
-    for (size_t i = 0; i < processes.size(); ++i) {
-      addresses.push_back(absl::StrCat("1.1.1.", i, ":1"));
-    }
-    group_.SetAddresses(kVerifiers, addresses);
-    Ask();
-  }
-
-  NodeGroup<VerifierNode>::Choice ChooseVerifier(
-      const SessionId& session,
-      const NodeGroup<VerifierNode>::Fits& fits) override {
-    return group_.Choose(session, fits);
-  }
-  NodeGroup<DrafterNode>::Choice ChooseDrafter(
-      const SessionId&, const NodeGroup<DrafterNode>::Fits&) override {
-    return {};
-  }
-  bool HasVerifier() const override { return num_ready_ > 0; }
-  bool HasSeveralVerifiers() const override { return num_ready_ > 1; }
-  Timer& timer() override { return timer_; }
-  WaitingRoom& waiting_room() override { return room_; }
-  NodeReleases& releases() override { return releases_; }
-  SessionMoves& moves() override { return moves_; }
-
-  void Ask() {
-    Cancellation none;
-    for (VerifierNode* node : group_.TakeToAsk()) {
-      StartDetached(Learn(*node, none));
-    }
-    AssessVerifiers(group_.knowledge(), {}, tokenizer_);
-    num_ready_ = 0;
-    for (const NodeKnowledge* node : group_.knowledge()) {
-      num_ready_ += node->ready() ? 1 : 0;
-    }
-    loop_.After(milliseconds(250), [this] {
-      if (!is_closed) Ask();
-    });
-  }
-
-  bool is_closed = false;
-
- private:
-  Task<void> Learn(VerifierNode& node, Cancellation& none) {
-    group_.Learn(node, co_await node.stub->Describe({}, none));
-  }
-  std::unique_ptr<VerifierNode> Make(const std::string& name,
-                                     const std::string& address) {
-    FakeProcess& process = processes_[num_made_++];
-    return std::unique_ptr<VerifierNode>(new VerifierNode{
-        .link = {.name = name,
-                 .address = address,
-                 .is_connected = [&process] { return process.is_up; }},
-        .stub = std::make_unique<FakeStub>(loop_, process),
-        .cache = std::make_unique<FakeCache>()});
-  }
-
-  EventLoop& loop_;
-  std::vector<FakeProcess>& processes_;
-  LoopTimer timer_;
-  size_t num_made_ = 0;
-  int num_ready_ = 0;
-  std::string tokenizer_;
-  NodeGroup<VerifierNode> group_{
-      {kVerifiers},
-      [this](const std::string& name, const std::string& address) {
-        return Make(name, address);
-      }};
-  WaitingRoom room_{/*max_waiting=*/64};
-  SessionMoves moves_;
-  NodeReleases releases_{room_};
-};
 
 class SessionVerifierTest : public ::testing::Test {
  protected:
@@ -202,7 +43,10 @@ class SessionVerifierTest : public ::testing::Test {
   void Start(size_t num_verifiers, size_t num_streams) {
     processes_.resize(num_verifiers);
     for (FakeProcess& process : processes_) process.poison = &poison_;
-    pool_.emplace(loop_, processes_);
+    for (int i = 0; i < num_coordinators_; ++i) {
+      pools_.push_back(std::make_unique<FakePool>(loop_, processes_));
+    }
+    pool_ = pools_[0].get();
     for (size_t i = 0; i < num_streams; ++i) AddStream();
   }
   Stream& AddStream(std::optional<uint64_t> poison_from = {}) {
@@ -210,9 +54,11 @@ class SessionVerifierTest : public ::testing::Test {
     stream->id = SessionId::FromBytes(
         absl::StrCat(1000 + streams_.size(), "abcdefghijkl"));
     if (poison_from.has_value()) poison_[stream->id] = *poison_from;
-    auto choice = pool_->ChooseVerifier(stream->id, {});
+    // Their coordinators in turns.
+    FakePool& pool = *pools_[streams_.size() % pools_.size()];
+    auto choice = pool.ChooseVerifier(stream->id, {});
     stream->verifier = std::make_unique<SessionVerifier>(
-        *pool_, stream->id, std::move(choice.seat), choice.description);
+        pool, stream->id, std::move(choice.seat), choice.description);
     streams_.push_back(std::move(stream));
     StartDetached(Run(*streams_.back()));
     return *streams_.back();
@@ -279,7 +125,11 @@ class SessionVerifierTest : public ::testing::Test {
     });
   }
   int64_t NumMoves(MoveReason reason) {
-    return pool_->moves().of_verifiers[static_cast<int>(reason)];
+    int64_t sum = 0;
+    for (const auto& pool : pools_) {
+      sum += pool->moves().of_verifiers[static_cast<int>(reason)];
+    }
+    return sum;
   }
   int NumEndedByPoison() const {
     return static_cast<int>(
@@ -300,7 +150,7 @@ class SessionVerifierTest : public ::testing::Test {
     // Those that have not ended, as they should have, end now.
     num_steps_ = 0;
     cancellation_.Cancel();
-    pool_->is_closed = true;
+    for (const auto& pool : pools_) pool->is_closed = true;
     while (loop_.RunOne()) {
     }
     streams_.clear();
@@ -312,7 +162,9 @@ class SessionVerifierTest : public ::testing::Test {
   std::vector<FakeProcess> processes_;
   std::set<FakeProcess*> restarting_;
   Cancellation cancellation_;
-  std::optional<FakePool> pool_;
+  int num_coordinators_ = 1;
+  std::vector<std::unique_ptr<FakePool>> pools_;  // one of each
+  FakePool* pool_ = nullptr;                      // the first
   std::vector<std::unique_ptr<Stream>> streams_;
 };
 
@@ -326,6 +178,26 @@ TEST_F(SessionVerifierTest, ARequestThatTakesVerifiersDownTakesTwoAndNoOther) {
   for (const auto& stream : streams_) {
     EXPECT_EQ(stream->end->ok(), stream.get() != &poison);
   }
+}
+
+// Suspects of all coordinators come to a node one at a time.
+TEST_F(SessionVerifierTest, NoStreamOfAnotherCoordinatorIsTakenForIt) {
+  num_coordinators_ = 3;
+  Start(/*num_verifiers=*/4, /*num_streams=*/30);
+  AddStream(/*poison_from=*/5);
+  RunToEnd();
+  EXPECT_EQ(NumDeaths(), 2);
+  EXPECT_EQ(NumEndedByPoison(), 1);
+  EXPECT_TRUE(IsPoison(*streams_.back()->end));
+}
+
+TEST_F(SessionVerifierTest, OlderVerifiersAreTakenTwiceToo) {
+  Start(/*num_verifiers=*/4, /*num_streams=*/20);
+  for (FakeProcess& process : processes_) process.is_old = true;
+  AddStream(/*poison_from=*/5);
+  RunToEnd();
+  EXPECT_EQ(NumDeaths(), 2);
+  EXPECT_EQ(NumEndedByPoison(), 1);
 }
 
 TEST_F(SessionVerifierTest, AnOpeningThatTakesVerifiersDownTakesTwo) {
@@ -415,6 +287,75 @@ TEST_F(SessionVerifierTest, VerifiersThatHangOrDrainMakeNoSuspects) {
   for (const auto& stream : streams_) EXPECT_THAT(*stream->end, IsOk());
 }
 
+// No step's limit is waited for: it is asked what it is, and does not say so.
+TEST_F(SessionVerifierTest, AVerifierThatFallsSilentIsLeftWithinASecond) {
+  Start(/*num_verifiers=*/3, /*num_streams=*/9);
+  // Its slowest step would allow it four seconds.
+  for (FakeProcess& process : processes_) process.step = milliseconds(500);
+  RunUntil([&] { return HaveAllSteps(3); });
+  for (FakeProcess& process : processes_) process.step = kFakeStep;
+  RunUntil([&] { return HaveAllSteps(10); });
+  processes_[0].is_silent = true;
+  const auto silent_at = loop_.elapsed();
+  RunUntil([&] { return HaveAllSteps(13); });
+  EXPECT_LT(loop_.elapsed() - silent_at, std::chrono::seconds(1));
+  EXPECT_EQ(NumMoves(MoveReason::kLate), 3);
+}
+
+TEST_F(SessionVerifierTest, AVerifierThatOnlyTakesLongIsNotLeft) {
+  Start(/*num_verifiers=*/3, /*num_streams=*/9);
+  for (FakeProcess& process : processes_) process.step = milliseconds(500);
+  RunUntil([&] { return HaveAllSteps(3); });
+  for (FakeProcess& process : processes_) process.step = milliseconds(3000);
+  RunUntil([&] { return HaveAllSteps(6); });
+  EXPECT_EQ(NumMoves(MoveReason::kLate), 0);
+}
+
+// It is the coordinator that hears nothing.
+TEST_F(SessionVerifierTest, WhereAllAreSilentNobodyMoves) {
+  Start(/*num_verifiers=*/3, /*num_streams=*/9);
+  for (FakeProcess& process : processes_) process.step = milliseconds(500);
+  RunUntil([&] { return HaveAllSteps(3); });
+  for (FakeProcess& process : processes_) process.is_silent = true;
+  const auto silent_at = loop_.elapsed();
+  RunUntil([&] { return loop_.elapsed() - silent_at > milliseconds(1500); });
+  EXPECT_EQ(NumMoves(MoveReason::kLate), 0);
+  for (FakeProcess& process : processes_) process.is_silent = false;
+  RunToEnd();
+  for (const auto& stream : streams_) EXPECT_THAT(*stream->end, IsOk());
+}
+
+TEST_F(SessionVerifierTest, ACoordinatorThatWasStoppedBlamesNobody) {
+  Start(/*num_verifiers=*/3, /*num_streams=*/9);
+  RunUntil([&] { return HaveAllSteps(10); });
+  loop_.StandStill(std::chrono::seconds(20));
+  RunToEnd();
+  EXPECT_EQ(NumMoves(MoveReason::kLate), 0);
+}
+
+TEST_F(SessionVerifierTest, AStreamBeginsWhereTheModelIsThatItWasPromised) {
+  Start(/*num_verifiers=*/2, /*num_streams=*/0);
+  // Replaced since they were asked what they are.
+  processes_[0].weights_hash = "others";
+  for (int i = 0; i < 4; ++i) AddStream();
+  RunToEnd();
+  for (const auto& stream : streams_) EXPECT_THAT(*stream->end, IsOk());
+  EXPECT_EQ(processes_[1].sessions.size(), 4u);
+}
+
+TEST_F(SessionVerifierTest, AStreamWhoseModelIsNowhereDoesNotBegin) {
+  Start(/*num_verifiers=*/1, /*num_streams=*/0);
+  processes_[0].weights_hash = "others";
+  Stream& stream = AddStream();
+  RunToEnd();
+  EXPECT_THAT(*stream.end, StatusIs(absl::StatusCode::kAborted));
+  EXPECT_EQ(stream.num_steps, 0);
+  // It is asked anew at once, and the next stream has what is there.
+  Stream& next = AddStream();
+  RunToEnd();
+  EXPECT_THAT(*next.end, IsOk());
+}
+
 // Fifty at once: a quarter of the other's time is theirs, and no more is lost
 // with them being suspects.
 TEST_F(SessionVerifierTest, SuspectsAreBackWhenTheTextsOfAllAreTakenIn) {
@@ -423,7 +364,7 @@ TEST_F(SessionVerifierTest, SuspectsAreBackWhenTheTextsOfAllAreTakenIn) {
   processes_[0].Die();
   const auto lost_at = loop_.elapsed();
   RunUntil([&] { return HaveAllSteps(13); });
-  EXPECT_LT(loop_.elapsed() - lost_at, 50 * 4 * (kStep + milliseconds(10)));
+  EXPECT_LT(loop_.elapsed() - lost_at, 50 * 4 * (kFakeStep + milliseconds(10)));
   RunToEnd();
   for (const auto& stream : streams_) EXPECT_THAT(*stream->end, IsOk());
 }

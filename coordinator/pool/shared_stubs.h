@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "coordinator/peers/node_stub.h"
 #include "core/base/cancellation.h"
+#include "core/base/session_id.h"
 #include "core/base/task.h"
 #include "core/session/cache_delta.h"
 #include "core/wire/node_calls.h"
@@ -24,6 +25,10 @@ class SharedVerifyStub {
       Cancellation& cancellation) = 0;
   // How long a call may take that nobody else could answer.
   virtual std::chrono::milliseconds TimeoutOf(const VerifyCall& call) const = 0;
+  // Asks for the node's one place for suspects: false where another has it.
+  virtual Task<absl::StatusOr<bool>> Isolate(const SessionId& session,
+                                             std::chrono::milliseconds timeout,
+                                             Cancellation& cancellation) = 0;
   // Asks the node what it is.
   virtual Task<absl::StatusOr<NodeDescription>> Describe(
       std::chrono::milliseconds timeout, Cancellation& cancellation) = 0;

@@ -10,6 +10,8 @@
 namespace outrider {
 namespace {
 
+constexpr std::chrono::milliseconds kIsolateTimeout(500);
+
 // What is each node's own affair: how much room it has, for whom its sessions
 // share it, and how busy it is.
 NodeDescription WithoutOwn(NodeDescription node) {
@@ -118,12 +120,25 @@ bool VerifierSeat::IsModelGone() {
 Task<void> VerifierSeat::TakeTurn(const VerifyCall& call,
                                   Cancellation& cancellation) {
   if (!is_moved_ && !is_suspect()) co_return;
-  while (!turn_ && !cancellation.cancelled()) {
+  while (!cancellation.cancelled()) {
     const Clock::time_point now = Clock::now();
-    turn_ = seat_->gate.Enter(now);
-    if (turn_ || (is_moved_ && TakeTurnElsewhere(call, now))) co_return;
+    if (!turn_) turn_ = seat_->gate.Enter(now);
+    const bool has_turn = turn_ || (is_moved_ && TakeTurnElsewhere(call, now));
+    if (has_turn && !is_suspect()) co_return;
+    if (has_turn && co_await Isolate(cancellation)) co_return;
+    GiveTurnBack();
     co_await pool_.timer().Sleep(seat_->gate.Wait(now), cancellation);
   }
+}
+
+Task<bool> VerifierSeat::Isolate(Cancellation& cancellation) {
+  const auto granted =
+      co_await seat_->stub->Isolate(session_, kIsolateTimeout, cancellation);
+  // An older node knows no suspects of others. One that does not answer is
+  // found to be lost or late by the step, which then says nothing of the
+  // session.
+  is_alone_ = granted.ok() || absl::IsUnimplemented(granted.status());
+  co_return !granted.ok() || *granted;
 }
 
 bool VerifierSeat::TakeTurnElsewhere(const VerifyCall& call,

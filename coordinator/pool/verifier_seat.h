@@ -65,7 +65,8 @@ class VerifierSeat {
   // What came of a step that was sent.
   void Answered(const VerifyReply& reply);
   void LostUnderStep() {
-    ++num_lost_;
+    // A suspect that did not come in alone is none for what it met there.
+    if (!is_suspect() || is_alone_) ++num_lost_;
     GiveTurnBack();
   }
   bool is_suspect() const { return num_lost_ > 0; }
@@ -83,6 +84,8 @@ class VerifierSeat {
   NodeGroup<VerifierNode>::Choice ChooseOther(Sameness sameness);
   bool IsAlike(const NodeDescription& node, Sameness sameness) const;
   bool TakeTurnElsewhere(const VerifyCall& call, Clock::time_point now);
+  // Whether the suspect may come: no other one is there, whosever it is.
+  Task<bool> Isolate(Cancellation& cancellation);
 
   SessionPool& pool_;
   const SessionId session_;
@@ -92,6 +95,7 @@ class VerifierSeat {
   MoveLimit moves_;
   bool is_moved_ = false;  // and not open at the new node yet
   int num_lost_ = 0;       // under its step, since its last answer
+  bool is_alone_ = false;  // of all suspects, at the node
   MoveGate::Turn turn_;    // must end before the gate of its node does
 };
 

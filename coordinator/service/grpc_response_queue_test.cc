@@ -30,16 +30,37 @@ TEST(ResponseQueueTest, ItIsFullAt256TokensHoweverSmall) {
   EXPECT_EQ(queue.size(), 1u);
 }
 
-TEST(ResponseQueueTest, ItIsFullAt64KiBHoweverFewTokens) {
+TEST(ResponseQueueTest, ItIsFullAt32KiBHoweverFewTokens) {
   ResponseQueue queue;
-  queue.Push(OfBytes(65000));
+  queue.Push(OfBytes(32000));
   EXPECT_TRUE(queue.has_room());
-  queue.Push(OfBytes(600));
+  queue.Push(OfBytes(1000));
   EXPECT_FALSE(queue.has_room());
   queue.Pop();
   EXPECT_TRUE(queue.has_room());
   queue.Pop();
   EXPECT_TRUE(queue.empty());
+}
+
+TEST(ResponseQueueTest, WhatWaitsComesOutInOrderAndAsItWas) {
+  ResponseQueue queue;
+  for (int i = 1; i <= 3; ++i) queue.Push(OfTokens(i));
+  for (int i = 1; i <= 3; ++i) {
+    EXPECT_EQ(queue.front().tokens_size(), i);
+    queue.Pop();
+  }
+  EXPECT_TRUE(queue.empty());
+  queue.Push(OfTokens(4));
+  EXPECT_EQ(queue.front().tokens_size(), 4);
+}
+
+TEST(ResponseQueueTest, TheOneThatIsWrittenStaysWhereItIs) {
+  ResponseQueue queue;
+  queue.Push(OfTokens(1));
+  const v1::GenerateResponse* const first = &queue.front();
+  for (int i = 0; i < 100; ++i) queue.Push(OfTokens(1));
+  EXPECT_EQ(&queue.front(), first);
+  EXPECT_EQ(first->tokens_size(), 1);
 }
 
 }  // namespace

@@ -52,10 +52,11 @@ int NumEngineThreads() { return std::clamp(AvailableCores() / 2, 2, 8); }
 Node::Node(std::unique_ptr<CausalLm> model, BatchScheduler::Options options,
            const NodeDescription& description)
     : description_(DescriptionOf(description, *model, options.sessions)),
+      identity_(ToProto(description.identity())),
       engine_(std::move(model), {.scheduling = options,
                                  .num_threads = NumEngineThreads(),
                                  .on_lost = [this] { is_lost_ = true; }}),
-      cache_service_(engine_, counters_) {}
+      cache_service_(engine_, counters_, suspects_) {}
 
 absl::Status Node::Describe(v1::NodeDescription& description) const {
   if (is_lost_) {

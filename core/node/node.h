@@ -10,6 +10,7 @@
 #include "core/model/causal_lm.h"
 #include "core/node/cache_service.h"
 #include "core/node/node_counters.h"
+#include "core/session/suspect_place.h"
 #include "core/wire/node_description.h"
 
 namespace outrider {
@@ -30,6 +31,10 @@ class Node {
   const EngineMetrics& engine_metrics() const { return engine_.metrics(); }
   RpcService& cache_service() { return cache_service_; }
 
+  // What its replies to openings say of it.
+  const v1::ModelIdentity& identity() const { return identity_; }
+  SuspectPlace& suspects() { return suspects_; }
+
   // UNAVAILABLE while it drains, and once it has lost its device.
   absl::Status Describe(v1::NodeDescription& description) const;
 
@@ -37,6 +42,8 @@ class Node {
 
  private:
   const v1::NodeDescription description_;
+  const v1::ModelIdentity identity_;
+  SuspectPlace suspects_;
   NodeCounters counters_;
   std::atomic<bool> is_lost_ = false;
   NodeEngine engine_;  // after what its threads use

@@ -36,8 +36,12 @@ void HandleCall(Node& node, const Engine& engine, ServerCall& server_call,
     return;
   }
   LogSessionOpened(server_call.context(), call->header);
-  const auto finish = [&counters,
-                       &server_call](const absl::StatusOr<Reply>& reply) {
+  node.suspects().Began(call->header.session);
+  const auto finish = [&node, &counters, &server_call,
+                       session = call->header.session,
+                       opens = call->header.incarnation.is_none()](
+                          const absl::StatusOr<Reply>& reply) {
+    node.suspects().Leave(session);
     // What is counted comes before the reply, as a caller that reads the
     // counters after it finds itself in them.
     if (!reply.ok()) {
@@ -51,6 +55,7 @@ void HandleCall(Node& node, const Engine& engine, ServerCall& server_call,
     Response response;
     ToProto(*reply, response);
     response.mutable_header()->set_draining(counters.draining);
+    if (opens) *response.mutable_header()->mutable_model() = node.identity();
     counters.Finished(NodeCall::kModel, absl::StatusCode::kOk,
                       reply->header.compute_seconds);
     server_call.Reply(response);

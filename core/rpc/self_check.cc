@@ -9,6 +9,8 @@
 
 #include <string>
 
+#include "core/rpc/deadline.h"
+
 namespace outrider {
 namespace {
 
@@ -36,7 +38,7 @@ bool SelfCheck::Answers(std::chrono::milliseconds patience) {
   MutexLock lock(mu_);
   if (is_stopped_) return true;
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + patience);
+  context.set_deadline(DeadlineAfter(patience));
   grpc::GenericStub stub(channel_);
   grpc::CompletionQueue queue;
   const grpc::Slice slice(kRequest);

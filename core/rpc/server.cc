@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
+#include "core/rpc/deadline.h"
 #include "core/rpc/endpoint.h"
 #include "core/rpc/handshake_log.h"
 #include "core/rpc/metadata_limits.h"
@@ -135,7 +136,7 @@ void RpcServer::Shutdown(std::chrono::seconds deadline) {
   SetServing(false);
   self_check_->Stop();
   health_.EndWatches();
-  server_->Shutdown(std::chrono::system_clock::now() + deadline);
+  server_->Shutdown(DeadlineAfter(deadline));
   calls_.AwaitEnd();
 }
 

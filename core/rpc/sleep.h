@@ -10,6 +10,7 @@
 
 #include "core/base/cancellation.h"
 #include "core/rpc/call_queue.h"
+#include "core/rpc/deadline.h"
 
 namespace outrider {
 
@@ -25,8 +26,7 @@ class Sleep final : public Completion {
   bool await_suspend(std::coroutine_handle<> awaiting) {
     awaiting_ = awaiting;
     Arm();
-    alarm_.Set(queue_.queue(), std::chrono::system_clock::now() + duration_,
-               this);
+    alarm_.Set(queue_.queue(), DeadlineAfter(duration_), this);
     registration_ = cancellation_.OnCancel([this] { alarm_.Cancel(); });
     return unfinished_.fetch_sub(1) != 1;
   }

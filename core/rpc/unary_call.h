@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "core/base/cancellation.h"
 #include "core/rpc/call_queue.h"
+#include "core/rpc/deadline.h"
 #include "core/rpc/status_convert.h"
 
 namespace outrider {
@@ -38,7 +39,7 @@ class UnaryCall final : public Completion {
   bool await_ready() const noexcept { return false; }
   void await_suspend(std::coroutine_handle<> awaiting) {
     awaiting_ = awaiting;
-    context_.set_deadline(std::chrono::system_clock::now() + options_.deadline);
+    context_.set_deadline(DeadlineAfter(options_.deadline));
     reader_ = prepare_(&context_, options_.queue.queue());
     reader_->StartCall();
     registration_ =

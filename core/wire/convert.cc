@@ -159,6 +159,9 @@ absl::StatusOr<DraftReply> FromProto(const v1::DraftResponse& response,
                                      const DraftCall& call, int vocab_size) {
   DraftReply reply;
   OUTRIDER_ASSIGN_OR_RETURN(reply.header, FromProto(response.header()));
+  if (response.header().has_model()) {
+    reply.model = FromProto(response.header().model());
+  }
   if (response.has_miss()) {
     OUTRIDER_ASSIGN_OR_RETURN(reply.outcome, FromProto(response.miss()));
     return reply;

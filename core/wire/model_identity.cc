@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "core/base/status_macros.h"
+#include "outrider/v1/types.pb.h"
 
 namespace outrider {
 namespace {

@@ -7,9 +7,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "outrider/v1/types.pb.h"
 
 namespace outrider {
+
+namespace v1 {
+class ModelIdentity;
+}  // namespace v1
 
 // What makes two models the same one: ModelIdentity in the proto.
 struct ModelIdentity {

@@ -18,6 +18,7 @@
 #include "core/sampling/target_row.h"
 #include "core/sampling/token_logprobs.h"
 #include "core/session/cache_delta.h"
+#include "core/wire/model_identity.h"
 
 namespace outrider {
 
@@ -70,12 +71,12 @@ struct DraftReply {
   ReplyHeader header = {};
   std::variant<Draft, Miss> outcome = {};
   std::vector<OutcomeDraft> outcomes = {};  // i was drawn with header.step + i
+  std::optional<ModelIdentity> model = {};  // of the node, where it says so
   int64_t wire_bytes = 0;  // both directions; set by the transport
   int64_t sent_bytes = 0;  // the request's share of them
 };
 
-// kFullBFloat16: kFull with every logit rounded to bfloat16.
-// What depends on it is in reply_codec.h.
+// kFullBFloat16: kFull with every logit rounded to bfloat16. (reply_codec.h)
 enum class ReplyFormat { kFull, kFullBFloat16, kSparse, kTokens };
 inline constexpr ReplyFormat kReplyFormats[] = {
     ReplyFormat::kFull, ReplyFormat::kFullBFloat16, ReplyFormat::kSparse,
@@ -108,6 +109,7 @@ struct VerifyReply {
   // support of the draft's row and the tail token, where there is one; kTokens:
   // for the token that the row gave.
   std::vector<RowScores> logprobs = {};
+  std::optional<ModelIdentity> model = {};  // of the node, where it says so
   int64_t wire_bytes = 0;  // both directions; set by the transport
   int64_t sent_bytes = 0;  // the request's share of them
 };

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -111,6 +112,21 @@ TEST(RoundTripTest, ADraftsRowsAreThoseThatItWasDrawnFrom) {
       EXPECT_THAT(q.weights(), ElementsAreArray(row.weights()));
     }
   }
+}
+
+TEST(RoundTripTest, AReplySaysWhatComputedItWhereTheNodeSaysSo) {
+  const ModelIdentity model = {
+      .weights_hash = "weights", .dtype = "float32", .numerics = "avx2"};
+  v1::DraftResponse drafted;
+  ToProto(ReplyOf(Draft::None(4)), drafted);
+  EXPECT_EQ(FromProto(drafted, ADraftCall(), kVocabSize)->model, std::nullopt);
+  *drafted.mutable_header()->mutable_model() = ToProto(model);
+  EXPECT_EQ(FromProto(drafted, ADraftCall(), kVocabSize)->model, model);
+  v1::VerifyResponse verified;
+  ToProto(VerifyReply{.outcome = Verdict{}}, verified);
+  EXPECT_EQ(FromProto(verified, VerifyCall())->model, std::nullopt);
+  *verified.mutable_header()->mutable_model() = ToProto(model);
+  EXPECT_EQ(FromProto(verified, VerifyCall())->model, model);
 }
 
 TEST(RoundTripTest, RowsOfOneTokenAreNotSentAndComeBack) {

@@ -236,6 +236,9 @@ absl::StatusOr<VerifyReply> FromProto(v1::VerifyResponse response,
                                       const VerifyCall& call) {
   VerifyReply reply;
   OUTRIDER_ASSIGN_OR_RETURN(reply.header, FromProto(response.header()));
+  if (response.header().has_model()) {
+    reply.model = FromProto(response.header().model());
+  }
   if (response.has_miss()) {
     OUTRIDER_ASSIGN_OR_RETURN(reply.outcome, FromProto(response.miss()));
     return reply;

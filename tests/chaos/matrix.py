@@ -101,8 +101,8 @@ ELSEWHERE = (
                  "tests/integration/malformed_rows_test.cc; core/engine/node_engine_test.cc"),
     ElsewhereRow(23, "versions N and N-1, wrong weights", "needs two builds",
                  "tests/integration/moves_test.cc, node_pool_test.cc: nodes of other weights and protocols"),
-    ElsewhereRow(24, "the clock jumps by an hour", "needs libfaketime",
-                 "nothing here; all times are of steady clocks"),
+    ElsewhereRow(24, "the clock jumps by an hour", "the machine's clock is everybody's",
+                 "tests/layering: nothing that waits or measures reads a clock that may be set; core/rpc/deadline.h: gRPC's calls neither"),
     ElsewhereRow(27, "disk full or read-only, DNS gone", "the programs write no files",
                  "tests/integration/discovery_test.py: names that cannot be resolved"),
 )

@@ -63,6 +63,11 @@ GRPC = re.compile(r"(grpc|grpcpp|grpc\+\+|google/protobuf)/|.*\.pb\.h$")
 GRPC_FOLDERS = ("core/wire/", "core/rpc/", "core/node/", "core/testing/", "tests/")
 GRPC_FILES = re.compile(r"(.*_service|grpc_.*|generation_(client|request)|describe_convert|.*_main)$")
 
+# Clocks that somebody may set, and the files that tell people the time.
+SYSTEM_CLOCK = re.compile(r"\b(system_clock|high_resolution_clock|absl::Now|gettimeofday|CLOCK_REALTIME\w*|"
+                          r"GPR_CLOCK_REALTIME|(?:std)?::time\(|time\((?:nullptr|NULL|0)\)|utc_clock)")
+TELLS_THE_TIME = ("core/base/log.cc", "bench/load/machine.cc")
+
 INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')
 SPDX = "// SPDX-License-Identifier: Apache-2.0"
 SUFFIXES = (".h", ".cc", ".cu", ".cuh")
@@ -124,7 +129,7 @@ def check_tree(root):
     files = {path: File(root, path) for path in source_paths(root)}
     violations = []
     for file in files.values():
-        for rule in (check_spdx, check_budget, check_guard):
+        for rule in (check_spdx, check_budget, check_guard, check_clock):
             violations += rule(file)
         for rule in (check_paths, check_graph, check_torch, check_grpc, check_one_of_both):
             violations += rule(file, files)
@@ -156,6 +161,16 @@ def check_guard(file):
     if [line for _, line in directives[:2]] != [f"#ifndef {guard}", f"#define {guard}"]:
         line = directives[0][0] if directives else 1
         yield Violation(file.path, line, "guard", f"the include guard is not {guard}")
+
+
+def check_clock(file):
+    """Deadlines, leases and measurements go by the steady clock: the system's may be set."""
+    if file.path in TELLS_THE_TIME or file.is_test or file.layer in (TESTS, MICRO):
+        return
+    for i, line in enumerate(file.lines, 1):
+        if found := SYSTEM_CLOCK.search(line.partition("//")[0]):
+            yield Violation(file.path, i, "clock", f"`{found[0]}`: what waits or measures reads the steady clock "
+                            "(MonotonicClock, std::chrono::steady_clock, core/rpc/deadline.h)")
 
 
 def check_paths(file, files):

@@ -166,6 +166,13 @@ class PlantedTreeTest(unittest.TestCase):
         self.write("core/base/empty.cc", [])
         self.expect(("core/base/empty.cc", 1, "spdx"), ("core/base/log.cc", 1, "spdx"))
 
+    def test_nothing_waits_or_measures_by_a_clock_that_may_be_set(self):
+        self.write("core/rpc/sleep.cc", [include_rules.SPDX, "auto end = std::chrono::system_clock::now() + time;",
+                                         "// system_clock", "auto begin = std::chrono::steady_clock::now();"])
+        self.write("core/base/log.cc", [include_rules.SPDX, "absl::Now();"])
+        self.write("core/rpc/sleep_test.cc", [include_rules.SPDX, "absl::Now();"])
+        self.expect(("core/rpc/sleep.cc", 2, "clock"))
+
     def test_files_stay_within_their_budgets(self):
         for path, budget in (("core/base/a.h", 120), ("core/base/a.cc", 400), ("core/base/a_test.cc", 500)):
             self.plant(path, *(["core/base/a.h"] if path == "core/base/a.cc" else []), lines=budget)

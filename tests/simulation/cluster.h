@@ -14,7 +14,9 @@
 #include "core/sampling/coins.h"
 #include "core/wire/model_identity.h"
 #include "tests/simulation/coverage.h"
+#include "tests/simulation/judgements.h"
 #include "tests/simulation/network.h"
+#include "tests/simulation/node_coverage.h"
 #include "tests/simulation/session_watch.h"
 #include "tests/simulation/simulated_node.h"
 #include "tests/simulation/weak_protocol.h"
@@ -36,6 +38,8 @@ enum class Mistake {
   kCountsNoSuspects,    // of those that take verifiers down
   kKeepsOutcomes,       // drafts of an old drafter's are used at the next one
   kKeepsGivenUp,        // what was in flight counts as text that is cached
+  kIsolatesNobody,      // suspects of several coordinators come together
+  kNamesNoModel,        // a reply does not say what computed it
 };
 
 // What a run had, for those who ask whether it tried anything.
@@ -88,11 +92,13 @@ struct Cluster {
   Mistake mistake = Mistake::kNone;
   std::vector<std::unique_ptr<Verifier>> verifiers = {};
   std::vector<std::unique_ptr<Drafter>> drafters = {};
-  SimulatedPool* pool = nullptr;
+  std::vector<SimulatedPool*> pools = {};  // one of each coordinator
   std::map<SessionId, SessionWatch> watches = {};
   Coverage coverage = {};
   bool has_poison = false;  // and nothing else takes nodes down
+  NodeCoverage node_coverage = {};
   DraftLedger ledger = {};
+  Judgements judgements = {};
   SimulationStats stats = {};
   std::string problem = {};  // the first one
 

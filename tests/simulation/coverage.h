@@ -72,8 +72,9 @@ class Coverage {
       "answered", "draining", "missed",   "refused",  "broken",
       "late",     "failed",   "replaced", "cancelled"};
 
-  // An opening is missed only where an older one overtakes it; and a verifier
-  // that is known to be another model gets none.
+  // An opening is missed only where an older one overtakes it; another model
+  // knows no life of an older one, and seldom comes in the moment in which a
+  // session begins or moves.
   static bool IsExpected(State state, Event event) {
     if (event == Event::kReplaced) return state == State::kReopening;
     return event != Event::kMissed || state == State::kOpen;

@@ -49,8 +49,8 @@ void AddRevivals(int num_nodes, std::mt19937_64& random,
   }
 }
 
-// What a move may meet: the node that it goes to breaks, refuses or gives rows
-// that are none, and the client leaves.
+// What a move may meet: the node that it goes to breaks, refuses, drains or
+// gives rows that are none, and the client leaves.
 void AddMoves(int num_nodes, std::mt19937_64& random,
               std::vector<Fault>& faults) {
   const auto begin = static_cast<int64_t>(20'000 + random() % 200'000);
@@ -58,6 +58,10 @@ void AddMoves(int num_nodes, std::mt19937_64& random,
                     .node = static_cast<int>(random() % num_nodes),
                     .at = begin,
                     .time = microseconds(1'000'000)});
+  faults.push_back({.kind = Fault::Kind::kDrain,
+                    .node = static_cast<int>(random() % num_nodes),
+                    .at = begin + Draw(1'000, 60'000, random).count(),
+                    .time = microseconds(100'000)});
   constexpr Fault::Kind kMet[] = {Fault::Kind::kNanRow, Fault::Kind::kHangUp,
                                   Fault::Kind::kRefuse, Fault::Kind::kNanRow};
   for (const Fault::Kind kind : kMet) {

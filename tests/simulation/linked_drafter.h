@@ -19,7 +19,8 @@ class LinkedDrafter final : public SharedDraftStub {
  public:
   using DrafterWays = Ways<Cluster::Drafter>;
 
-  LinkedDrafter(Cluster& cluster, std::shared_ptr<DrafterWays> ways)
+  LinkedDrafter(Cluster& cluster, SimulatedPool& /*pool*/,
+                std::shared_ptr<DrafterWays> ways)
       : cluster_(cluster), ways_(std::move(ways)) {}
 
   Task<absl::StatusOr<DraftReply>> Draft(const DraftCall& call,

@@ -23,6 +23,7 @@
 #include "core/sampling/process.h"
 #include "tests/simulation/hashed_models.h"
 #include "tests/simulation/simulated_pool.h"
+#include "tests/simulation/varying_length.h"
 
 namespace outrider::testing {
 namespace {
@@ -122,20 +123,6 @@ class SimulatedClient::CheckedVerifyStub final : public VerifyStub {
   int scored_length_ = -1;  // of the text whose next tokens were scored
 };
 
-// Another K each round, 0 included.
-class SimulatedClient::VaryingLength final : public DraftLengthPolicy {
- public:
-  explicit VaryingLength(uint64_t seed) : seed_(seed) {}
-  int NextDraftLength(const Session& session) override {
-    const int k = static_cast<int>(HashOf(seed_, ++num_rounds_) % 6);
-    return std::min(k, session.MaxDraftLength());
-  }
-
- private:
-  const uint64_t seed_;
-  uint64_t num_rounds_ = 0;
-};
-
 class SimulatedClient::HastyDrafts final : public DraftClient {
  public:
   HastyDrafts(DraftClient& drafts, Cluster& cluster)
@@ -164,8 +151,8 @@ class SimulatedClient::HastyDrafts final : public DraftClient {
   // Where there is no draft, as the session has come to another drafter.
   void UseOldOutcome(const Session& session, ProposedDraft& proposed) {
     int64_t num_moves = 0;
-    for (const auto& count : cluster_.pool->moves().of_drafters) {
-      num_moves += count;
+    for (SimulatedPool* const pool : cluster_.pools) {
+      for (const auto& count : pool->moves().of_drafters) num_moves += count;
     }
     if (proposed.ahead.outcome == AheadStats::Outcome::kHit) {
       old_ = proposed.draft;
@@ -235,6 +222,8 @@ Task<void> SimulatedClient::Run() {
     if (absl::IsAborted(status)) {
       // What is delivered cannot be continued.
       ++cluster_.stats.num_begun_anew;
+      CheckHistory();
+      history_ = {};
       received_.clear();
       request_.seed = HashOf(request_.seed, attempt);
     }
@@ -245,18 +234,22 @@ Task<void> SimulatedClient::Run() {
   is_done_ = true;
 }
 
+SimulatedPool& SimulatedClient::Pool() const {
+  return *cluster_.pools[(request_.index + attempt_) % cluster_.pools.size()];
+}
+
 NodeGroup<VerifierNode>::Choice SimulatedClient::Assign() {
-  return cluster_.pool->ChooseVerifier(
-      session_id_, [&](const VerifierNode&, const NodeDescription& answer) {
-        return received_.empty() ||
-               CheckSame(Cluster::IdentityOf(is_other_model_),
-                         answer.identity(), Sameness::kLaw)
-                   .ok();
-      });
+  return Pool().ChooseVerifier(session_id_, [&](const VerifierNode&,
+                                                const NodeDescription& answer) {
+    return received_.empty() || CheckSame(Cluster::IdentityOf(is_other_model_),
+                                          answer.identity(), Sameness::kLaw)
+                                    .ok();
+  });
 }
 
 Task<absl::Status> SimulatedClient::Stream(int attempt) {
   releases_ = true;
+  attempt_ = attempt;
   cancellation_ = std::make_shared<Cancellation>();
   const std::string id = absl::StrCat("stream ", request_.index, "/", attempt,
                                       std::string(16, ' '));
@@ -268,7 +261,11 @@ Task<absl::Status> SimulatedClient::Stream(int attempt) {
   watch.is_other_model = is_other_model_;
   watch.text = request_.prompt;
   watch.text.insert(watch.text.end(), received_.begin(), received_.end());
-  if (received_.empty()) golden_ = Golden(request_, is_other_model_);
+  if (received_.empty()) {
+    golden_ = Golden(request_, is_other_model_);
+    history_ = {};  // nothing of it was seen
+  }
+  history_.Begins(request_.seed, received_);
   Session session({.id = session_id_,
                    .prompt = request_.prompt,
                    .delivered = received_,
@@ -279,10 +276,10 @@ Task<absl::Status> SimulatedClient::Stream(int attempt) {
                                  request_.num_tokens,
                    .cache_salt = request_.cache_salt,
                    .cancellation = cancellation_});
-  SessionVerifier session_verifier(*cluster_.pool, session_id_,
-                                   std::move(choice.seat), choice.description);
-  SessionDrafter session_drafter(*cluster_.pool, session_id_,
-                                 cluster_.pool->ChooseDrafter(session_id_, {}));
+  SessionVerifier session_verifier(Pool(), session_id_, std::move(choice.seat),
+                                   choice.description);
+  SessionDrafter session_drafter(Pool(), session_id_,
+                                 Pool().ChooseDrafter(session_id_, {}));
   const DraftLengthMode mode =
       request_.seed % 2 == 0 ? DraftLengthMode::kFixed : DraftLengthMode::kAuto;
   OptionalDraftClient optional(
@@ -316,6 +313,7 @@ Task<absl::Status> SimulatedClient::Stream(int attempt) {
 
 Task<absl::Status> SimulatedClient::Decode(Session& session,
                                            SpeculativeDecoder& decoder) {
+  const int number = history_.num_sessions() - 1;
   while (!session.is_complete() && !session.cancellation().cancelled()) {
     const absl::Span<const TokenId> log = session.committed().tokens();
     const std::vector<TokenId> before(log.begin(), log.end());
@@ -333,14 +331,25 @@ Task<absl::Status> SimulatedClient::Decode(Session& session,
     cluster_.stats.num_draft_failures += stats.drafter.num_failures;
     cluster_.stats.num_hits +=
         stats.ahead.outcome == AheadStats::Outcome::kHit ? 1 : 0;
-    Receive(static_cast<int>(before.size()) - session.prompt_length(),
-            session.committed().From(static_cast<int>(before.size())));
+    const int first_index =
+        static_cast<int>(before.size()) - session.prompt_length();
+    const absl::Span<const TokenId> block =
+        session.committed().From(static_cast<int>(before.size()));
+    history_.Committed(number, first_index, block);
+    history_.Received(number, first_index, block);
+    Receive(first_index, block);
     if (session.committed().From(session.prompt_length()) != received_) {
       Report("the client has another text than the log");
     }
   }
   if (session.cancellation().cancelled()) co_return absl::CancelledError();
   co_return absl::OkStatus();
+}
+
+void SimulatedClient::CheckHistory() {
+  const std::string problem =
+      history_.Problem(/*is_text_promised=*/!golden_.empty());
+  if (!problem.empty()) Report(problem);
 }
 
 void SimulatedClient::CheckPoison() {

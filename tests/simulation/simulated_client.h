@@ -19,6 +19,7 @@
 #include "core/wire/round_stats.h"
 #include "core/wire/schedule.h"
 #include "tests/simulation/cluster.h"
+#include "tests/simulation/stream_history.h"
 
 namespace outrider::testing {
 
@@ -52,16 +53,19 @@ class SimulatedClient {
   void GiveUp();
   bool is_done() const { return is_done_; }
   const SessionId& session_id() const { return session_id_; }
+  // Reports where no sequential execution explains what was seen of the stream.
+  void CheckHistory();
   int num_received() const { return static_cast<int>(received_.size()); }
 
  private:
   class CheckedVerifyStub;
-  class VaryingLength;
   class HastyDrafts;    // a mistake
   class RestlessScore;  // another
 
   Task<void> Run();
   Task<absl::Status> Stream(int attempt);
+  // The coordinator's that has the stream: after a break it is the next one.
+  SimulatedPool& Pool() const;
   Task<absl::Status> Decode(Session& session, SpeculativeDecoder& decoder);
   // A place at a verifier of the model that the stream has begun with.
   NodeGroup<VerifierNode>::Choice Assign();
@@ -79,6 +83,8 @@ class SimulatedClient {
   // What plain decoding gives; empty where the law alone is promised.
   std::vector<TokenId> golden_;
   std::vector<TokenId> received_;
+  int attempt_ = 0;
+  StreamHistory history_;
   SessionId session_id_;  // of the stream that runs, or ran last
   std::shared_ptr<Cancellation> cancellation_;  // of the same
   bool releases_ = true;

@@ -31,6 +31,7 @@ void SimulatedNode<Core>::Deliver(const Call& call, Done done) {
   const uint64_t number = ++num_calls_;
   calls_[number] = std::move(done);
   const RequestHeader& header = call.header;
+  suspects_->Began(header.session);
   Call taken = call;
   taken.header = door_->In(header, core_->sessions());
   if (options_.protocol.truncates_apart && !header.incarnation.is_none()) {
@@ -43,11 +44,30 @@ void SimulatedNode<Core>::Deliver(const Call& call, Done done) {
       return Answer(number, header, std::move(miss));
     }
   }
+  Cover(taken);
   core_->Submit(taken, ContentDigest(taken), loop_.now(),
-                [this, number, header](absl::StatusOr<Reply> reply) {
-                  Answer(number, header, std::move(reply));
+                [this, number, call](absl::StatusOr<Reply> reply) {
+                  if (reply.ok() && options_.computed) {
+                    options_.computed(call, *reply, is_other_);
+                  }
+                  Answer(number, call.header, std::move(reply));
                 });
   Pump();
+}
+
+template <typename Core>
+void SimulatedNode<Core>::Cover(const Call& taken) {
+  using Message = NodeCoverage::Message;
+  const RequestHeader& header = taken.header;
+  const NodeSession* session = core_->sessions().Find(header.session);
+  Message message = NodeCoverage::KindOf(header, ContentDigest(taken), session);
+  if (session == nullptr && message == Message::kOpening) {
+    const auto released = released_.find(header.session);
+    if (released != released_.end() && header.step <= released->second) {
+      message = Message::kReleasedOpening;
+    }
+  }
+  coverage_.Saw(session, message);
 }
 
 template <typename Core>
@@ -59,9 +79,25 @@ void SimulatedNode<Core>::Describe(
     return;
   }
   if (is_draining()) return done(absl::UnavailableError("it shuts down"));
+  done(Description());
+}
+
+template <typename Core>
+NodeDescription SimulatedNode<Core>::Description() const {
   NodeDescription description = options_.description;
   if (is_other_) description.weights_hash = "others";
-  done(std::move(description));
+  return description;
+}
+
+template <typename Core>
+void SimulatedNode<Core>::Isolate(
+    const SessionId& session, std::function<void(absl::StatusOr<bool>)> done) {
+  if (is_down()) return done(absl::UnavailableError("nobody listens"));
+  if (loop_.now() < paused_until_) {
+    waiting_.push_back([this, session, done] { Isolate(session, done); });
+    return;
+  }
+  done(suspects_->Enter(session, loop_.now()));
 }
 
 template <typename Core>
@@ -76,8 +112,8 @@ void SimulatedNode<Core>::Drain(Clock::duration time) {
 template <typename Core>
 void SimulatedNode<Core>::Replace(Clock::duration time) {
   if (is_other_) return;
-  // It loads for longer than two questions, what it is, are apart.
-  static constexpr std::chrono::milliseconds kLoading(2500);
+  // Who asks once a second what it is may not see that it was away.
+  static constexpr std::chrono::milliseconds kLoading(200);
   is_other_ = true;
   Crash(kLoading);
   loop_.After(kLoading + time, [this] {
@@ -107,7 +143,16 @@ bool SimulatedNode<Core>::FitsApart(const RequestHeader& header,
 
 template <typename Core>
 void SimulatedNode<Core>::Release(const RequestHeader& header) {
-  if (!is_down()) core_->Release(door_->In(header, core_->sessions()));
+  if (is_down()) return;
+  suspects_->Leave(header.session);
+  const RequestHeader taken = door_->In(header, core_->sessions());
+  const NodeSession* session = core_->sessions().Find(header.session);
+  coverage_.Saw(session, NodeCoverage::KindOfRelease(taken, session));
+  if (taken.incarnation.is_none()) {
+    uint64_t& step = released_[header.session];
+    step = std::max(step, taken.step);
+  }
+  core_->Release(taken);
 }
 
 template <typename Core>
@@ -149,6 +194,8 @@ void SimulatedNode<Core>::Start() {
   is_passing_ = false;
   core_ = options_.start(is_broken_, is_other_);
   door_ = std::make_unique<WeakDoor>(options_.protocol);
+  suspects_ = std::make_unique<SuspectPlace>();
+  released_.clear();
 }
 
 template <typename Core>
@@ -162,7 +209,9 @@ void SimulatedNode<Core>::Answer(uint64_t number, const RequestHeader& request,
     return;
   }
   const auto call = calls_.extract(number);
+  suspects_->Leave(request.session);
   if (reply.ok()) {
+    if (request.incarnation.is_none()) reply->model = Description().identity();
     door_->Out(request, reply->header);
     reply->header.is_draining = is_draining();
   }

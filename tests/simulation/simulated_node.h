@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "core/session/suspect_place.h"
 #include "core/wire/node_description.h"
+#include "tests/simulation/node_coverage.h"
 #include "tests/simulation/weak_protocol.h"
 #include "tests/support/event_loop.h"
 #include "tests/support/toy_nodes.h"
@@ -32,34 +34,31 @@ class SimulatedNode {
     std::function<std::unique_ptr<Core>(const bool& is_broken, bool is_other)>
         start = {};
     NodeDescription description = {};
-    // A step that takes the process down when it is computed; empty: none does.
+    // Sees what is computed, also where nobody hears of it, and by which model.
+    std::function<void(const Call&, const Reply&, bool is_other)> computed = {};
+    // A step that takes the process down when it is computed.
     std::function<bool(const RequestHeader&)> kills = {};
     WeakProtocol protocol = {};
   };
 
   SimulatedNode(EventLoop& loop, Options options);
 
-  // `done` gets the answer, or that the connection broke; or nothing, where the
-  // node is at a standstill for good.
+  // `done` gets the answer, or that the connection broke; or nothing.
   void Deliver(const Call& call, Done done);
   void Describe(std::function<void(absl::StatusOr<NodeDescription>)> done);
+  void Isolate(const SessionId& session,
+               std::function<void(absl::StatusOr<bool>)> done);
   void Release(const RequestHeader& header);
   // Of protocols that cut by a call of its own: to a length, or by a number.
   void Truncate(const RequestHeader& header, int length, int num_removed);
 
-  // Loses all, and is back after `down`.
-  void Crash(Clock::duration down);
-  // Stands still, then goes on with all that came.
-  void Pause(Clock::duration time);
-  // Has no room.
+  void Crash(Clock::duration down);  // loses all, and is back after it
+  void Pause(Clock::duration time);  // then goes on with all that came
   void Refuse(Clock::duration time) { refuses_until_ = loop_.now() + time; }
-  // Drops sessions as if every lease had run out.
-  // Says that it shuts down for so long, and is another process then.
-  void Drain(Clock::duration time);
-  // What it answers is wrong for so long: the links make it so.
+  void Drain(Clock::duration time);  // says so, and is another process then
   void Lie(Clock::duration time) { lies_until_ = loop_.now() + time; }
-  // Is another model for so long.
-  void Replace(Clock::duration time);
+  void Replace(Clock::duration time);  // is another model for so long
+  // Acts as if every lease had run out.
   void Evict() { core_->Expire(loop_.now() + std::chrono::hours(1)); }
   void BreakNextPass() { breaks_next_pass_ = true; }
 
@@ -67,6 +66,7 @@ class SimulatedNode {
   void Expire() { core_->Expire(loop_.now()); }
 
   const Core& core() const { return *core_; }
+  const NodeCoverage& coverage() const { return coverage_; }
   bool is_down() const { return loop_.now() < down_until_; }
   bool is_other() const { return is_other_; }
   bool is_lying() const { return loop_.now() < lies_until_; }
@@ -77,6 +77,9 @@ class SimulatedNode {
 
  private:
   void Start();
+  void Cover(const Call& taken);
+  // What it is now.
+  NodeDescription Description() const;
   // Where truncation is a call of its own: makes the delta follow what is
   // cached. False: that has another length than the call expects.
   bool FitsApart(const RequestHeader& header, CacheDelta& delta) const;
@@ -94,6 +97,9 @@ class SimulatedNode {
   bool is_passing_ = false;
   std::unique_ptr<Core> core_;
   std::unique_ptr<WeakDoor> door_;
+  std::unique_ptr<SuspectPlace> suspects_;
+  NodeCoverage coverage_;
+  std::map<SessionId, uint64_t> released_;  // in this life, before it was open
   uint64_t life_ = 0;
   uint64_t num_calls_ = 0;
   std::map<uint64_t, Done> calls_;              // that wait for an answer

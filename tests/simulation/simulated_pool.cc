@@ -40,8 +40,9 @@ Coverage::Event EventOf(const absl::StatusOr<VerifyReply>& reply,
 
 class LinkedVerifier final : public SharedVerifyStub {
  public:
-  LinkedVerifier(Cluster& cluster, std::shared_ptr<VerifierWays> ways)
-      : cluster_(cluster), ways_(std::move(ways)) {}
+  LinkedVerifier(Cluster& cluster, SimulatedPool& pool,
+                 std::shared_ptr<VerifierWays> ways)
+      : cluster_(cluster), pool_(pool), ways_(std::move(ways)) {}
 
   Task<absl::StatusOr<VerifyReply>> Verify(
       const VerifyCall& call, milliseconds timeout,
@@ -67,6 +68,9 @@ class LinkedVerifier final : public SharedVerifyStub {
     } else {
       watch.has_failed = true;
     }
+    if (reply.ok() && cluster_.mistake == Mistake::kNamesNoModel) {
+      reply->model.reset();
+    }
     if (reply.ok() && reply->header.is_draining) {
       watch.leaving = index;
       if (cluster_.mistake == Mistake::kIgnoresDrains) {
@@ -77,6 +81,13 @@ class LinkedVerifier final : public SharedVerifyStub {
   }
   milliseconds TimeoutOf(const VerifyCall&) const override {
     return kStepTimeout;
+  }
+  Task<absl::StatusOr<bool>> Isolate(const SessionId& session,
+                                     milliseconds timeout,
+                                     Cancellation&) override {
+    if (cluster_.mistake == Mistake::kIsolatesNobody) co_return true;
+    co_return co_await SimulatedStub<Cluster::Verifier>::Isolate(
+        ways_->way(), session, timeout);
   }
   Task<absl::StatusOr<NodeDescription>> Describe(milliseconds timeout,
                                                  Cancellation&) override {
@@ -93,7 +104,7 @@ class LinkedVerifier final : public SharedVerifyStub {
       return false;
     }
     bool is_any_shut = false;
-    const auto other = cluster_.pool->ChooseVerifier(
+    const auto other = pool_.ChooseVerifier(
         call.header.session,
         [&](const VerifierNode& node, const NodeDescription& answer) {
           if (node.stub.get() == this) return false;
@@ -105,6 +116,7 @@ class LinkedVerifier final : public SharedVerifyStub {
   }
 
   Cluster& cluster_;
+  SimulatedPool& pool_;
   const std::shared_ptr<VerifierWays> ways_;
 };
 
@@ -131,8 +143,8 @@ std::vector<std::string> Addresses(size_t count) {
 size_t IndexOf(const std::string& address) { return std::stoul(address); }
 
 template <typename NodeType, typename Stub, typename Node>
-std::unique_ptr<NodeType> LinkTo(Cluster& cluster, Node& node, int index,
-                                 const std::string& name,
+std::unique_ptr<NodeType> LinkTo(Cluster& cluster, SimulatedPool& pool,
+                                 Node& node, int index, const std::string& name,
                                  const std::string& address) {
   const auto ways = std::make_shared<Ways<Node>>(cluster, node, index);
   return std::unique_ptr<NodeType>(new NodeType{
@@ -143,7 +155,7 @@ std::unique_ptr<NodeType> LinkTo(Cluster& cluster, Node& node, int index,
                      return !node.is_down() &&
                             cluster.mistake != Mistake::kCountsNoSuspects;
                    }},
-      .stub = std::make_unique<Stub>(cluster, ways),
+      .stub = std::make_unique<Stub>(cluster, pool, ways),
       .cache = std::make_unique<LinkedCache<Node>>(ways)});
 }
 
@@ -155,16 +167,17 @@ SimulatedPool::SimulatedPool(Cluster& cluster)
                  [&](const std::string& name, const std::string& address) {
                    const size_t i = IndexOf(address);
                    return LinkTo<VerifierNode, LinkedVerifier>(
-                       cluster, *cluster.verifiers[i],
+                       cluster, *this, *cluster.verifiers[i],
                        Cluster::kFirstVerifier + static_cast<int>(i), name,
                        address);
                  }),
-      drafters_({kDrafters}, [&](const std::string& name,
-                                 const std::string& address) {
-        const size_t i = IndexOf(address);
-        return LinkTo<DrafterNode, LinkedDrafter>(
-            cluster, *cluster.drafters[i], static_cast<int>(i), name, address);
-      }) {
+      drafters_({kDrafters},
+                [&](const std::string& name, const std::string& address) {
+                  const size_t i = IndexOf(address);
+                  return LinkTo<DrafterNode, LinkedDrafter>(
+                      cluster, *this, *cluster.drafters[i], static_cast<int>(i),
+                      name, address);
+                }) {
   verifiers_.SetAddresses(kVerifiers, Addresses(cluster.verifiers.size()));
   drafters_.SetAddresses(kDrafters, Addresses(cluster.drafters.size()));
   // They have all been asked before the run begins.
@@ -187,6 +200,15 @@ void SimulatedPool::AskAll() {
     StartDetached(Ask(*node, verifiers_));
   }
   for (DrafterNode* node : drafters_.TakeToAsk()) {
+    StartDetached(Ask(*node, drafters_));
+  }
+}
+
+void SimulatedPool::AskQuiet() {
+  for (VerifierNode* node : verifiers_.TakeQuiet()) {
+    StartDetached(Ask(*node, verifiers_));
+  }
+  for (DrafterNode* node : drafters_.TakeQuiet()) {
     StartDetached(Ask(*node, drafters_));
   }
 }

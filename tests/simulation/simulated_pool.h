@@ -31,6 +31,12 @@ class SimulatedPool final : public SessionPool {
       const NodeGroup<DrafterNode>::Fits& fits) override {
     return drafters_.Choose(session, fits);
   }
+  void Doubt(const VerifierNode& node, const ModelIdentity& model) override {
+    DoubtIn(verifiers_, node, model);
+  }
+  void Doubt(const DrafterNode& node, const ModelIdentity& model) override {
+    DoubtIn(drafters_, node, model);
+  }
   bool HasVerifier() const override { return num_ready_ > 0; }
   bool HasSeveralVerifiers() const override { return num_ready_ > 1; }
   Timer& timer() override { return timer_; }
@@ -40,8 +46,17 @@ class SimulatedPool final : public SessionPool {
 
   // Asks all nodes what they are; about once a second.
   void AskAll();
+  // And those that are quiet, more often.
+  void AskQuiet();
 
  private:
+  template <typename NodeType>
+  void DoubtIn(NodeGroup<NodeType>& group, const NodeType& node,
+               const ModelIdentity& model) {
+    if (!group.Doubt(node, model)) return;
+    Assess();
+    AskAll();
+  }
   template <typename NodeType>
   Task<void> Ask(NodeType& node, NodeGroup<NodeType>& group);
   void Assess();

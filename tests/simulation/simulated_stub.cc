@@ -52,6 +52,26 @@ Task<absl::StatusOr<NodeDescription>> SimulatedStub<Node>::Describe(
 }
 
 template <typename Node>
+Task<absl::StatusOr<bool>> SimulatedStub<Node>::Isolate(
+    Way way, SessionId session, std::chrono::milliseconds timeout) {
+  const auto asked = std::make_shared<Waited<bool>>();
+  const auto end = [asked](absl::StatusOr<bool> answer) {
+    End<bool>(*asked, std::move(answer));
+  };
+  way.network.ToNode(way.index, [way, session, end](Network::Arrival) {
+    way.node.Isolate(session, [way, end](absl::StatusOr<bool> answer) {
+      way.network.FromNode(way.index,
+                           [end, answer](Network::Arrival) { end(answer); });
+    });
+  });
+  way.loop.After(timeout, [end] {
+    end(absl::DeadlineExceededError("no answer in time"));
+  });
+  co_await Answered<bool>{*asked};
+  co_return *std::move(asked->reply);
+}
+
+template <typename Node>
 void SimulatedStub<Node>::Release(const RequestHeader& header) {
   way_.network.ToNode(way_.index, [way = way_, header](Network::Arrival) {
     way.node.Release(header);

@@ -41,6 +41,8 @@ class SimulatedStub {
                                   Cancellation& cancellation);
   static Task<absl::StatusOr<NodeDescription>> Describe(
       Way way, std::chrono::milliseconds timeout);
+  static Task<absl::StatusOr<bool>> Isolate(Way way, SessionId session,
+                                            std::chrono::milliseconds timeout);
   // Advisory: nobody waits for it.
   void Release(const RequestHeader& header);
 

@@ -70,8 +70,10 @@ class Simulation {
                  .mistake = options.mistake,
                  .has_poison = options.has_poison} {
     StartNodes();
-    pool_.emplace(cluster_);
-    cluster_.pool = &*pool_;
+    for (uint64_t i = 0; i < 1 + Draw(6) % 2; ++i) {
+      pools_.push_back(std::make_unique<SimulatedPool>(cluster_));
+      cluster_.pools.push_back(pools_.back().get());
+    }
     MakeClients();
     for (const Fault& fault : options.faults) {
       if (fault.is_of_message()) continue;
@@ -86,6 +88,7 @@ class Simulation {
       ++num_drawn_;
     }
     EverySecond();
+    LookForQuiet();
     int64_t num_events = 0;
     while (!IsOver() && num_events < kMaxEvents && loop_.RunOne()) {
       ++num_events;
@@ -97,19 +100,26 @@ class Simulation {
                                    " s"));
     }
     End();
+    for (const auto& client : clients_) client->CheckHistory();
+    ForEachNode([this](const auto& node) {
+      cluster_.node_coverage.Add(node.coverage());
+    });
     cluster_.stats.num_messages = network_.num_messages();
     for (const auto& verifier : cluster_.verifiers) {
       cluster_.stats.num_preempted += verifier->num_preempted();
     }
-    for (const auto& count : pool_->moves().of_verifiers) {
-      cluster_.stats.num_moves += count;
-    }
-    for (const auto& count : pool_->moves().of_drafters) {
-      cluster_.stats.num_drafter_moves += count;
+    for (const auto& pool : pools_) {
+      for (const auto& count : pool->moves().of_verifiers) {
+        cluster_.stats.num_moves += count;
+      }
+      for (const auto& count : pool->moves().of_drafters) {
+        cluster_.stats.num_drafter_moves += count;
+      }
     }
     return {.problem = cluster_.problem,
             .stats = cluster_.stats,
-            .coverage = cluster_.coverage};
+            .coverage = cluster_.coverage,
+            .node_coverage = cluster_.node_coverage};
   }
 
  private:
@@ -132,6 +142,12 @@ class Simulation {
         return MakeVerifyNode(
             ModelOf(is_other ? OtherTarget : HashedTarget, is_broken), {},
             scheduling);
+      };
+      node.computed = [this](const VerifyCall& call, const VerifyReply& reply,
+                             bool is_other) {
+        if (!cluster_.judgements.Write(call, reply, is_other)) {
+          cluster_.Report("one round was judged twice, and not alike");
+        }
       };
       if (options_.has_poison) {
         node.kills = [this](const RequestHeader& header) {
@@ -269,8 +285,14 @@ class Simulation {
 
   void EverySecond() {
     ForEachNode([](auto& node) { node.Expire(); });
-    pool_->AskAll();
+    for (const auto& pool : pools_) pool->AskAll();
     if (!AreDone()) loop_.After(seconds(1), [this] { EverySecond(); });
+  }
+  void LookForQuiet() {
+    for (const auto& pool : pools_) pool->AskQuiet();
+    if (AreDone()) return;
+    loop_.After(NodeGroup<VerifierNode>::kLookPeriod,
+                [this] { LookForQuiet(); });
   }
   template <typename Function>
   void ForEachNode(Function function) {
@@ -322,7 +344,7 @@ class Simulation {
   EventLoop loop_;
   Network network_;
   Cluster cluster_;
-  std::optional<SimulatedPool> pool_;
+  std::vector<std::unique_ptr<SimulatedPool>> pools_;
   std::vector<std::unique_ptr<SimulatedClient>> clients_;
   uint64_t num_drawn_ = 0;
 };

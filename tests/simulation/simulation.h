@@ -9,6 +9,7 @@
 #include "tests/simulation/cluster.h"
 #include "tests/simulation/coverage.h"
 #include "tests/simulation/fault.h"
+#include "tests/simulation/node_coverage.h"
 #include "tests/simulation/weak_protocol.h"
 
 namespace outrider::testing {
@@ -28,12 +29,14 @@ struct SimulationOptions {
 struct SimulationResult {
   std::string problem = {};  // the first that was found; empty: none
   SimulationStats stats = {};
-  Coverage coverage = {};
+  Coverage coverage = {};  // of coordinators
+  NodeCoverage node_coverage = {};
 };
 
 // Looks, all the time, at each stream (contiguous, nothing twice, equal to
-// plain decoding where that is promised), at logs, coins and blocks; at the end
-// whether all streams have ended and all memory is free.
+// plain decoding where that is promised), at logs, coins, verdicts and blocks;
+// at the end whether one sequential execution explains each stream, all have
+// ended and all memory is free.
 SimulationResult Simulate(const SimulationOptions& options);
 
 // The faults that `seed` draws.

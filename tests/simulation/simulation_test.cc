@@ -14,10 +14,12 @@ using ::testing::IsEmpty;
 
 constexpr uint64_t kNumSeeds = 500;
 
-// The seeds together have each answer to a session in each of its states.
+// The seeds together have each answer to a session in each of its states, and
+// at nodes each message of a session in each of theirs.
 TEST(SimulationTest, EveryStreamIsWholeAndThatOfPlainDecoding) {
   SimulationStats sum;
   Coverage coverage;
+  NodeCoverage node_coverage;
   for (uint64_t seed = 0; seed < kNumSeeds; ++seed) {
     const SimulationOptions options = OptionsOf(seed);
     const SimulationResult result = Simulate(options);
@@ -38,9 +40,11 @@ TEST(SimulationTest, EveryStreamIsWholeAndThatOfPlainDecoding) {
     sum.num_begun_anew += result.stats.num_begun_anew;
     sum.num_poisoned += result.stats.num_poisoned;
     coverage.Add(result.coverage);
+    node_coverage.Add(result.node_coverage);
   }
-  std::cout << coverage.ToString();
+  std::cout << coverage.ToString() << node_coverage.ToString();
   EXPECT_THAT(coverage.Missing(), IsEmpty());
+  EXPECT_THAT(node_coverage.Wrong(), IsEmpty());
   // What was not tried was not tested.
   EXPECT_GT(sum.num_accepted, static_cast<int64_t>(10 * kNumSeeds));
   EXPECT_GT(sum.num_misses, 0);

@@ -62,6 +62,8 @@ std::vector<WeakCase> WeakCases() {
       {"CountsNoSuspects", {}, Mistake::kCountsNoSuspects},
       {"KeepsOutcomes", {}, Mistake::kKeepsOutcomes},
       {"KeepsGivenUp", {}, Mistake::kKeepsGivenUp},
+      {"IsolatesNobody", {}, Mistake::kIsolatesNobody},
+      {"NamesNoModel", {}, Mistake::kNamesNoModel},
   };
 }
 

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_COORDINATOR_POOL_PULSE_H_
+#define OUTRIDER_COORDINATOR_POOL_PULSE_H_
+
+#include <algorithm>
+#include <chrono>
+#include <list>
+#include <optional>
+
+#include "coordinator/peers/failure_limit.h"
+#include "core/base/cancellation.h"
+#include "core/base/monotonic_clock.h"
+#include "core/base/mutex.h"
+
+namespace outrider {
+
+// Whether a node still says anything while calls wait for it. One that hangs,
+// or cannot be reached any more, is so told from one that is slow long before
+// the limit of a step (faults.md rules 9 and 10): it is quiet when calls wait
+// and nothing comes, is then asked what it is, which takes no pass, and is
+// silent when that stays unanswered for four times as long as it ever does.
+// Thread-safe; one a node.
+class Pulse {
+ public:
+  using Clock = MonotonicClock;
+  // A call that waits for the node, and has its cancellation: the session's,
+  // and that of the pulse, which gives the call up where the node falls silent.
+  class Call {
+   public:
+    Call(Pulse& pulse, Cancellation& session)
+        : pulse_(pulse),
+          session_(session),
+          registration_(session.OnCancel([this] { cancellation_.Cancel(); })),
+          place_(pulse.Enter(*this)) {}
+    Call(const Call&) = delete;
+    ~Call() {
+      session_.Forget(registration_);
+      pulse_.Leave(place_);
+    }
+
+    Cancellation& cancellation() { return cancellation_; }
+    bool is_given_up() const {
+      return cancellation_.cancelled() && !session_.cancelled();
+    }
+
+   private:
+    friend class Pulse;
+    Pulse& pulse_;
+    Cancellation& session_;
+    Cancellation cancellation_;
+    const uint64_t registration_;
+    const std::list<Call*>::iterator place_;
+  };
+
+  void Heard(Clock::time_point now) {
+    MutexLock lock(mu_);
+    HeardLocked(now);
+  }
+  // It is asked what it is; it has answered that, after so long.
+  void Asked(Clock::time_point now) {
+    MutexLock lock(mu_);
+    if (!asked_at_.has_value()) asked_at_ = now;
+  }
+  void Answered(Clock::duration took, Clock::time_point now) {
+    limit_.Answered(std::chrono::ceil<FailureLimit::Duration>(took));
+    MutexLock lock(mu_);
+    HeardLocked(now);
+  }
+
+  bool IsQuiet(Clock::time_point now) const {
+    MutexLock lock(mu_);
+    return !calls_.empty() && now - std::max(heard_at_, waits_since_) > kQuiet;
+  }
+  // It is quiet, and has been asked for too long.
+  bool IsSilent(Clock::time_point now) const {
+    MutexLock lock(mu_);
+    return asked_at_.has_value() && now - *asked_at_ > limit_.Get();
+  }
+  // Ends the calls that wait.
+  void GiveUp() {
+    MutexLock lock(mu_);
+    for (Call* call : calls_) call->cancellation_.Cancel();
+  }
+  // Who listens was away itself.
+  void ListenAnew(Clock::time_point now) {
+    MutexLock lock(mu_);
+    heard_at_ = now;
+    if (asked_at_.has_value()) asked_at_ = now;
+  }
+
+ private:
+  static constexpr std::chrono::milliseconds kQuiet{150};
+
+  std::list<Call*>::iterator Enter(Call& call) {
+    MutexLock lock(mu_);
+    if (calls_.empty()) waits_since_ = Clock::now();
+    return calls_.insert(calls_.end(), &call);
+  }
+  void Leave(std::list<Call*>::iterator place) {
+    MutexLock lock(mu_);
+    calls_.erase(place);
+  }
+  void HeardLocked(Clock::time_point now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    heard_at_ = now;
+    asked_at_.reset();
+  }
+
+  FailureLimit limit_{std::chrono::milliseconds(300), /*margin=*/4,
+                      /*window=*/32};
+  mutable Mutex mu_;
+  std::list<Call*> calls_ ABSL_GUARDED_BY(mu_);
+  Clock::time_point waits_since_ ABSL_GUARDED_BY(mu_) = {};
+  Clock::time_point heard_at_ ABSL_GUARDED_BY(mu_) = {};
+  std::optional<Clock::time_point> asked_at_ ABSL_GUARDED_BY(mu_);  // first
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_COORDINATOR_POOL_PULSE_H_

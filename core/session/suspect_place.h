@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_SESSION_SUSPECT_PLACE_H_
+#define OUTRIDER_CORE_SESSION_SUSPECT_PLACE_H_
+
+#include <atomic>
+#include <chrono>
+#include <optional>
+
+#include "core/base/monotonic_clock.h"
+#include "core/base/mutex.h"
+#include "core/base/session_id.h"
+
+namespace outrider {
+
+// A verifier's one place for sessions under whose steps nodes were lost: of all
+// coordinators' suspects one at a time, so that the node is never lost under
+// two of them (faults.md rule 18). Thread-safe.
+class SuspectPlace {
+ public:
+  using Clock = MonotonicClock;
+  // How long the place is kept for a step that has not come.
+  static constexpr std::chrono::seconds kPatience{5};
+
+  // Whether the session has the place now: until its next call has ended.
+  bool Enter(const SessionId& session, Clock::time_point now) {
+    MutexLock lock(mu_);
+    const bool is_free =
+        !holder_.has_value() || (!is_at_work_ && now >= kept_until_);
+    if (!is_free && *holder_ != session) return false;
+    if (is_free) is_at_work_ = false;
+    holder_ = session;
+    kept_until_ = now + kPatience;
+    is_taken_ = true;
+    return true;
+  }
+  // A call of some session has come, which may have the place.
+  void Began(const SessionId& session) {
+    if (!is_taken_) return;
+    MutexLock lock(mu_);
+    if (holder_ == session) is_at_work_ = true;
+  }
+  // Its call has ended, or it is released.
+  void Leave(const SessionId& session) {
+    if (!is_taken_) return;
+    MutexLock lock(mu_);
+    if (holder_ != session) return;
+    holder_.reset();
+    is_at_work_ = false;
+    is_taken_ = false;
+  }
+
+ private:
+  // What all calls look at, of which none is a suspect's as a rule.
+  std::atomic<bool> is_taken_ = false;
+  Mutex mu_;
+  std::optional<SessionId> holder_ ABSL_GUARDED_BY(mu_);
+  bool is_at_work_ ABSL_GUARDED_BY(mu_) = false;
+  Clock::time_point kept_until_ ABSL_GUARDED_BY(mu_) = {};
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_SESSION_SUSPECT_PLACE_H_
