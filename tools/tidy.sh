@@ -1,20 +1,27 @@
 #!/usr/bin/env bash
 # tidy.sh [BASE]: clang-tidy over the lines of C++ that differ from the commit BASE
-# (the environment's OUTRIDER_TIDY_BASE, else the commit before HEAD). Each file is
-# compiled alone, as in build/debug, which is configured for that: so it is also seen
-# whether a file includes what it needs, which groups of files hide. Sources that it does
-# not know are named and left out. Fails on what .clang-tidy calls an error.
+# (the environment's OUTRIDER_TIDY_BASE, else where this branch left origin/main, else
+# the commit before HEAD). Each file is compiled alone, as in build/debug, which is
+# configured for that, headers too: so it is also seen whether a file includes what it
+# needs, which groups of files hide. Sources that it does not know are named and left
+# out. Fails on what .clang-tidy calls an error.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-base=${1:-${OUTRIDER_TIDY_BASE:-HEAD^}}
+base=${1:-${OUTRIDER_TIDY_BASE:-}}
+if [ -z "$base" ]; then
+  base=$(git merge-base HEAD origin/main 2>/dev/null || true)
+  if [ -z "$base" ] || [ "$base" = "$(git rev-parse HEAD)" ]; then base=HEAD^; fi
+fi
 if ! git rev-parse --quiet --verify "$base^{commit}" >/dev/null; then
-  echo "tidy: NOT RUN: no commit $base to compare with (a shallow clone?)" >&2
-  exit 0
+  echo "tidy: no commit $base to compare with: fetch it (a shallow clone has none), or name another one" >&2
+  exit 2
 fi
 cmake --preset debug >/dev/null
 files=()
-for file in $(git diff --name-only --diff-filter=d "$base" -- '*.cc'); do
-  if grep -q "\"file\": \"$PWD/$file\"" build/debug/compile_commands.json; then
+for file in $(git diff --name-only --diff-filter=d "$base" -- '*.cc' '*.h'); do
+  # A header is compiled as its neighbours are.
+  if grep -q "\"file\": \"$PWD/${file%.h}" build/debug/compile_commands.json ||
+    { [[ $file == *.h ]] && grep -q "\"file\": \"$PWD/$(dirname "$file")/[^/]*\.cc\"" build/debug/compile_commands.json; }; then
     files+=("$file")
   else
     echo "tidy: NOT CHECKED, as it is not part of build/debug: $file"
