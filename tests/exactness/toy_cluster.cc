@@ -58,7 +58,6 @@ class ToyCluster::TappedStub final : public DraftStub {
     absl::StatusOr<DraftReply> reply =
         co_await drafter_.Draft(call, cancellation);
     if (!reply.ok()) co_return reply;
-    reply->header.compute_seconds = 0;
     if (call.max_outcomes > 0) cluster_.outcomes_ = reply->outcomes;
     co_return reply;
   }
@@ -137,7 +136,6 @@ ToyCluster::ToyCluster(const ClusterConfig& config, const ToyModel& model,
         const absl::Status fate = alter ? alter(call, reply) : absl::OkStatus();
         const auto* rows = std::get_if<LogitRows>(&reply.outcome);
         if (rows != nullptr) rows_ = *rows;
-        reply.header.compute_seconds = 0;
         const auto& is_lost = config_.sabotage.is_verifier_lost;
         if (is_lost && is_lost(*this, call, reply)) {
           MoveVerifier();
