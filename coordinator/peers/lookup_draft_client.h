@@ -18,8 +18,8 @@ namespace outrider {
 // what is found fills in.
 //
 // Exact: rows are one-hot, and who drafts is decided by the committed text, by
-// past rounds, and by which peers fail (exactness.md: "K from past
-// acceptance"). One object a session.
+// past rounds, and by which peers fail, never by what a draft that is under way
+// holds. One object a session.
 class LookupDraftClient final : public DraftClient {
  public:
   LookupDraftClient(DraftClient& drafter, DraftLengthMode mode)

@@ -14,7 +14,7 @@ namespace outrider {
 // Lets moved sessions into a node one after the other, so that taking in their
 // texts costs those that are there a quarter of the node's time at most: each
 // keeps the gate closed for four times as long as the node had to compute for
-// it (faults.md rule 10). One a node, for this coordinator's sessions. Thread-
+// it. One a node, for this coordinator's sessions. Thread-
 // safe.
 class MoveGate {
  public:

@@ -9,7 +9,7 @@ namespace outrider {
 
 inline constexpr char kPoisonUrl[] = "outrider/poison";
 
-// Of a session that may be what its verifiers died of (faults.md rule 18): no
+// Of a session that may be what its verifiers died of: no
 // other is to have it, here or by way of another coordinator.
 inline absl::Status PoisonError() {
   absl::Status status = absl::InternalError(

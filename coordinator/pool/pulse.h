@@ -16,7 +16,7 @@ namespace outrider {
 
 // Whether a node still says anything while calls wait for it. One that hangs,
 // or cannot be reached any more, is so told from one that is slow long before
-// the limit of a step (faults.md rules 9 and 10): it is quiet when calls wait
+// the limit of a step is reached: it is quiet when calls wait
 // and nothing comes, is then asked what it is, which takes no pass, and is
 // silent when that stays unanswered for four times as long as it ever does.
 // Thread-safe; one a node.

@@ -21,8 +21,8 @@ inline Sameness PromiseOf(const SamplingParams& sampling, RuleKind rule) {
                                                           : Sameness::kLaw;
 }
 
-// Decorator of one session's verifier: two models never meet in a session
-// (faults.md rule 17), and none begins with another one than it was promised.
+// Decorator of one session's verifier: two models never meet in a
+// session, and none begins with another one than it was promised.
 // A node that gives the session a life may be another one than when it was
 // asked, or have been restarted with another model: its reply says what
 // computed it. An older node does not, and is asked before its rows count, but

@@ -11,9 +11,9 @@
 namespace outrider {
 
 // How long a verifier takes over its steps, and from when on one that has not
-// answered counts as hung, where the session can go elsewhere (faults.md rule
-// 10): far above what steps take at their slowest, and four times what the
-// texts should take that this coordinator has it take in at the time. Steps
+// answered counts as hung, where the session can go elsewhere
+// meanwhile: far above what steps take at their slowest, and four times what
+// the texts should take that this coordinator has it take in at the time. Steps
 // that were given up as late raise the limit, so that a node that is only slow
 // is soon known to be. Thread-safe; shared by a node's sessions.
 class StepPace {

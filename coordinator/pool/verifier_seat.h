@@ -32,7 +32,7 @@ class VerifierSeat {
   using Clock = MonotonicClock;
   using Nodes = std::vector<const VerifierNode*>;
   // A session under whose step so many verifiers were lost, with no answer in
-  // between, is given up (faults.md rule 18).
+  // between, is given up as what they died of.
   static constexpr int kMaxLost = 2;
 
   VerifierSeat(SessionPool& pool, const SessionId& session,

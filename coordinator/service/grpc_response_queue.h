@@ -19,7 +19,7 @@ namespace outrider {
 class ResponseQueue {
  public:
   // No more rounds are run while so much is in it: half of what a stream may
-  // cost (faults.md rule 14).
+  // cost a coordinator whose client does not read.
   static constexpr int kMaxTokens = 256;
   static constexpr size_t kMaxBytes = 32 << 10;
 

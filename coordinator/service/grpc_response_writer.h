@@ -18,7 +18,7 @@ namespace outrider {
 
 // The server's side of one Generate stream: queues messages, writes them one
 // after the other, makes the generation wait while too much is queued, and
-// drops a client that does not read (faults.md rule 14). gRPC's own
+// drops a client that does not read for a while. gRPC's own
 // back-pressure comes only after megabytes. Thread-safe. Goes with its call,
 // which is over after FinishAfterWrites.
 class ResponseWriter final : public ServerCall::Companion {

@@ -36,7 +36,7 @@ TEST(DrawCoupledTest, DrawsWithTheRowsProbabilities) {
   EXPECT_LT(result.statistic, result.critical);
 }
 
-// exactness.md's worked example: .43529 in closed form, where independent draws
+// A worked example: .43529 in closed form, where independent draws
 // agree with sum p q = .23 and no coupling with more than 1 - TV = .5.
 TEST(DrawCoupledTest, TwoRowsAgreeAsOftenAsTheFormulaSays) {
   Coins coins(kSeed);

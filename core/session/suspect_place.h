@@ -14,7 +14,7 @@ namespace outrider {
 
 // A verifier's one place for sessions under whose steps nodes were lost: of all
 // coordinators' suspects one at a time, so that the node is never lost under
-// two of them (faults.md rule 18). Thread-safe.
+// two of them. Thread-safe.
 class SuspectPlace {
  public:
   using Clock = MonotonicClock;

@@ -38,6 +38,10 @@ class PlantedDocumentTest(unittest.TestCase):
     def test_a_type_that_nobody_speaks_of_is_found(self):
         self.assertEqual(self.found("the `SlowClock`, and `SlowClock::Now`"), [(1, "SlowClock"), (1, "SlowClock")])
 
+    def test_a_source_names_no_document_that_is_not_there(self):
+        self.assertEqual(self.found("// docs/a.md\n// See b.md.\n", "core/base/watch.h"),
+                         [(1, "docs/a.md"), (2, "b.md")])
+
     def test_other_words_and_folders_are_free(self):
         self.assertEqual(self.found("`build/release/x.h`, `Clock`, `--flag`, `HOST:PORT`, core/none.h"), [])
 

@@ -97,10 +97,9 @@ class NodeCore {
  private:
   void FinishAll(Clock::time_point now) {
     while (std::unique_ptr<Job> job = scheduler_.NextToTake()) {
-      // It measures real time, which nothing here may depend on.
       const double compute_seconds = job->ending.compute_seconds;
       job->Take();
-      job->ending.compute_seconds = compute_seconds;
+      job->ending.compute_seconds = compute_seconds;  // less the real time
       scheduler_.Taken(std::move(job), now);
     }
     while (const std::unique_ptr<Job> job = scheduler_.NextEnded()) {
