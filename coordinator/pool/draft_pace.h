@@ -32,11 +32,15 @@ class DraftPace {
     pass_.Answered((took + Duration(num_passes - 1)) / num_passes);
   }
   // It was given up at this limit. The next one like it gets more than twice as
-  // long. It would be eight times as long if the limit counted as an answer,
-  // which is too long to wait for a drafter that hangs.
-  void Late(int num_drafts, Duration limit) { Answered(num_drafts, limit / 4); }
+  // long, up to half a minute. It would be eight times as long if the limit
+  // counted as an answer, which is too long to wait for a drafter that hangs.
+  void Late(int num_drafts, Duration limit) {
+    Answered(num_drafts, std::min(limit / 4, kLongestTakenForAnAnswer));
+  }
 
  private:
+  static constexpr Duration kLongestTakenForAnAnswer{4000};
+
   const Duration least_;
   FailureLimit call_{Duration(0)};
   FailureLimit pass_{Duration(0)};

@@ -10,8 +10,9 @@
 namespace outrider {
 namespace {
 
-// Who has not looked for so long was stopped, or has had no processor.
-constexpr std::chrono::milliseconds kStandStill(300);
+// Who has not looked for so long was stopped, or has had no processor. Far
+// below what a node is given to answer.
+constexpr std::chrono::milliseconds kStandStill(150);
 
 }  // namespace
 
@@ -65,30 +66,42 @@ NodeType* NodeGroup<NodeType>::Ask(Member& member) {
 }
 
 template <typename NodeType>
-std::vector<NodeType*> NodeGroup<NodeType>::TakeQuiet() {
+std::vector<NodeType*> NodeGroup<NodeType>::TakeQuiet(
+    bool is_other_quiet, Clock::time_point other_heard_at) {
   const Clock::time_point now = Clock::now();
   const bool was_away = now - std::exchange(looked_at_, now) > kStandStill;
-  const auto is_quiet = [&](const Member& member) {
-    return member.node->link.pulse.IsQuiet(now);
-  };
-  // Where all are, it may be us who hear nothing.
-  const bool is_any_heard =
-      !NodeType::kIsNeeded ||
-      std::any_of(members_.begin(), members_.end(), [&](const Member& member) {
-        return member.knowledge.ready() && !is_quiet(member);
-      });
+  const Heard own = Listen();
+  // A verifier's calls need another verifier to go to.
+  const Clock::time_point heard_at =
+      NodeType::kIsNeeded ? own.last : std::max(own.last, other_heard_at);
   std::vector<NodeType*> nodes;
   for (Member& member : members_) {
     Pulse& pulse = member.node->link.pulse;
     if (was_away) pulse.ListenAnew(now);
-    if (!is_quiet(member)) continue;
-    if (pulse.IsSilent(now) && is_any_heard) pulse.GiveUp();
-    pulse.Asked(now);  // by the question that is under way, if one is
-    if (!member.is_asked && member.knowledge.is_listed) {
+    // One that its name does not have any more is not asked.
+    if (!member.is_asked && !member.knowledge.is_listed) continue;
+    if (pulse.IsQuiet(now)) {
+      if (pulse.IsSilent(now, heard_at)) pulse.GiveUp();
+      pulse.Asked(now);  // by the question that is under way, if one is
+    }
+    if (!member.is_asked && (own.is_any_quiet || is_other_quiet) &&
+        now - pulse.heard_at() > Pulse::kQuiet) {
       nodes.push_back(Ask(member));
     }
   }
   return nodes;
+}
+
+template <typename NodeType>
+typename NodeGroup<NodeType>::Heard NodeGroup<NodeType>::Listen() const {
+  const Clock::time_point now = Clock::now();
+  Heard heard;
+  for (const Member& member : members_) {
+    const Pulse& pulse = member.node->link.pulse;
+    heard.is_any_quiet = heard.is_any_quiet || pulse.IsQuiet(now);
+    heard.last = std::max(heard.last, pulse.heard_at());
+  }
+  return heard;
 }
 
 template <typename NodeType>
@@ -113,6 +126,8 @@ void NodeGroup<NodeType>::Learn(const NodeType& node,
     if (answer.ok()) {
       const Clock::time_point now = Clock::now();
       member.node->link.pulse.Answered(now - member.asked_at, now);
+    } else if (!absl::IsDeadlineExceeded(answer.status())) {
+      member.node->link.pulse.Refused();
     }
     const bool was_late = std::exchange(
         member.is_late, absl::IsDeadlineExceeded(answer.status()));

@@ -25,6 +25,7 @@ namespace outrider {
 template <typename NodeType>
 class NodeGroup {
  public:
+  using Clock = MonotonicClock;
   // Makes the node at `address`, which `name` resolved to.
   using Make = std::function<std::unique_ptr<NodeType>(
       const std::string& name, const std::string& address)>;
@@ -48,9 +49,17 @@ class NodeGroup {
   // The node has answered a call as this model. True: it was known as another
   // one, and is not ready before its next answer.
   bool Doubt(const NodeType& node, const ModelIdentity& model);
-  // Ends the calls that wait for a node which is silent; yields those that are
-  // quiet, to be asked like the others. Every kLookPeriod.
-  std::vector<NodeType*> TakeQuiet();
+  // What has been heard of a group's nodes.
+  struct Heard {
+    bool is_any_quiet = false;
+    Clock::time_point last = {};
+  };
+  Heard Listen() const;
+  // Ends the calls that wait for a node which is silent. While one is quiet, in
+  // this group or the other one, yields all that were not heard of late, to be
+  // asked like the others. Every kLookPeriod.
+  std::vector<NodeType*> TakeQuiet(bool is_other_quiet = false,
+                                   Clock::time_point other_heard_at = {});
   static constexpr std::chrono::milliseconds kLookPeriod{50};
 
   std::vector<NodeKnowledge*> knowledge();
@@ -71,8 +80,6 @@ class NodeGroup {
                 absl::string_view cache_salt = {});
 
  private:
-  using Clock = MonotonicClock;
-
   struct Member {
     std::unique_ptr<NodeType> node;
     NodeKnowledge knowledge = {};

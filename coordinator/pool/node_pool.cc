@@ -159,8 +159,11 @@ void NodePool::AskNodes(Whom whom) {
   {
     MutexLock lock(mu_);
     if (whom == Whom::kQuiet) {
-      verifiers = verifiers_.TakeQuiet();
-      drafters = drafters_.TakeQuiet();
+      const auto of_drafters = drafters_.Listen();
+      const auto of_verifiers = verifiers_.Listen();
+      verifiers = verifiers_.TakeQuiet(of_drafters.is_any_quiet);
+      drafters =
+          drafters_.TakeQuiet(of_verifiers.is_any_quiet, of_verifiers.last);
     } else {
       verifiers_.DropUnused();
       drafters_.DropUnused();

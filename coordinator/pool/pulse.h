@@ -16,9 +16,10 @@ namespace outrider {
 
 // Whether a node still says anything while calls wait for it. One that hangs,
 // or cannot be reached any more, is so told from one that is slow long before
-// the limit of a step is reached: it is quiet when calls wait
-// and nothing comes, is then asked what it is, which takes no pass, and is
-// silent when that stays unanswered for four times as long as it ever does.
+// the limit of a step is reached: it is quiet when calls wait and nothing
+// comes, is then asked what it is, which takes no pass, and is silent when that
+// stays unanswered for four times as long as it ever does, while another node
+// has been heard: else it may be us who hear nothing.
 // Thread-safe; one a node.
 class Pulse {
  public:
@@ -67,14 +68,27 @@ class Pulse {
     HeardLocked(now);
   }
 
+  // It has said that it is not ready: it serves the calls that wait, or its
+  // connection is broken and they end by themselves.
+  void Refused() {
+    MutexLock lock(mu_);
+    asked_at_.reset();
+  }
+
+  Clock::time_point heard_at() const {
+    MutexLock lock(mu_);
+    return heard_at_;
+  }
   bool IsQuiet(Clock::time_point now) const {
     MutexLock lock(mu_);
     return !calls_.empty() && now - std::max(heard_at_, waits_since_) > kQuiet;
   }
-  // It is quiet, and has been asked for too long.
-  bool IsSilent(Clock::time_point now) const {
+  // It is quiet, and has been asked for too long; `other_heard_at`: when a node
+  // that could be heard as well was heard last.
+  bool IsSilent(Clock::time_point now, Clock::time_point other_heard_at) const {
     MutexLock lock(mu_);
-    return asked_at_.has_value() && now - *asked_at_ > limit_.Get();
+    return asked_at_.has_value() && now - *asked_at_ > limit_.Get() &&
+           other_heard_at > *asked_at_;
   }
   // Ends the calls that wait.
   void GiveUp() {
@@ -88,9 +102,9 @@ class Pulse {
     if (asked_at_.has_value()) asked_at_ = now;
   }
 
- private:
   static constexpr std::chrono::milliseconds kQuiet{150};
 
+ private:
   std::list<Call*>::iterator Enter(Call& call) {
     MutexLock lock(mu_);
     if (calls_.empty()) waits_since_ = Clock::now();

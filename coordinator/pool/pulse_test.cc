@@ -16,7 +16,8 @@ class PulseTest : public ::testing::Test {
  protected:
   void Pass(milliseconds time) { loop_.StandStill(time); }
   bool IsQuiet() const { return pulse_.IsQuiet(loop_.now()); }
-  bool IsSilent() const { return pulse_.IsSilent(loop_.now()); }
+  // While others are heard all the time.
+  bool IsSilent() const { return pulse_.IsSilent(loop_.now(), loop_.now()); }
 
   testing::EventLoop loop_;
   Pulse pulse_;
@@ -52,6 +53,25 @@ TEST_F(PulseTest, SilenceCountsFromTheFirstQuestion) {
   EXPECT_TRUE(IsSilent());
   pulse_.Heard(loop_.now());
   EXPECT_FALSE(IsSilent());
+}
+
+// It may be us who hear nothing.
+TEST_F(PulseTest, NobodyIsSilentWhereNobodyElseWasHeardSinceItWasAsked) {
+  const auto before = loop_.now();
+  Pass(milliseconds(1));
+  pulse_.Asked(loop_.now());
+  Pass(milliseconds(10'000));
+  EXPECT_FALSE(pulse_.IsSilent(loop_.now(), before));
+  EXPECT_TRUE(IsSilent());
+}
+
+TEST_F(PulseTest, ANodeThatSaysThatItIsNotReadyIsNotSilent) {
+  call_.emplace(pulse_, session_);
+  pulse_.Asked(loop_.now());
+  Pass(milliseconds(10'000));
+  pulse_.Refused();
+  EXPECT_FALSE(IsSilent());
+  EXPECT_TRUE(IsQuiet());
 }
 
 TEST_F(PulseTest, ANodeWhoseAnswersTakeLongIsGivenFourTimesThat) {

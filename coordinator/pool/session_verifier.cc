@@ -280,7 +280,7 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskNode(
   }
   if (!absl::IsDeadlineExceeded(reply.status())) {
     patience_ = 1;
-  } else if (!was_patient_ && !is_silent) {
+  } else if (!was_patient_) {
     patience_ *= 4;
   }
   if (reply.ok() && reply->header.is_draining) node.link.is_leaving = true;
@@ -303,6 +303,7 @@ void SessionVerifier::Report(const absl::Status& status,
 bool SessionVerifier::Move(const VerifyCall& call, MoveReason reason,
                            const absl::Status& why) {
   if (!seat_.Move(call, reason, why)) return false;
+  patience_ = 1;
   same_model_.Accept(seat_.numerics());
   return true;
 }

@@ -115,8 +115,8 @@ std::vector<RpcMethod> GenerationServiceImpl::Methods() {
   const char* const service = v1::GenerationService::service_full_name();
   return {MethodOf<v1::GenerateRequest>(
               service, "Generate",
-              [this](ServerCall& call, const v1::GenerateRequest& request) {
-                Generate(call, request);
+              [this](ServerCall& call, v1::GenerateRequest request) {
+                Generate(call, std::move(request));
               }),
           MethodOf<v1::GenerationServiceDescribeRequest>(
               service, "Describe",
@@ -124,14 +124,15 @@ std::vector<RpcMethod> GenerationServiceImpl::Methods() {
 }
 
 void GenerationServiceImpl::Generate(ServerCall& call,
-                                     const v1::GenerateRequest& request) {
+                                     v1::GenerateRequest request) {
   auto cancellation = std::make_shared<Cancellation>();
   CallName name = NameOf(call.context());
   call.context().AddInitialMetadata(kRequestIdKey, name.request_id);
   ResponseWriter& writer = ResponseWriter::For(
       call, {.queue = parts_.queue, .patience = options_.client_patience},
       cancellation);
-  StartDetached(Run(request, std::move(name), writer, std::move(cancellation)));
+  StartDetached(Run(std::move(request), std::move(name), writer,
+                    std::move(cancellation)));
 }
 
 GenerationServiceImpl::CallName GenerationServiceImpl::NameOf(

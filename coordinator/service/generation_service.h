@@ -72,7 +72,7 @@ class GenerationServiceImpl final : public RpcService {
     CoordinatorMetrics::Tally& tally;
   };
 
-  void Generate(ServerCall& call, const v1::GenerateRequest& request);
+  void Generate(ServerCall& call, v1::GenerateRequest request);
   void Describe(ServerCall& call) const;
   static CallName NameOf(const grpc::ServerContextBase& context);
   static LogFields FieldsOf(const CallName& name);

@@ -50,11 +50,17 @@ Task<absl::Status> ResponseWriter::Write(v1::GenerateResponse response) {
 }
 
 Task<void> ResponseWriter::FinishAfterWrites(grpc::Status status) {
-  co_await Wait(Until::kAllWritten);
-  DropIfStalled();
-  // What is dropped fails at once, and nothing is queued any more.
-  co_await Wait(Until::kAllWritten);
+  // Never with a write under way. What is dropped fails at once.
+  do {
+    co_await Wait(Until::kAllWritten);
+    DropIfStalled();
+  } while (!HasWrittenAll());
   call_.Finish(status);
+}
+
+bool ResponseWriter::HasWrittenAll() const {
+  MutexLock lock(mu_);
+  return IsOver(Until::kAllWritten);
 }
 
 Task<void> ResponseWriter::Wait(Until until) {

@@ -54,6 +54,7 @@ class ResponseWriter final : public ServerCall::Companion {
 
   // Until then, or until the stream is broken or has stalled.
   Task<void> Wait(Until until);
+  bool HasWrittenAll() const;
   bool IsOver(Until until) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Ends the wait, if there is one and it is over.
   void WakeLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -66,7 +67,7 @@ class ResponseWriter final : public ServerCall::Companion {
   const std::shared_ptr<Cancellation> cancellation_;
   uint64_t registration_ = 0;
 
-  Mutex mu_;
+  mutable Mutex mu_;
   ResponseQueue queue_ ABSL_GUARDED_BY(mu_);
   Clock::time_point last_read_ ABSL_GUARDED_BY(mu_) = Clock::now();
   bool is_broken_ ABSL_GUARDED_BY(mu_) = false;

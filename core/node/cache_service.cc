@@ -32,7 +32,7 @@ std::vector<RpcMethod> CacheServiceImpl::Methods() {
     return engine_.Truncate(header, header.delta.keep_length);
   };
   const auto release = [this](const RequestHeader& header) {
-    suspects_.Leave(header.session);
+    suspects_.Released(header.session);
     return engine_.Release(header);
   };
   return {MethodOf<v1::TruncateRequest>(

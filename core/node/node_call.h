@@ -36,12 +36,11 @@ void HandleCall(Node& node, const Engine& engine, ServerCall& server_call,
     return;
   }
   LogSessionOpened(server_call.context(), call->header);
-  node.suspects().Began(call->header.session);
-  const auto finish = [&node, &counters, &server_call,
-                       session = call->header.session,
+  const bool is_suspect = node.suspects().Began(call->header.session);
+  const auto finish = [&node, &counters, &server_call, is_suspect,
                        opens = call->header.incarnation.is_none()](
                           const absl::StatusOr<Reply>& reply) {
-    node.suspects().Leave(session);
+    if (is_suspect) node.suspects().Ended();
     // What is counted comes before the reply, as a caller that reads the
     // counters after it finds itself in them.
     if (!reply.ok()) {

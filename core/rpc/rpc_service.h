@@ -34,7 +34,7 @@ RpcMethod MethodOf(absl::string_view service, absl::string_view name,
   const auto parse_and_handle = [handle = std::move(handle)](ServerCall& call) {
     Request request;
     if (call.Parse(request)) {
-      handle(call, request);
+      handle(call, std::move(request));
     } else {
       call.Finish({grpc::StatusCode::INVALID_ARGUMENT,
                    "the request is not a message of this method's type: its "

@@ -57,8 +57,8 @@ void ServerCall::Finish(const grpc::Status& status) {
 }
 
 void ServerCall::OnArrived(bool ok) {
-  if (!ok) {  // the server shuts down, and nothing else will come
-    num_to_come_ = 1;
+  if (!ok) {  // the server shuts down, and neither of the two will come
+    Leave();
     Leave();
     return;
   }

@@ -71,7 +71,13 @@ class ServerCall {
     Operation(ServerCall& call, Then then) : call_(call), then_(then) {}
 
    private:
-    void OnComplete(bool ok) override { (call_.*then_)(ok); }
+    // What ends the call may be told on another thread meanwhile.
+    void OnComplete(bool ok) override {
+      ServerCall& call = call_;
+      ++call.num_to_come_;
+      (call.*then_)(ok);
+      call.Leave();
+    }
     ServerCall& call_;
     const Then then_;
   };
@@ -103,7 +109,7 @@ class ServerCall {
   grpc::GenericServerAsyncReaderWriter stream_{&context_};
   grpc::ByteBuffer read_;
   bool has_request_ = false;
-  std::atomic<int> num_to_come_ = 2;  // OnFinished and OnDone
+  std::atomic<int> num_to_come_ = 2;  // OnFinished, OnDone, ends of handlers
   mutable Mutex mu_;
   bool is_cancelled_ ABSL_GUARDED_BY(mu_) = false;
   std::unique_ptr<Companion> companion_;  // set once, by the handler

@@ -21,40 +21,50 @@ class SuspectPlace {
   // How long the place is kept for a step that has not come.
   static constexpr std::chrono::seconds kPatience{5};
 
-  // Whether the session has the place now: until its next call has ended.
+  // Whether the session has the place now: until the calls that it makes with
+  // it have ended.
   bool Enter(const SessionId& session, Clock::time_point now) {
     MutexLock lock(mu_);
     const bool is_free =
-        !holder_.has_value() || (!is_at_work_ && now >= kept_until_);
+        !holder_.has_value() || (num_at_work_ == 0 && now >= kept_until_);
     if (!is_free && *holder_ != session) return false;
-    if (is_free) is_at_work_ = false;
     holder_ = session;
     kept_until_ = now + kPatience;
     is_taken_ = true;
     return true;
   }
-  // A call of some session has come, which may have the place.
-  void Began(const SessionId& session) {
-    if (!is_taken_) return;
+  // A call of some session has come. True: that session has the place, and
+  // Ended is told when the call's work is over, which may be long after its
+  // caller has gone.
+  bool Began(const SessionId& session) {
+    if (!is_taken_) return false;
     MutexLock lock(mu_);
-    if (holder_ == session) is_at_work_ = true;
+    if (holder_ != session) return false;
+    ++num_at_work_;
+    return true;
   }
-  // Its call has ended, or it is released.
-  void Leave(const SessionId& session) {
+  void Ended() {
+    MutexLock lock(mu_);
+    if (--num_at_work_ == 0) Free();
+  }
+  // The session is released. While a call of it is at work the place is kept.
+  void Released(const SessionId& session) {
     if (!is_taken_) return;
     MutexLock lock(mu_);
-    if (holder_ != session) return;
-    holder_.reset();
-    is_at_work_ = false;
-    is_taken_ = false;
+    if (holder_ == session && num_at_work_ == 0) Free();
   }
 
  private:
+  void Free() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    holder_.reset();
+    is_taken_ = false;
+  }
+
   // What all calls look at, of which none is a suspect's as a rule.
   std::atomic<bool> is_taken_ = false;
   Mutex mu_;
   std::optional<SessionId> holder_ ABSL_GUARDED_BY(mu_);
-  bool is_at_work_ ABSL_GUARDED_BY(mu_) = false;
+  int num_at_work_ ABSL_GUARDED_BY(mu_) = 0;  // of the holder's calls
   Clock::time_point kept_until_ ABSL_GUARDED_BY(mu_) = {};
 };
 

@@ -26,9 +26,32 @@ class SuspectPlaceTest : public ::testing::Test {
 TEST_F(SuspectPlaceTest, OneSuspectHasItUntilItsCallHasEnded) {
   EXPECT_TRUE(Enter(one_, {}));
   EXPECT_FALSE(Enter(other_, {}));
-  place_.Began(one_);
+  EXPECT_TRUE(place_.Began(one_));
   EXPECT_FALSE(Enter(other_, hours(1)));
-  place_.Leave(one_);
+  place_.Ended();
+  EXPECT_TRUE(Enter(other_, hours(1)));
+}
+
+// Its caller may have gone long before its pass is over.
+TEST_F(SuspectPlaceTest, AReleaseFreesItOnlyWhereNoCallIsAtWork) {
+  EXPECT_TRUE(Enter(one_, {}));
+  EXPECT_TRUE(place_.Began(one_));
+  place_.Released(one_);
+  EXPECT_FALSE(Enter(other_, hours(1)));
+  place_.Ended();
+  EXPECT_TRUE(Enter(other_, hours(1)));
+  place_.Released(other_);
+  EXPECT_TRUE(Enter(one_, hours(1)));
+}
+
+TEST_F(SuspectPlaceTest, TheEndOfAnEarlierCallDoesNotFreeItUnderALaterOne) {
+  EXPECT_TRUE(Enter(one_, {}));
+  EXPECT_TRUE(place_.Began(one_));
+  EXPECT_TRUE(Enter(one_, {}));
+  EXPECT_TRUE(place_.Began(one_));
+  place_.Ended();
+  EXPECT_FALSE(Enter(other_, hours(1)));
+  place_.Ended();
   EXPECT_TRUE(Enter(other_, hours(1)));
 }
 
@@ -46,11 +69,11 @@ TEST_F(SuspectPlaceTest, WhoNeverComesLosesIt) {
 }
 
 TEST_F(SuspectPlaceTest, OthersCallsDoNotMatter) {
-  place_.Began(other_);
-  place_.Leave(other_);
+  EXPECT_FALSE(place_.Began(other_));
+  place_.Released(other_);
   EXPECT_TRUE(Enter(one_, {}));
-  place_.Began(other_);
-  place_.Leave(other_);
+  EXPECT_FALSE(place_.Began(other_));
+  place_.Released(other_);
   EXPECT_FALSE(Enter(other_, {}));
 }
 

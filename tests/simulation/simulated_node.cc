@@ -29,9 +29,9 @@ void SimulatedNode<Core>::Deliver(const Call& call, Done done) {
                                std::chrono::milliseconds(50)));
   }
   const uint64_t number = ++num_calls_;
-  calls_[number] = std::move(done);
   const RequestHeader& header = call.header;
-  suspects_->Began(header.session);
+  calls_[number] = {.done = std::move(done),
+                    .is_suspect = suspects_->Began(header.session)};
   Call taken = call;
   taken.header = door_->In(header, core_->sessions());
   if (options_.protocol.truncates_apart && !header.incarnation.is_none()) {
@@ -144,7 +144,7 @@ bool SimulatedNode<Core>::FitsApart(const RequestHeader& header,
 template <typename Core>
 void SimulatedNode<Core>::Release(const RequestHeader& header) {
   if (is_down()) return;
-  suspects_->Leave(header.session);
+  suspects_->Released(header.session);
   const RequestHeader taken = door_->In(header, core_->sessions());
   const NodeSession* session = core_->sessions().Find(header.session);
   coverage_.Saw(session, NodeCoverage::KindOfRelease(taken, session));
@@ -174,8 +174,8 @@ void SimulatedNode<Core>::Crash(Clock::duration down) {
   waiting_.clear();
   const auto broken = std::exchange(calls_, {});
   Start();
-  for (const auto& [number, done] : broken) {
-    done(absl::UnavailableError("the connection broke"));
+  for (const auto& [number, call] : broken) {
+    call.done(absl::UnavailableError("the connection broke"));
   }
 }
 
@@ -209,13 +209,13 @@ void SimulatedNode<Core>::Answer(uint64_t number, const RequestHeader& request,
     return;
   }
   const auto call = calls_.extract(number);
-  suspects_->Leave(request.session);
+  if (call.mapped().is_suspect) suspects_->Ended();
   if (reply.ok()) {
     if (request.incarnation.is_none()) reply->model = Description().identity();
     door_->Out(request, reply->header);
     reply->header.is_draining = is_draining();
   }
-  call.mapped()(std::move(reply));
+  call.mapped().done(std::move(reply));
 }
 
 template <typename Core>

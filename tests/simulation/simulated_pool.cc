@@ -205,10 +205,13 @@ void SimulatedPool::AskAll() {
 }
 
 void SimulatedPool::AskQuiet() {
-  for (VerifierNode* node : verifiers_.TakeQuiet()) {
+  const auto of_drafters = drafters_.Listen();
+  const auto of_verifiers = verifiers_.Listen();
+  for (VerifierNode* node : verifiers_.TakeQuiet(of_drafters.is_any_quiet)) {
     StartDetached(Ask(*node, verifiers_));
   }
-  for (DrafterNode* node : drafters_.TakeQuiet()) {
+  for (DrafterNode* node :
+       drafters_.TakeQuiet(of_verifiers.is_any_quiet, of_verifiers.last)) {
     StartDetached(Ask(*node, drafters_));
   }
 }

@@ -16,7 +16,7 @@ Task<absl::StatusOr<VerifyReply>> FakeStub::Verify(
   if (!process_.is_up) co_return absl::UnavailableError("refused");
   const int num_breaks = process_.num_breaks;
   const RequestHeader& header = call.header;
-  process_.suspects->Began(header.session);
+  const bool is_suspect = process_.suspects->Began(header.session);
   ++process_.num_in_flight;
   co_await loop_.Sleep(process_.is_hung ? timeout : process_.step);
   --process_.num_in_flight;
@@ -29,7 +29,7 @@ Task<absl::StatusOr<VerifyReply>> FakeStub::Verify(
   if (process_.num_breaks != num_breaks) {
     co_return absl::UnavailableError("the connection broke");
   }
-  process_.suspects->Leave(header.session);
+  if (is_suspect) process_.suspects->Ended();
   co_return Answer(header);
 }
 
