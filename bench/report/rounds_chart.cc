@@ -152,25 +152,25 @@ double EndOf(const std::vector<Activity>& activities) {
   return end;
 }
 
-constexpr double kLeft = 250;
-constexpr double kWidth = 640;
-constexpr double kBar = 14;
-constexpr double kLane = 18;
-constexpr double kRow = 2 * kLane + 14;
+constexpr double kRoundsLeft = 250;
+constexpr double kRoundsWidth = 640;
+constexpr double kRoundsBar = 14;
+constexpr double kRoundsLane = 18;
+constexpr double kRoundsRow = 2 * kRoundsLane + 14;
 
 // Two lanes from `top` down.
 std::string Row(const CellReport& cell, double top, double pixels_per_ms) {
   const std::vector<Activity> activities = ThreeRounds(cell);
   std::string svg =
-      SvgText({.x = kLeft - 70,
-               .y = top + kLane + 2,
+      SvgText({.x = kRoundsLeft - 70,
+               .y = top + kRoundsLane + 2,
                .anchor = "end",
                .css_class = "small"},
               absl::StrFormat("RTT %g ms, K = %s", cell.cell().rtt_ms,
                               cell.cell().drafting().ToString()));
   for (const bool is_of_verifier : {false, true}) {
-    svg += SvgText({.x = kLeft - 8,
-                    .y = top + (is_of_verifier ? kLane : 0) + 11,
+    svg += SvgText({.x = kRoundsLeft - 8,
+                    .y = top + (is_of_verifier ? kRoundsLane : 0) + 11,
                     .anchor = "end",
                     .css_class = "small"},
                    is_of_verifier ? "verifier" : "drafter");
@@ -178,18 +178,18 @@ std::string Row(const CellReport& cell, double top, double pixels_per_ms) {
   for (const Activity& one : activities) {
     const Look look = LookOf(one.kind);
     const bool is_thin = one.kind == Kind::kOnTheWay;
-    const double y = top + (one.is_of_verifier ? kLane : 0);
-    svg += SvgRect({.x = kLeft + one.begin_ms * pixels_per_ms,
-                    .y = is_thin ? y + kBar / 2 - 1 : y,
+    const double y = top + (one.is_of_verifier ? kRoundsLane : 0);
+    svg += SvgRect({.x = kRoundsLeft + one.begin_ms * pixels_per_ms,
+                    .y = is_thin ? y + kRoundsBar / 2 - 1 : y,
                     .width = (one.end_ms - one.begin_ms) * pixels_per_ms,
-                    .height = is_thin ? 2 : kBar},
+                    .height = is_thin ? 2 : kRoundsBar},
                    look.color,
                    absl::StrFormat("round %d: %s, %.2f ms", one.round + 1,
                                    look.name, one.end_ms - one.begin_ms));
   }
   const double end = EndOf(activities);
-  return svg + SvgText({.x = kLeft + end * pixels_per_ms + 6,
-                        .y = top + kLane + 2,
+  return svg + SvgText({.x = kRoundsLeft + end * pixels_per_ms + 6,
+                        .y = top + kRoundsLane + 2,
                         .anchor = "start",
                         .css_class = "small"},
                        absl::StrFormat("%.1f ms", end));
@@ -213,13 +213,13 @@ std::string ThreeRoundsSvg(const Report& report) {
       longest = std::max(longest, EndOf(ThreeRounds(*cell)));
     }
   }
-  std::string svg =
-      OpenSvg(kLeft + kWidth + 90, kRow * static_cast<double>(shown.size()) + 8,
-              "three rounds");
+  std::string svg = OpenSvg(kRoundsLeft + kRoundsWidth + 90,
+                            kRoundsRow * static_cast<double>(shown.size()) + 8,
+                            "three rounds");
   double top = 6;
   for (const CellReport* const cell : shown) {
-    svg += Row(*cell, top, kWidth / longest);
-    top += kRow;
+    svg += Row(*cell, top, kRoundsWidth / longest);
+    top += kRoundsRow;
   }
   return svg + "</svg>\n";
 }
