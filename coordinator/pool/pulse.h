@@ -2,7 +2,6 @@
 #ifndef OUTRIDER_COORDINATOR_POOL_PULSE_H_
 #define OUTRIDER_COORDINATOR_POOL_PULSE_H_
 
-#include <algorithm>
 #include <chrono>
 #include <list>
 #include <optional>
@@ -53,71 +52,30 @@ class Pulse {
     const std::list<Call*>::iterator place_;
   };
 
-  void Heard(Clock::time_point now) {
-    MutexLock lock(mu_);
-    HeardLocked(now);
-  }
+  void Heard(Clock::time_point now);
   // It is asked what it is; it has answered that, after so long.
-  void Asked(Clock::time_point now) {
-    MutexLock lock(mu_);
-    if (!asked_at_.has_value()) asked_at_ = now;
-  }
-  void Answered(Clock::duration took, Clock::time_point now) {
-    limit_.Answered(std::chrono::ceil<FailureLimit::Duration>(took));
-    MutexLock lock(mu_);
-    HeardLocked(now);
-  }
-
+  void Asked(Clock::time_point now);
+  void Answered(Clock::duration took, Clock::time_point now);
   // It has said that it is not ready: it serves the calls that wait, or its
   // connection is broken and they end by themselves.
-  void Refused() {
-    MutexLock lock(mu_);
-    asked_at_.reset();
-  }
+  void Refused();
 
-  Clock::time_point heard_at() const {
-    MutexLock lock(mu_);
-    return heard_at_;
-  }
-  bool IsQuiet(Clock::time_point now) const {
-    MutexLock lock(mu_);
-    return !calls_.empty() && now - std::max(heard_at_, waits_since_) > kQuiet;
-  }
+  Clock::time_point heard_at() const;
+  bool IsQuiet(Clock::time_point now) const;
   // It is quiet, and has been asked for too long; `other_heard_at`: when a node
   // that could be heard as well was heard last.
-  bool IsSilent(Clock::time_point now, Clock::time_point other_heard_at) const {
-    MutexLock lock(mu_);
-    return asked_at_.has_value() && now - *asked_at_ > limit_.Get() &&
-           other_heard_at > *asked_at_;
-  }
+  bool IsSilent(Clock::time_point now, Clock::time_point other_heard_at) const;
   // Ends the calls that wait.
-  void GiveUp() {
-    MutexLock lock(mu_);
-    for (Call* call : calls_) call->cancellation_.Cancel();
-  }
+  void GiveUp();
   // Who listens was away itself.
-  void ListenAnew(Clock::time_point now) {
-    MutexLock lock(mu_);
-    heard_at_ = now;
-    if (asked_at_.has_value()) asked_at_ = now;
-  }
+  void ListenAnew(Clock::time_point now);
 
   static constexpr std::chrono::milliseconds kQuiet{150};
 
  private:
-  std::list<Call*>::iterator Enter(Call& call) {
-    MutexLock lock(mu_);
-    if (calls_.empty()) waits_since_ = Clock::now();
-    return calls_.insert(calls_.end(), &call);
-  }
-  void Leave(std::list<Call*>::iterator place) {
-    MutexLock lock(mu_);
-    calls_.erase(place);
-  }
-  void HeardLocked(Clock::time_point now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    heard_at_ = now;
-    asked_at_.reset();
-  }
+  std::list<Call*>::iterator Enter(Call& call);
+  void Leave(std::list<Call*>::iterator place);
+  void HeardLocked(Clock::time_point now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   FailureLimit limit_{std::chrono::milliseconds(300), /*margin=*/4,
                       /*window=*/32};

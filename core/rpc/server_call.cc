@@ -20,6 +20,14 @@ ServerCall::ServerCall(ServerCalls& calls) : calls_(calls) {
 
 ServerCall::~ServerCall() = default;
 
+// What ends the call may be told on another thread meanwhile.
+void ServerCall::Operation::OnComplete(bool ok) {
+  ServerCall& call = call_;
+  ++call.num_to_come_;
+  (call.*then_)(ok);
+  call.Leave();
+}
+
 bool ServerCall::is_cancelled() const {
   MutexLock lock(mu_);
   return is_cancelled_;

@@ -71,13 +71,7 @@ class ServerCall {
     Operation(ServerCall& call, Then then) : call_(call), then_(then) {}
 
    private:
-    // What ends the call may be told on another thread meanwhile.
-    void OnComplete(bool ok) override {
-      ServerCall& call = call_;
-      ++call.num_to_come_;
-      (call.*then_)(ok);
-      call.Leave();
-    }
+    void OnComplete(bool ok) override;
     ServerCall& call_;
     const Then then_;
   };

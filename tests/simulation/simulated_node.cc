@@ -30,8 +30,7 @@ void SimulatedNode<Core>::Deliver(const Call& call, Done done) {
   }
   const uint64_t number = ++num_calls_;
   const RequestHeader& header = call.header;
-  calls_[number] = {.done = std::move(done),
-                    .is_suspect = suspects_->Began(header.session)};
+  calls_[number] = {std::move(done), suspects_->Began(header.session)};
   Call taken = call;
   taken.header = door_->In(header, core_->sessions());
   if (options_.protocol.truncates_apart && !header.incarnation.is_none()) {
@@ -175,7 +174,7 @@ void SimulatedNode<Core>::Crash(Clock::duration down) {
   const auto broken = std::exchange(calls_, {});
   Start();
   for (const auto& [number, call] : broken) {
-    call.done(absl::UnavailableError("the connection broke"));
+    call.first(absl::UnavailableError("the connection broke"));
   }
 }
 
@@ -209,13 +208,14 @@ void SimulatedNode<Core>::Answer(uint64_t number, const RequestHeader& request,
     return;
   }
   const auto call = calls_.extract(number);
-  if (call.mapped().is_suspect) suspects_->Ended();
+  const auto& [done, is_suspect] = call.mapped();
+  if (is_suspect) suspects_->Ended();
   if (reply.ok()) {
     if (request.incarnation.is_none()) reply->model = Description().identity();
     door_->Out(request, reply->header);
     reply->header.is_draining = is_draining();
   }
-  call.mapped().done(std::move(reply));
+  done(std::move(reply));
 }
 
 template <typename Core>

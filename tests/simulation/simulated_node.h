@@ -102,11 +102,7 @@ class SimulatedNode {
   std::map<SessionId, uint64_t> released_;  // in this life, before it was open
   uint64_t life_ = 0;
   uint64_t num_calls_ = 0;
-  struct Waiting {
-    Done done = {};
-    bool is_suspect = false;
-  };
-  std::map<uint64_t, Waiting> calls_;           // that wait for an answer
+  std::map<uint64_t, std::pair<Done, bool>> calls_;  // and if of a suspect
   std::vector<std::function<void()>> waiting_;  // came while it stood still
   Clock::time_point down_until_;
   Clock::time_point paused_until_;
