@@ -6,13 +6,12 @@
 
 #include <atomic>
 #include <chrono>
+#include <future>
 #include <memory>
-#include <optional>
 #include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
 #include "core/rpc/channel.h"
 #include "core/testing/status_matchers.h"
 #include "core/wire/convert.h"
@@ -75,23 +74,19 @@ class GrpcDraftStubTest : public ::testing::Test {
   }
 
   absl::StatusOr<DraftReply> Draft() {
-    std::optional<absl::StatusOr<DraftReply>> reply;
-    absl::Notification is_done;
-    StartDetached(Run(reply, is_done));
-    is_done.WaitForNotification();
-    return *std::move(reply);
+    std::promise<absl::StatusOr<DraftReply>> reply;
+    StartDetached(Run(reply));
+    return reply.get_future().get();
   }
 
   SlowDrafter drafter_;
 
  private:
-  Task<void> Run(std::optional<absl::StatusOr<DraftReply>>& reply,
-                 absl::Notification& is_done) {
+  Task<void> Run(std::promise<absl::StatusOr<DraftReply>>& reply) {
     const DraftCall call = {.header = {.session = kSession, .step = 1},
                             .max_draft_tokens = 1};
     Cancellation cancellation;
-    reply = co_await stub_->Draft(call, cancellation);
-    is_done.Notify();
+    reply.set_value(co_await stub_->Draft(call, cancellation));
   }
 
   CallQueue queue_{/*num_threads=*/1};

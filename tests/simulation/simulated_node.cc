@@ -56,14 +56,14 @@ void SimulatedNode<Core>::Deliver(const Call& call, Done done) {
 
 template <typename Core>
 void SimulatedNode<Core>::Cover(const Call& taken) {
-  using Message = NodeCoverage::Message;
+  using Kind = NodeCoverage::Message;
   const RequestHeader& header = taken.header;
   const NodeSession* session = core_->sessions().Find(header.session);
-  Message message = NodeCoverage::KindOf(header, ContentDigest(taken), session);
-  if (session == nullptr && message == Message::kOpening) {
+  Kind message = NodeCoverage::KindOf(header, ContentDigest(taken), session);
+  if (session == nullptr && message == Kind::kOpening) {
     const auto released = released_.find(header.session);
     if (released != released_.end() && header.step <= released->second) {
-      message = Message::kReleasedOpening;
+      message = Kind::kReleasedOpening;
     }
   }
   coverage_.Saw(session, message);
