@@ -80,6 +80,19 @@ class FetchTest(unittest.TestCase):
         self.assertNotIn("config.json", run.stdout)
         self.assertEqual(self.model(), FILES)
 
+    def test_last_lines_without_an_end_count(self):
+        for name in ("models", "big-1.sha256"):
+            path = self.root / "files" / name
+            path.write_text(path.read_text().rstrip("\n"))
+        run = self.fetch()
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertEqual(self.model(), FILES)
+
+    def test_a_file_that_changed_before_the_last_one_came_is_told_of(self):
+        run = self.fetch('cp "$SOURCE/$FILE" "$FILE"; echo >> config.json; [ "$FILE" = config.json ] && cp "$SOURCE/$FILE" "$FILE"; true')
+        self.assertNotEqual(run.returncode, 0)
+        self.assertFalse((self.root / "models/big-1").exists())
+
     def test_no_file_leaves_its_model(self):
         for name in ("../outside", "/outside", "a/../../outside"):
             self.list_files({name: b"x"})

@@ -7,7 +7,7 @@ from meaning import address_flags, arguments, containers_of, flag, labels_of, ma
 
 GPU_TAINT = "nvidia.com/gpu"
 WHOLE_GPU = "nvidia.com/gpu"
-DNS_SECONDS = 5  # that an answer may be old
+DNS_SECONDS = 60  # that the cluster's DNS and the machine's cache may keep an answer
 SLICE = re.compile(r"nvidia\.com/mig-\d+g\.\d+gb")
 # What nodes are labelled with by Kubernetes, NVIDIA's operator and the large clouds.
 NODE_LABELS = re.compile(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import math
-import statistics
 import time
 
 from figures import quiet_moments, recoveries, spread
@@ -108,11 +107,6 @@ class Disturbance:
 
     def goodput_ratio(self):
         return self.load.goodput(self.calm[1], time.monotonic()) / max(self.load.goodput(*self.calm), 1e-9)
-
-    def usual_gap(self):
-        """Median time between two messages of a stream, undisturbed."""
-        gaps = self.gaps(*self.calm)
-        return statistics.median(gaps) if gaps else 0
 
     def first_token_p99(self):
         """Undisturbed: a text is taken in, among others."""

@@ -18,7 +18,7 @@ from proxy import Proxies
 # What is left behind by each stream or call is far more.
 SPARE = (4 + 2 * os.cpu_count(), 8)  # threads, descriptors
 MOVES = ("lost", "late", "draining", "replaced")  # why sessions left a verifier
-# Of what ends by itself, on a slow machine too.
+# What ends by itself takes no longer, on a slow machine too.
 PATIENCE = 60
 
 
@@ -116,6 +116,8 @@ async def _disturb(row, seed, scale, cluster, clients, some_texts, chance, proxi
     rows = await cluster.total(cluster.verifiers, "pass_rows_sum") + run.rows_of_the_dead - rows_before
     needed = sum(stream.prompt_length + sum(one.num_drafted + 1 for one in stream.arrivals) for stream in load.streams)
     found.reprefilled = round(max(0, rows - needed))
+    if row.moves_streams:
+        await _judge_moves(found, run, cluster)
     if found.failures:
         found.notes += [f"{member.name}: {line}" for member in cluster.members
                         for line in member.log().splitlines() if " E " in line][:20]
@@ -129,6 +131,14 @@ async def _plain_goodput(scale, clients, some_texts, chance, options):
     end = time.monotonic()
     await load.finish()
     return load.goodput(begin, end)
+
+
+async def _judge_moves(found, run, cluster):
+    """Texts that are taken in again have a quarter of a verifier's time: the last stream waits for all of them."""
+    seconds, rows = [await cluster.total(cluster.verifiers, f"pass_{what}_sum") for what in ("seconds", "rows")]
+    faults = sum("verifier" in what for _, what in run.faults)
+    again = found.reprefilled * seconds / max(rows, 1) / max(faults, 1)
+    run.at_most(f"the last stream is back, after 1 s and {again:.2f} s of passes / 0.25", found.recovery["max"], 1 + again / 0.25)
 
 
 def _judge(found, run, clients):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import statistics
 
 # What was on its way when a fault came arrives within it.
 ON_ITS_WAY = 0.3
@@ -31,6 +32,18 @@ def quiet_moments(begin, end, step=0.1):
     """Times at which a fault could have come, whose silences are over by `end` as far as can be told."""
     count = max(1, math.ceil((end - ON_ITS_WAY - begin) / step))
     return [begin + step * i for i in range(count)]
+
+
+def ratio_of_means(sample, other):
+    """And its standard error, of samples that are independent; 0 where they are too few to tell."""
+    means = [statistics.fmean(values) if values else 0 for values in (sample, other)]
+    if 0 in means:
+        return 0, 0
+    if min(len(sample), len(other)) < 2:
+        return means[0] / means[1], 0
+    squares = [statistics.variance(values) / len(values) / mean ** 2 for values, mean in zip((sample, other), means)]
+    ratio = means[0] / means[1]
+    return ratio, ratio * math.sqrt(sum(squares))
 
 
 def spread(sample):

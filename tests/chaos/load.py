@@ -15,7 +15,7 @@ import grpc
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "examples/python"))
 import stubs  # noqa: E402
-from verdict import differences  # noqa: E402
+from stream_check import differences  # noqa: E402
 
 generation_pb2, types_pb2 = stubs.generation_pb2, stubs.types_pb2
 LONGEST = 512
@@ -26,7 +26,7 @@ ELSEWHERE = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED, gr
              grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.ABORTED)
 TRIES_OF_EACH = 2
 PAUSE = 0.5
-CHANNEL = (("grpc.keepalive_time_ms", 5000), ("grpc.keepalive_timeout_ms", 2000), ("grpc.http2.ping_timeout_ms", 2000),
+CHANNEL = (("grpc.keepalive_time_ms", 500), ("grpc.keepalive_timeout_ms", 1000), ("grpc.http2.ping_timeout_ms", 1000),
            ("grpc.keepalive_permit_without_calls", 1), ("grpc.http2.max_pings_without_data", 0),
            ("grpc.enable_retries", 0), ("grpc.enable_http_proxy", 0),
            ("grpc.initial_reconnect_backoff_ms", 100), ("grpc.min_reconnect_backoff_ms", 500),
@@ -141,8 +141,11 @@ class Clients:
 
     async def learn(self, some_texts):
         """Decodes plainly what is not known yet: the nodes must be undisturbed."""
+        turns = asyncio.Semaphore(8)  # fewer than any row's coordinator takes
+
         async def learn(text):
-            golden = await Stream(text, LONGEST, num_speculative_tokens=0).run(self.stubs[:1], 0)
+            async with turns:
+                golden = await Stream(text, LONGEST, num_speculative_tokens=0).run(self.stubs[:1], 0)
             assert golden.error is None and len(golden.tokens) == LONGEST, golden.breaks
             self.goldens[text] = tuple(golden.tokens)
         await asyncio.gather(*(learn(text) for text in some_texts if text not in self.goldens))
@@ -198,6 +201,10 @@ class Load:
     def goodput(self, begin, end):
         """Tokens a second."""
         return sum(arrival.num_tokens for arrival in self.arrivals(begin, end)) / max(end - begin, 1e-9)
+
+    def goodputs(self, begin, end):
+        """Of each whole second."""
+        return [self.goodput(begin + second, begin + second + 1) for second in range(int(end - begin))]
 
     def tokens_a_round(self, begin, end):
         counts = [arrival.num_tokens for arrival in self.arrivals(begin, end)]

@@ -22,6 +22,7 @@ class Row:
     is_smoke: bool = False
     has_plain: bool = False  # it compares with plain decoding
     is_proxied: bool = False  # nodes are behind proxies
+    moves_streams: bool = False  # away from verifiers, several at once
     lacks: collections.abc.Callable = lambda: None  # why it cannot be run here, if so
     cluster: dict = dataclasses.field(default_factory=dict)
     load: dict = dataclasses.field(default_factory=dict)
@@ -44,7 +45,7 @@ ROWS = (
         "errors 0; goodput >= 95 % of plain", process_rows.all_drafters_are_gone, has_plain=True),
     Row(3, "a verifier is killed", "kill -9", "sessions move",
         "errors 0; recovery p99 <= 1 s + prefill; goodput >= .9 (N-1)/N",
-        process_rows.a_verifier_is_killed, is_smoke=True),
+        process_rows.a_verifier_is_killed, is_smoke=True, moves_streams=True),
     Row(4, "all verifiers are gone for 10 s", "kill -9", "streams hold, and go on",
         "held 100 %; p99 <= 3 s after their return", process_rows.all_verifiers_are_gone),
     Row(5, "a coordinator is killed", "kill -9", "clients resume on the other",
@@ -57,9 +58,9 @@ ROWS = (
     Row(8, "a reply is lost when its node has done the work", "proxy: the reply dropped, then RST",
         "asked again, the same result", "no token is another", link_rows.replies_are_lost, is_smoke=True, is_proxied=True),
     Row(9, "a connection is half open, both ways", "proxy: all bytes held", "a step's deadline",
-        "p99 <= 1.5 s; descriptor freed <= 10 s", link_rows.a_connection_is_half_open, is_proxied=True),
+        "p99 <= 1.5 s; descriptor freed <= 10 s", link_rows.a_connection_is_half_open, is_proxied=True, moves_streams=True),
     Row(10, "a verifier is partitioned, one way", "proxy: one direction held", "sessions move",
-        "as row 3", link_rows.a_node_is_partitioned, is_proxied=True),
+        "as row 3", link_rows.a_node_is_partitioned, is_proxied=True, moves_streams=True),
     Row(11, "packets are lost: 1, 5 and 20 %", "a tunnel before each verifier", "TCP repairs it",
         "errors 0", link_rows.packets_are_lost, cluster={"losses": (0.01, 0.05, 0.2)}, lacks=link_rows.lacks_tunnels),
     Row(12, "round trips of 1 to 200 ms, with jitter", "proxy: delay", "slower, and nothing else",
@@ -68,7 +69,7 @@ ROWS = (
         "errors 0", link_rows.all_links_are_narrow, is_proxied=True),
     Row(16, "clients that stop reading", "their HTTP/2 windows stay closed", "their streams pause, then are dropped",
         "<= 64 KiB each; p99 of the others <= +10 %", load_rows.clients_stall,
-        cluster={"coordinator_flags": ("--slow-client-seconds", 5)}),
+        cluster={"coordinator_flags": ("--slow-client-seconds", load_rows.STALLED)}),
     Row(17, "clients that leave at random points", "cancel", "released on both sides",
         "blocks back <= 1 s p99; leak 0", load_rows.clients_leave, is_smoke=True),
     Row(18, "the KV cache is full: openings, growth", "a small pool, three times the users", "refused, preempted, filled again",

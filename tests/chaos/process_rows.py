@@ -13,6 +13,12 @@ async def drafts_again(run, drafter):
     return await run.until(drafts)
 
 
+def added_stall(run):
+    """The same streams are silent now and then though nothing fails."""
+    usual = run.usual_silence()["p99"]
+    run.at_most(f"added stall p99, to {usual:.2f} s undisturbed", max(0, run.recovery()["p99"] - usual), 0.1)
+
+
 async def a_drafter_is_killed(run):
     back = []
     async for _ in run.schedule():
@@ -21,8 +27,7 @@ async def a_drafter_is_killed(run):
         await run.pause(0.5, 2)
         await drafter.is_back()
         back.append(await drafts_again(run, drafter))
-    usual = run.usual_gap()
-    run.at_most("added stall p99", max(0, run.recovery()["p99"] - usual), 0.1)
+    added_stall(run)
     run.at_most("drafts again, after its return", max(back), 5)
 
 
@@ -37,8 +42,7 @@ async def the_only_drafter_is_killed(run):
         away.append(time.monotonic() - killed)
         back.append(await run.until(lambda: gives_as_many(run, usual)))
     run.notes.append(f"away for {min(away):.1f} to {max(away):.1f} s; {usual:.2f} tokens a round before")
-    # The same streams are silent now and then though nothing fails.
-    run.at_most("added stall p99", max(0, run.recovery()["p99"] - run.usual_silence()["p99"]), 0.1)
+    added_stall(run)
     run.at_most("as many tokens a round, after its return", max(back), 5)
     run.at_least("rounds whose drafts were made ahead", await run.cluster.total(
         run.cluster.coordinators, "drafted_ahead_total", outcome="hit"), 1)
@@ -64,7 +68,7 @@ async def all_drafters_are_gone(run):
     for drafter in run.cluster.drafters:
         await drafter.is_back()
     run.at_most("drafts again, after its return", await drafts_again(run, run.cluster.drafters[0]), 5)
-    run.at_most("added stall p99", max(0, run.recovery()["p99"] - run.usual_gap()), 0.1)
+    added_stall(run)
 
 
 async def a_verifier_is_killed(run):

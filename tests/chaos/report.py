@@ -52,8 +52,8 @@ def _page(rows, lacking):
         "# The fault matrix over real processes", "",
         "`tests/chaos/run.py --all`: three verifiers, two drafters and two coordinators with the demo pair, a thread each, on "
         f"{rows[0]['machine']}; streams of 64 to 512 tokens, greedy and coupled; faults at times and on victims drawn from a "
-        "seed. [tests/chaos/README.md](../../../tests/chaos/README.md) says what the words mean. Other work shared the "
-        "machine, whose load stands beside each row: times are upper bounds.", "",
+        "seed. [tests/chaos/README.md](../../../tests/chaos/README.md) says what the words mean. The load beside a row is the "
+        "machine's when it ended, of these programs (about 8) and of whatever else ran: where it is more, times are upper bounds.", "",
         f"**{total('started')} streams, of which {total('held')} were held for over a second and {total('resumed')} resumed at "
         f"another coordinator: {wrong} tokens lost, doubled, reordered, crossed or wrong.** Rows that failed: "
         f"{those(lambda one: one['failures'])}; rows with a target missed: "

@@ -43,14 +43,12 @@ def main():
     scale = SHORT if flags.smoke or flags.short else FULL
     if flags.users:
         scale = dataclasses.replace(scale, users=flags.users)
-    found, lacking = asyncio.run(run_all(rows, seed, scale))
-    if flags.all or flags.report:
-        report.write(found, lacking, scale)
-    sys.exit(any(one.failures for one in found))
+    sys.exit(any(one.failures for one in asyncio.run(run_all(rows, seed, scale, flags.all or flags.report))))
 
 
-async def run_all(rows, seed, scale):
-    """What was found of each row, and the rows that this machine cannot have, with the reason."""
+async def run_all(rows, seed, scale, reports):
+    """What was found of each row. `reports`: each is put into docs/measured/chaos as soon as it has ended, with
+    the rows that this machine cannot have, and the reason."""
     goldens = {}
     found, lacking = [], []
     for row in sorted(rows, key=lambda row: row.number):
@@ -62,7 +60,9 @@ async def run_all(rows, seed, scale):
         found.append(await run_row(row, seed, scale, goldens))
         found[-1].origin = origin | {"load": round(os.getloadavg()[0], 1)}
         print(report.summary(found[-1]), flush=True)
-    return found, lacking
+        if reports:
+            report.write(found[-1:], lacking, scale)
+    return found
 
 
 if __name__ == "__main__":

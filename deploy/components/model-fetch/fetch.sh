@@ -28,16 +28,17 @@ fetch_model() {
   fi
   mkdir -p "$models/.$name.part" # stays where this fails: the next try goes on
   cd "$models/.$name.part"
-  while read -r sum FILE; do
+  while read -r sum FILE || [ -n "$sum" ]; do # the last line may have no end
     case "/$FILE/" in
       */../* | //*) echo "fetch: \"$FILE\" is no path inside a model" >&2 && exit 1 ;;
     esac
     fetch_file "$sum"
   done <"$sums"
+  sha256sum -c "$sums" >/dev/null # all of them, and now
   cd "$models" && mv ".$name.part" "$name"
   echo "$name is complete"
 }
 
-while read -r name source; do
+while read -r name source || [ -n "$name" ]; do
   fetch_model "$name" "$source"
 done <"$files/models"

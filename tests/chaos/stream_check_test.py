@@ -5,8 +5,8 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from figures import percentile, quiet_moments, recoveries  # noqa: E402
-from verdict import differences  # noqa: E402
+from figures import percentile, quiet_moments, ratio_of_means, recoveries  # noqa: E402
+from stream_check import differences  # noqa: E402
 
 GOLDEN = tuple(range(100, 200))
 OTHER = tuple(range(500, 600))
@@ -58,6 +58,11 @@ class FiguresTest(unittest.TestCase):
     def test_quiet_moments_leave_time_for_what_was_on_its_way(self):
         self.assertEqual([round(at, 6) for at in quiet_moments(1, 1.5)], [1, 1.1])
         self.assertEqual(quiet_moments(1, 1.1), [1])
+
+    def test_a_ratio_of_means_says_how_sure_it_is(self):
+        ratio, error = ratio_of_means([9, 11], [20, 20])
+        self.assertEqual((ratio, round(error, 6)), (0.5, 0.05))
+        self.assertEqual(ratio_of_means([3], [1, 2]), (2, 0))
 
     def test_percentiles_are_values_of_the_sample(self):
         self.assertEqual([percentile([3, 1, 2], share) for share in (0.5, 0.99)], [2, 3])
