@@ -23,8 +23,22 @@ AheadWork::AheadWork(DraftCall call, Request request, Done done,
 }
 
 Want AheadWork::Start() {
+  questions_ = AskOutcomes(Drafts(), MaxOutcomes(), options_.vocab_size);
   return {.tokens = tokens_,
-          .num_rows = static_cast<int>(call().in_flight_tokens.size()) + 1};
+          .num_rows = static_cast<int>(questions_.size()),
+          .questions = questions_};
+}
+
+InFlight AheadWork::Drafts() const {
+  return {.tokens = call().in_flight_tokens,
+          .acceptance = call().acceptance,
+          // An outcome has a next token, and a draft one at least.
+          .max_accepted =
+              options_.context_length - static_cast<int>(num_committed()) - 2};
+}
+
+int AheadWork::MaxOutcomes() const {
+  return std::min(call().max_outcomes, options_.max_outcomes);
 }
 
 absl::StatusOr<std::optional<Want>> AheadWork::Take(
@@ -37,16 +51,10 @@ absl::StatusOr<std::optional<Want>> AheadWork::Choose(const LogitRows& rows) {
   // What is answered where there is no room for branches.
   SetReply({.outcome = Draft::None(static_cast<int>(num_committed()))});
   if (call().max_draft_tokens == 0) return std::nullopt;
-  // An outcome has a next token, and a draft one at least.
-  const int max_accepted =
-      options_.context_length - static_cast<int>(num_committed()) - 2;
   OUTRIDER_ASSIGN_OR_RETURN(
       const std::vector<Outcome> outcomes,
-      LikelyOutcomes(rows.WithVocabSize(options_.vocab_size),
-                     {.tokens = call().in_flight_tokens,
-                      .acceptance = call().acceptance,
-                      .max_accepted = max_accepted},
-                     std::min(call().max_outcomes, options_.max_outcomes)));
+      LikelyOutcomes(rows.WithVocabSize(options_.vocab_size), Drafts(),
+                     MaxOutcomes()));
   if (outcomes.empty()) return std::nullopt;
   Want want;
   for (const Outcome& outcome : outcomes) AddBranch(outcome, want);

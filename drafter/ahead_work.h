@@ -44,6 +44,8 @@ class AheadWork final : public CallWork<DraftCall, DraftReply> {
   };
 
   Want Start() override;
+  InFlight Drafts() const;
+  int MaxOutcomes() const;
   absl::StatusOr<std::optional<Want>> Choose(const LogitRows& rows);
   // Adds the draft for the next outcome to what is wanted.
   void AddBranch(const Outcome& outcome, Want& want);

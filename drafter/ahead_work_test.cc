@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/testing/answer_on_host.h"
 #include "core/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -159,7 +160,7 @@ TEST_F(AheadWorkTest, EachOutcomesDraftIsWhatACallOfItsOwnWouldGet) {
   kinds[4].sampling.logit_bias = {{.id = 3, .bias = 2}};
   kinds[5].options.min_draft_probability = 0.05;
   for (size_t kind = 0; kind < kinds.size(); ++kind) {
-    // Around the boundaries of blocks, which branches lie on either side of.
+    // Branches lie on either side of the boundaries of blocks.
     for (const int length : {3, 13, 15, 16, 17, 31, 40}) {
       SCOPED_TRACE(absl::StrCat(kind, " after ", length));
       node_ = MakeNode();
@@ -192,6 +193,32 @@ TEST_F(AheadWorkTest, OutcomesAreTheLikeliestOfTheRowsAsTheyAre) {
   for (size_t i = 0; i < likely->size(); ++i) {
     EXPECT_EQ(reply->outcomes[i].num_accepted, (*likely)[i].num_accepted);
     EXPECT_EQ(reply->outcomes[i].next_token, (*likely)[i].next_token);
+  }
+}
+
+TEST_F(AheadWorkTest, AModelThatAnswersBringsNoWholeRow) {
+  int num_answers = 0;
+  const auto answer = [&](const RowQuestion& question,
+                          absl::Span<const float> logits) {
+    std::optional<RowAnswer> told =
+        outrider::testing::AnswerOnHost(question, logits);
+    EXPECT_TRUE(told.has_value());
+    ++num_answers;
+    return told;
+  };
+  node_ =
+      MakeDraftNode({.table = Logits, .vocab_size = kWords, .answer = answer},
+                    {}, {.sessions = {.num_blocks = 64}});
+  const TokenSeq text = Text(15);
+  const DraftCall call = Ahead(Opening(Plain(4), 1, text), {5, 6, 7}, 6);
+  const Reply reply = Run(*node_, call);
+  ExpectAsPlain(call, text, reply);
+  // A row for each number of drafts that may stand, then one for each token.
+  EXPECT_EQ(num_answers, 4 + 6 * 4);
+  const Reply whole = Run(*MakeNode(), call);
+  ASSERT_EQ(reply->outcomes.size(), whole->outcomes.size());
+  for (size_t i = 0; i < whole->outcomes.size(); ++i) {
+    EXPECT_EQ(reply->outcomes[i].draft.tokens, whole->outcomes[i].draft.tokens);
   }
 }
 

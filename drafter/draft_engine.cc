@@ -4,14 +4,26 @@
 #include <algorithm>
 #include <optional>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/mutant.h"
 #include "core/base/status_macros.h"
 #include "core/sampling/coins.h"
 #include "core/session/check_tokens.h"
 #include "drafter/ahead_work.h"
 
 namespace outrider {
+
+namespace {
+
+// Whether a model may go on by itself after the row that is asked about.
+bool IsDrawable(const RowQuestion& question) {
+  const auto* top = std::get_if<TopQuestion>(&question.what);
+  return top != nullptr && top->next.has_value();
+}
+
+}  // namespace
 
 class DraftEngine::DraftWork final : public CallWork {
  public:
@@ -26,6 +38,7 @@ class DraftEngine::DraftWork final : public CallWork {
                   .sampling = this->call().sampling,
                   .rule = this->call().rule,
                   .step = this->call().header.step,
+                  .seed = this->call().seed,
                   .random = random_.get()}) {}
 
   Want Start() override {
@@ -36,13 +49,31 @@ class DraftEngine::DraftWork final : public CallWork {
   absl::StatusOr<std::optional<Want>> Take(
       absl::Span<const LogitRows> rows) override {
     context_.committed = committed();
-    OUTRIDER_ASSIGN_OR_RETURN(const bool goes_on, drafting_->Take(rows[0]));
     const Draft& draft = drafting_->draft();
-    if (goes_on) {
-      return WantOf(absl::MakeConstSpan(draft.tokens).last(1));
+    const absl::Span<const TokenId> guesses = rows[0].drawn();
+    // A draft without rows takes once, too.
+    const int num_rows = std::max(1, rows[0].num_rows());
+    for (int i = 0; i < num_rows; ++i) {
+      OUTRIDER_ASSIGN_OR_RETURN(
+          const bool goes_on,
+          drafting_->Take(num_rows == 1
+                              ? rows[0]
+                              : rows[0].Only(OUTRIDER_MUTANT(G3, i, 0))));
+      if (!goes_on) {
+        SetReply({.outcome = draft});
+        return std::nullopt;
+      }
+      // The next row is that of this token, if the model guessed it.
+      if (static_cast<size_t>(i) < guesses.size() &&
+          OUTRIDER_MUTANT(G1, guesses[i] != draft.tokens.back(), false)) {
+        Want want = WantOf(absl::MakeConstSpan(draft.tokens).last(1));
+        const int num_cached =
+            OUTRIDER_MUTANT(G2, draft.length() - 1, draft.length());
+        want.keep_length = static_cast<int>(num_committed()) + num_cached;
+        return want;
+      }
     }
-    SetReply({.outcome = draft});
-    return std::nullopt;
+    return WantOf(absl::MakeConstSpan(draft.tokens).last(1));
   }
 
  private:
@@ -53,7 +84,10 @@ class DraftEngine::DraftWork final : public CallWork {
     return {.tokens = tokens,
             .num_rows = num_rows,
             .is_last = num_drafted + 1 >= context_.max_draft_tokens,
-            .questions = {&question_, static_cast<size_t>(num_rows)}};
+            .questions = {&question_, static_cast<size_t>(num_rows)},
+            .max_drawn = IsDrawable(question_)
+                             ? context_.max_draft_tokens - num_drafted - 1
+                             : 0};
   }
 
   const DraftStrategy& strategy_;

@@ -1,27 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // outrider-drafter: guesses the next tokens with a small model, or by n-grams.
 #include <CLI/CLI.hpp>
-#include <memory>
 
 #include "core/node/node_program.h"
 #include "core/torch_model/torch_causal_lm.h"
 #include "drafter/drafter_service.h"
 #include "drafter/load_drafter.h"
 #include "drafter/measure_draft.h"
-
-namespace outrider {
-namespace {
-
-absl::StatusOr<std::unique_ptr<CausalLm>> LoadWeights(const NodeFlags& flags) {
-  return LoadTorchCausalLm({.model_directory = flags.model,
-                            .device = flags.device,
-                            .dtype = flags.dtype,
-                            .kernels = flags.kernels,
-                            .num_threads = flags.NumThreads()});
-}
-
-}  // namespace
-}  // namespace outrider
 
 int main(int argc, char** argv) {
   std::string strategy = "model";
@@ -44,7 +29,7 @@ int main(int argc, char** argv) {
            },
        .load =
            [&](const outrider::NodeFlags& flags) {
-             return LoadDrafter(strategy, flags, outrider::LoadWeights);
+             return LoadDrafter(strategy, flags, outrider::LoadTorchCausalLm);
            },
        .measure = outrider::PrintDraftMeasurement,
        .make_service = outrider::MakeDrafterService,

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
+#include <variant>
 
 #include "core/base/status_macros.h"
 #include "core/sampling/process.h"
@@ -52,7 +54,38 @@ void AddLikeliest(int num_accepted, double mass, std::vector<double>& values,
   outcomes.insert(outcomes.end(), candidates.begin(), candidates.end());
 }
 
+// The same from an answer, which has none but the likeliest.
+void AddAnswered(int num_accepted, double mass, const TopAnswer& answer,
+                 std::vector<Outcome>& outcomes) {
+  std::vector<double> weights(answer.logits.begin(), answer.logits.end());
+  SoftmaxWeights(absl::MakeConstSpan(weights), Maximum(weights),
+                 /*temperature=*/1, absl::MakeSpan(weights));
+  const double total = Sum(weights) + answer.rest;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const double probability = mass * weights[i] / total;
+    if (probability == 0) continue;
+    outcomes.push_back({.num_accepted = num_accepted,
+                        .next_token = answer.ids[i],
+                        .probability = probability});
+  }
+}
+
 }  // namespace
+
+std::vector<RowQuestion> AskOutcomes(const InFlight& in_flight, int most,
+                                     int vocab_size) {
+  std::vector<RowQuestion> questions;
+  for (size_t i = 0; i <= in_flight.tokens.size(); ++i) {
+    // Whether a row that allows nothing else is one at all, it says itself.
+    TopQuestion top = {.count = most, .suffices = [](const TopAnswer& answer) {
+                         return !answer.ids.empty();
+                       }};
+    if (i < in_flight.tokens.size()) top.tokens = {in_flight.tokens[i]};
+    questions.push_back(
+        {.vocab_size = vocab_size, .temperature = 1, .what = std::move(top)});
+  }
+  return questions;
+}
 
 absl::StatusOr<std::vector<Outcome>> LikelyOutcomes(const LogitRows& rows,
                                                     const InFlight& in_flight,
@@ -61,13 +94,19 @@ absl::StatusOr<std::vector<Outcome>> LikelyOutcomes(const LogitRows& rows,
   std::vector<double> values;
   double reached = 1;  // the probability that so many are accepted, or more
   for (int i = 0; i < rows.num_rows(); ++i) {
-    const absl::Span<const float> logits = rows.Row(i);
-    OUTRIDER_RETURN_IF_ERROR(CheckLogits(logits));
+    const RowView row = rows.View(i);
+    if (row.answer == nullptr) {
+      OUTRIDER_RETURN_IF_ERROR(CheckLogits(row.logits));
+    }
     const bool is_last = i + 1 == rows.num_rows();
     const double mass = reached * (is_last ? 1 : 1 - in_flight.acceptance);
     reached *= in_flight.acceptance;
     if (i > in_flight.max_accepted || mass == 0) continue;
-    values.assign(logits.begin(), logits.end());
+    if (row.answer != nullptr) {
+      AddAnswered(i, mass, std::get<TopAnswer>(*row.answer), outcomes);
+      continue;
+    }
+    values.assign(row.logits.begin(), row.logits.end());
     if (!is_last) {
       values[in_flight.tokens[i]] = -std::numeric_limits<double>::infinity();
     }

@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "core/base/row_question.h"
 #include "core/base/token.h"
 #include "core/model/logit_rows.h"
 
@@ -31,11 +32,15 @@ struct InFlight {
 // token after so many is likely as the row has it at temperature 1, but that a
 // draft which does not stand is not its own replacement. No coin is looked at,
 // and nothing that verification brings, so whoever uses a draft for one of
-// these if it is the outcome stays exact (docs/algorithm.md). INTERNAL: rows
-// that are no logits.
+// these if it is the outcome stays exact (docs/algorithm.md). Rows may be
+// answers to AskOutcomes of the same. INTERNAL: rows that are no logits.
 absl::StatusOr<std::vector<Outcome>> LikelyOutcomes(const LogitRows& rows,
                                                     const InFlight& in_flight,
                                                     int most);
+
+// What a model may answer in place of these rows, a question for each.
+std::vector<RowQuestion> AskOutcomes(const InFlight& in_flight, int most,
+                                     int vocab_size);
 
 }  // namespace outrider
 

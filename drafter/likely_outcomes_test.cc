@@ -3,8 +3,12 @@
 
 #include <cmath>
 #include <limits>
+#include <memory>
+#include <random>
+#include <utility>
 #include <vector>
 
+#include "core/testing/answer_on_host.h"
 #include "core/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -12,6 +16,7 @@
 namespace outrider {
 namespace {
 
+using ::outrider::testing::AnswerOnHost;
 using ::outrider::testing::IsOk;
 using ::outrider::testing::StatusIs;
 using ::testing::DoubleNear;
@@ -113,6 +118,66 @@ TEST(LikelyOutcomesTest, ThoseThatAreTooLongAreLeftOut) {
 TEST(LikelyOutcomesTest, RowsThatAreNoLogitsAreAnError) {
   EXPECT_THAT(LikelyOutcomes(LogitRows::FromVector({0, NAN}, 2), {}, 1),
               StatusIs(absl::StatusCode::kInternal));
+}
+
+// What a model on a device would bring in place of `rows`.
+LogitRows Answered(const LogitRows& rows, const InFlight& in_flight, int most) {
+  const auto owner = std::make_shared<const LogitRows>(rows);
+  const std::vector<RowQuestion> questions =
+      AskOutcomes(in_flight, most, rows.vocab_size());
+  std::vector<LogitRows::AskedRow> asked;
+  for (int i = 0; i < rows.num_rows(); ++i) {
+    auto answer = AnswerOnHost(questions[i], owner->Row(i));
+    if (answer.has_value()) {
+      asked.push_back({.answer = std::move(answer)});
+    } else {
+      asked.push_back({.logits = {owner, owner->Row(i).data()}});
+    }
+  }
+  return LogitRows(std::move(asked), rows.vocab_size());
+}
+
+// With equal logits, masked ones, and the draft in every place of its row.
+TEST(LikelyOutcomesTest, AnswersGiveTheOutcomesOfTheirRows) {
+  constexpr int kRowSize = 30;
+  std::minstd_rand random(3);
+  for (int time = 0; time < 200; ++time) {
+    std::vector<float> values;
+    for (int i = 0; i < 3 * kRowSize; ++i) {
+      const auto value = static_cast<float>(random() % 12);
+      values.push_back(value == 0 ? kMasked : value / 3);
+    }
+    const LogitRows rows = LogitRows::FromVector(values, kRowSize);
+    const TokenSeq drafts = {static_cast<TokenId>(random() % kRowSize),
+                             static_cast<TokenId>(random() % kRowSize)};
+    const InFlight in_flight = {
+        .tokens = drafts, .acceptance = 0.6, .max_accepted = 2};
+    const int most = 1 + static_cast<int>(random() % 16);
+    const auto expected = LikelyOutcomes(rows, in_flight, most);
+    const auto outcomes =
+        LikelyOutcomes(Answered(rows, in_flight, most), in_flight, most);
+    ASSERT_THAT(outcomes, IsOk());
+    ASSERT_EQ(outcomes->size(), expected->size());
+    for (size_t i = 0; i < outcomes->size(); ++i) {
+      const Outcome& outcome = (*expected)[i];
+      EXPECT_THAT((*outcomes)[i].probability,
+                  DoubleNear(outcome.probability, 1e-12));
+      ExpectOutcome((*outcomes)[i], outcome.num_accepted, outcome.next_token,
+                    outcome.probability);
+    }
+  }
+}
+
+TEST(LikelyOutcomesTest, OnlyARowThatAllowsNoOtherComesWhole) {
+  const LogitRows rows = LogitRows::FromVector({0, kMasked, 0, 0}, 2);
+  const InFlight in_flight = {
+      .tokens = kOneDraft, .acceptance = 0.5, .max_accepted = 1};
+  const LogitRows answered = Answered(rows, in_flight, 3);
+  EXPECT_EQ(answered.View(0).answer, nullptr);
+  EXPECT_NE(answered.View(1).answer, nullptr);
+  const auto outcomes = LikelyOutcomes(answered, in_flight, 3);
+  ASSERT_THAT(outcomes, IsOk());
+  EXPECT_EQ(outcomes->size(), 2u);
 }
 
 }  // namespace

@@ -30,9 +30,12 @@ absl::Status RunDraft(const DraftStrategy& strategy, SoloSession& session,
   absl::Span<const TokenId> tokens = context.committed.subspan(cached_length);
   bool goes_on = true;
   while (goes_on) {
+    const int num_rows = drafting->num_rows();
+    const RowQuestion question = drafting->question();
     OUTRIDER_ASSIGN_OR_RETURN(
         const LogitRows rows,
-        session.Extend(cached_length, tokens, drafting->num_rows()));
+        session.Extend(cached_length, tokens, num_rows,
+                       {&question, static_cast<size_t>(num_rows)}));
     cached_length += static_cast<int>(tokens.size());
     OUTRIDER_ASSIGN_OR_RETURN(goes_on, drafting->Take(rows));
     tokens = absl::MakeConstSpan(drafting->draft().tokens);

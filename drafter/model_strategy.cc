@@ -37,6 +37,11 @@ SamplingParams AskedProcessingOf(const DraftContext& context) {
   return params;
 }
 
+// What a row that was answered is cut to after that.
+double MassLeftToCut(const DraftContext& context) {
+  return context.sampling.top_p == 1 ? 1 : context.options.support_mass;
+}
+
 // What the position after `uncommitted` is drawn from: processed as the request
 // says, cut to the support.
 absl::StatusOr<Distribution> DraftRow(absl::Span<const float> logits,
@@ -59,9 +64,7 @@ absl::StatusOr<Distribution> DraftRow(const TopAnswer& answer,
   if (!row.has_value()) {
     return absl::InternalError("an answered row does not decide");
   }
-  const bool has_mass = context.sampling.top_p == 1;
-  return KeepTop(*row, context.options.support_size,
-                 has_mass ? 1 : context.options.support_mass);
+  return KeepTop(*row, context.options.support_size, MassLeftToCut(context));
 }
 
 // Draws the next token from `row` and puts it after the draft, with the
@@ -106,7 +109,11 @@ class ModelDraft final : public DraftInProgress {
         context_.options.min_draft_probability > 0) {
       return {};
     }
-    return AskTop(asked_, /*history=*/{}, vocab_size_);
+    RowQuestion question = AskTop(asked_, /*history=*/{}, vocab_size_);
+    if (auto* top = std::get_if<TopQuestion>(&question.what)) {
+      top->next = HowNextIsDrawn();
+    }
+    return question;
   }
 
   absl::StatusOr<bool> Take(const LogitRows& rows) override {
@@ -130,6 +137,20 @@ class ModelDraft final : public DraftInProgress {
   const Draft& draft() const override { return draft_; }
 
  private:
+  // What Take makes of an answer, for a model to guess its token by.
+  NextDraw HowNextIsDrawn() const {
+    return {.top_k = asked_.top_k,
+            .min_p = asked_.min_p,
+            .top_p = asked_.top_p,
+            .support_size = context_.options.support_size,
+            .support_mass = MassLeftToCut(context_),
+            .round_weights = context_.options.round_weights,
+            .is_coupled = context_.rule == RuleKind::kCoupled,
+            .seed = context_.seed,
+            .position = draft_.start + draft_.length(),
+            .generation = context_.step};
+  }
+
   const DraftContext& context_;
   const SamplingParams asked_;  // where rows are answered
   const int vocab_size_;

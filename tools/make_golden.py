@@ -50,7 +50,7 @@ CASES = {
     "llama_biases": case(
         LLAMA | dict(attention_bias=True, mlp_bias=True, eos_token_id=[1, 2]),
         style=5, generation={"eos_token_id": [2, 3]}),
-    # Beyond original_max_position_embeddings, 16.
+    # The text goes beyond original_max_position_embeddings, 16.
     "llama3_rope": case(
         LLAMA | dict(head_dim=16, rope_theta=500000.0,
                      rope_scaling=LLAMA3_ROPE), num_tokens=100),
@@ -141,7 +141,7 @@ def write_tensors(directory, tensors, num_shards):
 def config_json(model, config, how):
     """As transformers 4 (4.57 says dtype, older ones torch_dtype) or 5."""
     dtype = str(how["dtype"]).removeprefix("torch.")
-    # In the order of the file, with the fields the library adds.
+    # They have the order of the file, and the fields the library adds.
     fields = {"architectures": [type(model).__name__]} | config
     if how["style"] == 4:
         return fields | {"torch_dtype": dtype, "transformers_version": "4.44.0"}

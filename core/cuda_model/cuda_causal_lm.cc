@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -16,6 +18,22 @@
 
 namespace outrider {
 namespace {
+
+// What is wanted of a pass's rows, in their order.
+std::vector<WantedRow> WantedRows(absl::Span<const Extension> pass) {
+  std::vector<WantedRow> rows;
+  for (const Extension& extension : pass) {
+    for (size_t i = 0; i < static_cast<size_t>(extension.num_rows); ++i) {
+      rows.push_back({.question = extension.questions.empty()
+                                      ? nullptr
+                                      : &extension.questions[i]});
+    }
+    const bool may_go_on = extension.num_rows > 0 && extension.max_drawn > 0 &&
+                           !extension.questions.empty();
+    if (may_go_on) rows.back().extension = &extension;
+  }
+  return rows;
+}
 
 class CudaCausalLm final : public CausalLm {
  public:
@@ -47,8 +65,9 @@ class CudaCausalLm final : public CausalLm {
  private:
   absl::Status Check(const Extension& extension) const;
   // A step of so many tokens at the end of so long a session, whose blocks
-  // nobody has.
-  absl::Status Rehearse(int num_tokens, int length);
+  // nobody has, with this question about each row; and tokens drawn after it.
+  absl::Status Rehearse(int num_tokens, int max_drawn, int length,
+                        const RowQuestion& question);
   absl::StatusOr<std::vector<LogitRows>> Run(absl::Span<const Extension> pass);
 
   const std::shared_ptr<Gpu> gpu_;
@@ -68,18 +87,26 @@ absl::Status CudaCausalLm::AllocateKvBlocks(int num_blocks) {
   return absl::ResourceExhaustedError("no pinned memory for a pass");
 }
 
-// Every shape of one session's round: the fewest and the most tokens that are
-// padded to a power of two, as their tiles are to one or its double.
+// Every shape of one session's round, by what is asked of its rows: the fewest
+// and the most tokens that are padded to a power of two, as their tiles are to
+// one or its double.
 absl::Status CudaCausalLm::Prepare() {
+  const RowQuestion draw = {
+      .vocab_size = info_.vocab_size, .temperature = 1, .what = DrawQuestion()};
+  RowQuestion top = draw;
+  top.what = TopQuestion{.count = 1};
   const int longest = LongestOfBucket(info_.context_length);
   for (int split = LongestOfBucket(1); split <= longest; split *= 2) {
     const int length = std::min(split, info_.context_length);
-    const int most = std::min(rehearsed_tokens_, length);
+    RowQuestion next = top;
+    std::get<TopQuestion>(next.what).next =
+        NextDraw{.support_size = 1, .position = uint64_t(length) - 1};
+    const int most = std::min(rehearsed_tokens_, length - 1);
     for (int power = 1; power <= most; power *= 2) {
       for (const int num_tokens : {power / 2 + 1, power}) {
-        // The first step loads the kernels, the second captures the graph.
-        OUTRIDER_RETURN_IF_ERROR(Rehearse(num_tokens, length));
-        OUTRIDER_RETURN_IF_ERROR(Rehearse(num_tokens, length));
+        OUTRIDER_RETURN_IF_ERROR(Rehearse(num_tokens, 0, length, draw));
+        OUTRIDER_RETURN_IF_ERROR(Rehearse(num_tokens, 0, length, top));
+        OUTRIDER_RETURN_IF_ERROR(Rehearse(num_tokens, 1, length, next));
       }
     }
   }
@@ -87,25 +114,29 @@ absl::Status CudaCausalLm::Prepare() {
   return absl::OkStatus();
 }
 
-absl::Status CudaCausalLm::Rehearse(int num_tokens, int length) {
+absl::Status CudaCausalLm::Rehearse(int num_tokens, int max_drawn, int length,
+                                    const RowQuestion& question) {
   const std::vector<KvBlockId> blocks(static_cast<size_t>(NumKvBlocks(length)),
                                       transformer_->step_limits().spare_block);
   const std::vector<TokenId> tokens(static_cast<size_t>(num_tokens), 0);
-  const RowQuestion draw = {
-      .vocab_size = info_.vocab_size, .temperature = 1, .what = DrawQuestion()};
-  RowQuestion top = draw;
-  top.what = TopQuestion{.count = 1};
-  std::vector<WantedRow> rows(tokens.size());
-  for (size_t i = 0; i < rows.size(); ++i) {
-    rows[i].question = i % 2 == 0 ? &draw : &top;
+  // A draft begins with one row, whatever it has to take in before.
+  const int num_rows = max_drawn > 0 ? 1 : num_tokens;
+  const std::vector<RowQuestion> questions(static_cast<size_t>(num_rows),
+                                           question);
+  const Extension extension = {.blocks = blocks,
+                               .cached_length = length - max_drawn - num_tokens,
+                               .tokens = tokens,
+                               .num_rows = num_rows,
+                               .questions = questions,
+                               .max_drawn = max_drawn};
+  // The first time loads the kernels, the second captures the graph.
+  for (int i = 0; i < 2; ++i) {
+    std::vector<WantedRow> rows = WantedRows({&extension, 1});
+    StepInputs step(transformer_->step_limits(), step_memory_.get());
+    step.Add(extension, /*first=*/0);
+    OUTRIDER_RETURN_IF_ERROR(transformer_->Run(step, absl::MakeSpan(rows)));
   }
-  StepInputs step(transformer_->step_limits(), step_memory_.get());
-  step.Add({.blocks = blocks,
-            .cached_length = length - num_tokens,
-            .tokens = tokens,
-            .num_rows = num_tokens},
-           /*first=*/0);
-  return transformer_->Run(step, absl::MakeSpan(rows));
+  return absl::OkStatus();
 }
 
 absl::Status CudaCausalLm::Check(const Extension& extension) const {
@@ -114,19 +145,6 @@ absl::Status CudaCausalLm::Check(const Extension& extension) const {
         << "block " << block << " of " << num_blocks_;
   }
   return CheckExtension(extension, info_);
-}
-
-// What is wanted of a pass's rows, in their order.
-std::vector<WantedRow> WantedRows(absl::Span<const Extension> pass) {
-  std::vector<WantedRow> rows;
-  for (const Extension& extension : pass) {
-    for (size_t i = 0; i < static_cast<size_t>(extension.num_rows); ++i) {
-      rows.push_back({.question = extension.questions.empty()
-                                      ? nullptr
-                                      : &extension.questions[i]});
-    }
-  }
-  return rows;
 }
 
 // In steps, each as full as can be. No bit depends on where one ends.
@@ -159,10 +177,14 @@ absl::StatusOr<std::vector<LogitRows>> CudaCausalLm::Run(
   auto next = rows.begin();
   for (const Extension& extension : pass) {
     std::vector<LogitRows::AskedRow> own;
-    for (int i = 0; i < extension.num_rows; ++i) {
-      own.push_back(std::move((next++)->result));
+    std::vector<TokenId> drawn;
+    for (int i = 0; i < extension.num_rows; ++i, ++next) {
+      own.push_back(std::move(next->result));
+      std::move(next->drawn_rows.begin(), next->drawn_rows.end(),
+                std::back_inserter(own));
+      drawn = std::move(next->drawn);
     }
-    results.emplace_back(std::move(own), info_.vocab_size);
+    results.emplace_back(std::move(own), info_.vocab_size, std::move(drawn));
   }
   return results;
 }
@@ -172,6 +194,7 @@ absl::StatusOr<std::vector<LogitRows>> CudaCausalLm::Run(
 absl::StatusOr<std::unique_ptr<CausalLm>> MakeCudaCausalLm(
     std::shared_ptr<Gpu> gpu, ModelInfo info, const ModelConfig& config,
     CudaWeights weights, const CudaLimits& limits) {
+  info.device_name = gpu->name();
   info.numerics = gpu->numerics();
   info.kv_block_bytes = CudaTransformer::KvBlockBytes(config);
   OUTRIDER_ASSIGN_OR_RETURN(

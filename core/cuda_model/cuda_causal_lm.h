@@ -12,7 +12,8 @@
 namespace outrider {
 
 // A model on a GPU, by the kernels of core/kernels/cuda. `info` says what is
-// known of it but for what the device decides: numerics, kv_block_bytes.
+// known of it but for what the device decides: its name, numerics and
+// kv_block_bytes.
 //   UNIMPLEMENTED        sizes that the kernels do not take
 //   RESOURCE_EXHAUSTED   no memory for what a pass needs
 absl::StatusOr<std::unique_ptr<CausalLm>> MakeCudaCausalLm(

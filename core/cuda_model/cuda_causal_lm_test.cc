@@ -114,6 +114,7 @@ const std::vector<float>& Reference() {
 TEST(CudaCausalLmTest, SaysWhatItIs) {
   Model model;
   EXPECT_EQ(model->info().numerics, "cuda_emulated");
+  EXPECT_EQ(model->info().device_name, EmulatedGpu()->name());
   EXPECT_EQ(model->info().kv_block_bytes, 2 * 2 * 16 * 32 * 2);
 }
 
@@ -174,17 +175,25 @@ TEST(CudaCausalLmTest, PaddingLeavesEveryBlockAsItIs) {
 }
 
 TEST(CudaCausalLmTest, PreparedGraphsServeTheFirstStepOfTheirShape) {
-  Model model({.rehearsed_tokens = 2});
+  Model model({.rehearsed_tokens = 2}), unprepared;
   ASSERT_TRUE(model->Prepare().ok());
   const DeviceCounters& counters = *model->device_counters();
   EXPECT_EQ(counters.num_answered_rows, 0);
   EXPECT_EQ(counters.num_graph_replays, 0);
   EXPECT_GT(counters.num_memory_bytes, 0);
-  const auto rows = model.Extend({Short().Run(0, 2, 2)});
+  EXPECT_GT(counters.num_graphs, 0);
+  const std::vector<RowQuestion> questions(
+      2, {.vocab_size = 50, .temperature = 1, .what = DrawQuestion()});
+  Extension extension = Short().Run(0, 2, 2);
+  extension.questions = questions;
+  const auto rows = model->Extend({&extension, 1});
+  const auto same = unprepared->Extend({&extension, 1});
+  ASSERT_TRUE(rows[0].ok() && same[0].ok());
   EXPECT_EQ(counters.num_graph_replays, 1);
-  EXPECT_EQ(counters.num_copied_rows, 2);
-  Model unprepared;
-  EXPECT_EQ(rows, unprepared.Extend({Short().Run(0, 2, 2)}));
+  EXPECT_EQ(unprepared->device_counters()->num_graph_replays, 0);
+  EXPECT_EQ(counters.num_answered_rows, 2);
+  EXPECT_EQ(std::get<DrawAnswer>(*rows[0]->View(1).answer).tail,
+            std::get<DrawAnswer>(*same[0]->View(1).answer).tail);
 }
 
 // Rows of a question each, by a pass of several steps: what the whole row would

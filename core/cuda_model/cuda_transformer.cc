@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,22 +13,8 @@
 namespace outrider {
 namespace {
 
-using kernels::cuda::AttentionArgs;
-using kernels::cuda::Epilogue;
-using kernels::cuda::Heads;
-
 constexpr size_t kElementBytes = 2;
 constexpr size_t kAlignment = 256;
-
-Heads HeadsOf(const ModelConfig& config) {
-  return {.num_heads = config.num_heads,
-          .num_kv_heads = config.num_kv_heads,
-          .head_dim = config.head_dim};
-}
-
-int GroupOf(const ModelConfig& config) {
-  return config.num_heads / config.num_kv_heads;
-}
 
 // Hands out pieces of one piece of memory; without memory, how much they are.
 class Cutter {
@@ -87,6 +72,14 @@ absl::StatusOr<std::unique_ptr<CudaTransformer>> CudaTransformer::Make(
       RowScorer::Make(
           transformer->gpu_, *transformer->counters_,
           {.max_rows = limits.logit_rows, .vocab_size = config.vocab_size}));
+  StepLimits step = transformer->step_limits_;
+  step.rows = std::min(limits.rows, limits.logit_rows);
+  OUTRIDER_ASSIGN_OR_RETURN(
+      transformer->loop_,
+      DrawLoop::Make(transformer->gpu_, *transformer->counters_,
+                     {.max_rows = limits.drawn_rows,
+                      .vocab_size = config.vocab_size,
+                      .step = step}));
   return transformer;
 }
 
@@ -98,6 +91,9 @@ CudaTransformer::CudaTransformer(std::shared_ptr<Gpu> gpu,
       weights_(std::move(weights)),
       limits_(limits),
       element_(weights_.token_embedding.element),
+      heads_({.num_heads = config.num_heads,
+              .num_kv_heads = config.num_kv_heads,
+              .head_dim = config.head_dim}),
       graphs_(gpu_),
       counters_(std::make_unique<DeviceCounters>()) {
   const int context_blocks = NumKvBlocks(config.context_length);
@@ -107,7 +103,7 @@ CudaTransformer::CudaTransformer(std::shared_ptr<Gpu> gpu,
   // Sixteen sessions with a whole context each, or many more with less.
   step_limits_ = {.rows = limits.rows,
                   .table_entries = std::max(16 * context_blocks, limits.rows),
-                  .group = GroupOf(config)};
+                  .group = config.num_heads / config.num_kv_heads};
 }
 
 void CudaTransformer::Keep(DeviceMemory memory) {
@@ -122,7 +118,7 @@ absl::Status CudaTransformer::AllocateArena() {
   const auto qkv_size = static_cast<size_t>(weights_.layers[0].qkv.matrix.out);
   const auto parts_of = [this](int num_tiles) {
     return kernels::cuda::AttentionScratchFloats(
-        HeadsOf(config_), num_tiles, LongestOfBucket(config_.context_length));
+        heads_, num_tiles, LongestOfBucket(config_.context_length));
   };
   attention_floats_ = std::max(
       parts_of(1),
@@ -196,6 +192,7 @@ absl::Status CudaTransformer::AllocateKvBlocks(int num_blocks) {
   }
   Keep(std::move(memory));
   step_limits_.spare_block = num_blocks;
+  loop_->set_spare_block(num_blocks);
   // It is read where a graph is rehearsed.
   for (int i = 0; i < config_.num_layers; ++i) {
     for (void* const data : {kv_[i].keys, kv_[i].values}) {
@@ -222,133 +219,109 @@ void CudaTransformer::CopyKvBlock(KvBlockId from, KvBlockId to) {
 
 absl::Status CudaTransformer::Run(StepInputs& step,
                                   absl::Span<WantedRow> rows) {
-  const auto num_wanted = static_cast<int>(rows.size());
+  if (static_cast<int>(rows.size()) > limits_.logit_rows) {
+    return RunLongStep(step, rows);
+  }
+  loop_->Begin(arena_.logits, rows);
+  RunStep(step, rows);
+  RunLoop();
+  counters_->num_graphs = graphs_.num_captured();
+  counters_->num_graph_replays = graphs_.num_replays() - num_rehearsed_;
+  return Bring(rows);
+}
+
+bool CudaTransformer::IsGraph(const StepShape& bucket,
+                              const StepLimits& limits) const {
+  return bucket.num_rows <= std::min(limits_.graph_rows, limits.rows) &&
+         bucket.num_tiles <= limits.tiles() &&
+         bucket.num_logit_rows <= std::min(limits_.logit_rows, limits.rows);
+}
+
+void CudaTransformer::RunStep(StepInputs& step,
+                              absl::Span<const WantedRow> rows) {
   const StepShape bucket = BucketOf(step.shape());
-  const bool is_graph =
-      bucket.num_rows <= std::min(limits_.graph_rows, limits_.rows) &&
-      bucket.num_tiles <= step_limits_.tiles() &&
-      bucket.num_logit_rows <= std::min(limits_.logit_rows, limits_.rows);
+  const bool is_graph = IsGraph(bucket, step_limits_);
   if (is_graph) step.PadTo(bucket);
   gpu_->Upload(arena_.inputs.tokens, step.memory(), step.bytes());
-  if (is_graph) {
-    graphs_.Run(bucket, [&] {
-      RunLayers(bucket);
-      if (num_wanted > 0) RunHead(0, bucket.num_logit_rows);
-    });
-    counters_->num_graph_replays = graphs_.num_replays() - num_rehearsed_;
-    return scorer_->Bring(arena_.logits, rows);
-  }
-  RunLayers(step.shape());
-  if (num_wanted == 0) return scorer_->Bring(arena_.logits, rows);
-  for (int first = 0; first < num_wanted; first += limits_.logit_rows) {
-    const int count = std::min(limits_.logit_rows, num_wanted - first);
-    RunHead(first, count);
-    OUTRIDER_RETURN_IF_ERROR(scorer_->Bring(
-        arena_.logits,
-        rows.subspan(static_cast<size_t>(first), static_cast<size_t>(count))));
+  const RowScorer::Kinds kinds = scorer_->Ask(arena_.logits, rows);
+  const auto launch = [&] {
+    const StepShape& shape = step.shape();
+    RunLayers(arena_.inputs, shape);
+    if (rows.empty()) return;
+    RunHead(arena_.inputs.logit_rows, shape.num_logit_rows, arena_.logits);
+    scorer_->Answer(kinds, shape.num_logit_rows);
+  };
+  if (!is_graph) return launch();
+  graphs_.Run({.step = bucket,
+               .has_draws = kinds.has_draws,
+               .has_tops = kinds.has_tops},
+              launch);
+}
+
+absl::Status CudaTransformer::RunLongStep(const StepInputs& step,
+                                          absl::Span<WantedRow> rows) {
+  gpu_->Upload(arena_.inputs.tokens, step.memory(), step.bytes());
+  RunLayers(arena_.inputs, step.shape());
+  loop_->Begin(arena_.logits, /*rows=*/{});
+  const auto most = static_cast<size_t>(limits_.logit_rows);
+  for (size_t first = 0; first < rows.size(); first += most) {
+    const absl::Span<WantedRow> some = rows.subspan(first, most);
+    const auto count = static_cast<int>(some.size());
+    RunHead(arena_.inputs.logit_rows + first, count, arena_.logits);
+    scorer_->Answer(scorer_->Ask(arena_.logits, some), count);
+    OUTRIDER_RETURN_IF_ERROR(Bring(some));
   }
   return absl::OkStatus();
+}
+
+void CudaTransformer::RunLoop() {
+  if (loop_->empty()) return;
+  const StepShape bucket = BucketOf(loop_->shape());
+  const bool is_graph = IsGraph(bucket, loop_->limits());
+  if (is_graph) loop_->PadTo(bucket);
+  loop_->Upload();
+  const StepShape& shape = loop_->shape();
+  const auto launch = [&] {
+    loop_->Draw(shape.num_rows);
+    RunLayers(loop_->inputs(), shape);
+    RunHead(loop_->inputs().logit_rows, shape.num_logit_rows, loop_->logits());
+  };
+  for (int i = 0; i < loop_->num_steps(); ++i) {
+    if (is_graph) {
+      graphs_.Run({.step = bucket, .draws_next = true}, launch);
+    } else {
+      launch();
+    }
+  }
+  loop_->Draw(shape.num_rows);
+}
+
+absl::Status CudaTransformer::Bring(absl::Span<WantedRow> rows) {
+  scorer_->Download();
+  loop_->Download();
+  OUTRIDER_RETURN_IF_ERROR(Finish());
+  scorer_->TakeAnswers(rows);
+  loop_->Take(rows);
+  const absl::StatusOr<bool> copies = scorer_->CopyOthers(arena_.logits, rows);
+  // Nothing may be on its way to memory that is given back.
+  if (!copies.ok() || *copies) OUTRIDER_RETURN_IF_ERROR(Finish());
+  return copies.status();
+}
+
+absl::Status CudaTransformer::Finish() {
+  const std::string failure = gpu_->Finish();
+  if (failure.empty()) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("forward pass: ", failure));
 }
 
 void CudaTransformer::ResetCounters() {
   num_rehearsed_ = graphs_.num_replays();
   for (auto* const counter :
        {&counters_->num_answered_rows, &counters_->num_copied_rows,
-        &counters_->num_undecided_rows, &counters_->num_graph_replays}) {
+        &counters_->num_undecided_rows, &counters_->num_graph_replays,
+        &counters_->num_drawn_tokens}) {
     *counter = 0;
   }
-}
-
-void CudaTransformer::Normalize(const CudaNorm& norm, const int* rows,
-                                int num_rows) {
-  const kernels::cuda::NormArgs args = {
-      .element = element_,
-      .x = arena_.x,
-      .rows = rows,
-      .weight = norm.weight,
-      .bias = norm.bias,
-      .num_rows = num_rows,
-      .size = config_.hidden_size,
-      .epsilon = static_cast<float>(config_.norm_epsilon),
-      .y = arena_.normed};
-  config_.norm == NormKind::kRms ? gpu_->RunRmsNorm(args)
-                                 : gpu_->RunLayerNorm(args);
-}
-
-void CudaTransformer::Multiply(const CudaLinear& linear, const void* x,
-                               int num_rows, Epilogue epilogue, void* y) {
-  gpu_->Run(kernels::cuda::LinearArgs{.weight = linear.matrix,
-                                      .x = x,
-                                      .bias = linear.bias,
-                                      .num_rows = num_rows,
-                                      .epilogue = epilogue,
-                                      .y = y});
-}
-
-void CudaTransformer::RunAttention(const StepShape& shape, int layer) {
-  const Heads heads = HeadsOf(config_);
-  const size_t tile_floats =
-      kernels::cuda::AttentionScratchFloats(heads, 1, shape.longest);
-  const int fit = static_cast<int>(
-      std::min<size_t>(attention_floats_ / tile_floats, shape.num_tiles));
-  for (int first = 0; first < shape.num_tiles; first += fit) {
-    gpu_->Run(AttentionArgs{
-        .element = element_,
-        .heads = heads,
-        .queries = arena_.queries,
-        .kv = kv_[layer],
-        .tables = arena_.inputs.tables,
-        .tiles = arena_.inputs.tiles + first,
-        .num_tiles = std::min(fit, shape.num_tiles - first),
-        .longest = shape.longest,
-        .window = config_.sliding_windows[layer],
-        .scale = 1.0f / std::sqrt(static_cast<float>(config_.head_dim)),
-        .scratch = arena_.attention,
-        .out = arena_.attended});
-  }
-}
-
-void CudaTransformer::RunLayers(const StepShape& shape) {
-  const int num_rows = shape.num_rows;
-  const Epilogue activation =
-      config_.feed_forward == FeedForwardKind::kSiluGated ? Epilogue::kSiluMul
-                                                          : Epilogue::kGelu;
-  gpu_->Run(kernels::cuda::EmbedArgs{.table = weights_.token_embedding,
-                                     .tokens = arena_.inputs.tokens,
-                                     .positions = weights_.position_embedding,
-                                     .row_positions = arena_.inputs.positions,
-                                     .num_rows = num_rows,
-                                     .x = arena_.x});
-  for (int i = 0; i < config_.num_layers; ++i) {
-    const CudaLayer& layer = weights_.layers[i];
-    Normalize(layer.attention_norm, nullptr, num_rows);
-    Multiply(layer.qkv, arena_.normed, num_rows, Epilogue::kStore, arena_.qkv);
-    gpu_->Run(kernels::cuda::RotateStoreArgs{
-        .element = element_,
-        .heads = HeadsOf(config_),
-        .qkv = arena_.qkv,
-        .num_rows = num_rows,
-        .positions = arena_.inputs.positions,
-        .blocks = arena_.inputs.blocks,
-        .query_norm = layer.query_norm.weight,
-        .key_norm = layer.key_norm.weight,
-        .epsilon = static_cast<float>(config_.norm_epsilon),
-        .cos = arena_.cos,
-        .sin = arena_.sin,
-        .queries = arena_.queries,
-        .kv = kv_[i]});
-    RunAttention(shape, i);
-    Multiply(layer.output, arena_.attended, num_rows, Epilogue::kAdd, arena_.x);
-    Normalize(layer.feed_forward_norm, nullptr, num_rows);
-    Multiply(layer.up, arena_.normed, num_rows, activation, arena_.inner);
-    Multiply(layer.down, arena_.inner, num_rows, Epilogue::kAdd, arena_.x);
-  }
-}
-
-void CudaTransformer::RunHead(int first, int count) {
-  Normalize(weights_.final_norm, arena_.inputs.logit_rows + first, count);
-  Multiply(weights_.head, arena_.normed, count, Epilogue::kStore,
-           arena_.logits);
 }
 
 }  // namespace outrider

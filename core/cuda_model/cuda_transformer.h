@@ -8,7 +8,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/cuda_model/cuda_limits.h"
 #include "core/cuda_model/device_memory.h"
+#include "core/cuda_model/draw_loop.h"
 #include "core/cuda_model/graph_cache.h"
 #include "core/cuda_model/row_scorer.h"
 #include "core/cuda_model/step_inputs.h"
@@ -16,19 +18,6 @@
 #include "core/model/model_config.h"
 
 namespace outrider {
-
-// How large the passes are that a model on a GPU makes memory ready for.
-struct CudaLimits {
-  int rows = 512;       // tokens of a step; a longer pass takes several
-  int logit_rows = 64;  // of which the head computes logits at a time
-  int graph_rows = 64;  // steps of up to so many tokens become graphs
-  // Graphs are captured beforehand for rounds of one session of up to so many
-  // tokens; 0: none is.
-  int rehearsed_tokens = 16;
-  // What the parts of attention over a long context may take; more tiles than
-  // fit run one group after the other.
-  size_t attention_floats = size_t{16} << 20;
-};
 
 // The forward pass on a GPU: one stream, and memory of its own that is taken
 // once, so that nothing but the KV blocks can be missing later.
@@ -48,8 +37,9 @@ class CudaTransformer {
 
   // Valid once blocks are allocated.
   const StepLimits& step_limits() const { return step_limits_; }
-  // Runs a step, and brings its rows of logits. May pad it.
-  //   RESOURCE_EXHAUSTED   no pinned memory for whole rows
+  // Runs a step, goes on where extensions may, and brings the rows of logits.
+  // May pad the step.
+  //   RESOURCE_EXHAUSTED   no host memory for whole rows
   //   UNAVAILABLE          the device is lost
   absl::Status Run(StepInputs& step, absl::Span<WantedRow> rows);
   const DeviceCounters& counters() const { return *counters_; }
@@ -78,11 +68,23 @@ class CudaTransformer {
   void Keep(DeviceMemory memory);
   absl::Status AllocateArena();
   absl::Status UploadAngles();
+  // Whether steps of this shape, padded, become a graph.
+  bool IsGraph(const StepShape& bucket, const StepLimits& limits) const;
+  // A step of which at most limits_.logit_rows rows are wanted, and their
+  // questions; and one of more, which it asks and brings by and by.
+  void RunStep(StepInputs& step, absl::Span<const WantedRow> rows);
+  absl::Status RunLongStep(const StepInputs& step, absl::Span<WantedRow> rows);
+  // What follows for those who go on.
+  void RunLoop();
+  // Awaits the device, and brings what is known of the rows.
+  absl::Status Bring(absl::Span<WantedRow> rows);
+  absl::Status Finish();
   // The layers, up to the residual stream's last state.
-  void RunLayers(const StepShape& shape);
-  void RunAttention(const StepShape& shape, int layer);
-  // The head, of `count` of the wanted rows from the `first`-th on.
-  void RunHead(int first, int count);
+  void RunLayers(const StepArrays& inputs, const StepShape& shape);
+  void RunAttention(const StepArrays& inputs, const StepShape& shape,
+                    int layer);
+  // The head, of `count` of the rows.
+  void RunHead(const int* logit_rows, int count, float* logits);
   void Normalize(const CudaNorm& norm, const int* rows, int num_rows);
   void Multiply(const CudaLinear& linear, const void* x, int num_rows,
                 kernels::cuda::Epilogue epilogue, void* y);
@@ -92,6 +94,7 @@ class CudaTransformer {
   CudaWeights weights_;
   CudaLimits limits_;
   kernels::cuda::Element element_;
+  kernels::cuda::Heads heads_;
   StepLimits step_limits_ = {};
   size_t attention_floats_ = 0;
   Arena arena_ = {};
@@ -101,6 +104,7 @@ class CudaTransformer {
   int64_t num_rehearsed_ = 0;  // replays that do not count
   std::unique_ptr<DeviceCounters> counters_;
   std::unique_ptr<RowScorer> scorer_;
+  std::unique_ptr<DrawLoop> loop_;
 };
 
 }  // namespace outrider

@@ -14,12 +14,23 @@
 
 namespace outrider {
 
+// What a graph launches: a step's layers, and before or after them what is
+// asked of rows of logits.
+struct GraphShape {
+  StepShape step = {};
+  bool draws_next = false;  // the step's tokens come from the rows before
+  bool has_draws = false;   // of its rows: DrawRow, TopRow
+  bool has_tops = false;
+
+  auto operator<=>(const GraphShape&) const = default;
+};
+
 // Launches of one shape as a graph, which costs the host one call in place of
 // hundreds. Whatever differs between two steps of a shape, kernels must read
 // from the device's memory.
 class GraphCache {
  public:
-  static constexpr size_t kMaxGraphs = 128;
+  static constexpr size_t kMaxGraphs = 512;
 
   explicit GraphCache(std::shared_ptr<kernels::cuda::Gpu> gpu)
       : gpu_(std::move(gpu)) {}
@@ -30,7 +41,7 @@ class GraphCache {
   // `launch` asks the GPU for what a step of this shape is. The first time it
   // is done at once: that also loads the kernels, which capturing must not. The
   // second time it is captured.
-  void Run(const StepShape& shape, absl::FunctionRef<void()> launch) {
+  void Run(const GraphShape& shape, absl::FunctionRef<void()> launch) {
     if (graphs_.size() >= kMaxGraphs && !graphs_.contains(shape)) Clear();
     const auto [place, is_new] = graphs_.emplace(shape, nullptr);
     if (is_new) return launch();
@@ -39,13 +50,15 @@ class GraphCache {
       gpu_->BeginCapture();
       launch();
       graph = gpu_->EndCapture();
+      if (graph == nullptr) return launch();
+      ++num_captured_;
     }
-    if (graph == nullptr) return launch();
     gpu_->Run(graph);
     ++num_replays_;
   }
 
   int64_t num_replays() const { return num_replays_; }
+  int64_t num_captured() const { return num_captured_; }  // and kept
 
  private:
   void Clear() {
@@ -53,11 +66,13 @@ class GraphCache {
       if (graph != nullptr) gpu_->Destroy(graph);
     }
     graphs_.clear();
+    num_captured_ = 0;
   }
 
   std::shared_ptr<kernels::cuda::Gpu> gpu_;
-  std::map<StepShape, kernels::cuda::Graph> graphs_;
+  std::map<GraphShape, kernels::cuda::Graph> graphs_;
   int64_t num_replays_ = 0;
+  int64_t num_captured_ = 0;
 };
 
 // The shape that a step is padded to, so that few graphs serve all: powers of

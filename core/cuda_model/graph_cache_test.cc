@@ -30,7 +30,7 @@ TEST(GraphCacheTest, LaunchesOfAShapeAreAskedForTwiceAndDoneEachTime) {
     const std::vector<float> before(4, 7.0f);
     std::vector<float> after(4);
     gpu->Upload(memory->data(), before.data(), kBytes);
-    graphs.Run({1, 1, 256, 1}, [&] {
+    graphs.Run({.step = {1, 1, 256, 1}}, [&] {
       ++num_launches;
       gpu->Zero(memory->data(), kBytes / 2);
     });
@@ -39,6 +39,7 @@ TEST(GraphCacheTest, LaunchesOfAShapeAreAskedForTwiceAndDoneEachTime) {
     EXPECT_EQ(after, (std::vector<float>{0, 0, 7, 7})) << time;
     EXPECT_EQ(num_launches, std::min(time, 2));
     EXPECT_EQ(graphs.num_replays(), std::max(0, time - 1));
+    EXPECT_EQ(graphs.num_captured(), time > 1 ? 1 : 0);
   }
 }
 
@@ -47,7 +48,7 @@ TEST(GraphCacheTest, MoreShapesThanItKeepsAreStillDone) {
   GraphCache graphs(gpu);
   int num_launches = 0;
   const auto run = [&](int num_rows) {
-    graphs.Run({.num_rows = num_rows}, [&] { ++num_launches; });
+    graphs.Run({.step = {.num_rows = num_rows}}, [&] { ++num_launches; });
   };
   constexpr int kMost = static_cast<int>(GraphCache::kMaxGraphs);
   for (int i = 0; i <= kMost; ++i) run(i);

@@ -2,6 +2,7 @@
 #include "core/cuda_model/pinned_pool.h"
 
 #include <bit>
+#include <cstdlib>
 #include <map>
 #include <vector>
 
@@ -54,6 +55,11 @@ std::shared_ptr<void> PinnedPool::Take(size_t bytes) {
   return {piece, [state = state_, size](void* memory) {
             state->GiveBack(memory, size);
           }};
+}
+
+std::shared_ptr<void> PinnedPool::TakeAny(size_t bytes) {
+  if (auto pinned = Take(bytes)) return pinned;
+  return {std::malloc(bytes), &std::free};
 }
 
 }  // namespace outrider

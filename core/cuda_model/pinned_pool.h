@@ -19,6 +19,9 @@ class PinnedPool {
 
   // Null where the system has none. Lives on after the pool.
   std::shared_ptr<void> Take(size_t bytes);
+  // Where the system has none, memory that is not pinned: a copy to it is
+  // slower, but a session that lives goes on.
+  std::shared_ptr<void> TakeAny(size_t bytes);
 
  private:
   class State;

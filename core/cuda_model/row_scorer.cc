@@ -33,6 +33,13 @@ bool AreTokens(absl::Span<const TokenId> tokens, int vocab_size) {
   return static_cast<int>(tokens.size()) <= MaxTokensOf(vocab_size);
 }
 
+// A copy goes from the first array to the end of what is used of the last.
+template <typename First, typename Last>
+size_t BytesOf(const First* first, const Last* last, int num_last) {
+  return static_cast<size_t>(reinterpret_cast<const char*>(last + num_last) -
+                             reinterpret_cast<const char*>(first));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RowScorer>> RowScorer::Make(
@@ -95,7 +102,7 @@ size_t RowScorer::Place(void* memory, Buffers& buffers) const {
 }
 
 bool RowScorer::IsAnswerable(const WantedRow& row) const {
-  if (row.question == nullptr) return false;
+  if (row.question == nullptr || row.goes_on) return false;
   const int vocab_size = row.question->vocab_size;
   if (vocab_size < 1 || vocab_size > options_.vocab_size) return false;
   if (const auto* draw = std::get_if<DrawQuestion>(&row.question->what)) {
@@ -109,14 +116,13 @@ bool RowScorer::IsAnswerable(const WantedRow& row) const {
   return false;
 }
 
-void RowScorer::AskDraw(const float* row, const RowQuestion& question,
-                        Used& used) {
+void RowScorer::AskDraw(const float* row, const RowQuestion& question) {
   const auto& draw = std::get<DrawQuestion>(question.what);
-  kernels::cuda::DrawRow& asked = host_.draws[used.num_draws++];
+  kernels::cuda::DrawRow& asked = host_.draws[used_.num_draws++];
   asked = {.logits = row,
            .vocab_size = question.vocab_size,
            .scale = ScaleOf(question),
-           .first_support = used.num_tokens,
+           .first_support = used_.num_tokens,
            .num_support = static_cast<int>(draw.support.size()),
            .uniform = draw.uniform};
   if (draw.noise.has_value()) {
@@ -125,48 +131,67 @@ void RowScorer::AskDraw(const float* row, const RowQuestion& question,
     asked.position = draw.noise->position;
   }
   std::copy(draw.support.begin(), draw.support.end(),
-            host_.tokens + used.num_tokens);
-  used.num_tokens += asked.num_support;
+            host_.tokens + used_.num_tokens);
+  used_.num_tokens += asked.num_support;
 }
 
-void RowScorer::AskTop(const float* row, const RowQuestion& question,
-                       Used& used) {
+void RowScorer::AskTop(const float* row, const RowQuestion& question) {
   const auto& top = std::get<TopQuestion>(question.what);
-  kernels::cuda::TopRow& asked = host_.tops[used.num_tops++];
+  kernels::cuda::TopRow& asked = host_.tops[used_.num_tops++];
   asked = {.logits = row,
            .vocab_size = question.vocab_size,
            .scale = ScaleOf(question),
-           .first_token = used.num_tokens,
+           .first_token = used_.num_tokens,
            .num_tokens = static_cast<int>(top.tokens.size()),
-           .first_top = used.num_top,
+           .first_top = used_.num_top,
            .num_top = std::min(top.count, MaxTopOf(question.vocab_size))};
   std::copy(top.tokens.begin(), top.tokens.end(),
-            host_.tokens + used.num_tokens);
-  used.num_tokens += asked.num_tokens;
-  used.num_top += asked.num_top;
+            host_.tokens + used_.num_tokens);
+  used_.num_tokens += asked.num_tokens;
+  used_.num_top += asked.num_top;
 }
 
-void RowScorer::RunKernels(const Used& used) {
-  // A copy goes from the first array to the end of what is used of the last.
-  const auto copy = [](const auto* first, const auto* last, int num_last) {
-    return static_cast<size_t>(reinterpret_cast<const char*>(last + num_last) -
-                               reinterpret_cast<const char*>(first));
-  };
+RowScorer::Kinds RowScorer::Ask(const float* logits,
+                                absl::Span<const WantedRow> rows) {
+  used_ = {};
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (!IsAnswerable(rows[i])) continue;
+    const float* const row =
+        logits + i * static_cast<size_t>(options_.vocab_size);
+    const RowQuestion& question = *rows[i].question;
+    if (std::holds_alternative<DrawQuestion>(question.what)) {
+      AskDraw(row, question);
+    } else {
+      AskTop(row, question);
+    }
+  }
+  const Kinds kinds = {.has_draws = used_.num_draws > 0,
+                       .has_tops = used_.num_tops > 0};
+  if (!kinds.has_draws && !kinds.has_tops) return kinds;
+  // Rows of no tokens, whatever number is launched.
+  std::fill(host_.draws + used_.num_draws, host_.draws + options_.max_rows,
+            kernels::cuda::DrawRow());
+  std::fill(host_.tops + used_.num_tops, host_.tops + options_.max_rows,
+            kernels::cuda::TopRow());
   gpu_->Upload(device_.draws, host_.draws,
-               copy(host_.draws, host_.tokens, used.num_tokens));
-  if (used.num_draws > 0) {
+               BytesOf(host_.draws, host_.tokens, used_.num_tokens));
+  return kinds;
+}
+
+void RowScorer::Answer(Kinds kinds, int num_rows) {
+  if (kinds.has_draws) {
     gpu_->Run(
         kernels::cuda::ScoreRowsArgs{.rows = device_.draws,
-                                     .num_rows = used.num_draws,
+                                     .num_rows = num_rows,
                                      .vocab_size = options_.vocab_size,
                                      .support = device_.tokens,
                                      .scratch = device_.scratch,
                                      .support_weights = device_.token_values,
                                      .answers = device_.drawn});
   }
-  if (used.num_tops > 0) {
+  if (kinds.has_tops) {
     gpu_->Run(kernels::cuda::TopRowsArgs{.rows = device_.tops,
-                                         .num_rows = used.num_tops,
+                                         .num_rows = num_rows,
                                          .vocab_size = options_.vocab_size,
                                          .tokens = device_.tokens,
                                          .token_logits = device_.token_values,
@@ -174,10 +199,14 @@ void RowScorer::RunKernels(const Used& used) {
                                          .logits = device_.top_logits,
                                          .results = device_.found});
   }
+}
+
+void RowScorer::Download() {
+  if (used_.num_draws + used_.num_tops == 0) return;
   gpu_->Download(host_.drawn, device_.drawn,
-                 copy(host_.drawn, host_.token_values, used.num_tokens));
-  if (used.num_top == 0) return;
-  const size_t bytes = static_cast<size_t>(used.num_top) * sizeof(float);
+                 BytesOf(host_.drawn, host_.token_values, used_.num_tokens));
+  if (used_.num_top == 0) return;
+  const size_t bytes = static_cast<size_t>(used_.num_top) * sizeof(float);
   gpu_->Download(host_.ids, device_.ids, bytes);
   gpu_->Download(host_.top_logits, device_.top_logits, bytes);
 }
@@ -197,77 +226,43 @@ std::optional<RowAnswer> RowScorer::TakeDraw(int index) const {
 std::optional<RowAnswer> RowScorer::TakeTop(int index,
                                             const TopQuestion& question) const {
   const kernels::cuda::TopRow& asked = host_.tops[index];
-  const kernels::cuda::TopRowResult& found = host_.found[index];
-  if (!found.is_valid) return std::nullopt;
-  const float* const values = host_.token_values + asked.first_token;
-  const int* const ids = host_.ids + asked.first_top;
-  const float* const logits = host_.top_logits + asked.first_top;
-  TopAnswer answer = {.tokens = question.tokens,
-                      .token_logits = {values, values + asked.num_tokens},
-                      .ids = {ids, ids + found.count},
-                      .logits = {logits, logits + found.count},
-                      .is_all = found.count < question.count,
-                      .rest = found.rest};
-  if (question.suffices && !question.suffices(answer)) return std::nullopt;
-  return answer;
+  return TopAnswerOf(question, host_.found[index], host_.ids + asked.first_top,
+                     host_.top_logits + asked.first_top,
+                     host_.token_values + asked.first_token);
 }
 
-absl::Status RowScorer::CopyWhole(const float* logits,
-                                  absl::Span<WantedRow> rows) {
+void RowScorer::TakeAnswers(absl::Span<WantedRow> rows) {
+  int num_draws = 0, num_tops = 0;
+  for (WantedRow& row : rows) {
+    if (!IsAnswerable(row)) continue;
+    const auto* top = std::get_if<TopQuestion>(&row.question->what);
+    row.result.answer =
+        top == nullptr ? TakeDraw(num_draws++) : TakeTop(num_tops++, *top);
+    ++(row.result.answer.has_value() ? counters_.num_answered_rows
+                                     : counters_.num_undecided_rows);
+  }
+}
+
+absl::StatusOr<bool> RowScorer::CopyOthers(const float* logits,
+                                           absl::Span<WantedRow> rows) {
   const size_t row_bytes =
       static_cast<size_t>(options_.vocab_size) * sizeof(float);
+  bool has_copied = false;
   for (size_t i = 0; i < rows.size(); ++i) {
     if (rows[i].result.answer.has_value()) continue;
-    const auto row = std::static_pointer_cast<float>(pool_.Take(row_bytes));
+    const auto row = std::static_pointer_cast<float>(pool_.TakeAny(row_bytes));
     if (row == nullptr) {
       return absl::ResourceExhaustedError(
-          absl::StrCat("no pinned memory for a row of ", row_bytes, " bytes"));
+          absl::StrCat("no memory for a row of ", row_bytes, " bytes"));
     }
     gpu_->Download(row.get(),
                    logits + i * static_cast<size_t>(options_.vocab_size),
                    row_bytes);
     rows[i].result.logits = row;
     ++counters_.num_copied_rows;
+    has_copied = true;
   }
-  return absl::OkStatus();
-}
-
-absl::Status RowScorer::Bring(const float* logits, absl::Span<WantedRow> rows) {
-  Used used;
-  for (size_t i = 0; i < rows.size(); ++i) {
-    if (!IsAnswerable(rows[i])) continue;
-    const float* const row =
-        logits + i * static_cast<size_t>(options_.vocab_size);
-    const RowQuestion& question = *rows[i].question;
-    if (std::holds_alternative<DrawQuestion>(question.what)) {
-      AskDraw(row, question, used);
-    } else {
-      AskTop(row, question, used);
-    }
-  }
-  if (used.num_draws + used.num_tops > 0) {
-    RunKernels(used);
-    OUTRIDER_RETURN_IF_ERROR(Finish());
-    int num_draws = 0, num_tops = 0;
-    for (WantedRow& row : rows) {
-      if (!IsAnswerable(row)) continue;
-      const auto* top = std::get_if<TopQuestion>(&row.question->what);
-      row.result.answer =
-          top == nullptr ? TakeDraw(num_draws++) : TakeTop(num_tops++, *top);
-      ++(row.result.answer.has_value() ? counters_.num_answered_rows
-                                       : counters_.num_undecided_rows);
-    }
-  }
-  const absl::Status copied = CopyWhole(logits, rows);
-  // Nothing may be on its way to memory that is given back.
-  OUTRIDER_RETURN_IF_ERROR(Finish());
-  return copied;
-}
-
-absl::Status RowScorer::Finish() {
-  const std::string failure = gpu_->Finish();
-  if (failure.empty()) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat("forward pass: ", failure));
+  return has_copied;
 }
 
 }  // namespace outrider

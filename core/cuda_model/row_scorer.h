@@ -7,23 +7,17 @@
 #include <optional>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "core/base/row_question.h"
 #include "core/cuda_model/device_memory.h"
 #include "core/cuda_model/pinned_pool.h"
+#include "core/cuda_model/wanted_row.h"
 #include "core/kernels/cuda/score_rows.h"
 #include "core/kernels/cuda/top_rows.h"
 #include "core/model/causal_lm.h"
 
 namespace outrider {
-
-// A row of logits on the device, and what comes of it on the host.
-struct WantedRow {
-  const RowQuestion* question = nullptr;  // null: the whole row
-  LogitRows::AskedRow result = {};
-};
 
 // Brings rows of logits from a GPU to the host: by what is asked of them, and
 // whole where nothing is, or where the answer is not enough. Whether it is
@@ -41,11 +35,24 @@ class RowScorer {
       std::shared_ptr<Gpu> gpu, DeviceCounters& counters,
       const Options& options);
 
-  // `logits` is [rows.size(), vocab_size] once the GPU has done what it was
-  // asked for before: this awaits all of it.
-  //   RESOURCE_EXHAUSTED   no pinned memory for whole rows
-  //   UNAVAILABLE          the device is lost
-  absl::Status Bring(const float* logits, absl::Span<WantedRow> rows);
+  // What was asked, of some of the rows.
+  struct Kinds {
+    bool has_draws = false;
+    bool has_tops = false;
+  };
+
+  // They come in this order, and none awaits the device. `logits` is
+  // [rows.size(), vocab_size] when it comes to Answer, which may be captured:
+  // it launches the same for all questions of these kinds about so many rows.
+  Kinds Ask(const float* logits, absl::Span<const WantedRow> rows);
+  void Answer(Kinds kinds, int num_rows);
+  void Download();
+  // Once the device has done that: the answers.
+  void TakeAnswers(absl::Span<WantedRow> rows);
+  // Rows that have none are copied; true: some are, and are to be awaited.
+  // RESOURCE_EXHAUSTED: no host memory for them.
+  absl::StatusOr<bool> CopyOthers(const float* logits,
+                                  absl::Span<WantedRow> rows);
 
  private:
   // What goes there and comes back, at the same places on both sides.
@@ -75,16 +82,13 @@ class RowScorer {
   // Where the buffers are in `memory`; without memory, how large they are.
   size_t Place(void* memory, Buffers& buffers) const;
   bool IsAnswerable(const WantedRow& row) const;
-  void AskDraw(const float* row, const RowQuestion& question, Used& used);
-  void AskTop(const float* row, const RowQuestion& question, Used& used);
-  void RunKernels(const Used& used);
+  void AskDraw(const float* row, const RowQuestion& question);
+  void AskTop(const float* row, const RowQuestion& question);
   // The answers, in the order in which they were asked for; nothing where the
   // whole row is wanted after all.
   std::optional<RowAnswer> TakeDraw(int index) const;
   std::optional<RowAnswer> TakeTop(int index,
                                    const TopQuestion& question) const;
-  absl::Status CopyWhole(const float* logits, absl::Span<WantedRow> rows);
-  absl::Status Finish();
 
   const std::shared_ptr<Gpu> gpu_;
   DeviceCounters& counters_;
@@ -92,6 +96,7 @@ class RowScorer {
   PinnedPool pool_;
   std::vector<DeviceMemory> memory_;
   std::shared_ptr<void> pinned_;
+  Used used_ = {};  // by what was asked last
   Buffers device_ = {};
   Buffers host_ = {};
 };

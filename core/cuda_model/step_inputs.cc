@@ -32,7 +32,7 @@ int StepInputs::Add(const Extension& extension, int first) {
       std::min(limits_.rows - shape_.num_rows, num_tokens - first);
   const int first_position = extension.cached_length + first;
   const int end = first_position + count;
-  const int num_blocks = NumKvBlocks(end);
+  const int num_blocks = NumKvBlocks(end + extension.max_drawn);
   if (count <= 0 || num_table_entries_ + num_blocks > limits_.table_entries) {
     return 0;
   }
@@ -58,7 +58,7 @@ int StepInputs::Add(const Extension& extension, int first) {
     }
   }
   num_table_entries_ += num_blocks;
-  shape_.longest = std::max(shape_.longest, end);
+  shape_.longest = std::max(shape_.longest, end + extension.max_drawn);
   return count;
 }
 

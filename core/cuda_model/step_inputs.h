@@ -17,7 +17,7 @@ struct StepLimits {
   int group = 1;              // query heads that share a head of keys
   KvBlockId spare_block = 0;  // where rows that nobody asked for are written
 
-  // Of attention, that `rows` rows can have.
+  // How many tiles of attention `rows` rows can have.
   int tiles() const { return rows * kernels::cuda::NumTiles(1, group); }
 };
 
@@ -53,8 +53,9 @@ class StepInputs {
   StepInputs(const StepLimits& limits, void* memory)
       : limits_(limits), arrays_(limits, memory), memory_(memory) {}
 
-  // Adds tokens of an extension from the `first`-th on. How many it took: none
-  // where the step is too full, some at least where it is empty.
+  // Adds tokens of an extension from the `first`-th on, and its table with room
+  // for those that are drawn after them. How many it took: none where the step
+  // is too full, some at least where it is empty.
   int Add(const Extension& extension, int first);
   // Adds rows, tiles and wanted logits, of which nothing comes, up to these
   // numbers.

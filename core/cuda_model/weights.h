@@ -50,7 +50,7 @@ struct CudaWeights {
 // read them. Errors: RESOURCE_EXHAUSTED, and UNAVAILABLE where the GPU fails.
 class WeightUploader {
  public:
-  // As a checkpoint has it, [out, in] of 16 bits each.
+  // What a checkpoint has: [out, in] of 16 bits each.
   struct Rows {
     const void* data = nullptr;
     int out = 0;

@@ -34,6 +34,7 @@ struct DraftContext {
   // for with the noise given it is certain.
   RuleKind rule = RuleKind::kRejection;
   uint64_t step = 0;               // names the DRAFT coins
+  uint64_t seed = 0;               // of the coins, for who may guess a draw
   RandomSource* random = nullptr;  // never null
 };
 

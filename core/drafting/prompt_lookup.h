@@ -20,7 +20,7 @@ struct PromptLookup {
     absl::Span<const TokenId> continuation = {};  // of the text, up to its end
   };
 
-  // Of `text`, which the match points into. Time: its length, nearly.
+  // The match points into `text`. Time: its length, nearly.
   static Match Find(absl::Span<const TokenId> text, const Options& options);
 };
 

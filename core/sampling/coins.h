@@ -26,7 +26,7 @@ class Coins final : public RandomSource {
   // In [0, 1), with 53 random bits: 24 could not reach every token of a
   // vocabulary of 128k.
   double Uniform(const CoinKey& key) const;
-  // In (0, 1), of which the logarithm is finite.
+  // A number in (0, 1): its logarithm is finite.
   double OpenUniform(uint64_t position, TokenId token) const;
 
  private:

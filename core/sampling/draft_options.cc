@@ -8,7 +8,6 @@
 
 namespace outrider {
 
-// Comparisons are such that they are false for NaN.
 absl::Status Validate(const DraftOptions& options, int vocab_size) {
   const int size = options.support_size;
   if (size != vocab_size && (size < 1 || size > kMaxSupportSize)) {
@@ -16,20 +15,11 @@ absl::Status Validate(const DraftOptions& options, int vocab_size) {
         "draft_options.support_size must be between 1 and ", kMaxSupportSize,
         ", or ", vocab_size, " for whole rows, not ", size));
   }
-  const double mass = options.support_mass;
-  if (!(mass > 0 && mass <= 1)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "draft_options.support_mass must be above 0 and at most 1, not ",
-        mass));
-  }
-  const double least = options.min_draft_probability;
-  if (!(least >= 0 && least < 1)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("draft_options.min_draft_probability must be 0 (off) or "
-                     "between 0 and 1, not ",
-                     least));
-  }
-  return absl::OkStatus();
+  OUTRIDER_RETURN_IF_ERROR(CheckNumber("draft_options.support_mass",
+                                       options.support_mass, kSupportMasses));
+  return CheckNumber("draft_options.min_draft_probability",
+                     options.min_draft_probability, kMinDraftProbabilities,
+                     ", where 0 is off");
 }
 
 DraftOptions Apply(const DraftOverrides& overrides, DraftOptions defaults) {

@@ -6,11 +6,17 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/base/number_range.h"
 
 namespace outrider {
 
 inline constexpr int kDefaultSupportSize = 32;  // of a DraftRequest
 inline constexpr int kMaxSupportSize = 1024;    // or the whole vocabulary
+// What requests and flags may have.
+inline constexpr NumberRange kSupportMasses = {
+    .low = 0, .high = 1, .has_low = false};
+inline constexpr NumberRange kMinDraftProbabilities = {
+    .low = 0, .high = 1, .has_high = false};
 
 // How a drafter cuts the rows that it draws from, and when it ends a draft
 // early. None of it may look at the token drawn, or the output's law changes.

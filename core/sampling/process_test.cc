@@ -159,7 +159,7 @@ TEST(ProcessTest, MinPKeepsWhatIsNotFarBelowTheMostProbable) {
 }
 
 TEST(ProcessTest, MinPLooksAtProbabilitiesAfterTheTemperature) {
-  // At T = 1 the second has e^-1 = 0.37 of the first, at T = 2 e^-0.5 = 0.61.
+  // The second has e^-1 = 0.37 of the first at T = 1, e^-0.5 = 0.61 at T = 2.
   EXPECT_THAT(MustProcess({1, 2}, {.min_p = 0.5}).support(), ElementsAre(1));
   EXPECT_THAT(MustProcess({1, 2}, {.temperature = 2, .min_p = 0.5}).support(),
               ElementsAre(0, 1));

@@ -57,7 +57,7 @@ double WeightOf(double value, double maximum, double temperature) {
   return weight;
 }
 
-// As it is drawn from, over the ids of the row.
+// What is drawn from, over the ids of the row.
 Distribution WithIds(const Distribution& places, const KnownLogits& known) {
   std::vector<TokenId> ids;
   for (const TokenId place : places.support()) ids.push_back(known.ids[place]);

@@ -14,7 +14,7 @@ namespace {
 
 using ::outrider::testing::EnumeratingSource;
 
-constexpr uint64_t kStart = 5;
+constexpr uint64_t kDraftStart = 5;
 
 // The law of the first token that a round with one draft from q emits.
 std::map<TokenId, double> OutputLaw(const Distribution& p,
@@ -23,12 +23,13 @@ std::map<TokenId, double> OutputLaw(const Distribution& p,
   EnumeratingSource source;
   while (source.NextTrace()) {
     const size_t place =
-        source.Categorical({Purpose::kDraft, kStart, 1}, q.weights());
-    const Draft draft = {
-        .start = kStart, .tokens = {q.support()[place]}, .distributions = {q}};
+        source.Categorical({Purpose::kDraft, kDraftStart, 1}, q.weights());
+    const Draft draft = {.start = kDraftStart,
+                         .tokens = {q.support()[place]},
+                         .distributions = {q}};
     const std::vector<TargetRow> target = {
-        TargetRow::FromDense(p, q.support(), kStart, source),
-        TargetRow::FromDense(p, {}, kStart + 1, source)};
+        TargetRow::FromDense(p, q.support(), kDraftStart, source),
+        TargetRow::FromDense(p, {}, kDraftStart + 1, source)};
     const Verdict verdict = AcceptPrefix(draft, target, source);
     const TokenId first =
         verdict.num_accepted > 0 ? draft.tokens[0] : verdict.next_token;
@@ -134,23 +135,24 @@ TEST(RejectionTest, StopsAtTheFirstRefusalAndReadsNoCoinAfterIt) {
   const Distribution q = Distribution::FromSorted({0, 1}, {0.5, 0.5});
   const Distribution p = Distribution::FromSorted({0, 1, 2}, {0.2, 0.6, 0.2});
   const Draft draft = {
-      .start = kStart, .tokens = {0, 1, 0}, .distributions = {q, q, q}};
+      .start = kDraftStart, .tokens = {0, 1, 0}, .distributions = {q, q, q}};
   for (int refused = 0; refused <= 3; ++refused) {
-    Script script(kStart + refused);
+    Script script(kDraftStart + refused);
     std::vector<TargetRow> target;
     for (int i = 0; i < 3; ++i) {
       target.push_back(
-          TargetRow::FromDense(p, q.support(), kStart + i, script));
+          TargetRow::FromDense(p, q.support(), kDraftStart + i, script));
     }
-    target.push_back(TargetRow::FromDense(p, {}, kStart + 3, script));
+    target.push_back(TargetRow::FromDense(p, {}, kDraftStart + 3, script));
     const Verdict verdict = RejectionRule().Judge(draft, target, script);
     EXPECT_EQ(verdict.num_accepted, refused);
     EXPECT_EQ(verdict.next_token, 2);
     for (const CoinKey& key : script.asked) {
-      EXPECT_LE(key.position, kStart + refused);
+      EXPECT_LE(key.position, kDraftStart + refused);
       EXPECT_EQ(key.generation, 0u);
     }
-    EXPECT_EQ(script.asked.back(), (CoinKey{Purpose::kTail, kStart + refused}));
+    EXPECT_EQ(script.asked.back(),
+              (CoinKey{Purpose::kTail, kDraftStart + refused}));
   }
 }
 
@@ -158,14 +160,17 @@ TEST(RejectionTest, NoDraftIsPlainDecoding) {
   Script script(0);
   const Distribution p = Distribution::FromSorted({4}, {1.0});
   const std::vector<TargetRow> target = {
-      TargetRow::FromDense(p, {}, kStart, script)};
-  EXPECT_EQ(AcceptPrefix({.start = kStart}, target, script), (Verdict{0, 4}));
-  EXPECT_EQ(script.asked, (std::vector<CoinKey>{{Purpose::kTail, kStart}}));
+      TargetRow::FromDense(p, {}, kDraftStart, script)};
+  EXPECT_EQ(AcceptPrefix({.start = kDraftStart}, target, script),
+            (Verdict{0, 4}));
+  EXPECT_EQ(script.asked,
+            (std::vector<CoinKey>{{Purpose::kTail, kDraftStart}}));
 }
 
 TEST(RejectionDeathTest, NeedsOneRowMoreThanDrafts) {
   Script script(0);
-  EXPECT_DEATH(AcceptPrefix({.start = kStart}, {}, script), "check failed");
+  EXPECT_DEATH(AcceptPrefix({.start = kDraftStart}, {}, script),
+               "check failed");
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ Verdict ReplaceRefused(int num_accepted, const TargetRow& p,
     return {num_accepted, LastPossible(p, q), /*lost_residual=*/true};
   }
   const size_t i = random.Categorical({Purpose::kResidual, position}, weights);
-  // Off the support of q the residual is p itself, from which the row brings
+  // The residual is p itself off the support of q, from which the row brings
   // one token.
   return {num_accepted,
           i < q.support().size() ? q.support()[i] : p.drawn_token()};

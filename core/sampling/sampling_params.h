@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "core/base/number_range.h"
 #include "core/base/token.h"
 
 namespace outrider {
@@ -37,12 +38,16 @@ struct SamplingParams {
 
 // Temperatures below this count as 0.
 inline constexpr double kGreedyTemperature = 1e-4;
-inline constexpr double kMaxTemperature = 10.0;
-// Wide enough for all uses, and too narrow for any logit to overflow.
-inline constexpr double kMinRepetitionPenalty = 0.01;
-inline constexpr double kMaxRepetitionPenalty = 100.0;
-inline constexpr double kMaxAdditivePenalty = 2.0;  // and down to its negative
-inline constexpr double kMaxLogitBias = 100.0;      // and down to its negative
+// What requests and flags may have. Penalties and biases are wide enough for
+// all uses, and too narrow for any logit to overflow.
+inline constexpr NumberRange kTemperatures = {.low = 0, .high = 10};
+inline constexpr NumberRange kTopPs = {.low = 0, .high = 1, .has_low = false};
+inline constexpr NumberRange kMinPs = {.low = 0, .high = 1};
+inline constexpr NumberRange kRepetitionPenalties = {.low = 0.01, .high = 100};
+inline constexpr NumberRange kAdditivePenalties = {.low = -2, .high = 2};
+inline constexpr NumberRange kLogitBiases = {.low = -100, .high = 100};
+inline constexpr NumberRange kLossyLeniences = {
+    .low = 0, .high = 1, .has_low = false};
 inline constexpr int kMaxLogitBiases = 1024;
 
 inline bool IsGreedy(const SamplingParams& params) {

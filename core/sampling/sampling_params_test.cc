@@ -21,7 +21,7 @@ using ::outrider::testing::StatusIs;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+constexpr auto kRefused = absl::StatusCode::kInvalidArgument;
 
 // One parameter, the ends of its range, and what lies just outside.
 struct Boundary {
@@ -56,7 +56,7 @@ TEST(SamplingParamsTest, EveryRangeEndsWhereItSays) {
       SamplingParams params;
       params.*boundary.field = bad;
       EXPECT_THAT(Validate(params),
-                  StatusIs(kInvalid, AllOf(HasSubstr(boundary.name),
+                  StatusIs(kRefused, AllOf(HasSubstr(boundary.name),
                                            HasSubstr(", not "))));
     }
   }
@@ -65,11 +65,11 @@ TEST(SamplingParamsTest, EveryRangeEndsWhereItSays) {
 TEST(SamplingParamsTest, ARepetitionPenaltyOf0IsRefusedAndToldWhatOffIs) {
   EXPECT_THAT(
       Validate({.repetition_penalty = 0}),
-      StatusIs(kInvalid, AllOf(HasSubstr("1 is off"), HasSubstr("not 0"))));
+      StatusIs(kRefused, AllOf(HasSubstr("1 is off"), HasSubstr("not 0"))));
 }
 
 TEST(SamplingParamsTest, TopKIsAnyCountFrom0On) {
-  EXPECT_THAT(Validate({.top_k = -1}), StatusIs(kInvalid, HasSubstr("top_k")));
+  EXPECT_THAT(Validate({.top_k = -1}), StatusIs(kRefused, HasSubstr("top_k")));
   EXPECT_THAT(Validate({.top_k = 0}), IsOk());
   EXPECT_THAT(Validate({.top_k = std::numeric_limits<int>::max()}), IsOk());
 }
@@ -81,30 +81,30 @@ TEST(SamplingParamsTest, ABiasIsBetweenMinus100And100) {
   for (const double bad :
        {-100.1, 100.1, double{kNan}, double{kInfinity}, -double{kInfinity}}) {
     EXPECT_THAT(Validate({.logit_bias = {{7, bad}}}),
-                StatusIs(kInvalid, HasSubstr("token 7")));
+                StatusIs(kRefused, HasSubstr("token 7")));
   }
 }
 
 TEST(SamplingParamsTest, BiasesAscendWithoutDuplicatesAndHaveALimit) {
   EXPECT_THAT(Validate({.logit_bias = {{1, 1}, {1, 2}}}),
-              StatusIs(kInvalid, HasSubstr("token 1 twice")));
+              StatusIs(kRefused, HasSubstr("token 1 twice")));
   EXPECT_THAT(Validate({.logit_bias = {{2, 1}, {1, 2}}}),
-              StatusIs(kInvalid, HasSubstr("ascend")));
+              StatusIs(kRefused, HasSubstr("ascend")));
   SamplingParams params;
   for (int i = 0; i < 1024; ++i) params.logit_bias.push_back({i, 1});
   EXPECT_THAT(Validate(params), IsOk());
   params.logit_bias.push_back({1024, 1});
   EXPECT_THAT(Validate(params),
-              StatusIs(kInvalid, AllOf(HasSubstr("1024"), HasSubstr("1025"))));
+              StatusIs(kRefused, AllOf(HasSubstr("1024"), HasSubstr("1025"))));
 }
 
 TEST(SamplingParamsTest, BiasedTokensAreOfTheVocabulary) {
   EXPECT_THAT(Validate({.logit_bias = {{0, 1}, {9, 1}}}, 10), IsOk());
   EXPECT_THAT(Validate({.logit_bias = {{10, 1}}}, 10),
-              StatusIs(kInvalid, HasSubstr("token id 10 is outside [0, 10)")));
+              StatusIs(kRefused, HasSubstr("token id 10 is outside [0, 10)")));
   EXPECT_THAT(Validate({.logit_bias = {{-1, 1}}}, 10),
-              StatusIs(kInvalid, HasSubstr("token id 4294967295")));
-  EXPECT_THAT(Validate({.temperature = -1}, 10), StatusIs(kInvalid));
+              StatusIs(kRefused, HasSubstr("token id 4294967295")));
+  EXPECT_THAT(Validate({.temperature = -1}, 10), StatusIs(kRefused));
 }
 
 TEST(SamplingParamsTest, TheIdOfABiasIsReportedAsItWasSent) {
@@ -115,7 +115,7 @@ TEST(SamplingParamsTest, TheIdOfABiasIsReportedAsItWasSent) {
                                            {{last, 1}, {last, 2}},
                                            {{5, 1}, {last, 1}}}) {
     const auto is_reported =
-        StatusIs(kInvalid, HasSubstr("token id 4294967295 is outside"));
+        StatusIs(kRefused, HasSubstr("token id 4294967295 is outside"));
     EXPECT_THAT(Validate({.logit_bias = biases}), is_reported);
     EXPECT_THAT(Validate({.logit_bias = biases}, 10), is_reported);
   }

@@ -46,10 +46,9 @@ class CudaGoldenTest : public ::testing::TestWithParam<std::string> {
   }
 
   static std::unique_ptr<CausalLm> Load(const std::string& dtype) {
-    auto model = LoadTorchCausalLm({.model_directory = Directory(),
-                                    .device = "cuda",
-                                    .dtype = dtype,
-                                    .cuda_library = CudaLibrary()});
+    auto model = LoadTorchCausalLmBy(
+        CudaLibrary(),
+        {.model_directory = Directory(), .device = "cuda", .dtype = dtype});
     EXPECT_TRUE(model.ok()) << model.status();
     if (!model.ok()) return nullptr;
     const int num_blocks = NumKvBlocks((*model)->info().context_length);
@@ -175,12 +174,11 @@ TEST_P(CudaGoldenTest, GreedyTokensAreThoseOfPlainDecodingForEveryK) {
 
 TEST(CudaLoadTest, HeadsThatTheKernelsDoNotTakeAreRefusedBeforeWeightsAreRead) {
   const char* source = std::getenv("OUTRIDER_SOURCE_DIR");
-  const auto model = LoadTorchCausalLm(
-      {.model_directory =
-           absl::StrCat(source == nullptr ? "." : source,
-                        "/tests/golden/testdata/models/tinyllama_tied_bf16"),
-       .device = "cuda",
-       .cuda_library = CudaLibrary()});
+  const auto model = LoadTorchCausalLmBy(
+      CudaLibrary(), {.model_directory = absl::StrCat(
+                          source == nullptr ? "." : source,
+                          "/tests/golden/testdata/models/tinyllama_tied_bf16"),
+                      .device = "cuda"});
   EXPECT_EQ(model.status().code(), absl::StatusCode::kUnimplemented);
   EXPECT_THAT(std::string(model.status().message()), HasSubstr("head_dim 4"));
 }

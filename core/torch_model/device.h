@@ -23,7 +23,7 @@ struct Device {
 // "cpu", "cuda" or "cuda:N"; whether there is such a GPU is another question.
 absl::StatusOr<Device> ParseDevice(const std::string& name);
 
-// "float32", "bfloat16", "float16", or "auto": what TorchCausalLmOptions says.
+// "float32", "bfloat16", "float16", or "auto": what CheckpointOptions says.
 absl::StatusOr<c10::ScalarType> ChooseDtype(const std::string& name,
                                             const Checkpoint& checkpoint,
                                             const Device& device);

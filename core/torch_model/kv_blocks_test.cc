@@ -37,7 +37,7 @@ TEST(KvBlocksTest, ABlockTakesItsKeysAndValuesInAllLayers) {
   EXPECT_EQ(num_bytes, 5 * halves.block_bytes());
 }
 
-// Of this process, in bytes.
+// What this process takes, in bytes.
 int64_t ResidentMemory() {
   std::ifstream file("/proc/self/statm");
   int64_t size = 0;

@@ -175,7 +175,7 @@ TEST_P(OpsTest, AttentionOfARowIsBitEqualHoweverManyRowsStandBesideIt) {
 }
 
 TEST_P(OpsTest, LinearRunsBfloat16WeightsOnFloat32Activations) {
-  // Of eight bits, as the kernels round it to those of the weights.
+  // It has eight bits, as the kernels round it to those of the weights.
   const at::Tensor x = Noise({3, 16}, 1).to(at::kBFloat16).to(at::kFloat);
   const at::Tensor weight = Noise({5, 16}, 2).to(at::kBFloat16);
   const at::Tensor bias = Noise({5}, 3);

@@ -134,7 +134,7 @@ std::vector<absl::StatusOr<LogitRows>> TorchCausalLm::Extend(
 }
 
 absl::StatusOr<std::unique_ptr<const Ops>> MakeOps(
-    const TorchCausalLmOptions& options, const Device& device) {
+    const CheckpointOptions& options, const Device& device) {
   if (options.num_threads < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat(options.num_threads, " threads: at least one is needed"));
@@ -152,11 +152,11 @@ absl::StatusOr<std::unique_ptr<const Ops>> MakeOps(
 }
 
 absl::StatusOr<std::unique_ptr<CausalLm>> Load(
-    const TorchCausalLmOptions& options) {
+    const CheckpointOptions& options, const std::string& cuda_library) {
   OUTRIDER_ASSIGN_OR_RETURN(const Device device, ParseDevice(options.device));
   std::shared_ptr<Gpu> gpu;
   if (!device.is_cpu()) {
-    OUTRIDER_ASSIGN_OR_RETURN(gpu, OpenGpu(device.gpu, options.cuda_library));
+    OUTRIDER_ASSIGN_OR_RETURN(gpu, OpenGpu(device.gpu, cuda_library));
   }
   OUTRIDER_ASSIGN_OR_RETURN(std::unique_ptr<const Ops> ops,
                             MakeOps(options, device));
@@ -198,9 +198,14 @@ absl::StatusOr<std::unique_ptr<CausalLm>> Load(
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CausalLm>> LoadTorchCausalLm(
-    const TorchCausalLmOptions& options) {
+    const CheckpointOptions& options) {
+  return LoadTorchCausalLmBy(kCudaLibrary, options);
+}
+
+absl::StatusOr<std::unique_ptr<CausalLm>> LoadTorchCausalLmBy(
+    const std::string& cuda_library, const CheckpointOptions& options) {
   return CatchTorch(options.model_directory,
-                    [&options] { return Load(options); });
+                    [&] { return Load(options, cuda_library); });
 }
 
 absl::Status CheckTorchCausalLm(const std::string& model_directory) {

@@ -35,7 +35,7 @@ std::string DemoModel(const std::string& name) {
   return absl::StrCat(SourceDir(), "/models/", name);
 }
 
-std::unique_ptr<CausalLm> Load(TorchCausalLmOptions options) {
+std::unique_ptr<CausalLm> Load(CheckpointOptions options) {
   auto model = LoadTorchCausalLm(options);
   EXPECT_TRUE(model.ok()) << model.status();
   return model.ok() ? *std::move(model) : nullptr;
@@ -122,7 +122,7 @@ class SmallModelTest : public ::testing::Test {
     return Load({.model_directory = absl::StrCat(
                      SourceDir(), "/tests/golden/testdata/models/llama")});
   }
-  // With blocks for one whole context, all of them this table's.
+  // It has blocks for one whole context, all of them this table's.
   std::unique_ptr<CausalLm> LoadWithBlocks() {
     auto model = LoadSmall();
     EXPECT_TRUE(model->AllocateKvBlocks(static_cast<int>(table_.size())).ok());
@@ -287,7 +287,7 @@ TEST(TorchCausalLmTest, BlocksThatTheProcessMayNotHaveAreRefused) {
   EXPECT_TRUE(model->AllocateKvBlocks(20000).ok());
 }
 
-absl::Status LoadError(const TorchCausalLmOptions& options) {
+absl::Status LoadError(const CheckpointOptions& options) {
   return LoadTorchCausalLm(options).status();
 }
 

@@ -136,7 +136,7 @@ absl::StatusOr<std::string> WeightPlan::Run(
     const Checkpoint& checkpoint) const {
   OUTRIDER_RETURN_IF_ERROR(Check(checkpoint));
 
-  // In the order of the files, so that disks read forward.
+  // They are read in the order of the files, so that disks read forward.
   using Item = std::pair<const std::string, TensorEntry>;
   std::vector<const Item*> order;
   for (const Item& item : checkpoint.tensors()) order.push_back(&item);

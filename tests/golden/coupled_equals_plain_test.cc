@@ -33,7 +33,7 @@
 #include "gtest/gtest.h"
 #include "tests/support/demo_trio.h"
 
-namespace outrider::testing {
+namespace outrider::testing::coupled_equals_plain {
 namespace {
 
 constexpr int kNumTokens = 64;
@@ -286,4 +286,4 @@ TEST_F(CoupledEqualsPlainTest, WithADrafterRestartedInTheMiddle) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::testing::coupled_equals_plain

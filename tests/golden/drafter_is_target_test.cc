@@ -10,7 +10,7 @@
 #include "gtest/gtest.h"
 #include "tests/support/demo_trio.h"
 
-namespace outrider::testing {
+namespace outrider::testing::drafter_is_target {
 namespace {
 
 constexpr int kNumTokens = 64;
@@ -101,4 +101,4 @@ TEST(DrafterIsTargetTest, AnotherDrafterIsRefusedNowAndThen) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::testing::drafter_is_target

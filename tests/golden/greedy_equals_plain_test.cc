@@ -20,7 +20,7 @@
 #include "tests/support/demo_trio.h"
 #include "tests/support/streams_at_once.h"
 
-namespace outrider::testing {
+namespace outrider::testing::greedy_equals_plain {
 namespace {
 
 constexpr int kNumPrompts = 50;
@@ -180,4 +180,4 @@ TEST(GreedyEqualsPlainTest, FiftyHeldOutPromptsThroughThreeProcesses) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::testing::greedy_equals_plain

@@ -9,7 +9,7 @@
 #include "gtest/gtest.h"
 #include "tests/support/demo_trio.h"
 
-namespace outrider::testing {
+namespace outrider::testing::prefix_cache {
 namespace {
 
 using client::GenerationRequest;
@@ -119,4 +119,4 @@ TEST_F(PrefixCacheGoldenTest, AResumedStreamIsTheSameFromWhatItsFirstHalfLeft) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::testing::prefix_cache

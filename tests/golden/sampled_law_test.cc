@@ -26,7 +26,7 @@
 #include "tests/support/demo_trio.h"
 #include "tests/support/streams_at_once.h"
 
-namespace outrider::testing {
+namespace outrider::testing::sampled_law {
 namespace {
 
 // The first token is the prefill's; the others are a round of two drafts, or
@@ -297,4 +297,4 @@ TEST_F(SampledLawTest, ALossyRunFailsTheTest) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::testing::sampled_law

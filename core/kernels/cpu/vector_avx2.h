@@ -66,7 +66,7 @@ struct VectorAvx2 {
   static OUTRIDER_KERNEL_INLINE Float Round(Float x) {
     return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   }
-  // In two steps, as 2^n itself may be no float while the product is one.
+  // There are two steps, as 2^n itself may be no float where the product is.
   static OUTRIDER_KERNEL_INLINE Float ScaleByPowerOfTwo(Float x, Float n) {
     const __m256i whole = _mm256_cvtps_epi32(n);
     const __m256i half = _mm256_srai_epi32(whole, 1);

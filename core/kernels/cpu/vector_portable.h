@@ -86,7 +86,7 @@ struct VectorPortable {
     const Float magic = Set(0x1.8p23f);
     return (x + magic) - magic;
   }
-  // In two steps, as 2^n itself may be no float while the product is one.
+  // There are two steps, as 2^n itself may be no float where the product is.
   static OUTRIDER_KERNEL_INLINE Float ScaleByPowerOfTwo(Float x, Float n) {
     Float first, second;
     for (int i = 0; i < kWidth; ++i) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/kernels/cuda/async_copy.h"
 #include "core/kernels/cuda/attention.h"
 #include "core/kernels/cuda/attention_parts.h"
 #include "core/kernels/cuda/attention_queries.h"
@@ -6,10 +7,11 @@
 
 // Flash attention (Dao et al. 2022) over paged keys, split over the context.
 // All queries of a session that share a head of keys are rows of one operand,
-// so that keys and values are read once for them, each straight into the
-// registers that the tensor cores want, in 16-byte loads: which element of a
+// so that keys and values are read once for them, each in 16 bytes straight to
+// the lane whose registers the tensor cores want them in: which element of a
 // head is which k or n of an operand is free, and is chosen so that a lane's
-// share is consecutive in memory. Shared memory serves the final merge alone.
+// share is consecutive in memory. In shared memory a warp keeps the blocks that
+// are on their way, each lane its own bytes, and in the end its sums.
 namespace outrider::kernels::cuda {
 namespace {
 
@@ -53,43 +55,92 @@ __device__ QueryOperands<kDim> LoadQueries(const AttentionArgs& args,
   return queries;
 }
 
-// Where the warp's slice finds its keys and values.
+// The warp's slice: up to kSliceBlocks blocks of KV memory that some query of
+// the tile sees. Nothing outside `range` is read.
 struct Slice {
-  const int* table;
+  Range range;
   int kv_head;
-  Range range;  // of the tile: nothing outside is read
+  int first;       // position of its first block
+  int num_blocks;  // none, where the tile sees nothing of the slice
+  int entry;       // of lane i: which block of memory its i-th block is
 };
 
-__device__ inline size_t PlaceOf(const AttentionArgs& args, const Slice& slice,
-                                 int position) {
-  const int block = slice.table[position / kBlockLength];
-  return ((static_cast<size_t>(block) * args.heads.num_kv_heads +
-           slice.kv_head) *
-              kBlockLength +
-          position % kBlockLength) *
-         args.heads.head_dim;
+__device__ inline Slice FindSlice(const AttentionArgs& args,
+                                  const AttentionTile& tile, const Range& range,
+                                  int kv_head, int begin) {
+  const int first_block = max(begin, range.begin) / kBlockLength;
+  const int last_block = (range.end - 1) / kBlockLength;
+  const int end_block = (begin + kSliceKeys) / kBlockLength;
+  const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
+  const int mine = min(first_block + lane, last_block);
+  return {range, kv_head, first_block * kBlockLength,
+          min(last_block + 1, end_block) - first_block,
+          __ldg(args.tables + tile.first_table_entry + mine)};
 }
 
-// q . k of 16 queries and 16 keys, those from `first`: scores[j].d is the part
-// of an mma's D for keys first + 8j to first + 8j + 7.
-template <typename T, int kDim>
-__device__ void ScoreBlock(const AttentionArgs& args, const Slice& slice,
-                           const QueryOperands<kDim>& queries, int first,
-                           FragmentD (&scores)[2]) {
+// The shared memory of a block of threads: for each warp a ring of blocks of
+// keys and of values, both as the lanes take them up.
+template <int kDim>
+struct Ring {
+  static constexpr int kKeys = 2 * (kDim / kChunk);  // a lane's 16 bytes
+  static constexpr int kValues = 4 * (kDim / kSpan);
+  static constexpr int kBlock = (kKeys + kValues) * kWarpSize;
+  static constexpr int kLength = kDim == 64 ? 4 : 2;
+  static constexpr int kOfWarp = kLength * kBlock;
+  static constexpr size_t kBytes = sizeof(uint4) * kWarps * kOfWarp;
+};
+
+// Asks for the slice's i-th block: zeros for what nobody sees, since garbage
+// lies there, and 0 * NaN is not 0. The lane's share of keys is what ScoreBlock
+// wants, that of values what AddValues wants.
+template <int kDim>
+__device__ void AskForBlock(const AttentionArgs& args, const Slice& slice,
+                            int i, uint4* to) {
   const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
   const int g = lane / 4, t = lane % 4;
+  const int entry = __shfl_sync(kAllLanes, slice.entry, i);
+  const int first = slice.first + i * kBlockLength;
+  const size_t block =
+      (static_cast<size_t>(entry) * args.heads.num_kv_heads + slice.kv_head) *
+      kBlockLength * args.heads.head_dim;
+  const auto ask = [&](const void* elements, int key, int at) {
+    const int position = first + key;
+    const bool is_seen = position >= slice.range.begin &&
+                         position < slice.range.end && at < args.heads.head_dim;
+    const size_t place = is_seen ? block + key * args.heads.head_dim + at : 0;
+    CopyAsync<Reuse::kNone>(to,
+                            reinterpret_cast<const uint4*>(
+                                static_cast<const uint16_t*>(elements) + place),
+                            is_seen);
+    to += kWarpSize;
+  };
+#pragma unroll
+  for (int j = 0; j < 2; ++j) {
+#pragma unroll
+    for (int c = 0; c < kDim / kChunk; ++c) {
+      ask(args.kv.keys, 8 * j + g, c * kChunk + 8 * t);
+    }
+  }
+#pragma unroll
+  for (int span = 0; span < kDim / kSpan; ++span) {
+#pragma unroll
+    for (int n = 0; n < 4; ++n) {  // keys 2t, 2t + 1, 2t + 8, 2t + 9
+      ask(args.kv.values, n / 2 * 8 + 2 * t + n % 2, span * kSpan + 8 * g);
+    }
+  }
+}
+
+// q . k of 16 queries and the block's 16 keys, of which `keys` are the lane's:
+// scores[j].d is the part of an mma's D for keys 8j to 8j + 7.
+template <typename T, int kDim>
+__device__ void ScoreBlock(const QueryOperands<kDim>& queries,
+                           const uint4* keys, FragmentD (&scores)[2]) {
 #pragma unroll
   for (int j = 0; j < 2; ++j) {
     scores[j] = {};
-    const int position = first + 8 * j + g;
-    const bool is_seen =
-        position >= slice.range.begin && position < slice.range.end;
-    const size_t place = is_seen ? PlaceOf(args, slice, position) : 0;
 #pragma unroll
     for (int c = 0; c < kDim / kChunk; ++c) {
-      const int at = c * kChunk + 8 * t;
-      const uint4 key =
-          Load8(args.kv.keys, place + at, is_seen && at < args.heads.head_dim);
+      const uint4 key = keys[(j * (kDim / kChunk) + c) * kWarpSize];
       Mma<T>(scores[j], queries.operand[2 * c], {{key.x, key.y}});
       Mma<T>(scores[j], queries.operand[2 * c + 1], {{key.z, key.w}});
     }
@@ -146,29 +197,17 @@ __device__ inline void Weigh(const AttentionArgs& args, const Query (&mine)[2],
 // element of the head, which two loads of eight elements bring for eight
 // operands: column n of operand j of a span is element 8n + j.
 template <typename T, int kDim>
-__device__ void AddValues(const AttentionArgs& args, const Slice& slice,
-                          const FragmentD (&weights)[2], int first,
+__device__ void AddValues(const FragmentD (&weights)[2], const uint4* mine,
                           FragmentD (&sums)[kDim / 8]) {
-  const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
-  const int g = lane / 4, t = lane % 4;
   const FragmentA a = {{PackPair<T>(weights[0].d[0], weights[0].d[1]),
                         PackPair<T>(weights[0].d[2], weights[0].d[3]),
                         PackPair<T>(weights[1].d[0], weights[1].d[1]),
                         PackPair<T>(weights[1].d[2], weights[1].d[3])}};
 #pragma unroll
   for (int span = 0; span < kDim / kSpan; ++span) {
-    const int at = span * kSpan + 8 * g;
     uint4 values[4];  // of keys 2t, 2t + 1, 2t + 8, 2t + 9
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int position = first + i / 2 * 8 + 2 * t + i % 2;
-      // Behind the range lies garbage, and 0 * NaN is not 0.
-      const bool is_seen = position >= slice.range.begin &&
-                           position < slice.range.end &&
-                           at < args.heads.head_dim;
-      const size_t place = is_seen ? PlaceOf(args, slice, position) : 0;
-      values[i] = Load8(args.kv.values, place + at, is_seen);
-    }
+    for (int n = 0; n < 4; ++n) values[n] = mine[(span * 4 + n) * kWarpSize];
 #pragma unroll
     for (int j = 0; j < 8; ++j) {
       constexpr uint32_t kLowHalves = 0x5410, kHighHalves = 0x7632;
@@ -182,20 +221,55 @@ __device__ void AddValues(const AttentionArgs& args, const Slice& slice,
   }
 }
 
+// The softmax of the slice's keys, and their weighted values.
+template <typename T, int kDim>
+__device__ void Attend(const AttentionArgs& args, const Slice& slice,
+                       const Query (&mine)[2], uint4* ring, Softmax& softmax,
+                       FragmentD (&sums)[kDim / 8]) {
+  using Mine = Ring<kDim>;
+  const auto ask = [&](int i) {
+    uint4* const to = ring + i % Mine::kLength * Mine::kBlock;
+    if (i < slice.num_blocks) AskForBlock<kDim>(args, slice, i, to);
+    EndCopyGroup();  // an empty one too: groups are counted
+  };
+#pragma unroll 1
+  for (int i = 0; i < Mine::kLength; ++i) ask(i);
+  const int t = static_cast<int>(threadIdx.x) % 4;
+  const QueryOperands<kDim> queries = LoadQueries<kDim>(args, mine, t);
+#pragma unroll 1
+  for (int i = 0; i < slice.num_blocks; ++i) {
+    WaitForCopies<Mine::kLength - 1>();
+    const uint4* const keys = ring + i % Mine::kLength * Mine::kBlock;
+    FragmentD scores[2];
+    ScoreBlock<T, kDim>(queries, keys, scores);
+    float factor[2];
+    Weigh(args, mine, slice.first + i * kBlockLength, scores, softmax, factor);
+#pragma unroll
+    for (int n = 0; n < kDim / 8; ++n) {
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        sums[n].d[j] = __fmul_rn(sums[n].d[j], factor[j / 2]);
+      }
+    }
+    AddValues<T, kDim>(scores, keys + Mine::kKeys * kWarpSize, sums);
+    ask(i + Mine::kLength);
+  }
+}
+
 // Block (x, y, z): tile x, head y of the keys, split z.
 template <typename T, int kDim>
 __global__ void __launch_bounds__(kThreads) SplitKernel(AttentionArgs args) {
-  OUTRIDER_DYNAMIC_SHARED(float4, slice_sums);  // [kWarps][kFragments]
+  OUTRIDER_DYNAMIC_SHARED(uint4, rings);  // [kWarps][Ring::kOfWarp]
   OUTRIDER_SHARED(float2[kWarps * kTileQueries], slice_softmax);
   constexpr int kFragments = Scratch<kDim>::kFragments;
+  constexpr int kOfWarp = Ring<kDim>::kOfWarp;
   const AttentionTile tile = args.tiles[blockIdx.x];
   const int kv_head = static_cast<int>(blockIdx.y);
   const int split = static_cast<int>(blockIdx.z);
   if (tile.num_rows == 0) return;
-  const Slice slice = {args.tables + tile.first_table_entry, kv_head,
-                       FindRange(args, tile)};
-  if (slice.range.begin >= (split + 1) * kSplitKeys ||
-      slice.range.end <= split * kSplitKeys) {
+  const Range range = FindRange(args, tile);
+  if (range.begin >= (split + 1) * kSplitKeys ||
+      range.end <= split * kSplitKeys) {
     return;
   }
   const int thread = static_cast<int>(threadIdx.x);
@@ -203,33 +277,16 @@ __global__ void __launch_bounds__(kThreads) SplitKernel(AttentionArgs args) {
   const int g = lane / 4, t = lane % 4;
   const Query mine[2] = {FindQuery(args, tile, kv_head, g),
                          FindQuery(args, tile, kv_head, g + 8)};
-  const QueryOperands<kDim> queries = LoadQueries<kDim>(args, mine, t);
-
+  // The warp's sums go where its ring was: what it asked for has come.
+  uint4* const ring = rings + warp * kOfWarp + lane;
   Softmax softmax;
   FragmentD sums[kDim / 8] = {};
-  const int begin = split * kSplitKeys + warp * kSliceKeys;
-  for (int first = begin; first < begin + kSliceKeys; first += kBlockLength) {
-    if (first >= slice.range.end) break;
-    if (first + kBlockLength <= slice.range.begin) continue;
-    FragmentD scores[2];
-    ScoreBlock<T, kDim>(args, slice, queries, first, scores);
-    float factor[2];
-    Weigh(args, mine, first, scores, softmax, factor);
-#pragma unroll
-    for (int i = 0; i < kDim / 8; ++i) {
-#pragma unroll
-      for (int j = 0; j < 4; ++j) {
-        sums[i].d[j] = __fmul_rn(sums[i].d[j], factor[j / 2]);
-      }
-    }
-    AddValues<T, kDim>(args, slice, scores, first, sums);
-  }
+  const Slice slice = FindSlice(args, tile, range, kv_head,
+                                split * kSplitKeys + warp * kSliceKeys);
+  Attend<T, kDim>(args, slice, mine, ring, softmax, sums);
 
 #pragma unroll
-  for (int i = 0; i < kDim / 8; ++i) {
-    slice_sums[warp * kFragments + i * kWarpSize + lane] =
-        make_float4(sums[i].d[0], sums[i].d[1], sums[i].d[2], sums[i].d[3]);
-  }
+  for (int i = 0; i < kDim / 8; ++i) ring[i * kWarpSize] = BitsOf(sums[i]);
   if (t == 0) {
     for (int q = 0; q < 2; ++q) {
       slice_softmax[warp * kTileQueries + g + 8 * q] =
@@ -245,7 +302,7 @@ __global__ void __launch_bounds__(kThreads) SplitKernel(AttentionArgs args) {
   for (int i = thread; i < kFragments; i += kThreads) {
     Joined all;
     for (int w = 0; w < kWarps; ++w) {
-      JoinPart(all, slice_sums[w * kFragments + i],
+      JoinPart(all, FloatsOf(rings[w * kOfWarp + i]),
                slice_softmax[w * kTileQueries + g],
                slice_softmax[w * kTileQueries + g + 8]);
     }
@@ -259,40 +316,52 @@ __global__ void __launch_bounds__(kThreads) SplitKernel(AttentionArgs args) {
   }
 }
 
-// Block (x, y): tile x, head y of the keys. Joins the splits.
+// Block (x, y, z): tile x, head y of the keys, fragments z * kThreads on, one a
+// thread. Joins the splits.
 template <typename T, int kDim>
 __global__ void __launch_bounds__(kThreads)
     MergeKernel(AttentionArgs args, int num_splits) {
   constexpr int kFragments = Scratch<kDim>::kFragments;
+  static_assert(kFragments % kThreads == 0);
+  constexpr int kAtOnce = 8;  // splits that are read before they are joined
   const AttentionTile tile = args.tiles[blockIdx.x];
   if (tile.num_rows == 0) return;
   const int kv_head = static_cast<int>(blockIdx.y);
   const Range range = FindRange(args, tile);
   const Scratch<kDim> scratch(args, num_splits, static_cast<int>(blockIdx.x),
                               kv_head);
-  const int thread = static_cast<int>(threadIdx.x);
-  const int g = thread % kWarpSize / 4, t = thread % 4;
-  const Query mine[2] = {FindQuery(args, tile, kv_head, g),
-                         FindQuery(args, tile, kv_head, g + 8)};
-  for (int i = thread; i < kFragments; i += kThreads) {
-    Joined all;
-    for (int split = range.begin / kSplitKeys; split * kSplitKeys < range.end;
-         ++split) {
-      const float2* softmax = scratch.softmax + split * kTileQueries;
-      JoinPart(all, scratch.sums[static_cast<size_t>(split) * kFragments + i],
-               softmax[g], softmax[g + 8]);
+  const int fragment = static_cast<int>(blockIdx.z * kThreads + threadIdx.x);
+  const int g = fragment % kWarpSize / 4, t = fragment % 4;
+  const int last_split = (range.end - 1) / kSplitKeys;
+  Joined all;
+  for (int split = range.begin / kSplitKeys; split <= last_split;
+       split += kAtOnce) {
+    float4 sums[kAtOnce];
+    float2 upper[kAtOnce], lower[kAtOnce];
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      // Behind the last split that one is read again, and not joined.
+      const int at = min(split + i, last_split);
+      sums[i] = scratch.sums[static_cast<size_t>(at) * kFragments + fragment];
+      upper[i] = scratch.softmax[at * kTileQueries + g];
+      lower[i] = scratch.softmax[at * kTileQueries + g + 8];
     }
-    // Operand j of a span, columns 2t and 2t + 1 (AddValues).
-    const int operand = i / kWarpSize;
-    const int at = operand / 8 * kSpan + 16 * t + operand % 8;
-    const float sums[2][2] = {{all.sum.x, all.sum.y}, {all.sum.z, all.sum.w}};
-    for (int q = 0; q < 2; ++q) {
-      if (mine[q].end == 0) continue;
-      for (int n = 0; n < 2; ++n) {
-        if (at + 8 * n >= args.heads.head_dim) continue;
-        static_cast<T*>(args.out)[mine[q].place + at + 8 * n] =
-            FromFloat<T>(sums[q][n] / all.mass[q]);
-      }
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      if (split + i <= last_split) JoinPart(all, sums[i], upper[i], lower[i]);
+    }
+  }
+  // Operand j of a span, columns 2t and 2t + 1 (AddValues).
+  const int operand = fragment / kWarpSize;
+  const int at = operand / 8 * kSpan + 16 * t + operand % 8;
+  const float sums[2][2] = {{all.sum.x, all.sum.y}, {all.sum.z, all.sum.w}};
+  for (int q = 0; q < 2; ++q) {
+    const Query mine = FindQuery(args, tile, kv_head, g + 8 * q);
+    if (mine.end == 0) continue;
+    for (int n = 0; n < 2; ++n) {
+      if (at + 8 * n >= args.heads.head_dim) continue;
+      static_cast<T*>(args.out)[mine.place + at + 8 * n] =
+          FromFloat<T>(sums[q][n] / all.mass[q]);
     }
   }
 }
@@ -300,11 +369,11 @@ __global__ void __launch_bounds__(kThreads)
 template <typename T, int kDim>
 void Run(const AttentionArgs& args, Stream stream) {
   const int num_splits = NumSplits(args.longest);
-  const size_t bytes = sizeof(float4) * kWarps * Scratch<kDim>::kFragments;
   Launch(dim3(args.num_tiles, args.heads.num_kv_heads, num_splits), kThreads,
-         bytes, stream, SplitKernel<T, kDim>, args);
-  Launch(dim3(args.num_tiles, args.heads.num_kv_heads), kThreads, 0, stream,
-         MergeKernel<T, kDim>, args, num_splits);
+         Ring<kDim>::kBytes, stream, SplitKernel<T, kDim>, args);
+  constexpr int kParts = Scratch<kDim>::kFragments / kThreads;
+  Launch(dim3(args.num_tiles, args.heads.num_kv_heads, kParts), kThreads, 0,
+         stream, MergeKernel<T, kDim>, args, num_splits);
 }
 
 }  // namespace

@@ -38,7 +38,8 @@
 
 namespace outrider::kernels::cuda {
 
-constexpr size_t kSharedBytesWithoutAsking = 48 << 10;
+// A launch may have 48 KB, of which a kernel's own arrays take some.
+constexpr size_t kSharedBytesWithoutAsking = 32 << 10;
 
 template <typename T>
 using Plain = T;

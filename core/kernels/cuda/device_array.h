@@ -11,7 +11,7 @@
 #include "core/kernels/cuda/runtime.h"
 #include "gtest/gtest.h"
 
-// For the tests of this folder, which run on a GPU or in emulation.
+// The tests of this folder use it, which run on a GPU or in emulation.
 namespace outrider::kernels::cuda {
 
 // An array in device memory of exactly that size.

@@ -69,6 +69,7 @@ class StreamGpu final : public Gpu {
   void Run(const AttentionArgs& args) override { Attention(args, stream()); }
   void Run(const ScoreRowsArgs& args) override { ScoreRows(args, stream()); }
   void Run(const TopRowsArgs& args) override { TopRows(args, stream()); }
+  void Run(const DrawNextArgs& args) override { DrawNext(args, stream()); }
 
   void BeginCapture() override { cuda::BeginCapture(stream()); }
   Graph EndCapture() override { return cuda::EndCapture(stream()); }
@@ -99,7 +100,7 @@ Gpu* OpenGpu(int index, std::string* error) {
 }
 
 // kOpenGpuSymbol.
-extern "C" __attribute__((visibility("default"))) Gpu* OutriderOpenGpu3(
+extern "C" __attribute__((visibility("default"))) Gpu* OutriderOpenGpu4(
     int index, std::string* error) {
   return OpenGpu(index, error);
 }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/kernels/cuda/attention.h"
+#include "core/kernels/cuda/draw_next.h"
 #include "core/kernels/cuda/element.h"
 #include "core/kernels/cuda/linear.h"
 #include "core/kernels/cuda/norm.h"
@@ -51,6 +52,7 @@ class Gpu {
   virtual void Run(const AttentionArgs& args) = 0;
   virtual void Run(const ScoreRowsArgs& args) = 0;
   virtual void Run(const TopRowsArgs& args) = 0;
+  virtual void Run(const DrawNextArgs& args) = 0;
 
   // What is asked for between the two is kept in place of being done.
   virtual void BeginCapture() = 0;
@@ -67,7 +69,7 @@ Gpu* OpenGpu(int index, std::string* error);
 
 // What a library of kernels exports: OpenGpu, under a name that changes
 // whenever a type of this folder's headers does.
-inline constexpr char kOpenGpuSymbol[] = "OutriderOpenGpu3";
+inline constexpr char kOpenGpuSymbol[] = "OutriderOpenGpu4";
 using OpenGpuFunction = Gpu*(int index, std::string* error);
 
 }  // namespace outrider::kernels::cuda

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/kernels/cuda/async_copy.h"
 #include "core/kernels/cuda/device.h"
 #include "core/kernels/cuda/linear.h"
 #include "core/kernels/cuda/mma.h"
@@ -6,9 +7,10 @@
 // A decoding step is bound by reading the weights, once each. So the weights
 // are the 16-row operand and the tokens come in eights: idle columns of the
 // tensor cores cost nothing, and the products of 1 to 8 tokens take the time
-// of one. Weights go from memory to registers, each exactly once, in whole
-// lines (packed_weight.h); shared memory and cp.async would only be a detour,
-// as no two warps need the same weights.
+// of one. Weights are read exactly once, in whole lines (packed_weight.h). What
+// a warp reads waits in a ring of its own in shared memory, each lane's bytes
+// where that lane itself takes them up: no barrier, and several chunks are
+// always on their way.
 namespace outrider::kernels::cuda {
 namespace {
 
@@ -20,42 +22,9 @@ constexpr int kTileRows = 8;                       // tokens of an mma
 constexpr float kGeluScale = 0.7978845608028654f;  // sqrt(2 / pi)
 constexpr float kGeluCubic = 0.044715f;
 
-// Two operands A, those of one tile, as a lane holds them.
-struct Weights {
-  FragmentA operand[2];
-};
-
-// The weights pass through once: they leave the first-level cache to the
-// tokens, which every block reads.
-__device__ inline FragmentA LoadOperand(const uint4* from) {
-  FragmentA a;
-#ifdef __CUDA_ARCH__
-  asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
-               : "=r"(a.a[0]), "=r"(a.a[1]), "=r"(a.a[2]), "=r"(a.a[3])
-               : "l"(from));
-#else
-  const uint4 words = *from;
-  a = {{words.x, words.y, words.z, words.w}};
-#endif
-  return a;
+__device__ inline float Silu(float x) {
+  return __fdiv_rn(x, __fadd_rn(1.0f, expf(-x)));
 }
-
-// Eight inputs of a token: the same lane's share of both operands B.
-struct Inputs {
-  FragmentB operand[2];
-};
-
-__device__ inline Inputs LoadInputs(const LinearArgs& args, int row, int k) {
-  uint4 words = make_uint4(0, 0, 0, 0);
-  if (row < args.num_rows && k < args.weight.in) {
-    words = __ldg(reinterpret_cast<const uint4*>(
-        static_cast<const uint16_t*>(args.x) +
-        static_cast<size_t>(row) * args.weight.in + k));
-  }
-  return {{{{words.x, words.y}}, {{words.z, words.w}}}};
-}
-
-__device__ inline float Silu(float x) { return x / (1.0f + expf(-x)); }
 
 __device__ inline float Gelu(float x) {
   const float cubic = __fmul_rn(kGeluCubic, __fmul_rn(x, __fmul_rn(x, x)));
@@ -115,60 +84,101 @@ __device__ void Store(const LinearArgs& args, int tile, int row, int g,
   StoreSum<T>(args, row + 1, output + 8, sum.w);
 }
 
+// The shared memory of a block: for each warp a ring of chunks of k. A chunk is
+// both operands A of each tile of outputs and, for each tile of tokens, eight
+// inputs of a token for each lane, its share of both operands B.
+template <int kOutTiles, int kRowTiles>
+struct Ring {
+  static constexpr int kChunk = (2 * kOutTiles + kRowTiles) * kWarpSize;
+  // Three blocks have room on an SM of sm_90, two on one of sm_80; the least
+  // that is ahead fits where a block has 99 KiB (sm_86).
+  static constexpr size_t kMostBytes = 72 << 10;
+  static constexpr size_t kChunkBytes = sizeof(uint4) * kChunk * kSlices;
+  static constexpr int kLength =
+      kMostBytes / kChunkBytes < 2 ? 2 : kMostBytes / kChunkBytes;
+  static constexpr int kOfWarp = kLength * kChunk;
+  static constexpr size_t kBytes = kLength * kChunkBytes;
+};
+
+__device__ inline FragmentA OperandOf(uint4 words) {
+  return {{words.x, words.y, words.z, words.w}};
+}
+
 // The warp's slice of k, for kOutTiles tiles of outputs and kRowTiles of
-// tokens. Weights are loaded kAhead chunks before they are needed.
+// tokens. `ring` is the lane's own place in the warp's.
 template <typename T, int kOutTiles, int kRowTiles>
 __device__ void SumSlice(const LinearArgs& args, int first_tile, int first_row,
-                         FragmentD (&sums)[kOutTiles][kRowTiles]) {
-  constexpr int kAhead = 4 / kOutTiles;
+                         uint4* ring, FragmentD (&sums)[kOutTiles][kRowTiles]) {
+  using Mine = Ring<kOutTiles, kRowTiles>;
   const int slice = static_cast<int>(threadIdx.x) / kWarpSize;
   const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
-  const int g = lane / 4, t = lane % 4;
   const int num_chunks = (args.weight.in + kTileIn - 1) / kTileIn;
   const int num_tiles = (args.weight.out + kTileOut - 1) / kTileOut;
-  const auto* tiles = static_cast<const uint4*>(args.weight.tiles);
 
-  const auto load = [&](int chunk, int o) {
-    Weights weights = {};
-    if (chunk >= num_chunks || first_tile + o >= num_tiles) return weights;
-    const uint4* from =
-        tiles + (static_cast<size_t>(first_tile + o) * num_chunks + chunk) *
-                    (2 * kWarpSize);
-    weights.operand[0] = LoadOperand(from + lane);
-    weights.operand[1] = LoadOperand(from + kWarpSize + lane);
-    return weights;
-  };
-
-  Weights ahead[kAhead][kOutTiles];
+  // What is behind the last tile and the last token is not stored: it may be
+  // anything, so the last ones are read again.
+  const uint4* weights[kOutTiles];
 #pragma unroll
-  for (int i = 0; i < kAhead; ++i) {
-#pragma unroll
-    for (int o = 0; o < kOutTiles; ++o) {
-      ahead[i][o] = load(slice + i * kSlices, o);
-    }
+  for (int o = 0; o < kOutTiles; ++o) {
+    const int tile = min(first_tile + o, num_tiles - 1);
+    weights[o] = static_cast<const uint4*>(args.weight.tiles) +
+                 static_cast<size_t>(tile) * num_chunks * (2 * kWarpSize) +
+                 lane;
   }
-  for (int chunk = slice; chunk < num_chunks; chunk += kAhead * kSlices) {
+  unsigned inputs[kRowTiles];  // in eights: fewer registers than an address
 #pragma unroll
-    for (int i = 0; i < kAhead; ++i) {
-      const int current = chunk + i * kSlices;
-      if (current >= num_chunks) break;  // the same for the whole warp
-      Weights weights[kOutTiles];
+  for (int r = 0; r < kRowTiles; ++r) {
+    const int row =
+        min(first_row + r * kTileRows + lane / 4, args.num_rows - 1);
+    inputs[r] = static_cast<unsigned>(row) * (args.weight.in / 8) + lane % 4;
+  }
+  const auto ask = [&](int place, int chunk) {
+    uint4* to = ring + place * Mine::kChunk;
+    if (chunk < num_chunks) {
 #pragma unroll
       for (int o = 0; o < kOutTiles; ++o) {
-        weights[o] = ahead[i][o];
-        ahead[i][o] = load(current + kAhead * kSlices, o);
+        const uint4* from = weights[o] + chunk * (2 * kWarpSize);
+        CopyAsync<Reuse::kNone>(to + 2 * o * kWarpSize, from);
+        CopyAsync<Reuse::kNone>(to + (2 * o + 1) * kWarpSize, from + kWarpSize);
       }
+      const bool is_inside = chunk * kTileIn + lane % 4 * 8 < args.weight.in;
 #pragma unroll
       for (int r = 0; r < kRowTiles; ++r) {
-        const Inputs inputs = LoadInputs(args, first_row + r * kTileRows + g,
-                                         current * kTileIn + 8 * t);
-#pragma unroll
-        for (int o = 0; o < kOutTiles; ++o) {
-          Mma<T>(sums[o][r], weights[o].operand[0], inputs.operand[0]);
-          Mma<T>(sums[o][r], weights[o].operand[1], inputs.operand[1]);
-        }
+        CopyAsync<Reuse::kByOtherBlocks>(to + (2 * kOutTiles + r) * kWarpSize,
+                                         static_cast<const uint4*>(args.x) +
+                                             inputs[r] + chunk * (kTileIn / 8),
+                                         is_inside);
       }
     }
+    EndCopyGroup();  // an empty one too: groups are counted
+  };
+
+#pragma unroll
+  for (int i = 0; i < Mine::kLength; ++i) ask(i, slice + i * kSlices);
+  int place = 0;
+#pragma unroll 1
+  for (int chunk = slice; chunk < num_chunks; chunk += kSlices) {
+    WaitForCopies<Mine::kLength - 1>();
+    const uint4* now = ring + place * Mine::kChunk;
+    FragmentA operands[kOutTiles][2];
+#pragma unroll
+    for (int o = 0; o < kOutTiles; ++o) {
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        operands[o][h] = OperandOf(now[(2 * o + h) * kWarpSize]);
+      }
+    }
+#pragma unroll
+    for (int r = 0; r < kRowTiles; ++r) {
+      const uint4 x = now[(2 * kOutTiles + r) * kWarpSize];
+#pragma unroll
+      for (int o = 0; o < kOutTiles; ++o) {
+        Mma<T>(sums[o][r], operands[o][0], {{x.x, x.y}});
+        Mma<T>(sums[o][r], operands[o][1], {{x.z, x.w}});
+      }
+    }
+    ask(place, chunk + Mine::kLength * kSlices);
+    place = place + 1 == Mine::kLength ? 0 : place + 1;
   }
 }
 
@@ -176,31 +186,33 @@ __device__ void SumSlice(const LinearArgs& args, int first_tile, int first_row,
 // Neighbours in x read the same weights at about the same time: long passes
 // take them from the second-level cache.
 template <typename T, int kOutTiles, int kRowTiles>
-__global__ void __launch_bounds__(kThreads) LinearKernel(LinearArgs args) {
-  OUTRIDER_DYNAMIC_SHARED(float4, slices);  // [kSlices][kRowTiles][kWarpSize]
+__global__ void __launch_bounds__(kThreads, kRowTiles < 8 ? 3 : 1)
+    LinearKernel(LinearArgs args) {
+  using Mine = Ring<kOutTiles, kRowTiles>;
+  OUTRIDER_DYNAMIC_SHARED(uint4, rings);  // [kSlices][Mine::kOfWarp]
   const int first_row = static_cast<int>(blockIdx.x) * kRowTiles * kTileRows;
   const int first_tile = static_cast<int>(blockIdx.y) * kOutTiles;
+  const int thread = static_cast<int>(threadIdx.x);
+  // The warp's sums go where its ring was: what it asked for has come.
+  uint4* const mine =
+      rings + thread / kWarpSize * Mine::kOfWarp + thread % kWarpSize;
   FragmentD sums[kOutTiles][kRowTiles] = {};
-  SumSlice<T>(args, first_tile, first_row, sums);
+  SumSlice<T>(args, first_tile, first_row, mine, sums);
 
   constexpr int kFragments = kRowTiles * kWarpSize;
-  const int thread = static_cast<int>(threadIdx.x);
-  const int slice = thread / kWarpSize, lane = thread % kWarpSize;
 #pragma unroll
   for (int o = 0; o < kOutTiles; ++o) {
     // 16 consecutive bytes a lane: no two lanes of a quarter warp, which go
     // to the banks together, meet in one.
 #pragma unroll
     for (int r = 0; r < kRowTiles; ++r) {
-      const FragmentD& sum = sums[o][r];
-      slices[slice * kFragments + r * kWarpSize + lane] =
-          make_float4(sum.d[0], sum.d[1], sum.d[2], sum.d[3]);
+      mine[r * kWarpSize] = BitsOf(sums[o][r]);
     }
     __syncthreads();
     for (int i = thread; i < kFragments; i += kThreads) {
-      float4 sum = slices[i];
+      float4 sum = FloatsOf(rings[i]);
       for (int s = 1; s < kSlices; ++s) {
-        const float4 next = slices[s * kFragments + i];
+        const float4 next = FloatsOf(rings[s * Mine::kOfWarp + i]);
         sum = make_float4(__fadd_rn(sum.x, next.x), __fadd_rn(sum.y, next.y),
                           __fadd_rn(sum.z, next.z), __fadd_rn(sum.w, next.w));
       }
@@ -215,9 +227,8 @@ template <typename T, int kOutTiles, int kRowTiles>
 void Run(const LinearArgs& args, Stream stream) {
   const dim3 blocks(CeilDiv(args.num_rows, kRowTiles * kTileRows),
                     CeilDiv(args.weight.out, kOutTiles * kTileOut));
-  const size_t bytes = sizeof(float4) * kSlices * kRowTiles * kWarpSize;
-  Launch(blocks, kThreads, bytes, stream, LinearKernel<T, kOutTiles, kRowTiles>,
-         args);
+  Launch(blocks, kThreads, Ring<kOutTiles, kRowTiles>::kBytes, stream,
+         LinearKernel<T, kOutTiles, kRowTiles>, args);
 }
 
 // How many tiles a block takes changes how often tokens are read, and never

@@ -28,6 +28,16 @@ struct FragmentD {
   float d[4];
 };
 
+// A D among what is kept as plain words (async_copy.h).
+__device__ inline uint4 BitsOf(const FragmentD& sum) {
+  return make_uint4(__float_as_uint(sum.d[0]), __float_as_uint(sum.d[1]),
+                    __float_as_uint(sum.d[2]), __float_as_uint(sum.d[3]));
+}
+__device__ inline float4 FloatsOf(uint4 bits) {
+  return make_float4(__uint_as_float(bits.x), __uint_as_float(bits.y),
+                     __uint_as_float(bits.z), __uint_as_float(bits.w));
+}
+
 #ifndef __CUDACC__
 namespace emulation {
 

@@ -14,6 +14,13 @@ __device__ inline float RowWeight(float logit, float top, double scale) {
   return exp2f(static_cast<float>(distance * scale));
 }
 
+// Rises with the logit; 0 and -0 are equal.
+__device__ inline unsigned KeyOf(float logit) {
+  constexpr unsigned kSign = 0x80000000u;
+  const unsigned bits = logit == 0.0f ? 0u : __float_as_uint(logit);
+  return (bits & kSign) != 0 ? ~bits : bits | kSign;
+}
+
 // The sum of the warp's 32 values, the same bits in every lane.
 __device__ inline double WarpSumOfDoubles(double x) {
 #pragma unroll

@@ -10,7 +10,9 @@
 namespace outrider::kernels::cuda {
 namespace {
 
-// Of launches and copies too, whose errors the runtime keeps.
+constexpr int kLeastMajor = 8;  // of the compute capability; CMakeLists.txt
+
+// Takes what the runtime keeps of the errors of launches and copies, too.
 std::string MessageOf(cudaError_t error) {
   const cudaError_t kept = cudaGetLastError();
   if (error == cudaSuccess) error = kept;
@@ -33,7 +35,15 @@ std::string OpenDevice(int index) {
   if (index >= count) {
     return "there are " + std::to_string(count) + " GPUs on this machine";
   }
-  return MessageOf(cudaSetDevice(index));
+  if (std::string failure = MessageOf(cudaSetDevice(index)); !failure.empty()) {
+    return failure;
+  }
+  cudaDeviceProp properties;
+  if (!GetProperties(&properties)) return MessageOf(cudaErrorNoDevice);
+  const bool is_emulated = properties.major == 0;
+  if (is_emulated || properties.major >= kLeastMajor) return "";
+  return std::string(properties.name) +
+         " is too old: the kernels need compute capability 8.0";
 }
 
 void UseDevice(int index) { cudaSetDevice(index); }

@@ -23,12 +23,6 @@ struct Top {
   bool is_bad = false;  // a logit is NaN or +infinity
 };
 
-// The first to arrive in the coupled rule's race.
-struct Racer {
-  double time = INFINITY;
-  int token = -1;
-};
-
 // What a chunk leaves to the kernels after it.
 struct Chunk {
   Top top;
@@ -41,9 +35,6 @@ int NumChunks(int vocab_size) { return CeilDiv(vocab_size, kChunk); }
 
 __device__ inline bool IsBetter(const Top& a, const Top& b) {
   return a.value > b.value || (a.value == b.value && a.token < b.token);
-}
-__device__ inline bool IsFirst(const Racer& a, const Racer& b) {
-  return a.time < b.time || (a.time == b.time && a.token < b.token);
 }
 
 __device__ inline Top WarpTop(Top top) {
@@ -64,17 +55,6 @@ __device__ inline Top WarpTop(Top top) {
   return top;
 }
 
-__device__ inline Racer WarpFirst(Racer racer) {
-#pragma unroll
-  for (int distance = kWarpSize / 2; distance > 0; distance /= 2) {
-    Racer other;
-    other.time = __shfl_xor_sync(kAllLanes, racer.time, distance);
-    other.token = __shfl_xor_sync(kAllLanes, racer.token, distance);
-    if (IsFirst(other, racer)) racer = other;
-  }
-  return racer;
-}
-
 // Block (x, y): chunk x of row y.
 __global__ void __launch_bounds__(kThreads)
     TopKernel(ScoreRowsArgs args, Chunk* chunks) {
@@ -85,11 +65,18 @@ __global__ void __launch_bounds__(kThreads)
   const int begin = static_cast<int>(blockIdx.x) * kChunk;
   Top top;
   top.token = begin;
-  // Neighbours read neighbours: here the order decides nothing.
+  // Neighbours read neighbours: here the order decides nothing. All are asked
+  // for before one is looked at.
+  float values[kRun];
+#pragma unroll
   for (int i = 0; i < kRun; ++i) {
     const int token = begin + i * kThreads + thread;
-    if (token >= vocab_size) break;
-    const float x = __ldg(logits + token);
+    values[i] = token < vocab_size ? __ldg(logits + token) : -INFINITY;
+  }
+#pragma unroll
+  for (int i = 0; i < kRun; ++i) {
+    const int token = begin + i * kThreads + thread;
+    const float x = values[i];
     top.is_bad = top.is_bad || !(x < INFINITY);
     if (x > top.value) {
       top.value = x;
@@ -124,7 +111,7 @@ __device__ inline float WeightOf(const DrawRow& row, const Top& top,
   return RowWeight(__ldg(row.logits + token), top.value, row.scale);
 }
 
-// Of a chunk: which tokens are on the support, by their place in it.
+// Which tokens of a chunk are on the support, by their place in it.
 using Marks = unsigned char[kChunk];
 
 // Marks the chunk's tokens that are on the support; `visit` is called for each
@@ -176,7 +163,7 @@ __device__ inline Racer RaceOfRun(const DrawRow& row, const Top& top,
 #pragma unroll 1
   for (int pair = first; pair < first + kRun; pair += 2) {
     if (pair >= row.vocab_size) break;
-    const NoisePair noise = NoiseOf(row.seed, row.position, pair);
+    const CoinBits noise = NoiseOf(row.seed, row.position, pair);
     for (int i = 0; i < 2 && pair + i < row.vocab_size; ++i) {
       const double weight = WeightOf(row, top, pair + i);
       if (weight <= 0.0) continue;

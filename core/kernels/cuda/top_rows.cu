@@ -13,12 +13,12 @@ constexpr int kThreads = 1024;
 constexpr int kWarps = kThreads / kWarpSize;
 constexpr int kBits = 8;
 constexpr int kBins = 1 << kBits;
+constexpr int kLaneBins = kBins / kWarpSize;
+constexpr int kLoads = 4;  // logits a thread asks for before it looks at one
 
-// Rises with the logit; 0 and -0 are equal.
-__device__ inline unsigned KeyOf(float x) {
-  constexpr unsigned kSign = 0x80000000u;
-  const unsigned bits = x == 0.0f ? 0u : __float_as_uint(x);
-  return (bits & kSign) != 0 ? ~bits : bits | kSign;
+// Before `end`; behind it, what is never one of the greatest.
+__device__ inline float LogitOf(const TopRow& row, int token, int end) {
+  return token < end ? __ldg(row.logits + token) : -INFINITY;
 }
 
 // What all threads know of the row's choice.
@@ -43,7 +43,7 @@ __device__ inline void MarkTokens(const TopRowsArgs& args, const TopRow& row,
     atomicOr(marks + token / 32, 1u << token % 32);
     args.token_logits[place] = __ldg(row.logits + token);
   }
-  __syncthreads();
+  // Nobody looks at a mark before the barrier of CountDigits.
 }
 
 // Counts the keys that begin with choice.key's digits above `shift`, by their
@@ -56,30 +56,59 @@ __device__ inline void CountDigits(const TopRow& row, const unsigned* marks,
   __syncthreads();
   const int above = shift + kBits;
   int last = 0, num_last = 0;
-  for (int token = thread; token < row.vocab_size; token += kThreads) {
-    if (IsMarked(marks, token)) continue;
-    const unsigned other = KeyOf(__ldg(row.logits + token));
-    if (above < 32 && (other ^ key) >> above != 0) continue;
-    const int digit = static_cast<int>(other >> shift) & (kBins - 1);
-    if (digit != last && num_last > 0) {
-      atomicAdd(counts + last, num_last);
-      num_last = 0;
+  for (int first = thread; first < row.vocab_size; first += kLoads * kThreads) {
+    float values[kLoads];
+#pragma unroll
+    for (int i = 0; i < kLoads; ++i) {
+      values[i] = LogitOf(row, first + i * kThreads, row.vocab_size);
     }
-    last = digit;
-    ++num_last;
+#pragma unroll
+    for (int i = 0; i < kLoads; ++i) {
+      const int token = first + i * kThreads;
+      if (token >= row.vocab_size || IsMarked(marks, token)) continue;
+      const unsigned other = KeyOf(values[i]);
+      if (above < 32 && (other ^ key) >> above != 0) continue;
+      const int digit = static_cast<int>(other >> shift) & (kBins - 1);
+      if (digit != last && num_last > 0) {
+        atomicAdd(counts + last, num_last);
+        num_last = 0;
+      }
+      last = digit;
+      ++num_last;
+    }
   }
   if (num_last > 0) atomicAdd(counts + last, num_last);
   __syncthreads();
 }
 
-// The next digit of the key: the highest that enough keys reach.
+// The next digit of the key: the highest that enough keys reach, or 0. Each
+// warp finds it by itself: its lanes have some digits each, the first lane the
+// highest.
 __device__ inline Choice ChooseDigit(Choice choice, int shift,
                                      const int* counts) {
-  int digit = kBins - 1;
-  while (digit > 0 && counts[digit] < choice.num_left) {
-    choice.num_left -= counts[digit];
+  const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
+  const int highest = kBins - 1 - lane * kLaneBins;
+  int own = 0;
+#pragma unroll 1
+  for (int i = 0; i < kLaneBins; ++i) own += counts[highest - i];
+  int reached = own;  // by the keys of this lane and of those before it
+#pragma unroll
+  for (int distance = 1; distance < kWarpSize; distance *= 2) {
+    const int before = __shfl_sync(kAllLanes, reached, max(lane - distance, 0));
+    if (lane >= distance) reached += before;
+  }
+  const int num_short =
+      __popc(__ballot_sync(kAllLanes, reached < choice.num_left));
+  const int chosen = min(num_short, kWarpSize - 1);
+
+  int num_left = choice.num_left - (reached - own);
+  int digit = highest;
+  for (int i = 1; i < kLaneBins && counts[digit] < num_left; ++i) {
+    num_left -= counts[digit];
     --digit;
   }
+  digit = __shfl_sync(kAllLanes, digit, chosen);
+  choice.num_left = __shfl_sync(kAllLanes, num_left, chosen);
   choice.key |= static_cast<unsigned>(digit) << shift;
   return choice;
 }
@@ -109,16 +138,24 @@ __device__ inline Seen Look(const TopRow& row, const unsigned* marks,
                             unsigned key, int warp, int lane) {
   const Share share = ShareOf(row, warp);
   Seen seen = {0, 0, 0, -INFINITY};
-  for (int first = share.begin; first < share.end; first += kWarpSize) {
-    const int token = first + lane;
-    const bool is_in = token < share.end;
-    const float x = is_in ? __ldg(row.logits + token) : -INFINITY;
-    const bool counts = is_in && !IsMarked(marks, token) && x > -INFINITY;
-    const unsigned other = KeyOf(x);
-    seen.above += __popc(__ballot_sync(kAllLanes, counts && other > key));
-    seen.equal += __popc(__ballot_sync(kAllLanes, counts && other == key));
-    if (!(x < INFINITY)) seen.is_bad = 1;
-    if (counts) seen.top = fmaxf(seen.top, x);
+  for (int first = share.begin; first < share.end;
+       first += kLoads * kWarpSize) {
+    float values[kLoads];
+#pragma unroll
+    for (int i = 0; i < kLoads; ++i) {
+      values[i] = LogitOf(row, first + i * kWarpSize + lane, share.end);
+    }
+#pragma unroll
+    for (int i = 0; i < kLoads; ++i) {
+      const int token = first + i * kWarpSize + lane;
+      const float x = values[i];
+      const bool counts = x > -INFINITY && !IsMarked(marks, token);
+      const unsigned other = KeyOf(x);
+      seen.above += __popc(__ballot_sync(kAllLanes, counts && other > key));
+      seen.equal += __popc(__ballot_sync(kAllLanes, counts && other == key));
+      if (!(x < INFINITY)) seen.is_bad = 1;
+      if (counts) seen.top = fmaxf(seen.top, x);
+    }
   }
 #pragma unroll
   for (int distance = kWarpSize / 2; distance > 0; distance /= 2) {
@@ -166,7 +203,7 @@ __device__ inline double Write(const TopRowsArgs& args, const TopRow& row,
 }
 
 // Block x: row x.
-__global__ void __launch_bounds__(kThreads) TopRowsKernel(TopRowsArgs args) {
+__global__ void __launch_bounds__(kThreads, 1) TopRowsKernel(TopRowsArgs args) {
   OUTRIDER_DYNAMIC_SHARED(unsigned, marks);  // a bit for each token
   OUTRIDER_SHARED(int[kBins], counts);
   OUTRIDER_SHARED(Seen[kWarps], seen);

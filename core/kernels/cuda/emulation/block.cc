@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
+#include "core/kernels/cuda/emulation/copies.h"
 #include "core/kernels/cuda/emulation/stack_switch.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -47,6 +48,7 @@ struct Thread {
   Dim3 index;
   At at = At::kReady;
   Site site;
+  Copies copies;
 };
 
 // Where the lanes of one mask meet. `out` changes only once all have come back
@@ -115,6 +117,9 @@ void RunThread() {
   OUTRIDER_TELL_SANITIZER(__sanitizer_finish_switch_fiber(
       nullptr, &machine.scheduler_bottom, &machine.scheduler_size));
   (*machine.body)();
+  if (!Current().copies.is_empty()) {
+    Fail("a thread does not wait for a copy", {"its end", 0});
+  }
   --machine.num_alive;
   Suspend(At::kDone, {"its end", 0});
   std::abort();  // nobody resumes a thread that is done
@@ -154,6 +159,7 @@ void PrepareBlock() {
     thread.index = {place % size.x, place / size.x % size.y,
                     place / size.x / size.y};
     thread.at = At::kReady;
+    thread.copies.Clear();
     machine.ready.push_back(i);
   }
 }
@@ -319,6 +325,12 @@ const Payload* Exchange(unsigned mask, const Payload& mine, int kind,
   }
   return meeting.out;
 }
+
+void AskForCopy(void* shared, const void* from, size_t bytes) {
+  Current().copies.Ask(shared, from, bytes);
+}
+void EndCopyGroup() { Current().copies.EndGroup(); }
+void WaitForCopies(int left) { Current().copies.Wait(left); }
 
 void* DynamicShared() { return TheMachine().dynamic; }
 

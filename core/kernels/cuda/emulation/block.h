@@ -65,6 +65,11 @@ struct alignas(16) Payload {
 const Payload* Exchange(unsigned mask, const Payload& mine, int kind,
                         Site site);
 
+// The thread's copies to shared memory (copies.h).
+void AskForCopy(void* shared, const void* from, size_t bytes);
+void EndCopyGroup();
+void WaitForCopies(int left);
+
 // The block's dynamic shared memory, of exactly the launch's size.
 void* DynamicShared();
 // Makes an object static shared memory: poisoned at the start of each block.

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/kernels/cuda/async_copy.h"
 #include "core/kernels/cuda/device.h"
 #include "core/kernels/cuda/mma.h"
 #include "gmock/gmock.h"
@@ -135,6 +136,46 @@ TEST(EmulationTest, ALaunchThatNoDeviceTakesFails) {
   EXPECT_THAT(emulation::TakeFailure(), HasSubstr("limits"));
   Launch(1, 32, 256 << 10, nullptr, Reverse, Mistake::kNone, &out);
   EXPECT_THAT(emulation::TakeFailure(), HasSubstr("limits"));
+}
+
+// Each thread passes two times four numbers through shared memory, and reads
+// them when `kLeft` of the two may still be on their way.
+template <int kLeft>
+__global__ void PassRows(const float* rows, bool is_second_there, float* out) {
+  OUTRIDER_DYNAMIC_SHARED(uint4, places);
+  const int thread = static_cast<int>(threadIdx.x);
+  const auto* from = reinterpret_cast<const uint4*>(rows);
+  CopyAsync<Reuse::kNone>(places + thread, from + thread);
+  EndCopyGroup();
+  CopyAsync<Reuse::kByOtherBlocks>(places + kThreads + thread,
+                                   from + kThreads + thread, is_second_there);
+  EndCopyGroup();
+  WaitForCopies<kLeft>();
+  const uint4 first = places[thread], second = places[kThreads + thread];
+  out[thread] = __uint_as_float(first.w);
+  out[kThreads + thread] = __uint_as_float(second.w);
+  if (kLeft < 2) WaitForCopies<0>();
+}
+
+TEST(EmulationTest, ACopyIsThereOnceItsGroupWasWaitedForAndNotBefore) {
+  std::vector<float> rows(2 * kThreads * 4);
+  for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<float>(i);
+  std::vector<float> out(2 * kThreads);
+  const auto run = [&](auto kernel, bool is_second_there) {
+    Launch(1, kThreads, 2 * kThreads * sizeof(uint4), nullptr, kernel,
+           rows.data(), is_second_there, out.data());
+    return emulation::TakeFailure();
+  };
+  constexpr size_t kSecond = kThreads + 5;
+  EXPECT_EQ(run(PassRows<0>, true), "");
+  EXPECT_EQ(out[5], rows[5 * 4 + 3]);
+  EXPECT_EQ(out[kSecond], rows[kSecond * 4 + 3]);
+  EXPECT_EQ(run(PassRows<0>, false), "");
+  EXPECT_EQ(out[kSecond], 0.0f);
+  EXPECT_EQ(run(PassRows<1>, true), "");
+  EXPECT_EQ(out[5], rows[5 * 4 + 3]);
+  EXPECT_TRUE(std::isnan(out[kSecond]));
+  EXPECT_THAT(run(PassRows<2>, true), HasSubstr("does not wait for a copy"));
 }
 
 // D = A * B, with operands loaded as the PTX ISA says who holds what.

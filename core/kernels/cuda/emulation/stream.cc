@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -33,6 +34,7 @@ struct Memory {
   std::map<const void*, size_t> device;
   std::map<const void*, size_t> pinned;
   size_t available = kDefaultMemory;
+  size_t available_pinned = std::numeric_limits<size_t>::max();
 };
 
 Memory& TheMemory() {
@@ -125,16 +127,27 @@ void SetAvailableMemory(size_t bytes) {
 void* NewPinned(size_t bytes) {
   Memory& all = TheMemory();
   const std::lock_guard<std::mutex> lock(all.mutex);
+  if (bytes > all.available_pinned) return nullptr;
   void* memory = Allocate(bytes);
-  if (memory != nullptr) all.pinned[memory] = bytes;
+  if (memory == nullptr) return nullptr;
+  all.available_pinned -= bytes;
+  all.pinned[memory] = bytes;
   return memory;
 }
 
 void DeletePinned(void* memory) {
+  if (memory == nullptr) return;
   Memory& all = TheMemory();
   const std::lock_guard<std::mutex> lock(all.mutex);
+  all.available_pinned += all.pinned.at(memory);
   all.pinned.erase(memory);
   std::free(memory);
+}
+
+void SetAvailablePinned(size_t bytes) {
+  Memory& all = TheMemory();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  all.available_pinned = bytes;
 }
 
 void Copy(void* to, const void* from, size_t bytes, Stream stream) {

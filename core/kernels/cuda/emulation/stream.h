@@ -40,6 +40,8 @@ void SetAvailableMemory(size_t bytes);
 // what it holds when they are submitted.
 void* NewPinned(size_t bytes);
 void DeletePinned(void* memory);
+// What there is of it besides what is taken already; without end at first.
+void SetAvailablePinned(size_t bytes);
 void Copy(void* to, const void* from, size_t bytes, Stream stream);
 
 }  // namespace outrider::kernels::cuda::emulation

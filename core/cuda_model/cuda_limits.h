@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_CUDA_MODEL_CUDA_LIMITS_H_
+#define OUTRIDER_CORE_CUDA_MODEL_CUDA_LIMITS_H_
+
+#include <cstddef>
+
+namespace outrider {
+
+// How large the passes are that a model on a GPU makes memory ready for.
+struct CudaLimits {
+  int rows = 512;        // tokens of a step; a longer pass takes several
+  int logit_rows = 64;   // of which the head computes logits at a time
+  int graph_rows = 64;   // steps of up to so many tokens become graphs
+  int drawn_rows = 512;  // of all that sessions draw in a row in one pass
+  // Graphs are captured beforehand for rounds of one session of up to so many
+  // tokens; 0: none is.
+  int rehearsed_tokens = 16;
+  // What the parts of attention over a long context may take; more tiles than
+  // fit run one group after the other.
+  size_t attention_floats = size_t{16} << 20;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_CUDA_MODEL_CUDA_LIMITS_H_

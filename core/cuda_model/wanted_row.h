@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_CUDA_MODEL_WANTED_ROW_H_
+#define OUTRIDER_CORE_CUDA_MODEL_WANTED_ROW_H_
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "core/base/row_question.h"
+#include "core/base/token.h"
+#include "core/kernels/cuda/top_rows.h"
+#include "core/model/causal_lm.h"
+#include "core/model/logit_rows.h"
+
+namespace outrider {
+
+// A row of logits on the device, and what comes of it on the host.
+struct WantedRow {
+  const RowQuestion* question = nullptr;  // null: the whole row
+  // It is the last of this extension's, which may go on from it; or null.
+  const Extension* extension = nullptr;
+  bool goes_on = false;  // and does: its question is answered on the way
+  LogitRows::AskedRow result = {};
+  // What it went on with, and the row of each.
+  std::vector<TokenId> drawn = {};
+  std::vector<LogitRows::AskedRow> drawn_rows = {};
+};
+
+// The answer that a kernel found; `ids` and `logits` are where its greatest
+// begin, `token_logits` those of the question's own tokens. Nothing where the
+// whole row is wanted after all.
+inline std::optional<RowAnswer> TopAnswerOf(
+    const TopQuestion& question, const kernels::cuda::TopRowResult& found,
+    const int* ids, const float* logits, const float* token_logits) {
+  if (!found.is_valid) return std::nullopt;
+  const size_t num_tokens = question.tokens.size();
+  TopAnswer answer = {.tokens = question.tokens,
+                      .token_logits = {token_logits, token_logits + num_tokens},
+                      .ids = {ids, ids + found.count},
+                      .logits = {logits, logits + found.count},
+                      .is_all = found.count < question.count,
+                      .rest = found.rest};
+  if (question.suffices && !question.suffices(answer)) return std::nullopt;
+  return answer;
+}
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_CUDA_MODEL_WANTED_ROW_H_

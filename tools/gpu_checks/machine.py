@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The machine that checks run on: its programs, its device, and how long it may still take."""
+import contextlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+from gpu_checks.packing import KERNELS, ROOT
+
+# It is not imported, which would take seconds and all that it depends on.
+FIND_TORCH = "import importlib.util as u; s = u.find_spec('torch'); print(s.submodule_search_locations[0] if s else '')"
+
+
+class NotRunError(Exception):
+    """What a step needs is not on this machine."""
+
+
+class Machine:
+    """Programs below `folder`, which run models on `device` ("cuda" or "cpu") until `end` (of time.monotonic)."""
+
+    def __init__(self, folder, device, python, end):
+        self.folder, self.device, self.python, self.end = folder, device, python, end
+        torch = subprocess.run([python, "-c", FIND_TORCH], capture_output=True, text=True, check=False).stdout.strip()
+        if not torch:
+            sys.exit(f"gpu_check: {python} has no torch, whose libraries the programs load (--python: another one)")
+        self.torch_version = re.search(r"__version__ = ['\"](.*?)['\"]", (pathlib.Path(torch) / "version.py").read_text())[1]
+        print(f"torch {self.torch_version} in {torch}")
+        nvidia = [str(p) for p in pathlib.Path(torch).parent.glob("nvidia/*/lib")]
+        self.environment = os.environ | {
+            "LD_LIBRARY_PATH": ":".join([str(self.folder / "lib"), f"{torch}/lib", *nvidia]),
+            "OUTRIDER_SOURCE_DIR": str(ROOT), "OUTRIDER_CUDA_LIBRARY": str(self.folder / KERNELS),
+            "OMP_WAIT_POLICY": "passive"}
+
+    def seconds_left(self):
+        return self.end - time.monotonic()
+
+    def needs_gpu(self):
+        if self.device == "cpu":
+            raise NotRunError("it is of GPUs, and --device is cpu")
+
+    def run(self, *command, seconds=300):
+        """Its output. AssertionError: it failed, and how."""
+        words = [str(self.folder / command[0]) if command[0].startswith(("bin/", "tests/")) else str(command[0]),
+                 *map(str, command[1:])]
+        limit = max(1.0, min(seconds, self.seconds_left()))
+        done = subprocess.run(words, env=self.environment, capture_output=True, text=True, timeout=limit, check=False)
+        if done.returncode != 0:
+            raise AssertionError(f"{command[0]} ended with {done.returncode}: {(done.stdout + done.stderr)[-2000:]}")
+        return done.stdout
+
+    def generate(self, address, k, prompt, seed=None, max_tokens=64):
+        """What a generation came to, greedy where it has no seed."""
+        sampling = ["--temperature", "0"] if seed is None else ["--temperature", "1", "--seed", str(seed)]
+        return json.loads(self.run("bin/outrider", "generate", "--coordinator", address, "--json", "-k", k, *sampling,
+                                   "--max-tokens", max_tokens, "--ignore-eos", "--", prompt))
+
+    def describe(self, address):
+        return self.run("bin/outrider", "describe", "--coordinator", address)
+
+    def _wait_for_pair(self, address, patience=60):
+        """Until the coordinator has found both."""
+        end = time.monotonic() + patience
+        while True:
+            table = self.describe(address)
+            if {"verifier", "drafter"} <= {line.split()[0] for line in table.splitlines() if line.strip()}:
+                return
+            if time.monotonic() > end:
+                raise AssertionError(f"the coordinator did not find its pair:\n{table}")
+            time.sleep(0.2)
+
+    @contextlib.contextmanager
+    def cluster(self, target, draft):
+        """Verifier and drafter on the device, and a coordinator, whose address it yields."""
+        running = []
+
+        def start(name, *flags):
+            command = [self.folder / "bin" / name, "--listen", "127.0.0.1:0", *map(str, flags)]
+            log = self.folder / f"{name}.log"
+            with log.open("wb") as errors:
+                process = subprocess.Popen(command, env=self.environment, stdout=subprocess.PIPE, stderr=errors, text=True)
+            running.append(process)
+            for line in process.stdout:
+                if match := re.search(r"listening on (\S+)", line):
+                    return match[1]
+            raise AssertionError(f"{name} ended before it listened: {log.read_text('utf-8', 'replace')[-1000:]}")
+
+        node = ["--device", self.device, "--kv-cache-memory", "10%" if self.device == "cpu" else "30%"]
+        try:
+            verifier = start("outrider-verifier", "--model", target, *node)
+            drafter = start("outrider-drafter", "--model", draft, *node)
+            address = start("outrider-coordinator", "--verifier", verifier, "--drafter", drafter, "--tokenizer", target)
+            self._wait_for_pair(address)
+            yield address
+        finally:
+            for process in reversed(running):
+                process.terminate()
+            for process in running:
+                try:
+                    process.wait(30)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+
+    def has_module(self, name):
+        """Whether the machine's Python has it."""
+        code = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({name!r}) is None)"
+        return subprocess.run([self.python, "-c", code], check=False).returncode == 0
+
+    @staticmethod
+    def has_program(name):
+        return shutil.which(name) is not None

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a GPU machine gets: programs, tests and their libraries, in one file."""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FOLDER = ROOT / ".gpu_check"
+PACK = FOLDER / "pack.tar.xz"
+PROGRAMS = ["bin/outrider", "bin/outrider-coordinator", "bin/outrider-drafter", "bin/outrider-verifier",
+            "tests/kernels_cuda_gpu_tests", "tests/cuda_golden_tests"]
+KERNELS = "lib/liboutrider_cuda_kernels.so"
+EVERYWHERE = re.compile(r"(ld-linux|lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+)\.so)")
+OF_TORCH = re.compile(r"/(torch|nvidia)/")
+
+
+def libraries_of(program):
+    """The paths of what it loads, but what every machine or its torch has."""
+    text = subprocess.run(["ldd", program], check=True, capture_output=True, text=True).stdout
+    if missing := re.findall(r"(\S+) => not found", text):
+        sys.exit(f"gpu_check: {program} loads {', '.join(missing)}, which this machine does not have")
+    paths = re.findall(r"=> (/\S+)", text)
+    return {pathlib.Path(p) for p in paths if not EVERYWHERE.search(p) and not OF_TORCH.search(p)}
+
+
+def size_of_tree():
+    """What travels besides: every tracked file."""
+    names = subprocess.run(["git", "-C", ROOT, "ls-files", "-z"], check=True, capture_output=True, text=True).stdout
+    return sum((ROOT / name).stat().st_size for name in names.split("\0") if name and (ROOT / name).is_file())
+
+
+def pack(build, max_mib):
+    """Writes PACK from a build; ends the program where something is missing, or too large."""
+    missing = [name for name in [*PROGRAMS, KERNELS] if not (build / name).exists()]
+    if missing:
+        sys.exit(f"gpu_check: build first: {', '.join(missing)} of {build}")
+    FOLDER.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as scratch, tarfile.open(PACK, "w:xz", preset=6) as archive:
+        def add(path, name):
+            stripped = shutil.copy(path.resolve(), pathlib.Path(scratch) / pathlib.Path(name).name)
+            os.chmod(stripped, 0o755)
+            subprocess.run(["strip", "--strip-unneeded", stripped], check=True)
+            archive.add(stripped, name)
+        for name in [*PROGRAMS, KERNELS]:
+            add(build / name, name)
+        needed = set().union(*(libraries_of(build / name) for name in [*PROGRAMS, KERNELS]))
+        for path in sorted(p for p in needed if p.name != pathlib.Path(KERNELS).name):
+            add(path, f"lib/{path.name}")
+    mib = (PACK.stat().st_size + size_of_tree()) / 2**20
+    print(f"packed {PACK.relative_to(ROOT)}: {PACK.stat().st_size / 2**20:.1f} MiB, {mib:.1f} MiB with the checkout")
+    if mib > max_mib:
+        sys.exit(f"gpu_check: that is more than --max-size {max_mib:g}")
+
+
+def unpack(folder):
+    """The pack's files, below `folder`."""
+    if not PACK.exists():
+        sys.exit(f"gpu_check: {PACK.relative_to(ROOT)} is not there: run `tools/gpu_check --pack` where the build is")
+    with tarfile.open(PACK) as archive:
+        # Our own files; Pythons before 3.11.4 have no filters.
+        archive.extractall(folder, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
