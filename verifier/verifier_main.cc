@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // outrider-verifier: scores drafts with the target model.
 #include <iterator>
-#include <memory>
 
 #include "core/node/measure.h"
 #include "core/node/node_program.h"
@@ -11,17 +10,9 @@
 namespace outrider {
 namespace {
 
-absl::StatusOr<std::unique_ptr<CausalLm>> LoadWeights(const NodeFlags& flags) {
-  return LoadTorchCausalLm({.model_directory = flags.model,
-                            .device = flags.device,
-                            .dtype = flags.dtype,
-                            .kernels = flags.kernels,
-                            .num_threads = flags.NumThreads()});
-}
-
 absl::StatusOr<LoadedModel> Load(const NodeFlags& flags) {
   absl::StatusOr<LoadedModel> loaded =
-      LoadModel(flags, "simulated-target", LoadWeights);
+      LoadModel(flags, "simulated-target", LoadTorchCausalLm);
   if (!loaded.ok()) return loaded;
   loaded->description.reply_formats = {std::begin(kReplyFormats),
                                        std::end(kReplyFormats)};

@@ -1,12 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verifier/verifier_service.h"
 
+#include <chrono>
+
+#include "core/base/cancellation.h"
 #include "core/node/node_call.h"
+#include "core/rpc/sleep.h"
+#include "core/session/suspect_place.h"
 #include "core/wire/field_convert.h"
 #include "core/wire/message_limits.h"
 #include "outrider/v1/verifier.grpc.pb.h"
 
 namespace outrider {
+namespace {
+
+// Less than coordinators wait for the answer: to them, a node that says nothing
+// hangs.
+constexpr std::chrono::milliseconds kLongestWait(250);
+
+}  // namespace
 
 std::vector<RpcMethod> VerifierServiceImpl::Methods() {
   const char* const service = v1::VerifierService::service_full_name();
@@ -31,9 +43,24 @@ void VerifierServiceImpl::Isolate(ServerCall& call,
                                   const v1::IsolateRequest& request) {
   const auto session = ToId(request.session_id(), "session_id");
   if (!session.ok()) return call.Finish(ToGrpcStatus(session.status()));
+  StartDetached(AwaitPlace(call, *session));
+}
+
+Task<void> VerifierServiceImpl::AwaitPlace(ServerCall& call,
+                                           SessionId session) {
+  SuspectPlace& place = node_.suspects();
+  const auto latest = SuspectPlace::Clock::now() + kLongestWait;
   v1::IsolateResponse response;
-  response.set_granted(
-      node_.suspects().Enter(*session, SuspectPlace::Clock::now()));
+  while (!call.is_cancelled()) {
+    Cancellation freed;
+    const SuspectPlace::Waiter waiter(place, freed);
+    const auto now = SuspectPlace::Clock::now();
+    response.set_granted(place.Enter(session, now));
+    if (response.granted() || now >= latest) break;
+    co_await Sleep(call.queue(),
+                   std::chrono::ceil<std::chrono::milliseconds>(latest - now),
+                   freed);
+  }
   call.Reply(response);
 }
 

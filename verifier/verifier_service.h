@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/session_id.h"
+#include "core/base/task.h"
 #include "core/node/node.h"
 #include "core/rpc/rpc_service.h"
 #include "outrider/v1/verifier.pb.h"
@@ -24,6 +26,8 @@ class VerifierServiceImpl final : public RpcService {
 
  private:
   void Isolate(ServerCall& call, const v1::IsolateRequest& request);
+  // Replies once the session has the place, or has waited for a while.
+  Task<void> AwaitPlace(ServerCall& call, SessionId session);
 
   Node& node_;
   const std::unique_ptr<const VerifyEngine> engine_;

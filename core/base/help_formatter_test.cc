@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/flag_checks.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -29,7 +30,7 @@ TEST(HelpFormatterTest, AFlagItsArgumentAndDefaultAndBeneathWhatItDoes) {
   app.add_option("-n,--size", size,
                  "one word after the other, so many of them that this text "
                  "does not fit a line of eighty columns")
-      ->check(CLI::Range(0, 10))
+      ->check(WholeNumberIn(0, 10))
       ->capture_default_str();
   app.add_flag("--fast", fast, "go");
   const std::string help = app.help();

@@ -41,7 +41,10 @@ enum class Mutant {
   kH3,
   kD1,
   kD2,
-  kD3
+  kD3,
+  kG1,
+  kG2,
+  kG3
 };
 inline Mutant active_mutant = Mutant::kNone;
 

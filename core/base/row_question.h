@@ -54,6 +54,23 @@ struct TopAnswer {
   double rest = 0;      // the weight of all others, the greatest of `ids` has 1
 };
 
+// How the token after a row is drawn from a TopAnswer without `tokens`, as the
+// drafter draws (DraftOptions): a model may go on with it by itself. What it
+// takes is a guess: which token comes next, and from which weights it is drawn,
+// is for whoever asked to say, by the answer.
+struct NextDraw {
+  int top_k = 0;  // 0, and min_p 0: other tokens have a part in top_p's mass
+  double min_p = 0;
+  double top_p = 1;
+  int support_size = 0;
+  double support_mass = 1;
+  bool round_weights = false;
+  bool is_coupled = false;
+  uint64_t seed = 0;
+  uint64_t position = 0;  // of the token
+  uint64_t generation = 0;
+};
+
 struct TopQuestion {
   int count = 0;  // of the greatest, ties to the lowest id; -inf never is one
   std::vector<TokenId> tokens = {};  // ascending
@@ -61,6 +78,7 @@ struct TopQuestion {
   // the row and what stands before it, never of coins or of what is drafted
   // there.
   std::function<bool(const TopAnswer&)> suffices = {};
+  std::optional<NextDraw> next = {};
 };
 
 struct RowQuestion {

@@ -56,7 +56,7 @@ class SideTask {
     }
     void* const waiter =
         side.state_.exchange(side.Done(), std::memory_order_acq_rel);
-    // From here on `side` may be gone, unless somebody waits.
+    // `side` may be gone from here on, unless somebody waits.
     if (waiter != nullptr) {
       std::coroutine_handle<>::from_address(waiter).resume();
     }

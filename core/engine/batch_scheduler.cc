@@ -210,7 +210,11 @@ void BatchScheduler::EndPass(Pass pass, PassResults results,
                              Clock::time_point now) {
   OUTRIDER_CHECK(results.size() == pass.extensions.size());
   const Clock::duration time = now - pass.start;
-  pass_time_.Observe(pass.num_rows, time);
+  // One in which a model went on drawing took the time of several.
+  const bool has_gone_on = std::any_of(
+      results.begin(), results.end(),
+      [](const auto& rows) { return rows.ok() && !rows->drawn().empty(); });
+  if (!has_gone_on) pass_time_.Observe(pass.num_rows, time);
   metrics_.pass_time.Observe(EngineMetrics::Seconds(time));
   const auto first = results.begin() + OUTRIDER_MUTANT(E1, 0, 1);
   std::rotate(results.begin(), first, results.end());
@@ -220,6 +224,8 @@ void BatchScheduler::EndPass(Pass pass, PassResults results,
     left.remove_prefix(part.num_extensions);
     std::unique_ptr<Job> job = std::move(part.job);
     job->ending.compute_seconds += EngineMetrics::Seconds(time);
+    job->ending.own_seconds +=
+        EngineMetrics::Seconds(time) * part.num_tokens / pass.num_rows;
     if (!status.ok()) {
       is_lost_ = is_lost_ || absl::IsUnavailable(status);
       End(std::move(job), status, now);
@@ -250,6 +256,14 @@ absl::Status BatchScheduler::TakeIn(
   }
   job.num_run += part.num_tokens;
   if (job.num_left() > 0) return absl::OkStatus();
+  if (job.want.max_drawn > 0) {
+    const absl::Span<const TokenId> drawn = results[0]->drawn();
+    sessions_.Extended(*job.session, drawn);
+    // Then it has all that it can want: nobody is held for it.
+    if (static_cast<int>(drawn.size()) == job.want.max_drawn) {
+      job.want.is_last = true;
+    }
+  }
   for (auto& result : results) job.rows.push_back(*std::move(result));
   return absl::OkStatus();
 }
@@ -276,6 +290,12 @@ void BatchScheduler::Taken(std::unique_ptr<Job> job, Clock::time_point now) {
   if (goes_on) {
     job->want = **std::move(next);
     job->num_run = 0;
+    if (const auto length = job->want.keep_length) {
+      // Nobody waits for it to come back: it never left.
+      hold_.Forget(job->session->id);
+      metrics_.num_refused_tokens += job->session->log.length() - *length;
+      sessions_.TakeBack(*job->session, *length);
+    }
   }
   if (is_lost_) {
     End(std::move(job), DeviceLost(), now);

@@ -55,6 +55,38 @@ TEST_F(BatchSchedulerTest, SessionsJoinAndLeaveBetweenTheExtensionsOfOthers) {
   EXPECT_EQ(scheduler_.sessions().Find(Id(1))->log.length(), 4);
 }
 
+TEST_F(BatchSchedulerTest, OfAPassEachHasItsRowsShareForItsOwn) {
+  Submit(1, 8);
+  Submit(2, 24);
+  EXPECT_THAT(RunPass(milliseconds(100)), ElementsAre(Pair(1, 8), Pair(2, 24)));
+  const auto of_others = [this](int name) {
+    return endings_[name].compute_seconds - endings_[name].own_seconds;
+  };
+  EXPECT_NEAR(of_others(1), 0.075, 1e-9);
+  EXPECT_NEAR(of_others(2), 0.025, 1e-9);
+}
+
+TEST_F(BatchSchedulerTest, OfWhatTheModelDrewIsCachedWhatTheWorkKeeps) {
+  drawn_ = {7, 8, 9};
+  Submit(1, 2, {.num_more = 4, .max_drawn = 4, .num_kept = 1});
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 2)));
+  const TokenLog& log = scheduler_.sessions().Find(Id(1))->log;
+  EXPECT_THAT(log.tokens(), ElementsAre(1, 1, 7));
+  EXPECT_EQ(scheduler_.metrics().num_refused_tokens, 2);
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 1)));
+  EXPECT_THAT(log.tokens(), ElementsAre(1, 1, 7, 1));
+}
+
+// A prompt goes on after its last chunk alone.
+TEST_F(BatchSchedulerTest, NothingIsDrawnBeforeThePromptIsRun) {
+  drawn_ = {7};
+  Submit(1, 40, {.num_more = 1, .max_drawn = 1, .num_kept = 1});
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 32)));
+  EXPECT_EQ(scheduler_.sessions().Find(Id(1))->log.length(), 32);
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 8)));
+  EXPECT_EQ(scheduler_.sessions().Find(Id(1))->log.length(), 41);
+}
+
 TEST_F(BatchSchedulerTest, WhatIsCachedAlreadyIsNotRunAgain) {
   salt_ = "s";
   Submit(1, 20);

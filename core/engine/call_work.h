@@ -36,6 +36,9 @@ class CallWork : public Work {
       reply_.outcome = *ending.miss;
     }
     reply_.header.compute_seconds = ending.compute_seconds;
+    if (request().header.incarnation.is_none()) {
+      reply_.header.own_seconds = ending.own_seconds;
+    }
     done_(std::move(reply_));
   }
 

@@ -39,6 +39,9 @@ class EngineMetrics {
   std::atomic<int64_t> num_branches_without_room = 0;
   std::atomic<int64_t> num_superseded = 0;
   std::atomic<int64_t> num_preempted = 0;
+  // Tokens that a model drew and went on with, and that were not what the work
+  // drew, or came after such a one.
+  std::atomic<int64_t> num_refused_tokens = 0;
   // Of texts that sessions with a salt were filled with: all, and those that
   // were cached before.
   std::atomic<int64_t> num_sharable_tokens = 0;

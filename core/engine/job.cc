@@ -16,8 +16,10 @@ void Job::Take() {
     taken = absl::InternalError(absl::StrCat("a session failed: ", e.what()));
   }
   rows.clear();
-  ending.compute_seconds +=
+  const double seconds =
       std::chrono::duration<double>(Clock::now() - start).count();
+  ending.compute_seconds += seconds;
+  ending.own_seconds += seconds;
 }
 
 void Job::Finish() {

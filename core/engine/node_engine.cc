@@ -87,7 +87,6 @@ bool NodeEngine::RunPass() {
   if (scheduler_.num_jobs() > 1) wake_.NotifyAll();
   if (scheduler_.is_lost() && !told_lost_) {
     told_lost_ = true;
-    OUTRIDER_LOG(kError) << "the device is lost: this node serves no more";
     mu_.Unlock();
     if (on_lost_) on_lost_();
     mu_.Lock();
@@ -99,6 +98,13 @@ PassResults NodeEngine::Extend(const Pass& pass) {
   absl::Status failure;
   try {
     PassResults results = model_->Extend(pass.extensions);
+    for (const auto& result : results) {
+      if (!absl::IsUnavailable(result.status())) continue;
+      OUTRIDER_LOG(kError) << "the device is lost, and this node serves no "
+                              "more: "
+                           << result.status().message();
+      break;
+    }
     if (results.size() == pass.extensions.size()) return results;
     failure = absl::InternalError("a pass lost some of its rows");
   } catch (const std::exception& e) {

@@ -29,7 +29,8 @@ void AddText(Pass& pass, const Job& job, int num_tokens) {
            OUTRIDER_MUTANT(E3, num_tokens, num_tokens - (is_last ? 0 : 1))),
        .num_rows = is_last ? job.want.num_rows : 0,
        .questions =
-           is_last ? job.want.questions : absl::Span<const RowQuestion>()});
+           is_last ? job.want.questions : absl::Span<const RowQuestion>(),
+       .max_drawn = is_last ? job.want.max_drawn : 0});
 }
 
 void AddBranches(Pass& pass, const Job& job) {

@@ -31,7 +31,8 @@ struct Want {
   // next Take. Where they are many they are run in chunks.
   absl::Span<const TokenId> tokens = {};
   int num_rows = 0;  // logits wanted, of the last tokens
-  // As far as is known, nothing more is wanted once these rows are taken.
+  // As far as is known, nothing more is wanted once these rows are taken; all
+  // those of max_drawn do the same.
   bool is_last = false;
   // In place of those tokens: one of each branch, in the order of branches.
   std::vector<BranchWant> branches = {};
@@ -42,6 +43,12 @@ struct Want {
   // What is asked of the rows, one for each, those of branches in their order;
   // empty: the rows themselves. Valid until the next Take.
   absl::Span<const RowQuestion> questions = {};
+  // How many tokens the model may go on with, drawn as the last question says,
+  // where it can: their rows come after those wanted (LogitRows::drawn).
+  int max_drawn = 0;
+  // The session's text is cut to this before: what the model drew after it is
+  // not what comes there.
+  std::optional<int> keep_length = {};
 };
 
 // How a piece of work ended.
@@ -50,6 +57,7 @@ struct Ending {
   std::optional<Miss> miss =
       {};                      // where the status is OK: the cache did not fit
   double compute_seconds = 0;  // in passes and in Take, waiting left out
+  double own_seconds = 0;      // of those: its rows' share of the passes
 };
 
 // One call at a node, a Draft or a Verify, as the scheduler sees it: it says

@@ -24,6 +24,7 @@ struct ModelInfo {
   std::string weights_hash = {};  // hex sha256 over names, shapes and bytes
   std::string dtype = {};         // of the weights: "float32", "bfloat16"
   std::string device = {};        // "cpu", "cuda:0"
+  std::string device_name = {};   // of a GPU, by its driver
   // The kernels' order of accumulation: equal logits, bit for bit, only where
   // dtype and this are equal ("avx512_bf16").
   std::string numerics = {};
@@ -47,6 +48,11 @@ struct Extension {
   std::optional<KvBlockId> copied_block = {};
   // One for each of its rows, or none: what may be answered in their place.
   absl::Span<const RowQuestion> questions = {};
+  // After its tokens the model may run so many more, each drawn from the row
+  // before as the last question says (TopQuestion::next), and brings the row of
+  // each as answered as that one. There is room for them. They may be fewer, or
+  // none: whoever asks goes on by the next pass.
+  int max_drawn = 0;
 };
 
 // What a model on a device of its own counts: written by the model's thread,
@@ -55,7 +61,9 @@ struct DeviceCounters {
   std::atomic<int64_t> num_answered_rows = 0;
   std::atomic<int64_t> num_copied_rows = 0;     // whole ones, to the host
   std::atomic<int64_t> num_undecided_rows = 0;  // of these, asked in vain
+  std::atomic<int64_t> num_graphs = 0;          // that are captured now
   std::atomic<int64_t> num_graph_replays = 0;
+  std::atomic<int64_t> num_drawn_tokens = 0;  // that it went on with
   std::atomic<int64_t> num_memory_bytes = 0;  // that the model took
 };
 
@@ -76,12 +84,13 @@ class CausalLm {
   // slower than others. UNAVAILABLE: the device is lost.
   virtual absl::Status Prepare() { return absl::OkStatus(); }
 
-  // Runs all extensions in one ragged pass: [num_rows, vocab_size] logits each;
-  // row i belongs to the position of the i-th of the last num_rows tokens and
-  // predicts the token after it. Writes the tokens' keys and values; what a
-  // block holds after the positions written is garbage that nobody reads.
-  // Extensions may share blocks that none of them writes. Rows with questions
-  // may be answered: who has rows in host memory need not look at these.
+  // Runs all extensions in one ragged pass: [num_rows, vocab_size] logits each,
+  // and a row more for each token that it drew; row i belongs to the position
+  // of the i-th of the last num_rows tokens and predicts the token after it.
+  // Writes the tokens' keys and values; what a block holds after the positions
+  // written is garbage that nobody reads. Extensions may share blocks that none
+  // of them writes. Rows with questions may be answered: who has rows in host
+  // memory need not look at these.
   //
   // A row's bits depend on its own context alone: not on the other extensions,
   // on how its prompt was cut into passes, on which blocks it lies in, nor on

@@ -12,12 +12,14 @@ absl::Status CheckExtension(const Extension& extension,
                             const ModelInfo& model) {
   const auto num_tokens = static_cast<int64_t>(extension.tokens.size());
   if (num_tokens < 1 || extension.num_rows < 0 ||
-      extension.num_rows > num_tokens || extension.cached_length < 0) {
+      extension.num_rows > num_tokens || extension.cached_length < 0 ||
+      extension.max_drawn < 0) {
     return absl::InvalidArgumentError(
         absl::StrCat(extension.num_rows, " rows of ", num_tokens,
                      " tokens after ", extension.cached_length));
   }
-  const int64_t length = extension.cached_length + num_tokens;
+  const int64_t length =
+      extension.cached_length + num_tokens + extension.max_drawn;
   if (length > model.context_length) {
     return absl::InvalidArgumentError(absl::StrCat(
         length, " tokens are beyond the context of ", model.context_length));

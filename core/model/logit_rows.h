@@ -10,12 +10,14 @@
 #include "absl/types/span.h"
 #include "core/base/check.h"
 #include "core/base/row_question.h"
+#include "core/base/token.h"
 
 namespace outrider {
 
 // Raw logits in host memory: [num_rows, vocab_size] float32, row-major; or of
-// each row what was asked of it (row_question.h), or that row by itself.
-// Immutable; copies share the numbers.
+// each row what was asked of it (row_question.h), or that row by itself. The
+// last of them may be of tokens that the model drew. Immutable; copies share
+// the numbers.
 class LogitRows {
  public:
   struct AskedRow {
@@ -30,8 +32,10 @@ class LogitRows {
         num_rows_(num_rows),
         vocab_size_(vocab_size),
         row_stride_(vocab_size) {}
-  LogitRows(std::vector<AskedRow> rows, int vocab_size)
+  LogitRows(std::vector<AskedRow> rows, int vocab_size,
+            std::vector<TokenId> drawn = {})
       : asked_(std::make_shared<const std::vector<AskedRow>>(std::move(rows))),
+        drawn_(std::move(drawn)),
         num_rows_(static_cast<int>(asked_->size())),
         vocab_size_(vocab_size),
         row_stride_(vocab_size) {}
@@ -51,8 +55,21 @@ class LogitRows {
     return narrow;
   }
 
+  // Row i alone.
+  LogitRows Only(int i) const {
+    OUTRIDER_CHECK(i >= 0 && i < num_rows_) << "row " << i;
+    LogitRows row = *this;
+    row.first_ += i;
+    row.num_rows_ = 1;
+    row.drawn_.clear();
+    return row;
+  }
+
   int num_rows() const { return num_rows_; }
   int vocab_size() const { return vocab_size_; }
+  // What the model went on with (Extension::max_drawn): the last rows are those
+  // after these, one each.
+  absl::Span<const TokenId> drawn() const { return drawn_; }
   // [vocab_size], of a row that came as such; valid while any copy of this
   // object lives.
   absl::Span<const float> Row(int i) const {
@@ -64,10 +81,11 @@ class LogitRows {
   RowView View(int i) const {
     OUTRIDER_CHECK(i >= 0 && i < num_rows_) << "row " << i;
     const auto size = static_cast<size_t>(vocab_size_);
+    const auto place = static_cast<size_t>(first_ + i);
     if (asked_ == nullptr) {
-      return {{data_.get() + static_cast<size_t>(i) * row_stride_, size}};
+      return {{data_.get() + place * row_stride_, size}};
     }
-    const AskedRow& row = (*asked_)[i];
+    const AskedRow& row = (*asked_)[place];
     if (row.answer.has_value()) return {{}, &*row.answer};
     return {{row.logits.get(), size}};
   }
@@ -85,6 +103,8 @@ class LogitRows {
  private:
   std::shared_ptr<const float> data_;
   std::shared_ptr<const std::vector<AskedRow>> asked_;  // in place of data_
+  std::vector<TokenId> drawn_;
+  int first_ = 0;
   int num_rows_ = 0;
   int vocab_size_ = 0;
   int row_stride_ = 0;

@@ -28,13 +28,14 @@ class SoloSession {
   }
 
   // The arguments are those of an Extension.
-  absl::StatusOr<LogitRows> Extend(int cached_length,
-                                   absl::Span<const TokenId> tokens,
-                                   int num_rows) {
+  absl::StatusOr<LogitRows> Extend(
+      int cached_length, absl::Span<const TokenId> tokens, int num_rows,
+      absl::Span<const RowQuestion> questions = {}) {
     return model_->Extend({{.blocks = table_,
                             .cached_length = cached_length,
                             .tokens = tokens,
-                            .num_rows = num_rows}})[0];
+                            .num_rows = num_rows,
+                            .questions = questions}})[0];
   }
 
  private:

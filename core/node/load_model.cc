@@ -22,7 +22,7 @@ absl::StatusOr<LoadedModel> LoadModel(const NodeFlags& flags,
   OUTRIDER_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer,
                             LoadTokenizer(flags.model));
   OUTRIDER_ASSIGN_OR_RETURN(std::unique_ptr<CausalLm> model,
-                            load_weights(flags));
+                            load_weights(flags.Checkpoint()));
   OUTRIDER_RETURN_IF_ERROR(CheckHeadCovers(*tokenizer, model->info()));
   NodeDescription description = DescribeModel(*tokenizer, model->info());
   return LoadedModel{std::move(model), std::move(description)};

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "core/model/causal_lm.h"
+#include "core/model/checkpoint_options.h"
 #include "core/node/node_flags.h"
 #include "core/wire/node_description.h"
 
@@ -18,10 +19,9 @@ struct LoadedModel {
   NodeDescription description = {};
 };
 
-// Loads weights as the flags say. Given by a program, as the nodes' libraries
-// are built without torch.
-using WeightsLoader =
-    std::function<absl::StatusOr<std::unique_ptr<CausalLm>>(const NodeFlags&)>;
+// Given by a program, as the nodes' libraries are built without torch.
+using WeightsLoader = std::function<absl::StatusOr<std::unique_ptr<CausalLm>>(
+    const CheckpointOptions&)>;
 
 // The model that the flags name with its tokenizer, or a simulated one.
 // FAILED_PRECONDITION where the two do not belong together; otherwise what

@@ -7,6 +7,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
@@ -39,18 +40,44 @@ class Bench {
         0, absl::MakeConstSpan(tokens_).first(options_.context_length), 1);
   }
   absl::StatusOr<LogitRows> Rows(int first, int num_rows) {
-    return session_.Extend(options_.context_length + first,
-                           absl::MakeConstSpan(tokens_).subspan(
-                               options_.context_length + first, num_rows),
-                           num_rows);
+    return Run(first, num_rows, {});
   }
-  // Runs one token after the prefill and `num_decoded` tokens more.
-  absl::StatusOr<LogitRows> Decode(int num_decoded, TokenId token) {
-    return session_.Extend(options_.context_length + num_decoded, {&token, 1},
-                           1);
+  // The same with each row drawn from, as it is where a node serves.
+  absl::StatusOr<LogitRows> DrawnRows(int num_rows) {
+    const std::vector<RowQuestion> questions(num_rows, Draws(1));
+    return Run(0, num_rows, questions);
+  }
+  // The likeliest token after one that follows the prefill and `num_decoded`
+  // tokens more.
+  absl::StatusOr<TokenId> Decode(int num_decoded, TokenId token) {
+    const RowQuestion question = Draws(0);
+    OUTRIDER_ASSIGN_OR_RETURN(
+        const LogitRows row,
+        session_.Extend(options_.context_length + num_decoded, {&token, 1}, 1,
+                        {&question, 1}));
+    const RowView view = row.View(0);
+    if (view.answer != nullptr) {
+      const auto& draw = std::get<DrawAnswer>(*view.answer);
+      if (draw.drawn.has_value()) return *draw.drawn;
+      return absl::InternalError("a row of no token");
+    }
+    return FindArgmax(view.logits.first(options_.vocab_size)).argmax;
   }
 
  private:
+  RowQuestion Draws(double temperature) const {
+    return {.vocab_size = options_.vocab_size,
+            .temperature = temperature,
+            .what = DrawQuestion{.uniform = 0.5}};
+  }
+  absl::StatusOr<LogitRows> Run(int first, int num_rows,
+                                absl::Span<const RowQuestion> questions) {
+    return session_.Extend(options_.context_length + first,
+                           absl::MakeConstSpan(tokens_).subspan(
+                               options_.context_length + first, num_rows),
+                           num_rows, questions);
+  }
+
   SoloSession session_;
   const MeasureOptions& options_;
   std::vector<TokenId> tokens_;
@@ -62,7 +89,7 @@ absl::Status MeasureRows(Bench& bench, const MeasureOptions& options,
   for (int repeat = -3; repeat < options.num_repeats; ++repeat) {  // 3 warm up
     for (int rows = 1; rows <= options.max_rows; ++rows) {
       const Clock::time_point start = Clock::now();
-      OUTRIDER_RETURN_IF_ERROR(bench.Rows(0, rows).status());
+      OUTRIDER_RETURN_IF_ERROR(bench.DrawnRows(rows).status());
       if (repeat >= 0) seconds[rows - 1].push_back(SecondsSince(start));
     }
   }
@@ -98,12 +125,11 @@ absl::Status MeasurePlainDecoding(Bench& bench, const MeasureOptions& options,
                                   ModelMeasurement& result) {
   std::vector<double> tokens_per_second;
   for (int repeat = 0; repeat < 3; ++repeat) {
-    OUTRIDER_ASSIGN_OR_RETURN(LogitRows row, bench.Prefill());
+    OUTRIDER_ASSIGN_OR_RETURN(const LogitRows row, bench.Prefill());
+    TokenId token = FindArgmax(row.Row(0).first(options.vocab_size)).argmax;
     const Clock::time_point start = Clock::now();
     for (int i = 0; i < options.num_decoded; ++i) {
-      const TokenId token =
-          FindArgmax(row.Row(0).first(options.vocab_size)).argmax;
-      OUTRIDER_ASSIGN_OR_RETURN(row, bench.Decode(i, token));
+      OUTRIDER_ASSIGN_OR_RETURN(token, bench.Decode(i, token));
     }
     tokens_per_second.push_back(options.num_decoded / SecondsSince(start));
   }

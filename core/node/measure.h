@@ -35,7 +35,7 @@ struct ModelMeasurement {
 absl::StatusOr<ModelMeasurement> MeasureModel(CausalLm& model,
                                               const MeasureOptions& options);
 
-// For people, or as one JSON object.
+// What people read, and one JSON object.
 std::string ToText(const ModelMeasurement& measurement, const ModelInfo& info);
 std::string ToJson(const ModelMeasurement& measurement, const ModelInfo& info);
 

@@ -2,6 +2,7 @@
 #include "core/node/node.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "core/base/available_cores.h"
@@ -43,6 +44,18 @@ NodeActivity ActivityOf(const EngineMetrics& engine) {
           .num_kv_blocks_used = engine.num_blocks_used};
 }
 
+std::optional<GpuActivity> GpuActivityOf(const CausalLm& model) {
+  const DeviceCounters* device = model.device_counters();
+  if (device == nullptr) return std::nullopt;
+  return GpuActivity{.name = model.info().device_name,
+                     .memory_bytes = device->num_memory_bytes,
+                     .num_graphs = device->num_graphs,
+                     .num_graph_replays = device->num_graph_replays,
+                     .num_answered_rows = device->num_answered_rows,
+                     .num_copied_rows = device->num_copied_rows,
+                     .num_undecided_rows = device->num_undecided_rows};
+}
+
 // One for a pass, which has threads of its own, and the others for the rows of
 // the pass before.
 int NumEngineThreads() { return std::clamp(AvailableCores() / 2, 2, 8); }
@@ -66,7 +79,9 @@ absl::Status Node::Describe(v1::NodeDescription& description) const {
     return absl::UnavailableError("this node is shutting down");
   }
   description = description_;
-  *description.mutable_activity() = ToProto(ActivityOf(engine_metrics()));
+  NodeActivity activity = ActivityOf(engine_metrics());
+  activity.gpu = GpuActivityOf(model());
+  *description.mutable_activity() = ToProto(activity);
   return absl::OkStatus();
 }
 

@@ -2,6 +2,7 @@
 #include "core/node/node_flags.h"
 
 #include "core/base/available_cores.h"
+#include "core/base/flag_checks.h"
 #include "core/node/kv_memory.h"
 
 namespace outrider {
@@ -37,7 +38,7 @@ void AddModelFlags(CLI::App& app, NodeFlags& flags) {
          "--threads", flags.threads,
          "threads of a pass; 0: the cores that this process may use, which "
          "is right for one node a machine; two share them by halves")
-      ->check(CLI::Range(0, 1024))
+      ->check(WholeNumberIn(0, 1024))
       ->capture_default_str();
 }
 
@@ -45,7 +46,7 @@ void AddSessionFlags(CLI::App& app, NodeFlags& flags) {
   app.option_defaults()->group("Sessions");
   app.add_option("--max-draft-tokens", flags.max_draft_tokens,
                  "most draft tokens of a request")
-      ->check(CLI::Range(0, 1024))
+      ->check(WholeNumberIn(0, 1024))
       ->capture_default_str();
   app.add_option(
          "--kv-cache-memory", flags.kv_cache_memory,
@@ -69,20 +70,20 @@ void AddSessionFlags(CLI::App& app, NodeFlags& flags) {
   app.add_option("--prefill-chunk", flags.scheduling.prefill_chunk,
                  "rows of a pass where prompts are among them: what a long "
                  "prompt makes the running sessions wait for")
-      ->check(CLI::Range(16, 1 << 16))
+      ->check(WholeNumberIn(16, 1 << 16))
       ->capture_default_str();
   app.add_option("--max-queue-length", flags.scheduling.max_queue_length,
                  "calls that may wait or be served before openings are told to "
                  "come later")
-      ->check(CLI::Range(1, 1 << 20))
+      ->check(WholeNumberIn(1, 1 << 20))
       ->capture_default_str();
   app.add_option("--max-sessions", flags.scheduling.sessions.max_sessions,
                  "sessions kept; further ones are told to try again later")
-      ->check(CLI::Range(1, 1 << 20))
+      ->check(WholeNumberIn(1, 1 << 20))
       ->capture_default_str();
   app.add_option("--lease-seconds", flags.lease_seconds,
                  "a session that had no call for this long is forgotten")
-      ->check(CLI::Range(1, 86400))
+      ->check(WholeNumberIn(1, 86400))
       ->capture_default_str();
 }
 
@@ -90,6 +91,14 @@ void AddSessionFlags(CLI::App& app, NodeFlags& flags) {
 
 int NodeFlags::NumThreads() const {
   return threads > 0 ? threads : AvailableCores();
+}
+
+CheckpointOptions NodeFlags::Checkpoint() const {
+  return {.model_directory = model,
+          .device = device,
+          .dtype = dtype,
+          .kernels = kernels,
+          .num_threads = NumThreads()};
 }
 
 void AddNodeFlags(CLI::App& app, NodeFlags& flags) {

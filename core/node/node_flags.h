@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/engine/batch_scheduler.h"
+#include "core/model/checkpoint_options.h"
 #include "core/node/simulation.h"
 #include "core/rpc/server_flags.h"
 #include "core/wire/expected_weights.h"
@@ -32,6 +33,7 @@ struct NodeFlags {
 
   // --threads, or its default.
   int NumThreads() const;
+  CheckpointOptions Checkpoint() const;
 };
 
 void AddNodeFlags(CLI::App& app, NodeFlags& flags);

@@ -75,6 +75,10 @@ void AddPassMetrics(MetricRegistry& registry, const EngineMetrics& engine,
   AddCounter(registry, "superseded_calls_total",
              "Calls for such outcomes that a newer step ended.",
              engine.num_superseded);
+  AddCounter(registry, "refused_tokens_total",
+             "Tokens that the device drew and the draft did not, and those "
+             "after them.",
+             engine.num_refused_tokens);
   AddCounter(registry, "preemptions_total",
              "Sessions whose blocks were taken for an older one's round.",
              engine.num_preempted);
@@ -122,9 +126,15 @@ void AddDeviceMetrics(MetricRegistry& registry, const DeviceCounters& device) {
   AddCounter(registry, "device_undecided_rows_total",
              "Those copied because what the device told did not decide.",
              device.num_undecided_rows);
+  AddGauge(registry, "device_graphs",
+           "Shapes of steps that are captured as graphs.",
+           [&device] { return static_cast<double>(device.num_graphs); });
   AddCounter(registry, "device_graph_replays_total",
              "Steps of the model that were one launch of a graph.",
              device.num_graph_replays);
+  AddCounter(registry, "device_drawn_tokens_total",
+             "Tokens of drafts that the device drew and went on with.",
+             device.num_drawn_tokens);
   AddGauge(registry, "device_memory_bytes",
            "Memory of the device that weights, activations and the KV cache "
            "have taken.",

@@ -4,9 +4,11 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <iostream>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/end_at_signal.h"
 #include "core/base/freed_memory.h"
 #include "core/base/log.h"
 #include "core/base/parse_flags.h"
@@ -34,7 +36,8 @@ absl::StatusOr<int> SetUpBlocks(const NodeFlags& flags, CausalLm& model,
 }
 
 absl::Status Serve(const NodeProgram& program, const NodeFlags& flags,
-                   LoadedModel loaded) {
+                   LoadedModel loaded,
+                   std::unique_ptr<EndAtSignal> until_it_serves) {
   const NodeDescription description = std::move(loaded.description);
   BatchScheduler::Options scheduling = flags.scheduling;
   scheduling.sessions.sharing = PrefixSharingNames().at(flags.prefix_cache);
@@ -46,6 +49,7 @@ absl::Status Serve(const NodeProgram& program, const NodeFlags& flags,
   MetricRegistry metrics(
       {{"role", program.role}, {"model_name", description.model_name}});
   AddNodeMetrics(metrics, node, program.method, flags.simulation.enabled);
+  until_it_serves.reset();
   return ServeNode(
       {.name = absl::StrCat("outrider-", program.role),
        .what = Summary(description),
@@ -74,12 +78,14 @@ absl::Status Run(const NodeProgram& program, const NodeFlags& flags) {
     return CheckNodeConfig(flags, program.weights_check());
   }
   OUTRIDER_RETURN_IF_ERROR(ApplyServerFlags(flags.server));
+  // Loading and measuring take minutes, in which nobody waits for signals.
+  auto until_it_serves = std::make_unique<EndAtSignal>();
   OUTRIDER_ASSIGN_OR_RETURN(LoadedModel loaded, program.load(flags));
   OUTRIDER_RETURN_IF_ERROR(CheckWeights(flags, loaded.description));
   if (flags.measure) return program.measure(flags, loaded);
   loaded.description.max_draft_tokens = flags.max_draft_tokens;
   loaded.description.build = program.version;
-  return Serve(program, flags, std::move(loaded));
+  return Serve(program, flags, std::move(loaded), std::move(until_it_serves));
 }
 
 }  // namespace

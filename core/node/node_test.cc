@@ -7,9 +7,9 @@
 
 #include "core/node/serve_node.h"
 #include "core/telemetry/metric_registry.h"
+#include "core/testing/lost_lm.h"
 #include "core/testing/scripted_work.h"
 #include "core/testing/status_matchers.h"
-#include "core/testing/table_lm.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -17,31 +17,14 @@ namespace outrider {
 namespace {
 
 using ::outrider::testing::IsOk;
+using ::outrider::testing::LostLm;
 using ::outrider::testing::ScriptedWork;
 using ::outrider::testing::StatusIs;
-using ::outrider::testing::TableLm;
 using ::testing::HasSubstr;
 
 constexpr int kNumBlocks = 4;
 
-// A model whose device is lost at the first pass.
-class LostLm final : public CausalLm {
- public:
-  const ModelInfo& info() const override { return model_.info(); }
-  int64_t AvailableKvBytes() const override { return 0; }
-  absl::Status AllocateKvBlocks(int) override { return absl::OkStatus(); }
-  std::vector<absl::StatusOr<LogitRows>> Extend(
-      absl::Span<const Extension> batch) override {
-    return std::vector<absl::StatusOr<LogitRows>>(
-        batch.size(), absl::UnavailableError("the device is gone"));
-  }
-
- private:
-  const TableLm model_{
-      {.table = [](auto) { return std::vector<float>(2); }, .vocab_size = 2}};
-};
-
-class NoService final : public RpcService {
+class ServiceOfNothing final : public RpcService {
  public:
   std::vector<RpcMethod> Methods() override { return {}; }
 };
@@ -65,7 +48,7 @@ TEST(NodeTest, OneThatLostItsDeviceSaysSoAndIsServedNoLonger) {
   // starts another one.
   EXPECT_THAT(node.Describe(description),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("device")));
-  NoService none;
+  ServiceOfNothing none;
   const MetricRegistry metrics{{}};
   const ServerFlags flags = {.rpc = {.listen = "127.0.0.1:0"}};
   EXPECT_THAT(ServeNode({.name = "a node",

@@ -22,7 +22,9 @@ using std::chrono::milliseconds;
 // Longer than a coordinator takes to ask, and hear, that this node drains.
 constexpr milliseconds kIdleEnough(1500);
 
-// Until the sessions have ended or moved, which shows in calls no longer
+constexpr std::chrono::seconds kLastCalls(1);
+
+// Serves until the sessions have ended or moved, which shows in calls no longer
 // coming.
 void ServeUntilIdle(const NodeCounters& counters, Clock::time_point deadline) {
   int64_t num_seen = counters.num_finished();
@@ -72,7 +74,9 @@ absl::Status ServeNode(const ServedNode& served) {
   }
   const auto left = std::chrono::ceil<std::chrono::seconds>(
       std::max(deadline - Clock::now(), Clock::duration::zero()));
-  server->Shutdown(left);
+  // What is still open where nobody has called for a while does no work: a
+  // dialogue, or a request that never came whole.
+  server->Shutdown(signal == SIGTERM ? std::min(left, kLastCalls) : left);
   return absl::OkStatus();
 }
 

@@ -28,15 +28,15 @@ void AddSimulationFlags(CLI::App& app, CLI::Option* model,
           ->excludes(model);
   app.add_option("--simulate-pass-ms", flags.pass_ms,
                  "with --simulate: time of a forward pass")
-      ->check(NumberIn(0.0, 1e5))
+      ->check(NumberIn(0, 1e5))
       ->needs(simulate);
   app.add_option("--simulate-row-ms", flags.row_ms,
                  "with --simulate: time that each token of the pass adds")
-      ->check(NumberIn(0.0, 1e4))
+      ->check(NumberIn(0, 1e4))
       ->needs(simulate);
   app.add_option("--simulate-vocabulary", flags.vocab_size,
                  "with --simulate: tokens; the same on both nodes")
-      ->check(CLI::Range(SimulatedLm::kMinVocabSize, 1 << 20))
+      ->check(WholeNumberIn(SimulatedLm::kMinVocabSize, 1 << 20))
       ->needs(simulate)
       ->capture_default_str();
   app.option_defaults()->group("Options");
@@ -52,14 +52,14 @@ void AddSimulatedGuesses(CLI::App& app, SimulationFlags& flags) {
                  "with --simulate: probability that a simulated verifier "
                  "accepts a draft token")
       ->group("Simulation")
-      ->check(NumberIn(0.0, 1.0))
+      ->check(NumberIn(0, 1))
       ->needs(app.get_option("--simulate"))
       ->capture_default_str();
   app.add_option("--simulate-outcome-hit", flags.outcome_hit,
                  "with --simulate: share of its refused draft tokens whose "
                  "replacement the drafter ranks next")
       ->group("Simulation")
-      ->check(NumberIn(0.0, 1.0))
+      ->check(NumberIn(0, 1))
       ->needs(app.get_option("--simulate"))
       ->capture_default_str();
 }

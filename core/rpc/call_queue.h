@@ -52,7 +52,7 @@ class CallQueue {
 
   grpc::CompletionQueue* queue() { return queue_.get(); }
 
-  // For RpcServer, which is one for each queue.
+  // RpcServer uses these: there is one for each queue.
   grpc::ServerCompletionQueue& server_queue() { return *queue_; }
   grpc::ServerBuilder& server_builder() { return builder_; }
 

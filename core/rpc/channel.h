@@ -8,6 +8,8 @@
 #include <memory>
 #include <string>
 
+#include "core/rpc/keepalive.h"
+
 namespace outrider {
 
 struct ChannelOptions {
@@ -19,9 +21,10 @@ struct ChannelOptions {
   // The name that the server's certificate must have, where `address` is an
   // address that a name was resolved to; empty: the address's own host.
   std::string server_name = {};
+  Keepalive keepalive = {};
 };
 
-// A channel with our settings: keepalive 5 s / 2 s, quick reconnects, and no
+// A channel with our settings: keepalive, quick reconnects, and no
 // retries by gRPC (a lost reply must not run a handler twice unasked). Check
 // the address with CheckEndpoint first.
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,

@@ -5,16 +5,22 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <chrono>
+#include <future>
 #include <memory>
 #include <set>
+#include <thread>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/stream_hints.h"
 #include "core/rpc/endpoint.h"
 
 namespace outrider {
 namespace {
 
-using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
+// How often who waits for an answer looks whether it is still to.
+constexpr std::chrono::milliseconds kLook(50);
 
 std::set<std::string> AddressesOf(const addrinfo* list, int family) {
   std::set<std::string> addresses;
@@ -32,23 +38,41 @@ std::set<std::string> AddressesOf(const addrinfo* list, int family) {
   return addresses;
 }
 
+using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
+
+struct Answer {
+  int error = 0;
+  Addresses addresses{nullptr, &freeaddrinfo};
+};
+
+// Asks the system on a thread that may be left behind: where DNS hangs, it is
+// answered in half a minute, and a program that ends does not wait for that.
+std::future<Answer> Ask(std::string host, std::string port) {
+  std::promise<Answer> promise;
+  std::future<Answer> answer = promise.get_future();
+  std::thread([promise = std::move(promise), host = std::move(host),
+               port = std::move(port)]() mutable {
+    addrinfo* list = nullptr;
+    const int error =
+        getaddrinfo(host.c_str(), port.c_str(), &kStreamHints, &list);
+    promise.set_value({error, Addresses(list, &freeaddrinfo)});
+  }).detach();
+  return answer;
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<std::string>> SystemResolver::Resolve(
-    const std::string& endpoint) {
+    const std::string& endpoint, const std::stop_token& stop) {
   const std::string host(HostOf(endpoint));
-  const std::string port(PortOf(endpoint));
-  const addrinfo hints = {.ai_flags = AI_NUMERICSERV,
-                          .ai_family = AF_UNSPEC,
-                          .ai_socktype = SOCK_STREAM,
-                          .ai_protocol = 0,
-                          .ai_addrlen = 0,
-                          .ai_addr = nullptr,
-                          .ai_canonname = nullptr,
-                          .ai_next = nullptr};
-  addrinfo* list = nullptr;
-  const int error = getaddrinfo(host.c_str(), port.c_str(), &hints, &list);
-  const AddressList owner(list, &freeaddrinfo);
+  std::future<Answer> asked = Ask(host, std::string(PortOf(endpoint)));
+  while (asked.wait_for(kLook) == std::future_status::timeout) {
+    if (stop.stop_requested()) {
+      return absl::UnavailableError(absl::StrCat(host, " was not waited for"));
+    }
+  }
+  const Answer answer = asked.get();
+  const int error = answer.error;
   if (error == EAI_NONAME || error == EAI_NODATA) {
     return std::vector<std::string>();
   }
@@ -56,8 +80,11 @@ absl::StatusOr<std::vector<std::string>> SystemResolver::Resolve(
     return absl::UnavailableError(
         absl::StrCat(host, " cannot be resolved: ", gai_strerror(error)));
   }
-  std::set<std::string> addresses = AddressesOf(list, AF_INET);
-  if (addresses.empty()) addresses = AddressesOf(list, AF_INET6);
+  std::set<std::string> addresses =
+      AddressesOf(answer.addresses.get(), AF_INET);
+  if (addresses.empty()) {
+    addresses = AddressesOf(answer.addresses.get(), AF_INET6);
+  }
   return std::vector<std::string>(addresses.begin(), addresses.end());
 }
 

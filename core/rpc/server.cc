@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/end_at_signal.h"
 #include "core/base/status_macros.h"
 #include "core/rpc/deadline.h"
 #include "core/rpc/endpoint.h"
@@ -16,14 +17,6 @@
 
 namespace outrider {
 namespace {
-
-sigset_t TerminationSignals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  return signals;
-}
 
 // How connections are kept, and what they may carry.
 void AddArguments(const RpcServer::Options& options,
@@ -34,11 +27,12 @@ void AddArguments(const RpcServer::Options& options,
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 5000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 2000);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  // Clients may ping every second, with and without calls. Half of it, as pings
-  // that were sent a second apart may arrive closer together.
+  // Clients of several coordinators ping half a second after the last byte,
+  // with and without calls. Half of that, as pings may arrive closer together
+  // than they were sent.
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(
-      GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 500);
+      GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 250);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE,
                              kMaxTransportMetadataBytes);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 1024);

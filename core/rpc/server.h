@@ -47,7 +47,7 @@ class RpcServer {
   };
 
   // Must be called in main before any thread exists: signals that arrive later
-  // are taken by WaitForTermination alone.
+  // are taken by WaitForTermination alone, and by EndAtSignal where that lives.
   static void BlockTerminationSignals();
 
   // The services and the queue, which has one server at most, must outlive the

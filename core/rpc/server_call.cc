@@ -33,6 +33,8 @@ bool ServerCall::is_cancelled() const {
   return is_cancelled_;
 }
 
+CallQueue& ServerCall::queue() const { return calls_.queue(); }
+
 void ServerCall::Accompany(std::unique_ptr<Companion> companion) {
   Companion* const present = companion.get();
   bool is_cancelled = false;

@@ -37,9 +37,9 @@ class ServerCall {
 
   explicit ServerCall(ServerCalls& calls);
   ServerCall(const ServerCall&) = delete;
-  ServerCall& operator=(const ServerCall&) = delete;
   grpc::ServerContext& context() { return context_; }
   bool is_cancelled() const;
+  CallQueue& queue() const;  // where a handler that waits goes on
 
   // By the handler, first: it, and OnCancelled, may come at once.
   void Accompany(std::unique_ptr<Companion> companion);

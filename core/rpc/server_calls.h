@@ -19,7 +19,7 @@ class ServerCalls {
  public:
   explicit ServerCalls(CallQueue& queue) : queue_(queue) {}
 
-  // Before the server starts, which registers the service.
+  // Comes before the server starts, which registers the service.
   void Add(RpcMethod method);
   grpc::AsyncGenericService& generic_service() { return service_; }
 
@@ -28,10 +28,11 @@ class ServerCalls {
   // Once it is shut down: blocks until the last has ended.
   void AwaitEnd();
 
+  CallQueue& queue() const { return queue_; }
   // Null: there is no such method.
   const RpcMethod* Find(absl::string_view path) const;
 
-  // By each call, which has its part of the queue.
+  // Each call says that it begins and ends; it has its part of the queue.
   grpc::ServerCompletionQueue& Entered();
   void Left();
 

@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/flag_checks.h"
 #include "core/base/help_formatter.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
@@ -29,7 +30,7 @@ void AddServerFlags(CLI::App& app, ServerFlags& flags) {
                "log one JSON object a line, in place of text");
   app.add_option("--drain-seconds", flags.drain_seconds,
                  "longest that running sessions may take after SIGTERM")
-      ->check(CLI::Range(0, 3600))
+      ->check(WholeNumberIn(0, 3600))
       ->capture_default_str();
   app.add_flag("--check-config", flags.check_config,
                "serve nothing: check flags and files; exit status 0 or 2");

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/retry_delay.h"
@@ -39,7 +40,10 @@ std::optional<std::chrono::milliseconds> RetryDelayIn(
   return std::nullopt;
 }
 
-// By the words of gRPC's message size filter, which has no code of its own.
+// A payload, which no peer's status has.
+constexpr char kTooLargeUrl[] = "outrider/message-too-large";
+
+// gRPC's message size filter has no code of its own, but words.
 bool IsTooLarge(const grpc::Status& status) {
   return status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED &&
          absl::StrContains(status.error_message(), "larger than max");
@@ -64,9 +68,11 @@ grpc::Status ToGrpcStatus(const absl::Status& status) {
 
 absl::Status FromGrpcStatus(const grpc::Status& grpc_status) {
   if (IsTooLarge(grpc_status)) {
-    return absl::FailedPreconditionError(
+    absl::Status too_large = absl::FailedPreconditionError(
         absl::StrCat("a message has more bytes than its receiver accepts: ",
                      grpc_status.error_message()));
+    too_large.SetPayload(kTooLargeUrl, absl::Cord("1"));
+    return too_large;
   }
   absl::Status status(static_cast<absl::StatusCode>(grpc_status.error_code()),
                       grpc_status.error_message());
@@ -74,6 +80,10 @@ absl::Status FromGrpcStatus(const grpc::Status& grpc_status) {
     return WithRetryDelay(std::move(status), *delay);
   }
   return status;
+}
+
+bool IsMessageTooLarge(const absl::Status& status) {
+  return status.GetPayload(kTooLargeUrl).has_value();
 }
 
 }  // namespace outrider

@@ -15,6 +15,8 @@ namespace outrider {
 // where gRPC says RESOURCE_EXHAUSTED: no waiting makes it smaller.
 grpc::Status ToGrpcStatus(const absl::Status& status);
 absl::Status FromGrpcStatus(const grpc::Status& status);
+// Whether it is that FAILED_PRECONDITION, and not one that a peer sent.
+bool IsMessageTooLarge(const absl::Status& status);
 
 }  // namespace outrider
 

@@ -62,10 +62,15 @@ TEST(StatusConvertTest, AMessageThatIsTooLargeIsNoLackOfRoom) {
   const grpc::Status refused(
       grpc::RESOURCE_EXHAUSTED,
       "Received message larger than max (1538000 vs. 1048576)");
-  EXPECT_EQ(FromGrpcStatus(refused),
-            absl::FailedPreconditionError(
-                "a message has more bytes than its receiver accepts: Received "
-                "message larger than max (1538000 vs. 1048576)"));
+  const absl::Status status = FromGrpcStatus(refused);
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(status.message(),
+            "a message has more bytes than its receiver accepts: Received "
+            "message larger than max (1538000 vs. 1048576)");
+  EXPECT_TRUE(IsMessageTooLarge(status));
+  // A peer may say the same, in its own words.
+  EXPECT_FALSE(IsMessageTooLarge(FromGrpcStatus(
+      grpc::Status(grpc::FAILED_PRECONDITION, std::string(status.message())))));
 }
 
 TEST(StatusConvertTest, DetailsThatAreNotUnderstoodAreLeftOut) {

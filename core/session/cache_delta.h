@@ -53,6 +53,7 @@ struct ReplyHeader {
   uint64_t step = 0;
   int cached_length = 0;
   double compute_seconds = 0;
+  double own_seconds = 0;    // of those, for its own rows; 0: is not known
   int reused_length = 0;     // leading tokens that another session had cached
   bool is_draining = false;  // the session should go on at another node
 };

@@ -140,7 +140,7 @@ absl::StatusOr<bool> NodeSessions::MakeRoom(int num_blocks,
                                             const NodeSession* session,
                                             int num_kept,
                                             Clock::time_point now) {
-  // Of the session itself, and below of those that may be preempted for it.
+  // What the session itself gives, and below those preempted for it.
   std::vector<KvBlockId> coming;
   if (session != nullptr) {
     coming.assign(session->blocks.begin() + num_kept, session->blocks.end());
@@ -221,6 +221,11 @@ NodeSession& NodeSessions::Open(const RequestHeader& header,
 void NodeSessions::Extended(NodeSession& session,
                             absl::Span<const TokenId> tokens) {
   blocks_.Append(session, tokens);
+}
+
+void NodeSessions::TakeBack(NodeSession& session, int length) {
+  OUTRIDER_CHECK(session.is_at_work);
+  blocks_.Forget(session, length);
 }
 
 int NodeSessions::MakeBranches(NodeSession& session,

@@ -62,6 +62,7 @@ class NodeSessions {
 
   // A pass has run these after what the cache held.
   void Extended(NodeSession& session, absl::Span<const TokenId> tokens);
+  void TakeBack(NodeSession& session, int length);  // the round's blocks stay
   // Branches for the first of the forks, as many as there is room for beside
   // what others may need soon, and how many: they end with the call.
   int MakeBranches(NodeSession& session, absl::Span<const Fork> forks);
@@ -98,8 +99,7 @@ class NodeSessions {
                                    const NodeSession* session) const;
   std::optional<Miss> CheckLive(const RequestHeader& header,
                                 const NodeSession* session) const;
-  // True: there are `num_blocks` free, once the session was cut to its first
-  // `num_kept`. False: wait.
+  // Whether they are free, once the session was cut to `num_kept`; else wait.
   absl::StatusOr<bool> MakeRoom(int num_blocks, const NodeSession* session,
                                 int num_kept, Clock::time_point now);
   bool IsExpired(const NodeSession& session, Clock::time_point now) const;

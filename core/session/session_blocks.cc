@@ -34,10 +34,14 @@ void SessionBlocks::Append(NodeSession& session,
                  static_cast<int>(session.blocks.size()));
 }
 
-void SessionBlocks::Cut(NodeSession& session, int length) {
-  if (length >= session.log.length()) return;
+void SessionBlocks::Forget(NodeSession& session, int length) {
   num_cached_tokens_ -= session.log.length() - length;
   session.log.TruncateTo(length);
+}
+
+void SessionBlocks::Cut(NodeSession& session, int length) {
+  if (length >= session.log.length()) return;
+  Forget(session, length);
   KeepFirst(session, NumKvBlocks(length));
 }
 

@@ -45,6 +45,8 @@ class SessionBlocks {
   void Take(NodeSession& session, int count);
 
   void Append(NodeSession& session, absl::Span<const TokenId> tokens);
+  // The log ends at this length; Cut gives the blocks beyond back, too.
+  void Forget(NodeSession& session, int length);
   void Cut(NodeSession& session, int length);
   // The longest length, at most this one, after which the session may write.
   int WritableLength(const NodeSession& session, int length) const;

@@ -4,8 +4,10 @@
 
 #include <atomic>
 #include <chrono>
+#include <list>
 #include <optional>
 
+#include "core/base/cancellation.h"
 #include "core/base/monotonic_clock.h"
 #include "core/base/mutex.h"
 #include "core/base/session_id.h"
@@ -20,6 +22,19 @@ class SuspectPlace {
   using Clock = MonotonicClock;
   // How long the place is kept for a step that has not come.
   static constexpr std::chrono::seconds kPatience{5};
+
+  // Somebody who waits: `freed` is cancelled when the place becomes free.
+  class Waiter {
+   public:
+    Waiter(SuspectPlace& place, Cancellation& freed)
+        : place_(place), position_(place.Add(freed)) {}
+    Waiter(const Waiter&) = delete;
+    ~Waiter() { place_.Remove(position_); }
+
+   private:
+    SuspectPlace& place_;
+    const std::list<Cancellation*>::iterator position_;
+  };
 
   // Whether the session has the place now: until the calls that it makes with
   // it have ended.
@@ -58,6 +73,15 @@ class SuspectPlace {
   void Free() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     holder_.reset();
     is_taken_ = false;
+    for (Cancellation* freed : waiting_) freed->Cancel();
+  }
+  std::list<Cancellation*>::iterator Add(Cancellation& freed) {
+    MutexLock lock(mu_);
+    return waiting_.insert(waiting_.end(), &freed);
+  }
+  void Remove(std::list<Cancellation*>::iterator position) {
+    MutexLock lock(mu_);
+    waiting_.erase(position);
   }
 
   // What all calls look at, of which none is a suspect's as a rule.
@@ -66,6 +90,7 @@ class SuspectPlace {
   std::optional<SessionId> holder_ ABSL_GUARDED_BY(mu_);
   int num_at_work_ ABSL_GUARDED_BY(mu_) = 0;  // of the holder's calls
   Clock::time_point kept_until_ ABSL_GUARDED_BY(mu_) = {};
+  std::list<Cancellation*> waiting_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace outrider

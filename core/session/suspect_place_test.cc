@@ -68,6 +68,27 @@ TEST_F(SuspectPlaceTest, WhoNeverComesLosesIt) {
   EXPECT_FALSE(Enter(one_, SuspectPlace::kPatience));
 }
 
+TEST_F(SuspectPlaceTest, WhoWaitsForItIsToldWhenItIsFree) {
+  Enter(one_, {});
+  Cancellation freed;
+  const SuspectPlace::Waiter waiter(place_, freed);
+  EXPECT_FALSE(Enter(other_, {}));
+  EXPECT_TRUE(place_.Began(one_));
+  place_.Released(one_);
+  EXPECT_FALSE(freed.cancelled());
+  place_.Ended();
+  EXPECT_TRUE(freed.cancelled());
+  EXPECT_TRUE(Enter(other_, {}));
+}
+
+TEST_F(SuspectPlaceTest, WhoHasStoppedWaitingIsNotTold) {
+  Enter(one_, {});
+  Cancellation freed;
+  { const SuspectPlace::Waiter waiter(place_, freed); }
+  place_.Released(one_);
+  EXPECT_FALSE(freed.cancelled());
+}
+
 TEST_F(SuspectPlaceTest, OthersCallsDoNotMatter) {
   EXPECT_FALSE(place_.Began(other_));
   place_.Released(other_);

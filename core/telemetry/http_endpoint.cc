@@ -61,6 +61,7 @@ absl::StatusOr<std::unique_ptr<HttpEndpoint>> HttpEndpoint::Start(
   // while they sleep, one request for each connection, and little patience.
   http.new_task_queue = [] { return new httplib::ThreadPool(kNumThreads); };
   http.set_keep_alive_max_count(1);
+  http.set_keep_alive_timeout(/*sec=*/1);  // for the first byte, too
   http.set_payload_max_length(0);
   http.set_read_timeout(/*sec=*/1);
   http.set_write_timeout(/*sec=*/5);

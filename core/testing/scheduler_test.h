@@ -78,28 +78,7 @@ class SchedulerTest : public ::testing::Test {
   }
 
   // One pass that takes so long, and what its rows lead to. Empty: no pass.
-  Shares RunPass(Clock::duration time = std::chrono::milliseconds(100)) {
-    auto pass = scheduler_.NextPass(now_);
-    FinishAll();
-    if (!pass.has_value()) return {};
-    Shares shares;
-    PassResults results;
-    for (const Pass::Part& part : pass->parts) {
-      const int name = part.job->work->request().header.session.bytes[0];
-      shares.emplace_back(name, part.num_tokens);
-      for (int i = 0; i < part.num_extensions; ++i) {
-        const int num_rows = pass->extensions[results.size()].num_rows;
-        num_rows_[name] += num_rows;
-        results.emplace_back(LogitRows::FromVector(
-            std::vector<float>(num_rows, name), /*vocab_size=*/1));
-        if (results_.contains(name)) results.back() = results_[name];
-      }
-    }
-    now_ += time;
-    scheduler_.EndPass(*std::move(pass), std::move(results), now_);
-    TakeAll();
-    return shares;
-  }
+  Shares RunPass(Clock::duration time = std::chrono::milliseconds(100));
   void TakeAll() {
     while (auto job = scheduler_.NextToTake()) {
       job->Take();
@@ -124,6 +103,7 @@ class SchedulerTest : public ::testing::Test {
   std::map<int, int> num_rows_;          // wanted so far
   std::map<int, absl::Status> results_;  // of extensions that are to fail
   std::set<int> cancelled_;
+  std::vector<TokenId> drawn_;  // by the model, where it may
 };
 
 }  // namespace outrider::testing

@@ -3,6 +3,7 @@
 #define OUTRIDER_CORE_TESTING_SCRIPTED_RESOLVER_H_
 
 #include <map>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,7 +24,8 @@ class ScriptedResolver final : public Resolver {
     MutexLock lock(mu_);
     answers_[endpoint] = std::move(answer);
   }
-  Answer Resolve(const std::string& endpoint) override {
+  Answer Resolve(const std::string& endpoint,
+                 const std::stop_token& /*stop*/) override {
     MutexLock lock(mu_);
     ++num_calls_[endpoint];
     changed_.NotifyAll();

@@ -20,6 +20,10 @@ class ScriptedWork final : public Work {
     int num_more = 0;  // extensions of one token after it
     bool is_ahead = false;
     int num_branches = 0;  // 0: the session's own text goes on
+    // The model may go on: of what it drew so many tokens are kept, and the
+    // work goes on after them.
+    int max_drawn = 0;
+    int num_kept = 0;
     std::function<void(const LogitRows&)> on_take = {};  // may throw
     std::function<void(const Ending&)> on_finish = {};
   };
@@ -31,15 +35,21 @@ class ScriptedWork final : public Work {
     session_ = &session;
     return {.tokens = request().header.delta.append_tokens,
             .num_rows = script_.num_rows,
-            .is_last = script_.num_more == 0};
+            .is_last = script_.num_more == 0,
+            .max_drawn = script_.max_drawn};
   }
   absl::StatusOr<std::optional<Want>> Take(
       absl::Span<const LogitRows> rows) override {
     if (script_.on_take) script_.on_take(rows[0]);
     if (script_.num_more-- <= 0) return std::nullopt;
     if (script_.num_branches > 0) return Branches(rows.size());
-    return Want{
+    Want want = {
         .tokens = one_, .num_rows = 1, .is_last = script_.num_more == 0};
+    const auto num_drawn = static_cast<int>(rows[0].drawn().size());
+    if (num_drawn > script_.num_kept) {
+      want.keep_length = session_->log.length() - num_drawn + script_.num_kept;
+    }
+    return want;
   }
   void Finish(const Ending& ending) override {
     if (script_.on_finish) script_.on_finish(ending);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 #include <utility>
+#include <variant>
 
 #include "core/base/check.h"
 #include "core/model/check_extension.h"
@@ -60,8 +61,14 @@ std::vector<absl::StatusOr<LogitRows>> TableLm::Extend(
       continue;
     }
     LogitRows rows = Rows(ContextOf(batch[i]), batch[i].num_rows);
-    results.push_back(options_.answer ? Answered(rows, batch[i].questions)
-                                      : std::move(rows));
+    if (!options_.answer || batch[i].questions.empty()) {
+      results.push_back(std::move(rows));
+      continue;
+    }
+    auto asked = Answered(rows, batch[i].questions);
+    auto drawn = GoOn(batch[i], asked);
+    results.push_back(
+        LogitRows(std::move(asked), options_.vocab_size, std::move(drawn)));
   }
   return results;
 }
@@ -101,9 +108,8 @@ LogitRows TableLm::Rows(const TokenSeq& context, int num_rows) const {
   return LogitRows::FromVector(std::move(values), options_.vocab_size);
 }
 
-LogitRows TableLm::Answered(const LogitRows& rows,
-                            absl::Span<const RowQuestion> questions) const {
-  if (questions.empty()) return rows;
+std::vector<LogitRows::AskedRow> TableLm::Answered(
+    const LogitRows& rows, absl::Span<const RowQuestion> questions) const {
   OUTRIDER_CHECK(static_cast<int>(questions.size()) == rows.num_rows());
   const auto owner = std::make_shared<const LogitRows>(rows);
   std::vector<LogitRows::AskedRow> asked;
@@ -116,7 +122,31 @@ LogitRows TableLm::Answered(const LogitRows& rows,
       asked.push_back({.logits = {owner, row.data()}});
     }
   }
-  return LogitRows(std::move(asked), options_.vocab_size);
+  return asked;
+}
+
+std::vector<TokenId> TableLm::GoOn(const Extension& extension,
+                                   std::vector<LogitRows::AskedRow>& rows) {
+  std::vector<TokenId> drawn;
+  const RowQuestion& question = extension.questions.back();
+  if (!options_.guess) return drawn;
+  int length =
+      extension.cached_length + static_cast<int>(extension.tokens.size());
+  while (static_cast<int>(drawn.size()) < extension.max_drawn &&
+         rows.back().answer.has_value()) {
+    const auto& answer = std::get<TopAnswer>(*rows.back().answer);
+    const std::optional<TokenId> token =
+        options_.guess(question, answer, static_cast<int>(drawn.size()));
+    if (!token.has_value()) break;
+    blocks_.Set(extension.blocks, length++, *token);
+    ++num_tokens_run_;
+    auto next =
+        Answered(Rows(Context(extension.blocks, length), 1), {&question, 1});
+    if (!next[0].answer.has_value()) break;
+    drawn.push_back(*token);
+    rows.push_back(std::move(next[0]));
+  }
+  return drawn;
 }
 
 }  // namespace outrider::testing

@@ -44,6 +44,12 @@ class TableLm final : public CausalLm {
   using Answer = std::function<std::optional<RowAnswer>(
       const RowQuestion& question, absl::Span<const float> logits)>;
 
+  // What it runs after a row of which it answered the question, and after so
+  // many guesses before: a guess of what comes there. Nothing: it does not go
+  // on.
+  using Guess = std::function<std::optional<TokenId>(
+      const RowQuestion& question, const TopAnswer& answer, int num_drawn)>;
+
   struct Options {
     Table table = {};
     int vocab_size = 0;
@@ -52,6 +58,7 @@ class TableLm final : public CausalLm {
     int64_t kv_bytes = (1 << 15) * kBlockBytes;  // what it has for blocks
     Cut cut = {};        // empty: keep_length, as it should be
     Answer answer = {};  // empty: it has whole rows for whoever asks
+    Guess guess = {};    // empty: it never goes on by itself
   };
 
   explicit TableLm(Options options);
@@ -79,8 +86,11 @@ class TableLm final : public CausalLm {
   TokenSeq ContextOf(const Extension& extension);
   TokenSeq WronglyCut(const Extension& extension);
   LogitRows Rows(const TokenSeq& context, int num_rows) const;
-  LogitRows Answered(const LogitRows& rows,
-                     absl::Span<const RowQuestion> questions) const;
+  std::vector<LogitRows::AskedRow> Answered(
+      const LogitRows& rows, absl::Span<const RowQuestion> questions) const;
+  // Runs what it guesses, and adds the rows of that. What it ran.
+  std::vector<TokenId> GoOn(const Extension& extension,
+                            std::vector<LogitRows::AskedRow>& rows);
 
   struct Wrong {
     TokenSeq tokens = {};

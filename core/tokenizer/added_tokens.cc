@@ -66,7 +66,7 @@ void AddedTokenFinder::Insert(absl::string_view pattern, size_t token_index) {
     if (is_new) nodes_.emplace_back();
     node = it->second;
   }
-  // Of two tokens that look the same the first counts, as in the reference.
+  // The first of two tokens that look the same counts, as in the reference.
   if (!nodes_[node]) nodes_[node] = token_index;
 }
 

@@ -23,7 +23,7 @@ struct BpeMerge {
 // in O(n log n) for n symbols. Immutable and thread-safe.
 class BpeMerger {
  public:
-  // Of two rules for one pair the later counts, as in the reference.
+  // The later of two rules for one pair counts, as in the reference.
   explicit BpeMerger(absl::Span<const BpeMerge> merges);
 
   // Merges `symbols` in place until no rule applies.

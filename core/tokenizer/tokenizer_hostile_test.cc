@@ -103,7 +103,7 @@ TEST(TokenizerHostileTest, ExchangedWordsNeverCrash) {
   for (const std::string& kind : GoldenKinds()) {
     const std::string file = Fixture(kind);
     for (int i = 0; i < 120; ++i) {
-      // After a random colon, in half of the cases one outside the vocabulary.
+      // What follows a random colon, every other time one off the vocabulary.
       size_t from = random() % file.size();
       if (random() % 2) from %= 1500;
       const size_t begin = file.find(':', from);

@@ -24,8 +24,8 @@ struct ScoredRow {
 struct DraftScore {
   // One more than the draft has tokens; they may refer to the session's coins.
   std::vector<TargetRow> rows = {};
-  // In place of the rows where the verifier has judged already, by the same
-  // rule and coins.
+  // Stands in place of the rows where the verifier has judged already, by the
+  // same rule and coins.
   std::optional<Verdict> verdict = {};
   // What log-probabilities are found in: the target's own rows, or the scores
   // that the verifier took from them, where it was asked for them.

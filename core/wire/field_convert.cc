@@ -163,6 +163,9 @@ v1::ReplyHeader ToProto(const ReplyHeader& header) {
   proto.set_step(header.step);
   proto.set_cached_length(header.cached_length);
   SetDuration(header.compute_seconds, proto.mutable_compute_time());
+  if (header.own_seconds > 0) {
+    SetDuration(header.own_seconds, proto.mutable_own_compute_time());
+  }
   proto.set_reused_length(header.reused_length);
   proto.set_draining(header.is_draining);
   return proto;
@@ -173,7 +176,8 @@ absl::StatusOr<ReplyHeader> FromProto(const v1::ReplyHeader& proto) {
       .session = SessionId::FromBytes(proto.session_id()),
       .incarnation = Incarnation::FromBytes(proto.incarnation()),
       .step = proto.step(),
-      .compute_seconds = ToSeconds(proto.compute_time())};
+      .compute_seconds = ToSeconds(proto.compute_time()),
+      .own_seconds = ToSeconds(proto.own_compute_time())};
   OUTRIDER_ASSIGN_OR_RETURN(header.cached_length,
                             ToLength(proto.cached_length(), "cached_length"));
   OUTRIDER_ASSIGN_OR_RETURN(header.reused_length,

@@ -11,7 +11,7 @@
 namespace outrider {
 namespace {
 
-v1::TokenOrigin ToProto(TokenOrigin origin) {
+v1::TokenOrigin ToMessage(TokenOrigin origin) {
   switch (origin) {
     case TokenOrigin::kUnknown:
       break;
@@ -25,7 +25,7 @@ v1::TokenOrigin ToProto(TokenOrigin origin) {
   return v1::TOKEN_ORIGIN_UNSPECIFIED;
 }
 
-TokenOrigin FromProto(v1::TokenOrigin proto) {
+TokenOrigin FromMessage(v1::TokenOrigin proto) {
   switch (proto) {
     case v1::TOKEN_ORIGIN_DRAFT:
       return TokenOrigin::kDraft;
@@ -38,7 +38,7 @@ TokenOrigin FromProto(v1::TokenOrigin proto) {
   }
 }
 
-v1::AheadOutcome ToProto(AheadStats::Outcome outcome) {
+v1::AheadOutcome ToMessage(AheadStats::Outcome outcome) {
   switch (outcome) {
     case AheadStats::Outcome::kNotAsked:
       break;
@@ -50,7 +50,7 @@ v1::AheadOutcome ToProto(AheadStats::Outcome outcome) {
   return v1::AHEAD_OUTCOME_UNSPECIFIED;
 }
 
-AheadStats::Outcome FromProto(v1::AheadOutcome proto) {
+AheadStats::Outcome FromMessage(v1::AheadOutcome proto) {
   switch (proto) {
     case v1::AHEAD_OUTCOME_HIT:
       return AheadStats::Outcome::kHit;
@@ -61,7 +61,7 @@ AheadStats::Outcome FromProto(v1::AheadOutcome proto) {
   }
 }
 
-v1::FinishReason ToProto(FinishReason reason) {
+v1::FinishReason ToMessage(FinishReason reason) {
   switch (reason) {
     case FinishReason::kUnknown:
       break;
@@ -75,7 +75,7 @@ v1::FinishReason ToProto(FinishReason reason) {
   return v1::FINISH_REASON_UNSPECIFIED;
 }
 
-FinishReason FromProto(v1::FinishReason proto) {
+FinishReason FromMessage(v1::FinishReason proto) {
   switch (proto) {
     case v1::FINISH_REASON_EOS:
       return FinishReason::kEos;
@@ -97,7 +97,7 @@ void Set(const GenerationStart& start, v1::GenerationStart& proto) {
   *proto.mutable_model() = outrider::ToProto(start.model);
 }
 
-GenerationStart FromProto(const v1::GenerationStart& proto) {
+GenerationStart FromMessage(const v1::GenerationStart& proto) {
   return {.seed = proto.seed(),
           .prompt_length = static_cast<int>(proto.prompt_length()),
           .num_speculative_tokens =
@@ -110,7 +110,7 @@ GenerationStart FromProto(const v1::GenerationStart& proto) {
 void Set(const GeneratedToken& token, v1::GeneratedToken& proto) {
   proto.set_id(token.id);
   proto.set_text(token.text);
-  proto.set_origin(ToProto(token.origin));
+  proto.set_origin(ToMessage(token.origin));
   if (token.logprob.has_value()) proto.set_logprob(*token.logprob);
   for (const TokenLogprob& top : token.top_logprobs) {
     v1::TokenLogprob& added = *proto.add_top_logprobs();
@@ -119,10 +119,10 @@ void Set(const GeneratedToken& token, v1::GeneratedToken& proto) {
   }
 }
 
-GeneratedToken FromProto(const v1::GeneratedToken& proto) {
+GeneratedToken FromMessage(const v1::GeneratedToken& proto) {
   GeneratedToken token = {.id = static_cast<TokenId>(proto.id()),
                           .text = proto.text(),
-                          .origin = FromProto(proto.origin())};
+                          .origin = FromMessage(proto.origin())};
   if (proto.has_logprob()) token.logprob = proto.logprob();
   for (const v1::TokenLogprob& top : proto.top_logprobs()) {
     token.top_logprobs.push_back(
@@ -146,16 +146,16 @@ void Set(const RoundStats& round, v1::RoundStats& proto) {
   proto.set_verifier_bytes(round.verifier.wire_bytes);
   proto.set_drafter_messages(round.drafter.num_messages);
   proto.set_verifier_messages(round.verifier.num_messages);
-  proto.set_ahead_outcome(ToProto(round.ahead.outcome));
+  proto.set_ahead_outcome(ToMessage(round.ahead.outcome));
   proto.set_num_drafted_ahead(round.ahead.num_drafted);
 }
 
-RoundStats FromProto(const v1::RoundStats& proto) {
+RoundStats FromMessage(const v1::RoundStats& proto) {
   return {
       .num_drafted = static_cast<int>(proto.num_drafted()),
       .num_accepted = static_cast<int>(proto.num_accepted()),
       .num_looked_up = static_cast<int>(proto.num_looked_up()),
-      .ahead = {.outcome = FromProto(proto.ahead_outcome()),
+      .ahead = {.outcome = FromMessage(proto.ahead_outcome()),
                 .num_drafted = static_cast<int>(proto.num_drafted_ahead())},
       .round_seconds = ToSeconds(proto.round_time()),
       .drafter = {.call_seconds = ToSeconds(proto.draft_time()),
@@ -170,15 +170,15 @@ RoundStats FromProto(const v1::RoundStats& proto) {
 }
 
 void Set(const GenerationFinish& finish, v1::GenerationFinish& proto) {
-  proto.set_reason(ToProto(finish.reason));
+  proto.set_reason(ToMessage(finish.reason));
   proto.set_trailing_text(finish.trailing_text);
   proto.set_num_draft_failures(finish.num_draft_failures);
   proto.set_num_misses(finish.num_misses);
   proto.set_cached_prompt_tokens(finish.num_cached_prompt_tokens);
 }
 
-GenerationFinish FromProto(const v1::GenerationFinish& proto) {
-  return {.reason = FromProto(proto.reason()),
+GenerationFinish FromMessage(const v1::GenerationFinish& proto) {
+  return {.reason = FromMessage(proto.reason()),
           .trailing_text = proto.trailing_text(),
           .num_draft_failures = static_cast<int>(proto.num_draft_failures()),
           .num_misses = static_cast<int>(proto.num_misses()),
@@ -234,14 +234,14 @@ v1::GenerateResponse ToProto(const GenerationUpdate& update) {
 
 GenerationUpdate FromProto(const v1::GenerateResponse& proto) {
   GenerationUpdate update;
-  if (proto.has_start()) update.start = FromProto(proto.start());
+  if (proto.has_start()) update.start = FromMessage(proto.start());
   update.first_index = static_cast<int>(
       std::min<uint32_t>(proto.first_index(), std::numeric_limits<int>::max()));
   for (const v1::GeneratedToken& token : proto.tokens()) {
-    update.tokens.push_back(FromProto(token));
+    update.tokens.push_back(FromMessage(token));
   }
-  if (proto.has_round()) update.round = FromProto(proto.round());
-  if (proto.has_finish()) update.finish = FromProto(proto.finish());
+  if (proto.has_round()) update.round = FromMessage(proto.round());
+  if (proto.has_finish()) update.finish = FromMessage(proto.finish());
   return update;
 }
 

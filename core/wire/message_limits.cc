@@ -42,7 +42,7 @@ MessageLimits LimitsOf(const NodeDescription& node) {
   // vocabulary.
   const int64_t draft_row_bytes =
       kRowBytes + num_ids / 8 + num_ids * kNumberBytes;
-  // Of SPARSE with scores, which is more than the float32 logits of FULL.
+  // A row of SPARSE with scores is more than the float32 logits of FULL.
   const int64_t target_row_bytes = kRowBytes + num_ids * 2 * kNumberBytes +
                                    kMaxTopLogprobs * (kIdBytes + kNumberBytes);
   const int64_t context_bytes =

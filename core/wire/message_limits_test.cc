@@ -108,7 +108,8 @@ class Largest {
             .incarnation = kId,
             .step = kLarge,
             .cached_length = context_length_,
-            .compute_seconds = 1e6 + 1e-9};
+            .compute_seconds = 1e6 + 1e-9,
+            .own_seconds = 1e6 + 1e-9};
   }
   SamplingParams Sampling() const {
     return {.temperature = 0.7,

@@ -3,10 +3,26 @@
 #define OUTRIDER_CORE_WIRE_NODE_ACTIVITY_H_
 
 #include <cstdint>
+#include <optional>
+#include <string>
 
 #include "outrider/v1/types.pb.h"
 
 namespace outrider {
+
+// What a node's GPU has done since the node began to serve, and holds now
+// (GpuActivity in the proto).
+struct GpuActivity {
+  std::string name = {};
+  int64_t memory_bytes = 0;
+  int64_t num_graphs = 0;  // captured, now as memory
+  int64_t num_graph_replays = 0;
+  int64_t num_answered_rows = 0;
+  int64_t num_copied_rows = 0;     // whole ones, to the host
+  int64_t num_undecided_rows = 0;  // of these, asked in vain
+
+  bool operator==(const GpuActivity&) const = default;
+};
 
 // What a node has done since it started, and holds now (NodeActivity in the
 // proto).
@@ -23,6 +39,7 @@ struct NodeActivity {
   int64_t num_sessions = 0;  // now, as the rest
   int64_t num_kv_blocks = 0;
   int64_t num_kv_blocks_used = 0;
+  std::optional<GpuActivity> gpu = {};
 
   bool operator==(const NodeActivity&) const = default;
 };

@@ -84,6 +84,14 @@ TEST(NodeDescriptionTest, WhatANodeHasDoneComesThrough) {
                    .num_kv_blocks = 11,
                    .num_kv_blocks_used = 12};
   EXPECT_EQ(FromProto(ToProto(node)), node);
+  node.activity->gpu = {.name = "a GPU",
+                        .memory_bytes = 13,
+                        .num_graphs = 14,
+                        .num_graph_replays = 15,
+                        .num_answered_rows = 16,
+                        .num_copied_rows = 17,
+                        .num_undecided_rows = 18};
+  EXPECT_EQ(FromProto(ToProto(node)), node);
 }
 
 TEST(NodeDescriptionTest, APairOfTwoModelsWithOneTokenizerFits) {

@@ -54,6 +54,7 @@ DraftReply ReplyOf(Draft draft) {
                      .step = 7,
                      .cached_length = 6,
                      .compute_seconds = 0.25,
+                     .own_seconds = 0.125,
                      .reused_length = 3,
                      .is_draining = true},
           .outcome = std::move(draft)};
@@ -136,6 +137,7 @@ TEST(RoundTripTest, RowsOfOneTokenAreNotSentAndComeBack) {
   EXPECT_EQ(draft.distributions[1](7), 1);
   EXPECT_EQ(returned.header.cached_length, 6);
   EXPECT_EQ(returned.header.compute_seconds, 0.25);
+  EXPECT_EQ(returned.header.own_seconds, 0.125);
   EXPECT_EQ(returned.header.reused_length, 3);
   EXPECT_TRUE(returned.header.is_draining);
 }

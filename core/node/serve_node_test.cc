@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/node/serve_node.h"
+
+#include <grpcpp/generic/generic_stub.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/rpc/channel.h"
+#include "core/telemetry/metric_registry.h"
+#include "core/testing/lost_lm.h"
+#include "core/testing/scripted_work.h"
+#include "core/testing/status_matchers.h"
+#include "gmock/gmock.h"
+#include "grpc/health/v1/health.pb.h"
+#include "grpc/reflection/v1alpha/reflection.pb.h"
+#include "gtest/gtest.h"
+
+namespace outrider {
+namespace {
+
+using grpc::health::v1::HealthCheckRequest;
+using grpc::health::v1::HealthCheckResponse;
+using grpc::reflection::v1alpha::ServerReflectionRequest;
+using grpc::reflection::v1alpha::ServerReflectionResponse;
+using ::outrider::testing::IsOk;
+using ::outrider::testing::LostLm;
+using ::outrider::testing::ScriptedWork;
+using ::outrider::testing::StatusIs;
+
+class NoService final : public RpcService {
+ public:
+  std::vector<RpcMethod> Methods() override { return {}; }
+};
+
+// A call whose client does not say that nothing else will come.
+template <typename Request, typename Response>
+class Dialogue {
+ public:
+  Dialogue(const std::string& address, const std::string& method)
+      : stub_(MakeChannel(address)) {
+    context_.set_wait_for_ready(true);
+    call_ = stub_.PrepareCall(&context_, method, &queue_);
+    call_->StartCall(nullptr);
+    EXPECT_TRUE(Next());
+    call_->Write({}, nullptr);
+    EXPECT_TRUE(Next());
+  }
+  ~Dialogue() {
+    context_.TryCancel();
+    grpc::Status status;
+    call_->Finish(&status, nullptr);
+    Next();
+  }
+  bool Read(Response& response) {
+    call_->Read(&response, nullptr);
+    return Next();
+  }
+
+ private:
+  bool Next() {
+    void* tag = nullptr;
+    bool ok = false;
+    return queue_.Next(&tag, &ok) && ok;
+  }
+
+  grpc::TemplatedGenericStub<Request, Response> stub_;
+  grpc::ClientContext context_;
+  grpc::CompletionQueue queue_;
+  std::unique_ptr<grpc::ClientAsyncReaderWriter<Request, Response>> call_;
+};
+
+// A node that is served, on a thread that alone takes its signals.
+class ServeNodeTest : public ::testing::Test {
+ protected:
+  ServeNodeTest()
+      : flags_{.rpc = {.listen = absl::StrCat("unix:", ::testing::TempDir(),
+                                              "/serve_node_", getpid())},
+               .drain_seconds = 3600} {
+    std::promise<void> blocked;
+    thread_ = std::thread([&] {
+      RpcServer::BlockTerminationSignals();
+      blocked.set_value();
+      result_ = ServeNode({.name = "a node",
+                           .what = "a test",
+                           .flags = flags_,
+                           .node = node_,
+                           .service = none_,
+                           .metrics = metrics_});
+    });
+    blocked.get_future().wait();
+  }
+  absl::Status Result() {
+    thread_.join();
+    return result_;
+  }
+  void Terminate() { pthread_kill(thread_.native_handle(), SIGTERM); }
+
+  const ServerFlags flags_;
+  Node node_{std::make_unique<LostLm>(),
+             {.sessions = {.num_blocks = 4}},
+             {.model_name = "m"}};
+  NoService none_;
+  const MetricRegistry metrics_{{}};
+  std::thread thread_;
+  absl::Status result_;
+};
+
+TEST_F(ServeNodeTest, ALostDeviceTurnsHealthAndEndsTheNode) {
+  Dialogue<HealthCheckRequest, HealthCheckResponse> watch(
+      flags_.rpc.listen, "/grpc.health.v1.Health/Watch");
+  HealthCheckResponse health;
+  do {
+    ASSERT_TRUE(watch.Read(health));
+  } while (health.status() != HealthCheckResponse::SERVING);
+  RequestHeader header = {.session = SessionId::Random(), .step = 1};
+  header.delta.append_tokens = {1};
+  node_.engine().Submit(std::make_unique<ScriptedWork>(
+      Work::Request{.header = header}, ScriptedWork::Script{}));
+  ASSERT_TRUE(watch.Read(health));
+  EXPECT_EQ(health.status(), HealthCheckResponse::NOT_SERVING);
+  EXPECT_THAT(Result(), StatusIs(absl::StatusCode::kUnavailable));
+}
+
+TEST_F(ServeNodeTest, AnIdleDialogueDoesNotKeepANodeThatDrains) {
+  Dialogue<ServerReflectionRequest, ServerReflectionResponse> dialogue(
+      flags_.rpc.listen,
+      "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo");
+  ServerReflectionResponse response;
+  ASSERT_TRUE(dialogue.Read(response));
+  Terminate();
+  EXPECT_THAT(Result(), IsOk());
+}
+
+}  // namespace
+}  // namespace outrider
