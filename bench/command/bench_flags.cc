@@ -2,14 +2,13 @@
 #include <CLI/CLI.hpp>
 
 #include "bench/command/bench_options.h"
-#include "client/command.h"
+#include "core/base/flag_checks.h"
+#include "core/sampling/draft_options.h"
+#include "core/sampling/sampling_params.h"
 #include "core/wire/reply_format_names.h"
 
 namespace outrider::bench {
 namespace {
-
-using client::RequireNumber;
-using client::RequireWholeNumber;
 
 constexpr char kFooter[] =
     R"(Without --coordinator it starts a verifier, a drafter and a coordinator itself,
@@ -63,11 +62,10 @@ void AddGridFlags(CLI::App& command, bool is_sweep, BenchFlags& flags) {
                   "(open loop, Poisson)")
       ->type_name(list)
       ->excludes("--concurrency");
-  RequireWholeNumber(
-      command.add_option("--repeat", flags.num_repeats, "times each cell")
-          ->type_name("N")
-          ->capture_default_str(),
-      1, 1000);
+  command.add_option("--repeat", flags.num_repeats, "times each cell")
+      ->type_name("N")
+      ->capture_default_str()
+      ->check(WholeNumberIn(1, 1000));
 }
 
 void AddDeploymentFlags(CLI::App& command, BenchFlags& flags) {
@@ -101,6 +99,12 @@ void AddDeploymentFlags(CLI::App& command, BenchFlags& flags) {
       ->excludes(coordinator)
       ->check(CLI::IsMember({"auto", "float32", "bfloat16"}))
       ->capture_default_str();
+  command
+      .add_option("--threads", flags.num_threads,
+                  "of a node's pass; 0: the cores that it may use")
+      ->excludes(coordinator)
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
   auto* const simulate =
       command
           .add_flag("--simulate", flags.simulate,
@@ -112,7 +116,7 @@ void AddDeploymentFlags(CLI::App& command, BenchFlags& flags) {
   const auto add = [&](const char* name, double& value, const char* help) {
     auto* const option =
         command.add_option(name, value, help)->type_name("MS")->needs(simulate);
-    RequireNumber(option, 0, 1e5);
+    option->check(NumberIn(0, 1e5));
   };
   add("--simulate-draft-ms", simulation.draft_ms, "time of a drafter's pass");
   add("--simulate-draft-row-ms", simulation.draft_row_ms,
@@ -127,24 +131,23 @@ void AddDeploymentFlags(CLI::App& command, BenchFlags& flags) {
                       "probability that a draft token is accepted")
           ->type_name("P")
           ->needs(simulate);
-  RequireNumber(acceptance, 0, 1);
-  RequireNumber(
-      command
-          .add_option("--simulate-outcome-hit", simulation.outcome_hit,
-                      "share of refused draft tokens whose replacement the "
-                      "drafter ranks next")
-          ->type_name("P")
-          ->needs(simulate),
-      0, 1);
-  RequireNumber(command
-                    .add_option("--simulate-tokens-per-round",
-                                flags.simulated_tokens_per_round,
-                                "fit the acceptance to this many at the "
-                                "largest K")
-                    ->type_name("N")
-                    ->needs(simulate)
-                    ->excludes(acceptance),
-                1, 1025);
+  acceptance->check(NumberIn(0, 1));
+  command
+      .add_option("--simulate-outcome-hit", simulation.outcome_hit,
+                  "share of refused draft tokens whose replacement the "
+                  "drafter ranks next")
+      ->type_name("P")
+      ->needs(simulate)
+      ->check(NumberIn(0, 1));
+  command
+      .add_option("--simulate-tokens-per-round",
+                  flags.simulated_tokens_per_round,
+                  "fit the acceptance to this many at the "
+                  "largest K")
+      ->type_name("N")
+      ->needs(simulate)
+      ->excludes(acceptance)
+      ->check(NumberIn(1, 1025));
 }
 
 void AddNetworkFlags(CLI::App& command, BenchFlags& flags) {
@@ -155,39 +158,37 @@ void AddNetworkFlags(CLI::App& command, BenchFlags& flags) {
                   "handshakes and windows, and needs root")
       ->check(CLI::IsMember({"proxy", "tunnel"}))
       ->capture_default_str();
-  RequireNumber(command
-                    .add_option("--drafter-rtt", flags.drafter_rtt_ms,
-                                "round trip to the drafter; default: --rtt")
-                    ->type_name("MS"),
-                0, 1e4);
-  RequireNumber(command
-                    .add_option("--jitter", flags.jitter_ms,
-                                "each way's delay varies by up to this")
-                    ->type_name("MS"),
-                0, 1e4);
-  RequireNumber(command
-                    .add_option("--bandwidth", flags.bandwidth_mbit,
-                                "of each link, each way; default: no limit")
-                    ->type_name("MBIT/S"),
-                0.001, 1e6);
-  RequireNumber(
-      command
-          .add_option("--mean-bytes-to-drop", flags.mean_bytes_to_drop,
-                      "close connections after about this much")
-          ->type_name("BYTES"),
-      1, 1e15);
-  RequireNumber(
-      command
-          .add_option("--mean-bytes-to-reset", flags.mean_bytes_to_reset,
-                      "reset connections after about this much")
-          ->type_name("BYTES"),
-      1, 1e15);
-  RequireWholeNumber(command
-                         .add_option("--network-seed", flags.network_seed,
-                                     "of jitter, drops and resets")
-                         ->type_name("N")
-                         ->capture_default_str(),
-                     0, UINT64_MAX);
+  command
+      .add_option("--drafter-rtt", flags.drafter_rtt_ms,
+                  "round trip to the drafter; default: --rtt")
+      ->type_name("MS")
+      ->check(NumberIn(0, 1e4));
+  command
+      .add_option("--jitter", flags.jitter_ms,
+                  "each way's delay varies by up to this")
+      ->type_name("MS")
+      ->check(NumberIn(0, 1e4));
+  command
+      .add_option("--bandwidth", flags.bandwidth_mbit,
+                  "of each link, each way; default: no limit")
+      ->type_name("MBIT/S")
+      ->check(NumberIn(0.001, 1e6));
+  command
+      .add_option("--mean-bytes-to-drop", flags.mean_bytes_to_drop,
+                  "close connections after about this much")
+      ->type_name("BYTES")
+      ->check(NumberIn(1, 1e15));
+  command
+      .add_option("--mean-bytes-to-reset", flags.mean_bytes_to_reset,
+                  "reset connections after about this much")
+      ->type_name("BYTES")
+      ->check(NumberIn(1, 1e15));
+  command
+      .add_option("--network-seed", flags.network_seed,
+                  "of jitter, drops and resets")
+      ->type_name("N")
+      ->capture_default_str()
+      ->check(WholeNumberIn(0, UINT64_MAX));
 }
 
 void AddRequestFlags(CLI::App& command, BenchFlags& flags) {
@@ -202,28 +203,27 @@ void AddRequestFlags(CLI::App& command, BenchFlags& flags) {
                   "(sampling)")
       ->check(CLI::IsMember({"greedy", "rejection", "block", "coupled"}))
       ->capture_default_str();
-  RequireNumber(command
-                    .add_option("--temperature", flags.temperature,
-                                "with another --acceptance-rule than greedy")
-                    ->type_name("T")
-                    ->capture_default_str(),
-                1e-4, 10);
-  RequireNumber(command
-                    .add_option("--min-draft-probability",
-                                *flags.drafting.min_draft_probability,
-                                "draft fewer than K where the drafter is "
-                                "unsure; 0: never")
-                    ->type_name("P")
-                    ->capture_default_str(),
-                0, 0.999999);
-  RequireNumber(
-      command
-          .add_option("--lossy-lenience", flags.lossy_lenience,
-                      "below 1 more drafts are accepted, and the text is not\n"
-                      "the target's any more")
-          ->type_name("L")
-          ->capture_default_str(),
-      1e-9, 1);
+  command
+      .add_option("--temperature", flags.temperature,
+                  "with another --acceptance-rule than greedy")
+      ->type_name("T")
+      ->capture_default_str()
+      ->check(NumberIn(kGreedyTemperature, kTemperatures.high));
+  command
+      .add_option("--min-draft-probability",
+                  *flags.drafting.min_draft_probability,
+                  "draft fewer than K where the drafter is "
+                  "unsure; 0: never")
+      ->type_name("P")
+      ->capture_default_str()
+      ->check(NumberIn(kMinDraftProbabilities));
+  command
+      .add_option("--lossy-lenience", flags.lossy_lenience,
+                  "below 1 more drafts are accepted, and the text is not\n"
+                  "the target's any more")
+      ->type_name("L")
+      ->capture_default_str()
+      ->check(NumberIn(kLossyLeniences));
   command.add_flag("--prompt-lookup", flags.prompt_lookup,
                    "draft from the text so far where it repeats itself");
   command
@@ -233,35 +233,34 @@ void AddRequestFlags(CLI::App& command, BenchFlags& flags) {
       ->type_name("FORMAT")
       ->transform(
           CLI::CheckedTransformer(ReplyFormatNames()).name("").description(""));
-  RequireWholeNumber(command
-                         .add_option("--max-tokens", flags.max_tokens,
-                                     "of each request; all are this long")
-                         ->type_name("N")
-                         ->capture_default_str(),
-                     2, 1 << 20);
-  RequireNumber(command
-                    .add_option("--seconds", flags.seconds,
-                                "begin requests this long at each point")
-                    ->type_name("S")
-                    ->capture_default_str(),
-                0.01, 1e6);
-  RequireWholeNumber(command
-                         .add_option("--warm-up", flags.num_warm_up,
-                                     "short requests before each point")
-                         ->type_name("N")
-                         ->capture_default_str(),
-                     0, 1000);
-  RequireWholeNumber(
-      command.add_option("--seed", flags.seed, "of requests and arrivals")
-          ->type_name("N")
-          ->capture_default_str(),
-      0, UINT64_MAX);
-  RequireNumber(command
-                    .add_option("--timeout", flags.timeout_seconds,
-                                "a request that takes longer has failed")
-                    ->type_name("S")
-                    ->capture_default_str(),
-                0.001, 1e6);
+  command
+      .add_option("--max-tokens", flags.max_tokens,
+                  "of each request; all are this long")
+      ->type_name("N")
+      ->capture_default_str()
+      ->check(WholeNumberIn(2, 1 << 20));
+  command
+      .add_option("--seconds", flags.seconds,
+                  "begin requests this long at each point")
+      ->type_name("S")
+      ->capture_default_str()
+      ->check(NumberIn(0.01, 1e6));
+  command
+      .add_option("--warm-up", flags.num_warm_up,
+                  "short requests before each point")
+      ->type_name("N")
+      ->capture_default_str()
+      ->check(WholeNumberIn(0, 1000));
+  command.add_option("--seed", flags.seed, "of requests and arrivals")
+      ->type_name("N")
+      ->capture_default_str()
+      ->check(WholeNumberIn(0, UINT64_MAX));
+  command
+      .add_option("--timeout", flags.timeout_seconds,
+                  "a request that takes longer has failed")
+      ->type_name("S")
+      ->capture_default_str()
+      ->check(NumberIn(0.001, 1e6));
 }
 
 }  // namespace
@@ -278,12 +277,12 @@ void AddBenchFlags(CLI::App& command, bool is_sweep, BenchFlags& flags) {
                    "go on with the results that DIR has");
   command.add_flag("--dry-run", flags.dry_run,
                    "say what would be measured, and how long it takes");
-  RequireNumber(command
-                    .add_option("--fail-under", flags.fail_under,
-                                "exit with 1 where the best cell's speed-up "
-                                "over\nplain decoding in the verifier is less")
-                    ->type_name("RATIO"),
-                0, 1e6);
+  command
+      .add_option("--fail-under", flags.fail_under,
+                  "exit with 1 where the best cell's speed-up "
+                  "over\nplain decoding in the verifier is less")
+      ->type_name("RATIO")
+      ->check(NumberIn(0, 1e6));
   command.footer(kFooter);
 }
 

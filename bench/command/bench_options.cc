@@ -137,6 +137,7 @@ absl::StatusOr<TrioOptions> ToTrio(const BenchFlags& flags, const Grid& grid,
   const int max_k = grid.LargestK();
   TrioOptions trio = {.programs = programs,
                       .dtype = flags.dtype,
+                      .num_threads = flags.num_threads,
                       .max_draft_tokens = std::max(16, max_k),
                       .uses_tunnels = flags.network == "tunnel"};
   if (flags.simulate) {
@@ -218,6 +219,10 @@ void AddModels(const BenchOptions& options, Configuration& configuration) {
                                  BaseName(options.trio.target_model),
                                  ", draft ", BaseName(options.trio.draft_model),
                                  ", dtype ", options.trio.dtype));
+  if (options.trio.num_threads > 0) {
+    binding.emplace_back("threads of a node",
+                         absl::StrCat(options.trio.num_threads));
+  }
 }
 
 Configuration ToConfiguration(const BenchOptions& options,

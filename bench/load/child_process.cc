@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,6 +18,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "bench/network/become.h"
 #include "core/base/status_macros.h"
 
 namespace outrider::bench {
@@ -26,21 +26,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// In the child, between fork and exec: system calls only.
-[[noreturn]] void Become(char* const* arguments, int output, int errors) {
+// The child has a session of its own, and nothing to read.
+[[noreturn]] void BecomeChild(char* const* arguments, int output, int errors) {
   setsid();
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
   const int input = open("/dev/null", O_RDONLY);
   dup2(input, STDIN_FILENO);
   dup2(output, STDOUT_FILENO);
   dup2(errors, STDERR_FILENO);
-  execv(arguments[0], arguments);
-  const char* const message = std::strerror(errno);
-  (void)!write(STDERR_FILENO, message, std::strlen(message));
-  _exit(127);
+  Become(arguments);
 }
 
 }  // namespace
@@ -60,17 +53,13 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(
   }
   Socket read_end(pipe_ends[0]);
   const Socket write_end(pipe_ends[1]);
-  std::vector<char*> argv;
-  for (const std::string& argument : arguments) {
-    argv.push_back(const_cast<char*>(argument.c_str()));
-  }
-  argv.push_back(nullptr);
+  const std::vector<char*> argv = ArgumentsOf(arguments);
   const pid_t pid = fork();
   if (pid < 0) {
     return absl::UnavailableError(
         absl::StrCat("cannot start ", name, ": ", std::strerror(errno)));
   }
-  if (pid == 0) Become(argv.data(), write_end.fd(), errors.fd());
+  if (pid == 0) BecomeChild(argv.data(), write_end.fd(), errors.fd());
   return std::unique_ptr<ChildProcess>(
       new ChildProcess(name, pid, std::move(read_end), std::move(errors)));
 }

@@ -82,7 +82,7 @@ struct Measurement {
   // What the emulated network and the processes did meanwhile.
   std::optional<double> verifier_rtt_ms = {};  // achieved; none: not emulated
   std::optional<double> drafter_rtt_ms = {};
-  // Inside their own processes, where they could be asked; else 0.
+  // What the nodes measure in their own processes; 0 where none was asked.
   double model_draft_step_ms = 0;
   double model_verify_ms = 0;         // of K + 1 rows
   double plain_token_ms = 0;          // inside the verifier, no network

@@ -19,14 +19,18 @@ using Json = nlohmann::json;
 constexpr std::chrono::seconds kStartTimeout(60);
 constexpr std::chrono::seconds kMeasureTimeout(300);
 
-double Ms(std::chrono::nanoseconds time) {
+double MillisecondsOf(std::chrono::nanoseconds time) {
   return std::chrono::duration<double, std::milli>(time).count();
 }
 
+std::vector<std::string> ModelFlags(const TrioOptions& options,
+                                    const std::string& model) {
+  return {"--model", model, "--dtype", options.dtype,
+          absl::StrCat("--threads=", options.num_threads)};
+}
+
 std::vector<std::string> VerifierFlags(const TrioOptions& options) {
-  if (!options.simulation) {
-    return {"--model", options.target_model, "--dtype", options.dtype};
-  }
+  if (!options.simulation) return ModelFlags(options, options.target_model);
   const Simulation& simulation = *options.simulation;
   return {"--simulate",
           absl::StrCat("--simulate-pass-ms=", simulation.verify_ms),
@@ -35,9 +39,7 @@ std::vector<std::string> VerifierFlags(const TrioOptions& options) {
 }
 
 std::vector<std::string> DrafterFlags(const TrioOptions& options) {
-  if (!options.simulation) {
-    return {"--model", options.draft_model, "--dtype", options.dtype};
-  }
+  if (!options.simulation) return ModelFlags(options, options.draft_model);
   const Simulation& simulation = *options.simulation;
   return {
       "--simulate",
@@ -195,7 +197,7 @@ absl::StatusOr<double> Trio::Calibrate(const FarEnd& end, double nominal_ms) {
   OUTRIDER_ASSIGN_OR_RETURN(
       const std::chrono::nanoseconds achieved,
       outrider::bench::Calibrate(*end.tunnel, end.space, link));
-  return Ms(achieved);
+  return MillisecondsOf(achieved);
 }
 
 LinkOptions Trio::Link(double rtt_ms) const {
@@ -217,10 +219,10 @@ absl::StatusOr<double> Trio::Calibrate(double nominal_ms) {
     OUTRIDER_ASSIGN_OR_RETURN(
         const std::chrono::nanoseconds achieved,
         MeasureRoundTrip(echo_proxy_->address(), num_echoes));
-    achieved_ms = Ms(achieved);
+    achieved_ms = MillisecondsOf(achieved);
     // Jitter is asked for: it is no error.
     if (std::abs(achieved_ms - nominal_ms) <=
-        Ms(RoundTripTolerance(nominal) + 2 * network_.jitter)) {
+        MillisecondsOf(RoundTripTolerance(nominal) + 2 * network_.jitter)) {
       return achieved_ms;
     }
   }

@@ -32,6 +32,7 @@ struct TrioOptions {
   std::string target_model = {};
   std::string draft_model = {};
   std::string dtype = "auto";
+  int num_threads = 0;  // of a node's pass; 0: as a node has it
   std::optional<Simulation> simulation = {};
   int max_draft_tokens = 16;
   bool uses_tunnels = false;  // in place of proxies; needs root

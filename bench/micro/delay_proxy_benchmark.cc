@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <chrono>
 #include <iostream>
-#include <thread>
 #include <vector>
 
 #include "absl/strings/str_format.h"
@@ -23,24 +22,6 @@ double Ms(nanoseconds time) {
   return std::chrono::duration<double, std::milli>(time).count();
 }
 
-// The median over connections of their median; they echo at the same time.
-nanoseconds MeasureMany(const std::string& address, int num_connections,
-                        int num_echoes) {
-  const std::chrono::milliseconds pause(num_connections == 1 ? 0 : 50);
-  std::vector<nanoseconds> medians(num_connections);
-  {
-    std::vector<std::jthread> threads;
-    for (nanoseconds& median : medians) {
-      threads.emplace_back([&median, &address, num_echoes, pause] {
-        median = MeasureRoundTrip(address, num_echoes, pause)
-                     .value_or(nanoseconds(0));
-      });
-    }
-  }
-  std::sort(medians.begin(), medians.end());
-  return medians[medians.size() / 2];
-}
-
 // Prints a line; whether it is within bounds.
 bool Run(const std::string& target, double round_trip_ms, int num_connections) {
   const double share = num_connections == 1 ? 0.05 : 0.10;
@@ -53,9 +34,10 @@ bool Run(const std::string& target, double round_trip_ms, int num_connections) {
   }
   const int num_echoes =
       std::clamp(static_cast<int>(1000 / (round_trip_ms + 1)), 20, 300);
-  const nanoseconds direct = MeasureMany(target, num_connections, num_echoes);
+  const nanoseconds direct =
+      MeasureRoundTrips(target, num_connections, num_echoes);
   const nanoseconds proxied =
-      MeasureMany((*proxy)->address(), num_connections, num_echoes);
+      MeasureRoundTrips((*proxy)->address(), num_connections, num_echoes);
   const bool is_good =
       std::abs(Ms(proxied) - round_trip_ms) <= share * round_trip_ms + 0.3;
   std::cout << absl::StrFormat("%11d  %7.1f ms  %8.3f ms  %8.3f ms  %s\n",

@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/base/flag_checks.h"
 #include "core/kernels/activation.h"
 #include "core/kernels/attention.h"
 #include "core/kernels/choose_level.h"
@@ -356,12 +357,14 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"float32", "bfloat16"}));
   app.add_option("--levels", flags.levels, "of the kernels")
       ->check(CLI::IsMember(flags.levels));
-  app.add_option("--threads", flags.num_threads)->check(CLI::Range(2, 1024));
+  app.add_option("--threads", flags.num_threads)
+      ->check(outrider::WholeNumberIn(2, 1024));
   app.add_option("--keys", flags.num_keys, "positions before the pass's end")
-      ->check(CLI::Range(kernels::kMostRows, 1 << 20));
-  app.add_option("--turns", flags.num_turns)->check(CLI::Range(1, 10000));
+      ->check(outrider::WholeNumberIn(kernels::kMostRows, 1 << 20));
+  app.add_option("--turns", flags.num_turns)
+      ->check(outrider::WholeNumberIn(1, 10000));
   app.add_option("--percentile", flags.percentile, "of the turns, to print")
-      ->check(CLI::Range(0, 99));
+      ->check(outrider::WholeNumberIn(0, 99));
   CLI11_PARSE(app, argc, argv);
   for (const kernels::Shape& shape : kernels::kShapes) {
     if (flags.shape == shape.name) kernels::Run(flags, shape);

@@ -34,6 +34,7 @@
 #include "coordinator/round/session.h"
 #include "coordinator/round/speculative_decoder.h"
 #include "core/base/check.h"
+#include "core/base/flag_checks.h"
 #include "core/base/freed_memory.h"
 #include "core/base/task.h"
 #include "core/model/simulated_lm.h"
@@ -53,7 +54,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int kVocabSize = 256;
 constexpr int kContextLength = 1 << 20;
 constexpr int kDraftTokens = 4;
-// Of one kind, before the next has its turn.
+// So many rounds of one kind run before the next has its turn.
 constexpr int kTurn = 100;
 
 NodeDescription Description() {
@@ -334,7 +335,7 @@ int main(int argc, char** argv) {
   CLI::App app("What a round costs beside its models.");
   int seconds = 20;
   app.add_option("--seconds", seconds, "how long to measure")
-      ->check(CLI::Range(1, 3600))
+      ->check(outrider::WholeNumberIn(1, 3600))
       ->capture_default_str();
   std::string sockets;
   app.add_option("--sockets", sockets,

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <chrono>
 #include <iostream>
-#include <thread>
 #include <vector>
 
 #include "absl/strings/str_format.h"
@@ -23,24 +22,6 @@ using std::chrono::nanoseconds;
 
 double Ms(nanoseconds time) {
   return std::chrono::duration<double, std::milli>(time).count();
-}
-
-// The median over connections of their median; they echo at the same time.
-nanoseconds MeasureMany(const std::string& address, int num_connections,
-                        int num_echoes) {
-  const std::chrono::milliseconds pause(num_connections == 1 ? 0 : 50);
-  std::vector<nanoseconds> medians(num_connections);
-  {
-    std::vector<std::jthread> threads;
-    for (nanoseconds& median : medians) {
-      threads.emplace_back([&median, &address, num_echoes, pause] {
-        median = MeasureRoundTrip(address, num_echoes, pause)
-                     .value_or(nanoseconds(0));
-      });
-    }
-  }
-  std::sort(medians.begin(), medians.end());
-  return medians[medians.size() / 2];
 }
 
 absl::StatusOr<nanoseconds> MeasureConnect(const std::string& address) {
@@ -74,9 +55,9 @@ absl::StatusOr<bool> RunAll() {
       const int num_echoes =
           std::clamp(static_cast<int>(1000 / (round_trip_ms + 1)), 20, 300);
       const nanoseconds direct =
-          MeasureMany(near_echo->address(), num_connections, num_echoes);
+          MeasureRoundTrips(near_echo->address(), num_connections, num_echoes);
       const nanoseconds achieved =
-          MeasureMany(far_echo->address(), num_connections, num_echoes);
+          MeasureRoundTrips(far_echo->address(), num_connections, num_echoes);
       OUTRIDER_ASSIGN_OR_RETURN(const nanoseconds connect,
                                 MeasureConnect(far_echo->address()));
       const double share = num_connections == 1 ? 0.05 : 0.10;

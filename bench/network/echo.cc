@@ -99,6 +99,24 @@ absl::StatusOr<std::chrono::nanoseconds> MeasureRoundTrip(
   return std::chrono::duration_cast<std::chrono::nanoseconds>(*middle);
 }
 
+std::chrono::nanoseconds MeasureRoundTrips(const std::string& address,
+                                           int num_connections,
+                                           int num_echoes) {
+  const std::chrono::milliseconds pause(num_connections == 1 ? 0 : 50);
+  std::vector<std::chrono::nanoseconds> medians(num_connections);
+  {
+    std::vector<std::jthread> threads;
+    for (std::chrono::nanoseconds& median : medians) {
+      threads.emplace_back([&median, &address, num_echoes, pause] {
+        median = MeasureRoundTrip(address, num_echoes, pause)
+                     .value_or(std::chrono::nanoseconds(0));
+      });
+    }
+  }
+  std::sort(medians.begin(), medians.end());
+  return medians[medians.size() / 2];
+}
+
 std::chrono::nanoseconds RoundTripTolerance(std::chrono::nanoseconds nominal) {
   return nominal / 20 + std::chrono::microseconds(300);
 }

@@ -42,6 +42,11 @@ absl::StatusOr<std::chrono::nanoseconds> MeasureRoundTrip(
     const std::string& address, int num_echoes,
     std::chrono::nanoseconds pause = {});
 
+// The median over connections that echo at the same time, each with a pause of
+// 50 ms before an echo where there are several; 0 for one that broke.
+std::chrono::nanoseconds MeasureRoundTrips(const std::string& address,
+                                           int num_connections, int num_echoes);
+
 // What a link of this round trip may be off by: 5 % + 0.3 ms.
 std::chrono::nanoseconds RoundTripTolerance(std::chrono::nanoseconds nominal);
 

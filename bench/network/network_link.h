@@ -47,7 +47,7 @@ class LinkSchedule {
 
   // Holds from now on; what was sent keeps its arrival.
   void SetLink(const LinkOptions& link) { link_ = link; }
-  // Of `num_bytes` handed to the link at `now`, which never goes back.
+  // When `num_bytes` handed over at `now`, which never goes back, arrive.
   Clock::time_point Arrival(Clock::time_point now, size_t num_bytes);
 
  private:

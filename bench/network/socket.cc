@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "bench/network/system_error.h"
+#include "core/base/stream_hints.h"
 
 namespace outrider::bench {
 namespace {
@@ -48,18 +49,10 @@ absl::StatusOr<SocketAddress> Resolve(absl::string_view address) {
   }
   absl::string_view host = address.substr(0, colon);
   if (absl::ConsumePrefix(&host, "[")) absl::ConsumeSuffix(&host, "]");
-  const addrinfo hints = {.ai_flags = AI_NUMERICSERV,
-                          .ai_family = AF_UNSPEC,
-                          .ai_socktype = SOCK_STREAM,
-                          .ai_protocol = 0,
-                          .ai_addrlen = 0,
-                          .ai_addr = nullptr,
-                          .ai_canonname = nullptr,
-                          .ai_next = nullptr};
   addrinfo* found = nullptr;
   const int error = getaddrinfo(std::string(host).c_str(),
                                 std::string(address.substr(colon + 1)).c_str(),
-                                &hints, &found);
+                                &kStreamHints, &found);
   if (error != 0) {
     return absl::UnavailableError(
         absl::StrCat(address, " has no address: ", gai_strerror(error)));

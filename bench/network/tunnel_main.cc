@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // outrider-tunnel: runs a program behind a network with a true round-trip time.
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
+#include "bench/network/become.h"
 #include "bench/network/network_namespace.h"
 #include "bench/network/tunnel.h"
 #include "core/base/flag_checks.h"
@@ -47,24 +47,24 @@ Example: a verifier 20 ms away, at 198.18.1.2:7002:
 void AddFlags(CLI::App& app, Flags& flags) {
   app.add_option("--rtt", flags.round_trip_ms, "round-trip time")
       ->type_name("MS")
-      ->check(NumberIn(0.0, 10000.0))
+      ->check(NumberIn(0, 10000))
       ->required();
   app.add_option("--jitter", flags.jitter_ms,
                  "each packet's one-way delay, more or less up to this")
       ->type_name("MS")
-      ->check(NumberIn(0.0, 10000.0));
+      ->check(NumberIn(0, 10000));
   app.add_option("--bandwidth", flags.megabits_per_second,
                  "each way; 0: no limit")
       ->type_name("MBIT/S")
-      ->check(NumberIn(0.0, 1e6));
+      ->check(NumberIn(0, 1e6));
   app.add_option("--loss", flags.tunnel.loss, "each packet's chance to be lost")
-      ->check(NumberIn(0.0, 0.99));
+      ->check(NumberIn(0, 0.99));
   app.add_option("--seed", flags.tunnel.link.seed, "of jitter and loss")
       ->capture_default_str();
   app.add_option("--network", flags.tunnel.network,
                  "N in its addresses 198.18.N.1 (here) and .2 (the program): "
                  "another for each tunnel of a machine")
-      ->check(CLI::Range(0, 255))
+      ->check(WholeNumberIn(0, 255))
       ->capture_default_str();
   app.add_option("command", flags.command, "the program and its arguments")
       ->required();
@@ -72,34 +72,21 @@ void AddFlags(CLI::App& app, Flags& flags) {
   app.footer(kFooter);
 }
 
-// In the child, between fork and exec: system calls only.
-[[noreturn]] void Become(char* const* arguments) {
-  // A group of its own: the terminal's Ctrl-C reaches it once, through us.
-  setpgid(0, 0);
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
-  execvp(arguments[0], arguments);
-  const char* const message = std::strerror(errno);
-  (void)!write(STDERR_FILENO, message, std::strlen(message));
-  (void)!write(STDERR_FILENO, "\n", 1);
-  _exit(127);
-}
-
 // Runs it in `space` until it ends; its exit status.
 absl::StatusOr<int> RunCommand(const NetworkNamespace& space,
-                               std::vector<std::string> command,
+                               const std::vector<std::string>& command,
                                const sigset_t& signals) {
-  std::vector<char*> arguments;
-  for (std::string& word : command) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
+  const std::vector<char*> arguments = ArgumentsOf(command);
   pid_t pid = -1;
   {
     OUTRIDER_ASSIGN_OR_RETURN(const ScopedNamespace entered,
                               ScopedNamespace::Enter(space));
     pid = fork();
-    if (pid == 0) Become(arguments.data());
+    if (pid == 0) {
+      // A group of its own: the terminal's Ctrl-C reaches it once, through us.
+      setpgid(0, 0);
+      Become(arguments.data());
+    }
   }
   if (pid < 0) return absl::UnavailableError(std::strerror(errno));
   while (true) {
@@ -142,7 +129,7 @@ absl::StatusOr<int> Run(const Flags& flags, const sigset_t& signals) {
     command.push_back(
         absl::StrReplaceAll(word, {{"{host}", tunnel->far_host()}}));
   }
-  return RunCommand(space, std::move(command), signals);
+  return RunCommand(space, command, signals);
 }
 
 }  // namespace
@@ -157,7 +144,7 @@ int main(int argc, char** argv) {
   if (const auto exit_status = outrider::ParseFlags(app, argc, argv)) {
     return *exit_status;
   }
-  // Before any thread, which would take them otherwise.
+  // No thread exists yet: one that did not block them would take them.
   sigset_t signals;
   sigemptyset(&signals);
   for (const int signal : {SIGINT, SIGTERM, SIGCHLD}) {

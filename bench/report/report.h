@@ -21,7 +21,7 @@ struct CellReport {
   double lowest_speedup = 0;
   double highest_speedup = 0;
   double network_speedup = 0;  // over K = 0 through the same network
-  // By the formula, where one user at a time was served.
+  // What the formula says, where one user at a time was served.
   std::optional<Prediction> prediction = {};
 
   std::optional<double> predicted_speedup() const;

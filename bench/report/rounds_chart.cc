@@ -75,7 +75,7 @@ class Drawing {
     if (is_ahead_) AddAhead(asked, IsInTurn(i + 1));
     now_ += times_.rest_ms;
   }
-  // From when the drafts are on their way until after the verdict, or before.
+  // They take from when they are on their way to after the verdict, or before.
   void AddAhead(double asked, bool is_in_vain) {
     const Kind kind = is_in_vain ? Kind::kDraftsInVain : Kind::kDraftsAhead;
     const double steps =

@@ -29,7 +29,7 @@ struct Activity {
   bool is_of_verifier = false;  // else of the drafter
 };
 
-// By time, of a cell that drafts.
+// What is done when in a cell that drafts.
 std::vector<Activity> ThreeRounds(const CellReport& cell);
 
 // For each round trip the fastest cell that drafts in turn, and the fastest one

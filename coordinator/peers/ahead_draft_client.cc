@@ -100,7 +100,7 @@ void AheadDraftClient::DraftAhead(Session& session, const Draft& in_flight) {
       drafter_.Lend(session);
   if (!drafter.has_value()) return;
   const DraftLengthControl::Choice choice =
-      drafter->control.ChooseAhead(num_tokens_, drafter_.mode(), schedule_);
+      drafter->control.ChooseAhead(num_tokens_, drafter_.mode());
   const bool only_all = schedule_ == Schedule::kAhead;
   std::unique_ptr<SideDraft> call = drafter->node.AskAhead(
       session, in_flight,

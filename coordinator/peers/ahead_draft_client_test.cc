@@ -102,7 +102,8 @@ class AheadDraftClientTest : public ::testing::Test {
  protected:
   explicit AheadDraftClientTest(Schedule schedule = Schedule::kPredraft,
                                 int max_length = 60)
-      : client_(optional_, schedule),
+      : control_(schedule),
+        client_(optional_, schedule),
         session_({.prompt = {1, 2}, .max_length = max_length}) {
     // The first round fills the drafter's cache.
     EXPECT_THAT(Draft(), IsEmpty());

@@ -17,24 +17,38 @@ class CircuitBreaker {
  public:
   using Clock = MonotonicClock;
 
+  // Of a call: none was given, or it may be made, or it is the probe.
+  class Permit {
+   public:
+    Permit() = default;
+    explicit operator bool() const { return may_call_; }
+
+   private:
+    friend class CircuitBreaker;
+    Permit(bool may_call, bool is_probe)
+        : may_call_(may_call), is_probe_(is_probe) {}
+    bool may_call_ = false;
+    bool is_probe_ = false;
+  };
+
   // Whether a call may be made now. If so, exactly one of Success, Failure and
-  // Abandon must follow.
-  bool Allow(Clock::time_point now) {
+  // Abandon must follow, with the permit.
+  Permit Allow(Clock::time_point now) {
     MutexLock lock(mu_);
-    if (failures_ < kFailuresToOpen) return true;
-    if (now < closed_until_ || probing_) return false;
+    if (failures_ < kFailuresToOpen) return Permit(true, false);
+    if (now < open_until_ || probing_) return Permit();
     probing_ = true;
-    return true;
+    return Permit(true, true);
   }
   // What Allow would say.
   bool WouldAllow(Clock::time_point now) const {
     MutexLock lock(mu_);
-    return failures_ < kFailuresToOpen || (now >= closed_until_ && !probing_);
+    return failures_ < kFailuresToOpen || (now >= open_until_ && !probing_);
   }
   // Whether a call made now would not be allowed, probes aside.
   bool IsOpen(Clock::time_point now) const {
     MutexLock lock(mu_);
-    return failures_ >= kFailuresToOpen && now < closed_until_;
+    return failures_ >= kFailuresToOpen && now < open_until_;
   }
   void Success() {
     MutexLock lock(mu_);
@@ -43,12 +57,13 @@ class CircuitBreaker {
     probing_ = false;
   }
   // True where it is news: the first failure after a success, or a new pause.
-  bool Failure(Clock::time_point now) {
+  // Calls that had no permit tell of the node as well.
+  bool Failure(Clock::time_point now, Permit permit) {
     MutexLock lock(mu_);
-    probing_ = false;
+    if (permit.is_probe_) probing_ = false;
     if (++failures_ < kFailuresToOpen) return failures_ == 1;
-    if (now < closed_until_) return false;  // calls that began before the pause
-    closed_until_ = now + pause_;
+    if (now < open_until_) return false;  // calls that began before the pause
+    open_until_ = now + pause_;
     pause_ = std::min(2 * pause_, kLongestPause);
     return true;
   }
@@ -56,13 +71,13 @@ class CircuitBreaker {
   // whatever is left of the pause.
   void Returned() {
     MutexLock lock(mu_);
-    closed_until_ = {};
+    open_until_ = {};
     pause_ = kFirstPause;
   }
   // The call ended without saying anything about the node.
-  void Abandon() {
+  void Abandon(Permit permit) {
     MutexLock lock(mu_);
-    probing_ = false;
+    if (permit.is_probe_) probing_ = false;
   }
 
  private:
@@ -74,7 +89,7 @@ class CircuitBreaker {
   int failures_ ABSL_GUARDED_BY(mu_) = 0;
   bool probing_ ABSL_GUARDED_BY(mu_) = false;
   Clock::duration pause_ ABSL_GUARDED_BY(mu_) = kFirstPause;
-  Clock::time_point closed_until_ ABSL_GUARDED_BY(mu_) = {};
+  Clock::time_point open_until_ ABSL_GUARDED_BY(mu_) = {};
 };
 
 }  // namespace outrider

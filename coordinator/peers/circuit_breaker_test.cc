@@ -2,6 +2,7 @@
 #include "coordinator/peers/circuit_breaker.h"
 
 #include <chrono>
+#include <vector>
 
 #include "gtest/gtest.h"
 
@@ -15,8 +16,9 @@ class CircuitBreakerTest : public ::testing::Test {
  protected:
   // One call that fails `elapsed` after the test's beginning.
   bool Fail(CircuitBreaker::Clock::duration elapsed) {
-    EXPECT_TRUE(breaker_.Allow(At(elapsed)));
-    return breaker_.Failure(At(elapsed));
+    const CircuitBreaker::Permit permit = breaker_.Allow(At(elapsed));
+    EXPECT_TRUE(permit);
+    return breaker_.Failure(At(elapsed), permit);
   }
   static CircuitBreaker::Clock::time_point At(
       CircuitBreaker::Clock::duration elapsed) {
@@ -80,14 +82,28 @@ TEST_F(CircuitBreakerTest, ASuccessfulProbeForgetsThePauses) {
 
 TEST_F(CircuitBreakerTest, AnAbandonedProbeMakesRoomForAnother) {
   for (int i = 0; i < 3; ++i) Fail(seconds(0));
-  EXPECT_TRUE(breaker_.Allow(At(seconds(1))));
-  breaker_.Abandon();
+  breaker_.Abandon(breaker_.Allow(At(seconds(1))));
   EXPECT_TRUE(breaker_.Allow(At(seconds(1))));
 }
 
+// Such as those of sessions that have begun, which ask for no permit.
+TEST_F(CircuitBreakerTest, CallsThatAreNotTheProbeDoNotEndIt) {
+  const CircuitBreaker::Permit before = breaker_.Allow(At(seconds(0)));
+  for (int i = 0; i < 3; ++i) Fail(seconds(0));
+  const CircuitBreaker::Permit probe = breaker_.Allow(At(seconds(1)));
+  breaker_.Abandon(before);
+  breaker_.Abandon({});
+  EXPECT_FALSE(breaker_.Allow(At(seconds(1))));
+  breaker_.Failure(At(seconds(1)), {});
+  EXPECT_FALSE(breaker_.Allow(At(seconds(20))));
+  breaker_.Abandon(probe);
+  EXPECT_TRUE(breaker_.Allow(At(seconds(20))));
+}
+
 TEST_F(CircuitBreakerTest, CallsThatBeganBeforeThePauseDoNotLengthenIt) {
-  for (int i = 0; i < 5; ++i) EXPECT_TRUE(breaker_.Allow(At(seconds(0))));
-  for (int i = 0; i < 5; ++i) breaker_.Failure(At(seconds(0)));
+  std::vector<CircuitBreaker::Permit> permits;
+  for (int i = 0; i < 5; ++i) permits.push_back(breaker_.Allow(At(seconds(0))));
+  for (const auto& permit : permits) breaker_.Failure(At(seconds(0)), permit);
   EXPECT_TRUE(breaker_.Allow(At(seconds(1))));
 }
 

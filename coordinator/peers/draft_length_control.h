@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "coordinator/peers/ahead_choice.h"
+#include "coordinator/peers/draft_length_choice.h"
 #include "coordinator/peers/outcome_count.h"
-#include "coordinator/peers/speculation_model.h"
 #include "core/base/mutex.h"
 #include "core/wire/schedule.h"
 
@@ -18,12 +18,14 @@ enum class DraftLengthMode {
   kAuto,   // DraftLengthControl
 };
 
-// Chooses how many drafts a round asks for: as many as give the most tokens a
-// second, by what past rounds of all who share it took and gave; none where
-// drafts do not pay. Other numbers are tried now and then, for at most 2 % of
-// the tokens, and of the time at most 1 % beyond what the best would have
-// taken. A fixed number stays, but where it has long taken more than twice the
-// time of none.
+// Chooses how many drafts a round asks for, and by the schedule kAuto when: as
+// gives the most tokens a second, by what past rounds of all who share it took
+// and gave; none where drafts do not pay. A fixed number stays, but where it
+// has long taken more than twice the time of none.
+//
+// Rounds in turn and rounds whose drafts are made ahead have times of their
+// own, and each of these ways its own best number; which way is taken is
+// measured, and not foretold.
 //
 // It chooses before a round asks, and from past rounds alone, so it may look at
 // how long drafts took and which of them stood: a round's own drafts are not
@@ -34,16 +36,20 @@ class DraftLengthControl {
     int num_drafts = 0;
     bool is_trial = false;
     DraftLengthMode mode = DraftLengthMode::kFixed;
+    bool is_ahead = false;      // the way in force
     bool drafts_ahead = false;  // while the round is verified
+    int64_t after = 0;          // what Learn said of the session's last round
   };
 
-  // For a round that asks for at most so many, or for just as many.
+  explicit DraftLengthControl(Schedule schedule = Schedule::kSequential)
+      : schedule_(schedule) {}
+
+  // What a round does that asks for at most so many, or for just as many.
   Choice Choose(int num_drafts, DraftLengthMode mode) const;
 
   // The same for a round whose drafts are asked for while the one before it is
   // verified: none where that is not worth it, by the schedule kAuto.
-  Choice ChooseAhead(int num_drafts, DraftLengthMode mode,
-                     Schedule schedule) const;
+  Choice ChooseAhead(int num_drafts, DraftLengthMode mode) const;
   // The most verdicts to draft for then.
   int NumOutcomes() const;
   // How often drafts stand once those before them do.
@@ -53,31 +59,33 @@ class DraftLengthControl {
   bool Asks() const;
 
   // Takes in a round that such a choice was made for and that went its ordinary
-  // way; see SpeculationModel.
-  void Learn(const Choice& choice, const RoundStats& round);
+  // way; see SpeculationModel. The round's number, from 1 on.
+  int64_t Learn(const Choice& choice, const RoundStats& round);
 
  private:
-  void LearnAhead(const Choice& choice, const RoundStats& round)
+  bool IsAhead() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
+  const DraftLengthChoice& Way() const ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+    return IsAhead() ? ahead_way_ : in_turn_;
+  }
+  void CountSessions(int64_t after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  int num_sessions() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
+  void LearnWay(const Choice& choice, const RoundStats& round)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void LearnFixed(const DraftLengthChoice& way, const RoundStats& round)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool IsTooSlow(int num_drafts) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
-  // What there may be to learn beside the best.
-  int OtherThan(int best, int most) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
-  // How long a round takes beyond what the best would have for its tokens.
-  double LostSeconds(int num_drafts) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
-  void Pay(const Choice& choice, const RoundStats& round)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
+  const Schedule schedule_;
   mutable Mutex mu_;
-  SpeculationModel model_ ABSL_GUARDED_BY(mu_);
+  DraftLengthChoice in_turn_ ABSL_GUARDED_BY(mu_);
+  DraftLengthChoice ahead_way_ ABSL_GUARDED_BY(mu_);
   OutcomeCount outcomes_ ABSL_GUARDED_BY(mu_);
   AheadChoice ahead_ ABSL_GUARDED_BY(mu_);
-  int64_t num_chosen_ ABSL_GUARDED_BY(mu_) = 0;  // rounds
-  int best_ ABSL_GUARDED_BY(mu_) = 0;
-  int num_trials_ ABSL_GUARDED_BY(mu_) = 0;
-  bool may_try_ ABSL_GUARDED_BY(mu_) = false;
-  // That may still be spent on trials; below 0 where many tried at once.
-  double tokens_ ABSL_GUARDED_BY(mu_) = 0;
-  double seconds_ ABSL_GUARDED_BY(mu_) = 0;
+  int64_t num_rounds_ ABSL_GUARDED_BY(mu_) = 0;
+  // How many rounds one of each session takes, its own included.
+  double num_sessions_ ABSL_GUARDED_BY(mu_) = 1;
+  double sessions_weight_ ABSL_GUARDED_BY(mu_) = 0;
+  int64_t last_turn_ ABSL_GUARDED_BY(mu_) = 0;  // the round before it
   // That rounds with a fixed number took beyond what is granted to them.
   double seconds_behind_ ABSL_GUARDED_BY(mu_) = 0;
 };

@@ -22,8 +22,10 @@ DraftLengthControl& DraftLengthControls::Of(const Way& way) {
   MutexLock lock(mu_);
   const auto known = controls_.find(key);
   if (known != controls_.end()) return known->second;
-  if (controls_.size() >= kMost) return others_;
-  return controls_[key];
+  if (controls_.size() < kMost) {
+    return controls_.try_emplace(key, way.schedule).first->second;
+  }
+  return others_.try_emplace(way.schedule, way.schedule).first->second;
 }
 
 DraftLengthControls::Key DraftLengthControls::KeyOf(const Way& way) {

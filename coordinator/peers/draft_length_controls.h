@@ -19,8 +19,8 @@ namespace outrider {
 // made, drawn and judged. They stay from request to request. Thread-safe.
 class DraftLengthControls {
  public:
-  // There is one for each of so many ways, and one for all that come later:
-  // whoever names ever other options does not fill the memory.
+  // There is one for each of so many ways, and one a schedule for all that come
+  // later: whoever names ever other options does not fill the memory.
   static constexpr size_t kMost = 256;
 
   struct Way {
@@ -40,7 +40,7 @@ class DraftLengthControls {
 
   Mutex mu_;
   std::map<Key, DraftLengthControl> controls_ ABSL_GUARDED_BY(mu_);
-  DraftLengthControl others_;
+  std::map<Schedule, DraftLengthControl> others_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace outrider

@@ -78,7 +78,10 @@ void OptionalDraftClient::TakeDrafter(std::optional<Drafter> drafter) {
   const bool is_other = drafter.has_value() && drafter_.has_value() &&
                         &drafter->breaker != &drafter_->breaker;
   if (is_other) own_breaker_.Success();  // what failed, failed at the last one
-  if (is_other || !drafter.has_value()) choice_.reset();
+  if (is_other || !drafter.has_value()) {
+    choice_.reset();
+    last_round_ = 0;
+  }
   drafter_.reset();
   if (drafter.has_value()) drafter_.emplace(*drafter);
 }
@@ -86,16 +89,21 @@ void OptionalDraftClient::TakeDrafter(std::optional<Drafter> drafter) {
 void OptionalDraftClient::LearnBeside(const RoundStats& round,
                                       bool drafts_ahead) {
   const bool is_first = std::exchange(is_first_, false);
-  if (is_first || !choice_.has_value()) return;
+  // The next round may have nothing to choose: near its end a text has no room
+  // for drafts.
+  std::optional<DraftLengthControl::Choice> choice =
+      std::exchange(choice_, std::nullopt);
+  if (is_first || !choice.has_value()) return;
   const bool is_ordinary =
       round.drafter.num_misses == 0 && round.drafter.num_failures == 0 &&
       round.verifier.num_misses == 0 && round.verifier.num_failures == 0;
   // Where the drafter had to take in the text first, it was not asked.
   const bool is_as_chosen =
-      choice_->num_drafts == 0 || round.plain_reason == PlainReason::kNone;
+      choice->num_drafts == 0 || round.plain_reason == PlainReason::kNone;
   if (!is_ordinary || !is_as_chosen) return;
-  choice_->drafts_ahead = drafts_ahead;
-  drafter_->control.Learn(*choice_, round);
+  choice->drafts_ahead = drafts_ahead;
+  choice->after = last_round_;
+  last_round_ = drafter_->control.Learn(*choice, round);
 }
 
 std::optional<OptionalDraftClient::Drafter> OptionalDraftClient::Lend(
@@ -142,9 +150,11 @@ bool OptionalDraftClient::TakeFill(Session& session, RoundStats::Link& link) {
 }
 
 bool OptionalDraftClient::MayCall(Clock::time_point now) {
-  if (!own_breaker_.Allow(now)) return false;
-  if (drafter_->breaker.Allow(now)) return true;
-  own_breaker_.Abandon();
+  own_permit_ = own_breaker_.Allow(now);
+  if (!own_permit_) return false;
+  permit_ = drafter_->breaker.Allow(now);
+  if (permit_) return true;
+  own_breaker_.Abandon(own_permit_);
   return false;
 }
 
@@ -159,16 +169,23 @@ void OptionalDraftClient::Ended(const absl::Status& status) {
     return;
   }
   const bool is_own = IsSessionsOwn(status);
-  CircuitBreaker& concerned = is_own ? own_breaker_ : drafter_->breaker;
-  (is_own ? drafter_->breaker : own_breaker_).Abandon();
-  if (concerned.Failure(Clock::now())) {
+  const Clock::time_point now = Clock::now();
+  bool is_news = false;
+  if (is_own) {
+    drafter_->breaker.Abandon(permit_);
+    is_news = own_breaker_.Failure(now, own_permit_);
+  } else {
+    own_breaker_.Abandon(own_permit_);
+    is_news = drafter_->breaker.Failure(now, permit_);
+  }
+  if (is_news) {
     OUTRIDER_LOG(kWarning) << "drafting failed, going on without: " << status;
   }
 }
 
 void OptionalDraftClient::Abandon() {
-  own_breaker_.Abandon();
-  drafter_->breaker.Abandon();
+  own_breaker_.Abandon(own_permit_);
+  drafter_->breaker.Abandon(permit_);
 }
 
 }  // namespace outrider

@@ -2,6 +2,7 @@
 #ifndef OUTRIDER_COORDINATOR_PEERS_OPTIONAL_DRAFT_CLIENT_H_
 #define OUTRIDER_COORDINATOR_PEERS_OPTIONAL_DRAFT_CLIENT_H_
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -87,11 +88,14 @@ class OptionalDraftClient final : public DraftClient {
   const Choose choose_;
   const DraftLengthMode mode_;
   std::optional<Drafter> drafter_;
-  CircuitBreaker own_breaker_;       // for failures that are no other's
-  std::unique_ptr<SideDraft> fill_;  // null: none is under way
-  bool is_first_ = true;             // round, which takes in the prompt
+  CircuitBreaker own_breaker_;         // for failures that are no other's
+  CircuitBreaker::Permit own_permit_;  // of the call under way
+  CircuitBreaker::Permit permit_;      // likewise, of the drafter's breaker
+  std::unique_ptr<SideDraft> fill_;    // null: none is under way
+  bool is_first_ = true;               // round, which takes in the prompt
   // That of the round that runs; nothing where it was not asked to draft.
   std::optional<DraftLengthControl::Choice> choice_;
+  int64_t last_round_ = 0;  // that its control has learned; 0: none
 };
 
 }  // namespace outrider

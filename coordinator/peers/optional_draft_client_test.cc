@@ -256,8 +256,9 @@ TEST_F(OptionalDraftClientTest, ASessionsOwnErrorsAreNoOtherSessions) {
       }
       EXPECT_EQ(stub.calls.size() - num_before, 3u);
       EXPECT_FALSE(breaker.IsOpen(CircuitBreaker::Clock::now()));
-      EXPECT_TRUE(breaker.Allow(CircuitBreaker::Clock::now()));
-      breaker.Abandon();
+      const auto permit = breaker.Allow(CircuitBreaker::Clock::now());
+      EXPECT_TRUE(permit);
+      breaker.Abandon(permit);
       RunTask(Stop(client, bad));
     }
   }
@@ -273,8 +274,7 @@ TEST_F(OptionalDraftClientTest, ADrafterThatKeepsLosingOneSessionServesOthers) {
 // A node that fails stays off, whatever sessions do that it could never serve.
 TEST_F(OptionalDraftClientTest, ASessionBeyondTheContextSaysNothing) {
   for (int i = 0; i < 2; ++i) {
-    ASSERT_TRUE(breaker_.Allow(CircuitBreaker::Clock::now()));
-    breaker_.Failure(CircuitBreaker::Clock::now());
+    breaker_.Failure(CircuitBreaker::Clock::now(), {});
   }
   Session longer({.prompt = TokenSeq(200, 1), .max_length = 1000});
   const auto draft = RunTask(client_.Propose(longer, 2));
@@ -283,7 +283,7 @@ TEST_F(OptionalDraftClientTest, ASessionBeyondTheContextSaysNothing) {
   EXPECT_EQ(draft->draft.start, 200u);
   EXPECT_THAT(stub_.calls, IsEmpty());
   // The third failure in a row.
-  breaker_.Failure(CircuitBreaker::Clock::now());
+  breaker_.Failure(CircuitBreaker::Clock::now(), {});
   EXPECT_TRUE(breaker_.IsOpen(CircuitBreaker::Clock::now()));
 }
 
@@ -300,7 +300,7 @@ TEST_F(OptionalDraftClientTest, ARefusalIsNobodysFailure) {
   EXPECT_EQ(NumDrafted(), 2);
 }
 
-// Of a drafter that takes this long for two drafts, of which one stands.
+// What a drafter leaves that takes this long for two drafts; one stands.
 RoundStats RoundOf(double draft_seconds) {
   return {.num_drafted = 2,
           .num_accepted = 1,
@@ -360,6 +360,19 @@ TEST_F(OptionalDraftClientTest, RoundsThatDidNotAskSayNothingOfItsPace) {
   client_.Learn(RoundOf(10));
   EXPECT_EQ(NumDrafted(), 2);
   EXPECT_EQ(reason(), PlainReason::kNone);
+}
+
+// Where one token is left the decoder does not propose.
+TEST_F(OptionalDraftClientTest, ARoundThatProposedNothingTeachesNothing) {
+  Fill();
+  client_.Learn(RoundOf(0.01));
+  EXPECT_EQ(NumDrafted(), 2);
+  RoundStats round = RoundOf(0.01);
+  round.num_drafted = round.num_accepted = 2;
+  client_.Learn(round);
+  const double acceptance = control_.Acceptance();
+  client_.Learn(RoundOf(0.01));
+  EXPECT_EQ(control_.Acceptance(), acceptance);
 }
 
 TEST_F(OptionalDraftClientTest, NoDrafterIsPlainDecodingAndNoFailure) {

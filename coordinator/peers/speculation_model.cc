@@ -8,9 +8,9 @@ namespace outrider {
 namespace {
 
 // What is left of an observation's weight a round later. A mean of times is
-// over some 16 rounds then, one of acceptance over some 100, but where the last
-// dozen say clearly something else.
-constexpr double kTimesFade = 1 - 1.0 / 16;
+// over some 16 rounds of each session then, one of acceptance over some 100 of
+// all, but where the last dozen say clearly something else.
+constexpr double kTimesRounds = 16;
 constexpr double kAcceptanceFade = 1 - 1.0 / 100;
 constexpr double kRecentFade = 1 - 1.0 / 12;
 constexpr double kRecentRounds = 12;
@@ -19,7 +19,7 @@ constexpr double kWeightAfterChange = 3;
 // Rows change rarely where K has settled: what they cost is kept for longer.
 constexpr double kRowsFade = 1 - 1.0 / 256;
 constexpr double kTrialsFade = 1 - 1.0 / 64;
-constexpr double kAheadFade = 1 - 1.0 / 64;
+constexpr double kAheadRounds = 64;
 // Acceptance is never quite forgotten, or it would look good again by itself.
 constexpr double kLeastAcceptanceWeight = 20;
 // What is known of a place before it was seen: what is known of the one before
@@ -30,16 +30,17 @@ constexpr double kFirstPlace = 0.7;
 
 }  // namespace
 
-void SpeculationModel::Learn(const RoundStats& round, int num_asked,
-                             bool is_trial) {
-  LearnAcceptance(std::min(num_asked, kMostDrafts), round);
+void SpeculationModel::Learn(const RoundStats& round,
+                             const Circumstances& circumstances) {
+  LearnAcceptance(round, circumstances.num_asked);
   LearnRows(round);
-  LearnAhead(round);
-  if (is_trial && round.num_drafted > 0) LearnWait(round);
-  LearnTimes(round, num_asked);
+  LearnAhead(round, circumstances);
+  if (circumstances.is_trial && round.num_drafted > 0) LearnWait(round);
+  LearnTimes(round, circumstances);
 }
 
-void SpeculationModel::LearnAcceptance(int num_asked, const RoundStats& round) {
+void SpeculationModel::LearnAcceptance(const RoundStats& round, int num_asked) {
+  num_asked = std::min(num_asked, kMostDrafts);
   for (Mean& place : accepted_) {
     place.Fade(kAcceptanceFade, kLeastAcceptanceWeight);
   }
@@ -81,13 +82,16 @@ void SpeculationModel::ForgetWhatChanged(bool first_stands) {
   }
 }
 
-void SpeculationModel::LearnTimes(const RoundStats& round, int num_asked) {
+void SpeculationModel::LearnTimes(const RoundStats& round,
+                                  const Circumstances& circumstances) {
+  const double fade = 1 - 1 / (kTimesRounds * circumstances.num_sessions);
   for (Mean* time : {&draft_calls_, &draft_tokens_, &verify_calls_,
                      &plain_calls_, &drafts_, &passes_, &rows_, &rest_}) {
-    time->Fade(kTimesFade);
+    time->Fade(fade);
   }
   const RoundStats::Link& draft = round.drafter;
-  if (num_asked > 0 && round.ahead.outcome != AheadStats::Outcome::kHit) {
+  if (circumstances.num_asked > 0 &&
+      round.ahead.outcome != AheadStats::Outcome::kHit) {
     draft_calls_.Add(draft.call_seconds - draft.compute_seconds -
                      round.ahead.wait_seconds);
     // Where it drafts nothing it has computed all the same.
@@ -102,13 +106,17 @@ void SpeculationModel::LearnTimes(const RoundStats& round, int num_asked) {
   rest_.Add(round.round_seconds - draft.call_seconds - verify.call_seconds);
 }
 
-void SpeculationModel::LearnAhead(const RoundStats& round) {
+void SpeculationModel::LearnAhead(const RoundStats& round,
+                                  const Circumstances& circumstances) {
+  const double fade = 1 - 1 / (kAheadRounds * circumstances.num_sessions);
   for (Mean* mean : {&asked_, &hits_, &ahead_calls_, &ahead_tokens_}) {
-    mean->Fade(kAheadFade);
+    mean->Fade(fade);
   }
   const AheadStats& ahead = round.ahead;
   const bool was_asked = ahead.outcome != AheadStats::Outcome::kNotAsked;
-  if (round.num_drafted > 0) asked_.Add(was_asked ? 1 : 0);
+  if (circumstances.is_ahead && round.num_drafted > 0) {
+    asked_.Add(was_asked ? 1 : 0);
+  }
   if (was_asked) {
     hits_.Add(ahead.outcome == AheadStats::Outcome::kHit ? 1 : 0);
   }

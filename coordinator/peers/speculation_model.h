@@ -17,9 +17,18 @@ class SpeculationModel {
  public:
   static constexpr int kMostDrafts = 32;
 
-  // A round that asked for so many drafts and went its ordinary way: no prompt,
-  // no miss, no failure.
-  void Learn(const RoundStats& round, int num_asked, bool is_trial);
+  // What a round was part of.
+  struct Circumstances {
+    int num_asked = 0;      // drafts
+    int num_sessions = 1;   // at work, whose rounds are learned as well
+    bool is_ahead = false;  // drafts are asked for ahead where that can be
+    bool is_trial = false;
+  };
+
+  // A round that went its ordinary way: no prompt, no miss, no failure.
+  void Learn(const RoundStats& round, const Circumstances& circumstances);
+  // What was accepted, of a round whose times say nothing.
+  void LearnAcceptance(const RoundStats& round, int num_asked);
 
   // Whether it has seen both drafts and verifications.
   bool has_learned() const {
@@ -68,12 +77,11 @@ class SpeculationModel {
     double PerUnit() const { return std::max(0.0, products / squares); }
   };
 
-  void LearnAcceptance(int num_asked, const RoundStats& round);
   void CountTokens();
   // Makes room for what the last rounds clearly say else of the first place.
   void ForgetWhatChanged(bool first_stands);
-  void LearnTimes(const RoundStats& round, int num_asked);
-  void LearnAhead(const RoundStats& round);
+  void LearnTimes(const RoundStats& round, const Circumstances& circumstances);
+  void LearnAhead(const RoundStats& round, const Circumstances& circumstances);
   void LearnVerifyCall(bool has_drafts, double seconds);
   void LearnWait(const RoundStats& round);
   void LearnRows(const RoundStats& round);
@@ -96,7 +104,7 @@ class SpeculationModel {
   Mean rows_ = {};    // of this session, in a pass
   Slope row_ = {};    // of a pass
   Mean drafts_ = {};  // of a round that drafted
-  // Of a verification's wait, by drafts: under load each user waits for the
+  // A verification's wait, by drafts: under load each user waits for the
   // rows of all. From trials alone, as K changes with the network, too.
   Slope wait_ = {};
   Mean rest_ = {};          // of a round, beside its calls

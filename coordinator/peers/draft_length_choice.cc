@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/peers/draft_length_choice.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace outrider {
+namespace {
+
+constexpr int kMostDrafts = SpeculationModel::kMostDrafts;
+
+// What the first rounds draft, so many of them each: enough to know what a row
+// and a draft cost, and that few drafts stood for more than bad luck.
+constexpr int kFirstLengths[] = {4, 4, 0, 4, 2, 4, 0, 4};
+// Where a row's and a draft's cost is known from the other way.
+constexpr int kFirstLength = 4;
+constexpr int kNumFirstOfOther = 2;
+constexpr int kRoundsOfFirst = 3;
+constexpr int kFirstOfEach = 2;  // of each session
+
+// The number stays until another is better by this much: estimates waver, and
+// users who draft alike meet in the verifier's passes.
+constexpr double kWorthAChange = 1.02;
+
+constexpr double kTrialShareOfTokens = 0.02;
+constexpr double kTrialShareOfTime = 0.01;
+// A trial begins when so many rounds of each session are saved up, and ends
+// when that is spent: a drafter that was left alone has to take in the text
+// first.
+constexpr double kRoundsOfATrial = 3;
+// What is saved or owed beyond this, for each session, is forgotten, so that a
+// drafter which hung once is tried again within minutes.
+constexpr double kMostTokensSaved = 100;
+constexpr double kMostSecondsSaved = 1;
+
+}  // namespace
+
+DraftLengthChoice::Number DraftLengthChoice::Choose(int most) const {
+  most = std::min(most, kMostDrafts);
+  if (!has_begun() || !has_learned()) {
+    const int first =
+        knows_rows_ ? kFirstLength : kFirstLengths[num_first_ % kNumFirst];
+    return {.value = std::min(most, first)};
+  }
+  const int best = std::min(best_, most);
+  const int other = may_try_ ? OtherThan(best, most) : best;
+  return {.value = other, .is_trial = other != best};
+}
+
+void DraftLengthChoice::BeginLike(const DraftLengthChoice& other) {
+  // What is known, and not what the other has saved up for trials.
+  *this = other;
+  tokens_ = seconds_ = 0;
+  may_try_ = false;
+  num_rounds_of_first_ = 0;
+  num_first_ = kNumFirst - kNumFirstOfOther;
+  knows_rows_ = true;
+}
+
+void DraftLengthChoice::Learn(const Seen& seen) {
+  if (IsInStep(seen)) {
+    model_.Learn(seen.round, {.num_asked = seen.asked.value,
+                              .num_sessions = seen.num_sessions,
+                              .is_ahead = seen.is_ahead,
+                              .is_trial = seen.asked.is_trial});
+  } else {
+    LearnAcceptance(seen);
+  }
+  if (seen.is_by_control && !has_begun()) LearnFirst(seen);
+  if (!has_learned()) return;
+  const int better = model_.Best(0, kMostDrafts);
+  if (model_.TokensPerSecond(better) >
+      kWorthAChange * model_.TokensPerSecond(best_)) {
+    best_ = better;
+    last_change_ = seen.number;
+  }
+  Pay(seen);
+}
+
+void DraftLengthChoice::LearnFirst(const Seen& seen) {
+  const int most = std::max(kRoundsOfFirst, kFirstOfEach * seen.num_sessions);
+  if (++num_rounds_of_first_ < most) return;
+  num_rounds_of_first_ = 0;
+  ++num_first_;
+  last_change_ = seen.number;
+}
+
+void DraftLengthChoice::Pay(const Seen& seen) {
+  const int num_tokens = seen.round.num_accepted + 1;
+  tokens_ += kTrialShareOfTokens * num_tokens;
+  seconds_ += kTrialShareOfTime * seen.round.round_seconds;
+  if (seen.asked.is_trial) {
+    tokens_ -= num_tokens;
+    seconds_ -= LostSeconds(seen.asked.value);
+  }
+  if (!IsInStep(seen)) {
+    // What it takes to pass over to another number and back is a trial's too.
+    seconds_ -= std::max(0.0, seen.round.round_seconds - model_.Seconds(best_));
+  }
+  const double most_seconds = seen.num_sessions * kMostSecondsSaved;
+  tokens_ = std::min(tokens_, seen.num_sessions * kMostTokensSaved);
+  seconds_ = std::clamp(seconds_, -most_seconds, most_seconds);
+  const bool might_try = may_try_;
+  const int other = OtherThan(best_, kMostDrafts);
+  const double num_rounds = seen.num_sessions * kRoundsOfATrial;
+  if (tokens_ < 0 || seconds_ < 0) may_try_ = false;
+  if (tokens_ >= num_rounds * model_.Tokens(other) &&
+      seconds_ >= std::min(most_seconds, num_rounds * LostSeconds(other))) {
+    may_try_ = true;
+  }
+  if (may_try_ == might_try) return;
+  last_change_ = seen.number;
+  if (might_try) ++num_trials_;
+}
+
+int DraftLengthChoice::OtherThan(int best, int most) const {
+  if (best == 0) return most == 0 ? 0 : model_.Best(1, most);
+  const int more = best < most ? std::min(best + 2, most) : best - 1;
+  const int others[] = {0, best / 2, more};
+  return others[num_trials_ % std::size(others)];
+}
+
+double DraftLengthChoice::LostSeconds(int num_drafts) const {
+  return std::max(
+      0.0, model_.Seconds(num_drafts) -
+               model_.Tokens(num_drafts) / model_.TokensPerSecond(best_));
+}
+
+}  // namespace outrider
