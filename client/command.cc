@@ -7,8 +7,7 @@
 #include <cstdlib>
 #include <iostream>
 
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
+#include "core/base/flag_checks.h"
 #include "core/base/status_macros.h"
 #include "core/rpc/endpoint.h"
 
@@ -33,7 +32,8 @@ void AddCoordinatorFlags(CLI::App& command, CoordinatorFlags& flags) {
             flags.others.assign(addresses.begin() + 1, addresses.end());
           },
           "where outrider-coordinator listens: HOST:PORT or unix:PATH; may be "
-          "repeated: a stream that breaks goes on at the next")
+          "repeated: a stream that breaks goes on at the next, or at the same "
+          "where that is a name, as it may stand for several")
       ->allow_extra_args(false)
       ->type_name("ADDRESS")
       ->default_str(flags.coordinator);
@@ -49,13 +49,12 @@ void AddCoordinatorFlags(CLI::App& command, CoordinatorFlags& flags) {
       ->type_name("FILE");
   command.add_option("--tls-key", flags.tls.key, "the key of --tls-cert")
       ->type_name("FILE");
-  CLI::Option* const timeout =
-      command
-          .add_option("--timeout", flags.timeout_seconds,
-                      "give up after this long altogether")
-          ->type_name("SECONDS")
-          ->capture_default_str();
-  RequireNumber(timeout, 0.001, 1e6);
+  command
+      .add_option("--timeout", flags.timeout_seconds,
+                  "give up after this long altogether")
+      ->type_name("SECONDS")
+      ->check(NumberIn(0.001, 1e6))
+      ->capture_default_str();
 }
 
 absl::Status CheckCoordinatorFlags(const CoordinatorFlags& flags) {
@@ -71,30 +70,6 @@ absl::Status CheckCoordinatorFlags(const CoordinatorFlags& flags) {
         "connection is plain text");
   }
   return CheckTlsFiles(flags.tls);
-}
-
-void RequireNumber(CLI::Option* option, double low, double high) {
-  const auto check = [low, high](const std::string& text) -> std::string {
-    double value = 0;
-    if (absl::SimpleAtod(text, &value) && value >= low && value <= high) {
-      return "";
-    }
-    return absl::StrCat("needs a number from ", low, " to ", high, ", not \"",
-                        text, "\"");
-  };
-  option->check(CLI::Validator(check, /*validator_desc=*/""));
-}
-
-void RequireWholeNumber(CLI::Option* option, uint64_t low, uint64_t high) {
-  const auto check = [low, high](const std::string& text) -> std::string {
-    uint64_t value = 0;
-    if (absl::SimpleAtoi(text, &value) && value >= low && value <= high) {
-      return "";
-    }
-    return absl::StrCat("needs a whole number from ", low, " to ", high,
-                        ", not \"", text, "\"");
-  };
-  option->check(CLI::Validator(check, /*validator_desc=*/""));
 }
 
 int FailUsage(std::ostream& err, const absl::Status& status) {

@@ -15,7 +15,6 @@
 // CLI11's, by name only: its header is a large one.
 namespace CLI {
 class App;
-class Option;
 }  // namespace CLI
 
 namespace outrider::client {
@@ -49,10 +48,6 @@ struct CoordinatorFlags {
 void AddCoordinatorFlags(CLI::App& command, CoordinatorFlags& flags);
 // INVALID_ARGUMENT: an address or file that cannot be.
 absl::Status CheckCoordinatorFlags(const CoordinatorFlags& flags);
-
-// Refuses other values in words: low <= value <= high.
-void RequireNumber(CLI::Option* option, double low, double high);
-void RequireWholeNumber(CLI::Option* option, uint64_t low, uint64_t high);
 
 // One line on `err`, and the exit status for it: the flags' fault or the
 // call's.

@@ -85,6 +85,21 @@ std::string ActivityOf(absl::string_view role, const NodeDescription& node) {
       a.num_kv_blocks_used, a.num_kv_blocks);
 }
 
+// What its GPU is and has done: a line.
+std::string GpuActivityOf(absl::string_view role, const NodeDescription& node) {
+  if (!node.activity || !node.activity->gpu) return "";
+  const GpuActivity& gpu = *node.activity->gpu;
+  return absl::StrFormat(
+      "%s %s on %s: %.1f MiB taken, %.1f MiB of it by KV blocks; %d graphs, "
+      "launched %d times; %d rows of logits answered, %d copied whole, %d of "
+      "these as the answer did not decide\n",
+      role, node.model_name.empty() ? "-" : node.model_name, gpu.name,
+      static_cast<double>(gpu.memory_bytes) / (1 << 20),
+      static_cast<double>(node.kv_cache_bytes) / (1 << 20), gpu.num_graphs,
+      gpu.num_graph_replays, gpu.num_answered_rows, gpu.num_copied_rows,
+      gpu.num_undecided_rows);
+}
+
 std::string Align(const std::vector<Row>& rows) {
   std::array<size_t, std::tuple_size_v<Row>> widths = {};
   for (const Row& row : rows) {
@@ -126,9 +141,11 @@ std::string ToTable(const Deployment& deployment) {
   std::string table = Align(rows);
   for (const NodeDescription& node : deployment.verifiers) {
     table += ActivityOf("verifier", node);
+    table += GpuActivityOf("verifier", node);
   }
   for (const NodeDescription& node : deployment.drafters) {
     table += ActivityOf("drafter", node);
+    table += GpuActivityOf("drafter", node);
   }
   for (const auto* nodes : {&deployment.verifiers, &deployment.drafters}) {
     for (const NodeDescription& node : *nodes) {

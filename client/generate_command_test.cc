@@ -265,12 +265,20 @@ TEST(GenerateFlagsTest, KMayBeLeftToTheCoordinator) {
   EXPECT_FALSE(RequestOf({"a"}).is_k_auto);
 }
 
+TEST(GenerateFlagsTest, RangesAreTheServers) {
+  EXPECT_THAT(UsageError({"a", "--min-draft-probability", "1"}),
+              HasSubstr("at least 0 and below 1"));
+  EXPECT_THAT(UsageError({"a", "--draft-support-mass", "0"}),
+              HasSubstr("above 0 and at most 1"));
+  EXPECT_EQ(RequestOf({"a", "--top-p", "1e-12"}).top_p, 1e-12);
+}
+
 TEST(GenerateFlagsTest, ValuesOutOfRangeAreRefused) {
   EXPECT_THAT(UsageError({"a", "--temperature", "11"}),
-              HasSubstr("--temperature: needs a number from 0 to 10"));
+              HasSubstr("--temperature: needs a number between 0 and 10"));
   EXPECT_THAT(UsageError({"a", "--temperature", "nan"}), HasSubstr("nan"));
   EXPECT_THAT(UsageError({"a", "--top-p", "0"}), HasSubstr("--top-p"));
-  EXPECT_THAT(UsageError({"a", "--max-tokens", "0"}), HasSubstr("from 1"));
+  EXPECT_THAT(UsageError({"a", "--max-tokens", "0"}), HasSubstr("between 1"));
   EXPECT_THAT(UsageError({"a", "-k", "-1"}), HasSubstr("whole number"));
   EXPECT_THAT(UsageError({"a", "-k", "many"}), HasSubstr("or auto"));
   EXPECT_THAT(UsageError({"a", "--seed", "1.5"}), HasSubstr("\"1.5\""));
@@ -465,6 +473,11 @@ TEST(DescribeCommandTest, PrintsATableAndWhatIsMissing) {
   EXPECT_THAT(screen.out.str(),
               HasSubstr("a decode waited 1.50 ms for passes, a prefill 0.00 "
                         "ms. Now 0 sessions in 0 of 90 KV blocks"));
+  EXPECT_THAT(screen.out.str(),
+              HasSubstr("verifier demo-target on a GPU: 3.0 MiB taken, 0.5 MiB "
+                        "of it by KV blocks; 4 graphs, launched 50 times; 60 "
+                        "rows of logits answered, 7 copied whole, 2 of these "
+                        "as the answer did not decide\n"));
   EXPECT_THAT(screen.out.str(), HasSubstr("no drafter is ready"));
   EXPECT_THAT(screen.out.str(),
               HasSubstr("refused drafter: another tokenizer"));

@@ -14,7 +14,10 @@
 #include "absl/strings/str_split.h"
 #include "client/processing_flags.h"
 #include "client/utf8.h"
+#include "core/base/flag_checks.h"
 #include "core/base/status_macros.h"
+#include "core/sampling/draft_options.h"
+#include "core/sampling/sampling_params.h"
 #include "core/wire/reply_format_names.h"
 
 namespace outrider::client {
@@ -35,13 +38,6 @@ Examples:
   outrider generate -k 0 --temperature 0 --max-tokens 64 "import "
   outrider generate --coordinator 127.0.0.1:7010 --prompt-file main.py --json
   echo 'class Queue:' | outrider generate --prompt-file - --stop $'\n\n')";
-
-std::string WhyNoDraftLength(const std::string& text) {
-  uint32_t k = 0;
-  if (text == "auto" || absl::SimpleAtoi(text, &k)) return "";
-  return absl::StrCat("needs a whole number from 0 to ", kMaxUint32,
-                      ", or auto, not \"", text, "\"");
-}
 
 void AddPromptFlags(CLI::App& command, GenerateFlags& flags) {
   command.add_option("prompt", flags.prompt, "the text to continue");
@@ -66,33 +62,33 @@ void AddPromptFlags(CLI::App& command, GenerateFlags& flags) {
 }
 
 void AddSamplingFlags(CLI::App& command, GenerationRequest& request) {
-  RequireNumber(command
-                    .add_option("--temperature", request.temperature,
-                                "0 to 10; 0 is greedy; default 1")
-                    ->type_name("T"),
-                0, 10);
-  RequireNumber(command
-                    .add_option("--top-p", request.top_p,
-                                "sample from the most probable tokens that "
-                                "have this mass")
-                    ->type_name("P"),
-                1e-9, 1);
-  RequireWholeNumber(command
-                         .add_option("--top-k", request.top_k,
-                                     "sample from this many tokens; 0 is off")
-                         ->type_name("N"),
-                     0, std::numeric_limits<int32_t>::max());
-  RequireWholeNumber(command
-                         .add_option("--seed", request.seed,
-                                     "repeats a generation; default: a new one")
-                         ->type_name("N"),
-                     0, std::numeric_limits<uint64_t>::max());
-  RequireWholeNumber(
-      command
-          .add_option("--max-tokens", request.max_tokens,
-                      "stop after this many; default: the context's end")
-          ->type_name("N"),
-      1, kMaxUint32);
+  command
+      .add_option("--temperature", request.temperature,
+                  "0 to 10; 0 is greedy; default 1")
+      ->type_name("T")
+      ->check(NumberIn(kTemperatures));
+  command
+      .add_option("--top-p", request.top_p,
+                  "sample from the most probable tokens that "
+                  "have this mass")
+      ->type_name("P")
+      ->check(NumberIn(kTopPs));
+  command
+      .add_option("--top-k", request.top_k,
+                  "sample from this many tokens; 0 is off")
+      ->type_name("N")
+      ->check(WholeNumberIn(0, std::numeric_limits<int32_t>::max()));
+  command
+      .add_option("--seed", request.seed,
+                  "repeats a generation; default: a new one")
+      ->type_name("N")
+      ->check(WholeNumberIn(0, std::numeric_limits<uint64_t>::max()));
+  command
+      .add_option("--max-tokens", request.max_tokens,
+                  "stop after this many; default: the end of the context,\n"
+                  "or of the verifiers' memory")
+      ->type_name("N")
+      ->check(WholeNumberIn(1, kMaxUint32));
   command
       .add_option("--stop", request.stop_strings,
                   "stop before this text; may be repeated")
@@ -119,28 +115,25 @@ void AddSpeculationFlags(CLI::App& command, GenerateFlags& flags) {
           "pay, chosen for each round; default: the coordinator's,\n"
           "but a fixed one with --seed where the text depends on K")
       ->type_name("K")
-      ->check(CLI::Validator(&WhyNoDraftLength, /*validator_desc=*/""));
-  RequireWholeNumber(
-      command
-          .add_option("--draft-support-size", drafting.support_size,
-                      "most tokens of a draft row; default: the coordinator's")
-          ->type_name("N"),
-      1, std::numeric_limits<int>::max());
-  RequireNumber(
-      command
-          .add_option("--draft-support-mass", drafting.support_mass,
-                      "a draft row's tokens have this mass; more costs bytes,\n"
-                      "less acceptance; default: the coordinator's")
-          ->type_name("M"),
-      1e-6, 1);
-  RequireNumber(
-      command
-          .add_option("--min-draft-probability", drafting.min_draft_probability,
-                      "draft fewer than K where the drafter is unsure: stop\n"
-                      "below this product of its highest probabilities;\n"
-                      "0: never; default: the coordinator's")
-          ->type_name("P"),
-      0, 1);
+      ->check(WholeNumberIn(0, kMaxUint32, "auto"));
+  command
+      .add_option("--draft-support-size", drafting.support_size,
+                  "most tokens of a draft row; default: the coordinator's")
+      ->type_name("N")
+      ->check(WholeNumberIn(1, std::numeric_limits<int>::max()));
+  command
+      .add_option("--draft-support-mass", drafting.support_mass,
+                  "a draft row's tokens have this mass; more costs bytes,\n"
+                  "less acceptance; default: the coordinator's")
+      ->type_name("M")
+      ->check(NumberIn(kSupportMasses));
+  command
+      .add_option("--min-draft-probability", drafting.min_draft_probability,
+                  "draft fewer than K where the drafter is unsure: stop\n"
+                  "below this product of its highest probabilities;\n"
+                  "0: never; default: the coordinator's")
+      ->type_name("P")
+      ->check(NumberIn(kMinDraftProbabilities));
   command
       .add_option("--schedule", request.schedule,
                   "when the drafter works: sequential: in turns with the\n"
@@ -165,13 +158,12 @@ void AddSpeculationFlags(CLI::App& command, GenerateFlags& flags) {
                   CLI::IsMember({"rejection", "block", "greedy", "coupled"}))
                   .name("")
                   .description(""));
-  RequireNumber(
-      command
-          .add_option("--lossy-lenience", request.lossy_lenience,
-                      "above 0, to 1, which is exact; below 1 more drafts are\n"
-                      "accepted, and the text is not the target's any more")
-          ->type_name("L"),
-      1e-9, 1);
+  command
+      .add_option("--lossy-lenience", request.lossy_lenience,
+                  "above 0, to 1, which is exact; below 1 more drafts are\n"
+                  "accepted, and the text is not the target's any more")
+      ->type_name("L")
+      ->check(NumberIn(kLossyLeniences));
   command
       .add_option("--reply-format", request.reply_format,
                   "what the verifier sends back: sparse, tokens or full give\n"

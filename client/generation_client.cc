@@ -250,18 +250,21 @@ GenerationRequest GenerationStream::ResumeRequest() const {
 }
 
 struct GenerationClient::Stub {
-  Stub(const std::string& coordinator, const TlsFiles& tls)
+  Stub(const std::string& coordinator, const TlsFiles& tls,
+       const Keepalive& keepalive)
       : grpc(v1::GenerationService::NewStub(MakeChannel(
-            coordinator, {.credentials = MakeChannelCredentials(tls)}))) {}
+            coordinator, {.credentials = MakeChannelCredentials(tls),
+                          .keepalive = keepalive}))) {}
 
   const std::unique_ptr<v1::GenerationService::Stub> grpc;
 };
 
 GenerationClient::GenerationClient(const std::string& coordinator,
-                                   const TlsFiles& tls)
+                                   const TlsFiles& tls,
+                                   const Keepalive& keepalive)
     : coordinator_(coordinator),
       tls_(tls),
-      stub_(std::make_unique<Stub>(coordinator, tls)) {}
+      stub_(std::make_unique<Stub>(coordinator, tls, keepalive)) {}
 
 GenerationClient::~GenerationClient() = default;
 

@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "client/generation_request.h"
+#include "core/rpc/keepalive.h"
 #include "core/rpc/tls_files.h"
 #include "core/wire/generation_update.h"
 #include "core/wire/node_description.h"
@@ -70,7 +71,8 @@ class GenerationClient {
   // HOST:PORT, in plain text without an authority: check it with CheckEndpoint
   // first. Connects on the first call.
   explicit GenerationClient(const std::string& coordinator,
-                            const TlsFiles& tls = {});
+                            const TlsFiles& tls = {},
+                            const Keepalive& keepalive = {});
   GenerationClient(const GenerationClient&) = delete;
   GenerationClient& operator=(const GenerationClient&) = delete;
   ~GenerationClient();

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "core/wire/finish_reason_name.h"
 
 namespace outrider::client {
 namespace {
@@ -20,27 +21,13 @@ double Ms(std::chrono::nanoseconds time) {
 
 double Ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
-const char* Name(FinishReason reason) {
-  switch (reason) {
-    case FinishReason::kEos:
-      return "eos";
-    case FinishReason::kStop:
-      return "stop";
-    case FinishReason::kLength:
-      return "length";
-    case FinishReason::kUnknown:
-      break;
-  }
-  return "unknown";
-}
-
 const char* FinishName(const GenerationReport& report,
                        const absl::Status& failure) {
-  if (report.finish) return Name(report.finish->reason);
+  if (report.finish) return NameOf(report.finish->reason);
   return failure.ok() ? "cancelled" : "failed";
 }
 
-// In words, for people.
+// What people read of its end.
 const char* Describe(const GenerationReport& report) {
   if (!report.finish) return "cut short";
   switch (report.finish->reason) {

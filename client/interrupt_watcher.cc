@@ -33,7 +33,7 @@ void InterruptWatcher::Run() {
   sigwait(&signals_, &signal);
   if (signal == kStop) return;
   cancellation_.Cancel();
-  // From here on signals have their ordinary effect, on this thread.
+  // Signals have their ordinary effect from here on, on this thread.
   sigset_t interrupts = signals_;
   sigdelset(&interrupts, kStop);
   pthread_sigmask(SIG_UNBLOCK, &interrupts, nullptr);

@@ -9,41 +9,37 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "core/base/flag_checks.h"
+#include "core/sampling/sampling_params.h"
+#include "core/sampling/token_logprobs.h"
 
 namespace outrider::client {
 namespace {
 
-constexpr double kMaxBias = 100;
-constexpr uint64_t kMaxTopLogprobs = 20;
-
 void AddPenaltyFlags(CLI::App& command, GenerationRequest& request) {
-  RequireNumber(
-      command
-          .add_option("--min-p", request.min_p,
-                      "drop tokens less probable than this times the\n"
-                      "most probable one; 0 is off")
-          ->type_name("P"),
-      0, 1);
-  RequireNumber(
-      command
-          .add_option("--repetition-penalty", request.repetition_penalty,
-                      "0.01 to 100; above 1: tokens of prompt and text\n"
-                      "become less likely; 1 is off")
-          ->type_name("X"),
-      0.01, 100);
-  RequireNumber(
-      command
-          .add_option("--presence-penalty", request.presence_penalty,
-                      "-2 to 2, off the logits of generated tokens; 0 is off")
-          ->type_name("X"),
-      -2, 2);
-  RequireNumber(
-      command
-          .add_option("--frequency-penalty", request.frequency_penalty,
-                      "the same, for each time that they were "
-                      "generated")
-          ->type_name("X"),
-      -2, 2);
+  command
+      .add_option("--min-p", request.min_p,
+                  "drop tokens less probable than this times the\n"
+                  "most probable one; 0 is off")
+      ->type_name("P")
+      ->check(NumberIn(kMinPs));
+  command
+      .add_option("--repetition-penalty", request.repetition_penalty,
+                  "0.01 to 100; above 1: tokens of prompt and text\n"
+                  "become less likely; 1 is off")
+      ->type_name("X")
+      ->check(NumberIn(kRepetitionPenalties));
+  command
+      .add_option("--presence-penalty", request.presence_penalty,
+                  "-2 to 2, off the logits of generated tokens; 0 is off")
+      ->type_name("X")
+      ->check(NumberIn(kAdditivePenalties));
+  command
+      .add_option("--frequency-penalty", request.frequency_penalty,
+                  "the same, for each time that they were "
+                  "generated")
+      ->type_name("X")
+      ->check(NumberIn(kAdditivePenalties));
 }
 
 }  // namespace
@@ -56,13 +52,12 @@ void AddProcessingFlags(CLI::App& command, GenerateFlags& flags) {
                   "repeated")
       ->type_name("ID=BIAS")
       ->allow_extra_args(false);
-  RequireWholeNumber(
-      command
-          .add_option("--logprobs", flags.request.logprobs,
-                      "with --json: each token's log-probability, and\n"
-                      "those of the N most probable at its place; 0 to 20")
-          ->type_name("N"),
-      0, kMaxTopLogprobs);
+  command
+      .add_option("--logprobs", flags.request.logprobs,
+                  "with --json: each token's log-probability, and\n"
+                  "those of the N most probable at its place; 0 to 20")
+      ->type_name("N")
+      ->check(WholeNumberIn(0, kMaxTopLogprobs));
   const std::map<std::string, LogprobsMode> modes = {
       {"raw", LogprobsMode::kRaw}, {"processed", LogprobsMode::kProcessed}};
   command
@@ -83,11 +78,11 @@ absl::StatusOr<std::vector<LogitBias>> ParseLogitBias(
     const bool is_valid = absl::SimpleAtoi(parts.first, &bias.id) &&
                           bias.id >= 0 &&
                           absl::SimpleAtod(parts.second, &bias.bias) &&
-                          bias.bias >= -kMaxBias && bias.bias <= kMaxBias;
+                          kLogitBiases.Has(bias.bias);
     if (!is_valid) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "--logit-bias needs a token id and a number between ", -kMaxBias,
-          " and ", kMaxBias, ", such as \"17=-2.5\", not \"", entry, "\""));
+          "--logit-bias needs a token id and a number ", InWords(kLogitBiases),
+          ", such as \"17=-2.5\", not \"", entry, "\""));
     }
     biases.push_back(bias);
   }

@@ -71,7 +71,7 @@ bool CanResume(const GenerationRequest& request, const absl::Status& failure) {
 std::string ResumeCommand(const std::vector<std::string>& words,
                           const ResumeFlags& flags) {
   std::vector<std::string> command = WithoutOwnFlags(words);
-  // After "outrider generate", as a "--" may stand further on.
+  // They follow "outrider generate", as a "--" may stand further on.
   const auto place =
       command.begin() + std::min<std::ptrdiff_t>(2, std::ssize(command));
   command.insert(place, {"--seed", flags.seed, "--resume-model", flags.model,

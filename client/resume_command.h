@@ -17,7 +17,7 @@ struct ResumeFlags {
   std::string tokens = {};  // --resume-tokens
 };
 
-// Of a stream's ResumeRequest, which names seed and model.
+// What a stream's ResumeRequest, which names seed and model, comes to.
 ResumeFlags ToResumeFlags(const GenerationRequest& request);
 
 // Whether the request continues anything, and not in vain: some failures come

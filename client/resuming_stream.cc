@@ -6,6 +6,8 @@
 
 #include "absl/status/status.h"
 #include "core/base/retry_delay.h"
+#include "core/rpc/endpoint.h"
+#include "core/rpc/keepalive.h"
 
 namespace outrider::client {
 namespace {
@@ -16,11 +18,22 @@ using std::chrono::milliseconds;
 // than the most patient of them asked for.
 constexpr milliseconds kPause(500);
 
+// Where another coordinator can go on, one that says nothing at all is not
+// waited for much longer than a slow token.
+constexpr Keepalive kNotAlone = {.quiet = milliseconds(500),
+                                 .answer = milliseconds(1000)};
+
 // What another coordinator may do better. The deadline is the client's own, and
 // a request that is wrong is wrong everywhere.
 bool MayGoElsewhere(const absl::Status& failure) {
   return absl::IsUnavailable(failure) || absl::IsResourceExhausted(failure) ||
          absl::IsFailedPrecondition(failure) || absl::IsAborted(failure);
+}
+
+// One name may stand for them all, such as a Service's: the next connection
+// comes to another one where the first is gone.
+bool MayBeSeveral(const std::vector<std::string>& coordinators) {
+  return coordinators.size() > 1 || !IsResolved(coordinators.front());
 }
 
 }  // namespace
@@ -51,7 +64,8 @@ std::unique_ptr<GenerationStream> ResumingStream::Begin(
     GenerationRequest request) {
   const auto& coordinators = options_.coordinators;
   GenerationClient client(coordinators[num_begun_++ % coordinators.size()],
-                          options_.tls);
+                          options_.tls,
+                          coordinators.size() > 1 ? kNotAlone : Keepalive());
   ++num_tries_;
   return client.Generate(
       std::move(request),
@@ -61,7 +75,7 @@ std::unique_ptr<GenerationStream> ResumingStream::Begin(
 
 bool ResumingStream::GoOn(const absl::Status& failure) {
   const size_t num_coordinators = options_.coordinators.size();
-  if (num_coordinators == 1 || !MayGoElsewhere(failure) ||
+  if (!MayBeSeveral(options_.coordinators) || !MayGoElsewhere(failure) ||
       num_tries_ >= kTriesOfEach * num_coordinators) {
     return false;
   }

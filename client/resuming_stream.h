@@ -19,9 +19,12 @@
 namespace outrider::client {
 
 // One generation over several coordinators: where its stream breaks, it goes on
-// at the next of them after the tokens that it has, with the same seed and
-// model. Each is tried twice at most before another token comes, the second
-// time after the retry delays that were asked for. With one coordinator it is a
+// at the next of them after the tokens that it has, with the model that its
+// start named, and its seed: which flips other coins from there on where the
+// text depends on drafts, so that the one start that is told does not repeat
+// all of it. Each is tried twice at most before another token comes, the second
+// time after the retry delays that were asked for. A name may stand for several
+// of them, and is tried twice, too. With one coordinator's address it is a
 // GenerationStream. Confined to one thread, but for Cancel.
 class ResumingStream {
  public:

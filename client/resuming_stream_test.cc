@@ -5,8 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "client/scripted_generation_service.h"
 #include "core/base/retry_delay.h"
+#include "core/rpc/endpoint.h"
 #include "core/rpc/status_convert.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -118,7 +120,17 @@ TEST(ResumingStreamTest, TheRetryDelayOfARefusalIsObeyed) {
   EXPECT_GE(std::chrono::steady_clock::now() - start, delay);
 }
 
-TEST(ResumingStreamTest, WithOneCoordinatorNothingIsTriedAgain) {
+TEST(ResumingStreamTest, ANameThatMayStandForSeveralIsTriedTwice) {
+  const ScriptedGenerationService only(BreaksAfterItsFirstRound());
+  const Result result =
+      Read({absl::StrCat("localhost:", PortOf(only.address()))});
+  EXPECT_TRUE(absl::IsUnavailable(result.status)) << result.status;
+  EXPECT_EQ(result.num_resumes, 1);
+  ASSERT_EQ(only.requests().size(), 2u);
+  EXPECT_THAT(only.last_request().delivered().ids(), ElementsAre(0, 1, 2));
+}
+
+TEST(ResumingStreamTest, WithOneAddressNothingIsTriedAgain) {
   const ScriptedGenerationService only(BreaksAfterItsFirstRound());
   const Result result = Read({only.address()});
   EXPECT_TRUE(absl::IsUnavailable(result.status)) << result.status;

@@ -65,6 +65,15 @@ grpc::Status ScriptedGenerationService::Describe(
   verifier.mutable_activity()->set_num_decode_calls(2);
   verifier.mutable_activity()->mutable_decode_queue_time()->set_nanos(3000000);
   verifier.mutable_activity()->set_num_kv_blocks(90);
+  v1::GpuActivity& gpu = *verifier.mutable_activity()->mutable_gpu();
+  gpu.set_name("a GPU");
+  gpu.set_memory_bytes(3 << 20);
+  gpu.set_num_graphs(4);
+  gpu.set_num_graph_replays(50);
+  gpu.set_num_answered_rows(60);
+  gpu.set_num_copied_rows(7);
+  gpu.set_num_undecided_rows(2);
+  verifier.set_kv_cache_bytes(1 << 19);
   verifier.set_dtype("float32");
   verifier.set_device("cpu");
   verifier.set_vocab_size(4096);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // outrider-coordinator: tokenises, runs the rounds, applies the acceptance
 // rule.
+#include <malloc.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -9,7 +11,6 @@
 #include <iostream>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -18,6 +19,7 @@
 #include "coordinator/service/coordinator_metrics.h"
 #include "coordinator/service/generation_service.h"
 #include "coordinator/service/readiness.h"
+#include "core/base/available_cores.h"
 #include "core/base/flag_checks.h"
 #include "core/base/log.h"
 #include "core/base/parse_flags.h"
@@ -48,8 +50,7 @@ struct Flags {
   int max_connection_age_seconds = 0;
   // Half the cores, at most 8: rounds are short, and each further thread that
   // polls costs the others wake-ups.
-  int num_threads = std::clamp(
-      static_cast<int>(std::thread::hardware_concurrency()) / 2, 1, 8);
+  int num_threads = std::clamp(AvailableCores() / 2, 1, 8);
   NodePool::Options nodes = {};
   ServerFlags server = {.rpc = {.listen = "127.0.0.1:7000"},
                         .drain_seconds = 30};
@@ -72,7 +73,7 @@ void AddFlags(CLI::App& app, Flags& flags) {
   app.add_option("--resolve-seconds", flags.resolve_seconds,
                  "how often names are resolved again; one without a node that "
                  "is ready, every second")
-      ->check(CLI::Range(1, 86400))
+      ->check(WholeNumberIn(1, 86400))
       ->capture_default_str();
   app.add_option("--tokenizer", flags.tokenizer,
                  "model directory with the tokenizer.json of the verifier's "
@@ -89,38 +90,38 @@ void AddFlags(CLI::App& app, Flags& flags) {
   app.add_option("--draft-timeout-ms", flags.draft_timeout_ms,
                  "a drafter has failed that has not answered in this time and "
                  "8 times what its slowest answers and passes of late took")
-      ->check(CLI::Range(1, 1 << 30))
+      ->check(WholeNumberIn(1, 1 << 30))
       ->capture_default_str();
   app.add_option("--verify-timeout-ms", flags.verify_timeout_ms,
                  "longest a verification may take before it is sent again")
-      ->check(CLI::Range(1, 1 << 30))
+      ->check(WholeNumberIn(1, 1 << 30))
       ->capture_default_str();
   AddServerFlags(app, flags.server);
   app.option_defaults()->group("Serving");
   app.add_option("--max-sessions", flags.service.max_sessions,
                  "generations at the same time")
-      ->check(CLI::Range(1, 1 << 20))
+      ->check(WholeNumberIn(1, 1 << 20))
       ->capture_default_str();
   app.add_option("--max-waiting", flags.nodes.max_waiting,
                  "of these, how many may wait for room on a verifier before "
                  "their first token; others are told to come later")
-      ->check(CLI::Range(0, 1 << 20))
+      ->check(WholeNumberIn(0, 1 << 20))
       ->capture_default_str();
   app.add_option("--slow-client-seconds", flags.slow_client_seconds,
                  "a client that reads nothing of its stream for so long is "
                  "dropped")
-      ->check(CLI::Range(1, 86400))
+      ->check(WholeNumberIn(1, 86400))
       ->capture_default_str();
   app.add_option("--max-connection-age-seconds",
                  flags.max_connection_age_seconds,
                  "tell clients after about this long to connect anew, so that "
                  "they spread over the coordinators behind a name; streams go "
                  "on to their end; 0: never")
-      ->check(CLI::Range(0, 86400))
+      ->check(WholeNumberIn(0, 86400))
       ->capture_default_str();
   app.add_option("--threads", flags.num_threads,
                  "threads that run the rounds of all sessions")
-      ->check(CLI::Range(1, 256))
+      ->check(WholeNumberIn(1, 256))
       ->capture_default_str();
   app.option_defaults()->group("Where a request does not say");
   DraftOptions& drafting = flags.service.default_draft_options;
@@ -136,7 +137,7 @@ void AddFlags(CLI::App& app, Flags& flags) {
          "draft tokens a round; no more than the nodes take; auto: as many as "
          "pay, chosen for each round from past ones, 0 where none do; 4 for a "
          "request with a seed whose text depends on K")
-      ->check(CLI::Range(0, 1024) | CLI::IsMember({"auto"}))
+      ->check(WholeNumberIn(0, 1024, "auto"))
       ->default_str("auto");
   app.add_option("--schedule", flags.service.default_schedule,
                  "when the drafter works: sequential: in turns with the "
@@ -152,16 +153,16 @@ void AddFlags(CLI::App& app, Flags& flags) {
                  "draft fewer than K tokens where the drafter is unsure: stop "
                  "once the probability of its first choices, multiplied, is "
                  "below this; 0: never")
-      ->check(NumberIn(0.0, 0.999999))
+      ->check(NumberIn(kMinDraftProbabilities))
       ->capture_default_str();
   app.add_option("--draft-support-mass", drafting.support_mass,
                  "draft rows are cut to the most probable tokens that have "
                  "this mass; 1: to --draft-support-size alone")
-      ->check(NumberIn(1e-6, 1.0))
+      ->check(NumberIn(kSupportMasses))
       ->capture_default_str();
   app.add_option("--draft-support-size", drafting.support_size,
                  "and to no more tokens than this; 0: whole rows")
-      ->check(CLI::Range(0, kMaxSupportSize))
+      ->check(WholeNumberIn(0, kMaxSupportSize))
       ->capture_default_str();
   app.add_flag("--prompt-lookup", flags.service.default_prompt_lookup,
                "where the text so far says how it may go on, draft from it and "
@@ -202,7 +203,8 @@ std::string ModelName(std::string directory) {
   return name.empty() ? "unknown" : name;
 }
 
-// An acceptance line every 10 s in which there were rounds.
+// An acceptance line every 10 s in which there were rounds; and the memory that
+// streams have left behind goes back.
 class Reporter {
  public:
   explicit Reporter(CoordinatorMetrics& metrics) : metrics_(metrics) {}
@@ -210,6 +212,7 @@ class Reporter {
     const std::chrono::duration<double> elapsed = Clock::now() - last_;
     if (elapsed < std::chrono::seconds(10)) return;
     last_ = Clock::now();
+    malloc_trim(0);
     const LogFields summary = metrics_.TakeSummary(elapsed.count());
     if (!summary.empty()) OUTRIDER_LOG(kInfo, summary) << "acceptance";
   }
@@ -237,6 +240,9 @@ absl::Status Serve(Flags flags) {
   flags.service.client_patience =
       std::chrono::seconds(flags.slow_client_seconds);
 
+  // Each heap keeps what bursts of streams have left in it: no more of them
+  // than threads that poll, while all of gRPC's and ours would have one.
+  mallopt(M_ARENA_MAX, flags.num_threads);
   CallQueue queue(flags.num_threads);
   SystemResolver resolver;
   NodePool pool(flags.nodes, queue, resolver);

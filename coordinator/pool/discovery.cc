@@ -24,7 +24,8 @@ void Discovery::Run(const std::stop_token& stop) {
   std::unique_lock<std::mutex> lock(mu);
   do {
     for (auto& [name, state] : names_) {
-      if (!stop.stop_requested() && IsDue(name, state)) Resolve(name, state);
+      if (!stop.stop_requested() && IsDue(name, state))
+        Resolve(name, state, stop);
     }
   } while (
       !wake.wait_for(lock, stop, tick, [&] { return stop.stop_requested(); }));
@@ -37,9 +38,11 @@ bool Discovery::IsDue(const std::string& name, const Name& state) const {
          (age >= options_.unserved_period && !options_.is_served(name));
 }
 
-void Discovery::Resolve(const std::string& name, Name& state) {
+void Discovery::Resolve(const std::string& name, Name& state,
+                        const std::stop_token& stop) {
   state.last_asked = Clock::now();
-  auto addresses = options_.resolver.Resolve(name);
+  auto addresses = options_.resolver.Resolve(name, stop);
+  if (stop.stop_requested()) return;
   if (!addresses.ok()) {
     if (!state.is_failing) {
       OUTRIDER_LOG(kWarning)

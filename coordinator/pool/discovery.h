@@ -16,7 +16,7 @@ namespace outrider {
 
 // Keeps names resolved, on a thread of its own, as the resolver may block.
 // Where nobody can be asked, the addresses known so far stay. What is referred
-// to must outlive it; its end waits for the resolver.
+// to must outlive it. Its end does not wait for an answer.
 class Discovery {
  public:
   struct Options {
@@ -45,7 +45,8 @@ class Discovery {
 
   void Run(const std::stop_token& stop);
   bool IsDue(const std::string& name, const Name& state) const;
-  void Resolve(const std::string& name, Name& state);
+  void Resolve(const std::string& name, Name& state,
+               const std::stop_token& stop);
 
   const Options options_;
   std::map<std::string, Name> names_;  // of the thread alone

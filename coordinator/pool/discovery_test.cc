@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/pool/discovery.h"
 
+#include <future>
 #include <optional>
 #include <string>
 #include <utility>
@@ -46,6 +47,7 @@ class DiscoveryTest : public ::testing::Test {
               changed_.NotifyAll();
             }});
   }
+  void End() { discovery_.reset(); }
   // The first so many, once there are.
   std::vector<Change> WaitForChanges(size_t count) {
     MutexLock lock(mu_);
@@ -105,6 +107,30 @@ TEST_F(DiscoveryTest, ANameThatCouldNotBeAskedForIsTriedAgainBeforeItsTime) {
   resolver_.Set(kVerifierName, {{"10.0.0.1:7002"}});
   EXPECT_THAT(WaitForChanges(1),
               ElementsAre(Pair(kVerifierName, ::testing::_)));
+}
+
+// It asks a DNS server that does not answer, so to say.
+class HangingResolver final : public Resolver {
+ public:
+  absl::StatusOr<std::vector<std::string>> Resolve(
+      const std::string&, const std::stop_token& stop) override {
+    asked_.set_value();
+    std::promise<void> stopped;
+    const std::stop_callback callback(stop, [&] { stopped.set_value(); });
+    stopped.get_future().wait();
+    return absl::UnavailableError("stopped");
+  }
+  void AwaitQuestion() { asked_.get_future().wait(); }
+
+ private:
+  std::promise<void> asked_;
+};
+
+TEST_F(DiscoveryTest, ItsEndDoesNotWaitForTheResolver) {
+  HangingResolver resolver;
+  Start(resolver, {kVerifierName}, hours(1));
+  resolver.AwaitQuestion();
+  End();
 }
 
 TEST_F(DiscoveryTest, TheSystemKnowsLocalhost) {

@@ -24,6 +24,8 @@ class GrpcDraftStub final : public SharedDraftStub {
 
   // Rows with ids beyond this are refused; Describe sets it, too.
   void set_vocab_size(int vocab_size) { node_.set_vocab_size(vocab_size); }
+  // Whether there is a connection now; does not make one.
+  bool IsConnected() const { return node_.IsConnected(); }
 
   Task<absl::StatusOr<DraftReply>> Draft(const DraftCall& call,
                                          Cancellation& cancellation) override;

@@ -37,8 +37,9 @@ struct GrpcNodeOptions {
 };
 
 // What the stubs of drafters and verifiers share: the node's description, and
-// its generated stub, which goes on over another channel where replies may
-// become larger than the first one accepts. Thread-safe.
+// its generated stub. Draft, Verify, Isolate and Describe go on over another
+// channel where replies may become larger than the first one accepts.
+// Thread-safe.
 template <typename Service, typename DescribeRequest, typename DescribeResponse>
 class GrpcNode {
  public:
@@ -49,8 +50,8 @@ class GrpcNode {
            int MessageLimits::*largest_reply)
       : options_(std::move(options)),
         largest_reply_(largest_reply),
-        describe_stub_(Service::NewStub(channel)),
-        stub_(Service::NewStub(std::move(channel))),
+        channel_(std::move(channel)),
+        stub_(Service::NewStub(channel_)),
         max_receive_bytes_(options_.max_receive_bytes) {}
 
   const GrpcNodeOptions& options() const { return options_; }
@@ -61,7 +62,13 @@ class GrpcNode {
     return stub_;
   }
 
-  // As described, or 0 before that.
+  // Whether calls have a connection now; does not make one.
+  bool IsConnected() const {
+    MutexLock lock(mu_);
+    return outrider::IsConnected(*channel_);
+  }
+
+  // What the node has said, or 0 before that.
   int vocab_size() const { return vocab_size_; }
   void set_vocab_size(int vocab_size) { vocab_size_ = vocab_size; }
 
@@ -69,12 +76,12 @@ class GrpcNode {
   Task<absl::StatusOr<NodeDescription>> Describe(
       std::chrono::milliseconds timeout, Cancellation& cancellation) {
     const DescribeRequest request;
+    const std::shared_ptr<Stub> asked = stub();
     OUTRIDER_CO_ASSIGN_OR_RETURN(
         const DescribeResponse response,
         co_await CallUnary<DescribeResponse>(
             [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
-              return describe_stub_->PrepareAsyncDescribe(context, request,
-                                                          queue);
+              return asked->PrepareAsyncDescribe(context, request, queue);
             },
             {.queue = options_.queue,
              .deadline = timeout,
@@ -89,15 +96,18 @@ class GrpcNode {
   void Accept(int max_receive_bytes) {
     MutexLock lock(mu_);
     if (max_receive_bytes <= max_receive_bytes_) return;
-    stub_ = Service::NewStub(options_.connect(max_receive_bytes));
+    channel_ = options_.connect(max_receive_bytes);
+    // Nobody is to take it for lost because nobody has called over it yet.
+    channel_->GetState(/*try_to_connect=*/true);
+    stub_ = Service::NewStub(channel_);
     max_receive_bytes_ = max_receive_bytes;
   }
 
   const GrpcNodeOptions options_;
   int MessageLimits::*const largest_reply_;
-  const std::unique_ptr<Stub> describe_stub_;
   std::atomic<int> vocab_size_ = 0;
   mutable Mutex mu_;
+  std::shared_ptr<grpc::Channel> channel_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<Stub> stub_ ABSL_GUARDED_BY(mu_);
   int max_receive_bytes_ ABSL_GUARDED_BY(mu_);
 };

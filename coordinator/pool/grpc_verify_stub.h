@@ -23,6 +23,8 @@ class GrpcVerifyStub final : public SharedVerifyStub {
 
   // Rows of another size are refused; Describe sets it, too.
   void set_vocab_size(int vocab_size) { node_.set_vocab_size(vocab_size); }
+  // Whether there is a connection now; does not make one.
+  bool IsConnected() const { return node_.IsConnected(); }
 
   Task<absl::StatusOr<VerifyReply>> Verify(const VerifyCall& call,
                                            std::chrono::milliseconds timeout,

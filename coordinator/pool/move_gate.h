@@ -2,20 +2,23 @@
 #ifndef OUTRIDER_COORDINATOR_POOL_MOVE_GATE_H_
 #define OUTRIDER_COORDINATOR_POOL_MOVE_GATE_H_
 
-#include <algorithm>
 #include <chrono>
+#include <list>
 #include <utility>
 
+#include "coordinator/pool/timer.h"
+#include "core/base/cancellation.h"
 #include "core/base/monotonic_clock.h"
 #include "core/base/mutex.h"
+#include "core/base/task.h"
 
 namespace outrider {
 
-// Lets moved sessions into a node one after the other, so that taking in their
-// texts costs those that are there a quarter of the node's time at most: each
-// keeps the gate closed for four times as long as the node had to compute for
-// it. One a node, for this coordinator's sessions. Thread-
-// safe.
+// Lets moved sessions into a node one after the other, in the order in which
+// they came, so that taking in their texts costs those that are there a quarter
+// of the node's time at most: each keeps the gate closed for four times as long
+// as the node had to compute for its rows. One a node, for this coordinator's
+// sessions. Thread-safe.
 class MoveGate {
  public:
   using Clock = MonotonicClock;
@@ -49,37 +52,49 @@ class MoveGate {
     Clock::time_point began_ = {};
   };
 
-  bool IsOpen(Clock::time_point now) const {
-    MutexLock lock(mu_);
-    return !is_taken_ && now >= opens_at_;
-  }
-  // False of a Turn: another has it, or the gate is still closed.
-  Turn Enter(Clock::time_point now) {
-    MutexLock lock(mu_);
-    if (is_taken_ || now < opens_at_) return {};
-    is_taken_ = true;
-    return Turn(*this, now);
-  }
-  // How long to wait, at least, before asking again.
-  std::chrono::milliseconds Wait(Clock::time_point now) const {
-    constexpr std::chrono::milliseconds kShortest(5);
-    MutexLock lock(mu_);
-    return std::max(kShortest, std::chrono::ceil<std::chrono::milliseconds>(
-                                   opens_at_ - now));
-  }
+  // A session's place in the line. It must end before the gate does.
+  class Place {
+   public:
+    explicit Place(MoveGate& gate);
+    Place(const Place&) = delete;
+    ~Place();
+
+    // False of a Turn: another one comes first.
+    Turn Enter(Clock::time_point now);
+    // Ends when Enter may bring a turn, or when it is cancelled, or after a
+    // while: what is true of the node, and of others, may have changed.
+    Task<void> Wait(Timer& timer, Cancellation& cancellation);
+
+   private:
+    friend class MoveGate;
+
+    MoveGate& gate_;
+    std::list<Place*>::iterator position_;
+    Cancellation* sleep_ = nullptr;  // the gate's mutex guards it
+  };
+
+  // Whether who comes now need not wait.
+  bool IsOpen(Clock::time_point now) const;
+  // False of a Turn: it is not open.
+  Turn Enter(Clock::time_point now);
 
  private:
   static constexpr int kShare = 4;  // of the time, one part goes to the moved
 
-  void Leave(Clock::time_point opens_at) {
-    MutexLock lock(mu_);
-    is_taken_ = false;
-    opens_at_ = opens_at;
+  void Leave(Clock::time_point opens_at);
+  bool IsFreeLocked(Clock::time_point now) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return !is_taken_ && now >= opens_at_;
   }
+  // Who is the first in the line looks anew.
+  void WakeFirstLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::chrono::milliseconds WaitLocked(const Place& place) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   mutable Mutex mu_;
   bool is_taken_ ABSL_GUARDED_BY(mu_) = false;
   Clock::time_point opens_at_ ABSL_GUARDED_BY(mu_) = {};
+  std::list<Place*> line_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace outrider

@@ -2,13 +2,19 @@
 #include "coordinator/pool/move_gate.h"
 
 #include <utility>
+#include <vector>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/event_loop.h"
+#include "tests/support/loop_timer.h"
 
 namespace outrider {
 namespace {
 
 using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::ElementsAre;
 
 constexpr MoveGate::Clock::time_point kStart{};
 
@@ -28,7 +34,6 @@ TEST(MoveGateTest, OneThatTookAWhileKeepsItClosedForFourTimesAsLong) {
   MoveGate gate;
   gate.Enter(kStart).End(milliseconds(100));
   EXPECT_FALSE(gate.Enter(kStart + milliseconds(399)));
-  EXPECT_EQ(gate.Wait(kStart + milliseconds(150)), milliseconds(250));
   EXPECT_FALSE(gate.IsOpen(kStart + milliseconds(399)));
   EXPECT_TRUE(gate.IsOpen(kStart + milliseconds(400)));
   EXPECT_TRUE(gate.Enter(kStart + milliseconds(400)));
@@ -38,6 +43,89 @@ TEST(MoveGateTest, OneThatFailedKeepsNobodyOut) {
   MoveGate gate;
   { const MoveGate::Turn failed = gate.Enter(kStart); }
   EXPECT_TRUE(gate.Enter(kStart));
+}
+
+TEST(MoveGateTest, WhoWaitsComesBeforeWhoDoesNot) {
+  MoveGate gate;
+  MoveGate::Place first(gate);
+  MoveGate::Place second(gate);
+  EXPECT_FALSE(gate.IsOpen(kStart));
+  EXPECT_FALSE(gate.Enter(kStart));
+  EXPECT_FALSE(second.Enter(kStart));
+  EXPECT_TRUE(first.Enter(kStart));
+}
+
+class LineTest : public ::testing::Test {
+ protected:
+  // Waits for its turn, and keeps the gate closed for so long.
+  Task<void> Come(int name, milliseconds share) {
+    MoveGate::Turn turn;
+    {
+      MoveGate::Place place(gate_);
+      while (!cancellation_.cancelled()) {
+        ++num_looks_;
+        turn = place.Enter(loop_.now());
+        if (turn) break;
+        co_await place.Wait(timer_, cancellation_);
+      }
+    }
+    came_.push_back(name);
+    at_.push_back(std::chrono::ceil<milliseconds>(loop_.elapsed()));
+    turn.End(share);
+  }
+  void Run() {
+    while (loop_.RunOne()) {
+    }
+  }
+
+  testing::EventLoop loop_;
+  testing::LoopTimer timer_{loop_};
+  Cancellation cancellation_;
+  MoveGate gate_;
+  std::vector<int> came_;
+  std::vector<milliseconds> at_;
+  int num_looks_ = 0;
+};
+
+TEST_F(LineTest, AllComeInTheirOrderAndAsSoonAsTheyMay) {
+  for (const int name : {1, 2, 3, 4})
+    StartDetached(Come(name, milliseconds(10)));
+  Run();
+  EXPECT_THAT(came_, ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(at_, ElementsAre(milliseconds(0), milliseconds(40),
+                               milliseconds(80), milliseconds(120)));
+}
+
+// A few times a second, as other nodes may have become free.
+TEST_F(LineTest, AHundredThatWaitForALongTextLookSeldom) {
+  MoveGate::Turn taken = gate_.Enter(loop_.now());
+  for (int name = 0; name < 100; ++name) {
+    StartDetached(Come(name, milliseconds(0)));
+  }
+  while (loop_.elapsed() < seconds(2)) ASSERT_TRUE(loop_.RunOne());
+  EXPECT_LE(num_looks_, 100 * 11);
+  taken = {};
+  Run();
+  EXPECT_EQ(came_.size(), 100u);
+}
+
+TEST_F(LineTest, WhoLeavesTheLineLetsTheNextOneCome) {
+  MoveGate::Turn taken = gate_.Enter(loop_.now());
+  {
+    MoveGate::Place left(gate_);
+    StartDetached(Come(1, milliseconds(0)));
+    taken = {};
+  }
+  Run();
+  EXPECT_THAT(came_, ElementsAre(1));
+}
+
+TEST_F(LineTest, WhoIsCancelledWaitsNoLonger) {
+  MoveGate::Turn taken = gate_.Enter(loop_.now());
+  StartDetached(Come(1, milliseconds(0)));
+  cancellation_.Cancel();
+  Run();
+  EXPECT_THAT(at_, ElementsAre(milliseconds(0)));
 }
 
 }  // namespace

@@ -144,7 +144,7 @@ TEST_F(NodeGroupTest, ADrafterThatReturnsIsTriedAgainAtOnce) {
   DrafterNode* drafter = drafters.TakeToAsk().front();
   for (int i = 0; i < 3; ++i) {
     ASSERT_TRUE(drafter->breaker.Allow(now));
-    drafter->breaker.Failure(now);
+    drafter->breaker.Failure(now, {});
   }
   drafters.Learn(*drafter, fit_);  // it has not been away, for all we know
   EXPECT_TRUE(drafter->breaker.IsOpen(now));

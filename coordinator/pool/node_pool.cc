@@ -37,18 +37,19 @@ NodeGroup<DrafterNode>::Make MakeDrafter(const NodePool::Options& options,
   return [&](const std::string& name, const std::string& address) {
     const ConnectNode connect = ConnectTo(name, address, options.channel);
     const auto channel = connect(options.channel.max_receive_bytes);
+    auto stub = std::make_unique<GrpcDraftStub>(
+        channel,
+        GrpcNodeOptions{.queue = queue,
+                        .timeout = options.draft_timeout,
+                        .timeout_per_token = options.timeout_per_token,
+                        .max_receive_bytes = options.channel.max_receive_bytes,
+                        .connect = connect});
     return std::unique_ptr<DrafterNode>(new DrafterNode{
         .link = {.name = name,
                  .address = address,
-                 .is_connected = [channel] { return IsConnected(*channel); }},
-        .stub = std::make_unique<GrpcDraftStub>(
-            channel,
-            GrpcNodeOptions{
-                .queue = queue,
-                .timeout = options.draft_timeout,
-                .timeout_per_token = options.timeout_per_token,
-                .max_receive_bytes = options.channel.max_receive_bytes,
-                .connect = connect}),
+                 .is_connected =
+                     [calls = stub.get()] { return calls->IsConnected(); }},
+        .stub = std::move(stub),
         .cache = std::make_unique<GrpcCacheStub>(channel, queue)});
   };
 }
@@ -58,18 +59,19 @@ NodeGroup<VerifierNode>::Make MakeVerifier(const NodePool::Options& options,
   return [&](const std::string& name, const std::string& address) {
     const ConnectNode connect = ConnectTo(name, address, options.channel);
     const auto channel = connect(options.channel.max_receive_bytes);
+    auto stub = std::make_unique<GrpcVerifyStub>(
+        channel,
+        GrpcNodeOptions{.queue = queue,
+                        .timeout = options.verify_timeout,
+                        .timeout_per_token = options.timeout_per_token,
+                        .max_receive_bytes = options.channel.max_receive_bytes,
+                        .connect = connect});
     return std::unique_ptr<VerifierNode>(new VerifierNode{
         .link = {.name = name,
                  .address = address,
-                 .is_connected = [channel] { return IsConnected(*channel); }},
-        .stub = std::make_unique<GrpcVerifyStub>(
-            channel,
-            GrpcNodeOptions{
-                .queue = queue,
-                .timeout = options.verify_timeout,
-                .timeout_per_token = options.timeout_per_token,
-                .max_receive_bytes = options.channel.max_receive_bytes,
-                .connect = connect}),
+                 .is_connected =
+                     [calls = stub.get()] { return calls->IsConnected(); }},
+        .stub = std::move(stub),
         .cache = std::make_unique<GrpcCacheStub>(channel, queue)});
   };
 }
@@ -86,6 +88,20 @@ const NodeKnowledge* FirstReady(
       std::find_if(nodes.begin(), nodes.end(),
                    [](const NodeKnowledge* node) { return node->ready(); });
   return found == nodes.end() ? nullptr : *found;
+}
+
+// The longest text that a verifier of this model has room for.
+int LongestText(const std::vector<const NodeKnowledge*>& verifiers,
+                const ModelIdentity& model) {
+  int longest = 0;
+  for (const NodeKnowledge* verifier : verifiers) {
+    if (!verifier->ready()) continue;
+    const NodeDescription& node = *verifier->answer;
+    if (CheckSame(model, node.identity(), Sameness::kLaw).ok()) {
+      longest = std::max(longest, RoomOf(node));
+    }
+  }
+  return longest;
 }
 
 }  // namespace
@@ -242,7 +258,9 @@ absl::StatusOr<NodePool::Pair> NodePool::Assign(
   Pair pair = {
       .verifier = std::make_unique<SessionVerifier>(
           *this, session, std::move(verifier.seat), verifier.description),
-      .verifier_description = verifier.description};
+      .verifier_description = verifier.description,
+      .longest_text = LongestText(std::as_const(verifiers_).knowledge(),
+                                  verifier.description.identity())};
   if (options_.drafters.empty()) return pair;
   auto drafter = drafters_.Choose(session, /*fits=*/{}, cache_salt);
   pair.drafter_description = drafter.description;

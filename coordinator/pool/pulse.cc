@@ -16,8 +16,12 @@ void Pulse::Asked(Clock::time_point now) {
 }
 
 void Pulse::Answered(Clock::duration took, Clock::time_point now) {
-  limit_.Answered(std::chrono::ceil<FailureLimit::Duration>(took));
+  auto pace = std::chrono::ceil<FailureLimit::Duration>(took);
   MutexLock lock(mu_);
+  // A node that was only slow has a third more of time, and then more again.
+  if (was_given_up_) pace = std::min(pace, limit_.Get() / (kMargin - 1));
+  was_given_up_ = false;
+  limit_.Answered(pace);
   HeardLocked(now);
 }
 
@@ -45,6 +49,7 @@ bool Pulse::IsSilent(Clock::time_point now,
 
 void Pulse::GiveUp() {
   MutexLock lock(mu_);
+  was_given_up_ = true;
   for (Call* call : calls_) call->cancellation_.Cancel();
 }
 

@@ -53,7 +53,8 @@ class Pulse {
   };
 
   void Heard(Clock::time_point now);
-  // It is asked what it is; it has answered that, after so long.
+  // It is asked what it is; it has answered that, after so long, which tells of
+  // its pace unless it had been given up: then of how long it hung.
   void Asked(Clock::time_point now);
   void Answered(Clock::duration took, Clock::time_point now);
   // It has said that it is not ready: it serves the calls that wait, or its
@@ -77,13 +78,15 @@ class Pulse {
   void Leave(std::list<Call*>::iterator place);
   void HeardLocked(Clock::time_point now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  FailureLimit limit_{std::chrono::milliseconds(300), /*margin=*/4,
-                      /*window=*/32};
+  static constexpr int kMargin = 4;
+
+  FailureLimit limit_{std::chrono::milliseconds(300), kMargin, /*window=*/32};
   mutable Mutex mu_;
   std::list<Call*> calls_ ABSL_GUARDED_BY(mu_);
   Clock::time_point waits_since_ ABSL_GUARDED_BY(mu_) = {};
   Clock::time_point heard_at_ ABSL_GUARDED_BY(mu_) = {};
   std::optional<Clock::time_point> asked_at_ ABSL_GUARDED_BY(mu_);  // first
+  bool was_given_up_ ABSL_GUARDED_BY(mu_) = false;  // and not heard since
 };
 
 }  // namespace outrider

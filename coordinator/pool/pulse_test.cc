@@ -83,6 +83,21 @@ TEST_F(PulseTest, ANodeWhoseAnswersTakeLongIsGivenFourTimesThat) {
   EXPECT_TRUE(IsSilent());
 }
 
+// How long it hung is no pace: the next silence would be found late.
+TEST_F(PulseTest, ANodeThatWasGivenUpHasAThirdMoreOfTime) {
+  pulse_.Asked(loop_.now());
+  Pass(milliseconds(301));
+  EXPECT_TRUE(IsSilent());
+  pulse_.GiveUp();
+  pulse_.Heard(loop_.now());  // by a call that does not listen
+  pulse_.Answered(milliseconds(5000), loop_.now());
+  pulse_.Asked(loop_.now());
+  Pass(milliseconds(400));
+  EXPECT_FALSE(IsSilent());
+  Pass(milliseconds(1));
+  EXPECT_TRUE(IsSilent());
+}
+
 TEST_F(PulseTest, WhoWasAwayBeginsToListen) {
   call_.emplace(pulse_, session_);
   pulse_.Asked(loop_.now());

@@ -156,7 +156,7 @@ TEST_F(SameModelStubTest, AStreamDoesNotBeginWithAnotherModelThanItIsChosenAs) {
   EXPECT_EQ(others_[0].weights_hash, "new weights");
 }
 
-TEST_F(SameModelStubTest, WhatARepliesSaysIsNotAskedOnceMore) {
+TEST_F(SameModelStubTest, WhatAReplySaysIsNotAskedOnceMore) {
   node_.says_its_model = true;
   node_.is_gone = true;
   for (int i = 0; i < 2; ++i) {

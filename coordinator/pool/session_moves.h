@@ -15,15 +15,16 @@ enum class MoveReason {
   kLate,      // it has not answered in time
   kDraining,  // it shuts down, or its name no longer has it
   kReplaced,  // it came back as another model
+  kOutgrown,  // its memory is too small for the text
   kFound,     // there was none before: a drafter
 };
 inline constexpr MoveReason kMoveReasons[] = {
-    MoveReason::kLost, MoveReason::kLate, MoveReason::kDraining,
-    MoveReason::kReplaced, MoveReason::kFound};
+    MoveReason::kLost,     MoveReason::kLate,     MoveReason::kDraining,
+    MoveReason::kReplaced, MoveReason::kOutgrown, MoveReason::kFound};
 
 inline const char* NameOf(MoveReason reason) {
-  constexpr const char* kNames[] = {"lost", "late", "draining", "replaced",
-                                    "found"};
+  constexpr const char* kNames[] = {"lost",     "late",     "draining",
+                                    "replaced", "outgrown", "found"};
   return kNames[static_cast<int>(reason)];
 }
 

@@ -22,6 +22,7 @@ struct WantedModel {
 struct SessionNodes {
   std::unique_ptr<SessionVerifier> verifier = nullptr;
   NodeDescription verifier_description = {};
+  int longest_text = 0;  // that a verifier like it has room for
   std::unique_ptr<SessionDrafter> drafter = nullptr;  // null: none configured
   NodeDescription drafter_description = {};           // of the first it had
 

@@ -12,6 +12,7 @@
 #include "coordinator/peers/circuit_breaker.h"
 #include "coordinator/peers/miss_recovery.h"
 #include "coordinator/pool/poison.h"
+#include "coordinator/pool/timed_step.h"
 #include "coordinator/pool/wait_time.h"
 #include "coordinator/pool/waiting_room.h"
 #include "core/base/log.h"
@@ -31,11 +32,11 @@ constexpr size_t kMaxFailedNodes = 2;
 // About a second: a restarting process on the same address, or a broken
 // connection.
 constexpr int kMaxBroken = 7;
-// Of a session that holds, between two attempts.
+// A session that holds pauses so long between two attempts.
 constexpr milliseconds kFirstPause(20);
 constexpr milliseconds kLongestPause(500);
-// How long the model may be missing among those that are ready.
-constexpr std::chrono::seconds kModelPatience(5);
+// How long none of those that are ready may be fit to go on with it.
+constexpr std::chrono::seconds kUnservedPatience(5);
 
 // What tells of the node, not of the session or the load. INTERNAL may be
 // either; the breaker opens at several in a row, and a session has one of them.
@@ -46,6 +47,7 @@ bool IsOfNode(const absl::Status& status) {
 
 // Why a session that has begun cannot stay, if so.
 std::optional<MoveReason> ReasonOf(const absl::Status& status) {
+  if (IsOutgrown(status)) return MoveReason::kOutgrown;
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:
       return MoveReason::kLost;
@@ -76,7 +78,7 @@ SessionVerifier::SessionVerifier(SessionPool& pool, const SessionId& session,
                        [this](const ModelIdentity& model) {
                          pool_.Doubt(seat_.node(), model);
                        },
-                   .model = seat_.description().identity()}) {}
+                   .model = seat_.model()}) {}
 
 Task<absl::StatusOr<VerifyReply>> SessionVerifier::Verify(
     const VerifyCall& call, Cancellation& cancellation) {
@@ -109,7 +111,7 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::Open(
     if (place == nullptr) co_return reply;
     co_await place->Wait(pool_.timer(), WaitTime(status, session_, attempt),
                          cancellation);
-    seat_.TakeOther(failed_, /*even_doubtful=*/true);
+    seat_.TakeOther(call, failed_, /*even_doubtful=*/true);
   }
 }
 
@@ -121,9 +123,15 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskEach(
     co_await seat_.TakeTurn(call, cancellation);
     VerifierNode& node = seat_.node();
     // A node that was broken is probed by one session at a time.
-    const bool is_allowed = node.breaker.Allow(Clock::now());
-    if (!is_allowed && seat_.TakeOther(avoided, /*even_doubtful=*/false)) {
-      continue;
+    permit_ = node.breaker.Allow(Clock::now());
+    if (!permit_) {
+      Seat<VerifierNode> left =
+          seat_.TakeOther(call, avoided, /*even_doubtful=*/false);
+      if (left != nullptr) {
+        // Its place for suspects is nobody's now.
+        if (seat_.is_suspect()) seat_.Leave(std::move(left), call);
+        continue;
+      }
     }
     Reply reply = co_await AskHere(call, cancellation);
     const absl::Status& status = reply.status();
@@ -137,11 +145,11 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskEach(
     } else if (IsOfNode(status) && !absl::IsDeadlineExceeded(status)) {
       failed_.push_back(&node);
       if (failed_.size() == kMaxFailedNodes) co_return reply;
-    } else if (!absl::IsDeadlineExceeded(status) && !absl::IsAborted(status)) {
+    } else if (!ReasonOf(status).has_value()) {
       co_return reply;
     }
     if (Seat<VerifierNode> left =
-            seat_.TakeOther(avoided, /*even_doubtful=*/true)) {
+            seat_.TakeOther(call, avoided, /*even_doubtful=*/true)) {
       if (!IsRefusal(status)) seat_.Leave(std::move(left), call);
       continue;
     }
@@ -155,7 +163,8 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskUntilAnswered(
     const VerifyCall& call, Cancellation& cancellation) {
   const bool is_open = !call.header.incarnation.is_none();
   std::optional<Held> held;
-  std::optional<Clock::time_point> model_gone_since;
+  std::optional<Clock::time_point> unserved_since;
+  Nodes full;  // those that have refused it since it slept
   milliseconds pause = kFirstPause;
   int num_broken = 0;
   for (uint64_t attempt = 0;; ++attempt) {
@@ -165,6 +174,15 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskUntilAnswered(
     if (reply.ok() || cancellation.cancelled()) co_return reply;
     if (IsRefusal(status)) {
       seat_.GiveTurnBack();
+      full.push_back(&seat_.node());
+      // It has nothing there: another costs it the same.
+      if (!is_open && seat_.TakeRoomElsewhere(call, full)) continue;
+      full.clear();
+      if (has_begun_ && !held.has_value()) {
+        OUTRIDER_LOG(kInfo, seat_.FieldsOf(call))
+            << "holds, as no verifier has room for it: " << status;
+        held.emplace(pool_.moves());
+      }
       co_await pool_.timer().Sleep(WaitTime(status, session_, attempt),
                                    cancellation);
       continue;
@@ -185,16 +203,16 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskUntilAnswered(
     if (absl::IsUnavailable(status)) ++num_broken;
     const bool is_given_up = !is_kept || !seat_.may_move();
     if (is_given_up && num_broken >= kMaxBroken) co_return reply;
-    if (!seat_.IsModelGone()) {
-      model_gone_since.reset();
-    } else if (!model_gone_since.has_value()) {
-      model_gone_since = Clock::now();
+    if (!seat_.IsUnserved(call)) {
+      unserved_since.reset();
+    } else if (!unserved_since.has_value()) {
+      unserved_since = Clock::now();
     }
-    if (model_gone_since.has_value() &&
+    if (unserved_since.has_value() &&
         (absl::IsAborted(status) ||
-         Clock::now() - *model_gone_since > kModelPatience)) {
-      co_return absl::AbortedError(
-          absl::StrCat("only other models are left: ", status.message()));
+         Clock::now() - *unserved_since > kUnservedPatience)) {
+      if (*reason == MoveReason::kOutgrown) co_return reply;
+      co_return UnservedError(status);
     }
     if (!held.has_value()) {
       OUTRIDER_LOG(kWarning, seat_.FieldsOf(call))
@@ -204,6 +222,15 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskUntilAnswered(
     co_await pool_.timer().Sleep(pause, cancellation);
     pause = std::min(2 * pause, kLongestPause);
   }
+}
+
+absl::Status SessionVerifier::UnservedError(const absl::Status& status) {
+  if (seat_.IsModelGone()) {
+    return absl::AbortedError(
+        absl::StrCat("only other models are left: ", status.message()));
+  }
+  return absl::UnavailableError(absl::StrCat(
+      "those that are left would serve it begun anew: ", status.message()));
 }
 
 Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskHere(
@@ -241,61 +268,36 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskNode(
   VerifierNode& node = seat_.node();
   was_asked_ = true;
   was_connected_ = node.link.is_connected();
-  const auto num_appended =
-      static_cast<int>(call.header.delta.append_tokens.size());
-  node.pace.Begin(num_appended);
-  const milliseconds longest = node.stub->TimeoutOf(call);
-  const std::optional<milliseconds> limit =
-      pool_.HasSeveralVerifiers() && seat_.may_move() ? node.pace.Limit()
-                                                      : std::nullopt;
-  const milliseconds timeout =
-      std::min(longest, limit.value_or(longest) * patience_);
-  was_patient_ = timeout == longest;
-  const Clock::time_point begin = Clock::now();
-  // Where the call may be answered elsewhere, it does not wait for a node that
-  // answers nothing at all.
-  std::optional<Pulse::Call> waiting;
-  if (limit.has_value() && patience_ == 1) {
-    waiting.emplace(node.link.pulse, cancellation);
-  }
-  Reply reply = co_await node.stub->Verify(
-      call, timeout,
-      waiting.has_value() ? waiting->cancellation() : cancellation);
-  const bool is_silent =
-      !reply.ok() && waiting.has_value() && waiting->is_given_up();
-  waiting.reset();
-  if (is_silent) {
-    reply = absl::DeadlineExceededError("the node does not answer anything");
-  } else if (reply.ok()) {
-    node.link.pulse.Heard(Clock::now());
-  }
-  const auto took = std::chrono::ceil<milliseconds>(Clock::now() - begin);
-  if (reply.ok() && !std::holds_alternative<Miss>(reply->outcome)) {
-    node.pace.Answered(num_appended, num_appended - reply->header.reused_length,
-                       reply->header.compute_seconds, took);
-  } else if (absl::IsDeadlineExceeded(reply.status()) && !is_silent) {
-    node.pace.Late(num_appended, took);
-  } else {
-    node.pace.Failed(num_appended);
-  }
+  TimedReply timed = co_await SendStep(
+      node, call,
+      {.may_go_elsewhere = pool_.HasSeveralVerifiers() && seat_.may_move(),
+       .times = patience_},
+      pool_.timer(), cancellation);
+  Reply& reply = timed.reply;
+  was_patient_ = timed.had_all_time;
   if (!absl::IsDeadlineExceeded(reply.status())) {
     patience_ = 1;
   } else if (!was_patient_) {
     patience_ *= 4;
   }
   if (reply.ok() && reply->header.is_draining) node.link.is_leaving = true;
+  if (absl::IsResourceExhausted(reply.status()) && !IsRefusal(reply.status()) &&
+      LengthOf(call) > seat_.room()) {
+    reply = OutgrownError(LengthOf(call), seat_.room());
+  }
   Report(reply.status(), cancellation);
-  co_return reply;
+  co_return std::move(reply);
 }
 
 void SessionVerifier::Report(const absl::Status& status,
                              const Cancellation& cancellation) {
   CircuitBreaker& breaker = seat_.node().breaker;
+  const CircuitBreaker::Permit permit = std::exchange(permit_, {});
   if (status.ok()) {
     breaker.Success();
   } else if (cancellation.cancelled() || !IsOfNode(status)) {
-    breaker.Abandon();
-  } else if (breaker.Failure(Clock::now())) {
+    breaker.Abandon(permit);
+  } else if (breaker.Failure(Clock::now(), permit)) {
     OUTRIDER_LOG(kWarning) << seat_.node().link.address << " fails: " << status;
   }
 }
@@ -304,7 +306,7 @@ bool SessionVerifier::Move(const VerifyCall& call, MoveReason reason,
                            const absl::Status& why) {
   if (!seat_.Move(call, reason, why)) return false;
   patience_ = 1;
-  same_model_.Accept(seat_.numerics());
+  same_model_.Accept(seat_.model().numerics);
   return true;
 }
 

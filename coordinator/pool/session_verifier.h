@@ -10,6 +10,7 @@
 #include "coordinator/pool/node.h"
 #include "coordinator/pool/same_model_stub.h"
 #include "coordinator/pool/session_pool.h"
+#include "coordinator/pool/session_use.h"
 #include "coordinator/pool/verifier_seat.h"
 #include "core/base/cancellation.h"
 #include "core/base/session_id.h"
@@ -39,9 +40,14 @@ class SessionVerifier final : public VerifyStub {
   SessionVerifier(SessionPool& pool, const SessionId& session,
                   Seat<VerifierNode> seat, const NodeDescription& description);
 
+  // Is called before the first Verify.
+  void set_use(const SessionUse& use) { seat_.set_use(use); }
+
+  // IsOutgrown: for some seconds no verifier has had room for the text.
   // RESOURCE_EXHAUSTED with a delay: an opening, and the waiting room is full.
   // UNAVAILABLE: an opening fails everywhere, or the session would move for the
-  // fourth time in a minute. ABORTED: only other models are left. INTERNAL and
+  // fourth time in a minute, or only verifiers that it would have to be begun
+  // anew at are left. ABORTED: only other models are. INTERNAL and
   // IsPoison: it may be what two nodes were lost by.
   Task<absl::StatusOr<VerifyReply>> Verify(const VerifyCall& call,
                                            Cancellation& cancellation) override;
@@ -80,6 +86,7 @@ class SessionVerifier final : public VerifyStub {
   Task<Reply> AskHere(const VerifyCall& call, Cancellation& cancellation);
   // One call: in its time, counted and reported.
   Task<Reply> AskNode(const VerifyCall& call, Cancellation& cancellation);
+  absl::Status UnservedError(const absl::Status& status);
   Task<bool> IsThere(Cancellation& cancellation);
   void Report(const absl::Status& status, const Cancellation& cancellation);
   bool Move(const VerifyCall& call, MoveReason reason,
@@ -90,10 +97,11 @@ class SessionVerifier final : public VerifyStub {
   VerifierSeat seat_;
   AtSeat at_seat_{*this};
   SameModelStub same_model_;
-  bool has_begun_ = false;      // a verifier has answered
-  bool was_asked_ = false;      // one, whether it answered or not
-  bool was_connected_ = false;  // the node, when it was last asked
-  Nodes failed_;                // at the first opening
+  bool has_begun_ = false;         // a verifier has answered
+  bool was_asked_ = false;         // one, whether it answered or not
+  CircuitBreaker::Permit permit_;  // of the next call
+  bool was_connected_ = false;     // the node, when it was last asked
+  Nodes failed_;                   // at the first opening
   int patience_ = 1;  // times the limit of a step; more after a late one
   bool was_patient_ = false;  // the last step had all the time there is
 };

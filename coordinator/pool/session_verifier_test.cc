@@ -59,6 +59,7 @@ class SessionVerifierTest : public ::testing::Test {
     auto choice = pool.ChooseVerifier(stream->id, {});
     stream->verifier = std::make_unique<SessionVerifier>(
         pool, stream->id, std::move(choice.seat), choice.description);
+    stream->verifier->set_use(use_);
     streams_.push_back(std::move(stream));
     StartDetached(Run(*streams_.back()));
     return *streams_.back();
@@ -67,8 +68,8 @@ class SessionVerifierTest : public ::testing::Test {
   Task<void> Run(Stream& stream) {
     VerifyCall call = {.header = {.session = stream.id,
                                   .step = 1,
-                                  .delta = {.append_tokens = {1, 2}}},
-                       .prompt_length = 2};
+                                  .delta = {.append_tokens = prompt_}},
+                       .prompt_length = static_cast<int>(prompt_.size())};
     while (stream.num_steps < num_steps_) {
       auto reply = co_await stream.verifier->Verify(call, cancellation_);
       if (!reply.ok()) {
@@ -78,9 +79,11 @@ class SessionVerifierTest : public ::testing::Test {
       ++call.header.step;
       if (std::holds_alternative<Miss>(reply->outcome)) {
         call.header.incarnation = {};
+        call.header.delta = {.append_tokens = prompt_};
         continue;
       }
       call.header.incarnation = reply->header.incarnation;
+      call.header.delta = {.append_tokens = {1, 2}};
       ++stream.num_steps;
       // A client that is nobody's first.
       co_await loop_.Sleep(milliseconds(1));
@@ -124,6 +127,25 @@ class SessionVerifierTest : public ::testing::Test {
       if (!pool_->is_closed) Restart(after);
     });
   }
+  // The process that has a step.
+  FakeProcess* InFlight() {
+    const auto found = std::find_if(
+        processes_.begin(), processes_.end(),
+        [](const FakeProcess& process) { return process.num_in_flight > 0; });
+    return found == processes_.end() ? nullptr : &*found;
+  }
+  FakeProcess& ProcessAt(const std::string& address) {
+    const size_t begin = std::string("1.1.1.").size();
+    return processes_.at(std::stoi(address.substr(begin)));
+  }
+  // Its breaker opens.
+  void FailAt(const std::string& address) {
+    auto choice = pool_->ChooseVerifier(
+        {}, [&](const VerifierNode& node, const NodeDescription&) {
+          return node.link.address == address;
+        });
+    for (int i = 0; i < 3; ++i) choice.seat->breaker.Failure(loop_.now(), {});
+  }
   int64_t NumMoves(MoveReason reason) {
     int64_t sum = 0;
     for (const auto& pool : pools_) {
@@ -158,6 +180,8 @@ class SessionVerifierTest : public ::testing::Test {
 
   EventLoop loop_;
   int num_steps_ = 100;
+  std::vector<TokenId> prompt_ = {1, 2};
+  SessionUse use_ = {.max_length = 100, .max_draft_tokens = 4};
   std::map<SessionId, uint64_t> poison_;
   std::vector<FakeProcess> processes_;
   std::set<FakeProcess*> restarting_;
@@ -287,7 +311,6 @@ TEST_F(SessionVerifierTest, VerifiersThatHangOrDrainMakeNoSuspects) {
   for (const auto& stream : streams_) EXPECT_THAT(*stream->end, IsOk());
 }
 
-// No step's limit is waited for: it is asked what it is, and does not say so.
 TEST_F(SessionVerifierTest, AVerifierThatFallsSilentIsLeftWithinASecond) {
   Start(/*num_verifiers=*/3, /*num_streams=*/9);
   // Its slowest step would allow it four seconds.
@@ -311,6 +334,19 @@ TEST_F(SessionVerifierTest, AVerifierThatOnlyTakesLongIsNotLeft) {
   EXPECT_EQ(NumMoves(MoveReason::kLate), 0);
 }
 
+// They take turns, so that the first of them ends when the last does.
+TEST_F(SessionVerifierTest, TextsThatComeAtOnceAreLateNowhere) {
+  Start(/*num_verifiers=*/2, /*num_streams=*/0);
+  prompt_.assign(400, 1);
+  for (FakeProcess& one : processes_) one.per_token = milliseconds(1);
+  for (int i = 0; i < 2; ++i) AddStream();
+  RunUntil([&] { return HaveAllSteps(1); });  // so their pace is known
+  for (int i = 0; i < 128; ++i) AddStream();
+  RunToEnd();
+  EXPECT_EQ(processes_[0].num_texts + processes_[1].num_texts, 130);
+  for (const auto& stream : streams_) EXPECT_THAT(*stream->end, IsOk());
+}
+
 // It is the coordinator that hears nothing.
 TEST_F(SessionVerifierTest, WhereAllAreSilentNobodyMoves) {
   Start(/*num_verifiers=*/3, /*num_streams=*/9);
@@ -331,6 +367,37 @@ TEST_F(SessionVerifierTest, ACoordinatorThatWasStoppedBlamesNobody) {
   loop_.StandStill(std::chrono::seconds(20));
   RunToEnd();
   EXPECT_EQ(NumMoves(MoveReason::kLate), 0);
+}
+
+TEST_F(SessionVerifierTest, AVerifierOfTheSameModelTakesOverWhateverItsBuild) {
+  processes_.resize(2);
+  NodeDescription& other = processes_[1].description;
+  other.context_length = 500;
+  other.max_draft_tokens = 8;
+  ++other.protocol_version;
+  other.reply_formats.push_back(ReplyFormat::kTokens);
+  other.rules.push_back(RuleKind::kBlock);
+  Start(/*num_verifiers=*/2, /*num_streams=*/4);
+  RunUntil([&] { return HaveAllSteps(10); });
+  processes_[0].is_draining = true;
+  RunUntil([&] { return HaveAllSteps(50); });
+  processes_[0].Die();
+  RunToEnd();
+  EXPECT_EQ(NumMoves(MoveReason::kDraining), 2);
+  for (const auto& stream : streams_) EXPECT_THAT(*stream->end, IsOk());
+}
+
+// One that is begun anew there asks for what it serves.
+TEST_F(SessionVerifierTest, AStreamThatNoOtherServesIsToBeResumed) {
+  processes_.resize(2);
+  processes_[1].description.max_draft_tokens = 2;
+  Start(/*num_verifiers=*/2, /*num_streams=*/2);
+  RunUntil([&] { return HaveAllSteps(10); });
+  processes_[0].Die();
+  RunToEnd();
+  const int lost = streams_[0]->end->ok() ? 1 : 0;
+  EXPECT_TRUE(absl::IsUnavailable(*streams_[lost]->end));
+  EXPECT_THAT(*streams_[1 - lost]->end, IsOk());
 }
 
 TEST_F(SessionVerifierTest, AStreamBeginsWhereTheModelIsThatItWasPromised) {
@@ -367,6 +434,66 @@ TEST_F(SessionVerifierTest, SuspectsAreBackWhenTheTextsOfAllAreTakenIn) {
   EXPECT_LT(loop_.elapsed() - lost_at, 50 * 4 * (kFakeStep + milliseconds(10)));
   RunToEnd();
   for (const auto& stream : streams_) EXPECT_THAT(*stream->end, IsOk());
+}
+
+// The node that fails while a suspect waits for its place keeps none for it.
+TEST_F(SessionVerifierTest, ASuspectThatIsKeptOutByABreakerLeavesItsPlace) {
+  Start(/*num_verifiers=*/3, /*num_streams=*/0);
+  const SessionId other = SessionId::Random();
+  for (FakeProcess& process : processes_) {
+    EXPECT_TRUE(process.suspects->Enter(other, loop_.now()));
+  }
+  Stream& stream = AddStream();
+  RunUntil([&] { return InFlight() != nullptr; });
+  InFlight()->Die();
+  const VerifierNode* const first = &stream.verifier->node();
+  RunUntil([&] { return &stream.verifier->node() != first; });
+  const std::string waits_at = stream.verifier->node().link.address;
+  FailAt(waits_at);
+  for (FakeProcess& process : processes_) process.suspects->Released(other);
+  RunUntil([&] { return stream.num_steps > 0; });
+  EXPECT_NE(stream.verifier->node().link.address, waits_at);
+  for (FakeProcess& process : processes_) {
+    EXPECT_TRUE(process.suspects->Enter(other, loop_.now()));
+  }
+}
+
+TEST_F(SessionVerifierTest, AMovedStreamThatFindsNoRoomGoesOnWhereThereIsSome) {
+  Start(/*num_verifiers=*/3, /*num_streams=*/1);
+  Stream& stream = *streams_[0];
+  RunUntil([&] { return HaveAllSteps(3) && InFlight() != nullptr; });
+  InFlight()->Die();
+  const VerifierNode* const first = &stream.verifier->node();
+  RunUntil([&] { return &stream.verifier->node() != first; });
+  const VerifierNode* const second = &stream.verifier->node();
+  ProcessAt(second->link.address).is_full = true;
+  const auto refused_at = loop_.elapsed();
+  RunUntil([&] { return HaveAllSteps(10); });
+  EXPECT_NE(&stream.verifier->node(), second);
+  EXPECT_LT(loop_.elapsed() - refused_at, std::chrono::seconds(1));
+}
+
+TEST_F(SessionVerifierTest, AMovedStreamThatFindsNoRoomAnywhereHolds) {
+  Start(/*num_verifiers=*/3, /*num_streams=*/1);
+  RunUntil([&] { return HaveAllSteps(3) && InFlight() != nullptr; });
+  for (FakeProcess& process : processes_) process.is_full = true;
+  InFlight()->Die();
+  RunUntil([&] { return pool_->moves().num_held == 1; });
+  for (FakeProcess& process : processes_) process.is_full = false;
+  RunToEnd();
+  EXPECT_THAT(*streams_[0]->end, IsOk());
+  EXPECT_EQ(pool_->moves().num_held, 0);
+}
+
+// Passes take other sessions' rows along, which is no time that they lose.
+TEST_F(SessionVerifierTest, OnlyItsOwnRowsAreInAMovedSessionsQuarter) {
+  Start(/*num_verifiers=*/2, /*num_streams=*/100);
+  for (FakeProcess& process : processes_) process.own_share = 0.25;
+  RunUntil([&] { return HaveAllSteps(10); });
+  processes_[0].Die();
+  const auto lost_at = loop_.elapsed();
+  RunUntil([&] { return HaveAllSteps(13); });
+  EXPECT_LT(loop_.elapsed() - lost_at, 50 * 3 * kFakeStep);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "coordinator/pool/verifier_seat.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <variant>
 
@@ -12,17 +13,10 @@ namespace {
 
 constexpr std::chrono::milliseconds kIsolateTimeout(500);
 
-// What is each node's own affair: how much room it has, for whom its sessions
-// share it, and how busy it is.
-NodeDescription WithoutOwn(NodeDescription node) {
-  node.model_name.clear();
-  node.device.clear();
-  node.build.clear();
-  node.kv_cache_tokens = 0;
-  node.kv_cache_bytes = 0;
-  node.prefix_cache.clear();
-  node.activity = {};
-  return node;
+// What taking in the session's text has cost the node's other sessions. An
+// older node tells only how long the passes took that it was in.
+double SecondsTaken(const ReplyHeader& header) {
+  return header.own_seconds > 0 ? header.own_seconds : header.compute_seconds;
 }
 
 }  // namespace
@@ -33,21 +27,29 @@ VerifierSeat::VerifierSeat(SessionPool& pool, const SessionId& session,
     : pool_(pool),
       session_(session),
       seat_(std::move(seat)),
-      description_(WithoutOwn(description)),
-      numerics_(description.numerics) {}
+      description_(description),
+      model_(description.identity()),
+      room_(RoomOf(description)) {}
 
-Seat<VerifierNode> VerifierSeat::TakeOther(const Nodes& avoided,
+Seat<VerifierNode> VerifierSeat::TakeOther(const VerifyCall& call,
+                                           const Nodes& avoided,
                                            bool even_doubtful) {
   auto choice = pool_.ChooseVerifier(
       session_, [&](const VerifierNode& node, const NodeDescription& answer) {
         return std::find(avoided.begin(), avoided.end(), &node) ==
                    avoided.end() &&
-               WithoutOwn(answer) == description_;
+               Fits(answer, call, Sameness::kBits);
       });
   if (choice.seat == nullptr || (choice.is_doubtful && !even_doubtful)) {
     return nullptr;
   }
   turn_ = {};
+  return Take(std::move(choice));
+}
+
+Seat<VerifierNode> VerifierSeat::Take(NodeGroup<VerifierNode>::Choice choice) {
+  model_ = choice.description.identity();
+  room_ = RoomOf(choice.description);
   return std::exchange(seat_, std::move(choice.seat));
 }
 
@@ -58,7 +60,7 @@ bool VerifierSeat::Move(const VerifyCall& call, MoveReason reason,
     seat_->PutOut(now);
   }
   if (moves_.IsReached(now)) return false;
-  auto choice = ChooseOther(PromiseOf(call.sampling, call.rule));
+  auto choice = ChooseOther(call);
   if (choice.seat == nullptr) return false;
   MoveGate::Turn turn;
   if (reason == MoveReason::kDraining) {
@@ -71,23 +73,24 @@ bool VerifierSeat::Move(const VerifyCall& call, MoveReason reason,
       << choice.seat->link.address << ", as that is " << NameOf(reason)
       << (why.ok() ? "" : ": ") << (why.ok() ? "" : why.ToString());
   ++pool_.moves().of_verifiers[static_cast<int>(reason)];
-  if (choice.description.numerics != numerics_) {
+  if (choice.description.numerics != model_.numerics) {
     ++pool_.moves().num_to_other_kernels;
-    numerics_ = choice.description.numerics;
   }
   moves_.Moved(now);
   turn_ = std::move(turn);
   is_moved_ = true;
-  Seat<VerifierNode> left = std::exchange(seat_, std::move(choice.seat));
+  Seat<VerifierNode> left = Take(std::move(choice));
   if (left.get() != seat_.get()) Leave(std::move(left), call);
   return true;
 }
 
-NodeGroup<VerifierNode>::Choice VerifierSeat::ChooseOther(Sameness sameness) {
+NodeGroup<VerifierNode>::Choice VerifierSeat::ChooseOther(
+    const VerifyCall& call) {
+  const Sameness sameness = PromiseOf(call.sampling, call.rule);
   const auto choose = [&](Sameness wanted, bool is_own) {
     return pool_.ChooseVerifier(
         session_, [&](const VerifierNode& node, const NodeDescription& answer) {
-          return (&node == seat_.get()) == is_own && IsAlike(answer, wanted);
+          return (&node == seat_.get()) == is_own && Fits(answer, call, wanted);
         });
   };
   auto choice = choose(sameness, /*is_own=*/false);
@@ -101,33 +104,45 @@ NodeGroup<VerifierNode>::Choice VerifierSeat::ChooseOther(Sameness sameness) {
                             : std::move(choice);
 }
 
-bool VerifierSeat::IsAlike(const NodeDescription& node,
-                           Sameness sameness) const {
-  NodeDescription wanted = description_;
-  NodeDescription other = WithoutOwn(node);
-  wanted.numerics = sameness == Sameness::kLaw ? other.numerics : numerics_;
-  return other == wanted;
+bool VerifierSeat::Fits(const NodeDescription& node, const VerifyCall& call,
+                        Sameness sameness) const {
+  return CheckSame(model_, node.identity(), sameness).ok() &&
+         CanServe(node, description_, use_) && RoomOf(node) >= LengthOf(call);
+}
+
+bool VerifierSeat::IsUnserved(const VerifyCall& call) {
+  return pool_.HasVerifier() &&
+         pool_.ChooseVerifier(session_, [&](const VerifierNode&,
+                                            const NodeDescription& answer) {
+                return Fits(answer, call, Sameness::kLaw);
+              }).seat == nullptr;
 }
 
 bool VerifierSeat::IsModelGone() {
   return pool_.HasVerifier() &&
          pool_.ChooseVerifier(session_, [&](const VerifierNode&,
                                             const NodeDescription& answer) {
-                return IsAlike(answer, Sameness::kLaw);
+                return CheckSame(model_, answer.identity(), Sameness::kLaw)
+                    .ok();
               }).seat == nullptr;
 }
 
 Task<void> VerifierSeat::TakeTurn(const VerifyCall& call,
                                   Cancellation& cancellation) {
   if (!is_moved_ && !is_suspect()) co_return;
+  std::optional<MoveGate::Place> place;  // in the line of the seat's node
   while (!cancellation.cancelled()) {
-    const Clock::time_point now = Clock::now();
-    if (!turn_) turn_ = seat_->gate.Enter(now);
-    const bool has_turn = turn_ || (is_moved_ && TakeTurnElsewhere(call, now));
-    if (has_turn && !is_suspect()) co_return;
-    if (has_turn && co_await Isolate(cancellation)) co_return;
-    GiveTurnBack();
-    co_await pool_.timer().Sleep(seat_->gate.Wait(now), cancellation);
+    if (!turn_) {
+      if (!place.has_value()) place.emplace(seat_->gate);
+      turn_ = place->Enter(Clock::now());
+    }
+    if (turn_ || (is_moved_ && TakeTurnElsewhere(call, place))) {
+      place.reset();
+      if (!is_suspect() || co_await Isolate(cancellation)) co_return;
+      GiveTurnBack();
+      place.emplace(seat_->gate);
+    }
+    co_await place->Wait(pool_.timer(), cancellation);
   }
 }
 
@@ -142,16 +157,32 @@ Task<bool> VerifierSeat::Isolate(Cancellation& cancellation) {
 }
 
 bool VerifierSeat::TakeTurnElsewhere(const VerifyCall& call,
-                                     Clock::time_point now) {
+                                     std::optional<MoveGate::Place>& place) {
+  const Clock::time_point now = Clock::now();
   auto choice = pool_.ChooseVerifier(
       session_, [&](const VerifierNode& node, const NodeDescription& answer) {
         return &node != seat_.get() && node.gate.IsOpen(now) &&
-               IsAlike(answer, Sameness::kBits);
+               Fits(answer, call, Sameness::kBits);
       });
   if (choice.seat == nullptr || choice.is_doubtful) return false;
   turn_ = choice.seat->gate.Enter(now);
   if (!turn_) return false;
-  Leave(std::exchange(seat_, std::move(choice.seat)), call);
+  place.reset();  // before its gate
+  Leave(Take(std::move(choice)), call);
+  return true;
+}
+
+bool VerifierSeat::TakeRoomElsewhere(const VerifyCall& call,
+                                     const Nodes& full) {
+  auto choice = pool_.ChooseVerifier(
+      session_, [&](const VerifierNode& node, const NodeDescription& answer) {
+        return std::find(full.begin(), full.end(), &node) == full.end() &&
+               Fits(answer, call, Sameness::kBits);
+      });
+  if (choice.seat == nullptr || choice.is_doubtful) return false;
+  GiveTurnBack();
+  Take(std::move(choice));
+  is_moved_ = true;
   return true;
 }
 
@@ -161,7 +192,7 @@ void VerifierSeat::Answered(const VerifyReply& reply) {
   num_lost_ = 0;
   // One that is back where it was takes nothing from others: they are new too.
   const double seconds =
-      std::exchange(is_moved_, false) ? reply.header.compute_seconds : 0;
+      std::exchange(is_moved_, false) ? SecondsTaken(reply.header) : 0;
   turn_.End(std::chrono::duration_cast<Clock::duration>(
       std::chrono::duration<double>(seconds)));
 }

@@ -3,7 +3,7 @@
 #define OUTRIDER_COORDINATOR_POOL_VERIFIER_SEAT_H_
 
 #include <chrono>
-#include <string>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -12,6 +12,7 @@
 #include "coordinator/pool/node.h"
 #include "coordinator/pool/session_moves.h"
 #include "coordinator/pool/session_pool.h"
+#include "coordinator/pool/session_use.h"
 #include "core/base/cancellation.h"
 #include "core/base/log.h"
 #include "core/base/monotonic_clock.h"
@@ -39,21 +40,29 @@ class VerifierSeat {
                Seat<VerifierNode> seat, const NodeDescription& description);
 
   VerifierNode& node() const { return *seat_; }
-  // What the session's verifiers are, but for what is each node's own affair.
-  const NodeDescription& description() const { return description_; }
-  // The kernels that the session goes on with.
-  const std::string& numerics() const { return numerics_; }
+  // The session began with it; the kernels may have changed since.
+  const ModelIdentity& model() const { return model_; }
+  // Is called before the first step.
+  void set_use(const SessionUse& use) { use_ = use; }
+  // The longest text that the node has memory for.
+  int room() const { return room_; }
   bool may_move() const { return !moves_.IsReached(Clock::now()); }
 
   // Goes to another node with an opening that no node has answered: to none of
   // those `avoided`, to a doubtful one only where `even_doubtful`. Yields the
   // seat that was left; null, and no change, without another.
-  Seat<VerifierNode> TakeOther(const Nodes& avoided, bool even_doubtful);
+  Seat<VerifierNode> TakeOther(const VerifyCall& call, const Nodes& avoided,
+                               bool even_doubtful);
   // Goes to another node with a session that has begun. False, and no change,
   // where none is there or it may not.
   bool Move(const VerifyCall& call, MoveReason reason,
             const absl::Status& why = {});
-  // Whether verifiers are ready, and none is of the session's model.
+  // Goes to another node like it with an opening that these have no room for,
+  // and no node has an answer to. False, and no change, without another.
+  bool TakeRoomElsewhere(const VerifyCall& call, const Nodes& full);
+  // Whether verifiers are ready, and none can go on with the session; or none
+  // is of its model, so that no other session may continue its text either.
+  bool IsUnserved(const VerifyCall& call);
   bool IsModelGone();
 
   // Waits until the node lets the session in, where it has to: one that has
@@ -79,19 +88,26 @@ class VerifierSeat {
   LogFields FieldsOf(const VerifyCall& call) const;
 
  private:
-  // With the same kernels, where the session's very text is promised, unless no
-  // node is left that has them.
-  NodeGroup<VerifierNode>::Choice ChooseOther(Sameness sameness);
-  bool IsAlike(const NodeDescription& node, Sameness sameness) const;
-  bool TakeTurnElsewhere(const VerifyCall& call, Clock::time_point now);
+  // Where the session's very text is promised, a node with the same kernels,
+  // unless none is left that has them.
+  NodeGroup<VerifierNode>::Choice ChooseOther(const VerifyCall& call);
+  bool Fits(const NodeDescription& node, const VerifyCall& call,
+            Sameness sameness) const;
+  // Yields the seat that was left.
+  Seat<VerifierNode> Take(NodeGroup<VerifierNode>::Choice choice);
+  // `place` ends where it does.
+  bool TakeTurnElsewhere(const VerifyCall& call,
+                         std::optional<MoveGate::Place>& place);
   // Whether the suspect may come: no other one is there, whosever it is.
   Task<bool> Isolate(Cancellation& cancellation);
 
   SessionPool& pool_;
   const SessionId session_;
   Seat<VerifierNode> seat_;
-  const NodeDescription description_;
-  std::string numerics_;
+  const NodeDescription description_;  // of the first node
+  SessionUse use_;
+  ModelIdentity model_;
+  int room_;
   MoveLimit moves_;
   bool is_moved_ = false;  // and not open at the new node yet
   int num_lost_ = 0;       // under its step, since its last answer

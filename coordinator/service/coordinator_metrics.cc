@@ -7,23 +7,13 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "core/wire/finish_reason_name.h"
 
 namespace outrider {
 namespace {
 
 std::string NameOf(std::optional<FinishReason> reason) {
-  if (!reason.has_value()) return "none";
-  switch (*reason) {
-    case FinishReason::kUnknown:
-      break;
-    case FinishReason::kEos:
-      return "eos";
-    case FinishReason::kStop:
-      return "stop";
-    case FinishReason::kLength:
-      return "length";
-  }
-  return "none";
+  return reason.has_value() ? NameOf(*reason) : "none";
 }
 
 std::string NameOf(absl::StatusCode code) {
@@ -32,7 +22,7 @@ std::string NameOf(absl::StatusCode code) {
 
 double Ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
-// To three places, for the log.
+// The log has three places.
 double Short(double number) { return std::round(number * 1000) / 1000; }
 
 prometheus::Counter& AddFallback(MetricRegistry& registry,

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "coordinator/pool/session_use.h"
 #include "core/base/status_macros.h"
 
 namespace outrider {
@@ -17,8 +18,12 @@ Task<absl::StatusOr<GenerationUpdate>> Generation::Run() {
       co_return absl::CancelledError("the client is gone");
     }
     const int length_before = session.length();
-    OUTRIDER_CO_ASSIGN_OR_RETURN(RoundResult result,
-                                 co_await parts_.decoder.Round(session));
+    absl::StatusOr<RoundResult> round = co_await parts_.decoder.Round(session);
+    if (IsOutgrown(round.status()) && length_before > session.prompt_length()) {
+      reason = FinishReason::kLength;
+      break;
+    }
+    OUTRIDER_CO_ASSIGN_OR_RETURN(RoundResult result, std::move(round));
     GenerationUpdate update = TakeBlock(length_before, result, reason);
     OUTRIDER_CO_RETURN_IF_ERROR(co_await parts_.sink.Write(std::move(update)));
   }

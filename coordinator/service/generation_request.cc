@@ -7,6 +7,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "coordinator/pool/session_use.h"
 #include "core/base/session_id.h"
 #include "core/base/status_macros.h"
 #include "core/session/check_tokens.h"
@@ -20,10 +21,17 @@ namespace {
 constexpr int kMaxStopStrings = 16;
 constexpr size_t kMaxStopStringBytes = 256;
 
-absl::Status TooLong(absl::string_view num_tokens, int context_length) {
+absl::Status TooLong(absl::string_view num_tokens,
+                     const GenerationLimits& limits) {
+  if (limits.longest_text < limits.context_length) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the prompt has ", num_tokens,
+        " tokens; the verifiers here have memory for ", limits.longest_text,
+        " of the model's context, which leaves no room to continue it"));
+  }
   return absl::InvalidArgumentError(absl::StrCat(
       "the prompt has ", num_tokens, " tokens; the model's context of ",
-      context_length, " leaves no room to continue it"));
+      limits.context_length, " leaves no room to continue it"));
 }
 
 // Refuses a text that can have no room, which is cheap, before it is tokenised,
@@ -33,10 +41,10 @@ absl::Status CheckBytes(absl::string_view text,
   const std::optional<size_t> most = limits.tokenizer->max_bytes_per_token();
   if (!most.has_value()) return absl::OkStatus();
   const size_t num_tokens = (text.size() + *most - 1) / *most;
-  if (num_tokens < static_cast<size_t>(limits.context_length)) {
+  if (num_tokens < static_cast<size_t>(limits.longest_text)) {
     return absl::OkStatus();
   }
-  return TooLong(absl::StrCat("at least ", num_tokens), limits.context_length);
+  return TooLong(absl::StrCat("at least ", num_tokens), limits);
 }
 
 absl::StatusOr<std::vector<TokenId>> ParsePrompt(
@@ -59,8 +67,8 @@ absl::StatusOr<std::vector<TokenId>> ParsePrompt(
     return absl::InvalidArgumentError("the prompt is empty");
   }
   OUTRIDER_RETURN_IF_ERROR(CheckTokens(prompt, limits.vocab_size));
-  if (prompt.size() >= static_cast<size_t>(limits.context_length)) {
-    return TooLong(absl::StrCat(prompt.size()), limits.context_length);
+  if (prompt.size() >= static_cast<size_t>(limits.longest_text)) {
+    return TooLong(absl::StrCat(prompt.size()), limits);
   }
   return prompt;
 }
@@ -145,12 +153,12 @@ absl::StatusOr<std::vector<std::string>> ParseStopStrings(
 absl::StatusOr<int> ParseMaxLength(const v1::GenerateRequest& proto,
                                    int prompt_length,
                                    const GenerationLimits& limits) {
-  if (!proto.has_max_tokens()) return limits.context_length;
+  if (!proto.has_max_tokens()) return limits.longest_text;
   if (proto.max_tokens() < 1) {
     return absl::InvalidArgumentError("max_tokens must be at least 1, not 0");
   }
   const uint64_t wanted = uint64_t{proto.max_tokens()} + prompt_length;
-  return static_cast<int>(std::min<uint64_t>(wanted, limits.context_length));
+  return static_cast<int>(std::min<uint64_t>(wanted, limits.longest_text));
 }
 
 // Whether K decides, besides the seed, which of the texts with the target's law
@@ -160,16 +168,15 @@ bool TextDependsOnDrafts(const GenerationRequest& request) {
   return !IsGreedy(request.sampling) || IsLossy(request.sampling);
 }
 
-// Where K decides the text and control chooses K, a resume gets a seed of its
-// own: control has learned from rounds whose tokens were lost on the way, and
-// so of coins that the broken stream's seed would flip again. Needs all the
-// rest.
+// Where drafts decide the text, a resume gets a seed of its own: control, which
+// says whether there are any, has learned from rounds whose tokens were lost on
+// the way, and so of coins that the broken stream's seed would flip again. Who
+// names a model resumes, with or without tokens. Needs all the rest.
 uint64_t SeedOf(const v1::GenerateRequest& proto,
                 const GenerationRequest& request) {
-  const bool needs_its_own =
-      !request.delivered.empty() &&
-      request.draft_length_mode == DraftLengthMode::kAuto &&
-      TextDependsOnDrafts(request);
+  const bool needs_its_own = proto.has_model() &&
+                             request.num_speculative_tokens > 0 &&
+                             TextDependsOnDrafts(request);
   return proto.has_seed() && !needs_its_own ? proto.seed() : RandomSeed();
 }
 
@@ -343,8 +350,13 @@ absl::StatusOr<GenerationRequest> ParseRequest(const v1::GenerateRequest& proto,
   request.cache_salt = proto.cache_salt();
 
   OUTRIDER_ASSIGN_OR_RETURN(request.delivered, ParseDelivered(proto, limits));
-  if (request.prompt.size() + request.delivered.size() >
-      static_cast<size_t>(request.max_length)) {
+  const size_t length = request.prompt.size() + request.delivered.size();
+  // What began where there is more memory.
+  if (length > static_cast<size_t>(limits.longest_text) &&
+      length <= static_cast<size_t>(limits.context_length)) {
+    return OutgrownError(static_cast<int>(length), limits.longest_text);
+  }
+  if (length > static_cast<size_t>(request.max_length)) {
     return absl::InvalidArgumentError(absl::StrCat(
         request.delivered.size(),
         " delivered tokens are more than this request can have produced"));

@@ -49,6 +49,7 @@ struct GenerationLimits {
   const Tokenizer* tokenizer = nullptr;  // null: token prompts only
   int vocab_size = 0;
   int context_length = 0;
+  int longest_text = 0;  // that a verifier has room for, within the context
   int max_draft_tokens = 0;
   int default_draft_tokens = 0;  // where a fixed number is wanted
   DraftLengthMode default_draft_length_mode = DraftLengthMode::kFixed;

@@ -57,6 +57,7 @@ class GenerationRequestTest : public ::testing::Test {
   GenerationLimits limits_ = {
       .vocab_size = kVocabSize,
       .context_length = 100,
+      .longest_text = 100,
       .max_draft_tokens = 16,
       .default_draft_tokens = 4,
       .eos_ids = {0},
@@ -205,7 +206,7 @@ TEST_F(GenerationRequestTest, TheReplyFormatIsTheThinnestThatIsServed) {
   limits_.default_reply_format = ReplyFormat::kSparse;
   EXPECT_EQ(FormatOf(v1::ACCEPTANCE_RULE_REJECTION, 0), ReplyFormat::kSparse);
   EXPECT_EQ(FormatOf(v1::ACCEPTANCE_RULE_COUPLED, 1), ReplyFormat::kTokens);
-  // Without TOKENS it is SPARSE, where the rule allows that.
+  // It is SPARSE without TOKENS, where the rule allows that.
   limits_.default_reply_format.reset();
   limits_.reply_formats = {ReplyFormat::kFull, ReplyFormat::kSparse};
   EXPECT_EQ(FormatOf(v1::ACCEPTANCE_RULE_BLOCK, 1), ReplyFormat::kSparse);
@@ -270,11 +271,50 @@ TEST_F(GenerationRequestTest, AResumeWithKByRoundFlipsCoinsOfItsOwn) {
   proto_.mutable_model()->set_weights_hash("A");
   proto_.set_seed(9);
   proto_.set_temperature(1);
-  EXPECT_EQ(Parsed().seed, 9u);
   proto_.set_auto_num_speculative_tokens(true);
+  EXPECT_NE(Parsed().seed, 9u);
+  // Also where all that had come was which model it is.
+  proto_.clear_delivered();
   EXPECT_NE(Parsed().seed, 9u);
   proto_.set_acceptance_rule(v1::ACCEPTANCE_RULE_COUPLED);
   EXPECT_EQ(Parsed().seed, 9u);
+}
+
+// Control keeps a fixed number, or has none drafted.
+TEST_F(GenerationRequestTest, AResumeWithAFixedKFlipsCoinsOfItsOwn) {
+  proto_.mutable_delivered()->add_ids(1);
+  proto_.mutable_model()->set_weights_hash("A");
+  proto_.set_seed(9);
+  proto_.set_temperature(1);
+  proto_.set_num_speculative_tokens(4);
+  EXPECT_NE(Parsed().seed, 9u);
+  proto_.set_num_speculative_tokens(0);
+  EXPECT_EQ(Parsed().seed, 9u);
+  proto_.set_num_speculative_tokens(4);
+  proto_.set_temperature(0);
+  EXPECT_EQ(Parsed().seed, 9u);
+}
+
+TEST_F(GenerationRequestTest, ATextEndsWhereTheVerifiersMemoryDoes) {
+  limits_.longest_text = 40;
+  EXPECT_EQ(Parsed().max_length, 40);
+  proto_.set_max_tokens(60);
+  EXPECT_EQ(Parsed().max_length, 40);
+  for (int i = 2; i < 40; ++i) proto_.mutable_tokens()->add_ids(7);
+  EXPECT_THAT(ParseRequest(proto_, limits_),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("the prompt has 40 tokens; the verifiers here "
+                                 "have memory for 40")));
+}
+
+TEST_F(GenerationRequestTest, AResumeThatNeedsMoreMemoryGoesElsewhere) {
+  limits_.longest_text = 40;
+  proto_.set_seed(9);
+  proto_.mutable_model()->set_weights_hash("A");
+  for (int i = 0; i < 50; ++i) proto_.mutable_delivered()->add_ids(1);
+  EXPECT_THAT(ParseRequest(proto_, limits_),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("have memory for 40")));
 }
 
 TEST_F(GenerationRequestTest, WhatIsPromisedOfAResumeFollowsFromItsSampling) {

@@ -11,6 +11,7 @@
 #include "coordinator/service/generation.h"
 #include "coordinator/service/session_assembly.h"
 #include "core/base/log.h"
+#include "core/base/monotonic_clock.h"
 #include "core/base/retry_delay.h"
 #include "core/base/status_macros.h"
 #include "core/rpc/status_convert.h"
@@ -24,6 +25,10 @@ constexpr std::chrono::seconds kLongestCancelled(5);
 // So that one long text does not keep all others waiting.
 constexpr int kPreparingThreads = 2;
 
+// A verifier that was replaced is asked anew at once.
+constexpr std::chrono::seconds kModelPatience(5);
+constexpr std::chrono::milliseconds kModelPause(20);
+
 // Counts rounds and passes them on as messages.
 class WriterSink final : public GenerationSink {
  public:
@@ -32,12 +37,21 @@ class WriterSink final : public GenerationSink {
     CoordinatorMetrics::Tally& tally;
     const NodePool::Pair& pair;
     bool may_draft = false;
+    GenerationUpdate start = {};
   };
-  explicit WriterSink(Options options) : options_(options) {}
+  explicit WriterSink(Options options) : options_(std::move(options)) {}
   Task<absl::Status> Write(GenerationUpdate update) override {
     options_.tally.Round(update,
                          options_.may_draft && !options_.pair.has_drafter());
-    return options_.writer.Write(ToProto(update));
+    return Tell(std::move(update));
+  }
+  // What was computed comes after the start, which names the model that has.
+  Task<absl::Status> Tell(GenerationUpdate update) {
+    if (!options_.writer.has_written()) {
+      OUTRIDER_CO_RETURN_IF_ERROR(
+          co_await options_.writer.Write(ToProto(options_.start)));
+    }
+    co_return co_await options_.writer.Write(ToProto(update));
   }
 
  private:
@@ -66,17 +80,21 @@ absl::Status ForClients(const absl::Status& status) {
         "request: it is tried on no other, and should not be sent again or "
         "resumed before it is known what they died of");
   }
+  if (IsOutgrown(status))
+    return absl::FailedPreconditionError(status.message());
+  if (IsMessageTooLarge(status)) {
+    return absl::FailedPreconditionError(
+        "a message of this session has more bytes than its receiver accepts");
+  }
   switch (status.code()) {
     case absl::StatusCode::kOk:
       return status;
     case absl::StatusCode::kCancelled:
-      // By the client, which hears nothing any more, or by Drain.
+      // Either the client did, which hears nothing any more, or Drain.
       return absl::UnavailableError(
           "this coordinator is shutting down; nothing delivered is lost: "
           "resume elsewhere with the same request, the reported seed and the "
           "delivered tokens");
-    case absl::StatusCode::kFailedPrecondition:
-      return status;  // of our own transport: a message too large
     case absl::StatusCode::kResourceExhausted:
       if (const auto delay = RetryDelayOf(status)) {
         return WithRetryDelay(
@@ -194,27 +212,46 @@ Task<void> GenerationServiceImpl::Run(
     co_return;
   }
   co_await preparing_.TakeTurn();
-  co_await RunOnPair(proto, call, cancellation);
+  if (co_await RunOnPair(proto, call, cancellation, /*is_first=*/true) ==
+      Outcome::kReplaced) {
+    co_await AwaitVerifier(*cancellation);
+    co_await preparing_.TakeTurn();
+    co_await RunOnPair(proto, call, cancellation, /*is_first=*/false);
+  }
   running_.Leave(cancellation);
 }
 
-Task<void> GenerationServiceImpl::RunOnPair(
+Task<void> GenerationServiceImpl::AwaitVerifier(Cancellation& cancellation) {
+  const auto latest = MonotonicClock::now() + kModelPatience;
+  while (!parts_.pool.HasVerifier() && !cancellation.cancelled() &&
+         MonotonicClock::now() < latest) {
+    co_await parts_.pool.timer().Sleep(kModelPause, cancellation);
+  }
+}
+
+Task<GenerationServiceImpl::Outcome> GenerationServiceImpl::RunOnPair(
     const v1::GenerateRequest& proto, const Call& call,
-    const std::shared_ptr<Cancellation>& cancellation) {
+    const std::shared_ptr<Cancellation>& cancellation, bool is_first) {
   if (cancellation->cancelled()) {
     Refuse(call, absl::CancelledError("the client is gone"));
-    co_return;
+    co_return Outcome::kEnded;
   }
   const SessionId session_id = SessionId::Random();
+  const auto wanted = WantedModelOf(proto);
   const absl::StatusOr<NodePool::Pair> pair =
-      parts_.pool.Assign(session_id, WantedModelOf(proto), proto.cache_salt());
+      parts_.pool.Assign(session_id, wanted, proto.cache_salt());
   absl::StatusOr<GenerationRequest> request =
       pair.ok() ? Parse(proto, *pair) : pair.status();
   if (!request.ok()) {
     Refuse(call, request.status());
-    co_return;
+    co_return Outcome::kEnded;
   }
 
+  if (is_first && IsLossy(request->sampling)) call.tally.CountLossy();
+  pair->verifier->set_use({.max_length = request->max_length,
+                           .max_draft_tokens = request->num_speculative_tokens,
+                           .reply_format = request->reply_format,
+                           .rule = request->rule});
   const auto& trace = call.name.trace;
   Session session({.id = session_id,
                    .prompt = request->prompt,
@@ -230,37 +267,45 @@ Task<void> GenerationServiceImpl::RunOnPair(
                    .traceparent = trace.has_value() ? trace->ToHeader() : ""});
   const absl::StatusOr<FinishReason> result =
       co_await Serve(*request, *pair, call, session);
-  Ended(call, session, result);
-  StartDetached(
-      call.writer.FinishAfterWrites(ToGrpcStatus(ForClients(result.status()))));
+  const bool is_replaced = is_first && !wanted.has_value() &&
+                           absl::IsAborted(result.status()) &&
+                           !call.writer.has_written();
+  if (is_replaced) {
+    OUTRIDER_LOG(kInfo, FieldsOf(call.name))
+        << "begins anew, as its model was replaced: " << result.status();
+  } else {
+    Ended(call, session, result);
+    StartDetached(call.writer.FinishAfterWrites(
+        ToGrpcStatus(ForClients(result.status()))));
+  }
 
   // The client reads its answer by itself; the caches go back early.
   if (pair->drafter != nullptr) {
     pair->drafter->Release(session.AdvisoryHeader(session.drafter_cache()));
   }
   pair->verifier->Release(session.AdvisoryHeader(session.verifier_cache()));
+  co_return is_replaced ? Outcome::kReplaced : Outcome::kEnded;
 }
 
 Task<absl::StatusOr<FinishReason>> GenerationServiceImpl::Serve(
     const GenerationRequest& request, const NodePool::Pair& pair,
     const Call& call, Session& session) {
-  if (IsLossy(request.sampling)) call.tally.CountLossy();
-  OUTRIDER_CO_RETURN_IF_ERROR(co_await call.writer.Write(
-      ToProto(FirstUpdate(request, pair.verifier_description.identity()))));
-  WriterSink sink({.writer = call.writer,
-                   .tally = call.tally,
-                   .pair = pair,
-                   .may_draft = request.num_speculative_tokens > 0});
+  WriterSink sink(
+      {.writer = call.writer,
+       .tally = call.tally,
+       .pair = pair,
+       .may_draft = request.num_speculative_tokens > 0,
+       .start = FirstUpdate(request, pair.verifier_description.identity())});
   SessionAssembly assembly({.request = request,
                             .pair = pair,
                             .tokenizer = parts_.tokenizer,
                             .session = session,
                             .sink = sink});
-  OUTRIDER_CO_ASSIGN_OR_RETURN(const GenerationUpdate last,
-                               co_await assembly.Run());
-  const absl::Status told = co_await call.writer.Write(ToProto(last));
+  OUTRIDER_CO_ASSIGN_OR_RETURN(GenerationUpdate last, co_await assembly.Run());
+  const FinishReason reason = last.finish->reason;
+  const absl::Status told = co_await sink.Tell(std::move(last));
   told.IgnoreError();  // it may leave once it has read its end
-  co_return last.finish->reason;
+  co_return reason;
 }
 
 absl::StatusOr<GenerationRequest> GenerationServiceImpl::Parse(
@@ -275,6 +320,7 @@ absl::StatusOr<GenerationRequest> GenerationServiceImpl::Parse(
       proto, {.tokenizer = parts_.tokenizer,
               .vocab_size = verifier.vocab_size,
               .context_length = verifier.context_length,
+              .longest_text = pair.longest_text,
               .max_draft_tokens = max_draft_tokens,
               .default_draft_tokens = options_.default_draft_tokens,
               .default_draft_length_mode = options_.default_draft_length_mode,

@@ -81,9 +81,14 @@ class GenerationServiceImpl final : public RpcService {
   Task<void> Run(v1::GenerateRequest proto, CallName name,
                  ResponseWriter& writer,
                  std::shared_ptr<Cancellation> cancellation);
+  // kReplaced: another model took the place of the pair's before anything was
+  // told, which serves the request as well.
+  enum class Outcome { kEnded, kReplaced };
   // Has left its nodes when it returns.
-  Task<void> RunOnPair(const v1::GenerateRequest& proto, const Call& call,
-                       const std::shared_ptr<Cancellation>& cancellation);
+  Task<Outcome> RunOnPair(const v1::GenerateRequest& proto, const Call& call,
+                          const std::shared_ptr<Cancellation>& cancellation,
+                          bool is_first);
+  Task<void> AwaitVerifier(Cancellation& cancellation);
   // Runs all rounds. OK where the client was told the end.
   Task<absl::StatusOr<FinishReason>> Serve(const GenerationRequest& request,
                                            const NodePool::Pair& pair,

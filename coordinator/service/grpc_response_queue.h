@@ -18,10 +18,11 @@ namespace outrider {
 // thread-safe.
 class ResponseQueue {
  public:
-  // No more rounds are run while so much is in it: half of what a stream may
-  // cost a coordinator whose client does not read.
+  // No more rounds are run while so much is in it: a quarter of what a stream
+  // may cost a coordinator whose client does not read. Its connection, its call
+  // and its session take most of the rest.
   static constexpr int kMaxTokens = 256;
-  static constexpr size_t kMaxBytes = 32 << 10;
+  static constexpr size_t kMaxBytes = 16 << 10;
 
   void Push(v1::GenerateResponse response) {
     Waiting next = {.num_tokens = response.tokens_size(),

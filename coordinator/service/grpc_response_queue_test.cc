@@ -30,9 +30,9 @@ TEST(ResponseQueueTest, ItIsFullAt256TokensHoweverSmall) {
   EXPECT_EQ(queue.size(), 1u);
 }
 
-TEST(ResponseQueueTest, ItIsFullAt32KiBHoweverFewTokens) {
+TEST(ResponseQueueTest, ItIsFullAt16KiBHoweverFewTokens) {
   ResponseQueue queue;
-  queue.Push(OfBytes(32000));
+  queue.Push(OfBytes(16000));
   EXPECT_TRUE(queue.has_room());
   queue.Push(OfBytes(1000));
   EXPECT_FALSE(queue.has_room());

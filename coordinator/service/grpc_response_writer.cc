@@ -33,6 +33,7 @@ Task<absl::Status> ResponseWriter::Write(v1::GenerateResponse response) {
   {
     MutexLock lock(mu_);
     if (queue_.empty()) last_read_ = Clock::now();
+    has_written_ = true;
     queue_.Push(std::move(response));
     if (queue_.size() == 1 && !is_broken_) first = &queue_.front();
   }

@@ -41,6 +41,12 @@ class ResponseWriter final : public ServerCall::Companion {
   // last: it is over when the status is on its way.
   Task<void> FinishAfterWrites(grpc::Status status);
 
+  // Whether the client was told anything yet.
+  bool has_written() const {
+    MutexLock lock(mu_);
+    return has_written_;
+  }
+
   void OnWritten(bool ok) override;
   void OnCancelled() override { cancellation_->Cancel(); }
 
@@ -52,7 +58,7 @@ class ResponseWriter final : public ServerCall::Companion {
   // What a wait is for.
   enum class Until { kRoom, kAllWritten };
 
-  // Until then, or until the stream is broken or has stalled.
+  // Ends then, or when the stream is broken or has stalled.
   Task<void> Wait(Until until);
   bool HasWrittenAll() const;
   bool IsOver(Until until) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -70,6 +76,7 @@ class ResponseWriter final : public ServerCall::Companion {
   mutable Mutex mu_;
   ResponseQueue queue_ ABSL_GUARDED_BY(mu_);
   Clock::time_point last_read_ ABSL_GUARDED_BY(mu_) = Clock::now();
+  bool has_written_ ABSL_GUARDED_BY(mu_) = false;
   bool is_broken_ ABSL_GUARDED_BY(mu_) = false;
   bool is_cancelled_ ABSL_GUARDED_BY(mu_) = false;
   bool is_dropped_ ABSL_GUARDED_BY(mu_) = false;

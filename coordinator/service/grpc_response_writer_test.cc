@@ -87,7 +87,7 @@ class ResponseWriterTest : public ::testing::Test {
     reader_ = stub_->Generate(&context_, v1::GenerateRequest());
   }
 
-  // Until the writer has written so many, which it need not be read for.
+  // Waits until the writer has written so many, read or not.
   void AwaitWritten(int num_messages) {
     const auto deadline =
         std::chrono::steady_clock::now() + std::chrono::seconds(30);

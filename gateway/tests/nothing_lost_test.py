@@ -145,7 +145,7 @@ class NothingLostTest(DoorTest):
                                                        seed=1, stream=True, extra_body={"ignore_eos": True}))
         next(stream)
         program.send(signal.SIGTERM)
-        # On new connections, while the stream runs.
+        # New connections see it, while the stream runs.
         wait_until("the gateway is not healthy any more", lambda: self.status("/health") == 503)
         self.assertEqual(self.status("/live"), 200)
         with self.assertRaises(openai.InternalServerError) as refusal:

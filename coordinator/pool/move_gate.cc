@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/pool/move_gate.h"
+
+#include <algorithm>
+
+namespace outrider {
+namespace {
+
+using std::chrono::milliseconds;
+
+// A node may be asked again for what it has just refused, but not at once.
+constexpr milliseconds kShortestNap(5);
+// Other nodes come and go meanwhile, and their gates open.
+constexpr milliseconds kLongestNap(200);
+
+}  // namespace
+
+MoveGate::Place::Place(MoveGate& gate) : gate_(gate) {
+  MutexLock lock(gate_.mu_);
+  position_ = gate_.line_.insert(gate_.line_.end(), this);
+}
+
+MoveGate::Place::~Place() {
+  MutexLock lock(gate_.mu_);
+  const bool was_first = position_ == gate_.line_.begin();
+  gate_.line_.erase(position_);
+  if (was_first) gate_.WakeFirstLocked();
+}
+
+MoveGate::Turn MoveGate::Place::Enter(Clock::time_point now) {
+  MutexLock lock(gate_.mu_);
+  const bool is_first = position_ == gate_.line_.begin();
+  if (!is_first || !gate_.IsFreeLocked(now)) return {};
+  gate_.is_taken_ = true;
+  return Turn(gate_, now);
+}
+
+Task<void> MoveGate::Place::Wait(Timer& timer, Cancellation& cancellation) {
+  Cancellation sleep;
+  const uint64_t link = cancellation.OnCancel([&sleep] { sleep.Cancel(); });
+  milliseconds longest;
+  {
+    MutexLock lock(gate_.mu_);
+    longest = gate_.WaitLocked(*this);
+    sleep_ = &sleep;
+  }
+  co_await timer.Sleep(longest, sleep);
+  {
+    MutexLock lock(gate_.mu_);
+    sleep_ = nullptr;
+  }
+  cancellation.Forget(link);
+}
+
+bool MoveGate::IsOpen(Clock::time_point now) const {
+  MutexLock lock(mu_);
+  return line_.empty() && IsFreeLocked(now);
+}
+
+MoveGate::Turn MoveGate::Enter(Clock::time_point now) {
+  MutexLock lock(mu_);
+  if (!line_.empty() || !IsFreeLocked(now)) return {};
+  is_taken_ = true;
+  return Turn(*this, now);
+}
+
+void MoveGate::Leave(Clock::time_point opens_at) {
+  MutexLock lock(mu_);
+  is_taken_ = false;
+  opens_at_ = opens_at;
+  WakeFirstLocked();
+}
+
+void MoveGate::WakeFirstLocked() {
+  if (line_.empty() || line_.front()->sleep_ == nullptr) return;
+  line_.front()->sleep_->Cancel();
+}
+
+milliseconds MoveGate::WaitLocked(const Place& place) const {
+  // Who is not first, or finds it taken, is woken.
+  if (line_.front() != &place || is_taken_) return kLongestNap;
+  const auto left = std::chrono::ceil<milliseconds>(opens_at_ - Clock::now());
+  return std::clamp(left, kShortestNap, kLongestNap);
+}
+
+}  // namespace outrider

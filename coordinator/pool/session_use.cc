@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/pool/session_use.h"
+
+#include <algorithm>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+
+namespace outrider {
+namespace {
+
+constexpr char kOutgrownUrl[] = "outrider/outgrown";
+
+}  // namespace
+
+bool CanServe(const NodeDescription& node, const NodeDescription& own,
+              const SessionUse& use) {
+  return node.tokenizer_hash == own.tokenizer_hash &&
+         node.vocab_size == own.vocab_size && node.eos_ids == own.eos_ids &&
+         node.context_length >= use.max_length &&
+         node.max_draft_tokens >= use.max_draft_tokens &&
+         absl::c_linear_search(node.reply_formats, use.reply_format) &&
+         absl::c_linear_search(node.rules, use.rule);
+}
+
+int RoomOf(const NodeDescription& node) {
+  // An older node does not say how much it has.
+  if (node.kv_cache_tokens <= 0) return node.context_length;
+  return static_cast<int>(
+      std::min<int64_t>(node.kv_cache_tokens, node.context_length));
+}
+
+int LengthOf(const VerifyCall& call) {
+  const CacheDelta& delta = call.header.delta;
+  return delta.keep_length + static_cast<int>(delta.append_tokens.size()) +
+         static_cast<int>(call.draft_tokens.size());
+}
+
+absl::Status OutgrownError(int length, int room) {
+  absl::Status status = absl::FailedPreconditionError(absl::StrCat(
+      "the text takes a cache of ", length,
+      " tokens, and the verifiers here have memory for ", room,
+      ": it can never fit; send less, or resume where they have more"));
+  status.SetPayload(kOutgrownUrl, absl::Cord("1"));
+  return status;
+}
+
+bool IsOutgrown(const absl::Status& status) {
+  return status.GetPayload(kOutgrownUrl).has_value();
+}
+
+}  // namespace outrider
