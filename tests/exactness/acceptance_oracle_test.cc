@@ -13,7 +13,7 @@
 #include "tests/exactness/sabotage.h"
 #include "tests/exactness/toy_cluster.h"
 
-namespace outrider::testing {
+namespace outrider::testing::acceptance_oracle {
 namespace {
 
 constexpr int kNumSeeds = 20;
@@ -221,4 +221,4 @@ TEST(AcceptanceOracleTest, SeesADrafterCacheThatIsCutWrongly) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::testing::acceptance_oracle

@@ -11,7 +11,7 @@
 #include "tests/support/in_process_stubs.h"
 #include "tests/support/toy_nodes.h"
 
-namespace outrider::testing {
+namespace outrider::testing::ahead_mutants {
 namespace {
 
 constexpr int kWords = 5;
@@ -86,4 +86,4 @@ TEST(AheadMutantsTest, ABranchThatWritesIntoTheSessionsLastBlockIsCaught) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::testing::ahead_mutants

@@ -23,7 +23,7 @@
 #include "tests/support/in_process_stubs.h"
 #include "tests/support/toy_nodes.h"
 
-namespace outrider::testing {
+namespace outrider::testing::answered_rows {
 namespace {
 
 constexpr int kLength = 3;
@@ -312,4 +312,4 @@ TEST(AnsweredRowsMutantsTest, TheNormaliserOfAnotherRowIsCaught) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::testing::answered_rows

@@ -11,7 +11,7 @@
 #include "tests/exactness/enumeration.h"
 #include "tests/exactness/law_case.h"
 
-namespace outrider::testing {
+namespace outrider::testing::block_verification_law {
 namespace {
 
 class BlockLawTest : public ::testing::TestWithParam<ReplyFormat> {
@@ -161,4 +161,4 @@ TEST(BlockAcceptanceTest, NoFewerDraftsStandThanUnderRejection) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::testing::block_verification_law

@@ -25,6 +25,8 @@
 
 namespace outrider::testing {
 
+inline constexpr int kToyContextLength = 1 << 20;
+
 // What a round looked at and decided, for a test's own rule or policy.
 struct RoundView {
   int round_index = 0;           // of the round that comes
@@ -93,6 +95,9 @@ struct ClusterConfig {
   // What the target answers to questions about its rows; empty: it has whole
   // ones.
   TableLm::Answer answer = {};
+  // The same of the drafter, and what it goes on with by itself.
+  TableLm::Answer draft_answer = {};
+  TableLm::Guess draft_guess = {};
   EnumeratingSource::Reuse reuse = EnumeratingSource::Reuse::kRefuse;
   Sabotage sabotage = {};
 };

@@ -11,7 +11,7 @@
 #include "gtest/gtest.h"
 #include "tests/exactness/toy_cluster.h"
 
-namespace outrider::testing {
+namespace outrider::testing::coupled {
 namespace {
 
 constexpr int kVocab = 5;
@@ -201,4 +201,4 @@ TEST(CoupledSeedTest, AnotherSeedGivesAnotherText) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::testing::coupled

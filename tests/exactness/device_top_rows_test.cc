@@ -189,6 +189,16 @@ TEST_P(DeviceTopRowsTest, PaddingIsNoToken) {
   ExpectAsDefined(asked, AskTopRows({asked})[0]);
 }
 
+// Their marks are beyond what a launch has of shared memory without asking. One
+// order of threads will do: emulation takes a second for it.
+TEST(DeviceTopRowsLargeTest, AVocabularyMayNeedMoreSharedMemoryThanIsFree) {
+  for (const int size : {380000, 1 << 19}) {
+    TopAsked asked = {.logits = TopLogits(size, 2, 4.0f), .count = 3};
+    asked.tokens = {0, size - 1};
+    ExpectAsDefined(asked, AskTopRows({asked})[0]);
+  }
+}
+
 TEST_P(DeviceTopRowsTest, ARowThatIsNoneIsSaidToBe) {
   for (const float bad : {kTopInfinity, std::nanf("")}) {
     for (const int place : {0, 31, 40, 1499}) {

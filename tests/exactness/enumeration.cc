@@ -8,17 +8,10 @@
 #include <vector>
 
 #include "coordinator/round/stop_condition.h"
+#include "tests/exactness/enumerated_state.h"
 
 namespace outrider::testing {
 namespace {
-
-// Where a generation stands between two rounds: how to get there again, and
-// how probable it is.
-struct State {
-  double probability = 0;
-  int num_rounds = 0;
-  std::vector<size_t> path;
-};
 
 // All that the rounds to come depend on.
 std::vector<int64_t> Fingerprint(ToyCluster& cluster) {
@@ -49,9 +42,10 @@ class Enumerator {
       : config_(config), model_(model), stop_(config.eos_ids, 1 + length) {}
 
   Enumeration Run() {
-    std::map<std::vector<int64_t>, State> states = {{{}, {1.0, 0, {}}}};
+    std::map<std::vector<int64_t>, EnumeratedState> states = {
+        {{}, {1.0, 0, {}}}};
     while (!states.empty() && result_.problem.empty()) {
-      std::map<std::vector<int64_t>, State> next;
+      std::map<std::vector<int64_t>, EnumeratedState> next;
       for (const auto& [print, state] : states) Expand(state, next);
       states = std::move(next);
     }
@@ -60,7 +54,8 @@ class Enumerator {
 
  private:
   // Runs the state's next round in every way it can go.
-  void Expand(const State& state, std::map<std::vector<int64_t>, State>& next) {
+  void Expand(const EnumeratedState& state,
+              std::map<std::vector<int64_t>, EnumeratedState>& next) {
     EnumeratingSource source(state.path, config_.reuse);
     while (result_.problem.empty() && source.NextTrace()) {
       ToyCluster cluster(config_, model_, source);
@@ -85,7 +80,7 @@ class Enumerator {
         // What is known of a coin's number is part of the state.
         print.assign(source.path().begin(), source.path().end());
       }
-      State& merged = next[std::move(print)];
+      EnumeratedState& merged = next[std::move(print)];
       merged.probability += probability;
       merged.num_rounds = state.num_rounds + 1;
       merged.path = source.path();

@@ -12,7 +12,7 @@
 #include "tests/exactness/enumeration.h"
 #include "tests/exactness/law_case.h"
 
-namespace outrider::testing {
+namespace outrider::testing::keyed_coins {
 namespace {
 
 constexpr int kLength = 3;
@@ -83,4 +83,4 @@ TEST(KeyedCoinsTest, PositionKeyedCoinsAreExactWhereNothingLooksAtTheDraft) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::testing::keyed_coins

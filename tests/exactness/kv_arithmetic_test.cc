@@ -16,7 +16,7 @@
 #include "gtest/gtest.h"
 #include "tests/support/in_process_stubs.h"
 
-namespace outrider::testing {
+namespace outrider::testing::kv_arithmetic {
 namespace {
 
 constexpr int kVocabSize = 97;
@@ -148,4 +148,4 @@ TEST(KvArithmeticTest, AcceptingTwoOfFourKeepsTwelveOnBothNodes) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::testing::kv_arithmetic

@@ -17,12 +17,12 @@
 #include "tests/exactness/enumeration.h"
 #include "tests/exactness/law_case.h"
 
-namespace outrider::testing {
+namespace outrider::testing::late_draft {
 namespace {
 
 constexpr int kLength = 5;
 constexpr int kMostDrafts = 3;
-constexpr double kSecondsOfAPass = 0.144;
+constexpr double kSecondsOfAPass = 0.15;
 constexpr double kSecondsOfVerification = 0.3;
 constexpr int kMostPassesInTime = 2;
 constexpr double kFigure = 1.15e-1;  // total variation where it is dropped
@@ -78,7 +78,7 @@ class ControlledDrafts final : public DraftClient {
     }
   }
 
-  // By all of them, in all that they went through.
+  // What all of them chose, in all that they went through.
   static std::set<int>& chosen() { return chosen_; }
 
   // All that its choices follow from.
@@ -168,4 +168,4 @@ INSTANTIATE_TEST_SUITE_P(Rules, LateDraftTest,
                          NameOf);
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::testing::late_draft

@@ -11,7 +11,7 @@
 #include "gtest/gtest.h"
 #include "tests/exactness/toy_cluster.h"
 
-namespace outrider::testing {
+namespace outrider::testing::ledger {
 namespace {
 
 constexpr uint64_t kSeed = 20261121;
@@ -282,4 +282,4 @@ TEST(LedgerTest, AVerifierThatLostTheSessionCostsNoCoin) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::testing::ledger

@@ -12,7 +12,7 @@
 #include "tests/exactness/enumeration.h"
 #include "tests/exactness/law_case.h"
 
-namespace outrider::testing {
+namespace outrider::testing::lossy {
 namespace {
 
 constexpr ReplyFormat kFormats[] = {ReplyFormat::kFull, ReplyFormat::kSparse,
@@ -260,4 +260,4 @@ TEST(LossyTest, OneSeedGivesOneTextInEveryFormat) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::testing::lossy

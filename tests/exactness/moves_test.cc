@@ -16,11 +16,12 @@
 #include "core/sampling/rejection.h"
 #include "core/testing/run_task.h"
 #include "gtest/gtest.h"
+#include "tests/exactness/coins_of_epoch.h"
 #include "tests/exactness/enumeration.h"
 #include "tests/exactness/law_case.h"
 #include "tests/exactness/sabotage.h"
 
-namespace outrider::testing {
+namespace outrider::testing::moves {
 namespace {
 
 constexpr int kLength = 4;
@@ -162,33 +163,6 @@ TEST(MovesMutantsTest, DraftsThatAreDroppedAtAMoveAreCaught) {
                }}));
 }
 
-// Flips other coins for each epoch; DRAFT ones are their steps' own.
-class CoinsOfEpoch final : public RandomSource {
- public:
-  CoinsOfEpoch(RandomSource& source, const uint64_t& epoch)
-      : source_(source), epoch_(epoch) {}
-  bool Accept(const CoinKey& key, double p, double q) override {
-    return source_.Accept(Renamed(key), p, q);
-  }
-  size_t Categorical(const CoinKey& key,
-                     absl::Span<const double> weights) override {
-    return source_.Categorical(Renamed(key), weights);
-  }
-  size_t Race(uint64_t position, absl::Span<const TokenId> ids,
-              absl::Span<const double> weights) override {
-    return source_.Race(position, ids, weights);
-  }
-
- private:
-  CoinKey Renamed(const CoinKey& key) const {
-    if (key.purpose == Purpose::kDraft) return key;
-    return {key.purpose, key.position, epoch_};
-  }
-
-  RandomSource& source_;
-  const uint64_t& epoch_;
-};
-
 // The verifier is lost where it accepts nothing; `epochs` new ones have begun
 // once it has moved.
 Sabotage LostWhereNothingIsAccepted(uint64_t epochs) {
@@ -316,4 +290,4 @@ TEST(MovesTest, TheRoundThatMovesCommitsWhatItWouldHaveUnderEveryRule) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::testing::moves

@@ -22,7 +22,7 @@
 #include "tests/exactness/sabotage.h"
 #include "tests/exactness/scoped_mutant.h"
 
-namespace outrider::testing {
+namespace outrider::testing::mutants {
 namespace {
 
 using Reuse = EnumeratingSource::Reuse;
@@ -494,4 +494,4 @@ TEST(PlainDecoderTest, AnEngineThatNeverStopsIsFarFromTheLaw) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::testing::mutants

@@ -10,7 +10,7 @@
 #include "tests/exactness/enumeration.h"
 #include "tests/exactness/law_case.h"
 
-namespace outrider::testing {
+namespace outrider::testing::output_law {
 namespace {
 
 class OutputLawTest : public ::testing::Test {
@@ -324,7 +324,7 @@ TEST_F(OutputLawTest, EndsAtTheFirstEndTokenOfABlock) {
   }
 }
 
-// Near the end of the session K is cut, down to a plain last round.
+// K is cut near the end of the session, down to a plain last round.
 TEST_F(OutputLawTest, IsTheTargetsUpToTheSessionsLastToken) {
   for (const int k : {1, 2, 3}) {
     for (const int length : {1, 2, 4, 5}) {
@@ -369,4 +369,4 @@ TEST_F(OutputLawTest, AcceptsAsOftenAsTheTwoRowsOverlap) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::testing::output_law

@@ -20,7 +20,7 @@
 #include "tests/exactness/sabotage.h"
 #include "tests/exactness/scoped_mutant.h"
 
-namespace outrider::testing {
+namespace outrider::testing::processing {
 namespace {
 
 constexpr int kLength = 4;
@@ -208,4 +208,4 @@ TEST(NoProcessingMutantTest, WithoutAMutantThereIsNothingToCatch) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::testing::processing

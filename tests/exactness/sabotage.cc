@@ -9,6 +9,7 @@
 #include "core/sampling/process.h"
 #include "core/sampling/rejection.h"
 #include "core/testing/run_task.h"
+#include "tests/exactness/coins_of_epoch.h"
 
 namespace outrider::testing {
 
@@ -100,43 +101,12 @@ std::vector<double> Off(const Distribution& p, const Distribution& q,
   return sum > 0 ? off : Dense(p, vocab_size);
 }
 
-namespace {
-
-// Renames all coins but DRAFT ones, which their step renames.
-class FreshCoins final : public RandomSource {
- public:
-  FreshCoins(RandomSource& source, const uint64_t& epoch)
-      : source_(source), epoch_(epoch) {}
-  bool Accept(const CoinKey& key, double p, double q) override {
-    return source_.Accept(Rename(key), p, q);
-  }
-  size_t Categorical(const CoinKey& key,
-                     absl::Span<const double> weights) override {
-    return source_.Categorical(Rename(key), weights);
-  }
-  size_t Race(uint64_t position, absl::Span<const TokenId> ids,
-              absl::Span<const double> weights) override {
-    return source_.Race(position, ids, weights);
-  }
-
- private:
-  CoinKey Rename(const CoinKey& key) const {
-    if (key.purpose == Purpose::kDraft) return key;
-    return {key.purpose, key.position, epoch_};
-  }
-
-  RandomSource& source_;
-  const uint64_t& epoch_;
-};
-
-}  // namespace
-
 Sabotage WithLostReplies(std::function<bool(const Verdict&)> may_be_lost,
                          int k) {
   auto epoch = std::make_shared<uint64_t>(0);
   const auto coins = [epoch](RandomSource& source) {
     *epoch = 0;
-    return std::make_unique<FreshCoins>(source, *epoch);
+    return std::make_unique<CoinsOfEpoch>(source, *epoch);
   };
   const auto round = [epoch, may_be_lost,
                       k](ToyCluster& cluster) -> absl::StatusOr<Verdict> {

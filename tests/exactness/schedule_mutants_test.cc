@@ -15,7 +15,7 @@
 #include "tests/exactness/sabotage.h"
 #include "tests/exactness/scoped_mutant.h"
 
-namespace outrider::testing {
+namespace outrider::testing::schedule_mutants {
 namespace {
 
 constexpr int kLength = 5;
@@ -155,4 +155,4 @@ TEST(ScheduleMutantsTest, HitsMustNotBeDroppedForTheirTokens) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::testing::schedule_mutants

@@ -12,7 +12,7 @@
 #include "tests/support/in_process_stubs.h"
 #include "tests/support/toy_nodes.h"
 
-namespace outrider::testing {
+namespace outrider::testing::scheduler_mutants {
 namespace {
 
 constexpr int kLength = 2;
@@ -142,4 +142,4 @@ TEST(SchedulerMutantsTest, APreemptedSessionThatKeepsItsLengthIsCaught) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::testing::scheduler_mutants

@@ -10,7 +10,7 @@
 #include "tests/exactness/enumeration.h"
 #include "tests/exactness/law_case.h"
 
-namespace outrider::testing {
+namespace outrider::testing::schedules {
 namespace {
 
 class ScheduleTest
@@ -90,4 +90,4 @@ INSTANTIATE_TEST_SUITE_P(
     NameOf);
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::testing::schedules

@@ -15,7 +15,7 @@
 #include "tests/exactness/plain_decoder.h"
 #include "tests/exactness/toy_cluster.h"
 
-namespace outrider::testing {
+namespace outrider::testing::statistics {
 namespace {
 
 constexpr int kNumSeeds = 20000;
@@ -187,4 +187,4 @@ TEST(StatisticsTest, RejectsOneCoinForEveryPurpose) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::testing::statistics

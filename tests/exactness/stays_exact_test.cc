@@ -13,7 +13,7 @@
 #include "tests/exactness/law_case.h"
 #include "tests/exactness/sabotage.h"
 
-namespace outrider::testing {
+namespace outrider::testing::stays_exact {
 namespace {
 
 constexpr int kLength = 4;
@@ -180,4 +180,4 @@ TEST(StaysExactTest, ADrafterThatRestartsBeforeEveryRound) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::testing::stays_exact

@@ -14,7 +14,8 @@ namespace outrider::testing {
 class ToyAhead {
  public:
   ToyAhead(NodeDraftClient& node, Schedule schedule)
-      : optional_(
+      : control_(schedule),
+        optional_(
             [this, &node](Session&) {
               return std::optional(OptionalDraftClient::Drafter{
                   .node = node, .breaker = breaker_, .control = control_});

@@ -10,11 +10,6 @@
 #include "core/testing/run_task.h"
 
 namespace outrider::testing {
-namespace {
-
-constexpr int kContextLength = 1 << 20;
-
-}  // namespace
 
 // Shows each draft to the test, which may alter it.
 class ToyCluster::TappedDrafts final : public DraftClient {
@@ -148,7 +143,7 @@ ToyCluster::ToyCluster(const ClusterConfig& config, const ToyModel& model,
   node_drafter_ = std::make_unique<NodeDraftClient>(
       DraftCalls(),
       NodeDraftClient::Options{
-          .context_length = kContextLength,
+          .context_length = kToyContextLength,
           .max_outcomes = config.max_outcomes,
           .drafting = {.support_size = support_size,
                        .support_mass = config.support_mass,
@@ -182,7 +177,7 @@ ToyCluster::~ToyCluster() = default;
 
 std::unique_ptr<DraftNode> ToyCluster::NewDrafter() {
   DraftEngine::Options options = {.vocab_size = model_.vocab_size(),
-                                  .context_length = kContextLength,
+                                  .context_length = kToyContextLength,
                                   .random_source = CoinFactory()};
   if (config_.ngrams.has_value()) {
     return MakeTextDraftNode(std::make_unique<NgramStrategy>(*config_.ngrams),
@@ -193,7 +188,9 @@ std::unique_ptr<DraftNode> ToyCluster::NewDrafter() {
                               return model_.Drafter(context);
                             },
                         .vocab_size = model_.vocab_size(),
-                        .cut = config_.sabotage.drafter_cut},
+                        .cut = config_.sabotage.drafter_cut,
+                        .answer = config_.draft_answer,
+                        .guess = config_.draft_guess},
                        std::move(options));
 }
 

@@ -47,7 +47,7 @@ class ToyCluster {
     return config_.has_first_round && num_rounds() == 0;
   }
   const RoundView& view() const { return view_; }
-  // Of the last round, if it was one of SpeculativeDecoder and did not fail.
+  // What the last round left, if SpeculativeDecoder ran it and did not fail.
   const RoundStats& stats() const { return stats_; }
   // Where drafts are made ahead: all that rounds to come depend on, beside text
   // and caches. What rounds had so far, and the drafts that are there.

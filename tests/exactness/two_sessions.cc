@@ -17,13 +17,12 @@
 #include "core/testing/enumerating_source.h"
 #include "core/testing/run_task.h"
 #include "tests/exactness/cluster_config.h"
+#include "tests/exactness/enumerated_state.h"
 #include "tests/support/in_process_stubs.h"
 #include "tests/support/toy_nodes.h"
 
 namespace outrider::testing {
 namespace {
-
-constexpr int kContextLength = 1 << 20;
 
 // The coins of one of the two: their keys are apart, as with two seeds.
 class CoinsOfSession final : public RandomSource {
@@ -139,7 +138,7 @@ class Pair {
                            .sampling = config.sampling,
                            .rule = config.rule,
                            .seed = seed,
-                           .max_length = kContextLength,
+                           .max_length = kToyContextLength,
                            .cache_salt = config.salts[seed],
                            .random = coins(seed)}));
     }
@@ -155,7 +154,7 @@ class Pair {
     WaitingDraftStub draft_stub(*drafter_);
     WaitingVerifyStub verify_stub(*verifier_);
     NodeDraftClient drafter(
-        draft_stub, {.context_length = kContextLength,
+        draft_stub, {.context_length = kToyContextLength,
                      .drafting = {.support_size = 16, .round_weights = false}});
     NodeVerifyClient verifier(verify_stub, config_.reply_format);
     const std::unique_ptr<const AcceptanceRule> rule =
@@ -230,20 +229,15 @@ class Pair {
   int64_t num_reused_ = 0;
 };
 
-struct State {
-  double probability = 1;
-  int num_rounds = 0;
-  std::vector<size_t> path;
-};
-
 }  // namespace
 
 TwoSessions EnumerateTwoSessions(const TwoSessionsConfig& config,
                                  const ToyModel& model, int length) {
   TwoSessions result;
-  std::map<std::vector<int64_t>, State> states = {{{}, State()}};
+  std::map<std::vector<int64_t>, EnumeratedState> states = {
+      {{}, EnumeratedState{.probability = 1}}};
   while (!states.empty() && result.problem.empty()) {
-    std::map<std::vector<int64_t>, State> next;
+    std::map<std::vector<int64_t>, EnumeratedState> next;
     for (const auto& [print, state] : states) {
       EnumeratingSource source(state.path);
       while (result.problem.empty() && source.NextTrace()) {
@@ -262,9 +256,8 @@ TwoSessions EnumerateTwoSessions(const TwoSessionsConfig& config,
           result.law[{pair.Text(0), pair.Text(1)}] += probability;
           continue;
         }
-        const auto [it, is_new] = next.try_emplace(pair.Fingerprint());
-        State& merged = it->second;
-        merged.probability = probability + (is_new ? 0 : merged.probability);
+        EnumeratedState& merged = next[pair.Fingerprint()];
+        merged.probability += probability;
         merged.num_rounds = state.num_rounds + 1;
         merged.path = source.path();
       }

@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 #include "tests/exactness/law_case.h"
 
-namespace outrider::testing {
+namespace outrider::testing::two_sessions {
 namespace {
 
 constexpr int kLength = 2;
@@ -39,7 +39,7 @@ TEST_P(TwoSessionsTest, HaveItAfterPromptsThatWereRunInChunks) {
   ExpectProductOfPlainLaws({.reply_format = GetParam(), .prompt_length = 40});
 }
 
-// Of 40 tokens two full blocks, on either node.
+// They share two full blocks of 40 tokens, on either node.
 TEST_P(TwoSessionsTest, HaveItWhereOneBeginsWithTheBlocksOfTheOther) {
   const TwoSessions sessions =
       ExpectProductOfPlainLaws({.reply_format = GetParam(),
@@ -54,4 +54,4 @@ INSTANTIATE_TEST_SUITE_P(Formats, TwoSessionsTest,
                                            ReplyFormat::kTokens));
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::testing::two_sessions

@@ -166,6 +166,19 @@ TEST(ClusterTest, AVerifierThatComesBackWithOtherWeightsEndsTheStream) {
   EXPECT_EQ(result.tokens, expected);
 }
 
+TEST(ClusterTest,
+     AStreamThatHasNothingYetBeginsOnTheModelThatTookItsOwnsPlace) {
+  InProcessCluster cluster(SmallCluster());
+  ASSERT_TRUE(cluster.WaitUntilReady());
+  // The coordinator knows it as what it was when it was last asked.
+  cluster.StopVerifier();
+  cluster.StartVerifier(/*weights_hash=*/"others");
+  const Result result = Generate(cluster, Greedy({5}, 50, /*k=*/4));
+  EXPECT_THAT(result.status, IsOk());
+  EXPECT_EQ(result.tokens, PlainGreedy({5}, 50, kVocab));
+  EXPECT_EQ(result.start->model.weights_hash, "others");
+}
+
 // Whose verifier came back as another model, as after a rollout in between.
 TEST(ClusterTest, AStreamIsResumedOnlyOnTheModelThatItBeganOn) {
   InProcessCluster cluster(SmallCluster());
@@ -395,7 +408,7 @@ TEST(ClusterTest, BadRequestsAreRefusedByNameAndHurtNothing) {
       {bad([](auto& r) {
          r.logit_bias = {{1, 101}};
        }),
-       "token 1 is 101"},
+       "token 1 must be between -100 and 100, not 101"},
       {bad([](auto& r) { r.logprobs = 21; }), "not 21"},
       {bad([](auto& r) { r.lossy_lenience = 0; }), "lossy_lenience"},
       {bad([](auto& r) { r.lossy_lenience = 1.5; }), "not 1.5"},

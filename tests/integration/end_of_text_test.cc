@@ -232,7 +232,7 @@ TEST(EndOfBytesTest, AStopThatOnlyTheEndMakesCertainIsAStop) {
   InProcessCluster cluster(options);
   ASSERT_TRUE(cluster.WaitUntilReady());
   for (const int k : {0, 4}) {
-    // By the end token, and by the budget.
+    // The end token ends it, or the budget.
     for (const int num_tokens : {10, 2}) {
       client::GenerationRequest request = Greedy(kPrompt, num_tokens, k);
       const Result free = Generate(cluster, request);

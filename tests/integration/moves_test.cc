@@ -23,7 +23,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-constexpr int kNumTokens = 200;
+constexpr int kStreamLength = 200;
 
 // A cluster of several verifiers, one of which has the stream.
 class MovesTest : public ::testing::Test {
@@ -91,10 +91,10 @@ class MovesTest : public ::testing::Test {
 
   void ExpectPlain(const Result& result) {
     EXPECT_THAT(result.status, IsOk());
-    EXPECT_EQ(result.tokens, PlainGreedy({5}, kNumTokens, kVocab));
+    EXPECT_EQ(result.tokens, PlainGreedy({5}, kStreamLength, kVocab));
   }
   Result GenerateGreedy() {
-    return Generate(*cluster_, Greedy({5}, kNumTokens, /*k=*/4));
+    return Generate(*cluster_, Greedy({5}, kStreamLength, /*k=*/4));
   }
 
   InProcessCluster::Options options_ = SmallCluster();
@@ -114,7 +114,7 @@ TEST_F(MovesTest, AStreamWhoseVerifierDiesGoesOnAtAnother) {
 
 TEST_F(MovesTest, OneSeedGivesOneCoupledTextThroughAMove) {
   Start(/*num_others=*/1);
-  client::GenerationRequest request = Greedy({5}, kNumTokens, /*k=*/4);
+  client::GenerationRequest request = Greedy({5}, kStreamLength, /*k=*/4);
   request.temperature = 1.0;
   request.acceptance_rule = RuleKind::kCoupled;
   request.seed = 7;
@@ -136,12 +136,12 @@ TEST_F(MovesTest, EveryRuleAndFormatGoesOnToItsEnd) {
     is_stopped_ = {};
     Start(/*num_others=*/1);
     act_ = [&] { Stop(Holder()); };
-    client::GenerationRequest request = Greedy({5}, kNumTokens, /*k=*/4);
+    client::GenerationRequest request = Greedy({5}, kStreamLength, /*k=*/4);
     request.temperature = 1.0;
     request.acceptance_rule = rule;
     const Result result = Generate(*cluster_, request);
     EXPECT_THAT(result.status, IsOk());
-    EXPECT_EQ(result.tokens.size(), size_t{kNumTokens});
+    EXPECT_EQ(result.tokens.size(), size_t{kStreamLength});
     act_ = nullptr;
     cluster_.reset();
   }
@@ -154,9 +154,9 @@ TEST_F(MovesTest, SixteenStreamsOfADeadVerifierAllGoOn) {
   for (int i = 0; i < 16; ++i) {
     callers.emplace_back([&, i] {
       const Result result =
-          Generate(*cluster_, Greedy({i}, kNumTokens, /*k=*/2));
+          Generate(*cluster_, Greedy({i}, kStreamLength, /*k=*/2));
       EXPECT_THAT(result.status, IsOk());
-      EXPECT_EQ(result.tokens, PlainGreedy({i}, kNumTokens, kVocab));
+      EXPECT_EQ(result.tokens, PlainGreedy({i}, kStreamLength, kVocab));
     });
   }
 }
@@ -235,7 +235,7 @@ TEST_F(MovesTest, AClientThatLeavesWhileItsStreamHoldsLeavesAtOnce) {
   act_ = [&] { cluster_->StopVerifier(); };
   {
     const auto stream = cluster_->client().Generate(
-        Greedy({5}, kNumTokens, /*k=*/4), std::chrono::minutes(1));
+        Greedy({5}, kStreamLength, /*k=*/4), std::chrono::minutes(1));
     std::jthread reader([&] { Drain(*stream); });
     ASSERT_TRUE(Becomes([&] { return NumHeld() == 1; }));
     stream->Cancel();
@@ -247,7 +247,7 @@ TEST_F(MovesTest, AStreamThatHoldsBeyondItsDeadlineCanBeResumed) {
   Start(/*num_others=*/0);
   act_ = [&] { cluster_->StopVerifier(); };
   const auto stream = cluster_->client().Generate(
-      Greedy({5}, kNumTokens, /*k=*/4), std::chrono::seconds(3));
+      Greedy({5}, kStreamLength, /*k=*/4), std::chrono::seconds(3));
   const Result broken = Drain(*stream);
   EXPECT_THAT(broken.status, StatusIs(absl::StatusCode::kDeadlineExceeded));
   EXPECT_THAT(broken.tokens, Not(IsEmpty()));
@@ -258,7 +258,7 @@ TEST_F(MovesTest, AStreamThatHoldsBeyondItsDeadlineCanBeResumed) {
   EXPECT_THAT(rest.status, IsOk());
   TokenSeq all = broken.tokens;
   all.insert(all.end(), rest.tokens.begin(), rest.tokens.end());
-  EXPECT_EQ(all, PlainGreedy({5}, kNumTokens, kVocab));
+  EXPECT_EQ(all, PlainGreedy({5}, kStreamLength, kVocab));
 }
 
 TEST_F(MovesTest, TheFourthMoveInAMinuteEndsTheStreamWhichCanBeResumed) {
@@ -271,7 +271,7 @@ TEST_F(MovesTest, TheFourthMoveInAMinuteEndsTheStreamWhichCanBeResumed) {
   EXPECT_THAT(result.status,
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("resume")));
   EXPECT_EQ(NumMoves(MoveReason::kLost), 3);
-  TokenSeq expected = PlainGreedy({5}, kNumTokens, kVocab);
+  TokenSeq expected = PlainGreedy({5}, kStreamLength, kVocab);
   expected.resize(result.tokens.size());
   EXPECT_EQ(result.tokens, expected);
 }

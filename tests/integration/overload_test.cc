@@ -36,7 +36,7 @@ constexpr absl::StatusCode kOverloaded = absl::StatusCode::kResourceExhausted;
 // A prompt that begins with it keeps its node's model until the test lets go.
 constexpr TokenId kHeld = 48;
 
-class Hold {
+class ModelHold {
  public:
   TableLm::Table Around(TableLm::Table table) {
     return [this, table = std::move(table)](absl::Span<const TokenId> context) {
@@ -116,7 +116,7 @@ class BusyVerifierTest : public ::testing::Test {
     EXPECT_EQ(result.tokens, PlainGreedy({5}, 10, kVocab));
   }
 
-  Hold hold_;
+  ModelHold hold_;
   InProcessCluster::Options options_ = SmallCluster();
   TableLm::Options other_target_;
   std::unique_ptr<InProcessCluster> cluster_;
@@ -246,7 +246,7 @@ TEST(OverloadTest, APoisonedRequestIsTriedOnTwoVerifiersAndNoMore) {
 }
 
 TEST(OverloadTest, ARefusedDraftIsNotAskedForAgainBeforeItsTime) {
-  Hold hold;
+  ModelHold hold;
   InProcessCluster::Options options = SmallCluster();
   options.queue_length = 0;
   options.draft.table = hold.Around(options.draft.table);

@@ -263,6 +263,12 @@ class TerminationTest(FaultTest):
         error = self.generate(self.address, "--max-tokens", "1", "--timeout", "2", "x").err()
         return error if "shutting down" in error else None
 
+    def test_a_node_that_does_not_serve_yet_ends_at_once(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            node = self.start("outrider-verifier", "--simulate", "--simulate-pass-ms", "100000", "--measure")
+            wait_until("it measures", lambda node=node: "weights" in node.err())
+            self.assertEqual(node.end(number), -number)
+
     def test_a_coordinator_waits_no_longer_than_its_drain_time(self):
         self.start_all("--drain-seconds", "1")
         stream = self.start_stream_and_pause_it()

@@ -31,16 +31,23 @@ TEST(ReleaseTest, SessionsCancelledInTheirFirstRoundLeaveNoCaches) {
     // queues, in a pass, or back.
     std::this_thread::sleep_for(std::chrono::microseconds(100 * (i % 50)));
   }
-  // Far less than the lease, which would release them, too.
+  // No generation runs any more, and none can begin.
+  ASSERT_TRUE(cluster.service().Drain(std::chrono::seconds(30)));
+  // Far less than the lease, which would release them, too. A call that a node
+  // still has could bring a cache back: none may be left either.
   const auto deadline =
       std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  const auto num_held = [&] {
-    return cluster.verifier().num_sessions() + cluster.drafter().num_sessions();
+  const auto num_left = [](LocalNode& node) {
+    return node.counters().num_running() + node.num_sessions();
   };
-  while (num_held() > 0 && std::chrono::steady_clock::now() < deadline) {
+  const auto is_over = [&] {
+    return num_left(cluster.verifier()) + num_left(cluster.drafter()) == 0;
+  };
+  while (!is_over() && std::chrono::steady_clock::now() < deadline) {
     std::this_thread::yield();
   }
-  EXPECT_EQ(num_held(), 0);
+  EXPECT_EQ(num_left(cluster.verifier()), 0);
+  EXPECT_EQ(num_left(cluster.drafter()), 0);
 }
 
 }  // namespace

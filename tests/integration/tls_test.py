@@ -287,7 +287,7 @@ class CheckConfigTest(ProgramTest):
                 ("outrider-drafter", "--simulate-acceptance", simulate)):
             for value in ("nan", "-nan", "inf", "1e999"):
                 with self.subTest(flag=flag, value=value):
-                    self.assert_refuses(self.check(name, *others, f"{flag}={value}"), BAD_FLAGS, flag, "not a number in")
+                    self.assert_refuses(self.check(name, *others, f"{flag}={value}"), BAD_FLAGS, flag, "needs a number")
 
     def test_weights_that_do_not_fit_their_config(self):
         model = self.folder / "model"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""No comment opens with a bare preposition; the rule is seen to fire."""
+"""No comment opens with a bare preposition and stays a fragment; the rule is seen to fire."""
 import pathlib
 import tempfile
 import unittest
@@ -24,6 +24,15 @@ class PlantedCommentsTest(unittest.TestCase):
     def test_a_sentence_that_opens_with_a_bare_preposition_is_found(self):
         for fragment in ("To the last Describe.", "For tests only.", "Without a network: it is not met.", "Of a sample"):
             self.assertEqual(self.found(f"int a;\n  // {fragment}\n"), [(2, fragment)])
+
+    def test_what_follows_a_comma_says_who_does_what_or_not(self):
+        for fragment in ("Of a session that holds, between two attempts.", "By each call, which has its part.",
+                         "Without a network: as in tests, where none is met.", "In [0, 1], and of no other range.",
+                         "For people, or as one JSON object."):
+            self.assertEqual(self.found(f"// {fragment}\n"), [(1, fragment)])
+        for sentence in ("On the device, where it is possible, rows stay.", "With names: they are resolved, again and again.",
+                         "In the child, and in it alone; system calls may be made."):
+            self.assertEqual(self.found(f"// {sentence}\n"), [], sentence)
 
     def test_in_every_kind_of_file_and_comment(self):
         for path, mark in (("a.cc", "//"), ("a.h", "///"), ("a.cu", "//"), ("a.proto", "//"), ("a.py", "#"),

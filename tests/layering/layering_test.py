@@ -180,8 +180,9 @@ class PlantedTreeTest(unittest.TestCase):
         self.plant("core/base/a.h", lines=121)
         self.plant("core/base/a.cc", "core/base/a.h", lines=401)
         self.plant("core/base/a_test.cc", lines=501)
+        self.plant("core/base/a_test.h", lines=121)
         self.expect(("core/base/a.h", 121, "budget"), ("core/base/a.cc", 401, "budget"),
-                    ("core/base/a_test.cc", 501, "budget"))
+                    ("core/base/a_test.cc", 501, "budget"), ("core/base/a_test.h", 121, "budget"))
 
     def test_a_violation_reads_as_file_line_rule(self):
         self.plant("core/base/log.h", "../log.h")

@@ -21,7 +21,7 @@ struct Fault {
     kDelay,      // by `time`
     kCross,      // a reply comes `time` later, as if it answered what is asked
     kEcho,       // and all after it come again `time` later
-    // Of the node `node`, from `at` microseconds on.
+    // What the node `node` suffers, from `at` microseconds on.
     kCrash,    // all is lost; it is back after `time`
     kPause,    // it stands still for `time`, then goes on with all that came
     kDeaf,     // what is sent to it is lost for `time`

@@ -49,7 +49,7 @@ class SimulatedNode {
   void Isolate(const SessionId& session,
                std::function<void(absl::StatusOr<bool>)> done);
   void Release(const RequestHeader& header);
-  // Of protocols that cut by a call of its own: to a length, or by a number.
+  // Some protocols cut by a call of its own: to a length, or by a number.
   void Truncate(const RequestHeader& header, int length, int num_removed);
 
   void Crash(Clock::duration down);  // loses all, and is back after it

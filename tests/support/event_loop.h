@@ -59,7 +59,7 @@ class EventLoop {
   Clock::time_point now_ = kStart;
   const Clock::Shows shows_;
   uint64_t num_events_ = 0;
-  // By time, and at one time in the order in which they were asked for.
+  // They are ordered by time, and then as they were asked for.
   std::map<std::pair<Clock::time_point, uint64_t>, std::function<void()>>
       events_;
 };

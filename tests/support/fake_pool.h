@@ -17,10 +17,6 @@ namespace outrider::testing {
 
 inline constexpr char kFakeVerifiers[] = "verifiers:7002";
 
-struct FakeCache final : CacheStub {
-  Task<void> Release(RequestHeader, Cancellation&) override { co_return; }
-};
-
 // Verifiers at 1.1.1.1:1 and so on, each asked four times a second what it is.
 class FakePool final : public SessionPool {
  public:
@@ -95,7 +91,7 @@ class FakePool final : public SessionPool {
                  .address = address,
                  .is_connected = [&process] { return process.is_up; }},
         .stub = std::make_unique<FakeStub>(loop_, process),
-        .cache = std::make_unique<FakeCache>()});
+        .cache = std::make_unique<FakeCache>(process)});
   }
 
   EventLoop& loop_;

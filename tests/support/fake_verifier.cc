@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/fake_verifier.h"
 
+#include <algorithm>
+
 #include "absl/status/status.h"
+#include "coordinator/pool/session_use.h"
+#include "core/base/retry_delay.h"
 #include "tests/support/loop_timer.h"
 
 namespace outrider::testing {
@@ -14,6 +18,16 @@ Task<absl::StatusOr<VerifyReply>> FakeStub::Verify(
     co_return absl::DeadlineExceededError("is silent");
   }
   if (!process_.is_up) co_return absl::UnavailableError("refused");
+  if (LengthOf(call) > RoomOf(process_.description)) {
+    co_return absl::ResourceExhaustedError("more than there is");
+  }
+  const absl::Status taken_in = co_await TakeIn(
+      call.header.delta.append_tokens.size(), timeout, cancellation);
+  if (!taken_in.ok()) co_return taken_in;
+  if (process_.is_full && call.header.incarnation.is_none()) {
+    co_return WithRetryDelay(absl::ResourceExhaustedError("full"),
+                             std::chrono::seconds(1));
+  }
   const int num_breaks = process_.num_breaks;
   const RequestHeader& header = call.header;
   const bool is_suspect = process_.suspects->Began(header.session);
@@ -33,12 +47,34 @@ Task<absl::StatusOr<VerifyReply>> FakeStub::Verify(
   co_return Answer(header);
 }
 
+Task<absl::Status> FakeStub::TakeIn(size_t num_tokens,
+                                    std::chrono::milliseconds timeout,
+                                    Cancellation& cancellation) {
+  if (num_tokens <= 2) co_return absl::OkStatus();
+  ++process_.num_texts;
+  const EventLoop::Clock::time_point deadline = loop_.now() + timeout;
+  process_.texts_end = std::max(process_.texts_end, loop_.now()) +
+                       num_tokens * process_.per_token;
+  while (loop_.now() < process_.texts_end) {
+    const auto until = std::min(process_.texts_end, deadline);
+    co_await LoopTimer(loop_).Sleep(
+        std::chrono::ceil<std::chrono::milliseconds>(until - loop_.now()),
+        cancellation);
+    if (cancellation.cancelled()) co_return absl::CancelledError();
+    if (loop_.now() >= deadline) co_return absl::DeadlineExceededError("texts");
+  }
+  co_return absl::OkStatus();
+}
+
 absl::StatusOr<VerifyReply> FakeStub::Answer(const RequestHeader& header) {
   VerifyReply reply = {.outcome = Verdict{}};
   reply.header.session = header.session;
   reply.header.step = header.step;
   reply.header.is_draining = process_.is_draining;
-  reply.header.compute_seconds = 0.01;
+  const std::chrono::duration<double> text =
+      header.delta.append_tokens.size() * process_.per_token;
+  reply.header.compute_seconds = 0.01 + text.count();
+  reply.header.own_seconds = process_.own_share * reply.header.compute_seconds;
   Incarnation& life = process_.sessions[header.session];
   if (header.incarnation.is_none()) {
     life = Incarnation::Random();
@@ -70,10 +106,9 @@ Task<absl::StatusOr<NodeDescription>> FakeStub::Describe(
   }
   if (!process_.is_up) co_return absl::UnavailableError("refused");
   if (process_.is_draining) co_return absl::UnavailableError("draining");
-  co_return NodeDescription{.weights_hash = process_.weights_hash,
-                            .vocab_size = 10,
-                            .context_length = 1000,
-                            .reply_formats = {ReplyFormat::kFull}};
+  NodeDescription description = process_.description;
+  description.weights_hash = process_.weights_hash;
+  co_return description;
 }
 
 }  // namespace outrider::testing

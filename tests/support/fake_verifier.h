@@ -22,10 +22,21 @@ inline constexpr std::chrono::milliseconds kFakeStep(10);
 struct FakeProcess {
   bool is_up = true;
   std::chrono::milliseconds step = kFakeStep;
+  // Texts take so long, and take turns: all of them end with the last.
+  std::chrono::microseconds per_token{0};
+  EventLoop::Clock::time_point texts_end = {};
+  int num_texts = 0;
+  double own_share = 1;    // that a call's rows have of its passes
+  bool is_full = false;    // what opens there is to come later
   bool is_hung = false;    // steps are, while it says what it is
   bool is_silent = false;  // it answers nothing at all
   bool is_old = false;     // it knows no place for suspects
   std::string weights_hash = "weights";
+  // What it says of itself beside them.
+  NodeDescription description = {.vocab_size = 10,
+                                 .context_length = 1000,
+                                 .max_draft_tokens = 4,
+                                 .reply_formats = {ReplyFormat::kFull}};
   bool is_draining = false;
   int num_lives = 1;
   int num_breaks = 0;  // of its connections
@@ -64,10 +75,26 @@ class FakeStub final : public SharedVerifyStub {
       std::chrono::milliseconds timeout, Cancellation& cancellation) override;
 
  private:
+  Task<absl::Status> TakeIn(size_t num_tokens,
+                            std::chrono::milliseconds timeout,
+                            Cancellation& cancellation);
   // What the process, which is there, answers.
   absl::StatusOr<VerifyReply> Answer(const RequestHeader& header);
 
   EventLoop& loop_;
+  FakeProcess& process_;
+};
+
+// What of a process gives memory back.
+class FakeCache final : public CacheStub {
+ public:
+  explicit FakeCache(FakeProcess& process) : process_(process) {}
+  Task<void> Release(RequestHeader header, Cancellation&) override {
+    process_.suspects->Released(header.session);
+    co_return;
+  }
+
+ private:
   FakeProcess& process_;
 };
 

@@ -50,7 +50,7 @@ InProcessCluster::InProcessCluster(Options options)
                              .max_waiting = options_.max_waiting};
   for (const TableLm::Options& target : options_.other_targets) {
     LocalNode::Options node = NodeOptions("127.0.0.1:0");
-    node.scheduling.sessions.num_blocks /= 2;  // machines differ in memory
+    node.scheduling.sessions.num_blocks = options_.num_other_blocks;
     NodeDescription description = Describe(target, "same", "0");
     description.numerics = options_.other_numerics;
     others_.push_back(MakeVerifier(target, description, node));
@@ -102,8 +102,7 @@ void InProcessCluster::StartVerifier(const std::string& weights_hash) {
 LocalNode::Options InProcessCluster::NodeOptions(
     const std::string& listen) const {
   LocalNode::Options options = {.listen = listen};
-  // Enough for a prompt that fills the longest context here.
-  options.scheduling.sessions.num_blocks = 1 << 15;
+  options.scheduling.sessions.num_blocks = options_.num_blocks;
   // One more is being served.
   options.scheduling.max_queue_length = options_.queue_length + 1;
   return options;

@@ -43,6 +43,8 @@ class InProcessCluster {
     std::string other_numerics = "table";              // of those
     std::vector<TableLm::Options> other_drafts = {};   // more drafters
     int queue_length = 1024;                           // of a node
+    int num_blocks = 1 << 15;        // of 16 tokens, of a node
+    int num_other_blocks = 1 << 14;  // of a verifier more
     int max_sessions = 64;
     int max_waiting = 64;
     int max_draft_tokens = 8;

@@ -97,9 +97,9 @@ class NodeCore {
  private:
   void FinishAll(Clock::time_point now) {
     while (std::unique_ptr<Job> job = scheduler_.NextToTake()) {
-      const double compute_seconds = job->ending.compute_seconds;
+      const Ending before = job->ending;
       job->Take();
-      job->ending.compute_seconds = compute_seconds;  // less the real time
+      job->ending = before;  // less the real time
       scheduler_.Taken(std::move(job), now);
     }
     while (const std::unique_ptr<Job> job = scheduler_.NextEnded()) {

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// The schedule kAuto: whether drafts are made ahead follows from what became of
+// past rounds, and the law stays.
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "coordinator/peers/draft_length_control.h"
+#include "coordinator/round/draft_client.h"
+#include "gtest/gtest.h"
+#include "tests/exactness/enumeration.h"
+#include "tests/exactness/law_case.h"
+
+namespace outrider::testing::adaptive_schedule {
+namespace {
+
+// The real control with rounds of a time that the test names.
+class TimedControl {
+ public:
+  DraftLengthControl::Choice ChooseAhead() const {
+    return control_.ChooseAhead(1, DraftLengthMode::kFixed);
+  }
+  bool IsAhead() const { return ChooseAhead().num_drafts > 0; }
+
+  void Learn(DraftLengthControl::Choice choice, RoundStats round,
+             double seconds) {
+    choice.after = last_round_;
+    round.round_seconds = seconds;
+    round.drafter.call_seconds = seconds / 2;
+    round.verifier.call_seconds = seconds / 2;
+    last_round_ = control_.Learn(choice, round);
+  }
+  // A round that went the way in force, and whose draft stood.
+  void LearnOne() {
+    DraftLengthControl::Choice choice =
+        control_.Choose(1, DraftLengthMode::kFixed);
+    choice.drafts_ahead = choice.is_ahead;
+    RoundStats round = {.num_drafted = 1, .num_accepted = 1};
+    if (choice.is_ahead) round.ahead.outcome = AheadStats::Outcome::kMiss;
+    Learn(choice, round, /*seconds=*/1);
+  }
+
+ private:
+  DraftLengthControl control_{Schedule::kAuto};
+  int64_t last_round_ = 0;
+};
+
+// How many such rounds there are before it has tried both ways and decides.
+int CountRoundsToDecide() {
+  TimedControl control;
+  int num_rounds = 0;
+  for (; !control.IsAhead(); ++num_rounds) control.LearnOne();
+  for (; control.IsAhead(); ++num_rounds) control.LearnOne();
+  return num_rounds;
+}
+
+// Makes drafts ahead where the schedule kAuto does. Both ways have been tried,
+// and the first round that counts tips the scales, by how many drafts stood.
+class ControlledSchedule final : public DraftClient {
+ public:
+  explicit ControlledSchedule(DraftClient& drafts) : drafts_(drafts) {
+    static const int kRoundsToDecide = CountRoundsToDecide();
+    for (int i = 1; i < kRoundsToDecide; ++i) control_.LearnOne();
+  }
+
+  Task<absl::StatusOr<ProposedDraft>> Propose(Session& session,
+                                              int num_tokens) override {
+    return drafts_.Propose(session, num_tokens);
+  }
+  void DraftAhead(Session& session, const Draft& in_flight) override {
+    is_ahead_ = control_.IsAhead();
+    if (is_ahead_) drafts_.DraftAhead(session, in_flight);
+  }
+  void Learn(const RoundStats& round) override {
+    drafts_.Learn(round);
+    if (round.num_drafted == 0) return;
+    control_.Learn({.num_drafts = round.num_drafted,
+                    .is_ahead = is_ahead_,
+                    .drafts_ahead = is_ahead_},
+                   round, round.num_accepted > 0 ? 0.01 : 100);
+    ++(is_ahead_ ? num_ahead_ : num_in_turn_);
+    history_.push_back(round.num_accepted);
+    history_.push_back(static_cast<int>(round.ahead.outcome));
+  }
+
+  // All that its choices follow from.
+  const std::vector<int64_t>& history() const { return history_; }
+
+  // Rounds of all of them, in all that they went through.
+  static inline int num_ahead_ = 0;
+  static inline int num_in_turn_ = 0;
+
+ private:
+  DraftClient& drafts_;
+  TimedControl control_;
+  bool is_ahead_ = false;
+  std::vector<int64_t> history_;
+};
+
+class AdaptiveScheduleTest : public ::testing::TestWithParam<RuleKind> {};
+
+TEST_P(AdaptiveScheduleTest, HasTheTargetsLawWhateverThePastRoundsDecide) {
+  ControlledSchedule::num_ahead_ = ControlledSchedule::num_in_turn_ = 0;
+  const Sabotage by_control = {
+      .drafts =
+          [](DraftClient& drafts) {
+            return std::make_unique<ControlledSchedule>(drafts);
+          },
+      .memory =
+          [](DraftClient& drafts) {
+            return static_cast<ControlledSchedule&>(drafts).history();
+          }};
+  LawCoverage laws;
+  const Enumeration result =
+      laws.Expect({.vocab_size = 3,
+                   .config = {.sampling = {.temperature = 0.8},
+                              .rule = GetParam(),
+                              .support_size = 2,
+                              .draft_lengths = {1},
+                              .has_first_round = true,
+                              .schedule = Schedule::kPredraft,
+                              .max_outcomes = 1,
+                              .sabotage = by_control},
+                   .length = 6});
+  std::cout << result.expected_hits << " hits\n";
+  EXPECT_GT(result.expected_hits, 0.01);
+  EXPECT_GT(ControlledSchedule::num_ahead_, 0);
+  EXPECT_GT(ControlledSchedule::num_in_turn_, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Rules, AdaptiveScheduleTest,
+                         ::testing::Values(RuleKind::kRejection,
+                                           RuleKind::kBlock));
+
+}  // namespace
+}  // namespace outrider::testing::adaptive_schedule

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// A drafter's model that goes on by itself, with tokens that it draws: whatever
+// these are, drafts are those that the host draws row by row, and the law over
+// production code is the target's. Built with OUTRIDER_MUTANTS. The kernels'
+// own arithmetic is device_draws_test.cc's matter.
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "core/sampling/coins.h"
+#include "core/sampling/cut.h"
+#include "core/sampling/process.h"
+#include "core/testing/answer_on_host.h"
+#include "gtest/gtest.h"
+#include "tests/exactness/law_case.h"
+#include "tests/exactness/scoped_mutant.h"
+#include "tests/support/in_process_stubs.h"
+#include "tests/support/toy_nodes.h"
+
+namespace outrider::testing {
+namespace {
+
+constexpr int kWords = 5;
+
+std::optional<RowAnswer> Answer(const RowQuestion& question,
+                                absl::Span<const float> logits) {
+  return AnswerOnHost(question, logits);
+}
+
+// What a device draws: by the drafter's own rule.
+TokenId RightGuess(const RowQuestion& question, const TopAnswer& answer,
+                   int num_drawn) {
+  const NextDraw& next = *std::get<TopQuestion>(question.what).next;
+  const uint64_t position = next.position + static_cast<uint64_t>(num_drawn);
+  const auto row = ProcessTop(answer,
+                              {.temperature = question.temperature,
+                               .top_k = next.top_k,
+                               .top_p = next.top_p,
+                               .min_p = next.min_p},
+                              /*history=*/{});
+  const Distribution kept =
+      KeepTop(*row, static_cast<size_t>(next.support_size), next.support_mass);
+  Coins coins(next.seed);
+  if (next.is_coupled) {
+    return kept.support()[coins.Race(position, kept.support(), kept.weights())];
+  }
+  const Distribution q =
+      next.round_weights ? kept.RoundedToBFloat16() : kept.Normalized();
+  return q.support()[coins.Categorical(
+      {Purpose::kDraft, position, next.generation}, q.weights())];
+}
+
+// That, but for every `wrong`-th; 0: always.
+TableLm::Guess Guesses(int wrong) {
+  return
+      [wrong, num_guesses = 0](const RowQuestion& question,
+                               const TopAnswer& answer, int num_drawn) mutable {
+        const TokenId right = RightGuess(question, answer, num_drawn);
+        const bool is_wrong = wrong > 0 && ++num_guesses % wrong == 0;
+        return std::optional(is_wrong ? (right + 1) % kWords : right);
+      };
+}
+
+// Every token of the text matters.
+std::vector<float> LogitsAfter(absl::Span<const TokenId> text) {
+  uint32_t hash = 1;
+  for (const TokenId token : text) hash = (hash + token + 1) * 2654435761u;
+  std::vector<float> logits;
+  for (int word = 0; word < kWords; ++word) {
+    logits.push_back(static_cast<float>((hash >> (5 * word)) % 16) / 8);
+  }
+  return logits;
+}
+
+struct DrawCase {
+  std::string name = {};
+  SamplingParams sampling = {};
+  DraftOptions options = {.support_size = 3};
+  RuleKind rule = RuleKind::kRejection;
+};
+void PrintTo(const DrawCase& c, std::ostream* os) { *os << c.name; }
+
+// What came of some rounds of a session, each of which keeps some drafts; they
+// end where the cache is not what the text says.
+struct Drafts {
+  std::vector<Draft> drafts = {};
+  std::vector<TokenSeq> cached = {};
+  int num_passes = 0;
+};
+
+constexpr int kNumRounds = 8;
+
+Drafts RunRounds(const DrawCase& c, TableLm::Guess guess) {
+  const auto node = MakeDraftNode({.table = LogitsAfter,
+                                   .vocab_size = kWords,
+                                   .answer = Answer,
+                                   .guess = std::move(guess)});
+  TokenSeq text(14, 1);
+  DraftCall call = {.header = {.session = {.bytes = {1}}},
+                    .max_draft_tokens = 5,
+                    .options = c.options,
+                    .sampling = c.sampling,
+                    .seed = 7};
+  call.rule = c.rule;
+  call.header.delta.append_tokens = text;
+  Drafts all;
+  for (int round = 0; round < kNumRounds; ++round) {
+    call.header.step = static_cast<uint64_t>(round);
+    const auto reply = node->Run(call, ContentDigest(call));
+    if (!reply.ok() || !std::holds_alternative<Draft>(reply->outcome)) break;
+    all.drafts.push_back(std::get<Draft>(reply->outcome));
+    all.cached.push_back(node->Cached(call.header.session));
+    // So many stand, and another token comes.
+    const TokenSeq& drafted = all.drafts.back().tokens;
+    text.insert(text.end(), drafted.begin(), drafted.begin() + round % 6);
+    const int num_cached = std::min(static_cast<int>(text.size()),
+                                    static_cast<int>(all.cached.back().size()));
+    text.push_back(round % kWords);
+    TokenLog log(call.header.session);
+    log.Append(text);
+    call.header.incarnation = reply->header.incarnation;
+    call.header.prefix_hash = log.PrefixHash(num_cached);
+    call.header.delta = {
+        .keep_length = num_cached,
+        .append_tokens = {text.begin() + num_cached, text.end()}};
+  }
+  all.num_passes = node->table().num_passes();
+  return all;
+}
+
+// Whether they are the same, caches included.
+bool AreSame(const Drafts& a, const Drafts& b) {
+  const auto are_same = [](const Draft& one, const Draft& other) {
+    if (one.tokens != other.tokens) return false;
+    for (size_t i = 0; i < one.tokens.size(); ++i) {
+      const Distribution& q = one.distributions[i];
+      if (q.support() != other.distributions[i].support() ||
+          q.weights() != other.distributions[i].weights()) {
+        return false;
+      }
+    }
+    return true;
+  };
+  return a.cached == b.cached &&
+         std::equal(a.drafts.begin(), a.drafts.end(), b.drafts.begin(),
+                    b.drafts.end(), are_same);
+}
+
+std::vector<DrawCase> DrawCases() {
+  return {
+      {.name = "TopK", .sampling = {.temperature = 0.8, .top_k = 3}},
+      {.name = "Greedy", .sampling = {.temperature = 0}},
+      {.name = "TopP",
+       .sampling = {.top_p = 0.8},
+       .options = {.support_size = 2, .support_mass = 0.9}},
+      {.name = "MinP",
+       .sampling = {.temperature = 1.2, .min_p = 0.2},
+       .options = {.support_size = kWords, .round_weights = false}},
+      {.name = "Mass", .options = {.support_size = 4, .support_mass = 0.8}},
+      {.name = "Coupled", .sampling = {.top_k = 4}, .rule = RuleKind::kCoupled},
+  };
+}
+
+class DrawnTokensTest : public ::testing::TestWithParam<DrawCase> {};
+INSTANTIATE_TEST_SUITE_P(Laws, DrawnTokensTest,
+                         ::testing::ValuesIn(DrawCases()),
+                         [](const auto& law) { return law.param.name; });
+
+TEST_P(DrawnTokensTest, DraftsAreTheHostsWhateverTheModelGoesOnWith) {
+  const Drafts right = RunRounds(GetParam(), {});
+  ASSERT_EQ(right.drafts.size(), static_cast<size_t>(kNumRounds));
+  const Drafts guessed = RunRounds(GetParam(), Guesses(0));
+  EXPECT_TRUE(AreSame(guessed, right));
+  EXPECT_EQ(guessed.num_passes, kNumRounds);
+  for (const int wrong : {1, 2, 3, 7}) {
+    const Drafts some = RunRounds(GetParam(), Guesses(wrong));
+    EXPECT_TRUE(AreSame(some, right)) << "every " << wrong << "th is wrong";
+    EXPECT_GT(some.num_passes, kNumRounds);
+  }
+}
+
+TEST_P(DrawnTokensTest, AModelMayStopAnywhere) {
+  for (const int most : {1, 2, 4}) {
+    const auto stops = [most](const RowQuestion& question,
+                              const TopAnswer& answer, int num_drawn) {
+      return num_drawn < most
+                 ? std::optional(RightGuess(question, answer, num_drawn))
+                 : std::nullopt;
+    };
+    const Drafts some = RunRounds(GetParam(), stops);
+    EXPECT_TRUE(AreSame(some, RunRounds(GetParam(), {}))) << most;
+  }
+}
+
+class DrawnTokensMutantsTest : public DrawnTokensTest {
+ protected:
+  bool IsCaught(Mutant mutant, int wrong) {
+    const ScopedMutant scoped(mutant);
+    const Drafts drafts = RunRounds(GetParam(), Guesses(wrong));
+    return !AreSame(drafts, right_);
+  }
+
+  const Drafts right_ = RunRounds(GetParam(), {});
+};
+INSTANTIATE_TEST_SUITE_P(Laws, DrawnTokensMutantsTest,
+                         ::testing::ValuesIn(DrawCases()),
+                         [](const auto& law) { return law.param.name; });
+
+TEST_P(DrawnTokensMutantsTest, G1AWrongGuessThatStandsIsCaught) {
+  EXPECT_TRUE(IsCaught(Mutant::kG1, 2));
+}
+TEST_P(DrawnTokensMutantsTest, G2ATextThatIsCutOneTooLongIsCaught) {
+  EXPECT_TRUE(IsCaught(Mutant::kG2, 2));
+}
+TEST_P(DrawnTokensMutantsTest, G3TheRowOfAnotherStepIsCaught) {
+  EXPECT_TRUE(IsCaught(Mutant::kG3, 0));
+}
+
+TEST(DrawnTokensLawTest, TheLawIsTheTargetsWhateverTheModelGoesOnWith) {
+  const std::vector<std::pair<std::string, TableLm::Guess>> guesses = {
+      {"the likeliest",
+       [](const RowQuestion&, const TopAnswer& answer, int) {
+         size_t best = 0;
+         for (size_t i = 1; i < answer.ids.size(); ++i) {
+           if (answer.logits[i] > answer.logits[best]) best = i;
+         }
+         return std::optional(answer.ids[best]);
+       }},
+      {"the first", [](const RowQuestion&, const TopAnswer& answer,
+                       int) { return std::optional(answer.ids[0]); }},
+      {"one that cannot be", [](const RowQuestion&, const TopAnswer&,
+                                int) { return std::optional<TokenId>(3); }},
+  };
+  for (const auto& [name, guess] : guesses) {
+    for (const int support_size : {2, 4}) {
+      LawCoverage().Expect({.config = {.support_size = support_size,
+                                       .draft_lengths = {2, 1},
+                                       .draft_answer = Answer,
+                                       .draft_guess = guess},
+                            .length = 4});
+    }
+  }
+}
+
+}  // namespace
+}  // namespace outrider::testing

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// A node over a model on an emulated GPU that runs out of memory, or is lost.
+#include <cstdint>
+#include <future>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "core/cuda_model/small_model.h"
+#include "core/kernels/cuda/emulation/block.h"
+#include "core/kernels/cuda/emulation/stream.h"
+#include "core/node/kv_memory.h"
+#include "core/node/node.h"
+#include "core/testing/scripted_work.h"
+#include "core/testing/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace outrider {
+namespace {
+
+namespace emulated = kernels::cuda::emulation;
+using ::outrider::testing::IsOk;
+using ::outrider::testing::ScriptedWork;
+using ::outrider::testing::StatusIs;
+using ::testing::HasSubstr;
+
+constexpr int kNumBlocks = 8;
+
+std::unique_ptr<Node> MakeNode() {
+  auto model = MakeSmallModel();
+  EXPECT_THAT(model, IsOk());
+  EXPECT_THAT((*model)->AllocateKvBlocks(kNumBlocks), IsOk());
+  return std::make_unique<Node>(
+      *std::move(model),
+      BatchScheduler::Options{.sessions = {.num_blocks = kNumBlocks}},
+      NodeDescription{.model_name = "small", .device = "cuda:0"});
+}
+
+// A call that opens a session with so many tokens and then runs `num_more`, one
+// at a time, each with its whole row.
+std::future<absl::Status> Submit(Node& node, int num_tokens, int num_more,
+                                 std::function<void()> on_take = {}) {
+  auto done = std::make_shared<std::promise<absl::Status>>();
+  RequestHeader header = {.session = SessionId::Random(), .step = 1};
+  header.delta.append_tokens = TokenSeq(num_tokens, 1);
+  auto ended = done->get_future();
+  node.engine().Submit(std::make_unique<ScriptedWork>(
+      Work::Request{.header = header, .num_draft_tokens = num_more},
+      ScriptedWork::Script{.num_more = num_more,
+                           .on_take =
+                               [on_take](const LogitRows& rows) {
+                                 EXPECT_EQ(rows.Row(0).size(), 50u);
+                                 if (on_take) on_take();
+                               },
+                           .on_finish =
+                               [done](const Ending& ending) {
+                                 done->set_value(ending.status);
+                               }}));
+  return ended;
+}
+
+// Its memory goes while a session lives: that has all that it needs.
+TEST(GpuNodeTest, OutOfMemoryRefusesAnOpeningAndNoLiveSession) {
+  const std::unique_ptr<Node> node = MakeNode();
+  const size_t before = emulated::AvailableMemory();
+  std::future<absl::Status> refused;
+  int num_taken = 0;
+  auto live = Submit(*node, 20, 6, [&] {
+    if (++num_taken != 2) return;
+    emulated::SetAvailableMemory(0);
+    emulated::SetAvailablePinned(0);
+    refused = Submit(*node, 100, 0);
+  });
+  EXPECT_THAT(live.get(), IsOk());
+  EXPECT_THAT(refused.get(), StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_EQ(num_taken, 7);
+  EXPECT_FALSE(node->is_lost());
+  // Whoever comes with less is welcome.
+  EXPECT_THAT(Submit(*node, 20, 2).get(), IsOk());
+  emulated::SetAvailableMemory(before);
+  emulated::SetAvailablePinned(SIZE_MAX / 2);
+}
+
+TEST(GpuNodeTest, BlocksAreWhatTheDeviceHasLeftForThem) {
+  const size_t before = emulated::AvailableMemory();
+  auto model = MakeSmallModel();
+  ASSERT_THAT(model, IsOk());
+  const int64_t block = (*model)->info().kv_block_bytes;
+  emulated::SetAvailableMemory(static_cast<size_t>(100 * block));
+  const auto num_blocks =
+      SetUpKvBlocks(**model, *ParseKvMemory("auto"), 64, 100000);
+  ASSERT_THAT(num_blocks, IsOk());
+  EXPECT_GE(*num_blocks, 80);
+  EXPECT_LT(*num_blocks, 100);
+  EXPECT_LT((*model)->AvailableKvBytes(), 20 * block);
+  model->reset();
+  emulated::SetAvailableMemory(before);
+}
+
+TEST(GpuNodeTest, ALostContextEndsEveryCallAndTheNode) {
+  const std::unique_ptr<Node> node = MakeNode();
+  EXPECT_THAT(Submit(*node, 20, 1).get(), IsOk());
+  emulated::SetFailure("an illegal memory access was encountered");
+  ::testing::internal::CaptureStderr();
+  EXPECT_THAT(
+      Submit(*node, 20, 1).get(),
+      StatusIs(absl::StatusCode::kUnavailable, HasSubstr("illegal memory")));
+  EXPECT_TRUE(node->is_lost());
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("the device is lost, and this node serves no more: "
+                        "forward pass: an illegal memory access"));
+  v1::NodeDescription description;
+  EXPECT_THAT(node->Describe(description),
+              StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(Submit(*node, 20, 1).get(),
+              StatusIs(absl::StatusCode::kUnavailable));
+}
+
+TEST(GpuNodeTest, DescribeSaysWhatTheGpuHasDone) {
+  const std::unique_ptr<Node> node = MakeNode();
+  EXPECT_THAT(Submit(*node, 20, 3).get(), IsOk());
+  v1::NodeDescription proto;
+  ASSERT_THAT(node->Describe(proto), IsOk());
+  const NodeDescription described = FromProto(proto);
+  ASSERT_TRUE(described.activity.has_value());
+  ASSERT_TRUE(described.activity->gpu.has_value());
+  const GpuActivity& gpu = *described.activity->gpu;
+  EXPECT_THAT(gpu.name, HasSubstr("emulated"));
+  EXPECT_GT(gpu.memory_bytes, described.kv_cache_bytes);
+  EXPECT_EQ(gpu.num_copied_rows, 4);
+  EXPECT_EQ(gpu.num_graphs, 1);
+  EXPECT_EQ(gpu.num_graph_replays, 2);
+}
+
+}  // namespace
+}  // namespace outrider

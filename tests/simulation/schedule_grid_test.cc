@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// The default, K and schedule by control, beside every fixed K in turn and
+// ahead, over round trips, acceptance and users, in virtual time.
+#include <algorithm>
+#include <initializer_list>
+
+#include "gtest/gtest.h"
+#include "tests/simulation/timed_rounds.h"
+
+namespace outrider {
+namespace {
+
+struct Best {
+  double rate = 0;
+  TimedWay way = {};
+};
+
+double RateOf(const TimedWorld& world, const TimedWay& way) {
+  TimedRounds rounds(world, way, /*seed=*/1);
+  rounds.Run(20 * world.num_users);
+  // The best of many is no better than that by luck.
+  return rounds.Run(world.num_users == 1 ? 1500 : 150 * world.num_users);
+}
+
+Best BestOf(const TimedWorld& world) {
+  Best best;
+  for (const bool is_ahead : {false, true}) {
+    for (const int k : {0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16}) {
+      const TimedWay way = {.k = k, .is_ahead = is_ahead};
+      const double rate = RateOf(world, way);
+      if (rate > best.rate) best = {.rate = rate, .way = way};
+    }
+  }
+  return best;
+}
+
+double RateByControl(const TimedWorld& world) {
+  TimedRounds rounds(world, {.is_by_control = true}, /*seed=*/2);
+  rounds.Run(400 * world.num_users);
+  return rounds.Run(world.num_users == 1 ? 5000 : 1000 * world.num_users);
+}
+
+void ExpectNearlyBest(const TimedWorld& world) {
+  const Best best = BestOf(world);
+  const double rate = RateByControl(world);
+  EXPECT_GE(rate, 0.95 * best.rate)
+      << world.Name() << ": K = " << best.way.k
+      << (best.way.is_ahead ? " ahead" : " in turn");
+  EXPECT_GE(rate, 0.97 * RateOf(world, {.k = 0})) << world.Name();
+}
+
+class ScheduleGridTest : public ::testing::TestWithParam<int> {};
+
+TEST_P(ScheduleGridTest, AutoIsNearlyAsFastAsTheBestKAndSchedule) {
+  TimedWorld world = {.num_users = GetParam()};
+  for (const double round_trip_ms : {0.2, 1.0, 5.0, 20.0, 50.0, 160.0}) {
+    for (const double acceptance : {0.5, 0.7, 0.8, 0.9, 0.95}) {
+      world.round_trip = round_trip_ms / 1000;
+      world.acceptance = acceptance;
+      ExpectNearlyBest(world);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Users, ScheduleGridTest, ::testing::Values(1, 8));
+
+}  // namespace
+}  // namespace outrider

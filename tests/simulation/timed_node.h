@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_TESTS_SIMULATION_TIMED_NODE_H_
+#define OUTRIDER_TESTS_SIMULATION_TIMED_NODE_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <queue>
+#include <utility>
+#include <vector>
+
+#include "core/base/session_id.h"
+#include "core/engine/pass_hold.h"
+#include "core/engine/pass_time.h"
+
+namespace outrider {
+
+// What happens when, in virtual seconds.
+class Agenda {
+ public:
+  double now() const { return now_; }
+  void At(double time, std::function<void()> what) {
+    events_.push({time, num_events_++, std::move(what)});
+  }
+  void RunNext() {
+    const Event event = events_.top();
+    events_.pop();
+    now_ = event.time;
+    event.what();
+  }
+
+ private:
+  struct Event {
+    double time = 0;
+    int64_t number = 0;  // what is at one time comes in the order of entry
+    std::function<void()> what;
+    bool operator<(const Event& other) const {
+      return std::pair(time, number) > std::pair(other.time, other.number);
+    }
+  };
+
+  double now_ = 0;
+  int64_t num_events_ = 0;
+  std::priority_queue<Event> events_;
+};
+
+// A node whose passes take time and compute nothing: one after another, each of
+// all that waits, held for who is expected by the real rule; of work ahead what
+// is cheap beside others, as ReadyWork has it.
+class TimedNode {
+ public:
+  // Steps of so many rows, one after another.
+  struct Call {
+    int session = 0;
+    std::vector<int> rows = {};
+    bool is_ahead = false;
+    // Seconds in passes.
+    std::function<void(double)> done = {};
+  };
+
+  TimedNode(Agenda& agenda, double pass, double row)
+      : agenda_(agenda), pass_(pass), row_(row) {}
+
+  void Submit(Call call);
+
+ private:
+  using Clock = PassHold::Clock;
+  struct Job {
+    Call call = {};
+    size_t num_done = 0;  // steps
+    double seconds = 0;
+    int next() const { return call.rows[num_done]; }
+    bool is_last() const { return num_done + 1 == call.rows.size(); }
+  };
+
+  Clock::time_point Now() const;
+  void Look();
+  void RunPass();
+  std::vector<Job> TakeNext();
+  void EndPass(std::vector<Job> jobs, double seconds);
+
+  Agenda& agenda_;
+  const double pass_;
+  const double row_;
+  std::deque<Job> running_;
+  std::deque<Job> ahead_;
+  int num_passed_over_ = 0;
+  bool is_passing_ = false;
+  PassTime pass_time_;
+  PassHold hold_{1};
+  std::map<int, double> answered_;       // when each session last was
+  std::map<int, double> usual_returns_;  // seconds
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_TESTS_SIMULATION_TIMED_NODE_H_

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/simulation/timed_rounds.h"
+
+#include <cmath>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+
+namespace outrider {
+namespace {
+
+constexpr int kMostDrafts = 16;
+
+using Outcome = AheadStats::Outcome;
+
+}  // namespace
+
+double TimedWorld::Tokens(int k) const {
+  return (1 - std::pow(acceptance, k + 1)) / (1 - acceptance);
+}
+
+std::string TimedWorld::Name() const {
+  return absl::StrFormat("%g ms, acceptance %g, %d users, pass %g, draft %g",
+                         round_trip * 1e3, acceptance, num_users, pass * 1e3,
+                         draft * 1e3);
+}
+
+TimedRounds::TimedRounds(const TimedWorld& world, const TimedWay& way,
+                         uint32_t seed)
+    : world_(world),
+      way_(way),
+      generator_(seed),
+      drafter_(agenda_, world.draft, world.draft_row),
+      verifier_(agenda_, world.pass, world.row) {
+  for (int i = 0; i < world.num_users; ++i) {
+    User& user = users_.emplace_back(User{.number = i});
+    agenda_.At(0.0001 * i, [this, &user] { Begin(user); });
+  }
+}
+
+double TimedRounds::Run(int num_rounds) {
+  const double begin = agenda_.now();
+  tokens_ = 0;
+  num_rounds_ = 0;
+  while (num_rounds_ < num_rounds) agenda_.RunNext();
+  return tokens_ / (agenda_.now() - begin);
+}
+
+DraftLengthControl::Choice TimedRounds::Choose() const {
+  if (!way_.is_by_control) return {.num_drafts = way_.k};
+  return control_.Choose(kMostDrafts, DraftLengthMode::kAuto);
+}
+
+DraftLengthControl::Choice TimedRounds::ChooseAhead() const {
+  if (!way_.is_by_control) return {.num_drafts = way_.is_ahead ? way_.k : 0};
+  return control_.ChooseAhead(kMostDrafts, DraftLengthMode::kAuto);
+}
+
+void TimedRounds::Begin(User& user) {
+  user.began = agenda_.now();
+  user.round = {};
+  if (!user.was_asked) {
+    user.choice = Choose();
+    DraftInTurn(user);
+  } else if (user.is_done) {
+    TakeAhead(user);
+  } else {
+    user.waits = true;
+  }
+}
+
+void TimedRounds::TakeAhead(User& user) {
+  user.was_asked = false;
+  user.waits = false;
+  user.ahead.wait_seconds = agenda_.now() - user.began;
+  const bool is_hit = std::bernoulli_distribution(world_.hits)(generator_);
+  user.ahead.outcome = is_hit ? Outcome::kHit : Outcome::kMiss;
+  user.round.ahead = user.ahead;
+  user.round.drafter.call_seconds = user.ahead.wait_seconds;
+  if (is_hit) {
+    user.choice = user.ahead_choice;
+    user.round.num_drafted = user.choice.num_drafts;
+    Verify(user);
+  } else {
+    user.choice = Choose();
+    DraftInTurn(user);
+  }
+}
+
+void TimedRounds::DraftInTurn(User& user) {
+  const int k = user.choice.num_drafts;
+  user.round.num_drafted = k;
+  if (k == 0) {
+    Verify(user);
+    return;
+  }
+  const double asked = agenda_.now();
+  agenda_.At(asked + world_.round_trip / 2, [this, &user, asked, k] {
+    drafter_.Submit({.session = user.number,
+                     .rows = std::vector<int>(k, 1),
+                     .done = [this, &user, asked](double seconds) {
+                       user.round.drafter.compute_seconds = seconds;
+                       agenda_.At(agenda_.now() + world_.round_trip / 2,
+                                  [this, &user, asked] {
+                                    user.round.drafter.call_seconds +=
+                                        agenda_.now() - asked;
+                                    Verify(user);
+                                  });
+                     }});
+  });
+}
+
+void TimedRounds::Verify(User& user) {
+  user.verify_began = agenda_.now();
+  AskAhead(user);
+  const double jitter = std::uniform_real_distribution(0.9, 1.1)(generator_);
+  const double one_way = jitter * world_.round_trip / 2;
+  agenda_.At(agenda_.now() + one_way, [this, &user, one_way] {
+    verifier_.Submit({.session = user.number,
+                      .rows = {user.round.num_drafted + 1},
+                      .done = [this, &user, one_way](double seconds) {
+                        agenda_.At(
+                            agenda_.now() + one_way,
+                            [this, &user, seconds] { End(user, seconds); });
+                      }});
+  });
+}
+
+void TimedRounds::AskAhead(User& user) {
+  const int num_in_flight = user.round.num_drafted;
+  user.ahead_choice = num_in_flight > 0 ? ChooseAhead() : Choice{};
+  const int k = user.ahead_choice.num_drafts;
+  user.choice.drafts_ahead = k > 0;
+  if (k == 0) return;
+  const int outcomes = outcomes_.value();
+  std::vector<int> rows(k + 1, outcomes);
+  rows[0] = num_in_flight + 1;
+  user.was_asked = true;
+  user.is_done = false;
+  const double asked = agenda_.now();
+  user.ahead = {.num_drafted = k * outcomes, .longest = k};
+  agenda_.At(asked + world_.round_trip / 2, [this, &user, asked, rows] {
+    drafter_.Submit({.session = user.number,
+                     .rows = rows,
+                     .is_ahead = true,
+                     .done = [this, &user, asked](double seconds) {
+                       user.ahead.compute_seconds = seconds;
+                       agenda_.At(agenda_.now() + world_.round_trip / 2,
+                                  [this, &user, asked] {
+                                    user.ahead.call_seconds =
+                                        agenda_.now() - asked;
+                                    user.is_done = true;
+                                    if (user.waits) TakeAhead(user);
+                                  });
+                     }});
+  });
+}
+
+void TimedRounds::End(User& user, double compute_seconds) {
+  RoundStats& round = user.round;
+  std::bernoulli_distribution stands(world_.acceptance);
+  while (round.num_accepted < round.num_drafted && stands(generator_)) {
+    ++round.num_accepted;
+  }
+  round.verifier = {.call_seconds = agenda_.now() - user.verify_began,
+                    .compute_seconds = compute_seconds};
+  round.round_seconds = agenda_.now() - user.began;
+  outcomes_.Learn(round);
+  tokens_ += world_.Tokens(round.num_drafted);
+  ++num_rounds_;
+  if (way_.is_by_control) {
+    user.choice.after = user.last_round;
+    user.last_round = control_.Learn(user.choice, round);
+  }
+  Begin(user);
+}
+
+}  // namespace outrider
