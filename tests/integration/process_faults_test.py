@@ -23,8 +23,8 @@ def free_address():
 
 
 class FaultTest(ScrapingTest):
-    def start_all(self, *coordinator_flags):
-        self.verifier, self.drafter = self.start_verifier(), self.start_drafter()
+    def start_all(self, *coordinator_flags, node_flags=()):
+        self.verifier, self.drafter = self.start_verifier(*node_flags), self.start_drafter(*node_flags)
         self.coordinator = self.start_coordinator(
             self.verifier.address(), self.drafter.address(), *coordinator_flags)
         self.address = self.coordinator.address()
@@ -280,7 +280,7 @@ class TerminationTest(FaultTest):
         self.assertIn("resume", stream.err())
 
     def test_a_node_that_drains_serves_its_streams_to_their_end(self):
-        self.start_all()
+        self.start_all(node_flags=("--drain-seconds", "3600"))
         plain = self.plain_text()
         for node in (self.drafter, self.verifier):
             stream = self.start_stream_and_pause_it()
