@@ -130,8 +130,9 @@ TEST_F(ResponseWriterTest, AStreamWithoutMessagesIsItsStatus) {
 
 TEST_F(ResponseWriterTest, ASlowClientMakesTheWriterWait) {
   constexpr int kNumMessages = 1500;
-  // One in the queue, and 16 MiB of gRPC's own on both sides.
-  constexpr int kMostAhead = 1 + 256;
+  // One in the queue, and what gRPC holds itself on both sides: some 16 MiB,
+  // more where the client's thread is kept from running.
+  constexpr int kMostAhead = 1 + 2 * 256;
   Serve({.num_messages = kNumMessages, .message_bytes = 1 << 16});
   v1::GenerateResponse response;
   AwaitWritten(1);

