@@ -242,7 +242,7 @@ def main():
     parser.add_argument("--from-source", action="store_true", help="compile inside the image")
     parser.add_argument("--no-build", action="store_true", help="take the images of the last run")
     parser.add_argument("--cuda", action="store_true", help="build node-cuda too, and start its programs")
-    parser.add_argument("--folder", default="/var/tmp/outrider-check", help="keeps the images")
+    parser.add_argument("--folder", default="/var/cache/outrider-check", help="keeps the images between runs; may be deleted")
     parser.add_argument("--require", action="store_true", help="fail where it cannot run")
     flags = parser.parse_args()
     if reason := why_not():

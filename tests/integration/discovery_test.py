@@ -188,7 +188,8 @@ class NamedNodesTest(SimulatedNodesTest):
             f"nodes.test:{port}", flags=("--resolve-seconds", "1", *flags),
             inside=("unshare", "-m", "sh", "-c", 'mount --bind "$0" /etc/hosts && exec "$@"', self.hosts))
 
-    @unittest.skipUnless(can_unshare(), "NOT RUN: an /etc/hosts of one's own needs root and mount namespaces")
+    @unittest.skipUnless(can_unshare(), "NOT RUN: an /etc/hosts of its own needs root and a mount namespace, which are not "
+                         "here. A Linux machine runs it as root, and a container with CAP_SYS_ADMIN")
     def test_addresses_come_and_go_and_a_stream_on_one_that_is_gone_moves(self):
         self.hosts = pathlib.Path(self.folder / "hosts")
         authority = Authority(self.folder)
