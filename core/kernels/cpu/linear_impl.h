@@ -16,6 +16,9 @@ namespace outrider::kernels::cpu {
 // throughout).
 inline constexpr size_t kPrefetchFloats = 4096;
 
+// Tiles of rows that go over a group together.
+inline constexpr int kBandTiles = 4;
+
 // How a step along k multiplies: x is prepared once for each call, as
 // [num_rows][num_steps] of X; a step of weights is 4 bytes for each output.
 
@@ -90,45 +93,91 @@ struct MultiplyBFloat16 {
   }
 };
 
-// kRows rows of x by kVectors vectors of outputs: the sums stay in registers,
-// each one a chain over k, so that none knows of its neighbours. `weight`
-// points at the first of these vectors, whose outputs begin at `first_output`,
-// and moves by `step_stride` from one step to the next.
-template <class M, int kRows, int kVectors, bool kPrefetch>
-void LinearTile(const LinearTask& task, const float* weight, int step_stride,
-                const typename M::X* x, int first_output, float* y) {
+// kRows rows of x by kVectors vectors of outputs, for some steps: the sums stay
+// in registers, each one a chain over k, so that none knows of its neighbours.
+// `weight` points at the first of these vectors and moves by kOutputs from one
+// step to the next, `x` and `sums` at the first row.
+template <class M, int kRows, int kVectors, int kOutputs, bool kPrefetch>
+OUTRIDER_KERNEL_INLINE void LinearTile(int num_steps, const float* weight,
+                                       const float* ahead,
+                                       const typename M::X* x, int x_stride,
+                                       typename M::Vector::Float* sums) {
   using V = typename M::Vector;
-  const int num_steps = M::NumSteps(task.in);
-
-  typename V::Float sums[kRows][kVectors];
+  constexpr int kSumStride = kOutputs / V::kWidth;
+  typename V::Float chains[kRows][kVectors];
   for (int m = 0; m < kRows; ++m) {
-    for (int v = 0; v < kVectors; ++v) sums[m][v] = V::Zero();
+    for (int v = 0; v < kVectors; ++v) {
+      chains[m][v] = sums[m * kSumStride + v];
+    }
   }
   for (int step = 0; step < num_steps; ++step) {
     typename M::Weights w[kVectors];
     for (int v = 0; v < kVectors; ++v) w[v] = M::Load(weight + v * V::kWidth);
     if constexpr (kPrefetch) {
       for (int i = 0; i < kVectors * V::kWidth; i += PackedLayout::kBlock) {
-        __builtin_prefetch(weight + kPrefetchFloats + i);
+        __builtin_prefetch(ahead + i);
       }
+      ahead += kVectors * V::kWidth;
     }
-    weight += step_stride;
+    weight += kOutputs;
     for (int m = 0; m < kRows; ++m) {
-      const typename M::Factor factor = M::Broadcast(x + m * num_steps + step);
+      const typename M::Factor factor = M::Broadcast(x + m * x_stride + step);
       for (int v = 0; v < kVectors; ++v) {
-        sums[m][v] = M::Step(sums[m][v], w[v], factor);
+        chains[m][v] = M::Step(chains[m][v], w[v], factor);
       }
     }
   }
+  for (int m = 0; m < kRows; ++m) {
+    for (int v = 0; v < kVectors; ++v) {
+      sums[m * kSumStride + v] = chains[m][v];
+    }
+  }
+}
 
-  for (int v = 0; v < kVectors; ++v) {
-    const int output = first_output + v * V::kWidth;
-    if (output >= task.out) return;
-    const int left = task.out - output;
-    const int n = left < V::kWidth ? left : V::kWidth;
-    for (int m = 0; m < kRows; ++m) {
-      float* place = y + static_cast<size_t>(m) * task.out + output;
-      typename V::Float sum = sums[m][v];
+// How many vectors of a group of kOutputs outputs have their sums for so many
+// rows in registers together.
+template <class V, int kOutputs>
+constexpr int VectorsAtOnce(int rows) {
+  constexpr int kAll = kOutputs / V::kWidth;
+  return V::LinearVectors(rows) < kAll ? V::LinearVectors(rows) : kAll;
+}
+
+// A group of outputs for as many rows as `num_rows` says, in [1, kRows]; with
+// few registers, a part of the group at a time.
+template <class M, int kOutputs, bool kPrefetch, int kRows = M::kMaxRows>
+void LinearGroup(int num_rows, int num_steps, const float* weight,
+                 const typename M::X* x, int x_stride,
+                 typename M::Vector::Float* sums) {
+  if constexpr (kRows > 1) {
+    if (num_rows < kRows) {
+      return LinearGroup<M, kOutputs, kPrefetch, kRows - 1>(
+          num_rows, num_steps, weight, x, x_stride, sums);
+    }
+  }
+  using V = typename M::Vector;
+  constexpr int kVectors = VectorsAtOnce<V, kOutputs>(kRows);
+  static_assert(kOutputs / V::kWidth % kVectors == 0);
+  for (int v = 0; v < kOutputs / V::kWidth; v += kVectors) {
+    LinearTile<M, kRows, kVectors, kOutputs, kPrefetch>(
+        num_steps, weight + v * V::kWidth,
+        weight + kPrefetchFloats + v * V::kWidth * num_steps, x, x_stride,
+        sums + v);
+  }
+}
+
+// Writes the sums of a group, [num_rows][kOutputs].
+template <class V, int kOutputs>
+void StoreSums(const LinearTask& task, int first_row, int num_rows,
+               int first_output, const typename V::Float* sums) {
+  for (int m = 0; m < num_rows; ++m) {
+    for (int i = 0; i < kOutputs; i += V::kWidth, ++sums) {
+      const int output = first_output + i;
+      if (output >= task.out) continue;
+      const int left = task.out - output;
+      const int n = left < V::kWidth ? left : V::kWidth;
+      float* place =
+          task.y + static_cast<size_t>(first_row + m) * task.out + output;
+      typename V::Float sum = *sums;
       if (task.bias != nullptr) sum = sum + V::LoadFirst(task.bias + output, n);
       if (task.add) sum = sum + V::LoadFirst(place, n);
       V::StoreFirst(place, sum, n);
@@ -136,47 +185,62 @@ void LinearTile(const LinearTask& task, const float* weight, int step_stride,
   }
 }
 
-// A group of kBlocks blocks of outputs for as many rows as `num_rows` says, in
-// [1, kRows]; with few registers, a part of the group at a time.
-template <class M, int kBlocks, bool kPrefetch, int kRows = M::kMaxRows>
-void LinearGroup(int num_rows, const LinearTask& task, const float* weight,
-                 const typename M::X* x, int first_output, float* y) {
-  if constexpr (kRows > 1) {
-    if (num_rows < kRows) {
-      return LinearGroup<M, kBlocks, kPrefetch, kRows - 1>(
-          num_rows, task, weight, x, first_output, y);
+// A few tiles of rows over a group, a stretch of steps after the other: while
+// the cores multiply by one stretch, which stays in the first cache until all
+// tiles and parts have used it, the next one comes from memory. Were each to go
+// over the whole group, the first would wait for memory and the others leave it
+// idle.
+template <class M, int kOutputs, bool kPrefetch>
+void LinearBand(const LinearTask& task, int first_row, int num_rows,
+                const float* weight, int first_output) {
+  using V = typename M::Vector;
+  const int num_steps = M::NumSteps(task.in);
+  const auto* x = reinterpret_cast<const typename M::X*>(task.scratch) +
+                  static_cast<size_t>(first_row) * num_steps;
+  const int num_tiles = (num_rows + M::kMaxRows - 1) / M::kMaxRows;
+  const bool is_whole = num_tiles == 1 && VectorsAtOnce<V, kOutputs>(
+                                              num_rows) == kOutputs / V::kWidth;
+  const int stretch = is_whole ? num_steps : V::kStretchSteps;
+
+  constexpr int kVectors = kOutputs / V::kWidth;
+  typename V::Float sums[kBandTiles * M::kMaxRows * kVectors];
+  for (int i = 0; i < num_rows * kVectors; ++i) sums[i] = V::Zero();
+  for (int step = 0; step < num_steps; step += stretch) {
+    const int n = num_steps - step < stretch ? num_steps - step : stretch;
+    const float* first_weight = weight + static_cast<size_t>(step) * kOutputs;
+    int row = 0;
+    for (int tile = 0; tile < num_tiles; ++tile) {
+      // Tiles of equal size, give or take one.
+      const int end = num_rows * (tile + 1) / num_tiles;
+      const auto* tile_x = x + row * num_steps + step;
+      auto* tile_sums = sums + row * kVectors;
+      if (tile == 0 && kPrefetch) {
+        LinearGroup<M, kOutputs, true>(end - row, n, first_weight, tile_x,
+                                       num_steps, tile_sums);
+      } else {
+        LinearGroup<M, kOutputs, false>(end - row, n, first_weight, tile_x,
+                                        num_steps, tile_sums);
+      }
+      row = end;
     }
   }
-  using V = typename M::Vector;
-  constexpr int kOutputs = kBlocks * PackedLayout::kBlock;
-  constexpr int kAllVectors = kOutputs / V::kWidth;
-  constexpr int kVectors = V::LinearVectors(kRows) < kAllVectors
-                               ? V::LinearVectors(kRows)
-                               : kAllVectors;
-  static_assert(kAllVectors % kVectors == 0);
-  for (int i = 0; i < kOutputs; i += kVectors * V::kWidth) {
-    LinearTile<M, kRows, kVectors, kPrefetch>(task, weight + i, kOutputs, x,
-                                              first_output + i, y);
-  }
+  StoreSums<V, kOutputs>(task, first_row, num_rows, first_output, sums);
 }
 
 // All rows over a group: it is read from memory once and stays in the cache.
 template <class M, int kBlocks>
 void LinearRows(const LinearTask& task, const float* weight, int first_output) {
-  const auto* x = reinterpret_cast<const typename M::X*>(task.scratch);
-  const int num_tiles = (task.num_rows + M::kMaxRows - 1) / M::kMaxRows;
+  constexpr int kOutputs = kBlocks * PackedLayout::kBlock;
+  constexpr int kBandRows = kBandTiles * M::kMaxRows;
+  const int num_bands = (task.num_rows + kBandRows - 1) / kBandRows;
   int row = 0;
-  for (int tile = 0; tile < num_tiles; ++tile) {
-    // Tiles of equal size, give or take one.
-    const int end = task.num_rows * (tile + 1) / num_tiles;
-    const auto* rows = x + row * M::NumSteps(task.in);
-    float* y = task.y + static_cast<size_t>(row) * task.out;
-    if (tile == 0) {
-      LinearGroup<M, kBlocks, true>(end - row, task, weight, rows, first_output,
-                                    y);
+  for (int band = 0; band < num_bands; ++band) {
+    const int end = task.num_rows * (band + 1) / num_bands;
+    if (band == 0) {
+      LinearBand<M, kOutputs, true>(task, row, end - row, weight, first_output);
     } else {
-      LinearGroup<M, kBlocks, false>(end - row, task, weight, rows,
-                                     first_output, y);
+      LinearBand<M, kOutputs, false>(task, row, end - row, weight,
+                                     first_output);
     }
     row = end;
   }

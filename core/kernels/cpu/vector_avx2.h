@@ -15,6 +15,9 @@ struct VectorAvx2 {
   static constexpr int kWidth = 8;
   static constexpr int kLinearRows = 5;
   static constexpr int LinearVectors(int rows) { return rows <= 1 ? 6 : 2; }
+  // Measured on a Zen 3, five rows over one: 1.95 without stretches, 1.4 with
+  // those of 32, 1.3 with 16.
+  static constexpr int kStretchSteps = 16;
   static constexpr int kValueVectors = 2;
 
   static OUTRIDER_KERNEL_INLINE __m256i First(int n) {

@@ -15,6 +15,9 @@ struct VectorAvx512 {
   static constexpr int kWidth = 16;
   static constexpr int kLinearRows = 9;
   static constexpr int LinearVectors(int /*rows*/) { return 3; }
+  // Up to nine rows go over a group at once; with more, computing takes longer
+  // than reading.
+  static constexpr int kStretchSteps = 1 << 30;
   static constexpr int kValueVectors = 4;
 
   static OUTRIDER_KERNEL_INLINE __mmask16 First(int n) {

@@ -25,6 +25,8 @@ namespace outrider::kernels::cpu {
 //   kLinearRows             rows that Linear takes at once, each with as many
 //   LinearVectors(rows)     vectors of outputs: the sums fit the registers, and
 //                           are enough to hide that each is a slow chain
+//   kStretchSteps           steps along k for which some of the rows and outputs
+//                           of a group are multiplied before the others
 //   kValueVectors           vectors of head_dim that attention sums at once
 struct VectorPortable {
   static constexpr int kWidth = 4;
@@ -32,6 +34,7 @@ struct VectorPortable {
   using Bits = uint32_t __attribute__((vector_size(16)));
   static constexpr int kLinearRows = 3;
   static constexpr int LinearVectors(int rows) { return rows <= 1 ? 4 : 2; }
+  static constexpr int kStretchSteps = 16;
   static constexpr int kValueVectors = 2;
 
   static OUTRIDER_KERNEL_INLINE Float Zero() { return Float{}; }
