@@ -23,9 +23,9 @@ void AddModelFlags(CLI::App& app, NodeFlags& flags) {
       ->capture_default_str();
   app.add_option("--dtype", flags.dtype,
                  "float32, bfloat16, float16, or auto: bfloat16 where the "
-                 "checkpoint has it and a CPU computes with it, else float32, "
-                 "which loses nothing of a float16; on a GPU, which has no "
-                 "float32, that of the checkpoint")
+                 "checkpoint has it, else float32, which loses nothing of a "
+                 "float16; on a GPU, which has no float32, that of the "
+                 "checkpoint")
       ->check(CLI::IsMember({"auto", "float32", "bfloat16", "float16"}))
       ->capture_default_str();
   app.add_option("--kernels", flags.kernels,

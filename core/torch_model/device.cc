@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "core/base/log.h"
-#include "core/kernels/dispatch.h"
 
 namespace outrider {
 namespace {
@@ -28,11 +27,6 @@ ScalarType ChooseForCpu(const std::string& wider) {
   if (!wider.empty()) {
     OUTRIDER_LOG(kInfo) << "dtype float32, which holds the checkpoint's "
                         << wider << " without loss";
-    return ScalarType::Float;
-  }
-  if (kernels::BestLevel() < kernels::Level::kAvx512Bf16) {
-    OUTRIDER_LOG(kInfo) << "dtype float32, as this CPU does not compute with "
-                           "the checkpoint's BF16";
     return ScalarType::Float;
   }
   OUTRIDER_LOG(kInfo) << "dtype bfloat16, that of the checkpoint";

@@ -66,6 +66,7 @@ TEST(DeviceTest, AutoLosesNothing) {
   const Checkpoint narrow = OpenGolden("tinyllama_tied_bf16");
   EXPECT_EQ(*ChooseDtype("auto", half, cpu), ScalarType::Float);
   EXPECT_EQ(*ChooseDtype("auto", wide, cpu), ScalarType::Float);
+  EXPECT_EQ(*ChooseDtype("auto", narrow, cpu), ScalarType::BFloat16);
   EXPECT_EQ(*ChooseDtype("auto", half, gpu), ScalarType::Half);
   EXPECT_EQ(*ChooseDtype("auto", narrow, gpu), ScalarType::BFloat16);
   const auto refused = ChooseDtype("auto", wide, gpu);
