@@ -2,6 +2,8 @@
 #include "core/telemetry/http_endpoint.h"
 
 #include <httplib.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <cstddef>
 #include <thread>
@@ -9,6 +11,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "core/telemetry/limited_stream.h"
 
 namespace outrider {
 namespace {
@@ -27,10 +30,25 @@ httplib::Server::Handler Page(std::function<bool()> holds, std::string what) {
   };
 }
 
+// Serves one request of each connection, within its limits.
+class LimitedServer final : public httplib::Server {
+ private:
+  bool process_and_close_socket(int socket) override {
+    LimitedStream stream(socket);
+    bool is_closed = false;
+    const bool is_served = process_request(stream, /*close_connection=*/true,
+                                           is_closed, /*setup_request=*/{});
+    shutdown(socket, SHUT_RDWR);
+    close(socket);
+    return is_served;
+  }
+};
+
 }  // namespace
 
 struct HttpEndpoint::Server {
-  httplib::Server http;
+  LimitedServer http;
+  int listener = -1;
   std::thread thread;
 };
 
@@ -52,19 +70,16 @@ absl::StatusOr<std::unique_ptr<HttpEndpoint>> HttpEndpoint::Start(
   auto server = std::make_unique<Server>();
   httplib::Server& http = server->http;
   // The library's own default lets two processes share a port.
-  http.set_socket_options([](int socket) {
+  http.set_socket_options([&listener = server->listener](int socket) {
     const int yes = 1;
     setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+    listener = socket;
   });
-  // A connection holds a thread until it is served or late. Connections that
-  // say nothing must not keep a probe waiting: many threads, which cost little
-  // while they sleep, one request for each connection, and little patience.
+  // A connection holds a thread until it is served or late. Those that are slow
+  // must not keep a probe waiting: many threads, which cost little while they
+  // sleep, and little patience.
   http.new_task_queue = [] { return new httplib::ThreadPool(kNumThreads); };
-  http.set_keep_alive_max_count(1);
-  http.set_keep_alive_timeout(/*sec=*/1);  // for the first byte, too
   http.set_payload_max_length(0);
-  http.set_read_timeout(/*sec=*/1);
-  http.set_write_timeout(/*sec=*/5);
   http.Get("/metrics", [metrics = std::move(options.metrics)](
                            const httplib::Request&, httplib::Response& reply) {
     reply.set_content(metrics(), "text/plain; version=0.0.4; charset=utf-8");
@@ -83,6 +98,9 @@ absl::StatusOr<std::unique_ptr<HttpEndpoint>> HttpEndpoint::Start(
                      ": the port is in use, or the address is not of this "
                      "machine; port 0 picks a free one"));
   }
+  // Of those that come at once the library lets five wait to be accepted: the
+  // others would try again a second later.
+  listen(server->listener, SOMAXCONN);
   server->thread = std::thread([&http] { http.listen_after_bind(); });
   // stop() does nothing before the thread listens.
   while (!http.is_running()) std::this_thread::yield();

@@ -3,12 +3,17 @@
 
 #include <httplib.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
+#include <chrono>
 #include <deque>
+#include <future>
 #include <string>
+#include <thread>
 
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
@@ -17,6 +22,8 @@
 
 namespace outrider {
 namespace {
+
+using std::chrono::milliseconds;
 
 class HttpEndpointTest : public ::testing::Test {
  protected:
@@ -86,39 +93,71 @@ TEST_F(HttpEndpointTest, ADrainingProgramIsAliveAndNotServing) {
   EXPECT_EQ(client.Get("/live")->status, 503);
 }
 
-// An open connection on which nothing is said.
-class SilentConnection {
+// A connection whose request does not come at once. Nor does it wait until it
+// is accepted.
+class SlowConnection {
  public:
-  explicit SilentConnection(int port)
-      : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(static_cast<uint16_t>(port));
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    EXPECT_EQ(connect(socket_, reinterpret_cast<sockaddr*>(&address),
-                      sizeof(address)),
-              0);
+  explicit SlowConnection(const std::string& address)
+      : socket_(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0)) {
+    int port = 0;
+    EXPECT_TRUE(
+        absl::SimpleAtoi(address.substr(address.rfind(':') + 1), &port));
+    sockaddr_in to = {};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(static_cast<uint16_t>(port));
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_TRUE(
+        connect(socket_, reinterpret_cast<sockaddr*>(&to), sizeof(to)) == 0 ||
+        errno == EINPROGRESS);
   }
-  SilentConnection(const SilentConnection&) = delete;
-  SilentConnection& operator=(const SilentConnection&) = delete;
-  ~SilentConnection() { close(socket_); }
+  SlowConnection(const SlowConnection&) = delete;
+  SlowConnection& operator=(const SlowConnection&) = delete;
+  ~SlowConnection() { close(socket_); }
 
-  // Begins a request, of which the rest does not come.
-  void SayHalf() { EXPECT_EQ(send(socket_, "GET /hea", 8, MSG_NOSIGNAL), 8); }
+  // Until the system has taken it, which it may do later where many come.
+  void AwaitOpen() {
+    pollfd opens = {.fd = socket_, .events = POLLOUT, .revents = 0};
+    EXPECT_EQ(poll(&opens, 1, /*timeout=*/30000), 1);
+  }
+  // It may have been closed on us, or be on its way.
+  void Say(const std::string& text) {
+    send(socket_, text.data(), text.size(), MSG_NOSIGNAL);
+  }
 
  private:
   const int socket_;
 };
 
-TEST_F(HttpEndpointTest, SlowConnectionsDoNotKeepAProbeWaiting) {
+TEST_F(HttpEndpointTest, ConnectionsThatStopInARequestDoNotKeepAProbeWaiting) {
   const auto endpoint = Start("127.0.0.1:0");
-  int port = 0;
-  ASSERT_TRUE(absl::SimpleAtoi(
-      endpoint->address().substr(endpoint->address().rfind(':') + 1), &port));
-  std::deque<SilentConnection> slow;
-  for (int i = 0; i < 6; ++i) slow.emplace_back(port).SayHalf();
+  std::deque<SlowConnection> slow;
+  for (int i = 0; i < 6; ++i) {
+    slow.emplace_back(endpoint->address()).Say("GET /hea");
+  }
   httplib::Client client("http://" + endpoint->address());
   const auto reply = client.Get("/health");
+  ASSERT_TRUE(reply);
+  EXPECT_EQ(reply->status, 200);
+}
+
+// More of them than there are threads, each with a byte before any single read
+// is late.
+TEST_F(HttpEndpointTest, ConnectionsThatDripDoNotKeepAProbeWaiting) {
+  const auto endpoint = Start("127.0.0.1:0");
+  std::deque<SlowConnection> slow;
+  for (int i = 0; i < 40; ++i) slow.emplace_back(endpoint->address());
+  std::promise<void> end;
+  std::thread drips([&slow, is_over = end.get_future()] {
+    do {
+      for (SlowConnection& connection : slow) connection.Say("x");
+    } while (is_over.wait_for(milliseconds(200)) ==
+             std::future_status::timeout);
+  });
+  for (SlowConnection& connection : slow) connection.AwaitOpen();
+  httplib::Client client("http://" + endpoint->address());
+  const auto reply = client.Get("/health");
+  end.set_value();
+  drips.join();
   ASSERT_TRUE(reply);
   EXPECT_EQ(reply->status, 200);
 }

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/telemetry/limited_stream.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace outrider {
+namespace {
+
+// A probe or a scrape sends its few hundred bytes at once.
+constexpr std::chrono::seconds kRequestTime(1);
+constexpr size_t kMaxRequestBytes = 16 << 10;
+// The whole of it, until the reply is taken.
+constexpr std::chrono::seconds kExchangeTime(5);
+
+}  // namespace
+
+LimitedStream::LimitedStream(int socket) : socket_(socket) {}
+
+bool LimitedStream::is_readable() const {
+  return begin_ < end_ || Wait(POLLIN, start_ + kRequestTime);
+}
+
+bool LimitedStream::is_writable() const {
+  return Wait(POLLOUT, start_ + kExchangeTime);
+}
+
+ssize_t LimitedStream::read(char* data, size_t size) {
+  if (begin_ == end_) {
+    if (num_received_ >= kMaxRequestBytes || !is_readable()) return -1;
+    const ssize_t count =
+        recv(socket_, buffer_.data(), buffer_.size(), MSG_DONTWAIT);
+    if (count <= 0) return count;
+    begin_ = 0;
+    end_ = static_cast<size_t>(count);
+    num_received_ += end_;
+  }
+  const size_t count = std::min(size, end_ - begin_);
+  std::copy_n(buffer_.data() + begin_, count, data);
+  begin_ += count;
+  return static_cast<ssize_t>(count);
+}
+
+ssize_t LimitedStream::write(const char* data, size_t size) {
+  for (size_t sent = 0; sent < size;) {
+    if (!is_writable()) return -1;
+    const ssize_t count =
+        send(socket_, data + sent, size - sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (count < 0) return -1;
+    sent += static_cast<size_t>(count);
+  }
+  return static_cast<ssize_t>(size);
+}
+
+// Whether the socket is ready, or has failed, before the time is out.
+bool LimitedStream::Wait(short event, Clock::time_point end) const {
+  pollfd waited = {.fd = socket_, .events = event, .revents = 0};
+  for (;;) {
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
+    if (left.count() <= 0) return false;
+    const int ready = poll(&waited, 1, static_cast<int>(left.count()));
+    if (ready > 0) return true;
+    if (ready < 0 && errno != EINTR) return false;
+  }
+}
+
+}  // namespace outrider
