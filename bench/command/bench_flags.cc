@@ -30,6 +30,16 @@ Examples:
   outrider bench sweep --simulate --simulate-verify-ms 25 \
     --simulate-row-ms 0.25 --simulate-draft-ms 3 --simulate-acceptance 0.8)";
 
+// An option of one number in the range.
+template <typename Number>
+CLI::Option* AddNumber(CLI::App& command, const char* name, Number& value,
+                       const char* unit, const NumberRange& range,
+                       const char* help) {
+  return command.add_option(name, value, help)
+      ->type_name(unit)
+      ->check(NumberIn(range));
+}
+
 void AddGridFlags(CLI::App& command, bool is_sweep, BenchFlags& flags) {
   flags.rtts = is_sweep ? "0,1,5,20,50" : "0";
   flags.ks = is_sweep ? "0,1,2,4,8" : "4";
@@ -103,7 +113,7 @@ void AddDeploymentFlags(CLI::App& command, BenchFlags& flags) {
       .add_option("--threads", flags.num_threads,
                   "of a node's pass; 0: the cores that it may use")
       ->excludes(coordinator)
-      ->check(CLI::Range(0, 1024))
+      ->check(WholeNumberIn(0, 1024))
       ->capture_default_str();
   auto* const simulate =
       command
@@ -113,41 +123,34 @@ void AddDeploymentFlags(CLI::App& command, BenchFlags& flags) {
           ->excludes(target)
           ->excludes(draft);
   Simulation& simulation = flags.simulation;
-  const auto add = [&](const char* name, double& value, const char* help) {
-    auto* const option =
-        command.add_option(name, value, help)->type_name("MS")->needs(simulate);
-    option->check(NumberIn(0, 1e5));
+  const auto add_time = [&](const char* name, double& value, const char* help) {
+    AddNumber(command, name, value, "MS", {.low = 0, .high = 1e5}, help)
+        ->needs(simulate);
   };
-  add("--simulate-draft-ms", simulation.draft_ms, "time of a drafter's pass");
-  add("--simulate-draft-row-ms", simulation.draft_row_ms,
-      "time that each token of the pass adds");
-  add("--simulate-verify-ms", simulation.verify_ms,
-      "time of a verifier's pass");
-  add("--simulate-row-ms", simulation.verify_row_ms,
-      "time that each token of the pass adds");
+  add_time("--simulate-draft-ms", simulation.draft_ms,
+           "time of a drafter's pass");
+  add_time("--simulate-draft-row-ms", simulation.draft_row_ms,
+           "time that each token of the pass adds");
+  add_time("--simulate-verify-ms", simulation.verify_ms,
+           "time of a verifier's pass");
+  add_time("--simulate-row-ms", simulation.verify_row_ms,
+           "time that each token of the pass adds");
   auto* const acceptance =
-      command
-          .add_option("--simulate-acceptance", simulation.acceptance,
-                      "probability that a draft token is accepted")
-          ->type_name("P")
+      AddNumber(command, "--simulate-acceptance", simulation.acceptance, "P",
+                {.low = 0, .high = 1},
+                "probability that a draft token is accepted")
           ->needs(simulate);
-  acceptance->check(NumberIn(0, 1));
-  command
-      .add_option("--simulate-outcome-hit", simulation.outcome_hit,
-                  "share of refused draft tokens whose replacement the "
-                  "drafter ranks next")
-      ->type_name("P")
+  AddNumber(command, "--simulate-outcome-hit", simulation.outcome_hit, "P",
+            {.low = 0, .high = 1},
+            "share of refused draft tokens whose replacement the "
+            "drafter ranks next")
+      ->needs(simulate);
+  AddNumber(command, "--simulate-tokens-per-round",
+            flags.simulated_tokens_per_round, "N", {.low = 1, .high = 1025},
+            "fit the acceptance to this many at the "
+            "largest K")
       ->needs(simulate)
-      ->check(NumberIn(0, 1));
-  command
-      .add_option("--simulate-tokens-per-round",
-                  flags.simulated_tokens_per_round,
-                  "fit the acceptance to this many at the "
-                  "largest K")
-      ->type_name("N")
-      ->needs(simulate)
-      ->excludes(acceptance)
-      ->check(NumberIn(1, 1025));
+      ->excludes(acceptance);
 }
 
 void AddNetworkFlags(CLI::App& command, BenchFlags& flags) {
@@ -158,31 +161,19 @@ void AddNetworkFlags(CLI::App& command, BenchFlags& flags) {
                   "handshakes and windows, and needs root")
       ->check(CLI::IsMember({"proxy", "tunnel"}))
       ->capture_default_str();
-  command
-      .add_option("--drafter-rtt", flags.drafter_rtt_ms,
-                  "round trip to the drafter; default: --rtt")
-      ->type_name("MS")
-      ->check(NumberIn(0, 1e4));
-  command
-      .add_option("--jitter", flags.jitter_ms,
-                  "each way's delay varies by up to this")
-      ->type_name("MS")
-      ->check(NumberIn(0, 1e4));
-  command
-      .add_option("--bandwidth", flags.bandwidth_mbit,
-                  "of each link, each way; default: no limit")
-      ->type_name("MBIT/S")
-      ->check(NumberIn(0.001, 1e6));
-  command
-      .add_option("--mean-bytes-to-drop", flags.mean_bytes_to_drop,
-                  "close connections after about this much")
-      ->type_name("BYTES")
-      ->check(NumberIn(1, 1e15));
-  command
-      .add_option("--mean-bytes-to-reset", flags.mean_bytes_to_reset,
-                  "reset connections after about this much")
-      ->type_name("BYTES")
-      ->check(NumberIn(1, 1e15));
+  constexpr NumberRange kMs = {.low = 0, .high = 1e4};
+  AddNumber(command, "--drafter-rtt", flags.drafter_rtt_ms, "MS", kMs,
+            "round trip to the drafter; default: --rtt");
+  AddNumber(command, "--jitter", flags.jitter_ms, "MS", kMs,
+            "each way's delay varies by up to this");
+  AddNumber(command, "--bandwidth", flags.bandwidth_mbit, "MBIT/S",
+            {.low = 0.001, .high = 1e6},
+            "of each link, each way; default: no limit");
+  constexpr NumberRange kBytes = {.low = 1, .high = 1e15};
+  AddNumber(command, "--mean-bytes-to-drop", flags.mean_bytes_to_drop, "BYTES",
+            kBytes, "close connections after about this much");
+  AddNumber(command, "--mean-bytes-to-reset", flags.mean_bytes_to_reset,
+            "BYTES", kBytes, "reset connections after about this much");
   command
       .add_option("--network-seed", flags.network_seed,
                   "of jitter, drops and resets")
@@ -203,27 +194,20 @@ void AddRequestFlags(CLI::App& command, BenchFlags& flags) {
                   "(sampling)")
       ->check(CLI::IsMember({"greedy", "rejection", "block", "coupled"}))
       ->capture_default_str();
-  command
-      .add_option("--temperature", flags.temperature,
-                  "with another --acceptance-rule than greedy")
-      ->type_name("T")
-      ->capture_default_str()
-      ->check(NumberIn(kGreedyTemperature, kTemperatures.high));
-  command
-      .add_option("--min-draft-probability",
-                  *flags.drafting.min_draft_probability,
-                  "draft fewer than K where the drafter is "
-                  "unsure; 0: never")
-      ->type_name("P")
-      ->capture_default_str()
-      ->check(NumberIn(kMinDraftProbabilities));
-  command
-      .add_option("--lossy-lenience", flags.lossy_lenience,
-                  "below 1 more drafts are accepted, and the text is not\n"
-                  "the target's any more")
-      ->type_name("L")
-      ->capture_default_str()
-      ->check(NumberIn(kLossyLeniences));
+  AddNumber(command, "--temperature", flags.temperature, "T",
+            {.low = kGreedyTemperature, .high = kTemperatures.high},
+            "with another --acceptance-rule than greedy")
+      ->capture_default_str();
+  AddNumber(command, "--min-draft-probability",
+            *flags.drafting.min_draft_probability, "P", kMinDraftProbabilities,
+            "draft fewer than K where the drafter is "
+            "unsure; 0: never")
+      ->capture_default_str();
+  AddNumber(command, "--lossy-lenience", flags.lossy_lenience, "L",
+            kLossyLeniences,
+            "below 1 more drafts are accepted, and the text is not\n"
+            "the target's any more")
+      ->capture_default_str();
   command.add_flag("--prompt-lookup", flags.prompt_lookup,
                    "draft from the text so far where it repeats itself");
   command
@@ -239,12 +223,10 @@ void AddRequestFlags(CLI::App& command, BenchFlags& flags) {
       ->type_name("N")
       ->capture_default_str()
       ->check(WholeNumberIn(2, 1 << 20));
-  command
-      .add_option("--seconds", flags.seconds,
-                  "begin requests this long at each point")
-      ->type_name("S")
-      ->capture_default_str()
-      ->check(NumberIn(0.01, 1e6));
+  AddNumber(command, "--seconds", flags.seconds, "S",
+            {.low = 0.01, .high = 1e6},
+            "begin requests this long at each point")
+      ->capture_default_str();
   command
       .add_option("--warm-up", flags.num_warm_up,
                   "short requests before each point")
@@ -255,12 +237,10 @@ void AddRequestFlags(CLI::App& command, BenchFlags& flags) {
       ->type_name("N")
       ->capture_default_str()
       ->check(WholeNumberIn(0, UINT64_MAX));
-  command
-      .add_option("--timeout", flags.timeout_seconds,
-                  "a request that takes longer has failed")
-      ->type_name("S")
-      ->capture_default_str()
-      ->check(NumberIn(0.001, 1e6));
+  AddNumber(command, "--timeout", flags.timeout_seconds, "S",
+            {.low = 0.001, .high = 1e6},
+            "a request that takes longer has failed")
+      ->capture_default_str();
 }
 
 }  // namespace
@@ -277,12 +257,10 @@ void AddBenchFlags(CLI::App& command, bool is_sweep, BenchFlags& flags) {
                    "go on with the results that DIR has");
   command.add_flag("--dry-run", flags.dry_run,
                    "say what would be measured, and how long it takes");
-  command
-      .add_option("--fail-under", flags.fail_under,
-                  "exit with 1 where the best cell's speed-up "
-                  "over\nplain decoding in the verifier is less")
-      ->type_name("RATIO")
-      ->check(NumberIn(0, 1e6));
+  AddNumber(command, "--fail-under", flags.fail_under, "RATIO",
+            {.low = 0, .high = 1e6},
+            "exit with 1 where the best cell's speed-up "
+            "over\nplain decoding in the verifier is less");
   command.footer(kFooter);
 }
 
