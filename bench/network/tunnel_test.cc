@@ -36,7 +36,11 @@ class TunnelTest : public ::testing::Test {
   void SetUp() override {
     absl::StatusOr<NetworkNamespace> made = NetworkNamespace::Create();
     if (!made.ok() || access("/dev/net/tun", R_OK | W_OK) != 0) {
-      GTEST_SKIP() << "NOT RUN: tunnels need root and /dev/net/tun here";
+      GTEST_SKIP() << "NOT RUN: "
+                   << (made.ok() ? "/dev/net/tun cannot be opened here"
+                                 : made.status().ToString())
+                   << ". A Linux machine runs it as root, and a container "
+                      "with CAP_SYS_ADMIN, CAP_NET_ADMIN and /dev/net/tun";
     }
     far_.emplace(*std::move(made));
   }
