@@ -10,93 +10,20 @@
 #include "core/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/scripted_drafter.h"
 
 namespace outrider {
 namespace {
 
 using ::outrider::testing::IsOk;
 using ::outrider::testing::RunTask;
+using ::outrider::testing::ScriptedDrafter;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 using Outcome = AheadStats::Outcome;
 
-constexpr TokenId kInTurn = 1;  // what it drafts when it is asked in turn
-
-// A drafter that answers at once, or when it is told to.
-class OutcomeStub final : public DraftStub {
- public:
-  Task<absl::StatusOr<DraftReply>> Draft(const DraftCall& call,
-                                         Cancellation& cancellation) override {
-    calls.push_back(call);
-    if (is_held) {
-      cancellation.OnCancel([this] { is_cancelled = true; });
-      co_await Hold{*this};
-      if (cancellation.cancelled()) {
-        co_return absl::CancelledError("given up");
-      }
-    }
-    if (!status.ok()) co_return status;
-    co_return Reply(call);
-  }
-  // Answers the call that is held.
-  void Release() { std::exchange(held_, {}).resume(); }
-
-  // Those that asked for what may follow drafts in flight.
-  std::vector<DraftCall> ahead() const {
-    std::vector<DraftCall> found;
-    for (const DraftCall& call : calls) {
-      if (call.max_outcomes > 0) found.push_back(call);
-    }
-    return found;
-  }
-
-  std::vector<DraftCall> calls;
-  absl::Status status;
-  bool is_held = false;
-  bool is_cancelled = false;
-  // What it drafts for, each a draft of the token 50 + its place.
-  std::vector<std::pair<int, TokenId>> outcomes;
-
- private:
-  struct Hold {
-    OutcomeStub& stub;
-    bool await_ready() const { return false; }
-    void await_suspend(std::coroutine_handle<> waiter) { stub.held_ = waiter; }
-    void await_resume() const {}
-  };
-
-  DraftReply Reply(const DraftCall& call) const {
-    DraftReply reply = {.header = {.session = call.header.session,
-                                   .incarnation = call.header.incarnation,
-                                   .step = call.header.step,
-                                   .compute_seconds = 0.5}};
-    if (reply.header.incarnation.is_none()) {
-      reply.header.incarnation = Incarnation::Random();
-    }
-    const auto length = static_cast<int>(call.header.delta.length());
-    const int k = call.max_draft_tokens;
-    if (call.max_outcomes == 0) {
-      reply.header.cached_length = length + std::max(0, k - 1);
-      reply.outcome = outrider::Draft::OneHot(length, TokenSeq(k, kInTurn));
-      return reply;
-    }
-    reply.header.cached_length =
-        length + static_cast<int>(call.in_flight_tokens.size());
-    reply.outcome = outrider::Draft::None(length);
-    TokenId token = 50;
-    for (const auto& [num_accepted, next] : outcomes) {
-      reply.outcomes.push_back(
-          {.num_accepted = num_accepted,
-           .next_token = next,
-           .draft = outrider::Draft::OneHot(length + num_accepted + 1,
-                                            TokenSeq(k, token++))});
-    }
-    return reply;
-  }
-
-  std::coroutine_handle<> held_;
-};
+constexpr TokenId kInTurn = ScriptedDrafter::kInTurn;
 
 class AheadDraftClientTest : public ::testing::Test {
  protected:
@@ -105,6 +32,7 @@ class AheadDraftClientTest : public ::testing::Test {
       : control_(schedule),
         client_(optional_, schedule),
         session_({.prompt = {1, 2}, .max_length = max_length}) {
+    stub_.compute_seconds = 0.5;
     // The first round fills the drafter's cache.
     EXPECT_THAT(Draft(), IsEmpty());
     session_.Commit(Draft::None(session_.length()), {0, 3});
@@ -149,7 +77,7 @@ class AheadDraftClientTest : public ::testing::Test {
 
   int k_ = 2;
   double verify_seconds_ = 1;
-  OutcomeStub stub_;
+  ScriptedDrafter stub_;
   NodeDraftClient node_{stub_, {.context_length = 200, .max_outcomes = 4}};
   CircuitBreaker breaker_;
   DraftLengthControl control_;

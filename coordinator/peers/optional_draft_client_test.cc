@@ -12,71 +12,17 @@
 #include "core/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/scripted_drafter.h"
 
 namespace outrider {
 namespace {
 
 using ::outrider::testing::IsOk;
 using ::outrider::testing::RunTask;
+using ::outrider::testing::ScriptedDrafter;
 using ::outrider::testing::StatusIs;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-
-// A drafter that answers when it is told to, or at once, and drafts ones.
-class FakeStub final : public DraftStub {
- public:
-  Task<absl::StatusOr<DraftReply>> Draft(const DraftCall& call,
-                                         Cancellation& cancellation) override {
-    calls.push_back(call);
-    ++num_under_way;
-    if (is_held) {
-      cancellation.OnCancel([this] { is_cancelled = true; });
-      co_await Hold{*this};
-    }
-    --num_under_way;
-    if (!status.ok()) co_return status;
-    co_return Reply(call);
-  }
-
-  // Answers the call that is held.
-  void Release() { std::exchange(held_, {}).resume(); }
-
-  std::vector<DraftCall> calls;
-  absl::Status status;
-  bool misses = false;  // every call
-  bool is_held = false;
-  bool is_cancelled = false;
-  int num_under_way = 0;
-
- private:
-  struct Hold {
-    FakeStub& stub;
-    bool await_ready() const { return false; }
-    void await_suspend(std::coroutine_handle<> waiter) { stub.held_ = waiter; }
-    void await_resume() const {}
-  };
-
-  DraftReply Reply(const DraftCall& call) const {
-    DraftReply reply = {.header = {.session = call.header.session,
-                                   .incarnation = call.header.incarnation,
-                                   .step = call.header.step}};
-    if (reply.header.incarnation.is_none()) {
-      reply.header.incarnation = Incarnation::Random();
-    }
-    const int length = call.header.delta.keep_length +
-                       static_cast<int>(call.header.delta.append_tokens.size());
-    if (misses) {
-      reply.outcome = Miss{MissReason::kUnknownIncarnation};
-    } else {
-      const int k = call.max_draft_tokens;
-      reply.header.cached_length = length + std::max(0, k - 1);
-      reply.outcome = outrider::Draft::OneHot(length, TokenSeq(k, 1));
-    }
-    return reply;
-  }
-
-  std::coroutine_handle<> held_;
-};
 
 class OptionalDraftClientTest : public ::testing::Test {
  protected:
@@ -118,7 +64,7 @@ class OptionalDraftClientTest : public ::testing::Test {
     return asked;
   }
 
-  FakeStub stub_;
+  ScriptedDrafter stub_;
   NodeDraftClient node_{stub_, {.context_length = 200}};
   CircuitBreaker breaker_;
   DraftLengthControl control_;
@@ -238,7 +184,7 @@ TEST_F(OptionalDraftClientTest, ASessionsOwnErrorsAreNoOtherSessions) {
        {absl::InvalidArgumentError("token 9 is not in the vocabulary"),
         absl::ResourceExhaustedError("no memory for 5000 tokens"),
         absl::InternalError("a row is NaN")}) {
-    FakeStub stub;
+    ScriptedDrafter stub;
     stub.status = status;
     NodeDraftClient node(stub, {.context_length = 200});
     CircuitBreaker breaker;
@@ -406,7 +352,7 @@ TEST_F(OptionalDraftClientTest, ADrafterThatComesLaterDraftsFromThenOn) {
 }
 
 TEST_F(OptionalDraftClientTest, WhatFailedAtOneDrafterIsNotHeldAgainstAnother) {
-  FakeStub bad_stub;
+  ScriptedDrafter bad_stub;
   bad_stub.status = absl::InternalError("a row is NaN");
   NodeDraftClient bad(bad_stub, {.context_length = 200});
   CircuitBreaker bad_breaker;
