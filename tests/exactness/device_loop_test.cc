@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -126,6 +127,21 @@ class DrawLoopTest : public ::testing::Test {
       rows.push_back(*std::move(result));
     }
     return rows;
+  }
+
+  // The session's whole text as one pass, with that question of its last row.
+  LogitRows ExtendWhole(const LoopSession& session, const RowQuestion& question,
+                        int max_drawn) {
+    const std::vector<TokenId> text = session.Text();
+    const std::vector<KvBlockId> table = session.Table();
+    const Extension extension = {.blocks = table,
+                                 .tokens = text,
+                                 .num_rows = 1,
+                                 .questions = {&question, 1},
+                                 .max_drawn = max_drawn};
+    auto rows = model_->Extend({&extension, 1});
+    EXPECT_TRUE(rows[0].ok()) << rows[0].status();
+    return *std::move(rows[0]);
   }
 
   static TextRun RunOf(const LogitRows& rows) {
@@ -294,19 +310,11 @@ TEST_F(DrawLoopTest, ARowThatDoesNotDecideEndsTheLoopBeforeIt) {
     std::get<TopQuestion>(question.what).suffices = [&](const TopAnswer&) {
       return num_asked++ < num_decided;
     };
-    const std::vector<TokenId> text = session.Text();
-    const std::vector<KvBlockId> table = session.Table();
-    const Extension extension = {.blocks = table,
-                                 .tokens = text,
-                                 .num_rows = 1,
-                                 .questions = {&question, 1},
-                                 .max_drawn = 5};
-    const auto rows = model_->Extend({&extension, 1});
-    ASSERT_TRUE(rows[0].ok());
-    EXPECT_EQ(rows[0]->num_rows(), std::max(1, num_decided));
-    EXPECT_EQ(rows[0]->drawn().size(), rows[0]->num_rows() - 1u);
+    const LogitRows rows = ExtendWhole(session, question, /*max_drawn=*/5);
+    EXPECT_EQ(rows.num_rows(), std::max(1, num_decided));
+    EXPECT_EQ(rows.drawn().size(), rows.num_rows() - 1u);
     // The first row comes whole then.
-    EXPECT_EQ(rows[0]->View(0).answer == nullptr, num_decided == 0);
+    EXPECT_EQ(rows.View(0).answer == nullptr, num_decided == 0);
   }
   EXPECT_EQ(counters().num_copied_rows, 1);
 }
@@ -325,17 +333,9 @@ TEST_F(DrawLoopTest, ACoinOfAnotherPositionThanTheTokensIsNotDrawnWith) {
   Make();
   const LoopSession session = Small(AllSessions()[0], 0);
   const RowQuestion question = session.Question(session.length + 1);
-  const std::vector<TokenId> text = session.Text();
-  const std::vector<KvBlockId> table = session.Table();
-  const Extension extension = {.blocks = table,
-                               .tokens = text,
-                               .num_rows = 1,
-                               .questions = {&question, 1},
-                               .max_drawn = 3};
-  const auto rows = model_->Extend({&extension, 1});
-  ASSERT_TRUE(rows[0].ok());
-  EXPECT_EQ(rows[0]->num_rows(), 1);
-  EXPECT_TRUE(rows[0]->drawn().empty());
+  const LogitRows rows = ExtendWhole(session, question, /*max_drawn=*/3);
+  EXPECT_EQ(rows.num_rows(), 1);
+  EXPECT_TRUE(rows.drawn().empty());
 }
 
 TEST_F(DrawLoopTest, PreparedGraphsServeTheFirstLoop) {

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <functional>
+#include <latch>
 #include <optional>
 #include <vector>
 
@@ -47,6 +48,22 @@ Result GenerateWithDrafts(InProcessCluster& cluster,
 // number `round`. From another node's table it may end a node.
 TableLm::Table ActInRound(TableLm::Table table, int round,
                           std::function<void()>& act);
+
+// Holds a stream in a round, for as long as a test wants: give Wait to
+// ActInRound.
+class Hold {
+ public:
+  void Wait() {
+    reached_.count_down();
+    released_.wait();
+  }
+  void AwaitStream() { reached_.wait(); }
+  void Release() { released_.count_down(); }
+
+ private:
+  std::latch reached_{1};
+  std::latch released_{1};
+};
 
 // Streams do not wait for drafters; for a test of what happens in rounds with
 // drafts, the target waits at its tenth token until the drafter is filled.
