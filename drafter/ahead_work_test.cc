@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/testing/answer_on_host.h"
+#include "core/testing/named_session.h"
 #include "core/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -23,6 +24,7 @@ namespace {
 
 using ::outrider::testing::ContentDigest;
 using ::outrider::testing::DraftNode;
+using ::outrider::testing::Id;
 using ::outrider::testing::IsOk;
 using ::outrider::testing::MakeDraftNode;
 using ::outrider::testing::StatusIs;
@@ -41,8 +43,6 @@ std::vector<float> Logits(absl::Span<const TokenId> text) {
   }
   return logits;
 }
-
-SessionId Session(uint8_t name) { return {.bytes = {name}}; }
 
 std::unique_ptr<DraftNode> MakeNode(int num_blocks = 64, int context = 1024) {
   return MakeDraftNode(
@@ -72,7 +72,7 @@ class AheadWorkTest : public ::testing::Test {
   // An opening with the text, and drafts in flight after it.
   static DraftCall Opening(DraftCall call, uint8_t name, TokenSeq text,
                            uint64_t step = 5) {
-    call.header = {.session = Session(name),
+    call.header = {.session = Id(name),
                    .step = step,
                    .delta = {.append_tokens = std::move(text)}};
     return call;
@@ -135,7 +135,7 @@ class AheadWorkTest : public ::testing::Test {
   }
   // The session's cache is what its log says, and nobody else has a block.
   void ExpectNothingLeft(uint8_t name, int cached_length) {
-    const NodeSession* session = node_->sessions().Find(Session(name));
+    const NodeSession* session = node_->sessions().Find(Id(name));
     ASSERT_NE(session, nullptr);
     EXPECT_EQ(session->log.length(), cached_length);
     EXPECT_EQ(node_->Cached(session->id), node_->Logged(session->id));
@@ -272,7 +272,7 @@ TEST_F(AheadWorkTest, WhatIsInFlightStaysCachedForWhatComesNext) {
   ASSERT_THAT(ahead, IsOk());
   const int num_run = node_->table().num_tokens_run();
   DraftCall next = Plain(3);
-  next.header = {.session = Session(1),
+  next.header = {.session = Id(1),
                  .incarnation = ahead->header.incarnation,
                  .step = 7,
                  .delta = {.keep_length = 16, .append_tokens = {9}}};
@@ -352,7 +352,7 @@ TEST_F(AheadWorkTest, ANewerStepEndsItAndFindsItsCacheAsTheLogSays) {
     SCOPED_TRACE(num_passes);
     const auto step = static_cast<uint64_t>(10 * num_passes + 10);
     DraftCall ahead = Ahead(Plain(4), {5, 6, 7}, 3);
-    ahead.header = {.session = Session(1),
+    ahead.header = {.session = Id(1),
                     .incarnation = opened->header.incarnation,
                     .step = step,
                     .delta = {.keep_length = 13, .append_tokens = {text[13]}}};
@@ -386,7 +386,7 @@ TEST_F(AheadWorkTest, WhoComesMeanwhileWaitsForItsBlocksAndIsNotRefused) {
   Submit(ahead);
   ASSERT_TRUE(RunPass());
   ASSERT_TRUE(RunPass());
-  ASSERT_FALSE(node_->sessions().Find(Session(1))->branches.empty());
+  ASSERT_FALSE(node_->sessions().Find(Id(1))->branches.empty());
   Submit(Opening(Plain(1), 2, Text(40)));
   EXPECT_FALSE(replies_.contains(2));
   while (RunPass()) {

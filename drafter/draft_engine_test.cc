@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/testing/named_session.h"
 #include "core/testing/status_matchers.h"
 #include "core/testing/table_lm.h"
 #include "gmock/gmock.h"
@@ -20,14 +21,13 @@ namespace {
 
 using ::outrider::testing::ContentDigest;
 using ::outrider::testing::DraftNode;
+using ::outrider::testing::Id;
 using ::outrider::testing::IsOk;
 using ::outrider::testing::MakeDraftNode;
 using ::outrider::testing::StatusIs;
 
 constexpr int kVocabSize = 8;
 constexpr int kContext = 12;
-
-SessionId Id(uint8_t name) { return {.bytes = {name}}; }
 
 class DraftEngineTest : public ::testing::Test {
  protected:

@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/testing/named_session.h"
 #include "core/testing/status_matchers.h"
 #include "core/testing/table_lm.h"
 #include "gmock/gmock.h"
@@ -18,6 +19,7 @@ namespace {
 
 using ::outrider::testing::ContentDigest;
 using ::outrider::testing::FewBlocks;
+using ::outrider::testing::Id;
 using ::outrider::testing::IsOk;
 using ::outrider::testing::MakeVerifyNode;
 using ::outrider::testing::StatusIs;
@@ -28,8 +30,6 @@ using ::testing::ElementsAre;
 constexpr int kVocabSize = 3;
 constexpr int kHeadSize = 4;
 constexpr int kContext = 8;
-
-SessionId Id(uint8_t name) { return {.bytes = {name}}; }
 
 class VerifyEngineTest : public ::testing::Test {
  protected:

@@ -4,11 +4,7 @@
 
 #include <chrono>
 #include <map>
-#include <memory>
-#include <random>
-#include <set>
 #include <stdexcept>
-#include <utility>
 #include <vector>
 
 #include "core/base/retry_delay.h"
@@ -29,8 +25,6 @@ using std::chrono::seconds;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Pair;
-
-using Clock = BatchScheduler::Clock;
 
 class BatchSchedulerTest : public SchedulerTest {};
 
@@ -225,148 +219,6 @@ TEST_F(FewRowsTest, NobodyRunsTwiceBeforeAllWhoWaitedHaveRun) {
   for (const int name : {3, 4}) Submit(name, 5);
   EXPECT_THAT(RunPass(), ElementsAre(Pair(5, 5), Pair(6, 5)));
   EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 5), Pair(2, 5)));
-}
-
-// So many times a pass of 100 ms with all sessions, each back after `gap`. A
-// first pass of its rows alone has shown that a row takes 10 ms.
-class HoldTest : public SchedulerTest {
- protected:
-  HoldTest() : SchedulerTest({.sessions = {.num_blocks = 200}}) {}
-
-  double HoldMs() const {
-    EXPECT_TRUE(scheduler_.hold_end().has_value());
-    return std::chrono::duration<double, std::milli>(
-               scheduler_.hold_end().value_or(now_) - now_)
-        .count();
-  }
-  void RunRounds(int count, milliseconds gap) {
-    Submit(9, 10);
-    RunPass(milliseconds(170));
-    scheduler_.Release(Header(9, 0));
-    for (int round = 0; round < count; ++round) {
-      now_ += gap;
-      for (const int name : {1, 2, 3}) Submit(name);
-      RunPass();
-    }
-  }
-};
-
-TEST_F(HoldTest, APassWaitsForThoseThatWereJustAnswered) {
-  RunRounds(10, milliseconds(20));
-  now_ += milliseconds(10);
-  Submit(1);
-  EXPECT_THAT(RunPass(), IsEmpty());
-  // The others may take twice their time.
-  EXPECT_NEAR(HoldMs(), 30, 0.1);
-  now_ += milliseconds(10);
-  Submit(2);
-  EXPECT_THAT(RunPass(), IsEmpty());
-  Submit(3);
-  // All are back: no need to wait on.
-  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 1), Pair(2, 1), Pair(3, 1)));
-}
-
-TEST_F(HoldTest, APassWaitsNoLongerThanAnotherWouldTakeBesidesItsRows) {
-  RunRounds(10, milliseconds(60));
-  Submit(1);
-  EXPECT_THAT(RunPass(), IsEmpty());
-  EXPECT_NEAR(HoldMs(), 70, 0.1);
-}
-
-TEST_F(HoldTest, WhoDoesNotComeIsNotWaitedForAnyLonger) {
-  RunRounds(10, milliseconds(2));
-  Submit(1);
-  Submit(2);
-  EXPECT_THAT(RunPass(), IsEmpty());
-  now_ += milliseconds(13);
-  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 1), Pair(2, 1)));
-  // Nor for the next pass.
-  Submit(1);
-  Submit(2);
-  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 1), Pair(2, 1)));
-}
-
-TEST_F(HoldTest, NobodyIsWaitedForWhoUsuallyTakesLonger) {
-  RunRounds(10, milliseconds(80));
-  Submit(1);
-  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 1)));
-}
-
-TEST_F(HoldTest, RowsThatAreBeingTakenAreWaitedFor) {
-  RunRounds(10, milliseconds(2));
-  Submit(1, 1, {.num_more = 1});
-  Submit(2, 1, {.num_more = 1});
-  Submit(3, 1, {.num_more = 1});
-  auto pass = scheduler_.NextPass(now_);
-  ASSERT_TRUE(pass.has_value());
-  now_ += milliseconds(100);
-  scheduler_.EndPass(*std::move(pass), PassResults(3, LogitRows()), now_);
-  // One of the three has taken its row.
-  auto job = scheduler_.NextToTake();
-  job->Take();
-  scheduler_.Taken(std::move(job), now_);
-  EXPECT_FALSE(scheduler_.NextPass(now_).has_value());
-  TakeAll();
-  EXPECT_EQ(RunPass().size(), 3u);
-}
-
-TEST_F(HoldTest, RowsOfACallsLastStepAreNotWaitedFor) {
-  RunRounds(10, milliseconds(80));
-  now_ += milliseconds(300);
-  for (const int name : {1, 2}) Submit(name);
-  auto pass = scheduler_.NextPass(now_);
-  ASSERT_TRUE(pass.has_value());
-  now_ += milliseconds(100);
-  scheduler_.EndPass(*std::move(pass), PassResults(2, LogitRows()), now_);
-  Submit(3);
-  EXPECT_TRUE(scheduler_.NextPass(now_).has_value());
-}
-
-// Eight sessions that fell into two cohorts, one in a pass while the other is
-// on its way for half of a pass, are one again after a few passes, and stay so.
-TEST_F(HoldTest, AlternatingCohortsBecomeOne) {
-  std::multimap<Clock::time_point, int> arrivals;
-  for (int name = 1; name <= 8; ++name) {
-    arrivals.emplace(now_ + milliseconds(name <= 4 ? 0 : 50), name);
-  }
-  std::vector<size_t> sizes;
-  while (sizes.size() < 40) {
-    if (!arrivals.empty() && arrivals.begin()->first <= now_) {
-      const int name = arrivals.begin()->second;
-      arrivals.erase(arrivals.begin());
-      Submit(name);
-      continue;
-    }
-    auto pass = scheduler_.NextPass(now_);
-    if (!pass.has_value()) {
-      const auto end = scheduler_.hold_end();
-      const auto next = arrivals.empty() ? *end : arrivals.begin()->first;
-      now_ = end.has_value() ? std::min(*end, next) : next;
-      continue;
-    }
-    sizes.push_back(pass->parts.size());
-    const Clock::time_point end = now_ + milliseconds(30);
-    // Those that come while the pass runs are submitted before it ends.
-    while (!arrivals.empty() && arrivals.begin()->first <= end) {
-      const int name = arrivals.begin()->second;
-      now_ = arrivals.begin()->first;
-      arrivals.erase(arrivals.begin());
-      Submit(name);
-    }
-    now_ = end;
-    PassResults results(pass->parts.size(), LogitRows());
-    std::vector<int> names;
-    for (const auto& part : pass->parts) {
-      names.push_back(part.job->work->request().header.session.bytes[0]);
-    }
-    scheduler_.EndPass(*std::move(pass), std::move(results), now_);
-    TakeAll();
-    for (const int name : names) {
-      arrivals.emplace(now_ + std::chrono::microseconds(14000 + 100 * name),
-                       name);
-    }
-  }
-  for (size_t i = 20; i < sizes.size(); ++i) EXPECT_EQ(sizes[i], 8u) << i;
 }
 
 TEST_F(BatchSchedulerTest, ACallerThatHasGoneLeavesBetweenPasses) {

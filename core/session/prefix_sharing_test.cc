@@ -8,18 +8,18 @@
 #include <vector>
 
 #include "core/session/node_sessions.h"
+#include "core/testing/named_session.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace outrider {
 namespace {
 
+using ::outrider::testing::Id;
 using Clock = NodeSessions::Clock;
 using std::chrono::seconds;
 
 constexpr int kNumBlocks = 10;
-
-SessionId SessionOf(uint8_t name) { return {.bytes = {name}}; }
 
 // The first tokens of one of many texts; the `branch` of them are others.
 TokenSeq Text(int length, int branch = 0, int branch_at = 0) {
@@ -74,14 +74,14 @@ class PrefixSharingTest : public ::testing::Test {
  protected:
   RequestHeader Opening(uint8_t name, const TokenSeq& text,
                         const std::string& salt = "s") {
-    return {.session = SessionOf(name),
+    return {.session = Id(name),
             .step = ++step_,
             .delta = {.append_tokens = text},
             .cache_salt = salt};
   }
   RequestHeader Next(uint8_t name, int keep_length, const TokenSeq& tokens) {
-    return {.session = SessionOf(name),
-            .incarnation = memory_.sessions.Find(SessionOf(name))->incarnation,
+    return {.session = Id(name),
+            .incarnation = memory_.sessions.Find(Id(name))->incarnation,
             .step = ++step_,
             .delta = {keep_length, tokens}};
   }
@@ -106,8 +106,8 @@ class PrefixSharingTest : public ::testing::Test {
   }
   void Release(uint8_t name) {
     EXPECT_TRUE(memory_.sessions.Release(
-        {.session = SessionOf(name),
-         .incarnation = memory_.sessions.Find(SessionOf(name))->incarnation,
+        {.session = Id(name),
+         .incarnation = memory_.sessions.Find(Id(name))->incarnation,
          .step = ++step_}));
     EXPECT_TRUE(memory_.sessions.IsConsistent());
   }
@@ -118,7 +118,7 @@ class PrefixSharingTest : public ::testing::Test {
     return miss == nullptr ? std::nullopt : std::optional(*miss);
   }
   NodeSession& Session(uint8_t name) {
-    return const_cast<NodeSession&>(*memory_.sessions.Find(SessionOf(name)));
+    return const_cast<NodeSession&>(*memory_.sessions.Find(Id(name)));
   }
   int num_free() const { return memory_.sessions.blocks().num_free(); }
 
@@ -168,7 +168,7 @@ TEST_F(PrefixSharingTest, LiveSessionsOwnABlockTogetherAndItCountsOnce) {
   EXPECT_EQ(memory_.sessions.blocks().num_shared(), 2);
   Release(1);
   EXPECT_EQ(num_free(), kNumBlocks - 3);
-  EXPECT_TRUE(memory_.IsRight(SessionOf(2)));
+  EXPECT_TRUE(memory_.IsRight(Id(2)));
 }
 
 // An opening of a salted session in a full node is admitted by what it shares.
@@ -200,7 +200,7 @@ TEST_F(PrefixSharingTest, DraftsAreNotSharedBeforeTheyStand) {
   Run(Opening(1, Text(30)), {30, 31, 32});
   EXPECT_EQ(Open(2, Text(40)), 16);
   Run(Next(1, 31, {77}), {78});
-  EXPECT_TRUE(memory_.IsRight(SessionOf(2)));
+  EXPECT_TRUE(memory_.IsRight(Id(2)));
   EXPECT_EQ(Open(3, Text(40)), 32);  // of the second one
 }
 
@@ -212,7 +212,7 @@ TEST_F(PrefixSharingTest, ACutIntoASharedBlockIsAMissOfItsBeginning) {
   EXPECT_EQ(miss->reason, MissReason::kLength);
   EXPECT_EQ(miss->cached_length, 16);
   EXPECT_EQ(Run(Next(2, 16, {16, 17, 18, 19, 99})), 0);
-  EXPECT_TRUE(memory_.IsRight(SessionOf(1)));
+  EXPECT_TRUE(memory_.IsRight(Id(1)));
   // Also where nobody else owns it now, as it is known by its text.
   Release(2);
   EXPECT_EQ(MissOf(Next(1, 20, {99}))->cached_length, 16);
@@ -244,7 +244,7 @@ TEST_F(PrefixSharingTest, WhatMayBeWrongIsLeftToNobody) {
   EXPECT_EQ(Open(3, Text(40)), 0);
   // The other session may not write where a third one has come to share.
   EXPECT_EQ(MissOf(Next(3, 20, {99}))->cached_length, 16);
-  EXPECT_TRUE(memory_.IsRight(SessionOf(2)));
+  EXPECT_TRUE(memory_.IsRight(Id(2)));
 }
 
 TEST_F(PrefixSharingTest, APreemptedSessionFindsItsOwnBlocksAgain) {
@@ -270,11 +270,9 @@ TEST(PrefixSharingModesTest, AllShareWithoutASaltWhereTheNodeIsOneTenants) {
   for (const auto& [name, sharing] : PrefixSharingNames()) {
     NodeSessions sessions({.num_blocks = kNumBlocks, .sharing = sharing});
     for (uint8_t id = 1; id <= 2; ++id) {
-      const auto outcome =
-          sessions.Admit({.session = SessionOf(id),
-                          .step = 1,
-                          .delta = {.append_tokens = Text(20)}},
-                         /*content_digest=*/1, /*num_draft_tokens=*/0, {});
+      const auto outcome = sessions.Admit(
+          {.session = Id(id), .step = 1, .delta = {.append_tokens = Text(20)}},
+          /*content_digest=*/1, /*num_draft_tokens=*/0, {});
       ASSERT_TRUE(outcome.ok());
       NodeSession& session = *std::get<NodeSession*>(*outcome);
       const bool is_found = id == 2 && sharing == PrefixSharing::kAll;
@@ -303,10 +301,10 @@ TEST_F(PrefixSharingTest, EachReadsItsOwnTextAfterEveryStepOfARandomSchedule) {
   for (int step = 1; step <= 20000; ++step) {
     memory_.now += std::chrono::milliseconds(upto(400));
     const auto name = static_cast<uint8_t>(1 + upto(6));
-    const NodeSession* session = sessions.Find(SessionOf(name));
+    const NodeSession* session = sessions.Find(Id(name));
     const int choice = upto(10);
     if (choice < 5 && !at_work.contains(name)) {
-      RequestHeader header = {.session = SessionOf(name),
+      RequestHeader header = {.session = Id(name),
                               .step = static_cast<uint64_t>(step),
                               .cache_salt = upto(3) == 0 ? "a" : "b"};
       TokenSeq text = Text(1 + upto(80), 100 * upto(3), 16 * upto(4));
@@ -336,7 +334,7 @@ TEST_F(PrefixSharingTest, EachReadsItsOwnTextAfterEveryStepOfARandomSchedule) {
       }
       at_work.erase(name);
     } else if (choice == 8 && session != nullptr) {
-      const RequestHeader header = {.session = SessionOf(name),
+      const RequestHeader header = {.session = Id(name),
                                     .incarnation = session->incarnation,
                                     .step = static_cast<uint64_t>(step)};
       upto(3) > 0 ? sessions.Truncate(header, upto(50))
@@ -346,7 +344,7 @@ TEST_F(PrefixSharingTest, EachReadsItsOwnTextAfterEveryStepOfARandomSchedule) {
     }
     ASSERT_TRUE(sessions.IsConsistent()) << "step " << step;
     for (uint8_t id = 1; id <= 6; ++id) {
-      ASSERT_TRUE(memory_.IsRight(SessionOf(id))) << "step " << step;
+      ASSERT_TRUE(memory_.IsRight(Id(id))) << "step " << step;
     }
   }
   EXPECT_GT(num_found, 10000);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/engine/batch_scheduler.h"
+#include "core/testing/named_session.h"
 #include "core/testing/scripted_work.h"
 #include "gtest/gtest.h"
 
@@ -18,10 +19,6 @@ namespace outrider::testing {
 
 // Whose tokens are in a pass, and how many.
 using Shares = std::vector<std::pair<int, int>>;
-
-inline SessionId Id(int name) {
-  return {.bytes = {static_cast<uint8_t>(name)}};
-}
 
 class SchedulerTest : public ::testing::Test {
  protected:

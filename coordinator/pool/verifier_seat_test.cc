@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests that take verifiers down, and those that are with them, in virtual
+// time.
+#include "coordinator/pool/verifier_seat.h"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+
+#include "coordinator/pool/poison.h"
+#include "core/testing/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/support/verifier_streams.h"
+
+namespace outrider {
+namespace {
+
+using ::outrider::testing::FakeProcess;
+using ::outrider::testing::IsOk;
+using ::outrider::testing::kFakeStep;
+using ::outrider::testing::StatusIs;
+using ::outrider::testing::VerifierStreams;
+using std::chrono::milliseconds;
+
+class VerifierSeatTest : public VerifierStreams {
+ protected:
+  int NumDeaths() const {
+    int sum = 0;
+    for (const FakeProcess& process : processes_) sum += process.num_deaths;
+    return sum;
+  }
+  // Its breaker opens.
+  void FailAt(const std::string& address) {
+    auto choice = pool_->ChooseVerifier(
+        {}, [&](const VerifierNode& node, const NodeDescription&) {
+          return node.link.address == address;
+        });
+    for (int i = 0; i < 3; ++i) choice.seat->breaker.Failure(loop_.now(), {});
+  }
+  int NumEndedByPoison() const {
+    return static_cast<int>(
+        std::count_if(streams_.begin(), streams_.end(), [](const auto& one) {
+          return one->end.has_value() && IsPoison(*one->end);
+        }));
+  }
+  void ExpectTheOnlyVerifierTakenTwice(uint64_t poison_from) {
+    Start(/*num_verifiers=*/1, /*num_streams=*/5);
+    RunUntil([&] { return HaveAllSteps(3); });
+    AddStream(poison_from);
+    Restart(/*after=*/std::chrono::seconds(5));
+    RunToEnd();
+    EXPECT_EQ(NumDeaths(), 2);
+    EXPECT_EQ(NumEndedByPoison(), 1);
+  }
+};
+
+TEST_F(VerifierSeatTest, ARequestThatTakesVerifiersDownTakesTwoAndNoOther) {
+  Start(/*num_verifiers=*/4, /*num_streams=*/20);
+  Stream& poison = AddStream(/*poison_from=*/5);
+  RunToEnd();
+  EXPECT_EQ(NumDeaths(), 2);
+  EXPECT_THAT(*poison.end, StatusIs(absl::StatusCode::kInternal));
+  EXPECT_EQ(NumEndedByPoison(), 1);
+  for (const auto& stream : streams_) {
+    EXPECT_EQ(stream->end->ok(), stream.get() != &poison);
+  }
+}
+
+// Suspects of all coordinators come to a node one at a time.
+TEST_F(VerifierSeatTest, NoStreamOfAnotherCoordinatorIsTakenForIt) {
+  num_coordinators_ = 3;
+  Start(/*num_verifiers=*/4, /*num_streams=*/30);
+  AddStream(/*poison_from=*/5);
+  RunToEnd();
+  EXPECT_EQ(NumDeaths(), 2);
+  EXPECT_EQ(NumEndedByPoison(), 1);
+  EXPECT_TRUE(IsPoison(*streams_.back()->end));
+}
+
+TEST_F(VerifierSeatTest, OlderVerifiersAreTakenTwiceToo) {
+  Start(/*num_verifiers=*/4, /*num_streams=*/20);
+  for (FakeProcess& process : processes_) process.is_old = true;
+  AddStream(/*poison_from=*/5);
+  RunToEnd();
+  EXPECT_EQ(NumDeaths(), 2);
+  EXPECT_EQ(NumEndedByPoison(), 1);
+}
+
+TEST_F(VerifierSeatTest, AnOpeningThatTakesVerifiersDownTakesTwo) {
+  Start(/*num_verifiers=*/4, /*num_streams=*/20);
+  RunUntil([&] { return HaveAllSteps(3); });
+  Stream& poison = AddStream(/*poison_from=*/0);
+  RunToEnd();
+  EXPECT_EQ(NumDeaths(), 2);
+  EXPECT_TRUE(IsPoison(*poison.end));
+  EXPECT_EQ(NumEndedByPoison(), 1);
+}
+
+TEST_F(VerifierSeatTest, TheOnlyVerifierIsTakenTwiceIfItIsStartedAgain) {
+  ExpectTheOnlyVerifierTakenTwice(/*poison_from=*/5);
+}
+
+TEST_F(VerifierSeatTest, TheOnlyVerifierIsTakenTwiceByAnOpening) {
+  ExpectTheOnlyVerifierTakenTwice(/*poison_from=*/0);
+}
+
+TEST_F(VerifierSeatTest, StreamsThatHaveAnsweredInBetweenSurviveThreeLosses) {
+  Start(/*num_verifiers=*/4, /*num_streams=*/20);
+  for (int i = 0; i < 3; ++i) {
+    RunUntil([&] { return HaveAllSteps(20 * (i + 1)); });
+    processes_[i].Die();
+  }
+  RunToEnd();
+  EXPECT_EQ(NumEndedByPoison(), 0);
+  for (const auto& stream : streams_) EXPECT_THAT(*stream->end, IsOk());
+}
+
+TEST_F(VerifierSeatTest, OfTheManyThatLoseTwoAtOnceOneAtMostIsEnded) {
+  Start(/*num_verifiers=*/2, /*num_streams=*/0);
+  processes_[1].is_up = false;
+  pool_->Ask();
+  for (int i = 0; i < 20; ++i) AddStream();
+  processes_[1].is_up = true;
+  pool_->Ask();
+  RunUntil([&] { return processes_[0].num_in_flight == 20; });
+  processes_[0].Die();
+  // The first of them has just come in.
+  RunUntil([&] { return processes_[1].num_in_flight > 0; });
+  EXPECT_EQ(processes_[1].num_in_flight, 1);
+  processes_[1].Die();
+  processes_[0].is_up = true;
+  RunToEnd();
+  EXPECT_EQ(NumEndedByPoison(), 1);
+}
+
+TEST_F(VerifierSeatTest, VerifiersThatAllDieAtOnceEndNoStream) {
+  Start(/*num_verifiers=*/3, /*num_streams=*/20);
+  RunUntil([&] { return HaveAllSteps(3); });
+  for (FakeProcess& process : processes_) process.Die();
+  Restart(/*after=*/std::chrono::seconds(10));
+  RunToEnd();
+  for (const auto& stream : streams_) EXPECT_THAT(*stream->end, IsOk());
+  EXPECT_GT(loop_.elapsed(), std::chrono::seconds(10));
+}
+
+TEST_F(VerifierSeatTest, AConnectionThatBreaksUnderAVerifierMovesNobody) {
+  Start(/*num_verifiers=*/2, /*num_streams=*/20);
+  for (int i = 1; i <= 5; ++i) {
+    RunUntil([&] {
+      return HaveAllSteps(10 * i) && processes_[0].num_in_flight > 0 &&
+             processes_[1].num_in_flight > 0;
+    });
+    ++processes_[0].num_breaks;
+    ++processes_[1].num_breaks;
+  }
+  RunToEnd();
+  EXPECT_EQ(NumMoves(MoveReason::kLost), 0);
+  for (const auto& stream : streams_) EXPECT_THAT(*stream->end, IsOk());
+}
+
+TEST_F(VerifierSeatTest, VerifiersThatHangOrDrainMakeNoSuspects) {
+  Start(/*num_verifiers=*/4, /*num_streams=*/20);
+  RunUntil([&] { return HaveAllSteps(10); });
+  processes_[0].is_hung = true;
+  processes_[1].is_hung = true;
+  RunUntil([&] { return HaveAllSteps(30); });
+  processes_[2].is_draining = true;
+  RunToEnd();
+  EXPECT_GT(NumMoves(MoveReason::kLate), 0);
+  EXPECT_GT(NumMoves(MoveReason::kDraining), 0);
+  EXPECT_EQ(NumMoves(MoveReason::kLost), 0);
+  for (const auto& stream : streams_) EXPECT_THAT(*stream->end, IsOk());
+}
+
+// Fifty at once: a quarter of the other's time is theirs, and no more is lost
+// with them being suspects.
+TEST_F(VerifierSeatTest, SuspectsAreBackWhenTheTextsOfAllAreTakenIn) {
+  Start(/*num_verifiers=*/2, /*num_streams=*/100);
+  RunUntil([&] { return HaveAllSteps(10); });
+  processes_[0].Die();
+  const auto lost_at = loop_.elapsed();
+  RunUntil([&] { return HaveAllSteps(13); });
+  EXPECT_LT(loop_.elapsed() - lost_at, 50 * 4 * (kFakeStep + milliseconds(10)));
+  RunToEnd();
+  for (const auto& stream : streams_) EXPECT_THAT(*stream->end, IsOk());
+}
+
+// The node that fails while a suspect waits for its place keeps none for it.
+TEST_F(VerifierSeatTest, ASuspectThatIsKeptOutByABreakerLeavesItsPlace) {
+  Start(/*num_verifiers=*/3, /*num_streams=*/0);
+  const SessionId other = SessionId::Random();
+  for (FakeProcess& process : processes_) {
+    EXPECT_TRUE(process.suspects->Enter(other, loop_.now()));
+  }
+  Stream& stream = AddStream();
+  RunUntil([&] { return InFlight() != nullptr; });
+  InFlight()->Die();
+  const VerifierNode* const first = &stream.verifier->node();
+  RunUntil([&] { return &stream.verifier->node() != first; });
+  const std::string waits_at = stream.verifier->node().link.address;
+  FailAt(waits_at);
+  for (FakeProcess& process : processes_) process.suspects->Released(other);
+  RunUntil([&] { return stream.num_steps > 0; });
+  EXPECT_NE(stream.verifier->node().link.address, waits_at);
+  for (FakeProcess& process : processes_) {
+    EXPECT_TRUE(process.suspects->Enter(other, loop_.now()));
+  }
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a node's sessions hold of its memory, and who makes room for whom.
+#include <chrono>
+#include <random>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "core/base/retry_delay.h"
+#include "core/session/node_sessions.h"
+#include "core/testing/named_session.h"
+#include "core/testing/session_rounds.h"
+#include "core/testing/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace outrider {
+namespace {
+
+using ::outrider::testing::Admission;
+using ::outrider::testing::Id;
+using ::outrider::testing::IsAdmitted;
+using ::outrider::testing::ReasonOf;
+using ::outrider::testing::RunRound;
+using ::outrider::testing::StatusIs;
+using std::chrono::seconds;
+
+// A node of ten blocks, and sessions that fill whole ones.
+class NodeBlocksTest : public ::testing::Test {
+ protected:
+  static constexpr uint64_t kDigest = 77;
+  static constexpr NodeSessions::Clock::time_point kStart = {};
+
+  static RequestHeader Header(uint8_t name, uint64_t step, int num_blocks,
+                              Incarnation incarnation = {}, int keep = 0) {
+    return {.session = Id(name),
+            .incarnation = incarnation,
+            .step = step,
+            .delta = {keep * kKvBlockLength,
+                      TokenSeq(num_blocks * kKvBlockLength, 0)}};
+  }
+  Admission Open(uint8_t name, int num_blocks, seconds at = {}) {
+    const RequestHeader header = Header(name, 1, num_blocks);
+    Admission outcome = node_.Admit(header, kDigest, 0, kStart + at);
+    if (IsAdmitted(outcome)) {
+      RunRound(node_, outcome, header.delta.append_tokens, kStart + at);
+    }
+    return outcome;
+  }
+  // A further round of a session that is there.
+  RequestHeader NextRound(uint8_t name, int num_blocks) const {
+    const NodeSession& session = *node_.Find(Id(name));
+    return Header(name, session.last_step + 1, num_blocks, session.incarnation,
+                  session.log.length() / kKvBlockLength);
+  }
+  Admission Grow(uint8_t name, int num_blocks, seconds at = {}) {
+    const RequestHeader header = NextRound(name, num_blocks);
+    Admission outcome = node_.Admit(header, kDigest, 0, kStart + at);
+    if (IsAdmitted(outcome)) {
+      RunRound(node_, outcome, header.delta.append_tokens, kStart + at);
+    }
+    return outcome;
+  }
+  void MustOpen(uint8_t name, int num_blocks, seconds at = {}) {
+    EXPECT_TRUE(IsAdmitted(Open(name, num_blocks, at)));
+  }
+  void MustGrow(uint8_t name, int num_blocks, seconds at) {
+    EXPECT_TRUE(IsAdmitted(Grow(name, num_blocks, at)));
+  }
+  int NumBlocks(uint8_t name) const {
+    const NodeSession* session = node_.Find(Id(name));
+    return session == nullptr ? -1 : static_cast<int>(session->blocks.size());
+  }
+
+  NodeSessions node_{{.num_blocks = 10, .max_sessions = 4}};
+};
+
+void ExpectTryLater(const Admission& admission) {
+  ASSERT_THAT(admission.status(),
+              StatusIs(absl::StatusCode::kResourceExhausted));
+  const auto delay = RetryDelayOf(admission.status());
+  ASSERT_TRUE(delay.has_value());
+  EXPECT_GE(delay->count(), 50);
+  EXPECT_LE(delay->count(), 1000);
+}
+
+TEST_F(NodeBlocksTest, ARoundReservesItsDraftsAndGivesBackWhatItDidNotUse) {
+  const RequestHeader header = Header(1, 1, 2);
+  const Admission outcome =
+      node_.Admit(header, kDigest, /*num_draft_tokens=*/17, kStart);
+  ASSERT_TRUE(IsAdmitted(outcome));
+  EXPECT_EQ(NumBlocks(1), 4);
+  EXPECT_EQ(node_.blocks().num_free(), 6);
+  RunRound(node_, outcome, header.delta.append_tokens, kStart);
+  EXPECT_EQ(NumBlocks(1), 2);
+  EXPECT_EQ(node_.blocks().num_free(), 8);
+}
+
+TEST_F(NodeBlocksTest, ACutGivesItsBlocksBackAtOnce) {
+  MustOpen(1, 5);
+  const NodeSession& session = *node_.Find(Id(1));
+  RequestHeader cut = {
+      .session = Id(1), .incarnation = session.incarnation, .step = 2};
+  EXPECT_TRUE(node_.Truncate(cut, kKvBlockLength + 1));
+  EXPECT_EQ(NumBlocks(1), 2);
+  EXPECT_TRUE(node_.Truncate(cut, 0));
+  EXPECT_EQ(node_.blocks().num_free(), 10);
+  EXPECT_EQ(node_.num_sessions(), 1);
+}
+
+TEST_F(NodeBlocksTest, ALiveSessionIsNeverEvictedForANewcomer) {
+  MustOpen(1, 4);
+  MustOpen(2, 4);
+  ExpectTryLater(Open(3, 3, seconds(29)));
+  EXPECT_EQ(NumBlocks(1), 4);
+  EXPECT_EQ(NumBlocks(2), 4);
+  EXPECT_EQ(NumBlocks(3), -1);
+}
+
+TEST_F(NodeBlocksTest, AnOpeningLeavesTheOthersABlockEach) {
+  MustOpen(1, 4);
+  MustOpen(2, 3);
+  ExpectTryLater(Open(3, 2));
+  EXPECT_TRUE(IsAdmitted(Open(3, 1)));
+}
+
+TEST_F(NodeBlocksTest, ExpiredSessionsMakeRoomTheLongestIdleFirst) {
+  MustOpen(1, 3, seconds(0));
+  MustOpen(2, 3, seconds(1));
+  MustGrow(1, 1, seconds(2));  // used again: the second one is the oldest now
+  EXPECT_TRUE(IsAdmitted(Open(3, 3, seconds(100))));
+  EXPECT_EQ(NumBlocks(2), -1);
+  EXPECT_EQ(NumBlocks(1), 4);
+}
+
+TEST_F(NodeBlocksTest, OpeningsBeyondTheMostSessionsAreRefused) {
+  for (uint8_t name = 1; name <= 4; ++name) MustOpen(name, 1);
+  ExpectTryLater(Open(5, 1));
+  EXPECT_TRUE(IsAdmitted(Open(5, 1, seconds(31))));
+}
+
+TEST_F(NodeBlocksTest, ASessionThatCanNeverFitIsToldSo) {
+  MustOpen(1, 2);
+  const Admission outcome = Open(2, 11);
+  EXPECT_THAT(outcome.status(), StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_FALSE(RetryDelayOf(outcome.status()).has_value());
+  EXPECT_EQ(NumBlocks(1), 2);
+}
+
+TEST_F(NodeBlocksTest, TheYoungestIsPreemptedForALiveSessionsRound) {
+  MustOpen(1, 3);
+  MustOpen(2, 2);
+  MustOpen(3, 2);
+  EXPECT_TRUE(IsAdmitted(Grow(1, 4)));
+  EXPECT_EQ(NumBlocks(1), 7);
+  EXPECT_EQ(NumBlocks(2), 2);
+  EXPECT_EQ(NumBlocks(3), 0);
+  EXPECT_EQ(node_.num_preempted(), 1);
+  // Its next call meets a miss, and it is rebuilt where there is room.
+  RequestHeader header = NextRound(3, 1);
+  header.delta.keep_length = 2 * kKvBlockLength;
+  EXPECT_EQ(ReasonOf(node_.Admit(header, kDigest, 0, kStart)),
+            MissReason::kLength);
+  header.delta.keep_length = 0;
+  EXPECT_TRUE(IsAdmitted(node_.Admit(header, kDigest, 0, kStart)));
+}
+
+TEST_F(NodeBlocksTest, TheYoungestItselfIsRefusedAndKeepsWhatItHas) {
+  MustOpen(1, 4);
+  MustOpen(2, 4);
+  const RequestHeader header = NextRound(2, 3);
+  ExpectTryLater(node_.Admit(header, kDigest, 0, kStart));
+  EXPECT_EQ(NumBlocks(1), 4);
+  EXPECT_EQ(NumBlocks(2), 4);
+  // The refusal did not use up its step.
+  node_.Drop(const_cast<NodeSession&>(*node_.Find(Id(1))));
+  EXPECT_TRUE(IsAdmitted(node_.Admit(header, kDigest, 0, kStart)));
+}
+
+TEST_F(NodeBlocksTest, ASessionAtWorkIsNotPreemptedButWaitedFor) {
+  MustOpen(1, 4);
+  MustOpen(2, 4);
+  const Admission young = node_.Admit(NextRound(2, 1), kDigest, 0, kStart);
+  ASSERT_TRUE(IsAdmitted(young));
+  const RequestHeader header = NextRound(1, 3);
+  const Admission old = node_.Admit(header, kDigest, 0, kStart);
+  ASSERT_TRUE(old.ok());
+  EXPECT_TRUE(std::holds_alternative<NodeSessions::Wait>(*old));
+  RunRound(node_, young, TokenSeq(kKvBlockLength, 0), kStart);
+  EXPECT_TRUE(IsAdmitted(node_.Admit(header, kDigest, 0, kStart)));
+  EXPECT_EQ(NumBlocks(2), 0);
+}
+
+TEST_F(NodeBlocksTest, NobodyIsPreemptedInVain) {
+  MustOpen(1, 2);
+  MustOpen(2, 3);
+  MustOpen(3, 2);
+  const Admission young = node_.Admit(NextRound(3, 1), kDigest, 0, kStart);
+  ASSERT_TRUE(IsAdmitted(young));
+  // Even with the blocks of the second one the first does not fit.
+  const Admission old = node_.Admit(NextRound(1, 6), kDigest, 0, kStart);
+  ASSERT_TRUE(old.ok());
+  EXPECT_TRUE(std::holds_alternative<NodeSessions::Wait>(*old));
+  EXPECT_EQ(NumBlocks(2), 3);
+}
+
+// A pass that takes longer than the lease threw away its own cache.
+TEST_F(NodeBlocksTest, TheLeaseBeginsAtTheEndOfACallAndNeverEndsWithinOne) {
+  const RequestHeader header = Header(1, 1, 2);
+  const Admission outcome = node_.Admit(header, kDigest, 0, kStart);
+  ASSERT_TRUE(IsAdmitted(outcome));
+  node_.Expire(kStart + seconds(72));
+  ASSERT_NE(node_.Find(Id(1)), nullptr);
+  RunRound(node_, outcome, header.delta.append_tokens, kStart + seconds(72));
+  node_.Expire(kStart + seconds(102));
+  EXPECT_EQ(node_.num_sessions(), 1);
+  node_.Expire(kStart + seconds(103));
+  EXPECT_EQ(node_.num_sessions(), 0);
+  EXPECT_EQ(node_.blocks().num_free(), 10);
+}
+
+TEST_F(NodeBlocksTest, ADroppedSessionIsUnknownAndItsBlocksAreFree) {
+  MustOpen(1, 3);
+  const RequestHeader header = NextRound(1, 1);
+  const Admission outcome = node_.Admit(header, kDigest, 0, kStart);
+  node_.Drop(*std::get<NodeSession*>(*outcome));  // at work
+  EXPECT_EQ(node_.blocks().num_free(), 10);
+  EXPECT_EQ(node_.num_cached_tokens(), 0);
+  EXPECT_EQ(ReasonOf(node_.Admit(header, kDigest, 0, kStart)),
+            MissReason::kUnknownIncarnation);
+}
+
+// Whatever is asked for in whatever order, no block is lost or owned twice, and
+// the oldest session that is not at work is never refused for long.
+TEST_F(NodeBlocksTest, BlocksAddUpAfterEveryStepOfARandomSchedule) {
+  std::mt19937 random(5);
+  const auto upto = [&](int n) { return static_cast<int>(random() % n); };
+  std::vector<std::pair<NodeSession*, TokenSeq>> at_work;
+  NodeSessions::Clock::time_point now = kStart;
+  int num_admitted = 0;
+  for (int step = 1; step <= 20000; ++step) {
+    now += std::chrono::milliseconds(upto(400));
+    const auto name = static_cast<uint8_t>(1 + upto(6));
+    const NodeSession* session = node_.Find(Id(name));
+    const int choice = upto(10);
+    if (choice < 5 && !node_.IsAtWork(Id(name))) {
+      RequestHeader header = {.session = Id(name),
+                              .step = static_cast<uint64_t>(step)};
+      if (session != nullptr && choice > 0) {
+        header.incarnation = session->incarnation;
+        header.delta.keep_length = upto(session->log.length() + 2);
+      }
+      header.delta.append_tokens = TokenSeq(1 + upto(40), 0);
+      const Admission outcome = node_.Admit(header, kDigest, upto(20), now);
+      if (IsAdmitted(outcome)) {
+        at_work.emplace_back(std::get<NodeSession*>(*outcome),
+                             header.delta.append_tokens);
+        ++num_admitted;
+      }
+    } else if (choice < 8 && !at_work.empty()) {
+      const int index = upto(static_cast<int>(at_work.size()));
+      auto& [working, tokens] = at_work[index];
+      node_.Extended(*working, tokens);
+      if (upto(8) > 0) {
+        node_.EndRound(*working, now);
+      } else {
+        node_.Drop(*working);
+      }
+      at_work.erase(at_work.begin() + index);
+    } else if (choice == 8 && session != nullptr) {
+      const RequestHeader header = {.session = Id(name),
+                                    .incarnation = session->incarnation,
+                                    .step = static_cast<uint64_t>(step)};
+      if (upto(3) > 0) {
+        node_.Truncate(header, upto(50));
+      } else {
+        node_.Release(header);
+      }
+    } else {
+      node_.Expire(now);
+    }
+    ASSERT_TRUE(node_.IsConsistent()) << "step " << step;
+  }
+  EXPECT_GT(num_admitted, 2000);
+  EXPECT_GT(node_.num_preempted(), 100);
+}
+
+}  // namespace
+}  // namespace outrider
