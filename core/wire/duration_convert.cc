@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/wire/duration_convert.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -8,6 +9,7 @@ namespace outrider {
 namespace {
 
 constexpr int64_t kNanosPerSecond = 1'000'000'000;
+constexpr double kMostSeconds = 1e9;
 
 }  // namespace
 
@@ -18,8 +20,10 @@ void SetDuration(double seconds, google::protobuf::Duration* duration) {
 }
 
 double ToSeconds(const google::protobuf::Duration& duration) {
-  return static_cast<double>(duration.seconds()) +
-         static_cast<double>(duration.nanos()) / kNanosPerSecond;
+  const double seconds =
+      static_cast<double>(duration.seconds()) +
+      static_cast<double>(duration.nanos()) / kNanosPerSecond;
+  return std::clamp(seconds, -kMostSeconds, kMostSeconds);
 }
 
 }  // namespace outrider

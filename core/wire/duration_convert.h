@@ -8,6 +8,8 @@ namespace outrider {
 
 // Rounds to the nearest nanosecond.
 void SetDuration(double seconds, google::protobuf::Duration* duration);
+// A peer may say anything: more than thirty years, either way, are thirty, so
+// that who multiplies or adds it stays in the range of the clocks.
 double ToSeconds(const google::protobuf::Duration& duration);
 
 }  // namespace outrider
