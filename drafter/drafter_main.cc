@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // outrider-drafter: guesses the next tokens with a small model, or by n-grams.
-#include <CLI/CLI.hpp>
+#include <string>
 
 #include "core/node/node_program.h"
 #include "core/torch_model/torch_causal_lm.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "drafter/load_drafter.h"
 
+#include <CLI/CLI.hpp>
 #include <limits>
 #include <utility>
 

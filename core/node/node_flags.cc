@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/node/node_flags.h"
 
+#include <CLI/CLI.hpp>
+
 #include "core/base/available_cores.h"
 #include "core/base/flag_checks.h"
 #include "core/node/kv_memory.h"

@@ -2,7 +2,6 @@
 #ifndef OUTRIDER_CORE_NODE_NODE_FLAGS_H_
 #define OUTRIDER_CORE_NODE_NODE_FLAGS_H_
 
-#include <CLI/CLI.hpp>
 #include <string>
 
 #include "core/engine/batch_scheduler.h"
@@ -10,6 +9,11 @@
 #include "core/node/simulation.h"
 #include "core/rpc/server_flags.h"
 #include "core/wire/expected_weights.h"
+
+// CLI11's, by name only: its header is a large one.
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace outrider {
 

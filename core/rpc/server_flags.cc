@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/rpc/server_flags.h"
 
+#include <CLI/CLI.hpp>
 #include <iostream>
 
 #include "absl/strings/str_cat.h"

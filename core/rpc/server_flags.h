@@ -2,7 +2,6 @@
 #ifndef OUTRIDER_CORE_RPC_SERVER_FLAGS_H_
 #define OUTRIDER_CORE_RPC_SERVER_FLAGS_H_
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 
@@ -10,6 +9,11 @@
 #include "core/rpc/server.h"
 #include "core/telemetry/http_endpoint.h"
 #include "core/telemetry/metric_registry.h"
+
+// CLI11's, by name only: its header is a large one.
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace outrider {
 
