@@ -32,41 +32,24 @@ ConnectNode ConnectTo(const std::string& name, const std::string& address,
   };
 }
 
-NodeGroup<DrafterNode>::Make MakeDrafter(const NodePool::Options& options,
-                                         CallQueue& queue) {
-  return [&](const std::string& name, const std::string& address) {
-    const ConnectNode connect = ConnectTo(name, address, options.channel);
-    const auto channel = connect(options.channel.max_receive_bytes);
-    auto stub = std::make_unique<GrpcDraftStub>(
-        channel,
-        GrpcNodeOptions{.queue = queue,
-                        .timeout = options.draft_timeout,
-                        .timeout_per_token = options.timeout_per_token,
-                        .max_receive_bytes = options.channel.max_receive_bytes,
-                        .connect = connect});
-    return std::unique_ptr<DrafterNode>(new DrafterNode{
-        .link = {.name = name,
-                 .address = address,
-                 .is_connected =
-                     [calls = stub.get()] { return calls->IsConnected(); }},
-        .stub = std::move(stub),
-        .cache = std::make_unique<GrpcCacheStub>(channel, queue)});
-  };
-}
-
-NodeGroup<VerifierNode>::Make MakeVerifier(const NodePool::Options& options,
+// What makes the nodes of one kind, each with a connection of its own. Options
+// and queue must outlive it.
+template <typename NodeType, typename Stub>
+typename NodeGroup<NodeType>::Make MakerOf(const NodePool::Options& options,
+                                           std::chrono::milliseconds timeout,
                                            CallQueue& queue) {
-  return [&](const std::string& name, const std::string& address) {
+  return [&options, timeout, &queue](const std::string& name,
+                                     const std::string& address) {
     const ConnectNode connect = ConnectTo(name, address, options.channel);
     const auto channel = connect(options.channel.max_receive_bytes);
-    auto stub = std::make_unique<GrpcVerifyStub>(
+    auto stub = std::make_unique<Stub>(
         channel,
         GrpcNodeOptions{.queue = queue,
-                        .timeout = options.verify_timeout,
+                        .timeout = timeout,
                         .timeout_per_token = options.timeout_per_token,
                         .max_receive_bytes = options.channel.max_receive_bytes,
                         .connect = connect});
-    return std::unique_ptr<VerifierNode>(new VerifierNode{
+    return std::unique_ptr<NodeType>(new NodeType{
         .link = {.name = name,
                  .address = address,
                  .is_connected =
@@ -111,8 +94,12 @@ NodePool::NodePool(Options options, CallQueue& queue, Resolver& resolver)
       timer_(queue),
       resolver_(resolver),
       waiting_room_(options_.max_waiting),
-      verifiers_(options_.verifiers, MakeVerifier(options_, queue)),
-      drafters_(options_.drafters, MakeDrafter(options_, queue)) {}
+      verifiers_(options_.verifiers,
+                 MakerOf<VerifierNode, GrpcVerifyStub>(
+                     options_, options_.verify_timeout, queue)),
+      drafters_(options_.drafters,
+                MakerOf<DrafterNode, GrpcDraftStub>(
+                    options_, options_.draft_timeout, queue)) {}
 
 NodePool::~NodePool() {
   discovery_.reset();
