@@ -40,8 +40,9 @@ int LengthOf(const VerifyCall& call) {
 absl::Status OutgrownError(int length, int room) {
   absl::Status status = absl::FailedPreconditionError(absl::StrCat(
       "the text takes a cache of ", length,
-      " tokens, and the verifiers here have memory for ", room,
-      ": it can never fit; send less, or resume where they have more"));
+      " tokens and those that continue it, and the verifiers that are ready "
+      "have memory for ",
+      room, "; send less, or try where they have more"));
   status.SetPayload(kOutgrownUrl, absl::Cord("1"));
   return status;
 }

@@ -29,7 +29,7 @@ int RoomOf(const NodeDescription& node);
 // What a step needs of it.
 int LengthOf(const VerifyCall& call);
 
-// No verifier that is ready has room for the text, and none will.
+// No verifier that is ready has room for the text; one that is not may have.
 absl::Status OutgrownError(int length, int room);
 bool IsOutgrown(const absl::Status& status);
 

@@ -21,17 +21,17 @@ namespace {
 constexpr int kMaxStopStrings = 16;
 constexpr size_t kMaxStopStringBytes = 256;
 
-absl::Status TooLong(absl::string_view num_tokens,
+// `at_least`: "at least " where there may be more of them.
+absl::Status TooLong(absl::string_view at_least, size_t num_tokens,
                      const GenerationLimits& limits) {
-  if (limits.longest_text < limits.context_length) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the prompt has ", num_tokens,
-        " tokens; the verifiers here have memory for ", limits.longest_text,
-        " of the model's context, which leaves no room to continue it"));
+  // Verifiers with more memory may be elsewhere, or back in a moment.
+  if (num_tokens < static_cast<size_t>(limits.context_length)) {
+    return OutgrownError(static_cast<int>(num_tokens), limits.longest_text);
   }
   return absl::InvalidArgumentError(absl::StrCat(
-      "the prompt has ", num_tokens, " tokens; the model's context of ",
-      limits.context_length, " leaves no room to continue it"));
+      "the prompt has ", at_least, num_tokens,
+      " tokens; the model's context of ", limits.context_length,
+      " leaves no room to continue it"));
 }
 
 // Refuses a text that can have no room, which is cheap, before it is tokenised,
@@ -44,7 +44,7 @@ absl::Status CheckBytes(absl::string_view text,
   if (num_tokens < static_cast<size_t>(limits.longest_text)) {
     return absl::OkStatus();
   }
-  return TooLong(absl::StrCat("at least ", num_tokens), limits);
+  return TooLong("at least ", num_tokens, limits);
 }
 
 absl::StatusOr<std::vector<TokenId>> ParsePrompt(
@@ -68,7 +68,7 @@ absl::StatusOr<std::vector<TokenId>> ParsePrompt(
   }
   OUTRIDER_RETURN_IF_ERROR(CheckTokens(prompt, limits.vocab_size));
   if (prompt.size() >= static_cast<size_t>(limits.longest_text)) {
-    return TooLong(absl::StrCat(prompt.size()), limits);
+    return TooLong("", prompt.size(), limits);
   }
   return prompt;
 }

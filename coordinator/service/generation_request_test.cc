@@ -300,11 +300,30 @@ TEST_F(GenerationRequestTest, ATextEndsWhereTheVerifiersMemoryDoes) {
   EXPECT_EQ(Parsed().max_length, 40);
   proto_.set_max_tokens(60);
   EXPECT_EQ(Parsed().max_length, 40);
-  for (int i = 2; i < 40; ++i) proto_.mutable_tokens()->add_ids(7);
-  EXPECT_THAT(ParseRequest(proto_, limits_),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("the prompt has 40 tokens; the verifiers here "
-                                 "have memory for 40")));
+}
+
+// As a verifier with more memory may be back in a moment, or be elsewhere.
+TEST_F(GenerationRequestTest, APromptWithinTheContextGoesWhereThereIsMemory) {
+  limits_.longest_text = 40;
+  const auto is_outgrown =
+      StatusIs(absl::StatusCode::kFailedPrecondition,
+               HasSubstr("that are ready have memory for 40"));
+  for (int i = 2; i < 39; ++i) proto_.mutable_tokens()->add_ids(7);
+  EXPECT_EQ(Parsed().prompt.size(), 39u);
+  for (int length = 40; length < 100; ++length) {
+    proto_.mutable_tokens()->add_ids(7);
+    EXPECT_THAT(ParseRequest(proto_, limits_), is_outgrown) << length;
+  }
+  proto_.mutable_tokens()->add_ids(7);
+  EXPECT_THAT(
+      ParseRequest(proto_, limits_),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("the prompt has 100 tokens; the model's context")));
+  const PairTokenizer tokenizer;
+  limits_.tokenizer = &tokenizer;
+  proto_.set_text(std::string(2 * 99, 'a'));
+  EXPECT_THAT(ParseRequest(proto_, limits_), is_outgrown);
+  EXPECT_EQ(tokenizer.num_texts, 0);
 }
 
 TEST_F(GenerationRequestTest, AResumeThatNeedsMoreMemoryGoesElsewhere) {

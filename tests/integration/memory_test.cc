@@ -55,14 +55,14 @@ TEST(MemoryTest, ATextEndsWithTheMemoryAsWithTheContext) {
   }
 }
 
-TEST(MemoryTest, APromptThatCanNeverFitIsToldSo) {
+TEST(MemoryTest, APromptThatFitsNowhereHereIsToldSo) {
   InProcessCluster cluster(LittleMemory());
   ASSERT_TRUE(cluster.WaitUntilReady());
   const Result result =
       Generate(cluster, Greedy(TokenSeq(kSmall, 5), 10, /*k=*/4));
   EXPECT_THAT(result.status,
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("verifiers here have memory for 64")));
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("that are ready have memory for 64")));
 }
 
 TEST(MemoryTest, APromptGoesToTheVerifierThatHasRoomForIt) {
