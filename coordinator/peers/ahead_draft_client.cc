@@ -6,6 +6,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"
+#include "coordinator/round/shorten_draft.h"
 #include "coordinator/round/stopwatch.h"
 #include "core/base/mutant.h"
 #include "core/base/status_macros.h"
@@ -63,13 +64,6 @@ void Describe(const DraftReply& reply, double call_seconds, AheadStats& stats) {
     stats.num_drafted += outcome.draft.length();
     stats.longest = std::max(stats.longest, outcome.draft.length());
   }
-}
-
-void Shorten(int length, Draft& draft) {
-  if (draft.length() <= length) return;
-  draft.tokens.resize(length);
-  draft.distributions.erase(draft.distributions.begin() + length,
-                            draft.distributions.end());
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 #ifndef OUTRIDER_COORDINATOR_PEERS_NODE_STUB_H_
 #define OUTRIDER_COORDINATOR_PEERS_NODE_STUB_H_
 
+#include <limits>
+
 #include "absl/status/statusor.h"
 #include "core/base/cancellation.h"
 #include "core/base/task.h"
@@ -22,6 +24,10 @@ class DraftStub {
 class VerifyStub {
  public:
   virtual ~VerifyStub() = default;
+  // How many drafts a call may have after a text of so many tokens.
+  virtual int MostDrafts(int /*text_length*/) const {
+    return std::numeric_limits<int>::max();
+  }
   virtual Task<absl::StatusOr<VerifyReply>> Verify(
       const VerifyCall& call, Cancellation& cancellation) = 0;
 };

@@ -6,17 +6,20 @@
 
 #include "absl/status/status.h"
 #include "coordinator/peers/miss_recovery.h"
+#include "coordinator/round/shorten_draft.h"
 #include "coordinator/round/stopwatch.h"
 #include "core/base/status_macros.h"
 
 namespace outrider {
 
 Task<absl::StatusOr<ScoredDraft>> NodeVerifyClient::Score(Session& session,
-                                                          const Draft& draft) {
+                                                          Draft& draft) {
   RoundStats::Link link;
   const Stopwatch watch;
   CacheMirror& cache = session.verifier_cache();
   for (int attempt = 0; attempt < kMaxMissesPerCall; ++attempt) {
+    // How many that is has nothing to do with which they are: it is exact.
+    Shorten(MostDrafts(session), draft);
     const VerifyCall call = MakeCall(session, draft);
     ++link.num_messages;
     OUTRIDER_CO_ASSIGN_OR_RETURN(

@@ -17,8 +17,11 @@ class NodeVerifyClient final : public VerifyClient {
                             ReplyFormat format = ReplyFormat::kFull)
       : stub_(stub), format_(format), codec_(CodecOf(format)) {}
 
+  int MostDrafts(const Session& session) const override {
+    return stub_.MostDrafts(session.length());
+  }
   Task<absl::StatusOr<ScoredDraft>> Score(Session& session,
-                                          const Draft& draft) override;
+                                          Draft& draft) override;
 
  private:
   VerifyCall MakeCall(Session& session, const Draft& draft) const;

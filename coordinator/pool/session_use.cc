@@ -19,7 +19,6 @@ bool CanServe(const NodeDescription& node, const NodeDescription& own,
   return node.tokenizer_hash == own.tokenizer_hash &&
          node.vocab_size == own.vocab_size && node.eos_ids == own.eos_ids &&
          node.context_length >= use.max_length &&
-         node.max_draft_tokens >= use.max_draft_tokens &&
          absl::c_linear_search(node.reply_formats, use.reply_format) &&
          absl::c_linear_search(node.rules, use.rule);
 }
@@ -31,10 +30,22 @@ int RoomOf(const NodeDescription& node) {
       std::min<int64_t>(node.kv_cache_tokens, node.context_length));
 }
 
+int TextLengthOf(const VerifyCall& call) {
+  return static_cast<int>(call.header.delta.length());
+}
+
 int LengthOf(const VerifyCall& call) {
-  const CacheDelta& delta = call.header.delta;
-  return delta.keep_length + static_cast<int>(delta.append_tokens.size()) +
-         static_cast<int>(call.draft_tokens.size());
+  return TextLengthOf(call) + static_cast<int>(call.draft_tokens.size());
+}
+
+int MostDrafts(const NodeDescription& node, int text_length) {
+  return std::max(0,
+                  std::min(node.max_draft_tokens, RoomOf(node) - text_length));
+}
+
+bool TakesDrafts(const NodeDescription& node, const VerifyCall& call) {
+  return static_cast<int>(call.draft_tokens.size()) <=
+         MostDrafts(node, TextLengthOf(call));
 }
 
 absl::Status OutgrownError(int length, int room) {

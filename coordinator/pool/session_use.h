@@ -11,8 +11,9 @@ namespace outrider {
 
 // What a session uses of its verifiers, beside their model.
 struct SessionUse {
-  int max_length = 0;        // of its text
-  int max_draft_tokens = 0;  // of a round
+  int max_length = 0;  // of its text
+  // That a round may have; another node may take fewer.
+  int max_draft_tokens = 0;
   ReplyFormat reply_format = ReplyFormat::kFull;
   RuleKind rule = RuleKind::kRejection;
 };
@@ -26,8 +27,13 @@ bool CanServe(const NodeDescription& node, const NodeDescription& own,
 // The longest text that the node can have: it ends with the context, or with
 // the memory for keys and values that all its sessions share.
 int RoomOf(const NodeDescription& node);
-// What a step needs of it.
+// The text of a step; with its drafts, what it needs room for.
+int TextLengthOf(const VerifyCall& call);
 int LengthOf(const VerifyCall& call);
+// How many drafts the node takes after so long a text.
+int MostDrafts(const NodeDescription& node, int text_length);
+// Whether it takes as many as the call has.
+bool TakesDrafts(const NodeDescription& node, const VerifyCall& call);
 
 // No verifier that is ready has room for the text; one that is not may have.
 absl::Status OutgrownError(int length, int room);

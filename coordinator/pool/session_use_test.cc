@@ -22,12 +22,14 @@ TEST(SessionUseTest, AnotherNodeHasToServeWhatTheSessionUses) {
                           .reply_format = ReplyFormat::kTokens,
                           .rule = RuleKind::kBlock};
   EXPECT_TRUE(CanServe(kNode, kNode, use));
+  NodeDescription fewer_drafts = kNode;
+  fewer_drafts.max_draft_tokens = 3;
+  EXPECT_TRUE(CanServe(fewer_drafts, kNode, use));
   const std::function<void(NodeDescription&)> lacks[] = {
       [](NodeDescription& node) { node.tokenizer_hash = "other"; },
       [](NodeDescription& node) { node.vocab_size = 11; },
       [](NodeDescription& node) { node.eos_ids = {1}; },
       [](NodeDescription& node) { node.context_length = 999; },
-      [](NodeDescription& node) { node.max_draft_tokens = 3; },
       [](NodeDescription& node) { node.reply_formats = {ReplyFormat::kFull}; },
       [](NodeDescription& node) { node.rules = {RuleKind::kRejection}; },
   };
@@ -45,6 +47,14 @@ TEST(SessionUseTest, ATextEndsWithTheContextOrTheMemory) {
   EXPECT_EQ(RoomOf(node), 640);
   node.kv_cache_tokens = int64_t{1} << 40;
   EXPECT_EQ(RoomOf(node), 1000);
+}
+
+TEST(SessionUseTest, DraftsEndWithWhatTheNodeTakesAndWithItsRoom) {
+  EXPECT_EQ(MostDrafts(kNode, 10), 4);
+  EXPECT_EQ(MostDrafts(kNode, 996), 4);
+  EXPECT_EQ(MostDrafts(kNode, 998), 2);
+  EXPECT_EQ(MostDrafts(kNode, 1000), 0);
+  EXPECT_EQ(MostDrafts(kNode, 1001), 0);
 }
 
 TEST(SessionUseTest, OnlyWhatIsSaidToBeOutgrownIs) {

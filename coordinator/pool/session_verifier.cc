@@ -78,7 +78,7 @@ SessionVerifier::SessionVerifier(SessionPool& pool, const SessionId& session,
                        [this](const ModelIdentity& model) {
                          pool_.Doubt(seat_.node(), model);
                        },
-                   .model = seat_.model()}) {}
+                   .model = seat_.description().identity()}) {}
 
 Task<absl::StatusOr<VerifyReply>> SessionVerifier::Verify(
     const VerifyCall& call, Cancellation& cancellation) {
@@ -192,7 +192,8 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskUntilAnswered(
     // A suspect stays with those who know that it is one, as if it had begun.
     const bool is_kept = has_begun_ || seat_.is_suspect();
     if (is_kept && Move(call, *reason, status)) {
-      if (is_open) co_return ForgottenReply(call);
+      if (is_open || !TakesDrafts(seat_.description(), call))
+        co_return ForgottenReply(call);
       continue;
     }
     seat_.GiveTurnBack();
@@ -282,8 +283,8 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskNode(
   }
   if (reply.ok() && reply->header.is_draining) node.link.is_leaving = true;
   if (absl::IsResourceExhausted(reply.status()) && !IsRefusal(reply.status()) &&
-      LengthOf(call) > seat_.room()) {
-    reply = OutgrownError(LengthOf(call), seat_.room());
+      LengthOf(call) > RoomOf(seat_.description())) {
+    reply = OutgrownError(LengthOf(call), RoomOf(seat_.description()));
   }
   Report(reply.status(), cancellation);
   co_return std::move(reply);
@@ -306,7 +307,7 @@ bool SessionVerifier::Move(const VerifyCall& call, MoveReason reason,
                            const absl::Status& why) {
   if (!seat_.Move(call, reason, why)) return false;
   patience_ = 1;
-  same_model_.Accept(seat_.model().numerics);
+  same_model_.Accept(seat_.description().numerics);
   return true;
 }
 

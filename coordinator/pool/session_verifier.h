@@ -28,9 +28,10 @@ namespace outrider {
 // A session that has begun is moved: away from a node that is lost, late or
 // leaving, to another that is ready and has the same model. Whoever calls
 // learns of it by a miss, as if the node had forgotten the session, and so
-// opens it again with all its tokens and the same drafts. Where no other is
-// ready, the session holds: it asks its own node again, the same step with the
-// same bytes, until that answers or another comes.
+// opens it again with all its tokens and the same drafts, or the first of them
+// where the other takes no more. Where no other is ready, the session holds: it
+// asks its own node again, the same step with the same bytes, until that
+// answers or another comes.
 //
 // A session under whose step a node was lost is suspected until a step of it is
 // answered: it comes to a node alone of all that are. One that loses a second
@@ -51,6 +52,10 @@ class SessionVerifier final : public VerifyStub {
   // IsPoison: it may be what two nodes were lost by.
   Task<absl::StatusOr<VerifyReply>> Verify(const VerifyCall& call,
                                            Cancellation& cancellation) override;
+  // The limit is that of the node of the moment.
+  int MostDrafts(int text_length) const override {
+    return outrider::MostDrafts(seat_.description(), text_length);
+  }
   // Tells the node, if it was ever asked, and does not wait for it. Nothing
   // else may follow.
   void Release(RequestHeader header) {

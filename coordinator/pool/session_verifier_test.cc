@@ -101,7 +101,7 @@ TEST_F(SessionVerifierTest, AVerifierOfTheSameModelTakesOverWhateverItsBuild) {
 // One that is begun anew there asks for what it serves.
 TEST_F(SessionVerifierTest, AStreamThatNoOtherServesIsToBeResumed) {
   processes_.resize(2);
-  processes_[1].description.max_draft_tokens = 2;
+  processes_[1].description.context_length = 50;
   Start(/*num_verifiers=*/2, /*num_streams=*/2);
   RunUntil([&] { return HaveAllSteps(10); });
   processes_[0].Die();

@@ -27,9 +27,8 @@ VerifierSeat::VerifierSeat(SessionPool& pool, const SessionId& session,
     : pool_(pool),
       session_(session),
       seat_(std::move(seat)),
-      description_(description),
-      model_(description.identity()),
-      room_(RoomOf(description)) {}
+      first_(description),
+      description_(description) {}
 
 Seat<VerifierNode> VerifierSeat::TakeOther(const VerifyCall& call,
                                            const Nodes& avoided,
@@ -38,7 +37,7 @@ Seat<VerifierNode> VerifierSeat::TakeOther(const VerifyCall& call,
       session_, [&](const VerifierNode& node, const NodeDescription& answer) {
         return std::find(avoided.begin(), avoided.end(), &node) ==
                    avoided.end() &&
-               Fits(answer, call, Sameness::kBits);
+               TakesDrafts(answer, call) && Fits(answer, call, Sameness::kBits);
       });
   if (choice.seat == nullptr || (choice.is_doubtful && !even_doubtful)) {
     return nullptr;
@@ -48,8 +47,7 @@ Seat<VerifierNode> VerifierSeat::TakeOther(const VerifyCall& call,
 }
 
 Seat<VerifierNode> VerifierSeat::Take(NodeGroup<VerifierNode>::Choice choice) {
-  model_ = choice.description.identity();
-  room_ = RoomOf(choice.description);
+  description_ = std::move(choice.description);
   return std::exchange(seat_, std::move(choice.seat));
 }
 
@@ -73,7 +71,7 @@ bool VerifierSeat::Move(const VerifyCall& call, MoveReason reason,
       << choice.seat->link.address << ", as that is " << NameOf(reason)
       << (why.ok() ? "" : ": ") << (why.ok() ? "" : why.ToString());
   ++pool_.moves().of_verifiers[static_cast<int>(reason)];
-  if (choice.description.numerics != model_.numerics) {
+  if (choice.description.numerics != description_.numerics) {
     ++pool_.moves().num_to_other_kernels;
   }
   moves_.Moved(now);
@@ -88,10 +86,18 @@ NodeGroup<VerifierNode>::Choice VerifierSeat::ChooseOther(
     const VerifyCall& call) {
   const Sameness sameness = PromiseOf(call.sampling, call.rule);
   const auto choose = [&](Sameness wanted, bool is_own) {
-    return pool_.ChooseVerifier(
-        session_, [&](const VerifierNode& node, const NodeDescription& answer) {
-          return (&node == seat_.get()) == is_own && Fits(answer, call, wanted);
-        });
+    const auto choose_for = [&](int num_drafts) {
+      const auto fits = [&](const VerifierNode& node,
+                            const NodeDescription& answer) {
+        return (&node == seat_.get()) == is_own &&
+               answer.max_draft_tokens >= num_drafts &&
+               Fits(answer, call, wanted);
+      };
+      return pool_.ChooseVerifier(session_, fits);
+    };
+    auto choice = choose_for(use_.max_draft_tokens);
+    const bool is_good = choice.seat != nullptr && !choice.is_doubtful;
+    return is_good ? std::move(choice) : choose_for(0);
   };
   auto choice = choose(sameness, /*is_own=*/false);
   if (choice.seat == nullptr && sameness == Sameness::kBits &&
@@ -106,8 +112,8 @@ NodeGroup<VerifierNode>::Choice VerifierSeat::ChooseOther(
 
 bool VerifierSeat::Fits(const NodeDescription& node, const VerifyCall& call,
                         Sameness sameness) const {
-  return CheckSame(model_, node.identity(), sameness).ok() &&
-         CanServe(node, description_, use_) && RoomOf(node) >= LengthOf(call);
+  return CheckSame(description_.identity(), node.identity(), sameness).ok() &&
+         CanServe(node, first_, use_) && RoomOf(node) >= TextLengthOf(call);
 }
 
 bool VerifierSeat::IsUnserved(const VerifyCall& call) {
@@ -122,7 +128,8 @@ bool VerifierSeat::IsModelGone() {
   return pool_.HasVerifier() &&
          pool_.ChooseVerifier(session_, [&](const VerifierNode&,
                                             const NodeDescription& answer) {
-                return CheckSame(model_, answer.identity(), Sameness::kLaw)
+                return CheckSame(description_.identity(), answer.identity(),
+                                 Sameness::kLaw)
                     .ok();
               }).seat == nullptr;
 }
@@ -162,7 +169,7 @@ bool VerifierSeat::TakeTurnElsewhere(const VerifyCall& call,
   auto choice = pool_.ChooseVerifier(
       session_, [&](const VerifierNode& node, const NodeDescription& answer) {
         return &node != seat_.get() && node.gate.IsOpen(now) &&
-               Fits(answer, call, Sameness::kBits);
+               TakesDrafts(answer, call) && Fits(answer, call, Sameness::kBits);
       });
   if (choice.seat == nullptr || choice.is_doubtful) return false;
   turn_ = choice.seat->gate.Enter(now);
@@ -177,7 +184,7 @@ bool VerifierSeat::TakeRoomElsewhere(const VerifyCall& call,
   auto choice = pool_.ChooseVerifier(
       session_, [&](const VerifierNode& node, const NodeDescription& answer) {
         return std::find(full.begin(), full.end(), &node) == full.end() &&
-               Fits(answer, call, Sameness::kBits);
+               TakesDrafts(answer, call) && Fits(answer, call, Sameness::kBits);
       });
   if (choice.seat == nullptr || choice.is_doubtful) return false;
   GiveTurnBack();

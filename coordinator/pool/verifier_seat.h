@@ -40,12 +40,10 @@ class VerifierSeat {
                Seat<VerifierNode> seat, const NodeDescription& description);
 
   VerifierNode& node() const { return *seat_; }
-  // The session began with it; the kernels may have changed since.
-  const ModelIdentity& model() const { return model_; }
+  // The model is that which the session began with, but for its kernels.
+  const NodeDescription& description() const { return description_; }
   // Is called before the first step.
   void set_use(const SessionUse& use) { use_ = use; }
-  // The longest text that the node has memory for.
-  int room() const { return room_; }
   bool may_move() const { return !moves_.IsReached(Clock::now()); }
 
   // Goes to another node with an opening that no node has answered: to none of
@@ -89,8 +87,10 @@ class VerifierSeat {
 
  private:
   // Where the session's very text is promised, a node with the same kernels,
-  // unless none is left that has them.
+  // unless none is left that has them; and of those one that takes as many
+  // drafts as a round may have, if there is one.
   NodeGroup<VerifierNode>::Choice ChooseOther(const VerifyCall& call);
+  // Whether the node can go on with the text, maybe with fewer drafts.
   bool Fits(const NodeDescription& node, const VerifyCall& call,
             Sameness sameness) const;
   // Yields the seat that was left.
@@ -104,10 +104,9 @@ class VerifierSeat {
   SessionPool& pool_;
   const SessionId session_;
   Seat<VerifierNode> seat_;
-  const NodeDescription description_;  // of the first node
+  const NodeDescription first_;  // the description of the first node
+  NodeDescription description_;  // of the seat's
   SessionUse use_;
-  ModelIdentity model_;
-  int room_;
   MoveLimit moves_;
   bool is_moved_ = false;  // and not open at the new node yet
   int num_lost_ = 0;       // under its step, since its last answer

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/round/speculative_decoder.h"
 
+#include <algorithm>
+
 #include "coordinator/round/stopwatch.h"
 #include "core/base/status_macros.h"
 
@@ -8,7 +10,8 @@ namespace outrider {
 
 Task<absl::StatusOr<RoundResult>> SpeculativeDecoder::Round(Session& session) {
   const Stopwatch watch;
-  const int k = peers_.policy.NextDraftLength(session);
+  const int k = std::min(peers_.policy.NextDraftLength(session),
+                         peers_.verifier.MostDrafts(session));
 
   // Draw K guesses from the draft model.
   ProposedDraft proposed = {.draft = Draft::None(session.length())};

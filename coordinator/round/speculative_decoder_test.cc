@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "coordinator/round/shorten_draft.h"
 #include "core/sampling/rejection.h"
 #include "core/testing/run_task.h"
 #include "core/testing/status_matchers.h"
@@ -47,8 +48,10 @@ class FakeDrafter final : public DraftClient {
 // A target that is sure of token 1, `num_sure` times, and then of token 2.
 class FakeVerifier final : public VerifyClient {
  public:
+  int MostDrafts(const Session&) const override { return most; }
   Task<absl::StatusOr<ScoredDraft>> Score(Session& session,
-                                          const Draft& draft) override {
+                                          Draft& draft) override {
+    Shorten(most_when_asked, draft);
     if (!status.ok()) co_return status;
     if (verdict.has_value()) {
       co_return ScoredDraft{.score = {.verdict = verdict}};
@@ -67,6 +70,8 @@ class FakeVerifier final : public VerifyClient {
   absl::Status status;
   std::optional<Verdict> verdict;
   int num_sure = 100;
+  int most = 100;             // drafts, that it takes
+  int most_when_asked = 100;  // by then
 };
 
 // Answers 0, 2, 0, 2, ...: a policy that is asked twice for a round answers the
@@ -162,6 +167,23 @@ TEST_F(SpeculativeDecoderTest, DraftsLessNearTheEndAndFillsItExactly) {
   EXPECT_EQ(session_.length(), 10);
   // 1 + 4 + 4 = 9, and one plain token.
   EXPECT_THAT(drafter_.asked, ElementsAre(3, 3));
+}
+
+TEST_F(SpeculativeDecoderTest, DraftsNoMoreThanTheVerifierTakes) {
+  verifier_.most = 2;
+  ASSERT_THAT(RunTask(decoder_.Round(session_)), IsOk());
+  verifier_.most = 0;
+  ASSERT_THAT(RunTask(decoder_.Round(session_)), IsOk());
+  EXPECT_THAT(drafter_.asked, ElementsAre(2));
+  EXPECT_EQ(session_.length(), 5);
+}
+
+TEST_F(SpeculativeDecoderTest, JudgesWhatTheVerifierLeavesOfADraft) {
+  verifier_.most_when_asked = 1;
+  const auto round = RunTask(decoder_.Round(session_));
+  ASSERT_THAT(round, IsOk());
+  EXPECT_EQ(round->stats.num_drafted, 1);
+  EXPECT_THAT(session_.committed().tokens(), ElementsAre(0, 1, 1));
 }
 
 TEST_F(SpeculativeDecoderTest, AFailureCommitsNothingAndTheSessionMayGoOn) {

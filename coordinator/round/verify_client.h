@@ -21,10 +21,13 @@ struct ScoredDraft {
 class VerifyClient {
  public:
   virtual ~VerifyClient() = default;
+  // How many drafts it takes after the session's text.
+  virtual int MostDrafts(const Session& session) const = 0;
   // Brings the verifier's cache up to date with the session and scores the
-  // draft.
+  // draft. Where the session goes to a verifier that takes fewer, the draft
+  // loses its last ones.
   virtual Task<absl::StatusOr<ScoredDraft>> Score(Session& session,
-                                                  const Draft& draft) = 0;
+                                                  Draft& draft) = 0;
 };
 
 }  // namespace outrider

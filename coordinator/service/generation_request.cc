@@ -28,10 +28,10 @@ absl::Status TooLong(absl::string_view at_least, size_t num_tokens,
   if (num_tokens < static_cast<size_t>(limits.context_length)) {
     return OutgrownError(static_cast<int>(num_tokens), limits.longest_text);
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "the prompt has ", at_least, num_tokens,
-      " tokens; the model's context of ", limits.context_length,
-      " leaves no room to continue it"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("the prompt has ", at_least, num_tokens,
+                   " tokens; the model's context of ", limits.context_length,
+                   " leaves no room to continue it"));
 }
 
 // Refuses a text that can have no room, which is cheap, before it is tokenised,
@@ -205,8 +205,11 @@ absl::Status ParseDraftLength(const v1::GenerateRequest& proto,
         limits.max_draft_tokens);
     return absl::OkStatus();
   }
-  const uint32_t k = proto.num_speculative_tokens();
-  if (k > static_cast<uint32_t>(limits.max_draft_tokens)) {
+  uint32_t k = proto.num_speculative_tokens();
+  // A resume asks for what its stream had, maybe of other nodes.
+  const auto most = static_cast<uint32_t>(limits.max_draft_tokens);
+  if (proto.has_model()) k = std::min(k, most);
+  if (k > most) {
     return absl::InvalidArgumentError(
         absl::StrCat("num_speculative_tokens must be between 0 and ",
                      limits.max_draft_tokens, ", not ", k));

@@ -90,6 +90,12 @@ TEST_F(GenerationRequestTest, TheDefaultKIsNoMoreThanTheNodesTake) {
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not 17")));
 }
 
+TEST_F(GenerationRequestTest, AResumeDraftsNoMoreThanTheNodesHereTake) {
+  proto_.set_num_speculative_tokens(40);
+  proto_.mutable_model()->set_weights_hash("A");
+  EXPECT_EQ(Parsed().num_speculative_tokens, 16);
+}
+
 TEST_F(GenerationRequestTest, WhereKIsChosenByRoundItIsTheMost) {
   limits_.default_draft_length_mode = DraftLengthMode::kAuto;
   EXPECT_EQ(Parsed().draft_length_mode, DraftLengthMode::kAuto);

@@ -111,6 +111,26 @@ TEST(MovesTest, TheLawIsTheTargetsIfTheTextDecidesWhenTheVerifierIsLost) {
   }
 }
 
+// The other verifier takes one draft of two, also in the round that moves:
+// whether the second is left out has nothing to do with what it is.
+TEST(MovesTest, TheLawIsTheTargetsIfTheOtherVerifierTakesFewerDrafts) {
+  for (const RuleKind rule : {RuleKind::kRejection, RuleKind::kBlock}) {
+    for (const ReplyFormat format :
+         {ReplyFormat::kFull, ReplyFormat::kTokens}) {
+      for (const Sabotage& sabotage :
+           {Sabotage{.is_verifier_lost = InEveryRound()},
+            Sabotage{.is_verifier_lost = InRound(1)},
+            Sabotage{.is_verifier_lost = WhereTheFirstDraftIsZero()}}) {
+        ClusterConfig config = With(sabotage, rule, format);
+        config.most_drafts_elsewhere = 1;
+        // A reply that is lost has flipped coins of more drafts.
+        config.reuse = EnumeratingSource::Reuse::kShareUniform;
+        ExpectExact(config);
+      }
+    }
+  }
+}
+
 // The mistakes. Where drafts or coins are others after a move, the text decides
 // when that comes: else they would be as good as the first.
 void ExpectCaught(const std::string& id, const ClusterConfig& config) {
@@ -131,9 +151,9 @@ absl::StatusOr<Verdict> RoundWith(DraftStub& drafts, ToyCluster& cluster,
       drafts, {.context_length = 1 << 20, .drafting = {.support_size = 4}});
   NodeVerifyClient verifier(cluster.verify_stub());
   for (const bool is_second : {false, true}) {
-    const auto proposed = RunTask(drafter.Propose(session, 2));
+    auto proposed = RunTask(drafter.Propose(session, 2));
     if (!proposed.ok()) return proposed.status();
-    const Draft& draft = proposed->draft;
+    Draft& draft = proposed->draft;
     if (may_begin_anew && !is_second && draft.tokens[0] == 0) {
       cluster.MoveVerifier();
       continue;

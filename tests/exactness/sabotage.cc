@@ -116,9 +116,9 @@ Sabotage WithLostReplies(std::function<bool(const Verdict&)> may_be_lost,
         {.context_length = 1 << 20, .drafting = {.support_size = 4}});
     NodeVerifyClient verifier(cluster.verify_stub());
     for (const bool is_last : {false, true}) {
-      const auto proposed = RunTask(drafter.Propose(session, k));
+      auto proposed = RunTask(drafter.Propose(session, k));
       if (!proposed.ok()) return proposed.status();
-      const Draft& draft = proposed->draft;
+      Draft& draft = proposed->draft;
       const auto scored = RunTask(verifier.Score(session, draft));
       if (!scored.ok()) return scored.status();
       const Verdict verdict =

@@ -235,6 +235,7 @@ void ToyCluster::MoveVerifier() {
   if (other_verifier_ == nullptr) other_verifier_ = NewVerifier();
   std::swap(verifier_node_, other_verifier_);
   verify_stub_->Restart(*verifier_node_);
+  verify_stub_->set_most_drafts(config_.most_drafts_elsewhere);
 }
 
 absl::StatusOr<Verdict> ToyCluster::Round() {

@@ -74,7 +74,7 @@ void AtTheCoordinator(v1::VerifyResponse response, ReplyFormat format,
   Session session(std::move(options));
   const auto rule = MakeRule(rule_kind, /*lossy_lenience=*/1);
   for (int round = 0; round < 3; ++round) {
-    const Draft draft = {
+    Draft draft = {
         .start = static_cast<uint64_t>(session.length()),
         .tokens = {1, 2},
         .distributions = {Distribution::FromSorted({1, 3}, {0.75, 0.25}),

@@ -147,6 +147,27 @@ TEST_F(MovesTest, EveryRuleAndFormatGoesOnToItsEnd) {
   }
 }
 
+TEST_F(MovesTest, AStreamGoesOnWhereARoundTakesFewerDrafts) {
+  for (const double temperature : {0.0, 1.0}) {
+    options_ = SmallCluster();
+    options_.other_max_draft_tokens = 1;
+    is_stopped_ = {};
+    Start(/*num_others=*/1);
+    const auto other = Sit(0);  // so that the stream begins at the first
+    act_ = [&] { Stop(-1); };
+    client::GenerationRequest request = Greedy({5}, kStreamLength, /*k=*/4);
+    request.temperature = temperature;
+    const Result result = Generate(*cluster_, request);
+    EXPECT_THAT(result.status, IsOk());
+    EXPECT_EQ(result.tokens.size(), size_t{kStreamLength});
+    if (temperature == 0) {
+      ExpectPlain(result);
+    }
+    EXPECT_EQ(NumMoves(MoveReason::kLost), 1);
+    act_ = nullptr;
+  }
+}
+
 TEST_F(MovesTest, SixteenStreamsOfADeadVerifierAllGoOn) {
   Start(/*num_others=*/1);
   act_ = [&] { Stop(0); };

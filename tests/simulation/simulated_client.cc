@@ -65,6 +65,7 @@ class SimulatedClient::CheckedVerifyStub final : public VerifyStub {
   CheckedVerifyStub(SimulatedClient& client, SessionVerifier& verifier)
       : client_(client), verifier_(verifier) {}
 
+  int MostDrafts(int n) const override { return verifier_.MostDrafts(n); }
   Task<absl::StatusOr<VerifyReply>> Verify(
       const VerifyCall& call, Cancellation& cancellation) override {
     VerifyCall sent = call;
@@ -109,8 +110,9 @@ class SimulatedClient::CheckedVerifyStub final : public VerifyStub {
       if (!judged.empty()) client_.Report("a draft of another text is judged");
       return;
     }
-    // What was drafted ahead may be more than the round is to have.
-    const int length = std::min(fitting->length(), watch.num_asked);
+    // What was drafted ahead, or for another verifier, may be more.
+    const int length = std::min({fitting->length(), watch.num_asked,
+                                 MostDrafts(CommittedLength(call.header))});
     if (judged != absl::MakeConstSpan(fitting->tokens).first(length)) {
       client_.Report("a draft was not judged");
     }
@@ -130,8 +132,7 @@ class SimulatedClient::HastyDrafts final : public DraftClient {
   Task<absl::StatusOr<ProposedDraft>> Propose(Session& session,
                                               int num_tokens) override {
     cluster_.watches[session.id()].num_asked = num_tokens;
-    absl::StatusOr<ProposedDraft> proposed =
-        co_await drafts_.Propose(session, num_tokens);
+    auto proposed = co_await drafts_.Propose(session, num_tokens);
     if (!proposed.ok()) co_return proposed;
     if (cluster_.mistake == Mistake::kDropsDraftsByToken &&
         proposed->draft.length() > 0 && proposed->draft.tokens[0] == 0) {
@@ -174,10 +175,12 @@ class SimulatedClient::RestlessScore final : public VerifyClient {
  public:
   RestlessScore(VerifyClient& verifier, Mistake mistake)
       : verifier_(verifier), mistake_(mistake) {}
+  int MostDrafts(const Session& session) const override {
+    return verifier_.MostDrafts(session);
+  }
   Task<absl::StatusOr<ScoredDraft>> Score(Session& session,
-                                          const Draft& draft) override {
-    absl::StatusOr<ScoredDraft> scored =
-        co_await verifier_.Score(session, draft);
+                                          Draft& draft) override {
+    auto scored = co_await verifier_.Score(session, draft);
     if (mistake_ == Mistake::kRedoesRefusals && scored.ok() &&
         draft.length() > 0 && scored->score.verdict.has_value() &&
         scored->score.verdict->num_accepted == 0) {

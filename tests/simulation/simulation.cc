@@ -138,10 +138,13 @@ class Simulation {
     for (uint64_t i = 0; i < num_verifiers; ++i) {
       Cluster::Verifier::Options node = {.description = Description(),
                                          .protocol = options_.protocol};
-      node.start = [scheduling](const bool& is_broken, bool is_other) {
+      // Others than the first may take fewer drafts than rounds have.
+      if (i > 0) node.description.max_draft_tokens = 1 + Draw(70 + i) % 6;
+      node.start = [scheduling, most = node.description.max_draft_tokens](
+                       const bool& is_broken, bool is_other) {
         return MakeVerifyNode(
-            ModelOf(is_other ? OtherTarget : HashedTarget, is_broken), {},
-            scheduling);
+            ModelOf(is_other ? OtherTarget : HashedTarget, is_broken),
+            {.max_draft_tokens = most}, scheduling);
       };
       node.computed = [this](const VerifyCall& call, const VerifyReply& reply,
                              bool is_other) {

@@ -53,6 +53,7 @@ InProcessCluster::InProcessCluster(Options options)
     node.scheduling.sessions.num_blocks = options_.num_other_blocks;
     NodeDescription description = Describe(target, "same", "0");
     description.numerics = options_.other_numerics;
+    description.max_draft_tokens = options_.other_max_draft_tokens;
     others_.push_back(MakeVerifier(target, description, node));
     nodes.verifiers.push_back(others_.back()->address());
   }

@@ -48,6 +48,7 @@ class InProcessCluster {
     int max_sessions = 64;
     int max_waiting = 64;
     int max_draft_tokens = 8;
+    int other_max_draft_tokens = 8;  // of a verifier more
     std::vector<RuleKind> rules = {RuleKind::kRejection, RuleKind::kBlock,
                                    RuleKind::kCoupled};
     bool start_verifier = true;

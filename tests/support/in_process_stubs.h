@@ -84,6 +84,8 @@ class InProcessVerifyStub final : public VerifyStub {
  public:
   explicit InProcessVerifyStub(VerifyNode& node) : node_(&node) {}
 
+  int MostDrafts(int) const override { return most_drafts_; }
+  void set_most_drafts(int most) { most_drafts_ = most; }
   Task<absl::StatusOr<VerifyReply>> Verify(const VerifyCall& call,
                                            Cancellation&) override {
     co_return Deliver(call);
@@ -108,6 +110,7 @@ class InProcessVerifyStub final : public VerifyStub {
   }
 
   VerifyNode* node_;
+  int most_drafts_ = 1 << 20;
   VerifyHooks hooks_;
   int num_calls_ = 0;
 };
