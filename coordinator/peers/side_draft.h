@@ -8,6 +8,7 @@
 #include "coordinator/peers/node_stub.h"
 #include "coordinator/round/stopwatch.h"
 #include "core/base/cancellation.h"
+#include "core/base/child_cancellation.h"
 #include "core/base/side_task.h"
 
 namespace outrider {
@@ -36,9 +37,8 @@ class SideDraft {
   }
   // Waits for its end, which a session that is cancelled brings about.
   Task<void> Wait(Cancellation& session) {
-    const uint64_t id = session.OnCancel([this] { cancellation_.Cancel(); });
+    const CancellationLink link(session, cancellation_);
     co_await task_.Join();
-    session.Forget(id);
   }
 
  private:

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "core/base/child_cancellation.h"
+
 namespace outrider {
 namespace {
 
@@ -36,20 +38,16 @@ MoveGate::Turn MoveGate::Place::Enter(Clock::time_point now) {
 }
 
 Task<void> MoveGate::Place::Wait(Timer& timer, Cancellation& cancellation) {
-  Cancellation sleep;
-  const uint64_t link = cancellation.OnCancel([&sleep] { sleep.Cancel(); });
+  ChildCancellation sleep(cancellation);
   milliseconds longest;
   {
     MutexLock lock(gate_.mu_);
     longest = gate_.WaitLocked(*this);
-    sleep_ = &sleep;
+    sleep_ = &sleep.get();
   }
-  co_await timer.Sleep(longest, sleep);
-  {
-    MutexLock lock(gate_.mu_);
-    sleep_ = nullptr;
-  }
-  cancellation.Forget(link);
+  co_await timer.Sleep(longest, sleep.get());
+  MutexLock lock(gate_.mu_);
+  sleep_ = nullptr;
 }
 
 bool MoveGate::IsOpen(Clock::time_point now) const {

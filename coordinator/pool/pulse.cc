@@ -50,7 +50,7 @@ bool Pulse::IsSilent(Clock::time_point now,
 void Pulse::GiveUp() {
   MutexLock lock(mu_);
   was_given_up_ = true;
-  for (Call* call : calls_) call->cancellation_.Cancel();
+  for (Call* call : calls_) call->cancellation().Cancel();
 }
 
 void Pulse::ListenAnew(Clock::time_point now) {

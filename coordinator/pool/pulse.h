@@ -8,6 +8,7 @@
 
 #include "coordinator/peers/failure_limit.h"
 #include "core/base/cancellation.h"
+#include "core/base/child_cancellation.h"
 #include "core/base/monotonic_clock.h"
 #include "core/base/mutex.h"
 
@@ -28,27 +29,17 @@ class Pulse {
   class Call {
    public:
     Call(Pulse& pulse, Cancellation& session)
-        : pulse_(pulse),
-          session_(session),
-          registration_(session.OnCancel([this] { cancellation_.Cancel(); })),
-          place_(pulse.Enter(*this)) {}
+        : pulse_(pulse), cancellation_(session), place_(pulse.Enter(*this)) {}
     Call(const Call&) = delete;
-    ~Call() {
-      session_.Forget(registration_);
-      pulse_.Leave(place_);
-    }
+    ~Call() { pulse_.Leave(place_); }
 
-    Cancellation& cancellation() { return cancellation_; }
-    bool is_given_up() const {
-      return cancellation_.cancelled() && !session_.cancelled();
-    }
+    Cancellation& cancellation() { return cancellation_.get(); }
+    bool is_given_up() const { return cancellation_.is_given_up(); }
 
    private:
     friend class Pulse;
     Pulse& pulse_;
-    Cancellation& session_;
-    Cancellation cancellation_;
-    const uint64_t registration_;
+    ChildCancellation cancellation_;
     const std::list<Call*>::iterator place_;
   };
 

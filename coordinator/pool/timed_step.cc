@@ -8,7 +8,7 @@
 #include <variant>
 
 #include "absl/status/status.h"
-#include "coordinator/pool/child_cancellation.h"
+#include "core/base/child_cancellation.h"
 #include "core/base/monotonic_clock.h"
 #include "core/base/side_task.h"
 

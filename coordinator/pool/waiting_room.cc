@@ -3,25 +3,23 @@
 
 #include <algorithm>
 
+#include "core/base/child_cancellation.h"
+
 namespace outrider {
 
 Task<void> WaitingRoom::Place::Wait(Timer& timer,
                                     std::chrono::milliseconds longest,
                                     Cancellation& cancellation) {
-  Cancellation sleep;
-  const uint64_t link = cancellation.OnCancel([&sleep] { sleep.Cancel(); });
+  ChildCancellation sleep(cancellation);
   {
     MutexLock lock(room_.mu_);
-    sleep_ = &sleep;
-    if (is_called_) sleep.Cancel();
+    sleep_ = &sleep.get();
+    if (is_called_) sleep_->Cancel();
   }
-  co_await timer.Sleep(longest, sleep);
-  {
-    MutexLock lock(room_.mu_);
-    sleep_ = nullptr;
-    is_called_ = false;
-  }
-  cancellation.Forget(link);
+  co_await timer.Sleep(longest, sleep.get());
+  MutexLock lock(room_.mu_);
+  sleep_ = nullptr;
+  is_called_ = false;
 }
 
 std::unique_ptr<WaitingRoom::Place> WaitingRoom::Enter() {
