@@ -28,6 +28,7 @@ class StepPace {
     int num_appended = 0;
     int64_t num_ended_before = 0;  // tokens
     double seconds_per_token = 0;
+    Duration alone = {};  // it may take so long where nothing is taken in
 
     bool is_text() const { return num_appended > kFewTokens; }
   };
@@ -37,20 +38,20 @@ class StepPace {
   Step Begin(int num_appended) {
     MutexLock lock(mu_);
     num_begun_ += num_appended;
-    return {num_appended, num_ended_, seconds_per_token_};
+    return {num_appended, num_ended_, seconds_per_token_, limit_.Get()};
   }
   // How long the step may take in all, as far as is known now: the node takes
-  // in texts in turns, so that those which come after it delay it too. Nothing
-  // where the node had not taken in a text yet, and now does.
+  // in texts in turns, so that those which come after it delay it too. That
+  // others were late meanwhile gives it no more. Nothing where the node had not
+  // taken in a text yet, and now does.
   std::optional<Duration> Limit(const Step& step) const {
     MutexLock lock(mu_);
     const int64_t num_beside = NumBeside(step);
     if (num_beside > kFewTokens && step.seconds_per_token == 0) return {};
     const std::chrono::duration<double> prefill(
         kMargin * static_cast<double>(num_beside) * step.seconds_per_token);
-    return limit_.Get() +
-           std::chrono::ceil<Duration>(
-               std::min(std::chrono::duration<double>(kLongest), prefill));
+    return step.alone + std::chrono::ceil<Duration>(std::min(
+                            std::chrono::duration<double>(kLongest), prefill));
   }
 
   // The step was answered, and so many tokens of the text were computed.

@@ -32,6 +32,14 @@ TEST(StepPaceTest, AStepGivenUpAsLateRaisesTheLimit) {
   EXPECT_EQ(pace.Limit(pace.Begin(5)), milliseconds(2000));
 }
 
+TEST(StepPaceTest, AStepUnderWayHasNoMoreTimeAsAnotherWasLate) {
+  StepPace pace;
+  const auto first = pace.Begin(0);
+  const auto second = pace.Begin(0);
+  pace.Late(first, milliseconds(250));
+  EXPECT_EQ(pace.Limit(second), milliseconds(250));
+}
+
 TEST(StepPaceTest, WithoutATextTakenInNothingIsKnownOfOne) {
   StepPace pace;
   const auto text = pace.Begin(1000);

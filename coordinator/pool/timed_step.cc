@@ -25,6 +25,10 @@ struct Sent {
   bool is_late = false;    // it was given up, as its text is
 };
 
+bool IsLate(const Sent& sent) {
+  return absl::IsDeadlineExceeded(sent.reply.status()) && !sent.is_silent;
+}
+
 milliseconds Since(Clock::time_point begin) {
   return std::chrono::ceil<milliseconds>(Clock::now() - begin);
 }
@@ -99,20 +103,27 @@ Task<TimedReply> SendStep(VerifierNode& node, const VerifyCall& call,
   const StepPace::Step step = node.pace.Begin(num_appended);
   const Clock::time_point begin = Clock::now();
   const milliseconds longest = node.stub->TimeoutOf(call);
-  const std::optional<milliseconds> limit =
-      patience.may_go_elsewhere ? node.pace.Limit(step) : std::nullopt;
-  const bool is_limited_text = limit.has_value() && step.is_text();
-  const milliseconds timeout =
-      is_limited_text
-          ? longest
-          : std::min(longest, limit.value_or(longest) * patience.times);
-  const bool listens = limit.has_value() && patience.times == 1;
+  const bool is_limited =
+      patience.may_go_elsewhere && node.pace.Limit(step).has_value();
+  const auto timeout_by_now = [&] {
+    const auto limit = is_limited ? node.pace.Limit(step) : std::nullopt;
+    return std::min(longest, limit.value_or(longest) * patience.times);
+  };
+  milliseconds timeout = longest;
   Sent sent;
-  if (is_limited_text) {
+  if (is_limited && step.is_text()) {
     const LateText late = {node.pace, step, patience.times, begin};
     sent = co_await SendText(node, call, timeout, late, timer, cancellation);
   } else {
-    sent = co_await Send(node, call, timeout, listens, cancellation);
+    const bool listens = is_limited && patience.times == 1;
+    do {
+      timeout = timeout_by_now();
+      sent = co_await Send(node, call, timeout - Since(begin), listens,
+                           cancellation);
+      // Texts have come that it waits for: it is sent again, which costs less
+      // than to watch every step.
+    } while (IsLate(sent) &&
+             timeout_by_now() > std::max(timeout, Since(begin)));
   }
   const Reply& reply = sent.reply;
   const milliseconds took = Since(begin);
@@ -120,7 +131,7 @@ Task<TimedReply> SendStep(VerifierNode& node, const VerifyCall& call,
   if (reply.ok() && !std::holds_alternative<Miss>(reply->outcome)) {
     node.pace.Answered(step, num_appended - reply->header.reused_length,
                        reply->header.compute_seconds, took);
-  } else if (absl::IsDeadlineExceeded(reply.status()) && !sent.is_silent) {
+  } else if (IsLate(sent)) {
     node.pace.Late(step, took);
   } else {
     node.pace.Failed(step);

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/pool/timed_step.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/testing/status_matchers.h"
+#include "gtest/gtest.h"
+#include "tests/support/event_loop.h"
+#include "tests/support/loop_timer.h"
+
+namespace outrider {
+namespace {
+
+using ::outrider::testing::EventLoop;
+using ::outrider::testing::IsOk;
+using ::outrider::testing::LoopTimer;
+using ::outrider::testing::StatusIs;
+using std::chrono::milliseconds;
+
+constexpr std::chrono::seconds kLongest(30);
+
+// A node that answers a step, however often it is sent, at one time.
+class OneStepStub final : public SharedVerifyStub {
+ public:
+  OneStepStub(EventLoop& loop, milliseconds takes)
+      : timer_(loop), answers_at_(loop.now() + takes) {}
+
+  Task<absl::StatusOr<VerifyReply>> Verify(
+      const VerifyCall& call, milliseconds timeout,
+      Cancellation& cancellation) override {
+    steps_.push_back(call.header.step);
+    const milliseconds left =
+        std::chrono::ceil<milliseconds>(answers_at_ - MonotonicClock::now());
+    co_await timer_.Sleep(std::min(left, timeout), cancellation);
+    if (left > timeout) co_return absl::DeadlineExceededError("late");
+    co_return VerifyReply{.outcome = Verdict{}};
+  }
+  milliseconds TimeoutOf(const VerifyCall&) const override { return kLongest; }
+  Task<absl::StatusOr<bool>> Isolate(const SessionId&, milliseconds,
+                                     Cancellation&) override {
+    co_return true;
+  }
+  Task<absl::StatusOr<NodeDescription>> Describe(milliseconds,
+                                                 Cancellation&) override {
+    co_return NodeDescription();
+  }
+
+  const std::vector<uint64_t>& steps() const { return steps_; }
+
+ private:
+  LoopTimer timer_;
+  const EventLoop::Clock::time_point answers_at_;
+  std::vector<uint64_t> steps_;
+};
+
+class TimedStepTest : public ::testing::Test {
+ protected:
+  // Sends a step that appends two tokens to a node that takes so long.
+  void Send(milliseconds takes) {
+    auto stub = std::make_unique<OneStepStub>(loop_, takes);
+    stub_ = stub.get();
+    node_.stub = std::move(stub);
+    StartDetached(Run());
+  }
+  void TextComesAfter(milliseconds time) {
+    loop_.After(time, [this] { node_.pace.Begin(100); });
+  }
+  const absl::Status& End() {
+    while (!reply_.has_value() && loop_.RunOne()) {
+    }
+    ended_after_ = loop_.elapsed();
+    return reply_->reply.status();
+  }
+
+  EventLoop loop_;
+  LoopTimer timer_{loop_};
+  VerifierNode node_;
+  OneStepStub* stub_ = nullptr;
+  const VerifyCall call_ = {
+      .header = {.step = 7, .delta = {.append_tokens = {1, 2}}}};
+  Cancellation cancellation_;
+  std::optional<TimedReply> reply_;
+  EventLoop::Clock::duration ended_after_ = {};
+
+ private:
+  Task<void> Run() {
+    reply_ = co_await SendStep(node_, call_, {.may_go_elsewhere = true}, timer_,
+                               cancellation_);
+  }
+};
+
+TEST_F(TimedStepTest, AStepHasAQuarterOfASecond) {
+  Send(/*takes=*/milliseconds(251));
+  EXPECT_THAT(End(), StatusIs(absl::StatusCode::kDeadlineExceeded));
+  EXPECT_EQ(ended_after_, milliseconds(250));
+  EXPECT_EQ(stub_->steps().size(), 1u);
+  EXPECT_FALSE(reply_->had_all_time);
+}
+
+TEST_F(TimedStepTest, TextsThatComeAfterAStepGiveItMoreTime) {
+  // 1 ms a token, so that the text may take 400.
+  node_.pace.Answered(node_.pace.Begin(1000), 1000, 1.0, milliseconds(1000));
+  TextComesAfter(milliseconds(100));
+  Send(/*takes=*/milliseconds(500));
+  EXPECT_THAT(End(), IsOk());
+  EXPECT_EQ(ended_after_, milliseconds(500));
+  // The same one again: the node had it already.
+  EXPECT_EQ(stub_->steps(), std::vector<uint64_t>({7, 7}));
+}
+
+TEST_F(TimedStepTest, AStepThatTakesLongerThanTheTextsIsLate) {
+  node_.pace.Answered(node_.pace.Begin(1000), 1000, 1.0, milliseconds(1000));
+  TextComesAfter(milliseconds(100));
+  TextComesAfter(milliseconds(400));
+  Send(/*takes=*/milliseconds(2000));
+  EXPECT_THAT(End(), StatusIs(absl::StatusCode::kDeadlineExceeded));
+  // Its own two tokens count, too.
+  EXPECT_EQ(ended_after_, milliseconds(250 + 4 * (2 * 100 + 2)));
+}
+
+TEST_F(TimedStepTest, ATextOfUnknownPaceGivesAStepAllTheTimeThereIs) {
+  TextComesAfter(milliseconds(100));
+  Send(/*takes=*/milliseconds(2000));
+  EXPECT_THAT(End(), IsOk());
+}
+
+}  // namespace
+}  // namespace outrider
