@@ -18,7 +18,7 @@ class RecoverFromTest : public ::testing::Test {
  protected:
   RecoverFromTest() {
     committed_.Append({10, 11, 12, 13, 14, 15});
-    cache_.GrewTo(4, incarnation_);
+    cache_.Acknowledged(4, incarnation_);
   }
 
   const SessionId session_ = SessionId::Random();
@@ -47,7 +47,7 @@ TEST_F(RecoverFromTest, ALongerCacheIsBelievedNoFurtherThanBefore) {
 TEST_F(RecoverFromTest, AnUnknownLifeOrOtherTokensBeginAgainWithEverything) {
   for (const MissReason reason :
        {MissReason::kUnknownIncarnation, MissReason::kPrefix}) {
-    cache_.GrewTo(4, incarnation_);
+    cache_.Acknowledged(4, incarnation_);
     RecoverFrom({.reason = reason, .cached_length = 4}, cache_, link_);
     EXPECT_TRUE(cache_.incarnation().is_none());
     EXPECT_EQ(cache_.CatchUp(committed_).keep_length, 0);

@@ -169,7 +169,7 @@ absl::StatusOr<bool> NodeDraftClient::Read(const DraftCall& call,
   const int num_tokens = call.max_outcomes > 0 ? 0 : call.max_draft_tokens;
   OUTRIDER_RETURN_IF_ERROR(CheckDraft(std::get<Draft>(reply.outcome),
                                       call.header.delta.length(), num_tokens));
-  cache.GrewTo(reply.header.cached_length, reply.header.incarnation);
+  cache.Acknowledged(reply.header.cached_length, reply.header.incarnation);
   return true;
 }
 

@@ -34,7 +34,7 @@ Task<absl::StatusOr<ScoredDraft>> NodeVerifyClient::Score(Session& session,
       RecoverFrom(*miss, cache, link);
       continue;
     }
-    cache.GrewTo(reply.header.cached_length, reply.header.incarnation);
+    cache.Acknowledged(reply.header.cached_length, reply.header.incarnation);
     OUTRIDER_CO_ASSIGN_OR_RETURN(DraftScore score,
                                  codec_.Read(call, std::move(reply),
                                              {.draft = draft,

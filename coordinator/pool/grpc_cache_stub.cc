@@ -4,7 +4,7 @@
 #include <chrono>
 
 #include "absl/status/statusor.h"
-#include "coordinator/pool/wait_time.h"
+#include "coordinator/pool/jittered_retry_delay.h"
 #include "core/base/retry_delay.h"
 #include "core/rpc/sleep.h"
 #include "core/rpc/unary_call.h"
@@ -34,8 +34,9 @@ Task<void> GrpcCacheStub::Release(RequestHeader header,
              .deadline = std::chrono::seconds(10),
              .cancellation = cancellation});
     if (!IsRefusal(response.status()) || Clock::now() > end) co_return;
-    co_await Sleep(queue_, WaitTime(response.status(), header.session, attempt),
-                   cancellation);
+    co_await Sleep(
+        queue_, JitteredRetryDelay(response.status(), header.session, attempt),
+        cancellation);
     if (cancellation.cancelled()) co_return;
   }
 }

@@ -37,12 +37,13 @@ MoveGate::Turn MoveGate::Place::Enter(Clock::time_point now) {
   return Turn(gate_, now);
 }
 
-Task<void> MoveGate::Place::Wait(Timer& timer, Cancellation& cancellation) {
+Task<void> MoveGate::Place::WaitForTurn(Timer& timer,
+                                        Cancellation& cancellation) {
   ChildCancellation sleep(cancellation);
   milliseconds longest;
   {
     MutexLock lock(gate_.mu_);
-    longest = gate_.WaitLocked(*this);
+    longest = gate_.LongestNapLocked(*this);
     sleep_ = &sleep.get();
   }
   co_await timer.Sleep(longest, sleep.get());
@@ -74,7 +75,7 @@ void MoveGate::WakeFirstLocked() {
   line_.front()->sleep_->Cancel();
 }
 
-milliseconds MoveGate::WaitLocked(const Place& place) const {
+milliseconds MoveGate::LongestNapLocked(const Place& place) const {
   // Who is not first, or finds it taken, is woken.
   if (line_.front() != &place || is_taken_) return kLongestNap;
   const auto left = std::chrono::ceil<milliseconds>(opens_at_ - Clock::now());

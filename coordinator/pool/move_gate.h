@@ -63,7 +63,7 @@ class MoveGate {
     Turn Enter(Clock::time_point now);
     // Ends when Enter may bring a turn, or when it is cancelled, or after a
     // while: what is true of the node, and of others, may have changed.
-    Task<void> Wait(Timer& timer, Cancellation& cancellation);
+    Task<void> WaitForTurn(Timer& timer, Cancellation& cancellation);
 
    private:
     friend class MoveGate;
@@ -88,7 +88,7 @@ class MoveGate {
   }
   // Who is the first in the line looks anew.
   void WakeFirstLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  std::chrono::milliseconds WaitLocked(const Place& place) const
+  std::chrono::milliseconds LongestNapLocked(const Place& place) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   mutable Mutex mu_;

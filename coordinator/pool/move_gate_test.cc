@@ -66,7 +66,7 @@ class LineTest : public ::testing::Test {
         ++num_looks_;
         turn = place.Enter(loop_.now());
         if (turn) break;
-        co_await place.Wait(timer_, cancellation_);
+        co_await place.WaitForTurn(timer_, cancellation_);
       }
     }
     came_.push_back(name);

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "coordinator/pool/wait_time.h"
+#include "coordinator/pool/jittered_retry_delay.h"
 #include "core/base/log.h"
 #include "core/base/retry_delay.h"
 
@@ -102,7 +102,7 @@ Task<absl::StatusOr<DraftReply>> SessionDrafter::Draft(
   if (IsRefusal(reply.status())) {
     refusal_ = reply.status();
     refused_until_ =
-        Clock::now() + WaitTime(refusal_, session_, num_refusals_++);
+        Clock::now() + JitteredRetryDelay(refusal_, session_, num_refusals_++);
   }
   co_return reply;
 }

@@ -11,9 +11,9 @@
 #include "absl/strings/str_cat.h"
 #include "coordinator/peers/circuit_breaker.h"
 #include "coordinator/peers/miss_recovery.h"
+#include "coordinator/pool/jittered_retry_delay.h"
 #include "coordinator/pool/poison.h"
 #include "coordinator/pool/timed_step.h"
-#include "coordinator/pool/wait_time.h"
 #include "coordinator/pool/waiting_room.h"
 #include "core/base/log.h"
 #include "core/base/retry_delay.h"
@@ -109,7 +109,8 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::Open(
     if (!IsRefusal(status)) co_return reply;
     if (place == nullptr) place = pool_.waiting_room().Enter();
     if (place == nullptr) co_return reply;
-    co_await place->Wait(pool_.timer(), WaitTime(status, session_, attempt),
+    co_await place->Wait(pool_.timer(),
+                         JitteredRetryDelay(status, session_, attempt),
                          cancellation);
     seat_.TakeOther(call, failed_, /*even_doubtful=*/true);
   }
@@ -183,8 +184,8 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskUntilAnswered(
             << "holds, as no verifier has room for it: " << status;
         held.emplace(pool_.moves());
       }
-      co_await pool_.timer().Sleep(WaitTime(status, session_, attempt),
-                                   cancellation);
+      co_await pool_.timer().Sleep(
+          JitteredRetryDelay(status, session_, attempt), cancellation);
       continue;
     }
     const std::optional<MoveReason> reason = ReasonOf(status);

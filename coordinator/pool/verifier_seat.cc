@@ -149,7 +149,7 @@ Task<void> VerifierSeat::TakeTurn(const VerifyCall& call,
       GiveTurnBack();
       place.emplace(seat_->gate);
     }
-    co_await place->Wait(pool_.timer(), cancellation);
+    co_await place->WaitForTurn(pool_.timer(), cancellation);
   }
 }
 

@@ -24,7 +24,7 @@ class CacheMirror {
   }
 
   // After a reply: what the node says it holds, and the life it says so in.
-  void GrewTo(int length, const Incarnation& incarnation) {
+  void Acknowledged(int length, const Incarnation& incarnation) {
     length_ = length;
     incarnation_ = incarnation;
   }

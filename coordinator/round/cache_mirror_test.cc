@@ -27,7 +27,7 @@ TEST(CacheMirrorTest, ANewOneSendsEverything) {
 TEST(CacheMirrorTest, AlwaysAppendsAtLeastThePendingToken) {
   CacheMirror mirror;
   for (const int length : {2, 3, 10}) {
-    mirror.GrewTo(length, kLife);
+    mirror.Acknowledged(length, kLife);
     const CacheDelta delta = mirror.CatchUp(Committed({4, 5, 6}));
     EXPECT_EQ(delta.keep_length, 2);
     EXPECT_THAT(delta.append_tokens, ElementsAre(6));
@@ -36,7 +36,7 @@ TEST(CacheMirrorTest, AlwaysAppendsAtLeastThePendingToken) {
 
 TEST(CacheMirrorTest, FullAcceptanceLeavesTwoTokensToAppend) {
   CacheMirror drafter;
-  drafter.GrewTo(1 - 1 + 2, kLife);  // n = 1, K = 2: x_2 has no entry
+  drafter.Acknowledged(1 - 1 + 2, kLife);  // n = 1, K = 2: x_2 has no entry
   drafter.SharesOnly(3);
   const CacheDelta delta = drafter.CatchUp(Committed({4, 5, 6, 7}));
   EXPECT_EQ(delta.keep_length, 2);
@@ -45,7 +45,7 @@ TEST(CacheMirrorTest, FullAcceptanceLeavesTwoTokensToAppend) {
 
 TEST(CacheMirrorTest, NeitherAVerdictNorAMissMakesItLonger) {
   CacheMirror mirror;
-  mirror.GrewTo(5, kLife);
+  mirror.Acknowledged(5, kLife);
   mirror.SharesOnly(7);
   EXPECT_EQ(mirror.length(), 5);
   mirror.SharesOnly(3);
@@ -59,7 +59,7 @@ TEST(CacheMirrorTest, NeitherAVerdictNorAMissMakesItLonger) {
 
 TEST(CacheMirrorTest, ForgettingOpensAgain) {
   CacheMirror mirror;
-  mirror.GrewTo(5, kLife);
+  mirror.Acknowledged(5, kLife);
   mirror.Forget();
   EXPECT_EQ(mirror.length(), 0);
   EXPECT_TRUE(mirror.incarnation().is_none());

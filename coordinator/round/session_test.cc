@@ -66,7 +66,7 @@ TEST(SessionTest, HeadersOpenFirstAndThenSendWhatIsMissing) {
   EXPECT_EQ(open.prefix_hash, 0u);
 
   const Incarnation life = Incarnation::Random();
-  session.verifier_cache().GrewTo(5, life);
+  session.verifier_cache().Acknowledged(5, life);
   session.Commit(DraftOf(3, {7, 8}), {1, 9});
   const RequestHeader next = session.NextHeader(session.verifier_cache());
   EXPECT_EQ(next.incarnation, life);
@@ -81,7 +81,7 @@ TEST(SessionTest, OnlyOpeningsSayWithWhomTheyShare) {
   Session session(std::move(options));
   CacheMirror& cache = session.verifier_cache();
   EXPECT_EQ(session.NextHeader(cache).cache_salt, "tenant");
-  cache.GrewTo(3, Incarnation::Random());
+  cache.Acknowledged(3, Incarnation::Random());
   EXPECT_EQ(session.NextHeader(cache).cache_salt, "");
   cache.Forget();
   EXPECT_EQ(session.NextHeader(cache).cache_salt, "tenant");

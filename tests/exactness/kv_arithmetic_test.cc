@@ -137,9 +137,9 @@ TEST(KvArithmeticTest, AcceptingTwoOfFourKeepsTwelveOnBothNodes) {
   CacheMirror verifier;
   TokenLog committed{SessionId()};
   committed.Append({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 31, 32, 12});
-  verifier.GrewTo(14, {});
+  verifier.Acknowledged(14, {});
   verifier.SharesOnly(12);
-  drafter.GrewTo(13, {});
+  drafter.Acknowledged(13, {});
   drafter.SharesOnly(12);
   for (const CacheMirror& mirror : {drafter, verifier}) {
     EXPECT_EQ(mirror.CatchUp(committed).keep_length, 12);
