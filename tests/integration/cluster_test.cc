@@ -126,7 +126,7 @@ TEST(ClusterTest, ADrafterThatRestartsIsFilledAgainAndDraftsOn) {
 TEST(ClusterTest, AVerifierThatRestartsInAStreamIsNoError) {
   std::function<void()> act;
   InProcessCluster::Options options = SmallCluster();
-  options.draft.table = ActInRound(options.draft.table, 20, act);
+  options.draft.table = ActInRound(options.draft.table, 2, act);
   DrafterFirst drafter_first;
   options.target.table = drafter_first.Around(options.target.table);
   InProcessCluster cluster(options);
@@ -145,7 +145,7 @@ TEST(ClusterTest, AVerifierThatRestartsInAStreamIsNoError) {
 TEST(ClusterTest, AVerifierThatComesBackWithOtherWeightsEndsTheStream) {
   std::function<void()> act;
   InProcessCluster::Options options = SmallCluster();
-  options.draft.table = ActInRound(options.draft.table, 20, act);
+  options.draft.table = ActInRound(options.draft.table, 2, act);
   DrafterFirst drafter_first;
   options.target.table = drafter_first.Around(options.target.table);
   InProcessCluster cluster(options);

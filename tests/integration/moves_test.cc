@@ -24,6 +24,10 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 
 constexpr int kStreamLength = 200;
+constexpr int kDrafts = 4;  // of a round
+// The drafter's row at which the test acts: in the first round that drafts, as
+// no other has to come. A drafter that gets no time to run is left alone.
+constexpr int kActsAt = 2;
 
 // A cluster of several verifiers, one of which has the stream.
 class MovesTest : public ::testing::Test {
@@ -32,7 +36,7 @@ class MovesTest : public ::testing::Test {
   void Start(int num_others) {
     options_.target.table = drafter_first_.Around(options_.target.table);
     options_.other_targets.assign(num_others, options_.target);
-    options_.draft.table = ActInRound(options_.draft.table, 20, act_);
+    options_.draft.table = ActInRound(options_.draft.table, kActsAt, act_);
     cluster_.emplace(options_);
     drafter_first_.Watch(*cluster_);
     ASSERT_TRUE(cluster_->WaitUntilReady());
@@ -94,7 +98,7 @@ class MovesTest : public ::testing::Test {
     EXPECT_EQ(result.tokens, PlainGreedy({5}, kStreamLength, kVocab));
   }
   Result GenerateGreedy() {
-    return Generate(*cluster_, Greedy({5}, kStreamLength, /*k=*/4));
+    return Generate(*cluster_, Greedy({5}, kStreamLength, kDrafts));
   }
 
   InProcessCluster::Options options_ = SmallCluster();
@@ -114,7 +118,7 @@ TEST_F(MovesTest, AStreamWhoseVerifierDiesGoesOnAtAnother) {
 
 TEST_F(MovesTest, OneSeedGivesOneCoupledTextThroughAMove) {
   Start(/*num_others=*/1);
-  client::GenerationRequest request = Greedy({5}, kStreamLength, /*k=*/4);
+  client::GenerationRequest request = Greedy({5}, kStreamLength, kDrafts);
   request.temperature = 1.0;
   request.acceptance_rule = RuleKind::kCoupled;
   request.seed = 7;
@@ -136,7 +140,7 @@ TEST_F(MovesTest, EveryRuleAndFormatGoesOnToItsEnd) {
     is_stopped_ = {};
     Start(/*num_others=*/1);
     act_ = [&] { Stop(Holder()); };
-    client::GenerationRequest request = Greedy({5}, kStreamLength, /*k=*/4);
+    client::GenerationRequest request = Greedy({5}, kStreamLength, kDrafts);
     request.temperature = 1.0;
     request.acceptance_rule = rule;
     const Result result = Generate(*cluster_, request);
@@ -155,7 +159,7 @@ TEST_F(MovesTest, AStreamGoesOnWhereARoundTakesFewerDrafts) {
     Start(/*num_others=*/1);
     const auto other = Sit(0);  // so that the stream begins at the first
     act_ = [&] { Stop(-1); };
-    client::GenerationRequest request = Greedy({5}, kStreamLength, /*k=*/4);
+    client::GenerationRequest request = Greedy({5}, kStreamLength, kDrafts);
     request.temperature = temperature;
     const Result result = Generate(*cluster_, request);
     EXPECT_THAT(result.status, IsOk());
@@ -256,7 +260,7 @@ TEST_F(MovesTest, AClientThatLeavesWhileItsStreamHoldsLeavesAtOnce) {
   act_ = [&] { cluster_->StopVerifier(); };
   {
     const auto stream = cluster_->client().Generate(
-        Greedy({5}, kStreamLength, /*k=*/4), std::chrono::minutes(1));
+        Greedy({5}, kStreamLength, kDrafts), std::chrono::minutes(1));
     std::jthread reader([&] { Drain(*stream); });
     ASSERT_TRUE(Becomes([&] { return NumHeld() == 1; }));
     stream->Cancel();
@@ -268,7 +272,7 @@ TEST_F(MovesTest, AStreamThatHoldsBeyondItsDeadlineCanBeResumed) {
   Start(/*num_others=*/0);
   act_ = [&] { cluster_->StopVerifier(); };
   const auto stream = cluster_->client().Generate(
-      Greedy({5}, kStreamLength, /*k=*/4), std::chrono::seconds(3));
+      Greedy({5}, kStreamLength, kDrafts), std::chrono::seconds(3));
   const Result broken = Drain(*stream);
   EXPECT_THAT(broken.status, StatusIs(absl::StatusCode::kDeadlineExceeded));
   EXPECT_THAT(broken.tokens, Not(IsEmpty()));
@@ -283,8 +287,10 @@ TEST_F(MovesTest, AStreamThatHoldsBeyondItsDeadlineCanBeResumed) {
 }
 
 TEST_F(MovesTest, TheFourthMoveInAMinuteEndsTheStreamWhichCanBeResumed) {
-  for (int i = 0; i < 3; ++i) {
-    options_.draft.table = ActInRound(options_.draft.table, 70 + 20 * i, act_);
+  // The next rounds do so too: those that move say nothing of a drafter.
+  for (int i = 1; i <= 3; ++i) {
+    options_.draft.table =
+        ActInRound(options_.draft.table, kActsAt + kDrafts * i, act_);
   }
   Start(/*num_others=*/4);
   act_ = [&] { Stop(Holder()); };
