@@ -10,6 +10,7 @@
 #include "core/base/retry_delay.h"
 #include "core/rpc/endpoint.h"
 #include "core/rpc/status_convert.h"
+#include "core/testing/silent_server.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -30,10 +31,10 @@ struct Result {
   int num_resumes = 0;
 };
 
-Result Read(const std::vector<std::string>& coordinators) {
-  ResumingStream stream(
-      {.prompt = "prompt"},
-      {.coordinators = coordinators, .timeout = std::chrono::seconds(20)});
+Result Read(const std::vector<std::string>& coordinators,
+            std::chrono::seconds timeout = std::chrono::seconds(20)) {
+  ResumingStream stream({.prompt = "prompt"},
+                        {.coordinators = coordinators, .timeout = timeout});
   Result result;
   while (true) {
     const auto update = stream.Next();
@@ -69,6 +70,17 @@ TEST(ResumingStreamTest, AStreamThatBreaksGoesOnAtTheNextCoordinator) {
   const v1::GenerateRequest request = second.last_request();
   EXPECT_EQ(request.seed(), StartUpdate().start->seed);
   EXPECT_THAT(request.delivered().ids(), ElementsAre(0, 1, 2));
+}
+
+// The timeout is less than the patience with one that is alone.
+TEST(ResumingStreamTest, ACoordinatorThatSaysNothingIsLeftWhereThereAreOthers) {
+  const outrider::testing::SilentServer first;
+  const ScriptedGenerationService second(TwoRounds());
+  const Result result =
+      Read({first.address(), second.address()}, std::chrono::seconds(6));
+  EXPECT_TRUE(result.status.ok()) << result.status;
+  EXPECT_THAT(result.tokens, ElementsAre(0, 1, 2, 3));
+  EXPECT_EQ(result.num_resumes, 1);
 }
 
 TEST(ResumingStreamTest, OneThatHasNotBegunIsSentAsItWas) {

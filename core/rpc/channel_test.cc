@@ -3,59 +3,22 @@
 
 #include <grpcpp/client_context.h>
 #include <grpcpp/generic/generic_stub.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <future>
-#include <string>
-#include <thread>
 
-#include "absl/strings/str_cat.h"
 #include "core/base/cancellation.h"
 #include "core/base/task.h"
 #include "core/rpc/call_queue.h"
 #include "core/rpc/unary_call.h"
+#include "core/testing/silent_server.h"
 #include "gtest/gtest.h"
 
 namespace outrider {
 namespace {
 
+using ::outrider::testing::SilentServer;
 using std::chrono::milliseconds;
-
-// Accepts one connection, says what HTTP/2 begins with, and nothing ever after.
-class SilentServer {
- public:
-  SilentServer() : listener_(socket(AF_INET, SOCK_STREAM, 0)) {
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t length = sizeof address;
-    auto* const any = reinterpret_cast<sockaddr*>(&address);
-    EXPECT_EQ(bind(listener_, any, length), 0);
-    EXPECT_EQ(listen(listener_, 1), 0);
-    EXPECT_EQ(getsockname(listener_, any, &length), 0);
-    address_ = absl::StrCat("127.0.0.1:", ntohs(address.sin_port));
-    thread_ = std::thread([this] {
-      connection_ = accept(listener_, nullptr, nullptr);
-      const std::string settings("\0\0\0\4\0\0\0\0\0", 9);
-      EXPECT_EQ(write(connection_, settings.data(), settings.size()), 9);
-    });
-  }
-  ~SilentServer() {
-    thread_.join();
-    close(connection_);
-    close(listener_);
-  }
-  const std::string& address() const { return address_; }
-
- private:
-  const int listener_;
-  int connection_ = -1;
-  std::string address_;
-  std::thread thread_;
-};
 
 // One that nobody gives up ends at the call's own deadline, which is less than
 // the patience that is usual.
