@@ -29,6 +29,12 @@ constexpr int kPreparingThreads = 2;
 constexpr std::chrono::seconds kModelPatience(5);
 constexpr std::chrono::milliseconds kModelPause(20);
 
+// A function of its own, so that nothing else of the message is left while the
+// writer waits for the client.
+EncodedResponse Encode(const GenerationUpdate& update) {
+  return ResponseWriter::Encode(ToProto(update));
+}
+
 // Counts rounds and passes them on as messages.
 class WriterSink final : public GenerationSink {
  public:
@@ -49,9 +55,9 @@ class WriterSink final : public GenerationSink {
   Task<absl::Status> Tell(GenerationUpdate update) {
     if (!options_.writer.has_written()) {
       OUTRIDER_CO_RETURN_IF_ERROR(
-          co_await options_.writer.Write(ToProto(options_.start)));
+          co_await options_.writer.Write(Encode(options_.start)));
     }
-    co_return co_await options_.writer.Write(ToProto(update));
+    co_return co_await options_.writer.Write(Encode(update));
   }
 
  private:

@@ -7,15 +7,17 @@
 #include <string>
 #include <utility>
 
-#include "core/base/check.h"
-#include "outrider/v1/generation.pb.h"
-
 namespace outrider {
 
+// A message as it goes over the wire: else it takes several times as much
+// memory.
+struct EncodedResponse {
+  std::string bytes = {};
+  int num_tokens = 0;
+};
+
 // Messages of a stream that its client has not read yet, the first of which is
-// being written. Its address stays until it is popped. The others wait as the
-// bytes that they will be, as messages take several times as much memory. Not
-// thread-safe.
+// being written. Its address stays until it is popped. Not thread-safe.
 class ResponseQueue {
  public:
   // No more rounds are run while so much is in it: a quarter of what a stream
@@ -24,28 +26,17 @@ class ResponseQueue {
   static constexpr int kMaxTokens = 256;
   static constexpr size_t kMaxBytes = 16 << 10;
 
-  void Push(v1::GenerateResponse response) {
-    Waiting next = {.num_tokens = response.tokens_size(),
-                    .num_bytes = response.ByteSizeLong()};
-    num_tokens_ += next.num_tokens;
-    num_bytes_ += next.num_bytes;
-    if (queue_.empty()) {
-      first_ = std::move(response);
-    } else {
-      next.bytes = response.SerializeAsString();
-    }
-    queue_.push_back(std::move(next));
+  void Push(EncodedResponse response) {
+    num_tokens_ += response.num_tokens;
+    num_bytes_ += response.bytes.size();
+    queue_.push_back(std::move(response));
   }
   void Pop() {
     num_tokens_ -= queue_.front().num_tokens;
-    num_bytes_ -= queue_.front().num_bytes;
+    num_bytes_ -= queue_.front().bytes.size();
     queue_.pop_front();
-    first_ = {};
-    if (queue_.empty()) return;
-    OUTRIDER_CHECK(first_.ParseFromString(queue_.front().bytes));
-    queue_.front().bytes = {};
   }
-  const v1::GenerateResponse& front() const { return first_; }
+  const std::string& front() const { return queue_.front().bytes; }
   size_t size() const { return queue_.size(); }
   bool empty() const { return queue_.empty(); }
   bool has_room() const {
@@ -53,14 +44,7 @@ class ResponseQueue {
   }
 
  private:
-  struct Waiting {
-    int num_tokens = 0;
-    size_t num_bytes = 0;
-    std::string bytes = {};  // none of the first one
-  };
-
-  v1::GenerateResponse first_;
-  std::deque<Waiting> queue_;
+  std::deque<EncodedResponse> queue_;
   int num_tokens_ = 0;
   size_t num_bytes_ = 0;
 };

@@ -8,22 +8,15 @@
 namespace outrider {
 namespace {
 
-v1::GenerateResponse OfTokens(int num_tokens) {
-  v1::GenerateResponse response;
-  for (int i = 0; i < num_tokens; ++i) response.add_tokens();
-  return response;
-}
-v1::GenerateResponse OfBytes(size_t num_bytes) {
-  v1::GenerateResponse response;
-  response.mutable_finish()->set_trailing_text(std::string(num_bytes, 'x'));
-  return response;
+EncodedResponse Of(size_t num_bytes, int num_tokens) {
+  return {.bytes = std::string(num_bytes, 'x'), .num_tokens = num_tokens};
 }
 
 TEST(ResponseQueueTest, ItIsFullAt256TokensHoweverSmall) {
   ResponseQueue queue;
-  queue.Push(OfTokens(255));
+  queue.Push(Of(/*num_bytes=*/1, /*num_tokens=*/255));
   EXPECT_TRUE(queue.has_room());
-  queue.Push(OfTokens(1));
+  queue.Push(Of(/*num_bytes=*/1, /*num_tokens=*/1));
   EXPECT_FALSE(queue.has_room());
   queue.Pop();
   EXPECT_TRUE(queue.has_room());
@@ -32,9 +25,9 @@ TEST(ResponseQueueTest, ItIsFullAt256TokensHoweverSmall) {
 
 TEST(ResponseQueueTest, ItIsFullAt16KiBHoweverFewTokens) {
   ResponseQueue queue;
-  queue.Push(OfBytes(16000));
+  queue.Push(Of(/*num_bytes=*/16000, /*num_tokens=*/0));
   EXPECT_TRUE(queue.has_room());
-  queue.Push(OfBytes(1000));
+  queue.Push(Of(/*num_bytes=*/1000, /*num_tokens=*/0));
   EXPECT_FALSE(queue.has_room());
   queue.Pop();
   EXPECT_TRUE(queue.has_room());
@@ -42,25 +35,25 @@ TEST(ResponseQueueTest, ItIsFullAt16KiBHoweverFewTokens) {
   EXPECT_TRUE(queue.empty());
 }
 
-TEST(ResponseQueueTest, WhatWaitsComesOutInOrderAndAsItWas) {
+TEST(ResponseQueueTest, WhatWaitsComesOutInOrder) {
   ResponseQueue queue;
-  for (int i = 1; i <= 3; ++i) queue.Push(OfTokens(i));
+  for (int i = 1; i <= 3; ++i)
+    queue.Push(Of(/*num_bytes=*/i, /*num_tokens=*/1));
   for (int i = 1; i <= 3; ++i) {
-    EXPECT_EQ(queue.front().tokens_size(), i);
+    EXPECT_EQ(queue.front().size(), static_cast<size_t>(i));
     queue.Pop();
   }
   EXPECT_TRUE(queue.empty());
-  queue.Push(OfTokens(4));
-  EXPECT_EQ(queue.front().tokens_size(), 4);
 }
 
 TEST(ResponseQueueTest, TheOneThatIsWrittenStaysWhereItIs) {
   ResponseQueue queue;
-  queue.Push(OfTokens(1));
-  const v1::GenerateResponse* const first = &queue.front();
-  for (int i = 0; i < 100; ++i) queue.Push(OfTokens(1));
+  queue.Push(Of(/*num_bytes=*/7, /*num_tokens=*/1));
+  const std::string* const first = &queue.front();
+  for (int i = 0; i < 100; ++i)
+    queue.Push(Of(/*num_bytes=*/1, /*num_tokens=*/1));
   EXPECT_EQ(&queue.front(), first);
-  EXPECT_EQ(first->tokens_size(), 1);
+  EXPECT_EQ(first->size(), 7u);
 }
 
 }  // namespace

@@ -28,8 +28,13 @@ ResponseWriter::ResponseWriter(ServerCall& call, const Options& options,
   });
 }
 
-Task<absl::Status> ResponseWriter::Write(v1::GenerateResponse response) {
-  const v1::GenerateResponse* first = nullptr;
+EncodedResponse ResponseWriter::Encode(const v1::GenerateResponse& response) {
+  return {.bytes = response.SerializeAsString(),
+          .num_tokens = response.tokens_size()};
+}
+
+Task<absl::Status> ResponseWriter::Write(EncodedResponse response) {
+  const std::string* first = nullptr;
   {
     MutexLock lock(mu_);
     if (queue_.empty()) last_read_ = Clock::now();
@@ -37,7 +42,7 @@ Task<absl::Status> ResponseWriter::Write(v1::GenerateResponse response) {
     queue_.Push(std::move(response));
     if (queue_.size() == 1 && !is_broken_) first = &queue_.front();
   }
-  if (first != nullptr) call_.Write(*first);
+  if (first != nullptr) call_.WriteBytes(*first);
   co_await Wait(Until::kRoom);
   DropIfStalled();
   MutexLock lock(mu_);
@@ -109,7 +114,7 @@ void ResponseWriter::DropIfStalled() {
 }
 
 void ResponseWriter::OnWritten(bool ok) {
-  const v1::GenerateResponse* next = nullptr;
+  const std::string* next = nullptr;
   {
     MutexLock lock(mu_);
     last_read_ = Clock::now();
@@ -122,7 +127,7 @@ void ResponseWriter::OnWritten(bool ok) {
     WakeLocked();
   }
   if (!ok) cancellation_->Cancel();
-  if (next != nullptr) call_.Write(*next);
+  if (next != nullptr) call_.WriteBytes(*next);
 }
 
 }  // namespace outrider

@@ -36,7 +36,8 @@ class ResponseWriter final : public ServerCall::Companion {
 
   // Waits while too much is queued. CANCELLED: the stream is broken, was
   // cancelled, or the client has read nothing for as long as the patience.
-  Task<absl::Status> Write(v1::GenerateResponse response);
+  Task<absl::Status> Write(EncodedResponse response);
+  static EncodedResponse Encode(const v1::GenerateResponse& response);
   // Once the client has read what is queued, or is dropped. Called once, and
   // last: it is over when the status is on its way.
   Task<void> FinishAfterWrites(grpc::Status status);

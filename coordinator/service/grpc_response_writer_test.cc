@@ -56,7 +56,7 @@ class CountingService final : public RpcService {
       response.set_first_index(static_cast<uint32_t>(i));
       response.mutable_finish()->set_trailing_text(
           std::string(static_cast<size_t>(options_.message_bytes), 'x'));
-      last = co_await writer.Write(std::move(response));
+      last = co_await writer.Write(ResponseWriter::Encode(response));
       ++num_written_;
     }
     StartDetached(writer.FinishAfterWrites(

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/rpc/server_call.h"
 
+#include <grpcpp/support/slice.h>
+
 #include <utility>
 
 #include "core/rpc/metadata_limits.h"
@@ -51,12 +53,13 @@ void ServerCall::Read() {
   stream_.Read(&read_, &was_read_);
 }
 
-void ServerCall::WriteBytes(const grpc::ByteBuffer& bytes) {
+void ServerCall::WriteBytes(absl::string_view bytes) {
+  const grpc::Slice slice(bytes.data(), bytes.size());
   written_.Arm();
-  stream_.Write(bytes, &written_);
+  stream_.Write(grpc::ByteBuffer(&slice, 1), &written_);
 }
 
-void ServerCall::ReplyBytes(const grpc::ByteBuffer& bytes) {
+void ServerCall::ReplyBuffer(const grpc::ByteBuffer& bytes) {
   finished_.Arm();
   stream_.WriteAndFinish(bytes, {}, grpc::Status::OK, &finished_);
 }

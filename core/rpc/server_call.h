@@ -9,6 +9,7 @@
 #include <atomic>
 #include <memory>
 
+#include "absl/strings/string_view.h"
 #include "core/base/check.h"
 #include "core/base/mutex.h"
 #include "core/rpc/call_queue.h"
@@ -53,13 +54,14 @@ class ServerCall {
   void Read();  // the companion is told
   template <typename Message>
   void Write(const Message& message) {
-    WriteBytes(BytesOf(message));
+    WriteBytes(message.SerializeAsString());
   }
+  void WriteBytes(absl::string_view bytes);  // of a message
 
   // The end. The call may be gone before it returns.
   template <typename Message>
   void Reply(const Message& message) {
-    ReplyBytes(BytesOf(message));
+    ReplyBuffer(BytesOf(message));
   }
   void Finish(const grpc::Status& status);
 
@@ -82,13 +84,11 @@ class ServerCall {
   static grpc::ByteBuffer BytesOf(const Message& message) {
     grpc::ByteBuffer bytes;
     bool own_buffer = false;
-    const grpc::Status status = grpc::SerializationTraits<Message>::Serialize(
-        message, &bytes, &own_buffer);
-    OUTRIDER_CHECK(status.ok()) << status.error_message();  // it is below 2 GiB
-    return bytes;
+    using Traits = grpc::SerializationTraits<Message>;
+    OUTRIDER_CHECK(Traits::Serialize(message, &bytes, &own_buffer).ok());
+    return bytes;  // of a message below 2 GiB
   }
-  void WriteBytes(const grpc::ByteBuffer& bytes);
-  void ReplyBytes(const grpc::ByteBuffer& bytes);
+  void ReplyBuffer(const grpc::ByteBuffer& bytes);
 
   void OnArrived(bool ok);
   void OnRead(bool ok);
