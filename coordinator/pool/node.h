@@ -29,6 +29,7 @@ struct NodeLink {
   // has answered than it was known as: its sessions should go, and no others
   // come, unless it is asked what it is and says so.
   std::atomic<bool> is_leaving = false;
+  std::atomic<bool> is_ready = false;  // by what it has said last
   Pulse pulse = {};
 };
 

@@ -145,6 +145,17 @@ void NodeGroup<NodeType>::Learn(const NodeType& node,
 }
 
 template <typename NodeType>
+int NodeGroup<NodeType>::CountReady() {
+  int num_ready = 0;
+  for (Member& member : members_) {
+    const bool is_ready = member.knowledge.ready();
+    member.node->link.is_ready = is_ready;
+    num_ready += is_ready ? 1 : 0;
+  }
+  return num_ready;
+}
+
+template <typename NodeType>
 std::vector<NodeKnowledge*> NodeGroup<NodeType>::knowledge() {
   std::vector<NodeKnowledge*> all;
   for (Member& member : members_) all.push_back(&member.knowledge);

@@ -62,6 +62,9 @@ class NodeGroup {
                                    Clock::time_point other_heard_at = {});
   static constexpr std::chrono::milliseconds kLookPeriod{50};
 
+  // How many are ready, after they were assessed; each link knows it then.
+  int CountReady();
+
   std::vector<NodeKnowledge*> knowledge();
   std::vector<const NodeKnowledge*> knowledge() const;
   // Whether a node of this name takes new sessions, or the name is not ours.

@@ -80,6 +80,18 @@ TEST_F(NodeGroupTest, OneLateAnswerIsForgivenAndTheSecondIsNot) {
   EXPECT_THAT(Answer(kGone), ElementsAre(kNotReady));
 }
 
+TEST_F(NodeGroupTest, LinksKnowWhichNodesAreReady) {
+  group_.SetAddresses(kName, {"10.0.0.1:7002", "10.0.0.2:7002"});
+  EXPECT_EQ(group_.CountReady(), 0);
+  const auto asked = group_.TakeToAsk();
+  group_.Learn(*asked[0], fit_);
+  group_.Learn(*asked[1], kGone);
+  EXPECT_THAT(States(), ElementsAre(kReady, kNotReady));
+  EXPECT_EQ(group_.CountReady(), 1);
+  EXPECT_TRUE(asked[0]->link.is_ready);
+  EXPECT_FALSE(asked[1]->link.is_ready);
+}
+
 TEST_F(NodeGroupTest, ANodeThatHasLeftStaysUntilItsLastSessionHas) {
   group_.SetAddresses(kName, {"10.0.0.1:7002"});
   Answer(fit_);

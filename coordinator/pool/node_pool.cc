@@ -212,9 +212,9 @@ void NodePool::Assess() {
                   {.tokenizer_hash = options_.tokenizer_hash,
                    .weights = options_.expected_weights},
                   tokenizer_hash_);
-  const auto verifiers = std::as_const(verifiers_).knowledge();
-  num_verifiers_ready_ = Count(verifiers, NodeState::kReady);
-  const NodeKnowledge* verifier = FirstReady(verifiers);
+  num_verifiers_ready_ = verifiers_.CountReady();
+  const NodeKnowledge* verifier =
+      FirstReady(std::as_const(verifiers_).knowledge());
   AssessDrafters(drafters_.knowledge(),
                  verifier == nullptr ? nullptr : &*verifier->answer);
 }
@@ -284,11 +284,6 @@ void NodePool::Doubt(const DrafterNode& node, const ModelIdentity& model) {
     Assess();
   }
   AskNodes(Whom::kAll);
-}
-
-bool NodePool::HasVerifier() const {
-  MutexLock lock(mu_);
-  return FirstReady(verifiers_.knowledge()) != nullptr;
 }
 
 absl::Status NodePool::RefusedDrafter() const {

@@ -74,8 +74,7 @@ class NodePool final : public SessionPool {
   NodeReleases& releases() override { return releases_; }
   SessionMoves& moves() override { return moves_; }
 
-  bool HasVerifier() const override;
-  bool HasSeveralVerifiers() const override { return num_verifiers_ready_ > 1; }
+  int NumVerifiersReady() const override { return num_verifiers_ready_; }
   absl::Status RefusedDrafter() const;  // the first that does not fit
   Overview Describe() const;
   int CountVerifiers(NodeState state) const;

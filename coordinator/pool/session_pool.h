@@ -26,9 +26,12 @@ class SessionPool {
   // new sessions before it was asked anew, which is done at once.
   virtual void Doubt(const VerifierNode& node, const ModelIdentity& model) = 0;
   virtual void Doubt(const DrafterNode& node, const ModelIdentity& model) = 0;
-  virtual bool HasVerifier() const = 0;
   // Cheap, as it is asked before each step.
-  virtual bool HasSeveralVerifiers() const = 0;
+  virtual int NumVerifiersReady() const = 0;
+  bool HasVerifier() const { return NumVerifiersReady() > 0; }
+  bool HasOtherVerifier(const VerifierNode& node) const {
+    return NumVerifiersReady() > (node.link.is_ready ? 1 : 0);
+  }
 
   virtual Timer& timer() = 0;
   virtual WaitingRoom& waiting_room() = 0;

@@ -270,9 +270,11 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskNode(
   VerifierNode& node = seat_.node();
   was_asked_ = true;
   was_connected_ = node.link.is_connected();
+  const bool may_move = seat_.may_move();
   TimedReply timed = co_await SendStep(
       node, call,
-      {.may_go_elsewhere = pool_.HasSeveralVerifiers() && seat_.may_move(),
+      {.may_go_elsewhere = may_move && pool_.HasOtherVerifier(node),
+       .may_move = may_move,
        .times = patience_},
       pool_.timer(), cancellation);
   Reply& reply = timed.reply;

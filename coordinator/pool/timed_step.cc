@@ -115,7 +115,8 @@ Task<TimedReply> SendStep(VerifierNode& node, const VerifyCall& call,
     const LateText late = {node.pace, step, patience.times, begin};
     sent = co_await SendText(node, call, timeout, late, timer, cancellation);
   } else {
-    const bool listens = is_limited && patience.times == 1;
+    const bool listens = (is_limited || !patience.may_go_elsewhere) &&
+                         patience.may_move && patience.times == 1;
     do {
       timeout = timeout_by_now();
       sent = co_await Send(node, call, timeout - Since(begin), listens,

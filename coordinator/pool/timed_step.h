@@ -15,6 +15,9 @@ struct StepPatience {
   // Whether another verifier could answer. Else the step has all the time that
   // the node's stub allows.
   bool may_go_elsewhere = false;
+  // Whether one could if there were one, as there may be soon: then a node that
+  // falls silent is not waited for.
+  bool may_move = false;
   int times = 1;  // the limit of the node's pace; beyond 1 silence is borne too
 };
 

@@ -36,6 +36,7 @@ class OneStepStub final : public SharedVerifyStub {
     const milliseconds left =
         std::chrono::ceil<milliseconds>(answers_at_ - MonotonicClock::now());
     co_await timer_.Sleep(std::min(left, timeout), cancellation);
+    if (cancellation.cancelled()) co_return absl::CancelledError();
     if (left > timeout) co_return absl::DeadlineExceededError("late");
     co_return VerifyReply{.outcome = Verdict{}};
   }
@@ -60,11 +61,12 @@ class OneStepStub final : public SharedVerifyStub {
 class TimedStepTest : public ::testing::Test {
  protected:
   // Sends a step that appends two tokens to a node that takes so long.
-  void Send(milliseconds takes) {
+  void Send(milliseconds takes, bool may_go_elsewhere = true) {
     auto stub = std::make_unique<OneStepStub>(loop_, takes);
     stub_ = stub.get();
     node_.stub = std::move(stub);
-    StartDetached(Run());
+    StartDetached(
+        Run({.may_go_elsewhere = may_go_elsewhere, .may_move = true}));
   }
   void TextComesAfter(milliseconds time) {
     loop_.After(time, [this] { node_.pace.Begin(100); });
@@ -87,9 +89,8 @@ class TimedStepTest : public ::testing::Test {
   EventLoop::Clock::duration ended_after_ = {};
 
  private:
-  Task<void> Run() {
-    reply_ = co_await SendStep(node_, call_, {.may_go_elsewhere = true}, timer_,
-                               cancellation_);
+  Task<void> Run(StepPatience patience) {
+    reply_ = co_await SendStep(node_, call_, patience, timer_, cancellation_);
   }
 };
 
@@ -126,6 +127,19 @@ TEST_F(TimedStepTest, ATextOfUnknownPaceGivesAStepAllTheTimeThereIs) {
   TextComesAfter(milliseconds(100));
   Send(/*takes=*/milliseconds(2000));
   EXPECT_THAT(End(), IsOk());
+}
+
+TEST_F(TimedStepTest, WithoutAnotherVerifierAStepHasAllTheTimeThereIs) {
+  Send(/*takes=*/milliseconds(2000), /*may_go_elsewhere=*/false);
+  EXPECT_THAT(End(), IsOk());
+}
+
+TEST_F(TimedStepTest, ANodeFoundSilentAsAnotherComesIsNotWaitedFor) {
+  Send(/*takes=*/kLongest, /*may_go_elsewhere=*/false);
+  loop_.After(milliseconds(2000), [this] { node_.link.pulse.GiveUp(); });
+  EXPECT_THAT(End(), StatusIs(absl::StatusCode::kDeadlineExceeded));
+  EXPECT_EQ(ended_after_, milliseconds(2000));
+  EXPECT_FALSE(reply_->had_all_time);
 }
 
 }  // namespace

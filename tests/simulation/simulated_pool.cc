@@ -225,12 +225,10 @@ Task<void> SimulatedPool::Ask(NodeType& node, NodeGroup<NodeType>& group) {
 
 void SimulatedPool::Assess() {
   AssessVerifiers(verifiers_.knowledge(), /*terms=*/{}, tokenizer_hash_);
-  num_ready_ = 0;
+  num_ready_ = verifiers_.CountReady();
   const NodeDescription* first = nullptr;
   for (const NodeKnowledge* node : verifiers_.knowledge()) {
-    if (!node->ready()) continue;
-    ++num_ready_;
-    if (first == nullptr) first = &*node->answer;
+    if (node->ready() && first == nullptr) first = &*node->answer;
   }
   AssessDrafters(drafters_.knowledge(), first);
 }

@@ -37,8 +37,7 @@ class SimulatedPool final : public SessionPool {
   void Doubt(const DrafterNode& node, const ModelIdentity& model) override {
     DoubtIn(drafters_, node, model);
   }
-  bool HasVerifier() const override { return num_ready_ > 0; }
-  bool HasSeveralVerifiers() const override { return num_ready_ > 1; }
+  int NumVerifiersReady() const override { return num_ready_; }
   Timer& timer() override { return timer_; }
   WaitingRoom& waiting_room() override { return room_; }
   NodeReleases& releases() override { return releases_; }

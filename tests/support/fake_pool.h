@@ -44,8 +44,7 @@ class FakePool final : public SessionPool {
     if (group_.Doubt(node, model)) AskThese(group_.TakeToAsk());
   }
   void Doubt(const DrafterNode&, const ModelIdentity&) override {}
-  bool HasVerifier() const override { return num_ready_ > 0; }
-  bool HasSeveralVerifiers() const override { return num_ready_ > 1; }
+  int NumVerifiersReady() const override { return num_ready_; }
   Timer& timer() override { return timer_; }
   WaitingRoom& waiting_room() override { return room_; }
   NodeReleases& releases() override { return releases_; }
@@ -78,10 +77,7 @@ class FakePool final : public SessionPool {
   }
   void Assess() {
     AssessVerifiers(group_.knowledge(), {}, tokenizer_);
-    num_ready_ = 0;
-    for (const NodeKnowledge* node : group_.knowledge()) {
-      num_ready_ += node->ready() ? 1 : 0;
-    }
+    num_ready_ = group_.CountReady();
   }
   std::unique_ptr<VerifierNode> Make(const std::string& name,
                                      const std::string& address) {
