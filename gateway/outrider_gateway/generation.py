@@ -24,9 +24,10 @@ log = logging.getLogger(__name__)
 # A stream that has begun is looked for another coordinator for so long without a token.
 RESUME_SECONDS = 60.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
-# What says nothing of the request itself: somebody else may serve it.
+# What says nothing of the request itself: somebody else may serve it. FAILED_PRECONDITION: a coordinator that has
+# another model by now, or verifiers without the memory for the text; another one may have them.
 _ELSEWHERE = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED,
-              grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNKNOWN}
+              grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNKNOWN, grpc.StatusCode.FAILED_PRECONDITION}
 # What says that a coordinator serves nobody: the others come first for a while.
 _BROKEN = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED,
            grpc.StatusCode.UNKNOWN, grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED,
@@ -124,9 +125,7 @@ class Generation:
         """Raises where the request itself is at fault, or where nobody else is left."""
         if error.code() in _BROKEN and not self._is_over():
             node.failed()
-        # A coordinator that has another model by now cannot resume; another one may.
-        is_other_model = self._has_begun and error.code() is grpc.StatusCode.FAILED_PRECONDITION
-        if (error.code() not in _ELSEWHERE and not is_other_model) or is_last:
+        if error.code() not in _ELSEWHERE or is_last:
             refusal = errors.from_rpc(error)
             if refusal.status >= 500:
                 log.warning("a request failed at %s: %s: %s", node.address, error.code().name, error.details())

@@ -118,6 +118,17 @@ class GenerationTest(unittest.IsolatedAsyncioTestCase):
                     await self.ids(self.over(Stub([error(code)])))
                 self.assertEqual(self.nodes[0].is_shunned(time.monotonic()), is_shunned)
 
+    async def test_what_one_coordinator_cannot_serve_another_may(self):
+        refusing = Stub([error(grpc.StatusCode.FAILED_PRECONDITION)])
+        serving = Stub([begin(), round_of(0, 1, last=True)])
+        one = self.over(refusing, serving)
+        self.nodes[1].num_streams += 1  # so that it is asked last
+        self.assertEqual(await self.ids(one), [1])
+        self.assertEqual(len(refusing.requests), 1)
+        with self.assertRaises(ApiError) as raised:
+            await self.ids(self.over(Stub([error(grpc.StatusCode.FAILED_PRECONDITION)])))
+        self.assertEqual(raised.exception.status, 400)
+
     async def test_a_stream_that_a_model_failed_on_is_tried_on_no_other_coordinator(self):
         # It may be what two verifiers were lost by.
         for said in ([], [begin(), round_of(0, 1)]):
