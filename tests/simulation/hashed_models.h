@@ -3,10 +3,12 @@
 #define OUTRIDER_TESTS_SIMULATION_HASHED_MODELS_H_
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "absl/types/span.h"
 #include "core/base/token.h"
+#include "core/testing/table_lm.h"
 #include "tests/simulation/fault.h"
 
 namespace outrider::testing {
@@ -42,6 +44,22 @@ inline std::vector<float> HashedDraft(absl::Span<const TokenId> context) {
   const std::vector<float> own = HashedLogits(context, /*salt=*/2);
   for (int v = 0; v < kHashedVocabulary; ++v) logits[v] += 0.3f * own[v];
   return logits;
+}
+
+// A model of this table, whose numbers are none while `is_broken`.
+inline TableLm::Options HashedModel(
+    std::vector<float> (*table)(absl::Span<const TokenId>),
+    const bool& is_broken) {
+  return {.table =
+              [table, &is_broken](absl::Span<const TokenId> context) {
+                std::vector<float> logits = table(context);
+                if (is_broken) {
+                  logits[0] = std::numeric_limits<float>::quiet_NaN();
+                }
+                return logits;
+              },
+          .vocab_size = kHashedVocabulary,
+          .context_length = 256};
 }
 
 }  // namespace outrider::testing

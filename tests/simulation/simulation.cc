@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "coordinator/pool/verifier_seat.h"
+#include "core/base/kv_block.h"
 #include "core/base/quiet_log.h"
 #include "core/wire/schedule.h"
 #include "tests/simulation/hashed_models.h"
@@ -138,13 +138,20 @@ class Simulation {
     for (uint64_t i = 0; i < num_verifiers; ++i) {
       Cluster::Verifier::Options node = {.description = Description(),
                                          .protocol = options_.protocol};
-      // Others than the first may take fewer drafts than rounds have.
+      // Others than the first may take fewer drafts than rounds have, or have
+      // too little memory for some texts.
       if (i > 0) node.description.max_draft_tokens = 1 + Draw(70 + i) % 6;
-      node.start = [scheduling, most = node.description.max_draft_tokens](
+      BatchScheduler::Options own = scheduling;
+      if (i > 0 && Draw(80 + i) % 3 == 0 && !options_.has_room) {
+        own.sessions.num_blocks = 5 + static_cast<int>(Draw(90 + i) % 4);
+      }
+      node.description.kv_cache_tokens =
+          int64_t{own.sessions.num_blocks} * kKvBlockLength;
+      node.start = [own, most = node.description.max_draft_tokens](
                        const bool& is_broken, bool is_other) {
         return MakeVerifyNode(
-            ModelOf(is_other ? OtherTarget : HashedTarget, is_broken),
-            {.max_draft_tokens = most}, scheduling);
+            HashedModel(is_other ? OtherTarget : HashedTarget, is_broken),
+            {.max_draft_tokens = most}, own);
       };
       node.computed = [this](const VerifyCall& call, const VerifyReply& reply,
                              bool is_other) {
@@ -164,7 +171,7 @@ class Simulation {
       Cluster::Drafter::Options node = {.description = Description(),
                                         .protocol = options_.protocol};
       node.start = [this, scheduling](const bool& is_broken, bool) {
-        return MakeDraftNode(ModelOf(HashedDraft, is_broken),
+        return MakeDraftNode(HashedModel(HashedDraft, is_broken),
                              {.random_source =
                                   [this](uint64_t seed) {
                                     return std::make_unique<LedgerCoins>(
@@ -199,20 +206,6 @@ class Simulation {
       cluster_.Report("one stream has taken three verifiers down");
     }
     return true;
-  }
-  static TableLm::Options ModelOf(
-      std::vector<float> (*table)(absl::Span<const TokenId>),
-      const bool& is_broken) {
-    return {.table =
-                [table, &is_broken](absl::Span<const TokenId> context) {
-                  std::vector<float> logits = table(context);
-                  if (is_broken) {
-                    logits[0] = std::numeric_limits<float>::quiet_NaN();
-                  }
-                  return logits;
-                },
-            .vocab_size = kHashedVocabulary,
-            .context_length = 256};
   }
 
   // Coupled twice, greedy and sampled: whose prompts may begin alike.
