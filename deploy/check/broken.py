@@ -73,6 +73,12 @@ def rename_port(o):
     o.get("Service", "outrider-verifier")["spec"]["ports"][1]["targetPort"] = "metrics-of-verifier"
 
 
+def without_hash(o):
+    config, = [one for one in o.container()["envFrom"] if "configMapRef" in one]
+    o.get("ConfigMap", "outrider-verifier")["metadata"]["name"] = "outrider-verifier"
+    config["configMapRef"]["name"] = "outrider-verifier"
+
+
 def two_budgets(o):
     extra = copy.deepcopy(o.get("PodDisruptionBudget", "outrider-verifier"))
     extra["metadata"]["name"] = "outrider-verifier-too"
@@ -179,6 +185,8 @@ BROKEN = [
      ["counts as failed while its first pod"]),
     ("no pods at all", LOCAL, lambda o: o.spec().update(replicas=0), ["nothing serves"]),
     ("a paused Deployment", LOCAL, lambda o: o.spec().update(paused=True), ["it is paused"]),
+    ("settings whose edit rolls no pods", LOCAL, without_hash, ["has no hash"]),
+    ("pods that are not started again", LOCAL, lambda o: o.pod().update(restartPolicy="Never"), ["restartPolicy Never"]),
     ("no way back", LOCAL, lambda o: o.spec().update(revisionHistoryLimit=0), ["no way back"]),
     # Containers
     ("a privileged container", LOCAL, lambda o: o.container()["securityContext"].update(privileged=True), ["is privileged"]),
@@ -194,6 +202,8 @@ BROKEN = [
     ("a namespace that enforces nothing", LOCAL, lambda o: o.get("Namespace", "outrider")["metadata"].pop("labels"), ["Pod Security"]),
     # Resources, images, names
     ("a request above its limit", LOCAL, lambda o: o.requests().update(memory="16Gi"), ["above its limit 8Gi"]),
+    ("a cache above the memory", LOCAL, lambda o: o.container()["args"].append("--kv-cache-memory=16GiB"),
+     ["does not fit into its limit of memory, 8Gi"]),
     ("a unit that is none", LOCAL, lambda o: o.limits().update(memory="8GB"), ["'8GB' is no quantity"]),
     ("memory in thousandths of bytes", LOCAL, lambda o: (o.limits().update(memory="512m"), o.requests().update(memory="256m")),
      ["512m are 0.512 bytes"]),

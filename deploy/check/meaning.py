@@ -19,6 +19,7 @@ DISRUPTABLE = {"Deployment"}
 TOOLS = {"cp", "find", "grep", "sh", "sleep", "test"}  # what containers run besides our programs; Debian's images have them
 SHELL_WORDS = {"while", "until", "do", "done", "if", "then", "else", "fi", "!", ":"}
 FLAGS_REFUSED = 2  # an exit status
+HASHED = re.compile(r".+-[2456789bcdfghkmt]{10}")  # a generator's name, as kustomize writes it
 
 
 def check(things, binaries):
@@ -104,6 +105,9 @@ def flag(words, name, default=None):
 
 
 def check_containers(thing, things):
+    policy = pod_of(thing).get("restartPolicy", "Always")
+    if (policy == "Always") == (thing["kind"] == "Job"):
+        yield f"restartPolicy {policy}: a {thing['kind']} of it is refused"
     for container in containers_of(thing):
         name = f"container {container['name']}"
         limits = container.get("resources", {}).get("limits", {})
@@ -116,6 +120,8 @@ def check_containers(thing, things):
         for wanted in config_maps(container):
             if not any(config["metadata"]["name"] == wanted for config in of_kind(things, "ConfigMap")):
                 yield f"{name} takes its environment from ConfigMap {wanted}, which is not there"
+            if not HASHED.fullmatch(wanted):
+                yield f"{name} takes its environment from ConfigMap {wanted}, whose name has no hash: an edit rolls no pods"
         for word in arguments(container, things):
             if unknown := re.search(r"\$\(\w+\)", word):
                 yield f"{name}: nothing sets {unknown[0]} of {word}"

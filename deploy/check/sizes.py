@@ -35,9 +35,14 @@ def check_sizes(things):
 
 
 def check_resources(thing, things):
-    del things
     for container in containers_of(thing):
         resources = container.get("resources", {})
+        words = arguments(container, things)
+        cache, memory = flag(words, "kv-cache-memory", "auto"), resources.get("limits", {}).get("memory")
+        # The cache of a GPU is in its own memory.
+        if flag(words, "device", "cpu") == "cpu" and memory and \
+                (quantities.value_of(cache.removesuffix("B")) or 0) >= (quantities.value_of(memory) or 0) > 0:
+            yield f"container {container['name']}: --kv-cache-memory {cache} does not fit into its limit of memory, {memory}"
         for side in ("requests", "limits"):
             for name, text in resources.get(side, {}).items():
                 if problem := quantities.problem_of(name, text):
