@@ -27,7 +27,8 @@ struct GraphShape {
 
 // Launches of one shape as a graph, which costs the host one call in place of
 // hundreds. Whatever differs between two steps of a shape, kernels must read
-// from the device's memory.
+// from the device's memory. Where there are too many shapes, the one that was
+// asked for longest ago makes room.
 class GraphCache {
  public:
   static constexpr size_t kMaxGraphs = 512;
@@ -40,37 +41,28 @@ class GraphCache {
 
   // `launch` asks the GPU for what a step of this shape is. The first time it
   // is done at once: that also loads the kernels, which capturing must not. The
-  // second time it is captured.
-  void Run(const GraphShape& shape, absl::FunctionRef<void()> launch) {
-    if (graphs_.size() >= kMaxGraphs && !graphs_.contains(shape)) Clear();
-    const auto [place, is_new] = graphs_.emplace(shape, nullptr);
-    if (is_new) return launch();
-    kernels::cuda::Graph& graph = place->second;
-    if (graph == nullptr) {
-      gpu_->BeginCapture();
-      launch();
-      graph = gpu_->EndCapture();
-      if (graph == nullptr) return launch();
-      ++num_captured_;
-    }
-    gpu_->Run(graph);
-    ++num_replays_;
-  }
+  // second time it is captured; where the device takes no such graph, that and
+  // every time after it are done as the first one.
+  void Run(const GraphShape& shape, absl::FunctionRef<void()> launch);
+  // Gives all of them back: what they name is to go.
+  void Clear();
 
   int64_t num_replays() const { return num_replays_; }
   int64_t num_captured() const { return num_captured_; }  // and kept
 
  private:
-  void Clear() {
-    for (const auto& [shape, graph] : graphs_) {
-      if (graph != nullptr) gpu_->Destroy(graph);
-    }
-    graphs_.clear();
-    num_captured_ = 0;
-  }
+  struct Kept {
+    kernels::cuda::Graph graph = nullptr;
+    bool is_refused = false;
+    int64_t last_use = 0;
+  };
+
+  void Destroy(const Kept& kept);
+  void DropOldest();
 
   std::shared_ptr<kernels::cuda::Gpu> gpu_;
-  std::map<GraphShape, kernels::cuda::Graph> graphs_;
+  std::map<GraphShape, Kept> graphs_;
+  int64_t num_uses_ = 0;
   int64_t num_replays_ = 0;
   int64_t num_captured_ = 0;
 };

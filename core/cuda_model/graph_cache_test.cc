@@ -7,6 +7,7 @@
 
 #include "core/cuda_model/device_memory.h"
 #include "core/cuda_model/small_model.h"
+#include "core/kernels/cuda/emulation/stream.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -43,20 +44,61 @@ TEST(GraphCacheTest, LaunchesOfAShapeAreAskedForTwiceAndDoneEachTime) {
   }
 }
 
-TEST(GraphCacheTest, MoreShapesThanItKeepsAreStillDone) {
-  const std::shared_ptr<Gpu> gpu = EmulatedGpu();
-  GraphCache graphs(gpu);
-  int num_launches = 0;
-  const auto run = [&](int num_rows) {
-    graphs.Run({.step = {.num_rows = num_rows}}, [&] { ++num_launches; });
-  };
+// Shapes of a cache, and how often each is launched kernel by kernel.
+class ShapesTest : public ::testing::Test {
+ protected:
+  int Run(int num_rows) {
+    int num_launches = 0;
+    graphs_.Run({.step = {.num_rows = num_rows}}, [&] { ++num_launches; });
+    EXPECT_EQ(gpu_->Finish(), "");
+    return num_launches;
+  }
+
+  const std::shared_ptr<Gpu> gpu_ = EmulatedGpu();
+  GraphCache graphs_{gpu_};
+};
+
+TEST_F(ShapesTest, WhereThereAreTooManyTheOneUnusedLongestMakesRoom) {
   constexpr int kMost = static_cast<int>(GraphCache::kMaxGraphs);
-  for (int i = 0; i <= kMost; ++i) run(i);
-  EXPECT_EQ(num_launches, kMost + 1);
-  run(0);  // forgotten meanwhile
-  run(0);
-  run(0);
-  EXPECT_EQ(num_launches, kMost + 3);
+  for (int i = 0; i < kMost; ++i) {
+    EXPECT_EQ(Run(i), 1);
+    EXPECT_EQ(Run(i), 1);
+  }
+  EXPECT_EQ(graphs_.num_captured(), kMost);
+  EXPECT_EQ(Run(0), 0);
+  EXPECT_EQ(Run(kMost), 1);
+  EXPECT_EQ(graphs_.num_captured(), kMost - 1);
+  for (int i = 0; i < kMost; ++i) {
+    if (i == 1) continue;
+    EXPECT_EQ(Run(i), 0) << i;
+  }
+  EXPECT_EQ(Run(1), 1);  // it is new again
+}
+
+TEST_F(ShapesTest, AGraphThatTheDeviceDoesNotTakeIsAskedForOnce) {
+  kernels::cuda::emulation::SetGraphBytes(gpu_->AvailableBytes() + 1);
+  EXPECT_EQ(Run(1), 1);
+  EXPECT_EQ(Run(1), 2);  // captured in vain, and done
+  kernels::cuda::emulation::SetGraphBytes(0);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(Run(1), 1);
+  EXPECT_EQ(graphs_.num_captured(), 0);
+  EXPECT_EQ(graphs_.num_replays(), 0);
+  // Others are not concerned.
+  Run(2);
+  Run(2);
+  EXPECT_EQ(graphs_.num_captured(), 1);
+}
+
+TEST_F(ShapesTest, WhatIsClearedGivesItsMemoryBack) {
+  const size_t before = gpu_->AvailableBytes();
+  kernels::cuda::emulation::SetGraphBytes(100);
+  for (int i = 0; i < 6; ++i) Run(i % 3);
+  EXPECT_EQ(gpu_->AvailableBytes(), before - 300);
+  graphs_.Clear();
+  EXPECT_EQ(gpu_->AvailableBytes(), before);
+  EXPECT_EQ(graphs_.num_captured(), 0);
+  EXPECT_EQ(Run(0), 1);
+  kernels::cuda::emulation::SetGraphBytes(0);
 }
 
 }  // namespace

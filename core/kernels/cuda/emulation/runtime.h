@@ -80,13 +80,13 @@ inline cudaError_t cudaMemsetAsync(void* memory, int byte, size_t bytes,
 inline cudaError_t cudaStreamSynchronize(CUstream_st* stream) {
   return emulated::WaitFor(stream), cudaSuccess;
 }
-
 inline cudaError_t cudaStreamBeginCapture(CUstream_st* stream, int) {
   return emulated::Capture(stream), cudaSuccess;
 }
 inline cudaError_t cudaStreamEndCapture(CUstream_st* stream,
                                         cudaGraph_t* graph) {
-  return *graph = emulated::CapturedBy(stream), cudaSuccess;
+  return (*graph = emulated::CapturedBy(stream)) ? cudaSuccess
+                                                 : cudaErrorMemoryAllocation;
 }
 inline cudaError_t cudaGraphInstantiateWithFlags(CUgraphExec_st** graph,
                                                  cudaGraph_t captured, int) {

@@ -15,6 +15,7 @@ using outrider::kernels::cuda::emulation::Command;
 // CUDA's names for what its handles point to.
 struct CUgraphExec_st {
   std::vector<Command> commands;
+  size_t bytes;  // of the device's memory
 };
 struct CUstream_st {
   std::vector<Command> queue;
@@ -34,6 +35,7 @@ struct Memory {
   std::map<const void*, size_t> device;
   std::map<const void*, size_t> pinned;
   size_t available = kDefaultMemory;
+  size_t graph_bytes = 0;
   size_t available_pinned = std::numeric_limits<size_t>::max();
 };
 
@@ -83,14 +85,30 @@ void Capture(Stream stream) { stream->is_capturing = true; }
 
 Graph CapturedBy(Stream stream) {
   stream->is_capturing = false;
-  return new CUgraphExec_st{std::exchange(stream->captured, {})};
+  std::vector<Command> commands = std::exchange(stream->captured, {});
+  Memory& all = TheMemory();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  if (all.graph_bytes > all.available) return nullptr;
+  all.available -= all.graph_bytes;
+  return new CUgraphExec_st{std::move(commands), all.graph_bytes};
 }
 
 void Replay(Graph graph, Stream stream) {
   for (const Command& command : graph->commands) Submit(stream, command);
 }
 
-void DeleteGraph(Graph graph) { delete graph; }
+void DeleteGraph(Graph graph) {
+  Memory& all = TheMemory();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  all.available += graph->bytes;
+  delete graph;
+}
+
+void SetGraphBytes(size_t bytes) {
+  Memory& all = TheMemory();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  all.graph_bytes = bytes;
+}
 
 void* NewMemory(size_t bytes) {
   Memory& all = TheMemory();

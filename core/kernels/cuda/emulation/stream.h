@@ -23,9 +23,11 @@ void DeleteStream(Stream stream);
 void WaitFor(Stream stream);
 
 void Capture(Stream stream);
-Graph CapturedBy(Stream stream);
+Graph CapturedBy(Stream stream);  // null: no memory for it
 void Replay(Graph graph, Stream stream);
 void DeleteGraph(Graph graph);
+// What each graph takes of device memory from now on; nothing at first.
+void SetGraphBytes(size_t bytes);
 
 // Device memory: aligned, exactly as large as asked for, so that the address
 // sanitizer guards its end, and NaN to whoever reads it unwritten. Null beyond
