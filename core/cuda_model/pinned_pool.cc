@@ -13,8 +13,8 @@ namespace outrider {
 // Pieces are powers of two, so that few sizes serve all.
 class PinnedPool::State {
  public:
-  explicit State(std::shared_ptr<kernels::cuda::Gpu> gpu)
-      : gpu_(std::move(gpu)) {}
+  State(std::shared_ptr<kernels::cuda::Gpu> gpu, size_t most_bytes)
+      : gpu_(std::move(gpu)), most_bytes_(most_bytes) {}
   ~State() {
     for (const auto& [bytes, pieces] : free_) {
       for (void* const piece : pieces) gpu_->FreePinned(piece);
@@ -30,8 +30,15 @@ class PinnedPool::State {
         pieces.pop_back();
         return piece;
       }
+      if (bytes > most_bytes_ - bytes_) return nullptr;
+      bytes_ += bytes;
     }
-    return gpu_->AllocatePinned(bytes);
+    void* const piece = gpu_->AllocatePinned(bytes);
+    if (piece == nullptr) {
+      const MutexLock lock(mutex_);
+      bytes_ -= bytes;
+    }
+    return piece;
   }
 
   void GiveBack(void* piece, size_t bytes) {
@@ -41,12 +48,15 @@ class PinnedPool::State {
 
  private:
   const std::shared_ptr<kernels::cuda::Gpu> gpu_;
+  const size_t most_bytes_;
   Mutex mutex_;
+  size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<size_t, std::vector<void*>> free_ ABSL_GUARDED_BY(mutex_);
 };
 
-PinnedPool::PinnedPool(std::shared_ptr<kernels::cuda::Gpu> gpu)
-    : state_(std::make_shared<State>(std::move(gpu))) {}
+PinnedPool::PinnedPool(std::shared_ptr<kernels::cuda::Gpu> gpu,
+                       size_t most_bytes)
+    : state_(std::make_shared<State>(std::move(gpu), most_bytes)) {}
 
 std::shared_ptr<void> PinnedPool::Take(size_t bytes) {
   const size_t size = std::bit_ceil(bytes);

@@ -3,6 +3,7 @@
 #define OUTRIDER_CORE_CUDA_MODEL_PINNED_POOL_H_
 
 #include <cstddef>
+#include <limits>
 #include <memory>
 #include <utility>
 
@@ -11,16 +12,20 @@
 namespace outrider {
 
 // Host memory that a GPU copies to by itself. Taking it from the system costs
-// milliseconds, so what was given back is kept and handed out again.
-// Thread-safe: rows go when whoever reads them is done.
+// milliseconds, so what was given back is kept and handed out again. The system
+// cannot use it for anything else, so there is a most. Thread-safe: rows go
+// when whoever reads them is done.
 class PinnedPool {
  public:
-  explicit PinnedPool(std::shared_ptr<kernels::cuda::Gpu> gpu);
+  // `most_bytes`: of pieces that are out and of those that are kept.
+  explicit PinnedPool(std::shared_ptr<kernels::cuda::Gpu> gpu,
+                      size_t most_bytes = std::numeric_limits<size_t>::max());
 
-  // Null where the system has none. Lives on after the pool.
+  // Null where that is too much, or the system has none. Lives on after the
+  // pool.
   std::shared_ptr<void> Take(size_t bytes);
-  // Where the system has none, memory that is not pinned: a copy to it is
-  // slower, but a session that lives goes on.
+  // Memory that is not pinned in place of none: a copy to it is slower, but a
+  // session that lives goes on.
   std::shared_ptr<void> TakeAny(size_t bytes);
 
  private:

@@ -59,7 +59,7 @@ absl::StatusOr<std::unique_ptr<RowScorer>> RowScorer::Make(
   }
   scorer->Place(scorer->memory_[0].data(), scorer->device_);
   scorer->device_.scratch = scorer->memory_[1].data();
-  scorer->pinned_ = scorer->pool_.Take(bytes);
+  scorer->pinned_ = PinnedPool(scorer->gpu_).Take(bytes);
   if (scorer->pinned_ == nullptr) {
     return absl::ResourceExhaustedError("no pinned memory for scores of rows");
   }
@@ -72,7 +72,7 @@ RowScorer::RowScorer(std::shared_ptr<Gpu> gpu, DeviceCounters& counters,
     : gpu_(std::move(gpu)),
       counters_(counters),
       options_(options),
-      pool_(gpu_) {}
+      rows_(gpu_, options.most_pinned_bytes) {}
 
 size_t RowScorer::Place(void* memory, Buffers& buffers) const {
   const auto rows = static_cast<size_t>(options_.max_rows);
@@ -250,7 +250,7 @@ absl::StatusOr<bool> RowScorer::CopyOthers(const float* logits,
   bool has_copied = false;
   for (size_t i = 0; i < rows.size(); ++i) {
     if (rows[i].result.answer.has_value()) continue;
-    const auto row = std::static_pointer_cast<float>(pool_.TakeAny(row_bytes));
+    const auto row = std::static_pointer_cast<float>(rows_.TakeAny(row_bytes));
     if (row == nullptr) {
       return absl::ResourceExhaustedError(
           absl::StrCat("no memory for a row of ", row_bytes, " bytes"));

@@ -27,6 +27,8 @@ class RowScorer {
   struct Options {
     int max_rows = 0;    // at a time
     int vocab_size = 0;  // of the head
+    // Whole rows beyond it go to memory that is not pinned.
+    size_t most_pinned_bytes = size_t{256} << 20;
   };
 
   // RESOURCE_EXHAUSTED: no memory, on the device or pinned. `counters` must
@@ -93,7 +95,7 @@ class RowScorer {
   const std::shared_ptr<Gpu> gpu_;
   DeviceCounters& counters_;
   const Options options_;
-  PinnedPool pool_;
+  PinnedPool rows_;
   std::vector<DeviceMemory> memory_;
   std::shared_ptr<void> pinned_;
   Used used_ = {};  // by what was asked last
