@@ -2,7 +2,9 @@
 // The greatest logits of rows as core/kernels/cuda finds them, against their
 // definition.
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <optional>
 #include <variant>
@@ -163,14 +165,34 @@ TEST_P(DeviceTopRowsTest, LogitsThatDifferInTheirLastBitAreToldApart) {
     const auto place = static_cast<float>(i * 37 % 700);
     asked.logits[i] = (i % 2 == 0 ? 1.0f : -1.0f) * (1.0f + place * 0x1p-23f);
   }
-  ExpectAsDefined(asked, AskTopRows({asked})[0]);
+  for (const int count : {1, 35, 699}) {
+    asked.count = count;
+    ExpectAsDefined(asked, AskTopRows({asked})[0]);
+  }
+}
+
+// Keys are found by some bits at a time: the last of the greatest may differ
+// from the next one in any of them.
+TEST_P(DeviceTopRowsTest, LogitsThatDifferInOneBitAreToldApart) {
+  for (int bit = 0; bit < 31; ++bit) {
+    TopAsked asked = {.logits = std::vector<float>(40, 1.0f), .count = 20};
+    for (size_t i = 1; i < 40; i += 2) {
+      asked.logits[i] = std::bit_cast<float>(
+          std::bit_cast<uint32_t>(asked.logits[i]) ^ (1u << bit));
+    }
+    if (!std::isfinite(asked.logits[1])) continue;
+    ExpectAsDefined(asked, AskTopRows({asked})[0]);
+  }
 }
 
 TEST_P(DeviceTopRowsTest, TokensThatAreMovedAreToldAndDoNotCount) {
   TopAsked asked = {.logits = TopLogits(2000, 6, 5.0f), .count = 20};
   for (TokenId id = 3; id < 1999; id += 2) asked.tokens.push_back(id);
   asked.tokens.push_back(1999);
-  ExpectAsDefined(asked, AskTopRows({asked})[0]);
+  for (const int count : {1, 20}) {
+    asked.count = count;
+    ExpectAsDefined(asked, AskTopRows({asked})[0]);
+  }
 }
 
 TEST_P(DeviceTopRowsTest, AMaskedTokenIsNeverOneOfThem) {
@@ -178,15 +200,41 @@ TEST_P(DeviceTopRowsTest, AMaskedTokenIsNeverOneOfThem) {
   std::fill(asked.logits.begin() + 12, asked.logits.end(), -kTopInfinity);
   asked.tokens = {4, 700};
   ExpectAsDefined(asked, AskTopRows({asked})[0]);
+  asked.count = 1;
+  ExpectAsDefined(asked, AskTopRows({asked})[0]);
   std::fill(asked.logits.begin(), asked.logits.end(), -kTopInfinity);
-  EXPECT_EQ(AskTopRows({asked})[0].result.count, 0);
+  for (const int count : {1, 30}) {
+    asked.count = count;
+    const TopRowResult none = AskTopRows({asked})[0].result;
+    EXPECT_EQ(none.count, 0);
+    EXPECT_EQ(none.rest, 0);
+    EXPECT_TRUE(none.is_valid);
+  }
 }
 
 TEST_P(DeviceTopRowsTest, PaddingIsNoToken) {
   TopAsked asked = {
       .logits = TopLogits(1100, 9, 5.0f), .vocab_size = 1030, .count = 9};
   std::fill(asked.logits.begin() + 1030, asked.logits.end(), 99.0f);
-  ExpectAsDefined(asked, AskTopRows({asked})[0]);
+  for (const int count : {1, 9}) {
+    asked.count = count;
+    ExpectAsDefined(asked, AskTopRows({asked})[0]);
+  }
+}
+
+// Nobody asks for the weight of the others at temperature 0.
+TEST_P(DeviceTopRowsTest, TheGreatestAloneMayBeAnywhere) {
+  for (const int place : {0, 31, 32, 1023, 1024, 4095, 4096, 4999}) {
+    for (const double temperature : {0.0, 1.0}) {
+      TopAsked asked = {.logits = TopLogits(5000, 7, 3.0f),
+                        .temperature = temperature};
+      asked.logits[static_cast<size_t>(place)] = 4.0f;
+      ExpectAsDefined(asked, AskTopRows({asked})[0]);
+      // The first of two.
+      asked.logits[4999] = 4.0f;
+      ExpectAsDefined(asked, AskTopRows({asked})[0]);
+    }
+  }
 }
 
 // Their marks are beyond what a launch has of shared memory without asking. One
@@ -202,11 +250,15 @@ TEST(DeviceTopRowsLargeTest, AVocabularyMayNeedMoreSharedMemoryThanIsFree) {
 TEST_P(DeviceTopRowsTest, ARowThatIsNoneIsSaidToBe) {
   for (const float bad : {kTopInfinity, std::nanf("")}) {
     for (const int place : {0, 31, 40, 1499}) {
-      TopAsked asked = {.logits = TopLogits(1500, 3, 2.0f), .count = 5};
+      TopAsked asked = {.logits = TopLogits(1500, 3, 2.0f)};
       asked.logits[static_cast<size_t>(place)] = bad;
-      EXPECT_FALSE(AskTopRows({asked})[0].result.is_valid) << place;
-      asked.tokens = {place};
-      EXPECT_FALSE(AskTopRows({asked})[0].result.is_valid) << place;
+      for (const int count : {1, 5}) {
+        asked.count = count;
+        asked.tokens = {};
+        EXPECT_FALSE(AskTopRows({asked})[0].result.is_valid) << place;
+        asked.tokens = {place};
+        EXPECT_FALSE(AskTopRows({asked})[0].result.is_valid) << place;
+      }
     }
   }
 }

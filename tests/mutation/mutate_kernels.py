@@ -8,7 +8,8 @@
 Each mutant is one line of a kernel changed by one rule, compiled as the build compiles the kernel and linked in its
 place. It is found if it does not compile, if a test fails, or if the tests do not end in time. What survives the first
 build is tried in the next, which may be one with sanitizers. Survivors of all are compared with survivors.txt beside
-this file, which says of each why no test can see it; one that is not listed there ends the sweep with status 1.
+this file, which says of each why no test can see it; one that is not listed there ends the sweep with status 1, as does
+one that is listed and no mutant of its kernel any more.
 """
 import argparse
 import json
@@ -24,7 +25,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 KERNELS = ROOT / "core/kernels/cuda"
 EXPLAINED = pathlib.Path(__file__).with_name("survivors.txt")
 # The tests that run each file, and the program that they are in.
-PROGRAMS = dict.fromkeys(("race_noise.h", "row_weight.h", "score_rows.cu", "top_rows.cu"), "exactness_device_rows_tests")
+PROGRAMS = dict.fromkeys(("device_coins.h", "draw_next.cu", "race_noise.h", "row_weight.h", "score_rows.cu", "top_rows.cu"),
+                         "exactness_device_rows_tests")
 SUITES = {
     "linear.cu": "All/CudaLinearTest.*",
     "packed_weight.cu": "All/CudaLinearTest.*",
@@ -33,13 +35,15 @@ SUITES = {
     "attention.cu": "All/CudaAttentionTest.*",
     "attention_parts.h": "All/CudaAttentionTest.*",
     "attention_queries.h": "All/CudaAttentionTest.*",
+    "device_coins.h": "Orders/DeviceDrawsTest.*",
+    "draw_next.cu": "Orders/DeviceDrawsTest.*",
     "race_noise.h": "Orders/DeviceRowsTest.*",
     "row_weight.h": "Orders/DeviceRowsTest.*",
     "score_rows.cu": "Orders/DeviceRowsTest.*",
     "top_rows.cu": "Orders/DeviceTopRowsTest.*",
 }
-COMPILED_AS = {"attention_parts.h": "attention.cu", "attention_queries.h": "attention.cu", "race_noise.h": "score_rows.cu",
-               "row_weight.h": "score_rows.cu"}
+COMPILED_AS = {"attention_parts.h": "attention.cu", "attention_queries.h": "attention.cu", "device_coins.h": "draw_next.cu",
+               "race_noise.h": "score_rows.cu", "row_weight.h": "score_rows.cu"}
 RULES = [
     (r"__syncthreads\(\);", ""),
     (r" < ", " <= "), (r" <= ", " < "), (r" >= ", " > "), (r" > ", " >= "), (r" == ", " != "),
@@ -67,6 +71,14 @@ def sites(source):
                 if re.search(r"[<,]\s*$", code[:match.start()]) and "template" in code:
                     continue
                 yield number, match.start(), match.end(), replacement
+
+
+def key_of(kernel, source, site):
+    """A mutant as survivors.txt has it, and its line."""
+    number, begin, end, replacement = site
+    line = source[number]
+    changed = line[:begin] + replacement + line[end:]
+    return (kernel, line.strip(), changed.strip()), changed
 
 
 class Build:
@@ -136,34 +148,36 @@ def main():
     parser.add_argument("--listed", action="store_true", help="only those of survivors.txt: do they all still survive?")
     parser.add_argument("--build", type=pathlib.Path, nargs="+", default=[ROOT / "build/release"])
     options = parser.parse_args()
-    builds, known, unexplained = [Build(folder.resolve()) for folder in options.build], explained(), 0
+    builds, known, num_wrong = [Build(folder.resolve()) for folder in options.build], explained(), 0
     for kernel in options.kernel:
         source = (KERNELS / kernel).read_text().splitlines()
         chosen = list(sites(source))
+        listed = {key for key in known if key[0] == kernel}
+        for stale in sorted(listed - {key_of(kernel, source, site)[0] for site in chosen}):
+            num_wrong += 1
+            print("listed, and no mutant:", " | ".join(stale), flush=True)
         random.Random(options.seed).shuffle(chosen)
         chosen = chosen[:options.limit or None]
         outcomes = {}
         with tempfile.TemporaryDirectory() as scratch:
-            for number, begin, end, replacement in chosen:
-                line = source[number]
-                changed = line[:begin] + replacement + line[end:]
-                key = (kernel, line.strip(), changed.strip())
+            for site in chosen:
+                key, changed = key_of(kernel, source, site)
                 if options.listed and key not in known:
                     continue
-                text = "\n".join([*source[:number], changed, *source[number + 1:]]) + "\n"
+                text = "\n".join([*source[:site[0]], changed, *source[site[0] + 1:]]) + "\n"
                 runs = (build.run(kernel, text, pathlib.Path(scratch)) for build in builds)
                 how = next((run for run in runs if run), "")
                 if not how:
                     how = "survives, explained" if key in known else "SURVIVES"
                     if key not in known:
-                        unexplained += 1
+                        num_wrong += 1
                         print(" | ".join(key), flush=True)
                 elif options.listed:
                     print("found:", " | ".join(key), flush=True)
                 outcomes[how] = outcomes.get(how, 0) + 1
         counts = ", ".join(f"{count} {how}" for how, count in sorted(outcomes.items()))
         print(f"# {kernel}: {sum(outcomes.values())} mutants: {counts}", flush=True)
-    return 1 if unexplained else 0
+    return 1 if num_wrong else 0
 
 
 if __name__ == "__main__":

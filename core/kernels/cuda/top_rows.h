@@ -10,7 +10,7 @@ namespace outrider::kernels::cuda {
 // tokens, which count neither among them nor among the others.
 struct TopRow {
   const float* logits = nullptr;  // [vocab_size]
-  int vocab_size = 0;
+  int vocab_size = 0;             // 0: no row, and no result
   // log2(e) / temperature; 0: nobody asks for TopRowResult::rest.
   double scale = 0;
   // The tokens, ascending, are [first_token, first_token + num_tokens) of
