@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
+#include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "core/cuda_model/pinned_pool.h"
 #include "core/cuda_model/step_inputs.h"
@@ -39,19 +40,17 @@ class CudaCausalLm final : public CausalLm {
  public:
   CudaCausalLm(std::shared_ptr<Gpu> gpu, ModelInfo info,
                std::unique_ptr<CudaTransformer> transformer,
-               int rehearsed_tokens)
+               std::shared_ptr<void> step_memory, int rehearsed_tokens)
       : gpu_(std::move(gpu)),
         info_(std::move(info)),
         rehearsed_tokens_(rehearsed_tokens),
         transformer_(std::move(transformer)),
-        pool_(gpu_) {}
+        step_memory_(std::move(step_memory)) {}
 
   const ModelInfo& info() const override { return info_; }
-  int64_t AvailableKvBytes() const override {
-    return static_cast<int64_t>(gpu_->AvailableBytes());
-  }
+  int64_t AvailableKvBytes() const override;
   absl::Status AllocateKvBlocks(int num_blocks) override;
-  absl::Status Prepare() override;
+  absl::Status Prepare() override { return RehearseAll(); }
   std::vector<absl::StatusOr<LogitRows>> Extend(
       absl::Span<const Extension> batch) override {
     return ExtendAsOnePass(
@@ -67,30 +66,46 @@ class CudaCausalLm final : public CausalLm {
   // A step of so many tokens at the end of so long a session, whose blocks
   // nobody has, with this question about each row; and tokens drawn after it.
   absl::Status Rehearse(int num_tokens, int max_drawn, int length,
-                        const RowQuestion& question);
+                        const RowQuestion& question) const;
+  absl::Status RehearseAll() const;
   absl::StatusOr<std::vector<LogitRows>> Run(absl::Span<const Extension> pass);
 
   const std::shared_ptr<Gpu> gpu_;
   const ModelInfo info_;
   const int rehearsed_tokens_;
   const std::unique_ptr<CudaTransformer> transformer_;
-  PinnedPool pool_;
+  const std::shared_ptr<void> step_memory_;  // of a StepInputs, pinned
   int num_blocks_ = 0;
-  std::shared_ptr<void> step_memory_;  // of a StepInputs
 };
+
+// Less what graphs take. One names where blocks lie, so none can be captured
+// before them: where there are no blocks yet, those that Prepare will capture
+// are tried over the one that nobody has.
+int64_t CudaCausalLm::AvailableKvBytes() const {
+  const auto available = [this] {
+    return static_cast<int64_t>(gpu_->AvailableBytes());
+  };
+  if (rehearsed_tokens_ == 0 || num_blocks_ > 0) return available();
+  absl::Status status = transformer_->AllocateKvBlocks(0);
+  if (status.ok()) status = RehearseAll();
+  const int64_t bytes = available() + info_.kv_block_bytes;
+  transformer_->FreeKvBlocks();
+  if (status.ok()) return bytes;
+  OUTRIDER_LOG(kError) << "no memory is left for KV blocks: "
+                       << status.message();
+  return 0;
+}
 
 absl::Status CudaCausalLm::AllocateKvBlocks(int num_blocks) {
   OUTRIDER_RETURN_IF_ERROR(transformer_->AllocateKvBlocks(num_blocks));
   num_blocks_ = num_blocks;
-  step_memory_ = pool_.Take(StepArrays::Bytes(transformer_->step_limits()));
-  if (step_memory_ != nullptr) return absl::OkStatus();
-  return absl::ResourceExhaustedError("no pinned memory for a pass");
+  return absl::OkStatus();
 }
 
 // Every shape of one session's round, by what is asked of its rows: the fewest
 // and the most tokens that are padded to a power of two, as their tiles are to
 // one or its double.
-absl::Status CudaCausalLm::Prepare() {
+absl::Status CudaCausalLm::RehearseAll() const {
   const RowQuestion draw = {
       .vocab_size = info_.vocab_size, .temperature = 1, .what = DrawQuestion()};
   RowQuestion top = draw;
@@ -115,7 +130,7 @@ absl::Status CudaCausalLm::Prepare() {
 }
 
 absl::Status CudaCausalLm::Rehearse(int num_tokens, int max_drawn, int length,
-                                    const RowQuestion& question) {
+                                    const RowQuestion& question) const {
   const std::vector<KvBlockId> blocks(static_cast<size_t>(NumKvBlocks(length)),
                                       transformer_->step_limits().spare_block);
   const std::vector<TokenId> tokens(static_cast<size_t>(num_tokens), 0);
@@ -200,9 +215,14 @@ absl::StatusOr<std::unique_ptr<CausalLm>> MakeCudaCausalLm(
   OUTRIDER_ASSIGN_OR_RETURN(
       auto transformer,
       CudaTransformer::Make(gpu, config, std::move(weights), limits));
-  return std::make_unique<CudaCausalLm>(std::move(gpu), std::move(info),
-                                        std::move(transformer),
-                                        limits.rehearsed_tokens);
+  auto step_memory =
+      PinnedPool(gpu).Take(StepArrays::Bytes(transformer->step_limits()));
+  if (step_memory == nullptr) {
+    return absl::ResourceExhaustedError("no pinned memory for a pass");
+  }
+  return std::make_unique<CudaCausalLm>(
+      std::move(gpu), std::move(info), std::move(transformer),
+      std::move(step_memory), limits.rehearsed_tokens);
 }
 
 }  // namespace outrider

@@ -190,7 +190,8 @@ absl::Status CudaTransformer::AllocateKvBlocks(int num_blocks) {
     char* const keys = memory.as<char>() + 2 * half * i;
     kv_.push_back({.keys = keys, .values = keys + half});
   }
-  Keep(std::move(memory));
+  counters_->num_memory_bytes += static_cast<int64_t>(memory.bytes());
+  kv_memory_ = std::move(memory);
   step_limits_.spare_block = num_blocks;
   loop_->set_spare_block(num_blocks);
   // It is read where a graph is rehearsed.
@@ -203,6 +204,15 @@ absl::Status CudaTransformer::AllocateKvBlocks(int num_blocks) {
     }
   }
   return absl::OkStatus();
+}
+
+void CudaTransformer::FreeKvBlocks() {
+  graphs_.Clear();
+  counters_->num_graphs = 0;
+  if (!kv_memory_.has_value()) return;
+  counters_->num_memory_bytes -= static_cast<int64_t>(kv_memory_->bytes());
+  kv_.clear();
+  kv_memory_.reset();
 }
 
 void CudaTransformer::CopyKvBlock(KvBlockId from, KvBlockId to) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -30,8 +31,10 @@ class CudaTransformer {
       const CudaLimits& limits);
 
   static int64_t KvBlockBytes(const ModelConfig& config);
-  // Once. RESOURCE_EXHAUSTED: no memory for them.
+  // RESOURCE_EXHAUSTED: no memory for them.
   absl::Status AllocateKvBlocks(int num_blocks);
+  // And the graphs that name them.
+  void FreeKvBlocks();
   // The next step finds it done.
   void CopyKvBlock(KvBlockId from, KvBlockId to);
 
@@ -98,7 +101,8 @@ class CudaTransformer {
   StepLimits step_limits_ = {};
   size_t attention_floats_ = 0;
   Arena arena_ = {};
-  std::vector<DeviceMemory> memory_;  // of arena, angles and blocks
+  std::vector<DeviceMemory> memory_;  // of arena and angles
+  std::optional<DeviceMemory> kv_memory_;
   std::vector<kernels::cuda::KvLayer> kv_;
   GraphCache graphs_;
   int64_t num_rehearsed_ = 0;  // replays that do not count

@@ -97,7 +97,7 @@ inline std::shared_ptr<Gpu> EmulatedGpu() {
 
 // It has no KV blocks yet.
 inline absl::StatusOr<std::unique_ptr<CausalLm>> MakeSmallModel(
-    const CudaLimits& limits = {}) {
+    const CudaLimits& limits = {.rehearsed_tokens = 0}) {
   const std::shared_ptr<Gpu> gpu = EmulatedGpu();
   const ModelConfig config = SmallConfig();
   ModelInfo info;

@@ -28,6 +28,19 @@ absl::Status NotMemory(const std::string& text) {
       "\" is not a size: auto, a share like 80%, or bytes like 512MiB or 4G"));
 }
 
+// What the model is asked for only where it decides: a GPU's may have to try.
+int64_t BytesOf(const CausalLm& model, const KvMemory& memory) {
+  if (memory.bytes > 0) return memory.bytes;
+  const int64_t available = model.AvailableKvBytes();
+  double share = memory.share;
+  if (share == 0) {
+    share = model.info().device == "cpu" ? kShareOfCpu : kShareOfOthers;
+  }
+  OUTRIDER_LOG(kInfo) << "KV cache: " << BytesForPeople(available)
+                      << " are available";
+  return static_cast<int64_t>(share * static_cast<double>(available));
+}
+
 }  // namespace
 
 absl::StatusOr<KvMemory> ParseKvMemory(const std::string& text) {
@@ -58,13 +71,7 @@ absl::StatusOr<int> SetUpKvBlocks(CausalLm& model, const KvMemory& memory,
                                   int64_t least, int64_t most) {
   const ModelInfo& info = model.info();
   const int64_t block_bytes = std::max<int64_t>(1, info.kv_block_bytes);
-  const int64_t available = model.AvailableKvBytes();
-  double share = memory.share;
-  if (share == 0) share = info.device == "cpu" ? kShareOfCpu : kShareOfOthers;
-  const int64_t bytes =
-      memory.bytes > 0
-          ? memory.bytes
-          : static_cast<int64_t>(share * static_cast<double>(available));
+  const int64_t bytes = BytesOf(model, memory);
   int64_t num_blocks = bytes / block_bytes;
   const auto blocks_of = [](int64_t tokens) {
     return (tokens + kKvBlockLength - 1) / kKvBlockLength;
@@ -82,8 +89,7 @@ absl::StatusOr<int> SetUpKvBlocks(CausalLm& model, const KvMemory& memory,
   OUTRIDER_RETURN_IF_ERROR(model.AllocateKvBlocks(count));
   OUTRIDER_RETURN_IF_ERROR(model.Prepare());
   OUTRIDER_LOG(kInfo) << "KV cache: " << BytesForPeople(count * block_bytes)
-                      << " of " << BytesForPeople(available)
-                      << " available, for " << int64_t{count} * kKvBlockLength
+                      << " for " << int64_t{count} * kKvBlockLength
                       << " tokens in " << count << " blocks";
   return count;
 }

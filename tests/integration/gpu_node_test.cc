@@ -98,6 +98,31 @@ TEST(GpuNodeTest, BlocksAreWhatTheDeviceHasLeftForThem) {
   emulated::SetAvailableMemory(before);
 }
 
+// Graphs take it from the device while the node gets ready to serve.
+TEST(GpuNodeTest, GraphsHaveTheirMemoryBeforeBlocksTakeTheRest) {
+  const size_t before = emulated::AvailableMemory();
+  auto model = MakeSmallModel({.rehearsed_tokens = 2});
+  ASSERT_THAT(model, IsOk());
+  const int64_t block = (*model)->info().kv_block_bytes;
+  const DeviceCounters& counters = *(*model)->device_counters();
+  const int64_t taken = counters.num_memory_bytes;
+  const auto left = static_cast<int64_t>(1000 * block);
+  emulated::SetAvailableMemory(static_cast<size_t>(left));
+  emulated::SetGraphBytes(static_cast<size_t>(20 * block));
+  const auto num_blocks =
+      SetUpKvBlocks(**model, *ParseKvMemory("auto"), 64, 100000);
+  ASSERT_THAT(num_blocks, IsOk());
+  const int64_t graphs = 20 * block * counters.num_graphs;
+  EXPECT_GE(counters.num_graphs, 10);
+  EXPECT_EQ(*num_blocks, (left - graphs) * 9 / 10 / block);
+  EXPECT_EQ(counters.num_memory_bytes - taken, (*num_blocks + 1) * block);
+  EXPECT_EQ((*model)->AvailableKvBytes(),
+            left - graphs - (*num_blocks + 1) * block);
+  model->reset();
+  emulated::SetGraphBytes(0);
+  emulated::SetAvailableMemory(before);
+}
+
 TEST(GpuNodeTest, ALostContextEndsEveryCallAndTheNode) {
   const std::unique_ptr<Node> node = MakeNode();
   EXPECT_THAT(Submit(*node, 20, 1).get(), IsOk());
