@@ -55,6 +55,13 @@ bool NodeEngine::Release(const RequestHeader& header) {
   return scheduler_.Release(header);
 }
 
+std::optional<std::chrono::steady_clock::time_point> NodeEngine::pass_start()
+    const {
+  MutexLock lock(mu_);
+  if (!is_passing_) return std::nullopt;
+  return pass_start_;
+}
+
 void NodeEngine::Run() {
   MutexLock lock(mu_);
   while (true) {
@@ -76,6 +83,7 @@ bool NodeEngine::RunPass() {
   std::optional<Pass> pass = scheduler_.NextPass(Clock::now());
   if (!pass.has_value()) return false;
   is_passing_ = true;
+  pass_start_ = pass->start;
   // Replies do not wait for this thread's pass.
   if (scheduler_.HasRowsOrReplies()) wake_.NotifyOne();
   mu_.Unlock();

@@ -2,8 +2,10 @@
 #ifndef OUTRIDER_CORE_ENGINE_NODE_ENGINE_H_
 #define OUTRIDER_CORE_ENGINE_NODE_ENGINE_H_
 
+#include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -43,6 +45,9 @@ class NodeEngine {
   bool Truncate(const RequestHeader& header, int length);
   bool Release(const RequestHeader& header);
 
+  // When the pass began that runs now, if one does.
+  std::optional<std::chrono::steady_clock::time_point> pass_start() const;
+
   const EngineMetrics& metrics() const { return scheduler_metrics_; }
   const CausalLm& model() const { return *model_; }
 
@@ -60,11 +65,12 @@ class NodeEngine {
   const std::unique_ptr<CausalLm> model_;
   const std::function<void()> on_lost_;
 
-  Mutex mu_;
+  mutable Mutex mu_;
   CondVar wake_;
   BatchScheduler scheduler_ ABSL_GUARDED_BY(mu_);
   const EngineMetrics& scheduler_metrics_;        // thread-safe
   bool is_passing_ ABSL_GUARDED_BY(mu_) = false;  // some thread has the model
+  Clock::time_point pass_start_ ABSL_GUARDED_BY(mu_) = {};  // of that one
   bool is_ending_ ABSL_GUARDED_BY(mu_) = false;
   bool told_lost_ ABSL_GUARDED_BY(mu_) = false;
   Clock::time_point next_expiry_ ABSL_GUARDED_BY(mu_) = {};

@@ -2,6 +2,7 @@
 #include "core/engine/node_engine.h"
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <future>
 #include <memory>
@@ -84,6 +85,19 @@ class NodeEngineTest : public ::testing::Test {
 
   std::unique_ptr<NodeEngine> engine_;
 };
+
+TEST_F(NodeEngineTest, APassHasAStartWhileItRuns) {
+  std::vector<bool> has_start;
+  Start([&](auto) {
+    has_start.push_back(engine_->pass_start().has_value());
+    EXPECT_LE(engine_->pass_start(), std::chrono::steady_clock::now());
+    return absl::OkStatus();
+  });
+  EXPECT_FALSE(engine_->pass_start().has_value());
+  EXPECT_THAT(Submit(1, {.num_more = 2}).get(), IsOk());
+  EXPECT_EQ(has_start, std::vector<bool>(3, true));
+  EXPECT_FALSE(engine_->pass_start().has_value());
+}
 
 TEST_F(NodeEngineTest, OneDecodeIsRunOnTheThreadThatSubmitsIt) {
   std::vector<std::thread::id> threads;

@@ -10,6 +10,9 @@
 namespace outrider {
 namespace {
 
+// The longest pass of a GPU takes some hundredths of that.
+constexpr std::chrono::seconds kMostPass(300);
+
 void AddModelFlags(CLI::App& app, NodeFlags& flags) {
   app.option_defaults()->group("Model");
   app.add_option("--model", flags.model,
@@ -50,12 +53,12 @@ void AddSessionFlags(CLI::App& app, NodeFlags& flags) {
                  "most draft tokens of a request")
       ->check(WholeNumberIn(0, 1024))
       ->capture_default_str();
-  app.add_option(
-         "--kv-cache-memory", flags.kv_cache_memory,
-         "keys and values of all sessions: bytes like 4GiB, a share "
-         "like 80% of what the device has left, or auto: half of that "
-         "on a CPU, 90% on a GPU. A token takes 2 x layers x KV heads x "
-         "head size x bytes of the dtype; docs/sizing.md has more")
+  app.add_option("--kv-cache-memory", flags.kv_cache_memory,
+                 "keys and values of all sessions: bytes like 4GiB, a share "
+                 "like 80% of what the device has left, or auto: half of that "
+                 "on a CPU, 90% on a GPU, where graphs come first. A token "
+                 "takes 2 x layers x KV heads x "
+                 "head size x bytes of the dtype; docs/sizing.md has more")
       ->check([](const std::string& text) {
         const auto memory = ParseKvMemory(text);
         return memory.ok() ? std::string()
@@ -87,12 +90,22 @@ void AddSessionFlags(CLI::App& app, NodeFlags& flags) {
                  "a session that had no call for this long is forgotten")
       ->check(WholeNumberIn(1, 86400))
       ->capture_default_str();
+  app.add_option("--max-pass-seconds", flags.max_pass_seconds,
+                 "a pass that takes longer hangs: the node turns NOT_SERVING "
+                 "and its process ends; 0: 300 on a GPU, any time on a CPU")
+      ->check(WholeNumberIn(0, 86400))
+      ->capture_default_str();
 }
 
 }  // namespace
 
 int NodeFlags::NumThreads() const {
   return threads > 0 ? threads : AvailableCores();
+}
+
+std::chrono::seconds NodeFlags::MaxPass() const {
+  if (max_pass_seconds > 0) return std::chrono::seconds(max_pass_seconds);
+  return device == "cpu" ? std::chrono::seconds(0) : kMostPass;
 }
 
 CheckpointOptions NodeFlags::Checkpoint() const {

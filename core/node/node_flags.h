@@ -2,6 +2,7 @@
 #ifndef OUTRIDER_CORE_NODE_NODE_FLAGS_H_
 #define OUTRIDER_CORE_NODE_NODE_FLAGS_H_
 
+#include <chrono>
 #include <string>
 
 #include "core/engine/batch_scheduler.h"
@@ -29,6 +30,7 @@ struct NodeFlags {
   std::string prefix_cache = "salted";
   int max_draft_tokens = 16;
   int lease_seconds = 30;
+  int max_pass_seconds = 0;  // 0: by the device
   bool measure = false;
   bool json = false;
   SimulationFlags simulation = {};
@@ -37,6 +39,8 @@ struct NodeFlags {
 
   // --threads, or its default.
   int NumThreads() const;
+  // --max-pass-seconds, or its default; 0: a pass may take any time.
+  std::chrono::seconds MaxPass() const;
   CheckpointOptions Checkpoint() const;
 };
 

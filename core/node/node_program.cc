@@ -50,14 +50,14 @@ absl::Status Serve(const NodeProgram& program, const NodeFlags& flags,
       {{"role", program.role}, {"model_name", description.model_name}});
   AddNodeMetrics(metrics, node, program.method, flags.simulation.enabled);
   until_it_serves.reset();
-  return ServeNode(
-      {.name = absl::StrCat("outrider-", program.role),
-       .what = Summary(description),
-       .flags = flags.server,
-       .node = node,
-       .service = *service,
-       .metrics = metrics,
-       .max_receive_bytes = program.max_request_bytes(description)});
+  return ServeNode({.name = absl::StrCat("outrider-", program.role),
+                    .what = Summary(description),
+                    .flags = flags.server,
+                    .node = node,
+                    .service = *service,
+                    .metrics = metrics,
+                    .max_receive_bytes = program.max_request_bytes(description),
+                    .max_pass = flags.MaxPass()});
 }
 
 absl::Status CheckWeights(const NodeFlags& flags,

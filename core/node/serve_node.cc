@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <thread>
@@ -39,6 +40,23 @@ void ServeUntilIdle(const NodeCounters& counters, Clock::time_point deadline) {
   }
 }
 
+// Whether the model's thread is in a pass that will not end.
+bool IsHung(const ServedNode& served) {
+  if (served.max_pass.count() == 0) return false;
+  const auto start = served.node.engine().pass_start();
+  return start.has_value() && Clock::now() > *start + served.max_pass;
+}
+
+// No thread can be awaited that waits for the device.
+[[noreturn]] void EndHung(const ServedNode& served, RpcServer& server) {
+  OUTRIDER_LOG(kError) << "the device hangs, and this node serves no more: a "
+                          "pass has taken more than "
+                       << served.max_pass.count() << " s (--max-pass-seconds)";
+  server.SetServing(false);
+  std::this_thread::sleep_for(kLastCalls);  // in which health is told
+  std::_Exit(EXIT_FAILURE);
+}
+
 }  // namespace
 
 absl::Status ServeNode(const ServedNode& served) {
@@ -58,6 +76,7 @@ absl::Status ServeNode(const ServedNode& served) {
             << served.what << ")" << std::endl;
   int signal = 0;
   while (signal == 0 && !node.is_lost()) {
+    if (IsHung(served)) EndHung(served, *server);
     signal = RpcServer::WaitForTermination(milliseconds(200));
   }
   if (node.is_lost()) {

@@ -2,6 +2,7 @@
 #ifndef OUTRIDER_CORE_NODE_SERVE_NODE_H_
 #define OUTRIDER_CORE_NODE_SERVE_NODE_H_
 
+#include <chrono>
 #include <string>
 
 #include "absl/status/status.h"
@@ -21,6 +22,7 @@ struct ServedNode {
   const MetricRegistry& metrics;
   // The largest request that the model can call for.
   int max_receive_bytes = 0;
+  std::chrono::seconds max_pass{0};  // 0: a pass may take any time
 };
 
 // Serves until a termination signal, then drains. Prints one line with the
@@ -30,7 +32,9 @@ struct ServedNode {
 // bring no new sessions; those that run are served until no call has come for a
 // while, at most --drain-seconds. SIGINT waits for calls in flight alone. A
 // second signal ends the process at once. UNAVAILABLE: the device was lost,
-// which ends it too.
+// which ends it too. A pass that hangs ends the process, as nothing in it can
+// end in order any more: health turns NOT_SERVING, the log says so, and its
+// status is 1.
 absl::Status ServeNode(const ServedNode& served);
 
 // What --check-config checks: flags, addresses, TLS files, and the files of the

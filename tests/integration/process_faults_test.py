@@ -180,6 +180,28 @@ class VerifierFaultTest(FaultTest):
         self.assert_serves()
 
 
+class HungDeviceTest(FaultTest):
+    def test_a_pass_that_does_not_end_ends_the_node(self):
+        hung = self.start("outrider-verifier", "--simulate", "--simulate-pass-ms", "100000", "--max-pass-seconds", "1",
+                          "--listen", "127.0.0.1:0")
+        coordinator = self.start("outrider-coordinator", "--verifier", hung.address(), "--listen", "127.0.0.1:0")
+        self.wait_for_nodes(coordinator.address(), "verifier")
+        stream = self.start_generate(coordinator.address(), "-k", "0", "--prompt-tokens", "1 2 3", "--timeout", "60")
+        self.assertEqual(hung.wait(), FAILED, hung.err())
+        self.assertIn("E the device hangs, and this node serves no more: a pass has taken more than 1 s", hung.err())
+        stream.end(signal.SIGKILL)
+
+    def test_a_node_without_work_does_not_hang(self):
+        idle = self.start("outrider-verifier", "--simulate", "--max-pass-seconds", "1", "--listen", "127.0.0.1:0")
+        coordinator = self.start("outrider-coordinator", "--verifier", idle.address(), "--listen", "127.0.0.1:0")
+        self.wait_for_nodes(coordinator.address(), "verifier")
+        for _ in range(2):
+            program = self.generate(coordinator.address(), "-k", "0", "--prompt-tokens", "1 2 3", "--max-tokens", "8")
+            self.assertEqual(program.wait(), 0, program.err())
+            time.sleep(1.5)
+        self.assertIsNone(idle.process.poll(), idle.err())
+
+
 class FullQueueTest(FaultTest):
     def test_no_stream_ends_because_both_nodes_are_full(self):
         full = ("--max-queue-length", "1")
