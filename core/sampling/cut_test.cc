@@ -77,7 +77,7 @@ TEST(KeepTopTest, IsWhatSortingTheWholeRowGives) {
       std::iota(ids.begin(), ids.end(), 0);
       const Distribution row = Distribution::FromSorted(ids, weights);
       for (const size_t most : {1, 32, 64, 100, 4000}) {
-        for (const double mass : {0.01, 0.5, 0.9, 0.98, 1.0}) {
+        for (const double mass : {0.01, 0.5, 0.9, 0.98, 0.9999, 1.0}) {
           EXPECT_THAT(KeepTop(row, most, mass).support(),
                       ElementsAreArray(Expected(weights, most, mass)))
               << size << " " << steepness << " " << most << " " << mass;
