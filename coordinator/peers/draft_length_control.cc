@@ -18,7 +18,9 @@ constexpr double kMostSecondsKept = 1;
 
 // The number of sessions is a mean over some so many rounds.
 constexpr double kSessionsRounds = 32;
-constexpr double kMostSessions = 1024;
+// A session that comes back after a pause has seen the rounds of the others go
+// by, and counts no more than so much of the mean, and so many.
+constexpr double kMostOfSessions = 4;
 
 }  // namespace
 
@@ -128,8 +130,8 @@ bool DraftLengthControl::IsAhead() const {
 
 void DraftLengthControl::CountSessions(int64_t after) {
   if (after == 0) return;
-  const double seen =
-      std::min(static_cast<double>(num_rounds_ - after), kMostSessions);
+  const double seen = std::min(static_cast<double>(num_rounds_ - after),
+                               kMostOfSessions * (num_sessions_ + 1));
   sessions_weight_ = std::min(sessions_weight_ + 1, kSessionsRounds);
   num_sessions_ += (seen - num_sessions_) / sessions_weight_;
 }

@@ -286,6 +286,31 @@ TEST(DraftLengthControlTest, ADrafterThatDraftsNothingIsAskedNoMore) {
   EXPECT_LE(num_asked, 0.03 * 5000);
 }
 
+// It has seen the rounds of the others go by, not those of so many sessions.
+TEST(DraftLengthControlTest, ASessionThatComesBackIsNotTakenForMany) {
+  DraftLengthControl control;
+  const RoundStats round = {
+      .num_drafted = 4,
+      .num_accepted = 3,
+      .round_seconds = 0.03,
+      .drafter = {.call_seconds = 0.005, .compute_seconds = 0.005},
+      .verifier = {.call_seconds = 0.025, .compute_seconds = 0.025}};
+  int64_t last = 0;
+  const auto learn = [&](DraftLengthMode mode, int64_t after) {
+    DraftLengthControl::Choice choice = control.Choose(4, mode);
+    choice.after = after;
+    last = control.Learn(choice, round);
+  };
+  for (int i = 0; i < 1000; ++i) learn(DraftLengthMode::kFixed, last);
+  learn(DraftLengthMode::kFixed, /*after=*/1);
+  // One session tries each of the first numbers, 4 and 4 again, three times.
+  for (int i = 0; i < 6; ++i) {
+    EXPECT_EQ(control.Choose(4, DraftLengthMode::kAuto).num_drafts, 4);
+    learn(DraftLengthMode::kAuto, last);
+  }
+  EXPECT_EQ(control.Choose(4, DraftLengthMode::kAuto).num_drafts, 0);
+}
+
 // A busy machine has such moments.
 TEST(DraftLengthControlTest, AFixedKOutlastsADraftThatStalled) {
   DraftLengthControl control;

@@ -131,9 +131,7 @@ absl::StatusOr<DraftReply> NodeDraftClient::TakeAhead(SideDraft& ahead,
 DraftCall NodeDraftClient::MakeCall(Session& session, int num_tokens) const {
   DraftCall call = MakeCallFor(session);
   call.header = session.NextHeader(session.drafter_cache());
-  call.max_draft_tokens =
-      std::min({num_tokens, options_.max_draft_tokens,
-                options_.context_length - session.length()});
+  call.max_draft_tokens = MostDrafts(session, num_tokens);
   return call;
 }
 

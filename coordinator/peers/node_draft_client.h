@@ -2,6 +2,7 @@
 #ifndef OUTRIDER_COORDINATOR_PEERS_NODE_DRAFT_CLIENT_H_
 #define OUTRIDER_COORDINATOR_PEERS_NODE_DRAFT_CLIENT_H_
 
+#include <algorithm>
 #include <memory>
 
 #include "coordinator/peers/node_stub.h"
@@ -38,6 +39,12 @@ class NodeDraftClient final : public DraftClient {
   // Whether the drafter can attend over the session's text and one token more.
   bool Reaches(const Session& session) const {
     return session.length() < options_.context_length;
+  }
+  // How many drafts it may be asked for after the session's text, of so many
+  // that are wanted.
+  int MostDrafts(const Session& session, int num_tokens) const {
+    return std::min({num_tokens, options_.max_draft_tokens,
+                     options_.context_length - session.length()});
   }
   // Whether the drafter lacks so much of the text that a round should not wait
   // until it has taken that in: all of it, or a good deal.

@@ -42,7 +42,9 @@ Task<absl::StatusOr<ProposedDraft>> OptionalDraftClient::Propose(
     Prepare(session, control.Asks(), no_draft.link);
     co_return no_draft;
   }
-  const DraftLengthControl::Choice choice = control.Choose(num_tokens, mode_);
+  // What it would not draft anyway is no draft that was refused.
+  const DraftLengthControl::Choice choice =
+      control.Choose(drafter_->node.MostDrafts(session, num_tokens), mode_);
   choice_ = choice;
   PlainReason reason = Prepare(session, choice.num_drafts > 0, no_draft.link);
   if (reason == PlainReason::kNone && !MayCall(Clock::now())) {

@@ -298,6 +298,32 @@ TEST_F(OptionalDraftClientTest, KByControlLearnsFromTheRoundsOfOtherSessions) {
   RunTask(Stop(client, session_));
 }
 
+// What it says that it drafts at most is no sign that more would not stand.
+TEST_F(OptionalDraftClientTest, DraftsBeyondItsLimitAreNotLearnedAsRefused) {
+  NodeDraftClient node(stub_, {.context_length = 200, .max_draft_tokens = 1});
+  OptionalDraftClient client(
+      [&](Session&) {
+        return std::optional(OptionalDraftClient::Drafter{
+            .node = node, .breaker = breaker_, .control = control_});
+      },
+      DraftLengthMode::kAuto);
+  for (int i = 0; i < 200; ++i) {
+    const auto proposed = RunTask(client.Propose(session_, 8));
+    ASSERT_THAT(proposed, IsOk());
+    const int num_drafted = proposed->draft.length();
+    EXPECT_LE(num_drafted, 1);
+    client.Learn(
+        {.num_drafted = num_drafted,
+         .num_accepted = num_drafted,
+         .plain_reason = proposed->plain_reason,
+         .round_seconds = 0.1,
+         .verifier = {.call_seconds = 0.1, .compute_seconds = 0.025}});
+  }
+  // Another drafter of the same kind may take more.
+  EXPECT_EQ(control_.Choose(8, DraftLengthMode::kAuto).num_drafts, 8);
+  RunTask(Stop(client, session_));
+}
+
 // Plain rounds and looked-up drafts are no drafter's.
 TEST_F(OptionalDraftClientTest, RoundsThatDidNotAskSayNothingOfItsPace) {
   Fill();
