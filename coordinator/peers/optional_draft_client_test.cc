@@ -312,12 +312,11 @@ TEST_F(OptionalDraftClientTest, DraftsBeyondItsLimitAreNotLearnedAsRefused) {
     ASSERT_THAT(proposed, IsOk());
     const int num_drafted = proposed->draft.length();
     EXPECT_LE(num_drafted, 1);
-    client.Learn(
-        {.num_drafted = num_drafted,
-         .num_accepted = num_drafted,
-         .plain_reason = proposed->plain_reason,
-         .round_seconds = 0.1,
-         .verifier = {.call_seconds = 0.1, .compute_seconds = 0.025}});
+    client.Learn({.num_drafted = num_drafted,
+                  .num_accepted = num_drafted,
+                  .plain_reason = proposed->plain_reason,
+                  .round_seconds = 0.1,
+                  .verifier = {.call_seconds = 0.1, .compute_seconds = 0.025}});
   }
   // Another drafter of the same kind may take more.
   EXPECT_EQ(control_.Choose(8, DraftLengthMode::kAuto).num_drafts, 8);

@@ -98,8 +98,8 @@ absl::StatusOr<std::unique_ptr<HttpEndpoint>> HttpEndpoint::Start(
                      ": the port is in use, or the address is not of this "
                      "machine; port 0 picks a free one"));
   }
-  // Of those that come at once the library lets five wait to be accepted: the
-  // others would try again a second later.
+  // The library lets five connections wait to be accepted: others that come at
+  // the same moment would try again a second later.
   listen(server->listener, SOMAXCONN);
   server->thread = std::thread([&http] { http.listen_after_bind(); });
   // stop() does nothing before the thread listens.

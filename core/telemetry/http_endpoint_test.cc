@@ -114,7 +114,7 @@ class SlowConnection {
   SlowConnection& operator=(const SlowConnection&) = delete;
   ~SlowConnection() { close(socket_); }
 
-  // Until the system has taken it, which it may do later where many come.
+  // Blocks until the system has taken it, which may be later where many come.
   void AwaitOpen() {
     pollfd opens = {.fd = socket_, .events = POLLOUT, .revents = 0};
     EXPECT_EQ(poll(&opens, 1, /*timeout=*/30000), 1);
