@@ -79,6 +79,11 @@ def without_hash(o):
     config["configMapRef"]["name"] = "outrider-verifier"
 
 
+def change_address(o, flag, port):
+    old, = [word for word in o.container()["args"] if word.startswith(flag + "=")]
+    o.replace_flag("verifier", old, f"{flag}=127.0.0.1:{port}")
+
+
 def two_budgets(o):
     extra = copy.deepcopy(o.get("PodDisruptionBudget", "outrider-verifier"))
     extra["metadata"]["name"] = "outrider-verifier-too"
@@ -186,6 +191,7 @@ BROKEN = [
     ("no pods at all", LOCAL, lambda o: o.spec().update(replicas=0), ["nothing serves"]),
     ("a paused Deployment", LOCAL, lambda o: o.spec().update(paused=True), ["it is paused"]),
     ("settings whose edit rolls no pods", LOCAL, without_hash, ["has no hash"]),
+    ("pods that end after ten minutes", LOCAL, lambda o: o.pod().update(activeDeadlineSeconds=600), ["activeDeadlineSeconds"]),
     ("pods that are not started again", LOCAL, lambda o: o.pod().update(restartPolicy="Never"), ["restartPolicy Never"]),
     ("no way back", LOCAL, lambda o: o.spec().update(revisionHistoryLimit=0), ["no way back"]),
     # Containers
@@ -264,6 +270,15 @@ BROKEN = [
      ["is not of the verifier's --model"]),
     ("more drafts than nodes take", LOCAL, lambda o: o.settings("coordinator").update(NUM_SPECULATIVE_TOKENS="32"),
      ["more than the verifier's --max-draft-tokens"]),
+    ("weights that the coordinator refuses", LOCAL, lambda o: (
+        o.container("verifier")["args"].append("--expect-weights=" + "a" * 64),
+        o.container("coordinator")["args"].append("--expect-weights=" + "b" * 64)), ["would refuse the weights"]),
+    ("nodes that only their own pods reach", LOCAL, lambda o: change_address(o, "--listen", 7002),
+     ["--listen 127.0.0.1:7002 is reached from its own pod alone"]),
+    ("metrics that only their own pods reach", LOCAL, lambda o: change_address(o, "--metrics-listen", 9090),
+     ["--metrics-listen 127.0.0.1:9090 is reached from its own pod alone"]),
+    ("names that are asked of the machine's resolver", LOCAL, lambda o: o.pod("coordinator").update(dnsPolicy="Default"),
+     ["do not find the names of Services"]),
     ("a shell's variable", LOCAL, lambda o: o.replace_flag(
         "verifier", "--max-sessions=$(MAX_SESSIONS)", "--max-sessions=${MAX_SESSIONS}"), ["Kubernetes replaces $(NAME) alone"]),
     ("a policy that lets everybody in", LOCAL, lambda o: o.get("NetworkPolicy", "outrider-nodes")["spec"]["ingress"][0].pop("from"),

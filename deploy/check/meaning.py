@@ -108,6 +108,10 @@ def check_containers(thing, things):
     policy = pod_of(thing).get("restartPolicy", "Always")
     if (policy == "Always") == (thing["kind"] == "Job"):
         yield f"restartPolicy {policy}: a {thing['kind']} of it is refused"
+    if "activeDeadlineSeconds" in pod_of(thing) and thing["kind"] == "Deployment":
+        yield "activeDeadlineSeconds of its pods: a Deployment of it is refused"
+    if pod_of(thing).get("dnsPolicy", "ClusterFirst") == "Default":
+        yield "dnsPolicy Default: its pods do not find the names of Services"
     for container in containers_of(thing):
         name = f"container {container['name']}"
         limits = container.get("resources", {}).get("limits", {})
@@ -315,6 +319,8 @@ def check_service_ports(things):
             for name, what in (("http" if "http" in ports else "grpc", "listen"), ("metrics", "metrics-listen")):
                 if ports.get(name) != port_of(flag(words, what)):
                     yield f"{name_of(thing)}: port {name} is {ports.get(name)}, but --{what} {flag(words, what)}"
+                elif flag(words, what).rpartition(":")[0] in ("127.0.0.1", "[::1]", "localhost"):
+                    yield f"{name_of(thing)}: --{what} {flag(words, what)} is reached from its own pod alone"
 
 
 def address_flags(words):

@@ -180,3 +180,6 @@ def check_settings(things):
         for node in by_role.get("verifier", []):
             if flag(coordinator, "tokenizer") not in (None, flag(node, "model")):
                 yield f"the coordinator's --tokenizer {flag(coordinator, 'tokenizer')} is not of the verifier's --model"
+            hashes = {flag(coordinator, "expect-weights"), flag(node, "expect-weights")} - {None, ""}
+            if len(hashes) > 1:
+                yield "--expect-weights: the coordinator would refuse the weights that the verifier expects"
