@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <optional>
 #include <utility>
-#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/mutant.h"
@@ -12,18 +11,9 @@
 #include "core/sampling/coins.h"
 #include "core/session/check_tokens.h"
 #include "drafter/ahead_work.h"
+#include "drafter/may_go_on_after.h"
 
 namespace outrider {
-
-namespace {
-
-// Whether a model may go on by itself after the row that is asked about.
-bool IsDrawable(const RowQuestion& question) {
-  const auto* top = std::get_if<TopQuestion>(&question.what);
-  return top != nullptr && top->next.has_value();
-}
-
-}  // namespace
 
 class DraftEngine::DraftWork final : public CallWork {
  public:
@@ -85,7 +75,7 @@ class DraftEngine::DraftWork final : public CallWork {
             .num_rows = num_rows,
             .is_last = num_drafted + 1 >= context_.max_draft_tokens,
             .questions = {&question_, static_cast<size_t>(num_rows)},
-            .max_drawn = IsDrawable(question_)
+            .max_drawn = MayGoOnAfter(question_)
                              ? context_.max_draft_tokens - num_drafted - 1
                              : 0};
   }

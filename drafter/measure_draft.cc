@@ -16,6 +16,7 @@
 #include "core/sampling/coins.h"
 #include "core/wire/node_calls.h"
 #include "drafter/load_drafter.h"
+#include "drafter/may_go_on_after.h"
 
 namespace outrider {
 namespace {
@@ -23,25 +24,36 @@ namespace {
 constexpr int kDraftLength = 4;
 
 // One draft after the first `cached_length` tokens of the context's, which are
-// cached.
+// cached: in as many passes as a round's takes.
 absl::Status RunDraft(const DraftStrategy& strategy, SoloSession& session,
                       const DraftContext& context, int cached_length) {
   const auto drafting = strategy.Begin(context, context.committed.size());
+  const Draft& draft = drafting->draft();
   absl::Span<const TokenId> tokens = context.committed.subspan(cached_length);
-  bool goes_on = true;
-  while (goes_on) {
+  while (true) {
     const int num_rows = drafting->num_rows();
     const RowQuestion question = drafting->question();
+    const int num_left = context.max_draft_tokens - draft.length() - 1;
     OUTRIDER_ASSIGN_OR_RETURN(
         const LogitRows rows,
         session.Extend(cached_length, tokens, num_rows,
-                       {&question, static_cast<size_t>(num_rows)}));
-    cached_length += static_cast<int>(tokens.size());
-    OUTRIDER_ASSIGN_OR_RETURN(goes_on, drafting->Take(rows));
-    tokens = absl::MakeConstSpan(drafting->draft().tokens);
-    if (goes_on) tokens = tokens.last(1);
+                       {&question, static_cast<size_t>(num_rows)},
+                       MayGoOnAfter(question) ? num_left : 0));
+    const absl::Span<const TokenId> guesses = rows.drawn();
+    for (size_t i = 0; i <= guesses.size(); ++i) {
+      OUTRIDER_ASSIGN_OR_RETURN(
+          const bool goes_on,
+          drafting->Take(guesses.empty() ? rows
+                                         : rows.Only(static_cast<int>(i))));
+      if (!goes_on) return absl::OkStatus();
+      const bool is_guessed =
+          i < guesses.size() && guesses[i] == draft.tokens.back();
+      if (!is_guessed) break;
+    }
+    cached_length =
+        static_cast<int>(context.committed.size()) + draft.length() - 1;
+    tokens = absl::MakeConstSpan(draft.tokens).last(1);
   }
-  return absl::OkStatus();
 }
 
 }  // namespace
@@ -64,6 +76,7 @@ absl::StatusOr<double> MeasureDraftStep(const DraftStrategy& strategy,
       .max_draft_tokens = kDraftLength,
       .options = {.support_size = std::min(kDefaultSupportSize, vocab_size)},
       .sampling = {.temperature = 0},
+      .seed = 1,
       .random = &coins};
   OUTRIDER_RETURN_IF_ERROR(RunDraft(strategy, session, context, 0));
   // What follows is as in a round: one committed token is new.

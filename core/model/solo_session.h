@@ -28,14 +28,17 @@ class SoloSession {
   }
 
   // The arguments are those of an Extension.
-  absl::StatusOr<LogitRows> Extend(
-      int cached_length, absl::Span<const TokenId> tokens, int num_rows,
-      absl::Span<const RowQuestion> questions = {}) {
+  absl::StatusOr<LogitRows> Extend(int cached_length,
+                                   absl::Span<const TokenId> tokens,
+                                   int num_rows,
+                                   absl::Span<const RowQuestion> questions = {},
+                                   int max_drawn = 0) {
     return model_->Extend({{.blocks = table_,
                             .cached_length = cached_length,
                             .tokens = tokens,
                             .num_rows = num_rows,
-                            .questions = questions}})[0];
+                            .questions = questions,
+                            .max_drawn = max_drawn}})[0];
   }
 
  private:
