@@ -221,6 +221,10 @@ TEST_P(DrawnTokensMutantsTest, G3TheRowOfAnotherStepIsCaught) {
   EXPECT_TRUE(IsCaught(Mutant::kG3, 0));
 }
 
+bool IsOneOf(absl::Span<const TokenId> ids, TokenId token) {
+  return std::find(ids.begin(), ids.end(), token) != ids.end();
+}
+
 TEST(DrawnTokensLawTest, TheLawIsTheTargetsWhateverTheModelGoesOnWith) {
   const std::vector<std::pair<std::string, TableLm::Guess>> guesses = {
       {"the likeliest",
@@ -237,12 +241,26 @@ TEST(DrawnTokensLawTest, TheLawIsTheTargetsWhateverTheModelGoesOnWith) {
                                 int) { return std::optional<TokenId>(3); }},
   };
   for (const auto& [name, guess] : guesses) {
+    SCOPED_TRACE(name);
     for (const int support_size : {2, 4}) {
+      int64_t num_guesses = 0, num_likely = 0;
+      const auto counted = [&, &guess = guess](const RowQuestion& question,
+                                               const TopAnswer& answer,
+                                               int num_drawn) {
+        const auto token = guess(question, answer, num_drawn);
+        ++num_guesses;
+        num_likely += IsOneOf(answer.ids, *token) ? 1 : 0;
+        return token;
+      };
       LawCoverage().Expect({.config = {.support_size = support_size,
                                        .draft_lengths = {2, 1},
                                        .draft_answer = Answer,
-                                       .draft_guess = guess},
+                                       .draft_guess = counted},
                             .length = 4});
+      // The model went on, and as every draw of the host's is enumerated, some
+      // of what it went on with stood and some did not.
+      EXPECT_GT(num_guesses, 100);
+      EXPECT_GT(num_likely, 50);
     }
   }
 }
