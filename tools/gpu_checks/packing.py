@@ -40,7 +40,8 @@ def pack(build, max_mib):
     if missing:
         sys.exit(f"gpu_check: build first: {', '.join(missing)} of {build}")
     FOLDER.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory() as scratch, tarfile.open(PACK, "w:xz", preset=6) as archive:
+    # Programs repeat each other's code, further back than lower presets remember.
+    with tempfile.TemporaryDirectory() as scratch, tarfile.open(PACK, "w:xz", preset=9) as archive:
         def add(path, name):
             stripped = shutil.copy(path.resolve(), pathlib.Path(scratch) / pathlib.Path(name).name)
             os.chmod(stripped, 0o755)
