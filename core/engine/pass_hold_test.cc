@@ -118,6 +118,39 @@ TEST_F(HoldTest, RowsOfACallsLastStepAreNotWaitedFor) {
   EXPECT_TRUE(scheduler_.NextPass(now_).has_value());
 }
 
+TEST_F(HoldTest, WorkWhoseModelDrewAllThatItMayIsNotWaitedFor) {
+  RunRounds(10, milliseconds(80));
+  now_ += std::chrono::seconds(2);
+  Submit(1, 1, {.num_more = 1, .max_drawn = 1});
+  auto pass = scheduler_.NextPass(now_);
+  ASSERT_TRUE(pass.has_value());
+  now_ += milliseconds(100);
+  const LogitRows drawn(/*rows=*/{}, /*vocab_size=*/1, TokenSeq{7});
+  scheduler_.EndPass(*std::move(pass), PassResults(1, drawn), now_);
+  Submit(3);
+  EXPECT_TRUE(scheduler_.NextPass(now_).has_value());
+}
+
+TEST_F(HoldTest, WorkThatGoesOnAfterAWrongGuessIsNotWaitedFor) {
+  RunRounds(10, milliseconds(2));
+  now_ += std::chrono::seconds(2);
+  drawn_ = {7};
+  Submit(1, 1, {.num_more = 1, .max_drawn = 1});
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 1)));
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 1)));
+}
+
+TEST_F(HoldTest, APassInWhichAModelWentOnSaysNothingOfWhatOthersTake) {
+  RunRounds(10, milliseconds(60));
+  now_ += std::chrono::seconds(2);
+  drawn_ = {7};
+  Submit(1, 1, {.max_drawn = 1});
+  EXPECT_THAT(RunPass(std::chrono::seconds(1)), ElementsAre(Pair(1, 1)));
+  Submit(2);
+  EXPECT_THAT(RunPass(), IsEmpty());
+  EXPECT_NEAR(HoldMs(), 70, 0.1);
+}
+
 // Eight sessions that fell into two cohorts, one in a pass while the other is
 // on its way for half of a pass, are one again after a few passes, and stay so.
 TEST_F(HoldTest, AlternatingCohortsBecomeOne) {
