@@ -37,7 +37,7 @@ void KeepLikeliest(std::vector<Outcome>& outcomes, int most) {
 void AddLikeliest(int num_accepted, double mass, std::vector<double>& values,
                   int most, std::vector<Outcome>& outcomes) {
   const double maximum = Maximum(values);
-  if (maximum == -std::numeric_limits<double>::infinity()) return;
+  if (most == 0 || maximum == -std::numeric_limits<double>::infinity()) return;
   SoftmaxWeights(absl::MakeConstSpan(values), maximum, /*temperature=*/1,
                  absl::MakeSpan(values));
   const double total = Sum(values);

@@ -115,6 +115,14 @@ TEST(LikelyOutcomesTest, ThoseThatAreTooLongAreLeftOut) {
   ExpectOutcome((*outcomes)[0], 0, 1, 0.5 * 0.6);
 }
 
+// The rows of one draft may fill a message.
+TEST(LikelyOutcomesTest, WhereThereIsRoomForNoneThereAreNone) {
+  const auto outcomes = LikelyOutcomes(
+      Rows(), {.tokens = kDrafts, .acceptance = 0.5, .max_accepted = 2}, 0);
+  ASSERT_THAT(outcomes, IsOk());
+  EXPECT_TRUE(outcomes->empty());
+}
+
 TEST(LikelyOutcomesTest, RowsThatAreNoLogitsAreAnError) {
   EXPECT_THAT(LikelyOutcomes(LogitRows::FromVector({0, NAN}, 2), {}, 1),
               StatusIs(absl::StatusCode::kInternal));
