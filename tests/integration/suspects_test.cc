@@ -4,6 +4,7 @@
 #include <grpcpp/client_context.h>
 #include <grpcpp/create_channel.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -90,6 +91,14 @@ TEST_F(SuspectsTest, OneSuspectHasThePlaceUntilItsStepHasEnded) {
   EXPECT_FALSE(Isolate(other_.ToBytes()).value());
   Open(one_, /*step=*/1);
   EXPECT_TRUE(Isolate(other_.ToBytes()).value());
+}
+
+TEST_F(SuspectsTest, WhoFindsItTakenIsNotAnsweredAtOnce) {
+  EXPECT_TRUE(Isolate(one_.ToBytes()).value());
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_FALSE(Isolate(other_.ToBytes()).value());
+  EXPECT_GE(std::chrono::steady_clock::now() - start,
+            std::chrono::milliseconds(200));
 }
 
 TEST_F(SuspectsTest, ASuspectThatIsReleasedLeavesThePlace) {
