@@ -3,11 +3,11 @@
 
 #include <memory>
 #include <utility>
-#include <vector>
 
 #include "core/node/serve_node.h"
 #include "core/telemetry/metric_registry.h"
 #include "core/testing/lost_lm.h"
+#include "core/testing/no_service.h"
 #include "core/testing/scripted_work.h"
 #include "core/testing/status_matchers.h"
 #include "gmock/gmock.h"
@@ -18,16 +18,12 @@ namespace {
 
 using ::outrider::testing::IsOk;
 using ::outrider::testing::LostLm;
+using ::outrider::testing::NoService;
 using ::outrider::testing::ScriptedWork;
 using ::outrider::testing::StatusIs;
 using ::testing::HasSubstr;
 
 constexpr int kNumBlocks = 4;
-
-class ServiceOfNothing final : public RpcService {
- public:
-  std::vector<RpcMethod> Methods() override { return {}; }
-};
 
 TEST(NodeTest, OneThatLostItsDeviceSaysSoAndIsServedNoLonger) {
   Node node(std::make_unique<LostLm>(),
@@ -48,7 +44,7 @@ TEST(NodeTest, OneThatLostItsDeviceSaysSoAndIsServedNoLonger) {
   // starts another one.
   EXPECT_THAT(node.Describe(description),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("device")));
-  ServiceOfNothing none;
+  NoService none;
   const MetricRegistry metrics{{}};
   const ServerFlags flags = {.rpc = {.listen = "127.0.0.1:0"}};
   EXPECT_THAT(ServeNode({.name = "a node",

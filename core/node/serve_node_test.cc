@@ -16,6 +16,7 @@
 #include "core/rpc/channel.h"
 #include "core/telemetry/metric_registry.h"
 #include "core/testing/lost_lm.h"
+#include "core/testing/no_service.h"
 #include "core/testing/scripted_work.h"
 #include "core/testing/status_matchers.h"
 #include "gmock/gmock.h"
@@ -32,13 +33,9 @@ using grpc::reflection::v1alpha::ServerReflectionRequest;
 using grpc::reflection::v1alpha::ServerReflectionResponse;
 using ::outrider::testing::IsOk;
 using ::outrider::testing::LostLm;
+using ::outrider::testing::NoService;
 using ::outrider::testing::ScriptedWork;
 using ::outrider::testing::StatusIs;
-
-class NoService final : public RpcService {
- public:
-  std::vector<RpcMethod> Methods() override { return {}; }
-};
 
 // A call whose client does not say that nothing else will come.
 template <typename Request, typename Response>
