@@ -31,8 +31,8 @@ struct Want {
   // next Take. Where they are many they are run in chunks.
   absl::Span<const TokenId> tokens = {};
   int num_rows = 0;  // logits wanted, of the last tokens
-  // As far as is known, nothing more is wanted once these rows are taken; all
-  // those of max_drawn do the same.
+  // As far as is known, nothing more is wanted once these rows are taken. So it
+  // is, too, where the model went on with all of max_drawn.
   bool is_last = false;
   // In place of those tokens: one of each branch, in the order of branches.
   std::vector<BranchWant> branches = {};

@@ -28,7 +28,7 @@ absl::Status NotMemory(const std::string& text) {
       "\" is not a size: auto, a share like 80%, or bytes like 512MiB or 4G"));
 }
 
-// What the model is asked for only where it decides: a GPU's may have to try.
+// The model is asked only where its answer decides: on a GPU it has to try.
 int64_t BytesOf(const CausalLm& model, const KvMemory& memory) {
   if (memory.bytes > 0) return memory.bytes;
   const int64_t available = model.AvailableKvBytes();

@@ -47,8 +47,8 @@ Verdict ReplaceRefused(int num_accepted, const TargetRow& p,
     return {num_accepted, LastPossible(p, q), /*lost_residual=*/true};
   }
   const size_t i = random.Categorical({Purpose::kResidual, position}, weights);
-  // The residual is p itself off the support of q, from which the row brings
-  // one token.
+  // The residual off the support of q is p itself: of that the row brings one
+  // token.
   return {num_accepted,
           i < q.support().size() ? q.support()[i] : p.drawn_token()};
 }

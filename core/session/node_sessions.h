@@ -99,7 +99,7 @@ class NodeSessions {
                                    const NodeSession* session) const;
   std::optional<Miss> CheckLive(const RequestHeader& header,
                                 const NodeSession* session) const;
-  // Whether they are free, once the session was cut to `num_kept`; else wait.
+  // Whether so many are free once the session is cut to `num_kept`; else wait.
   absl::StatusOr<bool> MakeRoom(int num_blocks, const NodeSession* session,
                                 int num_kept, Clock::time_point now);
   bool IsExpired(const NodeSession& session, Clock::time_point now) const;

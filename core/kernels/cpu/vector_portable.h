@@ -25,9 +25,8 @@ namespace outrider::kernels::cpu {
 //   kLinearRows             rows that Linear takes at once, each with as many
 //   LinearVectors(rows)     vectors of outputs: the sums fit the registers, and
 //                           are enough to hide that each is a slow chain
-//   kStretchSteps           steps along k for which some of the rows and
-//   outputs
-//                           of a group are multiplied before the others
+//   kStretchSteps           steps along k that some rows and outputs of a group
+//                           are multiplied by before the others are
 //   kValueVectors           vectors of head_dim that attention sums at once
 struct VectorPortable {
   static constexpr int kWidth = 4;
