@@ -45,6 +45,7 @@ class SuspectPlace {
     if (!is_free && *holder_ != session) return false;
     holder_ = session;
     kept_until_ = now + kPatience;
+    is_step_to_come_ = true;
     is_taken_ = true;
     return true;
   }
@@ -55,18 +56,21 @@ class SuspectPlace {
     if (!is_taken_) return false;
     MutexLock lock(mu_);
     if (holder_ != session) return false;
+    is_step_to_come_ = false;
     ++num_at_work_;
     return true;
   }
   void Ended() {
     MutexLock lock(mu_);
-    if (--num_at_work_ == 0) Free();
+    if (--num_at_work_ == 0 && !is_step_to_come_) Free();
   }
   // The session is released. While a call of it is at work the place is kept.
   void Released(const SessionId& session) {
     if (!is_taken_) return;
     MutexLock lock(mu_);
-    if (holder_ == session && num_at_work_ == 0) Free();
+    if (holder_ != session) return;
+    is_step_to_come_ = false;
+    if (num_at_work_ == 0) Free();
   }
 
  private:
@@ -89,6 +93,9 @@ class SuspectPlace {
   Mutex mu_;
   std::optional<SessionId> holder_ ABSL_GUARDED_BY(mu_);
   int num_at_work_ ABSL_GUARDED_BY(mu_) = 0;  // of the holder's calls
+  // The holder has asked since its last call came: the end of an earlier one
+  // does not free the place.
+  bool is_step_to_come_ ABSL_GUARDED_BY(mu_) = false;
   Clock::time_point kept_until_ ABSL_GUARDED_BY(mu_) = {};
   std::list<Cancellation*> waiting_ ABSL_GUARDED_BY(mu_);
 };

@@ -55,6 +55,26 @@ TEST_F(SuspectPlaceTest, TheEndOfAnEarlierCallDoesNotFreeItUnderALaterOne) {
   EXPECT_TRUE(Enter(other_, hours(1)));
 }
 
+TEST_F(SuspectPlaceTest, NorUnderOneThatIsStillToCome) {
+  EXPECT_TRUE(Enter(one_, {}));
+  EXPECT_TRUE(place_.Began(one_));
+  EXPECT_TRUE(Enter(one_, milliseconds(1)));
+  place_.Ended();
+  EXPECT_FALSE(Enter(other_, milliseconds(2)));
+  EXPECT_TRUE(place_.Began(one_));
+  place_.Ended();
+  EXPECT_TRUE(Enter(other_, milliseconds(3)));
+}
+
+TEST_F(SuspectPlaceTest, AReleaseSaysThatNoOtherCallWillCome) {
+  EXPECT_TRUE(Enter(one_, {}));
+  EXPECT_TRUE(place_.Began(one_));
+  EXPECT_TRUE(Enter(one_, milliseconds(1)));
+  place_.Released(one_);
+  place_.Ended();
+  EXPECT_TRUE(Enter(other_, milliseconds(2)));
+}
+
 TEST_F(SuspectPlaceTest, WhoAsksAgainStillHasIt) {
   EXPECT_TRUE(Enter(one_, {}));
   EXPECT_TRUE(Enter(one_, milliseconds(1)));
