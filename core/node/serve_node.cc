@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <thread>
 
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
+#include "core/node/hang_watch.h"
 #include "core/rpc/server.h"
 #include "core/tokenizer/tokenizer_loader.h"
 
@@ -40,23 +40,6 @@ void ServeUntilIdle(const NodeCounters& counters, Clock::time_point deadline) {
   }
 }
 
-// Whether the model's thread is in a pass that will not end.
-bool IsHung(const ServedNode& served) {
-  if (served.max_pass.count() == 0) return false;
-  const auto start = served.node.engine().pass_start();
-  return start.has_value() && Clock::now() > *start + served.max_pass;
-}
-
-// No thread can be awaited that waits for the device.
-[[noreturn]] void EndHung(const ServedNode& served, RpcServer& server) {
-  OUTRIDER_LOG(kError) << "the device hangs, and this node serves no more: a "
-                          "pass has taken more than "
-                       << served.max_pass.count() << " s (--max-pass-seconds)";
-  server.SetServing(false);
-  std::this_thread::sleep_for(kLastCalls);  // in which health is told
-  std::_Exit(EXIT_FAILURE);
-}
-
 }  // namespace
 
 absl::Status ServeNode(const ServedNode& served) {
@@ -72,11 +55,11 @@ absl::Status ServeNode(const ServedNode& served) {
       const std::unique_ptr<HttpEndpoint> http,
       StartHttpEndpoint(served.name, flags, served.metrics, *server));
   server->SetServing(true);
+  const HangWatch watch(node.engine(), *server, served.max_pass);
   std::cout << served.name << " listening on " << server->address() << " ("
             << served.what << ")" << std::endl;
   int signal = 0;
   while (signal == 0 && !node.is_lost()) {
-    if (IsHung(served)) EndHung(served, *server);
     signal = RpcServer::WaitForTermination(milliseconds(200));
   }
   if (node.is_lost()) {
@@ -96,6 +79,7 @@ absl::Status ServeNode(const ServedNode& served) {
   // What is still open where nobody has called for a while does no work: a
   // dialogue, or a request that never came whole.
   server->Shutdown(signal == SIGTERM ? std::min(left, kLastCalls) : left);
+  watch.AwaitPass();
   return absl::OkStatus();
 }
 

@@ -32,9 +32,8 @@ struct ServedNode {
 // bring no new sessions; those that run are served until no call has come for a
 // while, at most --drain-seconds. SIGINT waits for calls in flight alone. A
 // second signal ends the process at once. UNAVAILABLE: the device was lost,
-// which ends it too. A pass that hangs ends the process, as nothing in it can
-// end in order any more: health turns NOT_SERVING, the log says so, and its
-// status is 1.
+// which ends it too. A pass that hangs ends the process (HangWatch), as nothing
+// in it can end in order any more.
 absl::Status ServeNode(const ServedNode& served);
 
 // What --check-config checks: flags, addresses, TLS files, and the files of the

@@ -191,6 +191,18 @@ class HungDeviceTest(FaultTest):
         self.assertIn("E the device hangs, and this node serves no more: a pass has taken more than 1 s", hung.err())
         stream.end(signal.SIGKILL)
 
+    def test_one_that_drains_does_not_wait_for_it(self):
+        hung = self.start("outrider-verifier", "--simulate", "--simulate-pass-ms", "100000", "--max-pass-seconds", "4",
+                          "--drain-seconds", "1", "--listen", "127.0.0.1:0")
+        coordinator = self.start("outrider-coordinator", "--verifier", hung.address(), "--listen", "127.0.0.1:0")
+        self.wait_for_nodes(coordinator.address(), "verifier")
+        stream = self.start_generate(coordinator.address(), "-k", "0", "--prompt-tokens", "1 2 3", "--timeout", "60")
+        wait_until("its pass has begun", lambda: "session opened" in hung.err())
+        hung.send(signal.SIGTERM)
+        self.assertEqual(hung.wait(), FAILED, hung.err())
+        self.assertIn("E the device hangs", hung.err())
+        stream.end(signal.SIGKILL)
+
     def test_a_node_without_work_does_not_hang(self):
         idle = self.start("outrider-verifier", "--simulate", "--max-pass-seconds", "1", "--listen", "127.0.0.1:0")
         coordinator = self.start("outrider-coordinator", "--verifier", idle.address(), "--listen", "127.0.0.1:0")
