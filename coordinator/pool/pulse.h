@@ -77,7 +77,7 @@ class Pulse {
   Clock::time_point waits_since_ ABSL_GUARDED_BY(mu_) = {};
   Clock::time_point heard_at_ ABSL_GUARDED_BY(mu_) = {};
   std::optional<Clock::time_point> asked_at_ ABSL_GUARDED_BY(mu_);  // first
-  bool was_given_up_ ABSL_GUARDED_BY(mu_) = false;  // and not heard since
+  bool was_given_up_ ABSL_GUARDED_BY(mu_) = false;  // and not Answered since
 };
 
 }  // namespace outrider

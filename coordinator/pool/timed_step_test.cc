@@ -68,6 +68,10 @@ class TimedStepTest : public ::testing::Test {
     StartDetached(
         Run({.may_go_elsewhere = may_go_elsewhere, .may_move = true}));
   }
+  // 1 ms a token, so that a text of 100 tokens may take 400.
+  void KnowThePace() {
+    node_.pace.Answered(node_.pace.Begin(1000), 1000, 1.0, milliseconds(1000));
+  }
   void TextComesAfter(milliseconds time) {
     loop_.After(time, [this] { node_.pace.Begin(100); });
   }
@@ -82,7 +86,7 @@ class TimedStepTest : public ::testing::Test {
   LoopTimer timer_{loop_};
   VerifierNode node_;
   OneStepStub* stub_ = nullptr;
-  const VerifyCall call_ = {
+  VerifyCall call_ = {
       .header = {.step = 7, .delta = {.append_tokens = {1, 2}}}};
   Cancellation cancellation_;
   std::optional<TimedReply> reply_;
@@ -103,8 +107,7 @@ TEST_F(TimedStepTest, AStepHasAQuarterOfASecond) {
 }
 
 TEST_F(TimedStepTest, TextsThatComeAfterAStepGiveItMoreTime) {
-  // 1 ms a token, so that the text may take 400.
-  node_.pace.Answered(node_.pace.Begin(1000), 1000, 1.0, milliseconds(1000));
+  KnowThePace();
   TextComesAfter(milliseconds(100));
   Send(/*takes=*/milliseconds(500));
   EXPECT_THAT(End(), IsOk());
@@ -114,13 +117,33 @@ TEST_F(TimedStepTest, TextsThatComeAfterAStepGiveItMoreTime) {
 }
 
 TEST_F(TimedStepTest, AStepThatTakesLongerThanTheTextsIsLate) {
-  node_.pace.Answered(node_.pace.Begin(1000), 1000, 1.0, milliseconds(1000));
+  KnowThePace();
   TextComesAfter(milliseconds(100));
   TextComesAfter(milliseconds(400));
   Send(/*takes=*/milliseconds(2000));
   EXPECT_THAT(End(), StatusIs(absl::StatusCode::kDeadlineExceeded));
   // Its own two tokens count, too.
   EXPECT_EQ(ended_after_, milliseconds(250 + 4 * (2 * 100 + 2)));
+}
+
+TEST_F(TimedStepTest, ATextIsLateAtFourTimesItsTime) {
+  KnowThePace();
+  call_.header.delta.append_tokens.assign(100, 1);
+  Send(/*takes=*/milliseconds(2000));
+  EXPECT_THAT(End(), StatusIs(absl::StatusCode::kDeadlineExceeded));
+  EXPECT_EQ(ended_after_, milliseconds(250 + 4 * 100));
+  EXPECT_FALSE(reply_->had_all_time);
+}
+
+// Sent again it would lose its turn: its limit is looked at again instead.
+TEST_F(TimedStepTest, ATextThatOthersDelayIsSentOnce) {
+  KnowThePace();
+  call_.header.delta.append_tokens.assign(100, 1);
+  TextComesAfter(milliseconds(300));
+  Send(/*takes=*/milliseconds(1000));
+  EXPECT_THAT(End(), IsOk());
+  EXPECT_EQ(ended_after_, milliseconds(1000));
+  EXPECT_EQ(stub_->steps().size(), 1u);
 }
 
 TEST_F(TimedStepTest, ATextOfUnknownPaceGivesAStepAllTheTimeThereIs) {

@@ -171,6 +171,8 @@ TEST(ClusterTest,
   // The coordinator knows it as what it was when it was last asked.
   cluster.StopVerifier();
   cluster.StartVerifier(/*weights_hash=*/"others");
+  // It may have been asked while it was away.
+  ASSERT_TRUE(cluster.WaitUntilReady());
   const Result result = Generate(cluster, Greedy({5}, 50, /*k=*/4));
   EXPECT_THAT(result.status, IsOk());
   EXPECT_EQ(result.tokens, PlainGreedy({5}, 50, kVocab));

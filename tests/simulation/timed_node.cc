@@ -3,7 +3,7 @@
 
 #include <chrono>
 #include <cstring>
-#include <memory>
+#include <iterator>
 
 namespace outrider {
 namespace {
