@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import pathlib
 import time
 
 from cluster import BIN
 from proxy import REPLY, REQUEST
 from process_rows import recovery_of_the_last
+from tunnels import lacks_tunnels
 
 
 async def connections_break(run):
@@ -139,12 +138,10 @@ async def keep_alive(run):
         await asyncio.sleep(0.1)
 
 
-def lacks_tunnels():
+def lacks_networks():
     """Why networks of their own cannot be had here, if so."""
-    if os.geteuid() != 0:
-        return "needs root"
-    if not pathlib.Path("/dev/net/tun").exists():
-        return "needs /dev/net/tun"
+    if lacking := lacks_tunnels():
+        return f"needs {lacking}"
     return None if (BIN / "outrider-tunnel").exists() else "needs outrider-tunnel, which is not built"
 
 

@@ -62,7 +62,7 @@ ROWS = (
     Row(10, "a verifier is partitioned, one way", "proxy: one direction held", "sessions move",
         "as row 3", link_rows.a_node_is_partitioned, is_proxied=True, moves_streams=True),
     Row(11, "packets are lost: 1, 5 and 20 %", "a tunnel before each verifier", "TCP repairs it",
-        "errors 0", link_rows.packets_are_lost, cluster={"losses": (0.01, 0.05, 0.2)}, lacks=link_rows.lacks_tunnels),
+        "errors 0", link_rows.packets_are_lost, cluster={"losses": (0.01, 0.05, 0.2)}, lacks=link_rows.lacks_networks),
     Row(12, "round trips of 1 to 200 ms, with jitter", "proxy: delay", "slower, and nothing else",
         "errors 0; no session leaves a slow verifier", link_rows.all_links_are_slow, is_proxied=True),
     Row(14, "1 Mbit/s to each node", "proxy: throttled", "slower, and nothing else",

@@ -7,15 +7,13 @@ import signal
 import unittest
 
 from programs import BIN, ProgramTest, wait_until
+from tunnels import lacks_tunnels
 
 OK, FAILED, INTERRUPTED = 0, 1, 130
 SIMULATED = ("--simulate", "--simulate-verify-ms", "4", "--simulate-draft-ms", "0.5")
-NO_TUNNELS = ("NOT RUN: tunnels need root and /dev/net/tun, one of which is not here. A Linux machine runs it as root, and a "
-              "container with CAP_SYS_ADMIN, CAP_NET_ADMIN and /dev/net/tun")
-
-
-def can_tunnel():
-    return os.geteuid() == 0 and os.access("/dev/net/tun", os.R_OK | os.W_OK)
+LACKING = lacks_tunnels()
+NO_TUNNELS = (f"NOT RUN: tunnels need {LACKING} here. A Linux machine runs it as root, and a container with CAP_SYS_ADMIN, "
+              "CAP_NET_ADMIN and /dev/net/tun")
 
 
 def addresses():
@@ -72,7 +70,7 @@ class BenchTest(ProgramTest):
         self.assertEqual(len(drafted["offered_by_position"]), 3)
         self.assertIn("</html>", (self.out / "report.html").read_text("utf-8"))
 
-    @unittest.skipUnless(can_tunnel(), NO_TUNNELS)
+    @unittest.skipIf(LACKING, NO_TUNNELS)
     def test_nodes_behind_tunnels_are_a_true_round_trip_away(self):
         self.bench("run", *SIMULATED, "--simulate-acceptance", "0.8", "--network", "tunnel",
                    "--rtt", "50", "--drafter-rtt", "40", "--jitter", "1", "-k", "2",
@@ -83,7 +81,7 @@ class BenchTest(ProgramTest):
             self.assertGreaterEqual(row["achieved_drafter_rtt_ms"], 38)
         self.assertIn("network namespaces", (self.out / "report.md").read_text("utf-8"))
 
-    @unittest.skipUnless(can_tunnel(), NO_TUNNELS)
+    @unittest.skipIf(LACKING, NO_TUNNELS)
     def test_a_program_behind_a_tunnel_ends_with_it_and_leaves_nothing(self):
         program = self.start("outrider-tunnel", "--rtt", "10", "--jitter", "4", "--network", "1",
                              "--", BIN / "outrider-verifier", "--simulate", "--insecure",
