@@ -13,10 +13,8 @@
 #include "core/kernels/cuda/draw_next.h"
 #include "core/kernels/cuda/emulation/block.h"
 #include "core/kernels/random_values.h"
-#include "core/sampling/coins.h"
-#include "core/sampling/cut.h"
-#include "core/sampling/process.h"
 #include "core/testing/answer_on_host.h"
+#include "core/testing/draw_on_host.h"
 #include "gtest/gtest.h"
 
 namespace outrider::testing {
@@ -86,26 +84,8 @@ Drawn DrawnOf(const std::vector<float>& logits, const Law& law,
   return drawn;
 }
 
-// What the drafter draws; nothing where the answer does not decide.
-std::optional<TokenId> DrawnOnHost(const Drawn& drawn) {
-  const NextDraw& next = drawn.next;
-  const SamplingParams params = {.temperature = drawn.question.temperature,
-                                 .top_k = next.top_k,
-                                 .top_p = next.top_p,
-                                 .min_p = next.min_p};
-  const auto processed = ProcessTop(drawn.answer, params, /*history=*/{});
-  if (!processed.has_value()) return std::nullopt;
-  const Distribution row = KeepTop(
-      *processed, static_cast<size_t>(next.support_size), next.support_mass);
-  Coins coins(next.seed);
-  if (next.is_coupled) {
-    return row
-        .support()[coins.Race(next.position, row.support(), row.weights())];
-  }
-  const Distribution q =
-      next.round_weights ? row.RoundedToBFloat16() : row.Normalized();
-  return q.support()[coins.Categorical(
-      {Purpose::kDraft, next.position, next.generation}, q.weights())];
+std::optional<TokenId> HostsToken(const Drawn& drawn) {
+  return DrawOnHost(drawn.answer, drawn.question.temperature, drawn.next);
 }
 
 // Sessions side by side in the device's memory, each with a block table of its
@@ -234,7 +214,7 @@ TEST_P(DeviceDrawsTest, ATokenIsTheHostsForEveryLawAndCoin) {
     sessions.Draw();
     const std::vector<DrawnRow> records = sessions.records_.Read();
     for (size_t i = 0; i < all.size(); ++i) {
-      const auto right = DrawnOnHost(all[i]);
+      const auto right = HostsToken(all[i]);
       if (!right.has_value()) continue;
       ++num_decided;
       num_first += *right == all[i].answer.ids[0] ? 1 : 0;
@@ -255,7 +235,7 @@ TEST_P(DeviceDrawsTest, AsManyAsAThreadEachAreDrawnFrom) {
       const Drawn drawn = DrawnOf(Logits(size, 5, 9.0f), law, 33);
       Sessions sessions({drawn}, /*num_left=*/2, /*num_tiles=*/1);
       sessions.Draw();
-      EXPECT_EQ(sessions.records_.Read()[0].token, DrawnOnHost(drawn)) << size;
+      EXPECT_EQ(sessions.records_.Read()[0].token, HostsToken(drawn)) << size;
     }
   }
 }
@@ -299,7 +279,7 @@ TEST_P(DeviceDrawsTest, TheTokenTakesItsPlaceInTheStepThatComes) {
     if (step == 0) continue;
     for (size_t i = 0; i < 3; ++i) {
       all[i].next.position += 1;
-      EXPECT_EQ(records[2 * i + 1].token, DrawnOnHost(all[i]));
+      EXPECT_EQ(records[2 * i + 1].token, HostsToken(all[i]));
     }
   }
 }

@@ -10,10 +10,9 @@
 #include <vector>
 
 #include "core/cuda_model/small_model.h"
-#include "core/sampling/coins.h"
-#include "core/sampling/cut.h"
 #include "core/sampling/draft_options.h"
-#include "core/sampling/process.h"
+#include "core/sampling/sampling_params.h"
+#include "core/testing/draw_on_host.h"
 #include "gtest/gtest.h"
 
 namespace outrider {
@@ -62,23 +61,6 @@ struct LoopSession {
                              .seed = 77,
                              .position = static_cast<uint64_t>(position),
                              .generation = static_cast<uint64_t>(salt) + 5}}};
-  }
-  TokenId DrawnFrom(const RowAnswer& answer, int position) const {
-    const auto processed =
-        ProcessTop(std::get<TopAnswer>(answer), sampling, /*history=*/{});
-    EXPECT_TRUE(processed.has_value());
-    const Distribution row =
-        KeepTop(*processed, static_cast<size_t>(options.support_size),
-                options.support_mass);
-    Coins coins(77);
-    const auto at = static_cast<uint64_t>(position);
-    if (is_coupled) {
-      return row.support()[coins.Race(at, row.support(), row.weights())];
-    }
-    const Distribution q =
-        options.round_weights ? row.RoundedToBFloat16() : row.Normalized();
-    return q.support()[coins.Categorical(
-        {Purpose::kDraft, at, static_cast<uint64_t>(salt) + 5}, q.weights())];
   }
 };
 
@@ -179,7 +161,11 @@ class DrawLoopTest : public ::testing::Test {
       run.rows.push_back(std::get<TopAnswer>(*row.answer));
       cached = length;
       if (i == num_drawn) break;
-      text.push_back(session.DrawnFrom(*row.answer, length));
+      const auto token =
+          testing::DrawOnHost(run.rows.back(), question.temperature,
+                              *std::get<TopQuestion>(question.what).next);
+      EXPECT_TRUE(token.has_value());
+      text.push_back(token.value_or(0));
       run.tokens.push_back(text.back());
     }
     return run;

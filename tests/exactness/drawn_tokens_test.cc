@@ -12,10 +12,8 @@
 #include <variant>
 #include <vector>
 
-#include "core/sampling/coins.h"
-#include "core/sampling/cut.h"
-#include "core/sampling/process.h"
 #include "core/testing/answer_on_host.h"
+#include "core/testing/draw_on_host.h"
 #include "gtest/gtest.h"
 #include "tests/exactness/law_case.h"
 #include "tests/exactness/scoped_mutant.h"
@@ -35,24 +33,9 @@ std::optional<RowAnswer> Answer(const RowQuestion& question,
 // What a device draws: by the drafter's own rule.
 TokenId RightGuess(const RowQuestion& question, const TopAnswer& answer,
                    int num_drawn) {
-  const NextDraw& next = *std::get<TopQuestion>(question.what).next;
-  const uint64_t position = next.position + static_cast<uint64_t>(num_drawn);
-  const auto row = ProcessTop(answer,
-                              {.temperature = question.temperature,
-                               .top_k = next.top_k,
-                               .top_p = next.top_p,
-                               .min_p = next.min_p},
-                              /*history=*/{});
-  const Distribution kept =
-      KeepTop(*row, static_cast<size_t>(next.support_size), next.support_mass);
-  Coins coins(next.seed);
-  if (next.is_coupled) {
-    return kept.support()[coins.Race(position, kept.support(), kept.weights())];
-  }
-  const Distribution q =
-      next.round_weights ? kept.RoundedToBFloat16() : kept.Normalized();
-  return q.support()[coins.Categorical(
-      {Purpose::kDraft, position, next.generation}, q.weights())];
+  NextDraw next = *std::get<TopQuestion>(question.what).next;
+  next.position += static_cast<uint64_t>(num_drawn);
+  return *DrawOnHost(answer, question.temperature, next);
 }
 
 // That, but for every `wrong`-th; 0: always.
