@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/node/serve_node.h"
 
-#include <grpcpp/generic/generic_stub.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <csignal>
 #include <future>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/rpc/channel.h"
 #include "core/telemetry/metric_registry.h"
+#include "core/testing/dialogue.h"
 #include "core/testing/lost_lm.h"
 #include "core/testing/no_service.h"
 #include "core/testing/scripted_work.h"
@@ -31,48 +32,12 @@ using grpc::health::v1::HealthCheckRequest;
 using grpc::health::v1::HealthCheckResponse;
 using grpc::reflection::v1alpha::ServerReflectionRequest;
 using grpc::reflection::v1alpha::ServerReflectionResponse;
+using ::outrider::testing::Dialogue;
 using ::outrider::testing::IsOk;
 using ::outrider::testing::LostLm;
 using ::outrider::testing::NoService;
 using ::outrider::testing::ScriptedWork;
 using ::outrider::testing::StatusIs;
-
-// A call whose client does not say that nothing else will come.
-template <typename Request, typename Response>
-class Dialogue {
- public:
-  Dialogue(const std::string& address, const std::string& method)
-      : stub_(MakeChannel(address)) {
-    context_.set_wait_for_ready(true);
-    call_ = stub_.PrepareCall(&context_, method, &queue_);
-    call_->StartCall(nullptr);
-    EXPECT_TRUE(Next());
-    call_->Write({}, nullptr);
-    EXPECT_TRUE(Next());
-  }
-  ~Dialogue() {
-    context_.TryCancel();
-    grpc::Status status;
-    call_->Finish(&status, nullptr);
-    Next();
-  }
-  bool Read(Response& response) {
-    call_->Read(&response, nullptr);
-    return Next();
-  }
-
- private:
-  bool Next() {
-    void* tag = nullptr;
-    bool ok = false;
-    return queue_.Next(&tag, &ok) && ok;
-  }
-
-  grpc::TemplatedGenericStub<Request, Response> stub_;
-  grpc::ClientContext context_;
-  grpc::CompletionQueue queue_;
-  std::unique_ptr<grpc::ClientAsyncReaderWriter<Request, Response>> call_;
-};
 
 // A node that is served, on a thread that alone takes its signals.
 class ServeNodeTest : public ::testing::Test {
@@ -112,26 +77,27 @@ class ServeNodeTest : public ::testing::Test {
 
 TEST_F(ServeNodeTest, ALostDeviceTurnsHealthAndEndsTheNode) {
   Dialogue<HealthCheckRequest, HealthCheckResponse> watch(
-      flags_.rpc.listen, "/grpc.health.v1.Health/Watch");
-  HealthCheckResponse health;
+      MakeChannel(flags_.rpc.listen), "/grpc.health.v1.Health/Watch");
+  std::optional<HealthCheckResponse> health;
   do {
-    ASSERT_TRUE(watch.Read(health));
-  } while (health.status() != HealthCheckResponse::SERVING);
+    health = watch.Read();
+    ASSERT_TRUE(health.has_value());
+  } while (health->status() != HealthCheckResponse::SERVING);
   RequestHeader header = {.session = SessionId::Random(), .step = 1};
   header.delta.append_tokens = {1};
   node_.engine().Submit(std::make_unique<ScriptedWork>(
       Work::Request{.header = header}, ScriptedWork::Script{}));
-  ASSERT_TRUE(watch.Read(health));
-  EXPECT_EQ(health.status(), HealthCheckResponse::NOT_SERVING);
+  health = watch.Read();
+  ASSERT_TRUE(health.has_value());
+  EXPECT_EQ(health->status(), HealthCheckResponse::NOT_SERVING);
   EXPECT_THAT(Result(), StatusIs(absl::StatusCode::kUnavailable));
 }
 
 TEST_F(ServeNodeTest, AnIdleDialogueDoesNotKeepANodeThatDrains) {
   Dialogue<ServerReflectionRequest, ServerReflectionResponse> dialogue(
-      flags_.rpc.listen,
+      MakeChannel(flags_.rpc.listen),
       "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo");
-  ServerReflectionResponse response;
-  ASSERT_TRUE(dialogue.Read(response));
+  ASSERT_TRUE(dialogue.Read().has_value());
   Terminate();
   EXPECT_THAT(Result(), IsOk());
 }

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "core/rpc/channel.h"
+#include "core/testing/dialogue.h"
 #include "core/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -27,6 +28,7 @@
 namespace outrider {
 namespace {
 
+using ::outrider::testing::Dialogue;
 using ::outrider::testing::IsOk;
 using ::outrider::testing::StatusIs;
 using ::testing::HasSubstr;
@@ -75,51 +77,15 @@ grpc::Status CheckHealth(const std::shared_ptr<grpc::Channel>& channel,
   return status;
 }
 
-// grpc.health.v1.Health/Watch: a stream that lasts.
-class HealthWatch {
- public:
-  explicit HealthWatch(const std::shared_ptr<grpc::Channel>& channel)
-      : stub_(channel) {
-    context_.set_deadline(In(std::chrono::seconds(60)));
-    call_ =
-        stub_.PrepareCall(&context_, "/grpc.health.v1.Health/Watch", &queue_);
-    call_->StartCall(nullptr);
-    EXPECT_TRUE(Next());
-    call_->WriteLast({}, {}, nullptr);
-    EXPECT_TRUE(Next());
-  }
-  ~HealthWatch() {
-    context_.TryCancel();
-    grpc::Status status;
-    call_->Finish(&status, nullptr);
-    Next();
-  }
-
-  // Whether another message came, before the stream ended.
-  bool Read() {
-    AnyMessage message;
-    call_->Read(&message, nullptr);
-    return Next();
-  }
-
- private:
-  bool Next() {
-    void* tag = nullptr;
-    bool ok = false;
-    return queue_.Next(&tag, &ok) && ok;
-  }
-
-  AnyStub stub_;
-  grpc::ClientContext context_;
-  grpc::CompletionQueue queue_;
-  std::unique_ptr<grpc::ClientAsyncReaderWriter<AnyMessage, AnyMessage>> call_;
-};
+// A stream that lasts.
+using HealthWatch = Dialogue<AnyMessage, AnyMessage>;
+constexpr char kWatch[] = "/grpc.health.v1.Health/Watch";
 
 TEST(RpcServerTest, LongHeadersDoNotEndTheConnectionsOtherStreams) {
   Served server;
   const auto channel = grpc::CreateChannel(server->address(),
                                            grpc::InsecureChannelCredentials());
-  HealthWatch watch(channel);
+  HealthWatch watch(channel, kWatch);
   ASSERT_TRUE(watch.Read());
   bool serving = false;
   for (const size_t bytes : {7'900, 9'000, 20'000, 120'000}) {
@@ -151,7 +117,7 @@ TEST(RpcServerTest, AnOldConnectionIsLeftForANewOneAndItsStreamsGoOn) {
   const auto channel = grpc::CreateChannel(server->address(),
                                            grpc::InsecureChannelCredentials());
   ASSERT_TRUE(channel->WaitForConnected(In(std::chrono::seconds(20))));
-  HealthWatch watch(channel);
+  HealthWatch watch(channel, kWatch);
   ASSERT_TRUE(watch.Read());
   ASSERT_TRUE(channel->WaitForStateChange(GRPC_CHANNEL_READY,
                                           In(std::chrono::seconds(20))));
@@ -221,7 +187,7 @@ TEST(RpcServerTest, AServerAnswersItselfWhileItDrainsAndIsShutDown) {
 
 TEST(RpcServerTest, AShutdownEndsTheCallsOfThoseWhoWatchItsHealth) {
   Served server;
-  HealthWatch watch(MakeChannel(server->address()));
+  HealthWatch watch(MakeChannel(server->address()), kWatch);
   ASSERT_TRUE(watch.Read());
   server->Shutdown(std::chrono::minutes(10));  // no deadline to be waited for
   while (watch.Read()) {
