@@ -90,7 +90,9 @@ absl::Status ForClients(const absl::Status& status) {
     return absl::FailedPreconditionError(status.message());
   if (IsMessageTooLarge(status)) {
     return absl::FailedPreconditionError(
-        "a message of this session has more bytes than its receiver accepts");
+        "a message of this session has more bytes than its receiver accepts; "
+        "a thinner reply_format, fewer num_speculative_tokens or a smaller "
+        "draft_options.support_size takes fewer");
   }
   switch (status.code()) {
     case absl::StatusCode::kOk:
