@@ -27,13 +27,7 @@ InProcessCluster::Options LittleMemory() {
 
 // So that the next session comes to the first verifier.
 Seat<VerifierNode> SitOnTheOther(InProcessCluster& cluster) {
-  const std::string address = cluster.other_verifier(0).address();
-  return cluster.pool()
-      .ChooseVerifier({},
-                      [&](const VerifierNode& node, const NodeDescription&) {
-                        return node.link.address == address;
-                      })
-      .seat;
+  return SitAt(cluster, cluster.other_verifier(0));
 }
 
 void ExpectEndsAtTheMemory(const Result& result) {

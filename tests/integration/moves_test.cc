@@ -65,16 +65,7 @@ class MovesTest : public ::testing::Test {
       cluster_->StopOtherVerifier(i);
     }
   }
-  // A place on this node, as one more of its sessions.
-  Seat<VerifierNode> Sit(int i) {
-    const std::string address = Node(i)->address();
-    return cluster_->pool()
-        .ChooseVerifier({},
-                        [&](const VerifierNode& node, const NodeDescription&) {
-                          return node.link.address == address;
-                        })
-        .seat;
-  }
+  Seat<VerifierNode> Sit(int i) { return SitAt(*cluster_, *Node(i)); }
   int64_t NumMoves(MoveReason reason) {
     return cluster_->pool().moves().of_verifiers[static_cast<int>(reason)];
   }

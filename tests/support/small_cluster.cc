@@ -69,6 +69,14 @@ Result GenerateWithDrafts(InProcessCluster& cluster,
   return result;
 }
 
+Seat<VerifierNode> SitAt(InProcessCluster& cluster, const LocalNode& verifier) {
+  const auto is_it = [address = verifier.address()](const VerifierNode& node,
+                                                    const NodeDescription&) {
+    return node.link.address == address;
+  };
+  return cluster.pool().ChooseVerifier({}, is_it).seat;
+}
+
 TableLm::Table ActInRound(TableLm::Table table, int round,
                           std::function<void()>& act) {
   auto num_calls = std::make_shared<std::atomic<int>>(0);

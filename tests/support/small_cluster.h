@@ -44,6 +44,10 @@ Result GenerateWithDrafts(InProcessCluster& cluster,
                           const client::GenerationRequest& request,
                           int more_than = 0);
 
+// A place on this verifier, as one more of its sessions. It must end before the
+// cluster does.
+Seat<VerifierNode> SitAt(InProcessCluster& cluster, const LocalNode& verifier);
+
 // Calls `act`, where it is set, once: when the table is asked for the row
 // number `round`. From another node's table it may end a node.
 TableLm::Table ActInRound(TableLm::Table table, int round,
