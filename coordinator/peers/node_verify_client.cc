@@ -18,7 +18,8 @@ Task<absl::StatusOr<ScoredDraft>> NodeVerifyClient::Score(Session& session,
   const Stopwatch watch;
   CacheMirror& cache = session.verifier_cache();
   for (int attempt = 0; attempt < kMaxMissesPerCall; ++attempt) {
-    // How many that is has nothing to do with which they are: it is exact.
+    // How many that is has nothing to do with which they are, so it is exact:
+    // but where the last of them have taken down a verifier that took more.
     Shorten(MostDrafts(session), draft);
     const VerifyCall call = MakeCall(session, draft);
     ++link.num_messages;

@@ -3,7 +3,7 @@
 #define OUTRIDER_CORE_BASE_MUTANT_H_
 
 // Exactness is guarded by mutants: small, named mistakes in the production
-// path, each of which the tests must catch (tests/exactness/mutants_test.cc).
+// path, each of which the tests must catch (tests/exactness/mutant_cases.h).
 // Those that fit into one expression are switches; the test builds the others
 // into the seams around the path (coins, clients, rule, cache).
 // OUTRIDER_MUTANT(id, right, wrong) is `right` in every build but the mutants
