@@ -19,7 +19,9 @@ Task<absl::StatusOr<GenerationUpdate>> Generation::Run() {
     }
     const int length_before = session.length();
     absl::StatusOr<RoundResult> round = co_await parts_.decoder.Round(session);
-    if (IsOutgrown(round.status()) && length_before > session.prompt_length()) {
+    // A resume that no verifier has taken in is refused, as there may be more
+    // memory elsewhere.
+    if (IsOutgrown(round.status()) && has_begun_) {
       reason = FinishReason::kLength;
       break;
     }

@@ -59,6 +59,23 @@ TEST(MemoryTest, APromptThatFitsNowhereHereIsToldSo) {
                        HasSubstr("that are ready have memory for 64")));
 }
 
+// There may be more memory elsewhere: it is no end of the text.
+TEST(MemoryTest, AResumeThatFitsNowhereHereIsToldSo) {
+  InProcessCluster::Options options = LittleMemory();
+  options.other_targets = {options.target};
+  options.other_numerics = "others";
+  InProcessCluster cluster(options);
+  ASSERT_TRUE(cluster.WaitUntilReady());
+  client::GenerationRequest request = Greedy({5}, 200, /*k=*/4);
+  request.seed = 1;
+  request.delivered = PlainGreedy({5}, 100, kVocab);
+  request.model = ModelIdentity{
+      .weights_hash = "0", .dtype = "float32", .numerics = "table"};
+  EXPECT_THAT(Generate(cluster, request).status,
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("that are ready have memory for 64")));
+}
+
 TEST(MemoryTest, APromptGoesToTheVerifierThatHasRoomForIt) {
   InProcessCluster::Options options = LittleMemory();
   options.other_targets = {options.target};
