@@ -251,6 +251,19 @@ TEST_F(NodeVerifyClientTest, AVerifierThatOnlyMissesHasFailed) {
   EXPECT_EQ(calls_.size(), 3u);
 }
 
+// Each comes of a verifier that takes fewer drafts than the one before.
+TEST_F(NodeVerifyClientTest, MissesThatShortenTheDraftAreNoFailures) {
+  Forge([this](VerifyReply& reply) {
+    if (calls_.size() == 4) return;
+    reply.outcome = Miss();
+    stub_.set_most_drafts(calls_.size() == 1 ? 1 : 0);
+  });
+  EXPECT_THAT(Score(), IsOk());
+  ASSERT_EQ(calls_.size(), 4u);
+  EXPECT_THAT(calls_[1].draft_tokens, ElementsAre(3));
+  EXPECT_THAT(calls_[3].draft_tokens, ElementsAre());
+}
+
 TEST_F(NodeVerifyClientTest, AReplyToAnotherRequestIsNotTakenForThisOne) {
   Forge([](VerifyReply& reply) { ++reply.header.step; });
   EXPECT_THAT(Score(), StatusIs(absl::StatusCode::kUnavailable));

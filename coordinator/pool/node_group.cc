@@ -118,6 +118,15 @@ bool NodeGroup<NodeType>::Doubt(const NodeType& node,
 }
 
 template <typename NodeType>
+void NodeGroup<NodeType>::Correct(const NodeType& node,
+                                  const NodeDescription& said) {
+  for (Member& member : members_) {
+    const bool is_it = member.node.get() == &node;
+    if (is_it && member.knowledge.answer.ok()) member.knowledge.answer = said;
+  }
+}
+
+template <typename NodeType>
 void NodeGroup<NodeType>::Learn(const NodeType& node,
                                 absl::StatusOr<NodeDescription> answer) {
   for (Member& member : members_) {

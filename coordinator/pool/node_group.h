@@ -49,6 +49,9 @@ class NodeGroup {
   // The node has answered a call as this model. True: it was known as another
   // one, and is not ready before its next answer.
   bool Doubt(const NodeType& node, const ModelIdentity& model);
+  // The node has said what it is now, and was not asked for the group: what it
+  // answered before holds no longer.
+  void Correct(const NodeType& node, const NodeDescription& said);
   // What has been heard of a group's nodes.
   struct Heard {
     bool is_any_quiet = false;

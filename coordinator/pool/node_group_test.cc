@@ -185,5 +185,19 @@ TEST_F(NodeGroupTest, ANodeThatAnswersAsAnotherModelIsNotReadyUntilItSaysSo) {
   EXPECT_FALSE(group_.Doubt(*seat, other.identity()));
 }
 
+TEST_F(NodeGroupTest, WhatANodeSaysBetweenTwoQuestionsHoldsWhileItAnswersThem) {
+  group_.SetAddresses(kName, {"10.0.0.1:7002"});
+  EXPECT_THAT(Answer(fit_), ElementsAre(kReady));
+  const auto seat = group_.Choose(SessionId::Random()).seat;
+  NodeDescription smaller = fit_;
+  smaller.kv_cache_tokens = 5;
+  group_.Correct(*seat, smaller);
+  EXPECT_THAT(States(), ElementsAre(kReady));
+  EXPECT_EQ(group_.Choose(SessionId::Random()).description, smaller);
+  EXPECT_THAT(Answer(kGone), ElementsAre(kNotReady));
+  group_.Correct(*seat, smaller);
+  EXPECT_THAT(States(), ElementsAre(kNotReady));
+}
+
 }  // namespace
 }  // namespace outrider

@@ -286,6 +286,12 @@ void NodePool::Doubt(const DrafterNode& node, const ModelIdentity& model) {
   AskNodes(Whom::kAll);
 }
 
+void NodePool::Correct(const VerifierNode& node, const NodeDescription& said) {
+  MutexLock lock(mu_);
+  verifiers_.Correct(node, said);
+  Assess();
+}
+
 absl::Status NodePool::RefusedDrafter() const {
   MutexLock lock(mu_);
   for (const NodeKnowledge* drafter : drafters_.knowledge()) {

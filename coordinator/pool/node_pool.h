@@ -69,6 +69,7 @@ class NodePool final : public SessionPool {
       const NodeGroup<DrafterNode>::Fits& fits) override;
   void Doubt(const VerifierNode& node, const ModelIdentity& model) override;
   void Doubt(const DrafterNode& node, const ModelIdentity& model) override;
+  void Correct(const VerifierNode& node, const NodeDescription& said) override;
   Timer& timer() override { return timer_; }
   WaitingRoom& waiting_room() override { return waiting_room_; }
   NodeReleases& releases() override { return releases_; }

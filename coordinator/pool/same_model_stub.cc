@@ -30,17 +30,21 @@ Task<absl::StatusOr<VerifyReply>> SameModelStub::Verify(
     reply.model = node.identity();
   }
   if (reply.model.has_value()) {
-    const absl::Status same = CheckSame(options_.model, *reply.model,
-                                        PromiseOf(call.sampling, call.rule));
-    if (!same.ok()) {
-      options_.on_other(*reply.model);
-      co_return absl::AbortedError(absl::StrCat(
-          "the verifier is not the model that the session began with: ",
-          same.message()));
-    }
+    OUTRIDER_CO_RETURN_IF_ERROR(Check(*reply.model, call));
   }
   life_ = life;
   co_return reply;
+}
+
+absl::Status SameModelStub::Check(const ModelIdentity& model,
+                                  const VerifyCall& call) {
+  const absl::Status same =
+      CheckSame(options_.model, model, PromiseOf(call.sampling, call.rule));
+  if (same.ok()) return same;
+  options_.on_other(model);
+  return absl::AbortedError(absl::StrCat(
+      "the verifier is not the model that the session began with: ",
+      same.message()));
 }
 
 }  // namespace outrider

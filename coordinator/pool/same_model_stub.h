@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "coordinator/peers/node_stub.h"
 #include "core/base/session_id.h"
 #include "core/sampling/rule_kind.h"
@@ -44,6 +45,9 @@ class SameModelStub final : public VerifyStub {
   // ABORTED, beside the node's own failures: its model is another one.
   Task<absl::StatusOr<VerifyReply>> Verify(const VerifyCall& call,
                                            Cancellation& cancellation) override;
+
+  // ABORTED, and `on_other` is told: the node is this, and not the session's.
+  absl::Status Check(const ModelIdentity& model, const VerifyCall& call);
 
   const ModelIdentity& model() const { return options_.model; }
   // The session goes on with these kernels, as no others are left.

@@ -26,6 +26,9 @@ class SessionPool {
   // new sessions before it was asked anew, which is done at once.
   virtual void Doubt(const VerifierNode& node, const ModelIdentity& model) = 0;
   virtual void Doubt(const DrafterNode& node, const ModelIdentity& model) = 0;
+  // It has said to a session that it is this now, between two questions.
+  virtual void Correct(const VerifierNode& node,
+                       const NodeDescription& said) = 0;
   // Cheap, as it is asked before each step.
   virtual int NumVerifiersReady() const = 0;
   bool HasVerifier() const { return NumVerifiersReady() > 0; }

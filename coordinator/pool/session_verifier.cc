@@ -2,7 +2,6 @@
 #include "coordinator/pool/session_verifier.h"
 
 #include <algorithm>
-#include <memory>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -17,6 +16,7 @@
 #include "coordinator/pool/waiting_room.h"
 #include "core/base/log.h"
 #include "core/base/retry_delay.h"
+#include "core/base/status_macros.h"
 
 namespace outrider {
 namespace {
@@ -37,6 +37,13 @@ constexpr milliseconds kFirstPause(20);
 constexpr milliseconds kLongestPause(500);
 // How long none of those that are ready may be fit to go on with it.
 constexpr std::chrono::seconds kUnservedPatience(5);
+
+// What is refused for as long as the node is what it is: a text above its
+// memory, more drafts than it takes, or what is wrong everywhere.
+bool IsForGood(const absl::Status& status) {
+  return absl::IsInvalidArgument(status) ||
+         (absl::IsResourceExhausted(status) && !IsRefusal(status));
+}
 
 // What tells of the node, not of the session or the load. INTERNAL may be
 // either; the breaker opens at several in a row, and a session has one of them.
@@ -84,7 +91,11 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::Verify(
     const VerifyCall& call, Cancellation& cancellation) {
   if (!has_begun_) {
     Reply reply = co_await Open(call, cancellation);
-    has_begun_ = reply.ok();
+    const bool is_missed =
+        reply.ok() && std::holds_alternative<Miss>(reply->outcome);
+    has_begun_ = reply.ok() && !is_missed;
+    // What comes again, with fewer drafts, does not queue anew.
+    if (!is_missed) place_.reset();
     co_return reply;
   }
   const bool is_open = !call.header.incarnation.is_none();
@@ -97,7 +108,6 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::Verify(
 
 Task<absl::StatusOr<VerifyReply>> SessionVerifier::Open(
     const VerifyCall& call, Cancellation& cancellation) {
-  std::unique_ptr<WaitingRoom::Place> place;
   for (uint64_t attempt = 0;; ++attempt) {
     Reply reply = co_await AskEach(call, cancellation);
     const absl::Status& status = reply.status();
@@ -107,11 +117,11 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::Open(
     }
     if (absl::IsDeadlineExceeded(status) && !was_patient_) continue;
     if (!IsRefusal(status)) co_return reply;
-    if (place == nullptr) place = pool_.waiting_room().Enter();
-    if (place == nullptr) co_return reply;
-    co_await place->Wait(pool_.timer(),
-                         JitteredRetryDelay(status, session_, attempt),
-                         cancellation);
+    if (place_ == nullptr) place_ = pool_.waiting_room().Enter();
+    if (place_ == nullptr) co_return reply;
+    co_await place_->Wait(pool_.timer(),
+                          JitteredRetryDelay(status, session_, attempt),
+                          cancellation);
     seat_.TakeOther(call, failed_, /*even_doubtful=*/true);
   }
 }
@@ -122,6 +132,8 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskEach(
   absl::Status refusal;
   while (true) {
     co_await seat_.TakeTurn(call, cancellation);
+    // They were made for another node, or for what it was before.
+    if (!TakesDrafts(seat_.description(), call)) co_return ForgottenReply(call);
     VerifierNode& node = seat_.node();
     // A node that was broken is probed by one session at a time.
     permit_ = node.breaker.Allow(Clock::now());
@@ -145,7 +157,7 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskEach(
       seat_.GiveTurnBack();
     } else if (IsOfNode(status) && !absl::IsDeadlineExceeded(status)) {
       failed_.push_back(&node);
-      if (failed_.size() == kMaxFailedNodes) co_return reply;
+      if (failed_.size() >= kMaxFailedNodes) co_return reply;
     } else if (!ReasonOf(status).has_value()) {
       co_return reply;
     }
@@ -170,6 +182,7 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskUntilAnswered(
   int num_broken = 0;
   for (uint64_t attempt = 0;; ++attempt) {
     co_await seat_.TakeTurn(call, cancellation);
+    if (!TakesDrafts(seat_.description(), call)) co_return ForgottenReply(call);
     Reply reply = co_await AskHere(call, cancellation);
     const absl::Status& status = reply.status();
     if (reply.ok() || cancellation.cancelled()) co_return reply;
@@ -193,8 +206,7 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskUntilAnswered(
     // A suspect stays with those who know that it is one, as if it had begun.
     const bool is_kept = has_begun_ || seat_.is_suspect();
     if (is_kept && Move(call, *reason, status)) {
-      if (is_open || !TakesDrafts(seat_.description(), call))
-        co_return ForgottenReply(call);
+      if (is_open) co_return ForgottenReply(call);
       continue;
     }
     seat_.GiveTurnBack();
@@ -240,6 +252,9 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskHere(
   for (bool is_first = true;; is_first = false) {
     Reply reply = co_await same_model_.Verify(call, cancellation);
     if (reply.ok()) seat_.Answered(*reply);
+    if (IsForGood(reply.status())) {
+      co_return co_await JudgeAnew(call, reply.status(), cancellation);
+    }
     if (!absl::IsUnavailable(reply.status()) || cancellation.cancelled()) {
       co_return reply;
     }
@@ -257,6 +272,30 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskHere(
     }
     co_return reply;
   }
+}
+
+Task<absl::StatusOr<VerifyReply>> SessionVerifier::JudgeAnew(
+    const VerifyCall& call, const absl::Status& refusal,
+    Cancellation& cancellation) {
+  if (TextLengthOf(call) <= RoomOf(seat_.description())) {
+    // It would have been taken by the node that was asked last what it is: this
+    // one may have come back with less memory, or for fewer drafts.
+    const absl::StatusOr<NodeDescription> node =
+        co_await seat_.node().stub->Describe(kThereTimeout, cancellation);
+    if (!node.ok()) {
+      co_return absl::UnavailableError(
+          absl::StrCat("does not say why it refuses: ", refusal.message()));
+    }
+    pool_.Correct(seat_.node(), *node);
+    OUTRIDER_CO_RETURN_IF_ERROR(same_model_.Check(node->identity(), call));
+    seat_.Correct(*node);
+  }
+  const NodeDescription& node = seat_.description();
+  if (TextLengthOf(call) > RoomOf(node)) {
+    co_return OutgrownError(LengthOf(call), RoomOf(node));
+  }
+  if (!TakesDrafts(node, call)) co_return ForgottenReply(call);
+  co_return refusal;
 }
 
 Task<bool> SessionVerifier::IsThere(Cancellation& cancellation) {
@@ -285,10 +324,6 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskNode(
     patience_ *= 4;
   }
   if (reply.ok() && reply->header.is_draining) node.link.is_leaving = true;
-  if (absl::IsResourceExhausted(reply.status()) && !IsRefusal(reply.status()) &&
-      LengthOf(call) > RoomOf(seat_.description())) {
-    reply = OutgrownError(LengthOf(call), RoomOf(seat_.description()));
-  }
   Report(reply.status(), cancellation);
   co_return std::move(reply);
 }

@@ -2,7 +2,7 @@
 #ifndef OUTRIDER_COORDINATOR_POOL_SESSION_VERIFIER_H_
 #define OUTRIDER_COORDINATOR_POOL_SESSION_VERIFIER_H_
 
-#include <chrono>
+#include <memory>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -29,9 +29,9 @@ namespace outrider {
 // leaving, to another that is ready and has the same model. Whoever calls
 // learns of it by a miss, as if the node had forgotten the session, and so
 // opens it again with all its tokens and the same drafts, or the first of them
-// where the other takes no more. Where no other is ready, the session holds: it
-// asks its own node again, the same step with the same bytes, until that
-// answers or another comes.
+// where the other takes no more; an opening that goes to such a one likewise.
+// Where no other is ready, the session holds: it asks its own node again, the
+// same step with the same bytes, until that answers or another comes.
 //
 // A session under whose step a node was lost is suspected until a step of it is
 // answered: it comes to a node alone of all that are. One that loses a second
@@ -91,6 +91,9 @@ class SessionVerifier final : public VerifyStub {
   Task<Reply> AskHere(const VerifyCall& call, Cancellation& cancellation);
   // One call: in its time, counted and reported.
   Task<Reply> AskNode(const VerifyCall& call, Cancellation& cancellation);
+  // What a step comes to that the node refuses for good.
+  Task<Reply> JudgeAnew(const VerifyCall& call, const absl::Status& refusal,
+                        Cancellation& cancellation);
   absl::Status UnservedError(const absl::Status& status);
   Task<bool> IsThere(Cancellation& cancellation);
   void Report(const absl::Status& status, const Cancellation& cancellation);
@@ -107,6 +110,7 @@ class SessionVerifier final : public VerifyStub {
   CircuitBreaker::Permit permit_;  // of the next call
   bool was_connected_ = false;     // the node, when it was last asked
   Nodes failed_;                   // at the first opening
+  std::unique_ptr<WaitingRoom::Place> place_;  // likewise, while it waits
   int patience_ = 1;  // times the limit of a step; more after a late one
   bool was_patient_ = false;  // the last step had all the time there is
 };

@@ -161,6 +161,111 @@ TEST_F(SessionVerifierTest, AMovedStreamThatFindsNoRoomAnywhereHolds) {
   EXPECT_EQ(pool_->moves().num_held, 0);
 }
 
+// Since the pool has asked it, and it knows the stream no more.
+TEST_F(SessionVerifierTest, AVerifierThatIsBackAndTakesFewerDraftsHasThem) {
+  num_drafts_ = 4;
+  Start(/*num_verifiers=*/1, /*num_streams=*/1);
+  RunUntil([&] { return HaveAllSteps(3); });
+  processes_[0].Die();
+  processes_[0].description.max_draft_tokens = 2;
+  Restart(/*after=*/milliseconds(100));
+  RunToEnd();
+  EXPECT_THAT(*streams_[0]->end, IsOk());
+  EXPECT_EQ(streams_[0]->num_drafts, 2);
+}
+
+TEST_F(SessionVerifierTest, AVerifierThatIsBackWithTooLittleMemoryIsOutgrown) {
+  prompt_.assign(50, 1);
+  Start(/*num_verifiers=*/1, /*num_streams=*/1);
+  RunUntil([&] { return HaveAllSteps(3); });
+  processes_[0].Die();
+  processes_[0].description.kv_cache_tokens = 40;
+  Restart(/*after=*/milliseconds(100));
+  RunToEnd();
+  EXPECT_TRUE(IsOutgrown(*streams_[0]->end));
+}
+
+// The first of them finds out, and the others know.
+TEST_F(SessionVerifierTest, WhereAVerifierIsBackWithLessMemoryItIsAskedOnce) {
+  prompt_.assign(50, 1);
+  Start(/*num_verifiers=*/2, /*num_streams=*/0);
+  processes_[0].description.kv_cache_tokens = 40;
+  for (int i = 0; i < 8; ++i) AddStream();
+  EXPECT_EQ(processes_[0].num_described, 2);
+  EXPECT_EQ(processes_[1].num_described, 1);
+  RunToEnd();
+  for (const auto& stream : streams_) EXPECT_THAT(*stream->end, IsOk());
+  EXPECT_EQ(processes_[1].sessions.size(), 8u);
+}
+
+TEST_F(SessionVerifierTest, AVerifierThatRefusesAsAnotherModelIsLeft) {
+  num_drafts_ = 4;
+  Start(/*num_verifiers=*/2, /*num_streams=*/1);
+  RunUntil([&] { return HaveAllSteps(3) && InFlight() != nullptr; });
+  FakeProcess& replaced = *InFlight();
+  replaced.Die();
+  replaced.is_up = true;
+  replaced.weights_hash = "others";
+  replaced.description.max_draft_tokens = 2;
+  RunToEnd();
+  EXPECT_THAT(*streams_[0]->end, IsOk());
+  EXPECT_EQ(streams_[0]->num_drafts, 4);
+  EXPECT_EQ(NumMoves(MoveReason::kReplaced), 1);
+}
+
+TEST_F(SessionVerifierTest, WhatAVerifierRefusesAsItIsKnownIsRefused) {
+  Start(/*num_verifiers=*/1, /*num_streams=*/0);
+  Stream& stream = AddStream();
+  RunUntil([&] { return HaveAllSteps(3); });
+  processes_[0].refusal = absl::InvalidArgumentError("no such token");
+  RunToEnd();
+  EXPECT_EQ(*stream.end, processes_[0].refusal);
+}
+
+// It may be another process by then.
+TEST_F(SessionVerifierTest, AVerifierThatRefusesAndSaysNothingIsAskedAgain) {
+  Start(/*num_verifiers=*/1, /*num_streams=*/1);
+  RunUntil([&] { return HaveAllSteps(3); });
+  processes_[0].is_draining = true;
+  processes_[0].refusal = absl::InvalidArgumentError("by then");
+  RunUntil([&] { return pool_->moves().num_held == 1; });
+  processes_[0].refusal = absl::OkStatus();
+  RunToEnd();
+  EXPECT_THAT(*streams_[0]->end, IsOk());
+}
+
+TEST_F(SessionVerifierTest, AMovedStreamThatFindsNoRoomGoesOnWithFewerDrafts) {
+  num_drafts_ = 4;
+  Start(/*num_verifiers=*/3, /*num_streams=*/1);
+  RunUntil([&] { return HaveAllSteps(3) && InFlight() != nullptr; });
+  FakeProcess& first = *InFlight();
+  FakeProcess& full = processes_[&first == &processes_[0] ? 1 : 0];
+  FakeProcess& other = processes_[&first == &processes_[2] ? 1 : 2];
+  full.is_full = true;
+  other.description.max_draft_tokens = 2;
+  // The pool knows that by then.
+  RunUntil([&] { return HaveAllSteps(40) && first.num_in_flight > 0; });
+  first.Die();
+  RunToEnd();
+  EXPECT_THAT(*streams_[0]->end, IsOk());
+  EXPECT_EQ(streams_[0]->num_drafts, 2);
+  EXPECT_EQ(other.sessions.size(), 1u);
+}
+
+TEST_F(SessionVerifierTest, AnOpeningThatFindsNoRoomGoesOnWithFewerDrafts) {
+  num_drafts_ = 4;
+  processes_.resize(2);
+  processes_[0].is_full = true;
+  processes_[1].description.max_draft_tokens = 2;
+  Start(/*num_verifiers=*/2, /*num_streams=*/4);
+  RunToEnd();
+  for (const auto& stream : streams_) {
+    EXPECT_THAT(*stream->end, IsOk());
+    EXPECT_EQ(stream->num_drafts, 2);
+  }
+  EXPECT_EQ(pool_->waiting_room().num_waiting(), 0);
+}
+
 // Passes take other sessions' rows along, which is no time that they lose.
 TEST_F(SessionVerifierTest, OnlyItsOwnRowsAreInAMovedSessionsQuarter) {
   Start(/*num_verifiers=*/2, /*num_streams=*/100);

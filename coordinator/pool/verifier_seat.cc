@@ -2,6 +2,7 @@
 #include "coordinator/pool/verifier_seat.h"
 
 #include <algorithm>
+#include <chrono>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -19,6 +20,20 @@ double SecondsTaken(const ReplyHeader& header) {
   return header.own_seconds > 0 ? header.own_seconds : header.compute_seconds;
 }
 
+// One of the nodes that fit, and rather one that `is_better`, unless all of
+// those are doubtful.
+NodeGroup<VerifierNode>::Choice ChooseRather(
+    SessionPool& pool, const SessionId& session,
+    const NodeGroup<VerifierNode>::Fits& is_better,
+    const NodeGroup<VerifierNode>::Fits& fits) {
+  auto choice = pool.ChooseVerifier(
+      session, [&](const VerifierNode& node, const NodeDescription& answer) {
+        return is_better(node, answer) && fits(node, answer);
+      });
+  const bool is_good = choice.seat != nullptr && !choice.is_doubtful;
+  return is_good ? std::move(choice) : pool.ChooseVerifier(session, fits);
+}
+
 }  // namespace
 
 VerifierSeat::VerifierSeat(SessionPool& pool, const SessionId& session,
@@ -33,11 +48,15 @@ VerifierSeat::VerifierSeat(SessionPool& pool, const SessionId& session,
 Seat<VerifierNode> VerifierSeat::TakeOther(const VerifyCall& call,
                                            const Nodes& avoided,
                                            bool even_doubtful) {
-  auto choice = pool_.ChooseVerifier(
-      session_, [&](const VerifierNode& node, const NodeDescription& answer) {
+  auto choice = ChooseRather(
+      pool_, session_,
+      [&](const VerifierNode&, const NodeDescription& answer) {
+        return TakesDrafts(answer, call);
+      },
+      [&](const VerifierNode& node, const NodeDescription& answer) {
         return std::find(avoided.begin(), avoided.end(), &node) ==
                    avoided.end() &&
-               TakesDrafts(answer, call) && Fits(answer, call, Sameness::kBits);
+               Fits(answer, call, Sameness::kBits);
       });
   if (choice.seat == nullptr || (choice.is_doubtful && !even_doubtful)) {
     return nullptr;
@@ -86,18 +105,14 @@ NodeGroup<VerifierNode>::Choice VerifierSeat::ChooseOther(
     const VerifyCall& call) {
   const Sameness sameness = PromiseOf(call.sampling, call.rule);
   const auto choose = [&](Sameness wanted, bool is_own) {
-    const auto choose_for = [&](int num_drafts) {
-      const auto fits = [&](const VerifierNode& node,
-                            const NodeDescription& answer) {
-        return (&node == seat_.get()) == is_own &&
-               answer.max_draft_tokens >= num_drafts &&
-               Fits(answer, call, wanted);
-      };
-      return pool_.ChooseVerifier(session_, fits);
-    };
-    auto choice = choose_for(use_.max_draft_tokens);
-    const bool is_good = choice.seat != nullptr && !choice.is_doubtful;
-    return is_good ? std::move(choice) : choose_for(0);
+    return ChooseRather(
+        pool_, session_,
+        [&](const VerifierNode&, const NodeDescription& answer) {
+          return answer.max_draft_tokens >= use_.max_draft_tokens;
+        },
+        [&](const VerifierNode& node, const NodeDescription& answer) {
+          return (&node == seat_.get()) == is_own && Fits(answer, call, wanted);
+        });
   };
   auto choice = choose(sameness, /*is_own=*/false);
   if (choice.seat == nullptr && sameness == Sameness::kBits &&
@@ -181,14 +196,7 @@ bool VerifierSeat::TakeTurnElsewhere(const VerifyCall& call,
 
 bool VerifierSeat::TakeRoomElsewhere(const VerifyCall& call,
                                      const Nodes& full) {
-  auto choice = pool_.ChooseVerifier(
-      session_, [&](const VerifierNode& node, const NodeDescription& answer) {
-        return std::find(full.begin(), full.end(), &node) == full.end() &&
-               TakesDrafts(answer, call) && Fits(answer, call, Sameness::kBits);
-      });
-  if (choice.seat == nullptr || choice.is_doubtful) return false;
-  GiveTurnBack();
-  Take(std::move(choice));
+  if (TakeOther(call, full, /*even_doubtful=*/false) == nullptr) return false;
   is_moved_ = true;
   return true;
 }

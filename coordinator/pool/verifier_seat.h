@@ -2,7 +2,6 @@
 #ifndef OUTRIDER_COORDINATOR_POOL_VERIFIER_SEAT_H_
 #define OUTRIDER_COORDINATOR_POOL_VERIFIER_SEAT_H_
 
-#include <chrono>
 #include <optional>
 #include <vector>
 
@@ -42,6 +41,8 @@ class VerifierSeat {
   VerifierNode& node() const { return *seat_; }
   // The model is that which the session began with, but for its kernels.
   const NodeDescription& description() const { return description_; }
+  // The node is this by now, and still of that model.
+  void Correct(const NodeDescription& said) { description_ = said; }
   // Is called before the first step.
   void set_use(const SessionUse& use) { use_ = use; }
   bool may_move() const { return !moves_.IsReached(Clock::now()); }

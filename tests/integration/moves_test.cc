@@ -246,6 +246,18 @@ TEST_F(MovesTest, WithoutAnyVerifierAStreamHoldsUntilOneIsBack) {
   EXPECT_EQ(NumHeld(), 0);
 }
 
+TEST_F(MovesTest, AVerifierThatIsBackAndTakesFewerDraftsKeepsItsStream) {
+  Start(/*num_others=*/0);
+  act_ = [&] { cluster_->StopVerifier(); };
+  std::optional<Result> result;
+  std::jthread caller([&] { result = GenerateGreedy(); });
+  ASSERT_TRUE(Becomes([&] { return NumHeld() == 1; }));
+  act_ = nullptr;
+  cluster_->StartVerifier("0", /*max_draft_tokens=*/1);
+  caller.join();
+  ExpectPlain(*result);
+}
+
 TEST_F(MovesTest, AClientThatLeavesWhileItsStreamHoldsLeavesAtOnce) {
   Start(/*num_others=*/0);
   act_ = [&] { cluster_->StopVerifier(); };

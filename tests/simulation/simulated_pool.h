@@ -37,6 +37,10 @@ class SimulatedPool final : public SessionPool {
   void Doubt(const DrafterNode& node, const ModelIdentity& model) override {
     DoubtIn(drafters_, node, model);
   }
+  void Correct(const VerifierNode& node, const NodeDescription& said) override {
+    verifiers_.Correct(node, said);
+    Assess();
+  }
   int NumVerifiersReady() const override { return num_ready_; }
   Timer& timer() override { return timer_; }
   WaitingRoom& waiting_room() override { return room_; }

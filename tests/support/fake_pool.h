@@ -44,6 +44,10 @@ class FakePool final : public SessionPool {
     if (group_.Doubt(node, model)) AskThese(group_.TakeToAsk());
   }
   void Doubt(const DrafterNode&, const ModelIdentity&) override {}
+  void Correct(const VerifierNode& node, const NodeDescription& said) override {
+    group_.Correct(node, said);
+    Assess();
+  }
   int NumVerifiersReady() const override { return num_ready_; }
   Timer& timer() override { return timer_; }
   WaitingRoom& waiting_room() override { return room_; }

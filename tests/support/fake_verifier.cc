@@ -18,8 +18,13 @@ Task<absl::StatusOr<VerifyReply>> FakeStub::Verify(
     co_return absl::DeadlineExceededError("is silent");
   }
   if (!process_.is_up) co_return absl::UnavailableError("refused");
+  if (!process_.refusal.ok()) co_return process_.refusal;
   if (LengthOf(call) > RoomOf(process_.description)) {
     co_return absl::ResourceExhaustedError("more than there is");
+  }
+  if (static_cast<int>(call.draft_tokens.size()) >
+      process_.description.max_draft_tokens) {
+    co_return absl::InvalidArgumentError("more drafts than it takes");
   }
   const absl::Status taken_in = co_await TakeIn(
       call.header.delta.append_tokens.size(), timeout, cancellation);
@@ -106,6 +111,7 @@ Task<absl::StatusOr<NodeDescription>> FakeStub::Describe(
   }
   if (!process_.is_up) co_return absl::UnavailableError("refused");
   if (process_.is_draining) co_return absl::UnavailableError("draining");
+  ++process_.num_described;
   NodeDescription description = process_.description;
   description.weights_hash = process_.weights_hash;
   co_return description;

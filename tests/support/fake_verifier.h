@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "coordinator/pool/shared_stubs.h"
 #include "core/base/session_id.h"
@@ -26,17 +27,19 @@ struct FakeProcess {
   std::chrono::microseconds per_token{0};
   EventLoop::Clock::time_point texts_end = {};
   int num_texts = 0;
-  double own_share = 1;    // that a call's rows have of its passes
-  bool is_full = false;    // what opens there is to come later
-  bool is_hung = false;    // steps are, while it says what it is
-  bool is_silent = false;  // it answers nothing at all
-  bool is_old = false;     // it knows no place for suspects
+  double own_share = 1;       // that a call's rows have of its passes
+  absl::Status refusal = {};  // of every step, where it is one
+  bool is_full = false;       // what opens there is to come later
+  bool is_hung = false;       // steps are, while it says what it is
+  bool is_silent = false;     // it answers nothing at all
+  bool is_old = false;        // it knows no place for suspects
   std::string weights_hash = "weights";
   // What it says of itself beside them.
   NodeDescription description = {.vocab_size = 10,
                                  .context_length = 1000,
                                  .max_draft_tokens = 4,
                                  .reply_formats = {ReplyFormat::kFull}};
+  int num_described = 0;  // how often it has said it
   bool is_draining = false;
   int num_lives = 1;
   int num_breaks = 0;  // of its connections

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/in_process_cluster.h"
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 #include <utility>
@@ -93,10 +94,13 @@ void InProcessCluster::StartDrafter() {
   drafter_listen_ = drafter_->address();
 }
 
-void InProcessCluster::StartVerifier(const std::string& weights_hash) {
-  verifier_ = MakeVerifier(options_.target,
-                           Describe(options_.target, "same", weights_hash),
-                           NodeOptions(verifier_listen_));
+void InProcessCluster::StartVerifier(const std::string& weights_hash,
+                                     int max_draft_tokens) {
+  NodeDescription description = Describe(options_.target, "same", weights_hash);
+  description.max_draft_tokens =
+      std::min(description.max_draft_tokens, max_draft_tokens);
+  verifier_ =
+      MakeVerifier(options_.target, description, NodeOptions(verifier_listen_));
   verifier_listen_ = verifier_->address();
 }
 

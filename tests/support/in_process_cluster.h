@@ -2,6 +2,7 @@
 #ifndef OUTRIDER_TESTS_SUPPORT_IN_PROCESS_CLUSTER_H_
 #define OUTRIDER_TESTS_SUPPORT_IN_PROCESS_CLUSTER_H_
 
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -69,7 +70,9 @@ class InProcessCluster {
   void StopOtherDrafter(int i) { other_drafters_.at(i).reset(); }
   void StopOtherVerifier(int i) { others_.at(i).reset(); }
   void StartDrafter();
-  void StartVerifier(const std::string& weights_hash = "0");
+  // It takes as many drafts as the options say, or fewer.
+  void StartVerifier(const std::string& weights_hash = "0",
+                     int max_draft_tokens = std::numeric_limits<int>::max());
   LocalNode& drafter() { return *drafter_; }
   LocalNode& verifier() { return *verifier_; }
   LocalNode& other_drafter(int i) { return *other_drafters_.at(i); }

@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "coordinator/pool/session_use.h"
 
 namespace outrider::testing {
 
@@ -51,6 +52,9 @@ Task<void> VerifierStreams::Run(Stream& stream) {
                                 .delta = {.append_tokens = prompt_}},
                      .prompt_length = static_cast<int>(prompt_.size())};
   while (stream.num_steps < num_steps_) {
+    stream.num_drafts =
+        std::min(num_drafts_, stream.verifier->MostDrafts(TextLengthOf(call)));
+    call.draft_tokens.assign(stream.num_drafts, 3);
     auto reply = co_await stream.verifier->Verify(call, cancellation_);
     if (!reply.ok()) {
       stream.end = reply.status();

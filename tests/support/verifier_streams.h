@@ -29,6 +29,7 @@ class VerifierStreams : public ::testing::Test {
     std::unique_ptr<SessionVerifier> verifier;
     SessionId id;
     int num_steps = 0;                     // answered
+    int num_drafts = 0;                    // of the last step
     std::optional<absl::Status> end = {};  // none: it runs
   };
 
@@ -65,6 +66,7 @@ class VerifierStreams : public ::testing::Test {
   EventLoop loop_;
   int num_steps_ = 100;
   std::vector<TokenId> prompt_ = {1, 2};
+  int num_drafts_ = 0;  // of a step, where its verifier takes so many
   SessionUse use_ = {.max_length = 100, .max_draft_tokens = 4};
   std::map<SessionId, uint64_t> poison_;
   std::vector<FakeProcess> processes_;
