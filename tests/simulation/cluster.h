@@ -54,6 +54,7 @@ struct SimulationStats {
   int64_t num_lies = 0;      // replies of drafters that were made wrong
   int64_t num_resumes = 0;
   int64_t num_refusals = 0;
+  int64_t num_overdrafts = 0;  // steps with more drafts than a node takes
   int64_t num_preempted = 0;
   int64_t num_moves = 0;
   int64_t num_drafter_moves = 0;

@@ -221,6 +221,9 @@ Task<void> SimulatedClient::Run() {
     }
     status = co_await Stream(attempt);
     if (IsPoison(status)) CheckPoison();
+    if (absl::IsInvalidArgument(status) || absl::IsResourceExhausted(status)) {
+      Report(absl::StrCat("a verifier's limits end it: ", status.ToString()));
+    }
     if (status.ok() || (IsPoison(status) && request_.is_poison)) break;
     if (absl::IsAborted(status)) {
       // What is delivered cannot be continued.
@@ -235,10 +238,6 @@ Task<void> SimulatedClient::Run() {
     Report(absl::StrCat("the stream ended after ", num_received(), " tokens"));
   }
   is_done_ = true;
-}
-
-SimulatedPool& SimulatedClient::Pool() const {
-  return *cluster_.pools[(request_.index + attempt_) % cluster_.pools.size()];
 }
 
 NodeGroup<VerifierNode>::Choice SimulatedClient::Assign() {

@@ -65,7 +65,9 @@ class SimulatedClient {
   Task<void> Run();
   Task<absl::Status> Stream(int attempt);
   // The coordinator's that has the stream: after a break it is the next one.
-  SimulatedPool& Pool() const;
+  SimulatedPool& Pool() const {
+    return *cluster_.pools[(request_.index + attempt_) % cluster_.pools.size()];
+  }
   Task<absl::Status> Decode(Session& session, SpeculativeDecoder& decoder);
   // A place at a verifier of the model that the stream has begun with.
   NodeGroup<VerifierNode>::Choice Assign();

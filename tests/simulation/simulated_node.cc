@@ -83,7 +83,7 @@ void SimulatedNode<Core>::Describe(
 
 template <typename Core>
 NodeDescription SimulatedNode<Core>::Description() const {
-  NodeDescription description = options_.description;
+  NodeDescription description = options_.describe(life_);
   if (is_other_) description.weights_hash = "others";
   return description;
 }
@@ -191,7 +191,7 @@ template <typename Core>
 void SimulatedNode<Core>::Start() {
   if (core_ != nullptr) num_preempted_before_ = num_preempted();
   is_passing_ = false;
-  core_ = options_.start(is_broken_, is_other_);
+  core_ = options_.start(Description(), is_broken_);
   door_ = std::make_unique<WeakDoor>(options_.protocol);
   suspects_ = std::make_unique<SuspectPlace>();
   released_.clear();

@@ -29,11 +29,11 @@ class SimulatedNode {
   using Clock = EventLoop::Clock;
 
   struct Options {
-    // Begins an empty life. Its model is another one where `is_other`, and
-    // gives numbers that are none while `is_broken`.
-    std::function<std::unique_ptr<Core>(const bool& is_broken, bool is_other)>
+    // Begins a life as this, with numbers that are none while it is broken.
+    std::function<std::unique_ptr<Core>(const NodeDescription&, const bool&)>
         start = {};
-    NodeDescription description = {};
+    // What it is, after so many lives.
+    std::function<NodeDescription(uint64_t num_lives)> describe = {};
     // Sees what is computed, also where nobody hears of it, and by which model.
     std::function<void(const Call&, const Reply&, bool is_other)> computed = {};
     // A step that takes the process down when it is computed.

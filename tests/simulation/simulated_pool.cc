@@ -63,6 +63,9 @@ class LinkedVerifier final : public SharedVerifyStub {
         EventOf(reply, ways_->way().node.is_other() != watch.is_other_model);
     cluster_.coverage.Saw(state, event);
     if (event == Coverage::Event::kRefused) ++cluster_.stats.num_refusals;
+    if (absl::IsInvalidArgument(reply.status())) {
+      ++cluster_.stats.num_overdrafts;
+    }
     if (reply.ok()) {
       if (event != Coverage::Event::kMissed) watch.node = index;
     } else {

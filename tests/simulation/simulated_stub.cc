@@ -85,8 +85,11 @@ void SimulatedStub<Node>::Send(const Call& call,
                        asked](absl::StatusOr<Reply> reply) {
     way.network.FromNode(
         way.index, [way, current, asked, reply](Network::Arrival arrival) {
-          const bool is_loose = !way.protocol.replies_match_step ||
-                                arrival == Network::Arrival::kCrossed;
+          // A status says of no session or step: nobody could tell whose it
+          // is, and gRPC gives it to nobody else.
+          const bool is_crossed =
+              arrival == Network::Arrival::kCrossed && reply.ok();
+          const bool is_loose = !way.protocol.replies_match_step || is_crossed;
           Arrived(way, is_loose ? *current : asked, reply);
         });
   };

@@ -136,22 +136,31 @@ class Simulation {
     const bool is_one = options_.seed % 3 == 0;
     const uint64_t num_verifiers = is_one ? 1 : 1 + Draw(3) % 3;
     for (uint64_t i = 0; i < num_verifiers; ++i) {
-      Cluster::Verifier::Options node = {.description = Description(),
-                                         .protocol = options_.protocol};
+      Cluster::Verifier::Options node = {.protocol = options_.protocol};
       // Others than the first may take fewer drafts than rounds have, or have
       // too little memory for some texts.
-      if (i > 0) node.description.max_draft_tokens = 1 + Draw(70 + i) % 6;
-      BatchScheduler::Options own = scheduling;
-      if (i > 0 && Draw(80 + i) % 3 == 0 && !options_.has_room) {
-        own.sessions.num_blocks = 5 + static_cast<int>(Draw(90 + i) % 4);
-      }
-      node.description.kv_cache_tokens =
-          int64_t{own.sessions.num_blocks} * kKvBlockLength;
-      node.start = [own, most = node.description.max_draft_tokens](
-                       const bool& is_broken, bool is_other) {
+      NodeDescription first = Description();
+      if (i > 0) first.max_draft_tokens = 1 + Draw(70 + i) % 6;
+      const bool is_small =
+          i > 0 && Draw(80 + i) % 3 == 0 && !options_.has_room;
+      const uint64_t own_blocks = is_small ? 5 + Draw(90 + i) % 4 : num_blocks;
+      first.kv_cache_tokens = static_cast<int64_t>(own_blocks) * kKvBlockLength;
+      // And any may come back as one that does.
+      NodeDescription later = first;
+      if (Draw(100 + i) % 2 == 0) later.max_draft_tokens = 1;
+      const bool has_shrunk = i > 0 && Draw(110 + i) % 4 == 0;
+      if (has_shrunk) later.kv_cache_tokens = 5 * kKvBlockLength;
+      node.describe = [first, later](uint64_t num_lives) {
+        return num_lives == 0 ? first : later;
+      };
+      node.start = [own = scheduling](const NodeDescription& said,
+                                      const bool& is_broken) mutable {
+        const bool is_other = said.identity() == Cluster::IdentityOf(true);
+        own.sessions.num_blocks =
+            static_cast<int>(said.kv_cache_tokens / kKvBlockLength);
         return MakeVerifyNode(
             HashedModel(is_other ? OtherTarget : HashedTarget, is_broken),
-            {.max_draft_tokens = most}, own);
+            {.max_draft_tokens = said.max_draft_tokens}, own);
       };
       node.computed = [this](const VerifyCall& call, const VerifyReply& reply,
                              bool is_other) {
@@ -168,9 +177,10 @@ class Simulation {
           std::make_unique<Cluster::Verifier>(loop_, std::move(node)));
     }
     for (uint64_t i = 0; i < 1 + Draw(5) % 2; ++i) {
-      Cluster::Drafter::Options node = {.description = Description(),
-                                        .protocol = options_.protocol};
-      node.start = [this, scheduling](const bool& is_broken, bool) {
+      Cluster::Drafter::Options node = {.protocol = options_.protocol};
+      node.describe = [](uint64_t) { return Description(); };
+      node.start = [this, scheduling](const NodeDescription&,
+                                      const bool& is_broken) {
         return MakeDraftNode(HashedModel(HashedDraft, is_broken),
                              {.random_source =
                                   [this](uint64_t seed) {

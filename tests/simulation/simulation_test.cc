@@ -64,6 +64,7 @@ struct Tried {
       {"lies", &SimulationStats::num_lies},
       {"resumes", &SimulationStats::num_resumes},
       {"refusals", &SimulationStats::num_refusals},
+      {"overdrafts", &SimulationStats::num_overdrafts},
       {"preempted", &SimulationStats::num_preempted},
       {"moves", &SimulationStats::num_moves},
       {"drafters' moves", &SimulationStats::num_drafter_moves},
