@@ -19,9 +19,39 @@ constexpr int kLaneBins = kBins / kWarpSize;
 constexpr int kPlaces = kBins + kBins / kLaneBins;
 constexpr int kLoads = 4;  // logits a thread asks for before it looks at one
 
-// Before `end`; behind it, what is never one of the greatest.
-__device__ inline float LogitOf(const TopRow& row, int token, int end) {
-  return token < end ? __ldg(row.logits + token) : -INFINITY;
+// Tokens of the row.
+struct Share {
+  int begin;
+  int end;
+};
+
+// Calls `visit` with the share's tokens from its `place`-th on, kStride apart,
+// and their logits, of which it asks for kLoads before it looks at one. Every
+// place takes as many turns: behind the share with a logit that is never one of
+// the greatest.
+template <int kStride, typename Visit>
+__device__ inline void ForEachLogit(const TopRow& row, const Share& share,
+                                    int place, const Visit& visit) {
+  for (int first = share.begin; first < share.end; first += kLoads * kStride) {
+    float values[kLoads];
+#pragma unroll
+    for (int i = 0; i < kLoads; ++i) {
+      const int token = first + i * kStride + place;
+      values[i] = token < share.end ? __ldg(row.logits + token) : -INFINITY;
+    }
+#pragma unroll
+    for (int i = 0; i < kLoads; ++i) {
+      visit(first + i * kStride + place, values[i]);
+    }
+  }
+}
+
+// The same of the whole row, for the block's threads.
+template <typename Visit>
+__device__ inline void ForEachLogitOfRow(const TopRow& row,
+                                         const Visit& visit) {
+  ForEachLogit<kThreads>(row, {0, row.vocab_size},
+                         static_cast<int>(threadIdx.x), visit);
 }
 
 // What all threads know of the row's choice.
@@ -66,27 +96,18 @@ __device__ inline void CountDigits(const TopRow& row, const unsigned* marks,
   __syncthreads();
   const unsigned mask = (1u << (at.high - at.low)) - 1u;
   int last = 0, num_last = 0;
-  for (int first = thread; first < row.vocab_size; first += kLoads * kThreads) {
-    float values[kLoads];
-#pragma unroll
-    for (int i = 0; i < kLoads; ++i) {
-      values[i] = LogitOf(row, first + i * kThreads, row.vocab_size);
+  ForEachLogitOfRow(row, [&](int token, float x) {
+    if (token >= row.vocab_size || IsMarked(marks, token)) return;
+    const unsigned other = KeyOf(x);
+    if (at.high < 32 && (other ^ key) >> at.high != 0) return;
+    const int digit = static_cast<int>(other >> at.low & mask);
+    if (digit != last && num_last > 0) {
+      atomicAdd(counts + PlaceOf(last), num_last);
+      num_last = 0;
     }
-#pragma unroll
-    for (int i = 0; i < kLoads; ++i) {
-      const int token = first + i * kThreads;
-      if (token >= row.vocab_size || IsMarked(marks, token)) continue;
-      const unsigned other = KeyOf(values[i]);
-      if (at.high < 32 && (other ^ key) >> at.high != 0) continue;
-      const int digit = static_cast<int>(other >> at.low & mask);
-      if (digit != last && num_last > 0) {
-        atomicAdd(counts + PlaceOf(last), num_last);
-        num_last = 0;
-      }
-      last = digit;
-      ++num_last;
-    }
-  }
+    last = digit;
+    ++num_last;
+  });
   if (num_last > 0) atomicAdd(counts + PlaceOf(last), num_last);
   __syncthreads();
 }
@@ -123,10 +144,6 @@ __device__ inline Choice ChooseDigit(Choice choice, Digit at,
 }
 
 // A warp's part of the row.
-struct Share {
-  int begin;
-  int end;
-};
 __device__ inline Share ShareOf(const TopRow& row, int warp) {
   const int tiles = (row.vocab_size + kWarpSize - 1) / kWarpSize;
   const int each = (tiles + kWarps - 1) / kWarps * kWarpSize;
@@ -145,27 +162,16 @@ struct Seen {
 
 __device__ inline Seen Look(const TopRow& row, const unsigned* marks,
                             unsigned key, int warp, int lane) {
-  const Share share = ShareOf(row, warp);
   Seen seen = {0, 0, 0, -INFINITY};
-  for (int first = share.begin; first < share.end;
-       first += kLoads * kWarpSize) {
-    float values[kLoads];
-#pragma unroll
-    for (int i = 0; i < kLoads; ++i) {
-      values[i] = LogitOf(row, first + i * kWarpSize + lane, share.end);
-    }
-#pragma unroll
-    for (int i = 0; i < kLoads; ++i) {
-      const int token = first + i * kWarpSize + lane;
-      const float x = values[i];
-      const bool counts = x > -INFINITY && !IsMarked(marks, token);
-      const unsigned other = KeyOf(x);
-      seen.above += __popc(__ballot_sync(kAllLanes, counts && other > key));
-      seen.equal += __popc(__ballot_sync(kAllLanes, counts && other == key));
-      if (!(x < INFINITY)) seen.is_bad = 1;
-      if (counts) seen.top = fmaxf(seen.top, x);
-    }
-  }
+  ForEachLogit<kWarpSize>(
+      row, ShareOf(row, warp), lane, [&](int token, float x) {
+        const bool counts = x > -INFINITY && !IsMarked(marks, token);
+        const unsigned other = KeyOf(x);
+        seen.above += __popc(__ballot_sync(kAllLanes, counts && other > key));
+        seen.equal += __popc(__ballot_sync(kAllLanes, counts && other == key));
+        if (!(x < INFINITY)) seen.is_bad = 1;
+        if (counts) seen.top = fmaxf(seen.top, x);
+      });
 #pragma unroll
   for (int distance = kWarpSize / 2; distance > 0; distance /= 2) {
     seen.is_bad |= __shfl_xor_sync(kAllLanes, seen.is_bad, distance);
@@ -181,41 +187,31 @@ __device__ inline double Write(const TopRowsArgs& args, const TopRow& row,
                                const unsigned* marks, const Choice& choice,
                                const Seen& before, float top, int lane,
                                int warp) {
-  const Share share = ShareOf(row, warp);
   const unsigned lower_lanes = (1u << lane) - 1u;
   int above = before.above, equal = before.equal;
   double rest = 0.0;
-  for (int first = share.begin; first < share.end;
-       first += kLoads * kWarpSize) {
-    float values[kLoads];
-#pragma unroll
-    for (int i = 0; i < kLoads; ++i) {
-      values[i] = LogitOf(row, first + i * kWarpSize + lane, share.end);
-    }
-#pragma unroll
-    for (int i = 0; i < kLoads; ++i) {
-      const int token = first + i * kWarpSize + lane;
-      const float x = values[i];
-      const bool counts = x > -INFINITY && !IsMarked(marks, token);
-      const unsigned other = KeyOf(x);
-      const bool is_above = counts && other > choice.key;
-      const bool is_equal = counts && other == choice.key;
-      const unsigned aboves = __ballot_sync(kAllLanes, is_above);
-      const unsigned equals = __ballot_sync(kAllLanes, is_equal);
-      const int rank = equal + __popc(equals & lower_lanes);  // among equals
-      const bool is_told = is_above || (is_equal && rank < choice.num_left);
-      if (is_told) {
-        const int place = row.first_top + above + __popc(aboves & lower_lanes) +
-                          min(rank, choice.num_left);
-        args.ids[place] = token;
-        args.logits[place] = x;
-      } else if (counts && row.scale > 0.0) {
-        rest += RowWeight(x, top, row.scale);
-      }
-      above += __popc(aboves);
-      equal += __popc(equals);
-    }
-  }
+  ForEachLogit<kWarpSize>(
+      row, ShareOf(row, warp), lane, [&](int token, float x) {
+        const bool counts = x > -INFINITY && !IsMarked(marks, token);
+        const unsigned other = KeyOf(x);
+        const bool is_above = counts && other > choice.key;
+        const bool is_equal = counts && other == choice.key;
+        const unsigned aboves = __ballot_sync(kAllLanes, is_above);
+        const unsigned equals = __ballot_sync(kAllLanes, is_equal);
+        const int rank = equal + __popc(equals & lower_lanes);  // among equals
+        const bool is_told = is_above || (is_equal && rank < choice.num_left);
+        if (is_told) {
+          const int place = row.first_top + above +
+                            __popc(aboves & lower_lanes) +
+                            min(rank, choice.num_left);
+          args.ids[place] = token;
+          args.logits[place] = x;
+        } else if (counts && row.scale > 0.0) {
+          rest += RowWeight(x, top, row.scale);
+        }
+        above += __popc(aboves);
+        equal += __popc(equals);
+      });
   return rest;
 }
 
@@ -253,47 +249,27 @@ __device__ inline Greatest WarpGreatest(Greatest mine) {
 // no token that is marked, and none that is masked.
 __device__ inline Greatest LookForGreatest(const TopRow& row,
                                            const unsigned* marks) {
-  const int thread = static_cast<int>(threadIdx.x);
   Greatest mine = {-INFINITY, -1, 0};
-  for (int first = thread; first < row.vocab_size; first += kLoads * kThreads) {
-    float values[kLoads];
-#pragma unroll
-    for (int i = 0; i < kLoads; ++i) {
-      values[i] = LogitOf(row, first + i * kThreads, row.vocab_size);
+  ForEachLogitOfRow(row, [&](int token, float x) {
+    if (!(x < INFINITY)) mine.is_bad = 1;
+    if (x > mine.logit && !IsMarked(marks, token)) {
+      mine.logit = x;
+      mine.token = token;
     }
-#pragma unroll
-    for (int i = 0; i < kLoads; ++i) {
-      const int token = first + i * kThreads;
-      if (!(values[i] < INFINITY)) mine.is_bad = 1;
-      if (values[i] > mine.logit && !IsMarked(marks, token)) {
-        mine.logit = values[i];
-        mine.token = token;
-      }
-    }
-  }
+  });
   return mine;
 }
 
 // The weight of the thread's logits but that of the greatest.
 __device__ inline double RestBeside(const TopRow& row, const unsigned* marks,
                                     const Greatest& greatest) {
-  const int thread = static_cast<int>(threadIdx.x);
   double rest = 0.0;
-  for (int first = thread; first < row.vocab_size; first += kLoads * kThreads) {
-    float values[kLoads];
-#pragma unroll
-    for (int i = 0; i < kLoads; ++i) {
-      values[i] = LogitOf(row, first + i * kThreads, row.vocab_size);
+  ForEachLogitOfRow(row, [&](int token, float x) {
+    const bool counts = x > -INFINITY && !IsMarked(marks, token);
+    if (counts && token != greatest.token) {
+      rest += RowWeight(x, greatest.logit, row.scale);
     }
-#pragma unroll
-    for (int i = 0; i < kLoads; ++i) {
-      const int token = first + i * kThreads;
-      const bool counts = values[i] > -INFINITY && !IsMarked(marks, token);
-      if (counts && token != greatest.token) {
-        rest += RowWeight(values[i], greatest.logit, row.scale);
-      }
-    }
-  }
+  });
   return rest;
 }
 
