@@ -2,13 +2,13 @@
 #include "core/cuda_model/draw_loop.h"
 
 #include <algorithm>
-#include <cmath>
 #include <type_traits>
 #include <utility>
 #include <variant>
 
 #include "absl/status/status.h"
 #include "core/base/status_macros.h"
+#include "core/cuda_model/device_question.h"
 
 namespace outrider {
 namespace {
@@ -31,19 +31,6 @@ const TopQuestion* DrawableOf(const RowQuestion& question, int vocab_size) {
       question.vocab_size >= 1 && question.vocab_size <= vocab_size &&
       question.vocab_size <= kernels::cuda::kMaxTopVocabulary;
   return is_drawable ? top : nullptr;
-}
-
-DrawSession SessionOf(const NextDraw& next) {
-  return {.has_rest = next.top_k == 0 && next.min_p == 0,
-          .min_p = next.min_p,
-          .top_p = next.top_p,
-          .support_size = next.support_size,
-          .support_mass = next.support_mass,
-          .round_weights = next.round_weights,
-          .is_coupled = next.is_coupled,
-          .seed = next.seed,
-          .generation = next.generation,
-          .position = next.position};
 }
 
 }  // namespace
@@ -141,12 +128,11 @@ bool DrawLoop::Add(const float* row, const Extension& extension) {
   session = SessionOf(*top->next);
   session.next_record = num_records_;
   session.num_left = num_rows;
-  host_.rows[place] = {
-      .logits = row,
-      .vocab_size = question.vocab_size,
-      .scale = question.temperature > 0 ? M_LOG2E / question.temperature : 0,
-      .first_top = num_top_,
-      .num_top = num_top};
+  host_.rows[place] = {.logits = row,
+                       .vocab_size = question.vocab_size,
+                       .scale = ScaleOf(question.temperature),
+                       .first_top = num_top_,
+                       .num_top = num_top};
   sessions_.push_back({.first_record = num_records_,
                        .first_top = num_top_,
                        .num_rows = num_rows});

@@ -2,13 +2,13 @@
 #include "core/cuda_model/row_scorer.h"
 
 #include <algorithm>
-#include <cmath>
 #include <type_traits>
 #include <utility>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
+#include "core/cuda_model/device_question.h"
 
 namespace outrider {
 namespace {
@@ -19,10 +19,6 @@ int MaxTokensOf(int vocab_size) {
   return std::min(static_cast<int>(kMaxAskedTokens), vocab_size);
 }
 int MaxTopOf(int vocab_size) { return std::min(kMaxTopLogits, vocab_size); }
-
-double ScaleOf(const RowQuestion& question) {
-  return question.temperature > 0 ? M_LOG2E / question.temperature : 0.0;
-}
 
 // A kernel reads where these say: a wrong one would cost the device.
 bool AreTokens(absl::Span<const TokenId> tokens, int vocab_size) {
@@ -121,7 +117,7 @@ void RowScorer::AskDraw(const float* row, const RowQuestion& question) {
   kernels::cuda::DrawRow& asked = host_.draws[used_.num_draws++];
   asked = {.logits = row,
            .vocab_size = question.vocab_size,
-           .scale = ScaleOf(question),
+           .scale = ScaleOf(question.temperature),
            .first_support = used_.num_tokens,
            .num_support = static_cast<int>(draw.support.size()),
            .uniform = draw.uniform};
@@ -140,7 +136,7 @@ void RowScorer::AskTop(const float* row, const RowQuestion& question) {
   kernels::cuda::TopRow& asked = host_.tops[used_.num_tops++];
   asked = {.logits = row,
            .vocab_size = question.vocab_size,
-           .scale = ScaleOf(question),
+           .scale = ScaleOf(question.temperature),
            .first_token = used_.num_tokens,
            .num_tokens = static_cast<int>(top.tokens.size()),
            .first_top = used_.num_top,

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/cuda_model/device_question.h"
 #include "core/kernels/cuda/device_array.h"
 #include "core/kernels/cuda/draw_next.h"
 #include "core/kernels/cuda/emulation/block.h"
@@ -101,24 +102,13 @@ class Sessions {
     std::vector<float> logits;
     std::vector<AttentionTile> tiles;
     for (const Drawn& drawn : all) {
-      const NextDraw& next = drawn.next;
       const auto count = static_cast<int>(drawn.answer.ids.size());
       const auto index = static_cast<int>(sessions.size());
-      sessions.push_back({.has_rest = next.top_k == 0 && next.min_p == 0,
-                          .min_p = next.min_p,
-                          .top_p = next.top_p,
-                          .support_size = next.support_size,
-                          .support_mass = next.support_mass,
-                          .round_weights = next.round_weights,
-                          .is_coupled = next.is_coupled,
-                          .seed = next.seed,
-                          .generation = next.generation,
-                          .position = next.position,
-                          .next_record = 2 * index,
-                          .num_left = num_left});
-      const double temperature = drawn.question.temperature;
+      DrawSession& session = sessions.emplace_back(SessionOf(drawn.next));
+      session.next_record = 2 * index;
+      session.num_left = num_left;
       rows.push_back({.vocab_size = drawn.question.vocab_size,
-                      .scale = temperature > 0 ? M_LOG2E / temperature : 0,
+                      .scale = ScaleOf(drawn.question.temperature),
                       .first_top = static_cast<int>(ids.size()),
                       .num_top = count});
       found.push_back(

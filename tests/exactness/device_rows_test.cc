@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/cuda_model/device_question.h"
 #include "core/kernels/cuda/device_array.h"
 #include "core/kernels/cuda/emulation/block.h"
 #include "core/kernels/cuda/score_rows.h"
@@ -48,10 +49,6 @@ struct Answer {
   std::vector<double> p = {};  // over the support
   double tail_mass = 0;
 };
-
-double ScaleOf(double temperature) {
-  return temperature < kGreedyTemperature ? 0.0 : M_LOG2E / temperature;
-}
 
 // All questions in one pass; their rows are equally long.
 std::vector<Answer> Ask(const std::vector<Question>& questions) {

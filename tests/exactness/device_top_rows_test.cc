@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/cuda_model/device_question.h"
 #include "core/kernels/cuda/device_array.h"
 #include "core/kernels/cuda/emulation/block.h"
 #include "core/kernels/cuda/top_rows.h"
@@ -59,14 +60,13 @@ std::vector<TopTold> AskTopRows(const std::vector<TopAsked>& all) {
   std::vector<TopRow> rows;
   int first_token = 0, first_top = 0;
   for (const TopAsked& asked : all) {
-    rows.push_back(
-        {.logits = device_logits.data() + rows.size() * stride,
-         .vocab_size = asked.size(),
-         .scale = asked.temperature > 0 ? M_LOG2E / asked.temperature : 0,
-         .first_token = first_token,
-         .num_tokens = static_cast<int>(asked.tokens.size()),
-         .first_top = first_top,
-         .num_top = asked.count});
+    rows.push_back({.logits = device_logits.data() + rows.size() * stride,
+                    .vocab_size = asked.size(),
+                    .scale = ScaleOf(asked.temperature),
+                    .first_token = first_token,
+                    .num_tokens = static_cast<int>(asked.tokens.size()),
+                    .first_top = first_top,
+                    .num_top = asked.count});
     first_token += rows.back().num_tokens;
     first_top += asked.count;
   }
