@@ -210,6 +210,8 @@ BROKEN = [
     ("a request above its limit", LOCAL, lambda o: o.requests().update(memory="16Gi"), ["above its limit 8Gi"]),
     ("a cache above the memory", LOCAL, lambda o: o.container()["args"].append("--kv-cache-memory=16GiB"),
      ["does not fit into its limit of memory, 8Gi"]),
+    ("a second container that does not drain", LOCAL, lambda o: o.pod()["containers"].append(
+        {"name": "proxy", "image": "registry.example/proxy:1", "args": ["sleep", "60"]}), ["container proxy has no preStop"]),
     ("a unit that is none", LOCAL, lambda o: o.limits().update(memory="8GB"), ["'8GB' is no quantity"]),
     ("memory in thousandths of bytes", LOCAL, lambda o: (o.limits().update(memory="512m"), o.requests().update(memory="256m")),
      ["512m are 0.512 bytes"]),

@@ -6,7 +6,7 @@ import unittest
 
 import manifests
 import meaning
-from broken import BROKEN, Objects, rendered
+from broken import BROKEN, FETCH, Objects, rendered
 from rules import problems_of
 
 sys.path.insert(0, str(meaning.ROOT / "gateway"))
@@ -27,6 +27,11 @@ class BrokenTest(unittest.TestCase):
                                 f"{words} in none of {problems}")
                 found += 1
         print(f"{found} of {len(BROKEN)} broken manifests found", file=sys.stderr)
+
+    def test_weights_old_and_new_of_a_coordinator_are_no_mistake(self):
+        objects = Objects(manifests.render(manifests.DEPLOY / "examples" / FETCH))
+        objects.settings("coordinator")["TARGET_WEIGHTS"] = "b" * 64
+        self.assertEqual(problems_of(objects.things), [])
 
     def test_each_is_a_mistake_of_its_own(self):
         names = [what for what, *_ in BROKEN]

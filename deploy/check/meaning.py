@@ -317,10 +317,11 @@ def check_service_ports(things):
             words = arguments(container, things)
             ports = {port["name"]: port["containerPort"] for port in container.get("ports", [])}
             for name, what in (("http" if "http" in ports else "grpc", "listen"), ("metrics", "metrics-listen")):
-                if ports.get(name) != port_of(flag(words, what)):
-                    yield f"{name_of(thing)}: port {name} is {ports.get(name)}, but --{what} {flag(words, what)}"
-                elif flag(words, what).rpartition(":")[0] in ("127.0.0.1", "[::1]", "localhost"):
-                    yield f"{name_of(thing)}: --{what} {flag(words, what)} is reached from its own pod alone"
+                address = flag(words, what, "")
+                if ports.get(name) != port_of(address):
+                    yield f"{name_of(thing)}: port {name} is {ports.get(name)}, but --{what} {address}"
+                elif address.rpartition(":")[0] in ("127.0.0.1", "[::1]", "localhost"):
+                    yield f"{name_of(thing)}: --{what} {address} is reached from its own pod alone"
 
 
 def address_flags(words):

@@ -4,7 +4,7 @@ import re
 
 import quantities
 from manifests import name_of
-from meaning import ROOT, arguments, containers_of, environment, flag, labels_of, of_kind, pod_of, workloads
+from meaning import ROOT, arguments, containers_of, environment, flag, flags, labels_of, of_kind, pod_of, workloads
 from scheduling import scaler_of
 
 IMAGES = {  # ours, and the programs in each
@@ -180,6 +180,6 @@ def check_settings(things):
         for node in by_role.get("verifier", []):
             if flag(coordinator, "tokenizer") not in (None, flag(node, "model")):
                 yield f"the coordinator's --tokenizer {flag(coordinator, 'tokenizer')} is not of the verifier's --model"
-            hashes = {flag(coordinator, "expect-weights"), flag(node, "expect-weights")} - {None, ""}
-            if len(hashes) > 1:
+            expected = [set(flags(words, "expect-weights")) - {""} for words in (coordinator, node)]
+            if all(expected) and not set.intersection(*expected):
                 yield "--expect-weights: the coordinator would refuse the weights that the verifier expects"
