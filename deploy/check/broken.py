@@ -208,7 +208,7 @@ BROKEN = [
     ("a namespace that enforces nothing", LOCAL, lambda o: o.get("Namespace", "outrider")["metadata"].pop("labels"), ["Pod Security"]),
     # Resources, images, names
     ("a request above its limit", LOCAL, lambda o: o.requests().update(memory="16Gi"), ["above its limit 8Gi"]),
-    ("a cache above the memory", LOCAL, lambda o: o.container()["args"].append("--kv-cache-memory=16GiB"),
+    ("a cache that takes all memory", LOCAL, lambda o: o.container()["args"].append("--kv-cache-memory=8GB"),
      ["does not fit into its limit of memory, 8Gi"]),
     ("a second container that does not drain", LOCAL, lambda o: o.pod()["containers"].append(
         {"name": "proxy", "image": "registry.example/proxy:1", "args": ["sleep", "60"]}), ["container proxy has no preStop"]),

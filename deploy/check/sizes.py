@@ -39,9 +39,9 @@ def check_resources(thing, things):
         resources = container.get("resources", {})
         words = arguments(container, things)
         cache, memory = flag(words, "kv-cache-memory", "auto"), resources.get("limits", {}).get("memory")
-        # The cache of a GPU is in its own memory.
-        if flag(words, "device", "cpu") == "cpu" and memory and \
-                (quantities.value_of(cache.removesuffix("B")) or 0) >= (quantities.value_of(memory) or 0) > 0:
+        # The cache of a GPU is in its own memory. To our programs G, GB and GiB are the same.
+        cached = quantities.value_of(re.sub("([KMGT])(iB|B)?$", r"\1i", cache)) or 0
+        if flag(words, "device", "cpu") == "cpu" and memory and cached >= (quantities.value_of(memory) or 0) > 0:
             yield f"container {container['name']}: --kv-cache-memory {cache} does not fit into its limit of memory, {memory}"
         for side in ("requests", "limits"):
             for name, text in resources.get(side, {}).items():
