@@ -15,7 +15,7 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kPeriod(200);
-constexpr std::chrono::seconds kLastCalls(1);
+constexpr std::chrono::seconds kHealthIsTold(1);
 
 }  // namespace
 
@@ -51,7 +51,7 @@ void HangWatch::EndProcess() {
                           "pass has taken more than "
                        << max_pass_.count() << " s (--max-pass-seconds)";
   server_.SetServing(false);
-  std::this_thread::sleep_for(kLastCalls);  // in which health is told
+  std::this_thread::sleep_for(kHealthIsTold);  // in which health is told
   std::_Exit(EXIT_FAILURE);
 }
 
