@@ -20,20 +20,21 @@ struct EncodedResponse {
 // being written. Its address stays until it is popped. Not thread-safe.
 class ResponseQueue {
  public:
-  // No more rounds are run while so much is in it: a quarter of what a stream
-  // may cost a coordinator whose client does not read. Its connection, its call
-  // and its session take most of the rest.
+  // No more rounds are run while so much is in it, of tokens or of memory: an
+  // eighth of what a stream may cost a coordinator whose client does not read.
+  // Its connection and its call take most of the rest, and what is on its way
+  // to a client that reads is in gRPC's windows, which are larger.
   static constexpr int kMaxTokens = 256;
-  static constexpr size_t kMaxBytes = 16 << 10;
+  static constexpr size_t kMaxBytes = 8 << 10;
 
   void Push(EncodedResponse response) {
     num_tokens_ += response.num_tokens;
-    num_bytes_ += response.bytes.size();
+    num_bytes_ += MemoryOf(response);
     queue_.push_back(std::move(response));
   }
   void Pop() {
     num_tokens_ -= queue_.front().num_tokens;
-    num_bytes_ -= queue_.front().bytes.size();
+    num_bytes_ -= MemoryOf(queue_.front());
     queue_.pop_front();
   }
   const std::string& front() const { return queue_.front().bytes; }
@@ -44,6 +45,11 @@ class ResponseQueue {
   }
 
  private:
+  // A short message takes less than its place.
+  static size_t MemoryOf(const EncodedResponse& response) {
+    return sizeof(response) + response.bytes.capacity();
+  }
+
   std::deque<EncodedResponse> queue_;
   int num_tokens_ = 0;
   size_t num_bytes_ = 0;

@@ -23,16 +23,23 @@ TEST(ResponseQueueTest, ItIsFullAt256TokensHoweverSmall) {
   EXPECT_EQ(queue.size(), 1u);
 }
 
-TEST(ResponseQueueTest, ItIsFullAt16KiBHoweverFewTokens) {
+TEST(ResponseQueueTest, ItIsFullAt8KiBHoweverFewTokens) {
   ResponseQueue queue;
-  queue.Push(Of(/*num_bytes=*/16000, /*num_tokens=*/0));
+  queue.Push(Of(/*num_bytes=*/8000, /*num_tokens=*/0));
   EXPECT_TRUE(queue.has_room());
-  queue.Push(Of(/*num_bytes=*/1000, /*num_tokens=*/0));
+  queue.Push(Of(/*num_bytes=*/200, /*num_tokens=*/0));
   EXPECT_FALSE(queue.has_room());
   queue.Pop();
   EXPECT_TRUE(queue.has_room());
   queue.Pop();
   EXPECT_TRUE(queue.empty());
+}
+
+TEST(ResponseQueueTest, ShortMessagesCountWithTheirPlaces) {
+  ResponseQueue queue;
+  for (int i = 0; i < 205; ++i)
+    queue.Push(Of(/*num_bytes=*/1, /*num_tokens=*/0));
+  EXPECT_FALSE(queue.has_room());
 }
 
 TEST(ResponseQueueTest, WhatWaitsComesOutInOrder) {
