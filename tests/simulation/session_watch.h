@@ -26,6 +26,7 @@ struct SessionWatch {
 
   int node = kNowhere;          // the verifier that answered last
   int leaving = kNowhere;       // the one that has said that it drains
+  uint64_t leaving_life = 0;    // in that of its lives
   bool has_failed = false;      // a step did, so that it may have moved
   int num_killed = 0;           // verifiers that it took down
   bool is_other_model = false;  // that it began with

@@ -71,6 +71,7 @@ class SimulatedNode {
   bool is_other() const { return is_other_; }
   bool is_lying() const { return loop_.now() < lies_until_; }
   bool is_draining() const { return loop_.now() < draining_until_; }
+  uint64_t num_lives() const { return life_; }  // that are over
   int num_preempted() const {
     return num_preempted_before_ + core_->sessions().num_preempted();
   }

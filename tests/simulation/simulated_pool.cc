@@ -76,6 +76,7 @@ class LinkedVerifier final : public SharedVerifyStub {
     }
     if (reply.ok() && reply->header.is_draining) {
       watch.leaving = index;
+      watch.leaving_life = ways_->way().node.num_lives();
       if (cluster_.mistake == Mistake::kIgnoresDrains) {
         reply->header.is_draining = false;
       }
@@ -103,6 +104,7 @@ class LinkedVerifier final : public SharedVerifyStub {
   bool StaysForNothing(const VerifyCall& call, const SessionWatch& watch) {
     if (call.header.incarnation.is_none() || watch.has_failed ||
         watch.leaving != ways_->way().index ||
+        watch.leaving_life != ways_->way().node.num_lives() ||
         !ways_->way().node.is_draining()) {
       return false;
     }
