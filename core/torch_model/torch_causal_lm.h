@@ -7,7 +7,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "core/cuda_model/open_gpu.h"
 #include "core/model/causal_lm.h"
 #include "core/model/checkpoint_options.h"
 
@@ -23,7 +22,7 @@ namespace outrider {
 //   UNAVAILABLE          the GPU failed
 absl::StatusOr<std::unique_ptr<CausalLm>> LoadTorchCausalLm(
     const CheckpointOptions& options);
-// The same, where a GPU is opened with another library than kCudaLibrary.
+// The same, where a GPU is opened with another library of kernels.
 absl::StatusOr<std::unique_ptr<CausalLm>> LoadTorchCausalLmBy(
     const std::string& cuda_library, const CheckpointOptions& options);
 

@@ -204,13 +204,14 @@ class HungDeviceTest(FaultTest):
         stream.end(signal.SIGKILL)
 
     def test_a_node_without_work_does_not_hang(self):
-        idle = self.start("outrider-verifier", "--simulate", "--max-pass-seconds", "1", "--listen", "127.0.0.1:0")
+        # A pass that takes no time has longer than any test stands still.
+        idle = self.start("outrider-verifier", "--simulate", "--max-pass-seconds", "4", "--listen", "127.0.0.1:0")
         coordinator = self.start("outrider-coordinator", "--verifier", idle.address(), "--listen", "127.0.0.1:0")
         self.wait_for_nodes(coordinator.address(), "verifier")
-        for _ in range(2):
-            program = self.generate(coordinator.address(), "-k", "0", "--prompt-tokens", "1 2 3", "--max-tokens", "8")
-            self.assertEqual(program.wait(), 0, program.err())
-            time.sleep(1.5)
+        request = ("-k", "0", "--prompt-tokens", "1 2 3", "--max-tokens", "8")
+        self.assertEqual(self.generate(coordinator.address(), *request).wait(), 0)
+        time.sleep(4.5)
+        self.assertEqual(self.generate(coordinator.address(), *request).wait(), 0)
         self.assertIsNone(idle.process.poll(), idle.err())
 
 
