@@ -43,8 +43,13 @@ class BenchTest(ProgramTest):
         return self.start("outrider", "bench", *arguments, "--out", self.out)
 
     def bench(self, *arguments, status=OK):
-        program = self.start_bench(*arguments)
-        self.assertEqual(program.wait(), status, program.err())
+        for again in ((), ("--resume",), ("--resume",)):
+            program = self.start_bench(*arguments, *again)
+            found = program.wait()
+            # It measures nothing while the machine stands still, and says so.
+            if "this machine is too busy to emulate it" not in program.err():
+                break
+        self.assertEqual(found, status, program.err())
         return program
 
     def results(self):

@@ -61,7 +61,6 @@ class SimulatedNode {
   // Acts as if every lease had run out.
   void Evict() { core_->Expire(loop_.now() + std::chrono::hours(1)); }
   void BreakNextPass() { breaks_next_pass_ = true; }
-
   // Drops what has not been used for a lease; about once a second.
   void Expire() { core_->Expire(loop_.now()); }
 
