@@ -97,9 +97,17 @@ class Member:
         await asyncio.to_thread(self.program.address)
 
     def page(self):
+        """Its metrics: where packets are lost, an exchange may take longer than the program waits for one."""
         address = re.search(r"metrics on (\S+)", self.program.out())[1]
-        with _READER.open(f"http://{address}/metrics", timeout=PATIENCE) as reply:
-            return reply.read().decode()
+        end = time.monotonic() + PATIENCE
+        while True:
+            try:
+                with _READER.open(f"http://{address}/metrics", timeout=PATIENCE) as reply:
+                    return reply.read().decode()
+            except OSError:
+                if not self.is_alive or time.monotonic() > end:
+                    raise
+            time.sleep(0.1)
 
     async def value(self, name, **labels):
         """The sum of the samples that have these labels; 0 of a program that is gone."""
