@@ -37,10 +37,10 @@ Task<absl::StatusOr<VerifyReply>> SameModelStub::Verify(
 }
 
 absl::Status SameModelStub::Check(const ModelIdentity& model,
-                                  const VerifyCall& call) {
+                                  const VerifyCall& call) const {
   const absl::Status same =
       CheckSame(options_.model, model, PromiseOf(call.sampling, call.rule));
-  if (same.ok()) return same;
+  if (same.ok()) return absl::OkStatus();
   options_.on_other(model);
   return absl::AbortedError(absl::StrCat(
       "the verifier is not the model that the session began with: ",
