@@ -5,7 +5,6 @@
 #include <chrono>
 #include <utility>
 
-#include "absl/types/span.h"
 #include "core/base/check.h"
 
 namespace outrider::kernels {
@@ -45,9 +44,6 @@ bool SpinUntil(const Done& done) {
       if (done()) return true;
       Pause();
     }
-    // Who else is to run on this core, such as who takes the result, goes
-    // first.
-    std::this_thread::yield();
   } while (Clock::now() < end);
   return false;
 }
@@ -80,7 +76,6 @@ void ThreadPool::Run(int num_parts, absl::FunctionRef<void(int part)> body) {
   // A helper counts itself as asleep before it looks at the ticket for the last
   // time: either it sees this one, or it is seen here.
   if (num_asleep_.load() > 0) {
-    helper_cores_.LeaveOneToCaller(absl::MakeSpan(helpers_));
     { const MutexLock lock(mu_); }
     helpers_wake_.NotifyAll();
   }

@@ -11,7 +11,6 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
 #include "core/base/mutex.h"
-#include "core/kernels/helper_cores.h"
 
 namespace outrider::kernels {
 
@@ -19,8 +18,7 @@ namespace outrider::kernels {
 // for a helper to begin: whoever is awake takes the next part, so that a helper
 // whose core is busy with another program costs nothing but its help. Helpers
 // without work spin for kSpinTime, which covers what lies between two jobs of a
-// pass and between two passes of a draft, and then sleep; they wake on other
-// cores than their caller's. Thread-safe.
+// pass and between two passes of a draft, and then sleep. Thread-safe.
 class ThreadPool {
  public:
   // The calling thread counts as one of them: 1 creates none.
@@ -63,7 +61,6 @@ class ThreadPool {
   Mutex mu_;
   CondVar helpers_wake_;
   CondVar caller_wakes_;
-  HelperCores helper_cores_;  // used by whoever made the pool busy
   std::exception_ptr exception_ ABSL_GUARDED_BY(mu_);
 
   std::vector<std::jthread> helpers_;  // last: they use the members above

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/kernels/thread_pool.h"
 
-#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <array>
 #include <atomic>
 #include <fstream>
 #include <latch>
@@ -122,44 +120,6 @@ TEST(ThreadPoolTest, HelpersWithoutWorkSleepAndWakeForTheNextJob) {
       while (StateOf(thread) != 'S') std::this_thread::yield();
     }
   }
-}
-
-cpu_set_t CoresOf(int thread) {
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  sched_getaffinity(thread, sizeof(cores), &cores);
-  return cores;
-}
-
-TEST(ThreadPoolTest, HelpersThatSleptWakeOnOtherCoresThanTheirCallers) {
-  const cpu_set_t all = CoresOf(0);
-  if (CPU_COUNT(&all) < 2) {
-    GTEST_SKIP() << "needs a machine with two cores or more";
-  }
-  ThreadPool pool(2);
-  std::array<int, 2> threads = {};
-  const auto run = [&] {
-    std::latch all_here(2);
-    pool.Run(2, [&](int part) {
-      threads[part] = static_cast<int>(syscall(SYS_gettid));
-      all_here.arrive_and_wait();
-    });
-    return threads[0] == syscall(SYS_gettid) ? threads[1] : threads[0];
-  };
-  const int helper = run();
-  for (int core = 0; core < CPU_SETSIZE; ++core) {
-    if (!CPU_ISSET(core, &all)) continue;
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(core, &one);
-    ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
-    while (StateOf(helper) != 'S') std::this_thread::yield();
-    run();
-    const cpu_set_t cores = CoresOf(helper);
-    EXPECT_FALSE(CPU_ISSET(core, &cores));
-    EXPECT_EQ(CPU_COUNT(&cores), CPU_COUNT(&all) - 1);
-  }
-  sched_setaffinity(0, sizeof(all), &all);
 }
 
 }  // namespace
