@@ -16,8 +16,6 @@ constexpr double kRecentFade = 1 - 1.0 / 12;
 constexpr double kRecentRounds = 12;
 constexpr double kClearly = 3;  // standard deviations
 constexpr double kWeightAfterChange = 3;
-// Rows change rarely where K has settled: what they cost is kept for longer.
-constexpr double kRowsFade = 1 - 1.0 / 256;
 constexpr double kTrialsFade = 1 - 1.0 / 64;
 constexpr double kAheadRounds = 64;
 // Acceptance is never quite forgotten, or it would look good again by itself.
@@ -33,7 +31,6 @@ constexpr double kFirstPlace = 0.7;
 void SpeculationModel::Learn(const RoundStats& round,
                              const Circumstances& circumstances) {
   LearnAcceptance(round, circumstances.num_asked);
-  LearnRows(round);
   LearnAhead(round, circumstances);
   if (circumstances.is_trial && round.num_drafted > 0) LearnWait(round);
   LearnTimes(round, circumstances);
@@ -86,7 +83,7 @@ void SpeculationModel::LearnTimes(const RoundStats& round,
                                   const Circumstances& circumstances) {
   const double fade = 1 - 1 / (kTimesRounds * circumstances.num_sessions);
   for (Mean* time : {&draft_calls_, &draft_tokens_, &verify_calls_,
-                     &plain_calls_, &drafts_, &passes_, &rows_, &rest_}) {
+                     &plain_calls_, &drafts_, &rest_}) {
     time->Fade(fade);
   }
   const RoundStats::Link& draft = round.drafter;
@@ -101,8 +98,8 @@ void SpeculationModel::LearnTimes(const RoundStats& round,
   const RoundStats::Link& verify = round.verifier;
   LearnVerifyCall(round.num_drafted > 0,
                   verify.call_seconds - verify.compute_seconds);
-  passes_.Add(verify.compute_seconds);
-  rows_.Add(round.num_drafted + 1);
+  passes_.Learn(round.num_drafted + 1, verify.compute_seconds,
+                circumstances.num_sessions);
   rest_.Add(round.round_seconds - draft.call_seconds - verify.call_seconds);
 }
 
@@ -137,12 +134,6 @@ void SpeculationModel::LearnVerifyCall(bool has_drafts, double seconds) {
     other.value += own.value - before;
 }
 
-void SpeculationModel::LearnRows(const RoundStats& round) {
-  if (passes_.weight == 0) return;
-  row_.Add(round.num_drafted + 1 - rows_.value,
-           round.verifier.compute_seconds - passes_.value, kRowsFade);
-}
-
 void SpeculationModel::LearnWait(const RoundStats& round) {
   const RoundStats::Link& verify = round.verifier;
   wait_.Add(round.num_drafted - drafts_.value,
@@ -169,10 +160,7 @@ double SpeculationModel::DraftSeconds(int num_drafts) const {
 }
 
 double SpeculationModel::VerifySeconds(int num_drafts) const {
-  // However few rows it has, a pass reads the weights.
-  const double pass =
-      std::max(passes_.value + row_.PerUnit() * (num_drafts + 1 - rows_.value),
-               passes_.value / 4);
+  const double pass = passes_.Seconds(num_drafts + 1);
   if (num_drafts > 0) {
     return pass +
            std::max(0.0, verify_calls_.value +

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "coordinator/peers/pass_curve.h"
 #include "core/wire/round_stats.h"
 
 namespace outrider {
@@ -32,7 +33,7 @@ class SpeculationModel {
 
   // Whether it has seen both drafts and verifications.
   bool has_learned() const {
-    return draft_calls_.weight > 0 && passes_.weight > 0;
+    return draft_calls_.weight > 0 && passes_.has_learned();
   }
 
   // Tokens that a round with so many drafts commits on average, and its time;
@@ -84,7 +85,6 @@ class SpeculationModel {
   void LearnAhead(const RoundStats& round, const Circumstances& circumstances);
   void LearnVerifyCall(bool has_drafts, double seconds);
   void LearnWait(const RoundStats& round);
-  void LearnRows(const RoundStats& round);
 
   double DraftSeconds(int num_drafts) const;
   double VerifySeconds(int num_drafts) const;
@@ -100,10 +100,8 @@ class SpeculationModel {
   // the pass of others, which is another one where nobody drafts.
   Mean verify_calls_ = {};
   Mean plain_calls_ = {};
-  Mean passes_ = {};  // what that computed, at rows_ on average
-  Mean rows_ = {};    // of this session, in a pass
-  Slope row_ = {};    // of a pass
-  Mean drafts_ = {};  // of a round that drafted
+  PassCurve passes_ = {};  // what that computed, by the session's rows
+  Mean drafts_ = {};       // of a round that drafted
   // A verification's wait, by drafts: under load each user waits for the
   // rows of all. From trials alone, as K changes with the network, too.
   Slope wait_ = {};

@@ -62,6 +62,34 @@ TEST_P(ScheduleGridTest, AutoIsNearlyAsFastAsTheBestKAndSchedule) {
   }
 }
 
+// Passes of one user, whose kernels take rows by the tile: what a tile more
+// costs, and a row, as shares of a pass. Five rows are AVX2's, with T(5) = 1.35
+// and T(6) = 1.75 times T(1).
+struct Tiles {
+  int rows = 1;
+  double tile = 0;
+  double row = 0;
+};
+constexpr Tiles kTiles[] = {{5, 0.3125, 0.0875}, {4, 0.5, 0.02}, {8, 0.25, 0}};
+
+TEST(StaircaseGridTest, AutoIsNearlyAsFastAsTheBestKAndSchedule) {
+  for (const double pass : {0.002, 0.025}) {
+    for (const Tiles& tiles : kTiles) {
+      for (const double round_trip_ms : {0.2, 5.0, 50.0}) {
+        for (const double acceptance : {0.5, 0.7, 0.8, 0.9}) {
+          ExpectNearlyBest({.round_trip = round_trip_ms / 1000,
+                            .acceptance = acceptance,
+                            .pass = pass * (1 - tiles.row),
+                            .row = pass * tiles.row,
+                            .tile = pass * tiles.tile,
+                            .tile_rows = tiles.rows,
+                            .draft = pass / 8});
+        }
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Users, ScheduleGridTest, ::testing::Values(1, 8));
 
 }  // namespace

@@ -46,6 +46,7 @@ class SimulatedPool final : public SessionPool {
   WaitingRoom& waiting_room() override { return room_; }
   NodeReleases& releases() override { return releases_; }
   SessionMoves& moves() override { return moves_; }
+  VerifierLosses& losses() override { return losses_; }
 
   // Asks all nodes what they are; about once a second.
   void AskAll();
@@ -72,6 +73,7 @@ class SimulatedPool final : public SessionPool {
   int num_ready_ = 0;
   WaitingRoom room_{/*max_waiting=*/64};
   SessionMoves moves_;
+  VerifierLosses losses_;
   NodeReleases releases_{room_};
   std::vector<MoveGate::Turn> shut_;  // a mistake
 };

@@ -65,7 +65,7 @@ void TimedNode::RunPass() {
   std::vector<Job> jobs = TakeNext();
   int num_rows = 0;
   for (const Job& job : jobs) num_rows += job.next();
-  const double seconds = pass_ + row_ * num_rows;
+  const double seconds = costs_.Seconds(num_rows);
   pass_time_.Observe(num_rows, Seconds(seconds));
   agenda_.At(agenda_.now() + seconds, [this, seconds, taken = std::move(jobs)] {
     EndPass(taken, seconds);

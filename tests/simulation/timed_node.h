@@ -59,8 +59,19 @@ class TimedNode {
     std::function<void(double)> done = {};
   };
 
-  TimedNode(Agenda& agenda, double pass, double row)
-      : agenda_(agenda), pass_(pass), row_(row) {}
+  // What a pass takes, in seconds.
+  struct Costs {
+    double pass = 0;
+    double row = 0;   // more for each
+    double tile = 0;  // more for each tile of rows after the first
+    int tile_rows = 1;
+    double Seconds(int num_rows) const {
+      return pass + row * num_rows + tile * ((num_rows - 1) / tile_rows);
+    }
+  };
+
+  TimedNode(Agenda& agenda, const Costs& costs)
+      : agenda_(agenda), costs_(costs) {}
 
   void Submit(Call call);
 
@@ -81,8 +92,7 @@ class TimedNode {
   void EndPass(std::vector<Job> jobs, double seconds);
 
   Agenda& agenda_;
-  const double pass_;
-  const double row_;
+  const Costs costs_;
   std::deque<Job> running_;
   std::deque<Job> ahead_;
   int num_passed_over_ = 0;

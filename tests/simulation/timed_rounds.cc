@@ -20,9 +20,10 @@ double TimedWorld::Tokens(int k) const {
 }
 
 std::string TimedWorld::Name() const {
-  return absl::StrFormat("%g ms, acceptance %g, %d users, pass %g, draft %g",
-                         round_trip * 1e3, acceptance, num_users, pass * 1e3,
-                         draft * 1e3);
+  return absl::StrFormat(
+      "%g ms, acceptance %g, %d users, pass %g, tiles of %d rows %g, draft %g",
+      round_trip * 1e3, acceptance, num_users, pass * 1e3, tile_rows,
+      tile * 1e3, draft * 1e3);
 }
 
 TimedRounds::TimedRounds(const TimedWorld& world, const TimedWay& way,
@@ -30,8 +31,11 @@ TimedRounds::TimedRounds(const TimedWorld& world, const TimedWay& way,
     : world_(world),
       way_(way),
       generator_(seed),
-      drafter_(agenda_, world.draft, world.draft_row),
-      verifier_(agenda_, world.pass, world.row) {
+      drafter_(agenda_, {.pass = world.draft, .row = world.draft_row}),
+      verifier_(agenda_, {.pass = world.pass,
+                          .row = world.row,
+                          .tile = world.tile,
+                          .tile_rows = world.tile_rows}) {
   for (int i = 0; i < world.num_users; ++i) {
     User& user = users_.emplace_back(User{.number = i});
     agenda_.At(0.0001 * i, [this, &user] { Begin(user); });

@@ -19,6 +19,8 @@ struct TimedWorld {
   double hits = 0.75;  // verdicts that were drafted for
   double pass = 0.025;
   double row = 0.00025;
+  double tile = 0;  // each tile of rows after the first
+  int tile_rows = 1;
   double draft = 0.003;
   double draft_row = 0.00003;
   int num_users = 1;

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_COORDINATOR_PEERS_PASS_CURVE_H_
+#define OUTRIDER_COORDINATOR_PEERS_PASS_CURVE_H_
+
+#include <algorithm>
+#include <array>
+
+namespace outrider {
+
+// How long a pass of the verifier takes, by the rows that a session has in it.
+// That is a staircase and no line, as kernels take rows by the tile; so each
+// number of rows has a share of its own, times a scale that all have in common
+// and that follows load within some rounds. Where a number was hardly seen, or
+// long ago, a straight line through the others stands in for it, or the nearest
+// of fewer rows that takes less. Thread-compatible.
+class PassCurve {
+ public:
+  static constexpr int kMostRows = 33;  // those of more are as of so many
+
+  // A pass in a round, where so many sessions are at work.
+  void Learn(int num_rows, double seconds, int num_sessions);
+
+  bool has_learned() const { return scale_weight_ > 0; }
+  // Known once it has learned.
+  double Seconds(int num_rows) const { return scale_ * shares_[At(num_rows)]; }
+
+ private:
+  // What passes of one number of rows took, over the scale.
+  struct Step {
+    double weight = 0;  // of what the mean is made from
+    double mean = 0;
+    double recent = 0;  // passes, of those that the scale was made from
+  };
+
+  static int At(int num_rows) { return std::clamp(num_rows, 1, kMostRows) - 1; }
+  void Fade(int num_sessions);
+  void Draw();
+
+  double scale_ = 0;  // seconds
+  double scale_weight_ = 0;
+  double num_recent_ = 0;
+  std::array<Step, kMostRows> steps_ = {};
+  std::array<double, kMostRows> shares_ = {};  // follow from steps_
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_COORDINATOR_PEERS_PASS_CURVE_H_

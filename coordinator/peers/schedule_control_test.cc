@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// When drafts are asked for ahead, and for how many outcomes.
+#include <algorithm>
+
+#include "coordinator/peers/draft_length_control.h"
+#include "gtest/gtest.h"
+
+namespace outrider {
+namespace {
+
+// One session by the schedule kAuto. In turn four drafts take 10 ms, and a
+// verification takes 30.
+struct AheadWorld {
+  double hits = 0.75;
+  double late = 0;       // that what is drafted ahead comes after the verdict
+  double disturbed = 0;  // that verification takes longer meanwhile
+
+  // The share of so many rounds that asked ahead.
+  double Run(int num_rounds, DraftLengthControl& control) {
+    int num_asked = 0;
+    for (int i = 0; i < num_rounds; ++i) {
+      const bool was_asked = ahead_choice.num_drafts > 0;
+      const bool is_hit = was_asked && (i % 4 + 0.5) / 4 < hits;
+      DraftLengthControl::Choice choice =
+          is_hit ? ahead_choice : control.Choose(4, DraftLengthMode::kFixed);
+      ahead_choice = control.ChooseAhead(4, DraftLengthMode::kFixed);
+      const bool asks = ahead_choice.num_drafts > 0;
+      num_asked += asks ? 1 : 0;
+      const double drafting = (is_hit ? 0 : 0.01) + (was_asked ? late : 0);
+      const double verifying = 0.03 + (asks ? disturbed : 0);
+      AheadStats ahead;
+      if (was_asked) {
+        ahead = {.outcome = is_hit ? AheadStats::Outcome::kHit
+                                   : AheadStats::Outcome::kMiss,
+                 .num_drafted = 16,
+                 .longest = 4,
+                 .wait_seconds = late,
+                 .call_seconds = 0.02,
+                 .compute_seconds = 0.02};
+      }
+      choice.drafts_ahead = asks;
+      choice.after = last_round;
+      last_round = control.Learn(
+          choice, {.num_drafted = 4,
+                   .num_accepted = 3,
+                   .ahead = ahead,
+                   .round_seconds = drafting + verifying,
+                   .drafter = {.call_seconds = drafting,
+                               .compute_seconds = is_hit ? 0 : 0.01},
+                   .verifier = {.call_seconds = verifying,
+                                .compute_seconds = verifying}});
+    }
+    return static_cast<double>(num_asked) / num_rounds;
+  }
+  DraftLengthControl::Choice ahead_choice = {};
+  int64_t last_round = 0;
+};
+
+constexpr int kFirstBlocks = 100;  // both ways have been seen
+
+double ShareAhead(AheadWorld world) {
+  DraftLengthControl control(Schedule::kAuto);
+  world.Run(kFirstBlocks, control);
+  return world.Run(4000, control);
+}
+
+TEST(ScheduleControlTest, AutoAsksAheadWhereTheDrafterIsBackBeforeTheVerdict) {
+  EXPECT_GT(ShareAhead({}), 0.9);
+}
+
+TEST(ScheduleControlTest, AutoDoesNotWaitLongerThanHitsSave) {
+  EXPECT_LT(ShareAhead({.late = 0.012}), 0.1);
+  EXPECT_GT(ShareAhead({.late = 0.003}), 0.9);
+}
+
+// What loses a tenth may be tried for a tenth of the rounds.
+TEST(ScheduleControlTest, AutoDoesNotWaitWithoutHitsButForATry) {
+  EXPECT_LT(ShareAhead({.hits = 0, .late = 0.004}), 0.15);
+}
+
+// Both nodes on the same processors: what hits save is less than what a
+// verification takes longer while the drafter works.
+TEST(ScheduleControlTest, AutoSeesThatVerificationTakesLongerBesideTheDrafter) {
+  EXPECT_LT(ShareAhead({.disturbed = 0.02}), 0.1);
+}
+
+TEST(ScheduleControlTest, AutoFollowsWhatChanges) {
+  DraftLengthControl control(Schedule::kAuto);
+  AheadWorld quick;
+  quick.Run(kFirstBlocks, control);
+  AheadWorld late = {.late = 0.02};
+  late.Run(200, control);
+  EXPECT_LT(late.Run(1000, control), 0.1);
+  quick.Run(3000, control);
+  EXPECT_GT(quick.Run(1000, control), 0.9);
+}
+
+TEST(ScheduleControlTest, DraftsAheadFromTheFirstRoundOnAreAskedForByName) {
+  const DraftLengthControl control(Schedule::kPredraft);
+  EXPECT_EQ(control.ChooseAhead(4, DraftLengthMode::kFixed).num_drafts, 4);
+  EXPECT_GT(control.Acceptance(), 0);
+  EXPECT_LT(control.Acceptance(), 1);
+}
+
+TEST(ScheduleControlTest, ThereAreMoreOutcomesUntilRoundsWaitForThem) {
+  DraftLengthControl control;
+  // 1 ms for each is more than the verifier takes from 13 on.
+  int most = 0, fewest = 100;
+  for (int i = 0; i < 400; ++i) {
+    const int count = control.NumOutcomes();
+    if (i >= 100) {
+      most = std::max(most, count);
+      fewest = std::min(fewest, count);
+    }
+    control.Learn({.num_drafts = 4, .mode = DraftLengthMode::kFixed},
+                  {.num_drafted = 4,
+                   .ahead = {.outcome = AheadStats::Outcome::kMiss,
+                             .num_drafted = 4 * count,
+                             .wait_seconds = std::max(0, count - 12) * 0.001},
+                   .round_seconds = 0.012});
+  }
+  EXPECT_EQ(most, 13);
+  EXPECT_GE(fewest, 10);
+}
+
+}  // namespace
+}  // namespace outrider
