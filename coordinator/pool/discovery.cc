@@ -2,12 +2,11 @@
 #include "coordinator/pool/discovery.h"
 
 #include <algorithm>
-#include <condition_variable>
-#include <mutex>
 #include <utility>
 
 #include "absl/strings/str_join.h"
 #include "core/base/log.h"
+#include "core/base/stoppable_sleep.h"
 
 namespace outrider {
 
@@ -19,16 +18,12 @@ Discovery::Discovery(Options options) : options_(std::move(options)) {
 
 void Discovery::Run(const std::stop_token& stop) {
   const auto tick = std::min(options_.period, options_.unserved_period);
-  std::mutex mu;
-  std::condition_variable_any wake;
-  std::unique_lock<std::mutex> lock(mu);
   do {
     for (auto& [name, state] : names_) {
       if (!stop.stop_requested() && IsDue(name, state))
         Resolve(name, state, stop);
     }
-  } while (
-      !wake.wait_for(lock, stop, tick, [&] { return stop.stop_requested(); }));
+  } while (SleepUnlessStopped(tick, stop));
 }
 
 bool Discovery::IsDue(const std::string& name, const Name& state) const {

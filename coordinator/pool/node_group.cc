@@ -84,8 +84,12 @@ std::vector<NodeType*> NodeGroup<NodeType>::TakeQuiet(
       if (pulse.IsSilent(now, heard_at)) pulse.GiveUp();
       pulse.Asked(now);  // by the question that is under way, if one is
     }
-    if (!member.is_asked && (own.is_any_quiet || is_other_quiet) &&
-        now - pulse.heard_at() > Pulse::kQuiet) {
+    const bool is_missed = (own.is_any_quiet || is_other_quiet) &&
+                           now - pulse.heard_at() > Pulse::kQuiet;
+    // Sessions may be waiting for one that is gone to come back.
+    const bool is_gone =
+        !member.knowledge.answer.ok() && now - member.asked_at >= kGonePeriod;
+    if (!member.is_asked && (is_missed || is_gone)) {
       nodes.push_back(Ask(member));
     }
   }

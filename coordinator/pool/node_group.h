@@ -59,11 +59,12 @@ class NodeGroup {
   };
   Heard Listen() const;
   // Ends the calls that wait for a node which is silent. While one is quiet, in
-  // this group or the other one, yields all that were not heard of late, to be
-  // asked like the others. Every kLookPeriod.
+  // this group or the other one, yields all that were not heard of late, and
+  // always those that are gone, to be asked like the others. Every kLookPeriod.
   std::vector<NodeType*> TakeQuiet(bool is_other_quiet = false,
                                    Clock::time_point other_heard_at = {});
   static constexpr std::chrono::milliseconds kLookPeriod{50};
+  static constexpr std::chrono::milliseconds kGonePeriod{250};
 
   // How many are ready, after they were assessed; each link knows it then.
   int CountReady();

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/pool/node_group.h"
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "core/base/monotonic_clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -78,6 +80,24 @@ TEST_F(NodeGroupTest, OneLateAnswerIsForgivenAndTheSecondIsNot) {
   EXPECT_THAT(Answer(kLate), ElementsAre(kNotReady));
   EXPECT_THAT(Answer(fit_), ElementsAre(kReady));
   EXPECT_THAT(Answer(kGone), ElementsAre(kNotReady));
+}
+
+// Sessions may be waiting for one that is gone.
+TEST_F(NodeGroupTest, ANodeThatIsGoneIsAskedFourTimesASecond) {
+  MonotonicClock::time_point now{std::chrono::seconds(1000)};
+  const MonotonicClock::Shows shows(now);
+  group_.SetAddresses(kName, {"10.0.0.1:7002", "10.0.0.2:7002"});
+  const auto asked = group_.TakeToAsk();
+  group_.Learn(*asked[0], fit_);
+  group_.Learn(*asked[1], kGone);
+  now += NodeGroup<VerifierNode>::kGonePeriod - std::chrono::milliseconds(1);
+  EXPECT_THAT(group_.TakeQuiet(), IsEmpty());
+  now += std::chrono::milliseconds(1);
+  EXPECT_THAT(group_.TakeQuiet(), ElementsAre(asked[1]));
+  EXPECT_THAT(group_.TakeQuiet(), IsEmpty());
+  group_.Learn(*asked[1], fit_);
+  now += NodeGroup<VerifierNode>::kGonePeriod;
+  EXPECT_THAT(group_.TakeQuiet(), IsEmpty());
 }
 
 TEST_F(NodeGroupTest, LinksKnowWhichNodesAreReady) {

@@ -2,14 +2,13 @@
 #include "coordinator/pool/node_pool.h"
 
 #include <algorithm>
-#include <condition_variable>
-#include <mutex>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "coordinator/pool/grpc_cache_stub.h"
 #include "coordinator/pool/grpc_draft_stub.h"
 #include "coordinator/pool/grpc_verify_stub.h"
+#include "core/base/stoppable_sleep.h"
 #include "core/rpc/endpoint.h"
 
 namespace outrider {
@@ -132,13 +131,9 @@ void NodePool::Start() {
             AskNodes(Whom::kAll);
           }});
   asking_ = std::jthread([this](const std::stop_token& stop) {
-    std::mutex mu;
-    std::condition_variable_any wake;
-    std::unique_lock<std::mutex> lock(mu);
     for (int64_t i = 0; !stop.stop_requested(); ++i) {
       AskNodes(i % kLooksPerQuestion == 0 ? Whom::kAll : Whom::kQuiet);
-      wake.wait_for(lock, stop, kLookPeriod,
-                    [&] { return stop.stop_requested(); });
+      SleepUnlessStopped(kLookPeriod, stop);
     }
   });
 }

@@ -47,10 +47,9 @@ class NodePool final : public SessionPool {
     std::vector<std::string> refused_drafters = {};
   };
 
-  // Queue and resolver must outlive it.
+  // Queue and resolver must outlive it, and it all Pairs.
   NodePool(Options options, CallQueue& queue, Resolver& resolver);
   NodePool(const NodePool&) = delete;
-  // No Pair may be left.
   ~NodePool() override;
 
   // Begins to resolve names and to ask nodes.
@@ -74,7 +73,7 @@ class NodePool final : public SessionPool {
   WaitingRoom& waiting_room() override { return waiting_room_; }
   NodeReleases& releases() override { return releases_; }
   SessionMoves& moves() override { return moves_; }
-
+  VerifierLosses& losses() override { return losses_; }
   int NumVerifiersReady() const override { return num_verifiers_ready_; }
   absl::Status RefusedDrafter() const;  // the first that does not fit
   Overview Describe() const;
@@ -99,6 +98,7 @@ class NodePool final : public SessionPool {
   Resolver& resolver_;
   WaitingRoom waiting_room_;
   SessionMoves moves_;
+  VerifierLosses losses_;
   std::atomic<int> num_verifiers_ready_ = 0;
   Cancellation closing_;  // of what nodes are asked
 

@@ -13,8 +13,9 @@ inline constexpr char kPoisonUrl[] = "outrider/poison";
 // other is to have it, here or by way of another coordinator.
 inline absl::Status PoisonError() {
   absl::Status status = absl::InternalError(
-      "two verifiers were lost one after the other while they had this step, "
-      "and no other session of this kind was at the second: no third is tried");
+      "verifiers were lost one after the other while they had this step, and "
+      "no "
+      "other session of this kind was at the last: no other one is tried");
   status.SetPayload(kPoisonUrl, absl::Cord("1"));
   return status;
 }

@@ -7,6 +7,7 @@
 #include "coordinator/pool/node_releases.h"
 #include "coordinator/pool/session_moves.h"
 #include "coordinator/pool/timer.h"
+#include "coordinator/pool/verifier_losses.h"
 #include "coordinator/pool/waiting_room.h"
 #include "core/base/session_id.h"
 
@@ -40,6 +41,7 @@ class SessionPool {
   virtual WaitingRoom& waiting_room() = 0;
   virtual NodeReleases& releases() = 0;
   virtual SessionMoves& moves() = 0;
+  virtual VerifierLosses& losses() = 0;
 };
 
 }  // namespace outrider

@@ -268,7 +268,7 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskHere(
     }
     if (was_connected && !seat_.node().link.is_leaving) {
       seat_.LostUnderStep();
-      if (seat_.is_convicted()) co_return PoisonError();
+      if (co_await seat_.IsConvicted(cancellation)) co_return PoisonError();
     }
     co_return reply;
   }

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <string>
 
+#include "core/base/retry_delay.h"
 #include "core/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -159,6 +160,43 @@ TEST_F(SessionVerifierTest, AMovedStreamThatFindsNoRoomAnywhereHolds) {
   RunToEnd();
   EXPECT_THAT(*streams_[0]->end, IsOk());
   EXPECT_EQ(pool_->moves().num_held, 0);
+}
+
+class RefusedSessionTest : public SessionVerifierTest {
+ protected:
+  RefusedSessionTest() { Start(/*num_verifiers=*/1, /*num_streams=*/0); }
+
+  // The verifier is full, and says when to come again.
+  void Fill() {
+    processes_[0].refusal = WithRetryDelay(absl::ResourceExhaustedError("full"),
+                                           std::chrono::seconds(1));
+  }
+  // It is asked no sooner than it says, and no later than half as long again,
+  // until it has room.
+  void ExpectAskedWhenItSays() {
+    const auto begin = loop_.elapsed();
+    RunUntil(
+        [&] { return loop_.elapsed() - begin > std::chrono::seconds(30); });
+    EXPECT_GE(processes_[0].num_refused, 20);
+    EXPECT_LE(processes_[0].num_refused, 31);
+    processes_[0].refusal = absl::OkStatus();
+    RunToEnd();
+    EXPECT_THAT(*streams_[0]->end, IsOk());
+  }
+};
+
+TEST_F(RefusedSessionTest, AStepIsSentAgainWhenTheRefusalSays) {
+  AddStream();
+  RunUntil([&] { return HaveAllSteps(3); });
+  Fill();
+  ExpectAskedWhenItSays();
+}
+
+TEST_F(RefusedSessionTest, AnOpeningIsSentAgainWhenTheRefusalSays) {
+  Fill();
+  AddStream();
+  EXPECT_EQ(pool_->waiting_room().num_waiting(), 1);
+  ExpectAskedWhenItSays();
 }
 
 // Since the pool has asked it, and it knows the stream no more.

@@ -13,6 +13,8 @@ namespace outrider {
 namespace {
 
 constexpr std::chrono::milliseconds kIsolateTimeout(500);
+// Verifiers that are lost by one cause are lost within so long.
+constexpr std::chrono::milliseconds kOneCause(1000);
 
 // What taking in the session's text has cost the node's other sessions. An
 // older node tells only how long the passes took that it was in.
@@ -205,11 +207,34 @@ void VerifierSeat::Answered(const VerifyReply& reply) {
   // A miss has computed nothing that the node could have died of.
   if (std::holds_alternative<Miss>(reply.outcome)) return;
   num_lost_ = 0;
+  losses_.clear();
   // One that is back where it was takes nothing from others: they are new too.
   const double seconds =
       std::exchange(is_moved_, false) ? SecondsTaken(reply.header) : 0;
   turn_.End(std::chrono::duration_cast<Clock::duration>(
       std::chrono::duration<double>(seconds)));
+}
+
+void VerifierSeat::LostUnderStep() {
+  // A suspect that did not come in alone is none for what it met there.
+  if (!is_suspect() || is_alone_) ++num_lost_;
+  losses_.push_back(pool_.losses().Met(seat_->link.address, Clock::now()));
+  GiveTurnBack();
+}
+
+Task<bool> VerifierSeat::IsConvicted(Cancellation& cancellation) {
+  if (num_lost_ < kMaxLost) co_return false;
+  if (num_lost_ == kMaxLost) {
+    const VerifierLosses& losses = pool_.losses();
+    if (!losses.HasOther(losses_, Clock::now())) {
+      co_await pool_.timer().Sleep(kOneCause, cancellation);
+    }
+    if (cancellation.cancelled() || losses.HasOther(losses_, Clock::now())) {
+      co_return false;
+    }
+  }
+  pool_.losses().Forget(losses_);
+  co_return true;
 }
 
 void VerifierSeat::Leave(Seat<VerifierNode> seat, const VerifyCall& call) {

@@ -12,6 +12,7 @@
 #include "coordinator/pool/session_moves.h"
 #include "coordinator/pool/session_pool.h"
 #include "coordinator/pool/session_use.h"
+#include "coordinator/pool/verifier_losses.h"
 #include "core/base/cancellation.h"
 #include "core/base/log.h"
 #include "core/base/monotonic_clock.h"
@@ -32,7 +33,8 @@ class VerifierSeat {
   using Clock = MonotonicClock;
   using Nodes = std::vector<const VerifierNode*>;
   // A session under whose step so many verifiers were lost, with no answer in
-  // between, is given up as what they died of.
+  // between, is given up as what they died of; where others are lost too, which
+  // had no step of it, with the next.
   static constexpr int kMaxLost = 2;
 
   VerifierSeat(SessionPool& pool, const SessionId& session,
@@ -72,13 +74,10 @@ class VerifierSeat {
 
   // What came of a step that was sent.
   void Answered(const VerifyReply& reply);
-  void LostUnderStep() {
-    // A suspect that did not come in alone is none for what it met there.
-    if (!is_suspect() || is_alone_) ++num_lost_;
-    GiveTurnBack();
-  }
+  void LostUnderStep();
   bool is_suspect() const { return num_lost_ > 0; }
-  bool is_convicted() const { return num_lost_ >= kMaxLost; }
+  // Waits a moment for what else may be lost, where that decides.
+  Task<bool> IsConvicted(Cancellation& cancellation);
 
   // Tells a node that was left, and does not wait for it.
   void Leave(Seat<VerifierNode> seat, const VerifyCall& call);
@@ -111,8 +110,9 @@ class VerifierSeat {
   MoveLimit moves_;
   bool is_moved_ = false;  // and not open at the new node yet
   int num_lost_ = 0;       // under its step, since its last answer
-  bool is_alone_ = false;  // of all suspects, at the node
-  MoveGate::Turn turn_;    // must end before the gate of its node does
+  std::vector<VerifierLosses::Id> losses_;  // likewise, and not alone there
+  bool is_alone_ = false;                   // of all suspects, at the node
+  MoveGate::Turn turn_;  // must end before the gate of its node does
 };
 
 }  // namespace outrider

@@ -134,6 +134,53 @@ TEST_F(VerifierSeatTest, OfTheManyThatLoseTwoAtOnceOneAtMostIsEnded) {
   EXPECT_EQ(NumEndedByPoison(), 1);
 }
 
+// One after the other, so that one stream comes from the first to the second.
+TEST_F(VerifierSeatTest, WhoLosesTwoWhileOthersLoseAThirdGoesOn) {
+  Start(/*num_verifiers=*/3, /*num_streams=*/0);
+  processes_[1].is_up = false;
+  pool_->Ask();
+  for (int i = 0; i < 20; ++i) AddStream();
+  processes_[1].is_up = true;
+  pool_->Ask();
+  RunUntil([&] { return processes_[0].num_in_flight == 10; });
+  processes_[0].Die();
+  RunUntil([&] { return processes_[1].num_in_flight > 0; });
+  processes_[1].Die();
+  bool is_last_lost = false;
+  loop_.After(milliseconds(800), [&] { is_last_lost = true; });
+  RunUntil([&] { return is_last_lost && processes_[2].num_in_flight > 0; });
+  processes_[2].Die();
+  Restart(/*after=*/std::chrono::seconds(5));
+  RunToEnd();
+  EXPECT_EQ(NumDeaths(), 3);
+  EXPECT_EQ(NumEndedByPoison(), 0);
+}
+
+// Nobody can tell whose fault it is before the third is lost.
+TEST_F(VerifierSeatTest, WhereVerifiersDieAnywayARequestTakesThreeOfThem) {
+  Start(/*num_verifiers=*/6, /*num_streams=*/20);
+  RunUntil([&] { return HaveAllSteps(3) && processes_[0].num_in_flight > 0; });
+  processes_[0].Die();
+  RunUntil([&] { return HaveAllSteps(6); });
+  AddStream(/*poison_from=*/5);
+  RunToEnd();
+  EXPECT_EQ(NumDeaths(), 1 + 3);
+  EXPECT_EQ(NumEndedByPoison(), 1);
+  EXPECT_TRUE(IsPoison(*streams_.back()->end));
+}
+
+TEST_F(VerifierSeatTest, ARequestThatComesAgainTakesNoMoreThanAtFirst) {
+  Start(/*num_verifiers=*/6, /*num_streams=*/20);
+  for (int i = 0; i < 2; ++i) {
+    Stream& poison = AddStream(/*poison_from=*/5);
+    RunUntil([&] { return poison.end.has_value(); });
+    EXPECT_TRUE(IsPoison(*poison.end));
+    EXPECT_EQ(NumDeaths(), 2 * (i + 1));
+  }
+  RunToEnd();
+  EXPECT_EQ(NumEndedByPoison(), 2);
+}
+
 TEST_F(VerifierSeatTest, VerifiersThatAllDieAtOnceEndNoStream) {
   Start(/*num_verifiers=*/3, /*num_streams=*/20);
   RunUntil([&] { return HaveAllSteps(3); });

@@ -82,7 +82,7 @@ GenerationUpdate FirstUpdate(const GenerationRequest& request,
 absl::Status ForClients(const absl::Status& status) {
   if (IsPoison(status)) {
     return absl::InternalError(
-        "two verifiers were lost, one after the other, while they had this "
+        "verifiers were lost, one after the other, while they had this "
         "request: it is tried on no other, and should not be sent again or "
         "resumed before it is known what they died of");
   }
@@ -121,8 +121,9 @@ absl::Status ForClients(const absl::Status& status) {
           "with the same request, the reported seed and the delivered tokens");
     case absl::StatusCode::kAborted:
       return absl::AbortedError(
-          "the model behind this stream was replaced by another one: what is "
-          "delivered cannot be continued; send the request again");
+          "the model behind this stream was replaced by another one: resume "
+          "where its own is served, or send the request again without the "
+          "delivered tokens");
     default:
       return absl::InternalError(
           "the model failed on this session; the coordinator's log says why");

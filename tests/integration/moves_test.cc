@@ -91,6 +91,19 @@ class MovesTest : public ::testing::Test {
   Result GenerateGreedy() {
     return Generate(*cluster_, Greedy({5}, kStreamLength, kDrafts));
   }
+  // A stream loses its only verifier, and holds until that is back and takes so
+  // many drafts.
+  void ExpectPlainThroughRestart(int max_draft_tokens) {
+    Start(/*num_others=*/0);
+    act_ = [&] { cluster_->StopVerifier(); };
+    Result result;
+    std::jthread caller([&] { result = GenerateGreedy(); });
+    ASSERT_TRUE(Becomes([&] { return NumHeld() == 1; }));
+    act_ = nullptr;
+    cluster_->StartVerifier("0", max_draft_tokens);
+    caller.join();
+    ExpectPlain(result);
+  }
 
   InProcessCluster::Options options_ = SmallCluster();
   std::function<void()> act_;
@@ -234,28 +247,12 @@ TEST_F(MovesTest, AVerifierThatHangsIsLeftAtItsDeadline) {
 }
 
 TEST_F(MovesTest, WithoutAnyVerifierAStreamHoldsUntilOneIsBack) {
-  Start(/*num_others=*/0);
-  act_ = [&] { cluster_->StopVerifier(); };
-  std::optional<Result> result;
-  std::jthread caller([&] { result = GenerateGreedy(); });
-  ASSERT_TRUE(Becomes([&] { return NumHeld() == 1; }));
-  act_ = nullptr;
-  cluster_->StartVerifier();
-  caller.join();
-  ExpectPlain(*result);
+  ExpectPlainThroughRestart(options_.max_draft_tokens);
   EXPECT_EQ(NumHeld(), 0);
 }
 
 TEST_F(MovesTest, AVerifierThatIsBackAndTakesFewerDraftsKeepsItsStream) {
-  Start(/*num_others=*/0);
-  act_ = [&] { cluster_->StopVerifier(); };
-  std::optional<Result> result;
-  std::jthread caller([&] { result = GenerateGreedy(); });
-  ASSERT_TRUE(Becomes([&] { return NumHeld() == 1; }));
-  act_ = nullptr;
-  cluster_->StartVerifier("0", /*max_draft_tokens=*/1);
-  caller.join();
-  ExpectPlain(*result);
+  ExpectPlainThroughRestart(/*max_draft_tokens=*/1);
 }
 
 TEST_F(MovesTest, AClientThatLeavesWhileItsStreamHoldsLeavesAtOnce) {

@@ -53,6 +53,7 @@ class FakePool final : public SessionPool {
   WaitingRoom& waiting_room() override { return room_; }
   NodeReleases& releases() override { return releases_; }
   SessionMoves& moves() override { return moves_; }
+  VerifierLosses& losses() override { return losses_; }
 
   void Ask() {
     AskThese(group_.TakeToAsk());
@@ -108,6 +109,7 @@ class FakePool final : public SessionPool {
       }};
   WaitingRoom room_{/*max_waiting=*/64};
   SessionMoves moves_;
+  VerifierLosses losses_;
   NodeReleases releases_{room_};
 };
 

@@ -18,7 +18,10 @@ Task<absl::StatusOr<VerifyReply>> FakeStub::Verify(
     co_return absl::DeadlineExceededError("is silent");
   }
   if (!process_.is_up) co_return absl::UnavailableError("refused");
-  if (!process_.refusal.ok()) co_return process_.refusal;
+  if (!process_.refusal.ok()) {
+    ++process_.num_refused;
+    co_return process_.refusal;
+  }
   if (LengthOf(call) > RoomOf(process_.description)) {
     co_return absl::ResourceExhaustedError("more than there is");
   }

@@ -29,6 +29,7 @@ struct FakeProcess {
   int num_texts = 0;
   double own_share = 1;       // that a call's rows have of its passes
   absl::Status refusal = {};  // of every step, where it is one
+  int num_refused = 0;        // steps by that
   bool is_full = false;       // what opens there is to come later
   bool is_hung = false;       // steps are, while it says what it is
   bool is_silent = false;     // it answers nothing at all
