@@ -2,10 +2,10 @@
 #include "core/cuda_model/cuda_causal_lm.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <iterator>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -40,17 +40,16 @@ class CudaCausalLm final : public CausalLm {
  public:
   CudaCausalLm(std::shared_ptr<Gpu> gpu, ModelInfo info,
                std::unique_ptr<CudaTransformer> transformer,
-               std::shared_ptr<void> step_memory, int rehearsed_tokens)
+               std::shared_ptr<void> step_memory)
       : gpu_(std::move(gpu)),
         info_(std::move(info)),
-        rehearsed_tokens_(rehearsed_tokens),
         transformer_(std::move(transformer)),
         step_memory_(std::move(step_memory)) {}
 
   const ModelInfo& info() const override { return info_; }
   int64_t AvailableKvBytes() const override;
   absl::Status AllocateKvBlocks(int num_blocks) override;
-  absl::Status Prepare() override { return RehearseAll(); }
+  absl::Status Prepare() override;
   std::vector<absl::StatusOr<LogitRows>> Extend(
       absl::Span<const Extension> batch) override {
     return ExtendAsOnePass(
@@ -63,16 +62,10 @@ class CudaCausalLm final : public CausalLm {
 
  private:
   absl::Status Check(const Extension& extension) const;
-  // A step of so many tokens at the end of so long a session, whose blocks
-  // nobody has, with this question about each row; and tokens drawn after it.
-  absl::Status Rehearse(int num_tokens, int max_drawn, int length,
-                        const RowQuestion& question) const;
-  absl::Status RehearseAll() const;
   absl::StatusOr<std::vector<LogitRows>> Run(absl::Span<const Extension> pass);
 
   const std::shared_ptr<Gpu> gpu_;
   const ModelInfo info_;
-  const int rehearsed_tokens_;
   const std::unique_ptr<CudaTransformer> transformer_;
   const std::shared_ptr<void> step_memory_;  // of a StepInputs, pinned
   int num_blocks_ = 0;
@@ -85,9 +78,11 @@ int64_t CudaCausalLm::AvailableKvBytes() const {
   const auto available = [this] {
     return static_cast<int64_t>(gpu_->AvailableBytes());
   };
-  if (rehearsed_tokens_ == 0 || num_blocks_ > 0) return available();
+  if (num_blocks_ > 0) return available();
   absl::Status status = transformer_->AllocateKvBlocks(0);
-  if (status.ok()) status = RehearseAll();
+  if (status.ok()) {
+    status = transformer_->CaptureGraphs(step_memory_.get()).status();
+  }
   const int64_t bytes = available() + info_.kv_block_bytes;
   transformer_->FreeKvBlocks();
   if (status.ok()) return bytes;
@@ -102,55 +97,19 @@ absl::Status CudaCausalLm::AllocateKvBlocks(int num_blocks) {
   return absl::OkStatus();
 }
 
-// Every shape of one session's round, by what is asked of its rows: the fewest
-// and the most tokens that are padded to a power of two, as their tiles are to
-// one or its double.
-absl::Status CudaCausalLm::RehearseAll() const {
-  const RowQuestion draw = {
-      .vocab_size = info_.vocab_size, .temperature = 1, .what = DrawQuestion()};
-  RowQuestion top = draw;
-  top.what = TopQuestion{.count = 1};
-  const int longest = LongestOfBucket(info_.context_length);
-  for (int split = LongestOfBucket(1); split <= longest; split *= 2) {
-    const int length = std::min(split, info_.context_length);
-    RowQuestion next = top;
-    std::get<TopQuestion>(next.what).next =
-        NextDraw{.support_size = 1, .position = uint64_t(length) - 1};
-    const int most = std::min(rehearsed_tokens_, length - 1);
-    for (int power = 1; power <= most; power *= 2) {
-      for (const int num_tokens : {power / 2 + 1, power}) {
-        OUTRIDER_RETURN_IF_ERROR(Rehearse(num_tokens, 0, length, draw));
-        OUTRIDER_RETURN_IF_ERROR(Rehearse(num_tokens, 0, length, top));
-        OUTRIDER_RETURN_IF_ERROR(Rehearse(num_tokens, 1, length, next));
-      }
-    }
-  }
-  transformer_->ResetCounters();
-  return absl::OkStatus();
-}
-
-absl::Status CudaCausalLm::Rehearse(int num_tokens, int max_drawn, int length,
-                                    const RowQuestion& question) const {
-  const std::vector<KvBlockId> blocks(static_cast<size_t>(NumKvBlocks(length)),
-                                      transformer_->step_limits().spare_block);
-  const std::vector<TokenId> tokens(static_cast<size_t>(num_tokens), 0);
-  // A draft begins with one row, whatever it has to take in before.
-  const int num_rows = max_drawn > 0 ? 1 : num_tokens;
-  const std::vector<RowQuestion> questions(static_cast<size_t>(num_rows),
-                                           question);
-  const Extension extension = {.blocks = blocks,
-                               .cached_length = length - max_drawn - num_tokens,
-                               .tokens = tokens,
-                               .num_rows = num_rows,
-                               .questions = questions,
-                               .max_drawn = max_drawn};
-  // The first time loads the kernels, the second captures the graph.
-  for (int i = 0; i < 2; ++i) {
-    std::vector<WantedRow> rows = WantedRows({&extension, 1});
-    StepInputs step(transformer_->step_limits(), step_memory_.get());
-    step.Add(extension, /*first=*/0);
-    OUTRIDER_RETURN_IF_ERROR(transformer_->Run(step, absl::MakeSpan(rows)));
-  }
+absl::Status CudaCausalLm::Prepare() {
+  const auto start = std::chrono::steady_clock::now();
+  const size_t available = gpu_->AvailableBytes();
+  OUTRIDER_ASSIGN_OR_RETURN(const size_t num_shapes,
+                            transformer_->CaptureGraphs(step_memory_.get()));
+  const size_t left = std::min(available, gpu_->AvailableBytes());
+  const std::chrono::duration<double> time =
+      std::chrono::steady_clock::now() - start;
+  OUTRIDER_LOG(kInfo) << "graphs of " << transformer_->counters().num_graphs
+                      << " of " << num_shapes
+                      << " shapes of steps were captured in " << time.count()
+                      << " s and take " << ((available - left) >> 20)
+                      << " MiB of the device's memory";
   return absl::OkStatus();
 }
 
@@ -220,9 +179,9 @@ absl::StatusOr<std::unique_ptr<CausalLm>> MakeCudaCausalLm(
   if (step_memory == nullptr) {
     return absl::ResourceExhaustedError("no pinned memory for a pass");
   }
-  return std::make_unique<CudaCausalLm>(
-      std::move(gpu), std::move(info), std::move(transformer),
-      std::move(step_memory), limits.rehearsed_tokens);
+  return std::make_unique<CudaCausalLm>(std::move(gpu), std::move(info),
+                                        std::move(transformer),
+                                        std::move(step_memory));
 }
 
 }  // namespace outrider

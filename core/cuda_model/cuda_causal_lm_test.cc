@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "core/cuda_model/small_model.h"
-#include "core/kernels/cuda/emulation/block.h"
-#include "core/kernels/cuda/emulation/stream.h"
 #include "core/testing/answer_on_host.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -111,10 +111,8 @@ const std::vector<float>& Reference() {
   return logits;
 }
 
-TEST(CudaCausalLmTest, SaysWhatItIs) {
+TEST(CudaCausalLmTest, SaysHowLargeItsBlocksAre) {
   Model model;
-  EXPECT_EQ(model->info().numerics, "cuda_emulated");
-  EXPECT_EQ(model->info().device_name, EmulatedGpu()->name());
   EXPECT_EQ(model->info().kv_block_bytes, 2 * 2 * 16 * 32 * 2);
 }
 
@@ -175,7 +173,7 @@ TEST(CudaCausalLmTest, PaddingLeavesEveryBlockAsItIs) {
 }
 
 TEST(CudaCausalLmTest, PreparedGraphsServeTheFirstStepOfTheirShape) {
-  Model model({.rehearsed_tokens = 2}), unprepared;
+  Model model({.graph_rows = 2, .capture_time = kTimeForGraphs}), unprepared;
   ASSERT_TRUE(model->Prepare().ok());
   const DeviceCounters& counters = *model->device_counters();
   EXPECT_EQ(counters.num_answered_rows, 0);
@@ -190,10 +188,36 @@ TEST(CudaCausalLmTest, PreparedGraphsServeTheFirstStepOfTheirShape) {
   const auto same = unprepared->Extend({&extension, 1});
   ASSERT_TRUE(rows[0].ok() && same[0].ok());
   EXPECT_EQ(counters.num_graph_replays, 1);
+  EXPECT_EQ(counters.num_late_graphs, 0);
   EXPECT_EQ(unprepared->device_counters()->num_graph_replays, 0);
   EXPECT_EQ(counters.num_answered_rows, 2);
   EXPECT_EQ(std::get<DrawAnswer>(*rows[0]->View(1).answer).tail,
             std::get<DrawAnswer>(*same[0]->View(1).answer).tail);
+}
+
+// Rounds of one session and of two, with every kind of row, as long as they
+// are and longer.
+TEST(CudaCausalLmTest, NoGraphIsCapturedOnceItServes) {
+  Model model({.graph_rows = 16, .capture_time = kTimeForGraphs});
+  ASSERT_TRUE(model->Prepare().ok());
+  const DeviceCounters& counters = *model->device_counters();
+  const int64_t num_graphs = counters.num_graphs;
+  for (int time = 0; time < 2; ++time) {
+    EXPECT_EQ(RunScript(model), Reference());
+    EXPECT_EQ(counters.num_graph_replays, 10 * (time + 1));
+  }
+  EXPECT_EQ(counters.num_late_graphs, 0);
+  EXPECT_EQ(counters.num_graphs, num_graphs);
+}
+
+TEST(CudaCausalLmTest, GraphsThatFindNoTimeAreCapturedWhileItServes) {
+  Model model({.capture_time = {}});
+  ASSERT_TRUE(model->Prepare().ok());
+  const DeviceCounters& counters = *model->device_counters();
+  EXPECT_EQ(counters.num_graphs, 0);
+  EXPECT_EQ(RunScript(model), Reference());
+  EXPECT_GT(counters.num_late_graphs, 0);
+  EXPECT_EQ(counters.num_late_graphs, counters.num_graphs);
 }
 
 // Rows of a question each, by a pass of several steps: what the whole row would
@@ -274,31 +298,18 @@ TEST(CudaCausalLmTest, BlocksThatHaveNoMemoryAreRefusedAndFewerAreNot) {
   EXPECT_TRUE((*model)->AllocateKvBlocks(10).ok());
 }
 
-TEST(CudaCausalLmTest, AModelThatDoesNotFitIsRefused) {
-  const size_t before = kernels::cuda::emulation::AvailableMemory();
-  auto weights = MakeSmallWeights(EmulatedGpu());
-  kernels::cuda::emulation::SetAvailableMemory(100000);
-  const auto model =
-      MakeCudaCausalLm(EmulatedGpu(), {}, SmallConfig(), std::move(weights));
-  EXPECT_EQ(model.status().code(), absl::StatusCode::kResourceExhausted);
-  kernels::cuda::emulation::SetAvailableMemory(before);
-}
-
 TEST(CudaCausalLmTest, SizesThatTheKernelsDoNotTakeAreRefused) {
-  ModelConfig config = SmallConfig();
-  config.head_dim = 256;
-  const absl::Status status = CudaTransformer::Check(config);
-  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("head_dim 256"));
-}
-
-TEST(CudaCausalLmTest, AFailureOfTheDeviceIsItsLoss) {
-  Model model;
-  kernels::cuda::emulation::SetFailure("an illegal memory access");
-  const auto results = model->Extend({Short().Run(0, 9, 2)});
-  EXPECT_EQ(results[0].status().code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(std::string(results[0].status().message()),
-              HasSubstr("an illegal memory access"));
+  ModelConfig wide = SmallConfig(), large = SmallConfig();
+  wide.head_dim = 256;
+  large.vocab_size = 524289;
+  for (const auto& [config, what] : {std::pair(wide, "head_dim 256"),
+                                     std::pair(large, "vocab_size 524289")}) {
+    const absl::Status status = CudaTransformer::Check(config);
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+    EXPECT_THAT(std::string(status.message()), HasSubstr(what));
+  }
+  large.vocab_size = 524288;
+  EXPECT_TRUE(CudaTransformer::Check(large).ok());
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #ifndef OUTRIDER_CORE_CUDA_MODEL_CUDA_LIMITS_H_
 #define OUTRIDER_CORE_CUDA_MODEL_CUDA_LIMITS_H_
 
+#include <chrono>
 #include <cstddef>
 
 namespace outrider {
@@ -12,9 +13,11 @@ struct CudaLimits {
   int logit_rows = 64;   // of which the head computes logits at a time
   int graph_rows = 64;   // steps of up to so many tokens become graphs
   int drawn_rows = 512;  // of all that sessions draw in a row in one pass
-  // Graphs are captured beforehand for rounds of one session of up to so many
-  // tokens; 0: none is.
-  int rehearsed_tokens = 16;
+  // What capturing graphs before a node serves may take, of time (none: it is
+  // not done) and of the device's memory. Each graph that is left out is
+  // captured when its shape comes.
+  std::chrono::seconds capture_time{60};
+  size_t capture_bytes = size_t{1} << 30;
   // What the parts of attention over a long context may take; more tiles than
   // fit run one group after the other.
   size_t attention_floats = size_t{16} << 20;

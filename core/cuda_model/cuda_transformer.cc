@@ -2,7 +2,9 @@
 #include "core/cuda_model/cuda_transformer.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -55,6 +57,9 @@ absl::Status CudaTransformer::Check(const ModelConfig& config) {
   if (config.intermediate_size % 8 != 0) {
     return refuse("intermediate_size", config.intermediate_size,
                   "a multiple of 8");
+  }
+  if (config.vocab_size > kernels::cuda::kMaxTopVocabulary) {
+    return refuse("vocab_size", config.vocab_size, "at most 524288");
   }
   return absl::OkStatus();
 }
@@ -194,15 +199,6 @@ absl::Status CudaTransformer::AllocateKvBlocks(int num_blocks) {
   kv_memory_ = std::move(memory);
   step_limits_.spare_block = num_blocks;
   loop_->set_spare_block(num_blocks);
-  // It is read where a graph is rehearsed.
-  for (int i = 0; i < config_.num_layers; ++i) {
-    for (void* const data : {kv_[i].keys, kv_[i].values}) {
-      const size_t bytes = half / (static_cast<size_t>(num_blocks) + 1);
-      gpu_->Zero(
-          static_cast<char*>(data) + static_cast<size_t>(num_blocks) * bytes,
-          bytes);
-    }
-  }
   return absl::OkStatus();
 }
 
@@ -236,36 +232,38 @@ absl::Status CudaTransformer::Run(StepInputs& step,
   RunStep(step, rows);
   RunLoop();
   counters_->num_graphs = graphs_.num_captured();
-  counters_->num_graph_replays = graphs_.num_replays() - num_rehearsed_;
+  counters_->num_late_graphs = graphs_.num_late();
+  counters_->num_graph_replays = graphs_.num_replays();
   return Bring(rows);
-}
-
-bool CudaTransformer::IsGraph(const StepShape& bucket,
-                              const StepLimits& limits) const {
-  return bucket.num_rows <= std::min(limits_.graph_rows, limits.rows) &&
-         bucket.num_tiles <= limits.tiles() &&
-         bucket.num_logit_rows <= std::min(limits_.logit_rows, limits.rows);
 }
 
 void CudaTransformer::RunStep(StepInputs& step,
                               absl::Span<const WantedRow> rows) {
   const StepShape bucket = BucketOf(step.shape());
-  const bool is_graph = IsGraph(bucket, step_limits_);
+  const bool is_graph = IsGraph(bucket, step_limits_, limits_);
   if (is_graph) step.PadTo(bucket);
   gpu_->Upload(arena_.inputs.tokens, step.memory(), step.bytes());
-  const RowScorer::Kinds kinds = scorer_->Ask(arena_.logits, rows);
-  const auto launch = [&] {
-    const StepShape& shape = step.shape();
-    RunLayers(arena_.inputs, shape);
-    if (rows.empty()) return;
-    RunHead(arena_.inputs.logit_rows, shape.num_logit_rows, arena_.logits);
-    scorer_->Answer(kinds, shape.num_logit_rows);
-  };
-  if (!is_graph) return launch();
-  graphs_.Run({.step = bucket,
-               .has_draws = kinds.has_draws,
-               .has_tops = kinds.has_tops},
-              launch);
+  scorer_->Ask(arena_.logits, rows);
+  const GraphShape shape = {.step = step.shape()};
+  is_graph ? RunGraph(shape) : Launch(shape);
+}
+
+void CudaTransformer::RunGraph(const GraphShape& shape) {
+  graphs_.Run(shape, [&] { Launch(shape); });
+}
+
+void CudaTransformer::Launch(const GraphShape& shape) {
+  const StepShape& step = shape.step;
+  if (shape.draws_next) {
+    loop_->Draw(step.num_rows);
+    RunLayers(loop_->inputs(), step);
+    RunHead(loop_->inputs().logit_rows, step.num_logit_rows, loop_->logits());
+    return;
+  }
+  RunLayers(arena_.inputs, step);
+  if (step.num_logit_rows == 0) return;
+  RunHead(arena_.inputs.logit_rows, step.num_logit_rows, arena_.logits);
+  scorer_->Answer(step.num_logit_rows);
 }
 
 absl::Status CudaTransformer::RunLongStep(const StepInputs& step,
@@ -277,8 +275,9 @@ absl::Status CudaTransformer::RunLongStep(const StepInputs& step,
   for (size_t first = 0; first < rows.size(); first += most) {
     const absl::Span<WantedRow> some = rows.subspan(first, most);
     const auto count = static_cast<int>(some.size());
+    scorer_->Ask(arena_.logits, some);
     RunHead(arena_.inputs.logit_rows + first, count, arena_.logits);
-    scorer_->Answer(scorer_->Ask(arena_.logits, some), count);
+    scorer_->Answer(count);
     OUTRIDER_RETURN_IF_ERROR(Bring(some));
   }
   return absl::OkStatus();
@@ -287,29 +286,61 @@ absl::Status CudaTransformer::RunLongStep(const StepInputs& step,
 void CudaTransformer::RunLoop() {
   if (loop_->empty()) return;
   const StepShape bucket = BucketOf(loop_->shape());
-  const bool is_graph = IsGraph(bucket, loop_->limits());
+  const bool is_graph = IsGraph(bucket, loop_->limits(), limits_);
   if (is_graph) loop_->PadTo(bucket);
   loop_->Upload();
-  const StepShape& shape = loop_->shape();
-  const auto launch = [&] {
-    loop_->Draw(shape.num_rows);
-    RunLayers(loop_->inputs(), shape);
-    RunHead(loop_->inputs().logit_rows, shape.num_logit_rows, loop_->logits());
-  };
+  const GraphShape shape = {.step = loop_->shape(), .draws_next = true};
   for (int i = 0; i < loop_->num_steps(); ++i) {
-    if (is_graph) {
-      graphs_.Run({.step = bucket, .draws_next = true}, launch);
-    } else {
-      launch();
-    }
+    is_graph ? RunGraph(shape) : Launch(shape);
   }
-  loop_->Draw(shape.num_rows);
+  loop_->Draw(shape.step.num_rows);
+}
+
+absl::StatusOr<size_t> CudaTransformer::CaptureGraphs(void* step_memory) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point end = Clock::now() + limits_.capture_time;
+  const size_t available = gpu_->AvailableBytes();
+  const size_t least = available - std::min(available, limits_.capture_bytes);
+  const std::vector<GraphShape> shapes = AllGraphShapes(
+      step_limits_, loop_->limits(), limits_, config_.context_length);
+  // Kernels differ by the number of rows alone.
+  std::set<GraphShape> loaded;
+  for (const GraphShape& shape : shapes) {
+    if (Clock::now() >= end || gpu_->AvailableBytes() < least) break;
+    GraphShape kernels = shape;
+    kernels.step.num_tiles = kernels.step.longest = 0;
+    if (loaded.insert(kernels).second) {
+      OUTRIDER_RETURN_IF_ERROR(LoadKernels(shape, step_memory));
+    }
+    if (!graphs_.Capture(shape, [&] { Launch(shape); })) break;
+  }
+  counters_->num_graphs = graphs_.num_captured();
+  OUTRIDER_RETURN_IF_ERROR(Finish());
+  return shapes.size();
+}
+
+absl::Status CudaTransformer::LoadKernels(const GraphShape& shape,
+                                          void* step_memory) {
+  if (shape.draws_next) {
+    loop_->Begin(arena_.logits, /*rows=*/{});
+    loop_->PadTo(shape.step);
+    loop_->Upload();
+  } else {
+    StepInputs step(step_limits_, step_memory);
+    step.PadTo(shape.step);
+    gpu_->Upload(arena_.inputs.tokens, step.memory(), step.bytes());
+    const WantedRow none;
+    scorer_->Ask(arena_.logits, {&none, 1});
+  }
+  Launch(shape);
+  return Finish();
 }
 
 absl::Status CudaTransformer::Bring(absl::Span<WantedRow> rows) {
-  scorer_->Download();
+  const absl::Status whole = scorer_->Download(arena_.logits, rows);
   loop_->Download();
   OUTRIDER_RETURN_IF_ERROR(Finish());
+  OUTRIDER_RETURN_IF_ERROR(whole);
   scorer_->TakeAnswers(rows);
   loop_->Take(rows);
   const absl::StatusOr<bool> copies = scorer_->CopyOthers(arena_.logits, rows);
@@ -322,16 +353,6 @@ absl::Status CudaTransformer::Finish() {
   const std::string failure = gpu_->Finish();
   if (failure.empty()) return absl::OkStatus();
   return absl::UnavailableError(absl::StrCat("forward pass: ", failure));
-}
-
-void CudaTransformer::ResetCounters() {
-  num_rehearsed_ = graphs_.num_replays();
-  for (auto* const counter :
-       {&counters_->num_answered_rows, &counters_->num_copied_rows,
-        &counters_->num_undecided_rows, &counters_->num_graph_replays,
-        &counters_->num_drawn_tokens}) {
-    *counter = 0;
-  }
 }
 
 }  // namespace outrider

@@ -13,6 +13,7 @@
 #include "core/cuda_model/device_memory.h"
 #include "core/cuda_model/draw_loop.h"
 #include "core/cuda_model/graph_cache.h"
+#include "core/cuda_model/graph_shapes.h"
 #include "core/cuda_model/row_scorer.h"
 #include "core/cuda_model/step_inputs.h"
 #include "core/cuda_model/weights.h"
@@ -33,10 +34,12 @@ class CudaTransformer {
   static int64_t KvBlockBytes(const ModelConfig& config);
   // RESOURCE_EXHAUSTED: no memory for them.
   absl::Status AllocateKvBlocks(int num_blocks);
-  // And the graphs that name them.
-  void FreeKvBlocks();
-  // The next step finds it done.
-  void CopyKvBlock(KvBlockId from, KvBlockId to);
+  void FreeKvBlocks();  // and the graphs that name them
+  // Captures graphs of all shapes that steps can have, or of as many as the
+  // limits allow; how many shapes there are. `step_memory` is pinned, of
+  // StepArrays::Bytes. UNAVAILABLE: the device is lost.
+  absl::StatusOr<size_t> CaptureGraphs(void* step_memory);
+  void CopyKvBlock(KvBlockId from, KvBlockId to);  // before the next step
 
   // Valid once blocks are allocated.
   const StepLimits& step_limits() const { return step_limits_; }
@@ -46,8 +49,6 @@ class CudaTransformer {
   //   UNAVAILABLE          the device is lost
   absl::Status Run(StepInputs& step, absl::Span<WantedRow> rows);
   const DeviceCounters& counters() const { return *counters_; }
-  // What was run so far does not count. Memory does.
-  void ResetCounters();
 
  private:
   // Memory of the device, for the largest step.
@@ -71,14 +72,18 @@ class CudaTransformer {
   void Keep(DeviceMemory memory);
   absl::Status AllocateArena();
   absl::Status UploadAngles();
-  // Whether steps of this shape, padded, become a graph.
-  bool IsGraph(const StepShape& bucket, const StepLimits& limits) const;
   // A step of which at most limits_.logit_rows rows are wanted, and their
   // questions; and one of more, which it asks and brings by and by.
   void RunStep(StepInputs& step, absl::Span<const WantedRow> rows);
   absl::Status RunLongStep(const StepInputs& step, absl::Span<WantedRow> rows);
   // What follows for those who go on.
   void RunLoop();
+  // A step, or one of a loop, whose inputs and questions are on the device: as
+  // a graph, or kernel by kernel.
+  void RunGraph(const GraphShape& shape);
+  void Launch(const GraphShape& shape);
+  // Launches a step of rows that nobody asked for, which loads its kernels.
+  absl::Status LoadKernels(const GraphShape& shape, void* step_memory);
   // Awaits the device, and brings what is known of the rows.
   absl::Status Bring(absl::Span<WantedRow> rows);
   absl::Status Finish();
@@ -105,7 +110,6 @@ class CudaTransformer {
   std::optional<DeviceMemory> kv_memory_;
   std::vector<kernels::cuda::KvLayer> kv_;
   GraphCache graphs_;
-  int64_t num_rehearsed_ = 0;  // replays that do not count
   std::unique_ptr<DeviceCounters> counters_;
   std::unique_ptr<RowScorer> scorer_;
   std::unique_ptr<DrawLoop> loop_;

@@ -28,8 +28,7 @@ const TopQuestion* DrawableOf(const RowQuestion& question, int vocab_size) {
   const bool is_drawable =
       top != nullptr && top->next.has_value() && top->tokens.empty() &&
       top->count >= 1 && top->count <= kMaxTopLogits &&
-      question.vocab_size >= 1 && question.vocab_size <= vocab_size &&
-      question.vocab_size <= kernels::cuda::kMaxTopVocabulary;
+      question.vocab_size >= 1 && question.vocab_size <= vocab_size;
   return is_drawable ? top : nullptr;
 }
 

@@ -2,76 +2,60 @@
 #ifndef OUTRIDER_CORE_CUDA_MODEL_GRAPH_CACHE_H_
 #define OUTRIDER_CORE_CUDA_MODEL_GRAPH_CACHE_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <utility>
 
 #include "absl/functional/function_ref.h"
-#include "core/cuda_model/step_inputs.h"
+#include "core/cuda_model/graph_shapes.h"
 #include "core/kernels/cuda/gpu.h"
 
 namespace outrider {
 
-// What a graph launches: a step's layers, and before or after them what is
-// asked of rows of logits.
-struct GraphShape {
-  StepShape step = {};
-  bool draws_next = false;  // the step's tokens come from the rows before
-  bool has_draws = false;   // of its rows: DrawRow, TopRow
-  bool has_tops = false;
-
-  auto operator<=>(const GraphShape&) const = default;
-};
-
 // Launches of one shape as a graph, which costs the host one call in place of
 // hundreds. Whatever differs between two steps of a shape, kernels must read
-// from the device's memory. Where there are too many shapes, the one that was
-// asked for longest ago makes room.
+// from the device's memory. There are no more of them than AllGraphShapes.
 class GraphCache {
  public:
-  static constexpr size_t kMaxGraphs = 512;
-
   explicit GraphCache(std::shared_ptr<kernels::cuda::Gpu> gpu)
       : gpu_(std::move(gpu)) {}
   ~GraphCache() { Clear(); }
   GraphCache(GraphCache&&) = default;
   GraphCache& operator=(GraphCache&&) = delete;
 
-  // `launch` asks the GPU for what a step of this shape is. The first time it
-  // is done at once: that also loads the kernels, which capturing must not. The
-  // second time it is captured; where the device takes no such graph, that and
-  // every time after it are done as the first one.
+  // In each, `launch` asks the GPU for what a step of this shape is.
+  //
+  // Captures it before a step of its shape comes. All its kernels have been
+  // launched once: capturing must not load them. False where the device takes
+  // no such graph: its steps are then launched kernel by kernel.
+  bool Capture(const GraphShape& shape, absl::FunctionRef<void()> launch);
+  // Launches its graph. A shape that was not captured is launched kernel by
+  // kernel the first time, which loads them, and captured the second time, if
+  // the device takes it.
   void Run(const GraphShape& shape, absl::FunctionRef<void()> launch);
   // Gives all of them back: what they name is to go.
   void Clear();
 
   int64_t num_replays() const { return num_replays_; }
-  int64_t num_captured() const { return num_captured_; }  // and kept
+  int64_t num_captured() const { return num_captured_; }
+  int64_t num_late() const { return num_late_; }  // captured by Run
 
  private:
   struct Kept {
     kernels::cuda::Graph graph = nullptr;
     bool is_refused = false;
-    int64_t last_use = 0;
   };
 
-  void Destroy(const Kept& kept);
-  void DropOldest();
+  bool Capture(const GraphShape& shape, absl::FunctionRef<void()> launch,
+               Kept& kept);
 
   std::shared_ptr<kernels::cuda::Gpu> gpu_;
   std::map<GraphShape, Kept> graphs_;
-  int64_t num_uses_ = 0;
   int64_t num_replays_ = 0;
   int64_t num_captured_ = 0;
+  int64_t num_late_ = 0;
 };
-
-// The shape that a step is padded to, so that few graphs serve all: powers of
-// two, of positions those of whole splits.
-StepShape BucketOf(const StepShape& shape);
-// StepShape::longest of the bucket of steps whose longest session is this.
-int LongestOfBucket(int longest);
 
 }  // namespace outrider
 

@@ -14,14 +14,8 @@
 namespace outrider {
 namespace {
 
-TEST(GraphCacheTest, ABucketHasPowersOfTwoAndWholeSplits) {
-  EXPECT_EQ(BucketOf({5, 3, 257, 0}), (StepShape{8, 4, 512, 0}));
-  EXPECT_EQ(BucketOf({64, 1, 1025, 5}), (StepShape{64, 1, 2048, 8}));
-  EXPECT_EQ(BucketOf({1, 2, 256, 1}), (StepShape{1, 2, 256, 1}));
-}
-
 TEST(GraphCacheTest, LaunchesOfAShapeAreAskedForTwiceAndDoneEachTime) {
-  const std::shared_ptr<Gpu> gpu = EmulatedGpu();
+  const std::shared_ptr<Gpu> gpu = GpuUnderTest();
   GraphCache graphs(gpu);
   constexpr size_t kBytes = 4 * sizeof(float);
   const auto memory = DeviceMemory::Allocate(gpu, kBytes, "test");
@@ -41,6 +35,7 @@ TEST(GraphCacheTest, LaunchesOfAShapeAreAskedForTwiceAndDoneEachTime) {
     EXPECT_EQ(num_launches, std::min(time, 2));
     EXPECT_EQ(graphs.num_replays(), std::max(0, time - 1));
     EXPECT_EQ(graphs.num_captured(), time > 1 ? 1 : 0);
+    EXPECT_EQ(graphs.num_late(), graphs.num_captured());
   }
 }
 
@@ -54,25 +49,29 @@ class ShapesTest : public ::testing::Test {
     return num_launches;
   }
 
-  const std::shared_ptr<Gpu> gpu_ = EmulatedGpu();
+  bool Capture(int num_rows) {
+    return graphs_.Capture({.step = {.num_rows = num_rows}}, [] {});
+  }
+
+  const std::shared_ptr<Gpu> gpu_ = GpuUnderTest();
   GraphCache graphs_{gpu_};
 };
 
-TEST_F(ShapesTest, WhereThereAreTooManyTheOneUnusedLongestMakesRoom) {
-  constexpr int kMost = static_cast<int>(GraphCache::kMaxGraphs);
-  for (int i = 0; i < kMost; ++i) {
-    EXPECT_EQ(Run(i), 1);
-    EXPECT_EQ(Run(i), 1);
-  }
-  EXPECT_EQ(graphs_.num_captured(), kMost);
-  EXPECT_EQ(Run(0), 0);
-  EXPECT_EQ(Run(kMost), 1);
-  EXPECT_EQ(graphs_.num_captured(), kMost - 1);
-  for (int i = 0; i < kMost; ++i) {
-    if (i == 1) continue;
-    EXPECT_EQ(Run(i), 0) << i;
-  }
-  EXPECT_EQ(Run(1), 1);  // it is new again
+TEST_F(ShapesTest, WhatWasCapturedBeforehandIsLaunchedTheFirstTime) {
+  EXPECT_TRUE(Capture(1));
+  EXPECT_EQ(graphs_.num_captured(), 1);
+  EXPECT_EQ(graphs_.num_replays(), 0);
+  EXPECT_EQ(Run(1), 0);
+  EXPECT_EQ(graphs_.num_replays(), 1);
+  EXPECT_EQ(graphs_.num_late(), 0);
+}
+
+TEST_F(ShapesTest, WhatWasRefusedBeforehandIsNotAskedForAgain) {
+  kernels::cuda::emulation::SetGraphBytes(gpu_->AvailableBytes() + 1);
+  EXPECT_FALSE(Capture(1));
+  kernels::cuda::emulation::SetGraphBytes(0);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(Run(1), 1);
+  EXPECT_EQ(graphs_.num_captured(), 0);
 }
 
 TEST_F(ShapesTest, AGraphThatTheDeviceDoesNotTakeIsAskedForOnce) {

@@ -14,7 +14,7 @@ namespace {
 namespace emulated = kernels::cuda::emulation;
 
 TEST(PinnedPoolTest, WhatWasGivenBackIsHandedOutAgain) {
-  PinnedPool pool(EmulatedGpu());
+  PinnedPool pool(GpuUnderTest());
   auto piece = pool.Take(100);
   const void* const first = piece.get();
   piece.reset();
@@ -24,7 +24,7 @@ TEST(PinnedPoolTest, WhatWasGivenBackIsHandedOutAgain) {
 }
 
 TEST(PinnedPoolTest, BeyondItsMostThereIsNoneButOtherMemory) {
-  PinnedPool pool(EmulatedGpu(), 192);
+  PinnedPool pool(GpuUnderTest(), 192);
   const auto piece = pool.Take(64);
   auto large = pool.Take(128);
   ASSERT_NE(large, nullptr);
@@ -37,7 +37,7 @@ TEST(PinnedPoolTest, BeyondItsMostThereIsNoneButOtherMemory) {
 }
 
 TEST(PinnedPoolTest, WhatTheSystemDoesNotHaveDoesNotCount) {
-  PinnedPool pool(EmulatedGpu(), 64);
+  PinnedPool pool(GpuUnderTest(), 64);
   emulated::SetAvailablePinned(0);
   EXPECT_EQ(pool.Take(64), nullptr);
   emulated::SetAvailablePinned(SIZE_MAX / 2);
@@ -47,7 +47,7 @@ TEST(PinnedPoolTest, WhatTheSystemDoesNotHaveDoesNotCount) {
 TEST(PinnedPoolTest, APieceLivesOnAfterThePool) {
   std::shared_ptr<void> piece;
   {
-    PinnedPool pool(EmulatedGpu());
+    PinnedPool pool(GpuUnderTest());
     piece = pool.Take(64);
   }
   static_cast<char*>(piece.get())[63] = 1;

@@ -106,7 +106,6 @@ bool RowScorer::IsAnswerable(const WantedRow& row) const {
   }
   if (const auto* top = std::get_if<TopQuestion>(&row.question->what)) {
     return top->count >= 1 && top->count <= kMaxTopLogits &&
-           vocab_size <= kernels::cuda::kMaxTopVocabulary &&
            AreTokens(top->tokens, vocab_size);
   }
   return false;
@@ -147,9 +146,9 @@ void RowScorer::AskTop(const float* row, const RowQuestion& question) {
   used_.num_top += asked.num_top;
 }
 
-RowScorer::Kinds RowScorer::Ask(const float* logits,
-                                absl::Span<const WantedRow> rows) {
+void RowScorer::Ask(const float* logits, absl::Span<const WantedRow> rows) {
   used_ = {};
+  if (rows.empty()) return;
   for (size_t i = 0; i < rows.size(); ++i) {
     if (!IsAnswerable(rows[i])) continue;
     const float* const row =
@@ -161,9 +160,6 @@ RowScorer::Kinds RowScorer::Ask(const float* logits,
       AskTop(row, question);
     }
   }
-  const Kinds kinds = {.has_draws = used_.num_draws > 0,
-                       .has_tops = used_.num_tops > 0};
-  if (!kinds.has_draws && !kinds.has_tops) return kinds;
   // Rows of no tokens, whatever number is launched.
   std::fill(host_.draws + used_.num_draws, host_.draws + options_.max_rows,
             kernels::cuda::DrawRow());
@@ -171,40 +167,55 @@ RowScorer::Kinds RowScorer::Ask(const float* logits,
             kernels::cuda::TopRow());
   gpu_->Upload(device_.draws, host_.draws,
                BytesOf(host_.draws, host_.tokens, used_.num_tokens));
-  return kinds;
 }
 
-void RowScorer::Answer(Kinds kinds, int num_rows) {
-  if (kinds.has_draws) {
-    gpu_->Run(
-        kernels::cuda::ScoreRowsArgs{.rows = device_.draws,
-                                     .num_rows = num_rows,
-                                     .vocab_size = options_.vocab_size,
-                                     .support = device_.tokens,
-                                     .scratch = device_.scratch,
-                                     .support_weights = device_.token_values,
-                                     .answers = device_.drawn});
-  }
-  if (kinds.has_tops) {
-    gpu_->Run(kernels::cuda::TopRowsArgs{.rows = device_.tops,
-                                         .num_rows = num_rows,
-                                         .vocab_size = options_.vocab_size,
-                                         .tokens = device_.tokens,
-                                         .token_logits = device_.token_values,
-                                         .ids = device_.ids,
-                                         .logits = device_.top_logits,
-                                         .results = device_.found});
-  }
+void RowScorer::Answer(int num_rows) {
+  gpu_->Run(
+      kernels::cuda::ScoreRowsArgs{.rows = device_.draws,
+                                   .num_rows = num_rows,
+                                   .vocab_size = options_.vocab_size,
+                                   .support = device_.tokens,
+                                   .scratch = device_.scratch,
+                                   .support_weights = device_.token_values,
+                                   .answers = device_.drawn});
+  gpu_->Run(kernels::cuda::TopRowsArgs{.rows = device_.tops,
+                                       .num_rows = num_rows,
+                                       .vocab_size = options_.vocab_size,
+                                       .tokens = device_.tokens,
+                                       .token_logits = device_.token_values,
+                                       .ids = device_.ids,
+                                       .logits = device_.top_logits,
+                                       .results = device_.found});
 }
 
-void RowScorer::Download() {
-  if (used_.num_draws + used_.num_tops == 0) return;
+absl::Status RowScorer::Download(const float* logits,
+                                 absl::Span<WantedRow> rows) {
+  const auto row_size = static_cast<size_t>(options_.vocab_size);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (IsAnswerable(rows[i]) || rows[i].goes_on) continue;
+    OUTRIDER_RETURN_IF_ERROR(CopyRow(logits + i * row_size, rows[i]));
+  }
+  if (used_.num_draws + used_.num_tops == 0) return absl::OkStatus();
   gpu_->Download(host_.drawn, device_.drawn,
                  BytesOf(host_.drawn, host_.token_values, used_.num_tokens));
-  if (used_.num_top == 0) return;
+  if (used_.num_top == 0) return absl::OkStatus();
   const size_t bytes = static_cast<size_t>(used_.num_top) * sizeof(float);
   gpu_->Download(host_.ids, device_.ids, bytes);
   gpu_->Download(host_.top_logits, device_.top_logits, bytes);
+  return absl::OkStatus();
+}
+
+absl::Status RowScorer::CopyRow(const float* row, WantedRow& wanted) {
+  const size_t bytes = static_cast<size_t>(options_.vocab_size) * sizeof(float);
+  const auto copy = std::static_pointer_cast<float>(rows_.TakeAny(bytes));
+  if (copy == nullptr) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("no memory for a row of ", bytes, " bytes"));
+  }
+  gpu_->Download(copy.get(), row, bytes);
+  wanted.result.logits = copy;
+  ++counters_.num_copied_rows;
+  return absl::OkStatus();
 }
 
 std::optional<RowAnswer> RowScorer::TakeDraw(int index) const {
@@ -241,21 +252,12 @@ void RowScorer::TakeAnswers(absl::Span<WantedRow> rows) {
 
 absl::StatusOr<bool> RowScorer::CopyOthers(const float* logits,
                                            absl::Span<WantedRow> rows) {
-  const size_t row_bytes =
-      static_cast<size_t>(options_.vocab_size) * sizeof(float);
+  const auto row_size = static_cast<size_t>(options_.vocab_size);
   bool has_copied = false;
   for (size_t i = 0; i < rows.size(); ++i) {
-    if (rows[i].result.answer.has_value()) continue;
-    const auto row = std::static_pointer_cast<float>(rows_.TakeAny(row_bytes));
-    if (row == nullptr) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("no memory for a row of ", row_bytes, " bytes"));
-    }
-    gpu_->Download(row.get(),
-                   logits + i * static_cast<size_t>(options_.vocab_size),
-                   row_bytes);
-    rows[i].result.logits = row;
-    ++counters_.num_copied_rows;
+    const LogitRows::AskedRow& result = rows[i].result;
+    if (result.answer.has_value() || result.logits != nullptr) continue;
+    OUTRIDER_RETURN_IF_ERROR(CopyRow(logits + i * row_size, rows[i]));
     has_copied = true;
   }
   return has_copied;

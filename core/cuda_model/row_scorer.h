@@ -26,7 +26,7 @@ class RowScorer {
  public:
   struct Options {
     int max_rows = 0;    // at a time
-    int vocab_size = 0;  // of the head
+    int vocab_size = 0;  // of the head: up to kMaxTopVocabulary
     // Whole rows beyond it go to memory that is not pinned.
     size_t most_pinned_bytes = size_t{256} << 20;
   };
@@ -37,22 +37,19 @@ class RowScorer {
       std::shared_ptr<Gpu> gpu, DeviceCounters& counters,
       const Options& options);
 
-  // What was asked, of some of the rows.
-  struct Kinds {
-    bool has_draws = false;
-    bool has_tops = false;
-  };
-
   // They come in this order, and none awaits the device. `logits` is
   // [rows.size(), vocab_size] when it comes to Answer, which may be captured:
-  // it launches the same for all questions of these kinds about so many rows.
-  Kinds Ask(const float* logits, absl::Span<const WantedRow> rows);
-  void Answer(Kinds kinds, int num_rows);
-  void Download();
+  // it launches the same whatever was asked about so many rows, or fewer.
+  void Ask(const float* logits, absl::Span<const WantedRow> rows);
+  void Answer(int num_rows);
+  // Answers, and rows that have no question, which come whole.
+  // RESOURCE_EXHAUSTED: no host memory for these. What was asked for before is
+  // still on its way.
+  absl::Status Download(const float* logits, absl::Span<WantedRow> rows);
   // Once the device has done that: the answers.
   void TakeAnswers(absl::Span<WantedRow> rows);
-  // Rows that have none are copied; true: some are, and are to be awaited.
-  // RESOURCE_EXHAUSTED: no host memory for them.
+  // Rows whose answer does not decide are copied; true: some are, and are to be
+  // awaited. Fails as Download does.
   absl::StatusOr<bool> CopyOthers(const float* logits,
                                   absl::Span<WantedRow> rows);
 
@@ -84,6 +81,7 @@ class RowScorer {
   // Where the buffers are in `memory`; without memory, how large they are.
   size_t Place(void* memory, Buffers& buffers) const;
   bool IsAnswerable(const WantedRow& row) const;
+  absl::Status CopyRow(const float* row, WantedRow& wanted);
   void AskDraw(const float* row, const RowQuestion& question);
   void AskTop(const float* row, const RowQuestion& question);
   // The answers, in the order in which they were asked for; nothing where the

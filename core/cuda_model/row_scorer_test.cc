@@ -28,7 +28,7 @@ constexpr double kWeightTolerance = 1e-5;
 
 class RowScorerTest : public ::testing::Test {
  protected:
-  RowScorerTest() : gpu_(EmulatedGpu()) {
+  RowScorerTest() : gpu_(GpuUnderTest()) {
     auto scorer = RowScorer::Make(
         gpu_, counters_, {.max_rows = kMaxRows, .vocab_size = kVocabulary});
     EXPECT_TRUE(scorer.ok()) << scorer.status();
@@ -53,14 +53,16 @@ class RowScorerTest : public ::testing::Test {
     EXPECT_TRUE(memory.ok());
     gpu_->Upload(memory->data(), all.data(), all.size() * sizeof(float));
     const float* const logits = memory->as<const float>();
-    const RowScorer::Kinds kinds = scorer_->Ask(logits, wanted);
+    scorer_->Ask(logits, wanted);
     // A graph, too, runs it for more rows than there are.
-    scorer_->Answer(kinds, kMaxRows);
-    scorer_->Download();
+    scorer_->Answer(kMaxRows);
+    const auto whole = scorer_->Download(logits, absl::MakeSpan(wanted));
+    EXPECT_TRUE(whole.ok()) << whole;
     EXPECT_EQ(gpu_->Finish(), "");
     scorer_->TakeAnswers(absl::MakeSpan(wanted));
     const auto copies = scorer_->CopyOthers(logits, absl::MakeSpan(wanted));
     EXPECT_TRUE(copies.ok()) << copies.status();
+    awaits_twice_ = *copies;
     EXPECT_EQ(gpu_->Finish(), "");
     return wanted;
   }
@@ -103,6 +105,7 @@ class RowScorerTest : public ::testing::Test {
   DeviceCounters counters_;
   std::unique_ptr<RowScorer> scorer_;
   std::vector<std::vector<float>> rows_;
+  bool awaits_twice_ = false;  // in what was brought last
 };
 
 const std::vector<TokenId>& Support() {
@@ -143,6 +146,18 @@ TEST_F(RowScorerTest, EachRowIsAnsweredByItsOwnQuestion) {
   EXPECT_EQ(counters_.num_answered_rows, 5);
   EXPECT_EQ(counters_.num_copied_rows, 3);
   EXPECT_EQ(counters_.num_undecided_rows, 1);
+}
+
+TEST_F(RowScorerTest, OnlyARowWhoseAnswerDoesNotDecideIsAwaitedByItself) {
+  const RowQuestion draws = Draws(0.5),
+                    undecided = AsksTop(9, /*suffices=*/false);
+  auto rows = Bring({nullptr, &draws, nullptr});
+  EXPECT_FALSE(awaits_twice_);
+  for (const size_t whole : {0, 2}) ExpectWhole(rows[whole], whole);
+  ExpectAnswered(rows[1], 1);
+  rows = Bring({nullptr, &undecided});
+  EXPECT_TRUE(awaits_twice_);
+  for (const size_t whole : {0, 1}) ExpectWhole(rows[whole], whole);
 }
 
 TEST_F(RowScorerTest, TheArgmaxHasAllWeightAtTemperatureZero) {

@@ -2,6 +2,7 @@
 #ifndef OUTRIDER_CORE_CUDA_MODEL_SMALL_MODEL_H_
 #define OUTRIDER_CORE_CUDA_MODEL_SMALL_MODEL_H_
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <utility>
@@ -13,8 +14,8 @@
 #include "core/kernels/random_values.h"
 #include "gtest/gtest.h"
 
-// What the tests of this folder run: a model with random weights on the
-// emulated device.
+// What the tests of this folder run: a model with random weights on the device
+// whose kernels are linked, emulated or a GPU.
 namespace outrider {
 
 inline ModelConfig SmallConfig() {
@@ -88,17 +89,20 @@ inline CudaWeights MakeSmallWeights(std::shared_ptr<Gpu> gpu) {
   return weights;
 }
 
-inline std::shared_ptr<Gpu> EmulatedGpu() {
+inline std::shared_ptr<Gpu> GpuUnderTest() {
   std::string error;
   std::shared_ptr<Gpu> gpu(kernels::cuda::OpenGpu(0, &error));
   EXPECT_EQ(error, "");
   return gpu;
 }
 
+// Graphs have the time that they need, however slow the machine is.
+inline constexpr std::chrono::hours kTimeForGraphs{1};
+
 // It has no KV blocks yet.
 inline absl::StatusOr<std::unique_ptr<CausalLm>> MakeSmallModel(
-    const CudaLimits& limits = {.rehearsed_tokens = 0}) {
-  const std::shared_ptr<Gpu> gpu = EmulatedGpu();
+    const CudaLimits& limits = {.capture_time = {}}) {
+  const std::shared_ptr<Gpu> gpu = GpuUnderTest();
   const ModelConfig config = SmallConfig();
   ModelInfo info;
   info.device = "cuda:0";

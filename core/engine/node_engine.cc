@@ -14,6 +14,8 @@ namespace outrider {
 
 NodeEngine::NodeEngine(std::unique_ptr<CausalLm> model, Options options)
     : model_(std::move(model)),
+      passes_go_first_(model_->device_counters() != nullptr &&
+                       options.num_threads > 1),
       on_lost_(std::move(options.on_lost)),
       scheduler_(options.scheduling),
       scheduler_metrics_(scheduler_.metrics()) {
@@ -65,10 +67,10 @@ std::optional<std::chrono::steady_clock::time_point> NodeEngine::pass_start()
 void NodeEngine::Run() {
   MutexLock lock(mu_);
   while (true) {
-    // Replies first; and once more, as some work ends where the next pass is
-    // looked for.
-    if (FinishOne() || (!is_passing_ && RunPass()) || FinishOne() ||
-        TakeOne()) {
+    // Replies once more behind the pass, as some work ends where that is looked
+    // for.
+    if ((!passes_go_first_ && FinishOne()) || (!is_passing_ && RunPass()) ||
+        FinishOne() || TakeOne()) {
       continue;
     } else if (is_ending_ && scheduler_.num_jobs() == 0) {
       wake_.NotifyAll();

@@ -20,6 +20,10 @@ namespace outrider {
 // and answer. While one of them is in a pass the others finish what the pass
 // before gave. Thread-safe.
 //
+// A thread that comes out of a pass answers who waits before it begins the next
+// one: that would take the cores from the others. A device of the model's own
+// takes none, and would idle meanwhile: there the next pass goes first.
+//
 // Work that is alone and has no prompt to run is run on the thread that submits
 // it: handing it over would cost a wake-up, up to 40 us on a virtual machine,
 // and with one client that is every round.
@@ -63,6 +67,7 @@ class NodeEngine {
   PassResults Extend(const Pass& pass);
 
   const std::unique_ptr<CausalLm> model_;
+  const bool passes_go_first_;
   const std::function<void()> on_lost_;
 
   mutable Mutex mu_;

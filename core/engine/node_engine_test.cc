@@ -26,12 +26,14 @@ using ::outrider::testing::TableLm;
 
 constexpr int kNumBlocks = 64;
 
-// A TableLm that does something before each pass.
+// A TableLm that does something before each pass; on a device of its own, or
+// on none.
 class HookedLm final : public CausalLm {
  public:
   using Hook = std::function<absl::Status(absl::Span<const Extension>)>;
 
-  explicit HookedLm(Hook hook) : hook_(std::move(hook)) {
+  HookedLm(Hook hook, const DeviceCounters* device)
+      : hook_(std::move(hook)), device_(device) {
     EXPECT_THAT(model_.AllocateKvBlocks(kNumBlocks), IsOk());
   }
   const ModelInfo& info() const override { return model_.info(); }
@@ -43,18 +45,21 @@ class HookedLm final : public CausalLm {
     if (status.ok()) return model_.Extend(batch);
     return std::vector<absl::StatusOr<LogitRows>>(batch.size(), status);
   }
+  const DeviceCounters* device_counters() const override { return device_; }
 
  private:
   const Hook hook_;
+  const DeviceCounters* const device_;
   TableLm model_{
       {.table = [](auto) { return std::vector<float>(2); }, .vocab_size = 2}};
 };
 
 class NodeEngineTest : public ::testing::Test {
  protected:
-  void Start(HookedLm::Hook hook, std::function<void()> on_lost = {}) {
+  void Start(HookedLm::Hook hook, std::function<void()> on_lost = {},
+             const DeviceCounters* device = nullptr) {
     engine_ = std::make_unique<NodeEngine>(
-        std::make_unique<HookedLm>(std::move(hook)),
+        std::make_unique<HookedLm>(std::move(hook), device),
         NodeEngine::Options{
             .scheduling = {.prefill_chunk = 32,
                            .sessions = {.num_blocks = kNumBlocks}},
@@ -69,9 +74,11 @@ class NodeEngineTest : public ::testing::Test {
                                    int num_tokens,
                                    ScriptedWork::Script script = {}) {
     auto done = std::make_shared<std::promise<absl::Status>>();
-    script.on_finish = [done](const Ending& ending) {
-      done->set_value(ending.status);
-    };
+    script.on_finish =
+        [done, also = std::move(script.on_finish)](const Ending& ending) {
+          if (also) also(ending);
+          done->set_value(ending.status);
+        };
     RequestHeader header = {.session = session, .step = step};
     header.delta.append_tokens = TokenSeq(num_tokens, 1);
     std::future<absl::Status> result = done->get_future();
@@ -218,6 +225,52 @@ TEST_F(NodeEngineTest, RowsAreTakenBesideTheNextPass) {
   auto second = Submit(60);
   EXPECT_THAT(first.get(), IsOk());
   EXPECT_THAT(second.get(), IsOk());
+}
+
+// The thread that comes out of a pass answers whoever that failed for, or runs
+// the next one, for which work has come meanwhile, and leaves the answer to
+// another thread.
+class NextPassTest : public NodeEngineTest {
+ protected:
+  // Whether the next pass went first.
+  bool GoesFirst(const DeviceCounters* device) {
+    std::promise<void> began, others_came, answered;
+    const std::shared_future<void> has_answered = answered.get_future();
+    std::thread::id first_pass, answer;
+    int num_passes = 0;
+    Start(
+        [&](auto) -> absl::Status {
+          if (++num_passes > 1) {
+            has_answered.wait();
+            return absl::OkStatus();
+          }
+          first_pass = std::this_thread::get_id();
+          began.set_value();
+          others_came.get_future().wait();
+          return absl::InternalError("of this pass");
+        },
+        /*on_lost=*/{}, device);
+    // A chunk, so that the engine's own threads run both.
+    auto first = Submit(20, {.on_finish = [&](const Ending&) {
+                          answer = std::this_thread::get_id();
+                          answered.set_value();
+                        }});
+    began.get_future().wait();
+    auto second = Submit(20);
+    others_came.set_value();
+    EXPECT_THAT(first.get(), StatusIs(absl::StatusCode::kInternal));
+    EXPECT_THAT(second.get(), IsOk());
+    return answer != first_pass;
+  }
+};
+
+TEST_F(NextPassTest, RepliesGoBeforeItWhereItTakesTheirCores) {
+  EXPECT_FALSE(GoesFirst(/*device=*/nullptr));
+}
+
+TEST_F(NextPassTest, ItGoesBeforeRepliesOnADeviceOfItsOwn) {
+  const DeviceCounters device;
+  EXPECT_TRUE(GoesFirst(&device));
 }
 
 TEST_F(NodeEngineTest, ALostDeviceIsToldOnceAndEndsAllWork) {

@@ -62,6 +62,7 @@ struct DeviceCounters {
   std::atomic<int64_t> num_copied_rows = 0;     // whole ones, to the host
   std::atomic<int64_t> num_undecided_rows = 0;  // of these, asked in vain
   std::atomic<int64_t> num_graphs = 0;          // that are captured now
+  std::atomic<int64_t> num_late_graphs = 0;     // captured while it served
   std::atomic<int64_t> num_graph_replays = 0;
   std::atomic<int64_t> num_drawn_tokens = 0;  // that it went on with
   std::atomic<int64_t> num_memory_bytes = 0;  // that the model took

@@ -4,6 +4,7 @@
 // context. On a GPU, gpu_check names its library in OUTRIDER_CUDA_LIBRARY.
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <memory>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/cuda_model/open_gpu.h"
 #include "core/torch_model/torch_causal_lm.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -28,6 +30,18 @@ std::string CudaLibrary() {
   const char* named = std::getenv("OUTRIDER_CUDA_LIBRARY");
   return named == nullptr ? OUTRIDER_EMULATED_GPU : named;
 }
+
+// The output says on what they were run.
+class SayDevice : public ::testing::Environment {
+ public:
+  void SetUp() override {
+    const auto gpu = OpenGpu(0, CudaLibrary());
+    ASSERT_TRUE(gpu.ok()) << gpu.status();
+    std::printf("CUDA kernels: %s\n", (*gpu)->name().c_str());
+  }
+};
+const ::testing::Environment* const kSayDevice =
+    ::testing::AddGlobalTestEnvironment(new SayDevice);
 
 class CudaGoldenTest : public ::testing::TestWithParam<std::string> {
  protected:

@@ -128,8 +128,8 @@ absl::StatusOr<std::unique_ptr<CausalLm>> MoveToGpu(std::shared_ptr<Gpu> gpu,
   OUTRIDER_ASSIGN_OR_RETURN(CudaWeights moved,
                             Move(config, std::move(weights), uploader));
   CudaLimits limits;
-  // A graph saves nothing there, and its rehearsal would take minutes.
-  if (gpu->numerics() == "cuda_emulated") limits.rehearsed_tokens = 0;
+  // A graph saves nothing there, and to load the kernels would take minutes.
+  if (gpu->numerics() == "cuda_emulated") limits.capture_time = {};
   return MakeCudaCausalLm(std::move(gpu), std::move(info), config,
                           std::move(moved), limits);
 }

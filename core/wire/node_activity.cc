@@ -13,6 +13,7 @@ v1::GpuActivity GpuToProto(const GpuActivity& gpu) {
   proto.set_name(gpu.name);
   proto.set_memory_bytes(gpu.memory_bytes);
   proto.set_num_graphs(gpu.num_graphs);
+  proto.set_num_late_graphs(gpu.num_late_graphs);
   proto.set_num_graph_replays(gpu.num_graph_replays);
   proto.set_num_answered_rows(gpu.num_answered_rows);
   proto.set_num_copied_rows(gpu.num_copied_rows);
@@ -24,6 +25,7 @@ GpuActivity GpuFromProto(const v1::GpuActivity& proto) {
   return {.name = proto.name(),
           .memory_bytes = Count(proto.memory_bytes()),
           .num_graphs = Count(proto.num_graphs()),
+          .num_late_graphs = Count(proto.num_late_graphs()),
           .num_graph_replays = Count(proto.num_graph_replays()),
           .num_answered_rows = Count(proto.num_answered_rows()),
           .num_copied_rows = Count(proto.num_copied_rows()),

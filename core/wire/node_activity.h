@@ -15,7 +15,8 @@ namespace outrider {
 struct GpuActivity {
   std::string name = {};
   int64_t memory_bytes = 0;
-  int64_t num_graphs = 0;  // captured, now as memory
+  int64_t num_graphs = 0;       // captured, now as memory
+  int64_t num_late_graphs = 0;  // of these, while a step waited
   int64_t num_graph_replays = 0;
   int64_t num_answered_rows = 0;
   int64_t num_copied_rows = 0;     // whole ones, to the host

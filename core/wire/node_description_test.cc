@@ -87,10 +87,11 @@ TEST(NodeDescriptionTest, WhatANodeHasDoneComesThrough) {
   node.activity->gpu = {.name = "a GPU",
                         .memory_bytes = 13,
                         .num_graphs = 14,
-                        .num_graph_replays = 15,
-                        .num_answered_rows = 16,
-                        .num_copied_rows = 17,
-                        .num_undecided_rows = 18};
+                        .num_late_graphs = 15,
+                        .num_graph_replays = 16,
+                        .num_answered_rows = 17,
+                        .num_copied_rows = 18,
+                        .num_undecided_rows = 19};
   EXPECT_EQ(FromProto(ToProto(node)), node);
 }
 

@@ -261,7 +261,7 @@ TEST_F(DrawLoopTest, AStepIsOneLaunchWhoeverIsInIt) {
   const int64_t before = counters().num_graph_replays;
   EXPECT_EQ(before, 4);  // the first of a shape is launched kernel by kernel
   Extend({session}, {5});
-  EXPECT_EQ(counters().num_graph_replays - before, 7);
+  EXPECT_EQ(counters().num_graph_replays - before, 6);
 }
 
 TEST_F(DrawLoopTest, WhatWasDrawnIsCachedLikeAnyText) {
@@ -325,12 +325,13 @@ TEST_F(DrawLoopTest, ACoinOfAnotherPositionThanTheTokensIsNotDrawnWith) {
 }
 
 TEST_F(DrawLoopTest, PreparedGraphsServeTheFirstLoop) {
-  Make({.rehearsed_tokens = 2});
+  Make({.graph_rows = 2, .capture_time = kTimeForGraphs});
   ASSERT_TRUE(model_->Prepare().ok());
   EXPECT_EQ(counters().num_drawn_tokens, 0);
   Extend({Small(AllSessions()[2], 0)}, {3});
-  // One step is longer than those that were rehearsed: it fills the cache.
+  // One step is longer than those that become graphs: it fills the cache.
   EXPECT_EQ(counters().num_graph_replays, 4);
+  EXPECT_EQ(counters().num_late_graphs, 0);
   EXPECT_EQ(counters().num_drawn_tokens, 3);
 }
 

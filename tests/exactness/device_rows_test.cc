@@ -240,6 +240,26 @@ TEST_P(DeviceRowsTest, ARowThatIsNoneIsSaidToBe) {
   EXPECT_FALSE(Ask({{.logits = masked}})[0].row.is_valid);
 }
 
+// What fills up a step.
+TEST_P(DeviceRowsTest, ARowOfNoTokensHasNoResult) {
+  const std::vector<float> logits = Logits(5000, 3, 2.0f);
+  const DeviceArray<float> device_logits(logits);
+  const DeviceArray<DrawRow> rows(std::vector<DrawRow>{
+      {}, {.logits = device_logits.data(), .vocab_size = 5000, .scale = 1}});
+  const DeviceArray<DrawRowResult> answers(size_t{2});
+  const DeviceArray<unsigned char> scratch(
+      kernels::cuda::ScoreRowsScratchBytes(2, 5000));
+  kernels::cuda::ScoreRows({.rows = rows.data(),
+                            .num_rows = 2,
+                            .vocab_size = 5000,
+                            .scratch = scratch.data(),
+                            .answers = answers.data()},
+                           nullptr);
+  const std::vector<DrawRowResult> read = answers.Read();
+  EXPECT_EQ(read[0].argmax, -1);  // as it was
+  EXPECT_TRUE(read[1].is_valid);
+}
+
 TEST_P(DeviceRowsTest, TheLowestIdIsTheArgmaxAmongEquals) {
   // A place in each warp's share, and one in another chunk.
   for (const int first : {0, 40, 70, 100, 130, 170, 200, 250, 5000}) {

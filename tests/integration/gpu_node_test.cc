@@ -27,10 +27,12 @@ using ::testing::HasSubstr;
 
 constexpr int kNumBlocks = 8;
 
-std::unique_ptr<Node> MakeNode() {
-  auto model = MakeSmallModel();
+std::unique_ptr<Node> MakeNode(const CudaLimits& limits = {
+                                   .capture_time = {}}) {
+  auto model = MakeSmallModel(limits);
   EXPECT_THAT(model, IsOk());
   EXPECT_THAT((*model)->AllocateKvBlocks(kNumBlocks), IsOk());
+  EXPECT_THAT((*model)->Prepare(), IsOk());
   return std::make_unique<Node>(
       *std::move(model),
       BatchScheduler::Options{.sessions = {.num_blocks = kNumBlocks}},
@@ -101,7 +103,8 @@ TEST(GpuNodeTest, BlocksAreWhatTheDeviceHasLeftForThem) {
 // Graphs take it from the device while the node gets ready to serve.
 TEST(GpuNodeTest, GraphsHaveTheirMemoryBeforeBlocksTakeTheRest) {
   const size_t before = emulated::AvailableMemory();
-  auto model = MakeSmallModel({.rehearsed_tokens = 2});
+  auto model =
+      MakeSmallModel({.graph_rows = 2, .capture_time = kTimeForGraphs});
   ASSERT_THAT(model, IsOk());
   const int64_t block = (*model)->info().kv_block_bytes;
   const DeviceCounters& counters = *(*model)->device_counters();
@@ -142,6 +145,20 @@ TEST(GpuNodeTest, ALostContextEndsEveryCallAndTheNode) {
               StatusIs(absl::StatusCode::kUnavailable));
 }
 
+// Whoever shares a pass with whom.
+TEST(GpuNodeTest, SessionsFindTheirGraphsCaptured) {
+  const std::unique_ptr<Node> node =
+      MakeNode({.graph_rows = 4, .capture_time = kTimeForGraphs});
+  const DeviceCounters& counters = *node->model().device_counters();
+  const int64_t num_graphs = counters.num_graphs;
+  auto one = Submit(*node, 20, 8), other = Submit(*node, 30, 8);
+  EXPECT_THAT(one.get(), IsOk());
+  EXPECT_THAT(other.get(), IsOk());
+  EXPECT_GE(counters.num_graph_replays, 8);
+  EXPECT_EQ(counters.num_late_graphs, 0);
+  EXPECT_EQ(counters.num_graphs, num_graphs);
+}
+
 TEST(GpuNodeTest, DescribeSaysWhatTheGpuHasDone) {
   const std::unique_ptr<Node> node = MakeNode();
   EXPECT_THAT(Submit(*node, 20, 3).get(), IsOk());
@@ -155,6 +172,7 @@ TEST(GpuNodeTest, DescribeSaysWhatTheGpuHasDone) {
   EXPECT_GT(gpu.memory_bytes, described.kv_cache_bytes);
   EXPECT_EQ(gpu.num_copied_rows, 4);
   EXPECT_EQ(gpu.num_graphs, 1);
+  EXPECT_EQ(gpu.num_late_graphs, 1);  // none was captured before
   EXPECT_EQ(gpu.num_graph_replays, 2);
 }
 

@@ -20,17 +20,21 @@ def device(machine):
 def kernels(machine):
     """The kernels' tests, on the device."""
     machine.needs_gpu()
-    text = machine.run("tests/kernels_cuda_gpu_tests", "--gtest_brief=1")
-    if "no GPU" in text or "emulated" in text:
-        raise AssertionError(text[-500:])
-    return {"tests": int(re.search(r"(\d+) tests from", text)[1]), "on": re.search(r"CUDA kernels: (.*)", text)[1]}
+    return tests_on_device(machine, "tests/kernels_cuda_gpu_tests")
 
 
 def golden(machine):
     """Models of every family against the reference, rows bit-equal whatever their pass, greedy for K = 0 to 8."""
     machine.needs_gpu()
-    text = machine.run("tests/cuda_golden_tests", "--gtest_brief=1")
-    return {"tests": int(re.search(r"(\d+) tests from", text)[1])}
+    return tests_on_device(machine, "tests/cuda_golden_tests")
+
+
+def tests_on_device(machine, program):
+    """How many tests ran, and on what, as they say: emulated ones are no check of a device."""
+    text = machine.run(program, "--gtest_brief=1")
+    if "no GPU" in text or "emulated" in text:
+        raise AssertionError(text[-500:])
+    return {"tests": int(re.search(r"(\d+) tests from", text)[1]), "on": re.search(r"CUDA kernels: (.*)", text)[1]}
 
 
 def greedy(machine):
@@ -46,11 +50,11 @@ def greedy(machine):
             if different:
                 raise AssertionError(f"K = {different} differ from plain decoding on {prompt[:40]!r}")
             num_accepted += sum(reply["totals"]["accepted"] for reply in replies)
-        described = machine.describe(address)
+        gpus = machine.gpus(address)
     if num_accepted == 0:
         raise AssertionError("no draft was accepted, so nothing was compared but plain decoding")
     return {"prompts": len(prompts), "k": "0 to 8", "accepted": num_accepted,
-            "nodes": [line for line in described.splitlines() if "graphs" in line]}
+            "nodes": gpus}
 
 
 def chi_square(machine, num_samples=400, num_tokens=6):

@@ -62,6 +62,10 @@ class Machine:
     def describe(self, address):
         return self.run("bin/outrider", "describe", "--coordinator", address)
 
+    def gpus(self, address):
+        """What the nodes' GPUs have done, a line each."""
+        return [line for line in self.describe(address).splitlines() if "graphs" in line]
+
     def _wait_for_pair(self, address, patience=60):
         """Until the coordinator has found both."""
         end = time.monotonic() + patience

@@ -62,6 +62,7 @@ __global__ void __launch_bounds__(kThreads)
   const int thread = static_cast<int>(threadIdx.x);
   const float* logits = args.rows[blockIdx.y].logits;
   const int vocab_size = args.rows[blockIdx.y].vocab_size;
+  if (vocab_size == 0) return;
   const int begin = static_cast<int>(blockIdx.x) * kChunk;
   Top top;
   top.token = begin;
@@ -192,6 +193,7 @@ __global__ void __launch_bounds__(kThreads)
   OUTRIDER_SHARED(double[kWarps], tails);
   OUTRIDER_SHARED(Racer[kWarps], racers);
   const DrawRow row = args.rows[blockIdx.y];
+  if (row.vocab_size == 0) return;
   Chunk* const mine = chunks + blockIdx.y * gridDim.x;
   const Top top = TopOfRow(mine, static_cast<int>(gridDim.x));
   const int begin = static_cast<int>(blockIdx.x) * kChunk;
@@ -244,6 +246,7 @@ __global__ void __launch_bounds__(kThreads)
   OUTRIDER_SHARED(double[kWarps], warps);
   const int thread = static_cast<int>(threadIdx.x);
   const DrawRow row = args.rows[blockIdx.x];
+  if (row.vocab_size == 0) return;
   const Chunk* const mine = chunks + blockIdx.x * num_chunks;
   const Top top = TopOfRow(mine, num_chunks);
   double tail = 0.0;

@@ -13,7 +13,8 @@ namespace outrider::kernels::cuda {
 // sees the tokens of a draft's support, the mass off it, and one token.
 struct DrawRow {
   const float* logits = nullptr;  // [vocab_size]
-  int vocab_size = 0;             // at most ScoreRowsArgs::vocab_size
+  // No more than ScoreRowsArgs::vocab_size. 0: no row, and no result.
+  int vocab_size = 0;
   // log2(e) / temperature; 0 for temperature 0, where the argmax has all mass.
   double scale = 0;
   // The support, ascending, is [first_support, first_support + num_support) of

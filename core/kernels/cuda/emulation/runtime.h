@@ -33,9 +33,7 @@ constexpr int cudaStreamNonBlocking = 1, cudaStreamCaptureModeThreadLocal = 1;
 inline cudaError_t cudaGetDeviceCount(int* count) {
   return *count = 1, cudaSuccess;
 }
-inline cudaError_t cudaGetDevice(int* device) {
-  return *device = 0, cudaSuccess;
-}
+inline cudaError_t cudaGetDevice(int* at) { return *at = 0, cudaSuccess; }
 inline cudaError_t cudaSetDevice(int) { return cudaSuccess; }
 inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   *properties = {"emulated on the host; no GPU was used", 0, 0};
@@ -85,12 +83,14 @@ inline cudaError_t cudaStreamBeginCapture(CUstream_st* stream, int) {
 }
 inline cudaError_t cudaStreamEndCapture(CUstream_st* stream,
                                         cudaGraph_t* graph) {
-  return (*graph = emulated::CapturedBy(stream)) ? cudaSuccess
-                                                 : cudaErrorMemoryAllocation;
+  return *graph = emulated::CapturedBy(stream), cudaSuccess;
 }
 inline cudaError_t cudaGraphInstantiateWithFlags(CUgraphExec_st** graph,
                                                  cudaGraph_t captured, int) {
   return *graph = captured, cudaSuccess;
+}
+inline cudaError_t cudaGraphUpload(CUgraphExec_st* graph, CUstream_st*) {
+  return emulated::Upload(graph) ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 inline cudaError_t cudaGraphDestroy(cudaGraph_t) { return cudaSuccess; }
 inline cudaError_t cudaGraphLaunch(CUgraphExec_st* graph, CUstream_st* stream) {

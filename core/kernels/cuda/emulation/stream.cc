@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/kernels/cuda/emulation/stream.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
 #include <limits>
 #include <map>
-#include <mutex>
 #include <utility>
 #include <vector>
+
+#include "core/base/check.h"
+#include "core/base/mutex.h"
 
 using outrider::kernels::cuda::emulation::Command;
 
 // CUDA's names for what its handles point to.
 struct CUgraphExec_st {
   std::vector<Command> commands;
-  size_t bytes;  // of the device's memory
+  size_t bytes = 0;  // of the device's memory
 };
 struct CUstream_st {
   std::vector<Command> queue;
@@ -29,14 +32,71 @@ namespace {
 constexpr size_t kAlignment = 256;
 constexpr size_t kDefaultMemory = size_t{256} << 20;
 
-// Blocks by their first byte. Any thread may give memory back.
+// Memory of one kind. Thread-safe, as any thread may give it back.
+class Heap {
+ public:
+  explicit Heap(size_t available) : available_(available) {}
+
+  // Null where there is not so much.
+  void* New(size_t bytes) {
+    MutexLock lock(mu_);
+    void* memory = nullptr;
+    if (bytes > available_ || posix_memalign(&memory, kAlignment, bytes) != 0) {
+      return nullptr;
+    }
+    std::memset(memory, 0xFF, bytes);
+    available_ -= bytes;
+    blocks_[memory] = bytes;
+    return memory;
+  }
+  void Delete(void* memory) {
+    if (memory == nullptr) return;
+    MutexLock lock(mu_);
+    const auto block = blocks_.find(memory);
+    OUTRIDER_CHECK(block != blocks_.end()) << "no memory of this kind";
+    available_ += block->second;
+    blocks_.erase(block);
+    std::free(memory);
+  }
+  // Graphs are part of it, too, at no address.
+  bool Take(size_t bytes) {
+    MutexLock lock(mu_);
+    if (bytes > available_) return false;
+    available_ -= bytes;
+    return true;
+  }
+  void GiveBack(size_t bytes) {
+    MutexLock lock(mu_);
+    available_ += bytes;
+  }
+  // Whether one of its blocks has this byte.
+  bool Has(const void* byte) const {
+    MutexLock lock(mu_);
+    const auto after = blocks_.upper_bound(byte);
+    if (after == blocks_.begin()) return false;
+    const auto& [begin, size] = *std::prev(after);
+    return byte < static_cast<const char*>(begin) + size;
+  }
+  size_t available() const {
+    MutexLock lock(mu_);
+    return available_;
+  }
+  void set_available(size_t bytes) {
+    MutexLock lock(mu_);
+    available_ = bytes;
+  }
+
+ private:
+  mutable Mutex mu_;
+  // Keys are their first bytes.
+  std::map<const void*, size_t> blocks_ ABSL_GUARDED_BY(mu_);
+  size_t available_ ABSL_GUARDED_BY(mu_);
+};
+
 struct Memory {
-  std::mutex mutex;
-  std::map<const void*, size_t> device;
-  std::map<const void*, size_t> pinned;
-  size_t available = kDefaultMemory;
-  size_t graph_bytes = 0;
-  size_t available_pinned = std::numeric_limits<size_t>::max();
+  Heap device{kDefaultMemory};
+  Heap pinned{std::numeric_limits<size_t>::max()};
+  std::atomic<size_t> graph_bytes = 0;
 };
 
 Memory& TheMemory() {
@@ -44,25 +104,8 @@ Memory& TheMemory() {
   return memory;
 }
 
-void* Allocate(size_t bytes) {
-  void* memory = nullptr;
-  if (posix_memalign(&memory, kAlignment, bytes) != 0) return nullptr;
-  std::memset(memory, 0xFF, bytes);
-  return memory;
-}
-
-// Whether one of the blocks has this byte.
-bool IsIn(const std::map<const void*, size_t>& blocks, const void* byte) {
-  const auto after = blocks.upper_bound(byte);
-  if (after == blocks.begin()) return false;
-  const auto& [begin, size] = *std::prev(after);
-  return byte < static_cast<const char*>(begin) + size;
-}
-
 bool IsReadLater(const void* memory) {
-  Memory& all = TheMemory();
-  const std::lock_guard<std::mutex> lock(all.mutex);
-  return IsIn(all.pinned, memory) || IsIn(all.device, memory);
+  return TheMemory().pinned.Has(memory) || TheMemory().device.Has(memory);
 }
 
 }  // namespace
@@ -85,12 +128,14 @@ void Capture(Stream stream) { stream->is_capturing = true; }
 
 Graph CapturedBy(Stream stream) {
   stream->is_capturing = false;
-  std::vector<Command> commands = std::exchange(stream->captured, {});
-  Memory& all = TheMemory();
-  const std::lock_guard<std::mutex> lock(all.mutex);
-  if (all.graph_bytes > all.available) return nullptr;
-  all.available -= all.graph_bytes;
-  return new CUgraphExec_st{std::move(commands), all.graph_bytes};
+  return new CUgraphExec_st{std::exchange(stream->captured, {})};
+}
+
+bool Upload(Graph graph) {
+  const size_t bytes = TheMemory().graph_bytes;
+  if (!TheMemory().device.Take(bytes)) return false;
+  graph->bytes = bytes;
+  return true;
 }
 
 void Replay(Graph graph, Stream stream) {
@@ -98,74 +143,23 @@ void Replay(Graph graph, Stream stream) {
 }
 
 void DeleteGraph(Graph graph) {
-  Memory& all = TheMemory();
-  const std::lock_guard<std::mutex> lock(all.mutex);
-  all.available += graph->bytes;
+  TheMemory().device.GiveBack(graph->bytes);
   delete graph;
 }
 
-void SetGraphBytes(size_t bytes) {
-  Memory& all = TheMemory();
-  const std::lock_guard<std::mutex> lock(all.mutex);
-  all.graph_bytes = bytes;
-}
+void SetGraphBytes(size_t bytes) { TheMemory().graph_bytes = bytes; }
 
-void* NewMemory(size_t bytes) {
-  Memory& all = TheMemory();
-  const std::lock_guard<std::mutex> lock(all.mutex);
-  if (bytes > all.available) return nullptr;
-  void* memory = Allocate(bytes);
-  if (memory == nullptr) return nullptr;
-  all.available -= bytes;
-  all.device[memory] = bytes;
-  return memory;
-}
-
-void DeleteMemory(void* memory) {
-  if (memory == nullptr) return;
-  Memory& all = TheMemory();
-  const std::lock_guard<std::mutex> lock(all.mutex);
-  all.available += all.device.at(memory);
-  all.device.erase(memory);
-  std::free(memory);
-}
-
-size_t AvailableMemory() {
-  Memory& all = TheMemory();
-  const std::lock_guard<std::mutex> lock(all.mutex);
-  return all.available;
-}
-
+void* NewMemory(size_t bytes) { return TheMemory().device.New(bytes); }
+void DeleteMemory(void* memory) { TheMemory().device.Delete(memory); }
+size_t AvailableMemory() { return TheMemory().device.available(); }
 void SetAvailableMemory(size_t bytes) {
-  Memory& all = TheMemory();
-  const std::lock_guard<std::mutex> lock(all.mutex);
-  all.available = bytes;
+  TheMemory().device.set_available(bytes);
 }
 
-void* NewPinned(size_t bytes) {
-  Memory& all = TheMemory();
-  const std::lock_guard<std::mutex> lock(all.mutex);
-  if (bytes > all.available_pinned) return nullptr;
-  void* memory = Allocate(bytes);
-  if (memory == nullptr) return nullptr;
-  all.available_pinned -= bytes;
-  all.pinned[memory] = bytes;
-  return memory;
-}
-
-void DeletePinned(void* memory) {
-  if (memory == nullptr) return;
-  Memory& all = TheMemory();
-  const std::lock_guard<std::mutex> lock(all.mutex);
-  all.available_pinned += all.pinned.at(memory);
-  all.pinned.erase(memory);
-  std::free(memory);
-}
-
+void* NewPinned(size_t bytes) { return TheMemory().pinned.New(bytes); }
+void DeletePinned(void* memory) { TheMemory().pinned.Delete(memory); }
 void SetAvailablePinned(size_t bytes) {
-  Memory& all = TheMemory();
-  const std::lock_guard<std::mutex> lock(all.mutex);
-  all.available_pinned = bytes;
+  TheMemory().pinned.set_available(bytes);
 }
 
 void Copy(void* to, const void* from, size_t bytes, Stream stream) {

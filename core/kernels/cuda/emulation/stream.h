@@ -23,10 +23,12 @@ void DeleteStream(Stream stream);
 void WaitFor(Stream stream);
 
 void Capture(Stream stream);
-Graph CapturedBy(Stream stream);  // null: no memory for it
+Graph CapturedBy(Stream stream);
+bool Upload(Graph graph);  // false: no memory for it
 void Replay(Graph graph, Stream stream);
 void DeleteGraph(Graph graph);
-// What each graph takes of device memory from now on; nothing at first.
+// What each graph takes of device memory, uploaded from now on; nothing at
+// first.
 void SetGraphBytes(size_t bytes);
 
 // Device memory: aligned, exactly as large as asked for, so that the address

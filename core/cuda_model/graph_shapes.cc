@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cuda_model/graph_shapes.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "core/kernels/cuda/attention.h"
+
+namespace outrider {
+namespace {
+
+using kernels::cuda::NumTiles;
+
+int PowerOfTwo(int count) {
+  if (count == 0) return 0;
+  return static_cast<int>(std::bit_ceil(static_cast<unsigned>(count)));
+}
+
+// Buckets of up to `num_rows` rows, and of more than half as many.
+class BucketsOfRows {
+ public:
+  BucketsOfRows(int num_rows, int longest, const CudaLimits& limits,
+                std::vector<GraphShape>& shapes)
+      : num_rows_(num_rows),
+        longest_(longest),
+        limits_(limits),
+        shapes_(shapes) {}
+
+  // All rows may be of one session, or each of one of its own.
+  void AddSteps(const StepLimits& step) {
+    const int fewest = NumTiles(fewest_rows(), step.group);
+    for (const int num_logit_rows : {num_rows_ / 2, num_rows_}) {
+      AddTiles(fewest, {.num_logit_rows = num_logit_rows}, step);
+    }
+  }
+  // One row a session.
+  void AddLoops(const StepLimits& step) {
+    const int fewest = fewest_rows() * NumTiles(1, step.group);
+    AddTiles(fewest, {.num_logit_rows = num_rows_, .draws_next = true}, step);
+  }
+
+ private:
+  struct Kind {
+    int num_logit_rows = 0;
+    bool draws_next = false;
+  };
+
+  int fewest_rows() const { return num_rows_ / 2 + 1; }
+
+  void AddTiles(int fewest, const Kind& kind, const StepLimits& step) {
+    const int most = PowerOfTwo(num_rows_ * NumTiles(1, step.group));
+    for (int tiles = PowerOfTwo(fewest); tiles <= most; tiles *= 2) {
+      const StepShape bucket = {.num_rows = num_rows_,
+                                .num_tiles = tiles,
+                                .longest = longest_,
+                                .num_logit_rows = kind.num_logit_rows};
+      if (!IsGraph(bucket, step, limits_)) continue;
+      shapes_.push_back({.step = bucket, .draws_next = kind.draws_next});
+    }
+  }
+
+  const int num_rows_;
+  const int longest_;
+  const CudaLimits& limits_;
+  std::vector<GraphShape>& shapes_;
+};
+
+}  // namespace
+
+int LongestOfBucket(int longest) {
+  return PowerOfTwo(kernels::cuda::NumSplits(longest)) *
+         kernels::cuda::kSplitKeys;
+}
+
+StepShape BucketOf(const StepShape& shape) {
+  const int num_rows = PowerOfTwo(shape.num_rows);
+  const int half = num_rows / 2;
+  const bool is_half = shape.num_logit_rows <= half;
+  return {.num_rows = num_rows,
+          .num_tiles = PowerOfTwo(shape.num_tiles),
+          .longest = LongestOfBucket(shape.longest),
+          .num_logit_rows = shape.num_logit_rows == 0 ? 0
+                            : is_half                 ? half
+                                                      : num_rows};
+}
+
+bool IsGraph(const StepShape& bucket, const StepLimits& step,
+             const CudaLimits& limits) {
+  return bucket.num_rows <= std::min(limits.graph_rows, step.rows) &&
+         bucket.num_tiles <= step.tiles() && bucket.num_logit_rows > 0 &&
+         bucket.num_logit_rows <= std::min(limits.logit_rows, step.rows);
+}
+
+std::vector<GraphShape> AllGraphShapes(const StepLimits& step,
+                                       const StepLimits& loop,
+                                       const CudaLimits& limits,
+                                       int context_length) {
+  std::vector<GraphShape> shapes;
+  const int last = LongestOfBucket(context_length);
+  for (int longest = LongestOfBucket(1); longest <= last; longest *= 2) {
+    for (int rows = 1; rows <= limits.graph_rows; rows *= 2) {
+      BucketsOfRows buckets(rows, longest, limits, shapes);
+      buckets.AddSteps(step);
+      buckets.AddLoops(loop);
+    }
+  }
+  return shapes;
+}
+
+}  // namespace outrider

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tools/gpu_check makes of a run's figures: ratios, goals that were missed, and what is no check of a device."""
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+from gpu_checks import benchmarks, checks  # noqa: E402
+
+
+def figures(nodes=()):
+    """Of a run: a pass takes 10 ms and half a millisecond more for each row beyond the first, a draft step 1 ms."""
+    cells = [{"k": k, "sessions": sessions, "tokens_per_second": 90.0 + 30 * k * sessions, "round_ms": 20.0}
+             for k in (0, 4) for sessions in (1, 8, 64)]
+    return {"weight_bytes": 16e9, "target": {"rows_ms": [10 + i / 2 for i in range(9)], "plain_tokens_per_second": 100.0},
+            "draft": {"draft_step_ms": 1.0}, "cells": cells, "nodes": list(nodes),
+            "assisted": {"assisted_tokens_per_second": 42.0}}
+
+
+def gpu_line(late):
+    return f"verifier m on a GPU: 3.0 MiB taken, 0.5 MiB of it by KV blocks; 252 graphs ({late} captured late), launched 50 times"
+
+
+class RatiosTest(unittest.TestCase):
+    def test_each_is_of_two_figures_of_the_run(self):
+        ratios = benchmarks.ratios(figures(), probe_rate=2e12)
+        self.assertEqual(ratios["t5_over_t1"], 1.2)
+        self.assertEqual(ratios["step_over_pass"], 0.1)
+        self.assertEqual(ratios["cycle_efficiency"], (4 + 12) / 20)
+        self.assertEqual(ratios["share_of_probe"], 0.8)
+        self.assertEqual(ratios["over_plain_k4_8"], 10.5)
+        self.assertEqual(ratios["over_assisted"], 5)
+        self.assertNotIn("late_graphs", ratios)  # no node has a GPU
+
+    def test_without_a_probe_there_is_no_share_of_it(self):
+        self.assertNotIn("share_of_probe", benchmarks.ratios(figures(), probe_rate=None))
+
+    def test_late_graphs_of_both_nodes_are_added(self):
+        self.assertEqual(benchmarks.ratios(figures([gpu_line(3), gpu_line(4)]), None)["late_graphs"], 7)
+
+
+class GoalsTest(unittest.TestCase):
+    def test_what_is_missed_is_said(self):
+        ratios = benchmarks.ratios(figures([gpu_line(1), gpu_line(0)]), probe_rate=2e12)
+        self.assertEqual(benchmarks.missed_goals("llama-3.1-8b", ratios), [
+            "llama-3.1-8b: share_of_probe 0.8, to be at least 0.85", "llama-3.1-8b: t5_over_t1 1.2, to be at most 1.1",
+            "llama-3.1-8b: cycle_efficiency 0.8, to be at least 0.9", "llama-3.1-8b: late_graphs 1, to be at most 0"])
+
+    def test_a_goal_of_another_shape_is_none(self):
+        reached = {"t5_over_t1": 1.05, "share_of_probe": 0.1, "late_graphs": 0}
+        self.assertEqual(benchmarks.missed_goals("smollm2-360m", reached), [])
+
+
+class ChiSquareTest(unittest.TestCase):
+    def test_equal_samples_do_not_differ_and_rare_tokens_share_a_cell(self):
+        counts = {1: 200, 2: 190, 3: 5, 4: 5}
+        self.assertEqual(checks.two_sample_chi_square(counts, dict(counts)), (0, 2))
+
+    def test_samples_of_two_laws_do(self):
+        statistic, degrees = checks.two_sample_chi_square({1: 300, 2: 100}, {1: 200, 2: 200})
+        self.assertGreater(statistic, degrees + 4 * (2 * degrees) ** 0.5 + 6)
+
+
+class Printing:
+    """A machine whose programs print this."""
+
+    def __init__(self, text):
+        self.text = text
+
+    def run(self, *_words):
+        return self.text
+
+
+class TestsOnDeviceTest(unittest.TestCase):
+    def test_emulated_ones_are_no_check_of_a_device(self):
+        with self.assertRaises(AssertionError):
+            checks.tests_on_device(Printing("CUDA kernels: emulated on the host; no GPU was used\n9 tests from 1 suite"), "tests/x")
+
+    def test_the_device_is_told(self):
+        text = "CUDA kernels: NVIDIA H100 80GB HBM3\n[==========] 9 tests from 1 test suite ran."
+        self.assertEqual(checks.tests_on_device(Printing(text), "tests/x"), {"tests": 9, "on": "NVIDIA H100 80GB HBM3"})
+
+
+if __name__ == "__main__":
+    unittest.main()
