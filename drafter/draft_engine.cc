@@ -11,7 +11,7 @@
 #include "core/sampling/coins.h"
 #include "core/session/check_tokens.h"
 #include "drafter/ahead_work.h"
-#include "drafter/may_go_on_after.h"
+#include "drafter/draft_pass.h"
 
 namespace outrider {
 
@@ -39,52 +39,38 @@ class DraftEngine::DraftWork final : public CallWork {
   absl::StatusOr<std::optional<Want>> Take(
       absl::Span<const LogitRows> rows) override {
     context_.committed = committed();
+    OUTRIDER_ASSIGN_OR_RETURN(const AfterPass next,
+                              TakePass(*drafting_, rows[0]));
     const Draft& draft = drafting_->draft();
-    const absl::Span<const TokenId> guesses = rows[0].drawn();
-    // A draft without rows takes once, too.
-    const int num_rows = std::max(1, rows[0].num_rows());
-    for (int i = 0; i < num_rows; ++i) {
-      OUTRIDER_ASSIGN_OR_RETURN(
-          const bool goes_on,
-          drafting_->Take(num_rows == 1
-                              ? rows[0]
-                              : rows[0].Only(OUTRIDER_MUTANT(G3, i, 0))));
-      if (!goes_on) {
-        SetReply({.outcome = draft});
-        return std::nullopt;
-      }
-      // The next row is that of this token, if the model guessed it.
-      if (static_cast<size_t>(i) < guesses.size() &&
-          OUTRIDER_MUTANT(G1, guesses[i] != draft.tokens.back(), false)) {
-        Want want = WantOf(absl::MakeConstSpan(draft.tokens).last(1));
-        const int num_cached =
-            OUTRIDER_MUTANT(G2, draft.length() - 1, draft.length());
-        want.keep_length = static_cast<int>(num_committed()) + num_cached;
-        return want;
-      }
+    if (next == AfterPass::kComplete) {
+      SetReply({.outcome = draft});
+      return std::nullopt;
     }
-    return WantOf(absl::MakeConstSpan(draft.tokens).last(1));
+    Want want = WantOf(absl::MakeConstSpan(draft.tokens).last(1));
+    if (next == AfterPass::kCutFirst) {
+      const int num_cached =
+          OUTRIDER_MUTANT(G2, draft.length() - 1, draft.length());
+      want.keep_length = static_cast<int>(num_committed()) + num_cached;
+    }
+    return want;
   }
 
  private:
   Want WantOf(absl::Span<const TokenId> tokens) {
+    pass_ = NextPass(*drafting_, context_.max_draft_tokens);
     const int num_drafted = drafting_->draft().length();
-    const int num_rows = drafting_->num_rows();
-    question_ = drafting_->question();
     return {.tokens = tokens,
-            .num_rows = num_rows,
+            .num_rows = pass_.num_rows,
             .is_last = num_drafted + 1 >= context_.max_draft_tokens,
-            .questions = {&question_, static_cast<size_t>(num_rows)},
-            .max_drawn = MayGoOnAfter(question_)
-                             ? context_.max_draft_tokens - num_drafted - 1
-                             : 0};
+            .questions = {&pass_.question, static_cast<size_t>(pass_.num_rows)},
+            .max_drawn = pass_.max_drawn};
   }
 
   const DraftStrategy& strategy_;
   const std::unique_ptr<RandomSource> random_;
   DraftContext context_;
   std::unique_ptr<DraftInProgress> drafting_;
-  RowQuestion question_;
+  DraftPass pass_;
 };
 
 DraftEngine::DraftEngine(std::unique_ptr<DraftStrategy> strategy,

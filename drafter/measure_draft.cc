@@ -15,8 +15,8 @@
 #include "core/node/measure.h"
 #include "core/sampling/coins.h"
 #include "core/wire/node_calls.h"
+#include "drafter/draft_pass.h"
 #include "drafter/load_drafter.h"
-#include "drafter/may_go_on_after.h"
 
 namespace outrider {
 namespace {
@@ -31,25 +31,14 @@ absl::Status RunDraft(const DraftStrategy& strategy, SoloSession& session,
   const Draft& draft = drafting->draft();
   absl::Span<const TokenId> tokens = context.committed.subspan(cached_length);
   while (true) {
-    const int num_rows = drafting->num_rows();
-    const RowQuestion question = drafting->question();
-    const int num_left = context.max_draft_tokens - draft.length() - 1;
+    const DraftPass pass = NextPass(*drafting, context.max_draft_tokens);
     OUTRIDER_ASSIGN_OR_RETURN(
         const LogitRows rows,
-        session.Extend(cached_length, tokens, num_rows,
-                       {&question, static_cast<size_t>(num_rows)},
-                       MayGoOnAfter(question) ? num_left : 0));
-    const absl::Span<const TokenId> guesses = rows.drawn();
-    for (size_t i = 0; i <= guesses.size(); ++i) {
-      OUTRIDER_ASSIGN_OR_RETURN(
-          const bool goes_on,
-          drafting->Take(guesses.empty() ? rows
-                                         : rows.Only(static_cast<int>(i))));
-      if (!goes_on) return absl::OkStatus();
-      const bool is_guessed =
-          i < guesses.size() && guesses[i] == draft.tokens.back();
-      if (!is_guessed) break;
-    }
+        session.Extend(cached_length, tokens, pass.num_rows,
+                       {&pass.question, static_cast<size_t>(pass.num_rows)},
+                       pass.max_drawn));
+    OUTRIDER_ASSIGN_OR_RETURN(const AfterPass next, TakePass(*drafting, rows));
+    if (next == AfterPass::kComplete) return absl::OkStatus();
     cached_length =
         static_cast<int>(context.committed.size()) + draft.length() - 1;
     tokens = absl::MakeConstSpan(draft.tokens).last(1);

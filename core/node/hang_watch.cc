@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/node/hang_watch.h"
 
-#include <condition_variable>
 #include <cstdlib>
-#include <mutex>
 #include <stop_token>
 
 #include "core/base/log.h"
+#include "core/base/stoppable_sleep.h"
 
 namespace outrider {
 namespace {
@@ -24,11 +23,7 @@ HangWatch::HangWatch(const NodeEngine& engine, RpcServer& server,
     : engine_(engine), server_(server), max_pass_(max_pass) {
   if (max_pass.count() == 0) return;
   thread_ = std::jthread([this](const std::stop_token& stop) {
-    std::mutex mu;
-    std::condition_variable_any wake;
-    std::unique_lock<std::mutex> lock(mu);
-    while (!wake.wait_for(lock, stop, kPeriod,
-                          [&] { return stop.stop_requested(); })) {
+    while (SleepUnlessStopped(kPeriod, stop)) {
       if (IsHung()) EndProcess();
     }
   });

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <thread>
 #include <utility>
 #include <variant>
 
@@ -18,6 +19,9 @@ namespace outrider {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+// A round is elsewhere for about so long.
+constexpr std::chrono::milliseconds kPause(1);
 
 double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -99,6 +103,19 @@ absl::Status MeasureRows(Bench& bench, const MeasureOptions& options,
   return absl::OkStatus();
 }
 
+absl::Status MeasurePaused(Bench& bench, const MeasureOptions& options,
+                           ModelMeasurement& result) {
+  std::vector<double> seconds;
+  for (int repeat = 0; repeat < options.num_repeats; ++repeat) {
+    std::this_thread::sleep_for(kPause);
+    const Clock::time_point start = Clock::now();
+    OUTRIDER_RETURN_IF_ERROR(bench.DrawnRows(1).status());
+    seconds.push_back(SecondsSince(start));
+  }
+  result.paused_seconds = Median(std::move(seconds));
+  return absl::OkStatus();
+}
+
 absl::Status CompareRows(Bench& bench, const MeasureOptions& options,
                          ModelMeasurement& result) {
   std::vector<LogitRows> one_by_one;
@@ -155,6 +172,7 @@ absl::StatusOr<ModelMeasurement> MeasureModel(CausalLm& model,
   Bench bench(std::move(session), fitted);
   OUTRIDER_RETURN_IF_ERROR(bench.Prefill().status());
   OUTRIDER_RETURN_IF_ERROR(MeasureRows(bench, fitted, result));
+  OUTRIDER_RETURN_IF_ERROR(MeasurePaused(bench, fitted, result));
   OUTRIDER_RETURN_IF_ERROR(CompareRows(bench, fitted, result));
   OUTRIDER_RETURN_IF_ERROR(MeasurePlainDecoding(bench, fitted, result));
   return result;
@@ -169,6 +187,11 @@ std::string ToText(const ModelMeasurement& measurement, const ModelInfo& info) {
         "%4d  %7.3f ms  %5.2f\n", i + 1, 1e3 * measurement.rows_seconds[i],
         measurement.rows_seconds[i] / measurement.rows_seconds[0]);
   }
+  text += absl::StrFormat(
+      "   1  %7.3f ms  %5.2f  after a pause of %d ms, as rounds have them\n",
+      1e3 * measurement.paused_seconds,
+      measurement.paused_seconds / measurement.rows_seconds[0],
+      static_cast<int>(kPause.count()));
   text += absl::StrFormat("\nplain decoding in this process: %.1f tokens/s\n",
                           measurement.plain_tokens_per_second);
   text += measurement.rows_depend_on_count
@@ -190,6 +213,7 @@ std::string ToJson(const ModelMeasurement& measurement, const ModelInfo& info) {
               {"dtype", info.dtype},
               {"device", info.device},
               {"rows_ms", rows_ms},
+              {"paused_row_ms", 1e3 * measurement.paused_seconds},
               {"plain_tokens_per_second", measurement.plain_tokens_per_second},
               {"rows_depend_on_count", measurement.rows_depend_on_count},
               {"max_logit_difference", measurement.max_logit_difference}})

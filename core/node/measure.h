@@ -23,7 +23,10 @@ struct MeasureOptions {
 // of every speed-up that is printed.
 struct ModelMeasurement {
   std::vector<double> rows_seconds = {};  // T(1), T(2), ...: medians
-  double plain_tokens_per_second = 0;     // greedy, token by token
+  // T(1) after a pause, as passes come where a node serves one client: caches
+  // that others share have lost some of the weights by then. A median.
+  double paused_seconds = 0;
+  double plain_tokens_per_second = 0;  // greedy, token by token
   // Whether a row's logits change, in any bit, with the number of rows beside
   // it: then greedy output may differ from plain decoding's where the two best
   // logits are this close.

@@ -50,6 +50,7 @@ std::optional<GpuActivity> GpuActivityOf(const CausalLm& model) {
   return GpuActivity{.name = model.info().device_name,
                      .memory_bytes = device->num_memory_bytes,
                      .num_graphs = device->num_graphs,
+                     .num_late_graphs = device->num_late_graphs,
                      .num_graph_replays = device->num_graph_replays,
                      .num_answered_rows = device->num_answered_rows,
                      .num_copied_rows = device->num_copied_rows,

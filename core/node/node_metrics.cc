@@ -129,6 +129,10 @@ void AddDeviceMetrics(MetricRegistry& registry, const DeviceCounters& device) {
   AddGauge(registry, "device_graphs",
            "Shapes of steps that are captured as graphs.",
            [&device] { return static_cast<double>(device.num_graphs); });
+  AddCounter(registry, "device_late_graphs_total",
+             "Graphs that were captured while a step waited for them, as they "
+             "had not been before the node served.",
+             device.num_late_graphs);
   AddCounter(registry, "device_graph_replays_total",
              "Steps of the model that were one launch of a graph.",
              device.num_graph_replays);

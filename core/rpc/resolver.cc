@@ -47,14 +47,14 @@ struct Answer {
 
 // Asks the system on a thread that may be left behind: where DNS hangs, it is
 // answered in half a minute, and a program that ends does not wait for that.
-std::future<Answer> Ask(std::string host, std::string port) {
+std::future<Answer> Ask(SystemResolver::Lookup lookup, std::string host,
+                        std::string port) {
   std::promise<Answer> promise;
   std::future<Answer> answer = promise.get_future();
-  std::thread([promise = std::move(promise), host = std::move(host),
-               port = std::move(port)]() mutable {
+  std::thread([promise = std::move(promise), lookup = std::move(lookup),
+               host = std::move(host), port = std::move(port)]() mutable {
     addrinfo* list = nullptr;
-    const int error =
-        getaddrinfo(host.c_str(), port.c_str(), &kStreamHints, &list);
+    const int error = lookup(host.c_str(), port.c_str(), &kStreamHints, &list);
     promise.set_value({error, Addresses(list, &freeaddrinfo)});
   }).detach();
   return answer;
@@ -62,10 +62,14 @@ std::future<Answer> Ask(std::string host, std::string port) {
 
 }  // namespace
 
+SystemResolver::SystemResolver() : SystemResolver(&getaddrinfo) {}
+
+SystemResolver::SystemResolver(Lookup lookup) : lookup_(std::move(lookup)) {}
+
 absl::StatusOr<std::vector<std::string>> SystemResolver::Resolve(
     const std::string& endpoint, const std::stop_token& stop) {
   const std::string host(HostOf(endpoint));
-  std::future<Answer> asked = Ask(host, std::string(PortOf(endpoint)));
+  std::future<Answer> asked = Ask(lookup_, host, std::string(PortOf(endpoint)));
   while (asked.wait_for(kLook) == std::future_status::timeout) {
     if (stop.stop_requested()) {
       return absl::UnavailableError(absl::StrCat(host, " was not waited for"));

@@ -2,11 +2,14 @@
 #ifndef OUTRIDER_CORE_RPC_RESOLVER_H_
 #define OUTRIDER_CORE_RPC_RESOLVER_H_
 
+#include <functional>
 #include <stop_token>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+
+struct addrinfo;  // of <netdb.h>
 
 namespace outrider {
 
@@ -26,8 +29,18 @@ class Resolver {
 // gives the former only: a pod that has one of each is one node, not two.
 class SystemResolver final : public Resolver {
  public:
+  // Returns what getaddrinfo does, and may take as long.
+  using Lookup = std::function<int(const char* host, const char* port,
+                                   const addrinfo* hints, addrinfo** list)>;
+
+  SystemResolver();  // by getaddrinfo
+  explicit SystemResolver(Lookup lookup);
+
   absl::StatusOr<std::vector<std::string>> Resolve(
       const std::string& endpoint, const std::stop_token& stop) override;
+
+ private:
+  const Lookup lookup_;
 };
 
 }  // namespace outrider

@@ -2,13 +2,12 @@
 #include "core/rpc/tls_watch.h"
 
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <stop_token>
 #include <utility>
 
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
+#include "core/base/stoppable_sleep.h"
 
 namespace outrider {
 namespace {
@@ -26,13 +25,7 @@ TlsWatch::TlsWatch(const TlsFiles& files) : files_(files) {
           files.has_authority() ? authority_.path() : "",
           static_cast<unsigned int>(kPeriod.count()));
   thread_ = std::jthread([this](const std::stop_token& stop) {
-    std::mutex mu;
-    std::condition_variable_any wake;
-    std::unique_lock<std::mutex> lock(mu);
-    while (!wake.wait_for(lock, stop, kPeriod,
-                          [&] { return stop.stop_requested(); })) {
-      Report(Refresh());
-    }
+    while (SleepUnlessStopped(kPeriod, stop)) Report(Refresh());
   });
 }
 

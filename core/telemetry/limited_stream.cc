@@ -10,23 +10,20 @@
 namespace outrider {
 namespace {
 
-// A probe or a scrape sends its few hundred bytes at once.
-constexpr std::chrono::seconds kRequestTime(1);
 constexpr size_t kMaxRequestBytes = 16 << 10;
-// The whole of it, until the reply is taken.
-constexpr std::chrono::seconds kExchangeTime(5);
 
 }  // namespace
 
-LimitedStream::LimitedStream(int socket) : socket_(socket) {}
+LimitedStream::LimitedStream(int socket, const ExchangeLimits& limits)
+    : socket_(socket),
+      request_end_(Clock::now() + limits.request),
+      exchange_end_(Clock::now() + limits.exchange) {}
 
 bool LimitedStream::is_readable() const {
-  return begin_ < end_ || Wait(POLLIN, start_ + kRequestTime);
+  return begin_ < end_ || Wait(POLLIN, request_end_);
 }
 
-bool LimitedStream::is_writable() const {
-  return Wait(POLLOUT, start_ + kExchangeTime);
-}
+bool LimitedStream::is_writable() const { return Wait(POLLOUT, exchange_end_); }
 
 ssize_t LimitedStream::read(char* data, size_t size) {
   if (begin_ == end_) {

@@ -11,12 +11,20 @@
 
 namespace outrider {
 
+// How long a connection may take, from its start on.
+struct ExchangeLimits {
+  // A probe or a scrape sends its few hundred bytes at once.
+  std::chrono::milliseconds request = std::chrono::seconds(1);
+  // The whole of it, until the reply is taken.
+  std::chrono::milliseconds exchange = std::chrono::seconds(5);
+};
+
 // One request and its reply on a connection, whose times and size are limited
 // as a whole. The library limits each read and write alone, so that who sends a
 // byte now and then, or takes one, would keep its thread for ever.
 class LimitedStream final : public httplib::Stream {
  public:
-  explicit LimitedStream(int socket);
+  explicit LimitedStream(int socket, const ExchangeLimits& limits = {});
 
   bool is_readable() const override;
   bool is_writable() const override;
@@ -35,7 +43,8 @@ class LimitedStream final : public httplib::Stream {
   bool Wait(short event, Clock::time_point end) const;
 
   const int socket_;
-  const Clock::time_point start_ = Clock::now();
+  const Clock::time_point request_end_;
+  const Clock::time_point exchange_end_;
   std::array<char, 4096> buffer_;
   size_t begin_ = 0;  // of what was received and is not read yet
   size_t end_ = 0;

@@ -6,11 +6,20 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <string>
 #include <thread>
 
 namespace outrider {
 namespace {
+
+using std::chrono::hours;
+using std::chrono::milliseconds;
+
+// They end no test, however busy the machine is.
+constexpr ExchangeLimits kPatience = {.request = hours(1),
+                                      .exchange = hours(1)};
+constexpr milliseconds kShort(1);
 
 class LimitedStreamTest : public ::testing::Test {
  protected:
@@ -36,7 +45,7 @@ class LimitedStreamTest : public ::testing::Test {
 };
 
 TEST_F(LimitedStreamTest, ReadsWhatIsSentToItsEnd) {
-  LimitedStream stream(ends_[0]);
+  LimitedStream stream(ends_[0], kPatience);
   Say("GET /health");
   Say(" HTTP/1.1");
   shutdown(ends_[1], SHUT_WR);
@@ -46,15 +55,38 @@ TEST_F(LimitedStreamTest, ReadsWhatIsSentToItsEnd) {
 }
 
 TEST_F(LimitedStreamTest, ReadsNoRequestWithoutEnd) {
-  LimitedStream stream(ends_[0]);
+  LimitedStream stream(ends_[0], kPatience);
   Say(std::string(100 << 10, 'x'));
   ssize_t last = -2;
   EXPECT_EQ(ReadAll(stream, last).size(), 16u << 10);
   EXPECT_EQ(last, -1);
 }
 
+// The time counts from the stream's start, not from the read or the write that
+// waits.
+TEST_F(LimitedStreamTest, ReadsNothingThatComesAfterTheTimeOfARequest) {
+  LimitedStream stream(ends_[0], {.request = kShort, .exchange = hours(1)});
+  std::this_thread::sleep_for(kShort);
+  Say("GET /health");
+  ssize_t last = -2;
+  EXPECT_EQ(ReadAll(stream, last), "");
+  EXPECT_EQ(last, -1);
+}
+
+TEST_F(LimitedStreamTest, WritesNothingAfterTheTimeOfAnExchange) {
+  LimitedStream stream(ends_[0], {.request = hours(1), .exchange = kShort});
+  std::this_thread::sleep_for(kShort);
+  EXPECT_EQ(stream.write("y", 1), -1);
+}
+
+TEST_F(LimitedStreamTest, DoesNotWaitForWhoTakesNothingOfAReply) {
+  LimitedStream stream(ends_[0], {.request = hours(1), .exchange = kShort});
+  const std::string reply(4 << 20, 'y');  // more than the system keeps
+  EXPECT_EQ(stream.write(reply.data(), reply.size()), -1);
+}
+
 TEST_F(LimitedStreamTest, WritesAllOfAReplyAsItIsTaken) {
-  LimitedStream stream(ends_[0]);
+  LimitedStream stream(ends_[0], kPatience);
   const std::string reply(4 << 20, 'y');  // more than the system keeps
   std::string taken;
   std::thread reader([&] {
