@@ -58,6 +58,20 @@ class Objects:
     def volume(self, name, role="verifier"):
         return next(one for one in self.pod(role)["volumes"] if one["name"] == name)
 
+    def mount(self, name, role="verifier"):
+        return next(one for one in self.container(role)["volumeMounts"] if one["name"] == name)
+
+    def policy(self, name):
+        return self.get("NetworkPolicy", f"outrider-{name}")["spec"]
+
+    def claim(self):
+        return self.get("PersistentVolumeClaim", "outrider-models")["spec"]
+
+    def fetch(self):
+        """The pod of the Job that fetches, and in it the mount of the claim that it fills."""
+        pod = pod_of(self.get("Job", "outrider-model-fetch"))
+        return pod, next(one for one in pod["containers"][0]["volumeMounts"] if one["name"] == "models")
+
     def budget(self, role="verifier"):
         return self.get("PodDisruptionBudget", f"outrider-{role}")["spec"]
 
@@ -94,6 +108,15 @@ def mix_slices(o):
     o.limits("drafter").pop("nvidia.com/gpu")
     o.limits("drafter")["nvidia.com/mig-1g.10gb"] = 1
     o.pod("drafter")["affinity"].pop("nodeAffinity")
+
+
+def rename_volume(o):
+    o.volume("tls")["name"] = o.mount("tls")["name"] = "TLS_files"
+
+
+def empty_models(o):
+    o.volume("models").pop("persistentVolumeClaim")
+    o.volume("models").update(emptyDir={})
 
 
 def never_rolled_out(o):
@@ -171,6 +194,29 @@ BROKEN = [
         accessModes=["ReadWriteOnce"]), ["ReadWriteOnce, but pods of several nodes"]),
     ("a volume that nothing can fill", POOLS, lambda o: o.get("PersistentVolumeClaim", "outrider-models")["spec"].update(
         accessModes=["ReadOnlyMany"]), ["nothing can fill it"]),
+    ("a claim that is no folder", POOLS, lambda o: o.claim().update(volumeMode="Block"), ["cannot be mounted as a folder"]),
+    ("a key that the secret has not", POOLS, lambda o: o.volume("tls")["secret"].update(
+        items=[{"key": one, "path": path} for one, path in (("tls.cert", "tls.crt"), ("tls.key", "tls.key"), ("ca.crt", "ca.crt"))]),
+     ["has no key tls.cert"]),
+    ("the secret of API keys misspelt", POOLS, lambda o: o.volume("keys", "gateway")["secret"].update(secretName="outrider-gateway-key"),
+     ["outrider-gateway-key, not outrider-gateway-keys"]),
+    ("certificates by subPath", POOLS, lambda o: o.mount("tls").update(subPath="certs"), ["renewed files do not come"]),
+    # Models
+    ("models in a folder that nothing fills", POOLS, empty_models, ["lies in an emptyDir that nothing fills"]),
+    ("a fetch that may not write", FETCH, lambda o: o.fetch()[1].update(readOnly=True), ["may not write to the claim"]),
+    ("a fetch whose claim is read-only", FETCH, lambda o: next(
+        one for one in o.fetch()[0]["volumes"] if one["name"] == "models")["persistentVolumeClaim"].update(readOnly=True),
+     ["may not write to the claim"]),
+    ("a fetch that may not leave", FETCH, lambda o: o.things.remove(o.get("NetworkPolicy", "outrider-model-fetch")),
+     ["lets it leave for https://models.example/demo-target/1, port 443"]),
+    ("a fetch that may leave by another port", FETCH, lambda o: o.policy("model-fetch")["egress"][0]["ports"][0].update(port=80),
+     ["lets it leave for https://models.example/demo-target/1, port 443"]),
+    ("a model without sums", FETCH, lambda o: o.get("ConfigMap", "outrider-model-files")["data"].pop("demo-draft-1.sha256"),
+     ["no sums of demo-draft-1"]),
+    ("a model that nobody fetches", FETCH, lambda o: o.settings("drafter").update(DRAFT_MODEL="demo-draft-2"),
+     ["/models/demo-draft-2 of drafter is not among"]),
+    ("a gateway of another model", LOCAL, lambda o: o.settings("gateway").update(TARGET_MODEL="demo-draft"),
+     ["the gateway's --model /models/demo-draft is not the verifier's"]),
     # Roll-outs and drains
     ("a budget that blocks drains", LOCAL, lambda o: o.budget().update(maxUnavailable=0), ["a node cannot be drained"]),
     ("a budget of all pods", POOLS, lambda o: (o.budget().pop("maxUnavailable"), o.budget().update(minAvailable=2)),
@@ -180,6 +226,9 @@ BROKEN = [
     ("two budgets over one role", LOCAL, two_budgets, ["each eviction is refused"]),
     ("a budget over everything", LOCAL, lambda o: o.budget().update(selector={"matchLabels": {"app.kubernetes.io/name": "outrider"}}),
      ["matches the pods of 4 roles"]),
+    ("a budget that protects nobody", POOLS, lambda o: o.budget().update(maxUnavailable="100%"), ["all 2 pods may be evicted at once"]),
+    ("a budget that says nothing", LOCAL, lambda o: o.budget().pop("maxUnavailable"), ["may be evicted at once"]),
+    ("a budget with both", LOCAL, lambda o: o.budget().update(minAvailable=0), ["both are refused"]),
     ("no surge and none unavailable", LOCAL, never_rolled_out, ["it can never be rolled out"]),
     ("shares that come to nothing", LOCAL, shares_that_round_to_nothing, ["it can never be rolled out"]),
     ("a surge on the only GPU", ONE, lambda o: o.spec()["strategy"].update(rollingUpdate={"maxSurge": 1, "maxUnavailable": 0}),
@@ -203,6 +252,9 @@ BROKEN = [
     ("a container that may run as root", LOCAL, lambda o: o.container()["securityContext"].update(runAsNonRoot=False), ["runs as root"]),
     ("no seccomp in one container", LOCAL, lambda o: o.container()["securityContext"].update(seccompProfile={"type": "Unconfined"}),
      ["seccompProfile"]),
+    ("the group root beside its own", LOCAL, lambda o: o.pod()["securityContext"].update(supplementalGroups=[0]), ["group root"]),
+    ("no AppArmor", LOCAL, lambda o: o.spec()["template"]["metadata"].update(
+        annotations={"container.apparmor.security.beta.kubernetes.io/verifier": "unconfined"}), ["is unconfined"]),
     ("the machine's network", LOCAL, lambda o: o.pod().update(hostNetwork=True), ["hostNetwork"]),
     ("a port of the machine", LOCAL, lambda o: o.container()["ports"][0].update(hostPort=7002), ["takes a hostPort"]),
     ("a namespace that enforces nothing", LOCAL, lambda o: o.get("Namespace", "outrider")["metadata"].pop("labels"), ["Pod Security"]),
@@ -215,7 +267,11 @@ BROKEN = [
     ("a unit that is none", LOCAL, lambda o: o.limits().update(memory="8GB"), ["'8GB' is no quantity"]),
     ("memory in thousandths of bytes", LOCAL, lambda o: (o.limits().update(memory="512m"), o.requests().update(memory="256m")),
      ["512m are 0.512 bytes"]),
+    ("cores for thousandths", LOCAL, lambda o: (o.limits().update(cpu="1000"), o.requests().update(cpu="500")), ["500 are 500 cores"]),
+    ("thousandths for cores", LOCAL, lambda o: (o.limits().update(cpu="2m"), o.requests().update(cpu="1m")), ["2m are 0.002 cores"]),
     ("an image of any version", POOLS, lambda o: o.container().update(image="registry.example/outrider-node-cuda:latest"),
+     ["names no version"]),
+    ("an image whose tag moves", POOLS, lambda o: o.container().update(image="registry.example/outrider-node-cuda:stable"),
      ["names no version"]),
     ("an image without a version", POOLS, lambda o: o.container("coordinator").update(image="registry.example:5000/outrider-coordinator"),
      ["names no version"]),
@@ -224,6 +280,11 @@ BROKEN = [
     ("a local image that is pulled", LOCAL, lambda o: o.container().update(imagePullPolicy="Always"), ["can be pulled from nowhere"]),
     ("a port's name of more than 15 characters", LOCAL, rename_port, ["a name has at most 15"]),
     ("a container's name with a capital", LOCAL, lambda o: o.container().update(name="Verifier"), ["no name of a container"]),
+    ("a volume's name with a capital", POOLS, rename_volume, ["no name of a volume"]),
+    ("a label of pods that is a sentence", LOCAL, lambda o: o.spec()["template"]["metadata"]["labels"].update(note="to be seen"),
+     ["'to be seen' of its pods' note"]),
+    ("a priority of the system's own", LOCAL, lambda o: o.get("PriorityClass", "outrider").update(value=2000000000),
+     ["above 1000000000"]),
     ("a namespace that is not there", LOCAL, lambda o: o.deployment()["metadata"].update(namespace="outrider-prod"),
      ["no namespace outrider-prod"]),
     ("a service account that is not there", LOCAL, lambda o: o.pod().update(serviceAccountName="verifier"), ["no ServiceAccount verifier"]),
@@ -237,6 +298,13 @@ BROKEN = [
     # Autoscalers and monitoring
     ("an autoscaler on a metric of another role", POOLS, lambda o: o.scaler()["metrics"][0]["pods"]["metric"].update(
         name="outrider_verifiers_ready"), ["does not export outrider_verifiers_ready"]),
+    ("an autoscaler on what only grows", POOLS, lambda o: o.scaler()["metrics"][0]["pods"]["metric"].update(
+        name="outrider_requests_total"), ["outrider_requests_total is no queue"]),
+    ("an autoscaler on a histogram", POOLS, lambda o: o.scaler()["metrics"][0]["pods"]["metric"].update(name="outrider_pass_seconds"),
+     ["outrider_pass_seconds is no queue"]),
+    ("an autoscaler without metrics", POOLS, lambda o: o.scaler().pop("metrics"), ["it has no metrics"]),
+    ("an autoscaler that remembers for two hours", POOLS, lambda o: o.scaler()["behavior"]["scaleDown"].update(
+        stabilizationWindowSeconds=7200), ["stabilizationWindowSeconds is above 3600"]),
     ("an autoscaler on the use of a CPU", POOLS, lambda o: o.scaler().update(metrics=[{"type": "Resource", "resource": {
         "name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}]), ["not on a queue"]),
     ("at least more pods than at most", POOLS, lambda o: o.scaler().update(minReplicas=9), ["at least 9 pods and at most 8"]),
@@ -265,6 +333,10 @@ BROKEN = [
      ["gives up after 15 s"]),
     ("a liveness that must hold twice", LOCAL, lambda o: o.container()["livenessProbe"].update(successThreshold=2), ["successThreshold"]),
     ("a probe that overtakes itself", LOCAL, lambda o: o.container()["readinessProbe"].update(timeoutSeconds=9), ["asks again"]),
+    ("a readiness that begins late", LOCAL, lambda o: o.container()["readinessProbe"].update(initialDelaySeconds=600),
+     ["readinessProbe begins after 600 s"]),
+    ("a probe all the time", LOCAL, lambda o: o.container()["readinessProbe"].update(periodSeconds=0, timeoutSeconds=0),
+     ["has periodSeconds 0"]),
     # Settings
     ("a drafter for a verifier", LOCAL, lambda o: o.settings("coordinator").update(VERIFIER="outrider-drafter:7001"), ["leads to drafter"]),
     ("a setting that no flag reads", LOCAL, lambda o: o.settings("verifier").update(TARGET_MODLE="big"), ["no flag reads TARGET_MODLE"]),
@@ -287,6 +359,17 @@ BROKEN = [
      ["lets everybody in"]),
     ("a namespace by a label that it has not", LOCAL, lambda o: o.get("NetworkPolicy", "outrider-metrics")["spec"]["ingress"][0]["from"][0][
         "namespaceSelector"].update(matchLabels={"name": "monitoring"}), ["no namespace has the label name"]),
+    ("everybody by their addresses", LOCAL, lambda o: o.policy("nodes")["ingress"][0]["from"].append({"ipBlock": {"cidr": "0.0.0.0/0"}}),
+     ["lets everybody in"]),
+    ("a policy that denies one direction", LOCAL, lambda o: o.policy("default-deny").update(policyTypes=["Ingress"]),
+     ["no NetworkPolicy denies"]),
+    ("pods that may call everybody", LOCAL, lambda o: o.policy("coordinator")["egress"].append({}), ["out to everywhere"]),
+    ("names by TCP alone", LOCAL, lambda o: o.policy("dns")["egress"][0]["ports"].pop(0), ["lets it ask for names"]),
+    ("a policy for UDP", LOCAL, lambda o: o.policy("nodes")["ingress"][0]["ports"][0].update(protocol="UDP"),
+     ["no NetworkPolicy lets Deployment/outrider-coordinator in"]),
+    ("a Service for UDP", LOCAL, lambda o: o.get("Service", "outrider-verifier")["spec"]["ports"][0].update(protocol="UDP"),
+     ["port grpc is UDP"]),
+    ("a container's port for UDP", LOCAL, lambda o: o.container()["ports"][0].update(protocol="UDP"), ["port grpc is None"]),
     ("nodes that clients can see", LOCAL, lambda o: o.get("Service", "outrider-verifier")["spec"].update(
         type="NodePort", clusterIP=""), ["shows the nodes to clients"]),
 ]

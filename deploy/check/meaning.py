@@ -303,6 +303,8 @@ def check_service_ports(things):
             containers = pod_of(thing)["containers"]
             ports = {port["name"]: port["containerPort"] for one in containers for port in one.get("ports", [])}
             for port in service["spec"]["ports"]:
+                if port.get("protocol", "TCP") != "TCP":
+                    yield f"{name_of(service)}: port {port['name']} is {port['protocol']}, but programs listen on TCP"
                 target = port.get("targetPort", port["port"])
                 number = ports.get(target) if isinstance(target, str) else target
                 if number not in ports.values():
@@ -315,7 +317,8 @@ def check_service_ports(things):
     for thing in of_kind(things, "Deployment"):
         for container in pod_of(thing)["containers"]:
             words = arguments(container, things)
-            ports = {port["name"]: port["containerPort"] for port in container.get("ports", [])}
+            ports = {port["name"]: port["containerPort"] for port in container.get("ports", [])
+                     if port.get("protocol", "TCP") == "TCP"}
             for name, what in (("http" if "http" in ports else "grpc", "listen"), ("metrics", "metrics-listen")):
                 address = flag(words, what, "")
                 if ports.get(name) != port_of(address):

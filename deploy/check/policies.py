@@ -13,8 +13,10 @@ def check_policies(things):
         if not any(matches(policy["spec"]["podSelector"], labels_of(pod)) for pod in pods):
             yield f"{name_of(policy)}: its podSelector matches no pod"
         for rule in policy["spec"].get("ingress", []):
-            if not rule.get("from") or any(one == {} or one.get("namespaceSelector") == {} for one in rule["from"]):
+            if not rule.get("from") or any(is_everybody(one) for one in rule["from"]):
                 yield f"{name_of(policy)}: it lets everybody in"
+        if any(not rule.get("to") and not rule.get("ports") for rule in policy["spec"].get("egress", [])):
+            yield f"{name_of(policy)}: it lets its pods out to everywhere"
         for peer in [one for rule in policy["spec"].get("ingress", []) for one in rule.get("from", [])]:
             for key in peer.get("namespaceSelector", {}).get("matchLabels", {}):
                 if key not in NAMESPACE_LABELS:
@@ -26,11 +28,12 @@ def check_policies(things):
                     if selector is not None and not any(matches(selector, labels_of(pod)) for pod in pods):
                         yield f"{name_of(policy)}: a peer's podSelector matches no pod"
     for pod in pods:
-        denied = [policy for policy in policies if matches(policy["spec"]["podSelector"], labels_of(pod))
-                  and "ingress" not in policy["spec"] and "egress" not in policy["spec"]]
-        if not denied:
+        denied = {direction for policy in policies if matches(policy["spec"]["podSelector"], labels_of(pod))
+                  and "ingress" not in policy["spec"] and "egress" not in policy["spec"]
+                  for direction in policy["spec"]["policyTypes"]}
+        if denied != {"Ingress", "Egress"}:
             yield f"{name_of(pod)}: no NetworkPolicy denies what is not allowed"
-        if not any_rule(policies, pod, "Egress", lambda rule: lets_port(rule, 53, None)):
+        if not any_rule(policies, pod, "Egress", lambda rule: lets_port(rule, 53, None, "UDP")):
             yield f"{name_of(pod)}: no NetworkPolicy lets it ask for names (port 53)"
         if (port := port_named(pod, "metrics")) and not any_rule(
                 policies, pod, "Ingress", lambda rule, pod=pod, port=port: lets_port(rule, port, pod)):
@@ -53,6 +56,10 @@ def check_connections(things, policies, pods):
                         yield f"{name_of(server)}: no NetworkPolicy lets {name_of(client)} in at {port}"
 
 
+def is_everybody(peer):
+    return peer == {} or peer.get("namespaceSelector") == {} or peer.get("ipBlock", {}).get("cidr", "").endswith("/0")
+
+
 def any_rule(policies, pod, direction, condition):
     """Whether a rule of a policy over this pod does it; true where no policy restrains the pod."""
     over = [policy["spec"] for policy in policies if matches(policy["spec"]["podSelector"], labels_of(pod))
@@ -67,11 +74,12 @@ def lets(rule, side, peer, port, server):
         for one in peers))
 
 
-def lets_port(rule, port, server):
+def lets_port(rule, port, server, protocol="TCP"):
     """A port by its number, or by the name that the serving pod gives it."""
     ports = rule.get("ports")
     return ports is None or any(
-        one["port"] == port or (server and isinstance(one["port"], str) and port_named(server, one["port"]) == port)
+        one.get("protocol", "TCP") == protocol and
+        (one["port"] == port or (server and isinstance(one["port"], str) and port_named(server, one["port"]) == port))
         for one in ports)
 
 

@@ -45,10 +45,15 @@ def check_probe(kind, probe, words):
     if "httpGet" in probe and probe["httpGet"].get("scheme", "HTTP") != "HTTP":
         yield "is HTTPS, but metrics and health are plain HTTP"
     patience = probe.get("periodSeconds", 10) * probe.get("failureThreshold", 3) + probe.get("initialDelaySeconds", 0)
+    if (delay := probe.get("initialDelaySeconds", 0)) > SHORTEST_PATIENCE:
+        yield f"begins after {delay} s: what a start takes is the startupProbe's"
     if kind != "readinessProbe" and probe.get("successThreshold", 1) != 1:
         yield "has a successThreshold other than 1, which is refused"
     if probe.get("timeoutSeconds", 1) > probe.get("periodSeconds", 10):
         yield "waits longer for an answer than until it asks again"
+    for name in ("periodSeconds", "timeoutSeconds", "failureThreshold"):
+        if probe.get(name, 1) < 1:
+            yield f"has {name} {probe[name]}, which is refused"
     needed = LONGEST_LOAD.get(words[0], LONGEST_START)
     if kind == "startupProbe" and patience < needed:
         yield f"gives up after {patience} s, but a start may take {needed} s"

@@ -6,6 +6,7 @@ FORM = re.compile(r"([0-9]+(?:\.[0-9]+)?)(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi|)")
 FACTORS = {"": 1, "m": 1e-3, **{unit: 1000 ** (i + 1) for i, unit in enumerate("kMGTP")},
            **{f"{unit}i": 1024 ** (i + 1) for i, unit in enumerate("KMGTP")}}
 LEAST_BYTES = 1 << 20
+LEAST_CORES, MOST_CORES = 0.01, 256  # 2m is no 2, and 500 no 500m
 
 
 def value_of(text):
@@ -21,6 +22,6 @@ def problem_of(resource, text):
         return f"{text!r} is no quantity, such as 500m or 2Gi"
     if resource in ("memory", "ephemeral-storage", "storage") and value < LEAST_BYTES:
         return f"{text} are {value:g} bytes"
-    if resource == "cpu" and value > 1024:
+    if resource == "cpu" and not LEAST_CORES <= value <= MOST_CORES:
         return f"{text} are {value:g} cores"
     return None

@@ -7,6 +7,7 @@ from meaning import address_flags, arguments, containers_of, flag, labels_of, ma
 
 GPU_TAINT = "nvidia.com/gpu"
 WHOLE_GPU = "nvidia.com/gpu"
+MOST_PRIORITY = 10 ** 9
 DNS_SECONDS = 60  # that the cluster's DNS and the machine's cache may keep an answer
 SLICE = re.compile(r"nvidia\.com/mig-\d+g\.\d+gb")
 # What nodes are labelled with by Kubernetes, NVIDIA's operator and the large clouds.
@@ -87,11 +88,13 @@ def node_terms(pod):
 
 def check_node_labels(thing, things):
     del things
+    if name := pod_of(thing).get("nodeName"):
+        yield f"nodeName {name}: its pods are bound to one machine, past the scheduler"
     for key, operator, values in node_terms(pod_of(thing)):
         if not NODE_LABELS.fullmatch(key):
             yield f"no node has the label {key}"
-        if operator in ("In", "NotIn") and not values:
-            yield f"{operator} of the label {key} has no values"
+        if (operator in ("In", "NotIn")) != bool(values):
+            yield f"{operator} of the label {key} has {'' if values else 'no '}values"
         for value in values:
             if key == "nvidia.com/gpu.product" and not PRODUCT.fullmatch(value):
                 yield f"{value!r} is no value of nvidia.com/gpu.product, such as NVIDIA-L4"
@@ -209,8 +212,12 @@ def check_budgets(things):
         total = least_pods(thing, things)
         for budget in over:
             spec = budget["spec"]
+            if {"minAvailable", "maxUnavailable"} <= set(spec):
+                yield f"{name_of(budget)}: minAvailable and maxUnavailable: both are refused"
             at_least = pods_in(spec.get("minAvailable", 0), total, rounded_up=True)
             gone = pods_in(spec.get("maxUnavailable", total), total, rounded_up=True)
+            if at_least == 0 and gone >= max(total, 2) or not {"minAvailable", "maxUnavailable"} & set(spec):
+                yield f"{name_of(budget)}: all {total} pods may be evicted at once"
             if at_least >= total or gone == 0:
                 yield f"{name_of(budget)}: none of the {total} pods may ever be evicted: a node cannot be drained"
 
@@ -223,12 +230,17 @@ def check_claims(things):
         many = len(users) > 1 or any(least_pods(thing, things) > 1 for thing in users)
         if many and not {"ReadWriteMany", "ReadOnlyMany"} & set(modes):
             yield f"{name_of(claim)}: {', '.join(modes)}, but pods of several nodes mount it: ReadWriteMany"
+        if claim["spec"].get("volumeMode", "Filesystem") != "Filesystem":
+            yield f"{name_of(claim)}: volumeMode {claim['spec']['volumeMode']}: it cannot be mounted as a folder"
         if "ReadOnlyMany" in modes and len(modes) == 1:
             yield f"{name_of(claim)}: ReadOnlyMany alone: nothing can fill it"
 
 
 def check_priorities(things):
-    known = {one["metadata"]["name"] for one in of_kind(things, "PriorityClass")}
+    known = {one["metadata"]["name"]: one for one in of_kind(things, "PriorityClass")}
+    for thing in known.values():
+        if thing["value"] > MOST_PRIORITY:
+            yield f"{name_of(thing)}: its value is above {MOST_PRIORITY}, which is the system's own"
     for thing in workloads(things):
         name = pod_of(thing).get("priorityClassName")
         if name is not None and name not in known and not name.startswith("system-"):

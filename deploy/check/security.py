@@ -7,6 +7,7 @@ from meaning import arguments, containers_of, flag, flags, labels_of, of_kind, p
 
 SECRET_FILES = {"tls-cert": "tls.crt", "tls-key": "tls.key", "tls-ca": "ca.crt"}
 PATH_FLAGS = ("model", "tokenizer", "api-keys", "target-model", "draft-model", "prompts", "out", *SECRET_FILES)
+SECRET_VOLUMES = {"tls": set(SECRET_FILES.values()), "keys": {"keys"}}  # and the files in each
 SECRET_MODES = (0o400, 0o440)
 CLUSTER_SCOPED = {"Namespace", "PriorityClass"}
 NODES = ("drafter", "verifier")
@@ -35,6 +36,11 @@ def check_confinement(thing, things):
     for name in ("runAsGroup", "fsGroup"):
         if not context.get(name):
             yield f"securityContext.{name} is {context.get(name)}: files of group root"
+    if 0 in context.get("supplementalGroups", []):
+        yield "securityContext.supplementalGroups has 0: files of group root"
+    for name, profile in thing["spec"]["template"]["metadata"].get("annotations", {}).items():
+        if name.startswith("container.apparmor.security.beta.kubernetes.io/") and profile == "unconfined":
+            yield f"{name} is unconfined"
     if context.get("sysctls"):
         yield "it sets sysctls of its machine"
     for volume in pod.get("volumes", []):
@@ -84,6 +90,8 @@ def check_paths(thing, things):
         for mount in container.get("volumeMounts", []):
             if not mount["mountPath"].startswith("/"):
                 yield f"{name}: mountPath {mount['mountPath']} is not absolute"
+            if "subPath" in mount and "secret" in volumes.get(mount["name"], {}):
+                yield f"{name}: {mount['mountPath']} by subPath of a secret: renewed files do not come"
             if mount["name"] == "models" and role_of(thing) in (*NODES, "coordinator", "gateway") and \
                     container in pod_of(thing)["containers"] and not mount.get("readOnly"):
                 yield f"{name} may write to the models"
@@ -94,8 +102,8 @@ def check_paths(thing, things):
     for name, volume in volumes.items():
         if name not in mounted:
             yield f"volume {name} is mounted by no container"
-        if "secret" in volume and name == "tls":
-            yield from check_secret(volume["secret"], role_of(thing))
+        if "secret" in volume and name in SECRET_VOLUMES:
+            yield from check_secret(volume["secret"], f"outrider-{role_of(thing)}-{name}")
 
 
 def keys_of(secret):
@@ -104,10 +112,13 @@ def keys_of(secret):
     return [one["path"] for one in items] if items else list(SECRET_FILES.values())
 
 
-def check_secret(secret, role):
+def check_secret(secret, expected):
     name = secret.get("secretName")
-    if name != f"outrider-{role}-tls":
-        yield f"its certificate is that of the secret {name}, not outrider-{role}-tls"
+    if name != expected:
+        yield f"its volume is of the secret {name}, not {expected}"
+    for item in secret.get("items", []):
+        if item["key"] not in SECRET_VOLUMES[expected.rpartition("-")[2]]:
+            yield f"the secret {name} has no key {item['key']}"
     if secret.get("optional"):
         yield f"the secret {name} is optional: without it no program starts"
     if secret.get("defaultMode", 0o644) not in SECRET_MODES:
@@ -170,5 +181,7 @@ def check_services(things):
         if spec.get("type", "ClusterIP") != "ClusterIP" and any(
                 port_of(f":{port['port']}") in (7001, 7002) for port in spec["ports"]):
             yield f"{name_of(service)}: a {spec['type']} shows the nodes to clients"
+        if spec.get("sessionAffinity", "None") != "None":
+            yield f"{name_of(service)}: sessionAffinity {spec['sessionAffinity']}: all clients of one address, such as a proxy's, meet one pod"
         if spec.get("publishNotReadyAddresses"):
             yield f"{name_of(service)}: it sends clients to pods that are not ready"

@@ -17,6 +17,8 @@ IMAGES = {  # ours, and the programs in each
 PORT_NAME = re.compile(r"(?=.*[a-z])[a-z0-9]([a-z0-9-]{0,13}[a-z0-9])?")
 DNS_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 LABEL_VALUE = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?")
+QUEUES = ("_requests_waiting", "_requests_running")
+LONGEST_WINDOW = 3600  # that an autoscaler may have
 SOURCES = {"coordinator": ["coordinator"], "drafter": ["core/node", "drafter"], "verifier": ["core/node", "verifier"],
            "gateway": ["gateway/outrider_gateway"]}
 
@@ -66,7 +68,7 @@ def check_images(thing, things):
         if not where or "/" in tag:
             where, tag = container["image"], ""
         is_local = where.startswith("localhost/")
-        if not is_local and tag in ("", "latest"):
+        if not is_local and not re.search(r"\d|^by digest$", tag):
             yield f"container {container['name']}: image {container['image']} names no version: what runs may change by itself"
         if is_local and container.get("imagePullPolicy") not in ("IfNotPresent", "Never"):
             yield f"container {container['name']}: image {container['image']} can be pulled from nowhere"
@@ -88,6 +90,12 @@ def check_port_names(thing, things):
     for container in containers_of(thing):
         if not DNS_LABEL.fullmatch(container["name"]):
             yield f"container {container['name']!r}: no name of a container"
+    for volume in pod_of(thing).get("volumes", []):
+        if not DNS_LABEL.fullmatch(volume["name"]):
+            yield f"volume {volume['name']!r}: no name of a volume"
+    for key, value in labels_of(thing).items():
+        if not LABEL_VALUE.fullmatch(value):
+            yield f"{value!r} of its pods' {key} is no value of a label"
 
 
 def check_words(thing, things):
@@ -146,6 +154,11 @@ def check_scalers(things):
         if deployment is None:
             yield f"{name_of(scaler)}: it scales {target['name']}, a Deployment that is not there"
         role = labels_of(deployment).get("app.kubernetes.io/component") if deployment else None
+        if not spec.get("metrics"):
+            yield f"{name_of(scaler)}: it has no metrics, and so scales on the use of a CPU"
+        for direction, rule in spec.get("behavior", {}).items():
+            if rule.get("stabilizationWindowSeconds", 0) > LONGEST_WINDOW:
+                yield f"{name_of(scaler)}: {direction}.stabilizationWindowSeconds is above {LONGEST_WINDOW}, and refused"
         for metric in spec.get("metrics", []):
             name = metric.get("pods", {}).get("metric", {}).get("name")
             goal = metric.get("pods", {}).get("target", {})
@@ -153,6 +166,8 @@ def check_scalers(things):
                 yield f"{name_of(scaler)}: it scales on {metric.get('type')}, not on a queue of its pods"
             elif role and name not in exported(role):
                 yield f"{name_of(scaler)}: {target['name']} does not export {name}"
+            elif not name.endswith(QUEUES):
+                yield f"{name_of(scaler)}: {name} is no queue: it does not say who waits"
             if name and (goal.get("type") != "AverageValue" or not quantities.value_of(goal.get("averageValue"))):
                 yield f"{name_of(scaler)}: its goal is no averageValue above 0"
     for deployment in of_kind(things, "Deployment"):
@@ -180,6 +195,9 @@ def check_settings(things):
         for node in by_role.get("verifier", []):
             if flag(coordinator, "tokenizer") not in (None, flag(node, "model")):
                 yield f"the coordinator's --tokenizer {flag(coordinator, 'tokenizer')} is not of the verifier's --model"
+            for gateway in by_role.get("gateway", []):
+                if flag(gateway, "model") != flag(node, "model"):
+                    yield f"the gateway's --model {flag(gateway, 'model')} is not the verifier's"
             expected = [set(flags(words, "expect-weights")) - {""} for words in (coordinator, node)]
             if all(expected) and not set.intersection(*expected):
                 yield "--expect-weights: the coordinator would refuse the weights that the verifier expects"
