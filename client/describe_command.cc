@@ -90,14 +90,14 @@ std::string GpuActivityOf(absl::string_view role, const NodeDescription& node) {
   if (!node.activity || !node.activity->gpu) return "";
   const GpuActivity& gpu = *node.activity->gpu;
   return absl::StrFormat(
-      "%s %s on %s: %.1f MiB taken, %.1f MiB of it by KV blocks; %d graphs, "
-      "launched %d times; %d rows of logits answered, %d copied whole, %d of "
-      "these as the answer did not decide\n",
+      "%s %s on %s: %.1f MiB taken, %.1f MiB of it by KV blocks; %d graphs "
+      "(%d captured late), launched %d times; %d rows of logits answered, %d "
+      "copied whole, %d of these as the answer did not decide\n",
       role, node.model_name.empty() ? "-" : node.model_name, gpu.name,
       static_cast<double>(gpu.memory_bytes) / (1 << 20),
       static_cast<double>(node.kv_cache_bytes) / (1 << 20), gpu.num_graphs,
-      gpu.num_graph_replays, gpu.num_answered_rows, gpu.num_copied_rows,
-      gpu.num_undecided_rows);
+      gpu.num_late_graphs, gpu.num_graph_replays, gpu.num_answered_rows,
+      gpu.num_copied_rows, gpu.num_undecided_rows);
 }
 
 std::string Align(const std::vector<Row>& rows) {

@@ -45,6 +45,10 @@ class Run {
 
  private:
   absl::Status ReadAll(ResumingStream& stream);
+  // A request that no stream came of says all that it would be resumed by.
+  bool OffersResume(const absl::Status& status) const {
+    return report_.start.has_value() && CanResume(rest_, status);
+  }
   void PrintSummary();
 
   const GenerateFlags& flags_;
@@ -94,7 +98,7 @@ bool Run::PrintEnd(const absl::Status& status, bool is_interrupted) {
   } else if (status.ok() || report_.start.has_value()) {
     JsonOptions options = {.with_rounds = flags_.json_rounds};
     if (!is_interrupted) options.failure = status;
-    if (!status.ok() && CanResume(rest_, status)) {
+    if (!status.ok() && OffersResume(status)) {
       options.resume = ToResumeFlags(rest_);
     }
     io_.out << ToJson(report_, options) << "\n";
@@ -104,7 +108,7 @@ bool Run::PrintEnd(const absl::Status& status, bool is_interrupted) {
 }
 
 void Run::PrintResume(const absl::Status& status) {
-  if (flags_.wants_json() || !CanResume(rest_, status)) return;
+  if (flags_.wants_json() || !OffersResume(status)) return;
   io_.err << "to go on after these " << rest_.delivered->size()
           << " tokens:\n  " << ResumeCommand(flags_.words, ToResumeFlags(rest_))
           << "\n";

@@ -46,10 +46,11 @@ GenerateFlags WithJson() {
 }
 
 int Execute(const ScriptedGenerationService& service, GenerateFlags flags,
-            const CommandIo& io) {
+            const CommandIo& io,
+            const GenerationRequest& request = {.prompt = "prompt"}) {
   flags.target.coordinator = service.address();
   Cancellation cancellation;
-  return Generate(flags, {.prompt = "prompt"}, io, cancellation);
+  return Generate(flags, request, io, cancellation);
 }
 
 TEST(GenerateCommandTest, APipeGetsTheTextAndNothingElse) {
@@ -180,16 +181,41 @@ TEST(GenerateCommandTest, JsonOfAStreamThatBreaksHasWhatAResumeNeeds) {
   EXPECT_EQ(screen.err.str(), "outrider: UNAVAILABLE: gone\n");
 }
 
-TEST(GenerateCommandTest, WhatCannotBeResumedIsNotOfferedForIt) {
+TEST(GenerateCommandTest, AStreamWhoseModelIsGoneIsResumedOnThatModel) {
   auto script = TwoRounds();
   script.updates.pop_back();
   script.status = {grpc::StatusCode::ABORTED, "another model"};
+  const ScriptedGenerationService service(script);
+  Screen screen;
+  EXPECT_EQ(Execute(service, GenerateFlags(), screen.Io()), kExitFailed);
+  EXPECT_THAT(screen.err.str(),
+              HasSubstr("--resume-model 0123abcd:float32:avx2 "));
+}
+
+TEST(GenerateCommandTest, WhatCannotBeResumedIsNotOfferedForIt) {
+  auto script = TwoRounds();
+  script.updates.pop_back();
+  script.status = {grpc::StatusCode::INVALID_ARGUMENT, "no such rule"};
   const ScriptedGenerationService service(script);
   Screen text, json;
   EXPECT_EQ(Execute(service, GenerateFlags(), text.Io()), kExitFailed);
   EXPECT_THAT(text.err.str(), Not(HasSubstr("--resume-tokens")));
   EXPECT_EQ(Execute(service, WithJson(), json.Io()), kExitFailed);
   EXPECT_FALSE(nlohmann::json::parse(json.out.str()).contains("resume"));
+}
+
+TEST(GenerateCommandTest, ARefusedResumeIsNotAnsweredWithItself) {
+  const ScriptedGenerationService service(
+      {.status = {grpc::StatusCode::FAILED_PRECONDITION, "not this model"}});
+  GenerationRequest resume = {.prompt = "prompt"};
+  resume.seed = 1;
+  resume.model = ModelIdentity{.weights_hash = "ab"};
+  resume.delivered = TokenSeq{6};
+  Screen screen;
+  EXPECT_EQ(Execute(service, GenerateFlags(), screen.Io(), resume),
+            kExitFailed);
+  EXPECT_EQ(screen.err.str(),
+            "outrider: FAILED_PRECONDITION: not this model\n");
 }
 
 TEST(GenerateCommandTest, ATimeoutIsACallThatFailed) {
@@ -241,9 +267,10 @@ TEST(DescribeCommandTest, PrintsATableAndWhatIsMissing) {
                         "ms. Now 0 sessions in 0 of 90 KV blocks"));
   EXPECT_THAT(screen.out.str(),
               HasSubstr("verifier demo-target on a GPU: 3.0 MiB taken, 0.5 MiB "
-                        "of it by KV blocks; 4 graphs, launched 50 times; 60 "
-                        "rows of logits answered, 7 copied whole, 2 of these "
-                        "as the answer did not decide\n"));
+                        "of it by KV blocks; 4 graphs (1 captured late), "
+                        "launched 50 times; 60 rows of logits answered, 7 "
+                        "copied whole, 2 of these as the answer did not "
+                        "decide\n"));
   EXPECT_THAT(screen.out.str(), HasSubstr("no drafter is ready"));
   EXPECT_THAT(screen.out.str(),
               HasSubstr("refused drafter: another tokenizer"));

@@ -61,11 +61,9 @@ ResumeFlags ToResumeFlags(const GenerationRequest& request) {
 }
 
 bool CanResume(const GenerationRequest& request, const absl::Status& failure) {
-  const bool is_in_vain = absl::IsAborted(failure) ||
-                          absl::IsInvalidArgument(failure) ||
-                          absl::IsFailedPrecondition(failure);
-  return !is_in_vain && request.seed.has_value() && request.model.has_value() &&
-         request.delivered.has_value() && !request.delivered->empty();
+  return !absl::IsInvalidArgument(failure) && request.seed.has_value() &&
+         request.model.has_value() && request.delivered.has_value() &&
+         !request.delivered->empty();
 }
 
 std::string ResumeCommand(const std::vector<std::string>& words,

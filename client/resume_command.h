@@ -20,8 +20,9 @@ struct ResumeFlags {
 // What a stream's ResumeRequest, which names seed and model, comes to.
 ResumeFlags ToResumeFlags(const GenerationRequest& request);
 
-// Whether the request continues anything, and not in vain: some failures come
-// back however often it is sent.
+// Whether the request continues anything, and not in vain: what is wrong with
+// it is wrong everywhere. A model that is not served now (ABORTED,
+// FAILED_PRECONDITION) may be again, as after a roll-out that is taken back.
 bool CanResume(const GenerationRequest& request, const absl::Status& failure);
 
 // The command line, quoted for a shell, that continues what the command line

@@ -45,10 +45,19 @@ TEST(ResumeCommandTest, OnlyWhatMaySucceedIsResumed) {
   rest.delivered = TokenSeq{1, 2};
   EXPECT_TRUE(CanResume(rest, absl::UnavailableError("")));
   EXPECT_TRUE(CanResume(rest, absl::DeadlineExceededError("")));
-  EXPECT_FALSE(CanResume(rest, absl::AbortedError("another model")));
-  EXPECT_FALSE(CanResume(rest, absl::FailedPreconditionError("")));
+  EXPECT_FALSE(CanResume(rest, absl::InvalidArgumentError("")));
   EXPECT_EQ(ToResumeFlags(rest).tokens, "1 2");
   EXPECT_THAT(ToResumeFlags(rest).model, StartsWith("ab:"));
+}
+
+TEST(ResumeCommandTest, AStreamIsResumedWhereItsModelIsServedAgain) {
+  GenerationRequest rest = {.prompt = "text"};
+  rest.seed = 7;
+  rest.model = ModelIdentity{.weights_hash = "old"};
+  rest.delivered = TokenSeq{1, 2};
+  EXPECT_TRUE(CanResume(rest, absl::AbortedError("another model")));
+  EXPECT_TRUE(CanResume(rest, absl::FailedPreconditionError("not old")));
+  EXPECT_THAT(ToResumeFlags(rest).model, StartsWith("old:"));
 }
 
 }  // namespace

@@ -69,6 +69,7 @@ grpc::Status ScriptedGenerationService::Describe(
   gpu.set_name("a GPU");
   gpu.set_memory_bytes(3 << 20);
   gpu.set_num_graphs(4);
+  gpu.set_num_late_graphs(1);
   gpu.set_num_graph_replays(50);
   gpu.set_num_answered_rows(60);
   gpu.set_num_copied_rows(7);
