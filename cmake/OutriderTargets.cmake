@@ -1,5 +1,7 @@
-# outrider_cc_library(NAME sampling HDRS … SRCS … DEPS … [STRICT] [FUZZED])
+# outrider_cc_library(NAME sampling HDRS … SRCS … DEPS … [STRICT] [SHELL] [FUZZED])
 #   one library per folder, alias outrider::sampling; explicit lists, no globs.
+#   SHELL: it carries and prints what others compute, so that sanitizers' builds do
+#   not spend twice the time to optimise it.
 #   FUZZED: it reads what others wrote, and shows libFuzzer which way it took.
 # outrider_cc_binary(NAME outrider-verifier SRCS … DEPS …)
 # outrider_cc_tests(NAME sampling_tests SRCS coins_test.cc … DEPS … [LABELS …] [TIMEOUT …] [THREADS] [OPTIMISED])
@@ -42,7 +44,7 @@ function(outrider_compile_in_groups target)
 endfunction()
 
 function(outrider_cc_library)
-  cmake_parse_arguments(A "STRICT;FUZZED" "NAME" "HDRS;SRCS;DEPS;PRIVATE_DEPS" ${ARGN})
+  cmake_parse_arguments(A "STRICT;SHELL;FUZZED" "NAME" "HDRS;SRCS;DEPS;PRIVATE_DEPS" ${ARGN})
   set(target outrider_${A_NAME})
   if(A_SRCS)
     add_library(${target} STATIC ${A_SRCS} ${A_HDRS})
@@ -52,6 +54,9 @@ function(outrider_cc_library)
     target_link_libraries(${target} PUBLIC ${A_DEPS} PRIVATE ${A_PRIVATE_DEPS} outrider_warnings)
     if(A_STRICT)
       target_link_libraries(${target} PRIVATE outrider_strict_warnings)
+    endif()
+    if(A_SHELL AND OUTRIDER_SANITIZE)
+      target_compile_options(${target} PRIVATE -O0)
     endif()
     if(A_FUZZED AND OUTRIDER_FUZZ)
       target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)

@@ -210,7 +210,7 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskUntilAnswered(
       continue;
     }
     seat_.GiveTurnBack();
-    if (*reason == MoveReason::kLate) {
+    if (*reason == MoveReason::kLate && !was_silent_) {
       if (!has_begun_ && was_patient_) co_return reply;
       continue;  // with more patience
     }
@@ -318,9 +318,12 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskNode(
       pool_.timer(), cancellation);
   Reply& reply = timed.reply;
   was_patient_ = timed.had_all_time;
+  // Such a node is not slow: patience with it would keep a session from another
+  // one that is ready again. (An opening goes to any other at once.)
+  was_silent_ = timed.is_silent && has_begun_;
   if (!absl::IsDeadlineExceeded(reply.status())) {
     patience_ = 1;
-  } else if (!was_patient_) {
+  } else if (!was_patient_ && !was_silent_) {
     patience_ *= 4;
   }
   if (reply.ok() && reply->header.is_draining) node.link.is_leaving = true;

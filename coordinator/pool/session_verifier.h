@@ -34,8 +34,8 @@ namespace outrider {
 // same step with the same bytes, until that answers or another comes.
 //
 // A session under whose step a node was lost is suspected until a step of it is
-// answered: it comes to a node alone of all that are. One that loses a second
-// node so is ended. Confined to one coroutine.
+// answered: it comes to a node alone of all that are, and ends where the seat
+// convicts it. Confined to one coroutine.
 class SessionVerifier final : public VerifyStub {
  public:
   SessionVerifier(SessionPool& pool, const SessionId& session,
@@ -48,8 +48,8 @@ class SessionVerifier final : public VerifyStub {
   // RESOURCE_EXHAUSTED with a delay: an opening, and the waiting room is full.
   // UNAVAILABLE: an opening fails everywhere, or the session would move for the
   // fourth time in a minute, or only verifiers that it would have to be begun
-  // anew at are left. ABORTED: only other models are. INTERNAL and
-  // IsPoison: it may be what two nodes were lost by.
+  // anew at are left. ABORTED: only other models are. INTERNAL and IsPoison: it
+  // may be what nodes were lost by.
   Task<absl::StatusOr<VerifyReply>> Verify(const VerifyCall& call,
                                            Cancellation& cancellation) override;
   // The limit is that of the node of the moment.
@@ -70,16 +70,13 @@ class SessionVerifier final : public VerifyStub {
   using Nodes = VerifierSeat::Nodes;
 
   // The node of the moment, as a stub.
-  class AtSeat final : public VerifyStub {
-   public:
-    explicit AtSeat(SessionVerifier& session) : session_(session) {}
+  struct AtSeat final : public VerifyStub {
+    explicit AtSeat(SessionVerifier& of) : session(of) {}
     Task<Reply> Verify(const VerifyCall& call,
                        Cancellation& cancellation) override {
-      return session_.AskNode(call, cancellation);
+      return session.AskNode(call, cancellation);
     }
-
-   private:
-    SessionVerifier& session_;
+    SessionVerifier& session;
   };
 
   Task<Reply> Open(const VerifyCall& call, Cancellation& cancellation);
@@ -113,6 +110,7 @@ class SessionVerifier final : public VerifyStub {
   std::unique_ptr<WaitingRoom::Place> place_;  // likewise, while it waits
   int patience_ = 1;  // times the limit of a step; more after a late one
   bool was_patient_ = false;  // the last step had all the time there is
+  bool was_silent_ = false;   // under it the node was, and is to be left
 };
 
 }  // namespace outrider

@@ -73,6 +73,25 @@ TEST_F(SessionVerifierTest, WhereAllAreSilentNobodyMoves) {
   for (const auto& stream : streams_) EXPECT_THAT(*stream->end, IsOk());
 }
 
+// It holds, and goes there as soon as that one has recovered.
+TEST_F(SessionVerifierTest, ASilentVerifierIsLeftThoughTheOtherFailedLately) {
+  Start(/*num_verifiers=*/2, /*num_streams=*/4);
+  // A late step would be waited for as long as four of these allow.
+  for (FakeProcess& process : processes_) process.step = milliseconds(500);
+  RunUntil([&] { return HaveAllSteps(3); });
+  for (FakeProcess& process : processes_) process.step = kFakeStep;
+  RunUntil([&] { return HaveAllSteps(10); });
+  processes_[1].is_silent = true;
+  RunUntil([&] { return NumMoves(MoveReason::kLate) == 2; });
+  processes_[1].is_silent = false;
+  RunUntil([&] { return HaveAllSteps(13); });
+  processes_[0].is_silent = true;
+  const auto silent_at = loop_.elapsed();
+  RunUntil([&] { return HaveAllSteps(16); });
+  EXPECT_LT(loop_.elapsed() - silent_at, milliseconds(5500));
+  EXPECT_EQ(NumMoves(MoveReason::kLate), 6);
+}
+
 TEST_F(SessionVerifierTest, ACoordinatorThatWasStoppedBlamesNobody) {
   Start(/*num_verifiers=*/3, /*num_streams=*/9);
   RunUntil([&] { return HaveAllSteps(10); });

@@ -139,7 +139,7 @@ Task<TimedReply> SendStep(VerifierNode& node, const VerifyCall& call,
   }
   const bool had_all_time =
       timeout == longest && !sent.is_silent && !sent.is_late;
-  co_return TimedReply{std::move(sent.reply), had_all_time};
+  co_return TimedReply{std::move(sent.reply), had_all_time, sent.is_silent};
 }
 
 }  // namespace outrider

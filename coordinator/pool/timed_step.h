@@ -25,6 +25,7 @@ struct TimedReply {
   // DEADLINE_EXCEEDED, beside the stub's own failures: the node falls silent.
   absl::StatusOr<VerifyReply> reply;
   bool had_all_time = false;  // that there is for such a step
+  bool is_silent = false;     // it was given up, as the node is
 };
 
 // Sends one step and waits for its reply, for as long as the node may take. The
