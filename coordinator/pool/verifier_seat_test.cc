@@ -44,6 +44,15 @@ class VerifierSeatTest : public VerifierStreams {
           return one->end.has_value() && IsPoison(*one->end);
         }));
   }
+  // Twenty streams, which the second verifier came up too late for.
+  void StartWithNobodyAtTheSecond(size_t num_verifiers) {
+    Start(num_verifiers, /*num_streams=*/0);
+    processes_[1].is_up = false;
+    pool_->Ask();
+    for (int i = 0; i < 20; ++i) AddStream();
+    processes_[1].is_up = true;
+    pool_->Ask();
+  }
   void ExpectTheOnlyVerifierTakenTwice(uint64_t poison_from) {
     Start(/*num_verifiers=*/1, /*num_streams=*/5);
     RunUntil([&] { return HaveAllSteps(3); });
@@ -117,12 +126,7 @@ TEST_F(VerifierSeatTest, StreamsThatHaveAnsweredInBetweenSurviveThreeLosses) {
 }
 
 TEST_F(VerifierSeatTest, OfTheManyThatLoseTwoAtOnceOneAtMostIsEnded) {
-  Start(/*num_verifiers=*/2, /*num_streams=*/0);
-  processes_[1].is_up = false;
-  pool_->Ask();
-  for (int i = 0; i < 20; ++i) AddStream();
-  processes_[1].is_up = true;
-  pool_->Ask();
+  StartWithNobodyAtTheSecond(/*num_verifiers=*/2);
   RunUntil([&] { return processes_[0].num_in_flight == 20; });
   processes_[0].Die();
   // The first of them has just come in.
@@ -136,12 +140,7 @@ TEST_F(VerifierSeatTest, OfTheManyThatLoseTwoAtOnceOneAtMostIsEnded) {
 
 // One after the other, so that one stream comes from the first to the second.
 TEST_F(VerifierSeatTest, WhoLosesTwoWhileOthersLoseAThirdGoesOn) {
-  Start(/*num_verifiers=*/3, /*num_streams=*/0);
-  processes_[1].is_up = false;
-  pool_->Ask();
-  for (int i = 0; i < 20; ++i) AddStream();
-  processes_[1].is_up = true;
-  pool_->Ask();
+  StartWithNobodyAtTheSecond(/*num_verifiers=*/3);
   RunUntil([&] { return processes_[0].num_in_flight == 10; });
   processes_[0].Die();
   RunUntil([&] { return processes_[1].num_in_flight > 0; });
