@@ -47,8 +47,8 @@ TEST(ChannelTest, WhoSaysNothingIsGivenUpWhenItsKeepaliveSaysSo) {
   EXPECT_TRUE(absl::IsUnavailable(end.get_future().get()));
 }
 
-// As a node is whose round trip is long, or whose cores are at work. An attempt
-// that is given up too early is followed by others like it, for ever.
+// A node may be far away, or have no core free. An attempt that is given up too
+// early is followed by others like it, for ever.
 TEST(ChannelTest, WhoTakesLongToConnectIsWaitedFor) {
   const SilentServer server(/*before_it_speaks=*/milliseconds(650));
   const auto channel = MakeChannel(server.address(), {});
