@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "coordinator/peers/fade.h"
+
 namespace outrider {
 namespace {
 
@@ -50,12 +52,12 @@ void PassCurve::Learn(int num_rows, double seconds, int num_sessions) {
   scale_ *= 1 + known * (seconds / usual - 1) / scale_weight_;
   ++step.recent;
   ++num_recent_;
-  Draw();
+  FitShares();
 }
 
 void PassCurve::Fade(int num_sessions) {
-  const double scale_fade = 1 - 1 / (kScaleRounds * num_sessions);
-  const double shape_fade = 1 - 1 / (kShapeRounds * num_sessions);
+  const double scale_fade = FadeOver(kScaleRounds, num_sessions);
+  const double shape_fade = FadeOver(kShapeRounds, num_sessions);
   scale_weight_ *= scale_fade;
   num_recent_ *= scale_fade;
   for (Step& step : steps_) {
@@ -64,7 +66,7 @@ void PassCurve::Fade(int num_sessions) {
   }
 }
 
-void PassCurve::Draw() {
+void PassCurve::FitShares() {
   double weight = 0, rows = 0, mean = 0;
   int last = 0;  // the most rows that were seen
   for (int i = 0; i < kMostRows; ++i) {

@@ -34,7 +34,7 @@ class PassCurve {
 
   static int At(int num_rows) { return std::clamp(num_rows, 1, kMostRows) - 1; }
   void Fade(int num_sessions);
-  void Draw();
+  void FitShares();
 
   double scale_ = 0;  // seconds
   double scale_weight_ = 0;

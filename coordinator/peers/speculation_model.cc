@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "coordinator/peers/fade.h"
+
 namespace outrider {
 namespace {
 
@@ -11,12 +13,12 @@ namespace {
 // over some 16 rounds of each session then, one of acceptance over some 100 of
 // all, but where the last dozen say clearly something else.
 constexpr double kTimesRounds = 16;
-constexpr double kAcceptanceFade = 1 - 1.0 / 100;
-constexpr double kRecentFade = 1 - 1.0 / 12;
+constexpr double kAcceptanceFade = FadeOver(100);
 constexpr double kRecentRounds = 12;
+constexpr double kRecentFade = FadeOver(kRecentRounds);
 constexpr double kClearly = 3;  // standard deviations
 constexpr double kWeightAfterChange = 3;
-constexpr double kTrialsFade = 1 - 1.0 / 64;
+constexpr double kTrialsFade = FadeOver(64);
 constexpr double kAheadRounds = 64;
 // Acceptance is never quite forgotten, or it would look good again by itself.
 constexpr double kLeastAcceptanceWeight = 20;
@@ -81,7 +83,7 @@ void SpeculationModel::ForgetWhatChanged(bool first_stands) {
 
 void SpeculationModel::LearnTimes(const RoundStats& round,
                                   const Circumstances& circumstances) {
-  const double fade = 1 - 1 / (kTimesRounds * circumstances.num_sessions);
+  const double fade = FadeOver(kTimesRounds, circumstances.num_sessions);
   for (Mean* time : {&draft_calls_, &draft_tokens_, &verify_calls_,
                      &plain_calls_, &drafts_, &rest_}) {
     time->Fade(fade);
@@ -105,7 +107,7 @@ void SpeculationModel::LearnTimes(const RoundStats& round,
 
 void SpeculationModel::LearnAhead(const RoundStats& round,
                                   const Circumstances& circumstances) {
-  const double fade = 1 - 1 / (kAheadRounds * circumstances.num_sessions);
+  const double fade = FadeOver(kAheadRounds, circumstances.num_sessions);
   for (Mean* mean : {&asked_, &hits_, &ahead_calls_, &ahead_tokens_}) {
     mean->Fade(fade);
   }

@@ -16,7 +16,7 @@ namespace outrider {
 // Thread-compatible.
 class SpeculationModel {
  public:
-  static constexpr int kMostDrafts = 32;
+  static constexpr int kMostDrafts = PassCurve::kMostRows - 1;
 
   // What a round was part of.
   struct Circumstances {

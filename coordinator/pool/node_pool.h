@@ -34,8 +34,8 @@
 namespace outrider {
 
 // The drafters and verifiers of this coordinator: every address behind every
-// name is a node. Each is asked once a second what it is; sessions come to
-// those that answer and fit. Thread-safe.
+// name is a node. Each is asked once a second what it is, and more often while
+// it does not answer; sessions come to those that do and fit. Thread-safe.
 class NodePool final : public SessionPool {
  public:
   using Options = NodePoolOptions;

@@ -9,13 +9,12 @@ namespace outrider {
 
 inline constexpr char kPoisonUrl[] = "outrider/poison";
 
-// Of a session that may be what its verifiers died of: no
-// other is to have it, here or by way of another coordinator.
+// Of a session that may be what its verifiers died of: no other is to have it,
+// here or by way of another coordinator.
 inline absl::Status PoisonError() {
   absl::Status status = absl::InternalError(
       "verifiers were lost one after the other while they had this step, and "
-      "no "
-      "other session of this kind was at the last: no other one is tried");
+      "no other session of this kind was at the last: no other one is tried");
   status.SetPayload(kPoisonUrl, absl::Cord("1"));
   return status;
 }

@@ -266,9 +266,9 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskHere(
       co_await seat_.TakeTurn(call, cancellation);
       continue;
     }
-    if (was_connected && !seat_.node().link.is_leaving) {
-      seat_.LostUnderStep();
-      if (co_await seat_.IsConvicted(cancellation)) co_return PoisonError();
+    if (was_connected && !seat_.node().link.is_leaving &&
+        co_await seat_.IsConvictedByLoss(cancellation)) {
+      co_return PoisonError();
     }
     co_return reply;
   }

@@ -215,15 +215,12 @@ void VerifierSeat::Answered(const VerifyReply& reply) {
       std::chrono::duration<double>(seconds)));
 }
 
-void VerifierSeat::LostUnderStep() {
-  // A suspect that did not come in alone is none for what it met there.
-  if (!is_suspect() || is_alone_) ++num_lost_;
+Task<bool> VerifierSeat::IsConvictedByLoss(Cancellation& cancellation) {
   losses_.push_back(pool_.losses().Met(seat_->link.address, Clock::now()));
   GiveTurnBack();
-}
-
-Task<bool> VerifierSeat::IsConvicted(Cancellation& cancellation) {
-  if (num_lost_ < kMaxLost) co_return false;
+  // A suspect that did not come in alone is none for what it met there.
+  if (is_suspect() && !is_alone_) co_return false;
+  if (++num_lost_ < kMaxLost) co_return false;
   if (num_lost_ == kMaxLost) {
     const VerifierLosses& losses = pool_.losses();
     if (!losses.HasOther(losses_, Clock::now())) {

@@ -74,10 +74,10 @@ class VerifierSeat {
 
   // What came of a step that was sent.
   void Answered(const VerifyReply& reply);
-  void LostUnderStep();
   bool is_suspect() const { return num_lost_ > 0; }
-  // Waits a moment for what else may be lost, where that decides.
-  Task<bool> IsConvicted(Cancellation& cancellation);
+  // The verifier was lost under it. Whether the session is given up for that;
+  // waits a moment for what else may be lost, where that decides.
+  Task<bool> IsConvictedByLoss(Cancellation& cancellation);
 
   // Tells a node that was left, and does not wait for it.
   void Leave(Seat<VerifierNode> seat, const VerifyCall& call);

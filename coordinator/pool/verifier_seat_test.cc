@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "coordinator/pool/poison.h"
 #include "core/testing/status_matchers.h"
@@ -43,6 +45,15 @@ class VerifierSeatTest : public VerifierStreams {
         std::count_if(streams_.begin(), streams_.end(), [](const auto& one) {
           return one->end.has_value() && IsPoison(*one->end);
         }));
+  }
+  // Twenty streams, which the second verifier came up too late for.
+  void StartWithNobodyAtTheSecond(size_t num_verifiers) {
+    Start(num_verifiers, /*num_streams=*/0);
+    processes_[1].is_up = false;
+    pool_->Ask();
+    for (int i = 0; i < 20; ++i) AddStream();
+    processes_[1].is_up = true;
+    pool_->Ask();
   }
   void ExpectTheOnlyVerifierTakenTwice(uint64_t poison_from) {
     Start(/*num_verifiers=*/1, /*num_streams=*/5);
@@ -117,12 +128,7 @@ TEST_F(VerifierSeatTest, StreamsThatHaveAnsweredInBetweenSurviveThreeLosses) {
 }
 
 TEST_F(VerifierSeatTest, OfTheManyThatLoseTwoAtOnceOneAtMostIsEnded) {
-  Start(/*num_verifiers=*/2, /*num_streams=*/0);
-  processes_[1].is_up = false;
-  pool_->Ask();
-  for (int i = 0; i < 20; ++i) AddStream();
-  processes_[1].is_up = true;
-  pool_->Ask();
+  StartWithNobodyAtTheSecond(/*num_verifiers=*/2);
   RunUntil([&] { return processes_[0].num_in_flight == 20; });
   processes_[0].Die();
   // The first of them has just come in.
@@ -136,12 +142,7 @@ TEST_F(VerifierSeatTest, OfTheManyThatLoseTwoAtOnceOneAtMostIsEnded) {
 
 // One after the other, so that one stream comes from the first to the second.
 TEST_F(VerifierSeatTest, WhoLosesTwoWhileOthersLoseAThirdGoesOn) {
-  Start(/*num_verifiers=*/3, /*num_streams=*/0);
-  processes_[1].is_up = false;
-  pool_->Ask();
-  for (int i = 0; i < 20; ++i) AddStream();
-  processes_[1].is_up = true;
-  pool_->Ask();
+  StartWithNobodyAtTheSecond(/*num_verifiers=*/3);
   RunUntil([&] { return processes_[0].num_in_flight == 10; });
   processes_[0].Die();
   RunUntil([&] { return processes_[1].num_in_flight > 0; });
@@ -167,6 +168,49 @@ TEST_F(VerifierSeatTest, WhereVerifiersDieAnywayARequestTakesThreeOfThem) {
   EXPECT_EQ(NumDeaths(), 1 + 3);
   EXPECT_EQ(NumEndedByPoison(), 1);
   EXPECT_TRUE(IsPoison(*streams_.back()->end));
+}
+
+// One seat, whose verifier is lost under each of its steps.
+class LostSeatTest : public VerifierSeatTest {
+ protected:
+  LostSeatTest() {
+    Start(/*num_verifiers=*/1, /*num_streams=*/0);
+    auto choice = pool_->ChooseVerifier({}, {});
+    seat_.emplace(*pool_, call_.header.session, std::move(choice.seat),
+                  choice.description);
+  }
+  // Whether the session is given up for it.
+  bool Lose() {
+    std::optional<bool> is_convicted;
+    StartDetached(Lose(is_convicted));
+    RunUntil([&] { return is_convicted.has_value(); });
+    processes_[0].Die();
+    processes_[0].is_up = true;
+    return is_convicted == true;
+  }
+  void Wait(std::chrono::seconds time) {
+    const auto begin = loop_.elapsed();
+    RunUntil([&] { return loop_.elapsed() - begin > time; });
+  }
+
+ private:
+  Task<void> Lose(std::optional<bool>& is_convicted) {
+    co_await seat_->TakeTurn(call_, cancellation_);
+    is_convicted = co_await seat_->IsConvictedByLoss(cancellation_);
+  }
+
+  const VerifyCall call_ = {.header = {.session = SessionId::Random()}};
+  std::optional<VerifierSeat> seat_;
+};
+
+TEST_F(LostSeatTest, OnlyWhatItMeetsAloneConvictsIt) {
+  pool_->losses().Met("9.9.9.9:1", loop_.now());
+  EXPECT_FALSE(Lose());
+  EXPECT_FALSE(Lose());  // as another one was lost, too
+  Wait(VerifierLosses::kMemory + std::chrono::seconds(1));
+  processes_[0].is_up = false;  // so that it gives no place to it alone
+  EXPECT_FALSE(Lose());
+  EXPECT_TRUE(Lose());
 }
 
 TEST_F(VerifierSeatTest, ARequestThatComesAgainTakesNoMoreThanAtFirst) {

@@ -6,11 +6,22 @@
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/support/channel_arguments.h>
 
+#include <chrono>
+
 #include "absl/synchronization/mutex.h"
 #include "core/rpc/endpoint.h"
 #include "core/rpc/metadata_limits.h"
 
 namespace outrider {
+namespace {
+
+// That an attempt to connect may take, or one that always takes longer would
+// never succeed: TLS takes three round trips, of 200 ms each far away, and the
+// time of a node that is busy. But less than a node is given to say what it is:
+// who finds nobody at an address is to know that, and not that it is late.
+constexpr std::chrono::milliseconds kConnectTime(900);
+
+}  // namespace
 
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
                                            const ChannelOptions& options) {
@@ -28,8 +39,9 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   arguments.SetInt(GRPC_ARG_MAX_METADATA_SIZE, kMaxTransportMetadataBytes);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 500);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 400);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS,
+                   static_cast<int>(kConnectTime.count()));
   if (!options.server_name.empty()) {
     arguments.SetSslTargetNameOverride(options.server_name);
   }

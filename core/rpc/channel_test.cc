@@ -47,5 +47,14 @@ TEST(ChannelTest, WhoSaysNothingIsGivenUpWhenItsKeepaliveSaysSo) {
   EXPECT_TRUE(absl::IsUnavailable(end.get_future().get()));
 }
 
+// A node may be far away, or have no core free. An attempt that is given up too
+// early is followed by others like it, for ever.
+TEST(ChannelTest, WhoTakesLongToConnectIsWaitedFor) {
+  const SilentServer server(/*before_it_speaks=*/milliseconds(650));
+  const auto channel = MakeChannel(server.address(), {});
+  EXPECT_TRUE(channel->WaitForConnected(std::chrono::system_clock::now() +
+                                        std::chrono::seconds(10)));
+}
+
 }  // namespace
 }  // namespace outrider

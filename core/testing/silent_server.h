@@ -2,16 +2,18 @@
 #ifndef OUTRIDER_CORE_TESTING_SILENT_SERVER_H_
 #define OUTRIDER_CORE_TESTING_SILENT_SERVER_H_
 
+#include <chrono>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace outrider::testing {
 
-// Accepts one connection, which must come, says what HTTP/2 begins with, and
-// nothing ever after.
+// Accepts connections one by one, says to each, after a time, what HTTP/2
+// begins with, and nothing ever after.
 class SilentServer {
  public:
-  SilentServer();
+  explicit SilentServer(std::chrono::milliseconds before_it_speaks = {});
   SilentServer(const SilentServer&) = delete;
   SilentServer& operator=(const SilentServer&) = delete;
   ~SilentServer();
@@ -19,8 +21,10 @@ class SilentServer {
   const std::string& address() const { return address_; }
 
  private:
+  void Accept(std::chrono::milliseconds before_it_speaks);
+
   const int listener_;
-  int connection_ = -1;
+  std::vector<int> connections_;  // of the thread until that has ended
   std::string address_;
   std::thread thread_;
 };

@@ -28,8 +28,8 @@ _SHUNNED_SECONDS = 5.0
 _CHANNEL_OPTIONS = [("grpc.keepalive_time_ms", 5000), ("grpc.keepalive_timeout_ms", 2000),
                     ("grpc.http2.ping_timeout_ms", 2000),
                     ("grpc.keepalive_permit_without_calls", 1), ("grpc.http2.max_pings_without_data", 0),
-                    ("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 1000),
-                    ("grpc.min_reconnect_backoff_ms", 500),  # which is also how long a connection may take
+                    ("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 400),
+                    ("grpc.min_reconnect_backoff_ms", 900),  # which is how long an attempt to connect may take
                     ("grpc.max_receive_message_length", 64 << 20), ("grpc.enable_retries", 0)]
 
 

@@ -64,8 +64,9 @@ def from_rpc(error: grpc.aio.AioRpcError) -> ApiError:
     details = error.details() or ""
     # Only what a coordinator says of the caller's own request goes out as it is: gRPC's own words have addresses,
     # and how a stream is resumed is the gateway's business.
-    is_callers = status in (400, 409, 429)
+    is_callers = status in (400, 429)
     message = details if is_callers and details else {
+        409: "the model behind this text was replaced by another one; send the request again",
         502: "the gateway may not call its coordinators; its log says why",
         503: "the model does not answer now; try again later",
         504: "the request took too long",

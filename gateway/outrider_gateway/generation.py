@@ -24,10 +24,12 @@ log = logging.getLogger(__name__)
 # A stream that has begun is looked for another coordinator for so long without a token.
 RESUME_SECONDS = 60.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
-# What says nothing of the request itself: somebody else may serve it. FAILED_PRECONDITION: a coordinator that has
-# another model by now, or verifiers without the memory for the text; another one may have them.
+# What says nothing of the request itself: somebody else may serve it. ABORTED: the stream's model is gone from a
+# coordinator. FAILED_PRECONDITION: one has never had it, or no verifiers with the memory for the text. Another
+# coordinator may have them, where each has verifiers of its own.
 _ELSEWHERE = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED,
-              grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNKNOWN, grpc.StatusCode.FAILED_PRECONDITION}
+              grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNKNOWN, grpc.StatusCode.FAILED_PRECONDITION,
+              grpc.StatusCode.ABORTED}
 # What says that a coordinator serves nobody: the others come first for a while.
 _BROKEN = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED,
            grpc.StatusCode.UNKNOWN, grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED,
@@ -56,7 +58,8 @@ class Generation:
     A stream that breaks is resumed on another coordinator with the request as it was, the
     seed that the first one reported, and the tokens that arrived: the reader sees no seam.
     An opening that is refused is tried on every coordinator once; the last refusal is raised,
-    as an ApiError.
+    as an ApiError. Of a stream that nobody goes on with, what broke it is: that others lack
+    its model, say, is nothing that its reader asked for.
     """
 
     def __init__(self, coordinators: Coordinators, request: pb.GenerateRequest, *,
@@ -83,6 +86,7 @@ class Generation:
         tried: set[str] = set()
         pause = _FIRST_PAUSE
         give_up = time.monotonic() + RESUME_SECONDS
+        broke: grpc.aio.AioRpcError | None = None  # what the stream waits to be resumed after
         while True:
             node = self._coordinators.choose(tried)
             if node is None and self._has_begun and tried:
@@ -108,8 +112,9 @@ class Generation:
                     give_up = time.monotonic() + RESUME_SECONDS
                     pause = _FIRST_PAUSE
                     tried.clear()
+                    broke = error
                 tried.add(node.address)
-                self._after_failure(node, error, is_last=self._is_last(tried, give_up))
+                self._after_failure(node, error, broke or error, is_last=self._is_last(tried, give_up))
 
     def _is_last(self, tried: set[str], give_up: float) -> bool:
         if self._is_over():
@@ -121,12 +126,14 @@ class Generation:
     def _is_over(self) -> bool:
         return self._deadline is not None and time.monotonic() >= self._deadline
 
-    def _after_failure(self, node: Coordinator, error: grpc.aio.AioRpcError, *, is_last: bool) -> None:
-        """Raises where the request itself is at fault, or where nobody else is left."""
+    def _after_failure(self, node: Coordinator, error: grpc.aio.AioRpcError, broke: grpc.aio.AioRpcError, *,
+                       is_last: bool) -> None:
+        """Raises where the request itself is at fault, or where nobody else is left: then what broke the stream."""
         if error.code() in _BROKEN and not self._is_over():
             node.failed()
         if error.code() not in _ELSEWHERE or is_last:
-            refusal = errors.from_rpc(error)
+            is_own = error.code() not in _ELSEWHERE or self._is_over()
+            refusal = errors.from_rpc(error if is_own else broke)
             if refusal.status >= 500:
                 log.warning("a request failed at %s: %s: %s", node.address, error.code().name, error.details())
             raise refusal from error

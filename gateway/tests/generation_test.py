@@ -129,6 +129,36 @@ class GenerationTest(unittest.IsolatedAsyncioTestCase):
             await self.ids(self.over(Stub([error(grpc.StatusCode.FAILED_PRECONDITION)])))
         self.assertEqual(raised.exception.status, 400)
 
+    async def test_a_stream_whose_model_is_gone_from_one_coordinator_goes_on_where_it_is_served(self):
+        for code in grpc.StatusCode.ABORTED, grpc.StatusCode.FAILED_PRECONDITION:
+            with self.subTest(code.name):
+                first = Stub([begin(), round_of(0, 1, 2), error(code)])
+                second = Stub([begin(), round_of(2, 3, last=True)])
+                one = self.over(first, second)
+                self.nodes[1].num_streams += 1  # so that it is asked last
+                self.assertEqual(await self.ids(one), [1, 2, 3])
+                self.assertEqual(list(second.requests[0].delivered.ids), [1, 2])
+                self.assertFalse(self.nodes[0].is_shunned(time.monotonic()))
+
+    async def test_of_a_stream_that_nobody_goes_on_with_its_reader_hears_what_broke_it(self):
+        # The others' refusals speak of a resume, which the reader has not asked for.
+        for code, status in (grpc.StatusCode.ABORTED, 409), (grpc.StatusCode.UNAVAILABLE, 503):
+            with self.subTest(code.name), mock.patch.object(generation, "RESUME_SECONDS", 0.2):
+                stub = Stub([begin(), round_of(0, 1), error(code)],
+                            *[[error(grpc.StatusCode.FAILED_PRECONDITION)] for _ in range(9)])
+                with self.assertRaises(ApiError) as raised:
+                    await self.ids(self.over(stub))
+                self.assertGreater(len(stub.calls), 1)
+                self.assertEqual(raised.exception.status, status)
+                self.assertNotIn("why", raised.exception.message)
+
+    async def test_of_a_stream_whose_own_time_ends_before_it_is_resumed_its_reader_hears_that(self):
+        stub = Stub([begin(), round_of(0, 1), error(grpc.StatusCode.UNAVAILABLE)],
+                    [lambda: time.sleep(0.1), error(grpc.StatusCode.DEADLINE_EXCEEDED)])
+        with self.assertRaises(ApiError) as raised:
+            await self.ids(self.over(stub, timeout=0.1))
+        self.assertEqual(raised.exception.status, 504)
+
     async def test_a_stream_that_a_model_failed_on_is_tried_on_no_other_coordinator(self):
         # It may be what two verifiers were lost by.
         for said in ([], [begin(), round_of(0, 1)]):

@@ -29,8 +29,8 @@ PAUSE = 0.5
 CHANNEL = (("grpc.keepalive_time_ms", 500), ("grpc.keepalive_timeout_ms", 1000), ("grpc.http2.ping_timeout_ms", 1000),
            ("grpc.keepalive_permit_without_calls", 1), ("grpc.http2.max_pings_without_data", 0),
            ("grpc.enable_retries", 0), ("grpc.enable_http_proxy", 0),
-           ("grpc.initial_reconnect_backoff_ms", 100), ("grpc.min_reconnect_backoff_ms", 500),
-           ("grpc.max_reconnect_backoff_ms", 1000))
+           ("grpc.initial_reconnect_backoff_ms", 100), ("grpc.min_reconnect_backoff_ms", 900),
+           ("grpc.max_reconnect_backoff_ms", 400))
 
 
 @dataclasses.dataclass(frozen=True)

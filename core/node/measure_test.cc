@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/node/measure.h"
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <vector>
+
+#include "core/base/token.h"
+#include "core/testing/status_matchers.h"
+#include "core/testing/table_lm.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace outrider {
+namespace {
+
+using ::outrider::testing::IsOk;
+using ::outrider::testing::TableLm;
+using std::chrono::milliseconds;
+using ::testing::Each;
+using ::testing::Gt;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+using Clock = std::chrono::steady_clock;
+
+const ModelMeasurement kMeasured = {.rows_seconds = {0.002, 0.003},
+                                    .paused_seconds = 0.0025,
+                                    .plain_tokens_per_second = 500};
+
+// A model whose passes take longer where the one before is a while ago.
+TEST(MeasureTest, APassAfterAPauseIsTimedByItself) {
+  Clock::time_point last = Clock::now();
+  TableLm model({.table =
+                     [&last](absl::Span<const TokenId>) {
+                       if (Clock::now() - last > milliseconds(1)) {
+                         std::this_thread::sleep_for(milliseconds(5));
+                       }
+                       last = Clock::now();
+                       return std::vector<float>{0, 1, 0};
+                     },
+                 .vocab_size = 3});
+  const auto measured = MeasureModel(model, {.vocab_size = 3,
+                                             .context_length = 8,
+                                             .max_rows = 3,
+                                             .num_repeats = 5,
+                                             .num_decoded = 4});
+  ASSERT_THAT(measured, IsOk());
+  EXPECT_THAT(measured->rows_seconds, SizeIs(3));
+  EXPECT_THAT(measured->rows_seconds, Each(Gt(0)));
+  EXPECT_GE(measured->paused_seconds, 0.005);
+  EXPECT_GT(measured->plain_tokens_per_second, 0);
+  EXPECT_FALSE(measured->rows_depend_on_count);
+}
+
+TEST(MeasureTest, PeopleReadATable) {
+  const std::string text = ToText(kMeasured, {.name = "target"});
+  EXPECT_THAT(text, HasSubstr("   2    3.000 ms   1.50\n"));
+  EXPECT_THAT(text,
+              HasSubstr("   1    2.500 ms   1.25  after a pause of 1 ms"));
+  EXPECT_THAT(text, HasSubstr("500.0 tokens/s"));
+}
+
+TEST(MeasureTest, ProgramsReadJson) {
+  const auto json =
+      nlohmann::json::parse(ToJson(kMeasured, {.name = "target"}));
+  EXPECT_EQ(json["model"], "target");
+  EXPECT_EQ(json["rows_ms"], nlohmann::json({2.0, 3.0}));
+  EXPECT_EQ(json["paused_row_ms"], 2.5);
+}
+
+TEST(MeasureTest, TheMiddleOfAnEvenNumberIsTheLowerOne) {
+  EXPECT_EQ(Median({3, 1, 2}), 2);
+  EXPECT_EQ(Median({4, 1, 3, 2}), 2);
+}
+
+}  // namespace
+}  // namespace outrider
