@@ -204,12 +204,13 @@ def running(engine, overlay):
 
 
 def check_cuda_image(engine):
-    """Its programs load the kernels for GPUs, which find no driver here: they are asked for it before the model is."""
-    for role in ("verifier", "drafter"):
-        run = engine.run("podman", "run", "--rm", "--network", "none", "localhost/outrider-node-cuda:latest",
-                         f"outrider-{role}", "--model", "/models/none", "--device", "cuda", check=False)
+    """Its programs load the kernels for GPUs, which find no driver here."""
+    where = ("--network", "none", "--user", "0", "--volume", f"{meaning.ROOT}/models:/models:ro")
+    for program in ("outrider-verifier", "outrider-drafter"):
+        run = engine.run("podman", "run", "--rm", *where, "localhost/outrider-node-cuda:latest",
+                         program, "--model", "/models/demo-target", "--device", "cuda", check=False)
         expect(run.returncode != 0 and "no usable NVIDIA driver" in run.stderr,
-               f"outrider-{role} --device cuda in node-cuda ended with {run.returncode}: {run.stderr[-500:]}")
+               f"{program} --device cuda in node-cuda ended with {run.returncode}: {run.stderr[-500:]}")
     say("node-cuda: both programs load the kernels for GPUs, and say that there is no driver here")
 
 
