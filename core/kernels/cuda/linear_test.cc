@@ -90,7 +90,7 @@ class CudaLinearTest : public KernelTest {
     return Round(element(), RandomValues(size_t(num_rows) * in, 7));
   }
 
-  // Of the first rows of x.
+  // A pass of the first rows of x gives what double precision does.
   void ExpectReference(const Layer& layer, const Rounded& x,
                        int num_rows) const {
     const auto y = layer.Run(x, 0, num_rows);
