@@ -13,7 +13,7 @@
 namespace outrider::client {
 namespace {
 
-using Row = std::array<std::string, 13>;
+using Row = std::array<std::string, 14>;
 
 absl::string_view NameOf(RuleKind rule) {
   switch (rule) {
@@ -54,6 +54,7 @@ Row ToRow(absl::string_view role, const NodeDescription& node) {
           node.draft_strategy.empty() ? "-" : node.draft_strategy,
           node.dtype,
           node.device,
+          node.numerics.empty() ? "-" : node.numerics,
           absl::StrCat(node.vocab_size),
           absl::StrCat(node.context_length),
           absl::StrCat(node.kv_cache_tokens),
@@ -130,8 +131,8 @@ void AddDescribeFlags(CLI::App& command, DescribeFlags& flags) {
 
 std::string ToTable(const Deployment& deployment) {
   std::vector<Row> rows = {{"role", "model", "strategy", "dtype", "device",
-                            "vocabulary", "context", "KV tokens", "prefixes",
-                            "max K", "rules", "replies", "build"}};
+                            "kernels", "vocabulary", "context", "KV tokens",
+                            "prefixes", "max K", "rules", "replies", "build"}};
   for (const NodeDescription& node : deployment.verifiers) {
     rows.push_back(ToRow("verifier", node));
   }

@@ -257,6 +257,7 @@ TEST(DescribeCommandTest, PrintsATableAndWhatIsMissing) {
   flags.target.coordinator = service.address();
   EXPECT_EQ(DescribeCommand(flags, screen.Io()), kExitOk);
   EXPECT_THAT(screen.out.str(), HasSubstr("verifier  demo-target  -"));
+  EXPECT_THAT(screen.out.str(), HasSubstr("  cpu     avx2     4096"));
   EXPECT_THAT(screen.out.str(),
               HasSubstr("  rejection,block,coupled  full-bfloat16,tokens"));
   EXPECT_THAT(screen.out.str(),

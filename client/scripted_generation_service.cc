@@ -77,6 +77,7 @@ grpc::Status ScriptedGenerationService::Describe(
   verifier.set_kv_cache_bytes(1 << 19);
   verifier.set_dtype("float32");
   verifier.set_device("cpu");
+  verifier.set_numerics("avx2");
   verifier.set_vocab_size(4096);
   verifier.add_acceptance_rules(v1::ACCEPTANCE_RULE_REJECTION);
   verifier.add_acceptance_rules(v1::ACCEPTANCE_RULE_BLOCK);

@@ -21,8 +21,8 @@ class GraphCache {
   explicit GraphCache(std::shared_ptr<kernels::cuda::Gpu> gpu)
       : gpu_(std::move(gpu)) {}
   ~GraphCache() { Clear(); }
-  GraphCache(GraphCache&&) = default;
-  GraphCache& operator=(GraphCache&&) = delete;
+  GraphCache(const GraphCache&) = delete;
+  GraphCache& operator=(const GraphCache&) = delete;
 
   // In each, `launch` asks the GPU for what a step of this shape is.
   //

@@ -204,11 +204,14 @@ def running(engine, overlay):
 
 
 def check_cuda_image(engine):
-    """The image has the kernels for GPUs, and all that they load but the driver."""
-    kernels = "/usr/local/lib/outrider/liboutrider_cuda_kernels.so"
-    engine.run("podman", "run", "--rm", "--network", "none", "localhost/outrider-node-cuda:latest",
-               "/lib64/ld-linux-x86-64.so.2", "--verify", kernels)
-    say("node-cuda: the kernels for GPUs are there")
+    """Its programs load the kernels for GPUs, which find no driver here."""
+    where = ("--network", "none", "--user", "0", "--volume", f"{meaning.ROOT}/models:/models:ro")
+    for program in ("outrider-verifier", "outrider-drafter"):
+        run = engine.run("podman", "run", "--rm", *where, "localhost/outrider-node-cuda:latest",
+                         program, "--model", "/models/demo-target", "--device", "cuda", check=False)
+        expect(run.returncode != 0 and "no usable NVIDIA driver" in run.stderr,
+               f"{program} --device cuda in node-cuda ended with {run.returncode}: {run.stderr[-500:]}")
+    say("node-cuda: both programs load the kernels for GPUs, and say that there is no driver here")
 
 
 def build(engine, from_source, images):

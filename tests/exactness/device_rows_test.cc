@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of logits as core/kernels/cuda scores them, against the production
-// sampler: probabilities, draws, and the law of what is accepted.
+// sampler: probabilities and draws.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <optional>
-#include <utility>
 #include <vector>
 
-#include "core/cuda_model/device_question.h"
 #include "core/kernels/cuda/device_array.h"
 #include "core/kernels/cuda/emulation/block.h"
 #include "core/kernels/cuda/score_rows.h"
@@ -17,9 +14,8 @@
 #include "core/sampling/coins.h"
 #include "core/sampling/coupled.h"
 #include "core/sampling/process.h"
-#include "core/sampling/rejection.h"
-#include "core/sampling/target_row.h"
 #include "gtest/gtest.h"
+#include "tests/exactness/scored_rows.h"
 
 namespace outrider::testing {
 namespace {
@@ -29,95 +25,7 @@ using kernels::cuda::DeviceArray;
 using kernels::cuda::DrawRow;
 using kernels::cuda::DrawRowResult;
 
-// docs/algorithm.md: what float32 weights may change of a law.
-constexpr double kTotalVariation = 1e-6;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
-// A question as a test asks it.
-struct Question {
-  std::vector<float> logits = {};
-  double temperature = 1.0;
-  std::vector<TokenId> support = {};
-  double uniform = 0;
-  bool is_coupled = false;
-  uint64_t seed = 0;
-  uint64_t position = 0;
-};
-
-struct Answer {
-  DrawRowResult row = {};
-  std::vector<double> p = {};  // over the support
-  double tail_mass = 0;
-};
-
-// All questions in one pass; their rows are equally long.
-std::vector<Answer> Ask(const std::vector<Question>& questions) {
-  const size_t vocab_size = questions[0].logits.size();
-  std::vector<float> logits;
-  std::vector<int> support;
-  for (const Question& question : questions) {
-    logits.insert(logits.end(), question.logits.begin(), question.logits.end());
-    support.insert(support.end(), question.support.begin(),
-                   question.support.end());
-  }
-  const DeviceArray<float> device_logits(logits);
-  std::vector<DrawRow> rows;
-  int first_support = 0;
-  for (const Question& question : questions) {
-    const int num_support = static_cast<int>(question.support.size());
-    rows.push_back({.logits = device_logits.data() + rows.size() * vocab_size,
-                    .vocab_size = static_cast<int>(vocab_size),
-                    .scale = ScaleOf(question.temperature),
-                    .first_support = first_support,
-                    .num_support = num_support,
-                    .uniform = question.uniform,
-                    .is_coupled = question.is_coupled,
-                    .seed = question.seed,
-                    .position = question.position});
-    first_support += num_support;
-  }
-  const int num_rows = static_cast<int>(rows.size());
-  const int num_tokens = static_cast<int>(vocab_size);
-  const DeviceArray<DrawRow> device_rows(rows);
-  const DeviceArray<int> device_support(support);
-  const DeviceArray<float> device_weights(support.size());
-  const DeviceArray<DrawRowResult> device_answers(rows.size());
-  const DeviceArray<unsigned char> scratch(
-      kernels::cuda::ScoreRowsScratchBytes(num_rows, num_tokens));
-  kernels::cuda::ScoreRows({.rows = device_rows.data(),
-                            .num_rows = num_rows,
-                            .vocab_size = num_tokens,
-                            .support = device_support.data(),
-                            .scratch = scratch.data(),
-                            .support_weights = device_weights.data(),
-                            .answers = device_answers.data()},
-                           nullptr);
-  const std::vector<DrawRowResult> read = device_answers.Read();
-  const std::vector<float> weights = device_weights.Read();
-  std::vector<Answer> answers;
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const auto begin = weights.begin() + rows[i].first_support;
-    const auto end = begin + rows[i].num_support;
-    const double total = std::accumulate(begin, end, read[i].tail);
-    Answer answer = {.row = read[i], .tail_mass = read[i].tail / total};
-    for (auto weight = begin; weight != end; ++weight) {
-      answer.p.push_back(*weight / total);
-    }
-    answers.push_back(answer);
-  }
-  return answers;
-}
-
-Distribution OnHost(const Question& question) {
-  return *Process(question.logits, {.temperature = question.temperature}, {});
-}
-
-// Logits of a row, more uneven where the spread is wide.
-std::vector<float> Logits(int vocab_size, uint32_t seed, float spread) {
-  std::vector<float> logits = RandomValues(vocab_size, seed);
-  for (float& x : logits) x *= spread;
-  return logits;
-}
 
 // Every step-th token, and the first and the last.
 std::vector<TokenId> EveryNth(int vocab_size, int step) {
@@ -290,170 +198,6 @@ TEST_P(DeviceRowsTest, AnAnswerDependsOnItsOwnRowAlone) {
     EXPECT_EQ(alone.row.drawn, together[i].row.drawn) << i;
     EXPECT_EQ(alone.row.tail, together[i].row.tail) << i;
     EXPECT_EQ(alone.p, together[i].p) << i;
-  }
-}
-
-constexpr int kBisections = 28;
-
-// The law of the draw off the support, from where in [0, 1) the token changes,
-// each border found by bisection. All rows are questions of one pass.
-std::vector<double> LawOfDraw(const Question& question) {
-  const int size = static_cast<int>(question.logits.size());
-  std::vector<double> low(size, 0.0), high(size, 1.0);
-  // Border v: coins below it draw a token that is at most v.
-  for (int step = 0; step < kBisections; ++step) {
-    std::vector<Question> questions(size, question);
-    for (int v = 0; v < size; ++v) {
-      questions[v].uniform = (low[v] + high[v]) / 2;
-    }
-    const auto answers = Ask(questions);
-    for (int v = 0; v < size; ++v) {
-      const bool is_above = answers[v].row.drawn > v;
-      (is_above ? high : low)[v] = questions[v].uniform;
-    }
-  }
-  std::vector<double> law;
-  for (int v = 0; v < size; ++v) {
-    law.push_back(high[v] - (v > 0 ? high[v - 1] : 0.0));
-  }
-  return law;
-}
-
-// Takes each branch that chance has, one a run, in the order of an odometer.
-class Forks final : public RandomSource {
- public:
-  bool Accept(const CoinKey&, double p, double q) override {
-    const double accepted = std::min(1.0, p / q);
-    return Take({1 - accepted, accepted}) == 1;
-  }
-  size_t Categorical(const CoinKey&,
-                     absl::Span<const double> weights) override {
-    return Take({weights.begin(), weights.end()});
-  }
-  size_t Race(uint64_t, absl::Span<const TokenId>,
-              absl::Span<const double>) override {
-    ADD_FAILURE() << "no rule here races";
-    return 0;
-  }
-
-  // One of the indices of positive weight.
-  size_t Take(const std::vector<double>& weights) {
-    std::vector<size_t> possible;
-    for (size_t i = 0; i < weights.size(); ++i) {
-      if (weights[i] > 0) possible.push_back(i);
-    }
-    if (depth_ == path_.size()) path_.push_back({0, possible.size()});
-    const size_t taken = possible.at(path_[depth_++].taken);
-    probability_ *=
-        weights[taken] / std::accumulate(weights.begin(), weights.end(), 0.0);
-    return taken;
-  }
-
-  // Prepares the next run; false after the last.
-  bool Next() {
-    depth_ = 0;
-    probability_ = 1;
-    while (!path_.empty() && ++path_.back().taken == path_.back().count) {
-      path_.pop_back();
-    }
-    return !path_.empty();
-  }
-  double probability() const { return probability_; }
-
- private:
-  struct Fork {
-    size_t taken;
-    size_t count;
-  };
-  std::vector<Fork> path_;
-  size_t depth_ = 0;
-  double probability_ = 1;
-};
-
-constexpr int kVocabulary = 5;
-
-// Rows of logits as the device scores them, from one support, and the law of
-// each one's draw off it.
-struct ScoredRows {
-  ScoredRows(std::vector<Question> asked, const std::vector<TokenId>& tokens)
-      : questions(std::move(asked)), support(tokens) {
-    for (Question& question : questions) question.support = support;
-    answers = Ask(questions);
-    for (const Question& question : questions) {
-      tails.push_back(LawOfDraw(question));
-      // What bisection leaves between two borders is no branch.
-      for (double& p : tails.back()) p = p < 0x1p-26 ? 0 : p;
-    }
-  }
-
-  TargetRow Row(int i, Forks& forks) const {
-    std::optional<TokenId> tail;
-    if (answers[i].tail_mass > 0) {
-      tail = static_cast<TokenId>(forks.Take(tails[i]));
-    }
-    return *TargetRow::FromParts(support, answers[i].p, answers[i].tail_mass,
-                                 tail);
-  }
-
-  std::vector<Question> questions;
-  std::vector<TokenId> support;
-  std::vector<Answer> answers;
-  std::vector<std::vector<double>> tails;
-};
-
-// The total variation between the law of the first two tokens, when two drafts
-// from q are judged by the production rule over the device's rows, and the
-// softmax. Row 1 + v belongs behind token v, row 0 behind none. A round that
-// ends early goes on with the softmax itself.
-double DifferenceOfLaw(const std::vector<Question>& rows,
-                       const Distribution& q) {
-  const std::vector<double> weights(q.weights().begin(), q.weights().end());
-  const ScoredRows drafted(rows, {q.support().begin(), q.support().end()});
-  const ScoredRows last(rows, {});
-  std::vector<Distribution> p;
-  for (const Question& row : rows) p.push_back(OnHost(row));
-  double law[kVocabulary][kVocabulary] = {};
-  Forks forks;
-  do {
-    Draft draft = {.start = 1, .distributions = {q, q}};
-    draft.tokens = {q.support()[forks.Take(weights)],
-                    q.support()[forks.Take(weights)]};
-    std::vector<TargetRow> target;
-    target.push_back(drafted.Row(0, forks));
-    target.push_back(drafted.Row(1 + draft.tokens[0], forks));
-    target.push_back(last.Row(1 + draft.tokens[1], forks));
-    const Verdict verdict = AcceptPrefix(draft, target, forks);
-    if (verdict.num_accepted > 0) {
-      const TokenId second =
-          verdict.num_accepted > 1 ? draft.tokens[1] : verdict.next_token;
-      law[draft.tokens[0]][second] += forks.probability();
-      continue;
-    }
-    for (int v = 0; v < kVocabulary; ++v) {
-      law[verdict.next_token][v] +=
-          forks.probability() * p[1 + verdict.next_token](v);
-    }
-  } while (forks.Next());
-  double difference = 0;
-  for (int a = 0; a < kVocabulary; ++a) {
-    for (int b = 0; b < kVocabulary; ++b) {
-      difference += std::abs(law[a][b] - p[0](a) * p[1 + a](b));
-    }
-  }
-  return difference / 2;
-}
-
-// The order of threads is another test's matter.
-TEST(DeviceRowsLawTest, WhatIsAcceptedHasTheLawOfTheLogits) {
-  const Distribution q = Distribution::FromSorted({1, 2, 4}, {0.5, 0.2, 0.3});
-  for (const double temperature : {0.0, 0.7, 1.0}) {
-    std::vector<Question> rows;
-    for (uint32_t i = 0; i <= kVocabulary; ++i) {
-      rows.push_back({.logits = Logits(kVocabulary, 20 + i, 3.0f),
-                      .temperature = temperature});
-    }
-    // Two positions, each within the bound.
-    EXPECT_LE(DifferenceOfLaw(rows, q), 2 * kTotalVariation) << temperature;
   }
 }
 

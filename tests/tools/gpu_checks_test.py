@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """What tools/gpu_check makes of a run's figures: ratios, goals that were missed, and what is no check of a device."""
+import os
 import pathlib
+import subprocess
 import sys
+import tempfile
+import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
 from gpu_checks import benchmarks, checks  # noqa: E402
+from gpu_checks.machine import Machine  # noqa: E402
 
 
 def figures(nodes=()):
@@ -79,6 +84,29 @@ class TestsOnDeviceTest(unittest.TestCase):
     def test_the_device_is_told(self):
         text = "CUDA kernels: NVIDIA H100 80GB HBM3\n[==========] 9 tests from 1 test suite ran."
         self.assertEqual(checks.tests_on_device(Printing(text), "tests/x"), {"tests": 9, "on": "NVIDIA H100 80GB HBM3"})
+
+
+class ClusterTest(unittest.TestCase):
+    def start(self, script, seconds):
+        """Of a machine whose verifier is this script, and which has so much time."""
+        with tempfile.TemporaryDirectory() as scratch:
+            machine = Machine.__new__(Machine)  # whose torch no script needs
+            machine.folder, machine.device, machine.environment = pathlib.Path(scratch), "cpu", dict(os.environ)
+            machine.end = time.monotonic() + seconds
+            program = machine.folder / "bin/outrider-verifier"
+            program.parent.mkdir()
+            program.write_text(f"#!/bin/sh\n{script}\n")
+            program.chmod(0o755)
+            with machine.cluster("target", "draft"):
+                self.fail("it never listened")
+
+    def test_a_node_that_never_listens_is_ended_when_the_time_is_over(self):
+        with self.assertRaises(subprocess.TimeoutExpired):
+            self.start("exec sleep 60", seconds=0.5)
+
+    def test_a_node_that_ends_says_why(self):
+        with self.assertRaisesRegex(AssertionError, "no such model"):
+            self.start("echo no such model >&2; exit 1", seconds=60)
 
 
 if __name__ == "__main__":

@@ -43,12 +43,13 @@ def pair(shape, acceptance=0.8):
     """The benchmark of a shape, as a step."""
     def run(machine):
         folder = machine.folder / shape
-        subprocess.run([sys.executable, ROOT / "tools/make_random_pair.py", "--shape", shape, "--out", folder,
-                        "--acceptance", str(acceptance)], check=True, stdout=subprocess.DEVNULL)
         try:
+            subprocess.run([sys.executable, ROOT / "tools/make_random_pair.py", "--shape", shape, "--out", folder,
+                            "--acceptance", str(acceptance)], check=True, stdout=subprocess.DEVNULL,
+                           timeout=max(1.0, machine.seconds_left()))
             return measure_pair(machine, shape, folder)
         finally:
-            shutil.rmtree(folder)
+            shutil.rmtree(folder, ignore_errors=True)
     run.__name__ = shape
     run.__doc__ = (f"{shape}: bandwidth at one row, T(M), the drafter's step, a round; sessions: "
                    f"{', '.join(map(str, SESSIONS))}; Hugging Face's beside it; random weights")

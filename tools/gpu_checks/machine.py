@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 import time
 
 from gpu_checks.packing import KERNELS, ROOT
@@ -88,9 +89,17 @@ class Machine:
             with log.open("wb") as errors:
                 process = subprocess.Popen(command, env=self.environment, stdout=subprocess.PIPE, stderr=errors, text=True)
             running.append(process)
-            for line in process.stdout:
-                if match := re.search(r"listening on (\S+)", line):
-                    return match[1]
+            # One that hangs before it listens is ended when the time is over.
+            watch = threading.Timer(max(1.0, self.seconds_left()), process.kill)
+            watch.start()
+            try:
+                for line in process.stdout:
+                    if match := re.search(r"listening on (\S+)", line):
+                        return match[1]
+            finally:
+                watch.cancel()
+            if self.seconds_left() <= 0:
+                raise subprocess.TimeoutExpired(command, self.seconds_left())
             raise AssertionError(f"{name} ended before it listened: {log.read_text('utf-8', 'replace')[-1000:]}")
 
         node = ["--device", self.device, "--kv-cache-memory", "10%" if self.device == "cpu" else "30%"]
@@ -108,6 +117,7 @@ class Machine:
                     process.wait(30)
                 except subprocess.TimeoutExpired:
                     process.kill()
+                process.stdout.close()
 
     def has_module(self, name):
         """Whether the machine's Python has it."""

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a GPU machine gets: programs, tests and their libraries, in one file."""
+import lzma
 import os
 import pathlib
 import re
@@ -40,8 +41,11 @@ def pack(build, max_mib):
     if missing:
         sys.exit(f"gpu_check: build first: {', '.join(missing)} of {build}")
     FOLDER.mkdir(exist_ok=True)
-    # Programs repeat each other's code, further back than lower presets remember.
-    with tempfile.TemporaryDirectory() as scratch, tarfile.open(PACK, "w:xz", preset=9) as archive:
+    # Programs repeat each other's code, further back than lower presets remember, and calls of one place look alike where
+    # their distances become addresses.
+    filters = [{"id": lzma.FILTER_X86}, {"id": lzma.FILTER_LZMA2, "preset": 9}]
+    with tempfile.TemporaryDirectory() as scratch, lzma.open(PACK, "wb", filters=filters) as packed, \
+            tarfile.open(fileobj=packed, mode="w") as archive:
         def add(path, name):
             stripped = shutil.copy(path.resolve(), pathlib.Path(scratch) / pathlib.Path(name).name)
             os.chmod(stripped, 0o755)

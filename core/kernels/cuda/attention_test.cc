@@ -241,9 +241,11 @@ TEST_P(CudaAttentionTest, AgreesWithDoublePrecisionForAPrompt) {
 }
 
 TEST_P(CudaAttentionTest, AWindowHidesAllButTheLastKeys) {
-  for (const int window : {1, 2, 16, 37, 256, 300}) {
-    const Sessions sessions(element(), {2, 2, 48}, {40, 540}, window);
-    ExpectReference(sessions, {{0, 0, 40}, {1, 250, 12}, {1, 530, 9}});
+  for (const int head_dim : {48, 128}) {
+    for (const int window : {1, 2, 16, 37, 256, 300}) {
+      const Sessions sessions(element(), {2, 2, head_dim}, {40, 540}, window);
+      ExpectReference(sessions, {{0, 0, 40}, {1, 250, 12}, {1, 530, 9}});
+    }
   }
 }
 

@@ -89,6 +89,19 @@ class CudaLinearTest : public KernelTest {
   Rounded Inputs(int num_rows, int in) const {
     return Round(element(), RandomValues(size_t(num_rows) * in, 7));
   }
+
+  // A pass of the first rows of x gives what double precision does.
+  void ExpectReference(const Layer& layer, const Rounded& x,
+                       int num_rows) const {
+    const auto y = layer.Run(x, 0, num_rows);
+    const int out = static_cast<int>(y.size()) / num_rows;
+    for (int i = 0; i < num_rows * out; ++i) {
+      double scale = 0.0;
+      const double sum = layer.Reference(x, i / out, i % out, &scale);
+      ASSERT_NEAR(y[i], sum + layer.bias(i % out), 1e-6 * scale + 1e-6)
+          << num_rows << " rows of " << out << " outputs, place " << i;
+    }
+  }
 };
 OUTRIDER_INSTANTIATE_KERNEL_TEST(CudaLinearTest);
 
@@ -97,19 +110,20 @@ OUTRIDER_INSTANTIATE_KERNEL_TEST(CudaLinearTest);
 TEST_P(CudaLinearTest, AgreesWithDoublePrecisionForOddSizes) {
   for (const int out : {1, 7, 16, 25, 50}) {
     for (const int in : {8, 32, 40, 264, 1304}) {
+      SCOPED_TRACE(in);
       const Layer layer(element(), out, in);
-      for (const int num_rows : {1, 5}) {
-        const Rounded x = Inputs(num_rows, in);
-        const auto y = layer.Run(x, 0, num_rows);
-        for (int i = 0; i < num_rows * out; ++i) {
-          double scale = 0.0;
-          const double sum = layer.Reference(x, i / out, i % out, &scale);
-          ASSERT_NEAR(y[i], sum + layer.bias(i % out), 1e-6 * scale + 1e-6)
-              << out << " outputs, " << in << " inputs, place " << i;
-        }
-      }
+      const Rounded x = Inputs(5, in);
+      for (const int num_rows : {1, 5}) ExpectReference(layer, x, num_rows);
     }
   }
+}
+
+// Every place of a warp's ring is filled several times, whatever its length.
+TEST_P(CudaLinearTest, AgreesWithDoublePrecisionForManyInputs) {
+  constexpr int kIn = 4104;
+  const Layer layer(element(), /*out=*/20, kIn);
+  const Rounded x = Inputs(40, kIn);
+  for (const int num_rows : {1, 9, 17, 40}) ExpectReference(layer, x, num_rows);
 }
 
 TEST_P(CudaLinearTest, AgreesWithDoublePrecisionForAnyNumberOfRows) {
@@ -117,18 +131,12 @@ TEST_P(CudaLinearTest, AgreesWithDoublePrecisionForAnyNumberOfRows) {
   const Layer layer(element(), kOut, kIn);
   const Rounded x = Inputs(150, kIn);
   for (const int num_rows : {1, 2, 7, 8, 9, 16, 17, 32, 33, 64, 65, 150}) {
-    const auto y = layer.Run(x, 0, num_rows);
-    for (int i = 0; i < num_rows * kOut; ++i) {
-      double scale = 0.0;
-      const double sum = layer.Reference(x, i / kOut, i % kOut, &scale);
-      ASSERT_NEAR(y[i], sum + layer.bias(i % kOut), 1e-6 * scale + 1e-6)
-          << num_rows << " rows, place " << i;
-    }
+    ExpectReference(layer, x, num_rows);
   }
 }
 
 TEST_P(CudaLinearTest, ARowHasTheSameBitsWhateverStandsBesideIt) {
-  constexpr int kOut = 40, kIn = 1000, kRows = 70;
+  constexpr int kOut = 40, kIn = 2072, kRows = 70;
   const Layer layer(element(), kOut, kIn);
   const Rounded x = Inputs(kRows, kIn);
   const auto all = layer.Run(x, 0, kRows);

@@ -73,21 +73,31 @@ class CudaNormTest : public KernelTest {
     }
     return y.Read();
   }
+
+  void ExpectCpu(const Rows& rows) const {
+    for (const bool is_layer_norm : {false, true}) {
+      const auto expected = rows.OnCpu(is_layer_norm);
+      const auto y = ValuesOf(element(), Run(rows, is_layer_norm));
+      ASSERT_EQ(y.size(), expected.size());
+      for (size_t i = 0; i < y.size(); ++i) {
+        ASSERT_NEAR(y[i], expected[i],
+                    1.01f * unit() * std::abs(expected[i]) + 1e-5f)
+            << rows.num_rows << " rows of " << rows.size << ", place " << i;
+      }
+    }
+  }
 };
 OUTRIDER_INSTANTIATE_KERNEL_TEST(CudaNormTest);
 
 TEST_P(CudaNormTest, AgreesWithTheCpuForAnySize) {
   for (const int size : {4, 64, 100, 1024, 1028, 2500}) {
-    const Rows rows(3, size);
-    for (const bool is_layer_norm : {false, true}) {
-      const auto expected = rows.OnCpu(is_layer_norm);
-      const auto y = ValuesOf(element(), Run(rows, is_layer_norm));
-      for (size_t i = 0; i < y.size(); ++i) {
-        ASSERT_NEAR(y[i], expected[i],
-                    1.01f * unit() * std::abs(expected[i]) + 1e-5f)
-            << size << ", place " << i;
-      }
-    }
+    ExpectCpu(Rows(3, size));
+  }
+}
+
+TEST_P(CudaNormTest, AgreesWithTheCpuFromOneToSixteenRows) {
+  for (int num_rows = 1; num_rows <= 16; ++num_rows) {
+    ExpectCpu(Rows(num_rows, 100));
   }
 }
 

@@ -16,20 +16,24 @@ constexpr int kContext = 50;
 // Large, as it would hide among the roundings otherwise.
 constexpr float kNormEpsilon = 0.25f;
 
-// A pass of four rows of several sessions; blocks 0, 2 and 4 are not theirs.
-const std::vector<int> kPositions = {16, 17, 47, 0};
-const std::vector<int> kBlocks = {3, 3, 5, 1};
-constexpr int kNumBlocks = 6;
+// Rows of several sessions, of which a pass has the first ones. Blocks between
+// theirs are nobody's.
+const std::vector<int> kPositions = {16, 17, 47, 0,  31, 32, 5,  48,
+                                     1,  2,  3,  18, 49, 15, 33, 30};
+const std::vector<int> kBlocks = {3, 3, 5, 1, 3,  7, 9, 11,
+                                  1, 1, 1, 3, 11, 8, 7, 3};
+constexpr int kNumBlocks = 13;
 
 struct Options {
   bool is_turned = true;
   bool has_norm = false;
+  size_t num_rows = 4;
 };
 
 class Pass {
  public:
   Pass(Element element, const Heads& heads, const Options& options)
-      : qkv(RandomValues(kPositions.size() * RowSize(heads), 3)),
+      : qkv(RandomValues(options.num_rows * RowSize(heads), 3)),
         element_(element),
         heads_(heads),
         options_(options),
@@ -49,7 +53,7 @@ class Pass {
   std::vector<float> OnCpu() const {
     std::vector<float> rows = qkv;
     const int row_size = RowSize(heads_), dim = heads_.head_dim;
-    for (size_t row = 0; row < kPositions.size(); ++row) {
+    for (size_t row = 0; row < options_.num_rows; ++row) {
       for (int head = 0; head < heads_.num_heads + heads_.num_kv_heads;
            ++head) {
         float* x = &rows[row * row_size + head * dim];
@@ -84,14 +88,14 @@ class Pass {
     const DeviceArray<int> positions(kPositions), blocks(kBlocks);
     const size_t kv_size = size_t{kNumBlocks} * kBlockLength *
                            heads_.num_kv_heads * heads_.head_dim;
-    const DeviceArray<uint16_t> queries(kPositions.size() * heads_.num_heads *
+    const DeviceArray<uint16_t> queries(options_.num_rows * heads_.num_heads *
                                         heads_.head_dim),
         keys(kv_size), values(kv_size);
     const bool has_norm = options_.has_norm, is_turned = options_.is_turned;
     RotateStore({.element = element_,
                  .heads = heads_,
                  .qkv = rows.data(),
-                 .num_rows = static_cast<int>(kPositions.size()),
+                 .num_rows = static_cast<int>(options_.num_rows),
                  .positions = positions.data(),
                  .blocks = blocks.data(),
                  .query_norm = has_norm ? query_norm.data() : nullptr,
@@ -139,7 +143,7 @@ class CudaRotateStoreTest : public KernelTest {
           << place;
       ++num_written;
     };
-    for (size_t row = 0; row < kPositions.size(); ++row) {
+    for (size_t row = 0; row < options.num_rows; ++row) {
       const float* x = &expected[row * Pass::RowSize(heads)];
       for (int i = 0; i < heads.num_heads * dim; ++i) {
         expect(pass.got_queries, row * heads.num_heads * dim + i, *x++);
@@ -173,6 +177,12 @@ TEST_P(CudaRotateStoreTest, AgreesWithTheCpuForAnyGrouping) {
     for (const int num_kv_heads : {1, 2, 3}) {
       ExpectCpu({group * num_kv_heads, num_kv_heads, 64}, {});
     }
+  }
+}
+
+TEST_P(CudaRotateStoreTest, AgreesWithTheCpuFromOneToSixteenRows) {
+  for (size_t num_rows = 1; num_rows <= 16; ++num_rows) {
+    ExpectCpu({5, 1, 48}, {.num_rows = num_rows});
   }
 }
 

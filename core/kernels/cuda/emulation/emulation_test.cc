@@ -134,7 +134,7 @@ TEST(EmulationTest, ALaunchThatNoDeviceTakesFails) {
   EXPECT_THAT(emulation::TakeFailure(), HasSubstr("limits"));
   Launch(dim3(1, 65536), 32, 0, nullptr, Reverse, Mistake::kNone, &out);
   EXPECT_THAT(emulation::TakeFailure(), HasSubstr("limits"));
-  Launch(1, 32, 256 << 10, nullptr, Reverse, Mistake::kNone, &out);
+  Launch(1, 32, 100 << 10, nullptr, Reverse, Mistake::kNone, &out);
   EXPECT_THAT(emulation::TakeFailure(), HasSubstr("limits"));
 }
 
