@@ -33,7 +33,7 @@ nanoseconds Now(clockid_t clock) {
 
 using Syscall = long (*)(long, ...);  // NOLINT(google-runtime-int): libc's
 
-// Without a guarded static, which may itself wait by syscall().
+// A static with a guard might itself wait by syscall().
 Syscall TheKernels() {
   static std::atomic<Syscall> found = nullptr;
   if (found == nullptr) {
