@@ -35,13 +35,13 @@ _READER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 class Member:
     """One program of the cluster, which keeps its address over its deaths."""
 
-    def __init__(self, role, number, flags, inside=None):
-        """`inside`: a network of its own, as outrider-tunnel has it."""
+    def __init__(self, role, number, flags, inside=(), host="127.0.0.1"):
+        """`inside`: the words of a command that becomes the program, with what it finds around it."""
         self.role = role
-        self.name = f"{role} {number}"
+        self.name = name_of(role, number)
         self._flags = flags
-        self._inside = inside or ()
-        self._address = "{host}:0" if inside else "127.0.0.1:0"
+        self._inside = inside
+        self._address = f"{host}:0"
         self._stopped = False
         self.program = None
         self.past = []  # its programs that have ended
@@ -54,9 +54,14 @@ class Member:
                                "--metrics-listen", self._address.rpartition(":")[0] + ":0", inside=self._inside,
                                own_session=True)
 
-    def add_flags(self, flags):
-        """From its next start on."""
-        self._flags = (*self._flags, *flags)
+    def set_flag(self, flag, value):
+        """From its next start on, in place of the value that it had."""
+        flags = list(self._flags)
+        if flag in flags:
+            flags[flags.index(flag) + 1] = value
+        else:
+            flags += [flag, value]
+        self._flags = tuple(flags)
 
     @property
     def address(self):
@@ -160,40 +165,60 @@ class Security:
         return grpc.ssl_channel_credentials(self._authority.path.read_bytes(), key.read_bytes(), certificate.read_bytes())
 
 
+class Surroundings:
+    """What programs find around them: the machine's own, unless a row has others, which it can change."""
+    coordinator_flags = ()
+
+    def inside(self, name):
+        """The words of a command that becomes the program of that name."""
+        return ()
+
+    def way(self, address):
+        """How coordinators are told to reach a node."""
+        return address
+
+    def close(self):
+        pass
+
+
 class Cluster:
     """Three verifiers, two drafters, two coordinators, unless a row asks for others."""
 
     def __init__(self, verifiers=3, drafters=2, coordinators=2, proxy=None, node_flags=(), coordinator_flags=(), kv_memory=KV_MEMORY,
-                 lease=LEASE, is_secure=False, losses=()):
-        """`proxy`: makes the way to a node's address, where a row disturbs the links."""
+                 lease=LEASE, is_secure=False, losses=(), network=0, surroundings=Surroundings):
+        """`proxy`: makes the way to a node's address, where a row disturbs the links; `losses`: of the packets to
+        each verifier, in networks from that number on."""
         self.lease = lease
         self.members = []
         self.security = Security() if is_secure else None
+        self.surroundings = surroundings()
         secure = {role: self.security.flags(role) if is_secure else () for role in ROLES}
         # Verifiers are started first, each behind packets that get lost.
         tunnels = [(BIN / "outrider-tunnel", "--rtt", "2", "--loss", str(loss), "--network", str(number), "--")
-                   for number, loss in enumerate(losses)]
+                   for number, loss in enumerate(losses, network)]
         insecure = ("--insecure",) if losses else ()
         common = ("--threads", 1, "--kv-cache-memory", kv_memory, "--lease-seconds", lease, *insecure, *node_flags)
 
         def start(role, count, *flags):
-            number = sum(member.role == role for member in self.members)
-            added = [Member(role, number + more, (*flags, *secure[role]), inside=tunnels.pop() if tunnels else None)
-                     for more in range(1, count + 1)]
-            self.members += added
-            return added
+            for _ in range(count):
+                number = 1 + sum(member.role == role for member in self.members)
+                around = ({"inside": tunnels.pop(), "host": "{host}"} if tunnels else
+                          {"inside": self.surroundings.inside(name_of(role, number))})
+                self.members.append(Member(role, number, (*flags, *secure[role]), **around))
+            return self.members[len(self.members) - count:]
         try:
             # One kind of kernels, as the text is the same only where they are.
             first = start("verifier", 1, "--model", TARGET, *common)
-            same = ("--kernels", self._numerics(first[0]))
-            first[0].add_flags(same)
-            self.verifiers = first + start("verifier", verifiers - 1, "--model", TARGET, *common, *same)
+            numerics = self.describe(first[0]).numerics
+            first[0].set_flag("--kernels", numerics)
+            self.verifiers = first + start("verifier", verifiers - 1, "--model", TARGET, *common, "--kernels", numerics)
             self.drafters = start("drafter", drafters, "--model", DRAFT, *common)
             self.nodes = [*self.verifiers, *self.drafters]
-            ways = {node: proxy(node.address) if proxy else node.address for node in self.nodes}
+            self.ways = {node: self.surroundings.way(proxy(node.address) if proxy else node.address) for node in self.nodes}
             self.coordinators = start(
                 "coordinator", coordinators, "--tokenizer", TARGET, *insecure, *coordinator_flags,
-                *(word for node in self.nodes for word in (f"--{node.role}", ways[node])))
+                *self.surroundings.coordinator_flags,
+                *(word for node in self.nodes for word in (f"--{node.role}", self.ways[node])))
             wait_until("all nodes are found", self._is_complete)
         except BaseException:
             self.close()
@@ -204,12 +229,16 @@ class Cluster:
             return grpc.insecure_channel(address)
         return grpc.secure_channel(address, self.security.credentials())
 
-    def _numerics(self, verifier):
-        """The kernels that it has chosen, as other nodes are told to choose them."""
+    def describe(self, verifier):
+        """What it says of itself, such as the kernels that it has chosen, as other nodes are told to choose them."""
         with self.channel(verifier.address) as channel:
-            reply = stubs.verifier_pb2_grpc.VerifierServiceStub(channel).Describe(
-                stubs.verifier_pb2.VerifierServiceDescribeRequest(), timeout=20)
-        return reply.node.numerics
+            return stubs.verifier_pb2_grpc.VerifierServiceStub(channel).Describe(
+                stubs.verifier_pb2.VerifierServiceDescribeRequest(), timeout=20).node
+
+    def model_of(self, verifier):
+        """Whose text it gives, as streams name it."""
+        node = self.describe(verifier)
+        return stubs.types_pb2.ModelIdentity(weights_hash=node.weights_hash, dtype=node.dtype, numerics=node.numerics)
 
     def _is_complete(self):
         wanted = {"verifier": len(self.verifiers), "drafter": len(self.drafters)}
@@ -233,6 +262,11 @@ class Cluster:
     def close(self):
         for member in self.members:
             member.close()
+        self.surroundings.close()
+
+
+def name_of(role, number):
+    return f"{role} {number}"
 
 
 def _page_of(member):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import math
+import re
 import time
 
 from figures import quiet_moments, recoveries, spread
@@ -45,6 +46,8 @@ class Disturbance:
         self.notes = []
         self.excuses = lambda stream: False  # client errors that the row is about
         self.rows_of_the_dead = 0.0
+        self.ended = None  # when the faults had, if the row goes on after them
+        self.streams_elsewhere = []  # of other clusters, which are judged with the load's
         self._scale = scale
 
     async def schedule(self):
@@ -97,6 +100,17 @@ class Disturbance:
 
     def recovery(self, among=None):
         return spread(self.recoveries(among))
+
+    def moves(self):
+        """Of streams between verifiers, as the coordinators have logged them: (the stream's name, from, to)."""
+        line = re.compile(r" moves from verifier (\S+) to (\S+), as .* request_id=(\w+)")
+        return [(move[3], move[1], move[2]) for one in self.cluster.coordinators for move in line.finditer(one.log())]
+
+    async def seconds_a_row(self):
+        """Of a verifier's passes, on the average."""
+        verifiers = self.cluster.verifiers
+        seconds, rows = [await self.cluster.total(verifiers, f"pass_{what}_sum") for what in ("seconds", "rows")]
+        return seconds / max(rows, 1)
 
     def usual_silence(self):
         """What recovery() says of moments of the undisturbed time, but for its beginning."""

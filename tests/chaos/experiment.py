@@ -77,7 +77,7 @@ async def run_row(row, seed, scale, goldens):
         clients = Clients([one.address for one in cluster.coordinators], goldens,
                           cluster.security and cluster.security.credentials())
         try:
-            await clients.learn(some_texts)
+            await clients.learn(some_texts, await asyncio.to_thread(cluster.model_of, cluster.verifiers[0]))
             found = await _disturb(row, seed, scale, cluster, clients, some_texts, chance, proxies)
         finally:
             await clients.close()
@@ -100,7 +100,7 @@ async def _disturb(row, seed, scale, cluster, clients, some_texts, chance, proxi
     run = Disturbance(cluster, load, chance, scale, (begin, time.monotonic()), proxies, plain_goodput, some_texts,
                       options["users"])
     await row.inject(run)
-    end = time.monotonic()
+    end = run.ended or time.monotonic()
     await load.finish()
     found = Found(row, seed, faults=[(at - begin, what) for at, what in run.faults],
                   targets=run.targets, notes=run.notes, recovery=run.recovery(), held=run.held())
@@ -117,7 +117,7 @@ async def _disturb(row, seed, scale, cluster, clients, some_texts, chance, proxi
     needed = sum(stream.prompt_length + sum(one.num_drafted + 1 for one in stream.arrivals) for stream in load.streams)
     found.reprefilled = round(max(0, rows - needed))
     if row.moves_streams:
-        await _judge_moves(found, run, cluster)
+        await _judge_moves(found, run)
     if found.failures:
         found.notes += [f"{member.name}: {line}" for member in cluster.members
                         for line in member.log().splitlines() if " E " in line][:20]
@@ -133,16 +133,15 @@ async def _plain_goodput(scale, clients, some_texts, chance, options):
     return load.goodput(begin, end)
 
 
-async def _judge_moves(found, run, cluster):
+async def _judge_moves(found, run):
     """Texts that are taken in again have a quarter of a verifier's time: the last stream waits for all of them."""
-    seconds, rows = [await cluster.total(cluster.verifiers, f"pass_{what}_sum") for what in ("seconds", "rows")]
     faults = sum("verifier" in what for _, what in run.faults)
-    again = found.reprefilled * seconds / max(rows, 1) / max(faults, 1)
+    again = found.reprefilled * await run.seconds_a_row() / max(faults, 1)
     run.at_most(f"the last stream is back, after 1 s and {again:.2f} s of passes / 0.25", found.recovery["max"], 1 + again / 0.25)
 
 
 def _judge(found, run, clients):
-    streams = run.load.streams
+    streams = run.load.streams + run.streams_elsewhere
     found.started = len(streams)
     found.finished = sum(stream.ended is not None for stream in streams)
     found.resumed = sum(bool(stream.breaks) and stream.ended is not None for stream in streams)

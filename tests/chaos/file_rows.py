@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of the matrix whose faults are files."""
+"""Rows of the matrix whose faults are files, those that names are looked up in among them."""
 from __future__ import annotations
+
+import asyncio
 
 
 async def certificates_are_rotated(run):
@@ -17,3 +19,27 @@ async def certificates_are_rotated(run):
     await run.kill(verifier)
     await verifier.is_back()
     await run.cluster.wait_until_complete()
+
+
+async def names_are_gone_and_disks_are_full(run):
+    """No line of a log can be written from the beginning on. Then no name can be resolved, while a verifier dies and
+    comes back."""
+    names, coordinators = run.cluster.surroundings, run.cluster.coordinators
+    run.at_least("coordinators that resolve the nodes' name", await how_many_know(names, coordinators), len(coordinators), "")
+    run.fault("no name can be resolved", names.take_away)
+    run.at_most("of them, once it is gone", await how_many_know(names, coordinators), 0, "")
+    await run.pause(2, 4)
+    async for _ in run.schedule():
+        verifier = run.pick(run.cluster.verifiers)
+        await run.kill(verifier)
+        await run.pause(1, 3)
+        await verifier.is_back()
+        await run.cluster.wait_until_complete()
+    run.at_most("recovery p99", run.recovery()["p99"], 1 + run.first_token_p99())
+    names.give()
+    await run.pause(2, 3)
+    run.at_least("coordinators that resolve it again", await how_many_know(names, coordinators), len(coordinators), "")
+
+
+async def how_many_know(names, coordinators):
+    return sum([await asyncio.to_thread(names.is_known_to, one) for one in coordinators])

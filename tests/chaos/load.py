@@ -7,6 +7,7 @@ import collections
 import dataclasses
 import json
 import pathlib
+import secrets
 import sys
 import time
 
@@ -67,6 +68,8 @@ class Stream:
     def __init__(self, text, num_tokens, **options):
         self.text = text
         self.num_tokens = num_tokens
+        self.name = secrets.token_hex(8)  # by which logs know it
+        self.model = None  # that gave the first token: a ModelIdentity
         self._request = text.request(num_tokens, **options)
         self.tokens = []
         self.arrivals = []
@@ -93,7 +96,8 @@ class Stream:
             num_tokens = len(self.tokens)
             try:
                 stub = coordinators[(first + len(self.breaks)) % len(coordinators)]
-                await self._read(stub.Generate(self._request, timeout=max(0.001, latest - time.monotonic())))
+                await self._read(stub.Generate(self._request, timeout=max(0.001, latest - time.monotonic()),
+                                               metadata=(("x-request-id", self.name),)))
                 self.ended = time.monotonic()
             except grpc.aio.AioRpcError as failure:
                 self.breaks.append((time.monotonic(), failure.code().name, failure.details()))
@@ -112,7 +116,10 @@ class Stream:
             if message.HasField("start"):
                 self.prompt_length = message.start.prompt_length
                 self._request.seed = message.start.seed
-                self._request.model.CopyFrom(message.start.model)
+                if self.tokens and message.start.model != self.model:
+                    self.broken_rules["of another model"] += 1
+                self.model = message.start.model
+                self._request.model.CopyFrom(self.model)
             if message.tokens:
                 self._take(message)
             if message.HasField("finish"):
@@ -131,7 +138,7 @@ class Stream:
 
 
 class Clients:
-    """Connections to the coordinators, and the golden of each text."""
+    """Connections to the coordinators, and the golden of each text by each model's weights."""
 
     def __init__(self, addresses, goldens, credentials=None):
         self.channels = [grpc.aio.secure_channel(address, credentials, CHANNEL) if credentials else
@@ -139,25 +146,29 @@ class Clients:
         self.stubs = [stubs.generation_pb2_grpc.GenerationServiceStub(channel) for channel in self.channels]
         self.goldens = goldens
 
-    async def learn(self, some_texts):
-        """Decodes plainly what is not known yet: the nodes must be undisturbed."""
+    async def learn(self, some_texts, model):
+        """Decodes plainly, by nodes of this model, what is not known yet: they must be undisturbed."""
         turns = asyncio.Semaphore(8)  # fewer than any row's coordinator takes
 
         async def learn(text):
             async with turns:
-                golden = await Stream(text, LONGEST, num_speculative_tokens=0).run(self.stubs[:1], 0)
+                golden = await Stream(text, LONGEST, num_speculative_tokens=0, model=model).run(self.stubs[:1], 0)
             assert golden.error is None and len(golden.tokens) == LONGEST, golden.breaks
-            self.goldens[text] = tuple(golden.tokens)
-        await asyncio.gather(*(learn(text) for text in some_texts if text not in self.goldens))
+            assert golden.model == model, golden.model
+            self.goldens[text, model.weights_hash] = tuple(golden.tokens)
+        await asyncio.gather(*(learn(text) for text in some_texts if (text, model.weights_hash) not in self.goldens))
 
     def differences(self, stream):
-        golden = self.goldens[stream.text][:stream.num_tokens]
+        if stream.model is None:  # nothing has come
+            return collections.Counter(lost=stream.num_tokens if stream.error is None else 0) + stream.broken_rules
+        of = stream.text, stream.model.weights_hash
+        golden = self.goldens[of][:stream.num_tokens]
         tokens = tuple(stream.tokens)
         if stream.error is not None:
             golden = golden[:len(tokens)]  # it was cut short, and says so
         if tokens == golden:
             return stream.broken_rules
-        others = [other for text, other in self.goldens.items() if text != stream.text]
+        others = [other for another, other in self.goldens.items() if another != of]
         return differences(tokens, golden, others) + stream.broken_rules
 
     async def close(self):

@@ -31,8 +31,7 @@ async def clients_stall(run):
 
     # They have stalled, and the memory that their beginning took has gone back.
     await asyncio.sleep(STALLED - 3)
-    grown = max(one.memory() - old for one, old in zip(coordinators, before))
-    run.at_most("a coordinator's memory for each", grown / 1024 / (count / 2), ROOM / 1024, "KiB")
+    judge_room(run, max(one.memory() - old for one, old in zip(coordinators, before)), count)
 
     async def are_dropped():
         return sum(one.log().count("has stopped reading") for one in coordinators) >= count
@@ -41,6 +40,11 @@ async def clients_stall(run):
     run.at_most("p99 gap of the others, of undisturbed", spread(gaps)["p99"] / spread(run.gaps(*run.calm))["p99"], 1.1, "")
     for client in stalled:
         client.close()
+
+
+def judge_room(run, grown, count):
+    """`grown`: by how many bytes the coordinator has that needs most for its share of so many streams."""
+    run.at_most("a coordinator's memory for each", grown / 1024 / (count / len(run.cluster.coordinators)), ROOM / 1024, "KiB")
 
 
 async def clients_leave(run):

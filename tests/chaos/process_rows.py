@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of the matrix whose faults are signals: programs that die, hang and drain."""
+"""Rows of the matrix whose faults are programs: that die, hang, drain, come back as others, and whose clock jumps."""
 from __future__ import annotations
 
 import asyncio
 import time
+
+from cluster import DRAFT
+from figures import recoveries
+from stubs import types_pb2
+
+HOUR = 3600
 
 
 async def drafts_again(run, drafter):
@@ -83,6 +89,26 @@ async def a_verifier_is_killed(run):
     run.at_least("goodput, of undisturbed", run.goodput_ratio(), 0.9 * (count - 1) / count)
 
 
+async def one_of_two_verifiers_is_killed(run):
+    """Half of all streams move at once, and have a quarter of the other's time to be taken in."""
+    verifier, other = run.random.sample(run.cluster.verifiers, 2)
+    lengths = {stream.name: stream.prompt_length + len(stream.tokens) for stream in run.load.streams}
+    at = await run.kill(verifier)
+    await recovery_of_the_last(run)
+    seconds_a_row = await run.seconds_a_row()
+    from_it = {name for name, left, _ in run.moves() if left == run.cluster.ways[verifier]}
+    moved = [(back, lengths[stream.name] * seconds_a_row) for stream in run.load.streams if stream.name in from_it
+             for back in recoveries([stream.times], at)]
+    (first, its_own), (last, _) = min(moved), max(moved)
+    together = sum(prefill for _, prefill in moved)
+    run.notes.append(f"{len(moved)} of {run.num_users} streams moved at once to {other.name}")
+    run.at_least("streams that moved", len(moved), 0.3 * run.num_users)
+    run.at_most(f"the first of them is back, after 1 s and its own {its_own:.2f} s of passes", first, 1 + its_own)
+    run.at_most(f"the last of them is back, after {together:.2f} s of passes / 0.25", last, together / 0.25)
+    await verifier.is_back()
+    await run.cluster.wait_until_complete()
+
+
 async def all_verifiers_are_gone(run):
     # Who comes meanwhile is told to come later.
     run.excuses = lambda stream: stream.error == "UNAVAILABLE" and not stream.tokens
@@ -145,3 +171,83 @@ async def all_are_rolled(run):
         await member.is_back()
         await run.cluster.wait_until_complete()
     run.at_most("longest drain", max(drains), 30)
+
+
+async def a_verifier_is_another(run):
+    """It comes back at its address with other weights; then one that still has the right ones dies. After that one
+    says, in the handshake, that it speaks other protocols."""
+    other, killed, kept = run.random.sample(run.cluster.verifiers, 3)
+    await run.kill(other)
+    other.set_flag("--model", DRAFT)
+    await other.is_back()
+    await run.cluster.wait_until_complete()
+    await run.load.clients.learn(run.texts, await asyncio.to_thread(run.cluster.model_of, other))
+    await run.pause(1, 3)
+    moved = len(run.moves())
+    await run.kill(killed)
+    await run.pause(2, 3)
+    to = [to for _, _, to in run.moves()[moved:]]
+    run.notes.append(f"{len(to)} streams moved when {killed.name} was killed")
+    run.at_least("streams that moved to the one with equal weights", to.count(run.cluster.ways[kept]), 1)
+    run.at_most("streams that moved to the one with others", to.count(run.cluster.ways[other]), 0, "")
+    await killed.is_back()
+    await run.cluster.wait_until_complete()
+    begun = [stream.model.weights_hash for stream in run.load.streams if stream.model]
+    run.at_least("streams that the other weights served from their beginning to their end",
+                 len(begun) - begun.count((await asyncio.to_thread(run.cluster.model_of, kept)).weights_hash), 1)
+    await speaks_other_protocols(run, killed)
+
+
+async def speaks_other_protocols(run, verifier):
+    """N - 1 is served; N - 2 is refused, while the streams that it had go on somewhere."""
+    node = await asyncio.to_thread(run.cluster.describe, verifier)
+
+    def words_of(protocol):
+        return types_pb2.NodeDescription(protocol_version=protocol, build=node.build).SerializeToString()
+    words = words_of(node.protocol_version)
+
+    def are(state, count):
+        async def look():
+            return await run.cluster.total(run.cluster.coordinators, "nodes", peer="verifier", state=state) == count
+        return look
+    refused = len(run.cluster.coordinators)
+    for older, state, count in ((1, "refused", 0), (2, "refused", refused), (1, "refused", 0)):
+        said = words_of(node.protocol_version - older)
+        run.proxies.of(verifier).said = lambda data, said=said: data.replace(words, said)
+        run.fault(f"{verifier.name} says that it speaks protocol N - {older}")
+        run.at_most(f"protocol N - {older} is {'refused' if count else 'served'}", await run.until(are(state, count)), 5)
+        before = await verifier.value("requests_total", method="Verify", code="OK")
+        await run.pause(2, 3)
+        answered = await verifier.value("requests_total", method="Verify", code="OK") - before
+        if not count:
+            run.at_least(f"rounds that it served as N - {older}", answered, 1)
+    run.notes.append("protocols by what the handshake says: no build of N - 1 was run")
+
+
+async def the_clock_jumps(run):
+    """An hour ahead and back: of one program of each role, then of all; and nothing comes of it. Then a verifier hangs
+    when all clocks have been set back: what waits still ends in time."""
+    clocks, members = run.cluster.surroundings, run.cluster.members
+    each_role = (run.cluster.verifiers, run.cluster.drafters, run.cluster.coordinators)
+    seen = set()
+    for victims in (members,) if run.is_short else (*([run.pick(role)] for role in each_role), members):
+        who = "all programs" if victims is members else victims[0].name
+        for seconds, what in ((HOUR, "+1 h"), (0, "-1 h")):
+            await run.pause(1, 2)
+            run.fault(f"the clock of {who} jumps by {what}", lambda victims=victims, seconds=seconds: clocks.set(victims, seconds))
+            await run.pause(3, 5)  # Abseil looks at the clock anew every 2 s
+            seen |= {victim for victim in victims if seconds and clocks.is_seen_ahead(victim)}
+    run.at_least("programs that have logged by the clock that was ahead", len(seen), len(members))
+    added_stall(run)
+    run.at_most("streams that left a verifier", await run.cluster.total(
+        run.cluster.coordinators, "session_moves_total", peer="verifier"), 0, "")
+    run.at_most("sessions that a verifier had lost", await run.cluster.total(
+        run.cluster.coordinators, "cache_misses_total", peer="verifier"), 0, "")
+    clocks.set(members, -HOUR)
+    verifier = run.pick(run.cluster.verifiers)
+    what = f"SIGSTOP {verifier.name} for 2 s, when all clocks have been set back"
+    run.fault(what, verifier.stop)
+    await asyncio.sleep(2)
+    verifier.go_on()
+    await run.pause(2, 3)
+    run.at_most("recovery p99 of what waits then", run.recovery(lambda name: name == what)["p99"], 1.5)

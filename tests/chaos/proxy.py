@@ -29,6 +29,7 @@ class Proxy:
         self._cut = None  # (direction, what is done with the next chunk in it)
         self._ways = set()  # tasks
         self.watch = None  # is shown what comes to the program
+        self.said = None  # makes of a chunk that the program says what is heard
         self.open = set()  # connections whose caller has not closed them
 
     async def start(self):
@@ -78,6 +79,8 @@ class Proxy:
                     return
                 if self.watch is not None and direction == REQUEST:
                     self.watch(data)
+                if self.said is not None and direction == REPLY:
+                    data = self.said(data)
                 await queue.put((time.monotonic() + (self.delay() if self.delay else 0), data))
             if direction == REQUEST:
                 self.open.discard(ends[0])

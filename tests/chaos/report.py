@@ -10,13 +10,15 @@ import platform
 import subprocess
 import time
 
-from matrix import ELSEWHERE, ROWS
+from matrix import PROVED, ROWS, ProvedRow
 
 FOLDER = pathlib.Path(__file__).resolve().parents[2] / "docs/measured/chaos"
 
 
 def summary(found):
     """A few lines for the terminal."""
+    if isinstance(found.row, ProvedRow):
+        return _summary_of_proof(found)
     lines = [f"row {found.row.number}, {found.row.fault}: {'FAILED' if found.failures else 'ok'}, {found.seconds:.0f} s",
              f"  streams {found.started} started, {found.finished} finished, {found.held} held, {found.resumed} resumed; "
              f"errors {dict(found.errors)}; breaks {dict(found.breaks)}; moves {found.moves}; differences {dict(found.differences)}",
@@ -29,19 +31,28 @@ def summary(found):
     return "\n".join(lines)
 
 
+def _summary_of_proof(proof):
+    lines = [f"row {proof.row.number}, {proof.row.fault}: {'FAILED' if proof.failures else 'ok'}, {proof.seconds:.0f} s",
+             f"  {proof.num_tests} tests of {', '.join(proof.suites) or 'nothing'}: {proof.row.proof}"]
+    return "\n".join(lines + [f"  FAILURE: {failure}" for failure in proof.failures])
+
+
 def write(results, lacking, scale):
     """docs/measured/chaos: report.json, and the page made of it. Rows that are not among these stay as they were.
     `lacking`: rows that could not be run, and why."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     path = FOLDER / "report.json"
-    rows = json.loads(path.read_text())["rows"] if path.exists() else []
-    rows = {one["row"]: one for one in rows} | {one.row.number: _plain(one, scale) for one in results}
-    rows = [rows[row.number] for row in sorted(ROWS, key=lambda row: row.number) if row.number in rows]
-    path.write_text(json.dumps({"rows": rows}, indent=1) + "\n")
-    (FOLDER / "report.md").write_text(_page(rows, lacking))
+    old = json.loads(path.read_text()) if path.exists() else {}
+    found = {one["row"]: one for kind in ("rows", "proofs") for one in old.get(kind, [])}
+    found |= {one.row.number: _plain_proof(one) if isinstance(one.row, ProvedRow) else _plain(one, scale) for one in results}
+    rows, proofs = ([found[number] for number in sorted(row.number for row in some) if number in found]
+                    for some in (ROWS, PROVED))
+    path.write_text(json.dumps({"rows": rows, "proofs": proofs}, indent=1) + "\n")
+    if rows:
+        (FOLDER / "report.md").write_text(_page(rows, proofs, lacking))
 
 
-def _page(rows, lacking):
+def _page(rows, proofs, lacking):
     def those(condition):
         return ", ".join(str(one["row"]) for one in rows if condition(one)) or "none"
 
@@ -57,7 +68,8 @@ def _page(rows, lacking):
         f"**{total('started')} streams, of which {total('held')} were held for over a second and {total('resumed')} resumed at "
         f"another coordinator: {wrong} tokens lost, doubled, reordered, crossed or wrong.** Rows that failed: "
         f"{those(lambda one: one['failures'])}; rows with a target missed: "
-        f"{those(lambda one: not all(target['met'] for target in one['targets']))}.", "",
+        f"{those(lambda one: not all(target['met'] for target in one['targets']))}. "
+        f"Rows that tests prove: {sum(not one['failures'] for one in proofs)} of {len(PROVED)} proved.", "",
         "| # | fault | by | streams: started, finished, held, resumed | client errors | calls that broke | moves | tokens lost, "
         "doubled, reordered, crossed, wrong | recovery p50 / p99 / max, s | goodput, undisturbed, tokens/s | prefilled again | "
         "acceptance | orphan blocks | seed, commit, load | |",
@@ -76,10 +88,21 @@ def _page(rows, lacking):
     lines += ["", "## Notes", ""]
     lines += [f"- Row {one['row']}: {'; '.join(one['notes'])}." for one in rows if one["notes"]]
     lines += [f"- Row {one['row']} **failed**: {failure}." for one in rows for failure in one["failures"]]
-    lines += ["", "## Not run here", "", "| # | fault | why | what shows it instead |", "|---|---|---|---|"]
-    lines += [f"| {row.number} | {row.fault} | {why} | nothing in this run |" for row, why in lacking]
-    lines += [f"| {row.number} | {row.fault} | {row.why} | {row.proof} |" for row in ELSEWHERE]
+    lines += ["", "## Proved by tests, which this command runs", "",
+              "| # | fault | why no process is disturbed | what the tests show | tests | commit | |", "|---|---|---|---|---|---|---|"]
+    lines += [f"| {one['row']} | {one['fault']} | {one['why']} | {one['proof']} | {one['num_tests']} of "
+              f"{', '.join(f'`{suite}`' for suite in one['suites']) or 'nothing'} | {one['commit']} | "
+              f"{'**failed**: ' + '; '.join(one['failures']) if one['failures'] else 'passed'} |" for one in proofs]
+    if lacking:
+        lines += ["", "## Not run here", "", "| # | fault | why |", "|---|---|---|"]
+        lines += [f"| {row.number} | {row.fault} | {why} |" for row, why in lacking]
     return "\n".join(lines) + "\n"
+
+
+def _plain_proof(proof):
+    row = proof.row
+    return {"row": row.number, "fault": row.fault, "why": row.why, "proof": row.proof, **proof.origin, "tests": row.tests,
+            **{name: getattr(proof, name) for name in ("num_tests", "suites", "failures", "seconds")}}
 
 
 def _plain(found, scale):

@@ -7,8 +7,9 @@
   run.py --all             all rows; writes docs/measured/chaos
 
 Exit status 1 where a token is lost, doubled, reordered, crossed or wrong, where a client
-saw an error, blocks stay owned, or threads or descriptors have grown. Times and goodput
-are reported beside their targets, and decide nothing.
+saw an error, blocks stay owned, threads or descriptors have grown, or a test that proves a
+row fails or is not built. Times and goodput are reported beside their targets, and decide
+nothing.
 """
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import report  # noqa: E402
 from experiment import FULL, SHORT, run_row  # noqa: E402
-from matrix import ROWS  # noqa: E402
+from matrix import PROVED, ROWS, ProvedRow  # noqa: E402
+from proofs import prove  # noqa: E402
 
 
 def main():
@@ -31,14 +33,15 @@ def main():
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--smoke", action="store_true")
     what.add_argument("--all", action="store_true")
-    what.add_argument("--row", type=int, action="append", choices=[row.number for row in ROWS])
+    what.add_argument("--row", type=int, action="append", choices=sorted(row.number for row in (*ROWS, *PROVED)))
     parser.add_argument("--seed", type=int, help="of the schedule; default: a new one, which is printed")
     parser.add_argument("--short", action="store_true", help="rows as the smoke has them")
     parser.add_argument("--report", action="store_true", help="puts these rows into docs/measured/chaos, as --all does")
     parser.add_argument("--users", type=int, help="streams at a time")
     flags = parser.parse_args()
     seed = flags.seed if flags.seed is not None else secrets.randbits(32)
-    rows = [row for row in ROWS if flags.all or (flags.smoke and row.is_smoke) or row.number in (flags.row or ())]
+    rows = [row for row in (*ROWS, *PROVED)
+            if flags.all or (flags.smoke and row.is_smoke) or row.number in (flags.row or ())]
     print(f"seed {seed}", flush=True)
     scale = SHORT if flags.smoke or flags.short else FULL
     if flags.users:
@@ -57,7 +60,7 @@ async def run_all(rows, seed, scale, reports):
             lacking.append((row, reason))
             continue
         origin = report.origin()
-        found.append(await run_row(row, seed, scale, goldens))
+        found.append(prove(row) if isinstance(row, ProvedRow) else await run_row(row, seed, scale, goldens))
         found[-1].origin = origin | {"load": round(os.getloadavg()[0], 1)}
         print(report.summary(found[-1]), flush=True)
         if reports:
