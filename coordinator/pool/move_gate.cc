@@ -29,12 +29,11 @@ MoveGate::Place::~Place() {
   if (was_first) gate_.WakeFirstLocked();
 }
 
-MoveGate::Turn MoveGate::Place::Enter(Clock::time_point now) {
+MoveGate::Turn MoveGate::Place::Enter(int num_tokens, Clock::time_point now) {
   MutexLock lock(gate_.mu_);
   const bool is_first = position_ == gate_.line_.begin();
   if (!is_first || !gate_.IsFreeLocked(now)) return {};
-  gate_.is_taken_ = true;
-  return Turn(gate_, now);
+  return gate_.EnterLocked(num_tokens, now);
 }
 
 Task<void> MoveGate::Place::WaitForTurn(Timer& timer,
@@ -56,17 +55,31 @@ bool MoveGate::IsOpen(Clock::time_point now) const {
   return line_.empty() && IsFreeLocked(now);
 }
 
-MoveGate::Turn MoveGate::Enter(Clock::time_point now) {
+MoveGate::Turn MoveGate::Enter(int num_tokens, Clock::time_point now) {
   MutexLock lock(mu_);
   if (!line_.empty() || !IsFreeLocked(now)) return {};
-  is_taken_ = true;
-  return Turn(*this, now);
+  return EnterLocked(num_tokens, now);
 }
 
-void MoveGate::Leave(Clock::time_point opens_at) {
+MoveGate::Turn MoveGate::EnterLocked(int num_tokens, Clock::time_point now) {
+  const auto expected = std::chrono::duration_cast<Clock::duration>(
+      std::chrono::duration<double>(num_tokens * seconds_per_token_));
+  ++num_turns_;
+  opens_at_ = now + kShare * expected;
+  return Turn(*this, num_tokens, expected);
+}
+
+void MoveGate::Leave(int num_tokens, Clock::duration taken,
+                     Clock::duration expected) {
   MutexLock lock(mu_);
-  is_taken_ = false;
-  opens_at_ = opens_at;
+  --num_turns_;
+  opens_at_ += kShare * (taken - expected);
+  if (taken > Clock::duration::zero() && num_tokens > 0) {
+    const double rate =
+        std::chrono::duration<double>(taken).count() / num_tokens;
+    seconds_per_token_ =
+        seconds_per_token_ == 0 ? rate : (3 * seconds_per_token_ + rate) / 4;
+  }
   WakeFirstLocked();
 }
 
@@ -76,8 +89,8 @@ void MoveGate::WakeFirstLocked() {
 }
 
 milliseconds MoveGate::LongestNapLocked(const Place& place) const {
-  // Who is not first, or finds it taken, is woken.
-  if (line_.front() != &place || is_taken_) return kLongestNap;
+  // Who is not first, or finds no place, is woken.
+  if (line_.front() != &place || !HasPlaceLocked()) return kLongestNap;
   const auto left = std::chrono::ceil<milliseconds>(opens_at_ - Clock::now());
   return std::clamp(left, kShortestNap, kLongestNap);
 }

@@ -17,22 +17,24 @@ namespace outrider {
 // Lets moved sessions into a node one after the other, in the order in which
 // they came, so that taking in their texts costs those that are there a quarter
 // of the node's time at most: each keeps the gate closed for four times as long
-// as the node had to compute for its rows. One a node, for this coordinator's
-// sessions. Thread-safe.
+// as the node has to compute for its rows, as those before it tell, and then as
+// it has turned out. A busy node takes a text in beside others, over several
+// passes, so that a few may be on their way at once. One a node, for this
+// coordinator's sessions. Thread-safe.
 class MoveGate {
  public:
   using Clock = MonotonicClock;
 
-  // The one place in the gate. It must end before the gate does.
+  // A way through the gate. It must end before the gate does.
   class Turn {
    public:
     Turn() = default;
-    Turn(Turn&& other) noexcept
-        : gate_(std::exchange(other.gate_, nullptr)), began_(other.began_) {}
+    Turn(Turn&& other) noexcept { *this = std::move(other); }
     Turn& operator=(Turn&& other) noexcept {
       End(/*taken=*/{});
       gate_ = std::exchange(other.gate_, nullptr);
-      began_ = other.began_;
+      num_tokens_ = other.num_tokens_;
+      expected_ = other.expected_;
       return *this;
     }
     ~Turn() { End(/*taken=*/{}); }
@@ -41,15 +43,17 @@ class MoveGate {
     // The node has computed for so long.
     void End(Clock::duration taken) {
       if (gate_ == nullptr) return;
-      std::exchange(gate_, nullptr)->Leave(began_ + kShare * taken);
+      std::exchange(gate_, nullptr)->Leave(num_tokens_, taken, expected_);
     }
 
    private:
     friend class MoveGate;
-    Turn(MoveGate& gate, Clock::time_point now) : gate_(&gate), began_(now) {}
+    Turn(MoveGate& gate, int num_tokens, Clock::duration expected)
+        : gate_(&gate), num_tokens_(num_tokens), expected_(expected) {}
 
     MoveGate* gate_ = nullptr;
-    Clock::time_point began_ = {};
+    int num_tokens_ = 0;
+    Clock::duration expected_ = {};  // to be taken
   };
 
   // A session's place in the line. It must end before the gate does.
@@ -59,8 +63,8 @@ class MoveGate {
     Place(const Place&) = delete;
     ~Place();
 
-    // False of a Turn: another one comes first.
-    Turn Enter(Clock::time_point now);
+    // Its text has so many tokens. False of a Turn: another one comes first.
+    Turn Enter(int num_tokens, Clock::time_point now);
     // Ends when Enter may bring a turn, or when it is cancelled, or after a
     // while: what is true of the node, and of others, may have changed.
     Task<void> WaitForTurn(Timer& timer, Cancellation& cancellation);
@@ -76,15 +80,23 @@ class MoveGate {
   // Whether who comes now need not wait.
   bool IsOpen(Clock::time_point now) const;
   // False of a Turn: it is not open.
-  Turn Enter(Clock::time_point now);
+  Turn Enter(int num_tokens, Clock::time_point now);
 
  private:
   static constexpr int kShare = 4;  // of the time, one part goes to the moved
+  // So many are on their way at once: more would wait for each other there.
+  static constexpr int kMostTurns = 4;
 
-  void Leave(Clock::time_point opens_at);
+  Turn EnterLocked(int num_tokens, Clock::time_point now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Leave(int num_tokens, Clock::duration taken, Clock::duration expected);
+  // Nobody else comes in before the first has shown what a text costs.
+  bool HasPlaceLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return num_turns_ < (seconds_per_token_ == 0 ? 1 : kMostTurns);
+  }
   bool IsFreeLocked(Clock::time_point now) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return !is_taken_ && now >= opens_at_;
+    return HasPlaceLocked() && now >= opens_at_;
   }
   // Who is the first in the line looks anew.
   void WakeFirstLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -92,8 +104,9 @@ class MoveGate {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   mutable Mutex mu_;
-  bool is_taken_ ABSL_GUARDED_BY(mu_) = false;
+  int num_turns_ ABSL_GUARDED_BY(mu_) = 0;
   Clock::time_point opens_at_ ABSL_GUARDED_BY(mu_) = {};
+  double seconds_per_token_ ABSL_GUARDED_BY(mu_) = 0;  // 0: not known yet
   std::list<Place*> line_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -18,31 +18,61 @@ using ::testing::ElementsAre;
 
 constexpr MoveGate::Clock::time_point kStart{};
 
-TEST(MoveGateTest, OneIsInItAtATime) {
+TEST(MoveGateTest, OneIsInItAtATimeUntilATextsCostIsKnown) {
   MoveGate gate;
-  MoveGate::Turn first = gate.Enter(kStart);
+  MoveGate::Turn first = gate.Enter(1, kStart);
   EXPECT_TRUE(first);
   EXPECT_FALSE(gate.IsOpen(kStart));
-  EXPECT_FALSE(gate.Enter(kStart));
+  EXPECT_FALSE(gate.Enter(1, kStart));
   MoveGate::Turn same = std::move(first);
-  EXPECT_FALSE(gate.Enter(kStart));
+  EXPECT_FALSE(gate.Enter(1, kStart));
   same = {};
-  EXPECT_TRUE(gate.Enter(kStart));
+  EXPECT_TRUE(gate.Enter(1, kStart));
 }
 
 TEST(MoveGateTest, OneThatTookAWhileKeepsItClosedForFourTimesAsLong) {
   MoveGate gate;
-  gate.Enter(kStart).End(milliseconds(100));
-  EXPECT_FALSE(gate.Enter(kStart + milliseconds(399)));
+  gate.Enter(1, kStart).End(milliseconds(100));
+  EXPECT_FALSE(gate.Enter(1, kStart + milliseconds(399)));
   EXPECT_FALSE(gate.IsOpen(kStart + milliseconds(399)));
   EXPECT_TRUE(gate.IsOpen(kStart + milliseconds(400)));
-  EXPECT_TRUE(gate.Enter(kStart + milliseconds(400)));
+  EXPECT_TRUE(gate.Enter(1, kStart + milliseconds(400)));
+}
+
+TEST(MoveGateTest, TheNextComesInWhenWhatTheOneBeforeItTakesIsPaidFor) {
+  MoveGate gate;
+  gate.Enter(10, kStart).End(milliseconds(100));
+  const auto begin = kStart + seconds(1);
+  MoveGate::Turn first = gate.Enter(20, begin);  // takes 200 ms
+  EXPECT_FALSE(gate.Enter(10, begin + milliseconds(799)));
+  MoveGate::Turn second = gate.Enter(10, begin + milliseconds(800));
+  EXPECT_TRUE(second);
+  // 25 ms more than was thought, and a failure, which has taken nothing.
+  first.End(milliseconds(225));
+  EXPECT_FALSE(gate.IsOpen(begin + milliseconds(1299)));
+  EXPECT_TRUE(gate.IsOpen(begin + milliseconds(1300)));
+  second.End({});
+  EXPECT_TRUE(gate.IsOpen(begin + milliseconds(900)));
+  EXPECT_FALSE(gate.IsOpen(begin + milliseconds(899)));
+}
+
+TEST(MoveGateTest, FourAreOnTheirWayAtOnce) {
+  MoveGate gate;
+  gate.Enter(1, kStart).End(milliseconds(1));
+  std::vector<MoveGate::Turn> turns;
+  for (int i = 1; i <= 4; ++i) {
+    turns.push_back(gate.Enter(1, kStart + seconds(i)));
+    EXPECT_TRUE(turns.back());
+  }
+  EXPECT_FALSE(gate.IsOpen(kStart + seconds(9)));
+  turns.pop_back();
+  EXPECT_TRUE(gate.IsOpen(kStart + seconds(9)));
 }
 
 TEST(MoveGateTest, OneThatFailedKeepsNobodyOut) {
   MoveGate gate;
-  { const MoveGate::Turn failed = gate.Enter(kStart); }
-  EXPECT_TRUE(gate.Enter(kStart));
+  { const MoveGate::Turn failed = gate.Enter(1, kStart); }
+  EXPECT_TRUE(gate.Enter(1, kStart));
 }
 
 TEST(MoveGateTest, WhoWaitsComesBeforeWhoDoesNot) {
@@ -50,9 +80,9 @@ TEST(MoveGateTest, WhoWaitsComesBeforeWhoDoesNot) {
   MoveGate::Place first(gate);
   MoveGate::Place second(gate);
   EXPECT_FALSE(gate.IsOpen(kStart));
-  EXPECT_FALSE(gate.Enter(kStart));
-  EXPECT_FALSE(second.Enter(kStart));
-  EXPECT_TRUE(first.Enter(kStart));
+  EXPECT_FALSE(gate.Enter(1, kStart));
+  EXPECT_FALSE(second.Enter(1, kStart));
+  EXPECT_TRUE(first.Enter(1, kStart));
 }
 
 class LineTest : public ::testing::Test {
@@ -64,7 +94,7 @@ class LineTest : public ::testing::Test {
       MoveGate::Place place(gate_);
       while (!cancellation_.cancelled()) {
         ++num_looks_;
-        turn = place.Enter(loop_.now());
+        turn = place.Enter(1, loop_.now());
         if (turn) break;
         co_await place.WaitForTurn(timer_, cancellation_);
       }
@@ -98,7 +128,7 @@ TEST_F(LineTest, AllComeInTheirOrderAndAsSoonAsTheyMay) {
 
 // A few times a second, as other nodes may have become free.
 TEST_F(LineTest, AHundredThatWaitForALongTextLookSeldom) {
-  MoveGate::Turn taken = gate_.Enter(loop_.now());
+  MoveGate::Turn taken = gate_.Enter(1, loop_.now());
   for (int name = 0; name < 100; ++name) {
     StartDetached(Come(name, milliseconds(0)));
   }
@@ -110,7 +140,7 @@ TEST_F(LineTest, AHundredThatWaitForALongTextLookSeldom) {
 }
 
 TEST_F(LineTest, WhoLeavesTheLineLetsTheNextOneCome) {
-  MoveGate::Turn taken = gate_.Enter(loop_.now());
+  MoveGate::Turn taken = gate_.Enter(1, loop_.now());
   {
     MoveGate::Place left(gate_);
     StartDetached(Come(1, milliseconds(0)));
@@ -121,7 +151,7 @@ TEST_F(LineTest, WhoLeavesTheLineLetsTheNextOneCome) {
 }
 
 TEST_F(LineTest, WhoIsCancelledWaitsNoLonger) {
-  MoveGate::Turn taken = gate_.Enter(loop_.now());
+  MoveGate::Turn taken = gate_.Enter(1, loop_.now());
   StartDetached(Come(1, milliseconds(0)));
   cancellation_.Cancel();
   Run();

@@ -84,7 +84,7 @@ bool VerifierSeat::Move(const VerifyCall& call, MoveReason reason,
   MoveGate::Turn turn;
   if (reason == MoveReason::kDraining) {
     // It goes on where it is until the other has time for it.
-    turn = choice.seat->gate.Enter(now);
+    turn = choice.seat->gate.Enter(TextLengthOf(call), now);
     if (!turn) return false;
   }
   OUTRIDER_LOG(kInfo, FieldsOf(call))
@@ -158,7 +158,7 @@ Task<void> VerifierSeat::TakeTurn(const VerifyCall& call,
   while (!cancellation.cancelled()) {
     if (!turn_) {
       if (!place.has_value()) place.emplace(seat_->gate);
-      turn_ = place->Enter(Clock::now());
+      turn_ = place->Enter(TextLengthOf(call), Clock::now());
     }
     if (turn_ || (is_moved_ && TakeTurnElsewhere(call, place))) {
       place.reset();
@@ -189,7 +189,7 @@ bool VerifierSeat::TakeTurnElsewhere(const VerifyCall& call,
                TakesDrafts(answer, call) && Fits(answer, call, Sameness::kBits);
       });
   if (choice.seat == nullptr || choice.is_doubtful) return false;
-  turn_ = choice.seat->gate.Enter(now);
+  turn_ = choice.seat->gate.Enter(TextLengthOf(call), now);
   if (!turn_) return false;
   place.reset();  // before its gate
   Leave(Take(std::move(choice)), call);

@@ -160,6 +160,21 @@ TEST_F(BatchSchedulerTest, AFullHouseLetsAChunkIntoEverySecondPass) {
   EXPECT_THAT(chunks, ElementsAre(0, 32, 0, 32));
 }
 
+TEST_F(BatchSchedulerTest, InAVeryFullHousePromptsHaveAQuarterOfTheRows) {
+  for (int name = 1; name <= 12; ++name) OpenAll({name});
+  Submit(99, 100);
+  std::vector<int> chunks;
+  for (int round = 0; round < 4; ++round) {
+    for (int name = 1; name <= 12; ++name) Submit(name, 5, {.num_rows = 5});
+    int chunk = 0;
+    for (const auto& [name, num_tokens] : RunPass()) {
+      if (name == 99) chunk = num_tokens;
+    }
+    chunks.push_back(chunk);
+  }
+  EXPECT_THAT(chunks, ElementsAre(0, 40, 0, 40));
+}
+
 TEST_F(BatchSchedulerTest, AShortPromptDoesNotWaitForTheWholeOfALongOne) {
   Submit(1, 1000);
   Submit(2, 40);
@@ -168,6 +183,17 @@ TEST_F(BatchSchedulerTest, AShortPromptDoesNotWaitForTheWholeOfALongOne) {
   // What is left of it is no more than a round's tokens.
   EXPECT_THAT(RunPass(), ElementsAre(Pair(2, 8), Pair(1, 24)));
   EXPECT_THAT(StatusOf(2), IsOk());
+}
+
+TEST_F(BatchSchedulerTest, AStreamThatHasBegunElsewhereComesBeforeOpenings) {
+  Submit(1, 100);
+  Submit(2, 40);
+  RequestHeader moved = Header(3, 40);
+  moved.step = 100;
+  Submit(moved);
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(3, 32)));
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(3, 8), Pair(1, 24)));
+  EXPECT_THAT(StatusOf(3), IsOk());
 }
 
 // Many short prompts at once cost the others no more than a long one does.

@@ -3,6 +3,7 @@
 #define OUTRIDER_CORE_ENGINE_JOB_H_
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -43,10 +44,17 @@ class Job {
     return is_long() || (want.branches.empty() && is_opening && !had_chunks);
   }
   bool is_ahead() const { return work->request().is_ahead; }
+  // Of a stream that has begun: it comes from another node, or back to one that
+  // has forgotten it, and is silent until its text was taken in.
+  bool is_under_way() const {
+    return work->request().header.step >= kFirstSteps;
+  }
 
   // Tokens besides those of its rows that running work may have: what a node
   // sat out, such as rounds without a draft.
   static constexpr int kMaxCatchUp = 16;
+  // Of these steps of its session a node may still see its opening.
+  static constexpr uint64_t kFirstSteps = 8;
 
   const std::unique_ptr<Work> work;
   const Clock::time_point submitted;

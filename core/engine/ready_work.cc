@@ -65,7 +65,13 @@ void ReadyWork::Add(std::unique_ptr<Job> job) {
   Queue& queue = job->is_prefill() ? prompts_
                  : job->is_ahead() ? ahead_
                                    : running_;
-  queue.push_back(std::move(job));
+  auto place = queue.end();
+  if (job->is_prefill() && job->is_under_way()) {
+    place = std::find_if(queue.begin(), queue.end(), [](const auto& other) {
+      return !other->is_under_way();
+    });
+  }
+  queue.insert(place, std::move(job));
 }
 
 void ReadyWork::Fill(Pass& pass, const PassTime& pass_time) {
@@ -88,8 +94,12 @@ void ReadyWork::AddRunning(Pass& pass) {
 void ReadyWork::AddChunks(Pass& pass) {
   // Less is not worth a prompt's way through the model, but where it is all.
   const int least = std::min(kKvBlockLength, options_.prefill_chunk);
-  int budget = options_.prefill_chunk - pass.num_rows;
-  if (budget < least && !last_had_chunk_) budget = options_.prefill_chunk;
+  const int num_running = pass.num_rows;
+  int budget = options_.prefill_chunk - num_running;
+  if (budget < least && !last_had_chunk_) {
+    // A quarter of the rows of two passes, however many the running have.
+    budget = std::max(options_.prefill_chunk, 2 * num_running / 3);
+  }
   // Those that got a chunk go to the end of the queue: a short prompt does not
   // wait for the whole of a long one.
   while (!prompts_.empty() && budget > 0) {

@@ -198,7 +198,7 @@ TEST_F(MovesTest, AStreamThatWaitsForItsTurnTakesThatOfAnotherVerifier) {
     const int holder = Holder();
     // It moves to the one that has fewer sessions, whose gate stays closed.
     crowded = Sit(holder == -1 ? 0 : -1);
-    closed = Sit(holder == 1 ? 0 : 1)->gate.Enter(MoveGate::Clock::now());
+    closed = Sit(holder == 1 ? 0 : 1)->gate.Enter(1, MoveGate::Clock::now());
     Stop(holder);
   };
   ExpectPlain(GenerateGreedy());

@@ -63,10 +63,10 @@ GRPC = re.compile(r"(grpc|grpcpp|grpc\+\+|google/protobuf)/|.*\.pb\.h$")
 GRPC_FOLDERS = ("core/wire/", "core/rpc/", "core/node/", "core/testing/", "tests/")
 GRPC_FILES = re.compile(r"(.*_service|grpc_.*|generation_(client|request)|describe_convert|.*_main)$")
 
-# Clocks that somebody may set, and the files that tell people the time.
+# Clocks that somebody may set, and the files that tell people the time, or turn waits by such a clock into others.
 SYSTEM_CLOCK = re.compile(r"\b(system_clock|high_resolution_clock|absl::Now|gettimeofday|CLOCK_REALTIME\w*|"
                           r"GPR_CLOCK_REALTIME|(?:std)?::time\(|time\((?:nullptr|NULL|0)\)|utc_clock)")
-TELLS_THE_TIME = ("core/base/log.cc", "bench/load/machine.cc")
+TELLS_THE_TIME = ("core/base/log.cc", "bench/load/machine.cc", "core/rpc/steady_waits.cc")
 
 INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')
 SPDX = "// SPDX-License-Identifier: Apache-2.0"

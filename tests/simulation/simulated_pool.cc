@@ -190,7 +190,7 @@ SimulatedPool::SimulatedPool(Cluster& cluster)
     cluster.verifiers[IndexOf(node->link.address)]->Describe(
         [&](auto answer) { verifiers_.Learn(*node, std::move(answer)); });
     if (cluster.mistake == Mistake::kShutsGates) {
-      shut_.push_back(node->gate.Enter(cluster.loop.now()));
+      shut_.push_back(node->gate.Enter(1, cluster.loop.now()));
     }
   }
   for (DrafterNode* node : drafters_.TakeToAsk()) {
