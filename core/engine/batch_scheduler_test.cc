@@ -22,6 +22,7 @@ using ::outrider::testing::SchedulerTest;
 using ::outrider::testing::StatusIs;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Pair;
@@ -162,7 +163,9 @@ TEST_F(BatchSchedulerTest, AFullHouseLetsAChunkIntoEverySecondPass) {
 
 TEST_F(BatchSchedulerTest, InAVeryFullHousePromptsHaveAQuarterOfTheRows) {
   for (int name = 1; name <= 12; ++name) OpenAll({name});
-  Submit(99, 100);
+  RequestHeader opening = Header(99, 100);
+  opening.step = 0;
+  Submit(opening);
   std::vector<int> chunks;
   for (int round = 0; round < 4; ++round) {
     for (int name = 1; name <= 12; ++name) Submit(name, 5, {.num_rows = 5});
@@ -173,6 +176,17 @@ TEST_F(BatchSchedulerTest, InAVeryFullHousePromptsHaveAQuarterOfTheRows) {
     chunks.push_back(chunk);
   }
   EXPECT_THAT(chunks, ElementsAre(0, 40, 0, 40));
+}
+
+TEST_F(BatchSchedulerTest, AStreamThatHasBegunElsewhereIsInEveryPass) {
+  OpenAll({1, 2, 3, 4, 5, 6});
+  RequestHeader moved = Header(9, 100);
+  moved.step = 100;
+  Submit(moved);
+  for (const int chunk : {32, 32, 32, 4}) {
+    for (int name = 1; name <= 6; ++name) Submit(name, 5, {.num_rows = 5});
+    EXPECT_THAT(RunPass(), Contains(Pair(9, chunk)));
+  }
 }
 
 TEST_F(BatchSchedulerTest, AShortPromptDoesNotWaitForTheWholeOfALongOne) {

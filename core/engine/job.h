@@ -53,7 +53,7 @@ class Job {
   // Tokens besides those of its rows that running work may have: what a node
   // sat out, such as rounds without a draft.
   static constexpr int kMaxCatchUp = 16;
-  // Of these steps of its session a node may still see its opening.
+  // A session's opening may be any of its first so many steps.
   static constexpr uint64_t kFirstSteps = 8;
 
   const std::unique_ptr<Work> work;

@@ -96,7 +96,11 @@ void ReadyWork::AddChunks(Pass& pass) {
   const int least = std::min(kKvBlockLength, options_.prefill_chunk);
   const int num_running = pass.num_rows;
   int budget = options_.prefill_chunk - num_running;
-  if (budget < least && !last_had_chunk_) {
+  // Those who send streams that have begun here see to their share of the time.
+  const bool may_have_chunk =
+      !last_had_chunk_ ||
+      (!prompts_.empty() && prompts_.front()->is_under_way());
+  if (budget < least && may_have_chunk) {
     // A quarter of the rows of two passes, however many the running have.
     budget = std::max(options_.prefill_chunk, 2 * num_running / 3);
   }

@@ -18,9 +18,9 @@ namespace outrider {
 // before all who waited have run (with rows of two passes at most, none is
 // passed over twice in a row), then chunks of prompts up to a budget of rows,
 // at least one chunk in every second pass, which then has at least a quarter of
-// the rows of the two, streams that have begun before openings. Work ahead
-// comes last: beside others as far as its rows
-// cost these little or it was passed over four times, else by itself.
+// the rows of the two; streams that have begun before openings, and in every
+// pass. Work ahead comes last: beside others as far as its rows cost these
+// little or it was passed over four times, else by itself.
 class ReadyWork {
  public:
   struct Options {
