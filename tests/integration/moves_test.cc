@@ -88,6 +88,13 @@ class MovesTest : public ::testing::Test {
     EXPECT_THAT(result.status, IsOk());
     EXPECT_EQ(result.tokens, PlainGreedy({5}, kStreamLength, kVocab));
   }
+  // What came of a stream that broke, and of the one that resumed it.
+  void ExpectPlainTogether(const Result& broken, Result rest) {
+    EXPECT_THAT(broken.tokens, Not(IsEmpty()));
+    rest.tokens.insert(rest.tokens.begin(), broken.tokens.begin(),
+                       broken.tokens.end());
+    ExpectPlain(rest);
+  }
   Result GenerateGreedy() {
     return Generate(*cluster_, Greedy({5}, kStreamLength, kDrafts));
   }
@@ -275,15 +282,33 @@ TEST_F(MovesTest, AStreamThatHoldsBeyondItsDeadlineCanBeResumed) {
       Greedy({5}, kStreamLength, kDrafts), std::chrono::seconds(3));
   const Result broken = Drain(*stream);
   EXPECT_THAT(broken.status, StatusIs(absl::StatusCode::kDeadlineExceeded));
-  EXPECT_THAT(broken.tokens, Not(IsEmpty()));
   act_ = nullptr;
   cluster_->StartVerifier();
   ASSERT_TRUE(Becomes([&] { return cluster_->pool().HasVerifier(); }));
-  const Result rest = Generate(*cluster_, stream->ResumeRequest());
-  EXPECT_THAT(rest.status, IsOk());
-  TokenSeq all = broken.tokens;
-  all.insert(all.end(), rest.tokens.begin(), rest.tokens.end());
-  EXPECT_EQ(all, PlainGreedy({5}, kStreamLength, kVocab));
+  ExpectPlainTogether(broken, Generate(*cluster_, stream->ResumeRequest()));
+}
+
+TEST_F(MovesTest, AStreamWhoseWeightsWereRolledOutIsResumedAfterTheWayBack) {
+  Start(/*num_others=*/0);
+  act_ = [&] {
+    cluster_->StopVerifier();
+    cluster_->StartVerifier(/*weights_hash=*/"others");
+  };
+  const auto stream = cluster_->client().Generate(
+      Greedy({5}, kStreamLength, kDrafts), std::chrono::minutes(1));
+  const Result broken = Drain(*stream);
+  EXPECT_THAT(broken.status, StatusIs(absl::StatusCode::kAborted));
+  act_ = nullptr;
+  EXPECT_THAT(Generate(*cluster_, stream->ResumeRequest()).status,
+              StatusIs(absl::StatusCode::kFailedPrecondition));
+  cluster_->StopVerifier();
+  cluster_->StartVerifier();
+  Result rest;
+  ASSERT_TRUE(Becomes([&] {  // once the coordinator knows it
+    rest = Generate(*cluster_, stream->ResumeRequest());
+    return rest.status.ok();
+  }));
+  ExpectPlainTogether(broken, rest);
 }
 
 TEST_F(MovesTest, TheFourthMoveInAMinuteEndsTheStreamWhichCanBeResumed) {
