@@ -66,7 +66,7 @@ MoveGate::Turn MoveGate::EnterLocked(int num_tokens, Clock::time_point now) {
       std::chrono::duration<double>(num_tokens * seconds_per_token_));
   ++num_turns_;
   opens_at_ = now + kShare * expected;
-  return Turn(*this, num_tokens, expected);
+  return {*this, num_tokens, expected};
 }
 
 void MoveGate::Leave(int num_tokens, Clock::duration taken,

@@ -59,8 +59,8 @@ extern "C" long syscall(long number, ...) {
       (operation & ~FUTEX_PRIVATE_FLAG) != kWaitUntil) {
     return kernel(number, word, operation, value, timeout, other, bits);
   }
-  const nanoseconds end =
-      FromTimespec(*reinterpret_cast<const timespec*>(timeout));
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): as the kernel has it
+  const nanoseconds end = FromTimespec(*reinterpret_cast<timespec*>(timeout));
   while (true) {
     const nanoseconds left = end - Now(CLOCK_REALTIME);
     if (left <= nanoseconds(0)) {
