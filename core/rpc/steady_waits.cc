@@ -48,8 +48,8 @@ extern "C" ABSL_ATTRIBUTE_NO_SANITIZE_ADDRESS long syscall(long number, ...) {
       (operation & ~FUTEX_PRIVATE_FLAG) == kWaitUntil) {
     // NOLINTNEXTLINE(performance-no-int-to-ptr): as the kernel has it
     const auto* const end = reinterpret_cast<const timespec*>(timeout);
-    steady_end = outrider::SteadyEnd(*end, Now(CLOCK_REALTIME),
-                                     Now(CLOCK_MONOTONIC));
+    steady_end =
+        outrider::SteadyEnd(*end, Now(CLOCK_REALTIME), Now(CLOCK_MONOTONIC));
     timeout = reinterpret_cast<long>(&steady_end);  // NOLINT
     operation &= ~FUTEX_CLOCK_REALTIME;
   }
