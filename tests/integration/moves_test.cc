@@ -305,6 +305,7 @@ TEST_F(MovesTest, AStreamWhoseWeightsWereRolledOutIsResumedAfterTheWayBack) {
   cluster_->StartVerifier();
   Result rest;
   ASSERT_TRUE(Becomes([&] {  // once the coordinator knows it
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
     rest = Generate(*cluster_, stream->ResumeRequest());
     return rest.status.ok();
   }));
