@@ -192,7 +192,9 @@ bool VerifierSeat::TakeTurnElsewhere(const VerifyCall& call,
   turn_ = choice.seat->gate.Enter(TextLengthOf(call), now);
   if (!turn_) return false;
   place.reset();  // before its gate
-  Leave(Take(std::move(choice)), call);
+  // The one that it leaves has nothing of it, and is not told: it would take
+  // the same step, if that comes there after all, for one that was released.
+  Take(std::move(choice));
   return true;
 }
 
