@@ -10,11 +10,8 @@
 
 namespace outrider {
 
-// Calls in a row that may end in a miss at once before the node counts as
-// failed. A full verifier takes a text in and loses it again where an older
-// session needs the memory: that takes longer, and load ends no stream.
+// Calls in a row that may end in a miss before the node counts as failed.
 inline constexpr int kMaxMissesPerCall = 3;
-inline constexpr double kMissAtOnceSeconds = 0.05;
 
 // What a node answers that does not have the session any more, and what stands
 // for the answer of one that is gone: the session is opened again, with the

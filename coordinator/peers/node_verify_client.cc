@@ -24,7 +24,6 @@ Task<absl::StatusOr<ScoredDraft>> NodeVerifyClient::Score(Session& session,
     Shorten(MostDrafts(session), draft);
     const VerifyCall call = MakeCall(session, draft);
     ++link.num_messages;
-    const Stopwatch call_watch;
     OUTRIDER_CO_ASSIGN_OR_RETURN(
         VerifyReply reply, co_await stub_.Verify(call, session.cancellation()));
     OUTRIDER_CO_RETURN_IF_ERROR(CheckEcho(call.header, reply.header));
@@ -35,9 +34,8 @@ Task<absl::StatusOr<ScoredDraft>> NodeVerifyClient::Score(Session& session,
     link.compute_seconds += reply.header.compute_seconds;
     if (const Miss* miss = std::get_if<Miss>(&reply.outcome)) {
       RecoverFrom(*miss, cache, link);
-      const bool is_at_once = call_watch.seconds() < kMissAtOnceSeconds;
       // One that comes as another verifier takes fewer drafts is no failure.
-      if (is_at_once && draft.length() <= MostDrafts(session)) ++num_misses;
+      if (draft.length() <= MostDrafts(session)) ++num_misses;
       continue;
     }
     cache.Acknowledged(reply.header.cached_length, reply.header.incarnation);

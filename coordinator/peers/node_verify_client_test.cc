@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/peers/node_verify_client.h"
 
-#include <chrono>
 #include <cmath>
 #include <functional>
 #include <limits>
 #include <memory>
-#include <thread>
 #include <utility>
 #include <variant>
 #include <vector>
 
-#include "coordinator/peers/miss_recovery.h"
 #include "coordinator/round/round_result.h"
 #include "core/sampling/rejection.h"
 #include "core/testing/run_task.h"
@@ -255,18 +252,6 @@ TEST_F(NodeVerifyClientTest, AVerifierThatOnlyMissesHasFailed) {
 }
 
 // Each comes of a verifier that takes fewer drafts than the one before.
-TEST_F(NodeVerifyClientTest, AFullVerifierMayLoseTheTextAgainAndAgain) {
-  int num_left = 5;
-  Forge([&](VerifyReply& reply) {
-    if (--num_left < 0) return;
-    std::this_thread::sleep_for(
-        std::chrono::duration<double>(1.2 * kMissAtOnceSeconds));
-    reply.outcome = Miss();
-  });
-  EXPECT_THAT(Score(), IsOk());
-  EXPECT_EQ(link_.num_misses, 5);
-}
-
 TEST_F(NodeVerifyClientTest, MissesThatShortenTheDraftAreNoFailures) {
   Forge([this](VerifyReply& reply) {
     if (calls_.size() == 4) return;
