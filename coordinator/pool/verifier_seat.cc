@@ -192,8 +192,9 @@ bool VerifierSeat::TakeTurnElsewhere(const VerifyCall& call,
   turn_ = choice.seat->gate.Enter(TextLengthOf(call), now);
   if (!turn_) return false;
   place.reset();  // before its gate
-  // The one that it leaves has nothing of it, and is not told: it would take
+  // The one that it leaves has answered nothing, and is not told: it would take
   // the same step, if that comes there after all, for one that was released.
+  // What it may have begun with ends with its lease.
   Take(std::move(choice));
   return true;
 }

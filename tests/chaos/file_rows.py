@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from process_rows import verifiers_die_in_turns
+
 
 async def certificates_are_rotated(run):
     """Each role's, by the same authority; then who connects anew does so with the new ones."""
@@ -29,12 +31,7 @@ async def names_are_gone_and_disks_are_full(run):
     run.fault("no name can be resolved", names.take_away)
     run.at_most("of them, once it is gone", await how_many_know(names, coordinators), 0, "")
     await run.pause(2, 4)
-    async for _ in run.schedule():
-        verifier = run.pick(run.cluster.verifiers)
-        await run.kill(verifier)
-        await run.pause(1, 3)
-        await verifier.is_back()
-        await run.cluster.wait_until_complete()
+    await verifiers_die_in_turns(run)
     run.at_most("recovery p99", run.recovery()["p99"], 1 + run.first_token_p99())
     names.give()
     await run.pause(2, 3)

@@ -77,13 +77,18 @@ async def all_drafters_are_gone(run):
     added_stall(run)
 
 
-async def a_verifier_is_killed(run):
+async def verifiers_die_in_turns(run):
+    """Each is back before the next one dies."""
     async for _ in run.schedule():
         verifier = run.pick(run.cluster.verifiers)
         await run.kill(verifier)
         await run.pause(1, 3)
         await verifier.is_back()
         await run.cluster.wait_until_complete()
+
+
+async def a_verifier_is_killed(run):
+    await verifiers_die_in_turns(run)
     run.at_most("recovery p99", run.recovery()["p99"], 1 + run.first_token_p99())
     count = len(run.cluster.verifiers)
     run.at_least("goodput, of undisturbed", run.goodput_ratio(), 0.9 * (count - 1) / count)
