@@ -277,6 +277,24 @@ TEST_F(VerifierSeatTest, SuspectsAreBackWhenTheTextsOfAllAreTakenIn) {
   for (const auto& stream : streams_) EXPECT_THAT(*stream->end, IsOk());
 }
 
+// A release counts for the step that it comes with, whenever that arrives.
+TEST_F(VerifierSeatTest, WhoWaitsNowHereNowThereFindsNoStepOfItsOwnReleased) {
+  prompt_.assign(40, 1);
+  Start(/*num_verifiers=*/3, /*num_streams=*/60);
+  for (FakeProcess& process : processes_) process.per_token = milliseconds(1);
+  RunUntil([&] { return HaveAllSteps(10); });
+  for (FakeProcess& process : processes_) process.is_full = true;
+  processes_[0].Die();
+  processes_[0].is_up = true;
+  bool is_past = false;
+  loop_.After(std::chrono::seconds(5), [&] { is_past = true; });
+  RunUntil([&] { return is_past; });
+  for (FakeProcess& process : processes_) process.is_full = false;
+  RunToEnd();
+  for (const FakeProcess& process : processes_) EXPECT_EQ(process.num_stale, 0);
+  for (const auto& stream : streams_) EXPECT_THAT(*stream->end, IsOk());
+}
+
 // The node that fails while a suspect waits for its place keeps none for it.
 TEST_F(VerifierSeatTest, ASuspectThatIsKeptOutByABreakerLeavesItsPlace) {
   Start(/*num_verifiers=*/3, /*num_streams=*/0);

@@ -84,6 +84,13 @@ absl::StatusOr<VerifyReply> FakeStub::Answer(const RequestHeader& header) {
   reply.header.compute_seconds = 0.01 + text.count();
   reply.header.own_seconds = process_.own_share * reply.header.compute_seconds;
   Incarnation& life = process_.sessions[header.session];
+  const auto released = process_.released.find(header.session);
+  if (header.incarnation.is_none() && released != process_.released.end() &&
+      header.step <= released->second) {
+    ++process_.num_stale;
+    reply.outcome = Miss{MissReason::kStale, 0};
+    return reply;
+  }
   if (header.incarnation.is_none()) {
     life = Incarnation::Random();
     reply.model = {.weights_hash = process_.weights_hash};

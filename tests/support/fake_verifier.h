@@ -3,6 +3,7 @@
 #define OUTRIDER_TESTS_SUPPORT_FAKE_VERIFIER_H_
 
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -46,6 +47,8 @@ struct FakeProcess {
   int num_breaks = 0;  // of its connections
   int num_in_flight = 0;
   std::map<SessionId, Incarnation> sessions = {};
+  std::map<SessionId, uint64_t> released = {};  // with this step
+  int num_stale = 0;  // openings that came after their own release
   // Each of these takes it down, from this step on.
   const std::map<SessionId, uint64_t>* poison = nullptr;
   int num_deaths = 0;
@@ -57,6 +60,7 @@ struct FakeProcess {
     ++num_lives;
     ++num_breaks;
     sessions.clear();
+    released.clear();
     suspects = std::make_unique<SuspectPlace>();
   }
 };
@@ -95,6 +99,8 @@ class FakeCache final : public CacheStub {
   explicit FakeCache(FakeProcess& process) : process_(process) {}
   Task<void> Release(RequestHeader header, Cancellation&) override {
     process_.suspects->Released(header.session);
+    process_.sessions.erase(header.session);
+    process_.released[header.session] = header.step;
     co_return;
   }
 
