@@ -40,6 +40,8 @@ constexpr int kMaxThreads = 1024;
 // more, sm_90 227 KiB.
 constexpr size_t kMaxSharedBytes = 99 << 10;
 constexpr unsigned kMaxGridYz = 65535;
+// More than the frames of RunThread and Suspend have.
+[[maybe_unused]] constexpr size_t kLastFrames = 4 << 10;
 
 enum class At { kReady, kBarrier, kWarp, kDone };
 
@@ -193,6 +195,19 @@ void OpenBarrier() {
   }
 }
 
+// What threads have left on their stacks: those of a block that ended well, the
+// frames of what never returns; of one that did not, of all that they had
+// called.
+void ForgetFrames([[maybe_unused]] Machine& machine) {
+  OUTRIDER_TELL_SANITIZER(
+      const size_t bytes =
+          machine.failure.empty() ? kLastFrames : Stack::kBytes;
+      for (int i = 0; i < machine.num_threads; ++i) {
+        char* const bottom = machine.threads[i].stack->bottom();
+        __asan_unpoison_memory_region(bottom + Stack::kBytes - bytes, bytes);
+      });
+}
+
 void RunBlock() {
   Machine& machine = TheMachine();
   PrepareBlock();
@@ -208,11 +223,7 @@ void RunBlock() {
     machine.ready.pop_back();
     Resume(next);
   }
-  // What threads that never came back have left on their stacks.
-  OUTRIDER_TELL_SANITIZER(
-      for (Thread& thread
-           : machine.threads) if (thread.stack != nullptr)
-          __asan_unpoison_memory_region(thread.stack->bottom(), Stack::kBytes));
+  ForgetFrames(machine);
 }
 
 // Whether a device would take it.
