@@ -15,6 +15,7 @@
 #include "coordinator/pool/shared_stubs.h"
 #include "coordinator/pool/step_pace.h"
 #include "core/base/monotonic_clock.h"
+#include "core/session/suspect_place.h"
 
 namespace outrider {
 
@@ -43,6 +44,8 @@ struct DrafterNode {
   std::unique_ptr<CacheStub> cache = nullptr;
   CircuitBreaker breaker = {};
   DraftLengthControls controls = {};
+  // Of this coordinator's sessions under whose calls a drafter was lost.
+  SuspectPlace suspects = {};
 
   void Returned() { breaker.Returned(); }
   bool is_doubtful() const {

@@ -27,14 +27,14 @@ using ::testing::UnorderedElementsAre;
 
 constexpr absl::string_view kNoSalt = "";
 
-SessionId Session(uint8_t number) {
+SessionId SessionNumbered(uint8_t number) {
   SessionId id;
   id.bytes.fill(number);
   return id;
 }
 
 TEST(NodeChoiceTest, NobodyIsChosenWhereNobodyIs) {
-  EXPECT_EQ(ChooseNode(Session(1), kNoSalt, {}), std::nullopt);
+  EXPECT_EQ(ChooseNode(SessionNumbered(1), kNoSalt, {}), std::nullopt);
 }
 
 TEST(NodeChoiceTest, IdleNodesShareTheSessions) {
@@ -42,7 +42,8 @@ TEST(NodeChoiceTest, IdleNodesShareTheSessions) {
       {.address = "a:1"}, {.address = "b:1"}, {.address = "c:1"}};
   std::array<int, 3> counts = {};
   for (int i = 0; i < 240; ++i) {
-    ++counts[*ChooseNode(Session(static_cast<uint8_t>(i)), kNoSalt, nodes)];
+    ++counts[*ChooseNode(SessionNumbered(static_cast<uint8_t>(i)), kNoSalt,
+                         nodes)];
   }
   // 80 each, five standard deviations off.
   EXPECT_THAT(counts, Each(Gt(40)));
@@ -55,7 +56,7 @@ TEST(NodeChoiceTest, ASessionKeepsItsNodeWhenAnotherOneComesOrGoes) {
       {.address = "b:1"}, {.address = "c:1"}, {.address = "a:1"}};
   int num_moved = 0;
   for (int i = 0; i < 240; ++i) {
-    const SessionId session = Session(static_cast<uint8_t>(i));
+    const SessionId session = SessionNumbered(static_cast<uint8_t>(i));
     const auto before = two[*ChooseNode(session, kNoSalt, two)].address;
     const auto after = three[*ChooseNode(session, kNoSalt, three)].address;
     if (after == before) continue;
@@ -71,7 +72,7 @@ TEST(NodeChoiceTest, TheNodeWithFewerSessionsComesFirst) {
       {.address = "b:1", .num_sessions = 2},
       {.address = "c:1", .num_sessions = 3}};
   for (uint8_t i = 0; i < 20; ++i) {
-    EXPECT_THAT(ChooseNode(Session(i), kNoSalt, nodes), Optional(1u));
+    EXPECT_THAT(ChooseNode(SessionNumbered(i), kNoSalt, nodes), Optional(1u));
   }
 }
 
@@ -80,8 +81,8 @@ TEST(NodeChoiceTest, ADoubtfulNodeComesLastAndIsBetterThanNone) {
       {.address = "a:1", .is_doubtful = true},
       {.address = "b:1", .num_sessions = 100}};
   for (uint8_t i = 0; i < 20; ++i) {
-    EXPECT_THAT(ChooseNode(Session(i), kNoSalt, nodes), Optional(1u));
-    EXPECT_THAT(ChooseNode(Session(i), kNoSalt,
+    EXPECT_THAT(ChooseNode(SessionNumbered(i), kNoSalt, nodes), Optional(1u));
+    EXPECT_THAT(ChooseNode(SessionNumbered(i), kNoSalt,
                            {{.address = "a:1", .is_doubtful = true}}),
                 Optional(0u));
   }
@@ -90,7 +91,8 @@ TEST(NodeChoiceTest, ADoubtfulNodeComesLastAndIsBetterThanNone) {
 // The address that a session with this salt comes to.
 absl::string_view HomeOf(absl::string_view salt, int session,
                          absl::Span<const NodeCandidate> nodes) {
-  return nodes[*ChooseNode(Session(static_cast<uint8_t>(session)), salt, nodes)]
+  return nodes[*ChooseNode(SessionNumbered(static_cast<uint8_t>(session)), salt,
+                           nodes)]
       .address;
 }
 
@@ -118,7 +120,7 @@ TEST(NodeChoiceTest, ASaltsNodeTakesAtMostAQuarterMoreThanTheMean) {
       {.address = "a:1"}, {.address = "b:1"}, {.address = "c:1"}};
   for (int i = 0; i < 99; ++i) {
     const auto chosen =
-        ChooseNode(Session(static_cast<uint8_t>(i)), "s", nodes);
+        ChooseNode(SessionNumbered(static_cast<uint8_t>(i)), "s", nodes);
     ++nodes[*chosen].num_sessions;
   }
   // The mean is 33, and the second in the salt's order is full as well.
@@ -131,12 +133,12 @@ TEST(NodeChoiceTest, ASaltsNodeTakesAtMostAQuarterMoreThanTheMean) {
 
 TEST(NodeChoiceTest, ASaltBringsNoSessionToADoubtfulNode) {
   std::vector<NodeCandidate> nodes = {{.address = "a:1"}, {.address = "b:1"}};
-  const auto home = ChooseNode(Session(1), "s", nodes);
+  const auto home = ChooseNode(SessionNumbered(1), "s", nodes);
   nodes[*home].is_doubtful = true;
   nodes[1 - *home].num_sessions = 100;
-  EXPECT_THAT(ChooseNode(Session(1), "s", nodes), Optional(1 - *home));
+  EXPECT_THAT(ChooseNode(SessionNumbered(1), "s", nodes), Optional(1 - *home));
   nodes[1 - *home].is_doubtful = true;
-  EXPECT_THAT(ChooseNode(Session(1), "s", nodes), Optional(*home));
+  EXPECT_THAT(ChooseNode(SessionNumbered(1), "s", nodes), Optional(*home));
 }
 
 }  // namespace

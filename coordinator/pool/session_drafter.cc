@@ -2,6 +2,7 @@
 #include "coordinator/pool/session_drafter.h"
 
 #include <utility>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "coordinator/pool/jittered_retry_delay.h"
@@ -25,6 +26,7 @@ SessionDrafter::SessionDrafter(SessionPool& pool, const SessionId& session,
 
 std::optional<OptionalDraftClient::Drafter> SessionDrafter::Choose(
     Session& session, const DraftOptions& drafting, Schedule schedule) {
+  if (num_lost_ >= kMaxLost) return std::nullopt;
   const std::optional<MoveReason> reason = ReasonToMove();
   if (const Clock::time_point now = Clock::now();
       reason.has_value() && now >= next_look_) {
@@ -87,8 +89,19 @@ void SessionDrafter::Move(Session& session, MoveReason reason,
 Task<absl::StatusOr<DraftReply>> SessionDrafter::Draft(
     const DraftCall& call, Cancellation& cancellation) {
   if (Clock::now() < refused_until_) co_return refusal_;
+  SuspectPlace& suspects = seat_->suspects;
+  if (num_lost_ > 0 && !suspects.Enter(session_, Clock::now())) {
+    co_return WithRetryDelay(
+        absl::ResourceExhaustedError(
+            "another session is tried alone, as a drafter was lost under it"),
+        kLookPeriod);
+  }
   was_asked_ = true;
+  const bool is_alone = suspects.Began(session_);
+  const bool was_connected = seat_->link.is_connected();
   absl::StatusOr<DraftReply> reply = co_await Ask(call, cancellation);
+  if (is_alone) suspects.Ended();
+  Count(call, reply, was_connected);
   if (reply.ok() && reply->header.is_draining) seat_->link.is_leaving = true;
   if (reply.ok() && reply->model.has_value() &&
       *reply->model != description_.identity()) {
@@ -105,6 +118,24 @@ Task<absl::StatusOr<DraftReply>> SessionDrafter::Draft(
         Clock::now() + JitteredRetryDelay(refusal_, session_, num_refusals_++);
   }
   co_return reply;
+}
+
+void SessionDrafter::Count(const DraftCall& call,
+                           const absl::StatusOr<DraftReply>& reply,
+                           bool was_connected) {
+  if (reply.ok()) {
+    // A miss has computed nothing that the node could have died of.
+    if (!std::holds_alternative<Miss>(reply->outcome)) num_lost_ = 0;
+    return;
+  }
+  if (!absl::IsUnavailable(reply.status()) || !was_connected ||
+      seat_->link.is_leaving || ++num_lost_ < kMaxLost) {
+    return;
+  }
+  OUTRIDER_LOG(kWarning, {{"request_id", call.log_ids.request_id},
+                          {"session", session_.ShortHex()}})
+      << "drafts no more: two drafters were lost under its calls, the last at "
+      << seat_->link.address << ": " << reply.status();
 }
 
 Task<absl::StatusOr<DraftReply>> SessionDrafter::Ask(

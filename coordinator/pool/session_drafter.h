@@ -28,7 +28,9 @@ namespace outrider {
 // replaced, where another is ready, and one that has none takes the first that
 // comes: what it drafts is judged all the same. After a refusal the node is not
 // asked again before the time that it gave: until then the session's drafts are
-// refused here. It carries one call at a time.
+// refused here. One under whose calls two drafters were lost, with no answer in
+// between, drafts no more, so that it takes no third: before the second it has
+// come in alone, of all such sessions here. It carries one call at a time.
 class SessionDrafter final : public DraftStub {
  public:
   // No seat: no drafter is ready yet.
@@ -50,11 +52,16 @@ class SessionDrafter final : public DraftStub {
  private:
   using Clock = CircuitBreaker::Clock;
 
+  static constexpr int kMaxLost = 2;
+
   // Why the session should have another node, if so.
   std::optional<MoveReason> ReasonToMove() const;
   // One call, for as long as the node answers anything.
   Task<absl::StatusOr<DraftReply>> Ask(const DraftCall& call,
                                        Cancellation& cancellation);
+  // What came of a call to a drafter that was connected, where it was.
+  void Count(const DraftCall& call, const absl::StatusOr<DraftReply>& reply,
+             bool was_connected);
   void Move(Session& session, MoveReason reason,
             NodeGroup<DrafterNode>::Choice choice);
 
@@ -68,6 +75,7 @@ class SessionDrafter final : public DraftStub {
   bool has_failed_ = false;  // at its last call
   bool is_other_ = false;    // than it was chosen as: it was replaced
   bool was_asked_ = false;
+  int num_lost_ = 0;  // drafters under its calls, since one has answered
   absl::Status refusal_;
   Clock::time_point refused_until_ = {};
   uint64_t num_refusals_ = 0;

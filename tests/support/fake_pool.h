@@ -18,7 +18,7 @@ namespace outrider::testing {
 inline constexpr char kFakeVerifiers[] = "verifiers:7002";
 
 // Verifiers at 1.1.1.0:1 and so on, each asked four times a second what it is.
-class FakePool final : public SessionPool {
+class FakePool : public SessionPool {
  public:
   FakePool(EventLoop& loop, std::vector<FakeProcess>& processes)
       : loop_(loop), processes_(processes), timer_(loop) {
