@@ -23,8 +23,8 @@ constexpr double kAheadRounds = 64;
 // Acceptance is never quite forgotten, or it would look good again by itself.
 constexpr double kLeastAcceptanceWeight = 20;
 // What is known of a place before it was seen: what is known of the one before
-// it, as much as so many rounds say; of the first one this, as much as one
-// does.
+// it, as much as so many rounds say; how often the first one stands this, as
+// much as one does.
 constexpr double kPlaceBeforeWeight = 8;
 constexpr double kFirstPlace = 0.7;
 
@@ -48,21 +48,26 @@ void SpeculationModel::LearnAcceptance(const RoundStats& round, int num_asked) {
   for (int i = 0; i < num_asked && i <= round.num_accepted; ++i) {
     accepted_[i].Add(i < round.num_accepted ? 1 : 0);
   }
-  CountTokens();
+  CountOn(accepted_, kFirstPlace, tokens_);
+  for (Mean& place : made_) place.Fade(kAcceptanceFade);
+  for (int i = 0; i < num_asked && i <= round.num_drafted; ++i) {
+    made_[i].Add(i < round.num_drafted ? 1 : 0);
+  }
+  CountOn(made_, /*first=*/1, num_made_);
 }
 
-void SpeculationModel::CountTokens() {
-  double all_stand = 1;
-  double stands = kFirstPlace;
+void SpeculationModel::CountOn(const Places& places, double first,
+                               Counts& counts) {
+  double all_went_well = 1;
+  double goes_well = first;
   double weight = 1;
-  tokens_[0] = 1;
   for (int i = 0; i < kMostDrafts; ++i) {
-    const Mean& seen = accepted_[i];
-    stands =
-        (seen.weight * seen.value + weight * stands) / (seen.weight + weight);
+    const Mean& seen = places[i];
+    goes_well = (seen.weight * seen.value + weight * goes_well) /
+                (seen.weight + weight);
     weight = kPlaceBeforeWeight;
-    all_stand *= stands;
-    tokens_[i + 1] = tokens_[i] + all_stand;
+    all_went_well *= goes_well;
+    counts[i + 1] = counts[i] + all_went_well;
   }
 }
 
@@ -93,8 +98,10 @@ void SpeculationModel::LearnTimes(const RoundStats& round,
       round.ahead.outcome != AheadStats::Outcome::kHit) {
     draft_calls_.Add(draft.call_seconds - draft.compute_seconds -
                      round.ahead.wait_seconds);
-    // Where it drafts nothing it has computed all the same.
-    draft_tokens_.Add(draft.compute_seconds / std::max(1, round.num_drafted));
+    // Where it stopped it has computed what it was not sure of, too.
+    const bool has_stopped = round.num_drafted < circumstances.num_asked;
+    draft_tokens_.Add(draft.compute_seconds /
+                      (round.num_drafted + (has_stopped ? 1 : 0)));
   }
   if (round.num_drafted > 0) drafts_.Add(round.num_drafted);
   const RoundStats::Link& verify = round.verifier;
@@ -154,19 +161,24 @@ double SpeculationModel::Seconds(int num_drafts) const {
 }
 
 double SpeculationModel::Acceptance() const {
-  return tokens_[0] > 0 ? tokens_[1] - tokens_[0] : kFirstPlace;
+  return tokens_[1] > tokens_[0] ? tokens_[1] - tokens_[0] : kFirstPlace;
 }
 
 double SpeculationModel::DraftSeconds(int num_drafts) const {
-  return draft_calls_.value + num_drafts * draft_tokens_.value;
+  const double num_passes = num_drafts == 0 ? 0 : 1 + Made(num_drafts - 1);
+  return draft_calls_.value + num_passes * draft_tokens_.value;
 }
 
 double SpeculationModel::VerifySeconds(int num_drafts) const {
-  const double pass = passes_.Seconds(num_drafts + 1);
+  const double num_made = Made(num_drafts);
+  const int whole = static_cast<int>(num_made);
+  const double pass = passes_.Seconds(whole + 1) +
+                      (num_made - whole) * (passes_.Seconds(whole + 2) -
+                                            passes_.Seconds(whole + 1));
   if (num_drafts > 0) {
     return pass +
            std::max(0.0, verify_calls_.value +
-                             wait_.PerUnit() * (num_drafts - drafts_.value));
+                             wait_.PerUnit() * (num_made - drafts_.value));
   }
   return pass +
          (plain_calls_.weight > 0 ? plain_calls_.value : verify_calls_.value);
@@ -175,7 +187,7 @@ double SpeculationModel::VerifySeconds(int num_drafts) const {
 double SpeculationModel::LateSeconds(int num_drafts) const {
   // It takes in the drafts that are being verified, and then drafts.
   const double seconds =
-      ahead_calls_.value + (num_drafts + 1) * ahead_tokens_.value;
+      ahead_calls_.value + (Made(num_drafts) + 1) * ahead_tokens_.value;
   return std::max(0.0, seconds - VerifySeconds(num_drafts));
 }
 

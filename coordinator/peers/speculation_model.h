@@ -78,7 +78,12 @@ class SpeculationModel {
     double PerUnit() const { return std::max(0.0, products / squares); }
   };
 
-  void CountTokens();
+  using Places = std::array<Mean, kMostDrafts>;
+  using Counts = std::array<double, kMostDrafts + 1>;
+  // How many places in a row go well on average, of 1, 2 and so on, added to
+  // the first of `counts`; what is known of the first place where it was never
+  // seen.
+  static void CountOn(const Places& places, double first, Counts& counts);
   // Makes room for what the last rounds clearly say else of the first place.
   void ForgetWhatChanged(bool first_stands);
   void LearnTimes(const RoundStats& round, const Circumstances& circumstances);
@@ -86,16 +91,24 @@ class SpeculationModel {
   void LearnVerifyCall(bool has_drafts, double seconds);
   void LearnWait(const RoundStats& round);
 
+  // How many of so many drafts are made on average.
+  double Made(int num_asked) const {
+    return num_made_[std::min(num_asked, kMostDrafts)];
+  }
   double DraftSeconds(int num_drafts) const;
   double VerifySeconds(int num_drafts) const;
   // That drafts made ahead come later than the verdict.
   double LateSeconds(int num_drafts) const;
 
-  std::array<Mean, kMostDrafts> accepted_ = {};      // by place
-  std::array<double, kMostDrafts + 1> tokens_ = {};  // follows from accepted_
+  Places accepted_ = {};  // by place
+  Counts tokens_ = {1};   // follows from accepted_
+  // Likewise whether it is made, once those before it are: a drafter may stop
+  // where it is not sure.
+  Places made_ = {};
+  Counts num_made_ = {};    // follows from made_
   Mean recent_ = {};        // of the first place, over the last rounds alone
   Mean draft_calls_ = {};   // less what the drafter computed
-  Mean draft_tokens_ = {};  // what it computed, a token
+  Mean draft_tokens_ = {};  // what it computed, a pass of its own
   // Less what the verifier computed: the network and, under load, the wait for
   // the pass of others, which is another one where nobody drafts.
   Mean verify_calls_ = {};
