@@ -3,6 +3,7 @@
 
 #include <google/protobuf/util/time_util.h>
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <string>
@@ -27,6 +28,9 @@ bool IsDelay(const google::protobuf::Duration& delay) {
          delay.nanos() >= 0 && delay.nanos() < 1'000'000'000;
 }
 
+// Who adds a longer one to the time of a clock leaves the clock's range.
+constexpr std::chrono::hours kLongestDelay(30 * 365 * 24);
+
 std::optional<std::chrono::milliseconds> RetryDelayIn(
     const std::string& details) {
   google::rpc::Status status;
@@ -34,8 +38,9 @@ std::optional<std::chrono::milliseconds> RetryDelayIn(
   google::rpc::RetryInfo retry;
   for (const google::protobuf::Any& detail : status.details()) {
     if (!detail.UnpackTo(&retry) || !IsDelay(retry.retry_delay())) continue;
-    return std::chrono::milliseconds(
+    const std::chrono::milliseconds delay(
         TimeUtil::DurationToMilliseconds(retry.retry_delay()));
+    return std::min<std::chrono::milliseconds>(delay, kLongestDelay);
   }
   return std::nullopt;
 }

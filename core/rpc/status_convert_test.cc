@@ -85,5 +85,16 @@ TEST(StatusConvertTest, DetailsThatAreNotUnderstoodAreLeftOut) {
   }
 }
 
+TEST(StatusConvertTest, ADelayOfAnyLengthCanBeAddedToAClocksTime) {
+  google::rpc::RetryInfo longest;
+  // The most that the format allows: ten thousand years.
+  longest.mutable_retry_delay()->set_seconds(315'576'000'000);
+  const auto delay = RetryDelayOf(FromGrpcStatus(WithDetail(longest)));
+  ASSERT_TRUE(delay.has_value());
+  EXPECT_EQ(*delay, std::chrono::hours(30 * 365 * 24));
+  const auto now = std::chrono::steady_clock::now();
+  EXPECT_GT(now + *delay, now);
+}
+
 }  // namespace
 }  // namespace outrider

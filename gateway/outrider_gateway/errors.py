@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import grpc
+from google.protobuf.message import DecodeError
 from google.rpc import error_details_pb2
 from grpc_status import rpc_status
 from starlette.responses import JSONResponse
@@ -79,12 +80,12 @@ def retry_delay(error: grpc.aio.AioRpcError) -> float:
     """Seconds that google.rpc.RetryInfo asks for, else a second."""
     try:
         status = rpc_status.from_call(error)  # type: ignore[arg-type]
-    except ValueError:  # details that contradict the status
-        return _DEFAULT_RETRY_SECONDS
-    for detail in status.details if status is not None else ():
-        info = error_details_pb2.RetryInfo()
-        if detail.Unpack(info):
-            return float(info.retry_delay.ToTimedelta().total_seconds())
+        for detail in status.details if status is not None else ():
+            info = error_details_pb2.RetryInfo()
+            if detail.Unpack(info):
+                return max(0.0, float(info.retry_delay.seconds + info.retry_delay.nanos / 1e9))
+    except (DecodeError, ValueError):  # details that are no message, or that contradict the status
+        pass
     return _DEFAULT_RETRY_SECONDS
 
 

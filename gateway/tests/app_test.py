@@ -13,6 +13,7 @@ import make_stubs  # noqa: E402
 make_stubs.main()
 
 import grpc  # noqa: E402
+from google.rpc import error_details_pb2, status_pb2  # noqa: E402
 
 from outrider.v1 import generation_pb2 as pb  # noqa: E402
 from outrider_gateway import app, errors, keys, serving  # noqa: E402
@@ -143,6 +144,33 @@ class AppTest(unittest.IsolatedAsyncioTestCase):
             refusal = errors.from_rpc(grpc.aio.AioRpcError(code, grpc.aio.Metadata(), grpc.aio.Metadata()))
             self.assertTrue(400 <= refusal.status < 600 and refusal.message, code)
             self.assertEqual(refusal.retry_after is not None, refusal.status in (429, 503), code)
+
+    def refused(self, details):
+        """By a full coordinator, with these bytes as grpc-status-details-bin."""
+        return errors.from_rpc(grpc.aio.AioRpcError(
+            grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.aio.Metadata(),
+            grpc.aio.Metadata(("grpc-status-details-bin", details)), details="full"))
+
+    def test_a_delay_that_a_coordinator_asks_for_is_the_readers(self):
+        status = status_pb2.Status(code=8, message="full")
+        retry = error_details_pb2.RetryInfo()
+        retry.retry_delay.FromMilliseconds(2500)
+        status.details.add().Pack(retry)
+        self.assertEqual(self.refused(status.SerializeToString()).response().headers["retry-after"], "3")
+
+    def test_status_details_that_cannot_be_change_no_refusal(self):
+        def details(value):
+            status = status_pb2.Status(code=8, message="full")
+            status.details.add(type_url="type.googleapis.com/google.rpc.RetryInfo", value=value)
+            return status.SerializeToString()
+        endless, negative = error_details_pb2.RetryInfo(), error_details_pb2.RetryInfo()
+        endless.retry_delay.seconds, negative.retry_delay.seconds = 1 << 60, -1
+        for garbage in (b"\xff not a message", status_pb2.Status(code=5).SerializeToString(), details(b"\xff"),
+                        details(endless.SerializeToString()), details(negative.SerializeToString())):
+            with self.subTest(garbage):
+                refusal = self.refused(garbage)
+                self.assertEqual((refusal.status, refusal.message), (429, "full"))
+                self.assertGreaterEqual(int(refusal.response().headers["retry-after"]), 1)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A DraftRequest of anybody's at a drafter, a DraftResponse of anybody's at a
-// coordinator, and what either node is told of its cache.
+// A DraftRequest of anybody's at a drafter, and a DraftResponse of anybody's
+// at a coordinator.
 #include <memory>
 #include <utility>
 
@@ -13,20 +13,6 @@
 
 namespace outrider::testing {
 namespace {
-
-// A Truncate or a Release at a node: refused, or a header that names a session.
-template <typename Request>
-void AtTheCache(const std::string& bytes) {
-  Request request;
-  if (!request.ParseFromString(bytes)) return;
-  const auto header = FromProto(request);
-  if (!header.ok()) {
-    CheckRefusal(header.status());
-    return;
-  }
-  OUTRIDER_CHECK(!header->session.is_none());
-  OUTRIDER_CHECK(header->delta.keep_length >= 0);
-}
 
 // Asks a drafter that has a session already.
 void AtTheNode(const std::string& bytes) {
@@ -97,8 +83,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace outrider::testing;  // NOLINT: a program of one function
   const MessagePair messages = MessagePair::Of(AsText(data, size));
   AtTheNode(messages.first);
-  AtTheCache<outrider::v1::TruncateRequest>(messages.first);
-  AtTheCache<outrider::v1::ReleaseRequest>(messages.first);
   AtTheCoordinator(messages.second);
   return 0;
 }

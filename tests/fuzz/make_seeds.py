@@ -14,15 +14,22 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 GOLDEN = ROOT / "tests/golden/testdata"
-PROTO_OF = {"Draft": "drafter", "Verify": "verifier", "Generate": "generation"}
+PROTO_OF = {"Draft": "drafter", "Verify": "verifier", "Generate": "generation", "Truncate": "cache",
+            "Release": "cache", "Isolate": "verifier", "NodeDescription": "types"}
+# The codes that come with a RetryInfo.
+RESOURCE_EXHAUSTED, UNAVAILABLE = 8, 14
 
 
 def encode(message, text):
     """The bytes of outrider.v1.`message`, written in protobuf's text format."""
     stem = next(name for prefix, name in PROTO_OF.items() if message.startswith(prefix))
-    return subprocess.run(
-        ["protoc", f"--encode=outrider.v1.{message}", f"outrider/v1/{stem}.proto"],
-        input=text, cwd=ROOT / "proto", check=True, capture_output=True).stdout
+    return encode_from([f"outrider/v1/{stem}.proto"], f"outrider.v1.{message}", text)
+
+
+def encode_from(protos, message, text):
+    """The same of any message that these files have."""
+    return subprocess.run(["protoc", f"--encode={message}", *protos],
+                          input=text, cwd=ROOT / "proto", check=True, capture_output=True).stdout
 
 
 def message_pairs():
@@ -33,6 +40,32 @@ def message_pairs():
         response = request.with_suffix(".response").read_bytes()
         second = encode(f"{kind.title()}Response", response)
         yield f"{kind}_messages", request.stem, struct.pack("<H", len(first)) + first + second
+
+
+def single_messages():
+    """For `seeds/cache_messages/live.TruncateRequest`: an input that is one message."""
+    for path in sorted(HERE.glob("seeds/*/*.[A-Z]*")):
+        message = path.suffix[1:]
+        yield path.parent.name, f"{path.stem}_{message}", encode(message, path.read_bytes())
+
+
+def status_details():
+    """A code and google.rpc.Status, as RetryInfo travels in it; and gRPC's own words."""
+    protos = ["google/rpc/status.proto", "google/rpc/error_details.proto"]
+    for path in sorted(HERE.glob("seeds/status_details/*.details")):
+        details = encode_from(protos, "google.rpc.Status", path.read_bytes())
+        for code in (RESOURCE_EXHAUSTED, UNAVAILABLE):
+            yield "status_details", f"{path.stem}_{code}", bytes([code]) + details
+    words = b"Received message larger than max (1538000 vs. 1048576)"
+    yield "status_details", "too_large", bytes([RESOURCE_EXHAUSTED]) + words
+
+
+def trace_contexts():
+    """A traceparent of this version, one of a later, and a request id."""
+    trace, span = b"4bf92f3577b34da6a3ce929d0e0e4736", b"00f067aa0ba902b7"
+    yield "trace_context", "today", b"00-%s-%s-01" % (trace, span)
+    yield "trace_context", "later", b"01-%s-%s-01-more" % (trace, span)
+    yield "trace_context", "request_id", b"job-7.retry_2"
 
 
 def checkpoints():
@@ -62,6 +95,15 @@ def configs():
         yield "model_config", path.parent.name, path.read_bytes()
 
 
+def generation_configs():
+    """Each generation_config.json that the repository has; their ids, and those of the fuzzer's small vocabulary."""
+    for folder in (GOLDEN / "models", ROOT / "models"):
+        for path in sorted(folder.glob("*/generation_config.json")):
+            yield "generation_config", path.parent.name, path.read_bytes()
+    for name, ids in (("one", 3), ("several", [2, 3, 7]), ("none", None), ("none_of_several", [])):
+        yield "generation_config", name, json.dumps({"eos_token_id": ids}).encode()
+
+
 def tokenizers():
     """Tokenizers with the 300 first of their tokens, whose merges lead to no other."""
     for path in sorted(GOLDEN.glob("tokenizer/*/tokenizer.json")):
@@ -87,7 +129,8 @@ def prompts():
 
 def main(out):
     """Writes all of them below `out`."""
-    for make in (message_pairs, checkpoints, configs, tokenizers, prompts):
+    for make in (message_pairs, single_messages, status_details, trace_contexts, checkpoints, configs,
+                 generation_configs, tokenizers, prompts):
         for fuzzer, name, data in make():
             folder = pathlib.Path(out) / fuzzer
             folder.mkdir(parents=True, exist_ok=True)
@@ -95,6 +138,7 @@ def main(out):
     # What was found once, as it was found.
     for path in HERE.glob("seeds/found/*/*"):
         folder = pathlib.Path(out) / path.parent.name
+        folder.mkdir(parents=True, exist_ok=True)
         (folder / path.name).write_bytes(path.read_bytes())
 
 

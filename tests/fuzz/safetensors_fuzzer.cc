@@ -1,44 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // A checkpoint of anybody's: the file, or an index beside one good shard.
-#include <unistd.h>
-
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "core/model/safetensors.h"
 #include "tests/fuzz/fuzz_input.h"
+#include "tests/fuzz/scratch_folder.h"
 
 namespace outrider::testing {
 namespace {
-
-namespace fs = std::filesystem;
-
-// A folder of this process's, in memory where there is such a place.
-class Folder {
- public:
-  Folder() {
-    const fs::path memory = "/dev/shm";
-    path_ = (fs::is_directory(memory) ? memory : fs::temp_directory_path()) /
-            absl::StrCat("outrider_safetensors_fuzzer_", getpid());
-    fs::create_directory(path_);
-  }
-  ~Folder() { fs::remove_all(path_); }
-
-  void Write(const std::string& name, absl::string_view bytes) const {
-    std::ofstream(path_ / name, std::ios::binary) << bytes;
-  }
-  void Remove(const std::string& name) const { fs::remove(path_ / name); }
-  std::string path() const { return path_.string(); }
-
- private:
-  fs::path path_;
-};
 
 // One tensor "a" of two floats.
 std::string GoodShard() {
@@ -68,7 +41,7 @@ void CheckUsable(const Checkpoint& checkpoint) {
 }
 
 void Try(absl::string_view input) {
-  static const Folder folder;
+  static const ScratchFolder folder("safetensors");
   const bool is_index = absl::StartsWith(input, "{");
   const std::string name =
       is_index ? "model.safetensors.index.json" : "model.safetensors";

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bodies that nobody meant: whatever they are, they are answered or refused, and nothing fails on them."""
+import asyncio
+import json
+import pathlib
+import random
+import sys
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+import make_stubs  # noqa: E402
+
+make_stubs.main()
+
+import bad_requests  # noqa: E402
+
+from outrider.v1 import generation_pb2 as pb  # noqa: E402
+from outrider_gateway import app, keys, requests  # noqa: E402
+from outrider_gateway.chat_template import ChatTemplate  # noqa: E402
+from outrider_gateway.coordinators import Coordinator, Coordinators  # noqa: E402
+from outrider_gateway.tls import Credentials  # noqa: E402
+from outrider_gateway.tokens import Tokens  # noqa: E402
+
+MODEL = HERE.parent.parent / "models/demo-target"
+TEMPLATE = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}{{ style }}"
+ENDPOINTS = {"/v1/completions": (requests.CompletionRequest, bad_requests.GOOD_COMPLETION),
+             "/v1/chat/completions": (requests.ChatRequest, bad_requests.GOOD_CHAT)}
+NUM_BODIES = 2000  # of each kind at each endpoint
+ODD_VALUES = [None, True, False, 0, 1, -1, 2, 1 << 31, 1 << 32, 1 << 63, 1 << 64, -(1 << 64), 10 ** 400, 0.5, -0.0,
+              1e308, 5e-324, "", "x", "\0", "\u0663", "9" * 5000, "\U0010ffff", "\u202e", "auto", "greedy", "text",
+              "user", "{{ 1 / 0 }}", [], {}, [[]], [None], {"": None}]
+# What some parameter may nearly be.
+NEAR_VALUES = [[1, 2], ["p", 5], [[1], [2]], [{"role": "user", "content": "x"}], {"5": 1}, {"9" * 5000: 1},
+               {"\u0663": 1}, {"4294967296": 1}, {"include_usage": True}, {"num_speculative_tokens": 1 << 32},
+               [{"role": "user", "content": [{"type": "text", "text": "x"}]}], [{"role": "x", "content": None}]]
+ODD_NAMES = ["role", "content", "type", "text", "7", "\u0663", "9" * 5000, ""]
+ODD_BYTES = [b"\0", b"\xff", b"\xed\xa0\x80", b"\\ud800", b"NaN", b"-Infinity", b"1e999", b"{", b"[", b'"', b",",
+             b"\\"]
+
+
+class Stub:
+    """A coordinator that says one word to everybody, once the request is one that can be sent."""
+
+    def Generate(self, request, **_):
+        request.SerializeToString()
+        return self
+
+    def cancel(self):
+        pass
+
+    async def __aiter__(self):
+        yield pb.GenerateResponse(tokens=[pb.GeneratedToken(id=1, text="x", logprob=-1)],
+                                  start=pb.GenerationStart(seed=1, prompt_length=1),
+                                  finish=pb.GenerationFinish(reason=pb.FINISH_REASON_LENGTH))
+
+
+class GarbageTest(unittest.IsolatedAsyncioTestCase):
+    def setUp(self):
+        self.random = random.Random(29)
+        coordinators = Coordinators([], Credentials(None))
+        coordinators._nodes = {"a:1": Coordinator("a:1", "", None, Stub())}
+        parts = app.Parts(coordinators, keys.Keys(None), Tokens.load(MODEL), ChatTemplate(TEMPLATE))
+        self.application = app.create_app(app.Gateway(parts, app.Options(model_name="demo-target")),
+                                          with_metrics=False)
+
+    async def answer(self, path, body):
+        """(status, body): what is raised instead fails the test."""
+        received, sent = [{"type": "http.request", "body": body, "more_body": False}], []
+
+        async def receive():
+            if not received:
+                await asyncio.Event().wait()
+            return received.pop()
+
+        async def send(message):
+            sent.append(message)
+        await self.application({"type": "http", "method": "POST", "path": path, "headers": [], "query_string": b"",
+                                "http_version": "1.1", "scheme": "http", "server": ("x", 80)}, receive, send)
+        return sent[0]["status"], b"".join(one.get("body", b"") for one in sent)
+
+    async def check_refused(self, path, body):
+        status, reply = await self.answer(path, body)
+        self.assertTrue(400 <= status < 500, (status, reply, body[:200]))
+        error = json.loads(reply)["error"]
+        self.assertEqual(set(error), {"message", "type", "param", "code"})
+        self.assertTrue(error["message"])
+
+    async def check_answered_or_refused(self, path, body):
+        status, reply = await self.answer(path, body)
+        self.assertTrue(status == 200 or 400 <= status < 500, (status, reply, body[:200]))
+        if status != 200:
+            self.assertTrue(json.loads(reply)["error"]["message"], body[:200])
+        return status
+
+    def names(self, path):
+        """Of all parameters, those that are not served among them, and of one that does not exist."""
+        return [*ENDPOINTS[path][0].model_fields, *requests._NOT_SERVED, "tmeperature"]
+
+    def value(self, depth=0):
+        """Any that JSON has."""
+        kind = self.random.randrange(8 if depth < 3 else 4)
+        if kind < 2:
+            return self.random.choice(ODD_VALUES)
+        if kind == 2:
+            return self.random.choice(NEAR_VALUES)
+        if kind == 3:
+            return self.random.randrange(-3, 70)
+        if kind < 6:
+            return [self.value(depth + 1) for _ in range(self.random.randrange(4))]
+        return {self.random.choice(ODD_NAMES): self.value(depth + 1) for _ in range(self.random.randrange(4))}
+
+    def changed(self, good, names):
+        """The request with some parameters that nobody meant."""
+        asked = dict(good)
+        for name in self.random.sample(names, self.random.choice([1, 1, 2, 3])):
+            asked[name] = self.value()
+        if self.random.random() < 0.1:
+            asked.pop(self.random.choice(list(good)), None)
+        return asked
+
+    async def test_bytes_that_are_no_json_are_refused(self):
+        for path in ENDPOINTS:
+            for _ in range(NUM_BODIES):
+                await self.check_refused(path, self.random.randbytes(self.random.randrange(200)))
+
+    async def test_a_request_with_damaged_bytes_is_answered_or_refused(self):
+        for path, (_, good) in ENDPOINTS.items():
+            more = {"stop": ["a"], "logit_bias": {"5": 1}, "seed": 7, "temperature": 0.5}
+            whole = json.dumps({**good, **more}).encode()
+            for _ in range(NUM_BODIES):
+                body = bytearray(whole)
+                for _ in range(self.random.randrange(1, 4)):
+                    at, length = self.random.randrange(len(body)), self.random.randrange(3)
+                    body[at:at + length] = self.random.choice([*ODD_BYTES, self.random.randbytes(1)])
+                await self.check_answered_or_refused(path, bytes(body))
+
+    async def test_each_odd_value_of_each_parameter_is_answered_or_refused(self):
+        for path, (_, good) in ENDPOINTS.items():
+            for name in self.names(path):
+                for value in ODD_VALUES + NEAR_VALUES:
+                    await self.check_answered_or_refused(path, json.dumps({**good, name: value}).encode())
+
+    async def test_parameters_that_nobody_meant_are_answered_or_refused(self):
+        for path, (_, good) in ENDPOINTS.items():
+            names = self.names(path)
+            statuses = {await self.check_answered_or_refused(path, json.dumps(self.changed(good, names)).encode())
+                        for _ in range(NUM_BODIES)}
+            # Some of them can be meant: the test reaches what lies behind the parser.
+            self.assertTrue(statuses >= {200, 400}, statuses)
+
+    async def test_values_that_are_no_object_are_refused(self):
+        for path in ENDPOINTS:
+            for value in ODD_VALUES:
+                if value != {}:
+                    await self.check_refused(path, json.dumps(value).encode())
+
+    async def test_depth_without_end_is_refused(self):
+        for path, (_, good) in ENDPOINTS.items():
+            for opening in (b"[", b'{"a":'):
+                await self.check_refused(path, opening * 100_000)
+                for name in ("prompt", "messages", "chat_template_kwargs", "outrider"):
+                    await self.check_refused(path, json.dumps({**good, name: 0}).encode()[:-2] + opening * 100_000)
+
+
+if __name__ == "__main__":
+    unittest.main()
