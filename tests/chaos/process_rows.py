@@ -241,6 +241,12 @@ async def a_verifier_is_another(run):
     other.set_flag("--model", DRAFT)
     await other.is_back()
     await run.cluster.wait_until_complete()
+    # What coordinators knew of that address may be older than its end.
+    coordinators = run.cluster.coordinators
+
+    async def know_both_models():
+        return await run.cluster.total(coordinators, "verifier_models") == 2 * len(coordinators)
+    await run.until(know_both_models)
     await run.load.clients.learn(run.texts, await asyncio.to_thread(run.cluster.model_of, other))
     await run.pause(1, 3)
     moved = len(run.moves())
