@@ -39,6 +39,7 @@ class Disturbance:
         self.plain_goodput = plain_goodput
         self.texts = texts
         self.num_users = num_users
+        self.longest = scale.longest
         self.is_short = scale.is_short
         self.calm = calm
         self.faults = []  # (time, what)
@@ -47,6 +48,7 @@ class Disturbance:
         self.excuses = lambda stream: False  # client errors that the row is about
         self.rows_of_the_dead = 0.0
         self.ended = None  # when the faults had, if the row goes on after them
+        self.afterwards = []  # functions that judge when all streams have ended
         self.streams_elsewhere = []  # of other clusters, which are judged with the load's
         self._scale = scale
 
@@ -63,7 +65,8 @@ class Disturbance:
         return self.random.choice(members)
 
     async def pause(self, shortest, longest):
-        await asyncio.sleep(self.random.uniform(shortest, longest))
+        """Seconds; half of them in the smoke."""
+        await asyncio.sleep(self.random.uniform(shortest, longest) / (2 if self.is_short else 1))
 
     def fault(self, what, inject=None):
         """Injects it, if something is to be called; recoveries are counted from here."""
@@ -98,6 +101,11 @@ class Disturbance:
         times = [stream.times for stream in self.load.streams]
         return [one for at, what in self.faults if among is None or among(what) for one in recoveries(times, at)]
 
+    async def recovers_within_a_second(self, whose, recovery):
+        """`recovery`: seconds, of which one, and what a text costs that is taken in anew, are granted."""
+        prefill = await self.own_prefill()
+        self.at_most(f"recovery p99{whose}, to 1 s and {prefill:.2f} s of passes for a text of its own", recovery, 1 + prefill)
+
     def recovery(self, among=None):
         return spread(self.recoveries(among))
 
@@ -112,6 +120,11 @@ class Disturbance:
         seconds, rows = [await self.cluster.total(verifiers, f"pass_{what}_sum") for what in ("seconds", "rows")]
         return seconds / max(rows, 1)
 
+    async def own_prefill(self):
+        """Seconds that a verifier computes to take in one text that ran when a fault came, by itself: p99 of their lengths."""
+        lengths = [stream.length_at(at) for at, _ in self.faults for stream in self.load.streams if stream.ran_at(at)]
+        return spread(lengths)["p99"] * await self.seconds_a_row()
+
     def usual_silence(self):
         """What recovery() says of moments of the undisturbed time, but for its beginning."""
         begin, end = self.calm
@@ -121,12 +134,6 @@ class Disturbance:
 
     def goodput_ratio(self):
         return self.load.goodput(self.calm[1], time.monotonic()) / max(self.load.goodput(*self.calm), 1e-9)
-
-    def first_token_p99(self):
-        """Undisturbed: a text is taken in, among others."""
-        waits = [stream.times[0] - stream.begun for stream in self.load.streams
-                 if stream.times and stream.times[0] < self.calm[1]]
-        return spread(waits)["p99"]
 
     def held(self):
         begin = self.faults[0][0] if self.faults else self.calm[1]

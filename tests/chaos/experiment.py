@@ -11,7 +11,7 @@ import time
 
 from cluster import Cluster
 from disturbance import Disturbance
-from load import Clients, Load, texts
+from load import LONGEST, Clients, Load, texts
 from proxy import Proxies
 
 # More than while it serves all, a process may have these: gRPC starts threads as it needs them.
@@ -24,17 +24,17 @@ PATIENCE = 60
 
 @dataclasses.dataclass(frozen=True)
 class Scale:
-    users: int
     num_texts: int
     longest: int  # tokens of a stream
     calm: float  # seconds before the first fault
     seconds: float  # for which faults come
     between: tuple  # two faults
+    users: int | None = None  # None: as many as each row has
     is_short: bool = False
 
 
-SHORT = Scale(users=12, num_texts=8, longest=256, calm=1.5, seconds=2, between=(0.5, 1), is_short=True)
-FULL = Scale(users=32, num_texts=16, longest=512, calm=6, seconds=30, between=(2, 5))
+SHORT = Scale(num_texts=6, longest=128, calm=1, seconds=1, between=(0.3, 0.6), users=12, is_short=True)
+FULL = Scale(num_texts=16, longest=LONGEST, calm=6, seconds=30, between=(2, 5))
 
 
 @dataclasses.dataclass
@@ -42,6 +42,7 @@ class Found:
     """What a run of a row has shown."""
     row: object
     seed: int
+    users: int  # streams at a time
     started: int = 0
     finished: int = 0
     held: int = 0
@@ -75,7 +76,7 @@ async def run_row(row, seed, scale, goldens):
     try:
         some_texts = texts(random.Random(seed), scale.num_texts)
         clients = Clients([one.address for one in cluster.coordinators], goldens,
-                          cluster.security and cluster.security.credentials())
+                          cluster.security and cluster.security.credentials(), scale.longest)
         try:
             await clients.learn(some_texts, await asyncio.to_thread(cluster.model_of, cluster.verifiers[0]))
             found = await _disturb(row, seed, scale, cluster, clients, some_texts, chance, proxies)
@@ -90,19 +91,23 @@ async def run_row(row, seed, scale, goldens):
 
 
 async def _disturb(row, seed, scale, cluster, clients, some_texts, chance, proxies):
-    options = {"users": scale.users, "longest": scale.longest, **row.load}
+    options = {"users": scale.users or row.users, "longest": scale.longest, **row.load}
     plain_goodput = await _plain_goodput(scale, clients, some_texts, chance, options) if row.has_plain and not scale.is_short else 0
     rows_before = await cluster.total(cluster.verifiers, "pass_rows_sum")
     load = Load(clients, some_texts, chance, **options)
     begin = time.monotonic()
+    await load.has_begun(PATIENCE)
+    calm = time.monotonic()
     await asyncio.sleep(scale.calm)
     before = cluster.threads_and_descriptors()
-    run = Disturbance(cluster, load, chance, scale, (begin, time.monotonic()), proxies, plain_goodput, some_texts,
+    run = Disturbance(cluster, load, chance, scale, (calm, time.monotonic()), proxies, plain_goodput, some_texts,
                       options["users"])
     await row.inject(run)
     end = run.ended or time.monotonic()
     await load.finish()
-    found = Found(row, seed, faults=[(at - begin, what) for at, what in run.faults],
+    for judge in run.afterwards:
+        judge()
+    found = Found(row, seed, options["users"], faults=[(at - begin, what) for at, what in run.faults],
                   targets=run.targets, notes=run.notes, recovery=run.recovery(), held=run.held())
     found.goodput = load.goodput(run.calm[1], end)
     found.goodput_undisturbed = load.goodput(*run.calm)
@@ -116,6 +121,8 @@ async def _disturb(row, seed, scale, cluster, clients, some_texts, chance, proxi
     rows = await cluster.total(cluster.verifiers, "pass_rows_sum") + run.rows_of_the_dead - rows_before
     needed = sum(stream.prompt_length + sum(one.num_drafted + 1 for one in stream.arrivals) for stream in load.streams)
     found.reprefilled = round(max(0, rows - needed))
+    if row.not_covered:
+        found.notes.append(f"not covered: {row.not_covered}")
     if row.moves_streams:
         await _judge_moves(found, run)
     if found.failures:
@@ -126,8 +133,9 @@ async def _disturb(row, seed, scale, cluster, clients, some_texts, chance, proxi
 
 async def _plain_goodput(scale, clients, some_texts, chance, options):
     load = Load(clients, some_texts, chance, **{**options, "ks": (0,)})
+    await load.has_begun(PATIENCE)
     begin = time.monotonic()
-    await asyncio.sleep(scale.calm)
+    await asyncio.sleep(2 * scale.calm)
     end = time.monotonic()
     await load.finish()
     return load.goodput(begin, end)

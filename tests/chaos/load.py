@@ -20,6 +20,7 @@ from stream_check import differences  # noqa: E402
 
 generation_pb2, types_pb2 = stubs.generation_pb2, stubs.types_pb2
 LONGEST = 512
+AUTO = "auto"  # K is the coordinator's choice, round by round
 PATIENCE = 180  # seconds that a stream may take altogether
 # What another coordinator may do better, as the client library has it. CANCELLED is
 # what gRPC's servers say to calls that they have not begun when they shut down.
@@ -69,6 +70,7 @@ class Stream:
         self.text = text
         self.num_tokens = num_tokens
         self.name = secrets.token_hex(8)  # by which logs know it
+        self.has_auto_k = options.get("auto_num_speculative_tokens", False)
         self.model = None  # that gave the first token: a ModelIdentity
         self._request = text.request(num_tokens, **options)
         self.tokens = []
@@ -83,6 +85,13 @@ class Stream:
     @property
     def times(self):
         return [arrival.at for arrival in self.arrivals]
+
+    def ran_at(self, at):
+        return bool(self.arrivals) and self.arrivals[0].at < at < self.arrivals[-1].at
+
+    def length_at(self, at):
+        """Tokens that a node would have to be given then, the prompt's among them."""
+        return self.prompt_length + sum(arrival.num_tokens for arrival in self.arrivals if arrival.at <= at)
 
     def replace_prompt(self, ids):
         self._request.tokens.ids.extend(ids)
@@ -140,11 +149,13 @@ class Stream:
 class Clients:
     """Connections to the coordinators, and the golden of each text by each model's weights."""
 
-    def __init__(self, addresses, goldens, credentials=None):
+    def __init__(self, addresses, goldens, credentials=None, longest=LONGEST):
+        """`longest`: tokens that any stream has."""
         self.channels = [grpc.aio.secure_channel(address, credentials, CHANNEL) if credentials else
                          grpc.aio.insecure_channel(address, CHANNEL) for address in addresses]
         self.stubs = [stubs.generation_pb2_grpc.GenerationServiceStub(channel) for channel in self.channels]
         self.goldens = goldens
+        self._longest = longest
 
     async def learn(self, some_texts, model):
         """Decodes plainly, by nodes of this model, what is not known yet: they must be undisturbed."""
@@ -152,8 +163,8 @@ class Clients:
 
         async def learn(text):
             async with turns:
-                golden = await Stream(text, LONGEST, num_speculative_tokens=0, model=model).run(self.stubs[:1], 0)
-            assert golden.error is None and len(golden.tokens) == LONGEST, golden.breaks
+                golden = await Stream(text, self._longest, num_speculative_tokens=0, model=model).run(self.stubs[:1], 0)
+            assert golden.error is None and len(golden.tokens) == self._longest, golden.breaks
             assert golden.model == model, golden.model
             self.goldens[text, model.weights_hash] = tuple(golden.tokens)
         await asyncio.gather(*(learn(text) for text in some_texts if (text, model.weights_hash) not in self.goldens))
@@ -176,6 +187,11 @@ class Clients:
             await channel.close()
 
 
+def _drafting(k):
+    """What a request says of its drafts."""
+    return {"auto_num_speculative_tokens": True} if k == AUTO else {"num_speculative_tokens": k}
+
+
 class Load:
     """Users who ask for one stream after the other, until they are told to stop."""
 
@@ -192,11 +208,19 @@ class Load:
     async def _ask(self, number):
         while not self._ends:
             stream = Stream(self._random.choice(self._texts), self._random.randint(*self._lengths),
-                            num_speculative_tokens=self._random.choice(self._ks))
+                            **_drafting(self._random.choice(self._ks)))
             self.streams.append(stream)
             await stream.run(self.clients.stubs, number)
             if stream.error is not None:
                 await asyncio.sleep(PAUSE)
+
+    async def has_begun(self, patience):
+        """Returns when the first stream of each user has given a token or was refused: texts are taken in no more at once."""
+        end = time.monotonic() + patience
+        while time.monotonic() < end:
+            await asyncio.sleep(0.02)
+            if all(first.times or first.error for first in self.streams[:len(self._users)]):
+                return
 
     async def finish(self):
         """Lets the last streams end."""
@@ -219,6 +243,12 @@ class Load:
 
     def tokens_a_round(self, begin, end):
         counts = [arrival.num_tokens for arrival in self.arrivals(begin, end)]
+        return sum(counts) / max(len(counts), 1)
+
+    def drafts_a_round(self, begin, end):
+        """Of streams whose K is chosen for each round."""
+        counts = [arrival.num_drafted for stream in self.streams if stream.has_auto_k
+                  for arrival in stream.arrivals if begin <= arrival.at < end]
         return sum(counts) / max(len(counts), 1)
 
     def acceptance(self, begin, end):

@@ -81,7 +81,7 @@ async def clients_leave(run):
 
 async def the_cache_is_full(run):
     """By the load itself, from its beginning; for a while with three times as many users."""
-    more = Load(run.load.clients, run.texts, run.random, users=2 * run.num_users, longest=256)
+    more = Load(run.load.clients, run.texts, run.random, users=2 * run.num_users, longest=min(256, run.longest))
     await asyncio.sleep(2 if run.is_short else 15)
     await more.finish()
     run.join(more)
@@ -97,7 +97,7 @@ async def three_times_as_many(run):
     seconds = 4 if run.is_short else 30
     begin = time.monotonic()
     run.fault("three times as many users")
-    more = Load(run.load.clients, run.texts, run.random, users=2 * run.num_users)
+    more = Load(run.load.clients, run.texts, run.random, users=2 * run.num_users, longest=run.longest)
     await asyncio.sleep(seconds)
     end = time.monotonic()
     await more.finish()
@@ -108,6 +108,6 @@ async def three_times_as_many(run):
     await asyncio.sleep(3 if run.is_short else 10)
     run.notes.append(f"overload for {seconds} s, not 60")
     run.at_least("goodput in overload, of undisturbed", run.load.goodput(begin, end) / calm, 0.8)
-    # Both are samples of some seconds, whose own scatter no overload has made; the first one takes in texts.
-    ratio, error = ratio_of_means(run.load.goodputs(after, time.monotonic()), run.load.goodputs(run.calm[0] + 1, run.calm[1]))
+    # Both are samples of some seconds, whose own scatter no overload has made.
+    ratio, error = ratio_of_means(run.load.goodputs(after, time.monotonic()), run.load.goodputs(*run.calm))
     run.at_least(f"goodput after it, of undisturbed, +- {error:.2f} (1 standard error; 0.99 less two)", ratio, 0.99 - 2 * error)

@@ -25,6 +25,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import report  # noqa: E402
 from experiment import FULL, SHORT, run_row  # noqa: E402
 from matrix import PROVED, ROWS, ProvedRow  # noqa: E402
+from origin import this_row, this_run  # noqa: E402
 from proofs import prove  # noqa: E402
 
 
@@ -37,7 +38,7 @@ def main():
     parser.add_argument("--seed", type=int, help="of the schedule; default: a new one, which is printed")
     parser.add_argument("--short", action="store_true", help="rows as the smoke has them")
     parser.add_argument("--report", action="store_true", help="puts these rows into docs/measured/chaos, as --all does")
-    parser.add_argument("--users", type=int, help="streams at a time")
+    parser.add_argument("--users", type=int, help="streams at a time, whatever a row has")
     flags = parser.parse_args()
     seed = flags.seed if flags.seed is not None else secrets.randbits(32)
     rows = [row for row in (*ROWS, *PROVED)
@@ -54,17 +55,18 @@ async def run_all(rows, seed, scale, reports):
     the rows that this machine cannot have, and the reason."""
     goldens = {}
     found, lacking = [], []
+    this = this_run() if reports else {}
     for row in sorted(rows, key=lambda row: row.number):
         if reason := row.lacks():
             print(f"row {row.number}, {row.fault}: NOT RUN HERE: {reason}", flush=True)
             lacking.append((row, reason))
             continue
-        origin = report.origin()
+        origin = this | this_row()
         found.append(prove(row) if isinstance(row, ProvedRow) else await run_row(row, seed, scale, goldens))
         found[-1].origin = origin | {"load": round(os.getloadavg()[0], 1)}
         print(report.summary(found[-1]), flush=True)
         if reports:
-            report.write(found[-1:], lacking, scale)
+            report.write(found[-1:], lacking)
     return found
 
 
