@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Renders overlays, and validates objects against Kubernetes' own schemas."""
+"""Renders overlays, and validates objects against Kubernetes' schemas, and those of operators."""
 import functools
 import json
 import pathlib
@@ -12,6 +12,8 @@ import kubernetes_validate
 import kubernetes_validate.utils
 import yaml
 
+import custom_resources
+
 # It reads its largest file, which all kinds' definitions are in, for every object.
 kubernetes_validate.utils.schema_contents = functools.cache(kubernetes_validate.utils.schema_contents)
 
@@ -21,8 +23,8 @@ OVERLAYS = sorted(path.name for path in (DEPLOY / "overlays").iterdir())
 KUBERNETES_VERSIONS = ("1.27", "1.34")
 # The first whose kustomize (4.5.7) knows `includeTemplates`, a field of base/kustomization.yaml.
 KUBECTL_VERSION = (1, 25)
-# Not Kubernetes' own: there is no schema to hold them against.
-CUSTOM_RESOURCES = {"PodMonitor", "PrometheusRule", "NetworkChaos", "ScaledObject"}
+# There is no schema to hold them against.
+WITHOUT_SCHEMA = {"NetworkChaos"}
 
 
 class RenderError(Exception):
@@ -55,7 +57,7 @@ def exit_without_kubectl(what):
 
 def render(folder):
     """The objects of a kustomization, anew for each caller, who may change them."""
-    # In C, as parsing takes longer than rendering otherwise.
+    # The parser in C: that in Python takes longer than the rendering.
     return [thing for thing in yaml.load_all(rendered_text(folder), Loader=yaml.CSafeLoader) if thing]
 
 
@@ -75,7 +77,7 @@ def validate(things):
     """Problems against the schemas, misspelt fields included; and the names of what has none."""
     problems, unchecked = [], []
     for thing in things:
-        if thing["kind"] in CUSTOM_RESOURCES:
+        if thing["kind"] in WITHOUT_SCHEMA:
             unchecked.append(name_of(thing))
         else:
             problems += validate_one(json.dumps(thing, sort_keys=True))
@@ -87,6 +89,10 @@ def validate_one(text):
     """By its JSON, as the same objects come again and again."""
     thing = json.loads(text)
     problems = []
+    if custom_resources.is_custom(thing):
+        problems = [f"{name_of(thing)}: {place}: {words}" for place, words in custom_resources.problems_of(thing)]
+        # What is left of it, the metadata, is as that of any object.
+        thing = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": thing["metadata"]}
     for version in KUBERNETES_VERSIONS:
         try:
             kubernetes_validate.validate(thing, version, strict=True)
