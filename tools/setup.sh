@@ -54,15 +54,17 @@ fi
 
 # The Python side of the tests; without it those tests say that they did not run.
 requirements=tools/requirements-test.txt
+schemas=tools/requirements-schemas.txt
 constraints=gateway/constraints.txt
 stamp=.venv-test/.outrider-test
-if [[ -n "${1:-}" && "$1" != "--gateway" ]] && ! cat "$requirements" "$constraints" | cmp -s - "$stamp"; then
+if [[ -n "${1:-}" && "$1" != "--gateway" ]] && ! cat "$requirements" "$schemas" "$constraints" | cmp -s - "$stamp"; then
   echo "setup: installing what Python tests need from PyPI into .venv-test"
   if /usr/bin/python3 -m venv .venv-test &&
-    .venv-test/bin/pip install --quiet --requirement "$requirements"; then
-    cat "$requirements" "$constraints" >"$stamp"
+    .venv-test/bin/pip install --quiet --requirement "$requirements" &&
+    .venv-test/bin/pip install --quiet --no-deps --requirement "$schemas"; then
+    cat "$requirements" "$schemas" "$constraints" >"$stamp"
   else
-    echo "setup: pip could not install $requirements: the tests of examples/ and deploy/ will be skipped" >&2
+    echo "setup: pip could not install $requirements and $schemas: the tests of examples/ and deploy/ will be skipped" >&2
   fi
 fi
 

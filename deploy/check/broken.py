@@ -311,11 +311,11 @@ BROKEN = [
     ("replicas beside an autoscaler", POOLS, lambda o: o.spec().update(replicas=2), ["each apply sets them back"]),
     ("an autoscaler of what is not there", POOLS, lambda o: o.scaler()["scaleTargetRef"].update(name="verifier"),
      ["a Deployment that is not there"]),
-    ("a field that a PodMonitor has not", POOLS, lambda o: o.endpoint().update(targetport="metrics"), ["have no field targetport"]),
+    ("a field that a PodMonitor has not", POOLS, lambda o: o.endpoint().update(targetport="metrics"), ["podMetricsEndpoints.0", "'targetport' was unexpected"]),
     ("a scrape of a port that is not there", POOLS, lambda o: o.endpoint().update(port="http-metrics"), ["no port http-metrics"]),
     ("an interval that is no duration", POOLS, lambda o: o.endpoint().update(interval="15"), ["no durations"]),
     ("a ServiceMonitor's field", POOLS, lambda o: o.get("PodMonitor", "outrider")["spec"].update(
-        endpoints=o.get("PodMonitor", "outrider")["spec"].pop("podMetricsEndpoints")), ["no field endpoints"]),
+        endpoints=o.get("PodMonitor", "outrider")["spec"].pop("podMetricsEndpoints")), ["spec", "'endpoints' was unexpected"]),
     ("a monitor that leaves roles out", POOLS, lambda o: o.get("PodMonitor", "outrider")["spec"]["selector"].update(
         matchLabels={"app.kubernetes.io/component": "verifier"}), ["no PodMonitor selects its pods"]),
     ("a monitor of another namespace", POOLS, lambda o: o.get("PodMonitor", "outrider")["spec"].update(

@@ -107,6 +107,6 @@ DETAILS = [
     ("rules of another version", POOLS, lambda o: o.get("PrometheusRule", "outrider").update(apiVersion="monitoring.coreos.com/v1beta1"),
      ["PrometheusRule/outrider: the operator reads"]),
     ("a rule without an expression", POOLS, lambda o: rule(o).pop("expr"), ["a rule without alert, record or expr"]),
-    ("a rule's field that there is not", POOLS, lambda o: rule(o).update(expression="1"), ["a rule has no field expression"]),
+    ("a rule's field that there is not", POOLS, lambda o: rule(o).update(expression="1"), ["groups.0.rules.0", "'expression' was unexpected"]),
     ("a rule's time that is none", POOLS, lambda o: rule(o).update({"for": "2 min"}), ["2 min is no duration"]),
 ]

@@ -8,7 +8,9 @@ import signal
 import subprocess
 import tempfile
 
-NEEDED = ("buildah", "podman", "runc", "debootstrap", "catatonit", "kubectl")
+import manifests
+
+NEEDED = ("buildah", "podman", "runc", "debootstrap", "catatonit")
 BASE_IMAGE = "localhost/debian:12-slim"
 NETWORK = "outrider-check"
 
@@ -37,7 +39,10 @@ def why_not():
     if os.geteuid() != 0:
         return "it needs root"
     missing = [name for name in NEEDED if shutil.which(name) is None]
-    return f"{', '.join(missing)} not installed" if missing else None
+    if missing:
+        return f"{', '.join(missing)} not installed"
+    wanted = manifests.kubectl_wanted()
+    return f"it needs {wanted}" if wanted else None
 
 
 class Running:
