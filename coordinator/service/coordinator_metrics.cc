@@ -61,7 +61,8 @@ CoordinatorMetrics::CoordinatorMetrics(MetricRegistry& registry)
           "Draft tokens taken from the text so far, without the drafter.")),
       wasted_(registry.AddCounter("draft_tokens_wasted_total",
                                   "Draft tokens offered and not accepted, or "
-                                  "made ahead for another verdict.")),
+                                  "made ahead for another verdict, of calls "
+                                  "that were not given up.")),
       tokens_(registry.AddCounter("generated_tokens_total",
                                   "Tokens streamed to clients.")),
       lossy_(registry.AddCounter(

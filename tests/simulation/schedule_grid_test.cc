@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The default, K and schedule by control, beside every fixed K in turn and
-// ahead, over round trips, acceptance and users, in virtual time.
+// K and schedule by control beside every fixed K in turn and ahead, over round
+// trips, acceptance and users, in virtual time.
 #include <algorithm>
 #include <initializer_list>
 
