@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
-#include <iterator>
 #include <limits>
 #include <map>
 #include <utility>
@@ -69,14 +68,6 @@ class Heap {
     MutexLock lock(mu_);
     available_ += bytes;
   }
-  // Whether one of its blocks has this byte.
-  bool Has(const void* byte) const {
-    MutexLock lock(mu_);
-    const auto after = blocks_.upper_bound(byte);
-    if (after == blocks_.begin()) return false;
-    const auto& [begin, size] = *std::prev(after);
-    return byte < static_cast<const char*>(begin) + size;
-  }
   size_t available() const {
     MutexLock lock(mu_);
     return available_;
@@ -102,10 +93,6 @@ struct Memory {
 Memory& TheMemory() {
   static Memory memory;
   return memory;
-}
-
-bool IsReadLater(const void* memory) {
-  return TheMemory().pinned.Has(memory) || TheMemory().device.Has(memory);
 }
 
 }  // namespace
@@ -164,14 +151,7 @@ void SetAvailablePinned(size_t bytes) {
 
 void Copy(void* to, const void* from, size_t bytes, Stream stream) {
   if (bytes == 0) return;
-  if (stream == nullptr || IsReadLater(from)) {
-    Submit(stream, [=] { std::memcpy(to, from, bytes); });
-    return;
-  }
-  const auto* begin = static_cast<const char*>(from);
-  Submit(stream, [to, kept = std::vector<char>(begin, begin + bytes)] {
-    std::memcpy(to, kept.data(), kept.size());
-  });
+  Submit(stream, [=] { std::memcpy(to, from, bytes); });
 }
 
 }  // namespace outrider::kernels::cuda::emulation
