@@ -27,7 +27,7 @@ struct cudaDeviceProp {
   const char* name;
   int major, minor;
 };
-using cudaGraph_t = CUgraphExec_st*;  // not told apart here
+using cudaGraph_t = CUgraphExec_st*;  // of the same type here
 constexpr int cudaStreamNonBlocking = 1, cudaStreamCaptureModeThreadLocal = 1;
 
 inline cudaError_t cudaGetDeviceCount(int* count) {
@@ -87,12 +87,14 @@ inline cudaError_t cudaStreamEndCapture(CUstream_st* stream,
 }
 inline cudaError_t cudaGraphInstantiateWithFlags(CUgraphExec_st** graph,
                                                  cudaGraph_t captured, int) {
-  return *graph = captured, cudaSuccess;
+  return *graph = emulated::CopyOf(captured), cudaSuccess;
 }
 inline cudaError_t cudaGraphUpload(CUgraphExec_st* graph, CUstream_st*) {
   return emulated::Upload(graph) ? cudaSuccess : cudaErrorMemoryAllocation;
 }
-inline cudaError_t cudaGraphDestroy(cudaGraph_t) { return cudaSuccess; }
+inline cudaError_t cudaGraphDestroy(cudaGraph_t captured) {
+  return emulated::DeleteGraph(captured), cudaSuccess;
+}
 inline cudaError_t cudaGraphLaunch(CUgraphExec_st* graph, CUstream_st* stream) {
   return emulated::Replay(graph, stream), cudaSuccess;
 }

@@ -118,6 +118,8 @@ Graph CapturedBy(Stream stream) {
   return new CUgraphExec_st{std::exchange(stream->captured, {})};
 }
 
+Graph CopyOf(Graph graph) { return new CUgraphExec_st{graph->commands}; }
+
 bool Upload(Graph graph) {
   const size_t bytes = TheMemory().graph_bytes;
   if (!TheMemory().device.Take(bytes)) return false;

@@ -24,6 +24,7 @@ void WaitFor(Stream stream);
 
 void Capture(Stream stream);
 Graph CapturedBy(Stream stream);
+Graph CopyOf(Graph graph);
 bool Upload(Graph graph);  // false: no memory for it
 void Replay(Graph graph, Stream stream);
 void DeleteGraph(Graph graph);
