@@ -31,7 +31,7 @@ class DeviceArray {
 
   T* data() const { return static_cast<T*>(data_); }
 
-  // Like the constructor it fails the test if a kernel before has failed.
+  // Fails the test if a kernel before has failed, and so do constructors.
   std::vector<T> Read() const {
     std::vector<T> values(size_);
     CopyToHost(values.data(), data_, size_ * sizeof(T), nullptr);

@@ -39,7 +39,6 @@ inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   *properties = {"emulated on the host; no GPU was used", 0, 0};
   return cudaSuccess;
 }
-
 inline cudaError_t cudaMalloc(void** memory, size_t bytes) {
   *memory = emulated::NewMemory(bytes);
   return *memory == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
@@ -57,7 +56,6 @@ inline cudaError_t cudaMallocHost(void** memory, size_t bytes) {
 inline cudaError_t cudaFreeHost(void* memory) {
   return emulated::DeletePinned(memory), cudaSuccess;
 }
-
 inline cudaError_t cudaStreamCreateWithFlags(CUstream_st** stream, int) {
   return *stream = emulated::NewStream(), cudaSuccess;
 }
