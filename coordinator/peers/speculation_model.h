@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "coordinator/peers/fading_mean.h"
 #include "coordinator/peers/pass_curve.h"
 #include "core/wire/round_stats.h"
 
@@ -52,32 +53,8 @@ class SpeculationModel {
   int Best(int least, int most) const;
 
  private:
-  // A mean in which each observation counts less, the older it is.
-  struct Mean {
-    double weight = 0;  // of what it was made from; an observation has 1
-    double value = 0;
-    void Add(double observed) {
-      weight += 1;
-      value += (observed - value) / weight;
-    }
-    void Fade(double share, double least = 0) {
-      if (weight > least) weight *= share;
-    }
-  };
-
-  // How much more time each more of something takes; never less. Begins at
-  // none, as if that had been seen once.
-  struct Slope {
-    double squares = 1;
-    double products = 0;
-    // Both from where they are on average.
-    void Add(double distance, double seconds, double fade) {
-      squares = fade * squares + distance * distance;
-      products = fade * products + distance * seconds;
-    }
-    double PerUnit() const { return std::max(0.0, products / squares); }
-  };
-
+  using Mean = FadingMean;
+  using Slope = FadingSlope;
   using Places = std::array<Mean, kMostDrafts>;
   using Counts = std::array<double, kMostDrafts + 1>;
   // How many places in a row go well on average, of 1, 2 and so on, added to

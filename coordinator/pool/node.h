@@ -44,7 +44,8 @@ struct DrafterNode {
   std::unique_ptr<CacheStub> cache = nullptr;
   CircuitBreaker breaker = {};
   DraftLengthControls controls = {};
-  // Of this coordinator's sessions under whose calls a drafter was lost.
+  // One at a time of this coordinator's sessions under whose calls a drafter
+  // was lost.
   SuspectPlace suspects = {};
 
   void Returned() { breaker.Returned(); }

@@ -241,7 +241,7 @@ TEST_F(SessionDrafterTest, ARequestThatTakesDraftersDownTakesTwo) {
 
 TEST_F(SessionDrafterTest, TheOnlyDrafterIsTakenTwice) {
   Start(/*num_drafters=*/1, /*num_streams=*/10);
-  // In their midst, so that some come before it and others beside it.
+  // It comes in their midst, so that others are there beside it.
   Poison(AddStream(), /*from=*/100);
   for (int i = 0; i < 10; ++i) AddStream();
   RunFor(std::chrono::seconds(20));

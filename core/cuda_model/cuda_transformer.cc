@@ -172,6 +172,7 @@ absl::Status CudaTransformer::UploadAngles() {
   OUTRIDER_ASSIGN_OR_RETURN(DeviceMemory memory,
                             DeviceMemory::Allocate(gpu_, bytes, "angles"));
   gpu_->Upload(memory.data(), angles.data(), bytes);
+  OUTRIDER_RETURN_IF_ERROR(Finish());  // before `angles` go
   arena_.cos = memory.as<const float>();
   arena_.sin = arena_.cos + count;
   Keep(std::move(memory));

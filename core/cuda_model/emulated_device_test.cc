@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model on a device that is what a test makes of it: small, or lost.
+// A model and its parts on a device that is what a test makes of it: small, or
+// lost.
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/cuda_model/graph_cache.h"
+#include "core/cuda_model/pinned_pool.h"
 #include "core/cuda_model/small_model.h"
 #include "core/kernels/cuda/emulation/block.h"
 #include "core/kernels/cuda/emulation/stream.h"
@@ -15,6 +19,7 @@ namespace outrider {
 namespace {
 
 namespace emulated = kernels::cuda::emulation;
+using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 
 class EmulatedDeviceTest : public ::testing::Test {
@@ -90,6 +95,83 @@ TEST_F(EmulatedDeviceTest, AFailureWhileGraphsAreCapturedIsItToo) {
   Make({.graph_rows = 1, .capture_time = kTimeForGraphs});
   emulated::SetFailure("an illegal memory access");
   EXPECT_EQ(model_->Prepare().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(EmulatedDeviceTest, AWholeRowComesWherePinnedMemoryIsOutToo) {
+  Make({.capture_time = {}});
+  const std::vector<TokenId> tokens = {3, 4};
+  const std::vector<KvBlockId> blocks = {0};
+  const std::vector<Extension> batch = {
+      {.blocks = blocks, .tokens = tokens, .num_rows = 2}};
+  // Kept, so that nothing is given back to the pool of pinned rows.
+  const auto before = model_->Extend(batch);
+  emulated::SetAvailablePinned(0);
+  const auto after = model_->Extend(batch);
+  emulated::SetAvailablePinned(SIZE_MAX / 2);
+  ASSERT_TRUE(before[0].ok() && after[0].ok()) << after[0].status();
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_THAT(after[0]->Rows()[i], ElementsAreArray(before[0]->Rows()[i]));
+  }
+}
+
+TEST(PinnedPoolOfEmulatedDeviceTest, WhatTheSystemDoesNotHaveDoesNotCount) {
+  PinnedPool pool(GpuUnderTest(), 64);
+  emulated::SetAvailablePinned(0);
+  EXPECT_EQ(pool.Take(64), nullptr);
+  emulated::SetAvailablePinned(SIZE_MAX / 2);
+  EXPECT_NE(pool.Take(64), nullptr);
+}
+
+// Shapes of a cache, and how often each is launched kernel by kernel.
+class ShapesTest : public ::testing::Test {
+ protected:
+  int Run(int num_rows) {
+    int num_launches = 0;
+    graphs_.Run({.step = {.num_rows = num_rows}}, [&] { ++num_launches; });
+    EXPECT_EQ(gpu_->Finish(), "");
+    return num_launches;
+  }
+
+  bool Capture(int num_rows) {
+    return graphs_.Capture({.step = {.num_rows = num_rows}}, [] {});
+  }
+
+  const std::shared_ptr<Gpu> gpu_ = GpuUnderTest();
+  GraphCache graphs_{gpu_};
+};
+
+TEST_F(ShapesTest, WhatWasRefusedBeforehandIsNotAskedForAgain) {
+  emulated::SetGraphBytes(gpu_->AvailableBytes() + 1);
+  EXPECT_FALSE(Capture(1));
+  emulated::SetGraphBytes(0);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(Run(1), 1);
+  EXPECT_EQ(graphs_.num_captured(), 0);
+}
+
+TEST_F(ShapesTest, AGraphThatTheDeviceDoesNotTakeIsAskedForOnce) {
+  emulated::SetGraphBytes(gpu_->AvailableBytes() + 1);
+  EXPECT_EQ(Run(1), 1);
+  EXPECT_EQ(Run(1), 2);  // captured in vain, and done
+  emulated::SetGraphBytes(0);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(Run(1), 1);
+  EXPECT_EQ(graphs_.num_captured(), 0);
+  EXPECT_EQ(graphs_.num_replays(), 0);
+  // Others are not concerned.
+  Run(2);
+  Run(2);
+  EXPECT_EQ(graphs_.num_captured(), 1);
+}
+
+TEST_F(ShapesTest, WhatIsClearedGivesItsMemoryBack) {
+  const size_t before = gpu_->AvailableBytes();
+  emulated::SetGraphBytes(100);
+  for (int i = 0; i < 6; ++i) Run(i % 3);
+  EXPECT_EQ(gpu_->AvailableBytes(), before - 300);
+  graphs_.Clear();
+  EXPECT_EQ(gpu_->AvailableBytes(), before);
+  EXPECT_EQ(graphs_.num_captured(), 0);
+  EXPECT_EQ(Run(0), 1);
+  emulated::SetGraphBytes(0);
 }
 
 }  // namespace

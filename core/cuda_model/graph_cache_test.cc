@@ -7,8 +7,6 @@
 
 #include "core/cuda_model/device_memory.h"
 #include "core/cuda_model/small_model.h"
-#include "core/kernels/cuda/emulation/stream.h"
-#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace outrider {
@@ -39,65 +37,19 @@ TEST(GraphCacheTest, LaunchesOfAShapeAreAskedForTwiceAndDoneEachTime) {
   }
 }
 
-// Shapes of a cache, and how often each is launched kernel by kernel.
-class ShapesTest : public ::testing::Test {
- protected:
-  int Run(int num_rows) {
-    int num_launches = 0;
-    graphs_.Run({.step = {.num_rows = num_rows}}, [&] { ++num_launches; });
-    EXPECT_EQ(gpu_->Finish(), "");
-    return num_launches;
-  }
-
-  bool Capture(int num_rows) {
-    return graphs_.Capture({.step = {.num_rows = num_rows}}, [] {});
-  }
-
-  const std::shared_ptr<Gpu> gpu_ = GpuUnderTest();
-  GraphCache graphs_{gpu_};
-};
-
-TEST_F(ShapesTest, WhatWasCapturedBeforehandIsLaunchedTheFirstTime) {
-  EXPECT_TRUE(Capture(1));
-  EXPECT_EQ(graphs_.num_captured(), 1);
-  EXPECT_EQ(graphs_.num_replays(), 0);
-  EXPECT_EQ(Run(1), 0);
-  EXPECT_EQ(graphs_.num_replays(), 1);
-  EXPECT_EQ(graphs_.num_late(), 0);
-}
-
-TEST_F(ShapesTest, WhatWasRefusedBeforehandIsNotAskedForAgain) {
-  kernels::cuda::emulation::SetGraphBytes(gpu_->AvailableBytes() + 1);
-  EXPECT_FALSE(Capture(1));
-  kernels::cuda::emulation::SetGraphBytes(0);
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(Run(1), 1);
-  EXPECT_EQ(graphs_.num_captured(), 0);
-}
-
-TEST_F(ShapesTest, AGraphThatTheDeviceDoesNotTakeIsAskedForOnce) {
-  kernels::cuda::emulation::SetGraphBytes(gpu_->AvailableBytes() + 1);
-  EXPECT_EQ(Run(1), 1);
-  EXPECT_EQ(Run(1), 2);  // captured in vain, and done
-  kernels::cuda::emulation::SetGraphBytes(0);
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(Run(1), 1);
-  EXPECT_EQ(graphs_.num_captured(), 0);
-  EXPECT_EQ(graphs_.num_replays(), 0);
-  // Others are not concerned.
-  Run(2);
-  Run(2);
-  EXPECT_EQ(graphs_.num_captured(), 1);
-}
-
-TEST_F(ShapesTest, WhatIsClearedGivesItsMemoryBack) {
-  const size_t before = gpu_->AvailableBytes();
-  kernels::cuda::emulation::SetGraphBytes(100);
-  for (int i = 0; i < 6; ++i) Run(i % 3);
-  EXPECT_EQ(gpu_->AvailableBytes(), before - 300);
-  graphs_.Clear();
-  EXPECT_EQ(gpu_->AvailableBytes(), before);
-  EXPECT_EQ(graphs_.num_captured(), 0);
-  EXPECT_EQ(Run(0), 1);
-  kernels::cuda::emulation::SetGraphBytes(0);
+TEST(GraphCacheTest, WhatWasCapturedBeforehandIsLaunchedTheFirstTime) {
+  const std::shared_ptr<Gpu> gpu = GpuUnderTest();
+  GraphCache graphs(gpu);
+  const GraphShape shape = {.step = {.num_rows = 1}};
+  int num_launches = 0;
+  EXPECT_TRUE(graphs.Capture(shape, [] {}));
+  EXPECT_EQ(graphs.num_captured(), 1);
+  EXPECT_EQ(graphs.num_replays(), 0);
+  graphs.Run(shape, [&] { ++num_launches; });
+  EXPECT_EQ(gpu->Finish(), "");
+  EXPECT_EQ(num_launches, 0);
+  EXPECT_EQ(graphs.num_replays(), 1);
+  EXPECT_EQ(graphs.num_late(), 0);
 }
 
 }  // namespace

@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cuda_model/pinned_pool.h"
 
-#include <cstdint>
 #include <memory>
 
 #include "core/cuda_model/small_model.h"
-#include "core/kernels/cuda/emulation/stream.h"
 #include "gtest/gtest.h"
 
 namespace outrider {
 namespace {
-
-namespace emulated = kernels::cuda::emulation;
 
 TEST(PinnedPoolTest, WhatWasGivenBackIsHandedOutAgain) {
   PinnedPool pool(GpuUnderTest());
@@ -34,14 +30,6 @@ TEST(PinnedPoolTest, BeyondItsMostThereIsNoneButOtherMemory) {
   large.reset();
   EXPECT_EQ(pool.Take(64), nullptr);
   EXPECT_NE(pool.Take(128), nullptr);
-}
-
-TEST(PinnedPoolTest, WhatTheSystemDoesNotHaveDoesNotCount) {
-  PinnedPool pool(GpuUnderTest(), 64);
-  emulated::SetAvailablePinned(0);
-  EXPECT_EQ(pool.Take(64), nullptr);
-  emulated::SetAvailablePinned(SIZE_MAX / 2);
-  EXPECT_NE(pool.Take(64), nullptr);
 }
 
 TEST(PinnedPoolTest, APieceLivesOnAfterThePool) {

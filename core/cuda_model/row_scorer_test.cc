@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "core/cuda_model/small_model.h"
-#include "core/kernels/cuda/emulation/stream.h"
 #include "core/kernels/random_values.h"
 #include "core/testing/answer_on_host.h"
 #include "gtest/gtest.h"
@@ -172,16 +171,6 @@ TEST_F(RowScorerTest, ARowThatIsNoneComesWhole) {
   const RowQuestion draws = Draws(0.5), top = AsksTop(12);
   const auto rows = Bring({&top, &draws});
   for (size_t i = 0; i < 2; ++i) ExpectWhole(rows[i], i);
-}
-
-TEST_F(RowScorerTest, AWholeRowComesWherePinnedMemoryIsOutToo) {
-  kernels::cuda::emulation::SetAvailablePinned(0);
-  const RowQuestion top = AsksTop(12);
-  const auto rows = Bring({nullptr, &top, nullptr});
-  kernels::cuda::emulation::SetAvailablePinned(SIZE_MAX / 2);
-  ExpectWhole(rows[0], 0);
-  ExpectAnswered(rows[1], 1);
-  ExpectWhole(rows[2], 2);
 }
 
 // They would have a kernel read where nothing is.

@@ -64,6 +64,10 @@ absl::Status WeightUploader::Fill(const Rows& rows, Placement placement,
         .tiles = static_cast<char*>(tiles) +
                  kernels::cuda::PackedBytes(outputs_before, rows.in)});
   }
+  return Finish();
+}
+
+absl::Status WeightUploader::Finish() {
   const std::string failure = gpu_->Finish();
   if (failure.empty()) return absl::OkStatus();
   return absl::UnavailableError(absl::StrCat("uploading weights: ", failure));
@@ -94,6 +98,7 @@ absl::StatusOr<const float*> WeightUploader::Floats(
   OUTRIDER_ASSIGN_OR_RETURN(DeviceMemory memory,
                             DeviceMemory::Allocate(gpu_, bytes, "weights"));
   gpu_->Upload(memory.data(), values.data(), bytes);
+  OUTRIDER_RETURN_IF_ERROR(Finish());
   memory_.push_back(std::move(memory));
   return memory_.back().as<const float>();
 }

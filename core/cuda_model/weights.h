@@ -50,6 +50,8 @@ struct CudaWeights {
 // read them. Errors: RESOURCE_EXHAUSTED, and UNAVAILABLE where the GPU fails.
 class WeightUploader {
  public:
+  // The host's memory may go when a call returns.
+
   // What a checkpoint has: [out, in] of 16 bits each.
   struct Rows {
     const void* data = nullptr;
@@ -82,6 +84,7 @@ class WeightUploader {
   absl::StatusOr<kernels::cuda::PackedMatrix> Empty(const Rows& rows);
   absl::Status Fill(const Rows& rows, kernels::cuda::Placement placement,
                     void* tiles);
+  absl::Status Finish();
 
   std::shared_ptr<Gpu> gpu_;
   kernels::cuda::Element element_;

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds the images and really runs the Deployments of local-cpu, in plain text and by TLS, by podman.
 
-  containers.py [--from-source | --no-build] [--cuda] [--folder DIR] [--require]
+  containers.py [--from-source | [--no-build] [--cuda]] [--folder DIR] [--require]
 
 The pods come from the rendered manifests, with their security context, init
 container, volumes, flags and limits. Text is generated through them; the
@@ -12,8 +12,9 @@ neither Services nor gRPC probes nor NetworkPolicies: names of Services become n
 its network, which several pods may have, $(NAME) in
 args is filled in here, secrets are folders, and the probes are asked by this program.
 --from-source compiles inside the image, in place of taking build/release/bin.
---cuda builds node-cuda too (its kernels take the CUDA Toolkit to build)
-and sees that its programs load them; it needs no GPU and uses none.
+--cuda builds node-cuda too, with the kernels of build/release/lib (`make kernels`, which
+takes the CUDA Toolkit, as no image has it: so not with --from-source), and sees that
+its programs load them; it needs no GPU and uses none.
 """
 import argparse
 import concurrent.futures
@@ -248,6 +249,8 @@ def main():
     parser.add_argument("--folder", default="/var/cache/outrider-check", help="keeps the images between runs; may be deleted")
     parser.add_argument("--require", action="store_true", help="fail where it cannot run")
     flags = parser.parse_args()
+    if flags.cuda and flags.from_source:
+        parser.error("--cuda does not go with --from-source: no stage of the Dockerfile has nvcc, so nothing compiles the kernels")
     if reason := why_not():
         print(f"NOT RUN: images were not built and pods not started: {reason}", file=sys.stderr)
         return 1 if flags.require else NOT_RUN

@@ -1,10 +1,17 @@
 #!/usr/bin/env bash
 # What `make check-deploy` does once the programs are built. Every part says that
 # it has passed, failed, or not run and why. Exit status: 0 unless one failed.
-# Its words go to containers.py: --cuda, --from-source, ...
+# Its words go to containers.py: --from-source, or --cuda, for which it builds the
+# kernels for GPUs; ...
 # shellcheck disable=SC2317 # functions are called through part
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
+has() { [[ " $words " == *" $1 "* ]]; }
+words=$*
+if has --cuda && has --from-source; then
+  echo "run.sh: --cuda does not go with --from-source: no stage of the Dockerfile has nvcc" >&2
+  exit 2
+fi
 failed=0
 summary=()
 
@@ -41,6 +48,7 @@ part "shellcheck" lint shellcheck deploy/images/*.sh deploy/check/*.sh deploy/co
 part "manifests: rendered, valid, right; broken ones caught; rules tested" tests 'deploy_(manifests|broken|examples|fetch)'
 part "the real programs: metrics, TLS, Python clients" \
   tests 'integration_metrics|integration_tls|examples_python'
+if has --cuda && ! has --no-build; then part "kernels for GPUs: compiled" make kernels; fi
 part "containers: images built, pods run, load tests, restarts, drain" \
   tools/run-python-test.sh deploy/check/containers.py "$@"
 

@@ -9,7 +9,8 @@
 #                    must have been built on Debian 12, and so must be this machine's
 #                    Python, whose packages the gateway's image gets.
 # TARGETs: coordinator gateway node-cpu demo-models (all four by default), node-cuda,
-# which takes kernels for GPUs from BIN/../lib: build with the CUDA Toolkit.
+# only with --prebuilt: its kernels for GPUs are BIN/../lib/liboutrider_cuda_kernels.so,
+# which `make kernels` builds where the CUDA Toolkit is; no stage of ours has that.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -27,6 +28,13 @@ while (($#)); do
   esac
 done
 ((${#targets[@]})) || targets=(coordinator gateway node-cpu demo-models)
+if [[ " ${targets[*]} " == *" node-cuda "* ]]; then
+  if [[ -z "$prebuilt" ]]; then
+    echo "build.sh: node-cuda takes --prebuilt BIN, as no stage of the Dockerfile has nvcc" >&2 && exit 2
+  elif [[ ! -f "$prebuilt/../lib/liboutrider_cuda_kernels.so" ]]; then
+    echo "build.sh: $prebuilt/../lib has no kernels for GPUs; \`make kernels\` builds them where the CUDA Toolkit is" >&2 && exit 1
+  fi
+fi
 version=$(sed -n 's/^project(outrider VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 
 for name in buildah docker podman; do

@@ -20,7 +20,11 @@ done | sort -u | while read -r library; do
   install -m 644 "$(readlink -f "$library")" "$out/lib/$(basename "$library")"
 done
 kernels=$bin/../lib/liboutrider_cuda_kernels.so
-if [[ -f "$kernels" ]]; then install -m 644 "$kernels" "$out/cuda"; fi
+if [[ -f "$kernels" ]]; then
+  install -m 644 "$kernels" "$out/cuda"
+else
+  echo "collect.sh: no kernels for GPUs in $(dirname "$kernels"): enough for all images but node-cuda"
+fi
 if [[ -z "$(ls -A "$out/lib")" ]]; then
   echo "collect.sh: $bin/outrider-verifier links no libtorch" >&2
   exit 1

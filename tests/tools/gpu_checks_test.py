@@ -10,7 +10,8 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
 from gpu_checks import benchmarks, checks  # noqa: E402
-from gpu_checks.machine import Machine  # noqa: E402
+from gpu_checks.machine import Machine, NotRunError  # noqa: E402
+from gpu_checks.steps import Step, run_step  # noqa: E402
 
 
 def figures(nodes=()):
@@ -84,6 +85,53 @@ class TestsOnDeviceTest(unittest.TestCase):
     def test_the_device_is_told(self):
         text = "CUDA kernels: NVIDIA H100 80GB HBM3\n[==========] 9 tests from 1 test suite ran."
         self.assertEqual(checks.tests_on_device(Printing(text), "tests/x"), {"tests": 9, "on": "NVIDIA H100 80GB HBM3"})
+
+
+class Hurried:
+    """A machine that has this many seconds left."""
+
+    def __init__(self, seconds):
+        self.seconds = seconds
+
+    def seconds_left(self):
+        return self.seconds
+
+
+def passes(_machine):
+    return {"tests": 1}
+
+
+def fails(_machine):
+    raise AssertionError("texts differ")
+
+
+def lacks_a_tool(_machine):
+    raise NotRunError("it is not installed")
+
+
+def takes_too_long(_machine):
+    raise subprocess.TimeoutExpired("it", 1)
+
+
+class StepTest(unittest.TestCase):
+    def outcome(self, run, must_run, seconds_left=60):
+        result = run_step(Step(run, 30, must_run), Hurried(seconds_left))
+        return result.outcome, result.is_well()
+
+    def test_what_passed_is_well(self):
+        self.assertEqual(self.outcome(passes, True), ("passed", True))
+
+    def test_what_failed_is_not_whatever_it_is(self):
+        for must_run in (True, False):
+            self.assertEqual(self.outcome(fails, must_run), ("FAILED: texts differ", False))
+
+    def test_a_check_that_had_no_time_is_not_and_a_benchmark_is(self):
+        for must_run in (True, False):
+            self.assertEqual(self.outcome(passes, must_run, seconds_left=29), ("not run: no time left", not must_run))
+            self.assertEqual(self.outcome(takes_too_long, must_run), ("not run to its end: no time left", not must_run))
+
+    def test_a_tool_that_is_not_there_is_said(self):
+        self.assertEqual(self.outcome(lacks_a_tool, False), ("not run: it is not installed", True))
 
 
 class ClusterTest(unittest.TestCase):

@@ -29,6 +29,26 @@ def libraries_of(program):
     return {pathlib.Path(p) for p in paths if not EVERYWHERE.search(p) and not OF_TORCH.search(p)}
 
 
+# Of the languages' data, 7 MiB of a pack, nothing is asked: classes of characters and NFC are in libicuuc itself. Their
+# library has to be there, so it goes along without contents: the head of an archive of no entries, as ICU's "stubdata" is.
+ICU_DATA = re.compile(r"libicudata\.so\.(\d+)$")
+NO_ICU_DATA = """
+#include <stdint.h>
+const struct { uint16_t size; uint8_t magic[2]; uint16_t info_size, zero; uint8_t is_big_endian, charset, char_size, zeros,
+               format[4], format_version[4], data_version[4], padding[8]; uint32_t num_entries, more[5]; }
+    icudt%s_dat __attribute__((aligned(16))) =
+    {32, {0xDA, 0x27}, 20, 0, 0, 0, 2, 0, {'C', 'm', 'n', 'D'}, {1}, {0}, {0}, 0, {0}};
+"""
+
+
+def without_contents(library, folder):
+    """A library of ICU's data that has none, in the place of this one."""
+    copy = pathlib.Path(folder) / library.name
+    subprocess.run(["cc", "-shared", "-x", "c", "-", "-o", copy, f"-Wl,-soname,{library.name}"], check=True, text=True,
+                   input=NO_ICU_DATA % ICU_DATA.search(library.name)[1])
+    return copy
+
+
 def size_of_tree():
     """What travels besides: every tracked file."""
     names = subprocess.run(["git", "-C", ROOT, "ls-files", "-z"], check=True, capture_output=True, text=True).stdout
@@ -44,8 +64,8 @@ def pack(build, max_mib):
     # Programs repeat each other's code, further back than lower presets remember, and calls of one place look alike where
     # their distances become addresses.
     filters = [{"id": lzma.FILTER_X86}, {"id": lzma.FILTER_LZMA2, "preset": 9}]
-    with tempfile.TemporaryDirectory() as scratch, lzma.open(PACK, "wb", filters=filters) as packed, \
-            tarfile.open(fileobj=packed, mode="w") as archive:
+    with tempfile.TemporaryDirectory() as scratch, tempfile.TemporaryDirectory() as emptied, \
+            lzma.open(PACK, "wb", filters=filters) as packed, tarfile.open(fileobj=packed, mode="w") as archive:
         def add(path, name):
             stripped = shutil.copy(path.resolve(), pathlib.Path(scratch) / pathlib.Path(name).name)
             os.chmod(stripped, 0o755)
@@ -55,7 +75,8 @@ def pack(build, max_mib):
             add(build / name, name)
         needed = set().union(*(libraries_of(build / name) for name in [*PROGRAMS, KERNELS]))
         for path in sorted(p for p in needed if p.name != pathlib.Path(KERNELS).name):
-            add(path, f"lib/{path.name}")
+            is_data = ICU_DATA.search(path.name) is not None
+            add(without_contents(path, emptied) if is_data else path, f"lib/{path.name}")
     mib = (PACK.stat().st_size + size_of_tree()) / 2**20
     print(f"packed {PACK.relative_to(ROOT)}: {PACK.stat().st_size / 2**20:.1f} MiB, {mib:.1f} MiB with the checkout")
     if mib > max_mib:

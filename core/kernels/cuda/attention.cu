@@ -236,6 +236,7 @@ __device__ void Attend(const AttentionArgs& args, const Slice& slice,
   for (int i = 0; i < Mine::kLength; ++i) ask(i);
   const int t = static_cast<int>(threadIdx.x) % 4;
   const QueryOperands<kDim> queries = LoadQueries<kDim>(args, mine, t);
+  __syncwarp();  // an mma wants all lanes, and some load nothing
 #pragma unroll 1
   for (int i = 0; i < slice.num_blocks; ++i) {
     WaitForCopies<Mine::kLength - 1>();

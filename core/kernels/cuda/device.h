@@ -23,6 +23,13 @@
 
 #include "core/kernels/cuda/element.h"
 
+namespace outrider::kernels::cuda {
+
+// A launch may have 48 KB, of which a kernel's own arrays take some.
+constexpr size_t kSharedBytesWithoutAsking = 32 << 10;
+
+}  // namespace outrider::kernels::cuda
+
 #ifdef __CUDACC__
 
 #include <cuda_bf16.h>
@@ -37,9 +44,6 @@
   type* const name = reinterpret_cast<type*>(outrider_dynamic_shared_)
 
 namespace outrider::kernels::cuda {
-
-// A launch may have 48 KB, of which a kernel's own arrays take some.
-constexpr size_t kSharedBytesWithoutAsking = 32 << 10;
 
 template <typename T>
 using Plain = T;

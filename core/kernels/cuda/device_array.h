@@ -21,6 +21,7 @@ class DeviceArray {
   explicit DeviceArray(const std::vector<T>& values)
       : size_(values.size()), data_(AllocateMemory(size_ * sizeof(T))) {
     CopyToDevice(data_, values.data(), size_ * sizeof(T), nullptr);
+    EXPECT_EQ(Synchronize(nullptr), "");  // `values` may go
   }
   // Of the bytes 0xFF: NaN, where nobody writes.
   explicit DeviceArray(size_t size) : DeviceArray(Unwritten(size)) {}
@@ -30,7 +31,7 @@ class DeviceArray {
 
   T* data() const { return static_cast<T*>(data_); }
 
-  // Fails the test if a kernel before has failed.
+  // Fails the test if a kernel before has failed, and so do constructors.
   std::vector<T> Read() const {
     std::vector<T> values(size_);
     CopyToHost(values.data(), data_, size_ * sizeof(T), nullptr);

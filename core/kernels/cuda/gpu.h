@@ -37,8 +37,8 @@ class Gpu {
   virtual void FreePinned(void* memory) = 0;
 
   // The calls below return at once; what they ask for is done in this order.
-  // Host memory that they name stays as it is until Finish, unless it is
-  // pageable and only read.
+  // Host memory that they name stays as it is until Finish, pageable or not: a
+  // device that shares the host's page tables may read either late.
   virtual void Upload(void* to, const void* from, size_t bytes) = 0;
   virtual void Download(void* to, const void* from, size_t bytes) = 0;
   virtual void Copy(void* to, const void* from, size_t bytes) = 0;

@@ -5,6 +5,8 @@
 #include "core/kernels/cuda/emulation/runtime.h"
 #endif
 
+#include <utility>
+
 #include "core/kernels/cuda/runtime.h"
 
 namespace outrider::kernels::cuda {
@@ -12,10 +14,26 @@ namespace {
 
 constexpr int kLeastMajor = 8;  // of the compute capability; CMakeLists.txt
 
-// Takes what the runtime keeps of the errors of launches and copies, too.
+// The thread's first error of a launch or a copy that nobody was told of: the
+// runtime keeps the last error alone, and what may fail in peace takes its own
+// away again.
+cudaError_t& FirstError() {
+  thread_local cudaError_t error = cudaSuccess;
+  return error;
+}
+
+void KeepError() {
+  const cudaError_t error = cudaGetLastError();
+  if (FirstError() == cudaSuccess) FirstError() = error;
+}
+
+// Takes what was kept of the errors of launches and copies, too, which came
+// before this one.
 std::string MessageOf(cudaError_t error) {
-  const cudaError_t kept = cudaGetLastError();
-  if (error == cudaSuccess) error = kept;
+  const cudaError_t last = cudaGetLastError();
+  if (error == cudaSuccess) error = last;
+  const cudaError_t first = std::exchange(FirstError(), cudaSuccess);
+  if (first != cudaSuccess) error = first;
   return error == cudaSuccess ? "" : cudaGetErrorString(error);
 }
 
@@ -62,6 +80,7 @@ std::string DeviceNumerics() {
 }
 
 void* AllocateMemory(size_t bytes) {
+  KeepError();
   void* memory = nullptr;
   if (cudaMalloc(&memory, bytes) == cudaSuccess) return memory;
   cudaGetLastError();  // out of memory is no failure of what follows
@@ -77,9 +96,10 @@ size_t AvailableMemory() {
 }
 
 void* AllocatePinned(size_t bytes) {
+  KeepError();
   void* memory = nullptr;
   if (cudaMallocHost(&memory, bytes) == cudaSuccess) return memory;
-  cudaGetLastError();
+  cudaGetLastError();  // the same
   return nullptr;
 }
 
@@ -114,14 +134,18 @@ std::string Synchronize(Stream stream) {
 }
 
 void BeginCapture(Stream stream) {
+  KeepError();
   cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
 }
 
 Graph EndCapture(Stream stream) {
+  // A launch that failed is missing in the graph, so there is none; launched
+  // without a capture it fails again, and Synchronize tells.
+  const bool has_all = cudaGetLastError() == cudaSuccess;
   cudaGraph_t captured = nullptr;
   Graph graph = nullptr;
   if (cudaStreamEndCapture(stream, &captured) == cudaSuccess) {
-    cudaGraphInstantiateWithFlags(&graph, captured, 0);
+    if (has_all) cudaGraphInstantiateWithFlags(&graph, captured, 0);
     cudaGraphDestroy(captured);
   }
   // Its memory is taken now, and its first launch is as fast as any.

@@ -39,7 +39,7 @@ void FreePinned(void* memory);
 Stream MakeStream();
 void DestroyStream(Stream stream);
 
-// Other host memory than AllocatePinned's may be reused when it returns.
+// Host memory, AllocatePinned's or not, stays as it is until Synchronize.
 void CopyToDevice(void* to, const void* from, size_t bytes, Stream stream);
 void CopyToHost(void* to, const void* from, size_t bytes, Stream stream);
 void CopyOnDevice(void* to, const void* from, size_t bytes, Stream stream);

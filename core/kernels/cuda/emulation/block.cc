@@ -39,6 +39,7 @@ constexpr int kMaxThreads = 1024;
 // What every device from sm_80 on has for a block: sm_86, sm_89 and sm_120 no
 // more, sm_90 227 KiB.
 constexpr size_t kMaxSharedBytes = 99 << 10;
+constexpr size_t kSharedBytesForAll = 48 << 10;  // without asking for more
 constexpr unsigned kMaxGridYz = 65535;
 // More than the frames of RunThread and Suspend have.
 [[maybe_unused]] constexpr size_t kLastFrames = 4 << 10;
@@ -66,6 +67,13 @@ struct Rendezvous {
   Payload out[kWarpSize];
 };
 
+// Static shared memory of some kernel.
+struct SharedObject {
+  unsigned char* begin = nullptr;
+  size_t bytes = 0;
+  uint64_t launch = 0;  // the last one that used it
+};
+
 struct Machine {
   uint64_t seed = 1;
   std::mt19937_64 random;
@@ -81,7 +89,9 @@ struct Machine {
   std::vector<int> ready;
   std::vector<std::deque<Rendezvous>> warps;
   unsigned char* dynamic = nullptr;
-  std::deque<std::pair<unsigned char*, size_t>> shared_objects;
+  std::deque<SharedObject> shared_objects;
+  uint64_t launch = 0;
+  size_t shared_bytes = 0;  // of the launch, with those objects that it uses
 
   void* scheduler = nullptr;
   const void* scheduler_bottom = nullptr;
@@ -147,8 +157,8 @@ void Poison(unsigned char* begin, size_t bytes) {
 
 void PrepareBlock() {
   Machine& machine = TheMachine();
-  for (const auto& [object, bytes] : machine.shared_objects) {
-    Poison(object, bytes);
+  for (const SharedObject& object : machine.shared_objects) {
+    Poison(object.begin, object.bytes);
   }
   Poison(machine.dynamic, machine.grid.shared_bytes);
   machine.warps.assign((machine.num_threads + kWarpSize - 1) / kWarpSize, {});
@@ -226,12 +236,17 @@ void RunBlock() {
   ForgetFrames(machine);
 }
 
+size_t MostSharedBytes(const Grid& grid) {
+  return grid.asks_for_more ? kMaxSharedBytes : kSharedBytesForAll;
+}
+
 // Whether a device would take it.
 bool IsPossible(const Grid& grid) {
   const auto volume = [](const Dim3& d) { return uint64_t{d.x} * d.y * d.z; };
   return volume(grid.blocks) >= 1 && volume(grid.threads) >= 1 &&
          volume(grid.threads) <= kMaxThreads && grid.blocks.y <= kMaxGridYz &&
-         grid.blocks.z <= kMaxGridYz && grid.shared_bytes <= kMaxSharedBytes;
+         grid.blocks.z <= kMaxGridYz &&
+         grid.shared_bytes <= MostSharedBytes(grid);
 }
 
 }  // namespace
@@ -254,6 +269,8 @@ void RunGrid(const Grid& grid, const std::function<void()>& body) {
   }
   machine.random.seed(machine.seed);
   machine.grid = grid;
+  ++machine.launch;
+  machine.shared_bytes = grid.shared_bytes;
   machine.body = &body;
   const Dim3& threads = grid.threads;
   machine.num_threads = static_cast<int>(threads.x * threads.y * threads.z);
@@ -348,14 +365,24 @@ void WaitForCopies(int left) { Current().copies.Wait(left); }
 void* DynamicShared() { return TheMachine().dynamic; }
 
 void RegisterShared(void* object, size_t bytes) {
-  auto& objects = TheMachine().shared_objects;
+  Machine& machine = TheMachine();
+  auto& objects = machine.shared_objects;
   auto* begin = static_cast<unsigned char*>(object);
-  const bool is_known =
-      std::any_of(objects.begin(), objects.end(),
-                  [begin](const auto& known) { return known.first == begin; });
-  if (is_known) return;
-  objects.emplace_back(begin, bytes);
-  Poison(begin, bytes);
+  auto place = std::find_if(
+      objects.begin(), objects.end(),
+      [begin](const SharedObject& known) { return known.begin == begin; });
+  if (place == objects.end()) {
+    objects.push_back({.begin = begin, .bytes = bytes});
+    place = objects.end() - 1;
+    Poison(begin, bytes);
+  }
+  if (place->launch == machine.launch) return;
+  place->launch = machine.launch;
+  machine.shared_bytes += bytes;
+  if (machine.shared_bytes > MostSharedBytes(machine.grid)) {
+    Fail("a launch of more shared memory than a device has, its own included",
+         {"an array of its own", 0});
+  }
 }
 
 }  // namespace outrider::kernels::cuda::emulation

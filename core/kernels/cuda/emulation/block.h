@@ -21,7 +21,8 @@ struct Dim3 {
 struct Grid {
   Dim3 blocks = {};
   Dim3 threads = {};
-  size_t shared_bytes = 0;  // dynamic shared memory
+  size_t shared_bytes = 0;     // dynamic shared memory
+  bool asks_for_more = false;  // than a launch may have that asks for nothing
 };
 
 // A place in the source, of the kernel's barrier or warp operation.
@@ -72,7 +73,8 @@ void WaitForCopies(int left);
 
 // The block's dynamic shared memory, of exactly the launch's size.
 void* DynamicShared();
-// Makes an object static shared memory: poisoned at the start of each block.
+// Makes an object static shared memory: poisoned at the start of each block,
+// and part of what the launch takes.
 void RegisterShared(void* object, size_t bytes);
 
 }  // namespace outrider::kernels::cuda::emulation

@@ -66,7 +66,8 @@ void Launch(dim3 blocks, int threads, size_t shared_bytes, Stream stream,
   const emulation::Grid grid = {
       .blocks = {blocks.x, blocks.y, blocks.z},
       .threads = {static_cast<unsigned>(threads), 1, 1},
-      .shared_bytes = shared_bytes};
+      .shared_bytes = shared_bytes,
+      .asks_for_more = shared_bytes > kSharedBytesWithoutAsking};
   emulation::Submit(stream, [=] {
     // Each thread has its own copy of the arguments, as on a device.
     emulation::RunGrid(grid, [&] { kernel(Parameters(arguments)...); });

@@ -138,6 +138,31 @@ TEST(EmulationTest, ALaunchThatNoDeviceTakesFails) {
   EXPECT_THAT(emulation::TakeFailure(), HasSubstr("limits"));
 }
 
+// A kernel with so many bytes of static shared memory.
+template <int kBytes>
+__global__ void TakeShared() {
+  OUTRIDER_SHARED(char[kBytes], own);
+  OUTRIDER_DYNAMIC_SHARED(char, rest);
+  own[0] = rest[0] = 'x';
+}
+
+TEST(EmulationTest, SharedMemoryOfAKernelsOwnCountsAsWell) {
+  const auto run = [](auto kernel, size_t dynamic_bytes) {
+    Launch(1, 32, dynamic_bytes, nullptr, kernel);
+    return emulation::TakeFailure();
+  };
+  constexpr size_t kKiB = 1 << 10;
+  for (int time = 1; time <= 2; ++time) {
+    EXPECT_EQ(run(TakeShared<4096>, 95 * kKiB), "");
+    EXPECT_THAT(run(TakeShared<4096>, 95 * kKiB + 1),
+                HasSubstr("more shared memory"));
+    // A launch of little dynamic memory asks for no more than all may have.
+    EXPECT_EQ(run(TakeShared<16384>, 32 * kKiB), "");
+    EXPECT_THAT(run(TakeShared<16385>, 32 * kKiB),
+                HasSubstr("more shared memory"));
+  }
+}
+
 // Each thread passes two times four numbers through shared memory, and reads
 // them when `kLeft` of the two may still be on their way.
 template <int kLeft>

@@ -27,7 +27,7 @@ struct cudaDeviceProp {
   const char* name;
   int major, minor;
 };
-using cudaGraph_t = CUgraphExec_st*;  // not told apart here
+using cudaGraph_t = CUgraphExec_st*;  // of the same type here
 constexpr int cudaStreamNonBlocking = 1, cudaStreamCaptureModeThreadLocal = 1;
 
 inline cudaError_t cudaGetDeviceCount(int* count) {
@@ -39,7 +39,6 @@ inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   *properties = {"emulated on the host; no GPU was used", 0, 0};
   return cudaSuccess;
 }
-
 inline cudaError_t cudaMalloc(void** memory, size_t bytes) {
   *memory = emulated::NewMemory(bytes);
   return *memory == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
@@ -57,7 +56,6 @@ inline cudaError_t cudaMallocHost(void** memory, size_t bytes) {
 inline cudaError_t cudaFreeHost(void* memory) {
   return emulated::DeletePinned(memory), cudaSuccess;
 }
-
 inline cudaError_t cudaStreamCreateWithFlags(CUstream_st** stream, int) {
   return *stream = emulated::NewStream(), cudaSuccess;
 }
@@ -87,12 +85,14 @@ inline cudaError_t cudaStreamEndCapture(CUstream_st* stream,
 }
 inline cudaError_t cudaGraphInstantiateWithFlags(CUgraphExec_st** graph,
                                                  cudaGraph_t captured, int) {
-  return *graph = captured, cudaSuccess;
+  return *graph = emulated::CopyOf(captured), cudaSuccess;
 }
 inline cudaError_t cudaGraphUpload(CUgraphExec_st* graph, CUstream_st*) {
   return emulated::Upload(graph) ? cudaSuccess : cudaErrorMemoryAllocation;
 }
-inline cudaError_t cudaGraphDestroy(cudaGraph_t) { return cudaSuccess; }
+inline cudaError_t cudaGraphDestroy(cudaGraph_t captured) {
+  return emulated::DeleteGraph(captured), cudaSuccess;
+}
 inline cudaError_t cudaGraphLaunch(CUgraphExec_st* graph, CUstream_st* stream) {
   return emulated::Replay(graph, stream), cudaSuccess;
 }

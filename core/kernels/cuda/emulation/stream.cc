@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
-#include <iterator>
 #include <limits>
 #include <map>
 #include <utility>
@@ -69,14 +68,6 @@ class Heap {
     MutexLock lock(mu_);
     available_ += bytes;
   }
-  // Whether one of its blocks has this byte.
-  bool Has(const void* byte) const {
-    MutexLock lock(mu_);
-    const auto after = blocks_.upper_bound(byte);
-    if (after == blocks_.begin()) return false;
-    const auto& [begin, size] = *std::prev(after);
-    return byte < static_cast<const char*>(begin) + size;
-  }
   size_t available() const {
     MutexLock lock(mu_);
     return available_;
@@ -104,10 +95,6 @@ Memory& TheMemory() {
   return memory;
 }
 
-bool IsReadLater(const void* memory) {
-  return TheMemory().pinned.Has(memory) || TheMemory().device.Has(memory);
-}
-
 }  // namespace
 
 void Submit(Stream stream, Command command) {
@@ -130,6 +117,8 @@ Graph CapturedBy(Stream stream) {
   stream->is_capturing = false;
   return new CUgraphExec_st{std::exchange(stream->captured, {})};
 }
+
+Graph CopyOf(Graph graph) { return new CUgraphExec_st{graph->commands}; }
 
 bool Upload(Graph graph) {
   const size_t bytes = TheMemory().graph_bytes;
@@ -164,14 +153,7 @@ void SetAvailablePinned(size_t bytes) {
 
 void Copy(void* to, const void* from, size_t bytes, Stream stream) {
   if (bytes == 0) return;
-  if (stream == nullptr || IsReadLater(from)) {
-    Submit(stream, [=] { std::memcpy(to, from, bytes); });
-    return;
-  }
-  const auto* begin = static_cast<const char*>(from);
-  Submit(stream, [to, kept = std::vector<char>(begin, begin + bytes)] {
-    std::memcpy(to, kept.data(), kept.size());
-  });
+  Submit(stream, [=] { std::memcpy(to, from, bytes); });
 }
 
 }  // namespace outrider::kernels::cuda::emulation

@@ -24,6 +24,7 @@ void WaitFor(Stream stream);
 
 void Capture(Stream stream);
 Graph CapturedBy(Stream stream);
+Graph CopyOf(Graph graph);
 bool Upload(Graph graph);  // false: no memory for it
 void Replay(Graph graph, Stream stream);
 void DeleteGraph(Graph graph);
@@ -40,12 +41,12 @@ size_t AvailableMemory();
 // What it has besides what is taken already.
 void SetAvailableMemory(size_t bytes);
 
-// Host memory that copies read when their turn comes; of other memory they take
-// what it holds when they are submitted.
+// Host memory that a device copies from and to by itself.
 void* NewPinned(size_t bytes);
 void DeletePinned(void* memory);
 // What there is of it besides what is taken already; without end at first.
 void SetAvailablePinned(size_t bytes);
+// Reads when its turn comes, whatever memory it is.
 void Copy(void* to, const void* from, size_t bytes, Stream stream);
 
 }  // namespace outrider::kernels::cuda::emulation

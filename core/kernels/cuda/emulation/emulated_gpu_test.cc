@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/kernels/cuda/gpu.h"
-
-#include <cstring>
+// A device that does everything as late as it may, and has what a test gives
+// it.
+#include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
+#include "core/kernels/cuda/emulation/block.h"
 #include "core/kernels/cuda/emulation/stream.h"
+#include "core/kernels/cuda/gpu_fixture.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -16,45 +19,21 @@ using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::IsNull;
 
-class GpuTest : public ::testing::Test {
- protected:
-  GpuTest() : gpu_(OpenGpu(0, &error_)) {}
+class EmulatedGpuTest : public GpuTest {};
 
-  std::string error_;
-  const std::unique_ptr<Gpu> gpu_;
-};
-
-// Pinned host memory and device memory of the same size.
-struct Buffers {
-  Buffers(Gpu& device, size_t count)
-      : gpu(device),
-        size(count * sizeof(float)),
-        host(static_cast<float*>(gpu.AllocatePinned(size))),
-        memory(gpu.Allocate(size)) {}
-  ~Buffers() {
-    gpu.FreePinned(host);
-    gpu.Free(memory);
-  }
-
-  Gpu& gpu;
-  const size_t size;
-  float* const host;
-  void* const memory;
-};
-
-TEST_F(GpuTest, SaysThatItIsNone) {
+TEST_F(EmulatedGpuTest, SaysThatItIsNone) {
   ASSERT_EQ(error_, "");
   EXPECT_THAT(gpu_->name(), HasSubstr("no GPU was used"));
   EXPECT_EQ(gpu_->numerics(), "cuda_emulated");
 }
 
-TEST_F(GpuTest, ANumberThatTheMachineDoesNotHaveIsRefused) {
+TEST_F(EmulatedGpuTest, ANumberThatTheMachineDoesNotHaveIsRefused) {
   std::string error;
   EXPECT_THAT(OpenGpu(1, &error), IsNull());
   EXPECT_EQ(error, "there are 1 GPUs on this machine");
 }
 
-TEST_F(GpuTest, NothingHasHappenedBeforeFinish) {
+TEST_F(EmulatedGpuTest, NothingHasHappenedBeforeFinish) {
   Buffers buffers(*gpu_, 4);
   std::vector<float> result(4, 7.0f);
   gpu_->Zero(buffers.memory, buffers.size);
@@ -64,7 +43,7 @@ TEST_F(GpuTest, NothingHasHappenedBeforeFinish) {
   EXPECT_THAT(result, Each(0.0f));
 }
 
-TEST_F(GpuTest, ACopyReadsPinnedMemoryLateAndOtherMemoryAtOnce) {
+TEST_F(EmulatedGpuTest, ACopyReadsItsMemoryWhenItsTurnComesPinnedOrNot) {
   Buffers buffers(*gpu_, 1);
   for (const bool is_pinned : {true, false}) {
     float pageable = 1.0f, result = 0.0f;
@@ -74,29 +53,11 @@ TEST_F(GpuTest, ACopyReadsPinnedMemoryLateAndOtherMemoryAtOnce) {
     from = 2.0f;
     gpu_->Download(&result, buffers.memory, sizeof result);
     EXPECT_EQ(gpu_->Finish(), "");
-    EXPECT_EQ(result, is_pinned ? 2.0f : 1.0f);
+    EXPECT_EQ(result, 2.0f);
   }
 }
 
-TEST_F(GpuTest, AGraphReadsWhatMemoryHoldsWhenItIsLaunched) {
-  Buffers from(*gpu_, 1), to(*gpu_, 1);
-  gpu_->BeginCapture();
-  gpu_->Upload(from.memory, from.host, from.size);
-  gpu_->Download(to.host, from.memory, from.size);
-  const Graph graph = gpu_->EndCapture();
-  *to.host = 0.0f;
-  EXPECT_EQ(gpu_->Finish(), "");
-  EXPECT_EQ(*to.host, 0.0f);  // captured, and not run
-  for (const float value : {3.0f, 4.0f}) {
-    *from.host = value;
-    gpu_->Run(graph);
-    EXPECT_EQ(gpu_->Finish(), "");
-    EXPECT_EQ(*to.host, value);
-  }
-  gpu_->Destroy(graph);
-}
-
-TEST_F(GpuTest, MemoryIsNullWhereThereIsNoneLeft) {
+TEST_F(EmulatedGpuTest, MemoryIsNullWhereThereIsNoneLeft) {
   const size_t before = gpu_->AvailableBytes();
   emulation::SetAvailableMemory(100);
   void* const memory = gpu_->Allocate(60);
@@ -108,9 +69,24 @@ TEST_F(GpuTest, MemoryIsNullWhereThereIsNoneLeft) {
   emulation::SetAvailableMemory(before);
 }
 
-TEST_F(GpuTest, AKernelThatFailsIsToldOnceByFinish) {
-  gpu_->Run(LinearArgs{.weight = {.out = 16 * 65536, .in = 8}, .num_rows = 1});
-  EXPECT_THAT(gpu_->Finish(), HasSubstr("limits"));
+TEST_F(EmulatedGpuTest, AFailureIsToldWhateverIsAskedForInVainMeanwhile) {
+  emulation::SetFailure("an illegal memory access");
+  emulation::SetAvailablePinned(0);
+  EXPECT_THAT(gpu_->AllocatePinned(1), IsNull());
+  emulation::SetAvailablePinned(SIZE_MAX / 2);
+  gpu_->BeginCapture();
+  emulation::SetGraphBytes(gpu_->AvailableBytes() + 1);
+  EXPECT_THAT(gpu_->EndCapture(), IsNull());
+  emulation::SetGraphBytes(0);
+  EXPECT_EQ(gpu_->Finish(), "an illegal memory access");
+  EXPECT_EQ(gpu_->Finish(), "");
+}
+
+// It would leave out a kernel, time and again.
+TEST_F(EmulatedGpuTest, AGraphThatLacksALaunchThatFailedIsNone) {
+  gpu_->BeginCapture();
+  emulation::SetFailure("invalid configuration argument");
+  EXPECT_THAT(gpu_->EndCapture(), IsNull());
   EXPECT_EQ(gpu_->Finish(), "");
 }
 
