@@ -17,11 +17,19 @@ if ! git rev-parse --quiet --verify "$base^{commit}" >/dev/null; then
   exit 2
 fi
 cmake --preset debug >/dev/null
+# Without nvcc's commands: headers beside kernels are compiled as the host's compiler
+# has them, as clang takes none of nvcc's flags.
+commands=$(mktemp -d)
+log=$(mktemp)
+trap 'rm -rf "$commands" "$log"' EXIT
+python3 -c 'import json, sys
+json.dump([one for one in json.load(sys.stdin) if not one["file"].endswith(".cu")], sys.stdout, indent=1)' \
+  <build/debug/compile_commands.json >"$commands/compile_commands.json"
 files=()
 for file in $(git diff --name-only --diff-filter=d "$base" -- '*.cc' '*.h'); do
   # A header is compiled as its neighbours are.
-  if grep -q "\"file\": \"$PWD/${file%.h}" build/debug/compile_commands.json ||
-    { [[ $file == *.h ]] && grep -q "\"file\": \"$PWD/$(dirname "$file")/[^/]*\.cc\"" build/debug/compile_commands.json; }; then
+  if grep -q "\"file\": \"$PWD/${file%.h}" "$commands/compile_commands.json" ||
+    { [[ $file == *.h ]] && grep -q "\"file\": \"$PWD/$(dirname "$file")/[^/]*\.cc\"" "$commands/compile_commands.json"; }; then
     files+=("$file")
   else
     echo "tidy: NOT CHECKED, as it is not part of build/debug: $file"
@@ -31,11 +39,9 @@ echo "tidy: ${#files[@]} files differ from $(git rev-parse --short "$base")"
 ((${#files[@]})) || exit 0
 # Generated headers must exist for the files to compile.
 cmake --build --preset debug --target outrider_proto_sources outrider_google_rpc_proto_sources >/dev/null
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
 # clang-tidy-diff's exit status says nothing about what it found.
 git diff -U0 "$base" -- "${files[@]}" |
-  clang-tidy-diff-14.py -p1 -path build/debug -j "$(nproc)" -quiet \
+  clang-tidy-diff-14.py -p1 -path "$commands" -j "$(nproc)" -quiet \
     -extra-arg=-Wno-error -extra-arg=-Wno-unknown-warning-option 2>/dev/null | tee "$log"
 if grep -qE '^[^ ].*: error: ' "$log"; then
   exit 1

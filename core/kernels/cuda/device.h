@@ -22,13 +22,7 @@
 #include <cstdint>
 
 #include "core/kernels/cuda/element.h"
-
-namespace outrider::kernels::cuda {
-
-// A launch may have 48 KB, of which a kernel's own arrays take some.
-constexpr size_t kSharedBytesWithoutAsking = 32 << 10;
-
-}  // namespace outrider::kernels::cuda
+#include "core/kernels/cuda/launch_limits.h"
 
 #ifdef __CUDACC__
 

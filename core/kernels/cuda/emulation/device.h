@@ -9,6 +9,7 @@
 #include "core/kernels/cuda/emulation/stream.h"
 #include "core/kernels/cuda/emulation/types.h"
 #include "core/kernels/cuda/emulation/warp.h"
+#include "core/kernels/cuda/launch_limits.h"
 
 // The part of CUDA that the kernels use, for a host's compiler; included by
 // core/kernels/cuda/device.h alone. Needs nothing of the CUDA Toolkit.
