@@ -129,8 +129,7 @@ TEST(CudaCausalLmTest, AGraphGivesTheBitsOfItsLaunches) {
 
 TEST(CudaCausalLmTest, StepsOfAnySizeGiveTheSameBits) {
   for (const CudaLimits& limits :
-       {CudaLimits{.rows = 8, .logit_rows = 8},
-        CudaLimits{.rows = 37, .logit_rows = 2, .graph_rows = 4},
+       {CudaLimits{.rows = 8}, CudaLimits{.rows = 37, .graph_rows = 4},
         CudaLimits{.rows = 64, .attention_floats = 1}}) {
     Model model(limits);
     EXPECT_EQ(RunScript(model), Reference()) << limits.rows << " rows";
@@ -145,6 +144,29 @@ TEST(CudaCausalLmTest, ASessionAloneHasTheBitsThatItHasInABatch) {
   const auto both =
       model.Extend({Long().Run(270, 282, 0), Short().Run(20, 29, 9)});
   EXPECT_EQ(both, alone);
+}
+
+// More rows than a product takes at a time, and logits of all.
+TEST(CudaCausalLmTest, ARoundOfManySessionsIsOneLaunchAndHasTheirBits) {
+  Model model;
+  constexpr int kSessions = 14, kRows = 5;
+  std::vector<Session> sessions;
+  std::vector<Extension> batch;
+  std::vector<float> alone;
+  for (int i = 0; i < kSessions; ++i) {
+    sessions.push_back({Tokens(20 + i, i), Table(3 * i, 1, 20 + i)});
+  }
+  for (const Session& session : sessions) {
+    const auto length = static_cast<int>(session.tokens.size());
+    model.Extend({session.Run(0, length - kRows, 0)});
+    batch.push_back(session.Run(length - kRows, length, kRows));
+    const std::vector<float> rows = model.Extend({batch.back()});
+    alone.insert(alone.end(), rows.begin(), rows.end());
+  }
+  const int64_t before = model->device_counters()->num_graph_replays;
+  // The first of a shape is launched kernel by kernel.
+  for (int time = 0; time < 2; ++time) EXPECT_EQ(model.Extend(batch), alone);
+  EXPECT_EQ(model->device_counters()->num_graph_replays - before, 1);
 }
 
 TEST(CudaCausalLmTest, RowsAfterACopyOfABlockAreThoseAfterTheBlockItself) {
@@ -223,7 +245,7 @@ TEST(CudaCausalLmTest, GraphsThatFindNoTimeAreCapturedWhileItServes) {
 // Rows of a question each, by a pass of several steps: what the whole row would
 // answer.
 TEST(CudaCausalLmTest, AskedRowsAreAnsweredWithTheirOwn) {
-  Model model({.rows = 8, .logit_rows = 4});
+  Model model({.rows = 8});
   model.Extend({Short().Run(0, 20, 0), Long().Run(0, 270, 0)});
   const std::vector<Extension> batch = {Short().Run(20, 26, 6),
                                         Long().Run(270, 276, 5)};

@@ -9,10 +9,10 @@ namespace outrider {
 
 // How large the passes are that a model on a GPU makes memory ready for.
 struct CudaLimits {
-  int rows = 512;        // tokens of a step; a longer pass takes several
-  int logit_rows = 64;   // of which the head computes logits at a time
-  int graph_rows = 64;   // steps of up to so many tokens become graphs
-  int drawn_rows = 512;  // of all that sessions draw in a row in one pass
+  int rows = 512;          // tokens of a step; a longer pass takes several
+  int graph_rows = 512;    // steps of up to so many tokens become graphs
+  int loop_sessions = 64;  // who draw tokens in a row in one pass
+  int drawn_rows = 512;    // of all that they draw
   // What capturing graphs before a node serves may take, of time (none: it is
   // not done) and of the device's memory. Each graph that is left out is
   // captured when its shape comes.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -76,9 +77,9 @@ absl::StatusOr<std::unique_ptr<CudaTransformer>> CudaTransformer::Make(
       transformer->scorer_,
       RowScorer::Make(
           transformer->gpu_, *transformer->counters_,
-          {.max_rows = limits.logit_rows, .vocab_size = config.vocab_size}));
+          {.max_rows = limits.rows, .vocab_size = config.vocab_size}));
   StepLimits step = transformer->step_limits_;
-  step.rows = std::min(limits.rows, limits.logit_rows);
+  step.rows = std::min(limits.rows, limits.loop_sessions);
   OUTRIDER_ASSIGN_OR_RETURN(
       transformer->loop_,
       DrawLoop::Make(transformer->gpu_, *transformer->counters_,
@@ -141,8 +142,7 @@ absl::Status CudaTransformer::AllocateArena() {
     cutter.Cut(
         rows * static_cast<size_t>(config_.intermediate_size) * kElementBytes,
         arena_.inner);
-    cutter.Cut(static_cast<size_t>(limits_.logit_rows) *
-                   static_cast<size_t>(config_.vocab_size) * sizeof(float),
+    cutter.Cut(rows * static_cast<size_t>(config_.vocab_size) * sizeof(float),
                arena_.logits);
     cutter.Cut(attention_floats_ * sizeof(float), arena_.attention);
   };
@@ -226,9 +226,6 @@ void CudaTransformer::CopyKvBlock(KvBlockId from, KvBlockId to) {
 
 absl::Status CudaTransformer::Run(StepInputs& step,
                                   absl::Span<WantedRow> rows) {
-  if (static_cast<int>(rows.size()) > limits_.logit_rows) {
-    return RunLongStep(step, rows);
-  }
   loop_->Begin(arena_.logits, rows);
   RunStep(step, rows);
   RunLoop();
@@ -240,13 +237,13 @@ absl::Status CudaTransformer::Run(StepInputs& step,
 
 void CudaTransformer::RunStep(StepInputs& step,
                               absl::Span<const WantedRow> rows) {
-  const StepShape bucket = BucketOf(step.shape());
-  const bool is_graph = IsGraph(bucket, step_limits_, limits_);
-  if (is_graph) step.PadTo(bucket);
+  const std::optional<StepShape> bucket =
+      GraphBucket(step.shape(), step_limits_, limits_);
+  if (bucket.has_value()) step.PadTo(*bucket);
   gpu_->Upload(arena_.inputs.tokens, step.memory(), step.bytes());
   scorer_->Ask(arena_.logits, rows);
   const GraphShape shape = {.step = step.shape()};
-  is_graph ? RunGraph(shape) : Launch(shape);
+  bucket.has_value() ? RunGraph(shape) : Launch(shape);
 }
 
 void CudaTransformer::RunGraph(const GraphShape& shape) {
@@ -267,32 +264,15 @@ void CudaTransformer::Launch(const GraphShape& shape) {
   scorer_->Answer(step.num_logit_rows);
 }
 
-absl::Status CudaTransformer::RunLongStep(const StepInputs& step,
-                                          absl::Span<WantedRow> rows) {
-  gpu_->Upload(arena_.inputs.tokens, step.memory(), step.bytes());
-  RunLayers(arena_.inputs, step.shape());
-  loop_->Begin(arena_.logits, /*rows=*/{});
-  const auto most = static_cast<size_t>(limits_.logit_rows);
-  for (size_t first = 0; first < rows.size(); first += most) {
-    const absl::Span<WantedRow> some = rows.subspan(first, most);
-    const auto count = static_cast<int>(some.size());
-    scorer_->Ask(arena_.logits, some);
-    RunHead(arena_.inputs.logit_rows + first, count, arena_.logits);
-    scorer_->Answer(count);
-    OUTRIDER_RETURN_IF_ERROR(Bring(some));
-  }
-  return absl::OkStatus();
-}
-
 void CudaTransformer::RunLoop() {
   if (loop_->empty()) return;
-  const StepShape bucket = BucketOf(loop_->shape());
-  const bool is_graph = IsGraph(bucket, loop_->limits(), limits_);
-  if (is_graph) loop_->PadTo(bucket);
+  const std::optional<StepShape> bucket =
+      GraphBucket(loop_->shape(), loop_->limits(), limits_);
+  if (bucket.has_value()) loop_->PadTo(*bucket);
   loop_->Upload();
   const GraphShape shape = {.step = loop_->shape(), .draws_next = true};
   for (int i = 0; i < loop_->num_steps(); ++i) {
-    is_graph ? RunGraph(shape) : Launch(shape);
+    bucket.has_value() ? RunGraph(shape) : Launch(shape);
   }
   loop_->Draw(shape.step.num_rows);
 }

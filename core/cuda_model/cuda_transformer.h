@@ -60,7 +60,7 @@ class CudaTransformer {
     void* queries = nullptr;     // [rows, query_size]
     void* attended = nullptr;    // [rows, query_size]
     void* inner = nullptr;       // [rows, intermediate]
-    float* logits = nullptr;     // [logit_rows, vocab]
+    float* logits = nullptr;     // [rows, vocab]
     float* attention = nullptr;  // what attention leaves to its merge
     const float* cos = nullptr;
     const float* sin = nullptr;
@@ -72,10 +72,8 @@ class CudaTransformer {
   void Keep(DeviceMemory memory);
   absl::Status AllocateArena();
   absl::Status UploadAngles();
-  // A step of which at most limits_.logit_rows rows are wanted, and their
-  // questions; and one of more, which it asks and brings by and by.
+  // A step, and what is asked of its rows.
   void RunStep(StepInputs& step, absl::Span<const WantedRow> rows);
-  absl::Status RunLongStep(const StepInputs& step, absl::Span<WantedRow> rows);
   // What follows for those who go on.
   void RunLoop();
   // A step, or one of a loop, whose inputs and questions are on the device: as

@@ -11,12 +11,33 @@ namespace {
 
 using kernels::cuda::NumTiles;
 
+// A product reads the weights once for so many rows.
+constexpr int kRowsOfProduct = 64;
+
 int PowerOfTwo(int count) {
   if (count == 0) return 0;
   return static_cast<int>(std::bit_ceil(static_cast<unsigned>(count)));
 }
 
-// Buckets of up to `num_rows` rows, and of more than half as many.
+int RowsOfBucket(int num_rows) {
+  if (num_rows <= kRowsOfProduct) return PowerOfTwo(num_rows);
+  return (num_rows + kRowsOfProduct - 1) / kRowsOfProduct * kRowsOfProduct;
+}
+
+// The fewest rows of a bucket of so many.
+int FewestRows(int num_rows) {
+  return (num_rows <= kRowsOfProduct ? num_rows / 2
+                                     : num_rows - kRowsOfProduct) +
+         1;
+}
+
+bool HasRoom(const StepShape& bucket, const StepLimits& step,
+             const CudaLimits& limits) {
+  return bucket.num_rows <= std::min(limits.graph_rows, step.rows) &&
+         bucket.num_tiles <= step.tiles() && bucket.num_logit_rows > 0;
+}
+
+// Buckets of up to `num_rows` rows.
 class BucketsOfRows {
  public:
   BucketsOfRows(int num_rows, int longest, const CudaLimits& limits,
@@ -28,14 +49,14 @@ class BucketsOfRows {
 
   // All rows may be of one session, or each of one of its own.
   void AddSteps(const StepLimits& step) {
-    const int fewest = NumTiles(fewest_rows(), step.group);
+    const int fewest = NumTiles(FewestRows(num_rows_), step.group);
     for (const int num_logit_rows : {num_rows_ / 2, num_rows_}) {
       AddTiles(fewest, {.num_logit_rows = num_logit_rows}, step);
     }
   }
   // One row a session.
   void AddLoops(const StepLimits& step) {
-    const int fewest = fewest_rows() * NumTiles(1, step.group);
+    const int fewest = FewestRows(num_rows_) * NumTiles(1, step.group);
     AddTiles(fewest, {.num_logit_rows = num_rows_, .draws_next = true}, step);
   }
 
@@ -45,8 +66,6 @@ class BucketsOfRows {
     bool draws_next = false;
   };
 
-  int fewest_rows() const { return num_rows_ / 2 + 1; }
-
   void AddTiles(int fewest, const Kind& kind, const StepLimits& step) {
     const int most = PowerOfTwo(num_rows_ * NumTiles(1, step.group));
     for (int tiles = PowerOfTwo(fewest); tiles <= most; tiles *= 2) {
@@ -54,7 +73,7 @@ class BucketsOfRows {
                                 .num_tiles = tiles,
                                 .longest = longest_,
                                 .num_logit_rows = kind.num_logit_rows};
-      if (!IsGraph(bucket, step, limits_)) continue;
+      if (!HasRoom(bucket, step, limits_)) continue;
       shapes_.push_back({.step = bucket, .draws_next = kind.draws_next});
     }
   }
@@ -72,23 +91,22 @@ int LongestOfBucket(int longest) {
          kernels::cuda::kSplitKeys;
 }
 
-StepShape BucketOf(const StepShape& shape) {
-  const int num_rows = PowerOfTwo(shape.num_rows);
+std::optional<StepShape> GraphBucket(const StepShape& shape,
+                                     const StepLimits& step,
+                                     const CudaLimits& limits) {
+  const int num_rows = RowsOfBucket(shape.num_rows);
+  const bool is_long = num_rows > kRowsOfProduct;
+  if (is_long && shape.num_logit_rows <= num_rows / 4) return std::nullopt;
   const int half = num_rows / 2;
   const bool is_half = shape.num_logit_rows <= half;
-  return {.num_rows = num_rows,
-          .num_tiles = PowerOfTwo(shape.num_tiles),
-          .longest = LongestOfBucket(shape.longest),
-          .num_logit_rows = shape.num_logit_rows == 0 ? 0
-                            : is_half                 ? half
-                                                      : num_rows};
-}
-
-bool IsGraph(const StepShape& bucket, const StepLimits& step,
-             const CudaLimits& limits) {
-  return bucket.num_rows <= std::min(limits.graph_rows, step.rows) &&
-         bucket.num_tiles <= step.tiles() && bucket.num_logit_rows > 0 &&
-         bucket.num_logit_rows <= std::min(limits.logit_rows, step.rows);
+  const StepShape bucket = {.num_rows = num_rows,
+                            .num_tiles = PowerOfTwo(shape.num_tiles),
+                            .longest = LongestOfBucket(shape.longest),
+                            .num_logit_rows = shape.num_logit_rows == 0 ? 0
+                                              : is_half                 ? half
+                                                        : num_rows};
+  if (!HasRoom(bucket, step, limits)) return std::nullopt;
+  return bucket;
 }
 
 std::vector<GraphShape> AllGraphShapes(const StepLimits& step,
@@ -98,7 +116,8 @@ std::vector<GraphShape> AllGraphShapes(const StepLimits& step,
   std::vector<GraphShape> shapes;
   const int last = LongestOfBucket(context_length);
   for (int longest = LongestOfBucket(1); longest <= last; longest *= 2) {
-    for (int rows = 1; rows <= limits.graph_rows; rows *= 2) {
+    for (int rows = 1; rows <= limits.graph_rows;
+         rows = RowsOfBucket(rows + 1)) {
       BucketsOfRows buckets(rows, longest, limits, shapes);
       buckets.AddSteps(step);
       buckets.AddLoops(loop);

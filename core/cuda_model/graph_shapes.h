@@ -3,6 +3,7 @@
 #define OUTRIDER_CORE_CUDA_MODEL_GRAPH_SHAPES_H_
 
 #include <compare>
+#include <optional>
 #include <vector>
 
 #include "core/cuda_model/cuda_limits.h"
@@ -19,18 +20,21 @@ struct GraphShape {
   auto operator<=>(const GraphShape&) const = default;
 };
 
-// The shape that a step is padded to, so that few graphs serve all: powers of
-// two, of positions those of whole splits. Logits are those of all rows or of
+// The shape that a step is padded to, so that few graphs serve all; nothing
+// where the step is launched kernel by kernel. Tiles and splits of the context
+// are powers of two, and so are rows up to 64; beyond, they are multiples of
+// 64, as a product takes so many at a time. Logits are those of all rows or of
 // half of them: up to eight rows cost a head the same.
-StepShape BucketOf(const StepShape& shape);
+//
+// Steps whose logits nobody wants, and longer ones where at most a quarter of
+// the rows have some, are parts of prompts: they take the device longer than
+// their launches take the host, and the head of what fills them up would be in
+// vain.
+std::optional<StepShape> GraphBucket(const StepShape& shape,
+                                     const StepLimits& step,
+                                     const CudaLimits& limits);
 // StepShape::longest of the bucket of steps whose longest session is this.
 int LongestOfBucket(int longest);
-
-// Whether steps of this bucket become a graph. Those of many tokens, or whose
-// logits nobody wants, are parts of prompts: they take the device longer than
-// their launches take the host.
-bool IsGraph(const StepShape& bucket, const StepLimits& step,
-             const CudaLimits& limits);
 
 // Every shape that can become a graph, of a model whose positions end there:
 // of steps as they come, and of those that a draw loop runs. Short sessions

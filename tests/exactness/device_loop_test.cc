@@ -243,7 +243,7 @@ TEST_F(DrawLoopTest, SessionsOfABatchGoOnAsFarAsEachMay) {
     right.push_back(ByTheHost(sessions[i], max_drawn[i]));
   }
   for (const CudaLimits& limits :
-       {CudaLimits{}, CudaLimits{.rows = 6, .logit_rows = 4}}) {
+       {CudaLimits{}, CudaLimits{.rows = 6, .loop_sessions = 4}}) {
     Make(limits);
     const auto rows = Extend(sessions, max_drawn);
     for (size_t i = 0; i < sessions.size(); ++i) {
