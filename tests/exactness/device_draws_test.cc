@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <set>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -227,6 +228,92 @@ TEST_P(DeviceDrawsTest, AsManyAsAThreadEachAreDrawnFrom) {
       sessions.Draw();
       EXPECT_EQ(sessions.records_.Read()[0].token, HostsToken(drawn)) << size;
     }
+  }
+}
+
+// Four tokens are equal and all there is: half of the mass is two of them, and
+// none is less likely than the greatest.
+TEST_P(DeviceDrawsTest, WhereAShareIsReachedExactlyTheHostsTokensAreLeft) {
+  std::vector<float> logits(100, -3000.0f);
+  std::fill_n(logits.begin() + 40, 4, 1.0f);
+  const std::vector<std::pair<NextDraw, int>> laws = {
+      {{.top_p = 0.5, .support_size = 50}, 2},
+      {{.support_size = 50, .support_mass = 0.5}, 2},
+      {{.support_size = 3}, 3},
+      {{.min_p = 1.0, .support_size = 50}, 4}};
+  for (const auto& [next, num_left] : laws) {
+    std::vector<Drawn> all;
+    for (uint64_t i = 0; i < Sessions::kMost; ++i) {
+      all.push_back(DrawnOf(logits, {.count = 50, .next = next}, 20 + i));
+    }
+    Sessions sessions(all, /*num_left=*/2, /*num_tiles=*/1);
+    sessions.Draw();
+    std::set<TokenId> drawn;
+    for (size_t i = 0; i < all.size(); ++i) {
+      drawn.insert(sessions.records_.Read()[2 * i].token);
+      EXPECT_EQ(sessions.records_.Read()[2 * i].token, HostsToken(all[i]));
+    }
+    EXPECT_EQ(drawn.size(), static_cast<size_t>(num_left));
+    EXPECT_EQ(*drawn.begin(), 40);
+    EXPECT_EQ(*drawn.rbegin(), 40 + num_left - 1);
+  }
+}
+
+// In whichever warp it is found, what is cut is cut against it: a greatest that
+// was passed over would bring in tokens just below min_p.
+TEST_P(DeviceDrawsTest, TheGreatestMayBeOfAnyThread) {
+  constexpr size_t kWarp = 32;
+  std::vector<Drawn> all;
+  for (size_t i = 0; i < Sessions::kMost; ++i) {
+    std::vector<float> logits(Sessions::kMost * kWarp, std::log(0.48f));
+    logits[i * kWarp + 5 + i / 2] = 0.0f;
+    logits[(i + 2) % Sessions::kMost * kWarp] = std::log(0.9f);
+    all.push_back(DrawnOf(
+        logits, {.count = 1000, .next = {.min_p = 0.5, .support_size = 1000}},
+        20 + i));
+  }
+  Sessions sessions(all, /*num_left=*/2, /*num_tiles=*/1);
+  sessions.Draw();
+  const std::vector<DrawnRow> records = sessions.records_.Read();
+  for (size_t i = 0; i < all.size(); ++i) {
+    EXPECT_EQ(records[2 * i].token, HostsToken(all[i])) << i;
+  }
+}
+
+TEST_P(DeviceDrawsTest, TheLastOfAsManyAsThereAreThreadsIsDrawn) {
+  const Law law = {.count = 1024,
+                   .next = {.top_k = 1024, .support_size = 1024}};
+  const std::vector<float> logits(1024, 0.5f);
+  std::optional<Drawn> last;
+  for (uint64_t position = 0; position < 20000 && !last.has_value();
+       ++position) {
+    const Drawn drawn = DrawnOf(logits, law, position);
+    if (HostsToken(drawn) == 1023) last = drawn;
+  }
+  ASSERT_TRUE(last.has_value());
+  Sessions sessions({*last}, /*num_left=*/2, /*num_tiles=*/1);
+  sessions.Draw();
+  EXPECT_EQ(sessions.records_.Read()[0].token, 1023);
+}
+
+// Coins for which rounded weights give another token than exact ones.
+TEST_P(DeviceDrawsTest, WeightsAreRoundedAsTheHostRoundsThem) {
+  const Law exact = {.count = 40, .next = {.top_k = 40, .support_size = 40}};
+  Law rounded = exact;
+  rounded.next.round_weights = true;
+  const std::vector<float> logits = Logits(200, 3, 2.0f);
+  std::vector<Drawn> all;
+  for (uint64_t i = 0; i < 100000 && all.size() < Sessions::kMost; ++i) {
+    const Drawn drawn = DrawnOf(logits, rounded, i);
+    if (HostsToken(drawn) == HostsToken(DrawnOf(logits, exact, i))) continue;
+    all.push_back(drawn);
+  }
+  ASSERT_FALSE(all.empty());
+  Sessions sessions(all, /*num_left=*/2, /*num_tiles=*/1);
+  sessions.Draw();
+  const std::vector<DrawnRow> records = sessions.records_.Read();
+  for (size_t i = 0; i < all.size(); ++i) {
+    EXPECT_EQ(records[2 * i].token, HostsToken(all[i])) << i;
   }
 }
 

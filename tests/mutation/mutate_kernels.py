@@ -192,7 +192,7 @@ def main():
                     how = "survives, explained" if key in known else "SURVIVES"
                     if key not in known:
                         num_wrong += 1
-                        print(" | ".join(key), flush=True)
+                        print(" | ".join(key), f"  # line {site[0] + 1}", flush=True)
                 elif options.listed:
                     print("found:", " | ".join(key), flush=True)
                 outcomes[how] = outcomes.get(how, 0) + 1

@@ -228,6 +228,14 @@ TEST_P(CudaAttentionTest, AgreesWithDoublePrecisionAtEveryBoundary) {
   ExpectReference(sessions, segments);
 }
 
+// The merge reads eight splits at a time, of 256 keys each.
+TEST_P(CudaAttentionTest, AgreesWithDoublePrecisionOverManySplits) {
+  for (const int window : {0, 2500}) {
+    const Sessions sessions(element(), {1, 1, 64}, {2048, 2049, 4120}, window);
+    ExpectReference(sessions, {{0, 2047, 1}, {1, 2048, 1}, {2, 4118, 2}});
+  }
+}
+
 TEST_P(CudaAttentionTest, AgreesWithDoublePrecisionFromOneToSixteenRows) {
   const Sessions sessions(element(), {4, 2, 48}, {280});
   for (int num_rows = 1; num_rows <= 16; ++num_rows) {

@@ -357,7 +357,10 @@ const Payload* Exchange(unsigned mask, const Payload& mine, int kind,
 }
 
 void AskForCopy(void* shared, const void* from, size_t bytes) {
-  Current().copies.Ask(shared, from, bytes);
+  if (!Current().copies.Ask(shared, from, bytes)) {
+    Fail("a thread asks for a copy to where another one is on its way",
+         {"CopyAsync", 0});
+  }
 }
 void EndCopyGroup() { Current().copies.EndGroup(); }
 void WaitForCopies(int left) { Current().copies.Wait(left); }

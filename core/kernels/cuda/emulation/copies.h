@@ -13,10 +13,16 @@ namespace outrider::kernels::cuda::emulation {
 // the moment at which it is asked for.
 class Copies {
  public:
-  // Zeros instead of what lies at `from` where that is null.
-  void Ask(void* to, const void* from, size_t bytes) {
+  // Zeros instead of what lies at `from` where that is null. False: another
+  // copy is on its way to that place, and which of them comes last nobody
+  // knows.
+  bool Ask(void* to, const void* from, size_t bytes) {
+    for (const Copy& copy : waiting_) {
+      if (copy.to == to) return false;
+    }
     std::memset(to, 0xFF, bytes);
     waiting_.push_back({to, from, bytes, num_groups_});
+    return true;
   }
   void EndGroup() { ++num_groups_; }
   // Waits for all groups that have ended but the latest `left`.

@@ -203,6 +203,28 @@ TEST(EmulationTest, ACopyIsThereOnceItsGroupWasWaitedForAndNotBefore) {
   EXPECT_THAT(run(PassRows<2>, true), HasSubstr("does not wait for a copy"));
 }
 
+__global__ void AskTwice(const float* rows, int num_waits) {
+  OUTRIDER_DYNAMIC_SHARED(uint4, places);
+  for (int i = 0; i < 2; ++i) {
+    CopyAsync<Reuse::kNone>(places + threadIdx.x,
+                            reinterpret_cast<const uint4*>(rows) + threadIdx.x);
+    EndCopyGroup();
+    if (i < num_waits) WaitForCopies<0>();
+  }
+  WaitForCopies<0>();
+}
+
+TEST(EmulationTest, AThreadAsksForOneCopyToAPlaceAtATime) {
+  const std::vector<float> rows(kThreads * 4);
+  const auto run = [&](int num_waits) {
+    Launch(1, kThreads, kThreads * sizeof(uint4), nullptr, AskTwice,
+           rows.data(), num_waits);
+    return emulation::TakeFailure();
+  };
+  EXPECT_EQ(run(1), "");
+  EXPECT_THAT(run(0), HasSubstr("where another one is on its way"));
+}
+
 // D = A * B, with operands loaded as the PTX ISA says who holds what.
 template <typename T>
 __global__ void Multiply(const uint16_t* a, const uint16_t* b, float* d) {
