@@ -243,15 +243,16 @@ TEST_P(DeviceDrawsTest, WhereAShareIsReachedExactlyTheHostsTokensAreLeft) {
       {{.min_p = 1.0, .support_size = 50}, 4}};
   for (const auto& [next, num_left] : laws) {
     std::vector<Drawn> all;
-    for (uint64_t i = 0; i < Sessions::kMost; ++i) {
+    for (uint64_t i = 0; i < 12; ++i) {
       all.push_back(DrawnOf(logits, {.count = 50, .next = next}, 20 + i));
     }
     Sessions sessions(all, /*num_left=*/2, /*num_tiles=*/1);
     sessions.Draw();
+    const std::vector<DrawnRow> records = sessions.records_.Read();
     std::set<TokenId> drawn;
     for (size_t i = 0; i < all.size(); ++i) {
-      drawn.insert(sessions.records_.Read()[2 * i].token);
-      EXPECT_EQ(sessions.records_.Read()[2 * i].token, HostsToken(all[i]));
+      drawn.insert(records[2 * i].token);
+      EXPECT_EQ(records[2 * i].token, HostsToken(all[i]));
     }
     EXPECT_EQ(drawn.size(), static_cast<size_t>(num_left));
     EXPECT_EQ(*drawn.begin(), 40);

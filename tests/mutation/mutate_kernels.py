@@ -97,7 +97,10 @@ def key_of(kernel, source, site):
     number, begin, end, replacement = site
     line = source[number]
     changed = line[:begin] + replacement + line[end:]
-    return (kernel, line.strip(), changed.strip()), changed
+    text, same = line.strip(), [i for i, other in enumerate(source) if other.strip() == line.strip()]
+    # Of lines with the same text it says which one is changed.
+    which = f"  #{same.index(number) + 1}" if len(same) > 1 else ""
+    return (kernel, text + which, changed.strip() or "(nothing)"), changed
 
 
 class Build:
@@ -166,6 +169,7 @@ def main():
     parser.add_argument("--kernel", nargs="*", default=sorted(SUITES), choices=sorted(SUITES))
     parser.add_argument("--limit", type=int, default=0, help="mutants of each file, chosen at random; 0: all")
     parser.add_argument("--seed", type=int, default=1, help="of that choice")
+    parser.add_argument("--match", default="", help="only those of lines with this text")
     parser.add_argument("--listed", action="store_true", help="only those of survivors.txt: do they all still survive?")
     parser.add_argument("--build", type=pathlib.Path, nargs="+", default=[ROOT / "build/release"])
     options = parser.parse_args()
@@ -183,7 +187,7 @@ def main():
         with tempfile.TemporaryDirectory() as scratch:
             for site in chosen:
                 key, changed = key_of(kernel, source, site)
-                if options.listed and key not in known:
+                if (options.listed and key not in known) or options.match not in source[site[0]]:
                     continue
                 text = "\n".join([*source[:site[0]], changed, *source[site[0] + 1:]]) + "\n"
                 runs = (build.run(kernel, text, pathlib.Path(scratch)) for build in builds)
@@ -192,7 +196,7 @@ def main():
                     how = "survives, explained" if key in known else "SURVIVES"
                     if key not in known:
                         num_wrong += 1
-                        print(" | ".join(key), f"  # line {site[0] + 1}", flush=True)
+                        print(" | ".join(key), flush=True)
                 elif options.listed:
                     print("found:", " | ".join(key), flush=True)
                 outcomes[how] = outcomes.get(how, 0) + 1
