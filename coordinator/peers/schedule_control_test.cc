@@ -104,8 +104,8 @@ TEST(ScheduleControlTest, AutoFollowsWhatChanges) {
   EXPECT_GT(quick.Run(1000, control), 0.9);
 }
 
-// In turn the drafter does not pay. Ahead it pays beside plain rounds, as 48 ms
-// give four tokens; what is looked up gives as many in 30.
+// The drafter pays ahead alone: four tokens take 48 ms so, and 230 in turn.
+// What is looked up gives as many in 30.
 TEST(ScheduleControlTest, AutoSeesThatLookupsFillInWhereTheDrafterDoesNotPay) {
   const AheadWorld far = {
       .hits = 1, .late = 0.018, .in_turn = 0.2, .mode = DraftLengthMode::kAuto};
