@@ -73,6 +73,12 @@ void Progress::End(const Measurement& measurement) {
       Color("\x1b[0m"), measurement.network_speedup(),
       measurement.token_ms.mean, measurement.tokens_per_round,
       measurement.num_requests);
+  if (const AheadCounts& ahead = measurement.counts.ahead;
+      ahead.num_asked() > 0) {
+    absl::StrAppendFormat(
+        &line, ", drafted ahead: %.0f %% hits, %.0f %% after a refusal",
+        100 * ahead.hit_share(), 100 * ahead.hit_share_after_refusal());
+  }
   if (measurement.num_failures > 0) {
     absl::StrAppend(&line, ", ", measurement.num_failures, " FAILED (",
                     measurement.first_failure, ")");

@@ -12,6 +12,9 @@ namespace outrider::bench {
 struct AheadCounts {
   int num_hits = 0;    // rounds that had their drafts so
   int num_misses = 0;  // rounds that were to have them so
+  // Of both, those after a round that refused a draft, and the hits of them.
+  int num_after_refusal = 0;
+  int num_hits_after_refusal = 0;
   int num_wasted = 0;  // draft tokens that came to nothing, in turn or ahead
 
   int num_asked() const { return num_hits + num_misses; }
@@ -19,17 +22,30 @@ struct AheadCounts {
   double hit_share() const {
     return num_asked() > 0 ? static_cast<double>(num_hits) / num_asked() : 0;
   }
+  // The same after a refusal: what --simulate-outcome-hit stands for.
+  double hit_share_after_refusal() const {
+    return num_after_refusal > 0
+               ? static_cast<double>(num_hits_after_refusal) / num_after_refusal
+               : 0;
+  }
 
   void Add(const AheadCounts& other) {
     num_hits += other.num_hits;
     num_misses += other.num_misses;
+    num_after_refusal += other.num_after_refusal;
+    num_hits_after_refusal += other.num_hits_after_refusal;
     num_wasted += other.num_wasted;
   }
-  void Add(const RoundStats& round) {
+  // A round and the one before it.
+  void Add(const RoundStats& round, const RoundStats& before) {
     const bool is_hit = round.ahead.outcome == AheadStats::Outcome::kHit;
     const bool is_miss = round.ahead.outcome == AheadStats::Outcome::kMiss;
     num_hits += is_hit ? 1 : 0;
     num_misses += is_miss ? 1 : 0;
+    if (before.num_accepted < before.num_drafted) {
+      num_after_refusal += is_hit || is_miss ? 1 : 0;
+      num_hits_after_refusal += is_hit ? 1 : 0;
+    }
     num_wasted += round.num_drafted - round.num_accepted +
                   round.ahead.num_drafted - (is_hit ? round.num_drafted : 0);
   }

@@ -39,11 +39,12 @@ void AddSplit(const RoundStats& round, RoundSplit& split) {
                       round.verifier.call_seconds);
 }
 
-void AddCounts(const RoundStats& round, Counts& counts) {
+void AddCounts(const RoundStats& round, const RoundStats& before,
+               Counts& counts) {
   ++counts.num_rounds;
   counts.num_drafted += round.num_drafted;
   counts.num_accepted += round.num_accepted;
-  counts.ahead.Add(round);
+  counts.ahead.Add(round, before);
   counts.drafter.num_bytes += round.drafter.wire_bytes;
   counts.drafter.num_messages += round.drafter.num_messages;
   counts.verifier.num_bytes += round.verifier.wire_bytes;
@@ -66,7 +67,8 @@ void AddRounds(const GenerationReport& report, Sums& sums,
                Measurement& result) {
   for (size_t i = 0; i < report.rounds.size(); ++i) {
     const RoundStats& round = report.rounds[i];
-    AddCounts(round, result.counts);
+    AddCounts(round, i == 0 ? RoundStats{} : report.rounds[i - 1],
+              result.counts);
     if (i == 0) continue;
     ++sums.num_rounds;
     sums.num_committed += round.num_accepted + 1;

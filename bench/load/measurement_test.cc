@@ -108,6 +108,25 @@ TEST(MeasureTest, BytesAndMessagesCountEveryCallOfEveryRound) {
                                      .verifier = {600, 4}}));
 }
 
+// The guesses of a round that all stood are easier: the drafter's own next.
+TEST(MeasureTest, HitsAfterARefusalAreCountedApart) {
+  RequestResult request = Request({2, 0, 1, 2, 0});
+  const auto mark = [&](int round, AheadStats::Outcome outcome) {
+    request.report.rounds[round].ahead.outcome = outcome;
+  };
+  mark(2, AheadStats::Outcome::kHit);   // all stood
+  mark(3, AheadStats::Outcome::kMiss);  // refused
+  mark(4, AheadStats::Outcome::kHit);   // refused
+  LoadResult result = {.wall_time = milliseconds(100)};
+  result.requests = {request, request};
+  const AheadCounts ahead = Measure({}, result).counts.ahead;
+  EXPECT_EQ(ahead.num_hits, 4);
+  EXPECT_EQ(ahead.num_misses, 2);
+  EXPECT_EQ(ahead.num_after_refusal, 4);
+  EXPECT_EQ(ahead.num_hits_after_refusal, 2);
+  EXPECT_EQ(ahead.hit_share_after_refusal(), 0.5);
+}
+
 TEST(MeasureTest, AFailedRequestIsAFailureAndNothingElse) {
   LoadResult result = {.wall_time = milliseconds(240)};
   result.requests = {Request({2, 0}), Request({2, 2})};

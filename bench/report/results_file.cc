@@ -67,6 +67,8 @@ Json ToJson(const Counts& counts) {
           {"accepted_tokens", counts.num_accepted},
           {"ahead_hits", counts.ahead.num_hits},
           {"ahead_misses", counts.ahead.num_misses},
+          {"ahead_after_refusal", counts.ahead.num_after_refusal},
+          {"ahead_hits_after_refusal", counts.ahead.num_hits_after_refusal},
           {"draft_tokens_wasted", counts.ahead.num_wasted},
           {"drafter_bytes", counts.drafter.num_bytes},
           {"drafter_messages", counts.drafter.num_messages},
@@ -75,16 +77,19 @@ Json ToJson(const Counts& counts) {
 }
 
 Counts ToCounts(const Json& json) {
-  return {.num_rounds = json.at("rounds"),
-          .num_drafted = json.at("draft_tokens"),
-          .num_accepted = json.at("accepted_tokens"),
-          .ahead = {.num_hits = json.at("ahead_hits"),
-                    .num_misses = json.at("ahead_misses"),
-                    .num_wasted = json.at("draft_tokens_wasted")},
-          .drafter = {.num_bytes = json.at("drafter_bytes"),
-                      .num_messages = json.at("drafter_messages")},
-          .verifier = {.num_bytes = json.at("verifier_bytes"),
-                       .num_messages = json.at("verifier_messages")}};
+  return {
+      .num_rounds = json.at("rounds"),
+      .num_drafted = json.at("draft_tokens"),
+      .num_accepted = json.at("accepted_tokens"),
+      .ahead = {.num_hits = json.at("ahead_hits"),
+                .num_misses = json.at("ahead_misses"),
+                .num_after_refusal = json.at("ahead_after_refusal"),
+                .num_hits_after_refusal = json.at("ahead_hits_after_refusal"),
+                .num_wasted = json.at("draft_tokens_wasted")},
+      .drafter = {.num_bytes = json.at("drafter_bytes"),
+                  .num_messages = json.at("drafter_messages")},
+      .verifier = {.num_bytes = json.at("verifier_bytes"),
+                   .num_messages = json.at("verifier_messages")}};
 }
 
 int ToK(const Json& json) { return json == "auto" ? kAutoK : json.get<int>(); }

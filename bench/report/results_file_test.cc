@@ -38,6 +38,10 @@ class ResultsFileTest : public ::testing::Test {
                        .date = "2026-11-21 12:00 UTC",
                        .commit = "1a2b"},
             .num_requests = 3,
+            .counts = {.ahead = {.num_hits = 7,
+                                 .num_misses = 5,
+                                 .num_after_refusal = 6,
+                                 .num_hits_after_refusal = 3}},
             .mean_in_flight = 7.5,
             .token_ms = {.p50 = 1, .p90 = 2, .p99 = 3, .mean = 1.5},
             .offered = {4, 4},
@@ -65,6 +69,7 @@ TEST_F(ResultsFileTest, ALineComesBackAsItWas) {
   EXPECT_EQ(is.speedup(), was.speedup());
   EXPECT_EQ(is.network_speedup(), was.network_speedup());
   EXPECT_EQ(is.offered, was.offered);
+  EXPECT_EQ(is.counts, was.counts);
   EXPECT_EQ(is.accepted, was.accepted);
   EXPECT_EQ(is.verifier_rtt_ms, 2.6);
   EXPECT_EQ(is.drafter_rtt_ms, std::nullopt);

@@ -120,7 +120,7 @@ void SpeculationModel::LearnAhead(const RoundStats& round,
   }
   const AheadStats& ahead = round.ahead;
   const bool was_asked = ahead.outcome != AheadStats::Outcome::kNotAsked;
-  if (circumstances.is_ahead && round.num_drafted > 0) {
+  if (circumstances.is_ahead && round.num_by_drafter() > 0) {
     asked_.Add(was_asked ? 1 : 0);
   }
   if (was_asked) {

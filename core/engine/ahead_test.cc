@@ -132,6 +132,43 @@ TEST_F(AheadTest, BranchesGoWithWhateverEndsTheCall) {
   }
 }
 
+TEST_F(AheadTest, WhatWasDraftedForACallThatIsGivenUpIsCounted) {
+  const auto num_given_up = [this] {
+    return scheduler_.metrics().num_tokens_given_up.load();
+  };
+  OpenAll({1});
+  const Script script = {.num_more = 3, .num_branches = 4};
+  // One that is awaited, and is no waste that this node could tell.
+  SubmitAhead(1, 20, script);
+  for (int i = 0; i < 4; ++i) RunPass();
+  EXPECT_THAT(StatusOf(1), IsOk());
+  EXPECT_EQ(num_given_up(), 0);
+  // Its drafts have two tokens each, and it is one that nobody reads.
+  SubmitAhead(1, 20, script);
+  for (int i = 0; i < 3; ++i) RunPass();
+  cancelled_ = {1};
+  RunPass();
+  EXPECT_THAT(StatusOf(1), StatusIs(absl::StatusCode::kCancelled));
+  EXPECT_EQ(num_given_up(), 8);
+  cancelled_.clear();
+  SubmitAhead(1, 20, script);
+  for (int i = 0; i < 2; ++i) RunPass();
+  Submit(1, 1);
+  EXPECT_EQ(scheduler_.metrics().num_superseded, 1);
+  EXPECT_EQ(num_given_up(), 12);
+  RunPass();
+  // Its last rows are there before anybody looks.
+  SubmitAhead(1, 20, script);
+  for (int i = 0; i < 3; ++i) RunPass();
+  auto pass = scheduler_.NextPass(now_);
+  ASSERT_TRUE(pass.has_value());
+  cancelled_ = {1};
+  scheduler_.EndPass(*std::move(pass), PassResults(4, LogitRows()), now_);
+  TakeAll();
+  EXPECT_THAT(StatusOf(1), IsOk());
+  EXPECT_EQ(num_given_up(), 24);
+}
+
 TEST_F(AheadTest, ANewerStepEndsItAtOnce) {
   OpenAll({1});
   SubmitAhead(1, 3, {.num_more = 5});

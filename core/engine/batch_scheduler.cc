@@ -134,6 +134,10 @@ void BatchScheduler::End(std::unique_ptr<Job> job, absl::Status status,
     }
     job->session = nullptr;
   }
+  // A reply that nobody waits for is lost like a call that ended before it.
+  if (job->is_ahead() && (absl::IsCancelled(status) || job->is_cancelled())) {
+    metrics_.num_tokens_given_up += job->num_branch_rows;
+  }
   if (status.ok() && !job->is_ahead()) {
     const double waited = EngineMetrics::Seconds(now - job->submitted) -
                           job->ending.compute_seconds;
@@ -167,7 +171,6 @@ void BatchScheduler::EndAbandoned(Queue& queue, Clock::time_point now) {
   Queue kept;
   while (!queue.empty()) {
     std::unique_ptr<Job> job = PopFront(queue);
-    const auto& is_cancelled = job->work->request().is_cancelled;
     const bool is_released =
         job->session != nullptr && job->session->is_released;
     if (is_lost_) {
@@ -175,7 +178,7 @@ void BatchScheduler::EndAbandoned(Queue& queue, Clock::time_point now) {
     } else if (IsSuperseded(*job)) {
       ++metrics_.num_superseded;
       End(std::move(job), absl::CancelledError("a newer step has come"), now);
-    } else if (is_released || (is_cancelled && is_cancelled())) {
+    } else if (is_released || job->is_cancelled()) {
       End(std::move(job), absl::CancelledError("the caller has gone"), now);
     } else {
       kept.push_back(std::move(job));
@@ -249,6 +252,7 @@ absl::Status BatchScheduler::TakeIn(
   Job& job = *part.job;
   for (const BranchWant& want : job.want.branches) {
     job.session->branches[want.branch].Extended();
+    ++job.num_branch_rows;
   }
   if (job.want.branches.empty()) {
     sessions_.Extended(*job.session,

@@ -38,6 +38,8 @@ class EngineMetrics {
   std::atomic<int64_t> num_branches = 0;
   std::atomic<int64_t> num_branches_without_room = 0;
   std::atomic<int64_t> num_superseded = 0;
+  // Tokens drafted on branches in calls that were given up.
+  std::atomic<int64_t> num_tokens_given_up = 0;
   std::atomic<int64_t> num_preempted = 0;
   // Tokens that a model drew and went on with, and that were not what the work
   // drew, or came after such a one.

@@ -44,6 +44,11 @@ class Job {
     return is_long() || (want.branches.empty() && is_opening && !had_chunks);
   }
   bool is_ahead() const { return work->request().is_ahead; }
+  // Nobody waits for it any more.
+  bool is_cancelled() const {
+    const auto& has_gone = work->request().is_cancelled;
+    return has_gone && has_gone();
+  }
   // Of a stream that has begun: it comes from another node, or back to one that
   // has forgotten it, and is silent until its text was taken in.
   bool is_under_way() const {
@@ -66,6 +71,7 @@ class Job {
   Ending ending = {};
   bool is_opening = false;  // of a context from its beginning
   bool had_chunks = false;
+  int num_branch_rows = 0;  // run so far, each of a token of a draft
 };
 
 }  // namespace outrider

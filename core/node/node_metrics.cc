@@ -75,6 +75,10 @@ void AddPassMetrics(MetricRegistry& registry, const EngineMetrics& engine,
   AddCounter(registry, "superseded_calls_total",
              "Calls for such outcomes that a newer step ended.",
              engine.num_superseded);
+  AddCounter(registry, "draft_tokens_given_up_total",
+             "Tokens drafted for such outcomes in calls that nobody waited "
+             "for to their end.",
+             engine.num_tokens_given_up);
   AddCounter(registry, "refused_tokens_total",
              "Tokens that the device drew and the draft did not, and those "
              "after them.",

@@ -60,6 +60,8 @@ struct RoundStats {
   };
   Link drafter = {};
   Link verifier = {};
+
+  int num_by_drafter() const { return num_drafted - num_looked_up; }
 };
 
 }  // namespace outrider
