@@ -273,7 +273,9 @@ TEST_F(SessionDrafterTest, TheOnlyDrafterIsTakenTwice) {
   for (int i = 0; i < 10; ++i) AddStream();
   RunFor(std::chrono::seconds(20));
   EXPECT_EQ(NumDeaths(), 2);
-  EXPECT_EQ(NumDrafting(), 20);
+  // It is one of the few that were there.
+  EXPECT_GE(NumDrafting(), 21 - SuspectPlaces::kMost);
+  EXPECT_EQ(streams_[10]->num_drafts, 0);
 }
 
 TEST_F(SessionDrafterTest, WhoHasAnsweredInBetweenIsNotHeldToAccount) {
@@ -291,17 +293,17 @@ TEST_F(SessionDrafterTest, WhoHasAnsweredInBetweenIsNotHeldToAccount) {
 }
 
 // All are suspects after a loss under all their calls.
-TEST_F(SessionDrafterTest, SuspectsComeOneAtATime) {
-  Start(/*num_drafters=*/1, /*num_streams=*/20);
+TEST_F(SessionDrafterTest, SuspectsComeAFewAtATimeAndSoonAllHave) {
+  Start(/*num_drafters=*/1, /*num_streams=*/100);
   RunFor(std::chrono::seconds(5));
   drafters_[0].Die();
   RunFor(milliseconds(500));
-  EXPECT_EQ(drafters_[0].suspects.size(), 20);
+  EXPECT_EQ(drafters_[0].suspects.size(), 100);
   drafters_[0].is_up = true;
-  RunFor(std::chrono::seconds(5));
-  EXPECT_EQ(drafters_[0].most_suspects_in_flight, 1);
+  RunFor(milliseconds(1000));
+  EXPECT_EQ(drafters_[0].most_suspects_in_flight, SuspectPlaces::kMost);
   EXPECT_EQ(drafters_[0].suspects.size(), 0);
-  EXPECT_EQ(NumDrafting(), 20);
+  EXPECT_EQ(NumDrafting(), 100);
 }
 
 // A drafter that drains ends when its time is over, whoever still calls.
@@ -316,7 +318,7 @@ TEST_F(SessionDrafterTest, WhatEndsAsItSaidMakesNoSuspects) {
   drafters_[0].is_draining = false;
   drafters_[0].is_up = true;
   RunFor(std::chrono::seconds(5));
-  EXPECT_GT(drafters_[0].most_suspects_in_flight, 1);
+  EXPECT_GT(drafters_[0].most_suspects_in_flight, SuspectPlaces::kMost);
   EXPECT_EQ(NumDrafting(), 20);
 }
 

@@ -14,10 +14,9 @@
 
 namespace outrider {
 
-// A node's one place for sessions under whose calls nodes were lost: one at a
-// time of all coordinators' suspects at a verifier, which has it itself, and of
-// each coordinator's at a drafter, so that it is not lost under two of them.
-// Thread-safe.
+// A verifier's one place for sessions under whose steps nodes were lost: of all
+// coordinators' suspects one at a time, so that the node is never lost under
+// two of them. Thread-safe.
 class SuspectPlace {
  public:
   using Clock = MonotonicClock;
