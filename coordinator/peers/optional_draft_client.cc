@@ -174,7 +174,13 @@ void OptionalDraftClient::Ended(const absl::Status& status) {
   const Clock::time_point now = Clock::now();
   bool is_news = false;
   if (is_own) {
-    drafter_->breaker.Abandon(permit_);
+    if (absl::IsAborted(status)) {
+      // A miss, as all sessions' calls meet first at one that was away: it
+      // answers, and they need not probe it one by one.
+      drafter_->breaker.Success();
+    } else {
+      drafter_->breaker.Abandon(permit_);
+    }
     is_news = own_breaker_.Failure(now, own_permit_);
   } else {
     own_breaker_.Abandon(own_permit_);

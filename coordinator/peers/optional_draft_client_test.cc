@@ -170,6 +170,26 @@ TEST_F(OptionalDraftClientTest, ADrafterThatKeepsFailingIsLeftAlone) {
   EXPECT_TRUE(breaker_.IsOpen(CircuitBreaker::Clock::now()));
 }
 
+TEST_F(OptionalDraftClientTest, AFillThatMissesShowsThatTheDrafterIsBack) {
+  Fill();
+  stub_.status = absl::UnavailableError("gone");
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(NumDrafted(), 0);
+  stub_.status = absl::OkStatus();
+  stub_.misses = true;
+  breaker_.Returned();
+  for (int i = 0; i < 40; ++i) {
+    session_.Commit(Draft::None(session_.length()), {0, 5});
+  }
+  EXPECT_EQ(NumDrafted(), 0);  // it probes with a fill
+  EXPECT_EQ(NumDrafted(), 0);
+  const auto now = CircuitBreaker::Clock::now();
+  EXPECT_TRUE(breaker_.Allow(now));
+  EXPECT_TRUE(breaker_.Allow(now));  // not as a probe
+  stub_.misses = false;
+  Fill();
+  EXPECT_EQ(NumDrafted(), 2);
+}
+
 TEST_F(OptionalDraftClientTest, FillsThatKeepFailingCountToo) {
   stub_.status = absl::UnavailableError("gone");
   for (int i = 0; i < 20; ++i) EXPECT_EQ(NumDrafted(), 0);

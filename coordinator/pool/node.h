@@ -14,8 +14,8 @@
 #include "coordinator/pool/pulse.h"
 #include "coordinator/pool/shared_stubs.h"
 #include "coordinator/pool/step_pace.h"
+#include "coordinator/pool/suspect_places.h"
 #include "core/base/monotonic_clock.h"
-#include "core/session/suspect_place.h"
 
 namespace outrider {
 
@@ -44,9 +44,7 @@ struct DrafterNode {
   std::unique_ptr<CacheStub> cache = nullptr;
   CircuitBreaker breaker = {};
   DraftLengthControls controls = {};
-  // One at a time of this coordinator's sessions under whose calls a drafter
-  // was lost.
-  SuspectPlace suspects = {};
+  SuspectPlaces suspects = {};
 
   void Returned() { breaker.Returned(); }
   bool is_doubtful() const {

@@ -89,18 +89,17 @@ void SessionDrafter::Move(Session& session, MoveReason reason,
 Task<absl::StatusOr<DraftReply>> SessionDrafter::Draft(
     const DraftCall& call, Cancellation& cancellation) {
   if (Clock::now() < refused_until_) co_return refusal_;
-  SuspectPlace& suspects = seat_->suspects;
-  if (num_lost_ > 0 && !suspects.Enter(session_, Clock::now())) {
+  const SuspectPlaces::Place place =
+      num_lost_ > 0 ? seat_->suspects.Take() : SuspectPlaces::Place();
+  if (num_lost_ > 0 && !place) {
     co_return WithRetryDelay(
         absl::ResourceExhaustedError(
-            "another session is tried alone, as a drafter was lost under it"),
+            "others are tried first, as a drafter was lost under them"),
         kLookPeriod);
   }
   was_asked_ = true;
-  const bool is_alone = suspects.Began(session_);
   const bool was_connected = seat_->link.is_connected();
   absl::StatusOr<DraftReply> reply = co_await Ask(call, cancellation);
-  if (is_alone) suspects.Ended();
   Count(call, reply, was_connected);
   if (reply.ok() && reply->header.is_draining) seat_->link.is_leaving = true;
   if (reply.ok() && reply->model.has_value() &&

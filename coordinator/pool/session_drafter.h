@@ -29,8 +29,8 @@ namespace outrider {
 // comes: what it drafts is judged all the same. After a refusal the node is not
 // asked again before the time that it gave: until then the session's drafts are
 // refused here. One under whose calls two drafters were lost, with no answer in
-// between, drafts no more, so that it takes no third: before the second it has
-// come in alone, of all such sessions here. It carries one call at a time.
+// between, drafts no more, so that it takes no third: at the second it had few
+// such sessions beside it (SuspectPlaces). It carries one call at a time.
 class SessionDrafter final : public DraftStub {
  public:
   // No seat: no drafter is ready yet.

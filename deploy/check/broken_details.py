@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A mistake for each rule that broken.py, where the usual ones are, leaves out; in the same form."""
-from broken import LOCAL, ONE, POOLS
+from broken import FETCH, LOCAL, ONE, POOLS
 
 NOBODY = {"matchLabels": {"app.kubernetes.io/component": "nobody"}}
 
@@ -47,7 +47,17 @@ DETAILS = [
      ["volume models: sizeLimit: '1GB' is no quantity"]),
     ("an image that nobody builds", POOLS, lambda o: o.container().update(image="outrider-node-gpu:0.1.0"), ["nobody builds the image outrider-node-gpu"]),
     ("two ports of one name", LOCAL, lambda o: o.container()["ports"][1].update(name="grpc"), ["two ports are called grpc"]),
+    ("an SELinux type of the machine", LOCAL, lambda o: o.container()["securityContext"].update(seLinuxOptions={"type": "spc_t"}),
+     ["container verifier has the SELinux type spc_t"]),
+    ("pods of the machine's SELinux type", LOCAL, lambda o: o.pod()["securityContext"].update(seLinuxOptions={"type": "spc_t"}),
+     ["the SELinux type spc_t is not"]),
+    ("an image that is never pulled", POOLS, lambda o: o.container().update(imagePullPolicy="Never"), ["is never pulled"]),
+    ("more threads than cores", LOCAL, lambda o: o.container()["args"].append("--threads=64"), ["--threads 64 share 2 cores"]),
+    ("a priority of all pods of the cluster", LOCAL, lambda o: o.get("PriorityClass", "outrider").update(globalDefault=True), ["globalDefault"]),
+    ("a priority below that of batch work", LOCAL, lambda o: o.get("PriorityClass", "outrider").update(value=-10), ["its value is -10"]),
     # Volumes
+    ("a claim for no model", POOLS, lambda o: o.claim()["resources"]["requests"].update(storage="200Mi"), ["200Mi hold no model"]),
+    ("a fetch that never begins", FETCH, lambda o: o.get("Job", "outrider-model-fetch")["spec"].update(suspend=True), ["nothing is fetched"]),
     ("a secret that may be missing", POOLS, lambda o: o.volume("tls")["secret"].update(optional=True), ["is optional"]),
     ("two volumes at one path", POOLS, lambda o: o.mount("tls").update(mountPath="/models"), ["two volumes at one path"]),
     ("a volume that nobody mounts", POOLS, lambda o: o.container()["volumeMounts"].remove(o.mount("tls")), ["volume tls is mounted by no container"]),
@@ -57,6 +67,8 @@ DETAILS = [
     ("a roll-out that takes a pod before another is ready", LOCAL, lambda o: o.spec("gateway")["strategy"]["rollingUpdate"].update(
         maxUnavailable=1), ["maxUnavailable is not 0"]),
     ("a roll-out of all GPUs at once", ONE, lambda o: o.spec()["strategy"]["rollingUpdate"].update(maxUnavailable=2), ["all its 1 pods"]),
+    ("a drain of no time", LOCAL, lambda o: o.replace_flag("verifier", "--drain-seconds=40", "--drain-seconds=0"), ["--drain-seconds 0"]),
+    ("a budget's word that is none", LOCAL, lambda o: o.budget().update(unhealthyPodEvictionPolicy="Always"), ["'Always' is no word"]),
     ("no budget", LOCAL, lambda o: remove(o, "PodDisruptionBudget", "outrider-verifier"), ["no PodDisruptionBudget selects its pods"]),
     ("a budget of nobody", LOCAL, lambda o: o.budget().update(selector=NOBODY), ["PodDisruptionBudget/outrider-verifier: its selector matches no pod"]),
     ("less grace than the drain takes", LOCAL, lambda o: o.pod().update(terminationGracePeriodSeconds=30),
@@ -81,6 +93,8 @@ DETAILS = [
      ["a peer's podSelector matches no pod"]),
     ("a gateway that is cut off", LOCAL, lambda o: o.policy("gateway").pop("egress"),
      ["lets --coordinator outrider-coordinators:7000 leave"]),
+    ("pods that may call all addresses", LOCAL, lambda o: o.policy("coordinator")["egress"].append(
+        {"to": [{"ipBlock": {"cidr": "0.0.0.0/0"}}]}), ["out to everywhere"]),
     ("no scrapes", LOCAL, lambda o: remove(o, "NetworkPolicy", "outrider-metrics"), ["lets anyone scrape"]),
     # Probes
     ("a probe of nothing that is served", LOCAL, lambda o: o.container().update(readinessProbe={"tcpSocket": {"port": 7002}}),

@@ -10,6 +10,8 @@ KNOWN = {
     "operator": {"In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Equal"},
     "protocol": {"TCP", "UDP", "SCTP"},
     "policyTypes": {"Ingress", "Egress"},
+    "unhealthyPodEvictionPolicy": {"IfHealthyBudget", "AlwaysAllow"},
+    "selectPolicy": {"Max", "Min", "Disabled"},
     "accessModes": {"ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod"},
 }
 TYPES = {"strategy": {"RollingUpdate", "Recreate"}, "seccompProfile": {"RuntimeDefault", "Localhost", "Unconfined"}}

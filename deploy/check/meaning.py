@@ -168,6 +168,8 @@ def check_drain(thing, things):
             yield f"container {container['name']} has no preStop of whole seconds"
         if drain < 0:
             yield f"container {container['name']} does not say --drain-seconds"
+        elif drain == 0:
+            yield f"container {container['name']} has --drain-seconds 0: its sessions get no time to go elsewhere"
         elif grace < pre_stop + drain + SPARE_SECONDS:
             yield (f"terminationGracePeriodSeconds {grace} is shorter than preStop {pre_stop} + drain {drain}"
                    f" + {SPARE_SECONDS}: it is killed while it drains")

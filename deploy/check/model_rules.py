@@ -19,6 +19,8 @@ def check_models(things):
     for job in of_kind(things, "Job"):
         if (listed := list_of(job, things)) is not None:
             yield from (f"{name_of(job)}: {problem}" for problem in check_fetch(job, listed, things))
+            if job["spec"].get("suspend"):
+                yield f"{name_of(job)}: it is suspended: nothing is fetched"
 
 
 def paths_of(container, things):

@@ -15,7 +15,8 @@ def check_policies(things):
         for rule in policy["spec"].get("ingress", []):
             if not rule.get("from") or any(is_everybody(one) for one in rule["from"]):
                 yield f"{name_of(policy)}: it lets everybody in"
-        if any(not rule.get("to") and not rule.get("ports") for rule in policy["spec"].get("egress", [])):
+        if any((not rule.get("to") or any(is_everybody(one) for one in rule["to"])) and not rule.get("ports")
+               for rule in policy["spec"].get("egress", [])):
             yield f"{name_of(policy)}: it lets its pods out to everywhere"
         for peer in [one for rule in policy["spec"].get("ingress", []) for one in rule.get("from", [])]:
             for key in peer.get("namespaceSelector", {}).get("matchLabels", {}):

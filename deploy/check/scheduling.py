@@ -241,6 +241,10 @@ def check_priorities(things):
     for thing in known.values():
         if thing["value"] > MOST_PRIORITY:
             yield f"{name_of(thing)}: its value is above {MOST_PRIORITY}, which is the system's own"
+        if thing["value"] <= 0:
+            yield f"{name_of(thing)}: its value is {thing['value']}: whatever has no priority is as important, or more"
+        if thing.get("globalDefault"):
+            yield f"{name_of(thing)}: globalDefault: other people's pods get it as well"
     for thing in workloads(things):
         name = pod_of(thing).get("priorityClassName")
         if name is not None and name not in known and not name.startswith("system-"):

@@ -9,6 +9,7 @@ SECRET_FILES = {"tls-cert": "tls.crt", "tls-key": "tls.key", "tls-ca": "ca.crt"}
 PATH_FLAGS = ("model", "tokenizer", "api-keys", "target-model", "draft-model", "prompts", "out", *SECRET_FILES)
 SECRET_VOLUMES = {"tls": set(SECRET_FILES.values()), "keys": {"keys"}}  # and the files in each
 SECRET_MODES = (0o400, 0o440)
+SELINUX_TYPES = {"", "container_t", "container_init_t", "container_kvm_t", "container_engine_t"}  # that Pod Security lets be
 CLUSTER_SCOPED = {"Namespace", "PriorityClass"}
 NODES = ("drafter", "verifier")
 
@@ -43,6 +44,8 @@ def check_confinement(thing, things):
             yield f"{name} is unconfined"
     if context.get("sysctls"):
         yield "it sets sysctls of its machine"
+    if context.get("seLinuxOptions", {}).get("type", "") not in SELINUX_TYPES:
+        yield f"the SELinux type {context['seLinuxOptions']['type']} is not a container's"
     for volume in pod.get("volumes", []):
         if "hostPath" in volume:
             yield f"volume {volume['name']} is a hostPath: a folder of the machine"
@@ -56,6 +59,8 @@ def check_confinement(thing, things):
             yield f"{name} runs as root"
         if context.get("seccompProfile", {}).get("type", "RuntimeDefault") != "RuntimeDefault":
             yield f"{name} has a seccompProfile of its own, {context['seccompProfile']['type']}"
+        if context.get("seLinuxOptions", {}).get("type", "") not in SELINUX_TYPES:
+            yield f"{name} has the SELinux type {context['seLinuxOptions']['type']}"
         if context.get("procMount", "Default") != "Default":
             yield f"{name} sees an unmasked /proc"
         if any("hostPort" in port for port in container.get("ports", [])):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether quantities, names, images and autoscalers are such as Kubernetes takes, and our programs can do with."""
+import math
 import re
 
 import quantities
@@ -18,6 +19,7 @@ PORT_NAME = re.compile(r"(?=.*[a-z])[a-z0-9]([a-z0-9-]{0,13}[a-z0-9])?")
 DNS_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 LABEL_VALUE = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?")
 QUEUES = ("_requests_waiting", "_requests_running")
+LEAST_CLAIM = 1 << 30  # 200Mi is no 200Gi
 LONGEST_WINDOW = 3600  # that an autoscaler may have
 SOURCES = {"coordinator": ["coordinator"], "drafter": ["core/node", "drafter"], "verifier": ["core/node", "verifier"],
            "gateway": ["gateway/outrider_gateway"]}
@@ -31,6 +33,8 @@ def check_sizes(things):
         size = claim["spec"]["resources"]["requests"]["storage"]
         if problem := quantities.problem_of("storage", size):
             yield f"{name_of(claim)}: storage: {problem}"
+        elif quantities.value_of(size) < LEAST_CLAIM:
+            yield f"{name_of(claim)}: storage: {size} hold no model"
     yield from check_names(things)
     yield from check_scalers(things)
     yield from check_settings(things)
@@ -45,6 +49,9 @@ def check_resources(thing, things):
         cached = quantities.value_of(re.sub("([KMGT])(iB|B)?$", r"\1i", cache)) or 0
         if flag(words, "device", "cpu") == "cpu" and memory and cached >= (quantities.value_of(memory) or 0) > 0:
             yield f"container {container['name']}: --kv-cache-memory {cache} does not fit into its limit of memory, {memory}"
+        threads, cores = flag(words, "threads", ""), quantities.value_of(resources.get("limits", {}).get("cpu"))
+        if threads.isdigit() and cores is not None and int(threads) > math.ceil(cores):
+            yield f"container {container['name']}: --threads {threads} share {cores:g} cores: each pass is stopped in its midst"
         for side in ("requests", "limits"):
             for name, text in resources.get(side, {}).items():
                 if problem := quantities.problem_of(name, text):
@@ -72,6 +79,8 @@ def check_images(thing, things):
             yield f"container {container['name']}: image {container['image']} names no version: what runs may change by itself"
         if is_local and container.get("imagePullPolicy") not in ("IfNotPresent", "Never"):
             yield f"container {container['name']}: image {container['image']} can be pulled from nowhere"
+        if not is_local and container.get("imagePullPolicy") == "Never":
+            yield f"container {container['name']}: image {container['image']} is never pulled: no machine has it by itself"
         image, words = where.rsplit("/", 1)[-1], arguments(container, things)
         if image.startswith("outrider-") and image not in IMAGES:
             yield f"container {container['name']}: nobody builds the image {image}"
