@@ -54,6 +54,14 @@ void AddMoves(SessionMoves& moves, MetricRegistry& registry) {
          return static_cast<double>(moves.num_to_other_kernels.load());
        }});
   registry.AddSource(
+      {.name = "sessions_undrafted_total",
+       .help = "Sessions that draft no more, as two drafters were lost under "
+               "their calls.",
+       .kind = MetricRegistry::Kind::kCounter,
+       .read = [&moves] {
+         return static_cast<double>(moves.num_undrafted.load());
+       }});
+  registry.AddSource(
       {.name = "sessions_held",
        .help = "Running generations that wait for a verifier to go on.",
        .read = [&moves]() -> double { return moves.num_held; }});

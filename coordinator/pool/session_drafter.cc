@@ -131,6 +131,7 @@ void SessionDrafter::Count(const DraftCall& call,
       seat_->link.is_leaving || ++num_lost_ < kMaxLost) {
     return;
   }
+  ++pool_.moves().num_undrafted;
   OUTRIDER_LOG(kWarning, {{"request_id", call.log_ids.request_id},
                           {"session", session_.ShortHex()}})
       << "drafts no more: two drafters were lost under its calls, the last at "

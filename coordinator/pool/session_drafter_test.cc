@@ -276,6 +276,7 @@ TEST_F(SessionDrafterTest, TheOnlyDrafterIsTakenTwice) {
   // It is one of the few that were there.
   EXPECT_GE(NumDrafting(), 21 - SuspectPlaces::kMost);
   EXPECT_EQ(streams_[10]->num_drafts, 0);
+  EXPECT_EQ(pool_->moves().num_undrafted, 21 - NumDrafting());
 }
 
 TEST_F(SessionDrafterTest, WhoHasAnsweredInBetweenIsNotHeldToAccount) {

@@ -35,6 +35,8 @@ struct SessionMoves {
   Counts of_verifiers = {};  // by reason
   Counts of_drafters = {};
   std::atomic<int64_t> num_to_other_kernels = 0;
+  // Sessions that draft no more, as two drafters were lost under them.
+  std::atomic<int64_t> num_undrafted = 0;
   std::atomic<int> num_held = 0;  // that wait for a verifier to go on
 };
 

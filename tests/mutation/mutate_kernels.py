@@ -98,7 +98,7 @@ def key_of(kernel, source, site):
     line = source[number]
     changed = line[:begin] + replacement + line[end:]
     text, same = line.strip(), [i for i, other in enumerate(source) if other.strip() == line.strip()]
-    # Of lines with the same text it says which one is changed.
+    # Several lines may have the same text: which of them is changed.
     which = f"  #{same.index(number) + 1}" if len(same) > 1 else ""
     return (kernel, text + which, changed.strip() or "(nothing)"), changed
 
