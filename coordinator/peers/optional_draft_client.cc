@@ -186,7 +186,8 @@ void OptionalDraftClient::Ended(const absl::Status& status) {
     own_breaker_.Abandon(own_permit_);
     is_news = drafter_->breaker.Failure(now, permit_);
   }
-  // A drafter that comes back has lost all its sessions, and misses are counted.
+  // A drafter that comes back has lost all its sessions, and misses are
+  // counted.
   if (is_news && !absl::IsAborted(status)) {
     OUTRIDER_LOG(kWarning) << "drafting failed, going on without: " << status;
   }
