@@ -106,9 +106,10 @@ CudaTransformer::CudaTransformer(std::shared_ptr<Gpu> gpu,
   for (const DeviceMemory& memory : weights_.memory) {
     counters_->num_memory_bytes += static_cast<int64_t>(memory.bytes());
   }
-  // Sixteen sessions with a whole context each, or many more with less.
+  // Every session that may draw can have a whole context.
+  const int table_entries = limits.loop_sessions * context_blocks;
   step_limits_ = {.rows = limits.rows,
-                  .table_entries = std::max(16 * context_blocks, limits.rows),
+                  .table_entries = std::max(table_entries, limits.rows),
                   .group = config.num_heads / config.num_kv_heads};
 }
 

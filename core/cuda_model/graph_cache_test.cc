@@ -41,8 +41,11 @@ TEST(GraphCacheTest, WhatWasCapturedBeforehandIsLaunchedTheFirstTime) {
   const std::shared_ptr<Gpu> gpu = GpuUnderTest();
   GraphCache graphs(gpu);
   const GraphShape shape = {.step = {.num_rows = 1}};
+  const auto memory = DeviceMemory::Allocate(gpu, sizeof(float), "test");
+  ASSERT_TRUE(memory.ok()) << memory.status();
   int num_launches = 0;
-  EXPECT_TRUE(graphs.Capture(shape, [] {}));
+  EXPECT_TRUE(
+      graphs.Capture(shape, [&] { gpu->Zero(memory->data(), sizeof(float)); }));
   EXPECT_EQ(graphs.num_captured(), 1);
   EXPECT_EQ(graphs.num_replays(), 0);
   graphs.Run(shape, [&] { ++num_launches; });

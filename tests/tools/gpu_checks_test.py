@@ -41,6 +41,12 @@ class RatiosTest(unittest.TestCase):
     def test_without_a_probe_there_is_no_share_of_it(self):
         self.assertNotIn("share_of_probe", benchmarks.ratios(figures(), probe_rate=None))
 
+    def test_of_a_run_that_has_not_come_to_its_end_are_those_that_it_has(self):
+        begun = {name: figures()[name] for name in ("weight_bytes", "target", "draft")}
+        ratios = benchmarks.ratios(begun, probe_rate=2e12)
+        self.assertEqual((ratios["t5_over_t1"], ratios["share_of_probe"]), (1.2, 0.8))
+        self.assertNotIn("cycle_efficiency", ratios)
+
     def test_late_graphs_of_both_nodes_are_added(self):
         self.assertEqual(benchmarks.ratios(figures([gpu_line(3), gpu_line(4)]), None)["late_graphs"], 7)
 
@@ -113,6 +119,11 @@ def takes_too_long(_machine):
     raise subprocess.TimeoutExpired("it", 1)
 
 
+def finds_and_fails(machine):
+    machine.found = {"ratios": {"t5_over_t1": 1.05}}
+    raise AssertionError("requests failed")
+
+
 class StepTest(unittest.TestCase):
     def outcome(self, run, must_run, seconds_left=60):
         result = run_step(Step(run, 30, must_run), Hurried(seconds_left))
@@ -125,6 +136,10 @@ class StepTest(unittest.TestCase):
         for must_run in (True, False):
             self.assertEqual(self.outcome(fails, must_run), ("FAILED: texts differ", False))
 
+    def test_what_was_found_before_it_failed_is_kept(self):
+        self.assertEqual(run_step(Step(finds_and_fails, 30), Hurried(60)).figures, {"ratios": {"t5_over_t1": 1.05}})
+        self.assertEqual(run_step(Step(fails, 30), Hurried(60)).figures, {})
+
     def test_a_check_that_had_no_time_is_not_and_a_benchmark_is(self):
         for must_run in (True, False):
             self.assertEqual(self.outcome(passes, must_run, seconds_left=29), ("not run: no time left", not must_run))
@@ -132,6 +147,40 @@ class StepTest(unittest.TestCase):
 
     def test_a_tool_that_is_not_there_is_said(self):
         self.assertEqual(self.outcome(lacks_a_tool, False), ("not run: it is not installed", True))
+
+
+class LibrariesTest(unittest.TestCase):
+    def test_the_packs_libraries_are_for_its_programs_alone(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            machine = Machine.__new__(Machine)
+            machine.folder, machine.end = pathlib.Path(scratch), time.monotonic() + 60
+            machine.environment = dict(os.environ) | {"LD_LIBRARY_PATH": "/of/the/pack"}
+            program = machine.folder / "tests/x"
+            program.parent.mkdir()
+            program.write_text("#!/bin/sh\necho $LD_LIBRARY_PATH\n")
+            program.chmod(0o755)
+            for words in (["tests/x"], ["env", program]):
+                self.assertEqual(machine.run(*words), "/of/the/pack\n")
+            self.assertNotIn("/of/the/pack", machine.run("sh", "-c", "echo $LD_LIBRARY_PATH", machine.folder))
+
+
+class SanitizerTest(unittest.TestCase):
+    def test_tools_that_passed_before_the_time_was_over_are_told(self):
+        class Slow:
+            folder = pathlib.Path()
+
+            def needs_gpu(self):
+                pass
+
+            def has_program(self, _name):
+                return True
+
+            def run(self, *words, **_limits):
+                if "synccheck" in words:
+                    raise subprocess.TimeoutExpired(words, 1)
+
+        with self.assertRaisesRegex(NotRunError, "passed: memcheck, racecheck"):
+            checks.sanitizer(Slow())
 
 
 class ClusterTest(unittest.TestCase):

@@ -57,22 +57,27 @@ def pair(shape, acceptance=0.8):
 
 
 def measure_pair(machine, shape, folder):
+    raw = {}
+
+    def keep(**figures):
+        """What is known by now, which a failure of what comes next does not take away."""
+        raw.update(figures)
+        machine.found = {"shape": shape, "ratios": ratios(raw, getattr(machine, "probe", None)), **raw}
+        return machine.found
+
     on = ("--device", machine.device, "--measure", "--json")
     target = json.loads(machine.run("bin/outrider-verifier", "--model", folder / "target", *on))
     draft = json.loads(machine.run("bin/outrider-drafter", "--model", folder / "draft", *on))
+    keep(weight_bytes=bytes_of_a_pass(folder / "target"), target=target, draft=draft)
     with machine.cluster(folder / "target", folder / "draft") as address:
         greedy = {k: machine.generate(address, k, "def ")["token_ids"] for k in KS}
         if different := [k for k in KS if greedy[k] != greedy[0]]:
             raise AssertionError(f"greedy texts of K = {different} differ from plain decoding's")
         runs = {k: machine.generate(address, k, "def ", seed=1) for k in KS}
-        cells = bench(machine, address, folder)
-        gpus = machine.gpus(address)
-    raw = {"weight_bytes": bytes_of_a_pass(folder / "target"), "target": target, "draft": draft, "cells": cells,
-           "tokens_per_second": {k: run["timings"]["decode_tokens_per_second"] for k, run in runs.items()},
-           "acceptance": {k: run["totals"]["acceptance"] for k, run in runs.items()},
-           "nodes": gpus,
-           "assisted": assisted(machine, folder)}
-    return {"shape": shape, "ratios": ratios(raw, getattr(machine, "probe", None)), **raw}
+        keep(tokens_per_second={k: run["timings"]["decode_tokens_per_second"] for k, run in runs.items()},
+             acceptance={k: run["totals"]["acceptance"] for k, run in runs.items()})
+        keep(cells=bench(machine, address, folder), nodes=machine.gpus(address))
+    return keep(assisted=assisted(machine, folder))
 
 
 def bytes_of_a_pass(folder):
@@ -112,20 +117,21 @@ def assisted(machine, folder):
 
 
 def ratios(raw, probe_rate):
-    """What is worth quoting: each of two figures of this run."""
+    """What is worth quoting: each of two figures of this run, as far as it has come."""
     rows, step = raw["target"]["rows_ms"], raw["draft"]["draft_step_ms"]
     plain = raw["target"]["plain_tokens_per_second"]
-    cells = {(cell["k"], cell["sessions"]): cell for cell in raw["cells"]}
+    cells = {(cell["k"], cell["sessions"]): cell for cell in raw.get("cells", ())}
     result = {f"t{m}_over_t1": rows[m - 1] / rows[0] for m in (2, 3, 5, 9)}
     result["step_over_pass"] = step / rows[0]
-    result["cycle_efficiency"] = (BENCH_K * step + rows[BENCH_K]) / cells[BENCH_K, 1]["round_ms"]
+    if alone := cells.get((BENCH_K, 1)):
+        result["cycle_efficiency"] = (BENCH_K * step + rows[BENCH_K]) / alone["round_ms"]
     for (k, sessions), cell in sorted(cells.items()):
         result[f"over_plain_k{k}_{sessions}"] = cell["tokens_per_second"] / plain
-    if raw["nodes"]:
-        result["late_graphs"] = sum(int(re.search(r"\((\d+) captured late\)", line)[1]) for line in raw["nodes"])
+    if nodes := raw.get("nodes"):
+        result["late_graphs"] = sum(int(re.search(r"\((\d+) captured late\)", line)[1]) for line in nodes)
     if probe_rate:
         result["share_of_probe"] = raw["weight_bytes"] / (rows[0] / 1e3) / probe_rate
-    if rate := raw["assisted"].get("assisted_tokens_per_second"):
+    if rate := raw.get("assisted", {}).get("assisted_tokens_per_second"):
         result["over_assisted"] = cells[BENCH_K, 1]["tokens_per_second"] / rate
     return {name: round(value, 3) for name, value in result.items()}
 

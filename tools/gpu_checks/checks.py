@@ -3,6 +3,7 @@
 import concurrent.futures
 import json
 import re
+import subprocess
 
 from gpu_checks.machine import NotRunError
 from gpu_checks.packing import ROOT
@@ -110,5 +111,7 @@ def sanitizer(machine):
             if re.search(r"not supported|Unable to find injection|failed to initialize", str(error), re.IGNORECASE):
                 raise NotRunError(f"compute-sanitizer cannot watch this device: {str(error)[-200:]}") from error
             raise
+        except subprocess.TimeoutExpired as error:
+            raise NotRunError(f"no time was left for all of its tools; passed: {', '.join(done) or 'none'}") from error
         done.append(tool)
     return {"tools": ", ".join(done)}

@@ -22,18 +22,22 @@ class NotRunError(Exception):
 
 
 class Machine:
-    """Programs below `folder`, which run models on `device` ("cuda" or "cpu") until `end` (of time.monotonic)."""
+    """Programs below `folder`, which run models on `device` ("cuda" or "cpu") until `end` (of time.monotonic).
+
+    `found` is what the step under way has found so far."""
 
     def __init__(self, folder, device, python, end):
-        self.folder, self.device, self.python, self.end = folder, device, python, end
+        self.folder, self.device, self.python, self.end, self.found = folder, device, python, end, {}
         torch = subprocess.run([python, "-c", FIND_TORCH], capture_output=True, text=True, check=False).stdout.strip()
         if not torch:
             sys.exit(f"gpu_check: {python} has no torch, whose libraries the programs load (--python: another one)")
         self.torch_version = re.search(r"__version__ = ['\"](.*?)['\"]", (pathlib.Path(torch) / "version.py").read_text())[1]
         print(f"torch {self.torch_version} in {torch}")
         nvidia = [str(p) for p in pathlib.Path(torch).parent.glob("nvidia/*/lib")]
+        # What was there stays: some machines find the driver, libcuda.so.1, by it alone.
+        before = [path for path in [os.environ.get("LD_LIBRARY_PATH")] if path]
         self.environment = os.environ | {
-            "LD_LIBRARY_PATH": ":".join([str(self.folder / "lib"), f"{torch}/lib", *nvidia]),
+            "LD_LIBRARY_PATH": ":".join([str(self.folder / "lib"), f"{torch}/lib", *nvidia, *before]),
             "OUTRIDER_SOURCE_DIR": str(ROOT), "OUTRIDER_CUDA_LIBRARY": str(self.folder / KERNELS),
             "OMP_WAIT_POLICY": "passive"}
 
@@ -49,7 +53,10 @@ class Machine:
         words = [str(self.folder / command[0]) if command[0].startswith(("bin/", "tests/")) else str(command[0]),
                  *map(str, command[1:])]
         limit = max(1.0, min(seconds, self.seconds_left()))
-        done = subprocess.run(words, env=self.environment, capture_output=True, text=True, timeout=limit, check=False)
+        # The pack's libraries are for its programs: that machine's Python, and its tools, have others of the same names.
+        ours = tuple(str(self.folder / name) for name in ("bin/", "tests/"))
+        environment = self.environment if any(word.startswith(ours) for word in words) else None
+        done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=limit, check=False)
         if done.returncode != 0:
             raise AssertionError(f"{command[0]} ended with {done.returncode}: {(done.stdout + done.stderr)[-2000:]}")
         return done.stdout

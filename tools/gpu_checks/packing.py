@@ -16,7 +16,7 @@ PACK = FOLDER / "pack.tar.xz"
 PROGRAMS = ["bin/outrider", "bin/outrider-coordinator", "bin/outrider-drafter", "bin/outrider-verifier",
             "tests/kernels_cuda_gpu_tests", "tests/cuda_golden_tests"]
 KERNELS = "lib/liboutrider_cuda_kernels.so"
-EVERYWHERE = re.compile(r"(ld-linux|lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+)\.so)")
+EVERYWHERE = re.compile(r"(ld-linux|lib(c|m|dl|rt|util|pthread|gcc_s|stdc\+\+)\.so)")
 OF_TORCH = re.compile(r"/(torch|nvidia)/")
 
 

@@ -34,6 +34,7 @@ def run_step(step, machine):
     if step.seconds > machine.seconds_left():
         return result
     start = time.monotonic()
+    machine.found = {}
     try:
         result.figures = step.run(machine)
         result.outcome = "passed"
@@ -43,5 +44,7 @@ def run_step(step, machine):
         result.outcome = "not run to its end: no time left"
     except (AssertionError, subprocess.SubprocessError, OSError, ValueError, KeyError, TypeError) as error:
         result.outcome = f"FAILED: {error}"
+    if result.outcome != "passed":
+        result.figures = machine.found
     result.seconds = round(time.monotonic() - start, 1)
     return result
