@@ -20,7 +20,7 @@ struct CudaLimits {
   size_t capture_bytes = size_t{1} << 30;
   // What the parts of attention over a long context may take; more tiles than
   // fit run one group after the other.
-  size_t attention_floats = size_t{16} << 20;
+  size_t attention_floats = size_t{64} << 20;
 };
 
 }  // namespace outrider

@@ -55,7 +55,9 @@ absl::StatusOr<std::shared_ptr<kernels::cuda::Gpu>> OpenGpu(
   if (gpu != nullptr) return gpu;
   return absl::FailedPreconditionError(absl::StrCat(
       "device cuda:", index,
-      ": no usable NVIDIA driver, or no such GPU on this machine: ", error));
+      ": no usable NVIDIA driver (libcuda.so.1, where the system or "
+      "LD_LIBRARY_PATH finds it), or no such GPU on this machine: ",
+      error));
 }
 
 }  // namespace outrider
