@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "coordinator/peers/fade.h"
-
 namespace outrider {
 namespace {
 
@@ -23,9 +21,6 @@ constexpr double kSessionsRounds = 32;
 // A session that comes back after a pause has seen the rounds of the others go
 // by, and counts no more than so much of the mean, and so many.
 constexpr double kMostOfSessions = 4;
-
-// What a round commits that lookups filled in, is a mean over so many of those.
-constexpr double kFilledInRounds = 100;
 
 }  // namespace
 
@@ -93,11 +88,6 @@ void DraftLengthControl::LearnWay(const Choice& choice,
   DraftLengthChoice& own = choice.is_ahead ? ahead_way_ : in_turn_;
   DraftLengthChoice& other = choice.is_ahead ? in_turn_ : ahead_way_;
   other.LearnAcceptance(seen);
-  const bool is_filled_in = round.num_looked_up > 0;
-  if (is_filled_in) {
-    tokens_filled_in_.Fade(FadeOver(kFilledInRounds));
-    tokens_filled_in_.Add(round.num_accepted + 1);
-  }
   // It went from one way to the other.
   const bool was_ahead = round.ahead.outcome != AheadStats::Outcome::kNotAsked;
   const bool has_turned =
@@ -118,9 +108,8 @@ void DraftLengthControl::LearnWay(const Choice& choice,
       round.num_by_drafter() == 0 ||
       (was_ahead == choice.is_ahead && choice.drafts_ahead == choice.is_ahead);
   if (!is_of_way || choice.after < last_turn_) return;
-  const double tokens = is_filled_in ? tokens_filled_in_.value
-                                     : own.model().Tokens(choice.num_drafts);
-  ahead_.Learn(round.round_seconds / tokens, num_sessions());
+  ahead_.Learn(round.round_seconds / own.model().Tokens(choice.num_drafts),
+               num_sessions());
   if (ahead_.asks() == choice.is_ahead) return;
   last_turn_ = num_rounds_;
   if (!other.has_learned()) other.BeginLike(own);

@@ -6,7 +6,6 @@
 
 #include "coordinator/peers/ahead_choice.h"
 #include "coordinator/peers/draft_length_choice.h"
-#include "coordinator/peers/fading_mean.h"
 #include "coordinator/peers/outcome_count.h"
 #include "core/base/mutex.h"
 #include "core/wire/schedule.h"
@@ -82,8 +81,6 @@ class DraftLengthControl {
   DraftLengthChoice ahead_way_ ABSL_GUARDED_BY(mu_);
   OutcomeCount outcomes_ ABSL_GUARDED_BY(mu_);
   AheadChoice ahead_ ABSL_GUARDED_BY(mu_);
-  // Of a round that asks for no drafts, and has some that were looked up.
-  FadingMean tokens_filled_in_ ABSL_GUARDED_BY(mu_);
   int64_t num_rounds_ ABSL_GUARDED_BY(mu_) = 0;
   // How many rounds one of each session takes, its own included.
   double num_sessions_ ABSL_GUARDED_BY(mu_) = 1;

@@ -34,7 +34,7 @@ void SpeculationModel::Learn(const RoundStats& round,
                              const Circumstances& circumstances) {
   LearnAcceptance(round, circumstances.num_asked);
   LearnAhead(round, circumstances);
-  if (circumstances.is_trial && round.num_drafted > 0) LearnWait(round);
+  if (circumstances.is_trial && round.num_by_drafter() > 0) LearnWait(round);
   LearnTimes(round, circumstances);
 }
 
@@ -43,7 +43,14 @@ void SpeculationModel::LearnAcceptance(const RoundStats& round, int num_asked) {
   for (Mean& place : accepted_) {
     place.Fade(kAcceptanceFade, kLeastAcceptanceWeight);
   }
-  if (num_asked > 0) ForgetWhatChanged(round.num_accepted > 0);
+  if (num_asked > 0) {
+    ForgetWhatChanged(round.num_accepted > 0);
+  } else {
+    plain_tokens_.Fade(kAcceptanceFade);
+    plain_tokens_.Add(round.num_accepted + 1);
+    plain_drafts_.Fade(kAcceptanceFade);
+    plain_drafts_.Add(round.num_drafted);
+  }
   // A draft that was asked for and not made is one that does not stand.
   for (int i = 0; i < num_asked && i <= round.num_accepted; ++i) {
     accepted_[i].Add(i < round.num_accepted ? 1 : 0);
@@ -103,9 +110,9 @@ void SpeculationModel::LearnTimes(const RoundStats& round,
     draft_tokens_.Add(draft.compute_seconds /
                       (round.num_drafted + (has_stopped ? 1 : 0)));
   }
-  if (round.num_drafted > 0) drafts_.Add(round.num_drafted);
+  if (round.num_by_drafter() > 0) drafts_.Add(round.num_drafted);
   const RoundStats::Link& verify = round.verifier;
-  LearnVerifyCall(round.num_drafted > 0,
+  LearnVerifyCall(round.num_by_drafter() > 0,
                   verify.call_seconds - verify.compute_seconds);
   passes_.Learn(round.num_drafted + 1, verify.compute_seconds,
                 circumstances.num_sessions);
@@ -170,7 +177,8 @@ double SpeculationModel::DraftSeconds(int num_drafts) const {
 }
 
 double SpeculationModel::VerifySeconds(int num_drafts) const {
-  const double num_made = Made(num_drafts);
+  const double num_made =
+      num_drafts == 0 ? plain_drafts_.value : Made(num_drafts);
   const int whole = static_cast<int>(num_made);
   const double pass = passes_.Seconds(whole + 1) +
                       (num_made - whole) * (passes_.Seconds(whole + 2) -

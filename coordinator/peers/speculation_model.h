@@ -40,6 +40,7 @@ class SpeculationModel {
   // Tokens that a round with so many drafts commits on average, and its time;
   // known once it has learned.
   double Tokens(int num_drafts) const {
+    if (num_drafts == 0 && plain_tokens_.weight > 0) return plain_tokens_.value;
     return tokens_[std::min(num_drafts, kMostDrafts)];
   }
   double Seconds(int num_drafts) const;
@@ -82,7 +83,11 @@ class SpeculationModel {
   // Likewise whether it is made, once those before it are: a drafter may stop
   // where it is not sure.
   Places made_ = {};
-  Counts num_made_ = {};    // follows from made_
+  Counts num_made_ = {};  // follows from made_
+  // Of rounds that asked for none: what they committed, and the drafts that
+  // were looked up for them all the same.
+  Mean plain_tokens_ = {};
+  Mean plain_drafts_ = {};
   Mean recent_ = {};        // of the first place, over the last rounds alone
   Mean draft_calls_ = {};   // less what the drafter computed
   Mean draft_tokens_ = {};  // what it computed, a pass of its own
