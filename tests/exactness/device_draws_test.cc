@@ -243,7 +243,7 @@ TEST_P(DeviceDrawsTest, WhereAShareIsReachedExactlyTheHostsTokensAreLeft) {
       {{.min_p = 1.0, .support_size = 50}, 4}};
   for (const auto& [next, num_left] : laws) {
     std::vector<Drawn> all;
-    for (uint64_t i = 0; i < 12; ++i) {
+    for (uint64_t i = 0; i < Sessions::kMost; ++i) {
       all.push_back(DrawnOf(logits, {.count = 50, .next = next}, 20 + i));
     }
     Sessions sessions(all, /*num_left=*/2, /*num_tiles=*/1);
