@@ -95,6 +95,17 @@ TEST_P(DeviceRowsTest, ACoinDrawsTheTokenWhoseShareItFallsInto) {
   }
 }
 
+// What is below a token excludes it, what is up to it includes it.
+TEST_P(DeviceRowsTest, ACoinOnTheEdgeOfTwoTokensDrawsTheSecond) {
+  for (const int size : {4, 8192}) {  // in two chunks, each with half
+    const std::vector<float> logits(static_cast<size_t>(size), 0.5f);
+    for (const double uniform : {0.0, 0.25, 0.5, 0.75}) {
+      EXPECT_EQ(Ask({{.logits = logits, .uniform = uniform}})[0].row.drawn,
+                uniform * size);
+    }
+  }
+}
+
 TEST_P(DeviceRowsTest, AFullSupportLeavesNothingToDraw) {
   std::vector<TokenId> all(20);
   std::iota(all.begin(), all.end(), 0);
@@ -172,7 +183,7 @@ TEST_P(DeviceRowsTest, TheLowestIdIsTheArgmaxAmongEquals) {
   // A place in each warp's share, and one in another chunk.
   for (const int first : {0, 40, 70, 100, 130, 170, 200, 250, 5000}) {
     std::vector<float> logits(9000, -1.0f);
-    for (const int other : {first, first + 1, first + 300, 5500, 8999}) {
+    for (const int other : {first, first + 1, first + 256, 5500, 8999}) {
       logits[other] = 2.5f;
     }
     const Question question = {.logits = logits, .temperature = 0};

@@ -236,6 +236,16 @@ TEST_P(CudaAttentionTest, AgreesWithDoublePrecisionOverManySplits) {
   }
 }
 
+// A key of the last split outweighs all before it, or weighs nothing beside
+// them, by hundreds of powers of two: parts are joined at the greater top.
+TEST_P(CudaAttentionTest, AgreesWithDoublePrecisionWhereScoresAreFarApart) {
+  Sessions sessions(element(), {2, 1, 64}, {600});
+  for (int d = 0; d < 64; ++d) {
+    sessions.Set(sessions.keys(), sessions.Place(0, 550, 0, d), 300.0f);
+  }
+  ExpectReference(sessions, {{0, 540, 30}});
+}
+
 TEST_P(CudaAttentionTest, AgreesWithDoublePrecisionFromOneToSixteenRows) {
   const Sessions sessions(element(), {4, 2, 48}, {280});
   for (int num_rows = 1; num_rows <= 16; ++num_rows) {
