@@ -153,6 +153,7 @@ TEST(CudaCausalLmTest, ARoundOfManySessionsIsOneLaunchAndHasTheirBits) {
   std::vector<Session> sessions;
   std::vector<Extension> batch;
   std::vector<float> alone;
+  sessions.reserve(kSessions);
   for (int i = 0; i < kSessions; ++i) {
     sessions.push_back({Tokens(20 + i, i), Table(3 * i, 1, 20 + i)});
   }

@@ -86,6 +86,13 @@ Drawn DrawnOf(const std::vector<float>& logits, const Law& law,
   return drawn;
 }
 
+// The i-th of many coins at few positions.
+Drawn WithCoin(const std::vector<float>& logits, const Law& law, uint64_t i) {
+  Drawn drawn = DrawnOf(logits, law, 20 + i % 100);
+  drawn.next.generation += i << 8;
+  return drawn;
+}
+
 std::optional<TokenId> HostsToken(const Drawn& drawn) {
   return DrawOnHost(drawn.answer, drawn.question.temperature, drawn.next);
 }
@@ -286,9 +293,8 @@ TEST_P(DeviceDrawsTest, TheLastOfAsManyAsThereAreThreadsIsDrawn) {
                    .next = {.top_k = 1024, .support_size = 1024}};
   const std::vector<float> logits(1024, 0.5f);
   std::optional<Drawn> last;
-  for (uint64_t position = 0; position < 20000 && !last.has_value();
-       ++position) {
-    const Drawn drawn = DrawnOf(logits, law, position);
+  for (uint64_t i = 0; i < 20000 && !last.has_value(); ++i) {
+    const Drawn drawn = WithCoin(logits, law, i);
     if (HostsToken(drawn) == 1023) last = drawn;
   }
   ASSERT_TRUE(last.has_value());
@@ -305,8 +311,8 @@ TEST_P(DeviceDrawsTest, WeightsAreRoundedAsTheHostRoundsThem) {
   const std::vector<float> logits = Logits(200, 3, 2.0f);
   std::vector<Drawn> all;
   for (uint64_t i = 0; i < 100000 && all.size() < Sessions::kMost; ++i) {
-    const Drawn drawn = DrawnOf(logits, rounded, i);
-    if (HostsToken(drawn) == HostsToken(DrawnOf(logits, exact, i))) continue;
+    const Drawn drawn = WithCoin(logits, rounded, i);
+    if (HostsToken(drawn) == HostsToken(WithCoin(logits, exact, i))) continue;
     all.push_back(drawn);
   }
   ASSERT_FALSE(all.empty());

@@ -215,7 +215,7 @@ __global__ void AskTwice(const float* rows, int num_waits) {
 }
 
 TEST(EmulationTest, AThreadAsksForOneCopyToAPlaceAtATime) {
-  const std::vector<float> rows(kThreads * 4);
+  const std::vector<float> rows(size_t{kThreads} * 4);
   const auto run = [&](int num_waits) {
     Launch(1, kThreads, kThreads * sizeof(uint4), nullptr, AskTwice,
            rows.data(), num_waits);
