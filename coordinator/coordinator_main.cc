@@ -243,7 +243,7 @@ absl::Status Serve(Flags flags) {
   // Each heap keeps what bursts of streams have left in it: no more of them
   // than threads that poll, while all of gRPC's and ours would have one.
   mallopt(M_ARENA_MAX, flags.num_threads);
-  CallQueue queue(flags.num_threads);
+  CallQueue queue(flags.num_threads, CallQueue::Spin(flags.server.spin_us));
   SystemResolver resolver;
   NodePool pool(flags.nodes, queue, resolver);
   MetricRegistry registry(

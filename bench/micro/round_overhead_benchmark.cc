@@ -81,7 +81,7 @@ class Listeners {
 };
 
 // A process of its own that serves until this one ends. Forked before any
-// thread exists.
+// thread exists; returns when it serves.
 class ServerProcess {
  public:
   ServerProcess(const Serve& serve, const std::string& listen) {
@@ -96,19 +96,15 @@ class ServerProcess {
       while (true) pause();
     }
     close(ends[1]);
-    from_ = ends[0];
+    for (char c = 0; read(ends[0], &c, 1) == 1 && c != '\0';) address_ += c;
+    close(ends[0]);
+    OUTRIDER_CHECK(!address_.empty());
   }
 
-  // Waits until it serves.
-  std::string address() const {
-    std::string address;
-    for (char c = 0; read(from_, &c, 1) == 1 && c != '\0';) address += c;
-    OUTRIDER_CHECK(!address.empty());
-    return address;
-  }
+  const std::string& address() const { return address_; }
 
  private:
-  int from_ = -1;
+  std::string address_;
 };
 
 template <typename MakeService>
@@ -241,6 +237,11 @@ class EchoRounds {
     drafter_.emplace(drafter_process_.address(), queue);
     verifier_.emplace(verifier_process_.address(), queue);
   }
+  // The queue may end now.
+  void Disconnect() {
+    drafter_.reset();
+    verifier_.reset();
+  }
 
   void Measure(const CallBytes& draft, const CallBytes& verify,
                const CallBytes& plain) {
@@ -275,7 +276,38 @@ class EchoRounds {
   Figures draft_, verify_, plain_, both_;
 };
 
-void Run(int seconds, Listeners listeners) {
+struct RoundFigures {
+  Figures speculative;
+  Figures plain;
+};
+
+// Rounds and echoes in turns for so long, on a queue of their own.
+void Measure(CallQueue::Spin spin, std::chrono::seconds period,
+             const RoundClient::Addresses& addresses,
+             const std::vector<EchoRounds*>& all_echoes,
+             RoundFigures& figures) {
+  const Clock::time_point end = Clock::now() + period;
+  CallQueue queue(/*num_threads=*/1, spin);
+  // A coordinator serves, too, by the same queue.
+  const auto coordinator =
+      RpcServer::Start({.listen = "127.0.0.1:0"}, {}, queue);
+  OUTRIDER_CHECK(coordinator.ok()) << coordinator.status();
+  RoundClient speculative(addresses, kDraftTokens, queue);
+  RoundClient plain(addresses, 0, queue);
+  for (EchoRounds* echoes : all_echoes) echoes->Connect(queue);
+  do {
+    Time([&] { return speculative.Round(); }, figures.speculative);
+    Time([&] { return plain.Round(); }, figures.plain);
+    for (EchoRounds* echoes : all_echoes) {
+      echoes->Measure(speculative.drafter_bytes(), speculative.verifier_bytes(),
+                      plain.verifier_bytes());
+    }
+  } while (Clock::now() < end);
+  for (EchoRounds* echoes : all_echoes) echoes->Disconnect();
+}
+
+void Run(std::chrono::seconds period, CallQueue::Spin spin,
+         Listeners listeners) {
   const ServerProcess drafter(
       [](const auto& listen) { return ServeNode(MakeDrafterService, listen); },
       listeners.Next());
@@ -285,33 +317,25 @@ void Run(int seconds, Listeners listeners) {
   EchoRounds callback_echoes(ServeCallbackEcho, "the callback API", listeners);
   EchoRounds queue_echoes(ServeQueueEcho, "a queue", listeners);
   SetUpGrpc();
-  // A coordinator serves, too, by the same queue.
-  CallQueue queue(/*num_threads=*/1);
-  const auto coordinator =
-      RpcServer::Start({.listen = "127.0.0.1:0"}, {}, queue);
-  OUTRIDER_CHECK(coordinator.ok()) << coordinator.status();
   const RoundClient::Addresses addresses = {.drafter = drafter.address(),
                                             .verifier = verifier.address()};
-  RoundClient speculative(addresses, kDraftTokens, queue);
-  RoundClient plain(addresses, 0, queue);
-  callback_echoes.Connect(queue);
-  queue_echoes.Connect(queue);
-
-  Figures rounds;
-  Figures plain_rounds;
-  const Clock::time_point end = Clock::now() + std::chrono::seconds(seconds);
-  do {
-    Time([&] { return speculative.Round(); }, rounds);
-    Time([&] { return plain.Round(); }, plain_rounds);
-    for (EchoRounds* echoes : {&callback_echoes, &queue_echoes}) {
-      echoes->Measure(speculative.drafter_bytes(), speculative.verifier_bytes(),
-                      plain.verifier_bytes());
-    }
-  } while (Clock::now() < end);
+  RoundFigures rounds;
+  RoundFigures spinning;
+  if (spin == CallQueue::Spin(0)) {
+    Measure(spin, period, addresses, {&callback_echoes, &queue_echoes}, rounds);
+  } else {
+    const Clock::time_point end = Clock::now() + period;
+    constexpr std::chrono::seconds kPhase(1);
+    do {
+      Measure(CallQueue::Spin(0), kPhase, addresses,
+              {&callback_echoes, &queue_echoes}, rounds);
+      Measure(spin, kPhase, addresses, {}, spinning);
+    } while (Clock::now() < end);
+  }
 
   std::printf("%-52s %8s %8s\n", "us", "p50", "p99");
-  Print(absl::StrCat("rounds, K = ", kDraftTokens), rounds);
-  Print("rounds, K = 0", plain_rounds);
+  Print(absl::StrCat("rounds, K = ", kDraftTokens), rounds.speculative);
+  Print("rounds, K = 0", rounds.plain);
   for (const EchoRounds* echoes : {&callback_echoes, &queue_echoes}) {
     echoes->PrintAll();
   }
@@ -323,9 +347,20 @@ void Run(int seconds, Listeners listeners) {
       "its two calls,\none after the other as in a round (%.2f times those "
       "that were repeated by themselves);\nwith K = 0 %.2f times that of its "
       "one.\n",
-      kDraftTokens, rounds.p50() / fastest(&EchoRounds::both),
-      rounds.p50() / fastest(&EchoRounds::each),
-      plain_rounds.p50() / fastest(&EchoRounds::plain));
+      kDraftTokens, rounds.speculative.p50() / fastest(&EchoRounds::both),
+      rounds.speculative.p50() / fastest(&EchoRounds::each),
+      rounds.plain.p50() / fastest(&EchoRounds::plain));
+  if (spin == CallQueue::Spin(0)) return;
+  std::printf("\n");
+  Print(absl::StrCat("rounds, K = ", kDraftTokens, ", spin"),
+        spinning.speculative);
+  Print("rounds, K = 0, spin", spinning.plain);
+  std::printf(
+      "\nWhere the coordinator spins for %d us rounds with K = %d take %.2f "
+      "times as long,\nwith K = 0 %.2f times.\n",
+      static_cast<int>(spin.count()), kDraftTokens,
+      spinning.speculative.p50() / rounds.speculative.p50(),
+      spinning.plain.p50() / rounds.plain.p50());
 }
 
 }  // namespace
@@ -337,12 +372,20 @@ int main(int argc, char** argv) {
   app.add_option("--seconds", seconds, "how long to measure")
       ->check(outrider::WholeNumberIn(1, 3600))
       ->capture_default_str();
+  int spin_us = 0;
+  app.add_option("--spin-us", spin_us,
+                 "beside a coordinator that sleeps at once, one that spins for "
+                 "so long, in turns")
+      ->check(outrider::WholeNumberIn(0, 1000))
+      ->capture_default_str();
   std::string sockets;
   app.add_option("--sockets", sockets,
                  "an empty folder: by socket files in it, not over loopback")
       ->check(CLI::ExistingDirectory);
   CLI11_PARSE(app, argc, argv);
   outrider::KeepFreedMemory();  // as all three programs do
-  outrider::Run(seconds, outrider::Listeners(sockets));
+  outrider::Run(std::chrono::seconds(seconds),
+                outrider::CallQueue::Spin(spin_us),
+                outrider::Listeners(sockets));
   return 0;
 }

@@ -47,7 +47,8 @@ absl::Status ServeNode(const ServedNode& served) {
   Node& node = served.node;
   RpcServer::Options rpc = flags.rpc;
   rpc.max_receive_bytes = served.max_receive_bytes;
-  CallQueue queue{CallQueue::WithStandby()};  // passes take long
+  // Passes take long.
+  CallQueue queue{CallQueue::WithStandby{CallQueue::Spin(flags.spin_us)}};
   OUTRIDER_ASSIGN_OR_RETURN(
       const std::unique_ptr<RpcServer> server,
       RpcServer::Start(rpc, {&served.service, &node.cache_service()}, queue));

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/rpc/call_queue.h"
 
+#include <grpc/support/time.h>
+
 namespace outrider {
 
-CallQueue::CallQueue(int num_threads) {
+CallQueue::CallQueue(int num_threads, Spin spin) : spin_(spin) {
   for (int i = 0; i < num_threads; ++i) {
     threads_.emplace_back([this] { Run(); });
   }
 }
 
-CallQueue::CallQueue(WithStandby) {
+CallQueue::CallQueue(WithStandby with) : spin_(with.spin) {
   for (const bool polls_first : {true, false}) {
     threads_.emplace_back([this, polls_first] { TakeTurns(polls_first); });
   }
@@ -21,21 +23,37 @@ CallQueue::~CallQueue() {
 }
 
 void CallQueue::Run() {
-  void* tag = nullptr;
   bool ok = false;
-  while (queue_->Next(&tag, &ok)) static_cast<Completion*>(tag)->Complete(ok);
+  while (Completion* completion = Next(ok)) completion->Complete(ok);
+}
+
+Completion* CallQueue::Next(bool& ok) {
+  using Clock = std::chrono::steady_clock;
+  void* tag = nullptr;
+  auto status = grpc::CompletionQueue::TIMEOUT;
+  if (spin_ > Spin(0)) {
+    const Clock::time_point end = Clock::now() + spin_;
+    do {
+      status = queue_->AsyncNext(&tag, &ok, gpr_inf_past(GPR_CLOCK_MONOTONIC));
+    } while (status == grpc::CompletionQueue::TIMEOUT && Clock::now() < end);
+  }
+  if (status == grpc::CompletionQueue::TIMEOUT) {
+    status = queue_->AsyncNext(&tag, &ok, gpr_inf_future(GPR_CLOCK_MONOTONIC));
+  }
+  if (status == grpc::CompletionQueue::SHUTDOWN) return nullptr;
+  return static_cast<Completion*>(tag);
 }
 
 void CallQueue::TakeTurns(bool is_my_turn) {
-  void* tag = nullptr;
   bool ok = false;
   while (is_my_turn || turn_.StandBy()) {
-    if (!queue_->Next(&tag, &ok)) {
+    Completion* const completion = Next(ok);
+    if (completion == nullptr) {
       turn_.Close();
       return;
     }
     const uint64_t begun = turn_.Begin();
-    static_cast<Completion*>(tag)->Complete(ok);
+    completion->Complete(ok);
     is_my_turn = turn_.End(begun);
   }
 }

@@ -6,6 +6,7 @@
 #include <grpcpp/server_builder.h>
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -38,13 +39,22 @@ class Completion {
 // has one thread at a time wait for all connections of the process: what it
 // finds for another queue costs a wake-up, and so do other threads on the same
 // one. The callback API has threads of its own, hence nothing here uses it.
+//
+// A thread that polls asks for as long as `spin` whether something has come
+// before it sleeps, as a core that halts meanwhile is slow to wake. That pays
+// where it has a core of its own to burn, and costs where it does not.
+//
 // Thread-safe; must outlive every call, and the server.
 class CallQueue {
  public:
+  using Spin = std::chrono::microseconds;
+
   // All of them poll, as no handler takes long.
-  explicit CallQueue(int num_threads);
+  explicit CallQueue(int num_threads, Spin spin = Spin(0));
   // A thread that polls and one that stands by, as handlers may take long.
-  struct WithStandby {};
+  struct WithStandby {
+    Spin spin{0};
+  };
   explicit CallQueue(WithStandby);
   CallQueue(const CallQueue&) = delete;
   CallQueue& operator=(const CallQueue&) = delete;
@@ -58,11 +68,14 @@ class CallQueue {
 
  private:
   void Run();
+  // What completes next, and how. Null: the queue has ended.
+  Completion* Next(bool& ok);
   void TakeTurns(bool is_my_turn);
 
   grpc::ServerBuilder builder_;  // it alone makes queues that servers can use
   const std::unique_ptr<grpc::ServerCompletionQueue> queue_ =
       builder_.AddCompletionQueue();
+  const Spin spin_;
   PollingTurn turn_;
   std::vector<std::jthread> threads_;
 };

@@ -4,10 +4,12 @@
 #include <grpcpp/alarm.h>
 
 #include <chrono>
+#include <ctime>
 #include <deque>
 #include <functional>
 #include <latch>
 #include <memory>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -51,6 +53,34 @@ TEST(CallQueueTest, WhatComesIsReadWhileAHandlerKeepsTheThreadThatPolls) {
     has_come.wait();
   }
   is_done.wait();
+}
+
+// What the process's threads have run for.
+std::chrono::nanoseconds CpuTime() {
+  timespec time;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) +
+         std::chrono::nanoseconds(time.tv_nsec);
+}
+
+TEST(CallQueueTest, ThreadsThatSpinAreToldAndSleepAfterwards) {
+  constexpr CallQueue::Spin kSpin = std::chrono::milliseconds(1);
+  std::latch is_done(6);
+  std::vector<std::unique_ptr<Event>> events;
+  CallQueue queue(/*num_threads=*/2, kSpin);
+  CallQueue with_standby{CallQueue::WithStandby{kSpin}};
+  for (int i = 0; i < 3; ++i) {
+    for (CallQueue* each : {&queue, &with_standby}) {
+      events.push_back(
+          std::make_unique<Event>(*each, [&] { is_done.count_down(); }));
+      // Some come while a thread spins, others while it sleeps.
+      std::this_thread::sleep_for(kSpin * i * 2);
+    }
+  }
+  is_done.wait();
+  const auto before = CpuTime();
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_LT(CpuTime() - before, std::chrono::milliseconds(150));
 }
 
 }  // namespace

@@ -33,6 +33,12 @@ void AddServerFlags(CLI::App& app, ServerFlags& flags) {
                  "longest that running sessions may take after SIGTERM")
       ->check(WholeNumberIn(0, 3600))
       ->capture_default_str();
+  app.add_option("--spin-us", flags.spin_us,
+                 "microseconds for which a thread that has nothing to do asks "
+                 "for calls before it sleeps: rounds cost less where it has a "
+                 "core to itself, and more where it does not")
+      ->check(WholeNumberIn(0, 1000))
+      ->capture_default_str();
   app.add_flag("--check-config", flags.check_config,
                "serve nothing: check flags and files; exit status 0 or 2");
   app.option_defaults()->group("TLS");

@@ -21,6 +21,7 @@ namespace outrider {
 struct ServerFlags {
   RpcServer::Options rpc = {};
   int drain_seconds = 5;
+  int spin_us = 0;  // CallQueue's
   std::string metrics_listen = {};  // empty: no HTTP
   bool log_json = false;
   bool check_config = false;
