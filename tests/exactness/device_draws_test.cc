@@ -389,15 +389,19 @@ TEST_P(DeviceDrawsTest, WhoHasNoRowLeftIsPadding) {
 }
 
 TEST_P(DeviceDrawsTest, FromARowThatIsNoneNothingIsDrawn) {
-  const Drawn drawn = DrawnOf(Logits(200, 7, 4.0f), Laws()[3], 30);
-  for (const bool is_valid : {false, true}) {
-    Sessions sessions({drawn}, /*num_left=*/3, /*num_tiles=*/1);
-    sessions.found_.emplace(std::vector<TopRowResult>{
-        {.count = is_valid ? 0 : 5, .is_valid = is_valid}});
-    sessions.Draw();
-    EXPECT_EQ(sessions.records_.Read()[0].token, -1);
-    EXPECT_EQ(sessions.sessions_->Read()[0].num_left, 0);
-    EXPECT_EQ(sessions.blocks_.Read()[0], kSpareBlock);
+  for (const bool is_coupled : {false, true}) {
+    Law law = Laws()[3];
+    law.next.is_coupled = is_coupled;
+    const Drawn drawn = DrawnOf(Logits(200, 7, 4.0f), law, 30);
+    for (const bool is_valid : {false, true}) {
+      Sessions sessions({drawn}, /*num_left=*/3, /*num_tiles=*/1);
+      sessions.found_.emplace(std::vector<TopRowResult>{
+          {.count = is_valid ? 0 : 5, .is_valid = is_valid}});
+      sessions.Draw();
+      EXPECT_EQ(sessions.records_.Read()[0].token, -1);
+      EXPECT_EQ(sessions.sessions_->Read()[0].num_left, 0);
+      EXPECT_EQ(sessions.blocks_.Read()[0], kSpareBlock);
+    }
   }
 }
 

@@ -266,9 +266,10 @@ TEST_P(DeviceTopRowsTest, ARowThatIsNoneIsSaidToBe) {
 TEST_P(DeviceTopRowsTest, AnAnswerDependsOnItsOwnRowAlone) {
   std::vector<TopAsked> all;
   for (int i = 0; i < 6; ++i) {
+    // One of them or many, by chance and at temperature 0.
     all.push_back({.logits = TopLogits(1200, static_cast<uint32_t>(i), 6.0f),
                    .count = i % 2 == 0 ? 1 : 60 * i,
-                   .temperature = 0.5 * i,
+                   .temperature = i / 2 * 0.5,
                    .tokens = {i, 100 + i}});
   }
   const auto together = AskTopRows(all);

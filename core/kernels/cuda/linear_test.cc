@@ -230,57 +230,73 @@ TEST_P(CudaLinearTest, PartsOfAMatrixLieOneAfterTheOther) {
 }
 
 // A grid's y ends at 65535; a vocabulary does not, so Pack takes it in pieces.
-TEST(CudaPackTest, AVocabularyMayHaveMoreRowsThanAGrid) {
-  constexpr int kRows = 32768 + 19, kIn = 8;
-  const Rounded rows =
-      Round(Element::kBFloat16, RandomValues(size_t{kRows} * kIn, 3));
-  const DeviceArray<uint16_t> all(rows.bits);
-  const size_t size = PackedBytes(kRows, kIn);
-  const DeviceArray<uint16_t> tiles(size / sizeof(uint16_t));
-  ZeroMemory(tiles.data(), size, nullptr);
-  Pack({Element::kBFloat16, all.data(), kRows, kIn, Placement::kConsecutive, 0,
-        tiles.data()},
-       nullptr);
-  const auto got = tiles.Read();
-  for (const int row : {0, 32767, 32768, 32776, kRows - 1}) {
-    // Lane g * 4 has the row's first two inputs, of operand 0.
-    const int place = row % 16;
-    const size_t word = size_t(row / 16) * 256 + place % 8 * 4 * 4 + place / 8;
-    EXPECT_EQ(got[2 * word], rows.bits[size_t(row) * kIn]) << row;
-    EXPECT_EQ(got[2 * word + 1], rows.bits[size_t(row) * kIn + 1]) << row;
+TEST(CudaPackTest, APartMayHaveMoreRowsThanAGrid) {
+  constexpr int kIn = 8, kMost = 32768 + 19;
+  struct Part {
+    int num_rows;
+    bool is_up;
+  };
+  for (const Part part :
+       {Part{32768, false}, Part{kMost, false}, Part{kMost, true}}) {
+    const int num_rows = part.num_rows;
+    const Rounded rows =
+        Round(Element::kBFloat16, RandomValues(size_t{kIn} * num_rows, 3));
+    const DeviceArray<uint16_t> all(rows.bits);
+    const size_t size = PackedBytes(part.is_up ? 2 * num_rows : num_rows, kIn);
+    const DeviceArray<uint16_t> tiles(size / sizeof(uint16_t));
+    ZeroMemory(tiles.data(), size, nullptr);
+    Pack({Element::kBFloat16, all.data(), num_rows, kIn,
+          part.is_up ? Placement::kUp : Placement::kConsecutive, 0,
+          tiles.data()},
+         nullptr);
+    const auto got = tiles.Read();
+    for (const int row : {0, 9, 32759, 32767, 32768, 32776, kMost - 1}) {
+      if (row >= num_rows) continue;
+      const int output = part.is_up ? row / 8 * 16 + 8 + row % 8 : row;
+      // Lane g * 4 has the row's first two inputs, of operand 0.
+      const int place = output % 16;
+      const size_t word =
+          size_t(output / 16) * 256 + place % 8 * 4 * 4 + place / 8;
+      EXPECT_EQ(got[2 * word], rows.bits[size_t(row) * kIn]) << row;
+      EXPECT_EQ(got[2 * word + 1], rows.bits[size_t(row) * kIn + 1]) << row;
+    }
   }
 }
 
+// One block of threads has 2048 of a row's numbers.
 TEST_P(CudaLinearTest, AnEmbeddingIsTheRowOfItsToken) {
-  constexpr int kVocabulary = 37, kSize = 40;
-  const Rounded rows = Round(element(), RandomValues(kVocabulary * kSize, 3));
-  const DeviceArray<uint16_t> checkpoint(rows.bits);
-  const size_t size = PackedBytes(kVocabulary, kSize);
-  const DeviceArray<uint16_t> tiles(size / sizeof(uint16_t));
-  ZeroMemory(tiles.data(), size, nullptr);
-  Pack({element(), checkpoint.data(), kVocabulary, kSize,
-        Placement::kConsecutive, 0, tiles.data()},
-       nullptr);
+  constexpr int kVocabulary = 37;
   const std::vector<int> tokens = {36, 0, 17, 8, 17};
   const std::vector<int> places = {2, 0, 1, 3, 0};
-  const auto learned = RandomValues(4 * kSize, 13);
   const DeviceArray<int> device_tokens(tokens), device_places(places);
-  const DeviceArray<float> positions(learned);
-  for (const bool is_learned : {false, true}) {
-    const DeviceArray<float> x(tokens.size() * kSize);
-    Embed({.table = {element(), tiles.data(), kVocabulary, kSize},
-           .tokens = device_tokens.data(),
-           .positions = is_learned ? positions.data() : nullptr,
-           .row_positions = device_places.data(),
-           .num_rows = static_cast<int>(tokens.size()),
-           .x = x.data()},
-          nullptr);
-    const auto got = x.Read();
-    for (size_t i = 0; i < got.size(); ++i) {
-      const size_t row = i / kSize, column = i % kSize;
-      const float expected = rows.values[tokens[row] * kSize + column];
-      const float shift = learned[places[row] * kSize + column];
-      EXPECT_EQ(got[i], is_learned ? expected + shift : expected) << i;
+  for (const int size : {40, 2056}) {
+    const Rounded rows =
+        Round(element(), RandomValues(size_t{kVocabulary} * size, 3));
+    const DeviceArray<uint16_t> checkpoint(rows.bits);
+    const size_t bytes = PackedBytes(kVocabulary, size);
+    const DeviceArray<uint16_t> tiles(bytes / sizeof(uint16_t));
+    ZeroMemory(tiles.data(), bytes, nullptr);
+    Pack({element(), checkpoint.data(), kVocabulary, size,
+          Placement::kConsecutive, 0, tiles.data()},
+         nullptr);
+    const auto learned = RandomValues(size_t{4} * size, 13);
+    const DeviceArray<float> positions(learned);
+    for (const bool is_learned : {false, true}) {
+      const DeviceArray<float> x(tokens.size() * size);
+      Embed({.table = {element(), tiles.data(), kVocabulary, size},
+             .tokens = device_tokens.data(),
+             .positions = is_learned ? positions.data() : nullptr,
+             .row_positions = device_places.data(),
+             .num_rows = static_cast<int>(tokens.size()),
+             .x = x.data()},
+            nullptr);
+      const auto got = x.Read();
+      for (size_t i = 0; i < got.size(); ++i) {
+        const size_t row = i / size, column = i % size;
+        const float expected = rows.values[tokens[row] * size + column];
+        const float shift = learned[places[row] * size + column];
+        EXPECT_EQ(got[i], is_learned ? expected + shift : expected) << i;
+      }
     }
   }
 }

@@ -150,6 +150,36 @@ void Resume(int i) {
       __sanitizer_finish_switch_fiber(fake, nullptr, nullptr));
 }
 
+// Whether a warp runs as far as it can, and not thread after thread by chance.
+bool WarpsHurry() { return TheMachine().seed % 2 == 0; }
+
+void MakeAllReady() {
+  Machine& machine = TheMachine();
+  std::vector<int> warps(machine.warps.size());
+  std::iota(warps.begin(), warps.end(), 0);
+  if (WarpsHurry()) std::shuffle(warps.begin(), warps.end(), machine.random);
+  for (const int warp : warps) {
+    const int first = warp * kWarpSize;
+    const int end = std::min(first + kWarpSize, machine.num_threads);
+    for (int i = first; i < end; ++i) {
+      machine.threads[i].at = At::kReady;
+      machine.ready.push_back(i);
+    }
+  }
+}
+
+// Those that have just met in a warp are the last of them.
+int TakeReady() {
+  Machine& machine = TheMachine();
+  if (!WarpsHurry()) {
+    const size_t pick = machine.random() % machine.ready.size();
+    std::swap(machine.ready[pick], machine.ready.back());
+  }
+  const int next = machine.ready.back();
+  machine.ready.pop_back();
+  return next;
+}
+
 // NaN in every floating-point type, -1 in integers.
 void Poison(unsigned char* begin, size_t bytes) {
   if (bytes > 0) std::memset(begin, 0xFF, bytes);
@@ -172,10 +202,9 @@ void PrepareBlock() {
     const auto place = static_cast<unsigned>(i);
     thread.index = {place % size.x, place / size.x % size.y,
                     place / size.x / size.y};
-    thread.at = At::kReady;
     thread.copies.Clear();
-    machine.ready.push_back(i);
   }
+  MakeAllReady();
 }
 
 // Nobody can go on: all wait at one barrier, or the kernel is wrong.
@@ -199,10 +228,7 @@ void OpenBarrier() {
                      ", another is at ", Describe(*other));
     return;
   }
-  for (int i = 0; i < machine.num_threads; ++i) {
-    machine.threads[i].at = At::kReady;
-    machine.ready.push_back(i);
-  }
+  MakeAllReady();
 }
 
 // What threads have left on their stacks: those of a block that ended well, the
@@ -227,11 +253,7 @@ void RunBlock() {
       OpenBarrier();
       continue;
     }
-    const size_t pick = machine.random() % machine.ready.size();
-    std::swap(machine.ready[pick], machine.ready.back());
-    const int next = machine.ready.back();
-    machine.ready.pop_back();
-    Resume(next);
+    Resume(TakeReady());
   }
   ForgetFrames(machine);
 }

@@ -9,7 +9,9 @@
 
 // Runs the blocks of a CUDA kernel one after the other on the calling thread,
 // each CUDA thread on a stack of its own, in an order that a seed permutes
-// between barriers. What a device would do wrong silently fails here: threads
+// between barriers: by odd seeds threads take turns, by even ones a warp runs
+// to the barrier before the next one begins, as far ahead of the others as it
+// may be. What a device would do wrong silently fails here: threads
 // that part at a barrier, lanes that meet in different operations, shared
 // memory that nobody wrote (it starts as NaN, and as -1 in integers).
 namespace outrider::kernels::cuda::emulation {

@@ -104,6 +104,42 @@ TEST(EmulationTest, AWrongOrderOfThreadsShowsInTheResult) {
   }
 }
 
+// Twice the number of warps, by the same scratch: a warp that is through with
+// its lanes' meetings may write for the second time before others have read.
+__global__ void CountWarpsTwice(bool has_barrier, float* out) {
+  constexpr int kWarps = kThreads / 32;
+  OUTRIDER_SHARED(float[kWarps], scratch);
+  const int thread = static_cast<int>(threadIdx.x);
+  float sum = 0.0f;
+  for (int round = 0; round < 2; ++round) {
+    float mine = round == 0 ? 1.0f : 2.0f;
+    for (int distance = 16; distance > 0; distance /= 2) {
+      mine = fmaxf(mine, __shfl_xor_sync(kAllLanes, mine, distance));
+    }
+    if (thread % 32 == 0) scratch[thread / 32] = mine;
+    __syncthreads();
+    for (int i = 0; i < kWarps; ++i) sum += scratch[i];
+    if (has_barrier) __syncthreads();
+  }
+  out[thread] = sum;
+}
+
+TEST(EmulationTest, AWarpThatHurriesOverwritesWhatOthersHaveNotRead) {
+  const std::vector<float> right(kThreads, 3.0f * kThreads / 32);
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    emulation::SetSeed(seed);
+    for (const bool has_barrier : {false, true}) {
+      std::vector<float> out(kThreads, NAN);
+      Launch(1, kThreads, 0, nullptr, CountWarpsTwice, has_barrier, out.data());
+      EXPECT_EQ(emulation::TakeFailure(), "");
+      // Whether it shows where threads take turns is left to chance.
+      if (has_barrier || seed % 2 == 0) {
+        EXPECT_EQ(out == right, has_barrier) << seed;
+      }
+    }
+  }
+}
+
 TEST(EmulationTest, SharedMemoryThatNobodyWroteIsNotANumber) {
   EXPECT_FALSE(RunReverse(Mistake::kUnwritten, 1).is_right);
 }
