@@ -273,7 +273,7 @@ TEST_P(CudaLinearTest, AnEmbeddingIsTheRowOfItsToken) {
   const std::vector<int> tokens = {36, 0, 17, 8, 17};
   const std::vector<int> places = {2, 0, 1, 3, 0};
   const DeviceArray<int> device_tokens(tokens), device_places(places);
-  for (const int size : {40, 2056}) {
+  for (const int size : {40, 2072}) {
     const Rounded rows =
         Round(element(), RandomValues(size_t{kVocabulary} * size, 3));
     const DeviceArray<uint16_t> checkpoint(rows.bits);
