@@ -7,7 +7,6 @@
 #include <deque>
 #include <memory>
 #include <numeric>
-#include <random>
 #include <utility>
 #include <vector>
 
@@ -15,6 +14,7 @@
 #include "core/base/check.h"
 #include "core/kernels/cuda/emulation/copies.h"
 #include "core/kernels/cuda/emulation/stack_switch.h"
+#include "core/kernels/cuda/emulation/thread_order.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define OUTRIDER_ADDRESS_SANITIZER 1
@@ -76,7 +76,7 @@ struct SharedObject {
 
 struct Machine {
   uint64_t seed = 1;
-  std::mt19937_64 random;
+  ThreadOrder order;
   std::string failure;
 
   Grid grid;
@@ -86,7 +86,6 @@ struct Machine {
   int num_threads = 0;
   int num_alive = 0;
   int current = 0;
-  std::vector<int> ready;
   std::vector<std::deque<Rendezvous>> warps;
   unsigned char* dynamic = nullptr;
   std::deque<SharedObject> shared_objects;
@@ -150,34 +149,12 @@ void Resume(int i) {
       __sanitizer_finish_switch_fiber(fake, nullptr, nullptr));
 }
 
-// Whether a warp runs as far as it can, and not thread after thread by chance.
-bool WarpsHurry() { return TheMachine().seed % 2 == 0; }
-
 void MakeAllReady() {
   Machine& machine = TheMachine();
-  std::vector<int> warps(machine.warps.size());
-  std::iota(warps.begin(), warps.end(), 0);
-  if (WarpsHurry()) std::shuffle(warps.begin(), warps.end(), machine.random);
-  for (const int warp : warps) {
-    const int first = warp * kWarpSize;
-    const int end = std::min(first + kWarpSize, machine.num_threads);
-    for (int i = first; i < end; ++i) {
-      machine.threads[i].at = At::kReady;
-      machine.ready.push_back(i);
-    }
+  for (int i = 0; i < machine.num_threads; ++i) {
+    machine.threads[i].at = At::kReady;
   }
-}
-
-// Those that have just met in a warp are the last of them.
-int TakeReady() {
-  Machine& machine = TheMachine();
-  if (!WarpsHurry()) {
-    const size_t pick = machine.random() % machine.ready.size();
-    std::swap(machine.ready[pick], machine.ready.back());
-  }
-  const int next = machine.ready.back();
-  machine.ready.pop_back();
-  return next;
+  machine.order.AddAll(machine.num_threads, kWarpSize);
 }
 
 // NaN in every floating-point type, -1 in integers.
@@ -192,7 +169,7 @@ void PrepareBlock() {
   }
   Poison(machine.dynamic, machine.grid.shared_bytes);
   machine.warps.assign((machine.num_threads + kWarpSize - 1) / kWarpSize, {});
-  machine.ready.clear();
+  machine.order.Clear();
   machine.num_alive = machine.num_threads;
   const Dim3& size = machine.grid.threads;
   for (int i = 0; i < machine.num_threads; ++i) {
@@ -248,12 +225,12 @@ void RunBlock() {
   Machine& machine = TheMachine();
   PrepareBlock();
   while (machine.failure.empty()) {
-    if (machine.ready.empty()) {
+    if (machine.order.is_empty()) {
       if (machine.num_alive == 0) break;
       OpenBarrier();
       continue;
     }
-    Resume(TakeReady());
+    Resume(machine.order.Take());
   }
   ForgetFrames(machine);
 }
@@ -289,7 +266,7 @@ void RunGrid(const Grid& grid, const std::function<void()>& body) {
     }
     return;
   }
-  machine.random.seed(machine.seed);
+  machine.order.Restart(machine.seed);
   machine.grid = grid;
   ++machine.launch;
   machine.shared_bytes = grid.shared_bytes;
@@ -309,7 +286,7 @@ void RunGrid(const Grid& grid, const std::function<void()>& body) {
   const Dim3& blocks = grid.blocks;
   std::vector<unsigned> order(size_t{blocks.x} * blocks.y * blocks.z);
   std::iota(order.begin(), order.end(), 0u);
-  std::shuffle(order.begin(), order.end(), machine.random);
+  machine.order.Shuffle(order);
   for (const unsigned i : order) {
     machine.block = {i % blocks.x, i / blocks.x % blocks.y,
                      i / blocks.x / blocks.y};
@@ -373,7 +350,7 @@ const Payload* Exchange(unsigned mask, const Payload& mine, int kind,
   for (int i = 0; i < num_lanes; ++i) {
     if ((mask >> i & 1) == 0 || i == lane) continue;
     machine.threads[warp * kWarpSize + i].at = At::kReady;
-    machine.ready.push_back(warp * kWarpSize + i);
+    machine.order.Add(warp * kWarpSize + i);
   }
   return meeting.out;
 }
