@@ -267,9 +267,10 @@ TEST_P(DeviceTopRowsTest, AnAnswerDependsOnItsOwnRowAlone) {
   std::vector<TopAsked> all;
   for (int i = 0; i < 6; ++i) {
     // One of them or many, by chance and at temperature 0.
+    const int pair = i / 2;
     all.push_back({.logits = TopLogits(1200, static_cast<uint32_t>(i), 6.0f),
                    .count = i % 2 == 0 ? 1 : 60 * i,
-                   .temperature = i / 2 * 0.5,
+                   .temperature = 0.5 * pair,
                    .tokens = {i, 100 + i}});
   }
   const auto together = AskTopRows(all);

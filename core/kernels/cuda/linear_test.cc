@@ -259,8 +259,8 @@ TEST(CudaPackTest, APartMayHaveMoreRowsThanAGrid) {
       const int output = part.is_up ? row / 8 * 16 + 8 + row % 8 : row;
       // Lane g * 4 has the row's first two inputs, of operand 0.
       const int place = output % 16;
-      const size_t word =
-          size_t(output / 16) * 256 + place % 8 * 4 * 4 + place / 8;
+      const auto word =
+          static_cast<size_t>(output / 16 * 256 + place % 8 * 16 + place / 8);
       EXPECT_EQ(got[2 * word], rows.bits[size_t(row) * kIn]) << row;
       EXPECT_EQ(got[2 * word + 1], rows.bits[size_t(row) * kIn + 1]) << row;
     }
@@ -274,6 +274,7 @@ TEST_P(CudaLinearTest, AnEmbeddingIsTheRowOfItsToken) {
   const std::vector<int> places = {2, 0, 1, 3, 0};
   const DeviceArray<int> device_tokens(tokens), device_places(places);
   for (const int size : {40, 2072}) {
+    const auto width = static_cast<size_t>(size);
     const Rounded rows =
         Round(element(), RandomValues(size_t{kVocabulary} * size, 3));
     const DeviceArray<uint16_t> checkpoint(rows.bits);
@@ -296,9 +297,9 @@ TEST_P(CudaLinearTest, AnEmbeddingIsTheRowOfItsToken) {
             nullptr);
       const auto got = x.Read();
       for (size_t i = 0; i < got.size(); ++i) {
-        const size_t row = i / size, column = i % size;
-        const float expected = rows.values[tokens[row] * size + column];
-        const float shift = learned[places[row] * size + column];
+        const size_t row = i / width, column = i % width;
+        const float expected = rows.values[tokens[row] * width + column];
+        const float shift = learned[places[row] * width + column];
         EXPECT_EQ(got[i], is_learned ? expected + shift : expected) << i;
       }
     }
