@@ -259,10 +259,10 @@ TEST(CudaPackTest, APartMayHaveMoreRowsThanAGrid) {
       const int output = part.is_up ? row / 8 * 16 + 8 + row % 8 : row;
       // Lane g * 4 has the row's first two inputs, of operand 0.
       const int place = output % 16;
-      const auto word =
-          static_cast<size_t>(output / 16 * 256 + place % 8 * 16 + place / 8);
-      EXPECT_EQ(got[2 * word], rows.bits[size_t(row) * kIn]) << row;
-      EXPECT_EQ(got[2 * word + 1], rows.bits[size_t(row) * kIn + 1]) << row;
+      const int word = output / 16 * 256 + place % 8 * 16 + place / 8;
+      const int first = 2 * word;
+      EXPECT_EQ(got[first], rows.bits[size_t(row) * kIn]) << row;
+      EXPECT_EQ(got[first + 1], rows.bits[size_t(row) * kIn + 1]) << row;
     }
   }
 }
