@@ -21,7 +21,8 @@ namespace outrider {
 struct ServerFlags {
   RpcServer::Options rpc = {};
   int drain_seconds = 5;
-  int spin_us = 0;  // CallQueue's
+  // How long a CallQueue asks before it sleeps.
+  int spin_us = 0;
   std::string metrics_listen = {};  // empty: no HTTP
   bool log_json = false;
   bool check_config = false;

@@ -16,7 +16,7 @@ namespace outrider::kernels::cuda::emulation {
 // far ahead of the others as the next barrier lets it.
 class ThreadOrder {
  public:
-  // For a launch: the same seed gives the same order.
+  // A launch begins: the same seed gives the same order.
   void Restart(uint64_t seed) {
     random_.seed(seed);
     warps_hurry_ = seed % 2 == 0;
