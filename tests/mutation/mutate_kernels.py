@@ -46,7 +46,7 @@ SUITES = {
     "device_coins.h": "Orders/DeviceDrawsTest.*",
     "draw_next.cu": "Orders/DeviceDrawsTest.*",
     "race_noise.h": "Orders/DeviceRowsTest.*",
-    "row_weight.h": "Orders/DeviceRowsTest.*",
+    "row_weight.h": "Orders/Device*RowsTest.*",
     "score_rows.cu": "Orders/DeviceRowsTest.*",
     "top_rows.cu": "Orders/DeviceTopRowsTest.*",
 }
@@ -56,7 +56,7 @@ WITHOUT_ORDER = {"packed_weight.cu": "CudaPackTest.*", "top_rows.cu": "DeviceTop
 COMPILED_AS = {"attention_parts.h": ["attention.cu"], "attention_queries.h": ["attention.cu"],
                "device.h": ["linear.cu", "norm.cu"], "device_coins.h": ["draw_next.cu"], "mma.h": ["linear.cu"],
                "numbers.h": ["attention.cu", "linear.cu", "rotate_store.cu"], "race_noise.h": ["score_rows.cu"],
-               "row_weight.h": ["score_rows.cu"]}
+               "row_weight.h": ["score_rows.cu", "top_rows.cu"]}
 RULES = [
     (r"__syncthreads\(\);", ""),
     (r" < ", " <= "), (r" <= ", " < "), (r" >= ", " > "), (r" > ", " >= "), (r" == ", " != "),
