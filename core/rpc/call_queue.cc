@@ -3,15 +3,29 @@
 
 #include <grpc/support/time.h>
 
+#include "core/base/log.h"
+
 namespace outrider {
 
-CallQueue::CallQueue(int num_threads, Spin spin) : spin_(spin) {
+namespace {
+
+CallQueue::Spin Told(CallQueue::Spin spin) {
+  if (spin > CallQueue::Spin(0)) {
+    OUTRIDER_LOG(kInfo) << "spins for up to " << spin.count()
+                        << " us before it sleeps; this burns a core";
+  }
+  return spin;
+}
+
+}  // namespace
+
+CallQueue::CallQueue(int num_threads, Spin spin) : spin_(Told(spin)) {
   for (int i = 0; i < num_threads; ++i) {
     threads_.emplace_back([this] { Run(); });
   }
 }
 
-CallQueue::CallQueue(WithStandby with) : spin_(with.spin) {
+CallQueue::CallQueue(WithStandby with) : spin_(Told(with.spin)) {
   for (const bool polls_first : {true, false}) {
     threads_.emplace_back([this, polls_first] { TakeTurns(polls_first); });
   }

@@ -42,12 +42,15 @@ class Completion {
 //
 // A thread that polls asks for as long as `spin` whether something has come
 // before it sleeps, as a core that halts meanwhile is slow to wake. That pays
-// where it has a core of its own to burn, and costs where it does not.
+// where it has a core of its own to burn, and costs where it does not; the log
+// says so.
 //
 // Thread-safe; must outlive every call, and the server.
 class CallQueue {
  public:
   using Spin = std::chrono::microseconds;
+  // More than a round over loopback takes would be burnt in vain.
+  static constexpr Spin kLongestSpin{1000};
 
   // All of them poll, as no handler takes long.
   explicit CallQueue(int num_threads, Spin spin = Spin(0));

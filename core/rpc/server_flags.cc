@@ -9,6 +9,7 @@
 #include "core/base/help_formatter.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
+#include "core/rpc/call_queue.h"
 #include "core/rpc/endpoint.h"
 
 namespace outrider {
@@ -37,7 +38,7 @@ void AddServerFlags(CLI::App& app, ServerFlags& flags) {
                  "microseconds for which a thread that has nothing to do asks "
                  "for calls before it sleeps: rounds cost less where it has a "
                  "core to itself, and more where it does not")
-      ->check(WholeNumberIn(0, 1000))
+      ->check(WholeNumberIn(0, CallQueue::kLongestSpin.count()))
       ->capture_default_str();
   app.add_flag("--check-config", flags.check_config,
                "serve nothing: check flags and files; exit status 0 or 2");

@@ -282,6 +282,18 @@ class TerminationTest(FaultTest):
                 self.assertEqual(program.end(number), 0, program.name)
                 self.assertEqual(program.err().count(" E "), 0, program.err())
 
+    def test_servers_that_spin_say_so_and_serve_the_same(self):
+        spin = ("--spin-us", "300")
+        self.start_all(*spin, node_flags=spin)
+        spinning = self.plain_text()
+        for program in (self.coordinator, self.drafter, self.verifier):
+            self.assertIn("spins for up to 300 us", program.err(), program.name)
+            self.assertEqual(program.end(signal.SIGTERM), 0, program.name)
+        self.start_all()
+        self.assertEqual(self.plain_text(), spinning)
+        for program in (self.coordinator, self.drafter, self.verifier):
+            self.assertNotIn("spins", program.err(), program.name)
+
     def test_a_coordinator_lets_its_streams_finish_and_takes_no_others(self):
         self.start_all()
         plain = self.plain_text()
