@@ -376,8 +376,8 @@ int main(int argc, char** argv) {
   app.add_option("--spin-us", spin_us,
                  "beside a coordinator that sleeps at once, one that spins for "
                  "so long, in turns")
-      ->check(outrider::WholeNumberIn(
-          0, outrider::CallQueue::kLongestSpin.count()))
+      ->check(
+          outrider::WholeNumberIn(0, outrider::CallQueue::kLongestSpin.count()))
       ->capture_default_str();
   std::string sockets;
   app.add_option("--sockets", sockets,

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/testing/own_loopback.h"
 #include "core/testing/scripted_resolver.h"
 #include "core/testing/status_matchers.h"
 #include "gmock/gmock.h"
@@ -57,7 +58,7 @@ NodeDescription Description(const std::string& weights_hash,
 }
 
 std::unique_ptr<LocalNode> Verifier(const std::string& weights_hash = "A",
-                                    const std::string& listen = "127.0.0.1:0",
+                                    const std::string& listen = OwnLoopback(),
                                     const std::string& numerics = "") {
   return MakeVerifier(Model(), Description(weights_hash, numerics),
                       {.listen = listen});
@@ -245,8 +246,8 @@ TEST_F(NodePoolTest, WeightsThatAreNotExpectedGetNoSessions) {
 }
 
 TEST_F(NodePoolTest, AResumedSessionComesToAVerifierOfItsModelOrToNone) {
-  const auto v1 = Verifier("A", "127.0.0.1:0", "avx2");
-  const auto v2 = Verifier("A", "127.0.0.1:0", "avx512");
+  const auto v1 = Verifier("A", OwnLoopback(), "avx2");
+  const auto v2 = Verifier("A", OwnLoopback(), "avx512");
   resolver_.Set(kVerifiers, {{v1->address(), v2->address()}});
   Start();
   ASSERT_TRUE(BecomeReady(2, 0));

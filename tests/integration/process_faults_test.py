@@ -8,7 +8,7 @@ import subprocess
 import time
 import unittest
 
-from programs import wait_until
+from programs import own_loopback, wait_until
 from scraping import ScrapingTest
 
 FAILED = 1
@@ -18,11 +18,13 @@ GREEDY = ("--temperature", "0", "--ignore-eos", "--max-tokens", "500", "def merg
 
 def free_address():
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{probe.getsockname()[1]}"
+        probe.bind((FaultTest.HOST, 0))
+        return f"{FaultTest.HOST}:{probe.getsockname()[1]}"
 
 
 class FaultTest(ScrapingTest):
+    HOST = own_loopback()
+
     def start_all(self, *coordinator_flags, node_flags=()):
         self.verifier, self.drafter = self.start_verifier(*node_flags), self.start_drafter(*node_flags)
         self.coordinator = self.start_coordinator(
@@ -113,7 +115,7 @@ class DrafterFaultTest(FaultTest):
         def start_drafter(listen):
             return self.start("outrider-drafter", "--simulate", "--simulate-acceptance", "1", "--listen", listen)
         verifier = self.start("outrider-verifier", "--simulate", "--simulate-pass-ms", "40", "--listen", "127.0.0.1:0")
-        drafter = start_drafter("127.0.0.1:0")
+        drafter = start_drafter(f"{self.HOST}:0")
         coordinator = self.start("outrider-coordinator", "--listen", "127.0.0.1:0", *self.HTTP,
                                  "--verifier", verifier.address(), "--drafter", drafter.address())
         self.wait_for_nodes(coordinator.address(), "verifier", "drafter")

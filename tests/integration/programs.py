@@ -16,8 +16,16 @@ MODELS = pathlib.Path(os.environ["OUTRIDER_SOURCE_DIR"]) / "models"
 TARGET, DRAFT = MODELS / "demo-target", MODELS / "demo-draft"
 
 
+def own_loopback():
+    """A host of this process's own: the port of a program that has ended is not taken by a test that runs beside."""
+    pid = os.getpid()  # below 2^22
+    return f"127.{1 + (pid >> 16)}.{pid >> 8 & 255}.{pid & 255}"
+
+
 class ProgramTest(unittest.TestCase):
     """Starts programs, on free ports, and ends them with the test."""
+
+    HOST = "127.0.0.1"
 
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="outrider-test-"))
@@ -28,16 +36,16 @@ class ProgramTest(unittest.TestCase):
         self.addCleanup(program.close)
         return program
 
-    def start_verifier(self, *arguments, model=TARGET, listen="127.0.0.1:0"):
-        return self.start("outrider-verifier", "--model", model, "--listen", listen, *arguments)
+    def start_verifier(self, *arguments, model=TARGET, listen=None):
+        return self.start("outrider-verifier", "--model", model, "--listen", listen or f"{self.HOST}:0", *arguments)
 
-    def start_drafter(self, *arguments, model=DRAFT, listen="127.0.0.1:0"):
-        return self.start("outrider-drafter", "--model", model, "--listen", listen, *arguments)
+    def start_drafter(self, *arguments, model=DRAFT, listen=None):
+        return self.start("outrider-drafter", "--model", model, "--listen", listen or f"{self.HOST}:0", *arguments)
 
     def start_coordinator(self, verifier, drafter=None, *arguments, tokenizer=TARGET):
         drafter_flags = ["--drafter", drafter] if drafter else []
         return self.start("outrider-coordinator", "--verifier", verifier, *drafter_flags,
-                          "--tokenizer", tokenizer, "--listen", "127.0.0.1:0", *arguments)
+                          "--tokenizer", tokenizer, "--listen", f"{self.HOST}:0", *arguments)
 
     def start_generate(self, coordinator, *arguments):
         return self.start("outrider", "generate", "--coordinator", coordinator, *arguments)

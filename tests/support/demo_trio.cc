@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/rpc/channel.h"
+#include "core/testing/own_loopback.h"
 #include "core/testing/status_matchers.h"
 #include "gtest/gtest.h"
 
@@ -34,13 +35,13 @@ DemoTrio::DemoTrio(DemoDrafter drafter) : drafter_options_(std::move(drafter)) {
   SetUpGrpc();
   const std::string target = SourcePath("models/demo-target");
   verifier_ = Start({"outrider-verifier", "--model", target, "--dtype",
-                     drafter_options_.dtype, "--listen", "127.0.0.1:0"});
-  drafter_address_ = StartDrafter("127.0.0.1:0");
+                     drafter_options_.dtype, "--listen", OwnLoopback()});
+  drafter_address_ = StartDrafter(OwnLoopback());
   const auto verifier_address = verifier_->ListenAddress(kStartTimeout);
   EXPECT_THAT(verifier_address, IsOk());
   coordinator_ = Start({"outrider-coordinator", "--verifier", *verifier_address,
                         "--drafter", drafter_address_, "--tokenizer", target,
-                        "--listen", "127.0.0.1:0"});
+                        "--listen", OwnLoopback()});
   const auto address = coordinator_->ListenAddress(kStartTimeout);
   EXPECT_THAT(address, IsOk());
   client_ = std::make_unique<client::GenerationClient>(*address);

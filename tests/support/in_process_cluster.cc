@@ -50,7 +50,7 @@ InProcessCluster::InProcessCluster(Options options)
                              .verifiers = {verifier_listen_},
                              .max_waiting = options_.max_waiting};
   for (const TableLm::Options& target : options_.other_targets) {
-    LocalNode::Options node = NodeOptions("127.0.0.1:0");
+    LocalNode::Options node = NodeOptions(OwnLoopback());
     node.scheduling.sessions.num_blocks = options_.num_other_blocks;
     NodeDescription description = Describe(target, "same", "0");
     description.numerics = options_.other_numerics;
@@ -60,7 +60,7 @@ InProcessCluster::InProcessCluster(Options options)
   }
   for (const TableLm::Options& draft : options_.other_drafts) {
     other_drafters_.push_back(MakeDrafter(draft, Describe(draft, "same", "0"),
-                                          NodeOptions("127.0.0.1:0")));
+                                          NodeOptions(OwnLoopback())));
     nodes.drafters.push_back(other_drafters_.back()->address());
   }
   nodes.channel.max_receive_bytes = options_.max_reply_bytes;
@@ -73,7 +73,7 @@ InProcessCluster::InProcessCluster(Options options)
                                    .metrics = metrics_},
       GenerationServiceImpl::Options{.max_sessions = options_.max_sessions});
   auto server = RpcServer::Start(
-      {.listen = "127.0.0.1:0", .max_receive_bytes = kMaxGenerateRequestBytes},
+      {.listen = OwnLoopback(), .max_receive_bytes = kMaxGenerateRequestBytes},
       {service_.get()}, *queue_);
   OUTRIDER_CHECK(server.ok()) << server.status();
   server_ = *std::move(server);

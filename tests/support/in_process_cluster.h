@@ -15,6 +15,7 @@
 #include "core/rpc/call_queue.h"
 #include "core/rpc/resolver.h"
 #include "core/rpc/server.h"
+#include "core/testing/own_loopback.h"
 #include "core/testing/table_lm.h"
 #include "core/tokenizer/tokenizer.h"
 
@@ -88,8 +89,8 @@ class InProcessCluster {
                            const std::string& weights_hash) const;
 
   const Options options_;
-  std::string drafter_listen_ = "127.0.0.1:0";
-  std::string verifier_listen_ = "127.0.0.1:0";
+  std::string drafter_listen_ = OwnLoopback();
+  std::string verifier_listen_ = OwnLoopback();
   std::unique_ptr<LocalNode> drafter_;
   std::unique_ptr<LocalNode> verifier_;
   std::vector<std::unique_ptr<LocalNode>> others_;
