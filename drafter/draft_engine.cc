@@ -121,7 +121,8 @@ std::unique_ptr<Work> DraftEngine::MakeWork(DraftCall call,
       .content_digest = content_digest,
       // The last token drawn is not run through the model.
       .num_draft_tokens = std::max(0, DraftLength(call) - 1),
-      .is_cancelled = std::move(is_cancelled)};
+      .is_cancelled = std::move(is_cancelled),
+      .has_begun = HasBegun(call.header, call.prompt_length)};
   return std::make_unique<DraftWork>(std::move(call), std::move(request),
                                      std::move(done), *this);
 }
@@ -134,7 +135,8 @@ std::unique_ptr<Work> DraftEngine::MakeAheadWork(
       .content_digest = content_digest,
       .num_draft_tokens = static_cast<int>(call.in_flight_tokens.size()),
       .is_cancelled = std::move(is_cancelled),
-      .is_ahead = true};
+      .is_ahead = true,
+      .has_begun = true};
   // The rows of all drafts have to fit into a message.
   const int64_t num_ids =
       int64_t{std::min(call.options.support_size, options_.vocab_size)} *

@@ -83,7 +83,8 @@ std::unique_ptr<Work> VerifyEngine::MakeWork(VerifyCall call,
       .header = call.header,
       .content_digest = content_digest,
       .num_draft_tokens = static_cast<int>(call.draft_tokens.size()),
-      .is_cancelled = std::move(is_cancelled)};
+      .is_cancelled = std::move(is_cancelled),
+      .has_begun = HasBegun(call.header, call.prompt_length)};
   return std::make_unique<VerifyWork>(std::move(call), std::move(request),
                                       std::move(done), *this);
 }

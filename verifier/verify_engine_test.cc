@@ -75,6 +75,19 @@ TEST_F(VerifyEngineTest, GivesOneRowMoreThanDraftsWithoutTheHeadsPadding) {
   EXPECT_EQ(node_->Cached(Id(1)), (TokenSeq{0, 1, 2, 1}));
 }
 
+// Its steps say nothing of that: drafts ahead take several a round.
+TEST(VerifyEngineWorkTest, AStreamHasBegunOnceItsTextHasMoreThanItsPrompt) {
+  const VerifyEngine engine({.vocab_size = kVocabSize});
+  VerifyCall call = {.header = {.session = Id(1),
+                                .step = 100,
+                                .delta = {.append_tokens = {0, 1}}},
+                     .prompt_length = 2};
+  EXPECT_FALSE(engine.MakeWork(call, 1, {}, {})->request().has_begun);
+  call.header.step = 3;
+  call.header.delta.append_tokens.push_back(2);
+  EXPECT_TRUE(engine.MakeWork(call, 1, {}, {})->request().has_begun);
+}
+
 TEST(VerifyEngineRowsTest, AreRoundedBeforeAnybodyReadsThem) {
   const auto node =
       MakeVerifyNode({.table =

@@ -163,9 +163,7 @@ TEST_F(BatchSchedulerTest, AFullHouseLetsAChunkIntoEverySecondPass) {
 
 TEST_F(BatchSchedulerTest, InAVeryFullHousePromptsHaveAQuarterOfTheRows) {
   for (int name = 1; name <= 12; ++name) OpenAll({name});
-  RequestHeader opening = Header(99, 100);
-  opening.step = 0;
-  Submit(opening);
+  Submit(99, 100);
   std::vector<int> chunks;
   for (int round = 0; round < 4; ++round) {
     for (int name = 1; name <= 12; ++name) Submit(name, 5, {.num_rows = 5});
@@ -180,9 +178,7 @@ TEST_F(BatchSchedulerTest, InAVeryFullHousePromptsHaveAQuarterOfTheRows) {
 
 TEST_F(BatchSchedulerTest, AStreamThatHasBegunElsewhereIsInEveryPass) {
   OpenAll({1, 2, 3, 4, 5, 6});
-  RequestHeader moved = Header(9, 100);
-  moved.step = 100;
-  Submit(moved);
+  Submit(9, 100, {.has_begun = true});
   for (const int chunk : {32, 32, 32, 4}) {
     for (int name = 1; name <= 6; ++name) Submit(name, 5, {.num_rows = 5});
     EXPECT_THAT(RunPass(), Contains(Pair(9, chunk)));
@@ -202,9 +198,7 @@ TEST_F(BatchSchedulerTest, AShortPromptDoesNotWaitForTheWholeOfALongOne) {
 TEST_F(BatchSchedulerTest, AStreamThatHasBegunElsewhereComesBeforeOpenings) {
   Submit(1, 100);
   Submit(2, 40);
-  RequestHeader moved = Header(3, 40);
-  moved.step = 100;
-  Submit(moved);
+  Submit(3, 40, {.has_begun = true});
   EXPECT_THAT(RunPass(), ElementsAre(Pair(3, 32)));
   EXPECT_THAT(RunPass(), ElementsAre(Pair(3, 8), Pair(1, 24)));
   EXPECT_THAT(StatusOf(3), IsOk());

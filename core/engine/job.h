@@ -3,7 +3,6 @@
 #define OUTRIDER_CORE_ENGINE_JOB_H_
 
 #include <chrono>
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -49,17 +48,14 @@ class Job {
     const auto& has_gone = work->request().is_cancelled;
     return has_gone && has_gone();
   }
-  // Of a stream that has begun: it comes from another node, or back to one that
-  // has forgotten it, and is silent until its text was taken in.
-  bool is_under_way() const {
-    return work->request().header.step >= kFirstSteps;
-  }
+  // Its stream has begun. Where it is a prefill it comes from another node, or
+  // back to one that has forgotten it, and is silent until its text was taken
+  // in.
+  bool has_begun() const { return work->request().has_begun; }
 
   // Tokens besides those of its rows that running work may have: what a node
   // sat out, such as rounds without a draft.
   static constexpr int kMaxCatchUp = 16;
-  // A session's opening may be any of its first so many steps.
-  static constexpr uint64_t kFirstSteps = 8;
 
   const std::unique_ptr<Work> work;
   const Clock::time_point submitted;

@@ -37,6 +37,12 @@ struct RequestHeader {
   std::string cache_salt = {};
 };
 
+// Whether the stream of the session has begun: there are tokens after its
+// prompt, of this node's or of another one's.
+inline bool HasBegun(const RequestHeader& header, int prompt_length) {
+  return header.delta.length() > static_cast<size_t>(prompt_length);
+}
+
 // Why a node's cache is not what a header assumes.
 enum class MissReason { kUnknownIncarnation, kStale, kLength, kPrefix };
 

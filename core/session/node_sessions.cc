@@ -73,6 +73,7 @@ absl::StatusOr<NodeSessions::Outcome> NodeSessions::Admit(
   if (!has_room.ok() || !*has_room) {
     blocks_.GiveBack(prefix);
     OUTRIDER_RETURN_IF_ERROR(has_room.status());
+    if (session != nullptr) Renew(*session, now);
     return Wait{};
   }
 
@@ -285,6 +286,11 @@ bool NodeSessions::Release(const RequestHeader& header) {
   session->is_released = true;
   if (!session->is_at_work) Drop(*session);
   return true;
+}
+
+void NodeSessions::Renew(NodeSession& session, Clock::time_point now) {
+  session.last_use = now;
+  idle_.splice(idle_.end(), idle_, session.place);
 }
 
 void NodeSessions::Expire(Clock::time_point now) {

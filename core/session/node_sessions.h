@@ -103,6 +103,8 @@ class NodeSessions {
   absl::StatusOr<bool> MakeRoom(int num_blocks, const NodeSession* session,
                                 int num_kept, Clock::time_point now);
   bool IsExpired(const NodeSession& session, Clock::time_point now) const;
+  // The lease begins anew of one whose call waits for room.
+  void Renew(NodeSession& session, Clock::time_point now);
   NodeSession& Open(const RequestHeader& header, NodeSession* session);
   NodeSession* FindMutable(const SessionId& session);
   const Options options_;

@@ -191,6 +191,20 @@ TEST_F(NodeBlocksTest, ASessionAtWorkIsNotPreemptedButWaitedFor) {
   EXPECT_EQ(NumBlocks(2), 0);
 }
 
+TEST_F(NodeBlocksTest, TheLeaseOfASessionWhoseCallWaitsDoesNotRunOut) {
+  MustOpen(1, 4);
+  MustOpen(2, 4);
+  const Admission young = node_.Admit(NextRound(2, 1), kDigest, 0, kStart);
+  ASSERT_TRUE(IsAdmitted(young));
+  const RequestHeader header = NextRound(1, 3);
+  const auto later = kStart + seconds(29);
+  ASSERT_TRUE(std::holds_alternative<NodeSessions::Wait>(
+      *node_.Admit(header, kDigest, 0, later)));
+  RunRound(node_, young, TokenSeq(kKvBlockLength, 0), later + seconds(5));
+  node_.Expire(later + seconds(6));
+  EXPECT_TRUE(IsAdmitted(node_.Admit(header, kDigest, 0, later + seconds(6))));
+}
+
 TEST_F(NodeBlocksTest, NobodyIsPreemptedInVain) {
   MustOpen(1, 2);
   MustOpen(2, 3);

@@ -51,6 +51,7 @@ class SchedulerTest : public ::testing::Test {
     const int name = header.session.bytes[0];
     const int num_draft_tokens = script.num_branches > 0 ? 0 : script.num_more;
     const bool is_ahead = script.is_ahead;
+    const bool has_begun = script.has_begun;
     script.on_finish = [this, name](const Ending& ending) {
       endings_.insert_or_assign(name, ending);
     };
@@ -61,7 +62,8 @@ class SchedulerTest : public ::testing::Test {
                                             [this, name] {
                                               return cancelled_.contains(name);
                                             },
-                                        .is_ahead = is_ahead},
+                                        .is_ahead = is_ahead,
+                                        .has_begun = has_begun},
                           std::move(script)),
                       now_);
     FinishAll();
