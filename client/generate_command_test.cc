@@ -161,7 +161,8 @@ TEST(GenerateCommandTest, AStreamThatBreaksSaysByWhichCommandItIsResumed) {
               HasSubstr("to go on after these 4 tokens:\n"
                         "  outrider generate --seed 18446744073709551613 "
                         "--resume-model 0123abcd:float32:avx2 "
-                        "--resume-tokens '0 1 2 3' -k 2 prompt\n"));
+                        "--resume-tokens '0 1 2 3' --cache-salt secret "
+                        "-k 2 prompt\n"));
 }
 
 TEST(GenerateCommandTest, JsonOfAStreamThatBreaksHasWhatAResumeNeeds) {
@@ -177,7 +178,8 @@ TEST(GenerateCommandTest, JsonOfAStreamThatBreaksHasWhatAResumeNeeds) {
   EXPECT_EQ(json["error"]["message"], "gone");
   EXPECT_EQ(json["resume"], nlohmann::json({{"seed", "18446744073709551613"},
                                             {"model", "0123abcd:float32:avx2"},
-                                            {"tokens", "0 1 2 3"}}));
+                                            {"tokens", "0 1 2 3"},
+                                            {"cache_salt", "secret"}}));
   EXPECT_EQ(screen.err.str(), "outrider: UNAVAILABLE: gone\n");
 }
 

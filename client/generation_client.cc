@@ -207,6 +207,9 @@ absl::Status GenerationStream::Take(GenerationUpdate& update) {
     started_ = true;
     request_.seed = update.start->seed;
     request_.model = update.start->model;
+    if (!update.start->cache_salt.empty()) {
+      request_.cache_salt = update.start->cache_salt;
+    }
     request_.is_k_auto = update.start->is_k_auto;
     request_.num_speculative_tokens.reset();
     if (!request_.is_k_auto) {

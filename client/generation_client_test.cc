@@ -235,6 +235,7 @@ TEST(GenerationClientTest,
   EXPECT_EQ(sent.model().weights_hash(), "0123abcd");
   EXPECT_EQ(sent.model().dtype(), "float32");
   EXPECT_EQ(sent.model().numerics(), "avx2");
+  EXPECT_EQ(sent.cache_salt(), "secret");
 }
 
 TEST(GenerationClientTest, AResumeLeavesKToTheCoordinatorWhereTheStreamDid) {

@@ -305,7 +305,8 @@ std::string ToJson(const GenerationReport& report, const JsonOptions& options) {
   if (options.resume) {
     json["resume"] = {{"seed", options.resume->seed},
                       {"model", options.resume->model},
-                      {"tokens", options.resume->tokens}};
+                      {"tokens", options.resume->tokens},
+                      {"cache_salt", options.resume->salt}};
   }
   // The text is a peer's: what is not UTF-8 must not end the program.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);

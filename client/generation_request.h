@@ -45,7 +45,7 @@ struct GenerationRequest {
   std::optional<ReplyFormat> reply_format = {};
   std::optional<RuleKind> acceptance_rule = {};
   std::optional<double> lossy_lenience = {};
-  std::string cache_salt = {};  // empty: caches are shared with nobody
+  std::string cache_salt = {};  // empty: shared with resumes alone
   // Tokens that an earlier, broken stream delivered: the reply goes on after
   // them. Needs that stream's seed and model.
   std::optional<TokenSeq> delivered = {};

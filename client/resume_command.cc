@@ -14,8 +14,8 @@
 namespace outrider::client {
 namespace {
 
-constexpr std::array<absl::string_view, 3> kOwnFlags = {
-    "--seed", "--resume-model", "--resume-tokens"};
+constexpr std::array<absl::string_view, 4> kOwnFlags = {
+    "--seed", "--resume-model", "--resume-tokens", "--cache-salt"};
 
 // The word in such quotes that a shell reads it back.
 std::string Quoted(absl::string_view word) {
@@ -57,7 +57,8 @@ std::vector<std::string> WithoutOwnFlags(
 ResumeFlags ToResumeFlags(const GenerationRequest& request) {
   return {.seed = absl::StrCat(request.seed.value_or(0)),
           .model = ToText(request.model.value_or(ModelIdentity())),
-          .tokens = absl::StrJoin(request.delivered.value_or(TokenSeq()), " ")};
+          .tokens = absl::StrJoin(request.delivered.value_or(TokenSeq()), " "),
+          .salt = request.cache_salt};
 }
 
 bool CanResume(const GenerationRequest& request, const absl::Status& failure) {
@@ -72,8 +73,11 @@ std::string ResumeCommand(const std::vector<std::string>& words,
   // They follow "outrider generate", as a "--" may stand further on.
   const auto place =
       command.begin() + std::min<std::ptrdiff_t>(2, std::ssize(command));
-  command.insert(place, {"--seed", flags.seed, "--resume-model", flags.model,
-                         "--resume-tokens", flags.tokens});
+  std::vector<std::string> own = {"--seed",          flags.seed,
+                                  "--resume-model",  flags.model,
+                                  "--resume-tokens", flags.tokens};
+  if (!flags.salt.empty()) own.insert(own.end(), {"--cache-salt", flags.salt});
+  command.insert(place, own.begin(), own.end());
   return absl::StrJoin(command, " ", [](std::string* out, const auto& word) {
     out->append(Quoted(word));
   });

@@ -15,6 +15,7 @@ struct ResumeFlags {
   std::string seed = {};    // --seed
   std::string model = {};   // --resume-model
   std::string tokens = {};  // --resume-tokens
+  std::string salt = {};    // --cache-salt; empty: there is none
 };
 
 // What a stream's ResumeRequest, which names seed and model, comes to.

@@ -31,6 +31,15 @@ TEST(ResumeCommandTest, ASecondResumeReplacesWhatTheFirstHad) {
             CommandFor({"outrider", "generate", "text"}));
 }
 
+TEST(ResumeCommandTest, TheSaltInUseTakesThePlaceOfTheRequests) {
+  ResumeFlags flags = kFlags;
+  flags.salt = "a secret";
+  EXPECT_EQ(ResumeCommand({"outrider", "generate", "--cache-salt", "s", "text"},
+                          flags),
+            "outrider generate --seed 7 --resume-model ab:float32:avx2 "
+            "--resume-tokens '1 2' --cache-salt 'a secret' text");
+}
+
 TEST(ResumeCommandTest, AfterTwoDashesNothingIsAFlag) {
   EXPECT_EQ(CommandFor({"outrider", "generate", "--", "--seed"}),
             "outrider generate --seed 7 --resume-model ab:float32:avx2 "

@@ -94,7 +94,8 @@ GenerationUpdate StartUpdate() {
                                    .num_speculative_tokens = 2,
                                    .model = {.weights_hash = "0123abcd",
                                              .dtype = "float32",
-                                             .numerics = "avx2"}}};
+                                             .numerics = "avx2"},
+                                   .cache_salt = "secret"}};
 }
 
 GenerationUpdate TokensUpdate(int first_index,

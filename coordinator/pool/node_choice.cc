@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/pool/node_choice.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <tuple>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "core/session/siphash.h"
 
@@ -30,6 +32,19 @@ uint64_t OrderOfSalt(absl::string_view salt, absl::string_view address) {
   return SipHash24({}, absl::StrCat(address, " ", salt));
 }
 
+// Of how many addresses a salt's order is asked before a draw is given up: a
+// session's opening waits for it, and so do all others of the pool.
+constexpr size_t kMostAsked = 1024;
+
+bool IsFirst(size_t index, absl::string_view salt,
+             absl::Span<const NodeCandidate> candidates) {
+  const uint64_t own = OrderOfSalt(salt, candidates[index].address);
+  return std::all_of(candidates.begin(), candidates.end(),
+                     [&](const NodeCandidate& other) {
+                       return own <= OrderOfSalt(salt, other.address);
+                     });
+}
+
 }  // namespace
 
 std::optional<size_t> ChooseNode(const SessionId& session,
@@ -50,6 +65,17 @@ std::optional<size_t> ChooseNode(const SessionId& session,
     lowest = rank;
   }
   return chosen;
+}
+
+std::string DrawSalt(const SessionId& secret, size_t home,
+                     absl::Span<const NodeCandidate> candidates) {
+  const std::string hex = absl::BytesToHexString(secret.ToBytes());
+  std::string salt;
+  for (size_t draw = 0; draw * candidates.size() < kMostAsked; ++draw) {
+    salt = absl::StrCat(hex, "-", draw);
+    if (IsFirst(home, salt, candidates)) return salt;
+  }
+  return salt.empty() ? hex : salt;
 }
 
 }  // namespace outrider

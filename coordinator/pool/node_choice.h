@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <string>
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -30,6 +31,13 @@ struct NodeCandidate {
 std::optional<size_t> ChooseNode(const SessionId& session,
                                  absl::string_view cache_salt,
                                  absl::Span<const NodeCandidate> candidates);
+
+// A salt made of `secret`, in whose order candidates[home] is the first: a
+// session that comes again with it comes there, also by another coordinator. In
+// few draws such a salt is found among some dozens of nodes; of more it may be
+// any, which costs whoever comes again a prefill.
+std::string DrawSalt(const SessionId& secret, size_t home,
+                     absl::Span<const NodeCandidate> candidates);
 
 }  // namespace outrider
 

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -139,6 +140,31 @@ TEST(NodeChoiceTest, ASaltBringsNoSessionToADoubtfulNode) {
   EXPECT_THAT(ChooseNode(SessionNumbered(1), "s", nodes), Optional(1 - *home));
   nodes[1 - *home].is_doubtful = true;
   EXPECT_THAT(ChooseNode(SessionNumbered(1), "s", nodes), Optional(*home));
+}
+
+TEST(NodeChoiceTest, WhoComesAgainWithADrawnSaltComesToItsNode) {
+  const std::vector<NodeCandidate> nodes = {
+      {.address = "a:1"}, {.address = "b:1"}, {.address = "c:1"}};
+  std::set<std::string> salts;
+  for (int i = 0; i < 30; ++i) {
+    const size_t home = i % nodes.size();
+    const std::string salt = DrawSalt(SessionId::Random(), home, nodes);
+    EXPECT_EQ(HomeOf(salt, i, nodes), nodes[home].address);
+    EXPECT_TRUE(salts.insert(salt).second);
+  }
+}
+
+TEST(NodeChoiceTest, OfVeryManyNodesASaltIsDrawnAllTheSame) {
+  const std::vector<std::string> addresses = [] {
+    std::vector<std::string> all;
+    for (int i = 0; i < 5000; ++i) all.push_back(absl::StrCat("n", i, ":1"));
+    return all;
+  }();
+  std::vector<NodeCandidate> nodes;
+  for (const std::string& address : addresses) {
+    nodes.push_back({.address = address});
+  }
+  EXPECT_THAT(DrawSalt(SessionNumbered(1), 0, nodes), SizeIs(Ge(32u)));
 }
 
 }  // namespace

@@ -5,8 +5,6 @@
 #include <atomic>
 #include <optional>
 
-#include "coordinator/pool/node_choice.h"
-
 namespace outrider {
 namespace {
 
@@ -197,15 +195,12 @@ typename NodeGroup<NodeType>::Choice NodeGroup<NodeType>::Choose(
   std::vector<const Member*> ready;
   std::vector<NodeCandidate> candidates;
   for (const Member& member : members_) {
-    if (!member.knowledge.ready() || member.node->link.is_leaving ||
+    if (!IsOpen(member) ||
         (fits && !fits(*member.node, *member.knowledge.answer))) {
       continue;
     }
     ready.push_back(&member);
-    candidates.push_back(
-        {.address = member.node->link.address,
-         .is_doubtful = member.is_late || member.node->is_doubtful(),
-         .num_sessions = member.node->link.num_sessions});
+    candidates.push_back(CandidateOf(member));
   }
   const std::optional<size_t> index =
       ChooseNode(session, cache_salt, candidates);
@@ -215,6 +210,19 @@ typename NodeGroup<NodeType>::Choice NodeGroup<NodeType>::Choose(
   return {.seat = Seat<NodeType>(chosen.node.get()),
           .description = *chosen.knowledge.answer,
           .is_doubtful = candidates[*index].is_doubtful};
+}
+
+template <typename NodeType>
+std::string NodeGroup<NodeType>::DrawSalt(const NodeType& home) const {
+  std::vector<NodeCandidate> candidates;
+  size_t index = 0;
+  for (const Member& member : members_) {
+    if (member.node.get() == &home) index = candidates.size();
+    if (member.node.get() == &home || IsOpen(member)) {
+      candidates.push_back(CandidateOf(member));
+    }
+  }
+  return outrider::DrawSalt(SessionId::Random(), index, candidates);
 }
 
 template <typename NodeType>

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "coordinator/pool/node.h"
+#include "coordinator/pool/node_choice.h"
 #include "coordinator/pool/node_knowledge.h"
 #include "core/base/monotonic_clock.h"
 #include "core/base/session_id.h"
@@ -85,6 +86,9 @@ class NodeGroup {
   // a salt, where others with it have been, if that is free enough.
   Choice Choose(const SessionId& session, const Fits& fits = {},
                 absl::string_view cache_salt = {});
+  // A salt that is a session's own: if it comes again with that, it comes to
+  // this node, where what it had cached may still be.
+  std::string DrawSalt(const NodeType& home) const;
 
  private:
   struct Member {
@@ -97,6 +101,14 @@ class NodeGroup {
   };
 
   bool Has(const std::string& name) const;
+  static bool IsOpen(const Member& member) {
+    return member.knowledge.ready() && !member.node->link.is_leaving;
+  }
+  static NodeCandidate CandidateOf(const Member& member) {
+    return {.address = member.node->link.address,
+            .is_doubtful = member.is_late || member.node->is_doubtful(),
+            .num_sessions = member.node->link.num_sessions};
+  }
   NodeType* Ask(Member& member);
 
   const std::vector<std::string> names_;

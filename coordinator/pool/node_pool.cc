@@ -237,12 +237,17 @@ absl::StatusOr<NodePool::Pair> NodePool::Assign(
     return absl::UnavailableError(
         "no verifier is ready to serve this coordinator; try again later");
   }
+  std::string salt(cache_salt);
+  if (salt.empty() && verifier.description.prefix_cache == kSharesBySalt) {
+    salt = verifiers_.DrawSalt(*verifier.seat);
+  }
   Pair pair = {
       .verifier = std::make_unique<SessionVerifier>(
           *this, session, std::move(verifier.seat), verifier.description),
       .verifier_description = verifier.description,
       .longest_text = LongestText(std::as_const(verifiers_).knowledge(),
-                                  verifier.description.identity())};
+                                  verifier.description.identity()),
+      .cache_salt = std::move(salt)};
   if (options_.drafters.empty()) return pair;
   auto drafter = drafters_.Choose(session, /*fits=*/{}, cache_salt);
   pair.drafter_description = drafter.description;

@@ -55,7 +55,9 @@ class NodePool final : public SessionPool {
   // Begins to resolve names and to ask nodes.
   void Start();
 
-  // Chooses for a new session as ChooseNode does. UNAVAILABLE: none is ready.
+  // Chooses for a new session as ChooseNode does. Without a salt it gets one of
+  // its own, where that is what its verifier shares by. UNAVAILABLE: none is
+  // ready.
   // FAILED_PRECONDITION: none of them is the model that `wanted` names.
   absl::StatusOr<Pair> Assign(const SessionId& session,
                               const std::optional<WantedModel>& wanted = {},

@@ -3,6 +3,7 @@
 #define OUTRIDER_COORDINATOR_POOL_SESSION_NODES_H_
 
 #include <memory>
+#include <string>
 
 #include "coordinator/pool/session_drafter.h"
 #include "coordinator/pool/session_verifier.h"
@@ -25,6 +26,9 @@ struct SessionNodes {
   int longest_text = 0;  // that a verifier like it has room for
   std::unique_ptr<SessionDrafter> drafter = nullptr;  // null: none configured
   NodeDescription drafter_description = {};           // of the first it had
+  // Under which the nodes share what the session has cached: its request's, or
+  // one that is its own, for whoever resumes it. Empty: they share nothing.
+  std::string cache_salt = {};
 
   bool has_drafter() const { return drafter != nullptr && drafter->has_node(); }
 };

@@ -65,7 +65,7 @@ class WriterSink final : public GenerationSink {
 };
 
 GenerationUpdate FirstUpdate(const GenerationRequest& request,
-                             const ModelIdentity& model) {
+                             const NodePool::Pair& pair) {
   return {
       .start =
           GenerationStart{
@@ -74,7 +74,8 @@ GenerationUpdate FirstUpdate(const GenerationRequest& request,
               .num_speculative_tokens = request.num_speculative_tokens,
               .is_k_auto = request.draft_length_mode == DraftLengthMode::kAuto,
               .is_lossy = IsLossy(request.sampling),
-              .model = model},
+              .model = pair.verifier_description.identity(),
+              .cache_salt = pair.cache_salt},
       .first_index = static_cast<int>(request.delivered.size())};
 }
 
@@ -270,7 +271,7 @@ Task<GenerationServiceImpl::Outcome> GenerationServiceImpl::RunOnPair(
                    .logprobs = request->logprobs,
                    .seed = request->seed,
                    .max_length = request->max_length,
-                   .cache_salt = request->cache_salt,
+                   .cache_salt = pair->cache_salt,
                    .cancellation = cancellation,
                    .request_id = call.name.request_id,
                    .traceparent = trace.has_value() ? trace->ToHeader() : ""});
@@ -304,7 +305,7 @@ Task<absl::StatusOr<FinishReason>> GenerationServiceImpl::Serve(
        .tally = call.tally,
        .pair = pair,
        .may_draft = request.num_speculative_tokens > 0,
-       .start = FirstUpdate(request, pair.verifier_description.identity())});
+       .start = FirstUpdate(request, pair)});
   SessionAssembly assembly({.request = request,
                             .pair = pair,
                             .tokenizer = parts_.tokenizer,

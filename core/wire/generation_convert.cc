@@ -95,6 +95,7 @@ void Set(const GenerationStart& start, v1::GenerationStart& proto) {
   proto.set_auto_num_speculative_tokens(start.is_k_auto);
   proto.set_lossy(start.is_lossy);
   *proto.mutable_model() = outrider::ToProto(start.model);
+  proto.set_cache_salt(start.cache_salt);
 }
 
 GenerationStart FromMessage(const v1::GenerationStart& proto) {
@@ -104,7 +105,8 @@ GenerationStart FromMessage(const v1::GenerationStart& proto) {
               static_cast<int>(proto.num_speculative_tokens()),
           .is_k_auto = proto.auto_num_speculative_tokens(),
           .is_lossy = proto.lossy(),
-          .model = outrider::FromProto(proto.model())};
+          .model = outrider::FromProto(proto.model()),
+          .cache_salt = proto.cache_salt()};
 }
 
 void Set(const GeneratedToken& token, v1::GeneratedToken& proto) {

@@ -17,8 +17,8 @@ TEST(GenerationConvertTest, AStartArrivesAsItWasSent) {
       .num_speculative_tokens = 3,
       .is_k_auto = true,
       .is_lossy = true,
-      .model = {
-          .weights_hash = "0123", .dtype = "float32", .numerics = "avx2"}};
+      .model = {.weights_hash = "0123", .dtype = "float32", .numerics = "avx2"},
+      .cache_salt = "secret"};
   const GenerationUpdate got = ThereAndBack({.start = sent, .first_index = 2});
   ASSERT_TRUE(got.start.has_value());
   EXPECT_EQ(got.first_index, 2);
@@ -28,6 +28,7 @@ TEST(GenerationConvertTest, AStartArrivesAsItWasSent) {
   EXPECT_TRUE(got.start->is_k_auto);
   EXPECT_TRUE(got.start->is_lossy);
   EXPECT_EQ(got.start->model, sent.model);
+  EXPECT_EQ(got.start->cache_salt, sent.cache_salt);
   EXPECT_FALSE(got.round.has_value());
   EXPECT_FALSE(got.finish.has_value());
 }

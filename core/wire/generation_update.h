@@ -41,7 +41,8 @@ struct GenerationStart {
   int num_speculative_tokens = 0;  // K; the most where it is chosen by round
   bool is_k_auto = false;          // K is chosen by round
   bool is_lossy = false;
-  ModelIdentity model = {};  // what a resume has to name again
+  ModelIdentity model = {};     // what a resume has to name again
+  std::string cache_salt = {};  // what a resume should name again
 };
 
 struct GenerationFinish {

@@ -17,6 +17,9 @@
 namespace outrider {
 
 // What a node says of itself (NodeDescription in the proto).
+// Sessions of one cache_salt share: NodeDescription::prefix_cache.
+inline constexpr char kSharesBySalt[] = "salted";
+
 struct NodeDescription {
   std::string model_name = {};
   std::string weights_hash = {};

@@ -44,7 +44,7 @@ def generate(stub, flags):
     delivered, finish = stream(stub, request, flags, stop_after=flags.cancel_after)
     if finish is None:
         print(f"\n-- cancelled after {len(delivered)} tokens; resuming --", file=sys.stderr)
-        # The request as it was, with the seed and the model in use and what has arrived.
+        # The request as it was, with the seed, the model and the salt in use and what has arrived.
         request.delivered.ids.extend(delivered)
         more, finish = stream(stub, request, flags)
         delivered += more
@@ -67,6 +67,7 @@ def stream(stub, request, flags, stop_after=None):
         if message.HasField("start"):
             request.seed = message.start.seed
             request.model.CopyFrom(message.start.model)
+            request.cache_salt = message.start.cache_salt
             if message.start.auto_num_speculative_tokens:
                 request.auto_num_speculative_tokens = True
         if message.first_index > next_index and message.tokens:

@@ -74,6 +74,7 @@ class Generation:
         self._has_begun = False
         self._model = types_pb2.ModelIdentity()  # that a resume has to name again
         self._is_k_auto = False  # likewise
+        self._cache_salt = ""  # by which a resume finds what nodes still have of the stream
         self.tally = Tally()
 
     def set_caller(self, metadata: Metadata, cache_salt: str) -> None:
@@ -148,6 +149,7 @@ class Generation:
             self._request.delivered.ids[:] = self._tokens
             self._request.seed = self.tally.seed
             self._request.model.CopyFrom(self._model)
+            self._request.cache_salt = self._cache_salt or self._request.cache_salt
             if self._is_k_auto:
                 self._request.auto_num_speculative_tokens = True
         with node.stream():
@@ -165,6 +167,7 @@ class Generation:
             self.tally.prompt_tokens = message.start.prompt_length
             self._model.CopyFrom(message.start.model)
             self._is_k_auto = message.start.auto_num_speculative_tokens
+            self._cache_salt = message.start.cache_salt
             self._has_begun = True
         next_index = len(self._tokens)
         if message.tokens:

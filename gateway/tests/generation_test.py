@@ -27,7 +27,7 @@ def error(code):
 
 
 def begin(seed=7):
-    return pb.GenerateResponse(start=pb.GenerationStart(seed=seed, prompt_length=3))
+    return pb.GenerateResponse(start=pb.GenerationStart(seed=seed, prompt_length=3, cache_salt="secret"))
 
 
 def round_of(first_index, *ids, origin=pb.TOKEN_ORIGIN_DRAFT, drafted=0, accepted=0, last=False):
@@ -87,6 +87,7 @@ class GenerationTest(unittest.IsolatedAsyncioTestCase):
         one = self.over(stub)
         self.assertEqual(await self.ids(one), [1, 2, 3, 4])
         self.assertEqual((list(stub.requests[1].delivered.ids), stub.requests[1].seed), ([1, 2], 7))
+        self.assertEqual([request.cache_salt for request in stub.requests], ["", "secret"])
         self.assertEqual((one.tally.num_resumes, one.tally.completion_tokens), (1, 4))
 
     async def test_a_stream_that_waited_long_for_its_beginning_is_resumed_too(self):

@@ -179,6 +179,29 @@ TEST(ClusterTest,
   EXPECT_EQ(result.start->model.weights_hash, "others");
 }
 
+TEST(ClusterTest, AResumedStreamGoesOnFromWhatItsVerifierStillHas) {
+  InProcessCluster::Options options = SmallCluster();
+  options.other_targets = {options.target, options.target};
+  InProcessCluster cluster(options);
+  ASSERT_TRUE(cluster.WaitUntilReady());
+  client::GenerationRequest request = Greedy(TokenSeq(70, 5), 40, /*k=*/4);
+  const Result whole = Generate(cluster, request);
+  ASSERT_THAT(whole.status, IsOk());
+  EXPECT_EQ(whole.finish->num_cached_prompt_tokens, 0);
+  // Another request is none of the stream's.
+  EXPECT_EQ(Generate(cluster, request).finish->num_cached_prompt_tokens, 0);
+
+  request.seed = whole.start->seed;
+  request.delivered = {whole.tokens.begin(), whole.tokens.begin() + 20};
+  request.model = whole.start->model;
+  request.cache_salt = whole.start->cache_salt;
+  const Result rest = Generate(cluster, request);
+  EXPECT_EQ(rest.tokens,
+            TokenSeq(whole.tokens.begin() + 20, whole.tokens.end()));
+  // All full blocks of the prompt, whose end and the delivered tokens are more.
+  EXPECT_GE(rest.finish->num_cached_prompt_tokens, 64);
+}
+
 // Whose verifier came back as another model, as after a rollout in between.
 TEST(ClusterTest, AStreamIsResumedOnlyOnTheModelThatItBeganOn) {
   InProcessCluster cluster(SmallCluster());

@@ -162,6 +162,26 @@ TEST_F(NodePoolTest, SessionsOfOneSaltComeToOnePairAfterAnother) {
   EXPECT_THAT(drafters, SizeIs(1));
 }
 
+TEST_F(NodePoolTest, AStreamIsResumedAtTheVerifierThatItHad) {
+  const auto v1 = Verifier(), v2 = Verifier(), v3 = Verifier();
+  resolver_.Set(kVerifiers, {{v1->address(), v2->address(), v3->address()}});
+  Start();
+  ASSERT_TRUE(BecomeReady(3, 0));
+  std::map<std::string, std::string> begun_at;  // by their salts
+  for (int i = 0; i < 8; ++i) {
+    const auto begun = pool_->Assign(SessionId::Random());
+    ASSERT_THAT(begun, IsOk());
+    begun_at[begun->cache_salt] = begun->verifier->node().link.address;
+  }
+  EXPECT_THAT(begun_at, SizeIs(8));
+  for (const auto& [salt, address] : begun_at) {
+    const auto resumed = pool_->Assign(SessionId::Random(), {}, salt);
+    ASSERT_THAT(resumed, IsOk());
+    EXPECT_EQ(resumed->cache_salt, salt);
+    EXPECT_EQ(resumed->verifier->node().link.address, address);
+  }
+}
+
 TEST_F(NodePoolTest, WithoutANodeBehindTheNameThereIsNoVerifier) {
   Start();
   resolver_.WaitForCalls(kVerifiers, 2);

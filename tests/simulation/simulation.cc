@@ -235,7 +235,7 @@ class Simulation {
         request.prompt.push_back(static_cast<TokenId>(
             HashOf(options_.seed + whose, j) % kHashedVocabulary));
       }
-      if (shares) request.cache_salt = "all";
+      request.cache_salt = shares ? "all" : absl::StrCat("stream ", i);
       request.sampling.temperature = i == 2 ? 0 : 0.9;
       request.rule = i < 2 ? RuleKind::kCoupled : RuleKind::kRejection;
       constexpr ReplyFormat kFormats[] = {
