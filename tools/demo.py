@@ -197,7 +197,7 @@ class Decoder:
     dtype: str
     draft_step_ms: float
 
-    def decode(self, settings: Iterable[Setting], *flags: str) -> Decoded:
+    def decode(self, settings: Iterable[Setting], *flags: str, is_sampled: bool = False) -> Decoded:
         """All K of a prompt in turn, and plain decoding around them: a busy minute hits all."""
         runs: dict[Setting, list[Run]] = {setting: [] for setting in sorted(settings)}
         verifier = []
@@ -209,7 +209,7 @@ class Decoder:
                 some.append(generate(self.address, prompt, setting, *flags))
         verifier.append(measure("outrider-verifier", TARGET, self.dtype))
         demo_report.progress("")
-        return Decoded(runs, demo_report.Inside(verifier, self.draft_step_ms))
+        return Decoded(runs, demo_report.Inside(verifier, self.draft_step_ms, is_sampled))
 
 
 def run_demo() -> bool:
@@ -225,7 +225,7 @@ def run_demo() -> bool:
         greedy = decoder.decode(SETTINGS, "--temperature", "0")
         is_same = demo_report.print_comparison(greedy.runs)
         best = demo_report.best_setting(greedy.runs)
-        sampled = decoder.decode(SAMPLED_SETTINGS, "--temperature", "1", "--seed", "1")
+        sampled = decoder.decode(SAMPLED_SETTINGS, "--temperature", "1", "--seed", "1", is_sampled=True)
     demo_report.print_speed(greedy.runs, greedy.inside)
     demo_report.print_formula(greedy.runs, greedy.inside)
     demo_report.print_split(greedy.runs[best], best, greedy.inside)

@@ -56,6 +56,7 @@ class Inside:
     """What the models do inside their own processes."""
     verifier: list[dict[str, Any]]  # measured before each prompt, and after the last
     draft_step_ms: float
+    is_sampled: bool = False  # else greedy
 
     @property
     def description(self) -> str:
@@ -69,7 +70,8 @@ class Inside:
     @property
     def plain_speeds(self) -> list[float]:
         """Tokens per second."""
-        return [one["plain_tokens_per_second"] for one in self.verifier]
+        key = "plain_sampled_tokens_per_second" if self.is_sampled else "plain_tokens_per_second"
+        return [one[key] for one in self.verifier]
 
     def plain_speed_beside(self, prompt: int) -> float:
         """Before and after a prompt: machines have slow minutes."""

@@ -126,7 +126,9 @@ void BenchRun::AddBaselines(const Measurement* plain,
   if (trio_ != nullptr) {
     measured.verifier_rtt_ms = trio_->achieved().verifier_ms;
     measured.drafter_rtt_ms = trio_->achieved().drafter_ms;
-    measured.plain_token_ms = inside_.plain_token_ms;
+    measured.plain_token_ms = options_.request.temperature == 0
+                                  ? inside_.plain_token_ms
+                                  : inside_.plain_sampled_token_ms;
     measured.model_draft_step_ms = draft_step_ms_;
     const int k = measured.point.cell.k;
     if (k != kAutoK) measured.model_verify_ms = RowsMs(inside_.rows_ms, k + 1);

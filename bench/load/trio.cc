@@ -238,6 +238,8 @@ absl::StatusOr<InsideTimes> MeasureVerifier(const TrioOptions& options) {
       RunMeasure(options, "outrider-verifier", VerifierFlags(options)));
   InsideTimes times;
   times.plain_token_ms = 1e3 / json.value("plain_tokens_per_second", 1e-9);
+  times.plain_sampled_token_ms =
+      1e3 / json.value("plain_sampled_tokens_per_second", 1e-9);
   times.rows_ms = json.value("rows_ms", std::vector<double>());
   return times;
 }

@@ -102,8 +102,9 @@ class Trio {
 // What the models do inside their own processes: `--measure`, while the others
 // idle.
 struct InsideTimes {
-  double plain_token_ms = 0;         // plain decoding in the verifier
-  std::vector<double> rows_ms = {};  // T(1), T(2), ...
+  double plain_token_ms = 0;          // plain decoding in the verifier, greedy
+  double plain_sampled_token_ms = 0;  // at temperature 1
+  std::vector<double> rows_ms = {};   // T(1), T(2), ...
 };
 absl::StatusOr<InsideTimes> MeasureVerifier(const TrioOptions& options);
 absl::StatusOr<double> MeasureDraftStepMs(const TrioOptions& options);

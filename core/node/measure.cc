@@ -13,7 +13,9 @@
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
 #include "core/model/solo_session.h"
+#include "core/sampling/coins.h"
 #include "core/sampling/process.h"
+#include "core/sampling/target_row.h"
 
 namespace outrider {
 namespace {
@@ -51,10 +53,11 @@ class Bench {
     const std::vector<RowQuestion> questions(num_rows, Draws(1));
     return Run(0, num_rows, questions);
   }
-  // The likeliest token after one that follows the prefill and `num_decoded`
-  // tokens more.
-  absl::StatusOr<TokenId> Decode(int num_decoded, TokenId token) {
-    const RowQuestion question = Draws(0);
+  // The token drawn at the temperature after one that follows the prefill and
+  // `num_decoded` tokens more.
+  absl::StatusOr<TokenId> Decode(int num_decoded, TokenId token,
+                                 double temperature) {
+    const RowQuestion question = Draws(temperature);
     OUTRIDER_ASSIGN_OR_RETURN(
         const LogitRows row,
         session_.Extend(options_.context_length + num_decoded, {&token, 1}, 1,
@@ -65,10 +68,20 @@ class Bench {
       if (draw.drawn.has_value()) return *draw.drawn;
       return absl::InternalError("a row of no token");
     }
-    return FindArgmax(view.logits.first(options_.vocab_size)).argmax;
+    return Draw(view.logits.first(options_.vocab_size), num_decoded,
+                temperature);
   }
 
  private:
+  // As a verifier does it where there are no drafts.
+  absl::StatusOr<TokenId> Draw(absl::Span<const float> logits, int position,
+                               double temperature) {
+    if (temperature == 0) return FindArgmax(logits).argmax;
+    OUTRIDER_ASSIGN_OR_RETURN(
+        Distribution p, Process(logits, {.temperature = temperature}, {}));
+    return TargetRow::FromDense(std::move(p), /*support=*/{}, position, coins_)
+        .drawn_token();
+  }
   RowQuestion Draws(double temperature) const {
     return {.vocab_size = options_.vocab_size,
             .temperature = temperature,
@@ -85,6 +98,7 @@ class Bench {
   SoloSession session_;
   const MeasureOptions& options_;
   std::vector<TokenId> tokens_;
+  Coins coins_{/*seed=*/1};
 };
 
 absl::Status MeasureRows(Bench& bench, const MeasureOptions& options,
@@ -138,20 +152,20 @@ absl::Status CompareRows(Bench& bench, const MeasureOptions& options,
   return absl::OkStatus();
 }
 
-absl::Status MeasurePlainDecoding(Bench& bench, const MeasureOptions& options,
-                                  ModelMeasurement& result) {
+absl::StatusOr<double> PlainTokensPerSecond(Bench& bench,
+                                            const MeasureOptions& options,
+                                            double temperature) {
   std::vector<double> tokens_per_second;
   for (int repeat = 0; repeat < 3; ++repeat) {
     OUTRIDER_ASSIGN_OR_RETURN(const LogitRows row, bench.Prefill());
     TokenId token = FindArgmax(row.Row(0).first(options.vocab_size)).argmax;
     const Clock::time_point start = Clock::now();
     for (int i = 0; i < options.num_decoded; ++i) {
-      OUTRIDER_ASSIGN_OR_RETURN(token, bench.Decode(i, token));
+      OUTRIDER_ASSIGN_OR_RETURN(token, bench.Decode(i, token, temperature));
     }
     tokens_per_second.push_back(options.num_decoded / SecondsSince(start));
   }
-  result.plain_tokens_per_second = Median(std::move(tokens_per_second));
-  return absl::OkStatus();
+  return Median(std::move(tokens_per_second));
 }
 
 }  // namespace
@@ -174,7 +188,10 @@ absl::StatusOr<ModelMeasurement> MeasureModel(CausalLm& model,
   OUTRIDER_RETURN_IF_ERROR(MeasureRows(bench, fitted, result));
   OUTRIDER_RETURN_IF_ERROR(MeasurePaused(bench, fitted, result));
   OUTRIDER_RETURN_IF_ERROR(CompareRows(bench, fitted, result));
-  OUTRIDER_RETURN_IF_ERROR(MeasurePlainDecoding(bench, fitted, result));
+  OUTRIDER_ASSIGN_OR_RETURN(result.plain_tokens_per_second,
+                            PlainTokensPerSecond(bench, fitted, 0));
+  OUTRIDER_ASSIGN_OR_RETURN(result.plain_sampled_tokens_per_second,
+                            PlainTokensPerSecond(bench, fitted, 1));
   return result;
 }
 
@@ -192,8 +209,11 @@ std::string ToText(const ModelMeasurement& measurement, const ModelInfo& info) {
       1e3 * measurement.paused_seconds,
       measurement.paused_seconds / measurement.rows_seconds[0],
       static_cast<int>(kPause.count()));
-  text += absl::StrFormat("\nplain decoding in this process: %.1f tokens/s\n",
-                          measurement.plain_tokens_per_second);
+  text += absl::StrFormat(
+      "\nplain decoding in this process: %.1f tokens/s, %.1f at temperature "
+      "1\n",
+      measurement.plain_tokens_per_second,
+      measurement.plain_sampled_tokens_per_second);
   text += measurement.rows_depend_on_count
               ? absl::StrFormat(
                     "rows depend on the row count: logits differ by up to "
@@ -215,6 +235,8 @@ std::string ToJson(const ModelMeasurement& measurement, const ModelInfo& info) {
               {"rows_ms", rows_ms},
               {"paused_row_ms", 1e3 * measurement.paused_seconds},
               {"plain_tokens_per_second", measurement.plain_tokens_per_second},
+              {"plain_sampled_tokens_per_second",
+               measurement.plain_sampled_tokens_per_second},
               {"rows_depend_on_count", measurement.rows_depend_on_count},
               {"max_logit_difference", measurement.max_logit_difference}})
              .dump() +

@@ -27,6 +27,8 @@ struct ModelMeasurement {
   // that others share have lost some of the weights by then. A median.
   double paused_seconds = 0;
   double plain_tokens_per_second = 0;  // greedy, token by token
+  // The same at temperature 1, where each token is drawn from its whole row.
+  double plain_sampled_tokens_per_second = 0;
   // Whether a row's logits change, in any bit, with the number of rows beside
   // it: then greedy output may differ from plain decoding's where the two best
   // logits are this close.

@@ -26,7 +26,8 @@ using Clock = std::chrono::steady_clock;
 
 const ModelMeasurement kMeasured = {.rows_seconds = {0.002, 0.003},
                                     .paused_seconds = 0.0025,
-                                    .plain_tokens_per_second = 500};
+                                    .plain_tokens_per_second = 500,
+                                    .plain_sampled_tokens_per_second = 400};
 
 // A model whose passes take longer where the one before is a while ago.
 TEST(MeasureTest, APassAfterAPauseIsTimedByItself) {
@@ -50,6 +51,7 @@ TEST(MeasureTest, APassAfterAPauseIsTimedByItself) {
   EXPECT_THAT(measured->rows_seconds, Each(Gt(0)));
   EXPECT_GE(measured->paused_seconds, 0.005);
   EXPECT_GT(measured->plain_tokens_per_second, 0);
+  EXPECT_GT(measured->plain_sampled_tokens_per_second, 0);
   EXPECT_FALSE(measured->rows_depend_on_count);
 }
 
@@ -58,7 +60,7 @@ TEST(MeasureTest, PeopleReadATable) {
   EXPECT_THAT(text, HasSubstr("   2    3.000 ms   1.50\n"));
   EXPECT_THAT(text,
               HasSubstr("   1    2.500 ms   1.25  after a pause of 1 ms"));
-  EXPECT_THAT(text, HasSubstr("500.0 tokens/s"));
+  EXPECT_THAT(text, HasSubstr("500.0 tokens/s, 400.0 at temperature 1\n"));
 }
 
 TEST(MeasureTest, ProgramsReadJson) {
@@ -67,6 +69,7 @@ TEST(MeasureTest, ProgramsReadJson) {
   EXPECT_EQ(json["model"], "target");
   EXPECT_EQ(json["rows_ms"], nlohmann::json({2.0, 3.0}));
   EXPECT_EQ(json["paused_row_ms"], 2.5);
+  EXPECT_EQ(json["plain_sampled_tokens_per_second"], 400);
 }
 
 TEST(MeasureTest, TheMiddleOfAnEvenNumberIsTheLowerOne) {
