@@ -13,6 +13,9 @@ namespace outrider {
 namespace {
 
 constexpr std::chrono::milliseconds kIsolateTimeout(500);
+// So often a node may be too busy to answer that in time: who then comes in is
+// not alone, and what it takes down counts for nothing.
+constexpr int kMostUnanswered = 4;
 // Verifiers that are lost by one cause are lost within so long.
 constexpr std::chrono::milliseconds kOneCause(1000);
 
@@ -173,6 +176,10 @@ Task<void> VerifierSeat::TakeTurn(const VerifyCall& call,
 Task<bool> VerifierSeat::Isolate(Cancellation& cancellation) {
   const auto granted =
       co_await seat_->stub->Isolate(session_, kIsolateTimeout, cancellation);
+  const bool is_unanswered = absl::IsDeadlineExceeded(granted.status());
+  num_unanswered_ = is_unanswered ? num_unanswered_ + 1 : 0;
+  if (is_unanswered && num_unanswered_ < kMostUnanswered) co_return false;
+  num_unanswered_ = 0;
   // An older node knows no suspects of others. One that does not answer is
   // found to be lost or late by the step, which then says nothing of the
   // session.

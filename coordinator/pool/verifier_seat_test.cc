@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -211,6 +212,46 @@ TEST_F(LostSeatTest, OnlyWhatItMeetsAloneConvictsIt) {
   processes_[0].is_up = false;  // so that it gives no place to it alone
   EXPECT_FALSE(Lose());
   EXPECT_TRUE(Lose());
+}
+
+// What is alone there is told by the answer alone.
+TEST_F(LostSeatTest, AVerifierThatIsTooBusyToAnswerIsAskedForThePlaceAgain) {
+  EXPECT_FALSE(Lose());
+  processes_[0].is_starved = true;
+  loop_.After(milliseconds(1200), [&] { processes_[0].is_starved = false; });
+  EXPECT_TRUE(Lose());
+}
+
+TEST_F(LostSeatTest, WhoGetsNoAnswerIsLetInAfterAWhile) {
+  EXPECT_FALSE(Lose());
+  processes_[0].is_starved = true;
+  const auto begin = loop_.elapsed();
+  EXPECT_FALSE(Lose());
+  EXPECT_GE(loop_.elapsed() - begin, milliseconds(2000));
+  EXPECT_LE(loop_.elapsed() - begin, milliseconds(3000));
+  processes_[0].is_starved = false;
+  EXPECT_TRUE(Lose());
+}
+
+// As on a machine whose processors others take, all but a moment in each
+// second.
+TEST_F(VerifierSeatTest, VerifiersThatAreStarvedAreTakenTwiceToo) {
+  Start(/*num_verifiers=*/4, /*num_streams=*/20);
+  AddStream(/*poison_from=*/5);
+  const std::function<void()> starve = [&] {
+    for (FakeProcess& process : processes_) {
+      process.is_starved = !process.is_starved;
+    }
+    const bool is_starved = processes_[0].is_starved;
+    if (!pool_->is_closed) {
+      loop_.After(milliseconds(is_starved ? 900 : 100), starve);
+    }
+  };
+  starve();
+  RunToEnd();
+  EXPECT_EQ(NumDeaths(), 2);
+  EXPECT_EQ(NumEndedByPoison(), 1);
+  EXPECT_TRUE(IsPoison(*streams_.back()->end));
 }
 
 TEST_F(VerifierSeatTest, ARequestThatComesAgainTakesNoMoreThanAtFirst) {
