@@ -81,7 +81,9 @@ bool VerifierSeat::Move(const VerifyCall& call, MoveReason reason,
   if (reason == MoveReason::kLost || reason == MoveReason::kLate) {
     seat_->PutOut(now);
   }
-  if (moves_.IsReached(now)) return false;
+  // A drain is orderly, and says nothing of the session.
+  const bool is_limited = reason != MoveReason::kDraining;
+  if (is_limited && moves_.IsReached(now)) return false;
   auto choice = ChooseOther(call);
   if (choice.seat == nullptr) return false;
   MoveGate::Turn turn;
@@ -98,7 +100,7 @@ bool VerifierSeat::Move(const VerifyCall& call, MoveReason reason,
   if (choice.description.numerics != description_.numerics) {
     ++pool_.moves().num_to_other_kernels;
   }
-  moves_.Moved(now);
+  if (is_limited) moves_.Moved(now);
   turn_ = std::move(turn);
   is_moved_ = true;
   Seat<VerifierNode> left = Take(std::move(choice));
