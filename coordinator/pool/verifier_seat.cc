@@ -159,17 +159,20 @@ bool VerifierSeat::IsModelGone() {
 Task<void> VerifierSeat::TakeTurn(const VerifyCall& call,
                                   Cancellation& cancellation) {
   if (!is_moved_ && !is_suspect()) co_return;
+  // Suspects come in as they came here, however often they are sent back.
+  std::optional<Clock::time_point> rank;
+  if (is_suspect()) rank = Clock::now();
   std::optional<MoveGate::Place> place;  // in the line of the seat's node
   while (!cancellation.cancelled()) {
     if (!turn_) {
-      if (!place.has_value()) place.emplace(seat_->gate);
+      if (!place.has_value()) place.emplace(seat_->gate, rank);
       turn_ = place->Enter(TextLengthOf(call), Clock::now());
     }
     if (turn_ || (is_moved_ && TakeTurnElsewhere(call, place))) {
       place.reset();
       if (!is_suspect() || co_await Isolate(cancellation)) co_return;
       GiveTurnBack();
-      place.emplace(seat_->gate);
+      place.emplace(seat_->gate, rank);
     }
     co_await place->WaitForTurn(pool_.timer(), cancellation);
   }
