@@ -208,7 +208,7 @@ typename NodeGroup<NodeType>::Choice NodeGroup<NodeType>::Choose(
     candidates.push_back(
         {.address = member.node->link.address,
          .is_doubtful = member.is_late || member.node->is_doubtful(),
-         .num_sessions = member.node->link.num_sessions});
+         .num_sessions = member.node->link.load()});
   }
   const std::optional<size_t> index =
       ChooseNode(session, cache_salt, candidates);
