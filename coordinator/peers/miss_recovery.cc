@@ -13,7 +13,7 @@ VerifyReply ForgottenReply(const VerifyCall& call) {
 }
 
 void RecoverFrom(const Miss& miss, CacheMirror& cache, RoundStats::Link& link) {
-  ++link.num_misses;
+  ++link.misses[static_cast<int>(miss.reason)];
   switch (miss.reason) {
     case MissReason::kLength:
       cache.ShrankTo(miss.cached_length);

@@ -63,13 +63,14 @@ TEST_F(RecoverFromTest, AStaleStepNeedsANewStepAndNothingElse) {
   EXPECT_EQ(cache_.CatchUp(committed_).keep_length, 4);
 }
 
-TEST_F(RecoverFromTest, EveryMissIsCounted) {
+TEST_F(RecoverFromTest, EveryMissIsCountedByItsReason) {
   int expected = 0;
   for (const MissReason reason :
        {MissReason::kUnknownIncarnation, MissReason::kStale,
         MissReason::kLength, MissReason::kPrefix}) {
     RecoverFrom({.reason = reason}, cache_, link_);
-    EXPECT_EQ(link_.num_misses, ++expected);
+    EXPECT_EQ(link_.misses[static_cast<int>(reason)], 1);
+    EXPECT_EQ(link_.num_misses(), ++expected);
   }
 }
 

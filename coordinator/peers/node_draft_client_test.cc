@@ -135,7 +135,7 @@ TEST_F(NodeDraftClientTest, ADrafterThatRestartedIsOpenedAgain) {
   const auto draft = Propose(2);
   ASSERT_THAT(draft, IsOk());
   EXPECT_EQ(draft->length(), 0);
-  EXPECT_EQ(link_.num_misses, 1);
+  EXPECT_EQ(link_.num_misses(), 1);
   EXPECT_TRUE(NodeDraftClient::LacksMuch(session_));
   ASSERT_THAT(Propose(2), IsOk());
   ASSERT_EQ(calls_.size(), 3u);
@@ -200,7 +200,7 @@ TEST_F(NodeDraftClientTest, AFillThatMissesCorrectsTheMirror) {
   EXPECT_THAT(client_.TakeIn(*fill, session_, link),
               StatusIs(absl::StatusCode::kAborted));
   EXPECT_TRUE(session_.drafter_cache().incarnation().is_none());
-  EXPECT_EQ(link.num_misses, 1);
+  EXPECT_EQ(link.num_misses(), 1);
 }
 
 // A drafter that took delivered tokens for prompt would penalise otherwise than
@@ -268,7 +268,7 @@ TEST_F(NodeDraftClientTest, ALostReplyLeavesTheMirrorAndTheNextCallHeals) {
   EXPECT_THAT(Propose(2), StatusIs(absl::StatusCode::kDeadlineExceeded));
   stub_.hooks().after = {};
   ASSERT_THAT(Propose(2), IsOk());
-  EXPECT_EQ(link_.num_misses, 0);
+  EXPECT_EQ(link_.num_misses(), 0);
 }
 
 TEST_F(NodeDraftClientTest, ALostOpeningReplyOpensOnceMore) {
@@ -279,7 +279,7 @@ TEST_F(NodeDraftClientTest, ALostOpeningReplyOpensOnceMore) {
   stub_.hooks().after = {};
   ASSERT_THAT(Propose(0), IsOk());
   EXPECT_TRUE(calls_[1].header.incarnation.is_none());
-  EXPECT_EQ(link_.num_misses, 0);
+  EXPECT_EQ(link_.num_misses(), 0);
   EXPECT_EQ(session_.drafter_cache().length(), 3);
 }
 

@@ -242,7 +242,7 @@ TEST_F(NodeVerifyClientTest, ALostSessionGetsTheSameDraftsAgain) {
   EXPECT_EQ(calls_[1].draft_tokens, calls_[2].draft_tokens);
   EXPECT_GT(calls_[2].header.step, calls_[1].header.step);
   EXPECT_THAT(calls_[2].header.delta.append_tokens, ElementsAre(2, 0));
-  EXPECT_EQ(link_.num_misses, 1);
+  EXPECT_EQ(link_.num_misses(), 1);
 }
 
 TEST_F(NodeVerifyClientTest, AVerifierThatOnlyMissesHasFailed) {

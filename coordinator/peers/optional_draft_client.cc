@@ -97,8 +97,8 @@ void OptionalDraftClient::LearnBeside(const RoundStats& round,
       std::exchange(choice_, std::nullopt);
   if (is_first || !choice.has_value()) return;
   const bool is_ordinary =
-      round.drafter.num_misses == 0 && round.drafter.num_failures == 0 &&
-      round.verifier.num_misses == 0 && round.verifier.num_failures == 0;
+      round.drafter.num_misses() == 0 && round.drafter.num_failures == 0 &&
+      round.verifier.num_misses() == 0 && round.verifier.num_failures == 0;
   // Where the drafter had to take in the text first, it was not asked.
   const bool is_as_chosen =
       choice->num_drafts == 0 || round.plain_reason == PlainReason::kNone;

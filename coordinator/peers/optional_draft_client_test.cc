@@ -106,7 +106,7 @@ TEST_F(OptionalDraftClientTest, NoRoundWaitsForADrafterThatFills) {
   // And now it drafts, with the token of the last round on the way.
   EXPECT_EQ(Round(), 2);
   EXPECT_EQ(stub_.calls[2].header.delta.keep_length, 42);
-  EXPECT_EQ(last_.link.num_misses, 0);
+  EXPECT_EQ(last_.link.num_misses(), 0);
 }
 
 TEST_F(OptionalDraftClientTest, AFewTokensAreTakenInOnTheWay) {

@@ -2,6 +2,7 @@
 #include "coordinator/pool/move_gate.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/base/child_cancellation.h"
 
@@ -17,9 +18,10 @@ constexpr milliseconds kLongestNap(200);
 
 }  // namespace
 
-MoveGate::Place::Place(MoveGate& gate) : gate_(gate) {
+MoveGate::Place::Place(MoveGate& gate, std::optional<Clock::time_point> rank)
+    : gate_(gate), rank_(rank) {
   MutexLock lock(gate_.mu_);
-  position_ = gate_.line_.insert(gate_.line_.end(), this);
+  gate_.AddLocked(this);
 }
 
 MoveGate::Place::~Place() {
@@ -81,6 +83,17 @@ void MoveGate::Leave(int num_tokens, Clock::duration taken,
         seconds_per_token_ == 0 ? rate : (3 * seconds_per_token_ + rate) / 4;
   }
   WakeFirstLocked();
+}
+
+void MoveGate::AddLocked(Place* place) {
+  for (auto position = line_.begin(); position != line_.end(); ++position) {
+    const Place& other = **position;
+    const bool have_ranks = place->rank_.has_value() && other.rank_.has_value();
+    if (!have_ranks || *other.rank_ <= *place->rank_) continue;
+    place->position_ = position;
+    std::swap(*position, place);
+  }
+  place->position_ = line_.insert(line_.end(), place);
 }
 
 void MoveGate::WakeFirstLocked() {

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <list>
+#include <optional>
 #include <utility>
 
 #include "coordinator/pool/timer.h"
@@ -59,7 +60,8 @@ class MoveGate {
   // A session's place in the line. It must end before the gate does.
   class Place {
    public:
-    explicit Place(MoveGate& gate);
+    // Those that have ranks go in their order through the places they have.
+    explicit Place(MoveGate& gate, std::optional<Clock::time_point> rank = {});
     Place(const Place&) = delete;
     ~Place();
 
@@ -73,6 +75,7 @@ class MoveGate {
     friend class MoveGate;
 
     MoveGate& gate_;
+    const std::optional<Clock::time_point> rank_;
     std::list<Place*>::iterator position_;
     Cancellation* sleep_ = nullptr;  // the gate's mutex guards it
   };
@@ -98,6 +101,8 @@ class MoveGate {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return HasPlaceLocked() && now >= opens_at_;
   }
+  // At the end, or by its rank: each of those after it takes the next one's.
+  void AddLocked(Place* place) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Who is the first in the line looks anew.
   void WakeFirstLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::chrono::milliseconds LongestNapLocked(const Place& place) const

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/pool/move_gate.h"
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -83,6 +84,29 @@ TEST(MoveGateTest, WhoWaitsComesBeforeWhoDoesNot) {
   EXPECT_FALSE(gate.Enter(1, kStart));
   EXPECT_FALSE(second.Enter(1, kStart));
   EXPECT_TRUE(first.Enter(1, kStart));
+}
+
+// Those without a rank neither gain nor lose by it.
+TEST(MoveGateTest, WhoComesAgainWithItsRankIsBeforeThoseOfLaterRanks) {
+  MoveGate gate;
+  std::optional<MoveGate::Place> first(std::in_place, gate,
+                                       kStart + seconds(1));
+  std::optional<MoveGate::Place> without(std::in_place, gate);
+  std::optional<MoveGate::Place> third(std::in_place, gate,
+                                       kStart + seconds(3));
+  std::optional<MoveGate::Place> fourth(std::in_place, gate,
+                                        kStart + seconds(4));
+  std::optional<MoveGate::Place> second(std::in_place, gate,
+                                        kStart + seconds(2));
+  std::optional<MoveGate::Place> last(std::in_place, gate);
+  for (auto* place : {&first, &without, &second, &third, &fourth, &last}) {
+    for (auto* other : {&first, &without, &third, &fourth, &second, &last}) {
+      if (!other->has_value()) continue;
+      const MoveGate::Turn turn = (*other)->Enter(1, kStart);
+      EXPECT_EQ(static_cast<bool>(turn), other == place);
+    }
+    place->reset();
+  }
 }
 
 class LineTest : public ::testing::Test {

@@ -26,12 +26,17 @@ struct NodeLink {
   // Whether there is a connection now; does not make one.
   std::function<bool()> is_connected;
   std::atomic<int> num_sessions = 0;
+  // Those of them that have ended, of which it is only told: it must stay for
+  // that, and they are no load, however long it takes to answer.
+  std::atomic<int> num_ended = 0;
   // It has said that it shuts down, its name no longer has it, or another model
   // has answered than it was known as: its sessions should go, and no others
   // come, unless it is asked what it is and says so.
   std::atomic<bool> is_leaving = false;
   std::atomic<bool> is_ready = false;  // by what it has said last
   Pulse pulse = {};
+
+  int load() const { return num_sessions - num_ended; }
 };
 
 // One drafter: what all sessions on it share. Sessions ask its breaker before

@@ -134,9 +134,12 @@ void NodeGroup<NodeType>::Learn(const NodeType& node,
   for (Member& member : members_) {
     if (member.node.get() != &node) continue;
     member.is_asked = false;
+    bool was_away = !member.knowledge.answer.ok();
     if (answer.ok()) {
       const Clock::time_point now = Clock::now();
-      member.node->link.pulse.Answered(now - member.asked_at, now);
+      // One that hung for a moment was forgiven its late answer, and yet its
+      // sessions have put it out.
+      was_away |= member.node->link.pulse.Answered(now - member.asked_at, now);
     } else if (!absl::IsDeadlineExceeded(answer.status())) {
       member.node->link.pulse.Refused();
     }
@@ -145,7 +148,7 @@ void NodeGroup<NodeType>::Learn(const NodeType& node,
     const bool is_forgiven =
         member.is_late && !was_late && member.knowledge.answer.ok();
     if (is_forgiven) return;
-    if (answer.ok() && !member.knowledge.answer.ok()) member.node->Returned();
+    if (answer.ok() && was_away) member.node->Returned();
     if (answer.ok() && member.knowledge.is_listed) {
       member.node->link.is_leaving = false;
     }

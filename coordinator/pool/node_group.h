@@ -107,7 +107,7 @@ class NodeGroup {
   static NodeCandidate CandidateOf(const Member& member) {
     return {.address = member.node->link.address,
             .is_doubtful = member.is_late || member.node->is_doubtful(),
-            .num_sessions = member.node->link.num_sessions};
+            .num_sessions = member.node->link.load()};
   }
   NodeType* Ask(Member& member);
 

@@ -82,6 +82,32 @@ TEST_F(NodeGroupTest, OneLateAnswerIsForgivenAndTheSecondIsNot) {
   EXPECT_THAT(Answer(kGone), ElementsAre(kNotReady));
 }
 
+// Its sessions have put it out, and it never was not ready.
+TEST_F(NodeGroupTest, ANodeThatHungForASecondTakesSessionsOnceItIsHeardAgain) {
+  group_.SetAddresses(kName, {"10.0.0.1:7002"});
+  Answer(fit_);
+  VerifierNode* node = group_.TakeToAsk().front();
+  node->link.pulse.GiveUp();
+  const auto now = MonotonicClock::now();
+  node->PutOut(now);
+  group_.Learn(*node, kLate);
+  EXPECT_THAT(States(), ElementsAre(kReady));
+  EXPECT_GT(node->out_until.load(), now);
+  Answer(fit_);
+  EXPECT_LE(node->out_until.load(), now);
+}
+
+// It may answer this while steps hang.
+TEST_F(NodeGroupTest, ANodeThatWasAlwaysHeardStaysOutForAsLongAsItWasPut) {
+  group_.SetAddresses(kName, {"10.0.0.1:7002"});
+  Answer(fit_);
+  VerifierNode* node = group_.TakeToAsk().front();
+  const auto now = MonotonicClock::now();
+  node->PutOut(now);
+  group_.Learn(*node, fit_);
+  EXPECT_GT(node->out_until.load(), now);
+}
+
 // Sessions may be waiting for one that is gone.
 TEST_F(NodeGroupTest, ANodeThatIsGoneIsAskedFourTimesASecond) {
   MonotonicClock::time_point now{std::chrono::seconds(1000)};

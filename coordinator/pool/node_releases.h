@@ -49,7 +49,9 @@ class NodeReleases {
  private:
   template <typename NodeType>
   Task<void> Tell(Seat<NodeType> seat, RequestHeader header) {
+    ++seat->link.num_ended;
     co_await seat->cache->Release(std::move(header), closing_);
+    --seat->link.num_ended;
     seat.reset();
     if constexpr (std::is_same_v<NodeType, VerifierNode>) room_.Call();
     MutexLock lock(mu_);  // the last use of this object

@@ -2,6 +2,7 @@
 #include "coordinator/pool/pulse.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace outrider {
 
@@ -15,14 +16,14 @@ void Pulse::Asked(Clock::time_point now) {
   if (!asked_at_.has_value()) asked_at_ = now;
 }
 
-void Pulse::Answered(Clock::duration took, Clock::time_point now) {
+bool Pulse::Answered(Clock::duration took, Clock::time_point now) {
   auto pace = std::chrono::ceil<FailureLimit::Duration>(took);
   MutexLock lock(mu_);
   // A node that was only slow has a third more of time, and then more again.
   if (was_given_up_) pace = std::min(pace, limit_.Get() / (kMargin - 1));
-  was_given_up_ = false;
   limit_.Answered(pace);
   HeardLocked(now);
+  return std::exchange(was_given_up_, false);
 }
 
 void Pulse::Refused() {

@@ -45,9 +45,10 @@ class Pulse {
 
   void Heard(Clock::time_point now);
   // It is asked what it is; it has answered that, after so long, which tells of
-  // its pace unless it had been given up: then of how long it hung.
+  // its pace unless it had been given up: then of how long it hung. True: it
+  // had been, and is back.
   void Asked(Clock::time_point now);
-  void Answered(Clock::duration took, Clock::time_point now);
+  bool Answered(Clock::duration took, Clock::time_point now);
   // It has said that it is not ready: it serves the calls that wait, or its
   // connection is broken and they end by themselves.
   void Refused();

@@ -98,6 +98,14 @@ TEST_F(PulseTest, ANodeThatWasGivenUpHasAThirdMoreOfTime) {
   EXPECT_TRUE(IsSilent());
 }
 
+TEST_F(PulseTest, AnAnswerAfterItWasGivenUpIsItsReturn) {
+  EXPECT_FALSE(pulse_.Answered(milliseconds(1), loop_.now()));
+  pulse_.GiveUp();
+  pulse_.Heard(loop_.now());  // by a call that does not listen
+  EXPECT_TRUE(pulse_.Answered(milliseconds(1), loop_.now()));
+  EXPECT_FALSE(pulse_.Answered(milliseconds(1), loop_.now()));
+}
+
 TEST_F(PulseTest, WhoWasAwayBeginsToListen) {
   call_.emplace(pulse_, session_);
   pulse_.Asked(loop_.now());

@@ -181,6 +181,23 @@ TEST_F(SessionVerifierTest, AMovedStreamThatFindsNoRoomAnywhereHolds) {
   EXPECT_EQ(pool_->moves().num_held, 0);
 }
 
+// A roll-out of nodes is orderly, and says nothing of the session.
+TEST_F(SessionVerifierTest, AStreamDrainsAwayMoreOftenThanItMayLoseVerifiers) {
+  num_steps_ = 1000;
+  Start(/*num_verifiers=*/6, /*num_streams=*/1);
+  for (int i = 1; i <= 4; ++i) {
+    RunUntil([&] { return HaveAllSteps(10 * i) && InFlight() != nullptr; });
+    InFlight()->is_draining = true;
+    RunUntil([&] { return NumMoves(MoveReason::kDraining) == i; });
+  }
+  EXPECT_LT(loop_.elapsed(), MoveLimit::kWindow);
+  RunUntil([&] { return HaveAllSteps(50) && InFlight() != nullptr; });
+  InFlight()->Die();
+  RunToEnd();
+  EXPECT_THAT(*streams_[0]->end, IsOk());
+  EXPECT_EQ(NumMoves(MoveReason::kLost), 1);
+}
+
 class RefusedSessionTest : public SessionVerifierTest {
  protected:
   RefusedSessionTest() { Start(/*num_verifiers=*/1, /*num_streams=*/0); }

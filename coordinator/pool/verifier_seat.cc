@@ -13,6 +13,9 @@ namespace outrider {
 namespace {
 
 constexpr std::chrono::milliseconds kIsolateTimeout(500);
+// So often a node may be too busy to answer that in time: who then comes in is
+// not alone, and what it takes down counts for nothing.
+constexpr int kMostUnanswered = 4;
 // Verifiers that are lost by one cause are lost within so long.
 constexpr std::chrono::milliseconds kOneCause(1000);
 
@@ -78,7 +81,9 @@ bool VerifierSeat::Move(const VerifyCall& call, MoveReason reason,
   if (reason == MoveReason::kLost || reason == MoveReason::kLate) {
     seat_->PutOut(now);
   }
-  if (moves_.IsReached(now)) return false;
+  // A drain is orderly, and says nothing of the session.
+  const bool is_limited = reason != MoveReason::kDraining;
+  if (is_limited && moves_.IsReached(now)) return false;
   auto choice = ChooseOther(call);
   if (choice.seat == nullptr) return false;
   MoveGate::Turn turn;
@@ -95,7 +100,7 @@ bool VerifierSeat::Move(const VerifyCall& call, MoveReason reason,
   if (choice.description.numerics != description_.numerics) {
     ++pool_.moves().num_to_other_kernels;
   }
-  moves_.Moved(now);
+  if (is_limited) moves_.Moved(now);
   turn_ = std::move(turn);
   is_moved_ = true;
   Seat<VerifierNode> left = Take(std::move(choice));
@@ -154,17 +159,20 @@ bool VerifierSeat::IsModelGone() {
 Task<void> VerifierSeat::TakeTurn(const VerifyCall& call,
                                   Cancellation& cancellation) {
   if (!is_moved_ && !is_suspect()) co_return;
+  // Suspects come in as they came here, however often they are sent back.
+  std::optional<Clock::time_point> rank;
+  if (is_suspect()) rank = Clock::now();
   std::optional<MoveGate::Place> place;  // in the line of the seat's node
   while (!cancellation.cancelled()) {
     if (!turn_) {
-      if (!place.has_value()) place.emplace(seat_->gate);
+      if (!place.has_value()) place.emplace(seat_->gate, rank);
       turn_ = place->Enter(TextLengthOf(call), Clock::now());
     }
     if (turn_ || (is_moved_ && TakeTurnElsewhere(call, place))) {
       place.reset();
       if (!is_suspect() || co_await Isolate(cancellation)) co_return;
       GiveTurnBack();
-      place.emplace(seat_->gate);
+      place.emplace(seat_->gate, rank);
     }
     co_await place->WaitForTurn(pool_.timer(), cancellation);
   }
@@ -173,6 +181,10 @@ Task<void> VerifierSeat::TakeTurn(const VerifyCall& call,
 Task<bool> VerifierSeat::Isolate(Cancellation& cancellation) {
   const auto granted =
       co_await seat_->stub->Isolate(session_, kIsolateTimeout, cancellation);
+  const bool is_unanswered = absl::IsDeadlineExceeded(granted.status());
+  num_unanswered_ = is_unanswered ? num_unanswered_ + 1 : 0;
+  if (is_unanswered && num_unanswered_ < kMostUnanswered) co_return false;
+  num_unanswered_ = 0;
   // An older node knows no suspects of others. One that does not answer is
   // found to be lost or late by the step, which then says nothing of the
   // session.

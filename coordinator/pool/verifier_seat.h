@@ -54,8 +54,7 @@ class VerifierSeat {
   // seat that was left; null, and no change, without another.
   Seat<VerifierNode> TakeOther(const VerifyCall& call, const Nodes& avoided,
                                bool even_doubtful);
-  // Goes to another node with a session that has begun. False, and no change,
-  // where none is there or it may not.
+  // Moves a session that has begun. False, and no change: it cannot or may not.
   bool Move(const VerifyCall& call, MoveReason reason,
             const absl::Status& why = {});
   // Goes to another node like it with an opening that these have no room for,
@@ -112,7 +111,8 @@ class VerifierSeat {
   int num_lost_ = 0;       // under its step, since its last answer
   std::vector<VerifierLosses::Id> losses_;  // likewise, and not alone there
   bool is_alone_ = false;                   // of all suspects, at the node
-  MoveGate::Turn turn_;  // must end before the gate of its node does
+  int num_unanswered_ = 0;  // questions for that, one after the other
+  MoveGate::Turn turn_;     // must end before the gate of its node does
 };
 
 }  // namespace outrider

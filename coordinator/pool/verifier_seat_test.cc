@@ -5,10 +5,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/algorithm/container.h"
 #include "coordinator/pool/poison.h"
 #include "core/testing/status_matchers.h"
 #include "gmock/gmock.h"
@@ -39,6 +43,25 @@ class VerifierSeatTest : public VerifierStreams {
           return node.link.address == address;
         });
     for (int i = 0; i < 3; ++i) choice.seat->breaker.Failure(loop_.now(), {});
+  }
+  void Wait(milliseconds time) {
+    bool is_over = false;
+    loop_.After(time, [&] { is_over = true; });
+    RunUntil([&] { return is_over; });
+  }
+  // The order in which it becomes true of the streams.
+  template <typename Condition>
+  std::vector<const Stream*> OrderOf(Condition condition) {
+    std::vector<const Stream*> order;
+    RunUntil([&] {
+      for (const auto& one : streams_) {
+        if (condition(*one) && !absl::c_linear_search(order, one.get())) {
+          order.push_back(one.get());
+        }
+      }
+      return order.size() == streams_.size();
+    });
+    return order;
   }
   int NumEndedByPoison() const {
     return static_cast<int>(
@@ -188,10 +211,6 @@ class LostSeatTest : public VerifierSeatTest {
     processes_[0].is_up = true;
     return is_convicted == true;
   }
-  void Wait(std::chrono::seconds time) {
-    const auto begin = loop_.elapsed();
-    RunUntil([&] { return loop_.elapsed() - begin > time; });
-  }
 
  private:
   Task<void> Lose(std::optional<bool>& is_convicted) {
@@ -211,6 +230,46 @@ TEST_F(LostSeatTest, OnlyWhatItMeetsAloneConvictsIt) {
   processes_[0].is_up = false;  // so that it gives no place to it alone
   EXPECT_FALSE(Lose());
   EXPECT_TRUE(Lose());
+}
+
+// What is alone there is told by the answer alone.
+TEST_F(LostSeatTest, AVerifierThatIsTooBusyToAnswerIsAskedForThePlaceAgain) {
+  EXPECT_FALSE(Lose());
+  processes_[0].is_starved = true;
+  loop_.After(milliseconds(1200), [&] { processes_[0].is_starved = false; });
+  EXPECT_TRUE(Lose());
+}
+
+TEST_F(LostSeatTest, WhoGetsNoAnswerIsLetInAfterAWhile) {
+  EXPECT_FALSE(Lose());
+  processes_[0].is_starved = true;
+  const auto begin = loop_.elapsed();
+  EXPECT_FALSE(Lose());
+  EXPECT_GE(loop_.elapsed() - begin, milliseconds(2000));
+  EXPECT_LE(loop_.elapsed() - begin, milliseconds(3000));
+  processes_[0].is_starved = false;
+  EXPECT_TRUE(Lose());
+}
+
+// As on a machine whose processors others take, all but a moment in each
+// second.
+TEST_F(VerifierSeatTest, VerifiersThatAreStarvedAreTakenTwiceToo) {
+  Start(/*num_verifiers=*/4, /*num_streams=*/20);
+  AddStream(/*poison_from=*/5);
+  const std::function<void()> starve = [&] {
+    for (FakeProcess& process : processes_) {
+      process.is_starved = !process.is_starved;
+    }
+    const bool is_starved = processes_[0].is_starved;
+    if (!pool_->is_closed) {
+      loop_.After(milliseconds(is_starved ? 900 : 100), starve);
+    }
+  };
+  starve();
+  RunToEnd();
+  EXPECT_EQ(NumDeaths(), 2);
+  EXPECT_EQ(NumEndedByPoison(), 1);
+  EXPECT_TRUE(IsPoison(*streams_.back()->end));
 }
 
 TEST_F(VerifierSeatTest, ARequestThatComesAgainTakesNoMoreThanAtFirst) {
@@ -275,6 +334,34 @@ TEST_F(VerifierSeatTest, SuspectsAreBackWhenTheTextsOfAllAreTakenIn) {
   EXPECT_LT(loop_.elapsed() - lost_at, 50 * 4 * (kFakeStep + milliseconds(10)));
   RunToEnd();
   for (const auto& stream : streams_) EXPECT_THAT(*stream->end, IsOk());
+}
+
+TEST_F(VerifierSeatTest, SuspectsComeInInTheOrderInWhichTheyLostTheirVerifier) {
+  Start(/*num_verifiers=*/2, /*num_streams=*/0);
+  processes_[1].is_up = false;
+  pool_->Ask();
+  for (int i = 0; i < 8; ++i) {
+    AddStream();
+    Wait(milliseconds(1));
+  }
+  processes_[1].is_up = true;
+  pool_->Ask();
+  // Another coordinator's suspect is there.
+  const SessionId other = SessionId::Random();
+  EXPECT_TRUE(processes_[1].suspects->Enter(other, loop_.now()));
+  RunUntil([&] { return HaveAllSteps(3) && processes_[0].num_in_flight == 8; });
+  processes_[0].Die();
+  const VerifierNode* const lost = &streams_[0]->verifier->node();
+  const std::vector<const Stream*> as_lost =
+      OrderOf([&](const Stream& one) { return &one.verifier->node() != lost; });
+  Wait(std::chrono::seconds(2));
+  std::map<const Stream*, int> num_steps;
+  for (const auto& one : streams_) num_steps[one.get()] = one->num_steps;
+  processes_[1].suspects->Released(other);
+  EXPECT_EQ(OrderOf([&](const Stream& one) {
+              return one.num_steps > num_steps[&one];
+            }),
+            as_lost);
 }
 
 // A release counts for the step that it comes with, whenever that arrives.

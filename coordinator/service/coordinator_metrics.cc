@@ -124,20 +124,25 @@ CoordinatorMetrics::Peer CoordinatorMetrics::AddPeer(MetricRegistry& registry,
                                "Protobuf bytes of Draft and Verify.",
                                {{"peer", peer}, {"direction", direction}});
   };
-  return {
-      .network = registry.AddDuration(
-          "rpc_network_seconds",
-          "Calls of a round, less the time that the peer reports.",
-          {{"peer", peer}}),
-      .sent = bytes("sent"),
-      .received = bytes("received"),
-      .misses = registry.AddCounter(
-          "cache_misses_total",
-          "Times a peer's cache was not what was assumed.", {{"peer", peer}}),
-      .reused = registry.AddCounter(
-          "reused_prefix_tokens_total",
-          "Tokens that a peer had from other sessions, and did not run.",
-          {{"peer", peer}})};
+  std::map<MissReason, prometheus::Counter*> misses;
+  for (const MissReason reason : kMissReasons) {
+    misses[reason] = &registry.AddCounter(
+        "cache_misses_total",
+        "Times a peer's cache was not what was assumed. prefix: it held other "
+        "tokens, which is a defect.",
+        {{"peer", peer}, {"reason", NameOf(reason)}});
+  }
+  return {.network = registry.AddDuration(
+              "rpc_network_seconds",
+              "Calls of a round, less the time that the peer reports.",
+              {{"peer", peer}}),
+          .sent = bytes("sent"),
+          .received = bytes("received"),
+          .misses = misses,
+          .reused = registry.AddCounter(
+              "reused_prefix_tokens_total",
+              "Tokens that a peer had from other sessions, and did not run.",
+              {{"peer", peer}})};
 }
 
 CoordinatorMetrics::Counters CoordinatorMetrics::AddPositions(
@@ -160,7 +165,10 @@ void CoordinatorMetrics::Count(const Peer& peer, const RoundStats::Link& link) {
   peer.sent.Increment(static_cast<double>(link.sent_bytes));
   peer.received.Increment(
       static_cast<double>(link.wire_bytes - link.sent_bytes));
-  if (link.num_misses > 0) peer.misses.Increment(link.num_misses);
+  for (const auto& [reason, counter] : peer.misses) {
+    const int num_misses = link.misses[static_cast<int>(reason)];
+    if (num_misses > 0) counter->Increment(num_misses);
+  }
   peer.reused.Increment(static_cast<double>(link.num_reused));
 }
 

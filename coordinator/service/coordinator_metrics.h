@@ -73,7 +73,7 @@ class CoordinatorMetrics {
     prometheus::Histogram& network;
     prometheus::Counter& sent;
     prometheus::Counter& received;
-    prometheus::Counter& misses;
+    std::map<MissReason, prometheus::Counter*> misses;  // constant, too
     prometheus::Counter& reused;
   };
   struct Totals {

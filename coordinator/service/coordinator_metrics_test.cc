@@ -27,7 +27,7 @@ class CoordinatorMetricsTest : public ::testing::Test {
                                              .compute_seconds = 0.001,
                                              .wire_bytes = 500,
                                              .sent_bytes = 100,
-                                             .num_misses = 1,
+                                             .misses = {0, 0, 2, 1},
                                              .num_reused = 48}}};
   }
   std::string Page() { return registry_.Serialize(); }
@@ -60,7 +60,14 @@ TEST_F(CoordinatorMetricsTest, AddsUpWhatTheRoundsOfAStreamSay) {
                 "rpc_bytes_total{direction=\"sent\",peer=\"drafter\"} 60\n"),
             HasSubstr("rpc_bytes_total{direction=\"received\",peer="
                       "\"verifier\"} 800\n"),
-            HasSubstr("cache_misses_total{peer=\"verifier\"} 2\n"),
+            HasSubstr("cache_misses_total{peer=\"verifier\",reason="
+                      "\"length\"} 4\n"),
+            HasSubstr("cache_misses_total{peer=\"verifier\",reason="
+                      "\"prefix\"} 2\n"),
+            HasSubstr("cache_misses_total{peer=\"verifier\",reason="
+                      "\"stale\"} 0\n"),
+            HasSubstr("cache_misses_total{peer=\"drafter\",reason="
+                      "\"unknown_incarnation\"} 0\n"),
             HasSubstr("reused_prefix_tokens_total{peer=\"drafter\"} 0\n"),
             HasSubstr("reused_prefix_tokens_total{peer=\"verifier\"} 96\n"),
             HasSubstr("time_to_first_token_seconds_count 1\n"),

@@ -58,7 +58,8 @@ GenerationUpdate Generation::TakeBlock(int length_before, RoundResult& round,
   GenerationUpdate update = {
       .first_index = length_before - session.prompt_length(), .round = stats};
   finish_.num_draft_failures += stats.drafter.num_failures;
-  finish_.num_misses += stats.drafter.num_misses + stats.verifier.num_misses;
+  finish_.num_misses +=
+      stats.drafter.num_misses() + stats.verifier.num_misses();
   // Later rounds may fill a cache that was lost, which is no gain.
   if (!std::exchange(has_begun_, true)) {
     finish_.num_cached_prompt_tokens = static_cast<int>(

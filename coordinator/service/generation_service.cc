@@ -28,6 +28,8 @@ constexpr int kPreparingThreads = 2;
 // A verifier that was replaced is asked anew at once.
 constexpr std::chrono::seconds kModelPatience(5);
 constexpr std::chrono::milliseconds kModelPause(20);
+// What is resumed looks so often for a verifier.
+constexpr std::chrono::milliseconds kHoldPause(100);
 
 // A function of its own, so that nothing else of the message is left while the
 // writer waits for the client.
@@ -239,6 +241,35 @@ Task<void> GenerationServiceImpl::AwaitVerifier(Cancellation& cancellation) {
   }
 }
 
+Task<absl::StatusOr<NodePool::Pair>> GenerationServiceImpl::Assign(
+    const SessionId& session, const v1::GenerateRequest& proto,
+    const Call& call, Cancellation& cancellation) {
+  const auto wanted = WantedModelOf(proto);  // by a resume alone
+  const auto assign = [&] {
+    return parts_.pool.Assign(session, wanted, proto.cache_salt());
+  };
+  absl::StatusOr<NodePool::Pair> pair = assign();
+  if (!wanted.has_value() || !absl::IsUnavailable(pair.status())) {
+    co_return pair;
+  }
+  OUTRIDER_LOG(kWarning, FieldsOf(call.name))
+      << "holds, as no verifier is ready to resume it";
+  const Held held(parts_.pool.moves());
+  auto others_since = MonotonicClock::now();
+  while (!pair.ok() && !cancellation.cancelled() &&
+         MonotonicClock::now() - others_since <= kModelPatience) {
+    // Where others are back first, its own may be on the way.
+    if (absl::IsUnavailable(pair.status())) {
+      others_since = MonotonicClock::now();
+    }
+    co_await parts_.pool.timer().Sleep(kHoldPause, cancellation);
+    pair = assign();
+  }
+  co_await preparing_.TakeTurn();
+  if (cancellation.cancelled()) co_return absl::CancelledError("while it held");
+  co_return pair;
+}
+
 Task<GenerationServiceImpl::Outcome> GenerationServiceImpl::RunOnPair(
     const v1::GenerateRequest& proto, const Call& call,
     const std::shared_ptr<Cancellation>& cancellation, bool is_first) {
@@ -247,9 +278,8 @@ Task<GenerationServiceImpl::Outcome> GenerationServiceImpl::RunOnPair(
     co_return Outcome::kEnded;
   }
   const SessionId session_id = SessionId::Random();
-  const auto wanted = WantedModelOf(proto);
   const absl::StatusOr<NodePool::Pair> pair =
-      parts_.pool.Assign(session_id, wanted, proto.cache_salt());
+      co_await Assign(session_id, proto, call, *cancellation);
   absl::StatusOr<GenerationRequest> request =
       pair.ok() ? Parse(proto, *pair) : pair.status();
   if (!request.ok()) {
@@ -277,7 +307,7 @@ Task<GenerationServiceImpl::Outcome> GenerationServiceImpl::RunOnPair(
                    .traceparent = trace.has_value() ? trace->ToHeader() : ""});
   const absl::StatusOr<FinishReason> result =
       co_await Serve(*request, *pair, call, session);
-  const bool is_replaced = is_first && !wanted.has_value() &&
+  const bool is_replaced = is_first && !proto.has_model() &&
                            absl::IsAborted(result.status()) &&
                            !call.writer.has_written();
   if (is_replaced) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "coordinator/pool/node_pool.h"
 #include "coordinator/round/session.h"
 #include "coordinator/service/coordinator_metrics.h"
@@ -17,6 +18,7 @@
 #include "coordinator/service/worker.h"
 #include "core/base/cancellation.h"
 #include "core/base/log.h"
+#include "core/base/session_id.h"
 #include "core/base/task.h"
 #include "core/rpc/call_queue.h"
 #include "core/rpc/rpc_service.h"
@@ -89,6 +91,12 @@ class GenerationServiceImpl final : public RpcService {
                           const std::shared_ptr<Cancellation>& cancellation,
                           bool is_first);
   Task<void> AwaitVerifier(Cancellation& cancellation);
+  // What is resumed holds while no verifier is ready, and a moment longer where
+  // others than its model come first. What is new is refused at once.
+  Task<absl::StatusOr<NodePool::Pair>> Assign(const SessionId& session,
+                                              const v1::GenerateRequest& proto,
+                                              const Call& call,
+                                              Cancellation& cancellation);
   // Runs all rounds. OK where the client was told the end.
   Task<absl::StatusOr<FinishReason>> Serve(const GenerationRequest& request,
                                            const NodePool::Pair& pair,

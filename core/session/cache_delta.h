@@ -45,6 +45,16 @@ inline bool HasBegun(const RequestHeader& header, int prompt_length) {
 
 // Why a node's cache is not what a header assumes.
 enum class MissReason { kUnknownIncarnation, kStale, kLength, kPrefix };
+inline constexpr MissReason kMissReasons[] = {
+    MissReason::kUnknownIncarnation, MissReason::kStale, MissReason::kLength,
+    MissReason::kPrefix};
+
+// The name that the protos have for it, and metrics.
+inline const char* NameOf(MissReason reason) {
+  constexpr const char* kNames[] = {"unknown_incarnation", "stale", "length",
+                                    "prefix"};
+  return kNames[static_cast<int>(reason)];
+}
 
 // An ordinary answer, not an error: the coordinator sends what is missing.
 struct Miss {

@@ -88,7 +88,7 @@ TEST(GenerationConvertTest, ARoundArrivesButForWhatCallersAreNotTold) {
   EXPECT_EQ(got->verifier.compute_seconds, 0.0625);
   EXPECT_EQ(got->verifier.wire_bytes, 8);
   EXPECT_EQ(got->verifier.num_messages, 9);
-  EXPECT_EQ(got->verifier.num_misses, 0);
+  EXPECT_EQ(got->verifier.num_misses(), 0);
 }
 
 TEST(GenerationConvertTest, AFinishArrivesAsItWasSent) {

@@ -2,7 +2,13 @@
 #ifndef OUTRIDER_CORE_WIRE_ROUND_STATS_H_
 #define OUTRIDER_CORE_WIRE_ROUND_STATS_H_
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <numeric>
+
+#include "core/session/cache_delta.h"
 
 namespace outrider {
 
@@ -43,17 +49,20 @@ struct RoundStats {
     int64_t wire_bytes = 0;      // protobuf, both directions
     int64_t sent_bytes = 0;      // of them, to the node
     int num_messages = 0;        // requests and replies, of misses too
-    int num_misses = 0;
+    std::array<int, std::size(kMissReasons)> misses = {};  // by their reasons
     int num_failures = 0;
     int64_t num_reused = 0;  // tokens that the node had from other sessions
 
+    int num_misses() const {
+      return std::accumulate(misses.begin(), misses.end(), 0);
+    }
     void Add(const Link& other) {
       call_seconds += other.call_seconds;
       compute_seconds += other.compute_seconds;
       wire_bytes += other.wire_bytes;
       sent_bytes += other.sent_bytes;
       num_messages += other.num_messages;
-      num_misses += other.num_misses;
+      for (size_t i = 0; i < misses.size(); ++i) misses[i] += other.misses[i];
       num_failures += other.num_failures;
       num_reused += other.num_reused;
     }

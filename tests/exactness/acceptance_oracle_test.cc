@@ -53,7 +53,8 @@ Tally RunSessions(const ClusterConfig& config,
       const RoundStats& stats = cluster.stats();
       tally.num_drafted += stats.num_drafted;
       tally.num_refused += stats.num_drafted - stats.num_accepted;
-      tally.num_misses += stats.drafter.num_misses + stats.verifier.num_misses;
+      tally.num_misses +=
+          stats.drafter.num_misses() + stats.verifier.num_misses();
     }
   }
   return tally;

@@ -94,7 +94,8 @@ class Enumerator {
   }
 
   void Count(const RoundStats& stats, double probability) {
-    result_.num_misses += stats.drafter.num_misses + stats.verifier.num_misses;
+    result_.num_misses +=
+        stats.drafter.num_misses() + stats.verifier.num_misses();
     result_.expected_accepted += probability * stats.num_accepted;
     result_.expected_drafted += probability * stats.num_drafted;
     if (stats.ahead.outcome == AheadStats::Outcome::kHit) {

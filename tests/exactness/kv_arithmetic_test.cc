@@ -63,7 +63,7 @@ class KvArithmetic {
       auto proposal = RunTask(drafter.Propose(session, k));
       ASSERT_THAT(proposal, IsOk());
       draft = proposal->draft;
-      EXPECT_EQ(proposal->link.num_misses, 0);
+      EXPECT_EQ(proposal->link.num_misses(), 0);
       ASSERT_EQ(draft.length(), k);
       // The pending token and x_1..x_{K-1} were forwarded, x_K was not.
       EXPECT_EQ(
@@ -76,7 +76,7 @@ class KvArithmetic {
     }
     const auto scored = RunTask(verifier.Score(session, draft));
     ASSERT_THAT(scored, IsOk());
-    EXPECT_EQ(scored->link.num_misses, 0);
+    EXPECT_EQ(scored->link.num_misses(), 0);
     EXPECT_EQ(verifier_node_->Cached(session.id()),
               Concat(committed, draft.tokens));
     EXPECT_EQ(session.verifier_cache().length(), n + k);

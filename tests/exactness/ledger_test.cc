@@ -276,7 +276,7 @@ TEST(LedgerTest, AVerifierThatLostTheSessionCostsNoCoin) {
   // The same drafts are sent once more: same coins, same tokens.
   ASSERT_TRUE(cluster.Round().ok());
   ASSERT_TRUE(evicting.Round().ok());
-  EXPECT_EQ(evicting.stats().verifier.num_misses, 1);
+  EXPECT_EQ(evicting.stats().verifier.num_misses(), 1);
   EXPECT_EQ(Text(cluster), Text(evicting));
   EXPECT_EQ(KeysOf(kept), KeysOf(lost));
 }

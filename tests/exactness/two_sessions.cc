@@ -177,7 +177,7 @@ class Pair {
       if (!result.has_value()) continue;
       if (!result->ok()) return result->status();
       const RoundStats& stats = (*result)->stats;
-      num_misses_ += stats.drafter.num_misses + stats.verifier.num_misses;
+      num_misses_ += stats.drafter.num_misses() + stats.verifier.num_misses();
       num_reused_ += stats.drafter.num_reused + stats.verifier.num_reused;
     }
     return absl::OkStatus();

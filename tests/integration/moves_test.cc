@@ -290,6 +290,64 @@ TEST_F(MovesTest, AStreamThatHoldsBeyondItsDeadlineCanBeResumed) {
   ExpectPlainTogether(broken, Generate(*cluster_, stream->ResumeRequest()));
 }
 
+// What is resumed where no verifier is ready.
+class HeldResumeTest : public MovesTest {
+ protected:
+  HeldResumeTest() {
+    Start(/*num_others=*/0);
+    const Result whole = GenerateGreedy();
+    begun_.tokens.assign(whole.tokens.begin(), whole.tokens.begin() + 50);
+    request_.seed = whole.start->seed;
+    request_.model = whole.start->model;
+    request_.delivered = begun_.tokens;
+    Stop(-1);
+    EXPECT_TRUE(Becomes([&] { return !cluster_->pool().HasVerifier(); }));
+  }
+  std::unique_ptr<client::GenerationStream> Resume(
+      std::chrono::milliseconds timeout) {
+    return cluster_->client().Generate(request_, timeout);
+  }
+
+  Result begun_;
+  client::GenerationRequest request_ = Greedy({5}, kStreamLength, kDrafts);
+};
+
+TEST_F(HeldResumeTest, GoesOnWhenAVerifierIsBack) {
+  Result rest;
+  std::jthread caller(
+      [&] { rest = Drain(*Resume(/*timeout=*/std::chrono::minutes(1))); });
+  ASSERT_TRUE(Becomes([&] { return NumHeld() == 1; }));
+  // What is new is told at once to try elsewhere.
+  EXPECT_THAT(GenerateGreedy().status,
+              StatusIs(absl::StatusCode::kUnavailable));
+  cluster_->StartVerifier();
+  caller.join();
+  ExpectPlainTogether(begun_, rest);
+  EXPECT_EQ(NumHeld(), 0);
+}
+
+TEST_F(HeldResumeTest, EndsWithItsClient) {
+  const auto stream = Resume(/*timeout=*/std::chrono::minutes(1));
+  ASSERT_TRUE(Becomes([&] { return NumHeld() == 1; }));
+  stream->Cancel();
+  EXPECT_TRUE(Becomes([&] { return NumHeld() == 0; }));
+}
+
+TEST_F(HeldResumeTest, EndsAtItsDeadline) {
+  EXPECT_THAT(Drain(*Resume(/*timeout=*/std::chrono::seconds(1))).status,
+              StatusIs(absl::StatusCode::kDeadlineExceeded));
+  EXPECT_TRUE(Becomes([&] { return NumHeld() == 0; }));
+}
+
+TEST_F(HeldResumeTest, GivesOthersThanItsOwnModelAMomentAlone) {
+  const auto stream = Resume(/*timeout=*/std::chrono::minutes(1));
+  ASSERT_TRUE(Becomes([&] { return NumHeld() == 1; }));
+  cluster_->StartVerifier(/*weights_hash=*/"others");
+  EXPECT_THAT(Drain(*stream).status,
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("its weights are")));
+}
+
 TEST_F(MovesTest, AStreamWhoseWeightsWereRolledOutIsResumedAfterTheWayBack) {
   Start(/*num_others=*/0);
   act_ = [&] {

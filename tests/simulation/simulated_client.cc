@@ -327,7 +327,7 @@ Task<absl::Status> SimulatedClient::Decode(Session& session,
     ++cluster_.stats.num_rounds;
     cluster_.stats.num_accepted += stats.num_accepted;
     cluster_.stats.num_misses +=
-        stats.drafter.num_misses + stats.verifier.num_misses;
+        stats.drafter.num_misses() + stats.verifier.num_misses();
     cluster_.stats.num_reused +=
         stats.drafter.num_reused + stats.verifier.num_reused;
     cluster_.stats.num_draft_failures += stats.drafter.num_failures;

@@ -106,10 +106,14 @@ Task<absl::StatusOr<bool>> FakeStub::Isolate(const SessionId& session,
                                              std::chrono::milliseconds timeout,
                                              Cancellation& cancellation) {
   if (process_.is_old) co_return absl::UnimplementedError("what?");
-  co_await LoopTimer(loop_).Sleep(
-      process_.is_silent ? timeout : std::chrono::milliseconds(1),
-      cancellation);
+  const EventLoop::Clock::time_point deadline = loop_.now() + timeout;
+  bool is_answered = false;
+  while (!is_answered && loop_.now() < deadline && !cancellation.cancelled()) {
+    co_await LoopTimer(loop_).Sleep(std::chrono::milliseconds(1), cancellation);
+    is_answered = !process_.is_silent && !process_.is_starved;
+  }
   if (!process_.is_up) co_return absl::UnavailableError("refused");
+  if (!is_answered) co_return absl::DeadlineExceededError("asked in vain");
   co_return process_.suspects->Enter(session, loop_.now());
 }
 

@@ -35,6 +35,7 @@ struct FakeProcess {
   bool is_hung = false;       // steps are, while it says what it is
   bool is_silent = false;     // it answers nothing at all
   bool is_old = false;        // it knows no place for suspects
+  bool is_starved = false;    // and then nobody is told whether it is free
   std::string weights_hash = "weights";
   // What it says of itself beside them.
   NodeDescription description = {.vocab_size = 10,
