@@ -10,6 +10,7 @@
 #include "coordinator/service/describe_convert.h"
 #include "coordinator/service/generation.h"
 #include "coordinator/service/session_assembly.h"
+#include "core/base/error_reason.h"
 #include "core/base/log.h"
 #include "core/base/monotonic_clock.h"
 #include "core/base/retry_delay.h"
@@ -81,10 +82,12 @@ GenerationUpdate FirstUpdate(const GenerationRequest& request,
 // Towards clients: code and reason, never an address or a peer's own words.
 absl::Status ForClients(const absl::Status& status) {
   if (IsPoison(status)) {
-    return absl::InternalError(
-        "verifiers were lost, one after the other, while they had this "
-        "request: it is tried on no other, and should not be sent again or "
-        "resumed before it is known what they died of");
+    return WithErrorReason(
+        absl::InternalError(
+            "verifiers were lost, one after the other, while they had this "
+            "request: it is tried on no other, and should not be sent again or "
+            "resumed before it is known what they died of"),
+        kPoisonReason);
   }
   if (IsOutgrown(status))
     return absl::FailedPreconditionError(status.message());
