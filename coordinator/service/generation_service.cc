@@ -191,7 +191,9 @@ void GenerationServiceImpl::Refuse(const Call& call,
                                    const absl::Status& status) {
   // Not the message: it has the client's own values in it.
   OUTRIDER_LOG(kInfo, FieldsOf(call.name))
-      << "refused: " << absl::StatusCodeToString(status.code());
+      << "refused: " << absl::StatusCodeToString(status.code())
+      << (IsPoison(status) ? ", as verifiers died while they had its prompt"
+                           : "");
   call.tally.End(std::nullopt, status.code());
   StartDetached(call.writer.FinishAfterWrites(ToGrpcStatus(status)));
 }
@@ -211,6 +213,10 @@ void GenerationServiceImpl::Ended(const Call& call, const Session& session,
         << " rounds, " << call.tally.seconds() << " s";
   } else {
     OUTRIDER_LOG(kError, fields) << "failed: " << result.status();
+  }
+  if (IsPoison(result.status())) {
+    quarantine_.Add(session.committed().tokens().first(session.prompt_length()),
+                    call.name.request_id, MonotonicClock::now());
   }
 }
 
@@ -253,7 +259,7 @@ Task<GenerationServiceImpl::Outcome> GenerationServiceImpl::RunOnPair(
   const absl::StatusOr<NodePool::Pair> pair =
       parts_.pool.Assign(session_id, wanted, proto.cache_salt());
   absl::StatusOr<GenerationRequest> request =
-      pair.ok() ? Parse(proto, *pair) : pair.status();
+      pair.ok() ? Admit(proto, *pair, call) : pair.status();
   if (!request.ok()) {
     Refuse(call, request.status());
     co_return Outcome::kEnded;
@@ -318,6 +324,18 @@ Task<absl::StatusOr<FinishReason>> GenerationServiceImpl::Serve(
   const absl::Status told = co_await sink.Tell(std::move(last));
   told.IgnoreError();  // it may leave once it has read its end
   co_return reason;
+}
+
+absl::StatusOr<GenerationRequest> GenerationServiceImpl::Admit(
+    const v1::GenerateRequest& proto, const NodePool::Pair& pair,
+    const Call& call) const {
+  absl::StatusOr<GenerationRequest> request = Parse(proto, pair);
+  if (request.ok() && quarantine_.Has(request->prompt, call.name.request_id,
+                                      MonotonicClock::now())) {
+    call.tally.CountQuarantined();
+    return ForClients(PoisonError());
+  }
+  return request;
 }
 
 absl::StatusOr<GenerationRequest> GenerationServiceImpl::Parse(

@@ -13,6 +13,7 @@
 #include "coordinator/service/coordinator_metrics.h"
 #include "coordinator/service/generation_request.h"
 #include "coordinator/service/grpc_response_writer.h"
+#include "coordinator/service/quarantine.h"
 #include "coordinator/service/running_generations.h"
 #include "coordinator/service/worker.h"
 #include "core/base/cancellation.h"
@@ -78,6 +79,10 @@ class GenerationServiceImpl final : public RpcService {
   static LogFields FieldsOf(const CallName& name);
   absl::StatusOr<GenerationRequest> Parse(const v1::GenerateRequest& proto,
                                           const NodePool::Pair& pair) const;
+  // Parses, and refuses what is in quarantine.
+  absl::StatusOr<GenerationRequest> Admit(const v1::GenerateRequest& proto,
+                                          const NodePool::Pair& pair,
+                                          const Call& call) const;
   Task<void> Run(v1::GenerateRequest proto, CallName name,
                  ResponseWriter& writer,
                  std::shared_ptr<Cancellation> cancellation);
@@ -95,14 +100,15 @@ class GenerationServiceImpl final : public RpcService {
                                            const Call& call, Session& session);
   // Ends a call that has had no round.
   void Refuse(const Call& call, const absl::Status& status);
-  // Counts and logs.
-  static void Ended(const Call& call, const Session& session,
-                    const absl::StatusOr<FinishReason>& result);
+  // Counts and logs; what was convicted goes into quarantine.
+  void Ended(const Call& call, const Session& session,
+             const absl::StatusOr<FinishReason>& result);
 
   const Parts parts_;
   const Options options_;
 
   RunningGenerations running_;
+  Quarantine quarantine_;
   // Requests are read there: their texts may be long. No more wait than run.
   Worker preparing_;
 };

@@ -1,15 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """The real programs when one of them is killed, stopped, late, or told to end."""
+import asyncio
 import json
+import os
+import pathlib
 import shlex
 import signal
 import socket
 import subprocess
+import sys
+import threading
 import time
 import unittest
 
 from programs import own_loopback, wait_until
 from scraping import ScrapingTest
+
+sys.path.append(str(pathlib.Path(os.environ["OUTRIDER_SOURCE_DIR"]) / "tests/chaos"))
+from proxy import Proxy  # noqa: E402
 
 FAILED = 1
 SIMULATED_BLOCK_BYTES = 128  # of 16 tokens
@@ -180,6 +188,53 @@ class VerifierFaultTest(FaultTest):
         self.start_verifier(listen=verifier)
         self.wait_for_nodes(self.address, "verifier", "drafter")
         self.assert_serves()
+
+
+class PoisonTest(FaultTest):
+    """A request that every verifier dies of: killed when its tokens come to the proxy before it."""
+    DEADLY = range(101, 141)
+    BYTES = b"".join(token.to_bytes(4, "little") for token in DEADLY)
+
+    def setUp(self):
+        super().setUp()
+        self.loop = asyncio.new_event_loop()
+        thread = threading.Thread(target=self.loop.run_forever)
+        thread.start()
+        self.addCleanup(self.loop.close)
+        self.addCleanup(thread.join)
+        self.addCleanup(self.loop.call_soon_threadsafe, self.loop.stop)
+        self.dead = []
+
+    def before(self, verifier):
+        """The address of a proxy that kills it."""
+        def look(data):
+            if self.BYTES in data and verifier not in self.dead:
+                self.dead.append(verifier)
+                verifier.process.kill()
+        proxy = Proxy(verifier.address())
+        proxy.watch = look
+        asyncio.run_coroutine_threadsafe(proxy.start(), self.loop).result()
+        return proxy.address
+
+    def ask(self, tokens):
+        return self.generate(self.coordinator.address(), "-k", "0", "--max-tokens", "8", "--timeout", "30",
+                             "--prompt-tokens", " ".join(str(token) for token in tokens))
+
+    def test_sent_again_it_reaches_no_verifier(self):
+        verifiers = [self.start("outrider-verifier", "--simulate", "--listen", f"{self.HOST}:0") for _ in range(4)]
+        self.coordinator = self.start(
+            "outrider-coordinator", "--listen", f"{self.HOST}:0", *self.HTTP,
+            *(word for verifier in verifiers for word in ("--verifier", self.before(verifier))))
+        self.coordinator.address()
+        wait_until("all verifiers are found",
+                   lambda: self.value(self.coordinator, "nodes", peer="verifier", state="ready") == len(verifiers))
+        self.assert_refuses(self.ask(self.DEADLY), FAILED, "INTERNAL")
+        self.assertEqual(len(self.dead), 2)
+        self.assert_refuses(self.ask(self.DEADLY), FAILED, "INTERNAL", "should not be sent again")
+        self.assertEqual(len(self.dead), 2)
+        self.assertEqual(self.value(self.coordinator, "quarantined_requests_total"), 1)
+        self.assertIn("refused: INTERNAL, as verifiers died", self.coordinator.err())
+        self.assertEqual(self.ask(range(101, 140)).wait(), 0)
 
 
 class HungDeviceTest(FaultTest):
