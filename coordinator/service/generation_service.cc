@@ -229,6 +229,7 @@ Task<void> GenerationServiceImpl::Run(
     Refuse(call, status);
     co_return;
   }
+  writer.CountAmong(streams_);
   co_await preparing_.TakeTurn();
   if (co_await RunOnPair(proto, call, cancellation, /*is_first=*/true) ==
       Outcome::kReplaced) {
@@ -370,8 +371,14 @@ void GenerationServiceImpl::Describe(ServerCall& call) const {
   call.Reply(response);
 }
 
-bool GenerationServiceImpl::Drain(std::chrono::seconds deadline) {
-  return running_.Drain(deadline, kLongestCancelled);
+bool GenerationServiceImpl::Drain(std::chrono::milliseconds longest) {
+  const auto begin = OpenStreams::Clock::now();
+  const auto last_words =
+      std::min<std::chrono::milliseconds>(kLastWords, longest / 2);
+  if (!running_.Drain(longest - last_words, kLongestCancelled)) return false;
+  streams_.AwaitNone(begin +
+                     std::max<std::chrono::milliseconds>(longest, kLastWords));
+  return true;
 }
 
 }  // namespace outrider

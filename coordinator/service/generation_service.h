@@ -13,6 +13,7 @@
 #include "coordinator/service/coordinator_metrics.h"
 #include "coordinator/service/generation_request.h"
 #include "coordinator/service/grpc_response_writer.h"
+#include "coordinator/service/open_streams.h"
 #include "coordinator/service/quarantine.h"
 #include "coordinator/service/running_generations.h"
 #include "coordinator/service/worker.h"
@@ -55,10 +56,11 @@ class GenerationServiceImpl final : public RpcService {
 
   std::vector<RpcMethod> Methods() override;
 
-  // Takes no more generations and waits for those that run; cancels what is
-  // left at the deadline. False where even then some do not end, in moments:
-  // this object cannot be destroyed then.
-  bool Drain(std::chrono::seconds deadline);
+  static constexpr std::chrono::seconds kLastWords{1};  // of what is cancelled
+  // Takes no more generations; waits for those that run and for clients to read
+  // what they gave, `longest` (or kLastWords) altogether, and cancels in time
+  // for it. False where some do not even end then: destroying this would hang.
+  bool Drain(std::chrono::milliseconds longest);
 
  private:
   // How a call is named in logs, here and elsewhere.
@@ -106,8 +108,8 @@ class GenerationServiceImpl final : public RpcService {
 
   const Parts parts_;
   const Options options_;
-
   RunningGenerations running_;
+  OpenStreams streams_;
   Quarantine quarantine_;
   // Requests are read there: their texts may be long. No more wait than run.
   Worker preparing_;

@@ -374,11 +374,11 @@ class TerminationTest(FaultTest):
             self.assertEqual(node.end(number), -number)
 
     def test_a_coordinator_waits_no_longer_than_its_drain_time(self):
-        self.start_all("--drain-seconds", "1")
+        self.start_all("--drain-seconds", "4")
         stream = self.start_stream_and_pause_it()
         begin = time.monotonic()
         self.assertEqual(self.coordinator.end(), 0)
-        self.assertLess(time.monotonic() - begin, 10)
+        self.assertLess(time.monotonic() - begin, 4)
         self.assertEqual(stream.wait(), FAILED)
         self.assertIn("UNAVAILABLE: this coordinator is shutting down", stream.err())
         self.assertIn("resume", stream.err())
