@@ -19,7 +19,9 @@ using std::chrono::milliseconds;
 constexpr milliseconds kPause(500);
 
 // Where another coordinator can go on, one that says nothing at all is not
-// waited for much longer than a slow token.
+// waited for much longer than a slow token. But where no core is free, one that
+// is there may answer late: who left it then would have its text taken in anew,
+// of which all would be later still. 400 ms were seen to be too few.
 constexpr Keepalive kNotAlone = {.quiet = milliseconds(500),
                                  .answer = milliseconds(1000)};
 
@@ -65,7 +67,7 @@ std::unique_ptr<GenerationStream> ResumingStream::Begin(
   const auto& coordinators = options_.coordinators;
   GenerationClient client(coordinators[num_begun_++ % coordinators.size()],
                           options_.tls,
-                          coordinators.size() > 1 ? kNotAlone : Keepalive());
+                          MayBeSeveral(coordinators) ? kNotAlone : Keepalive());
   ++num_tries_;
   return client.Generate(
       std::move(request),

@@ -83,6 +83,16 @@ TEST(ResumingStreamTest, ACoordinatorThatSaysNothingIsLeftWhereThereAreOthers) {
   EXPECT_EQ(result.num_resumes, 1);
 }
 
+// A name may stand for others: what it stood for is left as soon.
+TEST(ResumingStreamTest, ANameThatMayStandForSeveralIsNotWaitedForEither) {
+  const outrider::testing::SilentServer only;
+  const Result result =
+      Read({absl::StrCat("localhost:", PortOf(only.address()))},
+           std::chrono::seconds(6));
+  EXPECT_TRUE(absl::IsUnavailable(result.status)) << result.status;
+  EXPECT_EQ(result.num_resumes, 1);
+}
+
 TEST(ResumingStreamTest, OneThatHasNotBegunIsSentAsItWas) {
   const ScriptedGenerationService first(Script{.status = kGone});
   const ScriptedGenerationService second(TwoRounds());

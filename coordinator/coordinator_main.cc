@@ -223,6 +223,29 @@ class Reporter {
   Clock::time_point last_ = Clock::now();
 };
 
+// That nodes may take to be told of the sessions that ended last, and all that
+// this process has to be taken down.
+constexpr std::chrono::milliseconds kTakedown(1250);
+
+// Streams, and then the server, with enough of `longest` left for the rest of
+// the process. Ends that at once where it cannot be done in order.
+void End(std::chrono::milliseconds longest, GenerationServiceImpl& service,
+         RpcServer& server) {
+  using std::chrono::milliseconds;
+  const auto begin = std::chrono::steady_clock::now();
+  server.SetServing(false);
+  const milliseconds drain = longest - std::min(kTakedown, longest / 2);
+  if (!service.Drain(drain)) {
+    OUTRIDER_LOG(kError) << "some sessions do not end: this process does";
+    std::_Exit(1);
+  }
+  // Calls that are left now are no streams that anybody reads.
+  const milliseconds most = GenerationServiceImpl::kLastWords;
+  const auto left = std::chrono::floor<milliseconds>(
+      begin + std::max(drain, most) - std::chrono::steady_clock::now());
+  server.Shutdown(std::clamp(left, milliseconds::zero(), most));
+}
+
 absl::Status Serve(Flags flags) {
   std::unique_ptr<Tokenizer> tokenizer;
   if (!flags.tokenizer.empty()) {
@@ -270,15 +293,10 @@ absl::Status Serve(Flags flags) {
   Reporter reporter(metrics);
   const absl::StatusOr<int> signal = ServeUntilTermination(
       pool, *server, flags.require_drafter, [&reporter] { reporter.Tick(); });
-  server->SetServing(false);
   // Only SIGTERM waits for streams.
   const bool waits = signal.ok() && *signal == SIGTERM;
-  if (!service.Drain(
-          std::chrono::seconds(waits ? flags.server.drain_seconds : 0))) {
-    OUTRIDER_LOG(kError) << "some sessions do not end: this process does";
-    std::_Exit(1);
-  }
-  server->Shutdown(std::chrono::seconds(1));
+  End(std::chrono::seconds(waits ? flags.server.drain_seconds : 0), service,
+      *server);
   return signal.status();
 }
 

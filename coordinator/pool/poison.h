@@ -3,23 +3,26 @@
 #define OUTRIDER_COORDINATOR_POOL_POISON_H_
 
 #include "absl/status/status.h"
-#include "absl/strings/cord.h"
+#include "core/base/error_reason.h"
 
 namespace outrider {
 
-inline constexpr char kPoisonUrl[] = "outrider/poison";
+// Clients are told it too: one that sends what has failed again, as HTTP
+// clients do, would take two verifiers more.
+inline constexpr char kPoisonReason[] = "POISON";
 
 // Of a session that may be what its verifiers died of: no other is to have it,
 // here or by way of another coordinator.
 inline absl::Status PoisonError() {
-  absl::Status status = absl::InternalError(
-      "verifiers were lost one after the other while they had this step, and "
-      "no other session of this kind was at the last: no other one is tried");
-  status.SetPayload(kPoisonUrl, absl::Cord("1"));
-  return status;
+  return WithErrorReason(
+      absl::InternalError(
+          "verifiers were lost one after the other while they had this step, "
+          "and no other session of this kind was at the last: no other one is "
+          "tried"),
+      kPoisonReason);
 }
 inline bool IsPoison(const absl::Status& status) {
-  return status.GetPayload(kPoisonUrl).has_value();
+  return ErrorReasonOf(status) == kPoisonReason;
 }
 
 }  // namespace outrider

@@ -68,6 +68,9 @@ CoordinatorMetrics::CoordinatorMetrics(MetricRegistry& registry)
       lossy_(registry.AddCounter(
           "lossy_requests_total",
           "Generations begun with a lossy lenience: not exact.")),
+      quarantined_(registry.AddCounter(
+          "quarantined_requests_total",
+          "Refused, as verifiers died of late while they had their prompt.")),
       residuals_lost_(registry.AddCounter(
           "residuals_lost_total",
           "Refused drafts whose residual rounding left empty.")),

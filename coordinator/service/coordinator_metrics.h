@@ -34,12 +34,11 @@ class CoordinatorMetrics {
       metrics_.running_.Increment();
     }
     Tally(const Tally&) = delete;
-    Tally& operator=(const Tally&) = delete;
 
     // `lacks_drafter`: the round would have drafted, had there been a drafter.
     void Round(const GenerationUpdate& update, bool lacks_drafter);
-    // Once, where the generation may not have the target's law.
-    void CountLossy() { metrics_.lossy_.Increment(); }
+    void CountLossy() { metrics_.lossy_.Increment(); }  // once
+    void CountQuarantined() { metrics_.quarantined_.Increment(); }
     // No reason where it ended otherwise than well.
     void End(std::optional<FinishReason> reason, absl::StatusCode code);
 
@@ -97,6 +96,7 @@ class CoordinatorMetrics {
   prometheus::Counter& wasted_;
   prometheus::Counter& tokens_;
   prometheus::Counter& lossy_;
+  prometheus::Counter& quarantined_;
   prometheus::Counter& residuals_lost_;
   const Counters offered_at_;
   const Counters accepted_at_;

@@ -10,6 +10,7 @@
 #include "coordinator/service/describe_convert.h"
 #include "coordinator/service/generation.h"
 #include "coordinator/service/session_assembly.h"
+#include "core/base/error_reason.h"
 #include "core/base/log.h"
 #include "core/base/monotonic_clock.h"
 #include "core/base/retry_delay.h"
@@ -84,10 +85,12 @@ GenerationUpdate FirstUpdate(const GenerationRequest& request,
 // Towards clients: code and reason, never an address or a peer's own words.
 absl::Status ForClients(const absl::Status& status) {
   if (IsPoison(status)) {
-    return absl::InternalError(
-        "verifiers were lost, one after the other, while they had this "
-        "request: it is tried on no other, and should not be sent again or "
-        "resumed before it is known what they died of");
+    return WithErrorReason(
+        absl::InternalError(
+            "verifiers were lost, one after the other, while they had this "
+            "request: it is tried on no other, and should not be sent again or "
+            "resumed before it is known what they died of"),
+        kPoisonReason);
   }
   if (IsOutgrown(status))
     return absl::FailedPreconditionError(status.message());
@@ -191,7 +194,9 @@ void GenerationServiceImpl::Refuse(const Call& call,
                                    const absl::Status& status) {
   // Not the message: it has the client's own values in it.
   OUTRIDER_LOG(kInfo, FieldsOf(call.name))
-      << "refused: " << absl::StatusCodeToString(status.code());
+      << "refused: " << absl::StatusCodeToString(status.code())
+      << (IsPoison(status) ? ", as verifiers died while they had its prompt"
+                           : "");
   call.tally.End(std::nullopt, status.code());
   StartDetached(call.writer.FinishAfterWrites(ToGrpcStatus(status)));
 }
@@ -212,6 +217,10 @@ void GenerationServiceImpl::Ended(const Call& call, const Session& session,
   } else {
     OUTRIDER_LOG(kError, fields) << "failed: " << result.status();
   }
+  if (IsPoison(result.status())) {
+    quarantine_.Add(session.committed().tokens().first(session.prompt_length()),
+                    call.name.request_id, MonotonicClock::now());
+  }
 }
 
 Task<void> GenerationServiceImpl::Run(
@@ -223,6 +232,7 @@ Task<void> GenerationServiceImpl::Run(
     Refuse(call, status);
     co_return;
   }
+  writer.CountAmong(streams_);
   co_await preparing_.TakeTurn();
   if (co_await RunOnPair(proto, call, cancellation, /*is_first=*/true) ==
       Outcome::kReplaced) {
@@ -281,7 +291,7 @@ Task<GenerationServiceImpl::Outcome> GenerationServiceImpl::RunOnPair(
   const absl::StatusOr<NodePool::Pair> pair =
       co_await Assign(session_id, proto, call, *cancellation);
   absl::StatusOr<GenerationRequest> request =
-      pair.ok() ? Parse(proto, *pair) : pair.status();
+      pair.ok() ? Admit(proto, *pair, call) : pair.status();
   if (!request.ok()) {
     Refuse(call, request.status());
     co_return Outcome::kEnded;
@@ -348,6 +358,18 @@ Task<absl::StatusOr<FinishReason>> GenerationServiceImpl::Serve(
   co_return reason;
 }
 
+absl::StatusOr<GenerationRequest> GenerationServiceImpl::Admit(
+    const v1::GenerateRequest& proto, const NodePool::Pair& pair,
+    const Call& call) const {
+  absl::StatusOr<GenerationRequest> request = Parse(proto, pair);
+  if (request.ok() && quarantine_.Has(request->prompt, call.name.request_id,
+                                      MonotonicClock::now())) {
+    call.tally.CountQuarantined();
+    return ForClients(PoisonError());
+  }
+  return request;
+}
+
 absl::StatusOr<GenerationRequest> GenerationServiceImpl::Parse(
     const v1::GenerateRequest& proto, const NodePool::Pair& pair) const {
   const NodeDescription& verifier = pair.verifier_description;
@@ -380,8 +402,14 @@ void GenerationServiceImpl::Describe(ServerCall& call) const {
   call.Reply(response);
 }
 
-bool GenerationServiceImpl::Drain(std::chrono::seconds deadline) {
-  return running_.Drain(deadline, kLongestCancelled);
+bool GenerationServiceImpl::Drain(std::chrono::milliseconds longest) {
+  const auto begin = OpenStreams::Clock::now();
+  const auto last_words =
+      std::min<std::chrono::milliseconds>(kLastWords, longest / 2);
+  if (!running_.Drain(longest - last_words, kLongestCancelled)) return false;
+  streams_.AwaitNone(begin +
+                     std::max<std::chrono::milliseconds>(longest, kLastWords));
+  return true;
 }
 
 }  // namespace outrider

@@ -14,6 +14,8 @@
 #include "coordinator/service/coordinator_metrics.h"
 #include "coordinator/service/generation_request.h"
 #include "coordinator/service/grpc_response_writer.h"
+#include "coordinator/service/open_streams.h"
+#include "coordinator/service/quarantine.h"
 #include "coordinator/service/running_generations.h"
 #include "coordinator/service/worker.h"
 #include "core/base/cancellation.h"
@@ -56,10 +58,11 @@ class GenerationServiceImpl final : public RpcService {
 
   std::vector<RpcMethod> Methods() override;
 
-  // Takes no more generations and waits for those that run; cancels what is
-  // left at the deadline. False where even then some do not end, in moments:
-  // this object cannot be destroyed then.
-  bool Drain(std::chrono::seconds deadline);
+  static constexpr std::chrono::seconds kLastWords{1};  // of what is cancelled
+  // Takes no more generations; waits for those that run and for clients to read
+  // what they gave, `longest` (or kLastWords) altogether, and cancels in time
+  // for it. False where some do not even end then: destroying this would hang.
+  bool Drain(std::chrono::milliseconds longest);
 
  private:
   // How a call is named in logs, here and elsewhere.
@@ -80,6 +83,10 @@ class GenerationServiceImpl final : public RpcService {
   static LogFields FieldsOf(const CallName& name);
   absl::StatusOr<GenerationRequest> Parse(const v1::GenerateRequest& proto,
                                           const NodePool::Pair& pair) const;
+  // Parses, and refuses what is in quarantine.
+  absl::StatusOr<GenerationRequest> Admit(const v1::GenerateRequest& proto,
+                                          const NodePool::Pair& pair,
+                                          const Call& call) const;
   Task<void> Run(v1::GenerateRequest proto, CallName name,
                  ResponseWriter& writer,
                  std::shared_ptr<Cancellation> cancellation);
@@ -103,14 +110,15 @@ class GenerationServiceImpl final : public RpcService {
                                            const Call& call, Session& session);
   // Ends a call that has had no round.
   void Refuse(const Call& call, const absl::Status& status);
-  // Counts and logs.
-  static void Ended(const Call& call, const Session& session,
-                    const absl::StatusOr<FinishReason>& result);
+  // Counts and logs; what was convicted goes into quarantine.
+  void Ended(const Call& call, const Session& session,
+             const absl::StatusOr<FinishReason>& result);
 
   const Parts parts_;
   const Options options_;
-
   RunningGenerations running_;
+  OpenStreams streams_;
+  Quarantine quarantine_;
   // Requests are read there: their texts may be long. No more wait than run.
   Worker preparing_;
 };

@@ -4,9 +4,11 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "coordinator/service/grpc_response_queue.h"
+#include "coordinator/service/open_streams.h"
 #include "core/base/cancellation.h"
 #include "core/base/mutex.h"
 #include "core/base/task.h"
@@ -34,6 +36,8 @@ class ResponseWriter final : public ServerCall::Companion {
                              std::shared_ptr<Cancellation> cancellation);
   ~ResponseWriter() override { cancellation_->Forget(registration_); }
 
+  // It is one of these until its client has had all of it. Called first.
+  void CountAmong(OpenStreams& streams) { place_.emplace(streams); }
   // Waits while too much is queued. CANCELLED: the stream is broken, was
   // cancelled, or the client has read nothing for as long as the patience.
   Task<absl::Status> Write(EncodedResponse response);
@@ -73,6 +77,7 @@ class ResponseWriter final : public ServerCall::Companion {
   const Options options_;
   const std::shared_ptr<Cancellation> cancellation_;
   uint64_t registration_ = 0;
+  std::optional<OpenStreams::Place> place_;
 
   mutable Mutex mu_;
   ResponseQueue queue_ ABSL_GUARDED_BY(mu_);

@@ -125,7 +125,7 @@ int RpcServer::WaitForTermination(std::chrono::milliseconds longest) {
   return signal;
 }
 
-void RpcServer::Shutdown(std::chrono::seconds deadline) {
+void RpcServer::Shutdown(std::chrono::milliseconds deadline) {
   if (server_ == nullptr) return;
   SetServing(false);
   self_check_->Stop();

@@ -72,7 +72,7 @@ class RpcServer {
   static int WaitForTermination(std::chrono::milliseconds longest);
   // NOT_SERVING, then refuses new calls and waits for those in flight, at most
   // this long; then cancels them. No handler runs, or is waited for, after it.
-  void Shutdown(std::chrono::seconds deadline);
+  void Shutdown(std::chrono::milliseconds deadline);
 
  private:
   explicit RpcServer(CallQueue& queue) : calls_(queue) {}

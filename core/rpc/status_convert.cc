@@ -12,6 +12,7 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "core/base/error_reason.h"
 #include "core/base/retry_delay.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
@@ -45,6 +46,9 @@ std::optional<std::chrono::milliseconds> RetryDelayIn(
   return std::nullopt;
 }
 
+// Whose reasons those of our statuses are.
+constexpr char kErrorDomain[] = "outrider";
+
 // A payload, which no peer's status has.
 constexpr char kTooLargeUrl[] = "outrider/message-too-large";
 
@@ -59,15 +63,22 @@ bool IsTooLarge(const grpc::Status& status) {
 grpc::Status ToGrpcStatus(const absl::Status& status) {
   const auto code = static_cast<grpc::StatusCode>(status.code());
   std::string message(status.message());
-  const auto delay = RetryDelayOf(status);
-  if (!delay.has_value()) return grpc::Status(code, std::move(message));
-  google::rpc::RetryInfo retry;
-  *retry.mutable_retry_delay() =
-      TimeUtil::MillisecondsToDuration(delay->count());
   google::rpc::Status details;
+  if (const auto delay = RetryDelayOf(status)) {
+    google::rpc::RetryInfo retry;
+    *retry.mutable_retry_delay() =
+        TimeUtil::MillisecondsToDuration(delay->count());
+    details.add_details()->PackFrom(retry);
+  }
+  if (const auto reason = ErrorReasonOf(status)) {
+    google::rpc::ErrorInfo info;
+    info.set_reason(*reason);
+    info.set_domain(kErrorDomain);
+    details.add_details()->PackFrom(info);
+  }
+  if (details.details().empty()) return grpc::Status(code, std::move(message));
   details.set_code(code);
   details.set_message(message);
-  details.add_details()->PackFrom(retry);
   return grpc::Status(code, std::move(message), details.SerializeAsString());
 }
 

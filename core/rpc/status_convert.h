@@ -11,9 +11,11 @@ namespace outrider {
 // Codes and messages are the same on both sides. The delay of
 // core/base/retry_delay.h travels as google.rpc.RetryInfo in the status
 // details, where any gRPC client finds it; more than thirty years are thirty,
-// and details that are not understood are left out. A message that its receiver
-// does not accept is FAILED_PRECONDITION, where gRPC says RESOURCE_EXHAUSTED:
-// no waiting makes it smaller.
+// and details that are not understood are left out. The reason of
+// core/base/error_reason.h goes out as google.rpc.ErrorInfo of the domain
+// "outrider", and none is taken in. A message that its receiver does not accept
+// is FAILED_PRECONDITION, where gRPC says RESOURCE_EXHAUSTED: no waiting makes
+// it smaller.
 grpc::Status ToGrpcStatus(const absl::Status& status);
 absl::Status FromGrpcStatus(const grpc::Status& status);
 // Whether it is that FAILED_PRECONDITION, and not one that a peer sent.

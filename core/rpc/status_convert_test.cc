@@ -2,8 +2,10 @@
 #include "core/rpc/status_convert.h"
 
 #include <chrono>
+#include <optional>
 #include <string>
 
+#include "core/base/error_reason.h"
 #include "core/base/retry_delay.h"
 #include "core/testing/status_matchers.h"
 #include "gmock/gmock.h"
@@ -52,7 +54,26 @@ TEST(StatusConvertTest, TheDetailsAreThoseThatAnyClientReads) {
   EXPECT_EQ(retry.retry_delay().nanos(), 250'000'000);
 }
 
-TEST(StatusConvertTest, WithoutADelayThereAreNoDetails) {
+TEST(StatusConvertTest, AReasonIsToldToWhoCallsAndBelievedOfNobody) {
+  const grpc::Status sent = ToGrpcStatus(
+      WithRetryDelay(WithErrorReason(absl::InternalError("failed"), "POISON"),
+                     milliseconds(1250)));
+  google::rpc::Status details;
+  ASSERT_TRUE(details.ParseFromString(sent.error_details()));
+  EXPECT_EQ(details.code(), grpc::INTERNAL);
+  ASSERT_EQ(details.details_size(), 2);
+  EXPECT_EQ(details.details(1).type_url(),
+            "type.googleapis.com/google.rpc.ErrorInfo");
+  google::rpc::ErrorInfo info;
+  ASSERT_TRUE(details.details(1).UnpackTo(&info));
+  EXPECT_EQ(info.reason(), "POISON");
+  EXPECT_EQ(info.domain(), "outrider");
+  const absl::Status received = FromGrpcStatus(sent);
+  EXPECT_THAT(ErrorReasonOf(received), Eq(std::nullopt));
+  EXPECT_THAT(RetryDelayOf(received), Optional(Eq(milliseconds(1250))));
+}
+
+TEST(StatusConvertTest, WithoutADelayOrAReasonThereAreNoDetails) {
   EXPECT_THAT(ToGrpcStatus(kFull).error_details(), IsEmpty());
   EXPECT_EQ(FromGrpcStatus(ToGrpcStatus(kFull)), kFull);
   EXPECT_EQ(FromGrpcStatus(grpc::Status::OK), absl::OkStatus());

@@ -23,14 +23,31 @@ log = logging.getLogger(__name__)
 _LOOK_SECONDS = 1.0
 # A coordinator that has just failed comes last for so long.
 _SHUNNED_SECONDS = 5.0
-# Outrider's own clients have the same: a dead peer is noticed within seconds. Of a ping,
-# gRPC of today minds its own limit, a minute unless told, in place of the keepalive's.
-_CHANNEL_OPTIONS = [("grpc.keepalive_time_ms", 5000), ("grpc.keepalive_timeout_ms", 2000),
-                    ("grpc.http2.ping_timeout_ms", 2000),
-                    ("grpc.keepalive_permit_without_calls", 1), ("grpc.http2.max_pings_without_data", 0),
+_CHANNEL_OPTIONS = [("grpc.keepalive_permit_without_calls", 1), ("grpc.http2.max_pings_without_data", 0),
                     ("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 400),
                     ("grpc.min_reconnect_backoff_ms", 900),  # which is how long an attempt to connect may take
                     ("grpc.max_receive_message_length", 64 << 20), ("grpc.enable_retries", 0)]
+
+
+@dataclasses.dataclass(frozen=True)
+class Keepalive:
+    """A connection without a byte for so long is pinged, and is given up where it does not answer in time.
+
+    The client library has the same two: where another coordinator can go on, one that says
+    nothing at all is not waited for much longer than a slow token.
+    """
+
+    quiet_ms: int
+    answer_ms: int
+
+    def options(self) -> list[tuple[str, int]]:
+        # Of a ping, gRPC of today minds its own limit, a minute unless told, in place of the keepalive's.
+        return [("grpc.keepalive_time_ms", self.quiet_ms), ("grpc.keepalive_timeout_ms", self.answer_ms),
+                ("grpc.http2.ping_timeout_ms", self.answer_ms)]
+
+
+ALONE = Keepalive(quiet_ms=5000, answer_ms=2000)
+NOT_ALONE = Keepalive(quiet_ms=500, answer_ms=1000)
 
 
 @dataclasses.dataclass
@@ -59,11 +76,13 @@ class Coordinator:
             self.num_streams -= 1
 
 
-def make_channel(address: str, server_name: str, credentials: grpc.ChannelCredentials | None) -> grpc.aio.Channel:
+def make_channel(address: str, server_name: str, credentials: grpc.ChannelCredentials | None,
+                 keepalive: Keepalive = ALONE) -> grpc.aio.Channel:
     """Plain text without credentials; with them, certificates are checked for `server_name`."""
+    options: list[tuple[str, int | str]] = [*_CHANNEL_OPTIONS, *keepalive.options()]
     if credentials is None:
-        return grpc.aio.insecure_channel(address, options=_CHANNEL_OPTIONS)
-    options = [*_CHANNEL_OPTIONS, ("grpc.ssl_target_name_override", server_name)]
+        return grpc.aio.insecure_channel(address, options=options)
+    options.append(("grpc.ssl_target_name_override", server_name))
     return grpc.aio.secure_channel(address, credentials, options=options)
 
 
@@ -72,6 +91,7 @@ class Coordinators:
 
     def __init__(self, endpoints: Iterable[str], credentials: Credentials, resolve_seconds: float = 30.0) -> None:
         self._endpoints = list(endpoints)
+        self._keepalive = NOT_ALONE if may_be_several(self._endpoints) else ALONE
         self._credentials = credentials
         self._resolve_seconds = resolve_seconds
         self._nodes: dict[str, Coordinator] = {}
@@ -137,7 +157,7 @@ class Coordinators:
         self._nodes = {node.address: self._connect(node.address, node.server_name) for node in before}
 
     def _connect(self, address: str, server_name: str) -> Coordinator:
-        channel = make_channel(address, server_name, self._credentials.current)
+        channel = make_channel(address, server_name, self._credentials.current, self._keepalive)
         return Coordinator(address, server_name, channel, generation_pb2_grpc.GenerationServiceStub(channel))
 
     async def _close_idle(self) -> None:
@@ -165,15 +185,24 @@ def host_of(endpoint: str) -> str:
     return endpoint.rpartition(":")[0].strip("[]")
 
 
+def may_be_several(endpoints: list[str]) -> bool:
+    """One name may stand for them all, such as a Service's."""
+    return len(endpoints) > 1 or not all(_is_resolved(endpoint) for endpoint in endpoints)
+
+
+def _is_resolved(endpoint: str) -> bool:
+    try:
+        ipaddress.ip_address(host_of(endpoint))
+    except ValueError:
+        return False
+    return True
+
+
 async def resolve(endpoint: str) -> list[str]:
     """All addresses behind HOST:PORT, each as HOST:PORT; of a name with both kinds the IPv4 ones."""
-    host, _, port = endpoint.rpartition(":")
-    host = host.strip("[]")
-    try:
-        ipaddress.ip_address(host)
+    if _is_resolved(endpoint):
         return [endpoint]
-    except ValueError:
-        pass
+    host, port = host_of(endpoint), endpoint.rpartition(":")[2]
     infos = await asyncio.get_running_loop().getaddrinfo(host, int(port), type=socket.SOCK_STREAM)
     v4 = sorted({info[4][0] for info in infos if info[0] == socket.AF_INET})
     v6 = sorted({info[4][0] for info in infos if info[0] == socket.AF_INET6})

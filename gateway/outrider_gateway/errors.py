@@ -6,23 +6,27 @@ import math
 from typing import Any
 
 import grpc
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 from google.rpc import error_details_pb2
 from grpc_status import rpc_status
 from starlette.responses import JSONResponse
 
 
 class ApiError(Exception):
-    """A refusal that the caller reads: a status, a message that says what to do, and the parameter."""
+    """A refusal that the caller reads: a status, a message that says what to do, and the parameter.
+
+    `is_final`: OpenAI's clients send nothing again, as they do of themselves after a 5xx.
+    """
 
     def __init__(self, status: int, message: str, *, param: str | None = None, code: str | None = None,
-                 retry_after: float | None = None) -> None:
+                 retry_after: float | None = None, is_final: bool = False) -> None:
         super().__init__(message)
         self.status = status
         self.message = message
         self.param = param
         self.code = code
         self.retry_after = retry_after
+        self.is_final = is_final
 
     def body(self) -> dict[str, Any]:
         return {"error": {"message": self.message, "type": _TYPES.get(self.status, "server_error"),
@@ -33,6 +37,8 @@ class ApiError(Exception):
         if self.retry_after is not None:
             # Whole seconds, as HTTP has it; never 0, which would be a hot loop.
             headers["Retry-After"] = str(max(1, math.ceil(self.retry_after)))
+        if self.is_final:
+            headers["x-should-retry"] = "false"
         return JSONResponse(self.body(), self.status, headers=headers)
 
 
@@ -61,6 +67,10 @@ _DEFAULT_RETRY_SECONDS = 1.0
 def from_rpc(error: grpc.aio.AioRpcError) -> ApiError:
     """The refusal that a coordinator's status becomes."""
     code = error.code()
+    if _is_poison(error):
+        # Each try takes two verifiers, which the others' texts are on.
+        return ApiError(500, "verifiers were lost, one after the other, while they had this request: do not send it "
+                             "again before it is known what they died of", code=code.name.lower(), is_final=True)
     status = _HTTP_STATUS.get(code, 500)
     details = error.details() or ""
     # Only what a coordinator says of the caller's own request goes out as it is: gRPC's own words have addresses,
@@ -78,15 +88,25 @@ def from_rpc(error: grpc.aio.AioRpcError) -> ApiError:
 
 def retry_delay(error: grpc.aio.AioRpcError) -> float:
     """Seconds that google.rpc.RetryInfo asks for, else a second."""
+    info = error_details_pb2.RetryInfo()
+    if not _unpack_detail(error, info):
+        return _DEFAULT_RETRY_SECONDS
+    return max(0.0, float(info.retry_delay.seconds + info.retry_delay.nanos / 1e9))
+
+
+def _is_poison(error: grpc.aio.AioRpcError) -> bool:
+    """Whether a coordinator says that its verifiers died of the request."""
+    info = error_details_pb2.ErrorInfo()
+    return _unpack_detail(error, info) and (info.domain, info.reason) == ("outrider", "POISON")
+
+
+def _unpack_detail(error: grpc.aio.AioRpcError, into: Message) -> bool:
+    """The first detail of this kind; false where the status has none."""
     try:
         status = rpc_status.from_call(error)  # type: ignore[arg-type]
-        for detail in status.details if status is not None else ():
-            info = error_details_pb2.RetryInfo()
-            if detail.Unpack(info):
-                return max(0.0, float(info.retry_delay.seconds + info.retry_delay.nanos / 1e9))
+        return any(detail.Unpack(into) for detail in (status.details if status is not None else ()))
     except (DecodeError, ValueError):  # details that are no message, or that contradict the status
-        pass
-    return _DEFAULT_RETRY_SECONDS
+        return False
 
 
 # The names that OpenAI has for what a coordinator's message begins with.

@@ -13,6 +13,8 @@ import make_stubs  # noqa: E402
 make_stubs.main()
 
 import grpc  # noqa: E402
+import httpx2  # noqa: E402
+import openai  # noqa: E402
 from google.rpc import error_details_pb2, status_pb2  # noqa: E402
 
 from outrider.v1 import generation_pb2 as pb  # noqa: E402
@@ -28,9 +30,11 @@ class Stub:
 
     def __init__(self, *steps):
         self._steps = steps
+        self.num_calls = 0
 
     def Generate(self, request, **_):
         del request
+        self.num_calls += 1
         return self
 
     def cancel(self):
@@ -41,6 +45,15 @@ class Stub:
             if isinstance(step, Exception):
                 raise step
             yield step
+
+
+def failed(detail):
+    """INTERNAL, with this detail."""
+    status = status_pb2.Status(code=grpc.StatusCode.INTERNAL.value[0], message="failed")
+    status.details.add().Pack(detail)
+    return grpc.aio.AioRpcError(
+        grpc.StatusCode.INTERNAL, grpc.aio.Metadata(),
+        grpc.aio.Metadata(("grpc-status-details-bin", status.SerializeToString())), details="failed")
 
 
 class AppTest(unittest.IsolatedAsyncioTestCase):
@@ -126,6 +139,26 @@ class AppTest(unittest.IsolatedAsyncioTestCase):
         self.assertIn("try again later", json.loads(body)["error"]["message"])
         self.assertNotIn("10.1.2.3", body.decode())
         self.assertIn("10.1.2.3", logs.output[0])
+
+    async def calls_made_for(self, failure, *, stream=False):
+        """By OpenAI's client, which sends a request once more after a status of 5xx."""
+        stub = Stub(failure)
+        transport = httpx2.ASGITransport(self.over(stub))
+        async with openai.AsyncOpenAI(base_url="http://gateway/v1", api_key="none", max_retries=1,
+                                      http_client=httpx2.AsyncClient(transport=transport)) as client:
+            with self.assertRaises(openai.InternalServerError), self.assertLogs("outrider_gateway.generation"):
+                await client.completions.create(**ASKED, stream=stream)
+        return stub.num_calls
+
+    async def test_a_request_that_verifiers_died_of_is_not_sent_again(self):
+        poison = failed(error_details_pb2.ErrorInfo(reason="POISON", domain="outrider"))
+        for stream in False, True:
+            self.assertEqual(await self.calls_made_for(poison, stream=stream), 1)
+
+    async def test_what_another_failure_ends_is_left_to_its_client(self):
+        for other in (error_details_pb2.ErrorInfo(reason="POISON", domain="elsewhere"),
+                      error_details_pb2.ErrorInfo(reason="ANOTHER", domain="outrider")):
+            self.assertEqual(await self.calls_made_for(failed(other)), 2)
 
     async def test_requests_are_counted_by_endpoint_and_status(self):
         text = pb.GenerateResponse(tokens=[pb.GeneratedToken(id=1, text="x")],

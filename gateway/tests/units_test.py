@@ -22,11 +22,12 @@ import pydantic  # noqa: E402
 
 from outrider.v1 import generation_pb2 as pb  # noqa: E402
 from outrider_gateway import chat_template, keys, main, requests, server, translate  # noqa: E402
-from outrider_gateway.coordinators import make_channel  # noqa: E402
+from outrider_gateway.coordinators import Coordinators, make_channel  # noqa: E402
 from outrider_gateway.errors import ApiError  # noqa: E402
 from outrider_gateway.generation import Tally  # noqa: E402
 from outrider_gateway.replies import text_of, usage  # noqa: E402
 from outrider_gateway.stop_tokens import StopTokens  # noqa: E402
+from outrider_gateway.tls import Credentials  # noqa: E402
 from outrider_gateway.tokens import Tokens  # noqa: E402
 
 MODEL = HERE.parent.parent / "models/demo-target"
@@ -362,6 +363,31 @@ class SilentCoordinatorTest(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(caught.exception.code(), grpc.StatusCode.UNAVAILABLE)
         await channel.close()
         server.close()
+
+    async def answer_of_one_that_hangs(self, *endpoints):
+        """What a caller is told within three seconds. It has said the first words of HTTP/2, and nothing more."""
+        async def greet(reader, writer):
+            writer.write(b"\0\0\0\4\0\0\0\0\0")
+            await reader.read()
+            writer.close()
+        server = await asyncio.start_server(greet, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        coordinators = Coordinators([endpoint.format(port=port) for endpoint in endpoints], Credentials(None))
+        await coordinators.start()
+        try:
+            await coordinators.describe(seconds=3)
+        except grpc.aio.AioRpcError as failure:
+            return failure.code()
+        finally:
+            await coordinators.close()
+            server.close()
+
+    async def test_where_there_may_be_others_one_that_hangs_is_left_as_soon_as_by_the_client_library(self):
+        for endpoints in ["localhost:{port}"], ["127.0.0.1:{port}"] * 2:
+            self.assertEqual(await self.answer_of_one_that_hangs(*endpoints), grpc.StatusCode.UNAVAILABLE)
+
+    async def test_one_that_is_alone_is_waited_for(self):
+        self.assertEqual(await self.answer_of_one_that_hangs("127.0.0.1:{port}"), grpc.StatusCode.DEADLINE_EXCEEDED)
 
 
 if __name__ == "__main__":

@@ -212,7 +212,8 @@ class Cluster:
             numerics = self.describe(first[0]).numerics
             first[0].set_flag("--kernels", numerics)
             self.verifiers = first + start("verifier", verifiers - 1, "--model", TARGET, *common, "--kernels", numerics)
-            self.drafters = start("drafter", drafters, "--model", DRAFT, *common)
+            # Named here too: one that is started again would measure which are fastest, beside all that runs.
+            self.drafters = start("drafter", drafters, "--model", DRAFT, *common, "--kernels", numerics)
             self.nodes = [*self.verifiers, *self.drafters]
             self.ways = {node: self.surroundings.way(proxy(node.address) if proxy else node.address) for node in self.nodes}
             self.coordinators = start(

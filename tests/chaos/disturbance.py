@@ -8,6 +8,7 @@ import math
 import re
 import time
 
+from cluster import sample
 from figures import quiet_moments, recoveries, spread
 from load import Stream
 
@@ -47,6 +48,7 @@ class Disturbance:
         self.notes = []
         self.excuses = lambda stream: False  # client errors that the row is about
         self.rows_of_the_dead = 0.0
+        self.losses = []  # (time, verifier): whose streams have to move
         self.ended = None  # when the faults had, if the row goes on after them
         self.afterwards = []  # functions that judge when all streams have ended
         self.streams_elsewhere = []  # of other clusters, which are judged with the load's
@@ -79,7 +81,16 @@ class Disturbance:
     async def kill(self, member):
         if member.role == "verifier":
             self.rows_of_the_dead += await member.value("pass_rows_sum")
-        return self.fault(f"kill -9 {member.name}", member.kill)
+        at = self.fault(f"kill -9 {member.name}", member.kill)
+        if member.role == "verifier":
+            self.losses.append((at, member))
+        return at
+
+    def kill_at_once(self, verifier):
+        """From within what carries its bytes: nothing more reaches it."""
+        self.rows_of_the_dead += sample(verifier.page(), "pass_rows_sum")
+        self.losses.append((time.monotonic(), verifier))
+        verifier.program.process.kill()
 
     async def until(self, condition, patience=60):
         """Seconds until the awaited condition holds; infinite where it does not."""
@@ -101,10 +112,11 @@ class Disturbance:
         times = [stream.times for stream in self.load.streams]
         return [one for at, what in self.faults if among is None or among(what) for one in recoveries(times, at)]
 
-    async def recovers_within_a_second(self, whose, recovery):
-        """`recovery`: seconds, of which one, and what a text costs that is taken in anew, are granted."""
+    async def tells_recovery(self, whose, recovery):
+        """Beside what a stream that moved alone would be granted, which those that move at once are not."""
         prefill = await self.own_prefill()
-        self.at_most(f"recovery p99{whose}, to 1 s and {prefill:.2f} s of passes for a text of its own", recovery, 1 + prefill)
+        self.notes.append(f"recovery p99{whose} {recovery:.2f} s; of one that moves alone at most {1 + prefill:.2f} s, of which "
+                          f"{prefill:.2f} s of passes for its text")
 
     def recovery(self, among=None):
         return spread(self.recoveries(among))

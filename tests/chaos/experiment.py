@@ -9,6 +9,7 @@ import os
 import random
 import time
 
+import moved
 from cluster import Cluster
 from disturbance import Disturbance
 from load import LONGEST, Clients, Load, texts
@@ -124,7 +125,7 @@ async def _disturb(row, seed, scale, cluster, clients, some_texts, chance, proxi
     if row.not_covered:
         found.notes.append(f"not covered: {row.not_covered}")
     if row.moves_streams:
-        await _judge_moves(found, run)
+        await moved.judge(run, found.reprefilled)
     if found.failures:
         found.notes += [f"{member.name}: {line}" for member in cluster.members
                         for line in member.log().splitlines() if " E " in line][:20]
@@ -139,13 +140,6 @@ async def _plain_goodput(scale, clients, some_texts, chance, options):
     end = time.monotonic()
     await load.finish()
     return load.goodput(begin, end)
-
-
-async def _judge_moves(found, run):
-    """Texts that are taken in again have a quarter of a verifier's time: the last stream waits for all of them."""
-    faults = sum("verifier" in what for _, what in run.faults)
-    again = found.reprefilled * await run.seconds_a_row() / max(faults, 1)
-    run.at_most(f"the last stream is back, after 1 s and {again:.2f} s of passes / 0.25", found.recovery["max"], 1 + again / 0.25)
 
 
 def _judge(found, run, clients):

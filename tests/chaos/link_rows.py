@@ -60,7 +60,9 @@ async def a_connection_is_half_open(run):
             old = set(way.open)
             what = f"both ways to {node.name} are silent"
             way.silent |= {REQUEST, REPLY}
-            run.fault(what)
+            at = run.fault(what)
+            if node.role == "verifier":
+                run.losses.append((at, node))
 
             async def are_closed(way=way, old=old):
                 return not way.open & old
@@ -77,11 +79,11 @@ async def a_node_is_partitioned(run):
         direction = run.pick((REQUEST, REPLY))
         way = run.proxies.of(node)
         way.silent.add(direction)
-        run.fault(f"the {direction} way of {node.name} is silent")
+        run.losses.append((run.fault(f"the {direction} way of {node.name} is silent"), node))
         await run.pause(3, 6)
         way.silent.clear()
         await run.cluster.wait_until_complete()
-    await run.recovers_within_a_second("", run.recovery()["p99"])
+    await run.tells_recovery("", run.recovery()["p99"])
     count = len(run.cluster.verifiers)
     run.at_least("goodput, of undisturbed", run.goodput_ratio(), 0.9 * (count - 1) / count)
 
@@ -144,7 +146,7 @@ async def a_request_is_poison(run):
         def look(data):
             if poison in data and verifier.is_alive:
                 dead.append(verifier)
-                verifier.program.process.kill()
+                run.kill_at_once(verifier)
         return look
     for verifier in run.cluster.verifiers:
         run.proxies.of(verifier).watch = watch(verifier)
@@ -152,7 +154,9 @@ async def a_request_is_poison(run):
     run.fault("a request that kills its verifiers")
     code = await run.ask(ids, text)
     run.notes.append(f"its client was told {code}")
-    run.at_most("verifiers that it took", len(dead), 2, "")
+    again = await run.ask(ids, text)
+    run.notes.append(f"who sent it again to the same coordinator was told {again}")
+    run.at_most("verifiers that it took, sent twice", len(dead), 2, "")
     for verifier in run.cluster.verifiers:
         run.proxies.of(verifier).watch = None
     keeper.cancel()
@@ -160,7 +164,7 @@ async def a_request_is_poison(run):
         if verifier.program.process.poll() is not None:
             await verifier.is_back()
     await run.cluster.wait_until_complete()
-    await run.recovers_within_a_second(" of the others", await recovery_of_the_last(run))
+    await run.tells_recovery(" of the others", await recovery_of_the_last(run))
 
 
 async def keep_alive(run):

@@ -7,6 +7,7 @@ import time
 
 from cluster import DRAFT
 from figures import recoveries
+from moved import SHARE
 from stubs import types_pb2
 
 HOUR = 3600
@@ -92,27 +93,18 @@ async def verifiers_die_in_turns(run):
 
 async def a_verifier_is_killed(run):
     await verifiers_die_in_turns(run)
-    await run.recovers_within_a_second("", run.recovery()["p99"])
+    await run.tells_recovery("", run.recovery()["p99"])
     count = len(run.cluster.verifiers)
     run.at_least("goodput, of undisturbed", run.goodput_ratio(), 0.9 * (count - 1) / count)
 
 
 async def one_of_two_verifiers_is_killed(run):
     """Half of all streams move at once, and have a quarter of the other's time to be taken in."""
-    verifier, other = run.random.sample(run.cluster.verifiers, 2)
-    lengths = {stream.name: stream.prompt_length + len(stream.tokens) for stream in run.load.streams}
-    at = await run.kill(verifier)
-    await recovery_of_the_last(run)
-    seconds_a_row = await run.seconds_a_row()
-    from_it = {name for name, left, _ in run.moves() if left == run.cluster.ways[verifier]}
-    moved = [(back, lengths[stream.name] * seconds_a_row) for stream in run.load.streams if stream.name in from_it
-             for back in recoveries([stream.times], at)]
-    (first, its_own), (last, _) = min(moved), max(moved)
-    together = sum(prefill for _, prefill in moved)
-    run.notes.append(f"{len(moved)} of {run.num_users} streams moved at once to {other.name}")
-    run.at_least("streams that moved", len(moved), 0.3 * run.num_users)
-    run.at_most(f"the first of them is back, after 1 s and its own {its_own:.2f} s of passes", first, 1 + its_own)
-    run.at_most(f"the last of them is back, after {together:.2f} s of passes / 0.25", last, together / 0.25)
+    verifier = run.pick(run.cluster.verifiers)
+    await run.kill(verifier)
+    await run.tells_recovery("", await recovery_of_the_last(run))
+    run.at_least("streams that moved", len({name for name, left, _ in run.moves() if left == run.cluster.ways[verifier]}),
+                 0.3 * run.num_users)
     await verifier.is_back()
     await run.cluster.wait_until_complete()
 
@@ -129,6 +121,7 @@ async def all_verifiers_are_gone(run):
     run.fault("all verifiers are back")
     share = await share_of_prefills(run, [stream for stream in ran if stream in run.load.running()])
     run.at_most("recovery p99 after their return", await recovery_of_the_last(run), 3)
+    await the_last_is_back(run, [stream for stream in ran if not stream.ended or stream.ended > run.faults[-1][0]])
     run.at_most("texts taken in again, of the verifiers' time from the first stream's return to the last's", share, 0.25, "")
     run.notes.append("that time: of rows that no round and no opening asked for, at the mean time of a row, as no metric has it; "
                      "the limit is each coordinator's own, and there are two")
@@ -137,6 +130,16 @@ async def all_verifiers_are_gone(run):
         held = [stream for stream in ran if stream.error is None and not any(at > gone for at, _, _ in stream.breaks)]
         run.at_least(f"held with no call broken, of {len(ran)} streams that ran", len(held) / max(len(ran), 1), 1)
     run.afterwards.append(were_held)
+
+
+async def the_last_is_back(run, waiting):
+    """All of these are taken in by all verifiers, each of which has a share of its time for it."""
+    at = run.faults[-1][0]
+    together = sum(stream.length_at(at) for stream in waiting) * await run.seconds_a_row()
+    count = len(run.cluster.verifiers)
+    run.at_most(f"the last of {len(waiting)} is back, after {together:.2f} s of passes / {SHARE} by {count} verifiers",
+                max((back for stream in waiting for back in recoveries([stream.times], at)), default=0),
+                1 + together / SHARE / count)
 
 
 async def share_of_prefills(run, waiting):
@@ -312,7 +315,7 @@ async def the_clock_jumps(run):
     clocks.set(members, -HOUR)
     verifier = run.pick(run.cluster.verifiers)
     what = f"SIGSTOP {verifier.name} for 2 s, when all clocks have been set back"
-    run.fault(what, verifier.stop)
+    run.losses.append((run.fault(what, verifier.stop), verifier))
     await asyncio.sleep(2)
     verifier.go_on()
     await run.pause(2, 3)

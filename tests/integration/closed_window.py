@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client of Generate that never reads: HTTP/2 by hand, with a window of no bytes."""
+"""A client of Generate that does not read: HTTP/2 by hand, with a window of no bytes."""
 import socket
 import struct
 import threading
 
-HEADERS, SETTINGS, PING = 1, 4, 6
+DATA, HEADERS, SETTINGS, PING = 0, 1, 4, 6
 ACK, END_STREAM, END_HEADERS = 1, 1, 4
 INITIAL_WINDOW_SIZE = 4
 
@@ -40,12 +40,15 @@ def generate_request(max_tokens):
 
 
 class ClosedWindowClient:
-    """Asks for text and takes none of it. It answers pings, so that it is not taken for dead."""
+    """Asks for text and takes none of it, until its window is opened. It answers pings, so that it is not taken for
+    dead."""
 
     def __init__(self, address, request):
         """`request`: the bytes of a GenerateRequest."""
         host, port = address.rsplit(":", 1)
         self._socket = socket.create_connection((host, int(port)))
+        self.data = b""  # what it has taken
+        self.has_ended = False  # its stream, with a status
         headers = b"".join(literal(*pair) for pair in (
             (b":method", b"POST"), (b":scheme", b"http"), (b":authority", address.encode()),
             (b":path", b"/outrider.v1.GenerationService/Generate"),
@@ -64,6 +67,10 @@ class ClosedWindowClient:
                 payload = self._receive(size)
                 if head[3] == PING and not head[4] & ACK:
                     self._socket.sendall(frame(PING, ACK, 0, payload))
+                if head[3] == DATA:
+                    self.data += payload
+                if head[3] == HEADERS and head[4] & END_STREAM:
+                    self.has_ended = True
         except OSError:
             pass  # closed
 
@@ -75,6 +82,17 @@ class ClosedWindowClient:
                 raise OSError("closed")
             data += more
         return data
+
+    def open_window(self):
+        """From now on it reads."""
+        self._socket.sendall(frame(SETTINGS, 0, 0, struct.pack(">HI", INITIAL_WINDOW_SIZE, (1 << 16) - 1)))
+
+    def num_messages(self):
+        """That it has taken whole."""
+        count, rest = 0, self.data
+        while len(rest) >= 5 and len(rest) >= 5 + (size := int.from_bytes(rest[1:5], "big")):
+            count, rest = count + 1, rest[5 + size:]
+        return count
 
     def close(self):
         self._socket.close()

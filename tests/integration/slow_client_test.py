@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The real programs when clients do not read, and when they are told to end a second time."""
 import signal
+import time
 import unittest
 
 from closed_window import ClosedWindowClient, generate_request
@@ -46,6 +47,29 @@ class SlowClientTest(ScrapingTest):
         self.start_all("--max-sessions", "2", "--drain-seconds", "2")
         self.start_two_that_do_not_read()
         self.assertEqual(self.coordinator.end(), 0)
+
+    def test_a_coordinator_that_drains_waits_for_clients_to_read_what_they_got(self):
+        self.start_all("--drain-seconds", "3600")
+        client = ClosedWindowClient(self.address, generate_request(40))
+        self.addCleanup(client.close)
+        wait_until("its generation has ended", lambda: self.value(
+            self.coordinator, "requests_total", finish_reason="length", code="OK") == 1)
+        self.coordinator.send(signal.SIGTERM)
+        wait_until("it drains", self.refused_as_shutting_down)
+        time.sleep(2)
+        self.assertIsNone(self.coordinator.process.poll(), "it does not wait")
+        self.assertEqual(client.num_messages(), 0)
+        client.open_window()
+        wait_until("the stream has ended", lambda: client.has_ended)
+        self.assertEqual(client.num_messages(), 1 + 40 + 1)  # its start, its rounds, its finish
+        self.assertEqual(self.coordinator.wait(), 0)
+
+    def test_clients_that_do_not_read_keep_a_coordinator_no_longer_than_its_drain_time(self):
+        self.start_all("--max-sessions", "2", "--drain-seconds", "4")
+        self.start_two_that_do_not_read()
+        begin = time.monotonic()
+        self.assertEqual(self.coordinator.end(), 0)
+        self.assertLess(time.monotonic() - begin, 4)
 
     def refused_as_shutting_down(self):
         return "shutting down" in self.ask().err()
