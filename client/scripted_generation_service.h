@@ -53,7 +53,8 @@ class ScriptedGenerationService final : public v1::GenerationService::Service {
 
 // A script's parts. Tokens have ids counted from first_index, and one letter
 // of text each.
-GenerationUpdate StartUpdate();  // seed 2^64 - 3, a prompt of 5, K = 2, model, salt
+// Seed 2^64 - 3, a prompt of 5, K = 2, a model, a salt.
+GenerationUpdate StartUpdate();
 GenerationUpdate TokensUpdate(int first_index,
                               const std::vector<TokenOrigin>& origins);
 GenerationUpdate FinishUpdate(const std::string& trailing_text = "");

@@ -73,7 +73,7 @@ class Bench {
   }
 
  private:
-  // As a verifier does it where there are no drafts.
+  // A verifier does the same where there are no drafts.
   absl::StatusOr<TokenId> Draw(absl::Span<const float> logits, int position,
                                double temperature) {
     if (temperature == 0) return FindArgmax(logits).argmax;
