@@ -265,8 +265,10 @@ Task<absl::StatusOr<NodePool::Pair>> GenerationServiceImpl::Assign(
   OUTRIDER_LOG(kWarning, FieldsOf(call.name))
       << "holds, as no verifier is ready to resume it";
   const Held held(parts_.pool.moves());
+  const auto latest = MonotonicClock::now() + options_.resume_patience;
   auto others_since = MonotonicClock::now();
   while (!pair.ok() && !cancellation.cancelled() &&
+         MonotonicClock::now() < latest &&
          MonotonicClock::now() - others_since <= kModelPatience) {
     // Where others are back first, its own may be on the way.
     if (absl::IsUnavailable(pair.status())) {
@@ -340,12 +342,11 @@ Task<GenerationServiceImpl::Outcome> GenerationServiceImpl::RunOnPair(
 Task<absl::StatusOr<FinishReason>> GenerationServiceImpl::Serve(
     const GenerationRequest& request, const NodePool::Pair& pair,
     const Call& call, Session& session) {
-  WriterSink sink(
-      {.writer = call.writer,
-       .tally = call.tally,
-       .pair = pair,
-       .may_draft = request.num_speculative_tokens > 0,
-       .start = FirstUpdate(request, pair)});
+  WriterSink sink({.writer = call.writer,
+                   .tally = call.tally,
+                   .pair = pair,
+                   .may_draft = request.num_speculative_tokens > 0,
+                   .start = FirstUpdate(request, pair)});
   SessionAssembly assembly({.request = request,
                             .pair = pair,
                             .tokenizer = parts_.tokenizer,

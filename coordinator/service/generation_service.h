@@ -38,6 +38,9 @@ class GenerationServiceImpl final : public RpcService {
     int max_sessions = 256;
     // A client that reads nothing for so long is dropped.
     std::chrono::milliseconds client_patience = std::chrono::seconds(60);
+    // What is resumed waits so long for a verifier, and then may find one by
+    // another coordinator: this one may be what is cut off.
+    std::chrono::milliseconds resume_patience = std::chrono::seconds(15);
     int default_draft_tokens = 4;  // where a fixed number is wanted
     DraftLengthMode default_draft_length_mode = DraftLengthMode::kAuto;
     Schedule default_schedule = Schedule::kSequential;
@@ -98,8 +101,9 @@ class GenerationServiceImpl final : public RpcService {
                           const std::shared_ptr<Cancellation>& cancellation,
                           bool is_first);
   Task<void> AwaitVerifier(Cancellation& cancellation);
-  // What is resumed holds while no verifier is ready, and a moment longer where
-  // others than its model come first. What is new is refused at once.
+  // What is resumed holds for a while where no verifier is ready, and a moment
+  // longer where others than its model come first. What is new is refused at
+  // once.
   Task<absl::StatusOr<NodePool::Pair>> Assign(const SessionId& session,
                                               const v1::GenerateRequest& proto,
                                               const Call& call,

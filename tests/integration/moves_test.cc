@@ -293,7 +293,9 @@ TEST_F(MovesTest, AStreamThatHoldsBeyondItsDeadlineCanBeResumed) {
 // What is resumed where no verifier is ready.
 class HeldResumeTest : public MovesTest {
  protected:
-  HeldResumeTest() {
+  explicit HeldResumeTest(
+      std::chrono::milliseconds patience = std::chrono::minutes(1)) {
+    options_.resume_patience = patience;
     Start(/*num_others=*/0);
     const Result whole = GenerateGreedy();
     begun_.tokens.assign(whole.tokens.begin(), whole.tokens.begin() + 50);
@@ -337,6 +339,17 @@ TEST_F(HeldResumeTest, EndsAtItsDeadline) {
   EXPECT_THAT(Drain(*Resume(/*timeout=*/std::chrono::seconds(1))).status,
               StatusIs(absl::StatusCode::kDeadlineExceeded));
   EXPECT_TRUE(Becomes([&] { return NumHeld() == 0; }));
+}
+
+class ShortHeldResumeTest : public HeldResumeTest {
+ protected:
+  ShortHeldResumeTest() : HeldResumeTest(std::chrono::milliseconds(300)) {}
+};
+
+TEST_F(ShortHeldResumeTest, SendsItsClientToOtherCoordinatorsInTheEnd) {
+  EXPECT_THAT(Drain(*Resume(/*timeout=*/std::chrono::minutes(1))).status,
+              StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_EQ(NumHeld(), 0);
 }
 
 TEST_F(HeldResumeTest, GivesOthersThanItsOwnModelAMomentAlone) {

@@ -71,7 +71,9 @@ InProcessCluster::InProcessCluster(Options options)
                                    .queue = *queue_,
                                    .tokenizer = tokenizer_.get(),
                                    .metrics = metrics_},
-      GenerationServiceImpl::Options{.max_sessions = options_.max_sessions});
+      GenerationServiceImpl::Options{
+          .max_sessions = options_.max_sessions,
+          .resume_patience = options_.resume_patience});
   auto server = RpcServer::Start(
       {.listen = OwnLoopback(), .max_receive_bytes = kMaxGenerateRequestBytes},
       {service_.get()}, *queue_);

@@ -2,6 +2,7 @@
 #ifndef OUTRIDER_TESTS_SUPPORT_IN_PROCESS_CLUSTER_H_
 #define OUTRIDER_TESTS_SUPPORT_IN_PROCESS_CLUSTER_H_
 
+#include <chrono>
 #include <limits>
 #include <memory>
 #include <string>
@@ -48,6 +49,7 @@ class InProcessCluster {
     int num_blocks = 1 << 15;        // of 16 tokens, of a node
     int num_other_blocks = 1 << 14;  // of a verifier more
     int max_sessions = 64;
+    std::chrono::milliseconds resume_patience = std::chrono::minutes(1);
     int max_waiting = 64;
     int max_draft_tokens = 8;
     int other_max_draft_tokens = 8;  // of a verifier more
