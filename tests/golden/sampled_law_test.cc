@@ -227,7 +227,7 @@ class SampledLawTest : public ::testing::Test {
     greedy_law_ = plain_->LawOf({.temperature = 0});
   }
 
-  // At least kNumSamples texts, and as many drafts. Where others load the
+  // Sees at least kNumSamples texts and as many drafts. Where others load the
   // machine in the first rounds, drafts cost more than they save, and the
   // drafter is left alone: a new coordinator does not know that. Whether there
   // are more texts depends on past ones alone, so the law stays what it is.

@@ -232,7 +232,7 @@ __device__ inline Greatest GreatestOf(Greatest a, const Greatest& b) {
   return a;
 }
 
-// That of the warp's lanes, known to all.
+// The greatest of all lanes of the warp, each of which learns it.
 __device__ inline Greatest WarpGreatest(Greatest mine) {
 #pragma unroll
   for (int distance = kWarpSize / 2; distance > 0; distance /= 2) {
