@@ -230,8 +230,8 @@ absl::Status Serve(Flags flags) {
     flags.nodes.tokenizer_hash = tokenizer->fingerprint();
   }
   if (flags.server.check_config) return absl::OkStatus();
-  flags.nodes.channel.credentials =
-      MakeChannelCredentials(flags.server.rpc.tls);
+  flags.nodes.tls = flags.server.rpc.tls;
+  flags.nodes.channel.credentials = MakeChannelCredentials(flags.nodes.tls);
   flags.nodes.resolve_period = std::chrono::seconds(flags.resolve_seconds);
   flags.nodes.draft_timeout = std::chrono::milliseconds(flags.draft_timeout_ms);
   flags.nodes.verify_timeout =
