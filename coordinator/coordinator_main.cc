@@ -31,6 +31,7 @@
 #include "core/rpc/server.h"
 #include "core/rpc/server_flags.h"
 #include "core/rpc/tls.h"
+#include "core/sampling/draft_flags.h"
 #include "core/tokenizer/tokenizer_loader.h"
 #include "core/wire/expected_weights.h"
 #include "core/wire/message_limits.h"
@@ -124,7 +125,6 @@ void AddFlags(CLI::App& app, Flags& flags) {
       ->check(WholeNumberIn(1, 256))
       ->capture_default_str();
   app.option_defaults()->group("Where a request does not say");
-  DraftOptions& drafting = flags.service.default_draft_options;
   app.add_option_function<std::string>(
          "-k,--num-speculative-tokens",
          [&flags](const std::string& text) {
@@ -149,21 +149,7 @@ void AddFlags(CLI::App& app, Flags& flags) {
           CLI::CheckedTransformer(ScheduleNames()).name("").description(""))
       ->type_name("SCHEDULE")
       ->default_str("sequential");
-  app.add_option("--min-draft-probability", drafting.min_draft_probability,
-                 "draft fewer than K tokens where the drafter is unsure: stop "
-                 "once the probability of its first choices, multiplied, is "
-                 "below this; 0: never")
-      ->check(NumberIn(kMinDraftProbabilities))
-      ->capture_default_str();
-  app.add_option("--draft-support-mass", drafting.support_mass,
-                 "draft rows are cut to the most probable tokens that have "
-                 "this mass; 1: to --draft-support-size alone")
-      ->check(NumberIn(kSupportMasses))
-      ->capture_default_str();
-  app.add_option("--draft-support-size", drafting.support_size,
-                 "and to no more tokens than this; 0: whole rows")
-      ->check(WholeNumberIn(0, kMaxSupportSize))
-      ->capture_default_str();
+  AddDraftOptionFlags(app, flags.service.default_draft_options);
   app.add_flag("--prompt-lookup", flags.service.default_prompt_lookup,
                "where the text so far says how it may go on, draft from it and "
                "do not call the drafter");
