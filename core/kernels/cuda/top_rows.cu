@@ -27,7 +27,7 @@ struct Share {
 
 // Calls `visit` with the share's tokens from its `place`-th on, kStride apart,
 // and their logits, of which it asks for kLoads before it looks at one. Every
-// place takes as many turns: behind the share with a logit that is never one of
+// place takes as many turns: beyond the share with a logit that is never one of
 // the greatest.
 template <int kStride, typename Visit>
 __device__ inline void ForEachLogit(const TopRow& row, const Share& share,
