@@ -8,24 +8,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "core/sampling/rule_names.h"
 #include "core/wire/reply_format_names.h"
 
 namespace outrider::client {
 namespace {
 
 using Row = std::array<std::string, 14>;
-
-absl::string_view NameOf(RuleKind rule) {
-  switch (rule) {
-    case RuleKind::kRejection:
-      return "rejection";
-    case RuleKind::kCoupled:
-      return "coupled";
-    case RuleKind::kBlock:
-      return "block";
-  }
-  return "unknown";
-}
 
 // Names rules as flags do. Greedy has none: it is rejection at temperature 0.
 std::string RulesOf(const NodeDescription& node) {

@@ -16,7 +16,8 @@
 #include "client/utf8.h"
 #include "core/base/flag_checks.h"
 #include "core/base/status_macros.h"
-#include "core/sampling/draft_options.h"
+#include "core/sampling/draft_flags.h"
+#include "core/sampling/rule_names.h"
 #include "core/sampling/sampling_params.h"
 #include "core/wire/reply_format_names.h"
 
@@ -100,7 +101,6 @@ void AddSamplingFlags(CLI::App& command, GenerationRequest& request) {
 
 void AddSpeculationFlags(CLI::App& command, GenerateFlags& flags) {
   GenerationRequest& request = flags.request;
-  DraftOverrides& drafting = request.draft_options;
   command
       .add_option_function<std::string>(
           "-k,--num-speculative-tokens",
@@ -116,24 +116,7 @@ void AddSpeculationFlags(CLI::App& command, GenerateFlags& flags) {
           "but a fixed one with --seed where the text depends on K")
       ->type_name("K")
       ->check(WholeNumberIn(0, kMaxUint32, "auto"));
-  command
-      .add_option("--draft-support-size", drafting.support_size,
-                  "most tokens of a draft row; default: the coordinator's")
-      ->type_name("N")
-      ->check(WholeNumberIn(1, std::numeric_limits<int>::max()));
-  command
-      .add_option("--draft-support-mass", drafting.support_mass,
-                  "a draft row's tokens have this mass; more costs bytes,\n"
-                  "less acceptance; default: the coordinator's")
-      ->type_name("M")
-      ->check(NumberIn(kSupportMasses));
-  command
-      .add_option("--min-draft-probability", drafting.min_draft_probability,
-                  "draft fewer than K where the drafter is unsure: stop\n"
-                  "below this product of its highest probabilities;\n"
-                  "0: never; default: the coordinator's")
-      ->type_name("P")
-      ->check(NumberIn(kMinDraftProbabilities));
+  AddDraftOptionFlags(command, request.draft_options);
   command
       .add_option("--schedule", request.schedule,
                   "when the drafter works: sequential: in turns with the\n"
@@ -154,8 +137,7 @@ void AddSpeculationFlags(CLI::App& command, GenerateFlags& flags) {
                   "coupled: one seed gives one text, whatever K and\n"
                   "drafter; default: rejection")
       ->type_name("RULE")
-      ->check(CLI::Validator(
-                  CLI::IsMember({"rejection", "block", "greedy", "coupled"}))
+      ->check(CLI::Validator(CLI::IsMember(RuleFlagNames()))
                   .name("")
                   .description(""));
   command
@@ -272,16 +254,15 @@ absl::StatusOr<std::variant<std::string, TokenSeq>> ToPrompt(
   return text;
 }
 
-// Greedy is what rejection is at temperature 0.
+// The flag's own check has seen that there is a rule of this name.
 absl::StatusOr<RuleKind> ToRule(absl::string_view name,
                                 const std::optional<double>& temperature) {
-  if (name == "block") return RuleKind::kBlock;
-  if (name == "coupled") return RuleKind::kCoupled;
-  if (name == "greedy" && temperature.value_or(1) >= kGreedyTemperature) {
+  if (name == kGreedyRuleName &&
+      temperature.value_or(1) >= kGreedyTemperature) {
     return absl::InvalidArgumentError(
         "--acceptance-rule greedy needs --temperature 0");
   }
-  return RuleKind::kRejection;
+  return RuleOfName(name).value();
 }
 
 }  // namespace

@@ -93,7 +93,6 @@ bool ResumingStream::GoOn(const absl::Status& failure) {
   }
   if (is_cancelled_ || Clock::now() >= deadline_) return false;
   stream_ = Begin(has_started_ ? stream_->ResumeRequest() : request_);
-  ++num_resumes_;
   return true;
 }
 

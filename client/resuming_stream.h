@@ -43,7 +43,6 @@ class ResumingStream {
   void Cancel();
 
   GenerationRequest ResumeRequest() const { return stream_->ResumeRequest(); }
-  int num_resumes() const { return num_resumes_; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -61,7 +60,6 @@ class ResumingStream {
   bool is_cancelled_ ABSL_GUARDED_BY(mu_) = false;
   size_t num_begun_ = 0;
   size_t num_tries_ = 0;  // since the last token, with whoever gave it
-  int num_resumes_ = 0;
   Clock::time_point try_again_ = {};  // asked for by those that refused
   bool has_started_ = false;
   // Set under the lock, read without by its one thread.

@@ -28,7 +28,6 @@ struct Result {
   absl::Status status;
   std::vector<TokenId> tokens;
   int num_starts = 0;
-  int num_resumes = 0;
 };
 
 Result Read(const std::vector<std::string>& coordinators,
@@ -45,7 +44,6 @@ Result Read(const std::vector<std::string>& coordinators,
       result.tokens.push_back(token.id);
     }
   }
-  result.num_resumes = stream.num_resumes();
   return result;
 }
 
@@ -66,7 +64,7 @@ TEST(ResumingStreamTest, AStreamThatBreaksGoesOnAtTheNextCoordinator) {
   EXPECT_TRUE(result.status.ok()) << result.status;
   EXPECT_THAT(result.tokens, ElementsAre(0, 1, 2, 3));
   EXPECT_EQ(result.num_starts, 1);
-  EXPECT_EQ(result.num_resumes, 1);
+  ASSERT_EQ(second.requests().size(), 1u);
   const v1::GenerateRequest request = second.last_request();
   EXPECT_EQ(request.seed(), StartUpdate().start->seed);
   EXPECT_THAT(request.delivered().ids(), ElementsAre(0, 1, 2));
@@ -80,7 +78,7 @@ TEST(ResumingStreamTest, ACoordinatorThatSaysNothingIsLeftWhereThereAreOthers) {
       Read({first.address(), second.address()}, std::chrono::seconds(6));
   EXPECT_TRUE(result.status.ok()) << result.status;
   EXPECT_THAT(result.tokens, ElementsAre(0, 1, 2, 3));
-  EXPECT_EQ(result.num_resumes, 1);
+  EXPECT_EQ(second.requests().size(), 1u);
 }
 
 // A name may stand for others: what it stood for is left as soon.
@@ -147,7 +145,6 @@ TEST(ResumingStreamTest, ANameThatMayStandForSeveralIsTriedTwice) {
   const Result result =
       Read({absl::StrCat("localhost:", PortOf(only.address()))});
   EXPECT_TRUE(absl::IsUnavailable(result.status)) << result.status;
-  EXPECT_EQ(result.num_resumes, 1);
   ASSERT_EQ(only.requests().size(), 2u);
   EXPECT_THAT(only.last_request().delivered().ids(), ElementsAre(0, 1, 2));
 }

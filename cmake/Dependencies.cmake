@@ -2,7 +2,11 @@
 # them. Debian has no Protobuf CONFIG package: module mode first, then gRPC.
 find_package(Threads REQUIRED)
 find_package(absl REQUIRED CONFIG)
+# Where the environment's CMAKE_PREFIX_PATH names the torch of a Python
+# environment, protoc and headers of another version lie there too.
+set(CMAKE_FIND_USE_CMAKE_ENVIRONMENT_PATH FALSE)
 find_package(Protobuf REQUIRED MODULE)
+unset(CMAKE_FIND_USE_CMAKE_ENVIRONMENT_PATH)
 find_package(gRPC REQUIRED CONFIG)
 find_package(GTest REQUIRED CONFIG)
 find_package(benchmark REQUIRED CONFIG)

@@ -172,7 +172,7 @@ TEST_F(BenchCommandTest, TheRuleGoesWithEachRequest) {
   EXPECT_EQ(block->request.reply_format, ReplyFormat::kFullBFloat16);
   const auto greedy = Options({"--simulate", "--simulate-verify-ms", "14.1"});
   ASSERT_TRUE(greedy.ok()) << greedy.status();
-  EXPECT_FALSE(greedy->request.acceptance_rule.has_value());
+  EXPECT_EQ(greedy->request.acceptance_rule, RuleKind::kRejection);
   EXPECT_FALSE(greedy->request.lossy_lenience.has_value());
   const auto lossy =
       Options({"--simulate", "--simulate-verify-ms", "14.1",

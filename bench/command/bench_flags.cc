@@ -3,7 +3,8 @@
 
 #include "bench/command/bench_options.h"
 #include "core/base/flag_checks.h"
-#include "core/sampling/draft_options.h"
+#include "core/sampling/draft_flags.h"
+#include "core/sampling/rule_names.h"
 #include "core/sampling/sampling_params.h"
 #include "core/wire/reply_format_names.h"
 
@@ -192,17 +193,13 @@ void AddRequestFlags(CLI::App& command, BenchFlags& flags) {
       .add_option("--acceptance-rule", flags.rule,
                   "greedy (temperature 0); rejection, block or coupled\n"
                   "(sampling)")
-      ->check(CLI::IsMember({"greedy", "rejection", "block", "coupled"}))
+      ->check(CLI::IsMember(RuleFlagNames()))
       ->capture_default_str();
   AddNumber(command, "--temperature", flags.temperature, "T",
             {.low = kGreedyTemperature, .high = kTemperatures.high},
             "with another --acceptance-rule than greedy")
       ->capture_default_str();
-  AddNumber(command, "--min-draft-probability",
-            *flags.drafting.min_draft_probability, "P", kMinDraftProbabilities,
-            "draft fewer than K where the drafter is "
-            "unsure; 0: never")
-      ->capture_default_str();
+  AddMinDraftProbabilityFlag(command, *flags.drafting.min_draft_probability);
   AddNumber(command, "--lossy-lenience", flags.lossy_lenience, "L",
             kLossyLeniences,
             "below 1 more drafts are accepted, and the text is not\n"

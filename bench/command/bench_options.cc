@@ -5,6 +5,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <utility>
 
@@ -15,6 +16,7 @@
 #include "client/command.h"
 #include "core/base/sha256.h"
 #include "core/base/status_macros.h"
+#include "core/sampling/rule_names.h"
 #include "core/wire/reply_codec.h"
 #include "core/wire/reply_format_names.h"
 
@@ -52,14 +54,14 @@ absl::Status CheckTogether(const BenchFlags& flags) {
         "--network tunnel knows packets, not connections: leave out the bytes "
         "to a drop or reset, or use --network proxy");
   }
-  if (flags.rule == "coupled" && flags.reply_format.has_value() &&
+  const std::optional<RuleKind> rule = RuleOfName(flags.rule);
+  if (rule == RuleKind::kCoupled && flags.reply_format.has_value() &&
       !CodecOf(*flags.reply_format).CheckRule(RuleKind::kCoupled).ok()) {
     return absl::InvalidArgumentError(
         "--acceptance-rule coupled needs --reply-format tokens or full, not "
         "sparse");
   }
-  if (flags.lossy_lenience < 1 &&
-      (flags.rule == "coupled" || flags.rule == "block")) {
+  if (flags.lossy_lenience < 1 && rule != RuleKind::kRejection) {
     return absl::InvalidArgumentError(
         "--lossy-lenience needs --acceptance-rule greedy or rejection");
   }
@@ -251,7 +253,7 @@ Configuration ToConfiguration(const BenchOptions& options,
   }
   binding.emplace_back(
       "acceptance rule",
-      flags.rule == "greedy"
+      flags.rule == kGreedyRuleName
           ? "greedy"
           : absl::StrCat(flags.rule, ", temperature ", flags.temperature));
   binding.emplace_back("minimal draft probability",
@@ -340,20 +342,15 @@ absl::StatusOr<BenchOptions> ToBenchOptions(const BenchFlags& flags,
   }
   OUTRIDER_RETURN_IF_ERROR(CheckEnoughPrompts(options));
   options.request = {
-      .temperature = flags.rule == "greedy" ? 0 : flags.temperature,
+      .temperature = flags.rule == kGreedyRuleName ? 0 : flags.temperature,
       .max_tokens = static_cast<uint32_t>(flags.max_tokens),
       .ignore_eos = true,
       .draft_options = flags.drafting,
       .prompt_lookup = flags.prompt_lookup,
-      .reply_format = flags.reply_format};
+      .reply_format = flags.reply_format,
+      .acceptance_rule = RuleOfName(flags.rule)};
   if (flags.lossy_lenience < 1) {
     options.request.lossy_lenience = flags.lossy_lenience;
-  }
-  if (flags.rule == "block") {
-    options.request.acceptance_rule = RuleKind::kBlock;
-  }
-  if (flags.rule == "coupled") {
-    options.request.acceptance_rule = RuleKind::kCoupled;
   }
   options.configuration = ToConfiguration(options, note);
   return options;

@@ -21,7 +21,7 @@ struct RoundCosts {
   double ahead_ms = 0;     // that the drafter computes meanwhile
 };
 double PredictRoundMs(const RoundCosts& costs);
-// That what is made ahead comes after the verdict.
+// How long after the verdict comes what is made ahead.
 double LateMs(const RoundCosts& costs);
 
 // E(K) = (1 - a^(K+1)) / (1 - a) for an acceptance probability a in [0, 1]

@@ -73,8 +73,8 @@ TimedRound Await(Task<absl::StatusOr<RoundResult>> task) {
   return done.get_future().get();
 }
 
-// A few rows of logits; the one after a token is chosen by the token. As fast
-// as a copy: what a round takes beside it is the wire and the acceptance.
+// A few rows of logits; the one after a token is chosen by the token. It is as
+// fast as a copy: what a round takes beside it is the wire and the acceptance.
 class TableModel final : public CausalLm {
  public:
   using Rows = std::vector<std::vector<float>>;

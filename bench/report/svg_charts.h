@@ -17,8 +17,8 @@ enum class Ratio { kOverPlainInVerifier, kOverK0SameNetwork };
 std::string HeatMapSvg(const Report& report, const Load& load, Ratio ratio);
 
 // A panel per round-trip time: K across, speed-up up; measured with the range
-// of its repeats, and predicted. Of one user at a time; empty where there was
-// no such load.
+// of its repeats, and predicted. All is of one user at a time; empty where
+// there was no such load.
 std::string PredictionSvg(const Report& report);
 
 // Where the time of one round goes, to scale: a bar per round-trip time with

@@ -78,7 +78,7 @@ class DraftLengthChoice {
   int num_trials_ = 0;
   bool may_try_ = false;
   int64_t last_change_ = 0;  // the round since which this holds
-  // That may still be spent on trials; below 0 where many tried at once.
+  // What may still be spent on trials; below 0 where many tried at once.
   double tokens_ = 0;
   double seconds_ = 0;
 };

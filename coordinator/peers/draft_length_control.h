@@ -86,7 +86,7 @@ class DraftLengthControl {
   double num_sessions_ ABSL_GUARDED_BY(mu_) = 1;
   double sessions_weight_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t last_turn_ ABSL_GUARDED_BY(mu_) = 0;  // the round before it
-  // That rounds with a fixed number took beyond what is granted to them.
+  // What rounds with a fixed number took beyond what is granted to them.
   double seconds_behind_ ABSL_GUARDED_BY(mu_) = 0;
 };
 

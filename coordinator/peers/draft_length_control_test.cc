@@ -206,7 +206,7 @@ double BestRate(const World& world) {
 }
 
 // Mean of two streams, as some have bad luck in their first rounds. With other
-// seeds one cell in a hundred misses the 0.95 below by up to 0.015.
+// seeds, one cell in a hundred misses the 0.95 below by up to 0.015.
 double RateByControl(const World& world, int num_seeds = 2) {
   double rates = 0;
   for (int i = 0; i < num_seeds; ++i) {

@@ -93,7 +93,7 @@ class OptionalDraftClient final : public DraftClient {
   CircuitBreaker::Permit permit_;      // likewise, of the drafter's breaker
   std::unique_ptr<SideDraft> fill_;    // null: none is under way
   bool is_first_ = true;               // round, which takes in the prompt
-  // That of the round that runs; nothing where it was not asked to draft.
+  // What was chosen for the round that runs; nothing where it does not draft.
   std::optional<DraftLengthControl::Choice> choice_;
   int64_t last_round_ = 0;  // that its control has learned; 0: none
 };

@@ -75,7 +75,7 @@ class SpeculationModel {
   }
   double DraftSeconds(int num_drafts) const;
   double VerifySeconds(int num_drafts) const;
-  // That drafts made ahead come later than the verdict.
+  // How much later than the verdict drafts made ahead come.
   double LateSeconds(int num_drafts) const;
 
   Places accepted_ = {};  // by place

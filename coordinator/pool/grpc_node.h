@@ -10,12 +10,14 @@
 #include <memory>
 #include <utility>
 
+#include "absl/status/statusor.h"
 #include "core/base/cancellation.h"
 #include "core/base/mutex.h"
-#include "core/base/status_macros.h"
 #include "core/base/task.h"
 #include "core/rpc/call_queue.h"
 #include "core/rpc/channel.h"
+#include "core/rpc/connect_error.h"
+#include "core/rpc/tls_files.h"
 #include "core/rpc/unary_call.h"
 #include "core/wire/message_limits.h"
 #include "core/wire/node_description.h"
@@ -34,6 +36,7 @@ struct GrpcNodeOptions {
   // describes a model whose replies are larger.
   int max_receive_bytes = ChannelOptions().max_receive_bytes;
   ConnectNode connect = {};
+  TlsFiles tls = {};  // that the channel was made with: errors name them
 };
 
 // What the stubs of drafters and verifiers share: the node's description, and
@@ -77,16 +80,16 @@ class GrpcNode {
       std::chrono::milliseconds timeout, Cancellation& cancellation) {
     const DescribeRequest request;
     const std::shared_ptr<Stub> asked = stub();
-    OUTRIDER_CO_ASSIGN_OR_RETURN(
-        const DescribeResponse response,
+    const absl::StatusOr<DescribeResponse> response =
         co_await CallUnary<DescribeResponse>(
             [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
               return asked->PrepareAsyncDescribe(context, request, queue);
             },
             {.queue = options_.queue,
              .deadline = timeout,
-             .cancellation = cancellation}));
-    NodeDescription description = FromProto(response.node());
+             .cancellation = cancellation});
+    if (!response.ok()) co_return Explained(response.status(), options_.tls);
+    NodeDescription description = FromProto(response->node());
     set_vocab_size(description.vocab_size);
     Accept(LimitsOf(description).*largest_reply_);
     co_return description;

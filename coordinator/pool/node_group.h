@@ -82,8 +82,8 @@ class NodeGroup {
   };
   using Fits =
       std::function<bool(const NodeType& node, const NodeDescription& answer)>;
-  // A place for a session, on one of the nodes that fit it; empty: on any. With
-  // a salt, where others with it have been, if that is free enough.
+  // A place for a session, on one of the nodes that fit it; empty: on any. A
+  // salt takes it where others with it have been, if that is free enough.
   Choice Choose(const SessionId& session, const Fits& fits = {},
                 absl::string_view cache_salt = {});
   // A salt that is a session's own: if it comes again with that, it comes to

@@ -47,7 +47,8 @@ typename NodeGroup<NodeType>::Make MakerOf(const NodePool::Options& options,
                         .timeout = timeout,
                         .timeout_per_token = options.timeout_per_token,
                         .max_receive_bytes = options.channel.max_receive_bytes,
-                        .connect = connect});
+                        .connect = connect,
+                        .tls = options.tls});
     return std::unique_ptr<NodeType>(new NodeType{
         .link = {.name = name,
                  .address = address,

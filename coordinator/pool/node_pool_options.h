@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/rpc/channel.h"
+#include "core/rpc/tls_files.h"
 #include "core/wire/expected_weights.h"
 
 namespace outrider {
@@ -19,6 +20,7 @@ struct NodePoolOptions {
   ExpectedWeights expected_weights = {};  // of verifiers
   // One for every node. Certificates are checked for the name resolved.
   ChannelOptions channel = {};
+  TlsFiles tls = {};  // of the channel's credentials: errors name them
   std::chrono::milliseconds draft_timeout = std::chrono::seconds(2);
   std::chrono::milliseconds verify_timeout = std::chrono::seconds(30);
   // Added to both for each token that a cache lacks.

@@ -12,7 +12,7 @@ namespace outrider {
 // What a session uses of its verifiers, beside their model.
 struct SessionUse {
   int max_length = 0;  // of its text
-  // That a round may have; another node may take fewer.
+  // How many a round may have; another node may take fewer.
   int max_draft_tokens = 0;
   ReplyFormat reply_format = ReplyFormat::kFull;
   RuleKind rule = RuleKind::kRejection;

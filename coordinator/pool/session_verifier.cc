@@ -253,7 +253,7 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskHere(
     Reply reply = co_await same_model_.Verify(call, cancellation);
     if (reply.ok()) seat_.Answered(*reply);
     if (IsForGood(reply.status())) {
-      co_return co_await JudgeAnew(call, reply.status(), cancellation);
+      co_return co_await ReconsiderRefusal(call, reply.status(), cancellation);
     }
     if (!absl::IsUnavailable(reply.status()) || cancellation.cancelled()) {
       co_return reply;
@@ -274,7 +274,7 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskHere(
   }
 }
 
-Task<absl::StatusOr<VerifyReply>> SessionVerifier::JudgeAnew(
+Task<absl::StatusOr<VerifyReply>> SessionVerifier::ReconsiderRefusal(
     const VerifyCall& call, const absl::Status& refusal,
     Cancellation& cancellation) {
   if (TextLengthOf(call) <= RoomOf(seat_.description())) {

@@ -89,8 +89,9 @@ class SessionVerifier final : public VerifyStub {
   // One call: in its time, counted and reported.
   Task<Reply> AskNode(const VerifyCall& call, Cancellation& cancellation);
   // What a step comes to that the node refuses for good.
-  Task<Reply> JudgeAnew(const VerifyCall& call, const absl::Status& refusal,
-                        Cancellation& cancellation);
+  Task<Reply> ReconsiderRefusal(const VerifyCall& call,
+                                const absl::Status& refusal,
+                                Cancellation& cancellation);
   absl::Status UnservedError(const absl::Status& status);
   Task<bool> IsThere(Cancellation& cancellation);
   void Report(const absl::Status& status, const Cancellation& cancellation);

@@ -45,8 +45,8 @@ class SharedDraftStub : public DraftStub {
 class CacheStub {
  public:
   virtual ~CacheStub() = default;
-  // Session, incarnation and step of `header` count. Without an incarnation the
-  // node releases an opening that was given up before its answer.
+  // Session, incarnation and step of `header` count. Without an incarnation,
+  // the node releases an opening that was given up before its answer.
   virtual Task<void> Release(RequestHeader header,
                              Cancellation& cancellation) = 0;
 };

@@ -41,8 +41,8 @@ class StepPace {
     return {num_appended, num_ended_, seconds_per_token_, limit_.Get()};
   }
   // How long the step may take in all, as far as is known now: the node takes
-  // in texts in turns, so that those which come after it delay it too. That
-  // others were late meanwhile gives it no more. Nothing where the node had not
+  // in texts in turns, so that those which come after it delay it too. It gets
+  // no more for others that were late meanwhile. Nothing where the node had not
   // taken in a text yet, and now does.
   std::optional<Duration> Limit(const Step& step) const {
     MutexLock lock(mu_);

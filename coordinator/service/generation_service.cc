@@ -6,14 +6,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "coordinator/pool/poison.h"
+#include "coordinator/service/client_status.h"
 #include "coordinator/service/describe_convert.h"
 #include "coordinator/service/generation.h"
 #include "coordinator/service/session_assembly.h"
-#include "core/base/error_reason.h"
+#include "coordinator/service/writer_sink.h"
 #include "core/base/log.h"
 #include "core/base/monotonic_clock.h"
-#include "core/base/retry_delay.h"
 #include "core/base/status_macros.h"
 #include "core/rpc/status_convert.h"
 #include "core/wire/generation_convert.h"
@@ -32,41 +31,6 @@ constexpr std::chrono::milliseconds kModelPause(20);
 // What is resumed looks so often for a verifier.
 constexpr std::chrono::milliseconds kHoldPause(100);
 
-// A function of its own, so that nothing else of the message is left while the
-// writer waits for the client.
-EncodedResponse Encode(const GenerationUpdate& update) {
-  return ResponseWriter::Encode(ToProto(update));
-}
-
-// Counts rounds and passes them on as messages.
-class WriterSink final : public GenerationSink {
- public:
-  struct Options {
-    ResponseWriter& writer;
-    CoordinatorMetrics::Tally& tally;
-    const NodePool::Pair& pair;
-    bool may_draft = false;
-    GenerationUpdate start = {};
-  };
-  explicit WriterSink(Options options) : options_(std::move(options)) {}
-  Task<absl::Status> Write(GenerationUpdate update) override {
-    options_.tally.Round(update,
-                         options_.may_draft && !options_.pair.has_drafter());
-    return Tell(std::move(update));
-  }
-  // What was computed comes after the start, which names the model that has.
-  Task<absl::Status> Tell(GenerationUpdate update) {
-    if (!options_.writer.has_written()) {
-      OUTRIDER_CO_RETURN_IF_ERROR(
-          co_await options_.writer.Write(Encode(options_.start)));
-    }
-    co_return co_await options_.writer.Write(Encode(update));
-  }
-
- private:
-  const Options options_;
-};
-
 GenerationUpdate FirstUpdate(const GenerationRequest& request,
                              const NodePool::Pair& pair) {
   return {
@@ -80,60 +44,6 @@ GenerationUpdate FirstUpdate(const GenerationRequest& request,
               .model = pair.verifier_description.identity(),
               .cache_salt = pair.cache_salt},
       .first_index = static_cast<int>(request.delivered.size())};
-}
-
-// Towards clients: code and reason, never an address or a peer's own words.
-absl::Status ForClients(const absl::Status& status) {
-  if (IsPoison(status)) {
-    return WithErrorReason(
-        absl::InternalError(
-            "verifiers were lost, one after the other, while they had this "
-            "request: it is tried on no other, and should not be sent again or "
-            "resumed before it is known what they died of"),
-        kPoisonReason);
-  }
-  if (IsOutgrown(status))
-    return absl::FailedPreconditionError(status.message());
-  if (IsMessageTooLarge(status)) {
-    return absl::FailedPreconditionError(
-        "a message of this session has more bytes than its receiver accepts; "
-        "a thinner reply_format, fewer num_speculative_tokens or a smaller "
-        "draft_options.support_size takes fewer");
-  }
-  switch (status.code()) {
-    case absl::StatusCode::kOk:
-      return status;
-    case absl::StatusCode::kCancelled:
-      // Either the client did, which hears nothing any more, or Drain.
-      return absl::UnavailableError(
-          "this coordinator is shutting down; nothing delivered is lost: "
-          "resume elsewhere with the same request, the reported seed and the "
-          "delivered tokens");
-    case absl::StatusCode::kResourceExhausted:
-      if (const auto delay = RetryDelayOf(status)) {
-        return WithRetryDelay(
-            absl::ResourceExhaustedError(
-                "every verifier is full, and so is the queue of this "
-                "coordinator; try again later"),
-            *delay);
-      }
-      return absl::ResourceExhaustedError(
-          "the verifier has no room for this session now; resume later with "
-          "the tokens delivered so far");
-    case absl::StatusCode::kUnavailable:
-    case absl::StatusCode::kDeadlineExceeded:
-      return absl::UnavailableError(
-          "the verifier does not answer; nothing delivered is lost: resume "
-          "with the same request, the reported seed and the delivered tokens");
-    case absl::StatusCode::kAborted:
-      return absl::AbortedError(
-          "the model behind this stream was replaced by another one: resume "
-          "where its own is served, or send the request again without the "
-          "delivered tokens");
-    default:
-      return absl::InternalError(
-          "the model failed on this session; the coordinator's log says why");
-  }
 }
 
 }  // namespace

@@ -13,8 +13,8 @@ namespace outrider {
 // system in between, its fresh pages cost more than the arithmetic on it
 // (bench/micro/sampling_benchmark.cc). And it keeps it in one heap a core, not
 // in glibc's eight: what is freed in one is of no use to threads of another, so
-// that over many sessions each grows to the most that it ever needed. For main,
-// before it starts threads.
+// that over many sessions each grows to the most that it ever needed. A main
+// calls this before it starts threads.
 inline void KeepFreedMemory() {
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
   mallopt(M_TRIM_THRESHOLD, 256 << 20);

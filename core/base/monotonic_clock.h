@@ -18,7 +18,7 @@ class MonotonicClock {
     return shown_ == nullptr ? std::chrono::steady_clock::now() : *shown_;
   }
 
-  // Shows `time` on this thread, for as long as it lives. In tests alone.
+  // Shows `time` on this thread, for as long as it lives. Only tests do that.
   class Shows {
    public:
     explicit Shows(const time_point& time) { shown_ = &time; }

@@ -8,8 +8,8 @@
 namespace outrider {
 
 // Prompt lookup decoding (Saxena 2023; "ngram" in vLLM): the longest end of a
-// text that occurred in it before, and what followed there. Among equals the
-// latest, which is the most like now.
+// text that occurred in it before, and what followed there. Among equals it
+// is the latest, which is the most like now.
 struct PromptLookup {
   struct Options {
     int max_match = 4;  // longest end that is looked for, in tokens

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work ahead: behind all other work, on branches of its own, and ended by what
+// Work ahead: after all other work, on branches of its own, and ended by what
 // is newer.
 #include <chrono>
 #include <vector>

@@ -67,7 +67,7 @@ std::optional<std::chrono::steady_clock::time_point> NodeEngine::pass_start()
 void NodeEngine::Run() {
   MutexLock lock(mu_);
   while (true) {
-    // Replies once more behind the pass, as some work ends where that is looked
+    // Replies once more after the pass, as some work ends where that is looked
     // for.
     if ((!passes_go_first_ && FinishOne()) || (!is_passing_ && RunPass()) ||
         FinishOne() || TakeOne()) {

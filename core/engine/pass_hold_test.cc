@@ -76,7 +76,7 @@ TEST_F(HoldTest, WhoDoesNotComeIsNotWaitedForAnyLonger) {
   EXPECT_THAT(RunPass(), IsEmpty());
   now_ += milliseconds(13);
   EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 1), Pair(2, 1)));
-  // Nor for the next pass.
+  // The next pass does not wait for it either.
   Submit(1);
   Submit(2);
   EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 1), Pair(2, 1)));

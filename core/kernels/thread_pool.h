@@ -37,8 +37,8 @@ class ThreadPool {
   void Run(int num_parts, absl::FunctionRef<void(int part)> body);
 
  private:
-  // A job's number, and its parts: claimed and in all. In one word, so that a
-  // helper that comes late claims nothing of the next job.
+  // A job's number, and its parts: claimed and in all. It is one word, so that
+  // a helper that comes late claims nothing of the next job.
   using Ticket = uint64_t;
 
   void Help();

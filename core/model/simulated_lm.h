@@ -23,7 +23,7 @@ namespace outrider {
 // `acceptance` of all contexts, picked by their hash, the draft's row is the
 // target's, and in the others the two have no token in common. So a draft token
 // is accepted with that probability, independently of the others, whatever the
-// temperature, top-k and top-p. In a share `outcome_hit` of those others the
+// temperature, top-k and top-p. In a share `outcome_hit` of those others, the
 // target's tokens come next in the draft's row, with no mass to speak of: so it
 // can guess what a refused draft is replaced by. One thread at a time.
 class SimulatedLm final : public CausalLm {

@@ -15,10 +15,10 @@
 namespace outrider {
 namespace {
 
-// That an attempt to connect may take, or one that always takes longer would
+// So long an attempt to connect may take, or one that always takes longer would
 // never succeed: TLS takes three round trips, of 200 ms each far away, and the
-// time of a node that is busy. But less than a node is given to say what it is:
-// who finds nobody at an address is to know that, and not that it is late.
+// time of a node that is busy. It is less than a node is given to say what it
+// is: who finds nobody at an address is to know that, and not that it is late.
 constexpr std::chrono::milliseconds kConnectTime(900);
 
 }  // namespace

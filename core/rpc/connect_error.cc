@@ -58,4 +58,10 @@ std::optional<std::string> ExplainConnectError(absl::string_view message,
   return std::string(error);
 }
 
+absl::Status Explained(const absl::Status& status, const TlsFiles& tls) {
+  if (!absl::IsUnavailable(status)) return status;
+  const auto reason = ExplainConnectError(status.message(), tls);
+  return reason.has_value() ? absl::UnavailableError(*reason) : status;
+}
+
 }  // namespace outrider

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "core/rpc/tls_files.h"
 
@@ -16,6 +17,10 @@ namespace outrider {
 // words are of something else.
 std::optional<std::string> ExplainConnectError(absl::string_view message,
                                                const TlsFiles& tls);
+
+// The status of a call, with that reason in place of gRPC's words where there
+// is one.
+absl::Status Explained(const absl::Status& status, const TlsFiles& tls);
 
 }  // namespace outrider
 

@@ -42,5 +42,16 @@ TEST(ConnectErrorTest, WhereNobodyListensOrAnswersThereIsNothingToExplain) {
   EXPECT_EQ(ExplainConnectError("Socket closed", {}), std::nullopt);
 }
 
+TEST(ConnectErrorTest, TheStatusOfACallThatFoundNoConnectionSaysWhy) {
+  const std::string words = Words("UNKNOWN: no route to host");
+  EXPECT_EQ(Explained(absl::UnavailableError(words), {}),
+            absl::UnavailableError("UNKNOWN: no route to host"));
+  for (const absl::Status& other :
+       {absl::UnavailableError("it drains"), absl::InternalError(words),
+        absl::OkStatus()}) {
+    EXPECT_EQ(Explained(other, {}), other);
+  }
+}
+
 }  // namespace
 }  // namespace outrider

@@ -8,9 +8,9 @@
 
 namespace outrider {
 
-// So long from now, as gRPC's calls, alarms and servers take it. By the steady
-// clock: one of theirs by the system's clock would be off by what that is set
-// forward or back between our reading it and theirs.
+// So long from now, as gRPC's calls, alarms and servers take it. It is by the
+// steady clock: one of theirs by the system's clock would be off by what that
+// is set forward or back between our reading it and theirs.
 inline gpr_timespec DeadlineAfter(std::chrono::milliseconds time) {
   return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
                       gpr_time_from_millis(time.count(), GPR_TIMESPAN));

@@ -5,8 +5,8 @@
 namespace outrider {
 
 // From now on, TLS handshakes that fail in this process are logged, one line in
-// 10 s: gRPC tells nobody but its own log why. For servers, to whom clients
-// cannot say it.
+// 10 s: gRPC tells nobody but its own log why. Servers need it, as clients
+// cannot say it to them.
 void LogFailedHandshakes();
 
 }  // namespace outrider

@@ -17,7 +17,8 @@ class ReflectionService final : public RpcService {
  public:
   std::vector<RpcMethod> Methods() override;
 
-  // The service that the method is of is listed. Before the server starts.
+  // The service that the method is of is listed. Must come before the server
+  // starts.
   void Add(const RpcMethod& method);
 
  private:

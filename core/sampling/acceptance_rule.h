@@ -17,7 +17,7 @@ struct Verdict {
   int num_accepted = 0;
   TokenId next_token = 0;
   // Rounding has left no residual although a draft was refused (p = q but for
-  // the last bits): next_token is some other token of p. For metrics.
+  // the last bits): next_token is some other token of p. Metrics count it.
   bool lost_residual = false;
 
   friend bool operator==(const Verdict&, const Verdict&) = default;

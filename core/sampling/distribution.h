@@ -39,7 +39,7 @@ class Distribution {
   Distribution Normalized() const;
 
   // With every probability rounded to bfloat16, those that become 0 left out:
-  // weights that two bytes can carry. To be drawn from after the rounding only.
+  // weights that two bytes can carry. A draw comes after the rounding only.
   Distribution RoundedToBFloat16() const;
 
   absl::Span<const TokenId> support() const { return ids_; }

@@ -18,7 +18,8 @@ namespace outrider {
 // What the acceptance rule sees of the target at one position, whatever the
 // verifier's reply format: the probability of each token on the draft's
 // support, the mass off it (the tail), and one token drawn from there. The row
-// after the last draft has an empty support: its tail is all of p.
+// after the last draft has an empty support: its tail is all of p. So has each
+// row of the coupled rule, whose token is the target's own draw from all of p.
 class TargetRow {
  public:
   // Made from the whole row. The token is drawn with the TAIL coin of
@@ -52,7 +53,8 @@ class TargetRow {
   // The sum of p over everything off the support, not 1 minus the rest: that
   // would lose all digits where the support holds nearly everything.
   double tail_mass() const { return tail_mass_; }
-  // The one from the tail; there only where tail_mass() > 0.
+  // The one from the tail, there only where tail_mass() > 0; of a coupled row
+  // the target's own.
   TokenId drawn_token() const { return draw_(); }
 
  private:

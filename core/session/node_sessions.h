@@ -73,7 +73,7 @@ class NodeSessions {
   void Drop(NodeSession& session);
   void Discard(NodeSession& session);
 
-  // Advisory cut and release: false, and no effect, where the step is behind
+  // Advisory cut and release: false, and no effect, where the step is before
   // the last one seen or the incarnation is not the live one. At work a session
   // is not cut, and released when its call ends. A release without incarnation
   // is of an opening that was given up: one that comes later is stale.

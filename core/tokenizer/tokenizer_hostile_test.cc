@@ -79,7 +79,7 @@ TEST(TokenizerHostileTest, ChangedBytesNeverCrash) {
   }
 }
 
-// Changes that keep the file valid JSON and so reach the checks behind it.
+// Changes that keep the file valid JSON and so reach the checks after that.
 TEST(TokenizerHostileTest, ExchangedWordsNeverCrash) {
   const std::vector<std::string> words = {"null",
                                           "true",

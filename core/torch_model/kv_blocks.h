@@ -19,8 +19,8 @@ struct LayerKv {
   at::Tensor values = {};
 };
 
-// The memory of a model's KV blocks; who owns which is not known here. For
-// one thread at a time.
+// The memory of a model's KV blocks; who owns which is not known here. One
+// thread at a time may use it.
 class KvBlocks {
  public:
   KvBlocks(const ModelConfig& config, at::ScalarType dtype);

@@ -15,8 +15,8 @@
 
 namespace outrider {
 
-// The forward pass of a decoder-only transformer. For one thread at a time,
-// as the blocks it writes are.
+// The forward pass of a decoder-only transformer. One thread at a time may use
+// it, as is so for the blocks that it writes.
 class Transformer {
  public:
   Transformer(const ModelConfig& config, ModelWeights weights,

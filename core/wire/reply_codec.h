@@ -22,7 +22,7 @@
 namespace outrider {
 
 // All that depends on a reply format, at both ends of a Verify: one class for
-// each. Without state; thread-safe.
+// each. It has no state; thread-safe.
 class ReplyCodec {
  public:
   // What the coordinator keeps to itself of a draft that it has scored.

@@ -179,7 +179,7 @@ class Generation:
                 self._stop.apply(message)
             self._tokens += [token.id for token in message.tokens]
             self.tally.completion_tokens = len(self._tokens)
-            # Those that are in the continuation: a round's own count has what it accepted behind the end, too.
+            # Those that are in the continuation: a round's own count has what it accepted after the end, too.
             self.tally.num_accepted += sum(token.origin == pb.TOKEN_ORIGIN_DRAFT for token in message.tokens)
         if message.HasField("finish"):
             self.tally.num_cached = message.finish.cached_prompt_tokens

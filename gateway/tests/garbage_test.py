@@ -146,7 +146,7 @@ class GarbageTest(unittest.IsolatedAsyncioTestCase):
             names = self.names(path)
             statuses = {await self.check_answered_or_refused(path, json.dumps(self.changed(good, names)).encode())
                         for _ in range(NUM_BODIES)}
-            # Some of them can be meant: the test reaches what lies behind the parser.
+            # Some of them can be meant: the test reaches what comes after the parser.
             self.assertTrue(statuses >= {200, 400}, statuses)
 
     async def test_values_that_are_no_object_are_refused(self):

@@ -3,16 +3,13 @@
 // until a time of the clock that may be set, as Abseil's and hence gRPC's
 // mutexes have them. Loaded beside it, this ends them by the clock that it
 // shows, also where that is set while they wait.
-#include <dlfcn.h>
-#include <linux/futex.h>
-#include <sys/syscall.h>
-
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdarg>
 #include <ctime>
+
+#include "core/rpc/stand_in_syscall.h"
 
 namespace {
 
@@ -31,36 +28,17 @@ nanoseconds Now(clockid_t clock) {
   return FromTimespec(now);
 }
 
-using Syscall = long (*)(long, ...);  // NOLINT(google-runtime-int): libc's
-
-// A static with a guard might itself wait by syscall().
-Syscall TheKernels() {
-  static std::atomic<Syscall> found = nullptr;
-  if (found == nullptr) {
-    found = reinterpret_cast<Syscall>(dlsym(RTLD_NEXT, "syscall"));
-  }
-  return found;
-}
-
 }  // namespace
 
 // NOLINTNEXTLINE(google-runtime-int,cert-dcl50-cpp): libc's
 extern "C" long syscall(long number, ...) {
-  const Syscall kernel = TheKernels();
-  long arguments[6];  // NOLINT(google-runtime-int)
   va_list list;
   va_start(list, number);
-  for (auto& argument : arguments) argument = va_arg(list, long);
+  const outrider::SyscallArguments call = outrider::ReadSyscallArguments(list);
   va_end(list);
-  auto& [word, operation, value, timeout, other, bits] = arguments;
-
-  constexpr int kWaitUntil = FUTEX_WAIT_BITSET | FUTEX_CLOCK_REALTIME;
-  if (number != SYS_futex || timeout == 0 ||
-      (operation & ~FUTEX_PRIVATE_FLAG) != kWaitUntil) {
-    return kernel(number, word, operation, value, timeout, other, bits);
-  }
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): as the kernel has it
-  const nanoseconds end = FromTimespec(*reinterpret_cast<timespec*>(timeout));
+  const timespec* const shown_end = outrider::EndBySystemClock(number, call);
+  if (shown_end == nullptr) return outrider::CallNextSyscall(number, call);
+  const nanoseconds end = FromTimespec(*shown_end);
   while (true) {
     const nanoseconds left = end - Now(CLOCK_REALTIME);
     if (left <= nanoseconds(0)) {
@@ -71,8 +49,8 @@ extern "C" long syscall(long number, ...) {
     const timespec slice = {.tv_sec = until.count() / 1'000'000'000,
                             .tv_nsec = until.count() % 1'000'000'000};
     // NOLINTNEXTLINE(google-runtime-int)
-    const long result = kernel(number, word, operation & ~FUTEX_CLOCK_REALTIME,
-                               value, &slice, other, bits);
+    const long result =
+        outrider::CallNextSyscall(number, outrider::BySteadyClock(call, slice));
     if (result == 0 || errno != ETIMEDOUT) return result;
   }
 }

@@ -82,7 +82,7 @@ struct ClusterConfig {
   // The first round is plain, and the drafter takes in the prompt meanwhile.
   bool has_first_round = false;
   int max_length = 64;  // of the session; near it K is cut
-  // That the other verifier takes, once the session has moved.
+  // How many the other verifier takes, once the session has moved.
   int most_drafts_elsewhere = 16;
   int num_deliveries = 1;  // of every call, same step, same bytes
   std::vector<TokenId> eos_ids = {};

@@ -127,7 +127,7 @@ struct ScoredRows {
 
 // The total variation between the law of the first two tokens, when two drafts
 // from q are judged by the production rule over the device's rows, and the
-// softmax. Row 1 + v belongs behind token v, row 0 behind none. A round that
+// softmax. Row 1 + v belongs after token v, row 0 after none. A round that
 // ends early goes on with the softmax itself.
 double DifferenceOfLaw(const std::vector<Question>& rows,
                        const Distribution& q) {

@@ -38,7 +38,7 @@ TokenId RightGuess(const RowQuestion& question, const TopAnswer& answer,
   return *DrawOnHost(answer, question.temperature, next);
 }
 
-// That, but for every `wrong`-th; 0: always.
+// The right guess, but for every `wrong`-th; 0: always.
 TableLm::Guess Guesses(int wrong) {
   return
       [wrong, num_guesses = 0](const RowQuestion& question,

@@ -112,7 +112,7 @@ TEST(ScheduleMutantsTest, StepsThatAreNotReservedFlipACoinTwice) {
 }
 
 // A header keeps all but the last token at most, so the very next one would be
-// right. After a plain round the drafter notices, by the hash of what it keeps.
+// right. After a plain round, the drafter notices by the hash of what it keeps.
 TEST(ScheduleMutantsTest, EntriesOfRefusedDraftsInFlightAreMissed) {
   ClusterConfig config = Config(Schedule::kAhead);
   config.draft_lengths = {2, 0};

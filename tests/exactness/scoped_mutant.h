@@ -6,8 +6,8 @@
 
 namespace outrider::testing {
 
-// Switches a mutant on for as long as it lives. In builds with
-// OUTRIDER_MUTANTS.
+// Switches a mutant on for as long as it lives. Builds with OUTRIDER_MUTANTS
+// have them.
 class ScopedMutant {
  public:
   explicit ScopedMutant(Mutant mutant) { active_mutant = mutant; }

@@ -26,14 +26,8 @@ void AtTheNode(const std::string& bytes) {
   CheckRoundTrip<v1::DraftRequest>(
       *call, [](const v1::DraftRequest& again) { return FromProto(again); });
   const auto node = MakeDraftNode(SmallModel());
-  const auto opened = node->Run({.header = Opening(), .prompt_length = 3}, 1);
-  OUTRIDER_CHECK(opened.ok()) << opened.status();
-  UseLiveIncarnation(opened->header, call->header);
-  const auto reply = node->Run(*call, 2);
-  if (!reply.ok()) {
-    CheckRefusal(reply.status());
-    return;
-  }
+  const auto reply = AskNodeWithSession(*node, *call);
+  if (!reply.has_value()) return;
   v1::DraftResponse response;
   ToProto(*reply, response);
   OUTRIDER_CHECK(FromProto(response, *call, kSmallVocabulary).ok());

@@ -3,8 +3,8 @@
 # (10 s), two at a time, from the seeds and from what earlier runs have learnt.
 # Without SECONDS from the seeds alone, with the same mutations in every run: a
 # commit is judged by what it changed.
-# What one finds stays in build/asan/fuzz; `FUZZER FILE` plays it again. With its
-# repair it goes into seeds/found/FUZZER, and into a test of its own.
+# What one finds stays in build/asan/fuzz; `FUZZER FILE` plays it again. Its repair
+# puts it into seeds/found/FUZZER, and into a test of its own.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 seconds=${1:-10}

@@ -2,13 +2,17 @@
 #ifndef OUTRIDER_TESTS_FUZZ_SMALL_NODES_H_
 #define OUTRIDER_TESTS_FUZZ_SMALL_NODES_H_
 
+#include <optional>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
 #include "coordinator/round/session.h"
 #include "core/session/cache_delta.h"
 #include "core/testing/table_lm.h"
+#include "tests/fuzz/fuzz_input.h"
 
 namespace outrider::testing {
 
@@ -46,6 +50,20 @@ inline void UseLiveIncarnation(const ReplyHeader& opened,
   if (header.incarnation == Incarnation::FromBytes(kLiveBytes)) {
     header.incarnation = opened.incarnation;
   }
+}
+
+// The reply of a node, which has the session already, to anybody's call of it;
+// nothing where it refuses that, as it may.
+template <typename Node, typename Call>
+auto AskNodeWithSession(Node& node, Call call)
+    -> std::optional<std::decay_t<decltype(*node.Run(call, 1))>> {
+  const auto opened = node.Run({.header = Opening(), .prompt_length = 3}, 1);
+  OUTRIDER_CHECK(opened.ok()) << opened.status();
+  UseLiveIncarnation(opened->header, call.header);
+  auto reply = node.Run(call, 2);
+  if (reply.ok()) return *std::move(reply);
+  CheckRefusal(reply.status());
+  return std::nullopt;
 }
 
 // Makes a reply one to this request, in the life that it names or begins.

@@ -11,7 +11,7 @@ void AsTraceparent(absl::string_view text) {
   const auto trace = TraceContext::Parse(text);
   if (!trace.has_value()) return;
   const std::string header = trace->ToHeader();
-  // What stands behind these is of later versions.
+  // What stands after these is of later versions.
   OUTRIDER_CHECK(header.substr(2) == text.substr(2, header.size() - 2));
   OUTRIDER_CHECK(IsRequestId(trace->trace_id) && IsRequestId(trace->span_id));
   const TraceContext child = trace->Child();

@@ -28,14 +28,8 @@ void AtTheNode(const v1::VerifyRequest& request) {
   CheckRoundTrip<v1::VerifyRequest>(
       *call, [](const v1::VerifyRequest& again) { return FromProto(again); });
   const auto node = MakeVerifyNode(SmallModel());
-  const auto opened = node->Run({.header = Opening(), .prompt_length = 3}, 1);
-  OUTRIDER_CHECK(opened.ok()) << opened.status();
-  UseLiveIncarnation(opened->header, call->header);
-  const auto reply = node->Run(*call, 2);
-  if (!reply.ok()) {
-    CheckRefusal(reply.status());
-    return;
-  }
+  const auto reply = AskNodeWithSession(*node, *call);
+  if (!reply.has_value()) return;
   v1::VerifyResponse response;
   ToProto(*reply, response);
   const auto read = FromProto(std::move(response), *call);

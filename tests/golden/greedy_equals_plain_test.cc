@@ -17,6 +17,7 @@
 #include "core/torch_model/torch_causal_lm.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/golden/read_stream.h"
 #include "tests/support/demo_trio.h"
 #include "tests/support/streams_at_once.h"
 
@@ -91,21 +92,11 @@ client::GenerationRequest RequestFor(const TokenSeq& prompt,
 // makes none.
 void ExpectPlain(client::GenerationStream& stream, const Expected& expected,
                  const Setting& setting, double tie_gap, Sums& sums) {
-  TokenSeq tokens;
-  while (true) {
-    const auto update = stream.Next();
-    EXPECT_THAT(update, IsOk());
-    if (!update.ok() || !update->has_value()) break;
-    for (const auto& token : (*update)->tokens) tokens.push_back(token.id);
-    if (const auto& round = (*update)->round) {
-      sums.num_drafted += round->num_drafted;
-      sums.num_accepted += round->num_accepted;
-    }
-    if ((*update)->finish) {
-      EXPECT_EQ((*update)->finish->num_misses, 0);
-      EXPECT_EQ((*update)->finish->num_draft_failures, 0);
-    }
-  }
+  const ReadStream read = ReadToTheEnd(stream);
+  const TokenSeq& tokens = read.tokens;
+  EXPECT_EQ(read.num_draft_failures, 0);
+  sums.num_drafted += read.num_drafted;
+  sums.num_accepted += read.num_accepted;
   if (tokens == expected.tokens) return;
   ++sums.num_ties;
   EXPECT_EQ(tokens.size(), expected.tokens.size());

@@ -24,6 +24,7 @@
 #include "core/torch_model/torch_causal_lm.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/golden/read_stream.h"
 #include "tests/support/demo_trio.h"
 #include "tests/support/streams_at_once.h"
 
@@ -145,28 +146,17 @@ client::GenerationRequest RequestFor(const Setting& setting, int seed) {
   return request;
 }
 
-void ReadToTheEnd(client::GenerationStream& stream, bool may_be_late,
-                  Samples& samples) {
-  TokenSeq tokens;
-  while (true) {
-    const auto update = stream.Next();
-    EXPECT_THAT(update, IsOk());
-    if (!update.ok() || !update->has_value()) break;
-    for (const auto& token : (*update)->tokens) tokens.push_back(token.id);
-    if (const auto& round = (*update)->round) {
-      samples.num_drafted += round->num_drafted;
-      samples.num_accepted += round->num_accepted;
-    }
-    if ((*update)->finish) {
-      EXPECT_EQ((*update)->finish->num_misses, 0);
-      // A slow machine may be late with drafts: where the law does not depend
-      // on which arrive, those are done without.
-      if (!may_be_late) {
-        EXPECT_EQ((*update)->finish->num_draft_failures, 0);
-      }
-    }
+void AddSample(client::GenerationStream& stream, bool may_be_late,
+               Samples& samples) {
+  ReadStream read = ReadToTheEnd(stream);
+  // A slow machine may be late with drafts: where the law does not depend on
+  // which arrive, those are done without.
+  if (!may_be_late) {
+    EXPECT_EQ(read.num_draft_failures, 0);
   }
-  samples.texts.push_back(std::move(tokens));
+  samples.num_drafted += read.num_drafted;
+  samples.num_accepted += read.num_accepted;
+  samples.texts.push_back(std::move(read.tokens));
 }
 
 // Seeds 1, 2, ..., or the next ones after those of `samples`.
@@ -181,7 +171,7 @@ void AddSamples(client::GenerationClient& client, const Setting& setting,
       setting.temperature == 0 || setting.rule == RuleKind::kCoupled;
   GenerateInOrder(client, requests,
                   [&](size_t, client::GenerationStream& stream) {
-                    ReadToTheEnd(stream, may_be_late, samples);
+                    AddSample(stream, may_be_late, samples);
                   });
 }
 
@@ -227,7 +217,7 @@ class SampledLawTest : public ::testing::Test {
     greedy_law_ = plain_->LawOf({.temperature = 0});
   }
 
-  // Takes at least kNumSamples texts, and as many drafts. Where others load the
+  // Sees at least kNumSamples texts and as many drafts. Where others load the
   // machine in the first rounds, drafts cost more than they save, and the
   // drafter is left alone: a new coordinator does not know that. Whether there
   // are more texts depends on past ones alone, so the law stays what it is.

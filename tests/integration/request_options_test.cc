@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 
 // Lossy or not, the text of a seed depends on which rounds drafted, and so on
 // how soon the drafter has taken the prompt in: only at temperature 0, and
-// exact, is it one text. That the formats agree is tests/exactness's.
+// exact, is it one text. tests/exactness sees that the formats agree.
 TEST(RequestOptionsTest, ALossyGenerationSaysSoAndAcceptsMoreInEveryFormat) {
   InProcessCluster::Options options = SmallCluster();
   // The verifier takes so long that no drafter is left alone for being slow.

@@ -45,21 +45,15 @@ class TlsTest(ProgramTest):
         ours = ["--tls-ca", self.authority.path]
         certificate, key = stranger.sign("intruder")
         expired, expired_key = self.authority.sign("expired", days=-1)
-        for flags in ([], ours, [*ours, "--tls-cert", certificate, "--tls-key", key],
-                      stranger.flags("intruder2")):
-            program = self.generate(self.address, *flags, "--max-tokens", "4", "--timeout", "5", "x")
-            self.assertEqual(program.wait(), FAILED, flags)
-            self.assertRegex(program.err(), "UNAVAILABLE|DEADLINE_EXCEEDED")
+        for flags, words in (([], "pass --tls-ca"), (ours, "pass --tls-cert and --tls-key"),
+                             ([*ours, "--tls-cert", certificate, "--tls-key", key], "does not take the certificate"),
+                             (stranger.flags("intruder2"), "not signed by --tls-ca")):
+            program = self.generate(self.address, *flags, "--max-tokens", "4", "--timeout", "20", "x")
+            self.assert_refuses(program, FAILED, "no connection to the coordinator at", words)
             self.assertEqual(program.out(), "")
+        wait_until("the coordinator's log says so", lambda: "a TLS handshake failed" in self.coordinator.err())
         self.assert_refuses(self.generate(self.address, *ours, "--tls-cert", expired,
                                           "--tls-key", expired_key, "x"), BAD_FLAGS, "has expired")
-
-    def test_a_coordinator_without_a_certificate_gets_no_rows_from_a_verifier(self):
-        verifier = self.start_verifier(*self.authority.flags("verifier"))
-        for flags in ([], ["--tls-ca", self.authority.path]):
-            coordinator = self.start_coordinator(verifier.address(), None, *flags)
-            wait_until("it has asked", lambda: "is not used: does not answer" in coordinator.err())
-            self.assert_refuses(self.generate(coordinator.address(), "x"), FAILED, "no verifier is ready")
 
     def test_a_role_is_what_its_certificate_says(self):
         def flags(role):
@@ -71,6 +65,8 @@ class TlsTest(ProgramTest):
         intruder.address()
         wait_until("it is refused", lambda: 'refused a client: its certificate is for '
                    '"localhost, outrider-drafter"' in verifier.err())
+        wait_until("it is told", lambda: "is not used: does not answer: it hung up, and does not take the certificate"
+                   in intruder.err())
         self.assertNotIn("is ready", intruder.err())
         self.coordinator = self.start_coordinator(
             verifier.address(), drafter.address(), *flags("coordinator"),
@@ -203,6 +199,7 @@ class ConnectErrorTest(ProgramTest):
 
     def test_a_server_of_another_authority_of_another_name_and_without_tls(self):
         stranger = Authority(self.folder, "stranger")
+        # These servers cannot know: gRPC's clients hang up, and send no alert.
         _, address = self.start_server(*self.authority.flags("server"))
         self.assert_said(address, stranger.flags("client"), "not signed by --tls-ca", "stranger.pem")
         _, address = self.start_server(*self.authority.flags("elsewhere", hosts=["elsewhere"], here=False))
@@ -215,6 +212,53 @@ class ConnectErrorTest(ProgramTest):
         for _ in range(20):
             self.assert_said(address, [], "pass --tls-ca")
         self.assertLess(server.err().count("a TLS handshake failed"), 20)
+
+
+class NodeConnectErrorTest(ProgramTest):
+    """What keeps a coordinator from a node is said in its log, and in the node's where the node can know it."""
+
+    def setUp(self):
+        super().setUp()
+        self.authority, self.stranger = Authority(self.folder), Authority(self.folder, "stranger")
+        self.ours = ["--tls-ca", self.authority.path]
+
+    def assert_said(self, verifier, flags, reason, node_log=None):
+        coordinator = self.start_coordinator(verifier.address(), None, *flags)
+        words = f"{verifier.address()} is not used: does not answer: {reason}"
+        wait_until(f"it logs {words}", lambda: words in coordinator.err())
+        if node_log is not None:
+            wait_until(f"the node logs {node_log}", lambda: f"a TLS handshake failed: {node_log}" in verifier.err())
+        self.assertNotIn("failed to connect to all addresses", coordinator.err())  # gRPC's own words
+        if "--tls-cert" not in flags:  # else it serves TLS itself
+            self.assert_refuses(self.generate(coordinator.address(), "x"), FAILED, "no verifier is ready")
+
+    def start_tls_verifier(self, **kind):
+        return self.start_verifier(*self.authority.flags("verifier", **kind))
+
+    def test_a_coordinator_without_tls(self):
+        self.assert_said(self.start_tls_verifier(), [], "it hung up on a plain-text connection; if it speaks TLS, pass "
+                         "--tls-ca", "wrong version number: the peer speaks plain text")
+
+    def test_a_coordinator_without_a_certificate(self):
+        self.assert_said(self.start_tls_verifier(), self.ours, "it hung up; if it asks for a certificate, pass "
+                         "--tls-cert and --tls-key", "peer did not return a certificate")
+
+    def test_a_coordinator_with_a_strangers_certificate(self):
+        certificate, key = self.stranger.sign("intruder")
+        self.assert_said(self.start_tls_verifier(), [*self.ours, "--tls-cert", certificate, "--tls-key", key],
+                         f"it hung up, and does not take the certificate {certificate}", "certificate verify failed")
+
+    def test_a_node_of_another_authority(self):
+        # The node cannot know, here and below: gRPC's clients hang up, and send no alert.
+        self.assert_said(self.start_tls_verifier(), self.stranger.flags("coordinator"),
+                         f"its certificate is not valid, or not signed by --tls-ca {self.stranger.path}")
+
+    def test_a_node_of_another_name(self):
+        self.assert_said(self.start_tls_verifier(hosts=["elsewhere"], here=False), self.authority.flags("coordinator"),
+                         "its certificate is for another host")
+
+    def test_a_node_without_tls(self):
+        self.assert_said(self.start_verifier(), self.authority.flags("coordinator"), "it speaks plain text")
 
 
 class CheckConfigTest(ProgramTest):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""No comment opens with a bare preposition and stays a fragment; the rule is seen to fire."""
+"""No comment has a sentence that opens with a bare preposition and stays a fragment; the rule is seen to fire."""
 import pathlib
 import tempfile
 import unittest
@@ -16,7 +16,7 @@ class RepositoryTest(unittest.TestCase):
 
 
 class PlantedCommentsTest(unittest.TestCase):
-    """Each case is a file; each of its violations is a line and what the first sentence says."""
+    """Each case is a file; each of its violations is a line and what the sentence says."""
 
     def found(self, text, path="a.h"):
         return [(v.line, v.text.split("`")[1]) for v in comment_rules.check_file(path, text)]
@@ -43,9 +43,29 @@ class PlantedCommentsTest(unittest.TestCase):
         self.assertEqual(self.found("// On the device of\n// another. Else, none.\n"), [(1, "On the device of another.")])
         self.assertEqual(self.found("// In a resumed stream\n// of tokens, penalties see all.\n"), [])
 
-    def test_only_the_first_sentence_counts(self):
+    def test_every_sentence_counts_and_is_named_by_its_own_line(self):
         self.assertEqual(self.found("// Of a sample. All are 0, where it is empty.\n"), [(1, "Of a sample.")])
-        self.assertEqual(self.found("// The spread of a sample. In ms.\n"), [])
+        self.assertEqual(self.found("// The spread of a sample. In ms.\n"), [(1, "In ms.")])
+        self.assertEqual(self.found("int a;\n// The spread\n// of a sample. In\n// ms. Without gRPC.\n"),
+                         [(3, "In ms."), (4, "Without gRPC.")])
+
+    def test_a_preposition_may_open_a_sentence_whose_main_clause_has_a_verb(self):
+        for sentence in ("In a container the path may be one that it cannot see.", "After a co_await it may run elsewhere.",
+                         "At least one token is always appended: a pass needs an input.",
+                         "After what was lost it is asked again."):
+            self.assertEqual(self.found(f"// A row. {sentence}\n"), [], sentence)
+        for fragment in ("Of the token that is judged.", "By what is known of it.", "Among equals the latest, which is the nearest.",
+                         "For main, before it starts threads."):
+            self.assertEqual(self.found(f"// A row. {fragment}\n"), [(1, fragment)])
+
+    def test_that_or_and_nor_may_open_a_sentence_and_no_clause_without_one(self):
+        for fragment in ("That a round may have; another node may take fewer.", "That of the round that runs.",
+                         "That, but for every third.", "That what is made ahead comes later.", "Nor for the next pass.",
+                         "Or a row of it."):
+            self.assertEqual(self.found(f"// {fragment}\n"), [(1, fragment)])
+        for sentence in ("That order spreads the sessions.", "That pays where it has a core.", "Nor does it wait.",
+                         "Or the draw is from the whole row.", "That is a staircase.", "Nordic rows."):
+            self.assertEqual(self.found(f"// {sentence}\n"), [], sentence)
 
     def test_a_paragraph_opens_anew(self):
         self.assertEqual(self.found("// A row.\n//\n// With its tail.\n"), [(3, "With its tail.")])
@@ -64,7 +84,7 @@ class PlantedCommentsTest(unittest.TestCase):
             (root / "a.h").write_text("\n// Over the support.\n")
             (root / "a.md").write_text("# Over the support\n")
             self.assertEqual([str(v) for v in comment_rules.check_tree(root)],
-                             ["a.h:2: [comment] `Over the support.` opens with a bare preposition"])
+                             ["a.h:2: [comment] `Over the support.` is no whole sentence"])
 
 
 if __name__ == "__main__":

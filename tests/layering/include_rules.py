@@ -57,6 +57,9 @@ MAINS = {
 }
 EVERYWHERE = ("core/base", "core/telemetry")
 TESTING, SUPPORT, TESTS, MICRO = "core/testing", "tests/support", "tests", "bench/micro"
+# Test support that lies beside what it supports.
+SUPPORT_FILES = ("client/scripted_generation_service.h", "core/cuda_model/small_model.h", "core/kernels/random_values.h",
+                 "core/kernels/test_variants.h", "core/kernels/cuda/gpu_fixture.h", "core/kernels/cuda/kernel_test.h")
 
 TORCH = re.compile(r"(torch|ATen|c10|caffe2)/")
 GRPC = re.compile(r"(grpc|grpcpp|grpc\+\+|google/protobuf)/|.*\.pb\.h$")
@@ -131,7 +134,7 @@ def check_tree(root):
     for file in files.values():
         for rule in (check_spdx, check_budget, check_guard, check_clock):
             violations += rule(file)
-        for rule in (check_paths, check_graph, check_torch, check_grpc, check_one_of_both):
+        for rule in (check_paths, check_graph, check_tests_apart, check_torch, check_grpc, check_one_of_both):
             violations += rule(file, files)
     return sorted(violations)
 
@@ -200,6 +203,22 @@ def allowed_layers(file):
     if file.is_main:
         allowed.update(MAINS.get(file.layer, []))
     return allowed
+
+
+def is_test_support(file):
+    own_header = f"{file.folder}/{file.stem}.h"
+    return file.layer in (TESTING, SUPPORT, TESTS) or own_header in SUPPORT_FILES
+
+
+def check_tests_apart(file, files):
+    """Who includes what is written for tests: they alone, and benchmarks of single parts, which make up inputs too."""
+    for include in file.includes:
+        layer = layer_of(include.path)
+        if include.path in SUPPORT_FILES and not (file.is_test or is_test_support(file) or file.layer == MICRO):
+            yield Violation(file.path, include.line, "testing", f"only tests include `{include.path}`")
+        # Whoever changes a test need not ask what is measured with it.
+        if file.path.startswith("bench/") and layer == TESTS and include.path in files:
+            yield Violation(file.path, include.line, "graph", f"bench may not include tests: `{include.path}`")
 
 
 def check_graph(file, files):

@@ -140,6 +140,24 @@ class PlantedTreeTest(unittest.TestCase):
         self.plant("drafter/model_strategy_test.cc", "core/testing/table_lm.h")
         self.expect(("drafter/model_strategy.cc", 2, "testing"), ("bench/load/rejection.cc", 2, "testing"))
 
+    def test_test_support_beside_the_code_is_for_tests_and_benchmarks_of_single_parts(self):
+        self.plant("core/kernels/random_values.h")
+        self.plant("core/cuda_model/small_model.h", "core/kernels/random_values.h")
+        self.plant("core/kernels/norm_test.cc", "core/kernels/random_values.h")
+        self.plant("tests/exactness/scored_rows.h", "core/kernels/random_values.h")
+        self.plant("bench/micro/kernels_benchmark.cc", "core/kernels/random_values.h")
+        self.plant("core/cuda_model/weights.cc", "core/cuda_model/small_model.h")
+        self.plant("client/scripted_generation_service.h")
+        self.plant("client/scripted_generation_service.cc", "client/scripted_generation_service.h")
+        self.plant("client/command.cc", "client/scripted_generation_service.h")
+        self.expect(("core/cuda_model/weights.cc", 2, "testing"), ("client/command.cc", 2, "testing"))
+
+    def test_bench_includes_no_test(self):
+        self.plant("tests/exactness/joint_law.h")
+        self.plant("bench/micro/law_benchmark.cc", "tests/exactness/joint_law.h")
+        self.plant("tests/golden/law_test.cc", "tests/exactness/joint_law.h")
+        self.expect(("bench/micro/law_benchmark.cc", 2, "graph"))
+
     def test_nothing_includes_a_main(self):
         self.plant("drafter/drafter_main.cc")
         self.plant("tests/integration/main_test.cc", "drafter/drafter_main.cc")

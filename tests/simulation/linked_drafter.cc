@@ -70,7 +70,7 @@ Task<absl::StatusOr<DraftReply>> LinkedDrafter::Draft(
     cluster_.Report("one step has said two things");
   }
   if (!is_ahead) watch.in_turn.reset();
-  // That of the round which runs is still to be judged.
+  // The offer of the round which runs is still to be judged.
   std::erase_if(watch.ahead,
                 [&](const Offer& offer) { return offer.text != text; });
   watch.given_up.clear();

@@ -115,7 +115,7 @@ __device__ void SumSlice(const LinearArgs& args, int first_tile, int first_row,
   const int num_chunks = (args.weight.in + kTileIn - 1) / kTileIn;
   const int num_tiles = (args.weight.out + kTileOut - 1) / kTileOut;
 
-  // What is behind the last tile and the last token is not stored: it may be
+  // What is beyond the last tile and the last token is not stored: it may be
   // anything, so the last ones are read again.
   const uint4* weights[kOutTiles];
 #pragma unroll

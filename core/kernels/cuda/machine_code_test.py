@@ -70,7 +70,7 @@ def problem_of_ring(instructions, ring):
     loop = instructions[waits[0]:]
     ends = [i for i, each in enumerate(loop) if each.opcode == END_GROUP]
     if not ends:
-        return "asks for nothing behind its products", 0
+        return "asks for nothing after its products", 0
     counter, loop = loop[ends[0]].raises, loop[:ends[0]]
     copies = sum(each.opcode == LDGSTS for each in loop)
     if copies != ring.copies or not any(each.opcode == HMMA for each in loop):

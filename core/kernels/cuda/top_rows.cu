@@ -27,7 +27,7 @@ struct Share {
 
 // Calls `visit` with the share's tokens from its `place`-th on, kStride apart,
 // and their logits, of which it asks for kLoads before it looks at one. Every
-// place takes as many turns: behind the share with a logit that is never one of
+// place takes as many turns: beyond the share with a logit that is never one of
 // the greatest.
 template <int kStride, typename Visit>
 __device__ inline void ForEachLogit(const TopRow& row, const Share& share,
@@ -232,7 +232,7 @@ __device__ inline Greatest GreatestOf(Greatest a, const Greatest& b) {
   return a;
 }
 
-// That of the warp's lanes, known to all.
+// The greatest of all lanes of the warp, each of which learns it.
 __device__ inline Greatest WarpGreatest(Greatest mine) {
 #pragma unroll
   for (int distance = kWarpSize / 2; distance > 0; distance /= 2) {

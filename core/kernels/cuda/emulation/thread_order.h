@@ -11,9 +11,9 @@
 
 namespace outrider::kernels::cuda::emulation {
 
-// Which of a block's threads runs next, of those that can go on. By odd seeds
-// any of them; by even ones a warp goes on as long as it can, so that it is as
-// far ahead of the others as the next barrier lets it.
+// Which of a block's threads runs next, of those that can go on. With an odd
+// seed it is any of them; with an even one, a warp goes on as long as it can,
+// so that it is as far ahead of the others as the next barrier lets it.
 class ThreadOrder {
  public:
   // A launch begins: the same seed gives the same order.

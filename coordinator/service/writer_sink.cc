@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/service/writer_sink.h"
+
+#include "core/base/status_macros.h"
+#include "core/wire/generation_convert.h"
+
+namespace outrider {
+namespace {
+
+// A function of its own, so that nothing else of the message is left while the
+// writer waits for the client.
+EncodedResponse Encode(const GenerationUpdate& update) {
+  return ResponseWriter::Encode(ToProto(update));
+}
+
+}  // namespace
+
+Task<absl::Status> WriterSink::Write(GenerationUpdate update) {
+  options_.tally.Round(update,
+                       options_.may_draft && !options_.pair.has_drafter());
+  return Tell(std::move(update));
+}
+
+Task<absl::Status> WriterSink::Tell(GenerationUpdate update) {
+  if (!options_.writer.has_written()) {
+    OUTRIDER_CO_RETURN_IF_ERROR(
+        co_await options_.writer.Write(Encode(options_.start)));
+  }
+  co_return co_await options_.writer.Write(Encode(update));
+}
+
+}  // namespace outrider

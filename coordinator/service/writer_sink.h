@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_COORDINATOR_SERVICE_WRITER_SINK_H_
+#define OUTRIDER_COORDINATOR_SERVICE_WRITER_SINK_H_
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "coordinator/pool/node_pool.h"
+#include "coordinator/service/coordinator_metrics.h"
+#include "coordinator/service/generation.h"
+#include "coordinator/service/grpc_response_writer.h"
+#include "core/base/task.h"
+
+namespace outrider {
+
+// Counts the rounds of one stream, and passes them on as messages.
+class WriterSink final : public GenerationSink {
+ public:
+  struct Options {
+    ResponseWriter& writer;
+    CoordinatorMetrics::Tally& tally;
+    const NodePool::Pair& pair;
+    bool may_draft = false;
+    GenerationUpdate start = {};
+  };
+
+  explicit WriterSink(Options options) : options_(std::move(options)) {}
+
+  Task<absl::Status> Write(GenerationUpdate update) override;
+  // What was computed comes after the start, which names the model that has.
+  Task<absl::Status> Tell(GenerationUpdate update);
+
+ private:
+  const Options options_;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_COORDINATOR_SERVICE_WRITER_SINK_H_
