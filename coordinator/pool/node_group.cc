@@ -193,6 +193,13 @@ bool NodeGroup<NodeType>::IsServed(const std::string& name) const {
 }
 
 template <typename NodeType>
+NodeCandidate NodeGroup<NodeType>::CandidateOf(const Member& member) {
+  return {.address = member.node->link.address,
+          .is_doubtful = member.is_late || member.node->is_doubtful(),
+          .num_sessions = member.node->link.load()};
+}
+
+template <typename NodeType>
 typename NodeGroup<NodeType>::Choice NodeGroup<NodeType>::Choose(
     const SessionId& session, const Fits& fits, absl::string_view cache_salt) {
   std::vector<const Member*> ready;

@@ -104,11 +104,7 @@ class NodeGroup {
   static bool IsOpen(const Member& member) {
     return member.knowledge.ready() && !member.node->link.is_leaving;
   }
-  static NodeCandidate CandidateOf(const Member& member) {
-    return {.address = member.node->link.address,
-            .is_doubtful = member.is_late || member.node->is_doubtful(),
-            .num_sessions = member.node->link.load()};
-  }
+  static NodeCandidate CandidateOf(const Member& member);
   NodeType* Ask(Member& member);
 
   const std::vector<std::string> names_;

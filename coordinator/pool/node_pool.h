@@ -33,9 +33,9 @@
 
 namespace outrider {
 
-// The drafters and verifiers of this coordinator: every address behind every
-// name is a node. Each is asked once a second what it is, and more often while
-// it does not answer; sessions come to those that do and fit. Thread-safe.
+// The drafters and verifiers of this coordinator: every address of every name.
+// Each is asked once a second what it is, and more often while it does not
+// answer; sessions come to those that do and fit. Thread-safe.
 class NodePool final : public SessionPool {
  public:
   using Options = NodePoolOptions;
@@ -55,9 +55,7 @@ class NodePool final : public SessionPool {
   // Begins to resolve names and to ask nodes.
   void Start();
 
-  // Chooses for a new session as ChooseNode does. Without a salt it gets one of
-  // its own, where that is what its verifier shares by. UNAVAILABLE: none is
-  // ready.
+  // ChooseNode chooses; who has no salt gets one. UNAVAILABLE: none is ready.
   // FAILED_PRECONDITION: none of them is the model that `wanted` names.
   absl::StatusOr<Pair> Assign(const SessionId& session,
                               const std::optional<WantedModel>& wanted = {},

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "coordinator/service/await_verifier.h"
 #include "coordinator/service/client_status.h"
 #include "coordinator/service/describe_convert.h"
 #include "coordinator/service/generation.h"
@@ -24,12 +25,6 @@ namespace {
 constexpr std::chrono::seconds kLongestCancelled(5);
 // So that one long text does not keep all others waiting.
 constexpr int kPreparingThreads = 2;
-
-// A verifier that was replaced is asked anew at once.
-constexpr std::chrono::seconds kModelPatience(5);
-constexpr std::chrono::milliseconds kModelPause(20);
-// What is resumed looks so often for a verifier.
-constexpr std::chrono::milliseconds kHoldPause(100);
 
 GenerationUpdate FirstUpdate(const GenerationRequest& request,
                              const NodePool::Pair& pair) {
@@ -69,7 +64,7 @@ std::vector<RpcMethod> GenerationServiceImpl::Methods() {
 void GenerationServiceImpl::Generate(ServerCall& call,
                                      v1::GenerateRequest request) {
   auto cancellation = std::make_shared<Cancellation>();
-  CallName name = NameOf(call.context());
+  CallName name = CallName::Of(call.context());
   call.context().AddInitialMetadata(kRequestIdKey, name.request_id);
   ResponseWriter& writer = ResponseWriter::For(
       call, {.queue = parts_.queue, .patience = options_.client_patience},
@@ -78,32 +73,10 @@ void GenerationServiceImpl::Generate(ServerCall& call,
                     std::move(cancellation)));
 }
 
-GenerationServiceImpl::CallName GenerationServiceImpl::NameOf(
-    const grpc::ServerContextBase& context) {
-  const auto header = [&](const char* key) -> absl::string_view {
-    const auto found = context.client_metadata().find(key);
-    if (found == context.client_metadata().end()) return "";
-    return {found->second.data(), found->second.size()};
-  };
-  CallName name = {.request_id = RequestIdFrom(header(kRequestIdKey))};
-  const auto parent = TraceContext::Parse(header(kTraceparentKey));
-  if (parent.has_value()) name.trace = parent->Child();
-  return name;
-}
-
-LogFields GenerationServiceImpl::FieldsOf(const CallName& name) {
-  LogFields fields = {{"request_id", name.request_id}};
-  if (name.trace.has_value()) {
-    fields.emplace_back("trace_id", name.trace->trace_id);
-    fields.emplace_back("span_id", name.trace->span_id);
-  }
-  return fields;
-}
-
 void GenerationServiceImpl::Refuse(const Call& call,
                                    const absl::Status& status) {
   // Not the message: it has the client's own values in it.
-  OUTRIDER_LOG(kInfo, FieldsOf(call.name))
+  OUTRIDER_LOG(kInfo, call.name.Fields())
       << "refused: " << absl::StatusCodeToString(status.code())
       << (IsPoison(status) ? ", as verifiers died while they had its prompt"
                            : "");
@@ -115,7 +88,7 @@ void GenerationServiceImpl::Ended(const Call& call, const Session& session,
                                   const absl::StatusOr<FinishReason>& result) {
   call.tally.End(result.ok() ? std::optional(*result) : std::nullopt,
                  result.status().code());
-  LogFields fields = FieldsOf(call.name);
+  LogFields fields = call.name.Fields();
   fields.emplace_back("session", session.id().ShortHex());
   if (result.ok() || absl::IsCancelled(result.status())) {
     OUTRIDER_LOG(kInfo, fields)
@@ -146,19 +119,11 @@ Task<void> GenerationServiceImpl::Run(
   co_await preparing_.TakeTurn();
   if (co_await RunOnPair(proto, call, cancellation, /*is_first=*/true) ==
       Outcome::kReplaced) {
-    co_await AwaitVerifier(*cancellation);
+    co_await AwaitVerifier(parts_.pool, *cancellation);
     co_await preparing_.TakeTurn();
     co_await RunOnPair(proto, call, cancellation, /*is_first=*/false);
   }
   running_.Leave(cancellation);
-}
-
-Task<void> GenerationServiceImpl::AwaitVerifier(Cancellation& cancellation) {
-  const auto latest = MonotonicClock::now() + kModelPatience;
-  while (!parts_.pool.HasVerifier() && !cancellation.cancelled() &&
-         MonotonicClock::now() < latest) {
-    co_await parts_.pool.timer().Sleep(kModelPause, cancellation);
-  }
 }
 
 Task<absl::StatusOr<NodePool::Pair>> GenerationServiceImpl::Assign(
@@ -172,23 +137,11 @@ Task<absl::StatusOr<NodePool::Pair>> GenerationServiceImpl::Assign(
   if (!wanted.has_value() || !absl::IsUnavailable(pair.status())) {
     co_return pair;
   }
-  OUTRIDER_LOG(kWarning, FieldsOf(call.name))
+  OUTRIDER_LOG(kWarning, call.name.Fields())
       << "holds, as no verifier is ready to resume it";
-  const Held held(parts_.pool.moves());
-  const auto latest = MonotonicClock::now() + options_.resume_patience;
-  auto others_since = MonotonicClock::now();
-  while (!pair.ok() && !cancellation.cancelled() &&
-         MonotonicClock::now() < latest &&
-         MonotonicClock::now() - others_since <= kModelPatience) {
-    // Where others are back first, its own may be on the way.
-    if (absl::IsUnavailable(pair.status())) {
-      others_since = MonotonicClock::now();
-    }
-    co_await parts_.pool.timer().Sleep(kHoldPause, cancellation);
-    pair = assign();
-  }
+  pair = co_await HoldForVerifier(parts_.pool, assign, options_.resume_patience,
+                                  cancellation);
   co_await preparing_.TakeTurn();
-  if (cancellation.cancelled()) co_return absl::CancelledError("while it held");
   co_return pair;
 }
 
@@ -233,7 +186,7 @@ Task<GenerationServiceImpl::Outcome> GenerationServiceImpl::RunOnPair(
                            absl::IsAborted(result.status()) &&
                            !call.writer.has_written();
   if (is_replaced) {
-    OUTRIDER_LOG(kInfo, FieldsOf(call.name))
+    OUTRIDER_LOG(kInfo, call.name.Fields())
         << "begins anew, as its model was replaced: " << result.status();
   } else {
     Ended(call, session, result);

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -13,18 +12,17 @@
 #include "coordinator/round/session.h"
 #include "coordinator/service/coordinator_metrics.h"
 #include "coordinator/service/generation_request.h"
+#include "coordinator/service/grpc_call_name.h"
 #include "coordinator/service/grpc_response_writer.h"
 #include "coordinator/service/open_streams.h"
 #include "coordinator/service/quarantine.h"
 #include "coordinator/service/running_generations.h"
 #include "coordinator/service/worker.h"
 #include "core/base/cancellation.h"
-#include "core/base/log.h"
 #include "core/base/session_id.h"
 #include "core/base/task.h"
 #include "core/rpc/call_queue.h"
 #include "core/rpc/rpc_service.h"
-#include "core/telemetry/trace_context.h"
 #include "core/tokenizer/tokenizer.h"
 #include "outrider/v1/generation.grpc.pb.h"
 
@@ -68,11 +66,6 @@ class GenerationServiceImpl final : public RpcService {
   bool Drain(std::chrono::milliseconds longest);
 
  private:
-  // How a call is named in logs, here and elsewhere.
-  struct CallName {
-    std::string request_id = {};
-    std::optional<TraceContext> trace = {};  // our span, below the caller's
-  };
   // What Run and Serve share of one call.
   struct Call {
     const CallName& name;
@@ -82,8 +75,6 @@ class GenerationServiceImpl final : public RpcService {
 
   void Generate(ServerCall& call, v1::GenerateRequest request);
   void Describe(ServerCall& call) const;
-  static CallName NameOf(const grpc::ServerContextBase& context);
-  static LogFields FieldsOf(const CallName& name);
   absl::StatusOr<GenerationRequest> Parse(const v1::GenerateRequest& proto,
                                           const NodePool::Pair& pair) const;
   // Parses, and refuses what is in quarantine.
@@ -100,10 +91,7 @@ class GenerationServiceImpl final : public RpcService {
   Task<Outcome> RunOnPair(const v1::GenerateRequest& proto, const Call& call,
                           const std::shared_ptr<Cancellation>& cancellation,
                           bool is_first);
-  Task<void> AwaitVerifier(Cancellation& cancellation);
-  // What is resumed holds for a while where no verifier is ready, and a moment
-  // longer where others than its model come first. What is new is refused at
-  // once.
+  // What is new is refused at once where no verifier is ready.
   Task<absl::StatusOr<NodePool::Pair>> Assign(const SessionId& session,
                                               const v1::GenerateRequest& proto,
                                               const Call& call,

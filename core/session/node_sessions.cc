@@ -73,7 +73,7 @@ absl::StatusOr<NodeSessions::Outcome> NodeSessions::Admit(
   if (!has_room.ok() || !*has_room) {
     blocks_.GiveBack(prefix);
     OUTRIDER_RETURN_IF_ERROR(has_room.status());
-    if (session != nullptr) Renew(*session, now);
+    if (session != nullptr) RenewLease(*session, now);
     return Wait{};
   }
 
@@ -288,7 +288,7 @@ bool NodeSessions::Release(const RequestHeader& header) {
   return true;
 }
 
-void NodeSessions::Renew(NodeSession& session, Clock::time_point now) {
+void NodeSessions::RenewLease(NodeSession& session, Clock::time_point now) {
   session.last_use = now;
   idle_.splice(idle_.end(), idle_, session.place);
 }

@@ -54,8 +54,7 @@ class NodeSessions {
   //
   // INVALID_ARGUMENT: one step with two contents, or an impossible delta.
   // RESOURCE_EXHAUSTED: no room now, and when to try again; without a delay,
-  // the session alone needs more than there is. Refusals change nothing, so the
-  // same step may come again.
+  // the session alone needs more than there is. Refusals change nothing.
   absl::StatusOr<Outcome> Admit(const RequestHeader& header,
                                 uint64_t content_digest, int num_draft_tokens,
                                 Clock::time_point now);
@@ -103,8 +102,7 @@ class NodeSessions {
   absl::StatusOr<bool> MakeRoom(int num_blocks, const NodeSession* session,
                                 int num_kept, Clock::time_point now);
   bool IsExpired(const NodeSession& session, Clock::time_point now) const;
-  // The lease begins anew of one whose call waits for room.
-  void Renew(NodeSession& session, Clock::time_point now);
+  void RenewLease(NodeSession& session, Clock::time_point now);
   NodeSession& Open(const RequestHeader& header, NodeSession* session);
   NodeSession* FindMutable(const SessionId& session);
   const Options options_;
