@@ -2,8 +2,8 @@
 #ifndef OUTRIDER_BENCH_MICRO_ALONE_VERIFY_STUB_H_
 #define OUTRIDER_BENCH_MICRO_ALONE_VERIFY_STUB_H_
 
+#include "coordinator/nodes/shared_stubs.h"
 #include "coordinator/peers/node_stub.h"
-#include "coordinator/pool/shared_stubs.h"
 
 namespace outrider {
 

@@ -4,7 +4,7 @@
 #include <chrono>
 
 #include "absl/status/statusor.h"
-#include "coordinator/pool/jittered_retry_delay.h"
+#include "coordinator/nodes/jittered_retry_delay.h"
 #include "core/base/retry_delay.h"
 #include "core/rpc/sleep.h"
 #include "core/rpc/unary_call.h"

@@ -6,7 +6,7 @@
 
 #include <memory>
 
-#include "coordinator/pool/shared_stubs.h"
+#include "coordinator/nodes/shared_stubs.h"
 #include "core/base/cancellation.h"
 #include "core/base/task.h"
 #include "core/rpc/call_queue.h"

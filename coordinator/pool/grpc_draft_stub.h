@@ -7,9 +7,9 @@
 #include <chrono>
 #include <memory>
 
+#include "coordinator/nodes/shared_stubs.h"
 #include "coordinator/pool/draft_pace.h"
 #include "coordinator/pool/grpc_node.h"
-#include "coordinator/pool/shared_stubs.h"
 #include "core/wire/node_description.h"
 #include "outrider/v1/drafter.grpc.pb.h"
 

@@ -4,7 +4,7 @@
 
 #include <chrono>
 
-#include "coordinator/pool/timer.h"
+#include "coordinator/nodes/timer.h"
 #include "core/rpc/call_queue.h"
 #include "core/rpc/sleep.h"
 

@@ -2,7 +2,7 @@
 #include "coordinator/service/await_verifier.h"
 
 #include "absl/status/status.h"
-#include "coordinator/pool/session_moves.h"
+#include "coordinator/nodes/session_moves.h"
 #include "core/base/monotonic_clock.h"
 
 namespace outrider {

@@ -6,8 +6,8 @@
 #include <functional>
 
 #include "absl/status/statusor.h"
-#include "coordinator/pool/session_nodes.h"
-#include "coordinator/pool/session_pool.h"
+#include "coordinator/nodes/session_nodes.h"
+#include "coordinator/nodes/session_pool.h"
 #include "core/base/cancellation.h"
 #include "core/base/task.h"
 

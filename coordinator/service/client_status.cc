@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/service/client_status.h"
 
-#include "coordinator/pool/poison.h"
-#include "coordinator/pool/session_use.h"
+#include "coordinator/nodes/poison.h"
+#include "coordinator/nodes/session_use.h"
 #include "core/base/error_reason.h"
 #include "core/base/retry_delay.h"
 #include "core/rpc/status_convert.h"

@@ -3,8 +3,8 @@
 
 #include <chrono>
 
-#include "coordinator/pool/poison.h"
-#include "coordinator/pool/session_use.h"
+#include "coordinator/nodes/poison.h"
+#include "coordinator/nodes/session_use.h"
 #include "core/base/error_reason.h"
 #include "core/base/retry_delay.h"
 #include "core/rpc/status_convert.h"

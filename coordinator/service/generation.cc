@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "coordinator/pool/session_use.h"
+#include "coordinator/nodes/session_use.h"
 #include "core/base/status_macros.h"
 
 namespace outrider {

@@ -7,7 +7,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "coordinator/pool/session_use.h"
+#include "coordinator/nodes/session_use.h"
 #include "core/base/session_id.h"
 #include "core/base/status_macros.h"
 #include "core/session/check_tokens.h"

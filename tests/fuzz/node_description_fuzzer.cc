@@ -3,7 +3,7 @@
 // numbers that can be reckoned with.
 #include <algorithm>
 
-#include "coordinator/pool/session_use.h"
+#include "coordinator/nodes/session_use.h"
 #include "core/wire/message_limits.h"
 #include "core/wire/node_description.h"
 #include "tests/fuzz/fuzz_input.h"

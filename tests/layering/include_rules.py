@@ -15,7 +15,8 @@ ENGINE = ["core/session", "core/model"]
 NODE = [*CORE, "core/model", "core/engine", "core/node"]
 ROUND = ["core/session", "core/sampling", "core/wire"]
 PEERS = [*ROUND, "core/drafting", "coordinator/round"]
-POOL = [*PEERS, "core/rpc", "coordinator/peers"]
+NODES = [*PEERS, "coordinator/peers"]
+POOL = [*NODES, "core/rpc", "coordinator/nodes"]
 LOAD = ["core/wire", "core/rpc", "client", "bench/network"]
 REPORT = [*LOAD, "bench/load"]
 LAYERS = {
@@ -39,6 +40,7 @@ LAYERS = {
     "verifier": NODE,
     "coordinator/round": ROUND,
     "coordinator/peers": PEERS,
+    "coordinator/nodes": NODES,
     "coordinator/pool": POOL,
     "coordinator/service": [*POOL, "core/tokenizer", "coordinator/pool"],
     "client": ["core/sampling", "core/wire", "core/rpc"],

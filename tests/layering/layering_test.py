@@ -88,9 +88,11 @@ class PlantedTreeTest(unittest.TestCase):
         self.plant("coordinator/round/session.h")
         self.plant("coordinator/pool/node_pool.h", "coordinator/round/session.h")
         self.plant("coordinator/round/speculative_decoder.cc", "coordinator/pool/node_pool.h")
+        self.plant("coordinator/nodes/session_verifier.h", "coordinator/pool/node_pool.h")
         self.plant("coordinator/coordinator_main.cc", "coordinator/pool/node_pool.h")
         self.plant("coordinator/loose.h")
-        self.expect(("coordinator/round/speculative_decoder.cc", 2, "graph"), ("coordinator/loose.h", 1, "graph"))
+        self.expect(("coordinator/round/speculative_decoder.cc", 2, "graph"),
+                    ("coordinator/nodes/session_verifier.h", 4, "graph"), ("coordinator/loose.h", 1, "graph"))
 
     def test_testing_knows_no_service_and_lower_code_no_test_support(self):
         self.plant("drafter/draft_engine.h")

@@ -6,7 +6,7 @@
 #include <memory>
 #include <utility>
 
-#include "coordinator/pool/shared_stubs.h"
+#include "coordinator/nodes/shared_stubs.h"
 #include "tests/simulation/cluster.h"
 #include "tests/simulation/ways.h"
 

@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "coordinator/pool/node_group.h"
+#include "coordinator/nodes/node_group.h"
 #include "coordinator/round/session.h"
 #include "coordinator/round/speculative_decoder.h"
 #include "core/base/cancellation.h"

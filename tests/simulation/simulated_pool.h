@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "coordinator/pool/session_pool.h"
+#include "coordinator/nodes/session_pool.h"
 #include "core/base/cancellation.h"
 #include "core/base/task.h"
 #include "tests/simulation/cluster.h"

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "coordinator/pool/verifier_seat.h"
+#include "coordinator/nodes/verifier_seat.h"
 #include "core/base/kv_block.h"
 #include "core/base/quiet_log.h"
 #include "core/wire/schedule.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "coordinator/pool/session_pool.h"
+#include "coordinator/nodes/session_pool.h"
 #include "tests/support/event_loop.h"
 #include "tests/support/fake_verifier.h"
 #include "tests/support/loop_timer.h"

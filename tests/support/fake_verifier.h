@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "coordinator/pool/shared_stubs.h"
+#include "coordinator/nodes/shared_stubs.h"
 #include "core/base/session_id.h"
 #include "core/session/suspect_place.h"
 #include "tests/support/event_loop.h"

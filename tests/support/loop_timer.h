@@ -7,7 +7,7 @@
 #include <memory>
 #include <utility>
 
-#include "coordinator/pool/timer.h"
+#include "coordinator/nodes/timer.h"
 #include "tests/support/event_loop.h"
 
 namespace outrider::testing {

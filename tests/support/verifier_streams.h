@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "coordinator/pool/session_verifier.h"
+#include "coordinator/nodes/session_verifier.h"
 #include "gtest/gtest.h"
 #include "tests/support/event_loop.h"
 #include "tests/support/fake_pool.h"

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/nodes/move_gate.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/child_cancellation.h"
+
+namespace outrider {
+namespace {
+
+using std::chrono::milliseconds;
+
+// A node may be asked again for what it has just refused, but not at once.
+constexpr milliseconds kShortestNap(5);
+// Other nodes come and go meanwhile, and their gates open.
+constexpr milliseconds kLongestNap(200);
+
+}  // namespace
+
+MoveGate::Place::Place(MoveGate& gate, std::optional<Clock::time_point> rank)
+    : gate_(gate), rank_(rank) {
+  MutexLock lock(gate_.mu_);
+  gate_.AddLocked(this);
+}
+
+MoveGate::Place::~Place() {
+  MutexLock lock(gate_.mu_);
+  const bool was_first = position_ == gate_.line_.begin();
+  gate_.line_.erase(position_);
+  if (was_first) gate_.WakeFirstLocked();
+}
+
+MoveGate::Turn MoveGate::Place::Enter(int num_tokens, Clock::time_point now) {
+  MutexLock lock(gate_.mu_);
+  const bool is_first = position_ == gate_.line_.begin();
+  if (!is_first || !gate_.IsFreeLocked(now)) return {};
+  return gate_.EnterLocked(num_tokens, now);
+}
+
+Task<void> MoveGate::Place::WaitForTurn(Timer& timer,
+                                        Cancellation& cancellation) {
+  ChildCancellation sleep(cancellation);
+  milliseconds longest;
+  {
+    MutexLock lock(gate_.mu_);
+    longest = gate_.LongestNapLocked(*this);
+    sleep_ = &sleep.get();
+  }
+  co_await timer.Sleep(longest, sleep.get());
+  MutexLock lock(gate_.mu_);
+  sleep_ = nullptr;
+}
+
+bool MoveGate::IsOpen(Clock::time_point now) const {
+  MutexLock lock(mu_);
+  return line_.empty() && IsFreeLocked(now);
+}
+
+MoveGate::Turn MoveGate::Enter(int num_tokens, Clock::time_point now) {
+  MutexLock lock(mu_);
+  if (!line_.empty() || !IsFreeLocked(now)) return {};
+  return EnterLocked(num_tokens, now);
+}
+
+MoveGate::Turn MoveGate::EnterLocked(int num_tokens, Clock::time_point now) {
+  const auto expected = std::chrono::duration_cast<Clock::duration>(
+      std::chrono::duration<double>(num_tokens * seconds_per_token_));
+  ++num_turns_;
+  opens_at_ = now + kShare * expected;
+  return {*this, num_tokens, expected};
+}
+
+void MoveGate::Leave(int num_tokens, Clock::duration taken,
+                     Clock::duration expected) {
+  MutexLock lock(mu_);
+  --num_turns_;
+  opens_at_ += kShare * (taken - expected);
+  if (taken > Clock::duration::zero() && num_tokens > 0) {
+    const double rate =
+        std::chrono::duration<double>(taken).count() / num_tokens;
+    seconds_per_token_ =
+        seconds_per_token_ == 0 ? rate : (3 * seconds_per_token_ + rate) / 4;
+  }
+  WakeFirstLocked();
+}
+
+void MoveGate::AddLocked(Place* place) {
+  for (auto position = line_.begin(); position != line_.end(); ++position) {
+    const Place& other = **position;
+    const bool have_ranks = place->rank_.has_value() && other.rank_.has_value();
+    if (!have_ranks || *other.rank_ <= *place->rank_) continue;
+    place->position_ = position;
+    std::swap(*position, place);
+  }
+  place->position_ = line_.insert(line_.end(), place);
+}
+
+void MoveGate::WakeFirstLocked() {
+  if (line_.empty() || line_.front()->sleep_ == nullptr) return;
+  line_.front()->sleep_->Cancel();
+}
+
+milliseconds MoveGate::LongestNapLocked(const Place& place) const {
+  // Who is not first, or finds no place, is woken.
+  if (line_.front() != &place || !HasPlaceLocked()) return kLongestNap;
+  const auto left = std::chrono::ceil<milliseconds>(opens_at_ - Clock::now());
+  return std::clamp(left, kShortestNap, kLongestNap);
+}
+
+}  // namespace outrider

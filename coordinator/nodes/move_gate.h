@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_COORDINATOR_NODES_MOVE_GATE_H_
+#define OUTRIDER_COORDINATOR_NODES_MOVE_GATE_H_
+
+#include <chrono>
+#include <list>
+#include <optional>
+#include <utility>
+
+#include "coordinator/nodes/timer.h"
+#include "core/base/cancellation.h"
+#include "core/base/monotonic_clock.h"
+#include "core/base/mutex.h"
+#include "core/base/task.h"
+
+namespace outrider {
+
+// Lets moved sessions into a node one after the other, in the order in which
+// they came, so that taking in their texts costs those that are there a quarter
+// of the node's time at most: each keeps the gate closed for four times as long
+// as the node has to compute for its rows, as those before it tell, and then as
+// it has turned out. A busy node takes a text in beside others, over several
+// passes, so that a few may be on their way at once. One a node, for this
+// coordinator's sessions. Thread-safe.
+class MoveGate {
+ public:
+  using Clock = MonotonicClock;
+
+  // A way through the gate. It must end before the gate does.
+  class Turn {
+   public:
+    Turn() = default;
+    Turn(Turn&& other) noexcept { *this = std::move(other); }
+    Turn& operator=(Turn&& other) noexcept {
+      End(/*taken=*/{});
+      gate_ = std::exchange(other.gate_, nullptr);
+      num_tokens_ = other.num_tokens_;
+      expected_ = other.expected_;
+      return *this;
+    }
+    ~Turn() { End(/*taken=*/{}); }
+
+    explicit operator bool() const { return gate_ != nullptr; }
+    // The node has computed for so long.
+    void End(Clock::duration taken) {
+      if (gate_ == nullptr) return;
+      std::exchange(gate_, nullptr)->Leave(num_tokens_, taken, expected_);
+    }
+
+   private:
+    friend class MoveGate;
+    Turn(MoveGate& gate, int num_tokens, Clock::duration expected)
+        : gate_(&gate), num_tokens_(num_tokens), expected_(expected) {}
+
+    MoveGate* gate_ = nullptr;
+    int num_tokens_ = 0;
+    Clock::duration expected_ = {};  // to be taken
+  };
+
+  // A session's place in the line. It must end before the gate does.
+  class Place {
+   public:
+    // Those that have ranks go in their order through the places they have.
+    explicit Place(MoveGate& gate, std::optional<Clock::time_point> rank = {});
+    Place(const Place&) = delete;
+    ~Place();
+
+    // Its text has so many tokens. False of a Turn: another one comes first.
+    Turn Enter(int num_tokens, Clock::time_point now);
+    // Ends when Enter may bring a turn, or when it is cancelled, or after a
+    // while: what is true of the node, and of others, may have changed.
+    Task<void> WaitForTurn(Timer& timer, Cancellation& cancellation);
+
+   private:
+    friend class MoveGate;
+
+    MoveGate& gate_;
+    const std::optional<Clock::time_point> rank_;
+    std::list<Place*>::iterator position_;
+    Cancellation* sleep_ = nullptr;  // the gate's mutex guards it
+  };
+
+  // Whether who comes now need not wait.
+  bool IsOpen(Clock::time_point now) const;
+  // False of a Turn: it is not open.
+  Turn Enter(int num_tokens, Clock::time_point now);
+
+ private:
+  static constexpr int kShare = 4;  // of the time, one part goes to the moved
+  // So many are on their way at once: more would wait for each other there.
+  static constexpr int kMostTurns = 4;
+
+  Turn EnterLocked(int num_tokens, Clock::time_point now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Leave(int num_tokens, Clock::duration taken, Clock::duration expected);
+  // Nobody else comes in before the first has shown what a text costs.
+  bool HasPlaceLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return num_turns_ < (seconds_per_token_ == 0 ? 1 : kMostTurns);
+  }
+  bool IsFreeLocked(Clock::time_point now) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return HasPlaceLocked() && now >= opens_at_;
+  }
+  // At the end, or by its rank: each of those after it takes the next one's.
+  void AddLocked(Place* place) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Who is the first in the line looks anew.
+  void WakeFirstLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::chrono::milliseconds LongestNapLocked(const Place& place) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  mutable Mutex mu_;
+  int num_turns_ ABSL_GUARDED_BY(mu_) = 0;
+  Clock::time_point opens_at_ ABSL_GUARDED_BY(mu_) = {};
+  double seconds_per_token_ ABSL_GUARDED_BY(mu_) = 0;  // 0: not known yet
+  std::list<Place*> line_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_COORDINATOR_NODES_MOVE_GATE_H_

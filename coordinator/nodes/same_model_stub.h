@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_COORDINATOR_NODES_SAME_MODEL_STUB_H_
+#define OUTRIDER_COORDINATOR_NODES_SAME_MODEL_STUB_H_
+
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "coordinator/peers/node_stub.h"
+#include "core/base/session_id.h"
+#include "core/sampling/rule_kind.h"
+#include "core/sampling/sampling_params.h"
+#include "core/wire/model_identity.h"
+#include "core/wire/node_description.h"
+
+namespace outrider {
+
+// What is promised of a session's text: at temperature 0 and under kCoupled
+// that it is the same one whoever continues it.
+inline Sameness PromiseOf(const SamplingParams& sampling, RuleKind rule) {
+  return IsGreedy(sampling) || rule == RuleKind::kCoupled ? Sameness::kBits
+                                                          : Sameness::kLaw;
+}
+
+// Decorator of one session's verifier: two models never meet in a
+// session, and none begins with another one than it was promised.
+// A node that gives the session a life may be another one than when it was
+// asked, or have been restarted with another model: its reply says what
+// computed it. An older node does not, and is asked before its rows count, but
+// where nothing was generated yet, and the first call is answered.
+class SameModelStub final : public VerifyStub {
+ public:
+  struct Options {
+    VerifyStub& node;
+    // What the node is now, where its replies do not say.
+    std::function<Task<absl::StatusOr<NodeDescription>>(Cancellation&)>
+        describe = {};
+    // It is this one, and not the session's.
+    std::function<void(const ModelIdentity&)> on_other = {};
+    ModelIdentity model = {};  // the session's
+  };
+
+  explicit SameModelStub(Options options) : options_(std::move(options)) {}
+
+  // ABORTED, beside the node's own failures: its model is another one.
+  Task<absl::StatusOr<VerifyReply>> Verify(const VerifyCall& call,
+                                           Cancellation& cancellation) override;
+
+  // ABORTED, and `on_other` is told: the node is this, and not the session's.
+  absl::Status Check(const ModelIdentity& model, const VerifyCall& call) const;
+
+  const ModelIdentity& model() const { return options_.model; }
+  // The session goes on with these kernels, as no others are left.
+  void Accept(const std::string& numerics) {
+    options_.model.numerics = numerics;
+  }
+
+ private:
+  Options options_;
+  Incarnation life_ = {};    // none before the first reply
+  bool has_failed_ = false;  // a call, after which the node may be another
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_COORDINATOR_NODES_SAME_MODEL_STUB_H_

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+// Drafters that die under the calls of sessions, in virtual time.
+#include "coordinator/nodes/session_drafter.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "coordinator/nodes/node_knowledge.h"
+#include "core/testing/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/support/event_loop.h"
+#include "tests/support/fake_pool.h"
+
+namespace outrider {
+namespace {
+
+using ::outrider::testing::EventLoop;
+using ::outrider::testing::FakePool;
+using ::outrider::testing::FakeProcess;
+using std::chrono::milliseconds;
+
+// A process that is started again when it has died, and knows nothing then.
+struct DrafterProcess {
+  bool is_up = true;
+  bool is_draining = false;
+  int num_deaths = 0;
+  std::map<SessionId, Incarnation> live = {};
+  // Sessions under whose last call it died.
+  std::set<SessionId> suspects = {};
+  int num_suspects_in_flight = 0;
+  int most_suspects_in_flight = 0;
+  // This session's texts of so many tokens take it down.
+  std::optional<SessionId> poison = {};
+  int poison_from = 0;
+
+  void Die() {
+    is_up = false;
+    ++num_deaths;
+    live.clear();
+  }
+};
+
+class DrafterStub final : public SharedDraftStub {
+ public:
+  DrafterStub(EventLoop& loop, DrafterProcess& process)
+      : loop_(loop), process_(process) {}
+
+  Task<absl::StatusOr<DraftReply>> Draft(const DraftCall& call,
+                                         Cancellation&) override {
+    if (!process_.is_up) co_return absl::UnavailableError("refused");
+    const RequestHeader& header = call.header;
+    const int num_deaths = process_.num_deaths;
+    const bool is_suspect = process_.suspects.contains(header.session);
+    if (is_suspect) {
+      process_.most_suspects_in_flight = std::max(
+          process_.most_suspects_in_flight, ++process_.num_suspects_in_flight);
+    }
+    co_await loop_.Sleep(milliseconds(10));
+    if (is_suspect) --process_.num_suspects_in_flight;
+    DraftReply reply = {.header = {.session = header.session,
+                                   .incarnation = header.incarnation,
+                                   .step = header.step,
+                                   .is_draining = process_.is_draining}};
+    const bool is_known = !header.incarnation.is_none() &&
+                          process_.live[header.session] == header.incarnation;
+    if (process_.num_deaths == num_deaths && !is_known) {
+      if (!header.incarnation.is_none()) {
+        reply.outcome = Miss{};
+        co_return reply;
+      }
+      reply.header.incarnation = process_.live[header.session] =
+          Incarnation::Random();
+    }
+    const auto length = static_cast<int>(header.delta.length());
+    if (process_.is_up && process_.poison == header.session &&
+        length >= process_.poison_from) {
+      Die();
+    }
+    if (process_.num_deaths != num_deaths) {
+      process_.suspects.insert(header.session);
+      co_return absl::UnavailableError("the connection broke");
+    }
+    process_.suspects.erase(header.session);
+    reply.header.cached_length =
+        length + std::max(0, call.max_draft_tokens - 1);
+    reply.outcome =
+        Draft::OneHot(length, TokenSeq(call.max_draft_tokens, /*token=*/1));
+    co_return reply;
+  }
+  Task<absl::StatusOr<NodeDescription>> Describe(milliseconds,
+                                                 Cancellation&) override {
+    if (!process_.is_up) co_return absl::UnavailableError("refused");
+    co_return NodeDescription{
+        .vocab_size = 10, .context_length = 100000, .max_draft_tokens = 4};
+  }
+  void Die() {
+    process_.Die();
+    loop_.After(milliseconds(300), [this] { process_.is_up = true; });
+  }
+
+ private:
+  EventLoop& loop_;
+  DrafterProcess& process_;
+};
+
+class NoCache final : public CacheStub {
+  Task<void> Release(RequestHeader, Cancellation&) override { co_return; }
+};
+
+// Drafters, each asked four times a second what it is.
+class DrafterPool final : public FakePool {
+ public:
+  DrafterPool(EventLoop& loop, std::vector<FakeProcess>& verifiers,
+              std::vector<DrafterProcess>& drafters)
+      : FakePool(loop, verifiers), loop_(loop), drafters_(drafters) {
+    std::vector<std::string> addresses;
+    for (size_t i = 0; i < drafters.size(); ++i) {
+      addresses.push_back(absl::StrCat("2.2.2.", i, ":1"));
+    }
+    group_.SetAddresses("drafters", addresses);
+    Ask();
+  }
+
+  NodeGroup<DrafterNode>::Choice ChooseDrafter(
+      const SessionId& session,
+      const NodeGroup<DrafterNode>::Fits& fits) override {
+    return group_.Choose(session, fits);
+  }
+
+ private:
+  void Ask() {
+    for (DrafterNode* node : group_.TakeToAsk()) StartDetached(Learn(*node));
+    loop_.After(milliseconds(250), [this] {
+      if (!is_closed) Ask();
+    });
+  }
+  Task<void> Learn(DrafterNode& node) {
+    group_.Learn(node, co_await node.stub->Describe(milliseconds(1000), none_));
+    AssessDrafters(group_.knowledge(), &verifier_);
+    group_.CountReady();
+  }
+  std::unique_ptr<DrafterNode> Make(const std::string& name,
+                                    const std::string& address) {
+    DrafterProcess& process = drafters_[num_made_++];
+    return std::unique_ptr<DrafterNode>(new DrafterNode{
+        .link = {.name = name,
+                 .address = address,
+                 .is_connected = [&process] { return process.is_up; }},
+        .stub = std::make_unique<DrafterStub>(loop_, process),
+        .cache = std::make_unique<NoCache>()});
+  }
+
+  EventLoop& loop_;
+  std::vector<DrafterProcess>& drafters_;
+  Cancellation none_;
+  size_t num_made_ = 0;
+  const NodeDescription verifier_ = {
+      .vocab_size = 10, .context_length = 100000, .max_draft_tokens = 4};
+  NodeGroup<DrafterNode> group_{
+      {"drafters"},
+      [this](const std::string& name, const std::string& address) {
+        return Make(name, address);
+      }};
+};
+
+class SessionDrafterTest : public ::testing::Test {
+ protected:
+  struct Stream {
+    Stream(SessionPool& pool, const SessionId& id)
+        : session({.id = id, .prompt = {1, 2}, .max_length = 100000}),
+          drafter(pool, id, pool.ChooseDrafter(id, {})) {}
+
+    Session session;
+    SessionDrafter drafter;
+    OptionalDraftClient client{[this](Session& of) {
+                                 return drafter.Choose(of, /*drafting=*/{},
+                                                       Schedule::kSequential);
+                               },
+                               DraftLengthMode::kFixed};
+    int num_drafts = 0;  // of its last round
+    bool is_done = false;
+  };
+
+  ~SessionDrafterTest() override {
+    pool_->is_closed = true;
+    while (loop_.RunOne()) {
+    }
+  }
+  void Start(size_t num_drafters, int num_streams) {
+    drafters_.resize(num_drafters);
+    pool_ = std::make_unique<DrafterPool>(loop_, verifiers_, drafters_);
+    for (int i = 0; i < num_streams; ++i) AddStream();
+  }
+  Stream& AddStream() {
+    const auto id = SessionId::FromBytes(
+        absl::StrCat(1000 + streams_.size(), "abcdefghijkl"));
+    streams_.push_back(std::make_unique<Stream>(*pool_, id));
+    StartDetached(Run(*streams_.back()));
+    return *streams_.back();
+  }
+  void Poison(const Stream& stream, int from) {
+    for (DrafterProcess& process : drafters_) {
+      process.poison = stream.session.id();
+      process.poison_from = from;
+    }
+  }
+  int NumDeaths() const {
+    int sum = 0;
+    for (const DrafterProcess& process : drafters_) sum += process.num_deaths;
+    return sum;
+  }
+  template <typename Condition>
+  void RunUntil(Condition condition) {
+    while (!condition()) ASSERT_TRUE(loop_.RunOne());
+  }
+  void RunFor(milliseconds time) {
+    const auto end = loop_.elapsed() + time;
+    RunUntil([&] { return loop_.elapsed() >= end; });
+  }
+  int NumDrafting() const {
+    return static_cast<int>(
+        std::count_if(streams_.begin(), streams_.end(),
+                      [](const auto& one) { return one->num_drafts > 0; }));
+  }
+
+  EventLoop loop_;
+  bool is_over_ = false;
+  std::vector<FakeProcess> verifiers_;
+  std::vector<DrafterProcess> drafters_;
+  std::unique_ptr<DrafterPool> pool_;
+  std::vector<std::unique_ptr<Stream>> streams_;
+
+ private:
+  Task<void> Run(Stream& stream) {
+    while (!pool_->is_closed) {
+      const auto proposed = co_await stream.client.Propose(stream.session, 2);
+      EXPECT_TRUE(proposed.ok());
+      stream.num_drafts = proposed->draft.length();
+      stream.session.Commit(proposed->draft, {stream.num_drafts, 5});
+      co_await loop_.Sleep(milliseconds(5));  // its verification
+    }
+    co_await stream.client.Stop(stream.session);
+    stream.drafter.Release(
+        stream.session.AdvisoryHeader(stream.session.drafter_cache()));
+  }
+};
+
+TEST_F(SessionDrafterTest, ARequestThatTakesDraftersDownTakesTwo) {
+  Start(/*num_drafters=*/3, /*num_streams=*/20);
+  Stream& poison = AddStream();
+  Poison(poison, /*from=*/100);
+  RunFor(std::chrono::seconds(20));
+  EXPECT_GT(poison.session.length(), 1000);
+  EXPECT_EQ(NumDeaths(), 2);
+  EXPECT_EQ(NumDrafting(), 20);
+  EXPECT_EQ(poison.num_drafts, 0);
+}
+
+TEST_F(SessionDrafterTest, TheOnlyDrafterIsTakenTwice) {
+  Start(/*num_drafters=*/1, /*num_streams=*/10);
+  // It comes in their midst, so that others are there beside it.
+  Poison(AddStream(), /*from=*/100);
+  for (int i = 0; i < 10; ++i) AddStream();
+  RunFor(std::chrono::seconds(20));
+  EXPECT_EQ(NumDeaths(), 2);
+  // It is one of the few that were there.
+  EXPECT_GE(NumDrafting(), 21 - SuspectPlaces::kMost);
+  EXPECT_EQ(streams_[10]->num_drafts, 0);
+  EXPECT_EQ(pool_->moves().num_undrafted, 21 - NumDrafting());
+}
+
+TEST_F(SessionDrafterTest, WhoHasAnsweredInBetweenIsNotHeldToAccount) {
+  Start(/*num_drafters=*/1, /*num_streams=*/20);
+  for (int i = 0; i < 5; ++i) {
+    RunFor(std::chrono::seconds(5));
+    EXPECT_EQ(NumDrafting(), 20);
+    drafters_[0].Die();
+    RunFor(milliseconds(500));
+    EXPECT_EQ(NumDrafting(), 0);
+    drafters_[0].is_up = true;
+  }
+  RunFor(std::chrono::seconds(5));
+  EXPECT_EQ(NumDrafting(), 20);
+}
+
+// All are suspects after a loss under all their calls.
+TEST_F(SessionDrafterTest, SuspectsComeAFewAtATimeAndSoonAllHave) {
+  Start(/*num_drafters=*/1, /*num_streams=*/100);
+  RunFor(std::chrono::seconds(5));
+  drafters_[0].Die();
+  RunFor(milliseconds(500));
+  EXPECT_EQ(drafters_[0].suspects.size(), 100);
+  drafters_[0].is_up = true;
+  RunFor(milliseconds(1000));
+  EXPECT_EQ(drafters_[0].most_suspects_in_flight, SuspectPlaces::kMost);
+  EXPECT_EQ(drafters_[0].suspects.size(), 0);
+  EXPECT_EQ(NumDrafting(), 100);
+}
+
+// A drafter that drains ends when its time is over, whoever still calls.
+TEST_F(SessionDrafterTest, WhatEndsAsItSaidMakesNoSuspects) {
+  Start(/*num_drafters=*/1, /*num_streams=*/20);
+  RunFor(std::chrono::seconds(5));
+  drafters_[0].is_draining = true;
+  RunFor(milliseconds(100));
+  drafters_[0].Die();
+  RunFor(milliseconds(500));
+  EXPECT_EQ(drafters_[0].suspects.size(), 20);  // by their broken calls alone
+  drafters_[0].is_draining = false;
+  drafters_[0].is_up = true;
+  RunFor(std::chrono::seconds(5));
+  EXPECT_GT(drafters_[0].most_suspects_in_flight, SuspectPlaces::kMost);
+  EXPECT_EQ(NumDrafting(), 20);
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_COORDINATOR_NODES_SESSION_USE_H_
+#define OUTRIDER_COORDINATOR_NODES_SESSION_USE_H_
+
+#include "absl/status/status.h"
+#include "core/sampling/rule_kind.h"
+#include "core/wire/node_calls.h"
+#include "core/wire/node_description.h"
+
+namespace outrider {
+
+// What a session uses of its verifiers, beside their model.
+struct SessionUse {
+  int max_length = 0;  // of its text
+  // How many a round may have; another node may take fewer.
+  int max_draft_tokens = 0;
+  ReplyFormat reply_format = ReplyFormat::kFull;
+  RuleKind rule = RuleKind::kRejection;
+};
+
+// Whether `node` can go on with a session that one like `own` has begun, as far
+// as that does not depend on how long its text has become: the weights aside,
+// each may be another build, with other flags.
+bool CanServe(const NodeDescription& node, const NodeDescription& own,
+              const SessionUse& use);
+
+// The longest text that the node can have: it ends with the context, or with
+// the memory for keys and values that all its sessions share.
+int RoomOf(const NodeDescription& node);
+// The text of a step; with its drafts, what it needs room for.
+int TextLengthOf(const VerifyCall& call);
+int LengthOf(const VerifyCall& call);
+// How many drafts the node takes after so long a text.
+int MostDrafts(const NodeDescription& node, int text_length);
+// Whether it takes as many as the call has.
+bool TakesDrafts(const NodeDescription& node, const VerifyCall& call);
+
+// No verifier that is ready has room for the text; one that is not may have.
+absl::Status OutgrownError(int length, int room);
+bool IsOutgrown(const absl::Status& status);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_COORDINATOR_NODES_SESSION_USE_H_

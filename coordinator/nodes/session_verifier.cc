@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/nodes/session_verifier.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <variant>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "coordinator/nodes/jittered_retry_delay.h"
+#include "coordinator/nodes/poison.h"
+#include "coordinator/nodes/timed_step.h"
+#include "coordinator/nodes/waiting_room.h"
+#include "coordinator/peers/circuit_breaker.h"
+#include "coordinator/peers/miss_recovery.h"
+#include "core/base/log.h"
+#include "core/base/retry_delay.h"
+#include "core/base/status_macros.h"
+
+namespace outrider {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::chrono::seconds kDescribeTimeout(5);
+// A node whose connection broke answers at once, or is not there.
+constexpr milliseconds kThereTimeout(500);
+// A request that two nodes have failed at may be what they fail of: it is not
+// tried on a third.
+constexpr size_t kMaxFailedNodes = 2;
+// About a second: a restarting process on the same address, or a broken
+// connection.
+constexpr int kMaxBroken = 7;
+// A session that holds pauses so long between two attempts.
+constexpr milliseconds kFirstPause(20);
+constexpr milliseconds kLongestPause(500);
+// How long none of those that are ready may be fit to go on with it.
+constexpr std::chrono::seconds kUnservedPatience(5);
+
+// What is refused for as long as the node is what it is: a text above its
+// memory, more drafts than it takes, or what is wrong everywhere.
+bool IsForGood(const absl::Status& status) {
+  return absl::IsInvalidArgument(status) ||
+         (absl::IsResourceExhausted(status) && !IsRefusal(status));
+}
+
+// What tells of the node, not of the session or the load. INTERNAL may be
+// either; the breaker opens at several in a row, and a session has one of them.
+bool IsOfNode(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
+         absl::IsInternal(status);
+}
+
+// Why a session that has begun cannot stay, if so.
+std::optional<MoveReason> ReasonOf(const absl::Status& status) {
+  if (IsOutgrown(status)) return MoveReason::kOutgrown;
+  switch (status.code()) {
+    case absl::StatusCode::kUnavailable:
+      return MoveReason::kLost;
+    case absl::StatusCode::kDeadlineExceeded:
+      return MoveReason::kLate;
+    case absl::StatusCode::kAborted:
+      return MoveReason::kReplaced;
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
+
+SessionVerifier::SessionVerifier(SessionPool& pool, const SessionId& session,
+                                 Seat<VerifierNode> seat,
+                                 const NodeDescription& description)
+    : pool_(pool),
+      session_(session),
+      seat_(pool, session, std::move(seat), description),
+      same_model_({.node = at_seat_,
+                   .describe =
+                       [this](Cancellation& cancellation) {
+                         return seat_.node().stub->Describe(kDescribeTimeout,
+                                                            cancellation);
+                       },
+                   .on_other =
+                       [this](const ModelIdentity& model) {
+                         pool_.Doubt(seat_.node(), model);
+                       },
+                   .model = seat_.description().identity()}) {}
+
+Task<absl::StatusOr<VerifyReply>> SessionVerifier::Verify(
+    const VerifyCall& call, Cancellation& cancellation) {
+  if (!has_begun_) {
+    Reply reply = co_await Open(call, cancellation);
+    const bool is_missed =
+        reply.ok() && std::holds_alternative<Miss>(reply->outcome);
+    has_begun_ = reply.ok() && !is_missed;
+    // What comes again, with fewer drafts, does not queue anew.
+    if (!is_missed) place_.reset();
+    co_return reply;
+  }
+  const bool is_open = !call.header.incarnation.is_none();
+  if (is_open && seat_.node().link.is_leaving &&
+      Move(call, MoveReason::kDraining)) {
+    co_return ForgottenReply(call);
+  }
+  co_return co_await AskUntilAnswered(call, cancellation);
+}
+
+Task<absl::StatusOr<VerifyReply>> SessionVerifier::Open(
+    const VerifyCall& call, Cancellation& cancellation) {
+  for (uint64_t attempt = 0;; ++attempt) {
+    Reply reply = co_await AskEach(call, cancellation);
+    const absl::Status& status = reply.status();
+    if (cancellation.cancelled()) co_return reply;
+    if (absl::IsUnavailable(status)) {
+      co_return co_await AskUntilAnswered(call, cancellation);
+    }
+    if (absl::IsDeadlineExceeded(status) && !was_patient_) continue;
+    if (!IsRefusal(status)) co_return reply;
+    if (place_ == nullptr) place_ = pool_.waiting_room().Enter();
+    if (place_ == nullptr) co_return reply;
+    co_await place_->Wait(pool_.timer(),
+                          JitteredRetryDelay(status, session_, attempt),
+                          cancellation);
+    seat_.TakeOther(call, failed_, /*even_doubtful=*/true);
+  }
+}
+
+Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskEach(
+    const VerifyCall& call, Cancellation& cancellation) {
+  Nodes avoided = failed_;
+  absl::Status refusal;
+  while (true) {
+    co_await seat_.TakeTurn(call, cancellation);
+    // They were made for another node, or for what it was before.
+    if (!TakesDrafts(seat_.description(), call)) co_return ForgottenReply(call);
+    VerifierNode& node = seat_.node();
+    // A node that was broken is probed by one session at a time.
+    permit_ = node.breaker.Allow(Clock::now());
+    if (!permit_) {
+      Seat<VerifierNode> left =
+          seat_.TakeOther(call, avoided, /*even_doubtful=*/false);
+      if (left != nullptr) {
+        // Its place for suspects is nobody's now.
+        if (seat_.is_suspect()) seat_.Leave(std::move(left), call);
+        continue;
+      }
+    }
+    Reply reply = co_await AskHere(call, cancellation);
+    const absl::Status& status = reply.status();
+    if (reply.ok() || cancellation.cancelled() || IsPoison(status)) {
+      co_return reply;
+    }
+    avoided.push_back(&node);
+    if (IsRefusal(status)) {
+      refusal = status;
+      seat_.GiveTurnBack();
+    } else if (IsOfNode(status) && !absl::IsDeadlineExceeded(status)) {
+      failed_.push_back(&node);
+      if (failed_.size() >= kMaxFailedNodes) co_return reply;
+    } else if (!ReasonOf(status).has_value()) {
+      co_return reply;
+    }
+    if (Seat<VerifierNode> left =
+            seat_.TakeOther(call, avoided, /*even_doubtful=*/true)) {
+      if (!IsRefusal(status)) seat_.Leave(std::move(left), call);
+      continue;
+    }
+    seat_.GiveTurnBack();
+    if (!refusal.ok()) co_return refusal;
+    co_return reply;
+  }
+}
+
+Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskUntilAnswered(
+    const VerifyCall& call, Cancellation& cancellation) {
+  const bool is_open = !call.header.incarnation.is_none();
+  std::optional<Held> held;
+  std::optional<Clock::time_point> unserved_since;
+  Nodes full;  // those that have refused it since it slept
+  milliseconds pause = kFirstPause;
+  int num_broken = 0;
+  for (uint64_t attempt = 0;; ++attempt) {
+    co_await seat_.TakeTurn(call, cancellation);
+    if (!TakesDrafts(seat_.description(), call)) co_return ForgottenReply(call);
+    Reply reply = co_await AskHere(call, cancellation);
+    const absl::Status& status = reply.status();
+    if (reply.ok() || cancellation.cancelled()) co_return reply;
+    if (IsRefusal(status)) {
+      seat_.GiveTurnBack();
+      full.push_back(&seat_.node());
+      // It has nothing there: another costs it the same.
+      if (!is_open && seat_.TakeRoomElsewhere(call, full)) continue;
+      full.clear();
+      if (has_begun_ && !held.has_value()) {
+        OUTRIDER_LOG(kInfo, seat_.FieldsOf(call))
+            << "holds, as no verifier has room for it: " << status;
+        held.emplace(pool_.moves());
+      }
+      co_await pool_.timer().Sleep(
+          JitteredRetryDelay(status, session_, attempt), cancellation);
+      continue;
+    }
+    const std::optional<MoveReason> reason = ReasonOf(status);
+    if (!reason.has_value()) co_return reply;
+    // A suspect stays with those who know that it is one, as if it had begun.
+    const bool is_kept = has_begun_ || seat_.is_suspect();
+    if (is_kept && Move(call, *reason, status)) {
+      if (is_open) co_return ForgottenReply(call);
+      continue;
+    }
+    seat_.GiveTurnBack();
+    if (*reason == MoveReason::kLate && !was_silent_) {
+      if (!has_begun_ && was_patient_) co_return reply;
+      continue;  // with more patience
+    }
+    if (absl::IsUnavailable(status)) ++num_broken;
+    const bool is_given_up = !is_kept || !seat_.may_move();
+    if (is_given_up && num_broken >= kMaxBroken) co_return reply;
+    if (!seat_.IsUnserved(call)) {
+      unserved_since.reset();
+    } else if (!unserved_since.has_value()) {
+      unserved_since = Clock::now();
+    }
+    if (unserved_since.has_value() &&
+        (absl::IsAborted(status) ||
+         Clock::now() - *unserved_since > kUnservedPatience)) {
+      if (*reason == MoveReason::kOutgrown) co_return reply;
+      co_return UnservedError(status);
+    }
+    if (!held.has_value()) {
+      OUTRIDER_LOG(kWarning, seat_.FieldsOf(call))
+          << "holds, as no other verifier is ready: " << status;
+      held.emplace(pool_.moves());
+    }
+    co_await pool_.timer().Sleep(pause, cancellation);
+    pause = std::min(2 * pause, kLongestPause);
+  }
+}
+
+absl::Status SessionVerifier::UnservedError(const absl::Status& status) {
+  if (seat_.IsModelGone()) {
+    return absl::AbortedError(
+        absl::StrCat("only other models are left: ", status.message()));
+  }
+  return absl::UnavailableError(absl::StrCat(
+      "those that are left would serve it begun anew: ", status.message()));
+}
+
+Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskHere(
+    const VerifyCall& call, Cancellation& cancellation) {
+  for (bool is_first = true;; is_first = false) {
+    Reply reply = co_await same_model_.Verify(call, cancellation);
+    if (reply.ok()) seat_.Answered(*reply);
+    if (IsForGood(reply.status())) {
+      co_return co_await ReconsiderRefusal(call, reply.status(), cancellation);
+    }
+    if (!absl::IsUnavailable(reply.status()) || cancellation.cancelled()) {
+      co_return reply;
+    }
+    const bool was_connected = was_connected_;
+    // A connection may break, and the node be there: all of its sessions would
+    // move away if they did not look.
+    if (co_await IsThere(cancellation)) {
+      if (!is_first) co_return reply;
+      co_await seat_.TakeTurn(call, cancellation);
+      continue;
+    }
+    if (was_connected && !seat_.node().link.is_leaving &&
+        co_await seat_.IsConvictedByLoss(cancellation)) {
+      co_return PoisonError();
+    }
+    co_return reply;
+  }
+}
+
+Task<absl::StatusOr<VerifyReply>> SessionVerifier::ReconsiderRefusal(
+    const VerifyCall& call, const absl::Status& refusal,
+    Cancellation& cancellation) {
+  if (TextLengthOf(call) <= RoomOf(seat_.description())) {
+    // It would have been taken by the node that was asked last what it is: this
+    // one may have come back with less memory, or for fewer drafts.
+    const absl::StatusOr<NodeDescription> node =
+        co_await seat_.node().stub->Describe(kThereTimeout, cancellation);
+    if (!node.ok()) {
+      co_return absl::UnavailableError(
+          absl::StrCat("does not say why it refuses: ", refusal.message()));
+    }
+    pool_.Correct(seat_.node(), *node);
+    OUTRIDER_CO_RETURN_IF_ERROR(same_model_.Check(node->identity(), call));
+    seat_.Correct(*node);
+  }
+  const NodeDescription& node = seat_.description();
+  if (TextLengthOf(call) > RoomOf(node)) {
+    co_return OutgrownError(LengthOf(call), RoomOf(node));
+  }
+  if (!TakesDrafts(node, call)) co_return ForgottenReply(call);
+  co_return refusal;
+}
+
+Task<bool> SessionVerifier::IsThere(Cancellation& cancellation) {
+  const auto answer =
+      co_await seat_.node().stub->Describe(kThereTimeout, cancellation);
+  co_return answer.ok();
+}
+
+Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskNode(
+    const VerifyCall& call, Cancellation& cancellation) {
+  VerifierNode& node = seat_.node();
+  was_asked_ = true;
+  was_connected_ = node.link.is_connected();
+  const bool may_move = seat_.may_move();
+  TimedReply timed = co_await SendStep(
+      node, call,
+      {.may_go_elsewhere = may_move && pool_.HasOtherVerifier(node),
+       .may_move = may_move,
+       .times = patience_},
+      pool_.timer(), cancellation);
+  Reply& reply = timed.reply;
+  was_patient_ = timed.had_all_time;
+  // Such a node is not slow: patience with it would keep a session from another
+  // one that is ready again. (An opening goes to any other at once.)
+  was_silent_ = timed.is_silent && has_begun_;
+  if (!absl::IsDeadlineExceeded(reply.status())) {
+    patience_ = 1;
+  } else if (!was_patient_ && !was_silent_) {
+    patience_ *= 4;
+  }
+  if (reply.ok() && reply->header.is_draining) node.link.is_leaving = true;
+  Report(reply.status(), cancellation);
+  co_return std::move(reply);
+}
+
+void SessionVerifier::Report(const absl::Status& status,
+                             const Cancellation& cancellation) {
+  CircuitBreaker& breaker = seat_.node().breaker;
+  const CircuitBreaker::Permit permit = std::exchange(permit_, {});
+  if (status.ok()) {
+    breaker.Success();
+  } else if (cancellation.cancelled() || !IsOfNode(status)) {
+    breaker.Abandon(permit);
+  } else if (breaker.Failure(Clock::now(), permit)) {
+    OUTRIDER_LOG(kWarning) << seat_.node().link.address << " fails: " << status;
+  }
+}
+
+bool SessionVerifier::Move(const VerifyCall& call, MoveReason reason,
+                           const absl::Status& why) {
+  if (!seat_.Move(call, reason, why)) return false;
+  patience_ = 1;
+  same_model_.Accept(seat_.description().numerics);
+  return true;
+}
+
+}  // namespace outrider

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_COORDINATOR_NODES_SESSION_VERIFIER_H_
+#define OUTRIDER_COORDINATOR_NODES_SESSION_VERIFIER_H_
+
+#include <memory>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "coordinator/nodes/node.h"
+#include "coordinator/nodes/same_model_stub.h"
+#include "coordinator/nodes/session_pool.h"
+#include "coordinator/nodes/session_use.h"
+#include "coordinator/nodes/verifier_seat.h"
+#include "coordinator/peers/node_stub.h"
+#include "core/base/cancellation.h"
+#include "core/base/session_id.h"
+#include "core/base/task.h"
+#include "core/session/cache_delta.h"
+#include "core/wire/node_description.h"
+
+namespace outrider {
+
+// One session's verifier, whichever node that is at the time.
+//
+// An opening that a node refuses, or fails at, is sent to another that is
+// ready; where all refuse, it waits in the pool's waiting room.
+//
+// A session that has begun is moved: away from a node that is lost, late or
+// leaving, to another that is ready and has the same model. Whoever calls
+// learns of it by a miss, as if the node had forgotten the session, and so
+// opens it again with all its tokens and the same drafts, or the first of them
+// where the other takes no more; an opening that goes to such a one likewise.
+// Where no other is ready, the session holds: it asks its own node again, the
+// same step with the same bytes, until that answers or another comes.
+//
+// A session under whose step a node was lost is suspected until a step of it is
+// answered: it comes to a node alone of all that are, and ends where the seat
+// convicts it. Confined to one coroutine.
+class SessionVerifier final : public VerifyStub {
+ public:
+  SessionVerifier(SessionPool& pool, const SessionId& session,
+                  Seat<VerifierNode> seat, const NodeDescription& description);
+
+  // Is called before the first Verify.
+  void set_use(const SessionUse& use) { seat_.set_use(use); }
+
+  // IsOutgrown: for some seconds no verifier has had room for the text.
+  // RESOURCE_EXHAUSTED with a delay: an opening, and the waiting room is full.
+  // UNAVAILABLE: an opening fails everywhere, or the session would move for the
+  // fourth time in a minute, or only verifiers that it would have to be begun
+  // anew at are left. ABORTED: only other models are. INTERNAL and IsPoison: it
+  // may be what nodes were lost by.
+  Task<absl::StatusOr<VerifyReply>> Verify(const VerifyCall& call,
+                                           Cancellation& cancellation) override;
+  // The limit is that of the node of the moment.
+  int MostDrafts(int text_length) const override {
+    return outrider::MostDrafts(seat_.description(), text_length);
+  }
+  // Tells the node, if it was ever asked, and does not wait for it. Nothing
+  // else may follow.
+  void Release(RequestHeader header) {
+    if (was_asked_) seat_.Release(std::move(header));
+  }
+
+  const VerifierNode& node() const { return seat_.node(); }
+
+ private:
+  using Reply = absl::StatusOr<VerifyReply>;
+  using Clock = VerifierSeat::Clock;
+  using Nodes = VerifierSeat::Nodes;
+
+  // The node of the moment, as a stub.
+  struct AtSeat final : public VerifyStub {
+    explicit AtSeat(SessionVerifier& of) : session(of) {}
+    Task<Reply> Verify(const VerifyCall& call,
+                       Cancellation& cancellation) override {
+      return session.AskNode(call, cancellation);
+    }
+    SessionVerifier& session;
+  };
+
+  Task<Reply> Open(const VerifyCall& call, Cancellation& cancellation);
+  Task<Reply> AskEach(const VerifyCall& call, Cancellation& cancellation);
+  Task<Reply> AskUntilAnswered(const VerifyCall& call,
+                               Cancellation& cancellation);
+  // Asks the node of the moment, once more where the connection broke under it.
+  // UNAVAILABLE: the node is lost.
+  Task<Reply> AskHere(const VerifyCall& call, Cancellation& cancellation);
+  // One call: in its time, counted and reported.
+  Task<Reply> AskNode(const VerifyCall& call, Cancellation& cancellation);
+  // What a step comes to that the node refuses for good.
+  Task<Reply> ReconsiderRefusal(const VerifyCall& call,
+                                const absl::Status& refusal,
+                                Cancellation& cancellation);
+  absl::Status UnservedError(const absl::Status& status);
+  Task<bool> IsThere(Cancellation& cancellation);
+  void Report(const absl::Status& status, const Cancellation& cancellation);
+  bool Move(const VerifyCall& call, MoveReason reason,
+            const absl::Status& why = {});
+
+  SessionPool& pool_;
+  const SessionId session_;
+  VerifierSeat seat_;
+  AtSeat at_seat_{*this};
+  SameModelStub same_model_;
+  bool has_begun_ = false;         // a verifier has answered
+  bool was_asked_ = false;         // one, whether it answered or not
+  CircuitBreaker::Permit permit_;  // of the next call
+  bool was_connected_ = false;     // the node, when it was last asked
+  Nodes failed_;                   // at the first opening
+  std::unique_ptr<WaitingRoom::Place> place_;  // likewise, while it waits
+  int patience_ = 1;  // times the limit of a step; more after a late one
+  bool was_patient_ = false;  // the last step had all the time there is
+  bool was_silent_ = false;   // under it the node was, and is to be left
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_COORDINATOR_NODES_SESSION_VERIFIER_H_

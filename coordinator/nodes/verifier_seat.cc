@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/nodes/verifier_seat.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <utility>
+#include <variant>
+
+#include "coordinator/nodes/same_model_stub.h"
+
+namespace outrider {
+namespace {
+
+constexpr std::chrono::milliseconds kIsolateTimeout(500);
+// So often a node may be too busy to answer that in time: who then comes in is
+// not alone, and what it takes down counts for nothing.
+constexpr int kMostUnanswered = 4;
+// Verifiers that are lost by one cause are lost within so long.
+constexpr std::chrono::milliseconds kOneCause(1000);
+
+// What taking in the session's text has cost the node's other sessions. An
+// older node tells only how long the passes took that it was in.
+double SecondsTaken(const ReplyHeader& header) {
+  return header.own_seconds > 0 ? header.own_seconds : header.compute_seconds;
+}
+
+// One of the nodes that fit, and rather one that `is_better`, unless all of
+// those are doubtful.
+NodeGroup<VerifierNode>::Choice ChooseRather(
+    SessionPool& pool, const SessionId& session,
+    const NodeGroup<VerifierNode>::Fits& is_better,
+    const NodeGroup<VerifierNode>::Fits& fits) {
+  auto choice = pool.ChooseVerifier(
+      session, [&](const VerifierNode& node, const NodeDescription& answer) {
+        return is_better(node, answer) && fits(node, answer);
+      });
+  const bool is_good = choice.seat != nullptr && !choice.is_doubtful;
+  return is_good ? std::move(choice) : pool.ChooseVerifier(session, fits);
+}
+
+}  // namespace
+
+VerifierSeat::VerifierSeat(SessionPool& pool, const SessionId& session,
+                           Seat<VerifierNode> seat,
+                           const NodeDescription& description)
+    : pool_(pool),
+      session_(session),
+      seat_(std::move(seat)),
+      first_(description),
+      description_(description) {}
+
+Seat<VerifierNode> VerifierSeat::TakeOther(const VerifyCall& call,
+                                           const Nodes& avoided,
+                                           bool even_doubtful) {
+  auto choice = ChooseRather(
+      pool_, session_,
+      [&](const VerifierNode&, const NodeDescription& answer) {
+        return TakesDrafts(answer, call);
+      },
+      [&](const VerifierNode& node, const NodeDescription& answer) {
+        return std::find(avoided.begin(), avoided.end(), &node) ==
+                   avoided.end() &&
+               Fits(answer, call, Sameness::kBits);
+      });
+  if (choice.seat == nullptr || (choice.is_doubtful && !even_doubtful)) {
+    return nullptr;
+  }
+  turn_ = {};
+  return Take(std::move(choice));
+}
+
+Seat<VerifierNode> VerifierSeat::Take(NodeGroup<VerifierNode>::Choice choice) {
+  description_ = std::move(choice.description);
+  return std::exchange(seat_, std::move(choice.seat));
+}
+
+bool VerifierSeat::Move(const VerifyCall& call, MoveReason reason,
+                        const absl::Status& why) {
+  const Clock::time_point now = Clock::now();
+  if (reason == MoveReason::kLost || reason == MoveReason::kLate) {
+    seat_->PutOut(now);
+  }
+  // A drain is orderly, and says nothing of the session.
+  const bool is_limited = reason != MoveReason::kDraining;
+  if (is_limited && moves_.IsReached(now)) return false;
+  auto choice = ChooseOther(call);
+  if (choice.seat == nullptr) return false;
+  MoveGate::Turn turn;
+  if (reason == MoveReason::kDraining) {
+    // It goes on where it is until the other has time for it.
+    turn = choice.seat->gate.Enter(TextLengthOf(call), now);
+    if (!turn) return false;
+  }
+  OUTRIDER_LOG(kInfo, FieldsOf(call))
+      << "moves from verifier " << seat_->link.address << " to "
+      << choice.seat->link.address << ", as that is " << NameOf(reason)
+      << (why.ok() ? "" : ": ") << (why.ok() ? "" : why.ToString());
+  ++pool_.moves().of_verifiers[static_cast<int>(reason)];
+  if (choice.description.numerics != description_.numerics) {
+    ++pool_.moves().num_to_other_kernels;
+  }
+  if (is_limited) moves_.Moved(now);
+  turn_ = std::move(turn);
+  is_moved_ = true;
+  Seat<VerifierNode> left = Take(std::move(choice));
+  if (left.get() != seat_.get()) Leave(std::move(left), call);
+  return true;
+}
+
+NodeGroup<VerifierNode>::Choice VerifierSeat::ChooseOther(
+    const VerifyCall& call) {
+  const Sameness sameness = PromiseOf(call.sampling, call.rule);
+  const auto choose = [&](Sameness wanted, bool is_own) {
+    return ChooseRather(
+        pool_, session_,
+        [&](const VerifierNode&, const NodeDescription& answer) {
+          return answer.max_draft_tokens >= use_.max_draft_tokens;
+        },
+        [&](const VerifierNode& node, const NodeDescription& answer) {
+          return (&node == seat_.get()) == is_own && Fits(answer, call, wanted);
+        });
+  };
+  auto choice = choose(sameness, /*is_own=*/false);
+  if (choice.seat == nullptr && sameness == Sameness::kBits &&
+      choose(sameness, /*is_own=*/true).seat == nullptr) {
+    choice = choose(Sameness::kLaw, /*is_own=*/false);
+    if (choice.seat == nullptr) choice = choose(Sameness::kLaw, true);
+  }
+  // What is not there either would only cost the session one of its moves.
+  return choice.is_doubtful ? NodeGroup<VerifierNode>::Choice()
+                            : std::move(choice);
+}
+
+bool VerifierSeat::Fits(const NodeDescription& node, const VerifyCall& call,
+                        Sameness sameness) const {
+  return CheckSame(description_.identity(), node.identity(), sameness).ok() &&
+         CanServe(node, first_, use_) && RoomOf(node) >= TextLengthOf(call);
+}
+
+bool VerifierSeat::IsUnserved(const VerifyCall& call) {
+  return pool_.HasVerifier() &&
+         pool_.ChooseVerifier(session_, [&](const VerifierNode&,
+                                            const NodeDescription& answer) {
+                return Fits(answer, call, Sameness::kLaw);
+              }).seat == nullptr;
+}
+
+bool VerifierSeat::IsModelGone() {
+  return pool_.HasVerifier() &&
+         pool_.ChooseVerifier(session_, [&](const VerifierNode&,
+                                            const NodeDescription& answer) {
+                return CheckSame(description_.identity(), answer.identity(),
+                                 Sameness::kLaw)
+                    .ok();
+              }).seat == nullptr;
+}
+
+Task<void> VerifierSeat::TakeTurn(const VerifyCall& call,
+                                  Cancellation& cancellation) {
+  if (!is_moved_ && !is_suspect()) co_return;
+  // Suspects come in as they came here, however often they are sent back.
+  std::optional<Clock::time_point> rank;
+  if (is_suspect()) rank = Clock::now();
+  std::optional<MoveGate::Place> place;  // in the line of the seat's node
+  while (!cancellation.cancelled()) {
+    if (!turn_) {
+      if (!place.has_value()) place.emplace(seat_->gate, rank);
+      turn_ = place->Enter(TextLengthOf(call), Clock::now());
+    }
+    if (turn_ || (is_moved_ && TakeTurnElsewhere(call, place))) {
+      place.reset();
+      if (!is_suspect() || co_await Isolate(cancellation)) co_return;
+      GiveTurnBack();
+      place.emplace(seat_->gate, rank);
+    }
+    co_await place->WaitForTurn(pool_.timer(), cancellation);
+  }
+}
+
+Task<bool> VerifierSeat::Isolate(Cancellation& cancellation) {
+  const auto granted =
+      co_await seat_->stub->Isolate(session_, kIsolateTimeout, cancellation);
+  const bool is_unanswered = absl::IsDeadlineExceeded(granted.status());
+  num_unanswered_ = is_unanswered ? num_unanswered_ + 1 : 0;
+  if (is_unanswered && num_unanswered_ < kMostUnanswered) co_return false;
+  num_unanswered_ = 0;
+  // An older node knows no suspects of others. One that does not answer is
+  // found to be lost or late by the step, which then says nothing of the
+  // session.
+  is_alone_ = granted.ok() || absl::IsUnimplemented(granted.status());
+  co_return !granted.ok() || *granted;
+}
+
+bool VerifierSeat::TakeTurnElsewhere(const VerifyCall& call,
+                                     std::optional<MoveGate::Place>& place) {
+  const Clock::time_point now = Clock::now();
+  auto choice = pool_.ChooseVerifier(
+      session_, [&](const VerifierNode& node, const NodeDescription& answer) {
+        return &node != seat_.get() && node.gate.IsOpen(now) &&
+               TakesDrafts(answer, call) && Fits(answer, call, Sameness::kBits);
+      });
+  if (choice.seat == nullptr || choice.is_doubtful) return false;
+  turn_ = choice.seat->gate.Enter(TextLengthOf(call), now);
+  if (!turn_) return false;
+  place.reset();  // before its gate
+  // The one that it leaves has answered nothing, and is not told: it would take
+  // the same step, if that comes there after all, for one that was released.
+  // What it may have begun with ends with its lease.
+  Take(std::move(choice));
+  return true;
+}
+
+bool VerifierSeat::TakeRoomElsewhere(const VerifyCall& call,
+                                     const Nodes& full) {
+  if (TakeOther(call, full, /*even_doubtful=*/false) == nullptr) return false;
+  is_moved_ = true;
+  return true;
+}
+
+void VerifierSeat::Answered(const VerifyReply& reply) {
+  // A miss has computed nothing that the node could have died of.
+  if (std::holds_alternative<Miss>(reply.outcome)) return;
+  num_lost_ = 0;
+  losses_.clear();
+  // One that is back where it was takes nothing from others: they are new too.
+  const double seconds =
+      std::exchange(is_moved_, false) ? SecondsTaken(reply.header) : 0;
+  turn_.End(std::chrono::duration_cast<Clock::duration>(
+      std::chrono::duration<double>(seconds)));
+}
+
+Task<bool> VerifierSeat::IsConvictedByLoss(Cancellation& cancellation) {
+  losses_.push_back(pool_.losses().Met(seat_->link.address, Clock::now()));
+  GiveTurnBack();
+  // A suspect that did not come in alone is none for what it met there.
+  if (is_suspect() && !is_alone_) co_return false;
+  if (++num_lost_ < kMaxLost) co_return false;
+  if (num_lost_ == kMaxLost) {
+    const VerifierLosses& losses = pool_.losses();
+    if (!losses.HasOther(losses_, Clock::now())) {
+      co_await pool_.timer().Sleep(kOneCause, cancellation);
+    }
+    if (cancellation.cancelled() || losses.HasOther(losses_, Clock::now())) {
+      co_return false;
+    }
+  }
+  pool_.losses().Forget(losses_);
+  co_return true;
+}
+
+void VerifierSeat::Leave(Seat<VerifierNode> seat, const VerifyCall& call) {
+  pool_.releases().Release(std::move(seat),
+                           {.session = session_,
+                            .incarnation = call.header.incarnation,
+                            .step = call.header.step});
+}
+
+void VerifierSeat::Release(RequestHeader header) {
+  turn_ = {};
+  pool_.releases().Release(std::move(seat_), std::move(header));
+}
+
+LogFields VerifierSeat::FieldsOf(const VerifyCall& call) const {
+  return {{"request_id", call.log_ids.request_id},
+          {"session", session_.ShortHex()}};
+}
+
+}  // namespace outrider

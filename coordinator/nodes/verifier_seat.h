@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_COORDINATOR_NODES_VERIFIER_SEAT_H_
+#define OUTRIDER_COORDINATOR_NODES_VERIFIER_SEAT_H_
+
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "coordinator/nodes/move_gate.h"
+#include "coordinator/nodes/move_limit.h"
+#include "coordinator/nodes/node.h"
+#include "coordinator/nodes/session_moves.h"
+#include "coordinator/nodes/session_pool.h"
+#include "coordinator/nodes/session_use.h"
+#include "coordinator/nodes/verifier_losses.h"
+#include "core/base/cancellation.h"
+#include "core/base/log.h"
+#include "core/base/monotonic_clock.h"
+#include "core/base/session_id.h"
+#include "core/base/task.h"
+#include "core/session/cache_delta.h"
+#include "core/wire/model_identity.h"
+#include "core/wire/node_calls.h"
+#include "core/wire/node_description.h"
+
+namespace outrider {
+
+// Where a session is: the verifier of the moment, the turn that it takes to
+// come in there, and whether it is suspected of taking verifiers down. Confined
+// to one coroutine.
+class VerifierSeat {
+ public:
+  using Clock = MonotonicClock;
+  using Nodes = std::vector<const VerifierNode*>;
+  // A session under whose step so many verifiers were lost, with no answer in
+  // between, is given up as what they died of; where others are lost too, which
+  // had no step of it, with the next.
+  static constexpr int kMaxLost = 2;
+
+  VerifierSeat(SessionPool& pool, const SessionId& session,
+               Seat<VerifierNode> seat, const NodeDescription& description);
+
+  VerifierNode& node() const { return *seat_; }
+  // The model is that which the session began with, but for its kernels.
+  const NodeDescription& description() const { return description_; }
+  // The node is this by now, and still of that model.
+  void Correct(const NodeDescription& said) { description_ = said; }
+  // Is called before the first step.
+  void set_use(const SessionUse& use) { use_ = use; }
+  bool may_move() const { return !moves_.IsReached(Clock::now()); }
+
+  // Goes to another node with an opening that no node has answered: to none of
+  // those `avoided`, to a doubtful one only where `even_doubtful`. Yields the
+  // seat that was left; null, and no change, without another.
+  Seat<VerifierNode> TakeOther(const VerifyCall& call, const Nodes& avoided,
+                               bool even_doubtful);
+  // Moves a session that has begun. False, and no change: it cannot or may not.
+  bool Move(const VerifyCall& call, MoveReason reason,
+            const absl::Status& why = {});
+  // Goes to another node like it with an opening that these have no room for,
+  // and no node has an answer to. False, and no change, without another.
+  bool TakeRoomElsewhere(const VerifyCall& call, const Nodes& full);
+  // Whether verifiers are ready, and none can go on with the session; or none
+  // is of its model, so that no other session may continue its text either.
+  bool IsUnserved(const VerifyCall& call);
+  bool IsModelGone();
+
+  // Waits until the node lets the session in, where it has to: one that has
+  // moved also takes the turn of any other node like it, and one that is
+  // suspected is the only such one there.
+  Task<void> TakeTurn(const VerifyCall& call, Cancellation& cancellation);
+  void GiveTurnBack() { turn_ = {}; }
+
+  // What came of a step that was sent.
+  void Answered(const VerifyReply& reply);
+  bool is_suspect() const { return num_lost_ > 0; }
+  // The verifier was lost under it. Whether the session is given up for that;
+  // waits a moment for what else may be lost, where that decides.
+  Task<bool> IsConvictedByLoss(Cancellation& cancellation);
+
+  // Tells a node that was left, and does not wait for it.
+  void Leave(Seat<VerifierNode> seat, const VerifyCall& call);
+  // The last use of this object.
+  void Release(RequestHeader header);
+  LogFields FieldsOf(const VerifyCall& call) const;
+
+ private:
+  // Where the session's very text is promised, a node with the same kernels,
+  // unless none is left that has them; and of those one that takes as many
+  // drafts as a round may have, if there is one.
+  NodeGroup<VerifierNode>::Choice ChooseOther(const VerifyCall& call);
+  // Whether the node can go on with the text, maybe with fewer drafts.
+  bool Fits(const NodeDescription& node, const VerifyCall& call,
+            Sameness sameness) const;
+  // Yields the seat that was left.
+  Seat<VerifierNode> Take(NodeGroup<VerifierNode>::Choice choice);
+  // `place` ends where it does.
+  bool TakeTurnElsewhere(const VerifyCall& call,
+                         std::optional<MoveGate::Place>& place);
+  // Whether the suspect may come: no other one is there, whosever it is.
+  Task<bool> Isolate(Cancellation& cancellation);
+
+  SessionPool& pool_;
+  const SessionId session_;
+  Seat<VerifierNode> seat_;
+  const NodeDescription first_;  // the description of the first node
+  NodeDescription description_;  // of the seat's
+  SessionUse use_;
+  MoveLimit moves_;
+  bool is_moved_ = false;  // and not open at the new node yet
+  int num_lost_ = 0;       // under its step, since its last answer
+  std::vector<VerifierLosses::Id> losses_;  // likewise, and not alone there
+  bool is_alone_ = false;                   // of all suspects, at the node
+  int num_unanswered_ = 0;  // questions for that, one after the other
+  MoveGate::Turn turn_;     // must end before the gate of its node does
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_COORDINATOR_NODES_VERIFIER_SEAT_H_

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/nodes/waiting_room.h"
+
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/support/event_loop.h"
+#include "tests/support/loop_timer.h"
+
+namespace outrider::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using Place = std::unique_ptr<WaitingRoom::Place>;
+
+// No test waits for it.
+constexpr std::chrono::hours kLong(1);
+
+class WaitingRoomTest : public ::testing::Test {
+ protected:
+  // Waits once, then leaves. The place is gone when its number is listed.
+  Task<void> WaitAndLeave(Place place, int number) {
+    co_await place->Wait(timer_, kLong, cancellation_);
+    place.reset();
+    left_.push_back(number);
+  }
+  // Waits once, and stays.
+  Task<void> Wait(WaitingRoom::Place& place, int number) {
+    co_await place.Wait(timer_, kLong, cancellation_);
+    left_.push_back(number);
+  }
+  // Those that have left before the longest wait is over.
+  std::vector<int> AwaitThatLeft(size_t count) {
+    while (left_.size() < count && loop_.RunOne() && loop_.elapsed() < kLong) {
+    }
+    return loop_.elapsed() < kLong ? left_ : std::vector<int>();
+  }
+
+  EventLoop loop_;
+  LoopTimer timer_{loop_};
+  WaitingRoom room_{/*max_waiting=*/3};
+  Cancellation cancellation_;
+  std::vector<int> left_;
+};
+
+TEST_F(WaitingRoomTest, HasNoMorePlacesThanItsLimit) {
+  std::vector<Place> places;
+  for (int i = 0; i < 3; ++i) places.push_back(room_.Enter());
+  EXPECT_EQ(room_.Enter(), nullptr);
+  EXPECT_EQ(room_.num_waiting(), 3);
+  places.pop_back();
+  EXPECT_EQ(room_.num_waiting(), 2);
+  EXPECT_NE(room_.Enter(), nullptr);
+}
+
+TEST_F(WaitingRoomTest, OneCallBringsTheFirstAndItsLeavingTheNext) {
+  for (int i = 0; i < 3; ++i) StartDetached(WaitAndLeave(room_.Enter(), i));
+  room_.Call();
+  EXPECT_THAT(AwaitThatLeft(3), ElementsAre(0, 1, 2));
+}
+
+TEST_F(WaitingRoomTest, TwoCallsAtOnceBringTwo) {
+  const Place first = room_.Enter(), second = room_.Enter();
+  room_.Call();
+  room_.Call();
+  StartDetached(Wait(*second, 2));
+  EXPECT_THAT(AwaitThatLeft(1), ElementsAre(2));
+  StartDetached(Wait(*first, 1));
+  EXPECT_THAT(AwaitThatLeft(2), ElementsAre(2, 1));
+}
+
+TEST_F(WaitingRoomTest, ACallWhileTheFirstAsksIsHeardWhenItComesBack) {
+  const Place first = room_.Enter();
+  room_.Call();
+  StartDetached(Wait(*first, 1));
+  EXPECT_THAT(AwaitThatLeft(1), ElementsAre(1));
+}
+
+TEST_F(WaitingRoomTest, WhoIsCancelledWaitsNoLonger) {
+  StartDetached(WaitAndLeave(room_.Enter(), 1));
+  cancellation_.Cancel();
+  EXPECT_THAT(AwaitThatLeft(1), ElementsAre(1));
+  StartDetached(WaitAndLeave(room_.Enter(), 2));
+  EXPECT_THAT(AwaitThatLeft(2), ElementsAre(1, 2));
+}
+
+}  // namespace
+}  // namespace outrider::testing
