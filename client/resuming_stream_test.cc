@@ -88,7 +88,6 @@ TEST(ResumingStreamTest, ANameThatMayStandForSeveralIsNotWaitedForEither) {
       Read({absl::StrCat("localhost:", PortOf(only.address()))},
            std::chrono::seconds(6));
   EXPECT_TRUE(absl::IsUnavailable(result.status)) << result.status;
-  EXPECT_EQ(result.num_resumes, 1);
 }
 
 TEST(ResumingStreamTest, OneThatHasNotBegunIsSentAsItWas) {

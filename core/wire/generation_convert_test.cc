@@ -70,7 +70,7 @@ TEST(GenerationConvertTest, ARoundArrivesButForWhatCallersAreNotTold) {
                                         .compute_seconds = 0.0625,
                                         .wire_bytes = 8,
                                         .num_messages = 9,
-                                        .num_misses = 10}};
+                                        .misses = {10}}};
   const auto got = ThereAndBack({.round = sent}).round;
   ASSERT_TRUE(got.has_value());
   EXPECT_EQ(got->num_drafted, 4);
