@@ -100,8 +100,9 @@ def sanitizer(machine):
     if not machine.has_program("compute-sanitizer"):
         raise NotRunError("compute-sanitizer is not installed")
     program = machine.folder / "tests/kernels_cuda_gpu_tests"
-    # One order of threads: those are the emulation's.
-    tests = "--gtest_filter=*order_1:Orders/*/0:CudaPackTest.*"
+    # One order of threads: those are the emulation's. And a model's steps, as graphs.
+    tests = ("--gtest_filter=*order_1:Orders/*/0:CudaPackTest.*:CudaCausalLmTest.AGraphGivesTheBitsOfItsLaunches:"
+             "CudaCausalLmTest.ARoundOfManySessionsIsOneLaunchAndHasTheirBits")
     done = []
     for tool in ("memcheck", "racecheck", "synccheck", "initcheck"):
         try:

@@ -44,6 +44,13 @@ bool GetProperties(cudaDeviceProp* properties) {
          cudaGetDeviceProperties(properties, device) == cudaSuccess;
 }
 
+// Where there is nothing to copy there may be no address, which a device need
+// not take.
+void Copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
+          Stream stream) {
+  if (bytes > 0) cudaMemcpyAsync(to, from, bytes, kind, stream);
+}
+
 }  // namespace
 
 std::string OpenDevice(int index) {
@@ -114,19 +121,19 @@ Stream MakeStream() {
 void DestroyStream(Stream stream) { cudaStreamDestroy(stream); }
 
 void CopyToDevice(void* to, const void* from, size_t bytes, Stream stream) {
-  cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream);
+  Copy(to, from, bytes, cudaMemcpyHostToDevice, stream);
 }
 
 void CopyToHost(void* to, const void* from, size_t bytes, Stream stream) {
-  cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream);
+  Copy(to, from, bytes, cudaMemcpyDeviceToHost, stream);
 }
 
 void CopyOnDevice(void* to, const void* from, size_t bytes, Stream stream) {
-  cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream);
+  Copy(to, from, bytes, cudaMemcpyDeviceToDevice, stream);
 }
 
 void ZeroMemory(void* memory, size_t bytes, Stream stream) {
-  cudaMemsetAsync(memory, 0, bytes, stream);
+  if (bytes > 0) cudaMemsetAsync(memory, 0, bytes, stream);
 }
 
 std::string Synchronize(Stream stream) {

@@ -11,7 +11,6 @@
 #include "core/kernels/cuda/emulation/stream.h"
 
 // What runtime.cu uses of the CUDA runtime, by stream.h; for that file alone.
-
 namespace emulated = outrider::kernels::cuda::emulation;
 
 // NOLINTBEGIN: the names are CUDA's.
@@ -21,6 +20,7 @@ enum cudaError_t {
   cudaErrorNoDevice,
   cudaErrorLaunchFailure
 };
+using cudaMemcpyKind = int;
 constexpr int cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2,
               cudaMemcpyDeviceToDevice = 3;
 struct cudaDeviceProp {
