@@ -36,7 +36,10 @@ Decoded Decode(client::GenerationClient& client,
     }
     if ((*update)->finish) {
       EXPECT_EQ((*update)->finish->num_misses, 0);
-      EXPECT_EQ((*update)->finish->num_draft_failures, 0);
+      // A busy machine may make a draft late, and greedy ones are not awaited.
+      if (request.temperature > 0) {
+        EXPECT_EQ((*update)->finish->num_draft_failures, 0);
+      }
     }
   }
 }
