@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import demo_report
-from demo_report import AUTO, AUTO_AHEAD, Run, Setting
+from demo_report import AUTO, Run, Setting
 from program import Program
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -30,11 +30,8 @@ PROMPTS = ROOT / "models/prompts.jsonl"
 
 NUM_TOKENS = 96
 SETTINGS = [*map(Setting, range(9)), Setting(8, min_probability=0.3),
-            Setting(8, min_probability=0.3, prompt_lookup=True), AUTO, AUTO_AHEAD]
-SAMPLED_SETTINGS = {*map(Setting, range(4)), *SETTINGS[-4:]}
-# The two nodes share the machine: docs/sizing.md.
-THREADS = str(max(1, len(os.sched_getaffinity(0)) // 2))
-ALL_CORES = "0"
+            Setting(8, min_probability=0.3, prompt_lookup=True), AUTO]
+SAMPLED_SETTINGS = {*map(Setting, range(4)), *SETTINGS[-3:]}
 # As many prompts as fit into this, the fewest and the most.
 DECODE_SECONDS = 25
 MIN_PROMPTS, MAX_PROMPTS = 4, 12
@@ -96,9 +93,8 @@ def cluster(dtype: str) -> Iterator[str]:
     """Yields the coordinator's address."""
     nodes = Cluster()
     try:
-        flags = ("--dtype", dtype, "--threads", THREADS)
-        verifier = nodes.start("outrider-verifier", "--model", TARGET, *flags)
-        drafter = nodes.start("outrider-drafter", "--model", DRAFT, *flags)
+        verifier = nodes.start("outrider-verifier", "--model", TARGET, "--dtype", dtype)
+        drafter = nodes.start("outrider-drafter", "--model", DRAFT, "--dtype", dtype)
         address = nodes.start("outrider-coordinator", "--verifier", verifier,
                               "--drafter", drafter, "--tokenizer", TARGET)
         print(wait_for_pair(address))
@@ -135,9 +131,8 @@ def wait_for_pair(address: str) -> str:
     raise DemoError(f"the coordinator did not find its pair within {START_SECONDS} s:\n{table}")
 
 
-def measure(name: str, model: pathlib.Path, dtype: str, threads: str = THREADS) -> dict[str, Any]:
-    return json.loads(output_of(name, "--model", model, "--dtype", dtype, "--threads", threads,
-                                "--measure", "--json"))
+def measure(name: str, model: pathlib.Path, dtype: str) -> dict[str, Any]:
+    return json.loads(output_of(name, "--model", model, "--dtype", dtype, "--measure", "--json"))
 
 
 def choose_dtype() -> tuple[str, dict[str, Any]]:
@@ -169,7 +164,6 @@ def generate(address: str, prompt: str, setting: Setting, *flags: str) -> Run:
         "outrider", "generate", "--coordinator", address, "--json-rounds", "-k", k,
         "--min-draft-probability", str(setting.min_probability),
         *(["--prompt-lookup"] if setting.prompt_lookup else []),
-        *(["--schedule", "auto"] if setting.is_ahead else []),
         "--max-tokens", str(NUM_TOKENS), "--ignore-eos", *flags, "--", prompt)))
 
 
@@ -220,11 +214,9 @@ class Decoder:
 
 def run_demo() -> bool:
     """Whether greedy output was plain decoding's throughout."""
-    print(f"Measuring the two models inside their own processes, without any RPC, {THREADS} "
-          f"thread{'s' * (THREADS != '1')} each ...")
+    print("Measuring the two models inside their own processes, without any RPC ...")
     dtype, measured = choose_dtype()
     draft_step_ms = measure("outrider-drafter", DRAFT, dtype)["draft_step_ms"]
-    alone = measure("outrider-verifier", TARGET, dtype, ALL_CORES)["plain_tokens_per_second"]
     prompts = read_prompts(measured["rows_ms"][0])
     print("Starting verifier, drafter and coordinator ...\n")
     with cluster(dtype) as address:
@@ -234,7 +226,7 @@ def run_demo() -> bool:
         is_same = demo_report.print_comparison(greedy.runs)
         best = demo_report.best_setting(greedy.runs)
         sampled = decoder.decode(SAMPLED_SETTINGS, "--temperature", "1", "--seed", "1", is_sampled=True)
-    demo_report.print_speed(greedy.runs, greedy.inside, alone)
+    demo_report.print_speed(greedy.runs, greedy.inside)
     demo_report.print_formula(greedy.runs, greedy.inside)
     demo_report.print_split(greedy.runs[best], best, greedy.inside)
     demo_report.print_sampled(sampled.runs, sampled.inside)

@@ -16,11 +16,10 @@ class Setting(NamedTuple):
     min_probability: float = 0.0  # drafting stops early below it; 0: never
     prompt_lookup: bool = False  # drafts come from the text where it repeats itself
     is_auto: bool = False  # the coordinator chooses K for each round, k at most
-    is_ahead: bool = False  # the drafter drafts while the verifier works
 
     def __str__(self) -> str:
         if self.is_auto:
-            return "auto" + ">" * self.is_ahead
+            return "auto"
         return f"{self.k}{'?' * bool(self.min_probability)}{'+' * self.prompt_lookup}"
 
     @property
@@ -30,7 +29,6 @@ class Setting(NamedTuple):
 
 PLAIN = Setting(0)
 AUTO = Setting(16, is_auto=True)
-AUTO_AHEAD = Setting(16, is_auto=True, is_ahead=True)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -177,14 +175,12 @@ def best_plain_k(runs: dict[Setting, list[Run]]) -> Setting:
     return best_setting({setting: some for setting, some in runs.items() if setting.is_plain_k})
 
 
-def print_speed(runs: dict[Setting, list[Run]], inside: Inside, alone: float) -> None:
-    """`alone`: plain decoding of a verifier that has all cores, tokens per second."""
+def print_speed(runs: dict[Setting, list[Run]], inside: Inside) -> None:
     heading("Speed: medians over the prompts, prompt processing not counted")
     speeds = inside.plain_speeds
     print(f"Plain decoding inside the verifier, no RPC, {inside.description}: "
           f"{statistics.median(speeds):.1f} tokens/s,\nmeasured before each prompt and after the "
-          f"last, {min(speeds):.1f} to {max(speeds):.1f}; where it had the drafter's cores as well, "
-          f"{alone:.1f}\n")
+          f"last, {min(speeds):.1f} to {max(speeds):.1f}\n")
     if max(speeds) > 1.25 * min(speeds):
         print(styled(BOLD, "These should be equal: something else kept this machine busy, and what "
                            "follows is rough.\n"))
@@ -202,7 +198,7 @@ def print_speed_table(runs: dict[Setting, list[Run]], inside: Inside) -> None:
         drafted = total(some, "drafted")
         accepted = f"{100 * total(some, 'accepted') / drafted:.0f} %" if drafted else "-"
         per_round = total(some, "tokens") / total(some, "rounds")
-        line = (f" {setting!s:5} {accepted:>7}   {per_round:12.2f}   "
+        line = (f" {setting!s:4}  {accepted:>7}   {per_round:12.2f}   "
                 f"{median_of(some, lambda run: run.speed):8.1f}   "
                 f"{speed_up_over_plain(some, inside):12.2f}x   "
                 f"{speed_up_over_zero(runs, setting):12.2f}x")
@@ -210,9 +206,6 @@ def print_speed_table(runs: dict[Setting, list[Run]], inside: Inside) -> None:
         print(styled(BOLD, f"{line}   <- {mark}") if mark else line)
     if AUTO in runs:
         print("\n auto  the coordinator chooses K for each round (-k auto, the default)")
-    if AUTO_AHEAD in runs:
-        print(" >     while the verifier works the drafter drafts for its likeliest verdicts\n"
-              "       (--schedule auto: for a drafter that has cores of its own)")
     early = max((setting.min_probability for setting in runs), default=0.0)
     if early:
         print(f"\n ?  a draft ends where the drafter's first choices are less probable than {early:g}\n"
