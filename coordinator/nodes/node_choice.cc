@@ -32,15 +32,16 @@ uint64_t OrderOfSalt(absl::string_view salt, absl::string_view address) {
   return SipHash24({}, absl::StrCat(address, " ", salt));
 }
 
-// Of how many addresses a salt's order is asked before a draw is given up: a
+// Of how many addresses the orders of salts are asked before it is given up: a
 // session's opening waits for it, and so do all others of the pool.
-constexpr size_t kMostAsked = 1024;
+constexpr size_t kMostAsked = 8192;
 
 bool IsFirst(size_t index, absl::string_view salt,
-             absl::Span<const NodeCandidate> candidates) {
+             absl::Span<const NodeCandidate> candidates, size_t& num_asked) {
   const uint64_t own = OrderOfSalt(salt, candidates[index].address);
   return std::all_of(candidates.begin(), candidates.end(),
                      [&](const NodeCandidate& other) {
+                       ++num_asked;
                        return own <= OrderOfSalt(salt, other.address);
                      });
 }
@@ -67,15 +68,16 @@ std::optional<size_t> ChooseNode(const SessionId& session,
   return chosen;
 }
 
-std::string DrawSalt(const SessionId& secret, size_t home,
+std::string DrawSalt(const Id128& secret, size_t home,
                      absl::Span<const NodeCandidate> candidates) {
   const std::string hex = absl::BytesToHexString(secret.ToBytes());
-  std::string salt;
-  for (size_t draw = 0; draw * candidates.size() < kMostAsked; ++draw) {
+  std::string salt = hex;
+  size_t num_asked = 0;
+  for (int draw = 0; num_asked < kMostAsked; ++draw) {
     salt = absl::StrCat(hex, "-", draw);
-    if (IsFirst(home, salt, candidates)) return salt;
+    if (IsFirst(home, salt, candidates, num_asked)) break;
   }
-  return salt.empty() ? hex : salt;
+  return salt;
 }
 
 }  // namespace outrider

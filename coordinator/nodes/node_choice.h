@@ -33,10 +33,10 @@ std::optional<size_t> ChooseNode(const SessionId& session,
                                  absl::Span<const NodeCandidate> candidates);
 
 // A salt made of `secret`, in whose order candidates[home] is the first: a
-// session that comes again with it comes there, also by another coordinator. In
-// few draws such a salt is found among some dozens of nodes; of more it may be
-// any, which costs whoever comes again a prefill.
-std::string DrawSalt(const SessionId& secret, size_t home,
+// session that comes again with it comes there, also by another coordinator.
+// Such a salt is found among some hundreds of nodes; of more it may be any,
+// which costs whoever comes again a prefill.
+std::string DrawSalt(const Id128& secret, size_t home,
                      absl::Span<const NodeCandidate> candidates);
 
 }  // namespace outrider

@@ -143,8 +143,12 @@ TEST(NodeChoiceTest, ASaltBringsNoSessionToADoubtfulNode) {
 }
 
 TEST(NodeChoiceTest, WhoComesAgainWithADrawnSaltComesToItsNode) {
-  const std::vector<NodeCandidate> nodes = {
-      {.address = "a:1"}, {.address = "b:1"}, {.address = "c:1"}};
+  std::vector<std::string> addresses;
+  for (int i = 0; i < 64; ++i) addresses.push_back(absl::StrCat("n", i, ":1"));
+  std::vector<NodeCandidate> nodes;
+  for (const std::string& address : addresses) {
+    nodes.push_back({.address = address});
+  }
   std::set<std::string> salts;
   for (int i = 0; i < 30; ++i) {
     const size_t home = i % nodes.size();

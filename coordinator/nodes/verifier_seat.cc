@@ -72,6 +72,7 @@ Seat<VerifierNode> VerifierSeat::TakeOther(const VerifyCall& call,
 
 Seat<VerifierNode> VerifierSeat::Take(NodeGroup<VerifierNode>::Choice choice) {
   description_ = std::move(choice.description);
+  num_unanswered_ = 0;
   return std::exchange(seat_, std::move(choice.seat));
 }
 

@@ -23,6 +23,7 @@ Task<void> GrpcCacheStub::Release(RequestHeader header,
   request.set_session_id(header.session.ToBytes());
   request.set_incarnation(header.incarnation.ToBytes());
   request.set_step(header.step);
+  request.set_text_is_over(header.is_over);
   for (uint64_t attempt = 0;; ++attempt) {
     const absl::StatusOr<v1::ReleaseResponse> response =
         co_await CallUnary<v1::ReleaseResponse>(

@@ -45,10 +45,11 @@ RequestHeader Session::NextHeader(const CacheMirror& cache, int num_steps) {
   return header;
 }
 
-RequestHeader Session::AdvisoryHeader(const CacheMirror& cache) {
+RequestHeader Session::AdvisoryHeader(const CacheMirror& cache, bool is_over) {
   return {.session = id(),
           .incarnation = cache.incarnation(),
-          .step = next_step_++};
+          .step = next_step_++,
+          .is_over = is_over};
 }
 
 void Session::Commit(const Draft& draft, const Verdict& verdict) {

@@ -81,8 +81,9 @@ class Session {
   // the node behind this mirror.
   RequestHeader NextHeader(const CacheMirror& cache, int num_steps = 1);
 
-  // Names session, life and step of an advisory call, without a delta.
-  RequestHeader AdvisoryHeader(const CacheMirror& cache);
+  // Names session, life and step of an advisory call, without a delta;
+  // `is_over`: nobody comes back for the text.
+  RequestHeader AdvisoryHeader(const CacheMirror& cache, bool is_over = false);
 
   // Ends a round: the accepted drafts and the next token become committed, and
   // both mirrors know how far their caches agree.

@@ -19,7 +19,6 @@ namespace {
 
 void AddNodeFlags(CLI::App& app, CoordinatorFlags& flags) {
   app.option_defaults()->group("Nodes");
-  app.option_defaults()->group("Nodes");
   app.add_option("--verifier", flags.nodes.verifiers,
                  "HOST:PORT of a verifier, or unix:PATH where its --listen is "
                  "one; may be repeated. A name stands for "

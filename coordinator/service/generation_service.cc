@@ -37,7 +37,8 @@ GenerationUpdate FirstUpdate(const GenerationRequest& request,
               .is_k_auto = request.draft_length_mode == DraftLengthMode::kAuto,
               .is_lossy = IsLossy(request.sampling),
               .model = pair.verifier_description.identity(),
-              .cache_salt = pair.cache_salt},
+              // It has its own already, which is not ours to tell.
+              .cache_salt = request.cache_salt.empty() ? pair.cache_salt : ""},
       .first_index = static_cast<int>(request.delivered.size())};
 }
 
@@ -81,7 +82,10 @@ void GenerationServiceImpl::Refuse(const Call& call,
       << (IsPoison(status) ? ", as verifiers died while they had its prompt"
                            : "");
   call.tally.End(std::nullopt, status.code());
-  StartDetached(call.writer.FinishAfterWrites(ToGrpcStatus(status)));
+  // What waits when a drain is over is to come to another coordinator.
+  const absl::Status told =
+      absl::IsCancelled(status) ? ForClients(status) : status;
+  StartDetached(call.writer.FinishAfterWrites(ToGrpcStatus(told)));
 }
 
 void GenerationServiceImpl::Ended(const Call& call, const Session& session,
@@ -102,7 +106,7 @@ void GenerationServiceImpl::Ended(const Call& call, const Session& session,
   }
   if (IsPoison(result.status())) {
     quarantine_.Add(session.committed().tokens().first(session.prompt_length()),
-                    call.name.request_id, MonotonicClock::now());
+                    MonotonicClock::now());
   }
 }
 
@@ -149,7 +153,8 @@ Task<GenerationServiceImpl::Outcome> GenerationServiceImpl::RunOnPair(
     const v1::GenerateRequest& proto, const Call& call,
     const std::shared_ptr<Cancellation>& cancellation, bool is_first) {
   if (cancellation->cancelled()) {
-    Refuse(call, absl::CancelledError("the client is gone"));
+    Refuse(call,
+           absl::CancelledError("the client is gone, or a drain is over"));
     co_return Outcome::kEnded;
   }
   const SessionId session_id = SessionId::Random();
@@ -185,6 +190,15 @@ Task<GenerationServiceImpl::Outcome> GenerationServiceImpl::RunOnPair(
   const bool is_replaced = is_first && !proto.has_model() &&
                            absl::IsAborted(result.status()) &&
                            !call.writer.has_written();
+  // The client reads its answer by itself; the caches go back early, and nobody
+  // comes back for a text of its own salt that has come to its end.
+  const bool is_over = result.ok() && request->cache_salt.empty();
+  if (pair->drafter != nullptr) {
+    pair->drafter->Release(
+        session.AdvisoryHeader(session.drafter_cache(), is_over));
+  }
+  pair->verifier->Release(
+      session.AdvisoryHeader(session.verifier_cache(), is_over));
   if (is_replaced) {
     OUTRIDER_LOG(kInfo, call.name.Fields())
         << "begins anew, as its model was replaced: " << result.status();
@@ -193,12 +207,6 @@ Task<GenerationServiceImpl::Outcome> GenerationServiceImpl::RunOnPair(
     StartDetached(call.writer.FinishAfterWrites(
         ToGrpcStatus(ForClients(result.status()))));
   }
-
-  // The client reads its answer by itself; the caches go back early.
-  if (pair->drafter != nullptr) {
-    pair->drafter->Release(session.AdvisoryHeader(session.drafter_cache()));
-  }
-  pair->verifier->Release(session.AdvisoryHeader(session.verifier_cache()));
   co_return is_replaced ? Outcome::kReplaced : Outcome::kEnded;
 }
 
@@ -226,8 +234,7 @@ absl::StatusOr<GenerationRequest> GenerationServiceImpl::Admit(
     const v1::GenerateRequest& proto, const NodePool::Pair& pair,
     const Call& call) const {
   absl::StatusOr<GenerationRequest> request = Parse(proto, pair);
-  if (request.ok() && quarantine_.Has(request->prompt, call.name.request_id,
-                                      MonotonicClock::now())) {
+  if (request.ok() && quarantine_.Has(request->prompt, MonotonicClock::now())) {
     call.tally.CountQuarantined();
     return ForClients(PoisonError());
   }

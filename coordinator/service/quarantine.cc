@@ -7,38 +7,30 @@
 
 namespace outrider {
 
-void Quarantine::Add(absl::Span<const TokenId> prompt,
-                     absl::string_view request_id, Clock::time_point now) {
-  const Entry entry = EntryOf(prompt, request_id, now);
+void Quarantine::Add(absl::Span<const TokenId> prompt, Clock::time_point now) {
+  const Entry entry = {.prompt = HashOf(prompt), .until = now + kPeriod};
   MutexLock lock(mu_);
   if (entries_.size() == kMost) entries_.pop_front();
   entries_.push_back(entry);
 }
 
 bool Quarantine::Has(absl::Span<const TokenId> prompt,
-                     absl::string_view request_id,
                      Clock::time_point now) const {
   {
     // Nearly always: then no long prompt is hashed.
     MutexLock lock(mu_);
     if (entries_.empty() || entries_.back().until <= now) return false;
   }
-  const Entry asked = EntryOf(prompt, request_id, now);
+  const uint64_t asked = HashOf(prompt);
   MutexLock lock(mu_);
   return std::ranges::any_of(entries_, [&](const Entry& entry) {
-    return entry.until > now && (entry.prompt == asked.prompt ||
-                                 entry.request_id == asked.request_id);
+    return entry.until > now && entry.prompt == asked;
   });
 }
 
-Quarantine::Entry Quarantine::EntryOf(absl::Span<const TokenId> prompt,
-                                      absl::string_view request_id,
-                                      Clock::time_point now) const {
-  const absl::string_view tokens(reinterpret_cast<const char*>(prompt.data()),
-                                 prompt.size() * sizeof(TokenId));
-  return {.prompt = SipHash24(key_.bytes, tokens),
-          .request_id = SipHash24(key_.bytes, request_id),
-          .until = now + kPeriod};
+uint64_t Quarantine::HashOf(absl::Span<const TokenId> prompt) const {
+  return SipHash24(key_.bytes, {reinterpret_cast<const char*>(prompt.data()),
+                                prompt.size() * sizeof(TokenId)});
 }
 
 }  // namespace outrider

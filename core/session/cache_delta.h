@@ -35,6 +35,8 @@ struct RequestHeader {
   // Where it opens: sessions of one salt may share what they begin with. Empty:
   // it shares with nobody.
   std::string cache_salt = {};
+  // Of a release: nobody comes back for the text, which need not be kept.
+  bool is_over = false;
 };
 
 // Whether the stream of the session has begun: there are tokens after its

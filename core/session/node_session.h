@@ -67,6 +67,7 @@ struct NodeSession {
   Clock::time_point last_use = {};  // the end of its last call
   bool is_at_work = false;
   bool is_released = false;                      // goes when its call ends
+  bool is_over = false;                          // and its text with it
   std::list<NodeSession*>::iterator place = {};  // among the idle ones
 };
 

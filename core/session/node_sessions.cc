@@ -255,6 +255,7 @@ void NodeSessions::Discard(NodeSession& session) {
 
 void NodeSessions::Drop(NodeSession& session) {
   blocks_.EndBranches(session);
+  if (session.is_over) blocks_.Distrust(session);
   // Nobody will cut it any more: also what was drafted is a text.
   blocks_.ShareUpTo(session, session.log.length());
   blocks_.Cut(session, 0);
@@ -284,6 +285,7 @@ bool NodeSessions::Release(const RequestHeader& header) {
     return false;
   }
   session->is_released = true;
+  session->is_over = header.is_over;
   if (!session->is_at_work) Drop(*session);
   return true;
 }

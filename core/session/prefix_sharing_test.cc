@@ -104,11 +104,12 @@ class PrefixSharingTest : public ::testing::Test {
   int Open(uint8_t name, const TokenSeq& text, const std::string& salt = "s") {
     return Run(Opening(name, text, salt));
   }
-  void Release(uint8_t name) {
+  void Release(uint8_t name, bool is_over = false) {
     EXPECT_TRUE(memory_.sessions.Release(
         {.session = Id(name),
          .incarnation = memory_.sessions.Find(Id(name))->incarnation,
-         .step = ++step_}));
+         .step = ++step_,
+         .is_over = is_over}));
     EXPECT_TRUE(memory_.sessions.IsConsistent());
   }
   std::optional<Miss> MissOf(const RequestHeader& header) {
@@ -133,6 +134,21 @@ TEST_F(PrefixSharingTest, AChatsNextTurnBeginsWithWhatTheOneBeforeLeft) {
   EXPECT_EQ(num_free(), kNumBlocks);
   EXPECT_EQ(Open(2, Text(50)), 16);
   EXPECT_EQ(num_free(), kNumBlocks - 4);
+}
+
+TEST_F(PrefixSharingTest, OfATextThatIsOverNothingIsFound) {
+  Open(1, Text(40), "a stream's own");
+  Release(1, /*is_over=*/true);
+  EXPECT_EQ(num_free(), kNumBlocks);
+  EXPECT_EQ(Open(2, Text(40), "a stream's own"), 0);
+}
+
+// The first one is still there when it is resumed, and its release comes late.
+TEST_F(PrefixSharingTest, WhoGoesOnWithATextKeepsItWhenItIsOverElsewhere) {
+  Open(1, Text(40), "a stream's own");
+  EXPECT_EQ(Open(2, Text(50), "a stream's own"), 32);
+  Release(1, /*is_over=*/true);
+  EXPECT_EQ(Run(Next(2, 50, {50})), 0);
 }
 
 TEST_F(PrefixSharingTest, WhatTheAnswerWasIsKnownToo) {
@@ -336,7 +352,8 @@ TEST_F(PrefixSharingTest, EachReadsItsOwnTextAfterEveryStepOfARandomSchedule) {
     } else if (choice == 8 && session != nullptr) {
       const RequestHeader header = {.session = Id(name),
                                     .incarnation = session->incarnation,
-                                    .step = static_cast<uint64_t>(step)};
+                                    .step = static_cast<uint64_t>(step),
+                                    .is_over = upto(4) == 0};
       upto(3) > 0 ? sessions.Truncate(header, upto(50))
                   : sessions.Release(header);
     } else {

@@ -187,7 +187,8 @@ absl::StatusOr<RequestHeader> FromProto(const v1::TruncateRequest& request) {
 }
 
 absl::StatusOr<RequestHeader> FromProto(const v1::ReleaseRequest& request) {
-  RequestHeader header = {.step = request.step()};
+  RequestHeader header = {.step = request.step(),
+                          .is_over = request.text_is_over()};
   OUTRIDER_ASSIGN_OR_RETURN(header.session,
                             ToId(request.session_id(), "session_id"));
   if (!request.incarnation().empty()) {

@@ -16,10 +16,10 @@
 
 namespace outrider {
 
-// What a node says of itself (NodeDescription in the proto).
 // Sessions of one cache_salt share: NodeDescription::prefix_cache.
 inline constexpr char kSharesBySalt[] = "salted";
 
+// What a node says of itself (NodeDescription in the proto).
 struct NodeDescription {
   std::string model_name = {};
   std::string weights_hash = {};

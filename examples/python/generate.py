@@ -67,7 +67,7 @@ def stream(stub, request, flags, stop_after=None):
         if message.HasField("start"):
             request.seed = message.start.seed
             request.model.CopyFrom(message.start.model)
-            request.cache_salt = message.start.cache_salt
+            request.cache_salt = message.start.cache_salt or request.cache_salt
             if message.start.auto_num_speculative_tokens:
                 request.auto_num_speculative_tokens = True
         if message.first_index > next_index and message.tokens:

@@ -167,7 +167,7 @@ class Generation:
             self.tally.prompt_tokens = message.start.prompt_length
             self._model.CopyFrom(message.start.model)
             self._is_k_auto = message.start.auto_num_speculative_tokens
-            self._cache_salt = message.start.cache_salt
+            self._cache_salt = message.start.cache_salt or self._cache_salt
             self._has_begun = True
         next_index = len(self._tokens)
         if message.tokens:

@@ -129,7 +129,7 @@ class Stream:
                     self.broken_rules["of another model"] += 1
                 self.model = message.start.model
                 self._request.model.CopyFrom(self.model)
-                self._request.cache_salt = message.start.cache_salt
+                self._request.cache_salt = message.start.cache_salt or self._request.cache_salt
             if message.tokens:
                 self._take(message)
             if message.HasField("finish"):

@@ -184,22 +184,34 @@ TEST(ClusterTest, AResumedStreamGoesOnFromWhatItsVerifierStillHas) {
   options.other_targets = {options.target, options.target};
   InProcessCluster cluster(options);
   ASSERT_TRUE(cluster.WaitUntilReady());
-  client::GenerationRequest request = Greedy(TokenSeq(70, 5), 40, /*k=*/4);
-  const Result whole = Generate(cluster, request);
-  ASSERT_THAT(whole.status, IsOk());
-  EXPECT_EQ(whole.finish->num_cached_prompt_tokens, 0);
-  // Another request is none of the stream's.
-  EXPECT_EQ(Generate(cluster, request).finish->num_cached_prompt_tokens, 0);
+  const TokenSeq prompt(70, 5);
+  const client::GenerationRequest request = Greedy(prompt, 400, /*k=*/4);
+  const auto begun =
+      cluster.client().Generate(request, std::chrono::minutes(1));
+  while (begun->ResumeRequest().delivered->size() < 20) {
+    ASSERT_THAT(begun->Next(), IsOk());
+  }
+  client::GenerationRequest resume = begun->ResumeRequest();
+  EXPECT_NE(resume.cache_salt, "");
+  begun->Cancel();
+  const auto num_sessions = [&] {
+    return cluster.verifier().num_sessions() +
+           cluster.other_verifier(0).num_sessions() +
+           cluster.other_verifier(1).num_sessions();
+  };
+  while (num_sessions() > 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 
-  request.seed = whole.start->seed;
-  request.delivered = {whole.tokens.begin(), whole.tokens.begin() + 20};
-  request.model = whole.start->model;
-  request.cache_salt = whole.start->cache_salt;
-  const Result rest = Generate(cluster, request);
-  EXPECT_EQ(rest.tokens,
-            TokenSeq(whole.tokens.begin() + 20, whole.tokens.end()));
+  const Result rest = Generate(cluster, resume);
+  TokenSeq all = *resume.delivered;
+  all.insert(all.end(), rest.tokens.begin(), rest.tokens.end());
+  EXPECT_EQ(all, PlainGreedy(prompt, 400, kVocab));
   // All full blocks of the prompt, whose end and the delivered tokens are more.
   EXPECT_GE(rest.finish->num_cached_prompt_tokens, 64);
+  // It was told nothing that it knew, and what has come to its end is gone.
+  EXPECT_EQ(rest.start->cache_salt, "");
+  EXPECT_EQ(Generate(cluster, request).finish->num_cached_prompt_tokens, 0);
 }
 
 // Whose verifier came back as another model, as after a rollout in between.
