@@ -142,13 +142,22 @@ TEST(NodeChoiceTest, ASaltBringsNoSessionToADoubtfulNode) {
   EXPECT_THAT(ChooseNode(SessionNumbered(1), "s", nodes), Optional(*home));
 }
 
+// n0:1, n1:1, ...
+std::vector<std::string> Addresses(int count) {
+  std::vector<std::string> addresses(count);
+  for (int i = 0; i < count; ++i) addresses[i] = absl::StrCat("n", i, ":1");
+  return addresses;
+}
+std::vector<NodeCandidate> IdleNodes(
+    const std::vector<std::string>& addresses) {
+  std::vector<NodeCandidate> nodes(addresses.size());
+  for (size_t i = 0; i < nodes.size(); ++i) nodes[i].address = addresses[i];
+  return nodes;
+}
+
 TEST(NodeChoiceTest, WhoComesAgainWithADrawnSaltComesToItsNode) {
-  std::vector<std::string> addresses;
-  for (int i = 0; i < 64; ++i) addresses.push_back(absl::StrCat("n", i, ":1"));
-  std::vector<NodeCandidate> nodes;
-  for (const std::string& address : addresses) {
-    nodes.push_back({.address = address});
-  }
+  const std::vector<std::string> addresses = Addresses(64);
+  const std::vector<NodeCandidate> nodes = IdleNodes(addresses);
   std::set<std::string> salts;
   for (int i = 0; i < 30; ++i) {
     const size_t home = i % nodes.size();
@@ -159,16 +168,9 @@ TEST(NodeChoiceTest, WhoComesAgainWithADrawnSaltComesToItsNode) {
 }
 
 TEST(NodeChoiceTest, OfVeryManyNodesASaltIsDrawnAllTheSame) {
-  const std::vector<std::string> addresses = [] {
-    std::vector<std::string> all;
-    for (int i = 0; i < 5000; ++i) all.push_back(absl::StrCat("n", i, ":1"));
-    return all;
-  }();
-  std::vector<NodeCandidate> nodes;
-  for (const std::string& address : addresses) {
-    nodes.push_back({.address = address});
-  }
-  EXPECT_THAT(DrawSalt(SessionNumbered(1), 0, nodes), SizeIs(Ge(32u)));
+  const std::vector<std::string> addresses = Addresses(5000);
+  EXPECT_THAT(DrawSalt(SessionNumbered(1), 0, IdleNodes(addresses)),
+              SizeIs(Ge(32u)));
 }
 
 }  // namespace
