@@ -276,9 +276,14 @@ TEST_F(CoupledEqualsPlainTest, WithADrafterRestartedInTheMiddle) {
   DemoTrio trio;
   const Decoded plain = Decode(trio, Request(kSeeds[0], 0, kLongText));
   ASSERT_EQ(plain.tokens.size(), size_t{kLongText});
-  const Decoded run =
-      Decode(trio, Request(kSeeds[0], 4, kLongText), /*restart_at=*/40);
-  ExpectSame(run.tokens, plain.tokens, kSeeds[0]);
+  Decoded run;
+  // Where others load the machine, the drafter may be left alone for as long
+  // as a stream: another one sees it again.
+  for (int i = 0; i < 10 && (run.num_misses == 0 || run.num_accepted == 0);
+       ++i) {
+    run = Decode(trio, Request(kSeeds[0], 4, kLongText), /*restart_at=*/40);
+    ExpectSame(run.tokens, plain.tokens, kSeeds[0]);
+  }
   // The new drafter was asked in this very stream: it did not know the session.
   EXPECT_GT(run.num_misses, 0);
   EXPECT_GT(run.num_accepted, 0);

