@@ -116,13 +116,14 @@ std::unique_ptr<Work> DraftEngine::MakeWork(DraftCall call,
     return MakeAheadWork(std::move(call), content_digest,
                          std::move(is_cancelled), std::move(done));
   }
+  // It holds up no stream: while its text is taken in, rounds go on without
+  // drafts.
   Work::Request request = {
       .header = call.header,
       .content_digest = content_digest,
       // The last token drawn is not run through the model.
       .num_draft_tokens = std::max(0, DraftLength(call) - 1),
-      .is_cancelled = std::move(is_cancelled),
-      .has_begun = HasBegun(call.header, call.prompt_length)};
+      .is_cancelled = std::move(is_cancelled)};
   return std::make_unique<DraftWork>(std::move(call), std::move(request),
                                      std::move(done), *this);
 }
@@ -135,8 +136,7 @@ std::unique_ptr<Work> DraftEngine::MakeAheadWork(
       .content_digest = content_digest,
       .num_draft_tokens = static_cast<int>(call.in_flight_tokens.size()),
       .is_cancelled = std::move(is_cancelled),
-      .is_ahead = true,
-      .has_begun = true};
+      .is_ahead = true};
   // The rows of all drafts have to fit into a message.
   const int64_t num_ids =
       int64_t{std::min(call.options.support_size, options_.vocab_size)} *

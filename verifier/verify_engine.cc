@@ -84,7 +84,7 @@ std::unique_ptr<Work> VerifyEngine::MakeWork(VerifyCall call,
       .content_digest = content_digest,
       .num_draft_tokens = static_cast<int>(call.draft_tokens.size()),
       .is_cancelled = std::move(is_cancelled),
-      .has_begun = HasBegun(call.header, call.prompt_length)};
+      .holds_up_stream = HasBegun(call.header, call.prompt_length)};
   return std::make_unique<VerifyWork>(std::move(call), std::move(request),
                                       std::move(done), *this);
 }

@@ -82,10 +82,10 @@ TEST(VerifyEngineWorkTest, AStreamHasBegunOnceItsTextHasMoreThanItsPrompt) {
                                 .step = 100,
                                 .delta = {.append_tokens = {0, 1}}},
                      .prompt_length = 2};
-  EXPECT_FALSE(engine.MakeWork(call, 1, {}, {})->request().has_begun);
+  EXPECT_FALSE(engine.MakeWork(call, 1, {}, {})->request().holds_up_stream);
   call.header.step = 3;
   call.header.delta.append_tokens.push_back(2);
-  EXPECT_TRUE(engine.MakeWork(call, 1, {}, {})->request().has_begun);
+  EXPECT_TRUE(engine.MakeWork(call, 1, {}, {})->request().holds_up_stream);
 }
 
 TEST(VerifyEngineRowsTest, AreRoundedBeforeAnybodyReadsThem) {

@@ -178,7 +178,7 @@ TEST_F(BatchSchedulerTest, InAVeryFullHousePromptsHaveAQuarterOfTheRows) {
 
 TEST_F(BatchSchedulerTest, AStreamThatHasBegunElsewhereIsInEveryPass) {
   OpenAll({1, 2, 3, 4, 5, 6});
-  Submit(9, 100, {.has_begun = true});
+  Submit(9, 100, {.holds_up_stream = true});
   for (const int chunk : {32, 32, 32, 4}) {
     for (int name = 1; name <= 6; ++name) Submit(name, 5, {.num_rows = 5});
     EXPECT_THAT(RunPass(), Contains(Pair(9, chunk)));
@@ -198,7 +198,7 @@ TEST_F(BatchSchedulerTest, AShortPromptDoesNotWaitForTheWholeOfALongOne) {
 TEST_F(BatchSchedulerTest, AStreamThatHasBegunElsewhereComesBeforeOpenings) {
   Submit(1, 100);
   Submit(2, 40);
-  Submit(3, 40, {.has_begun = true});
+  Submit(3, 40, {.holds_up_stream = true});
   EXPECT_THAT(RunPass(), ElementsAre(Pair(3, 32)));
   EXPECT_THAT(RunPass(), ElementsAre(Pair(3, 8), Pair(1, 24)));
   EXPECT_THAT(StatusOf(3), IsOk());

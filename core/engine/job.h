@@ -48,10 +48,9 @@ class Job {
     const auto& has_gone = work->request().is_cancelled;
     return has_gone && has_gone();
   }
-  // Its stream has begun. Where it is a prefill it comes from another node, or
-  // back to one that has forgotten it, and is silent until its text was taken
-  // in.
-  bool has_begun() const { return work->request().has_begun; }
+  // A stream that has begun is silent until it is done. Where it is a prefill
+  // the stream comes from another node, or back to one that has forgotten it.
+  bool holds_up_stream() const { return work->request().holds_up_stream; }
 
   // Tokens besides those of its rows that running work may have: what a node
   // sat out, such as rounds without a draft.

@@ -66,9 +66,10 @@ void ReadyWork::Add(std::unique_ptr<Job> job) {
                  : job->is_ahead() ? ahead_
                                    : running_;
   auto place = queue.end();
-  if (job->is_prefill() && job->has_begun()) {
-    place = std::find_if(queue.begin(), queue.end(),
-                         [](const auto& other) { return !other->has_begun(); });
+  if (job->is_prefill() && job->holds_up_stream()) {
+    place = std::find_if(queue.begin(), queue.end(), [](const auto& other) {
+      return !other->holds_up_stream();
+    });
   }
   queue.insert(place, std::move(job));
 }
@@ -97,7 +98,8 @@ void ReadyWork::AddChunks(Pass& pass) {
   int budget = options_.prefill_chunk - num_running;
   // Those who send streams that have begun here see to their share of the time.
   const bool may_have_chunk =
-      !last_had_chunk_ || (!prompts_.empty() && prompts_.front()->has_begun());
+      !last_had_chunk_ ||
+      (!prompts_.empty() && prompts_.front()->holds_up_stream());
   if (budget < least && may_have_chunk) {
     // A quarter of the rows of two passes, however many the running have.
     budget = std::max(options_.prefill_chunk, 2 * num_running / 3);

@@ -73,8 +73,8 @@ class Work {
     std::function<bool()> is_cancelled = {};
     // Is in passes what room others leave, and ends where a newer step comes.
     bool is_ahead = false;
-    // The session's text has tokens that were generated: its stream has begun.
-    bool has_begun = false;
+    // A stream that has begun is silent until this is done.
+    bool holds_up_stream = false;
   };
 
   explicit Work(Request request) : request_(std::move(request)) {}

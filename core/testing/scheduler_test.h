@@ -51,7 +51,7 @@ class SchedulerTest : public ::testing::Test {
     const int name = header.session.bytes[0];
     const int num_draft_tokens = script.num_branches > 0 ? 0 : script.num_more;
     const bool is_ahead = script.is_ahead;
-    const bool has_begun = script.has_begun;
+    const bool holds_up_stream = script.holds_up_stream;
     script.on_finish = [this, name](const Ending& ending) {
       endings_.insert_or_assign(name, ending);
     };
@@ -63,7 +63,7 @@ class SchedulerTest : public ::testing::Test {
                                               return cancelled_.contains(name);
                                             },
                                         .is_ahead = is_ahead,
-                                        .has_begun = has_begun},
+                                        .holds_up_stream = holds_up_stream},
                           std::move(script)),
                       now_);
     FinishAll();

@@ -19,7 +19,7 @@ class ScriptedWork final : public Work {
     int num_rows = 1;  // of the first extension
     int num_more = 0;  // extensions of one token after it
     bool is_ahead = false;
-    bool has_begun = false;
+    bool holds_up_stream = false;
     int num_branches = 0;  // 0: the session's own text goes on
     // The model may go on: of what it drew so many tokens are kept, and the
     // work goes on after them.

@@ -352,6 +352,17 @@ TEST_F(ShortHeldResumeTest, SendsItsClientToOtherCoordinatorsInTheEnd) {
   EXPECT_EQ(NumHeld(), 0);
 }
 
+TEST_F(HeldResumeTest, IsSentToOtherCoordinatorsByADrain) {
+  Result rest;
+  std::jthread caller(
+      [&] { rest = Drain(*Resume(/*timeout=*/std::chrono::minutes(1))); });
+  ASSERT_TRUE(Becomes([&] { return NumHeld() == 1; }));
+  EXPECT_TRUE(cluster_->service().Drain(std::chrono::milliseconds(300)));
+  caller.join();
+  EXPECT_THAT(rest.status, StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_EQ(NumHeld(), 0);
+}
+
 TEST_F(HeldResumeTest, GivesOthersThanItsOwnModelAMomentAlone) {
   const auto stream = Resume(/*timeout=*/std::chrono::minutes(1));
   ASSERT_TRUE(Becomes([&] { return NumHeld() == 1; }));
