@@ -17,8 +17,7 @@
 
 #include "core/testing/answer_on_host.h"
 #include "gtest/gtest.h"
-#include "tests/exactness/enumeration.h"
-#include "tests/exactness/law_case.h"
+#include "tests/exactness/answered_law.h"
 #include "tests/exactness/scoped_mutant.h"
 #include "tests/support/in_process_stubs.h"
 #include "tests/support/toy_nodes.h"
@@ -26,17 +25,7 @@
 namespace outrider::testing::answered_rows {
 namespace {
 
-constexpr int kLength = 3;
-// Fewer than there are words, so that others have a weight as well.
-constexpr int kMostTop = 2;
-
-// How the answers came out, over all rows.
-struct Counts {
-  int64_t num_answered = 0;
-  int64_t num_undecided = 0;
-};
-
-TableLm::Answer Answers(Counts& counts, int most_top = kMaxTopLogits) {
+TableLm::Answer Answers(AnswerCounts& counts, int most_top = kMaxTopLogits) {
   return [&counts, most_top](const RowQuestion& question,
                              absl::Span<const float> logits) {
     auto answer = AnswerOnHost(question, logits, most_top);
@@ -45,67 +34,21 @@ TableLm::Answer Answers(Counts& counts, int most_top = kMaxTopLogits) {
   };
 }
 
-// What a row's answer decides: the cuts, penalties, and the argmax.
-std::vector<SamplingParams> CutProcessings() {
-  std::vector<SamplingParams> all = {
-      {.temperature = 0.8, .top_k = 2},
-      {.temperature = 0.8, .top_k = 3},
-      {.top_p = 0.6},
-      {.top_p = 0.9},
-      {.min_p = 0.3},
-      {.temperature = 1.3, .top_p = 0.8, .min_p = 0.2},
-      {.temperature = 0.8, .top_k = 2, .repetition_penalty = 1.7},
-      {.top_p = 0.7, .presence_penalty = 0.9},
-      {.top_p = 0.7, .frequency_penalty = -0.7},
-      {.top_k = 1, .logit_bias = {{0, 1.2}, {2, -0.8}}},
-      {.temperature = 0.8,
-       .top_k = 3,
-       .top_p = 0.9,
-       .min_p = 0.05,
-       .repetition_penalty = 1.4,
-       .presence_penalty = 0.5,
-       .frequency_penalty = 0.3,
-       .logit_bias = {{0, -0.5}, {3, 1.0}}}};
-  all.push_back({.temperature = 0, .repetition_penalty = 1.6});
-  all.push_back({.temperature = 0, .logit_bias = {{1, 0.7}}});
-  return all;
-}
-
-ClusterConfig LawConfig(const SamplingParams& sampling, ReplyFormat format,
-                        TableLm::Answer answer) {
-  // A SPARSE row's tail token is drawn whether or not it will be read.
-  const bool is_sparse = format == ReplyFormat::kSparse;
-  return {.sampling = sampling,
-          .support_size = 2,
-          .reply_format = format,
-          .draft_lengths = {is_sparse ? 1 : 2, 1},
-          .answer = std::move(answer),
-          .reuse = is_sparse ? EnumeratingSource::Reuse::kShareUniform
-                             : EnumeratingSource::Reuse::kRefuse};
-}
-
-Difference DifferenceOf(const ClusterConfig& config) {
-  const Enumeration result = Enumerate(config, FourWords(), kLength);
-  EXPECT_EQ(result.problem, "");
-  return Compare(result.law, PlainLaw(FourWords(), config.sampling,
-                                      {kToyPrompt}, kLength, {}));
-}
-
 TEST(AnsweredRowsLawTest, TheLawIsTheTargetsWhetherOrNotAnswersDecide) {
   for (const ReplyFormat format :
        {ReplyFormat::kSparse, ReplyFormat::kTokens}) {
-    for (const int most_top : {kMostTop, kMaxTopLogits}) {
-      Counts counts;
+    for (const int most_top : {kFewTop, kMaxTopLogits}) {
+      AnswerCounts counts;
       for (const SamplingParams& sampling : CutProcessings()) {
-        const Difference difference = DifferenceOf(
-            LawConfig(sampling, format, Answers(counts, most_top)));
+        const Difference difference = AnsweredDifference(
+            AnsweredConfig(sampling, format, Answers(counts, most_top)));
         EXPECT_LE(difference.max_difference, kTolerance)
             << "T " << sampling.temperature << ", top-k " << sampling.top_k
             << ", top-p " << sampling.top_p << ", min-p " << sampling.min_p;
         EXPECT_EQ(difference.impossible_mass, 0);
       }
       EXPECT_GT(counts.num_answered, 0);
-      EXPECT_EQ(counts.num_undecided > 0, most_top == kMostTop);
+      EXPECT_EQ(counts.num_undecided > 0, most_top == kFewTop);
     }
   }
 }
@@ -225,14 +168,14 @@ INSTANTIATE_TEST_SUITE_P(All, AnsweredRowsTest,
                          });
 
 TEST_P(AnsweredRowsTest, AReplyIsThatOfWholeRows) {
-  Counts counts;
+  AnswerCounts counts;
   EXPECT_EQ(NumDifferent(GetParam(), Answers(counts)), 0);
   EXPECT_GT(counts.num_answered, 0);
   EXPECT_EQ(counts.num_undecided, 0);
 }
 
 TEST(AnsweredRowsTest, WholeRowsAreNeverAskedAbout) {
-  Counts counts;
+  AnswerCounts counts;
   for (VerifyCase c : VerifyCases()) {
     VerifyCall call = CallOf(c, 3);
     call.logprobs = LogprobsOptions{.num_top = 2};
@@ -245,7 +188,7 @@ TEST(AnsweredRowsTest, WholeRowsAreNeverAskedAbout) {
 // and in the answers.
 TEST(AnsweredRowsMutantsTest, D1ACoinOfAnotherPositionIsCaught) {
   const ScopedMutant mutant(Mutant::kD1);
-  Counts counts;
+  AnswerCounts counts;
   for (const VerifyCase& c :
        {VerifyCase{.name = "plain"},
         VerifyCase{.name = "coupled", .rule = RuleKind::kCoupled}}) {
@@ -255,20 +198,22 @@ TEST(AnsweredRowsMutantsTest, D1ACoinOfAnotherPositionIsCaught) {
 
 TEST(AnsweredRowsMutantsTest, D2AnAnswerThatDoesNotDecideIsCaught) {
   const ScopedMutant mutant(Mutant::kD2);
-  Counts counts;
-  EXPECT_GT(DifferenceOf(LawConfig({.top_p = 0.9}, ReplyFormat::kTokens,
-                                   Answers(counts, kMostTop)))
-                .total_variation,
-            1e-2);
+  AnswerCounts counts;
+  EXPECT_GT(
+      AnsweredDifference(AnsweredConfig({.top_p = 0.9}, ReplyFormat::kTokens,
+                                        Answers(counts, kFewTop)))
+          .total_variation,
+      1e-2);
 }
 
 TEST(AnsweredRowsMutantsTest, D3OthersThatWeighNothingAreCaught) {
   const ScopedMutant mutant(Mutant::kD3);
-  Counts counts;
-  EXPECT_GT(DifferenceOf(LawConfig({.top_p = 0.6}, ReplyFormat::kTokens,
-                                   Answers(counts, kMostTop)))
-                .total_variation,
-            1e-2);
+  AnswerCounts counts;
+  EXPECT_GT(
+      AnsweredDifference(AnsweredConfig({.top_p = 0.6}, ReplyFormat::kTokens,
+                                        Answers(counts, kFewTop)))
+          .total_variation,
+      1e-2);
 }
 
 TEST(AnsweredRowsMutantsTest, TheSupportsOfOneToTheRightAreCaught) {
@@ -293,10 +238,11 @@ TEST(AnsweredRowsMutantsTest, MovedTokensOneToTheRightAreCaught) {
     std::rotate(moved.begin(), moved.begin() + 1, moved.end());
     return answer;
   };
-  EXPECT_GT(DifferenceOf(LawConfig({.top_k = 3, .repetition_penalty = 1.7},
-                                   ReplyFormat::kTokens, shifted))
-                .total_variation,
-            1e-2);
+  EXPECT_GT(
+      AnsweredDifference(AnsweredConfig({.top_k = 3, .repetition_penalty = 1.7},
+                                        ReplyFormat::kTokens, shifted))
+          .total_variation,
+      1e-2);
 }
 
 TEST(AnsweredRowsMutantsTest, TheNormaliserOfAnotherRowIsCaught) {
