@@ -68,6 +68,12 @@ struct Sabotage {
   std::function<std::vector<int64_t>(DraftClient&)> memory = {};
   // Instead of ToyCluster::DecoderRound.
   std::function<absl::StatusOr<Verdict>(ToyCluster&)> round = {};
+
+  bool IsNone() const {
+    return !drafter_cut && !verifier_cut && !after_verify &&
+           !is_verifier_lost && !alter_draft && !alter_hit && !coins &&
+           !judge && !draft_length && !drafts && !memory && !round;
+  }
 };
 
 struct ClusterConfig {

@@ -42,20 +42,18 @@ class Enumerator {
       : config_(config), model_(model), stop_(config.eos_ids, 1 + length) {}
 
   Enumeration Run() {
-    std::map<std::vector<int64_t>, EnumeratedState> states = {
-        {{}, {1.0, 0, {}}}};
-    while (!states.empty() && result_.problem.empty()) {
-      std::map<std::vector<int64_t>, EnumeratedState> next;
-      for (const auto& [print, state] : states) Expand(state, next);
-      states = std::move(next);
+    states_[{0, {}}] = {.probability = 1};
+    while (!states_.empty() && result_.problem.empty()) {
+      // A round makes the text longer: nothing leads to the shortest any more.
+      const auto shortest = states_.extract(states_.begin());
+      Expand(shortest.mapped());
     }
     return std::move(result_);
   }
 
  private:
   // Runs the state's next round in every way it can go.
-  void Expand(const EnumeratedState& state,
-              std::map<std::vector<int64_t>, EnumeratedState>& next) {
+  void Expand(const EnumeratedState& state) {
     EnumeratingSource source(state.path, config_.reuse);
     while (result_.problem.empty() && source.NextTrace()) {
       ToyCluster cluster(config_, model_, source);
@@ -70,6 +68,7 @@ class Enumerator {
       Count(cluster.stats(), probability);
       if (EmitIfEnded(cluster, length_before, probability)) continue;
       std::vector<int64_t> print = Fingerprint(cluster);
+      print.push_back(PhaseAfter(state.num_rounds + 1));
       const std::vector<int64_t> ahead = cluster.AheadState();
       print.insert(print.end(), ahead.begin(), ahead.end());
       if (config_.sabotage.memory) {
@@ -80,10 +79,30 @@ class Enumerator {
         // What is known of a coin's number is part of the state.
         print.assign(source.path().begin(), source.path().end());
       }
-      EnumeratedState& merged = next[std::move(print)];
-      merged.probability += probability;
-      merged.num_rounds = state.num_rounds + 1;
-      merged.path = source.path();
+      Merge(cluster.session().length(), std::move(print),
+            {.probability = probability,
+             .num_rounds = state.num_rounds + 1,
+             .path = source.path()});
+    }
+  }
+
+  // What the rounds to come see of how many there have been: a mistake that a
+  // test builds in may count them, the engine's own text does not.
+  int64_t PhaseAfter(int num_rounds) const {
+    if (!config_.sabotage.IsNone()) return num_rounds;
+    return num_rounds % static_cast<int64_t>(config_.draft_lengths.size());
+  }
+
+  // Every way to a state counts, and the shortest is run again from there.
+  void Merge(int length, std::vector<int64_t> print, EnumeratedState state) {
+    const auto [at, is_new] =
+        states_.try_emplace({length, std::move(print)}, std::move(state));
+    if (is_new) return;
+    EnumeratedState& merged = at->second;
+    merged.probability += state.probability;
+    if (state.num_rounds < merged.num_rounds) {
+      merged.num_rounds = state.num_rounds;
+      merged.path = std::move(state.path);
     }
   }
 
@@ -117,6 +136,8 @@ class Enumerator {
   const ClusterConfig& config_;
   const ToyModel& model_;
   const StopCondition stop_;
+  // By the length of the text and the fingerprint.
+  std::map<std::pair<int, std::vector<int64_t>>, EnumeratedState> states_;
   Enumeration result_;
 };
 

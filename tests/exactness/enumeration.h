@@ -23,7 +23,8 @@ struct Enumeration {
 
 // The exact joint law of what the production round emits: every branch that
 // chance can take, round by round. Equal states (text, both caches, both
-// mirrors) merge between rounds, unless coins are shared over rounds.
+// mirrors) merge between rounds, however many there have been where these go on
+// alike; not where coins are shared over rounds.
 Enumeration Enumerate(const ClusterConfig& config, const ToyModel& model,
                       int length);
 
