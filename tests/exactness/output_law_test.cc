@@ -109,7 +109,7 @@ TEST_F(OutputLawTest, IsTheTargetsWhereDraftLengthsChangeByRound) {
 // without.
 TEST(EnumerationTest, MergesOnlyStatesThatGoOnAlike) {
   for (const std::vector<int>& script :
-       std::vector<std::vector<int>>{{1}, {2}, {3}}) {
+       std::vector<std::vector<int>>{{1}, {2}}) {
     ClusterConfig config = {.draft_lengths = script, .has_first_round = true};
     const ToyModel model(3, DrafterKind::kCorrelated);
     const Enumeration merged = Enumerate(config, model, /*length=*/5);
