@@ -136,7 +136,7 @@ class Enumerator {
   const ClusterConfig& config_;
   const ToyModel& model_;
   const StopCondition stop_;
-  // By the length of the text and the fingerprint.
+  // Keyed by the length of the text and by the fingerprint.
   std::map<std::pair<int, std::vector<int64_t>>, EnumeratedState> states_;
   Enumeration result_;
 };
