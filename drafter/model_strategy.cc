@@ -103,14 +103,11 @@ class ModelDraft final : public DraftInProgress {
   }
 
   RowQuestion question() const override {
-    // The history that moves logits is not all known before Take; how sure the
-    // model is depends on the whole row.
-    if (num_rows() == 0 || AdjustsLogits(asked_) ||
-        context_.options.min_draft_probability > 0) {
-      return {};
-    }
+    // The history that moves logits is not all known before Take.
+    if (num_rows() == 0 || AdjustsLogits(asked_)) return {};
     RowQuestion question = AskTop(asked_, /*history=*/{}, vocab_size_);
     if (auto* top = std::get_if<TopQuestion>(&question.what)) {
+      top->wants_top_probability = EndsEarly();
       top->next = HowNextIsDrawn();
     }
     return question;
@@ -127,8 +124,10 @@ class ModelDraft final : public DraftInProgress {
             : DraftRow(view.logits, uncommitted_, context_));
     DrawInto(draft_, row, context_);
     uncommitted_.push_back(draft_.tokens.back());
-    if (context_.options.min_draft_probability > 0) {
-      probability_ *= TopProbability(view.logits);
+    if (EndsEarly()) {
+      probability_ *= view.answer != nullptr
+                          ? std::get<TopAnswer>(*view.answer).top_probability
+                          : TopProbability(view.logits);
       if (probability_ < context_.options.min_draft_probability) return false;
     }
     return draft_.length() < context_.max_draft_tokens;
@@ -137,6 +136,8 @@ class ModelDraft final : public DraftInProgress {
   const Draft& draft() const override { return draft_; }
 
  private:
+  bool EndsEarly() const { return context_.options.min_draft_probability > 0; }
+
   // What Take makes of an answer, for a model to guess its token by.
   NextDraw HowNextIsDrawn() const {
     return {.top_k = asked_.top_k,
@@ -145,6 +146,8 @@ class ModelDraft final : public DraftInProgress {
             .support_size = context_.options.support_size,
             .support_mass = MassLeftToCut(context_),
             .round_weights = context_.options.round_weights,
+            .min_probability = context_.options.min_draft_probability,
+            .probability = probability_,
             .is_coupled = context_.rule == RuleKind::kCoupled,
             .seed = context_.seed,
             .position = draft_.start + draft_.length(),

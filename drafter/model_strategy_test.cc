@@ -83,13 +83,16 @@ class ModelStrategyTest : public ::testing::Test {
 };
 
 TEST_F(ModelStrategyTest, AnsweredRowsGiveTheDraftThatWholeRowsGive) {
-  std::vector<DraftContext> contexts(6, Context(4));
+  std::vector<DraftContext> contexts(8, Context(4));
   contexts[1].options = {.support_size = 5, .support_mass = 0.8};
   contexts[2].sampling = {.temperature = 0};
   contexts[3].sampling = {.top_p = 0.7};
   contexts[3].options.support_mass = 0.9;
   contexts[4].sampling = {.top_k = 4, .min_p = 0.2};
   contexts[5].rule = RuleKind::kCoupled;
+  contexts[6].options.min_draft_probability = 0.5;
+  contexts[7].options.min_draft_probability = 0.2;
+  int num_drafts = 0;
   for (const DraftContext& context : contexts) {
     is_answering_ = false;
     const auto whole = Propose(context);
@@ -98,13 +101,15 @@ TEST_F(ModelStrategyTest, AnsweredRowsGiveTheDraftThatWholeRowsGive) {
     ASSERT_THAT(whole, IsOk());
     ASSERT_THAT(answered, IsOk());
     EXPECT_EQ(answered->tokens, whole->tokens);
+    num_drafts += answered->length();
     for (size_t i = 0; i < whole->distributions.size(); ++i) {
       const Distribution& q = whole->distributions[i];
       EXPECT_EQ(answered->distributions[i].support(), q.support());
       EXPECT_EQ(answered->distributions[i].weights(), q.weights());
     }
   }
-  EXPECT_EQ(num_answered_, 24);
+  EXPECT_EQ(num_answered_, num_drafts);
+  EXPECT_LT(num_drafts, 32);  // two of them may end early
 }
 
 TEST_F(ModelStrategyTest, WhatThePenaltiesMoveIsSeenInWholeRows) {

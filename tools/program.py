@@ -25,15 +25,15 @@ def wait_until(what, condition, patience=PATIENCE):
 class Program:
     """A program that runs; what it prints goes to files without a name, which are read back."""
 
-    def __init__(self, path, *arguments, inside=(), own_session=False):
+    def __init__(self, path, *arguments, inside=(), own_session=False, environment=None):
         """`inside`: the words of a command that becomes the program. With a session
-        of its own, Ctrl-C on our terminal does not reach it."""
+        of its own, Ctrl-C on our terminal does not reach it. `environment`: None is ours."""
         self.name = pathlib.Path(path).name
         self._out = tempfile.TemporaryFile()
         self._err = tempfile.TemporaryFile()
         words = [word if isinstance(word, bytes) else str(word) for word in arguments]
         self.process = subprocess.Popen([*inside, path, *words], stdin=subprocess.DEVNULL, stdout=self._out,
-                                        stderr=self._err, start_new_session=own_session)
+                                        stderr=self._err, start_new_session=own_session, env=environment)
 
     def out(self):
         return _read_all(self._out)
@@ -41,15 +41,18 @@ class Program:
     def err(self):
         return _read_all(self._err)
 
-    def address(self):
+    def runs(self):
+        return self.process.poll() is None
+
+    def address(self, patience=PATIENCE):
         """Blocks until it has said where it listens: HOST:PORT."""
         def listening():
             if match := re.search(r"listening on (\S+)", self.out()):
                 return match[1]
-            if self.process.poll() is not None:
+            if not self.runs():
                 raise AssertionError(f"{self.name} ended before it listened: {self.err()}")
             return None
-        return wait_until(f"{self.name} listens", listening)
+        return wait_until(f"{self.name} listens", listening, patience)
 
     def send(self, number):
         self.process.send_signal(number)
@@ -63,7 +66,7 @@ class Program:
         return self.process.wait(patience)
 
     def close(self):
-        if self.process.poll() is None:
+        if self.runs():
             self.process.kill()  # which ends a stopped process, too
             self.process.wait()
         self._out.close()

@@ -52,6 +52,8 @@ struct TopAnswer {
   std::vector<float> logits = {};
   bool is_all = false;  // there are no others but masked ones
   double rest = 0;      // the weight of all others, the greatest of `ids` has 1
+  // If asked for: what the greatest logit has at temperature 1.
+  double top_probability = 0;
 };
 
 // How the token after a row is drawn from a TopAnswer without `tokens`, as the
@@ -65,6 +67,10 @@ struct NextDraw {
   int support_size = 0;
   double support_mass = 1;
   bool round_weights = false;
+  // Nothing comes after a row whose top_probability, times those of the rows
+  // before it, is less.
+  double min_probability = 0;
+  double probability = 1;  // of the rows before it
   bool is_coupled = false;
   uint64_t seed = 0;
   uint64_t position = 0;  // of the token
@@ -73,7 +79,8 @@ struct NextDraw {
 
 struct TopQuestion {
   int count = 0;  // of the greatest, ties to the lowest id; -inf never is one
-  std::vector<TokenId> tokens = {};  // ascending
+  std::vector<TokenId> tokens = {};    // ascending
+  bool wants_top_probability = false;  // where there are no `tokens`
   // Whether an answer is enough; else the whole row is wanted. A function of
   // the row and what stands before it, never of coins or of what is drafted
   // there.

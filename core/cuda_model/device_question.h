@@ -23,6 +23,8 @@ inline kernels::cuda::DrawSession SessionOf(const NextDraw& next) {
           .support_size = next.support_size,
           .support_mass = next.support_mass,
           .round_weights = next.round_weights,
+          .min_probability = next.min_probability,
+          .probability = next.probability,
           .is_coupled = next.is_coupled,
           .seed = next.seed,
           .generation = next.generation,

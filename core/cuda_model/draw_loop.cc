@@ -131,7 +131,8 @@ bool DrawLoop::Add(const float* row, const Extension& extension) {
                        .vocab_size = question.vocab_size,
                        .scale = ScaleOf(question.temperature),
                        .first_top = num_top_,
-                       .num_top = num_top};
+                       .num_top = num_top,
+                       .wants_mass = top->wants_top_probability};
   sessions_.push_back({.first_record = num_records_,
                        .first_top = num_top_,
                        .num_rows = num_rows});

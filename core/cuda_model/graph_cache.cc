@@ -25,9 +25,10 @@ void GraphCache::Run(const GraphShape& shape,
 
 bool GraphCache::Capture(const GraphShape& shape,
                          absl::FunctionRef<void()> launch, Kept& kept) {
-  gpu_->BeginCapture();
-  launch();
-  kept.graph = gpu_->EndCapture();
+  if (gpu_->BeginCapture()) {
+    launch();
+    kept.graph = gpu_->EndCapture();
+  }
   kept.is_refused = kept.graph == nullptr;
   if (kept.is_refused) {
     OUTRIDER_LOG(kWarning) << "the GPU takes no graph of a step of "

@@ -37,6 +37,21 @@ TEST(GraphCacheTest, LaunchesOfAShapeAreAskedForTwiceAndDoneEachTime) {
   }
 }
 
+// A step that is not captured is launched once, by whoever runs it.
+TEST(GraphCacheTest, NothingIsLaunchedWhereNoCaptureBegins) {
+  const std::shared_ptr<Gpu> gpu = GpuUnderTest();
+  GraphCache graphs(gpu);
+  const GraphShape shape = {.step = {.num_rows = 1}};
+  int num_launches = 0;
+  ASSERT_TRUE(gpu->BeginCapture());  // so that no other one can
+  EXPECT_FALSE(graphs.Capture(shape, [&] { ++num_launches; }));
+  gpu->Destroy(gpu->EndCapture());
+  EXPECT_EQ(num_launches, 0);
+  graphs.Run(shape, [&] { ++num_launches; });
+  EXPECT_EQ(num_launches, 1);
+  EXPECT_EQ(gpu->Finish(), "");
+}
+
 TEST(GraphCacheTest, WhatWasCapturedBeforehandIsLaunchedTheFirstTime) {
   const std::shared_ptr<Gpu> gpu = GpuUnderTest();
   GraphCache graphs(gpu);

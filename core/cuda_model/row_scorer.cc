@@ -139,7 +139,8 @@ void RowScorer::AskTop(const float* row, const RowQuestion& question) {
            .first_token = used_.num_tokens,
            .num_tokens = static_cast<int>(top.tokens.size()),
            .first_top = used_.num_top,
-           .num_top = std::min(top.count, MaxTopOf(question.vocab_size))};
+           .num_top = std::min(top.count, MaxTopOf(question.vocab_size)),
+           .wants_mass = top.wants_top_probability};
   std::copy(top.tokens.begin(), top.tokens.end(),
             host_.tokens + used_.num_tokens);
   used_.num_tokens += asked.num_tokens;

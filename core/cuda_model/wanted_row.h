@@ -40,6 +40,9 @@ inline std::optional<RowAnswer> TopAnswerOf(
                       .logits = {logits, logits + found.count},
                       .is_all = found.count < question.count,
                       .rest = found.rest};
+  if (question.wants_top_probability && found.mass > 0) {
+    answer.top_probability = 1 / found.mass;
+  }
   if (question.suffices && !question.suffices(answer)) return std::nullopt;
   return answer;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/sampling/coins.h"
+#include "core/sampling/draft_confidence.h"
 #include "core/sampling/process.h"
 
 namespace outrider::testing {
@@ -89,6 +90,9 @@ std::optional<RowAnswer> AnswerOnHost(const RowQuestion& question,
   }
   if (const auto* top = std::get_if<TopQuestion>(&question.what)) {
     TopAnswer answer = Top(*top, question.temperature, logits, most_top);
+    if (top->wants_top_probability) {
+      answer.top_probability = TopProbability(logits);
+    }
     if (!top->suffices || top->suffices(answer)) return answer;
   }
   return std::nullopt;

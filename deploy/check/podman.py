@@ -6,9 +6,14 @@ import pathlib
 import shutil
 import signal
 import subprocess
-import tempfile
+import sys
 
 import manifests
+import meaning
+
+sys.path.insert(0, str(meaning.ROOT / "tools"))
+
+from program import Program  # noqa: E402
 
 NEEDED = ("buildah", "podman", "runc", "debootstrap", "catatonit")
 BASE_IMAGE = "localhost/debian:12-slim"
@@ -45,31 +50,6 @@ def why_not():
     return f"it needs {wanted}" if wanted else None
 
 
-class Running:
-    """A command, and what it has printed so far."""
-
-    def __init__(self, words, environment):
-        self._out, self._err = tempfile.TemporaryFile(), tempfile.TemporaryFile()
-        self._process = subprocess.Popen([str(word) for word in words], env=environment,
-                                         stdin=subprocess.DEVNULL, stdout=self._out, stderr=self._err)
-
-    def out(self):
-        return self._read(self._out)
-
-    def err(self):
-        return self._read(self._err)
-
-    def runs(self):
-        return self._process.poll() is None
-
-    def wait(self, seconds=120):
-        return self._process.wait(seconds)
-
-    @staticmethod
-    def _read(file):
-        return os.pread(file.fileno(), 1 << 20, 0).decode("utf-8", "replace")
-
-
 class Engine:
     """`folder` keeps images between runs."""
 
@@ -92,7 +72,7 @@ class Engine:
 
     def start(self, *words):
         """A command that runs on."""
-        return Running(words, self.environment)
+        return Program(*words, environment=self.environment)
 
     def have_image(self, name):
         return self.run("podman", "image", "exists", name, check=False).returncode == 0

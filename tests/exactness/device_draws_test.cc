@@ -75,10 +75,12 @@ struct Drawn {
 
 Drawn DrawnOf(const std::vector<float>& logits, const Law& law,
               uint64_t position) {
-  Drawn drawn = {.question = {.vocab_size = static_cast<int>(logits.size()),
-                              .temperature = law.temperature,
-                              .what = TopQuestion{.count = law.count}},
-                 .next = law.next};
+  Drawn drawn = {
+      .question = {.vocab_size = static_cast<int>(logits.size()),
+                   .temperature = law.temperature,
+                   .what = TopQuestion{.count = law.count,
+                                       .wants_top_probability = true}},
+      .next = law.next};
   drawn.next.seed = 0x1234567890abcdefu + position / 7;
   drawn.next.position = position;
   drawn.next.generation = position * 3 + (position << 35);
@@ -119,8 +121,10 @@ class Sessions {
                       .scale = ScaleOf(drawn.question.temperature),
                       .first_top = static_cast<int>(ids.size()),
                       .num_top = count});
-      found.push_back(
-          {.count = count, .is_valid = true, .rest = drawn.answer.rest});
+      found.push_back({.count = count,
+                       .is_valid = true,
+                       .rest = drawn.answer.rest,
+                       .mass = 1 / drawn.answer.top_probability});
       ids.insert(ids.end(), drawn.answer.ids.begin(), drawn.answer.ids.end());
       logits.insert(logits.end(), drawn.answer.logits.begin(),
                     drawn.answer.logits.end());
@@ -365,6 +369,42 @@ TEST_P(DeviceDrawsTest, TheTokenTakesItsPlaceInTheStepThatComes) {
       all[i].next.position += 1;
       EXPECT_EQ(records[2 * i + 1].token, HostsToken(all[i]));
     }
+  }
+}
+
+// Of four sessions the product of what their rows' first choices have is just
+// enough, just too little, and so after one row more.
+TEST_P(DeviceDrawsTest, AfterWhatIsUnlikelyNothingIsDrawn) {
+  Drawn drawn = DrawnOf(Logits(200, 7, 4.0f), Laws()[1], 30);
+  const double each = drawn.answer.top_probability;
+  drawn.next.probability = 0.5;
+  std::vector<Drawn> all;
+  for (const double least : {each / 2, each * each / 2}) {
+    for (const double factor : {0.999, 1.001}) {
+      drawn.next.min_probability = least * factor;
+      all.push_back(drawn);
+    }
+  }
+  Sessions sessions(all, /*num_left=*/3, /*num_tiles=*/1);
+  const auto before = sessions.rows_->Read();
+  const std::vector<std::vector<bool>> goes_on = {{true, false, true, true},
+                                                  {false, false, true, false}};
+  for (size_t step = 0; step < 2; ++step) {
+    sessions.Draw();
+    const auto records = sessions.records_.Read();
+    const auto states = sessions.sessions_->Read();
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (step == 1 && !goes_on[0][i]) continue;  // it is padding
+      SCOPED_TRACE(i);
+      EXPECT_EQ(records[2 * i + step].token >= 0, goes_on[step][i]);
+      EXPECT_EQ(records[2 * i + step].found.mass, 1 / each);
+      EXPECT_EQ(states[i].num_left > 0, goes_on[step][i]);
+    }
+    auto again = sessions.rows_->Read();  // the same rows once more
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (goes_on[step][i]) again[i].first_top = before[i].first_top;
+    }
+    sessions.rows_.emplace(again);
   }
 }
 

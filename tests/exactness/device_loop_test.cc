@@ -287,6 +287,30 @@ TEST_F(DrawLoopTest, WhatWasDrawnIsCachedLikeAnyText) {
   }
 }
 
+TEST_F(DrawLoopTest, ARowThatMakesTheTextUnlikelyIsTheLast) {
+  Make();
+  const LoopSession session = Small(AllSessions()[0], 0);
+  RowQuestion question = session.Question(session.length);
+  auto& top = std::get<TopQuestion>(question.what);
+  top.wants_top_probability = true;
+  const TextRun all = RunOf(ExtendWhole(session, question, /*max_drawn=*/5));
+  ASSERT_EQ(all.rows.size(), 6u);
+  double probability = 1;
+  for (size_t i = 0; i < 3; ++i) probability *= all.rows[i].top_probability;
+  top.next->min_probability = probability * 1.0001;
+  TextRun some = RunOf(ExtendWhole(session, question, /*max_drawn=*/5));
+  EXPECT_EQ(some.rows.size(), 3u);
+  EXPECT_EQ(some.tokens,
+            std::vector<TokenId>(all.tokens.begin(), all.tokens.begin() + 2));
+  // What stood before those rows counts.
+  top.next->min_probability = probability * 0.9999;
+  some = RunOf(ExtendWhole(session, question, /*max_drawn=*/5));
+  EXPECT_GT(some.rows.size(), 3u);
+  top.next->probability = 0.9998;
+  some = RunOf(ExtendWhole(session, question, /*max_drawn=*/5));
+  EXPECT_EQ(some.rows.size(), 3u);
+}
+
 TEST_F(DrawLoopTest, ARowThatDoesNotDecideEndsTheLoopBeforeIt) {
   Make();
   const LoopSession session = Small(AllSessions()[0], 0);

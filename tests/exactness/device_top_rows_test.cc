@@ -66,7 +66,8 @@ std::vector<TopTold> AskTopRows(const std::vector<TopAsked>& all) {
                     .first_token = first_token,
                     .num_tokens = static_cast<int>(asked.tokens.size()),
                     .first_top = first_top,
-                    .num_top = asked.count});
+                    .num_top = asked.count,
+                    .wants_mass = asked.tokens.empty()});
     first_token += rows.back().num_tokens;
     first_top += asked.count;
   }
@@ -107,7 +108,9 @@ void ExpectAsDefined(const TopAsked& asked, const TopTold& told) {
   const RowQuestion question = {
       .vocab_size = asked.size(),
       .temperature = asked.temperature,
-      .what = TopQuestion{.count = asked.count, .tokens = asked.tokens}};
+      .what = TopQuestion{.count = asked.count,
+                          .tokens = asked.tokens,
+                          .wants_top_probability = asked.tokens.empty()}};
   const std::optional<RowAnswer> right = AnswerOnHost(question, asked.logits);
   ASSERT_TRUE(right.has_value());
   const auto& top = std::get<TopAnswer>(*right);
@@ -117,6 +120,8 @@ void ExpectAsDefined(const TopAsked& asked, const TopTold& told) {
   EXPECT_EQ(told.answer.logits, top.logits);
   EXPECT_EQ(told.answer.token_logits, top.token_logits);
   EXPECT_NEAR(told.result.rest, top.rest, kRestTolerance * top.rest);
+  EXPECT_NEAR(told.result.mass * top.top_probability,
+              asked.tokens.empty() ? 1 : 0, kRestTolerance);
 }
 
 std::vector<float> TopLogits(int size, uint32_t seed, float spread) {

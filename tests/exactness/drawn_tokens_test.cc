@@ -38,15 +38,20 @@ TokenId RightGuess(const RowQuestion& question, const TopAnswer& answer,
   return *DrawOnHost(answer, question.temperature, next);
 }
 
-// The right guess, but for every `wrong`-th; 0: always.
+// The right guess, but for every `wrong`-th; 0: always. None after what is too
+// unlikely, as on a device.
 TableLm::Guess Guesses(int wrong) {
-  return
-      [wrong, num_guesses = 0](const RowQuestion& question,
-                               const TopAnswer& answer, int num_drawn) mutable {
-        const TokenId right = RightGuess(question, answer, num_drawn);
-        const bool is_wrong = wrong > 0 && ++num_guesses % wrong == 0;
-        return std::optional(is_wrong ? (right + 1) % kWords : right);
-      };
+  return [wrong, num_guesses = 0, probability = 1.0](
+             const RowQuestion& question, const TopAnswer& answer,
+             int num_drawn) mutable -> std::optional<TokenId> {
+    const NextDraw& next = *std::get<TopQuestion>(question.what).next;
+    if (num_drawn == 0) probability = next.probability;
+    if (next.min_probability > 0) probability *= answer.top_probability;
+    if (probability < next.min_probability) return std::nullopt;
+    const TokenId right = RightGuess(question, answer, num_drawn);
+    const bool is_wrong = wrong > 0 && ++num_guesses % wrong == 0;
+    return is_wrong ? (right + 1) % kWords : right;
+  };
 }
 
 // Every token of the text matters.
@@ -100,7 +105,8 @@ Drafts RunRounds(const DrawCase& c, TableLm::Guess guess) {
     all.cached.push_back(node->Cached(call.header.session));
     // So many stand, and another token comes.
     const TokenSeq& drafted = all.drafts.back().tokens;
-    text.insert(text.end(), drafted.begin(), drafted.begin() + round % 6);
+    const size_t num_kept = std::min<size_t>(round % 6, drafted.size());
+    text.insert(text.end(), drafted.begin(), drafted.begin() + num_kept);
     const int num_cached = std::min(static_cast<int>(text.size()),
                                     static_cast<int>(all.cached.back().size()));
     text.push_back(round % kWords);
@@ -146,6 +152,9 @@ std::vector<DrawCase> DrawCases() {
        .options = {.support_size = kWords, .round_weights = false}},
       {.name = "Mass", .options = {.support_size = 4, .support_mass = 0.8}},
       {.name = "Coupled", .sampling = {.top_k = 4}, .rule = RuleKind::kCoupled},
+      {.name = "EndsEarly",
+       .sampling = {.temperature = 0.8, .top_k = 3},
+       .options = {.support_size = 3, .min_draft_probability = 0.12}},
   };
 }
 
@@ -169,11 +178,11 @@ TEST_P(DrawnTokensTest, DraftsAreTheHostsWhateverTheModelGoesOnWith) {
 
 TEST_P(DrawnTokensTest, AModelMayStopAnywhere) {
   for (const int most : {1, 2, 4}) {
-    const auto stops = [most](const RowQuestion& question,
-                              const TopAnswer& answer, int num_drawn) {
-      return num_drawn < most
-                 ? std::optional(RightGuess(question, answer, num_drawn))
-                 : std::nullopt;
+    const auto stops = [most, guess = Guesses(0)](const RowQuestion& question,
+                                                  const TopAnswer& answer,
+                                                  int num_drawn) {
+      const auto token = guess(question, answer, num_drawn);
+      return num_drawn < most ? token : std::nullopt;
     };
     const Drafts some = RunRounds(GetParam(), stops);
     EXPECT_TRUE(AreSame(some, RunRounds(GetParam(), {}))) << most;
@@ -225,7 +234,8 @@ TEST(DrawnTokensLawTest, TheLawIsTheTargetsWhateverTheModelGoesOnWith) {
   };
   for (const auto& [name, guess] : guesses) {
     SCOPED_TRACE(name);
-    for (const int support_size : {2, 4}) {
+    for (const auto& [support_size, min_probability] :
+         {std::pair(2, 0.0), std::pair(4, 0.0), std::pair(2, 0.4)}) {
       int64_t num_guesses = 0, num_likely = 0;
       const auto counted = [&, &guess = guess](const RowQuestion& question,
                                                const TopAnswer& answer,
@@ -236,6 +246,7 @@ TEST(DrawnTokensLawTest, TheLawIsTheTargetsWhateverTheModelGoesOnWith) {
         return token;
       };
       LawCoverage().Expect({.config = {.support_size = support_size,
+                                       .min_draft_probability = min_probability,
                                        .draft_lengths = {2, 1},
                                        .draft_answer = Answer,
                                        .draft_guess = counted},

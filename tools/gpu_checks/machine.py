@@ -6,12 +6,13 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
-import threading
 import time
 
 from gpu_checks.packing import KERNELS, ROOT
+from program import Program
 
 # It is not imported, which would take seconds and all that it depends on.
 FIND_TORCH = "import importlib.util as u; s = u.find_spec('torch'); print(s.submodule_search_locations[0] if s else '')"
@@ -91,23 +92,14 @@ class Machine:
         running = []
 
         def start(name, *flags):
-            command = [self.folder / "bin" / name, "--listen", "127.0.0.1:0", *map(str, flags)]
-            log = self.folder / f"{name}.log"
-            with log.open("wb") as errors:
-                process = subprocess.Popen(command, env=self.environment, stdout=subprocess.PIPE, stderr=errors, text=True)
-            running.append(process)
-            # One that hangs before it listens is ended when the time is over.
-            watch = threading.Timer(max(1.0, self.seconds_left()), process.kill)
-            watch.start()
+            program = Program(self.folder / "bin" / name, "--listen", "127.0.0.1:0", *flags, environment=self.environment)
+            running.append(program)
             try:
-                for line in process.stdout:
-                    if match := re.search(r"listening on (\S+)", line):
-                        return match[1]
-            finally:
-                watch.cancel()
-            if self.seconds_left() <= 0:
-                raise subprocess.TimeoutExpired(command, self.seconds_left())
-            raise AssertionError(f"{name} ended before it listened: {log.read_text('utf-8', 'replace')[-1000:]}")
+                return program.address(max(1.0, self.seconds_left()))
+            except AssertionError:
+                if self.seconds_left() > 0:
+                    raise
+                raise subprocess.TimeoutExpired(name, self.seconds_left()) from None
 
         node = ["--device", self.device, "--kv-cache-memory", "10%" if self.device == "cpu" else "30%"]
         try:
@@ -117,14 +109,12 @@ class Machine:
             self._wait_for_pair(address)
             yield address
         finally:
-            for process in reversed(running):
-                process.terminate()
-            for process in running:
-                try:
-                    process.wait(30)
-                except subprocess.TimeoutExpired:
-                    process.kill()
-                process.stdout.close()
+            for program in reversed(running):
+                program.send(signal.SIGTERM)
+            for program in running:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    program.wait(30)
+                program.close()
 
     def has_module(self, name):
         """Whether the machine's Python has it."""

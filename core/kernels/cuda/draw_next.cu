@@ -240,8 +240,10 @@ __global__ void __launch_bounds__(kThreads) DrawNextKernel(DrawNextArgs args) {
   const TopRowResult found = args.found[index];
   // All have read what one of them will change.
   __syncthreads();
+  double probability = session.probability;
+  if (session.min_probability > 0.0) probability *= 1.0 / found.mass;
   int drawn = -1;
-  if (session.num_left > 1) {
+  if (session.num_left > 1 && probability >= session.min_probability) {
     drawn = DrawFrom(args, session, row, found, {keys, weights, sums});
   }
   if (threadIdx.x != 0) return;
@@ -252,6 +254,7 @@ __global__ void __launch_bounds__(kThreads) DrawNextKernel(DrawNextArgs args) {
   DrawSession& own = args.sessions[index];
   own.next_record = session.next_record + 1;
   own.position = session.position + 1;
+  own.probability = probability;
   own.num_left = drawn >= 0 ? session.num_left - 1 : 0;
   if (drawn >= 0) {
     Append(args, index, static_cast<int>(session.position), record.token);

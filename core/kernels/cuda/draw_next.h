@@ -20,6 +20,8 @@ struct DrawSession {
   int support_size = 1;
   double support_mass = 1;
   bool round_weights = false;
+  double min_probability = 0;  // above 0, rows tell their mass
+  double probability = 1;
   bool is_coupled = false;
   uint64_t seed = 0;
   uint64_t generation = 0;

@@ -71,7 +71,7 @@ class StreamGpu final : public Gpu {
   void Run(const TopRowsArgs& args) override { TopRows(args, stream()); }
   void Run(const DrawNextArgs& args) override { DrawNext(args, stream()); }
 
-  void BeginCapture() override { cuda::BeginCapture(stream()); }
+  bool BeginCapture() override { return cuda::BeginCapture(stream()); }
   Graph EndCapture() override { return cuda::EndCapture(stream()); }
   void Run(Graph graph) override { LaunchGraph(graph, stream()); }
   void Destroy(Graph graph) override {
@@ -100,7 +100,7 @@ Gpu* OpenGpu(int index, std::string* error) {
 }
 
 // kOpenGpuSymbol.
-extern "C" __attribute__((visibility("default"))) Gpu* OutriderOpenGpu4(
+extern "C" __attribute__((visibility("default"))) Gpu* OutriderOpenGpu5(
     int index, std::string* error) {
   return OpenGpu(index, error);
 }

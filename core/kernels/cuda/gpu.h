@@ -54,8 +54,9 @@ class Gpu {
   virtual void Run(const TopRowsArgs& args) = 0;
   virtual void Run(const DrawNextArgs& args) = 0;
 
-  // What is asked for between the two is kept in place of being done.
-  virtual void BeginCapture() = 0;
+  // What is asked for between the two is kept in place of being done. False:
+  // the device keeps nothing, and there is nothing to end.
+  [[nodiscard]] virtual bool BeginCapture() = 0;
   virtual Graph EndCapture() = 0;  // null: the device takes no such graph
   virtual void Run(Graph graph) = 0;
   virtual void Destroy(Graph graph) = 0;
@@ -69,7 +70,7 @@ Gpu* OpenGpu(int index, std::string* error);
 
 // What a library of kernels exports: OpenGpu, under a name that changes
 // whenever a type of this folder's headers does.
-inline constexpr char kOpenGpuSymbol[] = "OutriderOpenGpu4";
+inline constexpr char kOpenGpuSymbol[] = "OutriderOpenGpu5";
 using OpenGpuFunction = Gpu*(int index, std::string* error);
 
 }  // namespace outrider::kernels::cuda

@@ -21,7 +21,7 @@ constexpr LinearArgs kTooLarge = {.weight = {.out = 16 * 65536, .in = 8},
 
 TEST_F(GpuTest, AGraphReadsWhatMemoryHoldsWhenItIsLaunched) {
   Buffers from(*gpu_, 1), to(*gpu_, 1);
-  gpu_->BeginCapture();
+  ASSERT_TRUE(gpu_->BeginCapture());
   gpu_->Upload(from.memory, from.host, from.size);
   gpu_->Download(to.host, from.memory, from.size);
   const Graph graph = gpu_->EndCapture();

@@ -140,9 +140,13 @@ std::string Synchronize(Stream stream) {
   return MessageOf(cudaStreamSynchronize(stream));
 }
 
-void BeginCapture(Stream stream) {
+bool BeginCapture(Stream stream) {
   KeepError();
-  cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
+  const bool has_begun =
+      cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) ==
+      cudaSuccess;
+  if (!has_begun) cudaGetLastError();  // no failure of what follows
+  return has_begun;
 }
 
 Graph EndCapture(Stream stream) {

@@ -50,8 +50,8 @@ void ZeroMemory(void* memory, size_t bytes, Stream stream);
 [[nodiscard]] std::string Synchronize(Stream stream);
 
 // What a stream is given between the two is not run but kept, arguments and
-// all, to be launched as one.
-void BeginCapture(Stream stream);
+// all, to be launched as one. False: nothing is kept.
+[[nodiscard]] bool BeginCapture(Stream stream);
 Graph EndCapture(Stream stream);  // null, where the device takes no such graph
 void LaunchGraph(Graph graph, Stream stream);
 void DestroyGraph(Graph graph);  // null is fine

@@ -285,10 +285,22 @@ __device__ inline double SumOfWarps(double x, double* sums) {
   return sum;
 }
 
+// The weight of the row at temperature 1; for the block's thread 0.
+__device__ inline double MassOfRow(const TopRow& row, const unsigned* marks,
+                                   float top, double* sums) {
+  constexpr double kScale = 1.4426950408889634;  // log2(e)
+  double mass = 0.0;
+  ForEachLogitOfRow(row, [&](int token, float x) {
+    const bool counts = x > -INFINITY && !IsMarked(marks, token);
+    if (counts) mass += RowWeight(x, top, kScale);
+  });
+  return SumOfWarps(mass, sums);
+}
+
 // The row's answer where one is asked for.
 __device__ inline void TellGreatest(const TopRowsArgs& args, const TopRow& row,
                                     const unsigned* marks, Greatest* warps,
-                                    double* sums) {
+                                    double* rests, double* masses) {
   const int thread = static_cast<int>(threadIdx.x);
   const Greatest mine = WarpGreatest(LookForGreatest(row, marks));
   if (thread % kWarpSize == 0) warps[thread / kWarpSize] = mine;
@@ -299,7 +311,10 @@ __device__ inline void TellGreatest(const TopRowsArgs& args, const TopRow& row,
   result.count = all.token >= 0 ? 1 : 0;
   result.is_valid = all.is_bad == 0;
   result.rest =
-      row.scale > 0.0 ? SumOfWarps(RestBeside(row, marks, all), sums) : 0.0;
+      row.scale > 0.0 ? SumOfWarps(RestBeside(row, marks, all), rests) : 0.0;
+  if (row.wants_mass) {
+    result.mass = MassOfRow(row, marks, all.logit, masses);
+  }
   if (thread != 0) return;
   if (all.token >= 0) {
     args.ids[row.first_top] = all.token;
@@ -316,13 +331,14 @@ __global__ void __launch_bounds__(kThreads, 1) TopRowsKernel(TopRowsArgs args) {
   OUTRIDER_SHARED(Greatest[kWarps], greatest);
   OUTRIDER_SHARED(Seen[kWarps], seen);
   OUTRIDER_SHARED(double[kWarps], rests);
+  OUTRIDER_SHARED(double[kWarps], masses);
   const TopRow row = args.rows[blockIdx.x];
   if (row.vocab_size == 0) return;
   const int thread = static_cast<int>(threadIdx.x);
   const int warp = thread / kWarpSize, lane = thread % kWarpSize;
   MarkTokens(args, row, marks);
   if (row.num_top == 1) {
-    return TellGreatest(args, row, marks, greatest, rests);
+    return TellGreatest(args, row, marks, greatest, rests, masses);
   }
 
   // Where there are fewer than asked for, the key comes out as a masked token's
@@ -355,6 +371,7 @@ __global__ void __launch_bounds__(kThreads, 1) TopRowsKernel(TopRowsArgs args) {
   result.is_valid = all.is_bad == 0;
   result.rest = SumOfWarps(
       Write(args, row, marks, choice, before, all.top, lane, warp), rests);
+  if (row.wants_mass) result.mass = MassOfRow(row, marks, all.top, masses);
   if (thread == 0) args.results[blockIdx.x] = result;
 }
 

@@ -20,6 +20,7 @@ struct TopRow {
   // The greatest go to [first_top, first_top + num_top) of TopRowsArgs::ids.
   int first_top = 0;
   int num_top = 0;  // at least 1
+  bool wants_mass = false;
 };
 
 struct TopRowResult {
@@ -29,6 +30,8 @@ struct TopRowResult {
   // those that were)). Weights are float32, the sum is float64 in a fixed
   // order.
   double rest = 0;
+  // If asked for: the weight of all, at temperature 1. The greatest's is 1.
+  double mass = 0;
 };
 
 struct TopRowsArgs {

@@ -74,7 +74,7 @@ TEST_F(EmulatedGpuTest, AFailureIsToldWhateverIsAskedForInVainMeanwhile) {
   emulation::SetAvailablePinned(0);
   EXPECT_THAT(gpu_->AllocatePinned(1), IsNull());
   emulation::SetAvailablePinned(SIZE_MAX / 2);
-  gpu_->BeginCapture();
+  ASSERT_TRUE(gpu_->BeginCapture());
   emulation::SetGraphBytes(gpu_->AvailableBytes() + 1);
   EXPECT_THAT(gpu_->EndCapture(), IsNull());
   emulation::SetGraphBytes(0);
@@ -84,7 +84,7 @@ TEST_F(EmulatedGpuTest, AFailureIsToldWhateverIsAskedForInVainMeanwhile) {
 
 // It would leave out a kernel, time and again.
 TEST_F(EmulatedGpuTest, AGraphThatLacksALaunchThatFailedIsNone) {
-  gpu_->BeginCapture();
+  ASSERT_TRUE(gpu_->BeginCapture());
   emulation::SetFailure("invalid configuration argument");
   EXPECT_THAT(gpu_->EndCapture(), IsNull());
   EXPECT_EQ(gpu_->Finish(), "");

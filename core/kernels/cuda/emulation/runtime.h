@@ -77,7 +77,7 @@ inline cudaError_t cudaStreamSynchronize(CUstream_st* stream) {
   return emulated::WaitFor(stream), cudaSuccess;
 }
 inline cudaError_t cudaStreamBeginCapture(CUstream_st* stream, int) {
-  return emulated::Capture(stream), cudaSuccess;
+  return emulated::Capture(stream) ? cudaSuccess : cudaErrorLaunchFailure;
 }
 inline cudaError_t cudaStreamEndCapture(CUstream_st* stream,
                                         cudaGraph_t* graph) {

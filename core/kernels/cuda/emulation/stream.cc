@@ -111,7 +111,9 @@ void WaitFor(Stream stream) {
   for (const Command& command : std::exchange(stream->queue, {})) command();
 }
 
-void Capture(Stream stream) { stream->is_capturing = true; }
+bool Capture(Stream stream) {
+  return !std::exchange(stream->is_capturing, true);
+}
 
 Graph CapturedBy(Stream stream) {
   stream->is_capturing = false;

@@ -22,7 +22,7 @@ Stream NewStream();
 void DeleteStream(Stream stream);
 void WaitFor(Stream stream);
 
-void Capture(Stream stream);
+bool Capture(Stream stream);  // false: it has begun already
 Graph CapturedBy(Stream stream);
 Graph CopyOf(Graph graph);
 bool Upload(Graph graph);  // false: no memory for it
