@@ -43,7 +43,10 @@ class DraftEngine::DraftWork final : public CallWork {
                               TakePass(*drafting_, rows[0]));
     const Draft& draft = drafting_->draft();
     if (next == AfterPass::kComplete) {
-      SetReply({.outcome = draft});
+      // A draft that ends early may leave what the model went on with, in place
+      // of its last token and after it.
+      SetReply({.outcome = draft}, static_cast<int>(num_committed()) +
+                                       std::max(0, draft.length() - 1));
       return std::nullopt;
     }
     Want want = WantOf(absl::MakeConstSpan(draft.tokens).last(1));

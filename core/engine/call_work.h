@@ -2,7 +2,9 @@
 #ifndef OUTRIDER_CORE_ENGINE_CALL_WORK_H_
 #define OUTRIDER_CORE_ENGINE_CALL_WORK_H_
 
+#include <algorithm>
 #include <functional>
+#include <limits>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -54,10 +56,12 @@ class CallWork : public Work {
 
   // What it wants first.
   virtual Want Start() = 0;
-  // The end of the last Take: all but the header.
-  void SetReply(Reply&& reply) {
+  // The end of the last Take: all but the header. Of what the session has, at
+  // most so many tokens are of the text that the reply speaks of.
+  void SetReply(Reply&& reply,
+                int most_cached = std::numeric_limits<int>::max()) {
     ReplyHeader header = reply_.header;
-    header.cached_length = log().length();
+    header.cached_length = std::min(log().length(), most_cached);
     reply_ = std::move(reply);
     reply_.header = header;
   }

@@ -102,7 +102,7 @@ def check_drafter_replaced(cluster, plain):
     stream, verifier = cluster.stream_that_stands_still()
     cluster.engine.kill(drafter)
     cluster.engine.thaw(verifier)
-    expect(stream.wait() == 0, f"the client saw an error ({stream.wait()}): {stream.err()}")
+    expect(stream.wait(120) == 0, f"the client saw an error ({stream.wait(120)}): {stream.err()}")
     expect(stream.out() == plain, "the output differs from plain decoding")
     cluster.remove("drafter")
     cluster.start("drafter")
@@ -116,7 +116,7 @@ def check_verifier_replaced(cluster, plain):
     cluster.engine.kill(verifier)  # no drain: gone in the middle, and there is no other
     cluster.remove("verifier")
     cluster.start("verifier")
-    expect(stream.wait() == 0, f"the client saw an error ({stream.wait()}): {stream.err()}")
+    expect(stream.wait(120) == 0, f"the client saw an error ({stream.wait(120)}): {stream.err()}")
     expect(stream.out() == plain, "the output differs from plain decoding")
     wait_until("the coordinator serves again", lambda: cluster.engine.run(
         *cluster.generate_words("-k", "4", *STREAM), check=False).stdout == plain)
@@ -133,7 +133,7 @@ def check_drain(cluster, plain):
     answers = wait_until("it is no longer ready", lambda: (
         now := probes.answers(address, cluster.containers["verifier"])) and not now["readinessProbe"] and now)
     expect(answers["livenessProbe"], f"while it drains the probes say {answers}: it would be killed")
-    expect(stream.wait() == 0 and stream.out() == plain, f"a draining verifier lost a stream: {stream.err()}")
+    expect(stream.wait(120) == 0 and stream.out() == plain, f"a draining verifier lost a stream: {stream.err()}")
     state = wait_until("the verifier has ended", lambda: (
         now := cluster.engine.container(cluster.name("verifier"))["State"]) and not now["Running"] and now)
     expect(state["ExitCode"] == 0, f"the verifier ended with {state['ExitCode']}")

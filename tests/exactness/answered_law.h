@@ -14,8 +14,8 @@
 // of them (core/base/row_question.h).
 namespace outrider::testing {
 
-// Of the greatest logits, fewer than there are words, so that others have a
-// weight as well and some rows are not decided.
+// Fewer of the greatest logits are told than there are words, so that others
+// have a weight as well and some rows are not decided.
 inline constexpr int kFewTop = 2;
 
 // How the answers came out, over all rows.

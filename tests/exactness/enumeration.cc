@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 #include <utility>
 #include <vector>
@@ -69,8 +70,8 @@ class Enumerator {
       if (EmitIfEnded(cluster, length_before, probability)) continue;
       std::vector<int64_t> print = Fingerprint(cluster);
       print.push_back(PhaseAfter(state.num_rounds + 1));
-      const std::vector<int64_t> ahead = cluster.AheadState();
-      print.insert(print.end(), ahead.begin(), ahead.end());
+      const std::vector<int64_t> drafters = cluster.DraftersState();
+      print.insert(print.end(), drafters.begin(), drafters.end());
       if (config_.sabotage.memory) {
         const auto memory = config_.sabotage.memory(cluster.draft_client());
         print.insert(print.end(), memory.begin(), memory.end());

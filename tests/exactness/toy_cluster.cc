@@ -251,8 +251,8 @@ absl::StatusOr<Verdict> ToyCluster::Round() {
   return verdict;
 }
 
-std::vector<int64_t> ToyCluster::AheadState() const {
-  if (ahead_ == nullptr) return {};
+std::vector<int64_t> ToyCluster::DraftersState() const {
+  if (ahead_ == nullptr && !config_.prompt_lookup) return {};
   std::vector<int64_t> state = history_;
   for (const OutcomeDraft& outcome : outcomes_) {
     state.insert(state.end(), {-1, outcome.num_accepted, outcome.next_token});

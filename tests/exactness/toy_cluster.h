@@ -49,9 +49,10 @@ class ToyCluster {
   const RoundView& view() const { return view_; }
   // What the last round left, if SpeculativeDecoder ran it and did not fail.
   const RoundStats& stats() const { return stats_; }
-  // Where drafts are made ahead: all that rounds to come depend on, beside text
-  // and caches. What rounds had so far, and the drafts that are there.
-  std::vector<int64_t> AheadState() const;
+  // All that rounds to come depend on, beside text and caches. Where drafts are
+  // made ahead or looked up: what rounds had so far, as who drafts follows from
+  // it, and the drafts that are there.
+  std::vector<int64_t> DraftersState() const;
   DraftClient& draft_client() { return *drafter_; }
   InProcessDraftStub& draft_stub() { return *draft_stub_; }
   InProcessVerifyStub& verify_stub() { return *verify_stub_; }

@@ -56,6 +56,7 @@ class NodeCore {
     PassResults rows = model_->Extend(pass_->extensions);
     scheduler_.EndPass(*std::move(pass_), std::move(rows), now);
     pass_.reset();
+    OUTRIDER_CHECK(sessions().IsConsistent());
     FinishAll(now);
   }
   auto hold_end() const { return scheduler_.hold_end(); }
