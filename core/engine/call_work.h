@@ -56,8 +56,8 @@ class CallWork : public Work {
 
   // What it wants first.
   virtual Want Start() = 0;
-  // The end of the last Take: all but the header. At most so many of the
-  // session's tokens belong to the text that the reply speaks of.
+  // The end of the last Take: all but the header. So many of the session's
+  // tokens, at most, are of the text that the reply speaks of.
   void SetReply(Reply&& reply,
                 int most_cached = std::numeric_limits<int>::max()) {
     ReplyHeader header = reply_.header;
