@@ -216,8 +216,8 @@ TEST_F(MovesTest, AStreamThatWaitsForItsTurnTakesThatOfAnotherVerifier) {
 }
 
 TEST_F(MovesTest, AStreamLeavesAVerifierThatDrainsBetweenTwoRounds) {
+  LocalNode* drained = nullptr;  // before the cluster's threads, as above
   Start(/*num_others=*/1);
-  LocalNode* drained = nullptr;
   act_ = [&] {
     drained = Node(Holder());
     drained->counters().draining = true;
