@@ -52,7 +52,7 @@ struct TopAnswer {
   std::vector<float> logits = {};
   bool is_all = false;  // there are no others but masked ones
   double rest = 0;      // the weight of all others, the greatest of `ids` has 1
-  // If asked for: what the greatest logit has at temperature 1.
+  // If asked for: the greatest logit's probability at temperature 1.
   double top_probability = 0;
 };
 

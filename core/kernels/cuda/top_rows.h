@@ -19,8 +19,8 @@ struct TopRow {
   int num_tokens = 0;
   // The greatest go to [first_top, first_top + num_top) of TopRowsArgs::ids.
   int first_top = 0;
-  int num_top = 0;  // at least 1
-  bool wants_mass = false;
+  int num_top = 0;          // at least 1
+  bool wants_mass = false;  // TopRowResult::mass
 };
 
 struct TopRowResult {
@@ -30,7 +30,8 @@ struct TopRowResult {
   // those that were)). Weights are float32, the sum is float64 in a fixed
   // order.
   double rest = 0;
-  // If asked for: the weight of all, at temperature 1. The greatest's is 1.
+  // If asked for: the weight of all at temperature 1, where the greatest has 1.
+  // Tokens that are asked for by themselves do not count.
   double mass = 0;
 };
 
