@@ -90,10 +90,8 @@ function(outrider_cc_tests)
   outrider_compile_in_groups(${A_NAME})
   # Tests call what is optimised; optimising the calls only costs time to build,
   # and twice as much of it with a sanitizer's checks in them.
-  if(OUTRIDER_SANITIZE AND NOT A_OPTIMISED)
-    target_compile_options(${A_NAME} PRIVATE -O0)
-  elseif(NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
-    target_compile_options(${A_NAME} PRIVATE -O1)
+  if(NOT CMAKE_BUILD_TYPE STREQUAL "Debug" OR OUTRIDER_SANITIZE)
+    target_compile_options(${A_NAME} PRIVATE $<IF:$<BOOL:${A_OPTIMISED}>,-O1,-O0>)
   endif()
   if((OUTRIDER_SANITIZE AND "heavy" IN_LIST A_LABELS) OR
      (OUTRIDER_SANITIZE MATCHES "thread" AND NOT A_THREADS))

@@ -18,6 +18,19 @@ constexpr milliseconds kLongestNap(200);
 
 }  // namespace
 
+MoveGate::Turn& MoveGate::Turn::operator=(Turn&& other) noexcept {
+  End({});
+  gate_ = std::exchange(other.gate_, nullptr);
+  num_tokens_ = other.num_tokens_;
+  expected_ = other.expected_;
+  return *this;
+}
+
+void MoveGate::Turn::End(const Outcome& outcome) {
+  if (gate_ == nullptr) return;
+  std::exchange(gate_, nullptr)->Leave(num_tokens_, expected_, outcome);
+}
+
 MoveGate::Place::Place(MoveGate& gate, std::optional<Clock::time_point> rank)
     : gate_(gate), rank_(rank) {
   MutexLock lock(gate_.mu_);
@@ -67,15 +80,22 @@ MoveGate::Turn MoveGate::EnterLocked(int num_tokens, Clock::time_point now) {
   const auto expected = std::chrono::duration_cast<Clock::duration>(
       std::chrono::duration<double>(num_tokens * seconds_per_token_));
   ++num_turns_;
+  expected_ += expected;
   opens_at_ = now + kShare * expected;
   return {*this, num_tokens, expected};
 }
 
-void MoveGate::Leave(int num_tokens, Clock::duration taken,
-                     Clock::duration expected) {
+void MoveGate::Leave(int num_tokens, Clock::duration expected,
+                     const Outcome& outcome) {
+  const Clock::duration taken = outcome.taken;
   MutexLock lock(mu_);
   --num_turns_;
-  opens_at_ += kShare * (taken - expected);
+  expected_ -= expected;
+  if (outcome.next_at.has_value()) {
+    opens_at_ = *outcome.next_at + kShare * expected_;
+  } else {
+    opens_at_ += kShare * (taken - expected);
+  }
   if (taken > Clock::duration::zero() && num_tokens > 0) {
     const double rate =
         std::chrono::duration<double>(taken).count() / num_tokens;
@@ -83,6 +103,10 @@ void MoveGate::Leave(int num_tokens, Clock::duration taken,
         seconds_per_token_ == 0 ? rate : (3 * seconds_per_token_ + rate) / 4;
   }
   WakeFirstLocked();
+}
+
+bool MoveGate::HasPlaceLocked() const {
+  return num_turns_ < (seconds_per_token_ == 0 ? 1 : kMostTurns);
 }
 
 void MoveGate::AddLocked(Place* place) {

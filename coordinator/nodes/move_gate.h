@@ -18,34 +18,33 @@ namespace outrider {
 // Lets moved sessions into a node one after the other, in the order in which
 // they came, so that taking in their texts costs those that are there a quarter
 // of the node's time at most: each keeps the gate closed for four times as long
-// as the node has to compute for its rows, as those before it tell, and then as
-// it has turned out. A busy node takes a text in beside others, over several
-// passes, so that a few may be on their way at once. One a node, for this
-// coordinator's sessions. Thread-safe.
+// as the node has to compute for its rows, as those before it tell, and then
+// until the node says (ReprefillBudget), which knows what other coordinators
+// send it. A busy node takes a text in beside others, over several passes, so
+// that a few may be on their way at once. One a node, for this coordinator's
+// sessions. Thread-safe.
 class MoveGate {
  public:
   using Clock = MonotonicClock;
+
+  // What has come of letting a session in.
+  struct Outcome {
+    Clock::duration taken = {};  // by the node, to compute its rows
+    // When the node has time for the next one, whoever sends it; an older node
+    // does not say.
+    std::optional<Clock::time_point> next_at = {};
+  };
 
   // A way through the gate. It must end before the gate does.
   class Turn {
    public:
     Turn() = default;
     Turn(Turn&& other) noexcept { *this = std::move(other); }
-    Turn& operator=(Turn&& other) noexcept {
-      End(/*taken=*/{});
-      gate_ = std::exchange(other.gate_, nullptr);
-      num_tokens_ = other.num_tokens_;
-      expected_ = other.expected_;
-      return *this;
-    }
-    ~Turn() { End(/*taken=*/{}); }
+    Turn& operator=(Turn&& other) noexcept;
+    ~Turn() { End({}); }
 
     explicit operator bool() const { return gate_ != nullptr; }
-    // The node has computed for so long.
-    void End(Clock::duration taken) {
-      if (gate_ == nullptr) return;
-      std::exchange(gate_, nullptr)->Leave(num_tokens_, taken, expected_);
-    }
+    void End(const Outcome& outcome);
 
    private:
     friend class MoveGate;
@@ -92,16 +91,14 @@ class MoveGate {
 
   Turn EnterLocked(int num_tokens, Clock::time_point now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void Leave(int num_tokens, Clock::duration taken, Clock::duration expected);
+  void Leave(int num_tokens, Clock::duration expected, const Outcome& outcome);
   // Nobody else comes in before the first has shown what a text costs.
-  bool HasPlaceLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return num_turns_ < (seconds_per_token_ == 0 ? 1 : kMostTurns);
-  }
+  bool HasPlaceLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool IsFreeLocked(Clock::time_point now) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return HasPlaceLocked() && now >= opens_at_;
   }
-  // At the end, or by its rank: each of those after it takes the next one's.
+  // By its rank, if any: each of those after it takes the next one's place.
   void AddLocked(Place* place) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Who is the first in the line looks anew.
   void WakeFirstLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -110,6 +107,8 @@ class MoveGate {
 
   mutable Mutex mu_;
   int num_turns_ ABSL_GUARDED_BY(mu_) = 0;
+  // What those take who are on their way.
+  Clock::duration expected_ ABSL_GUARDED_BY(mu_) = {};
   Clock::time_point opens_at_ ABSL_GUARDED_BY(mu_) = {};
   double seconds_per_token_ ABSL_GUARDED_BY(mu_) = 0;  // 0: not known yet
   std::list<Place*> line_ ABSL_GUARDED_BY(mu_);

@@ -33,7 +33,7 @@ TEST(MoveGateTest, OneIsInItAtATimeUntilATextsCostIsKnown) {
 
 TEST(MoveGateTest, OneThatTookAWhileKeepsItClosedForFourTimesAsLong) {
   MoveGate gate;
-  gate.Enter(1, kStart).End(milliseconds(100));
+  gate.Enter(1, kStart).End({.taken = milliseconds(100)});
   EXPECT_FALSE(gate.Enter(1, kStart + milliseconds(399)));
   EXPECT_FALSE(gate.IsOpen(kStart + milliseconds(399)));
   EXPECT_TRUE(gate.IsOpen(kStart + milliseconds(400)));
@@ -42,14 +42,14 @@ TEST(MoveGateTest, OneThatTookAWhileKeepsItClosedForFourTimesAsLong) {
 
 TEST(MoveGateTest, TheNextComesInWhenWhatTheOneBeforeItTakesIsPaidFor) {
   MoveGate gate;
-  gate.Enter(10, kStart).End(milliseconds(100));
+  gate.Enter(10, kStart).End({.taken = milliseconds(100)});
   const auto begin = kStart + seconds(1);
   MoveGate::Turn first = gate.Enter(20, begin);  // takes 200 ms
   EXPECT_FALSE(gate.Enter(10, begin + milliseconds(799)));
   MoveGate::Turn second = gate.Enter(10, begin + milliseconds(800));
   EXPECT_TRUE(second);
   // 25 ms more than was thought, and a failure, which has taken nothing.
-  first.End(milliseconds(225));
+  first.End({.taken = milliseconds(225)});
   EXPECT_FALSE(gate.IsOpen(begin + milliseconds(1299)));
   EXPECT_TRUE(gate.IsOpen(begin + milliseconds(1300)));
   second.End({});
@@ -57,9 +57,26 @@ TEST(MoveGateTest, TheNextComesInWhenWhatTheOneBeforeItTakesIsPaidFor) {
   EXPECT_FALSE(gate.IsOpen(begin + milliseconds(899)));
 }
 
+TEST(MoveGateTest, OpensWhenTheNodeSaysAndThoseOnTheirWayArePaidFor) {
+  MoveGate gate;
+  gate.Enter(10, kStart)
+      .End({.taken = milliseconds(100), .next_at = kStart + seconds(1)});
+  EXPECT_FALSE(gate.IsOpen(kStart + milliseconds(999)));
+  const auto begin = kStart + seconds(1);
+  MoveGate::Turn first = gate.Enter(20, begin);  // takes 200 ms
+  MoveGate::Turn second = gate.Enter(10, begin + milliseconds(800));
+  EXPECT_TRUE(second);
+  // Nobody was there that it took time from.
+  first.End({.taken = milliseconds(200), .next_at = begin});
+  EXPECT_FALSE(gate.IsOpen(begin + milliseconds(399)));
+  EXPECT_TRUE(gate.IsOpen(begin + milliseconds(400)));
+  second.End({.taken = milliseconds(100), .next_at = begin});
+  EXPECT_TRUE(gate.IsOpen(begin));
+}
+
 TEST(MoveGateTest, FourAreOnTheirWayAtOnce) {
   MoveGate gate;
-  gate.Enter(1, kStart).End(milliseconds(1));
+  gate.Enter(1, kStart).End({.taken = milliseconds(1)});
   std::vector<MoveGate::Turn> turns;
   for (int i = 1; i <= 4; ++i) {
     turns.push_back(gate.Enter(1, kStart + seconds(i)));
@@ -125,7 +142,7 @@ class LineTest : public ::testing::Test {
     }
     came_.push_back(name);
     at_.push_back(std::chrono::ceil<milliseconds>(loop_.elapsed()));
-    turn.End(share);
+    turn.End({.taken = share});
   }
   void Run() {
     while (loop_.RunOne()) {

@@ -19,10 +19,25 @@ constexpr int kMostUnanswered = 4;
 // Verifiers that are lost by one cause are lost within so long.
 constexpr std::chrono::milliseconds kOneCause(1000);
 
+// A node that says more is mistaken.
+constexpr double kMostSecondsToNext = 60;
+
 // What taking in the session's text has cost the node's other sessions. An
 // older node tells only how long the passes took that it was in.
-double SecondsTaken(const ReplyHeader& header) {
-  return header.own_seconds > 0 ? header.own_seconds : header.compute_seconds;
+MoveGate::Outcome OutcomeOf(const ReplyHeader& header) {
+  const auto time = [](double seconds) {
+    return std::chrono::duration_cast<MoveGate::Clock::duration>(
+        std::chrono::duration<double>(seconds));
+  };
+  MoveGate::Outcome outcome = {.taken = time(header.own_seconds > 0
+                                                 ? header.own_seconds
+                                                 : header.compute_seconds)};
+  if (header.next_reprefill_in.has_value()) {
+    outcome.next_at =
+        MoveGate::Clock::now() +
+        time(std::min(*header.next_reprefill_in, kMostSecondsToNext));
+  }
+  return outcome;
 }
 
 // One of the nodes that fit, and rather one that `is_better`, unless all of
@@ -225,10 +240,8 @@ void VerifierSeat::Answered(const VerifyReply& reply) {
   num_lost_ = 0;
   losses_.clear();
   // One that is back where it was takes nothing from others: they are new too.
-  const double seconds =
-      std::exchange(is_moved_, false) ? SecondsTaken(reply.header) : 0;
-  turn_.End(std::chrono::duration_cast<Clock::duration>(
-      std::chrono::duration<double>(seconds)));
+  const bool was_moved = std::exchange(is_moved_, false);
+  turn_.End(was_moved ? OutcomeOf(reply.header) : MoveGate::Outcome());
 }
 
 Task<bool> VerifierSeat::IsConvictedByLoss(Cancellation& cancellation) {

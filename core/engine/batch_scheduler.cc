@@ -144,6 +144,11 @@ void BatchScheduler::End(std::unique_ptr<Job> job, absl::Status status,
     (job->had_chunks ? metrics_.prefill_queued : metrics_.decode_queued)
         .Observe(std::max(0.0, waited));
   }
+  if (job->is_reprefill()) {
+    reprefill_budget_.Spend(job->time_of_others, job->submitted);
+    job->ending.next_reprefill_in =
+        EngineMetrics::Seconds(reprefill_budget_.opens_at() - now);
+  }
   job->ending.status = std::move(status);
   ended_.push_back(std::move(job));
 }
@@ -222,13 +227,21 @@ void BatchScheduler::EndPass(Pass pass, PassResults results,
   const auto first = results.begin() + OUTRIDER_MUTANT(E1, 0, 1);
   std::rotate(results.begin(), first, results.end());
   absl::Span<absl::StatusOr<LogitRows>> left = absl::MakeSpan(results);
+  const bool has_others =
+      std::any_of(pass.parts.begin(), pass.parts.end(),
+                  [](const auto& part) { return !part.job->is_reprefill(); });
   for (Pass::Part& part : pass.parts) {
     const absl::Status status = TakeIn(part, left.first(part.num_extensions));
     left.remove_prefix(part.num_extensions);
     std::unique_ptr<Job> job = std::move(part.job);
+    const Clock::duration own_time = time * part.num_tokens / pass.num_rows;
     job->ending.compute_seconds += EngineMetrics::Seconds(time);
-    job->ending.own_seconds +=
-        EngineMetrics::Seconds(time) * part.num_tokens / pass.num_rows;
+    job->ending.own_seconds += EngineMetrics::Seconds(own_time);
+    if (job->is_reprefill()) {
+      if (has_others) job->time_of_others += own_time;
+      (has_others ? metrics_.reprefill_time_beside_others
+                  : metrics_.reprefill_time_alone) += own_time.count();
+    }
     if (!status.ok()) {
       is_lost_ = is_lost_ || absl::IsUnavailable(status);
       End(std::move(job), status, now);

@@ -15,6 +15,7 @@
 #include "core/engine/pass_hold.h"
 #include "core/engine/pass_time.h"
 #include "core/engine/ready_work.h"
+#include "core/engine/reprefill_budget.h"
 #include "core/engine/work.h"
 #include "core/model/causal_lm.h"
 #include "core/session/node_sessions.h"
@@ -56,21 +57,19 @@ class BatchScheduler {
   // A job that has ended: whoever gets it calls its Finish. nullptr: none.
   std::unique_ptr<Job> NextEnded();
 
-  // Drops expired sessions; about once a second.
-  void Expire(Clock::time_point now);
+  void Expire(Clock::time_point now);  // about once a second
   // Advisory; see NodeSessions.
   bool Truncate(const RequestHeader& header, int length);
   bool Release(const RequestHeader& header);
 
-  // When to ask for the next pass again though nothing has happened; and
-  // whether somebody is still waited for.
+  // When to ask for the next pass again; and whether somebody is waited for.
   std::optional<Clock::time_point> hold_end() const { return hold_.end(); }
   bool IsHolding() const { return hold_.IsHolding(); }
   // Work that was submitted and has not been handed out to Finish.
   int num_jobs() const { return num_jobs_; }
   // Whether NextToTake or NextEnded has something.
   bool HasRowsOrReplies() const { return !to_take_.empty() || !ended_.empty(); }
-  // Whether the only work there is may run on the thread that submits it.
+  // Whether all work there is may run on the thread that submits it.
   bool IsOneDecode() const;
   bool is_lost() const { return is_lost_; }
   const NodeSessions& sessions() const { return sessions_; }
@@ -102,6 +101,7 @@ class BatchScheduler {
   NodeSessions sessions_;
   EngineMetrics metrics_;
   PassTime pass_time_;
+  ReprefillBudget reprefill_budget_;
   Queue waiting_;  // to be admitted
   ReadyWork ready_;
   Queue to_take_;

@@ -185,6 +185,24 @@ TEST_F(BatchSchedulerTest, AStreamThatHasBegunElsewhereIsInEveryPass) {
   }
 }
 
+TEST_F(BatchSchedulerTest, AReprefillIsPaidForByWhatItTakesFromOthers) {
+  OpenAll({1});
+  Submit(8, 30, {.holds_up_stream = true});
+  RunPass(milliseconds(100));  // alone
+  EXPECT_LT(endings_[8].next_reprefill_in, -0.05);
+  EXPECT_EQ(scheduler_.metrics().reprefill_time_alone, 100'000'000);
+  Submit(1, 2);
+  Submit(9, 6, {.holds_up_stream = true});
+  RunPass(milliseconds(100));  // it has three quarters of the rows
+  EXPECT_NEAR(endings_[9].next_reprefill_in, 4 * 0.075 - 0.1, 1e-9);
+  EXPECT_EQ(scheduler_.metrics().reprefill_time_beside_others, 75'000'000);
+  // An opening is no re-prefill, nor what goes on here.
+  Submit(2, 30);
+  Submit(9, 2, {.holds_up_stream = true});
+  RunPass(milliseconds(100));
+  EXPECT_EQ(scheduler_.metrics().reprefill_time_beside_others, 75'000'000);
+}
+
 TEST_F(BatchSchedulerTest, AShortPromptDoesNotWaitForTheWholeOfALongOne) {
   Submit(1, 1000);
   Submit(2, 40);

@@ -40,6 +40,9 @@ class CallWork : public Work {
     reply_.header.compute_seconds = ending.compute_seconds;
     if (request().header.incarnation.is_none()) {
       reply_.header.own_seconds = ending.own_seconds;
+      if (request().holds_up_stream) {
+        reply_.header.next_reprefill_in = ending.next_reprefill_in;
+      }
     }
     done_(std::move(reply_));
   }

@@ -51,6 +51,7 @@ class Job {
   // A stream that has begun is silent until it is done. Where it is a prefill
   // the stream comes from another node, or back to one that has forgotten it.
   bool holds_up_stream() const { return work->request().holds_up_stream; }
+  bool is_reprefill() const { return is_opening && holds_up_stream(); }
 
   // Tokens besides those of its rows that running work may have: what a node
   // sat out, such as rounds without a draft.
@@ -66,6 +67,7 @@ class Job {
   Ending ending = {};
   bool is_opening = false;  // of a context from its beginning
   bool had_chunks = false;
+  Clock::duration time_of_others = {};  // that a re-prefill has taken
   int num_branch_rows = 0;  // run so far, each of a token of a draft
 };
 

@@ -96,7 +96,8 @@ void ReadyWork::AddChunks(Pass& pass) {
   const int least = std::min(kKvBlockLength, options_.prefill_chunk);
   const int num_running = pass.num_rows;
   int budget = options_.prefill_chunk - num_running;
-  // Those who send streams that have begun here see to their share of the time.
+  // Those who send streams that have begun keep to their share of the time
+  // (ReprefillBudget).
   const bool may_have_chunk =
       !last_had_chunk_ ||
       (!prompts_.empty() && prompts_.front()->holds_up_stream());

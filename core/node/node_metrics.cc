@@ -66,6 +66,21 @@ void AddPassMetrics(MetricRegistry& registry, const EngineMetrics& engine,
                              engine.sessions_per_pass);
   AddCounter(registry, "prefill_chunks_total", "Chunks of prompts run.",
              engine.num_chunks);
+  const auto add_reprefills = [&](const char* beside_others,
+                                  const std::atomic<int64_t>& nanoseconds) {
+    registry.AddSource(
+        {.name = "reprefill_seconds_total",
+         .help = "What passes took for texts of streams that had begun "
+                 "elsewhere, or were forgotten here, by whether other work was "
+                 "in them.",
+         .kind = MetricRegistry::Kind::kCounter,
+         .labels = {{"beside_others", beside_others}},
+         .read = [&nanoseconds] {
+           return static_cast<double>(nanoseconds) * 1e-9;
+         }});
+  };
+  add_reprefills("true", engine.reprefill_time_beside_others);
+  add_reprefills("false", engine.reprefill_time_alone);
   AddCounter(registry, "outcomes_drafted_total",
              "Outcomes of drafts in flight that drafts were begun for.",
              engine.num_branches);

@@ -71,7 +71,10 @@ struct ReplyHeader {
   uint64_t step = 0;
   int cached_length = 0;
   double compute_seconds = 0;
-  double own_seconds = 0;    // of those, for its own rows; 0: is not known
+  double own_seconds = 0;  // of those, for its own rows; 0: is not known
+  // When the node may be sent the next text of a stream that has begun, to be
+  // taken in as this one was; negative: since so long. Nothing: is not known.
+  std::optional<double> next_reprefill_in = {};
   int reused_length = 0;     // leading tokens that another session had cached
   bool is_draining = false;  // the session should go on at another node
 };

@@ -166,6 +166,9 @@ v1::ReplyHeader ToProto(const ReplyHeader& header) {
   if (header.own_seconds > 0) {
     SetDuration(header.own_seconds, proto.mutable_own_compute_time());
   }
+  if (header.next_reprefill_in.has_value()) {
+    SetDuration(*header.next_reprefill_in, proto.mutable_next_reprefill_in());
+  }
   proto.set_reused_length(header.reused_length);
   proto.set_draining(header.is_draining);
   return proto;
@@ -182,6 +185,9 @@ absl::StatusOr<ReplyHeader> FromProto(const v1::ReplyHeader& proto) {
                             ToLength(proto.cached_length(), "cached_length"));
   OUTRIDER_ASSIGN_OR_RETURN(header.reused_length,
                             ToLength(proto.reused_length(), "reused_length"));
+  if (proto.has_next_reprefill_in()) {
+    header.next_reprefill_in = ToSeconds(proto.next_reprefill_in());
+  }
   header.is_draining = proto.draining();
   return header;
 }
