@@ -145,7 +145,7 @@ void BatchScheduler::End(std::unique_ptr<Job> job, absl::Status status,
         .Observe(std::max(0.0, waited));
   }
   if (job->is_reprefill()) {
-    reprefill_budget_.Spend(job->time_of_others, job->submitted);
+    reprefill_budget_.Spend(job->time_of_others, job->submitted, now);
     job->ending.next_reprefill_in =
         EngineMetrics::Seconds(reprefill_budget_.opens_at() - now);
   }

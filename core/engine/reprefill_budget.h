@@ -18,15 +18,20 @@ class ReprefillBudget {
   using Duration = Clock::duration;
 
   // The node has ended with one that was submitted then, after it has taken so
-  // much of others' time.
-  void Spend(Duration time, Clock::time_point submitted) {
+  // much of others' time. Many may come unasked, such as streams that clients
+  // resume: who asks waits for a bounded time all the same.
+  void Spend(Duration time, Clock::time_point submitted,
+             Clock::time_point now) {
     if (time == Duration::zero()) return;
-    opens_at_ = std::max(opens_at_, submitted) + kShare * time;
+    const Clock::time_point due =
+        std::max(opens_at_, submitted) + kShare * time;
+    opens_at_ = std::max(opens_at_, std::min(due, now + kLongest * time));
   }
   Clock::time_point opens_at() const { return opens_at_; }
 
  private:
-  static constexpr int kShare = 4;  // of the time, one part is for these
+  static constexpr int kShare = 4;     // of the time, one part is for these
+  static constexpr int kLongest = 32;  // eight such texts: for as many senders
 
   Clock::time_point opens_at_ = {};
 };
