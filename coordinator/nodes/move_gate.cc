@@ -13,6 +13,8 @@ using std::chrono::milliseconds;
 
 // A node may be asked again for what it has just refused, but not at once.
 constexpr milliseconds kShortestNap(5);
+// What takes longer is foreseen by a mistake.
+constexpr std::chrono::hours kLongestText(1);
 // Other nodes come and go meanwhile, and their gates open.
 constexpr milliseconds kLongestNap(200);
 
@@ -23,12 +25,13 @@ MoveGate::Turn& MoveGate::Turn::operator=(Turn&& other) noexcept {
   gate_ = std::exchange(other.gate_, nullptr);
   num_tokens_ = other.num_tokens_;
   expected_ = other.expected_;
+  entered_ = other.entered_;
   return *this;
 }
 
 void MoveGate::Turn::End(const Outcome& outcome) {
   if (gate_ == nullptr) return;
-  std::exchange(gate_, nullptr)->Leave(num_tokens_, expected_, outcome);
+  std::exchange(gate_, nullptr)->Leave(*this, outcome);
 }
 
 MoveGate::Place::Place(MoveGate& gate, std::optional<Clock::time_point> rank)
@@ -77,24 +80,41 @@ MoveGate::Turn MoveGate::Enter(int num_tokens, Clock::time_point now) {
 }
 
 MoveGate::Turn MoveGate::EnterLocked(int num_tokens, Clock::time_point now) {
-  const auto expected = std::chrono::duration_cast<Clock::duration>(
-      std::chrono::duration<double>(num_tokens * seconds_per_token_));
-  ++num_turns_;
-  expected_ += expected;
-  opens_at_ = now + kShare * expected;
-  return {*this, num_tokens, expected};
+  Turn turn;
+  turn.gate_ = this;
+  turn.num_tokens_ = num_tokens;
+  turn.expected_ = std::chrono::duration_cast<Clock::duration>(
+      std::min<std::chrono::duration<double>>(
+          std::chrono::duration<double>(num_tokens * seconds_per_token_),
+          kLongestText));
+  turn.entered_ = entered_.insert(now);
+  expected_ += turn.expected_;
+  opens_at_ = now + kShare * turn.expected_;
+  return turn;
 }
 
-void MoveGate::Leave(int num_tokens, Clock::duration expected,
-                     const Outcome& outcome) {
-  const Clock::duration taken = outcome.taken;
+void MoveGate::StartAnew() {
   MutexLock lock(mu_);
-  --num_turns_;
-  expected_ -= expected;
+  next_at_ = {};
+  opens_at_ = {};
+  WakeFirstLocked();
+}
+
+void MoveGate::Leave(const Turn& turn, const Outcome& outcome) {
+  const Clock::duration taken = outcome.taken;
+  const int num_tokens = turn.num_tokens_;
+  MutexLock lock(mu_);
+  entered_.erase(turn.entered_);
+  expected_ -= turn.expected_;
   if (outcome.next_at.has_value()) {
-    opens_at_ = *outcome.next_at + kShare * expected_;
+    // Answers may come in another order than that in which they were given.
+    next_at_ = std::max(next_at_, *outcome.next_at);
+    opens_at_ = next_at_;
+    if (!entered_.empty()) {
+      opens_at_ = std::max(next_at_, *entered_.begin()) + kShare * expected_;
+    }
   } else {
-    opens_at_ += kShare * (taken - expected);
+    opens_at_ += kShare * (taken - turn.expected_);
   }
   if (taken > Clock::duration::zero() && num_tokens > 0) {
     const double rate =
@@ -106,7 +126,8 @@ void MoveGate::Leave(int num_tokens, Clock::duration expected,
 }
 
 bool MoveGate::HasPlaceLocked() const {
-  return num_turns_ < (seconds_per_token_ == 0 ? 1 : kMostTurns);
+  return static_cast<int>(entered_.size()) <
+         (seconds_per_token_ == 0 ? 1 : kMostTurns);
 }
 
 void MoveGate::AddLocked(Place* place) {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <list>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "coordinator/nodes/timer.h"
@@ -21,8 +22,7 @@ namespace outrider {
 // as the node has to compute for its rows, as those before it tell, and then
 // until the node says (ReprefillBudget), which knows what other coordinators
 // send it. A busy node takes a text in beside others, over several passes, so
-// that a few may be on their way at once. One a node, for this coordinator's
-// sessions. Thread-safe.
+// that a few may be on their way at once. One a node. Thread-safe.
 class MoveGate {
  public:
   using Clock = MonotonicClock;
@@ -30,8 +30,7 @@ class MoveGate {
   // What has come of letting a session in.
   struct Outcome {
     Clock::duration taken = {};  // by the node, to compute its rows
-    // When the node has time for the next one, whoever sends it; an older node
-    // does not say.
+    // When the node has time for the next one; an older node does not say.
     std::optional<Clock::time_point> next_at = {};
   };
 
@@ -48,12 +47,10 @@ class MoveGate {
 
    private:
     friend class MoveGate;
-    Turn(MoveGate& gate, int num_tokens, Clock::duration expected)
-        : gate_(&gate), num_tokens_(num_tokens), expected_(expected) {}
-
     MoveGate* gate_ = nullptr;
     int num_tokens_ = 0;
     Clock::duration expected_ = {};  // to be taken
+    std::multiset<Clock::time_point>::iterator entered_ = {};
   };
 
   // A session's place in the line. It must end before the gate does.
@@ -81,6 +78,8 @@ class MoveGate {
 
   // Whether who comes now need not wait.
   bool IsOpen(Clock::time_point now) const;
+  // The node is another process now, which has no account yet.
+  void StartAnew();
   // False of a Turn: it is not open.
   Turn Enter(int num_tokens, Clock::time_point now);
 
@@ -91,7 +90,7 @@ class MoveGate {
 
   Turn EnterLocked(int num_tokens, Clock::time_point now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void Leave(int num_tokens, Clock::duration expected, const Outcome& outcome);
+  void Leave(const Turn& turn, const Outcome& outcome);
   // Nobody else comes in before the first has shown what a text costs.
   bool HasPlaceLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool IsFreeLocked(Clock::time_point now) const
@@ -106,9 +105,11 @@ class MoveGate {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   mutable Mutex mu_;
-  int num_turns_ ABSL_GUARDED_BY(mu_) = 0;
-  // What those take who are on their way.
+  // Those who are on their way: when they came, and what they take.
+  std::multiset<Clock::time_point> entered_ ABSL_GUARDED_BY(mu_);
   Clock::duration expected_ ABSL_GUARDED_BY(mu_) = {};
+  Clock::time_point next_at_
+      ABSL_GUARDED_BY(mu_) = {};  // as the node said last
   Clock::time_point opens_at_ ABSL_GUARDED_BY(mu_) = {};
   double seconds_per_token_ ABSL_GUARDED_BY(mu_) = 0;  // 0: not known yet
   std::list<Place*> line_ ABSL_GUARDED_BY(mu_);

@@ -68,10 +68,50 @@ TEST(MoveGateTest, OpensWhenTheNodeSaysAndThoseOnTheirWayArePaidFor) {
   EXPECT_TRUE(second);
   // Nobody was there that it took time from.
   first.End({.taken = milliseconds(200), .next_at = begin});
-  EXPECT_FALSE(gate.IsOpen(begin + milliseconds(399)));
-  EXPECT_TRUE(gate.IsOpen(begin + milliseconds(400)));
+  EXPECT_FALSE(gate.IsOpen(begin + milliseconds(1199)));
+  EXPECT_TRUE(gate.IsOpen(begin + milliseconds(1200)));
   second.End({.taken = milliseconds(100), .next_at = begin});
   EXPECT_TRUE(gate.IsOpen(begin));
+}
+
+TEST(MoveGateTest, WhatTheNodeHasNotSpentIsNoCredit) {
+  MoveGate gate;
+  gate.Enter(10, kStart).End({.taken = milliseconds(100)});
+  const auto begin = kStart + seconds(10);
+  MoveGate::Turn first = gate.Enter(10, begin);
+  MoveGate::Turn second = gate.Enter(10, begin + milliseconds(400));
+  first.End({.taken = milliseconds(100), .next_at = kStart});
+  EXPECT_FALSE(gate.IsOpen(begin + milliseconds(799)));
+  EXPECT_TRUE(gate.IsOpen(begin + milliseconds(800)));
+}
+
+TEST(MoveGateTest, AnAnswerThatComesLateTakesNothingBack) {
+  MoveGate gate;
+  gate.Enter(10, kStart).End({.taken = milliseconds(100)});
+  MoveGate::Turn first = gate.Enter(10, kStart + seconds(1));
+  MoveGate::Turn second = gate.Enter(10, kStart + seconds(2));
+  second.End({.taken = milliseconds(100), .next_at = kStart + seconds(9)});
+  first.End({.taken = milliseconds(100), .next_at = kStart + seconds(5)});
+  EXPECT_FALSE(gate.IsOpen(kStart + milliseconds(8999)));
+  EXPECT_TRUE(gate.IsOpen(kStart + seconds(9)));
+}
+
+TEST(MoveGateTest, ANodeThatIsBackOwesNothing) {
+  MoveGate gate;
+  gate.Enter(10, kStart)
+      .End({.taken = milliseconds(100), .next_at = kStart + seconds(60)});
+  EXPECT_FALSE(gate.IsOpen(kStart + seconds(1)));
+  gate.StartAnew();
+  EXPECT_TRUE(gate.IsOpen(kStart + seconds(1)));
+}
+
+// Nobody has such texts, but a node may say so.
+TEST(MoveGateTest, WhatTakesForEverIsNotBelieved) {
+  MoveGate gate;
+  gate.Enter(1, kStart).End({.taken = std::chrono::hours(100)});
+  MoveGate::Turn turn = gate.Enter(1 << 30, kStart + std::chrono::hours(400));
+  EXPECT_TRUE(turn);
+  EXPECT_TRUE(gate.IsOpen(kStart + std::chrono::hours(404)));
 }
 
 TEST(MoveGateTest, FourAreOnTheirWayAtOnce) {

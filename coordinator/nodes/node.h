@@ -77,6 +77,7 @@ struct VerifierNode {
   }
   void Returned() {
     breaker.Returned();
+    gate.StartAnew();
     out_until = Clock::time_point();
   }
   bool is_doubtful() const {

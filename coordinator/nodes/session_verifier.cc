@@ -310,8 +310,13 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskNode(
   was_asked_ = true;
   was_connected_ = node.link.is_connected();
   const bool may_move = seat_.may_move();
+  std::optional<VerifyCall> moved;
+  if (seat_.is_moved()) {
+    moved = call;
+    moved->header.is_moved = true;
+  }
   TimedReply timed = co_await SendStep(
-      node, call,
+      node, moved.has_value() ? *moved : call,
       {.may_go_elsewhere = may_move && pool_.HasOtherVerifier(node),
        .may_move = may_move,
        .times = patience_},

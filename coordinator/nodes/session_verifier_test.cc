@@ -351,5 +351,19 @@ TEST_F(SessionVerifierTest, OnlyItsOwnRowsAreInAMovedSessionsQuarter) {
   EXPECT_LT(loop_.elapsed() - lost_at, 50 * 3 * kFakeStep);
 }
 
+TEST_F(SessionVerifierTest, MovedSessionsComeWhenTheNodeHasTimeForThem) {
+  Start(/*num_verifiers=*/2, /*num_streams=*/10);
+  RunUntil([&] { return HaveAllSteps(3); });
+  EXPECT_EQ(processes_[0].num_moved + processes_[1].num_moved, 0);
+  processes_[1].next_reprefill_in = 1;
+  const auto num_left = static_cast<int>(processes_[0].sessions.size());
+  ASSERT_GE(num_left, 3);
+  processes_[0].Die();
+  const auto lost_at = loop_.elapsed();
+  RunUntil([&] { return processes_[1].num_moved == num_left; });
+  EXPECT_GE(loop_.elapsed() - lost_at, std::chrono::seconds(num_left - 1));
+  EXPECT_LE(loop_.elapsed() - lost_at, std::chrono::seconds(num_left));
+}
+
 }  // namespace
 }  // namespace outrider

@@ -20,7 +20,7 @@ constexpr int kMostUnanswered = 4;
 constexpr std::chrono::milliseconds kOneCause(1000);
 
 // A node that says more is mistaken.
-constexpr double kMostSecondsToNext = 60;
+constexpr double kMostSeconds = 600;
 
 // What taking in the session's text has cost the node's other sessions. An
 // older node tells only how long the passes took that it was in.
@@ -29,13 +29,12 @@ MoveGate::Outcome OutcomeOf(const ReplyHeader& header) {
     return std::chrono::duration_cast<MoveGate::Clock::duration>(
         std::chrono::duration<double>(seconds));
   };
-  MoveGate::Outcome outcome = {.taken = time(header.own_seconds > 0
-                                                 ? header.own_seconds
-                                                 : header.compute_seconds)};
+  const double taken =
+      header.own_seconds > 0 ? header.own_seconds : header.compute_seconds;
+  MoveGate::Outcome outcome = {.taken = time(std::min(taken, kMostSeconds))};
   if (header.next_reprefill_in.has_value()) {
-    outcome.next_at =
-        MoveGate::Clock::now() +
-        time(std::min(*header.next_reprefill_in, kMostSecondsToNext));
+    outcome.next_at = MoveGate::Clock::now() +
+                      time(std::min(*header.next_reprefill_in, kMostSeconds));
   }
   return outcome;
 }

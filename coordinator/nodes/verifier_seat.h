@@ -71,8 +71,8 @@ class VerifierSeat {
   Task<void> TakeTurn(const VerifyCall& call, Cancellation& cancellation);
   void GiveTurnBack() { turn_ = {}; }
 
-  // What came of a step that was sent.
   void Answered(const VerifyReply& reply);
+  bool is_moved() const { return is_moved_; }
   bool is_suspect() const { return num_lost_ > 0; }
   // The verifier was lost under it. Whether the session is given up for that;
   // waits a moment for what else may be lost, where that decides.

@@ -83,6 +83,7 @@ void BatchScheduler::AdmitWaiting(Clock::time_point now) {
       is_room_awaited_ = true;
       still_waiting.push_back(std::move(job));
     } else {
+      job->admitted = now;
       Begin(std::move(job), std::get<NodeSession*>(*outcome));
     }
   }
@@ -95,6 +96,7 @@ void BatchScheduler::Begin(std::unique_ptr<Job> job, NodeSession* session) {
   const CacheDelta& delta = job->work->request().header.delta;
   job->num_run = session->log.length() - delta.keep_length;
   job->is_opening = delta.keep_length == 0;
+  num_reprefills_ += job->is_reprefill();
   if (job->is_opening && session->salt.has_value()) {
     metrics_.num_sharable_tokens +=
         static_cast<int64_t>(delta.append_tokens.size());
@@ -144,8 +146,9 @@ void BatchScheduler::End(std::unique_ptr<Job> job, absl::Status status,
     (job->had_chunks ? metrics_.prefill_queued : metrics_.decode_queued)
         .Observe(std::max(0.0, waited));
   }
-  if (job->is_reprefill()) {
-    reprefill_budget_.Spend(job->time_of_others, job->submitted, now);
+  num_reprefills_ -= job->is_reprefill();
+  if (job->is_moved()) {
+    reprefill_budget_.Spend(job->time_of_others, job->admitted);
     job->ending.next_reprefill_in =
         EngineMetrics::Seconds(reprefill_budget_.opens_at() - now);
   }
@@ -227,9 +230,9 @@ void BatchScheduler::EndPass(Pass pass, PassResults results,
   const auto first = results.begin() + OUTRIDER_MUTANT(E1, 0, 1);
   std::rotate(results.begin(), first, results.end());
   absl::Span<absl::StatusOr<LogitRows>> left = absl::MakeSpan(results);
+  // Whoever is here, or comes, loses time to a re-prefill, in the pass or not.
   const bool has_others =
-      std::any_of(pass.parts.begin(), pass.parts.end(),
-                  [](const auto& part) { return !part.job->is_reprefill(); });
+      sessions_.num_sessions() > num_reprefills_ || !waiting_.empty();
   for (Pass::Part& part : pass.parts) {
     const absl::Status status = TakeIn(part, left.first(part.num_extensions));
     left.remove_prefix(part.num_extensions);
@@ -238,7 +241,7 @@ void BatchScheduler::EndPass(Pass pass, PassResults results,
     job->ending.compute_seconds += EngineMetrics::Seconds(time);
     job->ending.own_seconds += EngineMetrics::Seconds(own_time);
     if (job->is_reprefill()) {
-      if (has_others) job->time_of_others += own_time;
+      if (has_others && job->is_moved()) job->time_of_others += own_time;
       (has_others ? metrics_.reprefill_time_beside_others
                   : metrics_.reprefill_time_alone) += own_time.count();
     }

@@ -67,7 +67,6 @@ class BatchScheduler {
   bool IsHolding() const { return hold_.IsHolding(); }
   // Work that was submitted and has not been handed out to Finish.
   int num_jobs() const { return num_jobs_; }
-  // Whether NextToTake or NextEnded has something.
   bool HasRowsOrReplies() const { return !to_take_.empty() || !ended_.empty(); }
   // Whether all work there is may run on the thread that submits it.
   bool IsOneDecode() const;
@@ -108,6 +107,7 @@ class BatchScheduler {
   Queue ended_;
   PassHold hold_;
   int num_jobs_ = 0;
+  int num_reprefills_ = 0;  // that are admitted
   // To be taken, or handed out for it, but last ones.
   int num_going_on_ = 0;
   int num_ahead_going_on_ = 0;

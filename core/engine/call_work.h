@@ -40,7 +40,7 @@ class CallWork : public Work {
     reply_.header.compute_seconds = ending.compute_seconds;
     if (request().header.incarnation.is_none()) {
       reply_.header.own_seconds = ending.own_seconds;
-      if (request().holds_up_stream) {
+      if (request().header.is_moved) {
         reply_.header.next_reprefill_in = ending.next_reprefill_in;
       }
     }

@@ -42,7 +42,7 @@ class EngineMetrics {
   std::atomic<int64_t> num_tokens_given_up = 0;
   std::atomic<int64_t> num_preempted = 0;
   // What passes took for texts of streams that have begun, in nanoseconds, by
-  // whether other work was in them.
+  // whether anybody else was here.
   std::atomic<int64_t> reprefill_time_beside_others = 0;
   std::atomic<int64_t> reprefill_time_alone = 0;
   // Tokens that a model drew and went on with, and that were not what the work

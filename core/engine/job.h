@@ -52,6 +52,8 @@ class Job {
   // the stream comes from another node, or back to one that has forgotten it.
   bool holds_up_stream() const { return work->request().holds_up_stream; }
   bool is_reprefill() const { return is_opening && holds_up_stream(); }
+  // It was sent when this node had time for it (ReprefillBudget).
+  bool is_moved() const { return work->request().header.is_moved; }
 
   // Tokens besides those of its rows that running work may have: what a node
   // sat out, such as rounds without a draft.
@@ -67,7 +69,8 @@ class Job {
   Ending ending = {};
   bool is_opening = false;  // of a context from its beginning
   bool had_chunks = false;
-  Clock::duration time_of_others = {};  // that a re-prefill has taken
+  Clock::time_point admitted = {};
+  Clock::duration time_of_others = {};  // that a moved stream has taken
   int num_branch_rows = 0;  // run so far, each of a token of a draft
 };
 

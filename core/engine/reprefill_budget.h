@@ -7,31 +7,27 @@
 
 namespace outrider {
 
-// When a node may be sent the next text of a stream that has begun, which it
-// has to take in as a whole: those streams together take a quarter, at most, of
-// the time that others would have had, whichever coordinators send them. What
-// is computed while no other work is there takes nothing from anybody. The node
-// tells it with each answer, and who sends them keeps to it. Not thread-safe.
+// When a node may be sent the next stream that moves to it, and whose text it
+// has to take in as a whole: these together take a quarter of its time, at
+// most, whichever coordinators send them. What is computed while nobody else is
+// there is taken from nobody. The node tells it to whoever sends such a stream,
+// who keeps to it; what comes unasked, such as a stream that its client
+// resumes, spends nothing. Not thread-safe.
 class ReprefillBudget {
  public:
   using Clock = std::chrono::steady_clock;
   using Duration = Clock::duration;
 
-  // The node has ended with one that was submitted then, after it has taken so
-  // much of others' time. Many may come unasked, such as streams that clients
-  // resume: who asks waits for a bounded time all the same.
-  void Spend(Duration time, Clock::time_point submitted,
-             Clock::time_point now) {
+  // The node has ended with one that it began with then, and that has taken so
+  // much of others' time.
+  void Spend(Duration time, Clock::time_point begun) {
     if (time == Duration::zero()) return;
-    const Clock::time_point due =
-        std::max(opens_at_, submitted) + kShare * time;
-    opens_at_ = std::max(opens_at_, std::min(due, now + kLongest * time));
+    opens_at_ = std::max(opens_at_, begun) + kShare * time;
   }
   Clock::time_point opens_at() const { return opens_at_; }
 
  private:
-  static constexpr int kShare = 4;     // of the time, one part is for these
-  static constexpr int kLongest = 32;  // eight such texts: for as many senders
+  static constexpr int kShare = 4;  // of the time, one part is for these
 
   Clock::time_point opens_at_ = {};
 };

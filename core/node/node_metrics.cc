@@ -70,9 +70,10 @@ void AddPassMetrics(MetricRegistry& registry, const EngineMetrics& engine,
                                   const std::atomic<int64_t>& nanoseconds) {
     registry.AddSource(
         {.name = "reprefill_seconds_total",
-         .help = "What passes took for texts of streams that had begun "
-                 "elsewhere, or were forgotten here, by whether other work was "
-                 "in them.",
+         .help =
+             "What passes took for texts of streams that had begun "
+             "elsewhere, or were forgotten here, by whether anybody else was "
+             "at the node.",
          .kind = MetricRegistry::Kind::kCounter,
          .labels = {{"beside_others", beside_others}},
          .read = [&nanoseconds] {

@@ -35,6 +35,9 @@ struct RequestHeader {
   // Where it opens: sessions of one salt may share what they begin with. Empty:
   // it shares with nobody.
   std::string cache_salt = {};
+  // Where it opens: the stream comes from another node, when this one has time
+  // for it (ReplyHeader::next_reprefill_in).
+  bool is_moved = false;
   // Of a release: nobody comes back for the text, which need not be kept.
   bool is_over = false;
 };
@@ -72,8 +75,8 @@ struct ReplyHeader {
   int cached_length = 0;
   double compute_seconds = 0;
   double own_seconds = 0;  // of those, for its own rows; 0: is not known
-  // When the node may be sent the next text of a stream that has begun, to be
-  // taken in as this one was; negative: since so long. Nothing: is not known.
+  // The node may be sent the next moved stream in so long; negative: since so
+  // long. Nothing: is not known.
   std::optional<double> next_reprefill_in = {};
   int reused_length = 0;     // leading tokens that another session had cached
   bool is_draining = false;  // the session should go on at another node

@@ -2,8 +2,6 @@
 #ifndef OUTRIDER_CORE_WIRE_DIGEST_H_
 #define OUTRIDER_CORE_WIRE_DIGEST_H_
 
-#include <google/protobuf/message_lite.h>
-
 #include <cstdint>
 #include <string>
 
@@ -12,9 +10,15 @@
 
 namespace outrider {
 
-// Identifies a request's bytes: a step that comes twice must be the same.
-inline uint64_t ContentDigest(const SessionId& session,
-                              const google::protobuf::MessageLite& request) {
+// Identifies the bytes of a Draft or a Verify: a step that comes twice must be
+// the same, but for how it comes.
+template <typename Request>
+uint64_t ContentDigest(const SessionId& session, const Request& request) {
+  if (request.header().moved()) {
+    Request content = request;
+    content.mutable_header()->clear_moved();
+    return ContentDigest(session, content);
+  }
   return SipHash24(session.bytes, request.SerializeAsString());
 }
 

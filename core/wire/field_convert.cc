@@ -135,6 +135,7 @@ v1::RequestHeader ToProto(const RequestHeader& header) {
     proto.set_prefix_hash(*header.prefix_hash);
   }
   proto.set_cache_salt(header.cache_salt);
+  proto.set_moved(header.is_moved);
   return proto;
 }
 
@@ -153,6 +154,7 @@ absl::StatusOr<RequestHeader> FromProto(const v1::RequestHeader& proto) {
   if (proto.has_prefix_hash()) header.prefix_hash = proto.prefix_hash();
   OUTRIDER_RETURN_IF_ERROR(CheckCacheSalt(proto.cache_salt()));
   header.cache_salt = proto.cache_salt();
+  header.is_moved = proto.moved();
   return header;
 }
 

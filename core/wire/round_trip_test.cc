@@ -296,5 +296,17 @@ TEST(DigestTest, SeesEveryFieldOfARequest) {
   EXPECT_FALSE(digests.contains(ContentDigest(kLife, ToProto(call))));
 }
 
+TEST(DigestTest, IsThatOfTheContentHoweverItComes) {
+  DraftCall call = ADraftCall();
+  const uint64_t digest = ContentDigest(kSession, ToProto(call));
+  call.header.is_moved = true;
+  const v1::DraftRequest moved = ToProto(call);
+  EXPECT_TRUE(moved.header().moved());
+  EXPECT_EQ(ContentDigest(kSession, moved), digest);
+  const auto returned = FromProto(moved);
+  ASSERT_THAT(returned, IsOk());
+  EXPECT_TRUE(returned->header.is_moved);
+}
+
 }  // namespace
 }  // namespace outrider

@@ -124,8 +124,8 @@ async def all_verifiers_are_gone(run):
     await the_last_is_back(run, [stream for stream in ran if not stream.ended or stream.ended > run.faults[-1][0]])
     run.at_most("texts taken in again, of the verifiers' time from the first stream's return to the last's",
                 beside_others + alone, 0.25, "")
-    run.notes.append(f"of that time {beside_others:.2f} in passes that others' work was in, which the limit is for, and "
-                     f"{alone:.2f} in passes that would not have been")
+    run.notes.append(f"of that time {beside_others:.2f} beside others at the node, and {alone:.2f} where there were none; "
+                     "those that go on where they were are in it, and wait for no gate")
 
     def were_held():
         held = [stream for stream in ran if stream.error is None and not any(at > gone for at, _, _ in stream.breaks)]
@@ -144,7 +144,7 @@ async def the_last_is_back(run, waiting):
 
 
 async def shares_of_reprefills(run, waiting):
-    """What texts that are taken in again take of the verifiers' time, in passes with others' work and without, from when the
+    """What texts that are taken in again take of the verifiers' time, beside others and not, from when the
     first of these streams is back to when all are. All verifiers are new."""
     verifiers = run.cluster.verifiers
     back = run.faults[-1][0]

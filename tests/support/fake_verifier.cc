@@ -83,6 +83,10 @@ absl::StatusOr<VerifyReply> FakeStub::Answer(const RequestHeader& header) {
       header.delta.append_tokens.size() * process_.per_token;
   reply.header.compute_seconds = 0.01 + text.count();
   reply.header.own_seconds = process_.own_share * reply.header.compute_seconds;
+  if (header.is_moved) {
+    ++process_.num_moved;
+    reply.header.next_reprefill_in = process_.next_reprefill_in;
+  }
   Incarnation& life = process_.sessions[header.session];
   const auto released = process_.released.find(header.session);
   if (header.incarnation.is_none() && released != process_.released.end() &&

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -28,7 +29,9 @@ struct FakeProcess {
   std::chrono::microseconds per_token{0};
   EventLoop::Clock::time_point texts_end = {};
   int num_texts = 0;
-  double own_share = 1;       // that a call's rows have of its passes
+  double own_share = 1;  // that a call's rows have of its passes
+  std::optional<double> next_reprefill_in = {};  // told to those that move here
+  int num_moved = 0;
   absl::Status refusal = {};  // of every step, where it is one
   int num_refused = 0;        // steps by that
   bool is_full = false;       // what opens there is to come later
