@@ -16,6 +16,19 @@ absl::Status DeviceLost() {
   return absl::UnavailableError("this node has lost its device");
 }
 
+// A pass that the job was in, and what of it was for its own rows; whether
+// anybody else was here, who loses that time.
+void CountTime(Job& job, Job::Clock::duration time,
+               Job::Clock::duration own_time, bool has_others,
+               EngineMetrics& metrics) {
+  job.ending.compute_seconds += EngineMetrics::Seconds(time);
+  job.ending.own_seconds += EngineMetrics::Seconds(own_time);
+  if (!job.is_reprefill()) return;
+  if (has_others && job.is_moved()) job.time_of_others += own_time;
+  (has_others ? metrics.reprefill_time_beside_others
+              : metrics.reprefill_time_alone) += own_time.count();
+}
+
 template <typename Queue>
 auto PopFront(Queue& queue) {
   auto job = std::move(queue.front());
@@ -237,14 +250,8 @@ void BatchScheduler::EndPass(Pass pass, PassResults results,
     const absl::Status status = TakeIn(part, left.first(part.num_extensions));
     left.remove_prefix(part.num_extensions);
     std::unique_ptr<Job> job = std::move(part.job);
-    const Clock::duration own_time = time * part.num_tokens / pass.num_rows;
-    job->ending.compute_seconds += EngineMetrics::Seconds(time);
-    job->ending.own_seconds += EngineMetrics::Seconds(own_time);
-    if (job->is_reprefill()) {
-      if (has_others && job->is_moved()) job->time_of_others += own_time;
-      (has_others ? metrics_.reprefill_time_beside_others
-                  : metrics_.reprefill_time_alone) += own_time.count();
-    }
+    CountTime(*job, time, time * part.num_tokens / pass.num_rows, has_others,
+              metrics_);
     if (!status.ok()) {
       is_lost_ = is_lost_ || absl::IsUnavailable(status);
       End(std::move(job), status, now);

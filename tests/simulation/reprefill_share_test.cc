@@ -70,7 +70,7 @@ TEST_F(ReprefillShareTest, TwelveCoordinatorsTakeAQuarterTogether) {
   MoveGate gates[12];
   for (MoveGate& gate : gates) MoveAll(gate, 10);
   Run();
-  ASSERT_EQ(back_.size(), 120u);
+  ASSERT_EQ(back_.size(), 120U);
   // The first of each come before the node has told anybody of the others.
   EXPECT_GE(last(), 4 * (120 - 12) * kText);
   EXPECT_LE(last(), 4 * (120 + 12) * kText);
