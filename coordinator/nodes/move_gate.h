@@ -105,11 +105,11 @@ class MoveGate {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   mutable Mutex mu_;
-  // Those who are on their way: when they came, and what they take.
+  // Those who are on their way: when they came, and what they take; and when
+  // the node has time for the next, as it said last.
   std::multiset<Clock::time_point> entered_ ABSL_GUARDED_BY(mu_);
   Clock::duration expected_ ABSL_GUARDED_BY(mu_) = {};
-  Clock::time_point next_at_
-      ABSL_GUARDED_BY(mu_) = {};  // as the node said last
+  Clock::time_point next_at_ ABSL_GUARDED_BY(mu_) = {};
   Clock::time_point opens_at_ ABSL_GUARDED_BY(mu_) = {};
   double seconds_per_token_ ABSL_GUARDED_BY(mu_) = 0;  // 0: not known yet
   std::list<Place*> line_ ABSL_GUARDED_BY(mu_);

@@ -189,10 +189,10 @@ TEST_F(BatchSchedulerTest, AStreamThatHasBegunElsewhereIsInEveryPass) {
 // for four times as long.
 class MovedStreamTest : public SchedulerTest {
  protected:
-  void Move(int name, int num_tokens) {
+  void Move(int name, int num_tokens, bool has_begun = true) {
     RequestHeader header = Header(name, num_tokens);
     header.is_moved = true;
-    Submit(header, {.holds_up_stream = true});
+    Submit(header, {.holds_up_stream = has_begun});
   }
   // The next one may come then.
   double NextAfter(int name) { return endings_.at(name).next_reprefill_in; }
@@ -239,6 +239,13 @@ TEST_F(MovedStreamTest, CostsAsMuchIfItIsGivenUp) {
   cancelled_.insert(9);
   RunPass(milliseconds(100));
   EXPECT_THAT(StatusOf(9), StatusIs(absl::StatusCode::kCancelled));
+  EXPECT_NEAR(NextAfter(9), 4 * kPass - kPass, 1e-9);
+}
+
+TEST_F(MovedStreamTest, CostsAsMuchIfItHadNoTokenYet) {
+  OpenAll({1});
+  Move(9, 30, /*has_begun=*/false);
+  RunPass(milliseconds(100));
   EXPECT_NEAR(NextAfter(9), 4 * kPass - kPass, 1e-9);
 }
 

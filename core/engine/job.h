@@ -51,9 +51,12 @@ class Job {
   // A stream that has begun is silent until it is done. Where it is a prefill
   // the stream comes from another node, or back to one that has forgotten it.
   bool holds_up_stream() const { return work->request().holds_up_stream; }
-  bool is_reprefill() const { return is_opening && holds_up_stream(); }
   // It was sent when this node had time for it (ReprefillBudget).
   bool is_moved() const { return work->request().header.is_moved; }
+  // Another node had computed it, or was at it, or this one had forgotten it.
+  bool is_reprefill() const {
+    return is_opening && (holds_up_stream() || is_moved());
+  }
 
   // Tokens besides those of its rows that running work may have: what a node
   // sat out, such as rounds without a draft.
