@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "drafter/model_strategy.h"
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 
@@ -125,10 +126,14 @@ class ModelDraft final : public DraftInProgress {
     DrawInto(draft_, row, context_);
     uncommitted_.push_back(draft_.tokens.back());
     if (EndsEarly()) {
-      probability_ *= view.answer != nullptr
-                          ? std::get<TopAnswer>(*view.answer).top_probability
-                          : TopProbability(view.logits);
-      if (probability_ < context_.options.min_draft_probability) return false;
+      const double confidence =
+          view.answer != nullptr
+              ? std::get<TopAnswer>(*view.answer).top_probability
+              : TopProbability(view.logits);
+      draft_.confidences.push_back(
+          std::min(1.0f, static_cast<float>(confidence)));
+      probability_ *= confidence;
+      if (probability_ < MinProbability()) return false;
     }
     return draft_.length() < context_.max_draft_tokens;
   }
@@ -136,7 +141,10 @@ class ModelDraft final : public DraftInProgress {
   const Draft& draft() const override { return draft_; }
 
  private:
-  bool EndsEarly() const { return context_.options.min_draft_probability > 0; }
+  double MinProbability() const {
+    return context_.options.min_draft_probability.value_or(0);
+  }
+  bool EndsEarly() const { return MinProbability() > 0; }
 
   // What Take makes of an answer, for a model to guess its token by.
   NextDraw HowNextIsDrawn() const {
@@ -146,7 +154,7 @@ class ModelDraft final : public DraftInProgress {
             .support_size = context_.options.support_size,
             .support_mass = MassLeftToCut(context_),
             .round_weights = context_.options.round_weights,
-            .min_probability = context_.options.min_draft_probability,
+            .min_probability = MinProbability(),
             .probability = probability_,
             .is_coupled = context_.rule == RuleKind::kCoupled,
             .seed = context_.seed,

@@ -23,6 +23,8 @@ using ::outrider::testing::IsOk;
 using ::outrider::testing::StatusIs;
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
+using ::testing::FloatEq;
+using ::testing::IsEmpty;
 
 constexpr int kNumWords = 8;
 constexpr int kHeadSize = 10;  // the head is padded by two rows
@@ -174,20 +176,27 @@ TEST_F(ModelStrategyTest, StopsAfterTheDraftThatMakesTheBlockUnlikely) {
   ASSERT_THAT(all, IsOk());
   // What the model gives its first choices, one after the other.
   TokenSeq text = committed_;
-  double first_two = 1;
+  std::vector<double> confidences;
   for (int i = 0; i < 2; ++i) {
     const std::vector<float> logits = Row(text);
-    first_two *= TopProbability(absl::MakeConstSpan(logits).first(kNumWords));
+    confidences.push_back(
+        TopProbability(absl::MakeConstSpan(logits).first(kNumWords)));
     text.push_back(all->tokens[i]);
   }
   DraftContext context = Context(4);
-  context.options.min_draft_probability = first_two * 1.0001;
+  context.options.min_draft_probability =
+      confidences[0] * confidences[1] * 1.0001;
   const auto some = Propose(context);
   ASSERT_THAT(some, IsOk());
   // The same tokens, and the one that was unlikely already is kept.
   EXPECT_THAT(some->tokens,
               ElementsAreArray(absl::MakeConstSpan(all->tokens).first(2)));
   EXPECT_EQ(num_rows_, 2);
+  // It says how sure it was where that counts.
+  EXPECT_THAT(all->confidences, IsEmpty());
+  EXPECT_THAT(some->confidences,
+              ElementsAre(FloatEq(static_cast<float>(confidences[0])),
+                          FloatEq(static_cast<float>(confidences[1]))));
 }
 
 TEST_F(ModelStrategyTest, NoDraftsNeedNoRows) {

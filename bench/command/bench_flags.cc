@@ -199,7 +199,7 @@ void AddRequestFlags(CLI::App& command, BenchFlags& flags) {
             {.low = kGreedyTemperature, .high = kTemperatures.high},
             "with another --acceptance-rule than greedy")
       ->capture_default_str();
-  AddMinDraftProbabilityFlag(command, *flags.drafting.min_draft_probability);
+  AddMinDraftProbabilityFlag(command, flags.drafting.min_draft_probability);
   AddNumber(command, "--lossy-lenience", flags.lossy_lenience, "L",
             kLossyLeniences,
             "below 1 more drafts are accepted, and the text is not\n"

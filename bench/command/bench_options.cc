@@ -257,7 +257,9 @@ Configuration ToConfiguration(const BenchOptions& options,
           ? "greedy"
           : absl::StrCat(flags.rule, ", temperature ", flags.temperature));
   binding.emplace_back("minimal draft probability",
-                       absl::StrCat(*flags.drafting.min_draft_probability));
+                       flags.drafting.min_draft_probability.has_value()
+                           ? absl::StrCat(*flags.drafting.min_draft_probability)
+                           : "chosen with K by auto, else 0");
   configuration.is_lossy = flags.lossy_lenience < 1;
   if (configuration.is_lossy) {
     binding.emplace_back(

@@ -53,7 +53,7 @@ struct BenchFlags {
   std::optional<std::string> prompts = {};
   std::string rule = "greedy";
   double temperature = 1;
-  DraftOverrides drafting = {.min_draft_probability = 0};
+  DraftOverrides drafting = {};
   double lossy_lenience = 1;
   bool prompt_lookup = false;
   std::optional<ReplyFormat> reply_format = {};

@@ -98,7 +98,7 @@ void AheadDraftClient::DraftAhead(Session& session, const Draft& in_flight) {
   const bool only_all = schedule_ == Schedule::kAhead;
   std::unique_ptr<SideDraft> call = drafter->node.AskAhead(
       session, in_flight,
-      {.num_tokens = choice.num_drafts,
+      {.length = OptionalDraftClient::LengthOf(choice),
        .max_outcomes = only_all ? 1 : drafter->control.NumOutcomes(),
        .acceptance = only_all ? 1
                               : std::min(drafter->control.Acceptance(),

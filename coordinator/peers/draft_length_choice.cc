@@ -40,11 +40,12 @@ DraftLengthChoice::Number DraftLengthChoice::Choose(int most) const {
   if (!has_begun() || !has_learned()) {
     const int first =
         knows_rows_ ? kFirstLength : kFirstLengths[num_first_ % kNumFirst];
-    return {.value = std::min(most, first)};
+    return {.length = {.num_drafts = std::min(most, first)}};
   }
-  const int best = std::min(best_, most);
-  const int other = may_try_ ? OtherThan(best, most) : best;
-  return {.value = other, .is_trial = other != best};
+  const DraftLength best = {.num_drafts = std::min(best_.num_drafts, most),
+                            .stop = best_.stop};
+  const DraftLength other = may_try_ ? OtherThan(best, most) : best;
+  return {.length = other, .is_trial = other != best};
 }
 
 void DraftLengthChoice::BeginLike(const DraftLengthChoice& other) {
@@ -59,7 +60,7 @@ void DraftLengthChoice::BeginLike(const DraftLengthChoice& other) {
 
 void DraftLengthChoice::Learn(const Seen& seen) {
   if (IsInStep(seen)) {
-    model_.Learn(seen.round, {.num_asked = seen.asked.value,
+    model_.Learn(seen.round, {.asked = seen.asked.length,
                               .num_sessions = seen.num_sessions,
                               .is_ahead = seen.is_ahead,
                               .is_trial = seen.asked.is_trial});
@@ -68,7 +69,7 @@ void DraftLengthChoice::Learn(const Seen& seen) {
   }
   if (seen.is_by_control && !has_begun()) LearnFirst(seen);
   if (!has_learned()) return;
-  const int better = model_.Best(0, kMostDrafts);
+  const DraftLength better = model_.Best(0, kMostDrafts);
   if (model_.TokensPerSecond(better) >
       kWorthAChange * model_.TokensPerSecond(best_)) {
     best_ = better;
@@ -91,7 +92,7 @@ void DraftLengthChoice::Pay(const Seen& seen) {
   seconds_ += kTrialShareOfTime * seen.round.round_seconds;
   if (seen.asked.is_trial) {
     tokens_ -= num_tokens;
-    seconds_ -= LostSeconds(seen.asked.value);
+    seconds_ -= LostSeconds(seen.asked.length);
   }
   if (!IsInStep(seen)) {
     // What it takes to pass over to another number and back is a trial's too.
@@ -101,7 +102,7 @@ void DraftLengthChoice::Pay(const Seen& seen) {
   tokens_ = std::min(tokens_, seen.num_sessions * kMostTokensSaved);
   seconds_ = std::clamp(seconds_, -most_seconds, most_seconds);
   const bool might_try = may_try_;
-  const int other = OtherThan(best_, kMostDrafts);
+  const DraftLength other = OtherThan(best_, kMostDrafts);
   const double num_rounds = seen.num_sessions * kRoundsOfATrial;
   if (tokens_ < 0 || seconds_ < 0) may_try_ = false;
   if (tokens_ >= num_rounds * model_.Tokens(other) &&
@@ -113,17 +114,24 @@ void DraftLengthChoice::Pay(const Seen& seen) {
   if (might_try) ++num_trials_;
 }
 
-int DraftLengthChoice::OtherThan(int best, int most) const {
-  if (best == 0) return most == 0 ? 0 : model_.Best(1, most);
-  const int more = best < most ? std::min(best + 2, most) : best - 1;
-  const int others[] = {0, best / 2, more};
+DraftLength DraftLengthChoice::OtherThan(const DraftLength& best,
+                                         int most) const {
+  const int k = best.num_drafts;
+  if (k == 0) return most == 0 ? DraftLength{} : model_.Best(1, most);
+  // What ends at a stop says of an earlier one how its first draft fares, and
+  // no more: so fewer drafts are tried without one.
+  const DraftLength others[] = {
+      {},
+      {.num_drafts = std::max(k / 2, best.stop > 0 ? 1 : 0)},
+      {.num_drafts = k < most ? std::min(k + 2, most) : k - 1,
+       .stop = best.stop}};
   return others[num_trials_ % std::size(others)];
 }
 
-double DraftLengthChoice::LostSeconds(int num_drafts) const {
-  return std::max(
-      0.0, model_.Seconds(num_drafts) -
-               model_.Tokens(num_drafts) / model_.TokensPerSecond(best_));
+double DraftLengthChoice::LostSeconds(const DraftLength& length) const {
+  return std::max(0.0,
+                  model_.Seconds(length) -
+                      model_.Tokens(length) / model_.TokensPerSecond(best_));
 }
 
 }  // namespace outrider

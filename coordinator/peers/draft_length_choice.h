@@ -4,20 +4,22 @@
 
 #include <cstdint>
 
+#include "coordinator/peers/draft_length.h"
 #include "coordinator/peers/speculation_model.h"
 #include "core/wire/round_stats.h"
 
 namespace outrider {
 
 // How many drafts give the most tokens a second where rounds go one way, in
-// turn or ahead, by what past ones took and gave. Other numbers are tried now
+// turn or ahead, by what past ones took and gave, and where a drafter that is
+// not sure ends before these are made. Other lengths are tried now
 // and then, for at most 2 % of the tokens, and of the time at most 1 % beyond
 // what the best would have taken; by all sessions together, as a node's pass
 // takes as long as the rows of all. Thread-compatible.
 class DraftLengthChoice {
  public:
   struct Number {
-    int value = 0;
+    DraftLength length = {};
     bool is_trial = false;
   };
   // A round, and what it was part of.
@@ -31,10 +33,15 @@ class DraftLengthChoice {
     int64_t after = 0;           // that of the session's round before
   };
 
+  // Chooses among so many stops, from the first one on.
+  explicit DraftLengthChoice(int num_stops) : model_(num_stops) {}
+
   // A round asks for at most `most`.
   Number Choose(int most) const;
   // Whether there is reason to ask for any.
-  bool Asks() const { return best_ > 0 || may_try_ || !has_learned(); }
+  bool Asks() const {
+    return best_.num_drafts > 0 || may_try_ || !has_learned();
+  }
 
   // Whether other numbers may be tried now.
   bool may_try() const { return may_try_; }
@@ -46,7 +53,7 @@ class DraftLengthChoice {
   void Learn(const Seen& seen);
   // One that did not: what it took says nothing of this way.
   void LearnAcceptance(const Seen& seen) {
-    model_.LearnAcceptance(seen.round, seen.asked.value);
+    model_.LearnAcceptance(seen.round, seen.asked.length);
   }
 
   bool has_learned() const { return model_.has_learned(); }
@@ -65,16 +72,16 @@ class DraftLengthChoice {
   }
   void LearnFirst(const Seen& seen);
   // What there may be to learn beside the best.
-  int OtherThan(int best, int most) const;
+  DraftLength OtherThan(const DraftLength& best, int most) const;
   // How long a round takes beyond what the best would have for its tokens.
-  double LostSeconds(int num_drafts) const;
+  double LostSeconds(const DraftLength& length) const;
   void Pay(const Seen& seen);
 
   SpeculationModel model_;
   int num_first_ = 0;            // numbers that were tried at first
   int num_rounds_of_first_ = 0;  // with the one that is tried now
   bool knows_rows_ = false;      // from the other way
-  int best_ = 0;
+  DraftLength best_ = {};
   int num_trials_ = 0;
   bool may_try_ = false;
   int64_t last_change_ = 0;  // the round since which this holds

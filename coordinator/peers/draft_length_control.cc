@@ -37,7 +37,11 @@ DraftLengthControl::Choice DraftLengthControl::Choose(
     return choice;
   }
   const DraftLengthChoice::Number number = Way().Choose(num_drafts);
-  choice.num_drafts = number.value;
+  choice.num_drafts = number.length.num_drafts;
+  choice.stop = number.length.stop;
+  if (chooses_stop_) {
+    choice.min_draft_probability = DraftLength::kStops[choice.stop];
+  }
   choice.is_trial = number.is_trial;
   return choice;
 }
@@ -79,7 +83,8 @@ void DraftLengthControl::LearnWay(const Choice& choice,
   const bool is_fixed = choice.mode == DraftLengthMode::kFixed;
   const DraftLengthChoice::Seen seen = {
       .round = round,
-      .asked = {.value = choice.num_drafts, .is_trial = choice.is_trial},
+      .asked = {.length = {choice.num_drafts, choice.stop},
+                .is_trial = choice.is_trial},
       .is_by_control = !is_fixed,
       .is_ahead = choice.is_ahead,
       .num_sessions = num_sessions(),
@@ -108,8 +113,8 @@ void DraftLengthControl::LearnWay(const Choice& choice,
       round.num_by_drafter() == 0 ||
       (was_ahead == choice.is_ahead && choice.drafts_ahead == choice.is_ahead);
   if (!is_of_way || choice.after < last_turn_) return;
-  ahead_.Learn(round.round_seconds / own.model().Tokens(choice.num_drafts),
-               num_sessions());
+  const double tokens = own.model().Tokens({choice.num_drafts, choice.stop});
+  ahead_.Learn(round.round_seconds / tokens, num_sessions());
   if (ahead_.asks() == choice.is_ahead) return;
   last_turn_ = num_rounds_;
   if (!other.has_learned()) other.BeginLike(own);
@@ -118,7 +123,7 @@ void DraftLengthControl::LearnWay(const Choice& choice,
 void DraftLengthControl::LearnFixed(const DraftLengthChoice& way,
                                     const RoundStats& round) {
   const double granted = (round.num_accepted + 1) /
-                         (kLeastOfFixed * way.model().TokensPerSecond(0));
+                         (kLeastOfFixed * way.model().TokensPerSecond({}));
   seconds_behind_ = std::clamp(seconds_behind_ + round.round_seconds - granted,
                                0.0, kMostSecondsKept);
 }
@@ -143,9 +148,8 @@ int DraftLengthControl::num_sessions() const {
 bool DraftLengthControl::IsTooSlow(int num_drafts) const {
   if (seconds_behind_ < kMostSecondsBehind) return false;
   const SpeculationModel& model = Way().model();
-  return model.TokensPerSecond(
-             std::min(num_drafts, SpeculationModel::kMostDrafts)) <
-         kLeastOfFixed * model.TokensPerSecond(0);
+  return model.TokensPerSecond({.num_drafts = num_drafts}) <
+         kLeastOfFixed * model.TokensPerSecond({});
 }
 
 }  // namespace outrider

@@ -3,6 +3,7 @@
 #define OUTRIDER_COORDINATOR_PEERS_DRAFT_LENGTH_CONTROL_H_
 
 #include <cstdint>
+#include <optional>
 
 #include "coordinator/peers/ahead_choice.h"
 #include "coordinator/peers/draft_length_choice.h"
@@ -18,9 +19,10 @@ enum class DraftLengthMode {
   kAuto,   // DraftLengthControl
 };
 
-// Chooses how many drafts a round asks for, and by the schedule kAuto when: as
-// gives the most tokens a second, by what past rounds of all who share it took
-// and gave; none where drafts do not pay. A fixed number stays, but where it
+// Chooses how many drafts a round asks for, where a drafter that is not sure
+// ends them early, and by the schedule kAuto when: as gives the most tokens a
+// second, by what past rounds of all who share it took and gave; none where
+// drafts do not pay. A fixed number stays, but where it
 // has long taken more than twice the time of none.
 //
 // Rounds in turn and rounds whose drafts are made ahead have times of their
@@ -34,15 +36,23 @@ class DraftLengthControl {
  public:
   struct Choice {
     int num_drafts = 0;
+    int stop = 0;  // of DraftLength's
     bool is_trial = false;
     DraftLengthMode mode = DraftLengthMode::kFixed;
     bool is_ahead = false;      // the way in force
     bool drafts_ahead = false;  // while the round is verified
     int64_t after = 0;          // what Learn said of the session's last round
+    // Where an unsure drafter is to end; nothing: as the request says.
+    std::optional<double> min_draft_probability = {};
   };
 
-  explicit DraftLengthControl(Schedule schedule = Schedule::kSequential)
-      : schedule_(schedule) {}
+  // `chooses_stop`: with the number of drafts, by kAuto.
+  explicit DraftLengthControl(Schedule schedule = Schedule::kSequential,
+                              bool chooses_stop = true)
+      : schedule_(schedule),
+        chooses_stop_(chooses_stop),
+        in_turn_(chooses_stop ? DraftLength::kNumStops : 1),
+        ahead_way_(chooses_stop ? DraftLength::kNumStops : 1) {}
 
   // What a round does that asks for at most so many, or for just as many.
   Choice Choose(int num_drafts, DraftLengthMode mode) const;
@@ -76,6 +86,7 @@ class DraftLengthControl {
   bool IsTooSlow(int num_drafts) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
 
   const Schedule schedule_;
+  const bool chooses_stop_;
   mutable Mutex mu_;
   DraftLengthChoice in_turn_ ABSL_GUARDED_BY(mu_);
   DraftLengthChoice ahead_way_ ABSL_GUARDED_BY(mu_);

@@ -154,9 +154,7 @@ class Rounds {
     user.draft_round_trip = k == 0 ? 0 : RoundTrip();
     user.verify_round_trip = RoundTrip();
     user.num_made = k == 0 ? world_.num_looked_up : CountIn(k, world_.sure);
-    // Where it stops, it has computed what it was not sure of.
-    const int num_passes =
-        k == 0 ? 0 : user.num_made + (user.num_made < k ? 1 : 0);
+    const int num_passes = k == 0 ? 0 : std::max(1, user.num_made);
     user.drafting = num_passes * world_.draft * Vary(0.3);
     user.arrives = now + user.draft_round_trip + user.drafting +
                    user.verify_round_trip / 2;

@@ -22,16 +22,21 @@ DraftLengthControl& DraftLengthControls::Of(const Way& way) {
   MutexLock lock(mu_);
   const auto known = controls_.find(key);
   if (known != controls_.end()) return known->second;
+  const bool chooses_stop = !way.drafting.min_draft_probability.has_value();
   if (controls_.size() < kMost) {
-    return controls_.try_emplace(key, way.schedule).first->second;
+    return controls_.try_emplace(key, way.schedule, chooses_stop).first->second;
   }
-  return others_.try_emplace(way.schedule, way.schedule).first->second;
+  return others_
+      .try_emplace({way.schedule, chooses_stop}, way.schedule, chooses_stop)
+      .first->second;
 }
 
 DraftLengthControls::Key DraftLengthControls::KeyOf(const Way& way) {
   constexpr int kHottest = 8;  // all that are hotter are alike
   const DraftOptions& drafting = way.drafting;
-  const int least = Quarters(drafting.min_draft_probability, 4);
+  const int least = drafting.min_draft_probability.has_value()
+                        ? Quarters(*drafting.min_draft_probability, 4)
+                        : -1;
   const auto schedule = static_cast<int>(way.schedule);
   // The drafter's argmax, whatever the rule, and however its rows are cut.
   if (IsGreedy(way.sampling)) return {0, 0, 0, 0, least, schedule};

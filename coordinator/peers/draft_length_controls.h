@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include "coordinator/peers/draft_length_control.h"
 #include "core/base/mutex.h"
@@ -19,8 +20,8 @@ namespace outrider {
 // made, drawn and judged. They stay from request to request. Thread-safe.
 class DraftLengthControls {
  public:
-  // There is one for each of so many ways, and one a schedule for all that come
-  // later: whoever names ever other options does not fill the memory.
+  // There is one for each of so many ways, and few for all that come later:
+  // whoever names ever other options does not fill the memory.
   static constexpr size_t kMost = 256;
 
   struct Way {
@@ -33,14 +34,15 @@ class DraftLengthControls {
   DraftLengthControl& Of(const Way& way);
 
  private:
-  // Rule, temperature, support, its mass, minimal probability, schedule: what
-  // is nearly alike has the same numbers.
+  // Rule, temperature, support, its mass, minimal probability (-1: whatever
+  // pays), schedule: what is nearly alike has the same numbers.
   using Key = std::tuple<int, int, int, int, int, int>;
   static Key KeyOf(const Way& way);
 
   Mutex mu_;
   std::map<Key, DraftLengthControl> controls_ ABSL_GUARDED_BY(mu_);
-  std::map<Schedule, DraftLengthControl> others_ ABSL_GUARDED_BY(mu_);
+  std::map<std::pair<Schedule, bool>, DraftLengthControl> others_
+      ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace outrider

@@ -55,13 +55,13 @@ bool NodeDraftClient::LacksMuch(Session& session) {
 }
 
 Task<absl::StatusOr<ProposedDraft>> NodeDraftClient::Propose(Session& session,
-                                                             int num_tokens) {
+                                                             Length length) {
   ProposedDraft proposed = {.draft = Draft::None(session.length())};
   if (!Reaches(session)) co_return proposed;
   const Stopwatch watch;
   const bool lacked_much = LacksMuch(session);
   for (int attempt = 0; attempt < kMaxMissesPerCall; ++attempt) {
-    const DraftCall call = MakeCall(session, num_tokens);
+    const DraftCall call = MakeCall(session, length);
     ++proposed.link.num_messages;
     OUTRIDER_CO_ASSIGN_OR_RETURN(
         DraftReply reply, co_await stub_.Draft(call, session.cancellation()));
@@ -76,7 +76,7 @@ Task<absl::StatusOr<ProposedDraft>> NodeDraftClient::Propose(Session& session,
 }
 
 std::unique_ptr<SideDraft> NodeDraftClient::Fill(Session& session) {
-  return std::make_unique<SideDraft>(stub_, MakeCall(session, 0));
+  return std::make_unique<SideDraft>(stub_, MakeCall(session, {}));
 }
 
 absl::Status NodeDraftClient::TakeIn(SideDraft& fill, Session& session,
@@ -93,13 +93,13 @@ std::unique_ptr<SideDraft> NodeDraftClient::AskAhead(
     Session& session, const Draft& in_flight, const AheadRequest& request) {
   // The least that may be committed counts; what then has no room is not used.
   const int num_tokens = std::min(
-      {request.num_tokens, options_.max_draft_tokens,
+      {request.length.num_tokens, options_.max_draft_tokens,
        options_.context_length - session.length() - in_flight.length() - 1,
        session.MaxDraftLength() - 1});
   const int max_outcomes =
       std::min(request.max_outcomes, options_.max_outcomes);
   if (num_tokens < 1 || max_outcomes < 1) return nullptr;
-  DraftCall call = MakeCallFor(session);
+  DraftCall call = MakeCallFor(session, request.length);
   call.header = session.NextHeader(session.drafter_cache(),
                                    OUTRIDER_MUTANT(H2, max_outcomes, 1));
   call.max_draft_tokens = num_tokens;
@@ -128,19 +128,24 @@ absl::StatusOr<DraftReply> NodeDraftClient::TakeAhead(SideDraft& ahead,
   return reply;
 }
 
-DraftCall NodeDraftClient::MakeCall(Session& session, int num_tokens) const {
-  DraftCall call = MakeCallFor(session);
+DraftCall NodeDraftClient::MakeCall(Session& session,
+                                    const Length& length) const {
+  DraftCall call = MakeCallFor(session, length);
   call.header = session.NextHeader(session.drafter_cache());
-  call.max_draft_tokens = MostDrafts(session, num_tokens);
+  call.max_draft_tokens = MostDrafts(session, length.num_tokens);
   return call;
 }
 
-DraftCall NodeDraftClient::MakeCallFor(const Session& session) const {
+DraftCall NodeDraftClient::MakeCallFor(const Session& session,
+                                       const Length& length) const {
   const bool is_coupled = session.rule() == RuleKind::kCoupled;
   // Where rows do not travel, a cut would save nothing.
   const bool rows_travel = !is_coupled && !IsGreedy(session.sampling());
   DraftOptions drafting = options_.drafting;
   if (!rows_travel) drafting.support_mass = 1;
+  if (length.min_draft_probability.has_value()) {
+    drafting.min_draft_probability = length.min_draft_probability;
+  }
   return {.options = drafting,
           .sampling = session.sampling(),
           .seed = session.seed(),

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "coordinator/peers/node_stub.h"
 #include "coordinator/peers/side_draft.h"
@@ -26,9 +27,16 @@ class NodeDraftClient final : public DraftClient {
     DraftOptions drafting = {};
   };
 
+  // How long a draft may get.
+  struct Length {
+    int num_tokens = 0;  // at most
+    // Where an unsure drafter is to end; nothing: as the options say.
+    std::optional<double> min_draft_probability = {};
+  };
+
   // What is asked for while drafts are being verified.
   struct AheadRequest {
-    int num_tokens = 0;    // of each draft
+    Length length = {};    // of each draft
     int max_outcomes = 0;  // that are drafted for
     double acceptance = 0;
   };
@@ -52,8 +60,11 @@ class NodeDraftClient final : public DraftClient {
 
   // An empty draft where a miss shows that the drafter lacks much. ABORTED: it
   // lost the session again and again.
+  Task<absl::StatusOr<ProposedDraft>> Propose(Session& session, Length length);
   Task<absl::StatusOr<ProposedDraft>> Propose(Session& session,
-                                              int num_tokens) override;
+                                              int num_tokens) override {
+    return Propose(session, Length{.num_tokens = num_tokens});
+  }
   void DraftAhead(Session& /*session*/, const Draft& /*in_flight*/) override {}
   void Learn(const RoundStats& /*round*/) override {}
 
@@ -75,9 +86,9 @@ class NodeDraftClient final : public DraftClient {
                                        RoundStats::Link& link);
 
  private:
-  DraftCall MakeCall(Session& session, int num_tokens) const;
-  // All but header and length.
-  DraftCall MakeCallFor(const Session& session) const;
+  DraftCall MakeCall(Session& session, const Length& length) const;
+  // All but header and number of tokens.
+  DraftCall MakeCallFor(const Session& session, const Length& length) const;
   // Takes in what the reply says of the drafter's cache. False: a miss.
   static absl::StatusOr<bool> Read(const DraftCall& call,
                                    const DraftReply& reply, Session& session,

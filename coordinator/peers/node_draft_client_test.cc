@@ -127,6 +127,17 @@ TEST_F(NodeDraftClientTest, OpensWithTheWholePromptAndTheRequestsParameters) {
   EXPECT_FALSE(session_.drafter_cache().incarnation().is_none());
 }
 
+TEST_F(NodeDraftClientTest, EndsADraftWhereTheCallSaysElseWhereTheOptionsDo) {
+  const auto draft = RunTask(client_.Propose(
+      session_,
+      NodeDraftClient::Length{.num_tokens = 2, .min_draft_probability = 0.05}));
+  ASSERT_THAT(draft, IsOk());
+  ASSERT_EQ(calls_.size(), 1u);
+  EXPECT_EQ(calls_[0].max_draft_tokens, 2);
+  EXPECT_EQ(calls_[0].options.min_draft_probability, 0.05);
+  EXPECT_EQ(calls_[0].options.support_mass, 0.75);
+}
+
 // It is opened in the next round, as it has to take in the whole text first.
 TEST_F(NodeDraftClientTest, ADrafterThatRestartedIsOpenedAgain) {
   ASSERT_THAT(Propose(2), IsOk());

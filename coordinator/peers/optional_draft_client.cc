@@ -29,6 +29,12 @@ bool IsSessionsOwn(const absl::Status& status) {
 
 }  // namespace
 
+NodeDraftClient::Length OptionalDraftClient::LengthOf(
+    const DraftLengthControl::Choice& choice) {
+  return {.num_tokens = choice.num_drafts,
+          .min_draft_probability = choice.min_draft_probability};
+}
+
 Task<absl::StatusOr<ProposedDraft>> OptionalDraftClient::Propose(
     Session& session, int num_tokens) {
   choice_.reset();
@@ -53,7 +59,7 @@ Task<absl::StatusOr<ProposedDraft>> OptionalDraftClient::Propose(
   if (reason == PlainReason::kNone) {
     const Stopwatch watch;
     absl::StatusOr<ProposedDraft> proposed =
-        co_await drafter_->node.Propose(session, choice.num_drafts);
+        co_await drafter_->node.Propose(session, LengthOf(choice));
     if (session.cancellation().cancelled()) {
       Abandon();
       co_return proposed;

@@ -44,6 +44,10 @@ class OptionalDraftClient final : public DraftClient {
   OptionalDraftClient(Choose choose, DraftLengthMode mode)
       : choose_(std::move(choose)), mode_(mode) {}
 
+  // What a call asks for by such a choice.
+  static NodeDraftClient::Length LengthOf(
+      const DraftLengthControl::Choice& choice);
+
   // Whether the last round had one.
   bool has_drafter() const { return drafter_.has_value(); }
 

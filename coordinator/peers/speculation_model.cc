@@ -10,86 +10,58 @@ namespace outrider {
 namespace {
 
 // What is left of an observation's weight a round later. A mean of times is
-// over some 16 rounds of each session then, one of acceptance over some 100 of
-// all, but where the last dozen say clearly something else.
+// over some 16 rounds of each session then, one of what plain rounds give over
+// some 100 of all.
 constexpr double kTimesRounds = 16;
-constexpr double kAcceptanceFade = FadeOver(100);
-constexpr double kRecentRounds = 12;
-constexpr double kRecentFade = FadeOver(kRecentRounds);
-constexpr double kClearly = 3;  // standard deviations
-constexpr double kWeightAfterChange = 3;
+constexpr double kTokensFade = FadeOver(100);
 constexpr double kTrialsFade = FadeOver(64);
 constexpr double kAheadRounds = 64;
-// Acceptance is never quite forgotten, or it would look good again by itself.
-constexpr double kLeastAcceptanceWeight = 20;
-// What is known of a place before it was seen: what is known of the one before
-// it, as much as so many rounds say; how often the first one stands this, as
-// much as one does.
-constexpr double kPlaceBeforeWeight = 8;
-constexpr double kFirstPlace = 0.7;
+
+// What would have come of a round's drafts, had the drafter ended them at
+// that stop or a later one; no drafts where that is not known.
+DraftPlaces::Drafts EndedAt(int stop, const RoundStats& round,
+                            const DraftLength& asked) {
+  const DraftPlaces::Drafts seen = {.num_asked = asked.num_drafts,
+                                    .num_made = round.num_drafted,
+                                    .num_accepted = round.num_accepted};
+  if (stop == asked.stop || asked.num_drafts == 0) return seen;
+  if (round.confidences.empty()) return {};
+  double probability = 1;
+  int num_made = 0;
+  for (const float confidence : round.confidences) {
+    probability *= confidence;
+    ++num_made;
+    if (probability < DraftLength::kStops[stop]) break;
+  }
+  return {.num_asked = asked.num_drafts,
+          .num_made = num_made,
+          .num_accepted = std::min(num_made, round.num_accepted)};
+}
 
 }  // namespace
 
 void SpeculationModel::Learn(const RoundStats& round,
                              const Circumstances& circumstances) {
-  LearnAcceptance(round, circumstances.num_asked);
+  LearnAcceptance(round, circumstances.asked);
   LearnAhead(round, circumstances);
   if (circumstances.is_trial && round.num_by_drafter() > 0) LearnWait(round);
   LearnTimes(round, circumstances);
 }
 
-void SpeculationModel::LearnAcceptance(const RoundStats& round, int num_asked) {
-  num_asked = std::min(num_asked, kMostDrafts);
-  for (Mean& place : accepted_) {
-    place.Fade(kAcceptanceFade, kLeastAcceptanceWeight);
-  }
-  if (num_asked > 0) {
-    ForgetWhatChanged(round.num_accepted > 0);
-  } else {
-    plain_tokens_.Fade(kAcceptanceFade);
+void SpeculationModel::LearnAcceptance(const RoundStats& round,
+                                       const DraftLength& asked) {
+  if (asked.num_drafts == 0) {
+    plain_tokens_.Fade(kTokensFade);
     plain_tokens_.Add(round.num_accepted + 1);
-    plain_drafts_.Fade(kAcceptanceFade);
+    plain_drafts_.Fade(kTokensFade);
     plain_drafts_.Add(round.num_drafted);
   }
-  // A draft that was asked for and not made is one that does not stand.
-  for (int i = 0; i < num_asked && i <= round.num_accepted; ++i) {
-    accepted_[i].Add(i < round.num_accepted ? 1 : 0);
-  }
-  CountOn(accepted_, kFirstPlace, tokens_);
-  for (Mean& place : made_) place.Fade(kAcceptanceFade);
-  for (int i = 0; i < num_asked && i <= round.num_drafted; ++i) {
-    made_[i].Add(i < round.num_drafted ? 1 : 0);
-  }
-  CountOn(made_, /*first=*/1, num_made_);
-}
-
-void SpeculationModel::CountOn(const Places& places, double first,
-                               Counts& counts) {
-  double all_went_well = 1;
-  double goes_well = first;
-  double weight = 1;
-  for (int i = 0; i < kMostDrafts; ++i) {
-    const Mean& seen = places[i];
-    goes_well = (seen.weight * seen.value + weight * goes_well) /
-                (seen.weight + weight);
-    weight = kPlaceBeforeWeight;
-    all_went_well *= goes_well;
-    counts[i + 1] = counts[i] + all_went_well;
-  }
-}
-
-void SpeculationModel::ForgetWhatChanged(bool first_stands) {
-  recent_.Fade(kRecentFade);
-  recent_.Add(first_stands ? 1 : 0);
-  Mean& first = accepted_[0];
-  if (recent_.weight < kRecentRounds / 2 || first.weight < kRecentRounds)
-    return;
-  const double share = std::clamp(first.value, 0.05, 0.95);
-  const double deviation = std::sqrt(share * (1 - share) / recent_.weight);
-  if (std::abs(recent_.value - first.value) < kClearly * deviation) return;
-  first.value = recent_.value;
-  for (Mean& place : accepted_) {
-    place.weight = std::min(place.weight, kWeightAfterChange);
+  for (int stop = 0; stop < num_stops_; ++stop) {
+    if (stop < asked.stop && asked.num_drafts > 0) {
+      places_[stop].LearnFirst(round.num_accepted > 0);
+    } else {
+      places_[stop].Learn(EndedAt(stop, round, asked));
+    }
   }
 }
 
@@ -101,14 +73,11 @@ void SpeculationModel::LearnTimes(const RoundStats& round,
     time->Fade(fade);
   }
   const RoundStats::Link& draft = round.drafter;
-  if (circumstances.num_asked > 0 &&
+  if (circumstances.asked.num_drafts > 0 &&
       round.ahead.outcome != AheadStats::Outcome::kHit) {
     draft_calls_.Add(draft.call_seconds - draft.compute_seconds -
                      round.ahead.wait_seconds);
-    // Where it stopped it has computed what it was not sure of, too.
-    const bool has_stopped = round.num_drafted < circumstances.num_asked;
-    draft_tokens_.Add(draft.compute_seconds /
-                      (round.num_drafted + (has_stopped ? 1 : 0)));
+    draft_tokens_.Add(draft.compute_seconds / std::max(1, round.num_drafted));
   }
   if (round.num_by_drafter() > 0) drafts_.Add(round.num_drafted);
   const RoundStats::Link& verify = round.verifier;
@@ -157,56 +126,69 @@ void SpeculationModel::LearnWait(const RoundStats& round) {
             kTrialsFade);
 }
 
-double SpeculationModel::Seconds(int num_drafts) const {
-  const double calls = rest_.value + VerifySeconds(num_drafts);
-  if (num_drafts == 0) return std::max(1e-9, calls);
-  const double in_turns = DraftSeconds(num_drafts);
-  const double ahead = asked_.weight == 0 ? in_turns
-                                          : LateSeconds(num_drafts) +
-                                                (1 - hits_.value) * in_turns;
+double SpeculationModel::Seconds(const DraftLength& length) const {
+  return Seconds(length, PassSeconds(length));
+}
+
+double SpeculationModel::PassSeconds(const DraftLength& length) const {
+  if (length.num_drafts == 0) {
+    const int whole = static_cast<int>(plain_drafts_.value);
+    return passes_.Seconds(whole + 1) +
+           (plain_drafts_.value - whole) *
+               (passes_.Seconds(whole + 2) - passes_.Seconds(whole + 1));
+  }
+  double seconds = passes_.Seconds(1);
+  for (int k = 1; k <= length.num_drafts; ++k) {
+    seconds += places_[length.stop].MakesAtLeast(k) *
+               (passes_.Seconds(k + 1) - passes_.Seconds(k));
+  }
+  return seconds;
+}
+
+double SpeculationModel::Seconds(const DraftLength& length,
+                                 double pass_seconds) const {
+  const double verify = VerifySeconds(length, pass_seconds);
+  const double calls = rest_.value + verify;
+  if (length.num_drafts == 0) return std::max(1e-9, calls);
+  const double in_turns =
+      draft_calls_.value + Made(length) * draft_tokens_.value;
+  if (asked_.weight == 0) return std::max(1e-9, calls + in_turns);
+  // Ahead, it takes in the drafts that are being verified, and then drafts: so
+  // much later than the verdict.
+  const double late =
+      std::max(0.0, ahead_calls_.value +
+                        (Made(length) + 1) * ahead_tokens_.value - verify);
+  const double ahead = late + (1 - hits_.value) * in_turns;
   return std::max(1e-9, calls + in_turns + asked_.value * (ahead - in_turns));
 }
 
-double SpeculationModel::Acceptance() const {
-  return tokens_[1] > tokens_[0] ? tokens_[1] - tokens_[0] : kFirstPlace;
-}
-
-double SpeculationModel::DraftSeconds(int num_drafts) const {
-  const double num_passes = num_drafts == 0 ? 0 : 1 + Made(num_drafts - 1);
-  return draft_calls_.value + num_passes * draft_tokens_.value;
-}
-
-double SpeculationModel::VerifySeconds(int num_drafts) const {
-  const double num_made =
-      num_drafts == 0 ? plain_drafts_.value : Made(num_drafts);
-  const int whole = static_cast<int>(num_made);
-  const double pass = passes_.Seconds(whole + 1) +
-                      (num_made - whole) * (passes_.Seconds(whole + 2) -
-                                            passes_.Seconds(whole + 1));
-  if (num_drafts > 0) {
-    return pass +
+double SpeculationModel::VerifySeconds(const DraftLength& length,
+                                       double pass_seconds) const {
+  if (length.num_drafts > 0) {
+    return pass_seconds +
            std::max(0.0, verify_calls_.value +
-                             wait_.PerUnit() * (num_made - drafts_.value));
+                             wait_.PerUnit() * (Made(length) - drafts_.value));
   }
-  return pass +
+  return pass_seconds +
          (plain_calls_.weight > 0 ? plain_calls_.value : verify_calls_.value);
 }
 
-double SpeculationModel::LateSeconds(int num_drafts) const {
-  // It takes in the drafts that are being verified, and then drafts.
-  const double seconds =
-      ahead_calls_.value + (Made(num_drafts) + 1) * ahead_tokens_.value;
-  return std::max(0.0, seconds - VerifySeconds(num_drafts));
-}
-
-int SpeculationModel::Best(int least, int most) const {
-  int best = least;
-  double rate = TokensPerSecond(least);
-  for (int k = least + 1; k <= std::min(most, kMostDrafts); ++k) {
-    const double other = TokensPerSecond(k);
-    if (other > rate) {
-      best = k;
-      rate = other;
+DraftLength SpeculationModel::Best(int least, int most) const {
+  DraftLength best = {.num_drafts = least};
+  double rate = TokensPerSecond(best);
+  for (int stop = 0; stop < num_stops_; ++stop) {
+    if (stop > 0 && !places_[stop].is_known()) continue;
+    double pass_seconds = passes_.Seconds(1);
+    for (int k = 1; k <= std::min(most, kMostDrafts); ++k) {
+      pass_seconds += places_[stop].MakesAtLeast(k) *
+                      (passes_.Seconds(k + 1) - passes_.Seconds(k));
+      const DraftLength length = {.num_drafts = k, .stop = stop};
+      if (k < least) continue;
+      const double other = Tokens(length) / Seconds(length, pass_seconds);
+      if (other > rate) {
+        best = length;
+        rate = other;
+      }
     }
   }
   return best;

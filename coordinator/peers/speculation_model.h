@@ -2,9 +2,10 @@
 #ifndef OUTRIDER_COORDINATOR_PEERS_SPECULATION_MODEL_H_
 #define OUTRIDER_COORDINATOR_PEERS_SPECULATION_MODEL_H_
 
-#include <algorithm>
 #include <array>
 
+#include "coordinator/peers/draft_length.h"
+#include "coordinator/peers/draft_places.h"
 #include "coordinator/peers/fading_mean.h"
 #include "coordinator/peers/pass_curve.h"
 #include "core/wire/round_stats.h"
@@ -12,25 +13,30 @@
 namespace outrider {
 
 // What rounds with K drafts give and take, as far as past rounds tell: how
-// often a draft stands at each place, once those before it did, and how long
+// often a draft is made and stands at each place, for each stop, and how long
 // calls and nodes took. All of it fades, as texts and loads change.
 // Thread-compatible.
 class SpeculationModel {
  public:
-  static constexpr int kMostDrafts = PassCurve::kMostRows - 1;
+  static constexpr int kMostDrafts = DraftLength::kMostDrafts;
 
   // What a round was part of.
   struct Circumstances {
-    int num_asked = 0;      // drafts
+    DraftLength asked = {};
     int num_sessions = 1;   // at work, whose rounds are learned as well
     bool is_ahead = false;  // drafts are asked for ahead where that can be
     bool is_trial = false;
   };
 
+  // Chooses among so many of the stops, from the first one on.
+  explicit SpeculationModel(int num_stops = DraftLength::kNumStops)
+      : num_stops_(num_stops) {}
+
   // A round that went its ordinary way: no prompt, no miss, no failure.
   void Learn(const RoundStats& round, const Circumstances& circumstances);
-  // What was accepted, of a round whose times say nothing.
-  void LearnAcceptance(const RoundStats& round, int num_asked);
+  // What was accepted, of a round whose times say nothing. Where the drafter
+  // says how sure it was, also what would have been with other stops.
+  void LearnAcceptance(const RoundStats& round, const DraftLength& asked);
 
   // Whether it has seen both drafts and verifications.
   bool has_learned() const {
@@ -39,56 +45,46 @@ class SpeculationModel {
 
   // Tokens that a round with so many drafts commits on average, and its time;
   // known once it has learned.
-  double Tokens(int num_drafts) const {
-    if (num_drafts == 0 && plain_tokens_.weight > 0) return plain_tokens_.value;
-    return tokens_[std::min(num_drafts, kMostDrafts)];
+  double Tokens(const DraftLength& length) const {
+    if (length.num_drafts == 0 && plain_tokens_.weight > 0)
+      return plain_tokens_.value;
+    return places_[length.stop].Tokens(length.num_drafts);
   }
-  double Seconds(int num_drafts) const;
+  double Seconds(const DraftLength& length) const;
   // How often a draft stands once those before it do.
-  double Acceptance() const;
-  double TokensPerSecond(int num_drafts) const {
-    return Tokens(num_drafts) / Seconds(num_drafts);
+  double Acceptance() const { return places_[0].Tokens(1) - 1; }
+  double TokensPerSecond(const DraftLength& length) const {
+    return Tokens(length) / Seconds(length);
   }
-  // The number of drafts with the most tokens a second, at least `least`; the
-  // fewest among equals.
-  int Best(int least, int most) const;
+  // The length with the most tokens a second, of at least `least` drafts; the
+  // fewest among equals, and of the earliest stop.
+  DraftLength Best(int least, int most) const;
 
  private:
   using Mean = FadingMean;
   using Slope = FadingSlope;
-  using Places = std::array<Mean, kMostDrafts>;
-  using Counts = std::array<double, kMostDrafts + 1>;
-  // How many places in a row go well on average, of 1, 2 and so on, added to
-  // the first of `counts`; what is known of the first place where it was never
-  // seen.
-  static void CountOn(const Places& places, double first, Counts& counts);
-  // Makes room for what the last rounds clearly say else of the first place.
-  void ForgetWhatChanged(bool first_stands);
+
   void LearnTimes(const RoundStats& round, const Circumstances& circumstances);
   void LearnAhead(const RoundStats& round, const Circumstances& circumstances);
   void LearnVerifyCall(bool has_drafts, double seconds);
   void LearnWait(const RoundStats& round);
 
-  // How many of so many drafts are made on average.
-  double Made(int num_asked) const {
-    return num_made_[std::min(num_asked, kMostDrafts)];
+  // How many of the drafts are made on average.
+  double Made(const DraftLength& length) const {
+    return places_[length.stop].Made(length.num_drafts);
   }
-  double DraftSeconds(int num_drafts) const;
-  double VerifySeconds(int num_drafts) const;
-  // How much later than the verdict drafts made ahead come.
-  double LateSeconds(int num_drafts) const;
+  // What the verifier computes, on average: longer than it would take for as
+  // many rows as there are on average, where the passes are a staircase.
+  double PassSeconds(const DraftLength& length) const;
+  double Seconds(const DraftLength& length, double pass_seconds) const;
+  double VerifySeconds(const DraftLength& length, double pass_seconds) const;
 
-  Places accepted_ = {};  // by place
-  Counts tokens_ = {1};   // follows from accepted_
-  // Likewise whether it is made, once those before it are: a drafter may stop
-  // where it is not sure.
-  Places made_ = {};
-  Counts num_made_ = {};  // follows from made_
+  int num_stops_;
+  std::array<DraftPlaces, DraftLength::kNumStops> places_ = {};  // by stop
   // Of rounds that asked for none: what they committed, and the drafts that
   // were looked up for them all the same.
   Mean plain_tokens_ = {};
   Mean plain_drafts_ = {};
-  Mean recent_ = {};        // of the first place, over the last rounds alone
   Mean draft_calls_ = {};   // less what the drafter computed
   Mean draft_tokens_ = {};  // what it computed, a pass of its own
   // Less what the verifier computed: the network and, under load, the wait for

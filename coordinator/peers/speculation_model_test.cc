@@ -23,7 +23,7 @@ void LearnAsked(bool is_hit, SpeculationModel& model) {
   }
   round.verifier = kVerify;
   round.round_seconds = round.drafter.call_seconds + kVerify.call_seconds;
-  model.Learn(round, {.num_asked = 4, .is_ahead = true});
+  model.Learn(round, {.asked = {.num_drafts = 4}, .is_ahead = true});
 }
 
 // The drafter is asked for none; so many come from the text.
@@ -33,7 +33,7 @@ void LearnNotAsked(int num_looked_up, SpeculationModel& model) {
                .num_looked_up = num_looked_up,
                .round_seconds = kVerify.call_seconds,
                .verifier = kVerify},
-              {.num_asked = 0, .is_ahead = true});
+              {.is_ahead = true});
 }
 
 TEST(SpeculationModelTest, LookupsThatFillInSayNothingOfTheDrafter) {
@@ -47,13 +47,88 @@ TEST(SpeculationModelTest, LookupsThatFillInSayNothingOfTheDrafter) {
     }
   }
   for (const int k : {0, 4}) {
-    EXPECT_NEAR(plain.Seconds(k), 0.03, 0.001);
-    EXPECT_NEAR(filled_in.Seconds(k), plain.Seconds(k), 0.001);
+    const DraftLength length = {.num_drafts = k};
+    EXPECT_NEAR(plain.Seconds(length), 0.03, 0.001);
+    EXPECT_NEAR(filled_in.Seconds(length), plain.Seconds(length), 0.001);
   }
-  EXPECT_DOUBLE_EQ(filled_in.Tokens(4), plain.Tokens(4));
+  EXPECT_DOUBLE_EQ(filled_in.Tokens({.num_drafts = 4}),
+                   plain.Tokens({.num_drafts = 4}));
   // What rounds commit that ask it for nothing.
-  EXPECT_DOUBLE_EQ(plain.Tokens(0), 1);
-  EXPECT_DOUBLE_EQ(filled_in.Tokens(0), 3);
+  EXPECT_DOUBLE_EQ(plain.Tokens({}), 1);
+  EXPECT_DOUBLE_EQ(filled_in.Tokens({}), 3);
+}
+
+// Half of the rounds are sure of all that they draft, and right; the others are
+// not sure of the second draft, and wrong there.
+void LearnSureOrNot(int num_rounds, const DraftLength& asked,
+                    SpeculationModel& model) {
+  for (int i = 0; i < num_rounds; ++i) {
+    const bool is_sure = i % 2 == 0;
+    RoundStats round = {
+        .num_drafted = asked.num_drafts,
+        .num_accepted = is_sure ? asked.num_drafts : 1,
+        .confidences = {0.9f, is_sure ? 0.9f : 0.3f},
+        .round_seconds = 0.1,
+        .drafter = {.call_seconds = 0.04, .compute_seconds = 0.04},
+        .verifier = kVerify};
+    round.confidences.resize(asked.num_drafts, 0.9f);
+    if (!is_sure && DraftLength::kStops[asked.stop] > 0.27) {
+      round.num_drafted = 2;
+      round.confidences.resize(2);
+    }
+    model.Learn(round, {.asked = asked});
+  }
+}
+
+constexpr int kLatestStop = DraftLength::kNumStops - 1;
+
+TEST(SpeculationModelTest, WhatARoundGivesWithAnotherStopIsSeenFromAny) {
+  SpeculationModel model;
+  LearnSureOrNot(200, {.num_drafts = 4}, model);
+  const DraftLength whole = {.num_drafts = 4};
+  const DraftLength stopped = {.num_drafts = 4, .stop = kLatestStop};
+  // 5 tokens or 2 either way; 4 passes of the drafter, or 3 on average.
+  EXPECT_NEAR(model.Tokens(whole), 3.5, 0.1);
+  EXPECT_NEAR(model.Tokens(stopped), 3.5, 0.1);
+  EXPECT_NEAR(model.Seconds(whole) - model.Seconds(stopped), 0.01, 0.002);
+  EXPECT_EQ(model.Best(4, 4), stopped);
+  // What is sure is worth going on from.
+  EXPECT_GT(model.Best(1, 8).num_drafts, 4);
+}
+
+TEST(SpeculationModelTest, AStopHidesFromEarlierOnesWhatWouldFollow) {
+  SpeculationModel model;
+  LearnSureOrNot(200, {.num_drafts = 4}, model);
+  const double before = model.Tokens({.num_drafts = 4});
+  LearnSureOrNot(200, {.num_drafts = 4, .stop = kLatestStop}, model);
+  EXPECT_NEAR(model.Tokens({.num_drafts = 4}), before, 0.15);
+  EXPECT_NEAR(model.Tokens({.num_drafts = 4, .stop = kLatestStop}), 3.5, 0.1);
+  EXPECT_EQ(model.Best(4, 4).stop, kLatestStop);
+}
+
+TEST(SpeculationModelTest, WithoutConfidencesNoStopIsChosen) {
+  SpeculationModel model;
+  for (int i = 0; i < 100; ++i) LearnAsked(/*is_hit=*/false, model);
+  EXPECT_EQ(model.Best(1, 8).stop, 0);
+  SpeculationModel one_stop(/*num_stops=*/1);
+  LearnSureOrNot(200, {.num_drafts = 4}, one_stop);
+  EXPECT_EQ(one_stop.Best(1, 8).stop, 0);
+}
+
+// A verifier whose passes are a staircase: what it takes on average is not what
+// it takes for the average.
+TEST(SpeculationModelTest, PassesAreThoseOfEachNumberOfDrafts) {
+  SpeculationModel model;
+  for (int i = 0; i < 400; ++i) {
+    const bool is_long = i % 2 == 0;
+    const double pass = is_long ? 0.05 : 0.01;
+    model.Learn({.num_drafted = is_long ? 4 : 1,
+                 .num_accepted = 1,
+                 .round_seconds = pass,
+                 .verifier = {.call_seconds = pass, .compute_seconds = pass}},
+                {.asked = {.num_drafts = 4}});
+  }
+  EXPECT_NEAR(model.Seconds({.num_drafts = 4}), 0.03, 0.003);
 }
 
 }  // namespace

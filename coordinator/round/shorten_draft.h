@@ -12,6 +12,7 @@ inline void Shorten(int most, Draft& draft) {
   draft.tokens.resize(most);
   draft.distributions.erase(draft.distributions.begin() + most,
                             draft.distributions.end());
+  if (!draft.confidences.empty()) draft.confidences.resize(most);
 }
 
 }  // namespace outrider

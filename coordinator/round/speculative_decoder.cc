@@ -39,6 +39,7 @@ Task<absl::StatusOr<RoundResult>> SpeculativeDecoder::Round(Session& session) {
   result.stats = {.num_drafted = draft.length(),
                   .num_accepted = verdict.num_accepted,
                   .num_looked_up = proposed.num_looked_up,
+                  .confidences = draft.confidences,
                   .plain_reason = proposed.plain_reason,
                   .lost_residual = verdict.lost_residual,
                   .ahead = proposed.ahead,

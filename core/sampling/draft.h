@@ -17,6 +17,9 @@ struct Draft {
   uint64_t start = 0;  // absolute position of tokens[0]
   std::vector<TokenId> tokens = {};
   std::vector<Distribution> distributions = {};  // as many as tokens
+  // How sure the drafter was of each position (TopProbability), in (0, 1]: as
+  // many as tokens where it was to end early, else none.
+  std::vector<float> confidences = {};
 
   // No guess of what follows `length` tokens.
   static Draft None(int length) {

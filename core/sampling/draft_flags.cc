@@ -11,15 +11,13 @@ namespace {
 
 constexpr char kOfCoordinator[] = ";\ndefault: the coordinator's";
 
-template <typename Number>
-CLI::Option* AddMinProbability(CLI::App& app, Number& value,
-                               const std::string& otherwise) {
-  return app
-      .add_option("--min-draft-probability", value,
-                  "draft fewer than K tokens where the drafter is unsure:\n"
-                  "stop once the probability of its first choices,\n"
-                  "multiplied, is below this; 0: never" +
-                      otherwise)
+void AddMinProbability(CLI::App& app, std::optional<double>& value,
+                       const std::string& otherwise) {
+  app.add_option("--min-draft-probability", value,
+                 "draft fewer than K tokens where the drafter is unsure:\n"
+                 "stop once the probability of its first choices,\n"
+                 "multiplied, is below this; 0: never" +
+                     otherwise)
       ->type_name("P")
       ->check(NumberIn(kMinDraftProbabilities));
 }
@@ -64,8 +62,10 @@ void AddDraftOptionFlags(CLI::App& app, DraftOverrides& options) {
       ->check(WholeNumberIn(1, std::numeric_limits<int>::max()));
 }
 
-void AddMinDraftProbabilityFlag(CLI::App& app, double& probability) {
-  AddMinProbability(app, probability, "")->capture_default_str();
+void AddMinDraftProbabilityFlag(CLI::App& app,
+                                std::optional<double>& probability) {
+  AddMinProbability(app, probability,
+                    ";\ndefault: chosen with K by -k auto, else never");
 }
 
 }  // namespace outrider

@@ -3,6 +3,7 @@
 #define OUTRIDER_CORE_SAMPLING_DRAFT_FLAGS_H_
 
 #include <CLI/CLI.hpp>
+#include <optional>
 
 #include "core/sampling/draft_options.h"
 
@@ -15,8 +16,9 @@ namespace outrider {
 void AddDraftOptionFlags(CLI::App& app, DraftOptions& options);
 void AddDraftOptionFlags(CLI::App& app, DraftOverrides& options);
 
-// The first of them alone, with `probability` as its default.
-void AddMinDraftProbabilityFlag(CLI::App& app, double& probability);
+// The first of them alone, of a server.
+void AddMinDraftProbabilityFlag(CLI::App& app,
+                                std::optional<double>& probability);
 
 }  // namespace outrider
 

@@ -18,16 +18,17 @@ absl::Status Validate(const DraftOptions& options, int vocab_size) {
   OUTRIDER_RETURN_IF_ERROR(CheckNumber("draft_options.support_mass",
                                        options.support_mass, kSupportMasses));
   return CheckNumber("draft_options.min_draft_probability",
-                     options.min_draft_probability, kMinDraftProbabilities,
-                     ", where 0 is off");
+                     options.min_draft_probability.value_or(0),
+                     kMinDraftProbabilities, ", where 0 is off");
 }
 
 DraftOptions Apply(const DraftOverrides& overrides, DraftOptions defaults) {
   return {
       .support_size = overrides.support_size.value_or(defaults.support_size),
       .support_mass = overrides.support_mass.value_or(defaults.support_mass),
-      .min_draft_probability = overrides.min_draft_probability.value_or(
-          defaults.min_draft_probability),
+      .min_draft_probability = overrides.min_draft_probability.has_value()
+                                   ? overrides.min_draft_probability
+                                   : defaults.min_draft_probability,
       .round_weights =
           overrides.round_weights.value_or(defaults.round_weights)};
 }

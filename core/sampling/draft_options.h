@@ -25,7 +25,8 @@ struct DraftOptions {
   // A row has no more of the most probable tokens than have this mass.
   double support_mass = 1;
   // Ends a draft whose first choices are less probable together; 0 never does.
-  double min_draft_probability = 0;
+  // Nothing: as whoever chooses the drafts' length says, else never.
+  std::optional<double> min_draft_probability = {};
   bool round_weights = true;  // of the rows, to bfloat16, before sampling
 
   friend bool operator==(const DraftOptions&, const DraftOptions&) = default;

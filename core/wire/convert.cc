@@ -29,6 +29,8 @@ absl::Status CheckOutcomeFields(const DraftCall& call) {
 v1::DraftResult ToResult(const Draft& draft) {
   v1::DraftResult result;
   SetTokens(draft.tokens, result.mutable_tokens());
+  result.mutable_confidences()->Assign(draft.confidences.begin(),
+                                       draft.confidences.end());
   const bool one_hot = absl::c_all_of(
       draft.distributions,
       [](const Distribution& q) { return q.support().size() == 1; });
@@ -39,9 +41,24 @@ v1::DraftResult ToResult(const Draft& draft) {
   return result;
 }
 
+absl::Status CheckConfidences(const Draft& draft) {
+  const bool are_of_tokens = draft.confidences.empty() ||
+                             draft.confidences.size() == draft.tokens.size();
+  const bool are_probabilities = absl::c_all_of(
+      draft.confidences, [](float one) { return one > 0 && one <= 1; });
+  if (are_of_tokens && are_probabilities) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("confidences must be in (0, 1] and as many as tokens, ",
+                   draft.tokens.size(), ", or none"));
+}
+
 absl::StatusOr<Draft> ReadDraft(const v1::DraftResult& result, uint64_t start,
                                 int vocab_size) {
-  Draft draft = {.start = start, .tokens = ToTokens(result.tokens())};
+  Draft draft = {.start = start,
+                 .tokens = ToTokens(result.tokens()),
+                 .confidences = {result.confidences().begin(),
+                                 result.confidences().end()}};
+  OUTRIDER_RETURN_IF_ERROR(CheckConfidences(draft));
   for (const v1::SparseRow& row : result.rows()) {
     OUTRIDER_ASSIGN_OR_RETURN(Distribution q, FromProto(row, vocab_size));
     draft.distributions.push_back(std::move(q));

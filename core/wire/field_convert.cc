@@ -279,9 +279,7 @@ v1::DraftOptions ToProto(const DraftOptions& options) {
   if (options.support_mass != absent.support_mass) {
     overrides.support_mass = options.support_mass;
   }
-  if (options.min_draft_probability != absent.min_draft_probability) {
-    overrides.min_draft_probability = options.min_draft_probability;
-  }
+  overrides.min_draft_probability = options.min_draft_probability;
   if (options.round_weights != absent.round_weights) {
     overrides.round_weights = options.round_weights;
   }

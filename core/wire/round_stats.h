@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <iterator>
 #include <numeric>
+#include <vector>
 
 #include "core/session/cache_delta.h"
 
@@ -38,6 +39,7 @@ struct RoundStats {
   int num_drafted = 0;
   int num_accepted = 0;
   int num_looked_up = 0;  // of the drafted: from the text, not the drafter
+  std::vector<float> confidences = {};  // of the drafts; see Draft
   PlainReason plain_reason = PlainReason::kNone;
   bool lost_residual = false;  // see Verdict
   AheadStats ahead = {};

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <set>
 #include <string>
@@ -22,6 +23,7 @@ namespace {
 using ::outrider::testing::IsOk;
 using ::outrider::testing::StatusIs;
 using ::testing::ElementsAreArray;
+using ::testing::HasSubstr;
 
 constexpr int kVocabSize = 100;
 constexpr Id128 kSession = {.bytes = {1, 2, 3}};
@@ -73,6 +75,29 @@ TEST(RoundTripTest, EachDraftOptionArrives) {
     const auto returned = FromProto(ToProto(call));
     ASSERT_THAT(returned, IsOk());
     EXPECT_EQ(returned->options, options);
+  }
+}
+
+TEST(RoundTripTest, HowSureTheDrafterWasArrivesAndNothingElseDoes) {
+  const auto read = [&](std::vector<float> confidences) {
+    Draft draft = Draft::OneHot(/*start=*/4, {1, 2});
+    draft.confidences = std::move(confidences);
+    return Returned(ReplyOf(std::move(draft)), ADraftCall());
+  };
+  for (const std::vector<float>& confidences :
+       {std::vector<float>{}, {0.75f, 1.0f}}) {
+    const auto returned = read(confidences);
+    ASSERT_THAT(returned, IsOk());
+    EXPECT_EQ(std::get<Draft>(returned->outcome).confidences, confidences);
+  }
+  for (const std::vector<float>& confidences :
+       {std::vector<float>{0.5f},
+        {0.5f, 0.0f},
+        {0.5f, 1.5f},
+        {0.5f, std::numeric_limits<float>::quiet_NaN()}}) {
+    EXPECT_THAT(
+        read(confidences).status(),
+        StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("confidences")));
   }
 }
 

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/peers/draft_places.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "coordinator/peers/fade.h"
+
+namespace outrider {
+namespace {
+
+// Means are over some 100 rounds of all sessions, but where the last dozen say
+// clearly something else.
+constexpr double kRoundsFade = FadeOver(100);
+constexpr double kRecentRounds = 12;
+constexpr double kRecentFade = FadeOver(kRecentRounds);
+constexpr double kClearly = 3;  // standard deviations
+constexpr double kWeightAfterChange = 3;
+// What was seen is never quite forgotten, or drafts would look good again by
+// themselves.
+constexpr double kLeastWeight = 20;
+// What is known of a place before it was seen: what is known of the one before
+// it, as much as so many rounds say; how often the first one stands this, as
+// much as one does.
+constexpr double kPlaceBeforeWeight = 8;
+constexpr double kFirstPlace = 0.7;
+
+}  // namespace
+
+DraftPlaces::DraftPlaces() { Count(); }
+
+void DraftPlaces::Learn(const Drafts& drafts) {
+  const int num_asked = At(drafts.num_asked);
+  for (Places* places : {&accepted_, &made_}) {
+    for (FadingMean& place : *places) place.Fade(kRoundsFade, kLeastWeight);
+  }
+  if (num_asked > 0) ForgetWhatChanged(drafts.num_accepted > 0);
+  // A draft that was asked for and not made is one that does not stand.
+  for (int i = 0; i < num_asked && i <= drafts.num_accepted; ++i) {
+    accepted_[i].Add(i < drafts.num_accepted ? 1 : 0);
+  }
+  for (int i = 0; i < num_asked && i <= drafts.num_made; ++i) {
+    made_[i].Add(i < drafts.num_made ? 1 : 0);
+  }
+  Count();
+}
+
+void DraftPlaces::LearnFirst(bool stands) {
+  for (Places* places : {&accepted_, &made_}) {
+    places->front().Fade(kRoundsFade, kLeastWeight);
+  }
+  ForgetWhatChanged(stands);
+  accepted_[0].Add(stands ? 1 : 0);
+  made_[0].Add(1);
+  Count();
+}
+
+void DraftPlaces::Count() {
+  CountOn(accepted_, kFirstPlace, tokens_);
+  CountOn(made_, /*first=*/1, made_so_far_);
+}
+
+void DraftPlaces::CountOn(const Places& places, double first, Counts& counts) {
+  double all_went_well = 1;
+  double goes_well = first;
+  double weight = 1;
+  for (int i = 0; i < kMostDrafts; ++i) {
+    const FadingMean& seen = places[i];
+    goes_well = (seen.weight * seen.value + weight * goes_well) /
+                (seen.weight + weight);
+    weight = kPlaceBeforeWeight;
+    all_went_well *= goes_well;
+    counts[i + 1] = counts[i] + all_went_well;
+  }
+}
+
+void DraftPlaces::ForgetWhatChanged(bool first_stands) {
+  recent_.Fade(kRecentFade);
+  recent_.Add(first_stands ? 1 : 0);
+  FadingMean& first = accepted_[0];
+  if (recent_.weight < kRecentRounds / 2 || first.weight < kRecentRounds)
+    return;
+  const double share = std::clamp(first.value, 0.05, 0.95);
+  const double deviation = std::sqrt(share * (1 - share) / recent_.weight);
+  if (std::abs(recent_.value - first.value) < kClearly * deviation) return;
+  first.value = recent_.value;
+  for (FadingMean& place : accepted_) {
+    place.weight = std::min(place.weight, kWeightAfterChange);
+  }
+}
+
+}  // namespace outrider

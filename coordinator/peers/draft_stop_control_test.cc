@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where an unsure drafter ends is chosen with K, in virtual time.
+#include <algorithm>
+#include <cstdint>
+#include <random>
+#include <string>
+
+#include "absl/strings/str_format.h"
+#include "coordinator/peers/draft_length_control.h"
+#include "gtest/gtest.h"
+
+namespace outrider {
+namespace {
+
+constexpr int kMostAsked = 12;
+constexpr int kNumRounds = 6000;
+constexpr double kSureConfidence = 0.95;
+constexpr double kUnsureConfidence = 0.3;
+
+// Texts have easy places and hard ones, and the drafter knows which is which.
+struct Texts {
+  double round_trip = 0;  // seconds, to each node
+  double pass = 0;
+  double row = 0;
+  double draft = 0;
+  double sure = 0.7;  // share of the places
+  double acceptance = 0.95;
+  double acceptance_unsure = 0.35;
+
+  std::string Name() const {
+    return absl::StrFormat("%g ms, pass %g, row %g, draft %g, sure %g",
+                           round_trip * 1e3, pass * 1e3, row * 1e3, draft * 1e3,
+                           sure);
+  }
+};
+
+// One round of a single user.
+RoundStats RoundOf(const Texts& texts, const DraftLength& length,
+                   double min_probability, std::mt19937& generator) {
+  RoundStats round;
+  double probability = 1;
+  bool all_stand = true;
+  while (round.num_drafted < length.num_drafts &&
+         probability >= min_probability) {
+    const bool is_sure = std::bernoulli_distribution(texts.sure)(generator);
+    const double confidence = is_sure ? kSureConfidence : kUnsureConfidence;
+    all_stand &= std::bernoulli_distribution(
+        is_sure ? texts.acceptance : texts.acceptance_unsure)(generator);
+    ++round.num_drafted;
+    round.num_accepted += all_stand ? 1 : 0;
+    probability *= confidence;
+    round.confidences.push_back(static_cast<float>(confidence));
+  }
+  if (length.num_drafts > 0) {
+    round.drafter.compute_seconds = texts.draft * round.num_drafted;
+    round.drafter.call_seconds =
+        texts.round_trip + round.drafter.compute_seconds;
+  }
+  round.verifier.compute_seconds =
+      texts.pass + texts.row * (round.num_drafted + 1);
+  round.verifier.call_seconds =
+      texts.round_trip + round.verifier.compute_seconds;
+  round.round_seconds =
+      round.drafter.call_seconds + round.verifier.call_seconds;
+  return round;
+}
+
+// Tokens a second with lengths that `choose` gives and `learn` is told of.
+template <typename Choose, typename Learn>
+double Rate(const Texts& texts, uint32_t seed, const Choose& choose,
+            const Learn& learn) {
+  std::mt19937 generator(seed);
+  double tokens = 0;
+  double elapsed = 0;
+  for (int i = 0; i < kNumRounds; ++i) {
+    const DraftLengthControl::Choice choice = choose();
+    const RoundStats round =
+        RoundOf(texts, {choice.num_drafts, choice.stop},
+                choice.min_draft_probability.value_or(0), generator);
+    learn(choice, round);
+    tokens += round.num_accepted + 1;
+    elapsed += round.round_seconds;
+  }
+  return tokens / elapsed;
+}
+
+double RateOfLength(const Texts& texts, const DraftLength& length) {
+  return Rate(
+      texts, 1,
+      [&] {
+        return DraftLengthControl::Choice{
+            .num_drafts = length.num_drafts,
+            .min_draft_probability = DraftLength::kStops[length.stop]};
+      },
+      [](const DraftLengthControl::Choice&, const RoundStats&) {});
+}
+
+double BestRateOfTexts(const Texts& texts, int num_stops) {
+  double best = 0;
+  for (int stop = 0; stop < num_stops; ++stop) {
+    for (int k = 0; k <= kMostAsked; ++k) {
+      best = std::max(best, RateOfLength(texts, {k, stop}));
+    }
+  }
+  return best;
+}
+
+double RateOfControl(const Texts& texts) {
+  DraftLengthControl control;
+  int64_t last_round = 0;
+  return Rate(
+      texts, 2,
+      [&] { return control.Choose(kMostAsked, DraftLengthMode::kAuto); },
+      [&](DraftLengthControl::Choice choice, const RoundStats& round) {
+        choice.after = last_round;
+        last_round = control.Learn(choice, round);
+      });
+}
+
+// A small pair on one machine, whose passes cost by the row, and a large one.
+constexpr Texts kTexts[] = {
+    {.round_trip = 0.0002, .pass = 0.0007, .row = 0.0001, .draft = 0.00015},
+    {.round_trip = 0.0005, .pass = 0.025, .row = 0.00025, .draft = 0.003},
+};
+
+TEST(DraftStopControlTest, IsNearlyAsFastAsTheBestKAndStop) {
+  for (Texts texts : kTexts) {
+    for (const double round_trip : {texts.round_trip, 0.02}) {
+      for (const double sure : {0.5, 0.7, 0.9}) {
+        texts.round_trip = round_trip;
+        texts.sure = sure;
+        const double rate = RateOfControl(texts);
+        EXPECT_GE(rate, 0.95 * BestRateOfTexts(texts, DraftLength::kNumStops))
+            << texts.Name();
+        EXPECT_GE(rate, 0.97 * RateOfLength(texts, {})) << texts.Name();
+      }
+    }
+  }
+}
+
+TEST(DraftStopControlTest, IsFasterThanAnyKAloneWhereTheDrafterKnows) {
+  for (const Texts& texts : kTexts) {
+    EXPECT_GE(RateOfControl(texts),
+              1.03 * BestRateOfTexts(texts, /*num_stops=*/1))
+        << texts.Name();
+  }
+}
+
+TEST(DraftStopControlTest, WhoNamesAMinimumOrKKeepsIt) {
+  DraftLengthControl named(Schedule::kSequential, /*chooses_stop=*/false);
+  DraftLengthControl free;
+  EXPECT_FALSE(named.Choose(kMostAsked, DraftLengthMode::kAuto)
+                   .min_draft_probability.has_value());
+  EXPECT_FALSE(free.Choose(kMostAsked, DraftLengthMode::kFixed)
+                   .min_draft_probability.has_value());
+  EXPECT_TRUE(free.Choose(kMostAsked, DraftLengthMode::kAuto)
+                  .min_draft_probability.has_value());
+}
+
+}  // namespace
+}  // namespace outrider
