@@ -1,9 +1,11 @@
-# outrider_cc_library(NAME sampling HDRS … SRCS … DEPS … [STRICT] [SHELL] [FUZZED])
+# outrider_cc_library(NAME sampling HDRS … SRCS … DEPS … [STRICT] [SHELL] [COLD] [FUZZED])
 #   one library per folder, alias outrider::sampling; explicit lists, no globs.
 #   SHELL: it carries and prints what others compute, so that sanitizers' builds do
 #   not spend twice the time to optimise it.
+#   COLD: likewise, and nothing of it runs for each token: flags, reports, what
+#   people read. No build spends much to optimise it.
 #   FUZZED: it reads what others wrote, and shows libFuzzer which way it took.
-# outrider_cc_binary(NAME outrider-verifier SRCS … DEPS …)
+# outrider_cc_binary(NAME outrider-verifier SRCS … DEPS … [OPTIMISED])
 # outrider_cc_tests(NAME sampling_tests SRCS coins_test.cc … DEPS … [LABELS …] [TIMEOUT …] [THREADS] [OPTIMISED])
 #   one executable for a folder's _test.cc files, which ctest runs suite by suite,
 #   as sampling_tests.CoinsTest, each with this time limit. THREADS: more than one
@@ -44,7 +46,7 @@ function(outrider_compile_in_groups target)
 endfunction()
 
 function(outrider_cc_library)
-  cmake_parse_arguments(A "STRICT;SHELL;FUZZED" "NAME" "HDRS;SRCS;DEPS;PRIVATE_DEPS" ${ARGN})
+  cmake_parse_arguments(A "STRICT;SHELL;COLD;FUZZED" "NAME" "HDRS;SRCS;DEPS;PRIVATE_DEPS" ${ARGN})
   set(target outrider_${A_NAME})
   if(A_SRCS)
     add_library(${target} STATIC ${A_SRCS} ${A_HDRS})
@@ -55,8 +57,10 @@ function(outrider_cc_library)
     if(A_STRICT)
       target_link_libraries(${target} PRIVATE outrider_strict_warnings)
     endif()
-    if(A_SHELL AND OUTRIDER_SANITIZE)
+    if((A_SHELL OR A_COLD) AND OUTRIDER_SANITIZE)
       target_compile_options(${target} PRIVATE -O0)
+    elseif(A_COLD AND NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
+      target_compile_options(${target} PRIVATE -O1)
     endif()
     if(A_FUZZED AND OUTRIDER_FUZZ)
       target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)
@@ -70,11 +74,15 @@ function(outrider_cc_library)
 endfunction()
 
 function(outrider_cc_binary)
-  cmake_parse_arguments(A "" "NAME" "SRCS;DEPS" ${ARGN})
+  cmake_parse_arguments(A "OPTIMISED" "NAME" "SRCS;DEPS" ${ARGN})
   add_executable(${A_NAME} ${A_SRCS})
   if(OUTRIDER_SANITIZE)
     # No test runs the programs there: their libraries are tested in the tests.
     set_target_properties(${A_NAME} PROPERTIES EXCLUDE_FROM_ALL ON)
+  endif()
+  # A program's main file is run through once, unless it computes by itself.
+  if(NOT A_OPTIMISED AND NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
+    target_compile_options(${A_NAME} PRIVATE -O1)
   endif()
   target_include_directories(${A_NAME} PRIVATE ${CMAKE_SOURCE_DIR})
   target_link_libraries(${A_NAME} PRIVATE ${A_DEPS} outrider_warnings)

@@ -12,8 +12,8 @@ packages=(build-essential cmake ninja-build ccache
   libabsl-dev libgtest-dev libgmock-dev libbenchmark-dev libicu-dev libssl-dev
   libcli11-dev nlohmann-json3-dev prometheus-cpp-dev libcpp-httplib-dev pkg-config
   openssl python3 python3-venv)
-if [[ -n "${1:-}" && "$1" != "--gateway" ]]; then # a browser for the gateway's page
-  packages+=(chromium fonts-dejavu-core)
+if [[ -n "${1:-}" && "$1" != "--gateway" ]]; then # a browser for the gateway's page, and an allocator for enumerations
+  packages+=(chromium fonts-dejavu-core libtcmalloc-minimal4)
 fi
 if [[ "${1:-}" == "--lint" ]]; then # what .ci/run needs besides
   packages+=(clang clang-format clang-tidy shellcheck yamllint prometheus) # for promtool

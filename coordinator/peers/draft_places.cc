@@ -31,6 +31,7 @@ DraftPlaces::DraftPlaces() { Count(); }
 
 void DraftPlaces::Learn(const Drafts& drafts) {
   const int num_asked = At(drafts.num_asked);
+  if (num_asked == 0 && accepted_[0].weight == 0) return;
   for (Places* places : {&accepted_, &made_}) {
     for (FadingMean& place : *places) place.Fade(kRoundsFade, kLeastWeight);
   }
@@ -66,8 +67,10 @@ void DraftPlaces::CountOn(const Places& places, double first, Counts& counts) {
   double weight = 1;
   for (int i = 0; i < kMostDrafts; ++i) {
     const FadingMean& seen = places[i];
-    goes_well = (seen.weight * seen.value + weight * goes_well) /
-                (seen.weight + weight);
+    if (seen.weight > 0) {
+      goes_well = (seen.weight * seen.value + weight * goes_well) /
+                  (seen.weight + weight);
+    }
     weight = kPlaceBeforeWeight;
     all_went_well *= goes_well;
     counts[i + 1] = counts[i] + all_went_well;

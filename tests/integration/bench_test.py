@@ -1,19 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`outrider bench` with the real programs: a trio of its own, simulated nodes, Ctrl-C."""
-import json
+"""`outrider bench` with the real programs: simulated nodes, a running deployment, Ctrl-C."""
 import os
 import pathlib
 import signal
 import unittest
 
-from programs import BIN, ProgramTest, wait_until
-from tunnels import lacks_tunnels
-
-OK, FAILED, INTERRUPTED = 0, 1, 130
-SIMULATED = ("--simulate", "--simulate-verify-ms", "4", "--simulate-draft-ms", "0.5")
-LACKING = lacks_tunnels()
-NO_TUNNELS = (f"NOT RUN: tunnels need {LACKING} here. A Linux machine runs it as root, and a container with CAP_SYS_ADMIN, "
-              "CAP_NET_ADMIN and /dev/net/tun")
+from benching import FAILED, INTERRUPTED, LACKING, NO_TUNNELS, OK, SIMULATED, BenchingTest
+from programs import BIN, wait_until
 
 
 def addresses():
@@ -34,58 +27,7 @@ def children_of(pid):
     return found
 
 
-class BenchTest(ProgramTest):
-    def setUp(self):
-        super().setUp()
-        self.out = self.folder / "results"
-
-    def start_bench(self, *arguments):
-        return self.start("outrider", "bench", *arguments, "--out", self.out)
-
-    def bench(self, *arguments, status=OK):
-        for again in ((), ("--resume",), ("--resume",)):
-            program = self.start_bench(*arguments, *again)
-            found = program.wait()
-            # It measures nothing while the machine stands still, and says so.
-            if "this machine is too busy to emulate it" not in program.err():
-                break
-        self.assertEqual(found, status, program.err())
-        return program
-
-    def results(self):
-        text = (self.out / "results.jsonl").read_text("utf-8")
-        return [json.loads(line) for line in text.splitlines()]
-
-    def test_a_trio_of_real_models_is_measured_through_a_network(self):
-        # So long that a busy machine meets it within 5 %.
-        self.bench("run", "--rtt", "50", "-k", "3", "--seconds", "0.2", "--max-tokens", "16")
-        plain, drafted = self.results()
-        self.assertEqual((plain["k"], drafted["k"]), (0, 3))
-        for row in (plain, drafted):
-            self.assertEqual(row["failures"], 0)
-            self.assertEqual(row["misses"], 0)
-            self.assertEqual(row["tokens"], 16 * row["requests"])
-            self.assertGreaterEqual(row["achieved_verifier_rtt_ms"], 50)
-            self.assertGreater(row["plain_in_verifier_token_ms"], 0)
-            self.assertGreater(row["speedup_over_k0_same_network"], 0)
-        # A verification is a request and a reply.
-        self.assertAlmostEqual(plain["verifier_messages_per_token"], 2)
-        self.assertEqual(plain["drafter_bytes_per_token"], 0)
-        self.assertGreater(drafted["drafter_bytes_per_token"], 0)
-        self.assertEqual(len(drafted["offered_by_position"]), 3)
-        self.assertIn("</html>", (self.out / "report.html").read_text("utf-8"))
-
-    @unittest.skipIf(LACKING, NO_TUNNELS)
-    def test_nodes_behind_tunnels_are_a_true_round_trip_away(self):
-        self.bench("run", *SIMULATED, "--simulate-acceptance", "0.8", "--network", "tunnel",
-                   "--rtt", "50", "--drafter-rtt", "40", "--jitter", "1", "-k", "2",
-                   "--seconds", "0.3")
-        for row in self.results():
-            self.assertEqual(row["failures"], 0)
-            self.assertGreaterEqual(row["achieved_verifier_rtt_ms"], 48)
-            self.assertGreaterEqual(row["achieved_drafter_rtt_ms"], 38)
-        self.assertIn("network namespaces", (self.out / "report.md").read_text("utf-8"))
-
+class BenchTest(BenchingTest):
     @unittest.skipIf(LACKING, NO_TUNNELS)
     def test_a_program_behind_a_tunnel_ends_with_it_and_leaves_nothing(self):
         program = self.start("outrider-tunnel", "--rtt", "10", "--jitter", "4", "--network", "1",

@@ -16,9 +16,14 @@ namespace {
 
 using ::testing::IsEmpty;
 
+#ifdef OUTRIDER_FEW_SEEDS
+constexpr uint64_t kNumSeeds = 100;
+constexpr uint64_t kMostSeeds = kNumSeeds;
+#else
 constexpr uint64_t kNumSeeds = 500;
 // What chance has left out of those comes in one of these.
 constexpr uint64_t kMostSeeds = 3000;
+#endif
 
 // What was not tried was not tested.
 struct Tried {
@@ -89,7 +94,9 @@ TEST(SimulationTest, EveryStreamIsWholeAndThatOfPlainDecoding) {
     tried.Add(result);
   }
   std::cout << tried.ToString();
-  EXPECT_THAT(tried.Lacking(), IsEmpty());
+  if (kMostSeeds > kNumSeeds) {
+    EXPECT_THAT(tried.Lacking(), IsEmpty());
+  }
   // Speculation goes on in most runs.
   EXPECT_GT(tried.num_accepted(), static_cast<int64_t>(10 * kNumSeeds));
 }
