@@ -98,6 +98,11 @@ LoadOptions BenchRun::ToLoad(const Point& point) const {
   load.request.is_k_auto = point.cell.k == kAutoK;
   if (!load.request.is_k_auto) {
     load.request.num_speculative_tokens = point.cell.k;
+    // What is measured has exactly so many drafts, whatever the coordinator's
+    // default.
+    if (!load.request.draft_options.min_draft_probability.has_value()) {
+      load.request.draft_options.min_draft_probability = 0;
+    }
   }
   load.request.schedule = point.cell.schedule;
   return load;

@@ -12,10 +12,10 @@ namespace outrider {
 struct DraftLength {
   // More than this are not told from so many.
   static constexpr int kMostDrafts = PassCurve::kMostRows - 1;
-  // Where a drafter that is not sure ends (DraftOptions), from as good as never
-  // on: drafts that stand as rarely as the first of these pay nowhere. Hardly
-  // more tokens a second come of stops that lie closer together.
-  static constexpr std::array kStops = {0.01, 0.05, 0.15, 0.4};
+  // Where a drafter that is not sure ends (DraftOptions), from never on: above
+  // 0 it says how sure it was. Hardly more tokens a second come of stops that
+  // lie closer together.
+  static constexpr std::array kStops = {1e-30, 0.05, 0.15, 0.4};
   static constexpr int kNumStops = static_cast<int>(kStops.size());
 
   int num_drafts = 0;  // at most

@@ -2,6 +2,7 @@
 #include "coordinator/peers/draft_length_choice.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 
 namespace outrider {
@@ -28,10 +29,17 @@ constexpr double kTrialShareOfTime = 0.01;
 // when that is spent: a drafter that was left alone has to take in the text
 // first.
 constexpr double kRoundsOfATrial = 3;
+constexpr int kPastTheStop = 2;
 // What is saved or owed beyond this, for each session, is forgotten, so that a
 // drafter which hung once is tried again within minutes.
 constexpr double kMostTokensSaved = 100;
 constexpr double kMostSecondsSaved = 1;
+
+// A draft of one token ends with it anyway.
+DraftLength WithoutNeedlessStop(DraftLength length) {
+  if (length.num_drafts <= 1) length.stop = 0;
+  return length;
+}
 
 }  // namespace
 
@@ -42,9 +50,10 @@ DraftLengthChoice::Number DraftLengthChoice::Choose(int most) const {
         knows_rows_ ? kFirstLength : kFirstLengths[num_first_ % kNumFirst];
     return {.length = {.num_drafts = std::min(most, first)}};
   }
-  const DraftLength best = {.num_drafts = std::min(best_.num_drafts, most),
-                            .stop = best_.stop};
-  const DraftLength other = may_try_ ? OtherThan(best, most) : best;
+  const DraftLength best =
+      WithoutNeedlessStop({std::min(best_.num_drafts, most), best_.stop});
+  const DraftLength other =
+      may_try_ ? WithoutNeedlessStop(OtherThan(best, most)) : best;
   return {.length = other, .is_trial = other != best};
 }
 
@@ -118,11 +127,13 @@ DraftLength DraftLengthChoice::OtherThan(const DraftLength& best,
                                          int most) const {
   const int k = best.num_drafts;
   if (k == 0) return most == 0 ? DraftLength{} : model_.Best(1, most);
-  // What ends at a stop says of an earlier one how its first draft fares, and
-  // no more: so fewer drafts are tried without one.
+  // What ends at a stop says of earlier ones how their first draft fares, and
+  // no more: so it is tried what would come after most of those ends.
+  const int past_stop =
+      static_cast<int>(std::lround(model_.Made(best))) + kPastTheStop;
   const DraftLength others[] = {
       {},
-      {.num_drafts = std::max(k / 2, best.stop > 0 ? 1 : 0)},
+      {.num_drafts = best.stop > 0 ? std::min(past_stop, most) : k / 2},
       {.num_drafts = k < most ? std::min(k + 2, most) : k - 1,
        .stop = best.stop}};
   return others[num_trials_ % std::size(others)];

@@ -10,9 +10,9 @@
 
 namespace outrider {
 
-// How many drafts give the most tokens a second where rounds go one way, in
-// turn or ahead, by what past ones took and gave, and where a drafter that is
-// not sure ends before these are made. Other lengths are tried now
+// How many drafts, and which stop for a drafter that is not sure, give the most
+// tokens a second where rounds go one way, in turn or ahead, by what past ones
+// took and gave. Other lengths are tried now
 // and then, for at most 2 % of the tokens, and of the time at most 1 % beyond
 // what the best would have taken; by all sessions together, as a node's pass
 // takes as long as the rows of all. Thread-compatible.

@@ -29,6 +29,7 @@ DraftLengthControl::Choice DraftLengthControl::Choose(
   MutexLock lock(mu_);
   Choice choice = {
       .num_drafts = num_drafts, .mode = mode, .is_ahead = IsAhead()};
+  if (chooses_stop_) choice.min_draft_probability = DraftLength::kStops[0];
   if (mode == DraftLengthMode::kFixed) {
     // It is tried again where the control would try drafts.
     const bool is_too_slow = IsTooSlow(num_drafts);

@@ -19,6 +19,7 @@ constexpr double kWeightAfterChange = 3;
 // What was seen is never quite forgotten, or drafts would look good again by
 // themselves.
 constexpr double kLeastWeight = 20;
+constexpr double kLeastWeightUnseen = 60;
 // What is known of a place before it was seen: what is known of the one before
 // it, as much as so many rounds say; how often the first one stands this, as
 // much as one does.
@@ -48,7 +49,10 @@ void DraftPlaces::Learn(const Drafts& drafts) {
 
 void DraftPlaces::LearnFirst(bool stands) {
   for (Places* places : {&accepted_, &made_}) {
-    places->front().Fade(kRoundsFade, kLeastWeight);
+    for (FadingMean& place : *places) {
+      const bool is_seen = &place == &places->front();
+      place.Fade(kRoundsFade, is_seen ? kLeastWeight : kLeastWeightUnseen);
+    }
   }
   ForgetWhatChanged(stands);
   accepted_[0].Add(stands ? 1 : 0);

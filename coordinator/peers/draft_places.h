@@ -28,12 +28,10 @@ class DraftPlaces {
   };
   // A round, whether it asked for drafts or not.
   void Learn(const Drafts& drafts);
-  // One that ended at a later stop, so that later places were seen where the
-  // drafter was sure alone: whether its first draft stood.
+  // One that made some and ended at a later stop, so that later places were
+  // seen where the drafter was sure alone: whether its first draft stood.
   void LearnFirst(bool stands);
 
-  // Whether enough rounds were seen to tell one stop from another.
-  bool is_known() const { return accepted_[0].weight >= kFewRounds; }
   // Tokens that a round commits on average where it asks for so many.
   double Tokens(int num_asked) const { return tokens_[At(num_asked)]; }
   // How many drafts it gets then, and how often it gets so many at least.
@@ -45,8 +43,6 @@ class DraftPlaces {
  private:
   using Places = std::array<FadingMean, kMostDrafts>;
   using Counts = std::array<double, kMostDrafts + 1>;
-  static constexpr double kFewRounds = 8;
-
   static int At(int num_drafts) { return std::min(num_drafts, kMostDrafts); }
   // How many places in a row go well on average, of 1, 2 and so on, added to
   // the first of `counts`; what is known of the first place where it was never

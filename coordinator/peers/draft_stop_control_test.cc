@@ -26,6 +26,7 @@ struct Texts {
   double sure = 0.7;  // share of the places
   double acceptance = 0.95;
   double acceptance_unsure = 0.35;
+  bool is_first_sure = false;  // always
 
   std::string Name() const {
     return absl::StrFormat("%g ms, pass %g, row %g, draft %g, sure %g",
@@ -42,7 +43,8 @@ RoundStats RoundOf(const Texts& texts, const DraftLength& length,
   bool all_stand = true;
   while (round.num_drafted < length.num_drafts &&
          probability >= min_probability) {
-    const bool is_sure = std::bernoulli_distribution(texts.sure)(generator);
+    const bool is_sure = std::bernoulli_distribution(texts.sure)(generator) ||
+                         (texts.is_first_sure && round.num_drafted == 0);
     const double confidence = is_sure ? kSureConfidence : kUnsureConfidence;
     all_stand &= std::bernoulli_distribution(
         is_sure ? texts.acceptance : texts.acceptance_unsure)(generator);
@@ -105,8 +107,7 @@ double BestRateOfTexts(const Texts& texts, int num_stops) {
   return best;
 }
 
-double RateOfControl(const Texts& texts) {
-  DraftLengthControl control;
+double RateOfControl(const Texts& texts, DraftLengthControl& control) {
   int64_t last_round = 0;
   return Rate(
       texts, 2,
@@ -115,6 +116,11 @@ double RateOfControl(const Texts& texts) {
         choice.after = last_round;
         last_round = control.Learn(choice, round);
       });
+}
+
+double RateOfControl(const Texts& texts) {
+  DraftLengthControl control;
+  return RateOfControl(texts, control);
 }
 
 // A small pair on one machine, whose passes cost by the row, and a large one.
@@ -146,13 +152,44 @@ TEST(DraftStopControlTest, IsFasterThanAnyKAloneWhereTheDrafterKnows) {
   }
 }
 
+// What it gives its first choice says little, and nothing ends for that.
+TEST(DraftStopControlTest, WhoIsRightAndNeverSureIsNotEnded) {
+  for (Texts texts : kTexts) {
+    texts.round_trip = 0.02;
+    texts.sure = 0;
+    texts.acceptance_unsure = 0.95;
+    EXPECT_GE(RateOfControl(texts),
+              0.95 * BestRateOfTexts(texts, DraftLength::kNumStops))
+        << texts.Name();
+  }
+}
+
+// The first draft of a round fares as before, so that only trials show what
+// comes of the others.
+TEST(DraftStopControlTest, AStopIsLeftAgainWhereUnsureDraftsStand) {
+  for (Texts texts : kTexts) {
+    texts.is_first_sure = true;
+    texts.sure = 0.3;
+    texts.acceptance_unsure = 0.2;
+    DraftLengthControl control;
+    RateOfControl(texts, control);
+    texts.acceptance_unsure = 0.95;
+    RateOfControl(texts, control);
+    EXPECT_GE(RateOfControl(texts, control),
+              0.93 * BestRateOfTexts(texts, DraftLength::kNumStops))
+        << texts.Name();
+  }
+}
+
 TEST(DraftStopControlTest, WhoNamesAMinimumOrKKeepsIt) {
   DraftLengthControl named(Schedule::kSequential, /*chooses_stop=*/false);
   DraftLengthControl free;
   EXPECT_FALSE(named.Choose(kMostAsked, DraftLengthMode::kAuto)
                    .min_draft_probability.has_value());
-  EXPECT_FALSE(free.Choose(kMostAsked, DraftLengthMode::kFixed)
-                   .min_draft_probability.has_value());
+  // It is never reached, and has the drafter say how sure it was.
+  EXPECT_EQ(
+      free.Choose(kMostAsked, DraftLengthMode::kFixed).min_draft_probability,
+      DraftLength::kStops[0]);
   EXPECT_TRUE(free.Choose(kMostAsked, DraftLengthMode::kAuto)
                   .min_draft_probability.has_value());
 }

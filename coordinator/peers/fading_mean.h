@@ -19,6 +19,25 @@ struct FadingMean {
   }
 };
 
+// The quotient of two such means: of all that was seen of the one by all that
+// was seen of the other, whatever part each observation had in either.
+struct FadingQuotient {
+  FadingMean dividend = {};
+  FadingMean divisor = {};
+  void Add(double of_dividend, double of_divisor) {
+    dividend.Add(of_dividend);
+    divisor.Add(of_divisor);
+  }
+  void Fade(double share) {
+    dividend.Fade(share);
+    divisor.Fade(share);
+  }
+  // 0 before anything was seen.
+  double Value() const {
+    return divisor.value > 0 ? dividend.value / divisor.value : 0;
+  }
+};
+
 // How much more time each more of something takes; never less. Begins at none,
 // as if that had been seen once.
 struct FadingSlope {

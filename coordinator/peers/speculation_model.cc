@@ -24,7 +24,7 @@ DraftPlaces::Drafts EndedAt(int stop, const RoundStats& round,
   const DraftPlaces::Drafts seen = {.num_asked = asked.num_drafts,
                                     .num_made = round.num_drafted,
                                     .num_accepted = round.num_accepted};
-  if (stop == asked.stop || asked.num_drafts == 0) return seen;
+  if (stop == asked.stop || round.num_drafted == 0) return seen;
   if (round.confidences.empty()) return {};
   double probability = 1;
   int num_made = 0;
@@ -56,8 +56,12 @@ void SpeculationModel::LearnAcceptance(const RoundStats& round,
     plain_drafts_.Fade(kTokensFade);
     plain_drafts_.Add(round.num_drafted);
   }
+  if (asked.num_drafts > 0 && round.num_drafted > 0) {
+    told_.Fade(kTokensFade);
+    told_.Add(round.confidences.empty() ? 0 : 1);
+  }
   for (int stop = 0; stop < num_stops_; ++stop) {
-    if (stop < asked.stop && asked.num_drafts > 0) {
+    if (stop < asked.stop && round.num_drafted > 0) {
       places_[stop].LearnFirst(round.num_accepted > 0);
     } else {
       places_[stop].Learn(EndedAt(stop, round, asked));
@@ -94,6 +98,7 @@ void SpeculationModel::LearnAhead(const RoundStats& round,
   for (Mean* mean : {&asked_, &hits_, &ahead_calls_, &ahead_tokens_}) {
     mean->Fade(fade);
   }
+  longest_.Fade(fade);
   const AheadStats& ahead = round.ahead;
   const bool was_asked = ahead.outcome != AheadStats::Outcome::kNotAsked;
   if (circumstances.is_ahead && round.num_by_drafter() > 0) {
@@ -105,6 +110,8 @@ void SpeculationModel::LearnAhead(const RoundStats& round,
   if (ahead.num_drafted > 0) {
     ahead_calls_.Add(ahead.call_seconds - ahead.compute_seconds);
     ahead_tokens_.Add(ahead.compute_seconds / (ahead.longest + 1));
+    const double made = Made(circumstances.asked);
+    if (made > 0) longest_.Add(ahead.longest, made);
   }
 }
 
@@ -155,9 +162,9 @@ double SpeculationModel::Seconds(const DraftLength& length,
   if (asked_.weight == 0) return std::max(1e-9, calls + in_turns);
   // Ahead, it takes in the drafts that are being verified, and then drafts: so
   // much later than the verdict.
-  const double late =
-      std::max(0.0, ahead_calls_.value +
-                        (Made(length) + 1) * ahead_tokens_.value - verify);
+  const double longest = std::max(1.0, longest_.Value()) * Made(length);
+  const double late = std::max(
+      0.0, ahead_calls_.value + (longest + 1) * ahead_tokens_.value - verify);
   const double ahead = late + (1 - hits_.value) * in_turns;
   return std::max(1e-9, calls + in_turns + asked_.value * (ahead - in_turns));
 }
@@ -177,7 +184,7 @@ DraftLength SpeculationModel::Best(int least, int most) const {
   DraftLength best = {.num_drafts = least};
   double rate = TokensPerSecond(best);
   for (int stop = 0; stop < num_stops_; ++stop) {
-    if (stop > 0 && !places_[stop].is_known()) continue;
+    if (stop > 0 && !knows_stops()) break;
     double pass_seconds = passes_.Seconds(1);
     for (int k = 1; k <= std::min(most, kMostDrafts); ++k) {
       pass_seconds += places_[stop].MakesAtLeast(k) *

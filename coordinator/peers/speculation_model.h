@@ -51,6 +51,10 @@ class SpeculationModel {
     return places_[length.stop].Tokens(length.num_drafts);
   }
   double Seconds(const DraftLength& length) const;
+  // How many of the drafts are made on average.
+  double Made(const DraftLength& length) const {
+    return places_[length.stop].Made(length.num_drafts);
+  }
   // How often a draft stands once those before it do.
   double Acceptance() const { return places_[0].Tokens(1) - 1; }
   double TokensPerSecond(const DraftLength& length) const {
@@ -69,18 +73,18 @@ class SpeculationModel {
   void LearnVerifyCall(bool has_drafts, double seconds);
   void LearnWait(const RoundStats& round);
 
-  // How many of the drafts are made on average.
-  double Made(const DraftLength& length) const {
-    return places_[length.stop].Made(length.num_drafts);
-  }
   // What the verifier computes, on average: longer than it would take for as
   // many rows as there are on average, where the passes are a staircase.
   double PassSeconds(const DraftLength& length) const;
   double Seconds(const DraftLength& length, double pass_seconds) const;
   double VerifySeconds(const DraftLength& length, double pass_seconds) const;
 
+  // Whether enough rounds of late said how sure the drafter was.
+  bool knows_stops() const { return told_.weight >= 8 && told_.value > 0.5; }
+
   int num_stops_;
   std::array<DraftPlaces, DraftLength::kNumStops> places_ = {};  // by stop
+  Mean told_ = {};  // how sure the drafter was: how many rounds said it
   // Of rounds that asked for none: what they committed, and the drafts that
   // were looked up for them all the same.
   Mean plain_tokens_ = {};
@@ -101,6 +105,8 @@ class SpeculationModel {
   Mean hits_ = {};          // of those
   Mean ahead_calls_ = {};   // less what the drafter computed
   Mean ahead_tokens_ = {};  // what it computed, a token of all drafts at once
+  // How many of these the longest of all drafts had for one of a mean draft.
+  FadingQuotient longest_ = {};
 };
 
 }  // namespace outrider

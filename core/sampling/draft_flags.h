@@ -16,7 +16,7 @@ namespace outrider {
 void AddDraftOptionFlags(CLI::App& app, DraftOptions& options);
 void AddDraftOptionFlags(CLI::App& app, DraftOverrides& options);
 
-// The first of them alone, of a server.
+// The first of them alone, for whoever has no other default.
 void AddMinDraftProbabilityFlag(CLI::App& app,
                                 std::optional<double>& probability);
 

@@ -25,7 +25,7 @@ struct DraftOptions {
   // A row has no more of the most probable tokens than have this mass.
   double support_mass = 1;
   // Ends a draft whose first choices are less probable together; 0 never does.
-  // Nothing: as whoever chooses the drafts' length says, else never.
+  // Nothing: where control chooses K, it chooses this too; else never.
   std::optional<double> min_draft_probability = {};
   bool round_weights = true;  // of the rows, to bfloat16, before sampling
 

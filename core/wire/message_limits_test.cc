@@ -128,7 +128,8 @@ class Largest {
     const std::vector<double> weights(vocab_size_, is_rounded ? 0.5 : 1.0 / 3);
     return {.tokens = TokenSeq(num_drafts_, 0),
             .distributions = std::vector<Distribution>(
-                num_drafts_, Distribution::FromSorted(ids_, weights))};
+                num_drafts_, Distribution::FromSorted(ids_, weights)),
+            .confidences = std::vector<float>(num_drafts_, 0.5f)};
   }
   VerifyCall Call(ReplyFormat format) const {
     VerifyCall call = {.header = Header(),

@@ -5,6 +5,8 @@
 // drafts may depend on how long drafts took before, and a draft that was drawn
 // must never be dropped for being late.
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <iostream>
 #include <memory>
 #include <set>
@@ -13,6 +15,8 @@
 #include <vector>
 
 #include "coordinator/peers/draft_length_control.h"
+#include "coordinator/peers/node_draft_client.h"
+#include "coordinator/peers/optional_draft_client.h"
 #include "gtest/gtest.h"
 #include "tests/exactness/enumeration.h"
 #include "tests/exactness/law_case.h"
@@ -40,7 +44,8 @@ Law TargetsLaw() {
 
 void ExpectExact(const Enumeration& result) { ExpectLaw(result, TargetsLaw()); }
 
-// Decides as OptionalDraftClient does: by DraftLengthControl, before it asks.
+// Decides as OptionalDraftClient does: by DraftLengthControl, before it asks,
+// how many drafts and where an unsure drafter ends them.
 // Time is virtual, and such that drafts just pay: each round tips the scales.
 class ControlledDrafts final : public DraftClient {
  public:
@@ -60,7 +65,8 @@ class ControlledDrafts final : public DraftClient {
     if (choice_.num_drafts == 0) {
       co_return ProposedDraft{.draft = Draft::None(session.length())};
     }
-    co_return co_await node_.Propose(session, choice_.num_drafts);
+    co_return co_await static_cast<NodeDraftClient&>(node_).Propose(
+        session, OptionalDraftClient::LengthOf(choice_));
   }
   void DraftAhead(Session&, const Draft&) override {}
   void Learn(const RoundStats& round) override {
@@ -72,9 +78,12 @@ class ControlledDrafts final : public DraftClient {
     timed.round_seconds =
         timed.drafter.call_seconds + timed.verifier.call_seconds;
     control_.Learn(choice_, timed);
-    for (const int number :
-         {choice_.num_drafts, round.num_drafted, round.num_accepted}) {
+    for (const int number : {choice_.num_drafts, choice_.stop,
+                             round.num_drafted, round.num_accepted}) {
       history_.push_back(number);
+    }
+    for (const float confidence : round.confidences) {
+      history_.push_back(std::bit_cast<int32_t>(confidence));
     }
   }
 
