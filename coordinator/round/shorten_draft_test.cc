@@ -12,11 +12,11 @@ using ::testing::IsEmpty;
 
 TEST(ShortenDraftTest, LeavesTheFirstWithAllThatBelongsToThem) {
   Draft draft = Draft::OneHot(/*start=*/7, {1, 2, 3});
-  draft.confidences = {0.9f, 0.8f, 0.7f};
+  draft.confidences = {0.9F, 0.8F, 0.7F};
   Shorten(2, draft);
   EXPECT_THAT(draft.tokens, ElementsAre(1, 2));
-  EXPECT_EQ(draft.distributions.size(), 2u);
-  EXPECT_THAT(draft.confidences, ElementsAre(0.9f, 0.8f));
+  EXPECT_EQ(draft.distributions.size(), 2U);
+  EXPECT_THAT(draft.confidences, ElementsAre(0.9F, 0.8F));
   Shorten(5, draft);
   EXPECT_EQ(draft.length(), 2);
 }

@@ -129,7 +129,7 @@ class Largest {
     return {.tokens = TokenSeq(num_drafts_, 0),
             .distributions = std::vector<Distribution>(
                 num_drafts_, Distribution::FromSorted(ids_, weights)),
-            .confidences = std::vector<float>(num_drafts_, 0.5f)};
+            .confidences = std::vector<float>(num_drafts_, 0.5F)};
   }
   VerifyCall Call(ReplyFormat format) const {
     VerifyCall call = {.header = Header(),
