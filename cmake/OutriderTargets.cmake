@@ -2,8 +2,8 @@
 #   one library per folder, alias outrider::sampling; explicit lists, no globs.
 #   SHELL: it carries and prints what others compute, so that sanitizers' builds do
 #   not spend twice the time to optimise it.
-#   COLD: likewise, and nothing of it runs for each token: flags, reports, what
-#   people read. No build spends much to optimise it.
+#   COLD: likewise, and no part of a server's round: clients, flags, reports. No
+#   build spends much to optimise it.
 #   FUZZED: it reads what others wrote, and shows libFuzzer which way it took.
 # outrider_cc_binary(NAME outrider-verifier SRCS … DEPS … [OPTIMISED])
 # outrider_cc_tests(NAME sampling_tests SRCS coins_test.cc … DEPS … [LABELS …] [TIMEOUT …] [THREADS] [OPTIMISED])

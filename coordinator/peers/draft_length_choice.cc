@@ -29,6 +29,7 @@ constexpr double kTrialShareOfTime = 0.01;
 // when that is spent: a drafter that was left alone has to take in the text
 // first.
 constexpr double kRoundsOfATrial = 3;
+// How much further than most rounds a trial goes that looks past a stop.
 constexpr int kPastTheStop = 2;
 // What is saved or owed beyond this, for each session, is forgotten, so that a
 // drafter which hung once is tried again within minutes.
