@@ -281,7 +281,7 @@ TEST_F(NodeVerifyClientTest, TooFewRowsFailTheSession) {
 TEST_F(NodeVerifyClientTest, ARowThatIsNotANumberFailsTheSessionInAnyPlace) {
   for (int place = 0; place < 3 * kNumWords; ++place) {
     Forge([place](VerifyReply& reply) {
-      std::vector<float> values(size_t{3} * kNumWords, 1.0f);
+      std::vector<float> values(size_t{3} * kNumWords, 1.0F);
       values[place] = std::numeric_limits<float>::quiet_NaN();
       reply.outcome = LogitRows::FromVector(std::move(values), kNumWords);
     });

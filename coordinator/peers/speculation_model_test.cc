@@ -67,11 +67,11 @@ void LearnSureOrNot(int num_rounds, const DraftLength& asked,
     RoundStats round = {
         .num_drafted = asked.num_drafts,
         .num_accepted = is_sure ? asked.num_drafts : 1,
-        .confidences = {0.9f, is_sure ? 0.9f : 0.3f},
+        .confidences = {0.9F, is_sure ? 0.9F : 0.3F},
         .round_seconds = 0.1,
         .drafter = {.call_seconds = 0.04, .compute_seconds = 0.04},
         .verifier = kVerify};
-    round.confidences.resize(asked.num_drafts, 0.9f);
+    round.confidences.resize(asked.num_drafts, 0.9F);
     if (!is_sure && DraftLength::kStops[asked.stop] > 0.27) {
       round.num_drafted = 2;
       round.confidences.resize(2);
