@@ -116,7 +116,11 @@ TEST_F(LookupDraftClientTest, MatchesThatKeepFailingAreLeftToTheDrafter) {
 
 // The session has learned that its matches are worse than the drafter, but
 // better than nothing.
-TEST_F(LookupDraftClientTest, WhileTheDrafterIsAwayWhatIsFoundFillsIn) {
+class LookupWithoutDrafterTest
+    : public LookupDraftClientTest,
+      public ::testing::WithParamInterface<PlainReason> {};
+
+TEST_P(LookupWithoutDrafterTest, WhileTheDrafterIsAwayWhatIsFoundFillsIn) {
   Round(2, 70);
   for (TokenId unseen = 100; unseen < 120; ++unseen) {
     Round(3, 9);  // after an unseen token the drafter drafts
@@ -126,7 +130,7 @@ TEST_F(LookupDraftClientTest, WhileTheDrafterIsAwayWhatIsFoundFillsIn) {
   Round(3, 200);
   EXPECT_EQ(num_looked_up_, 0);
   Round(3, 9);
-  drafter_.plain_reason = PlainReason::kDraftFailed;
+  drafter_.plain_reason = GetParam();
   for (TokenId unseen = 201; unseen < 230; ++unseen) {
     Round(0, unseen, /*of_lookup=*/1);
     EXPECT_EQ(num_looked_up_, 3);
@@ -138,6 +142,10 @@ TEST_F(LookupDraftClientTest, WhileTheDrafterIsAwayWhatIsFoundFillsIn) {
   Round(3, 230);
   EXPECT_EQ(num_looked_up_, 0);
 }
+
+INSTANTIATE_TEST_SUITE_P(Reasons, LookupWithoutDrafterTest,
+                         ::testing::Values(PlainReason::kDraftFailed,
+                                           PlainReason::kNoDrafter));
 
 TEST_F(LookupDraftClientTest, MatchesThatNeverStandSoonFillInNoMore) {
   Round(2, 70);

@@ -41,6 +41,7 @@ Task<absl::StatusOr<ProposedDraft>> OptionalDraftClient::Propose(
   if (fill_ == nullptr) TakeDrafter(choose_(session));
   ProposedDraft no_draft = {.draft = Draft::None(session.length())};
   if (!drafter_.has_value() || !drafter_->node.Reaches(session)) {
+    if (num_tokens > 0) no_draft.plain_reason = PlainReason::kNoDrafter;
     co_return no_draft;
   }
   const DraftLengthControl& control = drafter_->control;

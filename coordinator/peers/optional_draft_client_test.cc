@@ -373,6 +373,10 @@ TEST_F(OptionalDraftClientTest, NoDrafterIsPlainDecodingAndNoFailure) {
   ASSERT_THAT(draft, IsOk());
   EXPECT_EQ(draft->draft.length(), 0);
   EXPECT_EQ(draft->link.num_failures, 0);
+  EXPECT_EQ(draft->plain_reason, PlainReason::kNoDrafter);
+  const auto not_asked = RunTask(client.Propose(session_, 0));
+  ASSERT_THAT(not_asked, IsOk());
+  EXPECT_EQ(not_asked->plain_reason, PlainReason::kNone);
   RunTask(Stop(client, session_));
 }
 

@@ -79,13 +79,12 @@ CoordinatorMetrics::CoordinatorMetrics(MetricRegistry& registry)
       accepted_at_(
           AddPositions(registry, "accepted_tokens_per_position_total",
                        "Draft tokens accepted, by place in the round.")),
-      fallback_no_drafter_(AddFallback(registry, "no_drafter")),
       fallbacks_(
           {{PlainReason::kDraftFailed, &AddFallback(registry, "draft_failed")},
            {PlainReason::kDrafterFills,
             &AddFallback(registry, "drafter_fills")},
-           {PlainReason::kDrafterSlow,
-            &AddFallback(registry, "drafter_slow")}}),
+           {PlainReason::kDrafterSlow, &AddFallback(registry, "drafter_slow")},
+           {PlainReason::kNoDrafter, &AddFallback(registry, "no_drafter")}}),
       ahead_({{AheadStats::Outcome::kHit, &AddAhead(registry, "hit")},
               {AheadStats::Outcome::kMiss, &AddAhead(registry, "miss")}}),
       first_token_(registry.AddDuration(
@@ -175,8 +174,7 @@ void CoordinatorMetrics::Count(const Peer& peer, const RoundStats::Link& link) {
   peer.reused.Increment(static_cast<double>(link.num_reused));
 }
 
-void CoordinatorMetrics::Tally::Round(const GenerationUpdate& update,
-                                      bool lacks_drafter) {
+void CoordinatorMetrics::Tally::Round(const GenerationUpdate& update) {
   const RoundStats& round = *update.round;
   const int num_new = static_cast<int>(update.tokens.size());
   ++num_rounds_;
@@ -211,7 +209,6 @@ void CoordinatorMetrics::Tally::Round(const GenerationUpdate& update,
     fallback->second->Increment();
   }
   if (round.lost_residual) metrics_.residuals_lost_.Increment();
-  if (lacks_drafter) metrics_.fallback_no_drafter_.Increment();
   CoordinatorMetrics::Count(metrics_.drafter_, round.drafter);
   CoordinatorMetrics::Count(metrics_.verifier_, round.verifier);
 }

@@ -35,8 +35,7 @@ class CoordinatorMetrics {
     }
     Tally(const Tally&) = delete;
 
-    // `lacks_drafter`: the round would have drafted, had there been a drafter.
-    void Round(const GenerationUpdate& update, bool lacks_drafter);
+    void Round(const GenerationUpdate& update);
     void CountLossy() { metrics_.lossy_.Increment(); }  // once
     void CountQuarantined() { metrics_.quarantined_.Increment(); }
     // No reason where it ended otherwise than well.
@@ -100,7 +99,6 @@ class CoordinatorMetrics {
   prometheus::Counter& residuals_lost_;
   const Counters offered_at_;
   const Counters accepted_at_;
-  prometheus::Counter& fallback_no_drafter_;
   std::map<PlainReason, prometheus::Counter*> fallbacks_;      // constant, too
   std::map<AheadStats::Outcome, prometheus::Counter*> ahead_;  // likewise
   prometheus::Histogram& first_token_;

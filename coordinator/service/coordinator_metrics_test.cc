@@ -38,8 +38,8 @@ class CoordinatorMetricsTest : public ::testing::Test {
 
 TEST_F(CoordinatorMetricsTest, AddsUpWhatTheRoundsOfAStreamSay) {
   CoordinatorMetrics::Tally tally(metrics_);
-  tally.Round(Round(4, 4, 5), /*lacks_drafter=*/false);
-  tally.Round(Round(4, 1, 2), /*lacks_drafter=*/false);
+  tally.Round(Round(4, 4, 5));
+  tally.Round(Round(4, 1, 2));
   EXPECT_THAT(Page(), HasSubstr("outrider_requests_running 1\n"));
   tally.End(FinishReason::kLength, absl::StatusCode::kOk);
 
@@ -84,9 +84,9 @@ TEST_F(CoordinatorMetricsTest, DraftsMadeAheadAreCountedByWhatBecameOfThem) {
   GenerationUpdate miss = Round(4, 4, 5);
   miss.round->ahead = {.outcome = AheadStats::Outcome::kMiss,
                        .num_drafted = 32};
-  tally.Round(hit, /*lacks_drafter=*/false);
-  tally.Round(miss, /*lacks_drafter=*/false);
-  tally.Round(miss, /*lacks_drafter=*/false);
+  tally.Round(hit);
+  tally.Round(miss);
+  tally.Round(miss);
   EXPECT_THAT(
       Page(),
       AllOf(HasSubstr("outrider_draft_tokens_wasted_total 93\n"),
@@ -97,7 +97,7 @@ TEST_F(CoordinatorMetricsTest, DraftsMadeAheadAreCountedByWhatBecameOfThem) {
 
 TEST_F(CoordinatorMetricsTest, RoundsBeyondTheLastPlaceAreCountedInIt) {
   CoordinatorMetrics::Tally tally(metrics_);
-  tally.Round(Round(20, 18, 19), /*lacks_drafter=*/false);
+  tally.Round(Round(20, 18, 19));
   EXPECT_THAT(
       Page(),
       AllOf(HasSubstr("draft_tokens_per_position_total{position=\"16+\"} 4\n"),
@@ -125,9 +125,9 @@ TEST_F(CoordinatorMetricsTest, CountsTheLostResidualsOfItsOwnRoundsAlone) {
   CoordinatorMetrics other(other_registry);
   CoordinatorMetrics::Tally tally(metrics_);
   GenerationUpdate update = Round(4, 1, 2);
-  tally.Round(update, /*lacks_drafter=*/false);
+  tally.Round(update);
   update.round->lost_residual = true;
-  tally.Round(update, /*lacks_drafter=*/false);
+  tally.Round(update);
   EXPECT_THAT(Page(), HasSubstr("outrider_residuals_lost_total 1\n"));
   EXPECT_THAT(other_registry.Serialize(),
               HasSubstr("outrider_residuals_lost_total 0\n"));
@@ -138,11 +138,11 @@ TEST_F(CoordinatorMetricsTest, AFallbackSaysWhy) {
   GenerationUpdate update = Round(0, 0, 1);
   for (const PlainReason reason :
        {PlainReason::kNone, PlainReason::kDraftFailed,
-        PlainReason::kDrafterFills, PlainReason::kDrafterSlow}) {
+        PlainReason::kDrafterFills, PlainReason::kDrafterSlow,
+        PlainReason::kNoDrafter}) {
     update.round->plain_reason = reason;
-    tally.Round(update, /*lacks_drafter=*/false);
+    tally.Round(update);
   }
-  tally.Round(Round(0, 0, 1), /*lacks_drafter=*/true);
   EXPECT_THAT(Page(),
               AllOf(HasSubstr("fallback_total{cause=\"draft_failed\"} 1\n"),
                     HasSubstr("fallback_total{cause=\"drafter_fills\"} 1\n"),
@@ -153,8 +153,8 @@ TEST_F(CoordinatorMetricsTest, AFallbackSaysWhy) {
 TEST_F(CoordinatorMetricsTest, TheSummaryIsOfTheTimeSinceTheLastOne) {
   EXPECT_THAT(metrics_.TakeSummary(10), IsEmpty());
   CoordinatorMetrics::Tally tally(metrics_);
-  tally.Round(Round(2, 2, 3), /*lacks_drafter=*/false);
-  tally.Round(Round(2, 1, 2), /*lacks_drafter=*/false);
+  tally.Round(Round(2, 2, 3));
+  tally.Round(Round(2, 1, 2));
   EXPECT_THAT(
       FormatLogLine(LogFormat::kText, LogLevel::kInfo, "t", "acceptance",
                     metrics_.TakeSummary(10)),

@@ -216,8 +216,6 @@ Task<absl::StatusOr<FinishReason>> GenerationServiceImpl::Serve(
     const Call& call, Session& session) {
   WriterSink sink({.writer = call.writer,
                    .tally = call.tally,
-                   .pair = pair,
-                   .may_draft = request.num_speculative_tokens > 0,
                    .start = FirstUpdate(request, pair)});
   SessionAssembly assembly({.request = request,
                             .pair = pair,

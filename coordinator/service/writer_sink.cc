@@ -16,8 +16,7 @@ EncodedResponse Encode(const GenerationUpdate& update) {
 }  // namespace
 
 Task<absl::Status> WriterSink::Write(GenerationUpdate update) {
-  options_.tally.Round(update,
-                       options_.may_draft && !options_.pair.has_drafter());
+  options_.tally.Round(update);
   return Tell(std::move(update));
 }
 

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "coordinator/pool/node_pool.h"
 #include "coordinator/service/coordinator_metrics.h"
 #include "coordinator/service/generation.h"
 #include "coordinator/service/grpc_response_writer.h"
@@ -19,8 +18,6 @@ class WriterSink final : public GenerationSink {
   struct Options {
     ResponseWriter& writer;
     CoordinatorMetrics::Tally& tally;
-    const NodePool::Pair& pair;
-    bool may_draft = false;
     GenerationUpdate start = {};
   };
 

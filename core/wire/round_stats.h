@@ -19,6 +19,7 @@ enum class PlainReason {
   kDraftFailed,   // the drafter failed, or has failed of late
   kDrafterFills,  // the drafter is still taking in the text
   kDrafterSlow,   // asking the drafter has cost more than it saved
+  kNoDrafter,     // there is none, or the text is beyond its context
 };
 
 // What became of drafts for a round that were asked for before it, while the
