@@ -21,8 +21,9 @@ It is written to OUT/draft as a Llama-architecture Hugging Face directory with
 the target's tokenizer; `report OUT --target DIR --drafter OUT/draft` says how
 often its tokens would be accepted.
 
-Needs tools/requirements.txt in an environment of its own. Runs on a CPU in
-bf16 autocast; there, --compile with GLIBC_TUNABLES=glibc.malloc.hugetlb=1:\
+Needs tools/requirements.txt in an environment of its own. Runs on a CPU, in
+bf16 autocast where it has AMX; there, --compile with
+GLIBC_TUNABLES=glibc.malloc.hugetlb=1:\
 glibc.malloc.mmap_threshold=8589934592:glibc.malloc.trim_threshold=17179869184
 made the target 1.4 times as fast (3 850 tokens/s on two cores with AMX).
 It needs torch, so no test of `make test` runs it: run each step with
@@ -43,8 +44,12 @@ def make_data(args):
     from train_pair import data, export
     texts = data.standard_library(args.max_files)
     training, _ = data.split(texts)
-    tokenizer = data.train_tokenizer(training.values(), DEMO_VOCAB)
-    export.write_tokenizer(args.out / "tokenizer", tokenizer, data.BOS, data.EOS, DEMO_CONTEXT)
+    if args.tokenizer:
+        tokenizer = data.load_tokenizer(args.tokenizer)
+        export.copy_tokenizer(args.tokenizer, args.out / "tokenizer")
+    else:
+        tokenizer = data.train_tokenizer(training.values(), DEMO_VOCAB)
+        export.write_tokenizer(args.out / "tokenizer", tokenizer, data.BOS, data.EOS, DEMO_CONTEXT)
     data.write_tokens(args.out, tokenizer, tokenizer.token_to_id(data.EOS), texts)
 
 
@@ -74,27 +79,41 @@ def train_drafter(args):
     context = args.context or min(limit, DEMO_CONTEXT)
     shape = model.Shape(vocab=config["vocab_size"], context=context,
                         **shape_flags(args, DEMO_DRAFTER))
-    target = export.load_frozen(source, torch.bfloat16, args.device)
-    loss = training.distillation_loss(target, lambda: torch.autocast(args.device, torch.bfloat16))
+    target = export.load_frozen(source, torch.float32, args.device)
+    loss = training.distillation_loss(target, args.device, args.kl_share)
     name = "draft" if args.target else "demo-draft"
     train(args, shape, loss, name, source, export.special_ids(config))
+
+
+def write_text(args):
+    import torch
+    from train_pair import data, export, training, written
+    source = args.target or args.out / "demo-target"
+    written.write(args.out / "written.npy", export.load_frozen(source, torch.float32, args.device),
+                  data.read_tokens(args.out, "train", args.length), minutes=args.minutes,
+                  batch=args.batch, length=args.length,
+                  autocast=lambda: training.autocast(args.device))
 
 
 def train(args, shape, loss, name, tokenizer_source, special_ids):
     """Trains one model and writes OUT/`name` and OUT/`name`_log.json."""
     import torch
-    from train_pair import data, export, model, training
+    from train_pair import data, export, model, training, written
     torch.manual_seed(0)
     learner = model.Llama(shape).to(args.device)
+    if args.start:
+        export.read_weights(args.start, learner)
     print(f"{name}: {learner.num_parameters() / 1e6:.2f} M parameters")
     options = training.Options(
         minutes=args.minutes, batch=args.batch, held_windows=args.held_windows, device=args.device,
-        compile=args.compile, vector_rate=args.vector_rate, matrix_rate=args.matrix_rate)
+        compile=args.compile, vector_rate=args.vector_rate, matrix_rate=args.matrix_rate,
+        written_steps=args.written_steps)
     tokens = data.read_tokens(args.out, "train", shape.context + 2)
     held = data.read_tokens(args.out, "held", MIN_HELD_OUT)
     folder = args.out / name
     export.copy_tokenizer(tokenizer_source, folder)
-    trainer = training.Trainer(learner, tokens, held, options)
+    text = written.rows(args.out / "written.npy", 2 * args.batch, seed=3) if args.written_steps else None
+    trainer = training.Trainer(learner, tokens, held, options, text)
     log = trainer.train(loss, save=lambda: export.write_model(folder, learner, special_ids))
     (args.out / f"{name}_log.json").write_text(json.dumps(log, indent=0) + "\n")
 
@@ -137,6 +156,9 @@ def add_training_flags(parser, default, minutes, vector_rate):
     add("--matrix-rate", float, 0.02, "learning rate of the matrices, by Muon")
     add("--vector-rate", float, vector_rate, "learning rate of the rest, by AdamW")
     group.add_argument("--compile", action="store_true", help="use torch.compile")
+    group.add_argument("--start", type=pathlib.Path, metavar="DIR",
+                       help="go on from the weights of this model, of the same shape")
+    add("--written-steps", int, 0, "of four steps, those on what `text` has written")
     group = parser.add_argument_group("shape of the model to train")
     group.add_argument("--context", type=int,
                        help=f"positions (default: {DEMO_CONTEXT}, or the target's if fewer)")
@@ -170,6 +192,8 @@ def make_parser():
 
     sub = step("data", make_data, "corpus, tokenizer and token files of the demo pair")
     add_corpus_flags(sub, corpus=False)
+    sub.add_argument("--tokenizer", type=pathlib.Path, metavar="DIR",
+                     help="this one, in place of training one")
 
     sub = step("target", train_target, "train the demo target")
     add_training_flags(sub, DEMO_TARGET, minutes=75, vector_rate=0.004)
@@ -180,6 +204,15 @@ def make_parser():
                      help="Hugging Face directory of the model to draft for, with tokenizer.json")
     add_corpus_flags(sub)
     add_training_flags(sub, DEMO_DRAFTER, minutes=25, vector_rate=0.006)
+    sub.add_argument("--kl-share", type=float, default=0.5,
+                     help="of the time, that by KL and not by total variation (default: %(default)s)")
+    add_device_flags(sub)
+
+    sub = step("text", write_text, "text that the target itself writes, for its drafter to learn from")
+    sub.add_argument("--target", type=pathlib.Path, metavar="DIR", help="default: OUT/demo-target")
+    sub.add_argument("--minutes", type=float, default=20, help="how long to write (default: %(default)s)")
+    sub.add_argument("--batch", type=int, default=128, help="texts at once (default: %(default)s)")
+    sub.add_argument("--length", type=int, default=384, help="tokens of each (default: %(default)s)")
     add_device_flags(sub)
 
     sub = step("report", write_report, "held-out losses of a pair and acceptance between them")

@@ -87,5 +87,12 @@ def load_frozen(folder, dtype, device):
     return model.to(torch.device(device)).eval().requires_grad_(False)
 
 
+def read_weights(folder, model):
+    """The weights of a checkpoint that `write_model` wrote, into a model of its shape."""
+    from safetensors.torch import load_file
+    tensors = load_file(folder / "model.safetensors")
+    model.load_state_dict({name.removeprefix("model."): value.float() for name, value in tensors.items()})
+
+
 def write_json(path, value):
     path.write_text(json.dumps(value, indent=2) + "\n")
