@@ -7,6 +7,8 @@ The demo pair (models/README.md has what came of it):
   tools/train_demo_pair.py data OUT              corpus, tokenizer, token files
   tools/train_demo_pair.py target OUT --minutes 75      OUT/demo-target
   tools/train_demo_pair.py drafter OUT --minutes 25     OUT/demo-draft
+  tools/train_demo_pair.py text OUT --minutes 12        what the target writes: OUT/written.npy
+  tools/train_demo_pair.py drafter OUT --start DIR --written-steps 1   goes on, on that too
   tools/train_demo_pair.py report OUT            losses, acceptance: OUT/report.json
   tools/train_demo_pair.py prompts OUT           held-out prompts: OUT/prompts.jsonl
   tools/train_demo_pair.py prompts OUT --prompts 2000 --file bench_prompts.jsonl
