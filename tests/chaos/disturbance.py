@@ -50,8 +50,8 @@ class Disturbance:
         self.rows_of_the_dead = 0.0
         self.losses = []  # (time, verifier): whose streams have to move
         self.ended = None  # when the faults had, if the row goes on after them
-        self.afterwards = []  # functions that judge when all streams have ended
-        self.streams_elsewhere = []  # of other clusters, which are judged with the load's
+        self.afterwards = []  # functions that check when all streams have ended
+        self.streams_elsewhere = []  # of other clusters, which are checked with the load's
         self._scale = scale
 
     async def schedule(self):
@@ -160,7 +160,7 @@ class Disturbance:
         return stream.error or "OK"
 
     def join(self, load):
-        """Its streams, which have ended, are judged with the others."""
+        """Its streams, which have ended, are checked with the others."""
         self.load.streams += load.streams
 
     def gaps(self, begin, end):

@@ -106,14 +106,14 @@ async def _disturb(row, seed, scale, cluster, clients, some_texts, chance, proxi
     await row.inject(run)
     end = run.ended or time.monotonic()
     await load.finish()
-    for judge in run.afterwards:
-        judge()
+    for check in run.afterwards:
+        check()
     found = Found(row, seed, options["users"], faults=[(at - begin, what) for at, what in run.faults],
                   targets=run.targets, notes=run.notes, recovery=run.recovery(), held=run.held())
     found.goodput = load.goodput(run.calm[1], end)
     found.goodput_undisturbed = load.goodput(*run.calm)
     found.acceptance = (load.acceptance(*run.calm), load.acceptance(run.calm[1], end))
-    _judge(found, run, clients)
+    _check(found, run, clients)
     run.at_least("drafts accepted", sum(one.num_accepted for one in load.arrivals(begin, time.monotonic())), 1)
     await _look_for_orphans(found, run, cluster)
     await _look_for_growth(found, cluster, before)
@@ -125,7 +125,7 @@ async def _disturb(row, seed, scale, cluster, clients, some_texts, chance, proxi
     if row.not_covered:
         found.notes.append(f"not covered: {row.not_covered}")
     if row.moves_streams:
-        await moved.judge(run, found.reprefilled)
+        await moved.check(run, found.reprefilled)
     if found.failures:
         found.notes += [f"{member.name}: {line}" for member in cluster.members
                         for line in member.log().splitlines() if " E " in line][:20]
@@ -142,7 +142,7 @@ async def _plain_goodput(scale, clients, some_texts, chance, options):
     return load.goodput(begin, end)
 
 
-def _judge(found, run, clients):
+def _check(found, run, clients):
     streams = run.load.streams + run.streams_elsewhere
     found.started = len(streams)
     found.finished = sum(stream.ended is not None for stream in streams)

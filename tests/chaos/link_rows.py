@@ -8,7 +8,7 @@ import time
 from cluster import BIN, Cluster
 from figures import ratio_of_means
 from load import Clients, Load
-from load_rows import judge_room
+from load_rows import check_room
 from proxy import REPLY, REQUEST
 from process_rows import recovery_of_the_last
 from tunnels import lacks_tunnels
@@ -129,7 +129,7 @@ async def all_links_are_narrow(run):
         await asyncio.sleep(0.2)
         grown = max(grown, *(one.memory() - old for one, old in zip(coordinators, before)))
     run.notes.append(f"goodput at 1 Mbit/s: {run.load.goodput(begin, time.monotonic()):.0f}")
-    judge_room(run, grown, run.num_users)
+    check_room(run, grown, run.num_users)
     for way in run.proxies.all():
         way.bytes_a_second = None
 

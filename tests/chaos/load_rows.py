@@ -30,7 +30,7 @@ async def clients_stall(run):
 
     # They have stalled, and the memory that their beginning took has gone back.
     await asyncio.sleep(STALLED - 3)
-    judge_room(run, max(one.memory() - old for one, old in zip(coordinators, before)), count)
+    check_room(run, max(one.memory() - old for one, old in zip(coordinators, before)), count)
     stalled_at = time.monotonic()
 
     async def are_dropped():
@@ -43,7 +43,7 @@ async def clients_stall(run):
         client.close()
 
 
-def judge_room(run, grown, count):
+def check_room(run, grown, count):
     """`grown`: by how many bytes the coordinator has that needs most for its share of so many streams."""
     run.at_most("a coordinator's memory for each", grown / 1024 / (count / len(run.cluster.coordinators)), ROOM / 1024, "KiB")
 

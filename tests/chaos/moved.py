@@ -40,7 +40,7 @@ def moved_at(at, names, streams, seconds_a_row):
                   if stream.name in names and stream.ran_at(at) for back in recoveries([stream.times], at)])
 
 
-async def judge(run, rows_again):
+async def check(run, rows_again):
     """The first is back at once, the last when all are taken in: of the loss after which that took longest.
 
     `rows_again`: that verifiers computed for texts which they or others had before."""

@@ -147,7 +147,8 @@ class MetricsTest(ScrapingTest):
         self.drafter.end(signal.SIGKILL)
         wait_until("the drafter is missed", lambda: self.value(self.coordinator, "spec_engaged") == 0)
         rounds = self.run_client("-k", "4", "--max-tokens", "5")["rounds"]
-        self.assertEqual(self.value(self.coordinator, "fallback_total", cause="no_drafter"), len(rounds))
+        # The last round has one token to give, and would not have drafted anyway.
+        self.assertEqual(self.value(self.coordinator, "fallback_total", cause="no_drafter"), len(rounds) - 1)
         self.assertEqual(self.generate(self.address, "-k", "999", "x").wait(), 1)
         self.assertEqual(self.value(self.coordinator, "requests_total", code="INVALID_ARGUMENT"), 1)
 
