@@ -148,7 +148,7 @@ class Stream:
 
 
 class Clients:
-    """Connections to the coordinators, and the golden of each text by each model's weights."""
+    """Connections to the coordinators, and the golden of each text by each model."""
 
     def __init__(self, addresses, goldens, credentials=None, longest=LONGEST):
         """`longest`: tokens that any stream has."""
@@ -167,13 +167,13 @@ class Clients:
                 golden = await Stream(text, self._longest, num_speculative_tokens=0, model=model).run(self.stubs[:1], 0)
             assert golden.error is None and len(golden.tokens) == self._longest, golden.breaks
             assert golden.model == model, golden.model
-            self.goldens[text, model.weights_hash] = tuple(golden.tokens)
-        await asyncio.gather(*(learn(text) for text in some_texts if (text, model.weights_hash) not in self.goldens))
+            self.goldens[_key(text, model)] = tuple(golden.tokens)
+        await asyncio.gather(*(learn(text) for text in some_texts if _key(text, model) not in self.goldens))
 
     def differences(self, stream):
         if stream.model is None:  # nothing has come
             return collections.Counter(lost=stream.num_tokens if stream.error is None else 0) + stream.broken_rules
-        of = stream.text, stream.model.weights_hash
+        of = _key(stream.text, stream.model)
         golden = self.goldens[of][:stream.num_tokens]
         tokens = tuple(stream.tokens)
         if stream.error is not None:
@@ -186,6 +186,11 @@ class Clients:
     async def close(self):
         for channel in self.channels:
             await channel.close()
+
+
+def _key(text, model):
+    """Of a golden: each cluster's nodes measure which kernels are the fastest, and the text is the kernels' too."""
+    return text, model.weights_hash, model.dtype, model.numerics
 
 
 def _drafting(k):
