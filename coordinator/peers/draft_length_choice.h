@@ -43,9 +43,6 @@ class DraftLengthChoice {
     return best_.num_drafts > 0 || may_try_ || !has_learned();
   }
 
-  // Whether other numbers may be tried now.
-  bool may_try() const { return may_try_; }
-
   // Begins with what is known of rounds that go the other way; what is not
   // known yet is what drafts gain this way.
   void BeginLike(const DraftLengthChoice& other);

@@ -12,9 +12,11 @@ namespace {
 // drafter that hangs is none.
 constexpr double kLeastOfFixed = 0.5;
 constexpr double kMostSecondsBehind = 0.25;
-// More is forgotten, so that a drafter which hung once is tried again within
-// minutes.
-constexpr double kMostSecondsKept = 1;
+// Rounds without drafts pay for that with so much of their time: then it is
+// tried again, seconds after a drafter has stumbled and minutes after it hung.
+constexpr double kShareOfFixed = 0.02;
+// More is forgotten.
+constexpr double kMostSecondsKept = 4;
 
 // The number of sessions is a mean over some so many rounds.
 constexpr double kSessionsRounds = 32;
@@ -31,10 +33,7 @@ DraftLengthControl::Choice DraftLengthControl::Choose(
       .num_drafts = num_drafts, .mode = mode, .is_ahead = IsAhead()};
   if (chooses_stop_) choice.min_draft_probability = DraftLength::kStops[0];
   if (mode == DraftLengthMode::kFixed) {
-    // It is tried again where the control would try drafts.
-    const bool is_too_slow = IsTooSlow(num_drafts);
-    choice.is_trial = is_too_slow && Way().may_try();
-    if (is_too_slow && !choice.is_trial) choice.num_drafts = 0;
+    if (IsTooSlow(num_drafts)) choice.num_drafts = 0;
     return choice;
   }
   const DraftLengthChoice::Number number = Way().Choose(num_drafts);
@@ -105,7 +104,7 @@ void DraftLengthControl::LearnWay(const Choice& choice,
   }
   own.Learn(seen);
   if (!own.has_learned()) return;
-  if (is_fixed && choice.num_drafts > 0) LearnFixed(own, round);
+  if (is_fixed) LearnFixed(own, choice.num_drafts > 0, round);
   if (schedule_ != Schedule::kAuto || choice.is_trial) return;
   if (!is_fixed && !own.has_begun()) return;
   // Where a round drafts, it is of this way if its drafts and those of the next
@@ -122,11 +121,12 @@ void DraftLengthControl::LearnWay(const Choice& choice,
 }
 
 void DraftLengthControl::LearnFixed(const DraftLengthChoice& way,
-                                    const RoundStats& round) {
+                                    bool has_asked, const RoundStats& round) {
   const double granted = (round.num_accepted + 1) /
                          (kLeastOfFixed * way.model().TokensPerSecond({}));
-  seconds_behind_ = std::clamp(seconds_behind_ + round.round_seconds - granted,
-                               0.0, kMostSecondsKept);
+  seconds_behind_ += has_asked ? round.round_seconds - granted
+                               : -kShareOfFixed * round.round_seconds;
+  seconds_behind_ = std::clamp(seconds_behind_, 0.0, kMostSecondsKept);
 }
 
 bool DraftLengthControl::IsAhead() const {

@@ -22,8 +22,8 @@ enum class DraftLengthMode {
 // Chooses how many drafts a round asks for, where a drafter that is not sure
 // ends them early, and by the schedule kAuto when: as gives the most tokens a
 // second, by what past rounds of all who share it took and gave; none where
-// drafts do not pay. A fixed number stays, but where it
-// has long taken more than twice the time of none.
+// drafts do not pay. A fixed number stays, but where it has long taken more
+// than twice the time of none; it is tried again for 2 % of the time.
 //
 // Rounds in turn and rounds whose drafts are made ahead have times of their
 // own, and each of these ways its own best number; which way is taken is
@@ -81,8 +81,8 @@ class DraftLengthControl {
   int num_sessions() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
   void LearnWay(const Choice& choice, const RoundStats& round)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void LearnFixed(const DraftLengthChoice& way, const RoundStats& round)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void LearnFixed(const DraftLengthChoice& way, bool has_asked,
+                  const RoundStats& round) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool IsTooSlow(int num_drafts) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
 
   const Schedule schedule_;

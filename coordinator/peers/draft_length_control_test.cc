@@ -398,6 +398,29 @@ TEST(DraftLengthControlTest, AFixedKOutlastsADraftThatStalled) {
   }
 }
 
+// Its first drafts take as long as a page that is read from a disk, or a
+// machine that begins many programs at once.
+TEST(DraftLengthControlTest, AFixedKComesBackSecondsAfterADrafterStumbled) {
+  DraftLengthControl control;
+  double seconds = 0;
+  int num_asked_last = 0;
+  for (int i = 0; i < 2000; ++i) {
+    const auto choice = control.Choose(1, DraftLengthMode::kFixed);
+    const int k = choice.num_drafts;
+    const double drafting = k == 0 ? 0 : i < 2 ? 0.2 : 0.002;
+    control.Learn(
+        choice, {.num_drafted = k,
+                 .num_accepted = k,
+                 .round_seconds = 0.01 + drafting,
+                 .drafter = {.call_seconds = drafting},
+                 .verifier = {.call_seconds = 0.01, .compute_seconds = 0.01}});
+    if (seconds > 12) num_asked_last += k;
+    seconds += 0.01 + drafting;
+  }
+  // 8 of its 20 seconds.
+  EXPECT_GE(num_asked_last, 600);
+}
+
 // A drafter that hangs, and then does not.
 TEST(DraftLengthControlTest, AFixedKEndsAtADrafterThatHangsAndIsTriedAgain) {
   DraftLengthControl control;
