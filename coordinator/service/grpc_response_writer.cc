@@ -42,7 +42,12 @@ Task<absl::Status> ResponseWriter::Write(EncodedResponse response) {
     queue_.Push(std::move(response));
     if (queue_.size() == 1 && !is_broken_) first = &queue_.front();
   }
-  if (first != nullptr) call_.WriteBytes(*first);
+  if (first != nullptr) {
+    // The next round's call goes first: what the client gets has taken a round
+    // already, and writing it takes as long as the rest of what lies between
+    // two passes of the verifier. Until it is written the call goes on.
+    CallQueue::Afterwards([this, first] { call_.WriteBytes(*first); });
+  }
   co_await Wait(Until::kRoom);
   DropIfStalled();
   MutexLock lock(mu_);

@@ -3,11 +3,18 @@
 
 #include <grpc/support/time.h>
 
+#include <utility>
+
 #include "core/base/log.h"
 
 namespace outrider {
 
 namespace {
+
+using WorkList = std::vector<std::function<void()>>;
+
+// What waits for the completion that this thread handles, if it does.
+thread_local WorkList* afterwards = nullptr;
 
 CallQueue::Spin Told(CallQueue::Spin spin) {
   if (spin > CallQueue::Spin(0)) {
@@ -38,7 +45,23 @@ CallQueue::~CallQueue() {
 
 void CallQueue::Run() {
   bool ok = false;
-  while (Completion* completion = Next(ok)) completion->Complete(ok);
+  while (Completion* completion = Next(ok)) Handle(*completion, ok);
+}
+
+void CallQueue::Afterwards(std::function<void()> work) {
+  if (afterwards == nullptr) {
+    work();
+  } else {
+    afterwards->push_back(std::move(work));
+  }
+}
+
+void CallQueue::Handle(Completion& completion, bool ok) {
+  WorkList later;
+  afterwards = &later;
+  completion.Complete(ok);
+  afterwards = nullptr;
+  for (const std::function<void()>& work : later) work();
 }
 
 Completion* CallQueue::Next(bool& ok) {
@@ -67,7 +90,7 @@ void CallQueue::TakeTurns(bool is_my_turn) {
       return;
     }
     const uint64_t begun = turn_.Begin();
-    completion->Complete(ok);
+    Handle(*completion, ok);
     is_my_turn = turn_.End(begun);
   }
 }

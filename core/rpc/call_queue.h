@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -65,12 +66,19 @@ class CallQueue {
 
   grpc::CompletionQueue* queue() { return queue_.get(); }
 
+  // A thread of a queue runs the work once what completed there has been
+  // handled, so that what others wait for, such as the next call to a node, is
+  // on its way first; any other thread runs it at once. Work runs in the order
+  // in which it came, and what it needs has to live until then.
+  static void Afterwards(std::function<void()> work);
+
   // RpcServer uses these: there is one for each queue.
   grpc::ServerCompletionQueue& server_queue() { return *queue_; }
   grpc::ServerBuilder& server_builder() { return builder_; }
 
  private:
   void Run();
+  static void Handle(Completion& completion, bool ok);
   // What completes next, and how. Null: the queue has ended.
   Completion* Next(bool& ok);
   void TakeTurns(bool is_my_turn);

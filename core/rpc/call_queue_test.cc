@@ -9,6 +9,7 @@
 #include <functional>
 #include <latch>
 #include <memory>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -53,6 +54,26 @@ TEST(CallQueueTest, WhatComesIsReadWhileAHandlerKeepsTheThreadThatPolls) {
     has_come.wait();
   }
   is_done.wait();
+}
+
+TEST(CallQueueTest, WhatCanWaitComesOnceAHandlerIsThrough) {
+  std::vector<std::string> order;
+  std::latch is_done(1);
+  std::vector<std::unique_ptr<Event>> events;
+  CallQueue queue(/*num_threads=*/1);
+  events.push_back(std::make_unique<Event>(queue, [&] {
+    CallQueue::Afterwards([&] { order.push_back("a write"); });
+    CallQueue::Afterwards([&] {
+      order.push_back("another");
+      is_done.count_down();
+    });
+    order.push_back("the next call");
+  }));
+  is_done.wait();
+  CallQueue::Afterwards([&] { order.push_back("no queue's thread"); });
+  const std::vector<std::string> expected = {"the next call", "a write",
+                                             "another", "no queue's thread"};
+  EXPECT_EQ(order, expected);
 }
 
 // What the process's threads have run for.
