@@ -4,20 +4,38 @@
 
 #include "core/kernels/dispatch.h"
 
-// For loops over whole rows (core/sampling), in plain C++ and compiled twice: a
-// loop is written once as OUTRIDER_INLINE `XLoop`, a function OUTRIDER_AVX2
-// `XAvx2` does nothing but call it, and where HasAvx2() that one is taken. AVX2
-// brings no fused multiply-add, so that both give the same bits.
+// For loops over whole rows (core/sampling), in plain C++ and compiled more
+// than once: a loop is written once as OUTRIDER_INLINE `XLoop`, the functions
+// OUTRIDER_AVX2 `XAvx2` and OUTRIDER_AVX512 `XAvx512` do nothing but call it,
+// and ForThisCpu says which is taken. All give the same bits, as none has fused
+// multiply-adds (-ffp-contract=off).
 #define OUTRIDER_INLINE inline __attribute__((always_inline))
 #if defined(__x86_64__)
 #define OUTRIDER_AVX2 __attribute__((target("avx2")))
+#if defined(__clang__)
+#define OUTRIDER_AVX512                                        \
+  __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"), \
+                 min_vector_width(512)))
+#else
+#define OUTRIDER_AVX512 \
+  __attribute__((       \
+      target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")))
+#endif
 #else
 #define OUTRIDER_AVX2
+#define OUTRIDER_AVX512
 #endif
 
 namespace outrider {
 
 inline bool HasAvx2() { return kernels::BestLevel() >= kernels::Level::kAvx2; }
+
+template <typename Function>
+Function* ForThisCpu(Function* plain, Function* avx2, Function* avx512) {
+  const kernels::Level level = kernels::BestLevel();
+  if (level >= kernels::Level::kAvx512) return avx512;
+  return level >= kernels::Level::kAvx2 ? avx2 : plain;
+}
 
 }  // namespace outrider
 

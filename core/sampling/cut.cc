@@ -32,14 +32,7 @@ std::vector<int> Candidates(const Distribution& row, size_t most, double mass) {
   double least =
       0.5 * (1 - mass) * row.total() / static_cast<double>(weights.size());
   if (most < weights.size()) least = std::max(least, BoundOfTop(weights, most));
-  std::vector<int> places(weights.size());
-  size_t kept = 0;
-  for (size_t i = 0; i < weights.size(); ++i) {
-    places[kept] = static_cast<int>(i);
-    kept += weights[i] >= least ? 1 : 0;
-  }
-  places.resize(kept);
-  return places;
+  return PlacesAtLeast(weights, least);
 }
 
 // The place that is kept last, in falling order of weight and, among equals,

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/sampling/vector_math.h"
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 #include <algorithm>
 #include <bit>
 #include <cstdint>
@@ -52,6 +56,7 @@ OUTRIDER_INLINE void ExpLoop(absl::Span<double> values) {
   for (double& value : values) value = ExpOf(value);
 }
 OUTRIDER_AVX2 void ExpAvx2(absl::Span<double> values) { ExpLoop(values); }
+OUTRIDER_AVX512 void ExpAvx512(absl::Span<double> values) { ExpLoop(values); }
 
 template <typename Value>
 OUTRIDER_INLINE void SoftmaxLoop(const Value* logits, double maximum,
@@ -66,6 +71,12 @@ template <typename Value>
 OUTRIDER_AVX2 void SoftmaxAvx2(const Value* logits, double maximum,
                                double temperature, double* weights,
                                size_t size) {
+  SoftmaxLoop(logits, maximum, temperature, weights, size);
+}
+template <typename Value>
+OUTRIDER_AVX512 void SoftmaxAvx512(const Value* logits, double maximum,
+                                   double temperature, double* weights,
+                                   size_t size) {
   SoftmaxLoop(logits, maximum, temperature, weights, size);
 }
 
@@ -84,6 +95,9 @@ OUTRIDER_INLINE double SumLoop(const double* values, size_t size) {
 OUTRIDER_AVX2 double SumAvx2(const double* values, size_t size) {
   return SumLoop(values, size);
 }
+OUTRIDER_AVX512 double SumAvx512(const double* values, size_t size) {
+  return SumLoop(values, size);
+}
 
 OUTRIDER_INLINE size_t CountLoop(absl::Span<const double> values,
                                  double least) {
@@ -94,6 +108,41 @@ OUTRIDER_INLINE size_t CountLoop(absl::Span<const double> values,
 OUTRIDER_AVX2 size_t CountAvx2(absl::Span<const double> values, double least) {
   return CountLoop(values, least);
 }
+OUTRIDER_AVX512 size_t CountAvx512(absl::Span<const double> values,
+                                   double least) {
+  return CountLoop(values, least);
+}
+
+size_t PlacesLoop(absl::Span<const double> values, double least, int* places) {
+  size_t count = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    places[count] = static_cast<int>(i);
+    count += values[i] >= least ? 1 : 0;
+  }
+  return count;
+}
+#if defined(__x86_64__)
+// No compiler makes vectors of the loop above.
+OUTRIDER_AVX2 size_t PlacesAvx2(absl::Span<const double> values, double least,
+                                int* places) {
+  constexpr size_t kWidth = 4;
+  const __m256d bound = _mm256_set1_pd(least);
+  size_t count = 0;
+  size_t i = 0;
+  for (; i + kWidth <= values.size(); i += kWidth) {
+    const __m256d four = _mm256_loadu_pd(values.data() + i);
+    auto mask = static_cast<unsigned>(
+        _mm256_movemask_pd(_mm256_cmp_pd(four, bound, _CMP_GE_OQ)));
+    for (; mask != 0; mask &= mask - 1) {
+      places[count++] = static_cast<int>(i) + std::countr_zero(mask);
+    }
+  }
+  for (; i < values.size(); ++i) {
+    if (values[i] >= least) places[count++] = static_cast<int>(i);
+  }
+  return count;
+}
+#endif
 
 OUTRIDER_INLINE RowCheck CheckLoop(absl::Span<const float> values) {
   constexpr float kGreatest = std::numeric_limits<float>::max();
@@ -107,6 +156,9 @@ OUTRIDER_INLINE RowCheck CheckLoop(absl::Span<const float> values) {
           .any_possible = num_possible > 0};
 }
 OUTRIDER_AVX2 RowCheck CheckAvx2(absl::Span<const float> values) {
+  return CheckLoop(values);
+}
+OUTRIDER_AVX512 RowCheck CheckAvx512(absl::Span<const float> values) {
   return CheckLoop(values);
 }
 
@@ -130,18 +182,23 @@ template <typename Value>
 OUTRIDER_AVX2 Value MaximumAvx2(const Value* values, size_t size) {
   return MaximumLoop(values, size);
 }
+template <typename Value>
+OUTRIDER_AVX512 Value MaximumAvx512(const Value* values, size_t size) {
+  return MaximumLoop(values, size);
+}
 
 template <typename Value>
 void SoftmaxWeightsOf(absl::Span<const Value> logits, double maximum,
                       double temperature, absl::Span<double> weights) {
-  const auto loop = HasAvx2() ? SoftmaxAvx2<Value> : SoftmaxLoop<Value>;
+  const auto loop =
+      ForThisCpu(SoftmaxLoop<Value>, SoftmaxAvx2<Value>, SoftmaxAvx512<Value>);
   loop(logits.data(), maximum, temperature, weights.data(), logits.size());
 }
 
 template <typename Value>
 Value MaximumOf(absl::Span<const Value> values) {
-  return HasAvx2() ? MaximumAvx2(values.data(), values.size())
-                   : MaximumLoop(values.data(), values.size());
+  return ForThisCpu(MaximumLoop<Value>, MaximumAvx2<Value>,
+                    MaximumAvx512<Value>)(values.data(), values.size());
 }
 
 template <typename Value>
@@ -167,7 +224,7 @@ Value BoundOfTopOf(absl::Span<const Value> values, size_t count) {
 }  // namespace
 
 void ExpInPlace(absl::Span<double> values) {
-  HasAvx2() ? ExpAvx2(values) : ExpLoop(values);
+  ForThisCpu(ExpLoop, ExpAvx2, ExpAvx512)(values);
 }
 
 void SoftmaxWeights(absl::Span<const float> logits, double maximum,
@@ -181,16 +238,26 @@ void SoftmaxWeights(absl::Span<const double> logits, double maximum,
 }
 
 double Sum(absl::Span<const double> values) {
-  return HasAvx2() ? SumAvx2(values.data(), values.size())
-                   : SumLoop(values.data(), values.size());
+  return ForThisCpu(SumLoop, SumAvx2, SumAvx512)(values.data(), values.size());
 }
 
 size_t CountAtLeast(absl::Span<const double> values, double least) {
-  return HasAvx2() ? CountAvx2(values, least) : CountLoop(values, least);
+  return ForThisCpu(CountLoop, CountAvx2, CountAvx512)(values, least);
+}
+
+std::vector<int> PlacesAtLeast(absl::Span<const double> values, double least) {
+  std::vector<int> places(values.size());
+#if defined(__x86_64__)
+  const auto loop = HasAvx2() ? PlacesAvx2 : PlacesLoop;
+#else
+  const auto loop = PlacesLoop;
+#endif
+  places.resize(loop(values, least, places.data()));
+  return places;
 }
 
 RowCheck CheckRow(absl::Span<const float> values) {
-  return HasAvx2() ? CheckAvx2(values) : CheckLoop(values);
+  return ForThisCpu(CheckLoop, CheckAvx2, CheckAvx512)(values);
 }
 
 float Maximum(absl::Span<const float> values) { return MaximumOf(values); }

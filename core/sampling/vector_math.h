@@ -3,15 +3,16 @@
 #define OUTRIDER_CORE_SAMPLING_VECTOR_MATH_H_
 
 #include <cstddef>
+#include <vector>
 
 #include "absl/types/span.h"
 
 namespace outrider {
 
 // The loops over whole rows that every token pays for. Each is compiled for the
-// baseline of the platform and for AVX2, from the same lines and without fused
-// multiply-adds, and the one for the CPU at hand is taken: the same bits of
-// either.
+// baseline of the platform, for AVX2 and for AVX-512, from the same lines and
+// without fused multiply-adds, and the one for the CPU at hand is taken: the
+// same bits of each.
 
 // e^x for x <= 0, into `values` itself; below -708 it is 0. Relative error at
 // most 4e-16. Not for NaN.
@@ -30,6 +31,8 @@ double Sum(absl::Span<const double> values);
 
 // How many values are at least `least`.
 size_t CountAtLeast(absl::Span<const double> values, double least);
+// Which these are, ascending.
+std::vector<int> PlacesAtLeast(absl::Span<const double> values, double least);
 
 // Whether no value is NaN or +infinity, and whether any is above -infinity.
 struct RowCheck {

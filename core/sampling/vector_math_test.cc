@@ -93,6 +93,42 @@ TEST(VectorMathTest, SoftmaxWeightsAreTheSameOfFloatsAndDoubles) {
   EXPECT_EQ(weights, of_wide);
 }
 
+// What is done by vectors has the bits of what is done one by one.
+TEST(VectorMathTest, ARowIsItsValuesOneByOne) {
+  std::vector<float> logits;
+  for (int i = 0; i < 1003; ++i) {
+    logits.push_back(-0.0371f * static_cast<float>(i * i % 4001));
+  }
+  std::vector<double> weights(logits.size());
+  SoftmaxWeights(logits, 0, 0.7, absl::MakeSpan(weights));
+  std::vector<double> powers(logits.begin(), logits.end());
+  ExpInPlace(absl::MakeSpan(powers));
+  for (size_t i = 0; i < logits.size(); ++i) {
+    double weight = 0;
+    SoftmaxWeights(absl::MakeConstSpan(&logits[i], 1), 0, 0.7,
+                   absl::MakeSpan(&weight, 1));
+    EXPECT_EQ(weights[i], weight);
+    double power = logits[i];
+    ExpInPlace(absl::MakeSpan(&power, 1));
+    EXPECT_EQ(powers[i], power);
+  }
+}
+
+TEST(VectorMathTest, PlacesAtLeastAreThoseThatCountAtLeastCounts) {
+  std::vector<double> values;
+  for (size_t size = 0; size < 70; ++size) {
+    for (const double least : {-1.0, 0.0, 2.0, 6.0, 7.0}) {
+      std::vector<int> expected;
+      for (size_t i = 0; i < size; ++i) {
+        if (values[i] >= least) expected.push_back(static_cast<int>(i));
+      }
+      EXPECT_EQ(PlacesAtLeast(values, least), expected);
+      EXPECT_EQ(CountAtLeast(values, least), expected.size());
+    }
+    values.push_back(static_cast<double>(size * 5 % 7));
+  }
+}
+
 TEST(VectorMathTest, BoundOfTopIsReachedByCountValuesAndFewMore) {
   std::mt19937 bits(1);
   std::vector<float> row;

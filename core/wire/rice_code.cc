@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <limits>
 #include <utility>
 
 namespace outrider {
 namespace {
+
+static_assert(std::endian::native == std::endian::little);
 
 uint64_t NumBits(absl::Span<const uint32_t> values, int parameter) {
   uint64_t bits = values.size() * (static_cast<uint64_t>(parameter) + 1);
@@ -15,8 +18,11 @@ uint64_t NumBits(absl::Span<const uint32_t> values, int parameter) {
   return bits;
 }
 
+// Fewer than 64.
+uint64_t LowBits64(int num_bits) { return (uint64_t{1} << num_bits) - 1; }
+
 uint32_t LowBits(int num_bits) {
-  return static_cast<uint32_t>((uint64_t{1} << num_bits) - 1);
+  return static_cast<uint32_t>(LowBits64(num_bits));
 }
 
 }  // namespace
@@ -35,31 +41,50 @@ int BestRiceParameter(absl::Span<const uint32_t> values) {
   return best;
 }
 
-void BitWriter::Put(uint32_t value, int num_bits) {
-  pending_ |= static_cast<uint64_t>(value) << num_pending_;
-  num_pending_ += num_bits;
-  while (num_pending_ >= 8) {
-    bytes_.push_back(static_cast<char>(pending_ & 0xff));
-    pending_ >>= 8;
-    num_pending_ -= 8;
-  }
+void BitWriter::PutWord() {
+  char word[kWordBits / 8];
+  std::memcpy(word, &pending_, sizeof(word));
+  bytes_.append(word, sizeof(word));
+  pending_ >>= kWordBits;
+  num_pending_ -= kWordBits;
 }
 
 void BitWriter::PutRice(uint32_t value, int parameter) {
   uint32_t quotient = value >> parameter;
+  const uint32_t low = value & LowBits(parameter);
+  if (quotient + static_cast<uint64_t>(parameter) < kWordBits) {
+    const int num_ones = static_cast<int>(quotient);
+    const uint64_t code = LowBits(num_ones) | uint64_t{low} << (num_ones + 1);
+    Put(static_cast<uint32_t>(code), num_ones + 1 + parameter);
+    return;
+  }
   for (; quotient >= 31; quotient -= 31) Put(LowBits(31), 31);
   const int num_ones = static_cast<int>(quotient);
   Put(LowBits(num_ones), num_ones + 1);
-  Put(value & LowBits(parameter), parameter);
+  Put(low, parameter);
 }
 
 std::string BitWriter::Finish() {
-  if (num_pending_ > 0) Put(0, 8 - num_pending_);
+  for (; num_pending_ > 0; num_pending_ -= 8) {
+    bytes_.push_back(static_cast<char>(pending_ & 0xff));
+    pending_ >>= 8;
+  }
+  num_pending_ = 0;
   return std::exchange(bytes_, {});
 }
 
-void BitReader::Refill(int num_bits) {
-  while (num_bits_ < num_bits && next_ < bytes_.size()) {
+void BitReader::ReadOn() {
+  // This takes as many whole bytes as there is room for.
+  const int num_bytes = (63 - num_bits_) / 8;
+  uint64_t word = 0;
+  if (bytes_.size() - next_ >= sizeof(word)) {
+    std::memcpy(&word, bytes_.data() + next_, sizeof(word));
+    bits_ |= (word & LowBits64(8 * num_bytes)) << num_bits_;
+    next_ += static_cast<size_t>(num_bytes);
+    num_bits_ += 8 * num_bytes;
+    return;
+  }
+  for (int i = 0; i < num_bytes && next_ < bytes_.size(); ++i) {
     bits_ |= static_cast<uint64_t>(static_cast<uint8_t>(bytes_[next_++]))
              << num_bits_;
     num_bits_ += 8;

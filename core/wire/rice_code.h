@@ -23,14 +23,21 @@ int BestRiceParameter(absl::Span<const uint32_t> values);
 class BitWriter {
  public:
   // At most 32 bits, which hold the value; the lowest goes first.
-  void Put(uint32_t value, int num_bits);
+  void Put(uint32_t value, int num_bits) {
+    pending_ |= uint64_t{value} << num_pending_;
+    num_pending_ += num_bits;
+    if (num_pending_ >= kWordBits) PutWord();
+  }
   void PutRice(uint32_t value, int parameter);
   // All that was put, in whole bytes. The writer is empty afterwards.
   std::string Finish();
 
  private:
+  static constexpr int kWordBits = 32;
+  void PutWord();
+
   std::string bytes_;
-  uint64_t pending_ = 0;  // fewer than 8 bits between two calls
+  uint64_t pending_ = 0;  // fewer than a word's bits between two calls
   int num_pending_ = 0;
 };
 
@@ -50,7 +57,10 @@ class BitReader {
 
  private:
   // Makes at least so many bits available, at most 32, if there are.
-  void Refill(int num_bits);
+  void Refill(int num_bits) {
+    if (num_bits_ < num_bits) ReadOn();
+  }
+  void ReadOn();
   uint32_t Fail();
 
   absl::string_view bytes_;
