@@ -16,6 +16,10 @@ namespace {
 class ScheduleTest
     : public ::testing::TestWithParam<std::tuple<Schedule, RuleKind>> {
  protected:
+  // That all drafts stand, which no book chooses.
+  static bool HasOneOutcome() {
+    return std::get<Schedule>(GetParam()) == Schedule::kAhead;
+  }
   Enumeration Check(LawCase c) {
     std::tie(c.config.schedule, c.config.rule) = GetParam();
     c.config.has_first_round = true;
@@ -32,10 +36,11 @@ TEST_P(ScheduleTest, HasTheTargetsLaw) {
   for (const DrafterKind drafter :
        {DrafterKind::kCorrelated, DrafterKind::kReversed, DrafterKind::kSame}) {
     for (const int max_outcomes : {1, 2}) {
-      if (std::get<Schedule>(GetParam()) == Schedule::kAhead &&
-          max_outcomes > 1)
-        continue;
+      if (max_outcomes > 1 && HasOneOutcome()) continue;
       for (const bool by_the_book : {false, true}) {
+        if (by_the_book && HasOneOutcome()) continue;
+        // Of four tokens hits are rare, but where the drafter is the target.
+        const int length = drafter == DrafterKind::kSame ? 4 : 5;
         const Enumeration result =
             Check({.vocab_size = 3,
                    .drafter = drafter,
@@ -44,7 +49,7 @@ TEST_P(ScheduleTest, HasTheTargetsLaw) {
                               .draft_lengths = {1},
                               .max_outcomes = max_outcomes,
                               .has_outcomes_by_the_book = by_the_book},
-                   .length = 5});
+                   .length = length});
         EXPECT_GT(result.expected_hits, 0.01);
       }
     }
@@ -53,6 +58,7 @@ TEST_P(ScheduleTest, HasTheTargetsLaw) {
 
 TEST_P(ScheduleTest, HasTheTargetsLawWhereBlocksAreLonger) {
   for (const bool by_the_book : {false, true}) {
+    if (by_the_book && HasOneOutcome()) continue;
     const Enumeration result =
         Check({.vocab_size = 3,
                .config = {.sampling = {.temperature = 1.3},
