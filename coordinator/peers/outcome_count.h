@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "coordinator/peers/fade.h"
+#include "coordinator/peers/fading_mean.h"
 #include "core/wire/round_stats.h"
 
 namespace outrider {
@@ -11,9 +13,10 @@ namespace outrider {
 // The number of verdicts that the drafter drafts for ahead: as many as it gets
 // done before the verdict is there. Each costs it a row in each of its passes,
 // and what that comes to depends on its load; so there are more after each
-// round that did not wait, and clearly fewer after one that did. Never few: a
-// round that waits for the network alone would lose its hits for nothing.
-// Follows from past rounds alone. Thread-compatible.
+// round that did not wait, and clearly fewer after one that did, unless the
+// rows are so cheap that fewer would spare less than the hits are worth that
+// they cost. Never few: a round that waits for the network alone would lose its
+// hits for nothing. Follows from past rounds alone. Thread-compatible.
 class OutcomeCount {
  public:
   static constexpr double kFewest = 4;
@@ -22,11 +25,17 @@ class OutcomeCount {
   int value() const { return static_cast<int>(value_); }
 
   void Learn(const RoundStats& round) {
-    if (round.ahead.num_drafted == 0) return;
-    const bool was_late =
-        round.ahead.wait_seconds > kPunctual * round.round_seconds;
-    value_ =
-        std::clamp(was_late ? kFewer * value_ : value_ + kMore, kFewest, kMost);
+    const AheadStats& ahead = round.ahead;
+    if (ahead.num_drafted == 0) return;
+    if (ahead.outcome == AheadStats::Outcome::kMiss) {
+      in_turn_.Fade(kFade);
+      in_turn_.Add(round.drafter.call_seconds - ahead.wait_seconds);
+    }
+    LearnRows(ahead);
+    const bool was_late = ahead.wait_seconds > kPunctual * round.round_seconds;
+    const bool has_too_many = was_late && SparedByFewer(ahead) > LostByFewer();
+    value_ = std::clamp(has_too_many ? kFewer * value_ : value_ + kMore,
+                        kFewest, kMost);
   }
 
  private:
@@ -34,8 +43,39 @@ class OutcomeCount {
   static constexpr double kPunctual = 0.02;
   static constexpr double kMore = 0.25;
   static constexpr double kFewer = 0.8;
+  // How many hits fewer outcomes cost, of all verdicts, times their number: the
+  // more there are, the less likely are those that are left out.
+  static constexpr double kHitsLost = 0.25;
+  // The part of a pass that rows are taken to cost before their number has
+  // changed.
+  static constexpr double kRowsShare = 0.5;
+  static constexpr double kFade = FadeOver(64);
+
+  void LearnRows(const AheadStats& ahead) {
+    if (ahead.longest == 0) return;
+    const double rows = static_cast<double>(ahead.num_drafted) / ahead.longest;
+    const double seconds = ahead.compute_seconds / (ahead.longest + 1);
+    if (pass_.weight == 0) row_.products = kRowsShare * seconds / rows;
+    rows_.Fade(kFade);
+    rows_.Add(rows);
+    pass_.Fade(kFade);
+    pass_.Add(seconds);
+    // What is known stays until there is more to learn it from.
+    const double fade = row_.squares > 1 ? kFade : 1;
+    row_.Add(rows - rows_.value, seconds - pass_.value, fade);
+  }
+  // How much less the drafter would compute until all is drafted.
+  double SparedByFewer(const AheadStats& ahead) const {
+    return (1 - kFewer) * value_ * row_.PerUnit() * (ahead.longest + 1);
+  }
+  // A verdict that is not drafted for is drafted after in turn.
+  double LostByFewer() const { return kHitsLost / value_ * in_turn_.value; }
 
   double value_ = 8;
+  FadingMean in_turn_ = {};  // a draft's call where there was no hit
+  FadingMean rows_ = {};     // of a pass
+  FadingMean pass_ = {};
+  FadingSlope row_ = {};
 };
 
 }  // namespace outrider

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "coordinator/peers/draft_length_control.h"
+#include "coordinator/peers/outcome_count.h"
 #include "gtest/gtest.h"
 
 namespace outrider {
@@ -122,25 +123,51 @@ TEST(ScheduleControlTest, DraftsAheadFromTheFirstRoundOnAreAskedForByName) {
   EXPECT_LT(control.Acceptance(), 1);
 }
 
-TEST(ScheduleControlTest, ThereAreMoreOutcomesUntilRoundsWaitForThem) {
+// Rounds with four drafts, which take 30 ms to draft in turn; the fewest and
+// the most outcomes that there are once some have gone by.
+struct OutcomeRange {
+  int fewest = 100;
+  int most = 0;
+};
+OutcomeRange OutcomesWhere(double pass_seconds, double row_seconds) {
+  constexpr double kVerdict = 0.012;  // after so long
+  constexpr int kNumDrafts = 4;
   DraftLengthControl control;
-  // 1 ms for each is more than the verifier takes from 13 on.
-  int most = 0, fewest = 100;
+  OutcomeRange range;
   for (int i = 0; i < 400; ++i) {
     const int count = control.NumOutcomes();
     if (i >= 100) {
-      most = std::max(most, count);
-      fewest = std::min(fewest, count);
+      range.most = std::max(range.most, count);
+      range.fewest = std::min(range.fewest, count);
     }
-    control.Learn({.num_drafts = 4, .mode = DraftLengthMode::kFixed},
-                  {.num_drafted = 4,
+    const double compute =
+        (kNumDrafts + 1) * (pass_seconds + count * row_seconds);
+    const double wait = std::max(0.0, compute - kVerdict);
+    control.Learn({.num_drafts = kNumDrafts, .mode = DraftLengthMode::kFixed},
+                  {.num_drafted = kNumDrafts,
                    .ahead = {.outcome = AheadStats::Outcome::kMiss,
-                             .num_drafted = 4 * count,
-                             .wait_seconds = std::max(0, count - 12) * 0.001},
-                   .round_seconds = 0.012});
+                             .num_drafted = kNumDrafts * count,
+                             .longest = kNumDrafts,
+                             .wait_seconds = wait,
+                             .compute_seconds = compute},
+                   .round_seconds = kVerdict + wait + 0.03,
+                   .drafter = {.call_seconds = 0.03 + wait}});
   }
-  EXPECT_EQ(most, 13);
-  EXPECT_GE(fewest, 10);
+  return range;
+}
+
+// 1 ms for each is more than the verifier takes from 13 on.
+TEST(ScheduleControlTest, ThereAreMoreOutcomesUntilRoundsWaitForThem) {
+  const OutcomeRange range = OutcomesWhere(/*pass_seconds=*/0, 0.0002);
+  EXPECT_EQ(range.most, 13);
+  EXPECT_GE(range.fewest, 10);
+}
+
+// Each round waits, for the passes and not for their rows.
+TEST(ScheduleControlTest, OutcomesAreNotFewerWhereThatSparesNoWait) {
+  EXPECT_EQ(OutcomesWhere(0.004, 0).fewest, OutcomeCount::kMost);
+  EXPECT_EQ(OutcomesWhere(0.004, 0.00001).fewest, OutcomeCount::kMost);
+  EXPECT_LE(OutcomesWhere(0.004, 0.001).most, OutcomeCount::kFewest + 1);
 }
 
 }  // namespace

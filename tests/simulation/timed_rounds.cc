@@ -10,6 +10,9 @@ namespace outrider {
 namespace {
 
 constexpr int kMostDrafts = 16;
+// How often, of the verdicts that are drafted for by enough outcomes, each
+// outcome is not the one, where those before it are not.
+constexpr double kNotTheNext = 0.75;
 
 using Outcome = AheadStats::Outcome;
 
@@ -77,7 +80,10 @@ void TimedRounds::TakeAhead(User& user) {
   user.was_asked = false;
   user.waits = false;
   user.ahead.wait_seconds = agenda_.now() - user.began;
-  const bool is_hit = std::bernoulli_distribution(world_.hits)(generator_);
+  // The likeliest verdicts come first.
+  const double drafted_for = 1 - std::pow(kNotTheNext, user.ahead_outcomes);
+  const bool is_hit =
+      std::bernoulli_distribution(world_.hits * drafted_for)(generator_);
   user.ahead.outcome = is_hit ? Outcome::kHit : Outcome::kMiss;
   user.round.ahead = user.ahead;
   user.round.drafter.call_seconds = user.ahead.wait_seconds;
@@ -137,6 +143,7 @@ void TimedRounds::AskAhead(User& user) {
   user.choice.drafts_ahead = k > 0;
   if (k == 0) return;
   const int outcomes = outcomes_.value();
+  user.ahead_outcomes = outcomes;
   std::vector<int> rows(k + 1, outcomes);
   rows[0] = num_in_flight + 1;
   user.was_asked = true;

@@ -16,7 +16,7 @@ namespace outrider {
 struct TimedWorld {
   double round_trip = 0;  // seconds, to each node
   double acceptance = 0.8;
-  double hits = 0.75;  // verdicts that were drafted for
+  double hits = 0.75;  // verdicts that are drafted for, by enough outcomes
   double pass = 0.025;
   double row = 0.00025;
   double tile = 0;  // each tile of rows after the first
@@ -60,6 +60,7 @@ class TimedRounds {
     bool is_done = false;
     bool waits = false;  // the round, for that
     Choice ahead_choice = {};
+    int ahead_outcomes = 0;
     AheadStats ahead = {};
   };
 
