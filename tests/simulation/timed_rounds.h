@@ -42,6 +42,10 @@ class TimedRounds {
  public:
   TimedRounds(const TimedWorld& world, const TimedWay& way, uint32_t seed);
 
+  // From now on the round trip, acceptance and hits are those; the nodes stay
+  // as they are.
+  void Become(const TimedWorld& world) { world_ = world; }
+
   // Tokens a second that such choices give on average.
   double Run(int num_rounds);
 
@@ -73,7 +77,7 @@ class TimedRounds {
   void AskAhead(User& user);
   void End(User& user, double compute_seconds);
 
-  const TimedWorld world_;
+  TimedWorld world_;
   const TimedWay way_;
   std::mt19937 generator_;
   Agenda agenda_;
