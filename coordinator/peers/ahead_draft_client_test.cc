@@ -213,6 +213,29 @@ TEST_F(AheadDraftClientTest,
   }
 }
 
+// It may have cut its cache for that call, and been told to give it up before
+// it had run the drafts in flight.
+TEST_F(AheadDraftClientTest, WhatADrafterGaveUpMayHaveCostItTheDraftsInFlight) {
+  stub_.is_held = true;
+  Begin();
+  stub_.Release();
+  End();
+  const size_t num_calls = stub_.calls.size();
+  const int kept = stub_.calls.back().header.delta.keep_length;
+  EXPECT_GT(session_.drafter_cache().length(), kept);
+  Commit(1, 9);
+  k_ = 0;
+  Begin();
+  EXPECT_TRUE(stub_.is_cancelled);
+  stub_.is_held = false;
+  stub_.Release();
+  End();
+  Commit(0, 9);
+  k_ = 2;
+  Draft();
+  EXPECT_EQ(stub_.calls.at(num_calls).header.delta.keep_length, kept);
+}
+
 // Nothing is drafted in turn then: what the drafter holds is what it took in
 // ahead.
 TEST_F(AheadDraftClientTest, HitAfterHitAppendsOnlyTheTokenOfTheVerdict) {

@@ -113,8 +113,15 @@ absl::StatusOr<DraftReply> NodeDraftClient::TakeAhead(SideDraft& ahead,
                                                       Session& session,
                                                       RoundStats::Link& link) {
   ++link.num_messages;
-  OUTRIDER_ASSIGN_OR_RETURN(DraftReply reply, ahead.TakeReply());
   const DraftCall& call = ahead.call();
+  absl::StatusOr<DraftReply> taken = ahead.TakeReply();
+  if (!taken.ok()) {
+    // A drafter that was busy may have cut its cache for this call and not have
+    // filled it: there the drafts in flight are missing, which it had drafted.
+    session.drafter_cache().ShrankTo(call.header.delta.keep_length);
+    return taken.status();
+  }
+  DraftReply reply = *std::move(taken);
   OUTRIDER_ASSIGN_OR_RETURN(const bool fits, Read(call, reply, session, link));
   if (!fits) return absl::AbortedError("the drafter has lost the session");
   session.drafter_cache().SharesOnly(

@@ -27,15 +27,21 @@ class OutcomeCount {
   void Learn(const RoundStats& round) {
     const AheadStats& ahead = round.ahead;
     if (ahead.num_drafted == 0) return;
-    if (ahead.outcome == AheadStats::Outcome::kMiss) {
+    const double in_turn = round.drafter.call_seconds - ahead.wait_seconds;
+    if (ahead.outcome == AheadStats::Outcome::kMiss && in_turn > 0) {
       in_turn_.Fade(kFade);
-      in_turn_.Add(round.drafter.call_seconds - ahead.wait_seconds);
+      in_turn_.Add(in_turn);
     }
     LearnRows(ahead);
     const bool was_late = ahead.wait_seconds > kPunctual * round.round_seconds;
-    const bool has_too_many = was_late && SparedByFewer(ahead) > LostByFewer();
-    value_ = std::clamp(has_too_many ? kFewer * value_ : value_ + kMore,
-                        kFewest, kMost);
+    if (was_late && !KnowsRows()) {
+      // The number changes, as only that shows what a row costs.
+      Set(value() > kFewest ? kFewer * value_ : value_ / kFewer);
+    } else if (was_late && SparedByFewer(ahead) > LostByFewer()) {
+      Set(kFewer * value_);
+    } else {
+      Set(value_ + kMore);
+    }
   }
 
  private:
@@ -51,6 +57,8 @@ class OutcomeCount {
   static constexpr double kRowsShare = 0.5;
   static constexpr double kFade = FadeOver(64);
 
+  void Set(double value) { value_ = std::clamp(value, kFewest, kMost); }
+
   void LearnRows(const AheadStats& ahead) {
     if (ahead.longest == 0) return;
     const double rows = static_cast<double>(ahead.num_drafted) / ahead.longest;
@@ -60,13 +68,15 @@ class OutcomeCount {
     rows_.Add(rows);
     pass_.Fade(kFade);
     pass_.Add(seconds);
-    // What is known stays until there is more to learn it from.
-    const double fade = row_.squares > 1 ? kFade : 1;
-    row_.Add(rows - rows_.value, seconds - pass_.value, fade);
+    row_.Add(rows - rows_.value, seconds - pass_.value,
+             KnowsRows() ? kFade : 1);
   }
-  // How much less the drafter would compute until all is drafted.
+  // Whether their number has changed enough of late.
+  bool KnowsRows() const { return row_.squares > 1; }
+  // How much of the wait: the drafter's time until all is drafted.
   double SparedByFewer(const AheadStats& ahead) const {
-    return (1 - kFewer) * value_ * row_.PerUnit() * (ahead.longest + 1);
+    return std::min(ahead.wait_seconds, (1 - kFewer) * value_ * row_.PerUnit() *
+                                            (ahead.longest + 1));
   }
   // A verdict that is not drafted for is drafted after in turn.
   double LostByFewer() const { return kHitsLost / value_ * in_turn_.value; }

@@ -129,14 +129,14 @@ struct OutcomeRange {
   int fewest = 100;
   int most = 0;
 };
-OutcomeRange OutcomesWhere(double pass_seconds, double row_seconds) {
+OutcomeRange OutcomesWhere(double pass_seconds, double row_seconds,
+                           DraftLengthControl& control, int num_rounds = 400) {
   constexpr double kVerdict = 0.012;  // after so long
   constexpr int kNumDrafts = 4;
-  DraftLengthControl control;
   OutcomeRange range;
-  for (int i = 0; i < 400; ++i) {
+  for (int i = 0; i < num_rounds; ++i) {
     const int count = control.NumOutcomes();
-    if (i >= 100) {
+    if (i >= num_rounds / 4) {
       range.most = std::max(range.most, count);
       range.fewest = std::min(range.fewest, count);
     }
@@ -155,6 +155,10 @@ OutcomeRange OutcomesWhere(double pass_seconds, double row_seconds) {
   }
   return range;
 }
+OutcomeRange OutcomesWhere(double pass_seconds, double row_seconds) {
+  DraftLengthControl control;
+  return OutcomesWhere(pass_seconds, row_seconds, control);
+}
 
 // 1 ms for each is more than the verifier takes from 13 on.
 TEST(ScheduleControlTest, ThereAreMoreOutcomesUntilRoundsWaitForThem) {
@@ -163,11 +167,22 @@ TEST(ScheduleControlTest, ThereAreMoreOutcomesUntilRoundsWaitForThem) {
   EXPECT_GE(range.fewest, 10);
 }
 
-// Each round waits, for the passes and not for their rows.
+// Each round waits, for the passes and not for their rows. Now and then fewer
+// are tried.
 TEST(ScheduleControlTest, OutcomesAreNotFewerWhereThatSparesNoWait) {
-  EXPECT_EQ(OutcomesWhere(0.004, 0).fewest, OutcomeCount::kMost);
-  EXPECT_EQ(OutcomesWhere(0.004, 0.00001).fewest, OutcomeCount::kMost);
+  constexpr int kTried = 12;
+  EXPECT_GE(OutcomesWhere(0.004, 0).fewest, kTried);
+  EXPECT_EQ(OutcomesWhere(0.004, 0).most, OutcomeCount::kMost);
+  EXPECT_GE(OutcomesWhere(0.004, 0.00001).fewest, kTried);
   EXPECT_LE(OutcomesWhere(0.004, 0.001).most, OutcomeCount::kFewest + 1);
+}
+
+TEST(ScheduleControlTest, OutcomesAreFewerOnceTheirRowsCostAndBack) {
+  DraftLengthControl control;
+  EXPECT_GE(OutcomesWhere(0.004, 0, control, 1500).fewest, 12);
+  EXPECT_LE(OutcomesWhere(0.004, 0.001, control, 1500).most,
+            OutcomeCount::kFewest + 1);
+  EXPECT_EQ(OutcomesWhere(0.004, 0, control, 1500).most, OutcomeCount::kMost);
 }
 
 }  // namespace

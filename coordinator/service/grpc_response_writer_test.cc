@@ -72,6 +72,71 @@ class CountingService final : public RpcService {
   CallQueue queue_{/*num_threads=*/1};  // last: ends first
 };
 
+// Writes one message to a call and then keeps the queue's thread for a while,
+// as a round does that goes on.
+class BusyService final : public RpcService {
+ public:
+  explicit BusyService(bool runs_what_waits)
+      : runs_what_waits_(runs_what_waits) {}
+
+  std::vector<RpcMethod> Methods() override {
+    return {MethodOf<v1::GenerateRequest>(
+        v1::GenerationService::service_full_name(), "Generate",
+        [this](ServerCall& call, const auto&) {
+          StartDetached(Run(ResponseWriter::For(
+              call, {.queue = queue_}, std::make_shared<Cancellation>())));
+        })};
+  }
+  CallQueue& queue() { return queue_; }
+  // The client has read the message.
+  void HasBeenRead() { is_read_.set_value(); }
+  // Whether it had while the thread was busy.
+  bool was_read_meanwhile() { return was_read_meanwhile_.get_future().get(); }
+
+ private:
+  Task<void> Run(ResponseWriter& writer) {
+    const absl::Status status =
+        co_await writer.Write(ResponseWriter::Encode(v1::GenerateResponse()));
+    if (runs_what_waits_) CallQueue::RunWhatWaits();
+    const auto longest = runs_what_waits_ ? std::chrono::seconds(30)
+                                          : std::chrono::milliseconds(100);
+    was_read_meanwhile_.set_value(is_read_.get_future().wait_for(longest) ==
+                                  std::future_status::ready);
+    StartDetached(writer.FinishAfterWrites(grpc::Status::OK));
+  }
+
+  const bool runs_what_waits_;
+  std::promise<void> is_read_;
+  std::promise<bool> was_read_meanwhile_;
+  CallQueue queue_{/*num_threads=*/1};  // last: ends first
+};
+
+bool IsReadWhileTheThreadIsBusy(bool runs_what_waits) {
+  SetUpGrpc();
+  BusyService service(runs_what_waits);
+  auto server =
+      RpcServer::Start({.listen = "127.0.0.1:0"}, {&service}, service.queue());
+  if (!server.ok()) {
+    ADD_FAILURE() << server.status();
+    return false;
+  }
+  const auto stub =
+      v1::GenerationService::NewStub(MakeChannel((*server)->address()));
+  grpc::ClientContext context;
+  const auto reader = stub->Generate(&context, v1::GenerateRequest());
+  v1::GenerateResponse response;
+  EXPECT_TRUE(reader->Read(&response));
+  service.HasBeenRead();
+  EXPECT_FALSE(reader->Read(&response));
+  EXPECT_TRUE(reader->Finish().ok());
+  return service.was_read_meanwhile();
+}
+
+TEST(ResponseWriterOrderTest, AMessageGoesOnceTheThreadIsFreeOrIsTold) {
+  EXPECT_FALSE(IsReadWhileTheThreadIsBusy(/*runs_what_waits=*/false));
+  EXPECT_TRUE(IsReadWhileTheThreadIsBusy(/*runs_what_waits=*/true));
+}
+
 class ResponseWriterTest : public ::testing::Test {
  protected:
   void Serve(const CountingService::Options& options) {

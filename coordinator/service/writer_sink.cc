@@ -2,6 +2,7 @@
 #include "coordinator/service/writer_sink.h"
 
 #include "core/base/status_macros.h"
+#include "core/rpc/call_queue.h"
 #include "core/wire/generation_convert.h"
 
 namespace outrider {
@@ -25,7 +26,11 @@ Task<absl::Status> WriterSink::Tell(GenerationUpdate update) {
     OUTRIDER_CO_RETURN_IF_ERROR(
         co_await options_.writer.Write(Encode(options_.start)));
   }
-  co_return co_await options_.writer.Write(Encode(update));
+  const bool is_last = update.finish.has_value();
+  const absl::Status status = co_await options_.writer.Write(Encode(update));
+  // No round follows whose call would go before it.
+  if (is_last) CallQueue::RunWhatWaits();
+  co_return status;
 }
 
 }  // namespace outrider

@@ -56,12 +56,19 @@ void CallQueue::Afterwards(std::function<void()> work) {
   }
 }
 
+void CallQueue::RunWhatWaits() {
+  while (afterwards != nullptr && !afterwards->empty()) {
+    const WorkList waiting = std::exchange(*afterwards, {});
+    for (const std::function<void()>& work : waiting) work();
+  }
+}
+
 void CallQueue::Handle(Completion& completion, bool ok) {
   WorkList later;
   afterwards = &later;
   completion.Complete(ok);
+  RunWhatWaits();
   afterwards = nullptr;
-  for (const std::function<void()>& work : later) work();
 }
 
 Completion* CallQueue::Next(bool& ok) {

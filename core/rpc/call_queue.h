@@ -71,6 +71,8 @@ class CallQueue {
   // on its way first; any other thread runs it at once. Work runs in the order
   // in which it came, and what it needs has to live until then.
   static void Afterwards(std::function<void()> work);
+  // Runs now what waits so on this thread, where nothing comes before it.
+  static void RunWhatWaits();
 
   // RpcServer uses these: there is one for each queue.
   grpc::ServerCompletionQueue& server_queue() { return *queue_; }

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/sampling/vector_math.h"
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
 #include <algorithm>
 #include <bit>
 #include <cstdint>
@@ -14,6 +10,7 @@
 
 #include "core/base/check.h"
 #include "core/kernels/instruction_set.h"
+#include "core/kernels/places_at_least.h"
 
 namespace outrider {
 namespace {
@@ -112,37 +109,6 @@ OUTRIDER_AVX512 size_t CountAvx512(absl::Span<const double> values,
                                    double least) {
   return CountLoop(values, least);
 }
-
-size_t PlacesLoop(absl::Span<const double> values, double least, int* places) {
-  size_t count = 0;
-  for (size_t i = 0; i < values.size(); ++i) {
-    places[count] = static_cast<int>(i);
-    count += values[i] >= least ? 1 : 0;
-  }
-  return count;
-}
-#if defined(__x86_64__)
-// No compiler makes vectors of the loop above.
-OUTRIDER_AVX2 size_t PlacesAvx2(absl::Span<const double> values, double least,
-                                int* places) {
-  constexpr size_t kWidth = 4;
-  const __m256d bound = _mm256_set1_pd(least);
-  size_t count = 0;
-  size_t i = 0;
-  for (; i + kWidth <= values.size(); i += kWidth) {
-    const __m256d four = _mm256_loadu_pd(values.data() + i);
-    auto mask = static_cast<unsigned>(
-        _mm256_movemask_pd(_mm256_cmp_pd(four, bound, _CMP_GE_OQ)));
-    for (; mask != 0; mask &= mask - 1) {
-      places[count++] = static_cast<int>(i) + std::countr_zero(mask);
-    }
-  }
-  for (; i < values.size(); ++i) {
-    if (values[i] >= least) places[count++] = static_cast<int>(i);
-  }
-  return count;
-}
-#endif
 
 OUTRIDER_INLINE RowCheck CheckLoop(absl::Span<const float> values) {
   constexpr float kGreatest = std::numeric_limits<float>::max();
@@ -247,12 +213,7 @@ size_t CountAtLeast(absl::Span<const double> values, double least) {
 
 std::vector<int> PlacesAtLeast(absl::Span<const double> values, double least) {
   std::vector<int> places(values.size());
-#if defined(__x86_64__)
-  const auto loop = HasAvx2() ? PlacesAvx2 : PlacesLoop;
-#else
-  const auto loop = PlacesLoop;
-#endif
-  places.resize(loop(values, least, places.data()));
+  places.resize(kernels::PlacesAtLeast(values, least, places.data()));
   return places;
 }
 

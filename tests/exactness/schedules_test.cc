@@ -16,7 +16,8 @@ namespace {
 class ScheduleTest
     : public ::testing::TestWithParam<std::tuple<Schedule, RuleKind>> {
  protected:
-  // That all drafts stand, which no book chooses.
+  // It is that all drafts stand; what comes after it a book finds in the same
+  // row.
   static bool HasOneOutcome() {
     return std::get<Schedule>(GetParam()) == Schedule::kAhead;
   }

@@ -22,8 +22,8 @@ double BestRate(const TimedWorld& world) {
   return best;
 }
 
-// What control gives of the best in the 300 rounds after the first 50, over
-// some seeds.
+// What control gives of the best in the rounds 51 to 350, over some seeds. It
+// still tries at first: the rounds 51 to 100 alone have 0.87 to 0.92 of it.
 double ShareOfBest(const TimedWorld& before, const TimedWorld& after) {
   constexpr int kSeeds = 20;
   double rate = 0;
@@ -37,7 +37,7 @@ double ShareOfBest(const TimedWorld& before, const TimedWorld& after) {
   return rate / BestRate(after);
 }
 
-TEST(ScheduleStepTest, AutoSettlesWithin50RoundsOfAChange) {
+TEST(ScheduleStepTest, AutoIsNearlyAsFastAsTheBestFrom50RoundsAfterAChangeOn) {
   const TimedWorld near = {.round_trip = 0.001};
   TimedWorld far = near;
   far.round_trip = 0.04;

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/kernels/places_at_least.h"
+
+#include <bit>
+
+#include "core/kernels/instruction_set.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace outrider::kernels {
+namespace {
+
+size_t PlacesLoop(absl::Span<const double> values, size_t begin, double least,
+                  int* places) {
+  size_t count = 0;
+  for (size_t i = begin; i < values.size(); ++i) {
+    if (values[i] >= least) places[count++] = static_cast<int>(i);
+  }
+  return count;
+}
+
+#if defined(__x86_64__)
+OUTRIDER_AVX2 size_t PlacesAvx2(absl::Span<const double> values, double least,
+                                int* places) {
+  constexpr size_t kWidth = 4;
+  const __m256d bound = _mm256_set1_pd(least);
+  size_t count = 0;
+  size_t i = 0;
+  for (; i + kWidth <= values.size(); i += kWidth) {
+    const __m256d four = _mm256_loadu_pd(values.data() + i);
+    auto mask = static_cast<unsigned>(
+        _mm256_movemask_pd(_mm256_cmp_pd(four, bound, _CMP_GE_OQ)));
+    for (; mask != 0; mask &= mask - 1) {
+      places[count++] = static_cast<int>(i) + std::countr_zero(mask);
+    }
+  }
+  return count + PlacesLoop(values, i, least, places + count);
+}
+#endif
+
+}  // namespace
+
+size_t PlacesAtLeast(absl::Span<const double> values, double least,
+                     int* places) {
+#if defined(__x86_64__)
+  if (HasAvx2()) return PlacesAvx2(values, least, places);
+#endif
+  return PlacesLoop(values, 0, least, places);
+}
+
+}  // namespace outrider::kernels
