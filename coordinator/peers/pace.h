@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_COORDINATOR_PEERS_PACE_H_
+#define OUTRIDER_COORDINATOR_PEERS_PACE_H_
+
+#include <algorithm>
+#include <cmath>
+
+namespace outrider {
+
+// Seconds for a token: their mean over rounds, and how far rounds are from it
+// (Welford 1962; Chan, Golub and LeVeque 1979 for two sets of rounds).
+struct Pace {
+  // A round that stood still counts as so many times the mean: it says little.
+  static constexpr double kMostOfMean = 3;
+
+  double weight = 0;  // rounds
+  double value = 0;
+  double squares = 0;  // of the distances, summed
+
+  void Add(double observed) {
+    if (weight > 0) observed = std::min(observed, kMostOfMean * value);
+    weight += 1;
+    const double distance = observed - value;
+    value += distance / weight;
+    squares += distance * (observed - value);
+  }
+  void Add(const Pace& other) {
+    const double sum = weight + other.weight;
+    if (sum == 0) return;
+    const double distance = other.value - value;
+    squares +=
+        other.squares + distance * distance * weight * other.weight / sum;
+    value += distance * other.weight / sum;
+    weight = sum;
+  }
+  // It counts as if it had been seen in that many rounds, where it was in more.
+  void KeepAtMost(double rounds) {
+    if (weight <= rounds) return;
+    squares *= rounds / weight;
+    weight = rounds;
+  }
+  void Scale(double factor) {
+    value *= factor;
+    squares *= factor * factor;
+  }
+  double SquareOfError() const { return squares / (weight * weight); }
+
+  // Whether both are known, and apart by such a share and by more than chance.
+  static bool AreApart(const Pace& a, const Pace& b, double share) {
+    constexpr double kErrors = 3;
+    if (a.weight == 0 || b.weight == 0) return false;
+    const double distance = std::abs(a.value - b.value);
+    return distance > share * std::min(a.value, b.value) &&
+           distance * distance >
+               kErrors * kErrors * (a.SquareOfError() + b.SquareOfError());
+  }
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_COORDINATOR_PEERS_PACE_H_
