@@ -20,6 +20,7 @@
 #include "gtest/gtest.h"
 #include "tests/support/event_loop.h"
 #include "tests/support/fake_pool.h"
+#include "tests/support/loop_timer.h"
 
 namespace outrider {
 namespace {
@@ -27,12 +28,15 @@ namespace {
 using ::outrider::testing::EventLoop;
 using ::outrider::testing::FakePool;
 using ::outrider::testing::FakeProcess;
+using ::outrider::testing::LoopTimer;
 using std::chrono::milliseconds;
 
 // A process that is started again when it has died, and knows nothing then.
 struct DrafterProcess {
   bool is_up = true;
   bool is_draining = false;
+  milliseconds pass{10};
+  bool is_silent = false;  // it answers nothing at all
   int num_deaths = 0;
   std::map<SessionId, Incarnation> live = {};
   // Sessions under whose last call it died.
@@ -56,7 +60,11 @@ class DrafterStub final : public SharedDraftStub {
       : loop_(loop), process_(process) {}
 
   Task<absl::StatusOr<DraftReply>> Draft(const DraftCall& call,
-                                         Cancellation&) override {
+                                         Cancellation& cancellation) override {
+    if (process_.is_silent) {
+      co_await LoopTimer(loop_).Sleep(std::chrono::seconds(10), cancellation);
+      co_return absl::DeadlineExceededError("is silent");
+    }
     if (!process_.is_up) co_return absl::UnavailableError("refused");
     const RequestHeader& header = call.header;
     const int num_deaths = process_.num_deaths;
@@ -65,7 +73,7 @@ class DrafterStub final : public SharedDraftStub {
       process_.most_suspects_in_flight = std::max(
           process_.most_suspects_in_flight, ++process_.num_suspects_in_flight);
     }
-    co_await loop_.Sleep(milliseconds(10));
+    co_await loop_.Sleep(process_.pass);
     if (is_suspect) --process_.num_suspects_in_flight;
     DraftReply reply = {.header = {.session = header.session,
                                    .incarnation = header.incarnation,
@@ -97,8 +105,12 @@ class DrafterStub final : public SharedDraftStub {
         Draft::OneHot(length, TokenSeq(call.max_draft_tokens, /*token=*/1));
     co_return reply;
   }
-  Task<absl::StatusOr<NodeDescription>> Describe(milliseconds,
-                                                 Cancellation&) override {
+  Task<absl::StatusOr<NodeDescription>> Describe(
+      milliseconds timeout, Cancellation& cancellation) override {
+    if (process_.is_silent) {
+      co_await LoopTimer(loop_).Sleep(timeout, cancellation);
+      co_return absl::DeadlineExceededError("is silent");
+    }
     if (!process_.is_up) co_return absl::UnavailableError("refused");
     co_return NodeDescription{
         .vocab_size = 10, .context_length = 100000, .max_draft_tokens = 4};
@@ -129,6 +141,7 @@ class DrafterPool final : public FakePool {
     }
     group_.SetAddresses("drafters", addresses);
     Ask();
+    Look();
   }
 
   NodeGroup<DrafterNode>::Choice ChooseDrafter(
@@ -142,6 +155,12 @@ class DrafterPool final : public FakePool {
     for (DrafterNode* node : group_.TakeToAsk()) StartDetached(Learn(*node));
     loop_.After(milliseconds(250), [this] {
       if (!is_closed) Ask();
+    });
+  }
+  void Look() {
+    for (DrafterNode* node : group_.TakeQuiet()) StartDetached(Learn(*node));
+    loop_.After(NodeGroup<DrafterNode>::kLookPeriod, [this] {
+      if (!is_closed) Look();
     });
   }
   Task<void> Learn(DrafterNode& node) {
@@ -188,6 +207,7 @@ class SessionDrafterTest : public ::testing::Test {
                                },
                                DraftLengthMode::kFixed};
     int num_drafts = 0;  // of its last round
+    int num_failures = 0;
     bool is_done = false;
   };
 
@@ -246,6 +266,7 @@ class SessionDrafterTest : public ::testing::Test {
       const auto proposed = co_await stream.client.Propose(stream.session, 2);
       EXPECT_TRUE(proposed.ok());
       stream.num_drafts = proposed->draft.length();
+      stream.num_failures += proposed->link.num_failures;
       stream.session.Commit(proposed->draft, {stream.num_drafts, 5});
       co_await loop_.Sleep(milliseconds(5));  // its verification
     }
@@ -321,6 +342,25 @@ TEST_F(SessionDrafterTest, WhatEndsAsItSaidMakesNoSuspects) {
   RunFor(std::chrono::seconds(5));
   EXPECT_GT(drafters_[0].most_suspects_in_flight, SuspectPlaces::kMost);
   EXPECT_EQ(NumDrafting(), 20);
+}
+
+// How long a pass takes may follow from what is drafted, so that alone must
+// lose no draft (docs/algorithm.md, "The clock").
+TEST_F(SessionDrafterTest, WhoIsSlowAndSaysWhatItIsIsWaitedFor) {
+  Start(/*num_drafters=*/2, /*num_streams=*/1);
+  RunFor(std::chrono::seconds(1));
+  for (DrafterProcess& drafter : drafters_) drafter.pass = milliseconds(5000);
+  RunFor(std::chrono::seconds(12));
+  EXPECT_EQ(streams_[0]->num_failures, 0);
+  EXPECT_EQ(streams_[0]->num_drafts, 2);
+}
+
+TEST_F(SessionDrafterTest, WhoAnswersNothingAtAllIsNotWaitedFor) {
+  Start(/*num_drafters=*/2, /*num_streams=*/2);
+  RunFor(std::chrono::seconds(1));
+  drafters_[0].is_silent = true;
+  RunFor(std::chrono::seconds(1));
+  EXPECT_EQ(streams_[0]->num_failures + streams_[1]->num_failures, 1);
 }
 
 }  // namespace

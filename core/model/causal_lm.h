@@ -21,7 +21,7 @@ namespace outrider {
 // What a loaded model says of itself. Constant.
 struct ModelInfo {
   std::string name = {};          // last component of the model directory
-  std::string weights_hash = {};  // hex sha256 over names, shapes and bytes
+  std::string weights_hash = {};  // of NodeDescription
   std::string dtype = {};         // of the weights: "float32", "bfloat16"
   std::string device = {};        // "cpu", "cuda:0"
   std::string device_name = {};   // of a GPU, by its driver

@@ -3,10 +3,13 @@
 
 #include <ATen/ATen.h>
 
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/sha256.h"
 #include "core/base/status_macros.h"
+#include "core/model/model_arithmetic.h"
 #include "core/torch_model/weight_plan.h"
 
 namespace outrider {
@@ -239,7 +242,11 @@ absl::StatusOr<ModelWeights> ReadWeights(const ModelConfig& config,
                                          const Checkpoint& checkpoint,
                                          const WeightOptions& options) {
   PlannedModel planned = PlanModel(config, checkpoint, options);
-  OUTRIDER_ASSIGN_OR_RETURN(planned.weights.hash, planned.plan.Run(checkpoint));
+  OUTRIDER_ASSIGN_OR_RETURN(const std::string tensors,
+                            planned.plan.Run(checkpoint));
+  Sha256 hash;
+  hash.Update(absl::StrCat(DescribeArithmetic(config), "\n", tensors, "\n"));
+  planned.weights.hash = hash.HexDigest();
   return std::move(planned.weights);
 }
 

@@ -183,6 +183,24 @@ TEST_F(WeightsTest, TheHashChangesWithOneBit) {
   EXPECT_THAT(after->hash, Not(before->hash));
 }
 
+// The same tensors make other rows there.
+TEST_F(WeightsTest, TheHashChangesWithTheArithmeticOfTheConfiguration) {
+  const auto checkpoint = Checkpoint::Open(GoldenModel("llama"));
+  auto config = ReadModelConfig(GoldenModel("llama"));
+  ASSERT_TRUE(checkpoint.ok() && config.ok());
+  const auto load = [&] {
+    return LoadWeights(*config, *checkpoint, *MakeAtenOps(), {});
+  };
+  const auto before = load();
+  config->context_length += 1;
+  const auto longer = load();
+  config->rope_theta *= 2;
+  const auto after = load();
+  ASSERT_TRUE(before.ok() && longer.ok() && after.ok());
+  EXPECT_EQ(longer->hash, before->hash);
+  EXPECT_NE(after->hash, before->hash);
+}
+
 TEST_F(WeightsTest, QueriesKeysAndValuesLieBelowEachOtherInOneMatrix) {
   const auto weights = Load("llama", GoldenModel("llama"));
   ASSERT_TRUE(weights.ok()) << weights.status();

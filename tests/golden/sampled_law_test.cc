@@ -206,7 +206,8 @@ class SampledLawTest : public ::testing::Test {
                                             (*tokenizer)->Encode(kPrompt),
                                             (*tokenizer)->vocab_size());
     law_ = plain_->LawOf(kSampling);
-    colder_law_ = plain_->LawOf({.temperature = 1.0, .top_k = kSampling.top_k});
+    colder_law_ =
+        plain_->LawOf({.temperature = 0.85, .top_k = kSampling.top_k});
     greedy_law_ = plain_->LawOf({.temperature = 0});
   }
 
