@@ -298,6 +298,11 @@ absl::Status NodePool::RefusedDrafter() const {
   for (const NodeKnowledge* drafter : drafters_.knowledge()) {
     if (drafter->state() == NodeState::kRefused) return drafter->fitness;
   }
+  for (const NodeKnowledge* verifier : verifiers_.knowledge()) {
+    if (absl::IsUnimplemented(verifier->answer.status())) {
+      return verifier->fitness;
+    }
+  }
   return absl::OkStatus();
 }
 

@@ -75,7 +75,9 @@ class NodePool final : public SessionPool {
   SessionMoves& moves() override { return moves_; }
   VerifierLosses& losses() override { return losses_; }
   int NumVerifiersReady() const override { return num_verifiers_ready_; }
-  absl::Status RefusedDrafter() const;  // the first that does not fit
+  // The first drafter that does not fit, or what is no verifier in the place
+  // of one that it would draft for.
+  absl::Status RefusedDrafter() const;
   Overview Describe() const;
   int CountVerifiers(NodeState state) const;
   int CountDrafters(NodeState state) const;

@@ -175,7 +175,7 @@ class GenerationTest(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(refusal.exception.status, 504)
         self.assertFalse(self.nodes[0].is_shunned(time.monotonic()))
 
-    async def test_drafts_behind_the_end_are_not_in_the_continuation(self):
+    async def test_drafts_beyond_the_end_are_not_in_the_continuation(self):
         stub = Stub([begin(), round_of(0, 1, 2, 3, 4, drafted=5, accepted=5)])
         one = self.over(stub, stop=StopTokens([2], None))
         self.assertEqual(await self.ids(one), [1, 2])

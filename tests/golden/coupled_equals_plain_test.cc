@@ -167,7 +167,7 @@ class RandomModel {
   const std::filesystem::path directory_;
 };
 
-// The demo target inside this process, to judge where texts part.
+// The demo target inside this process, to say where texts part.
 class CoupledEqualsPlainTest : public ::testing::Test {
  protected:
   void SetUp() override {

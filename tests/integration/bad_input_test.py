@@ -315,6 +315,8 @@ class MismatchTest(ProgramTest):
         drafter = self.start_drafter().address()
         swapped = self.start_coordinator(drafter, self.verifier)
         wait_until("it says what is wrong", lambda: "are --verifier and --drafter mixed up?" in swapped.err())
+        self.assert_refuses(self.start_coordinator(drafter, drafter, "--require-drafter"),
+                            FAILED, "--require-drafter", "another service")
         self.assert_refuses(self.start_coordinator(self.verifier, self.verifier, "--require-drafter"),
                             FAILED, "--require-drafter", "another service")
 
