@@ -32,7 +32,8 @@ std::string ProgramFolder() {
 
 PointCosts Costs(const BenchOptions& options) {
   PointCosts costs = {.seconds = options.flags.seconds,
-                      .max_tokens = options.flags.max_tokens};
+                      .max_tokens = options.flags.max_tokens,
+                      .num_warm_up = options.flags.num_warm_up};
   if (options.trio.simulation) {
     costs.draft_ms = options.trio.simulation->draft_ms +
                      options.trio.simulation->draft_row_ms;

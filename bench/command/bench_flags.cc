@@ -226,7 +226,7 @@ void AddRequestFlags(CLI::App& command, BenchFlags& flags) {
       ->capture_default_str();
   command
       .add_option("--warm-up", flags.num_warm_up,
-                  "short requests before each point")
+                  "requests before each point, which do not count")
       ->type_name("N")
       ->capture_default_str()
       ->check(WholeNumberIn(0, 1000));

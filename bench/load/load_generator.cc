@@ -17,7 +17,6 @@ using Clock = std::chrono::steady_clock;
 using client::GenerationRequest;
 using client::GenerationStream;
 
-constexpr uint32_t kWarmUpTokens = 8;
 // Open-loop requests at the same time; beyond it the load waits, and its
 // lateness counts.
 constexpr int kMaxInFlight = 512;
@@ -34,11 +33,7 @@ class Run {
 
   void WarmUp() {
     for (int i = 0; i < options_.num_warm_up; ++i) {
-      if (auto request = NextRequest()) {
-        request->max_tokens = std::min(
-            kWarmUpTokens, request->max_tokens.value_or(kWarmUpTokens));
-        Send(*request, Clock::now());
-      }
+      if (auto request = NextRequest()) Send(*request, Clock::now());
     }
   }
 

@@ -35,7 +35,7 @@ struct LoadOptions {
   client::GenerationRequest request = {};  // all but prompt and seed
   std::chrono::nanoseconds duration = {};  // new requests are begun this long
   std::chrono::milliseconds request_timeout = std::chrono::seconds(120);
-  int num_warm_up = 0;  // short requests before, one after the other
+  int num_warm_up = 0;  // requests before, one after the other
   uint64_t seed = 0;    // of the arrivals; the first request's, then the next
 };
 

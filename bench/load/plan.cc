@@ -156,13 +156,15 @@ double EstimateSeconds(const Point& point, const PointCosts& costs) {
   // Users share the nodes, but not the network.
   const double compute_ms = costs.verify_ms + cell.k * costs.draft_ms;
   const double share = std::max(1, cell.load.concurrency) - 1;
+  const double seconds_alone = 1e-3 * costs.max_tokens * token_ms;
   const double request_seconds =
-      1e-3 * costs.max_tokens * token_ms * (1 + share * compute_ms / round_ms);
-  // The last requests are on their way when the time is over; a short one warms
-  // up; the round trip is measured.
+      seconds_alone * (1 + share * compute_ms / round_ms);
+  // The last requests are on their way when the time is over; the round trip is
+  // measured.
   constexpr double kAlwaysSeconds = 0.3;
   return std::max(costs.seconds + request_seconds / 2, request_seconds) +
-         8e-3 * token_ms + 20e-3 * cell.rtt_ms / 5 + kAlwaysSeconds;
+         costs.num_warm_up * seconds_alone + 20e-3 * cell.rtt_ms / 5 +
+         kAlwaysSeconds;
 }
 
 }  // namespace outrider::bench

@@ -98,6 +98,7 @@ std::vector<Point> PlanPoints(const Grid& grid);
 struct PointCosts {
   double seconds = 0;  // as long as requests are begun
   int max_tokens = 0;
+  int num_warm_up = 0;
   double verify_ms = 2;  // guesses, where nothing is known
   double draft_ms = 0.3;
 };
