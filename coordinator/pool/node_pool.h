@@ -75,9 +75,7 @@ class NodePool final : public SessionPool {
   SessionMoves& moves() override { return moves_; }
   VerifierLosses& losses() override { return losses_; }
   int NumVerifiersReady() const override { return num_verifiers_ready_; }
-  // The first drafter that does not fit, or what is no verifier in the place
-  // of one that it would draft for.
-  absl::Status RefusedDrafter() const;
+  absl::Status RefusedDrafter() const;  // or what is no verifier in its place
   Overview Describe() const;
   int CountVerifiers(NodeState state) const;
   int CountDrafters(NodeState state) const;
