@@ -38,9 +38,8 @@ TEST_F(OutputLawTest, IsTheTargetsForEveryDrafterAndSamplingSetting) {
   for (const DrafterKind drafter : kAllDrafters) {
     for (const SamplingParams& sampling : AllSamplings(4)) {
       Check({.drafter = drafter,
-             .config = {.sampling = sampling,
-                        .draft_lengths = {2},
-                        .has_first_round = true}});
+             .config = {.sampling = sampling, .draft_lengths = {2}},
+             .length = 3});
     }
   }
 }
@@ -285,9 +284,8 @@ TEST_F(OutputLawTest, IsTheTargetsWhereAnUnsureDrafterStopsEarly) {
                .config = {.support_size = support_size,
                           .min_draft_probability = min_probability,
                           .draft_lengths = {3},
-                          .has_first_round = true,
                           .num_deliveries = 2},
-               .length = 4});
+               .length = 3});
       }
     }
   }
