@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What tools/gpu_check makes of a run's figures: ratios, goals that were missed, and what is no check of a device.
 And the tokenizers of tools/make_random_pair.py."""
+import importlib.machinery
 import importlib.util
 import json
 import math
@@ -18,6 +19,18 @@ import make_random_pair  # noqa: E402
 from gpu_checks import benchmarks, checks  # noqa: E402
 from gpu_checks.machine import Machine, NotRunError, UnprovenError  # noqa: E402
 from gpu_checks.steps import Step, run_step  # noqa: E402
+
+
+
+def program(name):
+    """A tool as a module: its file has no ending."""
+    loader = importlib.machinery.SourceFileLoader(name, str(ROOT / "tools" / name))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
+    loader.exec_module(module)
+    return module
+
+
+gpu_check = program("gpu_check")
 
 
 def figures(nodes=()):
@@ -198,6 +211,15 @@ class StepTest(unittest.TestCase):
 
     def test_a_tool_that_is_there_and_comes_to_no_end_is_not_well(self):
         self.assertEqual(self.outcome(comes_to_no_end, True), ("UNPROVEN: passed: none", False))
+
+
+class OrderTest(unittest.TestCase):
+    def test_checks_come_first_and_all_but_the_last_take_less_than_nine_minutes(self):
+        steps = gpu_check.STEPS
+        self.assertLess(sum(step.seconds for step in steps), 9 * 60)
+        self.assertIn(checks.sanitizer, [step.run for step in steps])
+        must_run = [step.must_run for step in steps]
+        self.assertEqual(must_run, sorted(must_run, reverse=True))
 
 
 class LibrariesTest(unittest.TestCase):
