@@ -66,7 +66,7 @@ class Machine:
             try:
                 out, err = process.communicate(timeout=limit)
             except BaseException:
-                # With what it started: compute-sanitizer's program would have the device beside what comes next.
+                # What it started ends too, or compute-sanitizer's program would have the device beside what comes next.
                 os.killpg(process.pid, signal.SIGKILL)
                 raise
         if process.returncode != 0:
