@@ -8,10 +8,17 @@
 
 namespace outrider {
 
-// The median time of one draft token, drawn greedily in drafts of four after a
-// context of 128 tokens; in seconds. Sets up the model's KV blocks.
-absl::StatusOr<double> MeasureDraftStep(const DraftStrategy& strategy,
-                                        CausalLm& model, int vocab_size);
+// The median time of one draft token in drafts of four after a context of 128
+// tokens; in seconds.
+struct DraftStepTimes {
+  double greedy = 0;
+  double sampled = 0;  // at temperature 1
+};
+
+// Sets up the model's KV blocks.
+absl::StatusOr<DraftStepTimes> MeasureDraftStep(const DraftStrategy& strategy,
+                                                CausalLm& model,
+                                                int vocab_size);
 
 // A drafter's --measure: measures and prints, as the flags say.
 absl::Status PrintDraftMeasurement(const NodeFlags& flags, LoadedModel& loaded);

@@ -8,8 +8,9 @@ FOLDER/target has the shape's layers; FOLDER/draft has the first of them, with t
 other layers do all of their work, but add so little to the residual stream that drafts are accepted as often as
 --acceptance says: at temperature 1, by rejection, under random texts; as far as the arithmetic of wide layers holds,
 so what a run measures is what counts. Rows are as decided as a trained model's: a few tokens have nearly all the mass.
-Text is nonsense; work and memory are real. Standard library alone: weights are bfloat16, cut from one pool of random
-numbers, so that gigabytes take seconds.
+The tokenizer is --tokenizer's, which encodes as it did, with words of no meaning up to the shape's vocabulary, so that
+what looks at a row looks at all of it. Text is nonsense; work and memory are real. Standard library alone: weights are
+bfloat16, cut from one pool of random numbers, so that gigabytes take seconds.
 """
 import argparse
 import array
@@ -141,6 +142,29 @@ def config_of(name, num_layers):
             "mlp_bias": False, "bos_token_id": 0, "eos_token_id": 1, "torch_dtype": "bfloat16"}
 
 
+def full_tokenizer(tokenizer, vocabulary):
+    """A tokenizer.json with as many tokens as the model's head: no merge makes a new one, so texts are encoded as before."""
+    model = tokenizer["model"]
+    words = model["vocab"] | {added["content"]: added["id"] for added in tokenizer.get("added_tokens", ())}
+    used = set(words.values())
+    if max(used) >= vocabulary:
+        raise ValueError(f"the tokenizer has ids up to {max(used)}, the shape only {vocabulary} tokens")
+    if model.get("ignore_merges"):
+        raise ValueError("a tokenizer that ignores merges would find the new words in texts")
+    unused = (i for i in range(vocabulary) if i not in used)
+    more = {f"\u0120w{i:x}": i for i in unused}  # a space and a word, as byte-level tokens spell it
+    if taken := words.keys() & more.keys():
+        raise ValueError(f"the tokenizer has {min(taken)!r} already")
+    return tokenizer | {"model": model | {"vocab": words | more}}
+
+
+def write_tokenizer(source, folder, vocabulary):
+    tokenizer = json.loads((source / "tokenizer.json").read_text("utf-8"))
+    (folder / "tokenizer.json").write_text(json.dumps(full_tokenizer(tokenizer, vocabulary)) + "\n")
+    if (source / "tokenizer_config.json").exists():
+        shutil.copy(source / "tokenizer_config.json", folder)
+
+
 def write_weights(path, name, num_layers, deep, pool):
     """`deep` is the first of the layers whose outputs are scaled by something else, and that scale."""
     vocabulary, hidden = SHAPES[name][:2]
@@ -185,9 +209,7 @@ def main():
         folder = flags.out / role
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "config.json").write_text(json.dumps(config_of(flags.shape, layers), indent=1) + "\n")
-        for file in ("tokenizer.json", "tokenizer_config.json"):
-            if (flags.tokenizer / file).exists():
-                shutil.copy(flags.tokenizer / file, folder / file)
+        write_tokenizer(flags.tokenizer, folder, vocabulary)
         write_weights(folder / "model.safetensors", flags.shape, layers, (flags.draft_layers, scale), pool)
     print(f"{flags.out}/target: {num_layers} layers; {flags.out}/draft: {flags.draft_layers}; "
           f"about {flags.acceptance:g} of the drafts stand")

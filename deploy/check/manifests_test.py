@@ -319,7 +319,7 @@ class ObservabilityTest(unittest.TestCase):
     def test_the_dashboard_has_the_rows_that_the_readme_promises(self):
         dashboard = json.loads((self.FOLDER / "dashboard.json").read_text())
         rows = [panel["title"] for panel in dashboard["panels"] if panel["type"] == "row"]
-        self.assertEqual(rows, ["Objectives", "Acceptance", "Network", "Queues and KV"])
+        self.assertEqual(rows, ["Objectives", "Acceptance", "Network", "Queues and KV", "GPUs"])
 
 
 if __name__ == "__main__":

@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tools/gpu_check makes of a run's figures: ratios, goals that were missed, and what is no check of a device."""
+"""What tools/gpu_check makes of a run's figures: ratios, goals that were missed, and what is no check of a device.
+And the tokenizers of tools/make_random_pair.py."""
+import importlib.machinery
+import importlib.util
+import json
+import math
 import os
 import pathlib
 import subprocess
@@ -8,19 +13,36 @@ import tempfile
 import time
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+import make_random_pair  # noqa: E402
 from gpu_checks import benchmarks, checks  # noqa: E402
-from gpu_checks.machine import Machine, NotRunError  # noqa: E402
+from gpu_checks.machine import Machine, NotRunError, UnprovenError  # noqa: E402
 from gpu_checks.steps import Step, run_step  # noqa: E402
 
 
+
+def program(name):
+    """A tool as a module: its file has no ending."""
+    loader = importlib.machinery.SourceFileLoader(name, str(ROOT / "tools" / name))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
+    loader.exec_module(module)
+    return module
+
+
+gpu_check = program("gpu_check")
+
+
 def figures(nodes=()):
-    """Of a run: a pass takes 10 ms and half a millisecond more for each row beyond the first, a draft step 1 ms."""
+    """Of a run: a pass takes 10 ms and half a millisecond more for each row beyond the first, a draft step 1 ms.
+
+    Greedy steps and greedy plain decoding are faster, and count for nothing: the benchmark is at temperature 1."""
     cells = [{"k": k, "sessions": sessions, "tokens_per_second": 90.0 + 30 * k * sessions, "round_ms": 20.0}
              for k in (0, 4) for sessions in (1, 8, 64)]
-    return {"weight_bytes": 16e9, "target": {"rows_ms": [10 + i / 2 for i in range(9)], "plain_tokens_per_second": 100.0},
-            "draft": {"draft_step_ms": 1.0}, "cells": cells, "nodes": list(nodes),
-            "assisted": {"assisted_tokens_per_second": 42.0}}
+    target = {"rows_ms": [10 + i / 2 for i in range(9)], "plain_tokens_per_second": 500.0,
+              "plain_sampled_tokens_per_second": 100.0}
+    return {"weight_bytes": 16e9, "target": target, "draft": {"draft_step_ms": 0.5, "draft_sampled_step_ms": 1.0},
+            "cells": cells, "nodes": list(nodes), "assisted": {"assisted_tokens_per_second": 42.0}}
 
 
 def gpu_line(late):
@@ -64,13 +86,47 @@ class GoalsTest(unittest.TestCase):
 
 
 class ChiSquareTest(unittest.TestCase):
-    def test_equal_samples_do_not_differ_and_rare_tokens_share_a_cell(self):
-        counts = {1: 200, 2: 190, 3: 5, 4: 5}
-        self.assertEqual(checks.two_sample_chi_square(counts, dict(counts)), (0, 2))
+    @staticmethod
+    def row(beginning):
+        """A first token 1 mostly; after it 2 and 3 are as likely; after 3 nothing is."""
+        return {(): [(1, 0.9), (5, 0.01)], (1,): [(2, 0.5), (3, 0.5)], (1, 2): [(4, 0.001)], (1, 3): []}[beginning]
 
-    def test_samples_of_two_laws_do(self):
-        statistic, degrees = checks.two_sample_chi_square({1: 300, 2: 100}, {1: 200, 2: 200})
-        self.assertGreater(statistic, degrees + 4 * (2 * degrees) ** 0.5 + 6)
+    def law(self):
+        return checks.law_of_beginnings(self.row, num_samples=1000, num_tokens=3)
+
+    def test_a_beginning_has_the_probability_that_no_longer_one_begins_the_text(self):
+        law = self.law()
+        self.assertEqual(set(law), {(), (1,), (1, 2), (1, 3)})  # 5 is expected ten times
+        self.assertAlmostEqual(law[()], 0.1)
+        self.assertAlmostEqual(law[1,], 0)
+        self.assertAlmostEqual(law[1, 2], 0.45)
+        self.assertAlmostEqual(sum(law.values()), 1)
+
+    def test_rows_are_asked_for_no_more_tokens_than_texts_have(self):
+        self.assertEqual(set(checks.law_of_beginnings(self.row, 1000, num_tokens=1)), {(), (1,)})
+
+    def test_texts_of_the_law_do_not_differ_from_it(self):
+        texts = 450 * [[1, 2, 8]] + 450 * [[1, 3, 8]] + 100 * [[7, 7, 7]]
+        statistic, degrees = checks.chi_square_of(texts, self.law())
+        self.assertAlmostEqual(statistic, 0)
+        self.assertEqual(degrees, 3)
+
+    def test_texts_of_another_law_do(self):
+        statistic, degrees = checks.chi_square_of(550 * [[1, 2]] + 350 * [[1, 3]] + 100 * [[7]], self.law())
+        self.assertGreater(statistic, 0.5 * checks.chi_square_limit(degrees))
+        statistic, degrees = checks.chi_square_of(600 * [[1, 2]] + 300 * [[1, 3]] + 100 * [[7]], self.law())
+        self.assertGreater(statistic, checks.chi_square_limit(degrees))
+
+    def test_tokens_that_the_law_has_not_are_found(self):
+        statistic, degrees = checks.chi_square_of(435 * [[1, 2]] + 435 * [[1, 3]] + 100 * [[7]] + 30 * [[1, 9]], self.law())
+        self.assertGreater(statistic, checks.chi_square_limit(degrees))
+
+    def test_the_limit_is_what_chance_exceeds_once_in_a_million(self):
+        for degrees in (12, 30):
+            half = checks.chi_square_limit(degrees) / 2
+            # Of an even number of degrees the law is a finite sum.
+            beyond = math.exp(-half) * sum(half ** i / math.factorial(i) for i in range(degrees // 2))
+            self.assertTrue(0.5e-6 < beyond < 2e-6, (degrees, beyond))
 
 
 class Printing:
@@ -115,6 +171,10 @@ def lacks_a_tool(_machine):
     raise NotRunError("it is not installed")
 
 
+def comes_to_no_end(_machine):
+    raise UnprovenError("passed: none")
+
+
 def takes_too_long(_machine):
     raise subprocess.TimeoutExpired("it", 1)
 
@@ -140,13 +200,26 @@ class StepTest(unittest.TestCase):
         self.assertEqual(run_step(Step(finds_and_fails, 30), Hurried(60)).figures, {"ratios": {"t5_over_t1": 1.05}})
         self.assertEqual(run_step(Step(fails, 30), Hurried(60)).figures, {})
 
-    def test_a_check_that_had_no_time_is_not_and_a_benchmark_is(self):
-        for must_run in (True, False):
-            self.assertEqual(self.outcome(passes, must_run, seconds_left=29), ("not run: no time left", not must_run))
-            self.assertEqual(self.outcome(takes_too_long, must_run), ("not run to its end: no time left", not must_run))
+    def test_a_check_that_had_no_time_is_unproven_and_not_well_and_a_benchmark_is_well(self):
+        self.assertEqual(self.outcome(passes, True, seconds_left=29), ("UNPROVEN: no time left", False))
+        self.assertEqual(self.outcome(takes_too_long, True), ("UNPROVEN: no time left for its end", False))
+        self.assertEqual(self.outcome(passes, False, seconds_left=29), ("not run: no time left", True))
+        self.assertEqual(self.outcome(takes_too_long, False), ("not run to its end: no time left", True))
 
     def test_a_tool_that_is_not_there_is_said(self):
-        self.assertEqual(self.outcome(lacks_a_tool, False), ("not run: it is not installed", True))
+        self.assertEqual(self.outcome(lacks_a_tool, True), ("not run: it is not installed", True))
+
+    def test_a_tool_that_is_there_and_comes_to_no_end_is_not_well(self):
+        self.assertEqual(self.outcome(comes_to_no_end, True), ("UNPROVEN: passed: none", False))
+
+
+class OrderTest(unittest.TestCase):
+    def test_checks_come_first_and_all_but_the_last_take_less_than_nine_minutes(self):
+        steps = gpu_check.STEPS
+        self.assertLess(sum(step.seconds for step in steps), 9 * 60)
+        self.assertIn(checks.sanitizer, [step.run for step in steps])
+        must_run = [step.must_run for step in steps]
+        self.assertEqual(must_run, sorted(must_run, reverse=True))
 
 
 class LibrariesTest(unittest.TestCase):
@@ -164,23 +237,92 @@ class LibrariesTest(unittest.TestCase):
             self.assertNotIn("/of/the/pack", machine.run("sh", "-c", "echo $LD_LIBRARY_PATH", machine.folder))
 
 
+class TimeTest(unittest.TestCase):
+    def test_what_a_program_started_ends_with_it_when_its_time_is_over(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            machine = Machine.__new__(Machine)
+            machine.folder, machine.end = pathlib.Path(scratch), time.monotonic() + 60
+            started = machine.folder / "started"
+            with self.assertRaises(subprocess.TimeoutExpired):
+                machine.run("sh", "-c", f"sleep 60 & echo $! > {started}; wait", seconds=1)
+            self.assertTrue(_has_ended(int(started.read_text())))
+
+
+def _has_ended(process):
+    """Within a second it is gone, or a zombie that nobody has waited for."""
+    end = time.monotonic() + 1
+    while time.monotonic() < end:
+        status = pathlib.Path(f"/proc/{process}/stat")
+        if not status.exists() or status.read_text().rsplit(")", 1)[1].split()[0] == "Z":
+            return True
+        time.sleep(0.02)
+    return False
+
+
+class TokenizerTest(unittest.TestCase):
+    SOURCE = ROOT / "models/demo-target"
+
+    def test_it_has_a_token_for_every_row_of_the_head_and_merges_what_it_merged(self):
+        small = json.loads((self.SOURCE / "tokenizer.json").read_text("utf-8"))
+        full = make_random_pair.full_tokenizer(small, 128256)
+        self.assertEqual(sorted(full["model"]["vocab"].values()), list(range(128256)))
+        self.assertEqual(full["model"]["vocab"] | small["model"]["vocab"], full["model"]["vocab"])
+        for name in full:
+            self.assertTrue(name == "model" or full[name] == small[name])
+        self.assertEqual(full["model"]["merges"], small["model"]["merges"])
+
+    def test_a_vocabulary_that_is_full_stays_as_it_is(self):
+        small = json.loads((self.SOURCE / "tokenizer.json").read_text("utf-8"))
+        self.assertEqual(make_random_pair.full_tokenizer(small, 4096), small)
+
+    def test_one_that_has_more_tokens_than_the_head_is_refused(self):
+        with self.assertRaisesRegex(ValueError, "ids up to 4095"):
+            make_random_pair.full_tokenizer(json.loads((self.SOURCE / "tokenizer.json").read_text("utf-8")), 4000)
+
+    @unittest.skipUnless(importlib.util.find_spec("tokenizers"), "tokenizers is not installed")
+    def test_it_encodes_texts_as_before_and_its_words_are_in_no_text(self):
+        import tokenizers
+
+        with tempfile.TemporaryDirectory() as scratch:
+            make_random_pair.write_tokenizer(self.SOURCE, pathlib.Path(scratch), 128256)
+            full = tokenizers.Tokenizer.from_file(f"{scratch}/tokenizer.json")
+        small = tokenizers.Tokenizer.from_file(str(self.SOURCE / "tokenizer.json"))
+        self.assertEqual(full.get_vocab_size(), 128256)
+        lines = (ROOT / "models/bench_prompts.jsonl").read_text("utf-8").splitlines()[:200]
+        for text in [json.loads(line)["prompt"] for line in lines] + [" w1000 w1f4ff"]:
+            self.assertEqual(full.encode(text).ids, small.encode(text).ids)
+        self.assertEqual(full.decode([128255, 4096]), " w1f4ff w1000")
+
+
 class SanitizerTest(unittest.TestCase):
+    class Watched:
+        """A machine whose synccheck ends like this."""
+        folder = pathlib.Path()
+
+        def __init__(self, error):
+            self.error = error
+
+        def needs_gpu(self):
+            pass
+
+        def has_program(self, _name):
+            return True
+
+        def run(self, *words, **_limits):
+            if "synccheck" in words:
+                raise self.error
+
     def test_tools_that_passed_before_the_time_was_over_are_told(self):
-        class Slow:
-            folder = pathlib.Path()
+        with self.assertRaisesRegex(UnprovenError, "for synccheck to end; passed: memcheck, racecheck"):
+            checks.sanitizer(self.Watched(subprocess.TimeoutExpired("compute-sanitizer", 1)))
 
-            def needs_gpu(self):
-                pass
+    def test_a_device_that_it_cannot_watch_is_unproven(self):
+        with self.assertRaisesRegex(UnprovenError, "cannot watch"):
+            checks.sanitizer(self.Watched(AssertionError("ended with 1: Device not supported")))
 
-            def has_program(self, _name):
-                return True
-
-            def run(self, *words, **_limits):
-                if "synccheck" in words:
-                    raise subprocess.TimeoutExpired(words, 1)
-
-        with self.assertRaisesRegex(NotRunError, "passed: memcheck, racecheck"):
-            checks.sanitizer(Slow())
+    def test_what_it_finds_is_a_failure(self):
+        with self.assertRaisesRegex(AssertionError, "Invalid"):
+            checks.sanitizer(self.Watched(AssertionError("ended with 3: Invalid __global__ read")))
 
 
 class ClusterTest(unittest.TestCase):

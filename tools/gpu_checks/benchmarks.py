@@ -117,9 +117,9 @@ def assisted(machine, folder):
 
 
 def ratios(raw, probe_rate):
-    """What is worth quoting: each of two figures of this run, as far as it has come."""
-    rows, step = raw["target"]["rows_ms"], raw["draft"]["draft_step_ms"]
-    plain = raw["target"]["plain_tokens_per_second"]
+    """What is worth quoting: each of two figures of this run, as far as it has come. Both are of temperature 1."""
+    rows, step = raw["target"]["rows_ms"], raw["draft"]["draft_sampled_step_ms"]
+    plain = raw["target"]["plain_sampled_tokens_per_second"]
     cells = {(cell["k"], cell["sessions"]): cell for cell in raw.get("cells", ())}
     result = {f"t{m}_over_t1": rows[m - 1] / rows[0] for m in (2, 3, 5, 9)}
     result["step_over_pass"] = step / rows[0]

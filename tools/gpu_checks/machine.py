@@ -22,6 +22,10 @@ class NotRunError(Exception):
     """What a step needs is not on this machine."""
 
 
+class UnprovenError(Exception):
+    """A check began, and came to no end that says anything."""
+
+
 class Machine:
     """Programs below `folder`, which run models on `device` ("cuda" or "cpu") until `end` (of time.monotonic).
 
@@ -57,16 +61,24 @@ class Machine:
         # The pack's libraries are for its programs: that machine's Python, and its tools, have others of the same names.
         ours = tuple(str(self.folder / name) for name in ("bin/", "tests/"))
         environment = self.environment if any(word.startswith(ours) for word in words) else None
-        done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=limit, check=False)
-        if done.returncode != 0:
-            raise AssertionError(f"{command[0]} ended with {done.returncode}: {(done.stdout + done.stderr)[-2000:]}")
-        return done.stdout
+        with subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              start_new_session=True) as process:
+            try:
+                out, err = process.communicate(timeout=limit)
+            except BaseException:
+                # What it started ends too, or compute-sanitizer's program would have the device beside what comes next.
+                os.killpg(process.pid, signal.SIGKILL)
+                raise
+        if process.returncode != 0:
+            raise AssertionError(f"{command[0]} ended with {process.returncode}: {(out + err)[-2000:]}")
+        return out
 
-    def generate(self, address, k, prompt, seed=None, max_tokens=64):
-        """What a generation came to, greedy where it has no seed."""
+    def generate(self, address, k, prompt, *flags, seed=None, max_tokens=64):
+        """What a generation came to, greedy where it has no seed. The prompt is a text, or a list of token ids."""
         sampling = ["--temperature", "0"] if seed is None else ["--temperature", "1", "--seed", str(seed)]
+        text = ["--", prompt] if isinstance(prompt, str) else ["--prompt-tokens", " ".join(map(str, prompt))]
         return json.loads(self.run("bin/outrider", "generate", "--coordinator", address, "--json", "-k", k, *sampling,
-                                   "--max-tokens", max_tokens, "--ignore-eos", "--", prompt))
+                                   "--max-tokens", max_tokens, "--ignore-eos", *flags, *text))
 
     def describe(self, address):
         return self.run("bin/outrider", "describe", "--coordinator", address)
@@ -87,8 +99,10 @@ class Machine:
             time.sleep(0.2)
 
     @contextlib.contextmanager
-    def cluster(self, target, draft):
-        """Verifier and drafter on the device, and a coordinator, whose address it yields."""
+    def cluster(self, target, draft, device=None):
+        """Verifier and drafter on the device, this machine's if no other is named, and a coordinator, whose address it
+        yields."""
+        device = device or self.device
         running = []
 
         def start(name, *flags):
@@ -101,7 +115,8 @@ class Machine:
                     raise
                 raise subprocess.TimeoutExpired(name, self.seconds_left()) from None
 
-        node = ["--device", self.device, "--kv-cache-memory", "10%" if self.device == "cpu" else "30%"]
+        # Bytes, as a share of a GPU's memory has every graph captured twice. 64 sessions of the 8B shape need 3 GiB.
+        node = ["--device", device, "--kv-cache-memory", "1GiB" if device == "cpu" else "8GiB"]
         try:
             verifier = start("outrider-verifier", "--model", target, *node)
             drafter = start("outrider-drafter", "--model", draft, *node)
