@@ -230,6 +230,18 @@ TEST_P(CudaAttentionTest, AgreesWithDoublePrecisionAtEveryBoundary) {
   ExpectReference(sessions, segments);
 }
 
+TEST_P(CudaAttentionTest, AgreesWithDoublePrecisionForManySessions) {
+  std::vector<int> lengths;
+  std::vector<Segment> segments;
+  for (int i = 0; i < 64; ++i) {
+    const int num_rows = 1 + i % 5;
+    lengths.push_back(num_rows + 7 * i % 45);
+    segments.push_back({i, lengths.back() - num_rows, num_rows});
+  }
+  const Sessions sessions(element(), data(), {3, 1, 56}, lengths);
+  ExpectReference(sessions, segments);
+}
+
 // The merge reads eight splits at a time, of 256 keys each.
 TEST_P(CudaAttentionTest, AgreesWithDoublePrecisionOverManySplits) {
   for (const int window : {0, 2500}) {
