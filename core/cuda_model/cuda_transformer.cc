@@ -149,9 +149,10 @@ absl::Status CudaTransformer::AllocateArena() {
   };
   Cutter size(nullptr);
   cut(size);
+  // A step reads rows that fill it up, of which attention writes nothing.
   OUTRIDER_ASSIGN_OR_RETURN(
       DeviceMemory memory,
-      DeviceMemory::Allocate(gpu_, size.used(), "activations"));
+      DeviceMemory::AllocateZeroed(gpu_, size.used(), "activations"));
   Cutter cutter(memory.data());
   cut(cutter);
   Keep(std::move(memory));

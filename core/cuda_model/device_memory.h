@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -30,6 +31,19 @@ class DeviceMemory {
                        " bytes wanted, ", gpu->AvailableBytes(), " left"));
     }
     return DeviceMemory(memory, bytes, {std::move(gpu)});
+  }
+  // The same, of zeros, for what is read or copied in ranges of which a part is
+  // never written. Awaits the device. UNAVAILABLE: it is lost.
+  static absl::StatusOr<DeviceMemory> AllocateZeroed(std::shared_ptr<Gpu> gpu,
+                                                     size_t bytes,
+                                                     absl::string_view what) {
+    absl::StatusOr<DeviceMemory> memory = Allocate(gpu, bytes, what);
+    if (!memory.ok()) return memory;
+    gpu->Zero(memory->data(), bytes);
+    // Or it might be given back before its turn comes.
+    const std::string failure = gpu->Finish();
+    if (failure.empty()) return memory;
+    return absl::UnavailableError(absl::StrCat(what, ": ", failure));
   }
 
   void* data() const { return memory_.get(); }

@@ -42,7 +42,7 @@ absl::StatusOr<std::unique_ptr<DrawLoop>> DrawLoop::Make(
   const size_t bytes = loop->Place(nullptr, /*is_device=*/true, loop->device_);
   OUTRIDER_ASSIGN_OR_RETURN(
       DeviceMemory memory,
-      DeviceMemory::Allocate(loop->gpu_, bytes, "tokens drawn in a row"));
+      DeviceMemory::AllocateZeroed(loop->gpu_, bytes, "tokens drawn in a row"));
   counters.num_memory_bytes += static_cast<int64_t>(bytes);
   loop->memory_ = std::move(memory);
   loop->Place(loop->memory_->data(), /*is_device=*/true, loop->device_);

@@ -41,6 +41,16 @@ TEST_F(EmulatedDeviceTest, AModelSaysThatNoGpuRunsIt) {
   EXPECT_EQ(model_->info().device_name, GpuUnderTest()->name());
 }
 
+// Before it has run a step or been asked of a row.
+TEST_F(EmulatedDeviceTest, OfAModelsMemoryNoneIsUnwrittenButKvBlocks) {
+  const int before = emulated::NumUnwritten();
+  auto model = MakeSmallModel();
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(emulated::NumUnwritten(), before);
+  ASSERT_TRUE((*model)->AllocateKvBlocks(2).ok());
+  EXPECT_EQ(emulated::NumUnwritten(), before + 1);
+}
+
 TEST_F(EmulatedDeviceTest, GraphsTakeNoMoreMemoryThanTheyMay) {
   Make(
       {.graph_rows = 2, .capture_time = kTimeForGraphs, .capture_bytes = 1000});

@@ -49,7 +49,7 @@ absl::StatusOr<std::unique_ptr<RowScorer>> RowScorer::Make(
   for (const size_t each : {bytes, scratch_bytes}) {
     OUTRIDER_ASSIGN_OR_RETURN(
         DeviceMemory memory,
-        DeviceMemory::Allocate(scorer->gpu_, each, "scores of rows"));
+        DeviceMemory::AllocateZeroed(scorer->gpu_, each, "scores of rows"));
     counters.num_memory_bytes += static_cast<int64_t>(each);
     scorer->memory_.push_back(std::move(memory));
   }

@@ -14,15 +14,14 @@
 #include "core/kernels/cuda/device_array.h"
 #include "core/kernels/cuda/draw_next.h"
 #include "core/kernels/cuda/emulation/block.h"
-#include "core/kernels/random_values.h"
 #include "core/testing/answer_on_host.h"
 #include "core/testing/draw_on_host.h"
 #include "gtest/gtest.h"
+#include "tests/exactness/scored_rows.h"
 
 namespace outrider::testing {
 namespace {
 
-using kernels::RandomValues;
 using kernels::cuda::AttentionTile;
 using kernels::cuda::DeviceArray;
 using kernels::cuda::DrawNextArgs;
@@ -184,14 +183,13 @@ class Sessions {
   const DeviceArray<float> next_logits_{kMost * kStride};
 };
 
+// With threads in three orders, and other logits each time.
 class DeviceDrawsTest : public ::testing::TestWithParam<uint64_t> {
  protected:
   DeviceDrawsTest() { kernels::cuda::emulation::SetSeed(GetParam()); }
 
   static std::vector<float> Logits(int size, uint32_t seed, float spread) {
-    std::vector<float> logits = RandomValues(static_cast<size_t>(size), seed);
-    for (float& x : logits) x *= spread;
-    return logits;
+    return testing::Logits(size, seed + DataOfOrder(GetParam()), spread);
   }
 };
 INSTANTIATE_TEST_SUITE_P(Orders, DeviceDrawsTest,
@@ -225,6 +223,27 @@ TEST_P(DeviceDrawsTest, ATokenIsTheHostsForEveryLawAndCoin) {
   }
   EXPECT_GT(num_decided, 200);
   EXPECT_LT(num_first, 120);
+}
+
+TEST_P(DeviceDrawsTest, TokensAreTheHostsFromOneToSixteenRows) {
+  std::vector<Drawn> all;
+  for (uint32_t i = 0; i < 16; ++i) {
+    all.push_back(
+        DrawnOf(Logits(300, i, 6.0f), Laws()[i % Laws().size()], 20 + 5 * i));
+    Sessions sessions(all, /*num_left=*/2, /*num_tiles=*/1);
+    sessions.Draw();
+    const auto records = sessions.records_.Read();
+    const auto tokens = sessions.tokens_.Read();
+    const auto positions = sessions.positions_.Read();
+    for (size_t j = 0; j < all.size(); ++j) {
+      SCOPED_TRACE(i);
+      // Unless the host asks for the whole row.
+      const TokenId right = HostsToken(all[j]).value_or(tokens[j]);
+      EXPECT_EQ(tokens[j], right) << j;
+      EXPECT_EQ(records[2 * j].token, tokens[j]) << j;
+      EXPECT_EQ(positions[j], static_cast<int>(all[j].next.position)) << j;
+    }
+  }
 }
 
 TEST_P(DeviceDrawsTest, AsManyAsAThreadEachAreDrawnFrom) {

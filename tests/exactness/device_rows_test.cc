@@ -35,9 +35,30 @@ std::vector<TokenId> EveryNth(int vocab_size, int step) {
   return support;
 }
 
+void ExpectAsOnHost(const Question& question, const Answer& answer) {
+  const Distribution p = OnHost(question);
+  ASSERT_TRUE(answer.row.is_valid);
+  EXPECT_EQ(answer.row.argmax, FindArgmax(question.logits).argmax);
+  double on_support = 0, difference = 0;
+  for (size_t i = 0; i < question.support.size(); ++i) {
+    on_support += p(question.support[i]);
+    difference += std::abs(answer.p[i] - p(question.support[i]));
+  }
+  EXPECT_LE(difference / 2, kTotalVariation);
+  EXPECT_NEAR(answer.tail_mass, 1 - on_support, kTotalVariation);
+  if (!question.is_coupled) return;
+  Coins coins(question.seed);
+  EXPECT_EQ(answer.row.drawn, DrawCoupled(p, question.position, coins));
+}
+
+// With threads in three orders, and other logits each time.
 class DeviceRowsTest : public ::testing::TestWithParam<uint64_t> {
  protected:
   DeviceRowsTest() { kernels::cuda::emulation::SetSeed(GetParam()); }
+
+  static std::vector<float> Logits(int size, uint32_t seed, float spread) {
+    return testing::Logits(size, seed + DataOfOrder(GetParam()), spread);
+  }
 };
 INSTANTIATE_TEST_SUITE_P(Orders, DeviceRowsTest,
                          ::testing::Values(uint64_t{1}, uint64_t{2},
@@ -50,17 +71,27 @@ TEST_P(DeviceRowsTest, ProbabilitiesAreThoseOfTheHost) {
       const Question question = {.logits = Logits(size, size, 12.0f),
                                  .temperature = temperature,
                                  .support = EveryNth(size, 7)};
-      const Answer answer = Ask({question})[0];
-      const Distribution p = OnHost(question);
-      ASSERT_TRUE(answer.row.is_valid);
-      EXPECT_EQ(answer.row.argmax, FindArgmax(question.logits).argmax);
-      double on_support = 0, difference = 0;
-      for (size_t i = 0; i < question.support.size(); ++i) {
-        on_support += p(question.support[i]);
-        difference += std::abs(answer.p[i] - p(question.support[i]));
-      }
-      EXPECT_LE(difference / 2, kTotalVariation) << size << ", " << temperature;
-      EXPECT_NEAR(answer.tail_mass, 1 - on_support, kTotalVariation);
+      SCOPED_TRACE(size);
+      ExpectAsOnHost(question, Ask({question})[0]);
+    }
+  }
+}
+
+TEST_P(DeviceRowsTest, AnswersAreThoseOfTheHostFromOneToSixteenRows) {
+  std::vector<Question> questions;
+  for (uint32_t i = 0; i < 16; ++i) {
+    questions.push_back({.logits = Logits(70, i, 5.0f),
+                         .temperature = 0.3 * (i % 5),
+                         .is_coupled = i % 2 == 1,
+                         .seed = 0x123456789abcdef0u + i,
+                         .position = 30 + i});
+    if (i % 2 == 0) {
+      questions.back().support = EveryNth(70, 2 + static_cast<int>(i));
+    }
+    const auto answers = Ask(questions);
+    for (uint32_t j = 0; j <= i; ++j) {
+      SCOPED_TRACE(i);
+      ExpectAsOnHost(questions[j], answers[j]);
     }
   }
 }
@@ -136,10 +167,8 @@ TEST_P(DeviceRowsTest, TheCoupledDrawIsThatOfTheHost) {
     }
     const auto answers = Ask(questions);
     for (size_t i = 0; i < questions.size(); ++i) {
-      Coins coins(questions[i].seed);
-      EXPECT_EQ(answers[i].row.drawn,
-                DrawCoupled(OnHost(questions[i]), questions[i].position, coins))
-          << size << ", question " << i;
+      SCOPED_TRACE(size);
+      ExpectAsOnHost(questions[i], answers[i]);
     }
   }
 }

@@ -14,14 +14,13 @@
 #include "core/kernels/cuda/device_array.h"
 #include "core/kernels/cuda/emulation/block.h"
 #include "core/kernels/cuda/top_rows.h"
-#include "core/kernels/random_values.h"
 #include "core/testing/answer_on_host.h"
 #include "gtest/gtest.h"
+#include "tests/exactness/scored_rows.h"
 
 namespace outrider::testing {
 namespace {
 
-using kernels::RandomValues;
 using kernels::cuda::DeviceArray;
 using kernels::cuda::TopRow;
 using kernels::cuda::TopRowResult;
@@ -124,15 +123,14 @@ void ExpectAsDefined(const TopAsked& asked, const TopTold& told) {
               asked.tokens.empty() ? 1 : 0, kRestTolerance);
 }
 
-std::vector<float> TopLogits(int size, uint32_t seed, float spread) {
-  std::vector<float> logits = RandomValues(static_cast<size_t>(size), seed);
-  for (float& x : logits) x *= spread;
-  return logits;
-}
-
+// With threads in three orders, and other logits each time.
 class DeviceTopRowsTest : public ::testing::TestWithParam<uint64_t> {
  protected:
   DeviceTopRowsTest() { kernels::cuda::emulation::SetSeed(GetParam()); }
+
+  static std::vector<float> TopLogits(int size, uint32_t seed, float spread) {
+    return Logits(size, seed + DataOfOrder(GetParam()), spread);
+  }
 };
 INSTANTIATE_TEST_SUITE_P(Orders, DeviceTopRowsTest,
                          ::testing::Values(uint64_t{1}, uint64_t{2},
@@ -246,7 +244,7 @@ TEST_P(DeviceTopRowsTest, TheGreatestAloneMayBeAnywhere) {
 // order of threads will do: emulation takes a second for it.
 TEST(DeviceTopRowsLargeTest, AVocabularyMayNeedMoreSharedMemoryThanIsFree) {
   for (const int size : {380000, 1 << 19}) {
-    TopAsked asked = {.logits = TopLogits(size, 2, 4.0f), .count = 3};
+    TopAsked asked = {.logits = Logits(size, 2, 4.0f), .count = 3};
     asked.tokens = {0, size - 1};
     ExpectAsDefined(asked, AskTopRows({asked})[0]);
   }
@@ -264,6 +262,21 @@ TEST_P(DeviceTopRowsTest, ARowThatIsNoneIsSaidToBe) {
         asked.tokens = {place};
         EXPECT_FALSE(AskTopRows({asked})[0].result.is_valid) << place;
       }
+    }
+  }
+}
+
+TEST_P(DeviceTopRowsTest, AnswersAreAsDefinedFromOneToSixteenRows) {
+  std::vector<TopAsked> all;
+  for (int i = 0; i < 16; ++i) {
+    all.push_back({.logits = TopLogits(70, static_cast<uint32_t>(i), 6.0f),
+                   .count = i % 3 == 0 ? 1 : 5 * i,
+                   .temperature = 0.3 * (i % 5)});
+    if (i % 4 == 3) all.back().tokens = {i, 40 + i};
+    const auto told = AskTopRows(all);
+    for (size_t j = 0; j < all.size(); ++j) {
+      SCOPED_TRACE(i);
+      ExpectAsDefined(all[j], told[j]);
     }
   }
 }

@@ -101,6 +101,11 @@ inline Distribution OnHost(const Question& question) {
   return *Process(question.logits, {.temperature = question.temperature}, {});
 }
 
+// What an order of threads adds to the seeds of its test's data.
+inline uint32_t DataOfOrder(uint64_t order) {
+  return 1000 * (static_cast<uint32_t>(order) - 1);
+}
+
 // Logits of a row, more uneven where the spread is wide.
 inline std::vector<float> Logits(int vocab_size, uint32_t seed, float spread) {
   std::vector<float> logits = kernels::RandomValues(vocab_size, seed);

@@ -8,7 +8,7 @@ namespace {
 
 class StreamGpu final : public Gpu {
  public:
-  explicit StreamGpu(int index) : index_(index), stream_(MakeStream()) {}
+  StreamGpu(int index, Stream stream) : index_(index), stream_(stream) {}
   ~StreamGpu() override {
     UseDevice(index_);
     DestroyStream(stream_);
@@ -96,7 +96,12 @@ class StreamGpu final : public Gpu {
 
 Gpu* OpenGpu(int index, std::string* error) {
   *error = OpenDevice(index);
-  return error->empty() ? new StreamGpu(index) : nullptr;
+  if (!error->empty()) return nullptr;
+  Stream stream = nullptr;
+  const std::string failure = MakeStream(&stream);
+  if (failure.empty()) return new StreamGpu(index, stream);
+  *error = "the device makes no stream: " + failure;
+  return nullptr;
 }
 
 // kOpenGpuSymbol.

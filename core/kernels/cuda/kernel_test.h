@@ -12,7 +12,8 @@
 
 namespace outrider::kernels::cuda {
 
-// Each test with both types of elements, and with threads in three orders.
+// Each test with both types of elements, and three times: with threads in
+// another order and other data each time.
 class KernelTest
     : public ::testing::TestWithParam<std::tuple<Element, uint64_t>> {
  protected:
@@ -20,6 +21,8 @@ class KernelTest
 
   Element element() const { return std::get<0>(GetParam()); }
   uint64_t seed() const { return std::get<1>(GetParam()); }
+  // Where the seeds of this time's numbers begin.
+  uint32_t data() const { return 1000 * (static_cast<uint32_t>(seed()) - 1); }
   // The greatest relative error of rounding to the type.
   float unit() const {
     return element() == Element::kBFloat16 ? 0x1p-8f : 0x1p-11f;

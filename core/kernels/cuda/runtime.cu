@@ -112,10 +112,9 @@ void* AllocatePinned(size_t bytes) {
 
 void FreePinned(void* memory) { cudaFreeHost(memory); }
 
-Stream MakeStream() {
-  Stream stream = nullptr;
-  cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
-  return stream;
+std::string MakeStream(Stream* stream) {
+  *stream = nullptr;
+  return MessageOf(cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking));
 }
 
 void DestroyStream(Stream stream) { cudaStreamDestroy(stream); }

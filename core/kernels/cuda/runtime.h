@@ -36,7 +36,7 @@ void FreePinned(void* memory);
 
 // A queue of work: copies and kernels run in their order, at some time before
 // Synchronize returns. The stream null is there always.
-Stream MakeStream();
+std::string MakeStream(Stream* stream);
 void DestroyStream(Stream stream);
 
 // Host memory, AllocatePinned's or not, stays as it is until Synchronize.

@@ -33,6 +33,14 @@ TEST_F(EmulatedGpuTest, ANumberThatTheMachineDoesNotHaveIsRefused) {
   EXPECT_EQ(error, "there are 1 GPUs on this machine");
 }
 
+TEST_F(EmulatedGpuTest, ADeviceThatMakesNoStreamIsRefused) {
+  emulation::RefuseStreams(true);
+  std::string error;
+  EXPECT_THAT(OpenGpu(0, &error), IsNull());
+  emulation::RefuseStreams(false);
+  EXPECT_EQ(error, "the device makes no stream: out of memory");
+}
+
 TEST_F(EmulatedGpuTest, NothingHasHappenedBeforeFinish) {
   Buffers buffers(*gpu_, 4);
   std::vector<float> result(4, 7.0f);

@@ -57,7 +57,8 @@ inline cudaError_t cudaFreeHost(void* memory) {
   return emulated::DeletePinned(memory), cudaSuccess;
 }
 inline cudaError_t cudaStreamCreateWithFlags(CUstream_st** stream, int) {
-  return *stream = emulated::NewStream(), cudaSuccess;
+  *stream = emulated::NewStream();
+  return *stream == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
 }
 inline cudaError_t cudaStreamDestroy(CUstream_st* stream) {
   return emulated::DeleteStream(stream), cudaSuccess;
@@ -68,9 +69,7 @@ inline cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes,
 }
 inline cudaError_t cudaMemsetAsync(void* memory, int byte, size_t bytes,
                                    CUstream_st* stream) {
-  emulated::Submit(stream, [=] {
-    if (bytes > 0) std::memset(memory, byte, bytes);
-  });
+  emulated::Submit(stream, [=] { std::memset(memory, byte, bytes); });
   return cudaSuccess;
 }
 inline cudaError_t cudaStreamSynchronize(CUstream_st* stream) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/kernels/cuda/emulation/stream.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -29,6 +30,7 @@ namespace outrider::kernels::cuda::emulation {
 namespace {
 
 constexpr size_t kAlignment = 256;
+constexpr unsigned char kUnwritten = 0xFF;
 constexpr size_t kDefaultMemory = size_t{256} << 20;
 
 // Memory of one kind. Thread-safe, as any thread may give it back.
@@ -43,7 +45,7 @@ class Heap {
     if (bytes > available_ || posix_memalign(&memory, kAlignment, bytes) != 0) {
       return nullptr;
     }
-    std::memset(memory, 0xFF, bytes);
+    std::memset(memory, kUnwritten, bytes);
     available_ -= bytes;
     blocks_[memory] = bytes;
     return memory;
@@ -56,6 +58,16 @@ class Heap {
     available_ += block->second;
     blocks_.erase(block);
     std::free(memory);
+  }
+  int num_unwritten() const {
+    MutexLock lock(mu_);
+    int count = 0;
+    for (const auto& [memory, bytes] : blocks_) {
+      const auto* const begin = static_cast<const unsigned char*>(memory);
+      const auto is_unwritten = [](unsigned char x) { return x == kUnwritten; };
+      if (std::all_of(begin, begin + bytes, is_unwritten)) ++count;
+    }
+    return count;
   }
   // Graphs are part of it, too, at no address.
   bool Take(size_t bytes) {
@@ -88,6 +100,7 @@ struct Memory {
   Heap device{kDefaultMemory};
   Heap pinned{std::numeric_limits<size_t>::max()};
   std::atomic<size_t> graph_bytes = 0;
+  std::atomic<bool> is_stream_refused = false;
 };
 
 Memory& TheMemory() {
@@ -103,7 +116,12 @@ void Submit(Stream stream, Command command) {
   commands.push_back(std::move(command));
 }
 
-Stream NewStream() { return new CUstream_st; }
+Stream NewStream() {
+  return TheMemory().is_stream_refused ? nullptr : new CUstream_st;
+}
+void RefuseStreams(bool is_refused) {
+  TheMemory().is_stream_refused = is_refused;
+}
 void DeleteStream(Stream stream) { delete stream; }
 
 void WaitFor(Stream stream) {
@@ -146,6 +164,8 @@ size_t AvailableMemory() { return TheMemory().device.available(); }
 void SetAvailableMemory(size_t bytes) {
   TheMemory().device.set_available(bytes);
 }
+
+int NumUnwritten() { return TheMemory().device.num_unwritten(); }
 
 void* NewPinned(size_t bytes) { return TheMemory().pinned.New(bytes); }
 void DeletePinned(void* memory) { TheMemory().pinned.Delete(memory); }

@@ -18,7 +18,8 @@ using Command = std::function<void()>;
 // Runs it now, or puts it in the stream's queue, or in what is captured.
 void Submit(Stream stream, Command command);
 
-Stream NewStream();
+Stream NewStream();  // null, where it is refused
+void RefuseStreams(bool is_refused);
 void DeleteStream(Stream stream);
 void WaitFor(Stream stream);
 
@@ -40,6 +41,8 @@ void DeleteMemory(void* memory);
 size_t AvailableMemory();
 // What it has besides what is taken already.
 void SetAvailableMemory(size_t bytes);
+// How many pieces of it were taken of which no byte has been written.
+int NumUnwritten();
 
 // Host memory that a device copies from and to by itself.
 void* NewPinned(size_t bytes);
