@@ -20,6 +20,9 @@ constexpr double kDifference = 0.1;
 constexpr double kChange = 0.35;
 
 constexpr double kShareOfTrials = 0.005;
+// What changes all the time has the other way tried no more often than this, in
+// rounds for one of a trial.
+constexpr int kRoundsBetweenTrials = 8;
 // What is nearly as fast costs next to nothing to try.
 constexpr double kLeastLoss = 0.02;
 constexpr double kMostLoss = 1;
@@ -36,10 +39,17 @@ void AheadChoice::Learn(double seconds_per_token, int num_sessions) {
   ++num_since_trial_;
   ++num_since_turn_;
   if (num_since_turn_ <= kUnsettledOfEach * num_sessions) return;
+  // A round that stood still says little, also where it is a block's first.
+  if (block_.weight == 0 && own().weight > 0) {
+    seconds_per_token =
+        std::min(seconds_per_token, Pace::kMostOfMean * own().value);
+  }
   block_.Add(seconds_per_token);
   if (block_.weight < std::max(kLeastRounds, kLeastRoundsOfEach * num_sessions))
     return;
-  if (!is_trial_ && Pace::AreApart(block_, own(), kChange)) {
+  // Once noted, a change is followed by a trial, whatever changes meanwhile.
+  if (!is_trial_ && !is_other_old_ &&
+      Pace::AreApart(block_, own(), kChange, num_sessions)) {
     NoteChange();
   } else if (IsBlockOver(num_sessions)) {
     Decide();
@@ -47,7 +57,8 @@ void AheadChoice::Learn(double seconds_per_token, int num_sessions) {
 }
 
 bool AheadChoice::IsBlockOver(int num_sessions) {
-  return !is_trial_ || Pace::AreApart(block_, other(), kDifference) ||
+  return !is_trial_ ||
+         Pace::AreApart(block_, other(), kDifference, num_sessions) ||
          block_.weight >=
              std::max(kMostRounds, kMostRoundsOfEach * num_sessions);
 }
@@ -55,7 +66,8 @@ bool AheadChoice::IsBlockOver(int num_sessions) {
 // The other way is taken to have changed alike until it is tried: as soon as it
 // is known what this one is now.
 void AheadChoice::NoteChange() {
-  other().Scale(block_.value / own().value);
+  if (own().value > 0) other().Scale(block_.value / own().value);
+  other().KeepAtMost(kWeightOfMixed);
   is_other_old_ = true;
   own() = block_;
   own().KeepAtMost(kWeightOfMixed);
@@ -72,8 +84,7 @@ void AheadChoice::Decide() {
     num_since_trial_ = 0;
     is_trial_ = false;
     if (!is_better) Turn();
-  } else if (other().weight == 0 || !is_better || is_other_old_ ||
-             IsTimeToTry()) {
+  } else if (other().weight == 0 || !is_better || IsTimeToTry()) {
     is_trial_ = true;
     is_other_old_ = false;
     Turn();
@@ -81,6 +92,10 @@ void AheadChoice::Decide() {
 }
 
 bool AheadChoice::IsTimeToTry() {
+  if (is_other_old_ &&
+      num_since_trial_ >= kRoundsBetweenTrials * rounds_of_trial_) {
+    return true;
+  }
   const double loss =
       std::clamp(other().value / own().value - 1, kLeastLoss, kMostLoss);
   return kShareOfTrials * num_since_trial_ >= rounds_of_trial_ * loss;

@@ -12,11 +12,11 @@ namespace outrider {
 // faster, by the time for a token of those that they commit on average. The
 // other way is tried for a block of rounds, which ends as soon as it is clear
 // which is faster: now and then, for half a percent of the time, and once the
-// way in force has become another, as a network or a text that changes, changes
-// both. All sessions go one way together, as what they cost each other shows
-// only so: nodes may share processors, sessions that hit come back at other
-// times than those that do not, and a drafter that is busy with guesses drafts
-// later for those who wait. Follows from past rounds alone. Thread-compatible.
+// way in force has become another, as another network or text changes both. All
+// sessions go one way together, as what they cost each other shows only so:
+// nodes may share processors, sessions that hit come back at other times than
+// those that do not, and a drafter that is busy with guesses drafts later for
+// those who wait. Follows from past rounds alone. Thread-compatible.
 class AheadChoice {
  public:
   bool asks() const { return asks_; }

@@ -45,14 +45,16 @@ struct Pace {
   }
   double SquareOfError() const { return squares / (weight * weight); }
 
-  // Whether both are known, and apart by such a share and by more than chance.
-  static bool AreApart(const Pace& a, const Pace& b, double share) {
+  // Whether both are known, and apart by such a share and by more than chance,
+  // where so many rounds at a time are as one, as they share their passes.
+  static bool AreApart(const Pace& a, const Pace& b, double share,
+                       int num_alike) {
     constexpr double kErrors = 3;
     if (a.weight == 0 || b.weight == 0) return false;
     const double distance = std::abs(a.value - b.value);
     return distance > share * std::min(a.value, b.value) &&
-           distance * distance >
-               kErrors * kErrors * (a.SquareOfError() + b.SquareOfError());
+           distance * distance > kErrors * kErrors * std::max(1, num_alike) *
+                                     (a.SquareOfError() + b.SquareOfError());
   }
 };
 

@@ -299,7 +299,8 @@ absl::Status NodePool::RefusedDrafter() const {
     if (drafter->state() == NodeState::kRefused) return drafter->fitness;
   }
   for (const NodeKnowledge* verifier : verifiers_.knowledge()) {
-    if (absl::IsUnimplemented(verifier->answer.status())) {
+    if (verifier->state() == NodeState::kRefused &&
+        absl::IsUnimplemented(verifier->answer.status())) {
       return verifier->fitness;
     }
   }

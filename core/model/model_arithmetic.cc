@@ -35,12 +35,13 @@ std::string DescribePositions(const ModelConfig& config) {
 
 std::string DescribeArithmetic(const ModelConfig& config) {
   return absl::StrCat(
-      "layout ", static_cast<int>(config.layout), ", norm ",
-      static_cast<int>(config.norm), " ", Exactly(config.norm_epsilon),
-      ", feed forward ", static_cast<int>(config.feed_forward), ", heads ",
-      config.num_heads, " of ", config.head_dim, ", ", config.num_kv_heads,
-      " of keys, positions ", DescribePositions(config), ", windows ",
-      absl::StrJoin(config.sliding_windows, " "));
+      config.layout == ModelLayout::kGpt2 ? "gpt2" : "llama", ", norm ",
+      config.norm == NormKind::kLayer ? "layer" : "rms", " ",
+      Exactly(config.norm_epsilon), ", feed forward ",
+      config.feed_forward == FeedForwardKind::kGelu ? "gelu" : "silu",
+      ", heads ", config.num_heads, " of ", config.head_dim, ", ",
+      config.num_kv_heads, " of keys, positions ", DescribePositions(config),
+      ", windows ", absl::StrJoin(config.sliding_windows, " "));
 }
 
 }  // namespace outrider

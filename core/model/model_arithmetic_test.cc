@@ -24,7 +24,7 @@ using Change = std::function<void(ModelConfig&)>;
 TEST(ModelArithmeticTest, IsAnotherWhereRowsAre) {
   const Change changes[] = {
       [](ModelConfig& c) { c.norm_epsilon = 1e-6; },
-      [](ModelConfig& c) { c.rope_theta = 10000.000001; },
+      [](ModelConfig& c) { c.rope_theta = 10001; },
       [](ModelConfig& c) { c.positions = PositionKind::kLearned; },
       [](ModelConfig& c) { c.sliding_windows[0] = 16; },
       [](ModelConfig& c) {
@@ -55,6 +55,13 @@ TEST(ModelArithmeticTest, IsAnotherWhereRowsAre) {
     EXPECT_NE(DescribeArithmetic(config), last);
     last = DescribeArithmetic(config);
   }
+}
+
+// Hashes of weights that somebody has noted down are of this very text.
+TEST(ModelArithmeticTest, StaysWhatItIs) {
+  EXPECT_EQ(DescribeArithmetic(LlamaConfig()),
+            "llama, norm rms 1.0000000000000001e-05, feed forward silu, heads "
+            "4 of 8, 2 of keys, positions rotary 10000, windows 0 16");
 }
 
 TEST(ModelArithmeticTest, IsTheSameWhereOnlyLimitsDiffer) {
