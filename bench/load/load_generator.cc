@@ -33,7 +33,9 @@ class Run {
 
   void WarmUp() {
     for (int i = 0; i < options_.num_warm_up; ++i) {
-      if (auto request = NextRequest()) Send(*request, Clock::now());
+      const auto request = NextRequest();
+      // What fails here is told by the requests that count.
+      if (!request || !Send(*request, Clock::now()).status.ok()) return;
     }
   }
 

@@ -2,7 +2,6 @@
 // When drafts are asked for ahead, and for how many outcomes.
 #include <algorithm>
 
-#include "coordinator/peers/ahead_choice.h"
 #include "coordinator/peers/draft_length_control.h"
 #include "coordinator/peers/outcome_count.h"
 #include "gtest/gtest.h"
@@ -122,20 +121,6 @@ TEST(ScheduleControlTest, DraftsAheadFromTheFirstRoundOnAreAskedForByName) {
   EXPECT_EQ(control.ChooseAhead(4, DraftLengthMode::kFixed).num_drafts, 4);
   EXPECT_GT(control.Acceptance(), 0);
   EXPECT_LT(control.Acceptance(), 1);
-}
-
-// Rounds in turn take ever longer from the 200th on, each block much longer
-// than the one before.
-TEST(AheadChoiceTest, TriesTheOtherWayWhileItsOwnStillChanges) {
-  AheadChoice choice;
-  int num_asked = 0;
-  double in_turn = 1;
-  for (int i = 0; i < 320; ++i) {
-    if (i >= 200) in_turn *= 1.05;
-    if (i >= 200 && choice.asks()) ++num_asked;
-    choice.Learn(choice.asks() ? 2 : in_turn, /*num_sessions=*/1);
-  }
-  EXPECT_GT(num_asked, 50);
 }
 
 // Rounds with four drafts, which take 30 ms to draft in turn; the fewest and

@@ -2,6 +2,7 @@
 """Bad files, flags and requests: one clear line, the right exit status, and nobody else is hurt."""
 import json
 import pathlib
+import re
 import shutil
 import socket
 import struct
@@ -319,6 +320,12 @@ class MismatchTest(ProgramTest):
                             FAILED, "--require-drafter", "another service")
         self.assert_refuses(self.start_coordinator(self.verifier, self.verifier, "--require-drafter"),
                             FAILED, "--require-drafter", "another service")
+
+    def test_the_weights_that_the_example_of_a_release_names_are_those_of_the_demo_pair(self):
+        example = pathlib.Path(DRAFT).parents[1] / "deploy/examples/fetched-models/kustomization.yaml"
+        pinned = dict(re.findall(r" - (TARGET|DRAFT)_WEIGHTS=(\w+)", example.read_text("utf-8")))
+        self.start_verifier("--expect-weights", pinned["TARGET"]).address()
+        self.start_drafter("--expect-weights", pinned["DRAFT"]).address()
 
     def test_with_require_drafter_the_coordinator_ends_instead(self):
         drafter = self.start_drafter(model=self.other).address()

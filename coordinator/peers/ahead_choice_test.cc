@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/peers/ahead_choice.h"
+
+#include <random>
+
+#include "gtest/gtest.h"
+
+namespace outrider {
+namespace {
+
+// Seconds for a token each way.
+struct WayCosts {
+  double in_turn = 1;
+  double ahead = 1;
+  bool IsSlower(bool asks) const {
+    return asks ? ahead > in_turn : in_turn > ahead;
+  }
+};
+
+// One session whose rounds are a fifth longer or shorter by chance.
+class TwoWays {
+ public:
+  // How many of these went the slower way; the first takes so many times as
+  // long as it should.
+  int Run(const WayCosts& costs, int num_rounds, double first = 1) {
+    int num_slower = 0;
+    for (int i = 0; i < num_rounds; ++i) {
+      const bool asks = choice_.asks();
+      if (costs.IsSlower(asks)) ++num_slower;
+      const double noise = std::uniform_real_distribution(0.8, 1.2)(random_);
+      choice_.Learn(
+          noise * (i == 0 ? first : 1) * (asks ? costs.ahead : costs.in_turn),
+          /*num_sessions=*/1);
+    }
+    return num_slower;
+  }
+
+ private:
+  AheadChoice choice_;
+  std::mt19937 random_{1};
+};
+
+// What the other way was before counts little beside what a trial shows.
+TEST(AheadChoiceTest, TakesTheOtherWaySoonOnceItHasBecomeTheFaster) {
+  for (const WayCosts& before :
+       {WayCosts{1, 1.5}, WayCosts{1, 3}, WayCosts{1, 1.2}}) {
+    for (const WayCosts& after :
+         {WayCosts{2, 1.6}, WayCosts{2, 1.5}, WayCosts{4, 1}}) {
+      TwoWays rounds;
+      rounds.Run(before, 1000);
+      EXPECT_LT(rounds.Run(after, 3000), 250)
+          << before.ahead << " -> " << after.in_turn << ", " << after.ahead;
+    }
+  }
+}
+
+TEST(AheadChoiceTest, ARoundThatStandsStillIsForgottenSoon) {
+  for (const double times : {5, 50, 1000}) {
+    TwoWays rounds;
+    rounds.Run({1, 1.3}, 1000);
+    EXPECT_LT(rounds.Run({1, 1.3}, 3000, times), 150) << times;
+  }
+}
+
+// Loads come and go.
+TEST(AheadChoiceTest, DoesNotPayForTrialsAllTheTimeWhereBothWaysKeepChanging) {
+  for (const int period : {20, 30, 100}) {
+    TwoWays rounds;
+    int num_slower = 0;
+    for (int i = 0; i < 3000 / period; ++i) {
+      const double load = i % 2 == 0 ? 1 : 2;
+      num_slower += rounds.Run({load, 1.6 * load}, period);
+    }
+    EXPECT_LT(num_slower, 750) << period;
+  }
+}
+
+// Rounds in turn take ever longer from the 200th on, each block much longer
+// than the one before.
+TEST(AheadChoiceTest, TriesTheOtherWayWhileItsOwnStillChanges) {
+  AheadChoice choice;
+  int num_asked = 0;
+  double in_turn = 1;
+  for (int i = 0; i < 320; ++i) {
+    if (i >= 200) in_turn *= 1.05;
+    if (i >= 200 && choice.asks()) ++num_asked;
+    choice.Learn(choice.asks() ? 2 : in_turn, /*num_sessions=*/1);
+  }
+  EXPECT_GT(num_asked, 50);
+}
+
+}  // namespace
+}  // namespace outrider
