@@ -34,9 +34,8 @@ class DeviceMemory {
   }
   // The same, of zeros, for what is read or copied in ranges of which a part is
   // never written. Awaits the device. UNAVAILABLE: it is lost.
-  static absl::StatusOr<DeviceMemory> AllocateZeroed(std::shared_ptr<Gpu> gpu,
-                                                     size_t bytes,
-                                                     absl::string_view what) {
+  static absl::StatusOr<DeviceMemory> AllocateZeroed(
+      const std::shared_ptr<Gpu>& gpu, size_t bytes, absl::string_view what) {
     absl::StatusOr<DeviceMemory> memory = Allocate(gpu, bytes, what);
     if (!memory.ok()) return memory;
     gpu->Zero(memory->data(), bytes);
