@@ -162,7 +162,7 @@ TEST_P(CudaLinearTest, TheResidualStreamIsAddedTo) {
   constexpr int kOut = 24, kIn = 64, kRows = 3;
   const Layer layer(element(), data(), kOut, kIn);
   const Rounded x = Inputs(kRows, kIn);
-  const auto before = RandomValues(kRows * kOut, data() + 11);
+  const auto before = RandomValues(size_t{kRows} * kOut, data() + 11);
   const DeviceArray<uint16_t> inputs(x.bits);
   const DeviceArray<float> sum(before);
   Linear(layer.Args(inputs, kRows, Epilogue::kAdd, sum.data()), nullptr);
@@ -217,8 +217,8 @@ TEST_P(CudaLinearTest, GeluIsTheTanhApproximation) {
 // its tiles.
 TEST_P(CudaLinearTest, PartsOfAMatrixLieOneAfterTheOther) {
   constexpr int kIn = 24, kOut = 45;
-  const Rounded rows =
-      Round(element(), Scaled(RandomValues(kOut * kIn, data() + 3), 2.0f));
+  const Rounded rows = Round(
+      element(), Scaled(RandomValues(size_t{kOut} * kIn, data() + 3), 2.0f));
   const DeviceArray<uint16_t> all(rows.bits);
   const size_t size = PackedBytes(kOut, kIn);
   const auto pack = [&](const std::vector<int>& parts) {
