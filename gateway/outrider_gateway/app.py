@@ -27,6 +27,7 @@ from .coordinators import Coordinators
 from .errors import ApiError, from_rpc
 from .generation import Generation
 from .keys import Account, Keys
+from .lingering import Lingering
 from .metrics import METRICS
 from .replies import ChatShape, CompletionShape, Json, Shape
 from .stop_tokens import StopTokens
@@ -365,6 +366,7 @@ def create_app(gateway: Gateway, *, with_metrics: bool) -> Starlette:
                             Exception: _on_bug},
         lifespan=gateway.lifespan)
     app.add_middleware(_Counting)
+    app.add_middleware(Lingering)
     return app
 
 

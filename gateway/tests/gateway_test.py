@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the gateway answers: the real `openai` client before real coordinators."""
 import json
+import socket
 import unittest
 import urllib.error
 import urllib.request
@@ -177,6 +178,20 @@ class AnswersTest(DoorTest):
         self.assertIn("larger than", self.refusal("/v1/completions", b" " * (9 << 20), 413)["message"])
         self.assertIn("/v1/unknown", self.refusal("/v1/unknown", b"", 404)["message"])
         self.assertIn("POST", self.refusal("/v1/models", b"", 405)["message"])
+
+    def test_a_refusal_arrives_though_the_body_is_still_on_its_way(self):
+        self.gateway()
+        host, port = self.url.removeprefix("http://").split(":")
+        for path, status, first, rest in (("/v1/completions", 413, 9 << 20, 4 << 20),
+                                          ("/v1/unknown", 404, 1, 4 << 20),
+                                          ("/v1/models", 405, 0, 4 << 20)):
+            with self.subTest(path), socket.create_connection((host, int(port)), timeout=60) as connection:
+                connection.sendall(f"POST {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n"
+                                   f"Content-Length: {first + rest}\r\n\r\n".encode() + b" " * first)
+                reader = connection.makefile("rb")
+                self.assertIn(str(status), reader.readline().decode())
+                connection.sendall(b" " * rest)
+                self.assertIn(b"invalid_request_error", reader.read())  # to a regular end
 
     def refusal(self, path, body, status):
         with self.assertRaises(urllib.error.HTTPError) as refusal:
