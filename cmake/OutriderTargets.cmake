@@ -17,6 +17,9 @@
 #   a test that needs .venv-test (tools/setup.sh) and the real programs; skipped,
 #   and said so, where what it needs is not there.
 function(outrider_python_test)
+  if(OUTRIDER_SANITIZE AND NOT OUTRIDER_TORCH)
+    return()  # no program is built there that it could run
+  endif()
   cmake_parse_arguments(A "" "NAME;SCRIPT;TIMEOUT" "ARGUMENTS;LABELS" ${ARGN})
   add_test(NAME ${A_NAME}
     COMMAND ${CMAKE_SOURCE_DIR}/tools/run-python-test.sh ${CMAKE_CURRENT_SOURCE_DIR}/${A_SCRIPT}

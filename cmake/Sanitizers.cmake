@@ -8,6 +8,11 @@ if(OUTRIDER_SANITIZE)
     add_compile_options(-fno-sanitize-recover=all)
     # Clang 14 cannot emit its data for coroutines; gcc has no such check.
     add_compile_options($<$<CXX_COMPILER_ID:Clang>:-fno-sanitize=function>)
+    if(OUTRIDER_SANITIZE MATCHES "address")
+      # The address sanitizer sees what is read or written through a null
+      # pointer; this check of each member access is a tenth of a build.
+      add_compile_options(-fno-sanitize=null)
+    endif()
   endif()
 endif()
 

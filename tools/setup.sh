@@ -16,7 +16,7 @@ if [[ -n "${1:-}" && "$1" != "--gateway" ]]; then # a browser for the gateway's 
   packages+=(chromium fonts-dejavu-core libtcmalloc-minimal4)
 fi
 if [[ "${1:-}" == "--lint" ]]; then # what .ci/run needs besides
-  packages+=(clang clang-format clang-tidy shellcheck yamllint prometheus) # for promtool
+  packages+=(clang clang-format clang-tidy lld shellcheck yamllint prometheus) # for promtool
 elif [[ "${1:-}" == "--deploy" ]]; then # what `make check-deploy` needs besides
   packages+=(prometheus yamllint shellcheck buildah podman runc netavark aardvark-dns
     catatonit iptables debootstrap)
