@@ -31,9 +31,9 @@ class DoorTest(ProgramTest):
     def setUpClass(cls):
         super().setUpClass()
         cls.programs = []
-        cls.verifier_program = cls.launch("outrider-verifier", "--model", TARGET)
+        cls.verifier_program = cls.launch("outrider-verifier", "--threads", 1, "--model", TARGET)
         cls.verifier = cls.verifier_program.address()
-        cls.drafter = cls.launch("outrider-drafter", "--model", TARGET.parent / "demo-draft").address()
+        cls.drafter = cls.launch("outrider-drafter", "--threads", 1, "--model", TARGET.parent / "demo-draft").address()
         cls.coordinator = cls.launch_coordinator().address()
 
     @classmethod
