@@ -37,10 +37,14 @@ class ProgramTest(unittest.TestCase):
         return program
 
     def start_verifier(self, *arguments, model=TARGET, listen=None):
-        return self.start("outrider-verifier", "--model", model, "--listen", listen or f"{self.HOST}:0", *arguments)
+        return self.start_node("outrider-verifier", model, listen, *arguments)
 
     def start_drafter(self, *arguments, model=DRAFT, listen=None):
-        return self.start("outrider-drafter", "--model", model, "--listen", listen or f"{self.HOST}:0", *arguments)
+        return self.start_node("outrider-drafter", model, listen, *arguments)
+
+    def start_node(self, name, model, listen, *arguments):
+        """With one thread: tests run beside each other, and a pass of a model so small gains nothing from more."""
+        return self.start(name, "--threads", 1, "--model", model, "--listen", listen or f"{self.HOST}:0", *arguments)
 
     def start_coordinator(self, verifier, drafter=None, *arguments, tokenizer=TARGET):
         drafter_flags = ["--drafter", drafter] if drafter else []
