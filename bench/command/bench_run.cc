@@ -36,8 +36,9 @@ absl::StatusOr<std::unique_ptr<BenchRun>> BenchRun::Start(
     const BenchOptions& options, Cancellation& cancellation) {
   std::unique_ptr<BenchRun> run(new BenchRun(options, cancellation));
   if (options.flags.coordinator) return run;
-  OUTRIDER_ASSIGN_OR_RETURN(run->draft_step_ms_,
-                            MeasureDraftStepMs(options.trio));
+  OUTRIDER_ASSIGN_OR_RETURN(
+      run->draft_step_ms_,
+      MeasureDraftStepMs(options.trio, options.request.temperature > 0));
   OUTRIDER_ASSIGN_OR_RETURN(run->trio_,
                             Trio::Start(options.trio, options.network));
   for (const std::string& coordinator : run->trio_->coordinators()) {

@@ -244,11 +244,13 @@ absl::StatusOr<InsideTimes> MeasureVerifier(const TrioOptions& options) {
   return times;
 }
 
-absl::StatusOr<double> MeasureDraftStepMs(const TrioOptions& options) {
+absl::StatusOr<double> MeasureDraftStepMs(const TrioOptions& options,
+                                          bool is_sampled) {
   OUTRIDER_ASSIGN_OR_RETURN(
       const Json json,
       RunMeasure(options, "outrider-drafter", DrafterFlags(options)));
-  return json.value("draft_step_ms", 0.0);
+  return json.value(is_sampled ? "draft_sampled_step_ms" : "draft_step_ms",
+                    0.0);
 }
 
 }  // namespace outrider::bench

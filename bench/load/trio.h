@@ -107,7 +107,9 @@ struct InsideTimes {
   std::vector<double> rows_ms = {};   // T(1), T(2), ...
 };
 absl::StatusOr<InsideTimes> MeasureVerifier(const TrioOptions& options);
-absl::StatusOr<double> MeasureDraftStepMs(const TrioOptions& options);
+// One token by the drafter: its greatest, or drawn at temperature 1.
+absl::StatusOr<double> MeasureDraftStepMs(const TrioOptions& options,
+                                          bool is_sampled);
 
 }  // namespace outrider::bench
 

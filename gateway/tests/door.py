@@ -31,9 +31,10 @@ class DoorTest(ProgramTest):
     def setUpClass(cls):
         super().setUpClass()
         cls.programs = []
-        cls.verifier_program = cls.launch("outrider-verifier", "--threads", 1, "--model", TARGET)
+        nodes = ("--threads", 1, "--model")
+        cls.verifier_program = cls.launch("outrider-verifier", *nodes, TARGET)
         cls.verifier = cls.verifier_program.address()
-        cls.drafter = cls.launch("outrider-drafter", "--threads", 1, "--model", TARGET.parent / "demo-draft").address()
+        cls.drafter = cls.launch("outrider-drafter", *nodes, TARGET.parent / "demo-draft").address()
         cls.coordinator = cls.launch_coordinator().address()
 
     @classmethod
