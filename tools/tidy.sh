@@ -2,7 +2,7 @@
 # tidy.sh [BASE]: clang-tidy over the lines of C++ that differ from the commit BASE
 # (the environment's OUTRIDER_TIDY_BASE, else where this branch left origin/main). In a
 # clone of main itself there is no such commit: there the base is the farthest of the
-# last 30 commits from which at most 10 files differ, as each costs a core 10 to 40 s;
+# last 30 commits from which at most 6 files differ, as each costs a core 10 to 40 s;
 # at least the last commit is checked, however much it changed. Each file is compiled
 # alone, as in build/debug, which is configured for that, headers too: so it is also
 # seen whether a file includes what it needs, which groups of files hide. Sources that
@@ -10,7 +10,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 most_commits=30
-most_files=10
+most_files=6
 
 changed_files() { git diff --name-only --diff-filter=d "$1" -- '*.cc' '*.h'; }
 

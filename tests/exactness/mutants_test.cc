@@ -16,6 +16,22 @@
 namespace outrider::testing::mutants {
 namespace {
 
+MutantCase InFormat(MutantCase mutant, ReplyFormat format) {
+  const bool is_sparse = format == ReplyFormat::kSparse;
+  const bool shows_late = mutant.id == "B1";
+  mutant.id += is_sparse ? " SPARSE" : " TOKENS";
+  mutant.figure_k3 = 0;
+  mutant.format = format;
+  if (is_sparse) {
+    // A tail is drawn whether or not it will be read: too many leaves for the
+    // length that the figures are of.
+    mutant.reuse = Reuse::kShareUniform;
+    mutant.length = shows_late ? 3 : 2;
+    mutant.figure_k2 = 0;
+  }
+  return mutant;
+}
+
 // The production path's switches once more, where the verifier draws tails
 // (SPARSE) or judges (TOKENS): the same mistakes, the same figures.
 std::vector<MutantCase> MutantsOfReplyFormats() {
@@ -24,22 +40,10 @@ std::vector<MutantCase> MutantsOfReplyFormats() {
                              MutantsOfEnd(), MutantsOfBlock()}) {
     for (const MutantCase& mutant : family) {
       if (mutant.mutant == Mutant::kNone) continue;
-      for (const ReplyFormat format :
-           {ReplyFormat::kSparse, ReplyFormat::kTokens}) {
-        const bool sparse = format == ReplyFormat::kSparse;
-        // It shows at the fourth token only, which has too many leaves there.
-        if (sparse && mutant.id == "M14 EOS 3") continue;
-        MutantCase& added = cases.emplace_back(mutant);
-        added.id += sparse ? " SPARSE" : " TOKENS";
-        added.figure_k3 = 0;
-        added.format = format;
-        if (!sparse) continue;
-        // A tail is drawn whether or not it will be read: too many leaves for
-        // the length that the figures are of.
-        added.reuse = Reuse::kShareUniform;
-        added.length = mutant.id == "B1" ? 3 : 2;  // its first that is wrong
-        added.figure_k2 = 0;
-      }
+      cases.push_back(InFormat(mutant, ReplyFormat::kTokens));
+      // It shows at the fourth token only, which has too many leaves there.
+      if (mutant.id == "M14 EOS 3") continue;
+      cases.push_back(InFormat(mutant, ReplyFormat::kSparse));
     }
   }
   return cases;
