@@ -5,7 +5,6 @@
 #include <memory>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "core/engine/job.h"
 #include "core/model/causal_lm.h"
 
@@ -25,9 +24,6 @@ struct Pass {
   int num_chunks = 0;  // of prompts
   Job::Clock::time_point start = {};
 };
-
-// What the model answers to the extensions, one for each.
-using PassResults = std::vector<absl::StatusOr<LogitRows>>;
 
 }  // namespace outrider
 
