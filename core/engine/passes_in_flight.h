@@ -87,7 +87,10 @@ class PassesInFlight {
         std::any_of(last().parts.begin(), last().parts.end(), is_awaited)) {
       return std::nullopt;
     }
-    return last().start + *time - launch_time_;
+    // One that awaited steps of its own took longer than the next one will.
+    const Clock::duration launch =
+        std::min<Clock::duration>(launch_time_, pass_time.Fixed());
+    return last().start + *time - launch;
   }
 
  private:
