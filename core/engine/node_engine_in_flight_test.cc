@@ -167,10 +167,17 @@ TEST_F(SecondPassTest, IsLaunchedForThoseWhoComeWhileTheFirstRuns) {
   EXPECT_EQ(num_early(), 1);
 }
 
+// Of its four passes each ends once the next one was launched.
 TEST_F(SecondPassTest, IsLaunchedForTheRestOfAPromptThatIsAlone) {
-  Start(Hooks());
+  std::vector<std::promise<void>> launched(5);
+  Start({.on_launch = [&](int number) { launched[number].set_value(); },
+         .on_finish =
+             [&](int number) {
+               if (number >= 1 && number < 4) Await(launched[number + 1]);
+               return absl::OkStatus();
+             }});
   EXPECT_THAT(Submit(100).get(), IsOk());
-  EXPECT_GE(num_early(), 1);
+  EXPECT_EQ(num_early(), 3);
 }
 
 TEST_F(SecondPassTest, BeginsOnceTheFirstHasEnded) {
