@@ -180,10 +180,11 @@ class FailingLm final : public CausalLm {
   absl::Status AllocateKvBlocks(int num_blocks) override {
     return model_.AllocateKvBlocks(num_blocks);
   }
-  std::vector<absl::StatusOr<LogitRows>> Extend(
+  std::unique_ptr<PendingPass> Launch(
       absl::Span<const Extension> batch) override {
-    if (fails_) return {absl::ResourceExhaustedError("no memory")};
-    return model_.Extend(batch);
+    if (!fails_) return model_.Launch(batch);
+    return std::make_unique<PassThatRan>(
+        PassResults{absl::ResourceExhaustedError("no memory")});
   }
 
  private:

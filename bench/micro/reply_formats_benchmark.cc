@@ -88,9 +88,9 @@ class TableModel final : public CausalLm {
   const ModelInfo& info() const override { return info_; }
   int64_t AvailableKvBytes() const override { return 1 << 16; }
   absl::Status AllocateKvBlocks(int) override { return absl::OkStatus(); }
-  std::vector<absl::StatusOr<LogitRows>> Extend(
+  std::unique_ptr<PendingPass> Launch(
       absl::Span<const Extension> batch) override {
-    std::vector<absl::StatusOr<LogitRows>> all;
+    PassResults all;
     for (const Extension& extension : batch) {
       std::vector<float> logits;
       logits.reserve(extension.num_rows * rows_[0].size());
@@ -100,7 +100,7 @@ class TableModel final : public CausalLm {
       }
       all.push_back(LogitRows::FromVector(std::move(logits), info_.vocab_size));
     }
-    return all;
+    return std::make_unique<PassThatRan>(std::move(all));
   }
 
  private:

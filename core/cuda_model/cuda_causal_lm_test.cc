@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/cuda_model/small_model.h"
+#include "core/cuda_model/small_session.h"
 #include "core/testing/answer_on_host.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -19,22 +20,6 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr int kNumBlocks = 100;
-
-std::vector<TokenId> Tokens(int count, int salt) {
-  std::vector<TokenId> tokens;
-  for (int i = 0; i < count; ++i) {
-    tokens.push_back((i * 31 + salt * 17 + i / 7) % 50);
-  }
-  return tokens;
-}
-
-// Blocks first, first + step, ... for so many positions.
-std::vector<KvBlockId> Table(int first, int step, int length) {
-  std::vector<KvBlockId> table;
-  for (int i = 0; i < NumKvBlocks(length); ++i)
-    table.push_back(first + i * step);
-  return table;
-}
 
 class Model {
  public:
@@ -65,25 +50,13 @@ class Model {
   std::unique_ptr<CausalLm> model_;
 };
 
-// Sessions that a pass, and its parts, are made of.
-struct Session {
-  std::vector<TokenId> tokens = {};
-  std::vector<KvBlockId> table = {};
-
-  Extension Run(int begin, int end, int num_rows) const {
-    return {.blocks = table,
-            .cached_length = begin,
-            .tokens = absl::MakeConstSpan(tokens).subspan(begin, end - begin),
-            .num_rows = num_rows};
-  }
-};
-
-const Session& Long() {
-  static const Session session = {Tokens(300, 1), Table(0, 2, 300)};
+const SmallSession& Long() {
+  static const SmallSession session = {SmallText(300, 1),
+                                       SmallTable(0, 2, 300)};
   return session;
 }
-const Session& Short() {
-  static const Session session = {Tokens(40, 2), Table(71, 1, 40)};
+const SmallSession& Short() {
+  static const SmallSession session = {SmallText(40, 2), SmallTable(71, 1, 40)};
   return session;
 }
 
@@ -150,14 +123,14 @@ TEST(CudaCausalLmTest, ASessionAloneHasTheBitsThatItHasInABatch) {
 TEST(CudaCausalLmTest, ARoundOfManySessionsIsOneLaunchAndHasTheirBits) {
   Model model;
   constexpr int kSessions = 14, kRows = 5;
-  std::vector<Session> sessions;
+  std::vector<SmallSession> sessions;
   std::vector<Extension> batch;
   std::vector<float> alone;
   sessions.reserve(kSessions);
   for (int i = 0; i < kSessions; ++i) {
-    sessions.push_back({Tokens(20 + i, i), Table(3 * i, 1, 20 + i)});
+    sessions.push_back({SmallText(20 + i, i), SmallTable(3 * i, 1, 20 + i)});
   }
-  for (const Session& session : sessions) {
+  for (const SmallSession& session : sessions) {
     const auto length = static_cast<int>(session.tokens.size());
     model.Extend({session.Run(0, length - kRows, 0)});
     batch.push_back(session.Run(length - kRows, length, kRows));
@@ -186,7 +159,7 @@ TEST(CudaCausalLmTest, SessionsOfLongTextsAreInOneStepToo) {
 TEST(CudaCausalLmTest, RowsAfterACopyOfABlockAreThoseAfterTheBlockItself) {
   Model model;
   model.Extend({Short().Run(0, 28, 0)});
-  Session branch = Short();
+  SmallSession branch = Short();
   branch.table = {branch.table[0], 5, 6};
   Extension extension = branch.Run(28, 33, 5);
   extension.copied_block = Short().table[1];
@@ -200,9 +173,10 @@ TEST(CudaCausalLmTest, RowsAfterACopyOfABlockAreThoseAfterTheBlockItself) {
 // Rows that fill up a graph are written to a block that nobody has.
 TEST(CudaCausalLmTest, PaddingLeavesEveryBlockAsItIs) {
   Model model;
-  const Session first = {Tokens(16, 3), {0}}, last = {Tokens(16, 4), {99}};
+  const SmallSession first = {SmallText(16, 3), {0}},
+                     last = {SmallText(16, 4), {99}};
   const auto expected = model.Extend({first.Run(0, 16, 1), last.Run(0, 16, 1)});
-  const Session between = {Tokens(30, 5), {50, 51}};
+  const SmallSession between = {SmallText(30, 5), {50, 51}};
   for (int i = 0; i < 3; ++i) model.Extend({between.Run(0, 17 + i, 1)});
   EXPECT_EQ(model.Extend({first.Run(15, 16, 1), last.Run(15, 16, 1)}),
             expected);

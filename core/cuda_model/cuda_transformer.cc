@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
 #include "core/base/status_macros.h"
+#include "core/cuda_model/pinned_pool.h"
 #include "core/model/rotary_frequencies.h"
 
 namespace outrider {
@@ -73,19 +74,7 @@ absl::StatusOr<std::unique_ptr<CudaTransformer>> CudaTransformer::Make(
       new CudaTransformer(std::move(gpu), config, std::move(weights), limits));
   OUTRIDER_RETURN_IF_ERROR(transformer->AllocateArena());
   OUTRIDER_RETURN_IF_ERROR(transformer->UploadAngles());
-  OUTRIDER_ASSIGN_OR_RETURN(
-      transformer->scorer_,
-      RowScorer::Make(
-          transformer->gpu_, *transformer->counters_,
-          {.max_rows = limits.rows, .vocab_size = config.vocab_size}));
-  StepLimits step = transformer->step_limits_;
-  step.rows = std::min(limits.rows, limits.loop_sessions);
-  OUTRIDER_ASSIGN_OR_RETURN(
-      transformer->loop_,
-      DrawLoop::Make(transformer->gpu_, *transformer->counters_,
-                     {.max_rows = limits.drawn_rows,
-                      .vocab_size = config.vocab_size,
-                      .step = step}));
+  OUTRIDER_RETURN_IF_ERROR(transformer->MakeStepsInFlight());
   return transformer;
 }
 
@@ -111,6 +100,40 @@ CudaTransformer::CudaTransformer(std::shared_ptr<Gpu> gpu,
   step_limits_ = {.rows = limits.rows,
                   .table_entries = std::max(table_entries, limits.rows),
                   .group = config.num_heads / config.num_kv_heads};
+}
+
+absl::Status CudaTransformer::MakeStepsInFlight() {
+  OUTRIDER_ASSIGN_OR_RETURN(
+      std::unique_ptr<RowScorer> scorer,
+      RowScorer::Make(
+          gpu_, *counters_,
+          {.max_rows = limits_.rows, .vocab_size = config_.vocab_size}));
+  StepLimits step = step_limits_;
+  step.rows = std::min(limits_.rows, limits_.loop_sessions);
+  OUTRIDER_ASSIGN_OR_RETURN(std::unique_ptr<DrawLoop> loop,
+                            DrawLoop::Make(gpu_, *counters_,
+                                           {.max_rows = limits_.drawn_rows,
+                                            .vocab_size = config_.vocab_size,
+                                            .step = step}));
+  OUTRIDER_ASSIGN_OR_RETURN(
+      rows_, RowsInFlight::Make(gpu_, *counters_,
+                                {.logits = arena_.logits,
+                                 .max_rows = limits_.rows,
+                                 .vocab_size = config_.vocab_size}));
+  while (true) {
+    auto inputs = PinnedPool(gpu_).Take(StepArrays::Bytes(step_limits_));
+    if (inputs == nullptr) {
+      return absl::ResourceExhaustedError("no pinned memory for a step");
+    }
+    OUTRIDER_ASSIGN_OR_RETURN(DeviceEvent end, DeviceEvent::Make(gpu_));
+    in_flight_.push_back({.inputs = std::move(inputs),
+                          .scorer = std::move(scorer),
+                          .loop = std::move(loop),
+                          .end = std::move(end)});
+    if (in_flight_.size() == kStepsInFlight) return absl::OkStatus();
+    OUTRIDER_ASSIGN_OR_RETURN(scorer, in_flight_[0].scorer->MakeTwin());
+    OUTRIDER_ASSIGN_OR_RETURN(loop, in_flight_[0].loop->MakeTwin());
+  }
 }
 
 void CudaTransformer::Keep(DeviceMemory memory) {
@@ -201,7 +224,7 @@ absl::Status CudaTransformer::AllocateKvBlocks(int num_blocks) {
   counters_->num_memory_bytes += static_cast<int64_t>(memory.bytes());
   kv_memory_ = std::move(memory);
   step_limits_.spare_block = num_blocks;
-  loop_->set_spare_block(num_blocks);
+  for (StepInFlight& step : in_flight_) step.loop->set_spare_block(num_blocks);
   return absl::OkStatus();
 }
 
@@ -226,24 +249,49 @@ void CudaTransformer::CopyKvBlock(KvBlockId from, KvBlockId to) {
   }
 }
 
-absl::Status CudaTransformer::Run(StepInputs& step,
-                                  absl::Span<WantedRow> rows) {
-  loop_->Begin(arena_.logits, rows);
-  RunStep(step, rows);
-  RunLoop();
+void CudaTransformer::Launch(StepInputs& step, absl::Span<WantedRow> rows,
+                             StepInFlight& flight) {
+  flight.launched = rows_->MakeRoom();
+  if (!flight.launched.ok()) return;
+  flight.loop->Begin(arena_.logits, rows);
+  RunStep(step, rows, *flight.scorer);
+  RunLoop(*flight.loop);
   counters_->num_graphs = graphs_.num_captured();
   counters_->num_late_graphs = graphs_.num_late();
   counters_->num_graph_replays = graphs_.num_replays();
-  return Bring(rows);
+  const absl::Status whole = flight.scorer->Download(arena_.logits, rows);
+  flight.loop->Download();
+  flight.launched = flight.end.Record();
+  flight.launched.Update(whole);
+  const auto last_asked = std::find_if(rows.rbegin(), rows.rend(), IsUndecided);
+  rows_->Keep(flight, static_cast<size_t>(rows.rend() - last_asked));
+}
+
+absl::Status CudaTransformer::Bring(absl::Span<WantedRow> rows,
+                                    StepInFlight& flight) {
+  absl::Status status = flight.end.Await();
+  status.Update(flight.launched);
+  if (status.ok()) {
+    flight.scorer->TakeAnswers(rows);
+    flight.loop->Take(rows);
+    if (std::any_of(rows.begin(), rows.end(), IsUndecided)) {
+      status = rows_->Read(flight, [&](const float* logits) {
+        return flight.scorer->FetchOthers(logits, rows);
+      });
+    }
+  }
+  rows_->Forget(flight);
+  return status;
 }
 
 void CudaTransformer::RunStep(StepInputs& step,
-                              absl::Span<const WantedRow> rows) {
+                              absl::Span<const WantedRow> rows,
+                              RowScorer& scorer) {
   const std::optional<StepShape> bucket =
       GraphBucket(step.shape(), step_limits_, limits_);
   if (bucket.has_value()) step.PadTo(*bucket);
   gpu_->Upload(arena_.inputs.tokens, step.memory(), step.bytes());
-  scorer_->Ask(arena_.logits, rows);
+  scorer.Ask(arena_.logits, rows);
   const GraphShape shape = {.step = step.shape()};
   bucket.has_value() ? RunGraph(shape) : Launch(shape);
 }
@@ -255,37 +303,37 @@ void CudaTransformer::RunGraph(const GraphShape& shape) {
 void CudaTransformer::Launch(const GraphShape& shape) {
   const StepShape& step = shape.step;
   if (shape.draws_next) {
-    loop_->Draw(step.num_rows);
-    RunLayers(loop_->inputs(), step);
-    RunHead(loop_->inputs().logit_rows, step.num_logit_rows, loop_->logits());
+    loop().Draw(step.num_rows);
+    RunLayers(loop().inputs(), step);
+    RunHead(loop().inputs().logit_rows, step.num_logit_rows, loop().logits());
     return;
   }
   RunLayers(arena_.inputs, step);
   if (step.num_logit_rows == 0) return;
   RunHead(arena_.inputs.logit_rows, step.num_logit_rows, arena_.logits);
-  scorer_->Answer(step.num_logit_rows);
+  in_flight_[0].scorer->Answer(step.num_logit_rows);
 }
 
-void CudaTransformer::RunLoop() {
-  if (loop_->empty()) return;
+void CudaTransformer::RunLoop(DrawLoop& loop) {
+  if (loop.empty()) return;
   const std::optional<StepShape> bucket =
-      GraphBucket(loop_->shape(), loop_->limits(), limits_);
-  if (bucket.has_value()) loop_->PadTo(*bucket);
-  loop_->Upload();
-  const GraphShape shape = {.step = loop_->shape(), .draws_next = true};
-  for (int i = 0; i < loop_->num_steps(); ++i) {
+      GraphBucket(loop.shape(), loop.limits(), limits_);
+  if (bucket.has_value()) loop.PadTo(*bucket);
+  loop.Upload();
+  const GraphShape shape = {.step = loop.shape(), .draws_next = true};
+  for (int i = 0; i < loop.num_steps(); ++i) {
     bucket.has_value() ? RunGraph(shape) : Launch(shape);
   }
-  loop_->Draw(shape.step.num_rows);
+  loop.Draw(shape.step.num_rows);
 }
 
-absl::StatusOr<size_t> CudaTransformer::CaptureGraphs(void* step_memory) {
+absl::StatusOr<size_t> CudaTransformer::CaptureGraphs() {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point end = Clock::now() + limits_.capture_time;
   const size_t available = gpu_->AvailableBytes();
   const size_t least = available - std::min(available, limits_.capture_bytes);
   const std::vector<GraphShape> shapes = AllGraphShapes(
-      step_limits_, loop_->limits(), limits_, config_.context_length);
+      step_limits_, loop().limits(), limits_, config_.context_length);
   // Kernels differ by the number of rows alone.
   std::set<GraphShape> loaded;
   for (const GraphShape& shape : shapes) {
@@ -293,7 +341,7 @@ absl::StatusOr<size_t> CudaTransformer::CaptureGraphs(void* step_memory) {
     GraphShape kernels = shape;
     kernels.step.num_tiles = kernels.step.longest = 0;
     if (loaded.insert(kernels).second) {
-      OUTRIDER_RETURN_IF_ERROR(LoadKernels(shape, step_memory));
+      OUTRIDER_RETURN_IF_ERROR(LoadKernels(shape));
     }
     if (!graphs_.Capture(shape, [&] { Launch(shape); })) break;
   }
@@ -302,40 +350,21 @@ absl::StatusOr<size_t> CudaTransformer::CaptureGraphs(void* step_memory) {
   return shapes.size();
 }
 
-absl::Status CudaTransformer::LoadKernels(const GraphShape& shape,
-                                          void* step_memory) {
+absl::Status CudaTransformer::LoadKernels(const GraphShape& shape) {
+  const StepInFlight& flight = in_flight_[0];
   if (shape.draws_next) {
-    loop_->Begin(arena_.logits, /*rows=*/{});
-    loop_->PadTo(shape.step);
-    loop_->Upload();
+    flight.loop->Begin(arena_.logits, /*rows=*/{});
+    flight.loop->PadTo(shape.step);
+    flight.loop->Upload();
   } else {
-    StepInputs step(step_limits_, step_memory);
+    StepInputs step(step_limits_, flight.inputs.get());
     step.PadTo(shape.step);
     gpu_->Upload(arena_.inputs.tokens, step.memory(), step.bytes());
     const WantedRow none;
-    scorer_->Ask(arena_.logits, {&none, 1});
+    flight.scorer->Ask(arena_.logits, {&none, 1});
   }
   Launch(shape);
   return Finish();
-}
-
-absl::Status CudaTransformer::Bring(absl::Span<WantedRow> rows) {
-  const absl::Status whole = scorer_->Download(arena_.logits, rows);
-  loop_->Download();
-  OUTRIDER_RETURN_IF_ERROR(Finish());
-  OUTRIDER_RETURN_IF_ERROR(whole);
-  scorer_->TakeAnswers(rows);
-  loop_->Take(rows);
-  const absl::StatusOr<bool> copies = scorer_->CopyOthers(arena_.logits, rows);
-  // Nothing may be on its way to memory that is given back.
-  if (!copies.ok() || *copies) OUTRIDER_RETURN_IF_ERROR(Finish());
-  return copies.status();
-}
-
-absl::Status CudaTransformer::Finish() {
-  const std::string failure = gpu_->Finish();
-  if (failure.empty()) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat("forward pass: ", failure));
 }
 
 }  // namespace outrider

@@ -11,11 +11,13 @@
 #include "absl/status/statusor.h"
 #include "core/cuda_model/cuda_limits.h"
 #include "core/cuda_model/device_memory.h"
-#include "core/cuda_model/draw_loop.h"
 #include "core/cuda_model/graph_cache.h"
 #include "core/cuda_model/graph_shapes.h"
-#include "core/cuda_model/row_scorer.h"
+#include "core/cuda_model/rows_in_flight.h"
+#include "core/cuda_model/step_arena.h"
+#include "core/cuda_model/step_in_flight.h"
 #include "core/cuda_model/step_inputs.h"
+#include "core/cuda_model/wanted_row.h"
 #include "core/cuda_model/weights.h"
 #include "core/model/model_config.h"
 
@@ -36,55 +38,45 @@ class CudaTransformer {
   absl::Status AllocateKvBlocks(int num_blocks);
   void FreeKvBlocks();  // and the graphs that name them
   // Captures graphs of all shapes that steps can have, or of as many as the
-  // limits allow; how many shapes there are. `step_memory` is pinned, of
-  // StepArrays::Bytes. UNAVAILABLE: the device is lost.
-  absl::StatusOr<size_t> CaptureGraphs(void* step_memory);
+  // limits allow; how many shapes there are. UNAVAILABLE: the device is lost.
+  absl::StatusOr<size_t> CaptureGraphs();
   void CopyKvBlock(KvBlockId from, KvBlockId to);  // before the next step
 
   // Valid once blocks are allocated.
   const StepLimits& step_limits() const { return step_limits_; }
-  // Runs a step, goes on where extensions may, and brings the rows of logits.
-  // May pad the step.
+  // Each serves one step after the other, in turns.
+  StepInFlight& step_in_flight(int i) { return in_flight_[i]; }
+  // Launches a step, which it may pad, and goes on where extensions may.
+  void Launch(StepInputs& step, absl::Span<WantedRow> rows,
+              StepInFlight& flight);
+  // Awaits it, and brings its rows of logits, beside the launch of another one.
   //   RESOURCE_EXHAUSTED   no host memory for whole rows
   //   UNAVAILABLE          the device is lost
-  absl::Status Run(StepInputs& step, absl::Span<WantedRow> rows);
+  absl::Status Bring(absl::Span<WantedRow> rows, StepInFlight& flight);
   const DeviceCounters& counters() const { return *counters_; }
+  int vocab_size() const { return config_.vocab_size; }
 
  private:
-  // Memory of the device, for the largest step.
-  struct Arena {
-    StepArrays inputs = {};
-    float* x = nullptr;          // [rows, hidden]: the residual stream
-    void* normed = nullptr;      // [rows, hidden]
-    float* qkv = nullptr;        // [rows, query_size + 2 * kv_size]
-    void* queries = nullptr;     // [rows, query_size]
-    void* attended = nullptr;    // [rows, query_size]
-    void* inner = nullptr;       // [rows, intermediate]
-    float* logits = nullptr;     // [rows, vocab]
-    float* attention = nullptr;  // what attention leaves to its merge
-    const float* cos = nullptr;
-    const float* sin = nullptr;
-  };
-
   CudaTransformer(std::shared_ptr<Gpu> gpu, const ModelConfig& config,
                   CudaWeights weights, const CudaLimits& limits);
 
   void Keep(DeviceMemory memory);
   absl::Status AllocateArena();
   absl::Status UploadAngles();
+  absl::Status MakeStepsInFlight();
+  DrawLoop& loop() { return *in_flight_[0].loop; }  // as all on the device
   // A step, and what is asked of its rows.
-  void RunStep(StepInputs& step, absl::Span<const WantedRow> rows);
+  void RunStep(StepInputs& step, absl::Span<const WantedRow> rows,
+               RowScorer& scorer);
   // What follows for those who go on.
-  void RunLoop();
+  void RunLoop(DrawLoop& loop);
   // A step, or one of a loop, whose inputs and questions are on the device: as
   // a graph, or kernel by kernel.
   void RunGraph(const GraphShape& shape);
   void Launch(const GraphShape& shape);
   // Launches a step of rows that nobody asked for, which loads its kernels.
-  absl::Status LoadKernels(const GraphShape& shape, void* step_memory);
-  // Awaits the device, and brings what is known of the rows.
-  absl::Status Bring(absl::Span<WantedRow> rows);
-  absl::Status Finish();
+  absl::Status LoadKernels(const GraphShape& shape);
+  absl::Status Finish() { return StatusOfDevice(gpu_->Finish()); }
   // The layers, up to the residual stream's last state.
   void RunLayers(const StepArrays& inputs, const StepShape& shape);
   void RunAttention(const StepArrays& inputs, const StepShape& shape,
@@ -103,14 +95,14 @@ class CudaTransformer {
   kernels::cuda::Heads heads_;
   StepLimits step_limits_ = {};
   size_t attention_floats_ = 0;
-  Arena arena_ = {};
+  StepArena arena_ = {};
   std::vector<DeviceMemory> memory_;  // of arena and angles
   std::optional<DeviceMemory> kv_memory_;
   std::vector<kernels::cuda::KvLayer> kv_;
   GraphCache graphs_;
   std::unique_ptr<DeviceCounters> counters_;
-  std::unique_ptr<RowScorer> scorer_;
-  std::unique_ptr<DrawLoop> loop_;
+  std::vector<StepInFlight> in_flight_;
+  std::unique_ptr<RowsInFlight> rows_;
 };
 
 }  // namespace outrider

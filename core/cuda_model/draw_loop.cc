@@ -44,17 +44,27 @@ absl::StatusOr<std::unique_ptr<DrawLoop>> DrawLoop::Make(
       DeviceMemory memory,
       DeviceMemory::AllocateZeroed(loop->gpu_, bytes, "tokens drawn in a row"));
   counters.num_memory_bytes += static_cast<int64_t>(bytes);
-  loop->memory_ = std::move(memory);
+  loop->memory_ = std::make_shared<const DeviceMemory>(std::move(memory));
   loop->Place(loop->memory_->data(), /*is_device=*/true, loop->device_);
   loop->device_inputs_ = StepArrays(options.step, loop->device_.inputs);
-  loop->pinned_ =
-      loop->pool_.Take(loop->Place(nullptr, /*is_device=*/false, loop->host_));
-  if (loop->pinned_ == nullptr) {
+  OUTRIDER_RETURN_IF_ERROR(loop->TakePinned());
+  return loop;
+}
+
+absl::StatusOr<std::unique_ptr<DrawLoop>> DrawLoop::MakeTwin() const {
+  std::unique_ptr<DrawLoop> twin(new DrawLoop(*this));
+  OUTRIDER_RETURN_IF_ERROR(twin->TakePinned());
+  return twin;
+}
+
+absl::Status DrawLoop::TakePinned() {
+  pinned_ = pool_.Take(Place(nullptr, /*is_device=*/false, host_));
+  if (pinned_ == nullptr) {
     return absl::ResourceExhaustedError(
         "no pinned memory for tokens drawn in a row");
   }
-  loop->Place(loop->pinned_.get(), /*is_device=*/false, loop->host_);
-  return loop;
+  Place(pinned_.get(), /*is_device=*/false, host_);
+  return absl::OkStatus();
 }
 
 DrawLoop::DrawLoop(std::shared_ptr<Gpu> gpu, DeviceCounters& counters,

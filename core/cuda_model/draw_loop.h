@@ -35,6 +35,8 @@ class DrawLoop {
   static absl::StatusOr<std::unique_ptr<DrawLoop>> Make(
       std::shared_ptr<Gpu> gpu, DeviceCounters& counters,
       const Options& options);
+  // One for a loop that is begun while this one is on its way; see RowScorer.
+  absl::StatusOr<std::unique_ptr<DrawLoop>> MakeTwin() const;
 
   // KV blocks have been set up: nobody reads this one.
   void set_spare_block(KvBlockId block) { options_.step.spare_block = block; }
@@ -82,7 +84,9 @@ class DrawLoop {
 
   DrawLoop(std::shared_ptr<Gpu> gpu, DeviceCounters& counters,
            const Options& options);
+  DrawLoop(const DrawLoop&) = default;
 
+  absl::Status TakePinned();
   // Where the buffers are in `memory`; without memory, how large they are.
   size_t Place(void* memory, bool is_device, Buffers& buffers) const;
   bool Add(const float* row, const Extension& extension);
@@ -92,7 +96,7 @@ class DrawLoop {
   DeviceCounters& counters_;
   Options options_;
   PinnedPool pool_;
-  std::optional<DeviceMemory> memory_;
+  std::shared_ptr<const DeviceMemory> memory_;
   std::shared_ptr<void> pinned_;
   Buffers device_ = {};
   Buffers host_ = {};

@@ -101,6 +101,51 @@ TEST_F(EmulatedDeviceTest, AFailureIsTheLossOfTheDevice) {
               HasSubstr("an illegal memory access"));
 }
 
+// Two passes of one token each, launched both.
+class LostInFlightTest : public EmulatedDeviceTest {
+ protected:
+  void SetUp() override { Make({.capture_time = {}}); }
+
+  std::unique_ptr<PendingPass> Launch() { return model_->Launch(batch_); }
+  static absl::StatusCode CodeOf(const std::unique_ptr<PendingPass>& pass) {
+    return pass->Finish()[0].status().code();
+  }
+
+  const std::vector<TokenId> tokens_ = {3};
+  const std::vector<KvBlockId> blocks_ = {0};
+  const std::vector<Extension> batch_ = {
+      {.blocks = blocks_, .tokens = tokens_, .num_rows = 1}};
+};
+
+TEST_F(LostInFlightTest, WhatFailsUnderTheFirstIsToldByIt) {
+  const auto first = Launch(), second = Launch();
+  emulated::SetFailure("an illegal memory access");
+  EXPECT_EQ(CodeOf(first), absl::StatusCode::kUnavailable);
+  CodeOf(second);  // a real device would tell it again
+}
+
+TEST_F(LostInFlightTest, WhatFailsUnderTheSecondIsToldByItAlone) {
+  const auto first = Launch(), second = Launch();
+  EXPECT_EQ(CodeOf(first), absl::StatusCode::kOk);
+  emulated::SetFailure("an illegal memory access");
+  EXPECT_EQ(CodeOf(second), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(LostInFlightTest, WhatFailsAsTheSecondIsLaunchedIsToldByItAlone) {
+  const auto first = Launch();
+  emulated::SetFailure("an illegal memory access");
+  const auto second = Launch();
+  EXPECT_EQ(CodeOf(first), absl::StatusCode::kOk);
+  EXPECT_EQ(CodeOf(second), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(EmulatedDeviceTest, AModelWhoseDeviceMakesNoEventIsRefused) {
+  emulated::RefuseEvents(true);
+  const auto model = MakeSmallModel();
+  emulated::RefuseEvents(false);
+  EXPECT_EQ(model.status().code(), absl::StatusCode::kResourceExhausted);
+}
+
 TEST_F(EmulatedDeviceTest, AFailureWhileGraphsAreCapturedIsItToo) {
   Make({.graph_rows = 1, .capture_time = kTimeForGraphs});
   emulated::SetFailure("an illegal memory access");

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
+#include "core/cuda_model/device_event.h"
 #include "core/cuda_model/device_question.h"
 
 namespace outrider {
@@ -46,21 +47,35 @@ absl::StatusOr<std::unique_ptr<RowScorer>> RowScorer::Make(
   const size_t bytes = scorer->Place(nullptr, scorer->host_);
   const size_t scratch_bytes = kernels::cuda::ScoreRowsScratchBytes(
       options.max_rows, options.vocab_size);
+  std::vector<DeviceMemory> memories;
   for (const size_t each : {bytes, scratch_bytes}) {
     OUTRIDER_ASSIGN_OR_RETURN(
         DeviceMemory memory,
         DeviceMemory::AllocateZeroed(scorer->gpu_, each, "scores of rows"));
     counters.num_memory_bytes += static_cast<int64_t>(each);
-    scorer->memory_.push_back(std::move(memory));
+    memories.push_back(std::move(memory));
   }
-  scorer->Place(scorer->memory_[0].data(), scorer->device_);
-  scorer->device_.scratch = scorer->memory_[1].data();
-  scorer->pinned_ = PinnedPool(scorer->gpu_).Take(bytes);
-  if (scorer->pinned_ == nullptr) {
+  scorer->Place(memories[0].data(), scorer->device_);
+  scorer->device_.scratch = memories[1].data();
+  scorer->memory_ =
+      std::make_shared<const std::vector<DeviceMemory>>(std::move(memories));
+  OUTRIDER_RETURN_IF_ERROR(scorer->TakePinned());
+  return scorer;
+}
+
+absl::StatusOr<std::unique_ptr<RowScorer>> RowScorer::MakeTwin() const {
+  std::unique_ptr<RowScorer> twin(new RowScorer(*this));
+  OUTRIDER_RETURN_IF_ERROR(twin->TakePinned());
+  return twin;
+}
+
+absl::Status RowScorer::TakePinned() {
+  pinned_ = PinnedPool(gpu_).Take(Place(nullptr, host_));
+  if (pinned_ == nullptr) {
     return absl::ResourceExhaustedError("no pinned memory for scores of rows");
   }
-  scorer->Place(scorer->pinned_.get(), scorer->host_);
-  return scorer;
+  Place(pinned_.get(), host_);
+  return absl::OkStatus();
 }
 
 RowScorer::RowScorer(std::shared_ptr<Gpu> gpu, DeviceCounters& counters,
@@ -194,7 +209,8 @@ absl::Status RowScorer::Download(const float* logits,
   const auto row_size = static_cast<size_t>(options_.vocab_size);
   for (size_t i = 0; i < rows.size(); ++i) {
     if (IsAnswerable(rows[i]) || rows[i].goes_on) continue;
-    OUTRIDER_RETURN_IF_ERROR(CopyRow(logits + i * row_size, rows[i]));
+    OUTRIDER_ASSIGN_OR_RETURN(float* const row, MakeRow(rows[i]));
+    gpu_->Download(row, logits + i * row_size, row_size * sizeof(float));
   }
   if (used_.num_draws + used_.num_tops == 0) return absl::OkStatus();
   gpu_->Download(host_.drawn, device_.drawn,
@@ -206,17 +222,16 @@ absl::Status RowScorer::Download(const float* logits,
   return absl::OkStatus();
 }
 
-absl::Status RowScorer::CopyRow(const float* row, WantedRow& wanted) {
+absl::StatusOr<float*> RowScorer::MakeRow(WantedRow& wanted) {
   const size_t bytes = static_cast<size_t>(options_.vocab_size) * sizeof(float);
   const auto copy = std::static_pointer_cast<float>(rows_.TakeAny(bytes));
   if (copy == nullptr) {
     return absl::ResourceExhaustedError(
         absl::StrCat("no memory for a row of ", bytes, " bytes"));
   }
-  gpu_->Download(copy.get(), row, bytes);
   wanted.result.logits = copy;
   ++counters_.num_copied_rows;
-  return absl::OkStatus();
+  return copy.get();
 }
 
 std::optional<RowAnswer> RowScorer::TakeDraw(int index) const {
@@ -251,17 +266,20 @@ void RowScorer::TakeAnswers(absl::Span<WantedRow> rows) {
   }
 }
 
-absl::StatusOr<bool> RowScorer::CopyOthers(const float* logits,
-                                           absl::Span<WantedRow> rows) {
+absl::Status RowScorer::FetchOthers(const float* logits,
+                                    absl::Span<WantedRow> rows) {
   const auto row_size = static_cast<size_t>(options_.vocab_size);
-  bool has_copied = false;
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const LogitRows::AskedRow& result = rows[i].result;
-    if (result.answer.has_value() || result.logits != nullptr) continue;
-    OUTRIDER_RETURN_IF_ERROR(CopyRow(logits + i * row_size, rows[i]));
-    has_copied = true;
+  absl::Status status;
+  for (size_t i = 0; i < rows.size() && status.ok(); ++i) {
+    if (!IsUndecided(rows[i])) continue;
+    const absl::StatusOr<float*> row = MakeRow(rows[i]);
+    status = row.status();
+    if (!row.ok()) continue;
+    gpu_->Fetch(*row, logits + i * row_size, row_size * sizeof(float));
   }
-  return has_copied;
+  // Nothing may be on its way to memory that is given back.
+  OUTRIDER_RETURN_IF_ERROR(StatusOfDevice(gpu_->AwaitFetches()));
+  return status;
 }
 
 }  // namespace outrider

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "core/base/row_question.h"
@@ -36,6 +37,9 @@ class RowScorer {
   static absl::StatusOr<std::unique_ptr<RowScorer>> Make(
       std::shared_ptr<Gpu> gpu, DeviceCounters& counters,
       const Options& options);
+  // One for rows that come while those of this one are on their way: with
+  // pinned memory of its own, and the same on the device. Fails as Make does.
+  absl::StatusOr<std::unique_ptr<RowScorer>> MakeTwin() const;
 
   // They come in this order, and none awaits the device. `logits` is
   // [rows.size(), vocab_size] when it comes to Answer, which may be captured:
@@ -48,10 +52,9 @@ class RowScorer {
   absl::Status Download(const float* logits, absl::Span<WantedRow> rows);
   // Once the device has done that: the answers.
   void TakeAnswers(absl::Span<WantedRow> rows);
-  // Rows whose answer does not decide are copied; true: some are, and are to be
-  // awaited. Fails as Download does.
-  absl::StatusOr<bool> CopyOthers(const float* logits,
-                                  absl::Span<WantedRow> rows);
+  // Rows whose answer does not decide, as they lie at `logits` now: awaits
+  // them. Fails as Download does. UNAVAILABLE: the device is lost.
+  absl::Status FetchOthers(const float* logits, absl::Span<WantedRow> rows);
 
  private:
   // What goes there and comes back, at the same places on both sides.
@@ -77,11 +80,14 @@ class RowScorer {
 
   RowScorer(std::shared_ptr<Gpu> gpu, DeviceCounters& counters,
             const Options& options);
+  RowScorer(const RowScorer&) = default;
 
   // Where the buffers are in `memory`; without memory, how large they are.
   size_t Place(void* memory, Buffers& buffers) const;
+  absl::Status TakePinned();
   bool IsAnswerable(const WantedRow& row) const;
-  absl::Status CopyRow(const float* row, WantedRow& wanted);
+  // Host memory for a whole row.
+  absl::StatusOr<float*> MakeRow(WantedRow& wanted);
   void AskDraw(const float* row, const RowQuestion& question);
   void AskTop(const float* row, const RowQuestion& question);
   // The answers, in the order in which they were asked for; nothing where the
@@ -94,7 +100,7 @@ class RowScorer {
   DeviceCounters& counters_;
   const Options options_;
   PinnedPool rows_;
-  std::vector<DeviceMemory> memory_;
+  std::shared_ptr<const std::vector<DeviceMemory>> memory_;
   std::shared_ptr<void> pinned_;
   Used used_ = {};  // by what was asked last
   Buffers device_ = {};

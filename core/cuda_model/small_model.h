@@ -101,8 +101,8 @@ inline constexpr std::chrono::hours kTimeForGraphs{1};
 
 // It has no KV blocks yet.
 inline absl::StatusOr<std::unique_ptr<CausalLm>> MakeSmallModel(
-    const CudaLimits& limits = {.capture_time = {}}) {
-  const std::shared_ptr<Gpu> gpu = GpuUnderTest();
+    const CudaLimits& limits = {.capture_time = {}},
+    const std::shared_ptr<Gpu>& gpu = GpuUnderTest()) {
   const ModelConfig config = SmallConfig();
   ModelInfo info;
   info.device = "cuda:0";

@@ -26,6 +26,12 @@ struct WantedRow {
   std::vector<LogitRows::AskedRow> drawn_rows = {};
 };
 
+// Whether the row itself is wanted after all, as its answer does not decide.
+// Asked once answers were taken.
+inline bool IsUndecided(const WantedRow& row) {
+  return !row.result.answer.has_value() && row.result.logits == nullptr;
+}
+
 // The answer that a kernel found; `ids` and `logits` are where its greatest
 // begin, `token_logits` those of the question's own tokens. Nothing where the
 // whole row is wanted after all.

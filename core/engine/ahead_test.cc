@@ -160,10 +160,10 @@ TEST_F(AheadTest, WhatWasDraftedForACallThatIsGivenUpIsCounted) {
   // Its last rows are there before anybody looks.
   SubmitAhead(1, 20, script);
   for (int i = 0; i < 3; ++i) RunPass();
-  auto pass = scheduler_.NextPass(now_);
-  ASSERT_TRUE(pass.has_value());
+  const Pass* const pass = scheduler_.NextPass(now_);
+  ASSERT_NE(pass, nullptr);
   cancelled_ = {1};
-  scheduler_.EndPass(*std::move(pass), PassResults(4, LogitRows()), now_);
+  scheduler_.EndPass(PassResults(4, LogitRows()), now_);
   TakeAll();
   EXPECT_THAT(StatusOf(1), IsOk());
   EXPECT_EQ(num_given_up(), 24);
@@ -184,13 +184,13 @@ TEST_F(AheadTest, ANewerStepEndsItAtOnce) {
 TEST_F(AheadTest, ANewerStepThatComesDuringItsPassEndsItAfterThat) {
   OpenAll({1});
   SubmitAhead(1, 3, {.num_more = 5});
-  auto pass = scheduler_.NextPass(now_);
-  ASSERT_TRUE(pass.has_value());
+  const Pass* const pass = scheduler_.NextPass(now_);
+  ASSERT_NE(pass, nullptr);
   RequestHeader newer = Header(1, 1);
   newer.delta.keep_length = 1;
   Submit(newer);
   EXPECT_THAT(StatusOf(1), StatusIs(absl::StatusCode::kUnknown));
-  scheduler_.EndPass(*std::move(pass), PassResults(1, LogitRows()), now_);
+  scheduler_.EndPass(PassResults(1, LogitRows()), now_);
   TakeAll();
   EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 1)));
   EXPECT_THAT(StatusOf(1), IsOk());
@@ -233,13 +233,13 @@ TEST_F(AheadHoldTest, NobodyIsHeldForItsRowsButWorkLikeIt) {
   LearnPassTime();
   now_ += milliseconds(2000);
   SubmitAhead(1, 1, {.num_more = 2});
-  auto pass = scheduler_.NextPass(now_);
-  ASSERT_TRUE(pass.has_value());
+  const Pass* const pass = scheduler_.NextPass(now_);
+  ASSERT_NE(pass, nullptr);
   SubmitAhead(2, 1);
-  scheduler_.EndPass(*std::move(pass), PassResults(1, LogitRows()), now_);
-  EXPECT_FALSE(scheduler_.NextPass(now_).has_value());
+  scheduler_.EndPass(PassResults(1, LogitRows()), now_);
+  EXPECT_EQ(scheduler_.NextPass(now_), nullptr);
   Submit(3, 1);
-  EXPECT_TRUE(scheduler_.NextPass(now_).has_value());
+  EXPECT_NE(scheduler_.NextPass(now_), nullptr);
 }
 
 }  // namespace

@@ -2,31 +2,16 @@
 #include "core/engine/batch_scheduler.h"
 
 #include <algorithm>
+#include <utility>
 #include <variant>
 
 #include "absl/status/status.h"
-#include "core/base/check.h"
-#include "core/base/mutant.h"
-#include "core/base/status_macros.h"
 
 namespace outrider {
 namespace {
 
 absl::Status DeviceLost() {
   return absl::UnavailableError("this node has lost its device");
-}
-
-// A pass that the job was in, and what of it was for its own rows; whether
-// anybody else was here, who loses that time.
-void CountTime(Job& job, Job::Clock::duration time,
-               Job::Clock::duration own_time, bool has_others,
-               EngineMetrics& metrics) {
-  job.ending.compute_seconds += EngineMetrics::Seconds(time);
-  job.ending.own_seconds += EngineMetrics::Seconds(own_time);
-  if (!job.is_reprefill()) return;
-  if (has_others && job.is_moved()) job.time_of_others += own_time;
-  (has_others ? metrics.reprefill_time_beside_others
-              : metrics.reprefill_time_alone) += own_time.count();
 }
 
 template <typename Queue>
@@ -44,6 +29,7 @@ BatchScheduler::BatchScheduler(Options options)
       ready_({.prefill_chunk = options.prefill_chunk,
               .max_rows = options.max_rows,
               .max_ahead = options.max_ahead}),
+      passes_(options.num_in_flight),
       hold_(options.max_hold) {
   metrics_.num_blocks = options.sessions.num_blocks;
 }
@@ -187,112 +173,32 @@ bool BatchScheduler::IsSuperseded(const Job& job) const {
       });
 }
 
+absl::Status BatchScheduler::ReasonToEnd(const Job& job) const {
+  if (is_lost_) return DeviceLost();
+  if (!job.failure.ok()) return job.failure;
+  if (IsSuperseded(job)) return absl::CancelledError("a newer step has come");
+  const bool is_released = job.session != nullptr && job.session->is_released;
+  if (is_released || job.is_cancelled()) {
+    return absl::CancelledError("the caller has gone");
+  }
+  return absl::OkStatus();
+}
+
 void BatchScheduler::EndAbandoned(Queue& queue, Clock::time_point now) {
   if (queue.empty()) return;
   Queue kept;
   while (!queue.empty()) {
     std::unique_ptr<Job> job = PopFront(queue);
-    const bool is_released =
-        job->session != nullptr && job->session->is_released;
-    if (is_lost_) {
-      End(std::move(job), DeviceLost(), now);
-    } else if (IsSuperseded(*job)) {
-      ++metrics_.num_superseded;
-      End(std::move(job), absl::CancelledError("a newer step has come"), now);
-    } else if (is_released || job->is_cancelled()) {
-      End(std::move(job), absl::CancelledError("the caller has gone"), now);
-    } else {
+    const bool is_in_pass = job->num_in_passes > 0;
+    absl::Status reason = is_in_pass ? absl::OkStatus() : ReasonToEnd(*job);
+    if (reason.ok()) {
       kept.push_back(std::move(job));
+      continue;
     }
+    if (!is_lost_ && IsSuperseded(*job)) ++metrics_.num_superseded;
+    End(std::move(job), std::move(reason), now);
   }
   queue = std::move(kept);
-}
-
-std::optional<Pass> BatchScheduler::NextPass(Clock::time_point now) {
-  EndAbandoned(waiting_, now);
-  for (Queue* queue : ready_.queues()) EndAbandoned(*queue, now);
-  AdmitWaiting(now);
-  if (ready_.empty()) {
-    hold_.NothingToRun();
-    UpdateMetrics();
-    return std::nullopt;
-  }
-  TellHold();
-  if (hold_.Holds(now, pass_time_)) return std::nullopt;
-  hold_.PassBegins(now);
-
-  Pass pass = {.start = now};
-  ready_.Fill(pass, pass_time_);
-  metrics_.num_chunks += pass.num_chunks;
-  metrics_.rows_per_pass.Observe(pass.num_rows);
-  metrics_.sessions_per_pass.Observe(static_cast<double>(pass.parts.size()));
-  UpdateMetrics();
-  return pass;
-}
-
-void BatchScheduler::EndPass(Pass pass, PassResults results,
-                             Clock::time_point now) {
-  OUTRIDER_CHECK(results.size() == pass.extensions.size());
-  const Clock::duration time = now - pass.start;
-  // One in which a model went on drawing took the time of several.
-  const bool has_gone_on = std::any_of(
-      results.begin(), results.end(),
-      [](const auto& rows) { return rows.ok() && !rows->drawn().empty(); });
-  if (!has_gone_on) pass_time_.Observe(pass.num_rows, time);
-  metrics_.pass_time.Observe(EngineMetrics::Seconds(time));
-  const auto first = results.begin() + OUTRIDER_MUTANT(E1, 0, 1);
-  std::rotate(results.begin(), first, results.end());
-  absl::Span<absl::StatusOr<LogitRows>> left = absl::MakeSpan(results);
-  // Whoever is here, or comes, loses time to a re-prefill, in the pass or not.
-  const bool has_others =
-      sessions_.num_sessions() > num_reprefills_ || !waiting_.empty();
-  for (Pass::Part& part : pass.parts) {
-    const absl::Status status = TakeIn(part, left.first(part.num_extensions));
-    left.remove_prefix(part.num_extensions);
-    std::unique_ptr<Job> job = std::move(part.job);
-    CountTime(*job, time, time * part.num_tokens / pass.num_rows, has_others,
-              metrics_);
-    if (!status.ok()) {
-      is_lost_ = is_lost_ || absl::IsUnavailable(status);
-      End(std::move(job), status, now);
-    } else if (job->num_left() > 0) {
-      ready_.Add(std::move(job));
-    } else {
-      if (job->want.is_last) {
-        Expect(*job, now);
-      } else {
-        CountGoingOn(*job, 1);
-      }
-      to_take_.push_back(std::move(job));
-    }
-  }
-  UpdateMetrics();
-}
-
-absl::Status BatchScheduler::TakeIn(
-    const Pass::Part& part, absl::Span<absl::StatusOr<LogitRows>> results) {
-  for (const auto& result : results) OUTRIDER_RETURN_IF_ERROR(result.status());
-  Job& job = *part.job;
-  for (const BranchWant& want : job.want.branches) {
-    job.session->branches[want.branch].Extended();
-    ++job.num_branch_rows;
-  }
-  if (job.want.branches.empty()) {
-    sessions_.Extended(*job.session,
-                       job.want.tokens.subspan(job.num_run, part.num_tokens));
-  }
-  job.num_run += part.num_tokens;
-  if (job.num_left() > 0) return absl::OkStatus();
-  if (job.want.max_drawn > 0) {
-    const absl::Span<const TokenId> drawn = results[0]->drawn();
-    sessions_.Extended(*job.session, drawn);
-    // Then it has all that it can want: nobody is held for it.
-    if (static_cast<int>(drawn.size()) == job.want.max_drawn) {
-      job.want.is_last = true;
-    }
-  }
-  for (auto& result : results) job.rows.push_back(*std::move(result));
-  return absl::OkStatus();
 }
 
 void BatchScheduler::CountGoingOn(const Job& job, int change) {

@@ -4,20 +4,21 @@
 
 #include <memory>
 #include <optional>
-#include <utility>
 #include <vector>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "core/engine/engine_metrics.h"
 #include "core/engine/job.h"
 #include "core/engine/pass.h"
 #include "core/engine/pass_hold.h"
 #include "core/engine/pass_time.h"
+#include "core/engine/passes_in_flight.h"
 #include "core/engine/ready_work.h"
 #include "core/engine/reprefill_budget.h"
+#include "core/engine/scheduling_options.h"
 #include "core/engine/work.h"
-#include "core/model/causal_lm.h"
+#include "core/model/pending_pass.h"
 #include "core/session/node_sessions.h"
 
 namespace outrider {
@@ -26,29 +27,23 @@ namespace outrider {
 // or clock. One pass at a time takes from all that is ready (ReadyWork).
 // Sessions join and leave between passes; so that they do not split into
 // alternating cohorts, a pass is held for those that were just answered and can
-// be back in time. Not thread-safe; its metrics are.
+// be back in time. Where nobody is waited for, a device may be given one before
+// the other ends (PassesInFlight). Not thread-safe; its metrics are.
 class BatchScheduler {
  public:
   using Clock = NodeSessions::Clock;
-
-  struct Options {
-    int prefill_chunk = 128;      // rows of a pass where prompts are among them
-    int max_rows = 1024;          // of a pass
-    int max_queue_length = 1024;  // pieces of work; openings beyond are refused
-    double max_hold = 1;          // of what a pass costs besides its rows
-    double max_ahead = 0.5;       // of the same, for work ahead beside others
-    NodeSessions::Options sessions = {};
-  };
+  using Options = SchedulingOptions;
 
   explicit BatchScheduler(Options options);
 
   void Submit(std::unique_ptr<Work> work, Clock::time_point now);
-  // What is to run now: nothing where nothing is ready, or until hold_end().
-  // EndPass comes before the next one.
-  std::optional<Pass> NextPass(Clock::time_point now);
-  // `results` are what the model answered to the pass's extensions.
+  // What is to run now, until EndPass. Null: nothing, or not before
+  // ask_again_at().
+  const Pass* NextPass(Clock::time_point now);
+  void NoteLaunch(Clock::duration time) { passes_.set_launch_time(time); }
+  // The first has ended: with that answer of the model's to its extensions.
   // UNAVAILABLE: the device is lost, and with it all work from here on.
-  void EndPass(Pass pass, PassResults results, Clock::time_point now);
+  void EndPass(PassResults results, Clock::time_point now);
 
   // A job whose rows are there. Whoever gets it calls its Take and gives it
   // back; nullptr: none.
@@ -63,8 +58,9 @@ class BatchScheduler {
   bool Release(const RequestHeader& header);
 
   // When to ask for the next pass again; and whether somebody is waited for.
-  std::optional<Clock::time_point> hold_end() const { return hold_.end(); }
+  std::optional<Clock::time_point> ask_again_at() const;
   bool IsHolding() const { return hold_.IsHolding(); }
+  auto pass_start() const { return passes_.start(); }  // if one runs
   // Work that was submitted and has not been handed out to Finish.
   int num_jobs() const { return num_jobs_; }
   bool HasRowsOrReplies() const { return !to_take_.empty() || !ended_.empty(); }
@@ -78,6 +74,7 @@ class BatchScheduler {
   using Queue = ReadyWork::Queue;
 
   bool IsWelcome(const Work& work) const;
+  absl::Status ReasonToEnd(const Job& job) const;  // OK: none
   void EndAbandoned(Queue& queue, Clock::time_point now);
   void AdmitWaiting(Clock::time_point now);
   void Begin(std::unique_ptr<Job> job, NodeSession* session);
@@ -91,9 +88,11 @@ class BatchScheduler {
   bool IsSuperseded(const Job& job) const;
   void CountGoingOn(const Job& job, int change);
   void TellHold();
+  bool HasReady() const;
   // Notes what a pass has cached of the job's, and gives it its rows.
   absl::Status TakeIn(const Pass::Part& part,
-                      absl::Span<absl::StatusOr<LogitRows>> results);
+                      absl::Span<PassResults::value_type> results);
+  void GoOn(std::unique_ptr<Job> job, Clock::time_point now);
   void UpdateMetrics();
 
   const Options options_;
@@ -103,6 +102,7 @@ class BatchScheduler {
   ReprefillBudget reprefill_budget_;
   Queue waiting_;  // to be admitted
   ReadyWork ready_;
+  PassesInFlight passes_;
   Queue to_take_;
   Queue ended_;
   PassHold hold_;

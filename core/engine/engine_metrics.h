@@ -33,6 +33,7 @@ class EngineMetrics {
   prometheus::Histogram pass_time{MetricRegistry::DurationBuckets()};
 
   std::atomic<int64_t> num_chunks = 0;
+  std::atomic<int64_t> num_launched_early = 0;  // passes, beside another one
   // Of work ahead: branches drafted on, those that had no room, and calls that
   // a newer step ended.
   std::atomic<int64_t> num_branches = 0;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/engine/work.h"
 #include "core/model/logit_rows.h"
@@ -28,10 +29,10 @@ class Job {
   void Take();
   void Finish();
 
-  // Tokens that it still wants to run.
+  // Tokens that it still wants to run, and that are in no pass yet.
   int num_left() const {
     return static_cast<int>(want.branches.size() + want.tokens.size()) -
-           num_run;
+           num_run - num_in_passes;
   }
   // More than a round's tokens.
   bool is_long() const {
@@ -66,7 +67,11 @@ class Job {
   const Clock::time_point submitted;
   NodeSession* session = nullptr;  // once admitted, until it has ended
   Want want = {};
-  int num_run = 0;  // of want.tokens, or cached before
+  int num_run = 0;        // of want.tokens, or cached before
+  int num_in_passes = 0;  // of those after them; 0: it is in no pass
+  // Of a pass, while the job was in the next one or waited for it: it ends with
+  // that.
+  absl::Status failure = absl::OkStatus();
   std::vector<LogitRows> rows = {};
   absl::StatusOr<std::optional<Want>> taken = std::nullopt;
   Ending ending = {};

@@ -11,13 +11,28 @@
 #include "core/base/log.h"
 
 namespace outrider {
+namespace {
+
+PassResults AllFailed(const Pass& pass, const absl::Status& failure) {
+  OUTRIDER_LOG(kError) << failure;
+  return PassResults(pass.extensions.size(), failure);
+}
+
+BatchScheduler::Options WithPassesOf(const CausalLm& model,
+                                     BatchScheduler::Options options) {
+  options.num_in_flight = model.num_in_flight();
+  return options;
+}
+
+}  // namespace
 
 NodeEngine::NodeEngine(std::unique_ptr<CausalLm> model, Options options)
     : model_(std::move(model)),
       passes_go_first_(model_->device_counters() != nullptr &&
                        options.num_threads > 1),
       on_lost_(std::move(options.on_lost)),
-      scheduler_(options.scheduling),
+      expiry_period_(options.expiry_period),
+      scheduler_(WithPassesOf(*model_, options.scheduling)),
       scheduler_metrics_(scheduler_.metrics()) {
   for (int i = 0; i < options.num_threads; ++i) {
     threads_.emplace_back([this] { Run(); });
@@ -32,19 +47,18 @@ NodeEngine::~NodeEngine() {
 
 void NodeEngine::Submit(std::unique_ptr<Work> work) {
   MutexLock lock(mu_);
-  const auto hold_end = scheduler_.hold_end();
+  const auto before = scheduler_.ask_again_at();
   scheduler_.Submit(std::move(work), Clock::now());
-  while (!is_passing_ && scheduler_.IsOneDecode() && RunPass()) TakeOne();
+  while (!IsPassing() && scheduler_.IsOneDecode() && RunPass()) TakeOne();
   // A reply, or a refusal; of others too, but never more than one.
   FinishOne();
-  // While a pass is held, one thread waits for the hold's end: this one has to
-  // wake it where the hold began just now.
-  const bool is_held =
-      scheduler_.IsHolding() && scheduler_.hold_end() == hold_end;
-  if (scheduler_.HasRowsOrReplies() ||
-      (!is_passing_ && !is_held && scheduler_.num_jobs() > 0)) {
-    wake_.NotifyOne();
-  }
+  // While a pass is held, or runs, one thread waits until the next one may
+  // begin: this one has to wake it where it is known only now when that is.
+  const auto after = scheduler_.ask_again_at();
+  const bool is_held = scheduler_.IsHolding() && after == before;
+  const bool may_begin = IsPassing() ? after.has_value() && after != before
+                                     : !is_held && scheduler_.num_jobs() > 0;
+  if (scheduler_.HasRowsOrReplies() || may_begin) wake_.NotifyOne();
 }
 
 bool NodeEngine::Truncate(const RequestHeader& header, int length) {
@@ -60,8 +74,7 @@ bool NodeEngine::Release(const RequestHeader& header) {
 std::optional<std::chrono::steady_clock::time_point> NodeEngine::pass_start()
     const {
   MutexLock lock(mu_);
-  if (!is_passing_) return std::nullopt;
-  return pass_start_;
+  return scheduler_.pass_start();
 }
 
 void NodeEngine::Run() {
@@ -69,8 +82,8 @@ void NodeEngine::Run() {
   while (true) {
     // Replies once more after the pass, as some work ends where that is looked
     // for.
-    if ((!passes_go_first_ && FinishOne()) || (!is_passing_ && RunPass()) ||
-        FinishOne() || TakeOne()) {
+    if ((!passes_go_first_ && FinishOne()) || RunPass() || FinishOne() ||
+        TakeOne()) {
       continue;
     } else if (is_ending_ && scheduler_.num_jobs() == 0) {
       wake_.NotifyAll();
@@ -82,32 +95,73 @@ void NodeEngine::Run() {
 }
 
 bool NodeEngine::RunPass() {
-  std::optional<Pass> pass = scheduler_.NextPass(Clock::now());
-  if (!pass.has_value()) return false;
-  is_passing_ = true;
-  pass_start_ = pass->start;
+  const bool has_launched = LaunchPass();
+  return FinishPass() || has_launched;
+}
+
+bool NodeEngine::LaunchPass() {
+  if (is_launching_) return false;
+  const Clock::time_point start = Clock::now();
+  if (IsPassing()) {
+    const auto next = scheduler_.ask_again_at();
+    if (!next.has_value() || start < *next) return false;
+  }
+  const Pass* const pass = scheduler_.NextPass(start);
+  if (pass == nullptr) return false;
+  is_launching_ = true;
   // Replies do not wait for this thread's pass.
   if (scheduler_.HasRowsOrReplies()) wake_.NotifyOne();
   mu_.Unlock();
-  PassResults results = Extend(*pass);
+  std::unique_ptr<PendingPass> pending = Launch(*pass);
   mu_.Lock();
-  is_passing_ = false;
-  scheduler_.EndPass(*std::move(pass), std::move(results), Clock::now());
-  // A single job goes on on this thread.
-  if (scheduler_.num_jobs() > 1) wake_.NotifyAll();
-  if (scheduler_.is_lost() && !told_lost_) {
-    told_lost_ = true;
-    mu_.Unlock();
-    if (on_lost_) on_lost_();
-    mu_.Lock();
-  }
+  is_launching_ = false;
+  launched_.push_back({pass, std::move(pending)});
+  scheduler_.NoteLaunch(Clock::now() - start);
+  // While this thread awaits it, another one looks for the next pass.
+  if (scheduler_.ask_again_at().has_value()) wake_.NotifyOne();
   return true;
 }
 
-PassResults NodeEngine::Extend(const Pass& pass) {
-  absl::Status failure;
+// The first one alone, by one thread at a time: passes end in the order of
+// their launches.
+bool NodeEngine::FinishPass() {
+  if (is_finishing_ || launched_.empty()) return false;
+  is_finishing_ = true;
+  const Launched launched = std::move(launched_.front());
+  launched_.pop_front();
+  mu_.Unlock();
+  PassResults results = Finish(launched);
+  mu_.Lock();
+  is_finishing_ = false;
+  scheduler_.EndPass(std::move(results), Clock::now());
+  // A single job goes on on this thread, but for what runs beside its pass.
+  if (scheduler_.num_jobs() > 1 || scheduler_.ask_again_at().has_value()) {
+    wake_.NotifyAll();
+  }
+  if (scheduler_.is_lost()) TellLost();
+  return true;
+}
+
+void NodeEngine::TellLost() {
+  if (std::exchange(told_lost_, true) || !on_lost_) return;
+  mu_.Unlock();
+  on_lost_();
+  mu_.Lock();
+}
+
+std::unique_ptr<PendingPass> NodeEngine::Launch(const Pass& pass) {
   try {
-    PassResults results = model_->Extend(pass.extensions);
+    return model_->Launch(pass.extensions);
+  } catch (const std::exception& e) {
+    return std::make_unique<PassThatRan>(AllFailed(
+        pass, absl::InternalError(absl::StrCat("a pass failed: ", e.what()))));
+  }
+}
+
+PassResults NodeEngine::Finish(const Launched& launched) {
+  const Pass& pass = *launched.pass;
+  try {
+    PassResults results = launched.pending->Finish();
     for (const auto& result : results) {
       if (!absl::IsUnavailable(result.status())) continue;
       OUTRIDER_LOG(kError) << "the device is lost, and this node serves no "
@@ -116,16 +170,11 @@ PassResults NodeEngine::Extend(const Pass& pass) {
       break;
     }
     if (results.size() == pass.extensions.size()) return results;
-    failure = absl::InternalError("a pass lost some of its rows");
+    return AllFailed(pass, absl::InternalError("a pass lost some of its rows"));
   } catch (const std::exception& e) {
-    failure = absl::InternalError(absl::StrCat("a pass failed: ", e.what()));
+    return AllFailed(
+        pass, absl::InternalError(absl::StrCat("a pass failed: ", e.what())));
   }
-  OUTRIDER_LOG(kError) << failure;
-  PassResults results;
-  for (size_t i = 0; i < pass.extensions.size(); ++i) {
-    results.emplace_back(failure);
-  }
-  return results;
 }
 
 bool NodeEngine::TakeOne() {
@@ -151,11 +200,12 @@ void NodeEngine::Wait() {
   const Clock::time_point now = Clock::now();
   if (now >= next_expiry_) {
     scheduler_.Expire(now);
-    next_expiry_ = now + std::chrono::seconds(1);
+    next_expiry_ = now + expiry_period_;
   }
-  // While a pass runs, its end wakes this thread.
-  const auto hold_end = is_passing_ ? std::nullopt : scheduler_.hold_end();
-  wake_.WaitUntil(mu_, std::min(next_expiry_, hold_end.value_or(next_expiry_)));
+  // While a pass is being launched no other one is, and its thread wakes this
+  // one then.
+  const auto next = is_launching_ ? std::nullopt : scheduler_.ask_again_at();
+  wake_.WaitUntil(mu_, std::min(next_expiry_, next.value_or(next_expiry_)));
 }
 
 }  // namespace outrider

@@ -3,6 +3,7 @@
 #define OUTRIDER_CORE_ENGINE_NODE_ENGINE_H_
 
 #include <chrono>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -18,7 +19,8 @@ namespace outrider {
 
 // Owns a node's model and sessions, and the threads that run passes, take rows
 // and answer. While one of them is in a pass the others finish what the pass
-// before gave. Thread-safe.
+// before gave, and may launch the next one, where the model takes it. Thread-
+// safe.
 //
 // A thread that comes out of a pass answers who waits before it begins the next
 // one: that would take the cores from the others. A device of the model's own
@@ -34,6 +36,8 @@ class NodeEngine {
     int num_threads = 2;
     // The device is lost: called once, on one of the threads.
     std::function<void()> on_lost = {};
+    // How often it is looked whose lease has run out.
+    std::chrono::nanoseconds expiry_period = std::chrono::seconds(1);
   };
 
   // The model's KV blocks are set up, as many as the options say.
@@ -58,24 +62,41 @@ class NodeEngine {
  private:
   using Clock = BatchScheduler::Clock;
 
+  // A pass that the model was given.
+  struct Launched {
+    const Pass* pass = nullptr;
+    std::unique_ptr<PendingPass> pending = {};
+  };
+
   void Run();
   // These unlock while they run; false where there is nothing to do.
   bool RunPass() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool LaunchPass() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool FinishPass() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool TakeOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool FinishOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Wait() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  PassResults Extend(const Pass& pass);
+  void TellLost() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool IsPassing() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return scheduler_.pass_start().has_value();
+  }
+  // What they throw is what all of the pass ends with.
+  std::unique_ptr<PendingPass> Launch(const Pass& pass);
+  static PassResults Finish(const Launched& launched);
 
   const std::unique_ptr<CausalLm> model_;
   const bool passes_go_first_;
   const std::function<void()> on_lost_;
+  const std::chrono::nanoseconds expiry_period_;
 
   mutable Mutex mu_;
   CondVar wake_;
   BatchScheduler scheduler_ ABSL_GUARDED_BY(mu_);
-  const EngineMetrics& scheduler_metrics_;        // thread-safe
-  bool is_passing_ ABSL_GUARDED_BY(mu_) = false;  // some thread has the model
-  Clock::time_point pass_start_ ABSL_GUARDED_BY(mu_) = {};  // of that one
+  const EngineMetrics& scheduler_metrics_;          // thread-safe
+  bool is_launching_ ABSL_GUARDED_BY(mu_) = false;  // some thread does
+  bool is_finishing_ ABSL_GUARDED_BY(mu_) = false;
+  // The scheduler's, in its order, but for one that is being launched.
+  std::deque<Launched> launched_ ABSL_GUARDED_BY(mu_);
   bool is_ending_ ABSL_GUARDED_BY(mu_) = false;
   bool told_lost_ ABSL_GUARDED_BY(mu_) = false;
   Clock::time_point next_expiry_ ABSL_GUARDED_BY(mu_) = {};

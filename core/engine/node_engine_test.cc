@@ -39,11 +39,11 @@ class HookedLm final : public CausalLm {
   const ModelInfo& info() const override { return model_.info(); }
   int64_t AvailableKvBytes() const override { return 0; }
   absl::Status AllocateKvBlocks(int) override { return absl::OkStatus(); }
-  std::vector<absl::StatusOr<LogitRows>> Extend(
+  std::unique_ptr<PendingPass> Launch(
       absl::Span<const Extension> batch) override {
     const absl::Status status = hook_(batch);
-    if (status.ok()) return model_.Extend(batch);
-    return std::vector<absl::StatusOr<LogitRows>>(batch.size(), status);
+    if (status.ok()) return model_.Launch(batch);
+    return std::make_unique<PassThatRan>(PassResults(batch.size(), status));
   }
   const DeviceCounters* device_counters() const override { return device_; }
 

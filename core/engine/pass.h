@@ -5,7 +5,6 @@
 #include <memory>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "core/engine/job.h"
 #include "core/model/causal_lm.h"
 
@@ -14,20 +13,21 @@ namespace outrider {
 // One pass of a model, and whose work is in it.
 struct Pass {
   struct Part {
-    std::unique_ptr<Job> job = {};
-    int num_tokens = 0;  // that it runs, of what it wants
+    Job* job = nullptr;
+    int num_tokens = 0;  // that it runs, of what the job wants
     int num_extensions = 1;
+    // Null once the job waits for its next pass, or is in it, while this one
+    // runs: then that has the job.
+    std::unique_ptr<Job> owner = {};
   };
 
   std::vector<Extension> extensions = {};  // of the parts, in their order
   std::vector<Part> parts = {};
   int num_rows = 0;    // tokens run, over all of them
   int num_chunks = 0;  // of prompts
+  // Its launch, or the end of the pass before it where that came later.
   Job::Clock::time_point start = {};
 };
-
-// What the model answers to the extensions, one for each.
-using PassResults = std::vector<absl::StatusOr<LogitRows>>;
 
 }  // namespace outrider
 

@@ -38,7 +38,7 @@ class PassHold {
   // Whether a pass, for which there are rows to run, is held now.
   bool Holds(Clock::time_point now, const PassTime& pass_time) {
     if (!start_.has_value()) start_ = now;
-    const Clock::duration longest = Share(max_share_, pass_time.Fixed());
+    const Clock::duration longest = Longest(pass_time);
     const Clock::time_point latest = *start_ + longest;
     end_ = num_going_on_ > 0 ? latest : now;
     for (const auto& [session, expected] : expected_) {
@@ -50,6 +50,12 @@ class PassHold {
     if (now < *end_) return true;
     end_.reset();
     return false;
+  }
+  // Whether it would be for a session that is usually back after so long.
+  bool WouldHold(Clock::duration usual_return,
+                 const PassTime& pass_time) const {
+    const Clock::duration longest = Longest(pass_time);
+    return longest > Clock::duration::zero() && usual_return <= longest;
   }
   // The pass begins. Who has not come in time is not waited for again.
   void PassBegins(Clock::time_point now) {
@@ -82,6 +88,9 @@ class PassHold {
   // the longest hold, as a busy machine delays the quickest.
   static constexpr double kPatience = 0.15;
 
+  Clock::duration Longest(const PassTime& pass_time) const {
+    return Share(max_share_, pass_time.Fixed());
+  }
   static Clock::duration Share(double share, Clock::duration time) {
     return std::chrono::duration_cast<Clock::duration>(share * time);
   }

@@ -30,9 +30,9 @@ class HoldTest : public SchedulerTest {
   HoldTest() : SchedulerTest({.sessions = {.num_blocks = 200}}) {}
 
   double HoldMs() const {
-    EXPECT_TRUE(scheduler_.hold_end().has_value());
+    EXPECT_TRUE(scheduler_.ask_again_at().has_value());
     return std::chrono::duration<double, std::milli>(
-               scheduler_.hold_end().value_or(now_) - now_)
+               scheduler_.ask_again_at().value_or(now_) - now_)
         .count();
   }
   void RunRounds(int count, milliseconds gap) {
@@ -93,15 +93,15 @@ TEST_F(HoldTest, RowsThatAreBeingTakenAreWaitedFor) {
   Submit(1, 1, {.num_more = 1});
   Submit(2, 1, {.num_more = 1});
   Submit(3, 1, {.num_more = 1});
-  auto pass = scheduler_.NextPass(now_);
-  ASSERT_TRUE(pass.has_value());
+  const Pass* const pass = scheduler_.NextPass(now_);
+  ASSERT_NE(pass, nullptr);
   now_ += milliseconds(100);
-  scheduler_.EndPass(*std::move(pass), PassResults(3, LogitRows()), now_);
+  scheduler_.EndPass(PassResults(3, LogitRows()), now_);
   // One of the three has taken its row.
   auto job = scheduler_.NextToTake();
   job->Take();
   scheduler_.Taken(std::move(job), now_);
-  EXPECT_FALSE(scheduler_.NextPass(now_).has_value());
+  EXPECT_EQ(scheduler_.NextPass(now_), nullptr);
   TakeAll();
   EXPECT_EQ(RunPass().size(), 3u);
 }
@@ -110,25 +110,25 @@ TEST_F(HoldTest, RowsOfACallsLastStepAreNotWaitedFor) {
   RunRounds(10, milliseconds(80));
   now_ += milliseconds(300);
   for (const int name : {1, 2}) Submit(name);
-  auto pass = scheduler_.NextPass(now_);
-  ASSERT_TRUE(pass.has_value());
+  const Pass* const pass = scheduler_.NextPass(now_);
+  ASSERT_NE(pass, nullptr);
   now_ += milliseconds(100);
-  scheduler_.EndPass(*std::move(pass), PassResults(2, LogitRows()), now_);
+  scheduler_.EndPass(PassResults(2, LogitRows()), now_);
   Submit(3);
-  EXPECT_TRUE(scheduler_.NextPass(now_).has_value());
+  EXPECT_NE(scheduler_.NextPass(now_), nullptr);
 }
 
 TEST_F(HoldTest, WorkWhoseModelDrewAllThatItMayIsNotWaitedFor) {
   RunRounds(10, milliseconds(80));
   now_ += std::chrono::seconds(2);
   Submit(1, 1, {.num_more = 1, .max_drawn = 1});
-  auto pass = scheduler_.NextPass(now_);
-  ASSERT_TRUE(pass.has_value());
+  const Pass* const pass = scheduler_.NextPass(now_);
+  ASSERT_NE(pass, nullptr);
   now_ += milliseconds(100);
   const LogitRows drawn(/*rows=*/{}, /*vocab_size=*/1, TokenSeq{7});
-  scheduler_.EndPass(*std::move(pass), PassResults(1, drawn), now_);
+  scheduler_.EndPass(PassResults(1, drawn), now_);
   Submit(3);
-  EXPECT_TRUE(scheduler_.NextPass(now_).has_value());
+  EXPECT_NE(scheduler_.NextPass(now_), nullptr);
 }
 
 TEST_F(HoldTest, WorkThatGoesOnAfterAWrongGuessIsNotWaitedFor) {
@@ -166,9 +166,9 @@ TEST_F(HoldTest, AlternatingCohortsBecomeOne) {
       Submit(name);
       continue;
     }
-    auto pass = scheduler_.NextPass(now_);
-    if (!pass.has_value()) {
-      const auto end = scheduler_.hold_end();
+    const Pass* const pass = scheduler_.NextPass(now_);
+    if (pass == nullptr) {
+      const auto end = scheduler_.ask_again_at();
       const auto next = arrivals.empty() ? *end : arrivals.begin()->first;
       now_ = end.has_value() ? std::min(*end, next) : next;
       continue;
@@ -188,7 +188,7 @@ TEST_F(HoldTest, AlternatingCohortsBecomeOne) {
     for (const auto& part : pass->parts) {
       names.push_back(part.job->work->request().header.session.bytes[0]);
     }
-    scheduler_.EndPass(*std::move(pass), std::move(results), now_);
+    scheduler_.EndPass(std::move(results), now_);
     TakeAll();
     for (const int name : names) {
       arrivals.emplace(now_ + std::chrono::microseconds(14000 + 100 * name),

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
+#include <optional>
 
 namespace outrider {
 
@@ -36,6 +38,12 @@ class PassTime {
     const double time = share * static_cast<double>(Fixed().count());
     return time >= kManyRows * row_time_ ? kManyRows
                                          : static_cast<int>(time / row_time_);
+  }
+
+  // What a pass of so many rows takes. Nothing before the first pass.
+  std::optional<Duration> Of(int num_rows) const {
+    if (n_ == 0) return std::nullopt;
+    return Fixed() + Duration(static_cast<int64_t>(row_time_ * num_rows));
   }
 
   // What a pass takes besides its rows. Zero before the first pass.

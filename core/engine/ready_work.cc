@@ -23,9 +23,9 @@ void AddText(Pass& pass, const Job& job, int num_tokens) {
   const bool is_last = num_tokens == job.num_left();
   pass.extensions.push_back(
       {.blocks = job.session->blocks,
-       .cached_length = job.session->log.length(),
+       .cached_length = job.session->log.length() + job.num_in_passes,
        .tokens = job.want.tokens.subspan(
-           job.num_run,
+           job.num_run + job.num_in_passes,
            OUTRIDER_MUTANT(E3, num_tokens, num_tokens - (is_last ? 0 : 1))),
        .num_rows = is_last ? job.want.num_rows : 0,
        .questions =
@@ -54,9 +54,14 @@ void AddTo(Pass& pass, std::unique_ptr<Job> job, int num_tokens) {
   } else {
     AddBranches(pass, *job);
   }
+  job->num_in_passes += num_tokens;
   pass.num_rows += num_tokens;
-  pass.parts.push_back({std::move(job), num_tokens,
-                        static_cast<int>(pass.extensions.size() - num_before)});
+  Job* const member = job.get();
+  pass.parts.push_back(
+      {.job = member,
+       .num_tokens = num_tokens,
+       .num_extensions = static_cast<int>(pass.extensions.size() - num_before),
+       .owner = std::move(job)});
 }
 
 }  // namespace

@@ -24,9 +24,10 @@ using ::testing::Pair;
 
 class SmallCacheTest : public SchedulerTest {
  protected:
-  SmallCacheTest()
+  explicit SmallCacheTest(int num_in_flight = 1)
       : SchedulerTest({.prefill_chunk = 32,
                        .max_hold = 0,
+                       .num_in_flight = num_in_flight,
                        .sessions = {.num_blocks = 8}}) {}
 
   // Whoever is refused, misses or is preempted comes back as a coordinator
@@ -68,7 +69,10 @@ void SmallCacheTest::RunAllUnderARandomSchedule() {
       calling.insert(name);
       Submit(header, {.num_more = static_cast<int>(random() % 4)});
     }
-    if (random() % 2 == 0) RunPass(milliseconds(random() % 50));
+    if (random() % 2 == 0) BeginPass();
+    if (random() % 2 == 0 && !begun_.empty()) {
+      EndPass(milliseconds(random() % 50));
+    }
     for (auto it = calling.begin(); it != calling.end();) {
       const int caller = *it;
       if (!endings_.contains(caller)) {
@@ -103,6 +107,24 @@ TEST_F(SmallCacheTest, EveryStreamEndsWhereAllShareWhatTheyBeginWith) {
   salt_ = "s";
   RunAllUnderARandomSchedule();
   EXPECT_GT(scheduler_.metrics().num_reused_tokens, 0);
+}
+
+class SmallCacheInFlightTest : public SmallCacheTest {
+ protected:
+  SmallCacheInFlightTest() : SmallCacheTest(/*num_in_flight=*/2) {}
+};
+
+TEST_F(SmallCacheInFlightTest, EveryStreamEndsUnderARandomSchedule) {
+  RunAllUnderARandomSchedule();
+  EXPECT_GT(scheduler_.sessions().num_preempted(), 0);
+  EXPECT_GT(scheduler_.metrics().num_launched_early, 0);
+}
+
+TEST_F(SmallCacheInFlightTest, EveryStreamEndsWhereAllShareWhatTheyBeginWith) {
+  salt_ = "s";
+  RunAllUnderARandomSchedule();
+  EXPECT_GT(scheduler_.metrics().num_reused_tokens, 0);
+  EXPECT_GT(scheduler_.metrics().num_launched_early, 0);
 }
 
 }  // namespace

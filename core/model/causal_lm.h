@@ -2,19 +2,19 @@
 #ifndef OUTRIDER_CORE_MODEL_CAUSAL_LM_H_
 #define OUTRIDER_CORE_MODEL_CAUSAL_LM_H_
 
-#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "core/base/kv_block.h"
 #include "core/base/row_question.h"
 #include "core/base/token.h"
-#include "core/model/logit_rows.h"
+#include "core/model/device_counters.h"
+#include "core/model/pending_pass.h"
 
 namespace outrider {
 
@@ -55,21 +55,9 @@ struct Extension {
   int max_drawn = 0;
 };
 
-// What a model on a device of its own counts: written by the model's thread,
-// read by scrapes. Each number is right by itself. Thread-safe.
-struct DeviceCounters {
-  std::atomic<int64_t> num_answered_rows = 0;
-  std::atomic<int64_t> num_copied_rows = 0;     // whole ones, to the host
-  std::atomic<int64_t> num_undecided_rows = 0;  // of these, asked in vain
-  std::atomic<int64_t> num_graphs = 0;          // that are captured now
-  std::atomic<int64_t> num_late_graphs = 0;     // captured while it served
-  std::atomic<int64_t> num_graph_replays = 0;
-  std::atomic<int64_t> num_drawn_tokens = 0;  // that it went on with
-  std::atomic<int64_t> num_memory_bytes = 0;  // that the model took
-};
-
 // A causal language model over KV memory in blocks. Called by one thread
-// at a time, not always the same; it may use threads of its own.
+// at a time, not always the same, but for Launch and Finish; it may use threads
+// of its own.
 class CausalLm {
  public:
   virtual ~CausalLm() = default;
@@ -103,8 +91,18 @@ class CausalLm {
   //                       table too short for them
   //   RESOURCE_EXHAUSTED  no memory for the pass
   //   UNAVAILABLE         the device is lost: so is the model
-  virtual std::vector<absl::StatusOr<LogitRows>> Extend(
+  PassResults Extend(absl::Span<const Extension> batch) {
+    return Launch(batch)->Finish();
+  }
+  // The first half of that: begins the pass, or runs it, where that takes the
+  // host's cores. The batch and what it names stay as they are until Finish.
+  // Passes run in the order of their launches, as one after the other.
+  virtual std::unique_ptr<PendingPass> Launch(
       absl::Span<const Extension> batch) = 0;
+  // How many may be launched before the first of them is finished; they are
+  // finished in their order. Where they are more than one, the next one may be
+  // launched by one thread while another one finishes the first.
+  virtual int num_in_flight() const { return 1; }
 
   // Null where it has no device of its own.
   virtual const DeviceCounters* device_counters() const { return nullptr; }

@@ -3,8 +3,8 @@
 #define OUTRIDER_CORE_MODEL_NO_MODEL_H_
 
 #include <cstdint>
+#include <memory>
 #include <utility>
-#include <vector>
 
 #include "core/model/causal_lm.h"
 
@@ -24,9 +24,9 @@ class NoModel final : public CausalLm {
   absl::Status AllocateKvBlocks(int /*num_blocks*/) override {
     return absl::OkStatus();
   }
-  std::vector<absl::StatusOr<LogitRows>> Extend(
+  std::unique_ptr<PendingPass> Launch(
       absl::Span<const Extension> batch) override {
-    std::vector<absl::StatusOr<LogitRows>> results;
+    PassResults results;
     for (const Extension& extension : batch) {
       if (extension.num_rows == 0) {
         results.emplace_back(LogitRows());
@@ -34,7 +34,7 @@ class NoModel final : public CausalLm {
         results.emplace_back(absl::InvalidArgumentError("there is no model"));
       }
     }
-    return results;
+    return std::make_unique<PassThatRan>(std::move(results));
   }
 
  private:

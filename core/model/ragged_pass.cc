@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/model/ragged_pass.h"
 
-#include <cstddef>
 #include <utility>
 
 namespace outrider {
@@ -12,36 +11,30 @@ int NumLogitRows(absl::Span<const Extension> pass) {
   return count;
 }
 
-std::vector<absl::StatusOr<LogitRows>> ExtendAsOnePass(
+CheckedPass::CheckedPass(
     absl::Span<const Extension> batch,
-    absl::FunctionRef<absl::Status(const Extension&)> check,
-    absl::FunctionRef<
-        absl::StatusOr<std::vector<LogitRows>>(absl::Span<const Extension>)>
-        run) {
-  std::vector<absl::StatusOr<LogitRows>> results;
-  std::vector<Extension> pass;
-  std::vector<size_t> members;  // of the batch, in the order of `pass`
+    absl::FunctionRef<absl::Status(const Extension&)> check) {
   for (size_t i = 0; i < batch.size(); ++i) {
     absl::Status status = check(batch[i]);
     if (!status.ok()) {
-      results.push_back(std::move(status));
+      results_.push_back(std::move(status));
       continue;
     }
-    results.push_back(LogitRows());  // replaced below
-    members.push_back(i);
-    pass.push_back(batch[i]);
+    results_.push_back(LogitRows());  // replaced by Results
+    members_.push_back(i);
+    extensions_.push_back(batch[i]);
   }
-  if (pass.empty()) return results;
+}
 
-  absl::StatusOr<std::vector<LogitRows>> rows = run(pass);
-  for (size_t i = 0; i < members.size(); ++i) {
+PassResults CheckedPass::Results(absl::StatusOr<std::vector<LogitRows>> rows) {
+  for (size_t i = 0; i < members_.size(); ++i) {
     if (!rows.ok()) {
-      results[members[i]] = rows.status();
+      results_[members_[i]] = rows.status();
     } else {
-      results[members[i]] = std::move((*rows)[i]);
+      results_[members_[i]] = std::move((*rows)[i]);
     }
   }
-  return results;
+  return std::move(results_);
 }
 
 std::vector<LogitRows> RowsOfEach(absl::Span<const Extension> pass,

@@ -2,6 +2,7 @@
 #ifndef OUTRIDER_CORE_MODEL_RAGGED_PASS_H_
 #define OUTRIDER_CORE_MODEL_RAGGED_PASS_H_
 
+#include <cstddef>
 #include <memory>
 #include <vector>
 
@@ -16,15 +17,23 @@ namespace outrider {
 // The sum of num_rows over a pass.
 int NumLogitRows(absl::Span<const Extension> pass);
 
-// CausalLm::Extend for a model that runs a whole pass at once. `check` says
-// which extensions can run; `run` runs those, and returns the rows of each.
-// What it fails with is everybody's result.
-std::vector<absl::StatusOr<LogitRows>> ExtendAsOnePass(
-    absl::Span<const Extension> batch,
-    absl::FunctionRef<absl::Status(const Extension&)> check,
-    absl::FunctionRef<
-        absl::StatusOr<std::vector<LogitRows>>(absl::Span<const Extension>)>
-        run);
+// The extensions of a batch that a model can run, as `check` says, and what
+// comes of the batch. Names the batch's spans.
+class CheckedPass {
+ public:
+  CheckedPass(absl::Span<const Extension> batch,
+              absl::FunctionRef<absl::Status(const Extension&)> check);
+
+  // Those that can run, in their order.
+  absl::Span<const Extension> extensions() const { return extensions_; }
+  // Of those the rows of each, or what all of them failed with. Called once.
+  PassResults Results(absl::StatusOr<std::vector<LogitRows>> rows);
+
+ private:
+  std::vector<Extension> extensions_;
+  std::vector<size_t> members_;  // of the batch, in the order of extensions_
+  PassResults results_;          // of the batch
+};
 
 // The rows of each where they are in one piece of memory: [NumLogitRows,
 // vocab_size] in the order of the pass, or null where that is none.

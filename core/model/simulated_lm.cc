@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cmath>
+#include <memory>
 #include <thread>
 #include <utility>
 
@@ -61,11 +62,11 @@ absl::Status SimulatedLm::AllocateKvBlocks(int num_blocks) {
   return absl::OkStatus();
 }
 
-std::vector<absl::StatusOr<LogitRows>> SimulatedLm::Extend(
+std::unique_ptr<PendingPass> SimulatedLm::Launch(
     absl::Span<const Extension> batch) {
   const Clock::time_point start = Clock::now();
   std::chrono::nanoseconds duration = options_.pass_time;
-  std::vector<absl::StatusOr<LogitRows>> results;
+  PassResults results;
   results.reserve(batch.size());
   for (const Extension& extension : batch) {
     const absl::Status check = CheckExtension(extension, info_);
@@ -84,7 +85,7 @@ std::vector<absl::StatusOr<LogitRows>> SimulatedLm::Extend(
     prctl(PR_SET_TIMERSLACK, 1000UL);
     std::this_thread::sleep_until(start + duration);
   }
-  return results;
+  return std::make_unique<PassThatRan>(std::move(results));
 }
 
 LogitRows SimulatedLm::ExtendOne(const Extension& extension) {

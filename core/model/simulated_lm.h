@@ -5,11 +5,11 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "core/base/token.h"
 #include "core/model/block_entries.h"
@@ -49,7 +49,7 @@ class SimulatedLm final : public CausalLm {
   const ModelInfo& info() const override { return info_; }
   int64_t AvailableKvBytes() const override { return available_kv_bytes_; }
   absl::Status AllocateKvBlocks(int num_blocks) override;
-  std::vector<absl::StatusOr<LogitRows>> Extend(
+  std::unique_ptr<PendingPass> Launch(
       absl::Span<const Extension> batch) override;
 
  private:

@@ -64,6 +64,9 @@ void AddPassMetrics(MetricRegistry& registry, const EngineMetrics& engine,
                              {}, engine.rows_per_pass);
   registry.AddDurationSource("pass_sessions", "Sessions in a pass.", {},
                              engine.sessions_per_pass);
+  AddCounter(registry, "passes_launched_early_total",
+             "Passes that were launched while another one ran.",
+             engine.num_launched_early);
   AddCounter(registry, "prefill_chunks_total", "Chunks of prompts run.",
              engine.num_chunks);
   const auto add_reprefills = [&](const char* beside_others,

@@ -2,6 +2,7 @@
 #ifndef OUTRIDER_CORE_TESTING_LOST_LM_H_
 #define OUTRIDER_CORE_TESTING_LOST_LM_H_
 
+#include <memory>
 #include <vector>
 
 #include "core/testing/table_lm.h"
@@ -14,10 +15,10 @@ class LostLm final : public CausalLm {
   const ModelInfo& info() const override { return model_.info(); }
   int64_t AvailableKvBytes() const override { return 0; }
   absl::Status AllocateKvBlocks(int) override { return absl::OkStatus(); }
-  std::vector<absl::StatusOr<LogitRows>> Extend(
+  std::unique_ptr<PendingPass> Launch(
       absl::Span<const Extension> batch) override {
-    return std::vector<absl::StatusOr<LogitRows>>(
-        batch.size(), absl::UnavailableError("the device is gone"));
+    return std::make_unique<PassThatRan>(PassResults(
+        batch.size(), absl::UnavailableError("the device is gone")));
   }
 
  private:

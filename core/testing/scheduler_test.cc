@@ -4,29 +4,52 @@
 namespace outrider::testing {
 
 Shares SchedulerTest::RunPass(Clock::duration time) {
-  auto pass = scheduler_.NextPass(now_);
+  const Shares shares = BeginPass();
+  if (!shares.empty()) EndPass(time);
+  return shares;
+}
+
+Shares SchedulerTest::BeginPass() {
+  const Pass* const pass = scheduler_.NextPass(now_);
   FinishAll();
-  if (!pass.has_value()) return {};
+  if (pass == nullptr) return {};
+  begun_.push_back(pass);
   Shares shares;
-  PassResults results;
   for (const Pass::Part& part : pass->parts) {
-    const int name = part.job->work->request().header.session.bytes[0];
-    shares.emplace_back(name, part.num_tokens);
+    shares.emplace_back(NameOf(part), part.num_tokens);
+  }
+  return shares;
+}
+
+void SchedulerTest::EndPass(Clock::duration time) {
+  ASSERT_FALSE(begun_.empty());
+  const Pass& pass = *begun_.front();
+  begun_.pop_front();
+  PassResults results;
+  for (const Pass::Part& part : pass.parts) {
+    const int name = NameOf(part);
     for (int i = 0; i < part.num_extensions; ++i) {
-      const int num_rows = pass->extensions[results.size()].num_rows;
-      num_rows_[name] += num_rows;
+      const Extension& extension = pass.extensions[results.size()];
+      num_rows_[name] += extension.num_rows;
       results.emplace_back(LogitRows::FromVector(
-          std::vector<float>(num_rows, name), /*vocab_size=*/1));
-      if (pass->extensions[results.size() - 1].max_drawn > 0) {
+          std::vector<float>(extension.num_rows, name), /*vocab_size=*/1));
+      if (extension.max_drawn > 0) {
         results.back() = LogitRows(/*rows=*/{}, /*vocab_size=*/1, drawn_);
       }
       if (results_.contains(name)) results.back() = results_[name];
     }
   }
   now_ += time;
-  scheduler_.EndPass(*std::move(pass), std::move(results), now_);
+  scheduler_.EndPass(std::move(results), now_);
   TakeAll();
-  return shares;
+}
+
+void SchedulerTest::TakeAll() {
+  while (auto job = scheduler_.NextToTake()) {
+    job->Take();
+    scheduler_.Taken(std::move(job), now_);
+  }
+  FinishAll();
 }
 
 }  // namespace outrider::testing

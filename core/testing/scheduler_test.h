@@ -3,6 +3,7 @@
 #define OUTRIDER_CORE_TESTING_SCHEDULER_TEST_H_
 
 #include <chrono>
+#include <deque>
 #include <map>
 #include <memory>
 #include <set>
@@ -53,6 +54,7 @@ class SchedulerTest : public ::testing::Test {
     const bool is_ahead = script.is_ahead;
     const bool holds_up_stream = script.holds_up_stream;
     script.on_finish = [this, name](const Ending& ending) {
+      ++num_finished_;
       endings_.insert_or_assign(name, ending);
     };
     scheduler_.Submit(std::make_unique<ScriptedWork>(
@@ -78,13 +80,10 @@ class SchedulerTest : public ::testing::Test {
 
   // One pass that takes so long, and what its rows lead to. Empty: no pass.
   Shares RunPass(Clock::duration time = std::chrono::milliseconds(100));
-  void TakeAll() {
-    while (auto job = scheduler_.NextToTake()) {
-      job->Take();
-      scheduler_.Taken(std::move(job), now_);
-    }
-    FinishAll();
-  }
+  // Its halves: the end is that of the pass that began first.
+  Shares BeginPass();
+  void EndPass(Clock::duration time = std::chrono::milliseconds(100));
+  void TakeAll();
   void FinishAll() {
     while (const auto job = scheduler_.NextEnded()) job->Finish();
     ASSERT_TRUE(scheduler_.sessions().IsConsistent());
@@ -92,6 +91,10 @@ class SchedulerTest : public ::testing::Test {
   absl::Status StatusOf(int name) const {
     return endings_.contains(name) ? endings_.at(name).status
                                    : absl::UnknownError("has not ended");
+  }
+
+  static int NameOf(const Pass::Part& part) {
+    return part.job->work->request().header.session.bytes[0];
   }
 
   Clock::time_point now_ = {};
@@ -103,6 +106,8 @@ class SchedulerTest : public ::testing::Test {
   std::map<int, absl::Status> results_;  // of extensions that are to fail
   std::set<int> cancelled_;
   std::vector<TokenId> drawn_;  // by the model, where it may
+  std::deque<const Pass*> begun_;
+  int num_finished_ = 0;  // pieces of work
 };
 
 }  // namespace outrider::testing

@@ -33,7 +33,7 @@ absl::Status TableLm::AllocateKvBlocks(int num_blocks) {
   return absl::OkStatus();
 }
 
-std::vector<absl::StatusOr<LogitRows>> TableLm::Extend(
+std::unique_ptr<PendingPass> TableLm::Launch(
     absl::Span<const Extension> batch) {
   ++num_passes_;
   std::vector<absl::Status> checks;
@@ -53,7 +53,7 @@ std::vector<absl::StatusOr<LogitRows>> TableLm::Extend(
   }
   // A layer of a pass writes all keys before it reads any: so whoever writes to
   // a block that another one reads spoils that one's context.
-  std::vector<absl::StatusOr<LogitRows>> results;
+  PassResults results;
   results.reserve(batch.size());
   for (size_t i = 0; i < batch.size(); ++i) {
     if (!checks[i].ok()) {
@@ -70,7 +70,7 @@ std::vector<absl::StatusOr<LogitRows>> TableLm::Extend(
     results.push_back(
         LogitRows(std::move(asked), options_.vocab_size, std::move(drawn)));
   }
-  return results;
+  return std::make_unique<PassThatRan>(std::move(results));
 }
 
 TokenSeq TableLm::ContextOf(const Extension& extension) {

@@ -4,12 +4,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "core/base/token.h"
 #include "core/model/block_entries.h"
@@ -66,7 +66,7 @@ class TableLm final : public CausalLm {
   const ModelInfo& info() const override { return info_; }
   int64_t AvailableKvBytes() const override { return available_kv_bytes_; }
   absl::Status AllocateKvBlocks(int num_blocks) override;
-  std::vector<absl::StatusOr<LogitRows>> Extend(
+  std::unique_ptr<PendingPass> Launch(
       absl::Span<const Extension> batch) override;
 
   // What a block's last owner gave back: whoever reads on reads poison.

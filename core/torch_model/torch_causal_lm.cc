@@ -76,7 +76,7 @@ class TorchCausalLm final : public CausalLm {
   const ModelInfo& info() const override { return info_; }
   int64_t AvailableKvBytes() const override { return kv_.AvailableBytes(); }
   absl::Status AllocateKvBlocks(int num_blocks) override;
-  std::vector<absl::StatusOr<LogitRows>> Extend(
+  std::unique_ptr<PendingPass> Launch(
       absl::Span<const Extension> batch) override;
 
  private:
@@ -126,11 +126,13 @@ absl::StatusOr<std::vector<LogitRows>> TorchCausalLm::Run(
                     {owner, owner->const_data_ptr<float>()});
 }
 
-std::vector<absl::StatusOr<LogitRows>> TorchCausalLm::Extend(
+std::unique_ptr<PendingPass> TorchCausalLm::Launch(
     absl::Span<const Extension> batch) {
-  return ExtendAsOnePass(
-      batch, [this](const Extension& extension) { return Check(extension); },
-      [this](absl::Span<const Extension> pass) { return Run(pass); });
+  CheckedPass pass(
+      batch, [this](const Extension& extension) { return Check(extension); });
+  absl::StatusOr<std::vector<LogitRows>> rows = std::vector<LogitRows>();
+  if (!pass.extensions().empty()) rows = Run(pass.extensions());
+  return std::make_unique<PassThatRan>(pass.Results(std::move(rows)));
 }
 
 absl::StatusOr<std::unique_ptr<const Ops>> MakeOps(

@@ -27,22 +27,23 @@ using ::testing::HasSubstr;
 
 constexpr int kNumBlocks = 8;
 
-std::unique_ptr<Node> MakeNode(const CudaLimits& limits = {
-                                   .capture_time = {}}) {
+std::unique_ptr<Node> MakeNode(const CudaLimits& limits = {.capture_time = {}},
+                               const BatchScheduler::Options& options = {
+                                   .sessions = {.num_blocks = kNumBlocks}}) {
   auto model = MakeSmallModel(limits);
   EXPECT_THAT(model, IsOk());
-  EXPECT_THAT((*model)->AllocateKvBlocks(kNumBlocks), IsOk());
+  EXPECT_THAT((*model)->AllocateKvBlocks(options.sessions.num_blocks), IsOk());
   EXPECT_THAT((*model)->Prepare(), IsOk());
   return std::make_unique<Node>(
-      *std::move(model),
-      BatchScheduler::Options{.sessions = {.num_blocks = kNumBlocks}},
+      *std::move(model), options,
       NodeDescription{.model_name = "small", .device = "cuda:0"});
 }
 
 // A call that opens a session with so many tokens and then runs `num_more`, one
 // at a time, each with its whole row.
-std::future<absl::Status> Submit(Node& node, int num_tokens, int num_more,
-                                 std::function<void()> on_take = {}) {
+std::future<absl::Status> Submit(
+    Node& node, int num_tokens, int num_more,
+    std::function<void(const LogitRows&)> on_take = {}) {
   auto done = std::make_shared<std::promise<absl::Status>>();
   RequestHeader header = {.session = SessionId::Random(), .step = 1};
   header.delta.append_tokens = TokenSeq(num_tokens, 1);
@@ -53,7 +54,7 @@ std::future<absl::Status> Submit(Node& node, int num_tokens, int num_more,
                            .on_take =
                                [on_take](const LogitRows& rows) {
                                  EXPECT_EQ(rows.Row(0).size(), 50u);
-                                 if (on_take) on_take();
+                                 if (on_take) on_take(rows);
                                },
                            .on_finish =
                                [done](const Ending& ending) {
@@ -62,13 +63,47 @@ std::future<absl::Status> Submit(Node& node, int num_tokens, int num_more,
   return ended;
 }
 
+// Prompts of many chunks, each of which is in a pass by itself: the next one is
+// launched beside it, whosever it is.
+TEST(GpuNodeTest, PassesInFlightLeaveEachPromptItsRows) {
+  const std::vector<int> lengths = {70, 90, 50, 110, 64};
+  std::vector<std::vector<float>> right;
+  {
+    auto model = MakeSmallModel();
+    ASSERT_THAT(model, IsOk());
+    ASSERT_THAT((*model)->AllocateKvBlocks(kNumBlocks), IsOk());
+    const std::vector<KvBlockId> table = {0, 1, 2, 3, 4, 5, 6};
+    for (const int length : lengths) {
+      const TokenSeq tokens(length, 1);
+      const auto rows = (*model)->Extend(
+          {{.blocks = table, .tokens = tokens, .num_rows = 1}});
+      ASSERT_THAT(rows[0], IsOk());
+      right.emplace_back(rows[0]->Row(0).begin(), rows[0]->Row(0).end());
+    }
+  }
+  const std::unique_ptr<Node> node =
+      MakeNode({.capture_time = {}},
+               {.prefill_chunk = 16, .sessions = {.num_blocks = 64}});
+  std::vector<std::vector<float>> rows(lengths.size());
+  std::vector<std::future<absl::Status>> ends;
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    ends.push_back(Submit(*node, lengths[i], /*num_more=*/0,
+                          [&row = rows[i]](const LogitRows& last) {
+                            row.assign(last.Row(0).begin(), last.Row(0).end());
+                          }));
+  }
+  for (auto& end : ends) EXPECT_THAT(end.get(), IsOk());
+  EXPECT_EQ(rows, right);
+  EXPECT_GT(node->engine().metrics().num_launched_early, 0);
+}
+
 // Its memory goes while a session lives: that has all that it needs.
 TEST(GpuNodeTest, OutOfMemoryRefusesAnOpeningAndNoLiveSession) {
   const std::unique_ptr<Node> node = MakeNode();
   const size_t before = emulated::AvailableMemory();
   std::future<absl::Status> refused;
   int num_taken = 0;
-  auto live = Submit(*node, 20, 6, [&] {
+  auto live = Submit(*node, 20, 6, [&](const LogitRows&) {
     if (++num_taken != 2) return;
     emulated::SetAvailableMemory(0);
     emulated::SetAvailablePinned(0);

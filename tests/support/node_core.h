@@ -49,17 +49,16 @@ class NodeCore {
   // where there is none to run.
   int BeginPass(Clock::time_point now) {
     pass_ = scheduler_.NextPass(now);
-    return pass_.has_value() ? pass_->num_rows : 0;
+    return pass_ == nullptr ? 0 : pass_->num_rows;
   }
   void EndPass(Clock::time_point now) {
     num_shared_passes_ += pass_->parts.size() > 1 ? 1 : 0;
     PassResults rows = model_->Extend(pass_->extensions);
-    scheduler_.EndPass(*std::move(pass_), std::move(rows), now);
-    pass_.reset();
+    scheduler_.EndPass(std::move(rows), now);
     OUTRIDER_CHECK(sessions().IsConsistent());
     FinishAll(now);
   }
-  auto hold_end() const { return scheduler_.hold_end(); }
+  auto hold_end() const { return scheduler_.ask_again_at(); }
   absl::StatusOr<Reply> Run(const Call& call, uint64_t content_digest,
                             Clock::time_point now = {}) {
     std::optional<absl::StatusOr<Reply>> reply;
@@ -111,8 +110,8 @@ class NodeCore {
   const std::unique_ptr<CausalLm> model_;
   const std::unique_ptr<Engine> engine_;
   BatchScheduler scheduler_;
-  std::optional<Pass> pass_;   // that runs
-  int num_shared_passes_ = 0;  // with work of more than one session
+  const Pass* pass_ = nullptr;  // that runs
+  int num_shared_passes_ = 0;   // with work of more than one session
 };
 
 }  // namespace outrider::testing

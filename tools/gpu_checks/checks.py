@@ -160,7 +160,7 @@ def sanitizer(machine, seconds=90):
     program = machine.folder / "tests/kernels_cuda_gpu_tests"
     # One order of threads: those are the emulation's. And a model's steps, as graphs.
     tests = ("--gtest_filter=*order_1:Orders/*/0:CudaPackTest.*:CudaCausalLmTest.AGraphGivesTheBitsOfItsLaunches:"
-             "CudaCausalLmTest.ARoundOfManySessionsIsOneLaunchAndHasTheirBits")
+             "CudaCausalLmTest.ARoundOfManySessionsIsOneLaunchAndHasTheirBits:PassesInFlightTest.HaveTheRowsOfOneAfterTheOther")
     end = time.monotonic() + seconds
     for i, tool in enumerate(SANITIZERS):
         passed = f"passed: {', '.join(SANITIZERS[:i]) or 'none'}"

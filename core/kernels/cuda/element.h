@@ -9,12 +9,14 @@
 
 struct CUstream_st;
 struct CUgraphExec_st;
+struct CUevent_st;
 
 namespace outrider::kernels::cuda {
 
-// A cudaStream_t, and a cudaGraphExec_t.
+// A cudaStream_t, a cudaGraphExec_t and a cudaEvent_t.
 using Stream = CUstream_st*;
 using Graph = CUgraphExec_st*;
+using Event = CUevent_st*;
 
 // What weights, caches and the inputs of matrix products are made of. The
 // residual stream, sums and logits are float32.

@@ -8,10 +8,12 @@ namespace {
 
 class StreamGpu final : public Gpu {
  public:
-  StreamGpu(int index, Stream stream) : index_(index), stream_(stream) {}
+  StreamGpu(int index, Stream stream, Stream fetches)
+      : index_(index), stream_(stream), fetches_(fetches) {}
   ~StreamGpu() override {
     UseDevice(index_);
     DestroyStream(stream_);
+    DestroyStream(fetches_);
   }
 
   std::string name() override {
@@ -81,6 +83,31 @@ class StreamGpu final : public Gpu {
 
   std::string Finish() override { return Synchronize(stream()); }
 
+  Event MakeEvent() override {
+    UseDevice(index_);
+    return cuda::MakeEvent();
+  }
+  void Destroy(Event event) override {
+    UseDevice(index_);
+    DestroyEvent(event);
+  }
+  std::string Record(Event event) override {
+    return RecordEvent(event, stream());
+  }
+  std::string Await(Event event) override {
+    UseDevice(index_);
+    return AwaitEvent(event);
+  }
+
+  void Fetch(void* to, const void* from, size_t bytes) override {
+    UseDevice(index_);
+    CopyToHost(to, from, bytes, fetches_);
+  }
+  std::string AwaitFetches() override {
+    UseDevice(index_);
+    return Synchronize(fetches_);
+  }
+
  private:
   // A model's thread may be another one each time.
   Stream stream() const {
@@ -90,6 +117,7 @@ class StreamGpu final : public Gpu {
 
   const int index_;
   const Stream stream_;
+  const Stream fetches_;
 };
 
 }  // namespace
@@ -97,15 +125,17 @@ class StreamGpu final : public Gpu {
 Gpu* OpenGpu(int index, std::string* error) {
   *error = OpenDevice(index);
   if (!error->empty()) return nullptr;
-  Stream stream = nullptr;
-  const std::string failure = MakeStream(&stream);
-  if (failure.empty()) return new StreamGpu(index, stream);
+  Stream stream = nullptr, fetches = nullptr;
+  std::string failure = MakeStream(&stream);
+  if (failure.empty()) failure = MakeStream(&fetches);
+  if (failure.empty()) return new StreamGpu(index, stream, fetches);
+  if (stream != nullptr) DestroyStream(stream);
   *error = "the device makes no stream: " + failure;
   return nullptr;
 }
 
 // kOpenGpuSymbol.
-extern "C" __attribute__((visibility("default"))) Gpu* OutriderOpenGpu5(
+extern "C" __attribute__((visibility("default"))) Gpu* OutriderOpenGpu6(
     int index, std::string* error) {
   return OpenGpu(index, error);
 }

@@ -20,7 +20,8 @@ namespace outrider::kernels::cuda {
 // A device with its memory, its kernels and one stream on which they run. All
 // that a model needs of a GPU, so that a program opens the library that has it
 // at run time: on a GPU, or emulated. Safe to use from one thread at a time;
-// memory is given back from any.
+// memory is given back from any, and while one thread asks for work another one
+// may await an event and fetch.
 class Gpu {
  public:
   virtual ~Gpu() = default;
@@ -37,8 +38,8 @@ class Gpu {
   virtual void FreePinned(void* memory) = 0;
 
   // The calls below return at once; what they ask for is done in this order.
-  // Host memory that they name stays as it is until Finish, pageable or not: a
-  // device that shares the host's page tables may read either late.
+  // Host memory that they name stays as it is until they are awaited, pageable
+  // or not: a device that shares the host's page tables may read either late.
   virtual void Upload(void* to, const void* from, size_t bytes) = 0;
   virtual void Download(void* to, const void* from, size_t bytes) = 0;
   virtual void Copy(void* to, const void* from, size_t bytes) = 0;
@@ -63,6 +64,19 @@ class Gpu {
 
   // Awaits all of it. What went wrong: then the device is lost.
   [[nodiscard]] virtual std::string Finish() = 0;
+
+  virtual Event MakeEvent() = 0;  // null: the device makes none
+  virtual void Destroy(Event event) = 0;
+  // Puts it after all that was asked for. What went wrong as this thread asked.
+  [[nodiscard]] virtual std::string Record(Event event) = 0;
+  // Awaits what was asked for before it, and nothing after it. What went wrong:
+  // then the device is lost.
+  [[nodiscard]] virtual std::string Await(Event event) = 0;
+
+  // A download that waits for nothing that was asked for: nobody writes there
+  // meanwhile. Done when AwaitFetches returns, which tells what went wrong.
+  virtual void Fetch(void* to, const void* from, size_t bytes) = 0;
+  [[nodiscard]] virtual std::string AwaitFetches() = 0;
 };
 
 // One of this machine's devices; null with what is missing in *error.
@@ -70,7 +84,7 @@ Gpu* OpenGpu(int index, std::string* error);
 
 // What a library of kernels exports: OpenGpu, under a name that changes
 // whenever a type of this folder's headers does.
-inline constexpr char kOpenGpuSymbol[] = "OutriderOpenGpu5";
+inline constexpr char kOpenGpuSymbol[] = "OutriderOpenGpu6";
 using OpenGpuFunction = Gpu*(int index, std::string* error);
 
 }  // namespace outrider::kernels::cuda

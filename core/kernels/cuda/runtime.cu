@@ -139,6 +139,26 @@ std::string Synchronize(Stream stream) {
   return MessageOf(cudaStreamSynchronize(stream));
 }
 
+Event MakeEvent() {
+  KeepError();
+  cudaEvent_t event = nullptr;
+  if (cudaEventCreateWithFlags(&event, cudaEventDisableTiming) == cudaSuccess) {
+    return event;
+  }
+  cudaGetLastError();  // as above
+  return nullptr;
+}
+
+void DestroyEvent(Event event) { cudaEventDestroy(event); }
+
+std::string RecordEvent(Event event, Stream stream) {
+  return MessageOf(cudaEventRecord(event, stream));
+}
+
+std::string AwaitEvent(Event event) {
+  return MessageOf(cudaEventSynchronize(event));
+}
+
 bool BeginCapture(Stream stream) {
   KeepError();
   const bool has_begun =

@@ -45,9 +45,18 @@ void CopyToHost(void* to, const void* from, size_t bytes, Stream stream);
 void CopyOnDevice(void* to, const void* from, size_t bytes, Stream stream);
 void ZeroMemory(void* memory, size_t bytes, Stream stream);
 
-// Awaits all that the stream was given, and tells the first failure since the
-// last call.
+// Awaits all that the stream was given, and tells the first failure since this
+// thread was last told of one.
 [[nodiscard]] std::string Synchronize(Stream stream);
+
+// A place in a stream: Await returns once all is done that came before it, and
+// tells what Synchronize tells. Null, where the device makes none.
+Event MakeEvent();
+void DestroyEvent(Event event);
+// Tells the first failure of what this thread has asked for since the last
+// call.
+[[nodiscard]] std::string RecordEvent(Event event, Stream stream);
+[[nodiscard]] std::string AwaitEvent(Event event);
 
 // What a stream is given between the two is not run but kept, arguments and
 // all, to be launched as one. False: nothing is kept.

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
 #include "core/kernels/cuda/emulation/copies.h"
+#include "core/kernels/cuda/emulation/failure.h"
 #include "core/kernels/cuda/emulation/stack_switch.h"
 #include "core/kernels/cuda/emulation/thread_order.h"
 
@@ -77,7 +78,7 @@ struct SharedObject {
 struct Machine {
   uint64_t seed = 1;
   ThreadOrder order;
-  std::string failure;
+  Failure failure;
 
   Grid grid;
   Dim3 block;
@@ -200,9 +201,9 @@ void OpenBarrier() {
            t.site.file != first->site.file;
   });
   if (other != end) {
-    machine.failure =
-        absl::StrCat("threads part: one waits at ", Describe(*first),
-                     ", another is at ", Describe(*other));
+    machine.failure.Note(absl::StrCat("threads part: one waits at ",
+                                      Describe(*first), ", another is at ",
+                                      Describe(*other)));
     return;
   }
   MakeAllReady();
@@ -214,7 +215,7 @@ void OpenBarrier() {
 void ForgetFrames([[maybe_unused]] Machine& machine) {
   OUTRIDER_TELL_SANITIZER(
       const size_t bytes =
-          machine.failure.empty() ? kLastFrames : Stack::kBytes;
+          machine.failure.is_empty() ? kLastFrames : Stack::kBytes;
       for (int i = 0; i < machine.num_threads; ++i) {
         char* const bottom = machine.threads[i].stack->bottom();
         __asan_unpoison_memory_region(bottom + Stack::kBytes - bytes, bytes);
@@ -224,7 +225,7 @@ void ForgetFrames([[maybe_unused]] Machine& machine) {
 void RunBlock() {
   Machine& machine = TheMachine();
   PrepareBlock();
-  while (machine.failure.empty()) {
+  while (machine.failure.is_empty()) {
     if (machine.order.is_empty()) {
       if (machine.num_alive == 0) break;
       OpenBarrier();
@@ -252,18 +253,16 @@ bool IsPossible(const Grid& grid) {
 
 void SetSeed(uint64_t seed) { TheMachine().seed = seed; }
 
-std::string TakeFailure() { return std::exchange(TheMachine().failure, {}); }
+std::string TakeFailure() { return TheMachine().failure.Take(); }
 
 void SetFailure(std::string failure) {
-  TheMachine().failure = std::move(failure);
+  TheMachine().failure.Note(std::move(failure));
 }
 
 void RunGrid(const Grid& grid, const std::function<void()>& body) {
   Machine& machine = TheMachine();
   if (!IsPossible(grid)) {
-    if (machine.failure.empty()) {
-      machine.failure = "a launch outside the device's limits";
-    }
+    machine.failure.Note("a launch outside the device's limits");
     return;
   }
   machine.order.Restart(machine.seed);
@@ -290,7 +289,7 @@ void RunGrid(const Grid& grid, const std::function<void()>& body) {
   for (const unsigned i : order) {
     machine.block = {i % blocks.x, i / blocks.x % blocks.y,
                      i / blocks.x / blocks.y};
-    if (machine.failure.empty()) RunBlock();
+    if (machine.failure.is_empty()) RunBlock();
   }
   std::free(std::exchange(dynamic, nullptr));
   machine.dynamic = nullptr;
@@ -304,9 +303,7 @@ int Lane() { return TheMachine().current % kWarpSize; }
 
 void Fail(const char* what, Site site) {
   Current().site = site;
-  if (TheMachine().failure.empty()) {
-    TheMachine().failure = absl::StrCat(what, " at ", Describe(Current()));
-  }
+  TheMachine().failure.Note(absl::StrCat(what, " at ", Describe(Current())));
   for (;;) Suspend(At::kDone, site);
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "core/kernels/cuda/emulation/block.h"
@@ -49,6 +50,61 @@ TEST_F(EmulatedGpuTest, NothingHasHappenedBeforeFinish) {
   EXPECT_THAT(result, Each(7.0f));
   EXPECT_EQ(gpu_->Finish(), "");
   EXPECT_THAT(result, Each(0.0f));
+}
+
+TEST_F(EmulatedGpuTest, AnEventRunsWhatIsBeforeItAndNothingAfterIt) {
+  Buffers buffers(*gpu_, 1);
+  float before = 7.0f, after = 7.0f;
+  const Event event = gpu_->MakeEvent();
+  gpu_->Zero(buffers.memory, buffers.size);
+  gpu_->Download(&before, buffers.memory, sizeof before);
+  EXPECT_EQ(gpu_->Record(event), "");
+  gpu_->Download(&after, buffers.memory, sizeof after);
+  EXPECT_EQ(before, 7.0f);
+  for (int time = 0; time < 2; ++time) {
+    EXPECT_EQ(gpu_->Await(event), "");
+    EXPECT_EQ(before, 0.0f);
+    EXPECT_EQ(after, 7.0f);
+  }
+  EXPECT_EQ(gpu_->Finish(), "");
+  EXPECT_EQ(after, 0.0f);
+  gpu_->Destroy(event);
+}
+
+TEST_F(EmulatedGpuTest, AFetchWaitsForItsOwnWaitAloneAndTheStreamForNone) {
+  Buffers buffers(*gpu_, 1);
+  float fetched = 7.0f, downloaded = 7.0f;
+  gpu_->Zero(buffers.memory, buffers.size);
+  EXPECT_EQ(gpu_->Finish(), "");
+  gpu_->Download(&downloaded, buffers.memory, sizeof downloaded);
+  gpu_->Fetch(&fetched, buffers.memory, sizeof fetched);
+  EXPECT_EQ(fetched, 7.0f);
+  EXPECT_EQ(gpu_->AwaitFetches(), "");
+  EXPECT_EQ(fetched, 0.0f);
+  EXPECT_EQ(downloaded, 7.0f);
+  EXPECT_EQ(gpu_->Finish(), "");
+}
+
+TEST_F(EmulatedGpuTest, OneThreadMayAwaitWhileAnotherOneAsks) {
+  constexpr int kTimes = 2000;
+  Buffers buffers(*gpu_, kTimes);
+  std::vector<float> results(kTimes, -1.0f);
+  const Event events[] = {gpu_->MakeEvent(), gpu_->MakeEvent()};
+  const auto ask = [&](int i) {
+    float* const place = static_cast<float*>(buffers.memory) + i;
+    buffers.host[i] = static_cast<float>(i);
+    gpu_->Upload(place, buffers.host + i, sizeof(float));
+    gpu_->Download(&results[i], place, sizeof(float));
+    EXPECT_EQ(gpu_->Record(events[i % 2]), "");
+  };
+  ask(0);
+  for (int i = 1; i < kTimes; ++i) {
+    std::jthread asks([&] { ask(i); });
+    EXPECT_EQ(gpu_->Await(events[(i + 1) % 2]), "");
+    EXPECT_EQ(results[i - 1], static_cast<float>(i - 1));
+  }
+  EXPECT_EQ(gpu_->Finish(), "");
+  for (const Event event : events) gpu_->Destroy(event);
 }
 
 TEST_F(EmulatedGpuTest, ACopyReadsItsMemoryWhenItsTurnComesPinnedOrNot) {

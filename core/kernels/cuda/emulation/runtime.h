@@ -8,18 +8,12 @@
 
 #include "core/kernels/cuda/element.h"
 #include "core/kernels/cuda/emulation/block.h"
+#include "core/kernels/cuda/emulation/runtime_order.h"
 #include "core/kernels/cuda/emulation/stream.h"
 
 // What runtime.cu uses of the CUDA runtime, by stream.h; for that file alone.
-namespace emulated = outrider::kernels::cuda::emulation;
 
 // NOLINTBEGIN: the names are CUDA's.
-enum cudaError_t {
-  cudaSuccess,
-  cudaErrorMemoryAllocation,
-  cudaErrorNoDevice,
-  cudaErrorLaunchFailure
-};
 using cudaMemcpyKind = int;
 constexpr int cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2,
               cudaMemcpyDeviceToDevice = 3;
@@ -27,8 +21,6 @@ struct cudaDeviceProp {
   const char* name;
   int major, minor;
 };
-using cudaGraph_t = CUgraphExec_st*;  // of the same type here
-constexpr int cudaStreamNonBlocking = 1, cudaStreamCaptureModeThreadLocal = 1;
 
 inline cudaError_t cudaGetDeviceCount(int* count) {
   return *count = 1, cudaSuccess;
@@ -56,13 +48,6 @@ inline cudaError_t cudaMallocHost(void** memory, size_t bytes) {
 inline cudaError_t cudaFreeHost(void* memory) {
   return emulated::DeletePinned(memory), cudaSuccess;
 }
-inline cudaError_t cudaStreamCreateWithFlags(CUstream_st** stream, int) {
-  *stream = emulated::NewStream();
-  return *stream == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
-}
-inline cudaError_t cudaStreamDestroy(CUstream_st* stream) {
-  return emulated::DeleteStream(stream), cudaSuccess;
-}
 inline cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes,
                                    int /*kind*/, CUstream_st* stream) {
   return emulated::Copy(to, from, bytes, stream), cudaSuccess;
@@ -72,36 +57,9 @@ inline cudaError_t cudaMemsetAsync(void* memory, int byte, size_t bytes,
   emulated::Submit(stream, [=] { std::memset(memory, byte, bytes); });
   return cudaSuccess;
 }
-inline cudaError_t cudaStreamSynchronize(CUstream_st* stream) {
-  return emulated::WaitFor(stream), cudaSuccess;
-}
-inline cudaError_t cudaStreamBeginCapture(CUstream_st* stream, int) {
-  return emulated::Capture(stream) ? cudaSuccess : cudaErrorLaunchFailure;
-}
-inline cudaError_t cudaStreamEndCapture(CUstream_st* stream,
-                                        cudaGraph_t* graph) {
-  return *graph = emulated::CapturedBy(stream), cudaSuccess;
-}
-inline cudaError_t cudaGraphInstantiateWithFlags(CUgraphExec_st** graph,
-                                                 cudaGraph_t captured, int) {
-  return *graph = emulated::CopyOf(captured), cudaSuccess;
-}
-inline cudaError_t cudaGraphUpload(CUgraphExec_st* graph, CUstream_st*) {
-  return emulated::Upload(graph) ? cudaSuccess : cudaErrorMemoryAllocation;
-}
-inline cudaError_t cudaGraphDestroy(cudaGraph_t captured) {
-  return emulated::DeleteGraph(captured), cudaSuccess;
-}
-inline cudaError_t cudaGraphLaunch(CUgraphExec_st* graph, CUstream_st* stream) {
-  return emulated::Replay(graph, stream), cudaSuccess;
-}
-inline cudaError_t cudaGraphExecDestroy(CUgraphExec_st* graph) {
-  return emulated::DeleteGraph(graph), cudaSuccess;
-}
-
-// A kernel's failure, once, as the message of the launch that had it.
+// A kernel's failure, told once, to whatever thread asks first.
 inline std::string& EmulatedFailure() {
-  static std::string failure;
+  thread_local std::string failure;
   return failure;
 }
 inline cudaError_t cudaGetLastError() {

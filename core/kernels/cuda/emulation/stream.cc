@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <limits>
 #include <map>
 #include <utility>
@@ -21,9 +23,18 @@ struct CUgraphExec_st {
   size_t bytes = 0;  // of the device's memory
 };
 struct CUstream_st {
-  std::vector<Command> queue;
+  outrider::Mutex running;  // who runs commands has it
+  outrider::Mutex mu;
+  std::deque<Command> queue ABSL_GUARDED_BY(mu);
+  uint64_t num_given ABSL_GUARDED_BY(mu) = 0;
+  uint64_t num_taken ABSL_GUARDED_BY(mu) = 0;  // of those, out of the queue
+  // Confined to the thread that gives it work.
   bool is_capturing = false;
   std::vector<Command> captured;
+};
+struct CUevent_st {
+  CUstream_st* stream = nullptr;
+  uint64_t place = 0;  // commands before it
 };
 
 namespace outrider::kernels::cuda::emulation {
@@ -101,6 +112,7 @@ struct Memory {
   Heap pinned{std::numeric_limits<size_t>::max()};
   std::atomic<size_t> graph_bytes = 0;
   std::atomic<bool> is_stream_refused = false;
+  std::atomic<bool> is_event_refused = false;
 };
 
 Memory& TheMemory() {
@@ -108,12 +120,37 @@ Memory& TheMemory() {
   return memory;
 }
 
+uint64_t NumGiven(CUstream_st& stream) {
+  MutexLock lock(stream.mu);
+  return stream.num_given;
+}
+
+// The first command, if it is one of the first `place` that were given.
+Command TakeBefore(uint64_t place, CUstream_st& stream) {
+  MutexLock lock(stream.mu);
+  if (stream.num_taken >= std::min(place, stream.num_given)) return nullptr;
+  Command command = std::move(stream.queue.front());
+  stream.queue.pop_front();
+  ++stream.num_taken;
+  return command;
+}
+
+void RunUpTo(uint64_t place, CUstream_st& stream) {
+  MutexLock lock(stream.running);
+  while (const Command command = TakeBefore(place, stream)) command();
+}
+
 }  // namespace
 
 void Submit(Stream stream, Command command) {
   if (stream == nullptr) return command();
-  auto& commands = stream->is_capturing ? stream->captured : stream->queue;
-  commands.push_back(std::move(command));
+  if (stream->is_capturing) {
+    stream->captured.push_back(std::move(command));
+    return;
+  }
+  MutexLock lock(stream->mu);
+  stream->queue.push_back(std::move(command));
+  ++stream->num_given;
 }
 
 Stream NewStream() {
@@ -125,8 +162,23 @@ void RefuseStreams(bool is_refused) {
 void DeleteStream(Stream stream) { delete stream; }
 
 void WaitFor(Stream stream) {
-  if (stream == nullptr) return;
-  for (const Command& command : std::exchange(stream->queue, {})) command();
+  if (stream != nullptr) RunUpTo(NumGiven(*stream), *stream);
+}
+
+Event NewEvent() {
+  return TheMemory().is_event_refused ? nullptr : new CUevent_st;
+}
+void RefuseEvents(bool is_refused) {
+  TheMemory().is_event_refused = is_refused;
+}
+void DeleteEvent(Event event) { delete event; }
+
+void Record(Event event, Stream stream) {
+  *event = {stream, stream == nullptr ? 0 : NumGiven(*stream)};
+}
+
+void WaitFor(Event event) {
+  if (event->stream != nullptr) RunUpTo(event->place, *event->stream);
 }
 
 bool Capture(Stream stream) {

@@ -10,7 +10,8 @@
 // Streams, graphs and memory of the emulated device. A stream does nothing
 // before somebody waits for it: whoever reads a result too early, or changes
 // too early what a copy still has to read, gets what a device might give on its
-// worst day. The stream null does everything at once.
+// worst day. The stream null does everything at once. Threads may wait for one
+// stream while one gives it work: who waits does the work, one at a time.
 namespace outrider::kernels::cuda::emulation {
 
 using Command = std::function<void()>;
@@ -22,6 +23,13 @@ Stream NewStream();  // null, where it is refused
 void RefuseStreams(bool is_refused);
 void DeleteStream(Stream stream);
 void WaitFor(Stream stream);
+// What was given to the stream before an event was put there for the last time
+// is done by who waits for it, and nothing after it.
+Event NewEvent();  // null, where it is refused
+void RefuseEvents(bool is_refused);
+void DeleteEvent(Event event);
+void Record(Event event, Stream stream);
+void WaitFor(Event event);
 
 bool Capture(Stream stream);  // false: it has begun already
 Graph CapturedBy(Stream stream);
