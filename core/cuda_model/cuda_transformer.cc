@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
 #include "core/base/status_macros.h"
@@ -269,6 +270,8 @@ void CudaTransformer::Launch(StepInputs& step, absl::Span<WantedRow> rows,
 
 absl::Status CudaTransformer::Bring(absl::Span<WantedRow> rows,
                                     StepInFlight& flight) {
+  // However this ends: the next step but one needs the place.
+  const absl::Cleanup forget = [&] { rows_->Forget(flight); };
   absl::Status status = flight.end.Await();
   status.Update(flight.launched);
   if (status.ok()) {
@@ -280,7 +283,6 @@ absl::Status CudaTransformer::Bring(absl::Span<WantedRow> rows,
       });
     }
   }
-  rows_->Forget(flight);
   return status;
 }
 

@@ -207,10 +207,16 @@ void RowScorer::Answer(int num_rows) {
 absl::Status RowScorer::Download(const float* logits,
                                  absl::Span<WantedRow> rows) {
   const auto row_size = static_cast<size_t>(options_.vocab_size);
+  // All before the first is on its way: memory may be short, and what is given
+  // back then must not be written to.
+  std::vector<std::pair<float*, size_t>> whole;
   for (size_t i = 0; i < rows.size(); ++i) {
     if (IsAnswerable(rows[i]) || rows[i].goes_on) continue;
     OUTRIDER_ASSIGN_OR_RETURN(float* const row, MakeRow(rows[i]));
-    gpu_->Download(row, logits + i * row_size, row_size * sizeof(float));
+    whole.emplace_back(row, i * row_size);
+  }
+  for (const auto& [row, first] : whole) {
+    gpu_->Download(row, logits + first, row_size * sizeof(float));
   }
   if (used_.num_draws + used_.num_tops == 0) return absl::OkStatus();
   gpu_->Download(host_.drawn, device_.drawn,

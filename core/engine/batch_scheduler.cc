@@ -195,7 +195,9 @@ void BatchScheduler::EndAbandoned(Queue& queue, Clock::time_point now) {
       kept.push_back(std::move(job));
       continue;
     }
-    if (!is_lost_ && IsSuperseded(*job)) ++metrics_.num_superseded;
+    if (!is_lost_ && job->failure.ok() && IsSuperseded(*job)) {
+      ++metrics_.num_superseded;
+    }
     End(std::move(job), std::move(reason), now);
   }
   queue = std::move(kept);

@@ -134,8 +134,10 @@ bool NodeEngine::FinishPass() {
   mu_.Lock();
   is_finishing_ = false;
   scheduler_.EndPass(std::move(results), Clock::now());
-  // A single job goes on on this thread, but for what runs beside its pass.
-  if (scheduler_.num_jobs() > 1 || scheduler_.ask_again_at().has_value()) {
+  // A single job goes on on this thread, but for what runs beside its pass, or
+  // was launched there, which this thread may leave to another one.
+  if (scheduler_.num_jobs() > 1 || !launched_.empty() ||
+      scheduler_.ask_again_at().has_value()) {
     wake_.NotifyAll();
   }
   if (scheduler_.is_lost()) TellLost();

@@ -101,11 +101,12 @@ class DeviceLm final : public CausalLm {
 class NodeEngineInFlightTest : public ::testing::Test {
  protected:
   // The engine has run one pass, number 0, and knows what passes take.
-  void Start(DeviceHooks hooks, std::function<void()> on_lost = {}) {
+  void Start(DeviceHooks hooks, std::function<void()> on_lost = {},
+             int prefill_chunk = 32) {
     engine_ = std::make_unique<NodeEngine>(
         std::make_unique<DeviceLm>(std::move(hooks)),
         NodeEngine::Options{
-            .scheduling = {.prefill_chunk = 32,
+            .scheduling = {.prefill_chunk = prefill_chunk,
                            .max_hold = 0,
                            .sessions = {.num_blocks = kDeviceBlocks}},
             .on_lost = std::move(on_lost),
@@ -164,6 +165,24 @@ TEST_F(SecondPassTest, IsLaunchedForThoseWhoComeWhileTheFirstRuns) {
   EXPECT_THAT(Submit(1).get(), IsOk());
   caller.join();
   EXPECT_THAT(first.get(), IsOk());
+  EXPECT_EQ(num_early(), 1);
+}
+
+// A short prompt runs on the thread that submits it, which leaves once nothing
+// is to be launched: its second pass, which another thread launched, is
+// awaited.
+TEST_F(SecondPassTest, IsAwaitedThoughWhoAwaitedTheFirstHasLeft) {
+  DeviceHooks hooks = Hooks();
+  hooks.on_finish = [this](int number) {
+    if (number != 1) return absl::OkStatus();
+    Await(second_launched_);
+    // Meanwhile who launched it sees that the first one is awaited.
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    return absl::OkStatus();
+  };
+  Start(std::move(hooks), /*on_lost=*/{}, /*prefill_chunk=*/16);
+  std::future<absl::Status> done = Submit(17);
+  EXPECT_EQ(done.wait_for(std::chrono::seconds(10)), std::future_status::ready);
   EXPECT_EQ(num_early(), 1);
 }
 

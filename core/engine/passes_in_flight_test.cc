@@ -184,6 +184,23 @@ class HeldInFlightTest : public InFlightTest {
   }
 };
 
+TEST_F(HeldInFlightTest, AHoldBesideAPassEndsWhenAllAreBack) {
+  ShowTimes();
+  RunRounds(1, milliseconds(100));
+  RunRounds(2, milliseconds(400));
+  Submit(1);
+  RunPass(milliseconds(80));
+  Submit(2);
+  EXPECT_THAT(BeginPass(), ElementsAre(Pair(2, 1)));
+  now_ += milliseconds(30);
+  Submit(3);
+  PassUntilTheNextMayBeLaunched();
+  EXPECT_THAT(BeginPass(), IsEmpty());
+  EXPECT_EQ(AskAgainIn(), 70);
+  Submit(1);
+  EXPECT_EQ(AskAgainIn(), 0);
+}
+
 TEST_F(HeldInFlightTest, NothingIsLaunchedBesideWhomThePassMightBeHeldFor) {
   ShowTimes();
   for (const int gap : {20, 60, 90}) {
@@ -393,6 +410,15 @@ TEST_F(PromptInFlightTest, RowsOfTheSecondAreNotServedAfterTheFirstLostIt) {
   EndPass();
   EndPass();
   EXPECT_THAT(StatusOf(2), StatusIs(absl::StatusCode::kUnavailable));
+}
+
+TEST_F(PromptInFlightTest, ADeviceIsLostThoughNobodysRowsAreAskedForAnyMore) {
+  BeginBoth();
+  results_[1] = absl::InternalError("of the first");
+  EndPass();
+  results_[1] = absl::UnavailableError("the device fell off the bus");
+  EndPass();
+  EXPECT_TRUE(scheduler_.is_lost());
 }
 
 TEST_F(PromptInFlightTest, ADeviceLostUnderTheSecondLeavesTheFirstItsRows) {

@@ -33,7 +33,8 @@ std::optional<BatchScheduler::Clock::time_point> BatchScheduler::ask_again_at()
   if (passes_.empty()) return hold_.end();
   const auto launch = passes_.next_launch(pass_time_, hold_);
   if (!launch.has_value() || !HasReady()) return std::nullopt;
-  return std::max(*launch, hold_.end().value_or(*launch));
+  if (!hold_.IsHolding()) return launch;  // all are back
+  return std::max(*launch, *hold_.end());
 }
 
 bool BatchScheduler::HasReady() const {
@@ -78,6 +79,10 @@ void BatchScheduler::EndPass(PassResults results, Clock::time_point now) {
   Pass pass = passes_.End(now);
   OUTRIDER_CHECK(results.size() == pass.extensions.size());
   const Clock::duration time = now - pass.start;
+  is_lost_ = is_lost_ ||
+             std::any_of(results.begin(), results.end(), [](const auto& rows) {
+               return absl::IsUnavailable(rows.status());
+             });
   // One in which a model went on drawing took the time of several.
   const bool has_gone_on = std::any_of(
       results.begin(), results.end(),
@@ -99,7 +104,6 @@ void BatchScheduler::EndPass(PassResults results, Clock::time_point now) {
     left.remove_prefix(part.num_extensions);
     CountTime(job, time, time * part.num_tokens / pass.num_rows, has_others,
               metrics_);
-    is_lost_ = is_lost_ || absl::IsUnavailable(job.failure);
     if (part.owner != nullptr) GoOn(std::move(part.owner), now);
   }
   UpdateMetrics();
