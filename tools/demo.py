@@ -34,7 +34,7 @@ SETTINGS = [*map(Setting, range(9)), Setting(8, min_probability=0.3),
 SAMPLED_SETTINGS = {*map(Setting, range(4)), *SETTINGS[-3:]}
 # As many prompts as fit into this, the fewest and the most.
 DECODE_SECONDS = 25
-MIN_PROMPTS, MAX_PROMPTS = 4, 12
+MIN_PROMPTS, MAX_PROMPTS = 4, 8
 TASTE_K = 4
 TASTE_PROMPT = '''class Queue:
     """A first-in, first-out queue."""
