@@ -13,6 +13,7 @@ namespace outrider {
 // Tokens of a text, which `salt` makes another one.
 inline std::vector<TokenId> SmallText(int count, int salt) {
   std::vector<TokenId> tokens;
+  tokens.reserve(count);
   for (int i = 0; i < count; ++i) {
     tokens.push_back((i * 31 + salt * 17 + i / 7) % 50);
   }
@@ -22,6 +23,7 @@ inline std::vector<TokenId> SmallText(int count, int salt) {
 // Blocks first, first + step, ... for so many positions.
 inline std::vector<KvBlockId> SmallTable(int first, int step, int length) {
   std::vector<KvBlockId> table;
+  table.reserve(NumKvBlocks(length));
   for (int i = 0; i < NumKvBlocks(length); ++i) {
     table.push_back(first + i * step);
   }
