@@ -391,6 +391,16 @@ TEST_P(DeviceDrawsTest, TheTokenTakesItsPlaceInTheStepThatComes) {
   }
 }
 
+TEST_P(DeviceDrawsTest, AfterWhatIsExactlyAsLikelyAsAskedForTheDraftGoesOn) {
+  Drawn drawn = DrawnOf(Logits(200, 7, 4.0f), Laws()[1], 30);
+  drawn.answer.top_probability = 0.5;  // whose products are exact
+  drawn.next.probability = 0.5;
+  drawn.next.min_probability = 0.25;
+  Sessions sessions({drawn}, /*num_left=*/3, /*num_tiles=*/1);
+  sessions.Draw();
+  EXPECT_GE(sessions.records_.Read()[0].token, 0);
+}
+
 // Of four sessions the product of what their rows' first choices have is just
 // enough, just too little, and so after one row more.
 TEST_P(DeviceDrawsTest, AfterWhatIsUnlikelyNothingIsDrawn) {
