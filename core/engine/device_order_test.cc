@@ -43,7 +43,7 @@ class DeviceOrderTest : public SchedulerTest,
     if (shares_texts()) salt_ = "shared";
   }
 
-  bool shares_texts() const { return GetParam() % 4 >= 2; }
+  static bool shares_texts() { return GetParam() % 4 >= 2; }
   int Below(int n) { return static_cast<int>(random_() % n); }
   bool OnceIn(int n) { return Below(n) == 0; }
   bool IsAtWork(int name) { return scheduler_.sessions().IsAtWork(Id(name)); }
