@@ -27,5 +27,18 @@ function(outrider_proto_library)
   add_library(${target} STATIC ${all_outputs})
   target_include_directories(${target} SYSTEM PUBLIC ${gen})
   target_link_libraries(${target} PUBLIC protobuf::libprotobuf gRPC::grpc++)
+  # gRPC's headers cost more than the classes: these are compiled as one. Files of
+  # messages cannot be, as each has a static `schemas`.
+  if(OUTRIDER_UNITY)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON)
+    foreach(proto ${A_PROTOS} ${A_MESSAGES})
+      string(REGEX REPLACE "\\.proto$" "" stem ${proto})
+      set_source_files_properties(${gen}/${stem}.pb.cc PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    endforeach()
+  endif()
+  # It is Protobuf's code, and no sanitizer's business to be fast.
+  if(OUTRIDER_SANITIZE)
+    target_compile_options(${target} PRIVATE -O0)
+  endif()
   add_library(outrider::${A_NAME} ALIAS ${target})
 endfunction()

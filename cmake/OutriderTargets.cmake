@@ -104,6 +104,11 @@ function(outrider_cc_tests)
   if(NOT CMAKE_BUILD_TYPE STREQUAL "Debug" OR OUTRIDER_SANITIZE)
     target_compile_options(${A_NAME} PRIVATE $<IF:$<BOOL:${A_OPTIMISED}>,-O1,-O0>)
   endif()
+  # These two look at each access to a member, a sixth of what a file of tests
+  # costs: what is tested has them.
+  if(OUTRIDER_SANITIZE MATCHES "undefined")
+    target_compile_options(${A_NAME} PRIVATE -fno-sanitize=alignment,vptr)
+  endif()
   if((OUTRIDER_SANITIZE AND "heavy" IN_LIST A_LABELS) OR
      (OUTRIDER_SANITIZE MATCHES "thread" AND NOT A_THREADS))
     # Not run there, hence not built either.

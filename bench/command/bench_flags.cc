@@ -116,6 +116,10 @@ void AddDeploymentFlags(CLI::App& command, BenchFlags& flags) {
       ->excludes(coordinator)
       ->check(WholeNumberIn(0, 1024))
       ->capture_default_str();
+  command
+      .add_flag("--bind-cores", flags.binds_cores,
+                "each node on cores of its own, as many as its --threads")
+      ->excludes(coordinator);
   auto* const simulate =
       command
           .add_flag("--simulate", flags.simulate,

@@ -142,6 +142,10 @@ absl::StatusOr<TrioOptions> ToTrio(const BenchFlags& flags, const Grid& grid,
                       .num_threads = flags.num_threads,
                       .max_draft_tokens = std::max(16, max_k),
                       .uses_tunnels = flags.network == "tunnel"};
+  if (flags.binds_cores) {
+    OUTRIDER_ASSIGN_OR_RETURN(
+        trio.placement, PlaceOnCores(CoresOfThisThread(), flags.num_threads));
+  }
   if (flags.simulate) {
     trio.simulation = flags.simulation;
     if (flags.simulated_tokens_per_round) {
@@ -225,6 +229,9 @@ void AddModels(const BenchOptions& options, Configuration& configuration) {
     binding.emplace_back("threads of a node",
                          absl::StrCat(options.trio.num_threads));
   }
+  binding.emplace_back("cores", options.trio.placement
+                                    ? ToString(*options.trio.placement)
+                                    : "wherever the system puts a thread");
 }
 
 Configuration ToConfiguration(const BenchOptions& options,

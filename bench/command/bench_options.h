@@ -38,6 +38,7 @@ struct BenchFlags {
   std::optional<std::string> draft_model = {};
   std::string dtype = "auto";
   int num_threads = 0;
+  bool binds_cores = false;
   bool simulate = false;
   Simulation simulation = {};
   std::optional<double> simulated_tokens_per_round = {};

@@ -50,14 +50,27 @@ std::vector<std::string> DrafterFlags(const TrioOptions& options) {
       absl::StrCat("--simulate-vocabulary=", simulation.vocab_size)};
 }
 
+// A program has the cores of the thread that starts it, which are the others'
+// otherwise.
+absl::StatusOr<std::unique_ptr<ChildProcess>> StartOn(
+    const std::optional<CorePlacement>& placement, Cores CorePlacement::*cores,
+    const std::vector<std::string>& arguments) {
+  if (!placement) return ChildProcess::Start(arguments);
+  OUTRIDER_RETURN_IF_ERROR(KeepThisThreadOn((*placement).*cores));
+  auto program = ChildProcess::Start(arguments);
+  OUTRIDER_RETURN_IF_ERROR(KeepThisThreadOn(placement->others));
+  return program;
+}
+
 absl::StatusOr<Json> RunMeasure(const TrioOptions& options,
                                 const std::string& name,
-                                const std::vector<std::string>& flags) {
+                                const std::vector<std::string>& flags,
+                                Cores CorePlacement::*cores) {
   std::vector<std::string> arguments = {
       absl::StrCat(options.programs, "/", name), "--measure", "--json"};
   arguments.insert(arguments.end(), flags.begin(), flags.end());
   OUTRIDER_ASSIGN_OR_RETURN(const std::unique_ptr<ChildProcess> program,
-                            ChildProcess::Start(arguments));
+                            StartOn(options.placement, cores, arguments));
   OUTRIDER_ASSIGN_OR_RETURN(const std::string text,
                             program->ReadAll(kMeasureTimeout));
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
@@ -104,12 +117,13 @@ absl::Status Trio::StartNodes(const TrioOptions& options) {
   std::vector<std::string> flags = VerifierFlags(options);
   flags.push_back(limit);
   OUTRIDER_ASSIGN_OR_RETURN(
-      verifier_,
-      StartProgram(options, "outrider-verifier", flags, verifier_end_));
+      verifier_, StartProgram(options, "outrider-verifier", flags,
+                              &CorePlacement::verifier, verifier_end_));
   flags = DrafterFlags(options);
   flags.push_back(limit);
   OUTRIDER_ASSIGN_OR_RETURN(
-      drafter_, StartProgram(options, "outrider-drafter", flags, drafter_end_));
+      drafter_, StartProgram(options, "outrider-drafter", flags,
+                             &CorePlacement::drafter, drafter_end_));
   return absl::OkStatus();
 }
 
@@ -131,7 +145,8 @@ absl::Status Trio::StartProxies() {
 
 absl::StatusOr<std::string> Trio::StartProgram(
     const TrioOptions& options, const std::string& name,
-    const std::vector<std::string>& flags, const std::optional<FarEnd>& end) {
+    const std::vector<std::string>& flags, Cores CorePlacement::*cores,
+    const std::optional<FarEnd>& end) {
   const std::string host = end ? end->tunnel->far_host() : "127.0.0.1";
   std::vector<std::string> arguments = {
       absl::StrCat(options.programs, "/", name), "--listen",
@@ -146,7 +161,7 @@ absl::StatusOr<std::string> Trio::StartProgram(
     entered.emplace(std::move(scope));
   }
   OUTRIDER_ASSIGN_OR_RETURN(std::unique_ptr<ChildProcess> program,
-                            ChildProcess::Start(arguments));
+                            StartOn(options.placement, cores, arguments));
   entered.reset();
   OUTRIDER_ASSIGN_OR_RETURN(std::string address,
                             program->ListenAddress(kStartTimeout));
@@ -162,7 +177,8 @@ absl::StatusOr<std::string> Trio::StartCoordinator(const TrioOptions& options,
   if (!options.simulation) {
     flags.insert(flags.end(), {"--tokenizer", options.target_model});
   }
-  return StartProgram(options, "outrider-coordinator", flags);
+  return StartProgram(options, "outrider-coordinator", flags,
+                      &CorePlacement::others);
 }
 
 absl::StatusOr<std::string> Trio::Connect(const RoundTrips& nominal) {
@@ -235,7 +251,8 @@ absl::StatusOr<double> Trio::Calibrate(double nominal_ms) {
 absl::StatusOr<InsideTimes> MeasureVerifier(const TrioOptions& options) {
   OUTRIDER_ASSIGN_OR_RETURN(
       const Json json,
-      RunMeasure(options, "outrider-verifier", VerifierFlags(options)));
+      RunMeasure(options, "outrider-verifier", VerifierFlags(options),
+                 &CorePlacement::verifier));
   InsideTimes times;
   times.plain_token_ms = 1e3 / json.value("plain_tokens_per_second", 1e-9);
   times.plain_sampled_token_ms =
@@ -248,7 +265,8 @@ absl::StatusOr<double> MeasureDraftStepMs(const TrioOptions& options,
                                           bool is_sampled) {
   OUTRIDER_ASSIGN_OR_RETURN(
       const Json json,
-      RunMeasure(options, "outrider-drafter", DrafterFlags(options)));
+      RunMeasure(options, "outrider-drafter", DrafterFlags(options),
+                 &CorePlacement::drafter));
   return json.value(is_sampled ? "draft_sampled_step_ms" : "draft_step_ms",
                     0.0);
 }

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "bench/load/child_process.h"
+#include "bench/load/core_placement.h"
 #include "bench/network/delay_proxy.h"
 #include "bench/network/echo.h"
 #include "bench/network/far_end.h"
@@ -36,6 +37,8 @@ struct TrioOptions {
   std::optional<Simulation> simulation = {};
   int max_draft_tokens = 16;
   bool uses_tunnels = false;  // in place of proxies; needs root
+  // Where the programs run, and the threads that the caller starts later.
+  std::optional<CorePlacement> placement = {};
 };
 
 // The round trips between the coordinator and its nodes.
@@ -75,7 +78,7 @@ class Trio {
                                                const std::string& drafter);
   absl::StatusOr<std::string> StartProgram(
       const TrioOptions& options, const std::string& name,
-      const std::vector<std::string>& flags,
+      const std::vector<std::string>& flags, Cores CorePlacement::*cores,
       const std::optional<FarEnd>& end = {});
   absl::StatusOr<std::string> ConnectTunnels(const RoundTrips& nominal);
   absl::StatusOr<double> Calibrate(const FarEnd& end, double nominal_ms);

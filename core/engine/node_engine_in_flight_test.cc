@@ -268,7 +268,10 @@ TEST_F(NodeEngineInFlightTest, PassesEndInTheirOrderWhateverTheThreadsDo) {
   // Each time long enough for other threads to do what they may not.
   std::atomic<int> num_launched = 0;
   const auto wait_for_more_than = [&](int number) {
-    for (int i = 0; i < 300 && num_launched == number; ++i) {
+    const auto latest =
+        std::chrono::steady_clock::now() + std::chrono::microseconds(200);
+    while (num_launched == number &&
+           std::chrono::steady_clock::now() < latest) {
       std::this_thread::yield();
     }
   };
