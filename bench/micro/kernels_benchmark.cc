@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a decoder's pass costs on this CPU: for 1 to 64 rows, on one thread and
 // on several, at each level of the kernels. Each turn measures, one after the
-// other, a plain read of all weights and every pass, so that a busy machine
-// slows them all; printed are the medians over the turns, and their ratios.
+// other, a plain read of all weights and every pass, and the same where each
+// weight has memory of its own from the heap, in pages of 4 KiB unless the
+// system is set to give huge ones to all; so a busy machine slows them all.
+// Printed are the medians over the turns, and their ratios.
 // Where others load the machine a low --percentile shows what lies beneath.
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -13,6 +15,7 @@
 #include <numeric>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "core/base/flag_checks.h"
@@ -23,6 +26,7 @@
 #include "core/kernels/norm.h"
 #include "core/kernels/random_values.h"
 #include "core/kernels/rope.h"
+#include "core/kernels/weight_memory.h"
 
 namespace outrider::kernels {
 namespace {
@@ -68,14 +72,17 @@ double Total(const Times& times) {
   return std::accumulate(times.begin(), times.end(), 0.0);
 }
 
-// A model of the Llama family with random weights, and the last positions of
-// one session that has `num_keys`.
+// A model of the Llama family with random weights in `memory`, or on the heap
+// where that is null, and the last positions of one session that has
+// `num_keys`.
 class Decoder {
  public:
-  Decoder(const Shape& shape, ElementType type, int num_keys)
+  Decoder(const Shape& shape, ElementType type, int num_keys,
+          WeightMemory* memory)
       : shape_(shape),
         type_(type),
         num_keys_(num_keys),
+        memory_(memory),
         values_(RandomValues(kNumValues, 3)),
         rounded_(ToBFloat16(values_)),
         norm_(shape.hidden, 1.0f) {
@@ -191,7 +198,7 @@ class Decoder {
                                          : ConstElements(values_.data());
       parts.push_back({elements, std::min(most, out - row)});
     }
-    weights_.emplace_back(parts, in);
+    weights_.emplace_back(parts, in, memory_);
   }
 
   void Normalize(int num_rows, const Execution& execution) {
@@ -252,6 +259,7 @@ class Decoder {
   const Shape shape_;
   const ElementType type_;
   const int num_keys_;
+  WeightMemory* const memory_;
   const std::vector<float> values_;
   const std::vector<BFloat16> rounded_;
   const std::vector<float> norm_;
@@ -284,8 +292,7 @@ struct Series {
   std::array<std::vector<double>, std::size(kRows)> passes = {};
 };
 
-Series& Measure(Decoder& decoder, Level level, ThreadPool& pool,
-                Series& series) {
+void Measure(Decoder& decoder, Level level, ThreadPool& pool, Series& series) {
   series.reads.push_back(decoder.Read(pool));
   for (size_t i = 0; i < std::size(kRows); ++i) {
     const Times times = decoder.Pass(kRows[i], {level, &pool});
@@ -294,23 +301,23 @@ Series& Measure(Decoder& decoder, Level level, ThreadPool& pool,
       series.parts[i][part].push_back(times[part]);
     }
   }
-  return series;
 }
 
-void Print(const Series& series, const Series& single, size_t num_bytes,
-           const Percentile& median) {
+void Print(const Series& series, const Series& on_heap, const Series& single,
+           size_t num_bytes, const Percentile& median) {
   const double read = median(series.reads);
   std::printf("  reading all weights: %.3f ms, %.1f GB/s\n", 1e3 * read,
               1e-9 * static_cast<double>(num_bytes) / read);
   std::printf(
-      "  rows  pass ms  T(M)/T(1)  1 thread/this  read/pass  linears  "
-      "attention  rest ms\n");
+      "  rows  pass ms  T(M)/T(1)  1 thread/this  on the heap/this  read/pass  "
+      "linears  attention  rest ms\n");
   const double one_row = median(series.passes[0]);
   for (size_t i = 0; i < std::size(kRows); ++i) {
     const double pass = median(series.passes[i]);
-    std::printf("  %4d %8.3f %10.2f %14.2f %10.2f %8.3f %10.3f %8.3f\n",
+    std::printf("  %4d %8.3f %10.2f %14.2f %17.2f %10.2f %8.3f %10.3f %8.3f\n",
                 kRows[i], 1e3 * pass, pass / one_row,
-                median(single.passes[i]) / pass, read / pass,
+                median(single.passes[i]) / pass,
+                median(on_heap.passes[i]) / pass, read / pass,
                 1e3 * median(series.parts[i][kLinears]),
                 1e3 * median(series.parts[i][kAttention]),
                 1e3 * median(series.parts[i][kRest]));
@@ -320,22 +327,28 @@ void Print(const Series& series, const Series& single, size_t num_bytes,
 void Run(const Flags& flags, const Shape& shape) {
   const ElementType type = flags.dtype == "bfloat16" ? ElementType::kBFloat16
                                                      : ElementType::kFloat32;
-  Decoder decoder(shape, type, flags.num_keys);
+  WeightMemory memory;
+  Decoder decoder(shape, type, flags.num_keys, &memory);
+  Decoder on_heap(shape, type, flags.num_keys, /*memory=*/nullptr);
   ThreadPool alone(1);
   ThreadPool pool(flags.num_threads);
   for (const std::string& name : flags.levels) {
     const Level level = *LevelByName(name);
-    Series single, several;
+    Series single, several, single_on_heap, several_on_heap;
     for (int turn = 0; turn < flags.num_turns; ++turn) {
       Measure(decoder, level, alone, single);
+      Measure(on_heap, level, alone, single_on_heap);
       Measure(decoder, level, pool, several);
+      Measure(on_heap, level, pool, several_on_heap);
     }
-    for (const auto& [series, num_threads] :
-         {std::pair(&single, 1), std::pair(&several, flags.num_threads)}) {
+    for (const auto& [series, heap, num_threads] :
+         {std::tuple(&single, &single_on_heap, 1),
+          std::tuple(&several, &several_on_heap, flags.num_threads)}) {
       std::printf("%s, %s, %s, %d keys, %d thread(s)\n", shape.name,
                   flags.dtype.c_str(), LevelName(level), flags.num_keys,
                   num_threads);
-      Print(*series, single, decoder.num_bytes(), Percentile(flags.percentile));
+      Print(*series, *heap, single, decoder.num_bytes(),
+            Percentile(flags.percentile));
     }
   }
 }

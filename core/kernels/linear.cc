@@ -78,13 +78,18 @@ void PackRow(const T* from, const PackedWeight& weight, int row, void* packed) {
   }
 }
 
-}  // namespace
-
-void PackedWeight::Free::operator()(void* data) const {
-  ::operator delete(data, kAlignment);
+std::shared_ptr<void> NewZeros(size_t num_bytes) {
+  std::shared_ptr<void> zeros(
+      ::operator new(num_bytes, kAlignment),
+      [](void* data) { ::operator delete(data, kAlignment); });
+  std::memset(zeros.get(), 0, num_bytes);
+  return zeros;
 }
 
-PackedWeight::PackedWeight(const std::vector<WeightRows>& parts, int in)
+}  // namespace
+
+PackedWeight::PackedWeight(const std::vector<WeightRows>& parts, int in,
+                           WeightMemory* memory)
     : in_(in) {
   OUTRIDER_CHECK(!parts.empty() && in > 0) << "an empty weight";
   type_ = parts.front().elements.type;
@@ -94,8 +99,8 @@ PackedWeight::PackedWeight(const std::vector<WeightRows>& parts, int in)
   }
   num_bytes_ = NumSteps(type_, in) * cpu::PackedLayout::Of(out_).num_blocks *
                cpu::PackedLayout::kBlock * 4;
-  data_.reset(::operator new(num_bytes_, kAlignment));
-  std::memset(data_.get(), 0, num_bytes_);
+  data_ =
+      memory != nullptr ? memory->Allocate(num_bytes_) : NewZeros(num_bytes_);
 
   int row = 0;
   for (const WeightRows& part : parts) {

@@ -8,6 +8,7 @@
 
 #include "core/kernels/bfloat16.h"
 #include "core/kernels/execution.h"
+#include "core/kernels/weight_memory.h"
 
 namespace outrider::kernels {
 
@@ -24,8 +25,10 @@ struct WeightRows {
 // Immutable, hence thread-safe.
 class PackedWeight {
  public:
-  // Stacks `parts` (queries, keys and values; gate and up), all of one type.
-  PackedWeight(const std::vector<WeightRows>& parts, int in);
+  // Stacks `parts` (queries, keys and values; gate and up), all of one type, in
+  // `memory`, or where that is null in memory of its own.
+  PackedWeight(const std::vector<WeightRows>& parts, int in,
+               WeightMemory* memory = nullptr);
 
   ElementType type() const { return type_; }
   int out() const { return out_; }
@@ -38,15 +41,11 @@ class PackedWeight {
   void CopyRow(int row, float* to) const;
 
  private:
-  struct Free {
-    void operator()(void* data) const;
-  };
-
   ElementType type_ = ElementType::kFloat32;
   int out_ = 0;
   int in_ = 0;
   size_t num_bytes_ = 0;
-  std::unique_ptr<void, Free> data_;
+  std::shared_ptr<void> data_;
 };
 
 enum class Output { kReplace, kAdd };
