@@ -287,6 +287,7 @@ TEST_F(NodeEngineInFlightTest, PassesEndInTheirOrderWhateverTheThreadsDo) {
              }});
   {
     std::vector<std::jthread> callers;
+    callers.reserve(4);
     for (int caller = 0; caller < 4; ++caller) {
       callers.emplace_back([this] {
         for (int i = 0; i < 40; ++i) {
@@ -304,6 +305,7 @@ TEST_F(NodeEngineInFlightTest, PassesEndInTheirOrderWhateverTheThreadsDo) {
 TEST_F(NodeEngineInFlightTest, TheDestructorFinishesBothPasses) {
   Start({});
   std::vector<std::future<absl::Status>> all;
+  all.reserve(4);
   for (int i = 0; i < 4; ++i) all.push_back(Submit(100));
   engine_.reset();
   for (auto& one : all) EXPECT_THAT(one.get(), IsOk());
