@@ -30,7 +30,7 @@ function(outrider_proto_library)
   # gRPC's headers cost more than the classes: these are compiled as one. Files of
   # messages cannot be, as each has a static `schemas`.
   if(OUTRIDER_UNITY)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
     foreach(proto ${A_PROTOS} ${A_MESSAGES})
       string(REGEX REPLACE "\\.proto$" "" stem ${proto})
       set_source_files_properties(${gen}/${stem}.pb.cc PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)

@@ -1,7 +1,7 @@
 # outrider_cc_library(NAME sampling HDRS … SRCS … DEPS … [STRICT] [SHELL] [COLD] [FUZZED])
 #   one library per folder, alias outrider::sampling; explicit lists, no globs.
-#   SHELL: it carries and prints what others compute, so that sanitizers' builds do
-#   not spend twice the time to optimise it.
+#   SHELL: what computes is called from it and stands elsewhere, so that sanitizers'
+#   builds do not spend twice the time to optimise it.
 #   COLD: likewise, and no part of a server's round: clients, flags, reports. No
 #   build spends much to optimise it.
 #   FUZZED: it reads what others wrote, and shows libFuzzer which way it took.
@@ -105,7 +105,8 @@ function(outrider_cc_tests)
     target_compile_options(${A_NAME} PRIVATE $<IF:$<BOOL:${A_OPTIMISED}>,-O1,-O0>)
   endif()
   # These two look at each access to a member, a sixth of what a file of tests
-  # costs: what is tested has them.
+  # costs. A library's sources have them; what stands in headers alone has not in a
+  # test's program.
   if(OUTRIDER_SANITIZE MATCHES "undefined")
     target_compile_options(${A_NAME} PRIVATE -fno-sanitize=alignment,vptr)
   endif()

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "absl/strings/match.h"
+#include "bench/load/core_placement.h"
 #include "client/scripted_generation_service.h"
 
 namespace outrider::bench {
@@ -155,6 +156,24 @@ TEST_F(BenchCommandTest, WhatDoesNotGoTogetherIsRefused) {
   EXPECT_THAT(
       UsageError({"--acceptance-rule", "coupled", "--reply-format", "sparse"}),
       HasSubstr("tokens or full"));
+}
+
+TEST_F(BenchCommandTest, BoundCoresAreSaidAndNeedThreads) {
+  EXPECT_THAT(UsageError({"--coordinator", "127.0.0.1:1", "--bind-cores"}),
+              HasSubstr("excludes"));
+  EXPECT_THAT(
+      UsageError({"--simulate", "--simulate-verify-ms", "3", "--bind-cores"}),
+      HasSubstr("--bind-cores needs --threads"));
+  EXPECT_THAT(UsageError({"--bind-cores", "--threads", "1024"}),
+              HasSubstr("pass a lower --threads"));
+  const auto cores = CoresOfThisThread();
+  ASSERT_TRUE(cores.ok()) << cores.status();
+  if (cores->size() < 2) GTEST_SKIP() << "two nodes need two cores";
+  Run({"--simulate", "--simulate-verify-ms", "3", "--bind-cores", "--threads",
+       "1", "--dry-run"});
+  EXPECT_THAT(out_.str(), HasSubstr("cores: verifier "));
+  Run({"--dry-run"});
+  EXPECT_THAT(out_.str(), Not(HasSubstr("cores: ")));
 }
 
 TEST_F(BenchCommandTest, TheRuleGoesWithEachRequest) {

@@ -118,7 +118,8 @@ void AddDeploymentFlags(CLI::App& command, BenchFlags& flags) {
       ->capture_default_str();
   command
       .add_flag("--bind-cores", flags.binds_cores,
-                "each node on cores of its own, as many as its --threads")
+                "keep each node on as many cores as its --threads, which this "
+                "needs, and all else on what is left, or on the drafter's")
       ->excludes(coordinator);
   auto* const simulate =
       command

@@ -143,8 +143,9 @@ absl::StatusOr<TrioOptions> ToTrio(const BenchFlags& flags, const Grid& grid,
                       .max_draft_tokens = std::max(16, max_k),
                       .uses_tunnels = flags.network == "tunnel"};
   if (flags.binds_cores) {
-    OUTRIDER_ASSIGN_OR_RETURN(
-        trio.placement, PlaceOnCores(CoresOfThisThread(), flags.num_threads));
+    OUTRIDER_ASSIGN_OR_RETURN(const Cores cores, CoresOfThisThread());
+    OUTRIDER_ASSIGN_OR_RETURN(trio.placement,
+                              PlaceOnCores(cores, flags.num_threads));
   }
   if (flags.simulate) {
     trio.simulation = flags.simulation;
@@ -198,6 +199,9 @@ void AddModels(const BenchOptions& options, Configuration& configuration) {
     binding.emplace_back("deployment", "running, at an address");
     return;
   }
+  if (options.trio.placement) {
+    binding.emplace_back("cores", ToString(*options.trio.placement));
+  }
   configuration.is_simulated = options.trio.simulation.has_value();
   if (const auto& simulation = options.trio.simulation) {
     binding.emplace_back(
@@ -229,9 +233,6 @@ void AddModels(const BenchOptions& options, Configuration& configuration) {
     binding.emplace_back("threads of a node",
                          absl::StrCat(options.trio.num_threads));
   }
-  binding.emplace_back("cores", options.trio.placement
-                                    ? ToString(*options.trio.placement)
-                                    : "wherever the system puts a thread");
 }
 
 Configuration ToConfiguration(const BenchOptions& options,

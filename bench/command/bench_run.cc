@@ -36,6 +36,10 @@ absl::StatusOr<std::unique_ptr<BenchRun>> BenchRun::Start(
     const BenchOptions& options, Cancellation& cancellation) {
   std::unique_ptr<BenchRun> run(new BenchRun(options, cancellation));
   if (options.flags.coordinator) return run;
+  if (options.trio.placement) {
+    // With all that is started from here: coordinators, load, networks.
+    OUTRIDER_RETURN_IF_ERROR(KeepThisThreadOn(options.trio.placement->others));
+  }
   OUTRIDER_ASSIGN_OR_RETURN(
       run->draft_step_ms_,
       MeasureDraftStepMs(options.trio, options.request.temperature > 0));

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,19 +28,25 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // The child has a session of its own, and nothing to read.
-[[noreturn]] void BecomeChild(char* const* arguments, int output, int errors) {
+[[noreturn]] void BecomeChild(char* const* arguments, const cpu_set_t* cores,
+                              int output, int errors) {
   setsid();
   const int input = open("/dev/null", O_RDONLY);
   dup2(input, STDIN_FILENO);
   dup2(output, STDOUT_FILENO);
   dup2(errors, STDERR_FILENO);
+  if (cores != nullptr && sched_setaffinity(0, sizeof(*cores), cores) != 0) {
+    constexpr char kWords[] = "it may not run on the cores that are its own";
+    (void)!write(STDERR_FILENO, kWords, sizeof(kWords) - 1);
+    _exit(127);
+  }
   Become(arguments);
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(
-    const std::vector<std::string>& arguments) {
+    const std::vector<std::string>& arguments, const Cores& cores) {
   const std::string name = arguments[0].substr(arguments[0].rfind('/') + 1);
   if (access(arguments[0].c_str(), X_OK) != 0) {
     return absl::UnavailableError(
@@ -54,12 +61,16 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(
   Socket read_end(pipe_ends[0]);
   const Socket write_end(pipe_ends[1]);
   const std::vector<char*> argv = ArgumentsOf(arguments);
+  const cpu_set_t set = SetOf(cores);
   const pid_t pid = fork();
   if (pid < 0) {
     return absl::UnavailableError(
         absl::StrCat("cannot start ", name, ": ", std::strerror(errno)));
   }
-  if (pid == 0) BecomeChild(argv.data(), write_end.fd(), errors.fd());
+  if (pid == 0) {
+    BecomeChild(argv.data(), cores.empty() ? nullptr : &set, write_end.fd(),
+                errors.fd());
+  }
   return std::unique_ptr<ChildProcess>(
       new ChildProcess(name, pid, std::move(read_end), std::move(errors)));
 }

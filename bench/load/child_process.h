@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "bench/load/core_placement.h"
 #include "bench/network/socket.h"
 
 namespace outrider::bench {
@@ -19,10 +20,11 @@ namespace outrider::bench {
 // Thread-compatible.
 class ChildProcess {
  public:
-  // `arguments` begins with the program's path. What it writes to standard
-  // error goes to a file without a name. UNAVAILABLE: it cannot be run.
+  // `arguments` begins with the program's path. It runs on `cores`, or where
+  // the calling thread may if there are none. What it writes to standard error
+  // goes to a file without a name. UNAVAILABLE: it cannot be run.
   static absl::StatusOr<std::unique_ptr<ChildProcess>> Start(
-      const std::vector<std::string>& arguments);
+      const std::vector<std::string>& arguments, const Cores& cores = {});
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
   // SIGTERM, and SIGKILL to what is still there after 10 s.

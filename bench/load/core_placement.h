@@ -2,6 +2,8 @@
 #ifndef OUTRIDER_BENCH_LOAD_CORE_PLACEMENT_H_
 #define OUTRIDER_BENCH_LOAD_CORE_PLACEMENT_H_
 
+#include <sched.h>
+
 #include <string>
 #include <vector>
 
@@ -10,12 +12,12 @@
 
 namespace outrider::bench {
 
-// Numbers of processor cores, as `taskset` has them.
+// Logical processors by number, as `taskset` has them; siblings of one core
+// have a number each.
 using Cores = std::vector<int>;
 
 // Which cores run what. A thread that wakes elsewhere finds nothing in that
-// core's caches, and whoever ran there finds nothing of its own afterwards: a
-// kubelet with the static CPU manager places pods in the same way.
+// core's caches, and whoever ran there finds nothing of its own afterwards.
 struct CorePlacement {
   Cores verifier = {};
   Cores drafter = {};
@@ -23,18 +25,20 @@ struct CorePlacement {
 };
 
 // The last `num_threads` of `cores` are the verifier's, as many before them the
-// drafter's, and all others' is what is left. Where nothing would be left,
-// others and the drafter share what the verifier does not have.
-// INVALID_ARGUMENT: that is nothing.
+// drafter's, and all others' is what is left. Where nothing is left, they share
+// the drafter's. INVALID_ARGUMENT: there are not enough for both nodes.
 absl::StatusOr<CorePlacement> PlaceOnCores(const Cores& cores, int num_threads);
 
 // "verifier 3, drafter 2, all else 0 1".
 std::string ToString(const CorePlacement& placement);
 
-// Those that the calling thread may run on.
-Cores CoresOfThisThread();
+// As system calls have them.
+cpu_set_t SetOf(const Cores& cores);
+// Those that the calling thread may run on. UNAVAILABLE: the system does not
+// say.
+absl::StatusOr<Cores> CoresOfThisThread();
 // The calling thread, and what it starts from now on, run on these alone.
-// INTERNAL: the system does not allow it.
+// UNAVAILABLE: the system does not let it, or takes some of them away.
 absl::Status KeepThisThreadOn(const Cores& cores);
 
 }  // namespace outrider::bench

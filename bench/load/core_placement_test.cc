@@ -2,6 +2,7 @@
 #include "bench/load/core_placement.h"
 
 #include <chrono>
+#include <string>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -26,36 +27,61 @@ TEST(CorePlacementTest, EachNodeHasItsOwnWhereThereAreEnough) {
   EXPECT_THAT(placement->others, ElementsAre(0));
 }
 
-TEST(CorePlacementTest, WhatTheVerifierLeavesIsSharedWhereThereAreFew) {
+TEST(CorePlacementTest, OthersShareTheDraftersWhereNoneAreLeft) {
   const auto placement = PlaceOnCores({2, 3, 7, 9}, /*num_threads=*/2);
   ASSERT_THAT(placement, IsOk());
   EXPECT_EQ(ToString(*placement), "verifier 7 9, drafter 2 3, all else 2 3");
 }
 
-TEST(CorePlacementTest, NobodyIsLeftWithoutACore) {
-  EXPECT_THAT(PlaceOnCores({0, 1}, /*num_threads=*/2),
+TEST(CorePlacementTest, ANodeWithFewerCoresThanThreadsIsRefused) {
+  EXPECT_THAT(PlaceOnCores({0, 1, 2, 3}, /*num_threads=*/3),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("here are 2, and --threads is 2")));
+                       HasSubstr("its 3 threads, and this process may use 4: "
+                                 "pass a lower --threads")));
   EXPECT_THAT(PlaceOnCores({0, 1}, /*num_threads=*/0),
-              StatusIs(absl::StatusCode::kInvalidArgument));
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("needs --threads")));
+}
+
+// What a program that runs there says of itself.
+std::string CoresOfAProgram(const Cores& cores) {
+  const auto program = ChildProcess::Start(
+      {"/bin/grep", "Cpus_allowed_list", "/proc/self/status"}, cores);
+  EXPECT_THAT(program, IsOk());
+  return *(*program)->ReadAll(std::chrono::seconds(60));
 }
 
 TEST(CorePlacementTest, AThreadStaysThereAndAProgramThatItStarts) {
   std::thread([] {
-    const Cores last = {CoresOfThisThread().back()};
-    ASSERT_THAT(KeepThisThreadOn(last), IsOk());
-    EXPECT_EQ(CoresOfThisThread(), last);
-    const auto program = ChildProcess::Start(
-        {"/bin/grep", "Cpus_allowed_list", "/proc/self/status"});
-    ASSERT_THAT(program, IsOk());
-    const auto said = (*program)->ReadAll(std::chrono::seconds(60));
-    ASSERT_THAT(said, IsOk());
-    EXPECT_EQ(*said, absl::StrCat("Cpus_allowed_list:\t", last[0], "\n"));
+    const auto cores = CoresOfThisThread();
+    ASSERT_THAT(cores, IsOk());
+    const std::string on_last =
+        absl::StrCat("Cpus_allowed_list:\t", cores->back(), "\n");
+    EXPECT_EQ(CoresOfAProgram({cores->back()}), on_last);
+    ASSERT_THAT(KeepThisThreadOn({cores->back()}), IsOk());
+    EXPECT_THAT(*CoresOfThisThread(), ElementsAre(cores->back()));
+    EXPECT_EQ(CoresOfAProgram({}), on_last);
   }).join();
 }
 
-TEST(CorePlacementTest, NoCoreAtAllIsRefused) {
-  EXPECT_THAT(KeepThisThreadOn({}), StatusIs(absl::StatusCode::kInternal));
+TEST(CorePlacementTest, AProgramThatMayNotRunThereSaysSo) {
+  const auto program =
+      ChildProcess::Start({"/bin/true"}, /*cores=*/{CPU_SETSIZE - 1});
+  ASSERT_THAT(program, IsOk());
+  EXPECT_THAT((*program)->ReadAll(std::chrono::seconds(60)),
+              StatusIs(absl::StatusCode::kUnavailable,
+                       HasSubstr("may not run on the cores")));
+}
+
+TEST(CorePlacementTest, CoresThatAreNotThereAreRefused) {
+  std::thread([] {
+    EXPECT_THAT(KeepThisThreadOn({}), StatusIs(absl::StatusCode::kUnavailable));
+    auto cores = CoresOfThisThread();
+    ASSERT_THAT(cores, IsOk());
+    cores->push_back(CPU_SETSIZE - 1);
+    EXPECT_THAT(KeepThisThreadOn(*cores),
+                StatusIs(absl::StatusCode::kUnavailable, HasSubstr("may use")));
+  }).join();
 }
 
 }  // namespace

@@ -50,27 +50,22 @@ std::vector<std::string> DrafterFlags(const TrioOptions& options) {
       absl::StrCat("--simulate-vocabulary=", simulation.vocab_size)};
 }
 
-// A program has the cores of the thread that starts it, which are the others'
-// otherwise.
-absl::StatusOr<std::unique_ptr<ChildProcess>> StartOn(
-    const std::optional<CorePlacement>& placement, Cores CorePlacement::*cores,
-    const std::vector<std::string>& arguments) {
-  if (!placement) return ChildProcess::Start(arguments);
-  OUTRIDER_RETURN_IF_ERROR(KeepThisThreadOn((*placement).*cores));
-  auto program = ChildProcess::Start(arguments);
-  OUTRIDER_RETURN_IF_ERROR(KeepThisThreadOn(placement->others));
-  return program;
+Cores VerifierCores(const TrioOptions& options) {
+  return options.placement ? options.placement->verifier : Cores();
+}
+Cores DrafterCores(const TrioOptions& options) {
+  return options.placement ? options.placement->drafter : Cores();
 }
 
 absl::StatusOr<Json> RunMeasure(const TrioOptions& options,
                                 const std::string& name,
                                 const std::vector<std::string>& flags,
-                                Cores CorePlacement::*cores) {
+                                const Cores& cores) {
   std::vector<std::string> arguments = {
       absl::StrCat(options.programs, "/", name), "--measure", "--json"};
   arguments.insert(arguments.end(), flags.begin(), flags.end());
   OUTRIDER_ASSIGN_OR_RETURN(const std::unique_ptr<ChildProcess> program,
-                            StartOn(options.placement, cores, arguments));
+                            ChildProcess::Start(arguments, cores));
   OUTRIDER_ASSIGN_OR_RETURN(const std::string text,
                             program->ReadAll(kMeasureTimeout));
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
@@ -118,12 +113,12 @@ absl::Status Trio::StartNodes(const TrioOptions& options) {
   flags.push_back(limit);
   OUTRIDER_ASSIGN_OR_RETURN(
       verifier_, StartProgram(options, "outrider-verifier", flags,
-                              &CorePlacement::verifier, verifier_end_));
+                              VerifierCores(options), verifier_end_));
   flags = DrafterFlags(options);
   flags.push_back(limit);
-  OUTRIDER_ASSIGN_OR_RETURN(
-      drafter_, StartProgram(options, "outrider-drafter", flags,
-                             &CorePlacement::drafter, drafter_end_));
+  OUTRIDER_ASSIGN_OR_RETURN(drafter_,
+                            StartProgram(options, "outrider-drafter", flags,
+                                         DrafterCores(options), drafter_end_));
   return absl::OkStatus();
 }
 
@@ -145,7 +140,7 @@ absl::Status Trio::StartProxies() {
 
 absl::StatusOr<std::string> Trio::StartProgram(
     const TrioOptions& options, const std::string& name,
-    const std::vector<std::string>& flags, Cores CorePlacement::*cores,
+    const std::vector<std::string>& flags, const Cores& cores,
     const std::optional<FarEnd>& end) {
   const std::string host = end ? end->tunnel->far_host() : "127.0.0.1";
   std::vector<std::string> arguments = {
@@ -161,7 +156,7 @@ absl::StatusOr<std::string> Trio::StartProgram(
     entered.emplace(std::move(scope));
   }
   OUTRIDER_ASSIGN_OR_RETURN(std::unique_ptr<ChildProcess> program,
-                            StartOn(options.placement, cores, arguments));
+                            ChildProcess::Start(arguments, cores));
   entered.reset();
   OUTRIDER_ASSIGN_OR_RETURN(std::string address,
                             program->ListenAddress(kStartTimeout));
@@ -177,8 +172,7 @@ absl::StatusOr<std::string> Trio::StartCoordinator(const TrioOptions& options,
   if (!options.simulation) {
     flags.insert(flags.end(), {"--tokenizer", options.target_model});
   }
-  return StartProgram(options, "outrider-coordinator", flags,
-                      &CorePlacement::others);
+  return StartProgram(options, "outrider-coordinator", flags);
 }
 
 absl::StatusOr<std::string> Trio::Connect(const RoundTrips& nominal) {
@@ -252,7 +246,7 @@ absl::StatusOr<InsideTimes> MeasureVerifier(const TrioOptions& options) {
   OUTRIDER_ASSIGN_OR_RETURN(
       const Json json,
       RunMeasure(options, "outrider-verifier", VerifierFlags(options),
-                 &CorePlacement::verifier));
+                 VerifierCores(options)));
   InsideTimes times;
   times.plain_token_ms = 1e3 / json.value("plain_tokens_per_second", 1e-9);
   times.plain_sampled_token_ms =
@@ -266,7 +260,7 @@ absl::StatusOr<double> MeasureDraftStepMs(const TrioOptions& options,
   OUTRIDER_ASSIGN_OR_RETURN(
       const Json json,
       RunMeasure(options, "outrider-drafter", DrafterFlags(options),
-                 &CorePlacement::drafter));
+                 DrafterCores(options)));
   return json.value(is_sampled ? "draft_sampled_step_ms" : "draft_step_ms",
                     0.0);
 }

@@ -37,7 +37,7 @@ struct TrioOptions {
   std::optional<Simulation> simulation = {};
   int max_draft_tokens = 16;
   bool uses_tunnels = false;  // in place of proxies; needs root
-  // Where the programs run, and the threads that the caller starts later.
+  // Where the nodes run. Coordinators run where the calling thread does.
   std::optional<CorePlacement> placement = {};
 };
 
@@ -78,7 +78,7 @@ class Trio {
                                                const std::string& drafter);
   absl::StatusOr<std::string> StartProgram(
       const TrioOptions& options, const std::string& name,
-      const std::vector<std::string>& flags, Cores CorePlacement::*cores,
+      const std::vector<std::string>& flags, const Cores& cores = {},
       const std::optional<FarEnd>& end = {});
   absl::StatusOr<std::string> ConnectTunnels(const RoundTrips& nominal);
   absl::StatusOr<double> Calibrate(const FarEnd& end, double nominal_ms);

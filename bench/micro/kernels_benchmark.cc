@@ -2,16 +2,17 @@
 // What a decoder's pass costs on this CPU: for 1 to 64 rows, on one thread and
 // on several, at each level of the kernels. Each turn measures, one after the
 // other, a plain read of all weights and every pass, and the same where each
-// weight has memory of its own from the heap, in pages of 4 KiB unless the
-// system is set to give huge ones to all; so a busy machine slows them all.
-// Printed are the medians over the turns, and their ratios.
-// Where others load the machine a low --percentile shows what lies beneath.
+// weight has memory of its own from the heap, in pages of 4 KiB where the first
+// line says [madvise]; so a busy machine slows them all. Printed are the
+// medians over the turns, and their ratios. Where others load the machine a low
+// --percentile shows what lies beneath.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <fstream>
 #include <numeric>
 #include <string>
 #include <thread>
@@ -379,6 +380,10 @@ int main(int argc, char** argv) {
   app.add_option("--percentile", flags.percentile, "of the turns, to print")
       ->check(outrider::WholeNumberIn(0, 99));
   CLI11_PARSE(app, argc, argv);
+  std::string huge_pages = "not there";
+  std::getline(std::ifstream("/sys/kernel/mm/transparent_hugepage/enabled"),
+               huge_pages);
+  std::printf("huge pages: %s\n", huge_pages.c_str());
   for (const kernels::Shape& shape : kernels::kShapes) {
     if (flags.shape == shape.name) kernels::Run(flags, shape);
   }

@@ -29,6 +29,8 @@ class PackedWeight {
   // `memory`, or where that is null in memory of its own.
   PackedWeight(const std::vector<WeightRows>& parts, int in,
                WeightMemory* memory = nullptr);
+  PackedWeight(PackedWeight&&) = default;
+  PackedWeight& operator=(PackedWeight&&) = default;
 
   ElementType type() const { return type_; }
   int out() const { return out_; }

@@ -8,6 +8,7 @@
 
 #include "core/kernels/random_values.h"
 #include "core/kernels/test_variants.h"
+#include "core/kernels/weight_memory.h"
 #include "gtest/gtest.h"
 
 namespace outrider::kernels {
@@ -183,6 +184,19 @@ TEST(LinearLevelsTest, WithFusedMultiplyAddTheyAgreeBitForBitInFloat32) {
   }
   for (const auto& y : results) {
     EXPECT_TRUE(SameBits(y.data(), results[0].data(), y.size()));
+  }
+}
+
+TEST(PackedWeightTest, IsTheSameInMemoryThatIsGiven) {
+  const std::vector<float> values = RandomValues(size_t{70} * 33, 27);
+  const std::vector<WeightRows> parts = {{ConstElements(values.data()), 70}};
+  WeightMemory memory;
+  const PackedWeight first(parts, 33, &memory);
+  const PackedWeight second(parts, 33, &memory);
+  const PackedWeight alone(parts, 33);
+  for (const PackedWeight* given : {&first, &second}) {
+    ASSERT_EQ(given->num_bytes(), alone.num_bytes());
+    EXPECT_EQ(std::memcmp(given->data(), alone.data(), alone.num_bytes()), 0);
   }
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kCacheLine = 64;
 constexpr size_t kHugePage = size_t{2} << 20;
-// Only addresses are taken: what is not written to costs no memory.
+// Mostly addresses: pages become memory when they are first written to.
 constexpr size_t kLeastRegion = size_t{64} << 20;
 
 size_t RoundUp(size_t number, size_t unit) {

@@ -12,7 +12,8 @@ namespace outrider::kernels {
 // or always). A pass reads every weight once: in pages of 4 KiB it needs a
 // translation each 4 KiB, which no processor keeps for so many, and which a
 // virtual machine looks up in two tables. Thread-compatible. What it gave out
-// may outlive it.
+// may outlive it; a region of it goes back to the system with the last weight
+// that lies there.
 class WeightMemory {
  public:
   // Zeros that begin on a cache line; taken from the system when they are first

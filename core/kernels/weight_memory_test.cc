@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/kernels/weight_memory.h"
 
+#include <cinttypes>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <new>
 #include <optional>
+#include <string>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -19,6 +23,32 @@ TEST(WeightMemoryTest, WeightsLieSideBySideOnCacheLines) {
   EXPECT_EQ(reinterpret_cast<uintptr_t>(first.get()) % (size_t{2} << 20), 0u);
   EXPECT_EQ(static_cast<char*>(second.get()),
             static_cast<char*>(first.get()) + 128);
+}
+
+// The flags that the system has for the mapping of an address.
+std::string MappingFlags(const void* address) {
+  std::ifstream maps("/proc/self/smaps");
+  const auto place = reinterpret_cast<uintptr_t>(address);
+  bool is_inside = false;
+  for (std::string line; std::getline(maps, line);) {
+    uintptr_t begin = 0;
+    uintptr_t end = 0;
+    if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " ", &begin, &end) ==
+        2) {
+      is_inside = begin <= place && place < end;
+    }
+    if (is_inside && line.starts_with("VmFlags:")) return line + " ";
+  }
+  return "";
+}
+
+TEST(WeightMemoryTest, AsksForHugePages) {
+  if (!std::ifstream("/sys/kernel/mm/transparent_hugepage/enabled")) {
+    GTEST_SKIP() << "this kernel has no huge pages to ask for";
+  }
+  WeightMemory memory;
+  const auto weights = memory.Allocate(size_t{4} << 20);
+  EXPECT_THAT(MappingFlags(weights.get()), ::testing::HasSubstr(" hg "));
 }
 
 TEST(WeightMemoryTest, IsZeroAndOutlivesWhoGaveItOut) {

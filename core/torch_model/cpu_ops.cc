@@ -107,9 +107,7 @@ class CpuOps final : public Ops {
  private:
   kernels::ThreadPool pool_;
   const kernels::Execution execution_;
-  // Written to while weights are prepared.
-  const std::unique_ptr<kernels::WeightMemory> weight_memory_ =
-      std::make_unique<kernels::WeightMemory>();
+  mutable kernels::WeightMemory weight_memory_;
 };
 
 Matrix CpuOps::Prepare(Matrix matrix) const {
@@ -118,7 +116,7 @@ Matrix CpuOps::Prepare(Matrix matrix) const {
   const std::vector<kernels::WeightRows> parts = {
       {.elements = ElementsOf(tensor), .num_rows = Size(tensor, 0)}};
   return {.packed = std::make_shared<const kernels::PackedWeight>(
-              parts, Size(tensor, 1), weight_memory_.get())};
+              parts, Size(tensor, 1), &weight_memory_)};
 }
 
 at::Tensor CpuOps::Linear(const LinearWeights& weights,

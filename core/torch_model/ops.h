@@ -53,8 +53,8 @@ struct AttentionPass {
 
 // The dense primitives of the forward pass. "Activations" are float32, whatever
 // the weights are. Arguments and results are contiguous. What an
-// operation changes in place is its last argument. Immutable; used by the
-// model's thread only.
+// operation changes in place is its last argument. Used by the model's thread
+// only.
 class Ops {
  public:
   virtual ~Ops() = default;
