@@ -4,6 +4,7 @@
 #include "core/kernels/cuda/attention_parts.h"
 #include "core/kernels/cuda/attention_queries.h"
 #include "core/kernels/cuda/mma.h"
+#include "core/kernels/cuda/next_kernel.h"
 
 // Flash attention (Dao et al. 2022) over paged keys, split over the context.
 // All queries of a session that share a head of keys are rows of one operand,
@@ -264,6 +265,8 @@ __global__ void __launch_bounds__(kThreads) SplitKernel(AttentionArgs args) {
   OUTRIDER_SHARED(float2[kWarps * kTileQueries], slice_softmax);
   constexpr int kFragments = Scratch<kDim>::kFragments;
   constexpr int kOfWarp = Ring<kDim>::kOfWarp;
+  LetNextKernelBegin();
+  AwaitPreviousKernel();
   const AttentionTile tile = args.tiles[blockIdx.x];
   const int kv_head = static_cast<int>(blockIdx.y);
   const int split = static_cast<int>(blockIdx.z);
@@ -325,6 +328,8 @@ __global__ void __launch_bounds__(kThreads)
   constexpr int kFragments = Scratch<kDim>::kFragments;
   static_assert(kFragments % kThreads == 0);
   constexpr int kAtOnce = 8;  // splits that are read before they are joined
+  LetNextKernelBegin();
+  AwaitPreviousKernel();
   const AttentionTile tile = args.tiles[blockIdx.x];
   if (tile.num_rows == 0) return;
   const int kv_head = static_cast<int>(blockIdx.y);
@@ -370,11 +375,11 @@ __global__ void __launch_bounds__(kThreads)
 template <typename T, int kDim>
 void Run(const AttentionArgs& args, Stream stream) {
   const int num_splits = NumSplits(args.longest);
-  Launch(dim3(args.num_tiles, args.heads.num_kv_heads, num_splits), kThreads,
-         Ring<kDim>::kBytes, stream, SplitKernel<T, kDim>, args);
+  LaunchEarly(dim3(args.num_tiles, args.heads.num_kv_heads, num_splits),
+              kThreads, Ring<kDim>::kBytes, stream, SplitKernel<T, kDim>, args);
   constexpr int kParts = Scratch<kDim>::kFragments / kThreads;
-  Launch(dim3(args.num_tiles, args.heads.num_kv_heads, kParts), kThreads, 0,
-         stream, MergeKernel<T, kDim>, args, num_splits);
+  LaunchEarly(dim3(args.num_tiles, args.heads.num_kv_heads, kParts), kThreads,
+              0, stream, MergeKernel<T, kDim>, args, num_splits);
 }
 
 }  // namespace

@@ -42,17 +42,56 @@ namespace outrider::kernels::cuda {
 template <typename T>
 using Plain = T;
 
+template <typename... Parameters>
+void AllowSharedMemory(void (*kernel)(Parameters...), size_t bytes) {
+  if (bytes <= kSharedBytesWithoutAsking) return;
+  cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
+                       cudaFuncAttributeMaxDynamicSharedMemorySize,
+                       static_cast<int>(bytes));
+}
+
 // Errors stay with the runtime until somebody asks cudaGetLastError.
 template <typename... Parameters, typename... Arguments>
 void Launch(dim3 blocks, int threads, size_t shared_bytes, Stream stream,
             void (*kernel)(Parameters...), Arguments... arguments) {
-  if (shared_bytes > kSharedBytesWithoutAsking) {
-    cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
-                         cudaFuncAttributeMaxDynamicSharedMemorySize,
-                         static_cast<int>(shared_bytes));
-  }
+  AllowSharedMemory(kernel, shared_bytes);
   kernel<<<blocks, dim3(threads), shared_bytes, stream>>>(
       Parameters(arguments)...);
+}
+
+// As Launch; the kernel may begin before the one in front of it has ended, and
+// keeps the rules of next_kernel.h.
+template <typename... Parameters, typename... Arguments>
+void LaunchEarly(dim3 blocks, int threads, size_t shared_bytes, Stream stream,
+                 void (*kernel)(Parameters...), Arguments... arguments) {
+  AllowSharedMemory(kernel, shared_bytes);
+  int device = 0, major = 0;
+  cudaGetDevice(&device);
+  cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+  cudaLaunchAttribute early = {};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = blocks;
+  config.blockDim = dim3(threads);
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = stream;
+  config.attrs = &early;
+  config.numAttrs = major >= 9 ? 1 : 0;
+  cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
+}
+
+// How many blocks the thread's device runs at the same time; at least one.
+template <typename... Parameters>
+int ResidentBlocks(void (*kernel)(Parameters...), int threads,
+                   size_t shared_bytes) {
+  AllowSharedMemory(kernel, shared_bytes);
+  int device = 0, processors = 1, blocks = 1;
+  cudaGetDevice(&device);
+  cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
+  cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads,
+                                                shared_bytes);
+  return processors * (blocks > 0 ? blocks : 1);
 }
 
 }  // namespace outrider::kernels::cuda

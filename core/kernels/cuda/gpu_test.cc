@@ -18,8 +18,7 @@ using ::testing::Not;
 constexpr size_t kMoreThanThereIs = size_t{1} << 50;
 
 // More blocks than a launch may have.
-constexpr LinearArgs kTooLarge = {.weight = {.out = 16 * 65536, .in = 8},
-                                  .num_rows = 1};
+constexpr EmbedArgs kTooLarge = {.table = {.in = 8}, .num_rows = 65536};
 
 TEST_F(GpuTest, AGraphReadsWhatMemoryHoldsWhenItIsLaunched) {
   Buffers from(*gpu_, 1), to(*gpu_, 1);

@@ -126,8 +126,18 @@ TEST_P(CudaLinearTest, AgreesWithDoublePrecisionForManyInputs) {
   for (const int num_rows : {1, 9, 17, 40}) ExpectReference(layer, x, num_rows);
 }
 
-// Three tiles of outputs, where many rows take two at a time; the last one is
-// whole or not.
+// A block has several tiles of outputs, one after the other, or several beside
+// each other: in emulation two blocks share the tiles of few rows.
+TEST_P(CudaLinearTest, AgreesWithDoublePrecisionForManyOutputs) {
+  constexpr int kIn = 1032;
+  const Layer layer(element(), data(), /*out=*/200, kIn);
+  const Rounded x = Inputs(33, kIn);
+  for (const int num_rows : {1, 8, 16, 17, 33}) {
+    ExpectReference(layer, x, num_rows);
+  }
+}
+
+// Three tiles of outputs; the last one is whole or not.
 TEST_P(CudaLinearTest, AgreesWithDoublePrecisionForAnyNumberOfRows) {
   constexpr int kIn = 136;
   const Rounded x = Inputs(150, kIn);
@@ -159,23 +169,25 @@ TEST_P(CudaLinearTest, ARowHasTheSameBitsWhateverStandsBesideIt) {
 }
 
 TEST_P(CudaLinearTest, TheResidualStreamIsAddedTo) {
-  constexpr int kOut = 24, kIn = 64, kRows = 3;
+  constexpr int kOut = 24, kIn = 64;
   const Layer layer(element(), data(), kOut, kIn);
-  const Rounded x = Inputs(kRows, kIn);
-  const auto before = RandomValues(size_t{kRows} * kOut, data() + 11);
-  const DeviceArray<uint16_t> inputs(x.bits);
-  const DeviceArray<float> sum(before);
-  Linear(layer.Args(inputs, kRows, Epilogue::kAdd, sum.data()), nullptr);
-  const auto plain = layer.Run(x, 0, kRows);
-  const auto after = sum.Read();
-  for (int i = 0; i < kRows * kOut; ++i) {
-    EXPECT_EQ(after[i], before[i] + plain[i]) << i;
+  for (const int num_rows : {3, 20}) {
+    const Rounded x = Inputs(num_rows, kIn);
+    const auto before = RandomValues(size_t(num_rows) * kOut, data() + 11);
+    const DeviceArray<uint16_t> inputs(x.bits);
+    const DeviceArray<float> sum(before);
+    Linear(layer.Args(inputs, num_rows, Epilogue::kAdd, sum.data()), nullptr);
+    const auto plain = layer.Run(x, 0, num_rows);
+    const auto after = sum.Read();
+    for (int i = 0; i < num_rows * kOut; ++i) {
+      EXPECT_EQ(after[i], before[i] + plain[i]) << num_rows << " rows, " << i;
+    }
   }
 }
 
 TEST_P(CudaLinearTest, GateAndUpMeetInTheEpilogue) {
   for (const int size : {8, 20, 37}) {
-    constexpr int kIn = 72, kRows = 11;
+    constexpr int kIn = 72, kRows = 21;
     const Layer layer(element(), data(), 2 * size, kIn, /*num_parts=*/2);
     const Rounded x = Inputs(kRows, kIn);
     const DeviceArray<uint16_t> inputs(x.bits);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/kernels/cuda/device.h"
+#include "core/kernels/cuda/next_kernel.h"
 #include "core/kernels/cuda/norm.h"
 #include "core/kernels/cuda/numbers.h"
 
@@ -30,6 +30,8 @@ template <typename T, bool kIsLayerNorm>
 __global__ void __launch_bounds__(kThreads) NormKernel(NormArgs args) {
   OUTRIDER_SHARED(float[kWarps], mean_sums);
   OUTRIDER_SHARED(float[kWarps], square_sums);
+  LetNextKernelBegin();
+  AwaitPreviousKernel();
   const int out_row = static_cast<int>(blockIdx.x);
   const int row = args.rows == nullptr ? out_row : args.rows[out_row];
   const int fours = args.size / 4;
@@ -71,10 +73,11 @@ __global__ void __launch_bounds__(kThreads) NormKernel(NormArgs args) {
 
 template <bool kIsLayerNorm>
 void Run(const NormArgs& args, Stream stream) {
-  Launch(args.num_rows, kThreads, 0, stream,
-         args.element == Element::kBFloat16 ? NormKernel<Bf16, kIsLayerNorm>
-                                            : NormKernel<Half, kIsLayerNorm>,
-         args);
+  LaunchEarly(args.num_rows, kThreads, 0, stream,
+              args.element == Element::kBFloat16
+                  ? NormKernel<Bf16, kIsLayerNorm>
+                  : NormKernel<Half, kIsLayerNorm>,
+              args);
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "core/kernels/cuda/device.h"
+#include "core/kernels/cuda/next_kernel.h"
 #include "core/kernels/cuda/numbers.h"
 #include "core/kernels/cuda/packed_weight.h"
 
@@ -50,6 +50,8 @@ __global__ void __launch_bounds__(kThreads) PackKernel(PackArgs args) {
 
 template <typename T>
 __global__ void __launch_bounds__(kThreads) EmbedKernel(EmbedArgs args) {
+  LetNextKernelBegin();
+  AwaitPreviousKernel();
   const int size = args.table.in;
   const int run = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   const int row = static_cast<int>(blockIdx.y);
@@ -100,10 +102,10 @@ void Pack(const PackArgs& args, Stream stream) {
 
 void Embed(const EmbedArgs& args, Stream stream) {
   const dim3 blocks(CeilDiv(args.table.in / kRun, kThreads), args.num_rows);
-  Launch(blocks, kThreads, 0, stream,
-         args.table.element == Element::kBFloat16 ? EmbedKernel<Bf16>
-                                                  : EmbedKernel<Half>,
-         args);
+  LaunchEarly(blocks, kThreads, 0, stream,
+              args.table.element == Element::kBFloat16 ? EmbedKernel<Bf16>
+                                                       : EmbedKernel<Half>,
+              args);
 }
 
 }  // namespace outrider::kernels::cuda

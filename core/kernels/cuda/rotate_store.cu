@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/kernels/cuda/device.h"
+#include "core/kernels/cuda/next_kernel.h"
 #include "core/kernels/cuda/numbers.h"
 #include "core/kernels/cuda/rotate_store.h"
 
@@ -112,6 +112,8 @@ __device__ inline HeadPart LoadTurned(const RotateStoreArgs& args,
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     RotateStoreKernel(RotateStoreArgs args) {
+  LetNextKernelBegin();
+  AwaitPreviousKernel();
   const Heads& heads = args.heads;
   const int row = static_cast<int>(blockIdx.x);
   const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
@@ -156,10 +158,10 @@ __global__ void __launch_bounds__(kThreads)
 void RotateStore(const RotateStoreArgs& args, Stream stream) {
   const int num_heads = args.heads.num_heads + args.heads.num_kv_heads;
   const dim3 blocks(args.num_rows, CeilDiv(num_heads, kWarps));
-  Launch(blocks, kThreads, 0, stream,
-         args.element == Element::kBFloat16 ? RotateStoreKernel<Bf16>
-                                            : RotateStoreKernel<Half>,
-         args);
+  LaunchEarly(blocks, kThreads, 0, stream,
+              args.element == Element::kBFloat16 ? RotateStoreKernel<Bf16>
+                                                 : RotateStoreKernel<Half>,
+              args);
 }
 
 }  // namespace outrider::kernels::cuda

@@ -55,6 +55,7 @@ struct Thread {
   At at = At::kReady;
   Site site;
   Copies copies;
+  bool has_awaited = false;  // the previous kernel
 };
 
 // Where the lanes of one mask meet. `out` changes only once all have come back
@@ -134,6 +135,9 @@ void RunThread() {
   if (!Current().copies.is_empty()) {
     Fail("a thread does not wait for a copy", {"its end", 0});
   }
+  if (machine.grid.awaits_previous && !Current().has_awaited) {
+    Fail("a thread does not await the previous kernel", {"its end", 0});
+  }
   --machine.num_alive;
   Suspend(At::kDone, {"its end", 0});
   std::abort();  // nobody resumes a thread that is done
@@ -181,6 +185,7 @@ void PrepareBlock() {
     thread.index = {place % size.x, place / size.x % size.y,
                     place / size.x / size.y};
     thread.copies.Clear();
+    thread.has_awaited = false;
   }
   MakeAllReady();
 }
@@ -308,6 +313,8 @@ void Fail(const char* what, Site site) {
 }
 
 void Barrier(Site site) { Suspend(At::kBarrier, site); }
+
+void AwaitPreviousKernel() { Current().has_awaited = true; }
 
 const Payload* Exchange(unsigned mask, const Payload& mine, int kind,
                         Site site) {

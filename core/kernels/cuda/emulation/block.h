@@ -23,8 +23,9 @@ struct Dim3 {
 struct Grid {
   Dim3 blocks = {};
   Dim3 threads = {};
-  size_t shared_bytes = 0;     // dynamic shared memory
-  bool asks_for_more = false;  // than a launch may have that asks for nothing
+  size_t shared_bytes = 0;       // dynamic shared memory
+  bool asks_for_more = false;    // than a launch may have that asks for nothing
+  bool awaits_previous = false;  // each thread does (next_kernel.h)
 };
 
 // A place in the source, of the kernel's barrier or warp operation.
@@ -56,6 +57,9 @@ int Lane();
 [[noreturn]] void Fail(const char* what, Site site);
 
 void Barrier(Site site);
+
+// Noted of the thread: there is no kernel that still runs.
+void AwaitPreviousKernel();
 
 // What the lanes of a warp have brought to an operation, lane by lane.
 inline constexpr size_t kPayloadBytes = 32;

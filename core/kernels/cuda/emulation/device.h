@@ -59,20 +59,41 @@ inline void __syncthreads(OUTRIDER_SITE) {
 
 namespace outrider::kernels::cuda {
 
-// Another name than that of the device's Launch, which no program has as well.
+// Other names than those of the device's, which no program has as well.
 inline namespace emulated {
 template <typename... Parameters, typename... Arguments>
-void Launch(dim3 blocks, int threads, size_t shared_bytes, Stream stream,
-            void (*kernel)(Parameters...), Arguments... arguments) {
-  const emulation::Grid grid = {
-      .blocks = {blocks.x, blocks.y, blocks.z},
-      .threads = {static_cast<unsigned>(threads), 1, 1},
-      .shared_bytes = shared_bytes,
-      .asks_for_more = shared_bytes > kSharedBytesWithoutAsking};
+void LaunchGrid(emulation::Grid grid, Stream stream,
+                void (*kernel)(Parameters...), Arguments... arguments) {
+  grid.asks_for_more = grid.shared_bytes > kSharedBytesWithoutAsking;
   emulation::Submit(stream, [=] {
     // Each thread has its own copy of the arguments, as on a device.
     emulation::RunGrid(grid, [&] { kernel(Parameters(arguments)...); });
   });
+}
+
+template <typename... Parameters, typename... Arguments>
+void Launch(dim3 blocks, int threads, size_t shared_bytes, Stream stream,
+            void (*kernel)(Parameters...), Arguments... arguments) {
+  LaunchGrid({.blocks = {blocks.x, blocks.y, blocks.z},
+              .threads = {static_cast<unsigned>(threads), 1, 1},
+              .shared_bytes = shared_bytes},
+             stream, kernel, arguments...);
+}
+
+template <typename... Parameters, typename... Arguments>
+void LaunchEarly(dim3 blocks, int threads, size_t shared_bytes, Stream stream,
+                 void (*kernel)(Parameters...), Arguments... arguments) {
+  LaunchGrid({.blocks = {blocks.x, blocks.y, blocks.z},
+              .threads = {static_cast<unsigned>(threads), 1, 1},
+              .shared_bytes = shared_bytes,
+              .awaits_previous = true},
+             stream, kernel, arguments...);
+}
+
+// So few that small matrices have several tiles for each.
+template <typename... Parameters>
+int ResidentBlocks(void (*)(Parameters...), int, size_t) {
+  return 2;
 }
 }  // namespace emulated
 }  // namespace outrider::kernels::cuda

@@ -7,6 +7,7 @@
 #include "core/kernels/cuda/async_copy.h"
 #include "core/kernels/cuda/device.h"
 #include "core/kernels/cuda/mma.h"
+#include "core/kernels/cuda/next_kernel.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -102,6 +103,18 @@ TEST(EmulationTest, AWrongOrderOfThreadsShowsInTheResult) {
       EXPECT_FALSE(RunReverse(mistake, seed).is_right) << int(mistake);
     }
   }
+}
+
+__global__ void AwaitBut(int forgetful) {
+  if (static_cast<int>(threadIdx.x) != forgetful) AwaitPreviousKernel();
+}
+
+TEST(EmulationTest, AKernelThatBeginsEarlyAwaitsThePreviousOneInEachThread) {
+  LaunchEarly(2, kThreads, 0, nullptr, AwaitBut, kThreads);
+  EXPECT_EQ(emulation::TakeFailure(), "");
+  LaunchEarly(2, kThreads, 0, nullptr, AwaitBut, kThreads - 1);
+  EXPECT_THAT(emulation::TakeFailure(),
+              HasSubstr("a thread does not await the previous kernel"));
 }
 
 // Twice the number of warps, by the same scratch: a warp that is through with

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_KERNELS_CUDA_NEXT_KERNEL_H_
+#define OUTRIDER_CORE_KERNELS_CUDA_NEXT_KERNEL_H_
+
+#include "core/kernels/cuda/device.h"
+
+// A kernel that begins while the one before it in the stream still runs
+// (programmatic dependent launch, CUDA C++ Programming Guide): its blocks take
+// the places that are free by then, and what each does before it calls
+// AwaitPreviousKernel is done beside that kernel. So the weights of a product
+// are on their way when its inputs come. The rules:
+//
+// * Such a kernel is launched by LaunchEarly, and every thread of it calls
+//   AwaitPreviousKernel once, before it returns, and before it reads what any
+//   kernel of the pass writes, or writes anything but shared memory. The
+//   kernel before it has awaited its own in turn, so all of them have ended
+//   then, and what they wrote is seen.
+// * Before that it reads only what nobody writes while passes run: weights.
+//
+// Devices before sm_90 run one kernel after the other, as the emulation does,
+// which fails where a thread has not awaited.
+namespace outrider::kernels::cuda {
+
+__device__ inline void AwaitPreviousKernel() {
+#ifdef __CUDA_ARCH__
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+#elif !defined(__CUDACC__)
+  emulation::AwaitPreviousKernel();
+#endif
+}
+
+// From here on the next kernel's blocks may have what this one's leave free.
+// It begins once each block has come here, and so has a place.
+__device__ inline void LetNextKernelBegin() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+}  // namespace outrider::kernels::cuda
+
+#endif  // OUTRIDER_CORE_KERNELS_CUDA_NEXT_KERNEL_H_
