@@ -56,6 +56,17 @@ def pair(shape, acceptance=0.8):
     return run
 
 
+def kernel_times(shape, rows="1,5,16,64,512"):
+    """The kernels of a shape's pass, each alone, as a step."""
+    def run(machine):
+        machine.needs_gpu()
+        lines = machine.run("bin/cuda_kernels_benchmark", "--shape", shape, "--rows", rows, "--json").splitlines()
+        return {"of": shape, "kernels": [json.loads(line) for line in lines]}
+    run.__name__ = f"kernels-{shape}"
+    run.__doc__ = f"each kernel of a pass of {shape}, in {rows} rows: microseconds, bandwidth"
+    return run
+
+
 def measure_pair(machine, shape, folder):
     raw = {}
 

@@ -13,7 +13,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDER = ROOT / ".gpu_check"
 PACK = FOLDER / "pack.tar.xz"
-PROGRAMS = ["bin/outrider", "bin/outrider-coordinator", "bin/outrider-drafter", "bin/outrider-verifier",
+PROGRAMS = ["bin/cuda_kernels_benchmark", "bin/outrider", "bin/outrider-coordinator", "bin/outrider-drafter", "bin/outrider-verifier",
             "tests/kernels_cuda_gpu_tests", "tests/cuda_golden_tests"]
 KERNELS = "lib/liboutrider_cuda_kernels.so"
 EVERYWHERE = re.compile(r"(ld-linux|lib(c|m|dl|rt|util|pthread|gcc_s|stdc\+\+)\.so)")
