@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """How fast it is: ratios within one run, over a probe of the memory, plain decoding, and Hugging Face's."""
+import concurrent.futures
 import json
 import re
 import shutil
@@ -42,15 +43,16 @@ def probe(machine):
 def pair(shape, acceptance=0.8):
     """The benchmark of a shape, as a step."""
     def run(machine):
-        folder = machine.folder / shape
+        # Those of later steps too: the processors are to be idle while this one measures.
+        concurrent.futures.wait(machine.pairs.values(), max(1.0, machine.seconds_left()))
+        if not machine.pairs[shape].done():
+            raise subprocess.TimeoutExpired("make_random_pair.py", machine.seconds_left())
+        folder = machine.pairs[shape].result()
         try:
-            subprocess.run([sys.executable, ROOT / "tools/make_random_pair.py", "--shape", shape, "--out", folder,
-                            "--acceptance", str(acceptance)], check=True, stdout=subprocess.DEVNULL,
-                           timeout=max(1.0, machine.seconds_left()))
             return measure_pair(machine, shape, folder)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
-    run.__name__ = shape
+    run.__name__, run.acceptance = shape, acceptance
     run.__doc__ = (f"{shape}: bandwidth at one row, T(M), the drafter's step, a round; sessions: "
                    f"{', '.join(map(str, SESSIONS))}; Hugging Face's beside it; random weights")
     return run
@@ -65,6 +67,19 @@ def kernel_times(shape, rows="1,5,16,64,512"):
     run.__name__ = f"kernels-{shape}"
     run.__doc__ = f"each kernel of a pass of {shape}, in {rows} rows: microseconds, bandwidth"
     return run
+
+
+def make_pairs(machine, steps, threads):
+    """Begins to make the pairs of these steps, one after the other, beside the checks that come before them."""
+    def make(shape, acceptance):
+        folder = machine.folder / shape
+        subprocess.run([sys.executable, ROOT / "tools/make_random_pair.py", "--shape", shape, "--out", folder,
+                        "--acceptance", str(acceptance)], check=True, stdout=subprocess.DEVNULL,
+                       timeout=max(1.0, machine.seconds_left()))
+        return folder
+
+    machine.pairs = {step.run.__name__: threads.submit(make, step.run.__name__, step.run.acceptance)
+                     for step in steps if hasattr(step.run, "acceptance")}
 
 
 def measure_pair(machine, shape, folder):

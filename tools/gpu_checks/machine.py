@@ -33,6 +33,7 @@ class Machine:
 
     def __init__(self, folder, device, python, end):
         self.folder, self.device, self.python, self.end, self.found = folder, device, python, end, {}
+        self.pairs = {}  # of shapes: what becomes of each one's folder (benchmarks.make_pairs)
         torch = subprocess.run([python, "-c", FIND_TORCH], capture_output=True, text=True, check=False).stdout.strip()
         if not torch:
             sys.exit(f"gpu_check: {python} has no torch, whose libraries the programs load (--python: another one)")
