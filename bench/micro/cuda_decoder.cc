@@ -98,8 +98,6 @@ absl::Status CudaDecoder::Allocate() {
   const size_t kv_bytes = KvBytes(limits_.rows);
   kv_bytes_ =
       std::max(shape_.num_layers * kv_bytes, limits_.cold_bytes + kv_bytes);
-  OUTRIDER_RETURN_IF_ERROR(allocate(weights_, weights_bytes_));
-  OUTRIDER_RETURN_IF_ERROR(allocate(kv_, kv_bytes_));
 
   const auto floats = [&](float*& piece, size_t count) {
     return allocate(piece, count * sizeof(float));
@@ -113,9 +111,10 @@ absl::Status CudaDecoder::Allocate() {
   const size_t num_parts = kernels::cuda::AttentionScratchFloats(
       shape_.heads, step_limits_.tiles(), limits_.num_keys);
   char* inputs = nullptr;
-  OUTRIDER_RETURN_IF_ERROR(allocate(inputs, StepArrays::Bytes(step_limits_)));
-  inputs_ = StepArrays(step_limits_, inputs);
-  absl::Status status = floats(norms_, size_t{1} * NumNorms() * shape_.hidden);
+  absl::Status status = allocate(weights_, weights_bytes_);
+  status.Update(allocate(kv_, kv_bytes_));
+  status.Update(allocate(inputs, StepArrays::Bytes(step_limits_)));
+  status.Update(floats(norms_, size_t{1} * NumNorms() * shape_.hidden));
   status.Update(floats(cos_, num_angles));
   status.Update(floats(sin_, num_angles));
   status.Update(floats(x_, rows * shape_.hidden));
@@ -127,6 +126,7 @@ absl::Status CudaDecoder::Allocate() {
   status.Update(elements(attended_, rows * shape_.q_size()));
   status.Update(elements(inner_, rows * shape_.inner));
   status.Update(Finish(*gpu_));  // before `block` goes
+  if (status.ok()) inputs_ = StepArrays(step_limits_, inputs);
   return status;
 }
 
