@@ -9,9 +9,12 @@ namespace outrider {
 
 using kernels::cuda::AttentionArgs;
 using kernels::cuda::Epilogue;
+using kernels::cuda::FirstOf;
+using kernels::cuda::kUpcomingOfAttention;
+using kernels::cuda::kUpcomingOfNorm;
 
 void CudaTransformer::Normalize(const CudaNorm& norm, const int* rows,
-                                int num_rows) {
+                                int num_rows, const CudaLinear& next) {
   const kernels::cuda::NormArgs args = {
       .element = element_,
       .x = arena_.x,
@@ -21,7 +24,8 @@ void CudaTransformer::Normalize(const CudaNorm& norm, const int* rows,
       .num_rows = num_rows,
       .size = config_.hidden_size,
       .epsilon = static_cast<float>(config_.norm_epsilon),
-      .y = arena_.normed};
+      .y = arena_.normed,
+      .upcoming = FirstOf(next.matrix, num_rows, kUpcomingOfNorm)};
   config_.norm == NormKind::kRms ? gpu_->RunRmsNorm(args)
                                  : gpu_->RunLayerNorm(args);
 }
@@ -73,7 +77,7 @@ void CudaTransformer::RunLayers(const StepArrays& inputs,
                                      .x = arena_.x});
   for (int i = 0; i < config_.num_layers; ++i) {
     const CudaLayer& layer = weights_.layers[i];
-    Normalize(layer.attention_norm, nullptr, num_rows);
+    Normalize(layer.attention_norm, nullptr, num_rows, layer.qkv);
     Multiply(layer.qkv, arena_.normed, num_rows, Epilogue::kStore, arena_.qkv);
     gpu_->Run(kernels::cuda::RotateStoreArgs{
         .element = element_,
@@ -88,17 +92,19 @@ void CudaTransformer::RunLayers(const StepArrays& inputs,
         .cos = arena_.cos,
         .sin = arena_.sin,
         .queries = arena_.queries,
-        .kv = kv_[i]});
+        .kv = kv_[i],
+        .upcoming =
+            FirstOf(layer.output.matrix, num_rows, kUpcomingOfAttention)});
     RunAttention(inputs, shape, i);
     Multiply(layer.output, arena_.attended, num_rows, Epilogue::kAdd, arena_.x);
-    Normalize(layer.feed_forward_norm, nullptr, num_rows);
+    Normalize(layer.feed_forward_norm, nullptr, num_rows, layer.up);
     Multiply(layer.up, arena_.normed, num_rows, activation, arena_.inner);
     Multiply(layer.down, arena_.inner, num_rows, Epilogue::kAdd, arena_.x);
   }
 }
 
 void CudaTransformer::RunHead(const int* logit_rows, int count, float* logits) {
-  Normalize(weights_.final_norm, logit_rows, count);
+  Normalize(weights_.final_norm, logit_rows, count, weights_.head);
   Multiply(weights_.head, arena_.normed, count, Epilogue::kStore, logits);
 }
 

@@ -81,19 +81,6 @@ void LaunchEarly(dim3 blocks, int threads, size_t shared_bytes, Stream stream,
   cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
 }
 
-// How many blocks the thread's device runs at the same time; at least one.
-template <typename... Parameters>
-int ResidentBlocks(void (*kernel)(Parameters...), int threads,
-                   size_t shared_bytes) {
-  AllowSharedMemory(kernel, shared_bytes);
-  int device = 0, processors = 1, blocks = 1;
-  cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
-  cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads,
-                                                shared_bytes);
-  return processors * (blocks > 0 ? blocks : 1);
-}
-
 }  // namespace outrider::kernels::cuda
 
 #else

@@ -8,141 +8,135 @@
 // of one. Weights are read exactly once, in whole lines (packed_weight.h). What
 // a warp reads waits in a ring of its own in shared memory, each lane's bytes
 // where that lane itself takes them up: no barrier, and several chunks are
-// always on their way, also from one tile of outputs to the next, and while the
-// kernel that computes the inputs still runs.
+// always on their way, the first before the kernel in front has written inputs.
 namespace outrider::kernels::cuda {
 namespace {
 
 constexpr int kThreads = kSlices * kWarpSize;  // a warp sums a slice
 
-// The shared memory of a block: for each warp a ring of chunks of k, and room
-// for the sums of two tiles of outputs, so that those of one are added up while
-// warps already write those of the next.
-template <int kRowTiles>
+// The shared memory of a block: for each warp a ring of chunks of k. A chunk is
+// both operands A of each tile of outputs and, for each tile of tokens, eight
+// inputs of a token for each lane, its share of both operands B.
+template <int kOutTiles, int kRowTiles>
 struct Ring {
-  static constexpr int kChunk = kOfTile + kRowTiles * kWarpSize;
-  static constexpr int kSums = kRowTiles * kWarpSize;  // a warp's, of a tile
-  // Three blocks have room on an SM of sm_90 (228 KiB, where each takes one
-  // more), two on one of sm_80.
-  static constexpr size_t kMostBytes = 75 << 10;
+  static constexpr int kInputs = kOutTiles * kOfTile;  // where they begin
+  static constexpr int kChunk = kInputs + kRowTiles * kWarpSize;
+  // Three blocks have room on an SM of sm_90, two on one of sm_80; the least
+  // that is ahead fits where a block has 99 KiB (sm_86).
+  static constexpr size_t kMostBytes = 72 << 10;
   static constexpr size_t kChunkBytes = sizeof(uint4) * kChunk * kSlices;
-  static constexpr size_t kSumBytes = sizeof(uint4) * 2 * kSums * kSlices;
-  static constexpr int kLength = (kMostBytes - kSumBytes) / kChunkBytes;
+  static constexpr int kLength =
+      kMostBytes / kChunkBytes < 2 ? 2 : kMostBytes / kChunkBytes;
   static constexpr int kOfWarp = kLength * kChunk;
-  static constexpr size_t kBytes = kLength * kChunkBytes + kSumBytes;
+  static constexpr size_t kBytes = kLength * kChunkBytes;
 };
 
-// Where a warp is in what it asks for: its slice of each of the block's tiles.
-struct Place {
-  int tile;
-  int chunk;
-
-  __device__ bool is_there(const LinearShape& shape) const {
-    return tile < shape.num_tiles && chunk < shape.num_chunks;
-  }
-  __device__ void Next(const LinearShape& shape, int slice) {
-    chunk += kSlices;
-    if (chunk < shape.num_chunks) return;
-    chunk = slice;
-    tile += static_cast<int>(gridDim.x);
-  }
-};
-
-// Block x: the x-th tile of 16 outputs, and every gridDim.x-th from there.
-template <typename T, int kRowTiles>
-__global__ void __launch_bounds__(kThreads, 3) FewRowsKernel(LinearArgs args) {
-  using Mine = Ring<kRowTiles>;
-  // [kSlices][Mine::kOfWarp], [2][kSlices][Mine::kSums]
-  OUTRIDER_DYNAMIC_SHARED(uint4, shared);
-  const int thread = static_cast<int>(threadIdx.x);
-  const int slice = thread / kWarpSize, lane = thread % kWarpSize;
-  uint4* const ring = shared + slice * Mine::kOfWarp + lane;
-  uint4* const all_sums = shared + kSlices * Mine::kOfWarp;
+// The warp's slice of k, for kOutTiles tiles of outputs and kRowTiles of
+// tokens. `ring` is the lane's own place in the warp's.
+template <typename T, int kOutTiles, int kRowTiles>
+__device__ void SumSlice(const LinearArgs& args, int first_tile, int first_row,
+                         uint4* ring, FragmentD (&sums)[kOutTiles][kRowTiles]) {
+  using Mine = Ring<kOutTiles, kRowTiles>;
+  const int slice = static_cast<int>(threadIdx.x) / kWarpSize;
   const LinearShape shape = ShapeOf(args);
-  const Place begin = {static_cast<int>(blockIdx.x), slice};
-
-  LetNextKernelBegin();
-  Place asked = begin;
+  const auto ask_for_weights = [&](int place, int chunk) {
+    if (chunk >= shape.num_chunks) return;
 #pragma unroll
-  for (int i = 0; i < Mine::kLength; ++i) {
-    if (asked.is_there(shape)) {
-      AskForWeights(args, shape, asked.tile, asked.chunk,
-                    ring + i * Mine::kChunk);
-    }
-    asked.Next(shape, slice);
-  }
-  AwaitPreviousKernel();
-  const auto ask_for_inputs = [&](int chunk, uint4* to) {
-#pragma unroll
-    for (int r = 0; r < kRowTiles; ++r) {
-      AskForInputs(args, r * kTileRows, chunk, to + kOfTile + r * kWarpSize);
+    for (int o = 0; o < kOutTiles; ++o) {
+      // Beyond the last tile that one is read again: it is not stored.
+      AskForWeights(args, shape, min(first_tile + o, shape.num_tiles - 1),
+                    chunk, ring + place * Mine::kChunk + o * kOfTile);
     }
   };
-  asked = begin;
+  const auto ask_for_inputs = [&](int place, int chunk) {
+    if (chunk < shape.num_chunks) {
 #pragma unroll
-  for (int i = 0; i < Mine::kLength; ++i) {
-    if (asked.is_there(shape)) {
-      ask_for_inputs(asked.chunk, ring + i * Mine::kChunk);
+      for (int r = 0; r < kRowTiles; ++r) {
+        AskForInputs(
+            args, first_row + r * kTileRows, chunk,
+            ring + place * Mine::kChunk + Mine::kInputs + r * kWarpSize);
+      }
     }
     EndCopyGroup();  // an empty one too: groups are counted
-    asked.Next(shape, slice);
+  };
+
+#pragma unroll
+  for (int i = 0; i < Mine::kLength; ++i) {
+    ask_for_weights(i, slice + i * kSlices);
   }
-
-  int place = 0, half = 0;
+  AwaitPreviousKernel();
+#pragma unroll
+  for (int i = 0; i < Mine::kLength; ++i) {
+    ask_for_inputs(i, slice + i * kSlices);
+  }
+  int place = 0;
 #pragma unroll 1
-  for (int tile = begin.tile; tile < shape.num_tiles;
-       tile += static_cast<int>(gridDim.x)) {
-    FragmentD sums[kRowTiles] = {};
-#pragma unroll 1
-    for (int chunk = slice; chunk < shape.num_chunks; chunk += kSlices) {
-      WaitForCopies<Mine::kLength - 1>();
-      uint4* const now = ring + place * Mine::kChunk;
-      MultiplyChunk<T>(now, now + kOfTile, sums);
-      if (asked.is_there(shape)) {
-        AskForWeights(args, shape, asked.tile, asked.chunk, now);
-        ask_for_inputs(asked.chunk, now);
-      }
-      EndCopyGroup();
-      asked.Next(shape, slice);
-      place = place + 1 == Mine::kLength ? 0 : place + 1;
-    }
+  for (int chunk = slice; chunk < shape.num_chunks; chunk += kSlices) {
+    WaitForCopies<Mine::kLength - 1>();
+    const uint4* now = ring + place * Mine::kChunk;
+    MultiplyChunk<T>(now, now + Mine::kInputs, sums);
+    ask_for_weights(place, chunk + Mine::kLength * kSlices);
+    ask_for_inputs(place, chunk + Mine::kLength * kSlices);
+    place = place + 1 == Mine::kLength ? 0 : place + 1;
+  }
+}
 
+// Block (x, y): the x-th kRowTiles * 8 tokens, the y-th kOutTiles * 16 outputs.
+// Neighbours in x read the same weights at about the same time: long passes
+// take them from the second-level cache.
+template <typename T, int kOutTiles, int kRowTiles>
+__global__ void __launch_bounds__(kThreads, kRowTiles < 8 ? 3 : 1)
+    LinearKernel(LinearArgs args) {
+  using Mine = Ring<kOutTiles, kRowTiles>;
+  OUTRIDER_DYNAMIC_SHARED(uint4, rings);  // [kSlices][Mine::kOfWarp]
+  const int first_row = static_cast<int>(blockIdx.x) * kRowTiles * kTileRows;
+  const int first_tile = static_cast<int>(blockIdx.y) * kOutTiles;
+  const int thread = static_cast<int>(threadIdx.x);
+  // The warp's sums go where its ring was: what it asked for has come.
+  LetNextKernelBegin();
+  uint4* const mine =
+      rings + thread / kWarpSize * Mine::kOfWarp + thread % kWarpSize;
+  FragmentD sums[kOutTiles][kRowTiles] = {};
+  SumSlice<T>(args, first_tile, first_row, mine, sums);
+
+  constexpr int kFragments = kRowTiles * kWarpSize;
+#pragma unroll
+  for (int o = 0; o < kOutTiles; ++o) {
     // 16 consecutive bytes a lane: no two lanes of a quarter warp, which go
     // to the banks together, meet in one.
-    uint4* const parts = all_sums + half * kSlices * Mine::kSums;
 #pragma unroll
     for (int r = 0; r < kRowTiles; ++r) {
-      parts[slice * Mine::kSums + r * kWarpSize + lane] = BitsOf(sums[r]);
+      mine[r * kWarpSize] = BitsOf(sums[o][r]);
     }
     __syncthreads();
-    if (thread < Mine::kSums) {
-      float4 sum = FloatsOf(parts[thread]);
+    for (int i = thread; i < kFragments; i += kThreads) {
+      float4 sum = FloatsOf(rings[i]);
       for (int s = 1; s < kSlices; ++s) {
-        sum = Add(sum, FloatsOf(parts[s * Mine::kSums + thread]));
+        sum = Add(sum, FloatsOf(rings[s * Mine::kOfWarp + i]));
       }
-      const int row = thread / kWarpSize * kTileRows + lane % 4 * 2;
-      Store<T>(args, tile, row, lane / 4, sum);
+      const int row = first_row + i / kWarpSize * kTileRows + i % 4 * 2;
+      Store<T>(args, first_tile + o, row, i % kWarpSize / 4, sum);
     }
-    half = 1 - half;
+    __syncthreads();  // before the next tiles' sums
   }
 }
 
-template <typename T, int kRowTiles>
+template <typename T, int kOutTiles, int kRowTiles>
 void Run(const LinearArgs& args, Stream stream) {
-  constexpr size_t kBytes = Ring<kRowTiles>::kBytes;
-  const auto kernel = FewRowsKernel<T, kRowTiles>;
-  static const int resident = ResidentBlocks(kernel, kThreads, kBytes);
-  const int num_tiles = CeilDiv(args.weight.out, kTileOut);
-  LaunchEarly(num_tiles < resident ? num_tiles : resident, kThreads, kBytes,
-              stream, kernel, args);
+  const dim3 blocks(CeilDiv(args.num_rows, kRowTiles * kTileRows),
+                    CeilDiv(args.weight.out, kOutTiles * kTileOut));
+  LaunchEarly(blocks, kThreads, Ring<kOutTiles, kRowTiles>::kBytes, stream,
+              LinearKernel<T, kOutTiles, kRowTiles>, args);
 }
 
-// How many rows a block takes changes how often tokens are read, and never the
-// order of a sum.
+// How many tiles a block takes changes how often tokens are read, and never
+// the order of a sum.
 template <typename T>
 void RunRows(const LinearArgs& args, Stream stream) {
-  if (args.num_rows <= kTileRows) return Run<T, 1>(args, stream);
-  return Run<T, kMostFewRows / kTileRows>(args, stream);
+  if (args.num_rows <= 8) return Run<T, 1, 1>(args, stream);
+  if (args.num_rows <= 16) return Run<T, 1, 2>(args, stream);
+  if (args.num_rows <= 32) return Run<T, 1, 4>(args, stream);
+  return Run<T, 2, 8>(args, stream);
 }
 
 }  // namespace

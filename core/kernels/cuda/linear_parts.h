@@ -60,17 +60,27 @@ __device__ inline FragmentA OperandOf(uint4 words) {
   return {{words.x, words.y, words.z, words.w}};
 }
 
-// sums[r] += the chunk's products; `weights` and `inputs` are the lane's own.
-template <typename T, int kRowTiles>
+// sums[o][r] += the chunk's products; `weights` and `inputs` are the lane's
+// own.
+template <typename T, int kOutTiles, int kRowTiles>
 __device__ void MultiplyChunk(const uint4* weights, const uint4* inputs,
-                              FragmentD (&sums)[kRowTiles]) {
-  const FragmentA first = OperandOf(weights[0]);
-  const FragmentA second = OperandOf(weights[kWarpSize]);
+                              FragmentD (&sums)[kOutTiles][kRowTiles]) {
+  FragmentA operands[kOutTiles][2];
+#pragma unroll
+  for (int o = 0; o < kOutTiles; ++o) {
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      operands[o][h] = OperandOf(weights[o * kOfTile + h * kWarpSize]);
+    }
+  }
 #pragma unroll
   for (int r = 0; r < kRowTiles; ++r) {
     const uint4 x = inputs[r * kWarpSize];
-    Mma<T>(sums[r], first, {{x.x, x.y}});
-    Mma<T>(sums[r], second, {{x.z, x.w}});
+#pragma unroll
+    for (int o = 0; o < kOutTiles; ++o) {
+      Mma<T>(sums[o][r], operands[o][0], {{x.x, x.y}});
+      Mma<T>(sums[o][r], operands[o][1], {{x.z, x.w}});
+    }
   }
 }
 
@@ -146,7 +156,7 @@ __device__ void Store(const LinearArgs& args, int tile, int row, int g,
 
 // For more than kMostFewRows rows (linear_many_rows.cu).
 void LinearOfManyRows(const LinearArgs& args, Stream stream);
-constexpr int kMostFewRows = 16;
+constexpr int kMostFewRows = 64;
 
 }  // namespace outrider::kernels::cuda
 

@@ -24,10 +24,11 @@ Instruction = collections.namedtuple("Instruction", "opcode raises waits groups_
 # from memory and not from a cache, the warps of a block, and what it has to have ahead in bytes.
 Ring = collections.namedtuple("Ring", "copies from_memory warps least")
 RINGS = {
-    ("FewRowsKernel", 1): Ring(3, 2, 8, 32 << 10),  # tiles of rows
-    ("FewRowsKernel", 2): Ring(4, 2, 8, 16 << 10),
-    ("ManyRowsKernel", 4): Ring(3, 2, 8, 56 << 10),
-    ("ManyRowsKernel", 8): Ring(3, 2, 8, 48 << 10),
+    ("LinearKernel", 1, 1): Ring(3, 2, 8, 40 << 10),  # tiles of outputs, tiles of rows
+    ("LinearKernel", 1, 2): Ring(4, 2, 8, 24 << 10),
+    ("LinearKernel", 1, 4): Ring(6, 2, 8, 16 << 10),
+    ("LinearKernel", 2, 8): Ring(12, 4, 8, 16 << 10),
+    ("ManyRowsKernel",): Ring(4, 2, 8, 32 << 10),
     ("SplitKernel", 64): Ring(8, 8, 4, 48 << 10),  # elements of a head
     ("SplitKernel", 128): Ring(16, 16, 4, 32 << 10),
 }

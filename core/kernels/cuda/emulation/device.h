@@ -90,11 +90,6 @@ void LaunchEarly(dim3 blocks, int threads, size_t shared_bytes, Stream stream,
              stream, kernel, arguments...);
 }
 
-// So few that small matrices have several tiles for each.
-template <typename... Parameters>
-int ResidentBlocks(void (*)(Parameters...), int, size_t) {
-  return 2;
-}
 }  // namespace emulated
 }  // namespace outrider::kernels::cuda
 
