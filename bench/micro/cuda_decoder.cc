@@ -17,10 +17,6 @@ namespace outrider {
 namespace {
 
 using kernels::cuda::Epilogue;
-using kernels::cuda::FirstOf;
-using kernels::cuda::kUpcomingOfAttention;
-using kernels::cuda::kUpcomingOfNorm;
-using kernels::cuda::Upcoming;
 
 constexpr size_t kElementBytes = 2;
 constexpr size_t kBlockItems = size_t{32} << 20;
@@ -209,13 +205,13 @@ DecoderPart CudaDecoder::PartOf(const Product& product, int num_in_pass) {
 }
 
 DecoderPart CudaDecoder::PartOf(const char* name,
-                                std::function<void(size_t)> launch) {
+                                void (CudaDecoder::*launch)(size_t)) {
   const size_t num_pieces = NumPieces(KvBytes(step_.num_rows), kv_bytes_);
   return {
       .name = name,
       .num_launches = std::max(kFewestLaunches, static_cast<int>(num_pieces)),
-      .launch = [launch = std::move(launch),
-                 num_pieces](int i) { launch(i % num_pieces); },
+      .launch = [this, launch,
+                 num_pieces](int i) { (this->*launch)(i % num_pieces); },
       .num_in_pass = shape_.num_layers};
 }
 
@@ -228,8 +224,8 @@ std::vector<DecoderPart> CudaDecoder::Parts() {
            .launch = [this](int i) { Normalize(i % NumNorms()); },
            .num_in_pass = NumNorms()},
           PartOf(qkv, num_layers),
-          PartOf("rotate", [this](size_t kv) { RotateStore(kv); }),
-          PartOf("attention", [this](size_t kv) { Attend(kv); }),
+          PartOf("rotate", &CudaDecoder::RotateStore),
+          PartOf("attention", &CudaDecoder::Attend),
           PartOf(output, num_layers),
           PartOf(up, num_layers),
           PartOf(down, num_layers),
@@ -248,7 +244,7 @@ void CudaDecoder::Multiply(const Product& product, const char* tiles) {
       .y = product.y});
 }
 
-void CudaDecoder::Normalize(int norm, const Upcoming& upcoming) {
+void CudaDecoder::Normalize(int norm) {
   const bool is_final = norm == NumNorms() - 1;
   gpu_->RunRmsNorm({.x = x_,
                     .rows = is_final ? inputs_.logit_rows : nullptr,
@@ -256,11 +252,10 @@ void CudaDecoder::Normalize(int norm, const Upcoming& upcoming) {
                     .num_rows = step_.num_rows,
                     .size = shape_.hidden,
                     .epsilon = 1e-5f,
-                    .y = normed_,
-                    .upcoming = upcoming});
+                    .y = normed_});
 }
 
-void CudaDecoder::RotateStore(size_t kv, const Upcoming& upcoming) {
+void CudaDecoder::RotateStore(size_t kv) {
   gpu_->Run(kernels::cuda::RotateStoreArgs{.heads = shape_.heads,
                                            .qkv = qkv_,
                                            .num_rows = step_.num_rows,
@@ -269,8 +264,7 @@ void CudaDecoder::RotateStore(size_t kv, const Upcoming& upcoming) {
                                            .cos = cos_,
                                            .sin = sin_,
                                            .queries = queries_,
-                                           .kv = Kv(kv),
-                                           .upcoming = upcoming});
+                                           .kv = Kv(kv)});
 }
 
 void CudaDecoder::Attend(size_t kv) {
@@ -294,21 +288,17 @@ void CudaDecoder::RunPass() {
     Multiply(product, weights);
     weights += product.bytes();
   };
-  const auto upcoming = [&](const Product& next, size_t most) {
-    return FirstOf({.tiles = weights, .out = next.out, .in = next.in},
-                   step_.num_rows, most);
-  };
   for (int i = 0; i < shape_.num_layers; ++i) {
-    Normalize(2 * i, upcoming(qkv, kUpcomingOfNorm));
+    Normalize(2 * i);
     multiply(qkv);
-    RotateStore(i, upcoming(output, kUpcomingOfAttention));
+    RotateStore(i);
     Attend(i);
     multiply(output);
-    Normalize(2 * i + 1, upcoming(up, kUpcomingOfNorm));
+    Normalize(2 * i + 1);
     multiply(up);
     multiply(down);
   }
-  Normalize(NumNorms() - 1, upcoming(head, kUpcomingOfNorm));
+  Normalize(NumNorms() - 1);
   multiply(head);
 }
 

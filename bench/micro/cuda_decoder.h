@@ -92,10 +92,10 @@ class CudaDecoder {
   size_t NumPieces(size_t bytes, size_t bytes_of_all) const;
 
   DecoderPart PartOf(const Product& product, int num_in_pass);
-  DecoderPart PartOf(const char* name, std::function<void(size_t)> launch);
+  DecoderPart PartOf(const char* name, void (CudaDecoder::*launch)(size_t));
   void Multiply(const Product& product, const char* tiles);
-  void Normalize(int norm, const kernels::cuda::Upcoming& upcoming = {});
-  void RotateStore(size_t kv, const kernels::cuda::Upcoming& upcoming = {});
+  void Normalize(int norm);
+  void RotateStore(size_t kv);
   void Attend(size_t kv);
   void RunPass();
 

@@ -9,12 +9,9 @@ namespace outrider {
 
 using kernels::cuda::AttentionArgs;
 using kernels::cuda::Epilogue;
-using kernels::cuda::FirstOf;
-using kernels::cuda::kUpcomingOfAttention;
-using kernels::cuda::kUpcomingOfNorm;
 
 void CudaTransformer::Normalize(const CudaNorm& norm, const int* rows,
-                                int num_rows, const CudaLinear& next) {
+                                int num_rows) {
   const kernels::cuda::NormArgs args = {
       .element = element_,
       .x = arena_.x,
@@ -24,8 +21,7 @@ void CudaTransformer::Normalize(const CudaNorm& norm, const int* rows,
       .num_rows = num_rows,
       .size = config_.hidden_size,
       .epsilon = static_cast<float>(config_.norm_epsilon),
-      .y = arena_.normed,
-      .upcoming = FirstOf(next.matrix, num_rows, kUpcomingOfNorm)};
+      .y = arena_.normed};
   config_.norm == NormKind::kRms ? gpu_->RunRmsNorm(args)
                                  : gpu_->RunLayerNorm(args);
 }
@@ -77,7 +73,7 @@ void CudaTransformer::RunLayers(const StepArrays& inputs,
                                      .x = arena_.x});
   for (int i = 0; i < config_.num_layers; ++i) {
     const CudaLayer& layer = weights_.layers[i];
-    Normalize(layer.attention_norm, nullptr, num_rows, layer.qkv);
+    Normalize(layer.attention_norm, nullptr, num_rows);
     Multiply(layer.qkv, arena_.normed, num_rows, Epilogue::kStore, arena_.qkv);
     gpu_->Run(kernels::cuda::RotateStoreArgs{
         .element = element_,
@@ -92,19 +88,17 @@ void CudaTransformer::RunLayers(const StepArrays& inputs,
         .cos = arena_.cos,
         .sin = arena_.sin,
         .queries = arena_.queries,
-        .kv = kv_[i],
-        .upcoming =
-            FirstOf(layer.output.matrix, num_rows, kUpcomingOfAttention)});
+        .kv = kv_[i]});
     RunAttention(inputs, shape, i);
     Multiply(layer.output, arena_.attended, num_rows, Epilogue::kAdd, arena_.x);
-    Normalize(layer.feed_forward_norm, nullptr, num_rows, layer.up);
+    Normalize(layer.feed_forward_norm, nullptr, num_rows);
     Multiply(layer.up, arena_.normed, num_rows, activation, arena_.inner);
     Multiply(layer.down, arena_.inner, num_rows, Epilogue::kAdd, arena_.x);
   }
 }
 
 void CudaTransformer::RunHead(const int* logit_rows, int count, float* logits) {
-  Normalize(weights_.final_norm, logit_rows, count, weights_.head);
+  Normalize(weights_.final_norm, logit_rows, count);
   Multiply(weights_.head, arena_.normed, count, Epilogue::kStore, logits);
 }
 

@@ -83,9 +83,7 @@ class CudaTransformer {
                     int layer);
   // The head, of `count` of the rows.
   void RunHead(const int* logit_rows, int count, float* logits);
-  // `next` is the product that reads what is normalised.
-  void Normalize(const CudaNorm& norm, const int* rows, int num_rows,
-                 const CudaLinear& next);
+  void Normalize(const CudaNorm& norm, const int* rows, int num_rows);
   void Multiply(const CudaLinear& linear, const void* x, int num_rows,
                 kernels::cuda::Epilogue epilogue, void* y);
 

@@ -135,7 +135,7 @@ Gpu* OpenGpu(int index, std::string* error) {
 }
 
 // kOpenGpuSymbol.
-extern "C" __attribute__((visibility("default"))) Gpu* OutriderOpenGpu7(
+extern "C" __attribute__((visibility("default"))) Gpu* OutriderOpenGpu6(
     int index, std::string* error) {
   return OpenGpu(index, error);
 }

@@ -21,12 +21,10 @@ template <int kOutTiles, int kRowTiles>
 struct Ring {
   static constexpr int kInputs = kOutTiles * kOfTile;  // where they begin
   static constexpr int kChunk = kInputs + kRowTiles * kWarpSize;
-  // Three blocks have room on an SM of sm_90, two on one of sm_80; the least
-  // that is ahead fits where a block has 99 KiB (sm_86).
-  static constexpr size_t kMostBytes = 72 << 10;
+  // Two blocks have room on an SM of sm_90, one on others (99 KiB on sm_86).
+  static constexpr size_t kMostBytes = 96 << 10;
   static constexpr size_t kChunkBytes = sizeof(uint4) * kChunk * kSlices;
-  static constexpr int kLength =
-      kMostBytes / kChunkBytes < 2 ? 2 : kMostBytes / kChunkBytes;
+  static constexpr int kLength = kMostBytes / kChunkBytes;
   static constexpr int kOfWarp = kLength * kChunk;
   static constexpr size_t kBytes = kLength * kChunkBytes;
 };
@@ -74,7 +72,9 @@ __device__ void SumSlice(const LinearArgs& args, int first_tile, int first_row,
   for (int chunk = slice; chunk < shape.num_chunks; chunk += kSlices) {
     WaitForCopies<Mine::kLength - 1>();
     const uint4* now = ring + place * Mine::kChunk;
-    MultiplyChunk<T>(now, now + Mine::kInputs, sums);
+    Operands<kOutTiles, kRowTiles> operands;
+    Load(now, now + Mine::kInputs, operands);
+    Multiply<T>(operands, sums);
     ask_for_weights(place, chunk + Mine::kLength * kSlices);
     ask_for_inputs(place, chunk + Mine::kLength * kSlices);
     place = place + 1 == Mine::kLength ? 0 : place + 1;
@@ -85,7 +85,7 @@ __device__ void SumSlice(const LinearArgs& args, int first_tile, int first_row,
 // Neighbours in x read the same weights at about the same time: long passes
 // take them from the second-level cache.
 template <typename T, int kOutTiles, int kRowTiles>
-__global__ void __launch_bounds__(kThreads, kRowTiles < 8 ? 3 : 1)
+__global__ void __launch_bounds__(kThreads, kRowTiles < 8 ? 2 : 1)
     LinearKernel(LinearArgs args) {
   using Mine = Ring<kOutTiles, kRowTiles>;
   OUTRIDER_DYNAMIC_SHARED(uint4, rings);  // [kSlices][Mine::kOfWarp]
@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(kThreads, kRowTiles < 8 ? 3 : 1)
   const int first_tile = static_cast<int>(blockIdx.y) * kOutTiles;
   const int thread = static_cast<int>(threadIdx.x);
   // The warp's sums go where its ring was: what it asked for has come.
-  LetNextKernelBegin();
+  if (kRowTiles <= 2) LetNextKernelBegin();
   uint4* const mine =
       rings + thread / kWarpSize * Mine::kOfWarp + thread % kWarpSize;
   FragmentD sums[kOutTiles][kRowTiles] = {};

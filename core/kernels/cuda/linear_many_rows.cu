@@ -32,12 +32,37 @@ struct Place {
   int slice = 0;
   int chunk = 0;
 
-  __device__ void Next(int num_chunks) {
-    chunk += kSlices;
-    while (chunk >= num_chunks && slice < kSlices) chunk = ++slice;
-  }
   __device__ bool is_there() const { return slice < kSlices; }
+  // Slices that have no chunk are passed over.
+  __device__ Place Following(int num_chunks) const {
+    Place next = {slice, chunk + kSlices};
+    while (next.chunk >= num_chunks && next.is_there()) {
+      next.chunk = ++next.slice;
+    }
+    return next;
+  }
 };
+
+// Adds the sums of slices [first, end) to the totals: those behind the first
+// have no chunk, and a zero.
+__device__ inline void EndSlices(int first, int end,
+                                 FragmentD (&sums)[kOutTiles][kRowTiles],
+                                 FragmentD (&totals)[kOutTiles][kRowTiles]) {
+#pragma unroll
+  for (int o = 0; o < kOutTiles; ++o) {
+#pragma unroll
+    for (int r = 0; r < kRowTiles; ++r) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        float& total = totals[o][r].d[i];
+        const float sum = sums[o][r].d[i];
+        total = first == 0 ? sum : __fadd_rn(total, sum);
+        if (end > first + 1) total = __fadd_rn(total, 0.0f);
+      }
+      sums[o][r] = {};
+    }
+  }
+}
 
 // Block (x, y): the x-th 128 tokens, the y-th 128 outputs. Neighbours in x read
 // the same weights at about the same time: from the second-level cache.
@@ -70,7 +95,7 @@ __global__ void __launch_bounds__(kThreads, 1) ManyRowsKernel(LinearArgs args) {
 #pragma unroll 1
   for (int i = 0; i + 1 < kLength && asked.is_there(); ++i) {
     ask_for_weights(i, asked.chunk);
-    asked.Next(shape.num_chunks);
+    asked = asked.Following(shape.num_chunks);
   }
   AwaitPreviousKernel();
   asked = {};
@@ -78,7 +103,7 @@ __global__ void __launch_bounds__(kThreads, 1) ManyRowsKernel(LinearArgs args) {
   for (int i = 0; i + 1 < kLength; ++i) {
     if (asked.is_there()) {
       ask_for_inputs(i, asked.chunk);
-      asked.Next(shape.num_chunks);
+      asked = asked.Following(shape.num_chunks);
     }
     EndCopyGroup();  // an empty one too: groups are counted
   }
@@ -88,38 +113,35 @@ __global__ void __launch_bounds__(kThreads, 1) ManyRowsKernel(LinearArgs args) {
   const uint4* const inputs =
       ring + kInputs + row_warp * kRowTiles * kWarpSize + lane;
   FragmentD totals[kOutTiles][kRowTiles] = {}, sums[kOutTiles][kRowTiles] = {};
+  Operands<kOutTiles, kRowTiles> now, next;
+  WaitForCopies<kLength - 2>();
+  __syncthreads();
+  Load(weights, inputs, now);
+  Place at;
   int place = 0;
-  Place now;
-#pragma unroll 1
-  for (int slice = 0; slice < kSlices; ++slice) {
-#pragma unroll 1
-    for (; now.slice == slice; now.Next(shape.num_chunks)) {
-      // All have what they asked for, and are done with the chunk before.
-      WaitForCopies<kLength - 2>();
+#pragma unroll 2
+  while (at.is_there()) {
+    const Place after = at.Following(shape.num_chunks);
+    const int place_after = place + 1 == kLength ? 0 : place + 1;
+    if (after.is_there()) {
+      // All have what they asked for, and have taken up the chunk that was
+      // where the next one goes.
+      WaitForCopies<kLength - 3>();
       __syncthreads();
-      MultiplyChunk<T>(weights + place * kChunk, inputs + place * kChunk, sums);
+      Load(weights + place_after * kChunk, inputs + place_after * kChunk, next);
+    }
+    Multiply<T>(now, sums);
+    if (asked.is_there()) {
       const int free = place == 0 ? kLength - 1 : place - 1;
-      if (asked.is_there()) {
-        ask_for_weights(free, asked.chunk);
-        ask_for_inputs(free, asked.chunk);
-        asked.Next(shape.num_chunks);
-      }
-      EndCopyGroup();
-      place = place + 1 == kLength ? 0 : place + 1;
+      ask_for_weights(free, asked.chunk);
+      ask_for_inputs(free, asked.chunk);
+      asked = asked.Following(shape.num_chunks);
     }
-#pragma unroll
-    for (int o = 0; o < kOutTiles; ++o) {
-#pragma unroll
-      for (int r = 0; r < kRowTiles; ++r) {
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          float& total = totals[o][r].d[i];
-          const float sum = sums[o][r].d[i];
-          total = slice == 0 ? sum : __fadd_rn(total, sum);
-        }
-        sums[o][r] = {};
-      }
-    }
+    EndCopyGroup();
+    if (after.slice != at.slice) EndSlices(at.slice, after.slice, sums, totals);
+    now = next;
+    at = after;
+    place = place_after;
   }
 #pragma unroll
   for (int o = 0; o < kOutTiles; ++o) {

@@ -60,26 +60,40 @@ __device__ inline FragmentA OperandOf(uint4 words) {
   return {{words.x, words.y, words.z, words.w}};
 }
 
-// sums[o][r] += the chunk's products; `weights` and `inputs` are the lane's
-// own.
-template <typename T, int kOutTiles, int kRowTiles>
-__device__ void MultiplyChunk(const uint4* weights, const uint4* inputs,
-                              FragmentD (&sums)[kOutTiles][kRowTiles]) {
-  FragmentA operands[kOutTiles][2];
+// The lane's share of a chunk, in registers.
+template <int kOutTiles, int kRowTiles>
+struct Operands {
+  FragmentA weights[kOutTiles][2];
+  uint4 inputs[kRowTiles];  // both operands B of a tile of tokens
+};
+
+template <int kOutTiles, int kRowTiles>
+__device__ void Load(const uint4* weights, const uint4* inputs,
+                     Operands<kOutTiles, kRowTiles>& operands) {
 #pragma unroll
   for (int o = 0; o < kOutTiles; ++o) {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      operands[o][h] = OperandOf(weights[o * kOfTile + h * kWarpSize]);
+      operands.weights[o][h] = OperandOf(weights[o * kOfTile + h * kWarpSize]);
     }
   }
 #pragma unroll
   for (int r = 0; r < kRowTiles; ++r) {
-    const uint4 x = inputs[r * kWarpSize];
+    operands.inputs[r] = inputs[r * kWarpSize];
+  }
+}
+
+// sums[o][r] += the chunk's products.
+template <typename T, int kOutTiles, int kRowTiles>
+__device__ void Multiply(const Operands<kOutTiles, kRowTiles>& operands,
+                         FragmentD (&sums)[kOutTiles][kRowTiles]) {
+#pragma unroll
+  for (int r = 0; r < kRowTiles; ++r) {
+    const uint4 x = operands.inputs[r];
 #pragma unroll
     for (int o = 0; o < kOutTiles; ++o) {
-      Mma<T>(sums[o][r], operands[o][0], {{x.x, x.y}});
-      Mma<T>(sums[o][r], operands[o][1], {{x.z, x.w}});
+      Mma<T>(sums[o][r], operands.weights[o][0], {{x.x, x.y}});
+      Mma<T>(sums[o][r], operands.weights[o][1], {{x.z, x.w}});
     }
   }
 }

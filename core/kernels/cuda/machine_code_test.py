@@ -24,11 +24,11 @@ Instruction = collections.namedtuple("Instruction", "opcode raises waits groups_
 # from memory and not from a cache, the warps of a block, and what it has to have ahead in bytes.
 Ring = collections.namedtuple("Ring", "copies from_memory warps least")
 RINGS = {
-    ("LinearKernel", 1, 1): Ring(3, 2, 8, 40 << 10),  # tiles of outputs, tiles of rows
-    ("LinearKernel", 1, 2): Ring(4, 2, 8, 24 << 10),
-    ("LinearKernel", 1, 4): Ring(6, 2, 8, 16 << 10),
+    ("LinearKernel", 1, 1): Ring(3, 2, 8, 56 << 10),  # tiles of outputs, tiles of rows
+    ("LinearKernel", 1, 2): Ring(4, 2, 8, 40 << 10),
+    ("LinearKernel", 1, 4): Ring(6, 2, 8, 24 << 10),
     ("LinearKernel", 2, 8): Ring(12, 4, 8, 16 << 10),
-    ("ManyRowsKernel",): Ring(4, 2, 8, 32 << 10),
+    ("ManyRowsKernel",): Ring(4, 2, 8, 24 << 10),
     ("SplitKernel", 64): Ring(8, 8, 4, 48 << 10),  # elements of a head
     ("SplitKernel", 128): Ring(16, 16, 4, 32 << 10),
 }
@@ -66,9 +66,19 @@ def decode(code):
 def problem_of_ring(instructions, ring):
     """What is wrong with the main loop of such a kernel, or nothing; and its bytes ahead."""
     waits = [i for i, each in enumerate(instructions) if each.opcode == WAIT_GROUPS]
-    if len(waits) != 1:
-        return f"waits for groups of copies in {len(waits)} places, not one", 0
-    loop = instructions[waits[0]:]
+    found = [problem_of_round(instructions[first:after], ring)
+             for first, after in zip(waits, [*waits[1:], None], strict=True)]
+    # A kernel that loads one chunk while it multiplies another has waits before its loop, and two rounds in it.
+    rounds = [each for each in found if each is not None]
+    if not rounds:
+        return "waits for no group of copies in front of its products", 0
+    return next((each for each in rounds if each[0]), rounds[0])
+
+
+def problem_of_round(loop, ring):
+    """The same of what follows one wait, up to the next; nothing at all where it multiplies nothing."""
+    if not any(each.opcode == HMMA for each in loop):
+        return None
     ends = [i for i, each in enumerate(loop) if each.opcode == END_GROUP]
     if not ends:
         return "asks for nothing after its products", 0

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/kernels/cuda/bring_to_cache.h"
 #include "core/kernels/cuda/next_kernel.h"
 #include "core/kernels/cuda/norm.h"
 #include "core/kernels/cuda/numbers.h"
@@ -24,9 +23,9 @@ __device__ inline float Scaled(float x, float mean, float scale, float weight,
   return __fmaf_rn(__fmul_rn(__fadd_rn(x, -mean), scale), weight, bias);
 }
 
-// One block a row, and those that bring what is upcoming; thread i takes every
-// kThreads-th four elements from the i-th, and goes over them again for the
-// variance and for the result: they are in the first-level cache by then.
+// One block a row; thread i takes every kThreads-th four elements from the
+// i-th, and goes over them again for the variance and for the result: they are
+// in the first-level cache by then.
 template <typename T, bool kIsLayerNorm>
 __global__ void __launch_bounds__(kThreads) NormKernel(NormArgs args) {
   OUTRIDER_SHARED(float[kWarps], mean_sums);
@@ -34,10 +33,6 @@ __global__ void __launch_bounds__(kThreads) NormKernel(NormArgs args) {
   LetNextKernelBegin();
   AwaitPreviousKernel();
   const int out_row = static_cast<int>(blockIdx.x);
-  if (out_row >= args.num_rows) {
-    return BringToCache(args.upcoming, out_row - args.num_rows,
-                        kUpcomingBlocks);
-  }
   const int row = args.rows == nullptr ? out_row : args.rows[out_row];
   const int fours = args.size / 4;
   const int first = static_cast<int>(threadIdx.x);
@@ -78,7 +73,7 @@ __global__ void __launch_bounds__(kThreads) NormKernel(NormArgs args) {
 
 template <bool kIsLayerNorm>
 void Run(const NormArgs& args, Stream stream) {
-  LaunchEarly(args.num_rows + NumBlocksFor(args.upcoming), kThreads, 0, stream,
+  LaunchEarly(args.num_rows, kThreads, 0, stream,
               args.element == Element::kBFloat16
                   ? NormKernel<Bf16, kIsLayerNorm>
                   : NormKernel<Half, kIsLayerNorm>,

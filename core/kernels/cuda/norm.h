@@ -2,7 +2,7 @@
 #ifndef OUTRIDER_CORE_KERNELS_CUDA_NORM_H_
 #define OUTRIDER_CORE_KERNELS_CUDA_NORM_H_
 
-#include "core/kernels/cuda/upcoming.h"
+#include "core/kernels/cuda/element.h"
 
 namespace outrider::kernels::cuda {
 
@@ -17,7 +17,6 @@ struct NormArgs {
   int size = 0;  // a multiple of 4
   float epsilon = 0.0f;
   void* y = nullptr;  // [num_rows, size]
-  Upcoming upcoming = {};
 };
 
 // y = x / sqrt(mean(x^2) + epsilon) * weight. As of all kernels here, a row's

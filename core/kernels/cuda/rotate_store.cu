@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/kernels/cuda/bring_to_cache.h"
 #include "core/kernels/cuda/next_kernel.h"
 #include "core/kernels/cuda/numbers.h"
 #include "core/kernels/cuda/rotate_store.h"
@@ -117,12 +116,6 @@ __global__ void __launch_bounds__(kThreads)
   AwaitPreviousKernel();
   const Heads& heads = args.heads;
   const int row = static_cast<int>(blockIdx.x);
-  if (row >= args.num_rows) {
-    const int blocks = static_cast<int>(gridDim.y);
-    const int block = (row - args.num_rows) * blocks;
-    return BringToCache(args.upcoming, block + static_cast<int>(blockIdx.y),
-                        kUpcomingBlocks * blocks);
-  }
   const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
   const int head = static_cast<int>(blockIdx.y) * kWarps +
                    static_cast<int>(threadIdx.x) / kWarpSize;
@@ -164,8 +157,7 @@ __global__ void __launch_bounds__(kThreads)
 
 void RotateStore(const RotateStoreArgs& args, Stream stream) {
   const int num_heads = args.heads.num_heads + args.heads.num_kv_heads;
-  const dim3 blocks(args.num_rows + NumBlocksFor(args.upcoming),
-                    CeilDiv(num_heads, kWarps));
+  const dim3 blocks(args.num_rows, CeilDiv(num_heads, kWarps));
   LaunchEarly(blocks, kThreads, 0, stream,
               args.element == Element::kBFloat16 ? RotateStoreKernel<Bf16>
                                                  : RotateStoreKernel<Half>,

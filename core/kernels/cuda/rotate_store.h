@@ -2,7 +2,7 @@
 #ifndef OUTRIDER_CORE_KERNELS_CUDA_ROTATE_STORE_H_
 #define OUTRIDER_CORE_KERNELS_CUDA_ROTATE_STORE_H_
 
-#include "core/kernels/cuda/upcoming.h"
+#include "core/kernels/cuda/element.h"
 
 namespace outrider::kernels::cuda {
 
@@ -41,7 +41,6 @@ struct RotateStoreArgs {
   const float* sin = nullptr;
   void* queries = nullptr;  // [num_rows, num_heads, head_dim]
   KvLayer kv = {};
-  Upcoming upcoming = {};
 };
 
 // Normalises and turns queries and keys (Llama's "rotate half"), rounds them,

@@ -314,13 +314,6 @@ void Fail(const char* what, Site site) {
 
 void Barrier(Site site) { Suspend(At::kBarrier, site); }
 
-void CheckReadable(const void* begin, size_t bytes) {
-  // The sanitizers look.
-  const auto* from = static_cast<const volatile unsigned char*>(begin);
-  static_cast<void>(from[0]);
-  static_cast<void>(from[bytes - 1]);
-}
-
 void AwaitPreviousKernel() { Current().has_awaited = true; }
 
 const Payload* Exchange(unsigned mask, const Payload& mine, int kind,

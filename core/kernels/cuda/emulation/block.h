@@ -58,9 +58,6 @@ int Lane();
 
 void Barrier(Site site);
 
-// Reads what a kernel only says that it may be read.
-void CheckReadable(const void* begin, size_t bytes);
-
 // Noted of the thread: there is no kernel that still runs.
 void AwaitPreviousKernel();
 
