@@ -50,8 +50,8 @@ class Completion {
 class CallQueue {
  public:
   using Spin = std::chrono::microseconds;
-  // More than a round over loopback takes would be burnt in vain.
-  static constexpr Spin kLongestSpin{1000};
+  // A pass of a large model; more would be burnt in vain.
+  static constexpr Spin kLongestSpin{100'000};
 
   // All of them poll, as no handler takes long.
   explicit CallQueue(int num_threads, Spin spin = Spin(0));

@@ -20,7 +20,7 @@ def load(folder, device):
 
 def main():
     target_folder, draft_folder, k, device = sys.argv[1:5]
-    num_tokens = int(sys.argv[5]) if len(sys.argv) > 5 else 128
+    num_tokens = int(sys.argv[5]) if len(sys.argv) > 5 else 64
     target, draft = load(target_folder, device), load(draft_folder, device)
     settings = draft.generation_config
     settings.num_assistant_tokens, settings.num_assistant_tokens_schedule = int(k), "constant"
