@@ -55,6 +55,23 @@ __device__ inline void WaitForCopies() {
 #endif
 }
 
+// Shared memory, read where this stands among other wrapped instructions: what
+// the compiler is free to move it gathers, and a warp that has asked for much
+// at once waits before it can do anything else.
+__device__ inline uint4 LoadInOrder(const uint4* shared) {
+#ifdef __CUDA_ARCH__
+  const auto from = static_cast<unsigned>(__cvta_generic_to_shared(shared));
+  uint4 words;
+  asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
+               : "r"(from)
+               : "memory");
+  return words;
+#else
+  return *shared;
+#endif
+}
+
 }  // namespace outrider::kernels::cuda
 
 #endif  // OUTRIDER_CORE_KERNELS_CUDA_ASYNC_COPY_H_

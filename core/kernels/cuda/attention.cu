@@ -265,8 +265,8 @@ __global__ void __launch_bounds__(kThreads) SplitKernel(AttentionArgs args) {
   OUTRIDER_SHARED(float2[kWarps * kTileQueries], slice_softmax);
   constexpr int kFragments = Scratch<kDim>::kFragments;
   constexpr int kOfWarp = Ring<kDim>::kOfWarp;
-  LetNextKernelBegin();
   AwaitPreviousKernel();
+  LetNextKernelBegin(static_cast<int>(gridDim.x));
   const AttentionTile tile = args.tiles[blockIdx.x];
   const int kv_head = static_cast<int>(blockIdx.y);
   const int split = static_cast<int>(blockIdx.z);
@@ -328,8 +328,8 @@ __global__ void __launch_bounds__(kThreads)
   constexpr int kFragments = Scratch<kDim>::kFragments;
   static_assert(kFragments % kThreads == 0);
   constexpr int kAtOnce = 8;  // splits that are read before they are joined
-  LetNextKernelBegin();
   AwaitPreviousKernel();
+  LetNextKernelBegin(static_cast<int>(gridDim.x));
   const AttentionTile tile = args.tiles[blockIdx.x];
   if (tile.num_rows == 0) return;
   const int kv_head = static_cast<int>(blockIdx.y);

@@ -73,8 +73,12 @@ __device__ void SumSlice(const LinearArgs& args, int first_tile, int first_row,
     WaitForCopies<Mine::kLength - 1>();
     const uint4* now = ring + place * Mine::kChunk;
     Operands<kOutTiles, kRowTiles> operands;
-    Load(now, now + Mine::kInputs, operands);
-    Multiply<T>(operands, sums);
+#pragma unroll
+    for (int r = 0; r < kRowTiles; ++r) {
+      LoadPart(now, now + Mine::kInputs, r, operands);
+    }
+#pragma unroll
+    for (int r = 0; r < kRowTiles; ++r) MultiplyPart<T>(operands, r, sums);
     ask_for_weights(place, chunk + Mine::kLength * kSlices);
     ask_for_inputs(place, chunk + Mine::kLength * kSlices);
     place = place + 1 == Mine::kLength ? 0 : place + 1;
@@ -93,7 +97,7 @@ __global__ void __launch_bounds__(kThreads, kRowTiles < 8 ? 2 : 1)
   const int first_tile = static_cast<int>(blockIdx.y) * kOutTiles;
   const int thread = static_cast<int>(threadIdx.x);
   // The warp's sums go where its ring was: what it asked for has come.
-  if (kRowTiles <= 2) LetNextKernelBegin();
+  LetNextKernelBegin(args.num_rows);
   uint4* const mine =
       rings + thread / kWarpSize * Mine::kOfWarp + thread % kWarpSize;
   FragmentD sums[kOutTiles][kRowTiles] = {};
@@ -142,7 +146,10 @@ void RunRows(const LinearArgs& args, Stream stream) {
 }  // namespace
 
 void Linear(const LinearArgs& args, Stream stream) {
-  if (args.num_rows > kMostFewRows) return LinearOfManyRows(args, stream);
+  constexpr int kMostFewRows = 64;
+  if (args.num_rows > kMostFewRows && FillsDevice(args)) {
+    return LinearOfManyRows(args, stream);
+  }
   if (args.weight.element == Element::kBFloat16) {
     RunRows<Bf16>(args, stream);
   } else {

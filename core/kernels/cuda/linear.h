@@ -33,6 +33,10 @@ struct LinearArgs {
 // slices are added in their order.
 void Linear(const LinearArgs& args, Stream stream);
 
+// The same, bit for bit, by a kernel for hundreds of rows, which Linear takes
+// where that is faster.
+void LinearOfManyRows(const LinearArgs& args, Stream stream);
+
 }  // namespace outrider::kernels::cuda
 
 #endif  // OUTRIDER_CORE_KERNELS_CUDA_LINEAR_H_

@@ -90,7 +90,6 @@ __global__ void __launch_bounds__(kThreads, 1) ManyRowsKernel(LinearArgs args) {
     }
   };
 
-  LetNextKernelBegin();
   Place asked;
 #pragma unroll 1
   for (int i = 0; i + 1 < kLength && asked.is_there(); ++i) {
@@ -116,21 +115,24 @@ __global__ void __launch_bounds__(kThreads, 1) ManyRowsKernel(LinearArgs args) {
   Operands<kOutTiles, kRowTiles> now, next;
   WaitForCopies<kLength - 2>();
   __syncthreads();
-  Load(weights, inputs, now);
+#pragma unroll
+  for (int r = 0; r < kRowTiles; ++r) LoadPart(weights, inputs, r, now);
   Place at;
   int place = 0;
 #pragma unroll 2
   while (at.is_there()) {
     const Place after = at.Following(shape.num_chunks);
     const int place_after = place + 1 == kLength ? 0 : place + 1;
-    if (after.is_there()) {
-      // All have what they asked for, and have taken up the chunk that was
-      // where the next one goes.
-      WaitForCopies<kLength - 3>();
-      __syncthreads();
-      Load(weights + place_after * kChunk, inputs + place_after * kChunk, next);
+    // All have what they asked for, and have taken up the chunk that was where
+    // the next one goes. Behind the last chunk anything is loaded.
+    WaitForCopies<kLength - 3>();
+    __syncthreads();
+#pragma unroll
+    for (int r = 0; r < kRowTiles; ++r) {
+      LoadPart(weights + place_after * kChunk, inputs + place_after * kChunk, r,
+               next);
+      MultiplyPart<T>(now, r, sums);
     }
-    Multiply<T>(now, sums);
     if (asked.is_there()) {
       const int free = place == 0 ? kLength - 1 : place - 1;
       ask_for_weights(free, asked.chunk);
@@ -155,14 +157,24 @@ __global__ void __launch_bounds__(kThreads, 1) ManyRowsKernel(LinearArgs args) {
   }
 }
 
+dim3 BlocksOf(const LinearArgs& args) {
+  return dim3(CeilDiv(args.num_rows, kBlockRowTiles * kTileRows),
+              CeilDiv(args.weight.out, kBlockOutTiles * kTileOut));
+}
+
 template <typename T>
 void Run(const LinearArgs& args, Stream stream) {
-  const dim3 blocks(CeilDiv(args.num_rows, kBlockRowTiles * kTileRows),
-                    CeilDiv(args.weight.out, kBlockOutTiles * kTileOut));
-  LaunchEarly(blocks, kThreads, kBytes, stream, ManyRowsKernel<T>, args);
+  LaunchEarly(BlocksOf(args), kThreads, kBytes, stream, ManyRowsKernel<T>,
+              args);
 }
 
 }  // namespace
+
+bool FillsDevice(const LinearArgs& args) {
+  constexpr int kFewestBlocks = 64;
+  const dim3 blocks = BlocksOf(args);
+  return blocks.x * blocks.y >= kFewestBlocks;
+}
 
 void LinearOfManyRows(const LinearArgs& args, Stream stream) {
   if (args.weight.element == Element::kBFloat16) {

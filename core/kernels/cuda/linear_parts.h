@@ -67,34 +67,27 @@ struct Operands {
   uint4 inputs[kRowTiles];  // both operands B of a tile of tokens
 };
 
+// Part `r` of the lane's share: kRowTiles parts are all of it.
 template <int kOutTiles, int kRowTiles>
-__device__ void Load(const uint4* weights, const uint4* inputs,
-                     Operands<kOutTiles, kRowTiles>& operands) {
+__device__ void LoadPart(const uint4* weights, const uint4* inputs, int r,
+                         Operands<kOutTiles, kRowTiles>& operands) {
+  operands.inputs[r] = LoadInOrder(inputs + r * kWarpSize);
 #pragma unroll
-  for (int o = 0; o < kOutTiles; ++o) {
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      operands.weights[o][h] = OperandOf(weights[o * kOfTile + h * kWarpSize]);
-    }
-  }
-#pragma unroll
-  for (int r = 0; r < kRowTiles; ++r) {
-    operands.inputs[r] = inputs[r * kWarpSize];
+  for (int i = r; i < 2 * kOutTiles; i += kRowTiles) {
+    operands.weights[i / 2][i % 2] =
+        OperandOf(LoadInOrder(weights + i * kWarpSize));
   }
 }
 
-// sums[o][r] += the chunk's products.
+// sums[.][r] += the chunk's products with tile r of tokens.
 template <typename T, int kOutTiles, int kRowTiles>
-__device__ void Multiply(const Operands<kOutTiles, kRowTiles>& operands,
-                         FragmentD (&sums)[kOutTiles][kRowTiles]) {
+__device__ void MultiplyPart(const Operands<kOutTiles, kRowTiles>& operands,
+                             int r, FragmentD (&sums)[kOutTiles][kRowTiles]) {
+  const uint4 x = operands.inputs[r];
 #pragma unroll
-  for (int r = 0; r < kRowTiles; ++r) {
-    const uint4 x = operands.inputs[r];
-#pragma unroll
-    for (int o = 0; o < kOutTiles; ++o) {
-      Mma<T>(sums[o][r], operands.weights[o][0], {{x.x, x.y}});
-      Mma<T>(sums[o][r], operands.weights[o][1], {{x.z, x.w}});
-    }
+  for (int o = 0; o < kOutTiles; ++o) {
+    Mma<T>(sums[o][r], operands.weights[o][0], {{x.x, x.y}});
+    Mma<T>(sums[o][r], operands.weights[o][1], {{x.z, x.w}});
   }
 }
 
@@ -168,9 +161,8 @@ __device__ void Store(const LinearArgs& args, int tile, int row, int g,
   StoreSum<T>(args, row + 1, output + 8, sum.w);
 }
 
-// For more than kMostFewRows rows (linear_many_rows.cu).
-void LinearOfManyRows(const LinearArgs& args, Stream stream);
-constexpr int kMostFewRows = 64;
+// Whether the blocks of LinearOfManyRows, which are large, keep a device busy.
+bool FillsDevice(const LinearArgs& args);
 
 }  // namespace outrider::kernels::cuda
 

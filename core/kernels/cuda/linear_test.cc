@@ -15,6 +15,10 @@ std::vector<float> Scaled(std::vector<float> values, float scale) {
   return values;
 }
 
+using Product = void(const LinearArgs& args, Stream stream);
+// Linear chooses between its kernels by what is faster.
+constexpr Product* kProducts[] = {Linear, LinearOfManyRows};
+
 // A layer of random weights on the device, and a reference.
 class Layer {
  public:
@@ -51,12 +55,13 @@ class Layer {
   }
 
   // Rows [first, first + count) of x in one pass.
-  std::vector<float> Run(const Rounded& x, int first, int count) const {
+  std::vector<float> Run(const Rounded& x, int first, int count,
+                         Product* product = Linear) const {
     const auto begin = x.bits.begin() + ptrdiff_t(first) * in_;
     const DeviceArray<uint16_t> rows(
         std::vector<uint16_t>(begin, begin + ptrdiff_t(count) * in_));
     const DeviceArray<float> y(size_t(count) * out_);
-    Linear(Args(rows, count, Epilogue::kStore, y.data()), nullptr);
+    product(Args(rows, count, Epilogue::kStore, y.data()), nullptr);
     return y.Read();
   }
 
@@ -91,9 +96,9 @@ class CudaLinearTest : public KernelTest {
   }
 
   // A pass of the first rows of x gives what double precision does.
-  void ExpectReference(const Layer& layer, const Rounded& x,
-                       int num_rows) const {
-    const auto y = layer.Run(x, 0, num_rows);
+  void ExpectReference(const Layer& layer, const Rounded& x, int num_rows,
+                       Product* product = Linear) const {
+    const auto y = layer.Run(x, 0, num_rows, product);
     const int out = static_cast<int>(y.size()) / num_rows;
     for (int i = 0; i < num_rows * out; ++i) {
       double scale = 0.0;
@@ -124,10 +129,10 @@ TEST_P(CudaLinearTest, AgreesWithDoublePrecisionForManyInputs) {
   const Layer layer(element(), data(), /*out=*/20, kIn);
   const Rounded x = Inputs(40, kIn);
   for (const int num_rows : {1, 9, 17, 40}) ExpectReference(layer, x, num_rows);
+  ExpectReference(layer, x, /*num_rows=*/40, LinearOfManyRows);
 }
 
-// A block has several tiles of outputs, one after the other, or several beside
-// each other: in emulation two blocks share the tiles of few rows.
+// Several blocks of outputs, whatever a block has.
 TEST_P(CudaLinearTest, AgreesWithDoublePrecisionForManyOutputs) {
   constexpr int kIn = 1032;
   const Layer layer(element(), data(), /*out=*/200, kIn);
@@ -135,9 +140,18 @@ TEST_P(CudaLinearTest, AgreesWithDoublePrecisionForManyOutputs) {
   for (const int num_rows : {1, 8, 16, 17, 33}) {
     ExpectReference(layer, x, num_rows);
   }
+  ExpectReference(layer, x, /*num_rows=*/33, LinearOfManyRows);
 }
 
-// Three tiles of outputs; the last one is whole or not.
+// Where Linear takes the kernel for many rows.
+TEST_P(CudaLinearTest, AgreesWithDoublePrecisionWhereManyRowsFillADevice) {
+  constexpr int kIn = 8, kRows = 66;
+  const Layer layer(element(), data(), /*out=*/8072, kIn);
+  ExpectReference(layer, Inputs(kRows, kIn), kRows);
+}
+
+// Three tiles of outputs, where many rows take two at a time; the last one is
+// whole or not.
 TEST_P(CudaLinearTest, AgreesWithDoublePrecisionForAnyNumberOfRows) {
   constexpr int kIn = 136;
   const Rounded x = Inputs(150, kIn);
@@ -149,6 +163,9 @@ TEST_P(CudaLinearTest, AgreesWithDoublePrecisionForAnyNumberOfRows) {
     for (const int num_rows : {32, 33, 64, 65, 150}) {
       ExpectReference(layer, x, num_rows);
     }
+    for (const int num_rows : {1, 64, 150}) {
+      ExpectReference(layer, x, num_rows, LinearOfManyRows);
+    }
   }
 }
 
@@ -156,7 +173,7 @@ TEST_P(CudaLinearTest, ARowHasTheSameBitsWhateverStandsBesideIt) {
   constexpr int kOut = 40, kIn = 2072, kRows = 70;
   const Layer layer(element(), data(), kOut, kIn);
   const Rounded x = Inputs(kRows, kIn);
-  const auto all = layer.Run(x, 0, kRows);
+  const auto all = layer.Run(x, 0, kRows, LinearOfManyRows);
   for (const int first : {0, 1, 3, 5}) {
     for (const int count : {1, 2, 5, 8, 9, 16, 20, 33, 64}) {
       const auto some = layer.Run(x, first, count);
@@ -171,16 +188,17 @@ TEST_P(CudaLinearTest, ARowHasTheSameBitsWhateverStandsBesideIt) {
 TEST_P(CudaLinearTest, TheResidualStreamIsAddedTo) {
   constexpr int kOut = 24, kIn = 64;
   const Layer layer(element(), data(), kOut, kIn);
-  for (const int num_rows : {3, 20}) {
-    const Rounded x = Inputs(num_rows, kIn);
-    const auto before = RandomValues(size_t(num_rows) * kOut, data() + 11);
+  for (Product* const product : kProducts) {
+    constexpr int kRows = 3;
+    const Rounded x = Inputs(kRows, kIn);
+    const auto before = RandomValues(size_t{kRows} * kOut, data() + 11);
     const DeviceArray<uint16_t> inputs(x.bits);
     const DeviceArray<float> sum(before);
-    Linear(layer.Args(inputs, num_rows, Epilogue::kAdd, sum.data()), nullptr);
-    const auto plain = layer.Run(x, 0, num_rows);
+    product(layer.Args(inputs, kRows, Epilogue::kAdd, sum.data()), nullptr);
+    const auto plain = layer.Run(x, 0, kRows);
     const auto after = sum.Read();
-    for (int i = 0; i < num_rows * kOut; ++i) {
-      EXPECT_EQ(after[i], before[i] + plain[i]) << num_rows << " rows, " << i;
+    for (int i = 0; i < kRows * kOut; ++i) {
+      EXPECT_EQ(after[i], before[i] + plain[i]) << i;
     }
   }
 }
@@ -193,7 +211,11 @@ TEST_P(CudaLinearTest, GateAndUpMeetInTheEpilogue) {
     const DeviceArray<uint16_t> inputs(x.bits);
     const DeviceArray<uint16_t> y(size_t{kRows} * size);
     Linear(layer.Args(inputs, kRows, Epilogue::kSiluMul, y.data()), nullptr);
-    const auto got = ValuesOf(element(), y.Read());
+    const auto bits = y.Read();
+    LinearOfManyRows(layer.Args(inputs, kRows, Epilogue::kSiluMul, y.data()),
+                     nullptr);
+    EXPECT_EQ(y.Read(), bits);
+    const auto got = ValuesOf(element(), bits);
     for (int i = 0; i < kRows * size; ++i) {
       double scale = 0.0;
       const double gate =

@@ -71,20 +71,18 @@ def problem_of_ring(instructions, ring):
     # A kernel that loads one chunk while it multiplies another has waits before its loop, and two rounds in it.
     rounds = [each for each in found if each is not None]
     if not rounds:
-        return "waits for no group of copies in front of its products", 0
+        return "asks for nothing after its products", 0
     return next((each for each in rounds if each[0]), rounds[0])
 
 
 def problem_of_round(loop, ring):
-    """The same of what follows one wait, up to the next; nothing at all where it multiplies nothing."""
-    if not any(each.opcode == HMMA for each in loop):
-        return None
+    """The same of what follows one wait, up to the next; nothing at all where that is no round of products and copies."""
     ends = [i for i, each in enumerate(loop) if each.opcode == END_GROUP]
-    if not ends:
-        return "asks for nothing after its products", 0
+    if not ends or not any(each.opcode == HMMA for each in loop[:ends[0]]):
+        return None
     counter, loop = loop[ends[0]].raises, loop[:ends[0]]
     copies = sum(each.opcode == LDGSTS for each in loop)
-    if copies != ring.copies or not any(each.opcode == HMMA for each in loop):
+    if copies != ring.copies:
         return f"its loop is not one of products and {ring.copies} copies, but of {copies}", 0
     if any(each.opcode == LDG for each in loop):
         return "its loop loads into registers", 0

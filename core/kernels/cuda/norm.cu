@@ -30,7 +30,7 @@ template <typename T, bool kIsLayerNorm>
 __global__ void __launch_bounds__(kThreads) NormKernel(NormArgs args) {
   OUTRIDER_SHARED(float[kWarps], mean_sums);
   OUTRIDER_SHARED(float[kWarps], square_sums);
-  LetNextKernelBegin();
+  LetNextKernelBegin(static_cast<int>(gridDim.x));
   AwaitPreviousKernel();
   const int out_row = static_cast<int>(blockIdx.x);
   const int row = args.rows == nullptr ? out_row : args.rows[out_row];

@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(kThreads) PackKernel(PackArgs args) {
 
 template <typename T>
 __global__ void __launch_bounds__(kThreads) EmbedKernel(EmbedArgs args) {
-  LetNextKernelBegin();
+  LetNextKernelBegin(static_cast<int>(gridDim.y));
   AwaitPreviousKernel();
   const int size = args.table.in;
   const int run = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);

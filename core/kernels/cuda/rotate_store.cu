@@ -112,8 +112,8 @@ __device__ inline HeadPart LoadTurned(const RotateStoreArgs& args,
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     RotateStoreKernel(RotateStoreArgs args) {
-  LetNextKernelBegin();
   AwaitPreviousKernel();
+  LetNextKernelBegin(static_cast<int>(gridDim.x));
   const Heads& heads = args.heads;
   const int row = static_cast<int>(blockIdx.x);
   const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
