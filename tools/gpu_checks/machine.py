@@ -106,8 +106,8 @@ class Machine:
         device = device or self.device
         running = []
 
-        def start(name, *flags):
-            program = Program(self.folder / "bin" / name, "--listen", "127.0.0.1:0", *flags, environment=self.environment)
+        def start(name, *flags, listen="127.0.0.1:0"):
+            program = Program(self.folder / "bin" / name, "--listen", listen, *flags, environment=self.environment)
             running.append(program)
             try:
                 return program.address(max(1.0, self.seconds_left()))
@@ -121,8 +121,9 @@ class Machine:
         # Bytes, as a share of a GPU's memory has every graph captured twice. 64 sessions of the 8B shape need 3 GiB.
         node = ["--device", device, "--kv-cache-memory", "1GiB" if device == "cpu" else "8GiB", *spin]
         try:
-            verifier = start("outrider-verifier", "--model", target, *node)
-            drafter = start("outrider-drafter", "--model", draft, *node)
+            sockets = f"unix:{self.folder}/{time.monotonic_ns()}"
+            verifier = start("outrider-verifier", "--model", target, *node, listen=f"{sockets}-verifier")
+            drafter = start("outrider-drafter", "--model", draft, *node, listen=f"{sockets}-drafter")
             address = start("outrider-coordinator", "--verifier", verifier, "--drafter", drafter, "--tokenizer", target, *spin)
             self._wait_for_pair(address)
             yield address
