@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What tools/gpu_check makes of a run's figures: ratios, goals that were missed, and what is no check of a device.
 And the tokenizers of tools/make_random_pair.py."""
+import concurrent.futures
 import importlib.machinery
 import importlib.util
 import json
@@ -220,6 +221,40 @@ class OrderTest(unittest.TestCase):
         self.assertIn(checks.sanitizer, [step.run for step in steps])
         must_run = [step.must_run for step in steps]
         self.assertEqual(must_run, sorted(must_run, reverse=True))
+
+
+class StepsTest(unittest.TestCase):
+    def test_those_that_are_named_run_in_their_order_and_others_end_the_program(self):
+        names = [step.run.__name__ for step in gpu_check.steps_named(["llama-3.2-1b", "device"], "cuda")]
+        self.assertEqual(names, ["device", "llama-3.2-1b"])
+        self.assertEqual(gpu_check.steps_named(None, "cpu"), gpu_check.CPU_STEPS)
+        with self.assertRaisesRegex(SystemExit, "--steps golden: there are greedy"):
+            gpu_check.steps_named(["golden"], "cpu")
+
+    def test_pairs_are_made_for_the_steps_that_measure_one_and_waited_for_by_the_first(self):
+        made = []
+
+        class Threads:
+            def submit(self, make, shape, acceptance):
+                made.append((shape, acceptance))
+                return concurrent.futures.Future()
+
+        machine = Machine.__new__(Machine)
+        machine.end = time.monotonic() + 0.5
+        benchmarks.make_pairs(machine, gpu_check.CPU_STEPS, Threads())
+        self.assertEqual(made, [("tiny", 0.8)])
+        with self.assertRaises(subprocess.TimeoutExpired):
+            gpu_check.CPU_STEPS[-1].run(machine)
+
+
+class KernelsTableTest(unittest.TestCase):
+    def test_a_row_for_each_kernel_and_a_column_for_each_number_of_rows(self):
+        times = [{"device": "a GPU"}, {"name": "probe", "rows": 0, "us": 700.0, "share": 1.0},
+                 {"name": "norm", "rows": 1, "us": 2.04}, {"name": "up", "rows": 1, "us": 75.0, "share": 1.02},
+                 {"name": "norm", "rows": 64, "us": 2.6}, {"name": "up", "rows": 64, "us": 104.0, "share": 0.755}]
+        self.assertEqual(list(gpu_check.kernels_table({"of": "a shape", "kernels": times}))[1:],
+                         ["| a shape: us (of the bandwidth) | 1 rows | 64 rows |", "|---|---|---|",
+                          "| norm | 2.0 | 2.6 |", "| up | 75.0 (1.02) | 104.0 (0.76) |"])
 
 
 class LibrariesTest(unittest.TestCase):
