@@ -366,6 +366,7 @@ class ClusterTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as scratch:
             machine = Machine.__new__(Machine)  # whose torch no script needs
             machine.folder, machine.device, machine.environment = pathlib.Path(scratch), "cpu", dict(os.environ)
+            machine.sharing = {}
             machine.end = time.monotonic() + seconds
             program = machine.folder / "bin/outrider-verifier"
             program.parent.mkdir()

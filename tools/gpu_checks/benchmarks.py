@@ -95,7 +95,8 @@ def measure_pair(machine, shape, folder):
     target = json.loads(machine.run("bin/outrider-verifier", "--model", folder / "target", *on))
     draft = json.loads(machine.run("bin/outrider-drafter", "--model", folder / "draft", *on))
     keep(weight_bytes=bytes_of_a_pass(folder / "target"), target=target, draft=draft)
-    with machine.cluster(folder / "target", folder / "draft") as address:
+    with machine.shared_device(), machine.cluster(folder / "target", folder / "draft") as address:
+        keep(multi_process_service=bool(machine.sharing))
         greedy = {k: machine.generate(address, k, "def ")["token_ids"] for k in KS}
         if different := [k for k in KS if greedy[k] != greedy[0]]:
             raise AssertionError(f"greedy texts of K = {different} differ from plain decoding's")

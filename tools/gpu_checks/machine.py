@@ -34,6 +34,7 @@ class Machine:
     def __init__(self, folder, device, python, end):
         self.folder, self.device, self.python, self.end, self.found = folder, device, python, end, {}
         self.pairs = {}  # of shapes: what becomes of each one's folder (benchmarks.make_pairs)
+        self.sharing = {}  # what programs of a cluster have in their environment besides
         torch = subprocess.run([python, "-c", FIND_TORCH], capture_output=True, text=True, check=False).stdout.strip()
         if not torch:
             sys.exit(f"gpu_check: {python} has no torch, whose libraries the programs load (--python: another one)")
@@ -74,6 +75,31 @@ class Machine:
             raise AssertionError(f"{command[0]} ended with {process.returncode}: {(out + err)[-2000:]}")
         return out
 
+    @contextlib.contextmanager
+    def shared_device(self):
+        """A while in which the programs of a cluster share the device by CUDA's multi-process service, where it is
+        installed and works: else the device changes between their contexts, twice a round."""
+        control = "nvidia-cuda-mps-control"
+        names = {"CUDA_MPS_PIPE_DIRECTORY": str(self.folder / "mps"), "CUDA_MPS_LOG_DIRECTORY": str(self.folder / "mps-log")}
+        if self.device == "cpu" or not self.has_program(control):
+            yield
+            return
+        for folder in names.values():
+            pathlib.Path(folder).mkdir(exist_ok=True)
+        environment = self.environment | names
+        try:
+            subprocess.run([control, "-d"], env=environment, check=True, timeout=20)
+            subprocess.run([self.folder / "bin/cuda_kernels_benchmark", "--shape", "tiny", "--turns", "1"], env=environment,
+                           check=True, timeout=20, capture_output=True)
+            self.sharing = names
+        except subprocess.SubprocessError as error:
+            print(f"the multi-process service is not used: {error}", flush=True)
+        try:
+            yield
+        finally:
+            self.sharing = {}
+            subprocess.run([control], env=environment, input="quit\n", text=True, check=False, timeout=20)
+
     def generate(self, address, k, prompt, *flags, seed=None, max_tokens=64):
         """What a generation came to, greedy where it has no seed. The prompt is a text, or a list of token ids."""
         sampling = ["--temperature", "0"] if seed is None else ["--temperature", "1", "--seed", str(seed)]
@@ -107,7 +133,8 @@ class Machine:
         running = []
 
         def start(name, *flags, listen="127.0.0.1:0"):
-            program = Program(self.folder / "bin" / name, "--listen", listen, *flags, environment=self.environment)
+            program = Program(self.folder / "bin" / name, "--listen", listen, *flags,
+                              environment=self.environment | self.sharing)
             running.append(program)
             try:
                 return program.address(max(1.0, self.seconds_left()))
