@@ -225,6 +225,112 @@ TEST_P(DeviceTopRowsTest, PaddingIsNoToken) {
   }
 }
 
+// A list of candidates has 2048 places. Where more logits are equal, the row is
+// looked at itself.
+TEST_P(DeviceTopRowsTest, OfEqualsThereMayBeMoreThanCandidatesHavePlaces) {
+  for (const int num_equal : {2047, 2048, 2049, 5500}) {
+    SCOPED_TRACE(num_equal);
+    TopAsked asked = {.logits = TopLogits(6001, 11, 3.0f)};
+    for (int i = 0; i < num_equal; ++i) {
+      asked.logits[static_cast<size_t>(i * 7 % 6001)] = 4.0f;
+    }
+    asked.logits[5990] = 5.0f;
+    for (const bool is_moved : {false, true}) {
+      asked.tokens = is_moved ? std::vector<TokenId>{7, 5990, 6000}
+                              : std::vector<TokenId>{};
+      for (const int count : {2, 1024}) {
+        asked.count = count;
+        ExpectAsDefined(asked, AskTopRows({asked})[0]);
+      }
+    }
+  }
+}
+
+// Tokens 8192 apart are of one group: there is one bound for five of them.
+TEST_P(DeviceTopRowsTest, TheGreatestMayKeepToFewGroups) {
+  for (const int num_groups : {5, 280, 320}) {
+    TopAsked asked = {.logits = TopLogits(40003, 12, 3.0f), .count = 1024};
+    for (size_t i = 0; i < asked.logits.size(); ++i) {
+      if (static_cast<int>(i % 8192) < num_groups) asked.logits[i] += 7.0f;
+    }
+    ExpectAsDefined(asked, AskTopRows({asked})[0]);
+  }
+}
+
+// Nothing is between the first of them and the others, which a bound that lies
+// between the greatest and the least cannot part.
+TEST_P(DeviceTopRowsTest, LogitsMayBeAsFarApartAsNumbersAre) {
+  for (const float far : {1e9f, 1e30f, 3e38f, -1e9f, -3e38f}) {
+    TopAsked asked = {.logits = TopLogits(4001, 13, 3.0f), .count = 30};
+    asked.logits[1000] = far;
+    ExpectAsDefined(asked, AskTopRows({asked})[0]);
+    std::fill(asked.logits.begin() + 700, asked.logits.end(), far);
+    ExpectAsDefined(asked, AskTopRows({asked})[0]);
+    asked.logits[3999] = -far;
+    ExpectAsDefined(asked, AskTopRows({asked})[0]);
+  }
+}
+
+// Rows lie one behind the other: of four equally long ones of an odd length
+// each begins elsewhere, seen from an address that four logits are read at.
+TEST_P(DeviceTopRowsTest, ARowMayBeginAndEndAnywhere) {
+  for (const int size : {3, 5, 1021, 1022, 1023, 1024, 4097, 16385}) {
+    SCOPED_TRACE(size);
+    for (const int count : {1, 40}) {
+      std::vector<TopAsked> all;
+      for (uint32_t i = 0; i < 4; ++i) {
+        all.push_back({.logits = TopLogits(size, i, 6.0f), .count = count});
+        // Its ends are among them, and so are its neighbours' ends.
+        all.back().logits.front() = i % 2 == 0 ? 7.0f : 6.5f;
+        all.back().logits.back() = i % 2 == 0 ? 6.5f : 7.0f;
+      }
+      all[2].tokens = {0, size - 2};
+      const auto told = AskTopRows(all);
+      for (size_t i = 0; i < all.size(); ++i) {
+        ExpectAsDefined(all[i], told[i]);
+        const TopRowResult alone = AskTopRows({all[i]})[0].result;
+        EXPECT_EQ(alone.rest, told[i].result.rest);
+        EXPECT_EQ(alone.mass, told[i].result.mass);
+      }
+    }
+  }
+}
+
+// Weights down to 2^-126, where float32 begins to lose digits.
+TEST_P(DeviceTopRowsTest, WhatIsFarBelowTheGreatestHasItsWeight) {
+  for (const float offset : {-30.0f, -50.0f, -80.0f}) {
+    TopAsked asked = {.logits = TopLogits(3001, 14, 7.0f), .count = 1};
+    for (float& x : asked.logits) x += offset + 100.0f;
+    asked.logits[17] = 100.0f;
+    asked.logits[18] = -kTopInfinity;
+    ExpectAsDefined(asked, AskTopRows({asked})[0]);
+    // The others are below all that is told.
+    for (size_t i = 0; i < 60; ++i) asked.logits[i * 50] = 100.0f;
+    asked.count = 60;
+    ExpectAsDefined(asked, AskTopRows({asked})[0]);
+  }
+  for (const double temperature : {0.03, 0.2, 30.0}) {
+    const TopAsked asked = {.logits = TopLogits(3000, 15, 3.0f),
+                            .count = 25,
+                            .temperature = temperature};
+    ExpectAsDefined(asked, AskTopRows({asked})[0]);
+  }
+}
+
+// Threads put candidates into the list as they come.
+TEST(DeviceTopRowsOrderTest, AnAnswerDoesNotDependOnTheOrderOfThreads) {
+  const TopAsked asked = {
+      .logits = Logits(9001, 16, 6.0f), .count = 300, .temperature = 0.7};
+  std::vector<TopTold> all;
+  for (const uint64_t seed : {1, 2, 3, 4}) {
+    kernels::cuda::emulation::SetSeed(seed);
+    all.push_back(AskTopRows({asked})[0]);
+    EXPECT_EQ(all.back().answer.ids, all[0].answer.ids);
+    EXPECT_EQ(all.back().result.rest, all[0].result.rest);
+    EXPECT_EQ(all.back().result.mass, all[0].result.mass);
+  }
+}
+
 // Nobody asks for the weight of the others at temperature 0.
 TEST_P(DeviceTopRowsTest, TheGreatestAloneMayBeAnywhere) {
   for (const int place : {0, 31, 32, 1023, 1024, 4095, 4096, 4999}) {

@@ -27,8 +27,8 @@ struct TopRowResult {
   int count = 0;  // of the greatest: fewer than num_top where others are -inf
   bool is_valid = false;  // no logit of the row is NaN or +infinity
   // The weight of those that were not told: 2^(scale * (logit - the greatest of
-  // those that were)). Weights are float32, the sum is float64 in a fixed
-  // order.
+  // those that were)). Weights and sums of four are float32, their sum is
+  // float64 in a fixed order.
   double rest = 0;
   // If asked for: the weight of all at temperature 1, where the greatest has 1.
   // Tokens that are asked for by themselves do not count.
