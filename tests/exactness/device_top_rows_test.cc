@@ -254,6 +254,12 @@ TEST_P(DeviceTopRowsTest, TheGreatestMayKeepToFewGroups) {
       if (static_cast<int>(i % 8192) < num_groups) asked.logits[i] += 7.0f;
     }
     ExpectAsDefined(asked, AskTopRows({asked})[0]);
+    // To fewer than are asked for, which have more.
+    for (size_t i = 0; i < asked.logits.size(); ++i) {
+      const bool is_masked = static_cast<int>(i % 8192) >= num_groups;
+      if (is_masked) asked.logits[i] = -kTopInfinity;
+    }
+    ExpectAsDefined(asked, AskTopRows({asked})[0]);
   }
 }
 
@@ -314,6 +320,31 @@ TEST_P(DeviceTopRowsTest, WhatIsFarBelowTheGreatestHasItsWeight) {
                             .count = 25,
                             .temperature = temperature};
     ExpectAsDefined(asked, AskTopRows({asked})[0]);
+  }
+}
+
+// docs/algorithm.md: an exponent is rounded once, exp2f is within two units.
+// Nearer the greatest it may be rounded twice, which is as little there.
+TEST_P(DeviceTopRowsTest, AWeightIsRoundedAsLittleAsItSays) {
+  for (const double temperature : {1.0, 0.7}) {
+    std::vector<TopAsked> all;
+    for (int i = 0; i < 100; ++i) {
+      const auto x = static_cast<float>(100 - (20 + 0.6337 * i) * temperature);
+      all.push_back(
+          {.logits = std::vector<float>(40, x), .temperature = temperature});
+      all.back().logits[static_cast<size_t>(i % 40)] = 100.3f;
+    }
+    const auto told = AskTopRows(all);
+    for (size_t i = 0; i < all.size(); ++i) {
+      const double distance =
+          double{all[i].logits[(i + 1) % 40]} - double{100.3f};
+      const double exponent = distance * ScaleOf(temperature);
+      const double right = 39 * std::exp2(exponent);
+      const int times = exponent > -64 ? 2 : 1;
+      EXPECT_NEAR(told[i].result.rest / right, 1,
+                  0x1p-21 - times * 0x1p-24 * M_LN2 * exponent)
+          << exponent;
+    }
   }
 }
 

@@ -29,10 +29,10 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 KERNELS = ROOT / "core/kernels/cuda"
 EXPLAINED = pathlib.Path(__file__).with_name("survivors.txt")
+TOP_ROWS_PARTS = ("top_rows_block.h", "top_rows_candidates.h", "top_rows_look.h", "top_rows_outline.h", "top_rows_weights.h")
 # The tests that run each file, and the program that they are in.
 PROGRAMS = dict.fromkeys(("device_coins.h", "draw_next.cu", "race_noise.h", "row_weight.h", "score_rows.cu", "top_rows.cu",
-                          "top_rows_candidates.h", "top_rows_look.h", "top_rows_weights.h"),
-                         "exactness_device_rows_tests")
+                          *TOP_ROWS_PARTS), "exactness_device_rows_tests")
 SUITES = {
     "device.h": "All/Cuda*Test.*",
     "mma.h": "All/CudaLinearTest.*",
@@ -50,20 +50,17 @@ SUITES = {
     "row_weight.h": "Orders/Device*RowsTest.*",
     "score_rows.cu": "Orders/DeviceRowsTest.*",
     "top_rows.cu": "Orders/DeviceTopRowsTest.*",
-    "top_rows_candidates.h": "Orders/DeviceTopRowsTest.*",
-    "top_rows_look.h": "Orders/DeviceTopRowsTest.*",
-    "top_rows_weights.h": "Orders/DeviceTopRowsTest.*",
+    **dict.fromkeys(TOP_ROWS_PARTS, "Orders/DeviceTopRowsTest.*"),
 }
 # Tests of a file that have no order of threads.
 WITHOUT_ORDER = {"packed_weight.cu": "CudaPackTest.*",
-                 **dict.fromkeys(("top_rows.cu", "top_rows_candidates.h", "top_rows_look.h", "top_rows_weights.h"),
-                                 "DeviceTopRows*Test.*")}
+                 **dict.fromkeys(("top_rows.cu", *TOP_ROWS_PARTS), "DeviceTopRows*Test.*")}
 # The kernels that a header is tried in.
 COMPILED_AS = {"attention_parts.h": ["attention.cu"], "attention_queries.h": ["attention.cu"],
                "device.h": ["linear.cu", "norm.cu"], "device_coins.h": ["draw_next.cu"], "mma.h": ["linear.cu"],
                "numbers.h": ["attention.cu", "linear.cu", "rotate_store.cu"], "race_noise.h": ["score_rows.cu"],
                "row_weight.h": ["score_rows.cu", "top_rows.cu"],
-               **dict.fromkeys(("top_rows_candidates.h", "top_rows_look.h", "top_rows_weights.h"), ["top_rows.cu"])}
+               **dict.fromkeys(TOP_ROWS_PARTS, ["top_rows.cu"])}
 RULES = [
     (r"__syncthreads\(\);", ""),
     (r" < ", " <= "), (r" <= ", " < "), (r" >= ", " > "), (r" > ", " >= "), (r" == ", " != "),

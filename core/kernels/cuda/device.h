@@ -59,28 +59,6 @@ void Launch(dim3 blocks, int threads, size_t shared_bytes, Stream stream,
       Parameters(arguments)...);
 }
 
-// As Launch; the kernel may begin before the one in front of it has ended, and
-// keeps the rules of next_kernel.h.
-template <typename... Parameters, typename... Arguments>
-void LaunchEarly(dim3 blocks, int threads, size_t shared_bytes, Stream stream,
-                 void (*kernel)(Parameters...), Arguments... arguments) {
-  AllowSharedMemory(kernel, shared_bytes);
-  int device = 0, major = 0;
-  cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
-  cudaLaunchAttribute early = {};
-  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  early.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config = {};
-  config.gridDim = blocks;
-  config.blockDim = dim3(threads);
-  config.dynamicSmemBytes = shared_bytes;
-  config.stream = stream;
-  config.attrs = &early;
-  config.numAttrs = major >= 9 ? 1 : 0;
-  cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
-}
-
 }  // namespace outrider::kernels::cuda
 
 #else

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/kernels/cuda/linear_parts.h"
+#include "core/kernels/cuda/linear_store.h"
 #include "core/kernels/cuda/next_kernel.h"
 
 // A decoding step is bound by reading the weights, once each. So the weights

@@ -21,6 +21,29 @@
 // which fails where a thread has not awaited.
 namespace outrider::kernels::cuda {
 
+#ifdef __CUDACC__
+// As Launch, of a kernel that keeps these rules.
+template <typename... Parameters, typename... Arguments>
+void LaunchEarly(dim3 blocks, int threads, size_t shared_bytes, Stream stream,
+                 void (*kernel)(Parameters...), Arguments... arguments) {
+  AllowSharedMemory(kernel, shared_bytes);
+  int device = 0, major = 0;
+  cudaGetDevice(&device);
+  cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+  cudaLaunchAttribute early = {};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = blocks;
+  config.blockDim = dim3(threads);
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = stream;
+  config.attrs = &early;
+  config.numAttrs = major >= 9 ? 1 : 0;
+  cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
+}
+#endif
+
 __device__ inline void AwaitPreviousKernel() {
 #ifdef __CUDA_ARCH__
 #if __CUDA_ARCH__ >= 900

@@ -2,8 +2,10 @@
 #include "core/kernels/cuda/device.h"
 #include "core/kernels/cuda/row_weight.h"
 #include "core/kernels/cuda/top_rows.h"
+#include "core/kernels/cuda/top_rows_block.h"
 #include "core/kernels/cuda/top_rows_candidates.h"
 #include "core/kernels/cuda/top_rows_look.h"
+#include "core/kernels/cuda/top_rows_outline.h"
 #include "core/kernels/cuda/top_rows_weights.h"
 
 // One block takes a row, and looks at it twice. First the tokens are taken in
