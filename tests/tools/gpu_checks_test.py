@@ -348,7 +348,7 @@ class SanitizerTest(unittest.TestCase):
                 raise self.error
 
     def test_tools_that_passed_before_the_time_was_over_are_told(self):
-        with self.assertRaisesRegex(UnprovenError, "for synccheck to end; passed: memcheck, racecheck"):
+        with self.assertRaisesRegex(UnprovenError, "for synccheck to end; passed: memcheck, initcheck, racecheck"):
             checks.sanitizer(self.Watched(subprocess.TimeoutExpired("compute-sanitizer", 1)))
 
     def test_a_device_that_it_cannot_watch_is_unproven(self):
