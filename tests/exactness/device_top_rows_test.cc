@@ -254,7 +254,7 @@ TEST_P(DeviceTopRowsTest, TheGreatestMayKeepToFewGroups) {
       if (static_cast<int>(i % 8192) < num_groups) asked.logits[i] += 7.0f;
     }
     ExpectAsDefined(asked, AskTopRows({asked})[0]);
-    // To fewer than are asked for, which have more.
+    // The greatest keep to fewer groups than are asked for.
     for (size_t i = 0; i < asked.logits.size(); ++i) {
       const bool is_masked = static_cast<int>(i % 8192) >= num_groups;
       if (is_masked) asked.logits[i] = -kTopInfinity;

@@ -149,7 +149,7 @@ def chi_square_limit(degrees):
     return degrees * (1 - step + statistics.NormalDist().inv_cdf(1 - 1e-6) * step ** 0.5) ** 3
 
 
-# Of each of compute-sanitizer's tools the tests that it runs. One order of threads: others are the emulation's. And a
+# What each of compute-sanitizer's tools watches: kernels in one order of threads, as others are the emulation's, and a
 # model's steps, as graphs.
 KERNELS_ONCE = "*bfloat16_order_1:CudaPackTest.*"
 ROWS_AND_STEPS = ("Orders/*/0:CudaCausalLmTest.AGraphGivesTheBitsOfItsLaunches:"

@@ -42,7 +42,7 @@ __device__ void SumSlice(const LinearArgs& args, int first_tile, int first_row,
     if (chunk >= shape.num_chunks) return;
 #pragma unroll
     for (int o = 0; o < kOutTiles; ++o) {
-      // Beyond the last tile that one is read again: it is not stored.
+      // What is beyond the last tile is not stored: that one is read again.
       AskForWeights(args, shape, min(first_tile + o, shape.num_tiles - 1),
                     chunk, ring + place * Mine::kChunk + o * kOfTile);
     }

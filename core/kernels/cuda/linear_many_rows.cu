@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(kThreads, 1) ManyRowsKernel(LinearArgs args) {
   const int first_row =
       static_cast<int>(blockIdx.x) * kBlockRowTiles * kTileRows;
   const int first_tile = static_cast<int>(blockIdx.y) * kBlockOutTiles;
-  // Beyond the last tile that one is read again: it is not stored.
+  // What is beyond the last tile is not stored: that one is read again.
   const int read_tile = min(first_tile + warp, shape.num_tiles - 1);
   const auto ask_for_weights = [&](int place, int chunk) {
     AskForWeights(args, shape, read_tile, chunk,

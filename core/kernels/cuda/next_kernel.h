@@ -22,7 +22,7 @@
 namespace outrider::kernels::cuda {
 
 #ifdef __CUDACC__
-// As Launch, of a kernel that keeps these rules.
+// Launches a kernel that keeps these rules, as Launch does others.
 template <typename... Parameters, typename... Arguments>
 void LaunchEarly(dim3 blocks, int threads, size_t shared_bytes, Stream stream,
                  void (*kernel)(Parameters...), Arguments... arguments) {

@@ -134,7 +134,7 @@ __device__ inline void CountDigits(const Keys& keys, unsigned key, int low,
 // them are above or equal to.
 template <typename Keys>
 __device__ inline Choice ChooseKey(const Keys& keys, int num_top,
-                                   const Scratch& scratch) {
+                                   const BlockScratch& scratch) {
   Choice choice = {0u, num_top};
   for (int high = 32; high > 0; high -= kBits) {
     const int low = max(high - kBits, 0);
@@ -219,7 +219,7 @@ struct Told {
 template <typename Keys>
 __device__ inline Told TellTop(const TopRowsArgs& args, const TopRow& row,
                                const Keys& keys, float top,
-                               const Scratch& scratch) {
+                               const BlockScratch& scratch) {
   const int thread = static_cast<int>(threadIdx.x);
   const int warp = thread / kWarpSize, lane = thread % kWarpSize;
   const Choice choice = ChooseKey(keys, row.num_top, scratch);
@@ -291,7 +291,7 @@ __device__ inline Greatest LookForGreatest(const TopRow& row,
 // The row's answer where one is asked for.
 __device__ inline void TellGreatest(const TopRowsArgs& args, const TopRow& row,
                                     const unsigned* marks, Greatest* warps,
-                                    const Scratch& scratch) {
+                                    const BlockScratch& scratch) {
   const int thread = static_cast<int>(threadIdx.x);
   const Greatest mine = WarpGreatest(LookForGreatest(row, marks));
   if (thread % kWarpSize == 0) warps[thread / kWarpSize] = mine;
@@ -343,16 +343,16 @@ __global__ void __launch_bounds__(kThreads, 1) TopRowsKernel(TopRowsArgs args) {
   OUTRIDER_SHARED(int[1], num_candidates);
   const TopRow row = args.rows[blockIdx.x];
   if (row.vocab_size == 0) return;
-  const Scratch scratch = {counts,
-                           of_warps,
-                           greatest_of_warps,
-                           greatest_of_warps + kWarps,
-                           greatest_of_warps + 2 * kWarps,
-                           of_warps + kWarps,
-                           of_warps + 2 * kWarps,
-                           of_warps + 3 * kWarps,
-                           sums,
-                           sums + kWarps};
+  const BlockScratch scratch = {counts,
+                                of_warps,
+                                greatest_of_warps,
+                                greatest_of_warps + kWarps,
+                                greatest_of_warps + 2 * kWarps,
+                                of_warps + kWarps,
+                                of_warps + 2 * kWarps,
+                                of_warps + 3 * kWarps,
+                                sums,
+                                sums + kWarps};
   const Candidates candidates = {
       reinterpret_cast<int*>(shared),
       reinterpret_cast<float*>(shared + kMostCandidates), num_candidates};

@@ -15,8 +15,8 @@ constexpr int kBits = 11;
 constexpr int kBins = 1 << kBits;
 static_assert(kBins == 2 * kTopThreads);  // a thread looks after two
 
-// In shared memory, for each warp what it has found.
-struct Scratch {
+// What each warp has found, in shared memory.
+struct BlockScratch {
   int* counts;  // [kBins], for the block
   int* groups;  // of these
   float* tops;
@@ -79,7 +79,7 @@ struct Digit {
   int num_left;
 };
 
-__device__ inline Digit ChooseDigit(int wanted, const Scratch& scratch) {
+__device__ inline Digit ChooseDigit(int wanted, const BlockScratch& scratch) {
   const int thread = static_cast<int>(threadIdx.x);
   const int warp = thread / kWarpSize, lane = thread % kWarpSize;
   const int* counts = scratch.counts;

@@ -23,7 +23,7 @@ struct Candidates {
 // Puts the list into the order of ids. Nobody looks at marks any more: their
 // place is taken by a bit for each candidate.
 __device__ inline void Order(int vocab_size, unsigned* marks,
-                             const Scratch& scratch,
+                             const BlockScratch& scratch,
                              const Candidates& candidates, int size) {
   const int thread = static_cast<int>(threadIdx.x);
   const int warp = thread / kWarpSize, lane = thread % kWarpSize;

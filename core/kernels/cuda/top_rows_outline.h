@@ -44,7 +44,7 @@ struct Outline {
 // The bound is the least of the peaks that have a digit or a higher one, of
 // 2048 that are equally wide.
 __device__ inline Outline OutlineOf(const Peaks& peaks, int num_top,
-                                    const Scratch& scratch) {
+                                    const BlockScratch& scratch) {
   const int thread = static_cast<int>(threadIdx.x);
   const int warp = thread / kWarpSize, lane = thread % kWarpSize;
   constexpr float kHighest = kBins - 1, kLowest = -3.4028234663852886e38f;

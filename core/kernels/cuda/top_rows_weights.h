@@ -23,7 +23,7 @@ struct Weighing {
 };
 
 __device__ inline Weighing WeighingOf(float top, double scale) {
-  // Beyond it all but the greatest weigh nothing.
+  // All but the greatest weigh nothing where it is steeper.
   constexpr double kSteepest = 1e30;
   scale = scale < kSteepest ? scale : kSteepest;
   const auto high = static_cast<float>(scale);
@@ -66,7 +66,7 @@ __device__ inline Quad Weigh(const Quad& x, const Weighing& by) {
   return weights;
 }
 
-// Of the row or of a thread's part of it.
+// What the row weighs, or a thread's part of it.
 struct RowSums {
   double rest;  // 0, where nobody asks for it
   double mass;  // the same
