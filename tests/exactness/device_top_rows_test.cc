@@ -342,7 +342,7 @@ TEST_P(DeviceTopRowsTest, AWeightIsRoundedAsLittleAsItSays) {
       const double right = 39 * std::exp2(exponent);
       const int times = exponent > -64 ? 2 : 1;
       EXPECT_NEAR(told[i].result.rest / right, 1,
-                  0x1p-21 - times * 0x1p-24 * M_LN2 * exponent)
+                  0x1.8p-22 - times * 0x1p-24 * M_LN2 * exponent)
           << exponent;
     }
   }

@@ -37,7 +37,7 @@ SUITES = {
     "device.h": "All/Cuda*Test.*",
     "mma.h": "All/CudaLinearTest.*",
     "numbers.h": "All/Cuda*Test.*",
-    "linear.cu": "All/CudaLinearTest.*",
+    **dict.fromkeys(("linear.cu", "linear_many_rows.cu", "linear_parts.h", "linear_store.h"), "All/CudaLinearTest.*"),
     "packed_weight.cu": "All/CudaLinearTest.*",
     "norm.cu": "All/CudaNormTest.*",
     "rotate_store.cu": "All/CudaRotateStoreTest.*",
@@ -60,6 +60,7 @@ COMPILED_AS = {"attention_parts.h": ["attention.cu"], "attention_queries.h": ["a
                "device.h": ["linear.cu", "norm.cu"], "device_coins.h": ["draw_next.cu"], "mma.h": ["linear.cu"],
                "numbers.h": ["attention.cu", "linear.cu", "rotate_store.cu"], "race_noise.h": ["score_rows.cu"],
                "row_weight.h": ["score_rows.cu", "top_rows.cu"],
+               **dict.fromkeys(("linear_parts.h", "linear_store.h"), ["linear.cu", "linear_many_rows.cu"]),
                **dict.fromkeys(TOP_ROWS_PARTS, ["top_rows.cu"])}
 RULES = [
     (r"__syncthreads\(\);", ""),

@@ -240,8 +240,8 @@ class StepsTest(unittest.TestCase):
                 return concurrent.futures.Future()
 
         machine = Machine.__new__(Machine)
-        machine.end = time.monotonic() + 0.5
-        benchmarks.make_pairs(machine, gpu_check.CPU_STEPS, Threads())
+        machine.end, machine.pairs = time.monotonic() + 0.5, {}
+        benchmarks.make_pairs(machine, {"tiny": 0.8}, Threads())
         self.assertEqual(made, [("tiny", 0.8)])
         with self.assertRaises(subprocess.TimeoutExpired):
             gpu_check.CPU_STEPS[-1].run(machine)
@@ -334,8 +334,8 @@ class SanitizerTest(unittest.TestCase):
         """A machine whose synccheck ends like this."""
         folder = pathlib.Path()
 
-        def __init__(self, error):
-            self.error = error
+        def __init__(self, error, finds_tests=True):
+            self.error, self.finds_tests = error, finds_tests
 
         def needs_gpu(self):
             pass
@@ -344,8 +344,9 @@ class SanitizerTest(unittest.TestCase):
             return True
 
         def run(self, *words, **_limits):
-            if "synccheck" in words:
+            if "synccheck" in words and self.error is not None:
                 raise self.error
+            return "[==========] 12 tests from 3 test suites ran. (5 ms total)" if self.finds_tests else "0 tests ran"
 
     def test_tools_that_passed_before_the_time_was_over_are_told(self):
         with self.assertRaisesRegex(UnprovenError, "for synccheck to end; passed: memcheck, initcheck, racecheck"):
@@ -354,6 +355,15 @@ class SanitizerTest(unittest.TestCase):
     def test_a_device_that_it_cannot_watch_is_unproven(self):
         with self.assertRaisesRegex(UnprovenError, "cannot watch"):
             checks.sanitizer(self.Watched(AssertionError("ended with 1: Device not supported")))
+
+    def test_tools_that_find_nothing_are_told_with_their_tests(self):
+        took = checks.sanitizer(self.Watched(None))
+        self.assertEqual(sorted(took), ["initcheck", "memcheck", "racecheck", "synccheck"])
+        self.assertRegex(took["racecheck"], "12 tests passed")
+
+    def test_tests_that_are_no_more_are_no_check(self):
+        with self.assertRaisesRegex(AssertionError, "memcheck watched no test"):
+            checks.sanitizer(self.Watched(None, finds_tests=False))
 
     def test_what_it_finds_is_a_failure(self):
         with self.assertRaisesRegex(AssertionError, "Invalid"):

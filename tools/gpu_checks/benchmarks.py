@@ -16,6 +16,7 @@ AT_MOST = ("t5_over_t1", "late_graphs")
 SESSIONS = (1, 8, 64)
 KS = (0, 2, 4, 8)
 BENCH_K = 4
+PATIENCE = 60  # seconds for which a pair waits until those of later steps are made
 
 # The faster of a copy, whose bytes are read and written, and a sum, whose bytes are read.
 PROBE = """
@@ -43,11 +44,15 @@ def probe(machine):
 def pair(shape, acceptance=0.8):
     """The benchmark of a shape, as a step."""
     def run(machine):
-        # Those of later steps too: the processors are to be idle while this one measures.
-        concurrent.futures.wait(machine.pairs.values(), max(1.0, machine.seconds_left()))
-        if not machine.pairs[shape].done():
+        if shape not in machine.pairs:
+            make_pairs(machine, {shape: acceptance}, machine.threads)
+        own = machine.pairs[shape]
+        concurrent.futures.wait([own], max(1.0, machine.seconds_left()))
+        if not own.done():
             raise subprocess.TimeoutExpired("make_random_pair.py", machine.seconds_left())
-        folder = machine.pairs[shape].result()
+        # The processors are to be idle while this one measures.
+        concurrent.futures.wait(machine.pairs.values(), max(1.0, min(PATIENCE, machine.seconds_left())))
+        folder = own.result()
         try:
             return measure_pair(machine, shape, folder)
         finally:
@@ -63,14 +68,17 @@ def kernel_times(shape, rows="1,5,16,64,512"):
     def run(machine):
         machine.needs_gpu()
         lines = machine.run("bin/cuda_kernels_benchmark", "--shape", shape, "--rows", rows, "--json").splitlines()
-        return {"of": shape, "kernels": [json.loads(line) for line in lines]}
+        kernels = [json.loads(line) for line in lines]
+        if kernels[0]["is_emulated"]:
+            raise AssertionError(f"{kernels[0]['device']}: its times say nothing of a GPU")
+        return {"of": shape, "kernels": kernels}
     run.__name__ = f"kernels-{shape}"
     run.__doc__ = f"each kernel of a pass of {shape}, in {rows} rows: microseconds, bandwidth"
     return run
 
 
-def make_pairs(machine, steps, threads):
-    """Begins to make the pairs of these steps, one after the other, beside the checks that come before them."""
+def make_pairs(machine, acceptances, threads):
+    """Begins to make pairs of these shapes, one after the other, beside what runs meanwhile."""
     def make(shape, acceptance):
         folder = machine.folder / shape
         subprocess.run([sys.executable, ROOT / "tools/make_random_pair.py", "--shape", shape, "--out", folder,
@@ -78,8 +86,9 @@ def make_pairs(machine, steps, threads):
                        timeout=max(1.0, machine.seconds_left()))
         return folder
 
-    machine.pairs = {step.run.__name__: threads.submit(make, step.run.__name__, step.run.acceptance)
-                     for step in steps if hasattr(step.run, "acceptance")}
+    machine.threads = threads
+    for shape, acceptance in acceptances.items():
+        machine.pairs[shape] = threads.submit(make, shape, acceptance)
 
 
 def measure_pair(machine, shape, folder):

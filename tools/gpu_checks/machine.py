@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 from gpu_checks.packing import KERNELS, ROOT
@@ -16,6 +17,9 @@ from program import Program
 
 # It is not imported, which would take seconds and all that it depends on.
 FIND_TORCH = "import importlib.util as u; s = u.find_spec('torch'); print(s.submodule_search_locations[0] if s else '')"
+
+
+MPS = "nvidia-cuda-mps-control"
 
 
 class NotRunError(Exception):
@@ -79,26 +83,32 @@ class Machine:
     def shared_device(self):
         """A while in which the programs of a cluster share the device by CUDA's multi-process service, where it is
         installed and works: else the device changes between their contexts, twice a round."""
-        control = "nvidia-cuda-mps-control"
-        names = {"CUDA_MPS_PIPE_DIRECTORY": str(self.folder / "mps"), "CUDA_MPS_LOG_DIRECTORY": str(self.folder / "mps-log")}
-        if self.device == "cpu" or not self.has_program(control):
+        if self.device == "cpu" or not self.has_program(MPS):
             yield
             return
+        names = {"CUDA_MPS_PIPE_DIRECTORY": str(self.folder / "mps"), "CUDA_MPS_LOG_DIRECTORY": str(self.folder / "mps-log")}
         for folder in names.values():
             pathlib.Path(folder).mkdir(exist_ok=True)
         environment = self.environment | names
+
+        def ask(*flags, command=None):
+            return subprocess.run([MPS, *flags], env=environment, input=command, text=True, timeout=20, check=command is None,
+                                  stdout=subprocess.PIPE).stdout
         try:
-            subprocess.run([control, "-d"], env=environment, check=True, timeout=20)
-            subprocess.run([self.folder / "bin/cuda_kernels_benchmark", "--shape", "tiny", "--turns", "1"], env=environment,
-                           check=True, timeout=20, capture_output=True)
-            self.sharing = names
-        except subprocess.SubprocessError as error:
-            print(f"the multi-process service is not used: {error}", flush=True)
-        try:
+            try:
+                ask("-d")
+                subprocess.run([self.folder / "bin/cuda_kernels_benchmark", "--shape", "tiny", "--turns", "1"],
+                               env=environment, check=True, timeout=20, capture_output=True)
+                # A program that does not reach the service runs without it.
+                self.sharing = names if ask(command="get_server_list\n").strip() else {}
+            except (OSError, subprocess.SubprocessError) as error:
+                print(f"the multi-process service is not used: {error}", flush=True)
             yield
         finally:
             self.sharing = {}
-            subprocess.run([control], env=environment, input="quit\n", text=True, check=False, timeout=20)
+            # What was measured counts, whatever becomes of the service.
+            with contextlib.suppress(OSError, subprocess.SubprocessError):
+                ask(command="quit -t 1\n")
 
     def generate(self, address, k, prompt, *flags, seed=None, max_tokens=64):
         """What a generation came to, greedy where it has no seed. The prompt is a text, or a list of token ids."""
@@ -131,6 +141,7 @@ class Machine:
         yields."""
         device = device or self.device
         running = []
+        sockets = tempfile.mkdtemp(prefix="gpu", dir="/tmp")  # a socket's path ends at 107 bytes
 
         def start(name, *flags, listen="127.0.0.1:0"):
             program = Program(self.folder / "bin" / name, "--listen", listen, *flags,
@@ -148,9 +159,8 @@ class Machine:
         # Bytes, as a share of a GPU's memory has every graph captured twice. 64 sessions of the 8B shape need 3 GiB.
         node = ["--device", device, "--kv-cache-memory", "1GiB" if device == "cpu" else "8GiB", *spin]
         try:
-            sockets = f"unix:{self.folder}/{time.monotonic_ns()}"
-            verifier = start("outrider-verifier", "--model", target, *node, listen=f"{sockets}-verifier")
-            drafter = start("outrider-drafter", "--model", draft, *node, listen=f"{sockets}-drafter")
+            verifier = start("outrider-verifier", "--model", target, *node, listen=f"unix:{sockets}/verifier")
+            drafter = start("outrider-drafter", "--model", draft, *node, listen=f"unix:{sockets}/drafter")
             address = start("outrider-coordinator", "--verifier", verifier, "--drafter", drafter, "--tokenizer", target, *spin)
             self._wait_for_pair(address)
             yield address
@@ -161,6 +171,7 @@ class Machine:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     program.wait(30)
                 program.close()
+            shutil.rmtree(sockets, ignore_errors=True)
 
     def has_module(self, name):
         """Whether the machine's Python has it."""

@@ -45,12 +45,13 @@ __device__ inline Range FindRange(const AttentionArgs& args,
   return {first, tile.first_position + last_query / group + 1};
 }
 
-// Eight consecutive elements of a head, or zeros.
+// Eight consecutive elements of a head, or zeros. The kernel in front writes
+// them, maybe while this one has begun: __ldg is for what nobody writes.
 __device__ inline uint4 Load8(const void* elements, size_t place,
                               bool is_there) {
   if (!is_there) return make_uint4(0, 0, 0, 0);
-  return __ldg(reinterpret_cast<const uint4*>(
-      static_cast<const uint16_t*>(elements) + place));
+  return *reinterpret_cast<const uint4*>(
+      static_cast<const uint16_t*>(elements) + place);
 }
 
 __device__ inline uint32_t Word(const uint4& words, int i) {

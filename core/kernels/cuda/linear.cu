@@ -97,8 +97,8 @@ __global__ void __launch_bounds__(kThreads, kRowTiles < 8 ? 2 : 1)
   const int first_row = static_cast<int>(blockIdx.x) * kRowTiles * kTileRows;
   const int first_tile = static_cast<int>(blockIdx.y) * kOutTiles;
   const int thread = static_cast<int>(threadIdx.x);
-  // The warp's sums go where its ring was: what it asked for has come.
   LetNextKernelBegin(args.num_rows);
+  // The warp's sums go where its ring was: what it asked for has come.
   uint4* const mine =
       rings + thread / kWarpSize * Mine::kOfWarp + thread % kWarpSize;
   FragmentD sums[kOutTiles][kRowTiles] = {};

@@ -33,8 +33,8 @@ struct LinearArgs {
 // slices are added in their order.
 void Linear(const LinearArgs& args, Stream stream);
 
-// The same, bit for bit, by a kernel for hundreds of rows, which Linear takes
-// where that is faster.
+// The same, bit for bit, by a kernel for more rows than 64, which Linear takes
+// where it has enough blocks to keep a device busy.
 void LinearOfManyRows(const LinearArgs& args, Stream stream);
 
 }  // namespace outrider::kernels::cuda

@@ -22,11 +22,13 @@ constexpr Product* kProducts[] = {Linear, LinearOfManyRows};
 // A layer of random weights on the device, and a reference.
 class Layer {
  public:
-  Layer(Element element, uint32_t data, int out, int in, int num_parts = 1)
+  Layer(Element element, uint32_t data, int out, int in, int num_parts = 1,
+        float scale = 1.0f)
       : element_(element),
         out_(out),
         in_(in),
-        weights_(Round(element, RandomValues(size_t(out) * in, data + 3))),
+        weights_(Round(
+            element, Scaled(RandomValues(size_t(out) * in, data + 3), scale))),
         bias_(RandomValues(out, data + 5)),
         device_bias_(bias_),
         tiles_(PackedBytes(out, in) / sizeof(uint16_t)) {
@@ -182,6 +184,30 @@ TEST_P(CudaLinearTest, ARowHasTheSameBitsWhateverStandsBesideIt) {
                 0)
           << count << " rows from " << first;
     }
+  }
+}
+
+// Slices that have no inputs add a zero, which makes a sum of -0 one of 0.
+TEST_P(CudaLinearTest, BothKernelsHaveTheSameZeros) {
+  constexpr int kOut = 24, kRows = 4;
+  constexpr float kTiny = 1e-38f;  // products of two are rounded to zeros
+  for (const int in : {8, 72, 264}) {
+    const Layer layer(element(), data(), kOut, in, /*num_parts=*/1, kTiny);
+    const Rounded x = Round(
+        element(), Scaled(RandomValues(size_t{kRows} * in, data() + 7), kTiny));
+    const DeviceArray<uint16_t> inputs(x.bits);
+    std::vector<std::vector<float>> all;
+    for (Product* const product : kProducts) {
+      const DeviceArray<float> y(size_t{kRows} * kOut);
+      LinearArgs args = layer.Args(inputs, kRows, Epilogue::kStore, y.data());
+      args.bias = nullptr;
+      product(args, nullptr);
+      all.push_back(y.Read());
+    }
+    EXPECT_EQ(
+        std::memcmp(all[0].data(), all[1].data(), sizeof(float) * kRows * kOut),
+        0)
+        << in;
   }
 }
 

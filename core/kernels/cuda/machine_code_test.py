@@ -21,14 +21,14 @@ COPY_BYTES = 512  # 16 a lane
 
 Instruction = collections.namedtuple("Instruction", "opcode raises waits groups_left")
 # A kernel that multiplies one group of copies while others are on their way: a group's copies, how many of them come
-# from memory and not from a cache, the warps of a block, and what it has to have ahead in bytes.
-Ring = collections.namedtuple("Ring", "copies from_memory warps least")
+# from memory and not from a cache, the warps of a block, what it has to have ahead in bytes, and how often it waits.
+Ring = collections.namedtuple("Ring", "copies from_memory warps least waits", defaults=[1])
 RINGS = {
     ("LinearKernel", 1, 1): Ring(3, 2, 8, 56 << 10),  # tiles of outputs, tiles of rows
     ("LinearKernel", 1, 2): Ring(4, 2, 8, 40 << 10),
     ("LinearKernel", 1, 4): Ring(6, 2, 8, 24 << 10),
     ("LinearKernel", 2, 8): Ring(12, 4, 8, 16 << 10),
-    ("ManyRowsKernel",): Ring(4, 2, 8, 24 << 10),
+    ("ManyRowsKernel",): Ring(4, 2, 8, 24 << 10, waits=3),  # one in front of its loop, whose turns are two
     ("SplitKernel", 64): Ring(8, 8, 4, 48 << 10),  # elements of a head
     ("SplitKernel", 128): Ring(16, 16, 4, 32 << 10),
 }
@@ -66,6 +66,8 @@ def decode(code):
 def problem_of_ring(instructions, ring):
     """What is wrong with the main loop of such a kernel, or nothing; and its bytes ahead."""
     waits = [i for i, each in enumerate(instructions) if each.opcode == WAIT_GROUPS]
+    if len(waits) != ring.waits:
+        return f"waits for groups of copies in {len(waits)} places, not {ring.waits}", 0
     found = [problem_of_round(instructions[first:after], ring)
              for first, after in zip(waits, [*waits[1:], None], strict=True)]
     # A kernel that loads one chunk while it multiplies another has waits before its loop, and two rounds in it.

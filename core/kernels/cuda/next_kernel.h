@@ -16,9 +16,11 @@
 //   kernel before it has awaited its own in turn, so all of them have ended
 //   then, and what they wrote is seen.
 // * Before that it reads only what nobody writes while passes run: weights.
+//   What a pass writes is read by plain loads at any time, not by __ldg.
 //
 // Devices before sm_90 run one kernel after the other, as the emulation does,
-// which fails where a thread has not awaited.
+// which fails where a thread ends that has not awaited; what it did before that
+// nobody checks.
 namespace outrider::kernels::cuda {
 
 #ifdef __CUDACC__
@@ -55,14 +57,15 @@ __device__ inline void AwaitPreviousKernel() {
 }
 
 // From here on the next kernel's blocks may have what this one's leave free.
-// It begins once each block has come here, and so has a place. Only in short
-// passes: an H100 took a few per cent less time for up to eight rows (or
-// sessions), and more for sixteen and up, whose next blocks took their places
-// where others still worked and not where they were alone.
-__device__ inline void LetNextKernelBegin([[maybe_unused]] int num_rows) {
+// It begins once each block has come here, and so has a place. A product lets
+// it begin at once, others only after their own wait, as blocks that come early
+// take places where others still work. For the same reason only where there is
+// little: up to eight of what the kernel counts, rows or tiles of attention. An
+// H100 took a few per cent less time then, and more from sixteen rows on.
+__device__ inline void LetNextKernelBegin([[maybe_unused]] int count) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  constexpr int kMostRows = 8;
-  if (num_rows > kMostRows) return;
+  constexpr int kMost = 8;
+  if (count > kMost) return;
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }

@@ -23,7 +23,7 @@ struct Weighing {
 };
 
 __device__ inline Weighing WeighingOf(float top, double scale) {
-  // All but the greatest weigh nothing where it is steeper.
+  // What is steeper has no float32, and weighs nothing but the greatest.
   constexpr double kSteepest = 1e30;
   scale = scale < kSteepest ? scale : kSteepest;
   const auto high = static_cast<float>(scale);
