@@ -73,7 +73,8 @@ __device__ void LoadPart(const uint4* weights, const uint4* inputs, int r,
                          Operands<kOutTiles, kRowTiles>& operands) {
   operands.inputs[r] = LoadInOrder(inputs + r * kWarpSize);
 #pragma unroll
-  for (int i = r; i < 2 * kOutTiles; i += kRowTiles) {
+  for (int i = 0; i < 2 * kOutTiles; ++i) {
+    if (i % kRowTiles != r) continue;
     operands.weights[i / 2][i % 2] =
         OperandOf(LoadInOrder(weights + i * kWarpSize));
   }
