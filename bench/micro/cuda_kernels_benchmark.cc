@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <functional>
 #include <iostream>
 #include <memory>
@@ -214,7 +215,7 @@ absl::Status Run(const Flags& flags) {
 }  // namespace
 }  // namespace outrider
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   using outrider::WholeNumberIn;
   outrider::Flags flags;
   std::vector<std::string> shapes;
@@ -238,5 +239,8 @@ int main(int argc, char** argv) {
   const absl::Status status = outrider::Run(flags);
   if (status.ok()) return 0;
   std::cerr << status.message() << std::endl;
+  return 1;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "%s\n", error.what());
   return 1;
 }

@@ -48,12 +48,11 @@ __device__ inline void AskForInputs(const LinearArgs& args, int first_row,
                                     int chunk, uint4* to) {
   const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
   const int row = min(first_row + lane / 4, args.num_rows - 1);
+  const int eights = args.weight.in / 8;  // of a token
   const int eight = chunk * (kTileIn / 8) + lane % 4;
+  const unsigned before = static_cast<unsigned>(row) * eights;
   CopyAsync<Reuse::kByOtherBlocks>(
-      to,
-      static_cast<const uint4*>(args.x) +
-          static_cast<unsigned>(row) * (args.weight.in / 8) + eight,
-      eight < args.weight.in / 8);
+      to, static_cast<const uint4*>(args.x) + before + eight, eight < eights);
 }
 
 __device__ inline FragmentA OperandOf(uint4 words) {
@@ -71,12 +70,13 @@ struct Operands {
 template <int kOutTiles, int kRowTiles>
 __device__ void LoadPart(const uint4* weights, const uint4* inputs, int r,
                          Operands<kOutTiles, kRowTiles>& operands) {
-  operands.inputs[r] = LoadInOrder(inputs + r * kWarpSize);
+  const int tile = r * kWarpSize;
+  operands.inputs[r] = LoadInOrder(inputs + tile);
 #pragma unroll
   for (int i = 0; i < 2 * kOutTiles; ++i) {
     if (i % kRowTiles != r) continue;
-    operands.weights[i / 2][i % 2] =
-        OperandOf(LoadInOrder(weights + i * kWarpSize));
+    const int operand = i * kWarpSize;
+    operands.weights[i / 2][i % 2] = OperandOf(LoadInOrder(weights + operand));
   }
 }
 
