@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 import unittest
+import unittest.mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
@@ -392,6 +393,46 @@ class ClusterTest(unittest.TestCase):
     def test_a_node_that_ends_says_why(self):
         with self.assertRaisesRegex(AssertionError, "no such model"):
             self.start("echo no such model >&2; exit 1", seconds=60)
+
+
+# Keeps what it was given open while it runs, as the service's daemon may, and names a server if it has one.
+MPS_SCRIPT = """#!/bin/sh
+if [ "$1" = -d ]; then sleep 30 & echo $! > "$CUDA_MPS_PIPE_DIRECTORY/daemon"; exit 0; fi
+read -r command
+case $command in
+  get_server_list) %s ;;
+  quit*) kill "$(cat "$CUDA_MPS_PIPE_DIRECTORY/daemon")" ;;
+esac
+"""
+
+
+class SharedDeviceTest(unittest.TestCase):
+    def share(self, server_list, trial="exit 0"):
+        """What programs get in their environment meanwhile, and whether the service has ended."""
+        with tempfile.TemporaryDirectory() as scratch, unittest.mock.patch.dict(os.environ):
+            machine = Machine.__new__(Machine)
+            machine.folder, machine.device, machine.sharing = pathlib.Path(scratch), "cuda", {}
+            (machine.folder / "bin").mkdir()
+            for name, text in (("nvidia-cuda-mps-control", MPS_SCRIPT % server_list),
+                               ("cuda_kernels_benchmark", f"#!/bin/sh\n{trial}\n")):
+                (machine.folder / "bin" / name).write_text(text)
+                (machine.folder / "bin" / name).chmod(0o755)
+            os.environ["PATH"] = f"{machine.folder}/bin:{os.environ['PATH']}"
+            machine.environment = dict(os.environ)
+            start = time.monotonic()
+            with machine.shared_device():
+                sharing = machine.sharing
+            self.assertLess(time.monotonic() - start, 15)
+            self.assertEqual(machine.sharing, {})
+            self.assertTrue(_has_ended(int((machine.folder / "mps/daemon").read_text())))
+            return sharing
+
+    def test_programs_share_where_the_service_has_a_server(self):
+        self.assertIn("CUDA_MPS_PIPE_DIRECTORY", self.share("echo 4711"))
+
+    def test_they_do_not_where_a_trial_reaches_none_or_fails(self):
+        self.assertEqual(self.share("true"), {})
+        self.assertEqual(self.share("echo 4711", trial="exit 1"), {})
 
 
 if __name__ == "__main__":

@@ -91,16 +91,17 @@ class Machine:
             pathlib.Path(folder).mkdir(exist_ok=True)
         environment = self.environment | names
 
-        def ask(*flags, command=None):
-            return subprocess.run([MPS, *flags], env=environment, input=command, text=True, timeout=20, check=command is None,
+        def ask(command):
+            return subprocess.run([MPS], env=environment, input=command, text=True, timeout=20, check=False,
                                   stdout=subprocess.PIPE).stdout
         try:
             try:
-                ask("-d")
+                # It runs on with what it is given, so that a pipe of ours would not end.
+                subprocess.run([MPS, "-d"], env=environment, check=True, timeout=20, stdout=subprocess.DEVNULL)
                 subprocess.run([self.folder / "bin/cuda_kernels_benchmark", "--shape", "tiny", "--turns", "1"],
                                env=environment, check=True, timeout=20, capture_output=True)
                 # A program that does not reach the service runs without it.
-                self.sharing = names if ask(command="get_server_list\n").strip() else {}
+                self.sharing = names if ask("get_server_list\n").strip() else {}
             except (OSError, subprocess.SubprocessError) as error:
                 print(f"the multi-process service is not used: {error}", flush=True)
             yield
@@ -108,7 +109,7 @@ class Machine:
             self.sharing = {}
             # What was measured counts, whatever becomes of the service.
             with contextlib.suppress(OSError, subprocess.SubprocessError):
-                ask(command="quit -t 1\n")
+                ask("quit -t 1\n")
 
     def generate(self, address, k, prompt, *flags, seed=None, max_tokens=64):
         """What a generation came to, greedy where it has no seed. The prompt is a text, or a list of token ids."""
