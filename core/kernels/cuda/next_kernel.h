@@ -57,11 +57,12 @@ __device__ inline void AwaitPreviousKernel() {
 }
 
 // From here on the next kernel's blocks may have what this one's leave free.
-// It begins once each block has come here, and so has a place. A product lets
-// it begin at once, others only after their own wait, as blocks that come early
-// take places where others still work. For the same reason only where there is
-// little: up to eight of what the kernel counts, rows or tiles of attention. An
-// H100 took a few per cent less time then, and more from sixteen rows on.
+// It begins once each block has come here, and so has a place. Products, norms
+// and embeddings let it begin at once, rotation and attention only after their
+// own wait, and all only where there is little: up to eight of what the kernel
+// counts, rows or tiles of attention. So an H100 took least; from sixteen rows
+// on it took more than without. It may be that blocks which come early take
+// places where others still work: nobody has traced it.
 __device__ inline void LetNextKernelBegin([[maybe_unused]] int count) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   constexpr int kMost = 8;
