@@ -5,9 +5,9 @@
 #include <grpcpp/generic/generic_stub.h>
 
 #include <cstdint>
-#include <memory>
 #include <string>
 
+#include "bench/micro/server_process.h"
 #include "core/base/task.h"
 #include "core/rpc/call_queue.h"
 
@@ -15,12 +15,6 @@ namespace outrider {
 
 // Servers and a client that do nothing but send bytes back: what a call costs
 // at the least.
-
-// What serves as long as `server` lives.
-struct Served {
-  std::string address = {};
-  std::shared_ptr<void> server = {};
-};
 
 // One has the callback API, the other a completion queue that one thread polls.
 Served ServeCallbackEcho(const std::string& listen);

@@ -7,140 +7,37 @@
 // socket files. Rounds and echoes take turns, so that the machine's moods meet
 // all of them. Run by hand:
 //   build/release/bin/round_overhead_benchmark [--seconds S] [--sockets DIR]
-#include <sys/prctl.h>
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <functional>
 #include <future>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "bench/micro/alone_verify_stub.h"
+#include "bench/micro/figures.h"
 #include "bench/micro/grpc_echo.h"
-#include "coordinator/peers/node_draft_client.h"
-#include "coordinator/peers/node_verify_client.h"
-#include "coordinator/pool/grpc_draft_stub.h"
-#include "coordinator/pool/grpc_verify_stub.h"
-#include "coordinator/round/draft_length_policy.h"
-#include "coordinator/round/session.h"
-#include "coordinator/round/speculative_decoder.h"
+#include "bench/micro/round_client.h"
+#include "bench/micro/server_process.h"
+#include "bench/micro/simulated_nodes.h"
 #include "core/base/check.h"
 #include "core/base/flag_checks.h"
 #include "core/base/freed_memory.h"
 #include "core/base/task.h"
-#include "core/model/simulated_lm.h"
-#include "core/node/local_node.h"
 #include "core/rpc/call_queue.h"
-#include "core/rpc/channel.h"
 #include "core/rpc/server.h"
-#include "core/sampling/make_rule.h"
-#include "drafter/drafter_service.h"
-#include "verifier/verifier_service.h"
 
 namespace outrider {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kVocabSize = 256;
-constexpr int kContextLength = 1 << 20;
-constexpr int kDraftTokens = 4;
 // So many rounds of one kind run before the next has its turn.
 constexpr int kTurn = 100;
-
-NodeDescription Description() {
-  return {.vocab_size = kVocabSize,
-          .context_length = kContextLength,
-          .max_draft_tokens = kDraftTokens};
-}
-
-// Serves at the address.
-using Serve = std::function<Served(const std::string& listen)>;
-
-// Where the next one listens: on loopback, or at a socket file of the folder.
-class Listeners {
- public:
-  explicit Listeners(std::string folder) : folder_(std::move(folder)) {}
-  std::string Next() {
-    if (folder_.empty()) return "127.0.0.1:0";
-    return absl::StrCat("unix:", folder_, "/", num_++);
-  }
-
- private:
-  const std::string folder_;
-  int num_ = 0;
-};
-
-// A process of its own that serves until this one ends. Forked before any
-// thread exists; returns when it serves.
-class ServerProcess {
- public:
-  ServerProcess(const Serve& serve, const std::string& listen) {
-    int ends[2];
-    OUTRIDER_CHECK(pipe(ends) == 0);
-    if (fork() == 0) {
-      prctl(PR_SET_PDEATHSIG, SIGKILL);
-      SetUpGrpc();
-      const Served served = serve(listen);
-      OUTRIDER_CHECK(write(ends[1], served.address.c_str(),
-                           served.address.size() + 1) > 0);
-      while (true) pause();
-    }
-    close(ends[1]);
-    for (char c = 0; read(ends[0], &c, 1) == 1 && c != '\0';) address_ += c;
-    close(ends[0]);
-    OUTRIDER_CHECK(!address_.empty());
-  }
-
-  const std::string& address() const { return address_; }
-
- private:
-  std::string address_;
-};
-
-template <typename MakeService>
-Served ServeNode(MakeService make_service, const std::string& listen) {
-  auto node = std::make_shared<LocalNode>(
-      std::make_unique<SimulatedLm>(
-          SimulatedLm::Options{.vocab_size = kVocabSize,
-                               .context_length = kContextLength,
-                               .sleep_until = [](auto) {}}),
-      Description(),
-      [&](Node& made) { return make_service(made, Description()); },
-      LocalNode::Options{
-          .listen = listen,
-          .scheduling = {.sessions = {.num_blocks = kContextLength / 8}}});
-  return {.address = node->address(), .server = node};
-}
-
-double Percentile(std::vector<double> values, double share) {
-  const auto at =
-      values.begin() +
-      static_cast<ptrdiff_t>(share * static_cast<double>(values.size() - 1));
-  std::nth_element(values.begin(), at, values.end());
-  return *at;
-}
-
-struct Figures {
-  std::vector<double> us = {};
-
-  double p50() const { return Percentile(us, 0.5); }
-  double p99() const { return Percentile(us, 0.99); }
-};
-
-void Print(const std::string& what, const Figures& figures) {
-  std::printf("  %-50s %8.1f %8.1f\n", what.c_str(), figures.p50(),
-              figures.p99());
-}
 
 // Awaits one kind, a turn of them, and notes what each took once the first ones
 // have woken whoever slept. The end is noted where it ends, on the queue's
@@ -162,68 +59,6 @@ void Time(const std::function<Task<void>()>& act, Figures& figures) {
   StartDetached(run(act, figures.us, done));
   done.get_future().get();
 }
-
-// One user's rounds, one after the other.
-class RoundClient {
- public:
-  struct Addresses {
-    std::string drafter;
-    std::string verifier;
-  };
-
-  RoundClient(const Addresses& addresses, int k, CallQueue& queue)
-      : queue_(queue),
-        draft_stub_(MakeChannel(addresses.drafter), StubOptions()),
-        verify_stub_(MakeChannel(addresses.verifier), StubOptions()),
-        drafter_(draft_stub_, {.context_length = kContextLength}),
-        verifier_(alone_, ReplyFormat::kTokens),
-        rule_(MakeRule(RuleKind::kRejection, 1)),
-        policy_(k),
-        decoder_({.drafter = drafter_,
-                  .verifier = verifier_,
-                  .rule = *rule_,
-                  .policy = policy_}),
-        session_({.prompt = {1},
-                  .sampling = {.temperature = 0},
-                  .seed = 7,
-                  .max_length = kContextLength}) {
-    draft_stub_.set_vocab_size(kVocabSize);
-    verify_stub_.set_vocab_size(kVocabSize);
-  }
-
-  Task<void> Round() {
-    const auto result = co_await decoder_.Round(session_);
-    OUTRIDER_CHECK(result.ok()) << result.status();
-    stats_ = result->stats;
-  }
-
-  CallBytes drafter_bytes() const { return BytesOf(stats_.drafter); }
-  CallBytes verifier_bytes() const { return BytesOf(stats_.verifier); }
-
- private:
-  template <typename Stats>
-  static CallBytes BytesOf(const Stats& stats) {
-    return {.request = stats.sent_bytes,
-            .reply = stats.wire_bytes - stats.sent_bytes};
-  }
-  GrpcNodeOptions StubOptions() {
-    return {.queue = queue_,
-            .timeout = std::chrono::seconds(60),
-            .timeout_per_token = std::chrono::milliseconds(1)};
-  }
-
-  CallQueue& queue_;
-  GrpcDraftStub draft_stub_;
-  GrpcVerifyStub verify_stub_;
-  AloneVerifyStub alone_{verify_stub_};
-  NodeDraftClient drafter_;
-  NodeVerifyClient verifier_;
-  const std::unique_ptr<const AcceptanceRule> rule_;
-  FixedDraftLength policy_;
-  SpeculativeDecoder decoder_;
-  Session session_;
-  RoundStats stats_ = {};
-};
 
 // Rounds that are nothing but their calls, echoed by two processes.
 class EchoRounds {
@@ -292,7 +127,7 @@ void Measure(CallQueue::Spin spin, std::chrono::seconds period,
   const auto coordinator =
       RpcServer::Start({.listen = "127.0.0.1:0"}, {}, queue);
   OUTRIDER_CHECK(coordinator.ok()) << coordinator.status();
-  RoundClient speculative(addresses, kDraftTokens, queue);
+  RoundClient speculative(addresses, kSimulatedDrafts, queue);
   RoundClient plain(addresses, 0, queue);
   for (EchoRounds* echoes : all_echoes) echoes->Connect(queue);
   do {
@@ -308,11 +143,9 @@ void Measure(CallQueue::Spin spin, std::chrono::seconds period,
 
 void Run(std::chrono::seconds period, CallQueue::Spin spin,
          Listeners listeners) {
-  const ServerProcess drafter(
-      [](const auto& listen) { return ServeNode(MakeDrafterService, listen); },
-      listeners.Next());
+  const ServerProcess drafter(ServeSimulatedDrafter, listeners.Next());
   const ServerProcess verifier(
-      [](const auto& listen) { return ServeNode(MakeVerifierService, listen); },
+      [](const auto& listen) { return ServeSimulatedVerifier(listen); },
       listeners.Next());
   EchoRounds callback_echoes(ServeCallbackEcho, "the callback API", listeners);
   EchoRounds queue_echoes(ServeQueueEcho, "a queue", listeners);
@@ -334,7 +167,7 @@ void Run(std::chrono::seconds period, CallQueue::Spin spin,
   }
 
   std::printf("%-52s %8s %8s\n", "us", "p50", "p99");
-  Print(absl::StrCat("rounds, K = ", kDraftTokens), rounds.speculative);
+  Print(absl::StrCat("rounds, K = ", kSimulatedDrafts), rounds.speculative);
   Print("rounds, K = 0", rounds.plain);
   for (const EchoRounds* echoes : {&callback_echoes, &queue_echoes}) {
     echoes->PrintAll();
@@ -347,18 +180,18 @@ void Run(std::chrono::seconds period, CallQueue::Spin spin,
       "its two calls,\none after the other as in a round (%.2f times those "
       "that were repeated by themselves);\nwith K = 0 %.2f times that of its "
       "one.\n",
-      kDraftTokens, rounds.speculative.p50() / fastest(&EchoRounds::both),
+      kSimulatedDrafts, rounds.speculative.p50() / fastest(&EchoRounds::both),
       rounds.speculative.p50() / fastest(&EchoRounds::each),
       rounds.plain.p50() / fastest(&EchoRounds::plain));
   if (spin == CallQueue::Spin(0)) return;
   std::printf("\n");
-  Print(absl::StrCat("rounds, K = ", kDraftTokens, ", spin"),
+  Print(absl::StrCat("rounds, K = ", kSimulatedDrafts, ", spin"),
         spinning.speculative);
   Print("rounds, K = 0, spin", spinning.plain);
   std::printf(
       "\nWhere the coordinator spins for %d us rounds with K = %d take %.2f "
       "times as long,\nwith K = 0 %.2f times.\n",
-      static_cast<int>(spin.count()), kDraftTokens,
+      static_cast<int>(spin.count()), kSimulatedDrafts,
       spinning.speculative.p50() / rounds.speculative.p50(),
       spinning.plain.p50() / rounds.plain.p50());
 }
