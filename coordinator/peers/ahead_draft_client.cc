@@ -33,13 +33,15 @@ bool IsOutcome(absl::Span<const TokenId> tokens, const DraftCall& call) {
                        drafts.first(tokens.size() - 1));
 }
 
+bool AllStand(const DraftCall& call, const Session& session) {
+  return NewTokens(call, session).size() == call.in_flight_tokens.size() + 1;
+}
+
 // Whether the drafter, whose answer is not known yet, may have drafted for what
 // the text has become.
 bool MayBeHit(const DraftCall& call, const Session& session) {
-  const absl::Span<const TokenId> tokens = NewTokens(call, session);
-  if (!IsOutcome(tokens, call)) return false;
-  const bool all_stand = tokens.size() == call.in_flight_tokens.size() + 1;
-  return all_stand || call.acceptance < 1;
+  return IsOutcome(NewTokens(call, session), call) &&
+         (AllStand(call, session) || call.acceptance < 1);
 }
 
 // The draft that follows the text as it is; nothing where none does.
@@ -115,8 +117,9 @@ Task<AheadDraftClient::Settled> AheadDraftClient::Settle(Session& session,
                                                          int num_tokens) {
   Ahead ahead = std::move(*ahead_);
   ahead_.reset();
-  Settled settled = {.stats = {.outcome = Outcome::kMiss}};
   const DraftCall& call = ahead.call->call();
+  Settled settled = {.stats = {.outcome = Outcome::kMiss,
+                               .all_stood = AllStand(call, session)}};
   const bool may_be_hit = num_tokens > 0 && MayBeHit(call, session);
   if (may_be_hit) {
     const Stopwatch watch;

@@ -130,6 +130,7 @@ TEST_F(AheadDraftClientTest, AHitIsTheNextRoundsDraftWithoutACall) {
   EXPECT_THAT(End(), ElementsAre(51, 51));
   EXPECT_EQ(draft_.start, 5u);
   EXPECT_EQ(stats_.outcome, Outcome::kHit);
+  EXPECT_FALSE(stats_.all_stood);
   EXPECT_EQ(stats_.num_drafted, 6);
   EXPECT_EQ(stats_.longest, 2);
   EXPECT_EQ(stats_.compute_seconds, 0.5);
@@ -144,6 +145,7 @@ TEST_F(AheadDraftClientTest, AnyOtherVerdictIsAMissAndDraftedInTurn) {
     Commit(num_accepted, next);
     EXPECT_THAT(Draft(), ElementsAre(kInTurn, kInTurn));
     EXPECT_EQ(stats_.outcome, Outcome::kMiss);
+    EXPECT_EQ(stats_.all_stood, num_accepted == 2);
     EXPECT_EQ(stats_.num_drafted, 6);
     Commit(0, 7);
   }

@@ -45,15 +45,20 @@ struct Pace {
   }
   double SquareOfError() const { return squares / (weight * weight); }
 
-  // Whether both are known, and apart by such a share and by more than chance,
-  // where so many rounds at a time are as one, as they share their passes.
-  static bool AreApart(const Pace& a, const Pace& b, double share,
+  // Two of them differ by more than this.
+  struct Margin {
+    double share = 0;       // of the lesser one
+    double num_errors = 0;  // standard errors, by which chance is ruled out
+  };
+  // Whether both are known and apart by more than that, where so many rounds at
+  // a time are as one, as they share their passes.
+  static bool AreApart(const Pace& a, const Pace& b, const Margin& margin,
                        int num_alike) {
-    constexpr double kErrors = 3;
     if (a.weight == 0 || b.weight == 0) return false;
     const double distance = std::abs(a.value - b.value);
-    return distance > share * std::min(a.value, b.value) &&
-           distance * distance > kErrors * kErrors * std::max(1, num_alike) *
+    return distance > margin.share * std::min(a.value, b.value) &&
+           distance * distance > margin.num_errors * margin.num_errors *
+                                     std::max(1, num_alike) *
                                      (a.SquareOfError() + b.SquareOfError());
   }
 };

@@ -95,24 +95,41 @@ void SpeculationModel::LearnTimes(const RoundStats& round,
 void SpeculationModel::LearnAhead(const RoundStats& round,
                                   const Circumstances& circumstances) {
   const double fade = FadeOver(kAheadRounds, circumstances.num_sessions);
-  for (Mean* mean : {&asked_, &hits_, &ahead_calls_, &ahead_tokens_}) {
+  for (Mean* mean :
+       {&asked_, &hits_of_all_, &hits_of_refused_, &ahead_tokens_}) {
     mean->Fade(fade);
   }
+  ahead_calls_.Fade(FadeOver(kTimesRounds, circumstances.num_sessions));
   longest_.Fade(fade);
   const AheadStats& ahead = round.ahead;
   const bool was_asked = ahead.outcome != AheadStats::Outcome::kNotAsked;
   if (circumstances.is_ahead && round.num_by_drafter() > 0) {
     asked_.Add(was_asked ? 1 : 0);
   }
-  if (was_asked) {
-    hits_.Add(ahead.outcome == AheadStats::Outcome::kHit ? 1 : 0);
-  }
+  if (was_asked) LearnHit(ahead);
   if (ahead.num_drafted > 0) {
     ahead_calls_.Add(ahead.call_seconds - ahead.compute_seconds);
     ahead_tokens_.Add(ahead.compute_seconds / (ahead.longest + 1));
     const double made = Made(circumstances.asked);
     if (made > 0) longest_.Add(ahead.longest, made);
   }
+}
+
+void SpeculationModel::LearnHit(const AheadStats& ahead) {
+  Mean& own = ahead.all_stood ? hits_of_all_ : hits_of_refused_;
+  Mean& other = ahead.all_stood ? hits_of_refused_ : hits_of_all_;
+  own.Add(ahead.outcome == AheadStats::Outcome::kHit ? 1 : 0);
+  // Until the other kind is seen it is taken to be like this one.
+  if (other.weight == 0) other.value = own.value;
+}
+
+double SpeculationModel::HitShare(const DraftLength& length) const {
+  const DraftPlaces& places = places_[length.stop];
+  const int num_made = std::max(1, static_cast<int>(std::lround(Made(length))));
+  const double all_stand =
+      places.Tokens(num_made) - places.Tokens(num_made - 1);
+  return all_stand * hits_of_all_.value +
+         (1 - all_stand) * hits_of_refused_.value;
 }
 
 void SpeculationModel::LearnVerifyCall(bool has_drafts, double seconds) {
@@ -165,7 +182,7 @@ double SpeculationModel::Seconds(const DraftLength& length,
   const double longest = std::max(1.0, longest_.Value()) * Made(length);
   const double late = std::max(
       0.0, ahead_calls_.value + (longest + 1) * ahead_tokens_.value - verify);
-  const double ahead = late + (1 - hits_.value) * in_turns;
+  const double ahead = late + (1 - HitShare(length)) * in_turns;
   return std::max(1e-9, calls + in_turns + asked_.value * (ahead - in_turns));
 }
 

@@ -66,10 +66,10 @@ class SpeculationModel {
 
  private:
   using Mean = FadingMean;
-  using Slope = FadingSlope;
 
   void LearnTimes(const RoundStats& round, const Circumstances& circumstances);
   void LearnAhead(const RoundStats& round, const Circumstances& circumstances);
+  void LearnHit(const AheadStats& ahead);
   void LearnVerifyCall(bool has_drafts, double seconds);
   void LearnWait(const RoundStats& round);
 
@@ -78,6 +78,10 @@ class SpeculationModel {
   double PassSeconds(const DraftLength& length) const;
   double Seconds(const DraftLength& length, double pass_seconds) const;
   double VerifySeconds(const DraftLength& length, double pass_seconds) const;
+
+  // How often drafts are there with the verdict: one that takes all drafts is
+  // foretold more often, and with more drafts there are fewer such ones.
+  double HitShare(const DraftLength& length) const;
 
   // Whether enough rounds of late said how sure the drafter was.
   bool knows_stops() const { return told_.weight >= 8 && told_.value > 0.5; }
@@ -99,10 +103,12 @@ class SpeculationModel {
   Mean drafts_ = {};       // of a round that drafted
   // A verification's wait, by drafts: under load each user waits for the
   // rows of all. From trials alone, as K changes with the network, too.
-  Slope wait_ = {};
-  Mean rest_ = {};          // of a round, beside its calls
-  Mean asked_ = {};         // share of the rounds that draft
-  Mean hits_ = {};          // of those
+  FadingSlope wait_ = {};
+  Mean rest_ = {};   // of a round, beside its calls
+  Mean asked_ = {};  // share of the rounds that draft
+  // Share of those that hit: after verdicts that took all drafts, and others.
+  Mean hits_of_all_ = {};
+  Mean hits_of_refused_ = {};
   Mean ahead_calls_ = {};   // less what the drafter computed
   Mean ahead_tokens_ = {};  // what it computed, a token of all drafts at once
   // How many of these the longest of all drafts had for one of a mean draft.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/peers/speculation_model.h"
 
+#include <algorithm>
+
 #include "gtest/gtest.h"
 
 namespace outrider {
@@ -129,6 +131,38 @@ TEST(SpeculationModelTest, PassesAreThoseOfEachNumberOfDrafts) {
                 {.asked = {.num_drafts = 4}});
   }
   EXPECT_NEAR(model.Seconds({.num_drafts = 4}), 0.03, 0.003);
+}
+
+// Rounds of four drafts, half of which take them all.
+TEST(SpeculationModelTest, MoreDraftsHitLessOftenWhereRefusalsAreNotForetold) {
+  SpeculationModel same;
+  SpeculationModel by_verdict;
+  const DraftLength asked = {.num_drafts = 4};
+  bool stood_before = false;
+  for (int i = 0; i < 500; ++i) {
+    const int num_accepted = std::min(i % 10 * 4 / 5, 4);
+    for (SpeculationModel* model : {&same, &by_verdict}) {
+      const bool is_hit = model == &same ? i % 10 < 5 : stood_before;
+      model->Learn({.num_drafted = 4,
+                    .num_accepted = num_accepted,
+                    .ahead = {.outcome = is_hit ? AheadStats::Outcome::kHit
+                                                : AheadStats::Outcome::kMiss,
+                              .all_stood = stood_before,
+                              .num_drafted = 16,
+                              .longest = 4,
+                              .call_seconds = 0.02,
+                              .compute_seconds = 0.02},
+                    .round_seconds = is_hit ? 0.03 : 0.07,
+                    .drafter = {.call_seconds = is_hit ? 0 : 0.04,
+                                .compute_seconds = is_hit ? 0 : 0.04},
+                    .verifier = kVerify},
+                   {.asked = asked, .is_ahead = true});
+    }
+    stood_before = num_accepted == 4;
+  }
+  EXPECT_NEAR(same.Seconds(asked), by_verdict.Seconds(asked), 0.004);
+  const DraftLength longer = {.num_drafts = 10};
+  EXPECT_GT(by_verdict.Seconds(longer), same.Seconds(longer) + 0.01);
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 // K and schedule by control after the network or the text has become another,
 // in virtual time.
 #include <algorithm>
-#include <utility>
+#include <string>
 
 #include "gtest/gtest.h"
 #include "tests/simulation/timed_rounds.h"
@@ -23,8 +23,7 @@ double BestRate(const TimedWorld& world) {
 }
 
 // What control gives of the best, on average over some seeds: in the rounds 51
-// to 100, and in the 250 that follow. A step costs a trial of the other way
-// among the first of these.
+// to 100, and in the 250 that follow.
 struct Shares {
   double soon = 0;
   double later = 0;
@@ -52,11 +51,19 @@ TEST(ScheduleStepTest, AutoIsNearlyAsFastAsTheBestFrom50RoundsAfterAChangeOn) {
   TimedWorld easy = {.round_trip = 0.005, .acceptance = 0.9};
   TimedWorld hard = easy;
   hard.acceptance = 0.3;
-  for (const auto& [before, after] :
-       {std::pair(near, far), {far, near}, {easy, hard}, {hard, easy}}) {
-    const Shares shares = SharesOfBest(before, after);
-    EXPECT_GE(shares.soon, 0.85) << before.Name() << " -> " << after.Name();
-    EXPECT_GE(shares.later, 0.95) << before.Name() << " -> " << after.Name();
+  struct Step {
+    const TimedWorld& before;
+    const TimedWorld& after;
+    double least_soon = 0.95;
+  };
+  // That many drafts would stand is seen one place after the other, and only
+  // then how fast rounds have become.
+  for (const Step& step :
+       {Step{near, far}, {far, near}, {easy, hard}, {hard, easy, 0.9}}) {
+    const Shares shares = SharesOfBest(step.before, step.after);
+    const std::string name = step.before.Name() + " -> " + step.after.Name();
+    EXPECT_GE(shares.soon, step.least_soon) << name;
+    EXPECT_GE(shares.later, 0.95) << name;
   }
 }
 

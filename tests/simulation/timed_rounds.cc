@@ -82,8 +82,10 @@ void TimedRounds::TakeAhead(User& user) {
   user.ahead.wait_seconds = agenda_.now() - user.began;
   // The likeliest verdicts come first.
   const double drafted_for = 1 - std::pow(kNotTheNext, user.ahead_outcomes);
-  const bool is_hit =
-      std::bernoulli_distribution(world_.hits * drafted_for)(generator_);
+  const double hits = user.ahead.all_stood
+                          ? world_.hits_of_all
+                          : world_.hits_of_refused * drafted_for;
+  const bool is_hit = std::bernoulli_distribution(hits)(generator_);
   user.ahead.outcome = is_hit ? Outcome::kHit : Outcome::kMiss;
   user.round.ahead = user.ahead;
   user.round.drafter.call_seconds = user.ahead.wait_seconds;
@@ -176,6 +178,7 @@ void TimedRounds::End(User& user, double compute_seconds) {
   round.verifier = {.call_seconds = agenda_.now() - user.verify_began,
                     .compute_seconds = compute_seconds};
   round.round_seconds = agenda_.now() - user.began;
+  user.ahead.all_stood = round.num_accepted == round.num_drafted;
   outcomes_.Learn(round);
   tokens_ += world_.Tokens(round.num_drafted);
   ++num_rounds_;

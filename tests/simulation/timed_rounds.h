@@ -16,7 +16,10 @@ namespace outrider {
 struct TimedWorld {
   double round_trip = 0;  // seconds, to each node
   double acceptance = 0.8;
-  double hits = 0.75;  // verdicts that are drafted for, by enough outcomes
+  // Verdicts that are drafted for: of those that take all drafts, and of those
+  // that refuse one, by enough outcomes.
+  double hits_of_all = 0.95;
+  double hits_of_refused = 0.65;
   double pass = 0.025;
   double row = 0.00025;
   double tile = 0;  // each tile of rows after the first
