@@ -4,14 +4,13 @@
 // rounds without drafts, by the coordinator's own decoder and writer; turns of
 // rounds that write first and of rounds that write afterwards take each other's
 // place in it. Verifier and client are processes of their own, on loopback. A
-// pass of the verifier reads as many bytes as if they were weights, so that
-// caches are as cold for gRPC's code as they are beside a model.
+// pass of the verifier reads so many MiB, as it would its weights: caches that
+// it shares with the coordinator are cold then, as far as these exceed them.
 //   build/release/bin/deferred_write_benchmark [--seconds S] [--weights-mib M]
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
@@ -20,9 +19,9 @@
 #include <memory>
 #include <numeric>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "bench/micro/figures.h"
 #include "bench/micro/round_client.h"
 #include "bench/micro/server_process.h"
@@ -92,7 +91,7 @@ SimulatedLm::SleepUntil ReadOf(int weights_mib) {
   auto weights = std::make_shared<std::vector<uint64_t>>(
       (static_cast<size_t>(weights_mib) << 20) / sizeof(uint64_t), 1);
   return [weights](auto) {
-    std::atomic<uint64_t> sum =
+    const uint64_t sum =
         std::accumulate(weights->begin(), weights->end(), uint64_t{0});
     OUTRIDER_CHECK(sum == weights->size());
   };
@@ -128,12 +127,17 @@ class TimedStream final : public RpcService {
     do {
       co_await Turn(writer, Way::kFirst, first_);
       co_await Turn(writer, Way::kAfterwards, afterwards_);
-    } while (Clock::now() < end);
+    } while (Clock::now() < end && HasRoom());
     const GenerationUpdate finish = {.finish = GenerationFinish{}};
     co_await Write(writer, finish);
     CallQueue::RunWhatWaits();
     co_await writer.FinishAfterWrites(grpc::Status::OK);
     end_.set_value();
+  }
+
+  // A session holds some 2^20 tokens, one a round.
+  bool HasRoom() const {
+    return client_.session().length() + 4 * kTurn < kSimulatedContext;
   }
 
   // The first rounds of a turn still have the other way's writes before them.

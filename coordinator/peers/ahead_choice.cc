@@ -14,11 +14,12 @@ constexpr int kMostRounds = 32;
 constexpr int kMostRoundsOfEach = 8;
 constexpr int kUnsettledOfEach = 2;
 
-// By so much two ways differ, and one way from what it was. Which of two is the
-// faster may be taken wrongly once, as the next trial rights it, where a longer
-// trial costs each time; a change that is none costs a trial. The second share
-// is far above what the number of drafts does to a way while that is tried.
-constexpr Pace::Margin kDifference = {.share = 0.1, .num_errors = 2};
+// By so much two ways differ, and one way from what it was. A trial that ends
+// with the wrong way costs a little until the next one, and one that goes on to
+// be sure costs as much each time. A change that is none costs a trial; its
+// share is far above what the number of drafts does to a way while that is
+// tried.
+constexpr Pace::Margin kDifference = {.share = 0.1, .num_errors = 2.5};
 constexpr Pace::Margin kChange = {.share = 0.35, .num_errors = 3};
 
 constexpr double kShareOfTrials = 0.005;

@@ -33,8 +33,12 @@ bool IsOutcome(absl::Span<const TokenId> tokens, const DraftCall& call) {
                        drafts.first(tokens.size() - 1));
 }
 
+// Whether the verdict took all drafts in flight.
 bool AllStand(const DraftCall& call, const Session& session) {
-  return NewTokens(call, session).size() == call.in_flight_tokens.size() + 1;
+  const absl::Span<const TokenId> tokens = NewTokens(call, session);
+  const absl::Span<const TokenId> drafts = call.in_flight_tokens;
+  return tokens.size() > drafts.size() &&
+         absl::c_equal(tokens.first(drafts.size()), drafts);
 }
 
 // Whether the drafter, whose answer is not known yet, may have drafted for what

@@ -60,6 +60,17 @@ void DraftPlaces::LearnFirst(bool stands) {
   Count();
 }
 
+double DraftPlaces::AllStand(int num_asked) const {
+  double all_stand = 0;
+  for (int k = 1; k <= At(num_asked); ++k) {
+    const bool may_go_on = k < At(num_asked);
+    const double goes_on =
+        may_go_on ? MakesAtLeast(k + 1) / MakesAtLeast(k) : 0;
+    all_stand += (Tokens(k) - Tokens(k - 1)) * (1 - goes_on);
+  }
+  return all_stand;
+}
+
 void DraftPlaces::Count() {
   CountOn(accepted_, kFirstPlace, tokens_);
   CountOn(made_, /*first=*/1, made_so_far_);

@@ -39,6 +39,8 @@ class DraftPlaces {
   double MakesAtLeast(int num_drafts) const {
     return Made(num_drafts) - Made(num_drafts - 1);
   }
+  // How often all that are made stand, where some are.
+  double AllStand(int num_asked) const;
 
  private:
   using Places = std::array<FadingMean, kMostDrafts>;

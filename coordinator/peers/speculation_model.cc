@@ -15,7 +15,11 @@ namespace {
 constexpr double kTimesRounds = 16;
 constexpr double kTokensFade = FadeOver(100);
 constexpr double kTrialsFade = FadeOver(64);
+// What is drafted ahead changes with the number of outcomes, which wavers, and
+// hits are a matter of chance.
 constexpr double kAheadRounds = 64;
+// One verdict of a kind that is seldom seen does not decide alone.
+constexpr double kLeastHitsWeight = 8;
 
 // What would have come of a round's drafts, had the drafter ended them at
 // that stop or a later one; no drafts where that is not known.
@@ -95,9 +99,9 @@ void SpeculationModel::LearnTimes(const RoundStats& round,
 void SpeculationModel::LearnAhead(const RoundStats& round,
                                   const Circumstances& circumstances) {
   const double fade = FadeOver(kAheadRounds, circumstances.num_sessions);
-  for (Mean* mean :
-       {&asked_, &hits_of_all_, &hits_of_refused_, &ahead_tokens_}) {
-    mean->Fade(fade);
+  for (Mean* mean : {&asked_, &ahead_tokens_}) mean->Fade(fade);
+  for (Mean* mean : {&hits_of_all_, &hits_of_refused_}) {
+    mean->Fade(fade, kLeastHitsWeight);
   }
   ahead_calls_.Fade(FadeOver(kTimesRounds, circumstances.num_sessions));
   longest_.Fade(fade);
@@ -118,16 +122,14 @@ void SpeculationModel::LearnAhead(const RoundStats& round,
 void SpeculationModel::LearnHit(const AheadStats& ahead) {
   Mean& own = ahead.all_stood ? hits_of_all_ : hits_of_refused_;
   Mean& other = ahead.all_stood ? hits_of_refused_ : hits_of_all_;
+  // Until a kind is seen it is taken to be like the other one.
+  if (own.weight == 0 && other.weight > 0) own.weight = kLeastHitsWeight / 2;
   own.Add(ahead.outcome == AheadStats::Outcome::kHit ? 1 : 0);
-  // Until the other kind is seen it is taken to be like this one.
   if (other.weight == 0) other.value = own.value;
 }
 
 double SpeculationModel::HitShare(const DraftLength& length) const {
-  const DraftPlaces& places = places_[length.stop];
-  const int num_made = std::max(1, static_cast<int>(std::lround(Made(length))));
-  const double all_stand =
-      places.Tokens(num_made) - places.Tokens(num_made - 1);
+  const double all_stand = places_[length.stop].AllStand(length.num_drafts);
   return all_stand * hits_of_all_.value +
          (1 - all_stand) * hits_of_refused_.value;
 }

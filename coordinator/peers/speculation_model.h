@@ -79,8 +79,8 @@ class SpeculationModel {
   double Seconds(const DraftLength& length, double pass_seconds) const;
   double VerifySeconds(const DraftLength& length, double pass_seconds) const;
 
-  // How often drafts are there with the verdict: one that takes all drafts is
-  // foretold more often, and with more drafts there are fewer such ones.
+  // How often the verdict is one that was drafted for: with more drafts, fewer
+  // take all of them.
   double HitShare(const DraftLength& length) const;
 
   // Whether enough rounds of late said how sure the drafter was.

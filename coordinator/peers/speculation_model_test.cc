@@ -133,7 +133,8 @@ TEST(SpeculationModelTest, PassesAreThoseOfEachNumberOfDrafts) {
   EXPECT_NEAR(model.Seconds({.num_drafts = 4}), 0.03, 0.003);
 }
 
-// Rounds of four drafts, half of which take them all.
+// Rounds of four drafts, half of which take them all, and half of which hit:
+// after either kind of verdict alike, or after those that take all.
 TEST(SpeculationModelTest, MoreDraftsHitLessOftenWhereRefusalsAreNotForetold) {
   SpeculationModel same;
   SpeculationModel by_verdict;
@@ -142,7 +143,7 @@ TEST(SpeculationModelTest, MoreDraftsHitLessOftenWhereRefusalsAreNotForetold) {
   for (int i = 0; i < 500; ++i) {
     const int num_accepted = std::min(i % 10 * 4 / 5, 4);
     for (SpeculationModel* model : {&same, &by_verdict}) {
-      const bool is_hit = model == &same ? i % 10 < 5 : stood_before;
+      const bool is_hit = model == &same ? i / 10 % 2 == 0 : stood_before;
       model->Learn({.num_drafted = 4,
                     .num_accepted = num_accepted,
                     .ahead = {.outcome = is_hit ? AheadStats::Outcome::kHit

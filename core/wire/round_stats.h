@@ -28,7 +28,7 @@ struct AheadStats {
   enum class Outcome { kNotAsked, kHit, kMiss };  // kHit: they are the round's
 
   Outcome outcome = Outcome::kNotAsked;
-  bool all_stood = false;   // the verdict took all drafts that it was about
+  bool all_stood = false;   // where asked: the verdict took all its drafts
   int num_drafted = 0;      // tokens for all verdicts; 0 where it was given up
   int longest = 0;          // of those drafts
   double wait_seconds = 0;  // that the round waited for them

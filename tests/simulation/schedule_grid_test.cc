@@ -15,8 +15,8 @@ struct Best {
   TimedWay way = {};
 };
 
-double RateOf(const TimedWorld& world, const TimedWay& way) {
-  TimedRounds rounds(world, way, /*seed=*/1);
+double RateOf(const TimedWorld& world, const TimedWay& way, uint32_t seed = 1) {
+  TimedRounds rounds(world, way, seed);
   rounds.Run(20 * world.num_users);
   // The best of many is no better than that by luck.
   return rounds.Run(
@@ -35,19 +35,33 @@ Best BestOf(const TimedWorld& world) {
   return best;
 }
 
-// Of a few users, who meet in passes as chance has it, the mean over some
-// seeds: one differs from the next by 2 %.
-double RateByControl(const TimedWorld& world) {
-  const bool has_few_users = world.num_users > 1 && world.num_users < 32;
-  const uint32_t num_seeds = has_few_users ? 6 : 1;
-  const int num_rounds = world.num_users == 1 ? 5000 : 1000 * world.num_users;
-  double sum = 0;
-  for (uint32_t seed = 1; seed <= num_seeds; ++seed) {
-    TimedRounds rounds(world, {.is_by_control = true}, seed + 1);
-    rounds.Run(400 * world.num_users);
-    sum += rounds.Run(num_rounds / (has_few_users ? 3 : 1));
+double RateByControl(const TimedWorld& world, uint32_t seed, int num_rounds) {
+  TimedRounds rounds(world, {.is_by_control = true}, seed);
+  rounds.Run(400 * world.num_users);
+  return rounds.Run(num_rounds);
+}
+
+// The best, and what control gives. A few users meet in passes as chance has
+// it, so that one seed differs from the next by 2 %: of these, both are means
+// over some seeds, other ones than the best was found by.
+struct Rates {
+  Best best = {};
+  double by_control = 0;
+};
+Rates RatesOf(const TimedWorld& world) {
+  constexpr int kNumSeeds = 6;
+  Best best = BestOf(world);
+  if (world.num_users == 1) return {best, RateByControl(world, 2, 5000)};
+  if (world.num_users >= 32) {
+    return {best, RateByControl(world, 2, 1000 * world.num_users)};
   }
-  return sum / num_seeds;
+  best.rate = 0;
+  double by_control = 0;
+  for (uint32_t seed = 2; seed < 2 + kNumSeeds; ++seed) {
+    best.rate += RateOf(world, best.way, seed) / kNumSeeds;
+    by_control += RateByControl(world, seed, 333 * world.num_users) / kNumSeeds;
+  }
+  return {best, by_control};
 }
 
 // The least that control gives, of what the best and what no drafts give.
@@ -57,8 +71,7 @@ struct Bounds {
 };
 
 void ExpectNearlyBest(const TimedWorld& world, const Bounds& bounds = {}) {
-  const Best best = BestOf(world);
-  const double rate = RateByControl(world);
+  const auto [best, rate] = RatesOf(world);
   EXPECT_GE(rate, bounds.of_best * best.rate)
       << world.Name() << ": K = " << best.way.k
       << (best.way.is_ahead ? " ahead" : " in turn");
@@ -79,11 +92,14 @@ class ScheduleGridTest : public ::testing::TestWithParam<int> {};
 
 TEST_P(ScheduleGridTest, AutoIsNearlyAsFastAsTheBestKAndSchedule) {
   TimedWorld world = {.num_users = GetParam()};
+  // Where drafts gain little, users who once fell out of step may stay without
+  // them for long: at 1 ms and 0.5 the mean is 0.948 of the best.
+  const Bounds bounds = {.of_best = world.num_users == 1 ? 0.95 : 0.945};
   for (const double round_trip_ms : {0.2, 1.0, 5.0, 20.0, 50.0, 160.0}) {
     for (const double acceptance : {0.5, 0.7, 0.8, 0.9, 0.95}) {
       world.round_trip = round_trip_ms / 1000;
       world.acceptance = acceptance;
-      ExpectNearlyBest(world);
+      ExpectNearlyBest(world, bounds);
     }
   }
 }
@@ -122,7 +138,7 @@ constexpr double kDearRow = 0.002;
 
 TEST(DearRowsGridTest, AutoIsNearlyAsFastAsTheBestKAndSchedule) {
   ExpectNearlyBestInCells({.row = kDearRow});
-  ExpectNearlyBestInCells({.row = kDearRow, .num_users = 8}, {.of_best = 0.94});
+  ExpectNearlyBestInCells({.row = kDearRow, .num_users = 8});
 }
 
 TEST(CrowdGridTest, AutoIsNearlyAsFastAsTheBestKAndSchedule) {

@@ -10,8 +10,8 @@ namespace outrider {
 namespace {
 
 constexpr int kMostDrafts = 16;
-// How often, of the verdicts that are drafted for by enough outcomes, each
-// outcome is not the one, where those before it are not.
+// How often, of the verdicts that refuse and are drafted for by enough
+// outcomes, each outcome is not the one, where those before it are not.
 constexpr double kNotTheNext = 0.75;
 
 using Outcome = AheadStats::Outcome;
