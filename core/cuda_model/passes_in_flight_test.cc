@@ -157,6 +157,11 @@ class PassesInFlightTest : public ::testing::Test {
     return results;
   }
 
+  static const std::vector<PassResults>& ScriptOneByOne() {
+    static const std::vector<PassResults> results = OneByOne(Script());
+    return results;
+  }
+
   // Each is launched before the one in front of it is finished; the device has
   // run both by then, or nothing that it need not have.
   std::vector<PassResults> InFlight(const std::vector<Batch>& passes,
@@ -180,11 +185,10 @@ class PassesInFlightTest : public ::testing::Test {
 };
 
 TEST_F(PassesInFlightTest, HaveTheRowsOfOneAfterTheOther) {
-  const std::vector<PassResults> right = OneByOne(Script());
   for (const bool runs_ahead : {false, true}) {
     SCOPED_TRACE(runs_ahead);
     Make();
-    ExpectSame(InFlight(Script(), runs_ahead), right);
+    ExpectSame(InFlight(Script(), runs_ahead), ScriptOneByOne());
     const DeviceCounters& counters = *model_->device_counters();
     EXPECT_GT(counters.num_undecided_rows, 0);
     EXPECT_GT(counters.num_drawn_tokens, 0);
@@ -194,11 +198,10 @@ TEST_F(PassesInFlightTest, HaveTheRowsOfOneAfterTheOther) {
 
 // Steps that are awaited within a launch leave the pass in front as it is.
 TEST_F(PassesInFlightTest, HaveThemWhereAPassTakesSeveralStepsToo) {
-  const std::vector<PassResults> right = OneByOne(Script());
   for (const bool runs_ahead : {false, true}) {
     SCOPED_TRACE(runs_ahead);
     Make({.rows = 3, .loop_sessions = 3, .capture_time = {}});
-    ExpectSame(InFlight(Script(), runs_ahead), right);
+    ExpectSame(InFlight(Script(), runs_ahead), ScriptOneByOne());
   }
 }
 
@@ -217,11 +220,7 @@ TEST_F(PassesInFlightTest, ReadTheirOwnTextThoughTheNextOneWritesToItsBlocks) {
 }
 
 TEST_F(PassesInFlightTest, HaveThemWhateverTheThreadsDo) {
-  std::vector<Batch> passes;
-  for (int i = 0; i < 2; ++i) {
-    for (Batch& pass : Script()) passes.push_back(std::move(pass));
-  }
-  const std::vector<PassResults> right = OneByOne(passes);
+  const std::vector<Batch> passes = Script();
   Make();
   std::vector<PassResults> results;
   std::unique_ptr<PendingPass> pending = model_->Launch(passes[0]);
@@ -232,7 +231,7 @@ TEST_F(PassesInFlightTest, HaveThemWhateverTheThreadsDo) {
     results.push_back(pending->Finish());
     pending = next.get();
   }
-  ExpectSame(results, right);
+  ExpectSame(results, ScriptOneByOne());
 }
 
 TEST_F(PassesInFlightTest, OneThatHasNothingToRunIsFinishedInItsTurn) {
