@@ -54,18 +54,18 @@ class HealthService::Watch final : public ServerCall::Companion {
     Proceed();
   }
 
-  // Writes what has not been told yet, or ends the call, unless it is being
-  // written to.
+  // Writes what has not been told yet, and only then ends the call where the
+  // service ends, unless it is being written to.
   void Proceed() ABSL_NO_THREAD_SAFETY_ANALYSIS {
     if (is_writing_ || is_finished_) return;
     const HealthCheckResponse now = ResponseOf(service_.serving_, name_);
-    if (is_over_ || service_.is_ending_) {
-      is_finished_ = true;
-      call_.Finish({grpc::StatusCode::UNAVAILABLE, "the server shuts down"});
-    } else if (now.status() != told_) {
+    if (!is_over_ && now.status() != told_) {
       told_ = now.status();
       is_writing_ = true;
       call_.Write(now);
+    } else if (is_over_ || service_.is_ending_) {
+      is_finished_ = true;
+      call_.Finish({grpc::StatusCode::UNAVAILABLE, "the server shuts down"});
     }
   }
 

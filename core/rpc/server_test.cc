@@ -23,11 +23,13 @@
 #include "core/testing/dialogue.h"
 #include "core/testing/status_matchers.h"
 #include "gmock/gmock.h"
+#include "grpc/health/v1/health.pb.h"
 #include "gtest/gtest.h"
 
 namespace outrider {
 namespace {
 
+using grpc::health::v1::HealthCheckResponse;
 using ::outrider::testing::Dialogue;
 using ::outrider::testing::IsOk;
 using ::outrider::testing::StatusIs;
@@ -192,6 +194,21 @@ TEST(RpcServerTest, AShutdownEndsTheCallsOfThoseWhoWatchItsHealth) {
   ASSERT_TRUE(watch.Read());
   server->Shutdown(std::chrono::minutes(10));  // no deadline to be waited for
   while (watch.Read()) {
+  }
+}
+
+// Also where the shutdown comes while they are told what was before.
+TEST(RpcServerTest, WhoWatchesItsHealthHearsThatItServesNoMoreBeforeTheEnd) {
+  for (int i = 0; i < 10; ++i) {
+    Served server;
+    Dialogue<AnyMessage, HealthCheckResponse> watch(
+        MakeChannel(server->address()), kWatch);
+    ASSERT_TRUE(watch.Read());
+    server->SetServing(true);
+    server->Shutdown(std::chrono::minutes(10));
+    auto last = HealthCheckResponse::NOT_SERVING;
+    while (const auto health = watch.Read()) last = health->status();
+    EXPECT_EQ(last, HealthCheckResponse::NOT_SERVING);
   }
 }
 
