@@ -216,7 +216,7 @@ int main(int argc, char** argv) {
   app.add_option("--seconds", seconds, "how long to measure")
       ->check(outrider::WholeNumberIn(1, 3600))
       ->capture_default_str();
-  int weights_mib = 16;
+  int weights_mib = 4;
   app.add_option("--weights-mib", weights_mib, "what a pass reads")
       ->check(outrider::WholeNumberIn(0, 4096))
       ->capture_default_str();
