@@ -60,7 +60,7 @@ done
 echo "tidy: ${#files[@]} files differ from $(git rev-parse --short "$base")"
 ((${#files[@]})) || exit 0
 # Generated headers must exist for the files to compile.
-cmake --build --preset debug --target outrider_proto_sources outrider_google_rpc_proto_sources >/dev/null
+cmake --build --preset debug --target outrider_proto_sources outrider_google_rpc_proto_sources outrider_grpc_server_proto_sources >/dev/null
 # clang-tidy-diff's exit status says nothing about what it found.
 git diff -U0 "$base" -- "${files[@]}" |
   clang-tidy-diff-14.py -p1 -path "$commands" -j "$(nproc)" -quiet \

@@ -15,6 +15,7 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
+#include <exception>
 #include <future>
 #include <memory>
 #include <numeric>
@@ -210,7 +211,7 @@ void Run(std::chrono::seconds period, int weights_mib) {
 }  // namespace
 }  // namespace outrider
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   CLI::App app("What it is worth to write tokens after the next call.");
   int seconds = 20;
   app.add_option("--seconds", seconds, "how long to measure")
@@ -224,4 +225,7 @@ int main(int argc, char** argv) {
   outrider::KeepFreedMemory();  // as all three programs do
   outrider::Run(std::chrono::seconds(seconds), weights_mib);
   return 0;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
 }
