@@ -63,10 +63,11 @@ void DraftPlaces::LearnFirst(bool stands) {
 double DraftPlaces::AllStand(int num_asked) const {
   double all_stand = 0;
   for (int k = 1; k <= At(num_asked); ++k) {
-    const bool may_go_on = k < At(num_asked);
-    const double goes_on =
-        may_go_on ? MakesAtLeast(k + 1) / MakesAtLeast(k) : 0;
-    all_stand += (Tokens(k) - Tokens(k - 1)) * (1 - goes_on);
+    const double made = MakesAtLeast(k);
+    if (made <= 0) break;  // so seldom that the sums round it off
+    const double go_on = k < At(num_asked) ? MakesAtLeast(k + 1) : 0;
+    all_stand +=
+        (Tokens(k) - Tokens(k - 1)) * (1 - std::min(1.0, go_on / made));
   }
   return all_stand;
 }

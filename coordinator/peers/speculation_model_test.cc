@@ -166,5 +166,27 @@ TEST(SpeculationModelTest, MoreDraftsHitLessOftenWhereRefusalsAreNotForetold) {
   EXPECT_GT(by_verdict.Seconds(longer), same.Seconds(longer) + 0.01);
 }
 
+// A drafter that is never sure of a second draft, asked for many: the later
+// ones are made so seldom that the shares of two places cannot be told apart.
+TEST(SpeculationModelTest, DraftsThatAreNeverMadeDoNotMakeALongRequestCheap) {
+  SpeculationModel model;
+  const DraftLength asked = {.num_drafts = 16};
+  for (int i = 0; i < 500; ++i) {
+    model.Learn({.num_drafted = 1,
+                 .num_accepted = i % 2,
+                 .ahead = {.outcome = AheadStats::Outcome::kMiss,
+                           .all_stood = i % 2 == 0,
+                           .num_drafted = 4,
+                           .longest = 1,
+                           .call_seconds = 0.02,
+                           .compute_seconds = 0.02},
+                 .round_seconds = 0.07,
+                 .drafter = {.call_seconds = 0.04, .compute_seconds = 0.04},
+                 .verifier = kVerify},
+                {.asked = asked, .is_ahead = true});
+  }
+  EXPECT_NEAR(model.Seconds(asked), 0.07, 0.01);
+}
+
 }  // namespace
 }  // namespace outrider
