@@ -89,6 +89,7 @@ std::string NameOf(AheadStats::Outcome outcome) {
 Json RoundToJson(const RoundStats& round) {
   return {{"drafted", round.num_drafted},
           {"accepted", round.num_accepted},
+          {"more", round.num_more},
           {"looked_up", round.num_looked_up},
           {"ahead", NameOf(round.ahead.outcome)},
           {"drafted_ahead", round.ahead.num_drafted},

@@ -53,6 +53,7 @@ TEST(GenerationReportTest, TheJsonObjectHasEveryField) {
   EXPECT_EQ(json["num_misses"], 1);
   EXPECT_EQ(json["rounds"][0], nlohmann::json({{"drafted", 2},
                                                {"accepted", 2},
+                                               {"more", 0},
                                                {"looked_up", 0},
                                                {"ahead", "none"},
                                                {"drafted_ahead", 0},

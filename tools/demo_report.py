@@ -225,11 +225,13 @@ def predict(runs: list[Run], k: int, inside: Inside) -> Prediction:
     overhead_ms = statistics.median(
         one["round_ms"] - one["draft_compute_ms"] - one["verify_compute_ms"] for one in rounds)
     plain_ms = inside.rows_ms[0]
+    # Without drafts the verifier makes some passes in a call, a token each.
+    passes = statistics.mean(1 + one["more"] for one in rounds)
     return Prediction(
         alpha=alpha,
-        tokens=sum(alpha**i for i in range(k + 1)),
+        tokens=sum(alpha**i for i in range(k + 1)) + passes - 1,
         drafting=k * inside.draft_step_ms / plain_ms,
-        verifying=inside.rows_ms[k] / plain_ms,
+        verifying=inside.rows_ms[k] / plain_ms + passes - 1,
         overhead=overhead_ms / plain_ms)
 
 
@@ -238,7 +240,8 @@ def print_formula(runs: dict[Setting, list[Run]], inside: Inside) -> None:
     plain_ms = inside.rows_ms[0]
     print(f"Times in units of T(1) = {plain_ms:.2f} ms, the verifier's pass over one token:\n"
           "  a      accepted / (accepted + refused): drafts after a refusal were never judged\n"
-          "  E(K)   1 + a + ... + a^K, tokens a round if every draft were accepted with chance a\n"
+          "  E(K)   1 + a + ... + a^K, tokens a round if every draft were accepted with chance a;\n"
+          "         without drafts those that the verifier draws in a call, a pass each\n"
           f"  c      one draft token: {inside.draft_step_ms:.2f} ms, or "
           f"{inside.draft_step_ms / plain_ms:.3f}\n"
           "  v      T(K + 1), the pass over K drafts and one token\n"
@@ -262,10 +265,11 @@ def print_split(runs: list[Run], setting: Setting, inside: Inside) -> None:
         return statistics.mean(one[field] for one in rounds)
 
     k = min(round(mean("drafted")), len(inside.rows_ms) - 1)
+    further_ms = mean("more") * inside.rows_ms[0]  # passes that the verifier went on with
     by_drafter = mean("drafted") - mean("looked_up")
     draft, verify, whole = mean("draft_ms"), mean("verify_ms"), mean("round_ms")
     parts = [("draft", draft, mean("draft_compute_ms"), by_drafter * inside.draft_step_ms),
-             ("verify", verify, mean("verify_compute_ms"), inside.rows_ms[k])]
+             ("verify", verify, mean("verify_compute_ms"), inside.rows_ms[k] + further_ms)]
     for name, ms, compute, alone in parts:
         print(f"  {name:6}  {ms:6.2f} ms  {100 * ms / whole:3.0f} %   {compute:.2f} ms of it "
               f"computing ({alone:.2f} ms where nothing else runs)")

@@ -11,12 +11,14 @@
 #include "core/engine/call_work.h"
 #include "core/sampling/random_source.h"
 #include "core/wire/node_calls.h"
+#include "core/wire/reply_codec.h"
 
 namespace outrider {
 
 // The verifier without gRPC and sessions: makes each call the work of one
 // extension, whose K + 1 rows it answers with, or with what the caller needs of
-// them. Thread-safe.
+// them; without drafts, where the caller lets it, of some more of one token
+// each. Thread-safe.
 class VerifyEngine {
  public:
   using Call = VerifyCall;
@@ -46,10 +48,11 @@ class VerifyEngine {
  private:
   class VerifyWork;
 
-  // What the model may answer in place of the call's rows.
-  std::vector<RowQuestion> QuestionsOf(
-      const VerifyCall& call, absl::Span<const TokenId> committed) const;
-  // All but the header.
+  // What may be asked in place of the rows after this.
+  std::vector<RowQuestion> QuestionsOf(const VerifyCall& call,
+                                       const ReplyCodec::Before& before) const;
+  absl::Status CheckMore(const VerifyCall& call) const;
+  // All of a reply but the header, by the rows after `committed`.
   absl::StatusOr<VerifyReply> Answer(const VerifyCall& call,
                                      const LogitRows& rows,
                                      absl::Span<const TokenId> committed) const;

@@ -2,10 +2,12 @@
 #include "verifier/verify_engine.h"
 
 #include <chrono>
+#include <cmath>
 #include <memory>
 #include <variant>
 #include <vector>
 
+#include "core/session/token_log.h"
 #include "core/testing/named_session.h"
 #include "core/testing/status_matchers.h"
 #include "core/testing/table_lm.h"
@@ -149,6 +151,98 @@ TEST_F(VerifyEngineTest, MalformedRequestsChangeNothing) {
 
   EXPECT_EQ(node_->Logged(Id(1)).size(), 3u);
   ASSERT_THAT(Run(next({0})), IsOk());
+}
+
+// Greedy, of the logits of its table: the length, the last token and 0. So
+// token 0 comes after 0, until the last token is more than the length.
+class PlainRunTest : public VerifyEngineTest {
+ protected:
+  // A call without drafts that lets the verifier go on.
+  static VerifyCall Going(uint64_t step, TokenSeq tokens, int num_more,
+                          TokenSeq ends = {}) {
+    VerifyCall call = Open(step, std::move(tokens), {});
+    call.reply_format = ReplyFormat::kTokens;
+    call.sampling = {.temperature = 0};
+    call.max_more_tokens = num_more;
+    call.end_tokens = std::move(ends);
+    return call;
+  }
+};
+
+TEST_F(PlainRunTest, EachTokenIsThatOfACallOfItsOwn) {
+  for (int delivery = 0; delivery < 2; ++delivery) {  // a retry is the same
+    const auto reply = Run(Going(5, {0, 1}, 3));
+    ASSERT_THAT(reply, IsOk());
+    EXPECT_EQ(std::get<Verdict>(reply->outcome), (Verdict{.next_token = 0}));
+    EXPECT_THAT(reply->more_tokens, ElementsAre(0, 0, 0));
+    // All but the last token are cached.
+    EXPECT_EQ(reply->header.cached_length, 5);
+    EXPECT_EQ(node_->Cached(Id(1)), (TokenSeq{0, 1, 0, 0, 0}));
+  }
+}
+
+TEST_F(PlainRunTest, EachTokenHasItsLogprob) {
+  VerifyCall call = Going(5, {0, 1}, 2);
+  call.logprobs = LogprobsOptions{.num_top = 1};
+  const auto reply = Run(call);
+  ASSERT_THAT(reply, IsOk());
+  ASSERT_EQ(reply->logprobs.size(), 3u);
+  // The greatest logit is the length of the text before it.
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_THAT(reply->logprobs[i].tokens, ElementsAre(2 + i));
+    EXPECT_THAT(reply->logprobs[i].top_ids, ElementsAre(0));
+  }
+}
+
+TEST_F(PlainRunTest, NothingComesAfterAnEnd) {
+  const auto reply = Run(Going(5, {0, 1}, 3, /*ends=*/{2, 0}));
+  ASSERT_THAT(reply, IsOk());
+  EXPECT_TRUE(reply->more_tokens.empty());
+  EXPECT_EQ(reply->header.cached_length, 2);
+  EXPECT_EQ(node_->table().num_passes(), 1);
+}
+
+TEST_F(PlainRunTest, WhatIsNoPlainDecodingIsRefused) {
+  constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+  VerifyCall drafts = Going(5, {0, 1}, 1);
+  drafts.draft_tokens = {2};
+  EXPECT_THAT(Run(drafts), StatusIs(kInvalid));
+  VerifyCall rows = Going(5, {0, 1}, 1);
+  rows.reply_format = ReplyFormat::kFull;
+  EXPECT_THAT(Run(rows), StatusIs(kInvalid));
+  for (const int num_more : {-1, 5}) {
+    EXPECT_THAT(Run(Going(5, {0, 1}, num_more)), StatusIs(kInvalid));
+  }
+  EXPECT_THAT(Run(Going(5, {0, 1}, 1, TokenSeq(kMaxEndTokens + 1, 0))),
+              StatusIs(kInvalid));
+  // The delta fits into the context, and what is to come after it does not.
+  EXPECT_THAT(Run(Going(5, TokenSeq(kContext - 1, 0), 2)), StatusIs(kInvalid));
+  EXPECT_THAT(Run(Going(5, TokenSeq(kContext - 1, 0), 1)), IsOk());
+}
+
+TEST_F(VerifyEngineTest, WhatWasDrawnBeforeARowThatIsNoneStands) {
+  const auto node = MakeVerifyNode({.table =
+                                        [](absl::Span<const TokenId> text) {
+                                          const float a =
+                                              text.size() < 4 ? 1 : NAN;
+                                          return std::vector<float>{a, 0, 0};
+                                        },
+                                    .vocab_size = kVocabSize});
+  VerifyCall call = Open(5, {0, 1}, {});
+  call.reply_format = ReplyFormat::kTokens;
+  call.sampling = {.temperature = 0};
+  call.max_more_tokens = 3;
+  const auto reply = node->Run(call, ContentDigest(call));
+  ASSERT_THAT(reply, IsOk());
+  EXPECT_THAT(reply->more_tokens, ElementsAre(0));
+  call.header.step = 6;
+  call.header.incarnation = reply->header.incarnation;
+  TokenLog log(call.header.session);
+  log.Append({0, 1, 0});
+  call.header.prefix_hash = log.PrefixHash(3);
+  call.header.delta = {.keep_length = 3, .append_tokens = {0}};
+  EXPECT_THAT(node->Run(call, ContentDigest(call)),
+              StatusIs(absl::StatusCode::kInternal));
 }
 
 TEST_F(VerifyEngineTest, RunsToTheContextsEnd) {

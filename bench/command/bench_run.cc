@@ -144,7 +144,8 @@ void BenchRun::AddBaselines(const Measurement* plain,
     if (k != kAutoK) measured.model_verify_ms = RowsMs(inside_.rows_ms, k + 1);
   } else {
     // What the verifier itself says that a pass over one row took.
-    measured.plain_token_ms = plain->split.verify_ms;
+    measured.plain_token_ms =
+        plain->split.verify_ms / plain->passes_per_round();
   }
   measured.plain_network_token_ms = plain->token_ms.mean;
 }

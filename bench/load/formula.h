@@ -8,11 +8,12 @@ namespace outrider::bench {
 // steps, a pass over K + 1 rows, a round trip to each node that is asked, and
 // what the software takes. Where drafts are asked for ahead, the drafter works
 // beside the verification: a hit waits for what is left of that, and a miss
-// drafts in turn after it.
+// drafts in turn after it. Where K is 0 the verifier makes as many passes as
+// the round has tokens.
 struct RoundCosts {
   int k = 0;
   double draft_step_ms = 0;
-  double verify_ms = 0;  // of K + 1 rows
+  double verify_ms = 0;  // of K + 1 rows, or of all passes
   double drafter_rtt_ms = 0;
   double verifier_rtt_ms = 0;
   double overhead_ms = 0;

@@ -71,7 +71,7 @@ void AddRounds(const GenerationReport& report, Sums& sums,
               result.counts);
     if (i == 0) continue;
     ++sums.num_rounds;
-    sums.num_committed += round.num_accepted + 1;
+    sums.num_committed += round.num_committed();
     AddSplit(round, sums.split);
     AddAcceptance(round, result);
   }

@@ -84,7 +84,7 @@ struct Measurement {
   std::optional<double> drafter_rtt_ms = {};
   // What the nodes measure in their own processes; 0 where none was asked.
   double model_draft_step_ms = 0;
-  double model_verify_ms = 0;         // of K + 1 rows
+  double model_verify_ms = 0;         // a pass of K + 1 rows
   double plain_token_ms = 0;          // inside the verifier, no network
   double plain_network_token_ms = 0;  // K = 0 through the same network; 0: none
 
@@ -93,6 +93,10 @@ struct Measurement {
   double asked_ahead() const;
   double in_turn() const {
     return 1 - asked_ahead() * counts.ahead.hit_share();
+  }
+  // Of the verifier in a round: with K = 0 it goes on by itself, a token each.
+  double passes_per_round() const {
+    return point.cell.k == 0 && tokens_per_round > 0 ? tokens_per_round : 1;
   }
   // Against plain decoding inside the verifier: tokens of all users while they
   // decode, over what the verifier alone gives one. 0 where nothing came.

@@ -65,7 +65,10 @@ RoundCosts Costs(const Measurement& m, const Measurement& lowest,
           : 0;
   return {.k = k,
           .draft_step_ms = draft_step_ms,
-          .verify_ms = is_known ? m.model_verify_ms : lowest.split.verify_ms,
+          .verify_ms =
+              m.passes_per_round() *
+              (is_known ? m.model_verify_ms
+                        : lowest.split.verify_ms / lowest.passes_per_round()),
           .drafter_rtt_ms = m.drafter_rtt_ms.value_or(0),
           .verifier_rtt_ms = m.verifier_rtt_ms.value_or(0),
           .overhead_ms = CallOverheadMs(lowest) + lowest.split.rest_ms,

@@ -13,12 +13,10 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <csignal>
-#include <cstdint>
 #include <cstdio>
 #include <exception>
 #include <future>
 #include <memory>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -86,17 +84,6 @@ class ReaderProcess {
 
   int address_end_ = -1;
 };
-
-// Stands for a pass.
-SimulatedLm::SleepUntil ReadOf(int weights_mib) {
-  auto weights = std::make_shared<std::vector<uint64_t>>(
-      (static_cast<size_t>(weights_mib) << 20) / sizeof(uint64_t), 1);
-  return [weights](auto) {
-    const uint64_t sum =
-        std::accumulate(weights->begin(), weights->end(), uint64_t{0});
-    OUTRIDER_CHECK(sum == weights->size());
-  };
-}
 
 enum class Way { kFirst, kAfterwards };
 
@@ -182,7 +169,7 @@ void Run(std::chrono::seconds period, int weights_mib) {
   const ServerProcess drafter(ServeSimulatedDrafter, listeners.Next());
   const ServerProcess verifier(
       [&](const auto& listen) {
-        return ServeSimulatedVerifier(listen, ReadOf(weights_mib));
+        return ServeSimulatedVerifier(listen, PassThatReads(weights_mib));
       },
       listeners.Next());
   const ReaderProcess reader;

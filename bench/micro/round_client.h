@@ -32,12 +32,14 @@ class RoundClient {
     std::string verifier;
   };
 
-  RoundClient(const Addresses& addresses, int k, CallQueue& queue)
+  // `run` says how many tokens a call without drafts brings; null: one.
+  RoundClient(const Addresses& addresses, int k, CallQueue& queue,
+              RunLength* run = nullptr)
       : queue_(queue),
         draft_stub_(MakeChannel(addresses.drafter), StubOptions()),
         verify_stub_(MakeChannel(addresses.verifier), StubOptions()),
         drafter_(draft_stub_, {.context_length = kSimulatedContext}),
-        verifier_(alone_, ReplyFormat::kTokens),
+        verifier_(alone_, ReplyFormat::kTokens, run),
         rule_(MakeRule(RuleKind::kRejection, 1)),
         policy_(k),
         decoder_({.drafter = drafter_,

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/micro/simulated_nodes.h"
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <numeric>
 #include <utility>
+#include <vector>
 
+#include "core/base/check.h"
 #include "core/node/local_node.h"
 #include "drafter/drafter_service.h"
 #include "verifier/verifier_service.h"
@@ -34,6 +39,16 @@ Served ServeNode(MakeService make_service, const std::string& listen,
 }
 
 }  // namespace
+
+SimulatedLm::SleepUntil PassThatReads(int weights_mib) {
+  auto weights = std::make_shared<std::vector<uint64_t>>(
+      (static_cast<size_t>(weights_mib) << 20) / sizeof(uint64_t), 1);
+  return [weights](auto) {
+    const uint64_t sum =
+        std::accumulate(weights->begin(), weights->end(), uint64_t{0});
+    OUTRIDER_CHECK(sum == weights->size());
+  };
+}
 
 Served ServeSimulatedDrafter(const std::string& listen) {
   return ServeNode(MakeDrafterService, listen, [](auto) {});

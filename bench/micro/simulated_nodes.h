@@ -13,6 +13,9 @@ inline constexpr int kSimulatedVocab = 256;
 inline constexpr int kSimulatedContext = 1 << 20;
 inline constexpr int kSimulatedDrafts = 4;  // of a round, at most
 
+// Stands for a pass: it reads so many MiB, as it would the model's weights.
+SimulatedLm::SleepUntil PassThatReads(int weights_mib);
+
 // Nodes of the production code over a timing model. `pass` takes the place of a
 // pass; by default there is nothing to compute and nothing to wait for.
 Served ServeSimulatedDrafter(const std::string& listen);

@@ -34,8 +34,12 @@ int TextLengthOf(const VerifyCall& call) {
   return static_cast<int>(call.header.delta.length());
 }
 
+int NumAfterText(const VerifyCall& call) {
+  return static_cast<int>(call.draft_tokens.size()) + call.max_more_tokens;
+}
+
 int LengthOf(const VerifyCall& call) {
-  return TextLengthOf(call) + static_cast<int>(call.draft_tokens.size());
+  return TextLengthOf(call) + NumAfterText(call);
 }
 
 int MostDrafts(const NodeDescription& node, int text_length) {
@@ -44,8 +48,7 @@ int MostDrafts(const NodeDescription& node, int text_length) {
 }
 
 bool TakesDrafts(const NodeDescription& node, const VerifyCall& call) {
-  return static_cast<int>(call.draft_tokens.size()) <=
-         MostDrafts(node, TextLengthOf(call));
+  return NumAfterText(call) <= MostDrafts(node, TextLengthOf(call));
 }
 
 absl::Status OutgrownError(int length, int room) {

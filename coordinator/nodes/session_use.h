@@ -27,8 +27,10 @@ bool CanServe(const NodeDescription& node, const NodeDescription& own,
 // The longest text that the node can have: it ends with the context, or with
 // the memory for keys and values that all its sessions share.
 int RoomOf(const NodeDescription& node);
-// The text of a step; with its drafts, what it needs room for.
+// The text of a step, its drafts or what the verifier may go on with, and both:
+// what it needs room for.
 int TextLengthOf(const VerifyCall& call);
+int NumAfterText(const VerifyCall& call);
 int LengthOf(const VerifyCall& call);
 // How many drafts the node takes after so long a text.
 int MostDrafts(const NodeDescription& node, int text_length);

@@ -33,12 +33,13 @@ class StepPace {
     bool is_text() const { return num_appended > kFewTokens; }
   };
 
-  // A step that appends so many tokens is sent. Answered, Late or Failed
-  // follows.
-  Step Begin(int num_appended) {
+  // A step that appends so many tokens is sent, in which the verifier may go on
+  // by itself. Answered, Late or Failed follows.
+  Step Begin(int num_appended, bool may_go_on = false) {
     MutexLock lock(mu_);
     num_begun_ += num_appended;
-    return {num_appended, num_ended_, seconds_per_token_, limit_.Get()};
+    return {num_appended, num_ended_, seconds_per_token_,
+            limit_.Get() * (may_go_on ? kTimesOfRun : 1)};
   }
   // How long the step may take in all, as far as is known now: the node takes
   // in texts in turns, so that those which come after it delay it too. It gets
@@ -89,6 +90,9 @@ class StepPace {
 
  private:
   static constexpr int kMargin = 4;
+  // What the verifier goes on with takes some 0.2 s (RunLength), and longer
+  // beside others.
+  static constexpr int kTimesOfRun = 4;
   static constexpr int kFewTokens = 32;  // what a round appends, and more
   static constexpr std::chrono::hours kLongest{1};
 

@@ -26,6 +26,14 @@ TEST(StepPaceTest, ASlowNodeHasEightTimesItsSlowestStep) {
   EXPECT_EQ(pace.Limit(pace.Begin(5)), milliseconds(800));
 }
 
+TEST(StepPaceTest, AVerifierThatGoesOnHasFourTimesThat) {
+  StepPace pace;
+  const auto begin = [&pace] { return pace.Begin(1, /*may_go_on=*/true); };
+  EXPECT_EQ(pace.Limit(begin()), milliseconds(1000));
+  pace.Answered(pace.Begin(5), 5, 0.1, milliseconds(100));
+  EXPECT_EQ(pace.Limit(begin()), milliseconds(3200));
+}
+
 TEST(StepPaceTest, AStepGivenUpAsLateRaisesTheLimit) {
   StepPace pace;
   pace.Late(pace.Begin(5), milliseconds(250));

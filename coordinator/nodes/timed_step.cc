@@ -33,6 +33,13 @@ milliseconds Since(Clock::time_point begin) {
   return std::chrono::ceil<milliseconds>(Clock::now() - begin);
 }
 
+// What the verifier took for the tokens that it went on with.
+milliseconds InFurtherPasses(const VerifyReply& reply) {
+  const auto num_more = static_cast<double>(reply.more_tokens.size());
+  return std::chrono::floor<milliseconds>(std::chrono::duration<double>(
+      std::max(0.0, reply.header.compute_seconds) * num_more / (num_more + 1)));
+}
+
 // Where it `listens`, it does not wait for a node that answers nothing at all.
 Task<Sent> Send(VerifierNode& node, const VerifyCall& call,
                 milliseconds timeout, bool listens,
@@ -100,7 +107,8 @@ Task<TimedReply> SendStep(VerifierNode& node, const VerifyCall& call,
                           Cancellation& cancellation) {
   const auto num_appended =
       static_cast<int>(call.header.delta.append_tokens.size());
-  const StepPace::Step step = node.pace.Begin(num_appended);
+  const StepPace::Step step =
+      node.pace.Begin(num_appended, /*may_go_on=*/call.max_more_tokens > 0);
   const Clock::time_point begin = Clock::now();
   const milliseconds longest = node.stub->TimeoutOf(call);
   const bool is_limited =
@@ -130,8 +138,12 @@ Task<TimedReply> SendStep(VerifierNode& node, const VerifyCall& call,
   const milliseconds took = Since(begin);
   if (reply.ok()) node.link.pulse.Heard(Clock::now());
   if (reply.ok() && !std::holds_alternative<Miss>(reply->outcome)) {
-    node.pace.Answered(step, num_appended - reply->header.reused_length,
-                       reply->header.compute_seconds, took);
+    // What came after a text says nothing of how long texts take.
+    const bool has_more = step.is_text() && !reply->more_tokens.empty();
+    const int num_computed =
+        has_more ? 0 : num_appended - reply->header.reused_length;
+    node.pace.Answered(step, num_computed, reply->header.compute_seconds,
+                       took - InFurtherPasses(*reply));
   } else if (IsLate(sent)) {
     node.pace.Late(step, took);
   } else {

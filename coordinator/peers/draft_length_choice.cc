@@ -73,6 +73,7 @@ void DraftLengthChoice::Learn(const Seen& seen) {
     model_.Learn(seen.round, {.asked = seen.asked.length,
                               .num_sessions = seen.num_sessions,
                               .is_ahead = seen.is_ahead,
+                              .drafts_ahead = seen.drafts_ahead,
                               .is_trial = seen.asked.is_trial});
   } else {
     LearnAcceptance(seen);
@@ -97,7 +98,7 @@ void DraftLengthChoice::LearnFirst(const Seen& seen) {
 }
 
 void DraftLengthChoice::Pay(const Seen& seen) {
-  const int num_tokens = seen.round.num_accepted + 1;
+  const int num_tokens = seen.round.num_committed();
   tokens_ += kTrialShareOfTokens * num_tokens;
   seconds_ += kTrialShareOfTime * seen.round.round_seconds;
   if (seen.asked.is_trial) {

@@ -28,6 +28,7 @@ class DraftLengthChoice {
     Number asked = {};
     bool is_by_control = false;  // it asked for what Choose said
     bool is_ahead = false;       // drafts were made ahead where that can be
+    bool drafts_ahead = false;   // those of the next round are
     int num_sessions = 1;        // at work
     int64_t number = 0;          // of the round, among those of all sessions
     int64_t after = 0;           // that of the session's round before

@@ -68,6 +68,11 @@ bool DraftLengthControl::Asks() const {
   return Way().Asks();
 }
 
+bool DraftLengthControl::MayHaveCompany() const {
+  MutexLock lock(mu_);
+  return num_sessions() > 1 || sessions_weight_ == 0;
+}
+
 int64_t DraftLengthControl::Learn(const Choice& choice,
                                   const RoundStats& round) {
   MutexLock lock(mu_);
@@ -87,6 +92,7 @@ void DraftLengthControl::LearnWay(const Choice& choice,
                 .is_trial = choice.is_trial},
       .is_by_control = !is_fixed,
       .is_ahead = choice.is_ahead,
+      .drafts_ahead = choice.drafts_ahead,
       .num_sessions = num_sessions(),
       .number = num_rounds_,
       .after = choice.after};
@@ -122,8 +128,8 @@ void DraftLengthControl::LearnWay(const Choice& choice,
 
 void DraftLengthControl::LearnFixed(const DraftLengthChoice& way,
                                     bool has_asked, const RoundStats& round) {
-  const double granted = (round.num_accepted + 1) /
-                         (kLeastOfFixed * way.model().TokensPerSecond({}));
+  const double granted =
+      round.num_committed() / (kLeastOfFixed * way.model().TokensPerSecond({}));
   seconds_behind_ += has_asked ? round.round_seconds - granted
                                : -kShareOfFixed * round.round_seconds;
   seconds_behind_ = std::clamp(seconds_behind_, 0.0, kMostSecondsKept);

@@ -67,6 +67,8 @@ class DraftLengthControl {
 
   // Whether it has reason to ask for any drafts now.
   bool Asks() const;
+  // Whether several share it that are at work, or may, as none has come back.
+  bool MayHaveCompany() const;
 
   // Takes in a round that such a choice was made for and that went its ordinary
   // way; see SpeculationModel. The round's number, from 1 on.

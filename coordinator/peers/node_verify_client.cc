@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/peers/node_verify_client.h"
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 
@@ -8,6 +9,7 @@
 #include "coordinator/peers/miss_recovery.h"
 #include "coordinator/round/shorten_draft.h"
 #include "coordinator/round/stopwatch.h"
+#include "core/base/mutant.h"
 #include "core/base/status_macros.h"
 
 namespace outrider {
@@ -17,12 +19,19 @@ Task<absl::StatusOr<ScoredDraft>> NodeVerifyClient::Score(Session& session,
   RoundStats::Link link;
   const Stopwatch watch;
   CacheMirror& cache = session.verifier_cache();
+  // What is lost with its verifier is drawn again, by the same coins: if
+  // nothing but a part of it were, what was drawn there would decide how it is
+  // drawn.
+  const int most_more = MostMore(session, draft);
   int num_misses = 0;
   while (num_misses < kMaxMissesPerCall) {
     // How many that is has nothing to do with which they are, so it is exact:
     // but where the last of them have taken down a verifier that took more.
     Shorten(MostDrafts(session), draft);
-    const VerifyCall call = MakeCall(session, draft);
+    const int num_more =
+        std::min(OUTRIDER_MUTANT(R3, most_more, num_misses > 0 ? 0 : most_more),
+                 MostDrafts(session));
+    const VerifyCall call = MakeCall(session, draft, num_more);
     ++link.num_messages;
     OUTRIDER_CO_ASSIGN_OR_RETURN(
         VerifyReply reply, co_await stub_.Verify(call, session.cancellation()));
@@ -34,8 +43,8 @@ Task<absl::StatusOr<ScoredDraft>> NodeVerifyClient::Score(Session& session,
     link.compute_seconds += reply.header.compute_seconds;
     if (const Miss* miss = std::get_if<Miss>(&reply.outcome)) {
       RecoverFrom(*miss, cache, link);
-      // One that comes as another verifier takes fewer drafts is no failure.
-      if (draft.length() <= MostDrafts(session)) ++num_misses;
+      // One that comes as another verifier takes fewer is no failure.
+      if (draft.length() + num_more <= MostDrafts(session)) ++num_misses;
       continue;
     }
     cache.Acknowledged(reply.header.cached_length, reply.header.incarnation);
@@ -45,13 +54,29 @@ Task<absl::StatusOr<ScoredDraft>> NodeVerifyClient::Score(Session& session,
                                               .history = session.History(),
                                               .random = session.coins()}));
     link.call_seconds = watch.seconds();
+    const bool is_opening = call.header.incarnation.is_none();
+    if (run_ != nullptr && !is_opening && link.num_misses() == 0) {
+      run_->Learn(
+          {.link = link,
+           .num_drafts = draft.length(),
+           .num_passes = 1 + static_cast<int>(score.more_tokens.size())});
+    }
     co_return ScoredDraft{.score = std::move(score), .link = link};
   }
   co_return absl::UnavailableError("the verifier keeps losing the session");
 }
 
-VerifyCall NodeVerifyClient::MakeCall(Session& session,
-                                      const Draft& draft) const {
+int NodeVerifyClient::MostMore(Session& session, const Draft& draft) const {
+  // A first token waits for no other.
+  const bool is_opening = session.verifier_cache().incarnation().is_none();
+  const bool may_go_on = run_ != nullptr && format_ == ReplyFormat::kTokens &&
+                         draft.length() == 0 && !is_opening &&
+                         session.end_tokens().size() <= kMaxEndTokens;
+  return may_go_on ? std::min(run_->Next() - 1, session.MaxDraftLength()) : 0;
+}
+
+VerifyCall NodeVerifyClient::MakeCall(Session& session, const Draft& draft,
+                                      int most_more) const {
   VerifyCall call = {.header = session.NextHeader(session.verifier_cache()),
                      .draft_tokens = draft.tokens,
                      .reply_format = format_,
@@ -60,7 +85,9 @@ VerifyCall NodeVerifyClient::MakeCall(Session& session,
                      .prompt_length = session.prompt_length(),
                      .rule = session.rule(),
                      .logprobs = session.logprobs(),
+                     .max_more_tokens = most_more,
                      .log_ids = session.log_ids()};
+  if (most_more > 0) call.end_tokens = session.end_tokens();
   codec_.Ask(draft, call);
   return call;
 }

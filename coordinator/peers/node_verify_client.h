@@ -3,6 +3,7 @@
 #define OUTRIDER_COORDINATOR_PEERS_NODE_VERIFY_CLIENT_H_
 
 #include "coordinator/peers/node_stub.h"
+#include "coordinator/peers/run_length.h"
 #include "coordinator/round/verify_client.h"
 #include "core/wire/reply_codec.h"
 
@@ -10,12 +11,16 @@ namespace outrider {
 
 // Scores drafts on one verifier node: makes the header from the session's
 // mirror, sends what is missing after a miss (with the same drafts, hence the
-// same coins), and checks the reply. Stateless but for the format.
+// same coins), and checks the reply. Where there is no draft and the verifier
+// draws by itself, it may draw some tokens in a call. Stateless but for what
+// calls take.
 class NodeVerifyClient final : public VerifyClient {
  public:
+  // `run` is this session's own; null: a token a call.
   explicit NodeVerifyClient(VerifyStub& stub,
-                            ReplyFormat format = ReplyFormat::kFull)
-      : stub_(stub), format_(format), codec_(CodecOf(format)) {}
+                            ReplyFormat format = ReplyFormat::kFull,
+                            RunLength* run = nullptr)
+      : stub_(stub), format_(format), codec_(CodecOf(format)), run_(run) {}
 
   int MostDrafts(const Session& session) const override {
     return stub_.MostDrafts(session.length());
@@ -24,11 +29,15 @@ class NodeVerifyClient final : public VerifyClient {
                                           Draft& draft) override;
 
  private:
-  VerifyCall MakeCall(Session& session, const Draft& draft) const;
+  // How many tokens may come after the first one of a call.
+  int MostMore(Session& session, const Draft& draft) const;
+  VerifyCall MakeCall(Session& session, const Draft& draft,
+                      int most_more) const;
 
   VerifyStub& stub_;
   const ReplyFormat format_;
   const ReplyCodec& codec_;
+  RunLength* const run_;
 };
 
 }  // namespace outrider

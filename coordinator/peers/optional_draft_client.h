@@ -50,6 +50,10 @@ class OptionalDraftClient final : public DraftClient {
 
   // Whether the last round had one.
   bool has_drafter() const { return drafter_.has_value(); }
+  // Whether other sessions may be at work that its control chooses for.
+  bool may_have_company() const {
+    return has_drafter() && drafter_->control.MayHaveCompany();
+  }
 
   // `num_tokens` is the most that kAuto chooses.
   Task<absl::StatusOr<ProposedDraft>> Propose(Session& session,

@@ -54,12 +54,7 @@ void SpeculationModel::Learn(const RoundStats& round,
 
 void SpeculationModel::LearnAcceptance(const RoundStats& round,
                                        const DraftLength& asked) {
-  if (asked.num_drafts == 0) {
-    plain_tokens_.Fade(kTokensFade);
-    plain_tokens_.Add(round.num_accepted + 1);
-    plain_drafts_.Fade(kTokensFade);
-    plain_drafts_.Add(round.num_drafted);
-  }
+  if (asked.num_drafts == 0) plain_.Learn(round);
   if (asked.num_drafts > 0 && round.num_drafted > 0) {
     told_.Fade(kTokensFade);
     told_.Add(round.confidences.empty() ? 0 : 1);
@@ -89,9 +84,13 @@ void SpeculationModel::LearnTimes(const RoundStats& round,
   }
   if (round.num_by_drafter() > 0) drafts_.Add(round.num_drafted);
   const RoundStats::Link& verify = round.verifier;
-  LearnVerifyCall(round.num_by_drafter() > 0,
+  // A run waits for the passes of others, and not only for the network.
+  const bool tells_network =
+      round.num_more == 0 || circumstances.num_sessions == 1;
+  LearnVerifyCall(round.num_by_drafter() > 0, tells_network,
                   verify.call_seconds - verify.compute_seconds);
-  passes_.Learn(round.num_drafted + 1, verify.compute_seconds,
+  passes_.Learn(round.num_drafted + 1,
+                verify.compute_seconds / round.num_passes(),
                 circumstances.num_sessions);
   rest_.Add(round.round_seconds - draft.call_seconds - verify.call_seconds);
 }
@@ -108,7 +107,7 @@ void SpeculationModel::LearnAhead(const RoundStats& round,
   const AheadStats& ahead = round.ahead;
   const bool was_asked = ahead.outcome != AheadStats::Outcome::kNotAsked;
   if (circumstances.is_ahead && round.num_by_drafter() > 0) {
-    asked_.Add(was_asked ? 1 : 0);
+    asked_.Add(circumstances.drafts_ahead ? 1 : 0);
   }
   if (was_asked) LearnHit(ahead);
   if (ahead.num_drafted > 0) {
@@ -134,14 +133,15 @@ double SpeculationModel::HitShare(const DraftLength& length) const {
          (1 - all_stand) * hits_of_refused_.value;
 }
 
-void SpeculationModel::LearnVerifyCall(bool has_drafts, double seconds) {
+void SpeculationModel::LearnVerifyCall(bool has_drafts, bool tells_network,
+                                       double seconds) {
   Mean& own = has_drafts ? verify_calls_ : plain_calls_;
   Mean& other = has_drafts ? plain_calls_ : verify_calls_;
   const double before = own.value;
   own.Add(seconds);
   // A network that changes, changes for both: the one that is seen often tells
   // the one that is not.
-  if (own.weight > 1 && own.weight > other.weight)
+  if (tells_network && own.weight > 1 && own.weight > other.weight)
     other.value += own.value - before;
 }
 
@@ -158,10 +158,12 @@ double SpeculationModel::Seconds(const DraftLength& length) const {
 
 double SpeculationModel::PassSeconds(const DraftLength& length) const {
   if (length.num_drafts == 0) {
-    const int whole = static_cast<int>(plain_drafts_.value);
-    return passes_.Seconds(whole + 1) +
-           (plain_drafts_.value - whole) *
-               (passes_.Seconds(whole + 2) - passes_.Seconds(whole + 1));
+    const int whole = static_cast<int>(plain_.Drafts());
+    const double pass =
+        passes_.Seconds(whole + 1) +
+        (plain_.Drafts() - whole) *
+            (passes_.Seconds(whole + 2) - passes_.Seconds(whole + 1));
+    return plain_.Passes() * pass;
   }
   double seconds = passes_.Seconds(1);
   for (int k = 1; k <= length.num_drafts; ++k) {

@@ -8,6 +8,7 @@
 #include "coordinator/peers/draft_places.h"
 #include "coordinator/peers/fading_mean.h"
 #include "coordinator/peers/pass_curve.h"
+#include "coordinator/peers/plain_rounds.h"
 #include "core/wire/round_stats.h"
 
 namespace outrider {
@@ -23,8 +24,9 @@ class SpeculationModel {
   // What a round was part of.
   struct Circumstances {
     DraftLength asked = {};
-    int num_sessions = 1;   // at work, whose rounds are learned as well
-    bool is_ahead = false;  // drafts are asked for ahead where that can be
+    int num_sessions = 1;       // at work, whose rounds are learned as well
+    bool is_ahead = false;      // drafts are asked for ahead where that can be
+    bool drafts_ahead = false;  // those of the next round were
     bool is_trial = false;
   };
 
@@ -46,8 +48,7 @@ class SpeculationModel {
   // Tokens that a round with so many drafts commits on average, and its time;
   // known once it has learned.
   double Tokens(const DraftLength& length) const {
-    if (length.num_drafts == 0 && plain_tokens_.weight > 0)
-      return plain_tokens_.value;
+    if (length.num_drafts == 0) return plain_.Tokens();
     return places_[length.stop].Tokens(length.num_drafts);
   }
   double Seconds(const DraftLength& length) const;
@@ -70,7 +71,7 @@ class SpeculationModel {
   void LearnTimes(const RoundStats& round, const Circumstances& circumstances);
   void LearnAhead(const RoundStats& round, const Circumstances& circumstances);
   void LearnHit(const AheadStats& ahead);
-  void LearnVerifyCall(bool has_drafts, double seconds);
+  void LearnVerifyCall(bool has_drafts, bool tells_network, double seconds);
   void LearnWait(const RoundStats& round);
 
   // What the verifier computes, on average: longer than it would take for as
@@ -89,10 +90,7 @@ class SpeculationModel {
   int num_stops_;
   std::array<DraftPlaces, DraftLength::kNumStops> places_ = {};  // by stop
   Mean told_ = {};  // how sure the drafter was: how many rounds said it
-  // Of rounds that asked for none: what they committed, and the drafts that
-  // were looked up for them all the same.
-  Mean plain_tokens_ = {};
-  Mean plain_drafts_ = {};
+  PlainRounds plain_ = {};
   Mean draft_calls_ = {};   // less what the drafter computed
   Mean draft_tokens_ = {};  // what it computed, a pass of its own
   // Less what the verifier computed: the network and, under load, the wait for

@@ -25,7 +25,9 @@ void LearnAsked(bool is_hit, SpeculationModel& model) {
   }
   round.verifier = kVerify;
   round.round_seconds = round.drafter.call_seconds + kVerify.call_seconds;
-  model.Learn(round, {.asked = {.num_drafts = 4}, .is_ahead = true});
+  model.Learn(
+      round,
+      {.asked = {.num_drafts = 4}, .is_ahead = true, .drafts_ahead = is_hit});
 }
 
 // The drafter is asked for none; so many come from the text.
@@ -58,6 +60,43 @@ TEST(SpeculationModelTest, LookupsThatFillInSayNothingOfTheDrafter) {
   // What rounds commit that ask it for nothing.
   EXPECT_DOUBLE_EQ(plain.Tokens({}), 1);
   EXPECT_DOUBLE_EQ(filled_in.Tokens({}), 3);
+}
+
+// A verifier that goes on by itself spends the call's own time once.
+TEST(SpeculationModelTest, APlainRoundHasAsManyPassesAsTokens) {
+  SpeculationModel model;
+  LearnAsked(/*is_hit=*/false, model);
+  constexpr double kCall = 0.02;
+  constexpr double kPass = 0.03;
+  for (int i = 0; i < 300; ++i) {
+    const RoundStats::Link link = {.call_seconds = kCall + 4 * kPass,
+                                   .compute_seconds = 4 * kPass};
+    model.Learn(
+        {.num_more = 3, .round_seconds = link.call_seconds, .verifier = link},
+        {.is_ahead = true});
+  }
+  EXPECT_NEAR(model.Tokens({}), 4, 0.01);
+  EXPECT_NEAR(model.Seconds({}), kCall + 4 * kPass, 0.001);
+  // A pass over the rows of drafts is one pass.
+  EXPECT_LT(model.Seconds({.num_drafts = 1}), 0.1 + kCall + 2 * kPass);
+}
+
+// Lookups that fill in give a pass several tokens, and none when it goes on.
+TEST(SpeculationModelTest, PlainRoundsOfLookupsAndOfRunsCountAsTheyAre) {
+  SpeculationModel model;
+  LearnAsked(/*is_hit=*/false, model);
+  constexpr double kPass = 0.03;
+  for (int i = 0; i < 300; ++i) {
+    RoundStats round = {
+        .num_drafted = 3, .num_accepted = 3, .num_looked_up = 3};
+    if (i % 2 == 1) round = {.num_more = 7};
+    const double compute = round.num_passes() * kPass;
+    round.verifier = {.call_seconds = compute, .compute_seconds = compute};
+    round.round_seconds = compute;
+    model.Learn(round, {.is_ahead = true});
+  }
+  EXPECT_NEAR(model.Tokens({}), 6, 0.3);
+  EXPECT_NEAR(model.Seconds({}), 4.5 * kPass, 0.01);
 }
 
 // Half of the rounds are sure of all that they draft, and right; the others are
@@ -157,7 +196,7 @@ TEST(SpeculationModelTest, MoreDraftsHitLessOftenWhereRefusalsAreNotForetold) {
                     .drafter = {.call_seconds = is_hit ? 0 : 0.04,
                                 .compute_seconds = is_hit ? 0 : 0.04},
                     .verifier = kVerify},
-                   {.asked = asked, .is_ahead = true});
+                   {.asked = asked, .is_ahead = true, .drafts_ahead = true});
     }
     stood_before = num_accepted == 4;
   }
@@ -183,7 +222,7 @@ TEST(SpeculationModelTest, DraftsThatAreNeverMadeDoNotMakeALongRequestCheap) {
                  .round_seconds = 0.07,
                  .drafter = {.call_seconds = 0.04, .compute_seconds = 0.04},
                  .verifier = kVerify},
-                {.asked = asked, .is_ahead = true});
+                {.asked = asked, .is_ahead = true, .drafts_ahead = true});
   }
   EXPECT_NEAR(model.Seconds(asked), 0.07, 0.01);
 }

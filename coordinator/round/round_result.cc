@@ -32,11 +32,14 @@ absl::StatusOr<std::vector<RowLogprobs>> LogprobsOf(const DraftScore& score,
   const auto* scored = std::get_if<std::vector<ScoredRow>>(&score.scored);
   const absl::Span<const TokenId> accepted =
       absl::MakeConstSpan(draft.tokens).first(verdict.num_accepted);
-  for (int i = 0; i <= verdict.num_accepted; ++i) {
-    const bool is_next = i == verdict.num_accepted;
-    const TokenId token = is_next ? verdict.next_token : accepted[i];
+  std::vector<TokenId> tokens(accepted.begin(), accepted.end());
+  tokens.push_back(verdict.next_token);
+  tokens.insert(tokens.end(), score.more_tokens.begin(),
+                score.more_tokens.end());
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const TokenId token = tokens[i];
     if (scored != nullptr) {
-      if (static_cast<size_t>(i) >= scored->size()) {
+      if (i >= scored->size()) {
         return absl::InternalError("the verifier sent no log-probabilities");
       }
       OUTRIDER_ASSIGN_OR_RETURN(RowLogprobs row, FindIn((*scored)[i], token));
@@ -47,9 +50,9 @@ absl::StatusOr<std::vector<RowLogprobs>> LogprobsOf(const DraftScore& score,
     before.drafts = accepted.first(i);
     OUTRIDER_ASSIGN_OR_RETURN(
         RowLogprobs row,
-        ComputeLogprobs(std::get<LogitRows>(score.scored).Row(i),
-                        session.sampling(), before, *session.logprobs(),
-                        {token}));
+        ComputeLogprobs(
+            std::get<LogitRows>(score.scored).Row(static_cast<int>(i)),
+            session.sampling(), before, *session.logprobs(), {token}));
     logprobs.push_back(std::move(row));
   }
   return logprobs;

@@ -22,9 +22,9 @@ struct RoundResult {
   RoundStats stats = {};
 };
 
-// The log-probabilities of what a verdict gives to the text: the accepted
-// drafts and the next token. Asked for before they are committed. INTERNAL
-// where the score does not have them.
+// The log-probabilities of what a round gives to the text: the accepted
+// drafts, the next token and those after it. Asked for before they are
+// committed. INTERNAL where the score does not have them.
 absl::StatusOr<std::vector<RowLogprobs>> LogprobsOf(const DraftScore& score,
                                                     const Draft& draft,
                                                     const Verdict& verdict,

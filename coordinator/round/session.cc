@@ -52,11 +52,13 @@ RequestHeader Session::AdvisoryHeader(const CacheMirror& cache, bool is_over) {
           .is_over = is_over};
 }
 
-void Session::Commit(const Draft& draft, const Verdict& verdict) {
-  const int shared = length() + verdict.num_accepted;
+void Session::Commit(const Draft& draft, const Verdict& verdict,
+                     absl::Span<const TokenId> more) {
   committed_.Append(
       absl::MakeConstSpan(draft.tokens).first(verdict.num_accepted));
   committed_.Append({verdict.next_token});
+  committed_.Append(more);
+  const int shared = length() - 1;  // no cache has the last token
   drafter_.SharesOnly(shared);
   verifier_.SharesOnly(shared);
 }

@@ -38,7 +38,9 @@ class Session {
     RuleKind rule = RuleKind::kRejection;
     std::optional<LogprobsOptions> logprobs = {};  // empty: not asked for
     uint64_t seed = 0;
-    int max_length = 0;           // prompt and continuation together
+    int max_length = 0;  // prompt and continuation together
+    // What comes after one of them is of no use.
+    std::vector<TokenId> end_tokens = {};
     std::string cache_salt = {};  // empty: its caches are shared with nobody
     std::unique_ptr<RandomSource> random = {};  // empty: Coins of the seed
     std::shared_ptr<Cancellation> cancellation = {};  // empty: one of its own
@@ -61,6 +63,7 @@ class Session {
   }
   RuleKind rule() const { return options_.rule; }
   uint64_t seed() const { return options_.seed; }
+  const std::vector<TokenId>& end_tokens() const { return options_.end_tokens; }
   LogIds log_ids() const;
   RandomSource& coins() { return *options_.random; }
 
@@ -86,8 +89,10 @@ class Session {
   RequestHeader AdvisoryHeader(const CacheMirror& cache, bool is_over = false);
 
   // Ends a round: the accepted drafts and the next token become committed, and
-  // both mirrors know how far their caches agree.
-  void Commit(const Draft& draft, const Verdict& verdict);
+  // what the verifier went on with; both mirrors know how far their caches
+  // agree.
+  void Commit(const Draft& draft, const Verdict& verdict,
+              absl::Span<const TokenId> more = {});
 
  private:
   Options options_;

@@ -2,6 +2,7 @@
 #include "coordinator/round/speculative_decoder.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "coordinator/round/stopwatch.h"
 #include "core/base/status_macros.h"
@@ -35,9 +36,12 @@ Task<absl::StatusOr<RoundResult>> SpeculativeDecoder::Round(Session& session) {
   OUTRIDER_CO_ASSIGN_OR_RETURN(
       result.logprobs, LogprobsOf(scored.score, draft, verdict, session));
 
-  session.Commit(draft, verdict);  // both mirrors now know how far to cut
+  // Where nothing was drafted the target may have decoded plainly for a while.
+  const std::vector<TokenId>& more = scored.score.more_tokens;
+  session.Commit(draft, verdict, more);  // both mirrors know how far to cut
   result.stats = {.num_drafted = draft.length(),
                   .num_accepted = verdict.num_accepted,
+                  .num_more = static_cast<int>(more.size()),
                   .num_looked_up = proposed.num_looked_up,
                   .confidences = draft.confidences,
                   .plain_reason = proposed.plain_reason,

@@ -118,6 +118,14 @@ void AddDefaultsOfRequests(CLI::App& app, CoordinatorFlags& flags) {
   app.add_flag("--prompt-lookup", flags.service.default_prompt_lookup,
                "where the text so far says how it may go on, draft from it and "
                "do not call the drafter");
+  app.add_option("--max-plain-tokens", flags.service.max_plain_tokens,
+                 "the most tokens that a verifier draws in one call where "
+                 "nothing is drafted, and it judges (--reply-format tokens); "
+                 "fewer where the call takes little beside them, or they take "
+                 "more than 0.2 s; never more than its --max-draft-tokens and "
+                 "one")
+      ->check(WholeNumberIn(1, 32))
+      ->capture_default_str();
   app.add_option_function<std::string>(
          "--reply-format",
          [&flags](const std::string& name) {

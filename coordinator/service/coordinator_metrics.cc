@@ -59,6 +59,10 @@ CoordinatorMetrics::CoordinatorMetrics(MetricRegistry& registry)
       looked_up_(registry.AddCounter(
           "draft_tokens_looked_up_total",
           "Draft tokens taken from the text so far, without the drafter.")),
+      passes_(registry.AddCounter(
+          "verifier_passes_total",
+          "Passes of verifiers for rounds: one each, and one for each token "
+          "that they went on with.")),
       wasted_(registry.AddCounter("draft_tokens_wasted_total",
                                   "Draft tokens offered and not accepted, or "
                                   "made ahead for another verdict, of calls "
@@ -194,6 +198,7 @@ void CoordinatorMetrics::Tally::Round(const GenerationUpdate& update) {
   metrics_.drafted_.Increment(round.num_drafted);
   metrics_.accepted_.Increment(round.num_accepted);
   metrics_.looked_up_.Increment(round.num_looked_up);
+  metrics_.passes_.Increment(round.num_passes());
   metrics_.wasted_.Increment(Wasted(round));
   if (const auto ahead = metrics_.ahead_.find(round.ahead.outcome);
       ahead != metrics_.ahead_.end()) {

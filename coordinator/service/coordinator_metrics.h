@@ -92,6 +92,7 @@ class CoordinatorMetrics {
   prometheus::Counter& drafted_;
   prometheus::Counter& accepted_;
   prometheus::Counter& looked_up_;
+  prometheus::Counter& passes_;
   prometheus::Counter& wasted_;
   prometheus::Counter& tokens_;
   prometheus::Counter& lossy_;

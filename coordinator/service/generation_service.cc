@@ -182,6 +182,7 @@ Task<GenerationServiceImpl::Outcome> GenerationServiceImpl::RunOnPair(
                    .logprobs = request->logprobs,
                    .seed = request->seed,
                    .max_length = request->max_length,
+                   .end_tokens = request->eos_ids,
                    .cache_salt = pair->cache_salt,
                    .cancellation = cancellation,
                    .request_id = call.name.request_id,
@@ -221,7 +222,8 @@ Task<absl::StatusOr<FinishReason>> GenerationServiceImpl::Serve(
                             .pair = pair,
                             .tokenizer = parts_.tokenizer,
                             .session = session,
-                            .sink = sink});
+                            .sink = sink,
+                            .max_plain_tokens = options_.max_plain_tokens});
   OUTRIDER_CO_ASSIGN_OR_RETURN(GenerationUpdate last, co_await assembly.Run());
   const FinishReason reason = last.finish->reason;
   const absl::Status told = co_await sink.Tell(std::move(last));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "coordinator/peers/run_length.h"
 #include "coordinator/pool/node_pool.h"
 #include "coordinator/round/session.h"
 #include "coordinator/service/coordinator_metrics.h"
@@ -36,13 +37,13 @@ class GenerationServiceImpl final : public RpcService {
     int max_sessions = 256;
     // A client that reads nothing for so long is dropped.
     std::chrono::milliseconds client_patience = std::chrono::seconds(60);
-    // What is resumed waits so long for a verifier, and then may find one by
-    // another coordinator: this one may be what is cut off.
+    // A resume waits so long for a verifier: this coordinator may be cut off.
     std::chrono::milliseconds resume_patience = std::chrono::seconds(15);
     int default_draft_tokens = 4;  // where a fixed number is wanted
     DraftLengthMode default_draft_length_mode = DraftLengthMode::kAuto;
     Schedule default_schedule = Schedule::kSequential;
     bool default_prompt_lookup = false;
+    int max_plain_tokens = MeasuredRunLength::kDefaultMost;
     DraftOptions default_draft_options = kGenerationDraftOptions;
     std::optional<ReplyFormat> default_reply_format = {};  // empty: by the rule
   };
@@ -77,7 +78,6 @@ class GenerationServiceImpl final : public RpcService {
   void Describe(ServerCall& call) const;
   absl::StatusOr<GenerationRequest> Parse(const v1::GenerateRequest& proto,
                                           const NodePool::Pair& pair) const;
-  // Parses, and refuses what is in quarantine.
   absl::StatusOr<GenerationRequest> Admit(const v1::GenerateRequest& proto,
                                           const NodePool::Pair& pair,
                                           const Call& call) const;
@@ -111,7 +111,7 @@ class GenerationServiceImpl final : public RpcService {
   RunningGenerations running_;
   OpenStreams streams_;
   Quarantine quarantine_;
-  // Requests are read there: their texts may be long. No more wait than run.
+  // Requests are read there, as texts may be long. No more wait than run.
   Worker preparing_;
 };
 

@@ -22,7 +22,10 @@ SessionAssembly::SessionAssembly(const Parts& parts)
       optional_drafter_(ChooseOf(parts), parts.request.draft_length_mode),
       ahead_drafter_(optional_drafter_, parts.request.schedule),
       lookup_(ahead_drafter_, parts.request.draft_length_mode),
-      verifier_(*parts.pair.verifier, parts.request.reply_format),
+      // Where the text is looked up, each token may begin what it had before.
+      run_(parts.request.prompt_lookup ? 1 : parts.max_plain_tokens,
+           [this] { return optional_drafter_.may_have_company(); }),
+      verifier_(*parts.pair.verifier, parts.request.reply_format, &run_),
       rule_(
           MakeRule(parts.request.rule, parts.request.sampling.lossy_lenience)),
       policy_(parts.request.num_speculative_tokens),

@@ -9,6 +9,7 @@
 #include "coordinator/peers/lookup_draft_client.h"
 #include "coordinator/peers/node_verify_client.h"
 #include "coordinator/peers/optional_draft_client.h"
+#include "coordinator/peers/run_length.h"
 #include "coordinator/pool/node_pool.h"
 #include "coordinator/round/draft_length_policy.h"
 #include "coordinator/round/session.h"
@@ -33,6 +34,7 @@ class SessionAssembly {
     const Tokenizer* tokenizer = nullptr;  // null: no text
     Session& session;
     GenerationSink& sink;
+    int max_plain_tokens = 1;  // that a call without drafts may draw
   };
 
   explicit SessionAssembly(const Parts& parts);
@@ -48,6 +50,7 @@ class SessionAssembly {
   OptionalDraftClient optional_drafter_;
   AheadDraftClient ahead_drafter_;
   LookupDraftClient lookup_;
+  MeasuredRunLength run_;
   NodeVerifyClient verifier_;
   const std::unique_ptr<const AcceptanceRule> rule_;
   FixedDraftLength policy_;

@@ -44,7 +44,10 @@ enum class Mutant {
   kD3,
   kG1,
   kG2,
-  kG3
+  kG3,
+  kR1,
+  kR2,
+  kR3
 };
 inline Mutant active_mutant = Mutant::kNone;
 

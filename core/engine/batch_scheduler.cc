@@ -212,6 +212,8 @@ void BatchScheduler::TellHold() {
   // Nobody is held for work ahead but its like.
   hold_.set_num_going_on(num_going_on_ +
                          (ready_.IsAllAhead() ? num_ahead_going_on_ : 0));
+  hold_.set_ready({.num_sessions = ready_.num_running(),
+                   .anybody_stays = ready_.AnybodyStays()});
 }
 
 std::unique_ptr<Job> BatchScheduler::NextToTake() {
@@ -220,6 +222,7 @@ std::unique_ptr<Job> BatchScheduler::NextToTake() {
 
 void BatchScheduler::Taken(std::unique_ptr<Job> job, Clock::time_point now) {
   if (!job->want.is_last) CountGoingOn(*job, -1);
+  job->has_taken = true;
   absl::StatusOr<std::optional<Want>> next = std::move(job->taken);
   const bool goes_on = next.ok() && next->has_value();
   if (goes_on) {

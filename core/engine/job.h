@@ -58,6 +58,7 @@ class Job {
   bool is_reprefill() const {
     return is_opening && (holds_up_stream() || is_moved());
   }
+  bool has_taken = false;  // rows: its text is computed
 
   // Tokens besides those of its rows that running work may have: what a node
   // sat out, such as rounds without a draft.

@@ -16,8 +16,10 @@ namespace outrider {
 // back with their next call, and would otherwise split into cohorts, one in a
 // pass while the other is on its way. Each token then costs the fixed part of
 // two passes: so long it pays to wait, and no longer; only for those that have
-// usually been back by then, and for none much longer than it usually takes
-// (docs/adr/0006).
+// usually been back by then, and for none much longer than it usually takes.
+// Where one of those that are here is in the next pass as well, whoever is late
+// is too, and waiting pays as far as it spares them more time than it takes
+// from the others (docs/adr/0006).
 class PassHold {
  public:
   using Clock = NodeSession::Clock;
@@ -34,23 +36,15 @@ class PassHold {
   void Forget(const SessionId& session) { expected_.erase(session); }
   // Sessions that go on once their rows are taken are as good as back.
   void set_num_going_on(int count) { num_going_on_ = count; }
+  // Those that are here, and whether one of them stays (Want).
+  struct Ready {
+    int num_sessions = 0;
+    bool anybody_stays = false;
+  };
+  void set_ready(const Ready& ready) { ready_ = ready; }
 
   // Whether a pass, for which there are rows to run, is held now.
-  bool Holds(Clock::time_point now, const PassTime& pass_time) {
-    if (!start_.has_value()) start_ = now;
-    const Clock::duration longest = Longest(pass_time);
-    const Clock::time_point latest = *start_ + longest;
-    end_ = num_going_on_ > 0 ? latest : now;
-    for (const auto& [session, expected] : expected_) {
-      if (expected.time > latest) continue;
-      const Clock::duration late =
-          std::max(expected.usual_return, Share(kPatience, longest));
-      end_ = std::max(*end_, std::min(expected.time + late, latest));
-    }
-    if (now < *end_) return true;
-    end_.reset();
-    return false;
-  }
+  bool Holds(Clock::time_point now, const PassTime& pass_time);
   // Whether it would be for a session that is usually back after so long.
   bool WouldHold(Clock::duration usual_return,
                  const PassTime& pass_time) const {
@@ -88,6 +82,8 @@ class PassHold {
   // the longest hold, as a busy machine delays the quickest.
   static constexpr double kPatience = 0.15;
 
+  // How much of the longest hold is for those that should be back by then.
+  double ShareForReturns(Clock::time_point latest) const;
   Clock::duration Longest(const PassTime& pass_time) const {
     return Share(max_share_, pass_time.Fixed());
   }
@@ -98,6 +94,7 @@ class PassHold {
   const double max_share_;
   absl::flat_hash_map<SessionId, Expected> expected_;
   int num_going_on_ = 0;
+  Ready ready_ = {};
   std::optional<Clock::time_point> start_;  // of what could be a pass
   std::optional<Clock::time_point> end_;
 };

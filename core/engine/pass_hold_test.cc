@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/engine/batch_scheduler.h"
+#include "core/testing/named_session.h"
 #include "core/testing/scheduler_test.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -17,6 +18,7 @@
 namespace outrider {
 namespace {
 
+using ::outrider::testing::Id;
 using ::outrider::testing::SchedulerTest;
 using std::chrono::milliseconds;
 using ::testing::ElementsAre;
@@ -67,6 +69,29 @@ TEST_F(HoldTest, APassWaitsNoLongerThanAnotherWouldTakeBesidesItsRows) {
   Submit(1);
   EXPECT_THAT(RunPass(), IsEmpty());
   EXPECT_NEAR(HoldMs(), 70, 0.1);
+}
+
+// One that stays for another pass is there when who is late joins it.
+TEST(PassHoldTest, WhoStaysWaitsOnlyForWhatThatSparesTheOthers) {
+  PassTime pass_time;
+  for (const int num_rows : {3, 10, 3, 10}) {
+    pass_time.Observe(num_rows, milliseconds(70 + 10 * num_rows));
+  }
+  const auto is_held = [&](const PassHold::Ready& ready, int num_expected) {
+    PassHold hold(/*max_share=*/1);
+    const PassHold::Clock::time_point now{std::chrono::hours(1)};
+    for (int name = 1; name <= num_expected; ++name) {
+      hold.Expect(Id(name), now, milliseconds(30));
+    }
+    hold.set_ready(ready);
+    return hold.Holds(now, pass_time);
+  };
+  EXPECT_TRUE(is_held({.num_sessions = 3}, 1));
+  // A quarter of the longest hold is less than what it takes to come back.
+  EXPECT_FALSE(is_held({.num_sessions = 3, .anybody_stays = true}, 1));
+  EXPECT_TRUE(is_held({.num_sessions = 3, .anybody_stays = true}, 3));
+  EXPECT_TRUE(is_held({.num_sessions = 1, .anybody_stays = true}, 1));
+  EXPECT_FALSE(is_held({.num_sessions = 1, .anybody_stays = true}, 0));
 }
 
 TEST_F(HoldTest, WhoDoesNotComeIsNotWaitedForAnyLonger) {

@@ -79,6 +79,11 @@ void ReadyWork::Add(std::unique_ptr<Job> job) {
   queue.insert(place, std::move(job));
 }
 
+bool ReadyWork::AnybodyStays() const {
+  return std::any_of(running_.begin(), running_.end(),
+                     [](const auto& job) { return job->want.stays; });
+}
+
 void ReadyWork::Fill(Pass& pass, const PassTime& pass_time) {
   AddRunning(pass);
   AddChunks(pass);

@@ -44,6 +44,8 @@ class ReadyWork {
     return running_.size() == 1 ||
            (prompts_.size() == 1 && !prompts_.front()->is_long());
   }
+  int num_running() const { return static_cast<int>(running_.size()); }
+  bool AnybodyStays() const;  // of these
   size_t size() const {
     return running_.size() + prompts_.size() + ahead_.size();
   }

@@ -34,6 +34,9 @@ struct Want {
   // As far as is known, nothing more is wanted once these rows are taken. So it
   // is, too, where the model went on with all of max_drawn.
   bool is_last = false;
+  // It is in the pass after the next one as well, and need not end with others:
+  // whoever is late for a pass joins it in that one.
+  bool stays = false;
   // In place of those tokens: one of each branch, in the order of branches.
   std::vector<BranchWant> branches = {};
   // Branches that are made before that, from number 0 on. Where there is no

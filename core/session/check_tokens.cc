@@ -29,7 +29,7 @@ absl::Status CheckDelta(const CacheDelta& delta, int vocab_size,
   const size_t length = delta.length();
   if (length + num_drafts > static_cast<size_t>(context_length)) {
     const std::string drafts =
-        num_drafts > 0 ? absl::StrCat(" and ", num_drafts, " drafts") : "";
+        num_drafts > 0 ? absl::StrCat(" and ", num_drafts, " that follow") : "";
     return absl::InvalidArgumentError(
         absl::StrCat("the session has ", length, " tokens", drafts,
                      ", the model's context ends at ", context_length));

@@ -42,9 +42,10 @@ TEST(CheckDeltaTest, NeedsATokenToAppendAndRoomForAll) {
 TEST(CheckDeltaTest, DraftsTakeUpContextThatEndsWhereItEnds) {
   EXPECT_THAT(CheckDelta({2, {1}}, kVocabSize, kContext, /*num_drafts=*/1),
               IsOk());
-  EXPECT_THAT(CheckDelta({3, {1}}, kVocabSize, kContext, /*num_drafts=*/1),
-              StatusIs(kInvalid, HasSubstr("has 4 tokens and 1 drafts, the "
-                                           "model's context ends at 4")));
+  EXPECT_THAT(
+      CheckDelta({3, {1}}, kVocabSize, kContext, /*num_drafts=*/1),
+      StatusIs(kInvalid, HasSubstr("has 4 tokens and 1 that follow, the "
+                                   "model's context ends at 4")));
 }
 
 TEST(CheckDeltaTest, LengthsNearTheLimitOfIntDoNotOverflow) {

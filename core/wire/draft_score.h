@@ -27,6 +27,8 @@ struct DraftScore {
   // Stands in place of the rows where the verifier has judged already, by the
   // same rule and coins.
   std::optional<Verdict> verdict = {};
+  // Plain decoding that follows it: tokens that the verifier went on with.
+  std::vector<TokenId> more_tokens = {};
   // What log-probabilities are found in: the target's own rows, or the scores
   // that the verifier took from them, where it was asked for them.
   std::variant<std::vector<ScoredRow>, LogitRows> scored = {};

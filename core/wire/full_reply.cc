@@ -34,7 +34,7 @@ absl::Status FullReply::Check(const VerifyCall& /*call*/,
 }
 
 std::vector<RowQuestion> FullReply::QuestionsOf(
-    const VerifyCall& /*call*/, absl::Span<const TokenId> /*committed*/,
+    const VerifyCall& /*call*/, const Before& /*before*/,
     std::optional<uint64_t> /*seed*/, int /*vocab_size*/) const {
   return {};
 }

@@ -150,12 +150,14 @@ void Set(const RoundStats& round, v1::RoundStats& proto) {
   proto.set_verifier_messages(round.verifier.num_messages);
   proto.set_ahead_outcome(ToMessage(round.ahead.outcome));
   proto.set_num_drafted_ahead(round.ahead.num_drafted);
+  proto.set_num_more(round.num_more);
 }
 
 RoundStats FromMessage(const v1::RoundStats& proto) {
   return {
       .num_drafted = static_cast<int>(proto.num_drafted()),
       .num_accepted = static_cast<int>(proto.num_accepted()),
+      .num_more = static_cast<int>(proto.num_more()),
       .num_looked_up = static_cast<int>(proto.num_looked_up()),
       .ahead = {.outcome = FromMessage(proto.ahead_outcome()),
                 .num_drafted = static_cast<int>(proto.num_drafted_ahead())},

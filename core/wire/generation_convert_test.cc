@@ -57,6 +57,7 @@ TEST(GenerationConvertTest, TokensArriveAsTheyWereSent) {
 TEST(GenerationConvertTest, ARoundArrivesButForWhatCallersAreNotTold) {
   const RoundStats sent = {.num_drafted = 4,
                            .num_accepted = 3,
+                           .num_more = 5,
                            .num_looked_up = 2,
                            .ahead = {.outcome = AheadStats::Outcome::kHit,
                                      .num_drafted = 20,
@@ -75,6 +76,7 @@ TEST(GenerationConvertTest, ARoundArrivesButForWhatCallersAreNotTold) {
   ASSERT_TRUE(got.has_value());
   EXPECT_EQ(got->num_drafted, 4);
   EXPECT_EQ(got->num_accepted, 3);
+  EXPECT_EQ(got->num_more, 5);
   EXPECT_EQ(got->num_looked_up, 2);
   EXPECT_EQ(got->ahead.outcome, AheadStats::Outcome::kHit);
   EXPECT_EQ(got->ahead.num_drafted, 20);

@@ -18,6 +18,7 @@
 #include "core/sampling/target_row.h"
 #include "core/sampling/token_logprobs.h"
 #include "core/session/cache_delta.h"
+#include "core/wire/call_limits.h"
 #include "core/wire/model_identity.h"
 
 namespace outrider {
@@ -25,16 +26,6 @@ namespace outrider {
 // The messages between coordinator and nodes in domain terms; the protos say
 // what each field means (proto/outrider/v1). The cores of all three processes
 // speak these, whether gRPC or a test carries them.
-
-// Nothing ever spoke 3, so that 2, whose draft rows were written otherwise, is
-// no neighbour of it.
-inline constexpr int kProtocolVersion = 4;
-inline constexpr int kDefaultMaxDraftTokens = 16;
-// Outcomes that a drafter with a model drafts for at once.
-inline constexpr int kMaxOutcomes = 16;
-// The most ids that the draft rows of a message may have together: 16 rows of a
-// million tokens. What is packed would else grow 32 times in memory.
-inline constexpr int64_t kMaxRowIds = 1 << 24;
 
 // What logs call a request; goes as metadata. Empty: none.
 struct LogIds {
@@ -96,7 +87,11 @@ struct VerifyCall {
   int prompt_length = 0;
   RuleKind rule = RuleKind::kRejection;          // kCoupled excludes kSparse
   std::optional<LogprobsOptions> logprobs = {};  // not for the rows themselves
-  LogIds log_ids = {};                           // the session's own strings
+  // kTokens without drafts: tokens that the verifier may go on with by itself,
+  // but after none of `end_tokens`.
+  int max_more_tokens = 0;
+  std::vector<TokenId> end_tokens = {};
+  LogIds log_ids = {};  // the session's own strings
 };
 
 struct VerifyReply {
@@ -107,8 +102,9 @@ struct VerifyReply {
   bool is_bfloat16 = false;
   // Where asked for, of each row that may give a token. kSparse: for the
   // support of the draft's row and the tail token, where there is one; kTokens:
-  // for the token that the row gave.
+  // for the token that the row gave, those of more_tokens last.
   std::vector<RowScores> logprobs = {};
+  std::vector<TokenId> more_tokens = {};    // after the verdict's
   std::optional<ModelIdentity> model = {};  // of the node, where it says so
   int64_t wire_bytes = 0;  // both directions; set by the transport
   int64_t sent_bytes = 0;  // the request's share of them

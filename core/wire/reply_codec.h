@@ -44,14 +44,20 @@ class ReplyCodec {
   // call is malformed. Delta and draft tokens were checked before.
   virtual absl::Status Check(const VerifyCall& call, int vocab_size) const = 0;
 
+  // What stands before the drafts: so many tokens, which need not be here where
+  // AdjustsLogits is not.
+  struct Before {
+    size_t length = 0;
+    absl::Span<const TokenId> tokens = {};
+  };
+
   // Called by the verifier: what may be answered in place of the K + 1 rows of
   // a call that was checked; empty where the rows themselves are needed.
-  // `committed` stands before the drafts, and may be empty where AdjustsLogits
-  // is not; `seed` is that of the coins. Call and tokens must outlive the
-  // result.
-  virtual std::vector<RowQuestion> QuestionsOf(
-      const VerifyCall& call, absl::Span<const TokenId> committed,
-      std::optional<uint64_t> seed, int vocab_size) const = 0;
+  // `seed` is that of the coins. Call and tokens must outlive the result.
+  virtual std::vector<RowQuestion> QuestionsOf(const VerifyCall& call,
+                                               const Before& before,
+                                               std::optional<uint64_t> seed,
+                                               int vocab_size) const = 0;
 
   // On the verifier: the reply, but for its header, from K + 1 rows of raw
   // logits, or the answers to these questions. `committed` stands before the

@@ -18,7 +18,7 @@ class FullReply final : public ReplyCodec {
   void Ask(const Draft& draft, VerifyCall& call) const override;
   absl::Status Check(const VerifyCall& call, int vocab_size) const override;
   std::vector<RowQuestion> QuestionsOf(const VerifyCall& call,
-                                       absl::Span<const TokenId> committed,
+                                       const Before& before,
                                        std::optional<uint64_t> seed,
                                        int vocab_size) const override;
   absl::StatusOr<VerifyReply> Answer(const VerifyCall& call, LogitRows rows,
@@ -38,7 +38,7 @@ class SparseReply final : public ReplyCodec {
   void Ask(const Draft& draft, VerifyCall& call) const override;
   absl::Status Check(const VerifyCall& call, int vocab_size) const override;
   std::vector<RowQuestion> QuestionsOf(const VerifyCall& call,
-                                       absl::Span<const TokenId> committed,
+                                       const Before& before,
                                        std::optional<uint64_t> seed,
                                        int vocab_size) const override;
   absl::StatusOr<VerifyReply> Answer(const VerifyCall& call, LogitRows rows,
@@ -54,7 +54,7 @@ class TokensReply final : public ReplyCodec {
   void Ask(const Draft& draft, VerifyCall& call) const override;
   absl::Status Check(const VerifyCall& call, int vocab_size) const override;
   std::vector<RowQuestion> QuestionsOf(const VerifyCall& call,
-                                       absl::Span<const TokenId> committed,
+                                       const Before& before,
                                        std::optional<uint64_t> seed,
                                        int vocab_size) const override;
   absl::StatusOr<VerifyReply> Answer(const VerifyCall& call, LogitRows rows,

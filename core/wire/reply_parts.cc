@@ -34,6 +34,7 @@ absl::Status CheckVocabulary(const VerifyReply& reply, int vocab_size) {
   std::vector<TokenId> own;  // that the verifier names
   if (const auto* verdict = std::get_if<Verdict>(&reply.outcome)) {
     own.push_back(verdict->next_token);
+    own.insert(own.end(), reply.more_tokens.begin(), reply.more_tokens.end());
   }
   if (const auto* rows = std::get_if<std::vector<TargetRow>>(&reply.outcome)) {
     for (const TargetRow& row : *rows) {

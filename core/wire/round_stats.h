@@ -40,6 +40,7 @@ struct AheadStats {
 struct RoundStats {
   int num_drafted = 0;
   int num_accepted = 0;
+  int num_more = 0;       // tokens that the verifier went on with by itself
   int num_looked_up = 0;  // of the drafted: from the text, not the drafter
   std::vector<float> confidences = {};  // of the drafts; see Draft
   PlainReason plain_reason = PlainReason::kNone;
@@ -75,6 +76,9 @@ struct RoundStats {
   Link verifier = {};
 
   int num_by_drafter() const { return num_drafted - num_looked_up; }
+  // The verifier's passes, where it takes in no text.
+  int num_passes() const { return 1 + num_more; }
+  int num_committed() const { return num_accepted + 1 + num_more; }
 };
 
 }  // namespace outrider

@@ -310,7 +310,12 @@ TEST(DigestTest, SeesEveryFieldOfARequest) {
         c.draft_rows.back() = Distribution::FromSorted({6, 7}, {0.75, 0.25});
       },
       [](VerifyCall& c) { c.rule = RuleKind::kBlock; },
-      [](VerifyCall& c) { c.logprobs->num_top = 2; }};
+      [](VerifyCall& c) { c.logprobs->num_top = 2; },
+      [](VerifyCall& c) { c.max_more_tokens = 1; },
+      [](VerifyCall& c) {
+        c.max_more_tokens = 1;
+        c.end_tokens = {0};
+      }};
   std::set<uint64_t> digests;
   for (const auto& change : changes) {
     VerifyCall changed = call;

@@ -58,12 +58,13 @@ absl::Status SparseReply::Check(const VerifyCall& call, int vocab_size) const {
   return absl::OkStatus();
 }
 
-std::vector<RowQuestion> SparseReply::QuestionsOf(
-    const VerifyCall& call, absl::Span<const TokenId> committed,
-    std::optional<uint64_t> seed, int vocab_size) const {
+std::vector<RowQuestion> SparseReply::QuestionsOf(const VerifyCall& call,
+                                                  const Before& before,
+                                                  std::optional<uint64_t> seed,
+                                                  int vocab_size) const {
   if (call.logprobs.has_value()) return {};
-  DraftBlock block = BlockOf(call, committed);
-  block.start = call.header.delta.length();
+  DraftBlock block = BlockOf(call, before.tokens);
+  block.start = before.length;
   return AskRows(block, call.sampling, seed, vocab_size);
 }
 

@@ -45,12 +45,14 @@ DraftBlock JudgedBlock(const VerifyCall& call,
 }
 
 // The one token that each row gave.
-std::vector<TokenSeq> TokensOf(const Verdict& verdict, const VerifyCall& call) {
+std::vector<TokenSeq> TokensOf(const VerifyCall& call, const Verdict& verdict,
+                               absl::Span<const TokenId> more = {}) {
   std::vector<TokenSeq> tokens;
   for (int i = 0; i < verdict.num_accepted; ++i) {
     tokens.push_back({call.draft_tokens[i]});
   }
   tokens.push_back({verdict.next_token});
+  for (const TokenId token : more) tokens.push_back({token});
   return tokens;
 }
 
@@ -72,12 +74,13 @@ absl::Status TokensReply::Check(const VerifyCall& call, int vocab_size) const {
   return absl::OkStatus();
 }
 
-std::vector<RowQuestion> TokensReply::QuestionsOf(
-    const VerifyCall& call, absl::Span<const TokenId> committed,
-    std::optional<uint64_t> seed, int vocab_size) const {
+std::vector<RowQuestion> TokensReply::QuestionsOf(const VerifyCall& call,
+                                                  const Before& before,
+                                                  std::optional<uint64_t> seed,
+                                                  int vocab_size) const {
   if (call.logprobs.has_value()) return {};
-  DraftBlock block = JudgedBlock(call, committed);
-  block.start = call.header.delta.length();
+  DraftBlock block = JudgedBlock(call, before.tokens);
+  block.start = before.length;
   return AskRows(block, call.sampling, seed, vocab_size);
 }
 
@@ -94,7 +97,7 @@ absl::StatusOr<VerifyReply> TokensReply::Answer(
   VerifyReply reply = {.outcome = verdict};
   OUTRIDER_ASSIGN_OR_RETURN(
       reply.logprobs,
-      ScoreCandidates(call, rows, committed, TokensOf(verdict, call)));
+      ScoreCandidates(call, rows, committed, TokensOf(call, verdict)));
   return reply;
 }
 
@@ -109,10 +112,18 @@ absl::StatusOr<DraftScore> TokensReply::Read(const VerifyCall& call,
                                             verdict->num_accepted, " of ",
                                             num_drafts, " drafts"));
   }
-  DraftScore score = {.verdict = *verdict};
+  const auto num_more = static_cast<int>(reply.more_tokens.size());
+  if (num_more > call.max_more_tokens) {
+    return absl::InternalError(absl::StrCat("the verifier went on with ",
+                                            num_more, " tokens, and may with ",
+                                            call.max_more_tokens));
+  }
+  DraftScore score = {.verdict = *verdict,
+                      .more_tokens = std::move(reply.more_tokens)};
   OUTRIDER_ASSIGN_OR_RETURN(
       score.scored,
-      JoinScores(call, TokensOf(*verdict, call), std::move(reply.logprobs)));
+      JoinScores(call, TokensOf(call, *verdict, score.more_tokens),
+                 std::move(reply.logprobs)));
   return score;
 }
 

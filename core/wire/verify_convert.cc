@@ -180,6 +180,10 @@ v1::VerifyRequest ToProto(const VerifyCall& call) {
     logprobs.set_num_top(call.logprobs->num_top);
     logprobs.set_processed(call.logprobs->mode == LogprobsMode::kProcessed);
   }
+  if (call.max_more_tokens > 0) {
+    request.set_max_more_tokens(call.max_more_tokens);
+    SetTokens(call.end_tokens, request.mutable_end_tokens());
+  }
   return request;
 }
 
@@ -200,6 +204,10 @@ absl::StatusOr<VerifyCall> FromProto(const v1::VerifyRequest& request) {
   if (request.has_logprobs()) {
     OUTRIDER_ASSIGN_OR_RETURN(call.logprobs, FromProto(request.logprobs()));
   }
+  OUTRIDER_ASSIGN_OR_RETURN(
+      call.max_more_tokens,
+      ToLength(request.max_more_tokens(), "max_more_tokens"));
+  call.end_tokens = ToTokens(request.end_tokens());
   return call;
 }
 
@@ -216,6 +224,7 @@ void ToProto(const VerifyReply& reply, v1::VerifyResponse& response) {
     response.mutable_verdict()->set_num_accepted(verdict->num_accepted);
     response.mutable_verdict()->set_next_token(verdict->next_token);
     response.mutable_verdict()->set_lost_residual(verdict->lost_residual);
+    SetTokens(reply.more_tokens, response.mutable_more_tokens());
     return;
   }
   if (const auto* target =
@@ -255,6 +264,7 @@ absl::StatusOr<VerifyReply> FromProto(v1::VerifyResponse response,
         .num_accepted = num_accepted,
         .next_token = static_cast<TokenId>(response.verdict().next_token()),
         .lost_residual = response.verdict().lost_residual()};
+    reply.more_tokens = ToTokens(response.more_tokens());
     return reply;
   }
   if (response.has_sparse()) {

@@ -56,6 +56,22 @@ TEST(VerifyConvertTest, AVerdictArrivesAsItWasSent) {
             std::get<Verdict>(TokensReply({}).outcome));
 }
 
+TEST(VerifyConvertTest, WhatTheVerifierMayGoOnWithArrivesAsItWasSent) {
+  VerifyCall call = TokensCall();
+  call.draft_tokens.clear();
+  call.max_more_tokens = 7;
+  call.end_tokens = {2, 9};
+  const auto asked = FromProto(ToProto(call));
+  ASSERT_THAT(asked, IsOk());
+  EXPECT_EQ(asked->max_more_tokens, 7);
+  EXPECT_THAT(asked->end_tokens, ElementsAre(2, 9));
+  VerifyReply reply = TokensReply({});
+  reply.more_tokens = {3, 1};
+  const auto answered = ThroughTheWire(reply);
+  ASSERT_THAT(answered, IsOk());
+  EXPECT_THAT(answered->more_tokens, ElementsAre(3, 1));
+}
+
 TEST(VerifyConvertTest, LogprobsAreAskedForAsTheyWere) {
   const auto call = FromProto(ToProto(TokensCall()));
   ASSERT_THAT(call, IsOk());

@@ -50,7 +50,7 @@ def round_details(message: pb.GenerateResponse) -> Json:
     if message.HasField("round"):
         stats = message.round
         details["round"] = {
-            "num_drafted": stats.num_drafted, "num_accepted": stats.num_accepted,
+            "num_drafted": stats.num_drafted, "num_accepted": stats.num_accepted, "num_more": stats.num_more,
             "num_looked_up": stats.num_looked_up, "num_drafted_ahead": stats.num_drafted_ahead,
             "ahead": {pb.AHEAD_OUTCOME_HIT: "hit", pb.AHEAD_OUTCOME_MISS: "miss"}.get(stats.ahead_outcome, "none"),
             **{name: getattr(stats, name).ToNanoseconds() / 1e6 for name in (

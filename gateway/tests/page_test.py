@@ -67,7 +67,7 @@ class PageTest(ProgramTest):
         self.assertEqual(len(origins), int(self.figure(page, "fast", "tokens")))
         self.assertIn("draft", origins)
         self.assertTrue({"replacement", "bonus"} & set(origins))
-        self.assertLess(int(self.figure(page, "fast", "rounds")), int(self.figure(page, "slow", "rounds")))
+        self.assertLess(int(self.figure(page, "fast", "passes")), int(self.figure(page, "slow", "passes")))
         color = page.locator("#fast .token.draft").first.evaluate("one => getComputedStyle(one).backgroundColor")
         self.assertNotEqual(color, page.locator("#slow .token").first.evaluate(
             "one => getComputedStyle(one).backgroundColor"))

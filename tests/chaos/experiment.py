@@ -120,7 +120,7 @@ async def _disturb(row, seed, scale, cluster, clients, some_texts, chance, proxi
     found.moves = {reason: round(count) for reason in MOVES if (count := await cluster.total(
         cluster.coordinators, "session_moves_total", peer="verifier", reason=reason))}
     rows = await cluster.total(cluster.verifiers, "pass_rows_sum") + run.rows_of_the_dead - rows_before
-    needed = sum(stream.prompt_length + sum(one.num_drafted + 1 for one in stream.arrivals) for stream in load.streams)
+    needed = sum(stream.prompt_length + sum(one.num_drafted + 1 + one.num_more for one in stream.arrivals) for stream in load.streams)
     found.reprefilled = round(max(0, rows - needed))
     if row.not_covered:
         found.notes.append(f"not covered: {row.not_covered}")

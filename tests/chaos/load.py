@@ -61,6 +61,7 @@ class Arrival:
     num_tokens: int
     num_drafted: int
     num_accepted: int
+    num_more: int  # tokens that the verifier went on with by itself
 
 
 class Stream:
@@ -144,7 +145,8 @@ class Stream:
         if message.first_index < next_index:
             self.broken_rules["doubled"] += next_index - message.first_index
         self.tokens += ids
-        self.arrivals.append(Arrival(time.monotonic(), len(ids), message.round.num_drafted, message.round.num_accepted))
+        stats = message.round
+        self.arrivals.append(Arrival(time.monotonic(), len(ids), stats.num_drafted, stats.num_accepted, stats.num_more))
 
 
 class Clients:
@@ -247,9 +249,9 @@ class Load:
         """Of each whole second."""
         return [self.goodput(begin + second, begin + second + 1) for second in range(int(end - begin))]
 
-    def tokens_a_round(self, begin, end):
-        counts = [arrival.num_tokens for arrival in self.arrivals(begin, end)]
-        return sum(counts) / max(len(counts), 1)
+    def tokens_a_pass(self, begin, end):
+        arrivals = self.arrivals(begin, end)
+        return sum(one.num_tokens for one in arrivals) / max(sum(1 + one.num_more for one in arrivals), 1)
 
     def drafts_a_round(self, begin, end):
         """Of streams whose K is chosen for each round."""

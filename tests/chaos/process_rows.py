@@ -43,7 +43,7 @@ async def a_drafter_is_killed(run):
 
 async def the_only_drafter_is_killed(run):
     (drafter,) = run.cluster.drafters
-    usual = run.load.tokens_a_round(*run.calm)
+    usual = run.load.tokens_a_pass(*run.calm)
     away, back = [], []
     async for _ in run.schedule():
         killed = await run.kill(drafter)
@@ -51,18 +51,18 @@ async def the_only_drafter_is_killed(run):
         await drafter.is_back()
         away.append(time.monotonic() - killed)
         back.append(await run.until(lambda: gives_as_many(run, usual)))
-    run.notes.append(f"away for {min(away):.1f} to {max(away):.1f} s; {usual:.2f} tokens a round before")
+    run.notes.append(f"away for {min(away):.1f} to {max(away):.1f} s; {usual:.2f} tokens a pass before")
     added_stall(run)
-    run.at_most("as many tokens a round, after its return", max(back), 5)
+    run.at_most("as many tokens a pass, after its return", max(back), 5)
     run.at_least("rounds whose drafts were made ahead", await run.cluster.total(
         run.cluster.coordinators, "drafted_ahead_total", outcome="hit"), 1)
 
 
 async def gives_as_many(run, usual, window=0.5):
-    """Whether rounds of the last moments gave the tokens that they usually give."""
+    """Whether passes of the last moments gave the tokens that they usually give."""
     await asyncio.sleep(window)
     now = time.monotonic()
-    return run.load.tokens_a_round(now - window, now) >= 0.9 * usual
+    return run.load.tokens_a_pass(now - window, now) >= 0.9 * usual
 
 
 async def all_drafters_are_gone(run):

@@ -85,6 +85,7 @@ struct ClusterConfig {
   bool round_weights = false;  // of draft rows, to bfloat16
   ReplyFormat reply_format = ReplyFormat::kFull;
   std::vector<int> draft_lengths = {3};  // K by round, over and over
+  int run_length = 1;  // tokens that a call without drafts may bring
   // The first round is plain, and the drafter takes in the prompt meanwhile.
   bool has_first_round = false;
   int max_length = 64;  // of the session; near it K is cut

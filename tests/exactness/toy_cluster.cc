@@ -166,7 +166,8 @@ ToyCluster::ToyCluster(const ClusterConfig& config, const ToyModel& model,
                               .sampling = config.sampling,
                               .rule = config.rule,
                               .seed = seed,
-                              .max_length = config.max_length};
+                              .max_length = config.max_length,
+                              .end_tokens = config.eos_ids};
   if (coins_ != nullptr) {
     options.random = std::make_unique<BorrowedSource>(*coins_);
   }
@@ -264,7 +265,8 @@ std::vector<int64_t> ToyCluster::DraftersState() const {
 
 absl::StatusOr<Verdict> ToyCluster::DecoderRound() {
   TappedDrafts tapped(*drafter_, *this);
-  NodeVerifyClient verifier(*verify_stub_, config_.reply_format);
+  FixedRunLength run(config_.run_length);
+  NodeVerifyClient verifier(*verify_stub_, config_.reply_format, &run);
   const TappedRule rule(*this);
   ScriptedLength policy(*this);
   SpeculativeDecoder decoder({.drafter = tapped,

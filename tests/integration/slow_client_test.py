@@ -49,7 +49,7 @@ class SlowClientTest(ScrapingTest):
         self.assertEqual(self.coordinator.end(), 0)
 
     def test_a_coordinator_that_drains_waits_for_clients_to_read_what_they_got(self):
-        self.start_all("--drain-seconds", "3600")
+        self.start_all("--drain-seconds", "3600", "--max-plain-tokens", "1")
         client = ClosedWindowClient(self.address, generate_request(40))
         self.addCleanup(client.close)
         wait_until("its generation has ended", lambda: self.value(

@@ -43,7 +43,8 @@ double RateByControl(const TimedWorld& world, uint32_t seed, int num_rounds) {
 
 // The best, and what control gives. A few users meet in passes as chance has
 // it, so that one seed differs from the next by 2 %: of these, both are means
-// over some seeds, other ones than the best was found by.
+// over some seeds, other ones than the best was found by. One user's control is
+// one of three.
 struct Rates {
   Best best = {};
   double by_control = 0;
@@ -51,7 +52,13 @@ struct Rates {
 Rates RatesOf(const TimedWorld& world) {
   constexpr int kNumSeeds = 6;
   Best best = BestOf(world);
-  if (world.num_users == 1) return {best, RateByControl(world, 2, 5000)};
+  if (world.num_users == 1) {
+    double by_control = 0;
+    for (const uint32_t seed : {2, 3, 4}) {
+      by_control += RateByControl(world, seed, 2000) / 3;
+    }
+    return {best, by_control};
+  }
   if (world.num_users >= 32) {
     return {best, RateByControl(world, 2, 1000 * world.num_users)};
   }
@@ -70,12 +77,21 @@ struct Bounds {
   double of_none = 0.97;
 };
 
+// Where drafts gain less than a tenth over plain decoding, in runs, short
+// trials do not always show it, and control may stay without.
+constexpr double kLittleGain = 0.9;
+constexpr double kLeastOfLittleGain = 0.91;
+
 void ExpectNearlyBest(const TimedWorld& world, const Bounds& bounds = {}) {
   const auto [best, rate] = RatesOf(world);
-  EXPECT_GE(rate, bounds.of_best * best.rate)
+  const double none = RateOf(world, {.k = 0});
+  const bool is_little = none >= kLittleGain * best.rate && best.way.k > 0;
+  const double of_best =
+      is_little ? std::min(bounds.of_best, kLeastOfLittleGain) : bounds.of_best;
+  EXPECT_GE(rate, of_best * best.rate)
       << world.Name() << ": K = " << best.way.k
       << (best.way.is_ahead ? " ahead" : " in turn");
-  EXPECT_GE(rate, bounds.of_none * RateOf(world, {.k = 0})) << world.Name();
+  EXPECT_GE(rate, bounds.of_none * none) << world.Name();
 }
 
 void ExpectNearlyBestInCells(TimedWorld world, const Bounds& bounds = {}) {

@@ -55,15 +55,17 @@ TEST(ScheduleStepTest, AutoIsNearlyAsFastAsTheBestFrom50RoundsAfterAChangeOn) {
     const TimedWorld& before;
     const TimedWorld& after;
     double least_soon = 0.95;
+    double least_later = 0.95;
   };
-  // That more drafts would stand now is seen one place at a time, so that the
-  // best number is found later than after other changes.
+  // Where drafts did not pay, that they would now is seen in trials alone, and
+  // one place at a time: the best number is found later than after other
+  // changes.
   for (const Step& step :
-       {Step{near, far}, {far, near}, {easy, hard}, {hard, easy, 0.88}}) {
+       {Step{near, far}, {far, near}, {easy, hard}, {hard, easy, 0.78, 0.9}}) {
     const Shares shares = SharesOfBest(step.before, step.after);
     const std::string name = step.before.Name() + " -> " + step.after.Name();
     EXPECT_GE(shares.soon, step.least_soon) << name;
-    EXPECT_GE(shares.later, 0.95) << name;
+    EXPECT_GE(shares.later, step.least_later) << name;
   }
 }
 

@@ -296,7 +296,8 @@ Task<absl::Status> SimulatedClient::Stream(int attempt) {
       request_.prompt_lookup ? static_cast<DraftClient*>(&lookup) : &ahead;
   HastyDrafts drafter(*drafts, cluster_);
   CheckedVerifyStub verify_stub(*this, session_verifier);
-  NodeVerifyClient node_verifier(verify_stub, request_.format);
+  FixedRunLength run(1 + static_cast<int>(request_.seed / 2 % 4));
+  NodeVerifyClient node_verifier(verify_stub, request_.format, &run);
   RestlessScore verifier(node_verifier, cluster_.mistake);
   const auto rule = MakeRule(request_.rule, /*lossy_lenience=*/1);
   VaryingLength policy(request_.seed + attempt);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/simulation/timed_node.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <iterator>
@@ -50,6 +51,11 @@ void TimedNode::Look() {
       hold_.NothingToRun();
       return;
     }
+    const bool anybody_stays = std::any_of(
+        running_.begin(), running_.end(),
+        [](const Job& job) { return job.call.is_joined && !job.is_last(); });
+    hold_.set_ready({.num_sessions = static_cast<int>(running_.size()),
+                     .anybody_stays = anybody_stays});
     if (!hold_.Holds(Now(), pass_time_)) {
       RunPass();
       return;

@@ -55,6 +55,7 @@ class TimedNode {
     int session = 0;
     std::vector<int> rows = {};
     bool is_ahead = false;
+    bool is_joined = false;  // but for its last step it stays (Want)
     // Seconds in passes.
     std::function<void(double)> done = {};
   };

@@ -2,6 +2,7 @@
 #include "tests/simulation/timed_rounds.h"
 
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_format.h"
@@ -40,7 +41,12 @@ TimedRounds::TimedRounds(const TimedWorld& world, const TimedWay& way,
                           .tile = world.tile,
                           .tile_rows = world.tile_rows}) {
   for (int i = 0; i < world.num_users; ++i) {
-    User& user = users_.emplace_back(User{.number = i});
+    User& user = users_.emplace_back(
+        User{.number = i,
+             .run = MeasuredRunLength(MeasuredRunLength::kDefaultMost, [this] {
+               return way_.is_by_control ? control_.MayHaveCompany()
+                                         : users_.size() > 1;
+             })});
     agenda_.At(0.0001 * i, [this, &user] { Begin(user); });
   }
 }
@@ -125,11 +131,15 @@ void TimedRounds::DraftInTurn(User& user) {
 void TimedRounds::Verify(User& user) {
   user.verify_began = agenda_.now();
   AskAhead(user);
+  RoundStats& round = user.round;
+  round.num_more = round.num_drafted == 0 ? user.run.Next() - 1 : 0;
   const double jitter = std::uniform_real_distribution(0.9, 1.1)(generator_);
   const double one_way = jitter * world_.round_trip / 2;
   agenda_.At(agenda_.now() + one_way, [this, &user, one_way] {
+    std::vector<int> rows(user.round.num_passes(), user.round.num_drafted + 1);
     verifier_.Submit({.session = user.number,
-                      .rows = {user.round.num_drafted + 1},
+                      .rows = std::move(rows),
+                      .is_joined = true,
                       .done = [this, &user, one_way](double seconds) {
                         agenda_.At(
                             agenda_.now() + one_way,
@@ -180,7 +190,10 @@ void TimedRounds::End(User& user, double compute_seconds) {
   round.round_seconds = agenda_.now() - user.began;
   user.ahead.all_stood = round.num_accepted == round.num_drafted;
   outcomes_.Learn(round);
-  tokens_ += world_.Tokens(round.num_drafted);
+  user.run.Learn({.link = round.verifier,
+                  .num_drafts = round.num_drafted,
+                  .num_passes = round.num_passes()});
+  tokens_ += world_.Tokens(round.num_drafted) + round.num_more;
   ++num_rounds_;
   if (way_.is_by_control) {
     user.choice.after = user.last_round;

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "coordinator/peers/draft_length_control.h"
+#include "coordinator/peers/run_length.h"
 #include "tests/simulation/timed_node.h"
 
 namespace outrider {
@@ -59,6 +60,7 @@ class TimedRounds {
     int number = 0;
     Choice choice = {};
     int64_t last_round = 0;
+    MeasuredRunLength run;
     RoundStats round = {};
     double began = 0;
     double verify_began = 0;
