@@ -153,8 +153,8 @@ TEST_F(VerifyEngineTest, MalformedRequestsChangeNothing) {
   ASSERT_THAT(Run(next({0})), IsOk());
 }
 
-// Greedy, of the logits of its table: the length, the last token and 0. So
-// token 0 comes after 0, until the last token is more than the length.
+// It is greedy, and its table's logits are the length, the last token and 0: so
+// token 0 comes after all of these texts.
 class PlainRunTest : public VerifyEngineTest {
  protected:
   // A call without drafts that lets the verifier go on.

@@ -28,6 +28,7 @@ using ::outrider::testing::RunTask;
 using ::outrider::testing::StatusIs;
 using ::outrider::testing::VerifyNode;
 using ::testing::ElementsAre;
+using ::testing::SizeIs;
 
 constexpr int kNumWords = 4;
 
@@ -231,6 +232,31 @@ TEST_F(NodeVerifyClientTest, NoDraftGivesTheOneRowOfPlainDecoding) {
   ASSERT_THAT(score, IsOk());
   ASSERT_EQ(score->rows.size(), 1u);
   EXPECT_EQ(score->rows[0].tail_mass(), 1.0);
+}
+
+// Three tokens a call, but for an opening, and what is left of the text.
+TEST_F(NodeVerifyClientTest, WithoutDraftsTheVerifierGoesOn) {
+  FixedRunLength run(3);
+  NodeVerifyClient client(stub_, ReplyFormat::kTokens, &run);
+  Session session({.prompt = {2, 0}, .seed = 1, .max_length = 8});
+  std::vector<int> lengths;
+  while (!session.is_complete()) {
+    Draft none = Draft::None(session.length());
+    const auto scored = RunTask(client.Score(session, none));
+    ASSERT_THAT(scored.status(), IsOk());
+    session.Commit(none, *scored->score.verdict, scored->score.more_tokens);
+    lengths.push_back(session.length());
+  }
+  EXPECT_THAT(lengths, ElementsAre(3, 6, 8));
+  EXPECT_EQ(calls_.back().header.delta.keep_length, 5);
+  EXPECT_THAT(calls_.back().header.delta.append_tokens, SizeIs(1));
+}
+
+TEST_F(NodeVerifyClientTest, NoVerifierGoesOnFurtherThanItMay) {
+  draft_ = {.start = 2};
+  Forge([](VerifyReply& reply) { reply.more_tokens = {1}; });
+  EXPECT_THAT(Score(ReplyFormat::kTokens),
+              StatusIs(absl::StatusCode::kInternal));
 }
 
 TEST_F(NodeVerifyClientTest, ALostSessionGetsTheSameDraftsAgain) {

@@ -6,6 +6,15 @@
 namespace outrider {
 namespace {
 
+// So many calls of a pass each.
+void LearnCalls(int count, double call_seconds, double pass_seconds,
+                RunLength& run) {
+  for (int i = 0; i < count; ++i) {
+    run.Learn({.link = {.call_seconds = call_seconds + pass_seconds,
+                        .compute_seconds = pass_seconds}});
+  }
+}
+
 // What comes of many calls that take so long beside passes of so long.
 int After(double call_seconds, double pass_seconds, int most = 8) {
   MeasuredRunLength run(most);
@@ -40,10 +49,7 @@ TEST(RunLengthTest, SeveralNearTheirVerifierStayInStep) {
   bool has_company = true;
   MeasuredRunLength run(8, [&has_company] { return has_company; });
   const auto learn = [&run](double call_seconds) {
-    for (int i = 0; i < 8; ++i) {
-      run.Learn({.link = {.call_seconds = call_seconds + 0.025,
-                          .compute_seconds = 0.025}});
-    }
+    LearnCalls(8, call_seconds, /*pass_seconds=*/0.025, run);
   };
   learn(0.005);
   EXPECT_EQ(run.Next(), 1);
@@ -59,10 +65,7 @@ TEST(RunLengthTest, SeveralNearTheirVerifierStayInStep) {
 TEST(RunLengthTest, FollowsTheNetwork) {
   MeasuredRunLength run(8);
   const auto learn = [&run](double call_seconds) {
-    for (int i = 0; i < 24; ++i) {
-      run.Learn({.link = {.call_seconds = call_seconds + 0.02,
-                          .compute_seconds = 0.02}});
-    }
+    LearnCalls(24, call_seconds, /*pass_seconds=*/0.02, run);
   };
   learn(0.0001);
   EXPECT_EQ(run.Next(), 1);
