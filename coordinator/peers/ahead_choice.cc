@@ -38,7 +38,8 @@ constexpr double kWeightOfMixed = 2;
 
 }  // namespace
 
-void AheadChoice::Learn(double seconds_per_token, int num_sessions) {
+void AheadChoice::Learn(double seconds_per_token, int num_sessions,
+                        bool has_drafts) {
   ++num_since_trial_;
   ++num_since_turn_;
   if (num_since_turn_ <= kUnsettledOfEach * num_sessions) return;
@@ -48,15 +49,23 @@ void AheadChoice::Learn(double seconds_per_token, int num_sessions) {
         std::min(seconds_per_token, Pace::kMostOfMean * own().value);
   }
   block_.Add(seconds_per_token);
+  block_drafts_ = (block_drafts_ || block_.weight == 1) && has_drafts;
   if (block_.weight < std::max(kLeastRounds, kLeastRoundsOfEach * num_sessions))
     return;
   // Once noted, a change is followed by a trial, whatever changes meanwhile.
   if (!is_trial_ && !is_other_old_ &&
-      Pace::AreApart(block_, own(), kChange, num_sessions)) {
+      (HasBegunToDraft() ||
+       Pace::AreApart(block_, own(), kChange, num_sessions))) {
     NoteChange();
   } else if (IsBlockOver(num_sessions)) {
     Decide();
   }
+}
+
+// Both ways were seen without drafts alone, which are the same then, and this
+// one has them now: that says nothing of what the other would gain.
+bool AheadChoice::HasBegunToDraft() const {
+  return block_drafts_ && !drafts_[0] && !drafts_[1];
 }
 
 bool AheadChoice::IsBlockOver(int num_sessions) {
@@ -74,6 +83,7 @@ void AheadChoice::NoteChange() {
   is_other_old_ = true;
   own() = block_;
   own().KeepAtMost(kWeightOfMixed);
+  drafts_[asks_ ? 1 : 0] = block_drafts_;
   block_ = {};
 }
 
@@ -81,6 +91,7 @@ void AheadChoice::Decide() {
   own().KeepAtMost(is_trial_ ? kWeightBeforeTrial : kWeightBefore);
   own().Add(block_);
   block_ = {};
+  drafts_[asks_ ? 1 : 0] = block_drafts_;
   const bool is_better = own().value <= other().value;
   if (is_trial_) {
     rounds_of_trial_ = num_since_turn_;

@@ -22,21 +22,25 @@ class AheadChoice {
   bool asks() const { return asks_; }
 
   // A round that went the way in force from its beginning to its end, with so
-  // many sessions at work.
-  void Learn(double seconds_per_token, int num_sessions);
+  // many sessions at work, and asked for drafts or for none.
+  void Learn(double seconds_per_token, int num_sessions,
+             bool has_drafts = true);
 
  private:
   Pace& own() { return ways_[asks_ ? 1 : 0]; }
   Pace& other() { return ways_[asks_ ? 0 : 1]; }
 
+  bool HasBegunToDraft() const;
   bool IsBlockOver(int num_sessions);
   void NoteChange();
   void Decide();
   bool IsTimeToTry();
   void Turn();
 
-  std::array<Pace, 2> ways_ = {};  // in turn, ahead
-  Pace block_ = {};                // rounds that are not in them yet
+  std::array<Pace, 2> ways_ = {};    // in turn, ahead
+  Pace block_ = {};                  // rounds that are not in them yet
+  std::array<bool, 2> drafts_ = {};  // of these ways' last blocks, all rounds
+  bool block_drafts_ = false;
   bool asks_ = false;
   bool is_trial_ = false;      // of the way in force
   bool is_other_old_ = false;  // what is known of it

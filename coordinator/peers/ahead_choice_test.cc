@@ -75,6 +75,37 @@ TEST(AheadChoiceTest, DoesNotPayForTrialsAllTheTimeWhereBothWaysKeepChanging) {
   }
 }
 
+// Without drafts both ways are the same; once one has them, and gains less than
+// a clear change, it is not taken for better than what the other would gain.
+TEST(AheadChoiceTest, TriesTheOtherWaySoonOnceOneHasDraftsThatBothWereWithout) {
+  AheadChoice choice;
+  for (int i = 0; i < 200; ++i) {
+    choice.Learn(/*seconds_per_token=*/1, /*num_sessions=*/1,
+                 /*has_drafts=*/false);
+  }
+  int num_slower = 0;
+  const bool first = choice.asks();
+  for (int i = 0; i < 2000; ++i) {
+    const bool is_first = choice.asks() == first;
+    if (is_first) ++num_slower;
+    choice.Learn(is_first ? 0.75 : 0.5, /*num_sessions=*/1,
+                 /*has_drafts=*/true);
+  }
+  EXPECT_LT(num_slower, 400);
+}
+
+// Where one way stays without drafts, that is no reason to try it all the time.
+TEST(AheadChoiceTest, DoesNotPayForTrialsOfAWayThatStaysWithoutDrafts) {
+  AheadChoice choice;
+  int num_slower = 0;
+  for (int i = 0; i < 5000; ++i) {
+    const bool has_drafts = !choice.asks() && i >= 200;
+    if (i >= 200 && !has_drafts) ++num_slower;
+    choice.Learn(has_drafts ? 0.5 : 1, /*num_sessions=*/1, has_drafts);
+  }
+  EXPECT_LT(num_slower, 200);
+}
+
 // Rounds in turn take ever longer from the 200th on, each block much longer
 // than the one before.
 TEST(AheadChoiceTest, TriesTheOtherWayWhileItsOwnStillChanges) {

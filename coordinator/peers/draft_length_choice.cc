@@ -35,6 +35,9 @@ constexpr int kPastTheStop = 2;
 // drafter which hung once is tried again within minutes.
 constexpr double kMostTokensSaved = 100;
 constexpr double kMostSecondsSaved = 1;
+// Users pass over to another number for a trial, but also because it is better:
+// that puts trials off for no longer than it takes to save this for each.
+constexpr double kMostSecondsOwedForChanges = 0.05;
 
 // A draft of one token ends with it anyway.
 DraftLength WithoutNeedlessStop(DraftLength length) {
@@ -107,7 +110,10 @@ void DraftLengthChoice::Pay(const Seen& seen) {
   }
   if (!IsInStep(seen)) {
     // What it takes to pass over to another number and back is a trial's too.
-    seconds_ -= std::max(0.0, seen.round.round_seconds - model_.Seconds(best_));
+    const double owed_at_most =
+        seen.num_sessions * kMostSecondsOwedForChanges + seconds_;
+    seconds_ -= std::clamp(seen.round.round_seconds - model_.Seconds(best_),
+                           0.0, std::max(0.0, owed_at_most));
   }
   const double most_seconds = seen.num_sessions * kMostSecondsSaved;
   tokens_ = std::min(tokens_, seen.num_sessions * kMostTokensSaved);

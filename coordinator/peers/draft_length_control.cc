@@ -120,7 +120,8 @@ void DraftLengthControl::LearnWay(const Choice& choice,
       (was_ahead == choice.is_ahead && choice.drafts_ahead == choice.is_ahead);
   if (!is_of_way || choice.after < last_turn_) return;
   const double tokens = own.model().Tokens({choice.num_drafts, choice.stop});
-  ahead_.Learn(round.round_seconds / tokens, num_sessions());
+  ahead_.Learn(round.round_seconds / tokens, num_sessions(),
+               choice.num_drafts > 0);
   if (ahead_.asks() == choice.is_ahead) return;
   last_turn_ = num_rounds_;
   if (!other.has_learned()) other.BeginLike(own);

@@ -15,6 +15,9 @@ constexpr double kRoundsFade = FadeOver(100);
 constexpr double kRecentRounds = 12;
 constexpr double kRecentFade = FadeOver(kRecentRounds);
 constexpr double kClearly = 3;  // standard deviations
+// A dozen rounds are too few to say more of a share that is nearer to none or
+// all: by chance alone they would differ from it clearly far too often.
+constexpr double kLeastShare = 0.1;
 constexpr double kWeightAfterChange = 3;
 // What was seen is never quite forgotten, or drafts would look good again by
 // themselves.
@@ -99,7 +102,7 @@ void DraftPlaces::ForgetWhatChanged(bool first_stands) {
   FadingMean& first = accepted_[0];
   if (recent_.weight < kRecentRounds / 2 || first.weight < kRecentRounds)
     return;
-  const double share = std::clamp(first.value, 0.05, 0.95);
+  const double share = std::clamp(first.value, kLeastShare, 1 - kLeastShare);
   const double deviation = std::sqrt(share * (1 - share) / recent_.weight);
   if (std::abs(recent_.value - first.value) < kClearly * deviation) return;
   first.value = recent_.value;

@@ -74,20 +74,20 @@ Rates RatesOf(const TimedWorld& world) {
 // The least that control gives, of what the best and what no drafts give.
 struct Bounds {
   double of_best = 0.95;
+  double of_best_if_little = 0.935;  // is gained by drafts: less than a tenth
   double of_none = 0.97;
 };
-
-// Where drafts gain less than a tenth over plain decoding, in runs, short
-// trials do not always show it, and control may stay without.
 constexpr double kLittleGain = 0.9;
-constexpr double kLeastOfLittleGain = 0.91;
 
 void ExpectNearlyBest(const TimedWorld& world, const Bounds& bounds = {}) {
   const auto [best, rate] = RatesOf(world);
   const double none = RateOf(world, {.k = 0});
-  const bool is_little = none >= kLittleGain * best.rate && best.way.k > 0;
+  // Where drafts gain little over plain decoding, in runs, short trials do not
+  // always show it, and control may stay without.
+  const bool drafts_gain_little =
+      none >= kLittleGain * best.rate && best.way.k > 0;
   const double of_best =
-      is_little ? std::min(bounds.of_best, kLeastOfLittleGain) : bounds.of_best;
+      drafts_gain_little ? bounds.of_best_if_little : bounds.of_best;
   EXPECT_GE(rate, of_best * best.rate)
       << world.Name() << ": K = " << best.way.k
       << (best.way.is_ahead ? " ahead" : " in turn");
@@ -108,14 +108,11 @@ class ScheduleGridTest : public ::testing::TestWithParam<int> {};
 
 TEST_P(ScheduleGridTest, AutoIsNearlyAsFastAsTheBestKAndSchedule) {
   TimedWorld world = {.num_users = GetParam()};
-  // Where drafts gain little, users who once fell out of step may stay without
-  // them for long: at 1 ms and 0.5 the mean is 0.948 of the best.
-  const Bounds bounds = {.of_best = world.num_users == 1 ? 0.95 : 0.945};
   for (const double round_trip_ms : {0.2, 1.0, 5.0, 20.0, 50.0, 160.0}) {
     for (const double acceptance : {0.5, 0.7, 0.8, 0.9, 0.95}) {
       world.round_trip = round_trip_ms / 1000;
       world.acceptance = acceptance;
-      ExpectNearlyBest(world, bounds);
+      ExpectNearlyBest(world);
     }
   }
 }
@@ -141,7 +138,8 @@ TEST(StaircaseGridTest, AutoIsNearlyAsFastAsTheBestKAndSchedule) {
                             .row = pass * tiles.row,
                             .tile = pass * tiles.tile,
                             .tile_rows = tiles.rows,
-                            .draft = pass / 8});
+                            .draft = pass / 8},
+                           {.of_best_if_little = 0.91});
         }
       }
     }
@@ -164,9 +162,10 @@ TEST(CrowdGridTest, AutoIsNearlyAsFastAsTheBestKAndSchedule) {
 // A pass takes as long as the rows of all, and what it would take if all had
 // fewer is known only once all have tried that together. So it takes hundreds
 // of rounds of each until the best is found, and these are not over here.
-TEST(DearCrowdGridTest, AutoLosesAtMostAFifthOnItsWay) {
-  ExpectNearlyBestInCells({.row = kDearRow, .num_users = 32},
-                          {.of_best = 0.8, .of_none = 0.9});
+TEST(DearCrowdGridTest, AutoLosesAtMostATenthOnItsWay) {
+  ExpectNearlyBestInCells(
+      {.row = kDearRow, .num_users = 32},
+      {.of_best = 0.9, .of_best_if_little = 0.9, .of_none = 0.9});
 }
 
 INSTANTIATE_TEST_SUITE_P(Users, ScheduleGridTest, ::testing::Values(1, 8));

@@ -61,7 +61,7 @@ TEST(ScheduleStepTest, AutoIsNearlyAsFastAsTheBestFrom50RoundsAfterAChangeOn) {
   // one place at a time: the best number is found later than after other
   // changes.
   for (const Step& step :
-       {Step{near, far}, {far, near}, {easy, hard}, {hard, easy, 0.78, 0.9}}) {
+       {Step{near, far}, {far, near}, {easy, hard}, {hard, easy, 0.83, 0.91}}) {
     const Shares shares = SharesOfBest(step.before, step.after);
     const std::string name = step.before.Name() + " -> " + step.after.Name();
     EXPECT_GE(shares.soon, step.least_soon) << name;
@@ -76,7 +76,8 @@ TEST(ScheduleStepTest, AutoIsNearlyAsFastAsTheBestAfterItsFirst50Rounds) {
                                 .acceptance = acceptance};
       const Shares shares = SharesOfBest(world, world, /*rounds_before=*/0);
       EXPECT_GE(shares.soon, 0.95) << world.Name();
-      EXPECT_GE(shares.later, 0.95) << world.Name();
+      // The way that was first seen without drafts is tried with them then.
+      EXPECT_GE(shares.later, 0.945) << world.Name();
     }
   }
 }
