@@ -63,7 +63,9 @@ void AheadChoice::Learn(double seconds_per_token, int num_sessions,
 }
 
 // Both ways were seen without drafts alone, which are the same then, and this
-// one has them now: that says nothing of what the other would gain.
+// one has them now: that says nothing of what the other would gain. It is so of
+// the very first drafts too, whose number has only begun to settle: that block
+// counts little, and the other way is tried a block later.
 bool AheadChoice::HasBegunToDraft() const {
   return block_drafts_ && !drafts_[0] && !drafts_[1];
 }
