@@ -8,10 +8,10 @@
 namespace outrider {
 namespace {
 
-constexpr int kMost = 16;
+constexpr int kMostInVain = 16;
 constexpr int kNumUsers = 8;
-constexpr double kPass = 0.025;
-constexpr double kDraft = 0.02;  // each: more than it saves
+constexpr double kPassOfUsers = 0.025;
+constexpr double kDearDraft = 0.02;  // each: more than it saves
 
 // Rounds of users who draft in vain, with so many seconds of waiting each.
 class InVain {
@@ -20,15 +20,15 @@ class InVain {
   int Run(int num_rounds, bool is_in_step, double waits = 0) {
     int num_trials = 0;
     for (int i = 0; i < num_rounds; ++i) {
-      const DraftLengthChoice::Number asked = choice_.Choose(kMost);
+      const DraftLengthChoice::Number asked = choice_.Choose(kMostInVain);
       const int k = asked.length.num_drafts;
-      const double drafting = k * kDraft;
+      const double drafting = k * kDearDraft;
       const RoundStats round = {
           .num_drafted = k,
-          .round_seconds = drafting + kPass + waits,
+          .round_seconds = drafting + kPassOfUsers + waits,
           .drafter = {.call_seconds = drafting, .compute_seconds = drafting},
-          .verifier = {.call_seconds = kPass + waits,
-                       .compute_seconds = kPass}};
+          .verifier = {.call_seconds = kPassOfUsers + waits,
+                       .compute_seconds = kPassOfUsers}};
       ++number_;
       choice_.Learn({.round = round,
                      .asked = asked,

@@ -9,16 +9,17 @@
 namespace outrider {
 namespace {
 
-constexpr int kMost = DraftPlaces::kMostDrafts;
+constexpr int kNumPlaces = DraftPlaces::kMostDrafts;
 
 // How many of the drafts stand, where each does so often.
-class Texts {
+class DrawnTexts {
  public:
-  explicit Texts(uint32_t seed) : random_(seed) {}
+  explicit DrawnTexts(uint32_t seed) : random_(seed) {}
   DraftPlaces::Drafts Next(double acceptance) {
     std::bernoulli_distribution stands(acceptance);
-    DraftPlaces::Drafts drafts = {.num_asked = kMost, .num_made = kMost};
-    while (drafts.num_accepted < kMost && stands(random_)) {
+    DraftPlaces::Drafts drafts = {.num_asked = kNumPlaces,
+                                  .num_made = kNumPlaces};
+    while (drafts.num_accepted < kNumPlaces && stands(random_)) {
       ++drafts.num_accepted;
     }
     return drafts;
@@ -33,7 +34,7 @@ class Texts {
 TEST(DraftPlacesTest, DraftsThatNearlyAllStandAreSeldomTakenForOthersByChance) {
   int num_lost = 0;
   for (uint32_t seed = 1; seed <= 200; ++seed) {
-    Texts texts(seed);
+    DrawnTexts texts(seed);
     DraftPlaces places;
     for (int i = 0; i < 100; ++i) places.Learn(texts.Next(0.95));
     bool was_known = true;
@@ -49,7 +50,7 @@ TEST(DraftPlacesTest, DraftsThatNearlyAllStandAreSeldomTakenForOthersByChance) {
 
 TEST(DraftPlacesTest, ATextThatBecomesHardIsSeenWithinADozenRounds) {
   for (uint32_t seed = 1; seed <= 20; ++seed) {
-    Texts texts(seed);
+    DrawnTexts texts(seed);
     DraftPlaces places;
     for (int i = 0; i < 500; ++i) places.Learn(texts.Next(0.95));
     for (int i = 0; i < 12; ++i) places.Learn(texts.Next(0.1));
