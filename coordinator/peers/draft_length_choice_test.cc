@@ -48,7 +48,7 @@ class InVain {
 
 // Sessions wait for each other while they pass over to another number. It is
 // not a trial's fault alone, and a second of it would put the next one off for
-// 3000 rounds.
+// 4000 rounds.
 TEST(DraftLengthChoiceTest, WhatChangesCostPutsTrialsOffForAWhileOnly) {
   InVain rounds;
   rounds.Run(1000, /*is_in_step=*/true);
