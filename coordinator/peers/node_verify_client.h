@@ -29,7 +29,9 @@ class NodeVerifyClient final : public VerifyClient {
                                           Draft& draft) override;
 
  private:
-  // How many tokens may come after the first one of a call.
+  // Whether a call without drafts may draw more than one token.
+  bool MayGoOn(const Session& session) const;
+  // How many may come after the first one of a call.
   int MostMore(Session& session, const Draft& draft) const;
   VerifyCall MakeCall(Session& session, const Draft& draft,
                       int most_more) const;

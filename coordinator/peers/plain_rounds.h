@@ -14,8 +14,6 @@ namespace outrider {
 class PlainRounds {
  public:
   void Learn(const RoundStats& round) {
-    passes_.Fade(kPassesFade);
-    passes_.Add(round.num_passes());
     for (FadingQuotient* of_pass : {&tokens_, &drafts_}) {
       of_pass->Fade(kTokensFade);
     }
@@ -23,9 +21,16 @@ class PlainRounds {
     drafts_.Add(round.num_drafted, round.num_passes());
   }
 
+  // Of any round: one with drafts tells as well how far the network is, and so
+  // how many passes one without would have now.
+  void LearnRun(const RoundStats& round) {
+    passes_.Fade(kPassesFade);
+    passes_.Add(round.next_run);
+  }
+
   // These are means of a round.
   double Tokens() const {
-    return passes_.weight > 0 ? Passes() * tokens_.Value() : 1;
+    return Passes() * (tokens_.divisor.weight > 0 ? tokens_.Value() : 1);
   }
   double Passes() const { return passes_.weight > 0 ? passes_.value : 1; }
   // This is one of a pass.

@@ -54,6 +54,7 @@ void SpeculationModel::Learn(const RoundStats& round,
 
 void SpeculationModel::LearnAcceptance(const RoundStats& round,
                                        const DraftLength& asked) {
+  plain_.LearnRun(round);
   if (asked.num_drafts == 0) plain_.Learn(round);
   if (asked.num_drafts > 0 && round.num_drafted > 0) {
     told_.Fade(kTokensFade);

@@ -71,14 +71,43 @@ TEST(SpeculationModelTest, APlainRoundHasAsManyPassesAsTokens) {
   for (int i = 0; i < 300; ++i) {
     const RoundStats::Link link = {.call_seconds = kCall + 4 * kPass,
                                    .compute_seconds = 4 * kPass};
-    model.Learn(
-        {.num_more = 3, .round_seconds = link.call_seconds, .verifier = link},
-        {.is_ahead = true});
+    model.Learn({.num_more = 3,
+                 .next_run = 4,
+                 .round_seconds = link.call_seconds,
+                 .verifier = link},
+                {.is_ahead = true});
   }
   EXPECT_NEAR(model.Tokens({}), 4, 0.01);
   EXPECT_NEAR(model.Seconds({}), kCall + 4 * kPass, 0.001);
   // A pass over the rows of drafts is one pass.
   EXPECT_LT(model.Seconds({.num_drafts = 1}), 0.1 + kCall + 2 * kPass);
+}
+
+// Rounds that draft see the network become far: plain rounds would be longer
+// runs now, though none has been tried since.
+TEST(SpeculationModelTest, RoundsThatDraftSayHowLongARunWouldBeNow) {
+  SpeculationModel model;
+  constexpr double kPass = 0.025;
+  constexpr double kFar = 0.05;
+  const auto learn = [&](int num_drafts, int run, double call) {
+    const int num_more = num_drafts == 0 ? run - 1 : 0;
+    const RoundStats::Link link = {
+        .call_seconds = call + (1 + num_more) * kPass,
+        .compute_seconds = (1 + num_more) * kPass};
+    model.Learn(
+        {.num_drafted = num_drafts,
+         .num_more = num_more,
+         .next_run = run,
+         .round_seconds = call + 0.01 + link.call_seconds,
+         .drafter = {.call_seconds = call + 0.01, .compute_seconds = 0.01},
+         .verifier = link},
+        {.asked = {.num_drafts = num_drafts}});
+  };
+  for (int i = 0; i < 32; ++i) learn(i % 2 == 0 ? 0 : 4, /*run=*/1, 0);
+  EXPECT_NEAR(model.Tokens({}), 1, 0.01);
+  for (int i = 0; i < 100; ++i) learn(4, /*run=*/8, kFar);
+  EXPECT_NEAR(model.Tokens({}), 8, 0.1);
+  EXPECT_NEAR(model.Seconds({}), 0.01 + kFar + 8 * kPass, 0.02);
 }
 
 // Lookups that fill in give a pass several tokens, and none when it goes on.
@@ -89,7 +118,7 @@ TEST(SpeculationModelTest, PlainRoundsOfLookupsAndOfRunsCountAsTheyAre) {
   for (int i = 0; i < 300; ++i) {
     RoundStats round = {
         .num_drafted = 3, .num_accepted = 3, .num_looked_up = 3};
-    if (i % 2 == 1) round = {.num_more = 7};
+    if (i % 2 == 1) round = {.num_more = 7, .next_run = 8};
     const double compute = round.num_passes() * kPass;
     round.verifier = {.call_seconds = compute, .compute_seconds = compute};
     round.round_seconds = compute;

@@ -42,6 +42,7 @@ Task<absl::StatusOr<RoundResult>> SpeculativeDecoder::Round(Session& session) {
   result.stats = {.num_drafted = draft.length(),
                   .num_accepted = verdict.num_accepted,
                   .num_more = static_cast<int>(more.size()),
+                  .next_run = scored.next_run,
                   .num_looked_up = proposed.num_looked_up,
                   .confidences = draft.confidences,
                   .plain_reason = proposed.plain_reason,

@@ -15,6 +15,7 @@ namespace outrider {
 struct ScoredDraft {
   DraftScore score = {};
   RoundStats::Link link = {};
+  int next_run = 1;  // see RoundStats
 };
 
 // Where target rows come from, as the decoder sees it.

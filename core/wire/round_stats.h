@@ -41,6 +41,7 @@ struct RoundStats {
   int num_drafted = 0;
   int num_accepted = 0;
   int num_more = 0;       // tokens that the verifier went on with by itself
+  int next_run = 1;       // tokens that a round without drafts would ask for
   int num_looked_up = 0;  // of the drafted: from the text, not the drafter
   std::vector<float> confidences = {};  // of the drafts; see Draft
   PlainReason plain_reason = PlainReason::kNone;

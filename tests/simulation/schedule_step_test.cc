@@ -10,9 +10,10 @@
 namespace outrider {
 namespace {
 
-double BestRate(const TimedWorld& world) {
+double BestRate(const TimedWorld& world, Schedule schedule) {
   double best = 0;
   for (const bool is_ahead : {false, true}) {
+    if (is_ahead && schedule == Schedule::kSequential) break;
     for (const int k : {0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16}) {
       TimedRounds rounds(world, {.k = k, .is_ahead = is_ahead}, /*seed=*/1);
       rounds.Run(20);
@@ -29,18 +30,20 @@ struct Shares {
   double later = 0;
 };
 Shares SharesOfBest(const TimedWorld& before, const TimedWorld& after,
-                    int rounds_before = 1000) {
+                    int rounds_before = 1000,
+                    Schedule schedule = Schedule::kAuto) {
   constexpr int kSeeds = 20;
   Shares rates;
   for (uint32_t seed = 1; seed <= kSeeds; ++seed) {
-    TimedRounds rounds(before, {.is_by_control = true}, seed);
+    TimedRounds rounds(before, {.is_by_control = true, .schedule = schedule},
+                       seed);
     rounds.Run(rounds_before);
     rounds.Become(after);
     rounds.Run(50);
     rates.soon += rounds.Run(50) / kSeeds;
     rates.later += rounds.Run(250) / kSeeds;
   }
-  const double best = BestRate(after);
+  const double best = BestRate(after, schedule);
   return {.soon = rates.soon / best, .later = rates.later / best};
 }
 
@@ -66,6 +69,19 @@ TEST(ScheduleStepTest, AutoIsNearlyAsFastAsTheBestFrom50RoundsAfterAChangeOn) {
     const std::string name = step.before.Name() + " -> " + step.after.Name();
     EXPECT_GE(shares.soon, step.least_soon) << name;
     EXPECT_GE(shares.later, step.least_later) << name;
+  }
+}
+
+// In turn a network so far costs more than drafts give: the verifier is to go
+// on by itself, by runs that the near network had no use for.
+TEST(ScheduleStepTest, InTurnAutoStopsDraftingWhereTheNetworkBecomesTooFar) {
+  for (const double before : {0.0005, 0.02}) {
+    const TimedWorld near = {.round_trip = before};
+    const TimedWorld far = {.round_trip = 0.05};
+    const Shares shares = SharesOfBest(near, far, /*rounds_before=*/1000,
+                                       Schedule::kSequential);
+    EXPECT_GE(shares.soon, 0.95) << near.Name();
+    EXPECT_GE(shares.later, 0.95) << near.Name();
   }
 }
 

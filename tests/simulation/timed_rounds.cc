@@ -39,7 +39,8 @@ TimedRounds::TimedRounds(const TimedWorld& world, const TimedWay& way,
       verifier_(agenda_, {.pass = world.pass,
                           .row = world.row,
                           .tile = world.tile,
-                          .tile_rows = world.tile_rows}) {
+                          .tile_rows = world.tile_rows}),
+      control_(way.schedule) {
   for (int i = 0; i < world.num_users; ++i) {
     User& user = users_.emplace_back(
         User{.number = i,
@@ -66,6 +67,7 @@ DraftLengthControl::Choice TimedRounds::Choose() const {
 
 DraftLengthControl::Choice TimedRounds::ChooseAhead() const {
   if (!way_.is_by_control) return {.num_drafts = way_.is_ahead ? way_.k : 0};
+  if (way_.schedule == Schedule::kSequential) return {};
   return control_.ChooseAhead(kMostDrafts, DraftLengthMode::kAuto);
 }
 
@@ -193,6 +195,7 @@ void TimedRounds::End(User& user, double compute_seconds) {
   user.run.Learn({.link = round.verifier,
                   .num_drafts = round.num_drafted,
                   .num_passes = round.num_passes()});
+  round.next_run = user.run.Next();
   tokens_ += world_.Tokens(round.num_drafted) + round.num_more;
   ++num_rounds_;
   if (way_.is_by_control) {

@@ -36,6 +36,7 @@ struct TimedWorld {
 // How rounds draft: as the control says, or a number of drafts one way.
 struct TimedWay {
   bool is_by_control = false;
+  Schedule schedule = Schedule::kAuto;  // the control's
   int k = 0;
   bool is_ahead = false;
 };
@@ -88,7 +89,7 @@ class TimedRounds {
   Agenda agenda_;
   TimedNode drafter_;
   TimedNode verifier_;
-  DraftLengthControl control_{Schedule::kAuto};
+  DraftLengthControl control_;
   OutcomeCount outcomes_;  // as the control has it, for all ways
   std::deque<User> users_;
   double tokens_ = 0;
