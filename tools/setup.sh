@@ -52,12 +52,13 @@ if ((${#missing[@]})); then
   fi
 fi
 
-# The Python side of the tests; without it those tests say that they did not run.
-requirements=tools/requirements-test.txt
-schemas=tools/requirements-schemas.txt
 constraints=gateway/constraints.txt
-stamp=.venv-test/.outrider-test
-if [[ -n "${1:-}" && "$1" != "--gateway" ]] && ! cat "$requirements" "$schemas" "$constraints" | cmp -s - "$stamp"; then
+
+# The Python side of the tests; without it those tests say that they did not run.
+install_python_tests() {
+  local requirements=tools/requirements-test.txt schemas=tools/requirements-schemas.txt
+  local stamp=.venv-test/.outrider-test
+  ! cat "$requirements" "$schemas" "$constraints" | cmp -s - "$stamp" || return 0
   echo "setup: installing what Python tests need from PyPI into .venv-test"
   if /usr/bin/python3 -m venv .venv-test &&
     .venv-test/bin/pip install --quiet --requirement "$requirements" &&
@@ -66,7 +67,30 @@ if [[ -n "${1:-}" && "$1" != "--gateway" ]] && ! cat "$requirements" "$schemas" 
   else
     echo "setup: pip could not install $requirements and $schemas: the tests of examples/ and deploy/ will be skipped" >&2
   fi
+}
+
+# Its Python files are never imported, hence not compiled.
+install_libtorch() {
+  local requirements=tools/requirements-libtorch.txt stamp=.venv/.outrider-libtorch
+  [[ -z "${CMAKE_PREFIX_PATH:-}" ]] || return 0 # an existing libtorch is used; cmake says so if it is not there
+  ! cmp -s "$requirements" "$stamp" || return 0
+  echo "setup: installing libtorch from PyPI into .venv (1.3 GB)"
+  /usr/bin/python3 -m venv .venv
+  if ! .venv/bin/pip install --quiet --no-compile --no-deps --requirement "$requirements"; then
+    echo "setup: pip could not install $requirements; without network, point" >&2
+    echo "  CMAKE_PREFIX_PATH at an existing libtorch 2.11 (or the torch/ folder of a Python environment)" >&2
+    return 1
+  fi
+  cp "$requirements" "$stamp"
+}
+
+# Side by side: each unpacks on one core.
+install_libtorch &
+libtorch=$!
+if [[ -n "${1:-}" && "$1" != "--gateway" ]]; then
+  install_python_tests
 fi
+wait "$libtorch"
 
 # The gateway, as its users install it; its stubs follow proto/.
 stamp=.venv-gateway/.outrider-gateway
@@ -80,20 +104,4 @@ if [[ "${1:-}" == "--gateway" ]]; then
     cat gateway/pyproject.toml "$constraints" >"$stamp"
   fi
   .venv-gateway/bin/python gateway/make_stubs.py
-fi
-
-if [[ -n "${CMAKE_PREFIX_PATH:-}" ]]; then
-  exit 0 # an existing libtorch is used; cmake says so if it is not there
-fi
-requirements=tools/requirements-libtorch.txt
-stamp=.venv/.outrider-libtorch
-if ! cmp -s "$requirements" "$stamp"; then
-  echo "setup: installing libtorch from PyPI into .venv (1.3 GB)"
-  /usr/bin/python3 -m venv .venv
-  if ! .venv/bin/pip install --quiet --no-deps --requirement "$requirements"; then
-    echo "setup: pip could not install $requirements; without network, point" >&2
-    echo "  CMAKE_PREFIX_PATH at an existing libtorch 2.11 (or the torch/ folder of a Python environment)" >&2
-    exit 1
-  fi
-  cp "$requirements" "$stamp"
 fi

@@ -32,6 +32,7 @@ def free_address():
 
 class FaultTest(ScrapingTest):
     HOST = own_loopback()
+    plain_texts = []  # the one text that all streams here have to give, once it is known
 
     def start_all(self, *coordinator_flags, node_flags=()):
         self.verifier, self.drafter = self.start_verifier(*node_flags), self.start_drafter(*node_flags)
@@ -40,13 +41,19 @@ class FaultTest(ScrapingTest):
         self.address = self.coordinator.address()
         self.wait_for_nodes(self.address, "verifier", "drafter")
 
-    def plain_text(self):
-        """What K = 0 gives: what every stream here has to give, whatever happens to it."""
+    def generate_plain(self):
+        """What these nodes give with K = 0."""
         # A verifier that was stopped for a while is asked again within a second.
         self.wait_for_nodes(self.address, "verifier")
         program = self.generate(self.address, "-k", "0", *GREEDY)
         self.assertEqual(program.wait(), 0, program.err())
         return program.out()
+
+    def plain_text(self):
+        """What every stream here has to give, whatever happens to it, by the nodes of the first test that asked."""
+        if not self.plain_texts:
+            self.plain_texts.append(self.generate_plain())
+        return self.plain_texts[0]
 
     def start_stream_and_pause_it(self, *flags):
         """A stream that stands still in its middle, as its verifier is stopped."""
@@ -342,12 +349,12 @@ class TerminationTest(FaultTest):
     def test_servers_that_spin_say_so_and_serve_the_same(self):
         spin = ("--spin-us", "300")
         self.start_all(*spin, node_flags=spin)
-        spinning = self.plain_text()
+        spinning = self.generate_plain()
         for program in (self.coordinator, self.drafter, self.verifier):
             self.assertIn("spins for up to 300 us", program.err(), program.name)
             self.assertEqual(program.end(signal.SIGTERM), 0, program.name)
         self.start_all()
-        self.assertEqual(self.plain_text(), spinning)
+        self.assertEqual(self.generate_plain(), spinning)
         for program in (self.coordinator, self.drafter, self.verifier):
             self.assertNotIn("spins", program.err(), program.name)
 

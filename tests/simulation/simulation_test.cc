@@ -17,10 +17,14 @@ namespace {
 using ::testing::IsEmpty;
 
 #ifdef OUTRIDER_FEW_SEEDS
-constexpr uint64_t kNumSeeds = 100;
+constexpr uint64_t kNumSeeds = 40;
 constexpr uint64_t kMostSeeds = kNumSeeds;
+constexpr uint64_t kNumCalmSeeds = 20;
+constexpr uint64_t kNumSeedsTwice = 3;
 #else
 constexpr uint64_t kNumSeeds = 500;
+constexpr uint64_t kNumCalmSeeds = 100;
+constexpr uint64_t kNumSeedsTwice = 10;
 // What chance has left out of those comes in one of these.
 constexpr uint64_t kMostSeeds = 3000;
 #endif
@@ -102,7 +106,7 @@ TEST(SimulationTest, EveryStreamIsWholeAndThatOfPlainDecoding) {
 }
 
 TEST(SimulationTest, ASeedGivesTheSameRunAgain) {
-  for (uint64_t seed = 0; seed < 10; ++seed) {
+  for (uint64_t seed = 0; seed < kNumSeedsTwice; ++seed) {
     const SimulationStats once = Simulate(OptionsOf(seed)).stats;
     const SimulationStats again = Simulate(OptionsOf(seed)).stats;
     EXPECT_EQ(once.num_messages, again.num_messages) << seed;
@@ -113,7 +117,7 @@ TEST(SimulationTest, ASeedGivesTheSameRunAgain) {
 
 // Misses heal what a wrong cache would break: without faults there are none.
 TEST(SimulationTest, WithoutFaultsAndWithRoomNothingIsSentTwice) {
-  for (uint64_t seed = 0; seed < 100; ++seed) {
+  for (uint64_t seed = 0; seed < kNumCalmSeeds; ++seed) {
     const SimulationResult result = Simulate({.seed = seed, .has_room = true});
     EXPECT_EQ(result.problem, "") << seed;
     EXPECT_EQ(result.stats.num_resumes, 0) << seed;
