@@ -49,8 +49,8 @@ class EngineMetrics {
   // Tokens that a model drew and went on with, and that were not what the work
   // drew, or came after such a one.
   std::atomic<int64_t> num_refused_tokens = 0;
-  // Of texts that sessions with a salt were filled with: all, and those that
-  // were cached before.
+  // Tokens that sessions with a salt were filled with: all, and those that were
+  // cached before.
   std::atomic<int64_t> num_sharable_tokens = 0;
   std::atomic<int64_t> num_reused_tokens = 0;
   std::atomic<int> num_blocks_used = 0;
