@@ -151,7 +151,7 @@ class Coordinators:
             await self._close_idle()
 
     def _connect_anew(self) -> None:
-        """By the certificates of now; streams go on where they are."""
+        """Connects with the certificates of now; streams go on where they are."""
         before = list(self._nodes.values())
         self._leaving += before
         self._nodes = {node.address: self._connect(node.address, node.server_name) for node in before}
