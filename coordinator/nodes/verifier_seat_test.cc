@@ -251,7 +251,7 @@ TEST_F(LostSeatTest, WhoGetsNoAnswerIsLetInAfterAWhile) {
   EXPECT_TRUE(Lose());
 }
 
-// They are as on a machine whose processors others take, all but a moment in
+// They run as on a machine whose processors others take, all but a moment in
 // each second.
 TEST_F(VerifierSeatTest, VerifiersThatAreStarvedAreTakenTwiceToo) {
   Start(/*num_verifiers=*/4, /*num_streams=*/20);

@@ -34,8 +34,8 @@ class EngineMetrics {
 
   std::atomic<int64_t> num_chunks = 0;
   std::atomic<int64_t> num_launched_early = 0;  // passes, beside another one
-  // Of work ahead: branches drafted on, those that had no room, and calls that
-  // a newer step ended.
+  // What became of work ahead: branches drafted on, those that had no room, and
+  // calls that a newer step ended.
   std::atomic<int64_t> num_branches = 0;
   std::atomic<int64_t> num_branches_without_room = 0;
   std::atomic<int64_t> num_superseded = 0;

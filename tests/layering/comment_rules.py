@@ -4,13 +4,13 @@
 A comment is whole sentences, each of them. One that opens with a bare preposition ("To
 the last Describe."), or with "Or", "Nor" or a "That" which begins a clause ("That a
 round may have."), leaves the newcomer to guess who does what. Such a sentence is whole
-where its main clause holds a verb: in its first part ("In a container the path may be
-another."), or in a part after a comma or colon ("In a resumed stream, penalties see
-..."), but for parts that open with another preposition or with a word that makes them
-subordinate ("Of a session that holds, between two attempts."). What follows a semicolon
-is another sentence ("In [0, 10]; 0 is greedy."). This rule has no grammar: it knows the
-verbs that are listed here, and takes each word that opens a subordinate clause to have
-one of them. A whole sentence that it finds all the same has a verb to be added to them.
+where its main clause holds a verb, either in its first part ("In a container the path may
+be another.") or in one after a comma ("In a resumed stream, penalties see ..."), but for
+parts that open with another preposition or with a word that makes them subordinate ("Of a
+session that holds, between two attempts."). What follows a colon or a semicolon is
+another sentence ("In [0, 10]; 0 is greedy."). This rule has no grammar: it knows the verbs
+that are listed here, and takes each word that opens a subordinate clause to need one of
+them. Where it finds a whole sentence all the same, that one's verb belongs to the list.
 """
 import ast
 import bisect
@@ -30,18 +30,19 @@ SUBORDINATORS = ("after although as because before if lest once since so than th
                  "whether which while who whom whose").split()
 JOINERS = "all also and both but else not or then".split()
 NO_CLAUSE = {*SUBORDINATORS, *map(str.lower, PREPOSITIONS)}
-PART, WORD = re.compile(r"[,:]\s"), re.compile(r"[A-Za-z]+")
+PART, STOP, WORD = re.compile(r",\s"), re.compile(r"[;:]\s"), re.compile(r"\w+")
 CODE = re.compile(r"`[^`]*`")
 # Any sentence may have one of these, and nothing else looks like them.
 VERBS = set("am are can cannot could did do does had has have is may might must shall should was were will would".split())
-# These are most often verbs: nouns as common (call, draft, end, pass, row) are left out, and participles.
+# These are verbs more often than not, with their s; nouns as common (call, draft, end, pass, row) are left out.
 STEMS = """accept add allow appear apply arrive ask await become begin belong break bring build cancel carry catch choose
-    come compare compute connect contain continue correct decide depend describe die differ exist fail fall fill find
-    follow forget get give go grow happen hold ignore join keep know lack leave let lie listen look lose make match matter
-    mean meet mind miss multiply need notice obey pay print promise refuse release remain remember repeat replace require
-    return run say see seem send serve show speak stand start stay stop suffice take tell throw tread try wait want win
-    work write yield""".split()
-OTHER_FORMS = "became began broke came counts fits gave grew knew puts ran reads sets spreads took went wrote".split()
+    come compare compile compute connect contain continue correct decide depend describe die differ exist fail fall fill
+    find follow forget get give go grow happen hold ignore join keep know lack leave let lie listen lose make matter mean
+    meet mind multiply notice obey pay print put refuse remain remember repeat replace require say see seem send serve
+    speak stand stay suffice take tell throw tread try want win write yield""".split()
+# Those of these forms alone: others are nouns or participles.
+OTHER_FORMS = """became began broke came counts fits gave grew knew looks matches misses needs promises ran reads releases
+    returns runs sets shows spreads starts stops took waits went works wrote""".split()
 # What ends in s after one of these is a verb: "it drafts"; and so after one word more: "a round drafts".
 PRONOUNS = "each everybody he it nobody nothing one somebody this".split()
 SINGULAR = "a an another each every one this".split()
@@ -53,7 +54,7 @@ OPENING = re.compile(rf"(?:{'|'.join(PREPOSITIONS)}|Nor|Or)\s")
 THAT = re.compile(r"That(?:,|\s(?:an?|the|each|every|its|no|of|others|their|what)\s)")
 SENTENCE = re.compile(r"\S.*?[.!?](?=\s|$)|\S.*")
 SLASHES, HASH = re.compile(r"\s*///?(?:\s+(.*)|$)"), re.compile(r"\s*#(?:\s+(.*)|$)")
-QUOTES = re.compile(r"^\s*[rRuU]?(?:\"\"\"|\'\'\'|\"|\')|(?:\"\"\"|\'\'\'|\"|\')\s*$")
+QUOTES = re.compile(r"""^\s*[rRuU]?["']+|["']+\s*$""")
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 MARKS = {**dict.fromkeys((".h", ".cc", ".cu", ".cuh", ".proto"), SLASHES),
          **dict.fromkeys((".py", ".sh", ".cmake", ".txt"), HASH)}
@@ -131,7 +132,7 @@ def is_fragment(sentence):
         return True
     if not OPENING.match(sentence):
         return False
-    first, *others = PART.split(CODE.sub("CODE", sentence).split("; ")[0].split(": ")[0])
+    first, *others = PART.split(STOP.split(CODE.sub("CODE", sentence))[0])
     if has_main_verb(WORD.findall(first)[1:], num_clauses=bool(CONJUNCTION.match(sentence))):
         return False
     return not any(map(is_main_clause, others))
