@@ -55,7 +55,7 @@ class Member:
                                own_session=True)
 
     def set_flag(self, flag, value):
-        """Takes the place of the value that it had, from its next start on."""
+        """Gives the flag this value, from the next start on, in place of the one that it had."""
         flags = list(self._flags)
         if flag in flags:
             flags[flags.index(flag) + 1] = value
