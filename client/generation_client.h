@@ -30,7 +30,7 @@ class GenerationStream {
   ~GenerationStream();
 
   // Blocks for the next message, less the tokens that were delivered before;
-  // nothing after the last one. Beyond the statuses of the RPC: INTERNAL where
+  // nothing after the last one. Fails as the RPC does, and with INTERNAL where
   // the stream breaks its own rules (a gap in the indices, an end without
   // `finish`); it is over then.
   absl::StatusOr<std::optional<GenerationUpdate>> Next();

@@ -281,8 +281,8 @@ std::string ToJson(const GenerationReport& report, const JsonOptions& options) {
   Json json = {{"token_ids", report.tokens},
                {"text", report.text},
                {"finish_reason", FinishName(report, options.failure)},
-               // In quotes, as in Protobuf's JSON: readers that keep numbers as
-               // doubles would change its last digits.
+               // It is in quotes, as in Protobuf's JSON: readers that keep
+               // numbers as doubles would change its last digits.
                {"seed", absl::StrCat(start.seed)},
                {"model", ToText(start.model)},
                {"prompt_length", start.prompt_length},

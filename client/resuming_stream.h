@@ -37,7 +37,7 @@ class ResumingStream {
   ResumingStream(GenerationRequest request, Options options);
   ResumingStream(const ResumingStream&) = delete;
 
-  // As of GenerationStream; of several streams, one start is told.
+  // Like the one of GenerationStream, but tells one start for several streams.
   absl::StatusOr<std::optional<GenerationUpdate>> Next();
   // Thread-safe.
   void Cancel();

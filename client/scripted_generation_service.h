@@ -15,7 +15,7 @@
 
 namespace outrider::client {
 
-// For tests: a coordinator that says what it was told to say, on a port of its
+// A coordinator for tests, which says what it was told to say, on a port of its
 // own. Thread-safe once it serves.
 class ScriptedGenerationService final : public v1::GenerationService::Service {
  public:

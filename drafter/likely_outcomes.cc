@@ -31,8 +31,8 @@ void KeepLikeliest(std::vector<Outcome>& outcomes, int most) {
   std::sort(outcomes.begin(), outcomes.end(), IsLikelier);
 }
 
-// Of outcomes with so many tokens accepted, which all together have a
-// probability of `mass`: adds the likeliest. `values` are the row's logits, and
+// Adds the likeliest of the outcomes with so many tokens accepted, which all
+// together have a probability of `mass`. `values` are the row's logits, and
 // -infinity for what cannot come.
 void AddLikeliest(int num_accepted, double mass, std::vector<double>& values,
                   int most, std::vector<Outcome>& outcomes) {

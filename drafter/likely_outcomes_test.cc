@@ -145,7 +145,8 @@ LogitRows Answered(const LogitRows& rows, const InFlight& in_flight, int most) {
   return LogitRows(std::move(asked), rows.vocab_size());
 }
 
-// With equal logits, masked ones, and the draft in every place of its row.
+// There are equal logits, masked ones, and the draft is in every place of its
+// row.
 TEST(LikelyOutcomesTest, AnswersGiveTheOutcomesOfTheirRows) {
   constexpr int kRowSize = 30;
   std::minstd_rand random(3);

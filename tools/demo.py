@@ -32,7 +32,7 @@ NUM_TOKENS = 96
 SETTINGS = [*map(Setting, range(9)), Setting(8, min_probability=0.3),
             Setting(8, min_probability=0.3, prompt_lookup=True), AUTO]
 SAMPLED_SETTINGS = {*map(Setting, range(4)), *SETTINGS[-3:]}
-# As many prompts as fit into this, the fewest and the most.
+# There are as many prompts as fit into these seconds, between the fewest and the most.
 DECODE_SECONDS = 25
 MIN_PROMPTS, MAX_PROMPTS = 4, 8
 TASTE_K = 4

@@ -47,7 +47,7 @@ class Run:
 
     @property
     def decode_rounds(self) -> list[dict[str, Any]]:
-        """Without the first one, which fills the caches with the prompt."""
+        """All rounds but the first one, which fills the caches with the prompt."""
         return self.json["rounds"][1:]
 
 
@@ -74,7 +74,7 @@ class Inside:
         return [one[key] for one in self.verifier]
 
     def plain_speed_beside(self, prompt: int) -> float:
-        """Before and after a prompt: machines have slow minutes."""
+        """The mean of before and after a prompt: machines have slow minutes."""
         return statistics.mean(self.plain_speeds[prompt:prompt + 2])
 
 
@@ -171,7 +171,7 @@ def best_setting(runs: dict[Setting, list[Run]]) -> Setting:
 
 
 def best_plain_k(runs: dict[Setting, list[Run]]) -> Setting:
-    """Of those with the drafter alone and drafts of one length."""
+    """The best of those with the drafter alone and drafts of one length."""
     return best_setting({setting: some for setting, some in runs.items() if setting.is_plain_k})
 
 

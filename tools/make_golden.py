@@ -139,7 +139,7 @@ def write_tensors(directory, tensors, num_shards):
 
 
 def config_json(model, config, how):
-    """As transformers 4 (4.57 says dtype, older ones torch_dtype) or 5."""
+    """What transformers 4 (4.57 says dtype, older ones torch_dtype) or 5 writes."""
     dtype = str(how["dtype"]).removeprefix("torch.")
     # They have the order of the file, and the fields the library adds.
     fields = {"architectures": [type(model).__name__]} | config

@@ -39,7 +39,7 @@ DRAFT_SUPPORT = 64  # a drafter's default
 
 
 def logit_spread(vocabulary):
-    """Of a row's logits: twice what makes the greatest of so many normal numbers outweigh the others together."""
+    """The spread of a row's logits: twice what makes the greatest of so many normal numbers outweigh the others together."""
     return 2 * math.sqrt(2 * math.log(vocabulary))
 
 

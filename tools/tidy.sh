@@ -39,8 +39,8 @@ if ! git rev-parse --quiet --verify "$base^{commit}" >/dev/null; then
   exit 2
 fi
 cmake --preset debug >/dev/null
-# Without nvcc's commands: headers beside kernels are compiled as the host's compiler
-# has them, as clang takes none of nvcc's flags.
+# These leave out nvcc's commands: headers beside kernels are compiled as the host's
+# compiler has them, as clang takes none of nvcc's flags.
 commands=$(mktemp -d)
 log=$(mktemp)
 trap 'rm -rf "$commands" "$log"' EXIT

@@ -308,7 +308,8 @@ TEST_F(BenchCommandTest, AResumeOfACompleteSimulatedRunKeepsItsMarkAndOrigin) {
       "--coordinator", service.address(), "-k", "1", "--seconds", "0.01"};
   ASSERT_EQ(Run(run), client::kExitOk) << err_.str();
   ASSERT_THAT(File("report.md"), HasSubstr("Simulated nodes"));
-  // As if another build had measured it, elsewhere and long ago.
+  // The rows now look as if another build had measured them, elsewhere and long
+  // ago.
   std::string rows = File("results.jsonl");
   rows = WithValue(rows, "date", "2020-01-01 00:00 UTC");
   rows = WithValue(rows, "commit", "0ld");

@@ -37,7 +37,7 @@ absl::StatusOr<std::unique_ptr<BenchRun>> BenchRun::Start(
   std::unique_ptr<BenchRun> run(new BenchRun(options, cancellation));
   if (options.flags.coordinator) return run;
   if (options.trio.placement) {
-    // With all that is started from here: coordinators, load, networks.
+    // What is started from here runs there too: coordinators, load, networks.
     OUTRIDER_RETURN_IF_ERROR(KeepThisThreadOn(options.trio.placement->others));
   }
   OUTRIDER_ASSIGN_OR_RETURN(

@@ -169,7 +169,7 @@ def cpu_seconds(program: Program) -> float:
 
 
 async def seconds_to_cancel(http: Http, coordinator: Program, seed: int) -> float:
-    """From a reader's leaving, after its first token, to the end of its session at the coordinator."""
+    """The time from a reader's leaving, after its first token, to the end of its session at the coordinator."""
     url = f"http://{re.search(r'metrics on (.*)', coordinator.out())[1]}/metrics"
 
     def is_running() -> bool:

@@ -32,7 +32,7 @@ absl::StatusOr<CorePlacement> PlaceOnCores(const Cores& cores, int num_threads);
 // "verifier 3, drafter 2, all else 0 1".
 std::string ToString(const CorePlacement& placement);
 
-// As system calls have them.
+// These cores, as system calls have them.
 cpu_set_t SetOf(const Cores& cores);
 // Those that the calling thread may run on. UNAVAILABLE: the system does not
 // say.

@@ -12,7 +12,8 @@ namespace outrider::bench {
 struct AheadCounts {
   int num_hits = 0;    // rounds that had their drafts so
   int num_misses = 0;  // rounds that were to have them so
-  // Of both, those after a round that refused a draft, and the hits of them.
+  // Those of both that came after a round which refused a draft, and the hits
+  // among them.
   int num_after_refusal = 0;
   int num_hits_after_refusal = 0;
   int num_wasted = 0;  // draft tokens that came to nothing, in turn or ahead
@@ -59,8 +60,8 @@ struct LinkCounts {
   friend bool operator==(const LinkCounts&, const LinkCounts&) = default;
 };
 
-// Of all rounds that were streamed, first ones included: what the coordinator's
-// counters grow by.
+// What the coordinator's counters grow by in all rounds that were streamed,
+// first ones included.
 struct Counts {
   int num_rounds = 0;
   int num_drafted = 0;

@@ -94,12 +94,14 @@ struct Measurement {
   double in_turn() const {
     return 1 - asked_ahead() * counts.ahead.hit_share();
   }
-  // Of the verifier in a round: with K = 0 it goes on by itself, a token each.
+  // How many passes the verifier makes in a round: with K = 0 it goes on by
+  // itself, a token each.
   double passes_per_round() const {
     return point.cell.k == 0 && tokens_per_round > 0 ? tokens_per_round : 1;
   }
-  // Against plain decoding inside the verifier: tokens of all users while they
-  // decode, over what the verifier alone gives one. 0 where nothing came.
+  // How much faster than plain decoding inside the verifier: tokens of all
+  // users while they decode, over what the verifier alone gives one. 0 where
+  // nothing came.
   double speedup() const;
   // The same against K = 0 through this network with this load; 0 without it.
   double network_speedup() const;

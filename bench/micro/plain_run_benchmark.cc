@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a token of plain decoding takes where the verifier draws some in a call
-// (RunLength), beside a call for each, by turns in one run. By the
-// coordinator's own decoder; the verifier is a process of its own, on loopback
-// or behind a relay that plays a network. A pass of the verifier reads so many
-// MiB, as it would its weights.
+// (RunLength), beside a call for each, by turns in one run. The coordinator's
+// own decoder asks; the verifier is a process of its own, on loopback or behind
+// a relay that plays a network. A pass of the verifier reads so many MiB, as it
+// would its weights.
 //   build/release/bin/plain_run_benchmark [--seconds S] [--weights-mib M]
 //   [--rtt MS]
 #include <CLI/CLI.hpp>
@@ -51,7 +51,7 @@ struct Times {
   Figures in_runs = {};
 };
 
-// Of a token, a round each. The first rounds of a turn are not counted.
+// Each token takes a round. The first rounds of a turn are not counted.
 Task<void> Turn(RoundClient& client, Figures& figures) {
   for (int i = -kTurn / 10; i < kTurn; ++i) {
     const int before = client.session().length();

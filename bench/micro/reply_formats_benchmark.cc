@@ -206,7 +206,8 @@ struct Setting {
   RuleKind rule;
   ReplyFormat format;
   double temperature;
-  // At V = 128256, K = 5 and kStatedAcceptance, whatever the tables here give.
+  // Is stated for V = 128256, K = 5 and kStatedAcceptance, whatever the tables
+  // here give.
   double max_bytes_per_token;
 
   bool sends_rows() const { return max_bytes_per_token == HUGE_VAL; }

@@ -37,8 +37,8 @@ class DelayProxy {
 
   // HOST:PORT, on loopback.
   const std::string& address() const;
-  // For what is sent from now on, on connections old and new; their planned
-  // ends stay as they were. INVALID_ARGUMENT: nothing changes.
+  // Sets the link for what is sent from now on, on connections old and new;
+  // their planned ends stay as they were. INVALID_ARGUMENT: nothing changes.
   absl::Status SetLink(const LinkOptions& link);
   Counters counters() const;
 

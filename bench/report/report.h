@@ -69,7 +69,7 @@ Report MakeReport(const Configuration& configuration,
 std::string AchievedRtt(const Measurement& measured);
 // Comma-separated values, a line a cell.
 std::string ToCsv(const Report& report);
-// For people: the best K per round trip, the heat map, all columns.
+// What people read: the best K per round trip, the heat map, all columns.
 std::string ToMarkdown(const Report& report);
 
 }  // namespace outrider::bench

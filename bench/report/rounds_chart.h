@@ -32,8 +32,8 @@ struct Activity {
 // What is done when in a cell that drafts.
 std::vector<Activity> ThreeRounds(const CellReport& cell);
 
-// For each round trip the fastest cell that drafts in turn, and the fastest one
-// that drafts ahead, of the first load; empty where nobody drafts ahead.
+// Shows, for each round trip, the fastest cell of the first load that drafts in
+// turn, and the fastest one that drafts ahead; empty where nobody drafts ahead.
 std::string ThreeRoundsSvg(const Report& report);
 
 }  // namespace outrider::bench

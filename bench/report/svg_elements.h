@@ -42,7 +42,7 @@ std::string SvgLine(double x1, double y1, double x2, double y2,
 // times a power of ten.
 double NiceStep(double range, int num_steps);
 
-// With &, <, > and " made harmless.
+// Makes &, <, > and " harmless.
 std::string EscapeHtml(absl::string_view text);
 
 }  // namespace outrider::bench

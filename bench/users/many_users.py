@@ -82,7 +82,7 @@ def demo(figures):
 
 
 def round_p99_ms(streams):
-    """Of the times between tokens, the first ones left out."""
+    """The p99 of the times between tokens, the first ones left out."""
     times = sorted(each["round_ms"] for stream in streams for each in stream["rounds"][1:])
     return times[int(0.99 * len(times))]
 
@@ -163,7 +163,7 @@ def streams(figures):
 
 
 def kv_bytes_a_token():
-    """Of the demo target in bfloat16."""
+    """What a token of the demo target takes in bfloat16."""
     config = json.loads((TARGET / "config.json").read_text())
     values = 2 * config["num_hidden_layers"] * config["num_key_value_heads"] * config["head_dim"]
     return 2 * values

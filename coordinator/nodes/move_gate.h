@@ -97,7 +97,7 @@ class MoveGate {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return HasPlaceLocked() && now >= opens_at_;
   }
-  // By its rank, if any: each of those after it takes the next one's place.
+  // Goes by its rank, if any: each one after it takes the next one's place.
   void AddLocked(Place* place) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Who is the first in the line looks anew.
   void WakeFirstLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

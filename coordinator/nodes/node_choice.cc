@@ -32,8 +32,8 @@ uint64_t OrderOfSalt(absl::string_view salt, absl::string_view address) {
   return SipHash24({}, absl::StrCat(address, " ", salt));
 }
 
-// Of how many addresses the orders of salts are asked before it is given up: a
-// session's opening waits for it, and so do all others of the pool.
+// How many orders of salts are computed before it is given up: a session's
+// opening waits for it, and so do all others of the pool.
 constexpr size_t kMostAsked = 8192;
 
 bool IsFirst(size_t index, absl::string_view salt,

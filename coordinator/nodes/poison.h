@@ -11,8 +11,8 @@ namespace outrider {
 // clients do, would take two verifiers more.
 inline constexpr char kPoisonReason[] = "POISON";
 
-// Of a session that may be what its verifiers died of: no other is to have it,
-// here or by way of another coordinator.
+// The status of a session that may be what its verifiers died of: no other is
+// to have it, here or by way of another coordinator.
 inline absl::Status PoisonError() {
   return WithErrorReason(
       absl::InternalError(

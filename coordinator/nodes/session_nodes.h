@@ -26,7 +26,7 @@ struct SessionNodes {
   int longest_text = 0;  // that a verifier like it has room for
   std::unique_ptr<SessionDrafter> drafter = nullptr;  // null: none configured
   NodeDescription drafter_description = {};           // of the first it had
-  // Under which the nodes share what the session has cached: its request's, or
+  // What the nodes share the session's cached texts by: its request's salt, or
   // one that is its own, for whoever resumes it. Empty: they share nothing.
   std::string cache_salt = {};
 

@@ -29,8 +29,8 @@ constexpr milliseconds kThereTimeout(500);
 // A request that two nodes have failed at may be what they fail of: it is not
 // tried on a third.
 constexpr size_t kMaxFailedNodes = 2;
-// About a second: a restarting process on the same address, or a broken
-// connection.
+// So many attempts take about a second: a process restarts on the same address,
+// or a connection has broken.
 constexpr int kMaxBroken = 7;
 // A session that holds pauses so long between two attempts.
 constexpr milliseconds kFirstPause(20);

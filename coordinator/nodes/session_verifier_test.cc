@@ -235,7 +235,7 @@ TEST_F(RefusedSessionTest, AnOpeningIsSentAgainWhenTheRefusalSays) {
   ExpectAskedWhenItSays();
 }
 
-// Since the pool has asked it, and it knows the stream no more.
+// The pool has asked it since, and it knows the stream no more.
 TEST_F(SessionVerifierTest, AVerifierThatIsBackAndTakesFewerDraftsHasThem) {
   num_drafts_ = 4;
   Start(/*num_verifiers=*/1, /*num_streams=*/1);

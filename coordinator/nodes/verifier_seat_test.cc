@@ -251,8 +251,8 @@ TEST_F(LostSeatTest, WhoGetsNoAnswerIsLetInAfterAWhile) {
   EXPECT_TRUE(Lose());
 }
 
-// As on a machine whose processors others take, all but a moment in each
-// second.
+// They run as on a machine whose processors others take, all but a moment in
+// each second.
 TEST_F(VerifierSeatTest, VerifiersThatAreStarvedAreTakenTwiceToo) {
   Start(/*num_verifiers=*/4, /*num_streams=*/20);
   AddStream(/*poison_from=*/5);

@@ -15,7 +15,7 @@
 namespace outrider {
 
 // Has the drafter work while the verifier does. As soon as a round's drafts are
-// on their way it asks for drafts after what may come of them: a number that
+// on their way, it asks for drafts after what may come of them: a number that
 // stand, and a token after these. Where the verdict is one of those, a hit, the
 // next round has its drafts already; else it is drafted in turn.
 //

@@ -17,7 +17,7 @@ class CircuitBreaker {
  public:
   using Clock = MonotonicClock;
 
-  // Of a call: none was given, or it may be made, or it is the probe.
+  // What is said of a call: that it may not be made, or may, or is the probe.
   class Permit {
    public:
     Permit() = default;

@@ -224,7 +224,8 @@ constexpr World kPairs[] = {
     {.pass = 0.003, .row = 0.0003, .draft = 0.003},
 };
 
-// Of one user; tests/simulation has those who share nodes, and schedules.
+// The rounds are those of one user; tests/simulation has users who share nodes,
+// and schedules.
 TEST(DraftLengthControlTest, IsNearlyAsFastAsTheBestKAndNeverMuchSlowerThan0) {
   for (World world : kPairs) {
     for (const double round_trip_ms : {0.2, 1.0, 5.0, 20.0, 50.0, 160.0}) {

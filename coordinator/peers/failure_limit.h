@@ -9,7 +9,7 @@
 
 namespace outrider {
 
-// From when on a peer that has not answered counts as failed: far above what it
+// How long a peer may not answer before it counts as failed: far above what it
 // takes at its slowest, so that no answer is given up for being late. A draft
 // that were would be one whose tokens took long, and the output's law would
 // change. Thread-safe; shared by a node's sessions.

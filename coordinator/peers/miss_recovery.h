@@ -18,8 +18,8 @@ inline constexpr int kMaxMissesPerCall = 3;
 // same drafts.
 VerifyReply ForgottenReply(const VerifyCall& call);
 
-// After a miss: corrects the mirror, so that the next header sends what the
-// node lacks; counts it.
+// Corrects the mirror after a miss, so that the next header sends what the node
+// lacks; counts it.
 void RecoverFrom(const Miss& miss, CacheMirror& cache, RoundStats::Link& link);
 
 // UNAVAILABLE unless the reply belongs to this request: a late or crossed one

@@ -90,7 +90,7 @@ TEST_F(NodeVerifyClientTest, EveryRowBelongsToTheContextBeforeItsDraft) {
     ASSERT_THAT(score, IsOk());
     const std::vector<TargetRow>& rows = score->rows;
     ASSERT_EQ(rows.size(), 3u);
-    // After token 0, then after draft 3: turned by three.
+    // They come after token 0 and after draft 3: the second is turned by three.
     EXPECT_NEAR(rows[0](1), 0.2, 1e-7);
     EXPECT_NEAR(rows[0](3), 0.4, 1e-7);
     EXPECT_NEAR(rows[0].tail_mass(), 0.4, 1e-7);
@@ -153,7 +153,7 @@ TEST_F(NodeVerifyClientTest, AfterAResumeTheDeliveredTokensArePenalised) {
                    .max_length = 100});
   const auto score = Score(resumed, ReplyFormat::kFull);
   ASSERT_THAT(score, IsOk());
-  // Of the row after 0: 3 and 0 were generated, 1 and 2 were not.
+  // In the row after 0, tokens 3 and 0 were generated, 1 and 2 were not.
   const double penalty = std::exp(-2.0);
   const double total = 0.1 * penalty + 0.2 + 0.3 + 0.4 * penalty;
   EXPECT_NEAR(score->rows[0](3), 0.4 * penalty / total, 1e-6);
@@ -171,7 +171,7 @@ TEST_F(NodeVerifyClientTest, EachTokenThatMayComeHasItsLogprobInEveryFormat) {
     ASSERT_THAT(full, IsOk());
     const auto sparse = Score(session, ReplyFormat::kSparse);
     ASSERT_THAT(sparse, IsOk());
-    // Of the first row: the support, then the tail token.
+    // These are the support of the first row, then its tail token.
     for (const TokenId token : {1, 3, sparse->rows[0].drawn_token()}) {
       const Verdict verdict = {0, token};
       const auto right = LogprobsOf(*full, draft_, verdict, session);

@@ -89,7 +89,7 @@ void PassCurve::FitShares() {
     const Step& step = steps_[i];
     double guess = std::max(mean + slope * (i - rows), kLeastOfMean * mean);
     // A step that nobody has seen may be anywhere between two numbers that were
-    // seen. As if it were at the second of them: a guess that is too low is
+    // seen. It is taken to be at the second of them: a guess that is too low is
     // tried and found out, one that is too high is believed.
     if (i < last) guess = std::min(guess, flat);
     shares_[i] = (step.weight * step.mean + kGuessWeight * guess) /

@@ -100,7 +100,7 @@ class SpeculationModel {
   PassCurve passes_ = {};  // what that computed, by the session's rows
   Mean drafts_ = {};       // of a round that drafted
   // A verification's wait, by drafts: under load each user waits for the
-  // rows of all. From trials alone, as K changes with the network, too.
+  // rows of all. Learnt from trials alone, as K changes with the network, too.
   FadingSlope wait_ = {};
   Mean rest_ = {};   // of a round, beside its calls
   Mean asked_ = {};  // share of the rounds that draft

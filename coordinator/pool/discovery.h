@@ -23,7 +23,8 @@ class Discovery {
     Resolver& resolver;
     std::vector<std::string> names = {};  // HOST:PORT
     std::chrono::milliseconds period = std::chrono::seconds(30);
-    // For a name whose addresses are of no use: its nodes start, or have moved.
+    // The period of a name whose addresses are of no use: its nodes start, or
+    // have moved.
     std::chrono::milliseconds unserved_period = std::chrono::seconds(1);
     std::function<bool(const std::string& name)> is_served = {};
     // Told when a name's addresses have changed.

@@ -9,7 +9,7 @@
 
 namespace outrider {
 
-// From when on a drafter that has not answered counts as failed: far above its
+// How long a drafter may not answer before it counts as failed: far above its
 // slowest answer of late, and far above so many of its slowest passes as the
 // call may take, so that a long draft is not given up because the ones before
 // it were short. Drafts that were given up raise the limit, too: the slowest of

@@ -23,7 +23,7 @@ class CacheMirror {
             .append_tokens = {missing.begin(), missing.end()}};
   }
 
-  // After a reply: what the node says it holds, and the life it says so in.
+  // A reply came: the node says how much it holds, and in which life.
   void Acknowledged(int length, const Incarnation& incarnation) {
     length_ = length;
     incarnation_ = incarnation;

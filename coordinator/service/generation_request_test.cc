@@ -308,7 +308,7 @@ TEST_F(GenerationRequestTest, ATextEndsWhereTheVerifiersMemoryDoes) {
   EXPECT_EQ(Parsed().max_length, 40);
 }
 
-// As a verifier with more memory may be back in a moment, or be elsewhere.
+// A verifier with more memory may be back in a moment, or be elsewhere.
 TEST_F(GenerationRequestTest, APromptWithinTheContextGoesWhereThereIsMemory) {
   limits_.longest_text = 40;
   const auto is_outgrown =

@@ -17,7 +17,7 @@ struct CallName {
   std::string request_id = {};
   std::optional<TraceContext> trace = {};  // our span, below the caller's
 
-  // As the client names it, or anew.
+  // Takes the names that the client gives, or makes new ones.
   static CallName Of(const grpc::ServerContextBase& context);
   LogFields Fields() const;
 };

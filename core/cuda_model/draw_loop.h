@@ -48,7 +48,7 @@ class DrawLoop {
   const StepLimits& limits() const { return options_.step; }
   bool empty() const { return sessions_.empty(); }
   int num_steps() const { return num_steps_; }
-  // Of each step; PadTo as for any, before Upload.
+  // The shape of each step; PadTo is as for any step, and comes before Upload.
   const StepShape& shape() const { return inputs_->shape(); }
   void PadTo(const StepShape& shape) { inputs_->PadTo(shape); }
   void Upload();

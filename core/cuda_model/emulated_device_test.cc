@@ -41,7 +41,7 @@ TEST_F(EmulatedDeviceTest, AModelSaysThatNoGpuRunsIt) {
   EXPECT_EQ(model_->info().device_name, GpuUnderTest()->name());
 }
 
-// Before it has run a step or been asked of a row.
+// It has run no step yet, and been asked of no row.
 TEST_F(EmulatedDeviceTest, OfAModelsMemoryNoneIsUnwrittenButKvBlocks) {
   const int before = emulated::NumUnwritten();
   auto model = MakeSmallModel();

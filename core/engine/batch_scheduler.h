@@ -108,7 +108,7 @@ class BatchScheduler {
   PassHold hold_;
   int num_jobs_ = 0;
   int num_reprefills_ = 0;  // that are admitted
-  // To be taken, or handed out for it, but last ones.
+  // Jobs that are to be taken, or handed out for it, less those with is_last.
   int num_going_on_ = 0;
   int num_ahead_going_on_ = 0;
   bool is_room_awaited_ = false;  // by somebody in waiting_

@@ -225,7 +225,7 @@ TEST_F(MovedStreamTest, CostsThoseWhoAreInNoPassToo) {
   EXPECT_NEAR(NextAfter(9), 4 * kPass - kPass, 1e-9);
 }
 
-TEST_F(MovedStreamTest, CostsOpeningsThatWaitBehindIt) {
+TEST_F(MovedStreamTest, CostsOpeningsThatWaitAfterIt) {
   Submit(2, 30);
   Move(9, 32);
   EXPECT_THAT(RunPass(milliseconds(100)), ElementsAre(Pair(9, 32)));

@@ -26,9 +26,8 @@ using ::outrider::testing::SchedulerTest;
 
 constexpr int kNumNames = 7;  // of sessions
 
-// With a cache that has no room for all, chunks that prompts need several of,
-// sessions that share blocks (every other pair of seeds), and a hold (every
-// other seed).
+// The cache has no room for all, and prompts need several chunks; in every
+// other pair of seeds sessions share blocks, and every other seed has a hold.
 class DeviceOrderTest : public SchedulerTest,
                         public ::testing::WithParamInterface<int> {
  protected:
@@ -66,7 +65,7 @@ class DeviceOrderTest : public SchedulerTest,
         return Interfere(name);
     }
   }
-  // Until nothing is left to do.
+  // Goes on until nothing is left to do.
   void RunOut() {
     while (scheduler_.num_jobs() > 0 && !HasFatalFailure()) {
       now_ += std::chrono::milliseconds(5);

@@ -34,8 +34,8 @@ class EngineMetrics {
 
   std::atomic<int64_t> num_chunks = 0;
   std::atomic<int64_t> num_launched_early = 0;  // passes, beside another one
-  // Of work ahead: branches drafted on, those that had no room, and calls that
-  // a newer step ended.
+  // What became of work ahead: branches drafted on, those that had no room, and
+  // calls that a newer step ended.
   std::atomic<int64_t> num_branches = 0;
   std::atomic<int64_t> num_branches_without_room = 0;
   std::atomic<int64_t> num_superseded = 0;
@@ -49,8 +49,8 @@ class EngineMetrics {
   // Tokens that a model drew and went on with, and that were not what the work
   // drew, or came after such a one.
   std::atomic<int64_t> num_refused_tokens = 0;
-  // Of texts that sessions with a salt were filled with: all, and those that
-  // were cached before.
+  // Tokens that sessions with a salt were filled with: all, and those that were
+  // cached before.
   std::atomic<int64_t> num_sharable_tokens = 0;
   std::atomic<int64_t> num_reused_tokens = 0;
   std::atomic<int> num_blocks_used = 0;

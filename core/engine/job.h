@@ -70,8 +70,8 @@ class Job {
   Want want = {};
   int num_run = 0;        // of want.tokens, or cached before
   int num_in_passes = 0;  // of those after them; 0: it is in no pass
-  // Of a pass, while the job was in the next one or waited for it: it ends with
-  // that.
+  // A pass failed while the job was in the next one or waited for it: it ends
+  // with this.
   absl::Status failure = absl::OkStatus();
   std::vector<LogitRows> rows = {};
   absl::StatusOr<std::optional<Want>> taken = std::nullopt;

@@ -48,7 +48,7 @@ class InFlightTest : public SchedulerTest {
     scheduler_.NoteLaunch(milliseconds(5));
     now_ += std::chrono::seconds(10);
   }
-  // In ms, rounded; nothing: not before a pass has ended.
+  // The wait in ms, rounded; nothing: not before a pass has ended.
   std::optional<int> AskAgainIn() const {
     const auto at = scheduler_.ask_again_at();
     if (!at.has_value()) return std::nullopt;

@@ -37,7 +37,8 @@ struct Want {
   // It is in the pass after the next one as well, and need not end with others:
   // whoever is late for a pass joins it in that one.
   bool stays = false;
-  // In place of those tokens: one of each branch, in the order of branches.
+  // Stand in place of those tokens: one of each branch, in the order of
+  // branches.
   std::vector<BranchWant> branches = {};
   // Branches that are made before that, from number 0 on. Where there is no
   // room for all, what the last ones want falls away; where there is none, the

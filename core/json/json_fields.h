@@ -35,7 +35,7 @@ class JsonFields {
   absl::StatusOr<JsonFields> Object(absl::string_view name) const;
   absl::StatusOr<std::string> String(absl::string_view name) const;
   absl::StatusOr<bool> Bool(absl::string_view name) const;
-  // In [low, high].
+  // Must be in [low, high].
   absl::StatusOr<int> Int(absl::string_view name, int low, int high) const;
   // Finite.
   absl::StatusOr<double> Number(absl::string_view name) const;

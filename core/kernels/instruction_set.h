@@ -4,11 +4,12 @@
 
 #include "core/kernels/dispatch.h"
 
-// For loops over whole rows (core/sampling), in plain C++ and compiled more
-// than once: a loop is written once as OUTRIDER_INLINE `XLoop`, the functions
-// OUTRIDER_AVX2 `XAvx2` and, where it pays, OUTRIDER_AVX512 `XAvx512` do
-// nothing but call it, and HasAvx2 or ForThisCpu says which is taken. All give
-// the same bits, as none has fused multiply-adds (-ffp-contract=off).
+// These are for loops over whole rows (core/sampling), in plain C++ and
+// compiled more than once: a loop is written once as OUTRIDER_INLINE `XLoop`,
+// the functions OUTRIDER_AVX2 `XAvx2` and, where it pays, OUTRIDER_AVX512
+// `XAvx512` do nothing but call it, and HasAvx2 or ForThisCpu says which is
+// taken. All give the same bits, as none has fused multiply-adds
+// (-ffp-contract=off).
 #define OUTRIDER_INLINE inline __attribute__((always_inline))
 #if defined(__x86_64__)
 #define OUTRIDER_AVX2 __attribute__((target("avx2")))

@@ -41,7 +41,7 @@ struct Layer {
     return y;
   }
 
-  // In double, over what the kernel multiplies; `scale` is the sum of
+  // Computes in double, over what the kernel multiplies; `scale` is the sum of
   // magnitudes, to which rounding errors are proportional.
   double Reference(const float* row, int n, double* scale) const {
     double sum = bias[n];

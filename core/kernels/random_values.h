@@ -11,7 +11,7 @@
 // Inputs for the tests and benchmarks of this folder.
 namespace outrider::kernels {
 
-// On [-1, 1), the same for the same seed.
+// Draws from [-1, 1), the same for the same seed.
 inline std::vector<float> RandomValues(size_t count, uint32_t seed) {
   std::vector<float> values(count);
   uint32_t state = seed * 2654435761u + 1u;

@@ -55,7 +55,8 @@ class ThreadPool {
   std::atomic<int> num_asleep_{0};  // helpers
   std::atomic<bool> is_caller_asleep_{false};
   std::atomic<bool> is_stopping_{false};
-  // Of the job under way: written before its ticket, read by who holds a part.
+  // The function of the job under way: it is written before the job's ticket,
+  // and read by who holds a part.
   const absl::FunctionRef<void(int part)>* body_ = nullptr;
 
   Mutex mu_;

@@ -69,8 +69,8 @@ class CausalLm {
   // Sets up blocks 0 to num_blocks - 1; called once, before the first Extend.
   // RESOURCE_EXHAUSTED: no memory for them.
   virtual absl::Status AllocateKvBlocks(int num_blocks) = 0;
-  // Before it serves, once it has blocks: whatever would make the first passes
-  // slower than others. UNAVAILABLE: the device is lost.
+  // Does whatever would make the first passes slower than others; called before
+  // it serves, once it has blocks. UNAVAILABLE: the device is lost.
   virtual absl::Status Prepare() { return absl::OkStatus(); }
 
   // Runs all extensions in one ragged pass: [num_rows, vocab_size] logits each,

@@ -27,7 +27,7 @@ class ConfigFields {
   bool IsNull(absl::string_view name) const { return fields_.IsNull(name); }
   const std::string& where() const { return fields_.where(); }
 
-  // In [low, high].
+  // Must be in [low, high].
   int Int(absl::string_view name, int low, int high,
           std::optional<int> fallback = std::nullopt);
   // Finite.

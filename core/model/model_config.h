@@ -60,9 +60,9 @@ struct ModelConfig {
   bool has_qk_norm = false;  // RMS norm of each query and key head
   bool has_tied_head = false;
 
-  // By layer: a row sees that many keys, its own included; 0 means all.
+  // How many keys a row sees in each layer, its own included; 0 means all.
   std::vector<int> sliding_windows = {};
-  // Of config.json and generation_config.json, each once.
+  // Those of config.json and generation_config.json, each once.
   std::vector<TokenId> eos_ids = {};
 
   int query_size() const { return num_heads * head_dim; }

@@ -26,7 +26,8 @@ class CheckedPass {
 
   // Those that can run, in their order.
   absl::Span<const Extension> extensions() const { return extensions_; }
-  // Of those the rows of each, or what all of them failed with. Called once.
+  // Takes the rows of each of those, or what all of them failed with. Called
+  // once.
   PassResults Results(absl::StatusOr<std::vector<LogitRows>> rows);
 
  private:

@@ -20,7 +20,7 @@ namespace {
 constexpr std::array<float, 4> kLogits = {0, -1, -2, -3};
 // So low that no temperature up to 10 gives it any mass; finite, as a model's.
 constexpr float kImpossible = -1e5F;
-// As little mass, and still a rank.
+// Has as little mass, and still a rank.
 constexpr float kNext = -5e4F;
 
 constexpr int64_t kBlockBytes = kKvBlockLength * sizeof(uint64_t);

@@ -23,7 +23,7 @@ class MemoryFile {
   // The time of modification changes too. RESOURCE_EXHAUSTED where the system
   // has no memory or no descriptors; then the old content stays.
   absl::Status Replace(absl::string_view content);
-  // Of this process alone, and the same for every content.
+  // The path is one of this process alone, and the same for every content.
   std::string path() const;
 
  private:

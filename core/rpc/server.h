@@ -37,7 +37,7 @@ class RpcServer {
     TlsFiles tls = {};      // plain text without a certificate
     // Whose certificates are welcome; empty: all that the authority signed.
     std::vector<std::string> tls_clients = {};
-    // For coordinators alone: off loopback, others must be kept out by
+    // Serves coordinators alone: off loopback, others must be kept out by
     // tls.authority and tls_clients.
     bool is_node = false;
     int max_receive_bytes = 1 << 20;

@@ -42,7 +42,7 @@ class ServerCall {
   bool is_cancelled() const;
   CallQueue& queue() const;  // where a handler that waits goes on
 
-  // By the handler, first: it, and OnCancelled, may come at once.
+  // The handler calls it first; OnCancelled may come within it.
   void Accompany(std::unique_ptr<Companion> companion);
 
   // What was read last, unless it is no such message.

@@ -19,7 +19,7 @@ namespace outrider {
 // them. All is static, as each has its own next one: an inline function's would
 // be one variable for both, and a call would never come to its end.
 
-// As many as a call may have, named as futex() has them.
+// Has as many as a call may have, named as futex() has them.
 // NOLINTBEGIN(google-runtime-int): libc's
 struct SyscallArguments {
   long word = 0;

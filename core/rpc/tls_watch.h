@@ -41,7 +41,7 @@ class TlsWatch {
   const TlsFiles files_;
   MemoryFile identity_;
   MemoryFile authority_;
-  // Of the thread alone, once it runs.
+  // Belongs to the thread alone, once it runs.
   TlsContent content_;
   std::string reported_;  // the problem that the log has, empty without one
   std::shared_ptr<grpc::experimental::FileWatcherCertificateProvider> provider_;

@@ -15,14 +15,14 @@ namespace outrider {
 // penalties. Whether these parameters ask for any of it.
 bool AdjustsLogits(const SamplingParams& params);
 
-// For the logit x of a token, in this order:
+// Changes the logit x of a token so, in this order:
 //   logit bias:          x + bias
 //   repetition penalty:  x / r where x > 0, x * r else, if the token is in the
 //                        history, prompt included (Keskar et al. 2019,
 //                        "CTRL", section 4.1; in its two-sided form)
 //   frequency penalty:   x - f * (times the token was generated)
 //   presence penalty:    x - p if it was generated at all
-// In double precision, where no logit can overflow; -inf, a mask, stays -inf.
+// Is in double precision, where no logit can overflow; -inf, a mask, stays so.
 // Costs one pass over history and row. `logits` holds no NaN and no +inf;
 // `params` are valid. INTERNAL where the history or the bias names a token that
 // the row does not have.

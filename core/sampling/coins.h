@@ -23,7 +23,7 @@ class Coins final : public RandomSource {
   size_t Race(uint64_t position, absl::Span<const TokenId> ids,
               absl::Span<const double> weights) override;
 
-  // In [0, 1), with 53 random bits: 24 could not reach every token of a
+  // A number in [0, 1) with 53 random bits: 24 could not reach every token of a
   // vocabulary of 128k.
   double Uniform(const CoinKey& key) const;
   // A number in (0, 1): its logarithm is finite.

@@ -28,7 +28,8 @@ class Distribution {
   static absl::StatusOr<Distribution> Create(std::vector<TokenId> ids,
                                              std::vector<double> weights,
                                              int vocab_size);
-  // For callers that have just computed them: the same conditions, unchecked.
+  // Has the same conditions, unchecked, for callers that have just computed
+  // them.
   static Distribution FromSorted(std::vector<TokenId> ids,
                                  std::vector<double> weights) {
     return Distribution(std::move(ids), std::move(weights));
@@ -38,8 +39,9 @@ class Distribution {
   // nearly as they can: what a reader of the wire may insist on.
   Distribution Normalized() const;
 
-  // With every probability rounded to bfloat16, those that become 0 left out:
-  // weights that two bytes can carry. A draw comes after the rounding only.
+  // Every probability is rounded to bfloat16, and those that become 0 are left
+  // out: the weights are ones that two bytes can carry. A draw comes after the
+  // rounding only.
   Distribution RoundedToBFloat16() const;
 
   absl::Span<const TokenId> support() const { return ids_; }

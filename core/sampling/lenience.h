@@ -12,7 +12,7 @@
 namespace outrider {
 
 // Lossy acceptance: more drafts stand, and the output's law is no longer the
-// target's (Leviathan et al. 2023, appendix A.5). With l the lenience, q the
+// target's (Leviathan et al. 2023, appendix A.5). Here l is the lenience, q the
 // draft's row and p the target's:
 //   temperature above 0: x stands with probability min(1, p(x) / (l q(x))),
 //     and what is refused is replaced from norm(max(0, p - q)) as ever. So no

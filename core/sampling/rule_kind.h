@@ -4,8 +4,9 @@
 
 namespace outrider {
 
-// By which rule a session's drafts are judged; all its parties must know, as
-// coins are flipped in different places. At temperature 0 all are greedy.
+// Names the rule by which a session's drafts are judged; all its parties must
+// know, as coins are flipped in different places. At temperature 0 all are
+// greedy.
 enum class RuleKind {
   kRejection,  // RejectionRule
   kCoupled,    // CoupledRule

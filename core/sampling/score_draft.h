@@ -22,7 +22,7 @@ namespace outrider {
 struct DraftBlock {
   uint64_t start = 0;  // absolute position of the first draft
   RuleKind rule = RuleKind::kRejection;
-  // Of each draft's row, ascending.
+  // The support of each draft's row, ascending.
   std::vector<absl::Span<const TokenId>> supports = {};
   // What stands before the block, and all of its drafts: each row sees those
   // before it.

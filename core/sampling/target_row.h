@@ -28,8 +28,8 @@ class TargetRow {
   static TargetRow FromDense(Distribution p, absl::Span<const TokenId> support,
                              uint64_t position, RandomSource& random);
 
-  // For the coupled rule: no support, and the target's own draw with the noise
-  // of `position`, made when it is asked for.
+  // The row of the coupled rule has no support, and the target's own draw with
+  // the noise of `position`, made when it is asked for.
   static TargetRow Coupled(Distribution p, uint64_t position,
                            RandomSource& random);
 

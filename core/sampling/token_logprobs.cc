@@ -29,8 +29,8 @@ std::vector<size_t> TopPlaces(absl::Span<const Value> values, int count) {
   return places;
 }
 
-// From the logits themselves: however improbable a token is, it has a finite
-// log-probability unless it is masked.
+// The logits themselves are taken: however improbable a token is, it has a
+// finite log-probability unless it is masked.
 RowScores OfRawRow(absl::Span<const float> logits, const Distribution& row,
                    int num_top, absl::Span<const TokenId> tokens) {
   // Process subtracts the maximum before it takes exponentials.

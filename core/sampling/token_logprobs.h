@@ -56,9 +56,9 @@ struct RowScores {
   friend bool operator==(const RowScores&, const RowScores&) = default;
 };
 
-// For `tokens` in one row, and its most probable tokens. `logits` and `history`
-// as for Process, whose errors come back; INVALID_ARGUMENT where the row does
-// not have one of `tokens`.
+// Scores `tokens` in one row, and its most probable tokens. `logits` and
+// `history` as for Process, whose errors come back; INVALID_ARGUMENT where the
+// row does not have one of `tokens`.
 absl::StatusOr<RowScores> ScoreTokens(absl::Span<const float> logits,
                                       const SamplingParams& params,
                                       const TokenHistory& history,

@@ -38,7 +38,8 @@ struct RequestHeader {
   // Where it opens: the stream comes from another node, when this one has time
   // for it (ReplyHeader::next_reprefill_in).
   bool is_moved = false;
-  // Of a release: nobody comes back for the text, which need not be kept.
+  // Says of a release that nobody comes back for the text, which need not be
+  // kept.
   bool is_over = false;
 };
 

@@ -68,7 +68,7 @@ TEST(EnumeratingSourceTest, SharedUniformsAnswerAsOneNumberWould) {
     const size_t third = source.Categorical(kFirst, {1.0, 1.0, 1.0});
     seen[{half, third}] += source.probability();
   }
-  // Of [0, 1): halves and thirds meet in four intervals.
+  // The halves and thirds of [0, 1) meet in four intervals.
   ASSERT_EQ(seen.size(), 4u);
   EXPECT_NEAR((seen[{0, 0}]), 1.0 / 3, 1e-15);
   EXPECT_NEAR((seen[{0, 1}]), 1.0 / 6, 1e-15);

@@ -30,9 +30,9 @@ class TableLm final : public CausalLm {
   // [vocab_size] logits of the token after `context`.
   using Table =
       std::function<std::vector<float>(absl::Span<const TokenId> context)>;
-  // For a cache that cuts wrongly, unnoticed: how many entries it leaves. Such
-  // a model keeps the context of a session, known by its first block, outside
-  // of the blocks.
+  // How many entries a cache leaves that cuts wrongly, unnoticed. Such a model
+  // keeps the context of a session, known by its first block, outside of the
+  // blocks.
   struct CutView {
     int num_entries = 0;    // those that are really there
     int cached_length = 0;  // what should be there; equal in a correct cache

@@ -26,7 +26,8 @@ struct AddedToken {
 
 // The vocabulary and how symbols become tokens.
 struct BpeSpec {
-  // By id, valid UTF-8 as spelled in the file; none where an id is unused.
+  // The tokens by id, valid UTF-8 as spelled in the file; none where an id is
+  // unused.
   std::vector<std::optional<std::string>> tokens = {};
   std::vector<BpeMerge> merges = {};  // by rank
   std::optional<TokenId> unknown = {};

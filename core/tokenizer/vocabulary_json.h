@@ -10,7 +10,7 @@
 
 namespace outrider {
 
-// Above every vocabulary there is, and small enough for a table by id.
+// Is above every vocabulary there is, and small enough for a table by id.
 constexpr int kMaxVocabularySize = 1 << 22;
 
 // The "model" of a tokenizer.json. Ids may have holes, but not occur twice.

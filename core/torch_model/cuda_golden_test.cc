@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Models of every family on the GPU's kernels, emulated: logits against those
 // of the reference implementation, and rows that depend on nothing but their
-// context. On a GPU, gpu_check names its library in OUTRIDER_CUDA_LIBRARY.
+// context. On a GPU, gpu_check sets OUTRIDER_CUDA_LIBRARY to the path of its
+// library.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -70,7 +71,8 @@ class CudaGoldenTest : public ::testing::TestWithParam<std::string> {
     return *std::move(model);
   }
 
-  // Of one of the sessions: between one another, and backwards.
+  // The blocks of one of the sessions, which lie between those of others, and
+  // backwards.
   static std::vector<KvBlockId> Table(const CausalLm& model, int session) {
     std::vector<KvBlockId> table;
     for (int i = NumKvBlocks(model.info().context_length); i > 0; --i) {

@@ -25,7 +25,7 @@ class KvBlocks {
  public:
   KvBlocks(const ModelConfig& config, at::ScalarType dtype);
 
-  // Of one block, all layers.
+  // The bytes of one block, in all layers.
   int64_t block_bytes() const;
   // What this process could still have.
   int64_t AvailableBytes() const;

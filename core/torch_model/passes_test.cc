@@ -25,7 +25,7 @@ constexpr int kBlocksOfPool = 64;
 class Random {
  public:
   explicit Random(uint32_t seed) : bits_(seed) {}
-  // In [low, high].
+  // Gives a number in [low, high].
   int Draw(int low, int high) {
     return low + static_cast<int>(bits_() % (high - low + 1));
   }

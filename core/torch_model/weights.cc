@@ -195,7 +195,7 @@ void Prepare(const ModelConfig& config, const Ops& ops, ModelWeights& weights) {
   const auto prepare = [&ops](Matrix& matrix) {
     matrix = ops.Prepare(std::move(matrix));
   };
-  // Of a tied head, only one copy.
+  // A tied head has only one copy.
   weights.head.matrix = config.has_tied_head ? Matrix() : weights.head.matrix;
   prepare(weights.token_embedding);
   prepare(weights.position_embedding);

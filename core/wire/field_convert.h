@@ -58,7 +58,7 @@ v1::DraftOptions ToProto(const DraftOverrides& overrides);
 // Absent fields stay so; ranges are not checked.
 absl::StatusOr<DraftOverrides> FromProto(const v1::DraftOptions& proto);
 
-// In the order given, nothing checked.
+// Keeps the order given, and checks nothing.
 std::vector<LogitBias> FromProto(
     const google::protobuf::RepeatedPtrField<v1::LogitBias>& proto);
 
@@ -68,7 +68,7 @@ uint64_t NumIds(const google::protobuf::RepeatedPtrField<v1::SparseRow>& rows);
 
 // Ids alone.
 v1::SparseRow ToProto(absl::Span<const TokenId> support);
-// Without loss, whatever the drafter rounded the weights to.
+// Loses nothing, whatever the drafter rounded the weights to.
 v1::SparseRow ToProto(const Distribution& q);
 absl::StatusOr<Distribution> FromProto(const v1::SparseRow& row,
                                        int vocab_size);

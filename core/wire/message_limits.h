@@ -16,8 +16,8 @@ struct MessageLimits {
   int verify_response = 0;
 };
 
-// From the vocabulary's size, K and the context that the node describes; at
-// most what protobuf can carry.
+// They follow from the vocabulary's size, K and the context that the node
+// describes; at most what protobuf can carry.
 MessageLimits LimitsOf(const NodeDescription& node);
 
 // The largest Generate: two million token ids, or as many bytes of text. A

@@ -59,7 +59,7 @@ class ReplyCodec {
                                                std::optional<uint64_t> seed,
                                                int vocab_size) const = 0;
 
-  // On the verifier: the reply, but for its header, from K + 1 rows of raw
+  // The verifier's: makes the reply, but for its header, from K + 1 rows of raw
   // logits, or the answers to these questions. `committed` stands before the
   // drafts, `random` has the coins of the call's seed. INTERNAL where a row is
   // no row of logits.

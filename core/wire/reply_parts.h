@@ -34,8 +34,8 @@ absl::Status CheckSupport(absl::Span<const TokenId> support, TokenId draft,
 absl::Status CheckNumDraftRows(const VerifyCall& call, size_t num_supports,
                                size_t num_rows);
 
-// On the verifier, where log-probabilities are asked for: the scores of the
-// tokens that each row may give.
+// What the verifier computes where log-probabilities are asked for: the scores
+// of the tokens that each row may give.
 absl::StatusOr<std::vector<RowScores>> ScoreCandidates(
     const VerifyCall& call, const LogitRows& rows,
     absl::Span<const TokenId> committed, absl::Span<const TokenSeq> candidates);

@@ -22,7 +22,7 @@ int BestRiceParameter(absl::Span<const uint32_t> values);
 
 class BitWriter {
  public:
-  // At most 32 bits, which hold the value; the lowest goes first.
+  // Takes at most 32 bits, which hold the value; the lowest goes first.
   void Put(uint32_t value, int num_bits) {
     pending_ |= uint64_t{value} << num_pending_;
     num_pending_ += num_bits;

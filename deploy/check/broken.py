@@ -20,7 +20,7 @@ class Objects:
 
     @staticmethod
     def find(things, kind, name):
-        """By its name, or what it is without the hash of a generator."""
+        """Finds it by its name, or by what it is without the hash of a generator."""
         found, = [one for one in things if one["kind"] == kind and
                   (one["metadata"]["name"] == name or kind == "ConfigMap" and
                    one["metadata"]["name"].rpartition("-")[0] == name)]

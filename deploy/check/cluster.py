@@ -80,7 +80,7 @@ class Cluster:
         self.engine.remove_pod(self.pod(role), seconds=0)
 
     def start_successor(self, role):
-        """Beside the pod that there is, as a Deployment with a surge; gives what ends that one."""
+        """Starts one beside the pod that there is, as a Deployment with a surge does; gives what ends that one."""
         before, pid = self.pod(role), self.pid(role)
         container = self.name(role)
         self.generations[role] = "" if self.generations[role] else SUCCESSOR

@@ -152,7 +152,7 @@ def check_load_test(engine, name, overlay):
         state = wait_until("the load test has ended", lambda: (
             now := engine.container(f"{name}-bench")["State"]) and not now["Running"] and now, patience=180)
         words = engine.logs(f"{name}-bench")
-        # As `kubectl cp` does: tar, in the container that still runs.
+        # This is what `kubectl cp` does: tar, in the container that still runs.
         fetched = engine.run("podman", "exec", f"{name}-results", "tar", "-cvf", "/dev/null", "/results").stdout
     expect(state["ExitCode"] == 0, f"the load test ended with {state['ExitCode']}: {words}")
     for file in ("results.jsonl", "report.html"):

@@ -86,7 +86,7 @@ def validate(things):
 
 @functools.cache
 def validate_one(text):
-    """By its JSON, as the same objects come again and again."""
+    """Takes an object as JSON, which a cache can have as its key: the same objects come again and again."""
     thing = json.loads(text)
     problems = []
     if custom_resources.is_custom(thing):

@@ -109,7 +109,7 @@ class Engine:
         run = self.run("podman", "logs", name, check=False)
         return run.stdout + run.stderr
 
-    # By pid, and so at once: podman itself takes seconds.
+    # These take a pid, and so act at once: podman itself takes seconds.
     def kill(self, pid):
         os.kill(pid, signal.SIGKILL)
 

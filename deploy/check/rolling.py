@@ -44,14 +44,14 @@ class Load:
                 return
 
     def serve(self):
-        """Until each reader has had some more replies, without an error."""
+        """Waits until each reader has had some more replies, without an error."""
         goals = [count + ENOUGH for count in self._replies]
         wait_until("every reader is served", lambda: self._errors or all(
             count >= goal for count, goal in zip(self._replies, goals)))
         expect(not self._errors, f"readers have seen {self._errors[:3]}")
 
     def turn_to_successor(self):
-        """As a Service does: new requests go to the pod that will stay."""
+        """Does what a Service does: new requests go to the pod that will stay."""
         self._address = self._cluster.address("gateway")
 
     def num_replies(self):

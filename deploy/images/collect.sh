@@ -30,7 +30,7 @@ if [[ -z "$(ls -A "$out/lib")" ]]; then
   exit 1
 fi
 
-# By an environment that does not go along: its pip, and what makes the stubs.
+# An environment that does not go along has pip, and what makes the stubs.
 cd "$(dirname "$0")/../.."
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT

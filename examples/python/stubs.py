@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The messages and stubs of proto/, generated beside this file when they are missing or old.
 
-By hand, from the repository's root:
+This makes them by hand, from the repository's root:
   python -m grpc_tools.protoc -I proto --python_out=examples/python/gen \\
       --grpc_python_out=examples/python/gen proto/outrider/v1/*.proto
 """

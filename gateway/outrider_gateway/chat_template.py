@@ -175,7 +175,7 @@ def load(directory: pathlib.Path) -> ChatTemplate:
     special = {}
     for key, value in config.items():
         if key.endswith("_token"):
-            # As transformers writes it: a text, or an AddedToken.
+            # It is as transformers writes it: a text, or an AddedToken.
             text = value.get("content") if isinstance(value, dict) else value
             if isinstance(text, str):
                 special[key] = text

@@ -41,7 +41,7 @@ class Keepalive:
     answer_ms: int
 
     def options(self) -> list[tuple[str, int]]:
-        # Of a ping, gRPC of today minds its own limit, a minute unless told, in place of the keepalive's.
+        # For a ping, gRPC of today minds its own limit, a minute unless told, in place of the keepalive's.
         return [("grpc.keepalive_time_ms", self.quiet_ms), ("grpc.keepalive_timeout_ms", self.answer_ms),
                 ("grpc.http2.ping_timeout_ms", self.answer_ms)]
 
@@ -151,7 +151,7 @@ class Coordinators:
             await self._close_idle()
 
     def _connect_anew(self) -> None:
-        """By the certificates of now; streams go on where they are."""
+        """Connects with the certificates of now; streams go on where they are."""
         before = list(self._nodes.values())
         self._leaving += before
         self._nodes = {node.address: self._connect(node.address, node.server_name) for node in before}

@@ -20,7 +20,7 @@ _LOOK_SECONDS = 1.0
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """Of one key; None: none."""
+    """What one key may use; None: no limit."""
 
     requests: int | None = None  # at a time
     tokens_per_minute: int | None = None
@@ -38,7 +38,7 @@ class Account:
     _spent_at: float = 0.0
 
     def cache_salt(self, asked: str | None) -> str:
-        """Under what sessions of this key may share caches, in groups by what requests ask; nobody else's do.
+        """What sessions of this key may share caches by, in groups by what requests ask; nobody else's do.
 
         Without keys strangers are one account, so only those share who ask for it by the same word.
         """
@@ -123,7 +123,7 @@ class Keys:
             self._read(path)
 
     def authenticate(self, authorization: str | None) -> Account:
-        """Of `Authorization: Bearer KEY`; ApiError 401 where the key is none of ours."""
+        """The account of `Authorization: Bearer KEY`; ApiError 401 where the key is none of ours."""
         if self._path is None:
             return self._anyone
         self._look(self._path)

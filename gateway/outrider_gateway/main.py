@@ -134,7 +134,7 @@ def _bound(flag: str, endpoint: str, unread_seconds: int) -> socket.socket:
 
 
 def allow_many_connections() -> None:
-    """As many as we may have: a shell's usual limit is 1024 files, and each reader is one."""
+    """Allows as many as we may have: a shell's usual limit is 1024 files, and each reader is one."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 

@@ -28,7 +28,7 @@ def text_of(message: pb.GenerateResponse) -> str:
 
 
 def usage(tallies: list[Tally], num_choices: int) -> Json:
-    """Of all choices; a prompt counts once, however many choices it has."""
+    """The usage of all choices; a prompt counts once, however many choices it has."""
     prompt = sum(tally.prompt_tokens for tally in tallies[::num_choices])
     completion = sum(tally.completion_tokens for tally in tallies)
     accepted = sum(tally.num_accepted for tally in tallies)

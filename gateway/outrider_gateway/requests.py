@@ -43,7 +43,7 @@ class Extras:
 
 
 class OutriderOptions(Strict):
-    """Of speculative decoding; the output's law is the same whatever they say."""
+    """The options of speculative decoding; the output's law is the same whatever they say."""
 
     num_speculative_tokens: Literal["auto"] | Annotated[int, Field(ge=0, le=MAX_UINT32)] | None = None
     acceptance_rule: Literal["rejection", "greedy", "coupled", "block"] | None = None
@@ -101,7 +101,7 @@ class SamplingRequest(Strict):
     @pydantic.model_validator(mode="before")
     @classmethod
     def _leave_out_nulls(cls, asked: Any) -> Any:
-        """As OpenAI's API has it: a parameter that is null is one that is left out."""
+        """Does as OpenAI's API does: a parameter that is null is one that is left out."""
         if not isinstance(asked, dict):
             return asked
         optional = {name for name, field in cls.model_fields.items() if not field.is_required()} | _NOT_SERVED.keys()
@@ -161,7 +161,7 @@ class TextPart(Strict):
 
 
 class Message(BaseModel):
-    """As the template wants it: other keys (name, tool_calls, ...) are passed on to it."""
+    """What the template wants: other keys (name, tool_calls, ...) are passed on to it."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -212,7 +212,7 @@ class ChatRequest(SamplingRequest):
         return (self.top_logprobs or 0) if self.logprobs else None
 
 
-# Of OpenAI's API, and why they are refused.
+# Parameters of OpenAI's API, and why they are refused.
 _NOT_SERVED = {
     "tools": "function calling is not served", "tool_choice": "function calling is not served",
     "parallel_tool_calls": "function calling is not served", "functions": "function calling is not served",

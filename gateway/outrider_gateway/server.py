@@ -73,7 +73,7 @@ class _Door(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """As uvicorn's own, but a drain that ended well is an exit status of 0."""
+        """Does what uvicorn's own does, but a drain that ended well is an exit status of 0."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.handle_exit, number, None)
@@ -89,7 +89,7 @@ class _Door(uvicorn.Server):
 
 async def serve(app: ASGIApp, gateway: Gateway, listener: socket.socket, drain_seconds: float,
                 scrapes: tuple[ASGIApp, socket.socket] | None) -> bool:
-    """Until a signal; whether everything that ran then has ended well."""
+    """Serves until a signal; returns whether everything that ran then has ended well."""
     door = _Door(_config(app), gateway, drain_seconds)
     if scrapes is None:
         await door.serve([listener])

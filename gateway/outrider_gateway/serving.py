@@ -58,7 +58,7 @@ class Choices:
             await stream.aclose()
 
     async def begin(self) -> None:
-        """Until every choice has begun; an ApiError where one is refused."""
+        """Waits until every choice has begun; raises an ApiError where one is refused."""
         begun: set[int] = set()
         while len(begun) < len(self._generations):
             index, message = await self._next()

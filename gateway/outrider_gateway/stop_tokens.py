@@ -8,7 +8,7 @@ from .tokens import Tokens
 
 
 class StopTokens:
-    """Of one choice; sees its messages in order."""
+    """The stop tokens of one choice; sees its messages in order."""
 
     def __init__(self, ids: list[int], tokens: Tokens | None) -> None:
         """With `tokens`, text that the coordinator holds back at the end, as part of a stop string, is not lost."""

@@ -22,7 +22,7 @@ class Tokens:
         return cls(tokenizers.Tokenizer.from_file(str(directory / "tokenizer.json")))
 
     def encode(self, text: str) -> list[int]:
-        """Without tokens of its own: those of a chat prompt stand in the text."""
+        """Adds no tokens of its own: those of a chat prompt stand in the text."""
         return list(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
     def decode(self, ids: list[int]) -> str:
@@ -40,7 +40,7 @@ class Tokens:
         return str(name).replace("\u2581", " ").encode()
 
     def name(self, token: int) -> str:
-        """For people: a text, or `bytes:` and what it is made of, as OpenAI writes it."""
+        """What people read: a text, or `bytes:` and what it is made of, as OpenAI writes it."""
         data = self.piece(token)
         try:
             return data.decode()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the API's requests to a coordinator's."""
+"""Makes a coordinator's requests of the API's."""
 from __future__ import annotations
 
 from outrider.v1 import generation_pb2 as pb

@@ -141,7 +141,7 @@ class AppTest(unittest.IsolatedAsyncioTestCase):
         self.assertIn("10.1.2.3", logs.output[0])
 
     async def calls_made_for(self, failure, *, stream=False):
-        """By OpenAI's client, which sends a request once more after a status of 5xx."""
+        """How often OpenAI's client calls, which sends a request once more after a status of 5xx."""
         stub = Stub(failure)
         transport = httpx2.ASGITransport(self.over(stub))
         async with openai.AsyncOpenAI(base_url="http://gateway/v1", api_key="none", max_retries=1,
@@ -179,7 +179,7 @@ class AppTest(unittest.IsolatedAsyncioTestCase):
             self.assertEqual(refusal.retry_after is not None, refusal.status in (429, 503), code)
 
     def refused(self, details):
-        """By a full coordinator, with these bytes as grpc-status-details-bin."""
+        """A full coordinator's refusal, with these bytes as grpc-status-details-bin."""
         return errors.from_rpc(grpc.aio.AioRpcError(
             grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.aio.Metadata(),
             grpc.aio.Metadata(("grpc-status-details-bin", details)), details="full"))

@@ -78,7 +78,7 @@ class DoorTest(ProgramTest):
         return self.status("/health") == 200
 
     def status(self, path, url=None):
-        """Of a GET on a new connection; nothing where none is taken."""
+        """The status of a GET on a new connection; nothing where none is taken."""
         try:
             return urllib.request.urlopen((url or self.url) + path, timeout=5).status
         except urllib.error.HTTPError as error:

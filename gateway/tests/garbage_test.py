@@ -94,7 +94,7 @@ class GarbageTest(unittest.IsolatedAsyncioTestCase):
         return status
 
     def names(self, path):
-        """Of all parameters, those that are not served among them, and of one that does not exist."""
+        """The names of all parameters, those that are not served among them, and of one that does not exist."""
         return [*ENDPOINTS[path][0].model_fields, *requests._NOT_SERVED, "tmeperature"]
 
     def value(self, depth=0):

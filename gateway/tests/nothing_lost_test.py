@@ -68,7 +68,7 @@ class NothingLostTest(DoorTest):
         settings = {"model": "demo-target", "prompt": PROMPT, "max_tokens": 300, "temperature": 0,
                     "extra_body": {"ignore_eos": True}}
         expected = self.client().completions.create(**settings).choices[0].text
-        # Of silence: less than gRPC's own patience with a connection, a minute.
+        # This much silence is less than gRPC's own patience with a connection, a minute.
         client = self.client().with_options(timeout=40, max_retries=0)
         streams = [client.completions.create(stream=True, **settings) for _ in range(2)]  # one on each
         texts = [next(iter(stream)).choices[0].text for stream in streams]

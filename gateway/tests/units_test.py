@@ -291,7 +291,7 @@ class StopTokensTest(unittest.TestCase):
     TOKENS = Tokens.load(MODEL)
 
     def message(self, text, *, shown=None):
-        """Of the tokens of a text, the last of which shows nothing yet where `shown` is shorter."""
+        """A message of the tokens of a text, the last of which shows nothing yet where `shown` is shorter."""
         message = pb.GenerateResponse()
         for i in self.TOKENS.encode(text):
             message.tokens.add(id=i, text=self.TOKENS.decode([i]))

@@ -33,7 +33,7 @@ class Clocks(Surroundings):
                 "FAKETIME_DONT_FAKE_MONOTONIC=1")
 
     def set(self, members, seconds):
-        """To so far from the right time."""
+        """Sets their clocks so far from the right time."""
         for member in members:
             # Read at any moment, it is the old file or the new one.
             new = self._file("new")

@@ -55,7 +55,7 @@ class Member:
                                own_session=True)
 
     def set_flag(self, flag, value):
-        """From its next start on, in place of the value that it had."""
+        """Gives the flag this value, from the next start on, in place of the one that it had."""
         flags = list(self._flags)
         if flag in flags:
             flags[flags.index(flag) + 1] = value
@@ -256,7 +256,7 @@ class Cluster:
         return await self.total(self.nodes, "kv_cache_blocks_used")
 
     def threads_and_descriptors(self):
-        """Of each process that is there: a process that was started again is another one."""
+        """Those of each process that is there: a process that was started again is another one."""
         return {(member.name, member.pid): member.threads_and_descriptors()
                 for member in self.members if member.is_alive}
 

@@ -87,7 +87,7 @@ class Disturbance:
         return at
 
     def kill_at_once(self, verifier):
-        """From within what carries its bytes: nothing more reaches it."""
+        """Is called from within what carries its bytes: nothing more reaches it."""
         self.rows_of_the_dead += sample(verifier.page(), "pass_rows_sum")
         self.losses.append((time.monotonic(), verifier))
         verifier.program.process.kill()
@@ -108,12 +108,12 @@ class Disturbance:
         self.targets.append(Target(what, figure, limit, unit, is_least=True))
 
     def recoveries(self, among=None):
-        """Of all streams that ran at the time of each fault, or of those that some function names."""
+        """The recoveries of all streams that ran at the time of each fault, or of those faults that some function names."""
         times = [stream.times for stream in self.load.streams]
         return [one for at, what in self.faults if among is None or among(what) for one in recoveries(times, at)]
 
     async def tells_recovery(self, whose, recovery):
-        """Beside what a stream that moved alone would be granted, which those that move at once are not."""
+        """Tells it beside what a stream that moved alone would be granted, which those that move at once are not."""
         prefill = await self.own_prefill()
         self.notes.append(f"recovery p99{whose} {recovery:.2f} s; of one that moves alone at most {1 + prefill:.2f} s, of which "
                           f"{prefill:.2f} s of passes for its text")
@@ -122,12 +122,12 @@ class Disturbance:
         return spread(self.recoveries(among))
 
     def moves(self):
-        """Of streams between verifiers, as the coordinators have logged them: (the stream's name, from, to)."""
+        """The moves of streams between verifiers, as the coordinators have logged them: (the stream's name, from, to)."""
         line = re.compile(r" moves from verifier (\S+) to (\S+), as .* request_id=(\w+)")
         return [(move[3], move[1], move[2]) for one in self.cluster.coordinators for move in line.finditer(one.log())]
 
     async def seconds_a_row(self):
-        """Of a verifier's passes, on the average."""
+        """What a row of a verifier's passes takes, on the average."""
         verifiers = self.cluster.verifiers
         seconds, rows = [await self.cluster.total(verifiers, f"pass_{what}_sum") for what in ("seconds", "rows")]
         return seconds / max(rows, 1)
@@ -164,7 +164,7 @@ class Disturbance:
         self.load.streams += load.streams
 
     def gaps(self, begin, end):
-        """Between two messages of a stream."""
+        """The times between two messages of a stream."""
         return [after - before for stream in self.load.streams
                 for before, after in zip(stream.times, stream.times[1:]) if begin <= after < end]
 

@@ -168,7 +168,7 @@ async def _look_for_orphans(found, run, cluster):
 
 
 async def _look_for_growth(found, cluster, before):
-    """Of threads and descriptors, once what a fault has broken is put away."""
+    """Looks for growth of threads and descriptors, once what a fault has broken is put away."""
     end = time.monotonic() + PATIENCE
     while True:
         grown = [f"{name} had {old} threads and descriptors, and has {new}"

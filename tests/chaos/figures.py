@@ -17,7 +17,7 @@ def percentile(sample, share):
 
 
 def recoveries(streams, at):
-    """Of each stream that ran at the time of a fault: how long the fault kept it silent. `streams`
+    """How long a fault kept each stream silent that ran at the time of it. `streams`
     are the times at which each one's messages came."""
     found = []
     for times in streams:

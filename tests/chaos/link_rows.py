@@ -185,7 +185,7 @@ def lacks_networks():
 
 
 async def packets_are_lost(run):
-    """From the beginning to the end: what is undisturbed in other rows is not in this one. Hence what 1 % costs is
+    """They are lost from the beginning to the end: what is undisturbed in other rows is not in this one. Hence what 1 % costs is
     seen afterwards, of clusters that differ in nothing else."""
     run.notes.append("verifiers behind losses of 1, 5 and 20 %; so was the undisturbed time, and the plain golden")
     await asyncio.sleep(3 if run.is_short else 20)
@@ -197,7 +197,7 @@ async def packets_are_lost(run):
 
 
 async def goodputs_behind(run, losses):
-    """Of each whole second, with each of these losses before all verifiers: in turns, as a machine is not always as fast."""
+    """Those of each whole second, with each of these losses before all verifiers: in turns, as a machine varies."""
     clusters = []
     try:
         for number, loss in enumerate(losses, 1):

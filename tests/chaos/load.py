@@ -191,7 +191,7 @@ class Clients:
 
 
 def _key(text, model):
-    """Of a golden: each cluster's nodes measure which kernels are the fastest, and the text is the kernels' too."""
+    """The key of a golden: each cluster's nodes measure which kernels are the fastest, and the text is the kernels' too."""
     return text, model.weights_hash, model.dtype, model.numerics
 
 
@@ -246,7 +246,7 @@ class Load:
         return sum(arrival.num_tokens for arrival in self.arrivals(begin, end)) / max(end - begin, 1e-9)
 
     def goodputs(self, begin, end):
-        """Of each whole second."""
+        """The goodput of each whole second."""
         return [self.goodput(begin + second, begin + second + 1) for second in range(int(end - begin))]
 
     def tokens_a_pass(self, begin, end):
@@ -254,7 +254,7 @@ class Load:
         return sum(one.num_tokens for one in arrivals) / max(sum(1 + one.num_more for one in arrivals), 1)
 
     def drafts_a_round(self, begin, end):
-        """Of streams whose K is chosen for each round."""
+        """The mean of streams whose K is chosen for each round."""
         counts = [arrival.num_drafted for stream in self.streams if stream.has_auto_k
                   for arrival in stream.arrivals if begin <= arrival.at < end]
         return sum(counts) / max(len(counts), 1)

@@ -49,7 +49,7 @@ def check_room(run, grown, count):
 
 
 async def clients_leave(run):
-    """At random points, amid the load, then on a cluster that is idle but for them: how soon all is free?"""
+    """They leave at random points, amid the load, then on a cluster that is idle but for them: how soon is all free?"""
     async def leave(stub):
         text = run.pick(run.texts)
         call = stub.Generate(text.request(LONGEST, num_speculative_tokens=run.pick((0, 2, 4))), timeout=60)
@@ -81,7 +81,7 @@ async def clients_leave(run):
 
 
 async def the_cache_is_full(run):
-    """By the load itself, from its beginning; for a while with three times as many users."""
+    """The load itself fills it, from its beginning; for a while it has three times as many users."""
     more = Load(run.load.clients, run.texts, run.random, users=2 * run.num_users, longest=min(256, run.longest))
     await asyncio.sleep(2 if run.is_short else 15)
     await more.finish()

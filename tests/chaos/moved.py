@@ -11,7 +11,7 @@ SHARE = 0.25  # of a verifier's time, for texts that are taken in again
 
 @dataclasses.dataclass
 class Moved:
-    """Of one loss: of each stream how soon it was back, and the passes that its text takes by itself, in seconds."""
+    """What moved at one loss: how soon each stream was back, and the passes that its text takes by itself, in seconds."""
     streams: list
 
     @property
@@ -30,7 +30,7 @@ class Moved:
 
     @property
     def limit(self):
-        """For the last: all texts in that share, or what the only one is granted."""
+        """What the last one is granted: all texts in that share, or what the only one is granted."""
         return max(1 + max(self.streams)[1], self.together / SHARE)
 
 

@@ -13,13 +13,13 @@ STEPS = 1_000_000
 
 
 def this_run():
-    """Of all rows of one call."""
+    """The origin of all rows of one call."""
     speed = f"{_speed():.0f} million steps of a Python loop a second"
     return {"run": _now(), "machine": f"{os.cpu_count()} cores of {_processor()}, {speed}"}
 
 
 def this_row():
-    """Of one that begins now: the programs may be others when the last one ends."""
+    """The origin of a row that begins now: the programs may be others when the last one ends."""
     commit = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], cwd=pathlib.Path(__file__).parent, capture_output=True,
                             text=True, check=False).stdout.strip() or "unknown"
     return {"time": _now(), "commit": commit}
@@ -63,7 +63,7 @@ def _processor():
 
 
 def _speed():
-    """Of one core, the best of some trials, as others may run beside it."""
+    """The speed of one core, the best of some trials, as others may run beside it."""
     def seconds():
         begin = time.perf_counter()
         for _ in range(STEPS):

@@ -235,7 +235,7 @@ async def all_are_rolled(run):
 
 
 async def a_verifier_is_another(run):
-    """It comes back at its address with other weights; then one that still has the right ones dies. After that one
+    """It comes back at its address with other weights; then one that still has the right ones dies. Last, one
     says, in the handshake, that it speaks other protocols."""
     other, killed, kept = run.random.sample(run.cluster.verifiers, 3)
     await run.kill(other)

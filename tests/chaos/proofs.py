@@ -55,7 +55,7 @@ def _whole(pattern):
 
 
 def _suites(path):
-    """Of each that ctest has run: whether it passed, and how many tests it has said that it ran."""
+    """Tells of each suite that ctest has run whether it passed, and how many tests it has said that it ran."""
     if not path.exists():
         return {}
     found = {}

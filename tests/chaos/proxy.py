@@ -144,7 +144,7 @@ class Proxies:
         self._of = {}
 
     def before(self, address):
-        """From another thread: where the node is reached from now on."""
+        """Gives the address where the node is reached from now on; called from another thread."""
         proxy = Proxy(address)
         asyncio.run_coroutine_threadsafe(proxy.start(), self._loop).result()
         self._of[address] = proxy

@@ -183,7 +183,7 @@ class Sessions {
   const DeviceArray<float> next_logits_{kMost * kStride};
 };
 
-// With threads in three orders, and other logits each time.
+// Runs threads in three orders, with other logits each time.
 class DeviceDrawsTest : public ::testing::TestWithParam<uint64_t> {
  protected:
   DeviceDrawsTest() { kernels::cuda::emulation::SetSeed(GetParam()); }
@@ -203,7 +203,7 @@ TEST_P(DeviceDrawsTest, ATokenIsTheHostsForEveryLawAndCoin) {
   for (const Law& law : Laws()) {
     std::vector<Drawn> all;
     for (uint64_t i = 0; i < Sessions::kMost; ++i) {
-      // Of a few rows, some with ties, so that coins matter.
+      // There are only a few rows, some with ties, so that coins matter.
       std::vector<float> logits =
           Logits(500, static_cast<uint32_t>(i % 4) + 1, 6.0f);
       if (i % 4 == 3) {

@@ -51,7 +51,7 @@ void ExpectAsOnHost(const Question& question, const Answer& answer) {
   EXPECT_EQ(answer.row.drawn, DrawCoupled(p, question.position, coins));
 }
 
-// With threads in three orders, and other logits each time.
+// Runs threads in three orders, with other logits each time.
 class DeviceRowsTest : public ::testing::TestWithParam<uint64_t> {
  protected:
   DeviceRowsTest() { kernels::cuda::emulation::SetSeed(GetParam()); }

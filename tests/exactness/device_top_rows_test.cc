@@ -123,7 +123,7 @@ void ExpectAsDefined(const TopAsked& asked, const TopTold& told) {
               asked.tokens.empty() ? 1 : 0, kRestTolerance);
 }
 
-// With threads in three orders, and other logits each time.
+// Runs threads in three orders, with other logits each time.
 class DeviceTopRowsTest : public ::testing::TestWithParam<uint64_t> {
  protected:
   DeviceTopRowsTest() { kernels::cuda::emulation::SetSeed(GetParam()); }
@@ -278,8 +278,8 @@ TEST_P(DeviceTopRowsTest, LogitsMayBeAsFarApartAsNumbersAre) {
   }
 }
 
-// Rows lie one behind the other: of four equally long ones of an odd length
-// each begins elsewhere, seen from an address that four logits are read at.
+// Rows lie one after the other: of four equally long ones of an odd length each
+// begins elsewhere, seen from an address that four logits are read at.
 TEST_P(DeviceTopRowsTest, ARowMayBeginAndEndAnywhere) {
   for (const int size : {3, 5, 1021, 1022, 1023, 1024, 4097, 16385}) {
     SCOPED_TRACE(size);

@@ -39,8 +39,8 @@ TokenId RightGuess(const RowQuestion& question, const TopAnswer& answer,
   return *DrawOnHost(answer, question.temperature, next);
 }
 
-// The right guess, but for every `wrong`-th; 0: always. As on a device there is
-// none after what is too unlikely.
+// The right guess, but for every `wrong`-th; 0: always. There is none after
+// what is too unlikely, as on a device.
 TableLm::Guess Guesses(int wrong) {
   return [wrong, num_guesses = 0, probability = 1.0](
              const RowQuestion& question, const TopAnswer& answer,

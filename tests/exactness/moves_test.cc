@@ -29,8 +29,9 @@ constexpr int kLength = 4;
 using IsLost =
     std::function<bool(ToyCluster&, const VerifyCall&, const VerifyReply&)>;
 
-// Of a round, its first reply alone: what comes after it opens the session at
-// the other verifier. Nothing is remembered, as a generation is run many times.
+// Loses the first reply of a round alone: what comes after it opens the session
+// at the other verifier. Nothing is remembered, as a generation is run many
+// times.
 IsLost OnceARound(IsLost is_lost) {
   return [is_lost](ToyCluster& cluster, const VerifyCall& call,
                    const VerifyReply& reply) {
@@ -261,9 +262,9 @@ struct SeedCase {
   ReplyFormat format = ReplyFormat::kFull;
 };
 
-// To the end of the round that moves, and where the rule promises one text for
-// a seed, beyond: later drafts are others, as a move takes a step and the coins
-// of drafts are keyed by steps.
+// The text is the same to the end of the round that moves, and beyond where the
+// rule promises one text for a seed: later drafts are others, as a move takes a
+// step and the coins of drafts are keyed by steps.
 void ExpectSameText(const SeedCase& c, bool is_promised) {
   constexpr int kNumRounds = 12;
   for (uint64_t seed = 1; seed <= 3; ++seed) {

@@ -33,7 +33,7 @@ def encode_from(protos, message, text):
 
 
 def message_pairs():
-    """For `seeds/draft/open.request` and `.response`: one input, as MessagePair reads it."""
+    """Makes one input of `seeds/draft/open.request` and `.response`, as MessagePair reads it."""
     for request in sorted(HERE.glob("seeds/*/*.request")):
         kind = request.parent.name
         first = encode(f"{kind.title()}Request", request.read_bytes())
@@ -43,7 +43,7 @@ def message_pairs():
 
 
 def single_messages():
-    """For `seeds/cache_messages/live.TruncateRequest`: an input that is one message."""
+    """Makes an input of one message, such as `seeds/cache_messages/live.TruncateRequest`."""
     for path in sorted(HERE.glob("seeds/*/*.[A-Z]*")):
         message = path.suffix[1:]
         yield path.parent.name, f"{path.stem}_{message}", encode(message, path.read_bytes())

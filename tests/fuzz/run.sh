@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # run.sh [SECONDS [FUZZER...]]: builds the fuzzers, then runs each for so long
 # (6 s), two at a time, from the seeds and from what earlier runs have learnt.
-# Without SECONDS from the seeds alone, with the same mutations in every run: a
-# commit is tested by what it changed.
-# What one finds stays in build/asan/fuzz; `FUZZER FILE` plays it again. Its repair
-# puts it into seeds/found/FUZZER, and into a test of its own.
+# Without SECONDS each begins with the seeds alone and has the same mutations in
+# every run: a commit is tested by what it changed. What one finds stays in
+# build/asan/fuzz; `FUZZER FILE` plays it again. Its repair puts it into
+# seeds/found/FUZZER, and into a test of its own.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 seconds=${1:-6}

@@ -44,7 +44,7 @@ TEST(ClusterTest, SixteenStreamsAtOnceEachEqualPlainDecoding) {
   }
 }
 
-// Under the coupled rule, whichever rounds have drafts.
+// It does so under the coupled rule, whichever rounds have drafts.
 TEST(ClusterTest, OneSeedGivesOneStreamAndAnotherSeedAnother) {
   InProcessCluster cluster(SmallCluster());
   ASSERT_TRUE(cluster.WaitUntilReady());

@@ -17,7 +17,7 @@ PROMPT = "def merge(left, right):"
 
 class SeveralNodesTest(ScrapingTest):
     def wait_for(self, coordinator, peer, **counts):
-        """Until the coordinator has so many nodes of that role in each of these states, all on one page."""
+        """Waits until the coordinator has so many nodes of that role in each of these states, all on one page."""
         def are():
             page = self.scrape(coordinator)
             return all(self.sample(page, "nodes", peer=peer, state=state) == count
@@ -142,7 +142,7 @@ class SimulatedNodesTest(SeveralNodesTest):
                                    "-k", "0", "--prompt-tokens", "5 7", "--max-tokens", tokens, *flags)
 
     def wait_for_move(self, coordinator):
-        """Until a session has left a verifier that drains, or that its name no longer has."""
+        """Waits until a session has left a verifier that drains, or that its name no longer has."""
         wait_until("a session has moved", lambda: self.value(
             coordinator, "session_moves_total", peer="verifier", reason="draining") == 1)
 

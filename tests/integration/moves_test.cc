@@ -69,8 +69,8 @@ class MovesTest : public ::testing::Test {
   int64_t NumMoves(MoveReason reason) {
     return cluster_->pool().moves().of_verifiers[static_cast<int>(reason)];
   }
-  // Of a verifier that was stopped: it is lost, or late where the machine gives
-  // it no time to end.
+  // A verifier that was stopped is lost, or late where the machine gives it no
+  // time to end.
   int64_t NumMovesFromStopped() {
     return NumMoves(MoveReason::kLost) + NumMoves(MoveReason::kLate);
   }
@@ -203,8 +203,8 @@ TEST_F(MovesTest, SixteenStreamsOfADeadVerifierAllGoOn) {
 }
 
 TEST_F(MovesTest, AStreamThatWaitsForItsTurnTakesThatOfAnotherVerifier) {
-  // Before the cluster's threads, one of which has them: the thread sanitizer
-  // sees nothing of what orders the two through gRPC.
+  // They are made before the cluster's threads, one of which has them: the
+  // thread sanitizer sees nothing of what orders the two through gRPC.
   Seat<VerifierNode> crowded;
   MoveGate::Turn closed;
   Start(/*num_others=*/2);

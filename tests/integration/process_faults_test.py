@@ -126,7 +126,7 @@ class DrafterFaultTest(FaultTest):
         self.assertRegex(program.err(), r"[1-9]\d* of \d+ drafts accepted")
 
     def test_started_again_in_a_stream_it_drafts_for_that_stream(self):
-        """Within seconds, although calls to it have failed for so long that the next try was far off."""
+        """It does so within seconds, although calls to it have failed for so long that the next try was far off."""
         def start_drafter(listen):
             return self.start("outrider-drafter", "--simulate", "--simulate-acceptance", "1", "--listen", listen)
         verifier = self.start("outrider-verifier", "--simulate", "--simulate-pass-ms", "40", "--listen", "127.0.0.1:0")

@@ -43,7 +43,7 @@ class ProgramTest(unittest.TestCase):
         return self.start_node("outrider-drafter", model, listen, *arguments)
 
     def start_node(self, name, model, listen, *arguments):
-        """With one thread: tests run beside each other, and a pass of a model so small gains nothing from more."""
+        """Gives it one thread: tests run side by side, and a pass of a model so small gains nothing from more."""
         return self.start(name, "--threads", 1, "--model", model, "--listen", listen or f"{self.HOST}:0", *arguments)
 
     def start_coordinator(self, verifier, drafter=None, *arguments, tokenizer=TARGET):
@@ -66,7 +66,7 @@ class ProgramTest(unittest.TestCase):
         return program.out()
 
     def wait_for_nodes(self, coordinator, *roles):
-        """Until `outrider describe` lists these; then the table."""
+        """Waits until `outrider describe` lists these; returns the table."""
         def listed():
             table = self.describe(coordinator)
             return table if all(re.search(rf"^{role} ", table, re.M) for role in roles) else None

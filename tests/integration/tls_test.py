@@ -115,7 +115,7 @@ class BadRotationTest(ProgramTest):
         self.assertEqual(program.wait(), 0, program.err())
 
     def replace(self, path, content):
-        """At once, as a rotation does it: the new file takes the old one's name."""
+        """Replaces it at once, as a rotation does: the new file takes the old one's name."""
         new = path.with_suffix(".new")
         new.write_bytes(content)
         new.rename(path)

@@ -96,7 +96,7 @@ def without_template(head):
 
 
 def type_name(head):
-    """Of `enum class [[nodiscard]] Name final : Base`, `Name`; a specialisation keeps its arguments."""
+    """Finds `Name` in `enum class [[nodiscard]] Name final : Base`; a specialisation keeps its arguments."""
     words = [word for word in head if word not in TYPE and word != "final"]
     if ":" in words:
         words = words[:words.index(":")]

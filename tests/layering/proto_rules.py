@@ -206,7 +206,7 @@ def check_field(field):
 def check_rpc_messages(files):
     """Each RPC has request and response messages of its own, named after it.
 
-    As buf's RPC_REQUEST_STANDARD_NAME: with the service's name before, where
+    This is buf's RPC_REQUEST_STANDARD_NAME: the service's name comes before, where
     two services have a method of one name.
     """
     violations, users = [], {}

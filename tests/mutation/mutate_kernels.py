@@ -13,7 +13,7 @@ one that is listed and no mutant of its kernel any more.
 
 All were tried in November 2026, over several days, as kernels, tests and emulation changed; a mutant that is found
 takes seconds, one that the sanitizers' build has to try too takes longer. Left out are lines whose change is no mistake of arithmetic
-(SKIPPED): comments, declarations, and which size of a kernel is launched, which changes no bit by design. Of headers
+(SKIPPED): comments, declarations, and which size of a kernel is launched, which changes no bit by design. In headers
 that are another text for nvcc than for the emulation, the lines that both compile are changed.
 """
 import argparse

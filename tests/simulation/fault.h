@@ -15,7 +15,7 @@ namespace outrider::testing {
 // all that are sent; those of a node by the time at which they begin.
 struct Fault {
   enum class Kind {
-    // Of the message `at`, a number.
+    // These are of the message `at`, a number.
     kDrop,
     kDuplicate,  // a second one comes `time` later
     kDelay,      // by `time`

@@ -40,7 +40,7 @@ struct StubHooks {
   int num_deliveries = 1;
   // Runs before the node sees the call; where it fails the call never arrives.
   std::function<absl::Status(const Call&)> before = {};
-  // After the node's state has changed: may alter the reply, or lose it.
+  // The node's state has changed: may alter the reply, or lose it.
   std::function<absl::Status(const Call&, Reply&)> after = {};
 };
 using DraftHooks = StubHooks<DraftCall, DraftReply>;

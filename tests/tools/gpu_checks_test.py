@@ -36,7 +36,7 @@ gpu_check = program("gpu_check")
 
 
 def figures(nodes=()):
-    """Of a run: a pass takes 10 ms and half a millisecond more for each row beyond the first, a draft step 1 ms.
+    """The figures of a run: a pass takes 10 ms and half a millisecond more for each row beyond the first, a draft step 1 ms.
 
     Greedy steps and greedy plain decoding are faster, and count for nothing: the benchmark is at temperature 1."""
     cells = [{"k": k, "sessions": sessions, "tokens_per_second": 90.0 + 30 * k * sessions, "round_ms": 20.0}
@@ -373,7 +373,7 @@ class SanitizerTest(unittest.TestCase):
 
 class ClusterTest(unittest.TestCase):
     def start(self, script, seconds):
-        """Of a machine whose verifier is this script, and which has so much time."""
+        """Starts a machine whose verifier is this script, and which has so much time."""
         with tempfile.TemporaryDirectory() as scratch:
             machine = Machine.__new__(Machine)  # whose torch no script needs
             machine.folder, machine.device, machine.environment = pathlib.Path(scratch), "cpu", dict(os.environ)

@@ -117,7 +117,7 @@ def measure_pair(machine, shape, folder):
 
 
 def bytes_of_a_pass(folder):
-    """Of the weights that a pass over one token reads: not the embedding's other rows, but for a tied head."""
+    """The bytes of the weights that a pass over one token reads: not the embedding's other rows, but for a tied head."""
     config = json.loads((folder / "config.json").read_text())
     table = 0 if config["tie_word_embeddings"] else 2 * config["vocab_size"] * config["hidden_size"]
     return (folder / "model.safetensors").stat().st_size - table

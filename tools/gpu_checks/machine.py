@@ -126,7 +126,7 @@ class Machine:
         return [line for line in self.describe(address).splitlines() if "graphs" in line]
 
     def _wait_for_pair(self, address, patience=60):
-        """Until the coordinator has found both."""
+        """Waits until the coordinator has found both."""
         end = time.monotonic() + patience
         while True:
             table = self.describe(address)

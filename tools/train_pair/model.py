@@ -112,7 +112,7 @@ class Llama(nn.Module):
         self._initialise()
 
     def _initialise(self):
-        # As GPT-2: what adds to the residual stream is smaller, by depth.
+        # This is what GPT-2 does: what adds to the residual stream is smaller, by depth.
         for name, weight in self.named_parameters():
             if weight.ndim == 2:
                 out = name.endswith(("o_proj.weight", "down_proj.weight"))

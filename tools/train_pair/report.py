@@ -24,8 +24,8 @@ def held_out_loss(model, tokens, context, num_batches):
 def acceptance(target, drafter, prompts, new_tokens, temperature):
     """Mean chance that a drafted token is accepted, on text that the target writes.
 
-    prompts [num_prompts, length] int64. At temperature 0 the share of equal
-    argmaxes, else 1 - TV = sum of min(p, q), the chance of the ratio test.
+    prompts [num_prompts, length] int64. Gives the share of equal
+    argmaxes at temperature 0, else 1 - TV = sum of min(p, q), the chance of the ratio test.
     """
     sampling = dict(do_sample=False)
     if temperature:

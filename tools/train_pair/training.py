@@ -41,7 +41,7 @@ class Muon(torch.optim.Optimizer):
 
 
 def orthogonalise(g):
-    """About U V^T of g = U S V^T [rows, columns]; the quintic's coefficients are the paper's."""
+    """Approximates U V^T of g = U S V^T [rows, columns]; the quintic's coefficients are the paper's."""
     tall = g.shape[0] > g.shape[1]
     x = (g.T if tall else g).bfloat16()
     x = x / (x.norm() + 1e-7)

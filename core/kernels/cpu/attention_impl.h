@@ -100,11 +100,11 @@ OUTRIDER_KERNEL_INLINE size_t RowBytes(const AttentionTask& task) {
 inline constexpr size_t kMaxPrefetchBytes = size_t{512} << 10;
 
 // Asks for a tile's keys or values, of all heads: one stream, while the rows of
-// one head lie apart, which the hardware's prefetcher does not follow. Since
-// the last pass the weights have driven them out of the nearer caches. Measured
-// on a Zen 5, five rows, 512 keys of bfloat16: 46 us without, 41 with the own
-// head's rows only, 39 with all (one row: 27, 24, 17); if all is in the second
-// cache anyway it costs 1.5 us.
+// one head lie apart, which the hardware's prefetcher does not follow. The
+// weights have driven them out of the nearer caches since the last pass.
+// Measured on a Zen 5, five rows, 512 keys of bfloat16: 46 us without, 41 with
+// the own head's rows only, 39 with all (one row: 27, 24, 17); if all is in the
+// second cache anyway it costs 1.5 us.
 OUTRIDER_KERNEL_INLINE void PrefetchTile(const AttentionTask& task,
                                          const ConstElements& cache,
                                          KeyRange range) {

@@ -71,15 +71,16 @@ struct LinearTask {
   float* scratch = nullptr;  // num_rows * (in + 31), on a whole cache line
 };
 
-// In two steps, either of which threads may share: the rows of x as this level
-// multiplies them, into scratch; then groups of outputs, for all rows.
+// Has two steps, each of which threads may share: it writes the rows of x as
+// this level multiplies them into scratch; then it computes groups of outputs,
+// for all rows.
 struct LinearKernel {
   void (*prepare)(const LinearTask& task, int first_row, int end_row);
   void (*multiply)(const LinearTask& task, int first_group, int end_group);
 };
 
-// At most kAttentionRows rows of one session, and the heads that share one head
-// of keys and values.
+// Covers at most kAttentionRows rows of one session, and the heads that share
+// one head of keys and values.
 struct AttentionTask {
   const KvBlockId* blocks = nullptr;  // the session's table
   int first_position = 0;             // of row 0

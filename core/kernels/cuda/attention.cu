@@ -346,7 +346,7 @@ __global__ void __launch_bounds__(kThreads)
     float2 upper[kAtOnce], lower[kAtOnce];
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
-      // Behind the last split that one is read again, and not joined.
+      // After the last split it is read again, and not joined.
       const int at = min(split + i, last_split);
       sums[i] = scratch.sums[static_cast<size_t>(at) * kFragments + fragment];
       upper[i] = scratch.softmax[at * kTileQueries + g];

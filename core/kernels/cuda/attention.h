@@ -9,9 +9,9 @@
 
 namespace outrider::kernels::cuda {
 
-// Up to kTileQueries queries of one session that share a head of keys: query q
-// of a session's rows is that of row q / group, head q % group of the group,
-// where group = num_heads / num_kv_heads.
+// Has up to kTileQueries queries of one session that share a head of keys:
+// query q of a session's rows is that of row q / group, head q % group of the
+// group, where group = num_heads / num_kv_heads.
 struct AttentionTile {
   int first_table_entry = 0;  // of the session's block table in `tables`
   int first_row = 0;          // of the session's rows in the pass

@@ -5,7 +5,7 @@
 #include "core/kernels/cuda/attention.h"
 #include "core/kernels/cuda/device.h"
 
-// Of attention.cu: parts of a softmax, where they are kept and how they join.
+// Parts of a softmax, for attention.cu: where they are kept and how they join.
 namespace outrider::kernels::cuda {
 
 constexpr float kNothing = -INFINITY;

@@ -5,7 +5,7 @@
 #include "core/kernels/cuda/attention.h"
 #include "core/kernels/cuda/device.h"
 
-// Of attention.cu: which query is where, and what it sees.
+// Says for attention.cu which query is where, and what it sees.
 namespace outrider::kernels::cuda {
 
 // One query of a tile, and the positions it sees: [begin, end).

@@ -23,7 +23,7 @@ class DeviceArray {
     CopyToDevice(data_, values.data(), size_ * sizeof(T), nullptr);
     EXPECT_EQ(Synchronize(nullptr), "");  // `values` may go
   }
-  // Of the bytes 0xFF: NaN, where nobody writes.
+  // Fills it with the bytes 0xFF: NaN, where nobody writes.
   explicit DeviceArray(size_t size) : DeviceArray(Unwritten(size)) {}
   ~DeviceArray() { FreeMemory(data_); }
   DeviceArray(const DeviceArray&) = delete;

@@ -88,8 +88,8 @@ struct Shared {
 };
 
 // What is left of the thread's weight, 0 of those that cannot be drawn, when
-// the row is cut: first to top_p, then to the support. In falling order, ties
-// to the lowest id.
+// the row is cut: first to top_p, then to the support. The order is falling,
+// and ties go to the lowest id.
 __device__ double CutWeight(const DrawSession& session, float logit,
                             double weight, double rest, const Shared& shared) {
   const int thread = static_cast<int>(threadIdx.x);

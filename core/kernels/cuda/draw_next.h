@@ -39,7 +39,7 @@ struct DrawnRow {
 struct DrawNextArgs {
   DrawSession* sessions = nullptr;  // [num_sessions]
   int num_sessions = 0;
-  // Of each session the row, and what TopRows found of it. They name no tokens;
+  // The row of each session, and what TopRows found of it. They name no tokens;
   // at most kMaxDrawnTop are asked for.
   TopRow* rows = nullptr;
   const TopRowResult* found = nullptr;
@@ -61,9 +61,9 @@ struct DrawNextArgs {
 
 inline constexpr int kMaxDrawnTop = 1024;
 
-// Of each session: records what was found of its row, draws a token from it,
-// and puts that at its place in the step that comes next, whose row is the next
-// one. A session that has no row left is as padding to the step.
+// Records what was found of each session's row, draws a token from it, and puts
+// that at its place in the step that comes next, whose row is the next one. A
+// session that has no row left is as padding to the step.
 void DrawNext(const DrawNextArgs& args, Stream stream);
 
 }  // namespace outrider::kernels::cuda

@@ -11,8 +11,8 @@
 namespace outrider::kernels::cuda {
 namespace {
 
-// Warps beside each other have other outputs, those behind each other other
-// tokens.
+// The warps of a row of warps have outputs of their own, the rows of warps
+// tokens of their own.
 constexpr int kOutWarps = 4, kRowWarps = 2;
 constexpr int kWarps = kOutWarps * kRowWarps;
 constexpr int kThreads = kWarps * kWarpSize;
@@ -22,7 +22,7 @@ constexpr int kBlockRowTiles = kRowWarps * kRowTiles;
 static_assert(kBlockOutTiles == kWarps, "each warp asks for one");
 
 // The shared memory of a block: a ring of chunks of k, of all its tiles of
-// outputs and, behind them, all its tiles of tokens.
+// outputs and, after them, all its tiles of tokens.
 constexpr int kInputs = kBlockOutTiles * kOfTile;
 constexpr int kChunk = kInputs + kBlockRowTiles * kWarpSize;
 constexpr int kLength = 6;
@@ -44,7 +44,7 @@ struct Place {
   }
 };
 
-// Adds the sums of slices [first, end) to the totals: those behind the first
+// Adds the sums of slices [first, end) to the totals: those after the first
 // have no chunk, and a zero.
 __device__ inline void EndSlices(int first, int end,
                                  FragmentD (&sums)[kOutTiles][kRowTiles],
@@ -125,7 +125,7 @@ __global__ void __launch_bounds__(kThreads, 1) ManyRowsKernel(LinearArgs args) {
     const Place after = at.Following(shape.num_chunks);
     const int place_after = place + 1 == kLength ? 0 : place + 1;
     // All have what they asked for, and have taken up the chunk that was where
-    // the next one goes. Behind the last chunk anything is loaded.
+    // the next one goes. After the last chunk anything is loaded.
     WaitForCopies<kLength - 3>();
     __syncthreads();
 #pragma unroll

@@ -112,8 +112,8 @@ class CudaLinearTest : public KernelTest {
 };
 OUTRIDER_INSTANTIATE_KERNEL_TEST(CudaLinearTest);
 
-// As many outputs as end inside a tile or not, as many inputs as end inside a
-// chunk, a slice and a round of loads or not.
+// Outputs end inside a tile or with it; inputs end inside a chunk, a slice and
+// a round of loads or with them.
 TEST_P(CudaLinearTest, AgreesWithDoublePrecisionForOddSizes) {
   for (const int out : {1, 7, 16, 25, 50}) {
     for (const int in : {8, 32, 40, 264, 1304}) {

@@ -200,7 +200,7 @@ TEST_P(CudaRotateStoreTest, WithoutAnglesNothingIsTurned) {
 TEST_P(CudaRotateStoreTest, AValueThatIsNotFiniteMakesItsKeyNan) {
   const Heads heads = {2, 2, 64};
   Pass pass(element(), heads, {.data = data()});
-  // Of row 1, head 1.
+  // It is the value of row 1, head 1.
   const size_t value = Pass::RowSize(heads) + size_t{2 + 2 + 1} * 64;
   pass.qkv[value + 5] = std::numeric_limits<float>::infinity();
   pass.qkv[value + 40] = -1e38f;  // infinite as float16 alone

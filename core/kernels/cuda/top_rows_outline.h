@@ -78,7 +78,7 @@ __device__ inline Outline OutlineOf(const Peaks& peaks, int num_top,
     if (digits[i] >= chosen) less_bound = fmaxf(less_bound, -peaks.of[i]);
   }
   less_bound = BlockMax(less_bound, scratch.bounds);
-  // As the lowest digit is chosen where the peaks are too few.
+  // The lowest digit is chosen where the peaks are too few.
   const float bound = chosen == 0 ? kLowest : -less_bound;
   const unsigned all_bads = __ballot_sync(kAllLanes, scratch.bads[lane] != 0);
   return {top, bound, all_bads == 0};
