@@ -21,8 +21,8 @@ class PlainRounds {
     drafts_.Add(round.num_drafted, round.num_passes());
   }
 
-  // Of any round: one with drafts tells as well how far the network is, and so
-  // how many passes one without would have now.
+  // Any round tells how far the network is, one with drafts as well, and so how
+  // many passes one without would have now.
   void LearnRun(const RoundStats& round) {
     passes_.Fade(kPassesFade);
     passes_.Add(round.next_run);

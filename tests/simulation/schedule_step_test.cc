@@ -78,8 +78,8 @@ TEST(ScheduleStepTest, InTurnAutoStopsDraftingWhereTheNetworkBecomesTooFar) {
   for (const double before : {0.0005, 0.02}) {
     const TimedWorld near = {.round_trip = before};
     const TimedWorld far = {.round_trip = 0.05};
-    const Shares shares = SharesOfBest(near, far, /*rounds_before=*/1000,
-                                       Schedule::kSequential);
+    const Shares shares =
+        SharesOfBest(near, far, /*rounds_before=*/1000, Schedule::kSequential);
     EXPECT_GE(shares.soon, 0.95) << near.Name();
     EXPECT_GE(shares.later, 0.95) << near.Name();
   }
