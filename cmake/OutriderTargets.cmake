@@ -1,5 +1,7 @@
-# outrider_cc_library(NAME sampling HDRS … SRCS … DEPS … [STRICT] [SHELL] [COLD] [FUZZED])
+# outrider_cc_library(NAME sampling HDRS … SRCS … DEPS … [STRICT] [HOT] [SHELL] [COLD] [FUZZED])
 #   one library per folder, alias outrider::sampling; explicit lists, no globs.
+#   HOT: its loops go over whole rows, and are worth -O3. The others are as fast
+#   with -O2, and an eighth less to compile.
 #   SHELL: what computes is called from it and stands elsewhere, so that sanitizers'
 #   builds do not spend twice the time to optimise it.
 #   COLD: likewise, and no part of a server's round: clients, flags, reports. No
@@ -49,7 +51,7 @@ function(outrider_compile_in_groups target)
 endfunction()
 
 function(outrider_cc_library)
-  cmake_parse_arguments(A "STRICT;SHELL;COLD;FUZZED" "NAME" "HDRS;SRCS;DEPS;PRIVATE_DEPS" ${ARGN})
+  cmake_parse_arguments(A "STRICT;HOT;SHELL;COLD;FUZZED" "NAME" "HDRS;SRCS;DEPS;PRIVATE_DEPS" ${ARGN})
   set(target outrider_${A_NAME})
   if(A_SRCS)
     add_library(${target} STATIC ${A_SRCS} ${A_HDRS})
@@ -64,6 +66,8 @@ function(outrider_cc_library)
       target_compile_options(${target} PRIVATE -O0)
     elseif(A_COLD AND NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
       target_compile_options(${target} PRIVATE -O1)
+    elseif(A_HOT AND NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
+      target_compile_options(${target} PRIVATE -O3)
     endif()
     if(A_FUZZED AND OUTRIDER_FUZZ)
       target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)

@@ -10,8 +10,9 @@ if(OUTRIDER_SANITIZE)
     add_compile_options($<$<CXX_COMPILER_ID:Clang>:-fno-sanitize=function>)
     if(OUTRIDER_SANITIZE MATCHES "address")
       # The address sanitizer sees what is read or written through a null
-      # pointer; this check of each member access is a tenth of a build.
-      add_compile_options(-fno-sanitize=null)
+      # pointer or beyond an object's end; each of these two checks of the same
+      # is a tenth of a build.
+      add_compile_options(-fno-sanitize=null,object-size)
     endif()
   endif()
 endif()

@@ -141,7 +141,7 @@ class NothingLostTest(DoorTest):
 
     def test_a_drain_lets_streams_finish_and_turns_others_away(self):
         program = self.gateway("--metrics-listen", "127.0.0.1:0", "--drain-seconds", "3600")
-        stream = iter(self.client().completions.create(model="demo-target", prompt=PROMPT, max_tokens=900, n=3,
+        stream = iter(self.client().completions.create(model="demo-target", prompt=PROMPT, max_tokens=400, n=3,
                                                        seed=1, stream=True, extra_body={"ignore_eos": True}))
         next(stream)
         program.send(signal.SIGTERM)

@@ -34,8 +34,11 @@ std::unique_ptr<ChildProcess> Start(std::vector<std::string> arguments) {
 DemoTrio::DemoTrio(DemoDrafter drafter) : drafter_options_(std::move(drafter)) {
   SetUpGrpc();
   const std::string target = SourcePath("models/demo-target");
-  verifier_ = Start({"outrider-verifier", "--model", target, "--dtype",
-                     drafter_options_.dtype, "--listen", OwnLoopback()});
+  // With one thread: tests run beside each other, and waiting threads would
+  // spin.
+  verifier_ = Start({"outrider-verifier", "--threads", "1", "--model", target,
+                     "--dtype", drafter_options_.dtype, "--listen",
+                     OwnLoopback()});
   drafter_address_ = StartDrafter(OwnLoopback());
   const auto verifier_address = verifier_->ListenAddress(kStartTimeout);
   EXPECT_THAT(verifier_address, IsOk());
@@ -54,8 +57,9 @@ DemoTrio::DemoTrio(DemoDrafter drafter) : drafter_options_(std::move(drafter)) {
 }
 
 std::string DemoTrio::StartDrafter(const std::string& listen) {
-  drafter_ = Start({"outrider-drafter", "--model", drafter_options_.model,
-                    "--strategy", drafter_options_.strategy, "--dtype",
+  drafter_ = Start({"outrider-drafter", "--threads", "1", "--model",
+                    drafter_options_.model, "--strategy",
+                    drafter_options_.strategy, "--dtype",
                     drafter_options_.dtype, "--listen", listen});
   const auto address = drafter_->ListenAddress(kStartTimeout);
   EXPECT_THAT(address, IsOk());
