@@ -34,8 +34,8 @@ std::unique_ptr<ChildProcess> Start(std::vector<std::string> arguments) {
 DemoTrio::DemoTrio(DemoDrafter drafter) : drafter_options_(std::move(drafter)) {
   SetUpGrpc();
   const std::string target = SourcePath("models/demo-target");
-  // With one thread: tests run beside each other, and waiting threads would
-  // spin.
+  // Nodes have one thread: tests run beside each other, and waiting threads
+  // would spin.
   verifier_ = Start({"outrider-verifier", "--threads", "1", "--model", target,
                      "--dtype", drafter_options_.dtype, "--listen",
                      OwnLoopback()});
