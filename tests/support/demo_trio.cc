@@ -36,9 +36,9 @@ DemoTrio::DemoTrio(DemoDrafter drafter) : drafter_options_(std::move(drafter)) {
   const std::string target = SourcePath("models/demo-target");
   // Nodes have one thread: tests run beside each other, and waiting threads
   // would spin.
-  verifier_ = Start({"outrider-verifier", "--threads", "1", "--model", target,
-                     "--dtype", drafter_options_.dtype, "--listen",
-                     OwnLoopback()});
+  verifier_ =
+      Start({"outrider-verifier", "--threads", "1", "--model", target,
+             "--dtype", drafter_options_.dtype, "--listen", OwnLoopback()});
   drafter_address_ = StartDrafter(OwnLoopback());
   const auto verifier_address = verifier_->ListenAddress(kStartTimeout);
   EXPECT_THAT(verifier_address, IsOk());
@@ -57,10 +57,10 @@ DemoTrio::DemoTrio(DemoDrafter drafter) : drafter_options_(std::move(drafter)) {
 }
 
 std::string DemoTrio::StartDrafter(const std::string& listen) {
-  drafter_ = Start({"outrider-drafter", "--threads", "1", "--model",
-                    drafter_options_.model, "--strategy",
-                    drafter_options_.strategy, "--dtype",
-                    drafter_options_.dtype, "--listen", listen});
+  drafter_ =
+      Start({"outrider-drafter", "--threads", "1", "--model",
+             drafter_options_.model, "--strategy", drafter_options_.strategy,
+             "--dtype", drafter_options_.dtype, "--listen", listen});
   const auto address = drafter_->ListenAddress(kStartTimeout);
   EXPECT_THAT(address, IsOk());
   return address.value_or("");
