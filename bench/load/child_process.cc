@@ -3,47 +3,26 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <csignal>
-#include <cstring>
 #include <thread>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "bench/network/become.h"
+#include "bench/network/launch.h"
+#include "bench/network/system_error.h"
 #include "core/base/status_macros.h"
 
 namespace outrider::bench {
-namespace {
 
 using Clock = std::chrono::steady_clock;
-
-// The child has a session of its own, and nothing to read.
-[[noreturn]] void BecomeChild(char* const* arguments, const cpu_set_t* cores,
-                              int output, int errors) {
-  setsid();
-  const int input = open("/dev/null", O_RDONLY);
-  dup2(input, STDIN_FILENO);
-  dup2(output, STDOUT_FILENO);
-  dup2(errors, STDERR_FILENO);
-  if (cores != nullptr && sched_setaffinity(0, sizeof(*cores), cores) != 0) {
-    constexpr char kWords[] = "it may not run on the cores that are its own";
-    (void)!write(STDERR_FILENO, kWords, sizeof(kWords) - 1);
-    _exit(127);
-  }
-  Become(arguments);
-}
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(
     const std::vector<std::string>& arguments, const Cores& cores) {
@@ -53,24 +32,18 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(
         absl::StrCat(name, " is not beside this program: build it first"));
   }
   std::array<int, 2> pipe_ends = {};
+  const Socket nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
   Socket errors(memfd_create("stderr", MFD_CLOEXEC));
-  if (!errors.is_open() || pipe2(pipe_ends.data(), O_CLOEXEC) != 0) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot start ", name, ": ", std::strerror(errno)));
+  if (!nothing.is_open() || !errors.is_open() ||
+      pipe2(pipe_ends.data(), O_CLOEXEC) != 0) {
+    return SystemError(absl::StrCat("start ", name));
   }
   Socket read_end(pipe_ends[0]);
   const Socket write_end(pipe_ends[1]);
-  const std::vector<char*> argv = ArgumentsOf(arguments);
-  const cpu_set_t set = SetOf(cores);
-  const pid_t pid = fork();
-  if (pid < 0) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot start ", name, ": ", std::strerror(errno)));
-  }
-  if (pid == 0) {
-    BecomeChild(argv.data(), cores.empty() ? nullptr : &set, write_end.fd(),
-                errors.fd());
-  }
+  LaunchOptions options = {
+      .files = {nothing.fd(), write_end.fd(), errors.fd()}};
+  if (!cores.empty()) options.cores = SetOf(cores);
+  OUTRIDER_ASSIGN_OR_RETURN(const pid_t pid, Launch(arguments, options));
   return std::unique_ptr<ChildProcess>(
       new ChildProcess(name, pid, std::move(read_end), std::move(errors)));
 }

@@ -7,12 +7,8 @@
 // pass of the verifier reads so many MiB, as it would its weights: caches that
 // it shares with the coordinator are cold then, as far as these exceed them.
 //   build/release/bin/deferred_write_benchmark [--seconds S] [--weights-mib M]
-#include <sys/prctl.h>
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <future>
@@ -22,6 +18,7 @@
 
 #include "absl/status/status.h"
 #include "bench/micro/figures.h"
+#include "bench/micro/forked_function.h"
 #include "bench/micro/round_client.h"
 #include "bench/micro/server_process.h"
 #include "bench/micro/simulated_nodes.h"
@@ -45,45 +42,19 @@ using Clock = std::chrono::steady_clock;
 // So many rounds write in one way before the next so many do in the other.
 constexpr int kTurn = 50;
 
-// Reads a stream to its end, in a process of its own that is forked before any
-// thread exists, and is told the address once there is one.
-class ReaderProcess {
- public:
-  ReaderProcess() {
-    int ends[2];
-    OUTRIDER_CHECK(pipe(ends) == 0);
-    if (fork() == 0) {
-      prctl(PR_SET_PDEATHSIG, SIGKILL);
-      close(ends[1]);
-      std::string address;
-      for (char c = 0; read(ends[0], &c, 1) == 1 && c != '\0';) address += c;
-      ReadAll(address);
-      while (true) pause();
-    }
-    close(ends[0]);
-    address_end_ = ends[1];
+// Waits to be told a coordinator, and reads one of its streams to the end.
+void ReadStream(const ForkedFunction::End& end) {
+  const std::string address = end.Receive();
+  SetUpGrpc();
+  client::GenerationClient client(address);
+  const auto stream =
+      client.Generate({.prompt = TokenSeq{1}}, std::chrono::hours(2));
+  while (true) {
+    const auto update = stream->Next();
+    OUTRIDER_CHECK(update.ok()) << update.status();
+    if (!update->has_value()) return;
   }
-
-  void Open(const std::string& address) const {
-    OUTRIDER_CHECK(write(address_end_, address.c_str(), address.size() + 1) >
-                   0);
-  }
-
- private:
-  static void ReadAll(const std::string& address) {
-    SetUpGrpc();
-    client::GenerationClient client(address);
-    const auto stream =
-        client.Generate({.prompt = TokenSeq{1}}, std::chrono::hours(2));
-    while (true) {
-      const auto update = stream->Next();
-      OUTRIDER_CHECK(update.ok()) << update.status();
-      if (!update->has_value()) return;
-    }
-  }
-
-  int address_end_ = -1;
-};
+}
 
 enum class Way { kFirst, kAfterwards };
 
@@ -172,7 +143,7 @@ void Run(std::chrono::seconds period, int weights_mib) {
         return ServeSimulatedVerifier(listen, PassThatReads(weights_mib));
       },
       listeners.Next());
-  const ReaderProcess reader;
+  const ForkedFunction reader(ReadStream);
   SetUpGrpc();
   CallQueue queue(/*num_threads=*/1);
   RoundClient client(
@@ -182,7 +153,7 @@ void Run(std::chrono::seconds period, int weights_mib) {
   const auto coordinator =
       RpcServer::Start({.listen = "127.0.0.1:0"}, {&stream}, queue);
   OUTRIDER_CHECK(coordinator.ok()) << coordinator.status();
-  reader.Open((*coordinator)->address());
+  reader.end().Send((*coordinator)->address());
   stream.AwaitEnd();
 
   std::printf("%-52s %8s %8s\n", "us", "p50", "p99");

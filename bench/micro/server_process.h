@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "bench/micro/forked_function.h"
+
 namespace outrider {
 
 // What serves as long as `server` lives.
@@ -37,6 +39,7 @@ class ServerProcess {
   const std::string& address() const { return address_; }
 
  private:
+  ForkedFunction process_;
   std::string address_;
 };
 

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // outrider-tunnel: runs a program behind a network with a true round-trip time.
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <cerrno>
 #include <csignal>
-#include <cstring>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -14,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
-#include "bench/network/become.h"
+#include "bench/network/launch.h"
 #include "bench/network/network_namespace.h"
 #include "bench/network/tunnel.h"
 #include "core/base/flag_checks.h"
@@ -76,19 +73,12 @@ void AddFlags(CLI::App& app, Flags& flags) {
 absl::StatusOr<int> RunCommand(const NetworkNamespace& space,
                                const std::vector<std::string>& command,
                                const sigset_t& signals) {
-  const std::vector<char*> arguments = ArgumentsOf(command);
   pid_t pid = -1;
   {
     OUTRIDER_ASSIGN_OR_RETURN(const ScopedNamespace entered,
                               ScopedNamespace::Enter(space));
-    pid = fork();
-    if (pid == 0) {
-      // A group of its own: the terminal's Ctrl-C reaches it once, through us.
-      setpgid(0, 0);
-      Become(arguments.data());
-    }
+    OUTRIDER_ASSIGN_OR_RETURN(pid, Launch(command));
   }
-  if (pid < 0) return absl::UnavailableError(std::strerror(errno));
   while (true) {
     int signal = 0;
     sigwait(&signals, &signal);

@@ -47,23 +47,29 @@ class ServeNodeTest : public ::testing::Test {
                                               "/serve_node_", getpid())},
                .drain_seconds = 3600} {
     std::promise<void> blocked;
-    thread_ = std::thread([&] {
+    thread_ = std::jthread([&] {
       RpcServer::BlockTerminationSignals();
       blocked.set_value();
-      result_ = ServeNode({.name = "a node",
-                           .what = "a test",
-                           .flags = flags_,
-                           .node = node_,
-                           .service = none_,
-                           .metrics = metrics_});
+      result_.set_value(ServeNode({.name = "a node",
+                                   .what = "a test",
+                                   .flags = flags_,
+                                   .node = node_,
+                                   .service = none_,
+                                   .metrics = metrics_}));
     });
     blocked.get_future().wait();
   }
-  absl::Status Result() {
-    thread_.join();
-    return result_;
+  absl::Status Result() { return end_.get(); }
+  bool EndsWithin(std::chrono::seconds longest) {
+    return end_.wait_for(longest) == std::future_status::ready;
   }
-  void Terminate() { pthread_kill(thread_.native_handle(), SIGTERM); }
+  void Signal(int signal) { pthread_kill(thread_.native_handle(), signal); }
+  // A session has a call under way, by what a drain goes by.
+  void BeginCall() { node_.counters().Started(); }
+  void EndCall() {
+    node_.counters().Finished(NodeCall::kModel, absl::StatusCode::kOk,
+                              /*compute_seconds=*/0);
+  }
 
   const ServerFlags flags_;
   Node node_{std::make_unique<LostLm>(),
@@ -71,8 +77,9 @@ class ServeNodeTest : public ::testing::Test {
              {.model_name = "m"}};
   NoService none_;
   const MetricRegistry metrics_{{}};
-  std::thread thread_;
-  absl::Status result_;
+  std::promise<absl::Status> result_;
+  std::future<absl::Status> end_ = result_.get_future();
+  std::jthread thread_;  // after what it uses
 };
 
 TEST_F(ServeNodeTest, ALostDeviceTurnsHealthAndEndsTheNode) {
@@ -98,7 +105,36 @@ TEST_F(ServeNodeTest, AnIdleDialogueDoesNotKeepANodeThatDrains) {
       MakeChannel(flags_.rpc.listen),
       "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo");
   ASSERT_TRUE(dialogue.Read().has_value());
-  Terminate();
+  Signal(SIGTERM);
+  EXPECT_THAT(Result(), IsOk());
+}
+
+TEST_F(ServeNodeTest, SessionsKeepANodeThatDrains) {
+  BeginCall();
+  Signal(SIGTERM);
+  EXPECT_FALSE(EndsWithin(std::chrono::seconds(1)));
+  EndCall();
+  EXPECT_THAT(Result(), IsOk());
+}
+
+TEST_F(ServeNodeTest, SessionsDoNotKeepANodeThatIsInterrupted) {
+  BeginCall();
+  Signal(SIGINT);
+  EXPECT_TRUE(EndsWithin(std::chrono::seconds(30)));
+  EndCall();
+  EXPECT_THAT(Result(), IsOk());
+}
+
+TEST_F(ServeNodeTest, ACallInFlightKeepsANodeThatIsInterrupted) {
+  {
+    Dialogue<ServerReflectionRequest, ServerReflectionResponse> dialogue(
+        MakeChannel(flags_.rpc.listen),
+        "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo");
+    ASSERT_TRUE(dialogue.Read().has_value());
+    Signal(SIGINT);
+    // Longer than one that drains waits for its last calls.
+    EXPECT_FALSE(EndsWithin(std::chrono::seconds(2)));
+  }
   EXPECT_THAT(Result(), IsOk());
 }
 

@@ -116,7 +116,7 @@ TEST_P(AdaptiveScheduleTest, HasTheTargetsLawWhateverThePastRoundsDecide) {
       laws.Expect({.vocab_size = 3,
                    .config = {.sampling = {.temperature = 0.8},
                               .rule = GetParam(),
-                              .support_size = 2,
+                              .drafting = {.support_size = 2},
                               .draft_lengths = {1},
                               .has_first_round = true,
                               .schedule = Schedule::kPredraft,

@@ -40,7 +40,7 @@ ClusterConfig AnsweredConfig(const SamplingParams& sampling, ReplyFormat format,
   // A SPARSE row's tail token is drawn whether or not it will be read.
   const bool is_sparse = format == ReplyFormat::kSparse;
   return {.sampling = sampling,
-          .support_size = 2,
+          .drafting = {.support_size = 2},
           .reply_format = format,
           .draft_lengths = {is_sparse ? 1 : 2, 1},
           .answer = std::move(answer),

@@ -40,8 +40,7 @@ TEST_P(BlockLawTest, IsTheTargetsForEveryDrafterAndTemperature) {
           SamplingParams{.top_p = 0.7}}) {
       Check({.drafter = drafter,
              .config = {.sampling = sampling,
-                        .support_size = 2,
-                        .round_weights = true,
+                        .drafting = {.support_size = 2, .round_weights = true},
                         .draft_lengths = {2},
                         .has_first_round = true}});
     }
@@ -56,7 +55,7 @@ TEST_P(BlockLawTest, IsTheTargetsForEveryDraftLengthAndSupportSize) {
       if (support_size == 2 && script.front() == 4) continue;
       Check({.vocab_size = 3,
              .config = {.sampling = {.temperature = 0.8},
-                        .support_size = support_size,
+                        .drafting = {.support_size = support_size},
                         .draft_lengths = script},
              .length = script.front() == 4 ? 6 : 5});
     }
@@ -70,7 +69,7 @@ TEST_P(BlockLawTest, IsTheTargetsOverTwoBlocksAndMore) {
     Check({.vocab_size = 3,
            .drafter = drafter,
            .config = {.sampling = {.temperature = 1.3},
-                      .support_size = 2,
+                      .drafting = {.support_size = 2},
                       .draft_lengths = {2}},
            .length = 6});
   }
@@ -81,8 +80,8 @@ TEST_P(BlockLawTest, IsTheTargetsWhereAnUnsureDrafterStopsEarly) {
   for (const DrafterKind drafter : kAllDrafters) {
     for (const double min_probability : {0.3, 0.6}) {
       Check({.drafter = drafter,
-             .config = {.support_size = 2,
-                        .min_draft_probability = min_probability,
+             .config = {.drafting = {.support_size = 2,
+                                     .min_draft_probability = min_probability},
                         .draft_lengths = {3},
                         .has_first_round = true,
                         .num_deliveries = 2}});
@@ -91,19 +90,22 @@ TEST_P(BlockLawTest, IsTheTargetsWhereAnUnsureDrafterStopsEarly) {
 }
 
 TEST_P(BlockLawTest, IsTheTargetsUpToTheEnd) {
-  Check({.config = {.support_size = 2, .draft_lengths = {4}, .max_length = 6},
+  Check({.config = {.drafting = {.support_size = 2},
+                    .draft_lengths = {4},
+                    .max_length = 6},
          .length = 5});
   for (const TokenId eos : {0, 3}) {
-    Check(
-        {.config = {.support_size = 2, .draft_lengths = {3}, .eos_ids = {eos}},
-         .length = 4});
+    Check({.config = {.drafting = {.support_size = 2},
+                      .draft_lengths = {3},
+                      .eos_ids = {eos}},
+           .length = 4});
   }
 }
 
 TEST_P(BlockLawTest, IsTheTargetsWhereTheTextDraftsBesideADrafter) {
   Check({.vocab_size = 3,
          .config = {.sampling = {.temperature = 1.3},
-                    .support_size = 2,
+                    .drafting = {.support_size = 2},
                     .draft_lengths = {3, 0, 1},
                     .has_first_round = true,
                     .prompt_lookup = true},
@@ -116,7 +118,7 @@ TEST_P(BlockLawTest, IsTheTargetsWithPenaltiesAndBias) {
                                  .repetition_penalty = 1.4,
                                  .frequency_penalty = 0.3,
                                  .logit_bias = {{0, -0.5}}},
-                    .support_size = 2,
+                    .drafting = {.support_size = 2},
                     .draft_lengths = {3, 1}},
          .length = 5});
 }
@@ -142,7 +144,7 @@ TEST(BlockAcceptanceTest, NoFewerDraftsStandThanUnderRejection) {
     const ToyModel model(4, drafter);
     for (const int k : {1, 2, 3, 4}) {
       ClusterConfig config = {.sampling = {.temperature = 1.3},
-                              .support_size = 2,
+                              .drafting = {.support_size = 2},
                               .draft_lengths = {k}};
       const double one_by_one = Enumerate(config, model, 1).expected_accepted;
       config.rule = RuleKind::kBlock;

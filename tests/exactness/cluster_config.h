@@ -15,6 +15,7 @@
 #include "core/drafting/ngram_strategy.h"
 #include "core/model/logit_rows.h"
 #include "core/sampling/acceptance_rule.h"
+#include "core/sampling/draft_options.h"
 #include "core/sampling/random_source.h"
 #include "core/sampling/rule_kind.h"
 #include "core/sampling/sampling_params.h"
@@ -79,10 +80,9 @@ struct Sabotage {
 struct ClusterConfig {
   SamplingParams sampling = {.temperature = 0.8, .top_k = 3};
   RuleKind rule = RuleKind::kRejection;
-  int support_size = 0;  // N; 0: whole rows
-  double support_mass = 1;
-  double min_draft_probability = 0;
-  bool round_weights = false;  // of draft rows, to bfloat16
+  // Where it says nothing, rows are whole, as they also are at a size of 0, and
+  // their weights not rounded, and no draft ends early.
+  DraftOverrides drafting = {};
   ReplyFormat reply_format = ReplyFormat::kFull;
   std::vector<int> draft_lengths = {3};  // K by round, over and over
   int run_length = 1;  // tokens that a call without drafts may bring

@@ -27,8 +27,7 @@ const std::vector<std::vector<int>>& Scripts() {
 ClusterConfig Config() {
   return {.sampling = {.temperature = 1.1, .top_p = 0.95},
           .rule = RuleKind::kCoupled,
-          .support_size = 3,
-          .round_weights = true,
+          .drafting = {.support_size = 3, .round_weights = true},
           .has_first_round = true,
           .max_length = 1 + kLength};
 }
@@ -168,8 +167,8 @@ TEST_P(CoupledTest, ADrafterThatIsTheTargetIsAlwaysRight) {
   const ToyModel model(kVocab, DrafterKind::kSame);
   ClusterConfig config = Config();
   config.reply_format = GetParam();
-  config.support_size = kVocab;
-  config.round_weights = false;
+  config.drafting.support_size = kVocab;
+  config.drafting.round_weights = false;
   const Decoded run = Decode(config, model, 1);
   EXPECT_GT(run.num_drafted, kLength / 2);
   EXPECT_EQ(run.num_accepted, run.num_drafted);

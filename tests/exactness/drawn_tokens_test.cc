@@ -248,12 +248,13 @@ TEST(DrawnTokensLawTest, TheLawIsTheTargetsWhateverTheModelGoesOnWith) {
         num_likely += IsOneOf(answer.ids, *token) ? 1 : 0;
         return token;
       };
-      LawCoverage().Expect({.config = {.support_size = support_size,
-                                       .min_draft_probability = min_probability,
-                                       .draft_lengths = {2, 1},
-                                       .draft_answer = Answer,
-                                       .draft_guess = counted},
-                            .length = length});
+      LawCoverage().Expect(
+          {.config = {.drafting = {.support_size = support_size,
+                                   .min_draft_probability = min_probability},
+                      .draft_lengths = {2, 1},
+                      .draft_answer = Answer,
+                      .draft_guess = counted},
+           .length = length});
       // The model went on, and as every draw of the host's is enumerated, some
       // of what it went on with stood and some did not.
       EXPECT_GT(num_guesses, 100);

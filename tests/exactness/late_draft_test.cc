@@ -33,7 +33,7 @@ constexpr double kFigure = 1.15e-1;  // total variation where it is dropped
 
 ClusterConfig Config(Sabotage sabotage) {
   return {.sampling = kFourWordsSampling,
-          .min_draft_probability = 0.3,
+          .drafting = {.min_draft_probability = 0.3},
           .draft_lengths = {kMostDrafts},
           .sabotage = std::move(sabotage)};
 }

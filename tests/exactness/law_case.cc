@@ -25,8 +25,9 @@ std::string Describe(const LawCase& c) {
   return absl::StrCat(
       "V ", c.vocab_size, ", drafter ", static_cast<int>(c.drafter), ", T ",
       c.config.sampling.temperature, ", top-k ", c.config.sampling.top_k,
-      ", top-p ", c.config.sampling.top_p, ", N ", c.config.support_size,
-      ", format ", static_cast<int>(c.config.reply_format), ", K ",
+      ", top-p ", c.config.sampling.top_p, ", N ",
+      c.config.drafting.support_size.value_or(0), ", format ",
+      static_cast<int>(c.config.reply_format), ", K ",
       absl::StrJoin(c.config.draft_lengths, "/"), ", L ", c.length, ", eos ",
       absl::StrJoin(c.config.eos_ids, "/"), ", deliveries ",
       c.config.num_deliveries);

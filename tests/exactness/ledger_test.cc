@@ -86,7 +86,7 @@ const ToyModel& Toy() {
 
 ClusterConfig Config() {
   return {.sampling = {.temperature = 1.1},
-          .support_size = 3,
+          .drafting = {.support_size = 3},
           .draft_lengths = {3, 1, 0, 4, 2},
           .has_first_round = true,
           .max_length = 1 << 16};

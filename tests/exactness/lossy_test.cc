@@ -124,7 +124,7 @@ ClusterConfig Config(double temperature, double lenience, int k,
                      ReplyFormat format = ReplyFormat::kFull) {
   ClusterConfig config = {
       .sampling = {.temperature = temperature, .lossy_lenience = lenience},
-      .support_size = 2,
+      .drafting = {.support_size = 2},
       .reply_format = format,
       .draft_lengths = {k}};
   if (format == ReplyFormat::kSparse) {
@@ -237,19 +237,19 @@ TEST(LossyTest, OneSeedGivesOneTextInEveryFormat) {
     for (const uint64_t seed : {1, 2, 3}) {
       std::vector<TokenSeq> texts;
       for (const ReplyFormat format : kFormats) {
-        ClusterConfig config = {.sampling = {.temperature = temperature,
-                                             .top_p = 0.95,
-                                             .repetition_penalty = 1.2,
-                                             .frequency_penalty = 0.3,
-                                             .logit_bias = {{2, 0.5}},
-                                             .lossy_lenience = 0.5},
-                                .support_size = 3,
-                                .round_weights = true,
-                                .reply_format = format,
-                                .draft_lengths = {4, 0, 2},
-                                .has_first_round = true,
-                                .max_length = 121,
-                                .num_deliveries = 2};
+        ClusterConfig config = {
+            .sampling = {.temperature = temperature,
+                         .top_p = 0.95,
+                         .repetition_penalty = 1.2,
+                         .frequency_penalty = 0.3,
+                         .logit_bias = {{2, 0.5}},
+                         .lossy_lenience = 0.5},
+            .drafting = {.support_size = 3, .round_weights = true},
+            .reply_format = format,
+            .draft_lengths = {4, 0, 2},
+            .has_first_round = true,
+            .max_length = 121,
+            .num_deliveries = 2};
         texts.push_back(Decode(config, model, seed));
       }
       EXPECT_EQ(texts[0].size(), 121u);

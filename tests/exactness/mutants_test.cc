@@ -53,8 +53,8 @@ Enumeration EnumerateMutant(const MutantCase& c, int k) {
   const ScopedMutant mutant(c.mutant);
   return Enumerate({.sampling = kFourWordsSampling,
                     .rule = c.rule,
-                    .support_size = c.support_size,
-                    .round_weights = c.round_weights,
+                    .drafting = {.support_size = c.support_size,
+                                 .round_weights = c.round_weights},
                     .reply_format = c.format,
                     .draft_lengths = {k},
                     .eos_ids = c.eos_ids,

@@ -54,7 +54,7 @@ TEST_F(OutputLawTest, IsTheTargetsForEveryDraftLengthAndSupportSize) {
         for (const int num_deliveries : {1, 2}) {
           Check({.vocab_size = vocab_size,
                  .config = {.sampling = {.top_k = vocab_size - 1},
-                            .support_size = support_size,
+                            .drafting = {.support_size = support_size},
                             .draft_lengths = {k},
                             .has_first_round = num_deliveries == 2,
                             .num_deliveries = num_deliveries},
@@ -77,7 +77,7 @@ TEST_F(OutputLawTest, IsTheTargetsOverTwoBlocksAndMore) {
     Check({.vocab_size = 3,
            .drafter = drafter,
            .config = {.sampling = {.temperature = 0.8, .top_k = 2},
-                      .support_size = 2,
+                      .drafting = {.support_size = 2},
                       .draft_lengths = {3},
                       .has_first_round = true},
            .length = 8});
@@ -93,7 +93,7 @@ TEST_F(OutputLawTest, IsTheTargetsWhereDraftLengthsChangeByRound) {
       for (const int num_deliveries : {1, 2}) {
         Check({.vocab_size = 3,
                .config = {.sampling = {.temperature = 0.8},
-                          .support_size = support_size,
+                          .drafting = {.support_size = support_size},
                           .draft_lengths = script,
                           .has_first_round = num_deliveries == 2,
                           .num_deliveries = num_deliveries},
@@ -156,13 +156,13 @@ TEST_P(ReplyFormatTest, HoldsForEveryDrafterAndSamplingSetting) {
          {SamplingParams{.temperature = 0}, SamplingParams{.temperature = 1.3},
           SamplingParams{.temperature = 0.8, .top_k = 3},
           SamplingParams{.top_p = 0.7}}) {
-      CheckFormat({.drafter = drafter,
-                   .config = {.sampling = sampling,
-                              .support_size = 2,
-                              .round_weights = true,
-                              .draft_lengths = {2},
-                              .has_first_round = true},
-                   .length = 3});
+      CheckFormat(
+          {.drafter = drafter,
+           .config = {.sampling = sampling,
+                      .drafting = {.support_size = 2, .round_weights = true},
+                      .draft_lengths = {2},
+                      .has_first_round = true},
+           .length = 3});
     }
   }
 }
@@ -176,7 +176,7 @@ TEST_P(ReplyFormatTest, HoldsForEveryDraftLengthAndSupportSize) {
       if (script.front() > 4 - support_size) continue;
       CheckFormat({.vocab_size = 3,
                    .config = {.sampling = {.temperature = 0.8},
-                              .support_size = support_size,
+                              .drafting = {.support_size = support_size},
                               .draft_lengths = script,
                               .has_first_round = true,
                               .num_deliveries = 2},
@@ -186,15 +186,17 @@ TEST_P(ReplyFormatTest, HoldsForEveryDraftLengthAndSupportSize) {
 }
 
 TEST_P(ReplyFormatTest, HoldsUpToTheEnd) {
-  CheckFormat(
-      {.vocab_size = 3,
-       .config = {.support_size = 2, .draft_lengths = {3}, .max_length = 1 + 4},
-       .length = 4});
+  CheckFormat({.vocab_size = 3,
+               .config = {.drafting = {.support_size = 2},
+                          .draft_lengths = {3},
+                          .max_length = 1 + 4},
+               .length = 4});
   for (const TokenId eos : {0, 2}) {
-    CheckFormat(
-        {.vocab_size = 3,
-         .config = {.support_size = 2, .draft_lengths = {2}, .eos_ids = {eos}},
-         .length = 4});
+    CheckFormat({.vocab_size = 3,
+                 .config = {.drafting = {.support_size = 2},
+                            .draft_lengths = {2},
+                            .eos_ids = {eos}},
+                 .length = 4});
   }
 }
 
@@ -216,9 +218,9 @@ TEST_P(ReplyFormatTest, HoldsWhereMassesAndDraftLengthsChange) {
       CheckFormat({.vocab_size = 3,
                    .drafter = DrafterKind::kReversed,
                    .config = {.sampling = {.temperature = 1.3},
-                              .support_size = 3,
-                              .support_mass = mass,
-                              .round_weights = round_weights,
+                              .drafting = {.support_size = 3,
+                                           .support_mass = mass,
+                                           .round_weights = round_weights},
                               .draft_lengths = {2, 0, 1}},
                    .length = 4});
     }
@@ -227,9 +229,9 @@ TEST_P(ReplyFormatTest, HoldsWhereMassesAndDraftLengthsChange) {
 
 TEST_P(ReplyFormatTest, HoldsWhereRowsAreCutByTheirMass) {
   for (const double mass : {0.3, 0.6, 0.9}) {
-    CheckFormat({.config = {.support_size = 3,
-                            .support_mass = mass,
-                            .round_weights = true,
+    CheckFormat({.config = {.drafting = {.support_size = 3,
+                                         .support_mass = mass,
+                                         .round_weights = true},
                             .draft_lengths = {2},
                             .has_first_round = true},
                  .length = 4});
@@ -239,7 +241,7 @@ TEST_P(ReplyFormatTest, HoldsWhereRowsAreCutByTheirMass) {
 TEST_P(ReplyFormatTest, HoldsForLookupsInFrontOfADrafter) {
   CheckFormat({.vocab_size = 3,
                .config = {.sampling = {.temperature = 1},
-                          .support_size = 2,
+                          .drafting = {.support_size = 2},
                           .draft_lengths = {2},
                           .has_first_round = true,
                           .prompt_lookup = true},
@@ -263,7 +265,7 @@ TEST_F(OutputLawTest, IsThatOfRoundedLogitsWhereTheyTravelInBFloat16) {
                          /*target_is_rounded=*/true);
   for (const std::vector<int>& script :
        std::vector<std::vector<int>>{{0}, {3}, {2, 0, 1}}) {
-    const ClusterConfig config = {.support_size = 2,
+    const ClusterConfig config = {.drafting = {.support_size = 2},
                                   .reply_format = ReplyFormat::kFullBFloat16,
                                   .draft_lengths = script};
     const Law law = Enumerate(config, model, 5).law;
@@ -280,12 +282,13 @@ TEST_F(OutputLawTest, IsTheTargetsWhereAnUnsureDrafterStopsEarly) {
   for (const DrafterKind drafter : kAllDrafters) {
     for (const double min_probability : {0.3, 0.6}) {
       for (const int support_size : {2, 4}) {
-        Check({.drafter = drafter,
-               .config = {.support_size = support_size,
-                          .min_draft_probability = min_probability,
-                          .draft_lengths = {3},
-                          .num_deliveries = 2},
-               .length = 3});
+        Check(
+            {.drafter = drafter,
+             .config = {.drafting = {.support_size = support_size,
+                                     .min_draft_probability = min_probability},
+                        .draft_lengths = {3},
+                        .num_deliveries = 2},
+             .length = 3});
       }
     }
   }
@@ -317,7 +320,7 @@ TEST_F(OutputLawTest, IsTheTargetsWhereTheTextDraftsBesideADrafter) {
           Check({.vocab_size = 3,
                  .drafter = drafter,
                  .config = {.sampling = {.temperature = 1.3},
-                            .support_size = 2,
+                            .drafting = {.support_size = 2},
                             .draft_lengths = script,
                             .has_first_round = true,
                             .num_deliveries = 2,
@@ -332,7 +335,7 @@ TEST_F(OutputLawTest, EndsAtTheFirstEndTokenOfABlock) {
   for (const std::vector<TokenId>& eos_ids :
        std::vector<std::vector<TokenId>>{{0}, {3}, {1, 3}}) {
     for (const int k : {1, 2, 3}) {
-      Check({.config = {.support_size = 2,
+      Check({.config = {.drafting = {.support_size = 2},
                         .draft_lengths = {k},
                         .has_first_round = true,
                         .eos_ids = eos_ids},
@@ -345,7 +348,7 @@ TEST_F(OutputLawTest, EndsAtTheFirstEndTokenOfABlock) {
 TEST_F(OutputLawTest, IsTheTargetsUpToTheSessionsLastToken) {
   for (const int k : {1, 2, 3}) {
     for (const int length : {1, 2, 4, 5}) {
-      Check({.config = {.support_size = 2,
+      Check({.config = {.drafting = {.support_size = 2},
                         .draft_lengths = {k},
                         .has_first_round = true,
                         .max_length = 1 + length},

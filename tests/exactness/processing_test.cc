@@ -87,7 +87,7 @@ TEST(ProcessingTest, TheLawIsTheTargetsForEveryDrafter) {
       const ToyModel model(4, drafter);
       ClusterConfig config;
       config.sampling = sampling;
-      config.support_size = 2;
+      config.drafting.support_size = 2;
       config.draft_lengths = {drafter == DrafterKind::kReversed ? 3 : 2};
       ExpectExact(std::move(config), model, kLength);
     }
@@ -101,7 +101,7 @@ TEST(ProcessingTest, TheLawIsTheTargetsInEveryReplyFormat) {
     for (const SamplingParams& sampling : AllProcessings()) {
       ClusterConfig config;
       config.sampling = sampling;
-      config.support_size = 2;
+      config.drafting.support_size = 2;
       // The second round judges what the first one's drafts have counted. Tails
       // that nobody reads are drawn in SPARSE: leaves for one token less.
       const bool sparse = format == ReplyFormat::kSparse;

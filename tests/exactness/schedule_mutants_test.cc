@@ -29,7 +29,7 @@ const ToyModel& ThreeWords() {
 
 ClusterConfig Config(Schedule schedule = Schedule::kPredraft) {
   return {.sampling = kSampling,
-          .support_size = kSupportSize,
+          .drafting = {.support_size = kSupportSize},
           .draft_lengths = {1},
           .has_first_round = true,
           .schedule = schedule,

@@ -46,7 +46,7 @@ TEST_P(ScheduleTest, HasTheTargetsLaw) {
             Check({.vocab_size = 3,
                    .drafter = drafter,
                    .config = {.sampling = {.temperature = 0.8},
-                              .support_size = 2,
+                              .drafting = {.support_size = 2},
                               .draft_lengths = {1},
                               .max_outcomes = max_outcomes,
                               .has_outcomes_by_the_book = by_the_book},
@@ -63,7 +63,7 @@ TEST_P(ScheduleTest, HasTheTargetsLawWhereBlocksAreLonger) {
     const Enumeration result =
         Check({.vocab_size = 3,
                .config = {.sampling = {.temperature = 1.3},
-                          .support_size = 2,
+                          .drafting = {.support_size = 2},
                           .draft_lengths = {2},
                           .max_outcomes = 1,
                           .has_outcomes_by_the_book = by_the_book},

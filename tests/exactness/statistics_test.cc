@@ -47,7 +47,7 @@ class RenamedCoins final : public RandomSource {
 
 ClusterConfig Config() {
   return {.sampling = {.temperature = 1.0},
-          .support_size = 2,
+          .drafting = {.support_size = 2},
           .draft_lengths = {2},
           .max_length = 64};
 }
@@ -91,7 +91,7 @@ ChiSquare RunSeeds(const ClusterConfig& config,
 TEST(StatisticsTest, SeedsGiveTheTargetsJointLaw) {
   for (const int support_size : {0, 1, 2}) {
     ClusterConfig config = Config();
-    config.support_size = support_size;
+    config.drafting.support_size = support_size;
     const ChiSquare result = RunSeeds(config, {});
     EXPECT_LT(result.statistic, result.critical);
   }
@@ -121,7 +121,7 @@ TEST(StatisticsTest, SeedsGiveTheTargetsJointLawUnderBlockVerification) {
        {DrafterKind::kReversed, DrafterKind::kCorrelated}) {
     ClusterConfig config = Config();
     config.rule = RuleKind::kBlock;
-    config.support_size = 0;
+    config.drafting.support_size = 0;
     config.draft_lengths = {3};
     const ChiSquare result = RunSeeds(config, {}, drafter);
     EXPECT_LT(result.statistic, result.critical);
@@ -133,7 +133,7 @@ TEST(StatisticsTest, SeedsGiveTheTargetsJointLawUnderBlockVerification) {
 TEST(StatisticsTest, RejectsBlockCoinsOfAnEarlierRound) {
   ClusterConfig config = Config();
   config.rule = RuleKind::kBlock;
-  config.support_size = 0;
+  config.drafting.support_size = 0;
   config.sampling.temperature = 2;
   const auto run = [&config](const RenamedCoins::Rename& rename) {
     return RunSeeds(config, rename, DrafterKind::kReversed, 3 * kNumSeeds);
@@ -171,7 +171,7 @@ TEST(StatisticsTest, RejectsCoinsSharedByDraftAndAcceptance) {
 // Whole rows: a residual with one possible token would hide the bias.
 TEST(StatisticsTest, RejectsCoinsSharedByAcceptanceAndResidual) {
   ClusterConfig config = Config();
-  config.support_size = 0;
+  config.drafting.support_size = 0;
   const ChiSquare result = RunSeeds(config, [](const CoinKey& key) {
     if (key.purpose != Purpose::kResidual) return key;
     return CoinKey{Purpose::kAccept, key.position};

@@ -138,17 +138,15 @@ ToyCluster::ToyCluster(const ClusterConfig& config, const ToyModel& model,
         }
         return fate;
       }};
-  const int support_size =
-      config.support_size > 0 ? config.support_size : model.vocab_size();
+  DraftOptions drafting = Apply(
+      config.drafting,
+      {.support_size = 0, .min_draft_probability = 0, .round_weights = false});
+  if (drafting.support_size == 0) drafting.support_size = model.vocab_size();
   node_drafter_ = std::make_unique<NodeDraftClient>(
       DraftCalls(),
-      NodeDraftClient::Options{
-          .context_length = kToyContextLength,
-          .max_outcomes = config.max_outcomes,
-          .drafting = {.support_size = support_size,
-                       .support_mass = config.support_mass,
-                       .min_draft_probability = config.min_draft_probability,
-                       .round_weights = config.round_weights}});
+      NodeDraftClient::Options{.context_length = kToyContextLength,
+                               .max_outcomes = config.max_outcomes,
+                               .drafting = drafting});
   drafter_ = node_drafter_.get();
   if (config.schedule != Schedule::kSequential) {
     ahead_ = std::make_unique<ToyAhead>(*node_drafter_, config.schedule);

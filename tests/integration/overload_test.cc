@@ -55,19 +55,37 @@ class ModelHold {
   std::latch released_{1};
 };
 
-VerifyCall Opening(TokenSeq prompt) {
-  return {.header = {.session = SessionId::Random(),
-                     .step = 1,
-                     .delta = {.append_tokens = std::move(prompt)}}};
+RequestHeader Opening(TokenSeq prompt) {
+  return {.session = SessionId::Random(),
+          .step = 1,
+          .delta = {.append_tokens = std::move(prompt)}};
 }
 
-// One Verify as any client sends it.
-grpc::Status CallVerify(const std::string& address, const VerifyCall& call) {
-  const auto stub = v1::VerifierService::NewStub(MakeChannel(address));
-  grpc::ClientContext context;
-  v1::VerifyResponse response;
-  return stub->Verify(&context, ToProto(call), &response);
-}
+// A session at a verifier that is not the coordinator's.
+class OtherSession {
+ public:
+  explicit OtherSession(LocalNode& verifier)
+      : stub_(v1::VerifierService::NewStub(MakeChannel(verifier.address()))) {}
+
+  // Its next step, which brings the whole text.
+  grpc::Status Verify(TokenSeq text) {
+    ++header_.step;
+    header_.delta.append_tokens = std::move(text);
+    grpc::ClientContext context;
+    v1::VerifyResponse response;
+    const grpc::Status status = stub_->Verify(
+        &context, ToProto(VerifyCall{.header = header_}), &response);
+    if (!status.ok()) return status;
+    EXPECT_TRUE(response.has_full());
+    header_.incarnation =
+        Incarnation::FromBytes(response.header().incarnation());
+    return status;
+  }
+
+ private:
+  const std::unique_ptr<v1::VerifierService::Stub> stub_;
+  RequestHeader header_ = {.session = SessionId::Random()};
+};
 
 ::testing::AssertionResult Becomes(const std::function<bool()>& condition) {
   const auto deadline =
@@ -101,8 +119,7 @@ class BusyVerifierTest : public ::testing::Test {
     cluster_ = std::make_unique<InProcessCluster>(options_);
     ASSERT_TRUE(cluster_->WaitUntilReady());
     busy_ = std::jthread([this] {
-      EXPECT_TRUE(
-          CallVerify(cluster_->verifier().address(), Opening({kHeld})).ok());
+      EXPECT_TRUE(OtherSession(cluster_->verifier()).Verify({kHeld}).ok());
     });
     hold_.AwaitPass();
   }
@@ -125,8 +142,7 @@ class BusyVerifierTest : public ::testing::Test {
 
 TEST_F(BusyVerifierTest, ARefusalCarriesARetryDelayThatAnyClientReads) {
   Start();
-  const grpc::Status refused =
-      CallVerify(cluster_->verifier().address(), Opening({5}));
+  const grpc::Status refused = OtherSession(cluster_->verifier()).Verify({5});
   EXPECT_EQ(refused.error_code(), grpc::RESOURCE_EXHAUSTED);
   google::rpc::Status details;
   ASSERT_TRUE(details.ParseFromString(refused.error_details()));
@@ -171,7 +187,7 @@ TEST_F(BusyVerifierTest, AClientThatLeavesLeavesTheWaitingRoom) {
   EXPECT_TRUE(Becomes([&] { return room.num_waiting() == 0; }));
 }
 
-TEST(OverloadTest, AFullQueueEndsNoStreamThatRuns) {
+TEST(OverloadTest, OpeningsThatAFullQueueRefusesHaveTheirTurnLater) {
   InProcessCluster::Options options = SmallCluster();
   options.queue_length = 0;
   // No stream gets its first token before another was refused.
@@ -194,6 +210,61 @@ TEST(OverloadTest, AFullQueueEndsNoStreamThatRuns) {
   EXPECT_TRUE(
       Becomes([&] { return NumRefused(cluster.verifier().counters()) > 0; }));
   was_refused.count_down();
+}
+
+// A full queue refuses no step of a session that is live, full memory does.
+TEST(OverloadTest, ARefusedStepEndsNoStreamThatRuns) {
+  constexpr int kBlocks = 8;
+  const TokenSeq all_memory(16 * kBlocks, kHeld);
+  InProcessCluster::Options options = SmallCluster();
+  options.queue_length = 0;
+  options.num_blocks = kBlocks;
+  Hold stream_hold;
+  std::function<void()> hold_stream = [&] { stream_hold.Wait(); };
+  Hold other_hold;
+  options.target.table =
+      [table = ActInRound(options.target.table, /*round=*/20, hold_stream),
+       &all_memory, &other_hold](absl::Span<const TokenId> context) {
+        if (context == absl::MakeConstSpan(all_memory)) other_hold.Wait();
+        return table(context);
+      };
+  InProcessCluster cluster(options);
+  ASSERT_TRUE(cluster.WaitUntilReady());
+  LocalNode& verifier = cluster.verifier();
+  OtherSession older(verifier);
+  ASSERT_TRUE(older.Verify({kHeld}).ok());
+
+  // The stream has delivered tokens, and its verifier is at a step of it.
+  const auto stream = cluster.client().Generate(Greedy({5}, 60, /*k=*/2),
+                                                std::chrono::minutes(1));
+  TokenSeq delivered;
+  while (delivered.empty()) {
+    const auto update = stream->Next();
+    ASSERT_THAT(update, IsOk());
+    ASSERT_TRUE(update->has_value());
+    for (const auto& token : (*update)->tokens) delivered.push_back(token.id);
+  }
+  stream_hold.AwaitStream();
+  EXPECT_EQ(OtherSession(verifier).Verify({5}).error_code(),
+            grpc::RESOURCE_EXHAUSTED);
+  EXPECT_TRUE(Becomes([&] { return NumRefused(verifier.counters()) == 1; }));
+
+  // Its next step finds all memory with an older session, whose own step was
+  // taken, as full as the queue was.
+  std::jthread other([&] { EXPECT_TRUE(older.Verify(all_memory).ok()); });
+  EXPECT_TRUE(Becomes(
+      [&] { return verifier.node().engine_metrics().num_waiting == 1; }));
+  stream_hold.Release();
+  other_hold.AwaitStream();
+  EXPECT_TRUE(Becomes([&] { return NumRefused(verifier.counters()) > 1; }));
+  other_hold.Release();
+  other.join();
+  ASSERT_TRUE(older.Verify({kHeld}).ok());
+
+  const Result rest = Drain(*stream);
+  EXPECT_THAT(rest.status, IsOk());
+  delivered.insert(delivered.end(), rest.tokens.begin(), rest.tokens.end());
+  EXPECT_EQ(delivered, PlainGreedy({5}, 60, kVocab));
 }
 
 TEST(OverloadTest, OfTwoVerifiersTheBrokenOneGetsNearlyNoStreams) {
@@ -257,8 +328,7 @@ TEST(OverloadTest, ARefusedDraftIsNotAskedForAgainBeforeItsTime) {
         v1::DrafterService::NewStub(MakeChannel(cluster.drafter().address()));
     grpc::ClientContext context;
     v1::DraftResponse response;
-    const DraftCall call = {.header = Opening({kHeld}).header,
-                            .max_draft_tokens = 1};
+    const DraftCall call = {.header = Opening({kHeld}), .max_draft_tokens = 1};
     EXPECT_TRUE(stub->Draft(&context, ToProto(call), &response).ok());
   });
   hold.AwaitPass();
