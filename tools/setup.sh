@@ -84,9 +84,14 @@ install_libtorch() {
   cp "$requirements" "$stamp"
 }
 
-# Side by side: each unpacks on one core.
+# Side by side: each unpacks on one core. What is in the background has a group
+# of its own, and ends with this script.
+set -m
 install_libtorch &
 libtorch=$!
+set +m
+trap 'kill -- "-$libtorch" 2>/dev/null || true' EXIT
+trap 'exit 130' INT TERM
 if [[ -n "${1:-}" && "$1" != "--gateway" ]]; then
   install_python_tests
 fi

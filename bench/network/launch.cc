@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/network/launch.h"
 
+#include <fcntl.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -36,6 +37,8 @@ std::vector<char*> ArgumentsOf(const std::vector<std::string>& words) {
 [[noreturn]] void Become(char* const* arguments, const LaunchOptions& options) {
   setsid();
   for (int i = 0; i < 3; ++i) {
+    if (options.files[i] == i)
+      fcntl(i, F_SETFD, 0);  // it would close with exec
     if (options.files[i] >= 0) dup2(options.files[i], i);
   }
   if (options.cores.has_value() &&

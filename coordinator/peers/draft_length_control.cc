@@ -7,9 +7,9 @@
 namespace outrider {
 namespace {
 
-// A fixed number is kept down to this share of the speed of none, and below it
-// until that has cost so much time: whoever names one has reasons, but a
-// drafter that hangs is none.
+// A fixed number is kept down to this share of the speed of none, a token a
+// call, and below it until that has cost so much time: whoever names one has
+// reasons, but a drafter that hangs is none.
 constexpr double kLeastOfFixed = 0.5;
 constexpr double kMostSecondsBehind = 0.25;
 // Rounds without drafts pay for that with so much of their time: then it is
@@ -130,7 +130,8 @@ void DraftLengthControl::LearnWay(const Choice& choice,
 void DraftLengthControl::LearnFixed(const DraftLengthChoice& way,
                                     bool has_asked, const RoundStats& round) {
   const double granted =
-      round.num_committed() / (kLeastOfFixed * way.model().TokensPerSecond({}));
+      round.num_committed() /
+      (kLeastOfFixed * way.model().TokensPerSecondOfPasses());
   seconds_behind_ += has_asked ? round.round_seconds - granted
                                : -kShareOfFixed * round.round_seconds;
   seconds_behind_ = std::clamp(seconds_behind_, 0.0, kMostSecondsKept);
@@ -157,7 +158,7 @@ bool DraftLengthControl::IsTooSlow(int num_drafts) const {
   if (seconds_behind_ < kMostSecondsBehind) return false;
   const SpeculationModel& model = Way().model();
   return model.TokensPerSecond({.num_drafts = num_drafts}) <
-         kLeastOfFixed * model.TokensPerSecond({});
+         kLeastOfFixed * model.TokensPerSecondOfPasses();
 }
 
 }  // namespace outrider

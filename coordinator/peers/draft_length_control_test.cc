@@ -422,6 +422,26 @@ TEST(DraftLengthControlTest, AFixedKComesBackSecondsAfterADrafterStumbled) {
   EXPECT_GE(num_asked_last, 600);
 }
 
+// Plain rounds would have eight passes a call there, and be faster; but nothing
+// hangs, and who names a number is to have it.
+TEST(DraftLengthControlTest, AFixedKStaysWhereTheNetworkIsFar) {
+  constexpr double kRoundTrip = 0.05;
+  constexpr double kPass = 0.002;
+  DraftLengthControl control;
+  for (int i = 0; i < 200; ++i) {
+    const auto choice = control.Choose(4, DraftLengthMode::kFixed);
+    ASSERT_EQ(choice.num_drafts, 4);
+    control.Learn(choice, {.num_drafted = 4,
+                           .num_accepted = 2,
+                           .next_run = 8,
+                           .round_seconds = 2 * (kRoundTrip + kPass),
+                           .drafter = {.call_seconds = kRoundTrip + kPass,
+                                       .compute_seconds = kPass},
+                           .verifier = {.call_seconds = kRoundTrip + kPass,
+                                        .compute_seconds = kPass}});
+  }
+}
+
 // A drafter that hangs, and then does not.
 TEST(DraftLengthControlTest, AFixedKEndsAtADrafterThatHangsAndIsTriedAgain) {
   DraftLengthControl control;

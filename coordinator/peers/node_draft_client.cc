@@ -118,7 +118,9 @@ absl::StatusOr<DraftReply> NodeDraftClient::TakeAhead(SideDraft& ahead,
   if (!taken.ok()) {
     // A drafter that was busy may have cut its cache for this call and not have
     // filled it: there the drafts in flight are missing, which it had drafted.
-    session.drafter_cache().ShrankTo(call.header.delta.keep_length);
+    CacheMirror& cache = session.drafter_cache();
+    cache.ShrankTo(
+        OUTRIDER_MUTANT(H4, call.header.delta.keep_length, cache.length()));
     return taken.status();
   }
   DraftReply reply = *std::move(taken);

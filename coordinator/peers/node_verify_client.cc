@@ -61,23 +61,25 @@ Task<absl::StatusOr<ScoredDraft>> NodeVerifyClient::Score(Session& session,
            .num_drafts = draft.length(),
            .num_passes = 1 + static_cast<int>(score.more_tokens.size())});
     }
-    co_return ScoredDraft{.score = std::move(score),
-                          .link = link,
-                          .next_run = MayGoOn(session) ? run_->Next() : 1};
+    co_return ScoredDraft{
+        .score = std::move(score),
+        .link = link,
+        .next_run = std::min(NextRun(session), 1 + MostDrafts(session))};
   }
   co_return absl::UnavailableError("the verifier keeps losing the session");
 }
 
-bool NodeVerifyClient::MayGoOn(const Session& session) const {
-  return run_ != nullptr && format_ == ReplyFormat::kTokens &&
-         session.end_tokens().size() <= kMaxEndTokens;
+int NodeVerifyClient::NextRun(const Session& session) const {
+  const bool may_go_on = run_ != nullptr && format_ == ReplyFormat::kTokens &&
+                         session.end_tokens().size() <= kMaxEndTokens;
+  return may_go_on ? run_->Next() : 1;
 }
 
 int NodeVerifyClient::MostMore(Session& session, const Draft& draft) const {
   // A first token waits for no other.
   const bool is_opening = session.verifier_cache().incarnation().is_none();
-  if (draft.length() > 0 || is_opening || !MayGoOn(session)) return 0;
-  return std::min(run_->Next() - 1, session.MaxDraftLength());
+  if (draft.length() > 0 || is_opening) return 0;
+  return std::min(NextRun(session) - 1, session.MaxDraftLength());
 }
 
 VerifyCall NodeVerifyClient::MakeCall(Session& session, const Draft& draft,

@@ -29,8 +29,8 @@ class NodeVerifyClient final : public VerifyClient {
                                           Draft& draft) override;
 
  private:
-  // Whether a call without drafts may draw more than one token.
-  bool MayGoOn(const Session& session) const;
+  // How many tokens a call without drafts may draw.
+  int NextRun(const Session& session) const;
   // How many may come after the first one of a call.
   int MostMore(Session& session, const Draft& draft) const;
   VerifyCall MakeCall(Session& session, const Draft& draft,

@@ -2,6 +2,8 @@
 #ifndef OUTRIDER_COORDINATOR_PEERS_PLAIN_ROUNDS_H_
 #define OUTRIDER_COORDINATOR_PEERS_PLAIN_ROUNDS_H_
 
+#include <algorithm>
+
 #include "coordinator/peers/fade.h"
 #include "coordinator/peers/fading_mean.h"
 #include "core/wire/round_stats.h"
@@ -14,6 +16,8 @@ namespace outrider {
 class PlainRounds {
  public:
   void Learn(const RoundStats& round) {
+    given_.Fade(kTokensFade);
+    given_.Add(round.num_passes(), round.next_run);
     for (FadingQuotient* of_pass : {&tokens_, &drafts_}) {
       of_pass->Fade(kTokensFade);
     }
@@ -24,16 +28,21 @@ class PlainRounds {
   // Any round tells how far the network is, one with drafts as well, and so how
   // many passes one without would have now.
   void LearnRun(const RoundStats& round) {
-    passes_.Fade(kPassesFade);
-    passes_.Add(round.next_run);
+    run_.Fade(kPassesFade);
+    run_.Add(round.next_run);
   }
 
-  // These are means of a round.
-  double Tokens() const {
-    return Passes() * (tokens_.divisor.weight > 0 ? tokens_.Value() : 1);
+  // How many passes a round has on average. Where texts end or a verifier takes
+  // fewer, it gives less than it is asked for.
+  double Passes() const {
+    const double share =
+        given_.divisor.weight > 0 ? std::min(1.0, given_.Value()) : 1;
+    return std::max(1.0, share * run_.value);
   }
-  double Passes() const { return passes_.weight > 0 ? passes_.value : 1; }
-  // This is one of a pass.
+  // These are means of a pass.
+  double Tokens() const {
+    return tokens_.divisor.weight > 0 ? tokens_.Value() : 1;
+  }
   double Drafts() const { return drafts_.Value(); }
 
  private:
@@ -41,7 +50,8 @@ class PlainRounds {
   static constexpr double kTokensFade = FadeOver(100);
   static constexpr double kPassesFade = FadeOver(16);
 
-  FadingMean passes_ = {};
+  FadingMean run_ = {};
+  FadingQuotient given_ = {};
   FadingQuotient tokens_ = {};
   FadingQuotient drafts_ = {};
 };

@@ -157,15 +157,19 @@ double SpeculationModel::Seconds(const DraftLength& length) const {
   return Seconds(length, PassSeconds(length));
 }
 
+double SpeculationModel::TokensPerSecondOfPasses() const {
+  return plain_.Tokens() / Seconds({}, PlainPassSeconds());
+}
+
+double SpeculationModel::PlainPassSeconds() const {
+  const int whole = static_cast<int>(plain_.Drafts());
+  return passes_.Seconds(whole + 1) +
+         (plain_.Drafts() - whole) *
+             (passes_.Seconds(whole + 2) - passes_.Seconds(whole + 1));
+}
+
 double SpeculationModel::PassSeconds(const DraftLength& length) const {
-  if (length.num_drafts == 0) {
-    const int whole = static_cast<int>(plain_.Drafts());
-    const double pass =
-        passes_.Seconds(whole + 1) +
-        (plain_.Drafts() - whole) *
-            (passes_.Seconds(whole + 2) - passes_.Seconds(whole + 1));
-    return plain_.Passes() * pass;
-  }
+  if (length.num_drafts == 0) return plain_.Passes() * PlainPassSeconds();
   double seconds = passes_.Seconds(1);
   for (int k = 1; k <= length.num_drafts; ++k) {
     seconds += places_[length.stop].MakesAtLeast(k) *

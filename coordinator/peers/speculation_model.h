@@ -15,8 +15,7 @@ namespace outrider {
 
 // What rounds with K drafts give and take, as far as past rounds tell: how
 // often a draft is made and stands at each place, for each stop, and how long
-// calls and nodes took. All of it fades, as texts and loads change.
-// Thread-compatible.
+// calls and nodes took. All of it fades. Thread-compatible.
 class SpeculationModel {
  public:
   static constexpr int kMostDrafts = DraftLength::kMostDrafts;
@@ -48,7 +47,7 @@ class SpeculationModel {
   // Tokens that a round with so many drafts commits on average, and its time;
   // known once it has learned.
   double Tokens(const DraftLength& length) const {
-    if (length.num_drafts == 0) return plain_.Tokens();
+    if (length.num_drafts == 0) return plain_.Passes() * plain_.Tokens();
     return places_[length.stop].Tokens(length.num_drafts);
   }
   double Seconds(const DraftLength& length) const;
@@ -61,7 +60,9 @@ class SpeculationModel {
   double TokensPerSecond(const DraftLength& length) const {
     return Tokens(length) / Seconds(length);
   }
-  // The length with the most tokens a second, of at least `least` drafts; the
+  // The same without drafts where each pass has a call of its own.
+  double TokensPerSecondOfPasses() const;
+  // The length of `least` drafts and more with the most tokens a second; the
   // fewest among equals, and of the earliest stop.
   DraftLength Best(int least, int most) const;
 
@@ -77,6 +78,7 @@ class SpeculationModel {
   // What the verifier computes, on average: longer than it would take for as
   // many rows as there are on average, where the passes are a staircase.
   double PassSeconds(const DraftLength& length) const;
+  double PlainPassSeconds() const;
   double Seconds(const DraftLength& length, double pass_seconds) const;
   double VerifySeconds(const DraftLength& length, double pass_seconds) const;
 

@@ -39,6 +39,7 @@ enum class Mutant {
   kH1,
   kH2,
   kH3,
+  kH4,
   kD1,
   kD2,
   kD3,

@@ -112,7 +112,7 @@ TEST_F(ServeNodeTest, AnIdleDialogueDoesNotKeepANodeThatDrains) {
 TEST_F(ServeNodeTest, SessionsKeepANodeThatDrains) {
   BeginCall();
   Signal(SIGTERM);
-  EXPECT_FALSE(EndsWithin(std::chrono::seconds(1)));
+  EXPECT_FALSE(EndsWithin(std::chrono::seconds(3)));
   EndCall();
   EXPECT_THAT(Result(), IsOk());
 }

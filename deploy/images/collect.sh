@@ -30,7 +30,7 @@ if [[ -z "$(ls -A "$out/lib")" ]]; then
   exit 1
 fi
 
-# An environment that does not go along has pip, and what makes the stubs.
+# pip, and what makes the stubs, come from an environment that does not go along.
 cd "$(dirname "$0")/../.."
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT

@@ -113,7 +113,7 @@ class Disturbance:
         return [one for at, what in self.faults if among is None or among(what) for one in recoveries(times, at)]
 
     async def tells_recovery(self, whose, recovery):
-        """Tells it beside what a stream that moved alone would be granted, which those that move at once are not."""
+        """Notes the recovery beside what a stream that moved alone would be granted, which those that move at once are not."""
         prefill = await self.own_prefill()
         self.notes.append(f"recovery p99{whose} {recovery:.2f} s; of one that moves alone at most {1 + prefill:.2f} s, of which "
                           f"{prefill:.2f} s of passes for its text")

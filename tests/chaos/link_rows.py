@@ -185,7 +185,7 @@ def lacks_networks():
 
 
 async def packets_are_lost(run):
-    """They are lost from the beginning to the end: what is undisturbed in other rows is not in this one. Hence what 1 % costs is
+    """Packets are lost from the beginning to the end: what is undisturbed in other rows is not in this one. Hence what 1 % costs is
     seen afterwards, of clusters that differ in nothing else."""
     run.notes.append("verifiers behind losses of 1, 5 and 20 %; so was the undisturbed time, and the plain golden")
     await asyncio.sleep(3 if run.is_short else 20)

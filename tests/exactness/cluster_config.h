@@ -56,6 +56,8 @@ struct Sabotage {
   // Whether the verifier is lost with this reply: another takes its place.
   std::function<bool(ToyCluster&, const VerifyCall&, const VerifyReply&)>
       is_verifier_lost = {};
+  // Whether this call ends once its drafter has cut its cache, and no more.
+  std::function<bool(const DraftCall&)> is_draft_cancelled = {};
   // A draft that the client has accepted, before it is scored and judged.
   std::function<void(Draft&)> alter_draft = {};
   // The same of one that was made ahead, before that.
@@ -72,16 +74,16 @@ struct Sabotage {
 
   bool IsNone() const {
     return !drafter_cut && !verifier_cut && !after_verify &&
-           !is_verifier_lost && !alter_draft && !alter_hit && !coins &&
-           !judge && !draft_length && !drafts && !memory && !round;
+           !is_verifier_lost && !is_draft_cancelled && !alter_draft &&
+           !alter_hit && !coins && !judge && !draft_length && !drafts &&
+           !memory && !round;
   }
 };
 
 struct ClusterConfig {
   SamplingParams sampling = {.temperature = 0.8, .top_k = 3};
   RuleKind rule = RuleKind::kRejection;
-  // Where it says nothing, rows are whole, as they also are at a size of 0, and
-  // their weights not rounded, and no draft ends early.
+  // Nothing, or a size of 0: whole rows, not rounded, and no draft ends early.
   DraftOverrides drafting = {};
   ReplyFormat reply_format = ReplyFormat::kFull;
   std::vector<int> draft_lengths = {3};  // K by round, over and over

@@ -120,6 +120,27 @@ TEST(ScheduleMutantsTest, EntriesOfRefusedDraftsInFlightAreMissed) {
   EXPECT_GT(EnumerateSchedule(Mutant::kH3, config).num_misses, 0);
 }
 
+// A call ahead that is given up may have cut the drafter's cache already: what
+// it had drafted in flight is gone from there, and must be sent again.
+TEST(ScheduleMutantsTest, EntriesOfACallThatWasCancelledAreMissed) {
+  for (const Schedule schedule : {Schedule::kAhead, Schedule::kPredraft}) {
+    ClusterConfig config = Config(schedule);
+    config.draft_lengths = {2};
+    config.sabotage.is_draft_cancelled = [](const DraftCall& call) {
+      return call.max_outcomes > 0;
+    };
+    const Enumeration right = EnumerateSchedule(Mutant::kNone, config);
+    EXPECT_LE(FromPlain(right).max_difference, kTolerance);
+    EXPECT_EQ(right.num_misses, 0);
+    EXPECT_EQ(right.problem, "");
+    EXPECT_EQ(right.expected_hits, 0);
+    // Misses heal it, so that the law stands.
+    const Enumeration wrong = EnumerateSchedule(Mutant::kH4, config);
+    EXPECT_GT(wrong.num_misses, 0);
+    EXPECT_LE(FromPlain(wrong).max_difference, kTolerance);
+  }
+}
+
 // The target's own token after full acceptance is the one that was guessed
 // wherever that is possible.
 TEST(ScheduleMutantsTest, AGuessOfTheBonusTokenMustNotReachTheRule) {

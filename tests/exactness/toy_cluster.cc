@@ -122,7 +122,14 @@ ToyCluster::ToyCluster(const ClusterConfig& config, const ToyModel& model,
       drafter_node_(NewDrafter()),
       verifier_node_(NewVerifier()) {
   draft_stub_ = std::make_unique<InProcessDraftStub>(*drafter_node_);
-  draft_stub_->hooks().num_deliveries = config.num_deliveries;
+  draft_stub_->hooks() = {
+      .num_deliveries = config.num_deliveries,
+      .before = [this](const DraftCall& call) {
+        const auto& is_cancelled = config_.sabotage.is_draft_cancelled;
+        if (!is_cancelled || !is_cancelled(call)) return absl::OkStatus();
+        drafter_node_->Truncate(call.header, call.header.delta.keep_length);
+        return absl::AbortedError("a newer step has come");
+      }};
   verify_stub_ = std::make_unique<InProcessVerifyStub>(*verifier_node_);
   verify_stub_->hooks() = {
       .num_deliveries = config.num_deliveries,

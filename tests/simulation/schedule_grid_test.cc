@@ -53,12 +53,12 @@ struct Rates {
   double by_control = 0;
 };
 Rates RatesOf(const TimedWorld& world, Schedule schedule) {
-  constexpr int kNumSeeds = 6;
+  constexpr int kNumSeeds = 12;
   Best best = BestOf(world, schedule);
   if (world.num_users == 1) {
     double by_control = 0;
     for (uint32_t seed = 2; seed < 2 + kNumSeeds; ++seed) {
-      by_control += RateByControl(world, schedule, seed, 2000) / kNumSeeds;
+      by_control += RateByControl(world, schedule, seed, 1000) / kNumSeeds;
     }
     return {best, by_control};
   }
@@ -70,7 +70,7 @@ Rates RatesOf(const TimedWorld& world, Schedule schedule) {
   for (uint32_t seed = 2; seed < 2 + kNumSeeds; ++seed) {
     best.rate += RateOf(world, best.way, seed) / kNumSeeds;
     by_control +=
-        RateByControl(world, schedule, seed, 333 * world.num_users) / kNumSeeds;
+        RateByControl(world, schedule, seed, 200 * world.num_users) / kNumSeeds;
   }
   return {best, by_control};
 }
