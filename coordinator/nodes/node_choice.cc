@@ -32,7 +32,7 @@ uint64_t OrderOfSalt(absl::string_view salt, absl::string_view address) {
   return SipHash24({}, absl::StrCat(address, " ", salt));
 }
 
-// How many orders of salts are computed before it is given up: a session's
+// After so many computed orders the search for a salt is given up: a session's
 // opening waits for it, and so do all others of the pool.
 constexpr size_t kMostAsked = 8192;
 

@@ -33,9 +33,9 @@ struct Voidify {
 
 }  // namespace outrider::internal
 
-// Is for invariants of our own code only: what a peer, a file or a flag can
-// cause is an absl::Status. Prefixed, as torch and newer gRPC bring a CHECK
-// each.
+// OUTRIDER_CHECK is for invariants of our own code only: what a peer, a file or
+// a flag can cause is an absl::Status. It is prefixed, as torch and newer gRPC
+// bring a CHECK each.
 #define OUTRIDER_CHECK(condition)                                              \
   (condition)                                                                  \
       ? (void)0                                                                \

@@ -22,10 +22,10 @@ bool AdjustsLogits(const SamplingParams& params);
 //                        "CTRL", section 4.1; in its two-sided form)
 //   frequency penalty:   x - f * (times the token was generated)
 //   presence penalty:    x - p if it was generated at all
-// Is in double precision, where no logit can overflow; -inf, a mask, stays so.
-// Costs one pass over history and row. `logits` holds no NaN and no +inf;
-// `params` are valid. INTERNAL where the history or the bias names a token that
-// the row does not have.
+// The result is in double precision, where no logit can overflow; -inf, a mask,
+// stays so. Costs one pass over history and row. `logits` holds no NaN and no
+// +inf; `params` are valid. INTERNAL where the history or the bias names a
+// token that the row does not have.
 absl::StatusOr<std::vector<double>> AdjustLogits(absl::Span<const float> logits,
                                                  const SamplingParams& params,
                                                  const TokenHistory& history);

@@ -30,7 +30,7 @@ class TableLm final : public CausalLm {
   // [vocab_size] logits of the token after `context`.
   using Table =
       std::function<std::vector<float>(absl::Span<const TokenId> context)>;
-  // How many entries a cache leaves that cuts wrongly, unnoticed. Such a model
+  // Says how many entries a cache leaves that cuts wrongly. Such a model
   // keeps the context of a session, known by its first block, outside of the
   // blocks.
   struct CutView {

@@ -10,7 +10,7 @@
 
 namespace outrider {
 
-// Is above every vocabulary there is, and small enough for a table by id.
+// This is above every vocabulary there is, and small enough for a table by id.
 constexpr int kMaxVocabularySize = 1 << 22;
 
 // The "model" of a tokenizer.json. Ids may have holes, but not occur twice.

@@ -96,7 +96,7 @@ struct VerifyCall {
 
 struct VerifyReply {
   ReplyHeader header = {};
-  // What the formats have, in their order; or a cache that does not fit.
+  // One kind for each format, in the formats' order; or a miss.
   std::variant<LogitRows, std::vector<TargetRow>, Verdict, Miss> outcome = {};
   // Each number of the rows is one of bfloat16's.
   bool is_bfloat16 = false;

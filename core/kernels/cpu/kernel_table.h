@@ -71,9 +71,9 @@ struct LinearTask {
   float* scratch = nullptr;  // num_rows * (in + 31), on a whole cache line
 };
 
-// Has two steps, each of which threads may share: it writes the rows of x as
-// this level multiplies them into scratch; then it computes groups of outputs,
-// for all rows.
+// Has two steps, each of which threads may share: it writes to scratch the rows
+// of x in the form that this level multiplies; then it computes groups of
+// outputs, for all rows.
 struct LinearKernel {
   void (*prepare)(const LinearTask& task, int first_row, int end_row);
   void (*multiply)(const LinearTask& task, int first_group, int end_group);

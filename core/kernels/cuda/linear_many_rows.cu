@@ -11,8 +11,8 @@
 namespace outrider::kernels::cuda {
 namespace {
 
-// The warps of a row of warps have outputs of their own, the rows of warps
-// tokens of their own.
+// kOutWarps warps differ in their outputs, kRowWarps in their tokens: each of
+// the block's warps is one of either.
 constexpr int kOutWarps = 4, kRowWarps = 2;
 constexpr int kWarps = kOutWarps * kRowWarps;
 constexpr int kThreads = kWarps * kWarpSize;
