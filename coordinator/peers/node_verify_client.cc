@@ -64,7 +64,7 @@ Task<absl::StatusOr<ScoredDraft>> NodeVerifyClient::Score(Session& session,
     co_return ScoredDraft{
         .score = std::move(score),
         .link = link,
-        .next_run = std::min(NextRun(session), 1 + MostDrafts(session))};
+        .next_run = 1 + std::min(NextRun(session) - 1, MostDrafts(session))};
   }
   co_return absl::UnavailableError("the verifier keeps losing the session");
 }
