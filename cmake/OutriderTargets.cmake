@@ -1,7 +1,7 @@
 # outrider_cc_library(NAME sampling HDRS … SRCS … DEPS … [STRICT] [HOT] [SHELL] [COLD] [FUZZED])
 #   one library per folder, alias outrider::sampling; explicit lists, no globs.
-#   HOT: its loops go over whole rows, and are worth -O3. The others are as fast
-#   with -O2, and an eighth less to compile.
+#   HOT: its loops go over whole rows, and are worth -O3. The others mostly call,
+#   and with -O2 take an eighth less to compile.
 #   SHELL: what computes is called from it and stands elsewhere, so that sanitizers'
 #   builds do not spend twice the time to optimise it.
 #   COLD: likewise, and no part of a server's round: clients, flags, reports. No

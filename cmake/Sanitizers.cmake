@@ -11,7 +11,7 @@ if(OUTRIDER_SANITIZE)
     if(OUTRIDER_SANITIZE MATCHES "address")
       # The address sanitizer sees what is read or written through a null
       # pointer or beyond an object's end; each of these two checks of the same
-      # is a tenth of a build.
+      # is about a tenth of what a file takes to compile.
       add_compile_options(-fno-sanitize=null,object-size)
     endif()
   endif()
