@@ -49,21 +49,21 @@ void EmulateMma(FragmentD& sum, const FragmentA& mine_a,
     FragmentA a;
     FragmentB b;
   };
-  const Payload* all =
-      Exchange(kAllLanes, ToPayload(Both{mine_a, mine_b}), kMma, site);
+  const Payload* all = Exchange(kAllLanes, Both{mine_a, mine_b}, kMma, site);
+  const int lane = Lane();
+  const auto element = [](uint32_t pair, int k) -> double {
+    return k % 2 == 0 ? LowOf<T>(pair) : HighOf<T>(pair);
+  };
   // The lane's two rows of A and its two columns of B.
   double rows[2][16], columns[2][16];
-  for (int k = 0; k < 16; ++k) {
-    const auto element = [k](uint32_t pair) -> double {
-      return k % 2 == 0 ? LowOf<T>(pair) : HighOf<T>(pair);
-    };
-    const int t = k % 8 / 2;
-    const auto a = FromPayload<Both>(all[Lane() / 4 * 4 + t]).a;
+  for (int t = 0; t < 4; ++t) {
+    const auto a = FromPayload<Both>(all[lane / 4 * 4 + t]).a;
     for (int i = 0; i < 2; ++i) {
-      rows[i][k] = element(a.a[k / 8 * 2 + i]);
-      const int column = Lane() % 4 * 2 + i;
-      const auto b = FromPayload<Both>(all[column * 4 + t]).b;
-      columns[i][k] = element(b.b[k / 8]);
+      const auto b = FromPayload<Both>(all[(lane % 4 * 2 + i) * 4 + t]).b;
+      for (const int k : {2 * t, 2 * t + 1, 2 * t + 8, 2 * t + 9}) {
+        rows[i][k] = element(a.a[k / 8 * 2 + i], k);
+        columns[i][k] = element(b.b[k / 8], k);
+      }
     }
   }
   for (int i = 0; i < 4; ++i) {

@@ -14,16 +14,12 @@
 #include "core/base/check.h"
 #include "core/kernels/cuda/emulation/copies.h"
 #include "core/kernels/cuda/emulation/failure.h"
+#include "core/kernels/cuda/emulation/shared_objects.h"
 #include "core/kernels/cuda/emulation/stack_switch.h"
 #include "core/kernels/cuda/emulation/thread_order.h"
 
-#if defined(__SANITIZE_ADDRESS__)
-#define OUTRIDER_ADDRESS_SANITIZER 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define OUTRIDER_ADDRESS_SANITIZER 1
-#endif
-#endif
+// The address sanitizer looks at the kernels. This file, which runs them, is
+// compiled without it (CMakeLists.txt), and tells it which stack is which.
 #ifdef OUTRIDER_ADDRESS_SANITIZER
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
@@ -58,22 +54,15 @@ struct Thread {
   bool has_awaited = false;  // the previous kernel
 };
 
-// Where the lanes of one mask meet. `out` changes only once all have come back
-// with another payload: nobody is overtaken.
+// Where the lanes of one mask meet. What they have brought stays until all have
+// met once more, as meetings take turns with two places: nobody is overtaken.
 struct Rendezvous {
   unsigned mask = 0;
   unsigned arrived = 0;
   int kind = 0;
   Site site;
-  Payload in[kWarpSize];
-  Payload out[kWarpSize];
-};
-
-// Static shared memory of some kernel.
-struct SharedObject {
-  unsigned char* begin = nullptr;
-  size_t bytes = 0;
-  uint64_t launch = 0;  // the last one that used it
+  int place = 0;
+  Payload payloads[2][kWarpSize];
 };
 
 struct Machine {
@@ -90,11 +79,12 @@ struct Machine {
   int current = 0;
   std::vector<std::deque<Rendezvous>> warps;
   unsigned char* dynamic = nullptr;
-  std::deque<SharedObject> shared_objects;
-  uint64_t launch = 0;
-  size_t shared_bytes = 0;  // of the launch, with those objects that it uses
+  SharedObjects shared_objects;
 
+  // Where RunBlock was left for a thread, and, for the address sanitizer, its
+  // stack.
   void* scheduler = nullptr;
+  bool is_scheduler_left = false;
   const void* scheduler_bottom = nullptr;
   size_t scheduler_size = 0;
 };
@@ -114,23 +104,49 @@ std::string Describe(const Thread& thread) {
                       ")");
 }
 
+// Goes on with thread i. `here` and `fake_stack` keep what is left; the latter
+// is null where it is left for ever.
+void SwitchTo(int i, void** here, [[maybe_unused]] void** fake_stack) {
+  Machine& machine = TheMachine();
+  machine.current = i;
+  const Thread& thread = machine.threads[i];
+  OUTRIDER_TELL_SANITIZER(__sanitizer_start_switch_fiber(
+      fake_stack, thread.stack->bottom(), Stack::kBytes));
+  OutriderSwitchStack(here, thread.context);
+}
+
+// The first words of what was switched to.
+void Arrive([[maybe_unused]] void* fake_stack) {
+  OUTRIDER_TELL_SANITIZER(
+      Machine& machine = TheMachine(); const void* bottom; size_t size;
+      __sanitizer_finish_switch_fiber(fake_stack, &bottom, &size);
+      if (std::exchange(machine.is_scheduler_left, false)) {
+        machine.scheduler_bottom = bottom;
+        machine.scheduler_size = size;
+      });
+}
+
+// The next thread goes on from here: by way of RunBlock it would take two
+// switches, which are most of what an emulation costs.
 void Suspend(At at, Site site) {
   Machine& machine = TheMachine();
   Thread& thread = Current();
   thread.at = at;
   thread.site = site;
-  OUTRIDER_TELL_SANITIZER(__sanitizer_start_switch_fiber(
-      at == At::kDone ? nullptr : &thread.fake_stack, machine.scheduler_bottom,
-      machine.scheduler_size));
-  OutriderSwitchStack(&thread.context, machine.scheduler);
-  OUTRIDER_TELL_SANITIZER(__sanitizer_finish_switch_fiber(
-      thread.fake_stack, &machine.scheduler_bottom, &machine.scheduler_size));
+  void** const fake_stack = at == At::kDone ? nullptr : &thread.fake_stack;
+  if (!machine.order.is_empty() && machine.failure.is_empty()) {
+    SwitchTo(machine.order.Take(), &thread.context, fake_stack);
+  } else {
+    OUTRIDER_TELL_SANITIZER(__sanitizer_start_switch_fiber(
+        fake_stack, machine.scheduler_bottom, machine.scheduler_size));
+    OutriderSwitchStack(&thread.context, machine.scheduler);
+  }
+  Arrive(thread.fake_stack);
 }
 
 void RunThread() {
   Machine& machine = TheMachine();
-  OUTRIDER_TELL_SANITIZER(__sanitizer_finish_switch_fiber(
-      nullptr, &machine.scheduler_bottom, &machine.scheduler_size));
+  Arrive(nullptr);
   (*machine.body)();
   if (!Current().copies.is_empty()) {
     Fail("a thread does not wait for a copy", {"its end", 0});
@@ -143,15 +159,14 @@ void RunThread() {
   std::abort();  // nobody resumes a thread that is done
 }
 
-void Resume(int i) {
+// Returns once no thread can go on.
+void RunThreads() {
   Machine& machine = TheMachine();
-  machine.current = i;
-  Thread& thread = machine.threads[i];
-  OUTRIDER_TELL_SANITIZER(void* fake; __sanitizer_start_switch_fiber(
-                              &fake, thread.stack->bottom(), Stack::kBytes));
-  OutriderSwitchStack(&machine.scheduler, thread.context);
+  [[maybe_unused]] void* fake_stack = nullptr;
+  machine.is_scheduler_left = true;
+  SwitchTo(machine.order.Take(), &machine.scheduler, &fake_stack);
   OUTRIDER_TELL_SANITIZER(
-      __sanitizer_finish_switch_fiber(fake, nullptr, nullptr));
+      __sanitizer_finish_switch_fiber(fake_stack, nullptr, nullptr));
 }
 
 void MakeAllReady() {
@@ -162,24 +177,23 @@ void MakeAllReady() {
   machine.order.AddAll(machine.num_threads, kWarpSize);
 }
 
-// NaN in every floating-point type, -1 in integers.
-void Poison(unsigned char* begin, size_t bytes) {
-  if (bytes > 0) std::memset(begin, 0xFF, bytes);
-}
-
 void PrepareBlock() {
   Machine& machine = TheMachine();
-  for (const SharedObject& object : machine.shared_objects) {
-    Poison(object.begin, object.bytes);
-  }
+  machine.shared_objects.BeginBlock();
   Poison(machine.dynamic, machine.grid.shared_bytes);
-  machine.warps.assign((machine.num_threads + kWarpSize - 1) / kWarpSize, {});
+  const int num_warps = (machine.num_threads + kWarpSize - 1) / kWarpSize;
+  if (machine.warps.size() < static_cast<size_t>(num_warps)) {
+    machine.warps.resize(num_warps);
+  }
+  for (int i = 0; i < num_warps; ++i) {
+    for (Rendezvous& meeting : machine.warps[i]) meeting.arrived = 0;
+  }
   machine.order.Clear();
   machine.num_alive = machine.num_threads;
   const Dim3& size = machine.grid.threads;
   for (int i = 0; i < machine.num_threads; ++i) {
     Thread& thread = machine.threads[i];
-    if (thread.stack == nullptr) thread.stack = std::make_unique<Stack>();
+    if (thread.stack == nullptr) thread.stack = std::make_unique<Stack>(i);
     thread.context = thread.stack->Start(RunThread);
     const auto place = static_cast<unsigned>(i);
     thread.index = {place % size.x, place / size.x % size.y,
@@ -218,13 +232,12 @@ void OpenBarrier() {
 // frames of what never returns; of one that did not, of all that they had
 // called.
 void ForgetFrames([[maybe_unused]] Machine& machine) {
-  OUTRIDER_TELL_SANITIZER(
-      const size_t bytes =
-          machine.failure.is_empty() ? kLastFrames : Stack::kBytes;
-      for (int i = 0; i < machine.num_threads; ++i) {
-        char* const bottom = machine.threads[i].stack->bottom();
-        __asan_unpoison_memory_region(bottom + Stack::kBytes - bytes, bytes);
-      });
+  OUTRIDER_TELL_SANITIZER(for (int i = 0; i < machine.num_threads; ++i) {
+    const Stack& stack = *machine.threads[i].stack;
+    char* const from =
+        machine.failure.is_empty() ? stack.top() - kLastFrames : stack.bottom();
+    __asan_unpoison_memory_region(from, stack.top() - from);
+  });
 }
 
 void RunBlock() {
@@ -236,7 +249,7 @@ void RunBlock() {
       OpenBarrier();
       continue;
     }
-    Resume(machine.order.Take());
+    RunThreads();
   }
   ForgetFrames(machine);
 }
@@ -272,8 +285,7 @@ void RunGrid(const Grid& grid, const std::function<void()>& body) {
   }
   machine.order.Restart(machine.seed);
   machine.grid = grid;
-  ++machine.launch;
-  machine.shared_bytes = grid.shared_bytes;
+  machine.shared_objects.BeginLaunch(grid.shared_bytes);
   machine.body = &body;
   const Dim3& threads = grid.threads;
   machine.num_threads = static_cast<int>(threads.x * threads.y * threads.z);
@@ -316,7 +328,7 @@ void Barrier(Site site) { Suspend(At::kBarrier, site); }
 
 void AwaitPreviousKernel() { Current().has_awaited = true; }
 
-const Payload* Exchange(unsigned mask, const Payload& mine, int kind,
+const Payload* Exchange(unsigned mask, const void* mine, size_t bytes, int kind,
                         Site site) {
   Machine& machine = TheMachine();
   const int warp = machine.current / kWarpSize;
@@ -327,13 +339,13 @@ const Payload* Exchange(unsigned mask, const Payload& mine, int kind,
   if (num_lanes < kWarpSize && mask >> num_lanes != 0) {
     Fail("a mask names lanes that the block does not have", site);
   }
-  std::deque<Rendezvous>& all = machine.warps[warp];
-  auto place = std::find_if(all.begin(), all.end(), [&](const Rendezvous& r) {
-    return r.mask == mask;
-  });
-  if (place == all.end()) {
-    all.emplace_back().mask = mask;
-    place = all.end() - 1;
+  std::deque<Rendezvous>& meetings = machine.warps[warp];
+  auto place =
+      std::find_if(meetings.begin(), meetings.end(),
+                   [&](const Rendezvous& r) { return r.mask == mask; });
+  if (place == meetings.end()) {
+    meetings.emplace_back().mask = mask;
+    place = meetings.end() - 1;
   }
   Rendezvous& meeting = *place;
   if (meeting.arrived == 0) {
@@ -343,20 +355,21 @@ const Payload* Exchange(unsigned mask, const Payload& mine, int kind,
   if (meeting.kind != kind || meeting.site.line != site.line) {
     Fail("lanes of a warp meet in different operations", site);
   }
-  meeting.in[lane] = mine;
+  const Payload* const all = meeting.payloads[meeting.place];
+  std::memcpy(meeting.payloads[meeting.place][lane].bytes, mine, bytes);
   meeting.arrived |= 1u << lane;
   if (meeting.arrived != mask) {
     Suspend(At::kWarp, site);
-    return meeting.out;
+    return all;
   }
-  std::copy(std::begin(meeting.in), std::end(meeting.in), meeting.out);
+  meeting.place = 1 - meeting.place;
   meeting.arrived = 0;
   for (int i = 0; i < num_lanes; ++i) {
     if ((mask >> i & 1) == 0 || i == lane) continue;
     machine.threads[warp * kWarpSize + i].at = At::kReady;
     machine.order.Add(warp * kWarpSize + i);
   }
-  return meeting.out;
+  return all;
 }
 
 void AskForCopy(void* shared, const void* from, size_t bytes) {
@@ -372,20 +385,8 @@ void* DynamicShared() { return TheMachine().dynamic; }
 
 void RegisterShared(void* object, size_t bytes) {
   Machine& machine = TheMachine();
-  auto& objects = machine.shared_objects;
-  auto* begin = static_cast<unsigned char*>(object);
-  auto place = std::find_if(
-      objects.begin(), objects.end(),
-      [begin](const SharedObject& known) { return known.begin == begin; });
-  if (place == objects.end()) {
-    objects.push_back({.begin = begin, .bytes = bytes});
-    place = objects.end() - 1;
-    Poison(begin, bytes);
-  }
-  if (place->launch == machine.launch) return;
-  place->launch = machine.launch;
-  machine.shared_bytes += bytes;
-  if (machine.shared_bytes > MostSharedBytes(machine.grid)) {
+  if (machine.shared_objects.Use(object, bytes) >
+      MostSharedBytes(machine.grid)) {
     Fail("a launch of more shared memory than a device has, its own included",
          {"an array of its own", 0});
   }

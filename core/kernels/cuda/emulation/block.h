@@ -67,9 +67,9 @@ struct alignas(16) Payload {
   unsigned char bytes[kPayloadBytes];
 };
 
-// Every lane of `mask` brings a payload to the same operation, named by `kind`
-// and its site; all receive everybody's, [32], until their next one.
-const Payload* Exchange(unsigned mask, const Payload& mine, int kind,
+// Every lane of `mask` brings `bytes` of a payload to the same operation, named
+// by `kind` and its site; all receive everybody's, [32], until their next one.
+const Payload* Exchange(unsigned mask, const void* mine, size_t bytes, int kind,
                         Site site);
 
 // The thread's copies to shared memory (copies.h).

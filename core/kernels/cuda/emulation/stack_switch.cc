@@ -74,21 +74,26 @@ namespace outrider::kernels::cuda::emulation {
 namespace {
 
 constexpr size_t kGuardBytes = 16 << 10;
+// Stacks are as far apart as a cache repeats its places. Were their tops all at
+// the same place in them, those of a block would put each other out of the
+// cache.
+constexpr size_t kNumTops = 32, kBetweenTops = 9 * 64;
 
 }  // namespace
 
-Stack::Stack() {
+Stack::Stack(int number) {
   void* memory = mmap(nullptr, kGuardBytes + kBytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   OUTRIDER_CHECK(memory != MAP_FAILED) << "no memory for a thread's stack";
   OUTRIDER_CHECK(mprotect(memory, kGuardBytes, PROT_NONE) == 0) << "mprotect";
   bottom_ = static_cast<char*>(memory) + kGuardBytes;
+  top_ = bottom_ + kBytes - number % kNumTops * kBetweenTops;
 }
 
 Stack::~Stack() { munmap(bottom_ - kGuardBytes, kGuardBytes + kBytes); }
 
 void* Stack::Start(void (*entry)()) const {
-  auto* top = reinterpret_cast<uint64_t*>(bottom_ + kBytes);
+  auto* top = reinterpret_cast<uint64_t*>(top_);
 #if defined(__x86_64__)
   // Six registers, then where `ret` goes; a function finds the stack eight
   // bytes off a multiple of 16, as if it had been called.

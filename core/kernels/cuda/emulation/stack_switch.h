@@ -11,17 +11,20 @@ class Stack {
  public:
   static constexpr size_t kBytes = 256 << 10;
 
-  Stack();
+  // Stacks whose numbers follow on each other begin at other places in a cache.
+  explicit Stack(int number);
   ~Stack();
   Stack(const Stack&) = delete;
   Stack& operator=(const Stack&) = delete;
 
   char* bottom() const { return bottom_; }
+  char* top() const { return top_; }
   // What SwitchStack needs to start `entry`, which never returns.
   void* Start(void (*entry)()) const;
 
  private:
   char* bottom_;
+  char* top_;
 };
 
 // Leaves what runs now at *here, goes on where `there` was left, and returns

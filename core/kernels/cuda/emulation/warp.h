@@ -16,25 +16,23 @@
 namespace outrider::kernels::cuda::emulation {
 
 template <typename T>
-Payload ToPayload(const T& value) {
-  static_assert(sizeof(T) <= kPayloadBytes && std::is_trivially_copyable_v<T>);
-  Payload payload = {};
-  std::memcpy(payload.bytes, &value, sizeof(T));
-  return payload;
-}
-
-template <typename T>
 T FromPayload(const Payload& payload) {
   T value;
   std::memcpy(&value, payload.bytes, sizeof(T));
   return value;
 }
 
+template <typename T>
+const Payload* Exchange(unsigned mask, const T& mine, int kind, Site site) {
+  static_assert(sizeof(T) <= kPayloadBytes && std::is_trivially_copyable_v<T>);
+  return Exchange(mask, &mine, sizeof(T), kind, site);
+}
+
 enum Kind { kSyncWarp, kShuffle, kShuffleXor, kBallot, kMma };
 
 template <typename T>
 T ReadLane(unsigned mask, const T& mine, int source, Kind kind, Site site) {
-  const Payload* all = Exchange(mask, ToPayload(mine), kind, site);
+  const Payload* all = Exchange(mask, mine, kind, site);
   if ((mask >> source & 1) == 0) Fail("a shuffle reads outside its mask", site);
   return FromPayload<T>(all[source]);
 }
@@ -43,7 +41,7 @@ T ReadLane(unsigned mask, const T& mine, int source, Kind kind, Site site) {
 
 inline void __syncwarp(unsigned mask = ~0u, OUTRIDER_SITE) {
   namespace emulation = outrider::kernels::cuda::emulation;
-  emulation::Exchange(mask, {}, emulation::kSyncWarp, {file, line});
+  emulation::Exchange(mask, nullptr, 0, emulation::kSyncWarp, {file, line});
 }
 template <typename T>
 T __shfl_sync(unsigned mask, T value, int source, OUTRIDER_SITE) {
@@ -59,8 +57,8 @@ T __shfl_xor_sync(unsigned mask, T value, int bits, OUTRIDER_SITE) {
 }
 inline unsigned __ballot_sync(unsigned mask, bool predicate, OUTRIDER_SITE) {
   namespace emulation = outrider::kernels::cuda::emulation;
-  const emulation::Payload* all = emulation::Exchange(
-      mask, emulation::ToPayload(predicate), emulation::kBallot, {file, line});
+  const emulation::Payload* all =
+      emulation::Exchange(mask, predicate, emulation::kBallot, {file, line});
   unsigned ballot = 0;
   for (int lane = 0; lane < 32; ++lane) {
     if ((mask >> lane & 1) == 0) continue;
