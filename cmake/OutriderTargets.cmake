@@ -96,6 +96,44 @@ function(outrider_cc_binary)
   target_compile_definitions(${A_NAME} PRIVATE OUTRIDER_VERSION="${PROJECT_VERSION}")
 endfunction()
 
+# Tests call what is optimised; optimising the calls only costs time to build, and
+# twice as much of it with a sanitizer's checks in them. -pthread comes with gRPC to
+# some, and precompiled headers are for all or none.
+function(outrider_set_options_of_tests target level)
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-pthread>)
+  # To look for memory that it may free is a tenth of what gcc does for them.
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-expand=10000>)
+  if(NOT CMAKE_BUILD_TYPE STREQUAL "Debug" OR OUTRIDER_SANITIZE)
+    target_compile_options(${target} PRIVATE ${level})
+  endif()
+  # These two look at each access to a member, a sixth of what a file of tests
+  # costs. A library's sources have them; what stands in headers alone has not in a
+  # test's program.
+  if(OUTRIDER_SANITIZE MATCHES "undefined")
+    target_compile_options(${target} PRIVATE -fno-sanitize=alignment,vptr)
+  endif()
+endfunction()
+
+# What nearly every test includes is read once for all whose options are the same.
+# Not where files are compiled alone, to show that each includes what it needs.
+function(outrider_precompile_headers_of_tests target)
+  if(NOT OUTRIDER_UNITY)
+    return()
+  endif()
+  if(NOT TARGET outrider_test_headers)
+    file(WRITE ${CMAKE_BINARY_DIR}/test_headers.cc "")
+    add_library(outrider_test_headers OBJECT EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/test_headers.cc)
+    target_link_libraries(outrider_test_headers PRIVATE GTest::gmock)
+    outrider_set_options_of_tests(outrider_test_headers -O0)
+    target_precompile_headers(outrider_test_headers PRIVATE
+      <absl/status/statusor.h> <absl/strings/str_cat.h> <absl/strings/str_format.h> <absl/time/time.h>
+      <gmock/gmock.h> <gtest/gtest.h>
+      <algorithm> <chrono> <cmath> <fstream> <functional> <future> <iostream> <limits> <map> <memory> <mutex>
+      <optional> <random> <set> <span> <string> <thread> <unordered_map> <utility> <variant> <vector>)
+  endif()
+  target_precompile_headers(${target} REUSE_FROM outrider_test_headers)
+endfunction()
+
 function(outrider_cc_tests)
   cmake_parse_arguments(A "THREADS;OPTIMISED" "NAME;TIMEOUT" "SRCS;DEPS;LABELS;ENVIRONMENT" ${ARGN})
   add_executable(${A_NAME} ${A_SRCS})
@@ -103,16 +141,11 @@ function(outrider_cc_tests)
   target_link_libraries(${A_NAME} PRIVATE ${A_DEPS} GTest::gmock GTest::gtest_main outrider_warnings)
   set_target_properties(${A_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   outrider_compile_in_groups(${A_NAME})
-  # Tests call what is optimised; optimising the calls only costs time to build,
-  # and twice as much of it with a sanitizer's checks in them.
-  if(NOT CMAKE_BUILD_TYPE STREQUAL "Debug" OR OUTRIDER_SANITIZE)
-    target_compile_options(${A_NAME} PRIVATE $<IF:$<BOOL:${A_OPTIMISED}>,-O1,-O0>)
-  endif()
-  # These two look at each access to a member, a sixth of what a file of tests
-  # costs. A library's sources have them; what stands in headers alone has not in a
-  # test's program.
-  if(OUTRIDER_SANITIZE MATCHES "undefined")
-    target_compile_options(${A_NAME} PRIVATE -fno-sanitize=alignment,vptr)
+  if(A_OPTIMISED)
+    outrider_set_options_of_tests(${A_NAME} -O1)
+  else()
+    outrider_set_options_of_tests(${A_NAME} -O0)
+    outrider_precompile_headers_of_tests(${A_NAME})
   endif()
   if((OUTRIDER_SANITIZE AND "heavy" IN_LIST A_LABELS) OR
      (OUTRIDER_SANITIZE MATCHES "thread" AND NOT A_THREADS))
