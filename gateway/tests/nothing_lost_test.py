@@ -33,7 +33,7 @@ class NothingLostTest(DoorTest):
     def test_a_coordinator_that_dies_is_no_seam(self):
         dying = self.launch_coordinator()
         self.gateway(coordinators=[dying.address(), self.coordinator])
-        settings = {"model": "demo-target", "prompt": PROMPT, "max_tokens": 100, "temperature": 1,
+        settings = {"model": "demo-target", "prompt": PROMPT, "max_tokens": 60, "temperature": 1,
                     "extra_body": {"ignore_eos": True, "outrider": {"acceptance_rule": "coupled"}}}
         client = self.client()
         expected = {}
