@@ -81,7 +81,7 @@ struct Machine {
   unsigned char* dynamic = nullptr;
   SharedObjects shared_objects;
 
-  // Where RunBlock was left for a thread, and, for the address sanitizer, its
+  // Where RunThreads was left for a thread, and, for the address sanitizer, its
   // stack.
   void* scheduler = nullptr;
   bool is_scheduler_left = false;
@@ -126,8 +126,8 @@ void Arrive([[maybe_unused]] void* fake_stack) {
       });
 }
 
-// The next thread goes on from here: by way of RunBlock it would take two
-// switches, which are most of what an emulation costs.
+// The next thread goes on from here: by way of RunThreads it would take two
+// switches, which cost more than anything else here.
 void Suspend(At at, Site site) {
   Machine& machine = TheMachine();
   Thread& thread = Current();
@@ -356,7 +356,9 @@ const Payload* Exchange(unsigned mask, const void* mine, size_t bytes, int kind,
     Fail("lanes of a warp meet in different operations", site);
   }
   const Payload* const all = meeting.payloads[meeting.place];
-  std::memcpy(meeting.payloads[meeting.place][lane].bytes, mine, bytes);
+  if (bytes > 0) {
+    std::memcpy(meeting.payloads[meeting.place][lane].bytes, mine, bytes);
+  }
   meeting.arrived |= 1u << lane;
   if (meeting.arrived != mask) {
     Suspend(At::kWarp, site);

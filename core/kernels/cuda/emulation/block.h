@@ -69,6 +69,7 @@ struct alignas(16) Payload {
 
 // Every lane of `mask` brings `bytes` of a payload to the same operation, named
 // by `kind` and its site; all receive everybody's, [32], until their next one.
+// `mine` may be null where `bytes` is 0.
 const Payload* Exchange(unsigned mask, const void* mine, size_t bytes, int kind,
                         Site site);
 
