@@ -236,12 +236,14 @@ TEST(EndOfBytesTest, AStopThatOnlyTheEndMakesCertainIsAStop) {
     for (const int num_tokens : {10, 2}) {
       client::GenerationRequest request = Greedy(kPrompt, num_tokens, k);
       const Result free = Generate(cluster, request);
+      ASSERT_THAT(free.status, IsOk());
       EXPECT_EQ(free.finish->reason,
                 num_tokens == 2 ? FinishReason::kLength : FinishReason::kEos);
       EXPECT_EQ(StreamedText(free), said);
       EXPECT_EQ(free.finish->trailing_text, "\n");
       request.stop_strings = {"\n"};
       const Result stopped = Generate(cluster, request);
+      ASSERT_THAT(stopped.status, IsOk());
       EXPECT_EQ(stopped.finish->reason, FinishReason::kStop);
       EXPECT_EQ(FullText(stopped), said);
       EXPECT_EQ(stopped.tokens, free.tokens);

@@ -138,9 +138,14 @@ bool InProcessCluster::WaitUntilReady() {
       std::chrono::steady_clock::now() + std::chrono::seconds(10);
   while (std::chrono::steady_clock::now() < deadline) {
     const NodePool::Overview nodes = pool_->Describe();
-    if (nodes.verifiers.size() > others_.size() &&
+    const bool knows_all =
+        nodes.verifiers.size() > others_.size() &&
         nodes.drafters.size() + nodes.refused_drafters.size() >
-            other_drafters_.size()) {
+            other_drafters_.size();
+    // The thread sanitizer holds up the first threads whose calls complete,
+    // until it has the names for its list of false alarms: on a busy machine
+    // for longer than an attempt to connect may take.
+    if (knows_all && client_->Describe(std::chrono::seconds(5)).ok()) {
       return true;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(20));

@@ -81,7 +81,8 @@ class InProcessCluster {
   LocalNode& other_drafter(int i) { return *other_drafters_.at(i); }
   LocalNode& other_verifier(int i) { return *others_.at(i); }
 
-  // Waits until the pool knows all nodes; false after 10 s.
+  // Waits until the pool knows all nodes and the client is connected; false
+  // after 10 s.
   bool WaitUntilReady();
 
  private:
