@@ -2,17 +2,19 @@
 #   one library per folder, alias outrider::sampling; explicit lists, no globs.
 #   HOT: its loops go over whole rows, and are worth -O3. The others mostly call,
 #   and with -O2 take an eighth less to compile.
-#   SHELL: what computes is called from it and stands elsewhere, so that sanitizers'
-#   builds do not spend twice the time to optimise it.
+#   SHELL: what computes is called from it and stands elsewhere, or its tests compute
+#   little, so that sanitizers' builds do not spend twice the time to optimise it.
 #   COLD: likewise, and no part of a server's round: clients, flags, reports. No
 #   build spends much to optimise it.
 #   FUZZED: it reads what others wrote, and shows libFuzzer which way it took.
 # outrider_cc_binary(NAME outrider-verifier SRCS … DEPS … [OPTIMISED])
-# outrider_cc_tests(NAME sampling_tests SRCS coins_test.cc … DEPS … [LABELS …] [TIMEOUT …] [THREADS] [OPTIMISED])
+# outrider_cc_tests(NAME sampling_tests SRCS coins_test.cc … DEPS … [LABELS …] [TIMEOUT …] [THREADS] [OPTIMISED] [HOT])
 #   one executable for a folder's _test.cc files, which ctest runs suite by suite,
 #   as sampling_tests.CoinsTest, each with this time limit. THREADS: more than one
 #   thread runs in it; the others hold nothing that the thread sanitizer could find.
-#   OPTIMISED: the test computes much by itself, and is compiled for that.
+#   OPTIMISED: the test computes much by itself, and is compiled for that, but not
+#   with sanitizers: there it takes longer to compile than it then saves. HOT: there
+#   too, or it would take minutes.
 #   The files of either are compiled in groups where OUTRIDER_UNITY is on: what
 #   stands in their anonymous namespaces needs names that differ.
 # outrider_python_test(NAME … SCRIPT … [ARGUMENTS …] [LABELS …] [TIMEOUT …])
@@ -50,6 +52,38 @@ function(outrider_compile_in_groups target)
   endif()
 endfunction()
 
+# -pthread comes with gRPC to some, and precompiled headers are for all or none. To
+# look for memory that it may free is a tenth of what gcc does.
+function(outrider_set_common_options target)
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-pthread>
+    $<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-expand=10000> ${ARGN})
+endfunction()
+
+# What nearly every file includes is read once for all targets of a kind, whose
+# options (ARGN) are the same; programs count as libraries. Not where files are compiled alone, to show that each
+# includes what it needs.
+function(outrider_precompile_headers target kind)
+  if(NOT OUTRIDER_UNITY)
+    return()
+  endif()
+  set(owner outrider_headers_of_${kind})
+  if(NOT TARGET ${owner})
+    # Written only if it is not there yet, so that it is not compiled again.
+    file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/headers_of_${kind}.cc CONTENT "")
+    add_library(${owner} OBJECT EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/headers_of_${kind}.cc)
+    outrider_set_common_options(${owner} ${ARGN})
+    target_precompile_headers(${owner} PRIVATE
+      <absl/status/statusor.h> <absl/strings/str_cat.h> <absl/strings/str_format.h> <absl/time/time.h>
+      <algorithm> <chrono> <cmath> <functional> <iostream> <limits> <map> <memory> <mutex>
+      <optional> <set> <span> <string> <thread> <unordered_map> <utility> <variant> <vector>)
+    if(kind STREQUAL "tests")
+      target_link_libraries(${owner} PRIVATE GTest::gmock)
+      target_precompile_headers(${owner} PRIVATE <gmock/gmock.h> <gtest/gtest.h> <fstream> <future> <random>)
+    endif()
+  endif()
+  target_precompile_headers(${target} REUSE_FROM ${owner})
+endfunction()
+
 function(outrider_cc_library)
   cmake_parse_arguments(A "STRICT;HOT;SHELL;COLD;FUZZED" "NAME" "HDRS;SRCS;DEPS;PRIVATE_DEPS" ${ARGN})
   set(target outrider_${A_NAME})
@@ -62,15 +96,19 @@ function(outrider_cc_library)
     if(A_STRICT)
       target_link_libraries(${target} PRIVATE outrider_strict_warnings)
     endif()
+    set(level "")
     if((A_SHELL OR A_COLD) AND OUTRIDER_SANITIZE)
-      target_compile_options(${target} PRIVATE -O0)
+      set(level -O0)
     elseif(A_COLD AND NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
-      target_compile_options(${target} PRIVATE -O1)
+      set(level -O1)
     elseif(A_HOT AND NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
-      target_compile_options(${target} PRIVATE -O3)
+      set(level -O3)
     endif()
+    outrider_set_common_options(${target} ${level})
     if(A_FUZZED AND OUTRIDER_FUZZ)
       target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)
+    elseif(NOT A_HOT)  # whose files have options of their own
+      outrider_precompile_headers(${target} libraries${level} ${level})
     endif()
   else()
     add_library(${target} INTERFACE)
@@ -88,65 +126,47 @@ function(outrider_cc_binary)
     set_target_properties(${A_NAME} PROPERTIES EXCLUDE_FROM_ALL ON)
   endif()
   # A program's main file is run through once, unless it computes by itself.
+  set(level "")
   if(NOT A_OPTIMISED AND NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
-    target_compile_options(${A_NAME} PRIVATE -O1)
+    set(level -O1)
   endif()
+  outrider_set_common_options(${A_NAME} ${level})
+  outrider_precompile_headers(${A_NAME} libraries${level} ${level})
   target_include_directories(${A_NAME} PRIVATE ${CMAKE_SOURCE_DIR})
   target_link_libraries(${A_NAME} PRIVATE ${A_DEPS} outrider_warnings)
   target_compile_definitions(${A_NAME} PRIVATE OUTRIDER_VERSION="${PROJECT_VERSION}")
 endfunction()
 
 # Tests call what is optimised; optimising the calls only costs time to build, and
-# twice as much of it with a sanitizer's checks in them. -pthread comes with gRPC to
-# some, and precompiled headers are for all or none.
+# twice as much of it with a sanitizer's checks in them.
 function(outrider_set_options_of_tests target level)
-  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-pthread>)
-  # To look for memory that it may free is a tenth of what gcc does for them.
-  target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-expand=10000>)
+  set(options "")
   if(NOT CMAKE_BUILD_TYPE STREQUAL "Debug" OR OUTRIDER_SANITIZE)
-    target_compile_options(${target} PRIVATE ${level})
+    list(APPEND options ${level})
   endif()
   # These two look at each access to a member, a sixth of what a file of tests
   # costs. A library's sources have them; what stands in headers alone has not in a
   # test's program.
   if(OUTRIDER_SANITIZE MATCHES "undefined")
-    target_compile_options(${target} PRIVATE -fno-sanitize=alignment,vptr)
+    list(APPEND options -fno-sanitize=alignment,vptr)
   endif()
-endfunction()
-
-# What nearly every test includes is read once for all whose options are the same.
-# Not where files are compiled alone, to show that each includes what it needs.
-function(outrider_precompile_headers_of_tests target)
-  if(NOT OUTRIDER_UNITY)
-    return()
+  outrider_set_common_options(${target} ${options})
+  if(level STREQUAL "-O0")
+    outrider_precompile_headers(${target} tests ${options})
   endif()
-  if(NOT TARGET outrider_test_headers)
-    # Written only if it is not there yet, so that it is not compiled again.
-    file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/test_headers.cc CONTENT "")
-    add_library(outrider_test_headers OBJECT EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/test_headers.cc)
-    target_link_libraries(outrider_test_headers PRIVATE GTest::gmock)
-    outrider_set_options_of_tests(outrider_test_headers -O0)
-    target_precompile_headers(outrider_test_headers PRIVATE
-      <absl/status/statusor.h> <absl/strings/str_cat.h> <absl/strings/str_format.h> <absl/time/time.h>
-      <gmock/gmock.h> <gtest/gtest.h>
-      <algorithm> <chrono> <cmath> <fstream> <functional> <future> <iostream> <limits> <map> <memory> <mutex>
-      <optional> <random> <set> <span> <string> <thread> <unordered_map> <utility> <variant> <vector>)
-  endif()
-  target_precompile_headers(${target} REUSE_FROM outrider_test_headers)
 endfunction()
 
 function(outrider_cc_tests)
-  cmake_parse_arguments(A "THREADS;OPTIMISED" "NAME;TIMEOUT" "SRCS;DEPS;LABELS;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(A "THREADS;OPTIMISED;HOT" "NAME;TIMEOUT" "SRCS;DEPS;LABELS;ENVIRONMENT" ${ARGN})
   add_executable(${A_NAME} ${A_SRCS})
   target_include_directories(${A_NAME} PRIVATE ${CMAKE_SOURCE_DIR})
   target_link_libraries(${A_NAME} PRIVATE ${A_DEPS} GTest::gmock GTest::gtest_main outrider_warnings)
   set_target_properties(${A_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   outrider_compile_in_groups(${A_NAME})
-  if(A_OPTIMISED)
+  if(A_HOT OR (A_OPTIMISED AND NOT OUTRIDER_SANITIZE))
     outrider_set_options_of_tests(${A_NAME} -O1)
   else()
     outrider_set_options_of_tests(${A_NAME} -O0)
-    outrider_precompile_headers_of_tests(${A_NAME})
   endif()
   if((OUTRIDER_SANITIZE AND "heavy" IN_LIST A_LABELS) OR
      (OUTRIDER_SANITIZE MATCHES "thread" AND NOT A_THREADS))
