@@ -60,8 +60,8 @@ function(outrider_set_common_options target)
 endfunction()
 
 # What nearly every file includes is read once for all targets of a kind, whose
-# options (ARGN) are the same; programs count as libraries. Not where files are compiled alone, to show that each
-# includes what it needs.
+# options (ARGN) are the same; programs count as libraries. Not where files are
+# compiled alone, to show that each includes what it needs.
 function(outrider_precompile_headers target kind)
   if(NOT OUTRIDER_UNITY)
     return()
