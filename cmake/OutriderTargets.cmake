@@ -1,16 +1,17 @@
-# outrider_cc_library(NAME sampling HDRS … SRCS … DEPS … [STRICT] [HOT] [SHELL] [COLD] [FUZZED])
+# outrider_cc_library(NAME sampling HDRS … SRCS … DEPS … [STRICT] [HOT] [SANITIZE_O0] [COLD] [FUZZED])
 #   one library per folder, alias outrider::sampling; explicit lists, no globs.
 #   HOT: its loops go over whole rows, and are worth -O3. The others mostly call,
 #   and with -O2 take an eighth less to compile.
-#   SHELL: what computes is called from it and stands elsewhere, or its tests compute
-#   little, so that sanitizers' builds do not spend twice the time to optimise it.
+#   SANITIZE_O0: what computes is called from it and stands elsewhere, or its tests
+#   compute little: to optimise it takes sanitizers' builds longer than it saves.
 #   COLD: likewise, and no part of a server's round: clients, flags, reports. No
 #   build spends much to optimise it.
 #   FUZZED: it reads what others wrote, and shows libFuzzer which way it took.
 # outrider_cc_binary(NAME outrider-verifier SRCS … DEPS … [OPTIMISED])
 # outrider_cc_tests(NAME sampling_tests SRCS coins_test.cc … DEPS … [LABELS …] [TIMEOUT …] [THREADS] [OPTIMISED] [HOT])
-#   one executable for a folder's _test.cc files, which ctest runs suite by suite,
-#   as sampling_tests.CoinsTest, each with this time limit. THREADS: more than one
+#   one executable for a folder's _test.cc files, but for those that need a label, a
+#   time limit or libraries of their own; ctest runs it suite by suite, as
+#   sampling_tests.CoinsTest, each with this time limit. THREADS: more than one
 #   thread runs in it; the others hold nothing that the thread sanitizer could find.
 #   OPTIMISED: the test computes much by itself, and is compiled for that, but not
 #   with sanitizers: there it takes longer to compile than it then saves. HOT: there
@@ -85,7 +86,7 @@ function(outrider_precompile_headers target kind)
 endfunction()
 
 function(outrider_cc_library)
-  cmake_parse_arguments(A "STRICT;HOT;SHELL;COLD;FUZZED" "NAME" "HDRS;SRCS;DEPS;PRIVATE_DEPS" ${ARGN})
+  cmake_parse_arguments(A "STRICT;HOT;SANITIZE_O0;COLD;FUZZED" "NAME" "HDRS;SRCS;DEPS;PRIVATE_DEPS" ${ARGN})
   set(target outrider_${A_NAME})
   if(A_SRCS)
     add_library(${target} STATIC ${A_SRCS} ${A_HDRS})
@@ -97,7 +98,7 @@ function(outrider_cc_library)
       target_link_libraries(${target} PRIVATE outrider_strict_warnings)
     endif()
     set(level "")
-    if((A_SHELL OR A_COLD) AND OUTRIDER_SANITIZE)
+    if((A_SANITIZE_O0 OR A_COLD) AND OUTRIDER_SANITIZE)
       set(level -O0)
     elseif(A_COLD AND NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
       set(level -O1)

@@ -134,7 +134,7 @@ absl::Status VerifyEngine::CheckMore(const VerifyCall& call) const {
         "max_more_tokens must be between 0 and ", options_.max_draft_tokens,
         ", not ", call.max_more_tokens));
   }
-  if (!call.draft_tokens.empty() || call.reply_format != ReplyFormat::kTokens) {
+  if (!call.draft_tokens.empty() || !CodecOf(call.reply_format).GoesOn()) {
     return absl::InvalidArgumentError(
         "max_more_tokens needs reply_format TOKENS and no draft_tokens: what "
         "comes after drafts or rows is not known here");

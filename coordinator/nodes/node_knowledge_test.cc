@@ -71,7 +71,7 @@ TEST_F(VerifiersTest, ThoseThatAnswerAndFitAreReady) {
 TEST_F(VerifiersTest, WithoutATokenizerOfItsOwnACoordinatorTakesAny) {
   terms_ = {};
   EXPECT_THAT(Assess({Model("A", "other")}), ElementsAre(kReady));
-  // And then no second one beside it, for as long as it is there.
+  // No second one is ready beside it then, for as long as it is there.
   EXPECT_THAT(Assess({Model("A", "other"), Model("A", "t")}),
               ElementsAre(kReady, kRefused));
   EXPECT_THAT(nodes_[1].fitness, StatusIs(absl::StatusCode::kFailedPrecondition,

@@ -16,7 +16,7 @@ class PulseTest : public ::testing::Test {
  protected:
   void Pass(milliseconds time) { loop_.StandStill(time); }
   bool IsQuiet() const { return pulse_.IsQuiet(loop_.now()); }
-  // While others are heard all the time.
+  // Others are heard all the time.
   bool IsSilent() const { return pulse_.IsSilent(loop_.now(), loop_.now()); }
 
   testing::EventLoop loop_;

@@ -13,7 +13,7 @@ constexpr int kMostDrafts = SpeculationModel::kMostDrafts;
 // What the first rounds draft, so many of them each: enough to know what a row
 // and a draft cost, and that few drafts stood for more than bad luck.
 constexpr int kFirstLengths[] = {4, 4, 0, 4, 2, 4, 0, 4};
-// Where a row's and a draft's cost is known from the other way.
+// These are for where a row's and a draft's cost is known from the other way.
 constexpr int kFirstLength = 4;
 constexpr int kNumFirstOfOther = 2;
 constexpr int kRoundsOfFirst = 3;

@@ -29,9 +29,10 @@ constexpr double kMostOfSessions = 4;
 DraftLengthControl::Choice DraftLengthControl::Choose(
     int num_drafts, DraftLengthMode mode) const {
   MutexLock lock(mu_);
-  Choice choice = {
-      .num_drafts = num_drafts, .mode = mode, .is_ahead = IsAhead()};
-  if (chooses_stop_) choice.min_draft_probability = DraftLength::kStops[0];
+  Choice choice = {.num_drafts = num_drafts,
+                   .mode = mode,
+                   .is_ahead = IsAhead(),
+                   .chooses_stop = chooses_stop_};
   if (mode == DraftLengthMode::kFixed) {
     if (IsTooSlow(num_drafts)) choice.num_drafts = 0;
     return choice;
@@ -39,9 +40,6 @@ DraftLengthControl::Choice DraftLengthControl::Choose(
   const DraftLengthChoice::Number number = Way().Choose(num_drafts);
   choice.num_drafts = number.length.num_drafts;
   choice.stop = number.length.stop;
-  if (chooses_stop_) {
-    choice.min_draft_probability = DraftLength::kStops[choice.stop];
-  }
   choice.is_trial = number.is_trial;
   return choice;
 }

@@ -3,7 +3,6 @@
 #define OUTRIDER_COORDINATOR_PEERS_DRAFT_LENGTH_CONTROL_H_
 
 #include <cstdint>
-#include <optional>
 
 #include "coordinator/peers/ahead_choice.h"
 #include "coordinator/peers/draft_length_choice.h"
@@ -36,14 +35,13 @@ class DraftLengthControl {
  public:
   struct Choice {
     int num_drafts = 0;
-    int stop = 0;  // of DraftLength's
+    int stop = 0;  // of DraftLength's, where it chooses one
     bool is_trial = false;
     DraftLengthMode mode = DraftLengthMode::kFixed;
     bool is_ahead = false;      // the way in force
     bool drafts_ahead = false;  // while the round is verified
     int64_t after = 0;          // what Learn said of the session's last round
-    // Where an unsure drafter is to end; nothing: as the request says.
-    std::optional<double> min_draft_probability = {};
+    bool chooses_stop = false;  // else as the request says
   };
 
   // `chooses_stop`: with the number of drafts, by kAuto.

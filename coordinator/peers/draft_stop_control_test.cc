@@ -78,7 +78,7 @@ double Rate(const Texts& texts, uint32_t seed, const Choose& choose,
     const DraftLengthControl::Choice choice = choose();
     const RoundStats round =
         RoundOf(texts, {choice.num_drafts, choice.stop},
-                choice.min_draft_probability.value_or(0), generator);
+                DraftLength::kStops[choice.stop], generator);
     learn(choice, round);
     tokens += round.num_accepted + 1;
     elapsed += round.round_seconds;
@@ -90,9 +90,8 @@ double RateOfLength(const Texts& texts, const DraftLength& length) {
   return Rate(
       texts, 1,
       [&] {
-        return DraftLengthControl::Choice{
-            .num_drafts = length.num_drafts,
-            .min_draft_probability = DraftLength::kStops[length.stop]};
+        return DraftLengthControl::Choice{.num_drafts = length.num_drafts,
+                                          .stop = length.stop};
       },
       [](const DraftLengthControl::Choice&, const RoundStats&) {});
 }
@@ -184,14 +183,13 @@ TEST(DraftStopControlTest, AStopIsLeftAgainWhereUnsureDraftsStand) {
 TEST(DraftStopControlTest, WhoNamesAMinimumOrKKeepsIt) {
   DraftLengthControl named(Schedule::kSequential, /*chooses_stop=*/false);
   DraftLengthControl free;
-  EXPECT_FALSE(named.Choose(kMostAsked, DraftLengthMode::kAuto)
-                   .min_draft_probability.has_value());
+  EXPECT_FALSE(named.Choose(kMostAsked, DraftLengthMode::kAuto).chooses_stop);
   // It is never reached, and has the drafter say how sure it was.
-  EXPECT_EQ(
-      free.Choose(kMostAsked, DraftLengthMode::kFixed).min_draft_probability,
-      DraftLength::kStops[0]);
-  EXPECT_TRUE(free.Choose(kMostAsked, DraftLengthMode::kAuto)
-                  .min_draft_probability.has_value());
+  const DraftLengthControl::Choice fixed =
+      free.Choose(kMostAsked, DraftLengthMode::kFixed);
+  EXPECT_TRUE(fixed.chooses_stop);
+  EXPECT_EQ(fixed.stop, 0);
+  EXPECT_TRUE(free.Choose(kMostAsked, DraftLengthMode::kAuto).chooses_stop);
 }
 
 }  // namespace

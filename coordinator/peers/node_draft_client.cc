@@ -89,23 +89,23 @@ absl::Status NodeDraftClient::TakeIn(SideDraft& fill, Session& session,
               : absl::AbortedError("the drafter has lost the session");
 }
 
-std::unique_ptr<SideDraft> NodeDraftClient::AskAhead(
-    Session& session, const Draft& in_flight, const AheadRequest& request) {
+std::unique_ptr<SideDraft> NodeDraftClient::AskAhead(Session& session,
+                                                     const Draft& in_flight,
+                                                     const AskedAhead& asked) {
   // The least that may be committed counts; what then has no room is not used.
   const int num_tokens = std::min(
-      {request.length.num_tokens, options_.max_draft_tokens,
+      {asked.length.num_tokens, options_.max_draft_tokens,
        options_.context_length - session.length() - in_flight.length() - 1,
        session.MaxDraftLength() - 1});
-  const int max_outcomes =
-      std::min(request.max_outcomes, options_.max_outcomes);
+  const int max_outcomes = std::min(asked.max_outcomes, options_.max_outcomes);
   if (num_tokens < 1 || max_outcomes < 1) return nullptr;
-  DraftCall call = MakeCallFor(session, request.length);
+  DraftCall call = MakeCallFor(session, asked.length);
   call.header = session.NextHeader(session.drafter_cache(),
                                    OUTRIDER_MUTANT(H2, max_outcomes, 1));
   call.max_draft_tokens = num_tokens;
   call.in_flight_tokens = in_flight.tokens;
   call.max_outcomes = max_outcomes;
-  call.acceptance = request.acceptance;
+  call.acceptance = asked.acceptance;
   return std::make_unique<SideDraft>(stub_, std::move(call));
 }
 

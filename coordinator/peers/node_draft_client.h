@@ -35,7 +35,7 @@ class NodeDraftClient final : public DraftClient {
   };
 
   // What is asked for while drafts are being verified.
-  struct AheadRequest {
+  struct AskedAhead {
     Length length = {};    // of each draft
     int max_outcomes = 0;  // that are drafted for
     double acceptance = 0;
@@ -79,7 +79,7 @@ class NodeDraftClient final : public DraftClient {
   // waiting for them. Null where the drafter cannot do that, or the text's end
   // is near.
   std::unique_ptr<SideDraft> AskAhead(Session& session, const Draft& in_flight,
-                                      const AheadRequest& request);
+                                      const AskedAhead& asked);
   // Takes in the answer, which is there, once the verdict is committed, and
   // adds what it took to `link`. ABORTED: the drafter has lost the session.
   absl::StatusOr<DraftReply> TakeAhead(SideDraft& ahead, Session& session,

@@ -70,7 +70,7 @@ Task<absl::StatusOr<ScoredDraft>> NodeVerifyClient::Score(Session& session,
 }
 
 int NodeVerifyClient::NextRun(const Session& session) const {
-  const bool may_go_on = run_ != nullptr && format_ == ReplyFormat::kTokens &&
+  const bool may_go_on = run_ != nullptr && codec_.GoesOn() &&
                          session.end_tokens().size() <= kMaxEndTokens;
   return may_go_on ? run_->Next() : 1;
 }

@@ -31,8 +31,11 @@ bool IsSessionsOwn(const absl::Status& status) {
 
 NodeDraftClient::Length OptionalDraftClient::LengthOf(
     const DraftLengthControl::Choice& choice) {
-  return {.num_tokens = choice.num_drafts,
-          .min_draft_probability = choice.min_draft_probability};
+  NodeDraftClient::Length length = {.num_tokens = choice.num_drafts};
+  if (choice.chooses_stop) {
+    length.min_draft_probability = DraftLength::kStops[choice.stop];
+  }
+  return length;
 }
 
 Task<absl::StatusOr<ProposedDraft>> OptionalDraftClient::Propose(

@@ -86,8 +86,8 @@ TEST_F(OptionalDraftClientTest, TheFirstRoundFillsTheDrafterAndDraftsNothing) {
   EXPECT_THAT(asked(), ElementsAre(0, 2));
 }
 
-// However long it takes: the session decodes plainly, and nothing else is sent
-// to the drafter meanwhile.
+// The session decodes plainly, however long that takes, and nothing else is
+// sent to the drafter meanwhile.
 TEST_F(OptionalDraftClientTest, NoRoundWaitsForADrafterThatFills) {
   stub_.is_held = true;
   for (int i = 0; i < 40; ++i) {
@@ -276,7 +276,7 @@ RoundStats RoundOf(double draft_seconds) {
           .verifier = {.call_seconds = 0.01, .compute_seconds = 0.01}};
 }
 
-// Though the request names K.
+// It is so though the request names K.
 TEST_F(OptionalDraftClientTest, ADrafterThatIsFarTooSlowIsLeftAlone) {
   Fill();
   client_.Learn(RoundOf(0.5));  // takes in the prompt, which says nothing

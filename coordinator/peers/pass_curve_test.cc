@@ -118,7 +118,7 @@ TEST_F(PassCurveTest, ALineStandsInForMoreRowsThanWereSeen) {
   EXPECT_NEAR(Ratio(17, 1), Line(17), 0.3);
 }
 
-// However steep it seems to be.
+// They do, however steep it seems to be.
 TEST_F(PassCurveTest, FewerRowsThanWereSeenStillReadTheWeights) {
   const Truth steep = [](int num_rows) { return num_rows - 7.9; };
   for (int i = 0; i < 10; ++i) Run(steep, {9, 8}, 3);

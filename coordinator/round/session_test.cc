@@ -35,7 +35,7 @@ TEST(SessionTest, EveryHeaderHasAStepOfItsOwnOverBothNodes) {
   EXPECT_EQ(*steps.begin(), 1u);
 }
 
-// So that no DRAFT coin of the broken stream comes again.
+// No DRAFT coin of the broken stream comes again then.
 TEST(SessionTest, AResumedSessionBeginsFarAboveTheStepsOfTheBrokenOne) {
   Session::Options options = WithPrompt({1, 2});
   options.delivered = {3, 4, 5};

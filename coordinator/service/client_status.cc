@@ -33,8 +33,8 @@ absl::Status ForClients(const absl::Status& status) {
       // Either the client did, which hears nothing any more, or Drain.
       return absl::UnavailableError(
           "this coordinator is shutting down; nothing delivered is lost: "
-          "resume elsewhere with the same request, the reported seed and the "
-          "delivered tokens");
+          "resume elsewhere with the same request, the reported seed and model "
+          "and the delivered tokens");
     case absl::StatusCode::kResourceExhausted:
       if (const auto delay = RetryDelayOf(status)) {
         return WithRetryDelay(
@@ -45,12 +45,14 @@ absl::Status ForClients(const absl::Status& status) {
       }
       return absl::ResourceExhaustedError(
           "the verifier has no room for this session now; resume later with "
-          "the tokens delivered so far");
+          "the same request, the reported seed and model and the delivered "
+          "tokens");
     case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kDeadlineExceeded:
       return absl::UnavailableError(
           "the verifier does not answer; nothing delivered is lost: resume "
-          "with the same request, the reported seed and the delivered tokens");
+          "with the same request, the reported seed and model and the "
+          "delivered tokens");
     case absl::StatusCode::kAborted:
       return absl::AbortedError(
           "the model behind this stream was replaced by another one: resume "

@@ -15,12 +15,16 @@
 namespace outrider {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::IsOk;
 using ::testing::Not;
 using testing::StatusIs;
 
 constexpr char kPeer[] = "10.0.0.7:7002 said so";
+// A resume without one of these is refused (generation_request.cc).
+constexpr char kToResume[] =
+    "the same request, the reported seed and model and the delivered tokens";
 
 TEST(ClientStatusTest, WhatMayHaveTakenVerifiersDownIsNotToBeSentAgain) {
   EXPECT_THAT(ForClients(PoisonError()),
@@ -56,7 +60,8 @@ TEST(ClientStatusTest, WhatWentWellIsSaidAsItIs) {
 TEST(ClientStatusTest, AStreamThatIsCancelledByADrainIsToBeResumedElsewhere) {
   EXPECT_THAT(ForClients(absl::CancelledError(kPeer)),
               StatusIs(absl::StatusCode::kUnavailable,
-                       HasSubstr("this coordinator is shutting down")));
+                       AllOf(HasSubstr("this coordinator is shutting down"),
+                             HasSubstr(kToResume))));
 }
 
 TEST(ClientStatusTest, AQueueThatIsFullSaysWhenToComeAgain) {
@@ -69,8 +74,9 @@ TEST(ClientStatusTest, AQueueThatIsFullSaysWhenToComeAgain) {
 
 TEST(ClientStatusTest, AVerifierWithoutRoomIsToBeAskedLaterWithoutAnHour) {
   const absl::Status told = ForClients(absl::ResourceExhaustedError(kPeer));
-  EXPECT_THAT(told, StatusIs(absl::StatusCode::kResourceExhausted,
-                             HasSubstr("resume later")));
+  EXPECT_THAT(told,
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       AllOf(HasSubstr("resume later"), HasSubstr(kToResume))));
   EXPECT_EQ(RetryDelayOf(told), std::nullopt);
 }
 
@@ -79,7 +85,8 @@ TEST(ClientStatusTest, AVerifierThatIsLostOrLateIsUnavailable) {
        {absl::UnavailableError(kPeer), absl::DeadlineExceededError(kPeer)}) {
     EXPECT_THAT(ForClients(status),
                 StatusIs(absl::StatusCode::kUnavailable,
-                         HasSubstr("the verifier does not answer")));
+                         AllOf(HasSubstr("the verifier does not answer"),
+                               HasSubstr(kToResume))));
   }
 }
 

@@ -279,7 +279,7 @@ TEST_F(GenerationRequestTest, AResumeWithKByRoundFlipsCoinsOfItsOwn) {
   proto_.set_temperature(1);
   proto_.set_auto_num_speculative_tokens(true);
   EXPECT_NE(Parsed().seed, 9u);
-  // Also where all that had come was which model it is.
+  // It is so where all that had come was which model it is, too.
   proto_.clear_delivered();
   EXPECT_NE(Parsed().seed, 9u);
   proto_.set_acceptance_rule(v1::ACCEPTANCE_RULE_COUPLED);

@@ -24,7 +24,7 @@ namespace {
 
 // What is cancelled ends with its calls, within moments.
 constexpr std::chrono::seconds kLongestCancelled(5);
-// So that one long text does not keep all others waiting.
+// One long text does not keep all others waiting then.
 constexpr int kPreparingThreads = 2;
 
 GenerationUpdate FirstUpdate(const GenerationRequest& request,

@@ -10,9 +10,9 @@ namespace outrider {
 // SIGTERM and SIGINT, which servers block from their start.
 sigset_t TerminationSignals();
 
-// While it lives, termination signals end the process as if they were not
-// blocked: for what takes long before anybody waits for them, such as loading
-// weights. One that comes later stays pending.
+// While it lives, the process does end at termination signals, as if they were
+// not blocked: for what takes long before anybody waits for them, such as
+// loading weights. One that comes later stays pending.
 class EndAtSignal {
  public:
   EndAtSignal();

@@ -270,7 +270,7 @@ void CudaTransformer::Launch(StepInputs& step, absl::Span<WantedRow> rows,
 
 absl::Status CudaTransformer::Bring(absl::Span<WantedRow> rows,
                                     StepInFlight& flight) {
-  // However this ends: the next step but one needs the place.
+  // The next step but one needs the place, however this ends.
   const absl::Cleanup forget = [&] { rows_->Forget(flight); };
   absl::Status status = flight.end.Await();
   status.Update(flight.launched);

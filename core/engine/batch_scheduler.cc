@@ -53,7 +53,8 @@ void BatchScheduler::Submit(std::unique_ptr<Work> work, Clock::time_point now) {
 
 bool BatchScheduler::IsWelcome(const Work& work) const {
   // Load never ends a live session: there are no more of those than may be
-  // opened, and each has one call.
+  // opened, and each has one call. A drafter's may have one ahead beside it; to
+  // refuse either there makes a round plain, and no more.
   const bool opens = work.request().header.incarnation.is_none();
   const int most =
       options_.max_queue_length + (opens ? 0 : options_.sessions.max_sessions);

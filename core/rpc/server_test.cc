@@ -197,7 +197,8 @@ TEST(RpcServerTest, AShutdownEndsTheCallsOfThoseWhoWatchItsHealth) {
   }
 }
 
-// Also where the shutdown comes while they are told what was before.
+// They hear it also where the shutdown comes while they are told what was
+// before.
 TEST(RpcServerTest, WhoWatchesItsHealthHearsThatItServesNoMoreBeforeTheEnd) {
   for (int i = 0; i < 10; ++i) {
     Served server;

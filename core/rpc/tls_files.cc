@@ -2,6 +2,7 @@
 #include "core/rpc/tls_files.h"
 
 #include <openssl/bio.h>
+#include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 
@@ -48,13 +49,12 @@ absl::StatusOr<PemFile> ReadFile(absl::string_view flag,
                  .content = *std::move(content)};
 }
 
-absl::StatusOr<Certificate> ParseCertificate(const PemFile& file) {
-  Certificate certificate(
-      PEM_read_bio_X509(file.Open().get(), nullptr, nullptr, nullptr),
-      &X509_free);
-  if (certificate == nullptr) {
-    return file.Invalid("holds no certificate in PEM form");
-  }
+// The next one; null where there is none, or it is damaged.
+Certificate ReadCertificate(const Bio& bio) {
+  return {PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr), &X509_free};
+}
+
+absl::Status CheckTimes(const PemFile& file, const Certificate& certificate) {
   if (X509_cmp_current_time(X509_get0_notAfter(certificate.get())) < 0) {
     return file.Invalid("the certificate has expired");
   }
@@ -62,7 +62,38 @@ absl::StatusOr<Certificate> ParseCertificate(const PemFile& file) {
     return file.Invalid(
         "the certificate is not valid yet; is this machine's clock right?");
   }
+  return absl::OkStatus();
+}
+
+absl::Status NoCertificate(const PemFile& file) {
+  return file.Invalid("holds no certificate in PEM form");
+}
+
+absl::StatusOr<Certificate> ParseCertificate(const PemFile& file) {
+  Certificate certificate = ReadCertificate(file.Open());
+  if (certificate == nullptr) return NoCertificate(file);
+  OUTRIDER_RETURN_IF_ERROR(CheckTimes(file, certificate));
   return certificate;
+}
+
+// Of a bundle some may have expired or not begun, as where a new authority
+// takes an old one's place, but not all.
+absl::Status CheckAuthorities(const PemFile& file) {
+  const Bio bio = file.Open();
+  absl::Status status = NoCertificate(file);
+  int num_read = 0;
+  ERR_clear_error();
+  while (const Certificate certificate = ReadCertificate(bio)) {
+    ++num_read;
+    if (!status.ok()) status = CheckTimes(file, certificate);
+  }
+  // It ends where no further one begins.
+  const bool is_end =
+      ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
+  ERR_clear_error();
+  if (num_read == 0 || is_end) return status;
+  return file.Invalid(
+      absl::StrCat("certificate ", num_read + 1, " of it is damaged"));
 }
 
 absl::StatusOr<Key> ParseKey(const PemFile& file) {
@@ -107,7 +138,7 @@ absl::StatusOr<TlsContent> ReadTlsFiles(const TlsFiles& files) {
   if (files.has_authority()) {
     OUTRIDER_ASSIGN_OR_RETURN(PemFile file,
                               ReadFile("--tls-ca", files.authority));
-    OUTRIDER_RETURN_IF_ERROR(ParseCertificate(file).status());
+    OUTRIDER_RETURN_IF_ERROR(CheckAuthorities(file));
     content.authority = std::move(file.content);
   }
   return content;

@@ -38,7 +38,7 @@ struct Branch {
 };
 
 // One session of a node: what its cache holds, and in which blocks. While a
-// call is at work it is that call's own; otherwise it belongs to NodeSessions,
+// call is at work, it is that call's own; otherwise it belongs to NodeSessions,
 // which alone changes it.
 struct NodeSession {
   using Clock = std::chrono::steady_clock;

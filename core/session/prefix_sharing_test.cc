@@ -229,7 +229,7 @@ TEST_F(PrefixSharingTest, ACutIntoASharedBlockIsAMissOfItsBeginning) {
   EXPECT_EQ(miss->cached_length, 16);
   EXPECT_EQ(Run(Next(2, 16, {16, 17, 18, 19, 99})), 0);
   EXPECT_TRUE(memory_.IsRight(Id(1)));
-  // Also where nobody else owns it now, as it is known by its text.
+  // It is found where nobody owns it now, too, as it is known by its text.
   Release(2);
   EXPECT_EQ(MissOf(Next(1, 20, {99}))->cached_length, 16);
 }

@@ -21,8 +21,8 @@
 
 namespace outrider {
 
-// All that depends on a reply format, at both ends of a Verify: one class for
-// each. It has no state; thread-safe.
+// All that depends on a reply format at both ends of a Verify, but for a
+// message's fields: one class for each. It has no state; thread-safe.
 class ReplyCodec {
  public:
   // What the coordinator keeps to itself of a draft that it has scored.
@@ -36,6 +36,10 @@ class ReplyCodec {
 
   // INVALID_ARGUMENT where the rule needs what this format does not bring.
   virtual absl::Status CheckRule(RuleKind rule) const;
+
+  // Whether a verifier may go on by itself where there are no drafts
+  // (VerifyCall::max_more_tokens).
+  virtual bool GoesOn() const { return false; }
 
   // The coordinator calls it: what the call says of a draft beside its tokens.
   virtual void Ask(const Draft& draft, VerifyCall& call) const = 0;

@@ -51,6 +51,7 @@ class SparseReply final : public ReplyCodec {
 // TOKENS: the verifier judges.
 class TokensReply final : public ReplyCodec {
  public:
+  bool GoesOn() const override { return true; }
   void Ask(const Draft& draft, VerifyCall& call) const override;
   absl::Status Check(const VerifyCall& call, int vocab_size) const override;
   std::vector<RowQuestion> QuestionsOf(const VerifyCall& call,

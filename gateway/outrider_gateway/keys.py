@@ -48,7 +48,7 @@ class Account:
 
     @contextmanager
     def request(self, now: float) -> Iterator[None]:
-        """While a request of this key runs; ApiError 429 where its limits are reached."""
+        """The time that a request of this key runs in; ApiError 429 where its limits are reached."""
         limit = self.limits.requests
         if limit is not None and self.num_running >= limit:
             raise ApiError(429, f"this key may have {limit} requests at a time; wait for one to end",

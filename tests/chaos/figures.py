@@ -35,7 +35,7 @@ def quiet_moments(begin, end, step=0.1):
 
 
 def ratio_of_means(sample, other):
-    """And its standard error, of samples that are independent; 0 where they are too few to tell."""
+    """The ratio and its standard error, of samples that are independent; 0 where they are too few to tell."""
     means = [statistics.fmean(values) if values else 0 for values in (sample, other)]
     if 0 in means:
         return 0, 0

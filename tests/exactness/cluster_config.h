@@ -98,8 +98,8 @@ struct ClusterConfig {
   // Drafts from the session's own text instead of the toy drafter.
   std::optional<NgramStrategy::Options> ngrams = {};
   bool prompt_lookup = false;  // in front of the drafter
-  // Where it is not sequential: production's drafts ahead, too. The drafter
-  // takes in the prompt in the first round.
+  // Where it is not sequential, production's drafts ahead are there too, and
+  // the drafter takes in the prompt in the first round.
   Schedule schedule = Schedule::kSequential;
   int max_outcomes = 2;
   bool has_outcomes_by_the_book = false;  // not the drafter's own

@@ -238,7 +238,7 @@ TEST_P(DeviceDrawsTest, TokensAreTheHostsFromOneToSixteenRows) {
     const auto positions = sessions.positions_.Read();
     for (size_t j = 0; j < all.size(); ++j) {
       SCOPED_TRACE(i);
-      // Unless the host asks for the whole row.
+      // The host may have asked for the whole row.
       const TokenId right = HostsToken(all[j]).value_or(tokens[j]);
       EXPECT_EQ(tokens[j], right) << j;
       EXPECT_EQ(records[2 * j].token, tokens[j]) << j;

@@ -103,7 +103,7 @@ std::set<CoinKey> KeysOf(const Ledger& ledger) {
   return keys;
 }
 
-// Whoever draws and judges: the same coins, and the same text.
+// The coins and the text are the same, whoever draws and judges.
 TEST(LedgerTest, EveryCoinIsFlippedOnceInAFaultFreeSession) {
   for (const RuleKind rule : {RuleKind::kRejection, RuleKind::kBlock}) {
     TokenSeq text;

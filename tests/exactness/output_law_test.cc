@@ -135,9 +135,9 @@ TEST_F(OutputLawTest, IsTheTargetsWhereEveryCallArrivesTwice) {
   }
 }
 
-// Whoever judges, and whatever it sees: the same law. A SPARSE row's drawn
-// token is drawn whether or not it will be read, with the uniform number that
-// the position's next row sees again.
+// The law is the same, whoever judges, and whatever it sees. A SPARSE row's
+// drawn token is drawn whether or not it will be read, with the uniform number
+// that the position's next row sees again.
 class ReplyFormatTest : public OutputLawTest,
                         public ::testing::WithParamInterface<ReplyFormat> {
  protected:

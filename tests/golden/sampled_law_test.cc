@@ -37,7 +37,7 @@ constexpr int kLength = 4;
 constexpr int kDraftLength = 2;
 constexpr int kNumSamples = 1000;
 constexpr int kNumAtOnce = 200;  // of each look at the drafts
-// Where the same seeds must give the very same texts as another format.
+// Of so many, the same seeds must give the very same texts as another format.
 constexpr int kNumRepeated = 500;
 constexpr SamplingParams kSampling = {.temperature = 1.3, .top_k = 3};
 const std::string kPrompt = "def read(self, ";

@@ -214,7 +214,7 @@ TEST(ClusterTest, AResumedStreamGoesOnFromWhatItsVerifierStillHas) {
   EXPECT_EQ(Generate(cluster, request).finish->num_cached_prompt_tokens, 0);
 }
 
-// Whose verifier came back as another model, as after a rollout in between.
+// Its verifier came back as another model, as after a rollout in between.
 TEST(ClusterTest, AStreamIsResumedOnlyOnTheModelThatItBeganOn) {
   InProcessCluster cluster(SmallCluster());
   ASSERT_TRUE(cluster.WaitUntilReady());

@@ -180,7 +180,7 @@ TEST(GpuNodeTest, ALostContextEndsEveryCallAndTheNode) {
               StatusIs(absl::StatusCode::kUnavailable));
 }
 
-// Whoever shares a pass with whom.
+// It is so whoever shares a pass with whom.
 TEST(GpuNodeTest, SessionsFindTheirGraphsCaptured) {
   const std::unique_ptr<Node> node =
       MakeNode({.graph_rows = 4, .capture_time = kTimeForGraphs});

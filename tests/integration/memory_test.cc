@@ -25,7 +25,7 @@ InProcessCluster::Options LittleMemory() {
   return options;
 }
 
-// So that the next session comes to the first verifier.
+// The next session comes to the first verifier then.
 Seat<VerifierNode> SitOnTheOther(InProcessCluster& cluster) {
   return SitAt(cluster, cluster.other_verifier(0));
 }

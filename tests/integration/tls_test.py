@@ -141,6 +141,20 @@ class BadRotationTest(ProgramTest):
                 wait_until("it is mended", lambda: self.coordinator.err().count("can be used again") > mended)
                 self.assert_takes_new_connections()
 
+    def test_of_a_bundle_of_authorities_each_can_be_read_and_one_is_valid(self):
+        good = self.authority.path.read_bytes()
+        expired = self.authority.sign("expired", days=-1)[0].read_bytes()
+        damaged = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+        for bundle, words in ((b"garbage", "ca.pem: holds no certificate"), (expired, "ca.pem: the certificate has expired"),
+                              (good + damaged, "ca.pem: certificate 2 of it is damaged")):
+            with self.subTest(words=words):
+                mended = self.coordinator.err().count("can be used again")
+                self.replace(self.authority.path, bundle)
+                wait_until("the log names the file", lambda: words in self.coordinator.err())
+                self.replace(self.authority.path, expired + good)
+                wait_until("it is mended", lambda: self.coordinator.err().count("can be used again") > mended)
+                self.assert_takes_new_connections()
+
     def test_a_rotation_after_a_bad_one_is_taken_over(self):
         self.replace(self.certificate, b"garbage")
         wait_until("the log says so", lambda: "holds no certificate" in self.coordinator.err())

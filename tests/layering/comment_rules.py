@@ -2,15 +2,15 @@
 """The rule on comments and docstrings, as a function from a file's text to violations.
 
 A comment is whole sentences, each of them. One that opens with a bare preposition ("To
-the last Describe."), or with "Or", "Nor" or a "That" which begins a clause ("That a
-round may have."), leaves the newcomer to guess who does what. Such a sentence is whole
-where its main clause holds a verb, either in its first part ("In a container the path may
-be another.") or in one after a comma ("In a resumed stream, penalties see ..."), but for
-parts that open with another preposition or with a word that makes them subordinate ("Of a
-session that holds, between two attempts."). What follows a colon or a semicolon is
-another sentence ("In [0, 10]; 0 is greedy."). This rule has no grammar: it knows the verbs
-that are listed here, and takes each word that opens a subordinate clause to need one of
-them. Where it finds a whole sentence all the same, that one's verb belongs to the list.
+the last Describe."), with a conjunction ("Though the request names K."), with "And" or
+"Also", or with a "That" which begins a clause ("That a round may have."), leaves the
+newcomer to guess who does what. Such a sentence is whole where its main clause holds a
+verb, either in its first part ("In a container the path may be another.") or in one after
+a comma ("In a resumed stream, penalties see ..."), but for parts that open with another
+preposition or with a word that makes them subordinate ("Of a session that holds, between
+two attempts."). What follows a colon or a semicolon is another sentence ("In [0, 10]; 0 is
+greedy."). This rule has no grammar: it knows the verbs that are listed here, and takes
+each word that opens a subordinate clause to need one of them. Where it finds a whole sentence all the same, that one's verb belongs to the list.
 """
 import ast
 import bisect
@@ -48,10 +48,11 @@ PRONOUNS = "each everybody he it nobody nothing one somebody this".split()
 SINGULAR = "a an another each every one this".split()
 # Each of these takes a verb for its own clause.
 CLAUSES = {*SUBORDINATORS, *"how however what whatever whichever whoever why".split()} - {"as", "so", "than"}
-CONJUNCTION = re.compile(r"(?:As|Since|Until)\s|Before (?:it|they)\s")
-OPENING = re.compile(rf"(?:{'|'.join(PREPOSITIONS)}|Nor|Or)\s")
+CONJUNCTIONS = "Although Because However Though Unless While".split()
+CONJUNCTION = re.compile(rf"(?:As|Since|Until|{'|'.join(CONJUNCTIONS)})\s|Before (?:it|they)\s")
+OPENING = re.compile(rf"(?:{'|'.join([*PREPOSITIONS, *CONJUNCTIONS])}|Also|And|But|Nor|Or)\s")
 # "That" before one of these means no thing that was named: it begins a clause, or stands for a word to be guessed.
-THAT = re.compile(r"That(?:,|\s(?:an?|the|each|every|its|no|of|others|their|what)\s)")
+THAT = re.compile(r"So that\s|That(?:,|\s(?:an?|the|each|every|its|no|of|others|their|what)\s)")
 SENTENCE = re.compile(r"\S.*?[.!?](?=\s|$)|\S.*")
 SLASHES, HASH = re.compile(r"\s*///?(?:\s+(.*)|$)"), re.compile(r"\s*#(?:\s+(.*)|$)")
 QUOTES = re.compile(r"""^\s*[rRuU]?["']+|["']+\s*$""")

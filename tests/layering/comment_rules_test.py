@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""No comment or docstring has a sentence that opens with a bare preposition and stays a fragment; the rule fires."""
+"""No comment or docstring has a sentence that opens as a part of another one and stays a fragment; the rule fires."""
 import pathlib
 import tempfile
 import unittest
@@ -66,6 +66,15 @@ class PlantedCommentsTest(unittest.TestCase):
         for fragment in ("Of the token that is judged.", "By what is known of it.", "Among equals the latest, which is the nearest.",
                          "For main, before it starts threads."):
             self.assertEqual(self.found(f"// A row. {fragment}\n"), [(1, fragment)])
+
+    def test_a_conjunction_or_what_adds_to_something_opens_a_fragment_too(self):
+        for fragment in ("Though the request names K.", "However steep it seems to be.", "While others are heard.",
+                         "Unless the host asks for the whole row.", "Also where nobody else owns it.", "And nothing else.",
+                         "And those that are quiet, more often.", "So that no coin comes again."):
+            self.assertEqual(self.found(f"// A row. {fragment}\n"), [(1, fragment)])
+        for sentence in ("While it lives, the process does end.", "Although it waits, the others are served.",
+                         "And it ends.", "So it ends.", "Also those have none."):
+            self.assertEqual(self.found(f"// A row. {sentence}\n"), [], sentence)
 
     def test_a_part_without_a_verb_is_no_clause(self):
         for fragment in ("In [low, high].", "In [0, 10], 0 included.", "Of the message `at`, a number.", "Of a token, a round each.",

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tools/gpu_check makes of a run's figures: ratios, goals that were missed, and what is no check of a device.
-And the tokenizers of tools/make_random_pair.py."""
+"""What tools/gpu_check makes of a run's figures: ratios, goals that were missed, and what is no check of a device;
+and the tokenizers of tools/make_random_pair.py."""
 import concurrent.futures
 import importlib.machinery
 import importlib.util

@@ -62,7 +62,7 @@ def greedy(machine):
             "nodes": gpus}
 
 
-# What the demo pair is sure of in part, over several tokens. And a mass that leaves no likely row's cut within what two
+# What the demo pair is sure of in part, over several tokens, and a mass that leaves no likely row's cut within what two
 # devices' roundings could move: no token with a cell of its own comes or goes by them.
 LAW_PROMPT = ("<|begin_of_text|>", "\u0120" * 3, "\u0120def", "\u0120__")
 LAW_TOP_P = 0.75

@@ -45,7 +45,7 @@ void WidenRows(const T* from, size_t from_stride, int num_rows, int size,
     ForEachVector<V>(static_cast<size_t>(size), [&](size_t i, int n) {
       V::Store(to + i, LoadN<V>(row + i, n));
     });
-    // Also what only wider vectors would have covered.
+    // What only wider vectors would have covered becomes 0, too.
     for (int i = size; i < padded_dim; ++i) to[i] = 0.0f;
     to += padded_dim;
   }

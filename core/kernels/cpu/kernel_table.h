@@ -46,7 +46,7 @@ struct PackedLayout {
     return block < 3 * num_wide ? block / 3
                                 : num_wide + (block - 3 * num_wide) / 2;
   }
-  // Also the number of blocks before this group.
+  // It is the number of blocks before this group, too.
   OUTRIDER_KERNEL_INLINE constexpr int FirstBlock(int group) const {
     return group < num_wide ? 3 * group : 2 * group + num_wide;
   }

@@ -156,7 +156,7 @@ class CudaRotateStoreTest : public KernelTest {
         }
       }
     }
-    // And nothing else.
+    // Nothing else was.
     size_t num_nan = 0;
     for (const auto* got : {&pass.got_keys, &pass.got_values}) {
       for (const uint16_t bits : *got) num_nan += bits == 0xFFFF;
