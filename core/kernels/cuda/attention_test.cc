@@ -210,10 +210,12 @@ TEST_P(CudaAttentionTest, AgreesWithDoublePrecisionForHeadsOfAnySize) {
 }
 
 TEST_P(CudaAttentionTest, AgreesWithDoublePrecisionForAnyGrouping) {
-  for (const int group : {1, 2, 3, 4, 5, 7, 8, 16, 17}) {
-    for (const int num_kv_heads : {1, 2}) {
-      const Heads heads = {group * num_kv_heads, num_kv_heads, 48};
-      ExpectReference(Sessions(element(), data(), heads, {37}), {{0, 31, 6}});
+  for (const int head_dim : {48, 64, 128}) {
+    for (const int group : {1, 2, 3, 4, 5, 7, 8, 16, 17}) {
+      for (const int num_kv_heads : {1, 2}) {
+        const Heads heads = {group * num_kv_heads, num_kv_heads, head_dim};
+        ExpectReference(Sessions(element(), data(), heads, {37}), {{0, 31, 6}});
+      }
     }
   }
 }
@@ -274,10 +276,9 @@ TEST_P(CudaAttentionTest, AgreesWithDoublePrecisionForAPrompt) {
 }
 
 TEST_P(CudaAttentionTest, AWindowHidesAllButTheLastKeys) {
-  for (const int head_dim : {48, 128}) {
+  for (const Heads& heads : {Heads{2, 2, 48}, {2, 2, 128}, {6, 2, 64}}) {
     for (const int window : {1, 2, 16, 37, 256, 300}) {
-      const Sessions sessions(element(), data(), {2, 2, head_dim}, {40, 540},
-                              window);
+      const Sessions sessions(element(), data(), heads, {40, 540}, window);
       ExpectReference(sessions, {{0, 0, 40}, {1, 250, 12}, {1, 530, 9}});
     }
   }

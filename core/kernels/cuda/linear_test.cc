@@ -211,17 +211,19 @@ TEST_P(CudaLinearTest, BothKernelsHaveTheSameZeros) {
 TEST_P(CudaLinearTest, TheResidualStreamIsAddedTo) {
   constexpr int kOut = 24, kIn = 64;
   const Layer layer(element(), data(), kOut, kIn);
-  for (Product* const product : kProducts) {
-    constexpr int kRows = 3;
-    const Rounded x = Inputs(kRows, kIn);
-    const auto before = RandomValues(size_t{kRows} * kOut, data() + 11);
-    const DeviceArray<uint16_t> inputs(x.bits);
-    const DeviceArray<float> sum(before);
-    product(layer.Args(inputs, kRows, Epilogue::kAdd, sum.data()), nullptr);
-    const auto plain = layer.Run(x, 0, kRows);
-    const auto after = sum.Read();
-    for (int i = 0; i < kRows * kOut; ++i) {
-      EXPECT_EQ(after[i], before[i] + plain[i]) << i;
+  for (const int num_rows : {1, 3, 9, 21, 66}) {
+    const Rounded x = Inputs(num_rows, kIn);
+    const auto before = RandomValues(size_t(num_rows) * kOut, data() + 11);
+    const auto plain = layer.Run(x, 0, num_rows);
+    for (Product* const product : kProducts) {
+      const DeviceArray<uint16_t> inputs(x.bits);
+      const DeviceArray<float> sum(before);
+      product(layer.Args(inputs, num_rows, Epilogue::kAdd, sum.data()),
+              nullptr);
+      const auto after = sum.Read();
+      for (int i = 0; i < num_rows * kOut; ++i) {
+        EXPECT_EQ(after[i], before[i] + plain[i]) << num_rows << " rows, " << i;
+      }
     }
   }
 }
@@ -253,20 +255,25 @@ TEST_P(CudaLinearTest, GateAndUpMeetInTheEpilogue) {
 }
 
 TEST_P(CudaLinearTest, GeluIsTheTanhApproximation) {
-  constexpr int kOut = 20, kIn = 40, kRows = 2;
+  constexpr int kOut = 20, kIn = 40;
   const Layer layer(element(), data(), kOut, kIn);
-  const Rounded x = Inputs(kRows, kIn);
-  const DeviceArray<uint16_t> inputs(x.bits);
-  const DeviceArray<uint16_t> y(size_t{kRows} * kOut);
-  Linear(layer.Args(inputs, kRows, Epilogue::kGelu, y.data()), nullptr);
-  const auto got = ValuesOf(element(), y.Read());
-  for (int i = 0; i < kRows * kOut; ++i) {
-    double scale = 0.0;
-    const double z =
-        layer.Reference(x, i / kOut, i % kOut, &scale) + layer.bias(i % kOut);
-    const double inner = std::sqrt(2.0 / M_PI) * (z + 0.044715 * z * z * z);
-    const double expected = 0.5 * z * (1.0 + std::tanh(inner));
-    ASSERT_NEAR(got[i], expected, 1.5 * unit() * std::abs(expected) + 2e-5);
+  for (const int num_rows : {1, 2, 9, 21, 66}) {
+    const Rounded x = Inputs(num_rows, kIn);
+    const DeviceArray<uint16_t> inputs(x.bits);
+    const DeviceArray<uint16_t> y(size_t(num_rows) * kOut);
+    for (Product* const product : kProducts) {
+      product(layer.Args(inputs, num_rows, Epilogue::kGelu, y.data()), nullptr);
+      const auto got = ValuesOf(element(), y.Read());
+      for (int i = 0; i < num_rows * kOut; ++i) {
+        double scale = 0.0;
+        const double z = layer.Reference(x, i / kOut, i % kOut, &scale) +
+                         layer.bias(i % kOut);
+        const double inner = std::sqrt(2.0 / M_PI) * (z + 0.044715 * z * z * z);
+        const double expected = 0.5 * z * (1.0 + std::tanh(inner));
+        ASSERT_NEAR(got[i], expected, 1.5 * unit() * std::abs(expected) + 2e-5)
+            << num_rows << " rows, place " << i;
+      }
+    }
   }
 }
 
