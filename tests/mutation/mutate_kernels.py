@@ -64,7 +64,7 @@ COMPILED_AS = {"attention_parts.h": ["attention.cu"], "attention_queries.h": ["a
                **dict.fromkeys(("linear_parts.h", "linear_store.h"), ["linear.cu", "linear_many_rows.cu"]),
                **dict.fromkeys(TOP_ROWS_PARTS, ["top_rows.cu"])}
 RULES = [
-    (r"__syncthreads\(\);", ""),
+    (r"(__syncthreads|AwaitPreviousKernel|EndCopyGroup)\(\);", ""),
     (r" < ", " <= "), (r" <= ", " < "), (r" >= ", " > "), (r" > ", " >= "), (r" == ", " != "),
     (r" && ", " || "), (r" \|\| ", " && "),
     (r" \+ ", " - "), (r" - ", " + "), (r" \* ", " + "), (r" / ", " * "), (r" % ", " / "),
