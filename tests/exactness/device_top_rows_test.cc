@@ -326,26 +326,50 @@ TEST_P(DeviceTopRowsTest, WhatIsFarBelowTheGreatestHasItsWeight) {
 
 // docs/algorithm.md: an exponent is rounded once, exp2f is within two units.
 // Nearer the greatest it may be rounded twice, which is as little there.
+// `asked` is for all but some tokens, which have one logit.
+void ExpectRoundedLittle(const TopAsked& asked, const TopTold& told,
+                         float logit) {
+  const double distance = double{logit} - double{100.3f};
+  const double exponent = distance * ScaleOf(asked.temperature);
+  const double right = (asked.size() - asked.count) * std::exp2(exponent);
+  const int times = exponent > -64 ? 2 : 1;
+  EXPECT_NEAR(told.result.rest / right, 1,
+              0x1.8p-22 - times * 0x1p-24 * M_LN2 * exponent)
+      << exponent;
+}
+
 TEST_P(DeviceTopRowsTest, AWeightIsRoundedAsLittleAsItSays) {
   for (const double temperature : {1.0, 0.7}) {
     std::vector<TopAsked> all;
+    std::vector<float> others;
     for (int i = 0; i < 100; ++i) {
-      const auto x = static_cast<float>(100 - (20 + 0.6337 * i) * temperature);
-      all.push_back(
-          {.logits = std::vector<float>(40, x), .temperature = temperature});
+      others.push_back(
+          static_cast<float>(100 - (20 + 0.6337 * i) * temperature));
+      all.push_back({.logits = std::vector<float>(40, others.back()),
+                     .temperature = temperature});
       all.back().logits[static_cast<size_t>(i % 40)] = 100.3f;
     }
     const auto told = AskTopRows(all);
     for (size_t i = 0; i < all.size(); ++i) {
-      const double distance =
-          double{all[i].logits[(i + 1) % 40]} - double{100.3f};
-      const double exponent = distance * ScaleOf(temperature);
-      const double right = 39 * std::exp2(exponent);
-      const int times = exponent > -64 ? 2 : 1;
-      EXPECT_NEAR(told[i].result.rest / right, 1,
-                  0x1.8p-22 - times * 0x1p-24 * M_LN2 * exponent)
-          << exponent;
+      ExpectRoundedLittle(all[i], told[i], others[i]);
     }
+  }
+}
+
+// Four logits are weighed together, and one of them may be far.
+TEST_P(DeviceTopRowsTest, AWeightIsRoundedAsLittleBesideGreatOnes) {
+  std::vector<TopAsked> all;
+  std::vector<float> others;
+  for (int i = 0; i < 400; ++i) {
+    others.push_back(static_cast<float>(100 - (45 + 0.1037 * i)));
+    all.push_back({.logits = std::vector<float>(40, 100.3f), .count = 30});
+    for (size_t j = 0; j < 10; ++j) {
+      all.back().logits[4 * j + static_cast<size_t>(i % 4)] = others.back();
+    }
+  }
+  const auto told = AskTopRows(all);
+  for (size_t i = 0; i < all.size(); ++i) {
+    ExpectRoundedLittle(all[i], told[i], others[i]);
   }
 }
 
@@ -390,7 +414,7 @@ TEST(DeviceTopRowsLargeTest, AVocabularyMayNeedMoreSharedMemoryThanIsFree) {
 
 TEST_P(DeviceTopRowsTest, ARowThatIsNoneIsSaidToBe) {
   for (const float bad : {kTopInfinity, std::nanf("")}) {
-    for (const int place : {0, 31, 40, 1499}) {
+    for (const int place : {0, 31, 40, 41, 42, 1499}) {
       TopAsked asked = {.logits = TopLogits(1500, 3, 2.0f)};
       asked.logits[static_cast<size_t>(place)] = bad;
       for (const int count : {1, 5}) {

@@ -14,6 +14,7 @@
 #include "core/base/check.h"
 #include "core/kernels/cuda/emulation/copies.h"
 #include "core/kernels/cuda/emulation/failure.h"
+#include "core/kernels/cuda/emulation/loads.h"
 #include "core/kernels/cuda/emulation/shared_objects.h"
 #include "core/kernels/cuda/emulation/stack_switch.h"
 #include "core/kernels/cuda/emulation/thread_order.h"
@@ -375,6 +376,8 @@ const Payload* Exchange(unsigned mask, const void* mine, size_t bytes, int kind,
 }
 
 void AskForCopy(void* shared, const void* from, size_t bytes) {
+  CheckAligned(from, bytes, {"CopyAsync", 0});
+  CheckAligned(shared, bytes, {"CopyAsync", 0});
   if (!Current().copies.Ask(shared, from, bytes)) {
     Fail("a thread asks for a copy to where another one is on its way",
          {"CopyAsync", 0});

@@ -6,6 +6,7 @@
 
 #include "core/kernels/cuda/element.h"
 #include "core/kernels/cuda/emulation/block.h"
+#include "core/kernels/cuda/emulation/loads.h"
 #include "core/kernels/cuda/emulation/stream.h"
 #include "core/kernels/cuda/emulation/types.h"
 #include "core/kernels/cuda/emulation/warp.h"

@@ -263,6 +263,33 @@ __global__ void AskTwice(const float* rows, int num_waits) {
   WaitForCopies<0>();
 }
 
+__global__ void LoadQuad(const float* from, float* to) {
+  const float4 quad = __ldg(reinterpret_cast<const float4*>(from));
+  to[threadIdx.x] = quad.y;
+}
+
+__global__ void CopyQuad(const float* from, float* to) {
+  OUTRIDER_SHARED(uint4[kThreads], quads);
+  uint4* const mine = &quads[static_cast<int>(threadIdx.x)];
+  CopyAsync<Reuse::kNone>(mine, reinterpret_cast<const uint4*>(from));
+  EndCopyGroup();
+  WaitForCopies<0>();
+  to[threadIdx.x] = __uint_as_float(mine->y);
+}
+
+TEST(EmulationTest, ALoadIsFromAMultipleOfItsSize) {
+  alignas(16) const float from[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+  for (const auto kernel : {LoadQuad, CopyQuad}) {
+    std::vector<float> to(kThreads);
+    Launch(dim3(1), kThreads, 0, nullptr, kernel, &from[4], to.data());
+    EXPECT_EQ(emulation::TakeFailure(), "");
+    EXPECT_EQ(to, std::vector<float>(kThreads, 5));
+    Launch(dim3(1), kThreads, 0, nullptr, kernel, &from[2], to.data());
+    EXPECT_THAT(emulation::TakeFailure(),
+                HasSubstr("an address that is no multiple of its size"));
+  }
+}
+
 TEST(EmulationTest, AThreadAsksForOneCopyToAPlaceAtATime) {
   const std::vector<float> rows(size_t{kThreads} * 4);
   const auto run = [&](int num_waits) {

@@ -45,10 +45,6 @@ inline unsigned __float_as_uint(float x) {
   std::memcpy(&bits, &x, sizeof bits);
   return bits;
 }
-template <typename T>
-T __ldg(const T* p) {
-  return *p;
-}
 inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
 inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) {
   return {x, y, z, w};
