@@ -53,10 +53,13 @@ function(outrider_compile_in_groups target)
   endif()
 endfunction()
 
-# -pthread comes with gRPC to some, and precompiled headers are for all or none. To
-# look for memory that it may free is a tenth of what gcc does.
+# Precompiled headers are for all or none: so all are compiled as what shared
+# libraries have inside is, but nothing of ours is replaced at run time; and -pthread
+# comes with gRPC to some. To look for memory that it may free is a tenth of what gcc
+# does.
 function(outrider_set_common_options target)
-  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-pthread>
+  target_compile_options(${target} PRIVATE
+    $<$<COMPILE_LANGUAGE:CXX>:-pthread> $<$<COMPILE_LANGUAGE:CXX>:-fPIC> $<$<COMPILE_LANGUAGE:CXX>:-fno-semantic-interposition>
     $<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-expand=10000> ${ARGN})
 endfunction()
 

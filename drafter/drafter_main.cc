@@ -3,7 +3,7 @@
 #include <string>
 
 #include "core/node/node_program.h"
-#include "core/torch_model/torch_causal_lm.h"
+#include "core/torch_model/open_torch_model.h"
 #include "drafter/drafter_service.h"
 #include "drafter/load_drafter.h"
 #include "drafter/measure_draft.h"
@@ -24,12 +24,11 @@ int main(int argc, char** argv) {
            },
        .weights_check =
            [&] {
-             return strategy == "model" ? outrider::CheckTorchCausalLm
-                                        : nullptr;
+             return strategy == "model" ? outrider::CheckTorchModel : nullptr;
            },
        .load =
            [&](const outrider::NodeFlags& flags) {
-             return LoadDrafter(strategy, flags, outrider::LoadTorchCausalLm);
+             return LoadDrafter(strategy, flags, outrider::OpenTorchCausalLm);
            },
        .measure = outrider::PrintDraftMeasurement,
        .make_service = outrider::MakeDrafterService,

@@ -4,7 +4,7 @@
 
 #include "core/node/measure.h"
 #include "core/node/node_program.h"
-#include "core/torch_model/torch_causal_lm.h"
+#include "core/torch_model/open_torch_model.h"
 #include "verifier/verifier_service.h"
 
 namespace outrider {
@@ -12,7 +12,7 @@ namespace {
 
 absl::StatusOr<LoadedModel> Load(const NodeFlags& flags) {
   absl::StatusOr<LoadedModel> loaded =
-      LoadModel(flags, "simulated-target", LoadTorchCausalLm);
+      LoadModel(flags, "simulated-target", OpenTorchCausalLm);
   if (!loaded.ok()) return loaded;
   loaded->description.reply_formats = {std::begin(kReplyFormats),
                                        std::end(kReplyFormats)};
@@ -33,7 +33,7 @@ int main(int argc, char** argv) {
        .listen = "127.0.0.1:7002",
        .example = "--model models/demo-target --listen 127.0.0.1:7002",
        .version = OUTRIDER_VERSION,
-       .weights_check = [] { return outrider::CheckTorchCausalLm; },
+       .weights_check = [] { return outrider::CheckTorchModel; },
        .load = outrider::Load,
        .measure = outrider::PrintModelMeasurement,
        .make_service = outrider::MakeVerifierService,

@@ -81,6 +81,7 @@ LogField::LogField(std::string key, absl::Span<const double> values)
       json(absl::StrCat("[", text, "]")) {}
 
 void SetLogFormat(LogFormat format) { log_format = format; }
+LogFormat CurrentLogFormat() { return log_format; }
 
 QuietLog::QuietLog() { is_quiet = true; }
 QuietLog::~QuietLog() { is_quiet = false; }

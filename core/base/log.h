@@ -19,6 +19,7 @@ enum class LogLevel { kInfo, kWarning, kError };
 //   JSON: {"time":"...","level":"warning","message":"...","request_id":"4f1c"}
 enum class LogFormat { kText, kJson };
 void SetLogFormat(LogFormat format);
+LogFormat CurrentLogFormat();
 
 // What a line is about, besides its message: a name, and a text, a finite
 // number or a list of such; JSON has numbers without quotes, and [1,0.5].

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # collect.sh BIN OUT: copies the programs of a build, and those of their libraries
-# that are no Debian package's (libtorch and what it needs), to OUT/bin, OUT/lib; the
+# that are no Debian package's (ours with libtorch, and what that needs), to OUT/bin, OUT/lib; the
 # kernels for GPUs, where they were built, to OUT/cuda; and installs the gateway with what it needs from PyPI into OUT/gateway.
 set -euo pipefail
 if (($# != 2)); then
@@ -14,9 +14,10 @@ for name in outrider outrider-coordinator outrider-drafter outrider-verifier; do
   install -m 755 "$bin/$name" "$out/bin/$name"
   strip --strip-unneeded "$out/bin/$name"
 done
-for program in outrider-drafter outrider-verifier; do
-  ldd "$bin/$program" | awk '$2 == "=>" && $3 ~ /site-packages|torch/ {print $3}'
-done | sort -u | while read -r library; do
+torch=$bin/../lib/liboutrider_torch_model.so
+install -m 644 "$torch" "$out/lib"
+strip --strip-unneeded "$out/lib/$(basename "$torch")"
+ldd "$torch" | awk '$2 == "=>" && $3 ~ /site-packages|torch/ {print $3}' | while read -r library; do
   install -m 644 "$(readlink -f "$library")" "$out/lib/$(basename "$library")"
 done
 kernels=$bin/../lib/liboutrider_cuda_kernels.so
@@ -25,8 +26,8 @@ if [[ -f "$kernels" ]]; then
 else
   echo "collect.sh: no kernels for GPUs in $(dirname "$kernels"): enough for all images but node-cuda"
 fi
-if [[ -z "$(ls -A "$out/lib")" ]]; then
-  echo "collect.sh: $bin/outrider-verifier links no libtorch" >&2
+if [[ ! -f "$out/lib/libtorch_cpu.so" ]]; then
+  echo "collect.sh: $torch links no libtorch" >&2
   exit 1
 fi
 

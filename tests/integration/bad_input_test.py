@@ -8,7 +8,7 @@ import socket
 import struct
 import unittest
 
-from programs import DRAFT, ProgramTest, wait_until
+from programs import BIN, DRAFT, ProgramTest, wait_until
 
 FAILED, BAD_FLAGS = 1, 2
 
@@ -100,6 +100,15 @@ class BadModelTest(ProgramTest):
     def test_refuses_shapes_other_than_those_of_config_json(self):
         self.spoil("config.json", lambda data: data.replace(b"256", b"128"))
         self.assert_refused("model.safetensors", "config.json asks for")
+
+    def test_names_the_library_that_reads_weights_where_only_the_program_was_copied(self):
+        alone = self.folder / "bin" / "outrider-drafter"
+        alone.parent.mkdir()
+        shutil.copy2(BIN / "outrider-drafter", alone)
+        self.assert_refuses(self.start_node(alone, self.model, None), FAILED,
+                            "liboutrider_torch_model.so", "beside the program's folder")
+        # A timing model needs none.
+        self.start(alone, "--simulate", "--simulate-pass-ms", 1, "--listen", "127.0.0.1:0").address()
 
     def test_refuses_a_device_that_is_not_there(self):
         self.assert_refused('"tpu"', "cpu, cuda", flags=["--device", "tpu"])

@@ -16,6 +16,7 @@ PACK = FOLDER / "pack.tar.xz"
 PROGRAMS = ["bin/cuda_kernels_benchmark", "bin/outrider", "bin/outrider-coordinator", "bin/outrider-drafter", "bin/outrider-verifier",
             "tests/kernels_cuda_gpu_tests", "tests/cuda_golden_tests"]
 KERNELS = "lib/liboutrider_cuda_kernels.so"
+LIBRARIES = [KERNELS, "lib/liboutrider_torch_model.so"]  # that programs open at run time
 EVERYWHERE = re.compile(r"(ld-linux|lib(c|m|dl|rt|util|pthread|gcc_s|stdc\+\+)\.so)")
 OF_TORCH = re.compile(r"/(torch|nvidia)/")
 
@@ -57,7 +58,7 @@ def size_of_tree():
 
 def pack(build, max_mib):
     """Writes PACK from a build; ends the program where something is missing, or too large."""
-    missing = [name for name in [*PROGRAMS, KERNELS] if not (build / name).exists()]
+    missing = [name for name in [*PROGRAMS, *LIBRARIES] if not (build / name).exists()]
     if missing:
         sys.exit(f"gpu_check: build first: {', '.join(missing)} of {build}")
     FOLDER.mkdir(exist_ok=True)
@@ -71,10 +72,10 @@ def pack(build, max_mib):
             os.chmod(stripped, 0o755)
             subprocess.run(["strip", "--strip-unneeded", stripped], check=True)
             archive.add(stripped, name)
-        for name in [*PROGRAMS, KERNELS]:
+        for name in [*PROGRAMS, *LIBRARIES]:
             add(build / name, name)
-        needed = set().union(*(libraries_of(build / name) for name in [*PROGRAMS, KERNELS]))
-        for path in sorted(p for p in needed if p.name != pathlib.Path(KERNELS).name):
+        needed = set().union(*(libraries_of(build / name) for name in [*PROGRAMS, *LIBRARIES]))
+        for path in sorted(p for p in needed if f"lib/{p.name}" not in LIBRARIES):
             is_data = ICU_DATA.search(path.name) is not None
             add(without_contents(path, emptied) if is_data else path, f"lib/{path.name}")
     mib = (PACK.stat().st_size + size_of_tree()) / 2**20
