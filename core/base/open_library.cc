@@ -5,9 +5,11 @@
 
 #include <filesystem>
 #include <system_error>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace outrider {
 namespace {
@@ -24,16 +26,30 @@ std::string LoadError() {
   return reason == nullptr ? "no reason given" : reason;
 }
 
+std::vector<std::string> PlacesOf(const std::string& library, LookFirst first) {
+  if (library.find('/') != std::string::npos) return {library};
+  if (first == LookFirst::kBesideProgram) {
+    return {BesideTheProgram(library), library};
+  }
+  return {library, BesideTheProgram(library)};
+}
+
 }  // namespace
 
 absl::StatusOr<void*> OpenLibrary(const std::string& library,
-                                  const std::string& function) {
-  constexpr int kHow = RTLD_NOW | RTLD_LOCAL;
-  void* handle = dlopen(library.c_str(), kHow);
-  if (handle == nullptr && library.find('/') == std::string::npos) {
-    handle = dlopen(BesideTheProgram(library).c_str(), kHow);
+                                  const std::string& function,
+                                  LookFirst first) {
+  void* handle = nullptr;
+  std::vector<std::string> reasons;
+  for (const std::string& place : PlacesOf(library, first)) {
+    handle = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (handle != nullptr) break;
+    // One place may have it, and not what it needs itself.
+    reasons.push_back(LoadError());
   }
-  if (handle == nullptr) return absl::NotFoundError(LoadError());
+  if (handle == nullptr) {
+    return absl::NotFoundError(absl::StrJoin(reasons, "; "));
+  }
   void* const found = dlsym(handle, function.c_str());
   if (found != nullptr) return found;
   return absl::FailedPreconditionError(

@@ -14,8 +14,8 @@ namespace outrider {
 struct TlsFiles {
   std::string certificate = {};  // ours, then its issuers, leaf first
   std::string key = {};          // of the certificate
-  // Signs the certificates of those we talk to. A server that has one requires
-  // client certificates.
+  // One, or several of them one after the other: signs the certificates of
+  // those we talk to. A server that has one requires client certificates.
   std::string authority = {};
 
   bool has_identity() const { return !certificate.empty(); }
@@ -32,9 +32,10 @@ struct TlsContent {
   friend bool operator==(const TlsContent&, const TlsContent&) = default;
 };
 
-// What can be used, now: each file is there, certificates are valid today, and
-// the key is the certificate's. INVALID_ARGUMENT names the flag (--tls-cert,
-// --tls-key, --tls-ca) and the file.
+// What can be used, now: each file is there, our certificate and one of the
+// authorities at least are valid today, none of these is damaged, and the key
+// is the certificate's. INVALID_ARGUMENT names the flag (--tls-cert, --tls-key,
+// --tls-ca) and the file.
 absl::StatusOr<TlsContent> ReadTlsFiles(const TlsFiles& files);
 absl::Status CheckTlsFiles(const TlsFiles& files);
 

@@ -31,8 +31,7 @@ absl::StatusOr<std::vector<double>> AdjustLogits(absl::Span<const float> logits,
                                                  const TokenHistory& history);
 
 // The tokens whose logits it may move, ascending: a function of parameters and
-// history. AdjustLogitsOf does
-// the same for these alone, of which `logits` are.
+// history. AdjustLogitsOf does the same for these alone, of which `logits` are.
 std::vector<TokenId> AdjustedTokens(const SamplingParams& params,
                                     const TokenHistory& history);
 absl::StatusOr<std::vector<double>> AdjustLogitsOf(

@@ -11,7 +11,8 @@ namespace outrider {
 namespace {
 
 absl::StatusOr<TorchLibrary> Open(const std::string& library) {
-  const absl::StatusOr<void*> found = OpenLibrary(library, kTorchLibrarySymbol);
+  const absl::StatusOr<void*> found =
+      OpenLibrary(library, OUTRIDER_TORCH_SYMBOL, LookFirst::kBesideProgram);
   if (absl::IsNotFound(found.status())) {
     return absl::FailedPreconditionError(absl::StrCat(
         "what reads weights cannot be loaded (", found.status().message(),

@@ -22,8 +22,9 @@ struct TorchLibrary {
   absl::Status (*check)(const std::string& model_directory) = nullptr;
 };
 
-// What it exports; its log lines look so from then on.
-inline constexpr char kTorchLibrarySymbol[] = "OutriderTorchLibrary1";
+// What it exports; its log lines look so from then on. The name has a hash of
+// the headers whose types pass (CMakeLists.txt): a library of another build is
+// not taken for this one's.
 using TorchLibraryFunction = const TorchLibrary*(LogFormat format);
 
 }  // namespace outrider

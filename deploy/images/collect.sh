@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# collect.sh BIN OUT: copies the programs of a build, and those of their libraries
-# that are no Debian package's (ours with libtorch, and what that needs), to OUT/bin, OUT/lib; the
-# kernels for GPUs, where they were built, to OUT/cuda; and installs the gateway with what it needs from PyPI into OUT/gateway.
+# collect.sh BIN OUT: copies the programs of a build to OUT/bin, and to OUT/lib those
+# of their libraries that are no Debian package's (ours with libtorch, and what that
+# needs); the kernels for GPUs, where they were built, to OUT/cuda; and installs the
+# gateway with what it needs from PyPI into OUT/gateway.
 set -euo pipefail
 if (($# != 2)); then
   echo "usage: $0 BIN OUT" >&2
@@ -17,6 +18,10 @@ done
 torch=$bin/../lib/liboutrider_torch_model.so
 install -m 644 "$torch" "$out/lib"
 strip --strip-unneeded "$out/lib/$(basename "$torch")"
+if ldd "$torch" | grep 'not found'; then
+  echo "collect.sh: $torch needs these, which are not there" >&2
+  exit 1
+fi
 ldd "$torch" | awk '$2 == "=>" && $3 ~ /site-packages|torch/ {print $3}' | while read -r library; do
   install -m 644 "$(readlink -f "$library")" "$out/lib/$(basename "$library")"
 done

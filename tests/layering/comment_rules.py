@@ -10,7 +10,8 @@ a comma ("In a resumed stream, penalties see ..."), but for parts that open with
 preposition or with a word that makes them subordinate ("Of a session that holds, between
 two attempts."). What follows a colon or a semicolon is another sentence ("In [0, 10]; 0 is
 greedy."). This rule has no grammar: it knows the verbs that are listed here, and takes
-each word that opens a subordinate clause to need one of them. Where it finds a whole sentence all the same, that one's verb belongs to the list.
+each word that opens a subordinate clause to need one of them. Where it finds a whole
+sentence all the same, that one's verb belongs to the list.
 """
 import ast
 import bisect

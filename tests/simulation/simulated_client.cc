@@ -149,7 +149,7 @@ class SimulatedClient::HastyDrafts final : public DraftClient {
   void Learn(const RoundStats& round) override { drafts_.Learn(round); }
 
  private:
-  // There is no draft where the session has come to another drafter.
+  // Drafts by an old outcome where there is none, as at another drafter.
   void UseOldOutcome(const Session& session, ProposedDraft& proposed) {
     int64_t num_moves = 0;
     for (SimulatedPool* const pool : cluster_.pools) {

@@ -50,7 +50,7 @@ class SimulatedPool final : public SessionPool {
 
   // Asks all nodes what they are; about once a second.
   void AskAll();
-  // The same of those that are quiet; more often.
+  // Asks those that are quiet, which happens more often.
   void AskQuiet();
 
  private:
