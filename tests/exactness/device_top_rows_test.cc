@@ -157,10 +157,17 @@ TEST_P(DeviceTopRowsTest, AmongEqualsTheLowestIdsComeFirst) {
     // Few values, all of them of many tokens; 0 is one, and -0.
     for (float& x : asked.logits) x = std::round(x * unit) / unit;
     for (const int count : {1, 7, 300, 1000}) {
-      asked.count = count;
-      ExpectAsDefined(asked, AskTopRows({asked})[0]);
+      for (const double temperature : {1.0, 0.0}) {
+        asked.count = count;
+        asked.temperature = temperature;
+        ExpectAsDefined(asked, AskTopRows({asked})[0]);
+      }
     }
   }
+  // All of them are told, the last warp's too.
+  const TopAsked asked = {.logits = std::vector<float>(1000, 1.0f),
+                          .count = 1000};
+  ExpectAsDefined(asked, AskTopRows({asked})[0]);
 }
 
 TEST_P(DeviceTopRowsTest, LogitsThatDifferInTheirLastBitAreToldApart) {
