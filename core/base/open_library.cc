@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
@@ -27,7 +28,7 @@ std::string LoadError() {
 }
 
 std::vector<std::string> PlacesOf(const std::string& library, LookFirst first) {
-  if (library.find('/') != std::string::npos) return {library};
+  if (absl::StrContains(library, '/')) return {library};
   if (first == LookFirst::kBesideProgram) {
     return {BesideTheProgram(library), library};
   }
