@@ -12,9 +12,9 @@
 
 namespace outrider {
 
-// The library with libtorch, which takes a quarter of a second and 110 MB to
-// open: a program opens it once it has weights to read, and not to print its
-// help, to refuse a flag, or to serve a timing model.
+// The library with libtorch, which takes a quarter of a second of CPU and 110
+// MB to open: a program opens it once it has weights to read, and not to print
+// its help, to refuse a flag, or to serve a timing model.
 inline constexpr char kTorchLibrary[] = "liboutrider_torch_model.so";
 
 // LoadTorchCausalLm and CheckTorchCausalLm of that library (torch_causal_lm.h
