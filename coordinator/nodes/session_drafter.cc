@@ -47,7 +47,9 @@ std::optional<OptionalDraftClient::Drafter> SessionDrafter::Choose(
                         .max_draft_tokens = description_.max_draft_tokens,
                         .max_outcomes = description_.max_outcomes,
                         .drafting = drafting});
-    control_ = &seat_->controls.Of({.rule = session.rule(),
+    const ModelIdentity drafter = description_.identity();
+    control_ = &seat_->controls.Of({.drafter = drafter,
+                                    .rule = session.rule(),
                                     .sampling = session.sampling(),
                                     .drafting = drafting,
                                     .schedule = schedule});
@@ -83,12 +85,16 @@ void SessionDrafter::Move(Session& session, MoveReason reason,
   is_other_ = false;
   has_failed_ = false;
   was_asked_ = false;
-  refused_until_ = {};
+  refusal_ = {};
+  ahead_refusal_ = {};
 }
 
 Task<absl::StatusOr<DraftReply>> SessionDrafter::Draft(
     const DraftCall& call, Cancellation& cancellation) {
-  if (Clock::now() < refused_until_) co_return refusal_;
+  const bool is_ahead = call.max_outcomes > 0;
+  const Clock::time_point now = Clock::now();
+  if (now < refusal_.until) co_return refusal_.status;
+  if (is_ahead && now < ahead_refusal_.until) co_return ahead_refusal_.status;
   const SuspectPlaces::Place place =
       num_lost_ > 0 ? seat_->suspects.Take() : SuspectPlaces::Place();
   if (num_lost_ > 0 && !place) {
@@ -112,9 +118,10 @@ Task<absl::StatusOr<DraftReply>> SessionDrafter::Draft(
   has_failed_ = absl::IsUnavailable(reply.status()) ||
                 absl::IsDeadlineExceeded(reply.status());
   if (IsRefusal(reply.status())) {
-    refusal_ = reply.status();
-    refused_until_ =
-        Clock::now() + JitteredRetryDelay(refusal_, session_, num_refusals_++);
+    (is_ahead ? ahead_refusal_ : refusal_) = {
+        .status = reply.status(),
+        .until = Clock::now() +
+                 JitteredRetryDelay(reply.status(), session_, num_refusals_++)};
   }
   co_return reply;
 }

@@ -28,9 +28,10 @@ namespace outrider {
 // replaced, where another is ready, and one that has none takes the first that
 // comes: what it drafts is judged all the same. After a refusal the node is not
 // asked again before the time that it gave: until then the session's drafts are
-// refused here. One under whose calls two drafters were lost, with no answer in
-// between, drafts no more, so that it takes no third: at the second it had few
-// such sessions beside it (SuspectPlaces). It carries one call at a time.
+// refused here; where it refused to draft ahead, that alone is. One under whose
+// calls two drafters were lost, with no answer in between, drafts no more, so
+// that it takes no third: at the second it had few such sessions beside it
+// (SuspectPlaces). It carries one call at a time.
 class SessionDrafter final : public DraftStub {
  public:
   // No seat: no drafter is ready yet.
@@ -76,8 +77,12 @@ class SessionDrafter final : public DraftStub {
   bool is_other_ = false;    // than it was chosen as: it was replaced
   bool was_asked_ = false;
   int num_lost_ = 0;  // drafters under its calls, since one has answered
-  absl::Status refusal_;
-  Clock::time_point refused_until_ = {};
+  struct Refusal {
+    absl::Status status;
+    Clock::time_point until = {};
+  };
+  Refusal refusal_;        // of any drafts
+  Refusal ahead_refusal_;  // of those for drafts in flight
   uint64_t num_refusals_ = 0;
 };
 

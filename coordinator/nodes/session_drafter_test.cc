@@ -13,8 +13,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "coordinator/nodes/node_knowledge.h"
+#include "core/base/cancellation.h"
+#include "core/base/retry_delay.h"
 #include "core/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -37,6 +40,8 @@ struct DrafterProcess {
   bool is_draining = false;
   milliseconds pass{10};
   bool is_silent = false;  // it answers nothing at all
+  bool refuses_ahead = false;
+  int num_refusals = 0;
   int num_deaths = 0;
   std::map<SessionId, Incarnation> live = {};
   // Sessions under whose last call it died.
@@ -66,6 +71,11 @@ class DrafterStub final : public SharedDraftStub {
       co_return absl::DeadlineExceededError("is silent");
     }
     if (!process_.is_up) co_return absl::UnavailableError("refused");
+    if (process_.refuses_ahead && call.max_outcomes > 0) {
+      ++process_.num_refusals;
+      co_return WithRetryDelay(absl::ResourceExhaustedError("is busy"),
+                               milliseconds(500));
+    }
     const RequestHeader& header = call.header;
     const int num_deaths = process_.num_deaths;
     const bool is_suspect = process_.suspects.contains(header.session);
@@ -247,6 +257,13 @@ class SessionDrafterTest : public ::testing::Test {
     const auto end = loop_.elapsed() + time;
     RunUntil([&] { return loop_.elapsed() >= end; });
   }
+  // What comes of a call of a session that no stream runs.
+  absl::Status StatusOf(SessionDrafter& drafter, const DraftCall& call) {
+    std::optional<absl::Status> status;
+    StartDetached(Ask(drafter, call, status));
+    RunUntil([&] { return status.has_value(); });
+    return *status;
+  }
   int NumDrafting() const {
     return static_cast<int>(
         std::count_if(streams_.begin(), streams_.end(),
@@ -254,13 +271,18 @@ class SessionDrafterTest : public ::testing::Test {
   }
 
   EventLoop loop_;
-  bool is_over_ = false;
+  Cancellation none_;
   std::vector<FakeProcess> verifiers_;
   std::vector<DrafterProcess> drafters_;
   std::unique_ptr<DrafterPool> pool_;
   std::vector<std::unique_ptr<Stream>> streams_;
 
  private:
+  Task<void> Ask(SessionDrafter& drafter, const DraftCall& call,
+                 std::optional<absl::Status>& status) {
+    const auto reply = co_await drafter.Draft(call, none_);
+    status = reply.status();
+  }
   Task<void> Run(Stream& stream) {
     while (!pool_->is_closed) {
       const auto proposed = co_await stream.client.Propose(stream.session, 2);
@@ -361,6 +383,29 @@ TEST_F(SessionDrafterTest, WhoAnswersNothingAtAllIsNotWaitedFor) {
   drafters_[0].is_silent = true;
   RunFor(std::chrono::seconds(1));
   EXPECT_EQ(streams_[0]->num_failures + streams_[1]->num_failures, 1);
+}
+
+// Drafts made ahead are what it can spare: that it cannot spare any now says
+// nothing of those that a round waits for.
+TEST_F(SessionDrafterTest, WhoIsTooBusyToDraftAheadIsStillAskedInTurn) {
+  Start(1, 0);
+  RunFor(milliseconds(500));
+  drafters_[0].refuses_ahead = true;
+  const auto id = SessionId::FromBytes("0123456789abcdef");
+  SessionDrafter drafter(*pool_, id, pool_->ChooseDrafter(id, {}));
+  const DraftCall in_turn = {
+      .header = {.session = id, .delta = {.append_tokens = {1, 2}}},
+      .max_draft_tokens = 1};
+  DraftCall ahead = in_turn;
+  ahead.in_flight_tokens = {3};
+  ahead.max_outcomes = 4;
+  EXPECT_TRUE(IsRefusal(StatusOf(drafter, ahead)));
+  EXPECT_TRUE(StatusOf(drafter, in_turn).ok());
+  EXPECT_TRUE(IsRefusal(StatusOf(drafter, ahead)));
+  EXPECT_EQ(drafters_[0].num_refusals, 1);  // the second was not sent
+  RunFor(milliseconds(2000));
+  drafters_[0].refuses_ahead = false;
+  EXPECT_TRUE(StatusOf(drafter, ahead).ok());
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "coordinator/round/shorten_draft.h"
 #include "coordinator/round/stopwatch.h"
 #include "core/base/mutant.h"
+#include "core/base/retry_delay.h"
 #include "core/base/status_macros.h"
 
 namespace outrider {
@@ -99,6 +100,16 @@ void AheadDraftClient::DraftAhead(Session& session, const Draft& in_flight) {
   const std::optional<OptionalDraftClient::Drafter> drafter =
       drafter_.Lend(session);
   if (!drafter.has_value()) return;
+  // What failed, failed at the last one.
+  if (std::exchange(last_, &drafter->breaker) != &drafter->breaker) {
+    breaker_.Success();
+  }
+  const CircuitBreaker::Permit permit =
+      breaker_.Allow(CircuitBreaker::Clock::now());
+  if (!permit) {
+    drafter_.Abandon();
+    return;
+  }
   const DraftLengthControl::Choice choice =
       drafter->control.ChooseAhead(num_tokens_, drafter_.mode());
   const bool only_all = schedule_ == Schedule::kAhead;
@@ -109,12 +120,31 @@ void AheadDraftClient::DraftAhead(Session& session, const Draft& in_flight) {
        .acceptance = only_all ? 1
                               : std::min(drafter->control.Acceptance(),
                                          kMostAcceptance)});
-  if (call == nullptr) {
-    drafter_.Abandon();
+  Ahead ahead = {.drafter = *drafter,
+                 .choice = choice,
+                 .call = std::move(call),
+                 .permit = permit};
+  if (ahead.call == nullptr) {
+    Abandon(ahead);
     return;
   }
-  ahead_.emplace(
-      Ahead{.drafter = *drafter, .choice = choice, .call = std::move(call)});
+  ahead_.emplace(std::move(ahead));
+}
+
+void AheadDraftClient::Ended(const Ahead& ahead, const absl::Status& status) {
+  drafter_.Ended(status);
+  if (status.ok()) {
+    breaker_.Success();
+  } else if (IsRefusal(status)) {
+    breaker_.Abandon(ahead.permit);
+  } else {
+    breaker_.Failure(CircuitBreaker::Clock::now(), ahead.permit);
+  }
+}
+
+void AheadDraftClient::Abandon(const Ahead& ahead) {
+  drafter_.Abandon();
+  breaker_.Abandon(ahead.permit);
 }
 
 Task<AheadDraftClient::Settled> AheadDraftClient::Settle(Session& session,
@@ -140,12 +170,12 @@ Task<AheadDraftClient::Settled> AheadDraftClient::Settle(Session& session,
       ahead.drafter.node.TakeAhead(*ahead.call, session, settled.link);
   const bool was_stopped = !may_be_hit || session.cancellation().cancelled();
   if (!reply.ok() && was_stopped) {
-    drafter_.Abandon();
+    Abandon(ahead);
     co_return settled;
   }
-  drafter_.Ended(reply.status());
+  Ended(ahead, reply.status());
   if (!reply.ok()) {
-    ++settled.link.num_failures;
+    if (!IsRefusal(reply.status())) ++settled.link.num_failures;
     co_return settled;
   }
   Describe(*reply, ahead.call->seconds(), settled.stats);

@@ -6,6 +6,8 @@
 #include <optional>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "coordinator/peers/circuit_breaker.h"
 #include "coordinator/peers/draft_length_control.h"
 #include "coordinator/peers/optional_draft_client.h"
 #include "coordinator/peers/side_draft.h"
@@ -22,8 +24,10 @@ namespace outrider {
 // Exact (docs/algorithm.md): whether to ask, and for how much, is decided from
 // past rounds, and what was asked for is waited for as long as it may be a hit.
 // It is a hit by the text that it was drafted after, which has to be the
-// session's to the last token. One object a session; Stop must have been
-// awaited before it goes.
+// session's to the last token. A drafter that fails at it again and again is
+// left alone with it for a while, whatever it drafts in turn; one that is too
+// busy for it has not failed. One object a session; Stop must have been awaited
+// before it goes.
 class AheadDraftClient final : public DraftClient {
  public:
   AheadDraftClient(OptionalDraftClient& drafter, Schedule schedule)
@@ -45,6 +49,7 @@ class AheadDraftClient final : public DraftClient {
     OptionalDraftClient::Drafter drafter;
     DraftLengthControl::Choice choice = {};
     std::unique_ptr<SideDraft> call = {};
+    CircuitBreaker::Permit permit = {};
   };
   // What has come of it: a draft where it is a hit.
   struct Settled {
@@ -53,6 +58,9 @@ class AheadDraftClient final : public DraftClient {
     AheadStats stats = {};
   };
 
+  // What a call has come to, for both that look whether more may be made.
+  void Ended(const Ahead& ahead, const absl::Status& status);
+  void Abandon(const Ahead& ahead);
   // Ends what is under way, for a round of so many drafts: waits for it where
   // it may still be a hit, and gives it up where the text has gone on
   // otherwise.
@@ -62,6 +70,8 @@ class AheadDraftClient final : public DraftClient {
   const Schedule schedule_;
   int num_tokens_ = 0;          // that the round which runs was to draft
   std::optional<Ahead> ahead_;  // nothing: none is under way
+  CircuitBreaker breaker_;      // of these calls alone
+  const CircuitBreaker* last_ = nullptr;  // that of who was asked last
 };
 
 }  // namespace outrider

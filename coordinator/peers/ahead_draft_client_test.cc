@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/peers/ahead_draft_client.h"
 
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "core/base/retry_delay.h"
 #include "core/testing/run_task.h"
 #include "core/testing/status_matchers.h"
 #include "gmock/gmock.h"
@@ -198,6 +200,33 @@ TEST_F(AheadDraftClientTest, ADrafterThatFailsAheadIsAFailureOfTheRound) {
   EXPECT_EQ(stats_.outcome, Outcome::kMiss);
   EXPECT_EQ(stats_.num_drafted, 0);
   EXPECT_EQ(link_.num_failures, 1);
+}
+
+// It drafts in turn as ever, which is no reason to ask for it all the same.
+TEST_F(AheadDraftClientTest, ADrafterThatFailsAheadIsSoonLeftAloneWithIt) {
+  stub_.ahead_status = absl::InternalError("its rows are no logits");
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_THAT(Draft(), ElementsAre(kInTurn, kInTurn));
+    Commit(0, 9);
+  }
+  EXPECT_EQ(stub_.ahead().size(), 3u);
+  EXPECT_EQ(link_.num_failures, 0);
+}
+
+TEST_F(AheadDraftClientTest, ADrafterThatIsTooBusyForItHasNotFailed) {
+  stub_.ahead_status = WithRetryDelay(absl::ResourceExhaustedError("is busy"),
+                                      std::chrono::milliseconds(1));
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_THAT(Draft(), ElementsAre(kInTurn, kInTurn));
+    Commit(0, 9);
+    EXPECT_EQ(link_.num_failures, 0);
+  }
+  EXPECT_EQ(stub_.ahead().size(), 20u);
+  stub_.ahead_status = absl::OkStatus();
+  stub_.outcomes = {{0, 9}};
+  Draft();
+  Commit(0, 9);
+  EXPECT_THAT(Draft(), ElementsAre(50, 50));
 }
 
 // Whatever was refused is cut, however late the drafter's answer is taken in.

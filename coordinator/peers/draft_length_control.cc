@@ -61,7 +61,8 @@ double DraftLengthControl::Acceptance() const {
   return Way().model().Acceptance();
 }
 
-bool DraftLengthControl::Asks() const {
+bool DraftLengthControl::Asks(DraftLengthMode mode) const {
+  if (mode == DraftLengthMode::kFixed) return true;
   MutexLock lock(mu_);
   return Way().Asks();
 }

@@ -63,8 +63,9 @@ class DraftLengthControl {
   // How often drafts stand once those before them do.
   double Acceptance() const;
 
-  // Whether it has reason to ask for any drafts now.
-  bool Asks() const;
+  // Whether it has reason to ask for any drafts now; for a number that is fixed
+  // it has.
+  bool Asks(DraftLengthMode mode) const;
   // Whether several share it that are at work, or may, as none has come back.
   bool MayHaveCompany() const;
 

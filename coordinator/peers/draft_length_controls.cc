@@ -4,6 +4,10 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
 
 namespace outrider {
 namespace {
@@ -38,9 +42,14 @@ DraftLengthControls::Key DraftLengthControls::KeyOf(const Way& way) {
                         ? Quarters(*drafting.min_draft_probability, 4)
                         : -1;
   const auto schedule = static_cast<int>(way.schedule);
+  std::string model =
+      absl::StrCat(way.drafter.weights_hash, ":", way.drafter.dtype);
   // The drafter's argmax, whatever the rule, and however its rows are cut.
-  if (IsGreedy(way.sampling)) return {0, 0, 0, 0, least, schedule};
-  return {static_cast<int>(way.rule),
+  if (IsGreedy(way.sampling)) {
+    return {std::move(model), 0, 0, 0, 0, least, schedule};
+  }
+  return {std::move(model),
+          static_cast<int>(way.rule),
           Quarters(way.sampling.temperature, kHottest),
           std::bit_width(static_cast<unsigned>(drafting.support_size)),
           static_cast<int>(std::lround(16 * drafting.support_mass)),

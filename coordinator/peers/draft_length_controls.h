@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <map>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -12,12 +13,14 @@
 #include "core/sampling/draft_options.h"
 #include "core/sampling/rule_kind.h"
 #include "core/sampling/sampling_params.h"
+#include "core/wire/model_identity.h"
 #include "core/wire/schedule.h"
 
 namespace outrider {
 
-// Those of one drafter: what its drafts give and cost depends on how they are
-// made, drawn and judged. They stay from request to request. Thread-safe.
+// Those of one address: what its drafts give and cost depends on which model
+// makes them, and on how they are made, drawn and judged. They stay from
+// request to request. Thread-safe.
 class DraftLengthControls {
  public:
   // There is one for each of so many ways, and few for all that come later:
@@ -25,6 +28,7 @@ class DraftLengthControls {
   static constexpr size_t kMost = 256;
 
   struct Way {
+    const ModelIdentity& drafter;
     RuleKind rule = RuleKind::kRejection;
     const SamplingParams& sampling;
     const DraftOptions& drafting;
@@ -34,9 +38,10 @@ class DraftLengthControls {
   DraftLengthControl& Of(const Way& way);
 
  private:
-  // Rule, temperature, support, its mass, minimal probability (-1: whatever
-  // pays), schedule: what is nearly alike has the same numbers.
-  using Key = std::tuple<int, int, int, int, int, int>;
+  // The drafter's model, rule, temperature, support, its mass, minimal
+  // probability (-1: whatever pays), schedule: what is nearly alike has the
+  // same numbers.
+  using Key = std::tuple<std::string, int, int, int, int, int, int>;
   static Key KeyOf(const Way& way);
 
   Mutex mu_;

@@ -13,14 +13,27 @@ class DraftLengthControlsTest : public ::testing::Test {
   DraftLengthControl* Of(RuleKind rule, double temperature,
                          const DraftOptions& drafting = {},
                          Schedule schedule = Schedule::kSequential) {
-    return &controls_.Of({.rule = rule,
+    return &controls_.Of({.drafter = drafter_,
+                          .rule = rule,
                           .sampling = {.temperature = temperature},
                           .drafting = drafting,
                           .schedule = schedule});
   }
 
+  ModelIdentity drafter_ = {.weights_hash = "5d0e", .dtype = "bfloat16"};
   DraftLengthControls controls_;
 };
+
+// It is at the same address, and says nothing of the one before.
+TEST_F(DraftLengthControlsTest, AnotherModelHasItsOwn) {
+  DraftLengthControl* const first = Of(RuleKind::kRejection, 0);
+  drafter_.dtype = "float32";
+  EXPECT_NE(Of(RuleKind::kRejection, 0), first);
+  drafter_ = {.weights_hash = "91fa", .dtype = "bfloat16"};
+  EXPECT_NE(Of(RuleKind::kRejection, 0), first);
+  drafter_.weights_hash = "5d0e";
+  EXPECT_EQ(Of(RuleKind::kRejection, 0), first);
+}
 
 TEST_F(DraftLengthControlsTest, EachWayToDrawAndJudgeDraftsHasItsOwn) {
   EXPECT_EQ(Of(RuleKind::kBlock, 0), Of(RuleKind::kCoupled, 0));

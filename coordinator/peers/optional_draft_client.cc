@@ -49,7 +49,7 @@ Task<absl::StatusOr<ProposedDraft>> OptionalDraftClient::Propose(
   }
   const DraftLengthControl& control = drafter_->control;
   if (num_tokens == 0) {
-    Prepare(session, control.Asks(), no_draft.link);
+    Prepare(session, control.Asks(mode_), no_draft.link);
     co_return no_draft;
   }
   // What it would not draft anyway is no draft that was refused.

@@ -15,6 +15,11 @@ OptionalDraftClient::Choose ChooseOf(const SessionAssembly::Parts& parts) {
   };
 }
 
+// With a K of 0 nothing is drafted, whatever the text repeats.
+bool LooksUp(const GenerationRequest& request) {
+  return request.prompt_lookup && request.num_speculative_tokens > 0;
+}
+
 }  // namespace
 
 SessionAssembly::SessionAssembly(const Parts& parts)
@@ -23,13 +28,13 @@ SessionAssembly::SessionAssembly(const Parts& parts)
       ahead_drafter_(optional_drafter_, parts.request.schedule),
       lookup_(ahead_drafter_, parts.request.draft_length_mode),
       // Where the text is looked up, each token may begin what it had before.
-      run_(parts.request.prompt_lookup ? 1 : parts.max_plain_tokens,
+      run_(LooksUp(parts.request) ? 1 : parts.max_plain_tokens,
            [this] { return optional_drafter_.may_have_company(); }),
       verifier_(*parts.pair.verifier, parts.request.reply_format, &run_),
       rule_(
           MakeRule(parts.request.rule, parts.request.sampling.lossy_lenience)),
       policy_(parts.request.num_speculative_tokens),
-      decoder_({.drafter = parts.request.prompt_lookup
+      decoder_({.drafter = LooksUp(parts.request)
                                ? static_cast<DraftClient&>(lookup_)
                                : ahead_drafter_,
                 .verifier = verifier_,

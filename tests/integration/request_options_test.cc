@@ -173,6 +173,19 @@ TEST(RequestOptionsTest, BlockVerificationIsServedInEveryFormat) {
   }
 }
 
+// Where nothing is drafted nothing is looked up, and a call brings what a
+// verifier draws in a run.
+TEST(RequestOptionsTest, WithoutDraftsALookupCostsNothing) {
+  InProcessCluster cluster(SmallCluster());
+  ASSERT_TRUE(cluster.WaitUntilReady());
+  client::GenerationRequest request = Greedy({1, 2, 3}, 60, /*k=*/0);
+  const Result plain = Generate(cluster, request);
+  request.prompt_lookup = true;
+  const Result looked_up = Generate(cluster, request);
+  EXPECT_EQ(looked_up.tokens, plain.tokens);
+  EXPECT_GT(looked_up.num_more, 0);
+}
+
 // Drafts change nothing there either: with rounded logits as with others.
 TEST(RequestOptionsTest, RowsInBFloat16GiveThePlainTextOfRoundedLogits) {
   InProcessCluster cluster(SmallCluster());

@@ -28,6 +28,7 @@ class ScriptedDrafter final : public DraftStub {
     --num_under_way;
     if (cancellation.cancelled()) co_return absl::CancelledError("given up");
     if (!status.ok()) co_return status;
+    if (call.max_outcomes > 0 && !ahead_status.ok()) co_return ahead_status;
     co_return Reply(call);
   }
   // Answers the call that is held.
@@ -44,6 +45,7 @@ class ScriptedDrafter final : public DraftStub {
 
   std::vector<DraftCall> calls;
   absl::Status status;
+  absl::Status ahead_status;  // of calls for what may follow drafts in flight
   double compute_seconds = 0;
   bool misses = false;  // every call
   bool is_held = false;

@@ -45,7 +45,10 @@ Result Drain(client::GenerationStream& stream) {
       result.tokens.push_back(token.id);
       result.scored.push_back(token);
     }
-    if ((*update)->round) result.num_accepted += (*update)->round->num_accepted;
+    if (const auto& round = (*update)->round) {
+      result.num_accepted += round->num_accepted;
+      result.num_more += round->num_more;
+    }
     if ((*update)->finish) result.finish = (*update)->finish;
   }
 }

@@ -30,6 +30,7 @@ struct Result {
   TokenSeq tokens = {};
   std::vector<GeneratedToken> scored = {};  // the same
   int num_accepted = 0;
+  int num_more = 0;    // of plain runs, beyond one token each
   int last_index = 0;  // first_index of the last message
   std::optional<GenerationStart> start = {};
   std::optional<GenerationFinish> finish = {};
