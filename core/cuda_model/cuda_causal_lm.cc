@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -94,6 +95,9 @@ absl::Status CudaCausalLm::Check(const Extension& extension) const {
     OUTRIDER_CHECK(block >= 0 && block < num_blocks_)
         << "block " << block << " of " << num_blocks_;
   }
+  const std::optional<KvBlockId> copied = extension.copied_block;
+  OUTRIDER_CHECK(!copied.has_value() || (*copied >= 0 && *copied < num_blocks_))
+      << "block " << *copied << " of " << num_blocks_;
   return CheckExtension(extension, info_);
 }
 

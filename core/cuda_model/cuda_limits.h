@@ -18,6 +18,9 @@ struct CudaLimits {
   // captured when its shape comes.
   std::chrono::seconds capture_time{60};
   size_t capture_bytes = size_t{1} << 30;
+  // What no graph takes of the device's memory, whenever it is captured: a
+  // launch may need some of its own.
+  size_t spare_bytes = size_t{128} << 20;
   // What the parts of attention over a long context may take; more tiles than
   // fit run one group after the other.
   size_t attention_floats = size_t{64} << 20;

@@ -90,7 +90,7 @@ CudaTransformer::CudaTransformer(std::shared_ptr<Gpu> gpu,
       heads_({.num_heads = config.num_heads,
               .num_kv_heads = config.num_kv_heads,
               .head_dim = config.head_dim}),
-      graphs_(gpu_),
+      graphs_(gpu_, limits.spare_bytes),
       counters_(std::make_unique<DeviceCounters>()) {
   const int context_blocks = NumKvBlocks(config.context_length);
   for (const DeviceMemory& memory : weights_.memory) {
@@ -331,20 +331,18 @@ void CudaTransformer::RunLoop(DrawLoop& loop) {
 
 absl::StatusOr<size_t> CudaTransformer::CaptureGraphs() {
   using Clock = std::chrono::steady_clock;
-  const Clock::time_point end = Clock::now() + limits_.capture_time;
-  const size_t available = gpu_->AvailableBytes();
-  const size_t least = available - std::min(available, limits_.capture_bytes);
   const std::vector<GraphShape> shapes = AllGraphShapes(
       step_limits_, loop().limits(), limits_, config_.context_length);
-  // Kernels differ by the number of rows alone.
-  std::set<GraphShape> loaded;
+  if (limits_.capture_time > std::chrono::seconds(0)) {
+    OUTRIDER_RETURN_IF_ERROR(LoadKernels(shapes));
+  }
+  const Clock::time_point end = Clock::now() + limits_.capture_time;
+  const size_t available = gpu_->AvailableBytes();
+  const size_t least =
+      std::max(limits_.spare_bytes,
+               available - std::min(available, limits_.capture_bytes));
   for (const GraphShape& shape : shapes) {
     if (Clock::now() >= end || gpu_->AvailableBytes() < least) break;
-    GraphShape kernels = shape;
-    kernels.step.num_tiles = kernels.step.longest = 0;
-    if (loaded.insert(kernels).second) {
-      OUTRIDER_RETURN_IF_ERROR(LoadKernels(shape));
-    }
     if (!graphs_.Capture(shape, [&] { Launch(shape); })) break;
   }
   counters_->num_graphs = graphs_.num_captured();
@@ -352,7 +350,20 @@ absl::StatusOr<size_t> CudaTransformer::CaptureGraphs() {
   return shapes.size();
 }
 
-absl::Status CudaTransformer::LoadKernels(const GraphShape& shape) {
+absl::Status CudaTransformer::LoadKernels(absl::Span<const GraphShape> shapes) {
+  std::set<GraphShape> loaded;
+  for (const GraphShape& shape : shapes) {
+    // Kernels differ by the number of rows alone.
+    GraphShape kernels = shape;
+    kernels.step.num_tiles = kernels.step.longest = 0;
+    if (loaded.insert(kernels).second) {
+      OUTRIDER_RETURN_IF_ERROR(LoadKernelsOf(shape));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CudaTransformer::LoadKernelsOf(const GraphShape& shape) {
   const StepInFlight& flight = in_flight_[0];
   if (shape.draws_next) {
     flight.loop->Begin(arena_.logits, /*rows=*/{});

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "core/cuda_model/cuda_limits.h"
 #include "core/cuda_model/device_memory.h"
 #include "core/cuda_model/graph_cache.h"
@@ -74,8 +75,10 @@ class CudaTransformer {
   // a graph, or kernel by kernel.
   void RunGraph(const GraphShape& shape);
   void Launch(const GraphShape& shape);
-  // Launches a step of rows that nobody asked for, which loads its kernels.
-  absl::Status LoadKernels(const GraphShape& shape);
+  // Launches a step of rows that nobody asked for, which loads its kernels; of
+  // each number of rows, before graphs take what memory there is.
+  absl::Status LoadKernels(absl::Span<const GraphShape> shapes);
+  absl::Status LoadKernelsOf(const GraphShape& shape);
   absl::Status Finish() { return StatusOfDevice(gpu_->Finish()); }
   // The layers, up to the residual stream's last state.
   void RunLayers(const StepArrays& inputs, const StepShape& shape);

@@ -63,6 +63,83 @@ TEST_F(EmulatedDeviceTest, GraphsTakeNoMoreMemoryThanTheyMay) {
   EXPECT_EQ(before - emulated::AvailableMemory(), 1200u);
 }
 
+// A launch may need memory of its own, at any time.
+TEST_F(EmulatedDeviceTest, GraphsLeaveWhatLaunchesMayNeed) {
+  const size_t before = emulated::AvailableMemory();
+  Make({.graph_rows = 2,
+        .capture_time = kTimeForGraphs,
+        .spare_bytes = size_t{1} << 20});
+  emulated::SetAvailableMemory((size_t{1} << 20) + 500);
+  emulated::SetGraphBytes(300);
+  ASSERT_TRUE(model_->Prepare().ok());
+  EXPECT_EQ(model_->device_counters()->num_graphs, 2);
+  // Nor is one captured later.
+  const std::vector<TokenId> tokens = {3, 4, 5};
+  const std::vector<KvBlockId> blocks = {0};
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(
+        model_->Extend({{.blocks = blocks, .tokens = tokens, .num_rows = 3}})[0]
+            .ok());
+  }
+  emulated::SetGraphBytes(0);
+  EXPECT_EQ(model_->device_counters()->num_late_graphs, 0);
+  EXPECT_EQ(emulated::AvailableMemory(), (size_t{1} << 20) - 100);
+  emulated::SetAvailableMemory(before);
+}
+
+// The host has written the next step while the device is at this one.
+TEST_F(EmulatedDeviceTest, APassIsLaunchedWithoutAWaitAndFinishedWithOne) {
+  Make({.capture_time = {}});
+  const std::vector<TokenId> tokens = {3, 4};
+  const std::vector<KvBlockId> blocks = {0}, others = {1};
+  const RowQuestion question = {
+      .vocab_size = 50, .temperature = 1, .what = DrawQuestion{.uniform = 0.3}};
+  const std::vector<RowQuestion> questions(2, question);
+  const std::vector<Extension> first = {{.blocks = blocks,
+                                         .tokens = tokens,
+                                         .num_rows = 2,
+                                         .questions = questions}};
+  const std::vector<Extension> second = {{.blocks = others,
+                                          .tokens = tokens,
+                                          .num_rows = 2,
+                                          .questions = questions}};
+  const int64_t copies = emulated::NumPageableCopies();
+  const int64_t before = emulated::NumWaits();
+  const std::unique_ptr<PendingPass> pass = model_->Launch(first);
+  const std::unique_ptr<PendingPass> next = model_->Launch(second);
+  EXPECT_EQ(emulated::NumWaits() - before, 0);
+  EXPECT_TRUE(pass->Finish()[0].ok());
+  EXPECT_EQ(emulated::NumWaits() - before, 1);
+  EXPECT_TRUE(next->Finish()[0].ok());
+  EXPECT_EQ(emulated::NumWaits() - before, 2);
+  EXPECT_EQ(emulated::NumPageableCopies(), copies);
+}
+
+// No token of it is drawn by a word from the host.
+TEST_F(EmulatedDeviceTest, ADraftIsOneWait) {
+  Make({.capture_time = {}});
+  const std::vector<TokenId> tokens = {3, 4};
+  const std::vector<KvBlockId> blocks = {0};
+  const NextDraw draw = {.support_size = 20, .seed = 77, .position = 2};
+  const RowQuestion question = {.vocab_size = 50,
+                                .temperature = 1,
+                                .what = TopQuestion{.count = 20, .next = draw}};
+  const std::vector<Extension> batch = {{.blocks = blocks,
+                                         .tokens = tokens,
+                                         .num_rows = 1,
+                                         .questions = {&question, 1},
+                                         .max_drawn = 4}};
+  const int64_t copies = emulated::NumPageableCopies();
+  const int64_t before = emulated::NumWaits();
+  const std::unique_ptr<PendingPass> pass = model_->Launch(batch);
+  EXPECT_EQ(emulated::NumWaits() - before, 0);
+  const PassResults results = pass->Finish();
+  ASSERT_TRUE(results[0].ok()) << results[0].status();
+  EXPECT_EQ(results[0]->drawn().size(), 4u);
+  EXPECT_EQ(emulated::NumWaits() - before, 1);
+  EXPECT_EQ(emulated::NumPageableCopies(), copies);
+}
+
 // What the device refused before it is not asked for again while others wait.
 TEST_F(EmulatedDeviceTest, AModelServesWhereItsDeviceTakesNoGraph) {
   Make({.graph_rows = 2, .capture_time = kTimeForGraphs});

@@ -16,7 +16,12 @@ void GraphCache::Run(const GraphShape& shape,
   Kept& kept = place->second;
   if (is_new || kept.is_refused) return launch();
   if (kept.graph == nullptr) {
-    if (!Capture(shape, launch, kept)) return launch();
+    if (gpu_->AvailableBytes() < spare_bytes_) {
+      Refuse(shape, kept);
+    } else {
+      Capture(shape, launch, kept);
+    }
+    if (kept.is_refused) return launch();
     ++num_late_;
   }
   gpu_->Run(kept.graph);
@@ -29,15 +34,19 @@ bool GraphCache::Capture(const GraphShape& shape,
     launch();
     kept.graph = gpu_->EndCapture();
   }
-  kept.is_refused = kept.graph == nullptr;
-  if (kept.is_refused) {
-    OUTRIDER_LOG(kWarning) << "the GPU takes no graph of a step of "
-                           << shape.step.num_rows
-                           << " rows: each is launched kernel by kernel";
+  if (kept.graph == nullptr) {
+    Refuse(shape, kept);
     return false;
   }
   ++num_captured_;
   return true;
+}
+
+void GraphCache::Refuse(const GraphShape& shape, Kept& kept) {
+  kept.is_refused = true;
+  OUTRIDER_LOG(kWarning) << "the GPU takes no graph of a step of "
+                         << shape.step.num_rows
+                         << " rows: each is launched kernel by kernel";
 }
 
 void GraphCache::Clear() {

@@ -2,6 +2,7 @@
 #ifndef OUTRIDER_CORE_CUDA_MODEL_GRAPH_CACHE_H_
 #define OUTRIDER_CORE_CUDA_MODEL_GRAPH_CACHE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -18,8 +19,11 @@ namespace outrider {
 // from the device's memory. There are no more of them than AllGraphShapes.
 class GraphCache {
  public:
-  explicit GraphCache(std::shared_ptr<kernels::cuda::Gpu> gpu)
-      : gpu_(std::move(gpu)) {}
+  // Run captures no graph where the device has fewer bytes left than
+  // `spare_bytes`.
+  explicit GraphCache(std::shared_ptr<kernels::cuda::Gpu> gpu,
+                      size_t spare_bytes = 0)
+      : gpu_(std::move(gpu)), spare_bytes_(spare_bytes) {}
   ~GraphCache() { Clear(); }
   GraphCache(const GraphCache&) = delete;
   GraphCache& operator=(const GraphCache&) = delete;
@@ -49,8 +53,10 @@ class GraphCache {
 
   bool Capture(const GraphShape& shape, absl::FunctionRef<void()> launch,
                Kept& kept);
+  static void Refuse(const GraphShape& shape, Kept& kept);
 
   std::shared_ptr<kernels::cuda::Gpu> gpu_;
+  const size_t spare_bytes_;
   std::map<GraphShape, Kept> graphs_;
   int64_t num_replays_ = 0;
   int64_t num_captured_ = 0;

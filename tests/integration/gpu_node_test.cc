@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // A node over a model on an emulated GPU that runs out of memory, or is lost.
 #include <cstdint>
+#include <functional>
 #include <future>
+#include <map>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "core/cuda_model/small_model.h"
 #include "core/kernels/cuda/emulation/block.h"
 #include "core/kernels/cuda/emulation/stream.h"
 #include "core/node/kv_memory.h"
 #include "core/node/node.h"
+#include "core/node/node_metrics.h"
+#include "core/telemetry/metric_registry.h"
 #include "core/testing/scripted_work.h"
 #include "core/testing/status_matchers.h"
 #include "gmock/gmock.h"
@@ -138,8 +144,8 @@ TEST(GpuNodeTest, BlocksAreWhatTheDeviceHasLeftForThem) {
 // Graphs take it from the device while the node gets ready to serve.
 TEST(GpuNodeTest, GraphsHaveTheirMemoryBeforeBlocksTakeTheRest) {
   const size_t before = emulated::AvailableMemory();
-  auto model =
-      MakeSmallModel({.graph_rows = 2, .capture_time = kTimeForGraphs});
+  auto model = MakeSmallModel(
+      {.graph_rows = 2, .capture_time = kTimeForGraphs, .spare_bytes = 0});
   ASSERT_THAT(model, IsOk());
   const int64_t block = (*model)->info().kv_block_bytes;
   const DeviceCounters& counters = *(*model)->device_counters();
@@ -209,6 +215,38 @@ TEST(GpuNodeTest, DescribeSaysWhatTheGpuHasDone) {
   EXPECT_EQ(gpu.num_graphs, 1);
   EXPECT_EQ(gpu.num_late_graphs, 1);  // none was captured before
   EXPECT_EQ(gpu.num_graph_replays, 2);
+}
+
+// What a page of metrics has of this one; -1 where it has none.
+double ValueOf(const std::string& name, const std::string& page) {
+  const std::string line = absl::StrCat("\noutrider_", name, " ");
+  const size_t place = page.find(line);
+  return place == std::string::npos
+             ? -1
+             : std::stod(page.substr(place + line.size()));
+}
+
+TEST(GpuNodeTest, SoDoItsMetrics) {
+  const std::unique_ptr<Node> node = MakeNode();
+  EXPECT_THAT(Submit(*node, 20, 3).get(), IsOk());
+  MetricRegistry registry({});
+  AddNodeMetrics(registry, *node, "Verify", /*is_simulated=*/false);
+  const std::string page = registry.Serialize();
+  const DeviceCounters& counters = *node->model().device_counters();
+  for (const auto& [name, value] : std::map<std::string, int64_t>{
+           {"device_answered_rows_total", counters.num_answered_rows},
+           {"device_copied_rows_total", counters.num_copied_rows},
+           {"device_undecided_rows_total", counters.num_undecided_rows},
+           {"device_graphs", counters.num_graphs},
+           {"device_late_graphs_total", counters.num_late_graphs},
+           {"device_graph_replays_total", counters.num_graph_replays},
+           {"device_drawn_tokens_total", counters.num_drawn_tokens},
+           {"device_memory_bytes", counters.num_memory_bytes}}) {
+    EXPECT_EQ(ValueOf(name, page), static_cast<double>(value)) << name;
+  }
+  // Those of rows are not each other's.
+  EXPECT_EQ(counters.num_copied_rows, 4);
+  EXPECT_EQ(counters.num_undecided_rows, 0);
 }
 
 }  // namespace

@@ -69,7 +69,6 @@ struct Rendezvous {
 struct Machine {
   uint64_t seed = 1;
   ThreadOrder order;
-  Failure failure;
 
   Grid grid;
   Dim3 block;
@@ -135,7 +134,7 @@ void Suspend(At at, Site site) {
   thread.at = at;
   thread.site = site;
   void** const fake_stack = at == At::kDone ? nullptr : &thread.fake_stack;
-  if (!machine.order.is_empty() && machine.failure.is_empty()) {
+  if (!machine.order.is_empty() && TheFailure().is_empty()) {
     SwitchTo(machine.order.Take(), &thread.context, fake_stack);
   } else {
     OUTRIDER_TELL_SANITIZER(__sanitizer_start_switch_fiber(
@@ -221,9 +220,9 @@ void OpenBarrier() {
            t.site.file != first->site.file;
   });
   if (other != end) {
-    machine.failure.Note(absl::StrCat("threads part: one waits at ",
-                                      Describe(*first), ", another is at ",
-                                      Describe(*other)));
+    TheFailure().Note(absl::StrCat("threads part: one waits at ",
+                                   Describe(*first), ", another is at ",
+                                   Describe(*other)));
     return;
   }
   MakeAllReady();
@@ -236,7 +235,7 @@ void ForgetFrames([[maybe_unused]] Machine& machine) {
   OUTRIDER_TELL_SANITIZER(for (int i = 0; i < machine.num_threads; ++i) {
     const Stack& stack = *machine.threads[i].stack;
     char* const from =
-        machine.failure.is_empty() ? stack.top() - kLastFrames : stack.bottom();
+        TheFailure().is_empty() ? stack.top() - kLastFrames : stack.bottom();
     __asan_unpoison_memory_region(from, stack.top() - from);
   });
 }
@@ -244,7 +243,7 @@ void ForgetFrames([[maybe_unused]] Machine& machine) {
 void RunBlock() {
   Machine& machine = TheMachine();
   PrepareBlock();
-  while (machine.failure.is_empty()) {
+  while (TheFailure().is_empty()) {
     if (machine.order.is_empty()) {
       if (machine.num_alive == 0) break;
       OpenBarrier();
@@ -272,16 +271,11 @@ bool IsPossible(const Grid& grid) {
 
 void SetSeed(uint64_t seed) { TheMachine().seed = seed; }
 
-std::string TakeFailure() { return TheMachine().failure.Take(); }
-
-void SetFailure(std::string failure) {
-  TheMachine().failure.Note(std::move(failure));
-}
-
 void RunGrid(const Grid& grid, const std::function<void()>& body) {
   Machine& machine = TheMachine();
+  TheFailure().CountLaunch();
   if (!IsPossible(grid)) {
-    machine.failure.Note("a launch outside the device's limits");
+    TheFailure().Note("a launch outside the device's limits");
     return;
   }
   machine.order.Restart(machine.seed);
@@ -307,7 +301,7 @@ void RunGrid(const Grid& grid, const std::function<void()>& body) {
   for (const unsigned i : order) {
     machine.block = {i % blocks.x, i / blocks.x % blocks.y,
                      i / blocks.x / blocks.y};
-    if (machine.failure.is_empty()) RunBlock();
+    if (TheFailure().is_empty()) RunBlock();
   }
   std::free(std::exchange(dynamic, nullptr));
   machine.dynamic = nullptr;
@@ -321,7 +315,7 @@ int Lane() { return TheMachine().current % kWarpSize; }
 
 void Fail(const char* what, Site site) {
   Current().site = site;
-  TheMachine().failure.Note(absl::StrCat(what, " at ", Describe(Current())));
+  TheFailure().Note(absl::StrCat(what, " at ", Describe(Current())));
   for (;;) Suspend(At::kDone, site);
 }
 

@@ -40,6 +40,8 @@ void SetSeed(uint64_t seed);
 std::string TakeFailure();
 // Makes that what went wrong.
 void SetFailure(std::string failure);
+// The same in a launch to come, after so many others.
+void SetFailureAfter(int num_launches, std::string failure);
 
 // Calls `body` once for each thread of each block.
 void RunGrid(const Grid& grid, const std::function<void()>& body);

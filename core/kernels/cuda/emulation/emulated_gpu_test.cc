@@ -154,5 +154,43 @@ TEST_F(EmulatedGpuTest, AGraphThatLacksALaunchThatFailedIsNone) {
   EXPECT_EQ(gpu_->Finish(), "");
 }
 
+// A model's thread is another one each time, and may have used another GPU.
+TEST_F(EmulatedGpuTest, WhateverAThreadHasUsedAGpuIsTheOneThatWasOpened) {
+  emulation::SetNumDevices(2);
+  std::string error;
+  const std::unique_ptr<Gpu> second(OpenGpu(1, &error));
+  ASSERT_NE(second, nullptr) << error;
+  const auto other = [&]() -> Gpu& {
+    EXPECT_EQ(gpu_->Finish(), "");
+    return *second;
+  };
+  EXPECT_NE(other().name(), gpu_->name());
+  constexpr size_t kBytes = sizeof(float);
+  float from = 3.0f, result = 0, fetched = 0;
+  void* const memory = other().Allocate(kBytes);
+  void* const copy = other().Allocate(kBytes);
+  Event event = other().MakeEvent();
+  other().Upload(memory, &from, kBytes);
+  ASSERT_TRUE(other().BeginCapture());
+  other().Copy(copy, memory, kBytes);
+  other().Zero(memory, kBytes);
+  Graph graph = other().EndCapture();
+  other().Run(graph);
+  other().Download(&result, copy, kBytes);
+  EXPECT_EQ(other().Record(event), "");
+  EXPECT_EQ(other().Await(event), "");
+  EXPECT_EQ(result, 3.0f);
+  other().Fetch(&fetched, copy, kBytes);
+  EXPECT_EQ(other().AwaitFetches(), "");
+  EXPECT_EQ(fetched, 3.0f);
+  other().Destroy(event);
+  other().Destroy(graph);
+  other().Free(copy);
+  other().Free(memory);
+  EXPECT_EQ(other().Finish(), "");
+  emulation::SetNumDevices(1);
+  EXPECT_EQ(OpenGpu(1, &error), nullptr);
+}
+
 }  // namespace
 }  // namespace outrider::kernels::cuda

@@ -23,12 +23,18 @@ struct cudaDeviceProp {
 };
 
 inline cudaError_t cudaGetDeviceCount(int* count) {
-  return *count = 1, cudaSuccess;
+  return *count = emulated::NumDevices(), cudaSuccess;
 }
-inline cudaError_t cudaGetDevice(int* at) { return *at = 0, cudaSuccess; }
-inline cudaError_t cudaSetDevice(int) { return cudaSuccess; }
-inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
-  *properties = {"emulated on the host; no GPU was used", 0, 0};
+inline cudaError_t cudaGetDevice(int* at) {
+  return *at = emulated::UsedDevice(), cudaSuccess;
+}
+inline cudaError_t cudaSetDevice(int at) {
+  return emulated::UseDevice(at) ? cudaSuccess : cudaErrorNoDevice;
+}
+inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int at) {
+  *properties = {at == 0 ? "emulated on the host; no GPU was used"
+                         : "another one, emulated on the host",
+                 0, 0};
   return cudaSuccess;
 }
 inline cudaError_t cudaMalloc(void** memory, size_t bytes) {

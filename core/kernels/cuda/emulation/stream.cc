@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <utility>
@@ -14,6 +15,7 @@
 
 #include "core/base/check.h"
 #include "core/base/mutex.h"
+#include "core/kernels/cuda/emulation/block.h"
 
 using outrider::kernels::cuda::emulation::Command;
 
@@ -23,6 +25,7 @@ struct CUgraphExec_st {
   size_t bytes = 0;  // of the device's memory
 };
 struct CUstream_st {
+  const int device = outrider::kernels::cuda::emulation::UsedDevice();
   outrider::Mutex running;  // who runs commands has it
   outrider::Mutex mu;
   std::deque<Command> queue ABSL_GUARDED_BY(mu);
@@ -80,6 +83,13 @@ class Heap {
     }
     return count;
   }
+  bool Holds(const void* place) const {
+    MutexLock lock(mu_);
+    const auto next = blocks_.upper_bound(place);
+    if (next == blocks_.begin()) return false;
+    const auto& [memory, bytes] = *std::prev(next);
+    return place < static_cast<const char*>(memory) + bytes;
+  }
   // Graphs are part of it, too, at no address.
   bool Take(size_t bytes) {
     MutexLock lock(mu_);
@@ -113,11 +123,19 @@ struct Memory {
   std::atomic<size_t> graph_bytes = 0;
   std::atomic<bool> is_stream_refused = false;
   std::atomic<bool> is_event_refused = false;
+  std::atomic<int> num_devices = 1;
+  std::atomic<int64_t> num_waits = 0;
+  std::atomic<int64_t> num_pageable_copies = 0;
 };
 
 Memory& TheMemory() {
   static Memory memory;
   return memory;
+}
+
+int& ThreadsDevice() {
+  thread_local int device = 0;
+  return device;
 }
 
 uint64_t NumGiven(CUstream_st& stream) {
@@ -142,8 +160,18 @@ void RunUpTo(uint64_t place, CUstream_st& stream) {
 
 }  // namespace
 
+int NumDevices() { return TheMemory().num_devices; }
+void SetNumDevices(int num_devices) { TheMemory().num_devices = num_devices; }
+bool UseDevice(int device) {
+  if (device >= NumDevices()) return false;
+  ThreadsDevice() = device;
+  return true;
+}
+int UsedDevice() { return ThreadsDevice(); }
+
 void Submit(Stream stream, Command command) {
   if (stream == nullptr) return command();
+  if (stream->device != UsedDevice()) SetFailure("a stream of another device");
   if (stream->is_capturing) {
     stream->captured.push_back(std::move(command));
     return;
@@ -162,6 +190,7 @@ void RefuseStreams(bool is_refused) {
 void DeleteStream(Stream stream) { delete stream; }
 
 void WaitFor(Stream stream) {
+  ++TheMemory().num_waits;
   if (stream != nullptr) RunUpTo(NumGiven(*stream), *stream);
 }
 
@@ -178,8 +207,11 @@ void Record(Event event, Stream stream) {
 }
 
 void WaitFor(Event event) {
+  ++TheMemory().num_waits;
   if (event->stream != nullptr) RunUpTo(event->place, *event->stream);
 }
+
+int64_t NumWaits() { return TheMemory().num_waits; }
 
 bool Capture(Stream stream) {
   return !std::exchange(stream->is_capturing, true);
@@ -227,7 +259,15 @@ void SetAvailablePinned(size_t bytes) {
 
 void Copy(void* to, const void* from, size_t bytes, Stream stream) {
   if (bytes == 0) return;
+  Memory& memory = TheMemory();
+  for (const void* const place : {static_cast<const void*>(to), from}) {
+    if (!memory.device.Holds(place) && !memory.pinned.Holds(place)) {
+      ++memory.num_pageable_copies;
+    }
+  }
   Submit(stream, [=] { std::memcpy(to, from, bytes); });
 }
+
+int64_t NumPageableCopies() { return TheMemory().num_pageable_copies; }
 
 }  // namespace outrider::kernels::cuda::emulation

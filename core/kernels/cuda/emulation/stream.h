@@ -3,6 +3,7 @@
 #define OUTRIDER_CORE_KERNELS_CUDA_EMULATION_STREAM_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 
 #include "core/kernels/cuda/element.h"
@@ -19,6 +20,14 @@ using Command = std::function<void()>;
 // Runs it now, or puts it in the stream's queue, or in what is captured.
 void Submit(Stream stream, Command command);
 
+// Devices differ by their number alone, and a thread uses the first until it
+// says another: a stream is of the one that was used when it was made, and to
+// give it work from another is a failure.
+int NumDevices();
+void SetNumDevices(int num_devices);  // 1 at first
+bool UseDevice(int device);           // false: there is none
+int UsedDevice();
+
 Stream NewStream();  // null, where it is refused
 void RefuseStreams(bool is_refused);
 void DeleteStream(Stream stream);
@@ -30,6 +39,8 @@ void RefuseEvents(bool is_refused);
 void DeleteEvent(Event event);
 void Record(Event event, Stream stream);
 void WaitFor(Event event);
+// How often somebody has waited for a stream or an event.
+int64_t NumWaits();
 
 bool Capture(Stream stream);  // false: it has begun already
 Graph CapturedBy(Stream stream);
@@ -59,6 +70,9 @@ void DeletePinned(void* memory);
 void SetAvailablePinned(size_t bytes);
 // Reads when its turn comes, whatever memory it is.
 void Copy(void* to, const void* from, size_t bytes, Stream stream);
+// How many copies were from or to memory that is neither a device's nor pinned:
+// whoever asks a device for one may wait for it.
+int64_t NumPageableCopies();
 
 }  // namespace outrider::kernels::cuda::emulation
 
