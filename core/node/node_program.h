@@ -26,9 +26,9 @@ struct NodeProgram {
   std::string version;
   // Flags of its own.
   std::function<void(CLI::App&, NodeFlags&)> add_flags = {};
-  // What --check-config checks a directory's weights by; null where it needs
-  // none.
-  using WeightsCheck = absl::Status (*)(const std::string& model_directory);
+  // What --check-config checks a directory's weights by, and what is to be made
+  // of them; null where it needs none.
+  using WeightsCheck = absl::Status (*)(const CheckpointOptions& options);
   std::function<WeightsCheck()> weights_check = {};
   std::function<absl::StatusOr<LoadedModel>(const NodeFlags&)> load = {};
   // What --measure does; the model's KV blocks are not set up.

@@ -86,12 +86,12 @@ absl::Status ServeNode(const ServedNode& served) {
 
 absl::Status CheckNodeConfig(
     const NodeFlags& flags,
-    absl::Status (*check_weights)(const std::string& model_directory)) {
+    absl::Status (*check_weights)(const CheckpointOptions& options)) {
   OUTRIDER_RETURN_IF_ERROR(ApplyServerFlags(flags.server));
   if (flags.simulation.enabled) return absl::OkStatus();  // no files to check
   OUTRIDER_RETURN_IF_ERROR(LoadTokenizer(flags.model).status());
   return check_weights == nullptr ? absl::OkStatus()
-                                  : check_weights(flags.model);
+                                  : check_weights(flags.Checkpoint());
 }
 
 }  // namespace outrider

@@ -37,11 +37,12 @@ struct ServedNode {
 absl::Status ServeNode(const ServedNode& served);
 
 // What --check-config checks: flags, addresses, TLS files, and the files of the
-// model, which is not loaded. `check_weights` checks those of a directory; null
-// for drafting by n-grams, which needs none.
+// model, which is not loaded. `check_weights` checks those of a directory, and
+// the device and number type that they are for; null for drafting by n-grams,
+// which needs none.
 absl::Status CheckNodeConfig(
     const NodeFlags& flags,
-    absl::Status (*check_weights)(const std::string& model_directory));
+    absl::Status (*check_weights)(const CheckpointOptions& options));
 
 }  // namespace outrider
 

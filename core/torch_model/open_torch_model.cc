@@ -37,9 +37,9 @@ absl::StatusOr<std::unique_ptr<CausalLm>> OpenTorchCausalLmBy(
   return torch.load(options);
 }
 
-absl::Status CheckTorchModel(const std::string& model_directory) {
+absl::Status CheckTorchModel(const CheckpointOptions& options) {
   OUTRIDER_ASSIGN_OR_RETURN(const TorchLibrary torch, Open(kTorchLibrary));
-  return torch.check(model_directory);
+  return torch.check(options);
 }
 
 }  // namespace outrider

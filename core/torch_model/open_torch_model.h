@@ -22,7 +22,7 @@ inline constexpr char kTorchLibrary[] = "liboutrider_torch_model.so";
 // library, or libtorch.
 absl::StatusOr<std::unique_ptr<CausalLm>> OpenTorchCausalLm(
     const CheckpointOptions& options);
-absl::Status CheckTorchModel(const std::string& model_directory);
+absl::Status CheckTorchModel(const CheckpointOptions& options);
 
 // The same of another library.
 absl::StatusOr<std::unique_ptr<CausalLm>> OpenTorchCausalLmBy(

@@ -22,7 +22,7 @@ std::string DemoDraft() {
 }
 
 TEST(OpenTorchModelTest, AModelIsReadByTheLibraryBesideTheProgram) {
-  EXPECT_THAT(CheckTorchModel(DemoDraft()), IsOk());
+  EXPECT_THAT(CheckTorchModel({.model_directory = DemoDraft()}), IsOk());
   const auto model = OpenTorchCausalLm({.model_directory = DemoDraft()});
   ASSERT_THAT(model, IsOk());
   EXPECT_EQ((*model)->info().name, "demo-draft");

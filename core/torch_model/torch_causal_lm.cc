@@ -153,6 +153,30 @@ absl::StatusOr<std::unique_ptr<const Ops>> MakeOps(
   return MakeCpuOps(level, options.num_threads);
 }
 
+// A directory's files, and what its weights become on a device.
+struct Files {
+  Checkpoint checkpoint;
+  ModelConfig config;
+  at::ScalarType dtype;
+
+  // They fit each other and the device, as far as they say what they have.
+  static absl::StatusOr<Files> Open(const CheckpointOptions& options,
+                                    const Device& device) {
+    // The checkpoint first: a directory with another format often has no
+    // config.json either, and the format is the better answer.
+    OUTRIDER_ASSIGN_OR_RETURN(Checkpoint checkpoint,
+                              Checkpoint::Open(options.model_directory));
+    OUTRIDER_ASSIGN_OR_RETURN(ModelConfig config,
+                              ReadModelConfig(options.model_directory));
+    if (!device.is_cpu()) {
+      OUTRIDER_RETURN_IF_ERROR(CudaTransformer::Check(config));
+    }
+    OUTRIDER_ASSIGN_OR_RETURN(const at::ScalarType dtype,
+                              ChooseDtype(options.dtype, checkpoint, device));
+    return Files{std::move(checkpoint), std::move(config), dtype};
+  }
+};
+
 absl::StatusOr<std::unique_ptr<CausalLm>> Load(
     const CheckpointOptions& options, const std::string& cuda_library) {
   OUTRIDER_ASSIGN_OR_RETURN(const Device device, ParseDevice(options.device));
@@ -164,23 +188,16 @@ absl::StatusOr<std::unique_ptr<CausalLm>> Load(
                             MakeOps(options, device));
   at::set_num_threads(1);  // torch's idle ones would spin
 
-  // The checkpoint first: a directory with another format often has no
-  // config.json either, and the format is the better answer.
-  OUTRIDER_ASSIGN_OR_RETURN(const Checkpoint checkpoint,
-                            Checkpoint::Open(options.model_directory));
-  OUTRIDER_ASSIGN_OR_RETURN(const ModelConfig config,
-                            ReadModelConfig(options.model_directory));
-  if (gpu != nullptr) OUTRIDER_RETURN_IF_ERROR(CudaTransformer::Check(config));
-  OUTRIDER_ASSIGN_OR_RETURN(const at::ScalarType dtype,
-                            ChooseDtype(options.dtype, checkpoint, device));
+  OUTRIDER_ASSIGN_OR_RETURN(const Files files, Files::Open(options, device));
+  const ModelConfig& config = files.config;
   OUTRIDER_ASSIGN_OR_RETURN(
       ModelWeights weights,
-      LoadWeights(config, checkpoint, *ops, {.dtype = dtype}));
+      LoadWeights(config, files.checkpoint, *ops, {.dtype = files.dtype}));
 
   ModelInfo info;
   info.name = DirectoryName(options.model_directory);
   info.weights_hash = weights.hash;
-  info.dtype = DtypeName(dtype);
+  info.dtype = DtypeName(files.dtype);
   info.device = device.name();
   info.vocab_size = config.vocab_size;
   info.context_length = config.context_length;
@@ -190,7 +207,7 @@ absl::StatusOr<std::unique_ptr<CausalLm>> Load(
                      std::move(weights));
   }
   info.numerics = ops->numerics();
-  KvBlocks kv(config, dtype);
+  KvBlocks kv(config, files.dtype);
   info.kv_block_bytes = kv.block_bytes();
   return std::make_unique<TorchCausalLm>(
       std::move(info), Transformer(config, std::move(weights), std::move(ops)),
@@ -210,13 +227,11 @@ absl::StatusOr<std::unique_ptr<CausalLm>> LoadTorchCausalLmBy(
                     [&] { return Load(options, cuda_library); });
 }
 
-absl::Status CheckTorchCausalLm(const std::string& model_directory) {
-  return CatchTorch(model_directory, [&model_directory]() -> absl::Status {
-    OUTRIDER_ASSIGN_OR_RETURN(const Checkpoint checkpoint,
-                              Checkpoint::Open(model_directory));
-    OUTRIDER_ASSIGN_OR_RETURN(const ModelConfig config,
-                              ReadModelConfig(model_directory));
-    return CheckWeights(config, checkpoint);
+absl::Status CheckTorchCausalLm(const CheckpointOptions& options) {
+  return CatchTorch(options.model_directory, [&options]() -> absl::Status {
+    OUTRIDER_ASSIGN_OR_RETURN(const Device device, ParseDevice(options.device));
+    OUTRIDER_ASSIGN_OR_RETURN(const Files files, Files::Open(options, device));
+    return CheckWeights(files.config, files.checkpoint);
   });
 }
 

@@ -26,9 +26,11 @@ absl::StatusOr<std::unique_ptr<CausalLm>> LoadTorchCausalLm(
 absl::StatusOr<std::unique_ptr<CausalLm>> LoadTorchCausalLmBy(
     const std::string& cuda_library, const CheckpointOptions& options);
 
-// Whether the directory's files fit each other, without reading the weights:
-// config.json, and the checkpoint's names, shapes and dtypes. Codes as above.
-absl::Status CheckTorchCausalLm(const std::string& model_directory);
+// Whether the directory's files fit each other and what is asked of them,
+// without reading the weights or looking for a GPU: config.json, the
+// checkpoint's names, shapes and dtypes, and for a GPU what its kernels take.
+// Codes as above.
+absl::Status CheckTorchCausalLm(const CheckpointOptions& options);
 
 }  // namespace outrider
 

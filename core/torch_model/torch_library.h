@@ -19,7 +19,7 @@ namespace outrider {
 struct TorchLibrary {
   absl::StatusOr<std::unique_ptr<CausalLm>> (*load)(
       const CheckpointOptions& options) = nullptr;
-  absl::Status (*check)(const std::string& model_directory) = nullptr;
+  absl::Status (*check)(const CheckpointOptions& options) = nullptr;
 };
 
 // What it exports; its log lines look so from then on. The name has a hash of

@@ -300,7 +300,8 @@ class CheckConfigTest(ProgramTest):
         _, other_key = other.sign("b")
         coordinator = ("outrider-coordinator", ["--verifier", "127.0.0.1:1"])
         # All three have these flags and their checks from the same code: that each calls it is seen by the first row.
-        all_three = (("outrider-verifier", ["--model", TARGET]), ("outrider-drafter", ["--model", DRAFT]), coordinator)
+        nodes = (("outrider-verifier", ["--model", TARGET]), ("outrider-drafter", ["--model", DRAFT]))
+        all_three = (*nodes, coordinator)
         for programs, flags, word in (
                 (all_three, ["--listen", "0.0.0.0:7000"], "--insecure"),
                 ([coordinator], ["--listn", "x"], "--listn"),
@@ -311,6 +312,8 @@ class CheckConfigTest(ProgramTest):
                 ([coordinator], ["--tls-cert", certificate, "--tls-key", certificate], "no private key"),
                 ([coordinator], ["--tls-ca", self.folder / "none.pem"], "none.pem: cannot be read"),
                 ([coordinator], ["--tls-cert", certificate, "--tls-key", key, "--tls-clients", "a"], "--tls-clients"),
+                (nodes, ["--device", "gpu0"], "gpu0"),
+                (nodes, ["--device", "cuda:1", "--dtype", "float32"], "float32"),
                 ([coordinator], ["--drain-seconds", "-1"], "--drain-seconds")):
             for name, needed in programs:
                 with self.subTest(name=name, flags=flags):
