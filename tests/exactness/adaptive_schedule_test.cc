@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The schedule kAuto: whether drafts are made ahead follows from what became of
-// past rounds, and the law stays.
+// Whether drafts are made ahead, and how many, follows from what became of past
+// rounds, and the law stays.
 #include <iostream>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -98,6 +99,66 @@ class ControlledSchedule final : public DraftClient {
   std::vector<int64_t> history_;
 };
 
+// Drafts as many as the real control says, in front of production's drafts
+// ahead: what was drafted ahead may be more than the next round wants. Time is
+// such that drafts just pay, and each round tips the scales.
+class ControlledLength final : public DraftClient {
+ public:
+  explicit ControlledLength(DraftClient& drafts) : drafts_(drafts) {
+    for (int i = 0; i < kRoundsBefore; ++i) {
+      choice_ = control_.Choose(kMost, DraftLengthMode::kAuto);
+      LearnTimed({.num_drafted = choice_.num_drafts,
+                  .num_accepted = i % 3 != 1 ? choice_.num_drafts : 0});
+    }
+  }
+
+  Task<absl::StatusOr<ProposedDraft>> Propose(Session& session,
+                                              int num_tokens) override {
+    choice_ = control_.Choose(num_tokens, DraftLengthMode::kAuto);
+    chosen_.insert(choice_.num_drafts);
+    return drafts_.Propose(session, choice_.num_drafts);
+  }
+  void DraftAhead(Session& session, const Draft& in_flight) override {
+    drafts_.DraftAhead(session, in_flight);
+  }
+  void Learn(const RoundStats& round) override {
+    drafts_.Learn(round);
+    LearnTimed(round);
+    for (const int number :
+         {choice_.num_drafts, round.num_drafted, round.num_accepted,
+          static_cast<int>(round.ahead.outcome)}) {
+      history_.push_back(number);
+    }
+  }
+
+  // All that its choices follow from.
+  const std::vector<int64_t>& history() const { return history_; }
+  // What all of them chose, in all that they went through.
+  static std::set<int>& chosen() { return chosen_; }
+
+  static constexpr int kMost = 2;
+
+ private:
+  static constexpr int kRoundsBefore = 24;
+  static constexpr double kSecondsOfADraft = 0.15;
+  static constexpr double kSecondsOfVerification = 0.3;
+  static inline std::set<int> chosen_;
+
+  void LearnTimed(RoundStats round) {
+    const double seconds = kSecondsOfADraft * round.num_drafted;
+    round.drafter.call_seconds = round.drafter.compute_seconds = seconds;
+    round.verifier = {.call_seconds = kSecondsOfVerification,
+                      .compute_seconds = kSecondsOfVerification};
+    round.round_seconds = seconds + kSecondsOfVerification;
+    control_.Learn(choice_, round);
+  }
+
+  DraftClient& drafts_;
+  DraftLengthControl control_{Schedule::kSequential, /*chooses_stop=*/false};
+  DraftLengthControl::Choice choice_;
+  std::vector<int64_t> history_;
+};
+
 class AdaptiveScheduleTest : public ::testing::TestWithParam<RuleKind> {};
 
 TEST_P(AdaptiveScheduleTest, HasTheTargetsLawWhateverThePastRoundsDecide) {
@@ -127,6 +188,34 @@ TEST_P(AdaptiveScheduleTest, HasTheTargetsLawWhateverThePastRoundsDecide) {
   EXPECT_GT(result.expected_hits, 0.01);
   EXPECT_GT(ControlledSchedule::num_ahead_, 0);
   EXPECT_GT(ControlledSchedule::num_in_turn_, 0);
+}
+
+TEST_P(AdaptiveScheduleTest, HasTheTargetsLawWhateverTheyDecideOfItsLength) {
+  ControlledLength::chosen().clear();
+  const Sabotage by_control = {
+      .drafts =
+          [](DraftClient& drafts) {
+            return std::make_unique<ControlledLength>(drafts);
+          },
+      .memory =
+          [](DraftClient& drafts) {
+            return static_cast<ControlledLength&>(drafts).history();
+          }};
+  LawCoverage laws;
+  const Enumeration result =
+      laws.Expect({.vocab_size = 3,
+                   .config = {.sampling = {.temperature = 0.8},
+                              .rule = GetParam(),
+                              .drafting = {.support_size = 2},
+                              .draft_lengths = {ControlledLength::kMost},
+                              .has_first_round = true,
+                              .schedule = Schedule::kPredraft,
+                              .max_outcomes = 1,
+                              .sabotage = by_control},
+                   .length = 5});
+  std::cout << result.expected_hits << " hits\n";
+  EXPECT_GT(result.expected_hits, 0.01);
+  EXPECT_GE(ControlledLength::chosen().size(), 2u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Rules, AdaptiveScheduleTest,

@@ -6,132 +6,21 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <optional>
-#include <variant>
 #include <vector>
 
-#include "core/cuda_model/device_question.h"
-#include "core/kernels/cuda/device_array.h"
 #include "core/kernels/cuda/emulation/block.h"
 #include "core/kernels/cuda/top_rows.h"
-#include "core/testing/answer_on_host.h"
 #include "gtest/gtest.h"
+#include "tests/exactness/asked_top_rows.h"
 #include "tests/exactness/scored_rows.h"
 
 namespace outrider::testing {
 namespace {
 
-using kernels::cuda::DeviceArray;
-using kernels::cuda::TopRow;
 using kernels::cuda::TopRowResult;
 
-// docs/algorithm.md: what float32 weights may change of a sum of them.
-constexpr double kRestTolerance = 1e-5;
 constexpr float kTopInfinity = std::numeric_limits<float>::infinity();
 
-struct TopAsked {
-  std::vector<float> logits = {};
-  int vocab_size = 0;  // 0: as many as logits
-  int count = 1;
-  double temperature = 1;
-  std::vector<TokenId> tokens = {};
-
-  int size() const {
-    return vocab_size > 0 ? vocab_size : static_cast<int>(logits.size());
-  }
-};
-
-struct TopTold {
-  TopRowResult result = {};
-  TopAnswer answer = {};
-};
-
-// All of them in one launch; their rows are equally long.
-std::vector<TopTold> AskTopRows(const std::vector<TopAsked>& all) {
-  const size_t stride = all[0].logits.size();
-  std::vector<float> logits;
-  std::vector<int> tokens;
-  for (const TopAsked& asked : all) {
-    logits.insert(logits.end(), asked.logits.begin(), asked.logits.end());
-    tokens.insert(tokens.end(), asked.tokens.begin(), asked.tokens.end());
-  }
-  const DeviceArray<float> device_logits(logits);
-  std::vector<TopRow> rows;
-  int first_token = 0, first_top = 0;
-  for (const TopAsked& asked : all) {
-    rows.push_back({.logits = device_logits.data() + rows.size() * stride,
-                    .vocab_size = asked.size(),
-                    .scale = ScaleOf(asked.temperature),
-                    .first_token = first_token,
-                    .num_tokens = static_cast<int>(asked.tokens.size()),
-                    .first_top = first_top,
-                    .num_top = asked.count,
-                    .wants_mass = asked.tokens.empty()});
-    first_token += rows.back().num_tokens;
-    first_top += asked.count;
-  }
-  const DeviceArray<TopRow> device_rows(rows);
-  const DeviceArray<int> device_tokens(tokens);
-  const DeviceArray<float> token_logits(tokens.size());
-  const DeviceArray<int> ids(static_cast<size_t>(first_top));
-  const DeviceArray<float> top_logits(static_cast<size_t>(first_top));
-  const DeviceArray<TopRowResult> results(rows.size());
-  kernels::cuda::TopRows({.rows = device_rows.data(),
-                          .num_rows = static_cast<int>(rows.size()),
-                          .vocab_size = static_cast<int>(stride),
-                          .tokens = device_tokens.data(),
-                          .token_logits = token_logits.data(),
-                          .ids = ids.data(),
-                          .logits = top_logits.data(),
-                          .results = results.data()},
-                         nullptr);
-  const auto read_results = results.Read();
-  const auto read_values = token_logits.Read();
-  const auto read_ids = ids.Read();
-  const auto read_logits = top_logits.Read();
-  std::vector<TopTold> told;
-  for (size_t i = 0; i < rows.size(); ++i) {
-    TopTold& one = told.emplace_back(TopTold{.result = read_results[i]});
-    const auto values = read_values.begin() + rows[i].first_token;
-    one.answer.token_logits.assign(values, values + rows[i].num_tokens);
-    const int count = std::clamp(one.result.count, 0, rows[i].num_top);
-    const auto first_id = read_ids.begin() + rows[i].first_top;
-    one.answer.ids.assign(first_id, first_id + count);
-    const auto first_logit = read_logits.begin() + rows[i].first_top;
-    one.answer.logits.assign(first_logit, first_logit + count);
-  }
-  return told;
-}
-
-void ExpectAsDefined(const TopAsked& asked, const TopTold& told) {
-  const RowQuestion question = {
-      .vocab_size = asked.size(),
-      .temperature = asked.temperature,
-      .what = TopQuestion{.count = asked.count,
-                          .tokens = asked.tokens,
-                          .wants_top_probability = asked.tokens.empty()}};
-  const std::optional<RowAnswer> right = AnswerOnHost(question, asked.logits);
-  ASSERT_TRUE(right.has_value());
-  const auto& top = std::get<TopAnswer>(*right);
-  EXPECT_TRUE(told.result.is_valid);
-  EXPECT_EQ(told.result.count, static_cast<int>(top.ids.size()));
-  EXPECT_EQ(told.answer.ids, top.ids);
-  EXPECT_EQ(told.answer.logits, top.logits);
-  EXPECT_EQ(told.answer.token_logits, top.token_logits);
-  EXPECT_NEAR(told.result.rest, top.rest, kRestTolerance * top.rest);
-  EXPECT_NEAR(told.result.mass * top.top_probability,
-              asked.tokens.empty() ? 1 : 0, kRestTolerance);
-}
-
-// Runs threads in three orders, with other logits each time.
-class DeviceTopRowsTest : public ::testing::TestWithParam<uint64_t> {
- protected:
-  DeviceTopRowsTest() { kernels::cuda::emulation::SetSeed(GetParam()); }
-
-  static std::vector<float> TopLogits(int size, uint32_t seed, float spread) {
-    return Logits(size, seed + DataOfOrder(GetParam()), spread);
-  }
-};
 INSTANTIATE_TEST_SUITE_P(Orders, DeviceTopRowsTest,
                          ::testing::Values(uint64_t{1}));
 INSTANTIATE_TEST_SUITE_P(OtherOrders, DeviceTopRowsTest,
@@ -307,76 +196,6 @@ TEST_P(DeviceTopRowsTest, ARowMayBeginAndEndAnywhere) {
         EXPECT_EQ(alone.mass, told[i].result.mass);
       }
     }
-  }
-}
-
-// Weights down to 2^-126, where float32 begins to lose digits.
-TEST_P(DeviceTopRowsTest, WhatIsFarBelowTheGreatestHasItsWeight) {
-  for (const float offset : {-30.0f, -50.0f, -80.0f}) {
-    TopAsked asked = {.logits = TopLogits(3001, 14, 7.0f), .count = 1};
-    for (float& x : asked.logits) x += offset + 100.0f;
-    asked.logits[17] = 100.0f;
-    asked.logits[18] = -kTopInfinity;
-    ExpectAsDefined(asked, AskTopRows({asked})[0]);
-    // The others are below all that is told.
-    for (size_t i = 0; i < 60; ++i) asked.logits[i * 50] = 100.0f;
-    asked.count = 60;
-    ExpectAsDefined(asked, AskTopRows({asked})[0]);
-  }
-  for (const double temperature : {0.03, 0.2, 30.0}) {
-    const TopAsked asked = {.logits = TopLogits(3000, 15, 3.0f),
-                            .count = 25,
-                            .temperature = temperature};
-    ExpectAsDefined(asked, AskTopRows({asked})[0]);
-  }
-}
-
-// docs/algorithm.md: an exponent is rounded once, exp2f is within two units.
-// Nearer the greatest it may be rounded twice, which is as little there.
-// `asked` is for all but some tokens, which have one logit.
-void ExpectRoundedLittle(const TopAsked& asked, const TopTold& told,
-                         float logit) {
-  const double distance = double{logit} - double{100.3f};
-  const double exponent = distance * ScaleOf(asked.temperature);
-  const double right = (asked.size() - asked.count) * std::exp2(exponent);
-  const int times = exponent > -64 ? 2 : 1;
-  EXPECT_NEAR(told.result.rest / right, 1,
-              0x1.8p-22 - times * 0x1p-24 * M_LN2 * exponent)
-      << exponent;
-}
-
-TEST_P(DeviceTopRowsTest, AWeightIsRoundedAsLittleAsItSays) {
-  for (const double temperature : {1.0, 0.7}) {
-    std::vector<TopAsked> all;
-    std::vector<float> others;
-    for (int i = 0; i < 100; ++i) {
-      others.push_back(
-          static_cast<float>(100 - (20 + 0.6337 * i) * temperature));
-      all.push_back({.logits = std::vector<float>(40, others.back()),
-                     .temperature = temperature});
-      all.back().logits[static_cast<size_t>(i % 40)] = 100.3f;
-    }
-    const auto told = AskTopRows(all);
-    for (size_t i = 0; i < all.size(); ++i) {
-      ExpectRoundedLittle(all[i], told[i], others[i]);
-    }
-  }
-}
-
-// Four logits are weighed together, and one of them may be far.
-TEST_P(DeviceTopRowsTest, AWeightIsRoundedAsLittleBesideGreatOnes) {
-  std::vector<TopAsked> all;
-  std::vector<float> others;
-  for (int i = 0; i < 400; ++i) {
-    others.push_back(static_cast<float>(100 - (45 + 0.1037 * i)));
-    all.push_back({.logits = std::vector<float>(40, 100.3f), .count = 30});
-    for (size_t j = 0; j < 10; ++j) {
-      all.back().logits[4 * j + static_cast<size_t>(i % 4)] = others.back();
-    }
-  }
-  const auto told = AskTopRows(all);
-  for (size_t i = 0; i < all.size(); ++i) {
-    ExpectRoundedLittle(all[i], told[i], others[i]);
   }
 }
 

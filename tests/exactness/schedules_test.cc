@@ -72,6 +72,19 @@ TEST_P(ScheduleTest, HasTheTargetsLawWhereBlocksAreLonger) {
   }
 }
 
+// The drafter is asked, in turn or ahead, where the text does not repeat
+// itself.
+TEST_P(ScheduleTest, HasTheTargetsLawBehindLookups) {
+  const Enumeration result = Check({.vocab_size = 3,
+                                    .config = {.sampling = {.temperature = 0.8},
+                                               .drafting = {.support_size = 2},
+                                               .draft_lengths = {1},
+                                               .prompt_lookup = true,
+                                               .max_outcomes = 1},
+                                    .length = 5});
+  EXPECT_GT(result.expected_hits, 0.01);
+}
+
 // Nothing is drawn.
 TEST_P(ScheduleTest, IsOneTextWhereTheTemperatureIsZero) {
   const Enumeration result = Check({.vocab_size = 5,

@@ -48,14 +48,14 @@ SUITES = {
     "device_coins.h": "*Orders/DeviceDrawsTest.*",
     "draw_next.cu": "*Orders/DeviceDrawsTest.*",
     "race_noise.h": "*Orders/DeviceRowsTest.*",
-    "row_weight.h": "*Orders/Device*RowsTest.*",
+    "row_weight.h": "*Orders/DeviceRowsTest.*:*Orders/DeviceTop*Test.*",
     "score_rows.cu": "*Orders/DeviceRowsTest.*",
-    "top_rows.cu": "*Orders/DeviceTopRowsTest.*",
-    **dict.fromkeys(TOP_ROWS_PARTS, "*Orders/DeviceTopRowsTest.*"),
+    "top_rows.cu": "*Orders/DeviceTop*Test.*",
+    **dict.fromkeys(TOP_ROWS_PARTS, "*Orders/DeviceTop*Test.*"),
 }
 # Tests of a file that have no order of threads.
 WITHOUT_ORDER = {"packed_weight.cu": "CudaPackTest.*",
-                 **dict.fromkeys(("top_rows.cu", *TOP_ROWS_PARTS), "DeviceTopRows*Test.*")}
+                 **dict.fromkeys(("top_rows.cu", *TOP_ROWS_PARTS), "DeviceTop*Test.*")}
 # The kernels that a header is tried in.
 COMPILED_AS = {"attention_parts.h": ["attention.cu"], "attention_queries.h": ["attention.cu"],
                "device.h": ["linear.cu", "norm.cu"], "device_coins.h": ["draw_next.cu"], "mma.h": ["linear.cu"],
