@@ -45,6 +45,7 @@ class Disturbance:
         self.calm = calm
         self.faults = []  # (time, what)
         self.targets = []
+        self.failures = []  # what must not be, whatever the machine
         self.notes = []
         self.excuses = lambda stream: False  # client errors that the row is about
         self.rows_of_the_dead = 0.0

@@ -144,6 +144,7 @@ async def _plain_goodput(scale, clients, some_texts, chance, options):
 
 def _check(found, run, clients):
     streams = run.load.streams + run.streams_elsewhere
+    found.failures += run.failures
     found.started = len(streams)
     found.finished = sum(stream.ended is not None for stream in streams)
     found.resumed = sum(bool(stream.breaks) and stream.ended is not None for stream in streams)

@@ -54,8 +54,8 @@ async def the_only_drafter_is_killed(run):
     run.notes.append(f"away for {min(away):.1f} to {max(away):.1f} s; {usual:.2f} tokens a pass before")
     added_stall(run)
     run.at_most("as many tokens a pass, after its return", max(back), 5)
-    run.at_least("rounds whose drafts were made ahead", await run.cluster.total(
-        run.cluster.coordinators, "drafted_ahead_total", outcome="hit"), 1)
+    if not await run.cluster.total(run.cluster.coordinators, "drafted_ahead_total", outcome="hit"):
+        run.failures.append("no round had drafts that were made ahead: nobody has seen what the row is about")
 
 
 async def gives_as_many(run, usual, window=0.5):
