@@ -8,6 +8,7 @@ The demo pair (models/README.md has what came of it):
   tools/train_demo_pair.py target OUT --minutes 75      OUT/demo-target
   tools/train_demo_pair.py drafter OUT --minutes 25     OUT/demo-draft
   tools/train_demo_pair.py text OUT --minutes 12        what the target writes: OUT/written.npy
+  tools/train_demo_pair.py text OUT --coordinator 127.0.0.1:7000    the same, where it is served
   tools/train_demo_pair.py drafter OUT --start DIR --written-steps 1   goes on, on that too
   tools/train_demo_pair.py report OUT            losses, acceptance: OUT/report.json
   tools/train_demo_pair.py prompts OUT           held-out prompts: OUT/prompts.jsonl
@@ -82,6 +83,8 @@ def train_drafter(args):
     shape = model.Shape(vocab=config["vocab_size"], context=context,
                         **shape_flags(args, DEMO_DRAFTER))
     target = export.load_frozen(source, torch.float32, args.device)
+    if args.compile:
+        target = torch.compile(target)
     loss = training.distillation_loss(target, args.device, args.kl_share)
     name = "draft" if args.target else "demo-draft"
     train(args, shape, loss, name, source, export.special_ids(config))
@@ -89,12 +92,16 @@ def train_drafter(args):
 
 def write_text(args):
     import torch
-    from train_pair import data, export, training, written
+    from train_pair import data, export, served, training, written
+    path, tokens = args.out / "written.npy", data.read_tokens(args.out, "train", args.length)
+    rows = dict(minutes=args.minutes, length=args.length,
+                temperatures=args.temperatures or written.TEMPERATURES)
+    if args.coordinator:
+        served.write(path, args.coordinator, tokens, streams=args.batch, **rows)
+        return
     source = args.target or args.out / "demo-target"
-    written.write(args.out / "written.npy", export.load_frozen(source, torch.float32, args.device),
-                  data.read_tokens(args.out, "train", args.length), minutes=args.minutes,
-                  batch=args.batch, length=args.length,
-                  autocast=lambda: training.autocast(args.device))
+    written.write(path, export.load_frozen(source, torch.float32, args.device), tokens,
+                  batch=args.batch, autocast=lambda: training.autocast(args.device), **rows)
 
 
 def train(args, shape, loss, name, tokenizer_source, special_ids):
@@ -215,6 +222,10 @@ def make_parser():
     sub.add_argument("--minutes", type=float, default=20, help="how long to write (default: %(default)s)")
     sub.add_argument("--batch", type=int, default=128, help="texts at once (default: %(default)s)")
     sub.add_argument("--length", type=int, default=384, help="tokens of each (default: %(default)s)")
+    sub.add_argument("--temperatures", type=float, nargs="+", metavar="T",
+                     help="of the texts, in turns (default: 0 0.7 1 1)")
+    sub.add_argument("--coordinator", metavar="HOST:PORT",
+                     help="one that serves this target writes them, in plain text (needs grpcio-tools)")
     add_device_flags(sub)
 
     sub = step("report", write_report, "held-out losses of a pair and acceptance between them")

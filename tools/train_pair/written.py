@@ -7,11 +7,17 @@ import numpy as np
 import torch
 
 PROMPT_LENGTHS = (32, 64, 128, 192)  # of the corpus' tokens, before what the target writes
-TEMPERATURES = (0.0, 0.0, 0.7, 1.0)  # in turns: greedy text is what most rounds of a demo draft
+TEMPERATURES = (0.0, 0.7, 1.0, 1.0)  # in turns
+
+
+def kind_of(turn, length, temperatures):
+    """(tokens of the corpus that a row begins with, temperature of the rest): all pairs, in turns."""
+    prompt_length = min(PROMPT_LENGTHS[turn % len(PROMPT_LENGTHS)], length // 2)
+    return prompt_length, temperatures[turn // len(PROMPT_LENGTHS) % len(temperatures)]
 
 
 @torch.no_grad()
-def write(path, target, tokens, *, minutes, batch, length, autocast):
+def write(path, target, tokens, *, minutes, batch, length, temperatures, autocast):
     """Writes `path`, [num_rows, length] uint16 or uint32: the target's continuations of places in `tokens`.
 
     Each row begins with tokens of the corpus and goes on with the target's own. What is
@@ -23,9 +29,7 @@ def write(path, target, tokens, *, minutes, batch, length, autocast):
     rows = []
     begin = time.monotonic()
     while time.monotonic() - begin < 60 * minutes:
-        turn = len(rows)
-        prompt_length = min(PROMPT_LENGTHS[turn % len(PROMPT_LENGTHS)], length // 2)
-        temperature = TEMPERATURES[turn // len(PROMPT_LENGTHS) % len(TEMPERATURES)]
+        prompt_length, temperature = kind_of(len(rows), length, temperatures)
         starts = torch.randint(len(tokens) - prompt_length, (batch,), generator=generator)
         prompts = torch.stack([tokens[s:s + prompt_length] for s in starts]).to(target.device)
         with autocast():
