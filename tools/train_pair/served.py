@@ -67,9 +67,11 @@ class _Plan:
             self.error = error
 
     def save(self, path):
+        """Leaves what is there where nothing is written yet."""
         with self.lock:
             rows = np.array(self.rows, np.uint32).reshape(-1, self.length)
-        np.save(path, rows)
+        if len(rows) > 0:
+            np.save(path, rows)
         print(json.dumps(dict(rows=len(rows), tokens=rows.size,
                               seconds=round(time.monotonic() - self.begin))), flush=True)
 
