@@ -175,7 +175,11 @@ Task<AheadDraftClient::Settled> AheadDraftClient::Settle(Session& session,
   }
   Ended(ahead, reply.status());
   if (!reply.ok()) {
-    if (!IsRefusal(reply.status())) ++settled.link.num_failures;
+    if (IsRefusal(reply.status())) {
+      settled.stats = {};  // says nothing of what would have been a hit
+    } else {
+      ++settled.link.num_failures;
+    }
     co_return settled;
   }
   Describe(*reply, ahead.call->seconds(), settled.stats);

@@ -220,6 +220,7 @@ TEST_F(AheadDraftClientTest, ADrafterThatIsTooBusyForItHasNotFailed) {
     EXPECT_THAT(Draft(), ElementsAre(kInTurn, kInTurn));
     Commit(0, 9);
     EXPECT_EQ(link_.num_failures, 0);
+    EXPECT_EQ(stats_.outcome, Outcome::kNotAsked);
   }
   EXPECT_EQ(stub_.ahead().size(), 20u);
   stub_.ahead_status = absl::OkStatus();

@@ -23,8 +23,9 @@ namespace outrider {
 // request to request. Thread-safe.
 class DraftLengthControls {
  public:
-  // There is one for each of so many ways, and few for all that come later:
-  // whoever names ever other options does not fill the memory.
+  // There is one for each of so many ways, those of models that are gone
+  // included, and few for all that come later: whoever names ever other options
+  // does not fill the memory.
   static constexpr size_t kMost = 256;
 
   struct Way {

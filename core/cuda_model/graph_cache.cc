@@ -16,6 +16,7 @@ void GraphCache::Run(const GraphShape& shape,
   Kept& kept = place->second;
   if (is_new || kept.is_refused) return launch();
   if (kept.graph == nullptr) {
+    // It is so for good: to ask again costs each step more than a graph spares.
     if (gpu_->AvailableBytes() < spare_bytes_) {
       Refuse(shape, kept);
     } else {
@@ -46,7 +47,8 @@ void GraphCache::Refuse(const GraphShape& shape, Kept& kept) {
   kept.is_refused = true;
   OUTRIDER_LOG(kWarning) << "the GPU takes no graph of a step of "
                          << shape.step.num_rows
-                         << " rows: each is launched kernel by kernel";
+                         << " rows, or has too little memory for one: each is "
+                            "launched kernel by kernel";
 }
 
 void GraphCache::Clear() {

@@ -34,6 +34,7 @@ def write(path, coordinator, tokens, *, minutes, streams, length, temperatures):
             for reader in readers:
                 reader.join(SAVE_SECONDS / streams)
             plan.save(path)
+    plan.save(path)
     if plan.error is not None:
         raise SystemExit(f"{coordinator}: {plan.error.code().name}: {plan.error.details()}")
 
@@ -88,4 +89,5 @@ def _write_rows(stub, plan):
             text = [token.id for message in stub.Generate(request) for token in message.tokens]
         except grpc.RpcError as error:
             return plan.fail(error)
-        plan.add(prompt + text)
+        if len(prompt) + len(text) == plan.length:
+            plan.add(prompt + text)
