@@ -118,10 +118,10 @@ Task<absl::StatusOr<DraftReply>> SessionDrafter::Draft(
   has_failed_ = absl::IsUnavailable(reply.status()) ||
                 absl::IsDeadlineExceeded(reply.status());
   if (IsRefusal(reply.status())) {
-    (is_ahead ? ahead_refusal_ : refusal_) = {
-        .status = reply.status(),
-        .until = Clock::now() +
-                 JitteredRetryDelay(reply.status(), session_, num_refusals_++)};
+    Refusal& refusal = is_ahead ? ahead_refusal_ : refusal_;
+    refusal.status = reply.status();
+    refusal.until = Clock::now() + JitteredRetryDelay(refusal.status, session_,
+                                                      num_refusals_++);
   }
   co_return reply;
 }

@@ -28,13 +28,6 @@ int NumTop(const SamplingParams& params, int vocab_size) {
   return params.top_k <= kMaxTopLogits ? params.top_k : 0;
 }
 
-// Whether all that stay are among so many of the greatest, whatever the row is
-// (ProcessTop): not to be found out by making the distribution, which whoever
-// asks makes of the answer anyway.
-bool AlwaysDecides(const SamplingParams& params, int count) {
-  return IsGreedy(params) || (params.top_k > 0 && params.top_k <= count);
-}
-
 DrawQuestion AskDraw(const DraftBlock& block, size_t row, uint64_t seed) {
   const uint64_t position = block.start + OUTRIDER_MUTANT(D1, row, row + 1);
   if (block.rule == RuleKind::kCoupled) {
@@ -57,13 +50,9 @@ RowQuestion AskTop(const SamplingParams& params, const TokenHistory& history,
   if (top.count == 0) return question;
   if (AdjustsLogits(params)) top.tokens = AdjustedTokens(params, history);
   if (top.tokens.size() > kMaxAskedTokens) return question;
-  if (top.tokens.empty() && AlwaysDecides(params, top.count)) {
-    top.suffices = [](const TopAnswer& answer) { return !answer.ids.empty(); };
-  } else {
-    top.suffices = [&params, history](const TopAnswer& answer) {
-      return ProcessTop(answer, params, history).has_value();
-    };
-  }
+  top.suffices = [&params, history](const TopAnswer& answer) {
+    return ProcessTop(answer, params, history).has_value();
+  };
   question.what = std::move(top);
   return question;
 }
