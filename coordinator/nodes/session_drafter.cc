@@ -118,6 +118,8 @@ Task<absl::StatusOr<DraftReply>> SessionDrafter::Draft(
   has_failed_ = absl::IsUnavailable(reply.status()) ||
                 absl::IsDeadlineExceeded(reply.status());
   if (IsRefusal(reply.status())) {
+    // Member by member: assigned at once, as a braced temporary of this
+    // coroutine, it was lost where gcc 12 had compiled it.
     Refusal& refusal = is_ahead ? ahead_refusal_ : refusal_;
     refusal.status = reply.status();
     refusal.until = Clock::now() + JitteredRetryDelay(refusal.status, session_,

@@ -55,6 +55,11 @@ class SessionDrafter final : public DraftStub {
 
   static constexpr int kMaxLost = 2;
 
+  struct Refusal {
+    absl::Status status;
+    Clock::time_point until = {};
+  };
+
   // Why the session should have another node, if so.
   std::optional<MoveReason> ReasonToMove() const;
   // One call, for as long as the node answers anything.
@@ -76,11 +81,7 @@ class SessionDrafter final : public DraftStub {
   bool has_failed_ = false;  // at its last call
   bool is_other_ = false;    // than it was chosen as: it was replaced
   bool was_asked_ = false;
-  int num_lost_ = 0;  // drafters under its calls, since one has answered
-  struct Refusal {
-    absl::Status status;
-    Clock::time_point until = {};
-  };
+  int num_lost_ = 0;       // drafters under its calls, since one has answered
   Refusal refusal_;        // of any drafts
   Refusal ahead_refusal_;  // of those for drafts in flight
   uint64_t num_refusals_ = 0;
