@@ -159,63 +159,49 @@ class ControlledLength final : public DraftClient {
   std::vector<int64_t> history_;
 };
 
-class AdaptiveScheduleTest : public ::testing::TestWithParam<RuleKind> {};
+class AdaptiveScheduleTest : public ::testing::TestWithParam<RuleKind> {
+ protected:
+  // The law of a text of so many tokens where a Policy stands in front of
+  // production's drafts ahead, of rounds that may draft `k`.
+  template <typename Policy>
+  static void ExpectTargetsLaw(int k, int length) {
+    const Sabotage by_control = {
+        .drafts =
+            [](DraftClient& drafts) {
+              return std::make_unique<Policy>(drafts);
+            },
+        .memory =
+            [](DraftClient& drafts) {
+              return static_cast<Policy&>(drafts).history();
+            }};
+    LawCoverage laws;
+    const Enumeration result =
+        laws.Expect({.vocab_size = 3,
+                     .config = {.sampling = {.temperature = 0.8},
+                                .rule = GetParam(),
+                                .drafting = {.support_size = 2},
+                                .draft_lengths = {k},
+                                .has_first_round = true,
+                                .schedule = Schedule::kPredraft,
+                                .max_outcomes = 1,
+                                .sabotage = by_control},
+                     .length = length});
+    std::cout << result.expected_hits << " hits\n";
+    EXPECT_GT(result.expected_hits, 0.01);
+  }
+};
 
 TEST_P(AdaptiveScheduleTest, HasTheTargetsLawWhateverThePastRoundsDecide) {
   ControlledSchedule::num_ahead_ = ControlledSchedule::num_in_turn_ = 0;
-  const Sabotage by_control = {
-      .drafts =
-          [](DraftClient& drafts) {
-            return std::make_unique<ControlledSchedule>(drafts);
-          },
-      .memory =
-          [](DraftClient& drafts) {
-            return static_cast<ControlledSchedule&>(drafts).history();
-          }};
-  LawCoverage laws;
-  const Enumeration result =
-      laws.Expect({.vocab_size = 3,
-                   .config = {.sampling = {.temperature = 0.8},
-                              .rule = GetParam(),
-                              .drafting = {.support_size = 2},
-                              .draft_lengths = {1},
-                              .has_first_round = true,
-                              .schedule = Schedule::kPredraft,
-                              .max_outcomes = 1,
-                              .sabotage = by_control},
-                   .length = 6});
-  std::cout << result.expected_hits << " hits\n";
-  EXPECT_GT(result.expected_hits, 0.01);
+  ExpectTargetsLaw<ControlledSchedule>(/*k=*/1, /*length=*/6);
   EXPECT_GT(ControlledSchedule::num_ahead_, 0);
   EXPECT_GT(ControlledSchedule::num_in_turn_, 0);
 }
 
 TEST_P(AdaptiveScheduleTest, HasTheTargetsLawWhateverTheyDecideOfItsLength) {
   ControlledLength::chosen().clear();
-  const Sabotage by_control = {
-      .drafts =
-          [](DraftClient& drafts) {
-            return std::make_unique<ControlledLength>(drafts);
-          },
-      .memory =
-          [](DraftClient& drafts) {
-            return static_cast<ControlledLength&>(drafts).history();
-          }};
-  LawCoverage laws;
-  const Enumeration result =
-      laws.Expect({.vocab_size = 3,
-                   .config = {.sampling = {.temperature = 0.8},
-                              .rule = GetParam(),
-                              .drafting = {.support_size = 2},
-                              .draft_lengths = {ControlledLength::kMost},
-                              .has_first_round = true,
-                              .schedule = Schedule::kPredraft,
-                              .max_outcomes = 1,
-                              .sabotage = by_control},
-                   .length = 5});
-  std::cout << result.expected_hits << " hits\n";
-  EXPECT_GT(result.expected_hits, 0.01);
-  EXPECT_GE(ControlledLength::chosen().size(), 2u);
+  ExpectTargetsLaw<ControlledLength>(ControlledLength::kMost, /*length=*/5);
+  EXPECT_GE(ControlledLength::chosen().size(), 2U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Rules, AdaptiveScheduleTest,
