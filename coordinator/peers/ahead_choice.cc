@@ -19,21 +19,29 @@ constexpr int kUnsettledOfEach = 2;
 // be sure costs as much each time. A change that is none costs a trial; its
 // share is far above what the number of drafts does to a way while that is
 // tried.
-constexpr Pace::Margin kDifference = {.share = 0.1, .num_errors = 2.5};
-constexpr Pace::Margin kChange = {.share = 0.35, .num_errors = 3};
+// Rounds that follow each other are alike, by their text and by what else the
+// machine does, so that a few of them are further off than their errors say:
+// hence the many errors, and what is no great change has to last for two
+// blocks.
+constexpr Pace::Margin kDifference = {.share = 0.1, .num_errors = 4};
+constexpr Pace::Margin kChange = {.share = 0.5, .num_errors = 3};
+constexpr Pace::Margin kGreatChange = {.share = 1, .num_errors = 3};
+constexpr int kBlocksOfChange = 2;
 
 constexpr double kShareOfTrials = 0.005;
 // What changes all the time has the other way tried no more often than this, in
 // rounds for one of a trial.
 constexpr int kRoundsBetweenTrials = 8;
-// What is nearly as fast costs next to nothing to try.
+// What is nearly as fast costs next to nothing to try. What is little known is
+// taken to be faster than it seemed by so many errors.
+constexpr double kDoubt = 2.5;
 constexpr double kLeastLoss = 0.02;
 constexpr double kMostLoss = 1;
 
 // What counts, at most, of the rounds before a block, of those before a trial,
 // and of a block in which the way became another.
 constexpr double kWeightBefore = 96;
-constexpr double kWeightBeforeTrial = 16;
+constexpr double kWeightBeforeTrial = 48;
 constexpr double kWeightOfMixed = 2;
 
 }  // namespace
@@ -50,13 +58,17 @@ void AheadChoice::Learn(double seconds_per_token, int num_sessions,
   }
   block_.Add(seconds_per_token);
   block_drafts_ = (block_drafts_ || block_.weight == 1) && has_drafts;
-  if (block_.weight < std::max(kLeastRounds, kLeastRoundsOfEach * num_sessions))
-    return;
+  const int least = std::max(kLeastRounds, kLeastRoundsOfEach * num_sessions);
+  if (block_.weight < least) return;
   // Once noted, a change is followed by a trial, whatever changes meanwhile.
-  if (!is_trial_ && !is_other_old_ &&
-      (HasBegunToDraft() ||
-       Pace::AreApart(block_, own(), kChange, num_sessions))) {
+  const bool may_change = !is_trial_ && !is_other_old_;
+  const auto differs = [&](const Pace::Margin& margin) {
+    return Pace::AreApart(block_, own(), margin, num_sessions);
+  };
+  if (may_change && (HasBegunToDraft() || differs(kGreatChange))) {
     NoteChange();
+  } else if (may_change && differs(kChange)) {
+    if (block_.weight >= kBlocksOfChange * least) NoteChange();
   } else if (IsBlockOver(num_sessions)) {
     Decide();
   }
@@ -112,8 +124,9 @@ bool AheadChoice::IsTimeToTry() {
       num_since_trial_ >= kRoundsBetweenTrials * rounds_of_trial_) {
     return true;
   }
+  const double other_at_best = other().value - kDoubt * other().Error();
   const double loss =
-      std::clamp(other().value / own().value - 1, kLeastLoss, kMostLoss);
+      std::clamp(other_at_best / own().value - 1, kLeastLoss, kMostLoss);
   return kShareOfTrials * num_since_trial_ >= rounds_of_trial_ * loss;
 }
 

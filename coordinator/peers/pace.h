@@ -44,6 +44,7 @@ struct Pace {
     squares *= factor * factor;
   }
   double SquareOfError() const { return squares / (weight * weight); }
+  double Error() const { return std::sqrt(SquareOfError()); }
 
   // Two of them differ by more than this.
   struct Margin {

@@ -46,31 +46,23 @@ double RateByControl(const TimedWorld& world, Schedule schedule, uint32_t seed,
 
 // The best, and what control gives. A few users meet in passes as chance has
 // it, so that one seed differs from the next by 2 %: of these, both are means
-// over some seeds, other ones than the best was found by. One user's control is
-// a mean as well, as control's trials are a matter of chance.
+// over some seeds, other ones than the best was found by. What control gives is
+// such a mean for one user and for a crowd as well, as its trials are a matter
+// of chance.
 struct Rates {
   Best best = {};
   double by_control = 0;
 };
 Rates RatesOf(const TimedWorld& world, Schedule schedule) {
-  constexpr int kNumSeeds = 12;
   Best best = BestOf(world, schedule);
-  if (world.num_users == 1) {
-    double by_control = 0;
-    for (uint32_t seed = 2; seed < 2 + kNumSeeds; ++seed) {
-      by_control += RateByControl(world, schedule, seed, 1000) / kNumSeeds;
-    }
-    return {best, by_control};
-  }
-  if (world.num_users >= 32) {
-    return {best, RateByControl(world, schedule, 2, 1000 * world.num_users)};
-  }
-  best.rate = 0;
+  const bool is_few = world.num_users > 1 && world.num_users < 32;
+  const uint32_t num_seeds = world.num_users < 32 ? 12 : 4;
+  const int num_rounds = (is_few ? 200 : 1000) * world.num_users;
+  if (is_few) best.rate = 0;
   double by_control = 0;
-  for (uint32_t seed = 2; seed < 2 + kNumSeeds; ++seed) {
-    best.rate += RateOf(world, best.way, seed) / kNumSeeds;
-    by_control +=
-        RateByControl(world, schedule, seed, 200 * world.num_users) / kNumSeeds;
+  for (uint32_t seed = 2; seed < 2 + num_seeds; ++seed) {
+    if (is_few) best.rate += RateOf(world, best.way, seed) / num_seeds;
+    by_control += RateByControl(world, schedule, seed, num_rounds) / num_seeds;
   }
   return {best, by_control};
 }
