@@ -22,6 +22,12 @@ constexpr int kFirstOfEach = 2;  // of each session
 // The number stays until another is better by this much: estimates waver, and
 // users who draft alike meet in the verifier's passes.
 constexpr double kWorthAChange = 1.02;
+// Rounds without drafts tell nothing of what drafts would give by now, and
+// trials tell it slowly: so drafts go on until they have cost the time of so
+// many rounds of each session more than none would have. A round counts as at
+// most so much of one, as it may be a change's first, when estimates are off.
+constexpr double kRoundsBehindNone = 2;
+constexpr double kMostBehindNone = 0.3;
 
 constexpr double kTrialShareOfTokens = 0.02;
 constexpr double kTrialShareOfTime = 0.01;
@@ -83,13 +89,22 @@ void DraftLengthChoice::Learn(const Seen& seen) {
   }
   if (seen.is_by_control && !has_begun()) LearnFirst(seen);
   if (!has_learned()) return;
-  const DraftLength better = model_.Best(0, kMostDrafts);
+  const DraftLength better = model_.Best(LeastDrafts(seen), kMostDrafts);
   if (model_.TokensPerSecond(better) >
       kWorthAChange * model_.TokensPerSecond(best_)) {
     best_ = better;
     last_change_ = seen.number;
   }
   Pay(seen);
+}
+
+int DraftLengthChoice::LeastDrafts(const Seen& seen) {
+  const double lost =
+      std::min(kMostBehindNone,
+               1 - model_.TokensPerSecond(best_) / model_.TokensPerSecond({}));
+  const double most = kRoundsBehindNone * seen.num_sessions;
+  rounds_behind_none_ = std::clamp(rounds_behind_none_ + lost, 0.0, most);
+  return best_.num_drafts > 0 && rounds_behind_none_ < most ? 1 : 0;
 }
 
 void DraftLengthChoice::LearnFirst(const Seen& seen) {

@@ -69,6 +69,8 @@ class DraftLengthChoice {
     return seen.num_sessions == 1 || seen.after >= last_change_;
   }
   void LearnFirst(const Seen& seen);
+  // None, unless there is reason to go on with drafts for the time being.
+  int LeastDrafts(const Seen& seen);
   // What there may be to learn beside the best.
   DraftLength OtherThan(const DraftLength& best, int most) const;
   // How long a round takes beyond what the best would have for its tokens.
@@ -80,6 +82,8 @@ class DraftLengthChoice {
   int num_rounds_of_first_ = 0;  // with the one that is tried now
   bool knows_rows_ = false;      // from the other way
   DraftLength best_ = {};
+  // What drafts took lately, where none would have been faster.
+  double rounds_behind_none_ = 0;
   int num_trials_ = 0;
   bool may_try_ = false;
   int64_t last_change_ = 0;  // the round since which this holds

@@ -48,7 +48,11 @@ void SpeculationModel::Learn(const RoundStats& round,
                              const Circumstances& circumstances) {
   LearnAcceptance(round, circumstances.asked);
   LearnAhead(round, circumstances);
-  if (circumstances.is_trial && round.num_by_drafter() > 0) LearnWait(round);
+  if (circumstances.num_sessions == 1) {
+    wait_ = {};  // for nobody's rows; a network that changes is none either
+  } else if (circumstances.is_trial && round.num_by_drafter() > 0) {
+    LearnWait(round);
+  }
   LearnTimes(round, circumstances);
 }
 

@@ -62,6 +62,25 @@ TEST(SpeculationModelTest, LookupsThatFillInSayNothingOfTheDrafter) {
   EXPECT_DOUBLE_EQ(filled_in.Tokens({}), 3);
 }
 
+// One round of the change tries another number of drafts.
+TEST(SpeculationModelTest, ANetworkThatChangesMakesNoDraftDearer) {
+  SpeculationModel model;
+  const auto learn = [&](int num_drafts, double network, bool is_trial) {
+    model.Learn(
+        {.num_drafted = num_drafts,
+         .num_accepted = num_drafts,
+         .round_seconds = 0.03 + 2 * network,
+         .drafter = {.call_seconds = network},
+         .verifier = {.call_seconds = 0.03 + network, .compute_seconds = 0.03}},
+        {.asked = {.num_drafts = num_drafts}, .is_trial = is_trial});
+  };
+  for (int i = 0; i < 100; ++i) learn(8, 0.04, /*is_trial=*/false);
+  learn(4, 0.001, /*is_trial=*/true);
+  for (int i = 0; i < 100; ++i) learn(8, 0.001, /*is_trial=*/false);
+  EXPECT_NEAR(model.Seconds({.num_drafts = 12}),
+              model.Seconds({.num_drafts = 8}), 1e-3);
+}
+
 // A verifier that goes on by itself spends the call's own time once.
 TEST(SpeculationModelTest, APlainRoundHasAsManyPassesAsTokens) {
   SpeculationModel model;
