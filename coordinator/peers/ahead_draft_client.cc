@@ -68,6 +68,7 @@ void Describe(const DraftReply& reply, double call_seconds, AheadStats& stats) {
   stats.call_seconds = call_seconds;
   stats.compute_seconds = reply.header.compute_seconds;
   for (const OutcomeDraft& outcome : reply.outcomes) {
+    stats.num_outcomes += outcome.draft.length() > 0 ? 1 : 0;
     stats.num_drafted += outcome.draft.length();
     stats.longest = std::max(stats.longest, outcome.draft.length());
   }

@@ -134,6 +134,7 @@ TEST_F(AheadDraftClientTest, AHitIsTheNextRoundsDraftWithoutACall) {
   EXPECT_EQ(stats_.outcome, Outcome::kHit);
   EXPECT_FALSE(stats_.all_stood);
   EXPECT_EQ(stats_.num_drafted, 6);
+  EXPECT_EQ(stats_.num_outcomes, 3);
   EXPECT_EQ(stats_.longest, 2);
   EXPECT_EQ(stats_.compute_seconds, 0.5);
   EXPECT_EQ(link_.compute_seconds, 0);  // that nobody waited for

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 
 #include "coordinator/peers/fade.h"
 
@@ -18,6 +19,10 @@ constexpr double kTrialsFade = FadeOver(64);
 // What is drafted ahead changes with the number of outcomes, which wavers, and
 // hits are a matter of chance.
 constexpr double kAheadRounds = 64;
+// Drafts for outcomes of one text are like each other: so large a part of their
+// number would have as long a longest one, were each made by itself (the demo
+// pair, 4 to 5 outcomes, stops at 0.4).
+constexpr double kUnlikeOutcomes = 2.0 / 3;
 // One verdict of a kind that is seldom seen does not decide alone.
 constexpr double kLeastHitsWeight = 8;
 
@@ -103,12 +108,11 @@ void SpeculationModel::LearnTimes(const RoundStats& round,
 void SpeculationModel::LearnAhead(const RoundStats& round,
                                   const Circumstances& circumstances) {
   const double fade = FadeOver(kAheadRounds, circumstances.num_sessions);
-  for (Mean* mean : {&asked_, &ahead_tokens_}) mean->Fade(fade);
+  for (Mean* mean : {&asked_, &ahead_tokens_, &outcomes_}) mean->Fade(fade);
   for (Mean* mean : {&hits_of_all_, &hits_of_refused_}) {
     mean->Fade(fade, kLeastHitsWeight);
   }
   ahead_calls_.Fade(FadeOver(kTimesRounds, circumstances.num_sessions));
-  longest_.Fade(fade);
   const AheadStats& ahead = round.ahead;
   const bool was_asked = ahead.outcome != AheadStats::Outcome::kNotAsked;
   if (circumstances.is_ahead && round.num_by_drafter() > 0) {
@@ -118,8 +122,7 @@ void SpeculationModel::LearnAhead(const RoundStats& round,
   if (ahead.num_drafted > 0) {
     ahead_calls_.Add(ahead.call_seconds - ahead.compute_seconds);
     ahead_tokens_.Add(ahead.compute_seconds / (ahead.longest + 1));
-    const double made = Made(circumstances.asked);
-    if (made > 0) longest_.Add(ahead.longest, made);
+    outcomes_.Add(ahead.num_outcomes);
   }
 }
 
@@ -190,13 +193,32 @@ double SpeculationModel::Seconds(const DraftLength& length,
   const double in_turns =
       draft_calls_.value + Made(length) * draft_tokens_.value;
   if (asked_.weight == 0) return std::max(1e-9, calls + in_turns);
-  // Ahead, it takes in the drafts that are being verified, and then drafts: so
-  // much later than the verdict.
-  const double longest = std::max(1.0, longest_.Value()) * Made(length);
-  const double late = std::max(
-      0.0, ahead_calls_.value + (longest + 1) * ahead_tokens_.value - verify);
-  const double ahead = late + (1 - HitShare(length)) * in_turns;
+  const double ahead =
+      LateSeconds(length, verify) + (1 - HitShare(length)) * in_turns;
   return std::max(1e-9, calls + in_turns + asked_.value * (ahead - in_turns));
+}
+
+// It takes in the drafts that are being verified, and then drafts until the
+// longest of all is made. That is late by more than a draft of mean length is:
+// what comes too early spares nothing.
+double SpeculationModel::LateSeconds(const DraftLength& length,
+                                     double verify_seconds) const {
+  const auto late = [&](int longest) {
+    return std::max(0.0, ahead_calls_.value +
+                             (longest + 1) * ahead_tokens_.value -
+                             verify_seconds);
+  };
+  const auto num_unlike =
+      std::max<int64_t>(1, std::lround(kUnlikeOutcomes * outcomes_.value));
+  double seconds = late(0);
+  for (int k = 1; k <= length.num_drafts; ++k) {
+    // None of them gets so far.
+    const double ends = 1 - places_[length.stop].MakesAtLeast(k);
+    double all_end = 1;
+    for (int64_t i = 0; i < num_unlike; ++i) all_end *= ends;
+    seconds += (1 - all_end) * (late(k) - late(k - 1));
+  }
+  return seconds;
 }
 
 double SpeculationModel::VerifySeconds(const DraftLength& length,

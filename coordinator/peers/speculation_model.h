@@ -82,6 +82,8 @@ class SpeculationModel {
   double Seconds(const DraftLength& length, double pass_seconds) const;
   double VerifySeconds(const DraftLength& length, double pass_seconds) const;
 
+  // How much later than the verdict all is drafted ahead, on average.
+  double LateSeconds(const DraftLength& length, double verify_seconds) const;
   // How often the verdict is one that was drafted for: with more drafts, fewer
   // take all of them.
   double HitShare(const DraftLength& length) const;
@@ -111,8 +113,7 @@ class SpeculationModel {
   Mean hits_of_refused_ = {};
   Mean ahead_calls_ = {};   // less what the drafter computed
   Mean ahead_tokens_ = {};  // what it computed, a token of all drafts at once
-  // How many of these the longest of all drafts had for one of a mean draft.
-  FadingQuotient longest_ = {};
+  Mean outcomes_ = {};      // that it drafted for
 };
 
 }  // namespace outrider

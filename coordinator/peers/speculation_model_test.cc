@@ -2,6 +2,7 @@
 #include "coordinator/peers/speculation_model.h"
 
 #include <algorithm>
+#include <random>
 
 #include "gtest/gtest.h"
 
@@ -17,6 +18,7 @@ void LearnAsked(bool is_hit, SpeculationModel& model) {
   if (is_hit) {
     round.ahead = {.outcome = AheadStats::Outcome::kHit,
                    .num_drafted = 16,
+                   .num_outcomes = 4,
                    .longest = 4,
                    .call_seconds = 0.02,
                    .compute_seconds = 0.02};
@@ -237,6 +239,7 @@ TEST(SpeculationModelTest, MoreDraftsHitLessOftenWhereRefusalsAreNotForetold) {
                                                 : AheadStats::Outcome::kMiss,
                               .all_stood = stood_before,
                               .num_drafted = 16,
+                              .num_outcomes = 4,
                               .longest = 4,
                               .call_seconds = 0.02,
                               .compute_seconds = 0.02},
@@ -264,6 +267,7 @@ TEST(SpeculationModelTest, DraftsThatAreNeverMadeDoNotMakeALongRequestCheap) {
                  .ahead = {.outcome = AheadStats::Outcome::kMiss,
                            .all_stood = i % 2 == 0,
                            .num_drafted = 4,
+                           .num_outcomes = 4,
                            .longest = 1,
                            .call_seconds = 0.02,
                            .compute_seconds = 0.02},
@@ -273,6 +277,46 @@ TEST(SpeculationModelTest, DraftsThatAreNeverMadeDoNotMakeALongRequestCheap) {
                 {.asked = asked, .is_ahead = true, .drafts_ahead = true});
   }
   EXPECT_NEAR(model.Seconds(asked), 0.07, 0.01);
+}
+
+// An unsure drafter ends anywhere, and all its drafts are awaited: that takes
+// longer than drafts of mean length would.
+TEST(SpeculationModelTest, DraftsThatVaryAreLateMoreThanTheirMeanIs) {
+  constexpr double kPass = 0.005;
+  const DraftLength asked = {.num_drafts = 16};
+  SpeculationModel model;
+  std::mt19937 random(1);
+  std::geometric_distribution<int> rest(0.4);
+  const auto make = [&] { return std::min(16, 1 + rest(random)); };
+  double taken = 0;
+  constexpr int kNumRounds = 2000;
+  for (int i = 0; i < kNumRounds; ++i) {
+    int longest = 0;
+    int num_drafted = 0;
+    for (int outcome = 0; outcome < 3; ++outcome) {
+      const int made = make();
+      longest = std::max(longest, made);
+      num_drafted += made;
+    }
+    const double drafting = (longest + 1) * kPass;
+    const double wait = std::max(0.0, drafting - kVerify.call_seconds);
+    const double round = kVerify.call_seconds + wait;
+    taken += round;
+    model.Learn({.num_drafted = make(),
+                 .ahead = {.outcome = AheadStats::Outcome::kHit,
+                           .num_drafted = num_drafted,
+                           // Of which so many are unlike each other.
+                           .num_outcomes = 5,
+                           .longest = longest,
+                           .wait_seconds = wait,
+                           .call_seconds = drafting,
+                           .compute_seconds = drafting},
+                 .round_seconds = round,
+                 .drafter = {.call_seconds = wait},
+                 .verifier = kVerify},
+                {.asked = asked, .is_ahead = true, .drafts_ahead = true});
+  }
+  EXPECT_NEAR(model.Seconds(asked) / (taken / kNumRounds), 1, 0.03);
 }
 
 }  // namespace

@@ -163,7 +163,8 @@ void TimedRounds::AskAhead(User& user) {
   user.was_asked = true;
   user.is_done = false;
   const double asked = agenda_.now();
-  user.ahead = {.num_drafted = k * outcomes, .longest = k};
+  user.ahead = {
+      .num_drafted = k * outcomes, .num_outcomes = outcomes, .longest = k};
   agenda_.At(asked + world_.round_trip / 2, [this, &user, asked, rows] {
     drafter_.Submit({.session = user.number,
                      .rows = rows,
