@@ -43,7 +43,6 @@ class SpeculationModel {
   bool has_learned() const {
     return draft_calls_.weight > 0 && passes_.has_learned();
   }
-
   // Tokens that a round with so many drafts commits on average, and its time;
   // known once it has learned.
   double Tokens(const DraftLength& length) const {
@@ -103,8 +102,8 @@ class SpeculationModel {
   Mean plain_calls_ = {};
   PassCurve passes_ = {};  // what that computed, by the session's rows
   Mean drafts_ = {};       // of a round that drafted
-  // A verification's wait, by drafts: under load each user waits for the
-  // rows of all. Learnt from trials alone, as K changes with the network, too.
+  // Under load each user waits for the rows of all: how much longer a
+  // verification is by a draft. Learnt from trials, as K follows the network.
   FadingSlope wait_ = {};
   Mean rest_ = {};   // of a round, beside its calls
   Mean asked_ = {};  // share of the rounds that draft

@@ -305,7 +305,7 @@ TEST(SpeculationModelTest, DraftsThatVaryAreLateMoreThanTheirMeanIs) {
     model.Learn({.num_drafted = make(),
                  .ahead = {.outcome = AheadStats::Outcome::kHit,
                            .num_drafted = num_drafted,
-                           // Of which so many are unlike each other.
+                           // Three of them are unlike each other.
                            .num_outcomes = 5,
                            .longest = longest,
                            .wait_seconds = wait,
