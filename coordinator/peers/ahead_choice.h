@@ -11,8 +11,9 @@ namespace outrider {
 // Whether drafts are asked for ahead of the verdict: as rounds have been
 // faster, by the time for a token of those that they commit on average. The
 // other way is tried for a block of rounds, which ends as soon as it is clear
-// which is faster: now and then, for half a percent of the time, and once the
-// way in force has become another, as another network or text changes both. All
+// which is faster: now and then, for half a percent of the time by what is
+// known and more where that is little, and once the way in force has become
+// another and stays so, as another network or text changes both. All
 // sessions go one way together, as what they cost each other shows only so:
 // nodes may share processors, sessions that hit come back at other times than
 // those that do not, and a drafter that is busy with guesses drafts later for
@@ -33,7 +34,7 @@ class AheadChoice {
   bool HasBegunToDraft() const;
   bool IsBlockOver(int num_sessions);
   void NoteChange();
-  void Decide();
+  void Decide(int num_sessions);
   bool IsTimeToTry();
   void Turn();
 

@@ -24,10 +24,10 @@ constexpr int kFirstOfEach = 2;  // of each session
 constexpr double kWorthAChange = 1.02;
 // Rounds without drafts tell nothing of what drafts would give by now, and
 // trials tell it slowly: so drafts go on until they have cost the time of so
-// many rounds of each session more than none would have. A round counts as at
-// most so much of one, as it may be a change's first, when estimates are off.
+// many rounds of each session more than none would have. Where they take so
+// large a part more, they end at once: such a drafter stumbles.
 constexpr double kRoundsBehindNone = 2;
-constexpr double kMostBehindNone = 0.3;
+constexpr double kFarBehindNone = 0.5;
 
 constexpr double kTrialShareOfTokens = 0.02;
 constexpr double kTrialShareOfTime = 0.01;
@@ -70,7 +70,7 @@ DraftLengthChoice::Number DraftLengthChoice::Choose(int most) const {
 void DraftLengthChoice::BeginLike(const DraftLengthChoice& other) {
   // What is known, and not what the other has saved up for trials.
   *this = other;
-  tokens_ = seconds_ = 0;
+  tokens_ = seconds_ = rounds_behind_none_ = 0;
   may_try_ = false;
   num_rounds_of_first_ = 0;
   num_first_ = kNumFirst - kNumFirstOfOther;
@@ -89,22 +89,34 @@ void DraftLengthChoice::Learn(const Seen& seen) {
   }
   if (seen.is_by_control && !has_begun()) LearnFirst(seen);
   if (!has_learned()) return;
-  const DraftLength better = model_.Best(LeastDrafts(seen), kMostDrafts);
+  CountBehindNone(seen);
+  const DraftLength better =
+      model_.Best(LeastDrafts(seen.num_sessions), kMostDrafts);
   if (model_.TokensPerSecond(better) >
       kWorthAChange * model_.TokensPerSecond(best_)) {
     best_ = better;
+    rounds_behind_none_ = 0;
     last_change_ = seen.number;
   }
   Pay(seen);
 }
 
-int DraftLengthChoice::LeastDrafts(const Seen& seen) {
-  const double lost =
-      std::min(kMostBehindNone,
-               1 - model_.TokensPerSecond(best_) / model_.TokensPerSecond({}));
+void DraftLengthChoice::CountBehindNone(const Seen& seen) {
+  const bool is_best = seen.is_by_control && has_begun() &&
+                       !seen.asked.is_trial && seen.asked.length.num_drafts > 0;
+  if (!is_best) return;
   const double most = kRoundsBehindNone * seen.num_sessions;
-  rounds_behind_none_ = std::clamp(rounds_behind_none_ + lost, 0.0, most);
-  return best_.num_drafts > 0 && rounds_behind_none_ < most ? 1 : 0;
+  const double lost =
+      1 - model_.TokensPerSecond(best_) / model_.TokensPerSecond({});
+  rounds_behind_none_ = lost > kFarBehindNone
+                            ? most
+                            : std::clamp(rounds_behind_none_ + lost, 0.0, most);
+}
+
+int DraftLengthChoice::LeastDrafts(int num_sessions) const {
+  const bool goes_on = has_begun() && best_.num_drafts > 0 &&
+                       rounds_behind_none_ < kRoundsBehindNone * num_sessions;
+  return goes_on ? 1 : 0;
 }
 
 void DraftLengthChoice::LearnFirst(const Seen& seen) {

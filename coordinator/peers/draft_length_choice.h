@@ -12,10 +12,11 @@ namespace outrider {
 
 // How many drafts, and which stop for a drafter that is not sure, give the most
 // tokens a second where rounds go one way, in turn or ahead, by what past ones
-// took and gave. Other lengths are tried now
-// and then, for at most 2 % of the tokens, and of the time at most 1 % beyond
-// what the best would have taken; by all sessions together, as a node's pass
-// takes as long as the rows of all. Thread-compatible.
+// took and gave. Drafts end only once they have cost some rounds' time more
+// than none would have. Other lengths are tried now and then, for at most 2 %
+// of the tokens, and of the time at most 1 % beyond what the best would have
+// taken; by all sessions together, as a node's pass takes as long as the rows
+// of all. Thread-compatible.
 class DraftLengthChoice {
  public:
   struct Number {
@@ -69,8 +70,9 @@ class DraftLengthChoice {
     return seen.num_sessions == 1 || seen.after >= last_change_;
   }
   void LearnFirst(const Seen& seen);
+  void CountBehindNone(const Seen& seen);
   // None, unless there is reason to go on with drafts for the time being.
-  int LeastDrafts(const Seen& seen);
+  int LeastDrafts(int num_sessions) const;
   // What there may be to learn beside the best.
   DraftLength OtherThan(const DraftLength& best, int most) const;
   // How long a round takes beyond what the best would have for its tokens.
@@ -82,7 +84,8 @@ class DraftLengthChoice {
   int num_rounds_of_first_ = 0;  // with the one that is tried now
   bool knows_rows_ = false;      // from the other way
   DraftLength best_ = {};
-  // What drafts took lately, where none would have been faster.
+  // What the best took beyond the time of none, in rounds of it; less where it
+  // was faster.
   double rounds_behind_none_ = 0;
   int num_trials_ = 0;
   bool may_try_ = false;

@@ -43,6 +43,7 @@ struct Pace {
     value *= factor;
     squares *= factor * factor;
   }
+  // Of the mean, where there is one.
   double SquareOfError() const { return squares / (weight * weight); }
   double Error() const { return std::sqrt(SquareOfError()); }
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 
 #include "coordinator/peers/fade.h"
 
@@ -16,16 +15,6 @@ namespace {
 constexpr double kTimesRounds = 16;
 constexpr double kTokensFade = FadeOver(100);
 constexpr double kTrialsFade = FadeOver(64);
-// What is drafted ahead changes with the number of outcomes, which wavers, and
-// hits are a matter of chance.
-constexpr double kAheadRounds = 64;
-// Drafts for outcomes of one text are like each other: so large a part of their
-// number would have as long a longest one, were each made by itself (the demo
-// pair, 4 to 5 outcomes, stops at 0.4).
-constexpr double kUnlikeOutcomes = 2.0 / 3;
-// One verdict of a kind that is seldom seen does not decide alone.
-constexpr double kLeastHitsWeight = 8;
-
 // What would have come of a round's drafts, had the drafter ended them at
 // that stop or a later one; no drafts where that is not known.
 DraftPlaces::Drafts EndedAt(int stop, const RoundStats& round,
@@ -52,10 +41,12 @@ DraftPlaces::Drafts EndedAt(int stop, const RoundStats& round,
 void SpeculationModel::Learn(const RoundStats& round,
                              const Circumstances& circumstances) {
   LearnAcceptance(round, circumstances.asked);
-  LearnAhead(round, circumstances);
-  if (circumstances.num_sessions == 1) {
-    wait_ = {};  // for nobody's rows; a network that changes is none either
-  } else if (circumstances.is_trial && round.num_by_drafter() > 0) {
+  ahead_.Learn(round, {.is_ahead = circumstances.is_ahead,
+                       .drafts_ahead = circumstances.drafts_ahead,
+                       .num_sessions = circumstances.num_sessions});
+  // One user waits for nobody's rows: what looks like it is the network.
+  is_alone_ = circumstances.num_sessions == 1;
+  if (!is_alone_ && circumstances.is_trial && round.num_by_drafter() > 0) {
     LearnWait(round);
   }
   LearnTimes(round, circumstances);
@@ -103,42 +94,6 @@ void SpeculationModel::LearnTimes(const RoundStats& round,
                 verify.compute_seconds / round.num_passes(),
                 circumstances.num_sessions);
   rest_.Add(round.round_seconds - draft.call_seconds - verify.call_seconds);
-}
-
-void SpeculationModel::LearnAhead(const RoundStats& round,
-                                  const Circumstances& circumstances) {
-  const double fade = FadeOver(kAheadRounds, circumstances.num_sessions);
-  for (Mean* mean : {&asked_, &ahead_tokens_, &outcomes_}) mean->Fade(fade);
-  for (Mean* mean : {&hits_of_all_, &hits_of_refused_}) {
-    mean->Fade(fade, kLeastHitsWeight);
-  }
-  ahead_calls_.Fade(FadeOver(kTimesRounds, circumstances.num_sessions));
-  const AheadStats& ahead = round.ahead;
-  const bool was_asked = ahead.outcome != AheadStats::Outcome::kNotAsked;
-  if (circumstances.is_ahead && round.num_by_drafter() > 0) {
-    asked_.Add(circumstances.drafts_ahead ? 1 : 0);
-  }
-  if (was_asked) LearnHit(ahead);
-  if (ahead.num_drafted > 0) {
-    ahead_calls_.Add(ahead.call_seconds - ahead.compute_seconds);
-    ahead_tokens_.Add(ahead.compute_seconds / (ahead.longest + 1));
-    outcomes_.Add(ahead.num_outcomes);
-  }
-}
-
-void SpeculationModel::LearnHit(const AheadStats& ahead) {
-  Mean& own = ahead.all_stood ? hits_of_all_ : hits_of_refused_;
-  Mean& other = ahead.all_stood ? hits_of_refused_ : hits_of_all_;
-  // Until a kind is seen it is taken to be like the other one.
-  if (own.weight == 0 && other.weight > 0) own.weight = kLeastHitsWeight / 2;
-  own.Add(ahead.outcome == AheadStats::Outcome::kHit ? 1 : 0);
-  if (other.weight == 0) other.value = own.value;
-}
-
-double SpeculationModel::HitShare(const DraftLength& length) const {
-  const double all_stand = places_[length.stop].AllStand(length.num_drafts);
-  return all_stand * hits_of_all_.value +
-         (1 - all_stand) * hits_of_refused_.value;
 }
 
 void SpeculationModel::LearnVerifyCall(bool has_drafts, bool tells_network,
@@ -192,41 +147,22 @@ double SpeculationModel::Seconds(const DraftLength& length,
   if (length.num_drafts == 0) return std::max(1e-9, calls);
   const double in_turns =
       draft_calls_.value + Made(length) * draft_tokens_.value;
-  if (asked_.weight == 0) return std::max(1e-9, calls + in_turns);
-  const double ahead =
-      LateSeconds(length, verify) + (1 - HitShare(length)) * in_turns;
-  return std::max(1e-9, calls + in_turns + asked_.value * (ahead - in_turns));
-}
-
-// It takes in the drafts that are being verified, and then drafts until the
-// longest of all is made. That is late by more than a draft of mean length is:
-// what comes too early spares nothing.
-double SpeculationModel::LateSeconds(const DraftLength& length,
-                                     double verify_seconds) const {
-  const auto late = [&](int longest) {
-    return std::max(0.0, ahead_calls_.value +
-                             (longest + 1) * ahead_tokens_.value -
-                             verify_seconds);
-  };
-  const auto num_unlike =
-      std::max<int64_t>(1, std::lround(kUnlikeOutcomes * outcomes_.value));
-  double seconds = late(0);
-  for (int k = 1; k <= length.num_drafts; ++k) {
-    // None of them gets so far.
-    const double ends = 1 - places_[length.stop].MakesAtLeast(k);
-    double all_end = 1;
-    for (int64_t i = 0; i < num_unlike; ++i) all_end *= ends;
-    seconds += (1 - all_end) * (late(k) - late(k - 1));
-  }
-  return seconds;
+  if (!ahead_.was_asked()) return std::max(1e-9, calls + in_turns);
+  const DraftPlaces& places = places_[length.stop];
+  const double late = ahead_.LateSeconds(places, length.num_drafts, verify);
+  const double hits = ahead_.HitShare(places.AllStand(length.num_drafts));
+  const double ahead = late + (1 - hits) * in_turns;
+  return std::max(1e-9,
+                  calls + in_turns + ahead_.asked_share() * (ahead - in_turns));
 }
 
 double SpeculationModel::VerifySeconds(const DraftLength& length,
                                        double pass_seconds) const {
   if (length.num_drafts > 0) {
+    const double by_draft = is_alone_ ? 0 : wait_.PerUnit();
     return pass_seconds +
            std::max(0.0, verify_calls_.value +
-                             wait_.PerUnit() * (Made(length) - drafts_.value));
+                             by_draft * (Made(length) - drafts_.value));
   }
   return pass_seconds +
          (plain_calls_.weight > 0 ? plain_calls_.value : verify_calls_.value);

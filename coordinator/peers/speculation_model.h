@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "coordinator/peers/ahead_times.h"
 #include "coordinator/peers/draft_length.h"
 #include "coordinator/peers/draft_places.h"
 #include "coordinator/peers/fading_mean.h"
@@ -13,9 +14,9 @@
 
 namespace outrider {
 
-// What rounds with K drafts give and take, as far as past rounds tell: how
-// often a draft is made and stands at each place, for each stop, and how long
-// calls and nodes took. All of it fades. Thread-compatible.
+// What rounds with K drafts give and take, by past rounds: how often a draft is
+// made and stands at each place, for each stop, and how long calls and nodes
+// took. All of it fades. Thread-compatible.
 class SpeculationModel {
  public:
   static constexpr int kMostDrafts = DraftLength::kMostDrafts;
@@ -43,6 +44,7 @@ class SpeculationModel {
   bool has_learned() const {
     return draft_calls_.weight > 0 && passes_.has_learned();
   }
+
   // Tokens that a round with so many drafts commits on average, and its time;
   // known once it has learned.
   double Tokens(const DraftLength& length) const {
@@ -69,8 +71,6 @@ class SpeculationModel {
   using Mean = FadingMean;
 
   void LearnTimes(const RoundStats& round, const Circumstances& circumstances);
-  void LearnAhead(const RoundStats& round, const Circumstances& circumstances);
-  void LearnHit(const AheadStats& ahead);
   void LearnVerifyCall(bool has_drafts, bool tells_network, double seconds);
   void LearnWait(const RoundStats& round);
 
@@ -80,12 +80,6 @@ class SpeculationModel {
   double PlainPassSeconds() const;
   double Seconds(const DraftLength& length, double pass_seconds) const;
   double VerifySeconds(const DraftLength& length, double pass_seconds) const;
-
-  // How much later than the verdict all is drafted ahead, on average.
-  double LateSeconds(const DraftLength& length, double verify_seconds) const;
-  // How often the verdict is one that was drafted for: with more drafts, fewer
-  // take all of them.
-  double HitShare(const DraftLength& length) const;
 
   // Whether enough rounds of late said how sure the drafter was.
   bool knows_stops() const { return told_.weight >= 8 && told_.value > 0.5; }
@@ -105,14 +99,9 @@ class SpeculationModel {
   // Under load each user waits for the rows of all: how much longer a
   // verification is by a draft. Learnt from trials, as K follows the network.
   FadingSlope wait_ = {};
-  Mean rest_ = {};   // of a round, beside its calls
-  Mean asked_ = {};  // share of the rounds that draft
-  // Share of those that hit: after verdicts that took all drafts, and others.
-  Mean hits_of_all_ = {};
-  Mean hits_of_refused_ = {};
-  Mean ahead_calls_ = {};   // less what the drafter computed
-  Mean ahead_tokens_ = {};  // what it computed, a token of all drafts at once
-  Mean outcomes_ = {};      // that it drafted for
+  bool is_alone_ = true;
+  Mean rest_ = {};  // of a round, beside its calls
+  AheadTimes ahead_ = {};
 };
 
 }  // namespace outrider

@@ -30,7 +30,7 @@ struct AheadStats {
   Outcome outcome = Outcome::kNotAsked;
   bool all_stood = false;   // where asked: the verdict took all its drafts
   int num_drafted = 0;      // tokens for all verdicts; 0 where it was given up
-  int num_outcomes = 0;     // the verdicts that have one
+  int num_outcomes = 0;     // verdicts with a draft of one token or more
   int longest = 0;          // of those drafts
   double wait_seconds = 0;  // that the round waited for them
   double call_seconds = 0;

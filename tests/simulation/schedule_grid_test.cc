@@ -53,10 +53,15 @@ struct Rates {
   Best best = {};
   double by_control = 0;
 };
+constexpr int kCrowd = 32;
+constexpr uint32_t kNumSeeds = 12;
+constexpr uint32_t kNumSeedsOfCrowd =
+    4;  // each has as many rounds as all those
 Rates RatesOf(const TimedWorld& world, Schedule schedule) {
   Best best = BestOf(world, schedule);
-  const bool is_few = world.num_users > 1 && world.num_users < 32;
-  const uint32_t num_seeds = world.num_users < 32 ? 12 : 4;
+  const bool is_few = world.num_users > 1 && world.num_users < kCrowd;
+  const uint32_t num_seeds =
+      world.num_users < kCrowd ? kNumSeeds : kNumSeedsOfCrowd;
   const int num_rounds = (is_few ? 200 : 1000) * world.num_users;
   if (is_few) best.rate = 0;
   double by_control = 0;
@@ -164,7 +169,7 @@ TEST(DearRowsGridTest, AutoIsNearlyAsFastAsTheBestKAndSchedule) {
 }
 
 TEST(CrowdGridTest, AutoIsNearlyAsFastAsTheBestKAndSchedule) {
-  ExpectNearlyBestInCells({.num_users = 32});
+  ExpectNearlyBestInCells({.num_users = kCrowd});
 }
 
 // A pass takes as long as the rows of all, and what it would take if all had
@@ -172,7 +177,7 @@ TEST(CrowdGridTest, AutoIsNearlyAsFastAsTheBestKAndSchedule) {
 // of rounds of each until the best is found, and these are not over here.
 TEST(DearCrowdGridTest, AutoLosesAtMostATenthOnItsWay) {
   ExpectNearlyBestInCells(
-      {.row = kDearRow, .num_users = 32},
+      {.row = kDearRow, .num_users = kCrowd},
       {.of_best = 0.9, .of_best_if_little = 0.9, .of_none = 0.9});
 }
 
