@@ -43,7 +43,7 @@ struct Pace {
     value *= factor;
     squares *= factor * factor;
   }
-  // Of the mean, where there is one.
+  // It is the mean's, which has to be known: the weight is above 0.
   double SquareOfError() const { return squares / (weight * weight); }
   double Error() const { return std::sqrt(SquareOfError()); }
 
