@@ -95,7 +95,7 @@ void DraftLengthChoice::Learn(const Seen& seen) {
   if (model_.TokensPerSecond(better) >
       kWorthAChange * model_.TokensPerSecond(best_)) {
     best_ = better;
-    rounds_behind_none_ = 0;
+    if (better.num_drafts == 0) rounds_behind_none_ = 0;
     last_change_ = seen.number;
   }
   Pay(seen);
