@@ -203,9 +203,9 @@ double BestRate(const World& world) {
   return best;
 }
 
-// Mean of four streams, as some have bad luck in their first rounds. As a mean
-// of two, with other seeds, one cell in a hundred missed the 0.95 below by up to
-// 0.015.
+// This is a mean of four streams, as some have bad luck in their first rounds.
+// One of two misses the 0.95 below by 0.015 at most, in one cell of a hundred,
+// with other seeds.
 double RateByControl(const World& world, int num_seeds = 4) {
   double rates = 0;
   for (int i = 0; i < num_seeds; ++i) {
