@@ -145,6 +145,8 @@ TEST_P(LookupWithoutDrafterTest, WhileTheDrafterIsAwayWhatIsFoundFillsIn) {
 
 INSTANTIATE_TEST_SUITE_P(Reasons, LookupWithoutDrafterTest,
                          ::testing::Values(PlainReason::kDraftFailed,
+                                           PlainReason::kDrafterFills,
+                                           PlainReason::kDrafterSlow,
                                            PlainReason::kNoDrafter));
 
 TEST_F(LookupDraftClientTest, MatchesThatNeverStandSoonFillInNoMore) {
