@@ -170,7 +170,7 @@ class ChangingRounds {
   bool Round(double in_turn) {
     const bool asks = choice_.asks();
     num_since_trial_ = asks ? 0 : num_since_trial_ + 1;
-    // They vary, or a change would never be by chance.
+    // They vary: where all are the same, the least change is beyond chance.
     sign_ = -sign_;
     choice_.Learn((1 + 0.1 * sign_) * in_turn * (asks ? 1.7 : 1),
                   /*num_sessions=*/1);
