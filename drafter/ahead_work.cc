@@ -121,10 +121,11 @@ absl::StatusOr<std::optional<Want>> AheadWork::Draw(
   }
   DraftReply reply = {.outcome =
                           Draft::None(static_cast<int>(num_committed()))};
+  reply.outcomes.reserve(guesses_.size());
   for (const Guess& guess : guesses_) {
     reply.outcomes.push_back({.num_accepted = guess.outcome.num_accepted,
                               .next_token = guess.outcome.next_token,
-                              .draft = guess.drafting->draft()});
+                              .draft = guess.drafting->TakeDraft()});
   }
   SetReply(std::move(reply));
   return std::nullopt;

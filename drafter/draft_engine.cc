@@ -45,8 +45,10 @@ class DraftEngine::DraftWork final : public CallWork {
     if (next == AfterPass::kComplete) {
       // A draft that ends early may leave what the model went on with, in place
       // of its last token and after it.
-      SetReply({.outcome = draft}, static_cast<int>(num_committed()) +
-                                       std::max(0, draft.length() - 1));
+      const int num_drafted = draft.length();
+      SetReply(
+          {.outcome = drafting_->TakeDraft()},
+          static_cast<int>(num_committed()) + std::max(0, num_drafted - 1));
       return std::nullopt;
     }
     Want want = WantOf(absl::MakeConstSpan(draft.tokens).last(1));

@@ -31,7 +31,6 @@ class ScriptedDraft final : public DraftInProgress {
     draft_.tokens.push_back(tokens_[draft_.tokens.size()]);
     return draft_.tokens.size() < tokens_.size();
   }
-  const Draft& draft() const override { return draft_; }
 
   void Ask(RowQuestion question) { question_ = std::move(question); }
   // What says of each row taken which it was.
@@ -40,7 +39,6 @@ class ScriptedDraft final : public DraftInProgress {
  private:
   const TokenSeq tokens_;
   RowQuestion question_ = {};
-  Draft draft_ = {};
   std::vector<double> taken_ = {};
 };
 

@@ -70,8 +70,7 @@ absl::StatusOr<Distribution> DraftRow(const TopAnswer& answer,
 
 // Draws the next token from `row` and puts it after the draft, with the
 // distribution that it was really drawn from.
-void DrawInto(Draft& draft, const Distribution& row,
-              const DraftContext& context) {
+void DrawInto(Draft& draft, Distribution row, const DraftContext& context) {
   const uint64_t position = draft.start + draft.length();
   if (context.rule == RuleKind::kCoupled) {
     const TokenId token = DrawCoupled(row, position, *context.random);
@@ -80,8 +79,10 @@ void DrawInto(Draft& draft, const Distribution& row,
     return;
   }
   // Rounding comes before sampling: what is drawn from is what is sent.
-  Distribution q = context.options.round_weights ? row.RoundedToBFloat16()
-                                                 : row.Normalized();
+  Distribution drawn = OUTRIDER_MUTANT(T3, std::move(row), Distribution(row));
+  Distribution q = context.options.round_weights
+                       ? std::move(drawn).RoundedToBFloat16()
+                       : drawn.Normalized();
   const CoinKey coin = {Purpose::kDraft, position,
                         OUTRIDER_MUTANT(C1, context.step, 0)};
   const size_t place = context.random->Categorical(
@@ -96,8 +97,13 @@ class ModelDraft final : public DraftInProgress {
       : context_(context),
         asked_(AskedProcessingOf(context)),
         vocab_size_(vocab_size),
-        uncommitted_(context.guessed.begin(), context.guessed.end()),
-        draft_({.start = start}) {}
+        uncommitted_(context.guessed.begin(), context.guessed.end()) {
+    draft_.start = start;
+    const auto most = static_cast<size_t>(context.max_draft_tokens);
+    draft_.tokens.reserve(most);
+    draft_.distributions.reserve(most);
+    uncommitted_.reserve(uncommitted_.size() + most);
+  }
 
   int num_rows() const override {
     return context_.max_draft_tokens > 0 ? 1 : 0;
@@ -119,11 +125,11 @@ class ModelDraft final : public DraftInProgress {
     const LogitRows own = rows.WithVocabSize(vocab_size_);
     const RowView view = own.View(0);
     OUTRIDER_ASSIGN_OR_RETURN(
-        const Distribution row,
+        Distribution row,
         view.answer != nullptr
             ? DraftRow(std::get<TopAnswer>(*view.answer), asked_, context_)
             : DraftRow(view.logits, uncommitted_, context_));
-    DrawInto(draft_, row, context_);
+    DrawInto(draft_, std::move(row), context_);
     uncommitted_.push_back(draft_.tokens.back());
     if (EndsEarly()) {
       const double confidence =
@@ -137,8 +143,6 @@ class ModelDraft final : public DraftInProgress {
     }
     return draft_.length() < context_.max_draft_tokens;
   }
-
-  const Draft& draft() const override { return draft_; }
 
  private:
   double MinProbability() const {
@@ -165,8 +169,7 @@ class ModelDraft final : public DraftInProgress {
   const DraftContext& context_;
   const SamplingParams asked_;  // where rows are answered
   const int vocab_size_;
-  TokenSeq uncommitted_;  // guessed, then drafted
-  Draft draft_;
+  TokenSeq uncommitted_;    // guessed, then drafted
   double probability_ = 1;  // of the drafter's first choices, all together
 };
 

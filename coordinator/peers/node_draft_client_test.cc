@@ -41,11 +41,9 @@ class FakeDraft final : public DraftInProgress {
     draft_.distributions.push_back(Distribution::OneHot(7));
     return draft_.length() < length_;
   }
-  const Draft& draft() const override { return draft_; }
 
  private:
   const int length_;
-  Draft draft_;
 };
 
 class FakeStrategy final : public DraftStrategy {

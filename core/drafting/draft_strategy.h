@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -53,7 +54,14 @@ class DraftInProgress {
   // True: there is a token more, and it is to be run for the next row. False:
   // the draft is complete.
   virtual absl::StatusOr<bool> Take(const LogitRows& rows) = 0;
-  virtual const Draft& draft() const = 0;
+
+  // What is drafted so far.
+  const Draft& draft() const { return draft_; }
+  // Hands it over; the last call.
+  Draft TakeDraft() { return std::move(draft_); }
+
+ protected:
+  Draft draft_;
 };
 
 // One way to guess the next tokens. To stay exact, a strategy

@@ -22,12 +22,10 @@ class NgramDraft final : public DraftInProgress {
     draft_ = Draft::OneHot(/*start=*/text.size(), found.first(count));
     return false;
   }
-  const Draft& draft() const override { return draft_; }
 
  private:
   const DraftContext& context_;
   const PromptLookup::Options options_;
-  Draft draft_;
 };
 
 }  // namespace

@@ -21,6 +21,18 @@ auto PopFront(Queue& queue) {
   return job;
 }
 
+// Offers each to `take`, in their order. Those that it leaves where they are
+// stay.
+template <typename Queue, typename Take>
+void OfferEach(Queue& queue, const Take& take) {
+  auto kept = queue.begin();
+  for (auto& job : queue) {
+    take(job);
+    if (job != nullptr) *kept++ = std::move(job);
+  }
+  queue.erase(kept, queue.end());
+}
+
 }  // namespace
 
 BatchScheduler::BatchScheduler(Options options)
@@ -63,15 +75,9 @@ bool BatchScheduler::IsWelcome(const Work& work) const {
 
 void BatchScheduler::AdmitWaiting(Clock::time_point now) {
   is_room_awaited_ = false;
-  if (waiting_.empty()) return;  // an empty queue is no small thing to make
-  Queue still_waiting;
-  while (!waiting_.empty()) {
-    std::unique_ptr<Job> job = PopFront(waiting_);
+  OfferEach(waiting_, [&](std::unique_ptr<Job>& job) {
     const Work::Request& request = job->work->request();
-    if (sessions_.IsAtWork(request.header.session)) {
-      still_waiting.push_back(std::move(job));
-      continue;
-    }
+    if (sessions_.IsAtWork(request.header.session)) return;
     absl::StatusOr<NodeSessions::Outcome> outcome = sessions_.Admit(
         request.header, request.content_digest, request.num_draft_tokens, now);
     if (!outcome.ok()) {
@@ -81,13 +87,11 @@ void BatchScheduler::AdmitWaiting(Clock::time_point now) {
       End(std::move(job), absl::OkStatus(), now);
     } else if (std::holds_alternative<NodeSessions::Wait>(*outcome)) {
       is_room_awaited_ = true;
-      still_waiting.push_back(std::move(job));
     } else {
       job->admitted = now;
       Begin(std::move(job), std::get<NodeSession*>(*outcome));
     }
-  }
-  waiting_ = std::move(still_waiting);
+  });
 }
 
 void BatchScheduler::Begin(std::unique_ptr<Job> job, NodeSession* session) {
@@ -186,22 +190,15 @@ absl::Status BatchScheduler::ReasonToEnd(const Job& job) const {
 }
 
 void BatchScheduler::EndAbandoned(Queue& queue, Clock::time_point now) {
-  if (queue.empty()) return;
-  Queue kept;
-  while (!queue.empty()) {
-    std::unique_ptr<Job> job = PopFront(queue);
-    const bool is_in_pass = job->num_in_passes > 0;
-    absl::Status reason = is_in_pass ? absl::OkStatus() : ReasonToEnd(*job);
-    if (reason.ok()) {
-      kept.push_back(std::move(job));
-      continue;
-    }
+  OfferEach(queue, [&](std::unique_ptr<Job>& job) {
+    if (job->num_in_passes > 0) return;
+    absl::Status reason = ReasonToEnd(*job);
+    if (reason.ok()) return;
     if (!is_lost_ && job->failure.ok() && IsSuperseded(*job)) {
       ++metrics_.num_superseded;
     }
     End(std::move(job), std::move(reason), now);
-  }
-  queue = std::move(kept);
+  });
 }
 
 void BatchScheduler::CountGoingOn(const Job& job, int change) {

@@ -3,6 +3,7 @@
 #define OUTRIDER_CORE_ENGINE_PASS_H_
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "core/engine/job.h"
@@ -20,6 +21,15 @@ struct Pass {
     // runs: then that has the job.
     std::unique_ptr<Job> owner = {};
   };
+
+  // An empty one, in the memory of one that has ended.
+  static Pass InMemoryOf(Pass ended, Job::Clock::time_point start) {
+    ended.extensions.clear();
+    ended.parts.clear();
+    return {.extensions = std::move(ended.extensions),
+            .parts = std::move(ended.parts),
+            .start = start};
+  }
 
   std::vector<Extension> extensions = {};  // of the parts, in their order
   std::vector<Part> parts = {};

@@ -31,16 +31,16 @@ class PassesInFlight {
 
   bool empty() const { return passes_.empty(); }
   Pass& Begin(Clock::time_point now) {
-    passes_.push_back({.start = now});
+    passes_.push_back(Pass::InMemoryOf(std::exchange(ended_, {}), now));
     return passes_.back();
   }
-  // The first of them.
-  Pass End(Clock::time_point now) {
+  // The first of them; what it was can be read until the next one begins.
+  Pass& End(Clock::time_point now) {
     OUTRIDER_CHECK(!passes_.empty()) << "no pass runs";
-    Pass pass = std::move(passes_.front());
+    ended_ = std::move(passes_.front());
     passes_.pop_front();
     if (!passes_.empty()) passes_.front().start = now;
-    return pass;
+    return ended_;
   }
   // Prompts of which the last pass has a chunk, and no pass the rest.
   // `may_go_on` says for which the next pass may have more, though that chunk
@@ -110,6 +110,7 @@ class PassesInFlight {
 
   const int most_;
   std::deque<Pass> passes_;
+  Pass ended_ = {};
   Clock::duration launch_time_ = {};
 };
 

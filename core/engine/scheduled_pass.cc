@@ -77,7 +77,7 @@ const Pass* BatchScheduler::NextPass(Clock::time_point now) {
 }
 
 void BatchScheduler::EndPass(PassResults results, Clock::time_point now) {
-  Pass pass = passes_.End(now);
+  Pass& pass = passes_.End(now);
   OUTRIDER_CHECK(results.size() == pass.extensions.size());
   const Clock::duration time = now - pass.start;
   is_lost_ = is_lost_ ||

@@ -65,6 +65,7 @@ std::vector<RowQuestion> AskRows(const DraftBlock& block,
   const bool is_drawn = !IsCut(params) && !AdjustsLogits(params);
   if (is_drawn && !seed.has_value()) return {};
   std::vector<RowQuestion> questions;
+  questions.reserve(block.supports.size() + 1);
   for (size_t i = 0; i <= block.supports.size(); ++i) {
     if (!is_drawn) {
       TokenHistory history = block.history;

@@ -4,8 +4,8 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "core/base/check.h"
 #include "core/sampling/philox.h"
 #include "core/sampling/vector_math.h"
@@ -99,7 +99,7 @@ size_t ChooseByWeight(double uniform, absl::Span<const double> weights) {
   // First in which block, then which of it: the sums of blocks are vector code,
   // where a running sum over the row waits for each addition.
   constexpr size_t kBlock = 256;
-  std::vector<double> sums;
+  absl::InlinedVector<double, 8> sums;  // of drafts' rows; others have more
   sums.reserve(weights.size() / kBlock + 1);
   double total = 0;
   for (size_t begin = 0; begin < weights.size(); begin += kBlock) {

@@ -81,13 +81,15 @@ int FindLast(absl::Span<const double> weights, absl::Span<const int> places,
 Distribution KeepTop(const Distribution& row, size_t most, double mass) {
   const absl::Span<const double> weights = row.weights();
   const bool has_edge = mass < 1;
-  if (!has_edge && most >= weights.size()) return row;
+  if (weights.size() == 1 || (!has_edge && most >= weights.size())) return row;
   const std::vector<int> places = Candidates(row, most, has_edge ? mass : 1);
   const int last = FindLast(
       weights, places, most,
       has_edge ? mass * row.total() : std::numeric_limits<double>::infinity());
   std::vector<TokenId> ids;
   std::vector<double> kept_weights;
+  ids.reserve(places.size());
+  kept_weights.reserve(places.size());
   for (const int place : places) {
     if (weights[place] > weights[last] ||
         (weights[place] == weights[last] && place <= last)) {

@@ -49,39 +49,41 @@ absl::StatusOr<Distribution> Distribution::Create(std::vector<TokenId> ids,
 }
 
 Distribution Distribution::Normalized() const {
+  if (is_certain()) return *this;
   std::vector<double> weights;
   weights.reserve(weights_.size());
   for (const double weight : weights_) weights.push_back(weight / total_);
   return FromSorted(ids_, std::move(weights));
 }
 
-Distribution Distribution::RoundedToBFloat16() const {
-  std::vector<TokenId> ids;
-  std::vector<double> weights;
-  ids.reserve(ids_.size());
-  weights.reserve(ids_.size());
+Distribution Distribution::RoundedToBFloat16() && {
+  if (is_certain()) return *this;
+  size_t num_kept = 0;
   for (size_t i = 0; i < ids_.size(); ++i) {
     const float probability = static_cast<float>(weights_[i] / total_);
     const double rounded = ToFloat(ToBFloat16(probability));
     if (rounded <= 0) continue;
-    ids.push_back(ids_[i]);
-    weights.push_back(rounded);
+    ids_[num_kept] = ids_[i];
+    weights_[num_kept++] = rounded;
   }
-  return FromSorted(std::move(ids), std::move(weights));
+  ids_.resize(num_kept);
+  weights_.resize(num_kept);
+  return FromSorted(std::move(ids_), std::move(weights_));
 }
 
 double Distribution::operator()(TokenId token) const {
   const std::optional<size_t> place = Find(token);
-  return place.has_value() ? weights_[*place] / total_ : 0.0;
+  return place.has_value() ? weights()[*place] / total_ : 0.0;
 }
 
 std::optional<size_t> Distribution::Find(TokenId token) const {
+  const absl::Span<const TokenId> ids = support();
   // A dense row has id i at place i: worth a look before the search.
   const size_t guess = static_cast<size_t>(token);
-  if (guess < ids_.size() && ids_[guess] == token) return guess;
-  const auto it = std::lower_bound(ids_.begin(), ids_.end(), token);
-  if (it == ids_.end() || *it != token) return std::nullopt;
-  return it - ids_.begin();
+  if (guess < ids.size() && ids[guess] == token) return guess;
+  const auto it = std::lower_bound(ids.begin(), ids.end(), token);
+  if (it == ids.end() || *it != token) return std::nullopt;
+  return it - ids.begin();
 }
 
 }  // namespace outrider

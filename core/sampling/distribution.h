@@ -17,12 +17,11 @@ namespace outrider {
 // weights; everything else has probability 0. P(v) = weight(v) / total, where
 // total is the Sum of vector_math.h: whoever holds the same ids and weights
 // computes the same probabilities, bit for bit.
-// One-hot, top-N and dense rows are no special cases. Immutable.
+// One-hot, top-N and dense rows are no special cases for whoever reads them.
+// Immutable.
 class Distribution {
  public:
-  static Distribution OneHot(TokenId token) {
-    return Distribution({token}, {1.0});
-  }
+  static Distribution OneHot(TokenId token) { return Distribution(token); }
   // INVALID_ARGUMENT unless ids are ascending and in [0, vocab_size), as many
   // as weights, at least one, and all weights positive with a finite sum.
   static absl::StatusOr<Distribution> Create(std::vector<TokenId> ids,
@@ -41,11 +40,18 @@ class Distribution {
 
   // Every probability is rounded to bfloat16, and those that become 0 are left
   // out: the weights are ones that two bytes can carry. A draw comes after the
-  // rounding only.
-  Distribution RoundedToBFloat16() const;
+  // rounding only. It takes the memory of this one.
+  Distribution RoundedToBFloat16() &&;
 
-  absl::Span<const TokenId> support() const { return ids_; }
-  absl::Span<const double> weights() const { return weights_; }
+  // Both are valid while this one stays where it is.
+  absl::Span<const TokenId> support() const {
+    if (is_certain()) return absl::MakeConstSpan(&certain_, 1);
+    return ids_;
+  }
+  absl::Span<const double> weights() const {
+    if (is_certain()) return absl::MakeConstSpan(&total_, 1);
+    return weights_;
+  }
   double total() const { return total_; }
 
   // The probability of `token`; 0 off the support.
@@ -54,10 +60,16 @@ class Distribution {
   std::optional<size_t> Find(TokenId token) const;
 
  private:
+  explicit Distribution(TokenId certain) : certain_(certain), total_(1) {}
   Distribution(std::vector<TokenId> ids, std::vector<double> weights);
 
+  bool is_certain() const { return certain_ >= 0; }
+
+  // One token that is certain stands beside these, which are empty then: at
+  // temperature 0 each row is so, and needs no memory of its own.
   std::vector<TokenId> ids_;
   std::vector<double> weights_;
+  TokenId certain_ = -1;  // none
   double total_ = 0;
 };
 

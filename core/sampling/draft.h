@@ -28,9 +28,9 @@ struct Draft {
 
   // Guesses that were not drawn: each is certain in its own row.
   static Draft OneHot(uint64_t start, absl::Span<const TokenId> tokens) {
-    Draft draft = {.start = start};
+    Draft draft = {.start = start, .tokens = {tokens.begin(), tokens.end()}};
+    draft.distributions.reserve(tokens.size());
     for (const TokenId token : tokens) {
-      draft.tokens.push_back(token);
       draft.distributions.push_back(Distribution::OneHot(token));
     }
     return draft;

@@ -158,7 +158,7 @@ TEST(RejectionTest, StopsAtTheFirstRefusalAndReadsNoCoinAfterIt) {
 
 TEST(RejectionTest, NoDraftIsPlainDecoding) {
   Script script(0);
-  const Distribution p = Distribution::FromSorted({4}, {1.0});
+  const Distribution p = Distribution::FromSorted({2, 4}, {1.0, 2.0});
   const std::vector<TargetRow> target = {
       TargetRow::FromDense(p, {}, kDraftStart, script)};
   EXPECT_EQ(AcceptPrefix({.start = kDraftStart}, target, script),

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <memory>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
@@ -35,7 +36,15 @@ TargetRow TargetRow::FromDense(Distribution p,
                                uint64_t position, RandomSource& random) {
   TargetRow row;
   row.support_.assign(support.begin(), support.end());
+  row.p_.reserve(support.size());
   for (const TokenId token : support) row.p_.push_back(p(token));
+  if (p.support().size() == 1) {
+    // One that is certain is drawn without a coin.
+    const TokenId token = p.support()[0];
+    row.tail_mass_ = absl::c_linear_search(support, token) ? 0 : 1;
+    row.draw_ = [token] { return token; };
+    return row;
+  }
   std::vector<double> off = WeightsOff(p, support);
   row.tail_mass_ = Sum(off) / p.total();
   row.draw_ = [p = std::move(p), off = std::move(off), position, &random] {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <limits>
 #include <vector>
@@ -16,7 +17,6 @@ namespace outrider {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr size_t kLanes = 16;  // independent chains: one cache line of floats
 
 // Cody and Waite: x = n ln 2 + r with |r| <= ln 2 / 2, ln 2 in two parts so
 // that n ln 2 is exact; e^r by its Taylor series, whose first left-out term is
@@ -128,29 +128,69 @@ OUTRIDER_AVX512 RowCheck CheckAvx512(absl::Span<const float> values) {
   return CheckLoop(values);
 }
 
-template <typename Value>
+// A vector register's values. No array, in which gcc 12 looks for the greatest
+// one by one, and no wider than the CPU has them, for the same reason.
+template <typename Value, size_t kBytes>
+using Vector [[gnu::vector_size(kBytes)]] = Value;
+
+template <typename Value, size_t kBytes>
 OUTRIDER_INLINE Value MaximumLoop(const Value* values, size_t size) {
-  Value greatest[kLanes];
-  std::fill_n(greatest, kLanes, -std::numeric_limits<Value>::infinity());
+  using Lanes = Vector<Value, kBytes>;
+  constexpr size_t kLanes = kBytes / sizeof(Value);
+  constexpr size_t kChains = 4;  // that do not wait for each other
+  Value maximum = -std::numeric_limits<Value>::infinity();
   size_t i = 0;
-  for (; i + kLanes <= size; i += kLanes) {
+  const auto take = [&](Lanes& greatest) {
+    Lanes next;
+    std::memcpy(&next, values + i, sizeof(next));
+    greatest = next > greatest ? next : greatest;
+    i += kLanes;
+  };
+  if (size >= kLanes) {
+    Lanes greatest[kChains];
+    for (Lanes& chain : greatest) chain = maximum + Lanes{};
+    while (i + kChains * kLanes <= size) {
+      for (Lanes& chain : greatest) take(chain);
+    }
+    while (i + kLanes <= size) take(greatest[0]);
+    for (const Lanes& chain : greatest) {
+      greatest[0] = chain > greatest[0] ? chain : greatest[0];
+    }
     for (size_t lane = 0; lane < kLanes; ++lane) {
-      const Value value = values[i + lane];
-      greatest[lane] = value > greatest[lane] ? value : greatest[lane];
+      maximum = std::max(maximum, greatest[0][lane]);
     }
   }
-  Value maximum = greatest[0];
-  for (const Value value : greatest) maximum = std::max(maximum, value);
   for (; i < size; ++i) maximum = std::max(maximum, values[i]);
   return maximum;
 }
 template <typename Value>
 OUTRIDER_AVX2 Value MaximumAvx2(const Value* values, size_t size) {
-  return MaximumLoop(values, size);
+  return MaximumLoop<Value, 32>(values, size);
 }
 template <typename Value>
 OUTRIDER_AVX512 Value MaximumAvx512(const Value* values, size_t size) {
-  return MaximumLoop(values, size);
+  return MaximumLoop<Value, 64>(values, size);
+}
+
+// The first place of a value, or the size.
+OUTRIDER_INLINE size_t FindLoop(const float* values, size_t size, float value) {
+  constexpr size_t kBlock = 64;  // all of a block is looked at
+  size_t begin = 0;
+  for (; begin + kBlock <= size; begin += kBlock) {
+    int count = 0;
+    for (size_t i = 0; i < kBlock; ++i) {
+      count += values[begin + i] == value ? 1 : 0;
+    }
+    if (count > 0) break;
+  }
+  return std::find(values + begin, values + size, value) - values;
+}
+OUTRIDER_AVX2 size_t FindAvx2(const float* values, size_t size, float value) {
+  return FindLoop(values, size, value);
+}
+OUTRIDER_AVX512 size_t FindAvx512(const float* values, size_t size,
+                                  float value) {
+  return FindLoop(values, size, value);
 }
 
 template <typename Value>
@@ -163,7 +203,7 @@ void SoftmaxWeightsOf(absl::Span<const Value> logits, double maximum,
 
 template <typename Value>
 Value MaximumOf(absl::Span<const Value> values) {
-  return ForThisCpu(MaximumLoop<Value>, MaximumAvx2<Value>,
+  return ForThisCpu(MaximumLoop<Value, 16>, MaximumAvx2<Value>,
                     MaximumAvx512<Value>)(values.data(), values.size());
 }
 
@@ -232,9 +272,8 @@ double BoundOfTop(absl::Span<const double> values, size_t count) {
 }
 
 int Argmax(absl::Span<const float> values) {
-  return static_cast<int>(
-      std::find(values.begin(), values.end(), Maximum(values)) -
-      values.begin());
+  const auto find = ForThisCpu(FindLoop, FindAvx2, FindAvx512);
+  return static_cast<int>(find(values.data(), values.size(), Maximum(values)));
 }
 
 }  // namespace outrider

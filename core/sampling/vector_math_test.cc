@@ -55,10 +55,13 @@ TEST(VectorMathTest, CheckRowSeesOneBadValueAnywhere) {
 }
 
 TEST(VectorMathTest, ArgmaxIsTheFirstOfTheGreatest) {
-  for (size_t size : {1, 5, 16, 17, 100}) {
+  for (size_t size : {1, 5, 16, 17, 63, 64, 100, 301}) {
     for (size_t place = 0; place < size; ++place) {
       std::vector<float> row(size, -2.0f);
       row[place] = -1.0f;
+      EXPECT_EQ(Maximum(absl::MakeConstSpan(row)), -1.0f);
+      const std::vector<double> wide(row.begin(), row.end());
+      EXPECT_EQ(Maximum(absl::MakeConstSpan(wide)), -1.0);
       EXPECT_EQ(Argmax(row), static_cast<int>(place));
       row.back() = -1.0f;
       EXPECT_EQ(Argmax(row), static_cast<int>(place));

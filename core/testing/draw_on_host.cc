@@ -16,15 +16,15 @@ std::optional<TokenId> DrawOnHost(const TopAnswer& answer, double temperature,
                                      .min_p = next.min_p},
                                     /*history=*/{});
   if (!processed.has_value()) return std::nullopt;
-  const Distribution row = KeepTop(
-      *processed, static_cast<size_t>(next.support_size), next.support_mass);
+  Distribution row = KeepTop(*processed, static_cast<size_t>(next.support_size),
+                             next.support_mass);
   Coins coins(next.seed);
   if (next.is_coupled) {
     return row
         .support()[coins.Race(next.position, row.support(), row.weights())];
   }
-  const Distribution q =
-      next.round_weights ? row.RoundedToBFloat16() : row.Normalized();
+  const Distribution q = next.round_weights ? std::move(row).RoundedToBFloat16()
+                                            : row.Normalized();
   return q.support()[coins.Categorical(
       {Purpose::kDraft, next.position, next.generation}, q.weights())];
 }

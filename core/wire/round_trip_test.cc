@@ -128,7 +128,8 @@ TEST(RoundTripTest, AnIdOfZeroBytesIsRefused) {
 TEST(RoundTripTest, ADraftsRowsAreThoseThatItWasDrawnFrom) {
   const Distribution exact =
       Distribution::FromSorted({3, 5, 7}, {1.0 / 3, 1.0 / 7, 11.0 / 21});
-  for (const Distribution& row : {exact, exact.RoundedToBFloat16()}) {
+  for (const Distribution& row :
+       {exact, Distribution(exact).RoundedToBFloat16()}) {
     const DraftReply returned = Returned(
         ReplyOf({.start = 4, .tokens = {5, 7}, .distributions = {row, row}}));
     const Draft& draft = std::get<Draft>(returned.outcome);

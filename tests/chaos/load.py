@@ -249,10 +249,6 @@ class Load:
         """The goodput of each whole second."""
         return [self.goodput(begin + second, begin + second + 1) for second in range(int(end - begin))]
 
-    def tokens_a_pass(self, begin, end):
-        arrivals = self.arrivals(begin, end)
-        return sum(one.num_tokens for one in arrivals) / max(sum(1 + one.num_more for one in arrivals), 1)
-
     def drafts_a_round(self, begin, end):
         """The mean of streams whose K is chosen for each round."""
         counts = [arrival.num_drafted for stream in self.streams if stream.has_auto_k
