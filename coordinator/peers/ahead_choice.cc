@@ -28,7 +28,17 @@ constexpr Pace::Margin kChange = {.share = 0.5, .num_errors = 3};
 constexpr Pace::Margin kGreatChange = {.share = 1, .num_errors = 3};
 constexpr int kBlocksOfChange = 2;
 
+// What a model says of both ways wavers by less than this, and so many times as
+// many sessions are others.
+constexpr double kLeastForetold = 0.9;
+constexpr int kMostGrowth = 2;
+
 constexpr double kShareOfTrials = 0.005;
+// A way that a trial has brought into force, and which a model has for the
+// slower one, is held against the one before it once more after so many rounds
+// for one of the trial: the machine may have become another between that and
+// the rounds before it.
+constexpr int kRoundsToConfirm = 3;
 // What changes all the time has the other way tried no more often than this, in
 // rounds for one of a trial.
 constexpr int kRoundsBetweenTrials = 8;
@@ -47,18 +57,18 @@ constexpr double kWeightOfMixed = 2;
 
 }  // namespace
 
-void AheadChoice::Learn(double seconds_per_token, int num_sessions,
-                        bool has_drafts) {
+void AheadChoice::Learn(Round round) {
+  const int num_sessions = round.num_sessions;
   ++num_since_trial_;
   ++num_since_turn_;
   if (num_since_turn_ <= kUnsettledOfEach * num_sessions) return;
   // A round that stood still says little, also where it is a block's first.
   if (block_.weight == 0 && own().weight > 0) {
-    seconds_per_token =
-        std::min(seconds_per_token, Pace::kMostOfMean * own().value);
+    round.seconds_per_token =
+        std::min(round.seconds_per_token, Pace::kMostOfMean * own().value);
   }
-  block_.Add(seconds_per_token);
-  block_drafts_ = (block_drafts_ || block_.weight == 1) && has_drafts;
+  block_.Add(round.seconds_per_token);
+  block_drafts_ = (block_drafts_ || block_.weight == 1) && round.has_drafts;
   const int least = std::max(kLeastRounds, kLeastRoundsOfEach * num_sessions);
   if (block_.weight < least) return;
   // Once noted, a change is followed by a trial, whatever changes meanwhile.
@@ -66,11 +76,13 @@ void AheadChoice::Learn(double seconds_per_token, int num_sessions,
   const auto differs = [&](const Pace::Margin& margin) {
     return Pace::AreApart(block_, own(), margin, num_sessions);
   };
+  if (may_change && HasBegunToDraft()) reference_ = {};
   if (may_change && (HasBegunToDraft() || differs(kGreatChange))) {
-    NoteChange();
+    NoteChange(round);
   } else if (may_change && differs(kChange)) {
-    if (block_.weight >= kBlocksOfChange * least) NoteChange();
+    if (block_.weight >= kBlocksOfChange * least) NoteChange(round);
   } else if (IsBlockOver(num_sessions)) {
+    if (!reference_.foretold.has_value()) reference_ = round;
     Decide(num_sessions);
   }
 }
@@ -91,15 +103,28 @@ bool AheadChoice::IsBlockOver(int num_sessions) {
 }
 
 // The other way is taken to have changed alike until it is tried: as soon as it
-// is known what this one is now.
-void AheadChoice::NoteChange() {
+// is known what this one is now, where it may have become the better one.
+void AheadChoice::NoteChange(const Round& round) {
   if (own().value > 0) other().Scale(block_.value / own().value);
-  other().KeepAtMost(kWeightOfMixed);
-  is_other_old_ = true;
+  is_other_old_ = !IsOtherNoBetter(round);
+  if (is_other_old_) other().KeepAtMost(kWeightOfMixed);
   own() = block_;
   own().KeepAtMost(kWeightOfMixed);
   drafts_[asks_ ? 1 : 0] = block_drafts_;
   block_ = {};
+}
+
+bool AheadChoice::IsOtherNoBetter(const Round& round) const {
+  if (!reference_.foretold.has_value() || !round.foretold.has_value()) {
+    return false;
+  }
+  // What sessions cost each other is measured, and not foretold.
+  const int most = kMostGrowth * reference_.num_sessions;
+  const bool are_as_many =
+      round.num_sessions <= most &&
+      reference_.num_sessions <= kMostGrowth * round.num_sessions;
+  return are_as_many &&
+         *round.foretold >= kLeastForetold * *reference_.foretold;
 }
 
 void AheadChoice::Decide(int num_sessions) {
@@ -116,6 +141,8 @@ void AheadChoice::Decide(int num_sessions) {
     rounds_of_trial_ = num_since_turn_;
     num_since_trial_ = 0;
     is_trial_ = false;
+    // It was in force before the trial, or is what a model expects as well.
+    is_confirmed_ = !is_better || reference_.foretold.value_or(0) >= 1;
     if (!is_better) Turn();
   } else if (other().weight == 0 || !is_better || IsTimeToTry()) {
     is_trial_ = true;
@@ -125,6 +152,9 @@ void AheadChoice::Decide(int num_sessions) {
 }
 
 bool AheadChoice::IsTimeToTry() {
+  if (!is_confirmed_) {
+    return num_since_trial_ >= kRoundsToConfirm * rounds_of_trial_;
+  }
   if (is_other_old_) {
     return num_since_trial_ >= kRoundsBetweenTrials * rounds_of_trial_;
   }
@@ -136,6 +166,7 @@ bool AheadChoice::IsTimeToTry() {
 
 void AheadChoice::Turn() {
   asks_ = !asks_;
+  reference_ = {};
   num_since_turn_ = 0;
 }
 

@@ -3,6 +3,7 @@
 #define OUTRIDER_COORDINATOR_PEERS_AHEAD_CHOICE_H_
 
 #include <array>
+#include <optional>
 
 #include "coordinator/peers/pace.h"
 
@@ -13,19 +14,26 @@ namespace outrider {
 // other way is tried for a block of rounds, which ends as soon as it is clear
 // which is faster: now and then, for half a percent of the time by what is
 // known and more where that is little, and once the way in force has become
-// another and stays so, as another network or text changes both. All
-// sessions go one way together, as what they cost each other shows only so:
-// nodes may share processors, sessions that hit come back at other times than
-// those that do not, and a drafter that is busy with guesses drafts later for
-// those who wait. Follows from past rounds alone. Thread-compatible.
+// another and stays so, as another network or text changes both; unless a model
+// of rounds says that this made the other way no better than it was beside this
+// one, as where the machine is slow for a while. All sessions go one way
+// together, as what they cost each other shows only so: nodes may share
+// processors, sessions that hit come back at other times than those that do
+// not, and a drafter that is busy with guesses drafts later for those who wait.
+// Follows from past rounds alone. Thread-compatible.
 class AheadChoice {
  public:
   bool asks() const { return asks_; }
 
-  // A round that went the way in force from its beginning to its end, with so
-  // many sessions at work, and asked for drafts or for none.
-  void Learn(double seconds_per_token, int num_sessions,
-             bool has_drafts = true);
+  // A round that went the way in force from its beginning to its end.
+  struct Round {
+    double seconds_per_token = 0;
+    int num_sessions = 1;    // at work
+    bool has_drafts = true;  // it asked for some
+    // How many times as long the other way would take, by the way in force.
+    std::optional<double> foretold = {};
+  };
+  void Learn(Round round);
 
  private:
   Pace& own() { return ways_[asks_ ? 1 : 0]; }
@@ -33,7 +41,8 @@ class AheadChoice {
 
   bool HasBegunToDraft() const;
   bool IsBlockOver(int num_sessions);
-  void NoteChange();
+  void NoteChange(const Round& round);
+  bool IsOtherNoBetter(const Round& round) const;
   void Decide(int num_sessions);
   bool IsTimeToTry();
   void Turn();
@@ -44,8 +53,11 @@ class AheadChoice {
   bool block_drafts_ = false;
   bool asks_ = false;
   bool is_trial_ = false;      // of the way in force
+  bool is_confirmed_ = true;   // that way, where a trial chose it
   bool is_other_old_ = false;  // what is known of it
-  int num_since_turn_ = 0;     // rounds
+  // What was foretold in the first block of this way after the last trial.
+  Round reference_ = {};
+  int num_since_turn_ = 0;  // rounds
   int num_since_trial_ = 0;
   int rounds_of_trial_ = 0;  // that the last one took
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <random>
 
 #include "gtest/gtest.h"
@@ -31,8 +32,8 @@ class TwoWays {
       if (costs.IsSlower(asks)) ++num_slower;
       const double noise = std::uniform_real_distribution(0.8, 1.2)(random_);
       choice_.Learn(
-          noise * (i == 0 ? first : 1) * (asks ? costs.ahead : costs.in_turn),
-          /*num_sessions=*/1);
+          {.seconds_per_token = noise * (i == 0 ? first : 1) *
+                                (asks ? costs.ahead : costs.in_turn)});
     }
     return num_slower;
   }
@@ -82,16 +83,14 @@ TEST(AheadChoiceTest, DoesNotPayForTrialsAllTheTimeWhereBothWaysKeepChanging) {
 TEST(AheadChoiceTest, TriesTheOtherWaySoonOnceOneHasDraftsThatBothWereWithout) {
   AheadChoice choice;
   for (int i = 0; i < 200; ++i) {
-    choice.Learn(/*seconds_per_token=*/1, /*num_sessions=*/1,
-                 /*has_drafts=*/false);
+    choice.Learn({.seconds_per_token = 1, .has_drafts = false});
   }
   int num_slower = 0;
   const bool first = choice.asks();
   for (int i = 0; i < 2000; ++i) {
     const bool is_first = choice.asks() == first;
     if (is_first) ++num_slower;
-    choice.Learn(is_first ? 0.75 : 0.5, /*num_sessions=*/1,
-                 /*has_drafts=*/true);
+    choice.Learn({.seconds_per_token = is_first ? 0.75 : 0.5});
   }
   EXPECT_LT(num_slower, 400);
 }
@@ -103,7 +102,8 @@ TEST(AheadChoiceTest, DoesNotPayForTrialsOfAWayThatStaysWithoutDrafts) {
   for (int i = 0; i < 5000; ++i) {
     const bool has_drafts = !choice.asks() && i >= 200;
     if (i >= 200 && !has_drafts) ++num_slower;
-    choice.Learn(has_drafts ? 0.5 : 1, /*num_sessions=*/1, has_drafts);
+    choice.Learn(
+        {.seconds_per_token = has_drafts ? 0.5 : 1, .has_drafts = has_drafts});
   }
   EXPECT_LT(num_slower, 200);
 }
@@ -126,7 +126,7 @@ class AlikeRounds {
       const double own = choice_.asks() ? costs.ahead : costs.in_turn;
       seconds += own * time;
       seconds_of_fastest += std::min(costs.ahead, costs.in_turn) * time;
-      choice_.Learn(own * time, /*num_sessions=*/1);
+      choice_.Learn({.seconds_per_token = own * time});
     }
     return seconds / seconds_of_fastest;
   }
@@ -172,8 +172,8 @@ class ChangingRounds {
     num_since_trial_ = asks ? 0 : num_since_trial_ + 1;
     // They vary: where all are the same, the least change is beyond chance.
     sign_ = -sign_;
-    choice_.Learn((1 + 0.1 * sign_) * in_turn * (asks ? 1.7 : 1),
-                  /*num_sessions=*/1);
+    choice_.Learn(
+        {.seconds_per_token = (1 + 0.1 * sign_) * in_turn * (asks ? 1.7 : 1)});
     return asks;
   }
 
@@ -211,9 +211,57 @@ TEST(AheadChoiceTest, TriesTheOtherWayWhileItsOwnStillChanges) {
   for (int i = 0; i < 320; ++i) {
     if (i >= 200) in_turn *= 1.05;
     if (i >= 200 && choice.asks()) ++num_asked;
-    choice.Learn(choice.asks() ? 2 : in_turn, /*num_sessions=*/1);
+    choice.Learn({.seconds_per_token = choice.asks() ? 2 : in_turn});
   }
   EXPECT_GT(num_asked, 50);
+}
+
+// Rounds of ways of which drafting ahead takes 1, and the other one so many
+// times as long, on a machine that is `slowness` times as slow for 60 rounds of
+// 120; a model foretells so much. How many were in turn, of those after the
+// first ones.
+int NumInTurn(double slowness, double in_turn,
+              std::optional<double> foretold_in_turn) {
+  AheadChoice choice;
+  int num_in_turn = 0;
+  for (int i = 0; i < 2400; ++i) {
+    const bool asks = choice.asks();
+    if (i >= 240 && !asks) ++num_in_turn;
+    AheadChoice::Round round = {
+        .seconds_per_token = (i / 60 % 2 == 0 ? 1 : slowness) *
+                             (1 + 0.1 * (i % 3 - 1)) * (asks ? 1 : in_turn)};
+    if (foretold_in_turn.has_value()) {
+      round.foretold = asks ? *foretold_in_turn : 1 / *foretold_in_turn;
+    }
+    choice.Learn(round);
+  }
+  return num_in_turn;
+}
+
+TEST(AheadChoiceTest, AMachineThatIsSlowForAWhileIsNoReasonToTry) {
+  EXPECT_LT(NumInTurn(/*slowness=*/2.5, /*in_turn=*/1.3, 1.3), 110);
+  EXPECT_GT(NumInTurn(/*slowness=*/2.5, /*in_turn=*/1.3, std::nullopt), 200);
+}
+
+// What is foretold may be wrong all the time, as long as it stays so.
+TEST(AheadChoiceTest, TriesWhatAModelTakesForTheBetterWayAllTheSame) {
+  EXPECT_LT(NumInTurn(/*slowness=*/2.5, /*in_turn=*/1.3, 0.8), 160);
+}
+
+TEST(AheadChoiceTest, TriesTheOtherWaySoonOnceItIsForetoldToHaveGained) {
+  AheadChoice choice;
+  for (int i = 0; i < 300; ++i) {
+    choice.Learn({.seconds_per_token = choice.asks() ? 1 : 1.3,
+                  .foretold = choice.asks() ? 1.3 : 1 / 1.3});
+  }
+  ASSERT_TRUE(choice.asks());
+  int num_ahead = 0;
+  for (int i = 0; i < 200; ++i) {
+    if (choice.asks()) ++num_ahead;
+    choice.Learn({.seconds_per_token = choice.asks() ? 3 : 2.4,
+                  .foretold = choice.asks() ? 1 : 1 / 1.0});
+  }
+  EXPECT_LT(num_ahead, 50);
 }
 
 }  // namespace

@@ -118,9 +118,13 @@ void DraftLengthControl::LearnWay(const Choice& choice,
       round.num_by_drafter() == 0 ||
       (was_ahead == choice.is_ahead && choice.drafts_ahead == choice.is_ahead);
   if (!is_of_way || choice.after < last_turn_) return;
-  const double tokens = own.model().Tokens({choice.num_drafts, choice.stop});
-  ahead_.Learn(round.round_seconds / tokens, num_sessions(),
-               choice.num_drafts > 0);
+  const DraftLength length = {choice.num_drafts, choice.stop};
+  ahead_.Learn(
+      {.seconds_per_token = round.round_seconds / own.model().Tokens(length),
+       .num_sessions = num_sessions(),
+       .has_drafts = choice.num_drafts > 0,
+       .foretold =
+           own.model().OtherWay(length, choice.is_ahead, other.model())});
   if (ahead_.asks() == choice.is_ahead) return;
   last_turn_ = num_rounds_;
   if (!other.has_learned()) other.BeginLike(own);

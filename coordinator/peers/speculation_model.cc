@@ -143,17 +143,41 @@ double SpeculationModel::PassSeconds(const DraftLength& length) const {
 double SpeculationModel::Seconds(const DraftLength& length,
                                  double pass_seconds) const {
   const double verify = VerifySeconds(length, pass_seconds);
-  const double calls = rest_.value + verify;
-  if (length.num_drafts == 0) return std::max(1e-9, calls);
-  const double in_turns =
-      draft_calls_.value + Made(length) * draft_tokens_.value;
-  if (!ahead_.was_asked()) return std::max(1e-9, calls + in_turns);
+  if (length.num_drafts == 0) return std::max(1e-9, rest_.value + verify);
+  const double in_turn = InTurnSeconds(length, verify);
+  if (!ahead_.was_asked()) return std::max(1e-9, in_turn);
+  const double ahead = AheadSeconds(length, verify, ahead_);
+  return std::max(1e-9, in_turn + ahead_.asked_share() * (ahead - in_turn));
+}
+
+double SpeculationModel::InTurnSeconds(const DraftLength& length,
+                                       double verify_seconds) const {
+  return rest_.value + verify_seconds + draft_calls_.value +
+         Made(length) * draft_tokens_.value;
+}
+
+double SpeculationModel::AheadSeconds(const DraftLength& length,
+                                      double verify_seconds,
+                                      const AheadTimes& ahead) const {
   const DraftPlaces& places = places_[length.stop];
-  const double late = ahead_.LateSeconds(places, length.num_drafts, verify);
-  const double hits = ahead_.HitShare(places.AllStand(length.num_drafts));
-  const double ahead = late + (1 - hits) * in_turns;
-  return std::max(1e-9,
-                  calls + in_turns + ahead_.asked_share() * (ahead - in_turns));
+  const double late =
+      ahead.LateSeconds(places, length.num_drafts, verify_seconds);
+  const double hits = ahead.HitShare(places.AllStand(length.num_drafts));
+  const double drafting =
+      draft_calls_.value + Made(length) * draft_tokens_.value;
+  return rest_.value + verify_seconds + late + (1 - hits) * drafting;
+}
+
+std::optional<double> SpeculationModel::OtherWay(
+    const DraftLength& length, bool is_ahead,
+    const SpeculationModel& other) const {
+  if (length.num_drafts == 0) return 1;
+  const AheadTimes& times = is_ahead ? ahead_ : other.ahead_;
+  if (!times.was_asked()) return std::nullopt;
+  const double verify = VerifySeconds(length, PassSeconds(length));
+  const double in_turn = std::max(1e-9, InTurnSeconds(length, verify));
+  const double ahead = std::max(1e-9, AheadSeconds(length, verify, times));
+  return is_ahead ? in_turn / ahead : ahead / in_turn;
 }
 
 double SpeculationModel::VerifySeconds(const DraftLength& length,

@@ -3,6 +3,7 @@
 #define OUTRIDER_COORDINATOR_PEERS_SPECULATION_MODEL_H_
 
 #include <array>
+#include <optional>
 
 #include "coordinator/peers/ahead_times.h"
 #include "coordinator/peers/draft_length.h"
@@ -61,6 +62,11 @@ class SpeculationModel {
   double TokensPerSecond(const DraftLength& length) const {
     return Tokens(length) / Seconds(length);
   }
+  // How many times as long a round would take by the other way, in turn or
+  // ahead, whose own model has what is known of drafts ahead where this is in
+  // turn; nothing where that is not known.
+  std::optional<double> OtherWay(const DraftLength& length, bool is_ahead,
+                                 const SpeculationModel& other) const;
   // The same without drafts where each pass has a call of its own.
   double TokensPerSecondOfPasses() const;
   // The length of `least` drafts and more with the most tokens a second; the
@@ -79,6 +85,9 @@ class SpeculationModel {
   double PassSeconds(const DraftLength& length) const;
   double PlainPassSeconds() const;
   double Seconds(const DraftLength& length, double pass_seconds) const;
+  double InTurnSeconds(const DraftLength& length, double verify_seconds) const;
+  double AheadSeconds(const DraftLength& length, double verify_seconds,
+                      const AheadTimes& ahead) const;
   double VerifySeconds(const DraftLength& length, double pass_seconds) const;
 
   // Whether enough rounds of late said how sure the drafter was.
