@@ -28,8 +28,8 @@ constexpr Pace::Margin kChange = {.share = 0.5, .num_errors = 3};
 constexpr Pace::Margin kGreatChange = {.share = 1, .num_errors = 3};
 constexpr int kBlocksOfChange = 2;
 
-// What a model says of both ways wavers by less than this, and so many times as
-// many sessions are others.
+// What a model says of both ways wavers by less than this; and where there are
+// so many times as many sessions as there were, it is not asked.
 constexpr double kLeastForetold = 0.9;
 constexpr int kMostGrowth = 2;
 
@@ -40,8 +40,11 @@ constexpr double kShareOfTrials = 0.005;
 // the rounds before it.
 constexpr int kRoundsToConfirm = 3;
 // What changes all the time has the other way tried no more often than this, in
-// rounds for one of a trial.
+// rounds for one of a trial; and no later than that where the model says that
+// the other way has not gained, as it does not see what the ways cost each
+// other where nodes share processors.
 constexpr int kRoundsBetweenTrials = 8;
+constexpr int kMostRoundsScaled = 24;
 // What is nearly as fast costs next to nothing to try. What is little known is
 // taken to be faster than it seemed by so many errors, of rounds as if each
 // were by itself: with more doubt eight users lose a percent to trials.
@@ -82,8 +85,7 @@ void AheadChoice::Learn(Round round) {
   } else if (may_change && differs(kChange)) {
     if (block_.weight >= kBlocksOfChange * least) NoteChange(round);
   } else if (IsBlockOver(num_sessions)) {
-    if (!reference_.foretold.has_value()) reference_ = round;
-    Decide(num_sessions);
+    Decide(round);
   }
 }
 
@@ -106,8 +108,8 @@ bool AheadChoice::IsBlockOver(int num_sessions) {
 // is known what this one is now, where it may have become the better one.
 void AheadChoice::NoteChange(const Round& round) {
   if (own().value > 0) other().Scale(block_.value / own().value);
-  is_other_old_ = !IsOtherNoBetter(round);
-  if (is_other_old_) other().KeepAtMost(kWeightOfMixed);
+  is_other_scaled_ = true;
+  if (!IsOtherNoBetter(round)) DoubtOther();
   own() = block_;
   own().KeepAtMost(kWeightOfMixed);
   drafts_[asks_ ? 1 : 0] = block_drafts_;
@@ -118,19 +120,24 @@ bool AheadChoice::IsOtherNoBetter(const Round& round) const {
   if (!reference_.foretold.has_value() || !round.foretold.has_value()) {
     return false;
   }
-  // What sessions cost each other is measured, and not foretold.
-  const int most = kMostGrowth * reference_.num_sessions;
-  const bool are_as_many =
-      round.num_sessions <= most &&
-      reference_.num_sessions <= kMostGrowth * round.num_sessions;
-  return are_as_many &&
+  // What sessions cost each other is measured, and not foretold: least of all
+  // where one gets company.
+  const auto [fewer, more] =
+      std::minmax(round.num_sessions, reference_.num_sessions);
+  return more < kMostGrowth * fewer &&
          *round.foretold >= kLeastForetold * *reference_.foretold;
 }
 
-void AheadChoice::Decide(int num_sessions) {
+void AheadChoice::DoubtOther() {
+  other().KeepAtMost(kWeightOfMixed);
+  is_other_old_ = true;
+}
+
+void AheadChoice::Decide(const Round& round) {
   own().KeepAtMost(is_trial_ ? kWeightBeforeTrial : kWeightBefore);
   // What a trial clearly shows is not outvoted by what was before it.
-  if (is_trial_ && Pace::AreApart(block_, own(), kDifference, num_sessions)) {
+  if (is_trial_ &&
+      Pace::AreApart(block_, own(), kDifference, round.num_sessions)) {
     own().KeepAtMost(kWeightOfMixed);
   }
   own().Add(block_);
@@ -141,23 +148,30 @@ void AheadChoice::Decide(int num_sessions) {
     rounds_of_trial_ = num_since_turn_;
     num_since_trial_ = 0;
     is_trial_ = false;
-    // It was in force before the trial, or is what a model expects as well.
-    is_confirmed_ = !is_better || reference_.foretold.value_or(0) >= 1;
+    // It was in force before the trial, or the model has it for the faster one.
+    is_confirmed_ = !is_better || round.foretold.value_or(1) >= 1;
     if (!is_better) Turn();
-  } else if (other().weight == 0 || !is_better || IsTimeToTry()) {
+    return;
+  }
+  if (!reference_.foretold.has_value()) reference_ = round;
+  // The model's means have moved on since the change was noted.
+  if (is_other_scaled_ && !is_other_old_ && !IsOtherNoBetter(round)) {
+    DoubtOther();
+  }
+  if (other().weight == 0 || !is_better || IsTimeToTry()) {
     is_trial_ = true;
-    is_other_old_ = false;
+    is_other_old_ = is_other_scaled_ = false;
     Turn();
   }
 }
 
 bool AheadChoice::IsTimeToTry() {
-  if (!is_confirmed_) {
-    return num_since_trial_ >= kRoundsToConfirm * rounds_of_trial_;
-  }
-  if (is_other_old_) {
-    return num_since_trial_ >= kRoundsBetweenTrials * rounds_of_trial_;
-  }
+  const auto have_passed = [this](int rounds_for_one_of_a_trial) {
+    return num_since_trial_ >= rounds_for_one_of_a_trial * rounds_of_trial_;
+  };
+  if (!is_confirmed_) return have_passed(kRoundsToConfirm);
+  if (is_other_old_) return have_passed(kRoundsBetweenTrials);
+  if (is_other_scaled_ && have_passed(kMostRoundsScaled)) return true;
   const double other_at_best = other().value - kDoubt * other().Error();
   const double loss =
       std::clamp(other_at_best / own().value - 1, kLeastLoss, kMostLoss);

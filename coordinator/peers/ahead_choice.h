@@ -30,7 +30,8 @@ class AheadChoice {
     double seconds_per_token = 0;
     int num_sessions = 1;    // at work
     bool has_drafts = true;  // it asked for some
-    // How many times as long the other way would take, by the way in force.
+    // How many times as long the other way would take, by the model of this
+    // one; nothing where that is not known.
     std::optional<double> foretold = {};
   };
   void Learn(Round round);
@@ -43,7 +44,8 @@ class AheadChoice {
   bool IsBlockOver(int num_sessions);
   void NoteChange(const Round& round);
   bool IsOtherNoBetter(const Round& round) const;
-  void Decide(int num_sessions);
+  void DoubtOther();
+  void Decide(const Round& round);
   bool IsTimeToTry();
   void Turn();
 
@@ -55,7 +57,9 @@ class AheadChoice {
   bool is_trial_ = false;      // of the way in force
   bool is_confirmed_ = true;   // that way, where a trial chose it
   bool is_other_old_ = false;  // what is known of it
-  // What was foretold in the first block of this way after the last trial.
+  // It was taken to have changed as this way did since it was tried.
+  bool is_other_scaled_ = false;
+  // What was foretold when this way's first block after a trial had ended.
   Round reference_ = {};
   int num_since_turn_ = 0;  // rounds
   int num_since_trial_ = 0;

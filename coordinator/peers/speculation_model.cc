@@ -171,9 +171,8 @@ double SpeculationModel::AheadSeconds(const DraftLength& length,
 std::optional<double> SpeculationModel::OtherWay(
     const DraftLength& length, bool is_ahead,
     const SpeculationModel& other) const {
-  if (length.num_drafts == 0) return 1;
   const AheadTimes& times = is_ahead ? ahead_ : other.ahead_;
-  if (!times.was_asked()) return std::nullopt;
+  if (length.num_drafts == 0 || !times.was_asked()) return std::nullopt;
   const double verify = VerifySeconds(length, PassSeconds(length));
   const double in_turn = std::max(1e-9, InTurnSeconds(length, verify));
   const double ahead = std::max(1e-9, AheadSeconds(length, verify, times));

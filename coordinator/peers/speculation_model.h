@@ -64,7 +64,7 @@ class SpeculationModel {
   }
   // How many times as long a round would take by the other way, in turn or
   // ahead, whose own model has what is known of drafts ahead where this is in
-  // turn; nothing where that is not known.
+  // turn; nothing where that is not known, or no drafts are asked for.
   std::optional<double> OtherWay(const DraftLength& length, bool is_ahead,
                                  const SpeculationModel& other) const;
   // The same without drafts where each pass has a call of its own.

@@ -149,6 +149,37 @@ TEST(SpeculationModelTest, PlainRoundsOfLookupsAndOfRunsCountAsTheyAre) {
   EXPECT_NEAR(model.Seconds({}), 4.5 * kPass, 0.01);
 }
 
+// What is drafted ahead always hits, and spares the 50 ms of drafts in turn.
+TEST(SpeculationModelTest, ForetellsTheOtherWayByWhatTheNetworkHasBecome) {
+  SpeculationModel ahead;
+  for (int i = 0; i < 400; ++i) LearnAsked(/*is_hit=*/i % 2 == 0, ahead);
+  SpeculationModel in_turn;
+  const auto learn_in_turn = [&](double far) {
+    const RoundStats::Link verify = {.call_seconds = 0.03 + far,
+                                     .compute_seconds = 0.03};
+    in_turn.Learn({.num_drafted = 4,
+                   .num_accepted = 3,
+                   .round_seconds = 0.08 + far,
+                   .drafter = {.call_seconds = 0.05, .compute_seconds = 0.01},
+                   .verifier = verify},
+                  {.asked = {.num_drafts = 4}});
+  };
+  for (int i = 0; i < 100; ++i) learn_in_turn(0);
+  const DraftLength length = {.num_drafts = 4};
+  const auto of_in_turn = [&] {
+    return in_turn.OtherWay(length, /*is_ahead=*/false, ahead).value();
+  };
+  const double of_ahead =
+      ahead.OtherWay(length, /*is_ahead=*/true, in_turn).value();
+  EXPECT_NEAR(of_ahead, 0.08 / 0.03, 0.1);
+  EXPECT_NEAR(of_in_turn(), 1 / of_ahead, 0.02);
+  for (int i = 0; i < 100; ++i) learn_in_turn(0.1);
+  EXPECT_NEAR(of_in_turn(), 0.13 / 0.18, 0.03);
+  // Nobody knows what was never seen, and rounds without drafts are alike.
+  EXPECT_FALSE(in_turn.OtherWay(length, false, in_turn).has_value());
+  EXPECT_FALSE(ahead.OtherWay({}, true, in_turn).has_value());
+}
+
 // Half of the rounds are sure of all that they draft, and right; the others are
 // not sure of the second draft, and wrong there.
 void LearnSureOrNot(int num_rounds, const DraftLength& asked,

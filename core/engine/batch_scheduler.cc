@@ -22,7 +22,9 @@ auto PopFront(Queue& queue) {
 }
 
 // Offers each to `take`, in their order. Those that it leaves where they are
-// stay.
+// stay. Meanwhile the queue has gaps, and nobody else may look into it: whether
+// a job is superseded is asked of waiting_, but not for jobs that are in there,
+// which have no session yet.
 template <typename Queue, typename Take>
 void OfferEach(Queue& queue, const Take& take) {
   auto kept = queue.begin();

@@ -34,7 +34,7 @@ class PassesInFlight {
     passes_.push_back(Pass::InMemoryOf(std::exchange(ended_, {}), now));
     return passes_.back();
   }
-  // The first of them; what it was can be read until the next one begins.
+  // The first of them, which can be read until one begins or ends.
   Pass& End(Clock::time_point now) {
     OUTRIDER_CHECK(!passes_.empty()) << "no pass runs";
     ended_ = std::move(passes_.front());

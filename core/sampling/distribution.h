@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "core/base/check.h"
 #include "core/base/token.h"
 
 namespace outrider {
@@ -60,7 +61,9 @@ class Distribution {
   std::optional<size_t> Find(TokenId token) const;
 
  private:
-  explicit Distribution(TokenId certain) : certain_(certain), total_(1) {}
+  explicit Distribution(TokenId certain) : certain_(certain), total_(1) {
+    OUTRIDER_CHECK(certain >= 0) << "no token is " << certain;
+  }
   Distribution(std::vector<TokenId> ids, std::vector<double> weights);
 
   bool is_certain() const { return certain_ >= 0; }

@@ -24,7 +24,8 @@ class TargetRow {
  public:
   // Made from the whole row. The token is drawn with the TAIL coin of
   // `position` from p off the support, when it is asked for; `random` must
-  // outlive the row. `support` is ascending.
+  // outlive the row. Where p has one token alone it needs no coin. `support` is
+  // ascending.
   static TargetRow FromDense(Distribution p, absl::Span<const TokenId> support,
                              uint64_t position, RandomSource& random);
 

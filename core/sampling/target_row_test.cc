@@ -77,21 +77,18 @@ TEST(TargetRowTest, ATinyTailKeepsItsDigits) {
 
 TEST(TargetRowTest, ACertainTokenIsDrawnWithoutACoin) {
   EnumeratingSource source;
-  int num_traces = 0;
-  while (source.NextTrace()) {
-    ++num_traces;
-    const auto row = [&](const std::vector<TokenId>& support) {
-      return TargetRow::FromDense(Distribution::OneHot(3), support, kPosition,
-                                  source);
-    };
-    EXPECT_EQ(row({2, 3})(3), 1.0);
-    EXPECT_EQ(row({2, 3}).tail_mass(), 0.0);
-    EXPECT_EQ(row({2, 4})(4), 0.0);
-    EXPECT_EQ(row({2, 4}).tail_mass(), 1.0);
-    EXPECT_EQ(row({2, 4}).drawn_token(), 3);
-    EXPECT_EQ(row({}).drawn_token(), 3);
-  }
-  EXPECT_EQ(num_traces, 1);
+  ASSERT_TRUE(source.NextTrace());
+  const auto row = [&](const std::vector<TokenId>& support) {
+    return TargetRow::FromDense(Distribution::OneHot(3), support, kPosition,
+                                source);
+  };
+  EXPECT_EQ(row({2, 3})(3), 1.0);
+  EXPECT_EQ(row({2, 3}).tail_mass(), 0.0);
+  EXPECT_EQ(row({2, 4})(4), 0.0);
+  EXPECT_EQ(row({2, 4}).tail_mass(), 1.0);
+  EXPECT_EQ(row({2, 4}).drawn_token(), 3);
+  EXPECT_EQ(row({}).drawn_token(), 3);
+  EXPECT_TRUE(source.path().empty());
 }
 
 // A coin that is flipped without need would reach a second decision later.

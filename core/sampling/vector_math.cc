@@ -128,8 +128,8 @@ OUTRIDER_AVX512 RowCheck CheckAvx512(absl::Span<const float> values) {
   return CheckLoop(values);
 }
 
-// A vector register's values. No array, in which gcc 12 looks for the greatest
-// one by one, and no wider than the CPU has them, for the same reason.
+// A vector register's values. In an array gcc 12 looks for the greatest of them
+// one by one, and so it does in a vector that is wider than the CPU's.
 template <typename Value, size_t kBytes>
 using Vector [[gnu::vector_size(kBytes)]] = Value;
 

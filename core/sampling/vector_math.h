@@ -12,7 +12,8 @@ namespace outrider {
 // The loops over whole rows that every token pays for. Each but PlacesAtLeast,
 // which computes nothing, is compiled for the baseline of the platform, for
 // AVX2 and for AVX-512, from the same lines and without fused multiply-adds,
-// and the one for the CPU at hand is taken: the same bits of each.
+// and the one for the CPU at hand is taken: the same bits of each, but for the
+// sign of a zero that is the maximum.
 
 // e^x for x <= 0, into `values` itself; below -708 it is 0. Relative error at
 // most 4e-16. Not for NaN.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/testing/draw_on_host.h"
 
+#include <utility>
+
 #include "core/sampling/coins.h"
 #include "core/sampling/cut.h"
 #include "core/sampling/process.h"

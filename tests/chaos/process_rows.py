@@ -13,6 +13,7 @@ from moved import SHARE
 from stubs import types_pb2
 
 HOUR = 3600
+LEAST_DRAFTED = 0.1  # of the tokens
 
 
 async def drafts_again(run, drafter):
@@ -46,6 +47,8 @@ async def a_drafter_is_killed(run):
 async def the_only_drafter_is_killed(run):
     (drafter,) = run.cluster.drafters
     usual = Pace.of(run.load, *run.calm)
+    if usual.drafted < LEAST_DRAFTED:
+        run.failures.append(f"{usual.drafted:.2f} of the tokens were drafts before the fault: too few to see them come back")
     away, back = [], []
     async for _ in run.schedule():
         killed = await run.kill(drafter)
@@ -58,7 +61,7 @@ async def the_only_drafter_is_killed(run):
     run.notes.append(f"away for {min(times):.1f} to {max(times):.1f} s; {usual.goodput:.0f} tokens a second before, "
                      f"{usual.drafted:.2f} of them drafts, {plain:.0f} while it is away")
     added_stall(run)
-    run.at_most("drafts as before, after its return", max(back), 5)
+    run.at_most("drafts as before, or half of them and as fast, after its return", max(back), 5)
     if not await run.cluster.total(run.cluster.coordinators, "drafted_ahead_total", outcome="hit"):
         run.failures.append("no round had drafts that were made ahead: nobody has seen what the row is about")
 
@@ -82,7 +85,7 @@ async def is_as_before(run, usual, window=0.5):
     await asyncio.sleep(window)
     now = time.monotonic()
     pace = Pace.of(run.load, now - window, now)
-    part = pace.drafted / usual.drafted
+    part = pace.drafted / max(usual.drafted, LEAST_DRAFTED)
     return part >= 0.9 or (part >= 0.5 and pace.goodput >= usual.goodput)
 
 
