@@ -328,30 +328,23 @@ TEST(AheadChoiceTest, TriesSoonWhereOneGotCompanyWhateverIsForetold) {
 // The machine was slow while the way in force was measured, and no more in the
 // trial of the other one, which is the slower: a model knows better.
 TEST(AheadChoiceTest, AWayThatAModelHasForTheSlowerOneIsConfirmed) {
-  const auto num_in_turn = [](std::optional<double> foretold_in_turn) {
-    AheadChoice choice;
-    const auto learn = [&](double slowness) {
-      AheadChoice::Round round = {.seconds_per_token =
-                                      slowness * (choice.asks() ? 1 : 1.3)};
-      if (foretold_in_turn.has_value()) {
-        round.foretold =
-            choice.asks() ? *foretold_in_turn : 1 / *foretold_in_turn;
-      }
-      choice.Learn(round);
-    };
-    for (int i = 0; i < 100; ++i) learn(1);
-    int num_rounds = 0;
-    while (choice.asks() && ++num_rounds < 4000) learn(1.45);
-    for (int i = 0; i < 20; ++i) learn(1);  // the trial
-    EXPECT_FALSE(choice.asks());
-    int num = 0;
-    for (int i = 0; i < 1000; ++i) {
-      if (!choice.asks()) ++num;
-      learn(1);
+  AheadChoice choice;
+  const auto learn = [&](int num_rounds, double slowness) {
+    int num_in_turn = 0;
+    for (int i = 0; i < num_rounds; ++i) {
+      const double in_turn = choice.asks() ? 1 : 1.3;
+      if (!choice.asks()) ++num_in_turn;
+      choice.Learn({.seconds_per_token = slowness * in_turn,
+                    .foretold = 1.3 / (in_turn * in_turn)});
     }
-    return num;
+    return num_in_turn;
   };
-  EXPECT_LT(num_in_turn(1.3), 100);
+  learn(100, 1);
+  int num_rounds = 0;
+  while (learn(1, 1.45) == 0) ASSERT_LT(++num_rounds, 4000);
+  learn(20, 1);  // the trial
+  EXPECT_FALSE(choice.asks());
+  EXPECT_LT(learn(1000, 1), 100);
 }
 
 TEST(AheadChoiceTest, TriesTheOtherWaySoonOnceItIsForetoldToHaveGained) {

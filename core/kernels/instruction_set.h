@@ -30,12 +30,14 @@
 namespace outrider {
 
 inline bool HasAvx2() { return kernels::BestLevel() >= kernels::Level::kAvx2; }
+inline bool HasAvx512() {
+  return kernels::BestLevel() >= kernels::Level::kAvx512;
+}
 
 template <typename Function>
 Function* ForThisCpu(Function* plain, Function* avx2, Function* avx512) {
-  const kernels::Level level = kernels::BestLevel();
-  if (level >= kernels::Level::kAvx512) return avx512;
-  return level >= kernels::Level::kAvx2 ? avx2 : plain;
+  if (HasAvx512()) return avx512;
+  return HasAvx2() ? avx2 : plain;
 }
 
 }  // namespace outrider

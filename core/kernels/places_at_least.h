@@ -10,7 +10,7 @@ namespace outrider::kernels {
 
 // Writes to `places`, which has room for all, where the values are that are at
 // least `least`, ascending; says how many these are. No compiler makes vectors
-// of the plain loop, so there is one by hand for AVX2, which finds the same.
+// of the plain loop, so there are some by hand, which find the same.
 size_t PlacesAtLeast(absl::Span<const double> values, double least,
                      int* places);
 
