@@ -14,10 +14,10 @@ namespace outrider {
 // other way is tried for a block of rounds, which ends as soon as it is clear
 // which is faster: now and then, for half a percent of the time by what is
 // known and more where that is little, and once the way in force has become
-// another and stays so, as another network or text changes both; unless a model
-// of rounds says that this made the other way no better than it was beside this
-// one, as where the machine is slow for a while. All sessions go one way
-// together, as what they cost each other shows only so: nodes may share
+// another and stays so, as another network or text changes both; later where a
+// model of rounds says that this made the other way no better than it was
+// beside this one, as where the machine is slow for a while. All sessions go
+// one way together, as what they cost each other shows only so: nodes may share
 // processors, sessions that hit come back at other times than those that do
 // not, and a drafter that is busy with guesses drafts later for those who wait.
 // Follows from past rounds alone. Thread-compatible.

@@ -47,8 +47,7 @@ async def a_drafter_is_killed(run):
 async def the_only_drafter_is_killed(run):
     (drafter,) = run.cluster.drafters
     usual = Pace.of(run.load, *run.calm)
-    if usual.drafted < LEAST_DRAFTED:
-        run.failures.append(f"{usual.drafted:.2f} of the tokens were drafts before the fault: too few to see them come back")
+    run.at_least("drafts among the tokens before the fault, to see them come back", usual.drafted, LEAST_DRAFTED)
     away, back = [], []
     async for _ in run.schedule():
         killed = await run.kill(drafter)
