@@ -23,9 +23,11 @@ AheadWork::AheadWork(DraftCall call, Request request, Done done,
 }
 
 Want AheadWork::Start() {
-  questions_ = AskOutcomes(Drafts(), MaxOutcomes(), options_.vocab_size);
+  if (options_.model_answers) {
+    questions_ = AskOutcomes(Drafts(), MaxOutcomes(), options_.vocab_size);
+  }
   return {.tokens = tokens_,
-          .num_rows = static_cast<int>(questions_.size()),
+          .num_rows = static_cast<int>(call().in_flight_tokens.size()) + 1,
           .questions = questions_};
 }
 
@@ -75,6 +77,7 @@ void AheadWork::AddBranch(const Outcome& outcome, Want& want) {
       .sampling = call().sampling,
       .rule = call().rule,
       .step = OUTRIDER_MUTANT(A1, step + static_cast<uint64_t>(index), step),
+      .model_answers = options_.model_answers,
       .random = random_.get()};
   const int length = static_cast<int>(num_committed()) + outcome.num_accepted;
   const auto start = static_cast<uint64_t>(length) + 1;
@@ -88,8 +91,11 @@ void AheadWork::AddBranch(const Outcome& outcome, Want& want) {
 
 void AheadWork::Ask(Want& want) {
   questions_.clear();
+  if (!options_.model_answers) return;
   for (const int index : drawing_) {
-    questions_.push_back(guesses_[index].drafting->question());
+    Guess& guess = guesses_[index];
+    guess.context.committed = Accepted(guess.outcome);
+    questions_.push_back(guess.drafting->question());
   }
   want.questions = questions_;
 }

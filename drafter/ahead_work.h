@@ -24,7 +24,8 @@ class AheadWork final : public CallWork<DraftCall, DraftReply> {
   struct Options {
     int vocab_size = 0;
     int context_length = 0;
-    int max_outcomes = 0;  // no matter what the call asks for
+    int max_outcomes = 0;       // no matter what the call asks for
+    bool model_answers = true;  // questions about rows; else none are asked
   };
 
   // The strategy must outlive it.

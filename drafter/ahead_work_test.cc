@@ -206,20 +206,40 @@ TEST_F(AheadWorkTest, AModelThatAnswersBringsNoWholeRow) {
     ++num_answers;
     return told;
   };
+  const TokenSeq text = Text(15);
+  for (const double penalty : {0.0, 0.7}) {
+    node_ =
+        MakeDraftNode({.table = Logits, .vocab_size = kWords, .answer = answer},
+                      {}, {.sessions = {.num_blocks = 64}});
+    num_answers = 0;
+    DraftCall plain = Plain(4);
+    plain.sampling.frequency_penalty = penalty;
+    const DraftCall call = Ahead(Opening(plain, 1, text), {5, 6, 7}, 6);
+    const Reply reply = Run(*node_, call);
+    ExpectAsPlain(call, text, reply);
+    // A row for each number of drafts that may stand, then one for each token.
+    EXPECT_EQ(num_answers, 4 + 6 * 4);
+    const Reply whole = Run(*MakeNode(), call);
+    ASSERT_EQ(reply->outcomes.size(), whole->outcomes.size());
+    for (size_t i = 0; i < whole->outcomes.size(); ++i) {
+      EXPECT_EQ(reply->outcomes[i].draft.tokens,
+                whole->outcomes[i].draft.tokens);
+    }
+  }
+}
+
+TEST_F(AheadWorkTest, AModelThatAnswersNothingIsNotAsked) {
+  const auto answer = [](const RowQuestion& question, absl::Span<const float>) {
+    EXPECT_TRUE(std::holds_alternative<std::monostate>(question.what));
+    return std::optional<RowAnswer>();
+  };
   node_ =
       MakeDraftNode({.table = Logits, .vocab_size = kWords, .answer = answer},
-                    {}, {.sessions = {.num_blocks = 64}});
+                    {.model_answers = false}, {.sessions = {.num_blocks = 64}});
   const TokenSeq text = Text(15);
   const DraftCall call = Ahead(Opening(Plain(4), 1, text), {5, 6, 7}, 6);
-  const Reply reply = Run(*node_, call);
-  ExpectAsPlain(call, text, reply);
-  // A row for each number of drafts that may stand, then one for each token.
-  EXPECT_EQ(num_answers, 4 + 6 * 4);
-  const Reply whole = Run(*MakeNode(), call);
-  ASSERT_EQ(reply->outcomes.size(), whole->outcomes.size());
-  for (size_t i = 0; i < whole->outcomes.size(); ++i) {
-    EXPECT_EQ(reply->outcomes[i].draft.tokens, whole->outcomes[i].draft.tokens);
-  }
+  ExpectAsPlain(call, text, Run(*node_, call));
+  EXPECT_THAT(Run(*node_, Opening(Plain(4), 2, text)), IsOk());
 }
 
 TEST_F(AheadWorkTest, SessionsDraftAheadInTheSamePassesAsOthersDraft) {

@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/mutant.h"
 #include "core/base/status_macros.h"
+#include "core/sampling/adjust_logits.h"
 #include "core/sampling/coins.h"
 #include "core/session/check_tokens.h"
 #include "drafter/ahead_work.h"
@@ -29,9 +31,14 @@ class DraftEngine::DraftWork final : public CallWork {
                   .rule = this->call().rule,
                   .step = this->call().header.step,
                   .seed = this->call().seed,
+                  .model_answers = engine.options_.model_answers,
                   .random = random_.get()}) {}
 
   Want Start() override {
+    if (context_.model_answers && AdjustsLogits(call().sampling)) {
+      text_ = TextOfDelta();
+      context_.committed = text_;
+    }
     drafting_ = strategy_.Begin(context_, num_committed());
     return WantOf(call().header.delta.append_tokens);
   }
@@ -73,6 +80,7 @@ class DraftEngine::DraftWork final : public CallWork {
 
   const DraftStrategy& strategy_;
   const std::unique_ptr<RandomSource> random_;
+  std::vector<TokenId> text_;  // where questions look at it
   DraftContext context_;
   std::unique_ptr<DraftInProgress> drafting_;
   DraftPass pass_;
@@ -154,7 +162,8 @@ std::unique_ptr<Work> DraftEngine::MakeAheadWork(
       std::move(random),
       AheadWork::Options{.vocab_size = options_.vocab_size,
                          .context_length = options_.context_length,
-                         .max_outcomes = most});
+                         .max_outcomes = most,
+                         .model_answers = options_.model_answers});
 }
 
 int DraftEngine::DraftLength(const DraftCall& call) const {

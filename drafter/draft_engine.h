@@ -30,6 +30,7 @@ class DraftEngine {
     int context_length = 0;
     int max_draft_tokens = kDefaultMaxDraftTokens;
     int max_outcomes = 0;  // of drafts in flight; 0: it cannot draft for them
+    bool model_answers = true;  // questions about rows; else none are asked
     RandomSourceFactory random_source = {};  // empty: Coins
   };
 

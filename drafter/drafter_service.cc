@@ -30,7 +30,8 @@ std::unique_ptr<RpcService> MakeDrafterService(
       DraftEngine::Options{.vocab_size = description.vocab_size,
                            .context_length = description.context_length,
                            .max_draft_tokens = description.max_draft_tokens,
-                           .max_outcomes = description.max_outcomes});
+                           .max_outcomes = description.max_outcomes,
+                           .model_answers = node.model().answers_questions()});
   return std::make_unique<DrafterServiceImpl>(node, std::move(engine));
 }
 

@@ -43,16 +43,21 @@ double MassLeftToCut(const DraftContext& context) {
   return context.sampling.top_p == 1 ? 1 : context.options.support_mass;
 }
 
+TokenHistory HistoryOf(absl::Span<const TokenId> uncommitted,
+                       const DraftContext& context) {
+  return {.committed = context.committed,
+          .drafts = uncommitted,
+          .prompt_length = context.prompt_length};
+}
+
 // What the position after `uncommitted` is drawn from: processed as the request
 // says, cut to the support.
 absl::StatusOr<Distribution> DraftRow(absl::Span<const float> logits,
                                       absl::Span<const TokenId> uncommitted,
                                       const DraftContext& context) {
-  OUTRIDER_ASSIGN_OR_RETURN(const Distribution row,
-                            Process(logits, ProcessingOf(context),
-                                    {.committed = context.committed,
-                                     .drafts = uncommitted,
-                                     .prompt_length = context.prompt_length}));
+  OUTRIDER_ASSIGN_OR_RETURN(
+      const Distribution row,
+      Process(logits, ProcessingOf(context), HistoryOf(uncommitted, context)));
   return KeepTop(row, context.options.support_size,
                  context.options.support_mass);
 }
@@ -60,8 +65,9 @@ absl::StatusOr<Distribution> DraftRow(absl::Span<const float> logits,
 // The same from an answer to AskTop.
 absl::StatusOr<Distribution> DraftRow(const TopAnswer& answer,
                                       const SamplingParams& asked,
+                                      absl::Span<const TokenId> uncommitted,
                                       const DraftContext& context) {
-  const auto row = ProcessTop(answer, asked, /*history=*/{});
+  const auto row = ProcessTop(answer, asked, HistoryOf(uncommitted, context));
   if (!row.has_value()) {
     return absl::InternalError("an answered row does not decide");
   }
@@ -110,12 +116,13 @@ class ModelDraft final : public DraftInProgress {
   }
 
   RowQuestion question() const override {
-    // The history that moves logits is not all known before Take.
-    if (num_rows() == 0 || AdjustsLogits(asked_)) return {};
-    RowQuestion question = AskTop(asked_, /*history=*/{}, vocab_size_);
+    if (num_rows() == 0 || !context_.model_answers) return {};
+    RowQuestion question =
+        AskTop(asked_, HistoryOf(uncommitted_, context_), vocab_size_);
     if (auto* top = std::get_if<TopQuestion>(&question.what)) {
       top->wants_top_probability = EndsEarly();
-      top->next = HowNextIsDrawn();
+      // What it draws moves the logits of the row after it.
+      if (!AdjustsLogits(asked_)) top->next = HowNextIsDrawn();
     }
     return question;
   }
@@ -125,10 +132,10 @@ class ModelDraft final : public DraftInProgress {
     const LogitRows own = rows.WithVocabSize(vocab_size_);
     const RowView view = own.View(0);
     OUTRIDER_ASSIGN_OR_RETURN(
-        Distribution row,
-        view.answer != nullptr
-            ? DraftRow(std::get<TopAnswer>(*view.answer), asked_, context_)
-            : DraftRow(view.logits, uncommitted_, context_));
+        Distribution row, view.answer != nullptr
+                              ? DraftRow(std::get<TopAnswer>(*view.answer),
+                                         asked_, uncommitted_, context_)
+                              : DraftRow(view.logits, uncommitted_, context_));
     DrawInto(draft_, std::move(row), context_);
     uncommitted_.push_back(draft_.tokens.back());
     if (EndsEarly()) {

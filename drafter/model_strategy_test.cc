@@ -85,7 +85,7 @@ class ModelStrategyTest : public ::testing::Test {
 };
 
 TEST_F(ModelStrategyTest, AnsweredRowsGiveTheDraftThatWholeRowsGive) {
-  std::vector<DraftContext> contexts(8, Context(4));
+  std::vector<DraftContext> contexts(10, Context(4));
   contexts[1].options = {.support_size = 5, .support_mass = 0.8};
   contexts[2].sampling = {.temperature = 0};
   contexts[3].sampling = {.top_p = 0.7};
@@ -94,6 +94,10 @@ TEST_F(ModelStrategyTest, AnsweredRowsGiveTheDraftThatWholeRowsGive) {
   contexts[5].rule = RuleKind::kCoupled;
   contexts[6].options.min_draft_probability = 0.5;
   contexts[7].options.min_draft_probability = 0.2;
+  contexts[8].sampling = {.repetition_penalty = 1.6, .frequency_penalty = 0.7};
+  contexts[8].prompt_length = 1;
+  contexts[9].sampling = {.presence_penalty = 0.9, .logit_bias = {{3, 2.5}}};
+  contexts[9].options.min_draft_probability = 0.2;
   int num_drafts = 0;
   for (const DraftContext& context : contexts) {
     is_answering_ = false;
@@ -111,13 +115,13 @@ TEST_F(ModelStrategyTest, AnsweredRowsGiveTheDraftThatWholeRowsGive) {
     }
   }
   EXPECT_EQ(num_answered_, num_drafts);
-  EXPECT_LT(num_drafts, 32);  // two of them may end early
+  EXPECT_LT(num_drafts, 40);  // three of them may end early
 }
 
-TEST_F(ModelStrategyTest, WhatThePenaltiesMoveIsSeenInWholeRows) {
+TEST_F(ModelStrategyTest, AModelThatAnswersNothingIsNotAsked) {
   is_answering_ = true;
   DraftContext context = Context(3);
-  context.sampling.presence_penalty = 0.5;
+  context.model_answers = false;
   ASSERT_THAT(Propose(context), IsOk());
   EXPECT_EQ(num_answered_, 0);
 }

@@ -70,7 +70,8 @@ std::unique_ptr<RpcService> MakeVerifierService(
       node, std::make_unique<VerifyEngine>(VerifyEngine::Options{
                 .vocab_size = description.vocab_size,
                 .context_length = description.context_length,
-                .max_draft_tokens = description.max_draft_tokens}));
+                .max_draft_tokens = description.max_draft_tokens,
+                .model_answers = node.model().answers_questions()}));
 }
 
 int MaxVerifyRequestBytes(const NodeDescription& description) {

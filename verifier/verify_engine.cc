@@ -34,19 +34,15 @@ class VerifyEngine::VerifyWork final : public CallWork {
              const VerifyEngine& engine)
       : CallWork(std::move(call), std::move(request), std::move(done)),
         engine_(engine),
+        has_history_(engine.options_.model_answers &&
+                     AdjustsLogits(this->call().sampling)),
         tokens_(this->call().header.delta.append_tokens) {
     const std::vector<TokenId>& drafts = this->call().draft_tokens;
     tokens_.insert(tokens_.end(), drafts.begin(), drafts.end());
   }
 
   Want Start() override {
-    if (AdjustsLogits(call().sampling)) {
-      const CacheDelta& delta = call().header.delta;
-      const auto kept = log().tokens().first(delta.keep_length);
-      history_.assign(kept.begin(), kept.end());
-      history_.insert(history_.end(), delta.append_tokens.begin(),
-                      delta.append_tokens.end());
-    }
+    if (has_history_) history_ = TextOfDelta();
     return NextWant();
   }
 
@@ -61,7 +57,7 @@ class VerifyEngine::VerifyWork final : public CallWork {
       return std::nullopt;
     }
     tokens_ = {LastToken()};
-    if (OUTRIDER_MUTANT(R2, AdjustsLogits(call().sampling), false)) {
+    if (OUTRIDER_MUTANT(R2, has_history_, false)) {
       history_.push_back(LastToken());
     }
     return NextWant();
@@ -104,8 +100,9 @@ class VerifyEngine::VerifyWork final : public CallWork {
   }
 
   const VerifyEngine& engine_;
-  std::vector<TokenId> tokens_;   // that the next pass runs
-  std::vector<TokenId> history_;  // before its rows, where questions look at it
+  const bool has_history_;              // questions look at it
+  std::vector<TokenId> tokens_;         // that the next pass runs
+  std::vector<TokenId> history_;        // before its rows
   std::vector<RowQuestion> questions_;  // look at the history
   int num_passes_ = 0;                  // that the reply has rows of
   VerifyReply reply_ = {};
@@ -163,6 +160,7 @@ std::unique_ptr<Work> VerifyEngine::MakeWork(VerifyCall call,
 
 std::vector<RowQuestion> VerifyEngine::QuestionsOf(
     const VerifyCall& call, const ReplyCodec::Before& before) const {
+  if (!options_.model_answers) return {};
   // A test's own chance is no coins of a seed.
   const auto seed = options_.random_source ? std::optional<uint64_t>()
                                            : std::optional(call.seed);

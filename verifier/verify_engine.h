@@ -32,6 +32,7 @@ class VerifyEngine {
     int vocab_size = 0;      // the tokenizer's; the head's padding is cut off
     int context_length = 0;  // the model's
     int max_draft_tokens = kDefaultMaxDraftTokens;
+    bool model_answers = true;  // questions about rows; else none are asked
     RandomSourceFactory random_source = {};  // empty: Coins
   };
 

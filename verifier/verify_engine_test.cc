@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <variant>
 #include <vector>
 
@@ -105,6 +106,28 @@ TEST(VerifyEngineRowsTest, AreRoundedBeforeAnybodyReadsThem) {
   EXPECT_TRUE(reply->is_bfloat16);
   EXPECT_THAT(std::get<LogitRows>(reply->outcome).Row(0),
               ElementsAre(1, -3.140625, 0.5));
+}
+
+TEST(VerifyEngineRowsTest, AModelThatAnswersNothingIsNotAsked) {
+  for (const bool model_answers : {false, true}) {
+    int num_asked = 0;
+    const auto answer = [&](const RowQuestion& question, auto) {
+      const bool asks = !std::holds_alternative<std::monostate>(question.what);
+      num_asked += asks ? 1 : 0;
+      return std::optional<RowAnswer>();
+    };
+    const auto node = MakeVerifyNode(
+        {.table = [](auto) { return std::vector<float>(kVocabSize); },
+         .vocab_size = kVocabSize,
+         .answer = answer},
+        {.model_answers = model_answers});
+    VerifyCall call = {
+        .header = {.session = Id(1), .delta = {.append_tokens = {0, 1}}},
+        .reply_format = ReplyFormat::kTokens,
+        .sampling = {.frequency_penalty = 0.5}};
+    EXPECT_THAT(node->Run(call, ContentDigest(call)), IsOk());
+    EXPECT_EQ(num_asked, model_answers ? 1 : 0);
+  }
 }
 
 TEST_F(VerifyEngineTest, TheNextRoundCutsTheRefusedDrafts) {

@@ -43,6 +43,7 @@ enum class Mutant {
   kD1,
   kD2,
   kD3,
+  kD4,
   kG1,
   kG2,
   kG3,

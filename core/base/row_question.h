@@ -5,14 +5,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <variant>
 #include <vector>
 
 #include "absl/types/span.h"
+#include "core/base/logit_moves.h"
 #include "core/base/token.h"
 
 namespace outrider {
+
+class Distribution;  // core/sampling
 
 // What sampling asks of a row of logits, so that a model whose rows are on a
 // device answers there, and a few KB come to the host in place of the row. A
@@ -23,7 +27,8 @@ inline constexpr int kMaxTopLogits = 1024;
 inline constexpr size_t kMaxAskedTokens = 4096;
 
 // How the target sees a draft's support, and one token drawn with numbers of
-// the host's coins: for rows that are cut nowhere.
+// the host's coins: for rows that are cut nowhere. Weights are those of the
+// logits as they have been moved.
 struct DrawQuestion {
   // What each token has for noise in the coupled rule's race (Coins::Race).
   struct Noise {
@@ -34,6 +39,7 @@ struct DrawQuestion {
   absl::Span<const TokenId> support = {};  // ascending
   double uniform = 0;                      // draws a token off the support
   std::optional<Noise> noise = {};  // or draws from the row, with no support
+  LogitMoves moves = {};
 };
 
 struct DrawAnswer {
@@ -52,8 +58,11 @@ struct TopAnswer {
   std::vector<float> logits = {};
   bool is_all = false;  // there are no others but masked ones
   double rest = 0;      // the weight of all others, the greatest of `ids` has 1
-  // If asked for: the greatest logit's probability at temperature 1.
+  // If asked for: the probability at temperature 1 of the greatest logit, that
+  // of `tokens` among them, as the model gave it.
   double top_probability = 0;
+  // What TopQuestion::suffices made of it, for ProcessTop.
+  std::shared_ptr<const Distribution> row = {};
 };
 
 // How the token after a row is drawn from a TopAnswer without `tokens`, as the
@@ -79,12 +88,12 @@ struct NextDraw {
 
 struct TopQuestion {
   int count = 0;  // of the greatest, ties to the lowest id; -inf never is one
-  std::vector<TokenId> tokens = {};    // ascending
-  bool wants_top_probability = false;  // where there are no `tokens`
+  std::vector<TokenId> tokens = {};  // ascending
+  bool wants_top_probability = false;
   // Whether an answer is enough; else the whole row is wanted. A function of
   // the row and what stands before it, never of coins or of what is drafted
   // there.
-  std::function<bool(const TopAnswer&)> suffices = {};
+  std::function<bool(TopAnswer&)> suffices = {};
   std::optional<NextDraw> next = {};
 };
 

@@ -34,6 +34,7 @@ class CudaCausalLm final : public CausalLm {
   std::unique_ptr<PendingPass> Launch(
       absl::Span<const Extension> batch) override;
   int num_in_flight() const override { return kStepsInFlight; }
+  bool answers_questions() const override { return true; }
   const DeviceCounters* device_counters() const override {
     return &transformer_->counters();
   }

@@ -27,12 +27,26 @@ int MaxTokensOf(int vocab_size) {
 int MaxTopOf(int vocab_size) { return std::min(kMaxTopLogits, vocab_size); }
 
 // A kernel reads where these say: a wrong one would cost the device.
-bool AreTokens(absl::Span<const TokenId> tokens, int vocab_size) {
-  for (size_t i = 0; i < tokens.size(); ++i) {
-    const TokenId least = i == 0 ? 0 : tokens[i - 1] + 1;
-    if (tokens[i] < least || tokens[i] >= vocab_size) return false;
+template <typename Items, typename TokenOf>
+bool AreTokens(const Items& items, int vocab_size, const TokenOf& token_of) {
+  TokenId least = 0;
+  for (const auto& item : items) {
+    const TokenId token = token_of(item);
+    if (token < least || token >= vocab_size) return false;
+    least = token + 1;
   }
-  return static_cast<int>(tokens.size()) <= MaxTokensOf(vocab_size);
+  return static_cast<int>(items.size()) <= MaxTokensOf(vocab_size);
+}
+
+bool AreTokens(absl::Span<const TokenId> tokens, int vocab_size) {
+  return AreTokens(tokens, vocab_size, [](TokenId token) { return token; });
+}
+
+bool AreMoves(const LogitMoves& moves, double temperature, int vocab_size) {
+  // Who is greatest is compared in float32, which penalties may round alike.
+  if (temperature <= 0 && !moves.tokens.empty()) return false;
+  return AreTokens(moves.tokens, vocab_size,
+                   [](const MovedToken& moved) { return moved.token; });
 }
 
 // A copy goes from the first array to the end of what is used of the last.
@@ -109,6 +123,7 @@ size_t RowScorer::Place(void* memory, Buffers& buffers) const {
   cut(buffers.draws, rows);
   cut(buffers.tops, rows);
   cut(buffers.tokens, tokens);
+  cut(buffers.moved, tokens);
   cut(buffers.drawn, rows);
   cut(buffers.found, rows);
   cut(buffers.token_values, tokens);
@@ -122,7 +137,8 @@ bool RowScorer::IsAnswerable(const WantedRow& row) const {
   const int vocab_size = row.question->vocab_size;
   if (vocab_size < 1 || vocab_size > options_.vocab_size) return false;
   if (const auto* draw = std::get_if<DrawQuestion>(&row.question->what)) {
-    return AreTokens(draw->support, vocab_size);
+    return AreTokens(draw->support, vocab_size) &&
+           AreMoves(draw->moves, row.question->temperature, vocab_size);
   }
   if (const auto* top = std::get_if<TopQuestion>(&row.question->what)) {
     return top->count >= 1 && top->count <= kMaxTopLogits &&
@@ -139,6 +155,11 @@ void RowScorer::AskDraw(const float* row, const RowQuestion& question) {
            .scale = ScaleOf(question.temperature),
            .first_support = used_.num_tokens,
            .num_support = static_cast<int>(draw.support.size()),
+           .first_moved = used_.num_moved,
+           .num_moved = static_cast<int>(draw.moves.tokens.size()),
+           .repetition_penalty = draw.moves.repetition_penalty,
+           .frequency_penalty = draw.moves.frequency_penalty,
+           .presence_penalty = draw.moves.presence_penalty,
            .uniform = draw.uniform};
   if (draw.noise.has_value()) {
     asked.is_coupled = true;
@@ -148,6 +169,11 @@ void RowScorer::AskDraw(const float* row, const RowQuestion& question) {
   std::copy(draw.support.begin(), draw.support.end(),
             host_.tokens + used_.num_tokens);
   used_.num_tokens += asked.num_support;
+  for (const MovedToken& moved : draw.moves.tokens) {
+    host_.moved[used_.num_moved++] = {.bias = moved.bias,
+                                      .token = moved.token,
+                                      .num_generated = moved.num_generated};
+  }
 }
 
 void RowScorer::AskTop(const float* row, const RowQuestion& question) {
@@ -188,6 +214,9 @@ void RowScorer::Ask(const float* logits, absl::Span<const WantedRow> rows) {
             kernels::cuda::TopRow());
   gpu_->Upload(device_.draws, host_.draws,
                BytesOf(host_.draws, host_.tokens, used_.num_tokens));
+  if (used_.num_moved == 0) return;
+  gpu_->Upload(device_.moved, host_.moved,
+               static_cast<size_t>(used_.num_moved) * sizeof(*host_.moved));
 }
 
 void RowScorer::Answer(int num_rows) {
@@ -196,6 +225,7 @@ void RowScorer::Answer(int num_rows) {
                                    .num_rows = num_rows,
                                    .vocab_size = options_.vocab_size,
                                    .support = device_.tokens,
+                                   .moved = device_.moved,
                                    .scratch = device_.scratch,
                                    .support_weights = device_.token_values,
                                    .answers = device_.drawn});

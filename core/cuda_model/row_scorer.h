@@ -59,9 +59,10 @@ class RowScorer {
  private:
   // What goes there and comes back, at the same places on both sides.
   struct Buffers {
-    kernels::cuda::DrawRow* draws = nullptr;  // [max_rows]
-    kernels::cuda::TopRow* tops = nullptr;    // [max_rows]
-    int* tokens = nullptr;                    // [max_tokens]
+    kernels::cuda::DrawRow* draws = nullptr;     // [max_rows]
+    kernels::cuda::TopRow* tops = nullptr;       // [max_rows]
+    int* tokens = nullptr;                       // [max_tokens]
+    kernels::cuda::MovedLogit* moved = nullptr;  // [max_tokens]
 
     kernels::cuda::DrawRowResult* drawn = nullptr;  // [max_rows]
     kernels::cuda::TopRowResult* found = nullptr;   // [max_rows]
@@ -76,6 +77,7 @@ class RowScorer {
     int num_tops = 0;
     int num_tokens = 0;
     int num_top = 0;
+    int num_moved = 0;
   };
 
   RowScorer(std::shared_ptr<Gpu> gpu, DeviceCounters& counters,

@@ -132,9 +132,20 @@ RowQuestion AsksTop(int count, bool suffices = true) {
               .suffices = [suffices](const TopAnswer&) { return suffices; }}};
 }
 
+RowQuestion Moved(RowQuestion question) {
+  std::get<DrawQuestion>(question.what).moves = {
+      .repetition_penalty = 1.5,
+      .presence_penalty = 0.5,
+      .tokens = {{.token = 0, .num_generated = 0},
+                 {.token = 7, .num_generated = 3},
+                 {.token = 288, .bias = 4.0}}};
+  return question;
+}
+
 TEST_F(RowScorerTest, EachRowIsAnsweredByItsOwnQuestion) {
-  const RowQuestion draws = Draws(0.7), other = Draws(0.1), races = Races(17),
-                    top = AsksTop(12), all = AsksTop(1000),
+  const RowQuestion draws = Moved(Draws(0.7)), other = Draws(0.1),
+                    races = Moved(Races(17)), top = AsksTop(12),
+                    all = AsksTop(1000),
                     undecided = AsksTop(9, /*suffices=*/false);
   const auto rows =
       Bring({&top, &draws, nullptr, &undecided, &races, &all, &other, nullptr});
@@ -173,17 +184,45 @@ TEST_F(RowScorerTest, ARowThatIsNoneComesWhole) {
   for (size_t i = 0; i < 2; ++i) ExpectWhole(rows[i], i);
 }
 
+TEST_F(RowScorerTest, AMovedTokenMayBeTheGreatestOfARow) {
+  for (const std::vector<TokenId>& tokens :
+       {std::vector<TokenId>{}, {3, 4, 280}}) {
+    for (size_t i = 0; i < rows_.size(); ++i) rows_[i][4] += 2.0f * (i % 3);
+    RowQuestion question = AsksTop(12);
+    auto& top = std::get<TopQuestion>(question.what);
+    top.tokens = tokens;
+    top.wants_top_probability = true;
+    const auto rows = Bring({&question, &question, &question});
+    for (size_t i = 0; i < rows.size(); ++i) {
+      ExpectAnswered(rows[i], i);
+      const auto end = rows_[i].begin() + kTokens;
+      const float greatest = *std::max_element(rows_[i].begin(), end);
+      double mass = 0;
+      for (auto x = rows_[i].begin(); x != end; ++x) {
+        mass += std::exp(double{*x} - double{greatest});
+      }
+      const double right = 1 / mass;
+      EXPECT_NEAR(std::get<TopAnswer>(*rows[i].result.answer).top_probability,
+                  right, kWeightTolerance * right);
+    }
+  }
+}
+
 // They would have a kernel read where nothing is.
 TEST_F(RowScorerTest, WhatIsNoQuestionOfTheRowIsNotAsked) {
   const std::vector<TokenId> beyond = {3, kTokens}, falling = {9, 9},
                              negative = {-1};
-  std::vector<RowQuestion> wrong(6, Draws(0.5));
+  std::vector<RowQuestion> wrong(8, Draws(0.5));
   std::get<DrawQuestion>(wrong[0].what).support = beyond;
   std::get<DrawQuestion>(wrong[1].what).support = falling;
   std::get<DrawQuestion>(wrong[2].what).support = negative;
   wrong[3].vocab_size = kVocabulary + 1;
   wrong[4].what = TopQuestion{.count = kMaxTopLogits + 1};
   wrong[5].what = std::monostate();
+  std::get<DrawQuestion>(wrong[6].what).moves.tokens = {{.token = kTokens}};
+  // A penalty may make two logits equal in float32.
+  wrong[7] = Moved(Draws(0.5));
+  wrong[7].temperature = 0;
   std::vector<const RowQuestion*> questions;
   for (const RowQuestion& question : wrong) questions.push_back(&question);
   const auto rows = Bring(questions);

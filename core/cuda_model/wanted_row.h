@@ -2,7 +2,10 @@
 #ifndef OUTRIDER_CORE_CUDA_MODEL_WANTED_ROW_H_
 #define OUTRIDER_CORE_CUDA_MODEL_WANTED_ROW_H_
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -32,6 +35,25 @@ inline bool IsUndecided(const WantedRow& row) {
   return !row.result.answer.has_value() && row.result.logits == nullptr;
 }
 
+// The greatest logit's probability at temperature 1, by the kernel's mass,
+// which leaves out the tokens that were asked for by themselves. 0: there is
+// none.
+inline double TopProbabilityOf(const TopAnswer& answer,
+                               const kernels::cuda::TopRowResult& found) {
+  const auto greatest = [](const std::vector<float>& logits) {
+    double most = -std::numeric_limits<double>::infinity();
+    for (const float x : logits) most = std::max(most, double{x});
+    return most;
+  };
+  const double of_others = greatest(answer.logits);
+  const double top = std::max(of_others, greatest(answer.token_logits));
+  if (std::isinf(top)) return 0;
+  double total =
+      answer.logits.empty() ? 0 : found.mass * std::exp(of_others - top);
+  for (const float x : answer.token_logits) total += std::exp(x - top);
+  return 1 / total;
+}
+
 // The answer that a kernel found; `ids` and `logits` are where its greatest
 // begin, `token_logits` those of the question's own tokens. Nothing where the
 // whole row is wanted after all.
@@ -46,8 +68,8 @@ inline std::optional<RowAnswer> TopAnswerOf(
                       .logits = {logits, logits + found.count},
                       .is_all = found.count < question.count,
                       .rest = found.rest};
-  if (question.wants_top_probability && found.mass > 0) {
-    answer.top_probability = 1 / found.mass;
+  if (question.wants_top_probability) {
+    answer.top_probability = TopProbabilityOf(answer, found);
   }
   if (question.suffices && !question.suffices(answer)) return std::nullopt;
   return answer;

@@ -22,7 +22,8 @@ namespace outrider {
 // What a strategy may look at. New needs extend this struct.
 struct DraftContext {
   // All of them, in order. They move while a draft is under way: whoever runs
-  // it sets this before each Take.
+  // it sets this before each Take, and before each question where penalties
+  // look at them (AdjustsLogits).
   absl::Span<const TokenId> committed = {};
   // What is taken to come after those; the draft begins after it. Only a
   // strategy with a model is asked for such drafts.
@@ -36,6 +37,7 @@ struct DraftContext {
   RuleKind rule = RuleKind::kRejection;
   uint64_t step = 0;               // names the DRAFT coins
   uint64_t seed = 0;               // of the coins, for who may guess a draw
+  bool model_answers = true;       // questions about rows
   RandomSource* random = nullptr;  // never null
 };
 

@@ -6,8 +6,11 @@
 #include <functional>
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "core/base/token.h"
 #include "core/engine/work.h"
 
 namespace outrider {
@@ -76,6 +79,15 @@ class CallWork : public Work {
   size_t num_committed() const { return call_.header.delta.length(); }
   absl::Span<const TokenId> committed() const {
     return log().tokens().first(num_committed());
+  }
+  // The same from Start on, where the log has them from the first Take on.
+  std::vector<TokenId> TextOfDelta() const {
+    const CacheDelta& delta = call_.header.delta;
+    const auto kept = log().tokens().first(delta.keep_length);
+    std::vector<TokenId> text(kept.begin(), kept.end());
+    text.insert(text.end(), delta.append_tokens.begin(),
+                delta.append_tokens.end());
+    return text;
   }
 
  private:

@@ -78,8 +78,7 @@ class CausalLm {
   // of the i-th of the last num_rows tokens and predicts the token after it.
   // Writes the tokens' keys and values; what a block holds after the positions
   // written is garbage that nobody reads. Extensions may share blocks that none
-  // of them writes. Rows with questions may be answered: who has rows in host
-  // memory need not look at these.
+  // of them writes. Rows with questions may be answered.
   //
   // A row's bits depend on its own context alone: not on the other extensions,
   // on how its prompt was cut into passes, on which blocks it lies in, nor on
@@ -103,6 +102,10 @@ class CausalLm {
   // finished in their order. Where they are more than one, the next one may be
   // launched by one thread while another one finishes the first.
   virtual int num_in_flight() const { return 1; }
+
+  // Whether it answers questions about rows: who has rows in host memory need
+  // not look at these, and nobody ask them.
+  virtual bool answers_questions() const { return false; }
 
   // Null where it has no device of its own.
   virtual const DeviceCounters* device_counters() const { return nullptr; }

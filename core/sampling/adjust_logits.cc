@@ -3,9 +3,8 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
+#include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/mutant.h"
@@ -13,35 +12,6 @@
 
 namespace outrider {
 namespace {
-
-// Where in the row a token stands; negative where it does not.
-using PlaceOf = absl::FunctionRef<ptrdiff_t(TokenId)>;
-
-// How often each token of a row occurred.
-class TokenCounts {
- public:
-  TokenCounts(size_t row_size, PlaceOf place_of)
-      : place_of_(place_of), counts_(row_size, 0) {}
-
-  absl::Status Add(absl::Span<const TokenId> tokens) {
-    for (const TokenId token : tokens) {
-      const ptrdiff_t place = place_of_(token);
-      if (place < 0) {
-        return absl::InternalError(
-            absl::StrCat("token ", token, " of the history is not in a row of ",
-                         counts_.size(), " logits"));
-      }
-      ++counts_[place];
-    }
-    return absl::OkStatus();
-  }
-
-  int32_t operator[](size_t place) const { return counts_[place]; }
-
- private:
-  const PlaceOf place_of_;
-  std::vector<int32_t> counts_;
-};
 
 struct SplitHistory {
   absl::Span<const TokenId> prompt;
@@ -60,52 +30,59 @@ SplitHistory Split(const TokenHistory& history) {
               OUTRIDER_MUTANT(P1, history.drafts, absl::Span<const TokenId>())};
 }
 
-absl::Status AddBias(const std::vector<LogitBias>& entries, PlaceOf place_of,
-                     std::vector<double>& values) {
-  for (const LogitBias& entry : entries) {
-    const ptrdiff_t place = place_of(entry.id);
-    if (place < 0) {
-      return absl::InternalError(absl::StrCat("logit_bias names token ",
-                                              entry.id, ", but a row has ",
-                                              values.size(), " logits"));
+// Adds to the number of each.
+absl::Status Count(absl::Span<const TokenId> tokens, std::vector<int>& counts) {
+  for (const TokenId token : tokens) {
+    if (token < 0 || static_cast<size_t>(token) >= counts.size()) {
+      return absl::InternalError(
+          absl::StrCat("token ", token, " of the history is not in a row of ",
+                       counts.size(), " logits"));
     }
-    values[place] += entry.bias;
+    ++counts[token];
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<double>> Adjust(absl::Span<const float> logits,
-                                           PlaceOf place_of,
-                                           const SamplingParams& params,
-                                           const TokenHistory& history) {
-  std::vector<double> values(logits.begin(), logits.end());
-  OUTRIDER_RETURN_IF_ERROR(AddBias(params.logit_bias, place_of, values));
+bool CountsGenerated(const SamplingParams& params) {
+  return params.repetition_penalty != 1 || params.frequency_penalty != 0 ||
+         params.presence_penalty != 0;
+}
 
-  const SplitHistory tokens = Split(history);
-  if (params.repetition_penalty != 1) {
-    const double penalty = params.repetition_penalty;
-    TokenCounts seen(values.size(), place_of);
-    OUTRIDER_RETURN_IF_ERROR(seen.Add(
-        OUTRIDER_MUTANT(P4, tokens.prompt, absl::Span<const TokenId>())));
-    OUTRIDER_RETURN_IF_ERROR(seen.Add(tokens.generated));
-    OUTRIDER_RETURN_IF_ERROR(seen.Add(tokens.drafts));
-    for (size_t i = 0; i < values.size(); ++i) {
-      double& value = values[i];
-      if (seen[i] > 0) value = value > 0 ? value / penalty : value * penalty;
+// Where the token is among those, or would be.
+auto PlaceOf(TokenId token, std::vector<MovedToken>& tokens) {
+  return std::lower_bound(tokens.begin(), tokens.end(), token,
+                          [](const MovedToken& moved, TokenId other) {
+                            return moved.token < other;
+                          });
+}
+
+MovedToken& FindOrAdd(TokenId token, std::vector<MovedToken>& tokens) {
+  const auto place = PlaceOf(token, tokens);
+  if (place != tokens.end() && place->token == token) return *place;
+  return *tokens.insert(place, {.token = token});
+}
+
+// Those of the history, by the number of each.
+absl::StatusOr<std::vector<MovedToken>> TokensOfHistory(
+    const SamplingParams& params, const TokenHistory& history, int vocab_size) {
+  std::vector<MovedToken> tokens;
+  if (!CountsGenerated(params)) return tokens;
+  const SplitHistory text = Split(history);
+  // Repetition alone looks at the prompt.
+  const bool has_prompt =
+      OUTRIDER_MUTANT(P4, params.repetition_penalty != 1, false);
+  std::vector<int> in_prompt(has_prompt ? vocab_size : 0),
+      generated(vocab_size);
+  if (has_prompt) OUTRIDER_RETURN_IF_ERROR(Count(text.prompt, in_prompt));
+  OUTRIDER_RETURN_IF_ERROR(Count(text.generated, generated));
+  OUTRIDER_RETURN_IF_ERROR(Count(text.drafts, generated));
+  for (TokenId token = 0; token < vocab_size; ++token) {
+    if (generated[token] == 0 && (!has_prompt || in_prompt[token] == 0)) {
+      continue;
     }
+    tokens.push_back({.token = token, .num_generated = generated[token]});
   }
-  if (params.frequency_penalty != 0 || params.presence_penalty != 0) {
-    TokenCounts generated(values.size(), place_of);
-    OUTRIDER_RETURN_IF_ERROR(generated.Add(tokens.generated));
-    OUTRIDER_RETURN_IF_ERROR(generated.Add(tokens.drafts));
-    for (size_t i = 0; i < values.size(); ++i) {
-      if (generated[i] == 0) continue;
-      values[i] -=
-          params.frequency_penalty * OUTRIDER_MUTANT(P5, generated[i], 1);
-      values[i] -= params.presence_penalty;
-    }
-  }
-  return values;
+  return tokens;
 }
 
 }  // namespace
@@ -115,47 +92,80 @@ bool AdjustsLogits(const SamplingParams& params) {
          params.frequency_penalty != 0 || !params.logit_bias.empty();
 }
 
+absl::StatusOr<LogitMoves> MovesOf(const SamplingParams& params,
+                                   const TokenHistory& history,
+                                   int vocab_size) {
+  LogitMoves moves = {.repetition_penalty = params.repetition_penalty,
+                      .frequency_penalty = params.frequency_penalty,
+                      .presence_penalty = params.presence_penalty};
+  OUTRIDER_ASSIGN_OR_RETURN(moves.tokens,
+                            TokensOfHistory(params, history, vocab_size));
+  for (const LogitBias& entry : params.logit_bias) {
+    if (entry.id < 0 || entry.id >= vocab_size) {
+      return absl::InternalError(absl::StrCat("logit_bias names token ",
+                                              entry.id, ", but a row has ",
+                                              vocab_size, " logits"));
+    }
+    FindOrAdd(entry.id, moves.tokens).bias += entry.bias;
+  }
+  return moves;
+}
+
+void AddGenerated(TokenId token, const SamplingParams& params,
+                  LogitMoves& moves) {
+  if (!CountsGenerated(params)) return;
+  int& num_generated = FindOrAdd(token, moves.tokens).num_generated;
+  num_generated = std::max(num_generated, 0) + 1;
+}
+
+std::vector<TokenId> TokensOf(const LogitMoves& moves) {
+  std::vector<TokenId> tokens;
+  tokens.reserve(moves.tokens.size());
+  for (const MovedToken& moved : moves.tokens) tokens.push_back(moved.token);
+  return tokens;
+}
+
+double MovedLogit(const LogitMoves& moves, const MovedToken& token,
+                  double logit) {
+  double value = logit + token.bias;
+  if (token.num_generated == MovedToken::kNotInText) return value;
+  const double repetition = moves.repetition_penalty;
+  value = value > 0 ? value / repetition : value * repetition;
+  if (token.num_generated == 0) return value;
+  value -=
+      moves.frequency_penalty * OUTRIDER_MUTANT(P5, token.num_generated, 1);
+  return value - moves.presence_penalty;
+}
+
 absl::StatusOr<std::vector<double>> AdjustLogits(absl::Span<const float> logits,
                                                  const SamplingParams& params,
                                                  const TokenHistory& history) {
-  const auto size = static_cast<TokenId>(logits.size());
-  return Adjust(
-      logits,
-      [size](TokenId token) -> ptrdiff_t {
-        return token >= 0 && token < size ? token : -1;
-      },
-      params, history);
-}
-
-std::vector<TokenId> AdjustedTokens(const SamplingParams& params,
-                                    const TokenHistory& history) {
-  std::vector<TokenId> tokens;
-  const auto add = [&](absl::Span<const TokenId> some) {
-    tokens.insert(tokens.end(), some.begin(), some.end());
-  };
-  for (const LogitBias& entry : params.logit_bias) tokens.push_back(entry.id);
-  const SplitHistory split = Split(history);
-  if (params.repetition_penalty != 1) add(split.prompt);
-  if (params.repetition_penalty != 1 || params.presence_penalty != 0 ||
-      params.frequency_penalty != 0) {
-    add(split.generated);
-    add(split.drafts);
+  OUTRIDER_ASSIGN_OR_RETURN(
+      const LogitMoves moves,
+      MovesOf(params, history, static_cast<int>(logits.size())));
+  std::vector<double> values(logits.begin(), logits.end());
+  for (const MovedToken& moved : moves.tokens) {
+    double& value = values[moved.token];
+    value = MovedLogit(moves, moved, value);
   }
-  std::sort(tokens.begin(), tokens.end());
-  tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
-  return tokens;
+  return values;
 }
 
 absl::StatusOr<std::vector<double>> AdjustLogitsOf(
     absl::Span<const TokenId> tokens, absl::Span<const float> logits,
     const SamplingParams& params, const TokenHistory& history) {
-  return Adjust(
-      logits,
-      [tokens](TokenId token) -> ptrdiff_t {
-        const auto it = std::lower_bound(tokens.begin(), tokens.end(), token);
-        return it != tokens.end() && *it == token ? it - tokens.begin() : -1;
-      },
-      params, history);
+  OUTRIDER_ASSIGN_OR_RETURN(
+      const LogitMoves moves,
+      MovesOf(params, history, tokens.empty() ? 0 : tokens.back() + 1));
+  if (TokensOf(moves) != tokens) {
+    return absl::InternalError("these are not the tokens that are moved");
+  }
+  std::vector<double> values;
+  values.reserve(tokens.size());
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    values.push_back(MovedLogit(moves, moves.tokens[i], double{logits[i]}));
+  }
+  return values;
 }
 
 }  // namespace outrider

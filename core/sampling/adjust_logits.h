@@ -6,6 +6,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "core/base/logit_moves.h"
+#include "core/base/token.h"
 #include "core/sampling/sampling_params.h"
 #include "core/sampling/token_history.h"
 
@@ -30,10 +32,22 @@ absl::StatusOr<std::vector<double>> AdjustLogits(absl::Span<const float> logits,
                                                  const SamplingParams& params,
                                                  const TokenHistory& history);
 
-// The tokens whose logits it may move, ascending: a function of parameters and
-// history. AdjustLogitsOf does the same for these alone, of which `logits` are.
-std::vector<TokenId> AdjustedTokens(const SamplingParams& params,
-                                    const TokenHistory& history);
+// The same said of the tokens that it may move, of which a model may make the
+// weights of a row that it keeps: a function of parameters and history.
+// INTERNAL where one is not below `vocab_size`.
+absl::StatusOr<LogitMoves> MovesOf(const SamplingParams& params,
+                                   const TokenHistory& history, int vocab_size);
+// What they are once `token` has been generated too. `moves` are by these
+// parameters.
+void AddGenerated(TokenId token, const SamplingParams& params,
+                  LogitMoves& moves);
+std::vector<TokenId> TokensOf(const LogitMoves& moves);
+// What becomes of a logit of that token.
+double MovedLogit(const LogitMoves& moves, const MovedToken& token,
+                  double logit);
+
+// AdjustLogits of these tokens alone, of which `logits` are. INTERNAL where
+// they are not those that it may move.
 absl::StatusOr<std::vector<double>> AdjustLogitsOf(
     absl::Span<const TokenId> tokens, absl::Span<const float> logits,
     const SamplingParams& params, const TokenHistory& history);

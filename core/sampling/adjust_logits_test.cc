@@ -108,5 +108,49 @@ TEST(AdjustLogitsTest, APromptLongerThanTheTextIsAllOfIt) {
               ElementsAre(4, -4, 2, 1, 8));
 }
 
+std::vector<TokenId> MovedTokens(const SamplingParams& params) {
+  const auto moves = MovesOf(params, kHistory, /*vocab_size=*/5);
+  EXPECT_TRUE(moves.ok()) << moves.status();
+  return TokensOf(moves.value_or(LogitMoves()));
+}
+
+TEST(LogitMovesTest, TokensThatMayMoveAreThoseOfTextAndBias) {
+  EXPECT_THAT(MovedTokens({}), ElementsAre());
+  EXPECT_THAT(MovedTokens({.presence_penalty = 1}), ElementsAre(2, 3));
+  EXPECT_THAT(MovedTokens({.frequency_penalty = 1, .logit_bias = {{4, 1.0}}}),
+              ElementsAre(2, 3, 4));
+  EXPECT_THAT(MovedTokens({.repetition_penalty = 2, .logit_bias = {{1, 1.0}}}),
+              ElementsAre(0, 1, 2, 3));
+}
+
+TEST(LogitMovesTest, GrowByATokenAsTheHistoryDoes) {
+  const TokenSeq drafts = {3, 1, 3};
+  for (const SamplingParams& params :
+       {SamplingParams{.logit_bias = {{4, 2.0}}},
+        SamplingParams{.frequency_penalty = 0.5, .logit_bias = {{1, 2.0}}},
+        SamplingParams{.repetition_penalty = 2, .presence_penalty = 1}}) {
+    LogitMoves moves = *MovesOf(params, {.committed = kCommitted}, 5);
+    for (const TokenId token : drafts) AddGenerated(token, params, moves);
+    const LogitMoves all =
+        *MovesOf(params, {.committed = kCommitted, .drafts = drafts}, 5);
+    ASSERT_EQ(TokensOf(moves), TokensOf(all));
+    for (size_t i = 0; i < all.tokens.size(); ++i) {
+      EXPECT_EQ(moves.tokens[i].num_generated, all.tokens[i].num_generated);
+      EXPECT_EQ(moves.tokens[i].bias, all.tokens[i].bias);
+    }
+  }
+}
+
+TEST(LogitMovesTest, OfSomeTokensAloneAreThoseOfTheRow) {
+  const SamplingParams params = {.repetition_penalty = 2,
+                                 .frequency_penalty = 0.25,
+                                 .logit_bias = {{2, 1.0}, {4, -3.0}}};
+  const std::vector<TokenId> tokens = {0, 1, 2, 3, 4};
+  EXPECT_EQ(*AdjustLogitsOf(tokens, kLogits, params, kHistory),
+            Adjusted(params));
+  EXPECT_THAT(AdjustLogitsOf({0, 1, 2, 4}, {4, -4, 2, 8}, params, kHistory),
+              StatusIs(absl::StatusCode::kInternal));
+}
+
 }  // namespace
 }  // namespace outrider

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <memory>
 #include <utility>
 
 #include "core/base/mutant.h"
@@ -28,14 +29,50 @@ int NumTop(const SamplingParams& params, int vocab_size) {
   return params.top_k <= kMaxTopLogits ? params.top_k : 0;
 }
 
-DrawQuestion AskDraw(const DraftBlock& block, size_t row, uint64_t seed) {
+// Whether rows are drawn from with weights of all tokens. Penalties at
+// temperature 0 want no weight, but the greatest of what they leave.
+bool IsDrawn(const SamplingParams& params) {
+  return !IsCut(params) && !(IsGreedy(params) && AdjustsLogits(params));
+}
+
+RowQuestion WholeRow(const SamplingParams& params, int vocab_size) {
+  return {.vocab_size = vocab_size,
+          .temperature = IsGreedy(params) ? 0 : params.temperature};
+}
+
+RowQuestion AskDraw(const DraftBlock& block, size_t row,
+                    const SamplingParams& params, const LogitMoves& moves,
+                    uint64_t seed, int vocab_size) {
   const uint64_t position = block.start + OUTRIDER_MUTANT(D1, row, row + 1);
+  RowQuestion question = WholeRow(params, vocab_size);
+  DrawQuestion draw = {.moves = moves};
   if (block.rule == RuleKind::kCoupled) {
-    return {.noise = DrawQuestion::Noise{.seed = seed, .position = position}};
+    draw.noise = DrawQuestion::Noise{.seed = seed, .position = position};
+  } else {
+    draw.uniform = Coins(seed).Uniform({Purpose::kTail, position});
+    if (row < block.supports.size()) draw.support = block.supports[row];
   }
-  DrawQuestion question = {.uniform =
-                               Coins(seed).Uniform({Purpose::kTail, position})};
-  if (row < block.supports.size()) question.support = block.supports[row];
+  if (draw.support.size() <= kMaxAskedTokens &&
+      moves.tokens.size() <= kMaxAskedTokens) {
+    question.what = std::move(draw);
+  }
+  return question;
+}
+
+RowQuestion AskTop(const SamplingParams& params, const TokenHistory& history,
+                   const LogitMoves& moves, int vocab_size) {
+  RowQuestion question = WholeRow(params, vocab_size);
+  const int count = NumTop(params, vocab_size);
+  if (count == 0 || moves.tokens.size() > kMaxAskedTokens) return question;
+  question.what = TopQuestion{
+      .count = count,
+      .tokens = TokensOf(moves),
+      .suffices = [&params, history](TopAnswer& answer) {
+        auto row = ProcessTop(answer, params, history);
+        if (!row.has_value()) return false;
+        answer.row = std::make_shared<const Distribution>(*std::move(row));
+        return true;
+      }};
   return question;
 }
 
@@ -43,18 +80,10 @@ DrawQuestion AskDraw(const DraftBlock& block, size_t row, uint64_t seed) {
 
 RowQuestion AskTop(const SamplingParams& params, const TokenHistory& history,
                    int vocab_size) {
-  RowQuestion question = {
-      .vocab_size = vocab_size,
-      .temperature = IsGreedy(params) ? 0 : params.temperature};
-  TopQuestion top = {.count = NumTop(params, vocab_size)};
-  if (top.count == 0) return question;
-  if (AdjustsLogits(params)) top.tokens = AdjustedTokens(params, history);
-  if (top.tokens.size() > kMaxAskedTokens) return question;
-  top.suffices = [&params, history](const TopAnswer& answer) {
-    return ProcessTop(answer, params, history).has_value();
-  };
-  question.what = std::move(top);
-  return question;
+  const auto moves = MovesOf(params, history, vocab_size);
+  // The whole row says it again.
+  if (!moves.ok()) return WholeRow(params, vocab_size);
+  return AskTop(params, history, *moves, vocab_size);
 }
 
 std::vector<RowQuestion> AskRows(const DraftBlock& block,
@@ -62,22 +91,21 @@ std::vector<RowQuestion> AskRows(const DraftBlock& block,
                                  std::optional<uint64_t> seed, int vocab_size) {
   // It compares a draft's logit with the argmax's.
   if (IsGreedy(params) && IsLossy(params)) return {};
-  const bool is_drawn = !IsCut(params) && !AdjustsLogits(params);
-  if (is_drawn && !seed.has_value()) return {};
+  if (IsDrawn(params) && !seed.has_value()) return {};
+  TokenHistory history = block.history;
+  history.drafts = {};
+  absl::StatusOr<LogitMoves> moves = MovesOf(params, history, vocab_size);
+  if (!moves.ok()) return {};
   std::vector<RowQuestion> questions;
   questions.reserve(block.supports.size() + 1);
   for (size_t i = 0; i <= block.supports.size(); ++i) {
-    if (!is_drawn) {
-      TokenHistory history = block.history;
-      history.drafts = history.drafts.first(i);
-      questions.push_back(AskTop(params, history, vocab_size));
-      continue;
+    if (OUTRIDER_MUTANT(D4, i > 0, false)) {
+      AddGenerated(block.history.drafts[i - 1], params, *moves);
     }
-    DrawQuestion draw = AskDraw(block, i, *seed);
-    RowQuestion& question = questions.emplace_back(
-        RowQuestion{.vocab_size = vocab_size,
-                    .temperature = IsGreedy(params) ? 0 : params.temperature});
-    if (draw.support.size() <= kMaxAskedTokens) question.what = draw;
+    history.drafts = block.history.drafts.first(i);
+    questions.push_back(
+        IsDrawn(params) ? AskDraw(block, i, params, *moves, *seed, vocab_size)
+                        : AskTop(params, history, *moves, vocab_size));
   }
   return questions;
 }

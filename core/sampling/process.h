@@ -35,7 +35,8 @@ absl::StatusOr<Distribution> Process(absl::Span<const float> logits,
 // The same from the greatest logits of a row (row_question.h), where these
 // decide which tokens stay: then it is what Process makes of the whole row, to
 // the last bit. Nothing where they do not: that depends on the row, `params`
-// and `history` alone.
+// and `history` alone. What was made of an answer before, by these, stands in
+// it (TopAnswer::row).
 std::optional<Distribution> ProcessTop(const TopAnswer& answer,
                                        const SamplingParams& params,
                                        const TokenHistory& history);

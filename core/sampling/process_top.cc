@@ -93,6 +93,7 @@ std::optional<Distribution> KeepMass(const Distribution& known, double rest,
 std::optional<Distribution> ProcessTop(const TopAnswer& answer,
                                        const SamplingParams& params,
                                        const TokenHistory& history) {
+  if (answer.row != nullptr) return *answer.row;
   const auto moved =
       AdjustLogitsOf(answer.tokens, answer.token_logits, params, history);
   if (!moved.ok()) return std::nullopt;  // the whole row says it again

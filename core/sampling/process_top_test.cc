@@ -5,7 +5,6 @@
 #include <variant>
 #include <vector>
 
-#include "core/sampling/adjust_logits.h"
 #include "core/sampling/ask_rows.h"
 #include "core/sampling/coins.h"
 #include "core/sampling/process.h"
@@ -88,17 +87,6 @@ TEST(ProcessTopTest, ARowThatIsCutNowhereIsNotAskedAbout) {
     EXPECT_TRUE(std::holds_alternative<std::monostate>(
         AskTop(params, {}, kRowSize).what));
   }
-}
-
-TEST(ProcessTopTest, TokensThatMayMoveAreThoseOfTextAndBias) {
-  const TokenSeq text = {5, 17, 5, 9};
-  const TokenHistory history = {.committed = text, .prompt_length = 2};
-  using Tokens = std::vector<TokenId>;
-  EXPECT_EQ(AdjustedTokens({}, history), Tokens());
-  EXPECT_EQ(AdjustedTokens({.presence_penalty = 1}, history), (Tokens{5, 9}));
-  EXPECT_EQ(AdjustedTokens({.repetition_penalty = 2, .logit_bias = {{3, 1.0}}},
-                           history),
-            (Tokens{3, 5, 9, 17}));
 }
 
 }  // namespace

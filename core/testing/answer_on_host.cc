@@ -7,6 +7,7 @@
 #include <numeric>
 #include <vector>
 
+#include "core/sampling/adjust_logits.h"
 #include "core/sampling/coins.h"
 #include "core/sampling/draft_confidence.h"
 #include "core/sampling/process.h"
@@ -18,18 +19,21 @@ bool IsAmong(absl::Span<const TokenId> tokens, TokenId token) {
   return std::binary_search(tokens.begin(), tokens.end(), token);
 }
 
-double WeightOf(float logit, float top, double temperature) {
-  return std::exp((double{logit} - double{top}) / temperature);
+double WeightOf(double logit, double top, double temperature) {
+  return std::exp((logit - top) / temperature);
 }
 
 DrawAnswer Draw(const DrawQuestion& draw, double temperature,
-                absl::Span<const float> logits) {
-  const int argmax = FindArgmax(logits).argmax;
+                absl::Span<const float> row) {
+  std::vector<double> logits(row.begin(), row.end());
+  for (const MovedToken& moved : draw.moves.tokens) {
+    logits[moved.token] = MovedLogit(draw.moves, moved, logits[moved.token]);
+  }
+  const auto argmax = std::max_element(logits.begin(), logits.end());
   std::vector<double> weights;
-  for (size_t i = 0; i < logits.size(); ++i) {
-    weights.push_back(temperature > 0
-                          ? WeightOf(logits[i], logits[argmax], temperature)
-                          : (static_cast<int>(i) == argmax ? 1.0 : 0.0));
+  for (auto logit = logits.begin(); logit != logits.end(); ++logit) {
+    weights.push_back(temperature > 0 ? WeightOf(*logit, *argmax, temperature)
+                                      : (logit == argmax ? 1.0 : 0.0));
   }
   DrawAnswer answer;
   std::vector<double> off = weights;

@@ -154,9 +154,19 @@ std::vector<VerifyCase> VerifyCases() {
                      {.top_k = 2, .repetition_penalty = 1.5},
                      RuleKind::kRejection,
                      format});
+    cases.push_back({name + "PenalisedUncut",
+                     {.temperature = 0.8,
+                      .repetition_penalty = 1.3,
+                      .presence_penalty = 0.4,
+                      .frequency_penalty = 0.9,
+                      .logit_bias = {{1, 0.5}, {4, -2.0}}},
+                     RuleKind::kRejection,
+                     format});
   }
   cases.push_back({"Coupled", {.temperature = 0.9}, RuleKind::kCoupled});
   cases.push_back({"CoupledTopK", {.top_k = 2}, RuleKind::kCoupled});
+  cases.push_back(
+      {"CoupledPenalised", {.frequency_penalty = 0.9}, RuleKind::kCoupled});
   return cases;
 }
 
@@ -184,8 +194,8 @@ TEST(AnsweredRowsTest, WholeRowsAreNeverAskedAbout) {
   EXPECT_EQ(counts.num_answered + counts.num_undecided, 0);
 }
 
-// Mistakes in the questions (D1), in what is decided by the answers (D2, D3),
-// and in the answers.
+// Mistakes in the questions (D1, D4), in what is decided by the answers (D2,
+// D3), and in the answers.
 TEST(AnsweredRowsMutantsTest, D1ACoinOfAnotherPositionIsCaught) {
   const ScopedMutant mutant(Mutant::kD1);
   AnswerCounts counts;
@@ -216,6 +226,18 @@ TEST(AnsweredRowsMutantsTest, D3OthersThatWeighNothingAreCaught) {
       1e-2);
 }
 
+TEST(AnsweredRowsMutantsTest, D4DraftsThatPenaltiesDoNotSeeAreCaught) {
+  const ScopedMutant mutant(Mutant::kD4);
+  AnswerCounts counts;
+  for (const ReplyFormat format :
+       {ReplyFormat::kSparse, ReplyFormat::kTokens}) {
+    EXPECT_GT(
+        NumDifferent({.sampling = {.frequency_penalty = 2}, .format = format},
+                     Answers(counts)),
+        0);
+  }
+}
+
 TEST(AnsweredRowsMutantsTest, TheSupportsOfOneToTheRightAreCaught) {
   const auto shifted = [](const RowQuestion& question,
                           absl::Span<const float> logits) {
@@ -234,7 +256,9 @@ TEST(AnsweredRowsMutantsTest, MovedTokensOneToTheRightAreCaught) {
   const auto shifted = [](const RowQuestion& question,
                           absl::Span<const float> logits) {
     auto answer = AnswerOnHost(question, logits);
-    auto& moved = std::get<TopAnswer>(*answer).token_logits;
+    auto& top = std::get<TopAnswer>(*answer);
+    top.row = nullptr;
+    auto& moved = top.token_logits;
     std::rotate(moved.begin(), moved.begin() + 1, moved.end());
     return answer;
   };

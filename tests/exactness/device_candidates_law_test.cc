@@ -38,7 +38,7 @@ class DeviceAnswers {
   std::optional<RowAnswer> operator()(const RowQuestion& question,
                                       absl::Span<const float> logits) {
     const auto& top = std::get<TopQuestion>(question.what);
-    const TopAnswer& answer = Find(question, top, logits);
+    TopAnswer answer = Find(question, top, logits);
     const bool is_enough = !top.suffices || top.suffices(answer);
     ++(is_enough ? counts_.num_answered : counts_.num_undecided);
     if (!is_enough) return std::nullopt;

@@ -175,6 +175,11 @@ TEST(DeviceRowsLawTest, WhatIsAcceptedHasTheLawOfTheLogits) {
     for (uint32_t i = 0; i <= kVocabulary; ++i) {
       rows.push_back({.logits = Logits(kVocabulary, 20 + i, 3.0f),
                       .temperature = temperature});
+      if (temperature == 0.7) {
+        rows.back().moves = {.frequency_penalty = 0.8,
+                             .tokens = {{.token = 1, .num_generated = 2},
+                                        {.token = 3, .bias = 1.5}}};
+      }
     }
     // Two positions, each within the bound.
     EXPECT_LE(DifferenceOfLaw(rows, q), 2 * kTotalVariation) << temperature;

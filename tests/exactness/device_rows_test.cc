@@ -38,7 +38,9 @@ std::vector<TokenId> EveryNth(int vocab_size, int step) {
 void ExpectAsOnHost(const Question& question, const Answer& answer) {
   const Distribution p = OnHost(question);
   ASSERT_TRUE(answer.row.is_valid);
-  EXPECT_EQ(answer.row.argmax, FindArgmax(question.logits).argmax);
+  const std::vector<double> row = MovedRow(question);
+  EXPECT_EQ(answer.row.argmax,
+            std::max_element(row.begin(), row.end()) - row.begin());
   double on_support = 0, difference = 0;
   for (size_t i = 0; i < question.support.size(); ++i) {
     on_support += p(question.support[i]);
@@ -97,6 +99,67 @@ TEST_P(DeviceRowsTest, AnswersAreThoseOfTheHostFromOneToSixteenRows) {
   }
 }
 
+// Every step-th token is moved, by whatever there is to move it.
+LogitMoves Moves(int vocab_size, int step) {
+  LogitMoves moves = {.repetition_penalty = 1.7,
+                      .frequency_penalty = 0.3,
+                      .presence_penalty = -0.6};
+  for (const TokenId token : EveryNth(vocab_size, step)) {
+    moves.tokens.push_back({.token = token,
+                            .num_generated = token % 4 - 1,
+                            .bias = token % 3 == 0 ? token % 7 - 3.0 : 0.0});
+  }
+  return moves;
+}
+
+// They are on the support and off it, and in each of a row's chunks.
+TEST_P(DeviceRowsTest, MovedTokensWeighWhatTheHostHasThemWeigh) {
+  for (const int size : {1, 2, 17, 513, 4097, 9000}) {
+    for (const double temperature : {0.3, 1.0}) {
+      Question question = {.logits = Logits(size, size, 8.0f),
+                           .temperature = temperature,
+                           .support = EveryNth(size, 7),
+                           .moves = Moves(size, 5)};
+      Question race = question;
+      race.support.clear();
+      race.is_coupled = true;
+      race.position = static_cast<uint64_t>(size);
+      const auto answers = Ask({question, race, question});
+      SCOPED_TRACE(size);
+      ExpectAsOnHost(question, answers[0]);
+      ExpectAsOnHost(race, answers[1]);
+      ExpectAsOnHost(question, answers[2]);
+    }
+  }
+}
+
+TEST_P(DeviceRowsTest, WeightsAreOfTheGreatestOfWhatBiasLeaves) {
+  std::vector<float> logits = Logits(5000, 3, 2.0f);
+  logits[4100] = 90.0f;  // all others weigh nothing beside it
+  LogitMoves moves = {.tokens = {{.token = 4100, .bias = -100.0}}};
+  const Question question = {
+      .logits = logits, .support = {1, 4100}, .moves = moves};
+  ExpectAsOnHost(question, Ask({question})[0]);
+  moves.tokens = {{.token = 7, .bias = 100.0}};
+  const Question raised = {.logits = logits, .support = {7, 8}, .moves = moves};
+  ExpectAsOnHost(raised, Ask({raised})[0]);
+}
+
+TEST_P(DeviceRowsTest, AMovedLogitThatIsNoneOrMaskedStaysSo) {
+  std::vector<float> logits = Logits(5000, 3, 2.0f);
+  const LogitMoves moves = {
+      .repetition_penalty = 0.01,
+      .tokens = {{.token = 4500, .num_generated = 1, .bias = 100.0}}};
+  logits[4500] = -kInfinity;
+  const Question masked = {.logits = logits, .support = {4500}, .moves = moves};
+  ExpectAsOnHost(masked, Ask({masked})[0]);
+  for (const float bad : {kInfinity, std::nanf(""), 3e38f}) {
+    logits[4500] = bad;
+    EXPECT_FALSE(Ask({{.logits = logits, .moves = moves}})[0].row.is_valid)
+        << bad;
+  }
+}
+
 // The tokens before the drawn one hold less than the coin, with it more.
 TEST_P(DeviceRowsTest, ACoinDrawsTheTokenWhoseShareItFallsInto) {
   for (const int size : {2, 40, 4097, 9000}) {
@@ -104,7 +167,8 @@ TEST_P(DeviceRowsTest, ACoinDrawsTheTokenWhoseShareItFallsInto) {
     for (const float uniform : RandomValues(60, 5)) {
       questions.push_back({.logits = Logits(size, 11, 6.0f),
                            .support = EveryNth(size, size == 2 ? 2 : 3),
-                           .uniform = (uniform + 1.0) / 2.0});
+                           .uniform = (uniform + 1.0) / 2.0,
+                           .moves = Moves(size, 4)});
       if (size == 2) questions.back().support = {0};
     }
     const auto answers = Ask(questions);
@@ -232,6 +296,8 @@ TEST_P(DeviceRowsTest, AnAnswerDependsOnItsOwnRowAlone) {
                          .is_coupled = i % 4 == 3,
                          .position = i});
     if (questions.back().is_coupled) questions.back().support.clear();
+    if (i % 3 == 1)
+      questions.back().moves = Moves(4500, 4 + static_cast<int>(i));
   }
   const auto together = Ask(questions);
   for (size_t i = 0; i < questions.size(); ++i) {

@@ -84,10 +84,11 @@ struct Drafts {
 
 constexpr int kNumRounds = 8;
 
-Drafts RunRounds(const DrawCase& c, TableLm::Guess guess) {
+Drafts RunRounds(const DrawCase& c, TableLm::Guess guess,
+                 TableLm::Answer answer = Answer) {
   const auto node = MakeDraftNode({.table = LogitsAfter,
                                    .vocab_size = kWords,
-                                   .answer = Answer,
+                                   .answer = std::move(answer),
                                    .guess = std::move(guess)});
   TokenSeq text(14, 1);
   DraftCall call = {.header = {.session = {.bytes = {1}}},
@@ -187,6 +188,27 @@ TEST_P(DrawnTokensTest, AModelMayStopAnywhere) {
     };
     const Drafts some = RunRounds(GetParam(), stops);
     EXPECT_TRUE(AreSame(some, RunRounds(GetParam(), {}))) << most;
+  }
+}
+
+// What a model draws would move the logits of the row after it.
+TEST(PenalisedDraftsTest, AreThoseOfWholeRowsAndAnsweredRowByRow) {
+  for (const SamplingParams& sampling :
+       {SamplingParams{.repetition_penalty = 1.5},
+        SamplingParams{.temperature = 0, .frequency_penalty = 0.6},
+        SamplingParams{.top_p = 0.9, .logit_bias = {{2, 1.0}, {4, -1.0}}}}) {
+    const DrawCase c = {
+        .sampling = sampling,
+        .options = {.support_size = 3, .min_draft_probability = 0.01}};
+    int num_answered = 0;
+    const Drafts answered =
+        RunRounds(c, Guesses(0), [&](const RowQuestion& question, auto logits) {
+          auto answer = AnswerOnHost(question, logits);
+          num_answered += answer.has_value() ? 1 : 0;
+          return answer;
+        });
+    EXPECT_TRUE(AreSame(answered, RunRounds(c, {}, /*answer=*/{})));
+    EXPECT_EQ(num_answered, answered.num_passes);
   }
 }
 

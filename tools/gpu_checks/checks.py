@@ -66,12 +66,13 @@ def greedy(machine):
 # devices' roundings could move: no token with a cell of its own comes or goes by them.
 LAW_PROMPT = ("<|begin_of_text|>", "\u0120" * 3, "\u0120def", "\u0120__")
 LAW_TOP_P = 0.75
-LAWS = {"the model's": (), "top-p": ("--top-p", LAW_TOP_P)}
+# A penalty that looks at the whole text, as the law's texts are prompts of the CPU's.
+LAWS = {"the model's": (), "top-p": ("--top-p", LAW_TOP_P), "repetition penalty": ("--repetition-penalty", 1.2)}
 WAYS = {"plain": (0,), "rejection": (4, "--acceptance-rule", "rejection"), "coupled": (4, "--acceptance-rule", "coupled")}
 
 
 def chi_square(machine, num_samples=800, num_tokens=6):
-    """Sampled texts by the device, plain, by rejection and coupled, and with top-p: are they of the law of the CPU's rows?"""
+    """Sampled texts by the device, plain, by rejection and coupled, cut and penalised too: are they of the law of the CPU's rows?"""
     vocabulary = json.loads((TARGET / "tokenizer.json").read_text("utf-8"))["model"]["vocab"]
     prompt = [vocabulary[token] for token in LAW_PROMPT]
     with machine.cluster(TARGET, DRAFT, "cpu") as address:

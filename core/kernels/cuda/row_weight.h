@@ -9,8 +9,8 @@ namespace outrider::kernels::cuda {
 // The weight of a logit in a row whose greatest is `top`; `scale` is log2(e) /
 // temperature. The difference is taken in double, lest its rounding grow with
 // the scale.
-__device__ inline float RowWeight(float logit, float top, double scale) {
-  const double distance = static_cast<double>(logit) - static_cast<double>(top);
+__device__ inline float RowWeight(double logit, float top, double scale) {
+  const double distance = logit - static_cast<double>(top);
   return exp2f(static_cast<float>(distance * scale));
 }
 

@@ -55,15 +55,78 @@ __device__ inline Top WarpTop(Top top) {
   return top;
 }
 
+// What is said of each token of a chunk, by its place in it.
+using Marks = unsigned char[kChunk];
+constexpr unsigned char kIsOnSupport = 1;
+constexpr unsigned char kIsMoved = 2;
+
+// The first of `count` places whose token is not below `token`.
+template <typename TokenAt>
+__device__ inline int FirstPlace(int count, int token,
+                                 const TokenAt& token_at) {
+  int first = 0, last = count;
+  while (first < last) {
+    const int middle = (first + last) / 2;
+    if (token_at(middle) < token) {
+      first = middle + 1;
+    } else {
+      last = middle;
+    }
+  }
+  return first;
+}
+
+// Marks the chunk's tokens that are moved, and none else.
+__device__ inline void MarkMoved(const ScoreRowsArgs& args, const DrawRow& row,
+                                 int begin, unsigned char* marks) {
+  const int thread = static_cast<int>(threadIdx.x);
+  for (int i = thread; i < kChunk; i += kThreads) marks[i] = 0;
+  __syncthreads();
+  const MovedLogit* const moved = args.moved + row.first_moved;
+  const int first =
+      FirstPlace(row.num_moved, begin, [&](int i) { return moved[i].token; });
+  for (int i = first + thread; i < row.num_moved; i += kThreads) {
+    if (moved[i].token >= begin + kChunk) break;
+    marks[moved[i].token - begin] = kIsMoved;
+  }
+  __syncthreads();
+}
+
+// core/sampling/adjust_logits.h defines it.
+__device__ inline double Moved(const DrawRow& row, const MovedLogit& moved,
+                               float logit) {
+  double x = static_cast<double>(logit) + moved.bias;
+  if (moved.num_generated < 0) return x;
+  x = x > 0.0 ? x / row.repetition_penalty : x * row.repetition_penalty;
+  if (moved.num_generated == 0) return x;
+  x -= row.frequency_penalty * static_cast<double>(moved.num_generated);
+  return x - row.presence_penalty;
+}
+
+// The logit of a token with that mark.
+__device__ inline double LogitOf(const ScoreRowsArgs& args, const DrawRow& row,
+                                 unsigned char mark, int token) {
+  const float logit = __ldg(row.logits + token);
+  if ((mark & kIsMoved) == 0) return static_cast<double>(logit);
+  const MovedLogit* const moved = args.moved + row.first_moved;
+  const int place =
+      FirstPlace(row.num_moved, token, [&](int i) { return moved[i].token; });
+  return Moved(row, moved[place], logit);
+}
+
 // Block (x, y): chunk x of row y.
 __global__ void __launch_bounds__(kThreads)
     TopKernel(ScoreRowsArgs args, Chunk* chunks) {
   OUTRIDER_SHARED(Top[kWarps], tops);
+  OUTRIDER_SHARED(Marks, marks);
   const int thread = static_cast<int>(threadIdx.x);
-  const float* logits = args.rows[blockIdx.y].logits;
-  const int vocab_size = args.rows[blockIdx.y].vocab_size;
+  const DrawRow row = args.rows[blockIdx.y];
+  const float* logits = row.logits;
+  const int vocab_size = row.vocab_size;
   if (vocab_size == 0) return;
   const int begin = static_cast<int>(blockIdx.x) * kChunk;
+  const bool has_moved = row.num_moved > 0;
+  if (has_moved) MarkMoved(args, row, begin, marks);
   Top top;
   top.token = begin;
   // Neighbours read neighbours: here the order decides nothing. All are asked
@@ -77,7 +140,10 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
   for (int i = 0; i < kRun; ++i) {
     const int token = begin + i * kThreads + thread;
-    const float x = values[i];
+    float x = values[i];
+    if (has_moved && marks[token - begin] != 0) {
+      x = static_cast<float>(LogitOf(args, row, marks[token - begin], token));
+    }
     top.is_bad = top.is_bad || !(x < INFINITY);
     if (x > top.value) {
       top.value = x;
@@ -106,58 +172,54 @@ __device__ inline Top TopOfRow(const Chunk* chunks, int num_chunks) {
   return top;
 }
 
-__device__ inline float WeightOf(const DrawRow& row, const Top& top,
+__device__ inline float WeightOf(const ScoreRowsArgs& args, const DrawRow& row,
+                                 const Top& top, unsigned char mark,
                                  int token) {
   if (row.scale == 0.0) return token == top.token ? 1.0f : 0.0f;
-  return RowWeight(__ldg(row.logits + token), top.value, row.scale);
+  return RowWeight(LogitOf(args, row, mark, token), top.value, row.scale);
 }
 
-// Which tokens of a chunk are on the support, by their place in it.
-using Marks = unsigned char[kChunk];
-
-// Marks the chunk's tokens that are on the support; `visit` is called for each
-// with its place in ScoreRowsArgs::support.
+// Marks the chunk's tokens: those that are moved, and those on the support, for
+// each of which `visit` is called with its place in ScoreRowsArgs::support and
+// its mark.
 template <typename Visit>
-__device__ void MarkSupport(const ScoreRowsArgs& args, const DrawRow& row,
-                            int begin, unsigned char* marks,
-                            const Visit& visit) {
-  const int thread = static_cast<int>(threadIdx.x);
-  for (int i = thread; i < kChunk; i += kThreads) marks[i] = 0;
-  __syncthreads();
+__device__ void MarkTokens(const ScoreRowsArgs& args, const DrawRow& row,
+                           int begin, unsigned char* marks,
+                           const Visit& visit) {
+  MarkMoved(args, row, begin, marks);
   const int* support = args.support + row.first_support;
-  int first = 0, last = row.num_support;  // the first place not below `begin`
-  while (first < last) {
-    const int middle = (first + last) / 2;
-    if (support[middle] < begin) {
-      first = middle + 1;
-    } else {
-      last = middle;
-    }
-  }
+  const int first =
+      FirstPlace(row.num_support, begin, [&](int i) { return support[i]; });
+  const int thread = static_cast<int>(threadIdx.x);
   for (int i = first + thread; i < row.num_support; i += kThreads) {
     if (support[i] >= begin + kChunk) break;
-    marks[support[i] - begin] = 1;
-    visit(row.first_support + i);
+    unsigned char& mark = marks[support[i] - begin];
+    mark |= kIsOnSupport;
+    visit(row.first_support + i, mark);
   }
   __syncthreads();
 }
 
 // The weight of the thread's tokens off the support.
-__device__ inline double TailOfRun(const DrawRow& row, const Top& top,
+__device__ inline double TailOfRun(const ScoreRowsArgs& args,
+                                   const DrawRow& row, const Top& top,
                                    int begin, const unsigned char* marks) {
   double sum = 0.0;
   const int first = static_cast<int>(threadIdx.x) * kRun;
   for (int i = first; i < first + kRun; ++i) {
     if (begin + i >= row.vocab_size) break;
-    if (marks[i] == 0) sum += WeightOf(row, top, begin + i);
+    if ((marks[i] & kIsOnSupport) == 0) {
+      sum += WeightOf(args, row, top, marks[i], begin + i);
+    }
   }
   return sum;
 }
 
 // The least -log(u) / weight of the thread's tokens. Quotients are compared
 // crosswise, and only the winner's is taken.
-__device__ inline Racer RaceOfRun(const DrawRow& row, const Top& top,
-                                  int begin) {
+__device__ inline Racer RaceOfRun(const ScoreRowsArgs& args, const DrawRow& row,
+                                  const Top& top, int begin,
+                                  const unsigned char* marks) {
   double best_log = INFINITY, best_weight = 1.0;
   int winner = -1;
   const int first = begin + static_cast<int>(threadIdx.x) * kRun;
@@ -166,7 +228,8 @@ __device__ inline Racer RaceOfRun(const DrawRow& row, const Top& top,
     if (pair >= row.vocab_size) break;
     const CoinBits noise = NoiseOf(row.seed, row.position, pair);
     for (int i = 0; i < 2 && pair + i < row.vocab_size; ++i) {
-      const double weight = WeightOf(row, top, pair + i);
+      const double weight =
+          WeightOf(args, row, top, marks[pair - begin + i], pair + i);
       if (weight <= 0.0) continue;
       const double uniform = OpenUniform(noise.bits[i]);
       // -log(u) > 1 - u: nearly all lose without a logarithm.
@@ -197,13 +260,16 @@ __global__ void __launch_bounds__(kThreads)
   Chunk* const mine = chunks + blockIdx.y * gridDim.x;
   const Top top = TopOfRow(mine, static_cast<int>(gridDim.x));
   const int begin = static_cast<int>(blockIdx.x) * kChunk;
-  MarkSupport(args, row, begin, marks, [&](int place) {
-    args.support_weights[place] = WeightOf(row, top, args.support[place]);
+  MarkTokens(args, row, begin, marks, [&](int place, unsigned char mark) {
+    args.support_weights[place] =
+        WeightOf(args, row, top, mark, args.support[place]);
   });
   const int thread = static_cast<int>(threadIdx.x);
-  const double tail = WarpSumOfDoubles(TailOfRun(row, top, begin, marks));
+  const double tail = WarpSumOfDoubles(TailOfRun(args, row, top, begin, marks));
   Racer racer;
-  if (row.is_coupled) racer = WarpFirst(RaceOfRun(row, top, begin));
+  if (row.is_coupled) {
+    racer = WarpFirst(RaceOfRun(args, row, top, begin, marks));
+  }
   if (thread % kWarpSize == 0) {
     tails[thread / kWarpSize] = tail;
     racers[thread / kWarpSize] = racer;
@@ -258,8 +324,8 @@ __global__ void __launch_bounds__(kThreads)
   const int chunk = Choose(num_chunks, threshold, before,
                            [&](int i) { return mine[i].tail; });
   const int begin = max(chunk, 0) * kChunk;
-  MarkSupport(args, row, begin, marks, [](int) {});
-  runs[thread] = TailOfRun(row, top, begin, marks);
+  MarkTokens(args, row, begin, marks, [](int, unsigned char) {});
+  runs[thread] = TailOfRun(args, row, top, begin, marks);
   const double warp_tail = WarpSumOfDoubles(runs[thread]);
   if (thread % kWarpSize == 0) warps[thread / kWarpSize] = warp_tail;
   __syncthreads();
@@ -285,8 +351,9 @@ __global__ void __launch_bounds__(kThreads)
     const int first = (warp * kWarpSize + lane) * kRun;
     const int token = Choose(kRun, threshold, before, [&](int i) -> double {
       const int at = begin + first + i;
-      if (at >= row.vocab_size || marks[first + i] != 0) return 0.0;
-      return WeightOf(row, top, at);
+      const unsigned char mark = marks[first + i];
+      if (at >= row.vocab_size || (mark & kIsOnSupport) != 0) return 0.0;
+      return WeightOf(args, row, top, mark, at);
     });
     answer.drawn = begin + first + token;
   }

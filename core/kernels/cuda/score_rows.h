@@ -9,6 +9,16 @@
 
 namespace outrider::kernels::cuda {
 
+// A token whose logit is moved before it weighs anything.
+struct MovedLogit {
+  double bias = 0;  // added first
+  int token = 0;
+  // Less than 0: no more is done to it. Else DrawRow's repetition penalty
+  // divides what is positive and multiplies what is not; and where it is more
+  // than 0, so many frequency penalties are taken off, and a presence penalty.
+  int num_generated = -1;
+};
+
 // What the acceptance rule wants to know of one row of logits: how the target
 // sees the tokens of a draft's support, the mass off it, and one token.
 struct DrawRow {
@@ -21,6 +31,12 @@ struct DrawRow {
   // ScoreRowsArgs::support.
   int first_support = 0;
   int num_support = 0;
+  // Its moved tokens, ascending, in ScoreRowsArgs::moved; not at temperature 0.
+  int first_moved = 0;
+  int num_moved = 0;
+  double repetition_penalty = 1;
+  double frequency_penalty = 0;
+  double presence_penalty = 0;
   // The coin of the draw off the support, in [0, 1): the host's own.
   double uniform = 0;
   // Or the draw is from the whole row, with the noise that
@@ -30,9 +46,10 @@ struct DrawRow {
   uint64_t position = 0;
 };
 
-// A token's weight is 2^(scale * (its logit - top)).
+// A token's weight is 2^(scale * (its logit - top)), of logits as they have
+// been moved.
 struct DrawRowResult {
-  float top = 0;   // the greatest logit
+  float top = 0;   // the greatest logit, rounded where it was moved
   int argmax = 0;  // the lowest of its ids
   // -1 where the mass off the support is 0, and where the row is none: where a
   // logit is NaN or infinite, or all are -infinity.
@@ -44,11 +61,12 @@ struct DrawRowResult {
 struct ScoreRowsArgs {
   const DrawRow* rows = nullptr;  // [num_rows]
   int num_rows = 0;
-  int vocab_size = 0;                // the most that a row has
-  const int* support = nullptr;      // of all rows
-  void* scratch = nullptr;           // ScoreRowsScratchBytes, aligned to 16
-  float* support_weights = nullptr;  // as long as `support`
-  DrawRowResult* answers = nullptr;  // [num_rows]
+  int vocab_size = 0;                 // the most that a row has
+  const int* support = nullptr;       // of all rows
+  const MovedLogit* moved = nullptr;  // of all rows
+  void* scratch = nullptr;            // ScoreRowsScratchBytes, aligned to 16
+  float* support_weights = nullptr;   // as long as `support`
+  DrawRowResult* answers = nullptr;   // [num_rows]
 };
 
 // Rows are cut into chunks, each of which leaves something to the next kernel.
