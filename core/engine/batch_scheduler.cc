@@ -27,6 +27,7 @@ auto PopFront(Queue& queue) {
 // which have no session yet.
 template <typename Queue, typename Take>
 void OfferEach(Queue& queue, const Take& take) {
+  if (queue.empty()) return;
   auto kept = queue.begin();
   for (auto& job : queue) {
     take(job);

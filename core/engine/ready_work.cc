@@ -70,12 +70,13 @@ void ReadyWork::Add(std::unique_ptr<Job> job) {
   Queue& queue = job->is_prefill() ? prompts_
                  : job->is_ahead() ? ahead_
                                    : running_;
-  auto place = queue.end();
-  if (job->is_prefill() && job->holds_up_stream()) {
-    place = std::find_if(queue.begin(), queue.end(), [](const auto& other) {
-      return !other->holds_up_stream();
-    });
+  if (!job->is_prefill() || !job->holds_up_stream()) {
+    queue.push_back(std::move(job));
+    return;
   }
+  const auto place =
+      std::find_if(queue.begin(), queue.end(),
+                   [](const auto& other) { return !other->holds_up_stream(); });
   queue.insert(place, std::move(job));
 }
 

@@ -96,6 +96,7 @@ class LogitRows {
   }
   std::vector<RowView> Views() const {
     std::vector<RowView> views;
+    views.reserve(static_cast<size_t>(num_rows_));
     for (int i = 0; i < num_rows_; ++i) views.push_back(View(i));
     return views;
   }

@@ -49,7 +49,8 @@ SimulatedLm::SimulatedLm(Options options)
              .vocab_size = options_.vocab_size,
              .context_length = options_.context_length,
              .kv_block_bytes = kBlockBytes}),
-      available_kv_bytes_(options_.kv_bytes) {
+      available_kv_bytes_(options_.kv_bytes),
+      impossible_(static_cast<size_t>(options_.vocab_size), kImpossible) {
   OUTRIDER_CHECK(options_.vocab_size >= kMinVocabSize);
 }
 
@@ -110,7 +111,7 @@ LogitRows SimulatedLm::ExtendOne(const Extension& extension) {
 void SimulatedLm::AppendRow(uint64_t context_hash,
                             std::vector<float>& values) const {
   const size_t row = values.size();
-  values.resize(row + options_.vocab_size, kImpossible);
+  values.insert(values.end(), impossible_.begin(), impossible_.end());
   const uint64_t first = Mix(context_hash ^ 1);
   const auto at = [&](uint64_t place) -> float& {
     // `first` alone is reduced: sums of 64 bits could wrap around.

@@ -60,7 +60,8 @@ class SimulatedLm final : public CausalLm {
   const Options options_;
   const ModelInfo info_;
   int64_t available_kv_bytes_;
-  BlockEntries<uint64_t> hashes_{0};  // of the tokens up to a position
+  const std::vector<float> impossible_;  // a row that allows no token
+  BlockEntries<uint64_t> hashes_{0};     // of the tokens up to a position
 };
 
 }  // namespace outrider

@@ -36,6 +36,7 @@ DraftBlock JudgedBlock(const VerifyCall& call,
                       .history = {.committed = committed,
                                   .drafts = call.draft_tokens,
                                   .prompt_length = call.prompt_length}};
+  block.supports.reserve(call.draft_tokens.size());
   for (size_t i = 0; i < call.draft_tokens.size(); ++i) {
     block.supports.push_back(
         NeedsDraftRows(call) ? call.draft_rows[i].support()
@@ -44,10 +45,11 @@ DraftBlock JudgedBlock(const VerifyCall& call,
   return block;
 }
 
-// The one token that each row gave.
+// The one token that each row gave, where somebody asks for its score.
 std::vector<TokenSeq> TokensOf(const VerifyCall& call, const Verdict& verdict,
                                absl::Span<const TokenId> more = {}) {
   std::vector<TokenSeq> tokens;
+  if (!call.logprobs.has_value()) return tokens;
   for (int i = 0; i < verdict.num_accepted; ++i) {
     tokens.push_back({call.draft_tokens[i]});
   }
