@@ -35,7 +35,7 @@ class DraftEngine::DraftWork final : public CallWork {
                   .random = random_.get()}) {}
 
   Want Start() override {
-    if (context_.model_answers && AdjustsLogits(call().sampling)) {
+    if (context_.model_answers && LooksAtText(call().sampling)) {
       text_ = TextOfDelta();
       context_.committed = text_;
     }

@@ -64,14 +64,12 @@ absl::StatusOr<Distribution> DraftRow(absl::Span<const float> logits,
 
 // The same from an answer to AskTop.
 absl::StatusOr<Distribution> DraftRow(const TopAnswer& answer,
-                                      const SamplingParams& asked,
-                                      absl::Span<const TokenId> uncommitted,
                                       const DraftContext& context) {
-  const auto row = ProcessTop(answer, asked, HistoryOf(uncommitted, context));
-  if (!row.has_value()) {
+  if (answer.row == nullptr) {
     return absl::InternalError("an answered row does not decide");
   }
-  return KeepTop(*row, context.options.support_size, MassLeftToCut(context));
+  return KeepTop(*answer.row, context.options.support_size,
+                 MassLeftToCut(context));
 }
 
 // Draws the next token from `row` and puts it after the draft, with the
@@ -117,11 +115,13 @@ class ModelDraft final : public DraftInProgress {
 
   RowQuestion question() const override {
     if (num_rows() == 0 || !context_.model_answers) return {};
-    RowQuestion question =
-        AskTop(asked_, HistoryOf(uncommitted_, context_), vocab_size_);
+    const auto moves =
+        MovesOf(asked_, HistoryOf(uncommitted_, context_), vocab_size_);
+    if (!moves.ok()) return {};  // the whole row says it again
+    RowQuestion question = AskTop(asked_, *moves, vocab_size_);
     if (auto* top = std::get_if<TopQuestion>(&question.what)) {
       top->wants_top_probability = EndsEarly();
-      // What it draws moves the logits of the row after it.
+      // A model draws from the greatest logits alone.
       if (!AdjustsLogits(asked_)) top->next = HowNextIsDrawn();
     }
     return question;
@@ -132,10 +132,10 @@ class ModelDraft final : public DraftInProgress {
     const LogitRows own = rows.WithVocabSize(vocab_size_);
     const RowView view = own.View(0);
     OUTRIDER_ASSIGN_OR_RETURN(
-        Distribution row, view.answer != nullptr
-                              ? DraftRow(std::get<TopAnswer>(*view.answer),
-                                         asked_, uncommitted_, context_)
-                              : DraftRow(view.logits, uncommitted_, context_));
+        Distribution row,
+        view.answer != nullptr
+            ? DraftRow(std::get<TopAnswer>(*view.answer), context_)
+            : DraftRow(view.logits, uncommitted_, context_));
     DrawInto(draft_, std::move(row), context_);
     uncommitted_.push_back(draft_.tokens.back());
     if (EndsEarly()) {

@@ -35,7 +35,7 @@ class VerifyEngine::VerifyWork final : public CallWork {
       : CallWork(std::move(call), std::move(request), std::move(done)),
         engine_(engine),
         has_history_(engine.options_.model_answers &&
-                     AdjustsLogits(this->call().sampling)),
+                     LooksAtText(this->call().sampling)),
         tokens_(this->call().header.delta.append_tokens) {
     const std::vector<TokenId>& drafts = this->call().draft_tokens;
     tokens_.insert(tokens_.end(), drafts.begin(), drafts.end());

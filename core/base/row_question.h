@@ -16,7 +16,7 @@
 
 namespace outrider {
 
-class Distribution;  // core/sampling
+class Distribution;  // of core/sampling; an answer only hands it on
 
 // What sampling asks of a row of logits, so that a model whose rows are on a
 // device answers there, and a few KB come to the host in place of the row. A
@@ -61,7 +61,8 @@ struct TopAnswer {
   // If asked for: the probability at temperature 1 of the greatest logit, that
   // of `tokens` among them, as the model gave it.
   double top_probability = 0;
-  // What TopQuestion::suffices made of it, for ProcessTop.
+  // What TopQuestion::suffices made of it to see that, so that nobody does so
+  // again: what is drawn from (AskTop).
   std::shared_ptr<const Distribution> row = {};
 };
 

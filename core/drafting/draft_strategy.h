@@ -22,8 +22,8 @@ namespace outrider {
 // What a strategy may look at. New needs extend this struct.
 struct DraftContext {
   // All of them, in order. They move while a draft is under way: whoever runs
-  // it sets this before each Take, and before each question where penalties
-  // look at them (AdjustsLogits).
+  // it sets this before each Take, and where penalties look at them
+  // (LooksAtText) before each question, too.
   absl::Span<const TokenId> committed = {};
   // What is taken to come after those; the draft begins after it. Only a
   // strategy with a model is asked for such drafts.

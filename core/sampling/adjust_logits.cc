@@ -30,66 +30,67 @@ SplitHistory Split(const TokenHistory& history) {
               OUTRIDER_MUTANT(P1, history.drafts, absl::Span<const TokenId>())};
 }
 
-// Adds to the number of each.
-absl::Status Count(absl::Span<const TokenId> tokens, std::vector<int>& counts) {
+// Adds so much to what each of them has, which is at least 0 then.
+absl::Status Count(absl::Span<const TokenId> tokens, int change,
+                   std::vector<int>& counts) {
   for (const TokenId token : tokens) {
     if (token < 0 || static_cast<size_t>(token) >= counts.size()) {
       return absl::InternalError(
           absl::StrCat("token ", token, " of the history is not in a row of ",
                        counts.size(), " logits"));
     }
-    ++counts[token];
+    counts[token] = std::max(counts[token], 0) + change;
   }
   return absl::OkStatus();
 }
 
-bool CountsGenerated(const SamplingParams& params) {
-  return params.repetition_penalty != 1 || params.frequency_penalty != 0 ||
-         params.presence_penalty != 0;
-}
-
-// Where the token is among those, or would be.
-auto PlaceOf(TokenId token, std::vector<MovedToken>& tokens) {
-  return std::lower_bound(tokens.begin(), tokens.end(), token,
-                          [](const MovedToken& moved, TokenId other) {
-                            return moved.token < other;
-                          });
-}
-
-MovedToken& FindOrAdd(TokenId token, std::vector<MovedToken>& tokens) {
-  const auto place = PlaceOf(token, tokens);
-  if (place != tokens.end() && place->token == token) return *place;
-  return *tokens.insert(place, {.token = token});
-}
-
-// Those of the history, by the number of each.
-absl::StatusOr<std::vector<MovedToken>> TokensOfHistory(
+// Those of the text, by the number of each.
+absl::StatusOr<std::vector<MovedToken>> TokensOfText(
     const SamplingParams& params, const TokenHistory& history, int vocab_size) {
   std::vector<MovedToken> tokens;
-  if (!CountsGenerated(params)) return tokens;
+  if (!LooksAtText(params)) return tokens;
   const SplitHistory text = Split(history);
+  std::vector<int> counts(vocab_size, MovedToken::kNotInText);
   // Repetition alone looks at the prompt.
-  const bool has_prompt =
-      OUTRIDER_MUTANT(P4, params.repetition_penalty != 1, false);
-  std::vector<int> in_prompt(has_prompt ? vocab_size : 0),
-      generated(vocab_size);
-  if (has_prompt) OUTRIDER_RETURN_IF_ERROR(Count(text.prompt, in_prompt));
-  OUTRIDER_RETURN_IF_ERROR(Count(text.generated, generated));
-  OUTRIDER_RETURN_IF_ERROR(Count(text.drafts, generated));
+  if (OUTRIDER_MUTANT(P4, params.repetition_penalty != 1, false)) {
+    OUTRIDER_RETURN_IF_ERROR(Count(text.prompt, 0, counts));
+  }
+  OUTRIDER_RETURN_IF_ERROR(Count(text.generated, 1, counts));
+  OUTRIDER_RETURN_IF_ERROR(Count(text.drafts, 1, counts));
   for (TokenId token = 0; token < vocab_size; ++token) {
-    if (generated[token] == 0 && (!has_prompt || in_prompt[token] == 0)) {
-      continue;
-    }
-    tokens.push_back({.token = token, .num_generated = generated[token]});
+    if (counts[token] == MovedToken::kNotInText) continue;
+    tokens.push_back({.token = token, .num_generated = counts[token]});
   }
   return tokens;
+}
+
+// Both are ascending.
+std::vector<MovedToken> WithBias(const std::vector<MovedToken>& tokens,
+                                 const std::vector<LogitBias>& entries) {
+  std::vector<MovedToken> all;
+  all.reserve(tokens.size() + entries.size());
+  auto token = tokens.begin();
+  for (const LogitBias& entry : entries) {
+    while (token != tokens.end() && token->token < entry.id) {
+      all.push_back(*token++);
+    }
+    const bool is_in_text = token != tokens.end() && token->token == entry.id;
+    all.push_back(is_in_text ? *token++ : MovedToken{.token = entry.id});
+    all.back().bias = entry.bias;
+  }
+  all.insert(all.end(), token, tokens.end());
+  return all;
 }
 
 }  // namespace
 
 bool AdjustsLogits(const SamplingParams& params) {
+  return LooksAtText(params) || !params.logit_bias.empty();
+}
+
+bool LooksAtText(const SamplingParams& params) {
   return params.repetition_penalty != 1 || params.presence_penalty != 0 ||
-         params.frequency_penalty != 0 || !params.logit_bias.empty();
+         params.frequency_penalty != 0;
 }
 
 absl::StatusOr<LogitMoves> MovesOf(const SamplingParams& params,
@@ -99,23 +100,29 @@ absl::StatusOr<LogitMoves> MovesOf(const SamplingParams& params,
                       .frequency_penalty = params.frequency_penalty,
                       .presence_penalty = params.presence_penalty};
   OUTRIDER_ASSIGN_OR_RETURN(moves.tokens,
-                            TokensOfHistory(params, history, vocab_size));
+                            TokensOfText(params, history, vocab_size));
   for (const LogitBias& entry : params.logit_bias) {
-    if (entry.id < 0 || entry.id >= vocab_size) {
-      return absl::InternalError(absl::StrCat("logit_bias names token ",
-                                              entry.id, ", but a row has ",
-                                              vocab_size, " logits"));
-    }
-    FindOrAdd(entry.id, moves.tokens).bias += entry.bias;
+    if (entry.id >= 0 && entry.id < vocab_size) continue;
+    return absl::InternalError(absl::StrCat("logit_bias names token ", entry.id,
+                                            ", but a row has ", vocab_size,
+                                            " logits"));
+  }
+  if (!params.logit_bias.empty()) {
+    moves.tokens = WithBias(moves.tokens, params.logit_bias);
   }
   return moves;
 }
 
 void AddGenerated(TokenId token, const SamplingParams& params,
                   LogitMoves& moves) {
-  if (!CountsGenerated(params)) return;
-  int& num_generated = FindOrAdd(token, moves.tokens).num_generated;
-  num_generated = std::max(num_generated, 0) + 1;
+  if (!LooksAtText(params)) return;
+  auto place = std::lower_bound(
+      moves.tokens.begin(), moves.tokens.end(), token,
+      [](const MovedToken& moved, TokenId id) { return moved.token < id; });
+  if (place == moves.tokens.end() || place->token != token) {
+    place = moves.tokens.insert(place, {.token = token});
+  }
+  place->num_generated = std::max(place->num_generated, 0) + 1;
 }
 
 std::vector<TokenId> TokensOf(const LogitMoves& moves) {
@@ -147,23 +154,6 @@ absl::StatusOr<std::vector<double>> AdjustLogits(absl::Span<const float> logits,
   for (const MovedToken& moved : moves.tokens) {
     double& value = values[moved.token];
     value = MovedLogit(moves, moved, value);
-  }
-  return values;
-}
-
-absl::StatusOr<std::vector<double>> AdjustLogitsOf(
-    absl::Span<const TokenId> tokens, absl::Span<const float> logits,
-    const SamplingParams& params, const TokenHistory& history) {
-  OUTRIDER_ASSIGN_OR_RETURN(
-      const LogitMoves moves,
-      MovesOf(params, history, tokens.empty() ? 0 : tokens.back() + 1));
-  if (TokensOf(moves) != tokens) {
-    return absl::InternalError("these are not the tokens that are moved");
-  }
-  std::vector<double> values;
-  values.reserve(tokens.size());
-  for (size_t i = 0; i < tokens.size(); ++i) {
-    values.push_back(MovedLogit(moves, moves.tokens[i], double{logits[i]}));
   }
   return values;
 }

@@ -32,12 +32,14 @@ absl::StatusOr<std::vector<double>> AdjustLogits(absl::Span<const float> logits,
                                                  const SamplingParams& params,
                                                  const TokenHistory& history);
 
-// The same said of the tokens that it may move, of which a model may make the
-// weights of a row that it keeps: a function of parameters and history.
-// INTERNAL where one is not below `vocab_size`.
+// Whether they look at the text before a row: all but bias does.
+bool LooksAtText(const SamplingParams& params);
+
+// What they do to a row, token by token, for those who have not all of it.
+// INTERNAL where history or bias names a token that is not below `vocab_size`.
 absl::StatusOr<LogitMoves> MovesOf(const SamplingParams& params,
                                    const TokenHistory& history, int vocab_size);
-// What they are once `token` has been generated too. `moves` are by these
+// What they do once `token` has been generated too. `moves` are by these
 // parameters.
 void AddGenerated(TokenId token, const SamplingParams& params,
                   LogitMoves& moves);
@@ -45,12 +47,6 @@ std::vector<TokenId> TokensOf(const LogitMoves& moves);
 // What becomes of a logit of that token.
 double MovedLogit(const LogitMoves& moves, const MovedToken& token,
                   double logit);
-
-// AdjustLogits of these tokens alone, of which `logits` are. INTERNAL where
-// they are not those that it may move.
-absl::StatusOr<std::vector<double>> AdjustLogitsOf(
-    absl::Span<const TokenId> tokens, absl::Span<const float> logits,
-    const SamplingParams& params, const TokenHistory& history);
 
 }  // namespace outrider
 

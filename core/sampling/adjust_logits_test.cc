@@ -129,27 +129,18 @@ TEST(LogitMovesTest, GrowByATokenAsTheHistoryDoes) {
        {SamplingParams{.logit_bias = {{4, 2.0}}},
         SamplingParams{.frequency_penalty = 0.5, .logit_bias = {{1, 2.0}}},
         SamplingParams{.repetition_penalty = 2, .presence_penalty = 1}}) {
-    LogitMoves moves = *MovesOf(params, {.committed = kCommitted}, 5);
+    const TokenHistory before = {.committed = kCommitted, .prompt_length = 3};
+    LogitMoves moves = *MovesOf(params, before, 5);
     for (const TokenId token : drafts) AddGenerated(token, params, moves);
-    const LogitMoves all =
-        *MovesOf(params, {.committed = kCommitted, .drafts = drafts}, 5);
+    TokenHistory after = before;
+    after.drafts = drafts;
+    const LogitMoves all = *MovesOf(params, after, 5);
     ASSERT_EQ(TokensOf(moves), TokensOf(all));
     for (size_t i = 0; i < all.tokens.size(); ++i) {
       EXPECT_EQ(moves.tokens[i].num_generated, all.tokens[i].num_generated);
       EXPECT_EQ(moves.tokens[i].bias, all.tokens[i].bias);
     }
   }
-}
-
-TEST(LogitMovesTest, OfSomeTokensAloneAreThoseOfTheRow) {
-  const SamplingParams params = {.repetition_penalty = 2,
-                                 .frequency_penalty = 0.25,
-                                 .logit_bias = {{2, 1.0}, {4, -3.0}}};
-  const std::vector<TokenId> tokens = {0, 1, 2, 3, 4};
-  EXPECT_EQ(*AdjustLogitsOf(tokens, kLogits, params, kHistory),
-            Adjusted(params));
-  EXPECT_THAT(AdjustLogitsOf({0, 1, 2, 4}, {4, -4, 2, 8}, params, kHistory),
-              StatusIs(absl::StatusCode::kInternal));
 }
 
 }  // namespace

@@ -45,6 +45,7 @@ RowQuestion AskDraw(const DraftBlock& block, size_t row,
                     uint64_t seed, int vocab_size) {
   const uint64_t position = block.start + OUTRIDER_MUTANT(D1, row, row + 1);
   RowQuestion question = WholeRow(params, vocab_size);
+  if (moves.tokens.size() > kMaxAskedTokens) return question;
   DrawQuestion draw = {.moves = moves};
   if (block.rule == RuleKind::kCoupled) {
     draw.noise = DrawQuestion::Noise{.seed = seed, .position = position};
@@ -52,38 +53,28 @@ RowQuestion AskDraw(const DraftBlock& block, size_t row,
     draw.uniform = Coins(seed).Uniform({Purpose::kTail, position});
     if (row < block.supports.size()) draw.support = block.supports[row];
   }
-  if (draw.support.size() <= kMaxAskedTokens &&
-      moves.tokens.size() <= kMaxAskedTokens) {
-    question.what = std::move(draw);
-  }
-  return question;
-}
-
-RowQuestion AskTop(const SamplingParams& params, const TokenHistory& history,
-                   const LogitMoves& moves, int vocab_size) {
-  RowQuestion question = WholeRow(params, vocab_size);
-  const int count = NumTop(params, vocab_size);
-  if (count == 0 || moves.tokens.size() > kMaxAskedTokens) return question;
-  question.what = TopQuestion{
-      .count = count,
-      .tokens = TokensOf(moves),
-      .suffices = [&params, history](TopAnswer& answer) {
-        auto row = ProcessTop(answer, params, history);
-        if (!row.has_value()) return false;
-        answer.row = std::make_shared<const Distribution>(*std::move(row));
-        return true;
-      }};
+  if (draw.support.size() <= kMaxAskedTokens) question.what = std::move(draw);
   return question;
 }
 
 }  // namespace
 
-RowQuestion AskTop(const SamplingParams& params, const TokenHistory& history,
+RowQuestion AskTop(const SamplingParams& params, LogitMoves moves,
                    int vocab_size) {
-  const auto moves = MovesOf(params, history, vocab_size);
-  // The whole row says it again.
-  if (!moves.ok()) return WholeRow(params, vocab_size);
-  return AskTop(params, history, *moves, vocab_size);
+  RowQuestion question = WholeRow(params, vocab_size);
+  const int count = NumTop(params, vocab_size);
+  if (count == 0 || moves.tokens.size() > kMaxAskedTokens) return question;
+  std::vector<TokenId> tokens = TokensOf(moves);
+  question.what = TopQuestion{
+      .count = count,
+      .tokens = std::move(tokens),
+      .suffices = [&params, moves = std::move(moves)](TopAnswer& answer) {
+        auto row = ProcessTop(answer, params, moves);
+        if (!row.has_value()) return false;
+        answer.row = std::make_shared<const Distribution>(*std::move(row));
+        return true;
+      }};
+  return question;
 }
 
 std::vector<RowQuestion> AskRows(const DraftBlock& block,
@@ -102,10 +93,9 @@ std::vector<RowQuestion> AskRows(const DraftBlock& block,
     if (OUTRIDER_MUTANT(D4, i > 0, false)) {
       AddGenerated(block.history.drafts[i - 1], params, *moves);
     }
-    history.drafts = block.history.drafts.first(i);
     questions.push_back(
         IsDrawn(params) ? AskDraw(block, i, params, *moves, *seed, vocab_size)
-                        : AskTop(params, history, *moves, vocab_size));
+                        : AskTop(params, *moves, vocab_size));
   }
   return questions;
 }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/base/logit_moves.h"
 #include "core/base/row_question.h"
 #include "core/sampling/sampling_params.h"
 #include "core/sampling/score_draft.h"
@@ -21,10 +22,11 @@ std::vector<RowQuestion> AskRows(const DraftBlock& block,
                                  const SamplingParams& params,
                                  std::optional<uint64_t> seed, int vocab_size);
 
-// The question after a row that ProcessTop is to make a distribution of; after
-// the whole row where no answer could decide, or where too many tokens are
-// moved.
-RowQuestion AskTop(const SamplingParams& params, const TokenHistory& history,
+// The question after a row that ProcessTop is to make a distribution of, which
+// stands in the answer then (TopAnswer::row); after the whole row where no
+// answer could decide, or where too many tokens are moved. `params` must
+// outlive the result.
+RowQuestion AskTop(const SamplingParams& params, LogitMoves moves,
                    int vocab_size);
 
 }  // namespace outrider

@@ -35,11 +35,10 @@ absl::StatusOr<Distribution> Process(absl::Span<const float> logits,
 // The same from the greatest logits of a row (row_question.h), where these
 // decide which tokens stay: then it is what Process makes of the whole row, to
 // the last bit. Nothing where they do not: that depends on the row, `params`
-// and `history` alone. What was made of an answer before, by these, stands in
-// it (TopAnswer::row).
+// and `moves` alone, which are MovesOf them and what stands before the row.
 std::optional<Distribution> ProcessTop(const TopAnswer& answer,
                                        const SamplingParams& params,
-                                       const TokenHistory& history);
+                                       const LogitMoves& moves);
 
 // INTERNAL where a logit is NaN or +inf, or all are -inf.
 absl::Status CheckLogits(absl::Span<const float> logits);

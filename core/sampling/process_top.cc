@@ -28,16 +28,18 @@ struct KnownLogits {
   double bound = -std::numeric_limits<double>::infinity();
 };
 
-KnownLogits Merge(absl::Span<const double> moved, const TopAnswer& answer) {
-  const std::vector<TokenId>& tokens = answer.tokens;
+KnownLogits Merge(const LogitMoves& moves, const TopAnswer& answer) {
+  const std::vector<MovedToken>& tokens = moves.tokens;
   KnownLogits known;
   size_t next = 0;  // of `tokens`
   for (size_t i = 0; i <= answer.ids.size(); ++i) {
     const bool is_end = i == answer.ids.size();
-    for (; next < tokens.size() && (is_end || tokens[next] < answer.ids[i]);
+    for (;
+         next < tokens.size() && (is_end || tokens[next].token < answer.ids[i]);
          ++next) {
-      known.ids.push_back(tokens[next]);
-      known.values.push_back(moved[next]);
+      known.ids.push_back(tokens[next].token);
+      known.values.push_back(
+          MovedLogit(moves, tokens[next], double{answer.token_logits[next]}));
     }
     if (is_end) break;
     known.ids.push_back(answer.ids[i]);
@@ -92,12 +94,10 @@ std::optional<Distribution> KeepMass(const Distribution& known, double rest,
 
 std::optional<Distribution> ProcessTop(const TopAnswer& answer,
                                        const SamplingParams& params,
-                                       const TokenHistory& history) {
-  if (answer.row != nullptr) return *answer.row;
-  const auto moved =
-      AdjustLogitsOf(answer.tokens, answer.token_logits, params, history);
-  if (!moved.ok()) return std::nullopt;  // the whole row says it again
-  const KnownLogits known = Merge(*moved, answer);
+                                       const LogitMoves& moves) {
+  // Others would have been moved by a text that was not asked about.
+  if (TokensOf(moves) != answer.tokens) return std::nullopt;
+  const KnownLogits known = Merge(moves, answer);
   const auto best = std::max_element(known.values.begin(), known.values.end());
   if (best == known.values.end() ||
       *best == -std::numeric_limits<double>::infinity()) {

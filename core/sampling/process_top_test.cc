@@ -5,6 +5,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/sampling/adjust_logits.h"
 #include "core/sampling/ask_rows.h"
 #include "core/sampling/coins.h"
 #include "core/sampling/process.h"
@@ -34,10 +35,13 @@ std::vector<float> UnevenRow(uint64_t seed, double spread) {
 std::optional<Distribution> OfAnswer(const std::vector<float>& row,
                                      const SamplingParams& params,
                                      const TokenHistory& history) {
+  const LogitMoves moves = *MovesOf(params, history, kRowSize);
   const auto answer =
-      AnswerOnHost(AskTop(params, history, kRowSize), row, /*most_top=*/200);
+      AnswerOnHost(AskTop(params, moves, kRowSize), row, /*most_top=*/200);
   if (!answer.has_value()) return std::nullopt;
-  return ProcessTop(std::get<TopAnswer>(*answer), params, history);
+  const auto& made = std::get<TopAnswer>(*answer).row;
+  EXPECT_NE(made, nullptr);
+  return made == nullptr ? std::nullopt : std::optional(*made);
 }
 
 TEST(ProcessTopTest, WhatDecidesGivesTheBitsOfTheWholeRow) {

@@ -22,9 +22,8 @@ absl::StatusOr<Distribution> ProcessRow(const RowView& row,
   TokenHistory history = block.history;
   history.drafts = history.drafts.first(number);
   if (row.answer != nullptr) {
-    std::optional<Distribution> p =
-        ProcessTop(std::get<TopAnswer>(*row.answer), params, history);
-    if (p.has_value()) return *std::move(p);
+    const auto& made = std::get<TopAnswer>(*row.answer).row;
+    if (made != nullptr) return *made;
     return absl::InternalError("an answered row does not decide");
   }
   OUTRIDER_ASSIGN_OR_RETURN(

@@ -16,7 +16,7 @@ std::optional<TokenId> DrawOnHost(const TopAnswer& answer, double temperature,
                                      .top_k = next.top_k,
                                      .top_p = next.top_p,
                                      .min_p = next.min_p},
-                                    /*history=*/{});
+                                    /*moves=*/{});
   if (!processed.has_value()) return std::nullopt;
   Distribution row = KeepTop(*processed, static_cast<size_t>(next.support_size),
                              next.support_mass);

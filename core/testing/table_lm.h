@@ -64,6 +64,7 @@ class TableLm final : public CausalLm {
   explicit TableLm(Options options);
 
   const ModelInfo& info() const override { return info_; }
+  bool answers_questions() const override { return bool{options_.answer}; }
   int64_t AvailableKvBytes() const override { return available_kv_bytes_; }
   absl::Status AllocateKvBlocks(int num_blocks) override;
   std::unique_ptr<PendingPass> Launch(

@@ -49,7 +49,7 @@ class ReplyCodec {
   virtual absl::Status Check(const VerifyCall& call, int vocab_size) const = 0;
 
   // What stands before the drafts: so many tokens, which need not be here where
-  // AdjustsLogits is not.
+  // LooksAtText is not.
   struct Before {
     size_t length = 0;
     absl::Span<const TokenId> tokens = {};

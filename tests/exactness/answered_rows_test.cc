@@ -184,6 +184,32 @@ TEST_P(AnsweredRowsTest, AReplyIsThatOfWholeRows) {
   EXPECT_EQ(counts.num_undecided, 0);
 }
 
+// Tokens that a verifier draws by itself, whose penalties follow the text.
+VerifyCall RunOf(const SamplingParams& sampling, uint64_t seed) {
+  VerifyCall call = CallOf({.sampling = sampling}, seed);
+  call.draft_tokens.clear();
+  call.draft_rows.clear();
+  call.max_more_tokens = 3;
+  return call;
+}
+int NumDifferentRuns(const TableLm::Answer& answer) {
+  int num_different = 0;
+  for (uint64_t seed = 0; seed < kNumSeeds; ++seed) {
+    const VerifyCall call = RunOf({.frequency_penalty = 1.5}, seed);
+    const VerifyReply whole = ReplyOf(call, {}), reply = ReplyOf(call, answer);
+    num_different +=
+        AreEqual(whole, reply) && whole.more_tokens == reply.more_tokens ? 0
+                                                                         : 1;
+  }
+  return num_different;
+}
+
+TEST(AnsweredRowsTest, ARunIsThatOfWholeRowsWhereAPenaltyFollowsIt) {
+  AnswerCounts counts;
+  EXPECT_EQ(NumDifferentRuns(Answers(counts)), 0);
+  EXPECT_EQ(counts.num_answered, 4 * static_cast<int64_t>(kNumSeeds));
+}
+
 TEST(AnsweredRowsTest, WholeRowsAreNeverAskedAbout) {
   AnswerCounts counts;
   for (VerifyCase c : VerifyCases()) {
@@ -238,6 +264,12 @@ TEST(AnsweredRowsMutantsTest, D4DraftsThatPenaltiesDoNotSeeAreCaught) {
   }
 }
 
+TEST(AnsweredRowsMutantsTest, R2APenaltyThatForgetsTheRunIsCaught) {
+  const ScopedMutant mutant(Mutant::kR2);
+  AnswerCounts counts;
+  EXPECT_GT(NumDifferentRuns(Answers(counts)), 0);
+}
+
 TEST(AnsweredRowsMutantsTest, TheSupportsOfOneToTheRightAreCaught) {
   const auto shifted = [](const RowQuestion& question,
                           absl::Span<const float> logits) {
@@ -253,13 +285,16 @@ TEST(AnsweredRowsMutantsTest, TheSupportsOfOneToTheRightAreCaught) {
 }
 
 TEST(AnsweredRowsMutantsTest, MovedTokensOneToTheRightAreCaught) {
-  const auto shifted = [](const RowQuestion& question,
-                          absl::Span<const float> logits) {
-    auto answer = AnswerOnHost(question, logits);
-    auto& top = std::get<TopAnswer>(*answer);
-    top.row = nullptr;
-    auto& moved = top.token_logits;
+  const auto shifted =
+      [](const RowQuestion& question,
+         absl::Span<const float> logits) -> std::optional<RowAnswer> {
+    RowQuestion asked = question;
+    auto& top = std::get<TopQuestion>(asked.what);
+    const auto suffices = std::exchange(top.suffices, nullptr);
+    auto answer = std::get<TopAnswer>(*AnswerOnHost(asked, logits));
+    auto& moved = answer.token_logits;
     std::rotate(moved.begin(), moved.begin() + 1, moved.end());
+    if (!suffices(answer)) return std::nullopt;
     return answer;
   };
   EXPECT_GT(

@@ -160,6 +160,24 @@ TEST_P(DeviceRowsTest, AMovedLogitThatIsNoneOrMaskedStaysSo) {
   }
 }
 
+// One that is as great without is known to the last bit.
+TEST_P(DeviceRowsTest, ALogitThatIsMovedTooFarForFloat32IsNone) {
+  const LogitMoves far = {.frequency_penalty = -2.0,
+                          .tokens = {{.token = 9, .num_generated = 100000}}};
+  std::vector<float> logits = Logits(5000, 3, 2.0f);
+  const auto draw = [&](double temperature, const LogitMoves& moves) {
+    return Ask({{.logits = logits,
+                 .temperature = temperature,
+                 .moves = moves}})[0]
+        .row;
+  };
+  EXPECT_EQ(draw(1.0, far).drawn, 9);
+  EXPECT_FALSE(draw(1e-3, far).is_valid);
+  EXPECT_EQ(draw(1e-3, far).drawn, -1);
+  logits[9] = 2e5f;
+  EXPECT_EQ(draw(1e-3, {}).drawn, 9);
+}
+
 // The tokens before the drawn one hold less than the coin, with it more.
 TEST_P(DeviceRowsTest, ACoinDrawsTheTokenWhoseShareItFallsInto) {
   for (const int size : {2, 40, 4097, 9000}) {
@@ -296,8 +314,9 @@ TEST_P(DeviceRowsTest, AnAnswerDependsOnItsOwnRowAlone) {
                          .is_coupled = i % 4 == 3,
                          .position = i});
     if (questions.back().is_coupled) questions.back().support.clear();
-    if (i % 3 == 1)
+    if (i % 3 == 1) {
       questions.back().moves = Moves(4500, 4 + static_cast<int>(i));
+    }
   }
   const auto together = Ask(questions);
   for (size_t i = 0; i < questions.size(); ++i) {

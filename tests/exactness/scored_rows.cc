@@ -3,6 +3,7 @@
 
 #include <numeric>
 
+#include "core/base/check.h"
 #include "core/cuda_model/device_question.h"
 #include "core/kernels/cuda/device_array.h"
 #include "core/sampling/adjust_logits.h"
@@ -99,6 +100,7 @@ Distribution OnHost(const Question& question) {
     return CutLogits(absl::MakeConstSpan(MovedRow(question)),
                      {.temperature = question.temperature});
   }
+  OUTRIDER_CHECK(question.moves.tokens.empty());
   return *Process(question.logits, {.temperature = question.temperature}, {});
 }
 

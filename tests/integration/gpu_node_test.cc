@@ -14,13 +14,20 @@
 #include "core/kernels/cuda/emulation/block.h"
 #include "core/kernels/cuda/emulation/stream.h"
 #include "core/node/kv_memory.h"
+#include "core/node/local_node.h"
 #include "core/node/node.h"
 #include "core/node/node_metrics.h"
 #include "core/telemetry/metric_registry.h"
 #include "core/testing/scripted_work.h"
 #include "core/testing/status_matchers.h"
+#include "core/wire/convert.h"
+#include "drafter/drafter_service.h"
 #include "gmock/gmock.h"
+#include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
+#include "outrider/v1/drafter.grpc.pb.h"
+#include "outrider/v1/verifier.grpc.pb.h"
+#include "verifier/verifier_service.h"
 
 namespace outrider {
 namespace {
@@ -184,6 +191,65 @@ TEST(GpuNodeTest, ALostContextEndsEveryCallAndTheNode) {
               StatusIs(absl::StatusCode::kUnavailable));
   EXPECT_THAT(Submit(*node, 20, 1).get(),
               StatusIs(absl::StatusCode::kUnavailable));
+}
+
+// A node that serves one of the two, and a call's header that opens a session.
+std::unique_ptr<LocalNode> Serve(std::unique_ptr<RpcService> (*make_service)(
+    Node&, const NodeDescription&)) {
+  auto model = MakeSmallModel({.capture_time = {}});
+  EXPECT_THAT(model, IsOk());
+  NodeDescription description;
+  description.model_name = "small";
+  description.device = "cuda:0";
+  description.vocab_size = 50;
+  description.context_length = 700;
+  description.max_draft_tokens = 4;
+  description.draft_strategy = "model";
+  return std::make_unique<LocalNode>(
+      *std::move(model), description,
+      [&](Node& node) { return make_service(node, description); },
+      LocalNode::Options{.scheduling = {.sessions = {.num_blocks = 16}}});
+}
+RequestHeader Opening() {
+  return {.session = SessionId::Random(),
+          .step = 1,
+          .delta = {.append_tokens = TokenSeq(20, 1)}};
+}
+void ExpectNoWholeRow(LocalNode& node, int num_answered) {
+  const DeviceCounters& counters = *node.node().model().device_counters();
+  EXPECT_EQ(counters.num_answered_rows, num_answered);
+  EXPECT_EQ(counters.num_copied_rows, 0);
+}
+
+TEST(GpuNodeTest, TheDrafterHasItsRowsAnswered) {
+  const auto node = Serve(MakeDrafterService);
+  const auto stub = v1::DrafterService::NewStub(
+      grpc::CreateChannel(node->address(), grpc::InsecureChannelCredentials()));
+  grpc::ClientContext context;
+  v1::DraftResponse response;
+  const v1::DraftRequest request =
+      ToProto(DraftCall{.header = Opening(),
+                        .max_draft_tokens = 3,
+                        .options = {.support_size = 8},
+                        .sampling = {.frequency_penalty = 0.5}});
+  ASSERT_TRUE(stub->Draft(&context, request, &response).ok());
+  ExpectNoWholeRow(*node, 3);
+}
+
+TEST(GpuNodeTest, TheVerifierHasItsRowsAnswered) {
+  const auto node = Serve(MakeVerifierService);
+  const auto stub = v1::VerifierService::NewStub(
+      grpc::CreateChannel(node->address(), grpc::InsecureChannelCredentials()));
+  grpc::ClientContext context;
+  v1::VerifyResponse response;
+  const v1::VerifyRequest request =
+      ToProto(VerifyCall{.header = Opening(),
+                         .draft_tokens = {3, 4},
+                         .reply_format = ReplyFormat::kTokens,
+                         .sampling = {.frequency_penalty = 0.5},
+                         .rule = RuleKind::kCoupled});
+  ASSERT_TRUE(stub->Verify(&context, request, &response).ok());
+  ExpectNoWholeRow(*node, 3);
 }
 
 // It is so whoever shares a pass with whom.

@@ -26,6 +26,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 KERNELS = ROOT / "core/kernels/cuda"
@@ -120,6 +121,7 @@ class Build:
         self.compile = {pathlib.Path(c["file"]).name: shlex.split(c["command"]) for c in commands
                         if "outrider_emulated_cuda_kernels" in c["command"] and c["file"].endswith(".cu")}
         self.links = {name: self.link_of(name) for name in {"kernels_cuda_tests", *PROGRAMS.values()}}
+        self.patience = {}  # with tests of a mutant, by program and suites: seconds
 
     def link_of(self, program):
         """The command that links a test program."""
@@ -144,8 +146,8 @@ class Build:
             command += ["-O1", "-w"]
             if subprocess.run(command, cwd=self.folder, capture_output=True, check=False).returncode:
                 return "does not compile"
-        program = str(scratch / "mutant_tests")
-        link = list(self.links[PROGRAMS.get(kernel, "kernels_cuda_tests")])
+        program, original = str(scratch / "mutant_tests"), PROGRAMS.get(kernel, "kernels_cuda_tests")
+        link = list(self.links[original])
         at = link.index("-o")
         link[at + 1] = program
         link[at + 2:at + 2] = objects  # before the library that holds the originals
@@ -154,14 +156,22 @@ class Build:
         first, others = (":".join(SUITES[kernel] + order for order in orders)
                          for orders in (("order_1", "/0"), ("order_2", "order_3", "/1", "/2")))
         for suites in (first, f"{others}:{WITHOUT_ORDER.get(kernel, '')}"):
+            if (original, suites) not in self.patience:
+                start = time.monotonic()
+                run_tests(self.folder / "tests" / original, suites, timeout=None).check_returncode()
+                self.patience[original, suites] = 30 + 5 * (time.monotonic() - start)
             try:
-                done = subprocess.run([program, f"--gtest_filter={suites}", "--gtest_fail_fast", "--gtest_brief=1"],
-                                      capture_output=True, check=False, timeout=300)
+                done = run_tests(program, suites, timeout=self.patience[original, suites])
             except subprocess.TimeoutExpired:
                 return "does not end"
             if done.returncode:
                 return "fails"
         return ""
+
+
+def run_tests(program, suites, timeout):
+    return subprocess.run([program, f"--gtest_filter={suites}", "--gtest_fail_fast", "--gtest_brief=1"],
+                          capture_output=True, check=False, timeout=timeout)
 
 
 def explained():

@@ -335,6 +335,10 @@ __global__ void __launch_bounds__(kThreads)
   answer.top = top.value;
   answer.argmax = top.token;
   answer.is_valid = !top.is_bad && top.value > -INFINITY;
+  // By so much of an exponent at most the greatest was rounded.
+  if (row.num_moved > 0 && row.scale * fabs(top.value) * 0x1p-24 > 1.0) {
+    answer.is_valid = false;
+  }
   answer.tail = tail;
   answer.drawn = -1;
   if (row.is_coupled) {

@@ -52,7 +52,8 @@ struct DrawRowResult {
   float top = 0;   // the greatest logit, rounded where it was moved
   int argmax = 0;  // the lowest of its ids
   // -1 where the mass off the support is 0, and where the row is none: where a
-  // logit is NaN or infinite, or all are -infinity.
+  // logit is NaN or infinite, all are -infinity, or one is moved so far that
+  // float32 does not tell by how much.
   int drawn = 0;
   bool is_valid = false;
   double tail = 0;  // the weight of all tokens off the support
