@@ -2,9 +2,11 @@
 #include "drafter/model_strategy.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <variant>
 
+#include "core/base/logit_moves.h"
 #include "core/base/mutant.h"
 #include "core/base/status_macros.h"
 #include "core/sampling/adjust_logits.h"
@@ -115,10 +117,13 @@ class ModelDraft final : public DraftInProgress {
 
   RowQuestion question() const override {
     if (num_rows() == 0 || !context_.model_answers) return {};
-    const auto moves =
-        MovesOf(asked_, HistoryOf(uncommitted_, context_), vocab_size_);
-    if (!moves.ok()) return {};  // the whole row says it again
-    RowQuestion question = AskTop(asked_, *moves, vocab_size_);
+    if (!moves_.has_value()) {
+      auto moves =
+          MovesOf(asked_, HistoryOf(uncommitted_, context_), vocab_size_);
+      if (!moves.ok()) return {};  // the whole row says it again
+      moves_ = *std::move(moves);
+    }
+    RowQuestion question = AskTop(asked_, *moves_, vocab_size_);
     if (auto* top = std::get_if<TopQuestion>(&question.what)) {
       top->wants_top_probability = EndsEarly();
       // A model draws from the greatest logits alone.
@@ -138,6 +143,9 @@ class ModelDraft final : public DraftInProgress {
             : DraftRow(view.logits, uncommitted_, context_));
     DrawInto(draft_, std::move(row), context_);
     uncommitted_.push_back(draft_.tokens.back());
+    if (moves_.has_value()) {
+      AddGenerated(draft_.tokens.back(), asked_, *moves_);
+    }
     if (EndsEarly()) {
       const double confidence =
           view.answer != nullptr
@@ -176,7 +184,9 @@ class ModelDraft final : public DraftInProgress {
   const DraftContext& context_;
   const SamplingParams asked_;  // where rows are answered
   const int vocab_size_;
-  TokenSeq uncommitted_;    // guessed, then drafted
+  TokenSeq uncommitted_;  // guessed, then drafted
+  // What moves the next row's logits, once somebody has asked for a question.
+  mutable std::optional<LogitMoves> moves_ = {};
   double probability_ = 1;  // of the drafter's first choices, all together
 };
 
