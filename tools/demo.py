@@ -162,7 +162,6 @@ def generate(address: str, prompt: str, setting: Setting, *flags: str) -> Run:
     k = "auto" if setting.is_auto else str(setting.k)
     return Run(json.loads(output_of(
         "outrider", "generate", "--coordinator", address, "--json-rounds", "-k", k,
-        "--schedule", "auto" if setting.is_auto else "sequential",
         *([] if setting.is_auto else ["--min-draft-probability", str(setting.min_probability)]),
         *(["--prompt-lookup"] if setting.prompt_lookup else []),
         "--max-tokens", str(NUM_TOKENS), "--ignore-eos", *flags, "--", prompt)))

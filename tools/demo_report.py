@@ -205,9 +205,8 @@ def print_speed_table(runs: dict[Setting, list[Run]], inside: Inside) -> None:
         mark = marks.get(setting)
         print(styled(BOLD, f"{line}   <- {mark}") if mark else line)
     if AUTO in runs:
-        print("\n auto  the coordinator chooses for each round K, where an unsure drafter ends\n"
-              "       before it, and whether the drafter works while the verifier does\n"
-              "       (-k auto --schedule auto, the defaults); the others draft in turn")
+        print("\n auto  the coordinator chooses for each round K, and where an unsure drafter\n"
+              "       ends before it (-k auto, the default)")
     early = max((setting.min_probability for setting in runs), default=0.0)
     if early:
         print(f"\n ?  a draft ends where the drafter's first choices are less probable than {early:g}\n"

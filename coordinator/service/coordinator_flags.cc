@@ -113,7 +113,7 @@ void AddDefaultsOfRequests(CLI::App& app, CoordinatorFlags& flags) {
       ->transform(
           CLI::CheckedTransformer(ScheduleNames()).name("").description(""))
       ->type_name("SCHEDULE")
-      ->default_str("auto");
+      ->default_str("sequential");
   AddDraftOptionFlags(app, flags.service.default_draft_options);
   app.add_flag("--prompt-lookup", flags.service.default_prompt_lookup,
                "where the text so far says how it may go on, draft from it and "

@@ -41,7 +41,7 @@ class GenerationServiceImpl final : public RpcService {
     std::chrono::milliseconds resume_patience = std::chrono::seconds(15);
     int default_draft_tokens = 4;  // where a fixed number is wanted
     DraftLengthMode default_draft_length_mode = DraftLengthMode::kAuto;
-    Schedule default_schedule = Schedule::kAuto;
+    Schedule default_schedule = Schedule::kSequential;
     bool default_prompt_lookup = false;
     int max_plain_tokens = MeasuredRunLength::kDefaultMost;
     DraftOptions default_draft_options = kGenerationDraftOptions;

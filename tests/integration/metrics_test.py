@@ -126,7 +126,7 @@ class MetricsTest(ScrapingTest):
 
     def test_drafts_that_are_looked_up_call_no_drafter(self):
         self.start_all()
-        flags = ("-k", "4", "--schedule", "sequential", "--temperature", "0", "--max-tokens", "60")
+        flags = ("-k", "4", "--temperature", "0", "--max-tokens", "60")
         plain = self.run_client(*flags)["token_ids"]
         run = self.run_client(*flags, "--prompt-lookup")
         self.assertEqual(run["token_ids"], plain)
