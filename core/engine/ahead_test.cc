@@ -64,6 +64,17 @@ TEST_F(AheadTest, ManyRowsWaitUntilAllOthersHaveHadTheirs) {
   EXPECT_THAT(RunPass(), ElementsAre(Pair(2, 8)));
 }
 
+// Whoever adds nodes by how many wait would add them for nobody.
+TEST_F(AheadTest, ItIsNotCountedAmongThoseWhoWait) {
+  OpenAll({1, 2, 3});
+  LearnPassTime();
+  SubmitAhead(2, 8);
+  SubmitAhead(3, 30);  // taken in as a prompt is
+  EXPECT_EQ(scheduler_.metrics().num_waiting, 0);
+  Submit(1, 1);
+  EXPECT_EQ(scheduler_.metrics().num_waiting, 1);
+}
+
 // Four are to have four drafts each; the others' drafts are being verified.
 TEST_F(AheadTest, OfEightUsersNobodyIsDraftedForAheadBeforeAllAreInTurn) {
   OpenAll({1, 2, 3, 4, 5, 6, 7, 8});

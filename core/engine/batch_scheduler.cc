@@ -286,7 +286,8 @@ void BatchScheduler::UpdateMetrics() {
   set(metrics_.num_sessions, sessions_.num_sessions());
   set(metrics_.num_cached_tokens, sessions_.num_cached_tokens());
   set(metrics_.num_preempted, sessions_.num_preempted());
-  set(metrics_.num_waiting, static_cast<int>(waiting_.size() + ready_.size()));
+  set(metrics_.num_waiting,
+      static_cast<int>(ReadyWork::NumAwaited(waiting_) + ready_.num_awaited()));
 }
 
 }  // namespace outrider

@@ -59,7 +59,9 @@ class EngineMetrics {
   std::atomic<int> num_blocks = 0;
   std::atomic<int> num_sessions = 0;
   std::atomic<int> num_cached_tokens = 0;
-  std::atomic<int> num_waiting = 0;  // for a pass, or to be admitted
+  // These wait for a pass, or to be admitted. Work ahead does so by design, and
+  // is left out.
+  std::atomic<int> num_waiting = 0;
 };
 
 }  // namespace outrider

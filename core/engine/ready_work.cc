@@ -80,6 +80,12 @@ void ReadyWork::Add(std::unique_ptr<Job> job) {
   queue.insert(place, std::move(job));
 }
 
+size_t ReadyWork::NumAwaited(const Queue& queue) {
+  return static_cast<size_t>(
+      std::count_if(queue.begin(), queue.end(),
+                    [](const auto& job) { return !job->is_ahead(); }));
+}
+
 bool ReadyWork::AnybodyStays() const {
   return std::any_of(running_.begin(), running_.end(),
                      [](const auto& job) { return job->want.stays; });

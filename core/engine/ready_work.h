@@ -46,9 +46,9 @@ class ReadyWork {
   }
   int num_running() const { return static_cast<int>(running_.size()); }
   bool AnybodyStays() const;  // of these
-  size_t size() const {
-    return running_.size() + prompts_.size() + ahead_.size();
-  }
+  // All but work ahead, which waits so that nobody else does.
+  static size_t NumAwaited(const Queue& queue);
+  size_t num_awaited() const { return running_.size() + NumAwaited(prompts_); }
   Queue& ahead() { return ahead_; }
   std::array<Queue*, 3> queues() { return {&running_, &prompts_, &ahead_}; }
 

@@ -113,7 +113,10 @@ void AddCacheMetrics(MetricRegistry& registry, const EngineMetrics& engine) {
     AddGauge(registry, name, help,
              [&value] { return static_cast<double>(value); });
   };
-  gauge("requests_waiting", "Calls that wait for a pass.", engine.num_waiting);
+  gauge("requests_waiting",
+        "Calls that wait for a pass; not those that draft ahead, whose turn is "
+        "after all others.",
+        engine.num_waiting);
   gauge("sessions", "Sessions with a cache here.", engine.num_sessions);
   gauge("kv_cache_tokens", "Tokens cached over all sessions.",
         engine.num_cached_tokens);
