@@ -22,10 +22,9 @@ std::vector<RowQuestion> AskRows(const DraftBlock& block,
                                  const SamplingParams& params,
                                  std::optional<uint64_t> seed, int vocab_size);
 
-// The question after a row that ProcessTop is to make a distribution of, which
-// stands in the answer then (TopAnswer::row); after the whole row where no
-// answer could decide, or where too many tokens are moved. `params` must
-// outlive the result.
+// Asks for what ProcessTop makes a distribution of, which stands in the answer
+// then (TopAnswer::row); for the whole row where no answer could decide, or
+// where too many tokens are moved. `params` must outlive the result.
 RowQuestion AskTop(const SamplingParams& params, LogitMoves moves,
                    int vocab_size);
 

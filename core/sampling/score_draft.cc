@@ -19,13 +19,13 @@ namespace {
 absl::StatusOr<Distribution> ProcessRow(const RowView& row,
                                         const DraftBlock& block, size_t number,
                                         const SamplingParams& params) {
-  TokenHistory history = block.history;
-  history.drafts = history.drafts.first(number);
   if (row.answer != nullptr) {
     const auto& made = std::get<TopAnswer>(*row.answer).row;
     if (made != nullptr) return *made;
     return absl::InternalError("an answered row does not decide");
   }
+  TokenHistory history = block.history;
+  history.drafts = history.drafts.first(number);
   OUTRIDER_ASSIGN_OR_RETURN(
       Distribution p,
       Process(row.logits, OUTRIDER_MUTANT(M2, params, SamplingParams()),
