@@ -6,6 +6,7 @@
 
 #include "core/base/row_question.h"
 #include "core/kernels/cuda/draw_next.h"
+#include "core/kernels/cuda/score_rows.h"
 
 // What sampling asks of a row of logits, as kernels take it.
 namespace outrider {
@@ -13,6 +14,12 @@ namespace outrider {
 // DrawRow::scale and TopRow::scale.
 inline double ScaleOf(double temperature) {
   return temperature > 0 ? M_LOG2E / temperature : 0;
+}
+
+inline kernels::cuda::MovedLogit MovedLogitOf(const MovedToken& moved) {
+  return {.bias = moved.bias,
+          .token = moved.token,
+          .num_generated = moved.num_generated};
 }
 
 // The next draw of a session; its rows are for whoever knows them.

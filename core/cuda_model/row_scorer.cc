@@ -170,9 +170,7 @@ void RowScorer::AskDraw(const float* row, const RowQuestion& question) {
             host_.tokens + used_.num_tokens);
   used_.num_tokens += asked.num_support;
   for (const MovedToken& moved : draw.moves.tokens) {
-    host_.moved[used_.num_moved++] = {.bias = moved.bias,
-                                      .token = moved.token,
-                                      .num_generated = moved.num_generated};
+    host_.moved[used_.num_moved++] = MovedLogitOf(moved);
   }
 }
 

@@ -22,9 +22,7 @@ std::vector<Answer> Ask(const std::vector<Question>& questions) {
     support.insert(support.end(), question.support.begin(),
                    question.support.end());
     for (const MovedToken& token : question.moves.tokens) {
-      moved.push_back({.bias = token.bias,
-                       .token = token.token,
-                       .num_generated = token.num_generated});
+      moved.push_back(MovedLogitOf(token));
     }
   }
   const kernels::cuda::DeviceArray<float> device_logits(logits);
