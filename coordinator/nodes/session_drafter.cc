@@ -32,8 +32,8 @@ std::optional<OptionalDraftClient::Drafter> SessionDrafter::Choose(
       reason.has_value() && now >= next_look_) {
     next_look_ = now + kLookPeriod;
     auto choice = pool_.ChooseDrafter(
-        session_, [&](const DrafterNode& node, const NodeDescription&) {
-          return &node != seat_.get() || is_other_;
+        session_, [&](const DrafterNode& node, const NodeDescription& answer) {
+          return MayGoOnAt(node, answer, *reason);
         });
     if (choice.seat != nullptr && !choice.is_doubtful) {
       Move(session, *reason, std::move(choice));
@@ -63,7 +63,19 @@ std::optional<MoveReason> SessionDrafter::ReasonToMove() const {
   if (is_other_) return MoveReason::kReplaced;
   if (seat_->link.is_leaving) return MoveReason::kDraining;
   if (has_failed_ || seat_->is_doubtful()) return MoveReason::kLost;
+  if (is_in_doubt_) return MoveReason::kReplaced;
   return std::nullopt;
+}
+
+bool SessionDrafter::MayGoOnAt(const DrafterNode& node,
+                               const NodeDescription& answer,
+                               MoveReason reason) const {
+  const bool is_own = &node == seat_.get();
+  if (is_other_ || reason != MoveReason::kReplaced) return !is_own || is_other_;
+  // What it refused may be the session's own fault: no other is tried with it.
+  return is_own && (answer.max_draft_tokens != description_.max_draft_tokens ||
+                    answer.max_outcomes != description_.max_outcomes ||
+                    answer.context_length != description_.context_length);
 }
 
 void SessionDrafter::Move(Session& session, MoveReason reason,
@@ -83,6 +95,7 @@ void SessionDrafter::Move(Session& session, MoveReason reason,
   description_ = std::move(choice.description);
   client_.reset();
   is_other_ = false;
+  is_in_doubt_ = false;
   has_failed_ = false;
   was_asked_ = false;
   refusal_ = {};
@@ -117,6 +130,7 @@ Task<absl::StatusOr<DraftReply>> SessionDrafter::Draft(
   }
   has_failed_ = absl::IsUnavailable(reply.status()) ||
                 absl::IsDeadlineExceeded(reply.status());
+  is_in_doubt_ = absl::IsInvalidArgument(reply.status());
   if (IsRefusal(reply.status())) {
     // Member by member: assigned at once, as a braced temporary of this
     // coroutine, it was lost where gcc 12 had compiled it.

@@ -62,6 +62,9 @@ class SessionDrafter final : public DraftStub {
 
   // Why the session should have another node, if so.
   std::optional<MoveReason> ReasonToMove() const;
+  // Whether it may go on at this one, which says so of itself.
+  bool MayGoOnAt(const DrafterNode& node, const NodeDescription& answer,
+                 MoveReason reason) const;
   // One call, for as long as the node answers anything.
   Task<absl::StatusOr<DraftReply>> Ask(const DraftCall& call,
                                        Cancellation& cancellation);
@@ -80,6 +83,8 @@ class SessionDrafter final : public DraftStub {
   Clock::time_point next_look_ = {};
   bool has_failed_ = false;  // at its last call
   bool is_other_ = false;    // than it was chosen as: it was replaced
+  // It takes less than is known of it: it may have been started again so.
+  bool is_in_doubt_ = false;
   bool was_asked_ = false;
   int num_lost_ = 0;       // drafters under its calls, since one has answered
   Refusal refusal_;        // of any drafts

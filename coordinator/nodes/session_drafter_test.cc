@@ -41,6 +41,7 @@ struct DrafterProcess {
   milliseconds pass{10};
   bool is_silent = false;  // it answers nothing at all
   bool refuses_ahead = false;
+  int max_draft_tokens = 4;
   int num_refusals = 0;
   int num_deaths = 0;
   std::map<SessionId, Incarnation> live = {};
@@ -75,6 +76,10 @@ class DrafterStub final : public SharedDraftStub {
       ++process_.num_refusals;
       co_return WithRetryDelay(absl::ResourceExhaustedError("is busy"),
                                milliseconds(500));
+    }
+    if (call.max_draft_tokens > process_.max_draft_tokens) {
+      ++process_.num_refusals;
+      co_return absl::InvalidArgumentError("too many drafts");
     }
     const RequestHeader& header = call.header;
     const int num_deaths = process_.num_deaths;
@@ -122,8 +127,9 @@ class DrafterStub final : public SharedDraftStub {
       co_return absl::DeadlineExceededError("is silent");
     }
     if (!process_.is_up) co_return absl::UnavailableError("refused");
-    co_return NodeDescription{
-        .vocab_size = 10, .context_length = 100000, .max_draft_tokens = 4};
+    co_return NodeDescription{.vocab_size = 10,
+                              .context_length = 100000,
+                              .max_draft_tokens = process_.max_draft_tokens};
   }
   void Die() {
     process_.Die();
@@ -383,6 +389,37 @@ TEST_F(SessionDrafterTest, WhoAnswersNothingAtAllIsNotWaitedFor) {
   drafters_[0].is_silent = true;
   RunFor(std::chrono::seconds(1));
   EXPECT_EQ(streams_[0]->num_failures + streams_[1]->num_failures, 1);
+}
+
+TEST_F(SessionDrafterTest, WhoComesBackWithALowerLimitIsAskedForNoMore) {
+  Start(/*num_drafters=*/1, /*num_streams=*/1);
+  RunFor(std::chrono::seconds(1));
+  ASSERT_EQ(streams_[0]->num_drafts, 2);
+  drafters_[0].Die();
+  drafters_[0].max_draft_tokens = 1;
+  RunFor(milliseconds(300));
+  drafters_[0].is_up = true;
+  RunFor(std::chrono::seconds(4));
+  EXPECT_EQ(streams_[0]->num_drafts, 1);
+  EXPECT_LE(drafters_[0].num_refusals, 3);
+}
+
+TEST_F(SessionDrafterTest, WhatItRefusesOfOneSessionIsNotTriedAtAnother) {
+  Start(/*num_drafters=*/2, /*num_streams=*/0);
+  RunFor(milliseconds(500));
+  const auto id = SessionId::FromBytes("0123456789abcdef");
+  SessionDrafter drafter(*pool_, id, pool_->ChooseDrafter(id, {}));
+  const DrafterNode* const node = &drafter.node();
+  const DraftCall too_long = {
+      .header = {.session = id, .delta = {.append_tokens = {1, 2}}},
+      .max_draft_tokens = 5};
+  Session session({.id = id, .prompt = {1, 2}, .max_length = 100});
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(absl::IsInvalidArgument(StatusOf(drafter, too_long)));
+    RunFor(milliseconds(100));
+    drafter.Choose(session, /*drafting=*/{}, Schedule::kSequential);
+    EXPECT_EQ(&drafter.node(), node);
+  }
 }
 
 // Drafts made ahead are what it can spare: that it cannot spare any now says

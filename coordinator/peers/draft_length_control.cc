@@ -146,7 +146,8 @@ bool DraftLengthControl::IsAhead() const {
 }
 
 void DraftLengthControl::CountSessions(int64_t after) {
-  if (after == 0) return;
+  // A number that it has not given yet is another control's.
+  if (after == 0 || after >= num_rounds_) return;
   const double seen = std::min(static_cast<double>(num_rounds_ - after),
                                kMostOfSessions * (num_sessions_ + 1));
   sessions_weight_ = std::min(sessions_weight_ + 1, kSessionsRounds);

@@ -309,6 +309,16 @@ TEST(DraftLengthControlTest, SettlesWithin50RoundsOfAChange) {
   }
 }
 
+TEST(DraftLengthControlTest, ANumberThatItHasNotGivenCountsNoSessions) {
+  DraftLengthControl control;
+  const RoundStats round = {.num_drafted = 2,
+                            .num_accepted = 1,
+                            .round_seconds = 0.01,
+                            .verifier = {.call_seconds = 0.005}};
+  control.Learn({.num_drafts = 2, .after = 2000}, round);
+  EXPECT_TRUE(control.MayHaveCompany());  // as nothing is known yet
+}
+
 // A part of the text that is hard to draft is no reason to stop for long.
 TEST(DraftLengthControlTest, GoesOnAfterAPartThatIsHardToDraft) {
   const World easy = {.pass = 0.002, .row = 0.0002, .draft = 0.001};

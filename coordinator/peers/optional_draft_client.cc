@@ -87,10 +87,13 @@ Task<absl::StatusOr<ProposedDraft>> OptionalDraftClient::Propose(
 }
 
 void OptionalDraftClient::TakeDrafter(std::optional<Drafter> drafter) {
-  const bool is_other = drafter.has_value() && drafter_.has_value() &&
-                        &drafter->breaker != &drafter_->breaker;
-  if (is_other) own_breaker_.Success();  // what failed, failed at the last one
-  if (is_other || !drafter.has_value()) {
+  const bool has_both = drafter.has_value() && drafter_.has_value();
+  if (has_both && &drafter->breaker != &drafter_->breaker) {
+    own_breaker_.Success();  // what failed, failed at the last one
+  }
+  // Rounds are numbered by each control: one node has several, as it may come
+  // back with another model.
+  if (!has_both || &drafter->control != &drafter_->control) {
     choice_.reset();
     last_round_ = 0;
   }

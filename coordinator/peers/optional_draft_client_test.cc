@@ -70,8 +70,9 @@ class OptionalDraftClientTest : public ::testing::Test {
   DraftLengthControl control_;
   OptionalDraftClient::Drafter drafter_ = {
       .node = node_, .breaker = breaker_, .control = control_};
+  const OptionalDraftClient::Drafter* drafter_to_choose_ = &drafter_;
   OptionalDraftClient client_{
-      [this](Session&) { return std::optional(drafter_); },
+      [this](Session&) { return std::optional(*drafter_to_choose_); },
       DraftLengthMode::kFixed};
   Session session_{{.prompt = {1, 2}, .max_length = 1000}};
   ProposedDraft last_;
@@ -425,6 +426,29 @@ TEST_F(OptionalDraftClientTest, WhatFailedAtOneDrafterIsNotHeldAgainstAnother) {
   ASSERT_THAT(proposed, IsOk());
   EXPECT_EQ(proposed->draft.length(), 2);
   RunTask(Stop(client, session_));
+}
+
+// One node has several where it comes back with another model.
+TEST_F(OptionalDraftClientTest, RoundsOfOneControlAreNotNumberedForAnother) {
+  const RoundStats round = {.num_drafted = 2,
+                            .num_accepted = 2,
+                            .round_seconds = 0.01,
+                            .verifier = {.call_seconds = 0.005}};
+  DraftLengthControl other;
+  for (int i = 0; i < 300; ++i) other.Learn({.num_drafts = 2}, round);
+  for (int i = 0; i < 20; ++i) {
+    Round();
+    client_.Learn(round);
+  }
+  ASSERT_FALSE(control_.MayHaveCompany());
+  OptionalDraftClient::Drafter moved = {
+      .node = node_, .breaker = breaker_, .control = other};
+  drafter_to_choose_ = &moved;
+  for (int i = 0; i < 3; ++i) {
+    Round();
+    client_.Learn(round);
+  }
+  EXPECT_FALSE(other.MayHaveCompany());
 }
 
 TEST_F(OptionalDraftClientTest, ACancelledCallSaysNothingOfTheDrafter) {

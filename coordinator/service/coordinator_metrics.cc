@@ -91,6 +91,10 @@ CoordinatorMetrics::CoordinatorMetrics(MetricRegistry& registry)
            {PlainReason::kNoDrafter, &AddFallback(registry, "no_drafter")}}),
       ahead_({{AheadStats::Outcome::kHit, &AddAhead(registry, "hit")},
               {AheadStats::Outcome::kMiss, &AddAhead(registry, "miss")}}),
+      ahead_wait_(registry.AddDuration(
+          "draft_ahead_wait_seconds",
+          "That a round waited for drafts made ahead, 0 where they were there "
+          "or came to nothing: a busy drafter shows here.")),
       first_token_(registry.AddDuration(
           "time_to_first_token_seconds",
           "From a request's arrival to its first tokens.")),
@@ -164,7 +168,8 @@ CoordinatorMetrics::Counters CoordinatorMetrics::AddPositions(
 }
 
 void CoordinatorMetrics::Count(const Peer& peer, const RoundStats::Link& link) {
-  if (link.call_seconds > 0) {
+  // A call that failed says nothing of the network, however long it took.
+  if (link.call_seconds > 0 && link.num_failures == 0) {
     peer.network.Observe(
         std::max(0.0, link.call_seconds - link.compute_seconds));
   }
@@ -203,6 +208,7 @@ void CoordinatorMetrics::Tally::Round(const GenerationUpdate& update) {
   if (const auto ahead = metrics_.ahead_.find(round.ahead.outcome);
       ahead != metrics_.ahead_.end()) {
     ahead->second->Increment();
+    metrics_.ahead_wait_.Observe(round.ahead.wait_seconds);
   }
   for (int i = 0; i < round.num_drafted; ++i) {
     const int place = std::min(i, kNumPositions - 1);
@@ -214,7 +220,10 @@ void CoordinatorMetrics::Tally::Round(const GenerationUpdate& update) {
     fallback->second->Increment();
   }
   if (round.lost_residual) metrics_.residuals_lost_.Increment();
-  CoordinatorMetrics::Count(metrics_.drafter_, round.drafter);
+  // A round that waits for drafts made ahead waits for the drafter's passes.
+  RoundStats::Link drafter = round.drafter;
+  drafter.call_seconds -= round.ahead.wait_seconds;
+  CoordinatorMetrics::Count(metrics_.drafter_, drafter);
   CoordinatorMetrics::Count(metrics_.verifier_, round.verifier);
 }
 

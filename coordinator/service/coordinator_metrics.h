@@ -102,6 +102,7 @@ class CoordinatorMetrics {
   const Counters accepted_at_;
   std::map<PlainReason, prometheus::Counter*> fallbacks_;      // constant, too
   std::map<AheadStats::Outcome, prometheus::Counter*> ahead_;  // likewise
+  prometheus::Histogram& ahead_wait_;
   prometheus::Histogram& first_token_;
   prometheus::Histogram& per_token_;
   prometheus::Histogram& round_;

@@ -95,6 +95,43 @@ TEST_F(CoordinatorMetricsTest, DraftsMadeAheadAreCountedByWhatBecameOfThem) {
   tally.End(FinishReason::kLength, absl::StatusCode::kOk);
 }
 
+TEST_F(CoordinatorMetricsTest, WaitsForDraftsMadeAheadAreNoTimeOfTheNetwork) {
+  CoordinatorMetrics::Tally tally(metrics_);
+  GenerationUpdate hit = Round(4, 3, 4);
+  hit.round->ahead = {.outcome = AheadStats::Outcome::kHit,
+                      .wait_seconds = 0.25};
+  hit.round->drafter.call_seconds = 0.25;
+  hit.round->drafter.compute_seconds = 0;
+  tally.Round(hit);
+  EXPECT_THAT(
+      Page(),
+      AllOf(HasSubstr("outrider_draft_ahead_wait_seconds_sum 0.25\n"),
+            HasSubstr("rpc_network_seconds_count{peer=\"drafter\"} 0\n")));
+  GenerationUpdate miss = Round(4, 3, 4);
+  miss.round->ahead = {.outcome = AheadStats::Outcome::kMiss,
+                       .wait_seconds = 0.25};
+  miss.round->drafter.call_seconds = 0.25 + 0.75;
+  miss.round->drafter.compute_seconds = 0.5;
+  tally.Round(miss);
+  EXPECT_THAT(
+      Page(),
+      AllOf(HasSubstr("outrider_draft_ahead_wait_seconds_count 2\n"),
+            HasSubstr("rpc_network_seconds_sum{peer=\"drafter\"} 0.25\n")));
+  tally.End(FinishReason::kLength, absl::StatusCode::kOk);
+}
+
+TEST_F(CoordinatorMetricsTest, ACallThatFailedSaysNothingOfTheNetwork) {
+  CoordinatorMetrics::Tally tally(metrics_);
+  GenerationUpdate update = Round(0, 0, 1);
+  update.round->drafter.call_seconds = 30;
+  update.round->drafter.num_failures = 1;
+  tally.Round(update);
+  EXPECT_THAT(Page(),
+              AllOf(HasSubstr("network_seconds_count{peer=\"drafter\"} 0\n"),
+                    HasSubstr("network_seconds_count{peer=\"verifier\"} 1\n")));
+  tally.End(FinishReason::kLength, absl::StatusCode::kOk);
+}
+
 TEST_F(CoordinatorMetricsTest, RoundsBeyondTheLastPlaceAreCountedInIt) {
   CoordinatorMetrics::Tally tally(metrics_);
   tally.Round(Round(20, 18, 19));

@@ -225,8 +225,10 @@ absl::StatusOr<Schedule> ParseSchedule(const v1::GenerateRequest& proto,
   OUTRIDER_ASSIGN_OR_RETURN(const std::optional<Schedule> wanted,
                             FromProto(proto.schedule()));
   if (wanted.has_value()) return *wanted;
-  // Who names a seed wants the same text again.
-  const bool is_repeatable = proto.has_seed() && TextDependsOnDrafts(request);
+  // Who names a seed wants the same text again. A resume names it, too, but
+  // does not get it where drafts decide the text (SeedOf).
+  const bool is_repeatable =
+      proto.has_seed() && !proto.has_model() && TextDependsOnDrafts(request);
   return is_repeatable ? Schedule::kSequential : limits.default_schedule;
 }
 

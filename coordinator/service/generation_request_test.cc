@@ -145,6 +145,13 @@ TEST_F(GenerationRequestTest,
   EXPECT_EQ(Parsed().schedule, Schedule::kAhead);
 }
 
+TEST_F(GenerationRequestTest, AResumeIsDraftedAsOthersAreThoughItNamesASeed) {
+  limits_.default_schedule = Schedule::kPredraft;
+  proto_.set_seed(7);
+  proto_.mutable_model()->set_weights_hash("of its stream");
+  EXPECT_EQ(Parsed().schedule, Schedule::kPredraft);
+}
+
 TEST_F(GenerationRequestTest, AnUnknownScheduleIsRefused) {
   proto_.set_schedule(static_cast<v1::Schedule>(99));
   EXPECT_THAT(

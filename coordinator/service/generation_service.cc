@@ -91,8 +91,12 @@ void GenerationServiceImpl::Refuse(const Call& call,
 
 void GenerationServiceImpl::Ended(const Call& call, const Session& session,
                                   const absl::StatusOr<FinishReason>& result) {
-  call.tally.End(result.ok() ? std::optional(*result) : std::nullopt,
-                 result.status().code());
+  // The code is the one that the client is told. Exception: a drain is counted
+  // like a client that has left.
+  const absl::Status& status = result.status();
+  call.tally.End(
+      result.ok() ? std::optional(*result) : std::nullopt,
+      (absl::IsCancelled(status) ? status : ForClients(status)).code());
   LogFields fields = call.name.Fields();
   fields.emplace_back("session", session.id().ShortHex());
   if (result.ok() || absl::IsCancelled(result.status())) {
