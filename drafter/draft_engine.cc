@@ -102,6 +102,16 @@ absl::Status DraftEngine::Check(const DraftCall& call) const {
         ", not ", call.max_draft_tokens));
   }
   OUTRIDER_RETURN_IF_ERROR(Validate(call.options, options_.vocab_size));
+  // Its rows have to fit into a message (kMaxRowIds).
+  const int64_t num_ids =
+      int64_t{std::min(call.options.support_size, options_.vocab_size)} *
+      call.max_draft_tokens;
+  if (num_ids > kMaxRowIds) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        call.max_draft_tokens, " rows of support_size ",
+        call.options.support_size, " are more than the ", kMaxRowIds,
+        " ids that a message may have: ask for fewer tokens or smaller rows"));
+  }
   OUTRIDER_RETURN_IF_ERROR(CheckInFlight(call));
   return CheckPromptLength(call.prompt_length, call.header.delta.length());
 }

@@ -77,29 +77,64 @@ bool BatchScheduler::IsWelcome(const Work& work) const {
 }
 
 void BatchScheduler::AdmitWaiting(Clock::time_point now) {
-  is_room_awaited_ = false;
-  OfferEach(waiting_, [&](std::unique_ptr<Job>& job) {
-    const Work::Request& request = job->work->request();
-    if (sessions_.IsAtWork(request.header.session)) return;
-    absl::StatusOr<NodeSessions::Outcome> outcome = sessions_.Admit(
-        request.header, request.content_digest, request.num_draft_tokens, now);
-    if (!outcome.ok()) {
-      End(std::move(job), outcome.status(), now);
-    } else if (const Miss* miss = std::get_if<Miss>(&*outcome)) {
-      job->ending.miss = *miss;
-      End(std::move(job), absl::OkStatus(), now);
-    } else if (std::holds_alternative<NodeSessions::Wait>(*outcome)) {
-      is_room_awaited_ = true;
-    } else {
-      job->admitted = now;
-      Begin(std::move(job), std::get<NodeSession*>(*outcome));
-    }
-  });
+  room_wait_.SweepBegins();
+  if (room_wait_.has_first()) {
+    OfferEach(waiting_, [&](std::unique_ptr<Job>& job) {
+      if (room_wait_.IsFirst(job->work->request().header.session)) {
+        Admit(job, now);
+      }
+    });
+  }
+  OfferEach(waiting_, [&](std::unique_ptr<Job>& job) { Admit(job, now); });
 }
 
-void BatchScheduler::Begin(std::unique_ptr<Job> job, NodeSession* session) {
-  job->session = session;
-  job->want = job->work->Begin(*session);
+void BatchScheduler::Admit(std::unique_ptr<Job>& job, Clock::time_point now) {
+  const Work::Request& request = job->work->request();
+  const RequestHeader& header = request.header;
+  const NodeSession* const live = sessions_.Find(header.session);
+  if (live != nullptr && live->is_at_work) return;
+  const bool is_newcomer = live == nullptr && header.incarnation.is_none();
+  if ((live != nullptr || is_newcomer) && room_wait_.HoldsBack(live)) {
+    if (is_newcomer) {
+      End(std::move(job),
+          sessions_.TryLater("streams that have begun wait for this node's KV "
+                             "cache"),
+          now);
+    }
+    return;
+  }
+  if (job->waits_since.has_value() && live != nullptr &&
+      now - *job->waits_since > RoomWait::kLongest) {
+    End(std::move(job),
+        sessions_.TryLater("this node's KV cache is full of sessions at work"),
+        now);
+    return;
+  }
+  if (room_wait_.StillWaits(*job)) return;
+  absl::StatusOr<NodeSessions::Outcome> outcome = sessions_.Admit(
+      header, request.content_digest, request.num_draft_tokens, now);
+  if (!outcome.ok()) {
+    End(std::move(job), outcome.status(), now);
+  } else if (const Miss* miss = std::get_if<Miss>(&*outcome)) {
+    job->ending.miss = *miss;
+    End(std::move(job), absl::OkStatus(), now);
+  } else if (const auto* wait = std::get_if<NodeSessions::Wait>(&*outcome)) {
+    room_wait_.Waits(*job, live, wait->comes_soon, now);
+  } else {
+    room_wait_.Ended(header.session);
+    job->admitted = now;
+    Begin(std::move(job), *std::get<NodeSession*>(*outcome), now);
+  }
+}
+
+void BatchScheduler::Begin(std::unique_ptr<Job> job, NodeSession& own,
+                           Clock::time_point now) {
+  if (!job->Begin(own)) {
+    absl::Status failure = job->failure;
+    End(std::move(job), std::move(failure), now);
+    return;
+  }
+  const NodeSession* const session = &own;
   const CacheDelta& delta = job->work->request().header.delta;
   job->num_run = session->log.length() - delta.keep_length;
   job->is_opening = delta.keep_length == 0;
@@ -117,7 +152,7 @@ bool BatchScheduler::HasBranches(Job& job) {
   const int num_wanted = static_cast<int>(forks.size());
   // Who waits for room gets it before anybody guesses on.
   const int num_made =
-      is_room_awaited_ ? 0 : sessions_.MakeBranches(*job.session, forks);
+      room_wait_.is_awaited() ? 0 : sessions_.MakeBranches(*job.session, forks);
   metrics_.num_branches += num_made;
   metrics_.num_branches_without_room += num_wanted - num_made;
   job.want.forks.clear();
@@ -125,17 +160,21 @@ bool BatchScheduler::HasBranches(Job& job) {
   return num_made > 0;
 }
 
-void BatchScheduler::End(std::unique_ptr<Job> job, absl::Status status,
+void BatchScheduler::End(std::unique_ptr<Job> job, absl::Status why,
                          Clock::time_point now) {
+  if (job->session == nullptr) {
+    room_wait_.Ended(job->work->request().header.session);
+  }
+  room_wait_.Changed();
   if (NodeSession* session = job->session) {
     const bool opened = job->work->request().header.incarnation.is_none();
     // An opening that is broken off leaves what nobody has a name for.
-    if (status.ok() || (absl::IsCancelled(status) && !opened)) {
+    if (why.ok() || (absl::IsCancelled(why) && !opened)) {
       Expect(*job, now);
       sessions_.EndRound(*session, now);
     } else {
       hold_.Forget(session->id);
-      if (absl::IsCancelled(status)) {
+      if (absl::IsCancelled(why)) {
         sessions_.Drop(*session);
       } else {
         sessions_.Discard(*session);
@@ -144,10 +183,10 @@ void BatchScheduler::End(std::unique_ptr<Job> job, absl::Status status,
     job->session = nullptr;
   }
   // A reply that nobody waits for is lost like a call that ended before it.
-  if (job->is_ahead() && (absl::IsCancelled(status) || job->is_cancelled())) {
+  if (job->is_ahead() && (absl::IsCancelled(why) || job->is_cancelled())) {
     metrics_.num_tokens_given_up += job->num_branch_rows;
   }
-  if (status.ok() && !job->is_ahead()) {
+  if (why.ok() && !job->is_ahead() && !job->ending.miss.has_value()) {
     const double waited = EngineMetrics::Seconds(now - job->submitted) -
                           job->ending.compute_seconds;
     (job->had_chunks ? metrics_.prefill_queued : metrics_.decode_queued)
@@ -159,7 +198,7 @@ void BatchScheduler::End(std::unique_ptr<Job> job, absl::Status status,
     job->ending.next_reprefill_in =
         EngineMetrics::Seconds(reprefill_budget_.opens_at() - now);
   }
-  job->ending.status = std::move(status);
+  job->ending.status = std::move(why);
   ended_.push_back(std::move(job));
 }
 
@@ -254,18 +293,23 @@ std::unique_ptr<Job> BatchScheduler::NextEnded() {
 
 void BatchScheduler::Expire(Clock::time_point now) {
   sessions_.Expire(now);
+  room_wait_.Changed();
   UpdateMetrics();
 }
 
 bool BatchScheduler::Truncate(const RequestHeader& header, int length) {
   const bool applied = sessions_.Truncate(header, length);
+  if (applied) room_wait_.Changed();
   UpdateMetrics();
   return applied;
 }
 
 bool BatchScheduler::Release(const RequestHeader& header) {
   const bool applied = sessions_.Release(header);
-  if (applied) hold_.Forget(header.session);
+  if (applied) {
+    hold_.Forget(header.session);
+    room_wait_.Changed();
+  }
   UpdateMetrics();
   return applied;
 }

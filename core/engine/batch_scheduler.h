@@ -16,6 +16,7 @@
 #include "core/engine/passes_in_flight.h"
 #include "core/engine/ready_work.h"
 #include "core/engine/reprefill_budget.h"
+#include "core/engine/room_wait.h"
 #include "core/engine/scheduling_options.h"
 #include "core/engine/work.h"
 #include "core/model/pending_pass.h"
@@ -37,8 +38,7 @@ class BatchScheduler {
   explicit BatchScheduler(Options options);
 
   void Submit(std::unique_ptr<Work> work, Clock::time_point now);
-  // What is to run now, until EndPass. Null: nothing, or not before
-  // ask_again_at().
+  // What is to run now, until EndPass. Null: nothing before ask_again_at().
   const Pass* NextPass(Clock::time_point now);
   void NoteLaunch(Clock::duration time) { passes_.set_launch_time(time); }
   // The first has ended: with that answer of the model's to its extensions.
@@ -77,11 +77,11 @@ class BatchScheduler {
   absl::Status ReasonToEnd(const Job& job) const;  // OK: none
   void EndAbandoned(Queue& queue, Clock::time_point now);
   void AdmitWaiting(Clock::time_point now);
-  void Begin(std::unique_ptr<Job> job, NodeSession* session);
+  void Admit(std::unique_ptr<Job>& job, Clock::time_point now);
+  void Begin(std::unique_ptr<Job> job, NodeSession& own, Clock::time_point now);
   // Makes the branches that the job wants: false where there is none.
   bool HasBranches(Job& job);
-  void End(std::unique_ptr<Job> job, absl::Status status,
-           Clock::time_point now);
+  void End(std::unique_ptr<Job> job, absl::Status why, Clock::time_point now);
   // Tells the hold whom to expect, once the job's last rows are there.
   void Expect(const Job& job, Clock::time_point now);
   // Whether a newer call of its session waits for the end of work ahead.
@@ -111,7 +111,7 @@ class BatchScheduler {
   // Jobs that are to be taken, or handed out for it, less those with is_last.
   int num_going_on_ = 0;
   int num_ahead_going_on_ = 0;
-  bool is_room_awaited_ = false;  // by somebody in waiting_
+  RoomWait room_wait_;  // of those in waiting_
   bool is_lost_ = false;
 };
 

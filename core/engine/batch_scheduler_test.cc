@@ -185,89 +185,6 @@ TEST_F(BatchSchedulerTest, AStreamThatHasBegunElsewhereIsInEveryPass) {
   }
 }
 
-// What a stream that moves here takes of others' time keeps the next one away
-// for four times as long.
-class MovedStreamTest : public SchedulerTest {
- protected:
-  void Move(int name, int num_tokens, bool has_begun = true) {
-    RequestHeader header = Header(name, num_tokens);
-    header.is_moved = true;
-    Submit(header, {.holds_up_stream = has_begun});
-  }
-  // The next one may come then.
-  double NextAfter(int name) { return endings_.at(name).next_reprefill_in; }
-  static constexpr double kPass = 0.1;
-};
-
-TEST_F(MovedStreamTest, CostsNothingWhereNobodyIs) {
-  Move(8, 30);
-  const auto begun = now_;
-  RunPass(milliseconds(100));
-  EXPECT_LE(NextAfter(8), EngineMetrics::Seconds(begun - now_));
-  EXPECT_EQ(scheduler_.metrics().reprefill_time_alone, 100'000'000);
-  EXPECT_EQ(scheduler_.metrics().reprefill_time_beside_others, 0);
-}
-
-TEST_F(MovedStreamTest, CostsItsRowsOfAPassWithOthers) {
-  OpenAll({1});
-  Submit(1, 2);
-  Move(9, 6);
-  RunPass(milliseconds(100));  // it has three quarters of the rows
-  EXPECT_NEAR(NextAfter(9), 4 * 0.075 - kPass, 1e-9);
-  EXPECT_EQ(scheduler_.metrics().reprefill_time_beside_others, 75'000'000);
-}
-
-// They draft, or come while the pass runs.
-TEST_F(MovedStreamTest, CostsThoseWhoAreInNoPassToo) {
-  OpenAll({1});
-  Move(9, 30);
-  RunPass(milliseconds(100));
-  EXPECT_NEAR(NextAfter(9), 4 * kPass - kPass, 1e-9);
-}
-
-TEST_F(MovedStreamTest, CostsOpeningsThatWaitAfterIt) {
-  Submit(2, 30);
-  Move(9, 32);
-  EXPECT_THAT(RunPass(milliseconds(100)), ElementsAre(Pair(9, 32)));
-  EXPECT_NEAR(NextAfter(9), 4 * kPass - kPass, 1e-9);
-}
-
-TEST_F(MovedStreamTest, CostsAsMuchIfItIsGivenUp) {
-  OpenAll({1});
-  Move(9, 64);
-  RunPass(milliseconds(100));
-  cancelled_.insert(9);
-  RunPass(milliseconds(100));
-  EXPECT_THAT(StatusOf(9), StatusIs(absl::StatusCode::kCancelled));
-  EXPECT_NEAR(NextAfter(9), 4 * kPass - kPass, 1e-9);
-}
-
-TEST_F(MovedStreamTest, CostsAsMuchIfItHadNoTokenYet) {
-  OpenAll({1});
-  Move(9, 30, /*has_begun=*/false);
-  RunPass(milliseconds(100));
-  EXPECT_NEAR(NextAfter(9), 4 * kPass - kPass, 1e-9);
-}
-
-TEST_F(MovedStreamTest, SharesTheAccountWithOthersThatMove) {
-  OpenAll({1});
-  for (const int name : {8, 9}) Move(name, 16);
-  RunPass(milliseconds(100));
-  EXPECT_NEAR(NextAfter(8), 4 * kPass / 2 - kPass, 1e-9);
-  EXPECT_NEAR(NextAfter(9), 4 * kPass - kPass, 1e-9);
-}
-
-// A client resumes a stream, or its blocks had been taken.
-TEST_F(MovedStreamTest, SaysNothingOfTextsThatComeUnasked) {
-  OpenAll({1});
-  Submit(7, 30, {.holds_up_stream = true});
-  RunPass(milliseconds(100));
-  EXPECT_EQ(scheduler_.metrics().reprefill_time_beside_others, 100'000'000);
-  Move(9, 30);
-  RunPass(milliseconds(100));
-  EXPECT_NEAR(NextAfter(9), 4 * kPass - kPass, 1e-9);
-}
-
 TEST_F(BatchSchedulerTest, AShortPromptDoesNotWaitForTheWholeOfALongOne) {
   Submit(1, 1000);
   Submit(2, 40);
@@ -307,6 +224,13 @@ TEST_F(BatchSchedulerTest, AnOpeningOfMoreRowsThanTheBudgetRunsWhole) {
   EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 1)));
   Submit(1);
   EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 1), Pair(9, 40)));
+}
+
+TEST_F(BatchSchedulerTest, ItDoesNotWaitForAPassThatNobodyElseIsIn) {
+  Submit(9, 32);
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(9, 32)));
+  Submit(8, 40, {.num_rows = 40});
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(8, 40)));
 }
 
 class FewRowsTest : public SchedulerTest {
@@ -396,6 +320,15 @@ TEST_F(BatchSchedulerTest, AnExceptionWhileTakingRowsFailsThatSessionOnly) {
   EXPECT_EQ(scheduler_.num_jobs(), 0);
   Submit(1);
   EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 1)));
+}
+
+TEST_F(BatchSchedulerTest, AnExceptionWhileBeginningFailsThatSessionOnly) {
+  Submit(1, 1, {.on_begin = [] { throw std::runtime_error("out of luck"); }});
+  Submit(2);
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(2, 1)));
+  EXPECT_THAT(StatusOf(1), StatusIs(absl::StatusCode::kInternal));
+  EXPECT_EQ(scheduler_.sessions().Find(Id(1)), nullptr);
+  EXPECT_EQ(scheduler_.num_jobs(), 0);
 }
 
 TEST_F(BatchSchedulerTest, AnExtensionThatFailsForgetsItsSessionOnly) {

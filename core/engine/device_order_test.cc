@@ -45,7 +45,10 @@ class DeviceOrderTest : public SchedulerTest,
   static bool shares_texts() { return GetParam() % 4 >= 2; }
   int Below(int n) { return static_cast<int>(random_() % n); }
   bool OnceIn(int n) { return Below(n) == 0; }
-  bool IsAtWork(int name) { return scheduler_.sessions().IsAtWork(Id(name)); }
+  bool IsAtWork(int name) {
+    const NodeSession* session = scheduler_.sessions().Find(Id(name));
+    return session != nullptr && session->is_at_work;
+  }
 
   // One thing that may happen, at a time that it may happen at.
   void Step() {

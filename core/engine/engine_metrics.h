@@ -58,7 +58,7 @@ class EngineMetrics {
   std::atomic<int> num_blocks_kept = 0;    // free, but may be reused
   std::atomic<int> num_blocks = 0;
   std::atomic<int> num_sessions = 0;
-  std::atomic<int> num_cached_tokens = 0;
+  std::atomic<int64_t> num_cached_tokens = 0;
   // These wait for a pass, or to be admitted. Work ahead does so by design, and
   // is left out.
   std::atomic<int> num_waiting = 0;

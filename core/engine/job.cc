@@ -8,6 +8,17 @@
 
 namespace outrider {
 
+bool Job::Begin(NodeSession& own) {
+  session = &own;
+  try {
+    want = work->Begin(own);
+    return true;
+  } catch (const std::exception& e) {
+    failure = absl::InternalError(absl::StrCat("a session failed: ", e.what()));
+    return false;
+  }
+}
+
 void Job::Take() {
   const Clock::time_point start = Clock::now();
   try {

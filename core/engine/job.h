@@ -3,6 +3,7 @@
 #define OUTRIDER_CORE_ENGINE_JOB_H_
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -28,6 +29,9 @@ class Job {
   // of this work's.
   void Take();
   void Finish();
+  // The session is its own from here on. False where the work cannot begin, as
+  // `failure` says. Runs inside of the scheduler.
+  bool Begin(NodeSession& own);
 
   // Tokens that it still wants to run, and that are in no pass yet.
   int num_left() const {
@@ -70,12 +74,15 @@ class Job {
   Want want = {};
   int num_run = 0;        // of want.tokens, or cached before
   int num_in_passes = 0;  // of those after them; 0: it is in no pass
-  // A pass failed while the job was in the next one or waited for it: it ends
-  // with this.
+  // The job ends with this: a pass failed while it was in the next one or
+  // waited for it.
   absl::Status failure = absl::OkStatus();
   std::vector<LogitRows> rows = {};
   absl::StatusOr<std::optional<Want>> taken = std::nullopt;
   Ending ending = {};
+  // Where it waits for KV blocks (RoomWait).
+  uint64_t tried_at = 0;  // the number of changes until then
+  std::optional<Clock::time_point> waits_since = {};
   bool is_opening = false;  // of a context from its beginning
   bool had_chunks = false;
   Clock::time_point admitted = {};

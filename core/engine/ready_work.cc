@@ -131,7 +131,8 @@ void ReadyWork::AddChunks(Pass& pass) {
     int num_tokens = std::min(budget, num_head);
     if (first.num_left() <= budget) num_tokens = first.num_left();
     if (num_tokens < least && num_tokens < first.num_left()) {
-      if (pass.num_chunks > 0 || last_had_chunk_) return;
+      const bool may_wait = pass.num_chunks > 0 || last_had_chunk_;
+      if (may_wait && pass.num_rows > 0) return;
       num_tokens = first.num_left();  // whose rows alone are over the budget
     }
     std::unique_ptr<Job> job = PopFirst(prompts_);

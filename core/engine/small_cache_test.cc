@@ -16,10 +16,12 @@ namespace outrider {
 namespace {
 
 using ::outrider::testing::Id;
+using ::outrider::testing::IsOk;
 using ::outrider::testing::SchedulerTest;
 using ::outrider::testing::StatusIs;
 using std::chrono::milliseconds;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::Pair;
 
 class SmallCacheTest : public SchedulerTest {
@@ -30,6 +32,12 @@ class SmallCacheTest : public SchedulerTest {
                        .num_in_flight = num_in_flight,
                        .sessions = {.num_blocks = 8}}) {}
 
+  void Open(int name, int num_tokens) {
+    Submit(name, num_tokens);
+    while (!RunPass().empty()) {
+    }
+    endings_.clear();
+  }
   // Whoever is refused, misses or is preempted comes back as a coordinator
   // would: until all streams have got to their end.
   void RunAllUnderARandomSchedule();
@@ -45,6 +53,53 @@ TEST_F(SmallCacheTest, ARoundThatNeedsBlocksOfOneAtWorkWaitsForIt) {
   EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 32)));
   EXPECT_EQ(scheduler_.sessions().num_preempted(), 1);
   EXPECT_TRUE(scheduler_.sessions().Find(Id(2))->blocks.empty());
+}
+
+// Two younger sessions, never both at rest: what either gives back would go to
+// the other one, or to a newcomer, for as long as they go on.
+TEST_F(SmallCacheTest, WhoWaitsForRoomGetsItBeforeThoseWhoAreYounger) {
+  for (const int name : {1, 2, 3}) Open(name, 30);
+  Submit(2, 1, {.num_more = 1});
+  BeginPass();
+  Submit(1, 70);  // five blocks; two are free, and two with each of the others
+  EndPass();
+  BeginPass();
+  Submit(3);
+  Submit(4);
+  EXPECT_THAT(StatusOf(4), StatusIs(absl::StatusCode::kResourceExhausted,
+                                    HasSubstr("streams that have begun")));
+  EndPass();
+  EXPECT_THAT(StatusOf(2), IsOk());
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 32)));
+  EXPECT_EQ(scheduler_.sessions().num_preempted(), 2);
+}
+
+// A text that is computed from its beginning takes its time.
+TEST_F(SmallCacheTest, WhoWaitsForALongTextHoldsNobodyBack) {
+  Open(1, 30);
+  Open(2, 1);
+  Submit(3, 40);  // an opening
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(3, 32)));
+  BeginPass();
+  Submit(1, 70);
+  Submit(2);
+  EndPass();
+  EXPECT_THAT(StatusOf(3), IsOk());
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(2, 1), Pair(1, 31)));
+}
+
+TEST_F(SmallCacheTest, WhoHasWaitedForASecondMayTryElsewhere) {
+  Open(1, 30);
+  Submit(3, 40, {.num_more = 9});
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(3, 32)));
+  Submit(1, 90);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_THAT(StatusOf(1), StatusIs(absl::StatusCode::kUnknown));
+    RunPass(milliseconds(400));
+  }
+  RunPass();
+  EXPECT_THAT(StatusOf(1), StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_TRUE(RetryDelayOf(StatusOf(1)).has_value());
 }
 
 void SmallCacheTest::RunAllUnderARandomSchedule() {

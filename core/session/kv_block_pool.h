@@ -38,9 +38,10 @@ class KvBlockPool {
   void Keep(KvBlockId block) { is_kept_[block] = true; }
   void Forget(KvBlockId block);
   bool IsKept(KvBlockId block) const { return is_kept_[block]; }
+  bool HasOneOwner(KvBlockId block) const { return num_owners_[block] == 1; }
   // Whether its owner may change what it holds.
   bool IsWritable(KvBlockId block) const {
-    return num_owners_[block] == 1 && !is_kept_[block];
+    return HasOneOwner(block) && !is_kept_[block];
   }
 
   // Whether each block has so many owners, and the rest is free; for tests.

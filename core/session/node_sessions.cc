@@ -69,12 +69,12 @@ absl::StatusOr<NodeSessions::Outcome> NodeSessions::Admit(
   }
   const int num_kept = std::min(NumKvBlocks(keep_length), NumBlocks(session));
   const int num_new = num_wanted - num_kept - static_cast<int>(prefix.size());
-  const auto has_room = MakeRoom(num_new, session, num_kept, now);
-  if (!has_room.ok() || !*has_room) {
+  const auto room = MakeRoom(num_new, session, num_kept, now);
+  if (!room.ok() || *room != Room::kIsThere) {
     blocks_.GiveBack(prefix);
-    OUTRIDER_RETURN_IF_ERROR(has_room.status());
+    OUTRIDER_RETURN_IF_ERROR(room.status());
     if (session != nullptr) RenewLease(*session, now);
-    return Wait{};
+    return Wait{.comes_soon = *room == Room::kComesSoon};
   }
 
   if (session == nullptr || (opens && header.step != session->last_step)) {
@@ -92,12 +92,13 @@ absl::StatusOr<NodeSessions::Outcome> NodeSessions::Admit(
   session->last_step = header.step;
   session->last_digest = content_digest;
   session->is_at_work = true;
+  session->begins_anew = keep_length == 0;
   idle_.erase(session->place);
   return session;
 }
 
 std::optional<Miss> NodeSessions::CheckOpening(
-    const RequestHeader& header, uint64_t content_digest,
+    const RequestHeader& header, uint64_t digest,
     const NodeSession* session) const {
   if (session == nullptr) {
     if (!released_openings_.Covers(header.session, header.step)) return {};
@@ -106,7 +107,7 @@ std::optional<Miss> NodeSessions::CheckOpening(
   if (header.step > session->last_step) return {};
   const bool is_same_opening = header.step == session->last_step &&
                                header.step == session->opening_step &&
-                               content_digest == session->last_digest;
+                               digest == session->last_digest;
   if (is_same_opening) return {};
   return Miss{MissReason::kStale, session->log.length()};
 }
@@ -137,10 +138,9 @@ std::optional<Miss> NodeSessions::CheckLive(const RequestHeader& header,
   return std::nullopt;
 }
 
-absl::StatusOr<bool> NodeSessions::MakeRoom(int num_blocks,
-                                            const NodeSession* session,
-                                            int num_kept,
-                                            Clock::time_point now) {
+absl::StatusOr<NodeSessions::Room> NodeSessions::MakeRoom(
+    int num_blocks, const NodeSession* session, int num_kept,
+    Clock::time_point now) {
   // What the session itself gives, and below those preempted for it.
   std::vector<KvBlockId> coming;
   if (session != nullptr) {
@@ -158,14 +158,15 @@ absl::StatusOr<bool> NodeSessions::MakeRoom(int num_blocks,
            num >= num_blocks + num_sessions();
   };
   const auto is_enough = [&] { return has(num_free()); };
-  while (!is_enough() && !idle_.empty() && IsExpired(*idle_.front(), now) &&
-         idle_.front() != session) {
-    Drop(*idle_.front());
+  for (auto next = idle_.begin(); next != idle_.end() && !is_enough();) {
+    NodeSession& idle = **next++;
+    if (!IsExpired(idle, now)) break;
+    if (&idle != session) Drop(idle);
   }
-  if (is_enough()) return true;
+  if (is_enough()) return Room::kIsThere;
   // What branches have comes free in a few passes.
   const int num_coming = blocks_.num_branch_blocks();
-  if (num_coming > 0 && has(num_free() + num_coming)) return false;
+  if (num_coming > 0 && has(num_free() + num_coming)) return Room::kComesSoon;
   if (is_newcomer) {
     return TryLater(num_sessions() >= options_.max_sessions
                         ? "this node has all the sessions it may have"
@@ -173,17 +174,26 @@ absl::StatusOr<bool> NodeSessions::MakeRoom(int num_blocks,
   }
 
   std::vector<NodeSession*> victims;
+  std::vector<KvBlockId> of_rounds;
   bool is_younger_at_work = false;
   for (const auto& [id, other] : sessions_) {
     if (other->age_rank <= session->age_rank) continue;
-    is_younger_at_work = is_younger_at_work || other->is_at_work;
-    if (other->is_at_work) continue;
-    victims.push_back(other.get());
-    coming.insert(coming.end(), other->blocks.begin(), other->blocks.end());
+    std::vector<KvBlockId>* blocks = &coming;
+    if (other->is_at_work) {
+      is_younger_at_work = true;
+      if (other->begins_anew) continue;
+      blocks = &of_rounds;
+    } else {
+      victims.push_back(other.get());
+    }
+    blocks->insert(blocks->end(), other->blocks.begin(), other->blocks.end());
   }
   if (num_free() < num_blocks) {
-    if (is_younger_at_work) return false;
-    return TryLater("this node's KV cache is full of older sessions");
+    if (!is_younger_at_work) {
+      return TryLater("this node's KV cache is full of older sessions");
+    }
+    coming.insert(coming.end(), of_rounds.begin(), of_rounds.end());
+    return num_free() >= num_blocks ? Room::kComesSoon : Room::kComesLater;
   }
   coming = own;
   std::sort(victims.begin(), victims.end(), [](const auto* a, const auto* b) {
@@ -196,12 +206,12 @@ absl::StatusOr<bool> NodeSessions::MakeRoom(int num_blocks,
     blocks_.KeepFirst(*victim, 0);
     blocks_.Cut(*victim, OUTRIDER_MUTANT(E4, 0, victim->log.length()));
   }
-  return true;
+  return Room::kIsThere;
 }
 
-bool NodeSessions::IsExpired(const NodeSession& session,
+bool NodeSessions::IsExpired(const NodeSession& idle,
                              Clock::time_point now) const {
-  return now - session.last_use > options_.lease;
+  return now - idle.last_use > options_.lease;
 }
 
 NodeSession& NodeSessions::Open(const RequestHeader& header,
@@ -255,7 +265,7 @@ void NodeSessions::Discard(NodeSession& session) {
 
 void NodeSessions::Drop(NodeSession& session) {
   blocks_.EndBranches(session);
-  if (session.is_over) blocks_.Distrust(session);
+  if (session.is_over) blocks_.EndText(session);
   // Nobody will cut it any more: also what was drafted is a text.
   blocks_.ShareUpTo(session, session.log.length());
   blocks_.Cut(session, 0);
@@ -311,11 +321,6 @@ NodeSession* NodeSessions::FindMutable(const SessionId& session) {
   return it == sessions_.end() ? nullptr : it->second.get();
 }
 
-bool NodeSessions::IsAtWork(const SessionId& session) const {
-  const NodeSession* found = Find(session);
-  return found != nullptr && found->is_at_work;
-}
-
 absl::Status NodeSessions::TryLater(absl::string_view what) {
   // Spread, so that those who were refused together do not come back together.
   std::uniform_int_distribution<int> delay(50, 1000);
@@ -326,7 +331,7 @@ absl::Status NodeSessions::TryLater(absl::string_view what) {
 
 bool NodeSessions::IsConsistent() const {
   std::vector<int> num_owners(blocks().num_total(), 0);
-  int num_tokens = 0;
+  int64_t num_tokens = 0;
   for (const auto& [id, session] : sessions_) {
     const int length = session->log.length();
     const int num_needed = NumKvBlocks(length);

@@ -22,8 +22,8 @@
 namespace outrider {
 
 // A node's sessions and the KV blocks that they own: admits or refuses a header
-// by the table in proto/README.md, and reserves what its round needs. Blocks
-// owned, by one or several, and free are all. Confined to the scheduler.
+// by the table in proto/README.md, and reserves what its round needs. Confined
+// to the scheduler.
 //
 // A session is live until its lease has run out or it was released, and no live
 // one is evicted for a newcomer. Where blocks run out for a live one's round,
@@ -41,7 +41,9 @@ class NodeSessions {
   };
 
   // Its blocks are held by sessions at work: ask again when one has ended.
-  struct Wait {};
+  struct Wait {
+    bool comes_soon = false;  // rounds hold enough, and no text's beginning
+  };
   // The session, now at work: EndRound or Drop ends that.
   using Outcome = std::variant<NodeSession*, Miss, Wait>;
 
@@ -51,7 +53,6 @@ class NodeSessions {
   // `content_digest` identifies the request's bytes; `num_draft_tokens` go into
   // the cache besides the delta. The session must not be at work. Its log may
   // go on after keep_length, with tokens of the delta that were cached before.
-  //
   // INVALID_ARGUMENT: one step with two contents, or an impossible delta.
   // RESOURCE_EXHAUSTED: no room now, and when to try again; without a delay,
   // the session alone needs more than there is. Refusals change nothing.
@@ -73,38 +74,37 @@ class NodeSessions {
   void Discard(NodeSession& session);
 
   // Advisory cut and release: false, and no effect, where the step is before
-  // the last one seen or the incarnation is not the live one. At work a session
-  // is not cut, and released when its call ends. A release without incarnation
-  // is of an opening that was given up: one that comes later is stale.
+  // the last one or the incarnation not the live one. A session at work is not
+  // cut, and goes when its call ends. Without incarnation an opening becomes
+  // stale.
   bool Truncate(const RequestHeader& header, int length);
   bool Release(const RequestHeader& header);
   void Expire(Clock::time_point now);  // drops those whose lease has run out
 
   const NodeSession* Find(const SessionId& session) const;  // or nullptr
-  bool IsAtWork(const SessionId& session) const;
-
   // RESOURCE_EXHAUSTED with a retry delay of 50 to 1000 ms.
   absl::Status TryLater(absl::string_view what);
 
   int num_sessions() const { return static_cast<int>(sessions_.size()); }
-  int num_cached_tokens() const { return blocks_.num_cached_tokens(); }
+  int64_t num_cached_tokens() const { return blocks_.num_cached_tokens(); }
   int num_preempted() const { return num_preempted_; }  // so far
   const KvBlockPool& blocks() const { return blocks_.pool(); }
   bool IsConsistent() const;  // the invariants hold; for tests
 
  private:
-  std::optional<Miss> CheckOpening(const RequestHeader& header,
-                                   uint64_t content_digest,
+  enum class Room { kIsThere, kComesSoon, kComesLater };
+  std::optional<Miss> CheckOpening(const RequestHeader& header, uint64_t digest,
                                    const NodeSession* session) const;
   std::optional<Miss> CheckLive(const RequestHeader& header,
                                 const NodeSession* session) const;
-  // Whether so many are free once the session is cut to `num_kept`; else wait.
-  absl::StatusOr<bool> MakeRoom(int num_blocks, const NodeSession* session,
+  // Makes so many free, as they are once the session is cut to `num_kept`.
+  absl::StatusOr<Room> MakeRoom(int num_blocks, const NodeSession* session,
                                 int num_kept, Clock::time_point now);
-  bool IsExpired(const NodeSession& session, Clock::time_point now) const;
+  bool IsExpired(const NodeSession& idle, Clock::time_point now) const;
   void RenewLease(NodeSession& session, Clock::time_point now);
   NodeSession& Open(const RequestHeader& header, NodeSession* session);
   NodeSession* FindMutable(const SessionId& session);
+
   const Options options_;
   SessionBlocks blocks_;
   absl::flat_hash_map<SessionId, std::unique_ptr<NodeSession>> sessions_;

@@ -257,7 +257,7 @@ TEST_F(NodeBlocksTest, BlocksAddUpAfterEveryStepOfARandomSchedule) {
     const auto name = static_cast<uint8_t>(1 + upto(6));
     const NodeSession* session = node_.Find(Id(name));
     const int choice = upto(10);
-    if (choice < 5 && !node_.IsAtWork(Id(name))) {
+    if (choice < 5 && (session == nullptr || !session->is_at_work)) {
       RequestHeader header = {.session = Id(name),
                               .step = static_cast<uint64_t>(step)};
       if (session != nullptr && choice > 0) {

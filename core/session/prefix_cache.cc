@@ -36,6 +36,7 @@ void PrefixCache::Enter(const std::string& salt,
   std::optional<KvBlockId> before;
   for (size_t i = 0; tokens.size() >= kKvBlockLength;
        ++i, tokens.remove_prefix(kKvBlockLength)) {
+    if (distrusted_.contains(table[i])) return;
     if (!pool_.IsKept(table[i])) {
       Key key = KeyOf(salt, before, tokens);
       const auto [it, is_new] = blocks_.try_emplace(key, table[i]);
@@ -62,10 +63,17 @@ void PrefixCache::Forget(absl::Span<const KvBlockId> blocks) {
   }
 }
 
+void PrefixCache::Distrust(absl::Span<const KvBlockId> blocks) {
+  Forget(blocks);
+  distrusted_.insert(blocks.begin(), blocks.end());
+}
+
 bool PrefixCache::Take(int count, std::vector<KvBlockId>& table) {
   const size_t num_before = table.size();
   if (!pool_.Take(count, table)) return false;
-  Forget(absl::MakeConstSpan(table).subspan(num_before));
+  const auto taken = absl::MakeConstSpan(table).subspan(num_before);
+  Forget(taken);
+  for (const KvBlockId block : taken) distrusted_.erase(block);
   return true;
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/types/span.h"
 #include "core/base/kv_block.h"
 #include "core/base/token.h"
@@ -57,6 +58,9 @@ class PrefixCache {
              std::vector<KvBlockId>& table);
   // Strikes these out, those that are not here left aside.
   void Forget(absl::Span<const KvBlockId> blocks);
+  // The same, and nobody enters them, or what comes after them in a text,
+  // before they have been taken for something new: what they hold may be wrong.
+  void Distrust(absl::Span<const KvBlockId> blocks);
   // Takes blocks for something new; as the pool's.
   [[nodiscard]] bool Take(int count, std::vector<KvBlockId>& table);
 
@@ -90,6 +94,7 @@ class PrefixCache {
   KvBlockPool& pool_;
   absl::flat_hash_map<Key, KvBlockId> blocks_;
   absl::flat_hash_map<KvBlockId, Entry> entries_;
+  absl::flat_hash_set<KvBlockId> distrusted_;  // none of them is kept
   uint64_t last_number_ = 0;
 };
 

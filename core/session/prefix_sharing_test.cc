@@ -263,6 +263,26 @@ TEST_F(PrefixSharingTest, WhatMayBeWrongIsLeftToNobody) {
   EXPECT_TRUE(memory_.IsRight(Id(2)));
 }
 
+// Whoever shares them goes on with them, and leaves them to nobody either.
+TEST_F(PrefixSharingTest, WhatMayBeWrongIsNotEnteredAgainByThoseWhoShareIt) {
+  Open(1, Text(40));
+  Open(2, Text(40));
+  memory_.sessions.Discard(Session(1));
+  EXPECT_EQ(Run(Next(2, 40, {40})), 0);
+  EXPECT_EQ(Open(4, Text(30)), 0);
+  Release(2);
+  Release(4);
+  EXPECT_EQ(Open(5, Text(60)), 16);  // of the one that computed it anew
+}
+
+TEST_F(PrefixSharingTest, WhatATextThatIsOverSharesIsStillFound) {
+  Open(1, Text(64), "a stream's own");
+  Open(2, Text(40), "a stream's own");
+  Release(1, /*is_over=*/true);
+  EXPECT_EQ(Open(3, Text(64), "a stream's own"), 32);
+  EXPECT_EQ(Run(Next(2, 40, Text(20, 1000))), 0);
+}
+
 TEST_F(PrefixSharingTest, APreemptedSessionFindsItsOwnBlocksAgain) {
   Open(1, Text(64, 1000), "");
   Open(2, Text(60));
@@ -298,6 +318,26 @@ TEST(PrefixSharingModesTest, AllShareWithoutASaltWhereTheNodeIsOneTenants) {
                                      : Text(20));
       sessions.EndRound(session, {});
     }
+  }
+}
+
+// What has no salt begins as others do, whom nobody has asked.
+TEST(PrefixSharingModesTest, WhereAllShareATextThatIsOverIsKept) {
+  NodeSessions sessions(
+      {.num_blocks = kNumBlocks, .sharing = PrefixSharing::kAll});
+  for (uint8_t id = 1; id <= 3; ++id) {
+    RequestHeader header = {
+        .session = Id(id), .step = 1, .delta = {.append_tokens = Text(20)}};
+    const auto outcome = sessions.Admit(header, /*content_digest=*/1,
+                                        /*num_draft_tokens=*/0, {});
+    ASSERT_TRUE(outcome.ok());
+    NodeSession& session = *std::get<NodeSession*>(*outcome);
+    EXPECT_EQ(session.log.length(), id == 1 ? 0 : 16);
+    sessions.Extended(session, id == 1 ? Text(20) : TokenSeq{16, 17, 18, 19});
+    sessions.EndRound(session, {});
+    header.incarnation = session.incarnation;
+    header.is_over = true;
+    EXPECT_TRUE(sessions.Release(header));
   }
 }
 

@@ -2,6 +2,7 @@
 #include "core/session/session_blocks.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "core/base/check.h"
@@ -29,7 +30,7 @@ void SessionBlocks::Take(NodeSession& session, int count) {
 void SessionBlocks::Append(NodeSession& session,
                            absl::Span<const TokenId> tokens) {
   session.log.Append(tokens);
-  num_cached_tokens_ += static_cast<int>(tokens.size());
+  num_cached_tokens_ += static_cast<int64_t>(tokens.size());
   OUTRIDER_CHECK(NumKvBlocks(session.log.length()) <=
                  static_cast<int>(session.blocks.size()));
 }
@@ -104,8 +105,18 @@ void SessionBlocks::ShareUpTo(NodeSession& session, int length) {
                   session.blocks);
 }
 
+void SessionBlocks::EndText(NodeSession& session) {
+  if (!session.salt.has_value() || session.salt->empty()) return;
+  std::vector<KvBlockId> own;
+  std::copy_if(session.blocks.begin(), session.blocks.end(),
+               std::back_inserter(own),
+               [this](KvBlockId block) { return pool_.HasOneOwner(block); });
+  prefixes_.Forget(own);
+  session.salt.reset();
+}
+
 void SessionBlocks::Distrust(NodeSession& session) {
-  prefixes_.Forget(session.blocks);
+  prefixes_.Distrust(session.blocks);
   session.salt.reset();
 }
 

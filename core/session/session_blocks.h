@@ -2,6 +2,7 @@
 #ifndef OUTRIDER_CORE_SESSION_SESSION_BLOCKS_H_
 #define OUTRIDER_CORE_SESSION_SESSION_BLOCKS_H_
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,7 +27,8 @@ class SessionBlocks {
       : sharing_(sharing), pool_(num_blocks), prefixes_(pool_) {}
 
   const KvBlockPool& pool() const { return pool_; }
-  int num_cached_tokens() const { return num_cached_tokens_; }  // of all
+  // A token that several sessions share counts for each of them.
+  int64_t num_cached_tokens() const { return num_cached_tokens_; }
 
   // The salt under which a session of this one shares; nothing: it does not.
   std::optional<std::string> SaltOf(const std::string& salt) const {
@@ -60,6 +62,9 @@ class SessionBlocks {
   void KeepFirst(NodeSession& session, int num_blocks);
   // Others may begin with the full blocks of the session's first tokens.
   void ShareUpTo(NodeSession& session, int length);
+  // Nobody comes back for the text of its salt: it is kept no longer, but for
+  // what others share. Without a salt anybody may begin with it.
+  void EndText(NodeSession& session);
   // Nobody any more may begin with what the session has.
   void Distrust(NodeSession& session);
 
@@ -72,7 +77,7 @@ class SessionBlocks {
   const PrefixSharing sharing_;
   KvBlockPool pool_;
   PrefixCache prefixes_;
-  int num_cached_tokens_ = 0;
+  int64_t num_cached_tokens_ = 0;
   int num_branch_blocks_ = 0;
 };
 

@@ -25,7 +25,8 @@ class ScriptedWork final : public Work {
     // work goes on after them.
     int max_drawn = 0;
     int num_kept = 0;
-    std::function<void(const LogitRows&)> on_take = {};  // may throw
+    std::function<void()> on_begin = {};                 // may throw
+    std::function<void(const LogitRows&)> on_take = {};  // the same
     std::function<void(const Ending&)> on_finish = {};
   };
 
@@ -33,6 +34,7 @@ class ScriptedWork final : public Work {
       : Work(std::move(request)), script_(std::move(script)) {}
 
   Want Begin(const NodeSession& session) override {
+    if (script_.on_begin) script_.on_begin();
     session_ = &session;
     return {.tokens = request().header.delta.append_tokens,
             .num_rows = script_.num_rows,

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/tokenizer/text_steps_json.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
@@ -16,7 +18,10 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t kMaxReplacementBytes = 64;  // bounds how much a text can grow
+constexpr size_t kMaxReplacementBytes = 64;
+constexpr size_t kMaxNormalizerSteps = 8;
+constexpr size_t kMaxGrowth = 16;  // of a text, by all of them
+constexpr size_t kNfcGrowth = 3;   // of form C, at most (Unicode's annex 15)
 constexpr int kMaxStripped = 1024;
 
 absl::StatusOr<std::string> ShortString(const JsonFields& fields,
@@ -71,6 +76,38 @@ absl::StatusOr<NormalizerStep> ParseNormalizerStep(absl::string_view type,
     return fields.Unsupported(absl::StrCat("type ", type));
   }
   return step;
+}
+
+// What a step may make of a text, in multiples of its length.
+size_t GrowthOf(const NormalizerStep& step) {
+  switch (step.kind) {
+    case NormalizerStep::Kind::kNfc:
+      return kNfcGrowth;
+    case NormalizerStep::Kind::kPrepend:
+      return 1;  // and a constant
+    case NormalizerStep::Kind::kReplace:
+      return std::max<size_t>(1,
+                              (step.content.size() + step.pattern.size() - 1) /
+                                  step.pattern.size());
+  }
+  return 1;
+}
+
+// A text of a few MiB is to stay within memory, and its length within an int.
+absl::Status CheckGrowth(const std::vector<NormalizerStep>& steps,
+                         const JsonFields& fields) {
+  if (steps.size() > kMaxNormalizerSteps) {
+    return fields.Unsupported(
+        absl::StrCat("more than ", kMaxNormalizerSteps, " steps"));
+  }
+  size_t growth = 1;
+  for (const NormalizerStep& step : steps) growth *= GrowthOf(step);
+  if (growth > kMaxGrowth) {
+    return fields.Unsupported(absl::StrCat("steps that may make a text ",
+                                           growth, " times as long, more than ",
+                                           kMaxGrowth));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Prepend> MetaspacePrepend(const JsonFields& fields) {
@@ -239,7 +276,7 @@ absl::Status AppendNormalizer(const json& value,
     OUTRIDER_ASSIGN_OR_RETURN(NormalizerStep step,
                               ParseNormalizerStep(type, fields));
     steps->push_back(std::move(step));
-    return absl::OkStatus();
+    return CheckGrowth(*steps, fields);
   }
   OUTRIDER_RETURN_IF_ERROR(fields.AllAmong({"type", "normalizers"}));
   OUTRIDER_ASSIGN_OR_RETURN(const json* parts, fields.Array("normalizers"));

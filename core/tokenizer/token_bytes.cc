@@ -16,6 +16,7 @@ namespace {
 constexpr size_t kNfcFactor = 4;
 constexpr size_t kMaxUtf8Bytes = 4;  // of a character without a token
 constexpr int kNumBytes = 256;
+constexpr size_t kMostBytes = size_t{1} << 30;  // more bound nothing
 
 size_t CeilRatio(size_t a, size_t b) { return (a + b - 1) / b; }
 
@@ -76,7 +77,9 @@ std::optional<size_t> MaxBytesPerToken(const TokenizerSpec& spec) {
   }
   for (const NormalizerStep& step : spec.normalizer) {
     const std::optional<size_t> factor = ShrinkFactor(step);
-    if (!factor.has_value()) return std::nullopt;
+    if (!factor.has_value() || longest > kMostBytes / *factor) {
+      return std::nullopt;
+    }
     longest *= *factor;
   }
   return longest;

@@ -42,6 +42,8 @@ TEST(MaxBytesPerTokenTest, NormalisingMayMakeTextShorter) {
   EXPECT_EQ(MaxBytesPerToken(spec), 4 * kLongest);
   spec.normalizer = {{.kind = NormalizerStep::Kind::kPrepend, .content = "a"}};
   EXPECT_EQ(MaxBytesPerToken(spec), kLongest);
+  spec.normalizer.assign(32, {.kind = NormalizerStep::Kind::kNfc});
+  EXPECT_EQ(MaxBytesPerToken(spec), std::nullopt);
   // The worst that form C does is within what is allowed for it.
   EXPECT_LE(std::string("\u1FBE\u0308\u0301").size(),
             4 * ToNfc("\u1FBE\u0308\u0301").size());
