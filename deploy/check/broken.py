@@ -78,6 +78,9 @@ class Objects:
     def scaler(self, role="verifier"):
         return self.get("HorizontalPodAutoscaler", f"outrider-{role}")["spec"]
 
+    def scale_down(self):
+        return self.scaler()["behavior"]["scaleDown"]
+
     def endpoint(self):
         return self.get("PodMonitor", "outrider")["spec"]["podMetricsEndpoints"][0]
 
@@ -228,6 +231,8 @@ BROKEN = [
      ["matches the pods of 4 roles"]),
     ("a budget that protects nobody", POOLS, lambda o: o.budget().update(maxUnavailable="100%"), ["all 2 pods may be evicted at once"]),
     ("a budget that says nothing", LOCAL, lambda o: o.budget().pop("maxUnavailable"), ["may be evicted at once"]),
+    ("a budget by which pods that load hold up a drain", LOCAL,
+     lambda o: o.budget().pop("unhealthyPodEvictionPolicy"), ["pods that are not ready hold up a drain"]),
     ("a budget with both", LOCAL, lambda o: o.budget().update(minAvailable=0), ["both are refused"]),
     ("no surge and none unavailable", LOCAL, never_rolled_out, ["it can never be rolled out"]),
     ("shares that come to nothing", LOCAL, shares_that_round_to_nothing, ["it can never be rolled out"]),
@@ -235,6 +240,11 @@ BROKEN = [
      ["waits for ever where its one GPU"]),
     ("all pods replaced at once", LOCAL, lambda o: o.spec("coordinator").update(strategy={"type": "Recreate"}), ["takes away all pods"]),
     ("a roll-out that is faster than DNS", LOCAL, lambda o: o.spec().pop("minReadySeconds"), ["has found its successor"]),
+    ("a roll-out that is faster than a load balancer", LOCAL, lambda o: o.spec("gateway").pop("minReadySeconds"),
+     ["before load balancers have found its successor"]),
+    ("a gateway that load balancers do not forget in time", LOCAL,
+     lambda o: o.container("gateway")["lifecycle"]["preStop"]["exec"].update(command=["sleep", "5"]),
+     ["before load balancers have forgotten the pod"]),
     ("a roll-out that is given up while a model loads", LOCAL, lambda o: o.spec().pop("progressDeadlineSeconds"),
      ["counts as failed while its first pod"]),
     ("no pods at all", LOCAL, lambda o: o.spec().update(replicas=0), ["nothing serves"]),
@@ -299,14 +309,24 @@ BROKEN = [
     ("an autoscaler on a metric of another role", POOLS, lambda o: o.scaler()["metrics"][0]["pods"]["metric"].update(
         name="outrider_verifiers_ready"), ["does not export outrider_verifiers_ready"]),
     ("an autoscaler on what only grows", POOLS, lambda o: o.scaler()["metrics"][0]["pods"]["metric"].update(
-        name="outrider_requests_total"), ["outrider_requests_total is no queue"]),
+        name="outrider_requests_total"), ["outrider_requests_total is no load"]),
     ("an autoscaler on a histogram", POOLS, lambda o: o.scaler()["metrics"][0]["pods"]["metric"].update(name="outrider_pass_seconds"),
-     ["outrider_pass_seconds is no queue"]),
+     ["outrider_pass_seconds is no load"]),
+    ("an autoscaler of verifiers on who waits alone", POOLS,
+     lambda o: o.scaler().update(metrics=o.scaler()["metrics"][:1]),
+     ["HorizontalPodAutoscaler/outrider-verifier", "users who share a pass"]),
+    ("an autoscaler that ends all pods at once", POOLS, lambda o: o.scale_down().pop("policies"),
+     ["several pods at once"]),
+    ("an autoscaler that ends half of the pods at once", POOLS,
+     lambda o: o.scale_down()["policies"][0].update(type="Percent", value=50), ["several pods at once"]),
+    ("an autoscaler that is faster than a drain", POOLS,
+     lambda o: o.scale_down()["policies"][0].update(periodSeconds=60),
+     ["before the drain of one, of at most 320 s, is over"]),
     ("an autoscaler without metrics", POOLS, lambda o: o.scaler().pop("metrics"), ["it has no metrics"]),
     ("an autoscaler that remembers for two hours", POOLS, lambda o: o.scaler()["behavior"]["scaleDown"].update(
         stabilizationWindowSeconds=7200), ["stabilizationWindowSeconds is above 3600"]),
     ("an autoscaler on the use of a CPU", POOLS, lambda o: o.scaler().update(metrics=[{"type": "Resource", "resource": {
-        "name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}]), ["not on a queue"]),
+        "name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}]), ["not on the load"]),
     ("at least more pods than at most", POOLS, lambda o: o.scaler().update(minReplicas=9), ["at least 9 pods and at most 8"]),
     ("replicas beside an autoscaler", POOLS, lambda o: o.spec().update(replicas=2), ["each apply sets them back"]),
     ("an autoscaler of what is not there", POOLS, lambda o: o.scaler()["scaleTargetRef"].update(name="verifier"),
@@ -344,6 +364,13 @@ BROKEN = [
      ["is not of the verifier's --model"]),
     ("more drafts than nodes take", LOCAL, lambda o: o.settings("coordinator").update(NUM_SPECULATIVE_TOKENS="32"),
      ["more than the verifier's --max-draft-tokens"]),
+    ("drafts ahead by a drafter without a GPU", LOCAL, lambda o: o.settings("coordinator").update(SCHEDULE="auto"),
+     ["--schedule auto, but the drafter has no GPU"]),
+    ("drafts ahead, always, beside the verifier's GPU", ONE,
+     lambda o: o.settings("coordinator").update(SCHEDULE="predraft"),
+     ["--schedule predraft, but the drafter has no GPU"]),
+    ("a schedule that there is not", POOLS, lambda o: o.settings("coordinator").update(SCHEDULE="parallel"),
+     ["Deployment/outrider-coordinator", "--schedule: Check parallel"]),
     ("weights that the coordinator refuses", LOCAL, lambda o: (
         o.container("verifier")["args"].append("--expect-weights=" + "a" * 64),
         o.container("coordinator")["args"].append("--expect-weights=" + "b" * 64)), ["would refuse the weights"]),

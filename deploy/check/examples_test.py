@@ -15,6 +15,8 @@ import yaml
 import custom_resources
 import manifests
 import meaning
+import quantities
+import sizes
 
 EXAMPLES = manifests.DEPLOY / "examples"
 PODS = ("outrider-verifier-a", 3), ("outrider-verifier-b", 1)
@@ -158,6 +160,7 @@ class ExamplesTest(unittest.TestCase):
                     self.assertIn(service["metadata"]["name"], names)
             is_coordinator = tls == "outrider-coordinator-tls"
             self.assertEqual("outrider-coordinator" in names, is_coordinator, "nodes would serve whoever has this name")
+            self.assertEqual("localhost" in names, is_coordinator, "RUNBOOKS.md asks it inside its pod")
 
     def test_certificates_are_of_an_issuer_that_is_there_and_usable_on_the_side_that_shows_them(self):
         things = objects("certificates/certificates.yaml")
@@ -183,31 +186,38 @@ class ExamplesTest(unittest.TestCase):
         scaled, = of_kind(objects("scaling/keda.yaml"), "ScaledObject")
         scaler, = [one for one in meaning.of_kind(self.things, "HorizontalPodAutoscaler")
                    if one["spec"]["scaleTargetRef"]["name"] == scaled["spec"]["scaleTargetRef"]["name"]]
-        metric = scaler["spec"]["metrics"][0]["pods"]
-        trigger, = scaled["spec"]["triggers"]
-        self.assertIn(metric["metric"]["name"], trigger["metadata"]["query"])
-        self.assertEqual(trigger["metadata"]["threshold"], metric["target"]["averageValue"])
-        self.assert_answers(trigger["metadata"]["query"], {"{}": sum(value for _, value in PODS)})
+        triggers = scaled["spec"]["triggers"]
+        self.assertGreater(len(triggers), 1)
+        for metric, trigger in zip(scaler["spec"]["metrics"], triggers, strict=True):
+            name, goal = metric["pods"]["metric"]["name"], metric["pods"]["target"]["averageValue"]
+            self.assertEqual(float(trigger["metadata"]["threshold"]), quantities.value_of(goal))
+            # KEDA divides what Prometheus answers by the number of pods.
+            self.assert_answers(trigger["metadata"]["query"], {"{}": sum(value for _, value in PODS)}, name)
+        behavior = scaled["spec"]["advanced"]["horizontalPodAutoscalerConfig"]["behavior"]
+        self.assertEqual(behavior, scaler["spec"]["behavior"])
 
     def test_the_adapters_rule_finds_every_metric_and_answers_for_each_pod(self):
         rule, = yaml.safe_load((EXAMPLES / "scaling/prometheus-adapter.yaml").read_text())["rules"]["custom"]
         pattern = re.search(r'__name__=~"([^"]+)"', rule["seriesQuery"])[1]
-        for scaler in meaning.of_kind(self.things, "HorizontalPodAutoscaler"):
-            self.assertRegex(scaler["spec"]["metrics"][0]["pods"]["metric"]["name"], f"^{pattern}$")
-        # The adapter fills it in like this for the pods of a Deployment.
-        query = rule["metricsQuery"]
-        for name, text in (("Series", "outrider_requests_waiting"), ("GroupBy", "pod"),
-                           ("LabelMatchers", 'namespace="outrider",pod=~"outrider-verifier-a|outrider-verifier-b"')):
-            query = query.replace(f"<<.{name}>>", text)
-        self.assertNotIn("<<", query)
-        self.assert_answers(query, {f'{{pod="{pod}"}}': value for pod, value in PODS})
+        scalers = meaning.of_kind(self.things, "HorizontalPodAutoscaler")
+        metrics = {metric["pods"]["metric"]["name"] for scaler in scalers for metric in scaler["spec"]["metrics"]}
+        self.assertEqual(metrics, sizes.LOADS)
+        for metric in metrics:
+            self.assertRegex(metric, f"^{pattern}$")
+            # The adapter fills it in like this for the pods of a Deployment.
+            query = rule["metricsQuery"]
+            matchers = 'namespace="outrider",pod=~"outrider-verifier-a|outrider-verifier-b"'
+            for name, text in (("Series", metric), ("GroupBy", "pod"), ("LabelMatchers", matchers)):
+                query = query.replace(f"<<.{name}>>", text)
+            self.assertNotIn("<<", query)
+            self.assert_answers(query, {f'{{pod="{pod}"}}': value for pod, value in PODS}, metric)
 
-    def assert_answers(self, query, samples):
+    def assert_answers(self, query, samples, metric):
         promtool = shutil.which("promtool")
         if promtool is None:
             print("NOT RUN: queries of examples (Debian package prometheus)", file=sys.stderr)
             self.skipTest("no promtool")
-        series = [{"series": f'outrider_requests_waiting{{namespace="outrider",role="verifier",pod="{pod}"}}',
+        series = [{"series": f'{metric}{{namespace="outrider",role="verifier",pod="{pod}"}}',
                    "values": f"{value}x4"} for pod, value in PODS]
         expected = [{"labels": labels, "value": value} for labels, value in samples.items()]
         test = {"tests": [{"interval": "15s", "input_series": series, "promql_expr_test": [

@@ -20,6 +20,8 @@ import broken
 import manifests
 import meaning
 import prometheus_rule
+import scheduling
+import sizes
 from rules import problems_of
 
 sys.path.insert(0, str(meaning.ROOT / "gateway"))
@@ -68,12 +70,36 @@ class OverlayTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             deploy = os.path.relpath(manifests.DEPLOY, os.path.realpath(folder))
             (pathlib.Path(folder) / "kustomization.yaml").write_text(
-                "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nnamespace: outrider\n"
+                "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nnamespace: outrider-load-test\n"
                 f"resources: [{deploy}/overlays/load-test]\ncomponents: [{deploy}/components/chaos-latency]\n")
             things = manifests.render(folder)
         self.assertEqual(problems_of(things), [])
         job, = meaning.of_kind(things, "Job")
         self.assertIn("--coordinator=outrider-coordinator:7000", meaning.pod_of(job)["containers"][0]["args"])
+
+    def test_a_load_test_changes_no_release_that_serves(self):
+        def places(folder):
+            return {(one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"])
+                    for one in manifests.render(manifests.DEPLOY / folder)}
+        measuring = places("overlays/load-test") | places("check/load-test-of-services")
+        shared = {("PriorityClass", None, "outrider")}  # all releases of a cluster have the same
+        for overlay in set(manifests.OVERLAYS) - {"load-test"}:
+            self.assertEqual(measuring & places(f"overlays/{overlay}"), shared, overlay)
+
+    def test_where_pods_cost_no_gpu_there_are_two(self):
+        for overlay in set(manifests.OVERLAYS) - {"local-cpu", "load-test"}:
+            things = manifests.render(manifests.DEPLOY / "overlays" / overlay)
+            for role in ("coordinator", "gateway"):
+                deployment = broken.Objects.find(things, "Deployment", f"outrider-{role}")
+                self.assertGreaterEqual(scheduling.least_pods(deployment, things), 2, f"{overlay}: {role}")
+
+    def test_drafts_are_made_ahead_where_drafters_have_gpus_of_their_own(self):
+        for overlay in manifests.OVERLAYS:
+            things = manifests.render(manifests.DEPLOY / "overlays" / overlay)
+            coordinator = broken.Objects.find(things, "Deployment", "outrider-coordinator")
+            words = meaning.arguments(meaning.pod_of(coordinator)["containers"][0], things)
+            expected = "auto" if overlay == "split-pools" else "sequential"
+            self.assertEqual(list(meaning.flags(words, "schedule")), [expected], overlay)
 
     def test_the_load_tests_results_can_be_fetched_once_it_has_ended(self):
         job, = meaning.of_kind(manifests.render(manifests.DEPLOY / "overlays/load-test"), "Job")
@@ -304,22 +330,58 @@ class ObservabilityTest(unittest.TestCase):
         fired = {one["alertname"] for test in tests for one in test["alert_rule_test"] if one["exp_alerts"]}
         self.assertEqual(fired, set(alerts))
 
-    def test_dashboard_and_rules_ask_for_metrics_that_exist(self):
-        sources = "".join(path.read_text() for folder in ("coordinator", "core/node")
-                          for path in sorted((meaning.ROOT / folder).rglob("*.cc")))
+    def rules(self, *files):
+        return [rule for name in files for group in yaml.safe_load((self.FOLDER / name).read_text())["groups"]
+                for rule in group["rules"]]
+
+    def queries(self):
         dashboard = json.loads((self.FOLDER / "dashboard.json").read_text())
-        asked = [target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", [])]
-        asked += [(self.FOLDER / name).read_text() for name in ("alerts.yaml", "recording-rules.yaml")]
-        names = set(re.findall(r"outrider_(\w+)", "\n".join(asked)))
-        self.assertGreater(len(names), 15)
+        return [target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", [])]
+
+    def test_dashboard_and_rules_ask_for_metrics_that_exist(self):
+        known = set().union(*map(sizes.exported, sizes.SOURCES))
+        # Python's library names what it exports of a counter.
+        known |= {f"{name}_total" for name in sizes.exported("gateway")}
+        asked = self.queries() + [rule["expr"] for rule in self.rules("alerts.yaml", "recording-rules.yaml")]
+        names = set(re.findall(r"outrider_\w+", "\n".join(asked)))
+        self.assertGreater(len(names), 50)
+        self.assertIn("outrider_gateway_requests_total", names)
         for name in names:
-            base = re.sub(r"_(bucket|sum|count)$", "", name)
-            self.assertTrue(f'"{base}"' in sources, f"no source names the metric {name}")
+            self.assertIn(re.sub(r"_(bucket|sum|count)$", "", name), known, f"no source names the metric {name}")
+
+    def test_rules_tell_releases_apart(self):
+        for rule in self.rules("alerts.yaml", "recording-rules.yaml"):
+            over = re.findall(r"\b(sum|max|min|avg|count)\b(?! without)(?: by \(([^)]*)\))?", rule["expr"])
+            for word, labels in over:
+                self.assertIn("namespace", labels.split(", "), f"{word} of {rule}")
+            if "alert" in rule and "absent(" not in rule["expr"]:
+                self.assertIn("$labels.namespace", rule["annotations"]["description"], rule["alert"])
+
+    def test_the_dashboard_shows_the_namespaces_that_were_chosen(self):
+        for query in self.queries():
+            for labels in re.findall(r"\boutrider[_:][\w:]+(\{[^}]*\})?", query):
+                self.assertIn('namespace=~"$namespace"', labels, query)
+
+    def test_the_dashboards_queries_can_be_asked(self):
+        promtool = shutil.which("promtool")
+        if promtool is None:
+            print("NOT RUN: queries of the dashboard (Debian package prometheus)", file=sys.stderr)
+            self.skipTest("no promtool")
+        rules = [{"record": f"query{i}", "expr": query} for i, query in enumerate(self.queries())]
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "queries.yaml"
+            path.write_text(yaml.safe_dump({"groups": [{"name": "dashboard", "rules": rules}]}))
+            run = subprocess.run([promtool, "check", "rules", path], capture_output=True, text=True)
+        self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+
+    def test_every_alert_has_its_heading_among_the_runbooks(self):
+        headings = re.findall(r"^## (\w+)$", (manifests.DEPLOY / "RUNBOOKS.md").read_text(), re.MULTILINE)
+        self.assertEqual(headings, [rule["alert"] for rule in self.rules("alerts.yaml")])
 
     def test_the_dashboard_has_the_rows_that_the_readme_promises(self):
         dashboard = json.loads((self.FOLDER / "dashboard.json").read_text())
         rows = [panel["title"] for panel in dashboard["panels"] if panel["type"] == "row"]
-        self.assertEqual(rows, ["Objectives", "Acceptance", "Network", "Queues and KV", "GPUs"])
+        self.assertEqual(rows, ["Objectives", "Gateways", "Acceptance", "Network", "Queues and KV", "Nodes", "GPUs"])
 
 
 if __name__ == "__main__":

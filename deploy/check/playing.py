@@ -46,7 +46,7 @@ def to_play(things, role, secrets, generation=""):
 def to_play_once(job, name):
     """A Job's pod, as podman knows no Jobs; its bench has a smaller grid."""
     spec = copy.deepcopy(meaning.pod_of(job))
-    small = {"--rtt": "0,5", "--k": "0,4", "--concurrency": "2", "--repeat": "1"}
+    small = {"--rtt": "0,5", "--k": "0,4", "--schedule": "auto", "--concurrency": "2", "--repeat": "1"}
     bench, = [one for one in spec["containers"] if one["name"] == "bench"]
     for i, word in enumerate(bench["args"]):
         flag, _, value = word.partition("=")

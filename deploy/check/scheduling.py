@@ -3,12 +3,14 @@
 import re
 
 from manifests import name_of
-from meaning import address_flags, arguments, containers_of, flag, labels_of, matches, of_kind, pod_of, workloads
+from meaning import (address_flags, arguments, containers_of, flag, labels_of, matches, of_kind, pod_of,
+                     seconds_of_pre_stop, workloads)
 
 GPU_TAINT = "nvidia.com/gpu"
 WHOLE_GPU = "nvidia.com/gpu"
 MOST_PRIORITY = 10 ** 9
 DNS_SECONDS = 60  # that the cluster's DNS and the machine's cache may keep an answer
+BALANCER_SECONDS = 15  # that a load balancer outside takes to find a pod, or to forget one
 SLICE = re.compile(r"nvidia\.com/mig-\d+g\.\d+gb")
 # What nodes are labelled with by Kubernetes, NVIDIA's operator and the large clouds.
 NODE_LABELS = re.compile(
@@ -179,6 +181,10 @@ def check_pace(thing, things):
     deadline, ready = thing["spec"].get("progressDeadlineSeconds", 600), thing["spec"].get("minReadySeconds", 0)
     if deadline <= start + ready:
         yield f"progressDeadlineSeconds {deadline}: a roll-out counts as failed while its first pod may still start"
+    if serves_http(thing) and ready < BALANCER_SECONDS:
+        yield f"minReadySeconds {ready}: a pod goes before load balancers have found its successor"
+    if serves_http(thing) and seconds_of_pre_stop(pod_of(thing)["containers"][0]) < BALANCER_SECONDS:
+        yield "its preStop is over before load balancers have forgotten the pod, which then refuses their readers"
     services = {service["metadata"]["name"] for service in of_kind(things, "Service")
                 if matches(service["spec"]["selector"], labels_of(thing))}
     for client in of_kind(things, "Deployment"):
@@ -188,6 +194,11 @@ def check_pace(thing, things):
                 ready < resolve + DNS_SECONDS:
             yield (f"minReadySeconds {ready}: a pod goes before {name_of(client)}, which asks DNS every {resolve} s,"
                    " has found its successor")
+
+
+def serves_http(thing):
+    """Whether readers outside, behind a load balancer, are among its clients."""
+    return any(port["name"] == "http" for one in pod_of(thing)["containers"] for port in one.get("ports", []))
 
 
 def check_pools(things):
@@ -218,6 +229,8 @@ def check_budgets(things):
             gone = pods_in(spec.get("maxUnavailable", total), total, rounded_up=True)
             if at_least == 0 and gone >= max(total, 2) or not {"minAvailable", "maxUnavailable"} & set(spec):
                 yield f"{name_of(budget)}: all {total} pods may be evicted at once"
+            if spec.get("unhealthyPodEvictionPolicy") != "AlwaysAllow":
+                yield f"{name_of(budget)}: pods that are not ready hold up a drain, as they may not be evicted"
             if at_least >= total or gone == 0:
                 yield f"{name_of(budget)}: none of the {total} pods may ever be evicted: a node cannot be drained"
 

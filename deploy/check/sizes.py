@@ -7,6 +7,7 @@ import quantities
 from manifests import name_of
 from meaning import ROOT, arguments, containers_of, environment, flag, flags, labels_of, of_kind, pod_of, workloads
 from scheduling import scaler_of
+from security import NODES
 
 IMAGES = {  # ours, and the programs in each
     "outrider-coordinator": {"outrider", "outrider-coordinator"},
@@ -18,7 +19,10 @@ IMAGES = {  # ours, and the programs in each
 PORT_NAME = re.compile(r"(?=.*[a-z])[a-z0-9]([a-z0-9-]{0,13}[a-z0-9])?")
 DNS_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 LABEL_VALUE = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?")
-QUEUES = ("_requests_waiting", "_requests_running")
+# What more pods make less: who waits, who is served, and the memory that these take.
+LOADS = {"outrider_requests_waiting", "outrider_requests_running", "outrider_gateway_requests_running",
+         "outrider_sessions", "outrider_kv_cache_usage_ratio"}
+USERS = "outrider_sessions"
 LEAST_CLAIM = 1 << 30  # 200Mi is no 200Gi
 LONGEST_WINDOW = 3600  # that an autoscaler may have
 SOURCES = {"coordinator": ["coordinator"], "drafter": ["core/node", "drafter"], "verifier": ["core/node", "verifier"],
@@ -168,20 +172,33 @@ def check_scalers(things):
         for direction, rule in spec.get("behavior", {}).items():
             if rule.get("stabilizationWindowSeconds", 0) > LONGEST_WINDOW:
                 yield f"{name_of(scaler)}: {direction}.stabilizationWindowSeconds is above {LONGEST_WINDOW}, and refused"
-        for metric in spec.get("metrics", []):
-            name = metric.get("pods", {}).get("metric", {}).get("name")
+        yield from (f"{name_of(scaler)}: {problem}" for problem in check_scale_down(spec, deployment))
+        names = [metric.get("pods", {}).get("metric", {}).get("name") for metric in spec.get("metrics", [])]
+        if role in NODES and names and USERS not in names:
+            yield f"{name_of(scaler)}: not by {USERS}: users who share a pass are slow, and none of them waits"
+        for name, metric in zip(names, spec.get("metrics", []), strict=True):
             goal = metric.get("pods", {}).get("target", {})
             if name is None:
-                yield f"{name_of(scaler)}: it scales on {metric.get('type')}, not on a queue of its pods"
+                yield f"{name_of(scaler)}: it scales on {metric.get('type')}, not on the load of its pods"
             elif role and name not in exported(role):
                 yield f"{name_of(scaler)}: {target['name']} does not export {name}"
-            elif not name.endswith(QUEUES):
-                yield f"{name_of(scaler)}: {name} is no queue: it does not say who waits"
+            elif name not in LOADS:
+                yield f"{name_of(scaler)}: {name} is no load: it does not say how many pods are needed"
             if name and (goal.get("type") != "AverageValue" or not quantities.value_of(goal.get("averageValue"))):
                 yield f"{name_of(scaler)}: its goal is no averageValue above 0"
     for deployment in of_kind(things, "Deployment"):
         if scaler_of(deployment, things) and "replicas" in deployment["spec"]:
             yield f"{name_of(deployment)}: it has replicas beside an autoscaler: each apply sets them back"
+
+
+def check_scale_down(spec, deployment):
+    """Whether the drain of one pod is over before the next one goes."""
+    policies = spec.get("behavior", {}).get("scaleDown", {}).get("policies", [])
+    if not policies or any((one["type"], one["value"]) != ("Pods", 1) for one in policies):
+        yield "scaleDown may take away several pods at once"
+    drain = pod_of(deployment).get("terminationGracePeriodSeconds", 30) if deployment else 0
+    if any(one["periodSeconds"] < drain for one in policies):
+        yield f"scaleDown takes away the next pod before the drain of one, of at most {drain} s, is over"
 
 
 def check_settings(things):
@@ -197,6 +214,10 @@ def check_settings(things):
                 yield f"{name_of(thing)}: no flag reads {name} of its ConfigMap"
     for coordinator in by_role.get("coordinator", []):
         drafts = quantities.value_of(flag(coordinator, "num-speculative-tokens")) or 0
+        schedule = flag(coordinator, "schedule", "sequential")
+        has_gpus = all(flag(node, "device", "cpu").startswith("cuda") for node in by_role.get("drafter", []))
+        if schedule != "sequential" and not has_gpus:
+            yield f"--schedule {schedule}, but the drafter has no GPU of its own to draft ahead on"
         for role in ("verifier", "drafter"):
             for node in by_role.get(role, []):
                 if drafts > (quantities.value_of(flag(node, "max-draft-tokens", 16)) or 0):
