@@ -109,7 +109,7 @@ void AddPassMetrics(MetricRegistry& registry, const EngineMetrics& engine,
 
 void AddCacheMetrics(MetricRegistry& registry, const EngineMetrics& engine) {
   const auto gauge = [&](const std::string& name, const std::string& help,
-                         const std::atomic<int>& value) {
+                         const auto& value) {
     AddGauge(registry, name, help,
              [&value] { return static_cast<double>(value); });
   };
