@@ -16,7 +16,7 @@ namespace outrider {
 namespace {
 
 // What float32 weights may be off by, and float64 sums: the first where even
-// weights of 2^-126 are among them (docs/algorithm.md).
+// weights of 2^-126 are among them (docs/device-rows.md).
 constexpr double kRestTolerance = 1e-5;
 constexpr double kSumTolerance = 1e-12;
 

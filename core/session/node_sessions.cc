@@ -15,6 +15,10 @@
 namespace outrider {
 namespace {
 
+// A session's text is kept once for each, whoever shares its blocks: they may
+// have so many times the tokens that fit into all blocks.
+constexpr int64_t kMostTimesShared = 32;
+
 // A long rest says nothing of the sessions' usual way round.
 void NoteReturn(NodeSession& session, NodeSession::Clock::duration time) {
   if (time > std::chrono::seconds(1)) return;
@@ -46,6 +50,11 @@ absl::StatusOr<NodeSessions::Outcome> NodeSessions::Admit(
   OUTRIDER_CHECK(session == nullptr || !session->is_at_work);
 
   const bool opens = header.incarnation.is_none();
+  if (opens && session == nullptr &&
+      num_cached_tokens() + wanted_length >
+          kMostTimesShared * kKvBlockLength * blocks().num_total()) {
+    return TryLater("the texts of this node's sessions take too much memory");
+  }
   if (opens && keep_length != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("a request without incarnation opens the session: "

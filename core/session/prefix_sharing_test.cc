@@ -194,6 +194,36 @@ TEST_F(PrefixSharingTest, SharedBlocksNeedNoRoom) {
   EXPECT_EQ(Open(2, Text(100)), 96);
 }
 
+// Each has the text itself, of some bytes a token, whoever shares its blocks.
+TEST_F(PrefixSharingTest, AnOpeningIsRefusedWhereTextsTakeTooMuchMemory) {
+  NodeSessions sessions({.num_blocks = 400, .max_sessions = 4096});
+  constexpr int kLength = 3201;
+  int num_open = 0;
+  for (int name = 0; name < 4096; ++name) {
+    SessionId id = Id(1);
+    id.bytes[1] = static_cast<uint8_t>(name);
+    id.bytes[2] = static_cast<uint8_t>(name >> 8);
+    const auto outcome =
+        sessions.Admit({.session = id,
+                        .step = 1,
+                        .delta = {.append_tokens = Text(kLength)},
+                        .cache_salt = "s"},
+                       /*content_digest=*/1, 0, {});
+    if (!outcome.ok()) {
+      EXPECT_TRUE(absl::IsResourceExhausted(outcome.status()));
+      break;
+    }
+    NodeSession& session = *std::get<NodeSession*>(*outcome);
+    const int length = session.log.length();
+    const TokenSeq text = Text(kLength);
+    sessions.Extended(session, absl::MakeConstSpan(text).subspan(length));
+    sessions.EndRound(session, {});
+    ++num_open;
+  }
+  // Blocks would do for a hundred: each has one of its own, and one to come.
+  EXPECT_EQ(num_open, 32 * 400 * 16 / kLength);
+}
+
 TEST_F(PrefixSharingTest, WhatIsKeptGivesWayToAnybody) {
   Open(1, Text(100));
   Release(1);

@@ -19,7 +19,7 @@ using kernels::cuda::DeviceArray;
 using kernels::cuda::TopRow;
 using kernels::cuda::TopRowResult;
 
-// docs/algorithm.md: what float32 weights may change of a sum of them.
+// docs/device-rows.md: what float32 weights may change of a sum of them.
 constexpr double kRestTolerance = 1e-5;
 
 }  // namespace

@@ -39,7 +39,7 @@ TEST_P(DeviceTopWeightsTest, WhatIsFarBelowTheGreatestHasItsWeight) {
   }
 }
 
-// docs/algorithm.md: an exponent is rounded once, exp2f is within two units.
+// docs/device-rows.md: an exponent is rounded once, exp2f is within two units.
 // Nearer the greatest it may be rounded twice, which is as little there.
 // `asked` is for all but some tokens, which have one logit.
 void ExpectRoundedLittle(const TopAsked& asked, const TopTold& told,

@@ -16,7 +16,7 @@
 // the terms of the sampler.
 namespace outrider::testing {
 
-// docs/algorithm.md: what float32 weights may change of a law.
+// docs/device-rows.md: what float32 weights may change of a law.
 inline constexpr double kTotalVariation = 1e-6;
 
 // A question as a test asks it.

@@ -82,7 +82,7 @@ inline size_t ScoreRowsScratchBytes(int num_rows, int vocab_size) {
 // A token's probability is its weight over (tail + the sum of the support's
 // weights). Weights are float32, sums float64 in a fixed order, so that the law
 // that answers and weights describe is the softmax's up to a total variation of
-// 1e-6 (docs/algorithm.md), and an answer depends on its own row alone.
+// 1.1e-6 (docs/device-rows.md), and an answer depends on its own row alone.
 void ScoreRows(const ScoreRowsArgs& args, Stream stream);
 
 }  // namespace outrider::kernels::cuda
