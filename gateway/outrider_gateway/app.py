@@ -7,47 +7,49 @@ import contextlib
 import dataclasses
 import importlib.resources
 import re
-import secrets
 import time
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
-import grpc
 import prometheus_client
 from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from . import requests, serving
+from .admission import Admission
+from .answers import EventStream, Served, WholeReply, until_disconnected
+from .bodies import Bodies, BodyLimits, HeldBody
+from .chat_prompts import ChatPrompts
 from .chat_template import ChatTemplate
 from .coordinators import Coordinators
-from .errors import ApiError, from_rpc
+from .errors import ApiError, context_exceeded
+from .exception_handlers import EXCEPTION_HANDLERS
 from .generation import Generation
 from .keys import Account, Keys
 from .lingering import Lingering
 from .metrics import METRICS
+from .observing import Observation, Observed, observation_of
 from .replies import ChatShape, CompletionShape, Json, Shape
+from .served_model import ServedModel
 from .stop_tokens import StopTokens
 from .tokens import Tokens
 from .translate import seeds, to_generate_request
 
 _TRACEPARENT = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
-_REQUEST_ID = re.compile(r"[-_.A-Za-z0-9]{1,64}")
-_HEALTH_SECONDS = 1.0
+_BYTES_PER_TOKEN = 4  # about, of a text that its coordinator makes tokens of
 Result = TypeVar("Result")
 
 
 @dataclasses.dataclass
 class Options:
     model_name: str = ""  # empty: what the coordinators' verifier is called
-    max_body_bytes: int = 8 << 20
+    bodies: BodyLimits = dataclasses.field(default_factory=BodyLimits)
     max_requests: int = 4096
     request_seconds: float = 600.0
     slow_reader_seconds: float = 60.0
-    body_seconds: float = 60.0  # that a body may take to arrive
 
 
 @dataclasses.dataclass
@@ -59,18 +61,32 @@ class Parts:
     no_template: str = ""  # why there is none
 
 
+@dataclasses.dataclass
+class Prepared:
+    """A request that has been checked: what coordinators are asked, and how the answers are written."""
+
+    generations: list[Generation]
+    shape: Shape
+    extras: requests.Extras
+    is_stream: bool
+    num_choices: int  # of each prompt
+    most_tokens: int  # that it may take; of texts, about
+    cache_salt: str | None
+
+
+Preparing = Callable[[bytearray], Awaitable[Prepared]]
+
+
 class Gateway:
     """Serves one event loop; its methods are the endpoints."""
 
     def __init__(self, parts: Parts, options: Options) -> None:
         self._parts = parts
         self._options = options
-        self._model_name = options.model_name
-        self._num_running = 0
-        self.idle = asyncio.Event()  # no request runs
-        self.idle.set()
-        self._healthy_at = float("-inf")
-        self.draining = False
+        self._bodies = Bodies(options.bodies)
+        self._model = ServedModel(parts.coordinators, options.model_name, parts.tokens)
+        self._chats = ChatPrompts(parts.template, parts.tokens) if parts.template and parts.tokens else None
+        self.admission = Admission(options.max_requests)
 
     @contextlib.asynccontextmanager
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
@@ -92,7 +108,7 @@ class Gateway:
                 error.param = "messages"
             raise
 
-    async def _completion(self, body: bytes) -> tuple[requests.SamplingRequest, list[Generation], Shape]:
+    async def _completion(self, body: bytearray) -> Prepared:
         asked = requests.parse(requests.CompletionRequest, body)
         self._check_logprobs(asked.num_logprobs())
         prompts = asked.prompts()
@@ -100,108 +116,75 @@ class Gateway:
         if asked.echo:
             echoes = [text for prompt in prompts for text in [self._text_of(prompt)] * asked.n]
         model = await self._check_model(asked.model)
+        context_length = self._model.context_length()
+        for prompt in prompts:
+            if not isinstance(prompt, str) and context_length and len(prompt) >= context_length:
+                raise context_exceeded(context_length, len(prompt))
         shape = CompletionShape(model, self._parts.tokens, asked.logprobs is not None, echoes)
-        return asked, self._generations(asked, prompts), shape
+        return self._prepared(asked, prompts, shape)
 
-    async def _chat(self, body: bytes) -> tuple[requests.SamplingRequest, list[Generation], Shape]:
+    async def _chat(self, body: bytearray) -> Prepared:
         asked = requests.parse(requests.ChatRequest, body)
         model = await self._check_model(asked.model)
-        template, tokens = self._parts.template, self._parts.tokens
-        if template is None or tokens is None:
+        if self._chats is None or self._parts.tokens is None:
             raise ApiError(400, f"this model serves /v1/completions only: {self._parts.no_template}",
                            param="messages", code="no_chat_template")
-        messages = [message.for_template() for message in asked.messages]
-        # This has a thread, as a template and a tokenizer may take seconds.
-        prompt = await asyncio.to_thread(lambda: tokens.encode(template.render(
-            messages, add_generation_prompt=asked.add_generation_prompt, variables=asked.chat_template_kwargs)))
-        if not prompt:
-            raise ApiError(400, "messages: the chat template made an empty prompt of them", param="messages")
-        return asked, self._generations(asked, [prompt]), ChatShape(model, tokens, asked.logprobs)
+        described = await self._model.described()
+        self._model.check_tokenizer()
+        prompt = await self._chats.ids(
+            [message.for_template() for message in asked.messages], add_generation_prompt=asked.add_generation_prompt,
+            variables=asked.chat_template_kwargs, context_length=described.context_length)
+        return self._prepared(asked, [prompt], ChatShape(model, self._parts.tokens, asked.logprobs))
 
-    def _generations(self, asked: requests.SamplingRequest,
-                     prompts: list[str | list[int]]) -> list[Generation]:
-        made = []
+    def _prepared(self, asked: requests.CompletionRequest | requests.ChatRequest, prompts: list[str | list[int]],
+                  shape: Shape) -> Prepared:
+        generations = []
+        most_tokens = 0
         for prompt in prompts:
+            length = len(prompt) // _BYTES_PER_TOKEN + 1 if isinstance(prompt, str) else len(prompt)
+            most_tokens += length + asked.n * self._most_new_tokens(asked.max_tokens, length)
             for seed in seeds(asked, asked.n):
-                stop = StopTokens(asked.stop_token_ids, self._parts.tokens) if asked.stop_token_ids else None
-                made.append(Generation(self._parts.coordinators,
-                                       to_generate_request(asked, prompt, seed),  # type: ignore[arg-type]
-                                       stop=stop, timeout=self._options.request_seconds))
-        return made
+                stop = StopTokens(asked.stop_token_ids, self._parts.tokens, asked.stop_strings()) \
+                    if asked.stop_token_ids else None
+                generations.append(Generation(self._parts.coordinators, to_generate_request(asked, prompt, seed),
+                                              stop=stop, timeout=self._options.request_seconds))
+        return Prepared(generations, shape, asked.extras(), asked.stream, asked.n, most_tokens, asked.cache_salt)
 
-    async def _answer(self, request: Request, prepare) -> ASGIApp:  # type: ignore[no-untyped-def]
+    def _most_new_tokens(self, asked: int | None, prompt_length: int) -> int:
+        room = max(0, (self._model.context_length() or 0) - prompt_length)
+        return room if asked is None else min(asked, room or asked)
+
+    async def _answer(self, request: Request, prepare: Preparing) -> ASGIApp:
         """Runs a request of either endpoint, within its key's limits and ours."""
-        metadata, headers = _identity(request)
-        request.state.headers = headers  # for a refusal, too
+        observation = observation_of(request)
         account = self._parts.keys.authenticate(request.headers.get("authorization"))
+        observation.key = account.name
         async with contextlib.AsyncExitStack() as stack:
-            stack.enter_context(self._running())
+            admitted = stack.enter_context(self.admission.request())
             stack.enter_context(account.request(time.monotonic()))
-            asked, generations, shape = await prepare(await self._body(request))
-            for generation in generations:
-                generation.set_caller(metadata, account.cache_salt(asked.cache_salt))
-            choices = await stack.enter_async_context(serving.Choices(generations))
-            stack.callback(lambda: _spend(account, choices))
-            if not asked.stream:
-                reply = await _unless_disconnected(request, serving.whole_reply(
-                    choices, shape, asked.n, asked.extras()))
-                return JSONResponse(reply, headers=headers)
-            # A refusal still has a status of its own.
-            await _unless_disconnected(request, choices.begin())
-            body = serving.events(choices, shape, asked.n, asked.extras())
-            return serving.EventStream(body, [(k.encode(), v.encode()) for k, v in headers.items()],
-                                       self._options.slow_reader_seconds, stack.pop_all().aclose)
+            held = stack.enter_context(self._bodies.hold())
+            prepared = await _prepared_from(request, held, prepare)
+            for generation in prepared.generations:
+                generation.set_caller(_metadata(request, observation), account.cache_salt(prepared.cache_salt))
+            stack.callback(_charged(prepared, account, observation))
+            choices = await stack.enter_async_context(serving.Choices(prepared.generations, observation.arrived))
+            asked = prepared.shape, prepared.num_choices, prepared.extras
+            if prepared.is_stream:
+                # A refusal still has a status of its own.
+                await _unless_disconnected(request, choices.begin())
+                served = Served(admitted, observation, self._options.slow_reader_seconds, stack.pop_all().aclose)
+                return EventStream(served, serving.events(choices, *asked))
+            reply = await _unless_disconnected(request, serving.whole_reply(choices, *asked))
+            served = Served(admitted, observation, self._options.slow_reader_seconds, stack.pop_all().aclose)
+            return WholeReply(served, reply)
         raise AssertionError("unreachable")
 
-    @contextlib.contextmanager
-    def _running(self) -> Iterator[None]:
-        if self.draining:
-            raise ApiError(503, "this gateway is about to end; ask again, and another one answers",
-                           code="draining", retry_after=1.0)
-        if self._num_running >= self._options.max_requests:
-            raise ApiError(429, "the gateway has as many requests as it may; try again later",
-                           code="rate_limit_exceeded", retry_after=1.0)
-        self._num_running += 1
-        self.idle.clear()
-        METRICS.running.set(self._num_running)
-        try:
-            yield
-        finally:
-            self._num_running -= 1
-            METRICS.running.set(self._num_running)
-            if not self._num_running:
-                self.idle.set()
-
-    async def _body(self, request: Request) -> bytes:
-        body = bytearray()
-        try:
-            async with asyncio.timeout(self._options.body_seconds):
-                async for part in request.stream():
-                    body += part
-                    if len(body) > self._options.max_body_bytes:
-                        raise ApiError(413, f"the body is larger than {self._options.max_body_bytes} bytes")
-        except TimeoutError:
-            raise ApiError(408, f"the body did not arrive within {self._options.body_seconds:g} s") from None
-        return bytes(body)
-
     async def _check_model(self, asked: str) -> str:
-        name = await self._name()
+        name = await self._model.name()
         if asked != name:
             raise ApiError(404, f"the model {asked!r} does not exist; this gateway serves {name!r}",
                            param="model", code="model_not_found")
         return name
-
-    async def _name(self) -> str:
-        if not self._model_name:
-            try:
-                described = await self._parts.coordinators.describe()
-            except (grpc.aio.AioRpcError, LookupError) as error:
-                raise ApiError(503, "no coordinator answers; try again later", code="unavailable",
-                               retry_after=1.0) from error
-            if not described.verifiers:
-                raise ApiError(503, "no verifier is ready; try again later", code="unavailable", retry_after=1.0)
-            self._model_name = described.verifiers[0].model_name
-        return self._model_name
 
     def _check_logprobs(self, asked: int | None) -> None:
         if asked is not None and self._parts.tokens is None:
@@ -219,28 +202,25 @@ class Gateway:
     # ---- the rest
 
     async def models(self, request: Request) -> Response:
-        self._parts.keys.authenticate(request.headers.get("authorization"))
-        return JSONResponse({"object": "list", "data": [_model(await self._name())]})
+        self._authenticate(request)
+        return JSONResponse({"object": "list", "data": [self._card(await self._model.name())]})
 
     async def model(self, request: Request) -> Response:
-        self._parts.keys.authenticate(request.headers.get("authorization"))
-        return JSONResponse(_model(await self._check_model(request.path_params["model"])))
+        self._authenticate(request)
+        return JSONResponse(self._card(await self._check_model(request.path_params["model"])))
+
+    def _authenticate(self, request: Request) -> None:
+        observation_of(request).key = self._parts.keys.authenticate(request.headers.get("authorization")).name
+
+    def _card(self, name: str) -> Json:
+        return {"id": name, "object": "model", "created": 0, "owned_by": "outrider",
+                "max_model_len": self._model.context_length()}
 
     async def health(self, request: Request) -> Response:
-        """200 where requests are welcome: a coordinator answers and has a verifier."""
+        """200 where requests are welcome: a coordinator answers, and has a verifier that fits our tokenizer."""
         del request
-        if self.draining:
-            return JSONResponse({"status": "draining"}, 503)
-        now = time.monotonic()
-        if now > self._healthy_at + _HEALTH_SECONDS:
-            try:
-                described = await self._parts.coordinators.describe(seconds=1.0)
-            except (grpc.aio.AioRpcError, LookupError):
-                return JSONResponse({"status": "no coordinator answers"}, 503)
-            if not described.verifiers:
-                return JSONResponse({"status": "no verifier is ready"}, 503)
-            self._healthy_at = now
-        return JSONResponse({"status": "ok"})
+        problem = "draining" if self.admission.is_draining else await self._model.problem()
+        return JSONResponse({"status": problem or "ok"}, 503 if problem else 200)
 
     async def live(self, request: Request) -> Response:
         del request
@@ -260,31 +240,36 @@ class Gateway:
                                            "script-src 'unsafe-inline'; connect-src 'self'; img-src data:"})
 
 
-def _model(name: str) -> Json:
-    return {"id": name, "object": "model", "created": 0, "owned_by": "outrider"}
+async def _prepared_from(request: Request, held: HeldBody, prepare: Preparing) -> Prepared:
+    body = await held.read(request)
+    prepared = await prepare(body)
+    # Each choice has a copy of its prompt, to be resumed with.
+    held.grow(len(body) * (prepared.num_choices - 1))
+    return prepared
 
 
-def _identity(request: Request) -> tuple[list[tuple[str, str]], dict[str, str]]:
-    """What names this request in every log on its way: for the coordinator, and for the reply."""
-    name = request.headers.get("x-request-id", "")
-    if not _REQUEST_ID.fullmatch(name):
-        name = secrets.token_hex(8)
-    metadata = [("x-request-id", name)]
+def _charged(prepared: Prepared, account: Account, observation: Observation) -> Callable[[], None]:
+    """Charges a key with what the request may take; to be called at its end, for what it took."""
+    observation.tallies = [generation.tally for generation in prepared.generations]
+    observation.num_choices = prepared.num_choices
+    reserved = account.reserve(prepared.most_tokens, time.monotonic())
+    return lambda: account.settle(reserved, observation.prompt_tokens + observation.completion_tokens,
+                                  time.monotonic())
+
+
+def _metadata(request: Request, observation: Observation) -> list[tuple[str, str]]:
+    """What names this request in the coordinators' logs."""
+    metadata = [("x-request-id", observation.request_id)]
     parent = request.headers.get("traceparent", "")
     if _TRACEPARENT.fullmatch(parent):
         metadata.append(("traceparent", parent))
-    return metadata, {"x-request-id": name}
-
-
-def _spend(account: Account, choices: serving.Choices) -> None:
-    used = sum(tally.prompt_tokens + tally.completion_tokens for tally in choices.tallies)
-    account.spend(used, time.monotonic())
+    return metadata
 
 
 async def _unless_disconnected(request: Request, work: Coroutine[Any, Any, Result]) -> Result:
     """The work's result; cancelled, as nobody waits for it, where the reader leaves."""
     task = asyncio.create_task(work)
-    leaving = asyncio.create_task(serving.until_disconnected(request.receive))
+    leaving = asyncio.create_task(until_disconnected(request.receive))
     try:
         await asyncio.wait({task, leaving}, return_when=asyncio.FIRST_COMPLETED)
         if not task.done():
@@ -296,57 +281,7 @@ async def _unless_disconnected(request: Request, work: Coroutine[Any, Any, Resul
         await asyncio.gather(task, leaving, return_exceptions=True)
 
 
-async def _on_api_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, ApiError)
-    response = error.response()
-    response.headers.update(getattr(request.state, "headers", {}))
-    return response
-
-
-async def _on_http_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    what = {404: f"there is no {request.url.path} here", 405: f"{request.url.path} is not served for "
-            f"{request.method}"}.get(error.status_code, error.detail)
-    return ApiError(error.status_code, what).response()
-
-
-async def _on_disconnect(request: Request, error: Exception) -> Response:
-    del request, error
-    return Response(status_code=499)  # nobody reads it
-
-
-async def _on_rpc_error(request: Request, error: Exception) -> Response:
-    del request
-    assert isinstance(error, grpc.aio.AioRpcError)
-    return from_rpc(error).response()
-
-
-async def _on_bug(request: Request, error: Exception) -> Response:
-    del request, error  # the server logs it
-    return ApiError(500, "the gateway failed on this request; its log says why").response()
-
-
-class _Counting:
-    """Counts what is answered, by endpoint and status."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope, receive, send) -> None:  # type: ignore[no-untyped-def]
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-
-        async def counted(message) -> None:  # type: ignore[no-untyped-def]
-            if message["type"] == "http.response.start":
-                route = scope.get("route")
-                METRICS.requests.labels(getattr(route, "path", "other"), str(message["status"])).inc()
-            await send(message)
-
-        await self._app(scope, receive, counted)
-
-
-def create_app(gateway: Gateway, *, with_metrics: bool) -> Starlette:
+def create_app(gateway: Gateway, *, with_metrics: bool) -> ASGIApp:
     """The door. `with_metrics`: /metrics is here, too."""
     routes = [
         Route("/v1/completions", gateway.completions, methods=["POST"]),
@@ -359,15 +294,8 @@ def create_app(gateway: Gateway, *, with_metrics: bool) -> Starlette:
     ]
     if with_metrics:
         routes.append(Route("/metrics", gateway.metrics))
-    app = Starlette(
-        routes=routes,
-        exception_handlers={ApiError: _on_api_error, HTTPException: _on_http_error,
-                            ClientDisconnect: _on_disconnect, grpc.aio.AioRpcError: _on_rpc_error,
-                            Exception: _on_bug},
-        lifespan=gateway.lifespan)
-    app.add_middleware(_Counting)
-    app.add_middleware(Lingering)
-    return app
+    app = Starlette(routes=routes, exception_handlers=EXCEPTION_HANDLERS, lifespan=gateway.lifespan)
+    return Observed(Lingering(app), lambda: gateway.admission.is_draining)
 
 
 def create_side_app(gateway: Gateway) -> Starlette:

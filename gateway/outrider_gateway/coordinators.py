@@ -119,36 +119,57 @@ class Coordinators:
     def __len__(self) -> int:
         return len(self._nodes)
 
-    async def describe(self, seconds: float = 5.0) -> generation_pb2.GenerationServiceDescribeResponse:
-        """What the first coordinator that answers says of itself; raises the last one's error."""
-        tried: set[str] = set()
-        error: grpc.aio.AioRpcError | None = None
-        while (node := self.choose(tried)) is not None:
-            tried.add(node.address)
-            try:
-                request = generation_pb2.GenerationServiceDescribeRequest()
-                with node.stream():
-                    answer: generation_pb2.GenerationServiceDescribeResponse = await node.stub.Describe(
-                        request, timeout=seconds)
-                return answer
-            except grpc.aio.AioRpcError as failure:
-                node.failed()
-                error = failure
-        if error is not None:
+    async def describe(self, seconds: float) -> generation_pb2.GenerationServiceDescribeResponse:
+        """What a coordinator says of itself, of all that are asked at once the first that has a verifier.
+
+        Raises a coordinator's error where none answers within `seconds`, and LookupError where there is none.
+        """
+        asked = [asyncio.create_task(self._describe_one(node, seconds)) for node in self._nodes.values()]
+        answer: generation_pb2.GenerationServiceDescribeResponse | None = None
+        error: Exception = LookupError("no coordinator has an address")
+        try:
+            for one in asyncio.as_completed(asked):
+                try:
+                    answer = await one
+                except grpc.aio.AioRpcError as failure:
+                    error = failure
+                    continue
+                if answer.verifiers:
+                    break
+        finally:
+            for task in asked:
+                task.cancel()
+            await asyncio.gather(*asked, return_exceptions=True)
+        if answer is None:
             raise error
-        raise LookupError("no coordinator has an address")
+        return answer
+
+    @staticmethod
+    async def _describe_one(node: Coordinator, seconds: float) -> generation_pb2.GenerationServiceDescribeResponse:
+        try:
+            with node.stream():  # so that its connection is not closed meanwhile
+                answer: generation_pb2.GenerationServiceDescribeResponse = await node.stub.Describe(
+                    generation_pb2.GenerationServiceDescribeRequest(), timeout=seconds)
+        except grpc.aio.AioRpcError:
+            node.failed()
+            raise
+        return answer
 
     async def _resolve_for_ever(self) -> None:
         resolved_at = time.monotonic()
         while True:
             await asyncio.sleep(_LOOK_SECONDS)
-            if self._credentials.changed():
-                self._connect_anew()
-            # Often while there is nobody to talk to.
-            if not self._nodes or time.monotonic() >= resolved_at + self._resolve_seconds:
-                await self._resolve_all()
-                resolved_at = time.monotonic()
-            await self._close_idle()
+            try:
+                if self._credentials.changed():
+                    self._connect_anew()
+                # Often while there is nobody to talk to.
+                if not self._nodes or time.monotonic() >= resolved_at + self._resolve_seconds:
+                    resolved_at = time.monotonic()
+                    await self._resolve_all()
+                await self._close_idle()
+            except Exception:
+                # Whatever a resolver or a file came up with: who looks no more knows addresses of the past alone.
+                log.exception("coordinators cannot be looked for now; the gateway tries again")
 
     def _connect_anew(self) -> None:
         """Connects with the certificates of now; streams go on where they are."""
@@ -171,7 +192,7 @@ class Coordinators:
             try:
                 for address in await resolve(endpoint):
                     found[address] = host_of(endpoint)
-            except OSError as error:
+            except (OSError, UnicodeError) as error:  # the latter of a name that DNS cannot have
                 log.warning("%s cannot be resolved: %s", endpoint, error)
                 # Nobody could be asked, which says nothing of the addresses known.
                 found |= {address: host_of(endpoint) for address in self._nodes}

@@ -14,9 +14,10 @@ import grpc
 from outrider.v1 import generation_pb2 as pb
 from outrider.v1 import types_pb2
 
-from . import errors
 from .coordinators import Coordinator, Coordinators
+from .errors import ApiError, unavailable
 from .metrics import METRICS
+from .rpc_errors import from_rpc
 from .stop_tokens import StopTokens
 
 log = logging.getLogger(__name__)
@@ -24,6 +25,8 @@ log = logging.getLogger(__name__)
 # A stream that has begun is looked for another coordinator for so long without a token.
 RESUME_SECONDS = 60.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
+# A call's deadline may come a moment before that of its request, which is on another clock.
+_CLOCKS_DIFFER_BY = 1.0
 # What says nothing of the request itself: somebody else may serve it. ABORTED: the stream's model is gone from a
 # coordinator. FAILED_PRECONDITION: one has never had it, or no verifiers with the memory for the text. Another
 # coordinator may have them, where each has verifiers of its own.
@@ -44,7 +47,7 @@ class Tally:
     completion_tokens: int = 0
     num_drafted: int = 0
     num_accepted: int = 0
-    num_cached: int = 0  # of the prompt's tokens
+    num_cached: int | None = None  # of the prompt's tokens; None: not known
     num_resumes: int = 0
     seed: int = 0
 
@@ -69,6 +72,7 @@ class Generation:
         self._request.CopyFrom(request)
         self._stop = stop
         self._metadata: Metadata = ()
+        self._request_id = "-"
         self._deadline = None if timeout is None else time.monotonic() + timeout
         self._tokens: list[int] = list(request.delivered.ids)
         self._has_begun = False
@@ -80,6 +84,7 @@ class Generation:
     def set_caller(self, metadata: Metadata, cache_salt: str) -> None:
         """`metadata` goes with every call, such as the request's name in logs."""
         self._metadata = tuple(metadata)
+        self._request_id = dict(metadata).get("x-request-id", "-")
         self._request.cache_salt = cache_salt
 
     async def messages(self) -> AsyncGenerator[pb.GenerateResponse]:
@@ -97,8 +102,7 @@ class Generation:
                 pause = min(2 * pause, _LONGEST_PAUSE)
                 continue
             if node is None:
-                raise errors.ApiError(503, "no coordinator answers; try again later", code="unavailable",
-                                      retry_after=1.0)
+                raise unavailable("no coordinator answers; try again later")
             before = len(self._tokens), self._has_begun
             try:
                 # Closed here and now, where a reader leaves: not when memory is next cleaned up.
@@ -107,7 +111,7 @@ class Generation:
                         yield message
                         if message.HasField("finish"):
                             return
-                raise errors.ApiError(500, "the stream ended without its last message")
+                raise ApiError(500, "the stream ended without its last message")
             except grpc.aio.AioRpcError as error:
                 if (len(self._tokens), self._has_begun) != before:
                     give_up = time.monotonic() + RESUME_SECONDS
@@ -115,33 +119,39 @@ class Generation:
                     tried.clear()
                     broke = error
                 tried.add(node.address)
-                self._after_failure(node, error, broke or error, is_last=self._is_last(tried, give_up))
+                self._after_failure(node, error, broke or error, is_last=self._is_last(tried, give_up, error))
 
-    def _is_last(self, tried: set[str], give_up: float) -> bool:
-        if self._is_over():
+    def _is_last(self, tried: set[str], give_up: float, error: grpc.aio.AioRpcError) -> bool:
+        if self._is_over(error):
             return True
         if self._has_begun:
             return time.monotonic() >= give_up
         return self._coordinators.choose(tried) is None
 
-    def _is_over(self) -> bool:
-        return self._deadline is not None and time.monotonic() >= self._deadline
+    def _is_over(self, error: grpc.aio.AioRpcError) -> bool:
+        """Whether the error is that the request's own time has ended."""
+        if self._deadline is None:
+            return False
+        grace = _CLOCKS_DIFFER_BY if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED else 0.0
+        return time.monotonic() >= self._deadline - grace
 
     def _after_failure(self, node: Coordinator, error: grpc.aio.AioRpcError, broke: grpc.aio.AioRpcError, *,
                        is_last: bool) -> None:
         """Raises where the request itself is at fault, or where nobody else is left: then what broke the stream."""
-        if error.code() in _BROKEN and not self._is_over():
+        if error.code() in _BROKEN and not self._is_over(error):
             node.failed()
         if error.code() not in _ELSEWHERE or is_last:
-            is_own = error.code() not in _ELSEWHERE or self._is_over()
-            refusal = errors.from_rpc(error if is_own else broke)
+            is_own = error.code() not in _ELSEWHERE or self._is_over(error)
+            refusal = from_rpc(error if is_own else broke)
             if refusal.status >= 500:
-                log.warning("a request failed at %s: %s: %s", node.address, error.code().name, error.details())
+                log.warning("a request failed at %s: %s: %s request_id=%s", node.address, error.code().name,
+                            error.details(), self._request_id)
             raise refusal from error
         if self._has_begun:
             self.tally.num_resumes += 1
             METRICS.resumes.inc()
-            log.warning("a stream broke after %d tokens (%s) and is resumed", len(self._tokens), error.code().name)
+            log.warning("a stream broke after %d tokens (%s) and is resumed request_id=%s", len(self._tokens),
+                        error.code().name, self._request_id)
 
     async def _call(self, node: Coordinator) -> AsyncGenerator[pb.GenerateResponse]:
         timeout = None if self._deadline is None else max(0.001, self._deadline - time.monotonic())
@@ -162,6 +172,9 @@ class Generation:
                 call.cancel()
 
     def _take(self, message: pb.GenerateResponse) -> pb.GenerateResponse:
+        # What a resumed stream finds cached is what it left itself; and a stop token ends it without a last word.
+        if message.HasField("finish") and not self.tally.num_resumes:
+            self.tally.num_cached = message.finish.cached_prompt_tokens
         if message.HasField("start"):
             self.tally.seed = message.start.seed
             self.tally.prompt_tokens = message.start.prompt_length
@@ -172,8 +185,7 @@ class Generation:
         next_index = len(self._tokens)
         if message.tokens:
             if message.first_index > next_index:
-                raise errors.ApiError(500, f"tokens are missing: expected index {next_index}, "
-                                           f"got {message.first_index}")
+                raise ApiError(500, f"tokens are missing: expected index {next_index}, got {message.first_index}")
             del message.tokens[:next_index - message.first_index]
             if self._stop is not None:
                 self._stop.apply(message)
@@ -181,8 +193,6 @@ class Generation:
             self.tally.completion_tokens = len(self._tokens)
             # Those that are in the continuation: a round's own count has what it accepted after the end, too.
             self.tally.num_accepted += sum(token.origin == pb.TOKEN_ORIGIN_DRAFT for token in message.tokens)
-        if message.HasField("finish"):
-            self.tally.num_cached = message.finish.cached_prompt_tokens
         if message.HasField("round"):
             self.tally.num_drafted += message.round.num_drafted
         return message

@@ -16,6 +16,8 @@ from .errors import ApiError
 log = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 1.0
+# What is reserved may come back at any time: nobody is told to wait for longer than a whole bucket takes to fill.
+_LONGEST_WAIT = 60.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,20 +55,35 @@ class Account:
         if limit is not None and self.num_running >= limit:
             raise ApiError(429, f"this key may have {limit} requests at a time; wait for one to end",
                            code="rate_limit_exceeded", retry_after=1.0)
-        wait = self._seconds_until_tokens(now)
-        if wait > 0:
-            raise ApiError(429, f"this key has used its {self.limits.tokens_per_minute} tokens a minute",
-                           code="rate_limit_exceeded", retry_after=wait)
+        self._check_tokens(now)
         self.num_running += 1
         try:
             yield
         finally:
             self.num_running -= 1
 
-    def spend(self, tokens: int, now: float) -> None:
+    def reserve(self, tokens: int, now: float) -> int:
+        """Counts what a request may take as used, until `settle`; ApiError 429 where others have used all.
+
+        Returns what is counted: no more than a minute has, or a request without a limit of its own would keep all
+        others out for long.
+        """
+        self._check_tokens(now)
+        reserved = min(tokens, self.limits.tokens_per_minute or 0)
+        self._spent += reserved
+        return reserved
+
+    def settle(self, reserved: int, used: int, now: float) -> None:
+        """What the request took in the end, in place of what was reserved for it."""
         self._drain(now)
         if self.limits.tokens_per_minute is not None:
-            self._spent += tokens
+            self._spent = max(0.0, self._spent + used - reserved)
+
+    def _check_tokens(self, now: float) -> None:
+        wait = self._seconds_until_tokens(now)
+        if wait > 0:
+            raise ApiError(429, f"this key has used its {self.limits.tokens_per_minute} tokens a minute",
+                           code="rate_limit_exceeded", retry_after=min(wait, _LONGEST_WAIT))
 
     def _drain(self, now: float) -> None:
         if self.limits.tokens_per_minute is None:

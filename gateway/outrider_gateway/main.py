@@ -162,6 +162,9 @@ def main() -> int:
             scrapes = (create_side_app(gateway), side)
     except FlagError as error:
         return _refuse(error, 1)
+    if flags.api_keys is None and not _is_loopback(_split(flags.listen, "--listen")[0]):
+        logging.warning("--listen %s is not on loopback, and without --api-keys ANYONE who reaches it may ask, at "
+                        "everybody's cost: a proxy or a network policy has to choose who does", flags.listen)
     allow_many_connections()
     app = create_app(gateway, with_metrics=scrapes is None)
     has_ended_well = uvloop.run(server.serve(app, gateway, listener, flags.drain_seconds, scrapes))

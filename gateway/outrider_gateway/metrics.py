@@ -5,6 +5,8 @@ from __future__ import annotations
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+_REQUEST_SECONDS = (*_SECONDS, 120, 300, 600)
+_TOKEN_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 1, 2.5)
 
 
 class Metrics:
@@ -14,10 +16,23 @@ class Metrics:
                                 registry=self.registry)
         self.running = Gauge("outrider_gateway_requests_running", "Requests being served.", registry=self.registry)
         self.time_to_first_token = Histogram("outrider_gateway_time_to_first_token_seconds",
-                                             "From the request to its first token.", buckets=_SECONDS,
+                                             "From the request's arrival to its first token.", buckets=_SECONDS,
                                              registry=self.registry)
+        self.time_per_output_token = Histogram("outrider_gateway_time_per_output_token_seconds",
+                                               "Time between tokens of a choice after its first message, on average.",
+                                               buckets=_TOKEN_SECONDS, registry=self.registry)
+        self.request_seconds = Histogram("outrider_gateway_request_seconds",
+                                         "From the request's arrival to the end of its answer.", ["endpoint"],
+                                         buckets=_REQUEST_SECONDS, registry=self.registry)
         self.tokens = Counter("outrider_gateway_generated_tokens", "Tokens sent to readers.",
                               registry=self.registry)
+        self.prompt_tokens = Counter("outrider_gateway_prompt_tokens",
+                                     "Tokens of prompts, each once however many choices it has.",
+                                     registry=self.registry)
+        self.streams_failed = Counter("outrider_gateway_streams_failed",
+                                      "Streams that ended in an error event, by the status that it stands for: "
+                                      "requests_total has them as answered with 200.", ["status"],
+                                      registry=self.registry)
         self.resumes = Counter("outrider_gateway_resumes", "Streams that went on at another coordinator.",
                                registry=self.registry)
         self.readers_dropped = Counter("outrider_gateway_readers_dropped",

@@ -33,9 +33,11 @@ def usage(tallies: list[Tally], num_choices: int) -> Json:
     completion = sum(tally.completion_tokens for tally in tallies)
     accepted = sum(tally.num_accepted for tally in tallies)
     drafted = sum(tally.num_drafted for tally in tallies)
-    cached = sum(tally.num_cached for tally in tallies[::num_choices])
+    cached = [tally.num_cached for tally in tallies[::num_choices]]
+    # Coordinators say it at the end: of streams that ended without their word nobody knows.
+    known = None if None in cached else {"cached_tokens": sum(filter(None, cached))}
     return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion,
-            "prompt_tokens_details": {"cached_tokens": cached},
+            "prompt_tokens_details": known,
             "completion_tokens_details": {"accepted_prediction_tokens": accepted,
                                           "rejected_prediction_tokens": drafted - accepted}}
 
@@ -60,6 +62,8 @@ def round_details(message: pb.GenerateResponse) -> Json:
 
 class Shape(Protocol):
     """How one endpoint writes a choice."""
+
+    has_logprobs: bool
 
     def choice(self, index: int, text: str, tokens: list[pb.GeneratedToken], reason: str | None) -> Json: ...
     def first_chunk(self, index: int) -> Json | None: ...
@@ -90,9 +94,9 @@ class CompletionShape:
         """`echoes`: what stands before each choice's text, where the request asks for it."""
         self._envelope = _Envelope("cmpl", "text_completion", "text_completion", model)
         self._tokens = tokens
-        self._has_logprobs = has_logprobs
+        self.has_logprobs = has_logprobs
         self._echoes = echoes
-        self._offsets: dict[int, int] = {}  # by choice: characters written so far
+        self._offsets: dict[int, int] = {}  # by choice: characters shown so far
 
     def choice(self, index: int, text: str, tokens: list[pb.GeneratedToken], reason: str | None) -> Json:
         echo = self._echoes[index] if self._echoes else ""
@@ -111,16 +115,22 @@ class CompletionShape:
                 "finish_reason": reason}
 
     def _logprobs(self, index: int, tokens: list[pb.GeneratedToken]) -> Json | None:
-        if not self._has_logprobs or self._tokens is None:
+        if not self.has_logprobs or self._tokens is None:
             return None
-        names = [self._tokens.name(token.id) for token in tokens]
         offsets = []
-        for name in names:
+        for token in tokens:
             offsets.append(self._offsets.setdefault(index, 0))
-            self._offsets[index] += len(name)
-        return {"tokens": names, "token_logprobs": [token.logprob for token in tokens],
-                "top_logprobs": [{self._tokens.name(one.id): one.logprob for one in token.top_logprobs}
-                                 for token in tokens], "text_offset": offsets}
+            self._offsets[index] += len(token.text)
+        return {"tokens": [self._tokens.name(token.id) for token in tokens],
+                "token_logprobs": [token.logprob for token in tokens],
+                "top_logprobs": [self._alternatives(token) for token in tokens], "text_offset": offsets}
+
+    def _alternatives(self, token: pb.GeneratedToken) -> Json:
+        assert self._tokens is not None
+        named = {self._tokens.name(one.id): one.logprob for one in token.top_logprobs}
+        # The token itself is always among OpenAI's, which may be one more than were asked for.
+        return named if token.id in (one.id for one in token.top_logprobs) else \
+            {**named, self._tokens.name(token.id): token.logprob}
 
     def envelope(self, choices: list[Json], *, is_chunk: bool) -> Json:
         return self._envelope(choices, is_chunk=is_chunk)
@@ -130,7 +140,7 @@ class ChatShape:
     def __init__(self, model: str, tokens: Tokens, has_logprobs: bool) -> None:
         self._envelope = _Envelope("chatcmpl", "chat.completion", "chat.completion.chunk", model)
         self._tokens = tokens
-        self._has_logprobs = has_logprobs
+        self.has_logprobs = has_logprobs
 
     def choice(self, index: int, text: str, tokens: list[pb.GeneratedToken], reason: str | None) -> Json:
         return {"index": index, "message": {"role": "assistant", "content": text, "refusal": None},
@@ -145,14 +155,15 @@ class ChatShape:
                 "logprobs": self._logprobs(tokens) if tokens else None, "finish_reason": reason}
 
     def _logprobs(self, tokens: list[pb.GeneratedToken]) -> Json | None:
-        if not self._has_logprobs:
+        if not self.has_logprobs:
             return None
         return {"content": [{**self._one(token.id, token.logprob),
                              "top_logprobs": [self._one(one.id, one.logprob) for one in token.top_logprobs]}
                             for token in tokens], "refusal": None}
 
     def _one(self, token: int, logprob: float) -> Json:
-        return {"token": self._tokens.name(token), "logprob": logprob, "bytes": list(self._tokens.piece(token))}
+        name, data = self._tokens.shown(token)
+        return {"token": name, "logprob": logprob, "bytes": list(data)}
 
     def envelope(self, choices: list[Json], *, is_chunk: bool) -> Json:
         return self._envelope(choices, is_chunk=is_chunk)

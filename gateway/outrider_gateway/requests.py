@@ -6,16 +6,23 @@ silently ignored.
 """
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import gc
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal, TypeVar
 
 import pydantic
 from pydantic import BaseModel, ConfigDict, Field
 
-from .errors import ApiError
+from . import anyway
+from .request_errors import NOT_SERVED, refusal_of
 
 MAX_CHOICES = 16
 MAX_PROMPTS = 64
+# What is longer takes the event loop's time, and no chat that a model has a context for.
+MAX_MESSAGES = 4096
+MAX_BIASES = 1024  # as many as coordinators take
 # These are the limits of protobuf's int32 and uint32; coordinators have narrower ones of their own.
 MAX_INT32, MAX_UINT32 = (1 << 31) - 1, (1 << 32) - 1
 Token = Annotated[int, Field(ge=0, le=MAX_INT32)]
@@ -25,6 +32,15 @@ TokenIds = Annotated[list[Token], Field(min_length=1, fail_fast=True)]
 
 class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _leave_out_nulls(cls, asked: Any) -> Any:
+        """Does as OpenAI's API does: a parameter that is null is one that is left out."""
+        if not isinstance(asked, dict):
+            return asked
+        optional = {name for name, field in cls.model_fields.items() if not field.is_required()} | NOT_SERVED.keys()
+        return {name: value for name, value in asked.items() if value is not None or name not in optional}
 
 
 class StreamOptions(Strict):
@@ -68,8 +84,12 @@ class SamplingRequest(Strict):
     stop: str | Annotated[list[str], Field(fail_fast=True)] | None = None
     presence_penalty: float | None = Field(None, ge=-2, le=2)
     frequency_penalty: float | None = Field(None, ge=-2, le=2)
-    logit_bias: dict[str, float] | None = None
-    user: str | None = None  # for the caller's own records
+    logit_bias: Annotated[dict[str, float], Field(max_length=MAX_BIASES)] | None = None
+    # What is for the caller's own records, or a hint that changes no answer.
+    user: str | None = None
+    metadata: Annotated[dict[str, str], Field(max_length=16)] | None = None
+    safety_identifier: str | None = None
+    prompt_cache_key: str | None = None
     # vLLM's.
     top_k: int | None = Field(None, ge=-1, le=MAX_INT32)
     min_p: float | None = Field(None, ge=0, le=1)
@@ -100,12 +120,8 @@ class SamplingRequest(Strict):
 
     @pydantic.model_validator(mode="before")
     @classmethod
-    def _leave_out_nulls(cls, asked: Any) -> Any:
-        """Does as OpenAI's API does: a parameter that is null is one that is left out."""
-        if not isinstance(asked, dict):
-            return asked
-        optional = {name for name, field in cls.model_fields.items() if not field.is_required()} | _NOT_SERVED.keys()
-        return {name: value for name, value in asked.items() if value is not None or name not in optional}
+    def _leave_out_what_happens_anyway(cls, asked: Any) -> Any:
+        return anyway.left_out(asked) if isinstance(asked, dict) else asked
 
     @pydantic.model_validator(mode="after")
     def _check_together(self) -> SamplingRequest:
@@ -159,6 +175,14 @@ class TextPart(Strict):
     type: Literal["text"]
     text: str
 
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _name_other_kinds(cls, part: Any) -> Any:
+        kind = part.get("type") if isinstance(part, dict) else None
+        if isinstance(kind, str) and kind != "text":
+            raise ValueError(f"parts of the type {kind[:40]!r} are not served, only text is")
+        return part
+
 
 class Message(BaseModel):
     """What the template wants: other keys (name, tool_calls, ...) are passed on to it."""
@@ -166,21 +190,37 @@ class Message(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     role: str = Field(min_length=1)
-    content: str | Annotated[list[TextPart], Field(fail_fast=True)] | None = None
+    content: str | Annotated[list[TextPart], Field(max_length=MAX_MESSAGES, fail_fast=True)] | None = None
+
+    @pydantic.model_validator(mode="after")
+    def _check_content(self) -> Message:
+        if self.content is None and self.role != "assistant":
+            raise ValueError(f"a message of the role {self.role[:40]!r} needs content")
+        return self
 
     def for_template(self) -> dict[str, Any]:
         message = self.model_dump(exclude_unset=True)
-        if isinstance(self.content, list):
-            message["content"] = "".join(part.text for part in self.content)
+        if self.content is None:
+            message["content"] = ""  # of an assistant's call, say; templates would write "None"
+        elif isinstance(self.content, list):
+            message["content"] = "\n".join(part.text for part in self.content)  # as vLLM joins them
         return message
 
 
 class ResponseFormat(Strict):
     type: Literal["text"]
 
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _name_other_kinds(cls, asked: Any) -> Any:
+        kind = asked.get("type") if isinstance(asked, dict) else None
+        if isinstance(kind, str) and kind != "text":
+            raise ValueError(f"{kind[:40]!r} needs constrained decoding, which is not served; only 'text' is")
+        return asked
+
 
 class ChatRequest(SamplingRequest):
-    messages: list[Message] = Field(min_length=1, fail_fast=True)
+    messages: list[Message] = Field(min_length=1, max_length=MAX_MESSAGES, fail_fast=True)
     max_completion_tokens: int | None = Field(None, ge=1, le=MAX_UINT32)
     logprobs: bool = False
     top_logprobs: int | None = Field(None, ge=0, le=20)
@@ -212,66 +252,25 @@ class ChatRequest(SamplingRequest):
         return (self.top_logprobs or 0) if self.logprobs else None
 
 
-# Parameters of OpenAI's API, and why they are refused.
-_NOT_SERVED = {
-    "tools": "function calling is not served", "tool_choice": "function calling is not served",
-    "parallel_tool_calls": "function calling is not served", "functions": "function calling is not served",
-    "function_call": "function calling is not served", "audio": "audio is not served",
-    "modalities": "only text is served", "prediction": "drafts come from the drafter: leave it out",
-    "suffix": "filling in the middle is not served", "store": "nothing is stored",
-    "metadata": "nothing is stored", "reasoning_effort": "models here have no reasoning effort",
-    "service_tier": "there is one tier", "web_search_options": "there is no web search",
-    "guided_json": "constrained decoding is not served",
-    "guided_regex": "constrained decoding is not served", "use_beam_search": "beam search is not served",
-}
-
-
-# More are counted, and not looked at one by one.
-_MAX_MISTAKES = 1000
-
 Request = TypeVar("Request", bound=SamplingRequest)
+_LARGE = 1 << 16
 
 
-def parse(kind: type[Request], body: bytes) -> Request:
+def parse(kind: type[Request], body: bytes | bytearray) -> Request:
     """The request, or an ApiError that names the parameter."""
     try:
-        return kind.model_validate_json(body)
+        # A large body's own objects would set off one collection after the other, three times its own time; JSON has
+        # no cycles to collect.
+        with _no_collection() if len(body) > _LARGE else contextlib.nullcontext():
+            return kind.model_validate_json(body)
     except pydantic.ValidationError as error:
-        raise _refusal(error) from None
+        raise refusal_of(error) from None
 
 
-def _refusal(error: pydantic.ValidationError) -> ApiError:
-    if error.error_count() > _MAX_MISTAKES:
-        return ApiError(400, f"the request has {error.error_count()} mistakes, such as parameters that do not exist",
-                        code="invalid_value")
-    # Each member of a union reports: one that has the right type knows best what is wrong.
-    first = min(error.errors(include_url=False), key=_has_wrong_type)
-    place = [str(part) for part in first["loc"]]
-    name = place[0] if place else None
-    if first["type"] == "json_invalid":
-        return ApiError(400, f"the body is not JSON: {first['ctx']['error']}")
-    if not place and first["type"] != "value_error":
-        return ApiError(400, "the body is not a JSON object")
-    if name == "prompt" and _has_wrong_type(first):
-        return ApiError(400, "prompt: must be a text, token ids, or a list of texts or of lists of token ids",
-                        param=name, code="invalid_value")
-    if first["type"] == "extra_forbidden":
-        shown = ".".join(place)
-        why = _NOT_SERVED.get(place[-1], "there is no such parameter")
-        return ApiError(400, f"{shown}: {why}", param=shown, code="unsupported_parameter")
-    text = first["msg"].removeprefix("Value error, ")
-    if name is None:  # of several parameters together: the message begins with the name
-        name, _, text = text.partition(": ")
-        return ApiError(400, f"{name}: {text}", param=name, code="invalid_value")
-    if first["type"] == "missing":
-        return ApiError(400, f"{_path(place)} is missing", param=name, code="missing_required_parameter")
-    return ApiError(400, f"{_path(place)}: {text[0].lower()}{text[1:]}", param=name, code="invalid_value")
-
-
-def _has_wrong_type(error: Any) -> bool:
-    return str(error["type"]).endswith("_type") or error["type"] == "int_parsing"
-
-
-def _path(place: list[str]) -> str:
-    # Drops the names that pydantic gives to a union's members.
-    return ".".join(part for part in place if part.isidentifier() or part.isdecimal())
+@contextlib.contextmanager
+def _no_collection() -> Iterator[None]:
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

@@ -13,9 +13,12 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from .app import Gateway
+from .connections import Connection
 
 # What is left at the end of the drain is cut off, and has so long to end.
 _LAST_SECONDS = 2
+# The readers of what is cut off hear so, which takes this long at most.
+_LAST_WORDS_SECONDS = 1
 
 
 def bind(host: str, port: int, unread_seconds: int) -> socket.socket:
@@ -29,7 +32,7 @@ def bind(host: str, port: int, unread_seconds: int) -> socket.socket:
 
 
 def _config(app: ASGIApp) -> uvicorn.Config:
-    return uvicorn.Config(app, log_config=None, log_level="warning", access_log=False,
+    return uvicorn.Config(app, http=Connection, ws="none", log_config=None, log_level="warning", access_log=False,
                           timeout_keep_alive=75, timeout_graceful_shutdown=_LAST_SECONDS)
 
 
@@ -68,8 +71,20 @@ class _Door(uvicorn.Server):
     async def main_loop(self) -> None:
         await super().main_loop()
         # Still listening: who comes meanwhile is told to ask another gateway.
-        self._idle = asyncio.create_task(self._gateway.idle.wait())
+        admission = self._gateway.admission
+        self._idle = asyncio.create_task(admission.idle.wait())
+        if self.force_exit:  # the second signal came at once
+            self._idle.cancel()
         await asyncio.wait({self._idle}, timeout=self._drain_seconds)
+        admission.cut_off()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(admission.idle.wait(), _LAST_WORDS_SECONDS)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().shutdown(sockets=sockets)
+        if self.force_exit:
+            # The server leaves this out then, and logs the place where the lifespan waits.
+            await self.lifespan.shutdown()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -80,8 +95,8 @@ class _Door(uvicorn.Server):
         yield
 
     def handle_exit(self, sig: int, frame: types.FrameType | None) -> None:
-        self.force_exit = self._gateway.draining
-        self._gateway.draining = True
+        self.force_exit = self._gateway.admission.is_draining
+        self._gateway.admission.is_draining = True
         self.should_exit = True
         if self.force_exit and self._idle is not None:
             self._idle.cancel()

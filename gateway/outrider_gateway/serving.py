@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import collections
 import contextlib
-import json
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-
-from starlette.types import Receive, Scope, Send
+from collections.abc import AsyncGenerator, AsyncIterator
 
 from outrider.v1 import generation_pb2 as pb
 
 from .errors import ApiError
 from .generation import Generation, Tally
+from .json_text import in_parts, to_json
 from .metrics import METRICS
 from .replies import Json, Shape, finish_reason, round_details, text_of, usage
 from .requests import Extras
 
 log = logging.getLogger(__name__)
 
-# Made once: json.dumps with options makes an encoder for each call.
-_to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 # Messages that wait for a slow reader; then the coordinator waits too.
 _MAX_QUEUED = 16
+# A reply with details of so many tokens takes a thread to write, as the loop's other streams would wait for it.
+_MANY_DETAILS = 256
+# A refusal has a status of its own, but for one that takes so long: what is silent for longer proxies take for dead.
+BEGIN_SECONDS = 15.0
+
+Numbered = tuple[int, pb.GenerateResponse]
 
 
 class Choices:
@@ -33,12 +36,14 @@ class Choices:
     An async context manager: at its end, whatever ended it, every session is cancelled.
     """
 
-    def __init__(self, generations: list[Generation]) -> None:
+    def __init__(self, generations: list[Generation], arrived: float) -> None:
+        """`arrived`: when the request did, by time.monotonic."""
         self._generations = generations
-        self._streams = [_watched(generation) for generation in generations]
+        self._streams = [_watched(generation, arrived) for generation in generations]
         self._queue: asyncio.Queue[tuple[int, pb.GenerateResponse | ApiError]] = asyncio.Queue(_MAX_QUEUED)
         self._tasks: list[asyncio.Task[None]] = []
-        self._held: list[tuple[int, pb.GenerateResponse]] = []
+        self._held: collections.deque[Numbered] = collections.deque()
+        self._first: asyncio.Task[Numbered] | None = None  # that `begin` did not wait for to its end
 
     @property
     def tallies(self) -> list[Tally]:
@@ -51,29 +56,35 @@ class Choices:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        for task in self._tasks:
+        tasks = [*self._tasks, *([self._first] if self._first is not None else [])]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         for stream in self._streams:
             await stream.aclose()
 
-    async def begin(self) -> None:
-        """Waits until every choice has begun; raises an ApiError where one is refused."""
-        begun: set[int] = set()
-        while len(begun) < len(self._generations):
-            index, message = await self._next()
-            begun.add(index)
-            self._held.append((index, message))
+    async def begin(self, seconds: float = BEGIN_SECONDS) -> None:
+        """Waits until a choice has begun, for at most so long; raises an ApiError where one is refused before."""
+        self._first = asyncio.create_task(self._next())
+        if (await asyncio.wait({self._first}, timeout=seconds))[0]:
+            first, self._first = self._first, None
+            self._held.append(first.result())
 
-    async def messages(self) -> AsyncIterator[tuple[int, pb.GenerateResponse]]:
+    async def messages(self) -> AsyncIterator[Numbered]:
         num_open = len(self._generations)
         while num_open:
-            index, message = self._held.pop(0) if self._held else await self._next()
+            if self._held:
+                index, message = self._held.popleft()
+            elif self._first is not None:
+                index, message = await self._first
+                self._first = None
+            else:
+                index, message = await self._next()
             if message.HasField("finish"):
                 num_open -= 1
             yield index, message
 
-    async def _next(self) -> tuple[int, pb.GenerateResponse]:
+    async def _next(self) -> Numbered:
         if not self._tasks:
             return 0, await anext(self._streams[0])
         index, message = await self._queue.get()
@@ -89,137 +100,99 @@ class Choices:
             await self._queue.put((index, error))
 
 
-async def _watched(generation: Generation) -> AsyncGenerator[pb.GenerateResponse]:
+async def _watched(generation: Generation, arrived: float) -> AsyncGenerator[pb.GenerateResponse]:
     """Its messages, which are counted; whatever goes wrong is an ApiError."""
-    started = time.monotonic()
-    seen_token = False
+    first = last = 0.0
+    num_later = 0  # tokens after those of the first message
     try:
         async with contextlib.aclosing(generation.messages()) as messages:
             async for message in messages:
                 if message.tokens:
                     METRICS.tokens.inc(len(message.tokens))
-                    if not seen_token:
-                        METRICS.time_to_first_token.observe(time.monotonic() - started)
-                        seen_token = True
+                    last = time.monotonic()
+                    if first:
+                        num_later += len(message.tokens)
+                    else:
+                        first = last
+                        METRICS.time_to_first_token.observe(first - arrived)
                 yield message
     except ApiError:
         raise
     except Exception as error:
         log.exception("a generation failed")
         raise ApiError(500, "the gateway failed on this request; its log says why") from error
+    finally:
+        if num_later:
+            METRICS.time_per_output_token.observe((last - first) / num_later)
 
 
-async def whole_reply(choices: Choices, shape: Shape, num_choices: int, extras: Extras) -> Json:
+async def whole_reply(choices: Choices, shape: Shape, num_choices: int, extras: Extras) -> bytes:
+    """The reply as JSON."""
     count = len(choices.tallies)
-    texts = [""] * count
+    texts: list[list[str]] = [[] for _ in range(count)]
     tokens: list[list[pb.GeneratedToken]] = [[] for _ in range(count)]
     reasons: list[str | None] = [None] * count
     rounds: list[list[Json]] = [[] for _ in range(count)]
     async for index, message in choices.messages():
-        texts[index] += text_of(message)
+        texts[index].append(text_of(message))
         tokens[index] += message.tokens
         reasons[index] = finish_reason(message) or reasons[index]
         if extras.rounds and message.tokens:
             rounds[index].append(round_details(message))
-    made = [shape.choice(i, texts[i], tokens[i], reasons[i]) for i in range(count)]
-    for i, choice in enumerate(made):
-        if extras.token_ids:
-            choice["token_ids"] = [token.id for token in tokens[i]]
-        if extras.rounds:
-            choice["outrider"] = {"rounds": rounds[i]}
-    reply = shape.envelope(made, is_chunk=False)
-    reply["usage"] = usage(choices.tallies, num_choices)
-    reply["outrider"] = {"seed": choices.tallies[0].seed}
-    return reply
+
+    def write() -> bytes:
+        made = [shape.choice(i, "".join(texts[i]), tokens[i], reasons[i]) for i in range(count)]
+        for i, choice in enumerate(made):
+            if extras.token_ids:
+                choice["token_ids"] = [token.id for token in tokens[i]]
+            if extras.rounds:
+                choice["outrider"] = {"rounds": rounds[i]}
+        reply = shape.envelope(made, is_chunk=False)
+        reply["usage"] = usage(choices.tallies, num_choices)
+        reply["outrider"] = {"seed": choices.tallies[0].seed}
+        return "".join(in_parts(reply)).encode() if is_long else to_json(reply).encode()
+
+    is_long = (shape.has_logprobs or extras.rounds) and sum(map(len, tokens)) > _MANY_DETAILS
+    return await asyncio.to_thread(write) if is_long else write()
+
+
+def error_events(error: ApiError) -> bytes:
+    """The end of a stream that an error ends."""
+    METRICS.streams_failed.labels(str(error.status)).inc()
+    return f"data: {to_json(error.body())}\n\ndata: [DONE]\n\n".encode()
 
 
 async def events(choices: Choices, shape: Shape, num_choices: int, extras: Extras) -> AsyncIterator[bytes]:
-    """Server-sent events, from the first chunk to `[DONE]`."""
+    """Server-sent events, from the first chunk to `[DONE]`; an ApiError where an error ends them."""
     # All but the choices is the same in every chunk: written once.
     envelope = shape.envelope([], is_chunk=True)
     del envelope["choices"]
-    head = f"data: {_to_json(envelope)[:-1]},\"choices\":["
+    head = f"data: {to_json(envelope)[:-1]},\"choices\":["
 
     def event(choice: Json) -> bytes:
         tail = ""
         if extras.continuous_usage:
-            tail = f",\"usage\":{_to_json(usage(choices.tallies, num_choices))}"
+            tail = f",\"usage\":{to_json(usage(choices.tallies, num_choices))}"
         elif extras.usage:
             tail = ",\"usage\":null"
-        return f"{head}{_to_json(choice)}]{tail}}}\n\n".encode()
+        return f"{head}{to_json(choice)}]{tail}}}\n\n".encode()
 
     for index in range(len(choices.tallies)):
         if (first := shape.first_chunk(index)) is not None:
             yield event(first)
-    try:
-        async for index, message in choices.messages():
-            text, reason = text_of(message), finish_reason(message)
-            if not (text or reason or message.tokens):
-                continue
-            chunk = shape.chunk(index, text, list(message.tokens), reason)
-            if extras.rounds:
-                chunk["outrider"] = round_details(message)
-            if extras.token_ids:
-                chunk["token_ids"] = [token.id for token in message.tokens]
-            if not (text or reason or extras.rounds or extras.token_ids or chunk["logprobs"]):
-                continue  # tokens whose text is not certain yet
-            yield event(chunk)
-        if extras.usage:
-            last = {**envelope, "choices": [], "usage": usage(choices.tallies, num_choices)}
-            yield f"data: {_to_json(last)}\n\n".encode()
-    except ApiError as error:
-        yield f"data: {_to_json(error.body())}\n\n".encode()
+    async for index, message in choices.messages():
+        text, reason = text_of(message), finish_reason(message)
+        if not (text or reason or message.tokens):
+            continue
+        chunk = shape.chunk(index, text, list(message.tokens), reason)
+        if extras.rounds:
+            chunk["outrider"] = round_details(message)
+        if extras.token_ids:
+            chunk["token_ids"] = [token.id for token in message.tokens]
+        if not (text or reason or extras.rounds or extras.token_ids or chunk["logprobs"]):
+            continue  # tokens whose text is not certain yet
+        yield event(chunk)
+    if extras.usage:
+        last = {**envelope, "choices": [], "usage": usage(choices.tallies, num_choices)}
+        yield f"data: {to_json(last)}\n\n".encode()
     yield b"data: [DONE]\n\n"
-
-
-class SlowReaderError(Exception):
-    """A reader has not read for too long."""
-
-
-class EventStream:
-    """The ASGI side of a stream: ends with a reader who leaves, or who does not read for too long."""
-
-    def __init__(self, body: AsyncIterator[bytes], headers: list[tuple[bytes, bytes]],
-                 slow_reader_seconds: float, on_end: Callable[[], Awaitable[None]]) -> None:
-        self._body = body
-        self._headers = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache"),
-                         (b"x-accel-buffering", b"no"), *headers]
-        self._slow_reader_seconds = slow_reader_seconds
-        self._sending_since: float | None = None
-        self._on_end = on_end
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        sending = asyncio.create_task(self._send_all(send))
-        leaving = asyncio.create_task(until_disconnected(receive))
-        try:
-            while not (await asyncio.wait({sending, leaving}, timeout=self._slow_reader_seconds / 4,
-                                          return_when=asyncio.FIRST_COMPLETED))[0]:
-                if self._is_stuck():
-                    METRICS.readers_dropped.inc()
-                    log.warning("a reader did not read for %g s and is dropped", self._slow_reader_seconds)
-                    raise SlowReaderError  # the server closes the connection
-            if sending.done():
-                sending.result()  # what went wrong is for the log
-        finally:
-            for task in (sending, leaving):
-                task.cancel()
-            await asyncio.gather(sending, leaving, return_exceptions=True)
-            await self._on_end()
-
-    def _is_stuck(self) -> bool:
-        return self._sending_since is not None and \
-            time.monotonic() > self._sending_since + self._slow_reader_seconds
-
-    async def _send_all(self, send: Send) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": self._headers})
-        async for chunk in self._body:
-            # The server lets this wait once its buffer is full; a timer for each would cost as much as the chunk.
-            self._sending_since = time.monotonic()
-            await send({"type": "http.response.body", "body": chunk, "more_body": True})
-            self._sending_since = None
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-
-async def until_disconnected(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass

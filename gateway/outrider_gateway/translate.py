@@ -5,7 +5,7 @@ from __future__ import annotations
 from outrider.v1 import generation_pb2 as pb
 from outrider.v1 import types_pb2
 
-from .errors import ApiError
+from .errors import INVALID_VALUE, ApiError
 from .requests import ChatRequest, CompletionRequest, SamplingRequest
 
 _RULES = {"rejection": types_pb2.ACCEPTANCE_RULE_REJECTION, "greedy": types_pb2.ACCEPTANCE_RULE_GREEDY,
@@ -13,11 +13,13 @@ _RULES = {"rejection": types_pb2.ACCEPTANCE_RULE_REJECTION, "greedy": types_pb2.
 _SCHEDULES = {"sequential": pb.SCHEDULE_SEQUENTIAL, "ahead": pb.SCHEDULE_AHEAD,
               "predraft": pb.SCHEDULE_PREDRAFT, "auto": pb.SCHEDULE_AUTO}
 _SEED_MASK = (1 << 64) - 1
+# What coordinators receive (kMaxGenerateRequestBytes), less what a resume adds: 64 Ki delivered tokens.
+MOST_REQUEST_BYTES = (8 << 20) - (1 << 18)
 
 
 def to_generate_request(asked: CompletionRequest | ChatRequest, prompt: str | list[int],
                         seed: int | None) -> pb.GenerateRequest:
-    """One choice for one prompt."""
+    """One choice for one prompt. ApiError 413 where no coordinator would receive it."""
     request = pb.GenerateRequest(stop_strings=asked.stop_strings(), ignore_eos=asked.ignore_eos)
     if seed is not None:
         request.seed = seed & _SEED_MASK
@@ -37,6 +39,9 @@ def to_generate_request(asked: CompletionRequest | ChatRequest, prompt: str | li
     if (num_logprobs := asked.num_logprobs()) is not None:
         request.logprobs = num_logprobs
     _add_options(asked, request)
+    if request.ByteSize() > MOST_REQUEST_BYTES:
+        raise ApiError(413, f"the request takes more than the {MOST_REQUEST_BYTES} bytes that a coordinator accepts, "
+                            "4 for each token id; send less", code="request_too_large")
     return request
 
 
@@ -60,7 +65,7 @@ def _token_id(text: str) -> int:
     token = int(text)
     if token >= 1 << 31:
         raise ApiError(400, f"logit_bias: token {token} is not in the vocabulary", param="logit_bias",
-                       code="invalid_value")
+                       code=INVALID_VALUE)
     return token
 
 

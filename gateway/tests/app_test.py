@@ -2,49 +2,18 @@
 """The application by itself, called as servers call it: what goes wrong is said in one shape, and bounded."""
 import asyncio
 import json
-import pathlib
-import sys
 import unittest
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
-import make_stubs  # noqa: E402
+import grpc
+import httpx2
+import openai
+from google.rpc import error_details_pb2, status_pb2
+from stand_ins import ASKED, Reader, Stub, gateway, http_request, rpc_error, word
 
-make_stubs.main()
-
-import grpc  # noqa: E402
-import httpx2  # noqa: E402
-import openai  # noqa: E402
-from google.rpc import error_details_pb2, status_pb2  # noqa: E402
-
-from outrider.v1 import generation_pb2 as pb  # noqa: E402
-from outrider_gateway import app, errors, keys, serving  # noqa: E402
-from outrider_gateway.coordinators import Coordinator, Coordinators  # noqa: E402
-from outrider_gateway.tls import Credentials  # noqa: E402
-
-ASKED = {"model": "m", "prompt": "p", "max_tokens": 3}
-
-
-class Stub:
-    """A coordinator that says this to everybody."""
-
-    def __init__(self, *steps):
-        self._steps = steps
-        self.num_calls = 0
-
-    def Generate(self, request, **_):
-        del request
-        self.num_calls += 1
-        return self
-
-    def cancel(self):
-        pass
-
-    async def __aiter__(self):
-        for step in self._steps:
-            if isinstance(step, Exception):
-                raise step
-            yield step
+from outrider_gateway import app
+from outrider_gateway.bodies import BodyLimits
+from outrider_gateway.metrics import METRICS
+from outrider_gateway.rpc_errors import from_rpc
 
 
 def failed(detail):
@@ -57,82 +26,132 @@ def failed(detail):
 
 
 class AppTest(unittest.IsolatedAsyncioTestCase):
-    def over(self, stub, **options):
-        coordinators = Coordinators([], Credentials(None))
-        coordinators._nodes = {"10.1.2.3:7000": Coordinator("10.1.2.3:7000", "", None, stub)}
-        self.gateway = app.Gateway(app.Parts(coordinators, keys.Keys(None)), app.Options(model_name="m", **options))
+    def over(self, *stubs, **options):
+        self.gateway = gateway(*stubs, options=app.Options(model_name="m", **options))
         return app.create_app(self.gateway, with_metrics=True)
 
-    async def ask(self, application, *received, headers=()):
-        """(status, headers, body) of what is answered; the server has these messages, then none for ever."""
-        messages, sent = list(received), []
-
-        async def receive():
-            if not messages:
-                await asyncio.Event().wait()
-            return messages.pop(0)
-
-        async def send(message):
-            sent.append(message)
-        scope = {"type": "http", "method": "POST", "path": "/v1/completions", "headers": list(headers),
-                 "query_string": b"", "http_version": "1.1", "scheme": "http", "server": ("x", 80)}
-        try:
-            await application(scope, receive, send)
-        finally:
-            self.sent = sent
-        found = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
-        return sent[0]["status"], found, b"".join(one.get("body", b"") for one in sent)
+    async def ask(self, application, *received, **changes):
+        """(status, headers, body)."""
+        self.reader = Reader(application, *received, **changes)
+        return await self.reader.ask()
 
     def request(self, **changes):
-        return {"type": "http.request", "body": json.dumps(ASKED | changes).encode(), "more_body": False}
+        return http_request(ASKED | changes)
 
     async def test_a_mistake_of_ours_has_the_shape_of_other_refusals_and_is_logged(self):
         application = self.over(None)  # which cannot even be called
         self.gateway._check_logprobs = None
         with self.assertRaises(TypeError):  # for the server's log
             await self.ask(application, self.request())
-        self.assertEqual(self.sent[0]["status"], 500)
-        self.assertEqual(set(json.loads(self.sent[1]["body"])["error"]), {"message", "type", "param", "code"})
-
-    async def test_a_mistake_in_a_stream_is_not_swallowed(self):
-        class Shape:
-            def first_chunk(self, index):
-                raise RuntimeError("a mistake of ours")
-
-            def envelope(self, choices, *, is_chunk):
-                return {"choices": choices}
-
-        class NoChoices:
-            tallies = (None,)
-
-        async def end():
-            ended.append(True)
-
-        async def never():
-            await asyncio.Event().wait()
-
-        async def send(message):
-            del message
-        ended = []
-        stream = serving.EventStream(serving.events(NoChoices(), Shape(), 1, serving.Extras()), [], 60, end)
-        with self.assertRaisesRegex(RuntimeError, "a mistake of ours"):
-            await stream({}, never, send)
-        self.assertEqual(ended, [True])
+        self.assertEqual(self.reader.status, 500)
+        self.assertEqual(set(self.reader.error), {"message", "type", "param", "code"})
+        self.assertEqual(len(self.reader.headers["x-request-id"]), 16)
 
     async def test_a_body_that_does_not_arrive_is_given_up(self):
-        application = self.over(Stub(), body_seconds=0.01)
-        status, _, body = await self.ask(application, {"type": "http.request", "body": b"{", "more_body": True})
-        self.assertEqual((status, json.loads(body)["error"]["type"]), (408, "timeout"))
-        self.assertTrue(self.gateway.idle.is_set())
+        application = self.over(Stub(), bodies=BodyLimits(seconds=0.01))
+        status, _, _ = await self.ask(application, http_request(b"{", more_body=True))
+        self.assertEqual((status, self.reader.error["type"]), (408, "timeout"))
+        self.assertTrue(self.gateway.admission.idle.is_set())
 
-    async def test_a_refusal_has_the_requests_id(self):
-        status, headers, _ = await self.ask(self.over(Stub()), self.request(tmeperature=1),
-                                            headers=[(b"x-request-id", b"mine-7")])
-        self.assertEqual((status, headers["x-request-id"]), (400, "mine-7"))
+    async def test_a_body_that_is_announced_to_be_too_large_is_refused_before_it_comes(self):
+        application = self.over(Stub(), bodies=BodyLimits(most_bytes=10))
+        status, _, _ = await self.ask(application, headers=[(b"content-length", b"11"), (b"expect", b"100-continue")])
+        self.assertEqual((status, self.reader.error["code"]), (413, "request_too_large"))
+
+    async def test_bodies_that_are_too_many_together_wait_for_others_to_end(self):
+        limits = BodyLimits(most_bytes_together=200, free_bytes=50)
+        application = self.over(Stub(word()), bodies=limits)
+        with self.gateway._bodies.hold() as other:
+            other.grow(150)  # of which 100 count
+            status, headers, _ = await self.ask(application, self.request(prompt="x" * 200))
+            self.assertEqual((status, headers["retry-after"]), (429, "1"))
+            self.assertEqual((await self.ask(application, self.request()))[0], 200)  # as the first bytes are free
+            # Each choice has a copy.
+            self.assertEqual((await self.ask(application, self.request(n=3)))[0], 429)
+        self.assertEqual((await self.ask(application, self.request(prompt="x" * 150)))[0], 200)
+        self.assertEqual(self.gateway._bodies.num_bytes, 0)
+
+    async def test_every_answer_has_the_requests_id_and_every_refusal_a_code(self):
+        mine = {"headers": [(b"x-request-id", b"mine-7")]}
+        for received, changes, status in ((self.request(), {}, 200), (self.request(tmeperature=1), {}, 400),
+                                          (self.request(), {"path": "/v1/unknown"}, 404),
+                                          (self.request(), {"path": "/v1/models"}, 405),
+                                          (http_request(b" " * 99), {}, 413)):
+            application = self.over(Stub(word()), bodies=BodyLimits(most_bytes=98))
+            found, headers, _ = await self.ask(application, received, **mine, **changes)
+            self.assertEqual((found, headers["x-request-id"]), (status, "mine-7"))
+            self.assertTrue(status == 200 or self.reader.error["code"], status)
+        _, headers, _ = await self.ask(application, http_request(b""), path="/v1/models", method="PUT")
+        self.assertEqual(set(headers["allow"].split(", ")), {"GET", "HEAD"})
+
+    async def test_a_name_that_cannot_stand_in_a_log_is_not_the_requests_id(self):
+        _, headers, _ = await self.ask(self.over(Stub(word())), self.request(),
+                                       headers=[(b"x-request-id", b"a\nforged line")])
+        self.assertRegex(headers["x-request-id"], "^[0-9a-f]{16}$")
+
+    async def test_each_request_is_a_line_in_the_log_without_its_text(self):
+        with self.assertLogs("outrider_gateway.observing", "INFO") as logs:
+            await self.ask(self.over(Stub(word())), self.request(prompt="secret", n=2),
+                           headers=[(b"x-request-id", b"mine-7")])
+            await self.ask(self.over(Stub()), http_request(b""), path="/live", method="GET")
+        self.assertEqual(len(logs.output), 1)
+        self.assertRegex(logs.output[0], "POST /v1/completions status=200 key=anyone prompt_tokens=1 "
+                                         r"completion_tokens=2 seconds=\d+\.\d+ request_id=mine-7$")
+        self.assertNotIn("secret", logs.output[0])
+
+    async def test_an_error_in_a_stream_is_logged_and_counted_although_its_status_is_200(self):
+        failed_before = METRICS.streams_failed.labels("503")._value.get()
+        lost = rpc_error(grpc.StatusCode.INTERNAL)
+        counted = METRICS.streams_failed.labels("500")
+        before = counted._value.get()
+        with self.assertLogs("outrider_gateway", "INFO") as logs:
+            status, _, body = await self.ask(self.over(Stub(word(finish=False), lost)), self.request(stream=True))
+        self.assertEqual(status, 200)
+        self.assertTrue(body.endswith(b'"code":"internal"}}\n\ndata: [DONE]\n\n'), body)
+        self.assertEqual(counted._value.get(), before + 1)
+        self.assertEqual(METRICS.streams_failed.labels("503")._value.get(), failed_before)
+        self.assertIn("status=200 error=500", logs.output[-1])
+        self.assertRegex(logs.output[0], "a request failed at 10.1.2.3:7000.*request_id=[0-9a-f]{16}")
+
+    async def test_times_and_prompts_are_counted(self):
+        def sums():
+            return (METRICS.request_seconds.labels("/v1/completions")._sum.get(), METRICS.prompt_tokens._value.get(),
+                    METRICS.time_per_output_token._sum.get())
+
+        async def pause():
+            await asyncio.sleep(0.05)
+        before = sums()
+        arrived = METRICS.time_to_first_token._sum.get()
+        await self.ask(self.over(Stub(pause, word(finish=False), pause, word(start=False, first_index=1))),
+                       self.request())
+        spent = [after - one for after, one in zip(sums(), before, strict=True)]
+        self.assertGreaterEqual(spent[0], 0.1)
+        self.assertEqual(spent[1], 1)
+        self.assertTrue(0.04 < spent[2] < spent[0] < 5, spent)
+        self.assertGreaterEqual(METRICS.time_to_first_token._sum.get() - arrived, 0.05)
+
+    async def test_the_time_to_the_first_token_begins_with_the_request_and_not_after_its_body(self):
+        body = self.request()["body"]
+        before = METRICS.time_to_first_token._sum.get()
+        reader = Reader(self.over(Stub(word())))
+
+        async def receive_late():
+            await asyncio.sleep(0.05)
+            return http_request(body)
+        reader._receive = receive_late
+        await reader.ask()
+        self.assertGreaterEqual(METRICS.time_to_first_token._sum.get() - before, 0.05)
+
+    async def test_a_key_that_is_not_known_is_told_how_keys_are_sent(self):
+        application = self.over(Stub())
+        self.gateway._parts.keys._path = True  # so that keys are asked for
+        self.gateway._parts.keys._look = lambda path: None
+        status, headers, _ = await self.ask(application, self.request())
+        self.assertEqual((status, headers["www-authenticate"]), (401, "Bearer"))
 
     async def test_readers_see_no_address_of_ours(self):
-        lost = grpc.aio.AioRpcError(grpc.StatusCode.UNAVAILABLE, grpc.aio.Metadata(), grpc.aio.Metadata(),
-                                    details="failed to connect to all addresses; last error: ipv4:10.1.2.3:7000")
+        lost = rpc_error(grpc.StatusCode.UNAVAILABLE,
+                         "failed to connect to all addresses; last error: ipv4:10.1.2.3:7000")
         with self.assertLogs("outrider_gateway.generation", "WARNING") as logs:
             status, headers, body = await self.ask(self.over(Stub(lost)), self.request())
         self.assertEqual((status, headers["retry-after"]), (503, "1"))
@@ -161,12 +180,9 @@ class AppTest(unittest.IsolatedAsyncioTestCase):
             self.assertEqual(await self.calls_made_for(failed(other)), 2)
 
     async def test_requests_are_counted_by_endpoint_and_status(self):
-        text = pb.GenerateResponse(tokens=[pb.GeneratedToken(id=1, text="x")],
-                                   start=pb.GenerationStart(seed=1, prompt_length=1),
-                                   finish=pb.GenerationFinish(reason=pb.FINISH_REASON_LENGTH))
-        counter = app.METRICS.requests.labels("/v1/completions", "200")
+        counter = METRICS.requests.labels("/v1/completions", "200")
         before = counter._value.get()
-        status, _, body = await self.ask(self.over(Stub(text)), self.request())
+        status, _, body = await self.ask(self.over(Stub(word())), self.request())
         self.assertEqual((status, json.loads(body)["choices"][0]["text"]), (200, "x"))
         self.assertEqual(counter._value.get(), before + 1)
 
@@ -174,13 +190,13 @@ class AppTest(unittest.IsolatedAsyncioTestCase):
         for code in grpc.StatusCode:
             if code is grpc.StatusCode.OK:
                 continue
-            refusal = errors.from_rpc(grpc.aio.AioRpcError(code, grpc.aio.Metadata(), grpc.aio.Metadata()))
+            refusal = from_rpc(grpc.aio.AioRpcError(code, grpc.aio.Metadata(), grpc.aio.Metadata()))
             self.assertTrue(400 <= refusal.status < 600 and refusal.message, code)
             self.assertEqual(refusal.retry_after is not None, refusal.status in (429, 503), code)
 
     def refused(self, details):
         """A full coordinator's refusal, with these bytes as grpc-status-details-bin."""
-        return errors.from_rpc(grpc.aio.AioRpcError(
+        return from_rpc(grpc.aio.AioRpcError(
             grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.aio.Metadata(),
             grpc.aio.Metadata(("grpc-status-details-bin", details)), details="full"))
 
@@ -202,7 +218,8 @@ class AppTest(unittest.IsolatedAsyncioTestCase):
                         details(endless.SerializeToString()), details(negative.SerializeToString())):
             with self.subTest(garbage):
                 refusal = self.refused(garbage)
-                self.assertEqual((refusal.status, refusal.message), (429, "full"))
+                self.assertEqual(refusal.status, 429)
+                self.assertIn("try again later", refusal.message)
                 self.assertGreaterEqual(int(refusal.response().headers["retry-after"]), 1)
 
 

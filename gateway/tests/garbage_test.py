@@ -1,28 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bodies that nobody meant: whatever they are, they are answered or refused, and nothing fails on them."""
-import asyncio
 import json
-import pathlib
 import random
-import sys
 import unittest
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
-import make_stubs  # noqa: E402
+import bad_requests
+from stand_ins import MODEL, Reader, Stub, gateway, http_request, node, word
 
-make_stubs.main()
+from outrider_gateway import app, request_errors, requests
+from outrider_gateway.chat_template import ChatTemplate
+from outrider_gateway.tokens import Tokens
 
-import bad_requests  # noqa: E402
-
-from outrider.v1 import generation_pb2 as pb  # noqa: E402
-from outrider_gateway import app, keys, requests  # noqa: E402
-from outrider_gateway.chat_template import ChatTemplate  # noqa: E402
-from outrider_gateway.coordinators import Coordinator, Coordinators  # noqa: E402
-from outrider_gateway.tls import Credentials  # noqa: E402
-from outrider_gateway.tokens import Tokens  # noqa: E402
-
-MODEL = HERE.parent.parent / "models/demo-target"
 TEMPLATE = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}{{ style }}"
 ENDPOINTS = {"/v1/completions": (requests.CompletionRequest, bad_requests.GOOD_COMPLETION),
              "/v1/chat/completions": (requests.ChatRequest, bad_requests.GOOD_CHAT)}
@@ -39,45 +27,19 @@ ODD_BYTES = [b"\0", b"\xff", b"\xed\xa0\x80", b"\\ud800", b"NaN", b"-Infinity", 
              b"\\"]
 
 
-class Stub:
-    """A coordinator that says one word to everybody, once the request is one that can be sent."""
-
-    def Generate(self, request, **_):
-        request.SerializeToString()
-        return self
-
-    def cancel(self):
-        pass
-
-    async def __aiter__(self):
-        yield pb.GenerateResponse(tokens=[pb.GeneratedToken(id=1, text="x", logprob=-1)],
-                                  start=pb.GenerationStart(seed=1, prompt_length=1),
-                                  finish=pb.GenerationFinish(reason=pb.FINISH_REASON_LENGTH))
-
-
 class GarbageTest(unittest.IsolatedAsyncioTestCase):
     def setUp(self):
         self.random = random.Random(29)
-        coordinators = Coordinators([], Credentials(None))
-        coordinators._nodes = {"a:1": Coordinator("a:1", "", None, Stub())}
-        parts = app.Parts(coordinators, keys.Keys(None), Tokens.load(MODEL), ChatTemplate(TEMPLATE))
-        self.application = app.create_app(app.Gateway(parts, app.Options(model_name="demo-target")),
-                                          with_metrics=False)
+        tokens = Tokens.load(MODEL)
+        verifiers = [node(model_name="demo-target", vocab_size=tokens.vocab_size, tokenizer_hash=tokens.fingerprint)]
+        one = gateway(Stub(word(), verifiers=verifiers), options=app.Options(model_name="demo-target"), tokens=tokens,
+                      template=ChatTemplate(TEMPLATE))
+        self.application = app.create_app(one, with_metrics=False)
 
     async def answer(self, path, body):
         """(status, body): what is raised instead fails the test."""
-        received, sent = [{"type": "http.request", "body": body, "more_body": False}], []
-
-        async def receive():
-            if not received:
-                await asyncio.Event().wait()
-            return received.pop()
-
-        async def send(message):
-            sent.append(message)
-        await self.application({"type": "http", "method": "POST", "path": path, "headers": [], "query_string": b"",
-                                "http_version": "1.1", "scheme": "http", "server": ("x", 80)}, receive, send)
-        return sent[0]["status"], b"".join(one.get("body", b"") for one in sent)
+        status, _, reply = await Reader(self.application, http_request(body), path=path).ask()
+        return status, reply
 
     async def check_refused(self, path, body):
         status, reply = await self.answer(path, body)
@@ -95,7 +57,7 @@ class GarbageTest(unittest.IsolatedAsyncioTestCase):
 
     def names(self, path):
         """The names of all parameters, those that are not served among them, and of one that does not exist."""
-        return [*ENDPOINTS[path][0].model_fields, *requests._NOT_SERVED, "tmeperature"]
+        return [*ENDPOINTS[path][0].model_fields, *request_errors.NOT_SERVED, "tmeperature"]
 
     def value(self, depth=0):
         """Any that JSON has."""

@@ -120,7 +120,10 @@ class AnswersTest(DoorTest):
         choice = reply.choices[0]
         self.assertEqual(choice.finish_reason, "stop")
         self.assertNotIn("()", choice.text)
-        self.assertTrue(all(len(top) <= 2 for top in choice.logprobs.top_logprobs))
+        # The token itself is always among them.
+        self.assertTrue(all(len(top) <= 3 for top in choice.logprobs.top_logprobs))
+        self.assertTrue(all(own in top for own, top in zip(choice.logprobs.tokens, choice.logprobs.top_logprobs,
+                                                           strict=True)))
         self.assertTrue(all(value <= 0 for value in choice.logprobs.token_logprobs))
         self.assertTrue("".join(choice.logprobs.tokens).startswith(choice.text))
         echoed = self.client().completions.create(model="demo-target", prompt="def a(", max_tokens=4, temperature=0,
@@ -160,6 +163,44 @@ class AnswersTest(DoorTest):
             extra_headers={"x-request-id": "mine-7", "traceparent": f"00-{trace}-b7ad6b7169203331-01"})
         self.assertEqual(reply.headers["x-request-id"], "mine-7")
         wait_until("it is logged", lambda: f"request_id=mine-7 trace_id={trace}" in lone.err())
+
+    def test_each_request_is_a_line_of_the_gateways_own_log(self):
+        program = self.gateway()
+        reply = self.client().completions.with_raw_response.create(
+            model="demo-target", prompt="secret words", max_tokens=2, n=2, temperature=1,
+            extra_headers={"x-request-id": "mine-8"}, extra_body={"ignore_eos": True})
+        usage = reply.parse().usage
+        line = next(line for line in program.err().splitlines() if line.endswith("request_id=mine-8"))
+        self.assertIn(f"POST /v1/completions status=200 key=anyone prompt_tokens={usage.prompt_tokens} "
+                      "completion_tokens=4 seconds=", line)
+        self.assertNotIn("secret", program.err())
+
+    def test_a_prompt_that_is_too_long_is_told_so_in_openais_words_whoever_finds_it(self):
+        self.gateway()
+        self.assertEqual(next(iter(self.client().models.list())).max_model_len, 1024)
+        completions = self.client().completions
+
+        def chat(length):
+            messages = [{"role": "user", "content": "a b " * length}]
+            return self.client().chat.completions.create(model="demo-target", messages=messages)
+        # The coordinator finds it before or after it has tokenised a text, the gateway for token ids and for chats.
+        for ask in (lambda: completions.create(model="demo-target", prompt="x" * 500_000),
+                    lambda: completions.create(model="demo-target", prompt="a b " * 600),
+                    lambda: completions.create(model="demo-target", prompt=[5] * 1024),
+                    lambda: chat(600), lambda: chat(500_000)):
+            with self.assertRaises(openai.BadRequestError) as refusal:
+                ask()
+            self.assertEqual(refusal.exception.code, "context_length_exceeded")
+            self.assertIn("This model's maximum context length is 1024 tokens. ", refusal.exception.message)
+
+    def test_a_text_that_verifiers_have_no_memory_for_now_may_be_sent_again(self):
+        verifier = self.launch("outrider-verifier", "--threads", 1, "--model", TARGET, "--kv-cache-memory", "2MiB")
+        small = self.launch("outrider-coordinator", "--verifier", verifier.address(), "--tokenizer", TARGET)
+        self.gateway(coordinators=[small.address()])
+        with self.assertRaises(openai.InternalServerError) as refusal:
+            self.client().completions.create(model="demo-target", prompt=[5] * 900)
+        self.assertEqual(refusal.exception.status_code, 503, refusal.exception.message)
+        self.assertIn("retry-after", refusal.exception.response.headers)
 
     def test_bad_requests_are_refused_in_openais_shape_and_name_the_parameter(self):
         self.gateway()

@@ -175,6 +175,36 @@ class GenerationTest(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(refusal.exception.status, 504)
         self.assertFalse(self.nodes[0].is_shunned(time.monotonic()))
 
+    async def test_a_deadline_that_comes_a_moment_early_is_still_the_requests_own(self):
+        # The call's is on another clock than the request's.
+        with self.assertRaises(ApiError) as refusal:
+            await self.ids(self.over(Stub([error(grpc.StatusCode.DEADLINE_EXCEEDED)]), timeout=0.5))
+        self.assertEqual(refusal.exception.status, 504)
+        self.assertFalse(self.nodes[0].is_shunned(time.monotonic()))
+
+    async def test_what_was_cached_is_what_the_first_session_found(self):
+        last = round_of(1, 3, last=True)
+        last.finish.cached_prompt_tokens = 2
+        unbroken = self.over(Stub([begin(), round_of(0, 1), last]))
+        await self.ids(unbroken)
+        self.assertEqual(unbroken.tally.num_cached, 2)
+        resumed = self.over(Stub([begin(), round_of(0, 1), error(grpc.StatusCode.UNAVAILABLE)], [begin(), last]))
+        await self.ids(resumed)
+        self.assertIsNone(resumed.tally.num_cached)  # of which its coordinator has said nothing
+        for stop, found in ((1, None), (3, 2)):
+            stopped = self.over(Stub([begin(), round_of(0, 1), last]), stop=StopTokens([stop], None))
+            await self.ids(stopped)
+            self.assertEqual(stopped.tally.num_cached, found)
+
+    async def test_the_log_names_the_request_whose_stream_broke(self):
+        one = self.over(Stub([begin(), round_of(0, 1), error(grpc.StatusCode.UNAVAILABLE)],
+                             [begin(), error(grpc.StatusCode.INTERNAL)]))
+        one.set_caller([("x-request-id", "mine-7")], "")
+        with self.assertLogs("outrider_gateway.generation", "WARNING") as logs, self.assertRaises(ApiError):
+            await self.ids(one)
+        self.assertEqual(len(logs.output), 2)
+        self.assertTrue(all(line.endswith("request_id=mine-7") for line in logs.output), logs.output)
+
     async def test_drafts_beyond_the_end_are_not_in_the_continuation(self):
         stub = Stub([begin(), round_of(0, 1, 2, 3, 4, drafted=5, accepted=5)])
         one = self.over(stub, stop=StopTokens([2], None))

@@ -2,6 +2,7 @@
 """Nothing is lost at the door: coordinators that die, readers who leave, drains, keys, certificates."""
 import json
 import re
+import shutil
 import signal
 import socket
 import threading
@@ -156,17 +157,23 @@ class NothingLostTest(DoorTest):
         self.assertEqual(reasons.count("length"), 3)
         self.assertEqual(program.wait(), 0, program.err())
 
-    def test_a_drain_that_takes_too_long_is_cut_short(self):
+    def test_a_drain_that_takes_too_long_is_cut_short_and_its_readers_hear_why(self):
         for flags, number in ((["--drain-seconds", "1"], 1), ([], 2)):  # by its limit, and by a second signal
             with self.subTest(flags):
                 program = self.gateway(*flags)
-                stream = self.client().completions.create(model="demo-target", prompt=PROMPT, max_tokens=900, n=8,
-                                                          stream=True, extra_body={"ignore_eos": True})
-                next(iter(stream))
-                for _ in range(number):
-                    program.send(signal.SIGTERM)
-                    wait_until("it drains", lambda: self.status("/health") != 200)
+                request = urllib.request.Request(f"{self.url}/v1/completions", json.dumps({
+                    "model": "demo-target", "prompt": PROMPT, "max_tokens": 900, "n": 8, "stream": True,
+                    "ignore_eos": True}).encode())
+                with urllib.request.urlopen(request) as stream:
+                    stream.readline()
+                    for _ in range(number):
+                        program.send(signal.SIGTERM)
+                        wait_until("it drains", lambda: self.status("/health") != 200)
+                    *_, error, done, end = stream.read().split(b"\n\n")  # to a regular end
+                self.assertEqual(json.loads(error.removeprefix(b"data: "))["error"]["code"], "draining")
+                self.assertEqual((done, end), (b"data: [DONE]", b""))
                 self.assertEqual(program.wait(), number - 1, program.err())
+                self.assertNotIn("Traceback", program.err())
 
     def test_operators_have_an_address_of_their_own(self):
         program = self.gateway("--metrics-listen", "127.0.0.1:0", "--log-json")
@@ -186,6 +193,24 @@ class NothingLostTest(DoorTest):
             reader.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
                            b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
             wait_until("the reader is dropped", lambda: "did not read" in program.err())
+
+    def test_a_door_that_is_open_to_all_says_so(self):
+        keys = self.folder / "keys"
+        keys.write_text("alice sk-alice\n")
+        for flags, is_warned in ((["--listen", "0.0.0.0:0"], True), (["--listen", "127.0.0.1:0"], False),
+                                 (["--listen", "0.0.0.0:0", "--api-keys", keys], False)):
+            with self.subTest(flags):
+                program = self.start_gateway(*flags, "--coordinator", self.coordinator)
+                program.address()
+                self.assertEqual("ANYONE" in program.err(), is_warned, program.err())
+
+    def test_a_tokenizer_of_another_model_is_named_and_never_healthy(self):
+        shutil.copy(TARGET.parent.parent / "tests/golden/testdata/tokenizer/gpt2/tokenizer.json", self.model)
+        program = self.start_gateway("--listen", "127.0.0.1:0", "--model", self.model, "--coordinator",
+                                     self.coordinator)
+        self.url = f"http://{program.address()}"
+        self.assertEqual(self.status("/health"), 503)
+        self.assertIn("it has 700 tokens, and that of demo-target 4096", program.err())
 
     def test_nobody_to_ask_is_said_clearly(self):
         with socket.socket() as unused:

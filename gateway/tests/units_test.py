@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 import unittest
+from unittest import mock
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
@@ -18,15 +19,14 @@ import make_stubs  # noqa: E402
 make_stubs.main()
 
 import grpc  # noqa: E402
-import pydantic  # noqa: E402
 
 from outrider.v1 import generation_pb2 as pb  # noqa: E402
-from outrider_gateway import chat_template, keys, main, requests, server, translate  # noqa: E402
+from outrider_gateway import chat_template, json_text, keys, main, replies, server  # noqa: E402
+from outrider_gateway import coordinators as coordinators_module  # noqa: E402
 from outrider_gateway.coordinators import Coordinators, make_channel  # noqa: E402
 from outrider_gateway.errors import ApiError  # noqa: E402
 from outrider_gateway.generation import Tally  # noqa: E402
-from outrider_gateway.replies import text_of, usage  # noqa: E402
-from outrider_gateway.stop_tokens import StopTokens  # noqa: E402
+from outrider_gateway.replies import usage  # noqa: E402
 from outrider_gateway.tls import Credentials  # noqa: E402
 from outrider_gateway.tokens import Tokens  # noqa: E402
 
@@ -146,17 +146,39 @@ class KeysTest(unittest.TestCase):
 
     def test_tokens_a_minute_come_back_with_time(self):
         account = self.keys("a k tokens_per_minute=60").authenticate("Bearer k")
-        account.spend(90, now=0)
+        account.settle(0, 90, now=0)
         with self.assertRaises(ApiError) as refusal, account.request(0):
             pass
         self.assertEqual(refusal.exception.response().headers["retry-after"], "30")
         with account.request(30.5):
             pass
 
+    def test_what_requests_may_take_counts_from_their_beginning(self):
+        account = self.keys("a k tokens_per_minute=60").authenticate("Bearer k")
+        reserved = [account.reserve(50, now=0), account.reserve(50, now=0)]
+        for refused in lambda: account.reserve(1, now=0), account.request(0).__enter__:
+            with self.assertRaises(ApiError) as refusal:
+                refused()
+            self.assertEqual(refusal.exception.status, 429)
+        account.settle(reserved[0], 10, now=0)
+        account.settle(reserved[1], 20, now=0)
+        self.assertEqual(account.reserve(30, now=0), 30)
+
+    def test_a_request_that_may_take_much_keeps_no_others_out_for_longer_than_a_minute(self):
+        account = self.keys("a k tokens_per_minute=60").authenticate("Bearer k")
+        self.assertEqual(account.reserve(10 ** 6, now=0), 60)
+        account.reserve(10, now=0)
+        account.settle(0, 10 ** 6, now=0)
+        with self.assertRaises(ApiError) as refusal:
+            account.reserve(1, now=0)
+        self.assertEqual(refusal.exception.retry_after, 60)
+        unlimited = keys.Keys(None).authenticate(None)
+        self.assertEqual(unlimited.reserve(10 ** 9, now=0), 0)
+
     def test_a_limit_that_comes_later_counts_from_then_on(self):
         known = self.keys("a k")
         account = known.authenticate("Bearer k")
-        account.spend(10 ** 9, now=0)
+        account.settle(0, 10 ** 9, now=0)
         self.path.write_text("a k tokens_per_minute=60\n")
         self.now = 2
         with known.authenticate("Bearer k").request(2):
@@ -196,87 +218,6 @@ class KeysTest(unittest.TestCase):
         self.assertNotEqual(anyone.cache_salt("ours"), "")
 
 
-class RequestTest(unittest.TestCase):
-    def test_every_parameter_reaches_the_coordinator(self):
-        asked = requests.parse(requests.CompletionRequest, json.dumps({
-            "model": "m", "prompt": [1, 2], "max_tokens": 7, "temperature": 0.5, "top_p": 0.9, "top_k": 5,
-            "min_p": 0.1, "repetition_penalty": 1.1, "presence_penalty": 0.2, "frequency_penalty": 0.3,
-            "logit_bias": {"3": -2}, "stop": "x", "ignore_eos": True, "logprobs": 2,
-            "outrider": {"num_speculative_tokens": 3, "acceptance_rule": "coupled", "prompt_lookup": True,
-                         "min_draft_probability": 0.25}}).encode())
-        sent = translate.to_generate_request(asked, asked.prompts()[0], seed=-1)
-        self.assertEqual(list(sent.tokens.ids), [1, 2])
-        self.assertEqual((sent.max_tokens, sent.top_k, sent.seed), (7, 5, (1 << 64) - 1))
-        self.assertEqual((sent.temperature, sent.top_p, sent.min_p), (0.5, 0.9, 0.1))
-        self.assertEqual((sent.repetition_penalty, sent.presence_penalty, sent.frequency_penalty), (1.1, 0.2, 0.3))
-        self.assertEqual([(b.id, b.bias) for b in sent.logit_bias], [(3, -2)])
-        self.assertEqual((list(sent.stop_strings), sent.ignore_eos, sent.logprobs), (["x"], True, 2))
-        self.assertEqual((sent.num_speculative_tokens, sent.acceptance_rule, sent.prompt_lookup), (3, 3, True))
-        self.assertEqual(sent.draft_options.min_draft_probability, 0.25)
-
-    def refusal(self, kind, **asked):
-        with self.assertRaises(ApiError) as refusal:
-            requests.parse(kind, json.dumps(asked).encode())
-        self.assertEqual(refusal.exception.status, 400)
-        return refusal.exception
-
-    def test_numbers_that_no_message_can_hold_are_refused_by_name(self):
-        for change in ({"top_k": 1 << 31}, {"max_tokens": 1 << 32}, {"logit_bias": {"9" * 5000: 1}},
-                       {"outrider": {"num_speculative_tokens": 1 << 32}}):
-            with self.subTest(change=str(change)[:60]):
-                refusal = self.refusal(requests.CompletionRequest, model="m", prompt="p", **change)
-                self.assertEqual(refusal.param, *change)
-
-    def test_a_request_has_no_more_choices_than_prompts_may_be(self):
-        prompts = ["p"] * 32
-        self.assertEqual(len(requests.parse(requests.CompletionRequest, json.dumps(
-            {"model": "m", "prompt": prompts, "n": 2}).encode()).prompts()), 32)
-        refusal = self.refusal(requests.CompletionRequest, model="m", prompt=prompts, n=3)
-        self.assertEqual(refusal.param, "n")
-        self.assertIn("96", refusal.message)
-
-    def test_a_long_list_of_mistakes_is_not_looked_at_to_its_end(self):
-        for prompt in ([-1] * 1000, ["p", *[5] * 1000], [[-1] * 1000] * 64):
-            with self.subTest(str(prompt)[:20]), \
-                    self.assertRaises(pydantic.ValidationError) as mistakes:
-                requests.CompletionRequest.model_validate({"model": "m", "prompt": prompt})
-            self.assertLess(mistakes.exception.error_count(), 10)
-        many = {f"a{i}": 1 for i in range(2000)}
-        refusal = self.refusal(requests.CompletionRequest, model="m", prompt="p", **many)
-        self.assertIn("2000 mistakes", refusal.message)
-
-    def test_a_parameter_that_is_null_is_one_that_is_left_out(self):
-        asked = requests.parse(requests.CompletionRequest, json.dumps({
-            "model": "m", "prompt": "p", "n": None, "stream": None, "echo": None, "suffix": None, "max_tokens": None,
-            "outrider": None, "stop_token_ids": None}).encode())
-        self.assertEqual((asked.n, asked.stream, asked.echo, asked.max_tokens), (1, False, False, 16))
-        self.assertEqual(self.refusal(requests.CompletionRequest, model="m", prompt=None).param, "prompt")
-        self.assertEqual(self.refusal(requests.CompletionRequest, model="m", prompt="p", pormpt=None).param, "pormpt")
-
-    def test_a_variable_with_a_parameter_of_its_own_is_refused(self):
-        messages = [{"role": "user", "content": "x"}]
-        for name in ("messages", "add_generation_prompt"):
-            refusal = self.refusal(requests.ChatRequest, model="m", messages=messages, chat_template_kwargs={name: 1})
-            self.assertEqual(refusal.param, "chat_template_kwargs")
-            self.assertIn(name, refusal.message)
-
-    def test_choices_have_seeds_of_their_own(self):
-        asked = requests.parse(requests.CompletionRequest, b'{"model":"m","prompt":"p","n":3,"seed":5}')
-        self.assertEqual(translate.seeds(asked, 3), [5, 6, 7])
-
-    def test_no_seed_is_named_for_a_caller_who_names_none(self):
-        asked = requests.parse(requests.CompletionRequest, b'{"model":"m","prompt":"p","n":2}')
-        self.assertEqual(translate.seeds(asked, 2), [None, None])
-        self.assertFalse(translate.to_generate_request(asked, "p", None).HasField("seed"))
-
-    def test_k_may_be_left_to_control(self):
-        asked = requests.parse(requests.CompletionRequest, json.dumps(
-            {"model": "m", "prompt": "p", "outrider": {"num_speculative_tokens": "auto"}}).encode())
-        sent = translate.to_generate_request(asked, "p", None)
-        self.assertTrue(sent.auto_num_speculative_tokens)
-        self.assertFalse(sent.HasField("num_speculative_tokens"))
-
-
 class UsageTest(unittest.TestCase):
     def test_a_prompt_counts_once_however_many_choices_it_has(self):
         tallies = [Tally(prompt_tokens=7, completion_tokens=3, num_cached=4, num_drafted=5, num_accepted=2)
@@ -286,53 +227,55 @@ class UsageTest(unittest.TestCase):
             "prompt_tokens_details": {"cached_tokens": 8},
             "completion_tokens_details": {"accepted_prediction_tokens": 8, "rejected_prediction_tokens": 12}})
 
+    def test_what_was_cached_is_not_said_where_nobody_knows(self):
+        self.assertIsNone(usage([Tally(num_cached=4), Tally()], 1)["prompt_tokens_details"])
 
-class StopTokensTest(unittest.TestCase):
+
+class ShapesTest(unittest.TestCase):
     TOKENS = Tokens.load(MODEL)
 
-    def message(self, text, *, shown=None):
-        """A message of the tokens of a text, the last of which shows nothing yet where `shown` is shorter."""
-        message = pb.GenerateResponse()
-        for i in self.TOKENS.encode(text):
-            message.tokens.add(id=i, text=self.TOKENS.decode([i]))
-        if shown is not None:
-            for token in message.tokens:
-                token.text = ""
-            message.tokens[0].text = shown
-        return message
+    def tokens(self, *texts):
+        return [pb.GeneratedToken(id=70 + i, text=text, logprob=-2) for i, text in enumerate(texts)]
 
-    def test_a_text_ends_before_the_first_stop_token(self):
-        first, message = self.message("def a"), self.message("(x):\n")
-        stop = StopTokens([message.tokens[1].id], self.TOKENS)
-        stop.apply(first)
-        self.assertFalse(first.HasField("finish"))
-        expected = message.tokens[0].text
-        stop.apply(message)
-        self.assertEqual(text_of(message), expected)
-        self.assertEqual((len(message.tokens), message.finish.reason), (2, pb.FINISH_REASON_STOP))
+    def test_offsets_count_the_characters_that_are_shown(self):
+        shape = replies.CompletionShape("m", self.TOKENS, True, ["echo"])
+        # The first token is half a character, which comes with the second.
+        whole = shape.choice(0, "\u518dab", self.tokens("", "\u518d", "ab", ""), "stop")
+        self.assertEqual(whole["logprobs"]["text_offset"], [4, 4, 5, 7])
+        shape.first_chunk(0)
+        offsets = [offset for part in (["", "\u518d"], ["ab", ""])
+                   for offset in shape.chunk(0, "".join(part), self.tokens(*part), None)["logprobs"]["text_offset"]]
+        self.assertEqual(offsets, [4, 4, 5, 7])
 
-    def test_what_was_held_back_before_a_stop_token_is_not_lost(self):
-        message = self.message("hello there now", shown="hel")
-        message.finish.reason = pb.FINISH_REASON_LENGTH
-        last = message.tokens[-1].id
-        before = self.TOKENS.decode([token.id for token in message.tokens][:-1])
-        StopTokens([last], self.TOKENS).apply(message)
-        self.assertEqual((text_of(message), message.finish.reason), (before, pb.FINISH_REASON_STOP))
+    def test_the_token_itself_is_among_its_alternatives(self):
+        shape = replies.CompletionShape("m", self.TOKENS, True, None)
+        token, = self.tokens("x")
+        own = self.TOKENS.name(token.id)
+        self.assertEqual(shape.choice(0, "x", [token], None)["logprobs"]["top_logprobs"], [{own: -2}])
+        token.top_logprobs.add(id=90, logprob=-1)
+        self.assertEqual(shape.choice(0, "x", [token], None)["logprobs"]["top_logprobs"],
+                         [{self.TOKENS.name(90): -1, own: -2}])
+        token.top_logprobs.add(id=token.id, logprob=-2)
+        self.assertEqual(len(shape.choice(0, "x", [token], None)["logprobs"]["top_logprobs"][0]), 2)
 
-
-class TokensTest(unittest.TestCase):
-    def test_pieces_are_the_bytes_of_the_text(self):
+    def test_each_name_is_made_once(self):
         tokens = Tokens.load(MODEL)
-        text = 'def grüße(x):\n    return "→ 再来" + x\n'
-        ids = tokens.encode(text)
-        self.assertEqual(b"".join(map(tokens.piece, ids)).decode(), text)
-        self.assertEqual(tokens.decode(ids), text)
-        self.assertTrue(all(tokens.name(i) for i in ids))
+        with mock.patch.object(tokens, "_tokenizer", mock.Mock(id_to_token=lambda i: f"t{i}")) as inner:
+            shape = replies.ChatShape("m", tokens, True)
+            inner.id_to_token = mock.Mock(side_effect=lambda i: f"t{i}")
+            message = self.tokens("x", "y")
+            for token in message:
+                for i in range(70, 80):
+                    token.top_logprobs.add(id=i, logprob=-1)
+            shape.choice(0, "xy", message, None)
+            self.assertEqual(inner.id_to_token.call_count, 10)
 
-    def test_half_a_character_is_named_by_its_bytes(self):
-        tokens = Tokens.load(MODEL)
-        halves = [i for i in tokens.encode("再") if tokens.name(i).startswith("bytes:")]
-        self.assertTrue(halves)
+    def test_no_character_of_a_text_ends_a_line_of_an_event(self):
+        text = "a\u2028b\u2029c\u0085d\ne\x0bf\x1cg"
+        written = json_text.to_json({"text": text})
+        self.assertEqual(written.splitlines(), [written])
+        self.assertEqual(json.loads(written)["text"], text)
+        self.assertEqual(json_text.to_json("gr\u00fc\u00df"), '"gr\u00fc\u00df"')
 
 
 class ConnectionsTest(unittest.TestCase):
@@ -348,6 +291,27 @@ class ConnectionsTest(unittest.TestCase):
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(before, 200), most))
         main.allow_many_connections()
         self.assertEqual(resource.getrlimit(resource.RLIMIT_NOFILE), (most, most))
+
+
+class CoordinatorsTest(unittest.IsolatedAsyncioTestCase):
+    async def test_whatever_goes_wrong_coordinators_are_looked_for_again(self):
+        now = "10.0.0.1"
+        failures = [OSError("no DNS"), UnicodeError("label too long"), RuntimeError("a mistake of ours")]
+
+        async def resolve(endpoint):
+            if failures:
+                raise failures.pop(0)
+            return [f"{now}:7000"]
+        with mock.patch.object(coordinators_module, "resolve", resolve), \
+                mock.patch.object(coordinators_module, "_LOOK_SECONDS", 0.01), \
+                self.assertLogs("outrider_gateway.coordinators", "WARNING") as logs:
+            one = Coordinators(["name:7000"], Credentials(None), resolve_seconds=0)
+            await one.start()
+            for now in ("10.0.0.1", "10.0.0.2"):
+                while list(one._nodes) != [f"{now}:7000"]:  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+            await one.close()
+        self.assertIn("a mistake of ours", "".join(logs.output))
 
 
 class SilentCoordinatorTest(unittest.IsolatedAsyncioTestCase):

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parameters that are not served, with the values that ask for what happens anyway: those are taken.
+
+Clients send them as they are, since their libraries or their settings name a default.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+_VALUES: dict[str, list[Any]] = {
+    "store": [False],
+    "tool_choice": ["none"],
+    "modalities": [["text"]],
+    "service_tier": ["auto", "default"],
+    # vLLM's.
+    "skip_special_tokens": [True],
+    "spaces_between_special_tokens": [True],
+    "include_stop_str_in_output": [False],
+    "min_tokens": [0],
+    "use_beam_search": [False],
+}
+
+
+def left_out(asked: dict[str, Any]) -> dict[str, Any]:
+    """The same parameters without those."""
+    return {name: value for name, value in asked.items()
+            # To Python False is 0, which is no way to write it.
+            if not any(type(value) is type(one) and value == one for one in _VALUES.get(name, ()))}

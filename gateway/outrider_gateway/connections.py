@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a connection may take before it is a request: bytes and time, which the server itself does not bound."""
+from __future__ import annotations
+
+import asyncio
+import json
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from .errors import ApiError
+
+MOST_HEAD_BYTES = 64 << 10
+MOST_HEADERS = 256
+MOST_PIPELINED = 16
+HEAD_SECONDS = 30.0
+
+
+class _TooLargeError(Exception):
+    """A head that has more than it may. The parser turns it into an error of its own."""
+
+
+class Connection(HttpToolsProtocol):
+    """One reader's connection, in uvicorn's hands; confined to its event loop.
+
+    It ends with 431 where more than MOST_HEAD_BYTES come in a row that neither belong to a body nor end a head: such
+    a head, but also trailers and extensions of chunks, which the parser keeps to their end. It ends without a word
+    where no head has come for HEAD_SECONDS.
+    """
+
+    _head_timer: asyncio.TimerHandle | None = None
+    _is_too_large = False
+    _num_outside = 0  # bytes in a row
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._await_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        # What follows a body or a head in one read is not counted, so the parser may keep one read's bytes more.
+        self._num_outside += len(data)
+        super().data_received(data)
+        if self.transport.is_closing():
+            return
+        if self._num_outside > MOST_HEAD_BYTES:
+            self._is_too_large = True
+            self.send_400_response("")
+        elif self.cycle is None or self.cycle.response_complete:
+            self._await_head()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        super().on_header(name, value)
+        if len(self.headers) > MOST_HEADERS:
+            self._refuse()
+
+    def on_headers_complete(self) -> None:
+        if len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > MOST_HEAD_BYTES:
+            self._refuse()
+        self._num_outside = 0
+        self._stop_waiting()
+        super().on_headers_complete()
+        if len(self.pipeline) > MOST_PIPELINED:
+            self._refuse()
+
+    def on_body(self, body: bytes) -> None:
+        self._num_outside = 0
+        super().on_body(body)
+
+    def send_400_response(self, msg: str) -> None:
+        """The refusal of what is no request, in the shape of the others; no word in the midst of another answer."""
+        cycle = self.cycle
+        if self.pipeline or (cycle is not None and cycle.response_started and not cycle.response_complete):
+            self.transport.close()
+            return
+        refusal = ApiError(400, f"the request is not HTTP: {msg}", code="bad_http")
+        if self._is_too_large:
+            refusal = ApiError(431, f"a request's head may have {MOST_HEAD_BYTES} bytes and {MOST_HEADERS} headers",
+                               code="head_too_large")
+        body = json.dumps(refusal.body()).encode()
+        lines = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)),
+                 (b"connection", b"close")]
+        head = b"".join(name + b": " + value + b"\r\n" for name, value in self.server_state.default_headers + lines)
+        self.transport.write(STATUS_LINE[refusal.status] + head + b"\r\n" + body)
+        self.transport.close()
+
+    def _refuse(self) -> None:
+        self._is_too_large = True
+        raise _TooLargeError
+
+    def _await_head(self) -> None:
+        if self._head_timer is None:
+            self._head_timer = self.loop.call_later(HEAD_SECONDS, self._give_up)
+
+    def _stop_waiting(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _give_up(self) -> None:
+        self._head_timer = None
+        if not self.transport.is_closing():
+            self.transport.close()

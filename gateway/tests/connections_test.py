@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What connections may take, over real sockets: heads that do not end, or do not come, are given up."""
+import asyncio
+import json
+import unittest
+from unittest import mock
+
+import stand_ins  # noqa: F401  (makes the package importable)
+import uvicorn
+
+from outrider_gateway import connections, server
+
+HEAD = b"POST / HTTP/1.1\r\nHost: x\r\n"
+KIB = b"x" * 1024
+
+
+class Echo:
+    """Answers with the length of what it was sent, as soon as it may."""
+
+    def __init__(self):
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
+        self.num_requests = 0
+
+    async def __call__(self, scope, receive, send):
+        if scope["type"] != "http":
+            return
+        self.num_requests += 1
+        length, is_more = 0, True
+        while is_more:
+            message = await receive()
+            length += len(message.get("body", b""))
+            is_more = message.get("more_body", False)
+        await self.may_answer.wait()
+        body = str(length).encode()
+        headers = [(b"content-length", b"%d" % len(body))]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+
+class ConnectionsTest(unittest.IsolatedAsyncioTestCase):
+    async def asyncSetUp(self):
+        self.app = Echo()
+        config = server._config(self.app)
+        config.lifespan = "off"
+        self.server = uvicorn.Server(config)
+        self.server.capture_signals = lambda: mock.MagicMock()
+        listener = server.bind("127.0.0.1", 0, 7)
+        self.address = listener.getsockname()
+        self.serving = asyncio.create_task(self.server.serve([listener]))
+
+    async def asyncTearDown(self):
+        self.server.should_exit = self.server.force_exit = True
+        await self.serving
+
+    async def connect(self):
+        reader, writer = await asyncio.open_connection(*self.address)
+        self.addCleanup(writer.close)
+        return reader, writer
+
+    async def answer(self, reader):
+        """(status, body) of an answer; nothing where the connection ends without one."""
+        async with asyncio.timeout(10):
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+            return int(head.split()[1]), await reader.readexactly(length)
+
+    async def is_closed(self, reader):
+        try:
+            async with asyncio.timeout(5):
+                return await reader.read() == b""
+        except ConnectionResetError:
+            return True
+        except TimeoutError:
+            return False
+
+    async def num_sent_until_closed(self, *first, part, most):
+        """How many parts are taken before the connection ends, and what was answered by then."""
+        reader, writer = await self.connect()
+        for one in first:
+            writer.write(one)
+        for i in range(most):
+            if reader.at_eof() or writer.is_closing():
+                return i, reader._buffer
+            writer.write(part)
+            try:
+                await writer.drain()
+            except ConnectionError:
+                return i, reader._buffer
+            await asyncio.sleep(0)
+        return most, reader._buffer
+
+    async def test_a_head_without_end_is_refused_soon(self):
+        for first in (b"GET /", HEAD + b"a: ", HEAD + b"Transfer-Encoding: chunked\r\n\r\n1;"):
+            with self.subTest(first[-9:]):
+                num, answered = await self.num_sent_until_closed(first, part=16 * KIB, most=2000)
+                self.assertLess(num, 1000)  # of the 4 and what is on its way
+                if answered:
+                    self.assertIn(b" 431 ", answered)
+
+    async def test_trailers_without_end_are_refused_soon(self):
+        body = HEAD + b"Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n"
+        for part in (b"a: " + 16 * KIB + b"\r\n", 16 * KIB):
+            num, _ = await self.num_sent_until_closed(body, part=part, most=2000)
+            self.assertLess(num, 1000)
+
+    async def test_a_head_that_is_too_large_is_told_so_in_the_shape_of_other_refusals(self):
+        for head in (b"a: " + 65 * KIB + b"\r\n", b"a: b\r\n" * 300):
+            reader, writer = await self.connect()
+            writer.write(HEAD + head + b"\r\n")
+            status, body = await self.answer(reader)
+            self.assertEqual((status, json.loads(body)["error"]["code"]), (431, "head_too_large"))
+        self.assertEqual(self.app.num_requests, 0)
+
+    async def test_what_is_no_http_is_told_so_in_the_shape_of_other_refusals(self):
+        reader, writer = await self.connect()
+        writer.write(b"hello\r\n\r\n")
+        with self.assertLogs("uvicorn.error", "WARNING"):
+            status, body = await self.answer(reader)
+        self.assertEqual((status, json.loads(body)["error"]["type"]), (400, "invalid_request_error"))
+
+    async def test_large_bodies_are_none_of_a_heads_bytes(self):
+        reader, writer = await self.connect()
+        for _ in range(2):  # on one connection
+            writer.write(HEAD + b"Content-Length: %d\r\n\r\n" % (300 * 1024) + 300 * KIB)
+            self.assertEqual(await self.answer(reader), (200, b"%d" % (300 * 1024)))
+            writer.write(HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + 300 * (b"400\r\n" + KIB + b"\r\n")
+                         + b"0\r\n\r\n")
+            self.assertEqual(await self.answer(reader), (200, b"%d" % (300 * 1024)))
+
+    async def test_a_connection_without_a_head_is_given_up(self):
+        with mock.patch.object(connections, "HEAD_SECONDS", 0.1):
+            for half in (b"", b"P", HEAD, HEAD + b"a: b"):
+                with self.subTest(half):
+                    reader, writer = await self.connect()
+                    writer.write(half)
+                    self.assertTrue(await self.is_closed(reader))
+
+    async def test_a_connection_that_is_kept_waits_for_whole_heads_only(self):
+        with mock.patch.object(connections, "HEAD_SECONDS", 0.2):
+            for more in (b"\r\n", b"GET / HT"):
+                reader, writer = await self.connect()
+                writer.write(HEAD + b"Content-Length: 0\r\n\r\n")
+                self.assertEqual(await self.answer(reader), (200, b"0"))
+                writer.write(more)
+                self.assertTrue(await self.is_closed(reader))
+
+    async def test_a_request_may_take_longer_than_its_head(self):
+        self.app.may_answer.clear()
+        with mock.patch.object(connections, "HEAD_SECONDS", 0.1):
+            reader, writer = await self.connect()
+            writer.write(HEAD + b"Content-Length: 2\r\n\r\nx")
+            await asyncio.sleep(0.3)
+            writer.write(b"y")
+            await asyncio.sleep(0.3)
+            self.app.may_answer.set()
+            self.assertEqual(await self.answer(reader), (200, b"2"))
+
+    async def test_requests_behind_one_that_runs_are_bounded(self):
+        self.app.may_answer.clear()
+        reader, writer = await self.connect()
+        writer.write((HEAD + b"Content-Length: 0\r\n\r\n") * 100)
+        self.assertTrue(await self.is_closed(reader))
+        self.assertEqual(self.app.num_requests, 1)
+        self.app.may_answer.set()
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What requests may ask, what becomes of it, and how refusals name what is wrong."""
+import json
+import unittest
+
+import grpc
+import pydantic
+from stand_ins import rpc_error
+
+from outrider_gateway import requests, translate
+from outrider_gateway.errors import ApiError
+from outrider_gateway.rpc_errors import from_rpc
+
+COMPLETION = {"model": "m", "prompt": "p"}
+CHAT = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
+
+
+class RequestTest(unittest.TestCase):
+    def test_every_parameter_reaches_the_coordinator(self):
+        asked = requests.parse(requests.CompletionRequest, json.dumps({
+            "model": "m", "prompt": [1, 2], "max_tokens": 7, "temperature": 0.5, "top_p": 0.9, "top_k": 5,
+            "min_p": 0.1, "repetition_penalty": 1.1, "presence_penalty": 0.2, "frequency_penalty": 0.3,
+            "logit_bias": {"3": -2}, "stop": "x", "ignore_eos": True, "logprobs": 2,
+            "outrider": {"num_speculative_tokens": 3, "acceptance_rule": "coupled", "prompt_lookup": True,
+                         "min_draft_probability": 0.25}}).encode())
+        sent = translate.to_generate_request(asked, asked.prompts()[0], seed=-1)
+        self.assertEqual(list(sent.tokens.ids), [1, 2])
+        self.assertEqual((sent.max_tokens, sent.top_k, sent.seed), (7, 5, (1 << 64) - 1))
+        self.assertEqual((sent.temperature, sent.top_p, sent.min_p), (0.5, 0.9, 0.1))
+        self.assertEqual((sent.repetition_penalty, sent.presence_penalty, sent.frequency_penalty), (1.1, 0.2, 0.3))
+        self.assertEqual([(b.id, b.bias) for b in sent.logit_bias], [(3, -2)])
+        self.assertEqual((list(sent.stop_strings), sent.ignore_eos, sent.logprobs), (["x"], True, 2))
+        self.assertEqual((sent.num_speculative_tokens, sent.acceptance_rule, sent.prompt_lookup), (3, 3, True))
+        self.assertEqual(sent.draft_options.min_draft_probability, 0.25)
+
+    def refusal(self, kind, **asked):
+        with self.assertRaises(ApiError) as refusal:
+            requests.parse(kind, json.dumps(asked).encode())
+        self.assertEqual(refusal.exception.status, 400)
+        return refusal.exception
+
+    def test_numbers_that_no_message_can_hold_are_refused_by_name(self):
+        for change in ({"top_k": 1 << 31}, {"max_tokens": 1 << 32}, {"logit_bias": {"9" * 5000: 1}},
+                       {"outrider": {"num_speculative_tokens": 1 << 32}}):
+            with self.subTest(change=str(change)[:60]):
+                refusal = self.refusal(requests.CompletionRequest, model="m", prompt="p", **change)
+                self.assertEqual(refusal.param, *change)
+
+    def test_a_request_has_no_more_choices_than_prompts_may_be(self):
+        prompts = ["p"] * 32
+        self.assertEqual(len(requests.parse(requests.CompletionRequest, json.dumps(
+            {"model": "m", "prompt": prompts, "n": 2}).encode()).prompts()), 32)
+        refusal = self.refusal(requests.CompletionRequest, model="m", prompt=prompts, n=3)
+        self.assertEqual(refusal.param, "n")
+        self.assertIn("96", refusal.message)
+
+    def test_a_long_list_of_mistakes_is_not_looked_at_to_its_end(self):
+        for prompt in ([-1] * 1000, ["p", *[5] * 1000], [[-1] * 1000] * 64):
+            with self.subTest(str(prompt)[:20]), \
+                    self.assertRaises(pydantic.ValidationError) as mistakes:
+                requests.CompletionRequest.model_validate({"model": "m", "prompt": prompt})
+            self.assertLess(mistakes.exception.error_count(), 10)
+        many = {f"a{i}": 1 for i in range(2000)}
+        refusal = self.refusal(requests.CompletionRequest, model="m", prompt="p", **many)
+        self.assertIn("2000 mistakes", refusal.message)
+
+    def test_a_parameter_that_is_null_is_one_that_is_left_out(self):
+        asked = requests.parse(requests.CompletionRequest, json.dumps({
+            "model": "m", "prompt": "p", "n": None, "stream": None, "echo": None, "suffix": None, "max_tokens": None,
+            "outrider": None, "stop_token_ids": None}).encode())
+        self.assertEqual((asked.n, asked.stream, asked.echo, asked.max_tokens), (1, False, False, 16))
+        self.assertEqual(self.refusal(requests.CompletionRequest, model="m", prompt=None).param, "prompt")
+        self.assertEqual(self.refusal(requests.CompletionRequest, model="m", prompt="p", pormpt=None).param, "pormpt")
+
+    def test_a_variable_with_a_parameter_of_its_own_is_refused(self):
+        messages = [{"role": "user", "content": "x"}]
+        for name in ("messages", "add_generation_prompt"):
+            refusal = self.refusal(requests.ChatRequest, model="m", messages=messages, chat_template_kwargs={name: 1})
+            self.assertEqual(refusal.param, "chat_template_kwargs")
+            self.assertIn(name, refusal.message)
+
+    def test_choices_have_seeds_of_their_own(self):
+        asked = requests.parse(requests.CompletionRequest, b'{"model":"m","prompt":"p","n":3,"seed":5}')
+        self.assertEqual(translate.seeds(asked, 3), [5, 6, 7])
+
+    def test_no_seed_is_named_for_a_caller_who_names_none(self):
+        asked = requests.parse(requests.CompletionRequest, b'{"model":"m","prompt":"p","n":2}')
+        self.assertEqual(translate.seeds(asked, 2), [None, None])
+        self.assertFalse(translate.to_generate_request(asked, "p", None).HasField("seed"))
+
+    def test_k_may_be_left_to_control(self):
+        asked = requests.parse(requests.CompletionRequest, json.dumps(
+            {"model": "m", "prompt": "p", "outrider": {"num_speculative_tokens": "auto"}}).encode())
+        sent = translate.to_generate_request(asked, "p", None)
+        self.assertTrue(sent.auto_num_speculative_tokens)
+        self.assertFalse(sent.HasField("num_speculative_tokens"))
+
+
+    def parsed(self, **changes):
+        """Both kinds of requests with these changes."""
+        return [requests.parse(kind, json.dumps({**good, **changes}).encode())
+                for kind, good in ((requests.CompletionRequest, COMPLETION), (requests.ChatRequest, CHAT))]
+
+    def test_values_that_ask_for_what_happens_anyway_are_taken(self):
+        for name, value in (("store", False), ("tool_choice", "none"), ("modalities", ["text"]),
+                            ("skip_special_tokens", True), ("spaces_between_special_tokens", True),
+                            ("min_tokens", 0), ("service_tier", "auto"), ("service_tier", "default"),
+                            ("include_stop_str_in_output", False), ("use_beam_search", False),
+                            ("prompt_cache_key", "k"), ("safety_identifier", "s"), ("metadata", {"a": "b"})):
+            with self.subTest(name, value=value):
+                self.parsed(**{name: value})
+
+    def test_other_values_of_the_same_parameters_are_refused_by_name(self):
+        for name, value, word in (
+                ("store", True, "stored"), ("store", 0, "stored"), ("tool_choice", "auto", "function"),
+                ("modalities", ["audio"], "text"), ("skip_special_tokens", False, "special"),
+                ("min_tokens", 1, "least"), ("min_tokens", False, "least"), ("service_tier", "flex", "tier"),
+                ("include_stop_str_in_output", True, "stop string"), ("metadata", {"a": 1}, "string"),
+                ("prompt_cache_key", 5, "string")):
+            with self.subTest(name, value=value):
+                refusal = self.refusal(requests.ChatRequest, **CHAT, **{name: value})
+                self.assertEqual(refusal.param, name)
+                self.assertIn(word, refusal.message)
+
+    def test_null_inside_of_an_option_is_one_that_is_left_out(self):
+        for asked in self.parsed(stream=True, stream_options={"include_usage": True, "continuous_usage_stats": None},
+                                 outrider={"rounds": None}):
+            self.assertTrue(asked.extras().usage)
+
+    def messages(self, *messages):
+        asked = requests.parse(requests.ChatRequest, json.dumps({**CHAT, "messages": messages}).encode())
+        return [message.for_template() for message in asked.messages]
+
+    def test_an_assistant_without_content_has_said_nothing(self):
+        call = {"role": "assistant", "tool_calls": [{"id": "1"}]}
+        for message in (call, {**call, "content": None}):
+            self.assertEqual(self.messages(message), [{**call, "content": ""}])
+
+    def test_others_without_content_are_refused_by_name(self):
+        for message in ({"role": "user"}, {"role": "system", "content": None}, {"role": "tool", "content": None}):
+            with self.subTest(message):
+                refusal = self.refusal(requests.ChatRequest, model="m", messages=[*CHAT["messages"], message])
+                self.assertEqual(refusal.param, "messages")
+                self.assertIn("messages.1", refusal.message)
+                self.assertIn("content", refusal.message)
+                self.assertIn(message["role"], refusal.message)
+
+    def test_parts_of_a_text_are_lines(self):
+        parts = [{"type": "text", "text": text} for text in ("a", "b", "")]
+        self.assertEqual(self.messages({"role": "user", "content": parts})[0]["content"], "a\nb\n")
+
+    def test_what_is_not_served_is_named_and_not_how_it_was_found(self):
+        image = [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]
+        odd = [{"role": "user", "content": [{"type": "text", "text": "x", "str": 1}]}]
+        for changes, param, words in (
+                ({"response_format": {"type": "json_object"}}, "response_format", ["json_object", "constrained"]),
+                ({"response_format": {"type": "json_schema", "json_schema": {}}}, "response_format", ["json_schema"]),
+                ({"messages": image}, "messages", ["messages.0.content.0", "image_url", "only text"]),
+                ({"messages": odd}, "messages.0.content.0.str", ["no such parameter"]),
+                ({"stop": 5}, "stop", ["stop: "]),
+                ({"str": 5}, "str", ["no such parameter"]),
+                ({"outrider": {"num_speculative_tokens": -1}}, "outrider", ["outrider.num_speculative_tokens: "])):
+            with self.subTest(changes):
+                refusal = self.refusal(requests.ChatRequest, **{**CHAT, **changes})
+                self.assertEqual(refusal.param, param)
+                for word in words:
+                    self.assertIn(word, refusal.message)
+                for internal in ("list[", "TextPart", "fail-fast", "stop.str", "literal", "constrained-int"):
+                    self.assertNotIn(internal, refusal.message + refusal.param)
+
+    def test_lists_that_no_model_has_a_context_for_are_refused(self):
+        many = [{"role": "user", "content": "x"}] * 4097
+        parts = [{"role": "user", "content": [{"type": "text", "text": "x"}] * 4097}]
+        for changes, param in (({"messages": many}, "messages"), ({"messages": parts}, "messages"),
+                               ({"logit_bias": {str(i): 1 for i in range(1025)}}, "logit_bias")):
+            refusal = self.refusal(requests.ChatRequest, **{**CHAT, **changes})
+            self.assertEqual(refusal.param, param)
+            self.assertIn("at most", refusal.message)
+
+    def test_a_request_that_no_coordinator_would_receive_is_too_large(self):
+        asked = requests.parse(requests.CompletionRequest, json.dumps(COMPLETION).encode())
+        translate.to_generate_request(asked, [5] * ((1 << 20) * 7 // 4), None)
+        for prompt in [5] * (2 << 20), "x" * (8 << 20):
+            with self.assertRaises(ApiError) as refusal:
+                translate.to_generate_request(asked, prompt, None)
+            self.assertEqual((refusal.exception.status, refusal.exception.code), (413, "request_too_large"))
+
+
+class RpcErrorsTest(unittest.TestCase):
+    """Words are those of coordinators, from coordinator/service and coordinator/nodes."""
+
+    def refusal(self, code, details):
+        return from_rpc(rpc_error(grpc.StatusCode[code], details))
+
+    def test_a_prompt_that_is_too_long_is_told_so_in_openais_words(self):
+        for at_least in "", "at least ":
+            refusal = self.refusal("INVALID_ARGUMENT", f"the prompt has {at_least}1500 tokens; the model's context "
+                                                       "of 1024 leaves no room to continue it")
+            self.assertEqual((refusal.status, refusal.param), (400, "prompt"))
+            self.assertEqual(refusal.code, "context_length_exceeded")
+            self.assertTrue(refusal.message.startswith(
+                "This model's maximum context length is 1024 tokens. However, your prompt resulted in "
+                f"{at_least}1500 tokens. "), refusal.message)
+
+    def test_memory_that_is_taken_now_is_not_the_callers_mistake(self):
+        refusal = self.refusal("FAILED_PRECONDITION", "the text takes a cache of 900 tokens and those that continue "
+                                                      "it, and the verifiers that are ready have memory for 512; "
+                                                      "send less, or try where they have more")
+        self.assertEqual((refusal.status, refusal.retry_after), (503, 1.0))
+
+    def test_what_else_is_not_served_here_says_whose_it_is(self):
+        for details, status, param in (
+                ("the verifier does not serve this acceptance_rule; outrider describe lists those", 400, "outrider"),
+                ("a message of this session has more bytes than its receiver accepts; a thinner reply_format", 400,
+                 "outrider"),
+                ("the verifier does not serve this coordinator's --reply-format: name one", 500, None),
+                ("no verifier here has the model that this stream began with (its weights are a): resume where", 409,
+                 None)):
+            with self.subTest(details):
+                refusal = self.refusal("FAILED_PRECONDITION", details)
+                self.assertEqual((refusal.status, refusal.param), (status, param))
+                self.assertNotIn("reply_format", refusal.message)
+                self.assertNotIn("resume", refusal.message)
+
+    def test_no_reader_is_told_to_resume(self):
+        refusal = self.refusal("RESOURCE_EXHAUSTED", "the verifier has no room for this session now; resume later "
+                                                     "with the same request, the reported seed and model")
+        self.assertEqual(refusal.status, 429)
+        self.assertNotIn("resume", refusal.message)
+
+    def test_a_request_that_a_coordinator_does_not_receive_is_too_large_and_not_one_too_many(self):
+        refusal = self.refusal("RESOURCE_EXHAUSTED", "SERVER: Received message larger than max (9000000 vs. 8388608)")
+        self.assertEqual((refusal.status, refusal.code), (413, "request_too_large"))
+        self.assertNotIn("SERVER", refusal.message)
+
+    def test_a_value_that_cannot_be_has_one_code_whoever_finds_it(self):
+        found = self.refusal("INVALID_ARGUMENT", "temperature must be a number in [0, 10], not 11")
+        with self.assertRaises(ApiError) as own:
+            requests.parse(requests.CompletionRequest, json.dumps({**COMPLETION, "temperature": 3}).encode())
+        self.assertEqual((found.code, found.param), (own.exception.code, own.exception.param))
+
+    def test_what_took_all_of_its_time_is_not_sent_again(self):
+        refusal = self.refusal("DEADLINE_EXCEEDED", "Deadline Exceeded")
+        self.assertEqual((refusal.status, refusal.response().headers["x-should-retry"]), (504, "false"))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How answers begin, go on and end: choices that wait, readers who wait, a process that ends before they do."""
+import asyncio
+import json
+import threading
+import unittest
+from unittest import mock
+
+import grpc
+from stand_ins import ASKED, MODEL, Reader, Stub, gateway, http_request, never, rpc_error, word
+
+from outrider_gateway import answers, app, json_text, lingering, replies, serving
+from outrider_gateway.admission import Admission
+from outrider_gateway.observing import Observation
+from outrider_gateway.tokens import Tokens
+
+
+class ServingTest(unittest.IsolatedAsyncioTestCase):
+    def over(self, *stubs, **options):
+        self.gateway = gateway(*stubs, options=app.Options(model_name="m", **options))
+        self.application = app.create_app(self.gateway, with_metrics=False)
+
+    def reader(self, **changes):
+        return Reader(self.application, http_request({**ASKED, **changes}))
+
+    async def begun(self, reader):
+        """The task that asks, once something has been sent."""
+        asking = asyncio.create_task(reader.ask())
+        await reader.until(lambda: any(one.get("body") for one in reader.sent))
+        return asking
+
+    # ---- how they begin
+
+    async def test_a_stream_begins_with_the_first_choice_that_has_begun(self):
+        blocked = asyncio.Event()
+
+        class Second(Stub):
+            def Generate(self, request, **_):
+                one = Stub(word()) if request.seed == 5 else Stub(blocked.wait, word())
+                return one
+        self.over(Second())
+        reader = self.reader(n=2, seed=5, stream=True)
+        asking = await self.begun(reader)
+        self.assertIn(b'"index":0', reader.body)
+        blocked.set()
+        await asking
+        self.assertIn(b'"index":1', reader.body)
+
+    async def test_a_refusal_has_its_status_and_one_that_comes_late_is_an_event(self):
+        full = rpc_error(grpc.StatusCode.RESOURCE_EXHAUSTED)
+
+        async def wait():
+            await asyncio.sleep(0.1)
+        with mock.patch.object(serving.Choices.begin, "__defaults__", (0.05,)):
+            for steps, status in ((full,), 429), ((wait, full), 200):
+                self.over(Stub(*steps))
+                found, _, body = await self.reader(stream=True).ask()
+                self.assertEqual(found, status)
+                self.assertIn(b"try again later", body)
+            self.over(Stub(wait, word()))
+            status, _, body = await self.reader(stream=True).ask()
+            self.assertEqual(status, 200)
+            self.assertIn(b'"text":"x"', body)
+
+    async def test_a_reader_who_leaves_before_a_late_beginning_ends_the_session(self):
+        self.over(Stub(never))
+        reader = self.reader(stream=True)
+        with mock.patch.object(serving.Choices.begin, "__defaults__", (0.01,)):
+            asking = asyncio.create_task(reader.ask())
+            await asyncio.sleep(0.1)
+            self.assertEqual(reader.status, 200)
+            node, = self.gateway._parts.coordinators._nodes.values()
+            self.assertEqual(node.num_streams, 1)
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)
+        self.assertEqual(node.num_streams, 0)
+
+    # ---- how they go on
+
+    async def test_a_silent_stream_shows_that_it_lives(self):
+        may_go_on = asyncio.Event()
+        self.over(Stub(word(finish=False), may_go_on.wait, word(start=False, first_index=1)))
+        with mock.patch.object(answers, "PING_SECONDS", 0.02):
+            reader = self.reader(stream=True)
+            asking = await self.begun(reader)
+            await reader.until(lambda: reader.body.count(b": ping\n\n") > 1)
+            may_go_on.set()
+            await asking
+        events = [one for one in reader.body.split(b"\n\n") if not one.startswith(b":")]
+        self.assertEqual(events[-2:], [b"data: [DONE]", b""])
+
+    async def test_a_mistake_in_a_stream_is_not_swallowed(self):
+        class Shape:
+            def first_chunk(self, index):
+                raise RuntimeError("a mistake of ours")
+
+            def envelope(self, choices, *, is_chunk):
+                return {"choices": choices}
+
+        class NoChoices:
+            tallies = (None,)
+
+        async def end():
+            ended.append(True)
+
+        async def send(message):
+            del message
+        ended = []
+        with Admission(1).request() as admitted:
+            stream = answers.EventStream(answers.Served(admitted, Observation("x", 0), 60, end),
+                                         serving.events(NoChoices(), Shape(), 1, serving.Extras()))
+            with self.assertRaisesRegex(RuntimeError, "a mistake of ours"):
+                await stream({}, never, send)
+        self.assertEqual(ended, [True])
+
+    async def test_a_large_reply_is_written_in_slices_and_runs_until_its_last_byte(self):
+        text = "\u00fc" * 200_000
+        self.over(Stub(word(text)))
+        reader = self.reader()
+        is_running = []
+
+        async def send(message):
+            reader.sent.append(message)
+            is_running.append(not self.gateway.admission.idle.is_set())
+        reader._send = send
+        _, headers, body = await reader.ask()
+        self.assertEqual(json.loads(body)["choices"][0]["text"], text)
+        self.assertEqual(int(headers["content-length"]), len(body))
+        self.assertGreater(len(is_running), 6)
+        self.assertTrue(all(is_running))
+        self.assertTrue(self.gateway.admission.idle.is_set())
+
+    async def test_a_reply_of_many_details_is_written_while_the_loop_serves_others(self):
+        async def written_by(num_tokens, **changes):
+            message = word(finish=False)
+            message.tokens.extend(message.tokens[:1] * (num_tokens - 1))
+            message.finish.reason = 3
+            self.over(Stub(message))
+            self.gateway._parts.tokens = Tokens.load(MODEL)
+            threads = []
+
+            def choice(self, *words):
+                threads.append(threading.current_thread())
+                return choice_before(self, *words)
+            choice_before = replies.CompletionShape.choice
+            with mock.patch.object(replies.CompletionShape, "choice", choice):
+                _, _, body = await self.reader(**changes).ask()
+            self.assertEqual(len(json.loads(body)["choices"][0]["text"]), num_tokens)
+            return threads[0]
+        self.assertIsNot(await written_by(1000, logprobs=2), threading.main_thread())
+        self.assertIsNot(await written_by(1000, outrider={"rounds": True}), threading.main_thread())
+        self.assertIs(await written_by(1000), threading.main_thread())
+        self.assertIs(await written_by(10, logprobs=2), threading.main_thread())
+
+    def test_text_in_parts_is_the_same_text(self):
+        for value in ({}, [], {"a": []}, {"a": [{"b": 1}, {}], "c": "\u2028", "d": list(range(200))},
+                      {"e": [{"f": [{"g": i} for i in range(130)]}] * 3}, [1, 2], "x", None):
+            self.assertEqual("".join(json_text.in_parts(value)), json_text.to_json(value))
+            self.assertEqual(json.loads(json_text.to_json(value)), value)
+
+    # ---- how they end
+
+    async def test_a_process_that_ends_tells_the_readers_of_streams(self):
+        self.over(Stub(word(finish=False), never))
+        reader = self.reader(stream=True)
+        asking = await self.begun(reader)
+        self.gateway.admission.is_draining = True
+        self.gateway.admission.cut_off()
+        await asking
+        *_, error, done, end = reader.body.split(b"\n\n")
+        self.assertEqual(json.loads(error.removeprefix(b"data: "))["error"]["code"], "draining")
+        self.assertEqual((done, end), (b"data: [DONE]", b""))
+        self.assertFalse(reader.sent[-1]["more_body"])
+        self.assertTrue(self.gateway.admission.idle.is_set())
+
+    @mock.patch.object(lingering, "_SILENT_SECONDS", 0.01)
+    async def test_a_process_that_ends_tells_those_who_wait_for_a_reply(self):
+        for received in (http_request(ASKED), http_request(b"{", more_body=True),
+                         http_request({**ASKED, "stream": True})):
+            self.over(Stub(never))
+            reader = Reader(self.application, received, headers=[(b"expect", b"100-continue")])
+            asking = asyncio.create_task(reader.ask())
+            await asyncio.sleep(0.02)
+            self.gateway.admission.is_draining = True
+            self.gateway.admission.cut_off()
+            status, headers, _ = await asking
+            self.assertEqual((status, reader.error["code"], headers["connection"]), (503, "draining", "close"))
+
+    async def test_whoever_else_cancels_a_request_is_obeyed(self):
+        self.over(Stub(never))
+        asking = asyncio.create_task(self.reader().ask())
+        await asyncio.sleep(0.02)
+        asking.cancel()
+        with self.assertRaises(asyncio.CancelledError):
+            await asking
+
+    async def test_while_it_drains_every_answer_ends_its_connection(self):
+        self.over(Stub(word()))
+        for path, method in (("/v1/completions", "POST"), ("/live", "GET"), ("/nowhere", "GET")):
+            for is_draining in (False, True):
+                self.gateway.admission.is_draining = is_draining
+                _, headers, _ = await Reader(self.application, http_request(ASKED), path=path, method=method).ask()
+                self.assertEqual(headers.get("connection"), "close" if is_draining else None)
+
+
+if __name__ == "__main__":
+    unittest.main()
