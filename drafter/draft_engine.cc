@@ -106,7 +106,9 @@ absl::Status DraftEngine::Check(const DraftCall& call) const {
   const int64_t num_ids =
       int64_t{std::min(call.options.support_size, options_.vocab_size)} *
       call.max_draft_tokens;
-  if (num_ids > kMaxRowIds) {
+  const bool has_rows =
+      call.rule != RuleKind::kCoupled && !IsGreedy(call.sampling);
+  if (has_rows && num_ids > kMaxRowIds) {
     return absl::InvalidArgumentError(absl::StrCat(
         call.max_draft_tokens, " rows of support_size ",
         call.options.support_size, " are more than the ", kMaxRowIds,

@@ -155,6 +155,23 @@ TEST_F(DraftEngineTest, MalformedRequestsNeverReachTheModel) {
   EXPECT_EQ(node_->sessions().num_sessions(), 1);
 }
 
+TEST_F(DraftEngineTest, RowsThatFitIntoNoMessageAreNotDrafted) {
+  constexpr int kLarge = 1 << 20;
+  const DraftEngine engine(
+      std::make_unique<ModelStrategy>(kLarge),
+      {.vocab_size = kLarge, .context_length = 100, .max_draft_tokens = 32});
+  DraftCall call = Open(5, {1}, 16);
+  call.options.support_size = kLarge;  // whole rows
+  EXPECT_THAT(engine.Check(call), IsOk());
+  call.max_draft_tokens = 17;
+  EXPECT_THAT(engine.Check(call), StatusIs(absl::StatusCode::kInvalidArgument));
+  call.rule = RuleKind::kCoupled;  // sends none
+  EXPECT_THAT(engine.Check(call), IsOk());
+  call.rule = RuleKind::kRejection;
+  call.sampling.temperature = 0;  // the same
+  EXPECT_THAT(engine.Check(call), IsOk());
+}
+
 TEST_F(DraftEngineTest, AFailureForgetsThatSessionOnly) {
   ASSERT_THAT(Run(Open(5, {1, 2}, 2, Id(1))), IsOk());
   ASSERT_THAT(Run(Open(5, {1, 2}, 2, Id(2))), IsOk());

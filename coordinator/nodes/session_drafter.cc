@@ -70,8 +70,9 @@ std::optional<MoveReason> SessionDrafter::ReasonToMove() const {
 bool SessionDrafter::MayGoOnAt(const DrafterNode& node,
                                const NodeDescription& answer,
                                MoveReason reason) const {
+  if (is_other_) return true;
   const bool is_own = &node == seat_.get();
-  if (is_other_ || reason != MoveReason::kReplaced) return !is_own || is_other_;
+  if (reason != MoveReason::kReplaced) return !is_own;
   // What it refused may be the session's own fault: no other is tried with it.
   return is_own && (answer.max_draft_tokens != description_.max_draft_tokens ||
                     answer.max_outcomes != description_.max_outcomes ||

@@ -83,7 +83,7 @@ class SessionDrafter final : public DraftStub {
   Clock::time_point next_look_ = {};
   bool has_failed_ = false;  // at its last call
   bool is_other_ = false;    // than it was chosen as: it was replaced
-  // It takes less than is known of it: it may have been started again so.
+  // It called its last call invalid: it may take less than is known of it.
   bool is_in_doubt_ = false;
   bool was_asked_ = false;
   int num_lost_ = 0;       // drafters under its calls, since one has answered

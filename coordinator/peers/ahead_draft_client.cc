@@ -177,7 +177,8 @@ Task<AheadDraftClient::Settled> AheadDraftClient::Settle(Session& session,
   Ended(ahead, reply.status());
   if (!reply.ok()) {
     if (IsRefusal(reply.status())) {
-      settled.stats = {};  // says nothing of what would have been a hit
+      // It says nothing of what would have been a hit.
+      settled.stats = {.wait_seconds = settled.stats.wait_seconds};
     } else {
       ++settled.link.num_failures;
     }

@@ -93,8 +93,8 @@ CoordinatorMetrics::CoordinatorMetrics(MetricRegistry& registry)
               {AheadStats::Outcome::kMiss, &AddAhead(registry, "miss")}}),
       ahead_wait_(registry.AddDuration(
           "draft_ahead_wait_seconds",
-          "That a round waited for drafts made ahead, 0 where they were there "
-          "or came to nothing: a busy drafter shows here.")),
+          "Time that a round waited for drafts made ahead, 0 where it did not: "
+          "a busy drafter shows here.")),
       first_token_(registry.AddDuration(
           "time_to_first_token_seconds",
           "From a request's arrival to its first tokens.")),

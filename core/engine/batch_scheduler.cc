@@ -89,42 +89,49 @@ void BatchScheduler::AdmitWaiting(Clock::time_point now) {
 }
 
 void BatchScheduler::Admit(std::unique_ptr<Job>& job, Clock::time_point now) {
-  const Work::Request& request = job->work->request();
-  const RequestHeader& header = request.header;
+  const RequestHeader& header = job->work->request().header;
   const NodeSession* const live = sessions_.Find(header.session);
   if (live != nullptr && live->is_at_work) return;
   const bool is_newcomer = live == nullptr && header.incarnation.is_none();
-  if ((live != nullptr || is_newcomer) && room_wait_.HoldsBack(live)) {
-    if (is_newcomer) {
-      End(std::move(job),
-          sessions_.TryLater("streams that have begun wait for this node's KV "
-                             "cache"),
-          now);
-    }
-    return;
-  }
-  if (job->waits_since.has_value() && live != nullptr &&
-      now - *job->waits_since > RoomWait::kLongest) {
+  const bool leaves_room =
+      (live != nullptr || is_newcomer) && room_wait_.HoldsBack(live);
+  if (leaves_room && is_newcomer) {
     End(std::move(job),
-        sessions_.TryLater("this node's KV cache is full of sessions at work"),
+        sessions_.TryLater(
+            "streams that have begun wait for this node's KV cache"),
         now);
     return;
   }
-  if (room_wait_.StillWaits(*job)) return;
+  if (!leaves_room && !room_wait_.WasTried(*job) && HasRoom(job, live, now)) {
+    return;
+  }
+  if (room_wait_.Waits(*job, now) && live != nullptr) {
+    End(std::move(job),
+        sessions_.TryLater("this node's KV cache is full of sessions at work"),
+        now);
+  }
+}
+
+bool BatchScheduler::HasRoom(std::unique_ptr<Job>& job, const NodeSession* live,
+                             Clock::time_point now) {
+  const Work::Request& request = job->work->request();
   absl::StatusOr<NodeSessions::Outcome> outcome = sessions_.Admit(
-      header, request.content_digest, request.num_draft_tokens, now);
+      request.header, request.content_digest, request.num_draft_tokens, now);
   if (!outcome.ok()) {
     End(std::move(job), outcome.status(), now);
   } else if (const Miss* miss = std::get_if<Miss>(&*outcome)) {
     job->ending.miss = *miss;
     End(std::move(job), absl::OkStatus(), now);
   } else if (const auto* wait = std::get_if<NodeSessions::Wait>(&*outcome)) {
-    room_wait_.Waits(*job, live, wait->comes_soon, now);
+    room_wait_.FoundNone(*job, live, wait->comes_soon);
+    return false;
   } else {
-    room_wait_.Ended(header.session);
+    room_wait_.Ended(request.header.session);
+    room_wait_.Changed();  // others may have been preempted, or it was cut
     job->admitted = now;
     Begin(std::move(job), *std::get<NodeSession*>(*outcome), now);
   }
+  return true;
 }
 
 void BatchScheduler::Begin(std::unique_ptr<Job> job, NodeSession& own,

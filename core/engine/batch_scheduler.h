@@ -77,15 +77,15 @@ class BatchScheduler {
   absl::Status ReasonToEnd(const Job& job) const;  // OK: none
   void EndAbandoned(Queue& queue, Clock::time_point now);
   void AdmitWaiting(Clock::time_point now);
+  // Takes the job, unless it is to wait: HasRoom, where there is room.
   void Admit(std::unique_ptr<Job>& job, Clock::time_point now);
+  bool HasRoom(std::unique_ptr<Job>& job, const NodeSession* live,
+               Clock::time_point now);
   void Begin(std::unique_ptr<Job> job, NodeSession& own, Clock::time_point now);
-  // Makes the branches that the job wants: false where there is none.
-  bool HasBranches(Job& job);
+  bool HasBranches(Job& job);  // makes those that it wants, as far as it can
   void End(std::unique_ptr<Job> job, absl::Status why, Clock::time_point now);
-  // Tells the hold whom to expect, once the job's last rows are there.
-  void Expect(const Job& job, Clock::time_point now);
-  // Whether a newer call of its session waits for the end of work ahead.
-  bool IsSuperseded(const Job& job) const;
+  void Expect(const Job& job, Clock::time_point now);  // its next call
+  bool IsSuperseded(const Job& job) const;  // by a newer call of its session
   void CountGoingOn(const Job& job, int change);
   void TellHold();
   bool HasReady() const;

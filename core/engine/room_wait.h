@@ -21,35 +21,38 @@ class RoomWait {
  public:
   using Clock = Job::Clock;
 
-  // A call that has waited for so long is to try later, or at another node.
+  // A call that holds up no stream, a draft, waits for no longer: the session
+  // goes on without it. What does hold one up keeps its place, and is moved by
+  // its coordinator where another node has room.
   static constexpr std::chrono::milliseconds kLongest{1000};
 
-  // Those that wait are offered to the sessions once more.
+  // Those that wait are gone through once more.
   void SweepBegins() { is_awaited_ = false; }
-  // Whether anybody waited in the last sweep.
+  // Whether anybody waits, of those that the sweep has come to.
   bool is_awaited() const { return is_awaited_; }
-  // Blocks have come free, perhaps: it is worth while to try again.
+  // Blocks may have come free: it is worth while to try again.
   void Changed() { ++num_changes_; }
+  // Whether the job was tried since the last change.
+  bool WasTried(const Job& job) const { return job.tried_at == num_changes_; }
 
-  // Whether the job was tried since the last change: it goes on waiting.
-  bool StillWaits(const Job& job) {
-    const bool waits = job.tried_at == num_changes_;
-    is_awaited_ = is_awaited_ || waits;
-    return waits;
-  }
-  // The job has found no room. `session` is its own, nullptr for an opening;
-  // whether rounds that end soon will give it enough.
-  void Waits(Job& job, const NodeSession* session, bool comes_soon,
-             Clock::time_point now) {
-    is_awaited_ = true;
+  // The job has found no room; `session` is its own, nullptr for an opening.
+  // Whether rounds that end soon will give it enough.
+  void FoundNone(Job& job, const NodeSession* session, bool comes_soon) {
     job.tried_at = num_changes_;
-    if (!job.waits_since.has_value()) job.waits_since = now;
-    if (session == nullptr || job.is_ahead() || !comes_soon) return;
-    if (!first_.has_value() || session->age_rank < first_->age_rank) {
+    if (session == nullptr || job.is_ahead()) return;
+    if (!comes_soon) {
+      Ended(session->id);
+    } else if (!first_.has_value() || session->age_rank < first_->age_rank) {
       first_ = {session->id, session->age_rank};
     }
   }
-  // It was admitted, or is gone.
+  // The job is to wait. True where it has waited for too long.
+  bool Waits(Job& job, Clock::time_point now) {
+    is_awaited_ = true;
+    if (!job.waits_since.has_value()) job.waits_since = now;
+    return !job.holds_up_stream() && now - *job.waits_since > kLongest;
+  }
+  // The session's call was admitted, or is gone.
   void Ended(const SessionId& session) {
     if (IsFirst(session)) first_.reset();
   }

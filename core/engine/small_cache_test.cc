@@ -20,6 +20,7 @@ using ::outrider::testing::IsOk;
 using ::outrider::testing::SchedulerTest;
 using ::outrider::testing::StatusIs;
 using std::chrono::milliseconds;
+using std::chrono::seconds;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
@@ -74,21 +75,29 @@ TEST_F(SmallCacheTest, WhoWaitsForRoomGetsItBeforeThoseWhoAreYounger) {
   EXPECT_EQ(scheduler_.sessions().num_preempted(), 2);
 }
 
-// A text that is computed from its beginning takes its time.
-TEST_F(SmallCacheTest, WhoWaitsForALongTextHoldsNobodyBack) {
+TEST_F(SmallCacheTest, TheOldestGetsItsRoomHoweverLongThePassTook) {
   Open(1, 30);
-  Open(2, 1);
-  Submit(3, 40);  // an opening
-  EXPECT_THAT(RunPass(), ElementsAre(Pair(3, 32)));
+  Open(2, 30);
+  Submit(2);
   BeginPass();
   Submit(1, 70);
-  Submit(2);
-  EndPass();
-  EXPECT_THAT(StatusOf(3), IsOk());
-  EXPECT_THAT(RunPass(), ElementsAre(Pair(2, 1), Pair(1, 31)));
+  EndPass(milliseconds(1100));
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 32)));
 }
 
-TEST_F(SmallCacheTest, WhoHasWaitedForASecondMayTryElsewhere) {
+// A text that is computed from its beginning takes its time.
+TEST_F(SmallCacheTest, WhoWaitsForALongTextHoldsNobodyBack) {
+  Open(1, 14);
+  Open(2, 1);
+  Submit(3, 40);  // an opening
+  BeginPass();
+  Submit(1, 80);
+  Submit(2);
+  EndPass();
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(2, 1), Pair(3, 8)));
+}
+
+TEST_F(SmallCacheTest, ADraftIsRefusedAfterASecond) {
   Open(1, 30);
   Submit(3, 40, {.num_more = 9});
   EXPECT_THAT(RunPass(), ElementsAre(Pair(3, 32)));
@@ -100,6 +109,32 @@ TEST_F(SmallCacheTest, WhoHasWaitedForASecondMayTryElsewhere) {
   RunPass();
   EXPECT_THAT(StatusOf(1), StatusIs(absl::StatusCode::kResourceExhausted));
   EXPECT_TRUE(RetryDelayOf(StatusOf(1)).has_value());
+}
+
+TEST_F(SmallCacheTest, WhatHoldsUpAStreamKeepsItsPlace) {
+  Open(1, 30);
+  Submit(3, 40, {.num_more = 9});
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(3, 32)));
+  Submit(1, 90, {.holds_up_stream = true});
+  while (!endings_.contains(3)) RunPass(milliseconds(400));
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 32)));
+}
+
+TEST_F(SmallCacheTest, ADraftThatIsHeldBackIsRefusedAsSoon) {
+  for (const int name : {1, 2, 3}) Open(name, 14);
+  Submit(3, 1, {.num_more = 40});  // four blocks; two are free
+  const auto start = now_;
+  BeginPass();
+  Submit(2, 80);
+  EndPass(milliseconds(300));
+  while (StatusOf(2).code() == absl::StatusCode::kUnknown) {
+    ASSERT_LT(now_ - start, seconds(2));
+    BeginPass();
+    if (now_ - start == milliseconds(900)) Submit(1, 95);  // six; is older
+    EndPass(milliseconds(300));
+  }
+  EXPECT_THAT(StatusOf(2), StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_LE(now_ - start, milliseconds(1500));
 }
 
 void SmallCacheTest::RunAllUnderARandomSchedule() {

@@ -15,8 +15,9 @@
 namespace outrider {
 namespace {
 
-// A session's text is kept once for each, whoever shares its blocks: they may
-// have so many times the tokens that fit into all blocks.
+// A session's text is kept once for each, whoever shares its blocks. An opening
+// is refused where they would have more than so many times the tokens that fit
+// into all blocks; live ones may go beyond.
 constexpr int64_t kMostTimesShared = 32;
 
 // A long rest says nothing of the sessions' usual way round.
@@ -196,6 +197,9 @@ absl::StatusOr<NodeSessions::Room> NodeSessions::MakeRoom(
       victims.push_back(other.get());
     }
     blocks->insert(blocks->end(), other->blocks.begin(), other->blocks.end());
+    for (const Branch& branch : other->branches) {
+      blocks->insert(blocks->end(), branch.blocks.begin(), branch.blocks.end());
+    }
   }
   if (num_free() < num_blocks) {
     if (!is_younger_at_work) {

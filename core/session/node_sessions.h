@@ -75,8 +75,8 @@ class NodeSessions {
 
   // Advisory cut and release: false, and no effect, where the step is before
   // the last one or the incarnation not the live one. A session at work is not
-  // cut, and goes when its call ends. Without incarnation an opening becomes
-  // stale.
+  // cut, and goes when its call ends. A release without incarnation is of an
+  // opening.
   bool Truncate(const RequestHeader& header, int length);
   bool Release(const RequestHeader& header);
   void Expire(Clock::time_point now);  // drops those whose lease has run out

@@ -36,8 +36,8 @@ void PrefixCache::Enter(const std::string& salt,
   std::optional<KvBlockId> before;
   for (size_t i = 0; tokens.size() >= kKvBlockLength;
        ++i, tokens.remove_prefix(kKvBlockLength)) {
-    if (distrusted_.contains(table[i])) return;
     if (!pool_.IsKept(table[i])) {
+      if (distrusted_.contains(table[i])) return;
       Key key = KeyOf(salt, before, tokens);
       const auto [it, is_new] = blocks_.try_emplace(key, table[i]);
       if (is_new) {

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/engine/room_wait.h"
+
+#include <memory>
+
+#include "core/testing/named_session.h"
+#include "core/testing/scripted_work.h"
+#include "gtest/gtest.h"
+
+namespace outrider {
+namespace {
+
+using ::outrider::testing::Id;
+using ::outrider::testing::ScriptedWork;
+
+class RoomWaitTest : public ::testing::Test {
+ protected:
+  RoomWaitTest() {
+    old_.age_rank = 1;
+    middle_.age_rank = 2;
+    young_.age_rank = 3;
+  }
+
+  static Job MakeJob(bool is_ahead = false) {
+    return {std::make_unique<ScriptedWork>(Work::Request{.is_ahead = is_ahead},
+                                           ScriptedWork::Script()),
+            Job::Clock::time_point()};
+  }
+
+  NodeSession old_{Id(1)};
+  NodeSession middle_{Id(2)};
+  NodeSession young_{Id(3)};
+  RoomWait room_;
+};
+
+TEST_F(RoomWaitTest, TheOldestHoldsBackWhoIsYoungerUntilItHasRoom) {
+  Job one = MakeJob();
+  Job other = MakeJob();
+  room_.FoundNone(one, &middle_, /*comes_soon=*/true);
+  EXPECT_TRUE(room_.HoldsBack(&young_));
+  EXPECT_TRUE(room_.HoldsBack(nullptr));
+  EXPECT_FALSE(room_.HoldsBack(&middle_));
+  EXPECT_FALSE(room_.HoldsBack(&old_));
+  room_.FoundNone(other, &old_, /*comes_soon=*/true);
+  EXPECT_TRUE(room_.HoldsBack(&middle_));
+  room_.Ended(old_.id);
+  EXPECT_FALSE(room_.HoldsBack(nullptr));
+}
+
+// Others have taken what would have been enough.
+TEST_F(RoomWaitTest, WhoNoLongerGetsRoomSoonHoldsNobodyBack) {
+  Job job = MakeJob();
+  room_.FoundNone(job, &old_, /*comes_soon=*/true);
+  room_.Changed();
+  EXPECT_FALSE(room_.WasTried(job));
+  room_.FoundNone(job, &old_, /*comes_soon=*/false);
+  EXPECT_TRUE(room_.WasTried(job));
+  EXPECT_FALSE(room_.HoldsBack(&young_));
+}
+
+TEST_F(RoomWaitTest, OpeningsAndWorkAheadHoldNobodyBack) {
+  Job opening = MakeJob();
+  Job ahead = MakeJob(/*is_ahead=*/true);
+  room_.FoundNone(opening, nullptr, /*comes_soon=*/true);
+  room_.FoundNone(ahead, &old_, /*comes_soon=*/true);
+  EXPECT_FALSE(room_.HoldsBack(&young_));
+}
+
+}  // namespace
+}  // namespace outrider
