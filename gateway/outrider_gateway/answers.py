@@ -6,7 +6,7 @@ import asyncio
 import dataclasses
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 from starlette.types import Receive, Scope, Send
 
@@ -63,11 +63,13 @@ class Answer:
             await asyncio.gather(sending, return_exceptions=True)
             await self._cut_off(error, send)
         finally:
-            tasks = {sending, leaving, *self._pings}
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            await self._served.end()
+            try:
+                tasks = {sending, leaving, *self._pings}
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+            finally:  # a request that is cut off only now has to end, too
+                await self._served.end()
 
     async def _watch(self, sending: asyncio.Task[None], leaving: asyncio.Task[None], send: Send) -> None:
         tick = min(self._served.slow_reader_seconds / 4, PING_SECONDS / 2)
@@ -77,7 +79,7 @@ class Answer:
                 log.warning("a reader did not read for %g s and is dropped request_id=%s",
                             self._served.slow_reader_seconds, self._served.observation.request_id)
                 raise SlowReaderError  # the server closes the connection
-            self._tick(send)
+            self._tick(sending, send)
         if sending.done():
             sending.result()  # what went wrong is for the log
 
@@ -101,7 +103,7 @@ class Answer:
     def _parts(self) -> AsyncIterator[bytes]:
         raise NotImplementedError
 
-    def _tick(self, send: Send) -> None:
+    def _tick(self, sending: asyncio.Task[None], send: Send) -> None:
         """Nothing has ended yet."""
 
     async def _cut_off(self, error: ApiError, send: Send) -> None:
@@ -111,13 +113,15 @@ class Answer:
 class WholeReply(Answer):
     """JSON whose length is known."""
 
-    def __init__(self, served: Served, body: bytes) -> None:
-        super().__init__(served, [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))])
+    def __init__(self, served: Served, body: Sequence[bytes]) -> None:
+        super().__init__(served, [(b"content-type", b"application/json"),
+                                  (b"content-length", b"%d" % sum(map(len, body)))])
         self._body = body
 
     async def _parts(self) -> AsyncIterator[bytes]:
-        for begin in range(0, len(self._body), _SLICE):
-            yield self._body[begin:begin + _SLICE]
+        for part in self._body:
+            for begin in range(0, len(part), _SLICE):
+                yield part[begin:begin + _SLICE]
 
 
 class EventStream(Answer):
@@ -135,12 +139,17 @@ class EventStream(Answer):
         except ApiError as error:
             yield self._end_with(error)
 
-    def _tick(self, send: Send) -> None:
+    def _tick(self, sending: asyncio.Task[None], send: Send) -> None:
         if self._sending_since is None and time.monotonic() >= self._sent_at + PING_SECONDS:
             # It may have to wait for a slow reader, whom this task watches.
-            ping = asyncio.create_task(self._write(b": ping\n\n", send))
+            ping = asyncio.create_task(self._ping(sending, send))
             self._pings.add(ping)
             ping.add_done_callback(self._pings.discard)
+
+    async def _ping(self, sending: asyncio.Task[None], send: Send) -> None:
+        # The stream may have ended between the tick and this task's turn; nothing may follow its end.
+        if not sending.done():
+            await self._write(b": ping\n\n", send)
 
     async def _cut_off(self, error: ApiError, send: Send) -> None:
         last = self._end_with(error)

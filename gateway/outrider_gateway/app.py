@@ -7,8 +7,9 @@ import contextlib
 import dataclasses
 import importlib.resources
 import re
+import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, TypeVar
 
 import prometheus_client
@@ -24,7 +25,7 @@ from .answers import EventStream, Served, WholeReply, until_disconnected
 from .bodies import Bodies, BodyLimits, HeldBody
 from .chat_prompts import ChatPrompts
 from .chat_template import ChatTemplate
-from .coordinators import Coordinators
+from .coordinators import Coordinator, Coordinators
 from .errors import ApiError, context_exceeded
 from .exception_handlers import EXCEPTION_HANDLERS
 from .generation import Generation
@@ -41,6 +42,7 @@ from .translate import seeds, to_generate_request
 _TRACEPARENT = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 _BYTES_PER_TOKEN = 4  # about, of a text that its coordinator makes tokens of
 Result = TypeVar("Result")
+Asked = TypeVar("Asked", bound=requests.SamplingRequest)
 
 
 @dataclasses.dataclass
@@ -72,9 +74,7 @@ class Prepared:
     num_choices: int  # of each prompt
     most_tokens: int  # that it may take; of texts, about
     cache_salt: str | None
-
-
-Preparing = Callable[[bytearray], Awaitable[Prepared]]
+    num_bytes: int  # that are kept of it until it ends
 
 
 class Gateway:
@@ -98,46 +98,47 @@ class Gateway:
     # ---- generations
 
     async def completions(self, request: Request) -> ASGIApp:
-        return await self._answer(request, self._completion)
+        return await self._answer(request, requests.CompletionRequest, self._completion)
 
     async def chat(self, request: Request) -> ASGIApp:
         try:
-            return await self._answer(request, self._chat)
+            return await self._answer(request, requests.ChatRequest, self._chat)
         except ApiError as error:
             if error.param == "prompt":  # as coordinators call it
                 error.param = "messages"
             raise
 
-    async def _completion(self, body: bytearray) -> Prepared:
-        asked = requests.parse(requests.CompletionRequest, body)
+    async def _completion(self, asked: requests.CompletionRequest, deadline: float) -> Prepared:
         self._check_logprobs(asked.num_logprobs())
         prompts = asked.prompts()
-        echoes = None
-        if asked.echo:
-            echoes = [text for prompt in prompts for text in [self._text_of(prompt)] * asked.n]
         model = await self._check_model(asked.model)
         context_length = self._model.context_length()
         for prompt in prompts:
             if not isinstance(prompt, str) and context_length and len(prompt) >= context_length:
                 raise context_exceeded(context_length, len(prompt))
+        texts = [self._text_of(prompt) for prompt in prompts] if asked.echo else []
+        echoes = [text for text in texts for _ in range(asked.n)] or None
         shape = CompletionShape(model, self._parts.tokens, asked.logprobs is not None, echoes)
-        return self._prepared(asked, prompts, shape)
+        prepared = self._prepared(asked, prompts, shape, deadline)
+        prepared.num_bytes += sum(map(sys.getsizeof, texts))
+        return prepared
 
-    async def _chat(self, body: bytearray) -> Prepared:
-        asked = requests.parse(requests.ChatRequest, body)
+    async def _chat(self, asked: requests.ChatRequest, deadline: float) -> Prepared:
         model = await self._check_model(asked.model)
         if self._chats is None or self._parts.tokens is None:
             raise ApiError(400, f"this model serves /v1/completions only: {self._parts.no_template}",
                            param="messages", code="no_chat_template")
+        await self._model.check_tokenizer()
         described = await self._model.described()
-        self._model.check_tokenizer()
-        prompt = await self._chats.ids(
-            [message.for_template() for message in asked.messages], add_generation_prompt=asked.add_generation_prompt,
-            variables=asked.chat_template_kwargs, context_length=described.context_length)
-        return self._prepared(asked, [prompt], ChatShape(model, self._parts.tokens, asked.logprobs))
+        prompt = await self._chats.ids(*asked.take_chat(), add_generation_prompt=asked.add_generation_prompt,
+                                       context_length=described.context_length)
+        await self._model.check_tokenizer()  # a large chat may have waited for minutes
+        shape = ChatShape(model, self._parts.tokens, asked.logprobs)
+        return self._prepared(asked, [prompt], shape, deadline, self._model.fits)
 
     def _prepared(self, asked: requests.CompletionRequest | requests.ChatRequest, prompts: list[str | list[int]],
-                  shape: Shape) -> Prepared:
+                  shape: Shape, deadline: float,
+                  may_begin_at: Callable[[Coordinator], bool] | None = None) -> Prepared:
         generations = []
         most_tokens = 0
         for prompt in prompts:
@@ -147,14 +148,18 @@ class Gateway:
                 stop = StopTokens(asked.stop_token_ids, self._parts.tokens, asked.stop_strings()) \
                     if asked.stop_token_ids else None
                 generations.append(Generation(self._parts.coordinators, to_generate_request(asked, prompt, seed),
-                                              stop=stop, timeout=self._options.request_seconds))
-        return Prepared(generations, shape, asked.extras(), asked.stream, asked.n, most_tokens, asked.cache_salt)
+                                              stop=stop, deadline=deadline, may_begin_at=may_begin_at))
+        # Each choice has a copy of its prompt, to be resumed with.
+        num_bytes = sum(generation.num_bytes for generation in generations)
+        return Prepared(generations, shape, asked.extras(), asked.stream, asked.n, most_tokens, asked.cache_salt,
+                        num_bytes)
 
     def _most_new_tokens(self, asked: int | None, prompt_length: int) -> int:
         room = max(0, (self._model.context_length() or 0) - prompt_length)
         return room if asked is None else min(asked, room or asked)
 
-    async def _answer(self, request: Request, prepare: Preparing) -> ASGIApp:
+    async def _answer(self, request: Request, kind: type[Asked],
+                      prepare: Callable[[Asked, float], Coroutine[Any, Any, Prepared]]) -> ASGIApp:
         """Runs a request of either endpoint, within its key's limits and ours."""
         observation = observation_of(request)
         account = self._parts.keys.authenticate(request.headers.get("authorization"))
@@ -163,18 +168,19 @@ class Gateway:
             admitted = stack.enter_context(self.admission.request())
             stack.enter_context(account.request(time.monotonic()))
             held = stack.enter_context(self._bodies.hold())
-            prepared = await _prepared_from(request, held, prepare)
+            deadline = observation.arrived + self._options.request_seconds
+            prepared = await _prepared_from(request, held, kind, lambda asked: prepare(asked, deadline))
             for generation in prepared.generations:
                 generation.set_caller(_metadata(request, observation), account.cache_salt(prepared.cache_salt))
             stack.callback(_charged(prepared, account, observation))
             choices = await stack.enter_async_context(serving.Choices(prepared.generations, observation.arrived))
-            asked = prepared.shape, prepared.num_choices, prepared.extras
+            reply_of = choices, prepared.shape, prepared.num_choices, prepared.extras
             if prepared.is_stream:
                 # A refusal still has a status of its own.
                 await _unless_disconnected(request, choices.begin())
                 served = Served(admitted, observation, self._options.slow_reader_seconds, stack.pop_all().aclose)
-                return EventStream(served, serving.events(choices, *asked))
-            reply = await _unless_disconnected(request, serving.whole_reply(choices, *asked))
+                return EventStream(served, serving.events(*reply_of))
+            reply = await _unless_disconnected(request, serving.whole_reply(*reply_of, held.grow))
             served = Served(admitted, observation, self._options.slow_reader_seconds, stack.pop_all().aclose)
             return WholeReply(served, reply)
         raise AssertionError("unreachable")
@@ -203,18 +209,18 @@ class Gateway:
 
     async def models(self, request: Request) -> Response:
         self._authenticate(request)
-        return JSONResponse({"object": "list", "data": [self._card(await self._model.name())]})
+        return JSONResponse({"object": "list", "data": [await self._card(await self._model.name())]})
 
     async def model(self, request: Request) -> Response:
         self._authenticate(request)
-        return JSONResponse(self._card(await self._check_model(request.path_params["model"])))
+        return JSONResponse(await self._card(await self._check_model(request.path_params["model"])))
 
     def _authenticate(self, request: Request) -> None:
         observation_of(request).key = self._parts.keys.authenticate(request.headers.get("authorization")).name
 
-    def _card(self, name: str) -> Json:
+    async def _card(self, name: str) -> Json:
         return {"id": name, "object": "model", "created": 0, "owned_by": "outrider",
-                "max_model_len": self._model.context_length()}
+                "max_model_len": await self._model.asked_context_length()}
 
     async def health(self, request: Request) -> Response:
         """200 where requests are welcome: a coordinator answers, and has a verifier that fits our tokenizer."""
@@ -240,11 +246,15 @@ class Gateway:
                                            "script-src 'unsafe-inline'; connect-src 'self'; img-src data:"})
 
 
-async def _prepared_from(request: Request, held: HeldBody, prepare: Preparing) -> Prepared:
+async def _prepared_from(request: Request, held: HeldBody, kind: type[Asked],
+                         prepare: Callable[[Asked], Coroutine[Any, Any, Prepared]]) -> Prepared:
     body = await held.read(request)
-    prepared = await prepare(body)
-    # Each choice has a copy of its prompt, to be resumed with.
-    held.grow(len(body) * (prepared.num_choices - 1))
+    held.grow(requests.parsed_bytes(kind, body))
+    asked = requests.parse(kind, body)
+    del body
+    # Large chats wait for each other here.
+    prepared = await _unless_disconnected(request, prepare(asked))
+    held.become(prepared.num_bytes)
     return prepared
 
 

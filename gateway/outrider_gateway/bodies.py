@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bodies of requests: each has a bounded length and time to arrive, and all together have bounded bytes."""
+"""The bodies of requests: each has a bounded length and time to arrive. What becomes of them, and whole replies with
+their details, have bounded bytes together."""
 from __future__ import annotations
 
 import asyncio
@@ -15,8 +16,9 @@ from .errors import ApiError
 @dataclasses.dataclass(frozen=True)
 class BodyLimits:
     most_bytes: int = 8 << 20  # of one
-    # Bytes of all, for as long as their requests run, as a stream that breaks is resumed with its prompt. Taking a
-    # body apart takes some times as much, but of one after the other.
+    # Bytes of all: of a body and what it is made of until its prompts are made, and then of these for as long as
+    # their request runs, as a stream that breaks is resumed with them. Taking token ids apart takes eight times as
+    # much, but of one body after the other.
     most_bytes_together: int = 256 << 20
     # This much of each is not counted, since the number of requests bounds it: ordinary chats find room while others
     # send books.
@@ -53,10 +55,14 @@ class HeldBody:
         limits = self._bodies.limits
         counted = max(0, self.num_bytes + by - limits.free_bytes) - max(0, self.num_bytes - limits.free_bytes)
         if counted > 0 and self._bodies.num_bytes + counted > limits.most_bytes_together:
-            raise ApiError(429, "the gateway holds as many bytes of requests as it may; try again later",
+            raise ApiError(429, "the gateway holds as many bytes of requests and replies as it may; try again later",
                            code="rate_limit_exceeded", retry_after=1.0)
         self.num_bytes += by
         self._bodies.num_bytes += counted
+
+    def become(self, num_bytes: int) -> None:
+        """What is kept now, in place of all before; as `grow`."""
+        self.grow(num_bytes - self.num_bytes)
 
     async def read(self, request: Request) -> bytearray:
         """ApiError where the body is too large, does not arrive in time, or finds no room."""

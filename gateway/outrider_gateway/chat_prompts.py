@@ -24,16 +24,17 @@ class ChatPrompts:
         # and no semaphore, since a text whose reader has left is taken apart to its end all the same.
         self._one_by_one = concurrent.futures.ThreadPoolExecutor(1, "large-prompts")
 
-    async def ids(self, messages: list[dict[str, Any]], *, add_generation_prompt: bool, variables: dict[str, Any],
+    async def ids(self, messages: list[dict[str, Any]], variables: dict[str, Any], *, add_generation_prompt: bool,
                   context_length: int) -> list[int]:
         """ApiError 400 where the template refuses the messages, or the model's context has no room to answer them."""
         most = context_length or 1 << 31
 
-        def render() -> tuple[str, list[int]]:
+        def render(messages: list[dict[str, Any]], variables: dict[str, Any]) -> tuple[str, list[int]]:
             text = self._template.render(messages, add_generation_prompt=add_generation_prompt, variables=variables)
             return text, self._tokens.encode(text) if len(text) <= _LARGE else []
 
-        text, ids = await asyncio.to_thread(render)
+        text, ids = await asyncio.to_thread(render, messages, variables)
+        del messages, variables  # which may be large, and would wait with the text
         if len(text) > _LARGE:
             loop = asyncio.get_running_loop()
             try:

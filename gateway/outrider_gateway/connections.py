@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn._types import ASGI3Application
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from .errors import ApiError
 
 MOST_HEAD_BYTES = 64 << 10
 MOST_HEADERS = 256
-MOST_PIPELINED = 16
+MOST_PIPELINED = 2
 HEAD_SECONDS = 30.0
 
 
@@ -30,6 +31,7 @@ class Connection(HttpToolsProtocol):
     _head_timer: asyncio.TimerHandle | None = None
     _is_too_large = False
     _num_outside = 0  # bytes in a row
+    _running: RequestResponseCycle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -38,6 +40,14 @@ class Connection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()
         super().connection_lost(exc)
+        # uvicorn tells the last request that has come, which need not be the one that runs.
+        if self._running is not None and not self._running.response_complete:
+            self._running.disconnected = True
+            self._running.message_event.set()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
 
     def data_received(self, data: bytes) -> None:
         # What follows a body or a head in one read is not counted, so the parser may keep one read's bytes more.
@@ -64,6 +74,9 @@ class Connection(HttpToolsProtocol):
         super().on_headers_complete()
         if len(self.pipeline) > MOST_PIPELINED:
             self._refuse()
+        if self.pipeline:
+            # uvicorn reads no more until the request before has been answered, and would not see its reader leave.
+            self.flow.resume_reading()
 
     def on_body(self, body: bytes) -> None:
         self._num_outside = 0

@@ -10,7 +10,7 @@ import logging
 import random
 import socket
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 import grpc
 
@@ -50,6 +50,9 @@ ALONE = Keepalive(quiet_ms=5000, answer_ms=2000)
 NOT_ALONE = Keepalive(quiet_ms=500, answer_ms=1000)
 
 
+Description = generation_pb2.GenerationServiceDescribeResponse
+
+
 @dataclasses.dataclass
 class Coordinator:
     """One address, and what is known of it."""
@@ -60,6 +63,7 @@ class Coordinator:
     stub: generation_pb2_grpc.GenerationServiceStub
     num_streams: int = 0
     failed_at: float = -_SHUNNED_SECONDS
+    description: Description | None = None  # what it said when it was last asked; None: nothing
 
     def is_shunned(self, now: float) -> bool:
         return now < self.failed_at + _SHUNNED_SECONDS
@@ -97,6 +101,7 @@ class Coordinators:
         self._nodes: dict[str, Coordinator] = {}
         self._leaving: list[Coordinator] = []  # with streams yet; they get no new ones
         self._resolving: asyncio.Task[None] | None = None
+        self._describing: set[asyncio.Task[Description]] = set()
 
     async def start(self) -> None:
         await self._resolve_all()
@@ -105,12 +110,16 @@ class Coordinators:
     async def close(self) -> None:
         if self._resolving is not None:
             self._resolving.cancel()
+        for task in self._describing:
+            task.cancel()
         await asyncio.gather(*(node.channel.close() for node in [*self._nodes.values(), *self._leaving]))
 
-    def choose(self, without: set[str] = frozenset()) -> Coordinator | None:  # type: ignore[assignment]
-        """The one with the fewest streams; one that has just failed only where nothing else is left."""
+    def choose(self, without: Collection[str] = (), fits: Callable[[Coordinator], bool] | None = None
+               ) -> Coordinator | None:
+        """Takes the one with the fewest streams; one that has just failed only where no other that fits is left."""
         now = time.monotonic()
-        candidates = [node for address, node in self._nodes.items() if address not in without]
+        candidates = [node for address, node in self._nodes.items()
+                      if address not in without and (fits is None or fits(node))]
         if not candidates:
             return None
         # Equals are drawn, so that several gateways do not all begin with the same one.
@@ -119,40 +128,54 @@ class Coordinators:
     def __len__(self) -> int:
         return len(self._nodes)
 
-    async def describe(self, seconds: float) -> generation_pb2.GenerationServiceDescribeResponse:
-        """What a coordinator says of itself, of all that are asked at once the first that has a verifier.
+    def forget_descriptions(self) -> None:
+        for node in self._nodes.values():
+            node.description = None
 
+    async def describe(self, seconds: float,
+                       is_enough: Callable[[Description], bool] = lambda said: bool(said.verifiers)) -> Description:
+        """What a coordinator says of itself, of all that are asked at once the first that is enough.
+
+        Where none is, one that has a verifier, or any. The others are not waited for, but it is noted what they say.
         Raises a coordinator's error where none answers within `seconds`, and LookupError where there is none.
         """
-        asked = [asyncio.create_task(self._describe_one(node, seconds)) for node in self._nodes.values()]
-        answer: generation_pb2.GenerationServiceDescribeResponse | None = None
+        answers: list[Description] = []
         error: Exception = LookupError("no coordinator has an address")
-        try:
-            for one in asyncio.as_completed(asked):
-                try:
-                    answer = await one
-                except grpc.aio.AioRpcError as failure:
-                    error = failure
-                    continue
-                if answer.verifiers:
-                    break
-        finally:
-            for task in asked:
-                task.cancel()
-            await asyncio.gather(*asked, return_exceptions=True)
-        if answer is None:
+        for one in asyncio.as_completed([self._begin_to_describe(node, seconds) for node in self._nodes.values()]):
+            try:
+                answer = await one
+            except grpc.aio.AioRpcError as failure:
+                error = failure
+                continue
+            if is_enough(answer):
+                return answer
+            answers.append(answer)
+        if not answers:
             raise error
-        return answer
+        return max(answers, key=lambda said: bool(said.verifiers))
+
+    def _begin_to_describe(self, node: Coordinator, seconds: float) -> asyncio.Task[Description]:
+        task = asyncio.create_task(self._describe_one(node, seconds))
+        self._describing.add(task)
+        task.add_done_callback(self._end_describing)
+        return task
+
+    def _end_describing(self, task: asyncio.Task[Description]) -> None:
+        self._describing.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.debug("a coordinator does not describe itself", exc_info=error)
 
     @staticmethod
-    async def _describe_one(node: Coordinator, seconds: float) -> generation_pb2.GenerationServiceDescribeResponse:
+    async def _describe_one(node: Coordinator, seconds: float) -> Description:
         try:
             with node.stream():  # so that its connection is not closed meanwhile
-                answer: generation_pb2.GenerationServiceDescribeResponse = await node.stub.Describe(
+                answer: Description = await node.stub.Describe(
                     generation_pb2.GenerationServiceDescribeRequest(), timeout=seconds)
         except grpc.aio.AioRpcError:
             node.failed()
+            node.description = None
             raise
+        node.description = answer
         return answer
 
     async def _resolve_for_ever(self) -> None:

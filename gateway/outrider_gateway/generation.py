@@ -7,7 +7,7 @@ import contextlib
 import dataclasses
 import logging
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 
 import grpc
 
@@ -66,20 +66,28 @@ class Generation:
     """
 
     def __init__(self, coordinators: Coordinators, request: pb.GenerateRequest, *,
-                 stop: StopTokens | None = None, timeout: float | None = None) -> None:
+                 stop: StopTokens | None = None, deadline: float | None = None,
+                 may_begin_at: Callable[[Coordinator], bool] | None = None) -> None:
+        """`deadline`: by time.monotonic. `may_begin_at`: whether a coordinator is one for this prompt."""
         self._coordinators = coordinators
         self._request = pb.GenerateRequest()
         self._request.CopyFrom(request)
         self._stop = stop
         self._metadata: Metadata = ()
         self._request_id = "-"
-        self._deadline = None if timeout is None else time.monotonic() + timeout
+        self._deadline = deadline
+        self._may_begin_at = may_begin_at
         self._tokens: list[int] = list(request.delivered.ids)
         self._has_begun = False
         self._model = types_pb2.ModelIdentity()  # that a resume has to name again
         self._is_k_auto = False  # likewise
         self._cache_salt = ""  # by which a resume finds what nodes still have of the stream
         self.tally = Tally()
+
+    @property
+    def num_bytes(self) -> int:
+        """What is kept for as long as it runs, its prompt above all."""
+        return int(self._request.ByteSize())
 
     def set_caller(self, metadata: Metadata, cache_salt: str) -> None:
         """`metadata` goes with every call, such as the request's name in logs."""
@@ -94,7 +102,7 @@ class Generation:
         give_up = time.monotonic() + RESUME_SECONDS
         broke: grpc.aio.AioRpcError | None = None  # what the stream waits to be resumed after
         while True:
-            node = self._coordinators.choose(tried)
+            node = self._choose(tried)
             if node is None and self._has_begun and tried:
                 # All of them have failed just now: again, after a while.
                 tried.clear()
@@ -126,7 +134,11 @@ class Generation:
             return True
         if self._has_begun:
             return time.monotonic() >= give_up
-        return self._coordinators.choose(tried) is None
+        return self._choose(tried) is None
+
+    def _choose(self, tried: set[str]) -> Coordinator | None:
+        # One that has begun names its model, which only coordinators of that model go on with.
+        return self._coordinators.choose(tried, None if self._has_begun else self._may_begin_at)
 
     def _is_over(self, error: grpc.aio.AioRpcError) -> bool:
         """Whether the error is that the request's own time has ended."""

@@ -10,6 +10,7 @@ import pathlib
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from .errors import ApiError
 
@@ -28,6 +29,13 @@ class Limits:
     tokens_per_minute: int | None = None
 
 
+class Reservation(NamedTuple):
+    """Tokens that are counted for a request before it takes them."""
+
+    tokens: float
+    at: float
+
+
 @dataclasses.dataclass
 class Account:
     """One key's use. Tokens are counted in a bucket that fills evenly over a minute."""
@@ -38,6 +46,7 @@ class Account:
     num_running: int = 0
     _spent: float = 0.0
     _spent_at: float = 0.0
+    _num_reservations: int = 0
 
     def cache_salt(self, asked: str | None) -> str:
         """What sessions of this key may share caches by, in groups by what requests ask; nobody else's do.
@@ -62,28 +71,38 @@ class Account:
         finally:
             self.num_running -= 1
 
-    def reserve(self, tokens: int, now: float) -> int:
+    def reserve(self, tokens: int, now: float) -> Reservation:
         """Counts what a request may take as used, until `settle`; ApiError 429 where others have used all.
 
-        Returns what is counted: no more than a minute has, or a request without a limit of its own would keep all
-        others out for long.
+        No more than a minute has is counted, or a request without a limit of its own would keep all others out for
+        long.
         """
         self._check_tokens(now)
         reserved = min(tokens, self.limits.tokens_per_minute or 0)
         self._spent += reserved
-        return reserved
+        self._num_reservations += 1
+        return Reservation(reserved, now)
 
-    def settle(self, reserved: int, used: int, now: float) -> None:
+    def settle(self, reservation: Reservation, used: int, now: float) -> None:
         """What the request took in the end, in place of what was reserved for it."""
         self._drain(now)
-        if self.limits.tokens_per_minute is not None:
-            self._spent = max(0.0, self._spent + used - reserved)
+        self._num_reservations -= 1
+        if self.limits.tokens_per_minute is None:
+            return
+        # What of the reservation has drained since is not there to be given back: what is there is others' use.
+        drained = min(reservation.tokens, self.limits.tokens_per_minute / 60 * (now - reservation.at))
+        left = reservation.tokens - drained
+        self._spent = max(0.0, self._spent - left + max(0.0, used - drained))
 
     def _check_tokens(self, now: float) -> None:
         wait = self._seconds_until_tokens(now)
         if wait > 0:
-            raise ApiError(429, f"this key has used its {self.limits.tokens_per_minute} tokens a minute",
-                           code="rate_limit_exceeded", retry_after=min(wait, _LONGEST_WAIT))
+            limit = self.limits.tokens_per_minute
+            words = f"this key has used its {limit} tokens a minute"
+            if self._num_reservations:
+                words = f"the {limit} tokens a minute of this key are used, or reserved by requests that run: each " \
+                        "reserves its prompt and its max_tokens until it ends"
+            raise ApiError(429, words, code="rate_limit_exceeded", retry_after=min(wait, _LONGEST_WAIT))
 
     def _drain(self, now: float) -> None:
         if self.limits.tokens_per_minute is None:

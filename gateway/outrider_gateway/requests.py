@@ -10,12 +10,12 @@ import contextlib
 import dataclasses
 import gc
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import pydantic
 from pydantic import BaseModel, ConfigDict, Field
 
-from . import anyway
+from . import anyway, structure
 from .request_errors import NOT_SERVED, refusal_of
 
 MAX_CHOICES = 16
@@ -37,7 +37,7 @@ class Strict(BaseModel):
     @classmethod
     def _leave_out_nulls(cls, asked: Any) -> Any:
         """Does as OpenAI's API does: a parameter that is null is one that is left out."""
-        if not isinstance(asked, dict):
+        if not isinstance(asked, dict) or None not in asked.values():
             return asked
         optional = {name for name, field in cls.model_fields.items() if not field.is_required()} | NOT_SERVED.keys()
         return {name: value for name, value in asked.items() if value is not None or name not in optional}
@@ -72,6 +72,8 @@ class OutriderOptions(Strict):
 
 class SamplingRequest(Strict):
     """What both endpoints share."""
+
+    COUNTED: ClassVar[bytes] = b"[{,"  # the characters that structure.num_pieces counts
 
     model: str
     stream: bool = False
@@ -141,6 +143,8 @@ class SamplingRequest(Strict):
 
 
 class CompletionRequest(SamplingRequest):
+    COUNTED: ClassVar[bytes] = b"[{:"  # and no commas: a prompt may be a million token ids
+
     prompt: str | TokenIds | Annotated[list[str], Field(min_length=1, max_length=MAX_PROMPTS, fail_fast=True)] | \
         Annotated[list[TokenIds], Field(min_length=1, max_length=MAX_PROMPTS, fail_fast=True)]
     echo: bool = False
@@ -199,12 +203,11 @@ class Message(BaseModel):
         return self
 
     def for_template(self) -> dict[str, Any]:
-        message = self.model_dump(exclude_unset=True)
-        if self.content is None:
-            message["content"] = ""  # of an assistant's call, say; templates would write "None"
-        elif isinstance(self.content, list):
-            message["content"] = "\n".join(part.text for part in self.content)  # as vLLM joins them
-        return message
+        content = self.content or ""  # nothing of an assistant's call, say; templates would write "None"
+        if isinstance(content, list):
+            content = "\n".join(part.text for part in content)  # as vLLM joins them
+        # Not by model_dump, which copies each value of the other keys and takes longer than the parser.
+        return {"role": self.role, "content": content, **(self.model_extra or {})}
 
 
 class ResponseFormat(Strict):
@@ -251,9 +254,23 @@ class ChatRequest(SamplingRequest):
     def num_logprobs(self) -> int | None:
         return (self.top_logprobs or 0) if self.logprobs else None
 
+    def take_chat(self) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+        """The messages and the variables for the template; the request has neither any more.
+
+        A prompt may wait long for others, and what it was made of would wait with the request.
+        """
+        chat = [message.for_template() for message in self.messages], self.chat_template_kwargs
+        self.messages, self.chat_template_kwargs = [], {}
+        return chat
+
 
 Request = TypeVar("Request", bound=SamplingRequest)
 _LARGE = 1 << 16
+
+
+def parsed_bytes(kind: type[SamplingRequest], body: bytes | bytearray) -> int:
+    """What a body takes beside itself once it is taken apart; ApiError 400 where nobody should try."""
+    return structure.PIECE_BYTES * structure.num_pieces(body, kind.COUNTED)
 
 
 def parse(kind: type[Request], body: bytes | bytearray) -> Request:

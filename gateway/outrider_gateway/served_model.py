@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import logging
 import time
@@ -11,13 +12,15 @@ import grpc
 
 from outrider.v1 import types_pb2
 
-from .coordinators import Coordinators
+from .coordinators import Coordinator, Coordinators, Description
 from .errors import ApiError, unavailable
 from .tokens import Tokens
 
 log = logging.getLogger(__name__)
 
 # What is known is asked for anew after so long, by the next request that needs it, which does not wait.
+_RENEW_SECONDS = 2.5
+# What is older says nothing of the tokenizer: who needs it waits to hear it anew.
 _FRESH_SECONDS = 5.0
 # /health asks more often.
 _HEALTH_SECONDS = 1.0
@@ -27,6 +30,7 @@ _DESCRIBE_SECONDS = 1.5
 NO_COORDINATOR = "no coordinator answers"
 NO_VERIFIER = "no verifier is ready"
 OTHER_TOKENIZER = "the tokenizer of --model is not that of the model served"
+_REFUSALS = {OTHER_TOKENIZER: f"{OTHER_TOKENIZER}; the gateway's log says how they differ"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,14 +74,30 @@ class ServedModel:
         self._refresh()
         return (self._described and self._described.context_length) or None
 
-    def check_tokenizer(self) -> None:
-        """ApiError 503 where texts would become another model's tokens."""
-        if self._mismatch:
-            raise ApiError(503, f"{OTHER_TOKENIZER}; the gateway's log says how they differ", code="unavailable",
-                           retry_after=_FRESH_SECONDS)
+    async def asked_context_length(self) -> int | None:
+        """The same, but where nobody has said anything yet, it is waited for, as long as a Describe may take."""
+        with contextlib.suppress(ApiError):
+            await self.described()
+        return self.context_length()
+
+    def fits(self, node: Coordinator) -> bool:
+        """Whether tokens of ours are those of its model, by what it said last."""
+        return node.description is not None and self._suits(node.description)
+
+    async def check_tokenizer(self) -> None:
+        """ApiError 503 where no coordinator is known to take our tokens as they are meant, by what is said now."""
+        self._refresh()
+        if self._is_old() or self._coordinators.choose(fits=self.fits) is None:
+            problem = await self._ask()
+            if self._coordinators.choose(fits=self.fits) is None:
+                problem = problem or NO_COORDINATOR
+                raise unavailable(f"{_REFUSALS.get(problem, problem)}; try again later")
+
+    def _is_old(self) -> bool:
+        return time.monotonic() > self._answered_at + _FRESH_SECONDS
 
     def _refresh(self) -> None:
-        if self._asking is None and time.monotonic() > self._asked_at + _FRESH_SECONDS:
+        if self._asking is None and time.monotonic() > self._asked_at + _RENEW_SECONDS:
             self._begin_to_ask()
 
     def _begin_to_ask(self) -> asyncio.Task[str | None]:
@@ -97,8 +117,10 @@ class ServedModel:
 
     async def _describe(self) -> str | None:
         self._asked_at = time.monotonic()
+        if self._is_old():
+            self._coordinators.forget_descriptions()
         try:
-            answer = await self._coordinators.describe(_DESCRIBE_SECONDS)
+            answer = await self._coordinators.describe(_DESCRIBE_SECONDS, self._suits)
         except (grpc.aio.AioRpcError, LookupError):
             return NO_COORDINATOR
         if not answer.verifiers:
@@ -108,6 +130,10 @@ class ServedModel:
         self._described = Described(verifier.model_name, verifier.context_length)
         self._note_mismatch(self._difference(verifier))
         return OTHER_TOKENIZER if self._mismatch else None
+
+    def _suits(self, said: Description) -> bool:
+        # Of one coordinator all verifiers have the same.
+        return bool(said.verifiers) and self._difference(said.verifiers[0]) is None
 
     def _difference(self, verifier: types_pb2.NodeDescription) -> str | None:
         if self._tokens is None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import concurrent.futures
 import contextlib
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 
 from outrider.v1 import generation_pb2 as pb
 
@@ -24,6 +25,11 @@ log = logging.getLogger(__name__)
 _MAX_QUEUED = 16
 # A reply with details of so many tokens takes a thread to write, as the loop's other streams would wait for it.
 _MANY_DETAILS = 256
+# One thread: the objects that a choice's details are written of take tens of megabytes.
+_one_by_one = concurrent.futures.ThreadPoolExecutor(1, "large-replies")
+# What details take until they are written, which is more than as JSON: of a message, and of each token and each of
+# its alternatives.
+_MESSAGE_BYTES, _DETAIL_BYTES = 1408, 96
 # A refusal has a status of its own, but for one that takes so long: what is silent for longer proxies take for dead.
 BEGIN_SECONDS = 15.0
 
@@ -126,34 +132,54 @@ async def _watched(generation: Generation, arrived: float) -> AsyncGenerator[pb.
             METRICS.time_per_output_token.observe((last - first) / num_later)
 
 
-async def whole_reply(choices: Choices, shape: Shape, num_choices: int, extras: Extras) -> bytes:
-    """The reply as JSON."""
+async def whole_reply(choices: Choices, shape: Shape, num_choices: int, extras: Extras,
+                      keep: Callable[[int], object]) -> list[bytes]:
+    """The reply as JSON, in parts. `keep` hears how many bytes more are kept for it, and refuses what is too much."""
     count = len(choices.tallies)
     texts: list[list[str]] = [[] for _ in range(count)]
-    tokens: list[list[pb.GeneratedToken]] = [[] for _ in range(count)]
+    ids: list[list[int]] = [[] for _ in range(count)]
+    details: list[list[pb.GenerateResponse]] = [[] for _ in range(count)]
     reasons: list[str | None] = [None] * count
-    rounds: list[list[Json]] = [[] for _ in range(count)]
+    has_details = shape.has_logprobs or extras.rounds
+    num_tokens = 0
     async for index, message in choices.messages():
         texts[index].append(text_of(message))
-        tokens[index] += message.tokens
         reasons[index] = finish_reason(message) or reasons[index]
-        if extras.rounds and message.tokens:
-            rounds[index].append(round_details(message))
+        if extras.token_ids:
+            ids[index] += [token.id for token in message.tokens]
+        if has_details and message.tokens:
+            num_tokens += len(message.tokens)
+            keep(_MESSAGE_BYTES + _DETAIL_BYTES * sum(1 + len(token.top_logprobs) for token in message.tokens))
+            details[index].append(message)
 
-    def write() -> bytes:
-        made = [shape.choice(i, "".join(texts[i]), tokens[i], reasons[i]) for i in range(count)]
-        for i, choice in enumerate(made):
-            if extras.token_ids:
-                choice["token_ids"] = [token.id for token in tokens[i]]
-            if extras.rounds:
-                choice["outrider"] = {"rounds": rounds[i]}
-        reply = shape.envelope(made, is_chunk=False)
-        reply["usage"] = usage(choices.tallies, num_choices)
-        reply["outrider"] = {"seed": choices.tallies[0].seed}
-        return "".join(in_parts(reply)).encode() if is_long else to_json(reply).encode()
+    def write(index: int) -> bytes:
+        messages, details[index] = details[index], []
+        tokens = [token for message in messages for token in message.tokens]
+        choice = shape.choice(index, "".join(texts[index]), tokens, reasons[index])
+        if extras.token_ids:
+            choice["token_ids"] = ids[index]
+        if extras.rounds:
+            choice["outrider"] = {"rounds": [round_details(message) for message in messages]}
+        return "".join(in_parts(choice)).encode() if is_long else to_json(choice).encode()
 
-    is_long = (shape.has_logprobs or extras.rounds) and sum(map(len, tokens)) > _MANY_DETAILS
-    return await asyncio.to_thread(write) if is_long else write()
+    is_long = num_tokens > _MANY_DETAILS
+    loop = asyncio.get_running_loop()
+    parts = [f"{_head(shape, is_chunk=False)}\"choices\":[".encode()]
+    for index in range(count):
+        if index:
+            parts.append(b",")
+        # One after the other: of all choices together only what is written is kept.
+        parts.append(await loop.run_in_executor(_one_by_one, write, index) if is_long else write(index))
+    rest = {"usage": usage(choices.tallies, num_choices), "outrider": {"seed": choices.tallies[0].seed}}
+    parts.append(f"],{to_json(rest)[1:]}".encode())
+    return parts
+
+
+def _head(shape: Shape, *, is_chunk: bool) -> str:
+    """An envelope's beginning, up to its choices."""
+    envelope = shape.envelope([], is_chunk=is_chunk)
+    del envelope["choices"]
+    return f"{to_json(envelope)[:-1]},"
 
 
 def error_events(error: ApiError) -> bytes:
@@ -165,9 +191,7 @@ def error_events(error: ApiError) -> bytes:
 async def events(choices: Choices, shape: Shape, num_choices: int, extras: Extras) -> AsyncIterator[bytes]:
     """Server-sent events, from the first chunk to `[DONE]`; an ApiError where an error ends them."""
     # All but the choices is the same in every chunk: written once.
-    envelope = shape.envelope([], is_chunk=True)
-    del envelope["choices"]
-    head = f"data: {to_json(envelope)[:-1]},\"choices\":["
+    head = f"data: {_head(shape, is_chunk=True)}\"choices\":["
 
     def event(choice: Json) -> bytes:
         tail = ""
@@ -193,6 +217,5 @@ async def events(choices: Choices, shape: Shape, num_choices: int, extras: Extra
             continue  # tokens whose text is not certain yet
         yield event(chunk)
     if extras.usage:
-        last = {**envelope, "choices": [], "usage": usage(choices.tallies, num_choices)}
-        yield f"data: {to_json(last)}\n\n".encode()
+        yield f"{head}],\"usage\":{to_json(usage(choices.tallies, num_choices))}}}\n\n".encode()
     yield b"data: [DONE]\n\n"

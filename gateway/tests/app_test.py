@@ -3,14 +3,15 @@
 import asyncio
 import json
 import unittest
+from unittest import mock
 
 import grpc
 import httpx2
 import openai
 from google.rpc import error_details_pb2, status_pb2
-from stand_ins import ASKED, Reader, Stub, gateway, http_request, rpc_error, word
+from stand_ins import ASKED, Reader, Stub, gateway, http_request, never, rpc_error, word
 
-from outrider_gateway import app
+from outrider_gateway import app, requests
 from outrider_gateway.bodies import BodyLimits
 from outrider_gateway.metrics import METRICS
 from outrider_gateway.rpc_errors import from_rpc
@@ -59,17 +60,64 @@ class AppTest(unittest.IsolatedAsyncioTestCase):
         self.assertEqual((status, self.reader.error["code"]), (413, "request_too_large"))
 
     async def test_bodies_that_are_too_many_together_wait_for_others_to_end(self):
-        limits = BodyLimits(most_bytes_together=200, free_bytes=50)
+        limits = BodyLimits(most_bytes_together=4000, free_bytes=1000)
         application = self.over(Stub(word()), bodies=limits)
         with self.gateway._bodies.hold() as other:
-            other.grow(150)  # of which 100 count
-            status, headers, _ = await self.ask(application, self.request(prompt="x" * 200))
+            other.grow(2500)  # of which 1500 count
+            status, headers, _ = await self.ask(application, self.request(prompt="x" * 3000))
             self.assertEqual((status, headers["retry-after"]), (429, "1"))
             self.assertEqual((await self.ask(application, self.request()))[0], 200)  # as the first bytes are free
             # Each choice has a copy.
-            self.assertEqual((await self.ask(application, self.request(n=3)))[0], 429)
-        self.assertEqual((await self.ask(application, self.request(prompt="x" * 150)))[0], 200)
+            self.assertEqual((await self.ask(application, self.request(prompt="x" * 500, n=8)))[0], 429)
+        self.assertEqual((await self.ask(application, self.request(prompt="x" * 3000)))[0], 200)
         self.assertEqual(self.gateway._bodies.num_bytes, 0)
+
+    async def test_what_a_body_is_made_of_counts_with_it_until_it_has_been_checked(self):
+        chat = {"model": "m", "messages": [{"role": "user", "content": "x", "junk": [[]] * 1000}]}
+        application = self.over(Stub(), bodies=BodyLimits(most_bytes_together=100_000, free_bytes=0))
+        status, _, _ = await self.ask(application, http_request(chat), path="/v1/chat/completions")
+        self.assertEqual((status, self.reader.error["code"]), (429, "rate_limit_exceeded"))
+
+    async def test_what_is_mostly_structure_is_refused_before_it_is_taken_apart(self):
+        chat = {"model": "m", "messages": [{"role": "user", "content": "x", "junk": [[]] * 100_000}]}
+        with mock.patch.object(requests, "parse") as parse:
+            status, _, _ = await self.ask(self.over(Stub()), http_request(chat), path="/v1/chat/completions")
+        self.assertEqual((status, parse.call_count), (400, 0))
+        self.assertIn("lists, objects and values", self.reader.error["message"])
+
+    async def bytes_held_of(self, **changes):
+        """What is counted of a request while it runs."""
+        application = self.over(Stub(word(finish=False), never), bodies=BodyLimits(free_bytes=0))
+        reader = Reader(application, self.request(stream=True, **changes))
+        asking = asyncio.create_task(reader.ask())
+        await reader.until(lambda: any(one.get("body") for one in reader.sent))
+        held = self.gateway._bodies.num_bytes
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+        return held
+
+    async def test_while_a_request_runs_its_prompts_count_and_not_its_body(self):
+        self.assertLess(await self.bytes_held_of(user="y" * 100_000), 100)
+        self.assertTrue(100_000 < await self.bytes_held_of(prompt="x" * 100_000) < 101_000)
+        self.assertTrue(400_000 < await self.bytes_held_of(prompt="x" * 100_000, n=4) < 401_000)
+        self.assertTrue(500_000 < await self.bytes_held_of(prompt="x" * 100_000, n=4, echo=True) < 501_000)
+        self.assertTrue(40_000 < await self.bytes_held_of(prompt=[1000] * 10_000) < 41_000)
+
+    async def test_a_request_takes_its_seconds_from_its_arrival_and_not_after_its_body(self):
+        class Timed(Stub):
+            def Generate(self, request, *, timeout, **_):
+                timeouts.append(timeout)
+                return super().Generate(request)
+        timeouts = []
+        body = self.request()["body"]
+        reader = Reader(self.over(Timed(word()), request_seconds=100))
+
+        async def receive_late():
+            await asyncio.sleep(0.1)
+            return http_request(body)
+        reader._receive = receive_late
+        await reader.ask()
+        self.assertTrue(90 < timeouts[0] < 99.95, timeouts)
 
     async def test_every_answer_has_the_requests_id_and_every_refusal_a_code(self):
         mine = {"headers": [(b"x-request-id", b"mine-7")]}

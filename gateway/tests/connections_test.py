@@ -15,12 +15,18 @@ KIB = b"x" * 1024
 
 
 class Echo:
-    """Answers with the length of what it was sent, as soon as it may."""
+    """Answers with the length of what it was sent, as soon as it may; hears meanwhile where its reader leaves."""
 
     def __init__(self):
         self.may_answer = asyncio.Event()
         self.may_answer.set()
+        self.has_left = asyncio.Event()
         self.num_requests = 0
+
+    async def _hear(self, receive):
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        self.has_left.set()
 
     async def __call__(self, scope, receive, send):
         if scope["type"] != "http":
@@ -31,7 +37,9 @@ class Echo:
             message = await receive()
             length += len(message.get("body", b""))
             is_more = message.get("more_body", False)
+        hearing = asyncio.create_task(self._hear(receive))
         await self.may_answer.wait()
+        hearing.cancel()
         body = str(length).encode()
         headers = [(b"content-length", b"%d" % len(body))]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
@@ -162,7 +170,34 @@ class ConnectionsTest(unittest.IsolatedAsyncioTestCase):
         writer.write((HEAD + b"Content-Length: 0\r\n\r\n") * 100)
         self.assertTrue(await self.is_closed(reader))
         self.assertEqual(self.app.num_requests, 1)
+        await asyncio.wait_for(self.app.has_left.wait(), 5)
         self.app.may_answer.set()
+
+    async def test_a_reader_who_has_asked_for_more_and_then_leaves_is_noticed(self):
+        self.app.may_answer.clear()
+        for num_behind in range(connections.MOST_PIPELINED + 1):
+            with self.subTest(num_behind):
+                self.app.has_left.clear()
+                _, writer = await self.connect()
+                writer.write(HEAD + b"Content-Length: 0\r\n\r\n")
+                await asyncio.sleep(0.05)
+                writer.write((HEAD + b"Content-Length: 1\r\n\r\nx") * num_behind)
+                await asyncio.sleep(0.05)
+                self.assertFalse(self.app.has_left.is_set())
+                writer.close()
+                await asyncio.wait_for(self.app.has_left.wait(), 5)
+        self.assertEqual(self.app.num_requests, connections.MOST_PIPELINED + 1)
+        self.app.may_answer.set()
+
+    async def test_requests_that_wait_behind_another_are_answered_in_their_order(self):
+        self.app.may_answer.clear()
+        reader, writer = await self.connect()
+        for length in range(connections.MOST_PIPELINED + 1):
+            writer.write(HEAD + b"Content-Length: %d\r\n\r\n" % length + b"x" * length)
+        await asyncio.sleep(0.05)
+        self.app.may_answer.set()
+        for length in range(connections.MOST_PIPELINED + 1):
+            self.assertEqual(await self.answer(reader), (200, b"%d" % length))
 
 
 if __name__ == "__main__":

@@ -157,7 +157,7 @@ class GenerationTest(unittest.IsolatedAsyncioTestCase):
         stub = Stub([begin(), round_of(0, 1), error(grpc.StatusCode.UNAVAILABLE)],
                     [lambda: time.sleep(0.1), error(grpc.StatusCode.DEADLINE_EXCEEDED)])
         with self.assertRaises(ApiError) as raised:
-            await self.ids(self.over(stub, timeout=0.1))
+            await self.ids(self.over(stub, deadline=time.monotonic() + 0.1))
         self.assertEqual(raised.exception.status, 504)
 
     async def test_a_stream_that_a_model_failed_on_is_tried_on_no_other_coordinator(self):
@@ -171,14 +171,15 @@ class GenerationTest(unittest.IsolatedAsyncioTestCase):
 
     async def test_a_request_whose_own_time_is_over_says_nothing_of_the_coordinator(self):
         with self.assertRaises(ApiError) as refusal:
-            await self.ids(self.over(Stub([error(grpc.StatusCode.DEADLINE_EXCEEDED)]), timeout=0))
+            await self.ids(self.over(Stub([error(grpc.StatusCode.DEADLINE_EXCEEDED)]), deadline=time.monotonic()))
         self.assertEqual(refusal.exception.status, 504)
         self.assertFalse(self.nodes[0].is_shunned(time.monotonic()))
 
     async def test_a_deadline_that_comes_a_moment_early_is_still_the_requests_own(self):
         # The call's is on another clock than the request's.
         with self.assertRaises(ApiError) as refusal:
-            await self.ids(self.over(Stub([error(grpc.StatusCode.DEADLINE_EXCEEDED)]), timeout=0.5))
+            await self.ids(self.over(Stub([error(grpc.StatusCode.DEADLINE_EXCEEDED)]),
+                                     deadline=time.monotonic() + 0.5))
         self.assertEqual(refusal.exception.status, 504)
         self.assertFalse(self.nodes[0].is_shunned(time.monotonic()))
 

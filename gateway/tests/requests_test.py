@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What requests may ask, what becomes of it, and how refusals name what is wrong."""
 import json
+import random
 import unittest
 
 import grpc
 import pydantic
 from stand_ins import rpc_error
 
-from outrider_gateway import requests, translate
+from outrider_gateway import requests, structure, translate
 from outrider_gateway.errors import ApiError
 from outrider_gateway.rpc_errors import from_rpc
 
@@ -131,6 +132,19 @@ class RequestTest(unittest.TestCase):
         asked = requests.parse(requests.ChatRequest, json.dumps({**CHAT, "messages": messages}).encode())
         return [message.for_template() for message in asked.messages]
 
+    def test_what_a_message_has_besides_is_passed_on_and_not_copied(self):
+        asked = requests.parse(requests.ChatRequest, json.dumps(
+            {**CHAT, "messages": [{"role": "user", "content": "x", "calls": [[1]]}]}).encode())
+        calls = asked.messages[0].model_extra["calls"]
+        messages, _ = asked.take_chat()
+        self.assertEqual(messages, [{"role": "user", "content": "x", "calls": [[1]]}])
+        self.assertIs(messages[0]["calls"], calls)
+
+    def test_a_chat_whose_prompt_waits_is_not_kept_beside_it(self):
+        asked = requests.parse(requests.ChatRequest, json.dumps({**CHAT, "chat_template_kwargs": {"a": 1}}).encode())
+        self.assertEqual(asked.take_chat(), (CHAT["messages"], {"a": 1}))
+        self.assertEqual(asked.take_chat(), ([], {}))
+
     def test_an_assistant_without_content_has_said_nothing(self):
         call = {"role": "assistant", "tool_calls": [{"id": "1"}]}
         for message in (call, {**call, "content": None}):
@@ -184,6 +198,55 @@ class RequestTest(unittest.TestCase):
             with self.assertRaises(ApiError) as refusal:
                 translate.to_generate_request(asked, prompt, None)
             self.assertEqual((refusal.exception.status, refusal.exception.code), (413, "request_too_large"))
+
+
+class StructureTest(unittest.TestCase):
+    def pieces(self, kind, asked):
+        return structure.num_pieces(json.dumps(asked).encode(), kind.COUNTED)
+
+    def test_structure_in_place_of_text_is_refused(self):
+        lists, objects, names = [[]] * 100_000, [{}] * 100_000, {f"a{i}": 1 for i in range(100_000)}
+        message = {"role": "user", "content": "x"}
+        for kind, changes in (
+                *((requests.ChatRequest, {**CHAT, "messages": [{**message, "junk": junk}]})
+                  for junk in (lists, objects, names, [1] * 100_000, ["x"] * 100_000)),
+                (requests.ChatRequest, {**CHAT, "chat_template_kwargs": {"a": lists}}),
+                *((requests.CompletionRequest, {**COMPLETION, "stop": junk}) for junk in (lists, objects, names)),
+                (requests.CompletionRequest, {**COMPLETION, "prompt": ["p"] * 200_000})):
+            with self.subTest(json.dumps(changes)[:80]), self.assertRaises(ApiError) as refusal:
+                self.pieces(kind, changes)
+            self.assertEqual((refusal.exception.status, refusal.exception.code), (400, "invalid_value"))
+
+    def test_what_stands_in_a_text_is_no_structure(self):
+        few = self.pieces(requests.ChatRequest, CHAT)
+        for text in ("[1, {2: 3}, ", '"', "\\", '\\"[', "\n", "\u2028,"):
+            chat = {**CHAT, "messages": [{"role": "user", "content": text * 200_000}]}
+            self.assertEqual(self.pieces(requests.ChatRequest, chat), few, text)
+
+    def test_long_chats_and_long_lists_of_token_ids_are_taken(self):
+        call = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
+        messages = [{"role": "assistant", "content": [{"type": "text", "text": "x"}], "tool_calls": [call]}] * 4096
+        self.assertLess(self.pieces(requests.ChatRequest, {**CHAT, "messages": messages}), structure.MOST_PIECES)
+        self.assertLess(self.pieces(requests.CompletionRequest, {**COMPLETION, "prompt": [5] * 1_800_000}), 10)
+
+    def test_pieces_are_those_that_a_parser_finds(self):
+        chance = random.Random(7)
+
+        def value(depth=0):
+            kind = chance.randrange(5 if depth < 5 else 2)
+            if kind < 2:
+                return "".join(chance.choices('a\\"[]{},:\n\u2028', k=chance.randrange(6)))
+            if kind == 2:
+                return {value(9): value(depth + 1) for _ in range(chance.randrange(5))}
+            return [value(depth + 1) for _ in range(chance.randrange(5))]
+
+        def count(of):
+            if isinstance(of, str):
+                return 0
+            return 1 + max(0, len(of) - 1) + sum(map(count, of.values() if isinstance(of, dict) else of))
+        for _ in range(500):
+            made = value()
+            self.assertEqual(structure.num_pieces(json.dumps(made, ensure_ascii=False).encode(), b"[{,"), count(made))
 
 
 class RpcErrorsTest(unittest.TestCase):

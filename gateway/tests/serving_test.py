@@ -11,6 +11,7 @@ from stand_ins import ASKED, MODEL, Reader, Stub, gateway, http_request, never, 
 
 from outrider_gateway import answers, app, json_text, lingering, replies, serving
 from outrider_gateway.admission import Admission
+from outrider_gateway.bodies import BodyLimits
 from outrider_gateway.observing import Observation
 from outrider_gateway.tokens import Tokens
 
@@ -89,6 +90,21 @@ class ServingTest(unittest.IsolatedAsyncioTestCase):
         events = [one for one in reader.body.split(b"\n\n") if not one.startswith(b":")]
         self.assertEqual(events[-2:], [b"data: [DONE]", b""])
 
+    async def test_nothing_follows_the_end_of_a_stream(self):
+        sent = []
+
+        async def send(message):
+            sent.append(message)
+
+        async def end():
+            await send("the end")
+        stream = answers.EventStream(None, None)
+        stream._sent_at = 0  # long ago
+        sending = asyncio.create_task(end())  # which ends after the tick, and before the ping
+        stream._tick(sending, send)
+        await asyncio.gather(sending, *stream._pings)
+        self.assertEqual(sent, ["the end"])
+
     async def test_a_mistake_in_a_stream_is_not_swallowed(self):
         class Shape:
             def first_chunk(self, index):
@@ -152,6 +168,43 @@ class ServingTest(unittest.IsolatedAsyncioTestCase):
         self.assertIs(await written_by(1000), threading.main_thread())
         self.assertIs(await written_by(10, logprobs=2), threading.main_thread())
 
+    async def test_of_several_choices_one_after_the_other_is_written(self):
+        done = []
+
+        def choice(self, *words):
+            done.append("made")
+            return choice_before(self, *words)
+
+        def to_json(value):
+            if "finish_reason" in value:
+                done.append("written")
+            return json_text.to_json(value)
+        choice_before = replies.CompletionShape.choice
+        self.over(Stub(word()))
+        with mock.patch.object(replies.CompletionShape, "choice", choice), \
+                mock.patch.object(serving, "to_json", to_json):
+            _, _, body = await self.reader(n=3, outrider={"rounds": True}, return_token_ids=True).ask()
+        self.assertEqual(done, ["made", "written"] * 3)
+        reply = json.loads(body)
+        self.assertEqual([one["index"] for one in reply["choices"]], [0, 1, 2])
+        for one in reply["choices"]:
+            self.assertEqual((one["text"], one["token_ids"], len(one["outrider"]["rounds"])), ("x", [1], 1))
+        self.assertEqual((reply["usage"]["completion_tokens"], reply["outrider"]), (3, {"seed": 1}))
+
+    async def test_details_of_a_whole_reply_find_room_or_are_refused(self):
+        messages = [word(start=i == 0, finish=i == 49, first_index=i) for i in range(50)]
+        limits = BodyLimits(most_bytes_together=50_000, free_bytes=0)
+        for changes, status in (({}, 200), ({"logprobs": 5}, 429), ({"outrider": {"rounds": True}}, 429),
+                                ({"logprobs": 5, "stream": True}, 200)):
+            self.over(Stub(*messages), bodies=limits)
+            self.gateway._parts.tokens = Tokens.load(MODEL)
+            reader = self.reader(**changes)
+            await reader.ask()
+            self.assertEqual(reader.status, status, changes)
+            if status == 429:
+                self.assertIn("replies", reader.error["message"])
+            self.assertEqual(self.gateway._bodies.num_bytes, 0)
+
     def test_text_in_parts_is_the_same_text(self):
         for value in ({}, [], {"a": []}, {"a": [{"b": 1}, {}], "c": "\u2028", "d": list(range(200))},
                       {"e": [{"f": [{"g": i} for i in range(130)]}] * 3}, [1, 2], "x", None):
@@ -185,6 +238,36 @@ class ServingTest(unittest.IsolatedAsyncioTestCase):
             self.gateway.admission.cut_off()
             status, headers, _ = await asking
             self.assertEqual((status, reader.error["code"], headers["connection"]), (503, "draining", "close"))
+
+    async def test_a_request_that_is_cut_off_at_its_very_end_has_ended(self):
+        async def events():
+            try:
+                yield b"x"
+                await never()
+            finally:
+                is_ending.set()
+                await asyncio.sleep(0.05)
+
+        async def end():
+            ended.append(True)
+
+        async def send(message):
+            del message
+
+        async def receive():
+            await asyncio.sleep(0.01)
+            return {"type": "http.disconnect"}
+        ended, is_ending = [], asyncio.Event()
+
+        async def answer():
+            with Admission(1).request() as admitted:
+                served = answers.Served(admitted, Observation("x", 0), 60, end)
+                await answers.EventStream(served, events())({}, receive, send)
+        answering = asyncio.create_task(answer())
+        await is_ending.wait()
+        answering.cancel()
+        await asyncio.gather(answering, return_exceptions=True)
+        self.assertEqual(ended, [True])
 
     async def test_whoever_else_cancels_a_request_is_obeyed(self):
         self.over(Stub(never))

@@ -146,10 +146,11 @@ class KeysTest(unittest.TestCase):
 
     def test_tokens_a_minute_come_back_with_time(self):
         account = self.keys("a k tokens_per_minute=60").authenticate("Bearer k")
-        account.settle(0, 90, now=0)
+        account.settle(account.reserve(0, now=0), 90, now=0)
         with self.assertRaises(ApiError) as refusal, account.request(0):
             pass
         self.assertEqual(refusal.exception.response().headers["retry-after"], "30")
+        self.assertIn("has used its 60 tokens", refusal.exception.message)
         with account.request(30.5):
             pass
 
@@ -160,25 +161,58 @@ class KeysTest(unittest.TestCase):
             with self.assertRaises(ApiError) as refusal:
                 refused()
             self.assertEqual(refusal.exception.status, 429)
+            self.assertIn("reserved by requests that run", refusal.exception.message)  # as nothing has been used
         account.settle(reserved[0], 10, now=0)
         account.settle(reserved[1], 20, now=0)
-        self.assertEqual(account.reserve(30, now=0), 30)
+        self.assertEqual(account.reserve(30, now=0).tokens, 30)
+
+    def used(self, account, now):
+        account._drain(now)
+        return account._spent
+
+    def test_a_reservation_that_has_drained_is_not_given_back_once_more(self):
+        account = self.keys("a k tokens_per_minute=60").authenticate("Bearer k")
+        long = account.reserve(60, now=0)
+        account.settle(account.reserve(50, now=59), 50, now=59)
+        self.assertEqual(self.used(account, 59), 51)
+        account.settle(long, 0, now=59)
+        self.assertEqual(self.used(account, 59), 50)  # which is the other's
+
+    def test_what_was_used_beyond_a_reservation_is_counted_as_it_drained(self):
+        account = self.keys("a k tokens_per_minute=60").authenticate("Bearer k")
+        for reserved, used, seconds, left in ((60, 60, 30, 30), (60, 20, 30, 0), (60, 500, 60, 440),
+                                              (60, 10, 600, 0), (30, 30, 60, 0), (60, 60, 0, 60)):
+            with self.subTest(reserved=reserved, used=used, seconds=seconds):
+                self.now += 10 ** 6
+                reservation = account.reserve(reserved, now=self.now)
+                account.settle(reservation, used, now=self.now + seconds)
+                self.assertEqual(self.used(account, self.now + seconds), left)
+
+    def test_a_limit_that_changes_while_a_request_runs_is_the_one_it_is_settled_by(self):
+        account = self.keys("a k").authenticate("Bearer k")
+        reservation = account.reserve(50, now=0)
+        account.limits = keys.Limits(tokens_per_minute=60)
+        account.settle(reservation, 40, now=0)
+        self.assertEqual(self.used(account, 0), 40)
+        reservation = account.reserve(50, now=0)
+        account.limits = keys.Limits()
+        account.settle(reservation, 40, now=0)
+        self.assertEqual(self.used(account, 0), 0)
 
     def test_a_request_that_may_take_much_keeps_no_others_out_for_longer_than_a_minute(self):
         account = self.keys("a k tokens_per_minute=60").authenticate("Bearer k")
-        self.assertEqual(account.reserve(10 ** 6, now=0), 60)
-        account.reserve(10, now=0)
-        account.settle(0, 10 ** 6, now=0)
+        self.assertEqual(account.reserve(10 ** 6, now=0).tokens, 60)
+        account.settle(account.reserve(10, now=0), 10 ** 6, now=0)
         with self.assertRaises(ApiError) as refusal:
             account.reserve(1, now=0)
         self.assertEqual(refusal.exception.retry_after, 60)
         unlimited = keys.Keys(None).authenticate(None)
-        self.assertEqual(unlimited.reserve(10 ** 9, now=0), 0)
+        self.assertEqual(unlimited.reserve(10 ** 9, now=0).tokens, 0)
 
     def test_a_limit_that_comes_later_counts_from_then_on(self):
         known = self.keys("a k")
         account = known.authenticate("Bearer k")
-        account.settle(0, 10 ** 9, now=0)
+        account.settle(account.reserve(10 ** 9, now=0), 10 ** 9, now=0)
         self.path.write_text("a k tokens_per_minute=60\n")
         self.now = 2
         with known.authenticate("Bearer k").request(2):
