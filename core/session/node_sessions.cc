@@ -30,6 +30,63 @@ int NumBlocks(const NodeSession* session) {
   return session == nullptr ? 0 : static_cast<int>(session->blocks.size());
 }
 
+std::vector<KvBlockId> Joined(std::vector<KvBlockId> blocks,
+                              const std::vector<KvBlockId>& more) {
+  blocks.insert(blocks.end(), more.begin(), more.end());
+  return blocks;
+}
+
+// The sessions that are younger than one that needs room.
+struct Younger {
+  std::vector<NodeSession*> at_rest = {};      // that have blocks
+  std::vector<KvBlockId> blocks_at_rest = {};  // theirs
+  // The same, and those of rounds, which end soon: a text that is computed from
+  // its beginning does not.
+  std::vector<KvBlockId> blocks = {};
+  bool is_any_at_work = false;
+
+  void Add(NodeSession& session) {
+    is_any_at_work = is_any_at_work || session.is_at_work;
+    if (session.is_at_work && session.begins_anew) return;
+    blocks = Joined(std::move(blocks), session.blocks);
+    for (const Branch& branch : session.branches) {
+      blocks = Joined(std::move(blocks), branch.blocks);
+    }
+    if (session.is_at_work || session.blocks.empty()) return;
+    blocks_at_rest = Joined(std::move(blocks_at_rest), session.blocks);
+    at_rest.push_back(&session);
+  }
+  std::vector<NodeSession*> YoungestAtRestFirst() const {
+    std::vector<NodeSession*> sorted = at_rest;
+    std::sort(sorted.begin(), sorted.end(), [](const auto* a, const auto* b) {
+      return a->age_rank > b->age_rank;
+    });
+    return sorted;
+  }
+};
+
+absl::Status CheckKeepLength(const RequestHeader& header) {
+  const int keep_length = header.delta.keep_length;
+  if (!header.incarnation.is_none() || keep_length == 0) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("a request without incarnation opens the session: "
+                   "keep_length must be 0, not ",
+                   keep_length));
+}
+
+// One step has one content.
+absl::Status CheckContent(const RequestHeader& header, uint64_t digest,
+                          const NodeSession* session) {
+  const bool is_other = !header.incarnation.is_none() &&
+                        header.step == session->last_step &&
+                        digest != session->last_digest;
+  if (!is_other) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("step ", header.step, " came before with another content"));
+}
+
 }  // namespace
 
 absl::StatusOr<NodeSessions::Outcome> NodeSessions::Admit(
@@ -56,21 +113,12 @@ absl::StatusOr<NodeSessions::Outcome> NodeSessions::Admit(
           kMostTimesShared * kKvBlockLength * blocks().num_total()) {
     return TryLater("the texts of this node's sessions take too much memory");
   }
-  if (opens && keep_length != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a request without incarnation opens the session: "
-                     "keep_length must be 0, not ",
-                     keep_length));
-  }
+  OUTRIDER_RETURN_IF_ERROR(CheckKeepLength(header));
   const std::optional<Miss> miss =
       opens ? CheckOpening(header, content_digest, session)
             : CheckLive(header, session);
   if (miss.has_value()) return *miss;
-  if (!opens && header.step == session->last_step &&
-      content_digest != session->last_digest) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "step ", header.step, " came before with another content"));
-  }
+  OUTRIDER_RETURN_IF_ERROR(CheckContent(header, content_digest, session));
 
   std::vector<KvBlockId> prefix;
   if (keep_length == 0) {
@@ -151,13 +199,11 @@ std::optional<Miss> NodeSessions::CheckLive(const RequestHeader& header,
 absl::StatusOr<NodeSessions::Room> NodeSessions::MakeRoom(
     int num_blocks, const NodeSession* session, int num_kept,
     Clock::time_point now) {
-  // What the session itself gives, and below those preempted for it.
-  std::vector<KvBlockId> coming;
+  std::vector<KvBlockId> own;  // that the session itself gives
   if (session != nullptr) {
-    coming.assign(session->blocks.begin() + num_kept, session->blocks.end());
+    own.assign(session->blocks.begin() + num_kept, session->blocks.end());
   }
-  const std::vector<KvBlockId> own = coming;
-  const auto num_free = [&] {
+  const auto num_free = [&](const std::vector<KvBlockId>& coming) {
     return blocks().num_free() + blocks().NumFreedBy(coming);
   };
   const bool is_newcomer = session == nullptr;
@@ -167,54 +213,37 @@ absl::StatusOr<NodeSessions::Room> NodeSessions::MakeRoom(
     return num_sessions() < options_.max_sessions &&
            num >= num_blocks + num_sessions();
   };
-  const auto is_enough = [&] { return has(num_free()); };
-  for (auto next = idle_.begin(); next != idle_.end() && !is_enough();) {
+  for (auto next = idle_.begin(); next != idle_.end() && !has(num_free(own));) {
     NodeSession& idle = **next++;
     if (!IsExpired(idle, now)) break;
     if (&idle != session) Drop(idle);
   }
-  if (is_enough()) return Room::kIsThere;
+  if (has(num_free(own))) return Room::kIsThere;
   // What branches have comes free in a few passes.
   const int num_coming = blocks_.num_branch_blocks();
-  if (num_coming > 0 && has(num_free() + num_coming)) return Room::kComesSoon;
+  if (num_coming > 0 && has(num_free(own) + num_coming)) {
+    return Room::kComesSoon;
+  }
   if (is_newcomer) {
     return TryLater(num_sessions() >= options_.max_sessions
                         ? "this node has all the sessions it may have"
                         : "this node's KV cache is full");
   }
 
-  std::vector<NodeSession*> victims;
-  std::vector<KvBlockId> of_rounds;
-  bool is_younger_at_work = false;
+  Younger younger;
   for (const auto& [id, other] : sessions_) {
-    if (other->age_rank <= session->age_rank) continue;
-    std::vector<KvBlockId>* blocks = &coming;
-    if (other->is_at_work) {
-      is_younger_at_work = true;
-      if (other->begins_anew) continue;
-      blocks = &of_rounds;
-    } else {
-      victims.push_back(other.get());
-    }
-    blocks->insert(blocks->end(), other->blocks.begin(), other->blocks.end());
-    for (const Branch& branch : other->branches) {
-      blocks->insert(blocks->end(), branch.blocks.begin(), branch.blocks.end());
-    }
+    if (other->age_rank > session->age_rank) younger.Add(*other);
   }
-  if (num_free() < num_blocks) {
-    if (!is_younger_at_work) {
+  if (num_free(Joined(own, younger.blocks_at_rest)) < num_blocks) {
+    if (!younger.is_any_at_work) {
       return TryLater("this node's KV cache is full of older sessions");
     }
-    coming.insert(coming.end(), of_rounds.begin(), of_rounds.end());
-    return num_free() >= num_blocks ? Room::kComesSoon : Room::kComesLater;
+    return num_free(Joined(own, younger.blocks)) >= num_blocks
+               ? Room::kComesSoon
+               : Room::kComesLater;
   }
-  coming = own;
-  std::sort(victims.begin(), victims.end(), [](const auto* a, const auto* b) {
-    return a->age_rank > b->age_rank;
-  });
-  for (NodeSession* victim : victims) {
-    if (num_free() >= num_blocks) break;
-    if (victim->blocks.empty()) continue;
+  for (NodeSession* victim : younger.YoungestAtRestFirst()) {
+    if (num_free(own) >= num_blocks) break;
     ++num_preempted_;
     blocks_.KeepFirst(*victim, 0);
     blocks_.Cut(*victim, OUTRIDER_MUTANT(E4, 0, victim->log.length()));

@@ -47,6 +47,9 @@ class NodeBlocksTest : public ::testing::Test {
     }
     return outcome;
   }
+  static bool IsAtWork(const NodeSession* session) {
+    return session != nullptr && session->is_at_work;
+  }
   // A further round of a session that is there.
   RequestHeader NextRound(uint8_t name, int num_blocks) const {
     const NodeSession& session = *node_.Find(Id(name));
@@ -257,7 +260,7 @@ TEST_F(NodeBlocksTest, BlocksAddUpAfterEveryStepOfARandomSchedule) {
     const auto name = static_cast<uint8_t>(1 + upto(6));
     const NodeSession* session = node_.Find(Id(name));
     const int choice = upto(10);
-    if (choice < 5 && (session == nullptr || !session->is_at_work)) {
+    if (choice < 5 && !IsAtWork(session)) {
       RequestHeader header = {.session = Id(name),
                               .step = static_cast<uint64_t>(step)};
       if (session != nullptr && choice > 0) {
