@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A model's tokenizer at the door: texts and tokens, its fingerprint, and tokens that end a text."""
+import json
+import pathlib
+import tempfile
+import threading
+import time
+import unittest
+from unittest import mock
+
+from stand_ins import MODEL, TOKENIZERS
+
+from outrider.v1 import generation_pb2 as pb
+from outrider_gateway.fingerprint import fingerprint_of
+from outrider_gateway.replies import text_of
+from outrider_gateway.stop_tokens import StopTokens
+from outrider_gateway.tokens import Tokens, TooManyTokensError
+
+# These are what outrider-verifier reports of the same files.
+FINGERPRINTS = {
+    "demo-target": "97140718f4c8d305193059e006e873931231a1bc50760261fffaa4fd033b24bf",
+    "gpt2": "2b8bf5c9744edde8497c0360d3717679e0c79f3d5ceae169e0a8c0fa500c21fc",
+    "gpt2-added": "1c8487cf6fb2e14775e1143b65bb3f5363657ce8256cfa46639a23aa8c352821",
+    "llama2": "6a7146d36889a8823957040e892791984f5873de8caac3f3f23b45b63cfdeafd",
+    "llama3": "3562c7792885454d94b317f593dc79ea17cf458f1477805be5df3e877dcedeac",
+    "metaspace-always": "c10229d6393c3da7ec4919b993eb9d06aa162a54fc81cacf63e845fed661b12a",
+    "metaspace-never": "6835cc79cc06dbd5edc2eb87ef9677f363ae434b29cb6b784e52a8b3caac17c6",
+    "mistral-first": "861180562eadc8e0c8599da38c0b663fa53c7444d817cbb8bf1347c4e981943a",
+    "qwen2": "8802ccc21c5810786091b6aa8512d4e3f016fe9f62574afba6f8cb7091ecd3ce",
+}
+
+
+def directory_of(name):
+    return MODEL if name == MODEL.name else TOKENIZERS / name
+
+
+class StopTokensTest(unittest.TestCase):
+    TOKENS = Tokens.load(MODEL)
+
+    def message(self, text, *, shown=None):
+        """A message of the tokens of a text, the last of which shows nothing yet where `shown` is shorter."""
+        message = pb.GenerateResponse()
+        for i in self.TOKENS.encode(text):
+            message.tokens.add(id=i, text=self.TOKENS.decode([i]))
+        if shown is not None:
+            for token in message.tokens:
+                token.text = ""
+            message.tokens[0].text = shown
+        return message
+
+    def test_a_text_ends_before_the_first_stop_token(self):
+        first, message = self.message("def a"), self.message("(x):\n")
+        stop = StopTokens([message.tokens[1].id], self.TOKENS)
+        stop.apply(first)
+        self.assertFalse(first.HasField("finish"))
+        expected = message.tokens[0].text
+        stop.apply(message)
+        self.assertEqual(text_of(message), expected)
+        self.assertEqual((len(message.tokens), message.finish.reason), (2, pb.FINISH_REASON_STOP))
+
+    def test_what_was_held_back_before_a_stop_token_is_not_lost(self):
+        message = self.message("hello there now", shown="hel")
+        message.finish.reason = pb.FINISH_REASON_LENGTH
+        last = message.tokens[-1].id
+        before = self.TOKENS.decode([token.id for token in message.tokens][:-1])
+        StopTokens([last], self.TOKENS).apply(message)
+        self.assertEqual((text_of(message), message.finish.reason), (before, pb.FINISH_REASON_STOP))
+
+    def streamed(self, tokens, ids, num_shown, stop, **options):
+        """What readers get of ids, of whose text the coordinator has shown this much when the stop token comes."""
+        shown = tokens.text_of(ids)[:num_shown]
+        message = pb.GenerateResponse(tokens=[pb.GeneratedToken(id=i) for i in [*ids, stop, 5, 6]])
+        message.tokens[0].text = shown
+        StopTokens([stop], tokens, **options).apply(message)
+        return text_of(message)
+
+    def test_the_end_of_the_text_is_the_tokenizers_own_whatever_its_kind(self):
+        for name in FINGERPRINTS:
+            tokens = Tokens.load(directory_of(name))
+            ids = tokens.encode("so it goes on, gr\u00fc\u00df \u518d\u6765 \U0001f600")
+            for num_shown in range(len(tokens.text_of(ids)) + 1):
+                self.assertEqual(self.streamed(tokens, ids, num_shown, 4), tokens.text_of(ids), name)
+
+    def test_special_tokens_are_no_part_of_the_text_that_was_held_back(self):
+        tokens = Tokens.load(directory_of("llama2"))
+        ids = tokens.encode("a b")
+        self.assertEqual(self.streamed(tokens, [1, *ids, 2, *ids], 2, 4), tokens.text_of([*ids, *ids]))
+
+    def test_a_stop_string_in_what_was_held_back_ends_the_text_as_at_its_coordinator(self):
+        ids = self.TOKENS.encode("hello there now")
+        self.assertEqual(self.streamed(self.TOKENS, ids, 4, 4, stop_strings=["now", "there", "x"]), "hello ")
+
+
+class TokensTest(unittest.TestCase):
+    def test_pieces_are_the_bytes_of_the_text(self):
+        tokens = Tokens.load(MODEL)
+        text = 'def grüße(x):\n    return "→ 再来" + x\n'
+        ids = tokens.encode(text)
+        self.assertEqual(b"".join(map(tokens.piece, ids)).decode(), text)
+        self.assertEqual(tokens.decode(ids), text)
+        self.assertTrue(all(tokens.name(i) for i in ids))
+
+    def test_half_a_character_is_named_by_its_bytes(self):
+        tokens = Tokens.load(MODEL)
+        halves = [i for i in tokens.encode("再") if tokens.name(i).startswith("bytes:")]
+        self.assertTrue(halves)
+
+    def test_texts_are_encoded_while_other_threads_work(self):
+        tokens = Tokens.load(MODEL)
+        text = pathlib.Path(__file__).read_text("utf-8") * 40
+
+        def longest_gap():
+            """It is between two turns of this thread, as a part of the time that another one encodes."""
+            thread = threading.Thread(target=tokens.encode, args=(text,))
+            begun = last = time.monotonic()
+            thread.start()
+            longest = 0.0
+            while thread.is_alive():
+                now = time.monotonic()
+                longest, last = max(longest, now - last), now
+            ended = time.monotonic()
+            return max(longest, ended - last) / (ended - begun)
+        # Another process may take a core for a while, but not each time.
+        self.assertLess(min(longest_gap() for _ in range(5)), 0.25)
+
+    def test_a_text_without_any_room_is_not_taken_apart_to_its_end(self):
+        tokens = Tokens.load(MODEL)
+        encoded = []
+
+        def encode(text):
+            encoded.append(len(text))
+            return encode_before(text)
+        encode_before = tokens.encode
+        with mock.patch.object(tokens, "encode", encode):
+            for text in ("x" * 4_000_000, "x y\n" * 1_000_000):
+                encoded.clear()
+                with self.assertRaises(TooManyTokensError):
+                    tokens.encode_within(text, 1024)
+                self.assertLess(sum(encoded), 100_000)
+            # Many characters may be few tokens.
+            text = " " * 60_000
+            self.assertEqual(tokens.encode_within(text, 50_000), encode_before(text))
+            self.assertEqual(encoded[-1], len(text))
+
+    def test_what_a_file_asks_for_other_texts_is_not_done_to_these(self):
+        file = json.loads((MODEL / "tokenizer.json").read_text())
+        file["truncation"] = {"max_length": 3, "strategy": "LongestFirst", "stride": 0, "direction": "Right"}
+        file["padding"] = {"strategy": {"Fixed": 99}, "direction": "Right", "pad_to_multiple_of": None, "pad_id": 0,
+                           "pad_type_id": 0, "pad_token": "x"}
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "tokenizer.json").write_text(json.dumps(file))
+            changed = Tokens.load(pathlib.Path(folder))
+        text = "def add(a, b): return a + b"
+        self.assertEqual(changed.encode(text), Tokens.load(MODEL).encode(text))
+
+    def test_fingerprints_are_those_that_nodes_report(self):
+        for name, fingerprint in FINGERPRINTS.items():
+            with self.subTest(name):
+                self.assertEqual(Tokens.load(directory_of(name)).fingerprint, fingerprint)
+
+    def test_every_change_of_a_tokenizer_changes_its_fingerprint(self):
+        file = json.loads((directory_of("llama2") / "tokenizer.json").read_text())
+        seen = {fingerprint_of(file)}
+        for change in (lambda f: f["added_tokens"][3].update(special=True), lambda f: f["model"]["merges"].pop(),
+                       lambda f: f["normalizer"]["normalizers"].pop(), lambda f: f["decoder"]["decoders"].pop(),
+                       lambda f: f["model"].update(byte_fallback=False),
+                       lambda f: f.update(pre_tokenizer={"type": "ByteLevel"})):
+            changed = json.loads(json.dumps(file))
+            change(changed)
+            self.assertNotIn(fingerprint_of(changed), seen)
+            seen.add(fingerprint_of(changed))
+
+    def test_a_tokenizer_that_nodes_do_not_read_has_no_fingerprint(self):
+        file = json.loads((MODEL / "tokenizer.json").read_text())
+        for change in ({"model": {"type": "WordPiece", "vocab": {"a": 0}}}, {"pre_tokenizer": {"type": "Whitespace"}},
+                       {"normalizer": {"type": "NFKC"}}, {"decoder": None}, {"decoder": {}}):
+            self.assertIsNone(fingerprint_of({**file, **change}))
+
+
+if __name__ == "__main__":
+    unittest.main()
