@@ -13,6 +13,8 @@ constexpr int kMostDrafts = SpeculationModel::kMostDrafts;
 // What the first rounds draft, so many of them each: enough to know what a row
 // and a draft cost, and that few drafts stood for more than bad luck.
 constexpr int kFirstLengths[] = {4, 4, 0, 4, 2, 4, 0, 4};
+// So many sessions see enough of that while they try a length once.
+constexpr int kManySessions = 4;
 // These are for where a row's and a draft's cost is known from the other way.
 constexpr int kFirstLength = 4;
 constexpr int kNumFirstOfOther = 2;
@@ -82,8 +84,7 @@ void DraftLengthChoice::Learn(const Seen& seen) {
     model_.Learn(seen.round, {.asked = seen.asked.length,
                               .num_sessions = seen.num_sessions,
                               .is_ahead = seen.is_ahead,
-                              .drafts_ahead = seen.drafts_ahead,
-                              .is_trial = seen.asked.is_trial});
+                              .drafts_ahead = seen.drafts_ahead});
   } else {
     LearnAcceptance(seen);
   }
@@ -124,6 +125,12 @@ void DraftLengthChoice::LearnFirst(const Seen& seen) {
   if (++num_rounds_of_first_ < most) return;
   num_rounds_of_first_ = 0;
   ++num_first_;
+  const auto was_tried = [&] {
+    const int* next = kFirstLengths + num_first_;
+    return std::find(kFirstLengths, next, *next) != next;
+  };
+  const bool see_enough = !knows_rows_ && seen.num_sessions >= kManySessions;
+  while (see_enough && !has_begun() && was_tried()) ++num_first_;
   last_change_ = seen.number;
 }
 

@@ -106,18 +106,17 @@ class Rounds {
       double first = users_[0].arrives;
       for (const User& user : users_) first = std::min(first, user.arrives);
       const double pass_begins = std::max(first, free_);
-      double pass = world_.pass;
+      int num_rows = 0;
       for (const User& user : users_) {
-        if (user.arrives > pass_begins) continue;
-        pass += world_.row * (user.num_made + 1);
+        if (user.arrives <= pass_begins) num_rows += user.num_made + 1;
       }
-      pass *= Vary(0.1);
+      const double pass = (world_.pass + world_.row * num_rows) * Vary(0.1);
       free_ = pass_begins + pass;
       for (User& user : users_) {
         if (user.arrives > pass_begins) continue;
         tokens += world_.Tokens(user.choice.num_drafts);
         ++num_done;
-        End(user, pass);
+        End(user, pass, num_rows);
       }
     }
     return tokens / (now_ - begin);
@@ -159,7 +158,7 @@ class Rounds {
     user.arrives = now + user.draft_round_trip + user.drafting +
                    user.verify_round_trip / 2;
   }
-  void End(User& user, double pass) {
+  void End(User& user, double pass, int num_rows) {
     const bool is_by_drafter = user.choice.num_drafts > 0;
     RoundStats round = {
         .num_drafted = user.num_made,
@@ -173,9 +172,11 @@ class Rounds {
     }
     const double now = free_ + user.verify_round_trip / 2;
     now_ = std::max(now_, now);
-    round.verifier = {
-        .call_seconds = free_ - user.arrives + user.verify_round_trip,
-        .compute_seconds = pass};
+    const double at_node = free_ - user.arrives;
+    round.verifier = {.call_seconds = at_node + user.verify_round_trip,
+                      .compute_seconds = pass,
+                      .own_seconds = pass * (user.num_made + 1) / num_rows,
+                      .queue_seconds = at_node - pass};
     round.round_seconds = now - user.began;
     user.choice.after = user.last_round;
     user.last_round = chooser_.Learn(user.choice, round);

@@ -66,6 +66,7 @@ Task<absl::StatusOr<ProposedDraft>> NodeDraftClient::Propose(Session& session,
     OUTRIDER_CO_ASSIGN_OR_RETURN(
         DraftReply reply, co_await stub_.Draft(call, session.cancellation()));
     proposed.link.compute_seconds += reply.header.compute_seconds;
+    proposed.link.queue_seconds += reply.header.queue_seconds;
     proposed.link.call_seconds = watch.seconds();
     OUTRIDER_CO_ASSIGN_OR_RETURN(const bool fits,
                                  Read(call, reply, session, proposed.link));

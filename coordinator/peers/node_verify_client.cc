@@ -41,6 +41,8 @@ Task<absl::StatusOr<ScoredDraft>> NodeVerifyClient::Score(Session& session,
     link.sent_bytes += reply.sent_bytes;
     link.num_reused += reply.header.reused_length;
     link.compute_seconds += reply.header.compute_seconds;
+    link.own_seconds += reply.header.own_seconds;
+    link.queue_seconds += reply.header.queue_seconds;
     if (const Miss* miss = std::get_if<Miss>(&reply.outcome)) {
       RecoverFrom(*miss, cache, link);
       // One that comes as another verifier takes fewer is no failure.

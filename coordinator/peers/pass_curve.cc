@@ -31,8 +31,11 @@ constexpr double kLeastSeconds = 1e-6;
 
 }  // namespace
 
-void PassCurve::Learn(int num_rows, double seconds, int num_sessions) {
+void PassCurve::Learn(int num_rows, double sharing, double seconds,
+                      int num_sessions) {
   seconds = std::max(seconds, kLeastSeconds);
+  LearnShared(num_rows, sharing, seconds, num_sessions);
+  seconds /= shared_.Stretch(num_rows, sharing);
   Fade(num_sessions);
   if (!has_learned()) {
     scale_ = seconds;
@@ -40,19 +43,32 @@ void PassCurve::Learn(int num_rows, double seconds, int num_sessions) {
     shares_.fill(1);
   }
   Step& step = steps_[At(num_rows)];
-  const double usual = Seconds(num_rows);
+  const double usual = Alone(num_rows);
   seconds = std::min(seconds, kMostOfUsual * usual);
   // Passes among their like tell of load, and one among others of its rows; of
   // load, too, as far as its rows are known.
   const double among_like = num_recent_ > 0 ? step.recent / num_recent_ : 0;
   const double known = step.weight / (step.weight + kGuessWeight);
   step.weight = std::min(step.weight + 1, kMostWeight);
+  step.sharing += (sharing - step.sharing) / step.weight;
   step.mean += (1 - among_like) * (seconds / scale_ - step.mean) / step.weight;
   scale_weight_ += known;
   scale_ *= 1 + known * (seconds / usual - 1) / scale_weight_;
   ++step.recent;
   ++num_recent_;
   FitShares();
+}
+
+// What passes of others' rows took stays what it was, where the cost of these
+// turns out to be another.
+void PassCurve::LearnShared(int num_rows, double sharing, double seconds,
+                            int num_sessions) {
+  const SharedPass before = shared_;
+  shared_.Learn(num_rows, sharing, seconds, num_sessions);
+  for (int i = 0; i < kMostRows; ++i) {
+    steps_[i].mean *= before.Stretch(i + 1, steps_[i].sharing) /
+                      shared_.Stretch(i + 1, steps_[i].sharing);
+  }
 }
 
 void PassCurve::Fade(int num_sessions) {

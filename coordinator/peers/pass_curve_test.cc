@@ -25,7 +25,8 @@ class PassCurveTest : public ::testing::Test {
            double load = 1) {
     for (const int num_rows : rows) {
       for (int i = 0; i < num_passes; ++i) {
-        curve_.Learn(num_rows, load * truth(num_rows) * noise_(generator_),
+        curve_.Learn(num_rows, /*sharing=*/1,
+                     load * truth(num_rows) * noise_(generator_),
                      /*num_sessions=*/1);
       }
     }
@@ -89,14 +90,14 @@ TEST_F(PassCurveTest, AStepThatIsSeenForTheFirstTimeIsNoLoad) {
   for (int i = 0; i < 10; ++i) Run(Line, {1, 3, 5}, 3);
   Run(Line, {4}, 50);
   const double before = curve_.Seconds(4);
-  curve_.Learn(6, 2 * before, /*num_sessions=*/1);
+  curve_.Learn(6, /*sharing=*/1, 2 * before, /*num_sessions=*/1);
   EXPECT_NEAR(curve_.Seconds(4), before, 0.005 * before);
 }
 
 // Each of its sessions has so many rounds, and all see the same load.
 TEST_F(PassCurveTest, RemembersByTheRoundsOfASession) {
   const auto run = [](int num_passes, double load, PassCurve& curve) {
-    for (int i = 0; i < num_passes; ++i) curve.Learn(5, load, 8);
+    for (int i = 0; i < num_passes; ++i) curve.Learn(5, /*sharing=*/1, load, 8);
   };
   run(1000, 1, curve_);
   run(32, 2, curve_);
@@ -105,8 +106,26 @@ TEST_F(PassCurveTest, RemembersByTheRoundsOfASession) {
   EXPECT_GT(curve_.Seconds(5), 1.9);
 }
 
+// Eight with five rows each, and then with one, which shows what a row costs.
+TEST_F(PassCurveTest, WhatWasSeenStaysWhenTheCostOfOthersRowsIsFoundOut) {
+  constexpr int kNumSessions = 8;
+  const auto truth = [](int num_rows) {
+    return 0.02 + 0.002 * kNumSessions * num_rows;
+  };
+  for (const int num_rows : {5, 1, 5}) {
+    for (int i = 0; i < 10 * kNumSessions; ++i) {
+      curve_.Learn(num_rows, kNumSessions, truth(num_rows), kNumSessions);
+    }
+  }
+  for (const int num_rows : {1, 5, 9}) {
+    EXPECT_NEAR(curve_.Seconds(num_rows), truth(num_rows),
+                0.05 * truth(num_rows))
+        << num_rows;
+  }
+}
+
 TEST_F(PassCurveTest, OnePassSaysNothingOfRows) {
-  curve_.Learn(5, 0.02, 1);
+  curve_.Learn(5, 1, 0.02, 1);
   for (const int num_rows : {1, 5, 17, PassCurve::kMostRows}) {
     EXPECT_DOUBLE_EQ(curve_.Seconds(num_rows), 0.02) << num_rows;
   }
@@ -159,13 +178,13 @@ TEST_F(PassCurveTest, APassThatStoodStillMovesLittle) {
   for (int i = 0; i < 10; ++i) Run(Staircase, {1, 5}, 3);
   Run(Staircase, {4}, 50);
   const double before = curve_.Seconds(4);
-  curve_.Learn(4, 1000, 1);
+  curve_.Learn(4, 1, 1000, 1);
   EXPECT_LT(curve_.Seconds(4), 1.15 * before);
   EXPECT_NEAR(Ratio(5, 1), Staircase(5), 0.1);
 }
 
 TEST_F(PassCurveTest, RowsWithoutEndAndNodesThatTakeNoTime) {
-  curve_.Learn(1000, 0, 1);
+  curve_.Learn(1000, 1, 0, 1);
   EXPECT_TRUE(curve_.has_learned());
   EXPECT_LE(curve_.Seconds(1), 1e-6);
   EXPECT_EQ(curve_.Seconds(1000), curve_.Seconds(PassCurve::kMostRows));

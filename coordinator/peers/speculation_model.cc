@@ -14,7 +14,6 @@ namespace {
 // some 100 of all.
 constexpr double kTimesRounds = 16;
 constexpr double kTokensFade = FadeOver(100);
-constexpr double kTrialsFade = FadeOver(64);
 // What would have come of a round's drafts, had the drafter ended them at
 // that stop or a later one; no drafts where that is not known.
 DraftPlaces::Drafts EndedAt(int stop, const RoundStats& round,
@@ -44,11 +43,6 @@ void SpeculationModel::Learn(const RoundStats& round,
   ahead_.Learn(round, {.is_ahead = circumstances.is_ahead,
                        .drafts_ahead = circumstances.drafts_ahead,
                        .num_sessions = circumstances.num_sessions});
-  // One user waits for nobody's rows: what looks like it is the network.
-  is_alone_ = circumstances.num_sessions == 1;
-  if (!is_alone_ && circumstances.is_trial && round.num_by_drafter() > 0) {
-    LearnWait(round);
-  }
   LearnTimes(round, circumstances);
 }
 
@@ -72,10 +66,11 @@ void SpeculationModel::LearnAcceptance(const RoundStats& round,
 void SpeculationModel::LearnTimes(const RoundStats& round,
                                   const Circumstances& circumstances) {
   const double fade = FadeOver(kTimesRounds, circumstances.num_sessions);
-  for (Mean* time : {&draft_calls_, &draft_tokens_, &verify_calls_,
-                     &plain_calls_, &drafts_, &rest_}) {
+  for (Mean* time :
+       {&draft_calls_, &draft_tokens_, &verify_calls_, &plain_calls_, &rest_}) {
     time->Fade(fade);
   }
+  queue_.Fade(fade);
   const RoundStats::Link& draft = round.drafter;
   if (circumstances.asked.num_drafts > 0 &&
       round.ahead.outcome != AheadStats::Outcome::kHit) {
@@ -83,17 +78,28 @@ void SpeculationModel::LearnTimes(const RoundStats& round,
                      round.ahead.wait_seconds);
     draft_tokens_.Add(draft.compute_seconds / std::max(1, round.num_drafted));
   }
-  if (round.num_by_drafter() > 0) drafts_.Add(round.num_drafted);
   const RoundStats::Link& verify = round.verifier;
   // A run waits for the passes of others, and not only for the network.
   const bool tells_network =
       round.num_more == 0 || circumstances.num_sessions == 1;
-  LearnVerifyCall(round.num_by_drafter() > 0, tells_network,
-                  verify.call_seconds - verify.compute_seconds);
-  passes_.Learn(round.num_drafted + 1,
-                verify.compute_seconds / round.num_passes(),
-                circumstances.num_sessions);
+  LearnVerifyCall(
+      round.num_by_drafter() > 0, tells_network,
+      verify.call_seconds - verify.compute_seconds - verify.queue_seconds);
+  LearnPass(round, circumstances.num_sessions);
   rest_.Add(round.round_seconds - draft.call_seconds - verify.call_seconds);
+}
+
+void SpeculationModel::LearnPass(const RoundStats& round, int num_sessions) {
+  const RoundStats::Link& verify = round.verifier;
+  const int num_rows = round.num_drafted + 1;
+  const double seconds = verify.compute_seconds / round.num_passes();
+  // An older verifier does not tell.
+  const double sharing =
+      verify.own_seconds > 0
+          ? std::max(1.0, verify.compute_seconds / verify.own_seconds)
+          : 1;
+  queue_.Add(verify.queue_seconds, seconds);
+  passes_.Learn(num_rows, sharing, seconds, num_sessions);
 }
 
 void SpeculationModel::LearnVerifyCall(bool has_drafts, bool tells_network,
@@ -106,13 +112,6 @@ void SpeculationModel::LearnVerifyCall(bool has_drafts, bool tells_network,
   // the one that is not.
   if (tells_network && own.weight > 1 && own.weight > other.weight)
     other.value += own.value - before;
-}
-
-void SpeculationModel::LearnWait(const RoundStats& round) {
-  const RoundStats::Link& verify = round.verifier;
-  wait_.Add(round.num_drafted - drafts_.value,
-            verify.call_seconds - verify.compute_seconds - verify_calls_.value,
-            kTrialsFade);
 }
 
 double SpeculationModel::Seconds(const DraftLength& length) const {
@@ -181,14 +180,12 @@ std::optional<double> SpeculationModel::OtherWay(
 
 double SpeculationModel::VerifySeconds(const DraftLength& length,
                                        double pass_seconds) const {
-  if (length.num_drafts > 0) {
-    const double by_draft = is_alone_ ? 0 : wait_.PerUnit();
-    return pass_seconds +
-           std::max(0.0, verify_calls_.value +
-                             by_draft * (Made(length) - drafts_.value));
-  }
-  return pass_seconds +
-         (plain_calls_.weight > 0 ? plain_calls_.value : verify_calls_.value);
+  const bool drafts = length.num_drafts > 0;
+  const bool knows_own = drafts || plain_calls_.weight > 0;
+  const double call =
+      drafts || !knows_own ? verify_calls_.value : plain_calls_.value;
+  const double of_one = drafts ? pass_seconds : PlainPassSeconds();
+  return pass_seconds + queue_.Value() * of_one + std::max(0.0, call);
 }
 
 DraftLength SpeculationModel::Best(int least, int most) const {

@@ -28,7 +28,6 @@ class SpeculationModel {
     int num_sessions = 1;       // at work, whose rounds are learned as well
     bool is_ahead = false;      // drafts are asked for ahead where that can be
     bool drafts_ahead = false;  // those of the next round were
-    bool is_trial = false;
   };
 
   // Chooses among so many of the stops, from the first one on.
@@ -77,8 +76,8 @@ class SpeculationModel {
   using Mean = FadingMean;
 
   void LearnTimes(const RoundStats& round, const Circumstances& circumstances);
+  void LearnPass(const RoundStats& round, int num_sessions);
   void LearnVerifyCall(bool has_drafts, bool tells_network, double seconds);
-  void LearnWait(const RoundStats& round);
 
   // What the verifier computes, on average: longer than it would take for as
   // many rows as there are on average, where the passes are a staircase.
@@ -99,17 +98,15 @@ class SpeculationModel {
   PlainRounds plain_ = {};
   Mean draft_calls_ = {};   // less what the drafter computed
   Mean draft_tokens_ = {};  // what it computed, a pass of its own
-  // Less what the verifier computed: the network and, under load, the wait for
-  // the pass of others, which is another one where nobody drafts.
+  // Less what the verifier computed and its queue, where it tells that one:
+  // the network, which is another one for runs of several passes.
   Mean verify_calls_ = {};
   Mean plain_calls_ = {};
+  // Under load each user waits for the passes of others: what a queue takes
+  // beside the passes that follow it, whoever drafts how much.
+  FadingQuotient queue_ = {};
   PassCurve passes_ = {};  // what that computed, by the session's rows
-  Mean drafts_ = {};       // of a round that drafted
-  // Under load each user waits for the rows of all: how much longer a
-  // verification is by a draft. Learnt from trials, as K follows the network.
-  FadingSlope wait_ = {};
-  bool is_alone_ = true;
-  Mean rest_ = {};  // of a round, beside its calls
+  Mean rest_ = {};         // of a round, beside its calls
   AheadTimes ahead_ = {};
 };
 

@@ -67,20 +67,51 @@ TEST(SpeculationModelTest, LookupsThatFillInSayNothingOfTheDrafter) {
 // One round of the change tries another number of drafts.
 TEST(SpeculationModelTest, ANetworkThatChangesMakesNoDraftDearer) {
   SpeculationModel model;
-  const auto learn = [&](int num_drafts, double network, bool is_trial) {
+  const auto learn = [&](int num_drafts, double network) {
     model.Learn(
         {.num_drafted = num_drafts,
          .num_accepted = num_drafts,
          .round_seconds = 0.03 + 2 * network,
          .drafter = {.call_seconds = network},
          .verifier = {.call_seconds = 0.03 + network, .compute_seconds = 0.03}},
-        {.asked = {.num_drafts = num_drafts}, .is_trial = is_trial});
+        {.asked = {.num_drafts = num_drafts}});
   };
-  for (int i = 0; i < 100; ++i) learn(8, 0.04, /*is_trial=*/false);
-  learn(4, 0.001, /*is_trial=*/true);
-  for (int i = 0; i < 100; ++i) learn(8, 0.001, /*is_trial=*/false);
+  for (int i = 0; i < 100; ++i) learn(8, 0.04);
+  learn(4, 0.001);
+  for (int i = 0; i < 100; ++i) learn(8, 0.001);
   EXPECT_NEAR(model.Seconds({.num_drafts = 12}),
               model.Seconds({.num_drafts = 8}), 1e-3);
+}
+
+// Users of a verifier draft four tokens each and wait half a pass of others: if
+// they drafted fewer, both passes would be shorter.
+TEST(SpeculationModelTest, AQueueIsAsMuchShorterAsThePassesAre) {
+  constexpr int kNumUsers = 8;
+  const auto pass = [](int num_drafts) {
+    return 0.02 + 0.002 * kNumUsers * (num_drafts + 1);
+  };
+  SpeculationModel model;
+  const auto learn = [&](int num_drafts) {
+    const double computed = pass(num_drafts);
+    const double queue = computed / 2;
+    model.Learn(
+        {.num_drafted = num_drafts,
+         .num_accepted = num_drafts,
+         .round_seconds = 0.001 + queue + computed,
+         .drafter = {.call_seconds = num_drafts > 0 ? 0.001 : 0},
+         .verifier = {.call_seconds = queue + computed,
+                      .compute_seconds = computed,
+                      .own_seconds = computed / kNumUsers,
+                      .queue_seconds = queue}},
+        {.asked = {.num_drafts = num_drafts}, .num_sessions = kNumUsers});
+  };
+  for (const int num_drafts : {4, 0, 4}) {
+    for (int i = 0; i < 10 * kNumUsers; ++i) learn(num_drafts);
+  }
+  for (const int k : {0, 4, 8}) {
+    const double round = (k > 0 ? 0.001 : 0) + 1.5 * pass(k);
+    EXPECT_NEAR(model.Seconds({.num_drafts = k}), round, 0.05 * round) << k;
+  }
 }
 
 // A verifier that goes on by itself spends the call's own time once.

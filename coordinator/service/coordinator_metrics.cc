@@ -170,8 +170,8 @@ CoordinatorMetrics::Counters CoordinatorMetrics::AddPositions(
 void CoordinatorMetrics::Count(const Peer& peer, const RoundStats::Link& link) {
   // A call that failed says nothing of the network, however long it took.
   if (link.call_seconds > 0 && link.num_failures == 0) {
-    peer.network.Observe(
-        std::max(0.0, link.call_seconds - link.compute_seconds));
+    peer.network.Observe(std::max(
+        0.0, link.call_seconds - link.compute_seconds - link.queue_seconds));
   }
   peer.sent.Increment(static_cast<double>(link.sent_bytes));
   peer.received.Increment(

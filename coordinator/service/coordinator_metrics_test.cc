@@ -111,7 +111,8 @@ TEST_F(CoordinatorMetricsTest, WaitsForDraftsMadeAheadAreNoTimeOfTheNetwork) {
   miss.round->ahead = {.outcome = AheadStats::Outcome::kMiss,
                        .wait_seconds = 0.25};
   miss.round->drafter.call_seconds = 0.25 + 0.75;
-  miss.round->drafter.compute_seconds = 0.5;
+  miss.round->drafter.compute_seconds = 0.25;
+  miss.round->drafter.queue_seconds = 0.25;
   tally.Round(miss);
   EXPECT_THAT(
       Page(),

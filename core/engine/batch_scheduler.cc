@@ -193,11 +193,12 @@ void BatchScheduler::End(std::unique_ptr<Job> job, absl::Status why,
   if (job->is_ahead() && (absl::IsCancelled(why) || job->is_cancelled())) {
     metrics_.num_tokens_given_up += job->num_branch_rows;
   }
+  job->ending.queue_seconds =
+      std::max(0.0, EngineMetrics::Seconds(now - job->submitted) -
+                        job->ending.compute_seconds);
   if (why.ok() && !job->is_ahead() && !job->ending.miss.has_value()) {
-    const double waited = EngineMetrics::Seconds(now - job->submitted) -
-                          job->ending.compute_seconds;
     (job->had_chunks ? metrics_.prefill_queued : metrics_.decode_queued)
-        .Observe(std::max(0.0, waited));
+        .Observe(job->ending.queue_seconds);
   }
   num_reprefills_ -= job->is_reprefill();
   if (job->is_moved()) {

@@ -59,6 +59,24 @@ TEST_F(BatchSchedulerTest, OfAPassEachHasItsRowsShareForItsOwn) {
   };
   EXPECT_NEAR(of_others(1), 0.075, 1e-9);
   EXPECT_NEAR(of_others(2), 0.025, 1e-9);
+  // So it is in later rounds, in each of their passes.
+  Submit(1, 1, {.num_more = 1});
+  Submit(2, 3, {.num_more = 1});
+  RunPass(milliseconds(100));
+  RunPass(milliseconds(100));
+  EXPECT_NEAR(of_others(1), 0.075 + 0.05, 1e-9);
+  EXPECT_NEAR(of_others(2), 0.025 + 0.05, 1e-9);
+}
+
+TEST_F(BatchSchedulerTest, TheQueueIsThePassesThatACallWasNotIn) {
+  Submit(1, 8);
+  BeginPass();
+  Submit(2, 8);
+  EndPass(milliseconds(100));
+  RunPass(milliseconds(30));
+  EXPECT_NEAR(endings_[1].queue_seconds, 0, 1e-9);
+  EXPECT_NEAR(endings_[2].queue_seconds, 0.1, 1e-3);
+  EXPECT_NEAR(endings_[2].compute_seconds, 0.03, 1e-3);
 }
 
 TEST_F(BatchSchedulerTest, OfWhatTheModelDrewIsCachedWhatTheWorkKeeps) {

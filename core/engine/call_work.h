@@ -41,11 +41,10 @@ class CallWork : public Work {
       reply_.outcome = *ending.miss;
     }
     reply_.header.compute_seconds = ending.compute_seconds;
-    if (request().header.incarnation.is_none()) {
-      reply_.header.own_seconds = ending.own_seconds;
-      if (request().header.is_moved) {
-        reply_.header.next_reprefill_in = ending.next_reprefill_in;
-      }
+    reply_.header.own_seconds = ending.own_seconds;
+    reply_.header.queue_seconds = ending.queue_seconds;
+    if (request().header.incarnation.is_none() && request().header.is_moved) {
+      reply_.header.next_reprefill_in = ending.next_reprefill_in;
     }
     done_(std::move(reply_));
   }

@@ -19,7 +19,8 @@ void CountTime(Job& job, Job::Clock::duration time,
                Job::Clock::duration own_time, bool has_others,
                EngineMetrics& metrics) {
   job.ending.compute_seconds += EngineMetrics::Seconds(time);
-  if (job.has_taken) return;  // a text's time is that until its first rows
+  // What an opening took is what its text did, until its first rows.
+  if (job.is_opening && job.has_taken) return;
   job.ending.own_seconds += EngineMetrics::Seconds(own_time);
   if (!job.is_reprefill()) return;
   if (has_others && job.is_moved()) job.time_of_others += own_time;

@@ -62,6 +62,7 @@ struct Ending {
       {};                      // where the status is OK: the cache did not fit
   double compute_seconds = 0;  // in passes and in Take, waiting left out
   double own_seconds = 0;      // of those: its rows' share of the passes
+  double queue_seconds = 0;    // what it waited beside them
   // The node may be sent the next moved stream in so long (ReprefillBudget);
   // negative: since so long.
   double next_reprefill_in = 0;

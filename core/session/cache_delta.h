@@ -75,7 +75,8 @@ struct ReplyHeader {
   uint64_t step = 0;
   int cached_length = 0;
   double compute_seconds = 0;
-  double own_seconds = 0;  // of those, for its own rows; 0: is not known
+  double own_seconds = 0;    // of those, for its own rows; 0: is not known
+  double queue_seconds = 0;  // that it waited at the node; 0: or is not known
   // The node may be sent the next moved stream in so long; negative: since so
   // long. Nothing: is not known.
   std::optional<double> next_reprefill_in = {};

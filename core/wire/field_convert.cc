@@ -168,6 +168,9 @@ v1::ReplyHeader ToProto(const ReplyHeader& header) {
   if (header.own_seconds > 0) {
     SetDuration(header.own_seconds, proto.mutable_own_compute_time());
   }
+  if (header.queue_seconds > 0) {
+    SetDuration(header.queue_seconds, proto.mutable_queue_time());
+  }
   if (header.next_reprefill_in.has_value()) {
     SetDuration(*header.next_reprefill_in, proto.mutable_next_reprefill_in());
   }
@@ -182,7 +185,8 @@ absl::StatusOr<ReplyHeader> FromProto(const v1::ReplyHeader& proto) {
       .incarnation = Incarnation::FromBytes(proto.incarnation()),
       .step = proto.step(),
       .compute_seconds = ToSeconds(proto.compute_time()),
-      .own_seconds = ToSeconds(proto.own_compute_time())};
+      .own_seconds = ToSeconds(proto.own_compute_time()),
+      .queue_seconds = ToSeconds(proto.queue_time())};
   OUTRIDER_ASSIGN_OR_RETURN(header.cached_length,
                             ToLength(proto.cached_length(), "cached_length"));
   OUTRIDER_ASSIGN_OR_RETURN(header.reused_length,

@@ -110,6 +110,7 @@ class Largest {
             .cached_length = context_length_,
             .compute_seconds = 1e6 + 1e-9,
             .own_seconds = 1e6 + 1e-9,
+            .queue_seconds = 1e6 + 1e-9,
             .next_reprefill_in = -1e6 - 1e-9};
   }
   SamplingParams Sampling() const {

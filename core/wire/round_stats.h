@@ -53,6 +53,8 @@ struct RoundStats {
   struct Link {
     double call_seconds = 0;     // network included
     double compute_seconds = 0;  // the node's own share
+    double own_seconds = 0;      // of those, for its rows; 0: is not known
+    double queue_seconds = 0;    // of the node; 0: or is not known
     int64_t wire_bytes = 0;      // protobuf, both directions
     int64_t sent_bytes = 0;      // of them, to the node
     int num_messages = 0;        // requests and replies, of misses too
@@ -66,6 +68,8 @@ struct RoundStats {
     void Add(const Link& other) {
       call_seconds += other.call_seconds;
       compute_seconds += other.compute_seconds;
+      own_seconds += other.own_seconds;
+      queue_seconds += other.queue_seconds;
       wire_bytes += other.wire_bytes;
       sent_bytes += other.sent_bytes;
       num_messages += other.num_messages;

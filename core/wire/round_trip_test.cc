@@ -57,6 +57,7 @@ DraftReply ReplyOf(Draft draft) {
                      .cached_length = 6,
                      .compute_seconds = 0.25,
                      .own_seconds = 0.125,
+                     .queue_seconds = 0.0625,
                      .next_reprefill_in = -0.5,
                      .reused_length = 3,
                      .is_draining = true},
@@ -165,6 +166,7 @@ TEST(RoundTripTest, RowsOfOneTokenAreNotSentAndComeBack) {
   EXPECT_EQ(returned.header.cached_length, 6);
   EXPECT_EQ(returned.header.compute_seconds, 0.25);
   EXPECT_EQ(returned.header.own_seconds, 0.125);
+  EXPECT_EQ(returned.header.queue_seconds, 0.0625);
   EXPECT_EQ(returned.header.next_reprefill_in, -0.5);
   EXPECT_EQ(returned.header.reused_length, 3);
   EXPECT_TRUE(returned.header.is_draining);

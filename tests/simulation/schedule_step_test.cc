@@ -16,8 +16,8 @@ double BestRate(const TimedWorld& world, Schedule schedule) {
     if (is_ahead && schedule == Schedule::kSequential) break;
     for (const int k : {0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16}) {
       TimedRounds rounds(world, {.k = k, .is_ahead = is_ahead}, /*seed=*/1);
-      rounds.Run(20);
-      best = std::max(best, rounds.Run(1500));
+      rounds.Run(20 * world.num_users);
+      best = std::max(best, rounds.Run(std::max(1500, 60 * world.num_users)));
     }
   }
   return best;
@@ -80,6 +80,39 @@ TEST(ScheduleStepTest, InTurnAutoStopsDraftingWhereTheNetworkBecomesTooFar) {
         SharesOfBest(near, far, /*rounds_before=*/1000, Schedule::kSequential);
     EXPECT_GE(shares.soon, 0.95) << near.Name();
     EXPECT_GE(shares.later, 0.95) << near.Name();
+  }
+}
+
+// A pass takes as long as the rows of all, and one user drafts more than many
+// should: what these cost each other is seen from their first passes on.
+TEST(ScheduleStepTest, ACrowdIsDraftedForAsItShouldBeWithin16RoundsOfEach) {
+  struct Crowd {
+    int num_before = 0;
+    int num_users = 0;
+  };
+  constexpr int kSeeds = 3;
+  for (const double row : {0.00025, 0.002}) {
+    for (const double round_trip : {0.0, 0.02}) {
+      for (const Crowd& crowd : {Crowd{1, 8}, {1, 32}, {1, 64}, {8, 64}}) {
+        TimedWorld few = {.round_trip = round_trip,
+                          .row = row,
+                          .num_users = crowd.num_before};
+        TimedWorld many = few;
+        many.num_users = crowd.num_users;
+        double rate = 0;
+        for (uint32_t seed = 1; seed <= kSeeds; ++seed) {
+          TimedRounds rounds(
+              few, {.is_by_control = true, .schedule = Schedule::kSequential},
+              seed);
+          rounds.Run(300 * crowd.num_before);
+          rounds.Join(crowd.num_users - crowd.num_before);
+          rounds.Run(16 * crowd.num_users);
+          rate += rounds.Run(48 * crowd.num_users) / kSeeds;
+        }
+        EXPECT_GE(rate, 0.93 * BestRate(many, Schedule::kSequential))
+            << crowd.num_before << " -> " << many.Name() << ", row " << row;
+      }
+    }
   }
 }
 

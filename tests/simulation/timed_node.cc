@@ -39,7 +39,8 @@ void TimedNode::Submit(Call call) {
     double& usual = usual_returns_[session];
     usual = (usual + agenda_.now() - last->second) / 2;
   }
-  (call.is_ahead ? ahead_ : running_).push_back({.call = std::move(call)});
+  (call.is_ahead ? ahead_ : running_)
+      .push_back({.call = std::move(call), .submitted = agenda_.now()});
   Look();
 }
 
@@ -73,9 +74,10 @@ void TimedNode::RunPass() {
   for (const Job& job : jobs) num_rows += job.next();
   const double seconds = costs_.Seconds(num_rows);
   pass_time_.Observe(num_rows, Seconds(seconds));
-  agenda_.At(agenda_.now() + seconds, [this, seconds, taken = std::move(jobs)] {
-    EndPass(taken, seconds);
-  });
+  agenda_.At(agenda_.now() + seconds,
+             [this, seconds, num_rows, taken = std::move(jobs)] {
+               EndPass(taken, seconds, num_rows);
+             });
 }
 
 std::vector<TimedNode::Job> TimedNode::TakeNext() {
@@ -95,10 +97,11 @@ std::vector<TimedNode::Job> TimedNode::TakeNext() {
   return jobs;
 }
 
-void TimedNode::EndPass(std::vector<Job> jobs, double seconds) {
+void TimedNode::EndPass(std::vector<Job> jobs, double seconds, int num_rows) {
   is_passing_ = false;
   for (Job& job : jobs) {
-    job.seconds += seconds;
+    job.time.seconds += seconds;
+    job.time.own_seconds += seconds * job.next() / num_rows;
     if (!job.is_last()) {
       ++job.num_done;
       (job.call.is_ahead ? ahead_ : running_).push_back(std::move(job));
@@ -107,7 +110,8 @@ void TimedNode::EndPass(std::vector<Job> jobs, double seconds) {
     const int session = job.call.session;
     answered_[session] = agenda_.now();
     hold_.Expect(IdOf(session), Now(), Seconds(usual_returns_[session]));
-    job.call.done(job.seconds);
+    job.time.queue_seconds = agenda_.now() - job.submitted - job.time.seconds;
+    job.call.done(job.time);
   }
   Look();
 }

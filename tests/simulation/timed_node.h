@@ -50,14 +50,20 @@ class Agenda {
 // is cheap beside others, as ReadyWork has it.
 class TimedNode {
  public:
+  // Seconds in passes, the share of the call's own rows, and beside them.
+  struct Time {
+    double seconds = 0;
+    double own_seconds = 0;
+    double queue_seconds = 0;
+  };
+
   // Steps of so many rows, one after another.
   struct Call {
     int session = 0;
     std::vector<int> rows = {};
     bool is_ahead = false;
     bool is_joined = false;  // but for its last step it stays (Want)
-    // Seconds in passes.
-    std::function<void(double)> done = {};
+    std::function<void(const Time&)> done = {};
   };
 
   // What a pass takes, in seconds.
@@ -81,7 +87,8 @@ class TimedNode {
   struct Job {
     Call call = {};
     size_t num_done = 0;  // steps
-    double seconds = 0;
+    Time time = {};
+    double submitted = 0;
     int next() const { return call.rows[num_done]; }
     bool is_last() const { return num_done + 1 == call.rows.size(); }
   };
@@ -90,7 +97,7 @@ class TimedNode {
   void Look();
   void RunPass();
   std::vector<Job> TakeNext();
-  void EndPass(std::vector<Job> jobs, double seconds);
+  void EndPass(std::vector<Job> jobs, double seconds, int num_rows);
 
   Agenda& agenda_;
   const Costs costs_;

@@ -41,14 +41,18 @@ TimedRounds::TimedRounds(const TimedWorld& world, const TimedWay& way,
                           .tile = world.tile,
                           .tile_rows = world.tile_rows}),
       control_(way.schedule) {
-  for (int i = 0; i < world.num_users; ++i) {
+  Join(world.num_users);
+}
+
+void TimedRounds::Join(int num_users) {
+  for (int i = 0; i < num_users; ++i) {
     User& user = users_.emplace_back(
-        User{.number = i,
+        User{.number = static_cast<int>(users_.size()),
              .run = MeasuredRunLength(MeasuredRunLength::kDefaultMost, [this] {
                return way_.is_by_control ? control_.MayHaveCompany()
                                          : users_.size() > 1;
              })});
-    agenda_.At(0.0001 * i, [this, &user] { Begin(user); });
+    agenda_.At(agenda_.now() + 0.0001 * i, [this, &user] { Begin(user); });
   }
 }
 
@@ -118,8 +122,8 @@ void TimedRounds::DraftInTurn(User& user) {
   agenda_.At(asked + world_.round_trip / 2, [this, &user, asked, k] {
     drafter_.Submit({.session = user.number,
                      .rows = std::vector<int>(k, 1),
-                     .done = [this, &user, asked](double seconds) {
-                       user.round.drafter.compute_seconds = seconds;
+                     .done = [this, &user, asked](const TimedNode::Time& time) {
+                       user.round.drafter.compute_seconds = time.seconds;
                        agenda_.At(agenda_.now() + world_.round_trip / 2,
                                   [this, &user, asked] {
                                     user.round.drafter.call_seconds +=
@@ -139,14 +143,14 @@ void TimedRounds::Verify(User& user) {
   const double one_way = jitter * world_.round_trip / 2;
   agenda_.At(agenda_.now() + one_way, [this, &user, one_way] {
     std::vector<int> rows(user.round.num_passes(), user.round.num_drafted + 1);
-    verifier_.Submit({.session = user.number,
-                      .rows = std::move(rows),
-                      .is_joined = true,
-                      .done = [this, &user, one_way](double seconds) {
-                        agenda_.At(
-                            agenda_.now() + one_way,
-                            [this, &user, seconds] { End(user, seconds); });
-                      }});
+    verifier_.Submit(
+        {.session = user.number,
+         .rows = std::move(rows),
+         .is_joined = true,
+         .done = [this, &user, one_way](const TimedNode::Time& time) {
+           agenda_.At(agenda_.now() + one_way,
+                      [this, &user, time] { End(user, time); });
+         }});
   });
 }
 
@@ -169,8 +173,8 @@ void TimedRounds::AskAhead(User& user) {
     drafter_.Submit({.session = user.number,
                      .rows = rows,
                      .is_ahead = true,
-                     .done = [this, &user, asked](double seconds) {
-                       user.ahead.compute_seconds = seconds;
+                     .done = [this, &user, asked](const TimedNode::Time& time) {
+                       user.ahead.compute_seconds = time.seconds;
                        agenda_.At(agenda_.now() + world_.round_trip / 2,
                                   [this, &user, asked] {
                                     user.ahead.call_seconds =
@@ -182,14 +186,16 @@ void TimedRounds::AskAhead(User& user) {
   });
 }
 
-void TimedRounds::End(User& user, double compute_seconds) {
+void TimedRounds::End(User& user, const TimedNode::Time& computed) {
   RoundStats& round = user.round;
   std::bernoulli_distribution stands(world_.acceptance);
   while (round.num_accepted < round.num_drafted && stands(generator_)) {
     ++round.num_accepted;
   }
   round.verifier = {.call_seconds = agenda_.now() - user.verify_began,
-                    .compute_seconds = compute_seconds};
+                    .compute_seconds = computed.seconds,
+                    .own_seconds = computed.own_seconds,
+                    .queue_seconds = computed.queue_seconds};
   round.round_seconds = agenda_.now() - user.began;
   user.ahead.all_stood = round.num_accepted == round.num_drafted;
   outcomes_.Learn(round);

@@ -51,6 +51,9 @@ class TimedRounds {
   // as they are.
   void Become(const TimedWorld& world) { world_ = world; }
 
+  // So many more users come.
+  void Join(int num_users);
+
   // Tokens a second that such choices give on average.
   double Run(int num_rounds);
 
@@ -81,7 +84,7 @@ class TimedRounds {
   void DraftInTurn(User& user);
   void Verify(User& user);
   void AskAhead(User& user);
-  void End(User& user, double compute_seconds);
+  void End(User& user, const TimedNode::Time& computed);
 
   TimedWorld world_;
   const TimedWay way_;
