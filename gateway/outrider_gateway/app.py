@@ -235,6 +235,8 @@ class Gateway:
     async def metrics(self, request: Request) -> Response:
         del request
         METRICS.coordinators.set(len(self._parts.coordinators))
+        for file, expiry in self._parts.coordinators.certificate_expiries().items():
+            METRICS.certificate_expiry.labels("gateway", file).set(expiry)
         return Response(prometheus_client.generate_latest(METRICS.registry),
                         media_type=prometheus_client.CONTENT_TYPE_LATEST)
 
