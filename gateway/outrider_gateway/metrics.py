@@ -41,6 +41,8 @@ class Metrics:
         self.certificate_expiry = Gauge("outrider_tls_certificate_expiration_timestamp_seconds",
                                         "Unix time at which a certificate in use expires, by the flag that names "
                                         "its file; of several the first.", ["role", "file"], registry=self.registry)
+        self.ready = Gauge("outrider_gateway_ready", "1 where requests are welcome, as /health says, else 0.",
+                           registry=self.registry)
         self.coordinators = Gauge("outrider_gateway_coordinators", "Coordinators' addresses known.",
                                   registry=self.registry)
 
