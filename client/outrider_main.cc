@@ -2,7 +2,9 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 
+#include "absl/strings/str_cat.h"
 #include "bench/command/bench_command.h"
+#include "bench/load/build_commit.h"
 #include "client/command.h"
 #include "client/describe_command.h"
 #include "client/generate_command.h"
@@ -14,7 +16,9 @@ int main(int argc, char** argv) {
   outrider::SetUpGrpc();
 
   CLI::App app("Speculative decoding over gRPC: the client.", "outrider");
-  app.set_version_flag("--version", "outrider " OUTRIDER_VERSION);
+  app.set_version_flag("--version",
+                       absl::StrCat("outrider " OUTRIDER_VERSION " ",
+                                    outrider::bench::kBuildCommit));
   app.require_subcommand(1);
   app.get_formatter()->column_width(36);
 

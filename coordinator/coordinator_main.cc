@@ -27,6 +27,7 @@
 #include "core/rpc/resolver.h"
 #include "core/rpc/server.h"
 #include "core/rpc/server_flags.h"
+#include "core/rpc/tls_metrics.h"
 #include "core/tokenizer/tokenizer_loader.h"
 
 namespace outrider {
@@ -96,6 +97,7 @@ absl::Status Serve(Flags flags) {
       {{"role", "coordinator"}, {"model_name", ModelNameOf(flags)}});
   CoordinatorMetrics metrics(registry);
   AddPoolMetrics(pool, flags.nodes.drafters.size(), registry);
+  AddTlsMetrics(flags.server.rpc.tls, registry);
   GenerationServiceImpl service({.pool = pool,
                                  .queue = queue,
                                  .tokenizer = tokenizer.get(),

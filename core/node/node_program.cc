@@ -18,6 +18,7 @@
 #include "core/node/node_metrics.h"
 #include "core/node/serve_node.h"
 #include "core/rpc/channel.h"
+#include "core/rpc/tls_metrics.h"
 
 namespace outrider {
 namespace {
@@ -49,6 +50,7 @@ absl::Status Serve(const NodeProgram& program, const NodeFlags& flags,
   MetricRegistry metrics(
       {{"role", program.role}, {"model_name", description.model_name}});
   AddNodeMetrics(metrics, node, program.method, flags.simulation.enabled);
+  AddTlsMetrics(flags.server.rpc.tls, metrics);
   until_it_serves.reset();
   return ServeNode({.name = absl::StrCat("outrider-", program.role),
                     .what = Summary(description),

@@ -59,7 +59,7 @@ class OverlayTest(unittest.TestCase):
     def render_with(self, component):
         with tempfile.TemporaryDirectory() as folder:
             deploy = os.path.relpath(manifests.DEPLOY, os.path.realpath(folder))
-            components = ("model-volume", "tls", component)
+            components = ("model-volume", "tls", component, "images")
             (pathlib.Path(folder) / "kustomization.yaml").write_text(
                 "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nnamespace: outrider\n"
                 f"resources: [{deploy}/base]\n"
@@ -280,14 +280,15 @@ class KubectlTest(unittest.TestCase):
 class BuildTest(unittest.TestCase):
     """build.sh up to its builder; deploy/check/containers.py really builds."""
 
-    def build(self, *words, installed):
+    def build(self, *words, installed, target="demo-models", commit=None):
         with tempfile.TemporaryDirectory() as folder:
             for name in installed:
                 path = pathlib.Path(folder) / name
                 path.write_text(f"#!/bin/sh\necho called {name} $*\n")
                 path.chmod(0o755)
-            environment = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
-            return subprocess.run([manifests.DEPLOY / "images/build.sh", *words, "demo-models"],
+            environment = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"} | (
+                {"OUTRIDER_COMMIT": commit} if commit else {})
+            return subprocess.run([manifests.DEPLOY / "images/build.sh", *words, target],
                                   env=environment, capture_output=True, text=True)
 
     def test_images_go_to_the_store_of_the_builder_that_was_asked_for(self):
@@ -296,6 +297,41 @@ class BuildTest(unittest.TestCase):
             self.assertIn(f"called {called} ", run.stdout)
             self.assertIn("localhost/outrider-demo-models:latest", run.stdout)
             self.assertEqual(run.returncode, 0, run.stderr)
+
+    def test_an_image_is_named_and_labelled_by_its_commit(self):
+        commit = "3f2a1b4c5d6e7f8091a2b3c4d5e6f70819223344"
+        for changed in ("", "-dirty"):
+            run = self.build("--builder", "docker", installed=["docker"], commit=commit + changed)
+            self.assertEqual(run.returncode, 0, run.stderr)
+            self.assertIn(f" --tag=localhost/outrider-demo-models:3f2a1b4c5d6e{changed} ", run.stdout)
+            self.assertIn(f" --label org.opencontainers.image.revision={commit}{changed} ", run.stdout)
+            self.assertRegex(run.stdout, r" --label org\.opencontainers\.image\.version=\d")
+            self.assertIn(f"newTag: {json.dumps(commit[:12] + changed)}", run.stdout.splitlines()[-1])
+
+    def test_without_a_repository_no_tag_names_a_commit(self):
+        run = self.build("--builder", "docker", installed=["docker"], commit="unknown")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertNotIn("unknown", run.stdout)
+        self.assertNotIn("revision", run.stdout)
+        self.assertIn("no tag names a commit", run.stderr)
+
+    def test_programs_of_another_commit_are_not_packed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = pathlib.Path(folder) / "outrider"
+            program.write_text("#!/bin/sh\necho outrider 0.1.0 000000000000\n")
+            program.chmod(0o755)
+            run = self.build("--builder", "docker", "--prebuilt", folder, installed=["docker"], target="coordinator",
+                             commit="3f2a1b4c5d6e7f8091a2b3c4d5e6f70819223344")
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("are of 000000000000, and this tree is 3f2a1b4c5d6e", run.stderr)
+        self.assertNotIn("called docker", run.stdout)
+
+    def test_one_tag_is_that_of_all_images_of_a_release(self):
+        component = manifests.DEPLOY / "components/images/kustomization.yaml"
+        named = yaml.safe_load(component.read_text())["images"]
+        self.assertEqual({one["name"] for one in named}, set(sizes.IMAGES) - {"outrider-demo-models"})
+        self.assertEqual(len({one["newTag"] for one in named}), 1)
+        self.assertEqual(component.read_text().count("newTag: *tag"), len(named) - 1)
 
     def test_a_builder_that_is_not_known(self):
         run = self.build("--builder", "kaniko", installed=[])

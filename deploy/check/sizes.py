@@ -25,7 +25,8 @@ LOADS = {"outrider_requests_waiting", "outrider_requests_running", "outrider_gat
 USERS = "outrider_sessions"
 LEAST_CLAIM = 1 << 30  # 200Mi is no 200Gi
 LONGEST_WINDOW = 3600  # that an autoscaler may have
-SOURCES = {"coordinator": ["coordinator"], "drafter": ["core/node", "drafter"], "verifier": ["core/node", "verifier"],
+SOURCES = {"coordinator": ["coordinator", "core/rpc"], "drafter": ["core/node", "core/rpc", "drafter"],
+           "verifier": ["core/node", "core/rpc", "verifier"],
            "gateway": ["gateway/outrider_gateway"]}
 
 

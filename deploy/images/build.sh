@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # build.sh [--builder NAME] [--base IMAGE] [--prebuilt BIN] [TARGET...]: builds the
-# images as localhost/outrider-TARGET:latest, and :VERSION.
+# images as localhost/outrider-TARGET:COMMIT, which never names another build, and as
+# :VERSION and :latest, which are those of the last one.
 #   --builder NAME   buildah, docker or podman, in whose store the images are then;
 #                    otherwise the first of these that is installed
 #   --base IMAGE     in place of debian:12-slim, such as a local one, or one that
 #                    trusts your proxy's authority
 #   --prebuilt BIN   takes the programs of that folder; nothing is compiled. They
-#                    must have been built on Debian 12, and so must be this machine's
+#                    must be of this commit and built on Debian 12, and so must be this machine's
 #                    Python, whose packages the gateway's image gets.
 # TARGETs: coordinator gateway node-cpu demo-models (all four by default), node-cuda,
 # only with --prebuilt: its kernels for GPUs are BIN/../lib/liboutrider_cuda_kernels.so,
@@ -35,6 +36,12 @@ if [[ " ${targets[*]} " == *" node-cuda "* ]]; then
     echo "build.sh: $prebuilt/../lib has no kernels for GPUs; \`make kernels\` builds them where the CUDA Toolkit is" >&2 && exit 1
   fi
 fi
+short() { # a commit by its first twelve digits, with "-dirty" where files were changed
+  local hash=${1%%-*}
+  printf '%s%s' "${hash:0:12}" "${1#"$hash"}"
+}
+revision=${OUTRIDER_COMMIT:-$(git describe --always --dirty --abbrev=40 --exclude='*' 2>/dev/null || echo unknown)}
+commit=$(short "$revision")
 version=$(sed -n 's/^project(outrider VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 
 for name in buildah docker podman; do
@@ -49,6 +56,15 @@ esac
 command -v "$builder" >/dev/null || { echo "build.sh: $builder is not installed" >&2 && exit 1; }
 
 dockerfile=deploy/images/Dockerfile
+# What goes along with the programs comes from this tree, and one name stands for both.
+if [[ -n "$prebuilt" && "${targets[*]}" != demo-models ]]; then
+  built=$("$prebuilt/outrider" --version)
+  built=$(short "${built##* }")
+  if [[ "$built" != "$commit" ]]; then
+    echo "build.sh: the programs in $prebuilt are of $built, and this tree is $commit: build them anew" >&2 && exit 1
+  fi
+fi
+
 artifacts=localhost/outrider-artifacts # what has /out, made once for all targets
 if [[ -n "$prebuilt" ]]; then
   scratch=$(mktemp -d)
@@ -57,13 +73,22 @@ if [[ -n "$prebuilt" ]]; then
   printf 'FROM scratch\nCOPY out /out\n' >"$scratch/Dockerfile"
   "${build[@]}" -t "$artifacts" -f "$scratch/Dockerfile" "$scratch"
 elif [[ "${targets[*]}" != demo-models ]]; then
-  commit=$(git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null || echo unknown)
   "${build[@]}" --build-arg "BASE_IMAGE=$base" --build-arg "OUTRIDER_COMMIT=$commit" --target from-source -t "$artifacts" -f "$dockerfile" .
 fi
 
+tags=(latest "$version")
+labels=(--label "org.opencontainers.image.version=$version" --label "org.opencontainers.image.licenses=Apache-2.0")
+if [[ "$commit" == unknown ]]; then
+  echo "build.sh: git says no commit, nor does OUTRIDER_COMMIT, so no tag names a commit" >&2
+else
+  tags+=("$commit")
+  labels+=(--label "org.opencontainers.image.revision=$revision")
+fi
 for target in "${targets[@]}"; do
   echo "build.sh: outrider-$target"
-  "${build[@]}" --build-arg "BASE_IMAGE=$base" --build-arg "ARTIFACTS=$artifacts" \
-    --target "$target" -t "localhost/outrider-$target:latest" -t "localhost/outrider-$target:$version" \
-    -f "$dockerfile" .
+  "${build[@]}" --build-arg "BASE_IMAGE=$base" --build-arg "ARTIFACTS=$artifacts" "${labels[@]}" \
+    --target "$target" "${tags[@]/#/--tag=localhost/outrider-$target:}" -f "$dockerfile" .
 done
+if [[ "$commit" != unknown ]]; then
+  echo "build.sh: for deploy/components/images, or an overlay's field images: newTag: \"$commit\""
+fi

@@ -225,8 +225,11 @@ class Gateway:
     async def health(self, request: Request) -> Response:
         """200 where requests are welcome: a coordinator answers, and has a verifier that fits our tokenizer."""
         del request
-        problem = "draining" if self.admission.is_draining else await self._model.problem()
+        problem = await self._problem()
         return JSONResponse({"status": problem or "ok"}, 503 if problem else 200)
+
+    async def _problem(self) -> str | None:
+        return "draining" if self.admission.is_draining else await self._model.problem()
 
     async def live(self, request: Request) -> Response:
         del request
@@ -234,7 +237,10 @@ class Gateway:
 
     async def metrics(self, request: Request) -> Response:
         del request
+        METRICS.ready.set(await self._problem() is None)
         METRICS.coordinators.set(len(self._parts.coordinators))
+        for file, expiry in self._parts.coordinators.certificate_expiries().items():
+            METRICS.certificate_expiry.labels("gateway", file).set(expiry)
         return Response(prometheus_client.generate_latest(METRICS.registry),
                         media_type=prometheus_client.CONTENT_TYPE_LATEST)
 

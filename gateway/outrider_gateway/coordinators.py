@@ -128,6 +128,9 @@ class Coordinators:
     def __len__(self) -> int:
         return len(self._nodes)
 
+    def certificate_expiries(self) -> dict[str, float]:
+        return self._credentials.expiries()
+
     def forget_descriptions(self) -> None:
         for node in self._nodes.values():
             node.description = None

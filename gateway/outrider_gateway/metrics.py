@@ -37,6 +37,12 @@ class Metrics:
                                registry=self.registry)
         self.readers_dropped = Counter("outrider_gateway_readers_dropped",
                                        "Readers that did not read for too long.", registry=self.registry)
+        # All programs have it by this name, and so one alert is for all.
+        self.certificate_expiry = Gauge("outrider_tls_certificate_expiration_timestamp_seconds",
+                                        "Unix time at which a certificate in use expires, by the flag that names "
+                                        "its file; of several the first.", ["role", "file"], registry=self.registry)
+        self.ready = Gauge("outrider_gateway_ready", "1 where requests are welcome, as /health says, else 0.",
+                           registry=self.registry)
         self.coordinators = Gauge("outrider_gateway_coordinators", "Coordinators' addresses known.",
                                   registry=self.registry)
 

@@ -254,6 +254,23 @@ class ServedModelTest(unittest.IsolatedAsyncioTestCase):
         self.assertEqual((reader.status, is_waiting), (499, [True]))
         self.assertTrue(self.gateway.admission.idle.is_set())
 
+    async def test_scrapes_hear_what_health_says(self):
+        stub = Stub(verifiers=rpc_error(grpc.StatusCode.UNAVAILABLE))
+        door = gateway(stub)
+        application = app.create_app(door, with_metrics=True)
+
+        async def told():
+            health, _, _ = await Reader(application, http_request(b""), path="/health", method="GET").ask()
+            _, _, page = await Reader(application, http_request(b""), path="/metrics", method="GET").ask()
+            return health, next(line for line in page.splitlines() if line.startswith(b"outrider_gateway_ready "))
+        self.assertEqual(await told(), (503, b"outrider_gateway_ready 0.0"))
+        stub.verifiers = []
+        self.assertEqual(await told(), (503, b"outrider_gateway_ready 0.0"))
+        stub.verifiers = [node()]
+        self.assertEqual(await told(), (200, b"outrider_gateway_ready 1.0"))
+        door.admission.is_draining = True
+        self.assertEqual(await told(), (503, b"outrider_gateway_ready 0.0"))
+
     async def test_the_longest_text_is_in_the_list_of_models(self):
         for options in app.Options(), app.Options(model_name="m"):
             application = app.create_app(gateway(Stub(), options=options), with_metrics=False)

@@ -6,6 +6,7 @@ import shutil
 import signal
 import socket
 import threading
+import time
 import unittest
 import urllib.request
 
@@ -124,6 +125,11 @@ class NothingLostTest(DoorTest):
         def renew(*sources):
             for target, source in zip(files, sources, strict=True):
                 target.write_bytes(source.read_bytes())
+
+        def days():
+            page = urllib.request.urlopen(f"{self.url}/metrics").read().decode()
+            end = re.search(r'^outrider_tls_certificate_\w+\{file="tls-cert",role="gateway"\} (\S+)$', page, re.M)
+            return round((float(end[1]) - time.time()) / 86400)
         renew(certificate, key)
         server = authority.flags("server")
         port = self.launch("outrider-coordinator", *server, "--tokenizer", TARGET, "--verifier",
@@ -136,9 +142,11 @@ class NothingLostTest(DoorTest):
         files[1].write_text("garbage")
         wait_until("what cannot be used is named", lambda: f"{files[1]}" in program.err())
         self.client().completions.create(**ask)
-        renew(*authority.sign("renewed"))
+        self.assertEqual(days(), 2)
+        renew(*authority.sign("renewed", days=30))
         wait_until("the new ones are in use", lambda: "have been read again" in program.err())
         self.client().completions.create(**ask)
+        self.assertEqual(days(), 30)
 
     def test_a_drain_lets_streams_finish_and_turns_others_away(self):
         program = self.gateway("--metrics-listen", "127.0.0.1:0", "--drain-seconds", "3600")

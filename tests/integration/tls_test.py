@@ -7,6 +7,7 @@ import unittest
 
 from certificates import Authority
 from programs import DRAFT, TARGET, ProgramTest, wait_until
+from scraping import ScrapingTest
 
 FAILED, BAD_FLAGS = 1, 2
 
@@ -168,6 +169,40 @@ class BadRotationTest(ProgramTest):
         def served():
             return self.start("outrider", "describe", "--coordinator", self.address, *client).wait() == 0
         wait_until("a client of the new authority is served", served)
+
+
+class ExpiryTest(ScrapingTest):
+    """/metrics of each program tells when the certificates in use expire."""
+
+    def setUp(self):
+        super().setUp()
+        self.authority = Authority(self.folder)  # of two days
+
+    def assert_days(self, program, **days):
+        for file, number in days.items():
+            end = self.value(program, "tls_certificate_expiration_timestamp_seconds", file=file.replace("_", "-"))
+            self.assertEqual(round((end - time.time()) / 86400), number, file)
+
+    def test_all_three_tell_and_see_a_renewal(self):
+        certificate, key = self.authority.sign("first", days=90)
+        flags = [*self.HTTP, "--tls-cert", certificate, "--tls-key", key, "--tls-ca", self.authority.path]
+        programs = [self.start_coordinator("127.0.0.1:1", None, *flags), self.start_drafter(*flags),
+                    self.start_verifier(*flags)]
+        for program in programs:
+            program.address()
+            self.assert_days(program, tls_cert=90, tls_ca=2)
+        renewed, renewed_key = self.authority.sign("renewed", days=30)
+        shutil.move(renewed, certificate)
+        for program in programs:
+            self.assert_days(program, tls_cert=90)  # the key is still that of the pair before
+        shutil.move(renewed_key, key)
+        for program in programs:
+            self.assert_days(program, tls_cert=30)
+
+    def test_what_is_not_there_does_not_expire(self):
+        program = self.start_coordinator("127.0.0.1:1", None, *self.HTTP)
+        program.address()
+        self.assertNotIn("tls_certificate", self.scrape(program))
 
 
 class ConnectErrorTest(ProgramTest):

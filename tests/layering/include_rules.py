@@ -55,7 +55,7 @@ MAINS = {
     "drafter": ["core/torch_model", "core/tokenizer"],
     "verifier": ["core/torch_model", "core/tokenizer"],
     "coordinator": [*LAYERS["coordinator/service"], "coordinator/service"],
-    "client": ["bench/command"],
+    "client": ["bench/command", "bench/load"],
 }
 EVERYWHERE = ("core/base", "core/telemetry")
 TESTING, SUPPORT, TESTS, MICRO = "core/testing", "tests/support", "tests", "bench/micro"
