@@ -293,8 +293,8 @@ void CudaTransformer::RunStep(StepInputs& step,
       GraphBucket(step.shape(), step_limits_, limits_);
   if (bucket.has_value()) step.PadTo(*bucket);
   gpu_->Upload(arena_.inputs.tokens, step.memory(), step.bytes());
-  scorer.Ask(arena_.logits, rows);
   const GraphShape shape = {.step = step.shape()};
+  scorer.Ask(arena_.logits, rows, shape.step.num_logit_rows);
   bucket.has_value() ? RunGraph(shape) : Launch(shape);
 }
 
@@ -374,7 +374,7 @@ absl::Status CudaTransformer::LoadKernelsOf(const GraphShape& shape) {
     step.PadTo(shape.step);
     gpu_->Upload(arena_.inputs.tokens, step.memory(), step.bytes());
     const WantedRow none;
-    flight.scorer->Ask(arena_.logits, {&none, 1});
+    flight.scorer->Ask(arena_.logits, {&none, 1}, shape.step.num_logit_rows);
   }
   Launch(shape);
   return Finish();

@@ -10,8 +10,8 @@ namespace outrider {
 namespace {
 
 absl::StatusOr<void*> FindFunction(const std::string& library) {
-  absl::StatusOr<void*> found = OpenLibrary(
-      library, kernels::cuda::kOpenGpuSymbol, LookFirst::kWhereSystemDoes);
+  absl::StatusOr<void*> found = OpenLibrary(library, OUTRIDER_OPEN_GPU_SYMBOL,
+                                            LookFirst::kWhereSystemDoes);
   if (found.ok()) return found;
   if (!absl::IsNotFound(found.status())) {
     return absl::FailedPreconditionError(

@@ -63,7 +63,7 @@ absl::StatusOr<std::unique_ptr<RowScorer>> RowScorer::Make(
     const Options& options) {
   std::unique_ptr<RowScorer> scorer(
       new RowScorer(std::move(gpu), counters, options));
-  const size_t bytes = scorer->Place(nullptr, scorer->host_);
+  const size_t bytes = scorer->Place(nullptr, options.max_rows, scorer->host_);
   const size_t scratch_bytes = kernels::cuda::ScoreRowsScratchBytes(
       options.max_rows, options.vocab_size);
   std::vector<DeviceMemory> memories;
@@ -74,8 +74,6 @@ absl::StatusOr<std::unique_ptr<RowScorer>> RowScorer::Make(
     counters.num_memory_bytes += static_cast<int64_t>(each);
     memories.push_back(std::move(memory));
   }
-  scorer->Place(memories[0].data(), scorer->device_);
-  scorer->device_.scratch = memories[1].data();
   scorer->memory_ =
       std::make_shared<const std::vector<DeviceMemory>>(std::move(memories));
   OUTRIDER_RETURN_IF_ERROR(scorer->TakePinned());
@@ -89,11 +87,10 @@ absl::StatusOr<std::unique_ptr<RowScorer>> RowScorer::MakeTwin() const {
 }
 
 absl::Status RowScorer::TakePinned() {
-  pinned_ = PinnedPool(gpu_).Take(Place(nullptr, host_));
+  pinned_ = PinnedPool(gpu_).Take(Place(nullptr, options_.max_rows, host_));
   if (pinned_ == nullptr) {
     return absl::ResourceExhaustedError("no pinned memory for scores of rows");
   }
-  Place(pinned_.get(), host_);
   return absl::OkStatus();
 }
 
@@ -104,8 +101,8 @@ RowScorer::RowScorer(std::shared_ptr<Gpu> gpu, DeviceCounters& counters,
       options_(options),
       rows_(gpu_, options.most_pinned_bytes) {}
 
-size_t RowScorer::Place(void* memory, Buffers& buffers) const {
-  const auto rows = static_cast<size_t>(options_.max_rows);
+size_t RowScorer::Place(void* memory, int num_rows, Buffers& buffers) const {
+  const auto rows = static_cast<size_t>(num_rows);
   const size_t tokens =
       rows * static_cast<size_t>(MaxTokensOf(options_.vocab_size));
   const size_t top = rows * static_cast<size_t>(MaxTopOf(options_.vocab_size));
@@ -191,9 +188,12 @@ void RowScorer::AskTop(const float* row, const RowQuestion& question) {
   used_.num_top += asked.num_top;
 }
 
-void RowScorer::Ask(const float* logits, absl::Span<const WantedRow> rows) {
+void RowScorer::Ask(const float* logits, absl::Span<const WantedRow> rows,
+                    int num_rows) {
   used_ = {};
-  if (rows.empty()) return;
+  if (num_rows == 0) return;
+  Place(pinned_.get(), num_rows, host_);
+  device_ = DeviceBuffers(num_rows);
   for (size_t i = 0; i < rows.size(); ++i) {
     if (!IsAnswerable(rows[i])) continue;
     const float* const row =
@@ -205,10 +205,10 @@ void RowScorer::Ask(const float* logits, absl::Span<const WantedRow> rows) {
       AskTop(row, question);
     }
   }
-  // Rows of no tokens, whatever number is launched.
-  std::fill(host_.draws + used_.num_draws, host_.draws + options_.max_rows,
+  // The others are rows of no tokens.
+  std::fill(host_.draws + used_.num_draws, host_.draws + num_rows,
             kernels::cuda::DrawRow());
-  std::fill(host_.tops + used_.num_tops, host_.tops + options_.max_rows,
+  std::fill(host_.tops + used_.num_tops, host_.tops + num_rows,
             kernels::cuda::TopRow());
   gpu_->Upload(device_.draws, host_.draws,
                BytesOf(host_.draws, host_.tokens, used_.num_tokens));
@@ -217,24 +217,30 @@ void RowScorer::Ask(const float* logits, absl::Span<const WantedRow> rows) {
                static_cast<size_t>(used_.num_moved) * sizeof(*host_.moved));
 }
 
-void RowScorer::Answer(int num_rows) {
-  gpu_->Run(
-      kernels::cuda::ScoreRowsArgs{.rows = device_.draws,
-                                   .num_rows = num_rows,
-                                   .vocab_size = options_.vocab_size,
-                                   .support = device_.tokens,
-                                   .moved = device_.moved,
-                                   .scratch = device_.scratch,
-                                   .support_weights = device_.token_values,
-                                   .answers = device_.drawn});
-  gpu_->Run(kernels::cuda::TopRowsArgs{.rows = device_.tops,
+RowScorer::Buffers RowScorer::DeviceBuffers(int num_rows) const {
+  Buffers buffers;
+  Place((*memory_)[0].data(), num_rows, buffers);
+  return buffers;
+}
+
+void RowScorer::Answer(int num_rows) const {
+  const Buffers device = DeviceBuffers(num_rows);
+  gpu_->Run(kernels::cuda::ScoreRowsArgs{.rows = device.draws,
+                                         .num_rows = num_rows,
+                                         .vocab_size = options_.vocab_size,
+                                         .support = device.tokens,
+                                         .moved = device.moved,
+                                         .scratch = (*memory_)[1].data(),
+                                         .support_weights = device.token_values,
+                                         .answers = device.drawn});
+  gpu_->Run(kernels::cuda::TopRowsArgs{.rows = device.tops,
                                        .num_rows = num_rows,
                                        .vocab_size = options_.vocab_size,
-                                       .tokens = device_.tokens,
-                                       .token_logits = device_.token_values,
-                                       .ids = device_.ids,
-                                       .logits = device_.top_logits,
-                                       .results = device_.found});
+                                       .tokens = device.tokens,
+                                       .token_logits = device.token_values,
+                                       .ids = device.ids,
+                                       .logits = device.top_logits,
+                                       .results = device.found});
 }
 
 absl::Status RowScorer::Download(const float* logits,

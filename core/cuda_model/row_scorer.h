@@ -43,9 +43,10 @@ class RowScorer {
 
   // They come in this order, and none awaits the device. `logits` is
   // [rows.size(), vocab_size] when it comes to Answer, which may be captured:
-  // it launches the same whatever was asked about so many rows, or fewer.
-  void Ask(const float* logits, absl::Span<const WantedRow> rows);
-  void Answer(int num_rows);
+  // it launches the same whatever was asked with as many `num_rows`, of which
+  // there may be more than rows.
+  void Ask(const float* logits, absl::Span<const WantedRow> rows, int num_rows);
+  void Answer(int num_rows) const;
   // Answers, and rows that have no question, which come whole.
   // RESOURCE_EXHAUSTED: no host memory for these. What was asked for before is
   // still on its way.
@@ -57,19 +58,20 @@ class RowScorer {
   absl::Status FetchOthers(const float* logits, absl::Span<WantedRow> rows);
 
  private:
-  // What goes there and comes back, at the same places on both sides.
+  // What goes there and comes back, at the same places on both sides. Arrays
+  // are as long as num_rows need, so that no copy takes what fewer rows leave
+  // out.
   struct Buffers {
-    kernels::cuda::DrawRow* draws = nullptr;     // [max_rows]
-    kernels::cuda::TopRow* tops = nullptr;       // [max_rows]
+    kernels::cuda::DrawRow* draws = nullptr;     // [num_rows]
+    kernels::cuda::TopRow* tops = nullptr;       // [num_rows]
     int* tokens = nullptr;                       // [max_tokens]
     kernels::cuda::MovedLogit* moved = nullptr;  // [max_tokens]
 
-    kernels::cuda::DrawRowResult* drawn = nullptr;  // [max_rows]
-    kernels::cuda::TopRowResult* found = nullptr;   // [max_rows]
+    kernels::cuda::DrawRowResult* drawn = nullptr;  // [num_rows]
+    kernels::cuda::TopRowResult* found = nullptr;   // [num_rows]
     float* token_values = nullptr;                  // [max_tokens]
     int* ids = nullptr;                             // [max_top]
     float* top_logits = nullptr;                    // [max_top]
-    void* scratch = nullptr;                        // on the device only
   };
   // How much of them is in use.
   struct Used {
@@ -85,7 +87,8 @@ class RowScorer {
   RowScorer(const RowScorer&) = default;
 
   // Where the buffers are in `memory`; without memory, how large they are.
-  size_t Place(void* memory, Buffers& buffers) const;
+  size_t Place(void* memory, int num_rows, Buffers& buffers) const;
+  Buffers DeviceBuffers(int num_rows) const;
   absl::Status TakePinned();
   bool IsAnswerable(const WantedRow& row) const;
   // Host memory for a whole row.
@@ -104,7 +107,8 @@ class RowScorer {
   PinnedPool rows_;
   std::shared_ptr<const std::vector<DeviceMemory>> memory_;
   std::shared_ptr<void> pinned_;
-  Used used_ = {};  // by what was asked last
+  // Those of what was asked last.
+  Used used_ = {};
   Buffers device_ = {};
   Buffers host_ = {};
 };

@@ -39,9 +39,10 @@ class RowScorerTest : public ::testing::Test {
     }
   }
 
-  // The rows with these questions; null: the row itself.
-  std::vector<WantedRow> Bring(
-      const std::vector<const RowQuestion*>& questions) {
+  // The rows with these questions; null: the row itself. A graph, too, runs it
+  // for more rows than there are.
+  std::vector<WantedRow> Bring(const std::vector<const RowQuestion*>& questions,
+                               int num_launched = kMaxRows) {
     std::vector<float> all;
     std::vector<WantedRow> wanted;
     for (size_t i = 0; i < questions.size(); ++i) {
@@ -53,9 +54,8 @@ class RowScorerTest : public ::testing::Test {
     EXPECT_TRUE(memory.ok());
     gpu_->Upload(memory->data(), all.data(), all.size() * sizeof(float));
     const float* const logits = memory->as<const float>();
-    scorer_->Ask(logits, wanted);
-    // A graph, too, runs it for more rows than there are.
-    scorer_->Answer(kMaxRows);
+    scorer_->Ask(logits, wanted, num_launched);
+    scorer_->Answer(num_launched);
     const auto whole = scorer_->Download(logits, absl::MakeSpan(wanted));
     EXPECT_TRUE(whole.ok()) << whole;
     EXPECT_EQ(gpu_->Finish(), "");
@@ -174,6 +174,16 @@ TEST_F(RowScorerTest, TheArgmaxHasAllWeightAtTemperatureZero) {
   RowQuestion question = Draws(0.9);
   question.temperature = 0;
   ExpectAnswered(Bring({&question})[0], 0);
+}
+
+TEST_F(RowScorerTest, EachNumberOfRowsIsAnsweredWhateverWasAskedBefore) {
+  const RowQuestion draws = Moved(Draws(0.7)), races = Races(17),
+                    top = AsksTop(12), all = AsksTop(1000);
+  for (const int num_launched : {8, 3, 4, 2, 8, 2}) {
+    const auto rows = num_launched == 2 ? Bring({&all, &races}, num_launched)
+                                        : Bring({&draws, &top}, num_launched);
+    for (const size_t i : {0, 1}) ExpectAnswered(rows[i], i);
+  }
 }
 
 TEST_F(RowScorerTest, ARowThatIsNoneComesWhole) {

@@ -8,6 +8,7 @@ import json
 import math
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -20,7 +21,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 import make_random_pair  # noqa: E402
 from gpu_checks import benchmarks, checks  # noqa: E402
 from gpu_checks.machine import Machine, NotRunError, UnprovenError  # noqa: E402
-from gpu_checks.steps import Step, run_step  # noqa: E402
+from gpu_checks.steps import Result, Step, run_step  # noqa: E402
 
 
 
@@ -141,6 +142,22 @@ class Printing:
         return self.text
 
 
+class DeviceTest(unittest.TestCase):
+    def device(self, cuda):
+        machine = Printing("a GPU, 81559 MiB, 575.1\n")
+        machine.needs_gpu, machine.torch_version = lambda: None, "2.11"
+        with unittest.mock.patch.object(checks, "cuda_of_driver", return_value=cuda):
+            try:
+                return checks.device(machine)
+            finally:
+                self.assertEqual(machine.found, {"gpu": "a GPU, 81559 MiB, 575.1", "torch": "2.11"})
+
+    def test_a_driver_that_the_programs_cannot_use_is_named(self):
+        self.assertEqual(self.device(13000)["torch"], "2.11")
+        with self.assertRaisesRegex(AssertionError, r"knows CUDA 12\.9, .* needs driver 580 or later: a GPU, 81559 MiB, 575\.1"):
+            self.device(12090)
+
+
 class TestsOnDeviceTest(unittest.TestCase):
     def test_emulated_ones_are_no_check_of_a_device(self):
         with self.assertRaises(AssertionError):
@@ -246,6 +263,14 @@ class StepsTest(unittest.TestCase):
         self.assertEqual(made, [("tiny", 0.8)])
         with self.assertRaises(subprocess.TimeoutExpired):
             gpu_check.CPU_STEPS[-1].run(machine)
+
+
+class TableTest(unittest.TestCase):
+    def test_whether_nodes_shared_the_gpu_by_the_service_is_told(self):
+        results = [Result(shape, "passed", 1.0, {"shape": shape, "ratios": {"t2_over_t1": 1.01}, **service})
+                   for shape, service in (("a", {"multi_process_service": True}), ("b", {"multi_process_service": False}), ("c", {}))]
+        self.assertIn("| multi-process service | used | not used |  |\n", gpu_check.table_of(results, "cuda"))
+        self.assertNotIn("multi-process", gpu_check.table_of(results, "cpu"))
 
 
 class KernelsTableTest(unittest.TestCase):
@@ -369,6 +394,14 @@ class SanitizerTest(unittest.TestCase):
     def test_what_it_finds_is_a_failure(self):
         with self.assertRaisesRegex(AssertionError, "Invalid"):
             checks.sanitizer(self.Watched(AssertionError("ended with 3: Invalid __global__ read")))
+
+    def test_what_its_tools_watch_is_there(self):
+        sources = "".join(path.read_text("utf-8") for folder in ("core/kernels/cuda", "core/cuda_model", "tests/exactness")
+                          for path in (ROOT / folder).glob("*_test.cc"))
+        tests = {f"{suite}.{name}" for suite, name in re.findall(r"^TEST(?:_[FP])?\((\w+),\s*(\w+)\)", sources, re.MULTILINE)}
+        names = {name for names in checks.SANITIZERS.values() for name in names.split(":") if re.search(r"\.\w", name)}
+        self.assertGreaterEqual(len(names), 9)
+        self.assertEqual({re.sub(r"^\w+/|/\w+$", "", name) for name in names} - tests, set())
 
 
 class ClusterTest(unittest.TestCase):

@@ -134,8 +134,7 @@ Gpu* OpenGpu(int index, std::string* error) {
   return nullptr;
 }
 
-// kOpenGpuSymbol.
-extern "C" __attribute__((visibility("default"))) Gpu* OutriderOpenGpu6(
+extern "C" __attribute__((visibility("default"))) Gpu* OUTRIDER_OPEN_GPU(
     int index, std::string* error) {
   return OpenGpu(index, error);
 }

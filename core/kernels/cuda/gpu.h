@@ -82,9 +82,9 @@ class Gpu {
 // One of this machine's devices; null with what is missing in *error.
 Gpu* OpenGpu(int index, std::string* error);
 
-// What a library of kernels exports: OpenGpu, under a name that changes
-// whenever a type of this folder's headers does.
-inline constexpr char kOpenGpuSymbol[] = "OutriderOpenGpu6";
+// What a library of kernels exports: OpenGpu. The name has a hash of this
+// header and of those that it includes (CMakeLists.txt): a library of another
+// build is not taken for this one's.
 using OpenGpuFunction = Gpu*(int index, std::string* error);
 
 }  // namespace outrider::kernels::cuda

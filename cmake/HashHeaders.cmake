@@ -1,0 +1,31 @@
+# outrider_hash_headers(<variable> <header>)
+#   Twelve digits that change whenever a header does, or one that it includes: the name of
+#   what a library shows has them where types of these headers pass to a program that opens
+#   it at run time. So a library of another build is not taken for this one's. A header is
+#   named as others include it. CMake runs again when one of them changes.
+function(outrider_hash_headers variable header)
+  set(headers ${header})
+  set(hashes "")
+  set(next 0)
+  list(LENGTH headers count)
+  while(next LESS count)
+    list(GET headers ${next} path)
+    set(path ${CMAKE_SOURCE_DIR}/${path})
+    file(SHA256 ${path} hash)
+    string(APPEND hashes ${hash})
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${path})
+    file(STRINGS ${path} includes REGEX "^#include \"")
+    foreach(include ${includes})
+      string(REGEX REPLACE "^#include \"([^\"]+)\".*" "\\1" included "${include}")
+      # Others are of packages, whose versions are the system's.
+      if(EXISTS ${CMAKE_SOURCE_DIR}/${included} AND NOT included IN_LIST headers)
+        list(APPEND headers ${included})
+      endif()
+    endforeach()
+    math(EXPR next "${next} + 1")
+    list(LENGTH headers count)
+  endwhile()
+  string(SHA256 hash ${hashes})
+  string(SUBSTRING ${hash} 0 12 hash)
+  set(${variable} ${hash} PARENT_SCOPE)
+endfunction()

@@ -1,0 +1,25 @@
+# The name of what a library shows (cmake/HashHeaders.cmake): of a tree of three headers.
+cmake_minimum_required(VERSION 3.25)
+include(${CMAKE_CURRENT_LIST_DIR}/../../cmake/HashHeaders.cmake)
+set(CMAKE_SOURCE_DIR ${TREE})
+
+# The hash of `outer`, which includes `inner` by way of `middle`. Nobody includes `other`.
+function(hash_with variable middle inner other)
+  file(WRITE ${TREE}/a/outer.h "#include <string>\n#include \"a/middle.h\"\n#include \"of/a_package.h\"\n")
+  file(WRITE ${TREE}/a/middle.h "#include \"a/inner.h\"\n#include \"a/outer.h\"\n${middle}\n")
+  file(WRITE ${TREE}/a/inner.h "${inner}\n")
+  file(WRITE ${TREE}/a/other.h "${other}\n")
+  outrider_hash_headers(hash a/outer.h)
+  set(${variable} ${hash} PARENT_SCOPE)
+endfunction()
+
+hash_with(first "int x;" "int y;" "int z;")
+hash_with(middle "int x[2];" "int y;" "int z;")
+hash_with(inner "int x;" "int y[2];" "int z;")
+hash_with(other "int x;" "int y;" "int z[2];")
+if(first STREQUAL middle OR first STREQUAL inner OR middle STREQUAL inner)
+  message(FATAL_ERROR "a header changed, and the hash did not: ${first} ${middle} ${inner}")
+endif()
+if(NOT first STREQUAL other)
+  message(FATAL_ERROR "a header that nobody includes changed the hash")
+endif()
