@@ -21,8 +21,9 @@ constexpr size_t kArrayAlignment = 256;
 // By then others may have given back what they had of the host's memory.
 constexpr std::chrono::milliseconds kRetryDelay(100);
 
+// A token may be on a support and be scored besides.
 int MaxTokensOf(int vocab_size) {
-  return std::min(static_cast<int>(kMaxAskedTokens), vocab_size);
+  return std::min(static_cast<int>(kMaxAskedTokens), 2 * vocab_size);
 }
 int MaxTopOf(int vocab_size) { return std::min(kMaxTopLogits, vocab_size); }
 
@@ -47,6 +48,22 @@ bool AreMoves(const LogitMoves& moves, double temperature, int vocab_size) {
   if (temperature <= 0 && !moves.tokens.empty()) return false;
   return AreTokens(moves.tokens, vocab_size,
                    [](const MovedToken& moved) { return moved.token; });
+}
+
+bool IsTop(const TopQuestion& top, int vocab_size) {
+  return top.count >= 1 && top.count <= kMaxTopLogits &&
+         AreTokens(top.tokens, vocab_size);
+}
+
+bool IsDraw(const DrawQuestion& draw, double temperature, int vocab_size) {
+  size_t num_tokens = draw.support.size();
+  if (draw.scored.has_value()) {
+    if (!IsTop(*draw.scored, vocab_size)) return false;
+    num_tokens += draw.scored->tokens.size();
+  }
+  return static_cast<int>(num_tokens) <= MaxTokensOf(vocab_size) &&
+         AreTokens(draw.support, vocab_size) &&
+         AreMoves(draw.moves, temperature, vocab_size);
 }
 
 // A copy goes from the first array to the end of what is used of the last.
@@ -134,14 +151,10 @@ bool RowScorer::IsAnswerable(const WantedRow& row) const {
   const int vocab_size = row.question->vocab_size;
   if (vocab_size < 1 || vocab_size > options_.vocab_size) return false;
   if (const auto* draw = std::get_if<DrawQuestion>(&row.question->what)) {
-    return AreTokens(draw->support, vocab_size) &&
-           AreMoves(draw->moves, row.question->temperature, vocab_size);
+    return IsDraw(*draw, row.question->temperature, vocab_size);
   }
-  if (const auto* top = std::get_if<TopQuestion>(&row.question->what)) {
-    return top->count >= 1 && top->count <= kMaxTopLogits &&
-           AreTokens(top->tokens, vocab_size);
-  }
-  return false;
+  const auto* top = std::get_if<TopQuestion>(&row.question->what);
+  return top != nullptr && IsTop(*top, vocab_size);
 }
 
 void RowScorer::AskDraw(const float* row, const RowQuestion& question) {
@@ -169,18 +182,19 @@ void RowScorer::AskDraw(const float* row, const RowQuestion& question) {
   for (const MovedToken& moved : draw.moves.tokens) {
     host_.moved[used_.num_moved++] = MovedLogitOf(moved);
   }
+  if (draw.scored.has_value()) AskTop(row, question, *draw.scored);
 }
 
-void RowScorer::AskTop(const float* row, const RowQuestion& question) {
-  const auto& top = std::get<TopQuestion>(question.what);
+void RowScorer::AskTop(const float* row, const RowQuestion& about,
+                       const TopQuestion& top) {
   kernels::cuda::TopRow& asked = host_.tops[used_.num_tops++];
   asked = {.logits = row,
-           .vocab_size = question.vocab_size,
-           .scale = ScaleOf(question.temperature),
+           .vocab_size = about.vocab_size,
+           .scale = ScaleOf(about.temperature),
            .first_token = used_.num_tokens,
            .num_tokens = static_cast<int>(top.tokens.size()),
            .first_top = used_.num_top,
-           .num_top = std::min(top.count, MaxTopOf(question.vocab_size)),
+           .num_top = std::min(top.count, MaxTopOf(about.vocab_size)),
            .wants_mass = top.wants_top_probability};
   std::copy(top.tokens.begin(), top.tokens.end(),
             host_.tokens + used_.num_tokens);
@@ -202,7 +216,7 @@ void RowScorer::Ask(const float* logits, absl::Span<const WantedRow> rows,
     if (std::holds_alternative<DrawQuestion>(question.what)) {
       AskDraw(row, question);
     } else {
-      AskTop(row, question);
+      AskTop(row, question, std::get<TopQuestion>(question.what));
     }
   }
   // The others are rows of no tokens.
@@ -280,33 +294,46 @@ absl::StatusOr<float*> RowScorer::MakeRow(WantedRow& wanted) {
   return copy.get();
 }
 
-std::optional<RowAnswer> RowScorer::TakeDraw(int index) const {
-  const kernels::cuda::DrawRow& asked = host_.draws[index];
-  const kernels::cuda::DrawRowResult& drawn = host_.drawn[index];
+std::optional<RowAnswer> RowScorer::TakeDraw(const DrawQuestion& question,
+                                             Used& taken) const {
+  const kernels::cuda::DrawRow& asked = host_.draws[taken.num_draws];
+  const kernels::cuda::DrawRowResult& drawn = host_.drawn[taken.num_draws++];
+  std::optional<RowAnswer> scored;
+  if (question.scored.has_value()) {
+    scored = TakeTop(*question.scored, taken);
+    if (!scored.has_value()) return std::nullopt;
+  }
   if (!drawn.is_valid) return std::nullopt;
   const float* const weights = host_.token_values + asked.first_support;
   DrawAnswer answer = {
       .support_weights = {weights, weights + asked.num_support},
       .tail = drawn.tail};
   if (drawn.drawn >= 0) answer.drawn = drawn.drawn;
+  answer.drawn_logit = drawn.drawn_logit;
+  if (scored.has_value()) {
+    answer.scored = std::get<TopAnswer>(*std::move(scored));
+  }
   return answer;
 }
 
-std::optional<RowAnswer> RowScorer::TakeTop(int index,
-                                            const TopQuestion& question) const {
-  const kernels::cuda::TopRow& asked = host_.tops[index];
-  return TopAnswerOf(question, host_.found[index], host_.ids + asked.first_top,
+std::optional<RowAnswer> RowScorer::TakeTop(const TopQuestion& question,
+                                            Used& taken) const {
+  const kernels::cuda::TopRow& asked = host_.tops[taken.num_tops];
+  const kernels::cuda::TopRowResult& found = host_.found[taken.num_tops++];
+  return TopAnswerOf(question, found, host_.ids + asked.first_top,
                      host_.top_logits + asked.first_top,
                      host_.token_values + asked.first_token);
 }
 
 void RowScorer::TakeAnswers(absl::Span<WantedRow> rows) {
-  int num_draws = 0, num_tops = 0;
+  Used taken;
   for (WantedRow& row : rows) {
     if (!IsAnswerable(row)) continue;
-    const auto* top = std::get_if<TopQuestion>(&row.question->what);
+    const auto* draw = std::get_if<DrawQuestion>(&row.question->what);
     row.result.answer =
-        top == nullptr ? TakeDraw(num_draws++) : TakeTop(num_tops++, *top);
+        draw != nullptr
+            ? TakeDraw(*draw, taken)
+            : TakeTop(std::get<TopQuestion>(row.question->what), taken);
     ++(row.result.answer.has_value() ? counters_.num_answered_rows
                                      : counters_.num_undecided_rows);
   }

@@ -94,12 +94,14 @@ class RowScorer {
   // Host memory for a whole row.
   absl::StatusOr<float*> MakeRow(WantedRow& wanted);
   void AskDraw(const float* row, const RowQuestion& question);
-  void AskTop(const float* row, const RowQuestion& question);
-  // The answers, in the order in which they were asked for; nothing where the
-  // whole row is wanted after all.
-  std::optional<RowAnswer> TakeDraw(int index) const;
-  std::optional<RowAnswer> TakeTop(int index,
-                                   const TopQuestion& question) const;
+  void AskTop(const float* row, const RowQuestion& about,
+              const TopQuestion& top);
+  // The next answers, in the order in which they were asked for; nothing where
+  // the whole row is wanted after all.
+  std::optional<RowAnswer> TakeDraw(const DrawQuestion& question,
+                                    Used& taken) const;
+  std::optional<RowAnswer> TakeTop(const TopQuestion& question,
+                                   Used& taken) const;
 
   const std::shared_ptr<Gpu> gpu_;
   DeviceCounters& counters_;

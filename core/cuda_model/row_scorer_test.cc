@@ -74,22 +74,28 @@ class RowScorerTest : public ::testing::Test {
     if (const auto* draw = std::get_if<DrawAnswer>(&*right)) {
       const auto& told = std::get<DrawAnswer>(*row.result.answer);
       EXPECT_EQ(told.drawn, draw->drawn);
+      EXPECT_EQ(told.drawn_logit, draw->drawn_logit);
       EXPECT_NEAR(told.tail, draw->tail, kWeightTolerance * draw->tail);
       ASSERT_EQ(told.support_weights.size(), draw->support_weights.size());
       for (size_t i = 0; i < told.support_weights.size(); ++i) {
         EXPECT_NEAR(told.support_weights[i], draw->support_weights[i],
                     kWeightTolerance * draw->support_weights[i]);
       }
+      ASSERT_EQ(told.scored.has_value(), draw->scored.has_value());
+      if (told.scored.has_value()) ExpectNear(*told.scored, *draw->scored);
       return;
     }
-    const auto& top = std::get<TopAnswer>(*right);
-    const auto& told = std::get<TopAnswer>(*row.result.answer);
+    ExpectNear(std::get<TopAnswer>(*row.result.answer),
+               std::get<TopAnswer>(*right));
+  }
+  static void ExpectNear(const TopAnswer& told, const TopAnswer& top) {
     EXPECT_EQ(told.tokens, top.tokens);
     EXPECT_EQ(told.token_logits, top.token_logits);
     EXPECT_EQ(told.ids, top.ids);
     EXPECT_EQ(told.logits, top.logits);
     EXPECT_EQ(told.is_all, top.is_all);
     EXPECT_NEAR(told.rest, top.rest, kWeightTolerance * top.rest);
+    EXPECT_NEAR(told.top_probability, top.top_probability, kWeightTolerance);
   }
   void ExpectWhole(const WantedRow& row, size_t number) const {
     EXPECT_FALSE(row.result.answer.has_value()) << number;
@@ -156,6 +162,23 @@ TEST_F(RowScorerTest, EachRowIsAnsweredByItsOwnQuestion) {
   EXPECT_EQ(counters_.num_answered_rows, 5);
   EXPECT_EQ(counters_.num_copied_rows, 3);
   EXPECT_EQ(counters_.num_undecided_rows, 1);
+}
+
+RowQuestion Scored(RowQuestion question) {
+  std::get<DrawQuestion>(question.what).scored = TopQuestion{
+      .count = 5, .tokens = Support(), .wants_top_probability = true};
+  return question;
+}
+
+TEST_F(RowScorerTest, ARowThatIsDrawnFromIsScoredBesides) {
+  const RowQuestion top = AsksTop(12), draws = Scored(Moved(Draws(0.7))),
+                    other = Draws(0.1), races = Scored(Races(17));
+  const auto rows = Bring({&draws, &top, nullptr, &other, &races, &top});
+  for (const size_t answered : {0, 1, 3, 4, 5}) {
+    ExpectAnswered(rows[answered], answered);
+  }
+  ExpectWhole(rows[2], 2);
+  EXPECT_EQ(counters_.num_answered_rows, 5);
 }
 
 TEST_F(RowScorerTest, OnlyARowWhoseAnswerDoesNotDecideIsAwaitedByItself) {

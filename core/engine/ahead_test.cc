@@ -171,7 +171,7 @@ TEST_F(AheadTest, WhatWasDraftedForACallThatIsGivenUpIsCounted) {
   // Its last rows are there before anybody looks.
   SubmitAhead(1, 20, script);
   for (int i = 0; i < 3; ++i) RunPass();
-  const Pass* const pass = scheduler_.NextPass(now_);
+  const Pass* const pass = NextPass();
   ASSERT_NE(pass, nullptr);
   cancelled_ = {1};
   scheduler_.EndPass(PassResults(4, LogitRows()), now_);
@@ -195,7 +195,7 @@ TEST_F(AheadTest, ANewerStepEndsItAtOnce) {
 TEST_F(AheadTest, ANewerStepThatComesDuringItsPassEndsItAfterThat) {
   OpenAll({1});
   SubmitAhead(1, 3, {.num_more = 5});
-  const Pass* const pass = scheduler_.NextPass(now_);
+  const Pass* const pass = NextPass();
   ASSERT_NE(pass, nullptr);
   RequestHeader newer = Header(1, 1);
   newer.delta.keep_length = 1;
@@ -244,13 +244,13 @@ TEST_F(AheadHoldTest, NobodyIsHeldForItsRowsButWorkLikeIt) {
   LearnPassTime();
   now_ += milliseconds(2000);
   SubmitAhead(1, 1, {.num_more = 2});
-  const Pass* const pass = scheduler_.NextPass(now_);
+  const Pass* const pass = NextPass();
   ASSERT_NE(pass, nullptr);
   SubmitAhead(2, 1);
   scheduler_.EndPass(PassResults(1, LogitRows()), now_);
-  EXPECT_EQ(scheduler_.NextPass(now_), nullptr);
+  EXPECT_EQ(NextPass(), nullptr);
   Submit(3, 1);
-  EXPECT_NE(scheduler_.NextPass(now_), nullptr);
+  EXPECT_NE(NextPass(), nullptr);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "absl/status/status.h"
 
@@ -128,30 +129,40 @@ bool BatchScheduler::HasRoom(std::unique_ptr<Job>& job, const NodeSession* live,
   } else {
     room_wait_.Ended(request.header.session);
     room_wait_.Changed();  // others may have been preempted, or it was cut
-    job->admitted = now;
-    Begin(std::move(job), *std::get<NodeSession*>(*outcome), now);
+    GiveSession(*job, *std::get<NodeSession*>(*outcome), now);
+    to_begin_.push_back(std::move(job));
   }
   return true;
 }
 
-void BatchScheduler::Begin(std::unique_ptr<Job> job, NodeSession& own,
-                           Clock::time_point now) {
-  if (!job->Begin(own)) {
-    absl::Status failure = job->failure;
-    End(std::move(job), std::move(failure), now);
-    return;
-  }
-  const NodeSession* const session = &own;
-  const CacheDelta& delta = job->work->request().header.delta;
-  job->num_run = session->log.length() - delta.keep_length;
-  job->is_opening = delta.keep_length == 0;
-  num_reprefills_ += job->is_reprefill();
-  if (job->is_opening && session->salt.has_value()) {
+void BatchScheduler::GiveSession(Job& job, NodeSession& own,
+                                 Clock::time_point now) {
+  const CacheDelta& delta = job.work->request().header.delta;
+  job.session = &own;
+  job.admitted = now;
+  job.num_run = own.log.length() - delta.keep_length;
+  job.is_opening = delta.keep_length == 0;
+  num_reprefills_ += job.is_reprefill();
+  if (job.is_opening && own.salt.has_value()) {
     metrics_.num_sharable_tokens +=
         static_cast<int64_t>(delta.append_tokens.size());
-    metrics_.num_reused_tokens += job->num_run;
+    metrics_.num_reused_tokens += job.num_run;
   }
-  ready_.Add(std::move(job));
+  CountGoingOn(job, 1);
+}
+
+std::unique_ptr<Job> BatchScheduler::NextToBegin() {
+  return to_begin_.empty() ? nullptr : PopFront(to_begin_);
+}
+
+void BatchScheduler::Begun(std::unique_ptr<Job> job, Clock::time_point now) {
+  CountGoingOn(*job, -1);
+  if (absl::Status failure = job->failure; !failure.ok()) {
+    End(std::move(job), std::move(failure), now);
+  } else {
+    ready_.Add(std::move(job));
+  }
+  UpdateMetrics();
 }
 
 bool BatchScheduler::HasBranches(Job& job) {
@@ -320,6 +331,10 @@ bool BatchScheduler::Release(const RequestHeader& header) {
   }
   UpdateMetrics();
   return applied;
+}
+
+bool BatchScheduler::HasJobToHandOut() const {
+  return !to_begin_.empty() || !to_take_.empty() || !ended_.empty();
 }
 
 bool BatchScheduler::IsOneDecode() const {

@@ -4,7 +4,6 @@
 
 #include <memory>
 #include <optional>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
@@ -38,6 +37,8 @@ class BatchScheduler {
   explicit BatchScheduler(Options options);
 
   void Submit(std::unique_ptr<Work> work, Clock::time_point now);
+  // Comes before NextPass: ends what nobody waits for, and admits the others.
+  void Sweep(Clock::time_point now);
   // What is to run now, until EndPass. Null: nothing before ask_again_at().
   const Pass* NextPass(Clock::time_point now);
   void NoteLaunch(Clock::duration time) { passes_.set_launch_time(time); }
@@ -45,11 +46,12 @@ class BatchScheduler {
   // UNAVAILABLE: the device is lost, and with it all work from here on.
   void EndPass(PassResults results, Clock::time_point now);
 
-  // A job whose rows are there. Whoever gets it calls its Take and gives it
-  // back; nullptr: none.
+  // A job, or nullptr: whoever gets it calls its Begin or its Take, and gives
+  // it back, or in the end its Finish.
+  std::unique_ptr<Job> NextToBegin();
+  void Begun(std::unique_ptr<Job> job, Clock::time_point now);
   std::unique_ptr<Job> NextToTake();
   void Taken(std::unique_ptr<Job> job, Clock::time_point now);
-  // A job that has ended: whoever gets it calls its Finish. nullptr: none.
   std::unique_ptr<Job> NextEnded();
 
   void Expire(Clock::time_point now);  // about once a second
@@ -61,11 +63,9 @@ class BatchScheduler {
   std::optional<Clock::time_point> ask_again_at() const;
   bool IsHolding() const { return hold_.IsHolding(); }
   auto pass_start() const { return passes_.start(); }  // if one runs
-  // Work that was submitted and has not been handed out to Finish.
-  int num_jobs() const { return num_jobs_; }
-  bool HasRowsOrReplies() const { return !to_take_.empty() || !ended_.empty(); }
-  // Whether all work there is may run on the thread that submits it.
-  bool IsOneDecode() const;
+  int num_jobs() const { return num_jobs_; }  // not yet handed out to Finish
+  bool HasJobToHandOut() const;               // to Begin, Take or Finish
+  bool IsOneDecode() const;  // which the thread that submits it may run
   bool is_lost() const { return is_lost_; }
   const NodeSessions& sessions() const { return sessions_; }
   const EngineMetrics& metrics() const { return metrics_; }
@@ -81,7 +81,7 @@ class BatchScheduler {
   void Admit(std::unique_ptr<Job>& job, Clock::time_point now);
   bool HasRoom(std::unique_ptr<Job>& job, const NodeSession* live,
                Clock::time_point now);
-  void Begin(std::unique_ptr<Job> job, NodeSession& own, Clock::time_point now);
+  void GiveSession(Job& job, NodeSession& own, Clock::time_point now);
   bool HasBranches(Job& job);  // makes those that it wants, as far as it can
   void End(std::unique_ptr<Job> job, absl::Status why, Clock::time_point now);
   void Expect(const Job& job, Clock::time_point now);  // its next call
@@ -103,12 +103,11 @@ class BatchScheduler {
   Queue waiting_;  // to be admitted
   ReadyWork ready_;
   PassesInFlight passes_;
-  Queue to_take_;
-  Queue ended_;
+  Queue to_begin_, to_take_, ended_;
   PassHold hold_;
   int num_jobs_ = 0;
   int num_reprefills_ = 0;  // that are admitted
-  // Jobs that are to be taken, or handed out for it, less those with is_last.
+  // Jobs to begin or to take, or handed out for it, less those with is_last.
   int num_going_on_ = 0;
   int num_ahead_going_on_ = 0;
   RoomWait room_wait_;  // of those in waiting_

@@ -63,7 +63,9 @@ class DeviceOrderTest : public SchedulerTest,
       case 3:
         return End();
       case 4:
-        return OnceIn(2) ? BeginTaking() : EndTaking();
+        return OnceIn(3)   ? EndBeginning()
+               : OnceIn(2) ? BeginTaking()
+                           : EndTaking();
       default:
         return Interfere(name);
     }
@@ -74,6 +76,7 @@ class DeviceOrderTest : public SchedulerTest,
       now_ += std::chrono::milliseconds(5);
       Launch();
       End();
+      EndBeginning();
       BeginTaking();
       EndTaking();
     }
@@ -113,7 +116,7 @@ class DeviceOrderTest : public SchedulerTest,
   void Launch() {
     const auto next = scheduler_.ask_again_at();
     if (next.has_value() && OnceIn(2)) now_ = std::max(now_, *next);
-    const Pass* const pass = scheduler_.NextPass(now_);
+    const Pass* const pass = NextPass();
     FinishAll();
     if (pass == nullptr) return;
     Launched& launched = launched_.emplace_back(Launched{.pass = pass});
@@ -176,6 +179,21 @@ class DeviceOrderTest : public SchedulerTest,
     ASSERT_TRUE(scheduler_.sessions().IsConsistent());
   }
 
+  // Every other job begins while passes are launched and end.
+  void BeginAll() override {
+    while (std::unique_ptr<Job> job = scheduler_.NextToBegin()) {
+      job->Begin();
+      beginning_.push_back(std::move(job));
+      if (OnceIn(2)) EndBeginning();
+    }
+  }
+  void EndBeginning() {
+    if (beginning_.empty()) return;
+    scheduler_.Begun(std::move(beginning_.front()), now_);
+    beginning_.pop_front();
+    FinishAll();
+  }
+
   void BeginTaking() {
     std::unique_ptr<Job> job = scheduler_.NextToTake();
     if (job == nullptr) return;
@@ -214,6 +232,7 @@ class DeviceOrderTest : public SchedulerTest,
   std::set<int> failed_;  // sessions of which something did, until called again
   std::map<KvBlockId, std::map<int, TokenId>> cache_;  // the device's
   std::deque<Launched> launched_;
+  std::deque<std::unique_ptr<Job>> beginning_;
   std::vector<std::unique_ptr<Job>> taken_;
 };
 

@@ -8,14 +8,11 @@
 
 namespace outrider {
 
-bool Job::Begin(NodeSession& own) {
-  session = &own;
+void Job::Begin() {
   try {
-    want = work->Begin(own);
-    return true;
+    want = work->Begin(*session);
   } catch (const std::exception& e) {
     failure = absl::InternalError(absl::StrCat("a session failed: ", e.what()));
-    return false;
   }
 }
 

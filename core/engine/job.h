@@ -24,14 +24,13 @@ class Job {
   Job(std::unique_ptr<Work> piece, Clock::time_point now)
       : work(std::move(piece)), submitted(now) {}
 
-  // The work takes its rows, or answers whoever waits. Both run outside of the
-  // scheduler and its locks, beside passes. An exception is an INTERNAL error
-  // of this work's.
+  // The work, which has a session, says what it wants first, takes its rows, or
+  // answers whoever waits. All run outside of the scheduler and its locks,
+  // beside passes: a question about a row may look at as many numbers as the
+  // vocabulary has tokens. An exception is an INTERNAL error of this work's.
+  void Begin();
   void Take();
   void Finish();
-  // The session is its own from here on. False where the work cannot begin, as
-  // `failure` says. Runs inside of the scheduler.
-  bool Begin(NodeSession& own);
 
   // Tokens that it still wants to run, and that are in no pass yet.
   int num_left() const {

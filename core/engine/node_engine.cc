@@ -49,6 +49,7 @@ void NodeEngine::Submit(std::unique_ptr<Work> work) {
   MutexLock lock(mu_);
   const auto before = scheduler_.ask_again_at();
   scheduler_.Submit(std::move(work), Clock::now());
+  BeginOne();
   while (!IsPassing() && scheduler_.IsOneDecode() && RunPass()) TakeOne();
   // A reply, or a refusal; of others too, but never more than one.
   FinishOne();
@@ -58,7 +59,7 @@ void NodeEngine::Submit(std::unique_ptr<Work> work) {
   const bool is_held = scheduler_.IsHolding() && after == before;
   const bool may_begin = IsPassing() ? after.has_value() && after != before
                                      : !is_held && scheduler_.num_jobs() > 0;
-  if (scheduler_.HasRowsOrReplies() || may_begin) wake_.NotifyOne();
+  if (scheduler_.HasJobToHandOut() || may_begin) wake_.NotifyOne();
 }
 
 bool NodeEngine::Truncate(const RequestHeader& header, int length) {
@@ -82,8 +83,8 @@ void NodeEngine::Run() {
   while (true) {
     // Replies once more after the pass, as some work ends where that is looked
     // for.
-    if ((!passes_go_first_ && FinishOne()) || RunPass() || FinishOne() ||
-        TakeOne()) {
+    if ((!passes_go_first_ && FinishOne()) || RunPass() || BeginOne() ||
+        FinishOne() || TakeOne()) {
       continue;
     } else if (is_ending_ && scheduler_.num_jobs() == 0) {
       wake_.NotifyAll();
@@ -95,22 +96,29 @@ void NodeEngine::Run() {
 }
 
 bool NodeEngine::RunPass() {
-  const bool has_launched = LaunchPass();
+  const bool may_launch = MayLaunch();
+  if (may_launch) {
+    scheduler_.Sweep(Clock::now());
+    if (BeginOne()) return true;  // to be in the pass
+  }
+  const bool has_launched = may_launch && LaunchPass();
   return FinishPass() || has_launched;
 }
 
-bool NodeEngine::LaunchPass() {
+bool NodeEngine::MayLaunch() const {
   if (is_launching_) return false;
+  if (!IsPassing()) return true;
+  const auto next = scheduler_.ask_again_at();
+  return next.has_value() && Clock::now() >= *next;
+}
+
+bool NodeEngine::LaunchPass() {
   const Clock::time_point start = Clock::now();
-  if (IsPassing()) {
-    const auto next = scheduler_.ask_again_at();
-    if (!next.has_value() || start < *next) return false;
-  }
   const Pass* const pass = scheduler_.NextPass(start);
   if (pass == nullptr) return false;
   is_launching_ = true;
   // Replies do not wait for this thread's pass.
-  if (scheduler_.HasRowsOrReplies()) wake_.NotifyOne();
+  if (scheduler_.HasJobToHandOut()) wake_.NotifyOne();
   mu_.Unlock();
   std::unique_ptr<PendingPass> pending = Launch(*pass);
   mu_.Lock();
@@ -177,6 +185,16 @@ PassResults NodeEngine::Finish(const Launched& launched) {
     return AllFailed(
         pass, absl::InternalError(absl::StrCat("a pass failed: ", e.what())));
   }
+}
+
+bool NodeEngine::BeginOne() {
+  std::unique_ptr<Job> job = scheduler_.NextToBegin();
+  if (job == nullptr) return false;
+  mu_.Unlock();
+  job->Begin();
+  mu_.Lock();
+  scheduler_.Begun(std::move(job), Clock::now());
+  return true;
 }
 
 bool NodeEngine::TakeOne() {

@@ -69,10 +69,12 @@ class NodeEngine {
   };
 
   void Run();
+  bool MayLaunch() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // These unlock while they run; false where there is nothing to do.
   bool RunPass() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool LaunchPass() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool FinishPass() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool BeginOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool TakeOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool FinishOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Wait() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

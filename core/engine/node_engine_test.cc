@@ -206,6 +206,26 @@ TEST_F(NodeEngineTest, AnExceptionWhileRowsAreTakenLeavesTheModelFree) {
   EXPECT_THAT(Submit(1).get(), IsOk());
 }
 
+// To prepare questions about rows may take as long as a small pass.
+TEST_F(NodeEngineTest, OthersAreServedWhileWorkBegins) {
+  Start([](auto) { return absl::OkStatus(); });
+  std::promise<void> begins, other_ended;
+  std::future<absl::Status> first;
+  std::thread caller([&] {
+    first = Submit(
+        1, {.on_begin = [&] {
+          begins.set_value();
+          EXPECT_EQ(other_ended.get_future().wait_for(std::chrono::seconds(20)),
+                    std::future_status::ready);
+        }});
+  });
+  begins.get_future().wait();
+  EXPECT_THAT(Submit(1).get(), IsOk());
+  other_ended.set_value();
+  caller.join();
+  EXPECT_THAT(first.get(), IsOk());
+}
+
 TEST_F(NodeEngineTest, RowsAreTakenBesideTheNextPass) {
   std::promise<void> second_began;
   std::promise<void> first_taken;

@@ -47,6 +47,11 @@ class HoldTest : public SchedulerTest {
       RunPass();
     }
   }
+  void BeginAll() override {
+    if (begins_) SchedulerTest::BeginAll();
+  }
+
+  bool begins_ = true;  // what is admitted
 };
 
 TEST_F(HoldTest, APassWaitsForThoseThatWereJustAnswered) {
@@ -118,7 +123,7 @@ TEST_F(HoldTest, RowsThatAreBeingTakenAreWaitedFor) {
   Submit(1, 1, {.num_more = 1});
   Submit(2, 1, {.num_more = 1});
   Submit(3, 1, {.num_more = 1});
-  const Pass* const pass = scheduler_.NextPass(now_);
+  const Pass* const pass = NextPass();
   ASSERT_NE(pass, nullptr);
   now_ += milliseconds(100);
   scheduler_.EndPass(PassResults(3, LogitRows()), now_);
@@ -126,34 +131,45 @@ TEST_F(HoldTest, RowsThatAreBeingTakenAreWaitedFor) {
   auto job = scheduler_.NextToTake();
   job->Take();
   scheduler_.Taken(std::move(job), now_);
-  EXPECT_EQ(scheduler_.NextPass(now_), nullptr);
+  EXPECT_EQ(NextPass(), nullptr);
   TakeAll();
   EXPECT_EQ(RunPass().size(), 3u);
+}
+
+TEST_F(HoldTest, WorkThatIsAboutToBeginIsWaitedFor) {
+  RunRounds(10, milliseconds(80));
+  now_ += milliseconds(300);
+  Submit(1);
+  begins_ = false;
+  Submit(2);
+  EXPECT_EQ(NextPass(), nullptr);
+  begins_ = true;
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 1), Pair(2, 1)));
 }
 
 TEST_F(HoldTest, RowsOfACallsLastStepAreNotWaitedFor) {
   RunRounds(10, milliseconds(80));
   now_ += milliseconds(300);
   for (const int name : {1, 2}) Submit(name);
-  const Pass* const pass = scheduler_.NextPass(now_);
+  const Pass* const pass = NextPass();
   ASSERT_NE(pass, nullptr);
   now_ += milliseconds(100);
   scheduler_.EndPass(PassResults(2, LogitRows()), now_);
   Submit(3);
-  EXPECT_NE(scheduler_.NextPass(now_), nullptr);
+  EXPECT_NE(NextPass(), nullptr);
 }
 
 TEST_F(HoldTest, WorkWhoseModelDrewAllThatItMayIsNotWaitedFor) {
   RunRounds(10, milliseconds(80));
   now_ += std::chrono::seconds(2);
   Submit(1, 1, {.num_more = 1, .max_drawn = 1});
-  const Pass* const pass = scheduler_.NextPass(now_);
+  const Pass* const pass = NextPass();
   ASSERT_NE(pass, nullptr);
   now_ += milliseconds(100);
   const LogitRows drawn(/*rows=*/{}, /*vocab_size=*/1, TokenSeq{7});
   scheduler_.EndPass(PassResults(1, drawn), now_);
   Submit(3);
-  EXPECT_NE(scheduler_.NextPass(now_), nullptr);
+  EXPECT_NE(NextPass(), nullptr);
 }
 
 TEST_F(HoldTest, WorkThatGoesOnAfterAWrongGuessIsNotWaitedFor) {
@@ -191,7 +207,7 @@ TEST_F(HoldTest, AlternatingCohortsBecomeOne) {
       Submit(name);
       continue;
     }
-    const Pass* const pass = scheduler_.NextPass(now_);
+    const Pass* const pass = NextPass();
     if (pass == nullptr) {
       const auto end = scheduler_.ask_again_at();
       const auto next = arrivals.empty() ? *end : arrivals.begin()->first;

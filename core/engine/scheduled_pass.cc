@@ -45,10 +45,13 @@ bool BatchScheduler::HasReady() const {
   });
 }
 
-const Pass* BatchScheduler::NextPass(Clock::time_point now) {
+void BatchScheduler::Sweep(Clock::time_point now) {
   EndAbandoned(waiting_, now);
   for (Queue* queue : ready_.queues()) EndAbandoned(*queue, now);
   AdmitWaiting(now);
+}
+
+const Pass* BatchScheduler::NextPass(Clock::time_point now) {
   const bool is_beside = !passes_.empty();
   if (is_beside) {
     const auto launch = passes_.next_launch(pass_time_, hold_);

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 #include <utility>
+#include <variant>
 
 #include "core/base/mutant.h"
 #include "core/sampling/adjust_logits.h"
@@ -29,12 +30,6 @@ int NumTop(const SamplingParams& params, int vocab_size) {
   return params.top_k <= kMaxTopLogits ? params.top_k : 0;
 }
 
-// Whether rows are drawn from with weights of all tokens. Penalties at
-// temperature 0 want no weight, but the greatest of what they leave.
-bool IsDrawn(const SamplingParams& params) {
-  return !IsCut(params) && !(IsGreedy(params) && AdjustsLogits(params));
-}
-
 RowQuestion WholeRow(const SamplingParams& params, int vocab_size) {
   return {.vocab_size = vocab_size,
           .temperature = IsGreedy(params) ? 0 : params.temperature};
@@ -53,11 +48,31 @@ RowQuestion AskDraw(const DraftBlock& block, size_t row,
     draw.uniform = Coins(seed).Uniform({Purpose::kTail, position});
     if (row < block.supports.size()) draw.support = block.supports[row];
   }
-  if (draw.support.size() <= kMaxAskedTokens) question.what = std::move(draw);
+  size_t num_asked = draw.support.size();
+  if (block.logprobs.has_value()) {
+    draw.scored = AskScores(*block.logprobs, draw.support, moves);
+    num_asked += draw.scored->tokens.size();
+  }
+  if (num_asked <= kMaxAskedTokens) question.what = std::move(draw);
   return question;
 }
 
+// What is told of a cut row has all that may come there, and so its scores.
+void AskScoresOfTop(const LogprobsOptions& logprobs, RowQuestion& question) {
+  auto* const top = std::get_if<TopQuestion>(&question.what);
+  if (top == nullptr) return;
+  const TopQuestion scores = AskScores(logprobs, {}, {});
+  top->count = std::max(top->count, scores.count);
+  top->wants_top_probability = scores.wants_top_probability;
+}
+
 }  // namespace
+
+bool IsDrawn(const SamplingParams& params) {
+  // Penalties at temperature 0 want no weight, but the greatest of what they
+  // leave.
+  return !IsCut(params) && !(IsGreedy(params) && AdjustsLogits(params));
+}
 
 RowQuestion AskTop(const SamplingParams& params, LogitMoves moves,
                    int vocab_size) {
@@ -93,9 +108,14 @@ std::vector<RowQuestion> AskRows(const DraftBlock& block,
     if (OUTRIDER_MUTANT(D4, i > 0, false)) {
       AddGenerated(block.history.drafts[i - 1], params, *moves);
     }
-    questions.push_back(
-        IsDrawn(params) ? AskDraw(block, i, params, *moves, *seed, vocab_size)
-                        : AskTop(params, *moves, vocab_size));
+    if (IsDrawn(params)) {
+      questions.push_back(AskDraw(block, i, params, *moves, *seed, vocab_size));
+      continue;
+    }
+    questions.push_back(AskTop(params, *moves, vocab_size));
+    if (block.logprobs.has_value()) {
+      AskScoresOfTop(*block.logprobs, questions.back());
+    }
   }
   return questions;
 }

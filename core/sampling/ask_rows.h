@@ -14,10 +14,17 @@
 
 namespace outrider {
 
+// Whether rows are drawn from with weights of all tokens: those that are cut
+// nowhere. Of the others the greatest logits are told.
+bool IsDrawn(const SamplingParams& params);
+
 // What a model may answer in place of a block's rows, one question for each:
-// ScoreDraft makes of the answers what it makes of the rows. Rows that are cut
-// nowhere are drawn from with the coins of `seed`; without one they come whole.
-// `params`, and what the block looks at, must outlive the result.
+// ScoreDraft makes of the answers what it makes of the rows. So does
+// ScoreTokens, where the block has log-probabilities: of a drawn row for the
+// token that is drawn and the support, of another one for what it is cut to.
+// Rows that are cut nowhere are drawn from with the coins of `seed`; without
+// one they come whole. `params`, and what the block looks at, must outlive the
+// result.
 std::vector<RowQuestion> AskRows(const DraftBlock& block,
                                  const SamplingParams& params,
                                  std::optional<uint64_t> seed, int vocab_size);

@@ -9,8 +9,8 @@
 #include "core/sampling/adjust_logits.h"
 #include "core/sampling/cut.h"
 #include "core/sampling/cut_logits.h"
+#include "core/sampling/known_logits.h"
 #include "core/sampling/process.h"
-#include "core/sampling/vector_math.h"
 
 namespace outrider {
 namespace {
@@ -20,51 +20,14 @@ namespace {
 constexpr double kRestTolerance = 1e-5;
 constexpr double kSumTolerance = 1e-12;
 
-// The tokens of a row that are known.
-struct KnownLogits {
-  std::vector<TokenId> ids = {};  // ascending
-  std::vector<double> values = {};
-  // No token that is not among them has a greater logit.
-  double bound = -std::numeric_limits<double>::infinity();
-};
-
-KnownLogits Merge(const LogitMoves& moves, const TopAnswer& answer) {
-  const std::vector<MovedToken>& tokens = moves.tokens;
-  KnownLogits known;
-  size_t next = 0;  // of `tokens`
-  for (size_t i = 0; i <= answer.ids.size(); ++i) {
-    const bool is_end = i == answer.ids.size();
-    for (;
-         next < tokens.size() && (is_end || tokens[next].token < answer.ids[i]);
-         ++next) {
-      known.ids.push_back(tokens[next].token);
-      known.values.push_back(
-          MovedLogit(moves, tokens[next], double{answer.token_logits[next]}));
-    }
-    if (is_end) break;
-    known.ids.push_back(answer.ids[i]);
-    known.values.push_back(double{answer.logits[i]});
+KnownLogits Moved(const TopAnswer& answer, const LogitMoves& moves) {
+  std::vector<double> values;
+  values.reserve(moves.tokens.size());
+  for (size_t i = 0; i < moves.tokens.size(); ++i) {
+    values.push_back(
+        MovedLogit(moves, moves.tokens[i], double{answer.token_logits[i]}));
   }
-  if (!answer.logits.empty()) {
-    known.bound =
-        double{*std::min_element(answer.logits.begin(), answer.logits.end())};
-  }
-  return known;
-}
-
-double WeightOf(double value, double maximum, double temperature) {
-  double weight = 0;
-  SoftmaxWeights(absl::Span<const double>(&value, 1), maximum, temperature,
-                 absl::Span<double>(&weight, 1));
-  return weight;
-}
-
-// What is drawn from, over the ids of the row.
-Distribution WithIds(const Distribution& places, const KnownLogits& known) {
-  std::vector<TokenId> ids;
-  for (const TokenId place : places.support()) ids.push_back(known.ids[place]);
-  return Distribution::FromSorted(
-      std::move(ids), {places.weights().begin(), places.weights().end()});
+  return KnownOf(answer, values);
 }
 
 // Top-p where tokens that are not known have a weight together: decided where
@@ -97,7 +60,7 @@ std::optional<Distribution> ProcessTop(const TopAnswer& answer,
                                        const LogitMoves& moves) {
   // Others would have been moved by a text that was not asked about.
   if (TokensOf(moves) != answer.tokens) return std::nullopt;
-  const KnownLogits known = Merge(moves, answer);
+  const KnownLogits known = Moved(answer, moves);
   const auto best = std::max_element(known.values.begin(), known.values.end());
   if (best == known.values.end() ||
       *best == -std::numeric_limits<double>::infinity()) {
@@ -110,7 +73,7 @@ std::optional<Distribution> ProcessTop(const TopAnswer& answer,
   const auto num_top = static_cast<int>(answer.ids.size());
   const double maximum = *best;
   const double bound_weight =
-      WeightOf(known.bound, maximum, params.temperature);
+      WeightOfLogit(known.bound, maximum, params.temperature);
   const double least =
       std::max(params.min_p, std::numeric_limits<double>::min());
   const bool is_closed = answer.is_all ||
@@ -125,11 +88,8 @@ std::optional<Distribution> ProcessTop(const TopAnswer& answer,
   }
   SamplingParams uncut = params;
   uncut.top_p = 1;
-  // Its weight is told over the greatest of `answer`.
-  const double top =
-      double{*std::max_element(answer.logits.begin(), answer.logits.end())};
-  const double rest = OUTRIDER_MUTANT(D3, answer.rest, 0.0) *
-                      WeightOf(top, maximum, params.temperature);
+  const double rest = OUTRIDER_MUTANT(
+      D3, WeightOfOthers(answer, maximum, params.temperature), 0.0);
   const auto kept =
       KeepMass(CutLogits(absl::MakeConstSpan(known.values), uncut), rest,
                bound_weight, params.top_p);

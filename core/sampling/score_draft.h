@@ -3,6 +3,7 @@
 #define OUTRIDER_CORE_SAMPLING_SCORE_DRAFT_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -15,6 +16,7 @@
 #include "core/sampling/sampling_params.h"
 #include "core/sampling/target_row.h"
 #include "core/sampling/token_history.h"
+#include "core/sampling/token_logprobs.h"
 
 namespace outrider {
 
@@ -27,6 +29,8 @@ struct DraftBlock {
   // What stands before the block, and all of its drafts: each row sees those
   // before it.
   TokenHistory history = {};
+  // What is scored of each row's support, and of the token drawn there.
+  std::optional<LogprobsOptions> logprobs = {};
 
   // `draft` and what `before` looks at must outlive the result.
   static DraftBlock Of(const Draft& draft, const TokenHistory& before,

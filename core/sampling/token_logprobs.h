@@ -6,7 +6,10 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "core/base/logit_moves.h"
+#include "core/base/row_question.h"
 #include "core/base/token.h"
+#include "core/base/top_question.h"
 #include "core/sampling/sampling_params.h"
 #include "core/sampling/token_history.h"
 
@@ -56,17 +59,26 @@ struct RowScores {
   friend bool operator==(const RowScores&, const RowScores&) = default;
 };
 
-// Scores `tokens` in one row, and its most probable tokens. `logits` and
-// `history` as for Process, whose errors come back; INVALID_ARGUMENT where the
-// row does not have one of `tokens`.
-absl::StatusOr<RowScores> ScoreTokens(absl::Span<const float> logits,
+// What is asked of a row besides, where tokens are drawn from it on a device
+// (DrawQuestion::scored), so that ScoreTokens can score those of `tokens`,
+// which ascend, and the one that is drawn.
+TopQuestion AskScores(const LogprobsOptions& options,
+                      absl::Span<const TokenId> tokens,
+                      const LogitMoves& moves);
+
+// Scores `tokens` in one row, and its most probable tokens. The row's logits
+// and `history` are as for Process, whose errors come back; INVALID_ARGUMENT
+// where the row does not have one of `tokens`. An answer in place of the logits
+// gives the same scores, but for what float32 weights move a normaliser by
+// (docs/device-rows.md); INTERNAL where it does not tell one of `tokens`.
+absl::StatusOr<RowScores> ScoreTokens(const RowView& row,
                                       const SamplingParams& params,
                                       const TokenHistory& history,
                                       const LogprobsOptions& options,
                                       absl::Span<const TokenId> tokens);
 RowLogprobs ToLogprobs(const RowScores& scores);
 
-// Both in one.
+// Both in one, of a whole row.
 absl::StatusOr<RowLogprobs> ComputeLogprobs(absl::Span<const float> logits,
                                             const SamplingParams& params,
                                             const TokenHistory& history,

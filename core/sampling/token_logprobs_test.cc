@@ -102,7 +102,8 @@ TEST(TokenLogprobsTest, MaskedTokensAreNoAlternatives) {
 }
 
 TEST(TokenLogprobsTest, TheScoresOfARawRowAreItsLogits) {
-  const auto scores = ScoreTokens(kFiveLogits, {}, {}, {.num_top = 1}, {0, 2});
+  const auto scores =
+      ScoreTokens({.logits = kFiveLogits}, {}, {}, {.num_top = 1}, {0, 2});
   ASSERT_THAT(scores, IsOk());
   EXPECT_THAT(scores->tokens, ElementsAre(kFiveLogits[0], kFiveLogits[2]));
   EXPECT_THAT(scores->top_ids, ElementsAre(1));

@@ -51,6 +51,7 @@ DrawAnswer Draw(const DrawQuestion& draw, double temperature,
   } else if (answer.tail > 0) {
     answer.drawn = static_cast<TokenId>(ChooseByWeight(draw.uniform, off));
   }
+  if (answer.drawn.has_value()) answer.drawn_logit = row[*answer.drawn];
   return answer;
 }
 
@@ -79,6 +80,9 @@ TopAnswer Top(const TopQuestion& top, double temperature,
   std::sort(others.begin(), others.end());
   for (const TokenId id : others) answer.logits.push_back(logits[id]);
   answer.ids = std::move(others);
+  if (top.wants_top_probability) {
+    answer.top_probability = TopProbability(logits);
+  }
   return answer;
 }
 
@@ -90,13 +94,15 @@ std::optional<RowAnswer> AnswerOnHost(const RowQuestion& question,
   logits = logits.first(static_cast<size_t>(question.vocab_size));
   if (!CheckLogits(logits).ok()) return std::nullopt;
   if (const auto* draw = std::get_if<DrawQuestion>(&question.what)) {
-    return Draw(*draw, question.temperature, logits);
+    DrawAnswer answer = Draw(*draw, question.temperature, logits);
+    if (draw->scored.has_value()) {
+      answer.scored =
+          Top(*draw->scored, question.temperature, logits, most_top);
+    }
+    return answer;
   }
   if (const auto* top = std::get_if<TopQuestion>(&question.what)) {
     TopAnswer answer = Top(*top, question.temperature, logits, most_top);
-    if (top->wants_top_probability) {
-      answer.top_probability = TopProbability(logits);
-    }
     if (!top->suffices || top->suffices(answer)) return answer;
   }
   return std::nullopt;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/testing/scheduler_test.h"
 
+#include "core/testing/run_scheduler.h"
+
 namespace outrider::testing {
 
 Shares SchedulerTest::RunPass(Clock::duration time) {
@@ -10,7 +12,7 @@ Shares SchedulerTest::RunPass(Clock::duration time) {
 }
 
 Shares SchedulerTest::BeginPass() {
-  const Pass* const pass = scheduler_.NextPass(now_);
+  const Pass* const pass = NextPass();
   FinishAll();
   if (pass == nullptr) return {};
   begun_.push_back(pass);
@@ -19,6 +21,12 @@ Shares SchedulerTest::BeginPass() {
     shares.emplace_back(NameOf(part), part.num_tokens);
   }
   return shares;
+}
+
+const Pass* SchedulerTest::NextPass() {
+  scheduler_.Sweep(now_);
+  BeginAll();
+  return scheduler_.NextPass(now_);
 }
 
 void SchedulerTest::EndPass(Clock::duration time) {
@@ -43,6 +51,8 @@ void SchedulerTest::EndPass(Clock::duration time) {
   scheduler_.EndPass(std::move(results), now_);
   TakeAll();
 }
+
+void SchedulerTest::BeginAll() { BeginAdmitted(scheduler_, now_); }
 
 void SchedulerTest::TakeAll() {
   while (auto job = scheduler_.NextToTake()) {

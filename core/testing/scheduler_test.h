@@ -68,6 +68,7 @@ class SchedulerTest : public ::testing::Test {
                                         .holds_up_stream = holds_up_stream},
                           std::move(script)),
                       now_);
+    BeginAll();
     FinishAll();
   }
   // Opens the sessions, each with one token.
@@ -82,7 +83,9 @@ class SchedulerTest : public ::testing::Test {
   Shares RunPass(Clock::duration time = std::chrono::milliseconds(100));
   // Its halves: the end is that of the pass that began first.
   Shares BeginPass();
+  const Pass* NextPass();  // the scheduler's, with all that may be in it
   void EndPass(Clock::duration time = std::chrono::milliseconds(100));
+  virtual void BeginAll();
   void TakeAll();
   void FinishAll() {
     while (const auto job = scheduler_.NextEnded()) job->Finish();

@@ -108,8 +108,9 @@ absl::StatusOr<std::vector<RowScores>> ScoreCandidates(
         .drafts = absl::MakeConstSpan(call.draft_tokens).first(i),
         .prompt_length = call.prompt_length};
     OUTRIDER_ASSIGN_OR_RETURN(
-        RowScores row, ScoreTokens(rows.Row(static_cast<int>(i)), call.sampling,
-                                   before, *call.logprobs, candidates[i]));
+        RowScores row,
+        ScoreTokens(rows.View(static_cast<int>(i)), call.sampling, before,
+                    *call.logprobs, candidates[i]));
     scores.push_back(std::move(row));
   }
   return scores;

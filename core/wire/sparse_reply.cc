@@ -62,9 +62,12 @@ std::vector<RowQuestion> SparseReply::QuestionsOf(const VerifyCall& call,
                                                   const Before& before,
                                                   std::optional<uint64_t> seed,
                                                   int vocab_size) const {
-  if (call.logprobs.has_value()) return {};
+  // All of a support is scored, and a cut row's answer need not tell what can
+  // not come there.
+  if (call.logprobs.has_value() && !IsDrawn(call.sampling)) return {};
   DraftBlock block = BlockOf(call, before.tokens);
   block.start = before.length;
+  block.logprobs = call.logprobs;
   return AskRows(block, call.sampling, seed, vocab_size);
 }
 

@@ -80,9 +80,9 @@ std::vector<RowQuestion> TokensReply::QuestionsOf(const VerifyCall& call,
                                                   const Before& before,
                                                   std::optional<uint64_t> seed,
                                                   int vocab_size) const {
-  if (call.logprobs.has_value()) return {};
   DraftBlock block = JudgedBlock(call, before.tokens);
   block.start = before.length;
+  block.logprobs = call.logprobs;
   return AskRows(block, call.sampling, seed, vocab_size);
 }
 

@@ -15,6 +15,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/sampling/ask_rows.h"
 #include "core/testing/answer_on_host.h"
 #include "gtest/gtest.h"
 #include "tests/exactness/answered_law.h"
@@ -59,6 +60,7 @@ struct VerifyCase {
   SamplingParams sampling = {};
   RuleKind rule = RuleKind::kRejection;
   ReplyFormat format = ReplyFormat::kTokens;
+  std::optional<LogprobsOptions> logprobs = {};
 };
 void PrintTo(const VerifyCase& c, std::ostream* os) { *os << c.name; }
 
@@ -79,7 +81,8 @@ VerifyCall CallOf(const VerifyCase& c, uint64_t seed) {
       .sampling = c.sampling,
       .seed = seed,
       .prompt_length = 2,
-      .rule = c.rule};
+      .rule = c.rule,
+      .logprobs = c.logprobs};
   const bool has_rows = !IsGreedy(c.sampling) && c.rule != RuleKind::kCoupled;
   for (int i = 0; i < 2; ++i) {
     if (c.format == ReplyFormat::kSparse) call.supports.push_back({1, 2, 3});
@@ -114,7 +117,26 @@ bool AreEqual(const TargetRow& a, const TargetRow& b) {
          (a.tail_mass() == 0 || a.drawn_token() == b.drawn_token());
 }
 
+bool AreEqual(const RowScores& a, const RowScores& b) {
+  const RowLogprobs own = ToLogprobs(a), other = ToLogprobs(b);
+  const auto are_near = [](double x, double y) {
+    return x == y || std::abs(x - y) <= kTolerance;
+  };
+  return std::equal(own.tokens.begin(), own.tokens.end(), other.tokens.begin(),
+                    other.tokens.end(), are_near) &&
+         std::equal(own.top.begin(), own.top.end(), other.top.begin(),
+                    other.top.end(), [&](const auto& x, const auto& y) {
+                      return x.id == y.id && are_near(x.logprob, y.logprob);
+                    });
+}
+
 bool AreEqual(const VerifyReply& a, const VerifyReply& b) {
+  if (!std::equal(a.logprobs.begin(), a.logprobs.end(), b.logprobs.begin(),
+                  b.logprobs.end(), [](const auto& scores, const auto& other) {
+                    return AreEqual(scores, other);
+                  })) {
+    return false;
+  }
   if (const auto* verdict = std::get_if<Verdict>(&a.outcome)) {
     return *verdict == std::get<Verdict>(b.outcome);
   }
@@ -210,12 +232,30 @@ TEST(AnsweredRowsTest, ARunIsThatOfWholeRowsWhereAPenaltyFollowsIt) {
   EXPECT_EQ(counts.num_answered, 4 * static_cast<int64_t>(kNumSeeds));
 }
 
+// All of a SPARSE reply's support is scored, and of a cut row it may not be
+// told.
+bool IsAskedForScores(const VerifyCase& c) {
+  return c.format == ReplyFormat::kTokens || IsDrawn(c.sampling);
+}
+
+TEST_P(AnsweredRowsTest, LogProbabilitiesAreThoseOfWholeRows) {
+  for (const int num_top : {0, 2, 20}) {
+    for (const auto mode : {LogprobsMode::kRaw, LogprobsMode::kProcessed}) {
+      AnswerCounts counts;
+      VerifyCase c = GetParam();
+      c.logprobs = {.num_top = num_top, .mode = mode};
+      EXPECT_EQ(NumDifferent(c, Answers(counts)), 0) << num_top;
+      EXPECT_EQ(counts.num_answered > 0, IsAskedForScores(c));
+    }
+  }
+}
+
 TEST(AnsweredRowsTest, WholeRowsAreNeverAskedAbout) {
   AnswerCounts counts;
   for (VerifyCase c : VerifyCases()) {
-    VerifyCall call = CallOf(c, 3);
-    call.logprobs = LogprobsOptions{.num_top = 2};
-    ReplyOf(call, Answers(counts));
+    c.logprobs = {.num_top = 2};
+    if (IsAskedForScores(c)) c.format = ReplyFormat::kFull;
+    ReplyOf(CallOf(c, 3), Answers(counts));
   }
   EXPECT_EQ(counts.num_answered + counts.num_undecided, 0);
 }
@@ -302,6 +342,23 @@ TEST(AnsweredRowsMutantsTest, MovedTokensOneToTheRightAreCaught) {
                                         ReplyFormat::kTokens, shifted))
           .total_variation,
       1e-2);
+}
+
+TEST(AnsweredRowsMutantsTest, TheScoresOfAnotherRowAreCaught) {
+  std::optional<TopAnswer> last;
+  const auto confused = [&](const RowQuestion& question,
+                            absl::Span<const float> logits) {
+    auto answer = AnswerOnHost(question, logits);
+    auto& scored = std::get<DrawAnswer>(*answer).scored;
+    if (scored->tokens.empty()) return answer;  // a row without a support
+    if (last.has_value()) std::swap(scored, last);
+    if (!last.has_value()) last = scored;
+    return answer;
+  };
+  for (const auto mode : {LogprobsMode::kRaw, LogprobsMode::kProcessed}) {
+    EXPECT_GT(
+        NumDifferent({.logprobs = LogprobsOptions{.mode = mode}}, confused), 0);
+  }
 }
 
 TEST(AnsweredRowsMutantsTest, TheNormaliserOfAnotherRowIsCaught) {

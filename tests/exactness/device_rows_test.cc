@@ -201,6 +201,7 @@ TEST_P(DeviceRowsTest, ACoinDrawsTheTokenWhoseShareItFallsInto) {
       const int drawn = answers[i].row.drawn;
       ASSERT_GE(drawn, 0);
       ASSERT_LT(drawn, size);
+      EXPECT_EQ(answers[i].row.drawn_logit, questions[i].logits[drawn]);
       const double coin = questions[i].uniform * below.back();
       EXPECT_LT(below[drawn], below[drawn + 1]) << "on the support";
       EXPECT_LE(below[drawn], coin + kTotalVariation);
@@ -265,6 +266,7 @@ TEST_P(DeviceRowsTest, ARowThatIsNoneIsSaidToBe) {
           Ask({{.logits = logits, .uniform = 0.3}})[0].row;
       EXPECT_FALSE(row.is_valid) << place;
       EXPECT_EQ(row.drawn, -1);
+      EXPECT_EQ(row.drawn_logit, 0);
     }
   }
   const std::vector<float> masked(5000, -kInfinity);

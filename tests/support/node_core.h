@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "core/base/check.h"
 #include "core/engine/batch_scheduler.h"
+#include "core/testing/run_scheduler.h"
 #include "core/testing/table_lm.h"
 
 namespace outrider::testing {
@@ -39,6 +40,7 @@ class NodeCore {
     if (!status.ok()) return done(status);
     scheduler_.Submit(
         engine_->MakeWork(call, content_digest, {}, std::move(done)), now);
+    BeginAdmitted(scheduler_, now);
   }
   // Runs whatever there is to run. A pass takes no time.
   void RunToEnd(Clock::time_point now) {
@@ -48,13 +50,12 @@ class NodeCore {
   // Other calls may come between these two. The rows that the pass runs: 0
   // where there is none to run.
   int BeginPass(Clock::time_point now) {
-    pass_ = scheduler_.NextPass(now);
+    pass_ = NextPass(scheduler_, now);
     return pass_ == nullptr ? 0 : pass_->num_rows;
   }
   void EndPass(Clock::time_point now) {
     num_shared_passes_ += pass_->parts.size() > 1 ? 1 : 0;
-    PassResults rows = model_->Extend(pass_->extensions);
-    scheduler_.EndPass(std::move(rows), now);
+    scheduler_.EndPass(model_->Extend(pass_->extensions), now);
     OUTRIDER_CHECK(sessions().IsConsistent());
     FinishAll(now);
   }

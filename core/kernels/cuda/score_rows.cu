@@ -362,6 +362,8 @@ __global__ void __launch_bounds__(kThreads)
     answer.drawn = begin + first + token;
   }
   if (!answer.is_valid) answer.drawn = -1;
+  answer.drawn_logit =
+      answer.drawn < 0 ? 0.0f : __ldg(row.logits + answer.drawn);
   args.answers[blockIdx.x] = answer;
 }
 

@@ -56,7 +56,8 @@ struct DrawRowResult {
   // float32 does not tell by how much.
   int drawn = 0;
   bool is_valid = false;
-  double tail = 0;  // the weight of all tokens off the support
+  float drawn_logit = 0;  // before it is moved; 0 where nothing is drawn
+  double tail = 0;        // the weight of all tokens off the support
 };
 
 struct ScoreRowsArgs {
