@@ -125,6 +125,7 @@ TEST(GenerationClientTest, EveryFieldOfTheRequestIsSent) {
       .seed = 11,
       .max_tokens = 12,
       .stop_strings = {"x", "y"},
+      .stop_token_ids = {6, 9},
       .num_speculative_tokens = 0,
       .ignore_eos = true,
       .draft_options = {.support_size = 13,
@@ -143,6 +144,7 @@ TEST(GenerationClientTest, EveryFieldOfTheRequestIsSent) {
   EXPECT_EQ(sent.seed(), 11);
   EXPECT_EQ(sent.max_tokens(), 12);
   EXPECT_THAT(sent.stop_strings(), ElementsAre("x", "y"));
+  EXPECT_THAT(sent.stop_token_ids(), ElementsAre(6, 9));
   EXPECT_TRUE(sent.has_num_speculative_tokens());
   EXPECT_EQ(sent.num_speculative_tokens(), 0);
   EXPECT_TRUE(sent.ignore_eos());

@@ -23,6 +23,7 @@ namespace {
 
 constexpr int kMaxStopStrings = 16;
 constexpr size_t kMaxStopStringBytes = 256;
+constexpr int kMaxStopTokenIds = 64;
 
 absl::StatusOr<std::vector<TokenId>> ParsePrompt(
     const v1::GenerateRequest& proto, const GenerationLimits& limits) {
@@ -110,6 +111,23 @@ absl::StatusOr<std::vector<std::string>> ParseStopStrings(
   }
   return std::vector<std::string>(proto.stop_strings().begin(),
                                   proto.stop_strings().end());
+}
+
+absl::StatusOr<std::vector<TokenId>> ParseStopTokenIds(
+    const v1::GenerateRequest& proto, const GenerationLimits& limits) {
+  if (proto.stop_token_ids_size() > kMaxStopTokenIds) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("at most ", kMaxStopTokenIds, " stop_token_ids, not ",
+                     proto.stop_token_ids_size()));
+  }
+  std::vector<TokenId> ids(proto.stop_token_ids().begin(),
+                           proto.stop_token_ids().end());
+  if (const absl::Status status = CheckTokens(ids, limits.vocab_size);
+      !status.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("stop_token_ids: ", status.message()));
+  }
+  return ids;
 }
 
 absl::StatusOr<int> ParseMaxLength(const v1::GenerateRequest& proto,
@@ -307,6 +325,9 @@ absl::StatusOr<GenerationRequest> ParseRequest(const v1::GenerateRequest& proto,
   OUTRIDER_ASSIGN_OR_RETURN(
       request.stop_strings,
       AtField("stop_strings", ParseStopStrings(proto, limits)));
+  OUTRIDER_ASSIGN_OR_RETURN(
+      request.stop_token_ids,
+      AtField("stop_token_ids", ParseStopTokenIds(proto, limits)));
   const int prompt_length = static_cast<int>(request.prompt.size());
   OUTRIDER_ASSIGN_OR_RETURN(
       request.max_length,

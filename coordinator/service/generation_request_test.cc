@@ -199,6 +199,23 @@ TEST_F(GenerationRequestTest, ATextThatCanHaveNoRoomIsNotTokenised) {
   EXPECT_EQ(tokenizer.num_texts, 1);
 }
 
+TEST_F(GenerationRequestTest, StopTokensAreOfTheVocabularyAndAreFew) {
+  proto_.set_ignore_eos(true);
+  for (int i = 0; i < 64; ++i) proto_.add_stop_token_ids(kVocabSize - 1);
+  EXPECT_EQ(Parsed().stop_token_ids, TokenSeq(64, kVocabSize - 1));
+  EXPECT_TRUE(Parsed().eos_ids.empty());
+  proto_.add_stop_token_ids(1);
+  EXPECT_THAT(Refusal(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("at most 64 stop_token_ids, not 65")));
+  proto_.clear_stop_token_ids();
+  proto_.add_stop_token_ids(kVocabSize);
+  EXPECT_THAT(Refusal(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("stop_token_ids: token id 5000 is outside "
+                                 "the vocabulary [0, 5000)")));
+}
+
 TEST_F(GenerationRequestTest, ASaltHasAnEnd) {
   proto_.set_cache_salt(std::string(256, 's'));
   EXPECT_EQ(Parsed().cache_salt, proto_.cache_salt());
@@ -277,6 +294,7 @@ TEST_F(GenerationRequestTest, AValueThatIsWrongHasItsFieldsName) {
       {"logit_bias", [](auto& r) { r.add_logit_bias()->set_bias(101); }},
       {"logprobs", [](auto& r) { r.set_logprobs(21); }},
       {"stop_strings", [](auto& r) { r.add_stop_strings("a"); }},
+      {"stop_token_ids", [](auto& r) { r.add_stop_token_ids(kVocabSize); }},
       {"max_tokens", [](auto& r) { r.set_max_tokens(0); }},
       {"draft_options",
        [](auto& r) { r.mutable_draft_options()->set_support_mass(2); }},

@@ -43,6 +43,13 @@ GenerationUpdate FirstUpdate(const GenerationRequest& request,
       .first_index = static_cast<int>(request.delivered.size())};
 }
 
+std::vector<TokenId> EndTokensOf(const GenerationRequest& request) {
+  std::vector<TokenId> tokens = request.eos_ids;
+  tokens.insert(tokens.end(), request.stop_token_ids.begin(),
+                request.stop_token_ids.end());
+  return tokens;
+}
+
 }  // namespace
 
 GenerationServiceImpl::GenerationServiceImpl(Parts parts, Options options)
@@ -186,7 +193,7 @@ Task<GenerationServiceImpl::Outcome> GenerationServiceImpl::RunOnPair(
                    .logprobs = request->logprobs,
                    .seed = request->seed,
                    .max_length = request->max_length,
-                   .end_tokens = request->eos_ids,
+                   .end_tokens = EndTokensOf(*request),
                    .cache_salt = pair->cache_salt,
                    .cancellation = cancellation,
                    .request_id = call.name.request_id,

@@ -47,7 +47,7 @@ _STATUS_OF_REASON = {"OUT_OF_KV_MEMORY": 503, "MODEL_NOT_SERVED": 409, "COORDINA
 _PARAMS = {
     **{name: name for name in (
         "prompt", "temperature", "top_k", "top_p", "min_p", "max_tokens", "repetition_penalty", "presence_penalty",
-        "frequency_penalty", "logit_bias", "logprobs")},
+        "frequency_penalty", "logit_bias", "logprobs", "stop_token_ids")},
     **{name: "outrider" for name in ("num_speculative_tokens", "acceptance_rule", "schedule", "draft_options")},
     "stop_strings": "stop"}
 # gRPC refuses such a request before its service sees it, by a code that says something else, and words of its own.

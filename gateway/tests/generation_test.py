@@ -18,7 +18,6 @@ from outrider.v1 import generation_pb2 as pb  # noqa: E402
 from outrider_gateway import generation  # noqa: E402
 from outrider_gateway.coordinators import Coordinator, Coordinators  # noqa: E402
 from outrider_gateway.errors import ApiError  # noqa: E402
-from outrider_gateway.stop_tokens import StopTokens  # noqa: E402
 from outrider_gateway.tls import Credentials  # noqa: E402
 
 
@@ -192,10 +191,6 @@ class GenerationTest(unittest.IsolatedAsyncioTestCase):
         resumed = self.over(Stub([begin(), round_of(0, 1), error(grpc.StatusCode.UNAVAILABLE)], [begin(), last]))
         await self.ids(resumed)
         self.assertIsNone(resumed.tally.num_cached)  # of which its coordinator has said nothing
-        for stop, found in ((1, None), (3, 2)):
-            stopped = self.over(Stub([begin(), round_of(0, 1), last]), stop=StopTokens([stop], None))
-            await self.ids(stopped)
-            self.assertEqual(stopped.tally.num_cached, found)
 
     async def test_the_log_names_the_request_whose_stream_broke(self):
         one = self.over(Stub([begin(), round_of(0, 1), error(grpc.StatusCode.UNAVAILABLE)],
@@ -207,11 +202,9 @@ class GenerationTest(unittest.IsolatedAsyncioTestCase):
         self.assertTrue(all(line.endswith("request_id=mine-7") for line in logs.output), logs.output)
 
     async def test_drafts_beyond_the_end_are_not_in_the_continuation(self):
-        stub = Stub([begin(), round_of(0, 1, 2, 3, 4, drafted=5, accepted=5)])
-        one = self.over(stub, stop=StopTokens([2], None))
+        one = self.over(Stub([begin(), round_of(0, 1, 2, drafted=5, accepted=5, last=True)]))
         self.assertEqual(await self.ids(one), [1, 2])
         self.assertEqual((one.tally.num_drafted, one.tally.num_accepted), (5, 2))
-        self.assertTrue(stub.calls[0].is_cancelled)
 
 
 if __name__ == "__main__":

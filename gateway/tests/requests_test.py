@@ -21,7 +21,7 @@ class RequestTest(unittest.TestCase):
         asked = requests.parse(requests.CompletionRequest, json.dumps({
             "model": "m", "prompt": [1, 2], "max_tokens": 7, "temperature": 0.5, "top_p": 0.9, "top_k": 5,
             "min_p": 0.1, "repetition_penalty": 1.1, "presence_penalty": 0.2, "frequency_penalty": 0.3,
-            "logit_bias": {"3": -2}, "stop": "x", "ignore_eos": True, "logprobs": 2,
+            "logit_bias": {"3": -2}, "stop": "x", "stop_token_ids": [4, 9], "ignore_eos": True, "logprobs": 2,
             "outrider": {"num_speculative_tokens": 3, "acceptance_rule": "coupled", "prompt_lookup": True,
                          "min_draft_probability": 0.25}}).encode())
         sent = translate.to_generate_request(asked, asked.prompts()[0], seed=-1)
@@ -31,6 +31,7 @@ class RequestTest(unittest.TestCase):
         self.assertEqual((sent.repetition_penalty, sent.presence_penalty, sent.frequency_penalty), (1.1, 0.2, 0.3))
         self.assertEqual([(b.id, b.bias) for b in sent.logit_bias], [(3, -2)])
         self.assertEqual((list(sent.stop_strings), sent.ignore_eos, sent.logprobs), (["x"], True, 2))
+        self.assertEqual(list(sent.stop_token_ids), [4, 9])
         self.assertEqual((sent.num_speculative_tokens, sent.acceptance_rule, sent.prompt_lookup), (3, 3, True))
         self.assertEqual(sent.draft_options.min_draft_probability, 0.25)
 
