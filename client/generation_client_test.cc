@@ -46,6 +46,7 @@ TEST(GenerationClientTest, DeliversMessagesInOrderAndThenNothing) {
   ASSERT_TRUE(start.ok()) << start.status();
   EXPECT_EQ((*start)->start->seed, ~uint64_t{2});
   EXPECT_EQ((*start)->start->prompt_length, 5);
+  EXPECT_EQ((*start)->start->num_cached_prompt_tokens, 4);
   const auto first = stream->Next();
   ASSERT_TRUE(first.ok()) << first.status();
   ASSERT_EQ((*first)->tokens.size(), 3);
@@ -58,7 +59,6 @@ TEST(GenerationClientTest, DeliversMessagesInOrderAndThenNothing) {
   ASSERT_TRUE(last.ok()) << last.status();
   EXPECT_EQ((*last)->finish->reason, FinishReason::kLength);
   EXPECT_EQ((*last)->finish->num_misses, 1);
-  EXPECT_EQ((*last)->finish->num_cached_prompt_tokens, 4);
   const auto nothing = stream->Next();
   ASSERT_TRUE(nothing.ok()) << nothing.status();
   EXPECT_FALSE(nothing->has_value());

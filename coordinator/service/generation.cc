@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/service/generation.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -73,11 +72,7 @@ GenerationUpdate Generation::TakeBlock(int length_before, RoundResult& round,
   finish_.num_draft_failures += stats.drafter.num_failures;
   finish_.num_misses +=
       stats.drafter.num_misses() + stats.verifier.num_misses();
-  // Later rounds may fill a cache that was lost, which is no gain.
-  if (!std::exchange(has_begun_, true)) {
-    finish_.num_cached_prompt_tokens = static_cast<int>(
-        std::min<int64_t>(stats.verifier.num_reused, session.prompt_length()));
-  }
+  has_begun_ = true;
 
   const absl::Span<const TokenId> block =
       session.committed().From(length_before);

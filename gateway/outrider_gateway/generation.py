@@ -181,15 +181,15 @@ class Generation:
                 call.cancel()
 
     def _take(self, message: pb.GenerateResponse) -> pb.GenerateResponse:
-        # What a resumed stream finds cached is what it left itself.
-        if message.HasField("finish") and not self.tally.num_resumes:
-            self.tally.num_cached = message.finish.cached_prompt_tokens
         if message.HasField("start"):
             self.tally.seed = message.start.seed
             self.tally.prompt_tokens = message.start.prompt_length
             self._model.CopyFrom(message.start.model)
             self._is_k_auto = message.start.auto_num_speculative_tokens
             self._cache_salt = message.start.cache_salt or self._cache_salt
+            # What a resume finds cached is what its stream has left itself.
+            if not self._has_begun and message.start.HasField("cached_prompt_tokens"):
+                self.tally.num_cached = message.start.cached_prompt_tokens
             self._has_begun = True
         next_index = len(self._tokens)
         if message.tokens:

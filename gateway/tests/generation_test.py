@@ -25,8 +25,9 @@ def error(code):
     return grpc.aio.AioRpcError(code, grpc.aio.Metadata(), grpc.aio.Metadata(), details="why")
 
 
-def begin(seed=7):
-    return pb.GenerateResponse(start=pb.GenerationStart(seed=seed, prompt_length=3, cache_salt="secret"))
+def begin(seed=7, cached=None):
+    return pb.GenerateResponse(start=pb.GenerationStart(seed=seed, prompt_length=3, cache_salt="secret",
+                                                        cached_prompt_tokens=cached))
 
 
 def round_of(first_index, *ids, origin=pb.TOKEN_ORIGIN_DRAFT, drafted=0, accepted=0, last=False):
@@ -184,13 +185,11 @@ class GenerationTest(unittest.IsolatedAsyncioTestCase):
 
     async def test_what_was_cached_is_what_the_first_session_found(self):
         last = round_of(1, 3, last=True)
-        last.finish.cached_prompt_tokens = 2
-        unbroken = self.over(Stub([begin(), round_of(0, 1), last]))
-        await self.ids(unbroken)
-        self.assertEqual(unbroken.tally.num_cached, 2)
-        resumed = self.over(Stub([begin(), round_of(0, 1), error(grpc.StatusCode.UNAVAILABLE)], [begin(), last]))
-        await self.ids(resumed)
-        self.assertIsNone(resumed.tally.num_cached)  # of which its coordinator has said nothing
+        for cached in 2, 0, None:  # None: an older coordinator
+            resumed = self.over(Stub([begin(cached=cached), round_of(0, 1), error(grpc.StatusCode.UNAVAILABLE)],
+                                     [begin(cached=3), last]))
+            await self.ids(resumed)
+            self.assertEqual((resumed.tally.num_cached, resumed.tally.num_resumes), (cached, 1))
 
     async def test_the_log_names_the_request_whose_stream_broke(self):
         one = self.over(Stub([begin(), round_of(0, 1), error(grpc.StatusCode.UNAVAILABLE)],
