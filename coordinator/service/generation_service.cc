@@ -16,6 +16,7 @@
 #include "core/base/log.h"
 #include "core/base/monotonic_clock.h"
 #include "core/base/status_macros.h"
+#include "core/base/thrown_status.h"
 #include "core/rpc/status_convert.h"
 #include "core/wire/generation_convert.h"
 
@@ -245,7 +246,19 @@ Task<absl::StatusOr<FinishReason>> GenerationServiceImpl::Serve(
 absl::StatusOr<GenerationRequest> GenerationServiceImpl::Admit(
     const v1::GenerateRequest& proto, const NodePool::Pair& pair,
     const Call& call) const {
-  absl::StatusOr<GenerationRequest> request = Parse(proto, pair);
+  // The longest of all that is done for a request, and its own until it is
+  // admitted: what is thrown there ends it alone.
+  absl::StatusOr<GenerationRequest> request =
+      CatchThrown("reading the request", [&] { return Parse(proto, pair); });
+  const absl::StatusCode code = request.status().code();
+  if (code == absl::StatusCode::kInternal ||
+      code == absl::StatusCode::kResourceExhausted) {
+    OUTRIDER_LOG(kError, call.name.Fields())
+        << "Generate failed: " << request.status();
+    return absl::Status(code,
+                        "this coordinator failed to read the request; its log "
+                        "says why");
+  }
   if (request.ok() && quarantine_.Has(request->prompt, MonotonicClock::now())) {
     call.tally.CountQuarantined();
     return ForClients(PoisonError());

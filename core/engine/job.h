@@ -25,8 +25,8 @@ class Job {
       : work(std::move(piece)), submitted(now) {}
 
   // The work takes its rows, or answers whoever waits. Both run outside of the
-  // scheduler and its locks, beside passes. An exception is an INTERNAL error
-  // of this work's.
+  // scheduler and its locks, beside passes. An exception is an error of this
+  // work's, as both change nothing else.
   void Take();
   void Finish();
   // The session is its own from here on. False where the work cannot begin, as
