@@ -62,7 +62,8 @@ void AddPromptFlags(CLI::App& command, GenerateFlags& flags) {
       ->type_name("MODEL");
 }
 
-void AddSamplingFlags(CLI::App& command, GenerationRequest& request) {
+void AddSamplingFlags(CLI::App& command, GenerateFlags& flags) {
+  GenerationRequest& request = flags.request;
   command
       .add_option("--temperature", request.temperature,
                   "0 to 10; 0 is greedy; default 1")
@@ -95,6 +96,11 @@ void AddSamplingFlags(CLI::App& command, GenerationRequest& request) {
                   "stop before this text; may be repeated")
       ->type_name("TEXT")
       ->allow_extra_args(false);
+  command
+      .add_option("--stop-token-ids", flags.stop_token_ids,
+                  "stop with any of these tokens, which has no text, such as\n"
+                  "\"0 17 4\"; at most 64")
+      ->type_name("IDS");
   command.add_flag("--ignore-eos", request.ignore_eos,
                    "go on after an end-of-text token");
 }
@@ -271,7 +277,7 @@ void AddGenerateFlags(CLI::App& command, GenerateFlags& flags) {
   AddCoordinatorFlags(command, flags.target);
   AddPromptFlags(command, flags);
   AddSpeculationFlags(command, flags);
-  AddSamplingFlags(command, flags.request);
+  AddSamplingFlags(command, flags);
   AddProcessingFlags(command, flags);
   AddCacheFlags(command, flags.request);
   AddOutputFlags(command, flags);
@@ -285,6 +291,11 @@ absl::StatusOr<GenerationRequest> ToRequest(const GenerateFlags& flags,
   OUTRIDER_ASSIGN_OR_RETURN(request.prompt, ToPrompt(flags, in));
   for (const std::string& stop : request.stop_strings) {
     OUTRIDER_RETURN_IF_ERROR(CheckText("--stop", stop));
+  }
+  if (flags.stop_token_ids) {
+    OUTRIDER_ASSIGN_OR_RETURN(
+        request.stop_token_ids,
+        ParseIds("--stop-token-ids", *flags.stop_token_ids));
   }
   OUTRIDER_RETURN_IF_ERROR(CheckText("--cache-salt", request.cache_salt));
   OUTRIDER_ASSIGN_OR_RETURN(request.logit_bias,

@@ -17,13 +17,14 @@ namespace outrider::client {
 struct GenerateFlags {
   CoordinatorFlags target = {};
   std::optional<std::string> prompt = {};
-  std::optional<std::string> prompt_file = {};    // "-": standard input
-  std::optional<std::string> prompt_tokens = {};  // "1 2 3"
-  std::optional<std::string> resume_tokens = {};  // "1 2 3"
-  std::optional<std::string> resume_model = {};   // "HASH:float32:avx2"
-  std::vector<std::string> logit_bias = {};       // "17=-2.5"
+  std::optional<std::string> prompt_file = {};     // "-": standard input
+  std::optional<std::string> prompt_tokens = {};   // "1 2 3"
+  std::optional<std::string> resume_tokens = {};   // "1 2 3"
+  std::optional<std::string> resume_model = {};    // "HASH:float32:avx2"
+  std::optional<std::string> stop_token_ids = {};  // "1 2 3"
+  std::vector<std::string> logit_bias = {};        // "17=-2.5"
   std::optional<std::string> rule = {};
-  GenerationRequest request = {};  // all but the seven above
+  GenerationRequest request = {};  // all but the eight above
   std::string color = "auto";
   bool json = false;
   bool json_rounds = false;

@@ -75,6 +75,8 @@ TEST(GenerateFlagsTest, BecomeARequest) {
                                                "a",
                                                "--stop",
                                                "b c",
+                                               "--stop-token-ids",
+                                               "3,5",
                                                "--ignore-eos",
                                                "--draft-support-size",
                                                "64",
@@ -100,6 +102,7 @@ TEST(GenerateFlagsTest, BecomeARequest) {
   EXPECT_EQ(request.seed, ~uint64_t{0});
   EXPECT_EQ(request.max_tokens, 7);
   EXPECT_THAT(request.stop_strings, ElementsAre("a", "b c"));
+  EXPECT_THAT(request.stop_token_ids, ElementsAre(3, 5));
   EXPECT_TRUE(request.ignore_eos);
   EXPECT_EQ(request.draft_options.support_size, 64);
   EXPECT_EQ(request.draft_options.support_mass, 0.5);
@@ -214,6 +217,8 @@ TEST(GenerateFlagsTest, ErrorsSayWhatToGiveInstead) {
   EXPECT_THAT(UsageError({"--prompt-tokens", "1 x"}), HasSubstr("not \"x\""));
   EXPECT_THAT(UsageError({"--prompt-tokens", "-1"}), HasSubstr("not \"-1\""));
   EXPECT_THAT(UsageError({"--prompt-tokens", " "}), HasSubstr("is empty"));
+  EXPECT_THAT(UsageError({"a", "--stop-token-ids", "1 x"}),
+              HasSubstr("--stop-token-ids needs token ids"));
   EXPECT_THAT(UsageError({"a", "--coordinator", "nowhere"}),
               HasSubstr("needs HOST:PORT"));
   EXPECT_THAT(UsageError({"a", "--coordinator", "10.0.0.1:7000"}),

@@ -65,6 +65,8 @@ v1::GenerateRequest ToProto(const GenerationRequest& request) {
   for (const std::string& stop : request.stop_strings) {
     proto.add_stop_strings(stop);
   }
+  proto.mutable_stop_token_ids()->Add(request.stop_token_ids.begin(),
+                                      request.stop_token_ids.end());
   if (request.num_speculative_tokens) {
     proto.set_num_speculative_tokens(*request.num_speculative_tokens);
   }

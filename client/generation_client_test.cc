@@ -46,6 +46,7 @@ TEST(GenerationClientTest, DeliversMessagesInOrderAndThenNothing) {
   ASSERT_TRUE(start.ok()) << start.status();
   EXPECT_EQ((*start)->start->seed, ~uint64_t{2});
   EXPECT_EQ((*start)->start->prompt_length, 5);
+  EXPECT_EQ((*start)->start->num_cached_prompt_tokens, 4);
   const auto first = stream->Next();
   ASSERT_TRUE(first.ok()) << first.status();
   ASSERT_EQ((*first)->tokens.size(), 3);
@@ -58,7 +59,6 @@ TEST(GenerationClientTest, DeliversMessagesInOrderAndThenNothing) {
   ASSERT_TRUE(last.ok()) << last.status();
   EXPECT_EQ((*last)->finish->reason, FinishReason::kLength);
   EXPECT_EQ((*last)->finish->num_misses, 1);
-  EXPECT_EQ((*last)->finish->num_cached_prompt_tokens, 4);
   const auto nothing = stream->Next();
   ASSERT_TRUE(nothing.ok()) << nothing.status();
   EXPECT_FALSE(nothing->has_value());
@@ -125,6 +125,7 @@ TEST(GenerationClientTest, EveryFieldOfTheRequestIsSent) {
       .seed = 11,
       .max_tokens = 12,
       .stop_strings = {"x", "y"},
+      .stop_token_ids = {6, 9},
       .num_speculative_tokens = 0,
       .ignore_eos = true,
       .draft_options = {.support_size = 13,
@@ -143,6 +144,7 @@ TEST(GenerationClientTest, EveryFieldOfTheRequestIsSent) {
   EXPECT_EQ(sent.seed(), 11);
   EXPECT_EQ(sent.max_tokens(), 12);
   EXPECT_THAT(sent.stop_strings(), ElementsAre("x", "y"));
+  EXPECT_THAT(sent.stop_token_ids(), ElementsAre(6, 9));
   EXPECT_TRUE(sent.has_num_speculative_tokens());
   EXPECT_EQ(sent.num_speculative_tokens(), 0);
   EXPECT_TRUE(sent.ignore_eos());

@@ -259,8 +259,8 @@ std::string ToSummary(const GenerationReport& report) {
                         Share("draft", decode.draft_ms, decode),
                         Share("verify", decode.verify_ms, decode),
                         Share("rest", decode.rest_ms(), decode));
-  if (report.finish && report.finish->num_cached_prompt_tokens > 0) {
-    absl::StrAppend(&summary, report.finish->num_cached_prompt_tokens,
+  if (start.num_cached_prompt_tokens.value_or(0) > 0) {
+    absl::StrAppend(&summary, *start.num_cached_prompt_tokens,
                     " tokens of the prompt were cached from before\n");
   }
   if (report.finish && report.finish->num_draft_failures > 0) {
@@ -278,25 +278,28 @@ std::string ToSummary(const GenerationReport& report) {
 std::string ToJson(const GenerationReport& report, const JsonOptions& options) {
   const GenerationStart start = report.start.value_or(GenerationStart{});
   const GenerationFinish finish = report.finish.value_or(GenerationFinish{});
-  Json json = {{"token_ids", report.tokens},
-               {"text", report.text},
-               {"finish_reason", FinishName(report, options.failure)},
-               // It is in quotes, as in Protobuf's JSON: readers that keep
-               // numbers as doubles would change its last digits.
-               {"seed", absl::StrCat(start.seed)},
-               {"model", ToText(start.model)},
-               {"prompt_length", start.prompt_length},
-               {"cached_prompt_tokens", finish.num_cached_prompt_tokens},
-               {"num_speculative_tokens", start.num_speculative_tokens},
-               {"auto_num_speculative_tokens", start.is_k_auto},
-               {"lossy", start.is_lossy},
-               {"totals", TotalsToJson(report)},
-               {"timings",
-                {{"time_to_first_token_ms", Ms(report.first_token_time)},
-                 {"total_ms", Ms(report.last_token_time)},
-                 {"decode_tokens_per_second", DecodeTokensPerSecond(report)}}},
-               {"num_draft_failures", finish.num_draft_failures},
-               {"num_misses", finish.num_misses}};
+  Json json = {
+      {"token_ids", report.tokens},
+      {"text", report.text},
+      {"finish_reason", FinishName(report, options.failure)},
+      // It is in quotes, as in Protobuf's JSON: readers that keep
+      // numbers as doubles would change its last digits.
+      {"seed", absl::StrCat(start.seed)},
+      {"model", ToText(start.model)},
+      {"prompt_length", start.prompt_length},
+      {"cached_prompt_tokens", start.num_cached_prompt_tokens.has_value()
+                                   ? Json(*start.num_cached_prompt_tokens)
+                                   : Json()},
+      {"num_speculative_tokens", start.num_speculative_tokens},
+      {"auto_num_speculative_tokens", start.is_k_auto},
+      {"lossy", start.is_lossy},
+      {"totals", TotalsToJson(report)},
+      {"timings",
+       {{"time_to_first_token_ms", Ms(report.first_token_time)},
+        {"total_ms", Ms(report.last_token_time)},
+        {"decode_tokens_per_second", DecodeTokensPerSecond(report)}}},
+      {"num_draft_failures", finish.num_draft_failures},
+      {"num_misses", finish.num_misses}};
   if (options.with_rounds) json["rounds"] = RoundsToJson(report);
   if (!report.scored.empty()) json["logprobs"] = LogprobsToJson(report);
   if (!options.failure.ok()) {

@@ -92,6 +92,12 @@ TEST(GenerationReportTest, TheJsonObjectHasEveryField) {
                             {"decode_tokens_per_second", 20.0}}));
 }
 
+TEST(GenerationReportTest, WhatWasCachedIsNullWhereTheStartDoesNotSay) {
+  EXPECT_TRUE(
+      nlohmann::json::parse(ToJson(GenerationReport()))["cached_prompt_tokens"]
+          .is_null());
+}
+
 TEST(GenerationReportTest, JsonHasLogprobsWhereTheTokensHaveThem) {
   GenerationReport report;
   report.Add({.tokens = {{.id = 1,

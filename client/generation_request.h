@@ -36,6 +36,7 @@ struct GenerationRequest {
   std::optional<uint64_t> seed = {};
   std::optional<uint32_t> max_tokens = {};
   std::vector<std::string> stop_strings = {};
+  TokenSeq stop_token_ids = {};
   std::optional<uint32_t> num_speculative_tokens = {};
   bool is_k_auto = false;  // the coordinator chooses them by round
   bool ignore_eos = false;

@@ -95,7 +95,8 @@ GenerationUpdate StartUpdate() {
                                    .model = {.weights_hash = "0123abcd",
                                              .dtype = "float32",
                                              .numerics = "avx2"},
-                                   .cache_salt = "secret"}};
+                                   .cache_salt = "secret",
+                                   .num_cached_prompt_tokens = 4}};
 }
 
 GenerationUpdate TokensUpdate(int first_index,
@@ -115,8 +116,7 @@ GenerationUpdate FinishUpdate(const std::string& trailing_text) {
   return {.finish = GenerationFinish{.reason = FinishReason::kLength,
                                      .trailing_text = trailing_text,
                                      .num_draft_failures = 3,
-                                     .num_misses = 1,
-                                     .num_cached_prompt_tokens = 4}};
+                                     .num_misses = 1}};
 }
 
 ScriptedGenerationService::Script TwoRounds() {

@@ -51,8 +51,8 @@ absl::StatusOr<Turn> Generate(client::GenerationClient& client,
               .count();
     }
     for (const auto& token : update->tokens) turn.tokens.push_back(token.id);
-    if (update->finish) {
-      turn.num_cached = update->finish->num_cached_prompt_tokens;
+    if (update->start) {
+      turn.num_cached = update->start->num_cached_prompt_tokens.value_or(0);
     }
   }
 }

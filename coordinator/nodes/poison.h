@@ -3,13 +3,10 @@
 #define OUTRIDER_COORDINATOR_NODES_POISON_H_
 
 #include "absl/status/status.h"
+#include "coordinator/nodes/refusal_reasons.h"
 #include "core/base/error_reason.h"
 
 namespace outrider {
-
-// Clients are told it too: one that sends what has failed again, as HTTP
-// clients do, would take two verifiers more.
-inline constexpr char kPoisonReason[] = "POISON";
 
 // The status of a session that may be what its verifiers died of: no other is
 // to have it, here or by way of another coordinator.

@@ -4,16 +4,11 @@
 #include <algorithm>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "coordinator/nodes/refusal_reasons.h"
+#include "core/base/error_reason.h"
 
 namespace outrider {
-namespace {
-
-constexpr char kOutgrownUrl[] = "outrider/outgrown";
-
-}  // namespace
-
 bool CanServe(const NodeDescription& node, const NodeDescription& own,
               const SessionUse& use) {
   return node.tokenizer_hash == own.tokenizer_hash &&
@@ -52,17 +47,17 @@ bool TakesDrafts(const NodeDescription& node, const VerifyCall& call) {
 }
 
 absl::Status OutgrownError(int length, int room) {
-  absl::Status status = absl::FailedPreconditionError(absl::StrCat(
-      "the text takes a cache of ", length,
-      " tokens and those that continue it, and the verifiers that are ready "
-      "have memory for ",
-      room, "; send less, or try where they have more"));
-  status.SetPayload(kOutgrownUrl, absl::Cord("1"));
-  return status;
+  return WithErrorReason(
+      absl::FailedPreconditionError(absl::StrCat(
+          "the text takes a cache of ", length,
+          " tokens and those that continue it, and the verifiers that are "
+          "ready have memory for ",
+          room, "; send less, or try where they have more")),
+      kOutOfKvMemoryReason);
 }
 
 bool IsOutgrown(const absl::Status& status) {
-  return status.GetPayload(kOutgrownUrl).has_value();
+  return ErrorReasonOf(status) == kOutOfKvMemoryReason;
 }
 
 }  // namespace outrider

@@ -12,7 +12,7 @@ constexpr int kLeastRounds = 10;
 constexpr int kLeastRoundsOfEach = 4;
 constexpr int kMostRounds = 32;
 constexpr int kMostRoundsOfEach = 8;
-constexpr int kUnsettledOfEach = 2;
+constexpr int kUnsettledOfEach = 3;
 
 // By so much two ways differ, and one way from what it was. A trial that ends
 // with the wrong way costs a little until the next one, and one that goes on to

@@ -5,9 +5,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "coordinator/nodes/refusal_reasons.h"
 #include "coordinator/pool/grpc_cache_stub.h"
 #include "coordinator/pool/grpc_draft_stub.h"
 #include "coordinator/pool/grpc_verify_stub.h"
+#include "core/base/error_reason.h"
 #include "core/base/stoppable_sleep.h"
 #include "core/rpc/endpoint.h"
 
@@ -227,12 +229,13 @@ absl::StatusOr<NodePool::Pair> NodePool::Assign(
   };
   auto verifier = verifiers_.Choose(session, fits, cache_salt);
   if (verifier.seat == nullptr && !same.ok()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("no verifier here has the model that this stream began "
-                     "with (",
-                     same.message(),
-                     "): resume where it is served, or send the request again "
-                     "without the delivered tokens"));
+    return WithErrorReason(
+        absl::FailedPreconditionError(absl::StrCat(
+            "no verifier here has the model that this stream began with (",
+            same.message(),
+            "): resume where it is served, or send the request again without "
+            "the delivered tokens")),
+        kModelNotServedReason);
   }
   if (verifier.seat == nullptr) {
     return absl::UnavailableError(

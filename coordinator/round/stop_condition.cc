@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/round/stop_condition.h"
 
-#include <algorithm>
-
+#include "absl/algorithm/container.h"
 #include "core/base/mutant.h"
 
 namespace outrider {
@@ -13,12 +12,15 @@ StopCondition::BlockEnd StopCondition::Find(absl::Span<const TokenId> block,
   for (int i = 0; i < size; ++i) {
     // The token's own meaning first: an end-of-sequence token in the last
     // allowed place is an end, not a cut.
-    if (i >= OUTRIDER_MUTANT(M14, 0, size - 1) &&
-        std::find(eos_ids_.begin(), eos_ids_.end(), block[i]) !=
-            eos_ids_.end()) {
-      return {i + 1, FinishReason::kEos};
+    if (i >= OUTRIDER_MUTANT(M14, 0, size - 1)) {
+      if (absl::c_linear_search(options_.eos_ids, block[i])) {
+        return {i + 1, FinishReason::kEos};
+      }
+      if (absl::c_linear_search(options_.stop_token_ids, block[i])) {
+        return {i + 1, FinishReason::kStop};
+      }
     }
-    if (length_before + i + 1 >= max_length_) {
+    if (length_before + i + 1 >= options_.max_length) {
       return {i + 1, FinishReason::kLength};
     }
   }

@@ -3,6 +3,7 @@
 #define OUTRIDER_COORDINATOR_ROUND_STOP_CONDITION_H_
 
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -12,24 +13,29 @@
 namespace outrider {
 
 // Looks inside the block that a round committed: it may hold an end-of-sequence
-// token, or the last token that is allowed, before its end. Decides token by
-// token, as plain decoding would. Immutable.
+// token, a stop token, or the last token that is allowed, before its end.
+// Decides token by token, as plain decoding would. Immutable.
 class StopCondition {
  public:
-  // `max_length` counts the prompt too; no `eos_ids`: none ends the text.
-  StopCondition(std::vector<TokenId> eos_ids, int max_length)
-      : eos_ids_(std::move(eos_ids)), max_length_(max_length) {}
+  struct Options {
+    std::vector<TokenId> eos_ids = {};         // none: none ends the text
+    std::vector<TokenId> stop_token_ids = {};  // likewise
+    int max_length = 0;                        // the prompt counts, too
+  };
+
+  explicit StopCondition(Options options) : options_(std::move(options)) {}
 
   struct BlockEnd {
     int num_kept = 0;  // leading tokens of the block that belong to the output
-    std::optional<FinishReason> reason = {};  // none: go on
+    // None: go on. Where it is kStop, the last of them is a stop token, which
+    // has no text.
+    std::optional<FinishReason> reason = {};
   };
   // `length_before` is the number of tokens before the block.
   BlockEnd Find(absl::Span<const TokenId> block, int length_before) const;
 
  private:
-  std::vector<TokenId> eos_ids_;
-  int max_length_;
+  Options options_;
 };
 
 }  // namespace outrider

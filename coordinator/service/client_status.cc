@@ -2,6 +2,7 @@
 #include "coordinator/service/client_status.h"
 
 #include "coordinator/nodes/poison.h"
+#include "coordinator/nodes/refusal_reasons.h"
 #include "coordinator/nodes/session_use.h"
 #include "core/base/error_reason.h"
 #include "core/base/retry_delay.h"
@@ -18,13 +19,14 @@ absl::Status ForClients(const absl::Status& status) {
             "resumed before it is known what they died of"),
         kPoisonReason);
   }
-  if (IsOutgrown(status))
-    return absl::FailedPreconditionError(status.message());
+  if (IsOutgrown(status)) return status;  // its words are our own
   if (IsMessageTooLarge(status)) {
-    return absl::FailedPreconditionError(
-        "a message of this session has more bytes than its receiver accepts; "
-        "a thinner reply_format, fewer num_speculative_tokens or a smaller "
-        "draft_options.support_size takes fewer");
+    return WithErrorReason(
+        absl::FailedPreconditionError(
+            "a message of this session has more bytes than its receiver "
+            "accepts; a thinner reply_format, fewer num_speculative_tokens or "
+            "a smaller draft_options.support_size takes fewer"),
+        kMessageTooLargeReason);
   }
   switch (status.code()) {
     case absl::StatusCode::kOk:

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "coordinator/nodes/poison.h"
+#include "coordinator/nodes/refusal_reasons.h"
 #include "coordinator/nodes/session_use.h"
 #include "core/base/error_reason.h"
 #include "core/base/retry_delay.h"
@@ -38,6 +39,7 @@ TEST(ClientStatusTest, ATextThatNoVerifierHasRoomForSaysHowMuchThereIs) {
   EXPECT_THAT(ForClients(outgrown),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        std::string(outgrown.message())));
+  EXPECT_EQ(ErrorReasonOf(ForClients(outgrown)), kOutOfKvMemoryReason);
 }
 
 TEST(ClientStatusTest, AMessageThatIsTooLargeNamesWhatMakesItSmaller) {
@@ -51,6 +53,7 @@ TEST(ClientStatusTest, AMessageThatIsTooLargeNamesWhatMakesItSmaller) {
   EXPECT_THAT(ForClients(too_large),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        HasSubstr("draft_options.support_size")));
+  EXPECT_EQ(ErrorReasonOf(ForClients(too_large)), kMessageTooLargeReason);
 }
 
 TEST(ClientStatusTest, WhatWentWellIsSaidAsItIs) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/service/generation.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -30,7 +29,7 @@ Task<absl::StatusOr<GenerationUpdate>> Generation::Run() {
     OUTRIDER_CO_RETURN_IF_ERROR(co_await parts_.sink.Write(std::move(update)));
   }
   finish_.reason = *reason;
-  if (finish_.reason != FinishReason::kStop) {
+  if (!is_text_over_) {
     TextStream::Piece last = parts_.text.Finish();
     finish_.trailing_text = std::move(last.text);
     if (last.stopped) finish_.reason = FinishReason::kStop;
@@ -45,10 +44,23 @@ std::optional<FinishReason> Generation::ReplayDelivered() {
   num_tokens_ = session.length() - prompt_length;
   const absl::Span<const TokenId> delivered =
       session.committed().From(prompt_length);
-  for (const TokenId token : delivered) {
-    if (parts_.text.Append(token).stopped) return FinishReason::kStop;
+  const StopCondition::BlockEnd end =
+      parts_.stop.Find(delivered, prompt_length);
+  for (int i = 0; i < end.num_kept; ++i) {
+    TakeText(delivered, i, end);
+    if (is_text_over_) return FinishReason::kStop;
   }
-  return parts_.stop.Find(delivered, prompt_length).reason;
+  return end.reason;
+}
+
+std::string Generation::TakeText(absl::Span<const TokenId> block, int i,
+                                 const StopCondition::BlockEnd& end) {
+  const bool is_stop_token =
+      end.reason == FinishReason::kStop && i == end.num_kept - 1;
+  if (is_stop_token) return "";
+  TextStream::Piece piece = parts_.text.Append(block[i]);
+  is_text_over_ = piece.stopped;
+  return std::move(piece.text);
 }
 
 GenerationUpdate Generation::TakeBlock(int length_before, RoundResult& round,
@@ -60,11 +72,7 @@ GenerationUpdate Generation::TakeBlock(int length_before, RoundResult& round,
   finish_.num_draft_failures += stats.drafter.num_failures;
   finish_.num_misses +=
       stats.drafter.num_misses() + stats.verifier.num_misses();
-  // Later rounds may fill a cache that was lost, which is no gain.
-  if (!std::exchange(has_begun_, true)) {
-    finish_.num_cached_prompt_tokens = static_cast<int>(
-        std::min<int64_t>(stats.verifier.num_reused, session.prompt_length()));
-  }
+  has_begun_ = true;
 
   const absl::Span<const TokenId> block =
       session.committed().From(length_before);
@@ -74,17 +82,16 @@ GenerationUpdate Generation::TakeBlock(int length_before, RoundResult& round,
                                       ? TokenOrigin::kReplacement
                                       : TokenOrigin::kBonus;
   for (int i = 0; i < end.num_kept; ++i) {
-    TextStream::Piece piece = parts_.text.Append(block[i]);
     update.tokens.push_back(
         {.id = block[i],
-         .text = std::move(piece.text),
+         .text = TakeText(block, i, end),
          .origin = i < stats.num_accepted ? TokenOrigin::kDraft : next_origin});
     if (session.logprobs().has_value()) {
       RowLogprobs& row = round.logprobs.at(i);
       update.tokens.back().logprob = row.tokens.at(0);
       update.tokens.back().top_logprobs = std::move(row.top);
     }
-    if (piece.stopped) {
+    if (is_text_over_) {
       reason = FinishReason::kStop;
       break;
     }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "coordinator/round/session.h"
 #include "coordinator/round/speculative_decoder.h"
 #include "coordinator/round/stop_condition.h"
@@ -47,6 +48,10 @@ class Generation {
   // The tokens delivered before a resume pass through text and stop condition
   // again, silently: the reason, where they end the generation already.
   std::optional<FinishReason> ReplayDelivered();
+  // The text that becomes certain with token `i` of a block; a stop token has
+  // none.
+  std::string TakeText(absl::Span<const TokenId> block, int i,
+                       const StopCondition::BlockEnd& end);
   // The block's tokens up to the first stop, as an update.
   GenerationUpdate TakeBlock(int length_before, RoundResult& round,
                              std::optional<FinishReason>& reason);
@@ -54,7 +59,8 @@ class Generation {
   Parts parts_;
   int num_tokens_ = 0;  // of the continuation, delivered ones included
   GenerationFinish finish_;
-  bool has_begun_ = false;  // a round has ended
+  bool has_begun_ = false;     // a round has ended
+  bool is_text_over_ = false;  // a stop string is complete
 };
 
 }  // namespace outrider

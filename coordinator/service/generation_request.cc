@@ -7,7 +7,10 @@
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "coordinator/nodes/refusal_reasons.h"
 #include "coordinator/nodes/session_use.h"
+#include "coordinator/service/prompt.h"
+#include "core/base/error_reason.h"
 #include "core/base/session_id.h"
 #include "core/base/status_macros.h"
 #include "core/session/check_tokens.h"
@@ -20,56 +23,16 @@ namespace {
 
 constexpr int kMaxStopStrings = 16;
 constexpr size_t kMaxStopStringBytes = 256;
-
-// `at_least`: "at least " where there may be more of them.
-absl::Status TooLong(absl::string_view at_least, size_t num_tokens,
-                     const GenerationLimits& limits) {
-  // Verifiers with more memory may be elsewhere, or back in a moment.
-  if (num_tokens < static_cast<size_t>(limits.context_length)) {
-    return OutgrownError(static_cast<int>(num_tokens), limits.longest_text);
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("the prompt has ", at_least, num_tokens,
-                   " tokens; the model's context of ", limits.context_length,
-                   " leaves no room to continue it"));
-}
-
-// Refuses a text that can have no room, which is cheap, before it is tokenised,
-// which is not.
-absl::Status CheckBytes(absl::string_view text,
-                        const GenerationLimits& limits) {
-  const std::optional<size_t> most = limits.tokenizer->max_bytes_per_token();
-  if (!most.has_value()) return absl::OkStatus();
-  const size_t num_tokens = (text.size() + *most - 1) / *most;
-  if (num_tokens < static_cast<size_t>(limits.longest_text)) {
-    return absl::OkStatus();
-  }
-  return TooLong("at least ", num_tokens, limits);
-}
+constexpr int kMaxStopTokenIds = 64;
 
 absl::StatusOr<std::vector<TokenId>> ParsePrompt(
     const v1::GenerateRequest& proto, const GenerationLimits& limits) {
-  std::vector<TokenId> prompt;
-  if (proto.has_text()) {
-    if (limits.tokenizer == nullptr) {
-      return absl::InvalidArgumentError(
-          "this coordinator has no tokenizer (--tokenizer): send token ids");
-    }
-    if (proto.text().empty()) {
-      return absl::InvalidArgumentError("the prompt is empty");
-    }
-    OUTRIDER_RETURN_IF_ERROR(CheckBytes(proto.text(), limits));
-    prompt = limits.tokenizer->Encode(proto.text());
-  } else {
-    prompt.assign(proto.tokens().ids().begin(), proto.tokens().ids().end());
+  std::vector<TokenId> prompt(proto.tokens().ids().begin(),
+                              proto.tokens().ids().end());
+  if (!proto.text().empty()) {
+    OUTRIDER_ASSIGN_OR_RETURN(prompt, Tokenize(proto.text(), limits));
   }
-  if (prompt.empty()) {
-    return absl::InvalidArgumentError("the prompt is empty");
-  }
-  OUTRIDER_RETURN_IF_ERROR(CheckTokens(prompt, limits.vocab_size));
-  if (prompt.size() >= static_cast<size_t>(limits.longest_text)) {
-    return TooLong("", prompt.size(), limits);
-  }
+  OUTRIDER_RETURN_IF_ERROR(CheckPrompt(prompt, limits));
   return prompt;
 }
 
@@ -150,6 +113,23 @@ absl::StatusOr<std::vector<std::string>> ParseStopStrings(
                                   proto.stop_strings().end());
 }
 
+absl::StatusOr<std::vector<TokenId>> ParseStopTokenIds(
+    const v1::GenerateRequest& proto, const GenerationLimits& limits) {
+  if (proto.stop_token_ids_size() > kMaxStopTokenIds) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("at most ", kMaxStopTokenIds, " stop_token_ids, not ",
+                     proto.stop_token_ids_size()));
+  }
+  std::vector<TokenId> ids(proto.stop_token_ids().begin(),
+                           proto.stop_token_ids().end());
+  if (const absl::Status status = CheckTokens(ids, limits.vocab_size);
+      !status.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("stop_token_ids: ", status.message()));
+  }
+  return ids;
+}
+
 absl::StatusOr<int> ParseMaxLength(const v1::GenerateRequest& proto,
                                    int prompt_length,
                                    const GenerationLimits& limits) {
@@ -159,6 +139,12 @@ absl::StatusOr<int> ParseMaxLength(const v1::GenerateRequest& proto,
   }
   const uint64_t wanted = uint64_t{proto.max_tokens()} + prompt_length;
   return static_cast<int>(std::min<uint64_t>(wanted, limits.longest_text));
+}
+
+absl::Status NotServed(absl::string_view field, absl::string_view message) {
+  return WithErrorMetadata(
+      WithErrorReason(absl::FailedPreconditionError(message), kNotServedReason),
+      kFieldMetadata, field);
 }
 
 // Whether K decides, besides the seed, which of the texts with the target's law
@@ -249,9 +235,9 @@ absl::StatusOr<RuleKind> ParseRule(const v1::GenerateRequest& proto,
         "the two out");
   }
   if (!absl::c_linear_search(limits.rules, rule)) {
-    return absl::FailedPreconditionError(
-        "the verifier does not serve this acceptance_rule; outrider describe "
-        "lists those that it does");
+    return NotServed("acceptance_rule",
+                     "the verifier does not serve this acceptance_rule; "
+                     "outrider describe lists those that it does");
   }
   return rule;
 }
@@ -284,12 +270,16 @@ absl::StatusOr<ReplyFormat> ParseReplyFormat(const v1::GenerateRequest& proto,
     return ReplyFormat::kFull;
   }
   if (!serves(format)) {
-    return absl::FailedPreconditionError(
-        proto.has_reply_format()
-            ? "the verifier does not serve this reply_format; leave it out for "
-              "one that it does"
-            : "the verifier does not serve this coordinator's --reply-format; "
-              "outrider describe lists those that it does: name one");
+    if (proto.has_reply_format()) {
+      return NotServed("reply_format",
+                       "the verifier does not serve this reply_format; leave "
+                       "it out for one that it does");
+    }
+    return WithErrorReason(
+        absl::FailedPreconditionError(
+            "the verifier does not serve this coordinator's --reply-format; "
+            "outrider describe lists those that it does: name one"),
+        kCoordinatorFlagsReason);
   }
   return format;
 }
@@ -327,34 +317,49 @@ std::optional<WantedModel> WantedModelOf(const v1::GenerateRequest& proto) {
 absl::StatusOr<GenerationRequest> ParseRequest(const v1::GenerateRequest& proto,
                                                const GenerationLimits& limits) {
   GenerationRequest request;
-  OUTRIDER_ASSIGN_OR_RETURN(request.prompt, ParsePrompt(proto, limits));
+  OUTRIDER_ASSIGN_OR_RETURN(request.prompt,
+                            AtField("prompt", ParsePrompt(proto, limits)));
   OUTRIDER_ASSIGN_OR_RETURN(request.sampling, ParseSampling(proto, limits));
-  OUTRIDER_ASSIGN_OR_RETURN(request.logprobs, ParseLogprobs(proto));
-  OUTRIDER_ASSIGN_OR_RETURN(request.stop_strings,
-                            ParseStopStrings(proto, limits));
+  OUTRIDER_ASSIGN_OR_RETURN(request.logprobs,
+                            AtField("logprobs", ParseLogprobs(proto)));
+  OUTRIDER_ASSIGN_OR_RETURN(
+      request.stop_strings,
+      AtField("stop_strings", ParseStopStrings(proto, limits)));
+  OUTRIDER_ASSIGN_OR_RETURN(
+      request.stop_token_ids,
+      AtField("stop_token_ids", ParseStopTokenIds(proto, limits)));
+  const int prompt_length = static_cast<int>(request.prompt.size());
   OUTRIDER_ASSIGN_OR_RETURN(
       request.max_length,
-      ParseMaxLength(proto, static_cast<int>(request.prompt.size()), limits));
-  OUTRIDER_ASSIGN_OR_RETURN(const DraftOverrides overrides,
-                            FromProto(proto.draft_options()));
+      AtField("max_tokens", ParseMaxLength(proto, prompt_length, limits)));
+  OUTRIDER_ASSIGN_OR_RETURN(
+      const DraftOverrides overrides,
+      AtField("draft_options", FromProto(proto.draft_options())));
   OUTRIDER_ASSIGN_OR_RETURN(
       request.draft_options,
-      Resolve(overrides, limits.default_draft_options, limits.vocab_size));
+      AtField("draft_options", Resolve(overrides, limits.default_draft_options,
+                                       limits.vocab_size)));
   request.prompt_lookup = proto.has_prompt_lookup()
                               ? proto.prompt_lookup()
                               : limits.default_prompt_lookup;
-  OUTRIDER_ASSIGN_OR_RETURN(request.rule,
-                            ParseRule(proto, request.sampling, limits));
-  OUTRIDER_RETURN_IF_ERROR(ParseDraftLength(proto, limits, request));
-  OUTRIDER_ASSIGN_OR_RETURN(request.schedule,
-                            ParseSchedule(proto, limits, request));
-  OUTRIDER_ASSIGN_OR_RETURN(request.reply_format,
-                            ParseReplyFormat(proto, request, limits));
+  OUTRIDER_ASSIGN_OR_RETURN(
+      request.rule,
+      AtField("acceptance_rule", ParseRule(proto, request.sampling, limits)));
+  OUTRIDER_RETURN_IF_ERROR(AtField("num_speculative_tokens",
+                                   ParseDraftLength(proto, limits, request)));
+  OUTRIDER_ASSIGN_OR_RETURN(
+      request.schedule,
+      AtField("schedule", ParseSchedule(proto, limits, request)));
+  OUTRIDER_ASSIGN_OR_RETURN(
+      request.reply_format,
+      AtField("reply_format", ParseReplyFormat(proto, request, limits)));
   if (!proto.ignore_eos()) request.eos_ids = limits.eos_ids;
-  OUTRIDER_RETURN_IF_ERROR(CheckCacheSalt(proto.cache_salt()));
+  OUTRIDER_RETURN_IF_ERROR(
+      AtField("cache_salt", CheckCacheSalt(proto.cache_salt())));
   request.cache_salt = proto.cache_salt();
 
-  OUTRIDER_ASSIGN_OR_RETURN(request.delivered, ParseDelivered(proto, limits));
+  OUTRIDER_ASSIGN_OR_RETURN(
+      request.delivered, AtField("delivered", ParseDelivered(proto, limits)));
   const size_t length = request.prompt.size() + request.delivered.size();
   // What began where there is more memory.
   if (length > static_cast<size_t>(limits.longest_text) &&
@@ -362,9 +367,11 @@ absl::StatusOr<GenerationRequest> ParseRequest(const v1::GenerateRequest& proto,
     return OutgrownError(static_cast<int>(length), limits.longest_text);
   }
   if (length > static_cast<size_t>(request.max_length)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        request.delivered.size(),
-        " delivered tokens are more than this request can have produced"));
+    return AtField(
+        "delivered",
+        absl::InvalidArgumentError(absl::StrCat(
+            request.delivered.size(),
+            " delivered tokens are more than this request can have produced")));
   }
   request.seed = SeedOf(proto, request);
   return request;

@@ -32,6 +32,7 @@ struct GenerationRequest {
   int max_length = 0;  // prompt and continuation together
   std::vector<std::string> stop_strings = {};
   std::vector<TokenId> eos_ids = {};  // empty with ignore_eos
+  std::vector<TokenId> stop_token_ids = {};
   int num_speculative_tokens = 0;  // the most, where they are chosen by round
   DraftLengthMode draft_length_mode = DraftLengthMode::kFixed;
   Schedule schedule = Schedule::kSequential;

@@ -3,6 +3,8 @@
 // of its fields are tested through the service (tests/integration).
 #include "coordinator/service/generation_request.h"
 
+#include "coordinator/nodes/refusal_reasons.h"
+#include "core/base/error_reason.h"
 #include "core/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -14,6 +16,9 @@ using ::outrider::testing::IsOk;
 using ::outrider::testing::StatusIs;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Optional;
+using ::testing::Pair;
+using ::testing::UnorderedElementsAre;
 
 constexpr int kVocabSize = 5000;
 
@@ -52,6 +57,12 @@ class GenerationRequestTest : public ::testing::Test {
     proto_.set_acceptance_rule(rule);
     proto_.set_temperature(temperature);
     return Parsed().reply_format;
+  }
+
+  absl::Status Refusal() { return ParseRequest(proto_, limits_).status(); }
+  std::optional<std::string> Why() { return ErrorReasonOf(Refusal()); }
+  std::map<std::string, std::string> WhyMetadata() {
+    return ErrorMetadataOf(Refusal());
   }
 
   GenerationLimits limits_ = {
@@ -181,7 +192,28 @@ TEST_F(GenerationRequestTest, ATextThatCanHaveNoRoomIsNotTokenised) {
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("the prompt has at least 524288 tokens; the "
                                  "model's context of 100 leaves no room")));
+  EXPECT_THAT(Why(), Optional<std::string>(kContextLengthExceededReason));
+  EXPECT_THAT(WhyMetadata(),
+              UnorderedElementsAre(Pair("context_length", "100"),
+                                   Pair("least_num_tokens", "524288")));
   EXPECT_EQ(tokenizer.num_texts, 1);
+}
+
+TEST_F(GenerationRequestTest, StopTokensAreOfTheVocabularyAndAreFew) {
+  proto_.set_ignore_eos(true);
+  for (int i = 0; i < 64; ++i) proto_.add_stop_token_ids(kVocabSize - 1);
+  EXPECT_EQ(Parsed().stop_token_ids, TokenSeq(64, kVocabSize - 1));
+  EXPECT_TRUE(Parsed().eos_ids.empty());
+  proto_.add_stop_token_ids(1);
+  EXPECT_THAT(Refusal(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("at most 64 stop_token_ids, not 65")));
+  proto_.clear_stop_token_ids();
+  proto_.add_stop_token_ids(kVocabSize);
+  EXPECT_THAT(Refusal(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("stop_token_ids: token id 5000 is outside "
+                                 "the vocabulary [0, 5000)")));
 }
 
 TEST_F(GenerationRequestTest, ASaltHasAnEnd) {
@@ -234,15 +266,55 @@ TEST_F(GenerationRequestTest, WhatTheVerifierDoesNotServeIsRefused) {
   proto_.set_reply_format(v1::REPLY_FORMAT_FULL_BFLOAT16);
   EXPECT_THAT(ParseRequest(proto_, limits_),
               StatusIs(kRefused, HasSubstr("reply_format")));
+  EXPECT_THAT(Why(), Optional<std::string>(kNotServedReason));
+  EXPECT_THAT(WhyMetadata(), ElementsAre(Pair("field", "reply_format")));
   proto_.clear_reply_format();
   limits_.default_reply_format = ReplyFormat::kFullBFloat16;
   EXPECT_THAT(ParseRequest(proto_, limits_),
               StatusIs(kRefused, HasSubstr("--reply-format")));
+  EXPECT_THAT(Why(), Optional<std::string>(kCoordinatorFlagsReason));
   limits_.default_reply_format.reset();
   limits_.rules = {RuleKind::kRejection};
   proto_.set_acceptance_rule(v1::ACCEPTANCE_RULE_BLOCK);
   EXPECT_THAT(ParseRequest(proto_, limits_),
               StatusIs(kRefused, HasSubstr("acceptance_rule")));
+  EXPECT_THAT(Why(), Optional<std::string>(kNotServedReason));
+  EXPECT_THAT(WhyMetadata(), ElementsAre(Pair("field", "acceptance_rule")));
+}
+
+TEST_F(GenerationRequestTest, AValueThatIsWrongHasItsFieldsName) {
+  const std::pair<std::string, void (*)(v1::GenerateRequest&)> spoilt[] = {
+      {"prompt", [](auto& r) { r.mutable_tokens()->add_ids(kVocabSize); }},
+      {"prompt", [](auto& r) { r.mutable_tokens()->clear_ids(); }},
+      {"prompt", [](auto& r) { r.set_text("without a tokenizer"); }},
+      {"temperature", [](auto& r) { r.set_temperature(11); }},
+      {"top_k", [](auto& r) { r.set_top_k(-1); }},
+      {"repetition_penalty", [](auto& r) { r.set_repetition_penalty(0); }},
+      {"logit_bias", [](auto& r) { r.add_logit_bias()->set_id(kVocabSize); }},
+      {"logit_bias", [](auto& r) { r.add_logit_bias()->set_bias(101); }},
+      {"logprobs", [](auto& r) { r.set_logprobs(21); }},
+      {"stop_strings", [](auto& r) { r.add_stop_strings("a"); }},
+      {"stop_token_ids", [](auto& r) { r.add_stop_token_ids(kVocabSize); }},
+      {"max_tokens", [](auto& r) { r.set_max_tokens(0); }},
+      {"draft_options",
+       [](auto& r) { r.mutable_draft_options()->set_support_mass(2); }},
+      {"acceptance_rule",
+       [](auto& r) { r.set_acceptance_rule(v1::ACCEPTANCE_RULE_GREEDY); }},
+      {"num_speculative_tokens",
+       [](auto& r) { r.set_num_speculative_tokens(17); }},
+      {"schedule", [](auto& r) { r.set_schedule(v1::Schedule(99)); }},
+      {"reply_format",
+       [](auto& r) { r.set_reply_format(v1::ReplyFormat(99)); }},
+      {"cache_salt", [](auto& r) { r.set_cache_salt(std::string(257, 's')); }},
+      {"delivered", [](auto& r) { r.mutable_delivered()->add_ids(1); }}};
+  const v1::GenerateRequest good = proto_;
+  for (const auto& [field, spoil] : spoilt) {
+    proto_ = good;
+    spoil(proto_);
+    EXPECT_THAT(Refusal(), StatusIs(absl::StatusCode::kInvalidArgument));
+    EXPECT_THAT(Why(), Optional<std::string>(kInvalidValueReason));
+    EXPECT_THAT(WhyMetadata(), ElementsAre(Pair("field", field)));
+  }
 }
 
 TEST_F(GenerationRequestTest, OnlyRejectionKnowsALenience) {
@@ -332,10 +404,14 @@ TEST_F(GenerationRequestTest, APromptWithinTheContextGoesWhereThereIsMemory) {
       ParseRequest(proto_, limits_),
       StatusIs(absl::StatusCode::kInvalidArgument,
                HasSubstr("the prompt has 100 tokens; the model's context")));
+  EXPECT_THAT(Why(), Optional<std::string>(kContextLengthExceededReason));
+  EXPECT_THAT(WhyMetadata(), UnorderedElementsAre(Pair("context_length", "100"),
+                                                  Pair("num_tokens", "100")));
   const PairTokenizer tokenizer;
   limits_.tokenizer = &tokenizer;
   proto_.set_text(std::string(2 * 99, 'a'));
   EXPECT_THAT(ParseRequest(proto_, limits_), is_outgrown);
+  EXPECT_THAT(Why(), Optional<std::string>(kOutOfKvMemoryReason));
   EXPECT_EQ(tokenizer.num_texts, 0);
 }
 

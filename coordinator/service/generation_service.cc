@@ -16,6 +16,7 @@
 #include "core/base/log.h"
 #include "core/base/monotonic_clock.h"
 #include "core/base/status_macros.h"
+#include "core/base/thrown_status.h"
 #include "core/rpc/status_convert.h"
 #include "core/wire/generation_convert.h"
 
@@ -41,6 +42,13 @@ GenerationUpdate FirstUpdate(const GenerationRequest& request,
               // It has its own already, which is not ours to tell.
               .cache_salt = request.cache_salt.empty() ? pair.cache_salt : ""},
       .first_index = static_cast<int>(request.delivered.size())};
+}
+
+std::vector<TokenId> EndTokensOf(const GenerationRequest& request) {
+  std::vector<TokenId> tokens = request.eos_ids;
+  tokens.insert(tokens.end(), request.stop_token_ids.begin(),
+                request.stop_token_ids.end());
+  return tokens;
 }
 
 }  // namespace
@@ -186,7 +194,7 @@ Task<GenerationServiceImpl::Outcome> GenerationServiceImpl::RunOnPair(
                    .logprobs = request->logprobs,
                    .seed = request->seed,
                    .max_length = request->max_length,
-                   .end_tokens = request->eos_ids,
+                   .end_tokens = EndTokensOf(*request),
                    .cache_salt = pair->cache_salt,
                    .cancellation = cancellation,
                    .request_id = call.name.request_id,
@@ -238,7 +246,19 @@ Task<absl::StatusOr<FinishReason>> GenerationServiceImpl::Serve(
 absl::StatusOr<GenerationRequest> GenerationServiceImpl::Admit(
     const v1::GenerateRequest& proto, const NodePool::Pair& pair,
     const Call& call) const {
-  absl::StatusOr<GenerationRequest> request = Parse(proto, pair);
+  // The longest of all that is done for a request, and its own until it is
+  // admitted: what is thrown there ends it alone.
+  absl::StatusOr<GenerationRequest> request =
+      CatchThrown("reading the request", [&] { return Parse(proto, pair); });
+  const absl::StatusCode code = request.status().code();
+  if (code == absl::StatusCode::kInternal ||
+      code == absl::StatusCode::kResourceExhausted) {
+    OUTRIDER_LOG(kError, call.name.Fields())
+        << "Generate failed: " << request.status();
+    return absl::Status(code,
+                        "this coordinator failed to read the request; its log "
+                        "says why");
+  }
   if (request.ok() && quarantine_.Has(request->prompt, MonotonicClock::now())) {
     call.tally.CountQuarantined();
     return ForClients(PoisonError());

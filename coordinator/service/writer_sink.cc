@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/service/writer_sink.h"
 
+#include <algorithm>
+
 #include "core/base/status_macros.h"
 #include "core/rpc/call_queue.h"
 #include "core/wire/generation_convert.h"
@@ -24,13 +26,23 @@ Task<absl::Status> WriterSink::Write(GenerationUpdate update) {
 Task<absl::Status> WriterSink::Tell(GenerationUpdate update) {
   if (!options_.writer.has_written()) {
     OUTRIDER_CO_RETURN_IF_ERROR(
-        co_await options_.writer.Write(Encode(options_.start)));
+        co_await options_.writer.Write(Encode(StartBefore(update))));
   }
   const bool is_last = update.finish.has_value();
   const absl::Status status = co_await options_.writer.Write(Encode(update));
   // No round follows whose call would go before it.
   if (is_last) CallQueue::RunWhatWaits();
   co_return status;
+}
+
+GenerationUpdate WriterSink::StartBefore(const GenerationUpdate& first) const {
+  GenerationUpdate update = options_.start;
+  GenerationStart& start = *update.start;
+  if (first.round.has_value()) {
+    start.num_cached_prompt_tokens = static_cast<int>(std::min<int64_t>(
+        first.round->verifier.num_reused, start.prompt_length));
+  }
+  return update;
 }
 
 }  // namespace outrider

@@ -28,6 +28,10 @@ class WriterSink final : public GenerationSink {
   Task<absl::Status> Tell(GenerationUpdate update);
 
  private:
+  // The start before this first update, whose round says what of the prompt was
+  // cached. Later rounds may fill a cache that was lost, which is no gain.
+  GenerationUpdate StartBefore(const GenerationUpdate& first) const;
+
   const Options options_;
 };
 

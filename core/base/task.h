@@ -29,6 +29,10 @@ struct TaskPromiseBase {
   std::coroutine_handle<> continuation = std::noop_coroutine();
   std::suspend_always initial_suspend() const noexcept { return {}; }
   ResumeContinuation final_suspend() const noexcept { return {}; }
+  // A task changes what other tasks use, on both sides of its waits, and an
+  // exception may leave that half changed. So it ends the process, from which
+  // nothing is lost: streams are resumed at other coordinators, sessions opened
+  // at other nodes. Where a task reads what is its own, it uses CatchThrown.
   [[noreturn]] void unhandled_exception() const { std::terminate(); }
 };
 

@@ -3,8 +3,8 @@
 
 #include <exception>
 
-#include "absl/strings/str_cat.h"
 #include "core/base/log.h"
+#include "core/base/thrown_status.h"
 
 namespace outrider {
 
@@ -12,7 +12,7 @@ void Job::Begin() {
   try {
     want = work->Begin(*session);
   } catch (const std::exception& e) {
-    failure = absl::InternalError(absl::StrCat("a session failed: ", e.what()));
+    failure = ThrownStatus("a session failed", e);
   }
 }
 
@@ -21,7 +21,7 @@ void Job::Take() {
   try {
     taken = work->Take(rows);
   } catch (const std::exception& e) {
-    taken = absl::InternalError(absl::StrCat("a session failed: ", e.what()));
+    taken = ThrownStatus("a session failed", e);
   }
   rows.clear();
   const double seconds =

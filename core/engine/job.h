@@ -27,7 +27,8 @@ class Job {
   // The work, which has a session, says what it wants first, takes its rows, or
   // answers whoever waits. All run outside of the scheduler and its locks,
   // beside passes: a question about a row may look at as many numbers as the
-  // vocabulary has tokens. An exception is an INTERNAL error of this work's.
+  // vocabulary has tokens. An exception is an error of this work's, as they
+  // change nothing else.
   void Begin();
   void Take();
   void Finish();

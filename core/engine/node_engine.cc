@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "core/base/log.h"
+#include "core/base/thrown_status.h"
 
 namespace outrider {
 namespace {
@@ -45,7 +45,7 @@ NodeEngine::~NodeEngine() {
   wake_.NotifyAll();
 }
 
-void NodeEngine::Submit(std::unique_ptr<Work> work) {
+void NodeEngine::Submit(std::unique_ptr<Work> work) noexcept {
   MutexLock lock(mu_);
   const auto before = scheduler_.ask_again_at();
   scheduler_.Submit(std::move(work), Clock::now());
@@ -62,12 +62,12 @@ void NodeEngine::Submit(std::unique_ptr<Work> work) {
   if (scheduler_.HasJobToHandOut() || may_begin) wake_.NotifyOne();
 }
 
-bool NodeEngine::Truncate(const RequestHeader& header, int length) {
+bool NodeEngine::Truncate(const RequestHeader& header, int length) noexcept {
   MutexLock lock(mu_);
   return scheduler_.Truncate(header, length);
 }
 
-bool NodeEngine::Release(const RequestHeader& header) {
+bool NodeEngine::Release(const RequestHeader& header) noexcept {
   MutexLock lock(mu_);
   return scheduler_.Release(header);
 }
@@ -163,8 +163,8 @@ std::unique_ptr<PendingPass> NodeEngine::Launch(const Pass& pass) {
   try {
     return model_->Launch(pass.extensions);
   } catch (const std::exception& e) {
-    return std::make_unique<PassThatRan>(AllFailed(
-        pass, absl::InternalError(absl::StrCat("a pass failed: ", e.what()))));
+    return std::make_unique<PassThatRan>(
+        AllFailed(pass, ThrownStatus("a pass failed", e)));
   }
 }
 
@@ -182,8 +182,7 @@ PassResults NodeEngine::Finish(const Launched& launched) {
     if (results.size() == pass.extensions.size()) return results;
     return AllFailed(pass, absl::InternalError("a pass lost some of its rows"));
   } catch (const std::exception& e) {
-    return AllFailed(
-        pass, absl::InternalError(absl::StrCat("a pass failed: ", e.what())));
+    return AllFailed(pass, ThrownStatus("a pass failed", e));
   }
 }
 

@@ -47,11 +47,16 @@ class NodeEngine {
   // Finishes what was submitted, then ends. No caller may be in Submit.
   ~NodeEngine();
 
+  // What models and work throw ends their own work. From the scheduler itself
+  // an exception would leave what all sessions share half changed, with blocks
+  // of memory that nobody owns, or two do: it ends the process, here as on the
+  // engine's own threads.
+
   // Always ends in the work's Finish.
-  void Submit(std::unique_ptr<Work> work);
+  void Submit(std::unique_ptr<Work> work) noexcept;
   // Advisory; see NodeSessions.
-  bool Truncate(const RequestHeader& header, int length);
-  bool Release(const RequestHeader& header);
+  bool Truncate(const RequestHeader& header, int length) noexcept;
+  bool Release(const RequestHeader& header) noexcept;
 
   // When the pass began that runs now, if one does.
   std::optional<std::chrono::steady_clock::time_point> pass_start() const;

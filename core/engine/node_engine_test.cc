@@ -191,10 +191,11 @@ TEST_F(NodeEngineTest, AnExceptionOutOfAPassFailsItsWorkAndNoOther) {
     if (std::exchange(throws, false)) throw std::bad_alloc();
     return absl::OkStatus();
   });
-  EXPECT_THAT(Submit(1).get(), StatusIs(absl::StatusCode::kInternal));
+  EXPECT_THAT(Submit(1).get(), StatusIs(absl::StatusCode::kResourceExhausted));
   EXPECT_THAT(Submit(1).get(), IsOk());
   throws = true;
-  EXPECT_THAT(Submit(100).get(), StatusIs(absl::StatusCode::kInternal));
+  EXPECT_THAT(Submit(100).get(),
+              StatusIs(absl::StatusCode::kResourceExhausted));
   EXPECT_THAT(Submit(100).get(), IsOk());
 }
 
@@ -202,7 +203,7 @@ TEST_F(NodeEngineTest, AnExceptionWhileRowsAreTakenLeavesTheModelFree) {
   Start([](auto) { return absl::OkStatus(); });
   EXPECT_THAT(
       Submit(1, {.on_take = [](auto&) { throw std::bad_alloc(); }}).get(),
-      StatusIs(absl::StatusCode::kInternal));
+      StatusIs(absl::StatusCode::kResourceExhausted));
   EXPECT_THAT(Submit(1).get(), IsOk());
 }
 

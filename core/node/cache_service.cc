@@ -12,8 +12,9 @@ namespace {
 template <typename Response, typename Request, typename Apply>
 void Advise(NodeCounters& counters, ServerCall& call, const Request& request,
             Apply apply) {
-  counters.Started();
+  // What this throws is its handler's, and nothing was counted yet.
   const absl::StatusOr<RequestHeader> header = FromProto(request);
+  counters.Started();
   Response response;
   if (header.ok()) response.set_applied(apply(*header));
   counters.Finished(NodeCall::kCache, header.status().code(), 0);

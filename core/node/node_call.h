@@ -2,12 +2,18 @@
 #ifndef OUTRIDER_CORE_NODE_NODE_CALL_H_
 #define OUTRIDER_CORE_NODE_NODE_CALL_H_
 
+#include <cstdint>
+#include <memory>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/base/log.h"
+#include "core/base/retry_delay.h"
+#include "core/base/session_id.h"
 #include "core/base/status_macros.h"
+#include "core/base/thrown_status.h"
+#include "core/engine/work.h"
 #include "core/node/node.h"
 #include "core/node/node_counters.h"
 #include "core/node/trace_log.h"
@@ -18,9 +24,17 @@
 
 namespace outrider {
 
+// Not the caller's mistake, nor a refusal for want of room, which says when to
+// come again: what is missing is in the log.
+inline bool IsOurFailure(const absl::Status& status) {
+  return absl::IsInternal(status) || (absl::IsResourceExhausted(status) &&
+                                      !RetryDelayOf(status).has_value());
+}
+
 // Handles a Draft or a Verify: validates and converts, and hands the engine's
 // work to the node; the reply goes out when the work is done. Each call is
-// counted.
+// counted. What is thrown before the work is handed over, or while its reply is
+// made, ends this call alone, as all that is used there is the call's own.
 template <typename Response, typename Engine, typename Request>
 void HandleCall(Node& node, const Engine& engine, ServerCall& server_call,
                 const Request& request) {
@@ -28,41 +42,52 @@ void HandleCall(Node& node, const Engine& engine, ServerCall& server_call,
   using Reply = typename Engine::Reply;
   NodeCounters& counters = node.counters();
   counters.Started();
-  absl::StatusOr<Call> call = FromProto(request);
-  const absl::Status status = call.ok() ? engine.Check(*call) : call.status();
-  if (!status.ok()) {
+  const auto fail = [&counters, &server_call](const absl::Status& status) {
+    if (IsOurFailure(status)) {
+      OUTRIDER_LOG(kError) << server_call.method() << " failed: " << status;
+    }
     counters.Finished(NodeCall::kModel, status.code(), 0);
     server_call.Finish(ToGrpcStatus(status));
-    return;
-  }
-  LogSessionOpened(server_call.context(), call->header);
-  const bool is_suspect = node.suspects().Began(call->header.session);
-  const auto finish = [&node, &counters, &server_call, is_suspect,
+  };
+  const auto read = [&]() -> absl::StatusOr<Call> {
+    OUTRIDER_ASSIGN_OR_RETURN(Call call, FromProto(request));
+    OUTRIDER_RETURN_IF_ERROR(engine.Check(call));
+    LogSessionOpened(server_call.context(), call.header);
+    return call;
+  };
+  absl::StatusOr<Call> call = CatchThrown("reading the request", read);
+  if (!call.ok()) return fail(call.status());
+  const SessionId session = call->header.session;
+  const bool is_suspect = node.suspects().Began(session);
+  const auto finish = [&node, fail, &counters, &server_call, is_suspect,
                        opens = call->header.incarnation.is_none()](
                           const absl::StatusOr<Reply>& reply) {
     if (is_suspect) node.suspects().Ended();
+    if (!reply.ok()) return fail(reply.status());
+    Response response;
+    const absl::Status written = CatchThrown("writing the reply", [&] {
+      ToProto(*reply, response);
+      response.mutable_header()->set_draining(counters.draining);
+      if (opens) *response.mutable_header()->mutable_model() = node.identity();
+      return absl::OkStatus();
+    });
+    if (!written.ok()) return fail(written);
     // What is counted comes before the reply, as a caller that reads the
     // counters after it finds itself in them.
-    if (!reply.ok()) {
-      if (absl::IsInternal(reply.status())) {
-        OUTRIDER_LOG(kError) << "a session failed: " << reply.status();
-      }
-      counters.Finished(NodeCall::kModel, reply.status().code(), 0);
-      server_call.Finish(ToGrpcStatus(reply.status()));
-      return;
-    }
-    Response response;
-    ToProto(*reply, response);
-    response.mutable_header()->set_draining(counters.draining);
-    if (opens) *response.mutable_header()->mutable_model() = node.identity();
     counters.Finished(NodeCall::kModel, absl::StatusCode::kOk,
                       reply->header.compute_seconds);
     server_call.Reply(response);
   };
-  const uint64_t digest = ContentDigest(call->header.session, request);
-  node.engine().Submit(engine.MakeWork(
-      *std::move(call), digest,
-      [&server_call] { return server_call.is_cancelled(); }, finish));
+  const auto make = [&]() -> absl::StatusOr<std::unique_ptr<Work>> {
+    const uint64_t digest = ContentDigest(session, request);
+    return engine.MakeWork(
+        *std::move(call), digest,
+        [&server_call] { return server_call.is_cancelled(); }, finish);
+  };
+  absl::StatusOr<std::unique_ptr<Work>> work =
+      CatchThrown("beginning the work", make);
+  if (!work.ok()) return finish(work.status());
+  node.engine().Submit(*std::move(work));
 }
 
 template <typename Response>

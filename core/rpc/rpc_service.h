@@ -13,7 +13,9 @@
 
 namespace outrider {
 
-// A method and what handles its calls, on a thread of the server's queue.
+// A method and what handles its calls, on a thread of the server's queue. The
+// handler may throw as long as it has neither ended the call nor handed it on,
+// nor changed what other calls use: then the call alone ends.
 struct RpcMethod {
   std::string path;  // "/outrider.v1.DrafterService/Draft"
   std::function<void(ServerCall& call)> handle;

@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "core/base/log.h"
+#include "core/base/thrown_status.h"
 #include "core/rpc/metadata_limits.h"
 #include "core/rpc/server_calls.h"
 #include "core/rpc/status_convert.h"
@@ -29,6 +31,8 @@ void ServerCall::Operation::OnComplete(bool ok) {
   (call.*then_)(ok);
   call.Leave();
 }
+
+const std::string& ServerCall::method() const { return method_->path; }
 
 bool ServerCall::is_cancelled() const {
   MutexLock lock(mu_);
@@ -92,7 +96,17 @@ void ServerCall::OnRead(bool ok) {
     companion_->OnRead(ok);
   } else if (ok) {
     has_request_ = true;
-    method_->handle(*this);
+    const absl::Status thrown = CatchThrown(method_->path, [this] {
+      method_->handle(*this);
+      return absl::OkStatus();
+    });
+    if (!thrown.ok()) {
+      OUTRIDER_LOG(kError) << "a call failed in its handler: " << thrown;
+      // The words are a library's, and may be of the process's own places.
+      Finish({static_cast<grpc::StatusCode>(thrown.code()),
+              "the call failed before it was begun; the server's log says "
+              "why"});
+    }
   } else {
     Finish({grpc::StatusCode::INVALID_ARGUMENT, "the call has no request"});
   }

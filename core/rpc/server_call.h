@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <memory>
+#include <string>
 
 #include "absl/strings/string_view.h"
 #include "core/base/check.h"
@@ -39,6 +40,7 @@ class ServerCall {
   explicit ServerCall(ServerCalls& calls);
   ServerCall(const ServerCall&) = delete;
   grpc::ServerContext& context() { return context_; }
+  const std::string& method() const;  // its path, in a handler
   bool is_cancelled() const;
   CallQueue& queue() const;  // where a handler that waits goes on
 
@@ -79,7 +81,6 @@ class ServerCall {
   };
 
   ~ServerCall();
-
   template <typename Message>
   static grpc::ByteBuffer BytesOf(const Message& message) {
     grpc::ByteBuffer bytes;
@@ -89,7 +90,6 @@ class ServerCall {
     return bytes;  // of a message below 2 GiB
   }
   void ReplyBuffer(const grpc::ByteBuffer& bytes);
-
   void OnArrived(bool ok);
   void OnRead(bool ok);
   void OnWritten(bool ok) { companion_->OnWritten(ok); }

@@ -11,10 +11,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <future>
 #include <memory>
+#include <new>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -34,6 +37,7 @@ using ::outrider::testing::Dialogue;
 using ::outrider::testing::IsOk;
 using ::outrider::testing::StatusIs;
 using ::testing::HasSubstr;
+using ::testing::Not;
 // A message of any type: its fields are the unknown ones of an empty message.
 using AnyMessage = google::protobuf::Empty;
 using AnyStub = grpc::TemplatedGenericStub<AnyMessage, AnyMessage>;
@@ -57,9 +61,9 @@ class Served {
   absl::StatusOr<std::unique_ptr<RpcServer>> server_;
 };
 
-// grpc.health.v1.Health/Check with a header of this many bytes.
-grpc::Status CheckHealth(const std::shared_ptr<grpc::Channel>& channel,
-                         size_t header_bytes = 0) {
+// A unary call with a header of this many bytes, and an empty message.
+grpc::Status Call(const std::shared_ptr<grpc::Channel>& channel,
+                  const std::string& method, size_t header_bytes = 0) {
   AnyStub stub(channel);
   grpc::ClientContext context;
   context.set_deadline(In(std::chrono::seconds(20)));
@@ -67,8 +71,7 @@ grpc::Status CheckHealth(const std::shared_ptr<grpc::Channel>& channel,
     context.AddMetadata("x-long", std::string(header_bytes, 'a'));
   }
   grpc::CompletionQueue queue;
-  const auto call = stub.PrepareUnaryCall(
-      &context, "/grpc.health.v1.Health/Check", {}, &queue);
+  const auto call = stub.PrepareUnaryCall(&context, method, {}, &queue);
   call->StartCall();
   AnyMessage response;
   grpc::Status status;
@@ -77,6 +80,11 @@ grpc::Status CheckHealth(const std::shared_ptr<grpc::Channel>& channel,
   bool ok = false;
   EXPECT_TRUE(queue.Next(&tag, &ok));
   return status;
+}
+
+grpc::Status CheckHealth(const std::shared_ptr<grpc::Channel>& channel,
+                         size_t header_bytes = 0) {
+  return Call(channel, "/grpc.health.v1.Health/Check", header_bytes);
 }
 
 // A stream that lasts.
@@ -211,6 +219,47 @@ TEST(RpcServerTest, WhoWatchesItsHealthHearsThatItServesNoMoreBeforeTheEnd) {
     while (const auto health = watch.Read()) last = health->status();
     EXPECT_EQ(last, HealthCheckResponse::NOT_SERVING);
   }
+}
+
+// Has no luck, so many times, and then some.
+class ThrowingService final : public RpcService {
+ public:
+  std::vector<RpcMethod> Methods() override {
+    return {MethodOf<AnyMessage>("test.ThrowingService", "Try",
+                                 [this](ServerCall& call, const AnyMessage&) {
+                                   ++num_calls_;
+                                   if (num_calls_ == 1) throw std::bad_alloc();
+                                   if (num_calls_ == 2) {
+                                     throw std::runtime_error("at /a/place");
+                                   }
+                                   call.Reply(AnyMessage());
+                                 })};
+  }
+
+ private:
+  int num_calls_ = 0;
+};
+
+TEST(RpcServerTest, WhatAHandlerThrowsEndsItsCallAloneAndIsLoggedOnce) {
+  ThrowingService service;
+  Served server({.listen = "127.0.0.1:0"}, {&service});
+  HealthWatch watch(MakeChannel(server->address()), kWatch);
+  ASSERT_TRUE(watch.Read());
+  constexpr char kTry[] = "/test.ThrowingService/Try";
+  ::testing::internal::CaptureStderr();
+  const grpc::Status first = Call(MakeChannel(server->address()), kTry);
+  const grpc::Status second = Call(MakeChannel(server->address()), kTry);
+  const grpc::Status third = Call(MakeChannel(server->address()), kTry);
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(first.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(second.error_code(), grpc::StatusCode::INTERNAL);
+  EXPECT_TRUE(third.ok()) << third.error_message();
+  EXPECT_THAT(second.error_message(), Not(HasSubstr("/a/place")));
+  EXPECT_THAT(log, HasSubstr("/test.ThrowingService/Try: std::bad_alloc"));
+  EXPECT_THAT(log, HasSubstr("/test.ThrowingService/Try: at /a/place"));
+  EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 2);
+  server->SetServing(true);
+  EXPECT_TRUE(watch.Read());  // of another call
 }
 
 // Keeps the calls that it gets until it is told to end them.

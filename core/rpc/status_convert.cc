@@ -74,6 +74,9 @@ grpc::Status ToGrpcStatus(const absl::Status& status) {
     google::rpc::ErrorInfo info;
     info.set_reason(*reason);
     info.set_domain(kErrorDomain);
+    for (const auto& [name, value] : ErrorMetadataOf(status)) {
+      (*info.mutable_metadata())[name] = value;
+    }
     details.add_details()->PackFrom(info);
   }
   if (details.details().empty()) return grpc::Status(code, std::move(message));

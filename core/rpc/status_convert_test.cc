@@ -20,6 +20,8 @@ using std::chrono::milliseconds;
 using ::testing::Eq;
 using ::testing::IsEmpty;
 using ::testing::Optional;
+using ::testing::Pair;
+using ::testing::UnorderedElementsAre;
 
 const absl::Status kFull = absl::ResourceExhaustedError("the queue is full");
 
@@ -68,9 +70,24 @@ TEST(StatusConvertTest, AReasonIsToldToWhoCallsAndBelievedOfNobody) {
   ASSERT_TRUE(details.details(1).UnpackTo(&info));
   EXPECT_EQ(info.reason(), "POISON");
   EXPECT_EQ(info.domain(), "outrider");
+  EXPECT_TRUE(info.metadata().empty());
   const absl::Status received = FromGrpcStatus(sent);
   EXPECT_THAT(ErrorReasonOf(received), Eq(std::nullopt));
   EXPECT_THAT(RetryDelayOf(received), Optional(Eq(milliseconds(1250))));
+}
+
+TEST(StatusConvertTest, WhatBelongsToAReasonGoesWithIt) {
+  const grpc::Status sent = ToGrpcStatus(WithErrorMetadata(
+      AtField("top_k", absl::InvalidArgumentError("wrong")), "most", "7"));
+  google::rpc::Status details;
+  ASSERT_TRUE(details.ParseFromString(sent.error_details()));
+  google::rpc::ErrorInfo info;
+  ASSERT_EQ(details.details_size(), 1);
+  ASSERT_TRUE(details.details(0).UnpackTo(&info));
+  EXPECT_EQ(info.reason(), kInvalidValueReason);
+  EXPECT_THAT(info.metadata(),
+              UnorderedElementsAre(Pair("field", "top_k"), Pair("most", "7")));
+  EXPECT_THAT(ErrorMetadataOf(FromGrpcStatus(sent)), IsEmpty());
 }
 
 TEST(StatusConvertTest, WithoutADelayOrAReasonThereAreNoDetails) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/error_reason.h"
 #include "core/base/status_macros.h"
 
 namespace outrider {
@@ -40,28 +41,35 @@ absl::Status CheckLogitBias(const std::vector<LogitBias>& entries,
   return absl::OkStatus();
 }
 
+// The field has the option's name.
+absl::Status CheckField(absl::string_view name, double value,
+                        const NumberRange& range, absl::string_view note = "") {
+  return AtField(name, CheckNumber(name, value, range, note));
+}
+
 absl::Status ValidateFor(const SamplingParams& params, int64_t num_ids) {
   OUTRIDER_RETURN_IF_ERROR(
-      CheckNumber("temperature", params.temperature, kTemperatures));
+      CheckField("temperature", params.temperature, kTemperatures));
   if (params.top_k < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("top_k must be 0 (off) or positive, not ", params.top_k));
+    return AtField(
+        "top_k", absl::InvalidArgumentError(absl::StrCat(
+                     "top_k must be 0 (off) or positive, not ", params.top_k)));
   }
-  OUTRIDER_RETURN_IF_ERROR(CheckNumber("top_p", params.top_p, kTopPs));
+  OUTRIDER_RETURN_IF_ERROR(CheckField("top_p", params.top_p, kTopPs));
   OUTRIDER_RETURN_IF_ERROR(
-      CheckNumber("min_p", params.min_p, kMinPs, ", where 0 is off"));
+      CheckField("min_p", params.min_p, kMinPs, ", where 0 is off"));
   OUTRIDER_RETURN_IF_ERROR(
-      CheckNumber("repetition_penalty", params.repetition_penalty,
-                  kRepetitionPenalties, ", where 1 is off"));
-  OUTRIDER_RETURN_IF_ERROR(CheckNumber("presence_penalty",
-                                       params.presence_penalty,
-                                       kAdditivePenalties, ", where 0 is off"));
-  OUTRIDER_RETURN_IF_ERROR(CheckNumber("frequency_penalty",
-                                       params.frequency_penalty,
-                                       kAdditivePenalties, ", where 0 is off"));
-  OUTRIDER_RETURN_IF_ERROR(CheckNumber("lossy_lenience", params.lossy_lenience,
-                                       kLossyLeniences, ", which is exact"));
-  return CheckLogitBias(params.logit_bias, num_ids);
+      CheckField("repetition_penalty", params.repetition_penalty,
+                 kRepetitionPenalties, ", where 1 is off"));
+  OUTRIDER_RETURN_IF_ERROR(CheckField("presence_penalty",
+                                      params.presence_penalty,
+                                      kAdditivePenalties, ", where 0 is off"));
+  OUTRIDER_RETURN_IF_ERROR(CheckField("frequency_penalty",
+                                      params.frequency_penalty,
+                                      kAdditivePenalties, ", where 0 is off"));
+  OUTRIDER_RETURN_IF_ERROR(CheckField("lossy_lenience", params.lossy_lenience,
+                                      kLossyLeniences, ", which is exact"));
+  return AtField("logit_bias", CheckLogitBias(params.logit_bias, num_ids));
 }
 
 }  // namespace

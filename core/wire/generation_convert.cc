@@ -96,17 +96,26 @@ void Set(const GenerationStart& start, v1::GenerationStart& proto) {
   proto.set_lossy(start.is_lossy);
   *proto.mutable_model() = outrider::ToProto(start.model);
   proto.set_cache_salt(start.cache_salt);
+  if (const auto num_cached = start.num_cached_prompt_tokens) {
+    proto.set_cached_prompt_tokens(*num_cached);
+  }
 }
 
 GenerationStart FromMessage(const v1::GenerationStart& proto) {
-  return {.seed = proto.seed(),
-          .prompt_length = static_cast<int>(proto.prompt_length()),
-          .num_speculative_tokens =
-              static_cast<int>(proto.num_speculative_tokens()),
-          .is_k_auto = proto.auto_num_speculative_tokens(),
-          .is_lossy = proto.lossy(),
-          .model = outrider::FromProto(proto.model()),
-          .cache_salt = proto.cache_salt()};
+  GenerationStart start = {
+      .seed = proto.seed(),
+      .prompt_length = static_cast<int>(proto.prompt_length()),
+      .num_speculative_tokens =
+          static_cast<int>(proto.num_speculative_tokens()),
+      .is_k_auto = proto.auto_num_speculative_tokens(),
+      .is_lossy = proto.lossy(),
+      .model = outrider::FromProto(proto.model()),
+      .cache_salt = proto.cache_salt()};
+  if (proto.has_cached_prompt_tokens()) {
+    start.num_cached_prompt_tokens =
+        static_cast<int>(proto.cached_prompt_tokens());
+  }
+  return start;
 }
 
 void Set(const GeneratedToken& token, v1::GeneratedToken& proto) {
@@ -178,16 +187,13 @@ void Set(const GenerationFinish& finish, v1::GenerationFinish& proto) {
   proto.set_trailing_text(finish.trailing_text);
   proto.set_num_draft_failures(finish.num_draft_failures);
   proto.set_num_misses(finish.num_misses);
-  proto.set_cached_prompt_tokens(finish.num_cached_prompt_tokens);
 }
 
 GenerationFinish FromMessage(const v1::GenerationFinish& proto) {
   return {.reason = FromMessage(proto.reason()),
           .trailing_text = proto.trailing_text(),
           .num_draft_failures = static_cast<int>(proto.num_draft_failures()),
-          .num_misses = static_cast<int>(proto.num_misses()),
-          .num_cached_prompt_tokens =
-              static_cast<int>(proto.cached_prompt_tokens())};
+          .num_misses = static_cast<int>(proto.num_misses())};
 }
 
 }  // namespace

@@ -18,7 +18,8 @@ TEST(GenerationConvertTest, AStartArrivesAsItWasSent) {
       .is_k_auto = true,
       .is_lossy = true,
       .model = {.weights_hash = "0123", .dtype = "float32", .numerics = "avx2"},
-      .cache_salt = "secret"};
+      .cache_salt = "secret",
+      .num_cached_prompt_tokens = 4};
   const GenerationUpdate got = ThereAndBack({.start = sent, .first_index = 2});
   ASSERT_TRUE(got.start.has_value());
   EXPECT_EQ(got.first_index, 2);
@@ -29,6 +30,10 @@ TEST(GenerationConvertTest, AStartArrivesAsItWasSent) {
   EXPECT_TRUE(got.start->is_lossy);
   EXPECT_EQ(got.start->model, sent.model);
   EXPECT_EQ(got.start->cache_salt, sent.cache_salt);
+  EXPECT_EQ(got.start->num_cached_prompt_tokens, 4);
+  EXPECT_EQ(ThereAndBack({.start = GenerationStart()})
+                .start->num_cached_prompt_tokens,
+            std::nullopt);
   EXPECT_FALSE(got.round.has_value());
   EXPECT_FALSE(got.finish.has_value());
 }
@@ -97,19 +102,16 @@ TEST(GenerationConvertTest, AFinishArrivesAsItWasSent) {
   for (const FinishReason reason :
        {FinishReason::kEos, FinishReason::kStop, FinishReason::kLength}) {
     const auto got =
-        ThereAndBack(
-            {.finish = GenerationFinish{.reason = reason,
-                                        .trailing_text = "!",
-                                        .num_draft_failures = 3,
-                                        .num_misses = 1,
-                                        .num_cached_prompt_tokens = 4}})
+        ThereAndBack({.finish = GenerationFinish{.reason = reason,
+                                                 .trailing_text = "!",
+                                                 .num_draft_failures = 3,
+                                                 .num_misses = 1}})
             .finish;
     ASSERT_TRUE(got.has_value());
     EXPECT_EQ(got->reason, reason);
     EXPECT_EQ(got->trailing_text, "!");
     EXPECT_EQ(got->num_draft_failures, 3);
     EXPECT_EQ(got->num_misses, 1);
-    EXPECT_EQ(got->num_cached_prompt_tokens, 4);
   }
 }
 

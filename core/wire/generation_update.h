@@ -43,6 +43,8 @@ struct GenerationStart {
   bool is_lossy = false;
   ModelIdentity model = {};     // what a resume has to name again
   std::string cache_salt = {};  // what a resume should name again
+  // These are of the prompt, from requests before. Empty: nobody was asked.
+  std::optional<int> num_cached_prompt_tokens = {};
 };
 
 struct GenerationFinish {
@@ -50,7 +52,6 @@ struct GenerationFinish {
   std::string trailing_text = {};
   int num_draft_failures = 0;
   int num_misses = 0;
-  int num_cached_prompt_tokens = 0;  // of the prompt, from requests before
 };
 
 // One message of the stream, in the order of its fields.

@@ -35,7 +35,6 @@ from .metrics import METRICS
 from .observing import Observation, Observed, observation_of
 from .replies import ChatShape, CompletionShape, Json, Shape
 from .served_model import ServedModel
-from .stop_tokens import StopTokens
 from .tokens import Tokens
 from .translate import seeds, to_generate_request
 
@@ -145,10 +144,8 @@ class Gateway:
             length = len(prompt) // _BYTES_PER_TOKEN + 1 if isinstance(prompt, str) else len(prompt)
             most_tokens += length + asked.n * self._most_new_tokens(asked.max_tokens, length)
             for seed in seeds(asked, asked.n):
-                stop = StopTokens(asked.stop_token_ids, self._parts.tokens, asked.stop_strings()) \
-                    if asked.stop_token_ids else None
                 generations.append(Generation(self._parts.coordinators, to_generate_request(asked, prompt, seed),
-                                              stop=stop, deadline=deadline, may_begin_at=may_begin_at))
+                                              deadline=deadline, may_begin_at=may_begin_at))
         # Each choice has a copy of its prompt, to be resumed with.
         num_bytes = sum(generation.num_bytes for generation in generations)
         return Prepared(generations, shape, asked.extras(), asked.stream, asked.n, most_tokens, asked.cache_salt,

@@ -18,7 +18,6 @@ from .coordinators import Coordinator, Coordinators
 from .errors import ApiError, unavailable
 from .metrics import METRICS
 from .rpc_errors import from_rpc
-from .stop_tokens import StopTokens
 
 log = logging.getLogger(__name__)
 
@@ -66,13 +65,11 @@ class Generation:
     """
 
     def __init__(self, coordinators: Coordinators, request: pb.GenerateRequest, *,
-                 stop: StopTokens | None = None, deadline: float | None = None,
-                 may_begin_at: Callable[[Coordinator], bool] | None = None) -> None:
+                 deadline: float | None = None, may_begin_at: Callable[[Coordinator], bool] | None = None) -> None:
         """`deadline`: by time.monotonic. `may_begin_at`: whether a coordinator is one for this prompt."""
         self._coordinators = coordinators
         self._request = pb.GenerateRequest()
         self._request.CopyFrom(request)
-        self._stop = stop
         self._metadata: Metadata = ()
         self._request_id = "-"
         self._deadline = deadline
@@ -184,23 +181,21 @@ class Generation:
                 call.cancel()
 
     def _take(self, message: pb.GenerateResponse) -> pb.GenerateResponse:
-        # What a resumed stream finds cached is what it left itself; and a stop token ends it without a last word.
-        if message.HasField("finish") and not self.tally.num_resumes:
-            self.tally.num_cached = message.finish.cached_prompt_tokens
         if message.HasField("start"):
             self.tally.seed = message.start.seed
             self.tally.prompt_tokens = message.start.prompt_length
             self._model.CopyFrom(message.start.model)
             self._is_k_auto = message.start.auto_num_speculative_tokens
             self._cache_salt = message.start.cache_salt or self._cache_salt
+            # What a resume finds cached is what its stream has left itself.
+            if not self._has_begun and message.start.HasField("cached_prompt_tokens"):
+                self.tally.num_cached = message.start.cached_prompt_tokens
             self._has_begun = True
         next_index = len(self._tokens)
         if message.tokens:
             if message.first_index > next_index:
                 raise ApiError(500, f"tokens are missing: expected index {next_index}, got {message.first_index}")
             del message.tokens[:next_index - message.first_index]
-            if self._stop is not None:
-                self._stop.apply(message)
             self._tokens += [token.id for token in message.tokens]
             self.tally.completion_tokens = len(self._tokens)
             # Those that are in the continuation: a round's own count has what it accepted after the end, too.

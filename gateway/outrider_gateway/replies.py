@@ -34,7 +34,7 @@ def usage(tallies: list[Tally], num_choices: int) -> Json:
     accepted = sum(tally.num_accepted for tally in tallies)
     drafted = sum(tally.num_drafted for tally in tallies)
     cached = [tally.num_cached for tally in tallies[::num_choices]]
-    # Coordinators say it at the end: of streams that ended without their word nobody knows.
+    # Older coordinators do not say it.
     known = None if None in cached else {"cached_tokens": sum(filter(None, cached))}
     return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion,
             "prompt_tokens_details": known,

@@ -98,7 +98,7 @@ class SamplingRequest(Strict):
     repetition_penalty: float | None = Field(None, gt=0)
     ignore_eos: bool = False
     return_token_ids: bool = False
-    stop_token_ids: list[Token] = Field(default_factory=list, max_length=64)
+    stop_token_ids: list[Token] = Field(default_factory=list, max_length=64)  # as many as coordinators take
     cache_salt: str | None = Field(None, min_length=1, max_length=1024)
     # Ours.
     outrider: OutriderOptions = OutriderOptions()

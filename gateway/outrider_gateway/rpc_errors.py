@@ -6,7 +6,7 @@ stream is resumed is the gateway's business.
 """
 from __future__ import annotations
 
-import re
+from collections.abc import Mapping
 
 import grpc
 from google.protobuf.message import DecodeError, Message
@@ -38,13 +38,20 @@ _MESSAGES = {
 _FAILED = "the model failed on this request; the coordinator's log says why"
 _CODES = {400: INVALID_VALUE, 413: "request_too_large"}
 
-# Coordinators tell these apart by their words alone.
-_TOO_LONG = re.compile(r"the prompt has (at least )?(\d+) tokens; the model's context of (\d+)")
-_NO_MEMORY = "have memory for"
-_ROUND_TOO_LARGE = "more bytes than its receiver accepts"
-_OTHER_MODEL = "that this stream began with"
-_OPERATORS = "this coordinator's --"
-_MESSAGE_TOO_LARGE = "larger than max"  # gRPC's own, of a request
+# What a coordinator says of its refusals, besides their codes (coordinator/nodes/refusal_reasons.h).
+_DOMAIN = "outrider"
+_POISON, _TOO_LONG, _ROUND_TOO_LARGE = "POISON", "CONTEXT_LENGTH_EXCEEDED", "MESSAGE_TOO_LARGE"
+# The request may be served elsewhere, or later, without a change.
+_STATUS_OF_REASON = {"OUT_OF_KV_MEMORY": 503, "MODEL_NOT_SERVED": 409, "COORDINATOR_FLAGS": 500}
+# The API's parameters, by the fields of a coordinator's request that are made of them.
+_PARAMS = {
+    **{name: name for name in (
+        "prompt", "temperature", "top_k", "top_p", "min_p", "max_tokens", "repetition_penalty", "presence_penalty",
+        "frequency_penalty", "logit_bias", "logprobs", "stop_token_ids")},
+    **{name: "outrider" for name in ("num_speculative_tokens", "acceptance_rule", "schedule", "draft_options")},
+    "stop_strings": "stop"}
+# gRPC refuses such a request before its service sees it, by a code that says something else, and words of its own.
+_REQUEST_TOO_LARGE = "larger than max"
 
 # Where a server does not say how long to wait.
 _DEFAULT_RETRY_SECONDS = 1.0
@@ -54,34 +61,40 @@ def from_rpc(error: grpc.aio.AioRpcError) -> ApiError:
     """The refusal that a coordinator's status becomes."""
     code = error.code()
     details = error.details() or ""
-    if _is_poison(error):
+    why = _error_info(error)
+    if why.reason == _POISON:
         # Each try takes two verifiers, which the others' texts are on.
         return ApiError(500, "verifiers were lost, one after the other, while they had this request: do not send it "
                              "again before it is known what they died of", code=code.name.lower(), is_final=True)
-    if code is grpc.StatusCode.INVALID_ARGUMENT and (too_long := _TOO_LONG.search(details)) is not None:
-        return context_exceeded(int(too_long[3]), int(too_long[2]), is_whole=too_long[1] is None)
-    if code is grpc.StatusCode.FAILED_PRECONDITION and _ROUND_TOO_LARGE in details:
+    if why.reason == _TOO_LONG and (too_long := _too_long(why.metadata)) is not None:
+        return too_long
+    if why.reason == _ROUND_TOO_LARGE:
         return ApiError(400, "num_speculative_tokens: a round of so many has more bytes than a node accepts; ask for "
                              "fewer", param="outrider", code=INVALID_VALUE)
-    status = _status_of(code, details)
+    status = _status_of(code, why.reason, details)
     if status == 400:
-        return ApiError(400, details or "the model does not serve this request", param=_param(details),
-                        code=_CODES[400])
+        return ApiError(400, details or "the model does not serve this request",
+                        param=_PARAMS.get(why.metadata.get("field", "")), code=_CODES[400])
     retry = retry_delay(error) if status in (429, 503) else None
     # What took all of its time once would do so again.
     return ApiError(status, _MESSAGES.get(status, _FAILED), code=_CODES.get(status, code.name.lower()),
                     retry_after=retry, is_final=status == 504)
 
 
-def _status_of(code: grpc.StatusCode, details: str) -> int:
-    if code is grpc.StatusCode.FAILED_PRECONDITION:
-        # The request may be served elsewhere, or later, without a change.
-        for words, status in ((_NO_MEMORY, 503), (_OTHER_MODEL, 409), (_OPERATORS, 500)):
-            if words in details:
-                return status
-    if code is grpc.StatusCode.RESOURCE_EXHAUSTED and _MESSAGE_TOO_LARGE in details:
+def _status_of(code: grpc.StatusCode, reason: str, details: str) -> int:
+    if code is grpc.StatusCode.RESOURCE_EXHAUSTED and _REQUEST_TOO_LARGE in details:
         return 413
-    return _HTTP_STATUS.get(code, 500)
+    return _STATUS_OF_REASON.get(reason, _HTTP_STATUS.get(code, 500))
+
+
+def _too_long(metadata: Mapping[str, str]) -> ApiError | None:
+    """None where the numbers are not there."""
+    is_whole = "num_tokens" in metadata
+    try:
+        return context_exceeded(int(metadata["context_length"]),
+                                int(metadata["num_tokens" if is_whole else "least_num_tokens"]), is_whole=is_whole)
+    except (KeyError, ValueError):
+        return None
 
 
 def retry_delay(error: grpc.aio.AioRpcError) -> float:
@@ -92,10 +105,10 @@ def retry_delay(error: grpc.aio.AioRpcError) -> float:
     return max(0.0, float(info.retry_delay.seconds + info.retry_delay.nanos / 1e9))
 
 
-def _is_poison(error: grpc.aio.AioRpcError) -> bool:
-    """Whether a coordinator says that its verifiers died of the request."""
+def _error_info(error: grpc.aio.AioRpcError) -> error_details_pb2.ErrorInfo:
+    """Why a coordinator refuses; empty where it does not say, or somebody else does."""
     info = error_details_pb2.ErrorInfo()
-    return _unpack_detail(error, info) and (info.domain, info.reason) == ("outrider", "POISON")
+    return info if _unpack_detail(error, info) and info.domain == _DOMAIN else error_details_pb2.ErrorInfo()
 
 
 def _unpack_detail(error: grpc.aio.AioRpcError, into: Message) -> bool:
@@ -105,19 +118,3 @@ def _unpack_detail(error: grpc.aio.AioRpcError, into: Message) -> bool:
         return any(detail.Unpack(into) for detail in (status.details if status is not None else ()))
     except (DecodeError, ValueError):  # details that are no message, or that contradict the status
         return False
-
-
-# The names that OpenAI has for what a coordinator's message begins with.
-_PARAMS = {"stop strings": "stop", "a stop string": "stop", "num_speculative_tokens": "outrider",
-           "the prompt": "prompt", "token id": "prompt"}
-_KNOWN = ("temperature", "top_k", "top_p", "min_p", "max_tokens", "repetition_penalty", "presence_penalty",
-          "frequency_penalty", "logit_bias", "logprobs", "seed")
-
-
-def _param(details: str) -> str | None:
-    for start, name in _PARAMS.items():
-        if details.startswith(start):
-            return name
-    if "acceptance_rule" in details:
-        return "outrider"
-    return next((name for name in _KNOWN if name in details), None)

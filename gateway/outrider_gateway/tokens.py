@@ -68,10 +68,6 @@ class Tokens:
     def decode(self, ids: list[int]) -> str:
         return str(self._tokenizer.decode(ids, skip_special_tokens=False))
 
-    def text_of(self, ids: list[int]) -> str:
-        """What readers see of a whole continuation: special tokens are left out."""
-        return str(self._tokenizer.decode(ids, skip_special_tokens=True))
-
     def _look_up(self, token: int) -> tuple[str, bytes]:
         """Its name and its bytes."""
         data = self._bytes_of(token)

@@ -20,7 +20,8 @@ MOST_REQUEST_BYTES = (8 << 20) - (1 << 18)
 def to_generate_request(asked: CompletionRequest | ChatRequest, prompt: str | list[int],
                         seed: int | None) -> pb.GenerateRequest:
     """One choice for one prompt. ApiError 413 where no coordinator would receive it."""
-    request = pb.GenerateRequest(stop_strings=asked.stop_strings(), ignore_eos=asked.ignore_eos)
+    request = pb.GenerateRequest(stop_strings=asked.stop_strings(), stop_token_ids=asked.stop_token_ids,
+                                 ignore_eos=asked.ignore_eos)
     if seed is not None:
         request.seed = seed & _SEED_MASK
     if isinstance(prompt, str):

@@ -47,6 +47,8 @@ BAD_COMPLETIONS = [
     ({"stream_options": {}}, 400, "stream_options", "stream"),
     ({"seed": "x"}, 400, "seed", "integer"),
     ({"stop_token_ids": [-1]}, 400, "stop_token_ids", "greater than or equal to 0"),
+    ({"stop_token_ids": [1] * 65}, 400, "stop_token_ids", "at most 64"),
+    ({"stop_token_ids": [4096]}, 400, "stop_token_ids", "[0, 4096)"),
     ({"cache_salt": ""}, 400, "cache_salt", "at least 1"),
     ({"tmeperature": 1}, 400, "tmeperature", "no such parameter"),
     ({"outrider": {"num_speculative_tokens": -1}}, 400, "outrider", "num_speculative_tokens"),

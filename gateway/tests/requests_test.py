@@ -21,7 +21,7 @@ class RequestTest(unittest.TestCase):
         asked = requests.parse(requests.CompletionRequest, json.dumps({
             "model": "m", "prompt": [1, 2], "max_tokens": 7, "temperature": 0.5, "top_p": 0.9, "top_k": 5,
             "min_p": 0.1, "repetition_penalty": 1.1, "presence_penalty": 0.2, "frequency_penalty": 0.3,
-            "logit_bias": {"3": -2}, "stop": "x", "ignore_eos": True, "logprobs": 2,
+            "logit_bias": {"3": -2}, "stop": "x", "stop_token_ids": [4, 9], "ignore_eos": True, "logprobs": 2,
             "outrider": {"num_speculative_tokens": 3, "acceptance_rule": "coupled", "prompt_lookup": True,
                          "min_draft_probability": 0.25}}).encode())
         sent = translate.to_generate_request(asked, asked.prompts()[0], seed=-1)
@@ -31,6 +31,7 @@ class RequestTest(unittest.TestCase):
         self.assertEqual((sent.repetition_penalty, sent.presence_penalty, sent.frequency_penalty), (1.1, 0.2, 0.3))
         self.assertEqual([(b.id, b.bias) for b in sent.logit_bias], [(3, -2)])
         self.assertEqual((list(sent.stop_strings), sent.ignore_eos, sent.logprobs), (["x"], True, 2))
+        self.assertEqual(list(sent.stop_token_ids), [4, 9])
         self.assertEqual((sent.num_speculative_tokens, sent.acceptance_rule, sent.prompt_lookup), (3, 3, True))
         self.assertEqual(sent.draft_options.min_draft_probability, 0.25)
 
@@ -250,40 +251,49 @@ class StructureTest(unittest.TestCase):
 
 
 class RpcErrorsTest(unittest.TestCase):
-    """Words are those of coordinators, from coordinator/service and coordinator/nodes."""
+    """Reasons are those of coordinators, from coordinator/nodes/refusal_reasons.h."""
 
-    def refusal(self, code, details):
-        return from_rpc(rpc_error(grpc.StatusCode[code], details))
+    def refusal(self, code, details, **info):
+        return from_rpc(rpc_error(grpc.StatusCode[code], details, **info))
+
+    def too_long(self, **metadata):
+        return self.refusal("INVALID_ARGUMENT", "no room", reason="CONTEXT_LENGTH_EXCEEDED", **metadata)
 
     def test_a_prompt_that_is_too_long_is_told_so_in_openais_words(self):
-        for at_least in "", "at least ":
-            refusal = self.refusal("INVALID_ARGUMENT", f"the prompt has {at_least}1500 tokens; the model's context "
-                                                       "of 1024 leaves no room to continue it")
+        for name, at_least in ("num_tokens", ""), ("least_num_tokens", "at least "):
+            refusal = self.too_long(context_length="1024", **{name: "1500"})
             self.assertEqual((refusal.status, refusal.param), (400, "prompt"))
             self.assertEqual(refusal.code, "context_length_exceeded")
             self.assertTrue(refusal.message.startswith(
                 "This model's maximum context length is 1024 tokens. However, your prompt resulted in "
                 f"{at_least}1500 tokens. "), refusal.message)
 
+    def test_a_reason_whose_numbers_are_not_there_is_told_in_the_coordinators_words(self):
+        for metadata in {}, {"context_length": "1024"}, {"context_length": "x", "num_tokens": "1500"}:
+            refusal = self.too_long(**metadata)
+            self.assertEqual((refusal.status, refusal.message), (400, "no room"))
+
     def test_memory_that_is_taken_now_is_not_the_callers_mistake(self):
-        refusal = self.refusal("FAILED_PRECONDITION", "the text takes a cache of 900 tokens and those that continue "
-                                                      "it, and the verifiers that are ready have memory for 512; "
-                                                      "send less, or try where they have more")
+        refusal = self.refusal("FAILED_PRECONDITION", "send less, or try where they have more",
+                               reason="OUT_OF_KV_MEMORY")
         self.assertEqual((refusal.status, refusal.retry_after), (503, 1.0))
 
     def test_what_else_is_not_served_here_says_whose_it_is(self):
-        for details, status, param in (
-                ("the verifier does not serve this acceptance_rule; outrider describe lists those", 400, "outrider"),
-                ("a message of this session has more bytes than its receiver accepts; a thinner reply_format", 400,
-                 "outrider"),
-                ("the verifier does not serve this coordinator's --reply-format: name one", 500, None),
-                ("no verifier here has the model that this stream began with (its weights are a): resume where", 409,
-                 None)):
-            with self.subTest(details):
-                refusal = self.refusal("FAILED_PRECONDITION", details)
+        for reason, metadata, status, param in (
+                ("NOT_SERVED", {"field": "acceptance_rule"}, 400, "outrider"),
+                ("MESSAGE_TOO_LARGE", {}, 400, "outrider"),
+                ("COORDINATOR_FLAGS", {}, 500, None),
+                ("MODEL_NOT_SERVED", {}, 409, None)):
+            with self.subTest(reason):
+                refusal = self.refusal("FAILED_PRECONDITION", "other words", reason=reason, **metadata)
                 self.assertEqual((refusal.status, refusal.param), (status, param))
-                self.assertNotIn("reply_format", refusal.message)
-                self.assertNotIn("resume", refusal.message)
+                self.assertEqual("other words" in refusal.message, reason == "NOT_SERVED")
+
+    def test_words_alone_tell_nothing_apart(self):
+        for words in ("the prompt has 1500 tokens; the model's context of 1024", "have memory for 512",
+                      "this coordinator's --reply-format"):
+            refusal = self.refusal("FAILED_PRECONDITION", words)
+            self.assertEqual((refusal.status, refusal.message, refusal.code), (400, words, "invalid_value"))
 
     def test_no_reader_is_told_to_resume(self):
         refusal = self.refusal("RESOURCE_EXHAUSTED", "the verifier has no room for this session now; resume later "
@@ -297,10 +307,16 @@ class RpcErrorsTest(unittest.TestCase):
         self.assertNotIn("SERVER", refusal.message)
 
     def test_a_value_that_cannot_be_has_one_code_whoever_finds_it(self):
-        found = self.refusal("INVALID_ARGUMENT", "temperature must be a number in [0, 10], not 11")
+        found = self.refusal("INVALID_ARGUMENT", "no number in [0, 10]", reason="INVALID_VALUE", field="temperature")
         with self.assertRaises(ApiError) as own:
             requests.parse(requests.CompletionRequest, json.dumps({**COMPLETION, "temperature": 3}).encode())
         self.assertEqual((found.code, found.param), (own.exception.code, own.exception.param))
+
+    def test_a_field_that_is_wrong_is_named_as_the_api_has_it(self):
+        for field, param in (("prompt", "prompt"), ("stop_strings", "stop"), ("schedule", "outrider"),
+                             ("logit_bias", "logit_bias"), ("delivered", None), ("", None)):
+            refusal = self.refusal("INVALID_ARGUMENT", "wrong", reason="INVALID_VALUE", field=field)
+            self.assertEqual((refusal.status, refusal.param), (400, param))
 
     def test_what_took_all_of_its_time_is_not_sent_again(self):
         refusal = self.refusal("DEADLINE_EXCEEDED", "Deadline Exceeded")

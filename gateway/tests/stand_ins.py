@@ -12,6 +12,7 @@ import make_stubs  # noqa: E402
 make_stubs.main()
 
 import grpc  # noqa: E402
+from google.rpc import error_details_pb2, status_pb2  # noqa: E402
 
 from outrider.v1 import generation_pb2 as pb  # noqa: E402
 from outrider.v1 import types_pb2  # noqa: E402
@@ -25,8 +26,14 @@ TOKENIZERS = HERE.parent.parent / "tests/golden/testdata/tokenizer"
 ASKED = {"model": "m", "prompt": "p", "max_tokens": 3}
 
 
-def rpc_error(code, details="why"):
-    return grpc.aio.AioRpcError(code, grpc.aio.Metadata(), grpc.aio.Metadata(), details=details)
+def rpc_error(code, details="why", *, reason=None, **metadata):
+    """A coordinator's status, with an ErrorInfo where a reason is given."""
+    trailing = grpc.aio.Metadata()
+    if reason is not None:
+        status = status_pb2.Status(code=code.value[0], message=details)
+        status.details.add().Pack(error_details_pb2.ErrorInfo(reason=reason, domain="outrider", metadata=metadata))
+        trailing.add("grpc-status-details-bin", status.SerializeToString())
+    return grpc.aio.AioRpcError(code, grpc.aio.Metadata(), trailing, details=details)
 
 
 def node(**changes):

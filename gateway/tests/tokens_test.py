@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model's tokenizer at the door: texts and tokens, its fingerprint, and tokens that end a text."""
+"""A model's tokenizer at the door: texts and tokens, and its fingerprint."""
 import json
 import pathlib
 import tempfile
@@ -10,10 +10,7 @@ from unittest import mock
 
 from stand_ins import MODEL, TOKENIZERS
 
-from outrider.v1 import generation_pb2 as pb
 from outrider_gateway.fingerprint import fingerprint_of
-from outrider_gateway.replies import text_of
-from outrider_gateway.stop_tokens import StopTokens
 from outrider_gateway.tokens import Tokens, TooManyTokensError
 
 # These are what outrider-verifier reports of the same files.
@@ -32,63 +29,6 @@ FINGERPRINTS = {
 
 def directory_of(name):
     return MODEL if name == MODEL.name else TOKENIZERS / name
-
-
-class StopTokensTest(unittest.TestCase):
-    TOKENS = Tokens.load(MODEL)
-
-    def message(self, text, *, shown=None):
-        """A message of the tokens of a text, the last of which shows nothing yet where `shown` is shorter."""
-        message = pb.GenerateResponse()
-        for i in self.TOKENS.encode(text):
-            message.tokens.add(id=i, text=self.TOKENS.decode([i]))
-        if shown is not None:
-            for token in message.tokens:
-                token.text = ""
-            message.tokens[0].text = shown
-        return message
-
-    def test_a_text_ends_before_the_first_stop_token(self):
-        first, message = self.message("def a"), self.message("(x):\n")
-        stop = StopTokens([message.tokens[1].id], self.TOKENS)
-        stop.apply(first)
-        self.assertFalse(first.HasField("finish"))
-        expected = message.tokens[0].text
-        stop.apply(message)
-        self.assertEqual(text_of(message), expected)
-        self.assertEqual((len(message.tokens), message.finish.reason), (2, pb.FINISH_REASON_STOP))
-
-    def test_what_was_held_back_before_a_stop_token_is_not_lost(self):
-        message = self.message("hello there now", shown="hel")
-        message.finish.reason = pb.FINISH_REASON_LENGTH
-        last = message.tokens[-1].id
-        before = self.TOKENS.decode([token.id for token in message.tokens][:-1])
-        StopTokens([last], self.TOKENS).apply(message)
-        self.assertEqual((text_of(message), message.finish.reason), (before, pb.FINISH_REASON_STOP))
-
-    def streamed(self, tokens, ids, num_shown, stop, **options):
-        """What readers get of ids, of whose text the coordinator has shown this much when the stop token comes."""
-        shown = tokens.text_of(ids)[:num_shown]
-        message = pb.GenerateResponse(tokens=[pb.GeneratedToken(id=i) for i in [*ids, stop, 5, 6]])
-        message.tokens[0].text = shown
-        StopTokens([stop], tokens, **options).apply(message)
-        return text_of(message)
-
-    def test_the_end_of_the_text_is_the_tokenizers_own_whatever_its_kind(self):
-        for name in FINGERPRINTS:
-            tokens = Tokens.load(directory_of(name))
-            ids = tokens.encode("so it goes on, gr\u00fc\u00df \u518d\u6765 \U0001f600")
-            for num_shown in range(len(tokens.text_of(ids)) + 1):
-                self.assertEqual(self.streamed(tokens, ids, num_shown, 4), tokens.text_of(ids), name)
-
-    def test_special_tokens_are_no_part_of_the_text_that_was_held_back(self):
-        tokens = Tokens.load(directory_of("llama2"))
-        ids = tokens.encode("a b")
-        self.assertEqual(self.streamed(tokens, [1, *ids, 2, *ids], 2, 4), tokens.text_of([*ids, *ids]))
-
-    def test_a_stop_string_in_what_was_held_back_ends_the_text_as_at_its_coordinator(self):
-        ids = self.TOKENS.encode("hello there now")
-        self.assertEqual(self.streamed(self.TOKENS, ids, 4, 4, stop_strings=["now", "there", "x"]), "hello ")
 
 
 class TokensTest(unittest.TestCase):

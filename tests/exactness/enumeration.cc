@@ -40,7 +40,9 @@ std::vector<int64_t> Fingerprint(ToyCluster& cluster) {
 class Enumerator {
  public:
   Enumerator(const ClusterConfig& config, const ToyModel& model, int length)
-      : config_(config), model_(model), stop_(config.eos_ids, 1 + length) {}
+      : config_(config),
+        model_(model),
+        stop_({.eos_ids = config.eos_ids, .max_length = 1 + length}) {}
 
   Enumeration Run() {
     states_[{0, {}}] = {.probability = 1};

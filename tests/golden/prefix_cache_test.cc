@@ -65,12 +65,12 @@ class PrefixCacheGoldenTest : public ::testing::Test {
       EXPECT_EQ(shared.tokens, alone.tokens);
       EXPECT_EQ(shared.logprobs, alone.logprobs);
       EXPECT_EQ(shared.finish.num_misses, 0);
-      EXPECT_EQ(alone.finish.num_cached_prompt_tokens, 0);
+      EXPECT_EQ(alone.start.num_cached_prompt_tokens, 0);
       // All but the end of the answer, of which drafts may lack, and what is
       // new.
-      EXPECT_GE(shared.finish.num_cached_prompt_tokens,
+      EXPECT_GE(shared.start.num_cached_prompt_tokens,
                 turn == 0 ? 0 : length - 7 - 3 * 16);
-      EXPECT_LT(shared.finish.num_cached_prompt_tokens, turn == 0 ? 1 : length);
+      EXPECT_LT(shared.start.num_cached_prompt_tokens, turn == 0 ? 1 : length);
       text.insert(text.end(), shared.tokens.begin(), shared.tokens.end());
       for (int i = 0; i < 7; ++i) text.push_back(100 + i);
     }
@@ -93,7 +93,7 @@ class PrefixCacheGoldenTest : public ::testing::Test {
                 std::vector<double>(
                     whole.logprobs.begin() + kNumDelivered * (1 + kNumTop),
                     whole.logprobs.end()));
-      EXPECT_EQ(rest.finish.num_cached_prompt_tokens,
+      EXPECT_EQ(rest.start.num_cached_prompt_tokens,
                 resumed_under == salt ? 101 : 0);
     }
   }

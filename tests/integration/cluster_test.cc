@@ -208,10 +208,10 @@ TEST(ClusterTest, AResumedStreamGoesOnFromWhatItsVerifierStillHas) {
   all.insert(all.end(), rest.tokens.begin(), rest.tokens.end());
   EXPECT_EQ(all, PlainGreedy(prompt, 400, kVocab));
   // All full blocks of the prompt, whose end and the delivered tokens are more.
-  EXPECT_GE(rest.finish->num_cached_prompt_tokens, 64);
+  EXPECT_GE(rest.start->num_cached_prompt_tokens, 64);
   // It was told nothing that it knew, and what has come to its end is gone.
   EXPECT_EQ(rest.start->cache_salt, "");
-  EXPECT_EQ(Generate(cluster, request).finish->num_cached_prompt_tokens, 0);
+  EXPECT_EQ(Generate(cluster, request).start->num_cached_prompt_tokens, 0);
 }
 
 // Its verifier came back as another model, as after a rollout in between.

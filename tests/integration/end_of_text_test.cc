@@ -187,6 +187,41 @@ TEST_F(EndOfTextTest, AnEndTokenEndsTheTextForEveryKAndIsItsLast) {
   }
 }
 
+// Unlike an end token, in place of which it may stand, it shows nothing.
+TEST_F(EndOfTextTest, AStopTokenEndsTheTextBeforeItForEveryKAndIsItsLastToken) {
+  for (const bool is_draft_right : {false, true}) {
+    InProcessCluster::Options options = TextCluster("llama3", vocab_size_);
+    if (is_draft_right) options.draft.table = options.target.table;
+    InProcessCluster cluster(options);
+    ASSERT_TRUE(cluster.WaitUntilReady());
+    int num_inside_blocks = 0;
+    for (const int place : {0, 1, 7, 13, 20}) {
+      SCOPED_TRACE(place);
+      const TokenId stop = plain_[place];
+      const auto at = std::find(plain_.begin(), plain_.end(), stop);
+      for (const int k : {0, 4}) {
+        client::GenerationRequest request = Greedy(kPrompt, kNumTokens, k);
+        request.stop_token_ids = {vocab_size_ - 1, stop};
+        request.ignore_eos = true;
+        const Result result = Generate(cluster, request);
+        ASSERT_THAT(result.status, IsOk());
+        EXPECT_EQ(result.tokens, TokenSeq(plain_.begin(), at + 1));
+        EXPECT_THAT(result.scored.back().text, IsEmpty());
+        EXPECT_EQ(FullText(result),
+                  tokenizer_->Decode(TokenSeq(plain_.begin(), at)));
+        EXPECT_EQ(result.finish->reason, FinishReason::kStop);
+        ExpectTheSameResumedAnywhere(cluster, request, result);
+        const auto num_from_drafts = std::count_if(
+            result.scored.begin(), result.scored.end(), [](const auto& token) {
+              return token.origin == TokenOrigin::kDraft;
+            });
+        num_inside_blocks += num_from_drafts < result.num_accepted;
+      }
+    }
+    EXPECT_TRUE(!is_draft_right || num_inside_blocks > 0);
+  }
+}
+
 TEST_F(EndOfTextTest, TheBeginningOfAStopIsHeldBackAndTrailsWhereTheTextEnds) {
   InProcessCluster cluster(TextCluster("llama3", vocab_size_));
   ASSERT_TRUE(cluster.WaitUntilReady());

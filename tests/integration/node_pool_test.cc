@@ -16,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "coordinator/nodes/refusal_reasons.h"
+#include "core/base/error_reason.h"
 #include "core/testing/own_loopback.h"
 #include "core/testing/scripted_resolver.h"
 #include "core/testing/status_matchers.h"
@@ -288,9 +290,10 @@ TEST_F(NodePoolTest, AResumedSessionComesToAVerifierOfItsModelOrToNone) {
   EXPECT_THAT(
       assign({.weights_hash = "A", .numerics = "other"}, Sameness::kBits),
       StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("not other")));
-  EXPECT_THAT(assign({.weights_hash = "B"}, Sameness::kLaw),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("its weights are A, not B")));
+  const auto refused = assign({.weights_hash = "B"}, Sameness::kLaw);
+  EXPECT_THAT(refused, StatusIs(absl::StatusCode::kFailedPrecondition,
+                                HasSubstr("its weights are A, not B")));
+  EXPECT_EQ(ErrorReasonOf(refused.status()), kModelNotServedReason);
 }
 
 Task<void> WaitForAnHour(WaitingRoom::Place& place, Timer& timer,

@@ -54,7 +54,7 @@ struct Rates {
   double by_control = 0;
 };
 constexpr int kCrowd = 32;
-constexpr uint32_t kNumSeeds = 12;
+constexpr uint32_t kNumSeeds = 16;
 constexpr uint32_t kNumSeedsOfCrowd =
     4;  // each has as many rounds as all those
 Rates RatesOf(const TimedWorld& world, Schedule schedule) {
