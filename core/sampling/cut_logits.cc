@@ -22,6 +22,7 @@ template <typename Value>
 std::vector<TokenId> TopIds(absl::Span<const Value> values, size_t count) {
   const Value bound = BoundOfTop(values, count);
   std::vector<TokenId> ids;
+  ids.reserve(count);
   for (size_t i = 0; i < values.size(); ++i) {
     if (values[i] >= bound && values[i] != kMasked) {
       ids.push_back(static_cast<TokenId>(i));
@@ -65,6 +66,7 @@ Distribution Cut(absl::Span<const Value> logits, const SamplingParams& params) {
   std::vector<double> weights;
   if (top_k > 0 && top_k < logits.size()) {
     ids = TopIds(logits, top_k);
+    weights.reserve(ids.size());
     for (const TokenId id : ids) weights.push_back(logits[id]);
     SoftmaxWeights(absl::MakeConstSpan(weights), maximum, params.temperature,
                    absl::MakeSpan(weights));

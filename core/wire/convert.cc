@@ -59,6 +59,7 @@ absl::StatusOr<Draft> ReadDraft(const v1::DraftResult& result, uint64_t start,
                  .confidences = {result.confidences().begin(),
                                  result.confidences().end()}};
   OUTRIDER_RETURN_IF_ERROR(CheckConfidences(draft));
+  draft.distributions.reserve(draft.tokens.size());
   for (const v1::SparseRow& row : result.rows()) {
     OUTRIDER_ASSIGN_OR_RETURN(Distribution q, FromProto(row, vocab_size));
     draft.distributions.push_back(std::move(q));

@@ -11,6 +11,21 @@
 #include "core/wire/reply_codec.h"
 
 namespace outrider {
+namespace {
+
+// Tokens that the verifier names by itself.
+absl::Status CheckNamed(absl::Span<const TokenId> tokens, int vocab_size) {
+  for (const TokenId token : tokens) {
+    if (token < 0 || token >= vocab_size) {
+      return absl::InternalError(absl::StrCat("the verifier sent token ",
+                                              AsSent(token), " and described ",
+                                              vocab_size, " tokens"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 absl::Status WrongFormat() {
   return absl::InternalError(
@@ -31,25 +46,18 @@ absl::Status CheckVocabulary(const VerifyReply& reply, int vocab_size) {
         absl::StrCat("the verifier sent rows of ", rows->vocab_size(),
                      " tokens and described ", vocab_size));
   }
-  std::vector<TokenId> own;  // that the verifier names
   if (const auto* verdict = std::get_if<Verdict>(&reply.outcome)) {
-    own.push_back(verdict->next_token);
-    own.insert(own.end(), reply.more_tokens.begin(), reply.more_tokens.end());
+    OUTRIDER_RETURN_IF_ERROR(CheckNamed({verdict->next_token}, vocab_size));
+    OUTRIDER_RETURN_IF_ERROR(CheckNamed(reply.more_tokens, vocab_size));
   }
   if (const auto* rows = std::get_if<std::vector<TargetRow>>(&reply.outcome)) {
     for (const TargetRow& row : *rows) {
-      if (row.tail_mass() > 0) own.push_back(row.drawn_token());
+      if (row.tail_mass() <= 0) continue;
+      OUTRIDER_RETURN_IF_ERROR(CheckNamed({row.drawn_token()}, vocab_size));
     }
   }
   for (const RowScores& scores : reply.logprobs) {
-    own.insert(own.end(), scores.top_ids.begin(), scores.top_ids.end());
-  }
-  for (const TokenId token : own) {
-    if (token < 0 || token >= vocab_size) {
-      return absl::InternalError(absl::StrCat("the verifier sent token ",
-                                              AsSent(token), " and described ",
-                                              vocab_size, " tokens"));
-    }
+    OUTRIDER_RETURN_IF_ERROR(CheckNamed(scores.top_ids, vocab_size));
   }
   return absl::OkStatus();
 }
