@@ -7,11 +7,13 @@ namespace outrider {
 namespace {
 
 // Rounds of a block, at least and, in a trial, at most: so many, and of each
-// session so many. Sessions that have turned fall into a new step first.
+// session so many. Sessions that have turned fall into a new step first, the
+// more so where there are several, who wait for each other.
 constexpr int kLeastRounds = 10;
 constexpr int kLeastRoundsOfEach = 4;
 constexpr int kMostRounds = 32;
 constexpr int kMostRoundsOfEach = 8;
+constexpr int kUnsettled = 2;
 constexpr int kUnsettledOfEach = 3;
 
 // By so much two ways differ, and one way from what it was. A trial that ends
@@ -64,7 +66,9 @@ void AheadChoice::Learn(Round round) {
   const int num_sessions = round.num_sessions;
   ++num_since_trial_;
   ++num_since_turn_;
-  if (num_since_turn_ <= kUnsettledOfEach * num_sessions) return;
+  const int num_unsettled =
+      num_sessions == 1 ? kUnsettled : kUnsettledOfEach * num_sessions;
+  if (num_since_turn_ <= num_unsettled) return;
   // A round that stood still says little, also where it is a block's first.
   if (block_.weight == 0 && own().weight > 0) {
     round.seconds_per_token =
