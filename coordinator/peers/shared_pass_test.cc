@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/peers/shared_pass.h"
 
+#include <cmath>
 #include <random>
 
 #include "gtest/gtest.h"
@@ -71,6 +72,43 @@ TEST_P(SharedPassTest, AMachineThatIsSlowForAWhileMakesNoRowDear) {
   Run(50, 5, 8);
   Run(50, 5, 8, /*load=*/3);
   EXPECT_NEAR(NineRows(8) / Truth(8), 1, 0.25);
+}
+
+// A virtual machine was paused in one of few rows, between passes of many.
+TEST_P(SharedPassTest, APassThatStoodStillMovesLittle) {
+  for (const int num_sessions : {1, 8}) {
+    shared_ = {};
+    for (int i = 0; i < 20; ++i) {
+      Run(3, 5, num_sessions);
+      Run(1, 1, num_sessions);
+    }
+    for (const double stall : {40.0, 1000.0}) {
+      shared_.Learn(1, num_sessions, stall * 0.025, num_sessions);
+      Run(2, 5, num_sessions);
+      EXPECT_NEAR(NineRows(num_sessions) / Truth(num_sessions), 1, 0.25)
+          << num_sessions << " sessions, " << stall;
+      for (int i = 0; i < 20; ++i) {
+        Run(3, 5, num_sessions);
+        Run(1, 1, num_sessions);
+      }
+      EXPECT_NEAR(NineRows(num_sessions) / Truth(num_sessions), 1, 0.15)
+          << num_sessions << " sessions, " << stall;
+    }
+  }
+}
+
+// Whatever a peer says, what follows are numbers.
+TEST(SharedPassOfNoTimeTest, TimesOfAnySizeLeaveANumber) {
+  SharedPass shared;
+  std::mt19937 generator(1);
+  std::uniform_real_distribution<double> exponent(-9, 9);
+  for (int i = 0; i < 100000; ++i) {
+    shared.Learn(1 + static_cast<int>(generator() % 33),
+                 std::pow(10, std::abs(exponent(generator))),
+                 std::pow(10, exponent(generator)), 1 + i % 8);
+    const double stretch = shared.Stretch(9);
+    ASSERT_TRUE(std::isfinite(stretch) && stretch > 0) << i << ": " << stretch;
+  }
 }
 
 TEST_P(SharedPassTest, OneByItselfIsNotStretched) {

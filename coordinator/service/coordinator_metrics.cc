@@ -142,17 +142,18 @@ CoordinatorMetrics::Peer CoordinatorMetrics::AddPeer(MetricRegistry& registry,
         "tokens, which is a defect.",
         {{"peer", peer}, {"reason", NameOf(reason)}});
   }
-  return {.network = registry.AddDuration(
-              "rpc_network_seconds",
-              "Calls of a round, less the time that the peer reports.",
-              {{"peer", peer}}),
-          .sent = bytes("sent"),
-          .received = bytes("received"),
-          .misses = misses,
-          .reused = registry.AddCounter(
-              "reused_prefix_tokens_total",
-              "Tokens that a peer had from other sessions, and did not run.",
-              {{"peer", peer}})};
+  return {
+      .network = registry.AddDuration("rpc_network_seconds",
+                                      "Calls of a round, less what the peer "
+                                      "says of its computing and queue.",
+                                      {{"peer", peer}}),
+      .sent = bytes("sent"),
+      .received = bytes("received"),
+      .misses = misses,
+      .reused = registry.AddCounter(
+          "reused_prefix_tokens_total",
+          "Tokens that a peer had from other sessions, and did not run.",
+          {{"peer", peer}})};
 }
 
 CoordinatorMetrics::Counters CoordinatorMetrics::AddPositions(

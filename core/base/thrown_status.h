@@ -3,8 +3,6 @@
 #define OUTRIDER_CORE_BASE_THROWN_STATUS_H_
 
 #include <exception>
-#include <new>
-#include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -12,15 +10,12 @@
 
 namespace outrider {
 
-// What an exception comes to: RESOURCE_EXHAUSTED where there is no memory, else
-// INTERNAL. We throw none, but libraries do. `what` says what has ended.
+// What an exception comes to, std::bad_alloc too: RESOURCE_EXHAUSTED would say
+// that the call can never fit, and not that another process may serve it. We
+// throw none, but libraries do. `what` says what has ended.
 inline absl::Status ThrownStatus(absl::string_view what,
                                  const std::exception& thrown) {
-  const std::string message = absl::StrCat(what, ": ", thrown.what());
-  if (dynamic_cast<const std::bad_alloc*>(&thrown) != nullptr) {
-    return absl::ResourceExhaustedError(message);
-  }
-  return absl::InternalError(message);
+  return absl::InternalError(absl::StrCat(what, ": ", thrown.what()));
 }
 
 // What the function yields, a Status or a StatusOr, or what it throws. It may

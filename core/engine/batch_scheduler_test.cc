@@ -68,6 +68,18 @@ TEST_F(BatchSchedulerTest, OfAPassEachHasItsRowsShareForItsOwn) {
   EXPECT_NEAR(of_others(2), 0.025 + 0.05, 1e-9);
 }
 
+TEST_F(BatchSchedulerTest, OfWhatAPromptTakesRoundsHaveTheirShare) {
+  OpenAll({1, 2});
+  Submit(1, 1);
+  Submit(2, 4);
+  Submit(3, 20);
+  EXPECT_THAT(RunPass(milliseconds(100)),
+              ElementsAre(Pair(1, 1), Pair(2, 4), Pair(3, 20)));
+  EXPECT_NEAR(endings_[1].own_seconds, 0.02, 1e-3);
+  EXPECT_NEAR(endings_[2].own_seconds, 0.08, 1e-3);
+  EXPECT_NEAR(endings_[3].own_seconds, 0.08, 1e-3);
+}
+
 TEST_F(BatchSchedulerTest, TheQueueIsThePassesThatACallWasNotIn) {
   Submit(1, 8);
   BeginPass();

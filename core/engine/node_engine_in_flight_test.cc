@@ -247,7 +247,7 @@ TEST_F(SecondPassTest, IsTheOneThatFailsWhereItsLaunchThrows) {
   std::future<absl::Status> first;
   std::jthread caller([&] { first = Submit(1); });
   Await(first_launched_);
-  EXPECT_THAT(Submit(1).get(), StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_THAT(Submit(1).get(), StatusIs(absl::StatusCode::kInternal));
   caller.join();
   EXPECT_THAT(first.get(), IsOk());
 }

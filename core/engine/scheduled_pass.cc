@@ -13,6 +13,19 @@
 namespace outrider {
 namespace {
 
+// Whose rows are a text's, which are in few passes, and not a round's.
+bool IsText(const Pass::Part& part) {
+  return part.job->had_chunks && !part.job->has_taken;
+}
+
+int CountRowsOfRounds(const Pass& pass) {
+  int num_rows = 0;
+  for (const Pass::Part& part : pass.parts) {
+    if (!IsText(part)) num_rows += part.num_tokens;
+  }
+  return num_rows;
+}
+
 // A pass that the job was in, and what of it was for its own rows; whether
 // anybody else was here, who loses that time.
 void CountTime(Job& job, Job::Clock::duration time,
@@ -100,6 +113,7 @@ void BatchScheduler::EndPass(PassResults results, Clock::time_point now) {
   // Whoever is here, or comes, loses time to a re-prefill, in the pass or not.
   const bool has_others =
       sessions_.num_sessions() > num_reprefills_ || !waiting_.empty();
+  const int num_rows_of_rounds = CountRowsOfRounds(pass);
   for (Pass::Part& part : pass.parts) {
     Job& job = *part.job;
     job.num_in_passes -= part.num_tokens;
@@ -107,7 +121,10 @@ void BatchScheduler::EndPass(PassResults results, Clock::time_point now) {
       job.failure = TakeIn(part, left.first(part.num_extensions));
     }
     left.remove_prefix(part.num_extensions);
-    CountTime(job, time, time * part.num_tokens / pass.num_rows, has_others,
+    // Rounds share what prompts take beside them, which is there whatever they
+    // draft.
+    const int num_rows = IsText(part) ? pass.num_rows : num_rows_of_rounds;
+    CountTime(job, time, time * part.num_tokens / num_rows, has_others,
               metrics_);
     if (part.owner != nullptr) GoOn(std::move(part.owner), now);
   }

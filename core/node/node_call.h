@@ -24,13 +24,6 @@
 
 namespace outrider {
 
-// Not the caller's mistake, nor a refusal for want of room, which says when to
-// come again: what is missing is in the log.
-inline bool IsOurFailure(const absl::Status& status) {
-  return absl::IsInternal(status) || (absl::IsResourceExhausted(status) &&
-                                      !RetryDelayOf(status).has_value());
-}
-
 // Handles a Draft or a Verify: validates and converts, and hands the engine's
 // work to the node; the reply goes out when the work is done. Each call is
 // counted. What is thrown before the work is handed over, or while its reply is
@@ -43,7 +36,7 @@ void HandleCall(Node& node, const Engine& engine, ServerCall& server_call,
   NodeCounters& counters = node.counters();
   counters.Started();
   const auto fail = [&counters, &server_call](const absl::Status& status) {
-    if (IsOurFailure(status)) {
+    if (absl::IsInternal(status)) {
       OUTRIDER_LOG(kError) << server_call.method() << " failed: " << status;
     }
     counters.Finished(NodeCall::kModel, status.code(), 0);

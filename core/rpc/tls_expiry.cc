@@ -51,6 +51,13 @@ Time FirstExpiry(const std::vector<Certificate>& certificates) {
 
 }  // namespace
 
+// What is in use from the start on is known, whatever becomes of the files
+// until somebody asks.
+TlsExpiry::TlsExpiry(const TlsFiles& files) : files_(files) {
+  const MutexLock lock(mu_);
+  Refresh();
+}
+
 Time TlsExpiry::Certificate() {
   const MutexLock lock(mu_);
   Refresh();

@@ -17,7 +17,7 @@ class TlsExpiry {
  public:
   using Time = std::chrono::sys_seconds;
 
-  explicit TlsExpiry(const TlsFiles& files) : files_(files) {}
+  explicit TlsExpiry(const TlsFiles& files);
 
   // Each reads the files again. The epoch: they could not be used yet.
 

@@ -184,9 +184,9 @@ absl::StatusOr<ReplyHeader> FromProto(const v1::ReplyHeader& proto) {
       .session = SessionId::FromBytes(proto.session_id()),
       .incarnation = Incarnation::FromBytes(proto.incarnation()),
       .step = proto.step(),
-      .compute_seconds = ToSeconds(proto.compute_time()),
-      .own_seconds = ToSeconds(proto.own_compute_time()),
-      .queue_seconds = ToSeconds(proto.queue_time())};
+      .compute_seconds = std::max(0.0, ToSeconds(proto.compute_time())),
+      .own_seconds = std::max(0.0, ToSeconds(proto.own_compute_time())),
+      .queue_seconds = std::max(0.0, ToSeconds(proto.queue_time()))};
   OUTRIDER_ASSIGN_OR_RETURN(header.cached_length,
                             ToLength(proto.cached_length(), "cached_length"));
   OUTRIDER_ASSIGN_OR_RETURN(header.reused_length,

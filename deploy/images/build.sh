@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # build.sh [--builder NAME] [--base IMAGE] [--prebuilt BIN] [TARGET...]: builds the
-# images as localhost/outrider-TARGET:COMMIT, which never names another build, and as
-# :VERSION and :latest, which are those of the last one.
+# images as localhost/outrider-TARGET:COMMIT, which names no other build unless it
+# ends with -dirty, and as :VERSION and :latest, which are those of the last one.
 #   --builder NAME   buildah, docker or podman, in whose store the images are then;
 #                    otherwise the first of these that is installed
 #   --base IMAGE     in place of debian:12-slim, such as a local one, or one that
@@ -61,7 +61,7 @@ if [[ -n "$prebuilt" && "${targets[*]}" != demo-models ]]; then
   built=$("$prebuilt/outrider" --version)
   built=$(short "${built##* }")
   if [[ "$built" != "$commit" ]]; then
-    echo "build.sh: the programs in $prebuilt are of $built, and this tree is $commit: build them anew" >&2 && exit 1
+    echo "build.sh: the programs in $prebuilt are of $built, and this tree is $commit: build them anew (or say OUTRIDER_COMMIT where git cannot)" >&2 && exit 1
   fi
 fi
 

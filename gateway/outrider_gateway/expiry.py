@@ -9,6 +9,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+_NO_CHECK_TIME = 0x200000  # OpenSSL's X509_V_FLAG_NO_CHECK_TIME, which Python has no name for
+
 
 def of_authorities(context: ssl.SSLContext) -> list[float]:
     """Those of all authorities that a context has loaded."""
@@ -25,8 +27,12 @@ def of_chain(certificate: pathlib.Path, key: pathlib.Path) -> list[float]:
     shower.verify_mode = ssl.CERT_NONE
     checker.verify_mode = ssl.CERT_REQUIRED
     checker.load_verify_locations(certificate)
-    checker.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # the certificate vouches for itself
-    return [_not_after(_shown(shower, checker)), *of_authorities(checker)]
+    # It vouches for itself. An issuer beside it may be over, where another way leads to an authority.
+    checker.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN | _NO_CHECK_TIME
+    shown = _shown(shower, checker)
+    if not ssl.cert_time_to_seconds(shown["notBefore"]) <= time.time() < _not_after(shown):
+        raise ssl.SSLError(f"the certificate is valid from {shown['notBefore']} to {shown['notAfter']}")
+    return [_not_after(shown), *of_authorities(checker)]
 
 
 def next_of(times: Sequence[float]) -> float:

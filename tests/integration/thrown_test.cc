@@ -62,7 +62,7 @@ TEST(ThrownTest, AnExceptionWhileARequestIsReadEndsThatRequestAlone) {
   client::GenerationRequest request = Greedy({5}, 5, /*k=*/2);
   request.prompt = "too much";
   EXPECT_THAT(Generate(cluster, request).status,
-              StatusIs(absl::StatusCode::kResourceExhausted, is_unread));
+              StatusIs(absl::StatusCode::kInternal, is_unread));
   request.prompt = "too long";
   EXPECT_THAT(Generate(cluster, request).status,
               StatusIs(absl::StatusCode::kInternal, is_unread));
