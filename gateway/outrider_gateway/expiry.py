@@ -31,7 +31,8 @@ def of_chain(certificate: pathlib.Path, key: pathlib.Path) -> list[float]:
     checker.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN | _NO_CHECK_TIME
     shown = _shown(shower, checker)
     if not ssl.cert_time_to_seconds(shown["notBefore"]) <= time.time() < _not_after(shown):
-        raise ssl.SSLError(f"the certificate is valid from {shown['notBefore']} to {shown['notAfter']}")
+        raise ssl.SSLError("the certificate has expired, or is not valid yet: "
+                           f"it is valid from {shown['notBefore']} to {shown['notAfter']}")
     return [_not_after(shown), *of_authorities(checker)]
 
 

@@ -55,6 +55,13 @@ class TlsFilesTest(unittest.TestCase):
         openssl("x509", "-in", self.authority.path, "-signkey", self.folder / "ca.key", "-days", -1, "-out", path)
         return path
 
+    def test_a_pair_is_taken_over_whose_chain_has_an_issuer_that_is_over(self):
+        credentials = tls.Credentials(self.files)
+        before = credentials.current
+        self.append(self.files.certificate, self.authority_over())
+        self.assertTrue(credentials.changed())
+        self.assertIsNot(credentials.current, before)
+
     def test_of_authorities_the_first_counts_that_is_not_over(self):
         self.append(self.authority.path, self.authority_over())
         self.assertEqual(self.days(tls.Credentials(self.files))["tls-ca"], 2)
