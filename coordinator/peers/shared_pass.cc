@@ -19,7 +19,7 @@ constexpr double kMostWeightOfChange = 2;
 // A pass reads the weights, however much of it the rows seem to take.
 constexpr double kMostOfRows = 0.95;
 // A pass that stood still says little of its rows.
-constexpr double kMostOfUsual = 2;
+constexpr double kMostOfUsualPass = 2;
 
 }  // namespace
 
@@ -31,7 +31,7 @@ void SharedPass::Learn(int num_rows, double sharing, double seconds,
   const double rows = sharing * num_rows;
   if (rows_.weight > 0 && seconds_.value > 0) {
     const double usual = seconds_.value * std::max(1.0, rows / rows_.value);
-    seconds = std::min(seconds, kMostOfUsual * usual);
+    seconds = std::min(seconds, kMostOfUsualPass * usual);
   }
   const bool tells_row = LearnRow(rows, seconds, num_sessions);
   const double rows_before = rows_.value;
