@@ -181,11 +181,10 @@ std::optional<double> SpeculationModel::OtherWay(
 double SpeculationModel::VerifySeconds(const DraftLength& length,
                                        double pass_seconds) const {
   const bool drafts = length.num_drafts > 0;
-  const bool knows_own = drafts || plain_calls_.weight > 0;
-  const double call =
-      drafts || !knows_own ? verify_calls_.value : plain_calls_.value;
-  const double of_one = drafts ? pass_seconds : PlainPassSeconds();
-  return pass_seconds + queue_.Value() * of_one + std::max(0.0, call);
+  const Mean& calls =
+      drafts || plain_calls_.weight == 0 ? verify_calls_ : plain_calls_;
+  const double one_pass = drafts ? pass_seconds : PlainPassSeconds();
+  return pass_seconds + queue_.Value() * one_pass + std::max(0.0, calls.value);
 }
 
 DraftLength SpeculationModel::Best(int least, int most) const {
