@@ -169,7 +169,11 @@ class AnswersTest(DoorTest):
             model="demo-target", prompt="secret words", max_tokens=2, n=2, temperature=1,
             extra_headers={"x-request-id": "mine-8"}, extra_body={"ignore_eos": True})
         usage = reply.parse().usage
-        line = next(line for line in program.err().splitlines() if line.endswith("request_id=mine-8"))
+
+        def lines():
+            return [line for line in program.err().splitlines() if line.endswith("request_id=mine-8")]
+        wait_until("it is logged", lines)
+        line, = lines()
         self.assertIn(f"POST /v1/completions status=200 key=anyone prompt_tokens={usage.prompt_tokens} "
                       "completion_tokens=4 seconds=", line)
         self.assertNotIn("secret", program.err())
