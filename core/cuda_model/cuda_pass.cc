@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <iterator>
 #include <utility>
+#include <vector>
 
 #include "core/base/status_macros.h"
 #include "core/model/check_extension.h"
@@ -41,10 +42,12 @@ CudaPass::CudaPass(CheckedPass pass, CudaTransformer& transformer,
 
 absl::Status CudaPass::Launch() {
   if (pass_.extensions().empty()) return absl::OkStatus();
+  std::vector<CudaTransformer::KvBlockCopy> copies;
   for (const Extension& extension : pass_.extensions()) {
     if (!extension.copied_block.has_value()) continue;
-    transformer_.CopyKvBlock(*extension.copied_block, CopyTarget(extension));
+    copies.push_back({*extension.copied_block, CopyTarget(extension)});
   }
+  transformer_.CopyKvBlocks(copies);
   StepInputs step(transformer_.step_limits(), flight_.inputs.get());
   for (const Extension& extension : pass_.extensions()) {
     for (size_t first = 0; first < extension.tokens.size();) {

@@ -238,15 +238,19 @@ void CudaTransformer::FreeKvBlocks() {
   kv_memory_.reset();
 }
 
-void CudaTransformer::CopyKvBlock(KvBlockId from, KvBlockId to) {
-  const auto bytes = static_cast<size_t>(KvBlockBytes(config_)) /
-                     (2 * static_cast<size_t>(config_.num_layers));
-  for (const kernels::cuda::KvLayer& layer : kv_) {
-    for (void* const half : {layer.keys, layer.values}) {
-      char* const data = static_cast<char*>(half);
-      gpu_->Copy(data + static_cast<size_t>(to) * bytes,
-                 data + static_cast<size_t>(from) * bytes, bytes);
+void CudaTransformer::CopyKvBlocks(absl::Span<const KvBlockCopy> copies) {
+  using Args = kernels::cuda::CopyBlocksArgs;
+  const int num_arrays = 2 * config_.num_layers;
+  for (size_t first = 0; first < copies.size(); first += Args::kMostPairs) {
+    Args args = {
+        .arrays = kv_memory_->data(),
+        .num_arrays = num_arrays,
+        .array_bytes = kv_memory_->bytes() / static_cast<size_t>(num_arrays),
+        .block_bytes = static_cast<int>(KvBlockBytes(config_) / num_arrays)};
+    for (const auto& [from, to] : copies.subspan(first, Args::kMostPairs)) {
+      args.pairs[args.num_pairs++] = {.from = from, .to = to};
     }
+    gpu_->Run(args);
   }
 }
 

@@ -41,7 +41,12 @@ class CudaTransformer {
   // Captures graphs of all shapes that steps can have, or of as many as the
   // limits allow; how many shapes there are. UNAVAILABLE: the device is lost.
   absl::StatusOr<size_t> CaptureGraphs();
-  void CopyKvBlock(KvBlockId from, KvBlockId to);  // before the next step
+  // They are made before the next step. No block that one writes is another's.
+  struct KvBlockCopy {
+    KvBlockId from = 0;
+    KvBlockId to = 0;
+  };
+  void CopyKvBlocks(absl::Span<const KvBlockCopy> copies);
 
   // Valid once blocks are allocated.
   const StepLimits& step_limits() const { return step_limits_; }

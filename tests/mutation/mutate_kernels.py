@@ -41,6 +41,7 @@ SUITES = {
     "numbers.h": "All/Cuda*Test.*",
     **dict.fromkeys(("linear.cu", "linear_many_rows.cu", "linear_parts.h", "linear_store.h"), "All/CudaLinearTest.*"),
     "packed_weight.cu": "All/CudaLinearTest.*",
+    "copy_blocks.cu": "All/CudaCopyBlocksTest.*",
     "norm.cu": "All/CudaNormTest.*",
     "rotate_store.cu": "All/CudaRotateStoreTest.*",
     "attention.cu": "All/CudaAttentionTest.*",

@@ -69,6 +69,7 @@ class StreamGpu final : public Gpu {
     RotateStore(args, stream());
   }
   void Run(const AttentionArgs& args) override { Attention(args, stream()); }
+  void Run(const CopyBlocksArgs& args) override { CopyBlocks(args, stream()); }
   void Run(const ScoreRowsArgs& args) override { ScoreRows(args, stream()); }
   void Run(const TopRowsArgs& args) override { TopRows(args, stream()); }
   void Run(const DrawNextArgs& args) override { DrawNext(args, stream()); }

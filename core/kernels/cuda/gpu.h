@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/kernels/cuda/attention.h"
+#include "core/kernels/cuda/copy_blocks.h"
 #include "core/kernels/cuda/draw_next.h"
 #include "core/kernels/cuda/element.h"
 #include "core/kernels/cuda/linear.h"
@@ -51,6 +52,7 @@ class Gpu {
   virtual void RunLayerNorm(const NormArgs& args) = 0;
   virtual void Run(const RotateStoreArgs& args) = 0;
   virtual void Run(const AttentionArgs& args) = 0;
+  virtual void Run(const CopyBlocksArgs& args) = 0;
   virtual void Run(const ScoreRowsArgs& args) = 0;
   virtual void Run(const TopRowsArgs& args) = 0;
   virtual void Run(const DrawNextArgs& args) = 0;
