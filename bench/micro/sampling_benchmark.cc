@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a row of logits costs after the model: on the verifier (processing, the
 // probabilities on a draft's support of 32, the tail and a token of it) and on
-// the drafter (processing, the cut, a token). Each iteration first does the
-// same in the plain way, std::exp and a sort of the whole row, so that a busy
-// machine slows both:
+// the drafter (processing, the cut, a token); and what is made of a GPU's
+// answer of a row that is cut, whose 1024 greatest logits it tells. Each
+// iteration first does the same in the plain way, std::exp and a sort of the
+// whole row, or of those 1024, so that a busy machine slows both:
 //   median_us      ours
 //   vs_textbook    the plain way's median / ours
 #include <algorithm>
@@ -19,6 +20,7 @@
 #include "benchmark/benchmark.h"
 #include "core/base/check.h"
 #include "core/base/freed_memory.h"
+#include "core/base/top_question.h"
 #include "core/sampling/coins.h"
 #include "core/sampling/coupled.h"
 #include "core/sampling/cut.h"
@@ -144,6 +146,42 @@ void BM_Row(benchmark::State& state, RowWork work,
   state.counters["vs_textbook"] = Median(textbook) / Median(ours);
 }
 
+// The greatest logits of a row whose mass is among them, and what others weigh.
+TopAnswer AnswerOf(int vocab_size) {
+  std::vector<float> logits = Logits(vocab_size, /*seed=*/1);
+  logits[logits.size() / 2] = 24;
+  std::vector<TokenId> ids(logits.size());
+  std::iota(ids.begin(), ids.end(), 0);
+  std::nth_element(ids.begin(), ids.begin() + kMaxTopLogits, ids.end(),
+                   [&](int a, int b) { return logits[a] > logits[b]; });
+  std::sort(ids.begin(), ids.begin() + kMaxTopLogits);
+  TopAnswer answer;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (i >= kMaxTopLogits) {
+      answer.rest += std::exp(logits[ids[i]] - 24);
+      continue;
+    }
+    answer.ids.push_back(ids[i]);
+    answer.logits.push_back(logits[ids[i]]);
+  }
+  return answer;
+}
+
+void BM_Answer(benchmark::State& state, const SamplingParams& params) {
+  const TopAnswer answer = AnswerOf(static_cast<int>(state.range(0)));
+  std::vector<double> ours, textbook;
+  for (auto _ : state) {
+    textbook.push_back(Microseconds([&] {
+      benchmark::DoNotOptimize(TextbookDraw(answer.logits, params, 0.5));
+    }));
+    ours.push_back(Microseconds(
+        [&] { OUTRIDER_CHECK(ProcessTop(answer, params, {}).has_value()); }));
+    state.SetIterationTime(1e-6 * ours.back());
+  }
+  state.counters["median_us"] = Median(ours);
+  state.counters["vs_textbook"] = Median(textbook) / Median(ours);
+}
+
 void RegisterAll() {
   const std::pair<const char*, SamplingParams> settings[] = {
       {"temperature_0.8", {.temperature = 0.8}},
@@ -164,6 +202,13 @@ void RegisterAll() {
           ->Arg(128256)
           ->UseManualTime();
     }
+  }
+  for (const auto& [name, params] : settings) {
+    if (params.top_p == 1) continue;
+    const std::string label = std::string("answer/") + name;
+    benchmark::RegisterBenchmark(label.c_str(), BM_Answer, params)
+        ->Arg(128256)
+        ->UseManualTime();
   }
 }
 

@@ -11,6 +11,7 @@
 #include "core/sampling/cut_logits.h"
 #include "core/sampling/known_logits.h"
 #include "core/sampling/process.h"
+#include "core/sampling/vector_math.h"
 
 namespace outrider {
 namespace {
@@ -61,17 +62,15 @@ std::optional<Distribution> ProcessTop(const TopAnswer& answer,
   // Others would have been moved by a text that was not asked about.
   if (TokensOf(moves) != answer.tokens) return std::nullopt;
   const KnownLogits known = Moved(answer, moves);
-  const auto best = std::max_element(known.values.begin(), known.values.end());
-  if (best == known.values.end() ||
-      *best == -std::numeric_limits<double>::infinity()) {
-    return std::nullopt;
-  }
+  const double maximum = Maximum(absl::MakeConstSpan(known.values));
+  if (maximum == -std::numeric_limits<double>::infinity()) return std::nullopt;
   if (IsGreedy(params)) {
+    const auto best =
+        std::find(known.values.begin(), known.values.end(), maximum);
     return Distribution::OneHot(known.ids[best - known.values.begin()]);
   }
 
   const auto num_top = static_cast<int>(answer.ids.size());
-  const double maximum = *best;
   const double bound_weight =
       WeightOfLogit(known.bound, maximum, params.temperature);
   const double least =

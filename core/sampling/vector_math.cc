@@ -133,43 +133,51 @@ OUTRIDER_AVX512 RowCheck CheckAvx512(absl::Span<const float> values) {
 template <typename Value, size_t kBytes>
 using Vector [[gnu::vector_size(kBytes)]] = Value;
 
-template <typename Value, size_t kBytes>
-OUTRIDER_INLINE Value MaximumLoop(const Value* values, size_t size) {
+// The greatest value or the least one.
+template <bool kIsGreatest, typename Value, size_t kBytes>
+OUTRIDER_INLINE Value ExtremeLoop(const Value* values, size_t size) {
   using Lanes = Vector<Value, kBytes>;
   constexpr size_t kLanes = kBytes / sizeof(Value);
   constexpr size_t kChains = 4;  // that do not wait for each other
-  Value maximum = -std::numeric_limits<Value>::infinity();
+  const auto keep = [](const auto& next, auto& extreme) {
+    if constexpr (kIsGreatest) {
+      extreme = next > extreme ? next : extreme;
+    } else {
+      extreme = next < extreme ? next : extreme;
+    }
+  };
+  constexpr Value kNone = std::numeric_limits<Value>::infinity();
+  Value extreme = kIsGreatest ? -kNone : kNone;
   size_t i = 0;
-  const auto take = [&](Lanes& greatest) {
+  const auto take = [&](Lanes& chain) {
     Lanes next;
     std::memcpy(&next, values + i, sizeof(next));
-    greatest = next > greatest ? next : greatest;
+    keep(next, chain);
     i += kLanes;
   };
   if (size >= kLanes) {
-    Lanes greatest[kChains];
-    for (Lanes& chain : greatest) chain = maximum + Lanes{};
+    Lanes chains[kChains];
+    for (Lanes& chain : chains) chain = extreme + Lanes{};
     while (i + kChains * kLanes <= size) {
-      for (Lanes& chain : greatest) take(chain);
+      for (Lanes& chain : chains) take(chain);
     }
-    while (i + kLanes <= size) take(greatest[0]);
-    for (const Lanes& chain : greatest) {
-      greatest[0] = chain > greatest[0] ? chain : greatest[0];
-    }
+    while (i + kLanes <= size) take(chains[0]);
+    for (const Lanes& chain : chains) keep(chain, chains[0]);
     for (size_t lane = 0; lane < kLanes; ++lane) {
-      maximum = std::max(maximum, greatest[0][lane]);
+      const Value next = chains[0][lane];
+      keep(next, extreme);
     }
   }
-  for (; i < size; ++i) maximum = std::max(maximum, values[i]);
-  return maximum;
+  for (; i < size; ++i) keep(values[i], extreme);
+  return extreme;
 }
-template <typename Value>
-OUTRIDER_AVX2 Value MaximumAvx2(const Value* values, size_t size) {
-  return MaximumLoop<Value, 32>(values, size);
+template <bool kIsGreatest, typename Value>
+OUTRIDER_AVX2 Value ExtremeAvx2(const Value* values, size_t size) {
+  return ExtremeLoop<kIsGreatest, Value, 32>(values, size);
 }
-template <typename Value>
-OUTRIDER_AVX512 Value MaximumAvx512(const Value* values, size_t size) {
-  return MaximumLoop<Value, 64>(values, size);
+template <bool kIsGreatest, typename Value>
+OUTRIDER_AVX512 Value ExtremeAvx512(const Value* values, size_t size) {
+  return ExtremeLoop<kIsGreatest, Value, 64>(values, size);
 }
 
 // The first place of a value, or the size.
@@ -201,10 +209,15 @@ void SoftmaxWeightsOf(absl::Span<const Value> logits, double maximum,
   loop(logits.data(), maximum, temperature, weights.data(), logits.size());
 }
 
+template <bool kIsGreatest, typename Value>
+Value ExtremeOf(absl::Span<const Value> values) {
+  return ForThisCpu(
+      ExtremeLoop<kIsGreatest, Value, 16>, ExtremeAvx2<kIsGreatest, Value>,
+      ExtremeAvx512<kIsGreatest, Value>)(values.data(), values.size());
+}
 template <typename Value>
 Value MaximumOf(absl::Span<const Value> values) {
-  return ForThisCpu(MaximumLoop<Value, 16>, MaximumAvx2<Value>,
-                    MaximumAvx512<Value>)(values.data(), values.size());
+  return ExtremeOf</*kIsGreatest=*/true>(values);
 }
 
 template <typename Value>
@@ -263,6 +276,9 @@ RowCheck CheckRow(absl::Span<const float> values) {
 
 float Maximum(absl::Span<const float> values) { return MaximumOf(values); }
 double Maximum(absl::Span<const double> values) { return MaximumOf(values); }
+float Minimum(absl::Span<const float> values) {
+  return ExtremeOf</*kIsGreatest=*/false>(values);
+}
 
 float BoundOfTop(absl::Span<const float> values, size_t count) {
   return BoundOfTopOf(values, count);

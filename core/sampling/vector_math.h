@@ -13,7 +13,7 @@ namespace outrider {
 // which computes nothing, is compiled for the baseline of the platform, for
 // AVX2 and for AVX-512, from the same lines and without fused multiply-adds,
 // and the one for the CPU at hand is taken: the same bits of each, but for the
-// sign of a zero that is the maximum.
+// sign of a zero that is the maximum or the minimum.
 
 // e^x for x <= 0, into `values` itself; below -708 it is 0. Relative error at
 // most 4e-16. Not for NaN.
@@ -45,6 +45,8 @@ RowCheck CheckRow(absl::Span<const float> values);
 // The greatest value; -infinity where there is none. No NaN.
 float Maximum(absl::Span<const float> values);
 double Maximum(absl::Span<const double> values);
+// The least; infinity where there is none. No NaN.
+float Minimum(absl::Span<const float> values);
 
 // A value that at least `count` values reach, to choose candidates by for the
 // first `count`: of the maxima of 4 `count` parts of the row the count-th, so

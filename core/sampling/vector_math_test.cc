@@ -63,6 +63,9 @@ TEST(VectorMathTest, ArgmaxIsTheFirstOfTheGreatest) {
       const std::vector<double> wide(row.begin(), row.end());
       EXPECT_EQ(Maximum(absl::MakeConstSpan(wide)), -1.0);
       EXPECT_EQ(Argmax(row), static_cast<int>(place));
+      std::vector<float> high(size, -1.0f);
+      high[place] = -2.0f;
+      EXPECT_EQ(Minimum(high), -2.0f);
       row.back() = -1.0f;
       EXPECT_EQ(Argmax(row), static_cast<int>(place));
     }
