@@ -290,8 +290,7 @@ absl::Status CudaTransformer::Bring(absl::Span<WantedRow> rows,
   return status;
 }
 
-void CudaTransformer::RunStep(StepInputs& step,
-                              absl::Span<const WantedRow> rows,
+void CudaTransformer::RunStep(StepInputs& step, absl::Span<WantedRow> rows,
                               RowScorer& scorer) {
   const std::optional<StepShape> bucket =
       GraphBucket(step.shape(), step_limits_, limits_);
@@ -377,7 +376,7 @@ absl::Status CudaTransformer::LoadKernelsOf(const GraphShape& shape) {
     StepInputs step(step_limits_, flight.inputs.get());
     step.PadTo(shape.step);
     gpu_->Upload(arena_.inputs.tokens, step.memory(), step.bytes());
-    const WantedRow none;
+    WantedRow none;
     flight.scorer->Ask(arena_.logits, {&none, 1}, shape.step.num_logit_rows);
   }
   Launch(shape);

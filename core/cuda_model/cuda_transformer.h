@@ -72,8 +72,7 @@ class CudaTransformer {
   absl::Status MakeStepsInFlight();
   DrawLoop& loop() { return *in_flight_[0].loop; }  // as all on the device
   // A step, and what is asked of its rows.
-  void RunStep(StepInputs& step, absl::Span<const WantedRow> rows,
-               RowScorer& scorer);
+  void RunStep(StepInputs& step, absl::Span<WantedRow> rows, RowScorer& scorer);
   // What follows for those who go on.
   void RunLoop(DrawLoop& loop);
   // A step, or one of a loop, whose inputs and questions are on the device: as

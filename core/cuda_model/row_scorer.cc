@@ -202,14 +202,15 @@ void RowScorer::AskTop(const float* row, const RowQuestion& about,
   used_.num_top += asked.num_top;
 }
 
-void RowScorer::Ask(const float* logits, absl::Span<const WantedRow> rows,
+void RowScorer::Ask(const float* logits, absl::Span<WantedRow> rows,
                     int num_rows) {
   used_ = {};
   if (num_rows == 0) return;
   Place(pinned_.get(), num_rows, host_);
   device_ = DeviceBuffers(num_rows);
   for (size_t i = 0; i < rows.size(); ++i) {
-    if (!IsAnswerable(rows[i])) continue;
+    rows[i].is_asked = IsAnswerable(rows[i]);
+    if (!rows[i].is_asked) continue;
     const float* const row =
         logits + i * static_cast<size_t>(options_.vocab_size);
     const RowQuestion& question = *rows[i].question;
@@ -264,7 +265,7 @@ absl::Status RowScorer::Download(const float* logits,
   // back then must not be written to.
   std::vector<std::pair<float*, size_t>> whole;
   for (size_t i = 0; i < rows.size(); ++i) {
-    if (IsAnswerable(rows[i]) || rows[i].goes_on) continue;
+    if (rows[i].is_asked || rows[i].goes_on) continue;
     OUTRIDER_ASSIGN_OR_RETURN(float* const row, MakeRow(rows[i]));
     whole.emplace_back(row, i * row_size);
   }
@@ -328,7 +329,7 @@ std::optional<RowAnswer> RowScorer::TakeTop(const TopQuestion& question,
 void RowScorer::TakeAnswers(absl::Span<WantedRow> rows) {
   Used taken;
   for (WantedRow& row : rows) {
-    if (!IsAnswerable(row)) continue;
+    if (!row.is_asked) continue;
     const auto* draw = std::get_if<DrawQuestion>(&row.question->what);
     row.result.answer =
         draw != nullptr

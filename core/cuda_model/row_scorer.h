@@ -45,7 +45,7 @@ class RowScorer {
   // [rows.size(), vocab_size] when it comes to Answer, which may be captured:
   // it launches the same whatever was asked with as many `num_rows`, of which
   // there may be more than rows.
-  void Ask(const float* logits, absl::Span<const WantedRow> rows, int num_rows);
+  void Ask(const float* logits, absl::Span<WantedRow> rows, int num_rows);
   void Answer(int num_rows) const;
   // Answers, and rows that have no question, which come whole.
   // RESOURCE_EXHAUSTED: no host memory for these. What was asked for before is

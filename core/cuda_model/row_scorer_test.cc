@@ -54,7 +54,7 @@ class RowScorerTest : public ::testing::Test {
     EXPECT_TRUE(memory.ok());
     gpu_->Upload(memory->data(), all.data(), all.size() * sizeof(float));
     const float* const logits = memory->as<const float>();
-    scorer_->Ask(logits, wanted, num_launched);
+    scorer_->Ask(logits, absl::MakeSpan(wanted), num_launched);
     scorer_->Answer(num_launched);
     const auto whole = scorer_->Download(logits, absl::MakeSpan(wanted));
     EXPECT_TRUE(whole.ok()) << whole;

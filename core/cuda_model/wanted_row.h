@@ -22,7 +22,8 @@ struct WantedRow {
   const RowQuestion* question = nullptr;  // null: the whole row
   // It is the last of this extension's, which may go on from it; or null.
   const Extension* extension = nullptr;
-  bool goes_on = false;  // and does: its question is answered on the way
+  bool goes_on = false;   // and does: its question is answered on the way
+  bool is_asked = false;  // its question, by RowScorer::Ask
   LogitRows::AskedRow result = {};
   // What it went on with, and the row of each.
   std::vector<TokenId> drawn = {};

@@ -76,7 +76,7 @@ class DeviceAnswers {
     gpu_->Upload(memory->data(), logits.data(), bytes);
     std::vector<WantedRow> rows = {{.question = &question}};
     const float* const row = memory->as<const float>();
-    scorer_->Ask(row, rows, /*num_rows=*/1);
+    scorer_->Ask(row, absl::MakeSpan(rows), /*num_rows=*/1);
     scorer_->Answer(1);
     EXPECT_TRUE(scorer_->Download(row, absl::MakeSpan(rows)).ok());
     EXPECT_EQ(gpu_->Finish(), "");

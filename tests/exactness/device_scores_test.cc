@@ -64,7 +64,7 @@ class DeviceScoresTest : public ::testing::Test {
     gpu_->Upload(memory->data(), logits.data(), kHeadSize * sizeof(float));
     const auto* const row = memory->as<const float>();
     std::vector<WantedRow> wanted = {{.question = &question}};
-    scorer_->Ask(row, wanted, /*num_rows=*/1);
+    scorer_->Ask(row, absl::MakeSpan(wanted), /*num_rows=*/1);
     scorer_->Answer(/*num_rows=*/1);
     EXPECT_THAT(scorer_->Download(row, absl::MakeSpan(wanted)), IsOk());
     EXPECT_EQ(gpu_->Finish(), "");
