@@ -111,10 +111,10 @@ class Gateway:
         self._check_logprobs(asked.num_logprobs())
         prompts = asked.prompts()
         model = await self._check_model(asked.model)
-        context_length = self._model.context_length()
+        longest = self._model.longest_text()
         for prompt in prompts:
-            if not isinstance(prompt, str) and context_length and len(prompt) >= context_length:
-                raise context_exceeded(context_length, len(prompt))
+            if not isinstance(prompt, str) and longest and len(prompt) >= longest:
+                raise context_exceeded(longest, len(prompt))
         texts = [self._text_of(prompt) for prompt in prompts] if asked.echo else []
         echoes = [text for text in texts for _ in range(asked.n)] or None
         shape = CompletionShape(model, self._parts.tokens, asked.logprobs is not None, echoes)
@@ -130,7 +130,7 @@ class Gateway:
         await self._model.check_tokenizer()
         described = await self._model.described()
         prompt = await self._chats.ids(*asked.take_chat(), add_generation_prompt=asked.add_generation_prompt,
-                                       context_length=described.context_length)
+                                       longest_text=described.longest_text)
         await self._model.check_tokenizer()  # a large chat may have waited for minutes
         shape = ChatShape(model, self._parts.tokens, asked.logprobs)
         return self._prepared(asked, [prompt], shape, deadline, self._model.fits)
@@ -145,14 +145,15 @@ class Gateway:
             most_tokens += length + asked.n * self._most_new_tokens(asked.max_tokens, length)
             for seed in seeds(asked, asked.n):
                 generations.append(Generation(self._parts.coordinators, to_generate_request(asked, prompt, seed),
-                                              deadline=deadline, may_begin_at=may_begin_at))
+                                              deadline=deadline, may_begin_at=may_begin_at,
+                                              explain=self._model.explain))
         # Each choice has a copy of its prompt, to be resumed with.
         num_bytes = sum(generation.num_bytes for generation in generations)
         return Prepared(generations, shape, asked.extras(), asked.stream, asked.n, most_tokens, asked.cache_salt,
                         num_bytes)
 
     def _most_new_tokens(self, asked: int | None, prompt_length: int) -> int:
-        room = max(0, (self._model.context_length() or 0) - prompt_length)
+        room = max(0, (self._model.longest_text() or 0) - prompt_length)
         return room if asked is None else min(asked, room or asked)
 
     async def _answer(self, request: Request, kind: type[Asked],
@@ -217,7 +218,7 @@ class Gateway:
 
     async def _card(self, name: str) -> Json:
         return {"id": name, "object": "model", "created": 0, "owned_by": "outrider",
-                "max_model_len": await self._model.asked_context_length()}
+                "max_model_len": await self._model.asked_longest_text()}
 
     async def health(self, request: Request) -> Response:
         """200 where requests are welcome: a coordinator answers, and has a verifier that fits our tokenizer."""

@@ -25,9 +25,9 @@ class ChatPrompts:
         self._one_by_one = concurrent.futures.ThreadPoolExecutor(1, "large-prompts")
 
     async def ids(self, messages: list[dict[str, Any]], variables: dict[str, Any], *, add_generation_prompt: bool,
-                  context_length: int) -> list[int]:
-        """ApiError 400 where the template refuses the messages, or the model's context has no room to answer them."""
-        most = context_length or 1 << 31
+                  longest_text: int) -> list[int]:
+        """ApiError 400 where the template refuses the messages, or no verifier has room to answer them."""
+        most = longest_text or 1 << 31
 
         def render(messages: list[dict[str, Any]], variables: dict[str, Any]) -> tuple[str, list[int]]:
             text = self._template.render(messages, add_generation_prompt=add_generation_prompt, variables=variables)
@@ -40,10 +40,10 @@ class ChatPrompts:
             try:
                 ids = await loop.run_in_executor(self._one_by_one, self._tokens.encode_within, text, most)
             except TooManyTokensError as error:
-                raise context_exceeded(context_length, error.num_tokens, is_whole=False, param="messages") from None
+                raise context_exceeded(longest_text, error.num_tokens, is_whole=False, param="messages") from None
         if not ids:
             raise ApiError(400, "messages: the chat template made an empty prompt of them", param="messages",
                            code="chat_template_error")
         if len(ids) >= most:
-            raise context_exceeded(context_length, len(ids), param="messages")
+            raise context_exceeded(longest_text, len(ids), param="messages")
         return ids

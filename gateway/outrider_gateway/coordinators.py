@@ -131,6 +131,10 @@ class Coordinators:
     def certificate_expiries(self) -> dict[str, float]:
         return self._credentials.expiries()
 
+    def descriptions(self) -> list[Description]:
+        """What is known of those that are not leaving, fewer than there are where some have not answered."""
+        return [node.description for node in self._nodes.values() if node.description is not None]
+
     def forget_descriptions(self) -> None:
         for node in self._nodes.values():
             node.description = None

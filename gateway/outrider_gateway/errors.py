@@ -9,6 +9,9 @@ from starlette.responses import JSONResponse
 
 # The code of values that cannot be, whoever finds that out.
 INVALID_VALUE = "invalid_value"
+# A text has it for which no verifier that is ready has the memory.
+OUT_OF_MEMORY = "out_of_kv_memory"
+_TOO_LONG = "context_length_exceeded"
 
 
 class ApiError(Exception):
@@ -60,7 +63,13 @@ def context_exceeded(context_length: int, num_tokens: int, *, is_whole: bool = T
     at_least = "" if is_whole else "at least "
     return ApiError(400, f"This model's maximum context length is {context_length} tokens. However, your {param} "
                          f"resulted in {at_least}{num_tokens} tokens. Please reduce the length of the {param}.",
-                    param=param, code="context_length_exceeded")
+                    param=param, code=_TOO_LONG)
+
+
+def beyond_memory(longest_text: int, why: str) -> ApiError:
+    """A prompt that has room in the model's context, but in no verifier's memory: `why` has its numbers."""
+    return ApiError(400, f"This model's maximum context length is {longest_text} tokens here: {why}", param="prompt",
+                    code=_TOO_LONG)
 
 
 def unavailable(message: str) -> ApiError:

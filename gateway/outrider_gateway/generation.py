@@ -7,7 +7,7 @@ import contextlib
 import dataclasses
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
 import grpc
 
@@ -65,8 +65,12 @@ class Generation:
     """
 
     def __init__(self, coordinators: Coordinators, request: pb.GenerateRequest, *,
-                 deadline: float | None = None, may_begin_at: Callable[[Coordinator], bool] | None = None) -> None:
-        """`deadline`: by time.monotonic. `may_begin_at`: whether a coordinator is one for this prompt."""
+                 deadline: float | None = None, may_begin_at: Callable[[Coordinator], bool] | None = None,
+                 explain: Callable[[ApiError], Awaitable[ApiError]] | None = None) -> None:
+        """`deadline`: by time.monotonic. `may_begin_at`: whether a coordinator is one for this prompt.
+
+        `explain`: what the last refusal of an opening is to its reader.
+        """
         self._coordinators = coordinators
         self._request = pb.GenerateRequest()
         self._request.CopyFrom(request)
@@ -74,6 +78,7 @@ class Generation:
         self._request_id = "-"
         self._deadline = deadline
         self._may_begin_at = may_begin_at
+        self._explain = explain
         self._tokens: list[int] = list(request.delivered.ids)
         self._has_begun = False
         self._model = types_pb2.ModelIdentity()  # that a resume has to name again
@@ -124,7 +129,7 @@ class Generation:
                     tried.clear()
                     broke = error
                 tried.add(node.address)
-                self._after_failure(node, error, broke or error, is_last=self._is_last(tried, give_up, error))
+                await self._after_failure(node, error, broke or error, is_last=self._is_last(tried, give_up, error))
 
     def _is_last(self, tried: set[str], give_up: float, error: grpc.aio.AioRpcError) -> bool:
         if self._is_over(error):
@@ -144,14 +149,16 @@ class Generation:
         grace = _CLOCKS_DIFFER_BY if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED else 0.0
         return time.monotonic() >= self._deadline - grace
 
-    def _after_failure(self, node: Coordinator, error: grpc.aio.AioRpcError, broke: grpc.aio.AioRpcError, *,
-                       is_last: bool) -> None:
+    async def _after_failure(self, node: Coordinator, error: grpc.aio.AioRpcError, broke: grpc.aio.AioRpcError, *,
+                             is_last: bool) -> None:
         """Raises where the request itself is at fault, or where nobody else is left: then what broke the stream."""
         if error.code() in _BROKEN and not self._is_over(error):
             node.failed()
         if error.code() not in _ELSEWHERE or is_last:
             is_own = error.code() not in _ELSEWHERE or self._is_over(error)
             refusal = from_rpc(error if is_own else broke)
+            if self._explain is not None and not self._has_begun:
+                refusal = await self._explain(refusal)
             if refusal.status >= 500:
                 log.warning("a request failed at %s: %s: %s request_id=%s", node.address, error.code().name,
                             error.details(), self._request_id)

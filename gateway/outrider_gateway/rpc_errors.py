@@ -13,7 +13,7 @@ from google.protobuf.message import DecodeError, Message
 from google.rpc import error_details_pb2
 from grpc_status import rpc_status
 
-from .errors import INVALID_VALUE, ApiError, context_exceeded
+from .errors import INVALID_VALUE, OUT_OF_MEMORY, ApiError, context_exceeded
 
 _HTTP_STATUS = {
     grpc.StatusCode.INVALID_ARGUMENT: 400,
@@ -41,8 +41,9 @@ _CODES = {400: INVALID_VALUE, 413: "request_too_large"}
 # What a coordinator says of its refusals, besides their codes (coordinator/nodes/refusal_reasons.h).
 _DOMAIN = "outrider"
 _POISON, _TOO_LONG, _ROUND_TOO_LARGE = "POISON", "CONTEXT_LENGTH_EXCEEDED", "MESSAGE_TOO_LARGE"
+_OUT_OF_MEMORY = "OUT_OF_KV_MEMORY"
 # The request may be served elsewhere, or later, without a change.
-_STATUS_OF_REASON = {"OUT_OF_KV_MEMORY": 503, "MODEL_NOT_SERVED": 409, "COORDINATOR_FLAGS": 500}
+_STATUS_OF_REASON = {"MODEL_NOT_SERVED": 409, "COORDINATOR_FLAGS": 500}
 # The API's parameters, by the fields of a coordinator's request that are made of them.
 _PARAMS = {
     **{name: name for name in (
@@ -71,6 +72,9 @@ def from_rpc(error: grpc.aio.AioRpcError) -> ApiError:
     if why.reason == _ROUND_TOO_LARGE:
         return ApiError(400, "num_speculative_tokens: a round of so many has more bytes than a node accepts; ask for "
                              "fewer", param="outrider", code=INVALID_VALUE)
+    if why.reason == _OUT_OF_MEMORY:
+        # Verifiers with more may be elsewhere, or come back; the words say how much there is.
+        return ApiError(503, details, code=OUT_OF_MEMORY, retry_after=retry_delay(error))
     status = _status_of(code, why.reason, details)
     if status == 400:
         return ApiError(400, details or "the model does not serve this request",

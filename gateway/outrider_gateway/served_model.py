@@ -7,13 +7,15 @@ import contextlib
 import dataclasses
 import logging
 import time
+from collections.abc import Iterable
 
 import grpc
 
 from outrider.v1 import types_pb2
 
 from .coordinators import Coordinator, Coordinators, Description
-from .errors import ApiError, unavailable
+from .errors import OUT_OF_MEMORY, ApiError, beyond_memory, unavailable
+from .rooms import Rooms, room_of
 from .tokens import Tokens
 
 log = logging.getLogger(__name__)
@@ -36,7 +38,7 @@ _REFUSALS = {OTHER_TOKENIZER: f"{OTHER_TOKENIZER}; the gateway's log says how th
 @dataclasses.dataclass(frozen=True)
 class Described:
     name: str
-    context_length: int  # 0: not said
+    longest_text: int  # that a verifier has a context and memory for, or had of late; 0: not said
 
 
 class ServedModel:
@@ -51,6 +53,10 @@ class ServedModel:
         self._asked_at = self._answered_at = float("-inf")
         self._asking: asyncio.Task[str | None] | None = None
         self._mismatch: str | None = None  # between the tokenizers
+        self._rooms = Rooms()
+        self._surveying = asyncio.Lock()
+        self._surveyed_at = float("-inf")
+        self._has_all_there = False  # as the last survey found it
 
     async def problem(self) -> str | None:
         """Why requests are not welcome, as things are now; None: they are."""
@@ -69,16 +75,51 @@ class ServedModel:
     async def name(self) -> str:
         return self._fixed_name or (await self.described()).name
 
-    def context_length(self) -> int | None:
+    def longest_text(self) -> int | None:
         """What is known of it; a request does not wait to be refused."""
         self._refresh()
-        return (self._described and self._described.context_length) or None
+        return (self._described and self._described.longest_text) or None
 
-    async def asked_context_length(self) -> int | None:
+    async def asked_longest_text(self) -> int | None:
         """The same, but where nobody has said anything yet, it is waited for, as long as a Describe may take."""
         with contextlib.suppress(ApiError):
             await self.described()
-        return self.context_length()
+        return self.longest_text()
+
+    async def explain(self, refusal: ApiError) -> ApiError:
+        """What a coordinator's refusal is once each of them has refused the text, as it is now.
+
+        One for which they have no memory comes back in vain, unless a verifier with more of it does.
+        """
+        if refusal.code != OUT_OF_MEMORY or not await self._are_the_longest_there():
+            return refusal
+        return beyond_memory(self.longest_text() or 0, refusal.message)
+
+    async def _are_the_longest_there(self) -> bool:
+        """Whether no verifier that is away now, as far as is known, has more memory than those that are there."""
+        refused_at = time.monotonic()
+        async with self._surveying:
+            # Those that waited meanwhile share what is found, if it was asked for after they were refused.
+            if self._surveyed_at < refused_at:
+                begun_at = time.monotonic()
+                self._has_all_there = await self._survey()
+                self._surveyed_at = begun_at
+        return self._has_all_there
+
+    async def _survey(self) -> bool:
+        with contextlib.suppress(grpc.aio.AioRpcError, LookupError):
+            await self._coordinators.describe(_DESCRIBE_SECONDS, lambda said: False)
+        said = self._coordinators.descriptions()
+        if self._described is None or len(said) < len(self._coordinators) or not all(one.verifiers for one in said):
+            return False
+        name = self._described.name
+        verifiers = [verifier for one in said for verifier in one.verifiers if verifier.model_name == name]
+        self._note_rooms(name, verifiers)
+        return max(map(room_of, verifiers), default=0) >= self._described.longest_text > 0
+
+    def _note_rooms(self, name: str, verifiers: Iterable[types_pb2.NodeDescription]) -> None:
+        self._rooms.note(verifiers, time.monotonic())
+        self._described = Described(name, self._rooms.longest(name))
 
     def fits(self, node: Coordinator) -> bool:
         """Whether tokens of ours are those of its model, by what it said last."""
@@ -127,7 +168,9 @@ class ServedModel:
             return NO_VERIFIER
         self._answered_at = time.monotonic()
         verifier = answer.verifiers[0]
-        self._described = Described(verifier.model_name, verifier.context_length)
+        # Others may have said more, before this one or since it was asked last.
+        known = [one for said in (answer, *self._coordinators.descriptions()) for one in said.verifiers]
+        self._note_rooms(verifier.model_name, known)
         self._note_mismatch(self._difference(verifier))
         return OTHER_TOKENIZER if self._mismatch else None
 

@@ -196,10 +196,21 @@ class AnswersTest(DoorTest):
             self.assertEqual(refusal.exception.code, "context_length_exceeded")
             self.assertIn("This model's maximum context length is 1024 tokens. ", refusal.exception.message)
 
-    def test_a_text_that_verifiers_have_no_memory_for_now_may_be_sent_again(self):
+    def test_a_text_is_too_long_where_no_verifier_has_the_memory_and_may_be_sent_again_where_one_was_lost(self):
         verifier = self.launch("outrider-verifier", "--threads", 1, "--model", TARGET, "--kv-cache-memory", "2MiB")
         small = self.launch("outrider-coordinator", "--verifier", verifier.address(), "--tokenizer", TARGET)
         self.gateway(coordinators=[small.address()])
+        longest = next(iter(self.client().models.list())).max_model_len
+        self.assertTrue(0 < longest < 900, longest)
+        for prompt in [5] * 900, "a b " * 450:  # the gateway finds it, and the coordinator
+            with self.assertRaises(openai.BadRequestError) as refusal:
+                self.client().completions.create(model="demo-target", prompt=prompt)
+            self.assertEqual(refusal.exception.code, "context_length_exceeded")
+            self.assertIn(f"This model's maximum context length is {longest} tokens", refusal.exception.message)
+        large = self.launch_coordinator()
+        self.gateway(coordinators=[small.address(), large.address()])
+        wait_until("both are known", lambda: next(iter(self.client().models.list())).max_model_len == 1024)
+        large.close()
         with self.assertRaises(openai.InternalServerError) as refusal:
             self.client().completions.create(model="demo-target", prompt=[5] * 900)
         self.assertEqual(refusal.exception.status_code, 503, refusal.exception.message)

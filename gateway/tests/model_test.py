@@ -20,10 +20,10 @@ from outrider_gateway.tokens import Tokens
 class ChatPromptsTest(unittest.IsolatedAsyncioTestCase):
     TOKENS = Tokens.load(MODEL)
 
-    async def ids(self, template, context_length, content="x", variables=()):
+    async def ids(self, template, longest_text, content="x", variables=()):
         prompts = ChatPrompts(ChatTemplate(template), self.TOKENS)
         return await prompts.ids([{"role": "user", "content": content}], add_generation_prompt=True,
-                                 variables=dict(variables), context_length=context_length)
+                                 variables=dict(variables), longest_text=longest_text)
 
     async def test_a_chat_that_has_no_room_is_told_so_in_openais_words(self):
         for content, words in (("a b " * 2000, "your messages resulted in "), ("a b " * 500_000, "at least ")):
@@ -52,7 +52,7 @@ class ChatPromptsTest(unittest.IsolatedAsyncioTestCase):
         with mock.patch.object(self.TOKENS, "encode", encode):
             lengths = [len(ids) for ids in await asyncio.gather(*(
                 prompts.ids([{"role": "user", "content": "a b " * 20_000}], add_generation_prompt=True, variables={},
-                            context_length=1 << 20) for _ in range(4)))]
+                            longest_text=1 << 20) for _ in range(4)))]
         self.assertEqual((len(set(lengths)), most), (1, 1))
 
 
@@ -85,12 +85,12 @@ class ServedModelTest(unittest.IsolatedAsyncioTestCase):
     async def test_a_model_that_takes_the_place_of_another_is_known_within_seconds(self):
         stub = Stub(verifiers=[node(model_name="first", context_length=10)])
         model = ServedModel(over(stub), "", None)
-        self.assertEqual((await model.name(), model.context_length()), ("first", 10))
+        self.assertEqual((await model.name(), model.longest_text()), ("first", 10))
         stub.verifiers = [node(model_name="second", context_length=20)]
         self.now += 6
         self.assertEqual(await model.name(), "first")  # which nobody waits to hear otherwise
         await self.settle()
-        self.assertEqual((await model.name(), model.context_length()), ("second", 20))
+        self.assertEqual((await model.name(), model.longest_text()), ("second", 20))
         self.assertEqual(stub.num_described, 2)
 
     async def test_what_is_known_stays_where_nobody_answers(self):

@@ -277,6 +277,7 @@ class RpcErrorsTest(unittest.TestCase):
         refusal = self.refusal("FAILED_PRECONDITION", "send less, or try where they have more",
                                reason="OUT_OF_KV_MEMORY")
         self.assertEqual((refusal.status, refusal.retry_after), (503, 1.0))
+        self.assertEqual(refusal.message, "send less, or try where they have more")
 
     def test_what_else_is_not_served_here_says_whose_it_is(self):
         for reason, metadata, status, param in (
