@@ -73,6 +73,12 @@ DETAILS = [
     ("a budget of nobody", LOCAL, lambda o: o.budget().update(selector=NOBODY), ["PodDisruptionBudget/outrider-verifier: its selector matches no pod"]),
     ("less grace than the drain takes", LOCAL, lambda o: o.pod().update(terminationGracePeriodSeconds=30),
      ["terminationGracePeriodSeconds 30 is shorter than preStop 5 + drain 40 + 15"]),
+    ("a gateway that drains for less time than a request may take", LOCAL,
+     lambda o: o.replace_flag("gateway", "--request-seconds=600", "--request-seconds=900"),
+     ["--drain-seconds 600 is less than --request-seconds 900"]),
+    ("a gateway whose requests may take as long as they do by default", LOCAL,
+     lambda o: (o.replace_flag("gateway", "--request-seconds=600"), o.replace_flag("gateway", "--drain-seconds=600", "--drain-seconds=60")),
+     ["--drain-seconds 60 is less than --request-seconds 600"]),
     # Services and labels
     ("a Deployment of others' pods", LOCAL, lambda o: o.spec().update(selector=NOBODY), ["does not match its own pods"]),
     ("a label that all have, left out", LOCAL, lambda o: o.deployment()["metadata"]["labels"].pop("app.kubernetes.io/version"),

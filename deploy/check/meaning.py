@@ -163,7 +163,9 @@ def check_drain(thing, things):
     grace = pod.get("terminationGracePeriodSeconds", 30)
     for container in pod["containers"]:
         pre_stop = seconds_of_pre_stop(container)
-        drain = int(flag(arguments(container, things), "drain-seconds", -1))
+        words = arguments(container, things)
+        drain = int(flag(words, "drain-seconds", -1))
+        longest = int(flag(words, "request-seconds", 600)) if words[:1] == ["outrider-gateway"] else 0
         if pre_stop == 0:
             yield f"container {container['name']} has no preStop of whole seconds"
         if drain < 0:
@@ -173,6 +175,8 @@ def check_drain(thing, things):
         elif grace < pre_stop + drain + SPARE_SECONDS:
             yield (f"terminationGracePeriodSeconds {grace} is shorter than preStop {pre_stop} + drain {drain}"
                    f" + {SPARE_SECONDS}: it is killed while it drains")
+        if 0 < drain < longest:
+            yield f"--drain-seconds {drain} is less than --request-seconds {longest}: a roll-out cuts readers off"
     if not any(matches(budget["spec"]["selector"], labels_of(thing))
                for budget in of_kind(things, "PodDisruptionBudget")):
         yield "no PodDisruptionBudget selects its pods"
