@@ -11,6 +11,7 @@ _VALUES: dict[str, list[Any]] = {
     "store": [False],
     "tool_choice": ["none"],
     "modalities": [["text"]],
+    "response_format": [{"type": "text"}],
     "service_tier": ["auto", "default"],
     # vLLM's.
     "skip_special_tokens": [True],

@@ -23,6 +23,9 @@ NOT_SERVED = {
     "min_tokens": "a least number of tokens is not served", "skip_special_tokens": "special tokens are never shown",
     "spaces_between_special_tokens": "special tokens are never shown",
     "include_stop_str_in_output": "a text ends before its stop string",
+    "prompt_logprobs": "log-probabilities of prompts are not served",
+    # Chats have these, /v1/completions has not.
+    "response_format": "constrained decoding is not served", "top_logprobs": "it belongs to chats; ask for logprobs",
 }
 
 # More are counted, and not looked at one by one.

@@ -16,7 +16,7 @@ import pydantic
 from pydantic import BaseModel, ConfigDict, Field
 
 from . import anyway, structure
-from .request_errors import NOT_SERVED, refusal_of
+from .request_errors import refusal_of
 
 MAX_CHOICES = 16
 MAX_PROMPTS = 64
@@ -36,11 +36,11 @@ class Strict(BaseModel):
     @pydantic.model_validator(mode="before")
     @classmethod
     def _leave_out_nulls(cls, asked: Any) -> Any:
-        """Does as OpenAI's API does: a parameter that is null is one that is left out."""
+        """Does as OpenAI's API does: a parameter that is null is one that is left out, whatever its name."""
         if not isinstance(asked, dict) or None not in asked.values():
             return asked
-        optional = {name for name, field in cls.model_fields.items() if not field.is_required()} | NOT_SERVED.keys()
-        return {name: value for name, value in asked.items() if value is not None or name not in optional}
+        required = {name for name, field in cls.model_fields.items() if field.is_required()}
+        return {name: value for name, value in asked.items() if value is not None or name in required}
 
 
 class StreamOptions(Strict):

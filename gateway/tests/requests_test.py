@@ -69,10 +69,17 @@ class RequestTest(unittest.TestCase):
     def test_a_parameter_that_is_null_is_one_that_is_left_out(self):
         asked = requests.parse(requests.CompletionRequest, json.dumps({
             "model": "m", "prompt": "p", "n": None, "stream": None, "echo": None, "suffix": None, "max_tokens": None,
-            "outrider": None, "stop_token_ids": None}).encode())
+            "outrider": None, "stop_token_ids": None, "response_format": None, "top_logprobs": None,
+            "prompt_logprobs": None, "whatever": None}).encode())
         self.assertEqual((asked.n, asked.stream, asked.echo, asked.max_tokens), (1, False, False, 16))
         self.assertEqual(self.refusal(requests.CompletionRequest, model="m", prompt=None).param, "prompt")
-        self.assertEqual(self.refusal(requests.CompletionRequest, model="m", prompt="p", pormpt=None).param, "pormpt")
+
+    def test_what_one_endpoint_alone_has_is_refused_at_the_other_with_its_reason(self):
+        for name, value, word in (("response_format", {"type": "json_object"}, "constrained"),
+                                  ("top_logprobs", 2, "chats"), ("prompt_logprobs", 1, "prompts")):
+            refusal = self.refusal(requests.CompletionRequest, **COMPLETION, **{name: value})
+            self.assertEqual(refusal.param, name)
+            self.assertIn(word, refusal.message)
 
     def test_a_variable_with_a_parameter_of_its_own_is_refused(self):
         messages = [{"role": "user", "content": "x"}]
@@ -105,6 +112,7 @@ class RequestTest(unittest.TestCase):
 
     def test_values_that_ask_for_what_happens_anyway_are_taken(self):
         for name, value in (("store", False), ("tool_choice", "none"), ("modalities", ["text"]),
+                            ("response_format", {"type": "text"}),
                             ("skip_special_tokens", True), ("spaces_between_special_tokens", True),
                             ("min_tokens", 0), ("service_tier", "auto"), ("service_tier", "default"),
                             ("include_stop_str_in_output", False), ("use_beam_search", False),
