@@ -115,7 +115,7 @@ class Gateway:
         for prompt in prompts:
             if not isinstance(prompt, str) and longest and len(prompt) >= longest:
                 raise context_exceeded(longest, len(prompt))
-        texts = [self._text_of(prompt) for prompt in prompts] if asked.echo else []
+        texts = [await self._text_of(prompt) for prompt in prompts] if asked.echo else []
         echoes = [text for text in texts for _ in range(asked.n)] or None
         shape = CompletionShape(model, self._parts.tokens, asked.logprobs is not None, echoes)
         prepared = self._prepared(asked, prompts, shape, deadline)
@@ -195,13 +195,14 @@ class Gateway:
             raise ApiError(400, "logprobs: names of tokens need a gateway with --model", param="logprobs",
                            code="unsupported_parameter")
 
-    def _text_of(self, prompt: str | list[int]) -> str:
+    async def _text_of(self, prompt: str | list[int]) -> str:
         if isinstance(prompt, str):
             return prompt
         if self._parts.tokens is None:
             raise ApiError(400, "echo: the text of token ids needs a gateway with --model", param="echo",
                            code="unsupported_parameter")
-        return self._parts.tokens.decode(prompt)
+        # A long one takes tens of milliseconds, for which all other streams would stand still.
+        return await asyncio.to_thread(self._parts.tokens.decode, prompt)
 
     # ---- the rest
 

@@ -303,6 +303,18 @@ class ServedModelTest(unittest.IsolatedAsyncioTestCase):
                 self.assertEqual((await reader.ask())[0], status)
         self.assertEqual(decode.call_count, 1)
 
+    async def test_the_event_loop_goes_on_while_token_ids_are_made_text_again(self):
+        def decode(ids):
+            threads.append(threading.current_thread())
+            return "text" * len(ids)
+        threads = []
+        application = app.create_app(gateway(Stub(word()), tokens=self.TOKENS), with_metrics=False)
+        with mock.patch.object(self.TOKENS, "decode", decode):
+            _, _, body = await Reader(application, http_request(
+                {"model": "m", "prompt": [[5], [5, 6]], "echo": True})).ask()
+        self.assertEqual([choice["text"] for choice in json.loads(body)["choices"]], ["textx", "texttextx"])
+        self.assertEqual((len(threads), threading.current_thread() in threads), (2, False))
+
 
 if __name__ == "__main__":
     unittest.main()
