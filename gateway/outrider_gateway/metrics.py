@@ -6,6 +6,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 _REQUEST_SECONDS = (*_SECONDS, 120, 300, 600)
+# Alerts look for these. A series that begins with its first error has no rate: nothing was there to rise from.
+_FAILURES = ("500", "502", "503", "504")
 _TOKEN_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 1, 2.5)
 
 
@@ -33,6 +35,10 @@ class Metrics:
                                       "Streams that ended in an error event, by the status that it stands for: "
                                       "requests_total has them as answered with 200.", ["status"],
                                       registry=self.registry)
+        for status in _FAILURES:
+            self.streams_failed.labels(status)
+            for endpoint in ("/v1/completions", "/v1/chat/completions"):
+                self.requests.labels(endpoint, status)
         self.resumes = Counter("outrider_gateway_resumes", "Streams that went on at another coordinator.",
                                registry=self.registry)
         self.readers_dropped = Counter("outrider_gateway_readers_dropped",

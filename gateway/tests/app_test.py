@@ -8,12 +8,13 @@ from unittest import mock
 import grpc
 import httpx2
 import openai
+import prometheus_client
 from google.rpc import error_details_pb2, status_pb2
 from stand_ins import ASKED, Reader, Stub, gateway, http_request, never, rpc_error, word
 
 from outrider_gateway import app, requests
 from outrider_gateway.bodies import BodyLimits
-from outrider_gateway.metrics import METRICS
+from outrider_gateway.metrics import METRICS, Metrics
 from outrider_gateway.rpc_errors import from_rpc
 
 
@@ -226,6 +227,14 @@ class AppTest(unittest.IsolatedAsyncioTestCase):
         for other in (error_details_pb2.ErrorInfo(reason="POISON", domain="elsewhere"),
                       error_details_pb2.ErrorInfo(reason="ANOTHER", domain="outrider")):
             self.assertEqual(await self.calls_made_for(failed(other)), 2)
+
+    def test_what_alerts_look_for_is_counted_from_0_on(self):
+        page = prometheus_client.generate_latest(Metrics().registry).decode()
+        for status in ("500", "502", "503", "504"):
+            self.assertIn(f'outrider_gateway_streams_failed_total{{status="{status}"}} 0.0\n', page)
+            for endpoint in ("/v1/completions", "/v1/chat/completions"):
+                self.assertIn(
+                    f'outrider_gateway_requests_total{{endpoint="{endpoint}",status="{status}"}} 0.0\n', page)
 
     async def test_requests_are_counted_by_endpoint_and_status(self):
         counter = METRICS.requests.labels("/v1/completions", "200")
