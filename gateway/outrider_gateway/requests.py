@@ -46,6 +46,7 @@ class Strict(BaseModel):
 class StreamOptions(Strict):
     include_usage: bool = False
     continuous_usage_stats: bool = False  # vLLM's: in every chunk, so far
+    include_obfuscation: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,6 +57,7 @@ class Extras:
     token_ids: bool = False
     usage: bool = False  # at the end of a stream, where it has to be asked for
     continuous_usage: bool = False  # and in each chunk before
+    obfuscation: bool = False  # events of a stream are padded
 
 
 class OutriderOptions(Strict):
@@ -139,7 +141,8 @@ class SamplingRequest(Strict):
     def extras(self) -> Extras:
         options = self.stream_options or StreamOptions()
         return Extras(rounds=self.outrider.rounds, token_ids=self.return_token_ids, usage=options.include_usage,
-                      continuous_usage=options.include_usage and options.continuous_usage_stats)
+                      continuous_usage=options.include_usage and options.continuous_usage_stats,
+                      obfuscation=options.include_obfuscation)
 
 
 class CompletionRequest(SamplingRequest):

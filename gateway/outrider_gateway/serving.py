@@ -16,6 +16,7 @@ from .errors import ApiError
 from .generation import Generation, Tally
 from .json_text import in_parts, to_json
 from .metrics import METRICS
+from .padding import padding
 from .replies import Json, Shape, finish_reason, round_details, text_of, usage
 from .requests import Extras
 
@@ -199,7 +200,10 @@ async def events(choices: Choices, shape: Shape, num_choices: int, extras: Extra
             tail = f",\"usage\":{to_json(usage(choices.tallies, num_choices))}"
         elif extras.usage:
             tail = ",\"usage\":null"
-        return f"{head}{to_json(choice)}]{tail}}}\n\n".encode()
+        return written(f"{to_json(choice)}]{tail}")
+
+    def written(rest: str) -> bytes:
+        return f"{head}{rest}{padding(rest) if extras.obfuscation else ''}}}\n\n".encode()
 
     for index in range(len(choices.tallies)):
         if (first := shape.first_chunk(index)) is not None:
@@ -217,5 +221,5 @@ async def events(choices: Choices, shape: Shape, num_choices: int, extras: Extra
             continue  # tokens whose text is not certain yet
         yield event(chunk)
     if extras.usage:
-        yield f"{head}],\"usage\":{to_json(usage(choices.tallies, num_choices))}}}\n\n".encode()
+        yield written(f"],\"usage\":{to_json(usage(choices.tallies, num_choices))}")
     yield b"data: [DONE]\n\n"

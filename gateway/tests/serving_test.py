@@ -9,9 +9,10 @@ from unittest import mock
 import grpc
 from stand_ins import ASKED, MODEL, Reader, Stub, gateway, http_request, never, rpc_error, word
 
-from outrider_gateway import answers, app, json_text, lingering, replies, serving
+from outrider_gateway import answers, app, json_text, lingering, padding, replies, serving
 from outrider_gateway.admission import Admission
 from outrider_gateway.bodies import BodyLimits
+from outrider_gateway.chat_template import ChatTemplate
 from outrider_gateway.observing import Observation
 from outrider_gateway.tokens import Tokens
 
@@ -89,6 +90,38 @@ class ServingTest(unittest.IsolatedAsyncioTestCase):
             await asking
         events = [one for one in reader.body.split(b"\n\n") if not one.startswith(b":")]
         self.assertEqual(events[-2:], [b"data: [DONE]", b""])
+
+    async def test_padded_events_are_of_one_size_whatever_their_texts(self):
+        texts = "x", "word", "\U0001f600", "\u2028", "x" * 150, "x" * 200
+        steps = [word(text, start=not i, first_index=i, finish=i == len(texts) - 1) for i, text in enumerate(texts)]
+        for path, key in (("/v1/completions", "text"), ("/v1/chat/completions", "delta")):
+            sizes = {}
+            for is_padded in (False, True):
+                self.gateway = gateway(Stub(*steps), tokens=Tokens.load(MODEL),
+                                       template=ChatTemplate("{{ messages[0].content }}"))
+                asked = {"model": "m", "stream": True, "stream_options": {
+                    "include_usage": True, "include_obfuscation": is_padded}}
+                asked |= {"prompt": "p"} if key == "text" else {"messages": [{"role": "user", "content": "x"}]}
+                reader = Reader(app.create_app(self.gateway, with_metrics=False), http_request(asked), path=path)
+                _, _, body = await reader.ask()
+                events = body.split(b"\n\n")[:-2]
+                chunks = [json.loads(event.removeprefix(b"data: ")) for event in events]
+                self.assertEqual({"obfuscation" in chunk for chunk in chunks}, {is_padded})
+                said = [one.get("text") or one.get("delta", {}).get("content") or ""
+                        for chunk in chunks for one in chunk["choices"]]
+                self.assertEqual("".join(said), "".join(texts))
+                sizes[is_padded] = [len(event) for event in events]
+            self.assertGreater(len(set(sizes[False])), 3)
+            least, longest = sorted(set(sizes[True]))  # the text of 200 characters is alone, or with the usage
+            self.assertEqual(longest - least, 256)
+            self.assertLessEqual(sizes[True].count(longest), 2)
+
+    def test_padding_is_not_to_be_guessed_and_fills_to_the_byte(self):
+        for length in range(600):
+            field = padding.padding("x" * length)
+            self.assertEqual((length + len(field)) % 256, 0)
+            self.assertLess(len(json.loads("{" + field[1:] + "}")["obfuscation"]), 256)
+        self.assertNotEqual(padding.padding("x"), padding.padding("x"))
 
     async def test_nothing_follows_the_end_of_a_stream(self):
         sent = []
