@@ -29,6 +29,7 @@ from .coordinators import Coordinator, Coordinators
 from .errors import ApiError, context_exceeded
 from .exception_handlers import EXCEPTION_HANDLERS
 from .generation import Generation
+from .generation_config import SamplingDefaults
 from .keys import Account, Keys
 from .lingering import Lingering
 from .metrics import METRICS
@@ -60,6 +61,7 @@ class Parts:
     tokens: Tokens | None = None  # without a model directory: completions of text alone
     template: ChatTemplate | None = None
     no_template: str = ""  # why there is none
+    sampling: SamplingDefaults = dataclasses.field(default_factory=SamplingDefaults)
 
 
 @dataclasses.dataclass
@@ -138,6 +140,7 @@ class Gateway:
     def _prepared(self, asked: requests.CompletionRequest | requests.ChatRequest, prompts: list[str | list[int]],
                   shape: Shape, deadline: float,
                   may_begin_at: Callable[[Coordinator], bool] | None = None) -> Prepared:
+        self._parts.sampling.fill(asked)
         generations = []
         most_tokens = 0
         for prompt in prompts:

@@ -12,7 +12,7 @@ import sys
 
 import uvloop
 
-from . import chat_template, log, server, tls
+from . import chat_template, generation_config, log, server, tls
 from .app import Gateway, Options, Parts, create_app, create_side_app
 from .coordinators import Coordinators, host_of
 from .keys import Keys
@@ -36,8 +36,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--coordinator", action="append", required=True, metavar="HOST:PORT",
                         help="a coordinator; may be repeated, and a name stands for all its addresses")
     parser.add_argument("--model", type=pathlib.Path, metavar="DIR",
-                        help="model directory with tokenizer.json and the chat template; without it only "
-                        "/v1/completions is served, without log-probabilities")
+                        help="model directory with tokenizer.json, the chat template and generation_config.json; "
+                        "without it only /v1/completions is served, without log-probabilities")
+    parser.add_argument("--no-generation-config", action="store_true",
+                        help="leave the model's generation_config.json alone: its temperature, top_p, top_k, min_p "
+                        "and repetition_penalty are else those of requests that do not say theirs")
     parser.add_argument("--model-name", default="", help="what requests call the model (default: its own name)")
     parser.add_argument("--api-keys", type=pathlib.Path, metavar="FILE",
                         help="a line a key: NAME KEY [requests=N] [tokens_per_minute=N]; read again when it "
@@ -116,6 +119,8 @@ def _parts(flags: argparse.Namespace) -> Parts:
     if flags.model is None:
         return parts
     try:
+        if not flags.no_generation_config:
+            parts.sampling = _sampling(flags.model)
         parts.tokens = Tokens.load(flags.model)
         parts.template = chat_template.load(flags.model)
     except chat_template.NoTemplateError as error:
@@ -124,6 +129,13 @@ def _parts(flags: argparse.Namespace) -> Parts:
     except Exception as error:  # tokenizers raises bare Exceptions
         raise FlagError(f"--model {flags.model}: {error}") from error
     return parts
+
+
+def _sampling(model: pathlib.Path) -> generation_config.SamplingDefaults:
+    defaults = generation_config.load(model)
+    if words := defaults.words():
+        logging.info("requests that do not say otherwise have %s, by generation_config.json", words)
+    return defaults
 
 
 def _bound(flag: str, endpoint: str, unread_seconds: int) -> socket.socket:

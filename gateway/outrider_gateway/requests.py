@@ -16,6 +16,7 @@ import pydantic
 from pydantic import BaseModel, ConfigDict, Field
 
 from . import anyway, structure
+from .parameters import MAX_INT32, MAX_UINT32, MinP, RepetitionPenalty, Temperature, TopK, TopP
 from .request_errors import refusal_of
 
 MAX_CHOICES = 16
@@ -23,8 +24,6 @@ MAX_PROMPTS = 64
 # What is longer takes the event loop's time, and no chat that a model has a context for.
 MAX_MESSAGES = 4096
 MAX_BIASES = 1024  # as many as coordinators take
-# These are the limits of protobuf's int32 and uint32; coordinators have narrower ones of their own.
-MAX_INT32, MAX_UINT32 = (1 << 31) - 1, (1 << 32) - 1
 Token = Annotated[int, Field(ge=0, le=MAX_INT32)]
 # Long lists stop at their first mistake: each one found costs a hundred times its bytes.
 TokenIds = Annotated[list[Token], Field(min_length=1, fail_fast=True)]
@@ -82,8 +81,8 @@ class SamplingRequest(Strict):
     stream_options: StreamOptions | None = None
     n: int = Field(1, ge=1, le=MAX_CHOICES)
     max_tokens: int | None = Field(None, ge=1, le=MAX_UINT32)
-    temperature: float | None = Field(None, ge=0, le=2)
-    top_p: float | None = Field(None, gt=0, le=1)
+    temperature: Temperature | None = None
+    top_p: TopP | None = None
     seed: int | None = None
     stop: str | Annotated[list[str], Field(fail_fast=True)] | None = None
     presence_penalty: float | None = Field(None, ge=-2, le=2)
@@ -95,9 +94,9 @@ class SamplingRequest(Strict):
     safety_identifier: str | None = None
     prompt_cache_key: str | None = None
     # vLLM's.
-    top_k: int | None = Field(None, ge=-1, le=MAX_INT32)
-    min_p: float | None = Field(None, ge=0, le=1)
-    repetition_penalty: float | None = Field(None, gt=0)
+    top_k: TopK | None = None
+    min_p: MinP | None = None
+    repetition_penalty: RepetitionPenalty | None = None
     ignore_eos: bool = False
     return_token_ids: bool = False
     stop_token_ids: list[Token] = Field(default_factory=list, max_length=64)  # as many as coordinators take
