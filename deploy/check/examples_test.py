@@ -90,8 +90,8 @@ class FieldsTest(unittest.TestCase):
                     self.assert_found(thing, lambda one: one.update(apiVersion=f"{one['apiVersion']}x"), "unexpected kind")
                     self.assert_found(thing, lambda one: one["metadata"].update(namspace="x"), "'namspace' was unexpected")
                     self.assert_found(thing, lambda one: one.update(spec=[]), "is not of type 'object'")
-        self.assertEqual(kinds, {"BackendTLSPolicy", "Certificate", "GRPCRoute", "Gateway", "Issuer", "PodMonitor", "PrometheusRule",
-                                 "ScaledObject"})
+        self.assertEqual(kinds, {"BackendTLSPolicy", "Certificate", "GRPCRoute", "Gateway", "HTTPRoute", "Issuer", "PodMonitor",
+                                 "PrometheusRule", "ScaledObject"})
 
     def test_what_does_not_fit_is_found_further_in_as_well(self):
         route, = of_kind(objects("entry/grpcroute.yaml"), "GRPCRoute")
@@ -131,10 +131,11 @@ class SecretsTest(unittest.TestCase):
         self.assertNotIn("outrider-coordinator", certificates[patched]["dnsNames"], "nodes would serve whoever has this name")
 
     def test_the_entrys_certificate_has_the_name_that_it_listens_at(self):
-        gateway, = of_kind(objects("entry/grpcroute.yaml"), "Gateway")
+        gateways = [one for path in ("grpcroute", "httproute") for one in of_kind(objects(f"entry/{path}.yaml"), "Gateway")]
+        self.assertEqual(len(gateways), 2)
         certificates = {one["spec"]["secretName"]: one["spec"] for one in of_kind(objects("entry/certificates.yaml"), "Certificate")}
         issuers = {one["metadata"]["name"] for one in of_kind(objects("certificates/certificates.yaml"), "Issuer")}
-        for listener in gateway["spec"]["listeners"]:
+        for listener in (one for gateway in gateways for one in gateway["spec"]["listeners"]):
             for shown in listener["tls"]["certificateRefs"]:
                 self.assertIn(listener["hostname"], certificates[shown["name"]]["dnsNames"])
         self.assertLessEqual({one["issuerRef"]["name"] for one in certificates.values()}, issuers)
@@ -181,6 +182,25 @@ class ExamplesTest(unittest.TestCase):
         self.assertIn("outrider.v1.GenerationService", [one["method"]["service"] for one in rule["matches"]])
         policy, = of_kind(things, "BackendTLSPolicy")
         self.assertIn(policy["spec"]["targetRefs"][0]["name"], self.services())
+
+    def test_the_route_of_http_leads_to_what_is_served_there_and_its_policy_lets_it_in(self):
+        things = objects("entry/httproute.yaml")
+        route, = of_kind(things, "HTTPRoute")
+        gateway, = of_kind(things, "Gateway")
+        self.assertEqual([one["name"] for one in route["spec"]["parentRefs"]], [gateway["metadata"]["name"]])
+        self.assertEqual(route["spec"]["hostnames"], [one["hostname"] for one in gateway["spec"]["listeners"]])
+        rule, = route["spec"]["rules"]
+        for backend in rule["backendRefs"]:
+            self.assertIn(backend["port"], self.services()[backend["name"]])
+        served = re.findall(r'Route\("([^"]+)"', (meaning.ROOT / "gateway/outrider_gateway/app.py").read_text())
+        for match in rule["matches"]:
+            self.assertTrue(any(path.startswith(match["path"]["value"] + "/") for path in served), match)
+        self.assertEqual(set(rule["timeouts"].values()), {"0s"}, "a whole reply may take all of --request-seconds")
+        policy, = of_kind(things, "NetworkPolicy")
+        pods, = [one for one in meaning.of_kind(self.things, "Deployment")
+                 if meaning.matches(policy["spec"]["podSelector"], meaning.labels_of(one))]
+        ports = {port["name"] for port in meaning.pod_of(pods)["containers"][0]["ports"]}
+        self.assertLessEqual({one["port"] for rule in policy["spec"]["ingress"] for one in rule["ports"]}, ports)
 
     def test_keda_scales_a_deployment_on_what_its_component_would(self):
         scaled, = of_kind(objects("scaling/keda.yaml"), "ScaledObject")

@@ -60,6 +60,9 @@ def _parser() -> argparse.ArgumentParser:
                         help="a reader who does not read for so long is dropped (default: %(default)s)")
     parser.add_argument("--drain-seconds", type=_positive, default=30,
                         help="longest that running requests may take after SIGTERM (default: %(default)s)")
+    parser.add_argument("--keep-alive-seconds", type=_positive, default=75,
+                        help="a connection without a request is closed after so long, which has to be longer than a "
+                        "load balancer keeps one (default: %(default)s)")
     parser.add_argument("--log-json", action="store_true",
                         help="log one JSON object a line, in place of text")
     parser.add_argument("--check-config", action="store_true",
@@ -179,7 +182,8 @@ def main() -> int:
                         "everybody's cost: a proxy or a network policy has to choose who does", flags.listen)
     allow_many_connections()
     app = create_app(gateway, with_metrics=scrapes is None)
-    has_ended_well = uvloop.run(server.serve(app, gateway, listener, flags.drain_seconds, scrapes))
+    times = server.Times(flags.drain_seconds, flags.keep_alive_seconds)
+    has_ended_well = uvloop.run(server.serve(app, gateway, listener, times, scrapes))
     return 0 if has_ended_well else 1
 
 

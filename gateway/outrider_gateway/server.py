@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import signal
 import socket
 import types
@@ -21,6 +22,12 @@ _LAST_SECONDS = 2
 _LAST_WORDS_SECONDS = 1
 
 
+@dataclasses.dataclass(frozen=True)
+class Times:
+    drain_seconds: float
+    keep_alive_seconds: int  # that a connection without a request is kept
+
+
 def bind(host: str, port: int, unread_seconds: int) -> socket.socket:
     """Connections that are taken by it end where their peer takes nothing for a minute more. Raises OSError."""
     family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
@@ -31,9 +38,9 @@ def bind(host: str, port: int, unread_seconds: int) -> socket.socket:
     return listener
 
 
-def _config(app: ASGIApp) -> uvicorn.Config:
+def _config(app: ASGIApp, keep_alive_seconds: int) -> uvicorn.Config:
     return uvicorn.Config(app, http=Connection, ws="none", log_config=None, log_level="warning", access_log=False,
-                          timeout_keep_alive=75, timeout_graceful_shutdown=_LAST_SECONDS)
+                          timeout_keep_alive=keep_alive_seconds, timeout_graceful_shutdown=_LAST_SECONDS)
 
 
 def _address(listener: socket.socket) -> str:
@@ -102,14 +109,14 @@ class _Door(uvicorn.Server):
             self._idle.cancel()
 
 
-async def serve(app: ASGIApp, gateway: Gateway, listener: socket.socket, drain_seconds: float,
+async def serve(app: ASGIApp, gateway: Gateway, listener: socket.socket, times: Times,
                 scrapes: tuple[ASGIApp, socket.socket] | None) -> bool:
     """Serves until a signal; returns whether everything that ran then has ended well."""
-    door = _Door(_config(app), gateway, drain_seconds)
+    door = _Door(_config(app, times.keep_alive_seconds), gateway, times.drain_seconds)
     if scrapes is None:
         await door.serve([listener])
     else:
-        side = _Scrapes(_config(scrapes[0]))
+        side = _Scrapes(_config(scrapes[0], times.keep_alive_seconds))
         beside = asyncio.create_task(side.serve([scrapes[1]]))
         try:
             await door.serve([listener])

@@ -2,11 +2,12 @@
 """What connections may take, over real sockets: heads that do not end, or do not come, are given up."""
 import asyncio
 import json
+import sys
 import unittest
 from unittest import mock
 
-import stand_ins  # noqa: F401  (makes the package importable)
 import uvicorn
+from stand_ins import HERE
 
 from outrider_gateway import connections, server
 
@@ -49,7 +50,7 @@ class Echo:
 class ConnectionsTest(unittest.IsolatedAsyncioTestCase):
     async def asyncSetUp(self):
         self.app = Echo()
-        config = server._config(self.app)
+        config = server._config(self.app, keep_alive_seconds=75)
         config.lifespan = "off"
         self.server = uvicorn.Server(config)
         self.server.capture_signals = lambda: mock.MagicMock()
@@ -198,6 +199,25 @@ class ConnectionsTest(unittest.IsolatedAsyncioTestCase):
         self.app.may_answer.set()
         for length in range(connections.MOST_PIPELINED + 1):
             self.assertEqual(await self.answer(reader), (200, b"%d" % length))
+
+
+class KeepAliveTest(unittest.IsolatedAsyncioTestCase):
+    async def test_a_connection_without_a_request_ends_when_its_flag_says(self):
+        program = await asyncio.create_subprocess_exec(
+            sys.executable, "-B", "-m", "outrider_gateway.main", "--listen", "127.0.0.1:0", "--coordinator",
+            "127.0.0.1:1", "--keep-alive-seconds", "1", stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL, cwd=HERE.parent)
+        try:
+            line = (await asyncio.wait_for(program.stdout.readline(), 30)).decode()
+            reader, writer = await asyncio.open_connection("127.0.0.1", int(line.rpartition(":")[2]))
+            for _ in range(2):
+                writer.write(b"GET /live HTTP/1.1\r\nHost: x\r\n\r\n")
+                self.assertIn(b"200 OK", await reader.readuntil(b'{"status":"ok"}'))
+            self.assertEqual(await asyncio.wait_for(reader.read(), 20), b"")
+            writer.close()
+        finally:
+            program.terminate()
+            await program.wait()
 
 
 if __name__ == "__main__":
