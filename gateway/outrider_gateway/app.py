@@ -9,7 +9,7 @@ import importlib.resources
 import re
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 import prometheus_client
@@ -34,6 +34,7 @@ from .keys import Account, Keys
 from .lingering import Lingering
 from .metrics import METRICS
 from .observing import Observation, Observed, observation_of
+from .origins import allowing
 from .replies import ChatShape, CompletionShape, Json, Shape
 from .served_model import ServedModel
 from .tokens import Tokens
@@ -299,8 +300,8 @@ async def _unless_disconnected(request: Request, work: Coroutine[Any, Any, Resul
         await asyncio.gather(task, leaving, return_exceptions=True)
 
 
-def create_app(gateway: Gateway, *, with_metrics: bool) -> ASGIApp:
-    """The door. `with_metrics`: /metrics is here, too."""
+def create_app(gateway: Gateway, *, with_metrics: bool, allowed_origins: Sequence[str] = ()) -> ASGIApp:
+    """The door. `with_metrics`: /metrics is here, too. `allowed_origins`: of web pages that may ask."""
     routes = [
         Route("/v1/completions", gateway.completions, methods=["POST"]),
         Route("/v1/chat/completions", gateway.chat, methods=["POST"]),
@@ -313,7 +314,7 @@ def create_app(gateway: Gateway, *, with_metrics: bool) -> ASGIApp:
     if with_metrics:
         routes.append(Route("/metrics", gateway.metrics))
     app = Starlette(routes=routes, exception_handlers=EXCEPTION_HANDLERS, lifespan=gateway.lifespan)
-    return Observed(Lingering(app), lambda: gateway.admission.is_draining)
+    return Observed(Lingering(allowing(allowed_origins, app)), lambda: gateway.admission.is_draining)
 
 
 def create_side_app(gateway: Gateway) -> Starlette:

@@ -16,6 +16,7 @@ from . import chat_template, generation_config, log, server, tls
 from .app import Gateway, Options, Parts, create_app, create_side_app
 from .coordinators import Coordinators, host_of
 from .keys import Keys
+from .origins import origins_of
 from .tokens import Tokens
 
 _BAD_FLAGS = 2
@@ -45,6 +46,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--api-keys", type=pathlib.Path, metavar="FILE",
                         help="a line a key: NAME KEY [requests=N] [tokens_per_minute=N]; read again when it "
                         "changes (default: everybody may ask)")
+    parser.add_argument("--allowed-origins", action="append", default=[], metavar="ORIGIN[,...]",
+                        help="web pages of these origins may ask from a browser (CORS), such as "
+                        "https://chat.example, or * for all; may be repeated (default: none but our own page)")
     parser.add_argument("--insecure", action="store_true",
                         help="allow plain text to coordinators off this machine")
     parser.add_argument("--tls-ca", type=pathlib.Path, metavar="FILE",
@@ -141,6 +145,13 @@ def _sampling(model: pathlib.Path) -> generation_config.SamplingDefaults:
     return defaults
 
 
+def _origins(values: list[str]) -> list[str]:
+    try:
+        return origins_of(values)
+    except ValueError as error:
+        raise FlagError(f"--allowed-origins: {error}") from error
+
+
 def _bound(flag: str, endpoint: str, unread_seconds: int) -> socket.socket:
     try:
         return server.bind(*_split(endpoint, flag), unread_seconds)
@@ -162,6 +173,7 @@ def main() -> int:
             if endpoint is not None:
                 _split(endpoint, flag)
         parts = _parts(flags)
+        origins = _origins(flags.allowed_origins)
     except FlagError as error:
         return _refuse(error, _BAD_FLAGS)
     if flags.check_config:
@@ -181,7 +193,7 @@ def main() -> int:
         logging.warning("--listen %s is not on loopback, and without --api-keys ANYONE who reaches it may ask, at "
                         "everybody's cost: a proxy or a network policy has to choose who does", flags.listen)
     allow_many_connections()
-    app = create_app(gateway, with_metrics=scrapes is None)
+    app = create_app(gateway, with_metrics=scrapes is None, allowed_origins=origins)
     times = server.Times(flags.drain_seconds, flags.keep_alive_seconds)
     has_ended_well = uvloop.run(server.serve(app, gateway, listener, times, scrapes))
     return 0 if has_ended_well else 1
