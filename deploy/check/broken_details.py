@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A mistake for each rule that broken.py, where the usual ones are, leaves out; in the same form."""
+import sizes
 from broken import FETCH, LOCAL, ONE, POOLS
 
 NOBODY = {"matchLabels": {"app.kubernetes.io/component": "nobody"}}
@@ -45,6 +46,8 @@ DETAILS = [
     ("a variable that nothing sets", LOCAL, lambda o: o.settings("drafter").pop("DRAFT_MODEL"), ["nothing sets $(DRAFT_MODEL)"]),
     ("a volume's limit in a unit that is none", LOCAL, lambda o: o.volume("models").update(emptyDir={"sizeLimit": "1GB"}),
      ["volume models: sizeLimit: '1GB' is no quantity"]),
+    ("an image by the version of the project", POOLS, lambda o: o.container("gateway").update(
+        image=f"registry.example/outrider-gateway:{sizes.project_version()}"), ["moves with each build"]),
     ("an image that nobody builds", POOLS, lambda o: o.container().update(image="outrider-node-gpu:0.1.0"), ["nobody builds the image outrider-node-gpu"]),
     ("two ports of one name", LOCAL, lambda o: o.container()["ports"][1].update(name="grpc"), ["two ports are called grpc"]),
     ("an SELinux type of the machine", LOCAL, lambda o: o.container()["securityContext"].update(seLinuxOptions={"type": "spc_t"}),

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether quantities, names, images and autoscalers are such as Kubernetes takes, and our programs can do with."""
+import functools
 import math
 import re
 
@@ -72,6 +73,12 @@ def check_resources(thing, things):
             yield f"volume {volume['name']}: sizeLimit: {problem}"
 
 
+@functools.cache
+def project_version():
+    """What build.sh tags the last build of this version by, besides its commit."""
+    return re.search(r"^project\(outrider VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text(), re.MULTILINE)[1]
+
+
 def check_images(thing, things):
     for container in containers_of(thing):
         where, _, tag = container["image"].partition("@")[0].rpartition(":")
@@ -82,6 +89,8 @@ def check_images(thing, things):
         is_local = where.startswith("localhost/")
         if not is_local and not re.search(r"\d|^by digest$", tag):
             yield f"container {container['name']}: image {container['image']} names no version: what runs may change by itself"
+        if not is_local and where.rsplit("/", 1)[-1] in IMAGES and tag == project_version():
+            yield f"container {container['name']}: the tag {tag} of its image moves with each build: a commit's does not"
         if is_local and container.get("imagePullPolicy") not in ("IfNotPresent", "Never"):
             yield f"container {container['name']}: image {container['image']} can be pulled from nowhere"
         if not is_local and container.get("imagePullPolicy") == "Never":
