@@ -63,7 +63,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--slow-reader-seconds", type=_positive, default=60,
                         help="a reader who does not read for so long is dropped (default: %(default)s)")
     parser.add_argument("--drain-seconds", type=_positive, default=30,
-                        help="longest that running requests may take after SIGTERM (default: %(default)s)")
+                        help="longest that running requests may take after SIGTERM: none is cut off where this is no "
+                        "less than --request-seconds (default: %(default)s)")
     parser.add_argument("--keep-alive-seconds", type=_positive, default=75,
                         help="a connection without a request is closed after so long, which has to be longer than a "
                         "load balancer keeps one (default: %(default)s)")
