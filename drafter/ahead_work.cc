@@ -54,18 +54,18 @@ absl::StatusOr<std::optional<Want>> AheadWork::Choose(const LogitRows& rows) {
   SetReply({.outcome = Draft::None(static_cast<int>(num_committed()))});
   if (call().max_draft_tokens == 0) return std::nullopt;
   OUTRIDER_ASSIGN_OR_RETURN(
-      const std::vector<Outcome> outcomes,
+      const std::vector<LikelyOutcome> outcomes,
       LikelyOutcomes(rows.WithVocabSize(options_.vocab_size), Drafts(),
                      MaxOutcomes()));
   if (outcomes.empty()) return std::nullopt;
   Want want;
-  for (const Outcome& outcome : outcomes) AddBranch(outcome, want);
+  for (const LikelyOutcome& outcome : outcomes) AddBranch(outcome, want);
   want.is_last = IsLast(drawing_);
   Ask(want);
   return want;
 }
 
-void AheadWork::AddBranch(const Outcome& outcome, Want& want) {
+void AheadWork::AddBranch(const LikelyOutcome& outcome, Want& want) {
   const int index = static_cast<int>(guesses_.size());
   Guess& guess = guesses_.emplace_back(Guess{.outcome = outcome});
   const uint64_t step = call().header.step;
@@ -143,7 +143,8 @@ int AheadWork::DraftLength(int num_accepted) const {
   return std::min(call().max_draft_tokens, room);
 }
 
-absl::Span<const TokenId> AheadWork::Accepted(const Outcome& outcome) const {
+absl::Span<const TokenId> AheadWork::Accepted(
+    const LikelyOutcome& outcome) const {
   return log().tokens().first(num_committed() +
                               static_cast<size_t>(outcome.num_accepted));
 }

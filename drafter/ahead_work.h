@@ -39,7 +39,7 @@ class AheadWork final : public CallWork<DraftCall, DraftReply> {
  private:
   // The draft for one outcome.
   struct Guess {
-    Outcome outcome = {};
+    LikelyOutcome outcome = {};
     DraftContext context = {};
     std::unique_ptr<DraftInProgress> drafting = {};
   };
@@ -49,14 +49,14 @@ class AheadWork final : public CallWork<DraftCall, DraftReply> {
   int MaxOutcomes() const;
   absl::StatusOr<std::optional<Want>> Choose(const LogitRows& rows);
   // Adds the draft for the next outcome to what is wanted.
-  void AddBranch(const Outcome& outcome, Want& want);
+  void AddBranch(const LikelyOutcome& outcome, Want& want);
   // Adds what is asked of the rows of those that are drawn next.
   void Ask(Want& want);
   absl::StatusOr<std::optional<Want>> Draw(absl::Span<const LogitRows> rows);
   // Fewer at the context's end: that depends on lengths alone.
   int DraftLength(int num_accepted) const;
   // The text that an outcome goes on from, without its next token.
-  absl::Span<const TokenId> Accepted(const Outcome& outcome) const;
+  absl::Span<const TokenId> Accepted(const LikelyOutcome& outcome) const;
   bool IsLast(const std::vector<int>& drawing) const;
 
   const DraftStrategy& strategy_;

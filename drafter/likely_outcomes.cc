@@ -15,13 +15,13 @@ namespace {
 
 // Ties go to the longer one, then to the lowest id: any order that is always
 // the same would do.
-bool IsLikelier(const Outcome& a, const Outcome& b) {
+bool IsLikelier(const LikelyOutcome& a, const LikelyOutcome& b) {
   if (a.probability != b.probability) return a.probability > b.probability;
   if (a.num_accepted != b.num_accepted) return a.num_accepted > b.num_accepted;
   return a.next_token < b.next_token;
 }
 
-void KeepLikeliest(std::vector<Outcome>& outcomes, int most) {
+void KeepLikeliest(std::vector<LikelyOutcome>& outcomes, int most) {
   const auto count = static_cast<size_t>(most);
   if (outcomes.size() > count) {
     const auto end = outcomes.begin() + most;
@@ -35,14 +35,14 @@ void KeepLikeliest(std::vector<Outcome>& outcomes, int most) {
 // together have a probability of `mass`. `values` are the row's logits, and
 // -infinity for what cannot come.
 void AddLikeliest(int num_accepted, double mass, std::vector<double>& values,
-                  int most, std::vector<Outcome>& outcomes) {
+                  int most, std::vector<LikelyOutcome>& outcomes) {
   const double maximum = Maximum(values);
   if (most == 0 || maximum == -std::numeric_limits<double>::infinity()) return;
   SoftmaxWeights(absl::MakeConstSpan(values), maximum, /*temperature=*/1,
                  absl::MakeSpan(values));
   const double total = Sum(values);
   const double bound = BoundOfTop(values, static_cast<size_t>(most));
-  std::vector<Outcome> candidates;
+  std::vector<LikelyOutcome> candidates;
   for (size_t token = 0; token < values.size(); ++token) {
     const double probability = mass * values[token] / total;
     if (values[token] < bound || probability == 0) continue;
@@ -56,7 +56,7 @@ void AddLikeliest(int num_accepted, double mass, std::vector<double>& values,
 
 // The same from an answer, which has none but the likeliest.
 void AddAnswered(int num_accepted, double mass, const TopAnswer& answer,
-                 std::vector<Outcome>& outcomes) {
+                 std::vector<LikelyOutcome>& outcomes) {
   std::vector<double> weights(answer.logits.begin(), answer.logits.end());
   SoftmaxWeights(absl::MakeConstSpan(weights), Maximum(weights),
                  /*temperature=*/1, absl::MakeSpan(weights));
@@ -87,10 +87,9 @@ std::vector<RowQuestion> AskOutcomes(const InFlight& in_flight, int most,
   return questions;
 }
 
-absl::StatusOr<std::vector<Outcome>> LikelyOutcomes(const LogitRows& rows,
-                                                    const InFlight& in_flight,
-                                                    int most) {
-  std::vector<Outcome> outcomes;
+absl::StatusOr<std::vector<LikelyOutcome>> LikelyOutcomes(
+    const LogitRows& rows, const InFlight& in_flight, int most) {
+  std::vector<LikelyOutcome> outcomes;
   std::vector<double> values;
   double reached = 1;  // the probability that so many are accepted, or more
   for (int i = 0; i < rows.num_rows(); ++i) {

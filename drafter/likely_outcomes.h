@@ -14,7 +14,7 @@ namespace outrider {
 
 // What the verification of drafts may come to: so many stand, and then comes
 // this token.
-struct Outcome {
+struct LikelyOutcome {
   int num_accepted = 0;
   TokenId next_token = 0;
   double probability = 0;  // as far as a drafter can tell
@@ -34,9 +34,8 @@ struct InFlight {
 // and nothing that verification brings, so whoever uses a draft for one of
 // these if it is the outcome stays exact (docs/algorithm.md). Rows may be
 // answers to AskOutcomes of the same. INTERNAL: rows that are no logits.
-absl::StatusOr<std::vector<Outcome>> LikelyOutcomes(const LogitRows& rows,
-                                                    const InFlight& in_flight,
-                                                    int most);
+absl::StatusOr<std::vector<LikelyOutcome>> LikelyOutcomes(
+    const LogitRows& rows, const InFlight& in_flight, int most);
 
 // What a model may answer in place of these rows, a question for each.
 std::vector<RowQuestion> AskOutcomes(const InFlight& in_flight, int most,

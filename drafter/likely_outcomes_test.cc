@@ -39,8 +39,8 @@ LogitRows Rows() {
 const TokenSeq kDrafts = {0, 1};
 const TokenSeq kOneDraft = {0};
 
-void ExpectOutcome(const Outcome& outcome, int num_accepted, TokenId next_token,
-                   double probability) {
+void ExpectOutcome(const LikelyOutcome& outcome, int num_accepted,
+                   TokenId next_token, double probability) {
   EXPECT_EQ(outcome.num_accepted, num_accepted);
   EXPECT_EQ(outcome.next_token, next_token);
   EXPECT_THAT(outcome.probability, DoubleNear(probability, 1e-6));
@@ -65,7 +65,7 @@ TEST(LikelyOutcomesTest, AllOfThemHaveAProbabilityOfOneTogether) {
   ASSERT_THAT(outcomes, IsOk());
   EXPECT_EQ(outcomes->size(), 2u + 3u + 4u);
   double total = 0;
-  for (const Outcome& outcome : *outcomes) total += outcome.probability;
+  for (const LikelyOutcome& outcome : *outcomes) total += outcome.probability;
   EXPECT_NEAR(total, 1, 1e-6);
 }
 
@@ -104,7 +104,8 @@ TEST(LikelyOutcomesTest, ADraftThatIsAllItsRowAllowsIsNotReplaced) {
       {.tokens = kOneDraft, .acceptance = 0.5, .max_accepted = 1}, 3);
   ASSERT_THAT(outcomes, IsOk());
   ASSERT_EQ(outcomes->size(), 2u);
-  for (const Outcome& outcome : *outcomes) EXPECT_EQ(outcome.num_accepted, 1);
+  for (const LikelyOutcome& outcome : *outcomes)
+    EXPECT_EQ(outcome.num_accepted, 1);
 }
 
 TEST(LikelyOutcomesTest, ThoseThatAreTooLongAreLeftOut) {
@@ -168,7 +169,7 @@ TEST(LikelyOutcomesTest, AnswersGiveTheOutcomesOfTheirRows) {
     ASSERT_THAT(outcomes, IsOk());
     ASSERT_EQ(outcomes->size(), expected->size());
     for (size_t i = 0; i < outcomes->size(); ++i) {
-      const Outcome& outcome = (*expected)[i];
+      const LikelyOutcome& outcome = (*expected)[i];
       EXPECT_THAT((*outcomes)[i].probability,
                   DoubleNear(outcome.probability, 1e-12));
       ExpectOutcome((*outcomes)[i], outcome.num_accepted, outcome.next_token,
