@@ -117,7 +117,7 @@ bool BatchScheduler::HasRoom(std::unique_ptr<Job>& job, const NodeSession* live,
                              Clock::time_point now) {
   const Work::Request& request = job->work->request();
   absl::StatusOr<NodeSessions::Outcome> outcome = sessions_.Admit(
-      request.header, request.content_digest, request.num_draft_tokens, now);
+      {request.header, request.content_digest, request.num_draft_tokens}, now);
   if (!outcome.ok()) {
     End(std::move(job), outcome.status(), now);
   } else if (const Miss* miss = std::get_if<Miss>(&*outcome)) {

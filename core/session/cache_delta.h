@@ -43,6 +43,13 @@ struct RequestHeader {
   bool is_over = false;
 };
 
+// A call, as far as a node's memory of its session is concerned.
+struct SessionCall {
+  const RequestHeader& header;
+  uint64_t content_digest = 0;  // identifies the call's bytes
+  int num_draft_tokens = 0;     // go into the cache besides the delta
+};
+
 // Whether the stream of the session has begun: there are tokens after its
 // prompt, of this node's or of another one's.
 inline bool HasBegun(const RequestHeader& header, int prompt_length) {

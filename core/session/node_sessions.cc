@@ -30,41 +30,6 @@ int NumBlocks(const NodeSession* session) {
   return session == nullptr ? 0 : static_cast<int>(session->blocks.size());
 }
 
-std::vector<KvBlockId> Joined(std::vector<KvBlockId> blocks,
-                              const std::vector<KvBlockId>& more) {
-  blocks.insert(blocks.end(), more.begin(), more.end());
-  return blocks;
-}
-
-// The sessions that are younger than one that needs room.
-struct Younger {
-  std::vector<NodeSession*> at_rest = {};      // that have blocks
-  std::vector<KvBlockId> blocks_at_rest = {};  // theirs
-  // The same, and those of rounds, which end soon: a text that is computed from
-  // its beginning does not.
-  std::vector<KvBlockId> blocks = {};
-  bool is_any_at_work = false;
-
-  void Add(NodeSession& session) {
-    is_any_at_work = is_any_at_work || session.is_at_work;
-    if (session.is_at_work && session.begins_anew) return;
-    blocks = Joined(std::move(blocks), session.blocks);
-    for (const Branch& branch : session.branches) {
-      blocks = Joined(std::move(blocks), branch.blocks);
-    }
-    if (session.is_at_work || session.blocks.empty()) return;
-    blocks_at_rest = Joined(std::move(blocks_at_rest), session.blocks);
-    at_rest.push_back(&session);
-  }
-  std::vector<NodeSession*> YoungestAtRestFirst() const {
-    std::vector<NodeSession*> sorted = at_rest;
-    std::sort(sorted.begin(), sorted.end(), [](const auto* a, const auto* b) {
-      return a->age_rank > b->age_rank;
-    });
-    return sorted;
-  }
-};
-
 absl::Status CheckKeepLength(const RequestHeader& header) {
   const int keep_length = header.delta.keep_length;
   if (!header.incarnation.is_none() || keep_length == 0) {
@@ -90,12 +55,12 @@ absl::Status CheckContent(const RequestHeader& header, uint64_t digest,
 }  // namespace
 
 absl::StatusOr<NodeSessions::Outcome> NodeSessions::Admit(
-    const RequestHeader& header, uint64_t content_digest, int num_draft_tokens,
-    Clock::time_point now) {
+    const SessionCall& call, Clock::time_point now) {
+  const RequestHeader& header = call.header;
   const int keep_length = header.delta.keep_length;
   const std::vector<TokenId>& appended = header.delta.append_tokens;
   const int wanted_length =
-      keep_length + static_cast<int>(appended.size()) + num_draft_tokens;
+      keep_length + static_cast<int>(appended.size()) + call.num_draft_tokens;
   const int num_wanted = NumKvBlocks(wanted_length);
   if (num_wanted > blocks().num_total()) {
     return absl::ResourceExhaustedError(
@@ -115,10 +80,10 @@ absl::StatusOr<NodeSessions::Outcome> NodeSessions::Admit(
   }
   OUTRIDER_RETURN_IF_ERROR(CheckKeepLength(header));
   const std::optional<Miss> miss =
-      opens ? CheckOpening(header, content_digest, session)
+      opens ? CheckOpening(header, call.content_digest, session)
             : CheckLive(header, session);
   if (miss.has_value()) return *miss;
-  OUTRIDER_RETURN_IF_ERROR(CheckContent(header, content_digest, session));
+  OUTRIDER_RETURN_IF_ERROR(CheckContent(header, call.content_digest, session));
 
   std::vector<KvBlockId> prefix;
   if (keep_length == 0) {
@@ -148,7 +113,7 @@ absl::StatusOr<NodeSessions::Outcome> NodeSessions::Admit(
   session->settled_length =
       keep_length > 0 ? keep_length : static_cast<int>(appended.size());
   session->last_step = header.step;
-  session->last_digest = content_digest;
+  session->last_digest = call.content_digest;
   session->is_at_work = true;
   session->begins_anew = keep_length == 0;
   idle_.erase(session->place);
@@ -194,66 +159,6 @@ std::optional<Miss> NodeSessions::CheckLive(const RequestHeader& header,
     return Miss{MissReason::kLength, writable_length};
   }
   return std::nullopt;
-}
-
-absl::StatusOr<NodeSessions::Room> NodeSessions::MakeRoom(
-    int num_blocks, const NodeSession* session, int num_kept,
-    Clock::time_point now) {
-  std::vector<KvBlockId> own;  // that the session itself gives
-  if (session != nullptr) {
-    own.assign(session->blocks.begin() + num_kept, session->blocks.end());
-  }
-  const auto num_free = [&](const std::vector<KvBlockId>& coming) {
-    return blocks().num_free() + blocks().NumFreedBy(coming);
-  };
-  const bool is_newcomer = session == nullptr;
-  const auto has = [&](int num) {
-    if (!is_newcomer) return num >= num_blocks;
-    // Each of the others may need another block in its next round.
-    return num_sessions() < options_.max_sessions &&
-           num >= num_blocks + num_sessions();
-  };
-  for (auto next = idle_.begin(); next != idle_.end() && !has(num_free(own));) {
-    NodeSession& idle = **next++;
-    if (!IsExpired(idle, now)) break;
-    if (&idle != session) Drop(idle);
-  }
-  if (has(num_free(own))) return Room::kIsThere;
-  // What branches have comes free in a few passes.
-  const int num_coming = blocks_.num_branch_blocks();
-  if (num_coming > 0 && has(num_free(own) + num_coming)) {
-    return Room::kComesSoon;
-  }
-  if (is_newcomer) {
-    return TryLater(num_sessions() >= options_.max_sessions
-                        ? "this node has all the sessions it may have"
-                        : "this node's KV cache is full");
-  }
-
-  Younger younger;
-  for (const auto& [id, other] : sessions_) {
-    if (other->age_rank > session->age_rank) younger.Add(*other);
-  }
-  if (num_free(Joined(own, younger.blocks_at_rest)) < num_blocks) {
-    if (!younger.is_any_at_work) {
-      return TryLater("this node's KV cache is full of older sessions");
-    }
-    return num_free(Joined(own, younger.blocks)) >= num_blocks
-               ? Room::kComesSoon
-               : Room::kComesLater;
-  }
-  for (NodeSession* victim : younger.YoungestAtRestFirst()) {
-    if (num_free(own) >= num_blocks) break;
-    ++num_preempted_;
-    blocks_.KeepFirst(*victim, 0);
-    blocks_.Cut(*victim, OUTRIDER_MUTANT(E4, 0, victim->log.length()));
-  }
-  return Room::kIsThere;
-}
-
-bool NodeSessions::IsExpired(const NodeSession& idle,
-                             Clock::time_point now) const {
-  return now - idle.last_use > options_.lease;
 }
 
 NodeSession& NodeSessions::Open(const RequestHeader& header,
@@ -340,17 +245,6 @@ bool NodeSessions::Release(const RequestHeader& header) {
   session->is_over = header.is_over;
   if (!session->is_at_work) Drop(*session);
   return true;
-}
-
-void NodeSessions::RenewLease(NodeSession& session, Clock::time_point now) {
-  session.last_use = now;
-  idle_.splice(idle_.end(), idle_, session.place);
-}
-
-void NodeSessions::Expire(Clock::time_point now) {
-  while (!idle_.empty() && IsExpired(*idle_.front(), now)) {
-    Drop(*idle_.front());
-  }
 }
 
 const NodeSession* NodeSessions::Find(const SessionId& session) const {

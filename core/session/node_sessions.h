@@ -50,15 +50,12 @@ class NodeSessions {
   explicit NodeSessions(Options options)
       : options_(options), blocks_(options.num_blocks, options.sharing) {}
 
-  // `content_digest` identifies the request's bytes; `num_draft_tokens` go into
-  // the cache besides the delta. The session must not be at work. Its log may
-  // go on after keep_length, with tokens of the delta that were cached before.
+  // The session must not be at work. Its log may go on after keep_length, with
+  // tokens of the delta that were cached before.
   // INVALID_ARGUMENT: one step with two contents, or an impossible delta.
   // RESOURCE_EXHAUSTED: no room now, and when to try again; without a delay,
   // the session alone needs more than there is. Refusals change nothing.
-  absl::StatusOr<Outcome> Admit(const RequestHeader& header,
-                                uint64_t content_digest, int num_draft_tokens,
-                                Clock::time_point now);
+  absl::StatusOr<Outcome> Admit(const SessionCall& call, Clock::time_point now);
 
   // A pass has run these after what the cache held.
   void Extended(NodeSession& session, absl::Span<const TokenId> tokens);

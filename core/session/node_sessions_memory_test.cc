@@ -41,7 +41,7 @@ class NodeBlocksTest : public ::testing::Test {
   }
   Admission Open(uint8_t name, int num_blocks, seconds at = {}) {
     const RequestHeader header = Header(name, 1, num_blocks);
-    Admission outcome = node_.Admit(header, kDigest, 0, kStart + at);
+    Admission outcome = node_.Admit({header, kDigest}, kStart + at);
     if (IsAdmitted(outcome)) {
       RunRound(node_, outcome, header.delta.append_tokens, kStart + at);
     }
@@ -58,7 +58,7 @@ class NodeBlocksTest : public ::testing::Test {
   }
   Admission Grow(uint8_t name, int num_blocks, seconds at = {}) {
     const RequestHeader header = NextRound(name, num_blocks);
-    Admission outcome = node_.Admit(header, kDigest, 0, kStart + at);
+    Admission outcome = node_.Admit({header, kDigest}, kStart + at);
     if (IsAdmitted(outcome)) {
       RunRound(node_, outcome, header.delta.append_tokens, kStart + at);
     }
@@ -90,7 +90,7 @@ void ExpectTryLater(const Admission& admission) {
 TEST_F(NodeBlocksTest, ARoundReservesItsDraftsAndGivesBackWhatItDidNotUse) {
   const RequestHeader header = Header(1, 1, 2);
   const Admission outcome =
-      node_.Admit(header, kDigest, /*num_draft_tokens=*/17, kStart);
+      node_.Admit({header, kDigest, /*num_draft_tokens=*/17}, kStart);
   ASSERT_TRUE(IsAdmitted(outcome));
   EXPECT_EQ(NumBlocks(1), 4);
   EXPECT_EQ(node_.blocks().num_free(), 6);
@@ -162,60 +162,60 @@ TEST_F(NodeBlocksTest, TheYoungestIsPreemptedForALiveSessionsRound) {
   // Its next call meets a miss, and it is rebuilt where there is room.
   RequestHeader header = NextRound(3, 1);
   header.delta.keep_length = 2 * kKvBlockLength;
-  EXPECT_EQ(ReasonOf(node_.Admit(header, kDigest, 0, kStart)),
+  EXPECT_EQ(ReasonOf(node_.Admit({header, kDigest}, kStart)),
             MissReason::kLength);
   header.delta.keep_length = 0;
-  EXPECT_TRUE(IsAdmitted(node_.Admit(header, kDigest, 0, kStart)));
+  EXPECT_TRUE(IsAdmitted(node_.Admit({header, kDigest}, kStart)));
 }
 
 TEST_F(NodeBlocksTest, TheYoungestItselfIsRefusedAndKeepsWhatItHas) {
   MustOpen(1, 4);
   MustOpen(2, 4);
   const RequestHeader header = NextRound(2, 3);
-  ExpectTryLater(node_.Admit(header, kDigest, 0, kStart));
+  ExpectTryLater(node_.Admit({header, kDigest}, kStart));
   EXPECT_EQ(NumBlocks(1), 4);
   EXPECT_EQ(NumBlocks(2), 4);
   // The refusal did not use up its step.
   node_.Drop(const_cast<NodeSession&>(*node_.Find(Id(1))));
-  EXPECT_TRUE(IsAdmitted(node_.Admit(header, kDigest, 0, kStart)));
+  EXPECT_TRUE(IsAdmitted(node_.Admit({header, kDigest}, kStart)));
 }
 
 TEST_F(NodeBlocksTest, ASessionAtWorkIsNotPreemptedButWaitedFor) {
   MustOpen(1, 4);
   MustOpen(2, 4);
-  const Admission young = node_.Admit(NextRound(2, 1), kDigest, 0, kStart);
+  const Admission young = node_.Admit({NextRound(2, 1), kDigest}, kStart);
   ASSERT_TRUE(IsAdmitted(young));
   const RequestHeader header = NextRound(1, 3);
-  const Admission old = node_.Admit(header, kDigest, 0, kStart);
+  const Admission old = node_.Admit({header, kDigest}, kStart);
   ASSERT_TRUE(old.ok());
   EXPECT_TRUE(std::holds_alternative<NodeSessions::Wait>(*old));
   RunRound(node_, young, TokenSeq(kKvBlockLength, 0), kStart);
-  EXPECT_TRUE(IsAdmitted(node_.Admit(header, kDigest, 0, kStart)));
+  EXPECT_TRUE(IsAdmitted(node_.Admit({header, kDigest}, kStart)));
   EXPECT_EQ(NumBlocks(2), 0);
 }
 
 TEST_F(NodeBlocksTest, TheLeaseOfASessionWhoseCallWaitsDoesNotRunOut) {
   MustOpen(1, 4);
   MustOpen(2, 4);
-  const Admission young = node_.Admit(NextRound(2, 1), kDigest, 0, kStart);
+  const Admission young = node_.Admit({NextRound(2, 1), kDigest}, kStart);
   ASSERT_TRUE(IsAdmitted(young));
   const RequestHeader header = NextRound(1, 3);
   const auto later = kStart + seconds(29);
   ASSERT_TRUE(std::holds_alternative<NodeSessions::Wait>(
-      *node_.Admit(header, kDigest, 0, later)));
+      *node_.Admit({header, kDigest}, later)));
   RunRound(node_, young, TokenSeq(kKvBlockLength, 0), later + seconds(5));
   node_.Expire(later + seconds(6));
-  EXPECT_TRUE(IsAdmitted(node_.Admit(header, kDigest, 0, later + seconds(6))));
+  EXPECT_TRUE(IsAdmitted(node_.Admit({header, kDigest}, later + seconds(6))));
 }
 
 TEST_F(NodeBlocksTest, NobodyIsPreemptedInVain) {
   MustOpen(1, 2);
   MustOpen(2, 3);
   MustOpen(3, 2);
-  const Admission young = node_.Admit(NextRound(3, 1), kDigest, 0, kStart);
+  const Admission young = node_.Admit({NextRound(3, 1), kDigest}, kStart);
   ASSERT_TRUE(IsAdmitted(young));
   // Even with the blocks of the second one the first does not fit.
-  const Admission old = node_.Admit(NextRound(1, 6), kDigest, 0, kStart);
+  const Admission old = node_.Admit({NextRound(1, 6), kDigest}, kStart);
   ASSERT_TRUE(old.ok());
   EXPECT_TRUE(std::holds_alternative<NodeSessions::Wait>(*old));
   EXPECT_EQ(NumBlocks(2), 3);
@@ -224,7 +224,7 @@ TEST_F(NodeBlocksTest, NobodyIsPreemptedInVain) {
 // A pass that takes longer than the lease threw away its own cache.
 TEST_F(NodeBlocksTest, TheLeaseBeginsAtTheEndOfACallAndNeverEndsWithinOne) {
   const RequestHeader header = Header(1, 1, 2);
-  const Admission outcome = node_.Admit(header, kDigest, 0, kStart);
+  const Admission outcome = node_.Admit({header, kDigest}, kStart);
   ASSERT_TRUE(IsAdmitted(outcome));
   node_.Expire(kStart + seconds(72));
   ASSERT_NE(node_.Find(Id(1)), nullptr);
@@ -239,11 +239,11 @@ TEST_F(NodeBlocksTest, TheLeaseBeginsAtTheEndOfACallAndNeverEndsWithinOne) {
 TEST_F(NodeBlocksTest, ADroppedSessionIsUnknownAndItsBlocksAreFree) {
   MustOpen(1, 3);
   const RequestHeader header = NextRound(1, 1);
-  const Admission outcome = node_.Admit(header, kDigest, 0, kStart);
+  const Admission outcome = node_.Admit({header, kDigest}, kStart);
   node_.Drop(*std::get<NodeSession*>(*outcome));  // at work
   EXPECT_EQ(node_.blocks().num_free(), 10);
   EXPECT_EQ(node_.num_cached_tokens(), 0);
-  EXPECT_EQ(ReasonOf(node_.Admit(header, kDigest, 0, kStart)),
+  EXPECT_EQ(ReasonOf(node_.Admit({header, kDigest}, kStart)),
             MissReason::kUnknownIncarnation);
 }
 
@@ -268,7 +268,7 @@ TEST_F(NodeBlocksTest, BlocksAddUpAfterEveryStepOfARandomSchedule) {
         header.delta.keep_length = upto(session->log.length() + 2);
       }
       header.delta.append_tokens = TokenSeq(1 + upto(40), 0);
-      const Admission outcome = node_.Admit(header, kDigest, upto(20), now);
+      const Admission outcome = node_.Admit({header, kDigest, upto(20)}, now);
       if (IsAdmitted(outcome)) {
         at_work.emplace_back(std::get<NodeSession*>(*outcome),
                              header.delta.append_tokens);

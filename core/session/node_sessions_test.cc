@@ -50,7 +50,7 @@ class NodeSessionsTest : public ::testing::Test {
 
   // Admits what is to be refused, or to miss.
   Admission Admit(const RequestHeader& header, uint64_t digest = kDigest) {
-    return table_.Admit(header, digest, /*num_draft_tokens=*/0, kStart);
+    return table_.Admit({header, digest}, kStart);
   }
   void MustRun(const RequestHeader& header, uint64_t digest = kDigest) {
     const Admission outcome = Admit(header, digest);

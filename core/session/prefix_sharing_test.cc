@@ -36,7 +36,7 @@ class Memory {
 
   // The session, or nothing where it was not admitted.
   NodeSession* Admit(const RequestHeader& header, int num_drafts = 0) {
-    outcome = sessions.Admit(header, header.step, num_drafts, now);
+    outcome = sessions.Admit({header, header.step, num_drafts}, now);
     if (!outcome.ok()) return nullptr;
     auto* const* session = std::get_if<NodeSession*>(&*outcome);
     return session == nullptr ? nullptr : *session;
@@ -204,11 +204,12 @@ TEST_F(PrefixSharingTest, AnOpeningIsRefusedWhereTextsTakeTooMuchMemory) {
     id.bytes[1] = static_cast<uint8_t>(name);
     id.bytes[2] = static_cast<uint8_t>(name >> 8);
     const auto outcome =
-        sessions.Admit({.session = id,
-                        .step = 1,
-                        .delta = {.append_tokens = Text(kLength)},
-                        .cache_salt = "s"},
-                       /*content_digest=*/1, 0, {});
+        sessions.Admit({{.session = id,
+                         .step = 1,
+                         .delta = {.append_tokens = Text(kLength)},
+                         .cache_salt = "s"},
+                        /*content_digest=*/1},
+                       {});
     if (!outcome.ok()) {
       EXPECT_TRUE(absl::IsResourceExhausted(outcome.status()));
       break;
@@ -337,8 +338,9 @@ TEST(PrefixSharingModesTest, AllShareWithoutASaltWhereTheNodeIsOneTenants) {
     NodeSessions sessions({.num_blocks = kNumBlocks, .sharing = sharing});
     for (uint8_t id = 1; id <= 2; ++id) {
       const auto outcome = sessions.Admit(
-          {.session = Id(id), .step = 1, .delta = {.append_tokens = Text(20)}},
-          /*content_digest=*/1, /*num_draft_tokens=*/0, {});
+          {{.session = Id(id), .step = 1, .delta = {.append_tokens = Text(20)}},
+           /*content_digest=*/1},
+          {});
       ASSERT_TRUE(outcome.ok());
       NodeSession& session = *std::get<NodeSession*>(*outcome);
       const bool is_found = id == 2 && sharing == PrefixSharing::kAll;
@@ -358,8 +360,7 @@ TEST(PrefixSharingModesTest, WhereAllShareATextThatIsOverIsKept) {
   for (uint8_t id = 1; id <= 3; ++id) {
     RequestHeader header = {
         .session = Id(id), .step = 1, .delta = {.append_tokens = Text(20)}};
-    const auto outcome = sessions.Admit(header, /*content_digest=*/1,
-                                        /*num_draft_tokens=*/0, {});
+    const auto outcome = sessions.Admit({header, /*content_digest=*/1}, {});
     ASSERT_TRUE(outcome.ok());
     NodeSession& session = *std::get<NodeSession*>(*outcome);
     EXPECT_EQ(session.log.length(), id == 1 ? 0 : 16);
