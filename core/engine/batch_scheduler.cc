@@ -37,6 +37,17 @@ void OfferEach(Queue& queue, const Take& take) {
   queue.erase(kept, queue.end());
 }
 
+// Who waits for room keeps its lease, also where it is not tried as others come
+// first: a pass may take longer than a lease.
+template <typename Queue>
+void RenewLeases(const Queue& waiting, NodeSessions& sessions,
+                 BatchScheduler::Clock::time_point now) {
+  for (const auto& job : waiting) {
+    if (!job->waits_since.has_value()) continue;
+    sessions.Renew(job->work->request().header.session, now);
+  }
+}
+
 }  // namespace
 
 BatchScheduler::BatchScheduler(Options options)
@@ -79,6 +90,7 @@ bool BatchScheduler::IsWelcome(const Work& work) const {
 
 void BatchScheduler::AdmitWaiting(Clock::time_point now) {
   room_wait_.SweepBegins();
+  RenewLeases(waiting_, sessions_, now);
   if (room_wait_.has_first()) {
     OfferEach(waiting_, [&](std::unique_ptr<Job>& job) {
       if (room_wait_.IsFirst(job->work->request().header.session)) {
@@ -311,6 +323,7 @@ std::unique_ptr<Job> BatchScheduler::NextEnded() {
 }
 
 void BatchScheduler::Expire(Clock::time_point now) {
+  RenewLeases(waiting_, sessions_, now);
   sessions_.Expire(now);
   room_wait_.Changed();
   UpdateMetrics();

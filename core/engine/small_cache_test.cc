@@ -85,6 +85,21 @@ TEST_F(SmallCacheTest, TheOldestGetsItsRoomHoweverLongThePassTook) {
   EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 32)));
 }
 
+// What runs out, and by then is opened anew, is younger than all others.
+TEST_F(SmallCacheTest, NoLeaseRunsOutWhileACallWaitsForRoomOrIsHeldBack) {
+  for (const int name : {1, 2, 3}) Open(name, 30);
+  Submit(2, 1, {.num_more = 1});
+  BeginPass();
+  Submit(1, 70, {.holds_up_stream = true});
+  Submit(3, 1, {.holds_up_stream = true});  // is held back
+  now_ += seconds(31);
+  scheduler_.Expire(now_);
+  EndPass(seconds(31));
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(2, 1)));
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 32)));
+  EXPECT_NE(scheduler_.sessions().Find(Id(3)), nullptr);
+}
+
 // A text that is computed from its beginning takes its time.
 TEST_F(SmallCacheTest, WhoWaitsForALongTextHoldsNobodyBack) {
   Open(1, 14);

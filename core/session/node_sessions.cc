@@ -95,8 +95,9 @@ absl::StatusOr<NodeSessions::Outcome> NodeSessions::Admit(
   const auto room = MakeRoom(num_new, session, num_kept, now);
   if (!room.ok() || *room != Room::kIsThere) {
     blocks_.GiveBack(prefix);
+    // Also who is refused comes again, and keeps its age until then.
+    Renew(header.session, now);
     OUTRIDER_RETURN_IF_ERROR(room.status());
-    if (session != nullptr) RenewLease(*session, now);
     return Wait{.comes_soon = *room == Room::kComesSoon};
   }
 

@@ -54,7 +54,8 @@ class NodeSessions {
   // tokens of the delta that were cached before.
   // INVALID_ARGUMENT: one step with two contents, or an impossible delta.
   // RESOURCE_EXHAUSTED: no room now, and when to try again; without a delay,
-  // the session alone needs more than there is. Refusals change nothing.
+  // the session alone needs more than there is. A refusal or a Wait renews the
+  // lease, and changes nothing else.
   absl::StatusOr<Outcome> Admit(const SessionCall& call, Clock::time_point now);
 
   // A pass has run these after what the cache held.
@@ -76,6 +77,8 @@ class NodeSessions {
   // opening.
   bool Truncate(const RequestHeader& header, int length);
   bool Release(const RequestHeader& header);
+  // A call of the session waits, or was refused: its lease begins anew.
+  void Renew(const SessionId& session, Clock::time_point now);
   void Expire(Clock::time_point now);  // drops those whose lease has run out
 
   const NodeSession* Find(const SessionId& session) const;  // or nullptr
@@ -98,7 +101,6 @@ class NodeSessions {
   absl::StatusOr<Room> MakeRoom(int num_blocks, const NodeSession* session,
                                 int num_kept, Clock::time_point now);
   bool IsExpired(const NodeSession& idle, Clock::time_point now) const;
-  void RenewLease(NodeSession& session, Clock::time_point now);
   NodeSession& Open(const RequestHeader& header, NodeSession* session);
   NodeSession* FindMutable(const SessionId& session);
 

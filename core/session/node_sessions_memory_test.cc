@@ -208,6 +208,16 @@ TEST_F(NodeBlocksTest, TheLeaseOfASessionWhoseCallWaitsDoesNotRunOut) {
   EXPECT_TRUE(IsAdmitted(node_.Admit({header, kDigest}, later + seconds(6))));
 }
 
+TEST_F(NodeBlocksTest, TheLeaseOfASessionThatIsRefusedDoesNotRunOut) {
+  MustOpen(1, 4);
+  MustOpen(2, 4);
+  ExpectTryLater(Grow(2, 3, seconds(29)));
+  node_.Expire(kStart + seconds(35));
+  EXPECT_EQ(NumBlocks(1), -1);
+  ASSERT_EQ(NumBlocks(2), 4);
+  EXPECT_TRUE(IsAdmitted(Grow(2, 3, seconds(35))));
+}
+
 TEST_F(NodeBlocksTest, NobodyIsPreemptedInVain) {
   MustOpen(1, 2);
   MustOpen(2, 3);

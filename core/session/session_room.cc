@@ -108,9 +108,11 @@ bool NodeSessions::IsExpired(const NodeSession& idle,
   return now - idle.last_use > options_.lease;
 }
 
-void NodeSessions::RenewLease(NodeSession& session, Clock::time_point now) {
-  session.last_use = now;
-  idle_.splice(idle_.end(), idle_, session.place);
+void NodeSessions::Renew(const SessionId& id, Clock::time_point now) {
+  NodeSession* session = FindMutable(id);
+  if (session == nullptr || session->is_at_work) return;
+  session->last_use = now;
+  idle_.splice(idle_.end(), idle_, session->place);
 }
 
 void NodeSessions::Expire(Clock::time_point now) {
