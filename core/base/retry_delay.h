@@ -35,8 +35,9 @@ inline std::optional<std::chrono::milliseconds> RetryDelayOf(
   return std::chrono::milliseconds(count);
 }
 
-// Whether the call was refused before any work, and only for now. Without a
-// delay RESOURCE_EXHAUSTED is for good: what can never fit.
+// Whether the call was refused, and only for now: before any work, or by a pass
+// that had no memory. Without a delay RESOURCE_EXHAUSTED is for good: what can
+// never fit.
 inline bool IsRefusal(const absl::Status& status) {
   return absl::IsResourceExhausted(status) && RetryDelayOf(status).has_value();
 }

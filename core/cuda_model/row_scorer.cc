@@ -2,13 +2,11 @@
 #include "core/cuda_model/row_scorer.h"
 
 #include <algorithm>
-#include <chrono>
 #include <type_traits>
 #include <utility>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
-#include "core/base/retry_delay.h"
 #include "core/base/status_macros.h"
 #include "core/cuda_model/device_event.h"
 #include "core/cuda_model/device_question.h"
@@ -17,9 +15,6 @@ namespace outrider {
 namespace {
 
 constexpr size_t kArrayAlignment = 256;
-
-// By then others may have given back what they had of the host's memory.
-constexpr std::chrono::milliseconds kRetryDelay(100);
 
 // A token may be on a support and be scored besides.
 int MaxTokensOf(int vocab_size) {
@@ -286,9 +281,8 @@ absl::StatusOr<float*> RowScorer::MakeRow(WantedRow& wanted) {
   const size_t bytes = static_cast<size_t>(options_.vocab_size) * sizeof(float);
   const auto copy = std::static_pointer_cast<float>(rows_.TakeAny(bytes));
   if (copy == nullptr) {
-    return WithRetryDelay(absl::ResourceExhaustedError(absl::StrCat(
-                              "no memory for a row of ", bytes, " bytes")),
-                          kRetryDelay);
+    return absl::ResourceExhaustedError(
+        absl::StrCat("no memory for a row of ", bytes, " bytes"));
   }
   wanted.result.logits = copy;
   ++counters_.num_copied_rows;

@@ -368,6 +368,7 @@ TEST_F(BatchSchedulerTest, AnExtensionThatFailsForgetsItsSessionOnly) {
   results_[1] = absl::ResourceExhaustedError("no memory for the pass");
   RunPass();
   EXPECT_THAT(StatusOf(1), StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_TRUE(IsRefusal(StatusOf(1))) << "is not for good";
   EXPECT_THAT(StatusOf(2), IsOk());
   EXPECT_EQ(scheduler_.sessions().Find(Id(1)), nullptr);
 }
