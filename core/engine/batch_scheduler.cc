@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "core/base/retry_delay.h"
 
 namespace outrider {
 namespace {
@@ -108,7 +109,9 @@ void BatchScheduler::Admit(std::unique_ptr<Job>& job, Clock::time_point now) {
   const bool is_newcomer = live == nullptr && header.incarnation.is_none();
   const bool leaves_room =
       (live != nullptr || is_newcomer) && room_wait_.HoldsBack(live);
-  if (leaves_room && is_newcomer) {
+  const bool leaves_streams_room =
+      !job->holds_up_stream() && room_wait_.AwaitsStream(now);
+  if (is_newcomer && (leaves_room || leaves_streams_room)) {
     End(std::move(job),
         sessions_.TryLater(
             "streams that have begun wait for this node's KV cache"),
@@ -128,8 +131,10 @@ void BatchScheduler::Admit(std::unique_ptr<Job>& job, Clock::time_point now) {
 bool BatchScheduler::HasRoom(std::unique_ptr<Job>& job, const NodeSession* live,
                              Clock::time_point now) {
   const Work::Request& request = job->work->request();
-  absl::StatusOr<NodeSessions::Outcome> outcome = sessions_.Admit(
-      {request.header, request.content_digest, request.num_draft_tokens}, now);
+  absl::StatusOr<NodeSessions::Outcome> outcome =
+      sessions_.Admit({request.header, request.content_digest,
+                       request.num_draft_tokens, request.holds_up_stream},
+                      now);
   if (!outcome.ok()) {
     End(std::move(job), outcome.status(), now);
   } else if (const Miss* miss = std::get_if<Miss>(&*outcome)) {
@@ -140,6 +145,7 @@ bool BatchScheduler::HasRoom(std::unique_ptr<Job>& job, const NodeSession* live,
     return false;
   } else {
     room_wait_.Ended(request.header.session);
+    room_wait_.Settled(request.header.session);
     room_wait_.Changed();  // others may have been preempted, or it was cut
     GiveSession(*job, *std::get<NodeSession*>(*outcome), now);
     to_begin_.push_back(std::move(job));
@@ -193,7 +199,11 @@ bool BatchScheduler::HasBranches(Job& job) {
 void BatchScheduler::End(std::unique_ptr<Job> job, absl::Status why,
                          Clock::time_point now) {
   if (job->session == nullptr) {
-    room_wait_.Ended(job->work->request().header.session);
+    const SessionId& session = job->work->request().header.session;
+    room_wait_.Ended(session);
+    if (IsRefusal(why) && job->holds_up_stream()) {
+      room_wait_.Refused(session, now);
+    }
   }
   room_wait_.Changed();
   if (NodeSession* session = job->session) {
@@ -325,6 +335,7 @@ std::unique_ptr<Job> BatchScheduler::NextEnded() {
 void BatchScheduler::Expire(Clock::time_point now) {
   RenewLeases(waiting_, sessions_, now);
   sessions_.Expire(now);
+  room_wait_.Expire(now);
   room_wait_.Changed();
   UpdateMetrics();
 }
@@ -338,6 +349,7 @@ bool BatchScheduler::Truncate(const RequestHeader& header, int length) {
 
 bool BatchScheduler::Release(const RequestHeader& header) {
   const bool applied = sessions_.Release(header);
+  room_wait_.Settled(header.session);
   if (applied) {
     hold_.Forget(header.session);
     room_wait_.Changed();

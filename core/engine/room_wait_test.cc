@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/engine/room_wait.h"
 
+#include <chrono>
 #include <memory>
 
 #include "core/testing/named_session.h"
@@ -64,6 +65,26 @@ TEST_F(RoomWaitTest, OpeningsAndWorkAheadHoldNobodyBack) {
   room_.FoundNone(opening, nullptr, /*comes_soon=*/true);
   room_.FoundNone(ahead, &old_, /*comes_soon=*/true);
   EXPECT_FALSE(room_.HoldsBack(&young_));
+}
+
+TEST_F(RoomWaitTest, AStreamThatWasRefusedIsAwaitedUntilItHasRoom) {
+  const Job::Clock::time_point start;
+  room_.Refused(old_.id, start);
+  room_.Refused(young_.id, start);
+  room_.Ended(old_.id);  // the call, that is
+  room_.Settled(young_.id);
+  EXPECT_TRUE(room_.AwaitsStream(start));
+  room_.Settled(old_.id);
+  EXPECT_FALSE(room_.AwaitsStream(start));
+}
+
+TEST_F(RoomWaitTest, AStreamThatDoesNotComeAgainIsNotAwaitedForEver) {
+  const Job::Clock::time_point start;
+  const auto end = start + RoomWait::kComesAgain;
+  room_.Refused(old_.id, start);
+  room_.Expire(end - std::chrono::milliseconds(1));
+  EXPECT_TRUE(room_.AwaitsStream(end - std::chrono::milliseconds(1)));
+  EXPECT_FALSE(room_.AwaitsStream(end));
 }
 
 }  // namespace

@@ -112,6 +112,45 @@ TEST_F(SmallCacheTest, WhoWaitsForALongTextHoldsNobodyBack) {
   EXPECT_THAT(RunPass(), ElementsAre(Pair(2, 1), Pair(3, 8)));
 }
 
+// Small prompts would take each block that comes free for a moved stream.
+TEST_F(SmallCacheTest, NoNewStreamOutrunsOneThatHasBegunAndWasRefused) {
+  Open(1, 50);
+  Open(2, 10);
+  Submit(3, 60, {.holds_up_stream = true});  // four blocks; three are free
+  EXPECT_TRUE(IsRefusal(StatusOf(3)));
+  Submit(4, 10);
+  EXPECT_THAT(StatusOf(4), StatusIs(absl::StatusCode::kResourceExhausted,
+                                    HasSubstr("streams that have begun")));
+  scheduler_.Release(Header(2, 0));
+  Submit(3, 60, {.holds_up_stream = true});
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(3, 32)));
+  scheduler_.Release(Header(1, 0));
+  Submit(4, 10);
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(3, 28)));
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(4, 10)));
+}
+
+TEST_F(SmallCacheTest, ARefusedStreamThatStaysAwayKeepsNoNewOneOutForLong) {
+  Open(1, 50);
+  Open(2, 10);
+  Submit(3, 60, {.holds_up_stream = true});
+  now_ += seconds(1);
+  Submit(4, 10);
+  EXPECT_TRUE(IsRefusal(StatusOf(4)));
+  now_ += seconds(1);
+  Submit(4, 10);
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(4, 10)));
+}
+
+TEST_F(SmallCacheTest, ARefusedStreamThatIsReleasedKeepsNobodyOut) {
+  Open(1, 50);
+  Open(2, 10);
+  Submit(3, 60, {.holds_up_stream = true});
+  scheduler_.Release(Header(3, 0));
+  Submit(4, 10);
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(4, 10)));
+}
+
 TEST_F(SmallCacheTest, ADraftIsRefusedAfterASecond) {
   Open(1, 30);
   Submit(3, 40, {.num_more = 9});

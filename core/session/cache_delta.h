@@ -46,8 +46,9 @@ struct RequestHeader {
 // A call, as far as a node's memory of its session is concerned.
 struct SessionCall {
   const RequestHeader& header;
-  uint64_t content_digest = 0;  // identifies the call's bytes
-  int num_draft_tokens = 0;     // go into the cache besides the delta
+  uint64_t content_digest = 0;   // identifies the call's bytes
+  int num_draft_tokens = 0;      // go into the cache besides the delta
+  bool holds_up_stream = false;  // one that has begun
 };
 
 // Whether the stream of the session has begun: there are tokens after its

@@ -92,7 +92,7 @@ absl::StatusOr<NodeSessions::Outcome> NodeSessions::Admit(
   }
   const int num_kept = std::min(NumKvBlocks(keep_length), NumBlocks(session));
   const int num_new = num_wanted - num_kept - static_cast<int>(prefix.size());
-  const auto room = MakeRoom(num_new, session, num_kept, now);
+  const auto room = MakeRoom(call, num_new, session, now);
   if (!room.ok() || *room != Room::kIsThere) {
     blocks_.GiveBack(prefix);
     // Also who is refused comes again, and keeps its age until then.

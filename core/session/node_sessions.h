@@ -97,9 +97,10 @@ class NodeSessions {
                                    const NodeSession* session) const;
   std::optional<Miss> CheckLive(const RequestHeader& header,
                                 const NodeSession* session) const;
-  // Makes so many free, as they are once the session is cut to `num_kept`.
-  absl::StatusOr<Room> MakeRoom(int num_blocks, const NodeSession* session,
-                                int num_kept, Clock::time_point now);
+  // Makes so many free, as they are once the session is cut to keep_length.
+  absl::StatusOr<Room> MakeRoom(const SessionCall& call, int num_blocks,
+                                const NodeSession* session,
+                                Clock::time_point now);
   bool IsExpired(const NodeSession& idle, Clock::time_point now) const;
   NodeSession& Open(const RequestHeader& header, NodeSession* session);
   NodeSession* FindMutable(const SessionId& session);

@@ -39,9 +39,11 @@ class NodeBlocksTest : public ::testing::Test {
             .delta = {keep * kKvBlockLength,
                       TokenSeq(num_blocks * kKvBlockLength, 0)}};
   }
-  Admission Open(uint8_t name, int num_blocks, seconds at = {}) {
+  Admission Open(uint8_t name, int num_blocks, seconds at = {},
+                 bool has_begun = false) {
     const RequestHeader header = Header(name, 1, num_blocks);
-    Admission outcome = node_.Admit({header, kDigest}, kStart + at);
+    Admission outcome = node_.Admit(
+        {header, kDigest, /*num_draft_tokens=*/0, has_begun}, kStart + at);
     if (IsAdmitted(outcome)) {
       RunRound(node_, outcome, header.delta.append_tokens, kStart + at);
     }
@@ -125,6 +127,13 @@ TEST_F(NodeBlocksTest, AnOpeningLeavesTheOthersABlockEach) {
   MustOpen(2, 3);
   ExpectTryLater(Open(3, 2));
   EXPECT_TRUE(IsAdmitted(Open(3, 1)));
+}
+
+TEST_F(NodeBlocksTest, AStreamThatHasBegunElsewhereNeedsItsOwnBlocksAlone) {
+  MustOpen(1, 4);
+  MustOpen(2, 3);
+  ExpectTryLater(Open(3, 4, {}, /*has_begun=*/true));
+  EXPECT_TRUE(IsAdmitted(Open(3, 3, {}, /*has_begun=*/true)));
 }
 
 TEST_F(NodeBlocksTest, ExpiredSessionsMakeRoomTheLongestIdleFirst) {

@@ -49,21 +49,25 @@ struct Younger {
 }  // namespace
 
 absl::StatusOr<NodeSessions::Room> NodeSessions::MakeRoom(
-    int num_blocks, const NodeSession* session, int num_kept,
+    const SessionCall& call, int num_blocks, const NodeSession* session,
     Clock::time_point now) {
   std::vector<KvBlockId> own;  // that the session itself gives
   if (session != nullptr) {
-    own.assign(session->blocks.begin() + num_kept, session->blocks.end());
+    const std::vector<KvBlockId>& all = session->blocks;
+    const size_t num_kept = NumKvBlocks(call.header.delta.keep_length);
+    own.assign(all.begin() + std::min(num_kept, all.size()), all.end());
   }
   const auto num_free = [&](const std::vector<KvBlockId>& coming) {
     return blocks().num_free() + blocks().NumFreedBy(coming);
   };
   const bool is_newcomer = session == nullptr;
+  // Each of the others may need another block in its next round. What has begun
+  // elsewhere waits for these no more than a session of this node does.
+  const int num_left =
+      is_newcomer && !call.holds_up_stream ? num_sessions() : 0;
   const auto has = [&](int num) {
-    if (!is_newcomer) return num >= num_blocks;
-    // Each of the others may need another block in its next round.
-    return num_sessions() < options_.max_sessions &&
-           num >= num_blocks + num_sessions();
+    return (!is_newcomer || num_sessions() < options_.max_sessions) &&
+           num >= num_blocks + num_left;
   };
   for (auto next = idle_.begin(); next != idle_.end() && !has(num_free(own));) {
     NodeSession& idle = **next++;
