@@ -198,29 +198,18 @@ bool BatchScheduler::HasBranches(Job& job) {
 
 void BatchScheduler::End(std::unique_ptr<Job> job, absl::Status why,
                          Clock::time_point now) {
+  room_wait_.Changed();
   if (job->session == nullptr) {
     const SessionId& session = job->work->request().header.session;
     room_wait_.Ended(session);
     if (IsRefusal(why) && job->holds_up_stream()) {
       room_wait_.Refused(session, now);
     }
-  }
-  room_wait_.Changed();
-  if (NodeSession* session = job->session) {
-    const bool opened = job->work->request().header.incarnation.is_none();
-    // An opening that is broken off leaves what nobody has a name for.
-    if (why.ok() || (absl::IsCancelled(why) && !opened)) {
-      Expect(*job, now);
-      sessions_.EndRound(*session, now);
-    } else {
-      hold_.Forget(session->id);
-      if (absl::IsCancelled(why)) {
-        sessions_.Drop(*session);
-      } else {
-        sessions_.Discard(*session);
-      }
-    }
-    job->session = nullptr;
+  } else {
+    // What was admitted fits: what it lacks now, in a pass or beside others, it
+    // may have later.
+    if (absl::IsResourceExhausted(why)) why = sessions_.TryLater(why.message());
+    LeaveSession(*job, why, now);
   }
   // A reply that nobody waits for is lost like a call that ended before it.
   if (job->is_ahead() && (absl::IsCancelled(why) || job->is_cancelled())) {
@@ -241,6 +230,25 @@ void BatchScheduler::End(std::unique_ptr<Job> job, absl::Status why,
   }
   job->ending.status = std::move(why);
   ended_.push_back(std::move(job));
+}
+
+void BatchScheduler::LeaveSession(Job& job, const absl::Status& why,
+                                  Clock::time_point now) {
+  NodeSession& session = *job.session;
+  const bool opened = job.work->request().header.incarnation.is_none();
+  // An opening that is broken off leaves what nobody has a name for.
+  if (why.ok() || (absl::IsCancelled(why) && !opened)) {
+    Expect(job, now);
+    sessions_.EndRound(session, now);
+  } else {
+    hold_.Forget(session.id);
+    if (absl::IsCancelled(why) || job.gives_way()) {
+      sessions_.Drop(session);
+    } else {
+      sessions_.Discard(session);
+    }
+  }
+  job.session = nullptr;
 }
 
 void BatchScheduler::Expect(const Job& job, Clock::time_point now) {
@@ -268,6 +276,10 @@ absl::Status BatchScheduler::ReasonToEnd(const Job& job) const {
   const bool is_released = job.session != nullptr && job.session->is_released;
   if (is_released || job.is_cancelled()) {
     return absl::CancelledError("the caller has gone");
+  }
+  if (job.gives_way()) {
+    return absl::ResourceExhaustedError(
+        "a stream that has begun needs this node's KV cache");
   }
   return absl::OkStatus();
 }

@@ -84,6 +84,7 @@ class BatchScheduler {
   void GiveSession(Job& job, NodeSession& own, Clock::time_point now);
   bool HasBranches(Job& job);  // makes those that it wants, as far as it can
   void End(std::unique_ptr<Job> job, absl::Status why, Clock::time_point now);
+  void LeaveSession(Job& job, const absl::Status& why, Clock::time_point now);
   void Expect(const Job& job, Clock::time_point now);  // its next call
   bool IsSuperseded(const Job& job) const;  // by a newer call of its session
   void CountGoingOn(const Job& job, int change);

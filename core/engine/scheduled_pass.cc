@@ -149,13 +149,7 @@ void BatchScheduler::GoOn(std::unique_ptr<Job> job, Clock::time_point now) {
 
 absl::Status BatchScheduler::TakeIn(
     const Pass::Part& part, absl::Span<PassResults::value_type> results) {
-  for (const auto& result : results) {
-    // A pass that had no memory says nothing of the session, which fits.
-    if (absl::IsResourceExhausted(result.status())) {
-      return sessions_.TryLater(result.status().message());
-    }
-    OUTRIDER_RETURN_IF_ERROR(result.status());
-  }
+  for (const auto& result : results) OUTRIDER_RETURN_IF_ERROR(result.status());
   Job& job = *part.job;
   for (const BranchWant& want : job.want.branches) {
     job.session->branches[want.branch].Extended();

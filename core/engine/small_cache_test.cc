@@ -101,7 +101,7 @@ TEST_F(SmallCacheTest, NoLeaseRunsOutWhileACallWaitsForRoomOrIsHeldBack) {
 }
 
 // A text that is computed from its beginning takes its time.
-TEST_F(SmallCacheTest, WhoWaitsForALongTextHoldsNobodyBack) {
+TEST_F(SmallCacheTest, ADraftThatWaitsForALongTextHoldsNobodyBack) {
   Open(1, 14);
   Open(2, 1);
   Submit(3, 40);  // an opening
@@ -110,6 +110,59 @@ TEST_F(SmallCacheTest, WhoWaitsForALongTextHoldsNobodyBack) {
   Submit(2);
   EndPass();
   EXPECT_THAT(RunPass(), ElementsAre(Pair(2, 1), Pair(3, 8)));
+}
+
+TEST_F(SmallCacheTest, AStreamThatHasBegunWaitsForNoTextOfANewOne) {
+  Open(1, 14);
+  salt_ = "s";
+  Submit(3, 80);  // five blocks; two are left
+  EXPECT_THAT(BeginPass(), ElementsAre(Pair(3, 32)));
+  Submit(1, 40, {.holds_up_stream = true});  // three more
+  EndPass();
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 32)));
+  EXPECT_TRUE(IsRefusal(StatusOf(3)));
+  EXPECT_EQ(scheduler_.sessions().Find(Id(3)), nullptr);
+  RunPass();
+  EXPECT_THAT(StatusOf(1), IsOk());
+  // When it comes again, it goes on where it was ended.
+  scheduler_.Release(Header(1, 0));
+  Submit(3, 80);
+  EXPECT_EQ(scheduler_.metrics().num_reused_tokens, 32);
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(3, 32)));
+  RunPass();
+  EXPECT_THAT(StatusOf(3), IsOk());
+}
+
+TEST_F(SmallCacheTest, ANewTextGivesWayBeforeAStreamIsPreempted) {
+  for (const int name : {1, 2}) Open(name, 14);
+  Submit(3, 40);  // three blocks; three are left
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(3, 32)));
+  Submit(1, 60, {.holds_up_stream = true});  // four
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 32)));
+  EXPECT_TRUE(IsRefusal(StatusOf(3)));
+  EXPECT_EQ(scheduler_.sessions().Find(Id(2))->blocks.size(), 1);
+}
+
+TEST_F(SmallCacheTest, ANewTextGivesWayBesideAStreamThatIsPreempted) {
+  for (const int name : {1, 2}) Open(name, 14);
+  Submit(3, 40);                              // three blocks; three are left
+  Submit(1, 100, {.holds_up_stream = true});  // seven
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 32)));
+  EXPECT_TRUE(IsRefusal(StatusOf(3)));
+  EXPECT_TRUE(scheduler_.sessions().Find(Id(2))->blocks.empty());
+}
+
+TEST_F(SmallCacheTest, OfNewTextsTheYoungestGivesWayAndNoneInVain) {
+  for (const int name : {1, 2}) Open(name, 14);
+  Submit(3, 10);
+  Submit(4, 17);                              // two blocks; three are left
+  Submit(2, 100, {.holds_up_stream = true});  // seven more
+  EXPECT_EQ(scheduler_.sessions().num_preempted(), 0);
+  Submit(1, 80, {.holds_up_stream = true});  // five
+  EXPECT_EQ(scheduler_.sessions().num_preempted(), 1);
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 32)));
+  EXPECT_TRUE(IsRefusal(StatusOf(4)));
+  EXPECT_EQ(StatusOf(3).code(), absl::StatusCode::kUnknown);
 }
 
 // Small prompts would take each block that comes free for a moved stream.
@@ -165,12 +218,14 @@ TEST_F(SmallCacheTest, ADraftIsRefusedAfterASecond) {
   EXPECT_TRUE(RetryDelayOf(StatusOf(1)).has_value());
 }
 
+// Nor is the text of a stream ended that has begun as well.
 TEST_F(SmallCacheTest, WhatHoldsUpAStreamKeepsItsPlace) {
   Open(1, 30);
-  Submit(3, 40, {.num_more = 9});
+  Submit(3, 40, {.num_more = 9, .holds_up_stream = true});
   EXPECT_THAT(RunPass(), ElementsAre(Pair(3, 32)));
   Submit(1, 90, {.holds_up_stream = true});
   while (!endings_.contains(3)) RunPass(milliseconds(400));
+  EXPECT_THAT(StatusOf(3), IsOk());
   EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 32)));
 }
 
@@ -194,11 +249,12 @@ TEST_F(SmallCacheTest, ADraftThatIsHeldBackIsRefusedAsSoon) {
 void SmallCacheTest::RunAllUnderARandomSchedule() {
   std::mt19937 random(3);
   constexpr int kNumSessions = 6;
+  constexpr int kPrompt = 20;
   constexpr int kLength = 90;  // each alone may fill six of the eight blocks
   std::map<int, int> committed;
   std::set<int> calling;
   int num_done = 0;
-  for (int name = 1; name <= kNumSessions; ++name) committed[name] = 20;
+  for (int name = 1; name <= kNumSessions; ++name) committed[name] = kPrompt;
   int step = 0;
   while (num_done < kNumSessions) {
     ASSERT_LT(++step, 100'000);
@@ -211,7 +267,8 @@ void SmallCacheTest::RunAllUnderARandomSchedule() {
       delta.append_tokens = TokenSeq(committed[name] - delta.keep_length, 1);
       endings_.erase(name);
       calling.insert(name);
-      Submit(header, {.num_more = static_cast<int>(random() % 4)});
+      Submit(header, {.num_more = static_cast<int>(random() % 4),
+                      .holds_up_stream = committed[name] > kPrompt});
     }
     if (random() % 2 == 0) BeginPass();
     if (random() % 2 == 0 && !begun_.empty()) {

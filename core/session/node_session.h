@@ -66,9 +66,11 @@ struct NodeSession {
   uint64_t age_rank = 0;            // rises with every session that is opened
   Clock::time_point last_use = {};  // the end of its last call
   bool is_at_work = false;
-  bool begins_anew = false;  // at work: it computes the text from 0 on
-  bool is_released = false;  // goes when its call ends
-  bool is_over = false;      // and its text with it
+  bool begins_anew = false;   // at work: it computes the text from 0 on
+  bool may_give_way = false;  // the same, and its stream has not begun
+  bool gives_way = false;     // to one that has: its call ends between passes
+  bool is_released = false;   // goes when its call ends
+  bool is_over = false;       // and its text with it
   std::list<NodeSession*>::iterator place = {};  // among the idle ones
 };
 

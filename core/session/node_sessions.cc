@@ -117,6 +117,8 @@ absl::StatusOr<NodeSessions::Outcome> NodeSessions::Admit(
   session->last_digest = call.content_digest;
   session->is_at_work = true;
   session->begins_anew = keep_length == 0;
+  session->may_give_way = session->begins_anew && !call.holds_up_stream;
+  session->gives_way = false;
   idle_.erase(session->place);
   return session;
 }

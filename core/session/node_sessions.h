@@ -42,7 +42,7 @@ class NodeSessions {
 
   // Its blocks are held by sessions at work: ask again when one has ended.
   struct Wait {
-    bool comes_soon = false;  // rounds hold enough, and no text's beginning
+    bool comes_soon = false;  // rounds hold enough, or what gives way to it
   };
   // The session, now at work: EndRound or Drop ends that.
   using Outcome = std::variant<NodeSession*, Miss, Wait>;

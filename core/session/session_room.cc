@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "core/base/mutant.h"
 #include "core/session/node_sessions.h"
@@ -17,6 +18,13 @@ std::vector<KvBlockId> Joined(std::vector<KvBlockId> blocks,
   return blocks;
 }
 
+std::vector<NodeSession*> YoungestFirst(std::vector<NodeSession*> sessions) {
+  std::sort(sessions.begin(), sessions.end(), [](const auto* a, const auto* b) {
+    return a->age_rank > b->age_rank;
+  });
+  return sessions;
+}
+
 // The sessions that are younger than one that needs room.
 struct Younger {
   std::vector<NodeSession*> at_rest = {};      // that have blocks
@@ -24,10 +32,12 @@ struct Younger {
   // The same, and those of rounds, which end soon: a text that is computed from
   // its beginning does not.
   std::vector<KvBlockId> blocks = {};
+  std::vector<NodeSession*> texts = {};  // that may give way
   bool is_any_at_work = false;
 
   void Add(NodeSession& session) {
     is_any_at_work = is_any_at_work || session.is_at_work;
+    if (session.is_at_work && session.may_give_way) texts.push_back(&session);
     if (session.is_at_work && session.begins_anew) return;
     blocks = Joined(std::move(blocks), session.blocks);
     for (const Branch& branch : session.branches) {
@@ -37,12 +47,18 @@ struct Younger {
     blocks_at_rest = Joined(std::move(blocks_at_rest), session.blocks);
     at_rest.push_back(&session);
   }
-  std::vector<NodeSession*> YoungestAtRestFirst() const {
-    std::vector<NodeSession*> sorted = at_rest;
-    std::sort(sorted.begin(), sorted.end(), [](const auto* a, const auto* b) {
-      return a->age_rank > b->age_rank;
-    });
-    return sorted;
+  // Chooses as many texts as give enough beside what comes, the youngest first,
+  // and none where all are too few.
+  std::vector<NodeSession*> TextsThatGive(
+      std::vector<KvBlockId> coming,
+      absl::FunctionRef<bool(const std::vector<KvBlockId>&)> is_enough) const {
+    std::vector<NodeSession*> chosen;
+    for (NodeSession* text : YoungestFirst(texts)) {
+      chosen.push_back(text);
+      coming = Joined(std::move(coming), text->blocks);
+      if (is_enough(coming)) return chosen;
+    }
+    return {};
   }
 };
 
@@ -90,15 +106,32 @@ absl::StatusOr<NodeSessions::Room> NodeSessions::MakeRoom(
   for (const auto& [id, other] : sessions_) {
     if (other->age_rank > session->age_rank) younger.Add(*other);
   }
-  if (num_free(Joined(own, younger.blocks_at_rest)) < num_blocks) {
-    if (!younger.is_any_at_work) {
-      return TryLater("this node's KV cache is full of older sessions");
+  const auto is_enough = [&](const std::vector<KvBlockId>& coming) {
+    return num_free(Joined(own, coming)) >= num_blocks;
+  };
+  const bool may_preempt = is_enough(younger.blocks_at_rest);
+  const bool comes_soon = is_enough(younger.blocks);
+  if (call.holds_up_stream) {
+    // A stream that has begun waits for no text of one that has not, nor has it
+    // others preempted that have begun. No two texts end each other: only what
+    // has begun ends any, and no such text is ended. What is computed of one is
+    // found again when it comes back.
+    auto texts = younger.TextsThatGive({}, is_enough);
+    if (texts.empty() && !comes_soon) {
+      texts = younger.TextsThatGive(younger.blocks, is_enough);
     }
-    return num_free(Joined(own, younger.blocks)) >= num_blocks
-               ? Room::kComesSoon
-               : Room::kComesLater;
+    for (NodeSession* text : texts) {
+      num_preempted_ += text->gives_way ? 0 : 1;
+      text->gives_way = true;
+    }
+    if (!texts.empty()) return Room::kComesSoon;
   }
-  for (NodeSession* victim : younger.YoungestAtRestFirst()) {
+  if (!may_preempt) {
+    if (comes_soon) return Room::kComesSoon;
+    if (younger.is_any_at_work) return Room::kComesLater;
+    return TryLater("this node's KV cache is full of older sessions");
+  }
+  for (NodeSession* victim : YoungestFirst(younger.at_rest)) {
     if (num_free(own) >= num_blocks) break;
     ++num_preempted_;
     blocks_.KeepFirst(*victim, 0);
