@@ -89,6 +89,14 @@ SessionVerifier::SessionVerifier(SessionPool& pool, const SessionId& session,
 
 Task<absl::StatusOr<VerifyReply>> SessionVerifier::Verify(
     const VerifyCall& call, Cancellation& cancellation) {
+  num_retries_ = 0;
+  Reply reply = co_await Answer(call, cancellation);
+  if (reply.ok()) reply->num_retries = num_retries_;
+  co_return reply;
+}
+
+Task<absl::StatusOr<VerifyReply>> SessionVerifier::Answer(
+    const VerifyCall& call, Cancellation& cancellation) {
   if (!has_begun_) {
     Reply reply = co_await Open(call, cancellation);
     const bool is_missed =
@@ -101,6 +109,7 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::Verify(
   const bool is_open = !call.header.incarnation.is_none();
   if (is_open && seat_.node().link.is_leaving &&
       Move(call, MoveReason::kDraining)) {
+    ++num_retries_;
     co_return ForgottenReply(call);
   }
   co_return co_await AskUntilAnswered(call, cancellation);
@@ -251,7 +260,11 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskHere(
     const VerifyCall& call, Cancellation& cancellation) {
   for (bool is_first = true;; is_first = false) {
     Reply reply = co_await same_model_.Verify(call, cancellation);
-    if (reply.ok()) seat_.Answered(*reply);
+    if (reply.ok()) {
+      seat_.Answered(*reply);
+    } else {
+      ++num_retries_;
+    }
     if (IsForGood(reply.status())) {
       co_return co_await ReconsiderRefusal(call, reply.status(), cancellation);
     }

@@ -46,10 +46,9 @@ class SessionVerifier final : public VerifyStub {
 
   // IsOutgrown: for some seconds no verifier has had room for the text.
   // RESOURCE_EXHAUSTED with a delay: an opening, and the waiting room is full.
-  // UNAVAILABLE: an opening fails everywhere, or the session would move for the
-  // fourth time in a minute, or only verifiers that it would have to be begun
-  // anew at are left. ABORTED: only other models are. INTERNAL and IsPoison: it
-  // may be what nodes were lost by.
+  // UNAVAILABLE: an opening fails everywhere, or it would be the fourth move in
+  // a minute, or all that are left would have to begin the session anew.
+  // ABORTED: only other models are. INTERNAL and IsPoison: nodes were lost.
   Task<absl::StatusOr<VerifyReply>> Verify(const VerifyCall& call,
                                            Cancellation& cancellation) override;
   // The limit is that of the node of the moment.
@@ -79,6 +78,7 @@ class SessionVerifier final : public VerifyStub {
     SessionVerifier& session;
   };
 
+  Task<Reply> Answer(const VerifyCall& call, Cancellation& cancellation);
   Task<Reply> Open(const VerifyCall& call, Cancellation& cancellation);
   Task<Reply> AskEach(const VerifyCall& call, Cancellation& cancellation);
   Task<Reply> AskUntilAnswered(const VerifyCall& call,
@@ -112,6 +112,7 @@ class SessionVerifier final : public VerifyStub {
   int patience_ = 1;  // times the limit of a step; more after a late one
   bool was_patient_ = false;  // the last step had all the time there is
   bool was_silent_ = false;   // under it the node was, and is to be left
+  int num_retries_ = 0;       // of the call under way
 };
 
 }  // namespace outrider

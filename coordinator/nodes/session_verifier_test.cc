@@ -181,6 +181,33 @@ TEST_F(SessionVerifierTest, AMovedStreamThatFindsNoRoomAnywhereHolds) {
   EXPECT_EQ(pool_->moves().num_held, 0);
 }
 
+// What such a step takes is no time of the network's.
+TEST_F(SessionVerifierTest, AStepSaysHowOftenItWasRefusedLostOrMoved) {
+  Start(/*num_verifiers=*/2, /*num_streams=*/1);
+  Stream& stream = *streams_[0];
+  RunUntil([&] { return HaveAllSteps(10); });
+  EXPECT_EQ(stream.num_retries, 0);
+  for (FakeProcess& process : processes_) {
+    process.refusal = WithRetryDelay(absl::ResourceExhaustedError("full"),
+                                     std::chrono::seconds(1));
+  }
+  RunUntil([&] { return pool_->moves().num_held == 1; });
+  for (FakeProcess& process : processes_) process.refusal = absl::OkStatus();
+  RunUntil([&] { return HaveAllSteps(20); });
+  EXPECT_EQ(stream.num_retries, 1);
+  RunUntil([&] { return HaveAllSteps(30) && InFlight() != nullptr; });
+  InFlight()->Die();
+  RunUntil([&] { return HaveAllSteps(40); });
+  EXPECT_EQ(NumMoves(MoveReason::kLost), 1);
+  EXPECT_EQ(stream.num_retries, 2);
+  Restart(/*after=*/milliseconds(100));
+  RunUntil([&] { return HaveAllSteps(60) && InFlight() != nullptr; });
+  InFlight()->is_draining = true;
+  RunToEnd();
+  EXPECT_EQ(NumMoves(MoveReason::kDraining), 1);
+  EXPECT_EQ(stream.num_retries, 3);
+}
+
 // A roll-out of nodes is orderly, and says nothing of the session.
 TEST_F(SessionVerifierTest, AStreamDrainsAwayMoreOftenThanItMayLoseVerifiers) {
   num_steps_ = 1000;

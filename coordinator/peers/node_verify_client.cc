@@ -43,6 +43,7 @@ Task<absl::StatusOr<ScoredDraft>> NodeVerifyClient::Score(Session& session,
     link.compute_seconds += reply.header.compute_seconds;
     link.own_seconds += reply.header.own_seconds;
     link.queue_seconds += reply.header.queue_seconds;
+    link.num_failures += reply.num_retries;
     if (const Miss* miss = std::get_if<Miss>(&reply.outcome)) {
       RecoverFrom(*miss, cache, link);
       // One that comes as another verifier takes fewer is no failure.
@@ -57,7 +58,8 @@ Task<absl::StatusOr<ScoredDraft>> NodeVerifyClient::Score(Session& session,
                                               .random = session.coins()}));
     link.call_seconds = watch.seconds();
     const bool is_opening = call.header.incarnation.is_none();
-    if (run_ != nullptr && !is_opening && link.num_misses() == 0) {
+    const bool is_ordinary = link.num_misses() == 0 && link.num_failures == 0;
+    if (run_ != nullptr && !is_opening && is_ordinary) {
       run_->Learn(
           {.link = link,
            .num_drafts = draft.length(),

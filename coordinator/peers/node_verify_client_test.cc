@@ -271,6 +271,25 @@ TEST_F(NodeVerifyClientTest, ALostSessionGetsTheSameDraftsAgain) {
   EXPECT_EQ(link_.num_misses(), 1);
 }
 
+// It may have held for minutes, whichever verifier answers it then.
+TEST_F(NodeVerifyClientTest, ACallThatWasSentAgainIsNoOrdinaryOne) {
+  struct CountingRun final : public RunLength {
+    int Next() const override { return 1; }
+    void Learn(const Call&) override { ++num_learned; }
+    int num_learned = 0;
+  };
+  CountingRun run;
+  NodeVerifyClient client(stub_, ReplyFormat::kTokens, &run);
+  ASSERT_THAT(Score(), IsOk());  // opens it
+  for (const int num_retries : {0, 2}) {
+    Forge([&](VerifyReply& reply) { reply.num_retries = num_retries; });
+    const auto scored = RunTask(client.Score(session_, draft_));
+    ASSERT_THAT(scored.status(), IsOk());
+    EXPECT_EQ(scored->link.num_failures, num_retries);
+  }
+  EXPECT_EQ(run.num_learned, 1);
+}
+
 TEST_F(NodeVerifyClientTest, AVerifierThatOnlyMissesHasFailed) {
   Forge([](VerifyReply& reply) { reply.outcome = Miss(); });
   EXPECT_THAT(Score(), StatusIs(absl::StatusCode::kUnavailable));

@@ -291,6 +291,17 @@ TEST_F(OptionalDraftClientTest, ADrafterThatIsFarTooSlowIsLeftAlone) {
   EXPECT_EQ(last_.link.num_failures, 0);
 }
 
+// A session that held tells nothing of the verifier's pace to all the others.
+TEST_F(OptionalDraftClientTest, RoundsWhoseVerifierFailedAreNotLearned) {
+  Fill();
+  RoundStats round = RoundOf(0.5);
+  round.verifier.num_failures = 1;
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_EQ(NumDrafted(), 2);
+    client_.Learn(round);
+  }
+}
+
 TEST_F(OptionalDraftClientTest, AFixedKStaysWhereItCostsALittle) {
   Fill();
   for (int i = 0; i < 100; ++i) {

@@ -108,6 +108,9 @@ struct VerifyReply {
   std::optional<ModelIdentity> model = {};  // of the node, where it says so
   int64_t wire_bytes = 0;  // both directions; set by the transport
   int64_t sent_bytes = 0;  // the request's share of them
+  // How often the call was refused, failed or moved before this answer: what it
+  // took says nothing of the network then. Set by who sends it again.
+  int num_retries = 0;
 };
 
 }  // namespace outrider

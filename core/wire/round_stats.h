@@ -59,7 +59,7 @@ struct RoundStats {
     int64_t sent_bytes = 0;      // of them, to the node
     int num_messages = 0;        // requests and replies, of misses too
     std::array<int, std::size(kMissReasons)> misses = {};  // by their reasons
-    int num_failures = 0;
+    int num_failures = 0;    // of a verifier: refusals, retries and moves
     int64_t num_reused = 0;  // tokens that the node had from other sessions
 
     int num_misses() const {

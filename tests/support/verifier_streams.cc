@@ -60,6 +60,7 @@ Task<void> VerifierStreams::Run(Stream& stream) {
       stream.end = reply.status();
       co_return;
     }
+    stream.num_retries += reply->num_retries;
     ++call.header.step;
     if (std::holds_alternative<Miss>(reply->outcome)) {
       call.header.incarnation = {};

@@ -30,6 +30,7 @@ class VerifierStreams : public ::testing::Test {
     SessionId id;
     int num_steps = 0;                     // answered
     int num_drafts = 0;                    // of the last step
+    int num_retries = 0;                   // of all steps
     std::optional<absl::Status> end = {};  // none: it runs
   };
 
