@@ -16,7 +16,7 @@
 namespace outrider {
 
 // Tells nodes of sessions that have ended, while nobody waits for it, and then
-// the waiting room that a verifier has room. Thread-safe.
+// the waiting room that their verifier has room. Thread-safe.
 class NodeReleases {
  public:
   // The room must outlive it.
@@ -49,11 +49,12 @@ class NodeReleases {
  private:
   template <typename NodeType>
   Task<void> Tell(Seat<NodeType> seat, RequestHeader header) {
+    const NodeType* const node = seat.get();
     ++seat->link.num_ended;
     co_await seat->cache->Release(std::move(header), closing_);
     --seat->link.num_ended;
     seat.reset();
-    if constexpr (std::is_same_v<NodeType, VerifierNode>) room_.Call();
+    if constexpr (std::is_same_v<NodeType, VerifierNode>) room_.Call(node);
     MutexLock lock(mu_);  // the last use of this object
     --num_running_;
     ended_.NotifyAll();

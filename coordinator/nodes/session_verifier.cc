@@ -126,7 +126,7 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::Open(
     }
     if (absl::IsDeadlineExceeded(status) && !was_patient_) continue;
     if (!IsRefusal(status)) co_return reply;
-    if (place_ == nullptr) place_ = pool_.waiting_room().Enter();
+    if (place_ == nullptr) place_ = pool_.waiting_room().Enter({});
     if (place_ == nullptr) co_return reply;
     co_await place_->Wait(pool_.timer(),
                           JitteredRetryDelay(status, session_, attempt),
@@ -185,6 +185,7 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskUntilAnswered(
     const VerifyCall& call, Cancellation& cancellation) {
   const bool is_open = !call.header.incarnation.is_none();
   std::optional<Held> held;
+  std::unique_ptr<WaitingRoom::Place> place;
   std::optional<Clock::time_point> unserved_since;
   Nodes full;  // those that have refused it since it slept
   milliseconds pause = kFirstPause;
@@ -206,10 +207,20 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskUntilAnswered(
             << "holds, as no verifier has room for it: " << status;
         held.emplace(pool_.moves());
       }
-      co_await pool_.timer().Sleep(
-          JitteredRetryDelay(status, session_, attempt), cancellation);
+      if (has_begun_ && place == nullptr) {
+        place = pool_.waiting_room().Enter(
+            {.kind = WaitingRoom::Kind::kHeld,
+             .at = is_open ? &seat_.node() : nullptr});
+      }
+      const auto delay = JitteredRetryDelay(status, session_, attempt);
+      if (place != nullptr) {
+        co_await place->Wait(pool_.timer(), delay, cancellation);
+      } else {
+        co_await pool_.timer().Sleep(delay, cancellation);
+      }
       continue;
     }
+    place.reset();  // it does not wait for room
     const std::optional<MoveReason> reason = ReasonOf(status);
     if (!reason.has_value()) co_return reply;
     // A suspect stays with those who know that it is one, as if it had begun.

@@ -262,6 +262,26 @@ TEST_F(RefusedSessionTest, AnOpeningIsSentAgainWhenTheRefusalSays) {
   ExpectAskedWhenItSays();
 }
 
+// Each would sleep for a second, and what is new take the room meanwhile.
+TEST_F(RefusedSessionTest, StreamsThatHoldGoOnFirstWhereASessionLeaves) {
+  for (int i = 0; i < 2; ++i) AddStream();
+  RunUntil([&] { return HaveAllSteps(3); });
+  Fill();
+  Stream& added = AddStream();
+  RunUntil([&] {
+    return pool_->moves().num_held == 2 &&
+           pool_->waiting_room().num_waiting() == 1;
+  });
+  processes_[0].refusal = absl::OkStatus();
+  const auto begin = loop_.elapsed();
+  const int num_steps[] = {streams_[0]->num_steps, streams_[1]->num_steps};
+  pool_->releases().Release(pool_->ChooseVerifier({}, {}).seat, {});
+  RunUntil([&] { return added.num_steps == 1; });
+  EXPECT_LT(loop_.elapsed() - begin, milliseconds(100));
+  for (int i = 0; i < 2; ++i) EXPECT_GT(streams_[i]->num_steps, num_steps[i]);
+  RunToEnd();
+}
+
 // The pool has asked it since, and it knows the stream no more.
 TEST_F(SessionVerifierTest, AVerifierThatIsBackAndTakesFewerDraftsHasThem) {
   num_drafts_ = 4;

@@ -22,37 +22,66 @@ Task<void> WaitingRoom::Place::Wait(Timer& timer,
   is_called_ = false;
 }
 
-std::unique_ptr<WaitingRoom::Place> WaitingRoom::Enter() {
+std::unique_ptr<WaitingRoom::Place> WaitingRoom::Enter(const Guest& guest) {
   MutexLock lock(mu_);
-  if (static_cast<int>(places_.size()) >= max_waiting_) return nullptr;
-  auto place = std::make_unique<Place>(*this);
-  places_.push_back(place.get());
+  if (guest.kind == Kind::kNew && NumWaiting() >= max_waiting_) return nullptr;
+  auto place = std::make_unique<Place>(*this, guest);
+  const auto behind = std::find_if(
+      places_.begin(), places_.end(),
+      [&](const Place* other) { return other->guest_.kind > guest.kind; });
+  places_.insert(behind, place.get());
   return place;
 }
 
-void WaitingRoom::Call() {
+void WaitingRoom::Call(const VerifierNode* verifier) {
   MutexLock lock(mu_);
-  CallLocked();
+  CallFor(verifier);
 }
 
 int WaitingRoom::num_waiting() const {
   MutexLock lock(mu_);
-  return static_cast<int>(places_.size());
+  return NumWaiting();
+}
+
+int WaitingRoom::NumWaiting() const {
+  return static_cast<int>(std::count_if(
+      places_.begin(), places_.end(),
+      [](const Place* place) { return place->guest_.kind != Kind::kHeld; }));
 }
 
 void WaitingRoom::Leave(const Place& place) {
   MutexLock lock(mu_);
   std::erase(places_, &place);
-  CallLocked();
+  if (place.guest_.kind == Kind::kHeld) {
+    CallFor(place.guest_.at);
+  } else {
+    CallNew();
+  }
 }
 
-void WaitingRoom::CallLocked() {
+void WaitingRoom::CallFor(const VerifierNode* verifier) {
+  bool is_needed = false;
+  for (Place* place : places_) {
+    const Guest& guest = place->guest_;
+    if (guest.kind != Kind::kHeld) break;
+    if (guest.at != nullptr && guest.at != verifier) continue;
+    is_needed = true;
+    if (!place->is_called_) return Wake(*place);
+  }
+  if (!is_needed) CallNew();
+}
+
+void WaitingRoom::CallNew() {
   const auto next =
-      std::find_if(places_.begin(), places_.end(),
-                   [](const Place* place) { return !place->is_called_; });
-  if (next == places_.end()) return;
-  (*next)->is_called_ = true;
-  if ((*next)->sleep_ != nullptr) (*next)->sleep_->Cancel();
+      std::find_if(places_.begin(), places_.end(), [](const Place* place) {
+        return place->guest_.kind != Kind::kHeld && !place->is_called_;
+      });
+  if (next != places_.end()) Wake(**next);
+}
+
+void WaitingRoom::Wake(Place& place) {
+  place.is_called_ = true;
+  if (place.sleep_ != nullptr) place.sleep_->Cancel();
 }
 
 }  // namespace outrider

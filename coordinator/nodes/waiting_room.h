@@ -13,15 +13,27 @@
 
 namespace outrider {
 
-// New sessions that no verifier has room for yet, no more than a limit, in the
-// order in which they came. Thread-safe.
+struct VerifierNode;
+
+// Sessions that no verifier has room for at the time. Those that have begun are
+// called first, and of each kind who came first. Thread-safe.
 class WaitingRoom {
  public:
+  enum class Kind {
+    kHeld,  // it has begun, and so has a place however many there are
+    kNew,
+  };
+  struct Guest {
+    Kind kind = Kind::kNew;
+    // The one verifier that it can go on at; null: any.
+    const VerifierNode* at = nullptr;
+  };
+
   // One session's place. Used by one coroutine at a time; must not outlive the
   // room.
   class Place {
    public:
-    explicit Place(WaitingRoom& room) : room_(room) {}
+    Place(WaitingRoom& room, const Guest& guest) : room_(room), guest_(guest) {}
     Place(const Place&) = delete;
     // Calls the next one: where there was room for one there may be more.
     ~Place() { room_.Leave(*this); }
@@ -35,27 +47,34 @@ class WaitingRoom {
     friend class WaitingRoom;
 
     WaitingRoom& room_;
+    const Guest guest_;
     // The room's mutex guards these.
     bool is_called_ = false;         // since it last went to ask
     Cancellation* sleep_ = nullptr;  // where it sleeps
   };
 
+  // No more new ones than `max_waiting` wait.
   explicit WaitingRoom(int max_waiting) : max_waiting_(max_waiting) {}
 
-  // Null where all places are taken.
-  std::unique_ptr<Place> Enter();
-  // A verifier may have room: who came first, of those that do not know of any
-  // yet, goes and asks.
-  void Call();
-  int num_waiting() const;
+  // Null where all places for such a guest are taken.
+  std::unique_ptr<Place> Enter(const Guest& guest);
+  // The verifier may have room: the first of those that may go there, and do
+  // not know of any yet, goes and asks. What one that has begun needs is for no
+  // new one, whether it knows already or not.
+  void Call(const VerifierNode* verifier);
+  int num_waiting() const;  // that have not begun
 
  private:
   void Leave(const Place& place);
-  void CallLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void CallFor(const VerifierNode* verifier) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void CallNew() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  static void Wake(Place& place);
+  int NumWaiting() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
 
   const int max_waiting_;
   mutable Mutex mu_;
-  std::vector<Place*> places_ ABSL_GUARDED_BY(mu_);  // as they came
+  // They are in the order in which they are called.
+  std::vector<Place*> places_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace outrider

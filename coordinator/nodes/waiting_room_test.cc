@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "coordinator/nodes/node.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/event_loop.h"
@@ -39,8 +40,13 @@ class WaitingRoomTest : public ::testing::Test {
     return loop_.elapsed() < kLong ? left_ : std::vector<int>();
   }
 
+  Place Hold(const VerifierNode* at) {
+    return room_.Enter({.kind = WaitingRoom::Kind::kHeld, .at = at});
+  }
+
   EventLoop loop_;
   LoopTimer timer_{loop_};
+  VerifierNode here_, there_;
   WaitingRoom room_{/*max_waiting=*/3};
   Cancellation cancellation_;
   std::vector<int> left_;
@@ -48,24 +54,24 @@ class WaitingRoomTest : public ::testing::Test {
 
 TEST_F(WaitingRoomTest, HasNoMorePlacesThanItsLimit) {
   std::vector<Place> places;
-  for (int i = 0; i < 3; ++i) places.push_back(room_.Enter());
-  EXPECT_EQ(room_.Enter(), nullptr);
+  for (int i = 0; i < 3; ++i) places.push_back(room_.Enter({}));
+  EXPECT_EQ(room_.Enter({}), nullptr);
   EXPECT_EQ(room_.num_waiting(), 3);
   places.pop_back();
   EXPECT_EQ(room_.num_waiting(), 2);
-  EXPECT_NE(room_.Enter(), nullptr);
+  EXPECT_NE(room_.Enter({}), nullptr);
 }
 
 TEST_F(WaitingRoomTest, OneCallBringsTheFirstAndItsLeavingTheNext) {
-  for (int i = 0; i < 3; ++i) StartDetached(WaitAndLeave(room_.Enter(), i));
-  room_.Call();
+  for (int i = 0; i < 3; ++i) StartDetached(WaitAndLeave(room_.Enter({}), i));
+  room_.Call(&here_);
   EXPECT_THAT(AwaitThatLeft(3), ElementsAre(0, 1, 2));
 }
 
 TEST_F(WaitingRoomTest, TwoCallsAtOnceBringTwo) {
-  const Place first = room_.Enter(), second = room_.Enter();
-  room_.Call();
-  room_.Call();
+  const Place first = room_.Enter({}), second = room_.Enter({});
+  room_.Call(&here_);
+  room_.Call(&here_);
   StartDetached(Wait(*second, 2));
   EXPECT_THAT(AwaitThatLeft(1), ElementsAre(2));
   StartDetached(Wait(*first, 1));
@@ -73,17 +79,55 @@ TEST_F(WaitingRoomTest, TwoCallsAtOnceBringTwo) {
 }
 
 TEST_F(WaitingRoomTest, ACallWhileTheFirstAsksIsHeardWhenItComesBack) {
-  const Place first = room_.Enter();
-  room_.Call();
+  const Place first = room_.Enter({});
+  room_.Call(&here_);
   StartDetached(Wait(*first, 1));
   EXPECT_THAT(AwaitThatLeft(1), ElementsAre(1));
 }
 
+TEST_F(WaitingRoomTest, WhatHasBegunIsCalledBeforeAllThatIsNew) {
+  StartDetached(WaitAndLeave(room_.Enter({}), 3));
+  StartDetached(WaitAndLeave(Hold(&here_), 1));
+  StartDetached(WaitAndLeave(Hold(/*at=*/nullptr), 2));
+  room_.Call(&here_);
+  EXPECT_THAT(AwaitThatLeft(1), ElementsAre(1));
+  EXPECT_THAT(AwaitThatLeft(3), ElementsAre(1, 2, 3));
+}
+
+// It would be told in vain, and the room is another's to take.
+TEST_F(WaitingRoomTest, WhatHasBegunElsewhereIsNotCalled) {
+  StartDetached(WaitAndLeave(Hold(&there_), 1));
+  StartDetached(WaitAndLeave(room_.Enter({}), 2));
+  room_.Call(&here_);
+  EXPECT_THAT(AwaitThatLeft(1), ElementsAre(2));
+  room_.Call(&there_);
+  EXPECT_THAT(AwaitThatLeft(2), ElementsAre(2, 1));
+}
+
+TEST_F(WaitingRoomTest, WhatOneThatHasBegunNeedsIsForNoNewOne) {
+  const Place held = Hold(&here_);
+  StartDetached(WaitAndLeave(room_.Enter({}), 2));
+  room_.Call(&here_);
+  room_.Call(&here_);  // while it goes and asks
+  StartDetached(Wait(*held, 1));
+  EXPECT_THAT(AwaitThatLeft(1), ElementsAre(1));
+  EXPECT_EQ(room_.num_waiting(), 1);
+}
+
+TEST_F(WaitingRoomTest, AnyNumberThatHaveBegunHavePlaces) {
+  std::vector<Place> places;
+  for (int i = 0; i < 5; ++i) places.push_back(Hold(&here_));
+  EXPECT_EQ(room_.num_waiting(), 0);
+  for (int i = 0; i < 3; ++i) places.push_back(room_.Enter({}));
+  EXPECT_EQ(room_.Enter({}), nullptr);
+  EXPECT_NE(places[4], nullptr);
+}
+
 TEST_F(WaitingRoomTest, WhoIsCancelledWaitsNoLonger) {
-  StartDetached(WaitAndLeave(room_.Enter(), 1));
+  StartDetached(WaitAndLeave(room_.Enter({}), 1));
   cancellation_.Cancel();
   EXPECT_THAT(AwaitThatLeft(1), ElementsAre(1));
-  StartDetached(WaitAndLeave(room_.Enter(), 2));
+  StartDetached(WaitAndLeave(room_.Enter({}), 2));
   EXPECT_THAT(AwaitThatLeft(2), ElementsAre(1, 2));
 }
 

@@ -309,7 +309,7 @@ TEST_F(NodePoolTest, ASessionThatLeavesItsVerifierCallsWhoWaitsForRoom) {
   Start();
   ASSERT_TRUE(BecomeReady(1, 0));
   auto choice = pool_->ChooseVerifier(SessionId::Random(), /*fits=*/{});
-  const auto place = pool_->waiting_room().Enter();
+  const auto place = pool_->waiting_room().Enter({});
   std::latch called(1);
   StartDetached(WaitForAnHour(*place, pool_->timer(), called));
   pool_->releases().Release(std::move(choice.seat),
