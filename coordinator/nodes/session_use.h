@@ -14,6 +14,7 @@ struct SessionUse {
   int max_length = 0;  // of its text
   // How many a round may have; another node may take fewer.
   int max_draft_tokens = 0;
+  bool is_resumed = false;  // it began elsewhere, and is no newcomer here
   ReplyFormat reply_format = ReplyFormat::kFull;
   RuleKind rule = RuleKind::kRejection;
 };

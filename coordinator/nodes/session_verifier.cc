@@ -115,6 +115,11 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::Answer(
   co_return co_await AskUntilAnswered(call, cancellation);
 }
 
+WaitingRoom::Guest SessionVerifier::AsGuest() const {
+  return {.kind = seat_.use().is_resumed ? WaitingRoom::Kind::kResumed
+                                         : WaitingRoom::Kind::kNew};
+}
+
 Task<absl::StatusOr<VerifyReply>> SessionVerifier::Open(
     const VerifyCall& call, Cancellation& cancellation) {
   for (uint64_t attempt = 0;; ++attempt) {
@@ -126,7 +131,7 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::Open(
     }
     if (absl::IsDeadlineExceeded(status) && !was_patient_) continue;
     if (!IsRefusal(status)) co_return reply;
-    if (place_ == nullptr) place_ = pool_.waiting_room().Enter({});
+    if (place_ == nullptr) place_ = pool_.waiting_room().Enter(AsGuest());
     if (place_ == nullptr) co_return reply;
     co_await place_->Wait(pool_.timer(),
                           JitteredRetryDelay(status, session_, attempt),

@@ -21,7 +21,6 @@
 namespace outrider {
 
 // One session's verifier, whichever node that is at the time.
-//
 // An opening that a node refuses, or fails at, is sent to another that is
 // ready; where all refuse, it waits in the pool's waiting room.
 //
@@ -79,6 +78,7 @@ class SessionVerifier final : public VerifyStub {
   };
 
   Task<Reply> Answer(const VerifyCall& call, Cancellation& cancellation);
+  WaitingRoom::Guest AsGuest() const;
   Task<Reply> Open(const VerifyCall& call, Cancellation& cancellation);
   Task<Reply> AskEach(const VerifyCall& call, Cancellation& cancellation);
   Task<Reply> AskUntilAnswered(const VerifyCall& call,

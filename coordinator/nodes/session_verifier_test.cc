@@ -282,6 +282,19 @@ TEST_F(RefusedSessionTest, StreamsThatHoldGoOnFirstWhereASessionLeaves) {
   RunToEnd();
 }
 
+TEST_F(RefusedSessionTest, AStreamThatIsResumedComesBeforeWhatIsNew) {
+  Fill();
+  Stream& added = AddStream();
+  use_.is_resumed = true;
+  Stream& resumed = AddStream();
+  EXPECT_EQ(pool_->waiting_room().num_waiting(), 2);
+  processes_[0].refusal = absl::OkStatus();
+  pool_->releases().Release(pool_->ChooseVerifier({}, {}).seat, {});
+  RunUntil([&] { return resumed.num_steps == 1; });
+  EXPECT_EQ(added.num_steps, 0);
+  RunToEnd();
+}
+
 // The pool has asked it since, and it knows the stream no more.
 TEST_F(SessionVerifierTest, AVerifierThatIsBackAndTakesFewerDraftsHasThem) {
   num_drafts_ = 4;

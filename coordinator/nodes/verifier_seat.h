@@ -47,6 +47,7 @@ class VerifierSeat {
   void Correct(const NodeDescription& said) { description_ = said; }
   // Is called before the first step.
   void set_use(const SessionUse& use) { use_ = use; }
+  const SessionUse& use() const { return use_; }
   bool may_move() const { return !moves_.IsReached(Clock::now()); }
 
   // Goes to another node with an opening that no node has answered: to none of
@@ -80,8 +81,7 @@ class VerifierSeat {
 
   // Tells a node that was left, and does not wait for it.
   void Leave(Seat<VerifierNode> seat, const VerifyCall& call);
-  // The last use of this object.
-  void Release(RequestHeader header);
+  void Release(RequestHeader header);  // the last use of this object
   LogFields FieldsOf(const VerifyCall& call) const;
 
  private:

@@ -2,6 +2,7 @@
 #include "coordinator/nodes/waiting_room.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "core/base/child_cancellation.h"
 
@@ -23,8 +24,10 @@ Task<void> WaitingRoom::Place::Wait(Timer& timer,
 }
 
 std::unique_ptr<WaitingRoom::Place> WaitingRoom::Enter(const Guest& guest) {
+  const int64_t most =
+      int64_t{max_waiting_} * (guest.kind == Kind::kResumed ? 2 : 1);
   MutexLock lock(mu_);
-  if (guest.kind == Kind::kNew && NumWaiting() >= max_waiting_) return nullptr;
+  if (guest.kind != Kind::kHeld && NumWaiting() >= most) return nullptr;
   auto place = std::make_unique<Place>(*this, guest);
   const auto behind = std::find_if(
       places_.begin(), places_.end(),

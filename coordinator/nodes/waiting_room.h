@@ -15,12 +15,13 @@ namespace outrider {
 
 struct VerifierNode;
 
-// Sessions that no verifier has room for at the time. Those that have begun are
-// called first, and of each kind who came first. Thread-safe.
+// Sessions that no verifier has room for at the time. They are called in the
+// order of their kinds, and of each as they came. Thread-safe.
 class WaitingRoom {
  public:
   enum class Kind {
-    kHeld,  // it has begun, and so has a place however many there are
+    kHeld,     // it has begun, and so has a place however many there are
+    kResumed,  // it began at another coordinator, or its client says so
     kNew,
   };
   struct Guest {
@@ -53,7 +54,7 @@ class WaitingRoom {
     Cancellation* sleep_ = nullptr;  // where it sleeps
   };
 
-  // No more new ones than `max_waiting` wait.
+  // No new one enters where so many wait, and no resumed one beyond twice that.
   explicit WaitingRoom(int max_waiting) : max_waiting_(max_waiting) {}
 
   // Null where all places for such a guest are taken.

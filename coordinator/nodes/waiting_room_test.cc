@@ -123,6 +123,23 @@ TEST_F(WaitingRoomTest, AnyNumberThatHaveBegunHavePlaces) {
   EXPECT_NE(places[4], nullptr);
 }
 
+// Any client can say that it resumes.
+TEST_F(WaitingRoomTest, WhatIsResumedHasAsManyPlacesBesideAndIsCalledFirst) {
+  std::vector<Place> places;
+  for (int i = 0; i < 2; ++i) places.push_back(room_.Enter({}));
+  StartDetached(WaitAndLeave(room_.Enter({}), 2));
+  const WaitingRoom::Guest resumed = {.kind = WaitingRoom::Kind::kResumed};
+  StartDetached(WaitAndLeave(room_.Enter(resumed), 1));
+  for (int i = 0; i < 2; ++i) places.push_back(room_.Enter(resumed));
+  EXPECT_NE(places.back(), nullptr);
+  EXPECT_EQ(room_.Enter(resumed), nullptr);
+  EXPECT_EQ(room_.num_waiting(), 6);
+  room_.Call(&here_);
+  EXPECT_THAT(AwaitThatLeft(1), ElementsAre(1));
+  places.clear();
+  EXPECT_THAT(AwaitThatLeft(2), ElementsAre(1, 2));
+}
+
 TEST_F(WaitingRoomTest, WhoIsCancelledWaitsNoLonger) {
   StartDetached(WaitAndLeave(room_.Enter({}), 1));
   cancellation_.Cancel();

@@ -62,7 +62,8 @@ void AddNodeFlags(CLI::App& app, CoordinatorFlags& flags) {
 void AddServingFlags(CLI::App& app, CoordinatorFlags& flags) {
   app.option_defaults()->group("Serving");
   app.add_option("--max-sessions", flags.service.max_sessions,
-                 "generations at the same time")
+                 "generations at the same time; streams that are resumed have "
+                 "as many places beside")
       ->check(WholeNumberIn(1, 1 << 20))
       ->capture_default_str();
   app.add_option("--max-waiting", flags.nodes.max_waiting,

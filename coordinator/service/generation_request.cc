@@ -303,6 +303,10 @@ absl::StatusOr<std::vector<TokenId>> ParseDelivered(
 
 }  // namespace
 
+bool IsResume(const v1::GenerateRequest& proto) {
+  return proto.delivered().ids_size() > 0;
+}
+
 std::optional<WantedModel> WantedModelOf(const v1::GenerateRequest& proto) {
   if (!proto.has_model()) return std::nullopt;
   SamplingParams sampling;

@@ -42,6 +42,8 @@ struct GenerationRequest {
   std::string cache_salt = {};
 };
 
+// Whether it goes on with a stream that has delivered something.
+bool IsResume(const v1::GenerateRequest& proto);
 // Which model a resume asks for; nothing where the request names none.
 std::optional<WantedModel> WantedModelOf(const v1::GenerateRequest& proto);
 

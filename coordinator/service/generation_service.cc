@@ -44,6 +44,12 @@ GenerationUpdate FirstUpdate(const GenerationRequest& request,
       .first_index = static_cast<int>(request.delivered.size())};
 }
 
+// What has begun is to go on, however many new ones are to be read.
+Worker::Urgency UrgencyOf(const v1::GenerateRequest& proto) {
+  return IsResume(proto) ? Worker::Urgency::kUrgent
+                         : Worker::Urgency::kOrdinary;
+}
+
 std::vector<TokenId> EndTokensOf(const GenerationRequest& request) {
   std::vector<TokenId> tokens = request.eos_ids;
   tokens.insert(tokens.end(), request.stop_token_ids.begin(),
@@ -128,16 +134,19 @@ Task<void> GenerationServiceImpl::Run(
     std::shared_ptr<Cancellation> cancellation) {
   CoordinatorMetrics::Tally tally(parts_.metrics);
   const Call call = {.name = name, .writer = writer, .tally = tally};
-  if (absl::Status status = running_.Enter(cancellation); !status.ok()) {
-    Refuse(call, status);
+  const absl::Status entered = running_.Enter(
+      cancellation, IsResume(proto) ? RunningGenerations::Kind::kResumed
+                                    : RunningGenerations::Kind::kNew);
+  if (!entered.ok()) {
+    Refuse(call, entered);
     co_return;
   }
   writer.CountAmong(streams_);
-  co_await preparing_.TakeTurn();
+  co_await preparing_.TakeTurn(UrgencyOf(proto));
   if (co_await RunOnPair(proto, call, cancellation, /*is_first=*/true) ==
       Outcome::kReplaced) {
     co_await AwaitVerifier(parts_.pool, *cancellation);
-    co_await preparing_.TakeTurn();
+    co_await preparing_.TakeTurn(UrgencyOf(proto));
     co_await RunOnPair(proto, call, cancellation, /*is_first=*/false);
   }
   running_.Leave(cancellation);
@@ -158,7 +167,7 @@ Task<absl::StatusOr<NodePool::Pair>> GenerationServiceImpl::Assign(
       << "holds, as no verifier is ready to resume it";
   pair = co_await HoldForVerifier(parts_.pool, assign, options_.resume_patience,
                                   cancellation);
-  co_await preparing_.TakeTurn();
+  co_await preparing_.TakeTurn(UrgencyOf(proto));
   co_return pair;
 }
 
@@ -183,6 +192,7 @@ Task<GenerationServiceImpl::Outcome> GenerationServiceImpl::RunOnPair(
   if (is_first && IsLossy(request->sampling)) call.tally.CountLossy();
   pair->verifier->set_use({.max_length = request->max_length,
                            .max_draft_tokens = request->num_speculative_tokens,
+                           .is_resumed = !request->delivered.empty(),
                            .reply_format = request->reply_format,
                            .rule = request->rule});
   const auto& trace = call.name.trace;

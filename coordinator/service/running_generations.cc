@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/service/running_generations.h"
 
+#include <cstdint>
+
 #include "absl/strings/str_cat.h"
 #include "core/base/retry_delay.h"
 
@@ -12,17 +14,18 @@ constexpr std::chrono::seconds kNoPlaceRetryDelay(1);
 }  // namespace
 
 absl::Status RunningGenerations::Enter(
-    const std::shared_ptr<Cancellation>& generation) {
+    const std::shared_ptr<Cancellation>& generation, Kind kind) {
+  const int64_t most = int64_t{most_} * (kind == Kind::kResumed ? 2 : 1);
   MutexLock lock(mu_);
   if (is_draining_) {
     return absl::UnavailableError(
         "this coordinator is shutting down: use another one");
   }
-  if (running_.size() >= static_cast<size_t>(most_)) {
+  if (static_cast<int64_t>(running_.size()) >= most) {
     return WithRetryDelay(
-        absl::ResourceExhaustedError(
-            absl::StrCat("this coordinator runs ", most_,
-                         " sessions, which is its limit; try again later")),
+        absl::ResourceExhaustedError(absl::StrCat(
+            "this coordinator runs ", running_.size(),
+            " sessions, and its limit is ", most, "; try again later")),
         kNoPlaceRetryDelay);
   }
   running_.insert(generation);

@@ -16,10 +16,16 @@ namespace outrider {
 // drains. Thread-safe.
 class RunningGenerations {
  public:
+  // A stream that began at another coordinator has a place beyond the limit, as
+  // what has begun is to go on; any client can say so, hence at most twice the
+  // limit run in all.
+  enum class Kind { kNew, kResumed };
+
   explicit RunningGenerations(int most) : most_(most) {}
 
   // UNAVAILABLE: this drains. RESOURCE_EXHAUSTED: there are too many.
-  absl::Status Enter(const std::shared_ptr<Cancellation>& generation);
+  absl::Status Enter(const std::shared_ptr<Cancellation>& generation,
+                     Kind kind);
   void Leave(const std::shared_ptr<Cancellation>& generation);
 
   // Lets no more in and waits for those that run; cancels what is left after

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/service/running_generations.h"
 
+#include <memory>
 #include <thread>
+#include <vector>
 
 #include "core/testing/status_matchers.h"
 #include "gmock/gmock.h"
@@ -15,34 +17,56 @@ using std::chrono::minutes;
 using ::testing::HasSubstr;
 using testing::IsOk;
 using testing::StatusIs;
+using Kind = RunningGenerations::Kind;
 
 TEST(RunningGenerationsTest, OneTooManyComesLater) {
   RunningGenerations running(/*most=*/1);
   const auto first = std::make_shared<Cancellation>();
   const auto second = std::make_shared<Cancellation>();
-  EXPECT_THAT(running.Enter(first), IsOk());
-  EXPECT_THAT(
-      running.Enter(second),
-      StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("1 sessions")));
+  EXPECT_THAT(running.Enter(first, Kind::kNew), IsOk());
+  EXPECT_THAT(running.Enter(second, Kind::kNew),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       HasSubstr("its limit is 1;")));
   running.Leave(first);
-  EXPECT_THAT(running.Enter(second), IsOk());
+  EXPECT_THAT(running.Enter(second, Kind::kNew), IsOk());
+}
+
+// Any client can say that it resumes.
+TEST(RunningGenerationsTest, StreamsThatAreResumedHaveAsManyPlacesBeside) {
+  RunningGenerations running(/*most=*/2);
+  std::vector<std::shared_ptr<Cancellation>> all;
+  for (int i = 0; i < 5; ++i) all.push_back(std::make_shared<Cancellation>());
+  EXPECT_THAT(running.Enter(all[0], Kind::kNew), IsOk());
+  for (int i = 1; i < 4; ++i) {
+    EXPECT_THAT(running.Enter(all[i], Kind::kResumed), IsOk());
+  }
+  EXPECT_THAT(running.Enter(all[4], Kind::kResumed),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       HasSubstr("its limit is 4;")));
+  // What is new comes when those beyond the limit have left.
+  running.Leave(all[0]);
+  running.Leave(all[1]);
+  EXPECT_THAT(running.Enter(all[4], Kind::kNew),
+              StatusIs(absl::StatusCode::kResourceExhausted));
+  running.Leave(all[2]);
+  EXPECT_THAT(running.Enter(all[4], Kind::kNew), IsOk());
 }
 
 TEST(RunningGenerationsTest, DrainingEndsWithTheLastAndLetsNoneIn) {
   RunningGenerations running(/*most=*/2);
   const auto generation = std::make_shared<Cancellation>();
-  EXPECT_THAT(running.Enter(generation), IsOk());
+  EXPECT_THAT(running.Enter(generation, Kind::kNew), IsOk());
   std::jthread leaves([&] { running.Leave(generation); });
   EXPECT_TRUE(running.Drain(minutes(1), minutes(1)));
   EXPECT_FALSE(generation->cancelled());
-  EXPECT_THAT(running.Enter(generation),
+  EXPECT_THAT(running.Enter(generation, Kind::kNew),
               StatusIs(absl::StatusCode::kUnavailable));
 }
 
 TEST(RunningGenerationsTest, WhatTakesTooLongIsCancelledAndThenLeaves) {
   RunningGenerations running(/*most=*/1);
   const auto generation = std::make_shared<Cancellation>();
-  EXPECT_THAT(running.Enter(generation), IsOk());
+  EXPECT_THAT(running.Enter(generation, Kind::kNew), IsOk());
   std::jthread obeys([&] {
     while (!generation->cancelled()) std::this_thread::yield();
     running.Leave(generation);
@@ -53,7 +77,7 @@ TEST(RunningGenerationsTest, WhatTakesTooLongIsCancelledAndThenLeaves) {
 TEST(RunningGenerationsTest, WhatDoesNotEvenHeedItsCancellationIsNotAwaited) {
   RunningGenerations running(/*most=*/1);
   const auto generation = std::make_shared<Cancellation>();
-  EXPECT_THAT(running.Enter(generation), IsOk());
+  EXPECT_THAT(running.Enter(generation, Kind::kNew), IsOk());
   EXPECT_FALSE(running.Drain(milliseconds(0), milliseconds(10)));
   EXPECT_TRUE(generation->cancelled());
 }

@@ -15,9 +15,9 @@ Worker::~Worker() {
   changed_.NotifyAll();
 }
 
-void Worker::Add(std::coroutine_handle<> waiting) {
+void Worker::Add(std::coroutine_handle<> waiting, Urgency urgency) {
   MutexLock lock(mu_);
-  waiting_.push_back(waiting);
+  (urgency == Urgency::kUrgent ? urgent_ : ordinary_).push_back(waiting);
   changed_.NotifyOne();
 }
 
@@ -26,10 +26,13 @@ void Worker::Run() {
     std::coroutine_handle<> next;
     {
       MutexLock lock(mu_);
-      while (waiting_.empty() && !is_ending_) changed_.Wait(mu_);
-      if (waiting_.empty()) return;
-      next = waiting_.front();
-      waiting_.pop_front();
+      while (urgent_.empty() && ordinary_.empty() && !is_ending_) {
+        changed_.Wait(mu_);
+      }
+      Queue& queue = urgent_.empty() ? ordinary_ : urgent_;
+      if (queue.empty()) return;
+      next = queue.front();
+      queue.pop_front();
     }
     next.resume();
   }

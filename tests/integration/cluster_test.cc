@@ -342,6 +342,13 @@ TEST(ClusterTest, OneSessionTooManyIsToldToComeLater) {
                 StatusIs(absl::StatusCode::kResourceExhausted,
                          HasSubstr("try again later")));
   }
+  // What began elsewhere is looked at: it is refused for what it asks.
+  client::GenerationRequest resume = Greedy({6}, 5, /*k=*/1);
+  resume.seed = 1;
+  resume.delivered = TokenSeq{1};
+  resume.model = ModelIdentity{.weights_hash = "others"};
+  EXPECT_THAT(Generate(cluster, resume).status,
+              StatusIs(absl::StatusCode::kFailedPrecondition));
   hold.Release();
   first.join();
   // The place is free once the caches are given back, just after the end.
