@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -27,6 +28,15 @@ inline std::chrono::milliseconds JitteredRetryDelay(const absl::Status& refusal,
   const auto delay = std::clamp(told, kShortestDelay, kLongestDelay);
   const uint64_t hash = SipHash24(session.bytes, absl::StrCat(attempt));
   return delay + delay * (hash % 256) / 512;
+}
+
+// What this coordinator itself refuses: up to half as long after `delay`, for
+// the same reason.
+inline absl::Status WithJitteredRetryDelay(absl::Status refusal,
+                                           std::chrono::milliseconds delay) {
+  const absl::Status plain = WithRetryDelay(std::move(refusal), delay);
+  return WithRetryDelay(plain,
+                        JitteredRetryDelay(plain, SessionId::Random(), 0));
 }
 
 }  // namespace outrider

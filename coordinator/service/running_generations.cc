@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
-#include "core/base/retry_delay.h"
+#include "coordinator/nodes/jittered_retry_delay.h"
 
 namespace outrider {
 namespace {
@@ -22,7 +22,7 @@ absl::Status RunningGenerations::Enter(
         "this coordinator is shutting down: use another one");
   }
   if (static_cast<int64_t>(running_.size()) >= most) {
-    return WithRetryDelay(
+    return WithJitteredRetryDelay(
         absl::ResourceExhaustedError(absl::StrCat(
             "this coordinator runs ", running_.size(),
             " sessions, and its limit is ", most, "; try again later")),

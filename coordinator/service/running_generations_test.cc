@@ -2,9 +2,11 @@
 #include "coordinator/service/running_generations.h"
 
 #include <memory>
+#include <set>
 #include <thread>
 #include <vector>
 
+#include "core/base/retry_delay.h"
 #include "core/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -29,6 +31,22 @@ TEST(RunningGenerationsTest, OneTooManyComesLater) {
                        HasSubstr("its limit is 1;")));
   running.Leave(first);
   EXPECT_THAT(running.Enter(second, Kind::kNew), IsOk());
+}
+
+// They would all be back at once.
+TEST(RunningGenerationsTest, ThoseThatAreRefusedTogetherDoNotComeBackTogether) {
+  RunningGenerations running(/*most=*/1);
+  EXPECT_THAT(running.Enter(std::make_shared<Cancellation>(), Kind::kNew),
+              IsOk());
+  std::set<milliseconds> delays;
+  for (int i = 0; i < 20; ++i) {
+    delays.insert(RetryDelayOf(running.Enter(std::make_shared<Cancellation>(),
+                                             Kind::kNew))
+                      .value());
+  }
+  EXPECT_GE(*delays.begin(), milliseconds(1000));
+  EXPECT_LE(*delays.rbegin(), milliseconds(1500));
+  EXPECT_GE(delays.size(), 5u);
 }
 
 // Any client can say that it resumes.
