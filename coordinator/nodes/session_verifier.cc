@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "coordinator/nodes/jittered_retry_delay.h"
 #include "coordinator/nodes/poison.h"
+#include "coordinator/nodes/step_failure.h"
 #include "coordinator/nodes/timed_step.h"
 #include "coordinator/nodes/waiting_room.h"
 #include "coordinator/peers/circuit_breaker.h"
@@ -35,37 +36,11 @@ constexpr int kMaxBroken = 7;
 // A session that holds pauses so long between two attempts.
 constexpr milliseconds kFirstPause(20);
 constexpr milliseconds kLongestPause(500);
+// What is new waits so long behind those that wait already, unless it is
+// called.
+constexpr milliseconds kBehindOthers(1000);
 // How long none of those that are ready may be fit to go on with it.
 constexpr std::chrono::seconds kUnservedPatience(5);
-
-// What is refused for as long as the node is what it is: a text above its
-// memory, more drafts than it takes, or what is wrong everywhere.
-bool IsForGood(const absl::Status& status) {
-  return absl::IsInvalidArgument(status) ||
-         (absl::IsResourceExhausted(status) && !IsRefusal(status));
-}
-
-// What tells of the node, not of the session or the load. INTERNAL may be
-// either; the breaker opens at several in a row, and a session has one of them.
-bool IsOfNode(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
-         absl::IsInternal(status);
-}
-
-// Why a session that has begun cannot stay, if so.
-std::optional<MoveReason> ReasonOf(const absl::Status& status) {
-  if (IsOutgrown(status)) return MoveReason::kOutgrown;
-  switch (status.code()) {
-    case absl::StatusCode::kUnavailable:
-      return MoveReason::kLost;
-    case absl::StatusCode::kDeadlineExceeded:
-      return MoveReason::kLate;
-    case absl::StatusCode::kAborted:
-      return MoveReason::kReplaced;
-    default:
-      return std::nullopt;
-  }
-}
 
 }  // namespace
 
@@ -116,22 +91,39 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::Answer(
 }
 
 WaitingRoom::Guest SessionVerifier::AsGuest() const {
-  return {.kind = seat_.use().is_resumed ? WaitingRoom::Kind::kResumed
-                                         : WaitingRoom::Kind::kNew};
+  using Kind = WaitingRoom::Kind;
+  const Kind before = seat_.use().is_resumed ? Kind::kResumed : Kind::kNew;
+  return {.kind = has_begun_ ? Kind::kHeld : before,
+          .at = &seat_.node(),
+          .weights = seat_.description().weights_hash};
 }
 
 Task<absl::StatusOr<VerifyReply>> SessionVerifier::Open(
     const VerifyCall& call, Cancellation& cancellation) {
+  WaitingRoom& room = pool_.waiting_room();
+  if (place_ == nullptr && room.HasBefore(AsGuest())) {
+    const absl::Status refusal = WithRetryDelay(
+        absl::ResourceExhaustedError("no verifier has room for those that wait,"
+                                     " who are as many as may"),
+        kBehindOthers);
+    const auto delay = JitteredRetryDelay(refusal, session_, /*attempt=*/0);
+    place_ = room.Enter(AsGuest());
+    if (place_ == nullptr) co_return WithRetryDelay(refusal, delay);
+    ++num_retries_;
+    co_await place_->Wait(pool_.timer(), delay, cancellation);
+    if (cancellation.cancelled()) co_return absl::CancelledError("it waited");
+  }
   for (uint64_t attempt = 0;; ++attempt) {
     Reply reply = co_await AskEach(call, cancellation);
     const absl::Status& status = reply.status();
     if (cancellation.cancelled()) co_return reply;
     if (absl::IsUnavailable(status)) {
+      place_.reset();  // it does not wait for room
       co_return co_await AskUntilAnswered(call, cancellation);
     }
     if (absl::IsDeadlineExceeded(status) && !was_patient_) continue;
     if (!IsRefusal(status)) co_return reply;
-    if (place_ == nullptr) place_ = pool_.waiting_room().Enter(AsGuest());
+    if (place_ == nullptr) place_ = room.Enter(AsGuest());
     if (place_ == nullptr) co_return reply;
     co_await place_->Wait(pool_.timer(),
                           JitteredRetryDelay(status, session_, attempt),
@@ -213,9 +205,9 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskUntilAnswered(
         held.emplace(pool_.moves());
       }
       if (has_begun_ && place == nullptr) {
-        place = pool_.waiting_room().Enter(
-            {.kind = WaitingRoom::Kind::kHeld,
-             .at = is_open ? &seat_.node() : nullptr});
+        WaitingRoom::Guest guest = AsGuest();
+        if (!is_open) guest.at = nullptr;
+        place = pool_.waiting_room().Enter(guest);
       }
       const auto delay = JitteredRetryDelay(status, session_, attempt);
       if (place != nullptr) {

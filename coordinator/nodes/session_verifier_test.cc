@@ -295,6 +295,21 @@ TEST_F(RefusedSessionTest, AStreamThatIsResumedComesBeforeWhatIsNew) {
   RunToEnd();
 }
 
+TEST_F(RefusedSessionTest, NoOpeningOvertakesThoseThatWait) {
+  Fill();
+  Stream& first = AddStream();
+  processes_[0].refusal = absl::OkStatus();  // which nobody knows
+  Stream& second = AddStream();
+  const auto begin = loop_.elapsed();
+  RunUntil([&] { return loop_.elapsed() - begin > milliseconds(500); });
+  EXPECT_EQ(second.num_steps, 0);
+  pool_->releases().Release(pool_->ChooseVerifier({}, {}).seat, {});
+  RunUntil([&] { return second.num_steps == 1; });
+  EXPECT_GE(first.num_steps, 1);
+  EXPECT_LT(loop_.elapsed() - begin, milliseconds(600));
+  RunToEnd();
+}
+
 // The pool has asked it since, and it knows the stream no more.
 TEST_F(SessionVerifierTest, AVerifierThatIsBackAndTakesFewerDraftsHasThem) {
   num_drafts_ = 4;
