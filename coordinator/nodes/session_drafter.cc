@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/nodes/session_drafter.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <utility>
 #include <variant>
 
@@ -14,6 +16,18 @@ namespace {
 
 // Rounds are more frequent than news of nodes.
 constexpr std::chrono::milliseconds kLookPeriod(50);
+
+// How long a session drafts nothing after a refusal, before which it had so
+// many in a row. A drafter that is full lets a round wait before it refuses, so
+// that what is refused again and again asks less and less often.
+std::chrono::milliseconds PauseAfter(const absl::Status& refusal,
+                                     const SessionId& session, int num_before,
+                                     uint64_t attempt) {
+  constexpr int kMostDoublings = 4;
+  const auto told = JitteredRetryDelay(refusal, session, attempt);
+  const auto longer = told * (1 << std::min(num_before, kMostDoublings));
+  return std::max(told, std::min(longer, kLongestDelay));
+}
 
 }  // namespace
 
@@ -132,13 +146,15 @@ Task<absl::StatusOr<DraftReply>> SessionDrafter::Draft(
   has_failed_ = absl::IsUnavailable(reply.status()) ||
                 absl::IsDeadlineExceeded(reply.status());
   is_in_doubt_ = absl::IsInvalidArgument(reply.status());
+  Refusal& refusal = is_ahead ? ahead_refusal_ : refusal_;
+  if (reply.ok()) refusal.num = 0;
   if (IsRefusal(reply.status())) {
     // Member by member: assigned at once, as a braced temporary of this
     // coroutine, it was lost where gcc 12 had compiled it.
-    Refusal& refusal = is_ahead ? ahead_refusal_ : refusal_;
     refusal.status = reply.status();
-    refusal.until = Clock::now() + JitteredRetryDelay(refusal.status, session_,
-                                                      num_refusals_++);
+    refusal.until = Clock::now() + PauseAfter(refusal.status, session_,
+                                              refusal.num, num_refusals_++);
+    ++refusal.num;
   }
   co_return reply;
 }

@@ -58,6 +58,7 @@ class SessionDrafter final : public DraftStub {
   struct Refusal {
     absl::Status status;
     Clock::time_point until = {};
+    int num = 0;  // in a row
   };
 
   // Why the session should have another node, if so.

@@ -40,6 +40,7 @@ struct DrafterProcess {
   bool is_draining = false;
   milliseconds pass{10};
   bool is_silent = false;  // it answers nothing at all
+  bool is_full = false;
   bool refuses_ahead = false;
   int max_draft_tokens = 4;
   int num_refusals = 0;
@@ -72,7 +73,8 @@ class DrafterStub final : public SharedDraftStub {
       co_return absl::DeadlineExceededError("is silent");
     }
     if (!process_.is_up) co_return absl::UnavailableError("refused");
-    if (process_.refuses_ahead && call.max_outcomes > 0) {
+    const bool is_ahead = call.max_outcomes > 0;
+    if (process_.is_full || (process_.refuses_ahead && is_ahead)) {
       ++process_.num_refusals;
       co_return WithRetryDelay(absl::ResourceExhaustedError("is busy"),
                                milliseconds(500));
@@ -443,6 +445,34 @@ TEST_F(SessionDrafterTest, WhoIsTooBusyToDraftAheadIsStillAskedInTurn) {
   RunFor(milliseconds(2000));
   drafters_[0].refuses_ahead = false;
   EXPECT_TRUE(StatusOf(drafter, ahead).ok());
+}
+
+// Each refusal has let a round wait.
+TEST_F(SessionDrafterTest, AFullDrafterIsAskedLessAndLessOften) {
+  Start(1, 0);
+  RunFor(milliseconds(500));
+  const auto id = SessionId::FromBytes("0123456789abcdef");
+  SessionDrafter drafter(*pool_, id, pool_->ChooseDrafter(id, {}));
+  const DraftCall call = {
+      .header = {.session = id, .delta = {.append_tokens = {1, 2}}},
+      .max_draft_tokens = 1};
+  const auto num_refusals_in = [&](milliseconds time) {
+    const int before = drafters_[0].num_refusals;
+    for (const auto end = loop_.elapsed() + time; loop_.elapsed() < end;) {
+      EXPECT_TRUE(IsRefusal(StatusOf(drafter, call)));
+      loop_.After(milliseconds(10), [] {});
+      RunFor(milliseconds(10));
+    }
+    return drafters_[0].num_refusals - before;
+  };
+  drafters_[0].is_full = true;
+  EXPECT_EQ(num_refusals_in(milliseconds(1400)), 2);
+  EXPECT_LE(num_refusals_in(std::chrono::seconds(20)), 6);
+  RunFor(milliseconds(7500));  // which is the longest
+  drafters_[0].is_full = false;
+  EXPECT_TRUE(StatusOf(drafter, call).ok());
+  drafters_[0].is_full = true;
+  EXPECT_EQ(num_refusals_in(milliseconds(1400)), 2);
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ class RoomWait {
   // A call that holds up no stream, a draft, waits for no longer: the session
   // goes on without it. What does hold one up keeps its place, and is moved by
   // its coordinator where another node has room.
-  static constexpr std::chrono::milliseconds kLongest{1000};
+  static constexpr std::chrono::milliseconds kLongest{100};
 
   // Who was refused comes again within the longest delay that it is told (1 s),
   // and half of that. Who does not, as it has room elsewhere, is waited for no

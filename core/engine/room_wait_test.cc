@@ -87,5 +87,14 @@ TEST_F(RoomWaitTest, AStreamThatDoesNotComeAgainIsNotAwaitedForEver) {
   EXPECT_FALSE(room_.AwaitsStream(end));
 }
 
+// Its round waits as long, each time that it asks a full drafter.
+TEST_F(RoomWaitTest, WhatHoldsUpNoStreamWaitsForATenthOfASecond) {
+  Job draft = MakeJob(/*is_ahead=*/true);
+  const Job::Clock::time_point now = Job::Clock::now();
+  EXPECT_FALSE(room_.Waits(draft, now));
+  EXPECT_FALSE(room_.Waits(draft, now + std::chrono::milliseconds(100)));
+  EXPECT_TRUE(room_.Waits(draft, now + std::chrono::milliseconds(101)));
+}
+
 }  // namespace
 }  // namespace outrider
