@@ -32,8 +32,10 @@ void AddCoordinatorFlags(CLI::App& command, CoordinatorFlags& flags) {
             flags.others.assign(addresses.begin() + 1, addresses.end());
           },
           "where outrider-coordinator listens: HOST:PORT or unix:PATH; may be "
-          "repeated: a stream that breaks goes on at the next, or at the same "
-          "where that is a name, as it may stand for several")
+          "repeated: where one is down the next is asked, and a stream that "
+          "breaks goes on there, or at the same where that is a name, as it "
+          "may "
+          "stand for several")
       ->allow_extra_args(false)
       ->type_name("ADDRESS")
       ->default_str(flags.coordinator);
@@ -55,6 +57,12 @@ void AddCoordinatorFlags(CLI::App& command, CoordinatorFlags& flags) {
       ->type_name("SECONDS")
       ->check(NumberIn(0.001, 1e6))
       ->capture_default_str();
+}
+
+std::vector<std::string> CoordinatorsOf(const CoordinatorFlags& flags) {
+  std::vector<std::string> all = {flags.coordinator};
+  all.insert(all.end(), flags.others.begin(), flags.others.end());
+  return all;
 }
 
 absl::Status CheckCoordinatorFlags(const CoordinatorFlags& flags) {

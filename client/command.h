@@ -46,6 +46,8 @@ struct CoordinatorFlags {
   double timeout_seconds = 600;
 };
 void AddCoordinatorFlags(CLI::App& command, CoordinatorFlags& flags);
+// All of them, as they were named.
+std::vector<std::string> CoordinatorsOf(const CoordinatorFlags& flags);
 // INVALID_ARGUMENT: an address or file that cannot be.
 absl::Status CheckCoordinatorFlags(const CoordinatorFlags& flags);
 

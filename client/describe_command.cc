@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -110,6 +113,29 @@ std::string Align(const std::vector<Row>& rows) {
   return table;
 }
 
+// Asks one coordinator after the other until one is there. Each has an equal
+// share of the time that is left.
+absl::StatusOr<Deployment> DescribeAny(const CoordinatorFlags& target,
+                                       const CommandIo& io) {
+  using Clock = std::chrono::steady_clock;
+  const auto deadline =
+      Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                         std::chrono::duration<double>(target.timeout_seconds));
+  const std::vector<std::string> all = CoordinatorsOf(target);
+  for (size_t i = 0;; ++i) {
+    const auto share =
+        (deadline - Clock::now()) / static_cast<int64_t>(all.size() - i);
+    absl::StatusOr<Deployment> deployment =
+        GenerationClient(all[i], target.tls)
+            .Describe(std::chrono::ceil<std::chrono::milliseconds>(share));
+    const bool is_down = absl::IsUnavailable(deployment.status()) ||
+                         absl::IsDeadlineExceeded(deployment.status());
+    if (!is_down || i + 1 == all.size()) return deployment;
+    io.err << "outrider: " << all[i] << " does not answer, asking the next: "
+           << deployment.status().message() << "\n";
+  }
+}
+
 }  // namespace
 
 void AddDescribeFlags(CLI::App& command, DescribeFlags& flags) {
@@ -168,10 +194,7 @@ int DescribeCommand(const DescribeFlags& flags, const CommandIo& io) {
   if (const absl::Status status = CheckCoordinatorFlags(target); !status.ok()) {
     return FailUsage(io.err, status);
   }
-  const auto timeout = std::chrono::duration_cast<std::chrono::milliseconds>(
-      std::chrono::duration<double>(target.timeout_seconds));
-  const absl::StatusOr<Deployment> deployment =
-      GenerationClient(target.coordinator, target.tls).Describe(timeout);
+  const absl::StatusOr<Deployment> deployment = DescribeAny(target, io);
   if (!deployment.ok()) return FailCall(io.err, deployment.status());
   io.out << ToTable(*deployment) << std::flush;
   return kExitOk;

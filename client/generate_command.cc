@@ -20,9 +20,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-bool WantsColor(const GenerateFlags& flags, const CommandIo& io) {
-  if (flags.color == "always") return true;
-  return flags.color == "auto" && io.out_is_terminal && !io.no_color;
+TokenPrinter::Style StyleOf(const GenerateFlags& flags, const CommandIo& io) {
+  const bool wants_color =
+      flags.color == "always" ||
+      (flags.color == "auto" && io.out_is_terminal && !io.no_color);
+  if (wants_color) return TokenPrinter::Style::kMarked;
+  return io.out_is_terminal ? TokenPrinter::Style::kHarmless
+                            : TokenPrinter::Style::kPlain;
 }
 
 // One generation on its way from the coordinator to the screen.
@@ -31,8 +35,7 @@ class Run {
   Run(const GenerateFlags& flags, const CommandIo& io)
       : flags_(flags),
         io_(io),
-        style_(WantsColor(flags, io) ? TokenPrinter::Style::kMarked
-                                     : TokenPrinter::Style::kPlain),
+        style_(StyleOf(flags, io)),
         printer_(io.out, style_) {}
 
   // Prints what comes until the end.
@@ -65,12 +68,9 @@ absl::Status Run::Follow(const GenerationRequest& request,
       text != nullptr && !flags_.wants_json()) {
     printer_.PrintPrompt(*text);
   }
-  std::vector<std::string> coordinators = {flags_.target.coordinator};
-  coordinators.insert(coordinators.end(), flags_.target.others.begin(),
-                      flags_.target.others.end());
   ResumingStream stream(
       request,
-      {.coordinators = std::move(coordinators),
+      {.coordinators = CoordinatorsOf(flags_.target),
        .tls = flags_.target.tls,
        .timeout = std::chrono::duration_cast<std::chrono::milliseconds>(
            std::chrono::duration<double>(flags_.target.timeout_seconds))});
@@ -109,8 +109,10 @@ bool Run::PrintEnd(const absl::Status& status, bool is_interrupted) {
 
 void Run::PrintResume(const absl::Status& status) {
   if (flags_.wants_json() || !OffersResume(status)) return;
-  io_.err << "to go on after these " << rest_.delivered->size()
-          << " tokens:\n  " << ResumeCommand(flags_.words, ToResumeFlags(rest_))
+  const bool reads_input = flags_.prompt_file == "-";
+  io_.err << "to go on after these " << rest_.delivered->size() << " tokens"
+          << (reads_input ? ", with the same standard input as before" : "")
+          << ":\n  " << ResumeCommand(flags_.words, ToResumeFlags(rest_))
           << "\n";
 }
 

@@ -101,6 +101,19 @@ TEST(GenerateCommandTest, ColorIsForTerminalsWithoutNoColorUnlessItIsForced) {
   EXPECT_THAT(always.out.str(), HasSubstr("\x1b[32m"));
 }
 
+// Whoever wrote the prompt may have had the model write it.
+TEST(GenerateCommandTest, ATerminalWithoutColorGetsNoControlCharacters) {
+  auto script = TwoRounds();
+  script.updates.back() = FinishUpdate("\x1b[2J");
+  const ScriptedGenerationService service(script);
+  Screen terminal;
+  Execute(service, WithColor("never"), terminal.Io(/*is_terminal=*/true));
+  EXPECT_EQ(terminal.out.str(), "abcd\xef\xbf\xbd[2J\n");
+  Screen pipe;
+  Execute(service, WithColor("never"), pipe.Io());
+  EXPECT_EQ(pipe.out.str(), "abcd\x1b[2J");
+}
+
 TEST(GenerateCommandTest, JsonIsOneObjectOnOneLineAndNoSummary) {
   const ScriptedGenerationService service(TwoRounds());
   Screen screen;
@@ -163,6 +176,13 @@ TEST(GenerateCommandTest, AStreamThatBreaksSaysByWhichCommandItIsResumed) {
                         "--resume-model 0123abcd:float32:avx2 "
                         "--resume-tokens '0 1 2 3' --cache-salt secret "
                         "-k 2 prompt\n"));
+  // What it has read is gone, and the words do not have it.
+  flags.words = {"outrider", "generate", "--prompt-file", "-"};
+  flags.prompt_file = "-";
+  EXPECT_EQ(Execute(service, flags, screen.Io()), kExitFailed);
+  EXPECT_THAT(screen.err.str(),
+              HasSubstr("to go on after these 4 tokens, with the same standard "
+                        "input as before:\n"));
 }
 
 TEST(GenerateCommandTest, JsonOfAStreamThatBreaksHasWhatAResumeNeeds) {
@@ -278,6 +298,21 @@ TEST(DescribeCommandTest, PrintsATableAndWhatIsMissing) {
   EXPECT_THAT(screen.out.str(),
               HasSubstr("refused drafter: another tokenizer"));
   EXPECT_THAT(screen.out.str(), HasSubstr("no tokenizer"));
+}
+
+TEST(DescribeCommandTest, WhereOneIsDownTheNextIsAsked) {
+  const ScriptedGenerationService down(
+      {.status = {grpc::StatusCode::UNAVAILABLE, "draining"}});
+  const ScriptedGenerationService other({});
+  Screen screen;
+  DescribeFlags flags;
+  flags.target.coordinator = down.address();
+  flags.target.others = {other.address()};
+  EXPECT_EQ(DescribeCommand(flags, screen.Io()), kExitOk);
+  EXPECT_THAT(screen.out.str(), HasSubstr("verifier  demo-target  -"));
+  EXPECT_EQ(screen.err.str(), "outrider: " + down.address() +
+                                  " does not answer, asking the next: "
+                                  "draining\n");
 }
 
 TEST(DescribeCommandTest, AFailedCallIsOneLineWithItsCode) {

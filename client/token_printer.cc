@@ -66,7 +66,7 @@ absl::string_view Tail(absl::string_view text) {
 }  // namespace
 
 void TokenPrinter::PrintPrompt(absl::string_view prompt) {
-  if (style_ == Style::kPlain) return;
+  if (style_ != Style::kMarked) return;
   const absl::string_view tail = Tail(prompt);
   if (tail.size() < prompt.size()) PrintText(kPrompt, "[...] ");
   PrintText(kPrompt, tail);
@@ -83,7 +83,7 @@ void TokenPrinter::Print(const GenerationUpdate& update) {
 }
 
 absl::string_view TokenPrinter::Legend(Style style) {
-  if (style == Style::kPlain) return "";
+  if (style != Style::kMarked) return "";
   return "\x1b[32maccepted draft\x1b[0m, \x1b[1m\x1b[33mreplacement by the "
          "target\x1b[0m, \x1b[36mbonus from the target\x1b[0m";
 }
@@ -93,7 +93,7 @@ void TokenPrinter::PrintText(absl::string_view colour, absl::string_view text) {
   at_line_start_ = text.back() == '\n';
   if (style_ == Style::kPlain) {
     out_ << text;
-  } else if (colour.empty()) {
+  } else if (style_ == Style::kHarmless || colour.empty()) {
     out_ << WithoutControls(text);
   } else {
     out_ << colour << WithoutControls(text) << kReset;

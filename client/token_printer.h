@@ -10,13 +10,13 @@
 namespace outrider::client {
 
 // Prints a generation as it comes. Plain: the text, byte by byte, and nothing
-// else. Marked: the prompt's end dimmed, then tokens in the colour of their
-// origin, with control characters shown as U+FFFD, as a model may write what a
-// terminal would obey. Rounds without drafts have nothing to mark.
-// Thread-compatible.
+// else. Harmless: the text with control characters shown as U+FFFD, as a model
+// may write what a terminal would obey. Marked: likewise, with the prompt's end
+// dimmed before it, and tokens in the colour of their origin; rounds without
+// drafts have nothing to mark. Thread-compatible.
 class TokenPrinter {
  public:
-  enum class Style { kPlain, kMarked };
+  enum class Style { kPlain, kHarmless, kMarked };
 
   // `out` must outlive the printer.
   TokenPrinter(std::ostream& out, Style style) : out_(out), style_(style) {}
@@ -27,7 +27,7 @@ class TokenPrinter {
   // Whether the last character printed was a line's end, or there was none.
   bool at_line_start() const { return at_line_start_; }
 
-  // What the colours mean, in colour; empty when plain.
+  // What the colours mean, in colour; empty where there are none.
   static absl::string_view Legend(Style style);
 
  private:

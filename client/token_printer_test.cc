@@ -44,17 +44,22 @@ TEST(TokenPrinterTest, PlainTextPassesByteByByte) {
 }
 
 TEST(TokenPrinterTest, ATerminalIsShownNoControlCharacters) {
-  EXPECT_EQ(Printed(Style::kMarked, Text("\ta\x1b[2J\r\n\xc2\x9b\xc3\xa9\x7f")),
-            "\ta\xef\xbf\xbd[2J\xef\xbf\xbd\n\xef\xbf\xbd\xc3\xa9\xef\xbf\xbd");
+  for (const Style style : {Style::kHarmless, Style::kMarked}) {
+    EXPECT_EQ(
+        Printed(style, Text("\ta\x1b[2J\r\n\xc2\x9b\xc3\xa9\x7f")),
+        "\ta\xef\xbf\xbd[2J\xef\xbf\xbd\n\xef\xbf\xbd\xc3\xa9\xef\xbf\xbd");
+  }
 }
 
 TEST(TokenPrinterTest, ThePromptIsDimmedWhereTextIsMarkedAndElseLeftOut) {
   std::ostringstream marked;
   TokenPrinter(marked, Style::kMarked).PrintPrompt("prompt");
   EXPECT_EQ(marked.str(), "\x1b[2mprompt\x1b[0m");
-  std::ostringstream plain;
-  TokenPrinter(plain, Style::kPlain).PrintPrompt("prompt");
-  EXPECT_EQ(plain.str(), "");
+  for (const Style style : {Style::kPlain, Style::kHarmless}) {
+    std::ostringstream unmarked;
+    TokenPrinter(unmarked, style).PrintPrompt("prompt");
+    EXPECT_EQ(unmarked.str(), "");
+  }
 }
 
 TEST(TokenPrinterTest, OfALongPromptTheEndIsShownInWholeCharacters) {
