@@ -185,6 +185,8 @@ GenerationServiceImpl::Options ServiceOptionsOf(const CoordinatorFlags& flags) {
 RpcServer::Options RpcOptionsOf(const CoordinatorFlags& flags) {
   RpcServer::Options options = flags.server.rpc;
   options.max_receive_bytes = kMaxGenerateRequestBytes;
+  // Streams that are resumed have as many places beside.
+  options.max_calls = 2 * int64_t{flags.service.max_sessions};
   options.max_connection_age =
       std::chrono::seconds(flags.max_connection_age_seconds);
   return options;

@@ -58,6 +58,7 @@ TEST(CoordinatorFlagsTest, SayHowStreamsAreServed) {
   EXPECT_EQ(ServiceOptionsOf(flags).client_patience, seconds(7));
   EXPECT_EQ(ServiceOptionsOf(flags).max_sessions, 9);
   EXPECT_EQ(RpcOptionsOf(flags).max_connection_age, seconds(60));
+  EXPECT_EQ(RpcOptionsOf(flags).max_calls, 18);
 }
 
 TEST(CoordinatorFlagsTest, AFixedKAndAutoAreBothTaken) {

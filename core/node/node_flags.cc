@@ -108,6 +108,13 @@ std::chrono::seconds NodeFlags::MaxPass() const {
   return device == "cpu" ? std::chrono::seconds(0) : kMostPass;
 }
 
+int64_t NodeFlags::MaxCalls() const {
+  // Beside what waits to be opened, each session has a call and one more, which
+  // takes its place.
+  return int64_t{scheduling.max_queue_length} +
+         2 * int64_t{scheduling.sessions.max_sessions};
+}
+
 CheckpointOptions NodeFlags::Checkpoint() const {
   return {.model_directory = model,
           .device = device,

@@ -3,6 +3,7 @@
 #define OUTRIDER_CORE_NODE_NODE_FLAGS_H_
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 
 #include "core/engine/batch_scheduler.h"
@@ -41,6 +42,9 @@ struct NodeFlags {
   int NumThreads() const;
   // --max-pass-seconds, or its default; 0: a pass may take any time.
   std::chrono::seconds MaxPass() const;
+  // How many calls it takes at the same time, as sessions and queue are
+  // bounded.
+  int64_t MaxCalls() const;
   CheckpointOptions Checkpoint() const;
 };
 

@@ -59,6 +59,7 @@ absl::Status Serve(const NodeProgram& program, const NodeFlags& flags,
                     .service = *service,
                     .metrics = metrics,
                     .max_receive_bytes = program.max_request_bytes(description),
+                    .max_calls = flags.MaxCalls(),
                     .max_pass = flags.MaxPass()});
 }
 

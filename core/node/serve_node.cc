@@ -47,6 +47,7 @@ absl::Status ServeNode(const ServedNode& served) {
   Node& node = served.node;
   RpcServer::Options rpc = flags.rpc;
   rpc.max_receive_bytes = served.max_receive_bytes;
+  rpc.max_calls = served.max_calls;
   // Passes take long.
   CallQueue queue{CallQueue::WithStandby{CallQueue::Spin(flags.spin_us)}};
   OUTRIDER_ASSIGN_OR_RETURN(

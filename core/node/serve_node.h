@@ -3,6 +3,7 @@
 #define OUTRIDER_CORE_NODE_SERVE_NODE_H_
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
@@ -22,6 +23,7 @@ struct ServedNode {
   const MetricRegistry& metrics;
   // The largest request that the model can call for.
   int max_receive_bytes = 0;
+  int64_t max_calls = 0;             // that the node takes at the same time
   std::chrono::seconds max_pass{0};  // 0: a pass may take any time
 };
 

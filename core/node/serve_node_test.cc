@@ -82,6 +82,14 @@ class ServeNodeTest : public ::testing::Test {
   std::jthread thread_;  // after what it uses
 };
 
+// They may all come by one connection, which holds back what is more.
+TEST(NodeFlagsTest, ANodeTakesCallsOfItsQueueAndTwoOfEachSession) {
+  NodeFlags flags;
+  flags.scheduling.max_queue_length = 5;
+  flags.scheduling.sessions.max_sessions = 100;
+  EXPECT_EQ(flags.MaxCalls(), 205);
+}
+
 TEST_F(ServeNodeTest, ALostDeviceTurnsHealthAndEndsTheNode) {
   Dialogue<HealthCheckRequest, HealthCheckResponse> watch(
       MakeChannel(flags_.rpc.listen), "/grpc.health.v1.Health/Watch");

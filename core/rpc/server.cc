@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdint>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,6 +19,11 @@
 
 namespace outrider {
 namespace {
+
+// Calls that a connection has room for beyond those that the services take:
+// refusals on their way, and what asks a busy process whether it is there.
+constexpr int64_t kOtherCalls = 1024;
+constexpr int64_t kMostCalls = std::numeric_limits<int>::max();
 
 // How connections are kept, and what they may carry.
 void AddArguments(const RpcServer::Options& options,
@@ -35,7 +42,11 @@ void AddArguments(const RpcServer::Options& options,
       GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 250);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE,
                              kMaxTransportMetadataBytes);
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 1024);
+  // A client keeps back what is more, and says so to nobody: a process that is
+  // only busy would look dead. So the services refuse before that.
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
+                             static_cast<int>(std::min<int64_t>(
+                                 options.max_calls + kOtherCalls, kMostCalls)));
   if (options.max_connection_age > std::chrono::milliseconds::zero()) {
     builder.AddChannelArgument(
         GRPC_ARG_MAX_CONNECTION_AGE_MS,

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -41,6 +42,9 @@ class RpcServer {
     // tls.authority and tls_clients.
     bool is_node = false;
     int max_receive_bytes = 1 << 20;
+    // How many calls the services take at the same time, by their own bounds.
+    // All of them may come by one connection.
+    int64_t max_calls = 1024;
     // After it a client is told to connect anew, and so may come to another
     // server behind the name; its streams go on to their end. 0: never.
     std::chrono::milliseconds max_connection_age = {};

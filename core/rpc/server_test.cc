@@ -106,6 +106,35 @@ TEST(RpcServerTest, LongHeadersDoNotEndTheConnectionsOtherStreams) {
   }
 }
 
+// A client would keep the last one back, and take the process for a dead one.
+TEST(RpcServerTest, AsManyCallsAsTheServicesTakeHoldUpNoOther) {
+  constexpr int kCalls = 2000;
+  Served server({.listen = "127.0.0.1:0", .max_calls = kCalls});
+  const auto channel = grpc::CreateChannel(server->address(),
+                                           grpc::InsecureChannelCredentials());
+  AnyStub stub(channel);
+  grpc::CompletionQueue queue;
+  // They last, as the server has not said all.
+  struct Lasting {
+    grpc::ClientContext context;
+    AnyMessage response;
+    grpc::Status status;
+    decltype(stub.PrepareUnaryCall(nullptr, "", {}, nullptr)) call;
+  };
+  std::vector<std::unique_ptr<Lasting>> all;
+  for (int i = 0; i < kCalls; ++i) {
+    Lasting& one = *all.emplace_back(std::make_unique<Lasting>());
+    one.call = stub.PrepareUnaryCall(&one.context, kWatch, {}, &queue);
+    one.call->StartCall();
+    one.call->Finish(&one.response, &one.status, nullptr);
+  }
+  EXPECT_TRUE(CheckHealth(channel).ok());
+  for (const auto& one : all) one->context.TryCancel();
+  void* tag = nullptr;
+  bool ok = false;
+  for (int i = 0; i < kCalls; ++i) ASSERT_TRUE(queue.Next(&tag, &ok));
+}
+
 TEST(RpcServerTest, AClientWithoutCallsMayPingItsConnection) {
   Served server;
   grpc::ChannelArguments arguments;
