@@ -16,15 +16,17 @@ enum class MoveReason {
   kDraining,  // it shuts down, or its name no longer has it
   kReplaced,  // it came back as another model
   kOutgrown,  // its memory is too small for the text
+  kFailed,    // it could not compute a step
   kFound,     // there was none before: a drafter
 };
 inline constexpr MoveReason kMoveReasons[] = {
     MoveReason::kLost,     MoveReason::kLate,     MoveReason::kDraining,
-    MoveReason::kReplaced, MoveReason::kOutgrown, MoveReason::kFound};
+    MoveReason::kReplaced, MoveReason::kOutgrown, MoveReason::kFailed,
+    MoveReason::kFound};
 
 inline const char* NameOf(MoveReason reason) {
-  constexpr const char* kNames[] = {"lost",     "late",     "draining",
-                                    "replaced", "outgrown", "found"};
+  constexpr const char* kNames[] = {
+      "lost", "late", "draining", "replaced", "outgrown", "failed", "found"};
   return kNames[static_cast<int>(reason)];
 }
 

@@ -67,6 +67,9 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::Verify(
   num_retries_ = 0;
   Reply reply = co_await Answer(call, cancellation);
   if (reply.ok()) reply->num_retries = num_retries_;
+  if (reply.ok() && !std::holds_alternative<Miss>(reply->outcome)) {
+    has_failed_ = false;
+  }
   co_return reply;
 }
 
@@ -218,6 +221,18 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskUntilAnswered(
       continue;
     }
     place.reset();  // it does not wait for room
+    if (has_begun_ && IsFailure(status) && !seat_.is_suspect() &&
+        !std::exchange(has_failed_, true)) {
+      // A pass fails for all that are in it. If the session itself is the
+      // cause, it fails once more, and never comes to a third verifier.
+      seat_.GiveTurnBack();
+      if (!Move(call, MoveReason::kFailed, status)) {
+        OUTRIDER_LOG(kWarning, seat_.FieldsOf(call))
+            << "is opened again where it is, as a step failed: " << status;
+      }
+      if (is_open) co_return ForgottenReply(call);
+      continue;
+    }
     const std::optional<MoveReason> reason = ReasonOf(status);
     if (!reason.has_value()) co_return reply;
     // A suspect stays with those who know that it is one, as if it had begun.

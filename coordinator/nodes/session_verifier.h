@@ -54,8 +54,7 @@ class SessionVerifier final : public VerifyStub {
   int MostDrafts(int text_length) const override {
     return outrider::MostDrafts(seat_.description(), text_length);
   }
-  // Tells the node, if it was ever asked, and does not wait for it. Nothing
-  // else may follow.
+  // Tells the node, if it was asked, and does not wait for it. The last use.
   void Release(RequestHeader header) {
     if (was_asked_) seat_.Release(std::move(header));
   }
@@ -112,6 +111,7 @@ class SessionVerifier final : public VerifyStub {
   int patience_ = 1;  // times the limit of a step; more after a late one
   bool was_patient_ = false;  // the last step had all the time there is
   bool was_silent_ = false;   // under it the node was, and is to be left
+  bool has_failed_ = false;   // a step of it, since one was answered
   int num_retries_ = 0;       // of the call under way
 };
 

@@ -208,6 +208,45 @@ TEST_F(SessionVerifierTest, AStepSaysHowOftenItWasRefusedLostOrMoved) {
   EXPECT_EQ(stream.num_retries, 3);
 }
 
+// One waits there until the other was taken in, and does not go back meanwhile.
+TEST_F(SessionVerifierTest, StreamsUnderWhichAPassFailsGoOnElsewhere) {
+  Start(/*num_verifiers=*/2, /*num_streams=*/4);
+  for (FakeProcess& process : processes_) process.next_reprefill_in = 1;
+  RunUntil([&] { return HaveAllSteps(3); });
+  processes_[0].num_failing = 2;
+  RunToEnd();
+  EXPECT_EQ(NumMoves(MoveReason::kFailed), 2);
+  EXPECT_EQ(processes_[1].num_moved, 2);
+  for (const auto& stream : streams_) EXPECT_THAT(*stream->end, IsOk());
+}
+
+// It is opened again at the only one, which has dropped it.
+TEST_F(SessionVerifierTest, AStreamUnderWhichAPassFailsGoesOnWhereItIs) {
+  Start(/*num_verifiers=*/1, /*num_streams=*/1);
+  for (int i = 1; i <= 3; ++i) {
+    RunUntil([&] { return HaveAllSteps(20 * i); });
+    processes_[0].num_failing = 1;
+  }
+  RunToEnd();
+  EXPECT_EQ(processes_[0].num_failing, 0);
+  EXPECT_EQ(NumMoves(MoveReason::kFailed), 0);
+  EXPECT_THAT(*streams_[0]->end, IsOk());
+}
+
+// It may be what passes fail of.
+TEST_F(SessionVerifierTest, AStreamThatFailsAtTwoIsTriedAtNoThird) {
+  Start(/*num_verifiers=*/3, /*num_streams=*/1);
+  RunUntil([&] { return HaveAllSteps(3); });
+  for (FakeProcess& process : processes_) process.num_failing = 1;
+  RunToEnd();
+  int num_failed = 0;
+  for (const FakeProcess& process : processes_) {
+    num_failed += 1 - process.num_failing;
+  }
+  EXPECT_EQ(num_failed, 2);
+  EXPECT_THAT(*streams_[0]->end, StatusIs(absl::StatusCode::kInternal));
+}
+
 // A roll-out of nodes is orderly, and says nothing of the session.
 TEST_F(SessionVerifierTest, AStreamDrainsAwayMoreOftenThanItMayLoseVerifiers) {
   num_steps_ = 1000;

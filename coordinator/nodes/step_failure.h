@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "absl/status/status.h"
+#include "coordinator/nodes/poison.h"
 #include "coordinator/nodes/session_moves.h"
 #include "coordinator/nodes/session_use.h"
 #include "core/base/retry_delay.h"
@@ -25,6 +26,11 @@ inline bool IsForGood(const absl::Status& status) {
 inline bool IsOfNode(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
          absl::IsInternal(status);
+}
+
+// The node could not compute the step, and others may. It has lost the session.
+inline bool IsFailure(const absl::Status& status) {
+  return absl::IsInternal(status) && !IsPoison(status);
 }
 
 // Why a session that has begun cannot stay, if so.

@@ -118,6 +118,7 @@ bool VerifierSeat::Move(const VerifyCall& call, MoveReason reason,
   if (is_limited) moves_.Moved(now);
   turn_ = std::move(turn);
   is_moved_ = true;
+  failed_at_ = reason == MoveReason::kFailed ? seat_.get() : nullptr;
   Seat<VerifierNode> left = Take(std::move(choice));
   if (left.get() != seat_.get()) Leave(std::move(left), call);
   return true;
@@ -212,8 +213,9 @@ bool VerifierSeat::TakeTurnElsewhere(const VerifyCall& call,
   const Clock::time_point now = Clock::now();
   auto choice = pool_.ChooseVerifier(
       session_, [&](const VerifierNode& node, const NodeDescription& answer) {
-        return &node != seat_.get() && node.gate.IsOpen(now) &&
-               TakesDrafts(answer, call) && Fits(answer, call, Sameness::kBits);
+        return &node != seat_.get() && &node != failed_at_ &&
+               node.gate.IsOpen(now) && TakesDrafts(answer, call) &&
+               Fits(answer, call, Sameness::kBits);
       });
   if (choice.seat == nullptr || choice.is_doubtful) return false;
   turn_ = choice.seat->gate.Enter(TextLengthOf(call), now);

@@ -45,7 +45,6 @@ class VerifierSeat {
   const NodeDescription& description() const { return description_; }
   // The node is this by now, and still of that model.
   void Correct(const NodeDescription& said) { description_ = said; }
-  // Is called before the first step.
   void set_use(const SessionUse& use) { use_ = use; }
   const SessionUse& use() const { return use_; }
   bool may_move() const { return !moves_.IsReached(Clock::now()); }
@@ -107,8 +106,9 @@ class VerifierSeat {
   NodeDescription description_;  // of the seat's
   SessionUse use_;
   MoveLimit moves_;
-  bool is_moved_ = false;  // and not open at the new node yet
-  int num_lost_ = 0;       // under its step, since its last answer
+  bool is_moved_ = false;                    // and not open at the new node yet
+  const VerifierNode* failed_at_ = nullptr;  // it moved as that failed
+  int num_lost_ = 0;  // under its step, since its last answer
   std::vector<VerifierLosses::Id> losses_;  // likewise, and not alone there
   bool is_alone_ = false;                   // of all suspects, at the node
   int num_unanswered_ = 0;  // questions for that, one after the other

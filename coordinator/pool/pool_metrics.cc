@@ -36,8 +36,9 @@ void AddMoves(SessionMoves& moves, MetricRegistry& registry) {
       registry.AddSource(
           {.name = "session_moves_total",
            .help = "Sessions that went on at another node, by what became of "
-                   "theirs: lost, late, draining, replaced by another model; "
-                   "found: there was no drafter before.",
+                   "theirs: lost, late, draining, replaced by another model, "
+                   "outgrown by the text, or failed at a step; found: there "
+                   "was no drafter before.",
            .kind = MetricRegistry::Kind::kCounter,
            .labels = {{"peer", peer}, {"reason", NameOf(reason)}},
            .read = [&count] { return static_cast<double>(count.load()); }});

@@ -18,7 +18,7 @@ from proxy import Proxies
 # More than while it serves all, a process may have these: gRPC starts threads as it needs them.
 # What is left behind by each stream or call is far more.
 SPARE = (4 + 2 * os.cpu_count(), 8)  # threads, descriptors
-MOVES = ("lost", "late", "draining", "replaced", "outgrown")  # why sessions left a verifier
+MOVES = ("lost", "late", "draining", "replaced", "outgrown", "failed")  # why sessions left a verifier
 # What ends by itself takes no longer, on a slow machine too.
 PATIENCE = 60
 

@@ -52,6 +52,11 @@ Task<absl::StatusOr<VerifyReply>> FakeStub::Verify(
     co_return absl::UnavailableError("the connection broke");
   }
   if (is_suspect) process_.suspects->Ended();
+  if (process_.num_failing > 0) {
+    --process_.num_failing;
+    process_.sessions.erase(header.session);
+    co_return absl::InternalError("a pass failed");
+  }
   co_return Answer(header);
 }
 

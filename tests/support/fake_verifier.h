@@ -34,6 +34,7 @@ struct FakeProcess {
   int num_moved = 0;
   absl::Status refusal = {};  // of every step, where it is one
   int num_refused = 0;        // steps by that
+  int num_failing = 0;        // steps from here on; it forgets their sessions
   bool is_full = false;       // what opens there is to come later
   bool is_hung = false;       // steps are, while it says what it is
   bool is_silent = false;     // it answers nothing at all
