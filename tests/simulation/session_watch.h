@@ -2,11 +2,14 @@
 #ifndef OUTRIDER_TESTS_SIMULATION_SESSION_WATCH_H_
 #define OUTRIDER_TESTS_SIMULATION_SESSION_WATCH_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
+#include "coordinator/peers/node_stub.h"
 #include "core/base/token.h"
 #include "core/sampling/draft.h"
 #include "core/session/cache_delta.h"
@@ -38,6 +41,17 @@ struct SessionWatch {
   // The text and what was in flight, of a call ahead that was given up last.
   std::vector<TokenId> given_up = {};
 
+  int judged_length = -1;  // of the text whose drafts were sent last
+  int most_drafts = 0;     // after it
+
+  // How many of them may be judged now that a verifier takes so many: one that
+  // takes fewer has them lose the last ones, wherever the session goes then.
+  int MostDrafts(int length, const VerifyStub& verifier) {
+    const int here = verifier.MostDrafts(length);
+    if (std::exchange(judged_length, length) != length) most_drafts = here;
+    most_drafts = std::min(most_drafts, here);
+    return most_drafts;
+  }
   // False: this step said something else before.
   bool Says(uint64_t step, uint64_t digest) {
     return digests.try_emplace(step, digest).first->second == digest;

@@ -101,7 +101,8 @@ class SimulatedClient::CheckedVerifyStub final : public VerifyStub {
   }
   // Rule 8: a draft that came is judged, whatever its tokens are; and no other.
   void CheckDrafts(const VerifyCall& call) const {
-    const SessionWatch& watch = client_.cluster_.watches[call.header.session];
+    SessionWatch& watch = client_.cluster_.watches[call.header.session];
+    const int most = watch.MostDrafts(CommittedLength(call.header), *this);
     const Draft* const fitting = watch.Fitting();
     const absl::Span<const TokenId> judged = call.draft_tokens;
     // What is looked up in the text comes before what was drafted ahead.
@@ -111,8 +112,7 @@ class SimulatedClient::CheckedVerifyStub final : public VerifyStub {
       return;
     }
     // What was drafted ahead, or for another verifier, may be more.
-    const int length = std::min({fitting->length(), watch.num_asked,
-                                 MostDrafts(CommittedLength(call.header))});
+    const int length = std::min({fitting->length(), watch.num_asked, most});
     if (judged != absl::MakeConstSpan(fitting->tokens).first(length)) {
       client_.Report("a draft was not judged");
     }
